@@ -1,0 +1,1 @@
+"""antorcha measured against PyTorch, in one process, in turns: ``python -m bench``."""

@@ -1,0 +1,131 @@
+"""What is measured: the rows, by group, with the ratio that the project has promised for each.
+
+``eager``: what one small call costs. ``kernels``: how fast the work is. ``train``: whole steps.
+A statement that only makes a result drops it at once, as a program's temporaries are.
+"""
+
+from __future__ import annotations
+
+from bench.harness import Row
+
+# ---- eager: ten elements, so that nothing but the call is measured -------------------------------
+
+_TEN = "a = torch.arange(10.); b = torch.ones(10)"
+_TEN_GRAD = "a = torch.arange(10., requires_grad=True); b = torch.ones(10)"
+_EIGHT = "a = torch.arange(64.).reshape(8, 8); b = torch.ones(8, 8)"
+
+EAGER = [
+    Row("eager", "a + b", "a + b", _TEN, 2.0),
+    Row("eager", "a + b, grad", "a + b", _TEN_GRAD, 2.0),
+    Row("eager", "view", "c.view(4, 3)", "c = torch.zeros(3, 4)", 2.0),
+    Row("eager", "index", "c[2:5, 1]", "c = torch.zeros(8, 8)", 2.0),
+    Row("eager", "index an element", "a[3]", _TEN, 2.0),
+    Row("eager", "sum()", "a.sum()", _TEN, 2.0),
+    Row("eager", "sum(0)", "c.sum(0)", "c = torch.zeros(8, 8)", 2.0),
+    Row("eager", "matmul 8x8", "a @ b", _EIGHT, 2.0),
+    Row("eager", "add_", "a.add_(b)", _TEN, 2.0),
+    Row("eager", "(p*b).sum().backward()", "(a * b).sum().backward()", _TEN_GRAD, 4.0),
+    Row("eager", "a + 2.0", "a + 2.0", _TEN),
+    Row("eager", "int64 + float32", "i + b", f"{_TEN}; i = torch.arange(10)"),
+    Row("eager", "(8, 1) * (8,)", "a * b", "a = torch.ones(8, 1); b = torch.ones(8)"),
+    Row("eager", "8x8 + transposed", "a + b.T", _EIGHT),
+]
+
+# ---- kernels ------------------------------------------------------------------------------------
+
+_EIGHT_MILLION = "torch.manual_seed(0); x = torch.randn(8_000_000)"
+_POSITIVE = "torch.manual_seed(0); x = torch.rand(8_000_000) + 0.01"
+_ROWS = "torch.manual_seed(0); x = torch.randn(8192, 1024)"
+_SQUARE = "torch.manual_seed(0); a = torch.randn(2048, 2048); b = torch.randn(2048, 2048)"
+_SUMS = "torch.manual_seed(0); x = torch.randn(4096, 4096)"
+
+
+def _map(name: str, statement: str, setup: str = _EIGHT_MILLION) -> Row:
+    return Row("kernels", f"{name} 8M", statement, setup, 1.4)
+
+
+KERNELS = [
+    Row(
+        "kernels",
+        "x*y 10000x10000",
+        "x * y",
+        "x = torch.full((10000, 10000), 1.5); y = torch.full((10000, 10000), 0.5)",
+        3.0,
+        turns=5,
+    ),
+    _map("exp", "torch.exp(x)"),
+    _map("tanh", "torch.tanh(x)"),
+    _map("sigmoid", "torch.sigmoid(x)"),
+    _map("sin", "torch.sin(x)"),
+    _map("log", "torch.log(x)", _POSITIVE),
+    _map("erf", "torch.erf(x)"),
+    _map("gelu", "torch.nn.functional.gelu(x)"),
+    Row("kernels", "softmax 8192x1024", "torch.softmax(x, 1)", _ROWS, 3.0),
+    Row(
+        "kernels",
+        "layer_norm 8192x1024",
+        "torch.nn.functional.layer_norm(x, (1024,), w, b)",
+        f"{_ROWS}; w = torch.ones(1024); b = torch.zeros(1024)",
+        3.0,
+    ),
+    Row("kernels", "a + b.T 2048", "a + b.T", _SQUARE, 1.5),
+    Row("kernels", "broadcast row 2048", "a + r", f"{_SQUARE}; r = torch.randn(2048)", 1.5),
+    Row("kernels", "broadcast column 2048", "a + c", f"{_SQUARE}; c = torch.randn(2048, 1)", 1.5),
+    Row("kernels", "where 2048", "torch.where(m, a, b)", f"{_SQUARE}; m = a > 0", 1.5),
+    Row("kernels", "float32 -> float64 2048", "a.to(torch.float64)", _SQUARE, 1.5),
+    Row("kernels", "float32 -> float16 2048", "a.to(torch.float16)", _SQUARE, 1.5),
+    Row("kernels", "float32 -> bfloat16 2048", "a.to(torch.bfloat16)", _SQUARE, 1.5),
+    Row(
+        "kernels",
+        "int64 -> float32 2048",
+        "i.to(torch.float32)",
+        f"{_SQUARE}; i = torch.arange(2048 * 2048).view(2048, 2048)",
+        1.5,
+    ),
+    Row("kernels", "sum of rows 4096", "x.sum(1)", _SUMS, 1.05),
+    Row("kernels", "sum of columns 4096", "x.sum(0)", _SUMS, 1.05),
+    Row("kernels", "sum of all 4096", "x.sum()", _SUMS, 1.05),
+    Row("kernels", "max of rows 4096", "x.max(1)", _SUMS, 2.0),
+    Row("kernels", "argmax of rows 4096", "x.argmax(1)", _SUMS, 2.0),
+    Row("kernels", "var of rows 4096", "x.var(1)", _SUMS, 2.0),
+]
+
+# ---- train --------------------------------------------------------------------------------------
+
+_MLP = """
+torch.manual_seed(0)
+nn = torch.nn
+model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
+loss_of = nn.CrossEntropyLoss()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+x = torch.randn(32, 64)
+t = torch.randint(0, 10, (32,))
+def step():
+    loss = loss_of(model(x), t)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+_DEMO = """
+from antorcha.cli import demo
+digits = demo.load_digits(0)
+torch.manual_seed(0)
+model = demo.build_model(torch)
+loader = demo.make_loader(torch, digits, 32)
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+"""
+
+TRAIN = [
+    Row("train", "MLP step 64-64-10, batch 32", "step()", _MLP, 2.0),
+    Row(
+        "train",
+        "demo epoch",
+        "for loss in demo.train_epoch(torch, model, loader, optimizer): pass",
+        _DEMO,
+        1.5,
+        turns=7,
+    ),
+]
+
+ROWS = [*EAGER, *KERNELS, *TRAIN]

@@ -1,0 +1,149 @@
+"""What starting costs: the import, the first use of a kernel, and the size of the installation.
+
+Each is measured in processes of its own, and held against a bound rather than against PyTorch
+(except the size, which must stay under half of PyTorch's).
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+
+RUNS = 7
+
+_IMPORT = """
+import time; start = time.perf_counter(); import {module}; print(time.perf_counter() - start)
+"""
+
+_FIRST_USE = """
+import time
+import antorcha as torch
+a = torch.arange(1000.) + 1
+start = time.perf_counter(); torch.erf(a); first = time.perf_counter() - start
+start = time.perf_counter(); torch.erf(a); print(first - (time.perf_counter() - start))
+"""
+
+_HEAVY = (
+    "import antorcha, sys; print([m for m in ('scipy', 'torch', 'sklearn') if m in sys.modules])"
+)
+
+
+@dataclass
+class Started:
+    """One figure; `bound` is the most it may be, in the same unit."""
+
+    name: str
+    value: float
+    bound: float | None
+    unit: str
+    pytorch: float | None = None
+
+    @property
+    def reached(self) -> bool | None:
+        """Whether the bound is kept; None when there is none."""
+        return None if self.bound is None else self.value <= self.bound
+
+
+def measure(with_pytorch: bool) -> list[Started]:
+    """All figures of this file."""
+    return [_import_time(with_pytorch), _heavy_modules(), *_first_use(), _size(with_pytorch)]
+
+
+def _import_time(with_pytorch: bool) -> Started:
+    ours = statistics.median(_timed(_IMPORT.format(module="antorcha")) for _ in range(RUNS))
+    theirs = _timed(_IMPORT.format(module="torch")) if with_pytorch else None
+    return Started("import, warm", ours, 0.12, "s", theirs)
+
+
+def _heavy_modules() -> Started:
+    loaded = _output(_HEAVY).count("'") // 2
+    return Started("optional packages loaded by the import", loaded, 0, "")
+
+
+def _first_use() -> list[Started]:
+    """A kernel that nobody has compiled yet; then, in a new process, from the cache on disk."""
+    cold, warm = [], []
+    for _ in range(RUNS):
+        with tempfile.TemporaryDirectory() as cache:
+            cold.append(_timed(_FIRST_USE, ANTORCHA_CACHE=cache))
+            warm.append(_timed(_FIRST_USE, ANTORCHA_CACHE=cache))
+    return [
+        Started("first use of a kernel", statistics.median(cold), 0.025, "s"),
+        Started("first use, from the disk cache", statistics.median(warm), 0.001, "s"),
+    ]
+
+
+def _size(with_pytorch: bool) -> Started:
+    ours = _installed_bytes("antorcha") / 2**20
+    theirs = _installed_bytes("torch") / 2**20 if with_pytorch else None
+    return Started("installed size", ours, theirs / 2 if theirs else None, "MiB", theirs)
+
+
+def _installed_bytes(package: str) -> int:
+    """The files of a distribution and of all that it needs, extras apart, each once."""
+    total = 0
+    done: set[str] = set()
+    pending = [package]
+    while pending:
+        name = re.sub(r"[-_.]+", "-", pending.pop()).lower()
+        if name in done:
+            continue
+        done.add(name)
+        try:
+            found = importlib.metadata.distribution(name)
+        except importlib.metadata.PackageNotFoundError:
+            if name == "antorcha":
+                raise
+            continue  # a dependency for another system or Python
+        total += sum(_file_size(str(found.locate_file(path))) for path in found.files or ())
+        for requirement in found.requires or ():
+            needed = re.match(r"[\w.-]+", requirement)
+            if needed and "extra ==" not in requirement:
+                pending.append(needed[0])
+    return total + (_source_bytes() if package == "antorcha" else 0)
+
+
+def _source_bytes() -> int:
+    """The sources, which an editable installation does not list as its files."""
+    import antorcha
+
+    folder = os.path.dirname(str(antorcha.__file__))
+    if "site-packages" in folder:
+        return 0
+    return sum(
+        _file_size(os.path.join(place, name))
+        for place, _, names in os.walk(folder)
+        for name in names
+        if name.endswith((".py", ".pyi"))
+    )
+
+
+def _file_size(path: str) -> int:
+    try:
+        return os.path.getsize(path)
+    except OSError:
+        return 0
+
+
+def _timed(program: str, **environment: str) -> float:
+    return float(_output(program, **environment))
+
+
+def _output(program: str, **environment: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr.strip().splitlines()[-1])
+    return done.stdout.strip().splitlines()[-1]

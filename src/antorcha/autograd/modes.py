@@ -1,0 +1,172 @@
+"""Grad modes: context managers, decorators and functions that set the thread's mode word."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from antorcha import modes
+from antorcha.runtime.call import path
+from antorcha.runtime.tensor import Tensor, extra
+
+
+def is_grad_enabled() -> bool:
+    """Are operations recorded in this thread?"""
+    return not modes.state.word & modes.NO_GRAD
+
+
+def is_inference_mode_enabled() -> bool:
+    """Is this thread in inference mode?"""
+    return bool(modes.state.word & modes.INFERENCE)
+
+
+class _GradMode:
+    """A context manager that also decorates functions, generators and classes' methods."""
+
+    __slots__ = ("_old",)
+
+    def _word(self, word: int) -> int:
+        raise NotImplementedError
+
+    def clone(self) -> _GradMode:
+        return type(self)()
+
+    def __enter__(self) -> None:
+        word = modes.state.word
+        self._old = word
+        modes.set_word(self._word(word))
+
+    def __exit__(self, *_: object) -> None:
+        modes.set_word(self._old)
+
+    def __call__(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        if inspect.isgeneratorfunction(fn):
+            return self._decorate_generator(fn)
+
+        @functools.wraps(fn)
+        def inner(*args: Any, **kwargs: Any) -> Any:
+            with self.clone():
+                return fn(*args, **kwargs)
+
+        return inner
+
+    def _decorate_generator(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(fn)
+        def inner(*args: Any, **kwargs: Any) -> Any:
+            made = fn(*args, **kwargs)
+            reply, failure = None, None
+            while True:
+                try:
+                    with self.clone():
+                        value = made.throw(failure) if failure is not None else made.send(reply)
+                except StopIteration as stop:
+                    return stop.value
+                try:
+                    reply, failure = (yield value), None
+                except GeneratorExit:
+                    with self.clone():
+                        made.close()
+                    raise
+                except BaseException as error:  # handed on to the generator, as ``throw`` does
+                    reply, failure = None, error
+
+        return inner
+
+
+class no_grad(_GradMode):  # noqa: N801  (PyTorch's name)
+    """Operations inside are not recorded: their results require no gradient.
+
+    A context manager and a decorator (with or without parentheses).
+    See https://docs.pytorch.org/docs/stable/generated/torch.no_grad.html.
+
+    >>> x = torch.tensor([1.], requires_grad=True)
+    >>> with torch.no_grad():
+    ...     (x * 2).requires_grad
+    False
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, fn: Callable[..., Any] | None = None) -> Any:
+        made = object.__new__(cls)
+        return made if fn is None else made(fn)
+
+    def _word(self, word: int) -> int:
+        return word | modes.NO_GRAD
+
+
+class enable_grad(_GradMode):  # noqa: N801
+    """Operations inside are recorded, also within ``no_grad``."""
+
+    __slots__ = ()
+
+    def __new__(cls, fn: Callable[..., Any] | None = None) -> Any:
+        made = object.__new__(cls)
+        return made if fn is None else made(fn)
+
+    def _word(self, word: int) -> int:
+        return word & ~modes.NO_GRAD
+
+
+class set_grad_enabled(_GradMode):  # noqa: N801
+    """Turns recording on or off, at once or, as a context manager, inside the block."""
+
+    __slots__ = ("mode",)
+
+    def __init__(self, mode: bool) -> None:
+        self.mode = bool(mode)
+        self._old = modes.state.word
+        modes.set_word(self._word(self._old))
+
+    def clone(self) -> set_grad_enabled:
+        made = object.__new__(set_grad_enabled)
+        made.mode = self.mode
+        return made
+
+    def __call__(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        modes.set_word(self._old)
+        return super().__call__(fn)
+
+    def __enter__(self) -> None:
+        if not hasattr(self, "_old"):
+            self._old = modes.state.word
+        modes.set_word(self._word(modes.state.word))
+
+    def _word(self, word: int) -> int:
+        return word & ~modes.NO_GRAD if self.mode else word | modes.NO_GRAD
+
+
+class inference_mode(_GradMode):  # noqa: N801
+    """Like ``no_grad``; results are inference tensors, which can never enter a graph.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.autograd.grad_mode.inference_mode.html.
+    """
+
+    __slots__ = ("mode",)
+
+    def __new__(cls, mode: Any = True) -> Any:
+        made = object.__new__(cls)
+        if callable(mode):
+            made.mode = True
+            return made(mode)
+        made.mode = bool(mode)
+        return made
+
+    def clone(self) -> inference_mode:
+        return inference_mode(self.mode)  # type: ignore[no-any-return]
+
+    def _word(self, word: int) -> int:
+        if self.mode:
+            return word | modes.NO_GRAD | modes.INFERENCE
+        return word & ~(modes.INFERENCE | modes.NO_GRAD)
+
+
+def _mark(result: Any) -> None:
+    for each in result if isinstance(result, (tuple, list)) else (result,):
+        if isinstance(each, Tensor) and each._base is None:
+            extra(each).inference = True
+
+
+path.mark_inference = _mark

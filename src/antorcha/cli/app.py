@@ -1,0 +1,92 @@
+"""The commands, their options and their help. Each imports what it needs when it is called."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from antorcha._version import __version__
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="antorcha: PyTorch's programming model in Python that you can read.",
+)
+
+
+def main(words: Sequence[str]) -> int:
+    """Run one command; return its exit code."""
+    try:
+        app(args=list(words), prog_name="antorcha")
+    except SystemExit as leaving:
+        return leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
+    return 0
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"antorcha {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True),
+    ] = False,
+) -> None:
+    """Options before the command."""
+
+
+@app.command(add_help_option=True)
+def run(
+    script: Annotated[str, typer.Argument(help="A PyTorch program, or - for standard input.")],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(help="What the program finds in sys.argv[1:].")
+    ] = None,
+    module: Annotated[
+        bool, typer.Option("-m", help="SCRIPT is the name of a module, as with python -m.")
+    ] = False,
+) -> None:
+    """Run an unmodified PyTorch program: its `import torch` gives antorcha.
+
+    Everything after the program's name is passed to it as it stands. Tracebacks and exit codes are
+    those of python.
+    """
+    # `antorcha.cli.main` runs programs before it comes here: this is the help, and the complaint
+    # about a missing argument.
+    from antorcha.cli import runner
+
+    flag = ["-m"] if module else []
+    raise typer.Exit(runner.run([*flag, script, *(arguments or [])]))
+
+
+@app.command()
+def info(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+) -> None:
+    """Say what antorcha finds here: versions, CPU, threads, devices, cache."""
+    import antorcha.cli.info as info_command
+
+    info_command.show(as_json=as_json)
+
+
+@app.command()
+def demo(
+    epochs: Annotated[int, typer.Option(min=1, help="Passes over the training images.")] = 15,
+    out: Annotated[Path, typer.Option(help="Folder for the picture and the model.")] = Path(
+        "demo-out"
+    ),
+    seed: Annotated[int, typer.Option(help="Seed of the weights and of the shuffling.")] = 0,
+    batch_size: Annotated[int, typer.Option(min=1, help="Images per step.")] = 32,
+) -> None:
+    """Train a convolutional network on scikit-learn's handwritten digits."""
+    import antorcha.cli.demo as demo_command
+
+    raise typer.Exit(demo_command.main(epochs=epochs, out=out, seed=seed, batch_size=batch_size))

@@ -1,0 +1,157 @@
+"""``antorcha info``: what antorcha finds on this machine, as a table or as JSON.
+
+A report of a fault should carry this text, so it names no user and no host.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import json
+import os
+import platform
+from collections.abc import Callable
+from typing import Any
+
+from antorcha import config
+from antorcha._version import __version__
+
+REQUIRED = ("numpy", "scipy", "llvmlite", "ml_dtypes", "rich", "typer")
+OPTIONAL = ("scikit-learn", "matplotlib", "torch", "pytest")
+
+# Bits of the widest vectors, by the feature that LLVM reports; the first that is there counts.
+VECTOR_BITS = {"avx512f": 512, "avx2": 256, "avx": 256, "sse2": 128, "neon": 128}
+FEATURES_SHOWN = (
+    "sse4.2 avx avx2 fma f16c bmi2 avx512f avx512bw avx512vl avx512vnni avx512bf16 avx512fp16 "
+    "amx-tile amx-bf16 amx-int8 neon fullfp16 bf16 dotprod i8mm sve sve2"
+).split()
+
+
+def show(*, as_json: bool) -> None:
+    """Print what `collect` finds."""
+    found = collect()
+    if as_json:
+        print(json.dumps(found, indent=2))
+    else:
+        _print_table(found)
+
+
+def collect() -> dict[str, dict[str, Any]]:
+    """Everything there is to say, as plain values: a section each for software, CPU, ..."""
+    return {
+        "software": _software(),
+        "cpu": _cpu(),
+        "antorcha": _engine(),
+        "devices": _devices(),
+        "cache": _cache(),
+        "packages": {name: package_version(name) for name in (*REQUIRED, *OPTIONAL)},
+    }
+
+
+def _software() -> dict[str, Any]:
+    return {
+        "antorcha": __version__,
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "system": platform.platform(),
+    }
+
+
+def _cpu() -> dict[str, Any]:
+    import llvmlite.binding as llvm
+
+    features = {name for name, there in llvm.get_host_cpu_features().items() if there}
+    return {
+        "model": _cpu_model(),
+        "llvm name": llvm.get_host_cpu_name(),
+        "cores": os.cpu_count(),
+        "features": [name for name in FEATURES_SHOWN if name in features],
+        "vector bits": next((bits for name, bits in VECTOR_BITS.items() if name in features), 128),
+    }
+
+
+def _cpu_model() -> str:
+    """The processor's name as its maker writes it, else the machine's kind."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            for line in file:
+                if line.startswith("model name"):
+                    return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def _engine() -> dict[str, Any]:
+    return {
+        "threads": _ask(lambda torch: torch.get_num_threads(), config.num_threads),
+        "call path": config.call_path,
+        "compiles for": config.target or "this machine",
+    }
+
+
+def _devices() -> dict[str, Any]:
+    return {
+        "cpu": True,
+        "cuda": _ask(lambda torch: bool(torch.cuda.is_available()), False),
+        "mps": _ask(lambda torch: bool(torch.backends.mps.is_available()), False),
+    }
+
+
+def _ask(question: Callable[[Any], Any], otherwise: Any) -> Any:
+    """Ask antorcha; a part that does not answer must not keep the rest from being shown."""
+    import antorcha
+
+    try:
+        return question(antorcha)
+    except Exception:
+        return otherwise
+
+
+def _cache() -> dict[str, Any]:
+    files = size = 0
+    for folder, _, names in os.walk(config.cache_dir):
+        for name in names:
+            try:
+                size += os.path.getsize(os.path.join(folder, name))
+            except OSError:  # another process has just replaced it
+                continue
+            files += 1
+    return {"folder": config.cache_dir, "files": files, "bytes": size}
+
+
+def package_version(package: str) -> str | None:
+    """The installed version of a distribution, or None."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _print_table(found: dict[str, dict[str, Any]]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, show_header=False, pad_edge=False)
+    table.add_column(style="bold cyan", no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for section, rows in found.items():
+        title = section
+        for name, value in rows.items():
+            table.add_row(title, name, _text(name, value))
+            title = ""
+        table.add_section()
+    Console(soft_wrap=False).print(table)
+
+
+def _text(name: str, value: Any) -> str:
+    if value is None:
+        return "[dim]not installed[/dim]"
+    if isinstance(value, bool):
+        return "available" if value else "[dim]not available[/dim]"
+    if isinstance(value, list):
+        return " ".join(value)
+    if name == "bytes":
+        return f"{value / 2**20:.1f} MiB"
+    return str(value)

@@ -1,0 +1,164 @@
+"""Settings from the environment, read once when antorcha is imported.
+
+Nothing on the path of an op reads the environment. Other modules use the constants of this module
+(``config.num_threads``); ``settings(environ)`` builds the same record from any mapping, for tests.
+
+=====================  =========================================================================
+ANTORCHA_CACHE         folder for compiled kernels; default ``antorcha`` in ``$XDG_CACHE_HOME``,
+                       else in ``~/.cache``
+ANTORCHA_NUM_THREADS   threads of the CPU pool; default ``OMP_NUM_THREADS``, else the CPUs that
+                       this process may use (affinity mask and CPU quota of its cgroup)
+ANTORCHA_CALL          ``native`` (default) or ``python``: which implementation of an op's call runs
+ANTORCHA_TARGET        CPU to compile for, an LLVM name such as ``x86-64-v3``; default: this one
+=====================  =========================================================================
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from antorcha.errors import ArgumentError, did_you_mean
+
+CALL_PATHS: Final = ("native", "python")
+MAX_THREADS: Final = 4096
+
+
+class Settings(NamedTuple):
+    """What the environment asks for; `target` is None for "the machine we run on"."""
+
+    cache_dir: str
+    num_threads: int
+    call_path: str
+    target: str | None
+
+
+def settings(environ: Mapping[str, str], *, root: str = "/") -> Settings:
+    """Read the settings from `environ`; `root` is where ``/proc`` and ``/sys`` are found."""
+    return Settings(
+        cache_dir=_cache_dir(environ),
+        num_threads=_num_threads(environ, root),
+        call_path=_call_path(environ),
+        target=_target(environ),
+    )
+
+
+def _cache_dir(environ: Mapping[str, str]) -> str:
+    chosen = environ.get("ANTORCHA_CACHE", "").strip()
+    if chosen:
+        path = os.path.abspath(os.path.expanduser(chosen))
+        if os.path.exists(path) and not os.path.isdir(path):
+            raise ArgumentError(f"ANTORCHA_CACHE={chosen!r} is a file; it must name a folder")
+        return path
+    base = environ.get("XDG_CACHE_HOME", "").strip()
+    if not os.path.isabs(base):  # the XDG standard: a relative path is ignored
+        base = os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(base, "antorcha")
+
+
+def _num_threads(environ: Mapping[str, str], root: str) -> int:
+    for name in ("ANTORCHA_NUM_THREADS", "OMP_NUM_THREADS"):
+        text = environ.get(name, "").strip()
+        if not text:
+            continue
+        # OpenMP allows a list, one number per nesting level; the outermost is ours.
+        outermost = text.split(",")[0].strip() if name == "OMP_NUM_THREADS" else text
+        if outermost.isascii() and outermost.isdigit() and 1 <= int(outermost) <= MAX_THREADS:
+            return int(outermost)
+        raise ArgumentError(f"{name}={text!r} must be a whole number from 1 to {MAX_THREADS}")
+    return available_cpus(root)
+
+
+def _call_path(environ: Mapping[str, str]) -> str:
+    chosen = environ.get("ANTORCHA_CALL", "").strip().lower()
+    if chosen and chosen not in CALL_PATHS:
+        hint = did_you_mean(chosen, CALL_PATHS)
+        raise ArgumentError(f"ANTORCHA_CALL={chosen!r} must be 'native' or 'python'.{hint}")
+    return chosen or CALL_PATHS[0]
+
+
+def _target(environ: Mapping[str, str]) -> str | None:
+    chosen = environ.get("ANTORCHA_TARGET", "").strip()
+    if not chosen:
+        return None
+    if not chosen.isascii() or not all(c.isalnum() or c in "-_.+," for c in chosen):
+        raise ArgumentError(
+            f"ANTORCHA_TARGET={chosen!r} must be an LLVM CPU name such as 'x86-64-v3' or 'znver4'"
+        )
+    return chosen
+
+
+def available_cpus(root: str = "/") -> int:
+    """How many CPUs this process may keep busy: its affinity mask, capped by its cgroup's quota."""
+    if hasattr(os, "sched_getaffinity"):
+        cpus = len(os.sched_getaffinity(0))
+    else:
+        cpus = os.cpu_count() or 1
+    quota = cgroup_cpu_quota(root)
+    if quota is not None:
+        cpus = min(cpus, int(-(-quota // 1)))  # half a CPU still needs one thread
+    return max(cpus, 1)
+
+
+def cgroup_cpu_quota(root: str = "/") -> float | None:
+    """Return the CPU quota of this process's control group in CPUs, or None when there is none.
+
+    A quota may stand on any group above the process's own, so the least one on the way up counts.
+    """
+    quotas = [
+        quota
+        for folder in _cgroup_folders(root)
+        if (quota := _quota_v2(folder) or _quota_v1(folder)) is not None
+    ]
+    return min(quotas, default=None)
+
+
+def _cgroup_folders(root: str) -> list[str]:
+    """Folders, innermost first, that may hold a CPU quota: the groups and their parents."""
+    mount = os.path.join(root, "sys/fs/cgroup")
+    folders: list[str] = []
+    for line in _read(os.path.join(root, "proc/self/cgroup")).splitlines():
+        _, _, controllers_path = line.partition(":")
+        controllers, _, path = controllers_path.partition(":")
+        if not controllers:  # version 2: one hierarchy for all controllers
+            bases = [mount, os.path.join(mount, "unified")]
+        elif "cpu" in controllers.split(","):
+            bases = [os.path.join(mount, name) for name in (controllers, "cpu")]
+        else:
+            continue
+        parts = [part for part in path.split("/") if part]
+        # Inside a container the path may be the host's; the climb still ends at the mount itself.
+        for base in bases:
+            folders += [os.path.join(base, *parts[:n]) for n in range(len(parts), -1, -1)]
+    return folders
+
+
+def _quota_v2(folder: str) -> float | None:
+    words = _read(os.path.join(folder, "cpu.max")).split()
+    return _ratio(words[0], words[1]) if len(words) == 2 else None
+
+
+def _quota_v1(folder: str) -> float | None:
+    return _ratio(
+        _read(os.path.join(folder, "cpu.cfs_quota_us")).strip(),
+        _read(os.path.join(folder, "cpu.cfs_period_us")).strip(),
+    )
+
+
+def _ratio(quota: str, period: str) -> float | None:
+    """The quota in CPUs; None for version 2's "max" and version 1's -1, both "no limit"."""
+    if not (quota.isdigit() and period.isdigit()) or int(quota) == 0 or int(period) == 0:
+        return None
+    return int(quota) / int(period)
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+cache_dir, num_threads, call_path, target = settings(os.environ)

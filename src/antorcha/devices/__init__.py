@@ -1,0 +1,1 @@
+"""Devices: each folder runs descriptions of kernels on one kind of machine."""

@@ -1,0 +1,38 @@
+"""The CPU device: descriptions compiled to machine code with explicit vectors.
+
+Each kind of description has a template, a native function in this folder. What no template covers
+(complex numbers, rare functions) is computed by NumPy over the same memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from antorcha.devices.cpu.emit import Unsupported
+from antorcha.devices.cpu.pointwise import compile_pointwise
+from antorcha.devices.host import HostBackend, compile_host
+from antorcha.lang.kernels import Description, Launch, Pointwise
+from antorcha.runtime.layout import Layout
+
+TEMPLATES: dict[type, Callable[[Any, Sequence[Layout], Sequence[Any]], Launch]] = {
+    Pointwise: compile_pointwise,
+}
+
+
+class CpuBackend(HostBackend):
+    """The CPU: templates first, NumPy for the rest."""
+
+    def compile(
+        self, what: Description, outs: Sequence[Layout], ins: Sequence[Any]
+    ) -> Launch:
+        template = TEMPLATES.get(type(what))
+        if template is not None:
+            try:
+                return template(what, outs, ins)
+            except Unsupported:
+                pass
+        return compile_host(what, outs, ins)
+
+
+backend = CpuBackend("cpu")

@@ -1,0 +1,187 @@
+"""Expressions in native code: ``evaluate(body, values)`` writes the instructions of a graph.
+
+It is a compile-time hook of the kernel language: the templates (pointwise, reduce, rows) are native
+functions, and where they say ``evaluate`` this file walks the expression graph and asks the compiler
+for an instruction, or an inlined math function, per node. Values are vectors of ``n`` lanes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from antorcha.dtypes import dtype as DType
+from antorcha.lang import expr as E
+from antorcha.lang.expr import Expr
+from antorcha.lang.native import (
+    bf16, bool_, ceil, copysign, f16, f32, f64, fma, floor, i8, i16, i32, i64, intrinsic, maximum,
+    minimum, roundeven, select, sqrt, trunc, trunc_div, trunc_mod, u8, u16, u32, u64, vec,
+)  # fmt: skip
+from antorcha.lang.native.types import Ty
+from antorcha.lang.native.values import V
+from antorcha.runtime.layout import Layout
+
+TYPES: dict[str, Ty] = {
+    "bool": bool_, "uint8": u8, "uint16": u16, "uint32": u32, "uint64": u64, "int8": i8,
+    "int16": i16, "int32": i32, "int64": i64, "float16": f16, "bfloat16": bf16, "float32": f32,
+    "float64": f64,
+}  # fmt: skip
+_BINARY = {"add": "add", "sub": "sub", "mul": "mul", "div": "div", "and": "and", "or": "or",
+           "xor": "xor"}  # fmt: skip
+_COMPARE = ("eq", "ne", "lt", "le", "gt", "ge")
+_INTRINSICS: dict[str, Any] = {
+    "sqrt": sqrt, "floor": floor, "ceil": ceil, "trunc": trunc, "round": roundeven, "fma": fma,
+    "copysign": copysign, "truncdiv": trunc_div,
+}  # fmt: skip
+_PLAIN = {*_BINARY, *_COMPARE, "neg", "abs", "not", "where", "cast", "minimum", "maximum", "shl",
+          "shr", "isnan", "mod", "floordiv", "fmod", "relu", *_INTRINSICS}  # fmt: skip
+
+
+@lru_cache(maxsize=1)
+def functions() -> dict[str, Any]:
+    """The math functions that are inlined, by node name."""
+    try:
+        from antorcha.devices.cpu.math import FUNCTIONS
+    except ImportError:
+        return {}
+    return FUNCTIONS
+
+
+@lru_cache(maxsize=1)
+def available() -> frozenset[str]:
+    """The node ops that this device computes itself; the others must expand."""
+    return frozenset(_PLAIN | set(functions()))
+
+
+class Unsupported(Exception):
+    """This device has no native code for the description; NumPy computes it."""
+
+
+class Body:
+    """A tuple of expressions, prepared for this device; a compile-time value of native code."""
+
+    __slots__ = ("exprs", "key", "lanes", "weight")
+
+    def __init__(self, exprs: Sequence[Expr]) -> None:
+        self.exprs = prepare(tuple(exprs))
+        self.key = E.key(*self.exprs)
+        sizes = [max(n.dtype.itemsize, 1) for n in E.walk(*self.exprs)]
+        self.lanes = max(sizes)
+        self.weight = E.count_ops(*self.exprs)
+
+    def __native_key__(self) -> str:
+        return self.key
+
+
+def prepare(exprs: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """Lowers graphs to what this device has: half arithmetic in float32, no op that it lacks."""
+    for e in E.walk(*exprs):
+        if e.dtype.kind == "c":
+            raise Unsupported("complex")
+    made = E.opmath_all(exprs)
+    try:
+        made = E.expand_all(made, set(available()))
+    except NotImplementedError as error:
+        raise Unsupported(str(error)) from None
+    made = E.simplify_all(made)
+    for e in E.walk(*made):
+        if e.op not in E.LEAVES and e.op not in available():
+            raise Unsupported(e.op)
+    return tuple(made)
+
+
+def type_of(what: Any) -> Ty:
+    """The native type in memory of an input: a layout's dtype, or a Python number's slot."""
+    if isinstance(what, Layout):
+        found = TYPES.get(what.dtype.name)
+        if found is None:
+            raise Unsupported(str(what.dtype))
+        return found
+    if what is complex:
+        raise Unsupported("complex")
+    return f64 if what is float else i64
+
+
+def vector_type(dtype: DType, n: int) -> Ty:
+    return vec[TYPES[dtype.name], n]
+
+
+@intrinsic(None)
+def evaluate(g: Any, node: Any, body: Any, values: Any, n: int) -> list[V]:
+    """The expressions of ``body`` on vectors of n lanes (inputs in order; None where unused)."""
+    known: dict[Expr, Any] = {}
+    for e in E.walk(*body.exprs):
+        known[e] = _emit(g, node, e, known, values, n)
+    return [known[e] for e in body.exprs]
+
+
+def _emit(g: Any, node: Any, e: Expr, known: dict[Expr, Any], values: Any, n: int) -> Any:
+    op = e.op
+    ty = vector_type(e.dtype, n)
+    if op == "input":
+        return g.cast(ty, values[e.payload], node)
+    if op == "const":
+        return g.const(e.payload, ty, node)
+    args = [known[a] for a in e.args]
+    if op in _BINARY:
+        return _arithmetic(g, node, op, ty, *args)
+    if op in _COMPARE:
+        return g.compare(op, *args, node)
+    if op == "where":
+        return select.emit(g, node, *args)
+    if op == "cast":
+        return g.cast(ty, args[0], node)
+    if op == "neg":
+        return g.negate(args[0], node)
+    if op == "abs":
+        return g.absolute(args[0], node)
+    if op == "not":
+        return g.invert(args[0], node)
+    if op == "isnan":
+        return g.compare("ne", args[0], args[0], node)
+    if op in ("minimum", "maximum"):
+        return _extremum(g, node, op, ty, *args)
+    if op in ("shl", "shr"):
+        return _shift(g, node, op, e, *args)
+    kind = e.dtype.kind
+    if op in ("mod", "floordiv", "fmod") and kind in "iu":
+        if op == "fmod":
+            return trunc_mod.emit(g, node, *args)
+        return g.binary(op, *args, node)
+    found = _INTRINSICS.get(op) if kind == "f" or op == "truncdiv" else None
+    if found is not None and not (op == "truncdiv" and kind == "f"):
+        return found.emit(g, node, *args)
+    return g.call_inline(functions()[op], args, {}, node)
+
+
+def _arithmetic(g: Any, node: Any, op: str, ty: Ty, a: V, b: V) -> V:
+    if ty.elem.kind == "b":
+        op = {"add": "or", "mul": "and"}.get(op, op)
+    return g.binary(op, a, b, node)  # type: ignore[no-any-return]
+
+
+def _extremum(g: Any, node: Any, op: str, ty: Ty, a: V, b: V) -> V:
+    """NaN wins; compare and select is two instructions where the IEEE operation is several."""
+    if ty.elem.kind == "b":
+        return g.binary("or" if op == "maximum" else "and", a, b, node)  # type: ignore[no-any-return]
+    if ty.elem.kind != "f":
+        made = maximum if op == "maximum" else minimum
+        return made.emit(g, node, a, b)  # type: ignore[no-any-return]
+    better = g.compare("gt" if op == "maximum" else "lt", a, b, node)
+    nan = g.compare("ne", a, a, node)
+    return select.emit(g, node, g.binary("or", better, nan, node), a, b)  # type: ignore[no-any-return]
+
+
+def _shift(g: Any, node: Any, op: str, e: Expr, a: V, b: V) -> V:
+    """A shift by at least the width gives 0 (or the sign), as in PyTorch."""
+    bits = e.dtype.itemsize * 8
+    far = g.compare("ge", g.cast(vec[i64, a.ty.n], b, node), bits, node)
+    low = g.compare("lt", g.cast(vec[i64, a.ty.n], b, node), 0, node)
+    out = g.binary("or", far, low, node)
+    inside = select.emit(g, node, out, g.const(0, b.ty, node), b)
+    made = g.binary(op, a, inside, node)
+    over = g.const(0, a.ty, node)
+    if op == "shr" and e.dtype.kind == "i":
+        over = g.binary("shr", a, g.const(bits - 1, a.ty, node), node)
+    return select.emit(g, node, out, over, made)  # type: ignore[no-any-return]

@@ -1,0 +1,210 @@
+"""exp, exp2, expm1, sigmoid and the hyperbolic functions.
+
+All start from x = n ln(2) + r with |r| <= ln(2)/2 (W. Cody, W. Waite): the first product n * ln(2)
+cancels exactly, the second leaves r and what rounding took from it. Then exp(r) = 1 + r + r*r*P(r).
+
+2**n is made in two factors, one of them 2**64 or 2**-64 (float64: 2**512), so that results near the
+ends of the range, denormal ones too, are rounded once, by the last multiplication.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from antorcha.lang.native import bitcast, copysign, fma, inline, select
+
+from .base import (
+    DOUBLE,
+    SINGLE,
+    greater,
+    ints,
+    kind,
+    lesser,
+    pick,
+    polynomial,
+    quick_sum,
+)
+from .coefficients import (
+    EXP2_32,
+    EXP2_64,
+    EXP_32,
+    EXP_64,
+    EXP_LONG_32,
+    SINH_32,
+    SINH_64,
+    TANH_32,
+    TANH_64,
+)
+
+
+class Range(NamedTuple):
+    """Where exp is neither 0 nor infinite, and ln(2) in two parts."""
+
+    low: float
+    high: float
+    low2: float  # the same for exp2
+    high2: float
+    ln2: float
+    ln2_low: float
+    all_one: float  # beyond this, exp(-x) is nothing beside 1
+
+
+RANGE_32 = Range(
+    -104.0, 89.0, -151.0, 129.0, 0.693147182464599609375, -1.904654323148236e-09, 20.0
+)
+RANGE_64 = Range(
+    -746.0, 710.0, -1076.0, 1025.0, 0.6931471805599453094, 2.3190468138462996e-17, 42.0
+)
+LOG2_E = 1 / math.log(2)
+
+
+@inline
+def reduced(x, offset):
+    """x = n ln(2) + r + r_low -> bits whose low end is n + offset, n, r, r_low."""
+    c = pick(x, RANGE_32, RANGE_64)
+    t = fma(x, LOG2_E, offset)
+    n = t - offset
+    near = fma(n, -c.ln2, x)
+    r = fma(n, -c.ln2_low, near)
+    return bitcast(ints(x), t), n, r, fma(n, -c.ln2_low, near - r)
+
+
+@inline
+def grown(r):
+    """P(r) r*r, with exp(r) = 1 + r + P(r) r*r."""
+    return polynomial(r, pick(r, EXP_LONG_32, EXP_64)) * (r * r)
+
+
+@inline
+def exp(x):
+    """e ** x. Largest error: float32 ULP ulp over all numbers, float64 ULP."""
+    f = pick(x, SINGLE, DOUBLE)
+    c = pick(x, RANGE_32, RANGE_64)
+    x = lesser(c.high, greater(c.low, x))
+    below = x < 0.0
+    offset = select(below, kind(x)(f.magic + f.bias + f.scale), f.magic + f.bias - f.scale)
+    t = fma(x, LOG2_E, offset)
+    n = t - offset
+    r = fma(n, -c.ln2_low, fma(n, -c.ln2, x))
+    power = bitcast(kind(x), bitcast(ints(x), t) << f.fraction)
+    y = fma(fma(polynomial(r, pick(x, EXP_32, EXP_64)), r, 1.0), r, 1.0)
+    return y * power * select(below, kind(x)(f.down), f.up)
+
+
+@inline
+def exp2(x):
+    """2 ** x. Largest error: float32 ULP ulp over all numbers, float64 ULP."""
+    f = pick(x, SINGLE, DOUBLE)
+    c = pick(x, RANGE_32, RANGE_64)
+    x = lesser(c.high2, greater(c.low2, x))
+    below = x < 0.0
+    offset = select(below, kind(x)(f.magic + f.bias + f.scale), f.magic + f.bias - f.scale)
+    t = x + offset
+    r = x - (t - offset)
+    power = bitcast(kind(x), bitcast(ints(x), t) << f.fraction)
+    tail = fma(polynomial(r, pick(x, EXP2_32, EXP2_64)), r, c.ln2_low)
+    y = 1.0 + fma(r, c.ln2, r * tail)
+    return y * power * select(below, kind(x)(f.down), f.up)
+
+
+@inline
+def expm1(x):
+    """e ** x - 1. Largest error: float32 ULP ulp over all numbers, float64 ULP."""
+    f = pick(x, SINGLE, DOUBLE)
+    c = pick(x, RANGE_32, RANGE_64)
+    a = lesser(c.high, greater(-c.all_one, x))
+    # Half of 2**n, so that n = 128 (1024) does not overflow before its time.
+    t, n, r, r_low = reduced(a, f.magic + (f.bias - 1))
+    power = bitcast(kind(x), t << f.fraction)
+    high, low = quick_sum(r, grown(r) + r_low)
+    start = power - 0.5
+    y = fma(high, power, start)
+    rest = fma(high, power, start - y) + fma(low, power, (power - start) - 0.5)
+    return copysign(select(n == 0.0, high, (y + rest) * 2.0), x)
+
+
+@inline
+def sigmoid(x):
+    """1 / (1 + exp(-x)). Largest error: float32 ULP ulp over all numbers, float64 ULP.
+
+    With e = exp(-|x|), it is e / (1 + e) for negative x, else 1 / (1 + e).
+    """
+    f = pick(x, SINGLE, DOUBLE)
+    c = pick(x, RANGE_32, RANGE_64)
+    below = x < 0.0
+    a = greater(c.low, -abs(x))
+    t, n, r, r_low = reduced(a, f.magic + (f.bias + f.scale))
+    one, rest = quick_sum(kind(x)(1.0), r)
+    e, e_low = quick_sum(one, rest + (grown(r) + r_low))
+    power = bitcast(kind(x), t << f.fraction)
+    scale = power * f.down
+    under = fma(e, scale, 1.0)
+    under_low = fma(e, scale, 1.0 - under) + e_low * scale
+    top = select(below, e, 1.0)
+    top_low = select(below, e_low, 0.0)
+    inverse = 1.0 / under
+    q = top * inverse
+    q = fma(fma(-q, under_low, fma(-q, under, top) + top_low), inverse, q)
+    return select(below, q * power * f.down, q)
+
+
+@inline
+def tanh(x):
+    """The hyperbolic tangent. Largest error: float32 ULP ulp over all numbers, float64 ULP.
+
+    1 - 2 / (exp(2 |x|) + 1), but for small x an odd polynomial.
+    """
+    f = pick(x, SINGLE, DOUBLE)
+    c = pick(x, RANGE_32, RANGE_64)
+    a = abs(x)
+    twice = lesser(c.all_one, a + a)
+    t = fma(twice, LOG2_E, f.magic + f.bias)
+    n = t - (f.magic + f.bias)
+    r = fma(n, -c.ln2_low, fma(n, -c.ln2, twice))
+    power = bitcast(kind(x), bitcast(ints(x), t) << f.fraction)
+    e = fma(polynomial(r, pick(x, EXP_32, EXP_64)), r * r, r)  # exp(2 |x|) = (1 + e) * power
+    far = 1.0 - 2.0 / fma(e, power, power + 1.0)
+    square = x * x
+    near = fma(polynomial(square, pick(x, TANH_32, TANH_64)) * square, a, a)
+    return copysign(select(a < 1.0, near, far), x)
+
+
+@inline
+def half_exp(a):
+    """exp(a) / 2 for a >= 0, and exp(-a) / 2: (high, low) * 2**n_up and the small one as it is."""
+    f = pick(a, SINGLE, DOUBLE)
+    t, n, r, r_low = reduced(a, f.magic + (f.bias - f.scale))
+    one, rest = quick_sum(kind(a)(1.0), r)
+    high, low = quick_sum(one, rest + (grown(r) + r_low))
+    power = bitcast(kind(a), t << f.fraction)
+    return high, low, power
+
+
+@inline
+def sinh(x):
+    """The hyperbolic sine. Largest error: float32 ULP ulp over all numbers, float64 ULP."""
+    f = pick(x, SINGLE, DOUBLE)
+    c = pick(x, RANGE_32, RANGE_64)
+    a = abs(x)
+    high, low, power = half_exp(lesser(c.high + 1.0, a))
+    # All is divided by 2**(scale - 1) until the last multiplication.
+    y, y_low = high * power, low * power
+    small = (f.down * f.down) / y
+    far, far_low = quick_sum(y, -small)
+    far = (far + (far_low + y_low)) * (f.up * 0.5)
+    square = x * x
+    near = fma(polynomial(square, pick(x, SINH_32, SINH_64)) * square, a, a)
+    return copysign(select(a < 1.0, near, far), x)
+
+
+@inline
+def cosh(x):
+    """The hyperbolic cosine. Largest error: float32 ULP ulp over all numbers, float64 ULP."""
+    f = pick(x, SINGLE, DOUBLE)
+    c = pick(x, RANGE_32, RANGE_64)
+    high, low, power = half_exp(lesser(c.high + 1.0, abs(x)))
+    y, y_low = high * power, low * power
+    small = (f.down * f.down) / y
+    sum_, sum_low = quick_sum(y, small)
+    return (sum_ + (sum_low + y_low)) * (f.up * 0.5)

@@ -1,0 +1,297 @@
+"""The pointwise template: an expression over every element, any strides, vectors and threads.
+
+Dims are collapsed and ordered by the output's strides, so the inner loop runs along the output. How
+an operand moves along it is fixed when the kernel is compiled: ``c`` (its elements follow each
+other), ``s`` (one element, repeated), ``g`` (any other stride). The rest of the shape is data (the
+description words), so one kernel serves every shape of the same kind.
+
+Work is cut into units, a piece of a row each, which the pool hands out. Where an operand strides
+through memory (a transpose) the pieces are narrow and run down the rows first: each cache line it
+touches is used up before it is dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from antorcha.devices.cpu.emit import Body, Unsupported, evaluate, type_of
+from antorcha.lang import expr as E
+from antorcha.lang.kernels import Launch, Pointwise
+from antorcha.lang.native import (
+    address, first, i64, inline, lanes, local, native, ptr, raw, static, struct, vec, vgather,
+    vload, void, vscatter, vstore,
+)  # fmt: skip
+from antorcha.lang.native.machine import target
+from antorcha.lang.native.types import Ty
+from antorcha.runtime.launch import make_launch
+from antorcha.runtime.layout import Layout
+from antorcha.runtime.pool import pool_run
+from antorcha.shapes import collapse
+
+MAX_DIMS = 12
+UNIT = 8192  # elements of a unit of work
+NARROW = 256  # the same, along the row, where an operand strides
+STREAM = 64 << 20  # outputs from this size on are written past the caches
+HEAD = 6  # description words before the strides
+
+
+class Program:
+    """What a pointwise kernel is compiled for; everything else is data."""
+
+    __slots__ = (
+        "body", "flat", "in_kinds", "in_types", "nin", "nops", "nout", "out_kinds", "out_types",
+        "stream", "unroll", "used", "width",
+    )  # fmt: skip
+
+    def __init__(
+        self, body: Body, out_types: list[Ty], out_kinds: str, in_types: list[Ty], in_kinds: str,
+        flat: bool, stream: bool,
+    ) -> None:  # fmt: skip
+        self.body = body
+        self.out_types, self.out_kinds = out_types, out_kinds
+        self.in_types, self.in_kinds = in_types, in_kinds
+        self.nout, self.nin = len(out_types), len(in_types)
+        self.nops = self.nout + self.nin
+        self.flat, self.stream = flat, stream
+        widest = max([body.lanes, *[t.size for t in out_types]])
+        self.width = max(target().vector_bits // 8 // widest, 4)
+        self.unroll = 4 if body.weight <= 8 else 2 if body.weight <= 40 else 1
+        used = E.inputs_used(*body.exprs)
+        self.used = [k in used for k in range(self.nin)]
+
+    def __native_key__(self) -> str:
+        types = ",".join(t.name for t in (*self.out_types, *self.in_types))
+        return (
+            f"{self.body.key}|{types}|{self.out_kinds}|{self.in_kinds}|{self.flat}|{self.stream}|"
+            f"{self.width}|{self.unroll}"
+        )
+
+
+@struct
+class Work:
+    bufs: ptr[raw]
+    desc: ptr[i64]
+
+
+@inline
+def load(p, kind, fixed, at, step, width, mask):
+    """One vector of an operand at position ``at`` of the row."""
+    if kind == "s":
+        return fixed
+    if kind == "c":
+        return vload(p + at, width, mask)
+    return vgather(p + at * step, lanes(i64, width) * step, mask)
+
+
+@inline
+def block(P, outs, ins, fixed, steps, at, mask, stream):
+    """``width`` elements of the row from ``at`` on."""
+    values = [
+        load(ins[k], P.in_kinds[k], fixed[k], at, steps[P.nout + k], P.width, mask)
+        if P.used[k] else None
+        for k in static(range(P.nin))
+    ]  # fmt: skip
+    results = evaluate(P.body, values, P.width)
+    for k in static(range(P.nout)):
+        made = vec[P.out_types[k], P.width](results[k])
+        if P.out_kinds[k] == "c":
+            if stream:
+                vstore(outs[k] + at, made, None, stream=True)
+            else:
+                vstore(outs[k] + at, made, mask)
+        else:
+            vscatter(outs[k] + at * steps[k], lanes(i64, P.width) * steps[k], made, mask)
+
+
+@inline
+def row(P, outs, ins, steps, lo, hi):
+    """Elements lo..hi of one row: whole vectors, several at a time, then a masked tail."""
+    fixed = [
+        vec[P.in_types[k], P.width](ins[k][0]) if P.in_kinds[k] == "s" and P.used[k] else None
+        for k in static(range(P.nin))
+    ]
+    size = P.width * P.unroll
+    end = lo + (hi - lo) // size * size
+    if P.stream:
+        if i64(outs[0] + lo) & 63 == 0:
+            for i in range(lo, end, size):
+                for u in static(range(P.unroll)):
+                    block(P, outs, ins, fixed, steps, i + u * P.width, None, True)
+        else:
+            for i in range(lo, end, size):
+                for u in static(range(P.unroll)):
+                    block(P, outs, ins, fixed, steps, i + u * P.width, None, False)
+    else:
+        for i in range(lo, end, size):
+            for u in static(range(P.unroll)):
+                block(P, outs, ins, fixed, steps, i + u * P.width, None, False)
+    for i in range(end, hi, P.width):
+        block(P, outs, ins, fixed, steps, i, first(P.width, hi - i), False)
+
+
+@native
+def flat_job(lo: i64, hi: i64, args: raw, *, P) -> void:
+    """Elements lo..hi where every operand is one row."""
+    work = ptr[Work](args)
+    bufs, desc = work.bufs, work.desc
+    outs = [ptr[P.out_types[k]](bufs[k]) for k in static(range(P.nout))]
+    ins = [ptr[P.in_types[k]](bufs[P.nout + k]) for k in static(range(P.nin))]
+    steps = [desc[6 + k] for k in static(range(P.nops))]
+    row(P, outs, ins, steps, lo, hi)
+
+
+@native
+def job(u0: i64, u1: i64, args: raw, *, P) -> void:
+    """Units u0..u1: see the module's docstring. desc is n, dims, rows, chunk, pieces, down, then the
+    inner strides, then a size and strides for each outer dim, innermost first."""
+    work = ptr[Work](args)
+    bufs, desc = work.bufs, work.desc
+    n, dims, rows = desc[0], desc[1], desc[2]
+    chunk, pieces, down = desc[3], desc[4], desc[5]
+    steps = [desc[6 + k] for k in static(range(P.nops))]
+    outer = desc + (6 + P.nops)
+    index = local(i64, 12)
+    offset = local(i64, P.nops)
+    r = u0 % rows if down != 0 else u0 // pieces
+    piece = u0 // rows if down != 0 else u0 % pieces
+    seek(P, outer, dims, r, index, offset)
+    for u in range(u0, u1):
+        outs = [ptr[P.out_types[k]](bufs[k]) + offset[k] for k in static(range(P.nout))]
+        ins = [
+            ptr[P.in_types[k]](bufs[P.nout + k]) + offset[P.nout + k]
+            for k in static(range(P.nin))
+        ]
+        row(P, outs, ins, steps, piece * chunk, min(n, piece * chunk + chunk))
+        if down != 0:
+            r += 1
+            if r == rows:
+                r = i64(0)
+                piece += 1
+                seek(P, outer, dims, r, index, offset)
+            else:
+                advance(P, outer, dims, index, offset)
+        else:
+            piece += 1
+            if piece == pieces:
+                piece = i64(0)
+                advance(P, outer, dims, index, offset)
+
+
+@inline
+def seek(P, outer, dims, r, index, offset):
+    """Sets the odometer to row r: an index a dim, and each operand's offset."""
+    for k in static(range(P.nops)):
+        offset[k] = 0
+    left = r
+    for d in range(dims):
+        words = outer + d * (1 + P.nops)
+        i = left % words[0]
+        left = left // words[0]
+        index[d] = i
+        for k in static(range(P.nops)):
+            offset[k] += i * words[1 + k]
+
+
+@inline
+def advance(P, outer, dims, index, offset):
+    """The odometer's next row."""
+    d = i64(0)
+    while d < dims:
+        words = outer + d * (1 + P.nops)
+        i = index[d] + 1
+        if i < words[0]:
+            index[d] = i
+            for k in static(range(P.nops)):
+                offset[k] += words[1 + k]
+            break
+        index[d] = 0
+        for k in static(range(P.nops)):
+            offset[k] -= (i - 1) * words[1 + k]
+        d += 1
+
+
+@native
+def pointwise_kernel(bufs: ptr[raw], desc: ptr[i64], *, P) -> i64:
+    """The whole: through the pool where there is enough of it."""
+    work = local(Work)
+    work.bufs = bufs
+    work.desc = desc
+    if P.flat:
+        pool_run(address(flat_job, P=P), desc[0], desc[3], raw(work))
+    else:
+        pool_run(address(job, P=P), desc[2] * desc[4], grain(desc), raw(work))
+    return 0
+
+
+@inline
+def grain(desc):
+    """How many units make it worth waking another thread."""
+    return max(32768 // max(desc[3], 1), 1)
+
+
+def order_dims(out: Layout) -> list[int]:
+    """The dims from the output's largest stride to its smallest."""
+    return sorted(range(out.ndim), key=lambda d: (-out.strides[d], d))
+
+
+def describe(outs: Sequence[Layout], ins: Sequence[Any]) -> tuple[list[int], str, bool]:
+    """The description words, the operands' kinds along the inner dim, and whether it is one row."""
+    out = outs[0]
+    operands = [*outs, *ins]
+    order = order_dims(out)
+    shape = [out.shape[d] for d in order]
+    strides = [
+        [o.strides[d] for d in order] if isinstance(o, Layout) else [0] * len(order)
+        for o in operands
+    ]
+    sizes, columns = collapse(shape, strides)
+    if not sizes:
+        sizes, columns = (1,), [(0 if not isinstance(o, Layout) else 1,) for o in operands]
+    n = sizes[-1]
+    inner = [c[-1] for c in columns]
+    if out.numel == 0:
+        n, sizes, columns = 0, (0,), [(c[-1],) for c in columns]
+    kinds = "".join(["c" if s == 1 else "s" if s == 0 else "g" for s in inner])
+    dims = len(sizes) - 1
+    if dims > MAX_DIMS:
+        raise Unsupported("more dims than the odometer has")
+    if dims == 0:
+        return [n, 0, 1, 32768, 1, 0, *inner], kinds, True
+    rows = 1
+    for s in sizes[:-1]:
+        rows *= s
+    down = int("g" in kinds and rows > 1)
+    chunk = NARROW if down else UNIT
+    pieces = -(-n // chunk)
+    words = [n, dims, rows, min(chunk, n) if pieces == 1 else chunk, pieces, down, *inner]
+    for d in reversed(range(dims)):
+        words += [sizes[d], *[c[d] for c in columns]]
+    return words, kinds, False
+
+
+def slot(what: Any) -> Any:
+    """How the launcher sees an operand."""
+    if isinstance(what, Layout):
+        size = what.itemsize
+        return (size, what.low * size, what.high * size)
+    return "f64" if what is float else "i64"
+
+
+def compile_pointwise(what: Pointwise, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
+    body = Body(what.exprs)
+    words, kinds, flat = describe(outs, ins)
+    nout = len(outs)
+    in_types = [type_of(i) for i in ins]
+    out_types = [type_of(o) for o in outs]
+    stream = bool(
+        nout == 1 and outs[0].numel * outs[0].itemsize >= STREAM and kinds[0] == "c" and flat
+        and out_types[0].size * max(target().vector_bits // 8 // body.lanes, 4) == 64
+    )  # fmt: skip
+    program = Program(body, out_types, kinds[:nout], in_types, kinds[nout:], flat, stream)
+    kernel = pointwise_kernel.spec(P=program)
+    made = make_launch(
+        kernel.addr, words, [slot(o) for o in outs], [slot(i) for i in ins], outs[0].numel, None
+    )
+    return Launch(made.fresh, made.into, (made, kernel))
+

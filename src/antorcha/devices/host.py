@@ -1,0 +1,241 @@
+"""Running a description with NumPy over storages in host memory.
+
+Slow and obvious: the ``reference`` device is this and nothing else, and the CPU device uses it for
+what it has no kernel for. Every launch reads its operands as NumPy arrays that share the storages'
+memory, computes, and writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from antorcha import dtypes
+from antorcha.lang import expr as E
+from antorcha.lang.kernels import (
+    Description,
+    Host,
+    Launch,
+    MatMul,
+    NativeKernel,
+    Pointwise,
+    Reduce,
+    Rows,
+)
+from antorcha.runtime import layout as L
+from antorcha.runtime.layout import Layout
+from antorcha.runtime.storage import Storage, as_numpy, new_storage
+
+Array = np.ndarray[Any, Any]
+Compute = Callable[[list[Any]], Sequence[Any]]
+
+
+def view(lay: Layout, storage: Storage, offset: int) -> Array:
+    """The elements as an array that shares the storage's memory."""
+    size = lay.itemsize
+    strides = tuple([s * size for s in lay.strides])
+    return as_numpy(storage, offset * size, tuple(lay.shape), strides, lay.dtype.np)
+
+
+def compile_host(what: Description, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
+    """A launch that computes ``what`` with NumPy."""
+    compute = _COMPUTE[type(what)](what, outs, ins)
+    tensor = [isinstance(i, L.Layout) for i in ins]
+
+    def read(flat: Sequence[Any]) -> list[Any]:
+        values: list[Any] = []
+        at = 0
+        for is_tensor, what_in in zip(tensor, ins, strict=True):
+            if is_tensor:
+                values.append(view(what_in, flat[at], flat[at + 1]))
+                at += 2
+            else:
+                values.append(flat[at])
+                at += 1
+        return values
+
+    def write(target: Array, value: Any) -> None:
+        with np.errstate(all="ignore"):
+            target[...] = cast_array(np.asarray(value), target.dtype)
+
+    def into(*flat: Any) -> None:
+        count = len(outs) * 2
+        results = compute(read(flat[count:]))
+        for k, (lay, result) in enumerate(zip(outs, results, strict=True)):
+            write(view(written(lay), flat[2 * k], flat[2 * k + 1]), shrink(result, lay))
+
+    if isinstance(what, Host) and what.dynamic:
+        return Launch(_dynamic(what, outs, read), into)
+
+    def fresh(*flat: Any) -> Any:
+        (lay,) = outs
+        (result,) = compute(read(flat))
+        storage = new_storage(lay.nbytes)
+        write(view(written(lay), storage, 0), shrink(result, lay))
+        return storage
+
+    return Launch(fresh, into)
+
+
+def written(lay: Layout) -> Layout:
+    """An output's layout with the dims of stride 0 (reduced ones) shrunk to size 1."""
+    if 0 not in lay.strides or lay.numel == 0:
+        return lay
+    shape = tuple([1 if s == 0 else n for n, s in zip(lay.shape, lay.strides, strict=True)])
+    return L.layout(shape, lay.strides, lay.dtype, lay.device)
+
+
+def shrink(result: Any, lay: Layout) -> Any:
+    target = written(lay)
+    return result if target is lay else np.reshape(result, target.shape)
+
+
+def cast_array(array: Array, to: np.dtype[Any]) -> Array:
+    """Casts as the kernels do: complex to real drops the imaginary part, bool is != 0."""
+    if array.dtype == to:
+        return array
+    if array.dtype.kind == "c" and to.kind != "c" and to.kind != "b":
+        array = array.real
+    if array.dtype.kind in "fV" and to.kind in "ui":
+        wide = array.astype(np.float64)
+        return np.where(np.isfinite(wide), wide, 0).astype(np.int64).astype(to) if (
+            to.itemsize < 8
+        ) else wide.astype(to)
+    return array.astype(to)
+
+
+def _dynamic(what: Host, outs: Sequence[Layout], read: Any) -> Callable[..., Any]:
+    def fresh(*flat: Any) -> list[tuple[Layout, Storage]]:
+        results = what.fn(*read(flat))
+        made = []
+        for lay, result in zip(outs, results if isinstance(results, tuple) else (results,),
+                               strict=True):  # fmt: skip
+            array = np.ascontiguousarray(result).reshape(np.shape(result))
+            out = L.contiguous(array.shape, lay.dtype, lay.device)
+            storage = new_storage(out.nbytes)
+            view(out, storage, 0)[...] = array
+            made.append((out, storage))
+        return made
+
+    return fresh
+
+
+# ------------------------------------------------------------------------------ what is computed
+def _pointwise(what: Pointwise, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
+    exprs = [E.opmath(e) for e in what.exprs]
+    shape = outs[0].shape
+
+    def compute(values: list[Any]) -> list[Any]:
+        return [np.broadcast_to(E.evaluate(e, values), shape) for e in exprs]
+
+    return compute
+
+
+def _reduce(what: Reduce, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
+    shape = ins[0].shape
+    dims, ndim = what.dims, len(shape)
+    kept = [d for d in range(ndim) if d not in dims]
+    rows = int(np.prod([shape[d] for d in kept], dtype=np.int64)) if kept else 1
+    count = int(np.prod([shape[d] for d in dims], dtype=np.int64)) if dims else 1
+
+    def compute(values: list[Any]) -> list[Any]:
+        flat = [
+            np.transpose(np.broadcast_to(v, shape), (*kept, *dims)).reshape(rows, count)
+            for v in values
+        ]
+        position = np.broadcast_to(np.arange(count, dtype=np.int64), (rows, count))
+        lifted = [np.broadcast_to(E.evaluate(e, [*flat, position]), (rows, count))
+                  for e in what.lift]  # fmt: skip
+        state = fold_tree(what, lifted, rows)
+        n = np.full(rows, count, np.int64)
+        small = tuple([1 if d in dims else shape[d] for d in range(ndim)])
+        return [np.reshape(E.evaluate(e, [*state, n]), small) if rows == 1 or kept
+                else E.evaluate(e, [*state, n]) for e in what.finish]  # fmt: skip
+
+    return compute
+
+
+def fold_tree(what: Reduce, state: list[Array], rows: int) -> list[Array]:
+    """Merges columns pairwise until one is left."""
+    while state[0].shape[1] > 1:
+        n = state[0].shape[1]
+        half = n // 2
+        a = [s[:, : 2 * half : 2] for s in state]
+        b = [s[:, 1 : 2 * half : 2] for s in state]
+        merged = [np.asarray(E.evaluate(e, [*a, *b])) for e in what.merge]
+        if n % 2:
+            merged = [np.concatenate([m, s[:, -1:]], 1) for m, s in zip(merged, state, strict=True)]
+        state = merged
+    if state[0].shape[1] == 0:
+        return [np.full(rows, s, e.dtype.np) for s, e in zip(what.start, what.lift, strict=True)]
+    return [s[:, 0] for s in state]
+
+
+def _rows(what: Rows, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
+    def compute(values: list[Any]) -> list[Any]:
+        return list(what.program.evaluate(values))
+
+    return compute
+
+
+def _native(what: NativeKernel, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
+    def compute(values: list[Any]) -> list[Any]:
+        results = what.reference(*values)
+        return list(results) if isinstance(results, tuple) else [results]
+
+    return compute
+
+
+def _host(what: Host, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
+    def compute(values: list[Any]) -> list[Any]:
+        with np.errstate(all="ignore"):
+            results = what.fn(*values)
+        return list(results) if isinstance(results, tuple) else [results]
+
+    return compute
+
+
+def _matmul(what: MatMul, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
+    def compute(values: list[Any]) -> list[Any]:
+        a, b = values
+        if ins[0].dtype.name in ("float16", "bfloat16"):
+            a, b = a.astype(np.float32), b.astype(np.float32)
+        return [np.matmul(a, b)]
+
+    return compute
+
+
+_COMPUTE: dict[type, Callable[..., Compute]] = {
+    Pointwise: _pointwise, Reduce: _reduce, Rows: _rows, NativeKernel: _native, Host: _host,
+    MatMul: _matmul,
+}  # fmt: skip
+
+
+class HostBackend:
+    """A device in host memory that computes everything with NumPy."""
+
+    host_memory = True
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def compile(
+        self, what: Description, outs: Sequence[Layout], ins: Sequence[Any]
+    ) -> Launch:
+        return compile_host(what, outs, ins)
+
+    def allocate(self, nbytes: int) -> Storage:
+        return new_storage(nbytes)
+
+    def from_host(self, array: Array, out: Layout) -> Storage:
+        storage = new_storage(out.nbytes)
+        view(out, storage, 0)[...] = array
+        return storage
+
+    def to_host(self, layout: Layout, storage: Storage, offset: int) -> Array:
+        return view(layout, storage, offset)
+
+
+_ = dtypes

@@ -1,0 +1,139 @@
+"""The exceptions that antorcha raises, and the words they share.
+
+Each class says what kind of mistake was made and also derives from the builtin that PyTorch raises
+in its place, so ``except RuntimeError`` in a program written for PyTorch keeps working. A message
+names the op first, then shows the operands, then says the fix where one is likely.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+
+class AntorchaError(Exception):
+    """Base of every error of antorcha: ``except AntorchaError`` catches them all.
+
+    Example: ``pytest.raises(AntorchaError)`` holds for ``torch.ones(2) + torch.ones(3)``.
+    """
+
+
+class ShapeError(AntorchaError, RuntimeError):
+    """Sizes that do not fit together, or that no tensor can have.
+
+    Example: ``torch.ones(3, 2) + torch.ones(4, 2)`` raises
+    ``add: shapes (3, 2) and (4, 2) do not broadcast: at dimension 0, 3 and 4 differ and neither
+    is 1``.
+    """
+
+
+class DtypeError(AntorchaError, RuntimeError):
+    """An element type that the op does not take, or two types with no common one.
+
+    Example: ``torch.promote_types(torch.uint16, torch.int8)`` raises
+    ``promote_types: uint16 and int8 have no common dtype; convert one of them with .to(dtype)``.
+    """
+
+
+class DeviceError(AntorchaError, RuntimeError):
+    """Operands on different devices, or a device that is not there.
+
+    Example: ``torch.ones(2) + torch.ones(2, device="cuda")`` raises
+    ``add: operands are on cpu and cuda:0; move one of them with .to(device)``.
+    """
+
+
+class GraphError(AntorchaError, RuntimeError):
+    """A derivative that cannot be computed: freed graph, overwritten value, no path.
+
+    Example: calling ``loss.backward()`` twice without ``retain_graph=True``.
+    """
+
+
+class OutOfRange(AntorchaError, IndexError):
+    """A dimension or an index outside the tensor.
+
+    Example: ``torch.ones(2, 3).sum(3)`` raises
+    ``sum: dim 3 is out of range for a tensor of 2 dimensions (expected -2..1)``.
+    """
+
+
+class ArgumentError(AntorchaError, TypeError):
+    """An argument of the wrong type, an unknown keyword, or a senseless setting.
+
+    Example: ``torch.ones(2).sum(axes=0)`` raises
+    ``sum: unexpected keyword 'axes'. Did you mean 'axis'?``.
+    """
+
+
+class ValueRangeError(AntorchaError, ValueError):
+    """An argument of the right type with a value that is not allowed.
+
+    Example: ``torch.arange(4)[::-1]`` raises ``step must be greater than zero``.
+    """
+
+
+class NativeError(AntorchaError, TypeError):
+    """A native function that the kernel language cannot compile; the message shows the line.
+
+    Example: adding an ``i32`` to an ``f32`` in an ``@native`` function: nothing converts by itself.
+    """
+
+
+class MissingFeature(AntorchaError, NotImplementedError):
+    """Part of PyTorch's interface that antorcha does not have (yet).
+
+    Example: ``torch.ones(2).to_sparse()`` raises ``to_sparse: sparse tensors are not supported``.
+    """
+
+
+def did_you_mean(name: str, candidates: Iterable[str]) -> str:
+    """Return ``" Did you mean 'x'?"`` for the candidate nearest to `name`; ``""`` if none is.
+
+    >>> did_you_mean("channel_last", ["channels_last", "contiguous_format"])
+    " Did you mean 'channels_last'?"
+    >>> did_you_mean("matmul_", ["matmul", "mul"])
+    " Did you mean 'matmul'?"
+    >>> did_you_mean("zebra", ["matmul", "mul"])
+    ''
+    """
+    import difflib  # slow to import, and needed only when an error is raised
+
+    near = difflib.get_close_matches(name, list(candidates), n=1, cutoff=0.7)
+    return f" Did you mean '{near[0]}'?" if near else ""
+
+
+def operand(shape: Sequence[int], dtype: object = None, device: object = None) -> str:
+    """Format one operand for a message: its shape, then its dtype and device where given.
+
+    >>> operand((3, 2), "float32")
+    '(3, 2) float32'
+    >>> operand((4,), "int64", "cuda:0")
+    '(4,) int64 cuda:0'
+    """
+    words = [str(tuple(shape))]
+    if dtype is not None:
+        words.append(str(getattr(dtype, "name", dtype)))
+    if device is not None:
+        words.append(str(device))
+    return " ".join(words)
+
+
+def listed(words: Sequence[object], joint: str = "and") -> str:
+    """Join words for a sentence.
+
+    >>> listed([(3, 2), (4, 2), (2,)])
+    '(3, 2), (4, 2) and (2,)'
+    """
+    texts = [str(word) for word in words]
+    if len(texts) < 2:
+        return "".join(texts)
+    return f"{', '.join(texts[:-1])} {joint} {texts[-1]}"
+
+
+def labelled(op: str, message: str) -> str:
+    """Put the op's name before a message; `op` may be empty where the caller has no name.
+
+    >>> labelled("sum", "dim 3 is out of range"), labelled("", "dim 3 is out of range")
+    ('sum: dim 3 is out of range', 'dim 3 is out of range')
+    """
+    return f"{op}: {message}" if op else message

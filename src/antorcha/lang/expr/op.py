@@ -1,0 +1,298 @@
+"""The record of one scalar op, and how calling it builds a node, computes, or dispatches.
+
+`exp(x)` is one record called with three kinds of argument:
+
+- an `Expr`: a node is built. Python numbers among the arguments become constants by PyTorch's
+  category rule (bool < int < float < complex; a number changes the dtype only when it is of a
+  higher category), operands are cast to their common dtype, and the type rule gives the result's;
+- plain Python numbers only: the value is computed now;
+- anything else, a tensor say: the hook set with `set_dispatch` is called with the op's public name.
+
+So a derivative rule such as `lambda g, x, y: g * y` serves fused kernels and recorded ops alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, TypeAlias
+
+from antorcha import dtypes
+from antorcha.dtypes import dtype, promote_types
+from antorcha.errors import ArgumentError, DtypeError, GraphError
+from antorcha.lang.expr.graph import METHODS, OPS, Expr, Number, as_number, const, node, wrap
+
+TypeRule: TypeAlias = Callable[[str, dtype], tuple[dtype, dtype]]
+"""(op's name, the operands' common dtype) -> (dtype it computes in, dtype of the result)."""
+
+GradRule: TypeAlias = Callable[..., Any]
+"""(cotangent, *arguments, result) -> the contribution to one argument; written in ops."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Op:
+    """One scalar op: everything that antorcha knows about it. Call it as the function it is."""
+
+    name: str
+    """The node's op name."""
+    arity: int
+    rule: TypeRule
+    numpy: str | Callable[..., Any]
+    """What it computes: a function over arrays, or the name of one in `meaning.py` or NumPy."""
+    grads: tuple[GradRule | None, ...] | None
+    """A rule per argument (None: no gradient flows); None for the whole: no derivative exists."""
+    doc: str
+    public: str = ""
+    """PyTorch's name, given to the dispatch hook."""
+    expand: Callable[..., Any] | None = None
+    """The same in simpler ops, for devices that lack it (`expand`); None: a device must have it."""
+    shortcut: Callable[..., Any] | None = None
+    """Tried before a node is built: arguments -> an equal expression, or None."""
+    head: int = 0
+    """How many leading arguments are conditions: bool, outside promotion."""
+    compares: bool = False
+    reduction: bool = False
+    """Consumes a row and gives one value (row programs only)."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "public", self.public or self.name)
+        if self.name in OPS:
+            raise GraphError(f"op '{self.name}' is recorded twice")
+        OPS[self.name] = self
+        METHODS[self.public] = self
+
+    def __repr__(self) -> str:
+        return f"<scalar op {self.name}>"
+
+    def __call__(self, *args: Any) -> Any:
+        if len(args) != self.arity:
+            takes = f"{self.arity} argument{'s' * (self.arity != 1)}"
+            raise ArgumentError(f"{self.public}: takes {takes}, got {len(args)}")
+        symbolic = False
+        for a in args:
+            if isinstance(a, Expr):
+                symbolic = True
+            elif as_number(a) is None:
+                return dispatch(self.public, args)
+        return self.build(*args) if symbolic else self.compute(*args)
+
+    def build(self, *args: Expr | Number) -> Expr:
+        """The node for these arguments, with the casts that typing asks for."""
+        conditions = [_condition(self.public, a) for a in args[: self.head]]
+        operands = _promote(self, args[self.head :])
+        common, result = self.rule(self.public, operands[0].dtype)
+        full = (*conditions, *(cast_node(a, common) for a in operands))
+        if self.shortcut is not None:
+            found = self.shortcut(*full)
+            if found is not None:
+                return as_expr(found, result)
+        return node(self.name, full, result)
+
+    def compute(self, *args: Number) -> Any:
+        """The value for plain Python numbers, with PyTorch's meaning (no Python exceptions)."""
+        from antorcha.lang.expr.interpret import evaluate
+
+        plain = [as_number(a) for a in args]
+        nodes = [const(a, _number_dtype(a)) for a in plain if a is not None]
+        return evaluate(self.build(*nodes), ()).item()
+
+
+def as_expr(value: Expr | Number, like: dtype) -> Expr:
+    """An expression as it is; a number as a constant of dtype `like`."""
+    return value if isinstance(value, Expr) else const(value, like)
+
+
+def _condition(name: str, value: Expr | Number) -> Expr:
+    if not isinstance(value, Expr):
+        return const(bool(value), dtypes.bool_)
+    if value.dtype.kind != "b":
+        raise DtypeError(
+            f"{name}: the condition `{value}` is {value.dtype}; expected bool, as in x > 0"
+        )
+    return value
+
+
+def _promote(op: Op, args: Sequence[Expr | Number]) -> list[Expr]:
+    """The operands as expressions of one dtype."""
+    exprs = [a for a in args if isinstance(a, Expr)]
+    if len(exprs) == len(args) and all(a.dtype is exprs[0].dtype for a in exprs):
+        return exprs
+    plain = [as_number(a) for a in args if not isinstance(a, Expr)]
+    numbers = [a for a in plain if a is not None]
+    common = reduce(promote_types, (a.dtype for a in exprs)) if exprs else None
+    for number in numbers:
+        common = _with_number(common, number, op.compares)
+    assert common is not None
+    return [
+        cast_node(a, common) if isinstance(a, Expr) else const(_plain(a), common, exact=op.compares)
+        for a in args
+    ]
+
+
+def _plain(value: Number) -> Number:
+    number = as_number(value)
+    assert number is not None
+    return number
+
+
+_CATEGORY = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
+
+
+def _with_number(common: dtype | None, number: Number, compares: bool) -> dtype:
+    """The common dtype once a Python number has joined."""
+    own = _number_dtype(number, default=True)
+    if common is None:
+        return own
+    if _CATEGORY[own.kind] > _CATEGORY[common.kind]:
+        return common.to_complex() if own.kind == "c" and common.kind == "f" else own
+    fits = not isinstance(number, int) or common.kind not in "ui" or wrap(number, common) == number
+    return common if fits or not compares else dtypes.int64  # uint8 < 300 is true, not 0 < 44
+
+
+def _number_dtype(number: Number, default: bool = False) -> dtype:
+    """A Python number's dtype: full precision, or what a tensor of it would have (`default`)."""
+    if isinstance(number, bool):
+        return dtypes.bool_
+    if isinstance(number, int):
+        return dtypes.int64
+    if isinstance(number, float):
+        return dtypes.get_default_dtype() if default else dtypes.float64
+    return dtypes.get_default_dtype().to_complex() if default else dtypes.complex128
+
+
+def cast_node(x: Expr, to: dtype) -> Expr:
+    """`x` converted to a dtype; nothing where it has it already; constants at once."""
+    if x.dtype is to:
+        return x
+    if x.op == "const" and to.kind == "f" and x.dtype.kind in "bui":
+        return const(x.payload, to)  # type: ignore[arg-type]  # a const's payload is a number
+    return node("cast", (x,), to)
+
+
+# Duck typing: who computes for values that are neither expressions nor numbers
+
+_dispatch: Callable[[str, tuple[Any, ...]], Any] | None = None
+
+
+def set_dispatch(fn: Callable[[str, tuple[Any, ...]], Any] | None) -> None:
+    """Install what computes `name(*args)` for tensors; the ops layer does this once."""
+    global _dispatch
+    _dispatch = fn
+
+
+def dispatch(name: str, args: tuple[Any, ...]) -> Any:
+    """Hand a call on to the hook."""
+    if _dispatch is None:
+        kinds = ", ".join(type(a).__name__ for a in args)
+        raise ArgumentError(f"{name}: expected expressions or numbers, got ({kinds})")
+    return _dispatch(name, args)
+
+
+# Type rules
+
+
+def _no_bool(name: str, t: dtype) -> None:
+    if t.kind == "b":
+        raise DtypeError(f"{name}: not defined for bool; use &, |, ^, ~ or cast the operands first")
+
+
+def _no_complex(name: str, t: dtype) -> None:
+    if t.kind == "c":
+        raise DtypeError(
+            f"{name}: not defined for complex numbers ({t}); use real(), imag() or abs()"
+        )
+
+
+def anything(name: str, t: dtype) -> tuple[dtype, dtype]:
+    """Any dtype to itself."""
+    return t, t
+
+
+def arithmetic(name: str, t: dtype) -> tuple[dtype, dtype]:
+    """Integers, floats and complex numbers to themselves."""
+    _no_bool(name, t)
+    return t, t
+
+
+def real(name: str, t: dtype) -> tuple[dtype, dtype]:
+    """Bool, integers and floats to themselves."""
+    _no_complex(name, t)
+    return t, t
+
+
+def ordered(name: str, t: dtype) -> tuple[dtype, dtype]:
+    """Integers and floats to themselves."""
+    _no_bool(name, t)
+    _no_complex(name, t)
+    return t, t
+
+
+def floating(name: str, t: dtype) -> tuple[dtype, dtype]:
+    """Floats and complex numbers to themselves; integers compute in the default dtype."""
+    t = t if t.kind in "fc" else dtypes.get_default_dtype()
+    return t, t
+
+
+def real_floating(name: str, t: dtype) -> tuple[dtype, dtype]:
+    """Floats to themselves; integers compute in the default dtype; no complex numbers."""
+    _no_complex(name, t)
+    return floating(name, t)
+
+
+def only_floating(name: str, t: dtype) -> tuple[dtype, dtype]:
+    """Floats only."""
+    if t.kind != "f":
+        raise DtypeError(
+            f"{name}: defined for floating point only, got {t}; cast the operands first"
+        )
+    return t, t
+
+
+def comparison(name: str, t: dtype) -> tuple[dtype, dtype]:
+    """Anything to bool."""
+    return t, dtypes.bool_
+
+
+def order(name: str, t: dtype) -> tuple[dtype, dtype]:
+    """Anything with an order to bool."""
+    _no_complex(name, t)
+    return t, dtypes.bool_
+
+
+def integral(name: str, t: dtype) -> tuple[dtype, dtype]:
+    """Bool and integers to themselves."""
+    if t.kind in "fc":
+        raise DtypeError(f"{name}: defined for integers and bool only, got {t}")
+    return t, t
+
+
+def shifted(name: str, t: dtype) -> tuple[dtype, dtype]:
+    """Integers to themselves."""
+    _no_bool(name, t)
+    return integral(name, t)
+
+
+def magnitude(name: str, t: dtype) -> tuple[dtype, dtype]:
+    """Complex numbers to their real part's dtype; the others to themselves."""
+    return t, t.to_real() if t.kind == "c" else t
+
+
+def complex_part(name: str, t: dtype) -> tuple[dtype, dtype]:
+    """Complex numbers to their real part's dtype; no others."""
+    if t.kind != "c":
+        raise DtypeError(f"{name}: defined for complex numbers only, got {t}")
+    return t, t.to_real()
+
+
+def phase(name: str, t: dtype) -> tuple[dtype, dtype]:
+    """Complex numbers to their real part's dtype; integers compute in the default dtype."""
+    common, _ = floating(name, t)
+    return common, common.to_real() if common.kind == "c" else common
+
+
+def paired(name: str, t: dtype) -> tuple[dtype, dtype]:
+    """Two floats to a complex number."""
+    if t.name not in ("float32", "float64"):
+        raise DtypeError(f"{name}: the parts must be float32 or float64, got {t}")
+    return t, t.to_complex()

@@ -1,0 +1,128 @@
+"""Ops over a whole row: each takes an expression that runs over the row and gives one value.
+
+The value is a scalar again, and broadcasts back when used beside row values: `x - x.max()`. They
+are methods of expressions; only row functions (`trace_rows`) may use them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from antorcha import dtypes
+from antorcha.dtypes import dtype
+from antorcha.errors import DtypeError
+from antorcha.lang.expr.functions import cast, exp, isinf, log, sqrt, where
+from antorcha.lang.expr.graph import METHODS, Expr, node
+from antorcha.lang.expr.op import Op, real
+
+
+def _total(name: str, t: dtype) -> tuple[dtype, dtype]:
+    wide = dtypes.int64 if t.kind in "bui" else t
+    return wide, wide
+
+
+def _index(name: str, t: dtype) -> tuple[dtype, dtype]:
+    common, _ = real(name, t)
+    return common, dtypes.int64
+
+
+def _truth(name: str, t: dtype) -> tuple[dtype, dtype]:
+    if t.kind != "b":
+        raise DtypeError(f"{name}: expected a condition (bool), got {t}")
+    return t, t
+
+
+def _tied(g: Any, x: Any, y: Any) -> Any:
+    """PyTorch's amax: the gradient is shared by all that reach the extreme."""
+    mask = cast(x == y, g.dtype)
+    return g * mask / sum_(mask)
+
+
+def _prod_grad(g: Any, x: Any, y: Any) -> Any:
+    zero = x == 0
+    others = prod(where(zero, 1, x))  # the product of all that is not zero
+    zeros = sum_(zero)
+    return g * where(zeros == 0, y / x, where((zeros == 1) & zero, others, 0))
+
+
+_LAST: dict[str, Any] = {"axis": -1, "keepdims": True}
+
+
+def _numpy(name: str) -> Any:
+    def compute(x: Any) -> Any:
+        import numpy as np
+
+        return getattr(np, name)(x, **_LAST)
+
+    return compute
+
+
+sum_: Op = Op(
+    "reduce_sum", 1, _total, _numpy("sum"), (lambda g, x, y: g,), "The sum; integers in int64.",
+    public="sum", reduction=True,
+)  # fmt: skip
+prod: Op = Op(
+    "reduce_prod", 1, _total, _numpy("prod"), (_prod_grad,), "The product; integers in int64.",
+    public="prod", reduction=True,
+)  # fmt: skip
+amax: Op = Op(
+    "reduce_max", 1, real, _numpy("max"), (_tied,), "The greatest; NaN if any is.",
+    public="amax", reduction=True,
+)  # fmt: skip
+amin: Op = Op(
+    "reduce_min", 1, real, _numpy("min"), (_tied,), "The least; NaN if any is.",
+    public="amin", reduction=True,
+)  # fmt: skip
+argmax: Op = Op(
+    "argmax", 1, _index, _numpy("argmax"), (None,), "The first position of the greatest (or NaN).",
+    reduction=True,
+)  # fmt: skip
+argmin: Op = Op(
+    "argmin", 1, _index, _numpy("argmin"), (None,), "The first position of the least (or NaN).",
+    reduction=True,
+)  # fmt: skip
+any_: Op = Op(
+    "reduce_any", 1, _truth, _numpy("any"), (None,), "Whether any holds.",
+    public="any", reduction=True,
+)  # fmt: skip
+all_: Op = Op(
+    "reduce_all", 1, _truth, _numpy("all"), (None,), "Whether all hold.",
+    public="all", reduction=True,
+)  # fmt: skip
+
+
+def position() -> Expr:
+    """The column of the element: 0 .. length - 1, int64."""
+    return node("position", (), dtypes.int64)
+
+
+def length(t: dtype | None = None) -> Expr:
+    """How many elements the row has, in the dtype asked for (int64)."""
+    return node("length", (), t or dtypes.int64)
+
+
+def mean(x: Expr) -> Any:
+    """sum / length, in floating point."""
+    x = x if x.dtype.kind in "fc" else cast(x, dtypes.get_default_dtype())
+    return sum_(x) / length(x.dtype)
+
+
+def var(x: Expr, correction: float = 1) -> Any:
+    """The variance, in two passes: the mean of squared distances from the mean."""
+    d = x - mean(x)
+    return sum_(d * d) / (length(d.dtype) - correction)
+
+
+def std(x: Expr, correction: float = 1) -> Any:
+    """The square root of `var`."""
+    return sqrt(var(x, correction))
+
+
+def logsumexp(x: Expr) -> Any:
+    """log(sum(exp(x))) without overflow."""
+    top = amax(x).detach()
+    top = where(isinf(top), 0, top)
+    return log(sum_(exp(x - top))) + top
+
+
+METHODS.update(max=amax, min=amin, mean=mean, var=var, std=std, logsumexp=logsumexp)

@@ -1,0 +1,132 @@
+"""Descriptions of kernels: what a device is asked to compute. They name no device and no Tensor.
+
+A device compiles a description for given layouts to a :class:`Launch`. Inputs are layouts (tensors)
+or Python number types (``float``, ``int``, ``bool``, ``complex``: run-time numbers); outputs are
+layouts whose storages are fresh or given. ``fresh(storage, offset, .., number, ..)`` allocates the
+one output and gives its storage; ``into(out_storage, out_offset, .., inputs)`` writes to storages
+that exist. Neither touches version counters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from antorcha.lang.expr import Expr
+    from antorcha.runtime.layout import Layout
+    from antorcha.runtime.storage import Storage
+
+In = Any  # Layout | type
+
+
+@dataclass(frozen=True, eq=False)
+class Pointwise:
+    """Each output element is an expression of the input elements at the same place.
+
+    ``exprs[k]`` gives output k over ``Input(j, dtype)`` nodes; input j is cast to that dtype as it
+    is loaded, the result to the output layout's dtype as it is stored. Inputs broadcast: their
+    layouts have been expanded to the output's shape (stride 0 where they repeat).
+    """
+
+    exprs: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Reduce:
+    """Folds the elements along some dims into a state, merges states, and finishes them.
+
+    The inputs have the full shape; an output has it too, with stride 0 along the reduced dims.
+    ``lift`` gives the state of one element: expressions over the inputs, then ``Input(n)``, the
+    element's position within the reduced dims (int64). ``merge`` joins two states: expressions over
+    state a (inputs 0..s-1) and state b (s..2s-1); it is associative and commutative up to rounding.
+    ``finish`` gives the outputs over the state, then the count of elements (float64 or int64).
+    ``start`` is the state of no elements.
+    """
+
+    dims: tuple[int, ...]
+    start: tuple[float | int | bool, ...]
+    lift: tuple[Expr, ...]
+    merge: tuple[Expr, ...]
+    finish: tuple[Expr, ...]
+    name: str = ""  # sum, max, ...: lets a device recognise the common ones
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """A row program: each output row is computed from the input rows alone, along the last dim.
+
+    Inputs and outputs that hold one value a row have stride 0 along the last dim (outputs: size 1).
+    """
+
+    program: Any  # lang.expr RowProgram
+    length: int
+
+
+@dataclass(frozen=True, eq=False)
+class NativeKernel:
+    """A native function of ABI ``(bufs: ptr[raw], desc: ptr[i64]) -> i64``; bufs are outs, then ins.
+
+    ``static`` fixes its compile-time parameters; ``desc`` is what it needs to know of the layouts.
+    ``reference`` computes the same with NumPy: input arrays -> a tuple of output arrays.
+    A status other than 0 is turned into an exception by ``fail``. With ``preload`` the first output
+    starts as a copy of the first input, and the function writes over it.
+    """
+
+    fn: Any
+    static: dict[str, Any]
+    desc: tuple[int, ...]
+    reference: Callable[..., Any]
+    fail: Callable[[int], BaseException] | None = None
+    work: int = 0
+    preload: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Host:
+    """A function of NumPy arrays, run on the host by every device that shares its memory.
+
+    ``fn(*arrays and numbers) -> array or tuple of arrays``, cast to the outputs' dtypes. When the
+    output shapes depend on the data (``dynamic``), the arrays' own shapes are taken.
+    """
+
+    fn: Callable[..., Any]
+    dynamic: bool = False
+    dtypes: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class MatMul:
+    """``out[b, m, n] = sum_k a[b, m, k] * c[b, k, n]`` over layouts of three dims."""
+
+
+Description = Pointwise | Reduce | Rows | NativeKernel | Host | MatMul
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A compiled description."""
+
+    fresh: Callable[..., Any]
+    into: Callable[..., None]
+    keep: Any = field(default=None, compare=False)
+
+
+class Backend(Protocol):
+    """What a device must be able to do. One object a device, ``antorcha.devices.<type>.backend``."""
+
+    name: str
+    host_memory: bool  # are its storages' addresses readable by this process?
+
+    def compile(
+        self, what: Description, outs: Sequence[Layout], ins: Sequence[In]
+    ) -> Launch: ...
+
+    def allocate(self, nbytes: int) -> Storage: ...
+
+    def from_host(self, array: np.ndarray[Any, Any], out: Layout) -> Storage: ...
+
+    def to_host(self, layout: Layout, storage: Storage, offset: int) -> np.ndarray[Any, Any]: ...

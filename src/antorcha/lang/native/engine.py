@@ -1,0 +1,216 @@
+"""From a Spec to an address: the disk cache, the compiler, and one LLVM engine that links it all.
+
+Everything that touches LLVM happens under one lock, which is held over a fork so that a child never
+inherits it half way. A symbol that the process does not have is refused before linking: LLVM would
+link a null.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import os
+import threading
+import time
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from antorcha.errors import NativeError
+from antorcha.lang.native import cache as disk
+from antorcha.lang.native.digest import reachable
+from antorcha.lang.native.machine import Target, binding, machine, optimise, target
+from antorcha.lang.native.values import defined_globals
+
+if TYPE_CHECKING:
+    from antorcha.lang.native.function import Spec
+
+__all__ = ["LOCK", "Target", "address_of", "define", "load", "lowered", "target"]
+
+LEVEL = "small"
+LOCK = threading.RLock()
+_keep: list[Any] = []  # object files: the engine does not own them
+_exports: dict[str, Spec] = {}  # specs that other modules link by symbol
+_defined: dict[str, int] = {}  # symbols given to LLVM by us
+
+
+def _before_fork() -> None:
+    LOCK.acquire()
+
+
+def _after_fork() -> None:
+    LOCK.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork
+    )
+
+
+class Lowered(NamedTuple):
+    """IR text, and the exported functions it links to."""
+
+    ir: str
+    exports: dict[str, Spec]
+
+
+@cache
+def _engine() -> Any:
+    llvm = binding()
+    empty = llvm.parse_assembly(f'target triple = "{target().triple}"')
+    made = llvm.create_mcjit_compiler(empty, machine())
+    for each in defined_globals():
+        define(each.name, each.addr)
+    return made
+
+
+def define(name: str, addr: int) -> None:
+    """Makes an address known to the linker under a name."""
+    with LOCK:
+        binding().add_symbol(name, addr)
+        _defined[name] = addr
+
+
+@cache
+def _libraries() -> list[Any]:
+    """Where C functions are looked up when LLVM does not find them: the process, then libm."""
+    names = [None, ctypes.util.find_library("m")]
+    found = []
+    for name in names:
+        try:
+            found.append(ctypes.CDLL(name))
+        except OSError:
+            continue
+    return found
+
+
+def find_symbol(name: str) -> int:
+    """The address of a symbol of this process, or 0."""
+    with LOCK:
+        _engine()
+        addr = _defined.get(name) or binding().address_of_symbol(name)
+        if addr:
+            return int(addr)
+        for library in _libraries():
+            try:
+                entry = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
+            except AttributeError:
+                continue
+            if entry:
+                define(name, entry)
+                return entry
+    return 0
+
+
+def address_of(name: str) -> int:
+    addr = find_symbol(name)
+    if not addr:
+        raise NativeError(f"the symbol {name!r} is not in this process")
+    return addr
+
+
+# ---- compiling and loading
+def load(spec: Spec) -> int:
+    """The address of a spec's machine code, from this process, the disk, or the compiler."""
+    with LOCK:
+        if spec._addr:
+            return spec._addr
+        start = time.perf_counter()
+        symbol = spec.symbol
+        found = _defined.get(symbol, 0)
+        if found:
+            return found
+        engine = _engine()
+        stored = disk.read(symbol)
+        if stored is not None and not _exports_found(spec, stored[0]):
+            stored = None
+        if stored is None:
+            stored = compile_spec(spec)
+            disk.write(symbol, *stored)
+        needs, code = stored
+        _require(spec, needs)
+        addr = _link(engine, symbol, code)
+        spec.stats["load_ms"] = (time.perf_counter() - start) * 1e3
+        return addr
+
+
+def _link(engine: Any, symbol: str, code: bytes) -> int:
+    item = binding().ObjectFileRef.from_data(code)
+    engine.add_object_file(item)
+    engine.finalize_object()
+    _keep.append(item)
+    addr = int(engine.get_function_address(symbol))
+    if not addr:
+        raise NativeError(f"{symbol} did not link")
+    define(symbol, addr)
+    return addr
+
+
+def _exports_found(spec: Spec, needs: list[str]) -> bool:
+    """Are the functions that stored code links to known here? Those without compile-time parameters
+    are found among the functions it can reach; otherwise only lowering knows."""
+    missing = [n for n in needs if n not in _exports and not find_symbol(n)]
+    if not missing:
+        return True
+    for native in reachable(spec.native):
+        if native.options.export and not native.statics:
+            each = native.spec()
+            _exports[each.symbol] = each
+    return all(name in _exports for name in missing)
+
+
+def _require(spec: Spec, needs: list[str]) -> None:
+    for name in needs:
+        if name in _exports and name != spec.symbol:
+            _ = _exports[name].addr
+        elif not find_symbol(name):
+            raise NativeError(
+                f"{spec.native.__name__}: it needs the symbol {name!r}, which is not in this process"
+            )
+
+
+def lowered(spec: Spec) -> Lowered:
+    from antorcha.lang.native.lower import lower
+
+    with LOCK:
+        return lower(spec)
+
+
+def compile_spec(spec: Spec) -> tuple[list[str], bytes]:
+    """Compiles to an object file; also gives the outside symbols that it needs."""
+    with LOCK:
+        begin = time.perf_counter()
+        form = lowered(spec)
+        _exports.update(form.exports)
+        module, generator = _optimised(spec, form.ir)
+        code = bytes(generator.emit_object(module))
+        needs = disk.undefined_symbols(code)
+        if needs is None:  # not ELF: believe the IR
+            needs = [f.name for f in module.functions if f.is_declaration]
+            needs = [n for n in needs if not n.startswith("llvm.")]
+        spec.stats.update(compile_ms=(time.perf_counter() - begin) * 1e3, size=len(code))
+        return needs, code
+
+
+def _optimised(spec: Spec, ir: str) -> tuple[Any, Any]:
+    llvm = binding()
+    try:
+        module = llvm.parse_assembly(ir)
+        module.triple = target().triple
+        module.verify()
+    except RuntimeError as err:
+        raise NativeError(
+            f"{spec.native.__name__}: the compiler made bad LLVM IR; this is a bug in it: {err}"
+        ) from err
+    return module, optimise(module, spec.native.options.level or LEVEL)
+
+
+def optimised_ir(spec: Spec) -> str:
+    with LOCK:
+        return str(_optimised(spec, lowered(spec).ir)[0])
+
+
+def assembly(spec: Spec) -> str:
+    with LOCK:
+        module, generator = _optimised(spec, lowered(spec).ir)
+        return str(generator.emit_assembly(module))

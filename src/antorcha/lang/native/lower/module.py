@@ -1,0 +1,86 @@
+"""One LLVM module: the function asked for, and copies of the native functions that it calls."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from antorcha.lang.native.engine import Lowered
+from antorcha.lang.native.lower.statements import Statements
+from antorcha.lang.native.machine import target
+from antorcha.lang.native.types import Ty
+from antorcha.lang.native.values import V
+
+if TYPE_CHECKING:
+    from antorcha.lang.native.function import Spec
+
+
+class Module:
+    """Declarations and functions as text, and the exported functions that are linked to."""
+
+    def __init__(self) -> None:
+        self.target = target()
+        self.declarations: dict[str, str] = {}
+        self.functions: list[str] = []
+        self.copies: dict[Spec, str] = {}
+        self.exports: dict[str, Spec] = {}
+        self.root: Spec | None = None
+
+    def declare(self, name: str, text: str) -> None:
+        self.declarations.setdefault(name, text)
+
+    def symbol_of(self, spec: Spec) -> str:
+        """The name, in this module, of a function that is called and not expanded."""
+        if spec is self.root:
+            return spec.symbol
+        if spec.native.options.export:
+            name = spec.symbol
+            ret, params = spec.signature()
+            args = ", ".join(f"{t.ll} {t.attr}".rstrip() for _, t in params)
+            self.declare(name, f"declare {ret.attr}{ret.ll} @{name}({args})")
+            self.exports[name] = spec
+            return name
+        name = self.copies.get(spec, "")
+        if not name:
+            name = self.copies[spec] = f"{spec.native.__name__}.{len(self.copies)}"
+            self.add(spec, name)
+        return name
+
+    def add(self, spec: Spec, name: str) -> None:
+        """Lowers a function into this module."""
+        place = len(self.functions)
+        self.functions.append("")
+        ret, params = spec.signature()
+        options = spec.native.options
+        body = Statements(self, spec.native, ret)
+        body.env = {**spec.static, **{p: V(t, f"%{p}") for p, t in params}}
+        body.function_body()
+        texts = []
+        for p, t in params:
+            alias = "noalias " if options.noalias and t.kind == "p" else ""
+            texts.append(f"{t.ll} {t.attr}{alias}%{p}")
+        linkage = "" if spec is self.root else "internal "
+        attributes = 1 if options.noinline else 0
+        self.functions[place] = "\n".join([
+            f"define {linkage}{ret.attr}{ret.ll} @{name}({', '.join(texts)}) #{attributes} {{",
+            "entry:", *body.allocas, *body.text(), "}",
+        ])  # fmt: skip
+
+    def ir(self) -> str:
+        width = f'"prefer-vector-width"="{self.target.vector_bits}" "min-legal-vector-width"="0"'
+        return "\n".join([
+            *self.declarations.values(), *self.functions,
+            f"attributes #0 = {{ nounwind {width} }}",
+            f"attributes #1 = {{ nounwind noinline {width} }}",
+            "!0 = !{i32 1}", "",
+        ])  # fmt: skip
+
+
+def lower(spec: Spec) -> Lowered:
+    """The IR of a spec, and the exported functions it links to."""
+    module = Module()
+    module.root = spec
+    module.add(spec, spec.symbol)
+    return Lowered(module.ir(), module.exports)
+
+
+__all__ = ["Module", "Ty", "lower"]

@@ -1,0 +1,11 @@
+"""Imports every file of records, so that the registry is complete."""
+
+from __future__ import annotations
+
+from antorcha.ops import (  # noqa: F401
+    create,
+    elementwise,
+    memory,
+    reduce,
+    views,
+)

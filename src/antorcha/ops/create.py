@@ -1,0 +1,369 @@
+"""Making tensors: filled, empty, ranges, identity. One record per op.
+
+Every creation op takes PyTorch's ``dtype=``, ``layout=``, ``device=``, ``requires_grad=`` and
+``pin_memory=``; the last is accepted and has nothing to do here.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any as _Any
+
+import numpy as np
+
+from antorcha import dtypes
+from antorcha.device import as_device, backend
+from antorcha.errors import DtypeError, ShapeError, ValueRangeError
+from antorcha.lang.kernels import Host
+from antorcha.ops.kernel import Planned, kernel
+from antorcha.ops.memory import strides_of_format
+from antorcha.ops.record import T, composite
+from antorcha.ops.types import (
+    Any,
+    Bool,
+    DeviceArg,
+    Dtype,
+    Int,
+    Ints,
+    Shape,
+    StaticNumber,
+    Str,
+    Tensor,
+)
+from antorcha.runtime import layout as L
+from antorcha.runtime.tensor import Tensor as TensorType
+from antorcha.runtime.tensor import bare
+
+
+def finish(tensor: TensorType, requires_grad: bool) -> TensorType:
+    """Applies ``requires_grad=`` to a fresh tensor."""
+    if requires_grad:
+        if tensor._layout.dtype.kind not in "fc":
+            raise DtypeError(
+                "Only Tensors of floating point and complex dtype can require gradients, not "
+                f"{tensor._layout.dtype}"
+            )
+        tensor._rg = True
+    return tensor
+
+
+def uninitialised(shape: _Any, dtype: _Any, device: _Any, strides: _Any = None) -> TensorType:
+    """A tensor over fresh memory that holds anything."""
+    lay = L.contiguous(shape, dtype, device) if strides is None else (
+        L.layout(shape, strides, dtype, device)
+    )
+    return bare(lay, backend(device).allocate(lay.nbytes))
+
+
+def number_dtype(value: _Any) -> _Any:
+    """The dtype of a tensor made from a Python number."""
+    if isinstance(value, bool):
+        return dtypes.bool_
+    if isinstance(value, int):
+        return dtypes.int64
+    if isinstance(value, complex):
+        return dtypes.get_default_complex_dtype()
+    return dtypes.get_default_dtype()
+
+
+def scalar_like(value: _Any, like: TensorType) -> TensorType:
+    """A 0-dim tensor of a Python number, to stand where an op wants a tensor first."""
+    lay = like._layout
+    made = dtypes.result_type([lay.dtype] if lay.ndim else [], [] if lay.ndim else [lay.dtype],
+                              [type(value)])  # fmt: skip
+    return T.full_layout((), value, made, lay.device)  # type: ignore[no-any-return]
+
+
+def check_format(layout: _Any) -> None:
+    if layout is not None and str(layout) not in ("torch.strided", "strided"):
+        raise NotImplementedError(f"layout={layout}: antorcha has strided tensors only")
+
+
+@composite(method=False)
+def full(
+    size: Shape, fill_value: StaticNumber, *, dtype: Dtype = None, layout: Any = None,
+    device: DeviceArg = None, requires_grad: Bool = False, pin_memory: Bool = False,
+):
+    """A tensor of shape ``size`` filled with ``fill_value``, whose type gives the default dtype.
+
+    >>> torch.full((2, 3), 3.5)
+    tensor([[3.5000, 3.5000, 3.5000],
+            [3.5000, 3.5000, 3.5000]])
+    """
+    check_format(layout)
+    chosen = dtype or number_dtype(fill_value)
+    return finish(T.full_layout(size, fill_value, chosen, as_device(device)), requires_grad)
+
+
+@full.samples
+def _(make):
+    yield (2, 3), 2.5
+    yield (0,), 1
+
+
+@composite(method=False)
+def zeros(
+    size: Shape, *, dtype: Dtype = None, layout: Any = None, device: DeviceArg = None,
+    requires_grad: Bool = False, pin_memory: Bool = False,
+):
+    """A tensor of zeros of shape ``size`` (given as a tuple or as loose numbers).
+
+    >>> torch.zeros(2, 3)
+    tensor([[0., 0., 0.],
+            [0., 0., 0.]])
+    """
+    check_format(layout)
+    chosen = dtype or dtypes.get_default_dtype()
+    return finish(T.full_layout(size, 0, chosen, as_device(device)), requires_grad)
+
+
+@zeros.samples
+def _(make):
+    yield ((2, 3),)
+
+
+@composite(method=False)
+def ones(
+    size: Shape, *, dtype: Dtype = None, layout: Any = None, device: DeviceArg = None,
+    requires_grad: Bool = False, pin_memory: Bool = False,
+):
+    """A tensor of ones of shape ``size``.
+
+    >>> torch.ones(2)
+    tensor([1., 1.])
+    """
+    check_format(layout)
+    chosen = dtype or dtypes.get_default_dtype()
+    return finish(T.full_layout(size, 1, chosen, as_device(device)), requires_grad)
+
+
+@ones.samples
+def _(make):
+    yield ((2, 3),)
+
+
+@composite(method=False)
+def empty(
+    size: Shape, *, dtype: Dtype = None, layout: Any = None, device: DeviceArg = None,
+    requires_grad: Bool = False, pin_memory: Bool = False, memory_format: Str = "contiguous",
+):
+    """A tensor of shape ``size`` over memory as it is: its values are arbitrary until written.
+
+    >>> torch.empty(2, 3).shape
+    torch.Size([2, 3])
+    """
+    check_format(layout)
+    chosen = dtype or dtypes.get_default_dtype()
+    strides = None if memory_format == "contiguous" else strides_of_format(size, (), memory_format)
+    return finish(uninitialised(size, chosen, as_device(device), strides), requires_grad)
+
+
+@composite(method=False, out=False)
+def empty_strided(
+    size: Ints, stride: Ints, *, dtype: Dtype = None, layout: Any = None, device: DeviceArg = None,
+    requires_grad: Bool = False, pin_memory: Bool = False,
+):
+    """A tensor of given shape and strides over memory as it is.
+
+    >>> torch.empty_strided((2, 3), (1, 2)).stride()
+    (1, 2)
+    """
+    if len(size) != len(stride):
+        raise ShapeError(f"empty_strided: {len(size)} sizes and {len(stride)} strides")
+    chosen = dtype or dtypes.get_default_dtype()
+    return finish(uninitialised(size, chosen, as_device(device), stride), requires_grad)
+
+
+def _like(input: _Any, dtype: _Any, device: _Any, memory_format: str, value: _Any) -> TensorType:
+    lay = input._layout
+    strides = strides_of_format(lay.shape, lay.strides, memory_format)
+    where = lay.device if device is None else as_device(device)
+    made = uninitialised(lay.shape, dtype or lay.dtype, where, strides)
+    if value is not None:
+        T.fill_(made, value)
+        made._storage.version = 0
+    return made
+
+
+@composite(method=False, out=False)
+def zeros_like(
+    input: Tensor, *, dtype: Dtype = None, layout: Any = None, device: DeviceArg = None,
+    requires_grad: Bool = False, memory_format: Str = "preserve", pin_memory: Bool = False,
+):
+    """Zeros with the shape, dtype and device of ``input``.
+
+    >>> torch.zeros_like(torch.ones(2))
+    tensor([0., 0.])
+    """
+    return finish(_like(input, dtype, device, memory_format, 0), requires_grad)
+
+
+@composite(method=False, out=False)
+def ones_like(
+    input: Tensor, *, dtype: Dtype = None, layout: Any = None, device: DeviceArg = None,
+    requires_grad: Bool = False, memory_format: Str = "preserve", pin_memory: Bool = False,
+):
+    """Ones with the shape, dtype and device of ``input``.
+
+    >>> torch.ones_like(torch.zeros(2))
+    tensor([1., 1.])
+    """
+    return finish(_like(input, dtype, device, memory_format, 1), requires_grad)
+
+
+@composite(method=False, out=False)
+def full_like(
+    input: Tensor, fill_value: StaticNumber, *, dtype: Dtype = None, layout: Any = None,
+    device: DeviceArg = None, requires_grad: Bool = False, memory_format: Str = "preserve",
+    pin_memory: Bool = False,
+):
+    """``fill_value`` everywhere, with the shape, dtype and device of ``input``.
+
+    >>> torch.full_like(torch.zeros(2), 7)
+    tensor([7., 7.])
+    """
+    return finish(_like(input, dtype, device, memory_format, fill_value), requires_grad)
+
+
+@composite(method=False, out=False)
+def empty_like(
+    input: Tensor, *, dtype: Dtype = None, layout: Any = None, device: DeviceArg = None,
+    requires_grad: Bool = False, memory_format: Str = "preserve", pin_memory: Bool = False,
+):
+    """Arbitrary values, with the shape, dtype and device of ``input``.
+
+    >>> torch.empty_like(torch.zeros(2)).shape
+    torch.Size([2])
+    """
+    return finish(_like(input, dtype, device, memory_format, None), requires_grad)
+
+
+@kernel(function=False, method=False, out=False)
+def arange_kernel(count: Int, start: StaticNumber, step: StaticNumber, dtype: Dtype,
+                  device: DeviceArg):  # fmt: skip
+    """``start + k * step`` for k = 0 .. count - 1."""
+    wide = np.int64 if isinstance(start, int) and isinstance(step, int) else np.float64
+
+    def compute() -> _Any:
+        return wide(start) + np.arange(count, dtype=wide) * wide(step)
+
+    return Planned(Host(compute), [L.contiguous((count,), dtype, device)])
+
+
+@composite(method=False)
+def arange(
+    start: StaticNumber, end: StaticNumber = None, step: StaticNumber = 1, *, dtype: Dtype = None,
+    layout: Any = None, device: DeviceArg = None, requires_grad: Bool = False,
+    pin_memory: Bool = False,
+):
+    """The numbers from ``start`` (0 if left out) to before ``end``, ``step`` apart.
+
+    Integers give int64, floats the default dtype.
+    See https://docs.pytorch.org/docs/stable/generated/torch.arange.html.
+
+    >>> torch.arange(1, 2.5, 0.5)
+    tensor([1.0000, 1.5000, 2.0000])
+    """
+    if end is None:
+        start, end = 0, start
+    if step == 0:
+        raise ValueRangeError("arange: step must be nonzero")
+    if not (math.isfinite(start) and math.isfinite(end)):
+        raise ValueRangeError(f"arange: unsupported range: {start} -> {end}")
+    if (end - start) * step < 0:
+        raise ValueRangeError(
+            f"arange: upper bound and lower bound inconsistent with step sign: {start}, {end}, "
+            f"step {step}"
+        )
+    whole = isinstance(start, int) and isinstance(end, int) and isinstance(step, int)
+    chosen = dtype or (dtypes.int64 if whole else dtypes.get_default_dtype())
+    if whole:
+        count = -((start - end) // step) if step > 0 else -((end - start) // -step)
+        count = max(count, 0)
+    else:
+        count = max(math.ceil((end - start) / step), 0)
+        if chosen.kind in "iu":
+            start, step = int(start), int(step)
+    return finish(
+        T.arange_kernel(int(count), start, step, chosen, as_device(device)), requires_grad
+    )
+
+
+@arange.samples
+def _(make):
+    yield (5,)
+    yield 1, 10, 3
+    yield 1.0, 2.5, 0.5
+
+
+@kernel(function=False, method=False, out=False)
+def linspace_kernel(start: StaticNumber, end: StaticNumber, steps: Int, dtype: Dtype,
+                    device: DeviceArg):  # fmt: skip
+    """``steps`` evenly spaced numbers; the second half counted from the end, as PyTorch does."""
+
+    def compute() -> _Any:
+        wide = np.float64 if dtype.kind == "f" else np.float64
+        step = (end - start) / (steps - 1) if steps > 1 else 0.0
+        k = np.arange(steps)
+        low = wide(start) + k * wide(step)
+        high = wide(end) - (steps - 1 - k) * wide(step)
+        return np.where(k < steps // 2, low, high) if steps != 1 else low
+
+    return Planned(Host(compute), [L.contiguous((steps,), dtype, device)])
+
+
+@composite(method=False)
+def linspace(
+    start: StaticNumber, end: StaticNumber, steps: Int, *, dtype: Dtype = None,
+    layout: Any = None, device: DeviceArg = None, requires_grad: Bool = False,
+    pin_memory: Bool = False,
+):
+    """``steps`` numbers evenly spaced from ``start`` to ``end``, both included.
+
+    >>> torch.linspace(0, 1, 5)
+    tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
+    """
+    if steps < 0:
+        raise ValueRangeError("linspace: number of steps must be non-negative")
+    chosen = dtype or dtypes.get_default_dtype()
+    made = T.linspace_kernel(start, end, steps, chosen, as_device(device))
+    return finish(made, requires_grad)
+
+
+@linspace.samples
+def _(make):
+    yield 0, 1, 5
+    yield -2.0, 3.0, 4
+
+
+@kernel(function=False, method=False, out=False)
+def eye_kernel(n: Int, m: Int, dtype: Dtype, device: DeviceArg):
+    """Ones on the diagonal, zeros elsewhere."""
+    return Planned(Host(lambda: np.eye(n, m)), [L.contiguous((n, m), dtype, device)])
+
+
+@composite(method=False)
+def eye(
+    n: Int, m: Int = None, *, dtype: Dtype = None, layout: Any = None, device: DeviceArg = None,
+    requires_grad: Bool = False, pin_memory: Bool = False,
+):
+    """The identity matrix of ``n`` rows and ``m`` columns (``n`` if left out).
+
+    >>> torch.eye(2)
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    if n < 0 or (m is not None and m < 0):
+        raise ShapeError(f"eye: n and m must be greater or equal to 0, got {n} and {m}")
+    chosen = dtype or dtypes.get_default_dtype()
+    made = T.eye_kernel(n, n if m is None else m, chosen, as_device(device))
+    return finish(made, requires_grad)
+
+
+@eye.samples
+def _(make):
+    yield (3,)
+    yield 2, 3
+
+
+

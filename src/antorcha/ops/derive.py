@@ -1,0 +1,243 @@
+"""Derivative rules: from what an op's record says to what the autograd engine calls.
+
+A rule is a function whose parameter names say what it needs::
+
+    @mul.derivative
+    def _(g, input, other): return g * other, g * input
+
+``g`` is the gradient of the result (a tuple for several results, None where there is none); ``out``
+the result (``outs`` all); a tensor parameter of the op is saved for it; ``<parameter>_layout`` is
+its layout, without saving it; any other parameter of the op is passed by value; ``needs`` is a tuple
+of bools, which operands want a gradient. It returns a gradient (or None) for each tensor operand.
+
+The rules of pointwise ops are expressions too: see ``pointwise.PointwiseRule``.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from antorcha import modes
+from antorcha.errors import GraphError
+from antorcha.ops.params import NUMBER, OPERAND, OPTIONAL, STATIC, TENSOR, TENSORS
+from antorcha.runtime.call.node import RELEASED, Node, Saved
+from antorcha.runtime.tensor import Tensor, bare
+
+if TYPE_CHECKING:
+    from antorcha.ops.record import Op
+    from antorcha.runtime.call.plan import Plan
+    from antorcha.runtime.layout import Layout
+
+unpack_hook: Any = None  # set by autograd.saved: unpacks what saved_tensors_hooks packed
+
+
+class Rule:
+    """How to compute the gradients of an op."""
+
+    mask: int = -1  # which operands can have a gradient
+
+    def saves(self, plan: Plan, mask: int) -> tuple[int, ...]:
+        """What to keep when the operands in ``mask`` want gradients: k for operand k, -1 - k for
+        result k."""
+        raise NotImplementedError
+
+    def backward(self, node: Node, grads: list[Tensor | None], create: bool) -> Any:
+        """The gradient of each operand. With ``create`` they are recorded in their turn."""
+        raise NotImplementedError
+
+
+def saved_items(node: Node) -> Any:
+    """What the node kept; a clear error when it was freed."""
+    kept = node.saved
+    if kept is RELEASED:
+        raise GraphError(
+            f"{node.op.node_name}: Trying to backward through the graph a second time (or directly "
+            "access saved tensors after they have already been freed). Saved intermediate values "
+            "of the graph are freed when you call .backward() or autograd.grad(). Specify "
+            "retain_graph=True if you need to backward through the graph a second time."
+        )
+    return kept
+
+
+def check_version(node: Node, item: Saved, position: int) -> None:
+    """Refuses a saved tensor that was written to since."""
+    if item.storage.version != item.version:
+        lay = item.layout
+        what = f"operand {position}" if position >= 0 else f"output {-1 - position}"
+        made = ""
+        if node.stack:
+            made = f" It was called here:\n{node.stack}"
+        raise GraphError(
+            "one of the variables needed for gradient computation has been modified by an inplace "
+            f"operation: [{lay.dtype} {list(lay.shape)}], which is {what} of "
+            f"{node.op.node_name}, is at version {item.storage.version}; expected version "
+            f"{item.version} instead. Use an out-of-place op, or clone() before writing."
+            + (made or " torch.autograd.set_detect_anomaly(True) shows where it was saved.")
+        )
+
+
+def unpack(node: Node, position: int, item: Any, create: bool) -> Tensor:
+    """The saved tensor again; with ``create`` in its place in the graph."""
+    if type(item) is not Saved:
+        return unpack_hook(node, position, item)  # type: ignore[no-any-return]
+    check_version(node, item, position)
+    tensor = bare(item.layout, item.storage, item.offset)
+    if create:
+        if position >= 0:
+            edge = node.edges[position]
+            if isinstance(edge, Tensor):
+                return edge if edge._storage is item.storage else _linked(tensor, edge, 0)
+            if edge is not None:
+                return _linked(tensor, *(edge if type(edge) is tuple else (edge, 0)))
+        elif item.layout.dtype.kind in "fc":
+            return _linked(tensor, node, -1 - position)
+    return tensor
+
+
+def _linked(tensor: Tensor, fn: Any, nr: int) -> Tensor:
+    tensor._rg, tensor._fn, tensor._nr = True, fn, nr
+    return tensor
+
+
+class TensorRule(Rule):
+    """A rule that calls ops on tensors."""
+
+    def __init__(self, op: Op, fn: Callable[..., Any]) -> None:
+        self.fn = fn
+        self.getters: list[Callable[[_Context], Any]] = []
+        wanted: set[int] = set()
+        positions: dict[str, int] = {}
+        params = {p.name: p for p in op.signature.params}
+        for p in op.signature.params:
+            if p.code in (TENSOR, OPTIONAL, OPERAND):
+                positions[p.name] = len(positions)
+        self.list_op = any(p.code == TENSORS for p in op.signature.params)
+        for name in inspect.signature(fn).parameters:
+            getter = self._getter(op, name, params, positions, wanted)
+            self.getters.append(getter)
+        self.kept = tuple(sorted(wanted, reverse=True))
+
+    def _getter(
+        self, op: Op, name: str, params: Any, positions: dict[str, int], wanted: set[int]
+    ) -> Callable[[_Context], Any]:
+        if name == "g":
+            return lambda c: c.grads[0] if len(c.grads) == 1 else tuple(c.grads)
+        if name == "needs":
+            return lambda c: c.needs
+        if name == "create":
+            return lambda c: c.create
+        if name == "layouts":
+            return lambda c: c.node.plan.tensors  # type: ignore[union-attr]
+        if name == "out":
+            wanted.add(-1)
+            return lambda c: c.saved(-1)
+        if name.startswith("out") and name[3:].isdigit():
+            position = -1 - int(name[3:])
+            wanted.add(position)
+            return lambda c: c.saved(position)
+        if name.endswith("_layout") and name[:-7] in positions:
+            where = positions[name[:-7]]
+            return lambda c: c.node.plan.tensors[where]  # type: ignore[union-attr]
+        if name in op.planned_names:
+            return lambda c: c.value(name)
+        if name not in params:
+            raise ValueError(f"{op.name}: its rule wants {name!r}, which is nothing of the op")
+        code = params[name].code
+        if code in (STATIC, NUMBER):
+            return lambda c: c.value(name)
+        if code == TENSORS:
+            wanted.add(_ALL)
+            return lambda c: tuple([c.saved(k) for k in range(len(c.node.edges))])
+        at = positions[name]
+        wanted.add(at)
+        if code == OPERAND:
+            return lambda c: c.saved(at) if c.node.plan.tensors[at] is not None else c.value(name)
+        return lambda c: c.saved(at)
+
+    def saves(self, plan: Plan, mask: int) -> tuple[int, ...]:
+        if self.list_op and _ALL in self.kept:
+            return tuple(range(len(plan.tensors)))
+        return self.kept
+
+    def backward(self, node: Node, grads: list[Tensor | None], create: bool) -> Any:
+        assert node.plan is not None
+        context = _Context(node, grads, create, self.saves(node.plan, node.mask))
+        gradients = self.fn(*[get(context) for get in self.getters])
+        if not isinstance(gradients, (tuple, list)):
+            gradients = (gradients,)
+        return fit(node, gradients)
+
+
+_ALL = 1 << 30
+
+
+class _Context:
+    """What the getters of one backward call read from."""
+
+    __slots__ = ("create", "grads", "items", "node")
+
+    def __init__(self, node: Node, grads: list[Any], create: bool, kept: tuple[int, ...]) -> None:
+        self.node, self.grads, self.create = node, grads, create
+        self.items = dict(zip(kept, saved_items(node), strict=True)) if kept else {}
+        if not kept:
+            saved_items(node)
+
+    @property
+    def needs(self) -> tuple[bool, ...]:
+        mask = self.node.mask
+        return tuple([bool(mask >> k & 1) for k in range(len(self.node.edges))])
+
+    def saved(self, position: int) -> Tensor | None:
+        item = self.items[position]
+        return None if item is None else unpack(self.node, position, item, self.create)
+
+    def value(self, name: str) -> Any:
+        plan = self.node.plan
+        assert plan is not None
+        if name in plan.statics:
+            return plan.statics[name]
+        return self.node.values[plan.post_names.index(name)]
+
+
+def fit(node: Node, gradients: Any) -> list[Tensor | None]:
+    """Gives each gradient its operand's shape and dtype."""
+    fitted: list[Tensor | None] = []
+    plan = node.plan
+    assert plan is not None
+    for gradient, lay, edge in zip(gradients, plan.tensors, node.edges, strict=True):
+        if gradient is None or edge is None or lay is None:
+            fitted.append(None)
+        else:
+            fitted.append(fit_one(gradient, lay))
+    return fitted
+
+
+def fit_one(gradient: Tensor, lay: Layout) -> Tensor:
+    """Sums over the dims that were broadcast, and casts to the operand's dtype."""
+    have = gradient._layout
+    if have is lay:
+        return gradient
+    from antorcha.ops.record import T
+
+    if have.shape != lay.shape:
+        gradient = T.sum_to_size(gradient, lay.shape)
+    if have.dtype is not lay.dtype:
+        if have.dtype.kind == "c" and lay.dtype.kind != "c":
+            gradient = T.real(gradient)
+        gradient = T.to_dtype(gradient, lay.dtype)
+    return gradient
+
+
+@lru_cache(maxsize=None)
+def bits(mask: int) -> tuple[int, ...]:
+    """The positions of the one bits."""
+    return tuple([k for k in range(mask.bit_length()) if mask >> k & 1])
+
+
+def in_grad_mode(create: bool) -> int:
+    """Enters the mode in which a backward pass runs; gives the word to restore."""
+    word = modes.state.word
+    return modes.set_word(word & ~modes.NO_GRAD if create else word | modes.NO_GRAD)

@@ -1,0 +1,157 @@
+"""Views, and ops that are neither pointwise nor folds: their functions work on layouts.
+
+A *view*'s function gets the operand's Layout and gives the (shape, strides, offset delta) of the
+result, which shares the operand's storage.
+
+A *kernel* op's function gets layouts for its tensors and values for the rest, checks them, and gives
+``Planned(description, outs)``: what a device must run and the results' (shape, dtype) or Layouts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from antorcha.device import backend
+from antorcha.errors import ShapeError
+from antorcha.lang.kernels import Description, Host
+from antorcha.ops.params import NUMBER, OPERAND, TENSORS
+from antorcha.ops.pointwise import common_device
+from antorcha.ops.record import Op, T
+from antorcha.runtime import layout as L
+from antorcha.runtime.call.plan import FRESH, HOST, MANY, VIEW, Plan, make
+from antorcha.runtime.tensor import Tensor
+
+if TYPE_CHECKING:
+    from antorcha.runtime.layout import Layout
+
+
+class ViewOp(Op):
+    """An op whose result is another look at its operand's storage."""
+
+    def __init__(self, fn: Callable[..., Any], **options: Any) -> None:
+        super().__init__(fn, out=False, **options)
+
+    def make_plan(self, values: list[Any], outs: Any) -> Plan:
+        lay: Layout = values[0]._layout
+        shape, strides, delta = self.apply_fn([lay, *values[1:]])
+        out = L.layout(tuple(shape), tuple(strides), lay.dtype, lay.device)
+        statics = dict(zip(self.signature.names[1:], values[1:], strict=True))
+        plan = make(
+            self, VIEW, (out,), delta=delta, tensors=(lay,), statics=statics, rule=self.rule
+        )
+        if lay.dtype.kind not in "fc":
+            plan.rule = None
+        return plan
+
+
+def view(**options: Any) -> Callable[[Any], ViewOp]:
+    """Decorates a function of a layout as a view op."""
+    return lambda fn: ViewOp(fn, **options)
+
+
+@dataclass
+class Planned:
+    """What a kernel op's function answers: the work, and the results' layouts."""
+
+    what: Description
+    outs: Sequence[Any]  # Layout, or (shape, dtype)
+
+
+class KernelOp(Op):
+    """An op with a kernel of its own; ``dense`` names the operands that it wants contiguous."""
+
+    def __init__(
+        self, fn: Callable[..., Any], dense: Sequence[str] | bool = (), **options: Any
+    ) -> None:
+        super().__init__(fn, **options)
+        names = self.signature.names
+        self.dense = [
+            k for k, p in enumerate(self.signature.params)
+            if (p.code < NUMBER or p.code == TENSORS) and (dense is True or p.name in (dense or ()))
+        ]  # fmt: skip
+        if not isinstance(dense, bool):
+            missing = [d for d in dense if d not in names]
+            assert not missing, f"{self.name}: no parameter {missing}"
+        if self.dense:
+            self.bind = self.bind_dense
+
+    def bind_dense(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        bound = self.signature.bind(args, kwargs)
+        values = bound[4]
+        loose = [
+            k for k in self.dense
+            if (isinstance(values[k], Tensor) and not values[k]._layout.contiguous)
+            or (isinstance(values[k], tuple) and any([not v._layout.contiguous for v in values[k]]))
+        ]  # fmt: skip
+        if not loose:
+            return bound
+        for k in loose:
+            v = values[k]
+            values[k] = tuple([T.contiguous(t) for t in v]) if isinstance(v, tuple) else (
+                T.contiguous(v)
+            )
+        n = self.signature.positional
+        return self.signature.bind(
+            tuple(values[:n]), dict(zip(self.signature.names[n:], values[n:], strict=True))
+        )
+
+    def make_plan(self, values: list[Any], outs: tuple[Layout, ...] | None) -> Plan:
+        ins, tensors, seen, numbers, statics = [], [], [], [], {}
+        for param, value in zip(self.signature.params, values, strict=True):
+            if isinstance(value, Tensor):
+                ins.append(value._layout)
+                tensors.append(value._layout)
+                seen.append(value._layout)
+            elif param.code == TENSORS:
+                lays = tuple([v._layout for v in value])
+                ins += lays
+                tensors += lays
+                seen.append(lays)
+            elif param.code == OPERAND or (
+                param.code == NUMBER and value is not None and not (
+                    type(value) is type(param.default) and value == param.default)
+            ):  # fmt: skip
+                ins.append(type(value))
+                numbers.append(param.name)
+                if param.code == OPERAND:
+                    tensors.append(None)
+                seen.append(value)
+            else:
+                if param.code < NUMBER:
+                    tensors.append(None)
+                seen.append(value)
+                statics[param.name] = value
+        device = common_device(self.name, tensors)
+        planned: Planned = self.apply_fn(seen)
+        made = tuple(
+            [o if isinstance(o, L.Layout) else L.contiguous(tuple(o[0]), o[1], device)
+             for o in planned.outs]
+        )  # fmt: skip
+        if outs is not None:
+            for want, have in zip(made, outs, strict=True):
+                if tuple(want.shape) != tuple(have.shape):
+                    raise ShapeError(
+                        f"{self.name}: output with shape {list(have.shape)} doesn't match the "
+                        f"result's shape {list(want.shape)}"
+                    )
+            made = outs
+        where = backend(device)
+        launch = where.compile(planned.what, made, ins)
+        if isinstance(planned.what, Host) and planned.what.dynamic:
+            kind = HOST
+        else:
+            kind = FRESH if len(made) == 1 else MANY
+        plan = make(
+            self, kind, made, fresh=launch.fresh, into=launch.into, post=where.allocate,
+            tensors=tuple(tensors), statics=statics, post_names=tuple(numbers),
+        )  # fmt: skip
+        if self.rule is not None and any([o.dtype.kind in "fc" for o in made]):
+            plan.rule = self.rule
+        return plan
+
+
+def kernel(**options: Any) -> Callable[[Any], KernelOp]:
+    """Decorates a function of layouts that plans a kernel as an op."""
+    return lambda fn: KernelOp(fn, **options)

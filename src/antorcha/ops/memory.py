@@ -1,0 +1,253 @@
+"""Copies, fills, and the backward of views: ops that move elements without computing on them."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from typing import Any as _Any
+
+from antorcha import dtypes
+from antorcha.device import backend
+from antorcha.errors import ShapeError
+from antorcha.lang import expr as E
+from antorcha.lang.kernels import Pointwise
+from antorcha.ops import record
+from antorcha.ops.kernel import KernelOp, Planned, kernel
+from antorcha.ops.record import T, composite
+from antorcha.ops.types import DeviceArg, Dtype, Int, Ints, Number, Shape, Str, Tensor
+from antorcha.runtime import layout as L
+from antorcha.runtime.call.plan import FRESH, make
+from antorcha.runtime.layout import Layout
+from antorcha.runtime.tensor import Tensor as TensorType
+from antorcha.shapes import (
+    broadcast_shapes,
+    channels_last_strides,
+    contiguous_strides,
+    dense_strides,
+
+    normalize_dim,
+)
+
+FORMATS = ("preserve", "contiguous", "channels_last", "channels_last_3d")
+
+
+def strides_of_format(shape: _Any, strides: _Any, memory_format: str) -> tuple[int, ...]:
+    """The strides of a fresh copy in a memory format."""
+    if memory_format == "contiguous":
+        return tuple(contiguous_strides(shape))
+    if memory_format.startswith("channels_last"):
+        return tuple(channels_last_strides(shape))
+    return tuple(dense_strides(shape, strides))
+
+
+@kernel(out=False)
+def clone(input: Tensor, *, memory_format: Str = "preserve"):
+    """A copy, through which gradients flow.
+
+    ``memory_format``: ``torch.preserve_format`` keeps the order of the strides (default).
+    See https://docs.pytorch.org/docs/stable/generated/torch.clone.html.
+
+    >>> torch.clone(torch.tensor([1, 2]))
+    tensor([1, 2])
+    """
+    strides = strides_of_format(input.shape, input.strides, memory_format)
+    out = L.layout(input.shape, strides, input.dtype, input.device)
+    return Planned(Pointwise((E.input_(0, input.dtype),)), [out])
+
+
+@clone.derivative
+def _(g):
+    return g
+
+
+@clone.samples
+def _(make):
+    yield (make(3, 4),)
+    yield (make(3, 4).t(),)
+
+
+@composite(function=False, out=False)
+def contiguous(input: Tensor, memory_format: Str = "contiguous"):
+    """This tensor if its elements lie in order in memory, else a copy whose elements do.
+
+    >>> torch.zeros(2, 3).t().contiguous().stride()
+    (2, 1)
+    """
+    lay = input._layout
+    if memory_format in ("contiguous", "preserve"):
+        return input if lay.contiguous else T.clone(input, memory_format="contiguous")
+    strides = tuple(channels_last_strides(lay.shape))
+    return input if lay.strides == strides else T.clone(input, memory_format=memory_format)
+
+
+@kernel(function=False, method=False, out=False)
+def full_layout(size: Ints, fill_value: Number, dtype: Dtype, device: DeviceArg):
+    """A fresh tensor filled with one number: what ``full``, ``zeros`` and ``ones`` run."""
+    return Planned(Pointwise((E.cast(E.input_(0, number_dtype(fill_value)), dtype),)),
+                   [L.contiguous(size, dtype, device)])  # fmt: skip
+
+
+def number_dtype(value: _Any) -> dtypes.dtype:
+    """The dtype in which a kernel gets a Python number."""
+    kind = value if isinstance(value, type) else type(value)
+    return {bool: dtypes.int64, int: dtypes.int64, float: dtypes.float64,
+            complex: dtypes.complex128}[kind]  # fmt: skip
+
+
+class Fill(KernelOp):
+    """``fill_``: one number everywhere, in the operand's own layout."""
+
+
+@kernel(inplace=True, function=False, method=False)
+def fill(input: Tensor, value: Number):
+    """``value`` everywhere, with the shape and dtype of ``input``; ``fill_`` does it in place.
+
+    >>> torch.empty(2).fill_(3)
+    tensor([3., 3.])
+    """
+    strides = strides_of_format(input.shape, input.strides, "preserve")
+    out = L.layout(input.shape, strides, input.dtype, input.device)
+    return Planned(Pointwise((E.cast(E.input_(1, number_dtype(value)), input.dtype),)), [out])
+
+
+@fill.derivative
+def _(g):
+    return T.full_layout(g._layout.shape, 0, g._layout.dtype, g._layout.device)
+
+
+@fill.samples
+def _(make):
+    yield make(3, 4), 2.5
+
+
+class EmbedOp(KernelOp):
+    """Puts a tensor into a part of zeros: the derivative of a view.
+
+    The record's function gives (shape of the whole, strides and offset of the part in it).
+    """
+
+    def make_plan(self, values: list[_Any], outs: _Any) -> _Any:
+        lay: Layout = values[0]._layout
+        shape, strides, delta = self.apply_fn([lay, *values[1:]])
+        where = backend(lay.device)
+        out = L.contiguous(tuple(shape), lay.dtype, lay.device) if outs is None else outs[0]
+        part = L.layout(lay.shape, tuple(strides), lay.dtype, lay.device)
+        zero = where.compile(Pointwise((E.const(0, lay.dtype),)), (out,), ())
+        place = where.compile(Pointwise((E.input_(0, lay.dtype),)), (part,), (lay,))
+
+        def into(storage: _Any, offset: int, *flat: _Any) -> None:
+            zero.into(storage, offset)
+            place.into(storage, offset + delta, *flat)
+
+        def fresh(*flat: _Any) -> _Any:
+            storage = where.allocate(out.nbytes)
+            into(storage, 0, *flat)
+            return storage
+
+        statics = dict(zip(self.signature.names[1:], values[1:], strict=True))
+        return make(self, FRESH, (out,), fresh=fresh, into=into, tensors=(lay,), statics=statics,
+                    rule=self.rule)  # fmt: skip
+
+
+def embed(fn: Callable[..., _Any]) -> EmbedOp:
+    """Decorates the backward of a view."""
+    return EmbedOp(fn, function=False, method=False, out=False)
+
+
+@embed
+def slice_backward(g: Tensor, size: Ints, dim: Int, start: Int, end: Int, step: Int):
+    """Zeros of shape ``size`` with ``g`` at the places that ``slice`` took."""
+    d = normalize_dim(dim, len(size))
+    strides = list(contiguous_strides(size))
+    first = builtins.slice(start, end, step).indices(size[d])[0]
+    delta = first * strides[d] if g.numel else 0
+    strides[d] *= step
+    return size, strides, delta
+
+
+@slice_backward.derivative
+def _(g, dim, start, end, step):
+    return T.slice(g, dim, start, end, step)
+
+
+@embed
+def select_backward(g: Tensor, size: Ints, dim: Int, index: Int):
+    """Zeros of shape ``size`` with ``g`` at ``index`` along ``dim``."""
+    d = normalize_dim(dim, len(size))
+    strides = list(contiguous_strides(size))
+    delta = index % size[d] * strides.pop(d) if g.numel else 0
+    return size, strides, delta
+
+
+@select_backward.derivative
+def _(g, dim, index):
+    return T.select(g, dim, index)
+
+
+@embed
+def as_strided_backward(g: Tensor, size: Ints, stride: Ints, delta: Int):
+    """Zeros of shape ``size`` with ``g`` at strides ``stride`` from element ``delta``."""
+    return size, stride, delta
+
+
+@as_strided_backward.derivative
+def _(g, g_layout, stride, delta):
+    return T.as_strided(g, g_layout.shape, stride, g._offset + delta)
+
+
+@composite(out=False)
+def sum_to_size(input: Tensor, size: Shape):
+    """Sums over the dims that broadcasting ``size`` to the input's shape would repeat.
+
+    >>> torch.ones(2, 3).sum_to_size(1, 3)
+    tensor([[2., 2., 2.]])
+    """
+    shape = input._layout.shape
+    if tuple(shape) == tuple(size):
+        return input
+    lead = len(shape) - len(size)
+    if lead < 0 or tuple(broadcast_shapes(size, shape)) != tuple(shape):
+        raise ShapeError(
+            f"sum_to_size: size {tuple(size)} is not expandable to size {tuple(shape)}."
+        )
+    dims = tuple(range(lead)) + tuple(
+        [k + lead for k, n in enumerate(size) if n == 1 and shape[k + lead] != 1]
+    )
+    total = T.sum(input, dims, True) if dims else input
+    return T.view(total, size) if lead else total
+
+
+@sum_to_size.samples
+def _(make):
+    yield make(3, 4), (1, 4)
+    yield make(2, 3, 4), (4,)
+
+
+def resize_out(name: str, out: TensorType, lay: Layout) -> None:
+    """Gives an ``out=`` tensor the result's shape, as PyTorch does (with its warning)."""
+    if out._layout.numel:
+        import warnings
+
+        warnings.warn(
+            f"{name}: An output with one or more elements was resized since it had shape "
+            f"{list(out._layout.shape)}, which does not match the required output shape "
+            f"{list(lay.shape)}. Resize it to zero elements first: out.resize_(0).",
+            stacklevel=4,
+        )
+    resize(out, tuple(lay.shape))
+
+
+def resize(tensor: TensorType, shape: tuple[int, ...]) -> TensorType:
+    """``Tensor.resize_``: another shape over the same storage, which grows if it must."""
+    from antorcha.runtime import storage as S
+
+    made = L.contiguous(shape, tensor._layout.dtype, tensor._layout.device)
+    need = (tensor._offset + made.high) * made.itemsize
+    if need > tensor._storage.nbytes:
+        S.resize(tensor._storage, need)
+    tensor._layout = made
+    return tensor
+
+
+record.resize_out = resize_out
+

@@ -1,0 +1,286 @@
+"""Parameters of ops: what each kind accepts, and how arguments become a plan's key.
+
+An op is declared as a Python function whose annotations name the kinds below::
+
+    def sum(input: Tensor, dim: Dims = None, keepdim: Bool = False, *, dtype: Dtype = None): ...
+
+Tensors enter the key by layout, run-time numbers by type, everything else by value. A number that
+equals its parameter's default is a constant of the plan, so ``alpha=1`` costs nothing.
+"""
+
+from __future__ import annotations
+
+import inspect
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from antorcha import dtypes
+from antorcha.device import Device, as_device
+from antorcha.errors import ArgumentError, did_you_mean
+from antorcha.runtime.tensor import Tensor
+
+TENSOR, OPTIONAL, OPERAND, NUMBER, TENSORS, STATIC = range(6)
+SPELLINGS = {"axis": "dim", "keepdims": "keepdim", "x": "input", "x1": "input", "x2": "other"}
+_MISSING = inspect.Parameter.empty
+
+
+def _text(value: Any) -> str:
+    kind = type(value).__name__
+    shown = repr(value) if not isinstance(value, Tensor) else f"shape {tuple(value._layout.shape)}"
+    return f"{kind} ({shown[:60]})"
+
+
+def to_int(op: str, name: str, value: Any) -> int:
+    if type(value) is int:
+        return value
+    if isinstance(value, bool) or isinstance(value, float):
+        if isinstance(value, bool):
+            return int(value)
+        raise ArgumentError(f"{op}: {name} must be an int, not {_text(value)}")
+    try:
+        return int(operator.index(value))
+    except TypeError:
+        raise ArgumentError(f"{op}: {name} must be an int, not {_text(value)}") from None
+
+
+def to_float(op: str, name: str, value: Any) -> float:
+    if isinstance(value, (int, float)):
+        return float(value)
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{op}: {name} must be a number, not {_text(value)}") from None
+
+
+def to_bool(op: str, name: str, value: Any) -> bool:
+    if type(value) is bool:
+        return value
+    if isinstance(value, int) or type(value).__name__ in ("bool_", "bool"):
+        return bool(value)
+    raise ArgumentError(f"{op}: {name} must be a bool, not {_text(value)}")
+
+
+def to_str(op: str, name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise ArgumentError(f"{op}: {name} must be a str, not {_text(value)}")
+    return value
+
+
+def to_ints(op: str, name: str, value: Any) -> tuple[int, ...]:
+    if isinstance(value, Tensor) and value._layout.ndim == 1:
+        value = value.tolist()  # type: ignore[attr-defined]
+    if isinstance(value, (tuple, list)):
+        return tuple([v if type(v) is int else to_int(op, name, v) for v in value])
+    return (to_int(op, name, value),)
+
+
+def to_dims(op: str, name: str, value: Any) -> tuple[int, ...] | int:
+    return to_int(op, name, value) if not isinstance(value, (tuple, list)) else to_ints(
+        op, name, value
+    )
+
+
+def to_dtype(op: str, name: str, value: Any) -> dtypes.dtype:
+    if isinstance(value, dtypes.dtype):
+        return value
+    found = {float: dtypes.float64, int: dtypes.int64, bool: dtypes.bool_}.get(value)
+    if found is None:
+        raise ArgumentError(
+            f"{op}: {name} must be a dtype such as torch.float32, not {_text(value)}"
+        )
+    return dtypes.get_default_dtype() if value is float else found
+
+
+def to_device(op: str, name: str, value: Any) -> Device:
+    if isinstance(value, (Device, str, int)) and not isinstance(value, bool):
+        return as_device(value)
+    raise ArgumentError(f"{op}: {name} must be a device such as 'cpu', not {_text(value)}")
+
+
+def to_number(op: str, name: str, value: Any) -> Any:
+    if isinstance(value, (bool, int, float, complex)):
+        return value
+    item = getattr(value, "item", None)
+    if item is not None and getattr(value, "ndim", 1) == 0:
+        return item()
+    raise ArgumentError(f"{op}: {name} must be a number, not {_text(value)}")
+
+
+def to_scalars(op: str, name: str, value: Any) -> tuple[float, ...]:
+    if isinstance(value, (tuple, list)):
+        return tuple([to_float(op, name, v) for v in value])
+    return (to_float(op, name, value),)
+
+
+def anything(op: str, name: str, value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+KINDS: dict[str, tuple[int, Callable[[str, str, Any], Any] | None]] = {
+    "Tensor": (TENSOR, None), "OptTensor": (OPTIONAL, None), "Operand": (OPERAND, None),
+    "Power": (OPERAND, None), "Number": (NUMBER, to_number), "Tensors": (TENSORS, None), "Int": (STATIC, to_int),
+    "Float": (STATIC, to_float), "Bool": (STATIC, to_bool), "Str": (STATIC, to_str),
+    "Ints": (STATIC, to_ints), "Shape": (STATIC, to_ints), "Dim": (STATIC, to_int),
+    "Dims": (STATIC, to_dims), "Dtype": (STATIC, to_dtype), "DeviceArg": (STATIC, to_device),
+    "Floats": (STATIC, to_scalars), "Any": (STATIC, anything), "StaticNumber": (STATIC, to_number),
+}  # fmt: skip
+
+
+class Param:
+    """One parameter: its name, kind, default and check."""
+
+    __slots__ = ("check", "code", "default", "keyword_only", "kind", "name", "static")
+
+    def __init__(self, name: str, kind: str, default: Any, keyword_only: bool) -> None:
+        self.name, self.kind, self.default, self.keyword_only = name, kind, default, keyword_only
+        self.code, self.check = KINDS[kind]
+        self.static = kind == "Power"  # a number here is part of the plan: x ** 2 is x * x
+
+
+class Signature:
+    """An op's parameters, and the binding of arguments to them."""
+
+    def __init__(self, op: str, fn: Callable[..., Any]) -> None:
+        self.op = op
+        self.params = []
+        for name, p in inspect.signature(fn).parameters.items():
+            kind = p.annotation if isinstance(p.annotation, str) else p.annotation.__name__
+            self.params.append(
+                Param(name, kind, p.default, p.kind is inspect.Parameter.KEYWORD_ONLY)
+            )
+        self.names = [p.name for p in self.params]
+        self.positional = sum(not p.keyword_only for p in self.params)
+        self.defaults = [p.default for p in self.params]
+        self.required = sum(p.default is _MISSING for p in self.params)
+        # view(2, 3): a shape may be written as loose numbers when nothing else can follow it
+        shapes = [k for k, p in enumerate(self.params) if p.kind in ("Shape", "Ints")]
+        loose = bool(shapes) and shapes[0] == self.positional - 1 and shapes[0] <= 1
+        self.loose = shapes[0] if loose else -1
+        self.plan_items = [(p.code, p.check, p.name, p.default) for p in self.params]
+
+    def __str__(self) -> str:
+        parts, star = [], False
+        for p in self.params:
+            if p.keyword_only and not star:
+                parts.append("*")
+                star = True
+            parts.append(p.name if p.default is _MISSING else f"{p.name}={p.default!r}")
+        return f"{self.op}({', '.join(parts)})"
+
+    def fill(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        """Every parameter's argument, defaults included."""
+        values = list(args)
+        if self.loose >= 0 and len(values) > self.loose:
+            loose = values[self.loose]
+            if not isinstance(loose, (tuple, list)) and self.params[self.loose].name not in kwargs:
+                values[self.loose :] = [tuple(values[self.loose :])]
+        if len(values) > self.positional:
+            raise ArgumentError(
+                f"{self.op}() takes {self.positional} positional arguments but {len(values)} were "
+                f"given; its signature is {self}"
+            )
+        given = len(values)
+        values += self.defaults[given:]
+        for name, value in kwargs.items():
+            k = self.position(name)
+            if k < given:
+                raise ArgumentError(f"{self.op}() got multiple values for argument {name!r}")
+            values[k] = value
+        if len(args) < self.required and any([v is _MISSING for v in values]):
+            missing = [n for n, v in zip(self.names, values, strict=True) if v is _MISSING]
+            raise ArgumentError(
+                f"{self.op}() missing required argument {', '.join(map(repr, missing))}; "
+                f"its signature is {self}"
+            )
+        return values
+
+    def position(self, name: str) -> int:
+        names = self.names
+        if name in names:
+            return names.index(name)
+        other = SPELLINGS.get(name)
+        if other in names:
+            return names.index(other)
+        if name == "self":
+            return 0
+        raise ArgumentError(
+            f"{self.op}() got an unexpected keyword argument {name!r}."
+            f"{did_you_mean(name, names)} Its signature is {self}"
+        )
+
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """-> (key, tensor operands, launch arguments, run-time numbers, every bound value)."""
+        values = self.fill(args, kwargs)
+        key: list[Any] = []
+        operands: list[Tensor | None] = []
+        flat: list[Any] = []
+        numbers: list[Any] = []
+        op = self.op
+        for k, (code, check, name, default) in enumerate(self.plan_items):
+            value = values[k]
+            if code == STATIC:
+                if value is not default:
+                    if value is not None:
+                        assert check is not None
+                        value = values[k] = check(op, name, value)
+                    elif default is not None and default is not _MISSING:
+                        raise ArgumentError(f"{op}: {name} must not be None")
+                # 1, 1.0 and True are one dictionary key but not one number
+                key.append((type(value), value) if check is to_number else value)
+            elif isinstance(value, Tensor):
+                if code >= NUMBER:
+                    if code == NUMBER and value._layout.numel == 1:
+                        value = values[k] = value.item()  # type: ignore[attr-defined]
+                        key.append(type(value))
+                        numbers.append(value)
+                        flat.append(value)
+                        continue
+                    raise ArgumentError(f"{op}: {name} must not be a tensor ({_text(value)})")
+                key.append(value._layout)
+                operands.append(value)
+                flat.append(value._storage)
+                flat.append(value._offset)
+            elif value is None and code in (OPTIONAL, NUMBER):
+                key.append(None)
+                if code == OPTIONAL:
+                    operands.append(None)
+            elif code == TENSORS:
+                key.append(self._bind_list(name, value, operands, flat))
+                values[k] = tuple(value)
+            elif code == NUMBER and type(value) is type(default) and value == default:
+                key.append(None)
+            elif code in (NUMBER, OPERAND):
+                value = values[k] = to_number(op, name, value)
+                if code == OPERAND:
+                    operands.append(None)
+                    if self.params[k].static:
+                        key.append((type(value), value))
+                        continue
+                key.append(type(value))
+                numbers.append(value)
+                flat.append(value)
+            else:
+                raise ArgumentError(
+                    f"{op}(): argument {name!r} must be Tensor, not {_text(value)}"
+                )
+        return tuple(key), operands, flat, tuple(numbers), values
+
+    def _bind_list(
+        self, name: str, value: Any, operands: list[Tensor | None], flat: list[Any]
+    ) -> tuple[Any, ...]:
+        if not isinstance(value, (tuple, list)):
+            raise ArgumentError(
+                f"{self.op}(): argument {name!r} must be a tuple or list of Tensors, "
+                f"not {_text(value)}"
+            )
+        for each in value:
+            if not isinstance(each, Tensor):
+                raise ArgumentError(
+                    f"{self.op}(): expected Tensor as element of argument {name!r}, "
+                    f"but got {_text(each)}"
+                )
+            operands.append(each)
+            flat.append(each._storage)
+            flat.append(each._offset)
+        return tuple([each._layout for each in value])

@@ -1,0 +1,261 @@
+"""The op record: one op, everything about it in one place.
+
+A record is made by decorating a Python function. Its annotations are the signature, its docstring
+the documentation, its body what is computed (what exactly depends on the kind: see ``pointwise``,
+``reduction``, ``kernel``, ``view``, ``composite``). Derivative, samples and error inputs are added
+below it::
+
+    @pointwise(inplace=True)
+    def mul(input: Tensor, other: Operand):
+        \"\"\"Multiplies ``input`` by ``other``. ...\"\"\"
+        return input * other
+
+    @mul.derivative
+    def _(g, input, other):
+        return g * other.conj(), g * input.conj()
+
+    @mul.samples
+    def _(make):
+        yield make(3, 4), make(4)
+
+Function, method, in-place and ``out=`` forms, shape inference, kernels for every device, the
+generated documentation and the tests all come from the record.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from antorcha.errors import ArgumentError, ShapeError
+from antorcha.ops.params import TENSORS, Signature
+from antorcha.runtime.call import path
+from antorcha.runtime.call.plan import table
+from antorcha.runtime.tensor import Tensor
+
+if TYPE_CHECKING:
+    from antorcha.ops.derive import Rule
+    from antorcha.runtime.call.plan import Plan
+    from antorcha.runtime.layout import Layout
+
+REGISTRY: dict[str, Op] = {}
+
+
+class Op:
+    """An operation. Calling it calls the op; ``samples`` and ``errors`` describe how to test it."""
+
+    rule: Rule | None = None
+    returns: Callable[..., Any] | None = None  # packs several results
+    planned_names: tuple[str, ...] = ()  # what plans of this kind add for the rules
+
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        *,
+        name: str | None = None,
+        inplace: bool = False,
+        out: bool = True,
+        method: bool = True,
+        function: bool = True,
+        node: str | None = None,
+        aliases: Sequence[str] = (),
+        register: bool = True,
+    ) -> None:
+        self.fn = fn
+        self.name = self.__name__ = name or fn.__name__.rstrip("_")
+        self.__doc__ = inspect.cleandoc(fn.__doc__ or "")
+        self.__module__ = "antorcha"
+        self.__qualname__ = self.name
+        self.signature = Signature(self.name, fn)
+        self.bind = self.signature.bind
+        self.static_number = any(p.static for p in self.signature.params)
+        self.has_inplace, self.has_out = inplace, out
+        self.is_method, self.is_function = method, function
+        self.aliases = tuple(aliases)
+        self.node_name = (node or _camel(self.name)) + "Backward0"
+        self.plans = table()
+        self.short_plans = table()
+        self.sample_functions: list[Callable[..., Iterator[Any]]] = []
+        self.error_functions: list[Callable[..., Iterator[Any]]] = []
+        self.inplace = InPlace(self) if inplace else None
+        if register:
+            if self.name in REGISTRY:
+                raise ValueError(f"there are two records for {self.name!r}")
+            REGISTRY[self.name] = self
+            for alias in aliases:
+                REGISTRY[alias] = self
+
+    # ------------------------------------------------------------------------------------ calling
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if kwargs and "out" in kwargs:
+            out = kwargs.pop("out")
+            if out is not None:
+                if not self.has_out:
+                    raise ArgumentError(f"{self.name}() has no out= form")
+                return path.call_out(self, out, args, kwargs)
+        return path.call(self, args, kwargs)
+
+    def make_plan(self, values: list[Any], outs: tuple[Layout, ...] | None) -> Plan:
+        """Plans a call with these bound values; with ``outs``, into results of these layouts."""
+        raise NotImplementedError
+
+    def pack(self, outs: tuple[Tensor, ...]) -> Any:
+        """What the caller gets for several results."""
+        if self.returns is not None:
+            return self.returns(*outs)
+        return outs if len(outs) != 1 else outs[0]
+
+    def apply_fn(self, values: Sequence[Any]) -> Any:
+        """The record's function on a value for each parameter."""
+        n = self.signature.positional
+        names = self.signature.names
+        return self.fn(*values[:n], **dict(zip(names[n:], values[n:], strict=True)))
+
+    # ------------------------------------------------------------------------ parts of the record
+    def derivative(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        """Decorates the derivative rule; see ``derive``."""
+        from antorcha.ops.derive import TensorRule
+
+        self.rule = TensorRule(self, fn)
+        return fn
+
+    def samples(self, fn: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
+        """Decorates a generator of sample arguments: tuples, or (tuple, dict)."""
+        self.sample_functions.append(fn)
+        return fn
+
+    def errors(self, fn: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
+        """Decorates a generator of (arguments, keywords, exception class, text in the message)."""
+        self.error_functions.append(fn)
+        return fn
+
+    # ----------------------------------------------------------------------------------- for path
+    def copy_of(self, tensor: Tensor) -> Tensor:
+        copied: Tensor = path.run(REGISTRY["clone"], (tensor,), {}, False)
+        return copied
+
+    def copy_into(self, out: Tensor, result: Tensor) -> None:
+        path.run_inplace(REGISTRY["copy"], (out, result), {}, False)
+
+    def fit_outs(self, plan: Plan, outs: Sequence[Tensor]) -> None:
+        """Checks ``out=`` tensors and resizes those whose shape is not the result's."""
+        from antorcha.dtypes import can_cast
+
+        if len(outs) != len(plan.outs):
+            raise ArgumentError(f"{self.name}: out= needs {len(plan.outs)} tensors")
+        for out, lay in zip(outs, plan.outs, strict=True):
+            if not isinstance(out, Tensor):
+                raise ArgumentError(f"{self.name}: out= must be a Tensor, not {type(out).__name__}")
+            if not can_cast(lay.dtype, out._layout.dtype):
+                raise ShapeError(
+                    f"{self.name}: result type {_short(lay.dtype)} can't be cast to the desired "
+                    f"output type {_short(out._layout.dtype)}"
+                )
+            if out._layout.device is not lay.device:
+                raise ShapeError(
+                    f"{self.name}: Expected out tensor to have device {lay.device}, but got "
+                    f"{out._layout.device} instead"
+                )
+            if out._layout.shape != lay.shape:
+                resize_out(self.name, out, lay)
+
+    def __repr__(self) -> str:
+        return f"<op {self.signature}>"
+
+    def __reduce__(self) -> Any:
+        return get, (self.name,)
+
+
+class InPlace:
+    """The in-place form of an op, ``add_``: writes the result over the first operand."""
+
+    def __init__(self, op: Op) -> None:
+        self.op = op
+        self.__name__ = self.name = op.name + "_"
+        self.__doc__ = f"In-place form of :func:`antorcha.{op.name}`; gives the changed tensor."
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not args or not isinstance(args[0], Tensor):
+            raise ArgumentError(f"{self.name}: the first argument must be a Tensor")
+        return path.call_inplace(self.op, args, kwargs)
+
+
+resize_out: Any = None  # set by ops.memory
+
+
+def _short(dtype: Any) -> str:
+    return {"float32": "Float", "float64": "Double", "int64": "Long", "int32": "Int",
+            "bool": "Bool", "float16": "Half", "bfloat16": "BFloat16", "uint8": "Byte",
+            "int8": "Char", "int16": "Short", "complex64": "ComplexFloat",
+            "complex128": "ComplexDouble"}.get(dtype.name, dtype.name)  # fmt: skip
+
+
+def _camel(name: str) -> str:
+    return "".join([part.capitalize() for part in name.split("_")])
+
+
+def get(name: str) -> Op:
+    """The op of that name."""
+    return REGISTRY[name]
+
+
+class Sibling:
+    """Other ops, by name, for derivative rules and composites: ``T.sum(g, 0)``.
+
+    Resolved at the first use, so records may be written in any order.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        found: Any
+        if name.endswith("_") and name[:-1] in REGISTRY and REGISTRY[name[:-1]].inplace:
+            found = REGISTRY[name[:-1]].inplace
+        else:
+            if name not in REGISTRY:
+                raise AttributeError(f"there is no op {name!r}")
+            found = REGISTRY[name]
+        setattr(self, name, found)
+        return found
+
+
+T: Any = Sibling()
+
+
+class Composite(Op):
+    """An op made of others: its function takes tensors and calls ops. Gradients follow."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        out = kwargs.pop("out", None) if kwargs else None
+        if path.modes.busy and path.modes.subclasses:
+            done = path.override(self, args, kwargs)
+            if done is not NotImplemented:
+                return done
+        result = self.run(args, kwargs)
+        if out is None:
+            return result
+        results = result if isinstance(result, tuple) else (result,)
+        outs = out if isinstance(out, (tuple, list)) else (out,)
+        for each, value in zip(outs, results, strict=True):
+            if each._layout.shape != value._layout.shape:
+                resize_out(self.name, each, value._layout)
+            self.copy_into(each, value)
+        return out
+
+    def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        signature = self.signature
+        values = signature.fill(args, kwargs)
+        for k, param in enumerate(signature.params):
+            value = values[k]
+            if value is param.default or param.check is None:
+                if param.kind == "Tensor" and not isinstance(value, Tensor):
+                    signature.bind(args, kwargs)  # raises what a call with this value raises
+                elif param.code == TENSORS and not isinstance(value, (tuple, list)):
+                    signature.bind(args, kwargs)
+            elif value is not None and not isinstance(value, Tensor):
+                values[k] = param.check(self.name, param.name, value)
+        return self.apply_fn(values)
+
+
+def composite(**options: Any) -> Callable[[Callable[..., Any]], Composite]:
+    """Decorates a function of tensors as an op made of other ops."""
+    return lambda fn: Composite(fn, **options)

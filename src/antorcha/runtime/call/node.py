@@ -1,0 +1,125 @@
+"""Nodes of the autograd graph: which op ran, on whose results, and what it kept.
+
+A node never holds its own output: what an op saves is (layout, storage, offset, version), from
+which a tensor is made again when the derivative wants it. So the graph has no reference cycle and
+memory goes back when the last user drops it.
+
+An *edge* says where the gradient of an operand goes: ``None`` (nowhere), a leaf Tensor (add to its
+``grad``), a Node (to its first result), or ``(node, k)`` (to its k-th result).
+
+``seq`` grows with time: an edge always leads to a smaller one, so a heap on it is a topological
+order and the engine needs no counting of dependencies.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from antorcha import modes
+from antorcha.runtime.tensor import Tensor, new
+
+if TYPE_CHECKING:
+    from antorcha.runtime.call.plan import Plan
+    from antorcha.runtime.layout import Layout
+    from antorcha.runtime.storage import Storage
+
+Edge = Any  # None | Tensor | Node | tuple[Node, int]
+next_seq = itertools.count(1).__next__
+
+
+class Saved(NamedTuple):
+    """A tensor kept for backward: its place, and the version its storage had."""
+
+    layout: Layout
+    storage: Storage
+    offset: int
+    version: int
+
+
+class Node:
+    """One recorded operation."""
+
+    __slots__ = (
+        "__weakref__", "edges", "hooks", "mask", "op", "plan", "saved", "seq", "stack", "values",
+    )  # fmt: skip
+    op: Any  # the op's record; its ``rule`` computes the gradients
+    plan: Plan | None
+    edges: tuple[Edge, ...]
+    mask: int  # bit k: operand k wants a gradient
+    saved: Any  # list of Saved (or packed by hooks); None once released
+    values: Any  # the run-time numbers of the call, in operand order
+    seq: int
+    hooks: Any  # None or the hooks of this node, see autograd.hooks
+    stack: Any  # in anomaly mode, where the op was called
+
+
+class Released:
+    """Stands in ``Node.saved`` after backward has freed what was kept."""
+
+
+RELEASED: Any = Released()
+regenerate: Any = None  # set by autograd.inplace: makes a stale view's grad_fn afresh
+pack_hook: Any = None  # set by autograd.saved: packs what is saved, under saved_tensors_hooks
+stack_of_caller: Any = None  # set by autograd.anomaly
+
+
+def edge_of(tensor: Tensor) -> Edge:
+    """Where the gradient of ``tensor`` goes; None when it wants none."""
+    base = tensor._base
+    if base is not None and (tensor._rg or base._rg) and tensor._seen != tensor._storage.version:
+        regenerate(tensor)
+    if not tensor._rg:
+        return None
+    fn = tensor._fn
+    if fn is None:
+        return tensor
+    return (fn, tensor._nr) if tensor._nr else fn
+
+
+def save(tensor: Tensor | None) -> Saved | None:
+    if tensor is None:
+        return None
+    storage = tensor._storage
+    return Saved(tensor._layout, storage, tensor._offset, storage.version)
+
+
+def attach(
+    plan: Plan, operands: tuple[Tensor | None, ...], values: Any, outs: tuple[Tensor, ...]
+) -> Node | None:
+    """Records the call on its results, if an operand wants a gradient."""
+    mask = 0
+    edges = []
+    for k, operand in enumerate(operands):
+        edge = None if operand is None else edge_of(operand)
+        if edge is not None:
+            mask |= 1 << k
+        edges.append(edge)
+    mask &= plan.rule.mask
+    if not mask:
+        return None
+    node = new(Node)
+    node.op = plan.op
+    node.plan = plan
+    node.edges = tuple(edges)
+    node.mask = mask
+    kept = plan.rule.saves(plan, mask)
+    node.saved = [save(operands[k] if k >= 0 else outs[-1 - k]) for k in kept] if kept else kept
+    node.values = values
+    node.seq = next_seq()
+    node.hooks = None
+    node.stack = None
+    word = modes.state.word if modes.busy else 0
+    if word & modes.SAVED_HOOKS:
+        node.saved = [
+            pack_hook(item, operands[k] if k >= 0 else outs[-1 - k])
+            for k, item in zip(kept, node.saved, strict=True)
+        ]
+    if word & modes.ANOMALY:
+        node.stack = stack_of_caller()
+    for k, out in enumerate(outs):
+        if out._layout.dtype.kind in "fc":
+            out._rg = True
+            out._fn = node
+            out._nr = k
+    return node

@@ -1,0 +1,365 @@
+"""The call path: from ``op(args)`` to the result. One way for every op, and short cuts to it.
+
+The life of a call: the arguments are bound to the op's parameters and become a *key*; the key finds
+a *plan* (a miss asks the op to make one); the plan's kernel runs over the operands' storages; the
+result gets its node if an operand wants a gradient.
+
+``call`` is the general way. ``unary`` and ``binary`` make the short cuts behind operators and
+methods: same keys, same plans, same result, fewer steps. This is the reference for the native path.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from antorcha import modes
+from antorcha.errors import GraphError, ShapeError
+from antorcha.runtime.call.node import attach, edge_of
+from antorcha.runtime.call.plan import FRESH, HOST, MANY, VIEW, Plan, remember
+from antorcha.runtime.tensor import Tensor, bare, new
+from antorcha.shapes import may_overlap
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+override: Any = None  # set by tensor.subclass: runs __torch_function__ of subclasses
+observe: Any = None  # set by profiler: wraps a call
+autocast: Any = None  # set by amp: casts arguments
+rebase: Any = None  # set by autograd.inplace: an in-place write to a view changes its base's history
+mark_inference: Any = None  # set by autograd.modes
+
+_CAREFUL = modes.PROFILER | modes.AUTOCAST | modes.INFERENCE | modes.ANOMALY | modes.SAVED_HOOKS
+
+
+def call(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Runs an op on any arguments."""
+    word = 0
+    if modes.busy:
+        if modes.subclasses:
+            done = override(op, args, kwargs)
+            if done is not NotImplemented:
+                return done
+        word = modes.state.word
+        if word & _CAREFUL:
+            return _careful(op, args, kwargs, word)
+    return run(op, args, kwargs, not word)
+
+
+def _careful(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], word: int) -> Any:
+    """The call in a mode where somebody else has a say."""
+    if word & modes.AUTOCAST:
+        args, kwargs = autocast(op, args, kwargs)
+    if word & modes.PROFILER:
+        with observe(op, args, kwargs):
+            result = run(op, args, kwargs, not word & modes.NO_GRAD)
+    else:
+        result = run(op, args, kwargs, not word & modes.NO_GRAD)
+    if word & modes.INFERENCE:
+        mark_inference(result)
+    return result
+
+
+def run(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool) -> Any:
+    """Binds, plans and executes; ``record`` says whether gradients may be recorded."""
+    key, operands, flat, numbers, bound = op.bind(args, kwargs)
+    plan = op.plans.get(key)
+    if plan is None:
+        plan = remember(op.plans, key, op.make_plan(bound, None))
+    return execute(plan, operands, flat, numbers, record)
+
+
+def execute(
+    plan: Plan, operands: Any, flat: list[Any], numbers: Any, record: bool
+) -> Any:
+    """Runs a plan on operands that fit its key."""
+    kind = plan.kind
+    if kind == FRESH:
+        result = bare(plan.out, plan.fresh(*flat))
+        outs: tuple[Tensor, ...] = (result,)
+    elif kind == VIEW:
+        source = operands[0]
+        result = view_of(source, plan)
+        outs = (result,)
+    elif kind == MANY:
+        outs = tuple([bare(each, plan.post(each.nbytes)) for each in plan.outs])
+        places: list[Any] = []
+        for out in outs:
+            places += (out._storage, 0)
+        plan.into(*places, *flat)
+        result = plan.op.pack(outs)
+    else:
+        outs = tuple([bare(lay, storage) for lay, storage in plan.fresh(*flat)])
+        result = plan.op.pack(outs)
+    if record and plan.rule is not None:
+        for operand in operands:
+            if operand is not None and (
+                operand._rg or (operand._base is not None and operand._base._rg)
+            ):
+                attach(plan, operands, numbers, outs)
+                break
+    return result
+
+
+def view_of(source: Tensor, plan: Plan) -> Tensor:
+    """A view by plan: the same storage, another layout."""
+    result = bare(plan.out, source._storage, source._offset + plan.delta)
+    base = source._base
+    result._base = source if base is None else base
+    result._seen = source._storage.version
+    return result
+
+
+def fresh_tensor(plan: Plan, flat: list[Any]) -> Tensor:
+    """Runs a plan of one result outside of any graph."""
+    return bare(plan.out, plan.fresh(*flat))
+
+
+# ---------------------------------------------------------------------------------------- short cuts
+def binary(op: Any) -> Callable[..., Any]:
+    """``op(a, b)`` for two tensors, or a tensor and a number, by the shortest way."""
+    plans = op.short_plans
+
+    def short(a: Any, b: Any) -> Any:
+        try:
+            plan = plans[a._layout, b._layout]
+            if modes.busy:
+                return call(op, (a, b), {})
+        except (KeyError, AttributeError):
+            return _binary_number(op, a, b)
+        made = new(Tensor)
+        made._storage = plan.fresh(a._storage, a._offset, b._storage, b._offset)
+        made._layout = plan.out
+        made._offset = made._nr = 0
+        made._fn = made._grad = made._base = made._extra = None
+        made._rg = False
+        if (a._rg or b._rg) and plan.rule is not None:
+            attach(plan, (a, b), (), (made,))
+        return made
+
+    return short
+
+
+def _binary_number(op: Any, a: Any, b: Any) -> Any:
+    """The case of a Python number on the right, and all that has no plan yet."""
+    kind = type(b)
+    if (kind is float or kind is int) and not modes.busy:
+        plan = None
+        if isinstance(a, Tensor):
+            if op.static_number:
+                plan = op.short_plans.get((a._layout, kind, b))
+                if plan is not None:
+                    made = bare(plan.out, plan.fresh(a._storage, a._offset))
+                    if a._rg and plan.rule is not None:
+                        attach(plan, (a, None), (), (made,))
+                    return made
+            plan = op.short_plans.get((a._layout, kind))
+        if plan is not None:
+            made = bare(plan.out, plan.fresh(a._storage, a._offset, b))
+            if a._rg and plan.rule is not None:
+                attach(plan, (a, None), (b,), (made,))
+            return made
+    result = call(op, (a, b), {})
+    _learn(op, (a, b))
+    return result
+
+
+def unary(op: Any) -> Callable[..., Any]:
+    """``op(a)`` with every other argument at its default, by the shortest way."""
+    plans = op.short_plans
+
+    def short(a: Any) -> Any:
+        try:
+            plan = plans[a._layout]
+            if modes.busy:
+                return call(op, (a,), {})
+        except (KeyError, AttributeError):
+            result = call(op, (a,), {})
+            _learn(op, (a,))
+            return result
+        made = bare(plan.out, plan.fresh(a._storage, a._offset))
+        if a._rg and plan.rule is not None:
+            attach(plan, (a,), (), (made,))
+        return made
+
+    return short
+
+
+def _learn(op: Any, args: tuple[Any, ...]) -> None:
+    """After the general way has served a call: lets the short cut find its plan next time."""
+    if modes.subclasses:
+        return
+    try:
+        plan = op.plans.get(op.bind(args, {})[0])
+    except TypeError:
+        return
+    if plan is None or plan.kind != FRESH:
+        return
+    key: list[Any] = [a._layout if isinstance(a, Tensor) else type(a) for a in args]
+    if op.static_number and not isinstance(args[-1], Tensor):
+        key.append(args[-1])
+    if len(args) == 1:
+        op.short_plans[key[0]] = plan
+    elif isinstance(args[0], Tensor):
+        op.short_plans[tuple(key)] = plan
+
+
+# ------------------------------------------------------------------------------- in place and out=
+def call_inplace(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``op_`` : the result is written over the first operand."""
+    word = 0
+    if modes.busy:
+        if modes.subclasses:
+            done = override(op.inplace, args, kwargs)
+            if done is not NotImplemented:
+                return done
+        word = modes.state.word
+        if word & (modes.PROFILER | modes.AUTOCAST):
+            with observe(op, args, kwargs):
+                return run_inplace(op, args, kwargs, not word & modes.NO_GRAD)
+    return run_inplace(op, args, kwargs, not word & modes.NO_GRAD)
+
+
+def run_inplace(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool) -> Any:
+    key, operands, flat, numbers, bound = op.bind(args, kwargs)
+    target = operands[0]
+    key = ("in place", *key)
+    plan = op.plans.get(key)
+    if plan is None:
+        plan = remember(op.plans, key, op.make_plan(bound, (target._layout,)))
+    wants = False
+    if record:
+        wants = any(
+            [o is not None and (o._rg or (o._base is not None and o._base._rg)) for o in operands]
+        )
+    if wants:
+        check_inplace(op.name + "_", target)
+    _check_overlap(op.name + "_", target, operands)
+    storage = target._storage
+    if not wants:
+        plan.into(storage, target._offset, *flat)
+        storage.version += 1
+        return target
+    edges, kept = _before_write(plan, target, operands)
+    plan.into(storage, target._offset, *flat)
+    storage.version += 1
+    record_write(plan, target, kept, numbers, edges)
+    return target
+
+
+def check_inplace(name: str, target: Tensor) -> None:
+    """Refuses to write to a leaf that collects gradients: its history could not be told."""
+    if target._rg and edge_of(target) is target:
+        raise GraphError(
+            f"{name}: a leaf Variable that requires grad is being used in an in-place operation. "
+            "Do it inside `with torch.no_grad():`, or on a copy: x.clone()."
+        )
+    base = target._base
+    if base is not None and base._rg and base._fn is None:
+        raise GraphError(
+            f"{name}: a view of a leaf Variable that requires grad is being used in an in-place "
+            "operation. Do it inside `with torch.no_grad():`, or on a copy: x.clone()."
+        )
+
+
+def _check_overlap(name: str, target: Tensor, operands: Any) -> None:
+    """Refuses writes whose result would depend on the order of the elements."""
+    lay = target._layout
+    if not lay.contiguous and may_overlap(lay.shape, lay.strides):
+        raise ShapeError(
+            f"{name}: unsupported operation: more than one element of the written-to tensor "
+            f"(shape {tuple(lay.shape)}, strides {lay.strides}) refers to a single memory location."
+            " Please clone() the tensor before performing the operation."
+        )
+    storage, low, high = target._storage, target._offset, target._offset + lay.high
+    for other in operands[1:]:
+        if other is None or other._storage is not storage:
+            continue
+        theirs = other._layout
+        if other._offset == low and theirs.shape == lay.shape and theirs.strides == lay.strides:
+            continue
+        if other._offset < high and low < other._offset + theirs.high:
+            raise ShapeError(
+                f"{name}: unsupported operation: some elements of the input tensor and the "
+                "written-to tensor refer to a single memory location. Please clone() the tensor "
+                "before performing the operation."
+            )
+
+
+def _before_write(plan: Plan, target: Tensor, operands: Any) -> tuple[Any, Any]:
+    """The operands' edges, and copies of what the write would spoil and backward needs."""
+    edges = tuple([None if o is None else edge_of(o) for o in operands])
+    rule = plan.rule
+    kept = list(operands)
+    if rule is not None:
+        mask = 0
+        for k, edge in enumerate(edges):
+            if edge is not None:
+                mask |= 1 << k
+        for k in rule.saves(plan, mask & rule.mask):
+            if k >= 0 and kept[k] is not None and kept[k]._storage is target._storage:
+                kept[k] = plan.op.copy_of(kept[k])
+    return edges, kept
+
+
+def record_write(plan: Plan, target: Tensor, operands: Any, numbers: Any, edges: Any) -> None:
+    """Gives a tensor that was just overwritten its new history."""
+    node = attach_with(plan, operands, numbers, edges, target)
+    if target._base is not None:
+        rebase(target, node)
+    elif node is not None:
+        target._fn, target._nr, target._rg = node, 0, True
+    else:
+        target._fn, target._rg = None, False
+
+
+def attach_with(plan: Plan, operands: Any, numbers: Any, edges: Any, out: Tensor) -> Any:
+    """``attach`` for a write: the edges were taken before it, the result is the target itself."""
+    if plan.rule is None:
+        return None
+    shadow = [None if o is None else bare(o._layout, o._storage, o._offset) for o in operands]
+    for each, edge in zip(shadow, edges, strict=True):
+        if each is not None and edge is not None:
+            each._rg = True
+            if isinstance(edge, tuple):
+                each._fn, each._nr = edge
+            else:
+                each._fn = edge  # a leaf stands for itself: edge_of gives _fn back unchanged
+    result = bare(out._layout, out._storage, out._offset)
+    return attach(plan, tuple(shadow), numbers, (result,))
+
+
+def call_out(op: Any, out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``op(..., out=t)``: the result is written to ``t``, which is resized if it does not fit."""
+    outs = out if isinstance(out, (tuple, list)) else (out,)
+    key, operands, flat, _, bound = op.bind(args, kwargs)
+    if modes.grad_enabled() and any([o is not None and o._rg for o in (*operands, *outs)]):
+        raise GraphError(
+            f"{op.name}(): functions with out=... arguments don't support automatic "
+            "differentiation, but one of the arguments requires grad."
+        )
+    plan = op.plans.get(key)
+    if plan is None:
+        plan = remember(op.plans, key, op.make_plan(bound, None))
+    op.fit_outs(plan, outs)
+    written = tuple([each._layout for each in outs])
+    if plan.kind in (FRESH, MANY) and not any(
+        [each._storage is o._storage for each in outs for o in operands if o is not None]
+    ):
+        key = ("out", written, *key)
+        exact = op.plans.get(key)
+        if exact is None:
+            exact = remember(op.plans, key, op.make_plan(bound, written))
+        places: list[Any] = []
+        for each in outs:
+            places += (each._storage, each._offset)
+        exact.into(*places, *flat)
+        for each in outs:
+            each._storage.version += 1
+    else:
+        results = execute(plan, operands, flat, (), False)
+        for each, result in zip(outs, results if len(outs) > 1 else (results,), strict=True):
+            op.copy_into(each, result)
+    return op.pack(tuple(outs)) if len(outs) > 1 else outs[0]
+
+
+__all__ = ["FRESH", "HOST", "MANY", "VIEW", "binary", "call", "call_inplace", "call_out", "unary"]

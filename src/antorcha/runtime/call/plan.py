@@ -1,0 +1,87 @@
+"""Plans: what a call of an op on arguments like these does. Made once, found by key, replayed.
+
+A plan's key is the op and a word per argument: the layout of a tensor, the type of a run-time
+number, the value of anything else (a dim, a shape, a dtype). The plan says which kernel runs, how
+the result lies and which derivative rule records it; nothing of it depends on a tensor's contents.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from antorcha.runtime import layout as layouts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from antorcha.runtime.layout import Layout
+
+LIMIT = 20_000  # plans kept before all are dropped
+_tables: list[dict[Any, Plan]] = []
+_count = 0
+
+
+class Plan:
+    """How to run one op on one kind of arguments."""
+
+    __slots__ = (
+        "delta", "fresh", "into", "kind", "op", "out", "outs", "post", "post_names", "rule",
+        "statics", "tensors", "vjp",
+    )  # fmt: skip
+    op: Any
+    kind: int  # FRESH, MANY, VIEW or HOST
+    outs: tuple[Layout, ...]  # of the results
+    out: Layout  # of the first
+    fresh: Callable[..., Any]  # (storage, offset, .., numbers ..) -> Storage of the one result
+    into: Callable[..., None]  # (out storage, out offset, .., inputs as above)
+    delta: int  # of a view: what to add to the offset
+    tensors: tuple[Layout | None, ...]  # the tensor operands' layouts
+    rule: Any  # how to record it; None when it has no derivative
+    statics: dict[str, Any]  # the arguments that are in the key by value
+    vjp: dict[Any, Any]  # cache: plans of this plan's gradient kernels
+    post: Any  # family's own
+    post_names: tuple[str, ...]  # parameters of the run-time numbers, in order
+
+
+FRESH, MANY, VIEW, HOST = range(4)
+
+
+def make(op: Any, kind: int, outs: tuple[Layout, ...], **fields: Any) -> Plan:
+    plan = Plan()
+    plan.op, plan.kind, plan.outs = op, kind, outs
+    plan.out = outs[0] if outs else None  # type: ignore[assignment]
+    plan.delta, plan.rule, plan.statics, plan.vjp, plan.tensors = 0, None, {}, {}, ()
+    plan.post, plan.post_names = None, ()
+    for name, value in fields.items():
+        setattr(plan, name, value)
+    return plan
+
+
+def table() -> dict[Any, Plan]:
+    """A new table of plans, flushed with all others."""
+    made: dict[Any, Plan] = {}
+    _tables.append(made)
+    return made
+
+
+def remember(where: dict[Any, Plan], key: Any, plan: Plan) -> Plan:
+    """Keeps a plan; when there are too many, forgets all of them, and the layouts, first."""
+    global _count
+    if _count >= LIMIT:
+        flush()
+    _count += 1
+    where[key] = plan
+    return plan
+
+
+def flush() -> None:
+    """Forgets every plan and layout. Tensors keep theirs; the next calls plan again."""
+    global _count
+    for each in _tables:
+        each.clear()
+    layouts.flush_table()
+    _count = 0
+
+
+def count() -> int:
+    return _count

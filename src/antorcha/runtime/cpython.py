@@ -1,0 +1,235 @@
+"""CPython as native code sees it: the C functions called, where an object's fields lie, and how
+types and builtins are made from machine code.  Nothing else in antorcha names a C-API symbol twice.
+
+Only functions that CPython exports on 3.11 to 3.14 are used, and reference counts are changed only
+through Py_IncRef and Py_DecRef: their layout differs between versions and builds.  Two facts of
+layout are relied on, and checked at import: an object's own fields begin at object.__basicsize__,
+and the word before them is its type (true of ordinary and of free-threaded builds).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from antorcha.errors import NativeError
+from antorcha.lang.native import (
+    Extern,
+    ExternData,
+    Global,
+    f64,
+    func,
+    i32,
+    i64,
+    inline,
+    local,
+    native,
+    ptr,
+    raw,
+    u8,
+    void,
+)
+
+HEADER: int = object.__basicsize__
+"""Bytes before an object's own fields."""
+TYPE_WORD: int = HEADER // 8 - 1
+"""Index, in 8-byte words, of an object's type."""
+HAS_GIL: bool = getattr(sys, "_is_gil_enabled", lambda: True)()
+
+
+def _check_layout() -> None:
+    for sample in (object(), 1.5, "text", []):
+        word = ctypes.c_void_p.from_address(id(sample) + 8 * TYPE_WORD).value
+        if word != id(type(sample)):
+            raise NativeError(
+                f"this Python ({sys.version.split()[0]}) lays objects out in a way that "
+                "antorcha's native runtime does not know"
+            )
+
+
+_check_layout()
+
+# ---- references and attributes
+Py_IncRef = Extern("Py_IncRef", void, raw)
+Py_DecRef = Extern("Py_DecRef", void, raw)
+NONE = ExternData("_Py_NoneStruct", u8)
+
+# ---- numbers
+PyLong_AsLongLong = Extern("PyLong_AsLongLong", i64, raw)
+PyLong_FromLongLong = Extern("PyLong_FromLongLong", raw, i64)
+PyFloat_AsDouble = Extern("PyFloat_AsDouble", f64, raw)
+PyComplex_RealAsDouble = Extern("PyComplex_RealAsDouble", f64, raw)
+PyComplex_ImagAsDouble = Extern("PyComplex_ImagAsDouble", f64, raw)
+
+# ---- calls and errors
+PyObject_Vectorcall = Extern("PyObject_Vectorcall", raw, raw, ptr[raw], i64, raw)
+PyErr_Occurred = Extern("PyErr_Occurred", raw)
+PyErr_SetObject = Extern("PyErr_SetObject", void, raw, raw)
+
+# ---- threads
+PyEval_SaveThread = Extern("PyEval_SaveThread", raw)
+PyEval_RestoreThread = Extern("PyEval_RestoreThread", void, raw)
+
+# ---- objects and the collector
+PyObject_GC_New = Extern("_PyObject_GC_New", raw, raw)
+PyObject_Init = Extern("PyObject_Init", raw, raw, raw)
+PyObject_GC_Del = Extern("PyObject_GC_Del", void, raw)
+PyObject_GC_Track = Extern("PyObject_GC_Track", void, raw)
+PyObject_GC_UnTrack = Extern("PyObject_GC_UnTrack", void, raw)
+PyObject_ClearWeakRefs = Extern("PyObject_ClearWeakRefs", void, raw)
+PyBuffer_FillInfo = Extern("PyBuffer_FillInfo", i32, raw, raw, raw, i64, i32, i32)
+
+
+@inline
+def type_of(o):  # type: ignore[no-untyped-def]
+    """The type of an object (borrowed)."""
+    return ptr[raw](o)[TYPE_WORD]
+
+
+@inline
+def failed():  # type: ignore[no-untyped-def]
+    """Is an exception set?"""
+    return PyErr_Occurred() is not None
+
+
+# ---- errors: native code names a complaint, Python words it
+Complaint = Callable[[Any, Any, int], BaseException]
+_complaints: list[Complaint] = []
+_forever: list[object] = []  # what C points into until the process ends
+reporter = Global("antorcha_reporter", raw, 1)
+visit_t = func[i32, raw, raw]
+
+
+def complaint(function: Complaint) -> int:
+    """Registers what makes an exception of (object, object or None, number); gives its number."""
+    _complaints.append(function)
+    return len(_complaints) - 1
+
+
+def _report(kind: int, first: Any, second: Any, number: int) -> BaseException:
+    return _complaints[kind](first, second, number)
+
+
+_forever.append(_report)
+ctypes.c_void_p.from_address(reporter.addr).value = id(_report)
+
+
+@native(noinline=True)
+def complain(kind: i64, first: raw, second: raw, number: i64) -> void:
+    """Sets the Python exception of complaint `kind`; first and second are objects."""
+    args = local(raw, 4)
+    args[0] = PyLong_FromLongLong(kind)
+    args[1] = first
+    args[2] = second
+    args[3] = PyLong_FromLongLong(number)
+    if args[0] is not None and args[3] is not None:
+        raise_object(PyObject_Vectorcall(reporter[0], args, 4, None))
+    if args[0] is not None:
+        Py_DecRef(args[0])
+    if args[3] is not None:
+        Py_DecRef(args[3])
+
+
+@native
+def raise_object(error: raw) -> void:
+    """Raises an exception object, and drops it; null means that making it failed and raised."""
+    if error is not None:
+        PyErr_SetObject(type_of(error), error)
+        Py_DecRef(error)
+
+
+# ---- builtins
+METH_FASTCALL = 0x80
+
+
+class MethodDef(ctypes.Structure):
+    """C's PyMethodDef.  It must outlive every builtin made from it."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+_new_builtin = ctypes.pythonapi.PyCMethod_New
+_new_builtin.restype = ctypes.py_object
+_new_builtin.argtypes = [ctypes.c_void_p] * 4
+
+
+def method_def(name: str, address: int, doc: str = "") -> MethodDef:
+    """A METH_FASTCALL definition; `address` takes (self, args: ptr[raw], nargs: i64) -> raw."""
+    text = f"{name}($module, /, *args)\n--\n\n{doc}" if doc else name
+    definition = MethodDef(name.encode(), address, METH_FASTCALL, text.encode())
+    _forever.append(definition)
+    return definition
+
+
+def bind(definition: MethodDef, self_object: object = None) -> Any:
+    """A Python builtin; it owns `self_object`, which its code receives as its first argument."""
+    own = None if self_object is None else id(self_object)
+    return _new_builtin(ctypes.addressof(definition), own, None, None)
+
+
+# ---- types
+TP_DEALLOC, TP_DOC, TP_CLEAR, TP_TRAVERSE, TP_MEMBERS = 52, 56, 51, 71, 72
+BF_GETBUFFER, BF_RELEASEBUFFER = 1, 2
+_DISALLOW_INSTANTIATION, _IMMUTABLE, _HAVE_GC, _DEFAULT = 1 << 7, 1 << 8, 1 << 14, 1 << 18
+OBJECT, LONGLONG, SSIZE = 6, 17, 19  # member kinds
+READONLY = 1
+
+
+class _Slot(ctypes.Structure):
+    _fields_ = (("slot", ctypes.c_int), ("pointer", ctypes.c_void_p))
+
+
+class _Spec(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("basicsize", ctypes.c_int),
+        ("itemsize", ctypes.c_int),
+        ("flags", ctypes.c_uint),
+        ("slots", ctypes.c_void_p),
+    )
+
+
+class _Member(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("kind", ctypes.c_int),
+        ("offset", ctypes.c_ssize_t),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+_type_from_spec = ctypes.pythonapi.PyType_FromSpec
+_type_from_spec.restype = ctypes.py_object
+_type_from_spec.argtypes = [ctypes.c_void_p]
+
+
+def make_type(
+    name: str,
+    size: int,
+    members: Sequence[tuple[str, int, int, int, str]],
+    slots: Sequence[tuple[int, int]],
+    doc: str,
+) -> type:
+    """A type that only native code can instantiate, with the collector's support.
+
+    members: (name, kind, offset, flags, doc); slots: (slot number, address).
+    """
+    table = (_Member * (len(members) + 1))()
+    for k, (member, kind, offset, flags, text) in enumerate(members):
+        table[k] = _Member(member.encode(), kind, offset, flags, text.encode() or None)
+    text_of_doc = ctypes.create_string_buffer(doc.encode())
+    pairs = [(TP_MEMBERS, ctypes.addressof(table)), (TP_DOC, ctypes.addressof(text_of_doc)), *slots]
+    filled = (_Slot * (len(pairs) + 1))(*[_Slot(a, b) for a, b in pairs])
+    flags = _DEFAULT | _HAVE_GC | _IMMUTABLE | _DISALLOW_INSTANTIATION
+    spec = _Spec(name.encode(), size, 0, flags, ctypes.addressof(filled))
+    made: type = _type_from_spec(ctypes.addressof(spec))
+    _forever.extend((table, text_of_doc, filled, spec, made))
+    return made

@@ -1,0 +1,491 @@
+"""The launcher: one native routine that runs any kernel on storages.
+
+A plan says how a kernel is called: its address, its description words, and a slot per operand.
+`make_launch` makes of a plan two Python builtins, `fresh` (allocates the output) and `into` (writes
+an output that exists), which share that one routine.  Before a kernel runs, every argument has been
+checked here: a storage of the exact type, its offset and extent inside the memory, a number that
+converts.  What goes wrong raises, and leaves nothing behind.
+
+A kernel is func[i64, ptr[raw], ptr[i64]]: kernel(bufs, desc), where bufs holds the address of each
+output, then of each input; a Python number arrives as the address of an f64, an i64, or two f64.
+It returns 0, or an error code that the plan's `fail` turns into an exception.
+
+From `gil_threshold` elements on, the interpreter lock is released while the kernel runs; the
+storages are then held and pinned.  Versions are the caller's affair.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+from antorcha.errors import ArgumentError, NativeError, OutOfRange
+from antorcha.lang.native import (
+    ExternData,
+    Global,
+    atomic_add,
+    atomic_sub,
+    f64,
+    func,
+    i64,
+    inline,
+    local,
+    native,
+    ptr,
+    raw,
+    ref,
+    struct,
+    u8,
+    void,
+)
+from antorcha.runtime.alloc import LARGEST, allocate, release
+from antorcha.runtime.cpython import (
+    NONE,
+    Py_DecRef,
+    Py_IncRef,
+    PyComplex_ImagAsDouble,
+    PyComplex_RealAsDouble,
+    PyEval_RestoreThread,
+    PyEval_SaveThread,
+    PyFloat_AsDouble,
+    PyLong_AsLongLong,
+    PyLong_FromLongLong,
+    PyObject_Vectorcall,
+    bind,
+    complain,
+    complaint,
+    failed,
+    method_def,
+    raise_object,
+    type_of,
+)
+from antorcha.runtime.storage import (
+    LOCKED,
+    NO_MEMORY,
+    Storage,
+    StorageObject,
+    make_storage,
+    storage_type,
+    wrap,
+)
+
+Slot = tuple[int, int, int] | Literal["f64", "i64", "c128"]
+"""A tensor: (itemsize, lowest byte touched, one past the highest), from its offset; or a number."""
+kernel_t = func[i64, ptr[raw], ptr[i64]]
+
+
+@struct
+class Operand:
+    kind: i64
+    itemsize: i64
+    low: i64
+    high: i64
+
+
+@struct
+class Plan:
+    """The head of a plan; its operands follow."""
+
+    kernel: kernel_t
+    desc: ptr[i64]
+    outs: i64
+    count: i64  # operands
+    nargs: i64  # arguments of fresh
+    nargs_into: i64
+    work: i64
+    out_nbytes: i64
+    fail: raw  # Python: code -> exception; the plan's owner holds it
+
+
+TENSOR, F64, I64, C128 = 0, 1, 2, 3
+KINDS = {"f64": F64, "i64": I64, "c128": C128}
+SMALL = 12
+"""Operands that fit on the machine's stack; more take a block from the allocator."""
+MAX_OPERANDS = 1 << 16
+threshold = Global("antorcha_gil_threshold", i64)
+complex_type = ExternData("PyComplex_Type", u8)
+unicode_type = ExternData("PyUnicode_Type", u8)
+
+
+class _Owner:
+    """What a plan's native side points into, and what its errors need to know."""
+
+    def __init__(
+        self,
+        desc: Sequence[int],
+        slots: Sequence[Slot],
+        outs: int,
+        fail: Callable[[int], Any] | None,
+    ) -> None:
+        self.desc = (ctypes.c_int64 * max(len(desc), 1))(*desc)
+        self.slots = tuple(slots)
+        self.outs = outs
+        self.fail = fail
+        self.explain = self._explain
+        self.words: Any = None
+
+    def _explain(self, code: int) -> BaseException:
+        if self.fail is None:
+            return NativeError(f"a kernel failed with code {code}")
+        error = self.fail(code)
+        if not isinstance(error, BaseException):
+            return TypeError(
+                f"a kernel's error {code} was explained by {error!r}, not an exception"
+            )
+        return error
+
+    def name(self, k: int) -> str:
+        return f"output {k}" if k < self.outs else f"input {k - self.outs}"
+
+
+def _wrong_count(plan: Any, given: Any, fresh: int) -> BaseException:
+    owner: _Owner = plan.owner
+    words = owner.words
+    if fresh and owner.outs != 1:
+        return ArgumentError(f"fresh needs a kernel with one output; this one has {owner.outs}")
+    wanted = words[4] if fresh else words[5]
+    return ArgumentError(f"this kernel takes {wanted} arguments, not {given}")
+
+
+def _not_a_storage(plan: Any, given: Any, k: int) -> BaseException:
+    return ArgumentError(f"{plan.owner.name(k)} must be a Storage, not {type(given).__name__}")
+
+
+def _outside(plan: Any, pair: Any, k: int) -> BaseException:
+    storage, offset = pair
+    owner: _Owner = plan.owner
+    itemsize, low, high = owner.slots[k]
+    if storage.ptr == 0 and storage.nbytes:
+        return ArgumentError(f"{owner.name(k)} is a meta storage: it has a size and no data")
+    return OutOfRange(
+        f"{owner.name(k)} lies outside its storage: offset {offset} (elements of {itemsize} bytes) "
+        f"reaches bytes {offset * itemsize + int(low)} to {offset * itemsize + int(high)} "
+        f"of {storage.nbytes}"
+    )
+
+
+def _read_only(plan: Any, _given: Any, k: int) -> BaseException:
+    return ArgumentError(f"{plan.owner.name(k)} is read-only memory; clone() it first")
+
+
+WRONG_COUNT = complaint(_wrong_count)
+NOT_A_STORAGE = complaint(_not_a_storage)
+OUTSIDE = complaint(_outside)
+READ_ONLY = complaint(_read_only)
+"""Complaints about an operand; the number is the operand's, except WRONG_COUNT's (is it fresh?)."""
+
+
+@native(noinline=True)
+def count_error(self: raw, nargs: i64, fresh: i64) -> void:
+    given = PyLong_FromLongLong(nargs)
+    if given is not None:
+        complain(WRONG_COUNT, self, given, fresh)
+        Py_DecRef(given)
+
+
+@native(noinline=True)
+def outside_error(self: raw, args: ptr[raw], k: i64) -> void:
+    """args: the storage and its offset."""
+    pair = pack_two(args)
+    if pair is not None:
+        complain(OUTSIDE, self, pair, k)
+        Py_DecRef(pair)
+
+
+@native
+def pack_two(args: ptr[raw]) -> raw:
+    """A tuple of two objects, by calling tuple's own constructor through the interpreter."""
+    return PyObject_Vectorcall(pair_maker[0], args, 2, None)
+
+
+def _pair(first: object, second: object) -> tuple[object, object]:
+    return first, second
+
+
+pair_maker = Global("antorcha_pair_maker", raw, 1)
+ctypes.c_void_p.from_address(pair_maker.addr).value = id(_pair)
+
+
+# ---- arguments
+@native
+def take_tensor(
+    self: raw, k: i64, slot: ptr[Operand], args: ptr[raw], bufs: ptr[raw], written: bool
+) -> bool:
+    """Checks a storage and its offset and puts the address in bufs[k]; False with an exception."""
+    o = args[0]
+    if type_of(o) != storage_type[0]:
+        complain(NOT_A_STORAGE, self, o, k)
+        return False
+    s = ptr[StorageObject](o)
+    offset = PyLong_AsLongLong(args[1])
+    if offset == -1 and failed():
+        return False
+    start = offset * slot.itemsize
+    if slot.high > slot.low:
+        if (
+            offset < 0
+            or offset > LARGEST
+            or start + slot.low < 0
+            or start + slot.high > s.nbytes
+            or s.ptr is None
+        ):
+            outside_error(self, args, k)
+            return False
+        if written and s.flags & LOCKED != 0:
+            complain(READ_ONLY, self, o, k)
+            return False
+        bufs[k] = s.ptr + start
+    else:
+        bufs[k] = s.ptr
+    return True
+
+
+@native(noinline=True)
+def take_complex(o: raw, at: ptr[f64]) -> bool:
+    """A complex from any number; what has only __complex__ goes through complex()."""
+    held = raw(0)
+    if type_of(o) != raw(complex_type) and type_of(o) != raw(unicode_type):
+        arg = local(raw)
+        arg[0] = o
+        held = PyObject_Vectorcall(raw(complex_type), arg, 1, None)
+        if held is None:
+            return False
+        o = held
+    at[0] = PyComplex_RealAsDouble(o)
+    ok = True
+    if at[0] == -1.0 and failed():
+        ok = False
+    else:
+        at[1] = PyComplex_ImagAsDouble(o)
+    if held is not None:
+        Py_DecRef(held)
+    return ok
+
+
+@native
+def take_number(o: raw, kind: i64, at: ptr[f64]) -> bool:
+    if kind == F64:
+        x = PyFloat_AsDouble(o)
+        at[0] = x
+        return not (x == -1.0 and failed())
+    if kind == I64:
+        n = PyLong_AsLongLong(o)
+        ptr[i64](at)[0] = n
+        return not (n == -1 and failed())
+    return take_complex(o, at)
+
+
+@native
+def take_arguments(
+    self: raw, args: ptr[raw], bufs: ptr[raw], numbers: ptr[f64], first: i64
+) -> bool:
+    """Fills bufs from operand `first` on; False with an exception."""
+    plan = ptr[Plan](ptr[StorageObject](self).ptr)
+    slots = ptr[Operand](plan + 1)
+    at = 0
+    for k in range(first, plan.count):
+        slot = slots + k
+        if slot.kind == TENSOR:
+            if not take_tensor(self, k, slot, args + at, bufs, k < plan.outs):
+                return False
+            at += 2
+        else:
+            number = numbers + 2 * k
+            if not take_number(args[at], slot.kind, number):
+                return False
+            bufs[k] = raw(number)
+            at += 1
+    return True
+
+
+# ---- the routine
+@inline
+def hold(args, nargs):
+    for i in range(nargs):
+        if type_of(args[i]) == storage_type[0]:
+            Py_IncRef(args[i])
+            atomic_add(ref(ptr[StorageObject](args[i]).pins), 1)
+
+
+@inline
+def let_go(args, nargs):
+    for i in range(nargs):
+        if type_of(args[i]) == storage_type[0]:
+            atomic_sub(ref(ptr[StorageObject](args[i]).pins), 1)
+            Py_DecRef(args[i])
+
+
+@native(noinline=True)
+def run_unlocked(plan: ptr[Plan], args: ptr[raw], nargs: i64, bufs: ptr[raw]) -> i64:
+    """Runs the kernel without the interpreter lock."""
+    hold(args, nargs)
+    token = PyEval_SaveThread()
+    code = plan.kernel(bufs, plan.desc)
+    PyEval_RestoreThread(token)
+    let_go(args, nargs)
+    return code
+
+
+@native(noinline=True)
+def kernel_error(plan: ptr[Plan], code: i64) -> void:
+    arg = local(raw)
+    arg[0] = PyLong_FromLongLong(code)
+    if arg[0] is not None:
+        raise_object(PyObject_Vectorcall(plan.fail, arg, 1, None))
+        Py_DecRef(arg[0])
+
+
+@inline
+def run(plan, args, nargs, bufs):
+    if plan.work >= threshold[0]:
+        return run_unlocked(plan, args, nargs, bufs)
+    return plan.kernel(bufs, plan.desc)
+
+
+@native
+def with_output(self: raw, args: ptr[raw], nargs: i64, bufs: ptr[raw], numbers: ptr[f64]) -> raw:
+    """fresh, once there is room for the operands."""
+    plan = ptr[Plan](ptr[StorageObject](self).ptr)
+    if not take_arguments(self, args, bufs, numbers, 1):
+        return None
+    out = make_storage(plan.out_nbytes)
+    if out is None:
+        return None
+    bufs[0] = ptr[StorageObject](out).ptr
+    code = run(plan, args, nargs, bufs)
+    if code != 0:
+        Py_DecRef(out)
+        kernel_error(plan, code)
+        return None
+    return out
+
+
+@native
+def in_place(self: raw, args: ptr[raw], nargs: i64, bufs: ptr[raw], numbers: ptr[f64]) -> raw:
+    """into, once there is room for the operands."""
+    plan = ptr[Plan](ptr[StorageObject](self).ptr)
+    if not take_arguments(self, args, bufs, numbers, 0):
+        return None
+    code = run(plan, args, nargs, bufs)
+    if code != 0:
+        kernel_error(plan, code)
+        return None
+    Py_IncRef(NONE)
+    return raw(NONE)
+
+
+@native
+def py_launch(self: raw, args: ptr[raw], nargs: i64, *, FRESH) -> raw:
+    plan = ptr[Plan](ptr[StorageObject](self).ptr)
+    if nargs != (plan.nargs if FRESH else plan.nargs_into):
+        count_error(self, nargs, 1 if FRESH else 0)
+        return None
+    bufs = local(raw, SMALL)
+    numbers = local(f64, 2 * SMALL)
+    room = raw(0)
+    if plan.count > SMALL:
+        room = allocate(24 * plan.count)
+        if room is None:
+            complain(NO_MEMORY, NONE, NONE, 24 * plan.count)
+            return None
+        numbers = ptr[f64](room)
+        bufs = ptr[raw](room + 16 * plan.count)
+    if FRESH:
+        result = with_output(self, args, nargs, bufs, numbers)
+    else:
+        result = in_place(self, args, nargs, bufs, numbers)
+    if room is not None:
+        release(room)
+    return result
+
+
+_fresh = method_def(
+    "fresh",
+    py_launch.spec(FRESH=True).addr,
+    "fresh(storage, offset, ..., number, ...): runs the kernel into a new storage and returns it.",
+)
+_into = method_def(
+    "into",
+    py_launch.spec(FRESH=False).addr,
+    "into(out_storage, out_offset, ..., storage, offset, ..., number, ...): writes the outputs.",
+)
+
+
+class Launch:
+    """A kernel ready to be called: `fresh` and `into` are builtins; each keeps the plan alive."""
+
+    __slots__ = ("fresh", "into", "plan")
+
+    def __init__(self, plan: Storage) -> None:
+        self.plan = plan
+        self.fresh: Callable[..., Storage] = bind(_fresh, plan)
+        self.into: Callable[..., None] = bind(_into, plan)
+
+
+def _operand(slot: Slot) -> tuple[int, int, int, int]:
+    if isinstance(slot, str):
+        if slot not in KINDS:
+            raise ArgumentError(f"make_launch: a number is 'f64', 'i64' or 'c128', not {slot!r}")
+        return KINDS[slot], 0, 0, 0
+    itemsize, low, high = slot
+    if not (0 < itemsize <= 1 << 16 and abs(low) <= LARGEST and abs(high) <= LARGEST):
+        raise ArgumentError(f"make_launch: {slot!r} is not (itemsize, lowest, one past highest)")
+    return TENSOR, itemsize, low, high
+
+
+def make_launch(
+    kernel_addr: int,
+    desc: Sequence[int],
+    outs: Sequence[Slot],
+    ins: Sequence[Slot],
+    work: int,
+    fail: Callable[[int], BaseException] | None = None,
+) -> Launch:
+    """Plans calls of the kernel at `kernel_addr`.
+
+    desc: the int64 words it receives (copied; they live as long as the Launch).
+    work: elements it handles; from `gil_threshold()` on it runs without the interpreter lock.
+    fail: the exception for an error code.
+    """
+    slots = (*outs, *ins)
+    operands = [_operand(slot) for slot in slots]
+    if kernel_addr <= 0 or len(slots) > MAX_OPERANDS or any(isinstance(s, str) for s in outs):
+        raise ArgumentError(
+            "make_launch: a kernel's address, and at most 65536 operands, are needed"
+        )
+    owner = _Owner(desc, slots, len(outs), fail)
+    given = sum(2 if kind == TENSOR else 1 for kind, *_ in operands[len(outs) :])
+    out_nbytes = operands[0][3] if len(outs) == 1 else 0
+    if len(outs) == 1 and operands[0][2] < 0:
+        raise ArgumentError("make_launch: a fresh output begins at byte 0")
+    head = [
+        kernel_addr,
+        ctypes.addressof(owner.desc),
+        len(outs),
+        len(slots),
+        given if len(outs) == 1 else -1,
+        given + 2 * len(outs),
+        work,
+        out_nbytes,
+        id(owner.explain),
+    ]
+    words = head + [word for operand in operands for word in operand]
+    owner.words = (ctypes.c_int64 * len(words))(*words)
+    address = ctypes.addressof(owner.words)
+    return Launch(wrap(address, 8 * len(words), owner, readonly=True))
+
+
+def gil_threshold() -> int:
+    """Kernels on at least this many elements run without the interpreter lock."""
+    return int(threshold.np[0])
+
+
+def set_gil_threshold(elements: int) -> None:
+    """Sets `gil_threshold`; releasing the lock costs about 50 ns, and more when threads compete."""
+    if elements < 0:
+        raise ArgumentError(f"set_gil_threshold: {elements} is not a number of elements")
+    threshold.np[0] = min(elements, LARGEST)
+
+
+set_gil_threshold(32_768)

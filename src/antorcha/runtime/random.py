@@ -1,0 +1,540 @@
+"""Random numbers on the CPU: generators, and functions that fill memory from them.
+
+A `Generator` is PyTorch's: MT19937, seeded from the low 32 bits, with the second value of a
+Box-Muller pair waiting inside; its state saves to and loads from PyTorch's 5056 bytes.  The fill
+functions draw what PyTorch 2.13 draws, in the same order, with the same bits.  They fill `n` values
+side by side; a caller with strides fills a contiguous copy (normal has a word for that).
+
+Invariants: whoever draws holds the generator's lock; large fills release the interpreter lock;
+a fork waits for those who draw, and the child goes on from a whole state, the same as its parent's.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import threading
+import weakref
+from typing import Any
+
+import numpy as np
+
+from antorcha.errors import ArgumentError, ValueRangeError
+from antorcha.lang.native import (
+    Extern,
+    bool_,
+    f32,
+    f64,
+    func,
+    i8,
+    i16,
+    i32,
+    i64,
+    native,
+    ptr,
+    raw,
+    u8,
+    u16,
+    u32,
+    u64,
+)
+from antorcha.runtime import samplers
+from antorcha.runtime.cpython import (
+    PyEval_RestoreThread,
+    PyEval_SaveThread,
+    PyFloat_AsDouble,
+    PyLong_AsLongLong,
+    PyLong_FromLongLong,
+    bind,
+    failed,
+    method_def,
+)
+from antorcha.runtime.mt19937 import N, Twister, seed_twister, temper_all
+from antorcha.runtime.storage import as_numpy, new_storage
+
+DEFAULT_SEED = 67280421310721
+"""The seed of a new generator, PyTorch's."""
+MANY = 4096
+"""From this many values on, the interpreter lock is released."""
+
+
+class RandomError(ValueRangeError, RuntimeError):
+    """A parameter that no distribution has.  PyTorch raises RuntimeError here."""
+
+
+# ---- calling a sampler
+sampler_t = func[i64, ptr[Twister], raw, i64, f64, f64, u64, i64]
+PyLong_AsUnsignedLongLongMask = Extern("PyLong_AsUnsignedLongLongMask", u64, raw)
+
+
+@native
+def py_sample(_self: raw, args: ptr[raw], _nargs: i64) -> raw:
+    """(sampler, generator, memory, count, a, b, u, i) -> the sampler's result."""
+    sampler = sampler_t(PyLong_AsLongLong(args[0]))
+    g = ptr[Twister](PyLong_AsLongLong(args[1]))
+    out = raw(PyLong_AsLongLong(args[2]))
+    n = PyLong_AsLongLong(args[3])
+    a = PyFloat_AsDouble(args[4])
+    b = PyFloat_AsDouble(args[5])
+    u = PyLong_AsUnsignedLongLongMask(args[6])
+    i = PyLong_AsLongLong(args[7])
+    if failed():
+        return None
+    if n >= MANY:
+        token = PyEval_SaveThread()
+        result = sampler(g, out, n, a, b, u, i)
+        PyEval_RestoreThread(token)
+    else:
+        result = sampler(g, out, n, a, b, u, i)
+    return PyLong_FromLongLong(result)
+
+
+_sample = bind(method_def("sample", py_sample.spec().addr))
+
+
+@functools.cache
+def _address(name: str, **static: Any) -> int:
+    """The machine address of a sampler, compiled when first needed."""
+    address: int = getattr(samplers, name).spec(**static).addr
+    return address
+
+
+# ---- generators
+STATE_BYTES = 5056
+_STATE = np.dtype(
+    {
+        "names": "seed left seeded next words normal has_normal float_normal has_float".split(),
+        "formats": ["<u8", "<i4", "<i4", "<u8", ("<u8", N), "<f8", "<i4", "<f4", "u1"],
+        "offsets": [0, 8, 12, 16, 24, 5024, 5040, 5048, 5052],
+        "itemsize": STATE_BYTES,
+    }
+)
+_FORMATS = {
+    "words": ("<u4", N),
+    "seed": "<u8",
+    "left": "<i8",
+    "next": "<i8",
+    "normal": "<f8",
+    "has_normal": "<i8",
+}
+_TWISTER = np.dtype(
+    {
+        "names": list(_FORMATS),
+        "formats": list(_FORMATS.values()),
+        "offsets": [Twister.fields[name][0] for name in _FORMATS],
+        "itemsize": Twister.size,
+    }
+)
+_generators: weakref.WeakSet[Generator] = weakref.WeakSet()
+
+
+class Generator:
+    """A stream of random numbers on the CPU, with PyTorch's state and seeds."""
+
+    def __init__(self, seed: int = DEFAULT_SEED) -> None:
+        self.lock = threading.Lock()
+        self._memory = new_storage(Twister.size)
+        self.address: int = self._memory.ptr
+        self._fields = as_numpy(self._memory, 0, (), (), _TWISTER)
+        self._float_normal = (0.0, 0)  # PyTorch's CPU never uses it; kept for round trips
+        self.manual_seed(seed)
+        _generators.add(self)
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Starts the stream that belongs to `seed`; negative seeds count from 2**64 - 1 down."""
+        seed = int(seed)
+        if not -(1 << 63) <= seed < 1 << 64:
+            raise RandomError(f"manual_seed: {seed} is outside -2**63 to 2**64 - 1")
+        if seed < 0:
+            seed += (1 << 64) - 1
+        with self.lock:
+            seed_twister(self.address, seed)
+            self._float_normal = (0.0, 0)
+        return self
+
+    def seed(self) -> int:
+        """Seeds from the system's randomness; gives the seed (53 bits, as PyTorch's)."""
+        seed = int.from_bytes(os.urandom(8), "little") & ((1 << 53) - 1)
+        self.manual_seed(seed)
+        return seed
+
+    def initial_seed(self) -> int:
+        """The seed that this stream started from."""
+        return int(self._fields["seed"])
+
+    def get_state(self) -> bytes:
+        """The state, in the 5056 bytes of PyTorch's CPU generator."""
+        state = np.zeros((), _STATE)
+        with self.lock:
+            for name in ("seed", "left", "next", "words", "has_normal"):
+                state[name] = self._fields[name]
+            state["normal"] = self._fields["normal"] if self._fields["has_normal"] else 0.0
+            state["float_normal"], state["has_float"] = self._float_normal
+        state["seeded"] = 1
+        return state.tobytes()
+
+    def set_state(self, state: Any) -> None:
+        """Goes on from a saved state (anything with 5056 bytes)."""
+        data = bytes(state)
+        if len(data) != STATE_BYTES:
+            raise ArgumentError(
+                f"set_state: a CPU generator's state has {STATE_BYTES} bytes, not {len(data)}"
+            )
+        new = np.frombuffer(data, _STATE)[0]
+        left, following = int(new["left"]), int(new["next"])
+        whole = left + following == N + 1 or (left == 1 and following == 0)
+        if not (new["seeded"] and 1 <= left <= N and following <= N and whole):
+            raise RandomError("set_state: these bytes are not the state of a generator")
+        with self.lock:
+            for name in ("seed", "left", "next", "words", "normal"):
+                self._fields[name] = new[name]
+            self._fields["has_normal"] = int(new["has_normal"] != 0)
+            self._float_normal = (float(new["float_normal"]), int(new["has_float"]))
+            temper_all(self.address)
+
+    def clone(self) -> Generator:
+        """A generator that will draw the same numbers."""
+        other = Generator()
+        other.set_state(self.get_state())
+        return other
+
+    def sample(
+        self, sampler: int, out: int, n: int, a: float = 0.0, b: float = 0.0, u: int = 0, i: int = 0
+    ) -> int:
+        """Runs the sampler at an address over n values at `out`."""
+        with self.lock:
+            result: int = _sample(sampler, self.address, out, n, a, b, u, i)
+        return result
+
+
+_forking: list[Generator] = []
+
+
+def _before_fork() -> None:
+    _forking.extend([g for g in list(_generators) if g.lock.acquire(timeout=10)])
+
+
+def _after_fork() -> None:
+    while _forking:
+        _forking.pop().lock.release()
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
+default_generator = Generator()
+default_generator.seed()
+
+
+def manual_seed(seed: int) -> Generator:
+    """Seeds the default generator."""
+    return default_generator.manual_seed(seed)
+
+
+def initial_seed() -> int:
+    """The default generator's seed."""
+    return default_generator.initial_seed()
+
+
+def seed() -> int:
+    """Seeds the default generator from the system's randomness."""
+    return default_generator.seed()
+
+
+# ---- element types
+_TYPES = {
+    "float32": f32,
+    "float64": f64,
+    "int8": i8,
+    "int16": i16,
+    "int32": i32,
+    "int64": i64,
+    "uint8": u8,
+    "uint16": u16,
+    "uint32": u32,
+    "uint64": u64,
+    "bool": bool_,
+}
+_HALVES = ("float16", "bfloat16")
+"""Types without native samplers, filled as float32 and rounded."""
+_MANTISSA = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
+
+
+def _half_dtype(name: str) -> np.dtype[Any]:
+    if name == "float16":
+        return np.dtype(np.float16)
+    import ml_dtypes  # only when somebody uses the type
+
+    return np.dtype(ml_dtypes.bfloat16)
+
+
+def _at(address: int, n: int, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """The n values at an address, as an array."""
+    raw_bytes = (ctypes.c_char * (n * dtype.itemsize)).from_address(address)
+    return np.frombuffer(raw_bytes, dtype)
+
+
+def _need(op: str, name: str, floating: bool = True) -> None:
+    if name not in _HALVES and (name not in _TYPES or (floating and name not in _MANTISSA)):
+        raise ArgumentError(f"{op} does not fill {name}")
+
+
+def _fill(
+    gen: Generator, address: int, n: int, name: str, sampler: str, a: float, b: float, **static: Any
+) -> None:
+    """Runs a sampler with an element type T; half types go through float32."""
+    if n <= 0:
+        return
+    if name in _HALVES:
+        wide = np.empty(n, np.float32)
+        gen.sample(_address(sampler, T=f32, **static), wide.ctypes.data, n, a, b)
+        _at(address, n, _half_dtype(name))[:] = wide
+    else:
+        gen.sample(_address(sampler, T=_TYPES[name], **static), address, n, a, b)
+
+
+# ---- the samplers
+def fill_uniform(
+    gen: Generator, address: int, n: int, dtype_name: str, low: float = 0.0, high: float = 1.0
+) -> None:
+    """Uniform in [low, high)."""
+    _need("uniform", dtype_name)
+    if n <= 0:
+        return
+    if dtype_name == "float64":
+        gen.sample(_address("fill_uniform64"), address, n, low, high)
+    elif dtype_name == "float32":
+        gen.sample(_address("fill_uniform32"), address, n, low, high)
+    else:
+        wide = np.empty(n, np.float32)
+        gen.sample(_address("fill_uniform32"), wide.ctypes.data, n, low, high)
+        half = _half_dtype(dtype_name)
+        values = wide.astype(half)
+        values[values == half.type(high)] = half.type(low)  # what was rounded up to the end
+        _at(address, n, half)[:] = values
+
+
+def fill_normal(
+    gen: Generator,
+    address: int,
+    n: int,
+    dtype_name: str,
+    mean: float = 0.0,
+    std: float = 1.0,
+    contiguous: bool = True,
+) -> None:
+    """Normal with a mean and a standard deviation.
+
+    PyTorch draws 16 or more values otherwise than fewer, and only where they lie side by side: a
+    caller that fills strided memory through a copy passes contiguous=False.
+    """
+    _need("normal", dtype_name)
+    if n < 16 or not contiguous:
+        _fill(gen, address, n, dtype_name, "fill_normal_few", mean, std)
+    elif dtype_name == "float32":
+        gen.sample(_address("fill_normal32"), address, n, mean, std)
+    elif dtype_name == "float64":
+        gen.sample(_address("fill_normal64"), address, n, mean, std)
+    else:
+        _fill_normal_half(gen, address, n, dtype_name, mean, std)
+
+
+def _fill_normal_half(
+    gen: Generator, address: int, n: int, dtype_name: str, mean: float, std: float
+) -> None:
+    """16 or more normals of a half type: float32 blocks of 16, the last one for the last 16."""
+    whole = n // 16 * 16
+    wide = np.empty(whole + (16 if n % 16 else 0), np.float32)
+    gen.sample(_address("fill_normal32"), wide.ctypes.data, wide.size, mean, std)
+    out = _at(address, n, _half_dtype(dtype_name))
+    out[:whole] = wide[:whole]
+    out[n - 16 :] = wide[-16:]
+
+
+def fill_bernoulli(gen: Generator, address: int, n: int, dtype_name: str, p: float) -> None:
+    """One with probability p, else zero (dropout's mask)."""
+    _need("bernoulli", dtype_name, floating=False)
+    if not 0.0 <= p <= 1.0:
+        raise RandomError(f"bernoulli: {p} is not a probability")
+    _fill(gen, address, n, dtype_name, "fill_formula", p, 0.0, FORMULA=samplers.bernoulli)
+
+
+def fill_bernoulli_each(
+    gen: Generator, address: int, n: int, dtype_name: str, p_address: int, p_dtype_name: str
+) -> None:
+    """One with a probability of its own for each value (float32 or float64, side by side)."""
+    if dtype_name not in _TYPES or p_dtype_name not in ("float32", "float64"):
+        raise ArgumentError(
+            f"bernoulli: {dtype_name} with probabilities of {p_dtype_name} has no sampler"
+        )
+    static = {"T": _TYPES[dtype_name], "P": _TYPES[p_dtype_name]}
+    bad = gen.sample(_address("fill_bernoulli_each", **static), address, n, u=p_address)
+    if bad:
+        raise RandomError(f"bernoulli: the value at position {bad - 1} is not a probability")
+
+
+def fill_exponential(
+    gen: Generator, address: int, n: int, dtype_name: str, rate: float = 1.0
+) -> None:
+    """Exponential with a rate."""
+    _need("exponential", dtype_name)
+    _fill(gen, address, n, dtype_name, "fill_formula", rate, 0.0, FORMULA=samplers.exponential)
+
+
+def fill_geometric(gen: Generator, address: int, n: int, dtype_name: str, p: float) -> None:
+    """The number of tries up to the first success."""
+    _need("geometric", dtype_name, floating=False)
+    _fill(gen, address, n, dtype_name, "fill_formula", p, 0.0, FORMULA=samplers.geometric)
+
+
+def fill_cauchy(
+    gen: Generator, address: int, n: int, dtype_name: str, median: float = 0.0, sigma: float = 1.0
+) -> None:
+    """Cauchy with a median and a half-width."""
+    _need("cauchy", dtype_name)
+    _fill(gen, address, n, dtype_name, "fill_formula", median, sigma, FORMULA=samplers.cauchy)
+
+
+def fill_log_normal(
+    gen: Generator, address: int, n: int, dtype_name: str, mean: float = 1.0, std: float = 2.0
+) -> None:
+    """exp of a normal."""
+    _need("log_normal", dtype_name)
+    _fill(gen, address, n, dtype_name, "fill_log_normal", mean, std)
+
+
+# ---- integers
+INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
+
+
+def _largest(name: str) -> int:
+    """The largest whole number that random_ draws for a type."""
+    if name in _MANTISSA:
+        return 1 << _MANTISSA[name]
+    return 1 if name == "bool" else int(np.iinfo(name).max)
+
+
+def _limits(name: str) -> tuple[int, int]:
+    """The bounds that a type allows; the wide floats allow all of int64."""
+    if name in _MANTISSA:
+        return (-65504, 65504) if name == "float16" else (INT64_MIN, INT64_MAX)
+    return (0, 1) if name == "bool" else (int(np.iinfo(name).min), int(np.iinfo(name).max))
+
+
+def _to_float(name: str, x: int) -> int:
+    """A whole number rounded to a float type; past int64 it is int64's smallest, as in PyTorch."""
+    dtype = _half_dtype(name) if name in _HALVES else np.dtype(name)
+    value = float(np.float32(x).astype(dtype)) if name in _HALVES else float(dtype.type(x))
+    return int(value) if -(2.0**63) <= value < 2.0**63 else INT64_MIN
+
+
+def _step(name: str, x: int) -> int:
+    """The distance between neighbours of a float type near a whole number it cannot hold."""
+    shift = abs(x).bit_length() - _MANTISSA[name]
+    return 1 << shift if shift >= 0 else 0
+
+
+def _representable(name: str, low: int, high: int) -> tuple[int, int]:
+    """Bounds moved inwards so that rounding to a float type does not leave [low, high)."""
+    rounded = _to_float(name, low + 1)
+    if rounded < low:
+        low = rounded + _step(name, low + 1)
+    rounded = _to_float(name, high - 1)
+    if rounded >= high:
+        high = rounded - _step(name, high - 1)
+    return low, high
+
+
+def _bounds(name: str, low: int | None, high: int | None) -> tuple[int, int, bool]:
+    """(first number, how many, from 64-bit draws?); as many as 2**64 or 2**32 is 0."""
+    if low is None and high is None:  # random_()
+        return 0, _largest(name) + 1, name in ("float64", "int64", "uint64")
+    if low == INT64_MIN and high is None:
+        return 0, 0, True
+    low = 0 if low is None else low
+    if high is None:
+        high = _largest(name) + 1
+        if name in _MANTISSA:
+            low = _representable(name, low, high)[0]
+    elif name in _MANTISSA:
+        _check_bounds(name, low, high)
+        low, high = _representable(name, low, high)
+    _check_bounds(name, low, high)
+    if low >= high:
+        raise RandomError(f"random_: there is nothing from {low} up to {high}")
+    return low, high - low, high - low >= 1 << 28
+
+
+def _check_bounds(name: str, low: int, high: int) -> None:
+    least, most = _limits(name)
+    for what, bound in (("low", low), ("high - 1", high - 1)):
+        if not least <= bound <= most:
+            raise RandomError(f"random_: {what} = {bound} is out of range for {name}")
+
+
+def fill_random(
+    gen: Generator,
+    address: int,
+    n: int,
+    dtype_name: str,
+    low: int | None = None,
+    high: int | None = None,
+) -> None:
+    """Whole numbers from low up to but not including high.
+
+    Without bounds: what the type holds from zero on (for floats, up to 2**mantissa).  With low
+    only, up to the same largest; low = -2**63 alone draws all 64 bits.
+    """
+    _need("random_", dtype_name, floating=False)
+    first, width, wide = _bounds(dtype_name, low, high)
+    if n <= 0:
+        return
+    name = "float32" if dtype_name in _HALVES else dtype_name
+    target = np.empty(n, np.float32) if dtype_name in _HALVES else None
+    sampler = _address("fill_wide_integers" if wide else "fill_integers", T=_TYPES[name])
+    out = address if target is None else target.ctypes.data
+    gen.sample(sampler, out, n, u=width & ((1 << 64) - 1), i=first)
+    if target is not None:
+        with np.errstate(over="ignore"):
+            _at(address, n, _half_dtype(dtype_name))[:] = target
+
+
+def randperm(gen: Generator, address: int, n: int, dtype_name: str) -> None:
+    """0 to n - 1 in random order."""
+    _need("randperm", dtype_name, floating=False)
+    if n >= (1 << 32) // 20:
+        raise RandomError(f"randperm: {n} is more than antorcha permutes (2**32 / 20)")
+    _fill(gen, address, n, dtype_name, "fill_permutation", 0.0, 0.0)
+
+
+def multinomial(
+    gen: Generator,
+    address: int,
+    probabilities: np.ndarray[Any, Any],
+    samples: int,
+    replacement: bool,
+) -> None:
+    """For each row of probabilities (rows, categories), `samples` categories: int64 at address."""
+    p = np.ascontiguousarray(np.atleast_2d(probabilities))
+    rows, categories = p.shape
+    wide = p if p.dtype in (np.float32, np.float64) else p.astype(np.float32)
+    if not np.isfinite(wide).all() or (wide < 0).any() or not (wide.sum(-1) > 0).all():
+        raise RandomError(
+            "multinomial: probabilities must be finite, not negative, and not all zero in a row"
+        )
+    out = _at(address, rows * samples, np.dtype(np.int64)).reshape(rows, samples)
+    if replacement and samples > 1:
+        sampler = _address("fill_choices", P=_TYPES[wide.dtype.name])
+        for row in range(rows):
+            table = np.cumsum(wide[row], dtype=wide.dtype)
+            table /= table[-1]
+            table[-1] = 1
+            gen.sample(sampler, out[row].ctypes.data, samples, u=table.ctypes.data, i=categories)
+    else:
+        race = np.empty_like(p)
+        fill_exponential(gen, race.ctypes.data, race.size, p.dtype.name)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            score = p / race
+        if samples == 1:
+            out[:, 0] = score.argmax(-1)
+        else:
+            out[:] = np.argsort(-score, axis=-1, kind="stable")[:, :samples]

@@ -1,0 +1,88 @@
+"""The bare Tensor: its fields, and nothing that computes. ``antorcha.tensor`` gives it methods.
+
+Fields (all private; the public names are properties and methods bound at floor 4):
+
+- ``_layout``, ``_storage``, ``_offset``: where the elements are. The offset counts elements.
+- ``_rg``: does it require a gradient? ``_fn``, ``_nr``: the node that made it and which result of
+  it this is; a leaf has ``_fn is None``.
+- ``_grad``: the accumulated gradient of a leaf (or of one that retains it).
+- ``_base``: the tensor that this is a view of, never itself a view. ``_seen``: the storage's version
+  when ``_fn`` was made (set on views only): a write through another view makes ``_fn`` stale.
+- ``_extra``: what few tensors have (hooks, name, flags); None otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from antorcha.runtime.call.node import Node
+    from antorcha.runtime.layout import Layout
+    from antorcha.runtime.storage import Storage
+
+new = object.__new__
+
+
+class Extra:
+    """The seldom used part of a tensor."""
+
+    __slots__ = ("accumulate_hooks", "accumulator", "hooks", "inference", "name", "retains")
+
+    def __init__(self) -> None:
+        self.hooks: dict[int, Any] | None = None
+        self.accumulate_hooks: dict[int, Any] | None = None
+        self.accumulator: Any = None  # the AccumulateGrad node shown to the user
+        self.name: str | None = None
+        self.retains = False
+        self.inference = False
+
+
+class Tensor:
+    """A multi-dimensional array of one dtype: a layout, a storage and an offset into it.
+
+    See https://docs.pytorch.org/docs/stable/tensors.html.
+    """
+
+    __slots__ = (
+        "__dict__", "__weakref__", "_base", "_extra", "_fn", "_grad", "_layout", "_nr", "_offset",
+        "_rg", "_seen", "_storage",
+    )  # fmt: skip
+    _layout: Layout
+    _storage: Storage
+    _offset: int
+    _rg: bool
+    _fn: Node | None
+    _nr: int
+    _grad: Tensor | None
+    _base: Tensor | None
+    _seen: int
+    _extra: Extra | None
+
+
+class Parameter(Tensor):
+    """A tensor that a Module counts among its parameters. ``antorcha.nn`` gives it its methods."""
+
+    __slots__ = ()
+
+
+def bare(layout: Layout, storage: Storage, offset: int = 0) -> Tensor:
+    """A plain tensor over a storage, outside of any graph."""
+    made = new(Tensor)
+    made._layout = layout
+    made._storage = storage
+    made._offset = offset
+    made._rg = False
+    made._fn = None
+    made._nr = 0
+    made._grad = None
+    made._base = None
+    made._extra = None
+    return made
+
+
+def extra(tensor: Tensor) -> Extra:
+    """The tensor's extra part, made when it has none."""
+    found = tensor._extra
+    if found is None:
+        found = tensor._extra = Extra()
+    return found

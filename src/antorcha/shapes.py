@@ -1,0 +1,600 @@
+"""Arithmetic of shapes and strides, with PyTorch's meaning.
+
+Pure functions over tuples of ints; nothing here knows a tensor. Strides and offsets count elements.
+Where a rule is PyTorch's and not obvious, its source file is named. Functions that can fail take
+`op`, the name that opens the message.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, Self, SupportsIndex, overload
+
+from antorcha.errors import ArgumentError, OutOfRange, ShapeError, labelled, listed
+
+Ints = tuple[int, ...]
+
+INT64_MAX: Final = 2**63 - 1
+
+
+class Size(tuple[int, ...]):
+    """A tensor's shape: a tuple of ints that stays a Size when sliced, added or repeated.
+
+    >>> Size([2, 3]), Size([2, 3])[:1], Size([2, 3]).numel()
+    (torch.Size([2, 3]), torch.Size([2]), 6)
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, sizes: Iterable[SupportsIndex] = ()) -> Self:
+        items = tuple(sizes)
+        for position, item in enumerate(items):
+            if type(item) is not int:
+                items = _exact_ints(items, position)
+                break
+        return tuple.__new__(cls, items)
+
+    def numel(self) -> int:
+        """The number of elements of a tensor of this shape."""
+        return math.prod(self)
+
+    def __repr__(self) -> str:
+        return f"torch.Size([{', '.join(map(str, self))}])"
+
+    @overload
+    def __getitem__(self, index: SupportsIndex, /) -> int: ...
+    @overload
+    def __getitem__(self, index: slice, /) -> Size: ...
+    def __getitem__(self, index: SupportsIndex | slice, /) -> int | Size:
+        if isinstance(index, slice):
+            return tuple.__new__(Size, tuple.__getitem__(self, index))
+        return tuple.__getitem__(self, index)
+
+    def __add__(self, other: Any, /) -> Size:
+        if not isinstance(other, tuple):
+            raise ArgumentError(
+                f'can only concatenate tuple (not "{type(other).__name__}") to torch.Size'
+            )
+        return Size(tuple.__add__(self, other))
+
+    def __radd__(self, other: Any, /) -> Size:
+        if not isinstance(other, tuple):
+            raise ArgumentError(
+                f'can only concatenate tuple (not "{type(other).__name__}") to torch.Size'
+            )
+        return Size((*other, *self))
+
+    def __mul__(self, times: SupportsIndex, /) -> Size:
+        return tuple.__new__(Size, tuple.__mul__(self, times))
+
+    __rmul__ = __mul__
+
+    def __reduce__(self) -> tuple[type[Size], tuple[Ints]]:
+        return Size, (tuple(self),)
+
+
+def _exact_ints(items: Sequence[Any], position: int) -> Ints:
+    """Convert items of which the one at `position` is no plain int: a bool, a NumPy integer."""
+    sizes = list(items)
+    for place, item in enumerate(items[position:], position):
+        try:
+            sizes[place] = item.__index__()
+        except (AttributeError, TypeError):
+            raise ArgumentError(
+                f"torch.Size() takes an iterable of 'int' (item {place} is '{type(item).__name__}')"
+            ) from None
+    return tuple(sizes)
+
+
+# Counting --------------------------------------------------------------------------------------
+
+
+def numel(shape: Sequence[int], op: str = "") -> int:
+    """The number of elements, checked: sizes must not be negative nor overflow a 64-bit count.
+
+    >>> numel((2, 3)), numel(()), numel((2, 0))
+    (6, 1, 0)
+    """
+    if shape and min(shape) < 0:
+        raise ShapeError(labelled(op, f"sizes must not be negative, got shape {tuple(shape)}"))
+    count = math.prod(shape)
+    # With a zero among the sizes the count is 0, but the strides may still overflow.
+    if count > INT64_MAX or (count == 0 and math.prod(s or 1 for s in shape) > INT64_MAX):
+        raise ShapeError(labelled(op, f"shape {tuple(shape)} has more than 2**63 - 1 elements"))
+    return count
+
+
+def nbytes(shape: Sequence[int], itemsize: int, op: str = "") -> int:
+    """The bytes that a tensor of this shape fills, checked like `numel`."""
+    count = numel(shape, op) * itemsize
+    if count > INT64_MAX:
+        raise ShapeError(
+            labelled(op, f"shape {tuple(shape)} needs more than 2**63 - 1 bytes ({itemsize} each)")
+        )
+    return count
+
+
+def extent(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, int]:
+    """The least and the greatest element offset that is reached; (0, -1) when there is no element.
+
+    >>> extent((2, 3), (3, 1)), extent((0, 3), (3, 1))
+    ((0, 5), (0, -1))
+    """
+    low = high = 0
+    for size, stride in zip(shape, strides, strict=True):
+        if size == 0:
+            return 0, -1
+        if stride >= 0:
+            high += (size - 1) * stride
+        else:
+            low += (size - 1) * stride
+    return low, high
+
+
+# Dimensions ------------------------------------------------------------------------------------
+
+
+def normalize_dim(dim: int, ndim: int, op: str = "") -> int:
+    """Turn a dimension that may count from the end into one that does not.
+
+    A 0-dim tensor takes 0 and -1, like PyTorch's.
+
+    >>> normalize_dim(-1, 3)
+    2
+    """
+    if 0 <= dim < ndim:
+        return dim
+    bound = ndim or 1
+    if not -bound <= dim < bound:
+        plural = "" if ndim == 1 else "s"
+        raise OutOfRange(
+            labelled(
+                op,
+                f"dim {dim} is out of range for a tensor of {ndim} dimension{plural} "
+                f"(expected {-bound}..{bound - 1})",
+            )
+        )
+    return dim + bound if dim < 0 else dim
+
+
+def normalize_dims(dims: int | Sequence[int] | None, ndim: int, op: str = "") -> Ints:
+    """Like `normalize_dim`, for one dim, several, or None for all; a dim may not come twice."""
+    if dims is None:
+        return tuple(range(ndim))
+    if isinstance(dims, int):
+        return (normalize_dim(dims, ndim, op),)
+    normal = tuple(normalize_dim(dim, ndim, op) for dim in dims)
+    if len(set(normal)) != len(normal):
+        twice = next(dim for dim in normal if normal.count(dim) > 1)
+        raise ShapeError(labelled(op, f"dim {twice} appears more than once in {tuple(dims)}"))
+    return normal
+
+
+# Broadcasting ----------------------------------------------------------------------------------
+
+
+def broadcast_shapes(*shapes: Sequence[int], op: str = "") -> Ints:
+    """The shape that all broadcast to.
+
+    >>> broadcast_shapes((8, 1, 3), (4, 1))
+    (8, 4, 3)
+    """
+    if not shapes:
+        return ()
+    first = shapes[0]
+    if all(shape == first for shape in shapes):
+        return tuple(first)
+    ndim = max(map(len, shapes))
+    result = [1] * ndim
+    for shape in shapes:
+        missing = ndim - len(shape)
+        for place in range(len(shape) - 1, -1, -1):
+            size = shape[place]
+            known = result[missing + place]
+            if size == known or size == 1:
+                continue
+            if known != 1:
+                raise _broadcast_error(shapes, missing + place, known, size, op)
+            result[missing + place] = size
+    return tuple(result)
+
+
+def _broadcast_error(
+    shapes: Sequence[Sequence[int]], dim: int, one: int, other: int, op: str
+) -> ShapeError:
+    return ShapeError(
+        labelled(
+            op,
+            f"shapes {listed([tuple(shape) for shape in shapes])} do not broadcast: "
+            f"at dimension {dim}, {one} and {other} differ and neither is 1",
+        )
+    )
+
+
+def broadcast_strides(
+    shape: Sequence[int], strides: Sequence[int], new_shape: Sequence[int]
+) -> Ints:
+    """Strides that read a tensor as `new_shape`, to which its shape is known to broadcast.
+
+    A size-1 dimension that stays of size 1 keeps its stride (``TensorIterator::compute_strides``).
+    """
+    missing = len(new_shape) - len(shape)
+    return (0,) * missing + tuple(
+        0 if size == 1 and new_shape[missing + dim] != 1 else strides[dim]
+        for dim, size in enumerate(shape)
+    )
+
+
+def expand_strides(
+    shape: Sequence[int], strides: Sequence[int], new_shape: Sequence[int], op: str = "expand"
+) -> tuple[Ints, Ints]:
+    """Shape and strides of ``tensor.expand(new_shape)``; -1 keeps a size (ATen/ExpandUtils.cpp).
+
+    >>> expand_strides((3, 1), (1, 1), (2, -1, 4))
+    ((2, 3, 4), (0, 1, 0))
+    """
+    missing = len(new_shape) - len(shape)
+    if missing < 0:
+        raise ShapeError(
+            labelled(
+                op,
+                f"{len(new_shape)} sizes {tuple(new_shape)} for a tensor of {len(shape)} "
+                f"dimensions {tuple(shape)}; expand can add dimensions in front, never drop one",
+            )
+        )
+    sizes = list(new_shape)
+    steps = [0] * len(sizes)
+    for place in range(len(sizes) - 1, -1, -1):
+        target = sizes[place]
+        if place < missing:
+            if target < 0:
+                raise ShapeError(
+                    labelled(op, f"size {target} is not allowed for the new dimension {place}")
+                )
+            # ATen gives a new dimension the stride it would have in a contiguous tensor.
+            steps[place] = sizes[place + 1] * steps[place + 1] if shape and target == 1 else 0
+            continue
+        size = shape[place - missing]
+        if target in (-1, size):
+            sizes[place], steps[place] = size, strides[place - missing]
+        elif size != 1 or target < 0:
+            raise ShapeError(
+                labelled(
+                    op,
+                    f"shape {tuple(shape)} does not expand to {tuple(new_shape)}: "
+                    f"at dimension {place}, size {size} cannot become {target}"
+                    + (" (only size 1 can)" if target >= 0 else ""),
+                )
+            )
+    return tuple(sizes), tuple(steps)
+
+
+# Memory formats --------------------------------------------------------------------------------
+
+
+def contiguous_strides(shape: Sequence[int]) -> Ints:
+    """Row-major strides; a size of 0 counts as 1, as in PyTorch.
+
+    >>> contiguous_strides((2, 3, 4)), contiguous_strides((2, 0, 4))
+    ((12, 4, 1), (4, 4, 1))
+    """
+    strides = [1] * len(shape)
+    step = 1
+    for dim in range(len(shape) - 1, -1, -1):
+        strides[dim] = step
+        step *= shape[dim] or 1
+    return tuple(strides)
+
+
+#: number of dims -> the dims of a channels-last tensor from the innermost to the outermost
+_CHANNELS_LAST_ORDER: Final[dict[int, Ints]] = {3: (0, 2, 1), 4: (1, 3, 2, 0), 5: (1, 4, 3, 2, 0)}
+
+
+def channels_last_strides(shape: Sequence[int], op: str = "") -> Ints:
+    """Strides of the channels_last format: NHWC for 4 dims, NDHWC for 5 (and HWC for 3).
+
+    >>> channels_last_strides((2, 3, 4, 5))
+    (60, 1, 15, 3)
+    """
+    order = _CHANNELS_LAST_ORDER.get(len(shape))
+    if order is None:
+        raise ShapeError(
+            labelled(op, f"channels_last needs a tensor of 4 or 5 dimensions, got {tuple(shape)}")
+        )
+    strides = [0] * len(shape)
+    step = 1
+    for dim in order:
+        strides[dim] = step
+        step *= shape[dim]
+    return tuple(strides)
+
+
+def is_contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether elements lie in row-major order without gaps.
+
+    The strides of size-1 dims, and of any dim of an empty tensor, do not matter.
+    """
+    expected = 1
+    contiguous = True
+    for dim in range(len(shape) - 1, -1, -1):
+        size = shape[dim]
+        if size == 0:
+            return True
+        if size != 1:
+            contiguous = contiguous and strides[dim] == expected
+            expected *= size
+    return contiguous
+
+
+def is_channels_last(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether a 4- or 5-dim tensor is contiguous in the channels_last order."""
+    ndim = len(shape)
+    if ndim != 4 and ndim != 5:
+        return False
+    expected = 1
+    for dim in _CHANNELS_LAST_ORDER[ndim]:
+        if shape[dim] != 1:
+            if strides[dim] != expected:
+                return False
+            expected *= shape[dim]
+    return True
+
+
+def suggests_channels_last(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether ops that keep the memory format (convolution, ...) should answer in channels_last.
+
+    Unlike `is_channels_last` gaps are allowed, and what is both formats at once counts as
+    contiguous (c10/core/MemoryFormat.h, ``is_channels_last_strides_2d``).
+    """
+    ndim = len(shape)
+    if (ndim != 4 and ndim != 5) or strides[1] == 0:
+        return False
+    least = 0
+    for dim in _CHANNELS_LAST_ORDER[ndim]:
+        if shape[dim] == 0 or strides[dim] < least:
+            return False
+        if dim == 0 and least == strides[1]:
+            return False
+        least = strides[dim] * max(shape[dim], 1)
+    return True
+
+
+def is_dense(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether some order of the dims makes the tensor contiguous: no overlap and no gap."""
+    if is_contiguous(shape, strides):
+        return True
+    expected = 1
+    for stride, size in sorted((strides[d], size) for d, size in enumerate(shape) if size != 1):
+        if stride != expected:
+            return False
+        expected *= size
+    return True
+
+
+def may_overlap(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether two indices may reach the same element; False is certain, True is "perhaps".
+
+    From the smallest stride up, each one must step over all that lies below it.
+    """
+    reach = 0
+    steps = [(abs(strides[d]), size) for d, size in enumerate(shape) if size != 1]
+    for stride, size in sorted(steps):
+        if size == 0:
+            return False
+        if stride <= reach:
+            return True
+        reach += stride * (size - 1)
+    return False
+
+
+def surely_overlaps(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """PyTorch's test before an in-place write: a dimension of several elements has stride 0."""
+    if 0 in shape:
+        return False
+    return any(stride == 0 and size > 1 for size, stride in zip(shape, strides, strict=True))
+
+
+# Views -----------------------------------------------------------------------------------------
+
+
+def infer_size(shape: Sequence[int], count: int, op: str = "view") -> Ints:
+    """Resolve one -1 in `shape` so that it has `count` elements.
+
+    >>> infer_size((2, -1), 6)
+    (2, 3)
+    """
+    known = 1
+    inferred = -1
+    for dim, size in enumerate(shape):
+        if size == -1:
+            if inferred >= 0:
+                raise ShapeError(labelled(op, f"only one size can be -1, got {tuple(shape)}"))
+            inferred = dim
+        elif size < 0:
+            raise ShapeError(
+                labelled(op, f"invalid size {size} at dimension {dim} of {tuple(shape)}")
+            )
+        else:
+            known *= size
+    if inferred < 0:
+        if known != count:
+            raise ShapeError(
+                labelled(op, f"shape {tuple(shape)} has {known} elements, the tensor has {count}")
+            )
+        return tuple(shape)
+    if known == 0 and count == 0:
+        raise ShapeError(
+            labelled(
+                op, f"-1 in shape {tuple(shape)} could be any size, since the tensor has 0 elements"
+            )
+        )
+    if known == 0 or count % known:
+        raise ShapeError(
+            labelled(
+                op,
+                f"no size for the -1 in shape {tuple(shape)} fits: "
+                f"the tensor has {count} elements, not a multiple of {known}",
+            )
+        )
+    sizes = list(shape)
+    sizes[inferred] = count // known
+    return tuple(sizes)
+
+
+def view_strides(
+    shape: Sequence[int], strides: Sequence[int], new_shape: Sequence[int]
+) -> Ints | None:
+    """Strides that show the same elements as `new_shape`, or None when only a copy can.
+
+    Both shapes must have the same number of elements (ATen's ``computeStride``).
+
+    >>> view_strides((2, 3), (3, 1), (3, 2)), view_strides((3, 2), (1, 3), (6,))
+    ((2, 1), None)
+    """
+    if not shape:
+        return (1,) * len(new_shape)
+    if 0 in shape:
+        same = tuple(shape) == tuple(new_shape)
+        return tuple(strides) if same else contiguous_strides(new_shape)
+    steps = [0] * len(new_shape)
+    view_dim = len(new_shape) - 1
+    # A chunk is a run of dims that one stride walks through; the view must split at chunk borders.
+    chunk_stride = strides[-1]
+    chunk_count = view_count = 1
+    for dim in range(len(shape) - 1, -1, -1):
+        chunk_count *= shape[dim]
+        if dim and (shape[dim - 1] == 1 or strides[dim - 1] == chunk_count * chunk_stride):
+            continue
+        while view_dim >= 0 and (view_count < chunk_count or new_shape[view_dim] == 1):
+            steps[view_dim] = view_count * chunk_stride
+            view_count *= new_shape[view_dim]
+            view_dim -= 1
+        if view_count != chunk_count:
+            return None
+        if dim:
+            chunk_stride = strides[dim - 1]
+            chunk_count = view_count = 1
+    return tuple(steps) if view_dim < 0 else None
+
+
+# Loops over several operands -------------------------------------------------------------------
+
+Layout = tuple[Sequence[int], Sequence[int]]  # (shape, strides)
+
+
+def result_strides(shape: Sequence[int], operands: Sequence[Layout]) -> Ints:
+    """Strides of an elementwise op's fresh result: the operands' order of dims is kept.
+
+    PyTorch's rule (ATen/TensorIterator.cpp). `operands` are (shape, strides) of every input in
+    argument order, Python scalars included as ``((), ())``; they broadcast to `shape`. An operand
+    of another dtype is seen converted (by PyTorch on the CPU): give its `dense_strides`.
+
+    >>> result_strides((2, 3), [((2, 3), (1, 2))])
+    (1, 2)
+    """
+    shape = tuple(shape)
+    if len(shape) < 2:
+        return (1,) * len(shape)
+    # Almost every call: row-major operands never ask for another order, unless a size is 0.
+    if 0 not in shape and all(tuple(steps) == contiguous_strides(own) for own, steps in operands):
+        return contiguous_strides(shape)
+    if all(tuple(own) == shape for own, _ in operands):
+        fast = _same_shape_strides(shape, operands)
+        if fast is not None:
+            return fast
+    order = _loop_order(shape, [broadcast_strides(own, steps, shape) for own, steps in operands])
+    if order == list(range(len(shape) - 1, -1, -1)):
+        return contiguous_strides(shape)
+    return _strides_in_order(shape, order)
+
+
+def _same_shape_strides(shape: Ints, operands: Sequence[Layout]) -> Ints | None:
+    """``fast_set_up``: operands that all have the result's shape and agree on a layout."""
+    if all(is_contiguous(shape, strides) for _, strides in operands):
+        return contiguous_strides(shape)
+    if len(shape) == 4 and all(is_channels_last(shape, strides) for _, strides in operands):
+        return channels_last_strides(shape)
+    first = tuple(operands[0][1])
+    if all(tuple(strides) == first for _, strides in operands) and is_dense(shape, first):
+        return first
+    return None
+
+
+def dense_strides(shape: Sequence[int], strides: Sequence[int]) -> Ints:
+    """Strides of ``empty_like(tensor)``: its own if dense, else its order of dims without gaps."""
+    if is_dense(shape, strides):
+        return tuple(strides)
+    order = _loop_order(tuple(shape), [strides])
+    return _strides_in_order([size or 1 for size in shape], order)
+
+
+def _loop_order(shape: Ints, operand_strides: Sequence[Sequence[int]]) -> list[int]:
+    """Dims from the innermost loop to the outermost (``reorder_dimensions``).
+
+    An insertion sort and not `sorted`: the comparison may be undecided, so is no total order, and
+    the outcome depends on which pairs are compared.
+    """
+    order = list(range(len(shape) - 1, -1, -1))
+    for start in range(1, len(order)):
+        later = start
+        for earlier in range(start - 1, -1, -1):
+            verdict = _compare_dims(shape, operand_strides, order[earlier], order[later])
+            if verdict > 0:
+                order[earlier], order[later] = order[later], order[earlier]
+                later = earlier
+            elif verdict < 0:
+                break
+    return order
+
+
+def _compare_dims(
+    shape: Ints, operand_strides: Sequence[Sequence[int]], inner: int, outer: int
+) -> int:
+    """-1 when `inner` is right to be the inner one, 1 when they must swap, 0 when undecided."""
+    for strides in operand_strides:
+        inner_step, outer_step = strides[inner], strides[outer]
+        if inner_step == 0 or outer_step == 0:  # broadcast: this operand has no opinion
+            continue
+        if inner_step != outer_step:
+            return -1 if inner_step < outer_step else 1
+        if shape[inner] > shape[outer]:
+            return 1
+    return 0
+
+
+def _strides_in_order(shape: Sequence[int], order: Sequence[int]) -> Ints:
+    strides = [0] * len(shape)
+    step = 1
+    for dim in order:
+        strides[dim] = step
+        step *= shape[dim]
+    return tuple(strides)
+
+
+def collapse(
+    shape: Sequence[int], strides_list: Sequence[Sequence[int]]
+) -> tuple[Ints, list[Ints]]:
+    """Merge neighbouring dims that every operand walks with one stride, and drop dims of size 1.
+
+    The order of dims is kept, innermost last; what is left may be ``()``, one element.
+
+    >>> collapse((2, 3, 4), [(12, 4, 1), (0, 4, 1)])
+    ((2, 12), [(12, 1), (0, 1)])
+    """
+    sizes: list[int] = []
+    columns: list[list[int]] = []  # per kept dim, outermost first: the operands' strides
+    for dim, size in enumerate(shape):
+        if size == 1:
+            continue
+        column = [strides[dim] for strides in strides_list]
+        if sizes and all(
+            outer == inner * size for outer, inner in zip(columns[-1], column, strict=True)
+        ):
+            sizes[-1] *= size
+            columns[-1] = column
+        else:
+            sizes.append(size)
+            columns.append(column)
+    merged = [tuple(column[k] for column in columns) for k in range(len(strides_list))]
+    return tuple(sizes), merged

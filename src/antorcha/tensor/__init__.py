@@ -1,0 +1,18 @@
+"""Tensor's methods, printing and indexing: everything that makes the bare tensor usable."""
+
+from __future__ import annotations
+
+import antorcha.ops.all  # noqa: F401  (registers every record)
+from antorcha.runtime.tensor import Parameter, Tensor
+from antorcha.tensor import indexing, subclass
+from antorcha.tensor.attributes import bind_attributes
+from antorcha.tensor.bind import bind_methods
+from antorcha.tensor.convert import bind_conversions
+
+bind_attributes()
+bind_conversions()
+bind_methods()
+indexing.bind()
+subclass.bind()
+
+__all__ = ["Parameter", "Tensor"]

@@ -1,0 +1,234 @@
+"""What a tensor says of itself: shape, dtype, device, strides, its place in the graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from antorcha.errors import ArgumentError, DtypeError, GraphError
+from antorcha.ops.record import T
+from antorcha.runtime.call.node import Node, edge_of
+from antorcha.runtime.tensor import Tensor, bare, extra
+from antorcha.shapes import Size, is_channels_last, normalize_dim
+
+
+def _shape(self: Tensor) -> Size:
+    """The size of each dim, a ``torch.Size``."""
+    return self._layout.shape
+
+
+def _size(self: Tensor, dim: int | None = None) -> Any:
+    """The shape, or the size of one dim."""
+    shape = self._layout.shape
+    return shape if dim is None else shape[normalize_dim(dim, len(shape), op="size")]
+
+
+def _stride(self: Tensor, dim: int | None = None) -> Any:
+    """How many elements to step in memory for the next one along each dim (or one dim)."""
+    strides = self._layout.strides
+    return strides if dim is None else strides[normalize_dim(dim, len(strides), op="stride")]
+
+
+def _dim(self: Tensor) -> int:
+    """The number of dims."""
+    return self._layout.ndim
+
+
+def _numel(self: Tensor) -> int:
+    """The number of elements."""
+    return self._layout.numel
+
+
+def _is_contiguous(self: Tensor, memory_format: Any = "contiguous") -> bool:
+    """Do the elements lie in order in memory (in that memory format)?"""
+    name = getattr(memory_format, "name", memory_format)
+    if name.startswith("channels_last"):
+        return bool(is_channels_last(self._layout.shape, self._layout.strides))
+    return self._layout.contiguous
+
+
+def _current(self: Tensor) -> None:
+    """Makes a stale view's history afresh before anybody reads it."""
+    if self._base is not None:
+        edge_of(self)
+
+
+def _requires_grad(self: Tensor) -> bool:
+    """Are operations on this tensor recorded?"""
+    _current(self)
+    return self._rg
+
+
+def _set_requires_grad(self: Tensor, value: bool) -> None:
+    if value not in (True, False):
+        raise ArgumentError(f"requires_grad must be a bool, not {value!r}")
+    _current(self)
+    if self._fn is not None:
+        if not value:
+            raise GraphError(
+                "you can only change requires_grad flags of leaf variables. If you want to use a "
+                "computed variable in a subgraph that doesn't require differentiation use "
+                "var_no_grad = var.detach()."
+            )
+        return
+    if value and self._layout.dtype.kind not in "fc":
+        raise DtypeError(
+            "only Tensors of floating point and complex dtype can require gradients, not "
+            f"{self._layout.dtype}: make it with dtype=torch.float32, or cast with .float()."
+        )
+    self._rg = bool(value)
+
+
+def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
+    """Sets ``requires_grad`` in place and gives the tensor."""
+    _set_requires_grad(self, requires_grad)
+    return self
+
+
+def _grad_fn(self: Tensor) -> Node | None:
+    """The node that made this tensor; None for a leaf."""
+    _current(self)
+    return self._fn
+
+
+def _is_leaf(self: Tensor) -> bool:
+    """Was it made by the user rather than by a recorded operation?"""
+    _current(self)
+    return self._fn is None
+
+
+def _grad(self: Tensor) -> Tensor | None:
+    """The gradient that backward has accumulated here; None when there is none."""
+    if self._grad is None and self._fn is not None and not (self._extra and self._extra.retains):
+        import warnings
+
+        warnings.warn(
+            "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad"
+            " attribute won't be populated during autograd.backward(). If you indeed want the .grad"
+            " field to be populated for a non-leaf Tensor, use .retain_grad() on the non-leaf "
+            "Tensor.",
+            stacklevel=2,
+        )
+    return self._grad
+
+
+def _set_grad(self: Tensor, value: Tensor | None) -> None:
+    if value is not None:
+        if not isinstance(value, Tensor):
+            raise ArgumentError(
+                f"assigned grad expected to be a Tensor or None but got {type(value).__name__}"
+            )
+        if value is self:
+            raise GraphError("can't assign Variable as its own grad")
+        if value._layout.shape != self._layout.shape:
+            raise GraphError(
+                f"assigned grad has data of a different size: {tuple(value._layout.shape)} for a "
+                f"tensor of {tuple(self._layout.shape)}"
+            )
+        if value._layout.dtype is not self._layout.dtype:
+            raise GraphError(
+                f"assigned grad has data of a different type: {value._layout.dtype} for a tensor "
+                f"of {self._layout.dtype}"
+            )
+    self._grad = value
+
+
+def detach(self: Tensor) -> Tensor:
+    """The same elements (shared) outside of any graph."""
+    made = bare(self._layout, self._storage, self._offset)
+    base = self._base
+    made._base = self if base is None else base
+    # a detached tensor never takes part in its source's history, so it is nobody's view to it
+    made._base = None
+    return made
+
+
+def detach_(self: Tensor) -> Tensor:
+    """Takes the tensor out of its graph: it becomes a leaf that requires no gradient."""
+    if self._base is not None:
+        raise GraphError("Can't detach views in-place. Use detach() instead.")
+    self._fn, self._nr, self._rg = None, 0, False
+    return self
+
+
+def _data(self: Tensor) -> Tensor:
+    """The elements outside of any graph; writing to them is not recorded, nor noticed."""
+    return detach(self)
+
+
+def _set_data(self: Tensor, value: Tensor) -> None:
+    if not isinstance(value, Tensor):
+        raise ArgumentError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+    self._layout, self._storage, self._offset = value._layout, value._storage, value._offset
+
+
+def retain_grad(self: Tensor) -> None:
+    """Asks that backward also keeps the gradient of this non-leaf tensor in ``grad``."""
+    _current(self)
+    if not self._rg:
+        raise GraphError("can't retain_grad on Tensor that has requires_grad=False")
+    if self._fn is None:
+        return
+    import weakref
+
+    from antorcha.autograd.engine import NodeHooks
+
+    if self._fn.hooks is None:
+        self._fn.hooks = NodeHooks()
+    self._fn.hooks.retains[self._nr] = weakref.ref(self)
+    extra(self).retains = True
+
+
+def _mT(self: Tensor) -> Tensor:
+    """A view with the last two dims exchanged."""
+    return T.transpose(self, -2, -1)  # type: ignore[no-any-return]
+
+
+def _T(self: Tensor) -> Tensor:
+    """A view with the dims in reverse order (meant for matrices)."""
+    return T.permute(self, tuple(reversed(range(self._layout.ndim))))  # type: ignore[no-any-return]
+
+
+def bind_attributes() -> None:
+    """Sets the properties and plain methods of this file on Tensor."""
+    read_only = {
+        "shape": _shape, "dtype": lambda self: self._layout.dtype,
+        "device": lambda self: self._layout.device, "ndim": _dim, "is_leaf": _is_leaf,
+        "itemsize": lambda self: self._layout.itemsize,
+        "nbytes": lambda self: self._layout.numel * self._layout.itemsize,
+        "output_nr": lambda self: self._nr, "_version": lambda self: self._storage.version,
+        "is_cpu": lambda self: self._layout.device.type == "cpu",
+        "is_cuda": lambda self: self._layout.device.type == "cuda",
+        "is_mps": lambda self: self._layout.device.type == "mps",
+        "is_meta": lambda self: self._layout.device.type == "meta",
+        "is_sparse": lambda self: False, "is_quantized": lambda self: False,
+        "is_nested": lambda self: False, "mT": _mT, "T": _T,
+        "mH": lambda self: T.conj(_mT(self)), "H": lambda self: T.conj(_T(self)),
+        "retains_grad": lambda self: bool(self._extra and self._extra.retains),
+    }  # fmt: skip
+    for name, get in read_only.items():
+        setattr(Tensor, name, property(get, doc=get.__doc__))
+    settable: dict[str, tuple[Any, Any]] = {
+        "requires_grad": (_requires_grad, _set_requires_grad), "grad": (_grad, _set_grad),
+        "grad_fn": (_grad_fn, None), "data": (_data, _set_data),
+    }  # fmt: skip
+    for name, (get, put) in settable.items():
+        setattr(Tensor, name, property(get, put, doc=get.__doc__))
+    for name, fn in {
+        "size": _size, "stride": _stride, "dim": _dim, "ndimension": _dim, "numel": _numel,
+        "nelement": _numel, "is_contiguous": _is_contiguous, "requires_grad_": requires_grad_,
+        "detach": detach, "detach_": detach_, "retain_grad": retain_grad,
+        "element_size": lambda self: self._layout.itemsize,
+        "storage_offset": lambda self: self._offset,
+        "data_ptr": lambda self: self._storage.ptr + self._offset * self._layout.itemsize,
+        "is_floating_point": lambda self: self._layout.dtype.kind == "f",
+        "is_complex": lambda self: self._layout.dtype.kind == "c",
+        "is_signed": lambda self: self._layout.dtype.is_signed,
+        "get_device": lambda self: -1 if self._layout.device.index is None
+        else self._layout.device.index,
+        "is_set_to": lambda self, other: self._storage is other._storage
+        and self._offset == other._offset and self._layout is other._layout,
+    }.items():  # fmt: skip
+        setattr(Tensor, name, fn)
+
+
+

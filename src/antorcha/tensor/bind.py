@@ -1,0 +1,177 @@
+"""Gives Tensor its methods and operators, from the op records.
+
+A record named ``add`` with a method and an in-place form becomes ``Tensor.add`` and
+``Tensor.add_``; the operators are short cuts to the same ops. Nothing here computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from antorcha import modes
+from antorcha.errors import ArgumentError
+from antorcha.ops.pointwise import PointwiseOp
+from antorcha.ops.record import REGISTRY, Composite, Op
+from antorcha.runtime.call import path
+from antorcha.runtime.tensor import Tensor
+
+BINARY = {
+    "add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "floordiv": "floor_divide",
+    "mod": "remainder", "pow": "pow", "matmul": "matmul", "and": "bitwise_and",
+    "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "bitwise_left_shift",
+    "rshift": "bitwise_right_shift",
+}  # fmt: skip
+COMPARE = ("eq", "ne", "lt", "le", "gt", "ge")
+UNARY = {"neg": "neg", "invert": "bitwise_not", "abs": "abs"}
+COMMUTES = ("add", "mul", "and", "or", "xor")
+
+
+def method(op: Any, name: str) -> Callable[..., Any]:
+    """The op as a method; the shortest way for the commonest forms of its call."""
+    if isinstance(op, Composite) or not isinstance(op, Op):
+
+        def plain(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+            return op(self, *args, **kwargs)
+
+        made: Callable[..., Any] = plain
+    elif op.signature.positional == 1 or op.signature.required == 1:
+        short = path.unary(op)
+
+        def one(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+            if args or kwargs:
+                return op(self, *args, **kwargs)
+            return short(self)
+
+        made = one
+    elif isinstance(op, PointwiseOp) and op.signature.required == 2:
+        short = path.binary(op)
+
+        def two(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+            if kwargs or len(args) != 1:
+                return op(self, *args, **kwargs)
+            return short(self, *args)
+
+        made = two
+    else:
+
+        def any_form(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+            if kwargs and "out" in kwargs:
+                return op(self, *args, **kwargs)
+            return path.call(op, (self, *args), kwargs)
+
+        made = any_form
+    return named(made, name, op)
+
+
+def named(fn: Callable[..., Any], name: str, op: Any) -> Callable[..., Any]:
+    fn.__name__ = name
+    fn.__qualname__ = f"Tensor.{name}"
+    fn.__module__ = "antorcha"
+    fn.__doc__ = op.__doc__
+    return fn
+
+
+def is_operand(value: Any) -> bool:
+    """May the value stand beside a tensor in an expression?"""
+    return isinstance(value, (Tensor, bool, int, float, complex)) or (
+        getattr(value, "ndim", None) == 0 and hasattr(value, "item")
+    )
+
+
+def operator(op: Any, name: str) -> Callable[..., Any]:
+    """``a <op> b``; other types get their chance to answer."""
+    short = path.binary(op) if isinstance(op, PointwiseOp) else None
+
+    def left(self: Tensor, other: Any) -> Any:
+        if type(other) is Tensor or is_operand(other):
+            return short(self, other) if short is not None else op(self, other)
+        if modes.subclasses and hasattr(other, "__torch_function__"):
+            return op(self, other)
+        return NotImplemented
+
+    if short is not None:
+        # the operator itself is the short cut: what is no operand ends in ArgumentError there
+        def quick(self: Tensor, other: Any) -> Any:
+            try:
+                return short(self, other)
+            except ArgumentError:
+                if is_operand(other):
+                    raise
+                return NotImplemented
+
+        return named(quick, f"__{name}__", op)
+    return named(left, f"__{name}__", op)
+
+
+def reflected(op: Any, name: str) -> Callable[..., Any]:
+    def right(self: Tensor, other: Any) -> Any:
+        if is_operand(other):
+            return op(other, self) if isinstance(other, Tensor) else number_first(op, other, self)
+        return NotImplemented
+
+    return named(right, f"__r{name}__", op)
+
+
+def number_first(op: Any, number: Any, tensor: Tensor) -> Any:
+    """``number <op> tensor`` for ops whose record wants a tensor first."""
+    if op.name == "sub":
+        return REGISTRY["rsub"](tensor, number)
+    if op.name == "div" and isinstance(number, (int, float)) and not isinstance(number, bool):
+        return REGISTRY["mul"](REGISTRY["reciprocal"](tensor), number)
+    if op.name == "pow":
+        return op(number, tensor)
+    from antorcha.ops.create import scalar_like
+
+    return op(scalar_like(number, tensor), tensor)
+
+
+def inplace_operator(op: Op, name: str) -> Callable[..., Any]:
+    inplace = op.inplace
+    assert inplace is not None
+
+    def write(self: Tensor, other: Any) -> Any:
+        if not is_operand(other):
+            return NotImplemented
+        return inplace(self, other)
+
+    return named(write, f"__i{name}__", op)
+
+
+def bind_methods() -> None:
+    """Sets every method that comes from a record on Tensor; called once, at import."""
+    for name, op in list(REGISTRY.items()):
+        if op.is_method and name not in Tensor.__dict__:
+            setattr(Tensor, name, method(op, name))
+        inplace = op.inplace
+        if inplace is not None and f"{name}_" not in Tensor.__dict__:
+            setattr(Tensor, f"{name}_", inplace_method(inplace, f"{name}_"))
+    for name, target in BINARY.items():
+        found = REGISTRY.get(target)
+        if found is None:
+            continue
+        setattr(Tensor, f"__{name}__", operator(found, name))
+        commutes = name in COMMUTES and isinstance(found, PointwiseOp)
+        setattr(
+            Tensor, f"__r{name}__", operator(found, name) if commutes else reflected(found, name)
+        )
+        if found.inplace is not None:
+            setattr(Tensor, f"__i{name}__", inplace_operator(found, name))
+    for name in COMPARE:
+        if name in REGISTRY:
+            setattr(Tensor, f"__{name}__", operator(REGISTRY[name], name))
+    for name, target in UNARY.items():
+        if target in REGISTRY:
+            setattr(Tensor, f"__{name}__", method(REGISTRY[target], f"__{name}__"))
+    Tensor.__pos__ = lambda self: self  # type: ignore[attr-defined]
+    Tensor.__hash__ = object.__hash__  # type: ignore[method-assign]
+
+
+def inplace_method(inplace: Any, name: str) -> Callable[..., Any]:
+    op = inplace.op
+    call = path.call_inplace
+
+    def write(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        return call(op, (self, *args), kwargs)
+
+    return named(write, name, inplace)

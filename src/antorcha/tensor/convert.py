@@ -1,0 +1,375 @@
+"""Tensors to Python and NumPy: item, tolist, numpy, repr, truth, numbers, iteration, copies."""
+
+from __future__ import annotations
+
+import copy
+import operator
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from antorcha.device import CPU, Device, as_device, backend
+from antorcha.dtypes import dtype as DType
+from antorcha.errors import ArgumentError, DtypeError, GraphError
+from antorcha.ops.params import to_bool
+from antorcha.ops.record import T
+from antorcha.runtime import layout as L
+from antorcha.runtime.call.node import edge_of
+from antorcha.runtime.tensor import Parameter, Tensor, bare
+from antorcha.tensor import printing
+
+Array = np.ndarray[Any, Any]
+
+
+def to_array(tensor: Tensor) -> Array:
+    """The elements as an array; shares memory where the device's memory is the host's."""
+    lay = tensor._layout
+    return backend(lay.device).to_host(lay, tensor._storage, tensor._offset)
+
+
+def item(self: Tensor) -> Any:
+    """The only element as a Python number.
+
+    Raises RuntimeError when there are more (or none).
+
+    >>> torch.tensor([2.5]).item()
+    2.5
+    """
+    lay = self._layout
+    if lay.numel != 1:
+        raise GraphError(
+            f"a Tensor with {lay.numel} elements cannot be converted to Scalar: item() is for one "
+            f"element, this tensor has shape {tuple(lay.shape)}; tolist() gives them all"
+        )
+    value = to_array(self).reshape(())[()]
+    return float(value) if lay.dtype.name == "bfloat16" else value.item()
+
+
+def tolist(self: Tensor) -> Any:
+    """The elements as nested lists of Python numbers (a number for a 0-dim tensor)."""
+    array = to_array(self)
+    if self._layout.dtype.name == "bfloat16":
+        array = array.astype(np.float32)
+    return array.tolist()
+
+
+def numpy(self: Tensor, *, force: bool = False) -> Array:
+    """The tensor as a NumPy array that shares its memory.
+
+    Raises RuntimeError for a tensor that requires gradients and TypeError for one that is not on
+    the CPU; ``force=True`` detaches, and copies to the CPU, as needed.
+    """
+    if force:
+        self = self.detach().cpu()  # type: ignore[attr-defined]
+    elif self._rg:
+        raise GraphError(
+            "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+        )
+    lay = self._layout
+    if not backend(lay.device).host_memory:
+        raise ArgumentError(
+            f"can't convert {lay.device} device type tensor to numpy. Use Tensor.cpu() to copy the "
+            "tensor to host memory first."
+        )
+    if lay.dtype.name == "bfloat16":
+        raise ArgumentError("Got unsupported ScalarType BFloat16: cast first, e.g. x.float()")
+    return to_array(self)
+
+
+def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Array:
+    array = numpy(self)
+    if dtype is not None and array.dtype != dtype:
+        return array.astype(dtype)
+    return array.copy() if copy else array
+
+
+def _array_wrap(self: Tensor, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+    from antorcha.tensor.create import from_numpy
+
+    return from_numpy(np.asarray(array))
+
+
+def _bool(self: Tensor) -> bool:
+    lay = self._layout
+    if lay.numel == 0:
+        raise GraphError("Boolean value of Tensor with no values is ambiguous")
+    if lay.numel > 1:
+        raise GraphError(
+            "Boolean value of Tensor with more than one value is ambiguous: use .any() or .all()"
+        )
+    return bool(item(self))
+
+
+def _int(self: Tensor) -> int:
+    return int(item(self))
+
+
+def _float(self: Tensor) -> float:
+    value = item(self)
+    if isinstance(value, complex):
+        if value.imag:
+            raise DtypeError(f"value cannot be converted to type float without overflow: {value}")
+        value = value.real
+    return float(value)
+
+
+def _index(self: Tensor) -> int:
+    if self._layout.dtype.kind not in "iub" or self._layout.numel != 1:
+        raise ArgumentError("only integer tensors of a single element can be converted to an index")
+    return operator.index(int(item(self)))
+
+
+def _len(self: Tensor) -> int:
+    if self._layout.ndim == 0:
+        raise ArgumentError("len() of a 0-d tensor")
+    return int(self._layout.shape[0])
+
+
+def _iter(self: Tensor) -> Iterator[Tensor]:
+    if self._layout.ndim == 0:
+        raise ArgumentError("iteration over a 0-d tensor")
+    return iter([T.select(self, 0, k) for k in range(self._layout.shape[0])])
+
+
+def _reversed(self: Tensor) -> Tensor:
+    return self if self._layout.ndim == 0 else T.flip(self, (0,))
+
+
+def _contains(self: Tensor, element: Any) -> bool:
+    if isinstance(element, (Tensor, bool, int, float, complex)):
+        return bool(item(T.any(T.eq(self, element))))
+    raise GraphError(
+        f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}."
+    )
+
+
+def _repr(self: Tensor, *, tensor_contents: Any = None) -> str:
+    if self._base is not None:
+        edge_of(self)
+    lay = self._layout
+    device = lay.device
+    meta = device.type == "meta"
+    kind = type(self)
+    text = printing.tensor_repr(
+        _Shaped(lay.shape) if meta else to_array(self),
+        dtype=lay.dtype,
+        device="" if device is as_device(None) else str(device),
+        grad_fn="" if self._fn is None else self._fn.op.node_name,
+        requires_grad=self._rg,
+        name="tensor" if kind is Tensor or issubclass(kind, Parameter) else kind.__name__,
+        is_meta=meta,
+    )
+    return printing.parameter_repr(text) if issubclass(kind, Parameter) else text
+
+
+class _Shaped:
+    """A shape and nothing to read: a meta tensor."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.shape = shape
+
+    def read_edges(self, edgeitems: int | None) -> Array:
+        raise GraphError("a meta tensor has no data")
+
+
+def _format(self: Tensor, spec: str) -> str:
+    if self._layout.ndim == 0 and not self._layout.device.type == "meta" and type(self) is Tensor:
+        return format(item(self), spec)
+    return format(_repr(self), spec) if not spec else object.__format__(self, spec)
+
+
+def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """The tensor with another dtype and/or on another device; itself if it is so already.
+
+    ``to(dtype)``, ``to(device)``, ``to(device, dtype)``, ``to(other)``; keywords ``dtype``,
+    ``device``, ``non_blocking``, ``copy``, ``memory_format``.
+    See https://docs.pytorch.org/docs/stable/generated/torch.Tensor.to.html.
+    """
+    dtype, device = kwargs.pop("dtype", None), kwargs.pop("device", None)
+    force = to_bool("to", "copy", kwargs.pop("copy", False))
+    memory_format = kwargs.pop("memory_format", None)
+    kwargs.pop("non_blocking", None)
+    other = kwargs.pop("other", None)
+    if kwargs:
+        raise ArgumentError(f"to() got an unexpected keyword argument {next(iter(kwargs))!r}")
+    flags = []
+    for arg in args:
+        if isinstance(arg, DType) or arg in (float, int, bool):
+            dtype = arg
+        elif isinstance(arg, Tensor):
+            other = arg
+        elif isinstance(arg, bool) or (arg is None and (dtype or device)):
+            flags.append(arg)
+        elif isinstance(arg, (Device, str, int)) or arg is None:
+            device = arg
+        else:
+            raise ArgumentError(
+                "to() received an invalid combination of arguments: it takes a dtype, a device, "
+                f"both, or a tensor, not {type(arg).__name__}"
+            )
+    force = force or (len(flags) > 1 and bool(flags[1]))
+    lay = self._layout
+    if other is not None:
+        dtype, device = other._layout.dtype, other._layout.device
+    from antorcha.ops.params import to_device, to_dtype
+
+    want = lay.dtype if dtype is None else to_dtype("to", "dtype", dtype)
+    where = lay.device if device is None else to_device("to", "device", device)
+    result = self
+    if where is not lay.device:
+        result = T.to_device(result, where)
+    if want is not lay.dtype:
+        result = T.to_dtype(result, want)
+    if memory_format is not None and getattr(memory_format, "name", "") != "preserve":
+        name = getattr(memory_format, "name", str(memory_format))
+        result = T.contiguous(result, name)
+    if result is self and force:
+        result = T.clone(self)
+    return result
+
+
+def move(self: Tensor, device: Device) -> Tensor:
+    """A copy on another device, outside of any graph."""
+    lay = self._layout
+    source, target = backend(lay.device), backend(device)
+    made = L.contiguous(lay.shape, lay.dtype, device)
+    if device.type == "meta":
+        return bare(made, target.allocate(made.nbytes))
+    array = source.to_host(lay, self._storage, self._offset)
+    return bare(made, target.from_host(array, made))
+
+
+def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
+    if self._fn is not None:
+        raise GraphError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
+            "protocol at the moment: use x.detach().clone()."
+        )
+    if id(self) in memo:
+        return memo[id(self)]  # type: ignore[no-any-return]
+    lay = self._layout
+    key = ("storage", id(self._storage))
+    storage = memo.get(key)  # type: ignore[call-overload]
+    if storage is None:
+        whole = L.contiguous((self._storage.nbytes // max(lay.itemsize, 1),), lay.dtype, lay.device)
+        flat = bare(whole, self._storage)
+        storage = memo[key] = T.clone(flat)._storage  # type: ignore[index]
+    made = bare(lay, storage, self._offset)
+    made._rg = self._rg
+    if type(self) is not Tensor:
+        made = made.as_subclass(type(self))  # type: ignore[attr-defined]
+        made._rg = self._rg
+    memo[id(self)] = made
+    made.__dict__.update(copy.deepcopy(self.__dict__, memo))
+    if self._grad is not None:
+        made._grad = copy.deepcopy(self._grad, memo)
+    return made
+
+
+def rebuild(cls: type, array: Array, dtype: DType, strides: Any, rg: bool, rest: Any) -> Tensor:
+    """Unpickles a tensor."""
+    from antorcha.tensor.create import from_array
+
+    made = from_array(array, dtype, CPU)
+    if strides is not None:
+        shaped = bare(L.layout(tuple(array.shape), strides, dtype, CPU), made._storage)
+        storage = backend(CPU).allocate(shaped._layout.nbytes)
+        shaped._storage = storage
+        T.copy_(shaped, made)
+        storage.version = 0
+        made = shaped
+    if cls is not Tensor:
+        made = made.as_subclass(cls)  # type: ignore[attr-defined]
+    made._rg = rg
+    made.__dict__.update(rest)
+    return made
+
+
+def _reduce_ex(self: Tensor, protocol: Any) -> Any:
+    if self._fn is not None:
+        raise GraphError(
+            "cannot pickle a tensor that is not a leaf of its graph: detach() it first"
+        )
+    lay = self._layout
+    array = to_array(self)
+    strides = None if lay.contiguous else tuple(T.clone(self.detach())._layout.strides)  # type: ignore[attr-defined]
+    return rebuild, (type(self), np.ascontiguousarray(array).reshape(lay.shape), lay.dtype, strides,
+                     self._rg, dict(self.__dict__))  # fmt: skip
+
+
+_CASTS = {
+    "float": "float32", "double": "float64", "half": "float16", "bfloat16": "bfloat16",
+    "long": "int64", "int": "int32", "short": "int16", "char": "int8", "byte": "uint8",
+    "bool": "bool", "cfloat": "complex64", "cdouble": "complex128",
+}  # fmt: skip
+
+
+def _caster(name: str) -> Any:
+    from antorcha.dtypes import by_name
+
+    wanted = by_name(name)
+
+    def cast(self: Tensor, memory_format: Any = None) -> Tensor:
+        return self if self._layout.dtype is wanted else T.to_dtype(self, wanted)
+
+    cast.__doc__ = f"The tensor as {wanted}; itself if it is so already."
+    return cast
+
+
+def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
+    """The tensor on the CPU; itself if it is there already."""
+    return to(self, CPU)
+
+
+def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, **_: Any) -> Tensor:
+    """The tensor on a CUDA device (the current one if none is named)."""
+    return to(self, as_device("cuda" if device is None else device))
+
+
+def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False, **_: Any) -> Any:
+    """The type's name, as ``'torch.FloatTensor'``; with a dtype, the tensor converted to it."""
+    if dtype is None:
+        return type_name(self)
+    if isinstance(dtype, str):
+        found = [d for d, n in _TYPE_NAMES.items() if f"torch.{n}" == dtype]
+        if not found:
+            raise ArgumentError(f"type: invalid type: {dtype!r}")
+        from antorcha.dtypes import by_name
+
+        dtype = by_name(found[0])
+    return to(self, dtype)
+
+
+_TYPE_NAMES = {
+    "float32": "FloatTensor", "float64": "DoubleTensor", "float16": "HalfTensor",
+    "bfloat16": "BFloat16Tensor", "int64": "LongTensor", "int32": "IntTensor",
+    "int16": "ShortTensor", "int8": "CharTensor", "uint8": "ByteTensor", "bool": "BoolTensor",
+    "complex64": "ComplexFloatTensor", "complex128": "ComplexDoubleTensor",
+}  # fmt: skip
+
+
+def type_name(self: Tensor) -> str:
+    """As PyTorch names types: ``torch.FloatTensor``."""
+    name = _TYPE_NAMES.get(self._layout.dtype.name, self._layout.dtype.name)
+    where = self._layout.device.type
+    return f"torch.{name}" if where == "cpu" else f"torch.{where}.{name}"
+
+
+def bind_conversions() -> None:
+    """Sets this file's methods on Tensor."""
+    for name, fn in {
+        "item": item, "tolist": tolist, "numpy": numpy, "__array__": _array,
+        "__array_wrap__": _array_wrap, "__bool__": _bool, "__int__": _int, "__float__": _float,
+        "__complex__": lambda self: complex(item(self)), "__index__": _index, "__len__": _len,
+        "__iter__": _iter, "__reversed__": _reversed, "__contains__": _contains,
+        "__repr__": _repr, "__format__": _format, "to": to, "cpu": cpu, "cuda": cuda,
+        "type": type_, "__deepcopy__": _deepcopy, "__reduce_ex__": _reduce_ex,
+    }.items():  # fmt: skip
+        setattr(Tensor, name, fn)
+    Tensor.__array_priority__ = 1000  # type: ignore[attr-defined]
+    for name, dtype in _CASTS.items():
+        setattr(Tensor, name, _caster(dtype))
+
+
+

@@ -1,0 +1,271 @@
+"""``tensor(data)``, ``as_tensor``, ``from_numpy``: tensors from Python and NumPy data."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from antorcha import dtypes
+from antorcha.device import CPU, Device, as_device, backend
+from antorcha.errors import ArgumentError, DtypeError, ValueRangeError
+from antorcha.ops.create import finish, number_dtype
+from antorcha.ops.params import to_device, to_dtype
+from antorcha.ops.record import T
+from antorcha.runtime import layout as L
+from antorcha.runtime import storage as S
+from antorcha.runtime.tensor import Tensor, bare
+
+Array = np.ndarray[Any, Any]
+
+
+def tensor(
+    data: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """A new tensor with a copy of ``data``: a number, nested lists or tuples, an array, a tensor.
+
+    The dtype is inferred: Python floats give the default dtype, ints int64, bools bool.
+    See https://docs.pytorch.org/docs/stable/generated/torch.tensor.html.
+
+    >>> torch.tensor([[1., -1.], [1., -1.]])
+    tensor([[ 1., -1.],
+            [ 1., -1.]])
+    """
+    if isinstance(data, Tensor):
+        warnings.warn(
+            "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone()"
+            " or sourceTensor.detach().clone().requires_grad_(True), rather than "
+            "torch.tensor(sourceTensor).",
+            stacklevel=2,
+        )
+        made = T.clone(data.detach())  # type: ignore[attr-defined]
+        made = T.contiguous(made)
+        where = data._layout.device if device is None else device
+        return finish(_convert(made, dtype, where), requires_grad)
+    return finish(_from_data(data, dtype, device), requires_grad)
+
+
+def _convert(made: Tensor, dtype: Any, device: Any) -> Tensor:
+    if dtype is not None:
+        want = to_dtype("tensor", "dtype", dtype)
+        if want is not made._layout.dtype:
+            made = T.to_dtype(made, want)
+    if device is not None:
+        to = to_device("tensor", "device", device)
+        if to is not made._layout.device:
+            made = made.to(to)  # type: ignore[attr-defined]
+    return made
+
+
+def _from_data(data: Any, dtype: Any, device: Any) -> Tensor:
+    want = None if dtype is None else to_dtype("tensor", "dtype", dtype)
+    where = as_device(None) if device is None else to_device("tensor", "device", device)
+    if isinstance(data, (np.ndarray, np.generic)) or hasattr(data, "__array_interface__"):
+        array = np.asarray(data)
+        own = _dtype_of(array)
+        return from_array(array, want or own, where)
+    if isinstance(data, (bool, int, float, complex)):
+        made = want or number_dtype(data)
+        _check_number(data, made)
+        return T.full_layout((), _fitting(data, made), made, where)  # type: ignore[no-any-return]
+    if isinstance(data, (str, bytes)):
+        raise ArgumentError(f"tensor: new(): invalid data type '{type(data).__name__}'")
+    flat, shape = flatten(data)
+    own = want or _infer(flat)
+    array = _fill(flat, own).reshape(shape)
+    return from_array(array, own, where)
+
+
+def _dtype_of(array: Array) -> dtypes.dtype:
+    try:
+        return dtypes.from_numpy(array.dtype)
+    except (TypeError, KeyError):
+        raise ArgumentError(
+            f"can't convert np.ndarray of type numpy.{array.dtype}. The only supported types are: "
+            "float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint64, "
+            "uint32, uint16, uint8, and bool."
+        ) from None
+
+
+def from_array(array: Array, dtype: dtypes.dtype, device: Device) -> Tensor:
+    """A tensor with a copy of an array, as ``dtype``."""
+    lay = L.contiguous(array.shape, dtype, device)
+    with np.errstate(all="ignore"):
+        if array.dtype.kind == "c" and dtype.kind not in "cb":
+            array = array.real
+        converted = array if array.dtype == dtype.np else array.astype(dtype.np)
+    return bare(lay, backend(device).from_host(converted, lay))
+
+
+def flatten(data: Any) -> tuple[list[Any], tuple[int, ...]]:
+    """Nested sequences as a flat list and a shape; raises ValueError when they are ragged."""
+    shape: list[int] = []
+    level: Any = data
+    while _is_sequence(level):
+        shape.append(len(level))
+        if not len(level):
+            break
+        level = level[0]
+    flat: list[Any] = [data]
+    for depth, size in enumerate(shape):
+        deeper: list[Any] = []
+        for item in flat:
+            if not _is_sequence(item):
+                raise ValueRangeError(
+                    f"tensor: expected sequence of length {size} at dim {depth} (got "
+                    f"{type(item).__name__} {str(item)[:30]!r}): every row needs the same shape"
+                )
+            if len(item) != size:
+                raise ValueRangeError(
+                    f"expected sequence of length {size} at dim {depth} (got {len(item)}): the "
+                    f"lists are ragged; every list at this depth needs {size} elements"
+                )
+            deeper.extend(item)
+        flat = deeper
+    items: list[Any] = []
+    for item in flat:
+        if isinstance(item, (bool, int, float, complex)):
+            items.append(item)
+        elif isinstance(item, (Tensor, np.generic, np.ndarray)) and np.ndim(_item(item)) == 0:
+            items.append(_item(item))
+        elif _is_sequence(item):
+            raise ValueRangeError(
+                f"tensor: too many nested sequences: a {type(item).__name__} of {len(item)} "
+                "elements stands where a number is expected (the lists are ragged)"
+            )
+        else:
+            raise ArgumentError(
+                f"tensor: must be real number, not {type(item).__name__} ({str(item)[:30]!r})"
+            )
+    return items, tuple(shape)
+
+
+def _item(value: Any) -> Any:
+    return value.item()
+
+
+def _is_sequence(value: Any) -> bool:
+    if isinstance(value, (list, tuple, range)):
+        return True
+    if isinstance(value, (str, bytes, dict, set)):
+        return False
+    if isinstance(value, (Tensor, np.ndarray)):
+        return bool(value.ndim)  # type: ignore[union-attr]
+    return hasattr(value, "__len__") and hasattr(value, "__getitem__")
+
+
+def _infer(flat: list[Any]) -> dtypes.dtype:
+    kinds = {bool if isinstance(v, bool) else complex if isinstance(v, complex)
+             else float if isinstance(v, float) else int for v in flat}  # fmt: skip
+    for kind in (complex, float, int, bool):
+        if kind in kinds:
+            return number_dtype(kind())
+    return dtypes.get_default_dtype()
+
+
+def _check_number(value: Any, dtype: dtypes.dtype) -> None:
+    if dtype.kind in "iu" and isinstance(value, int) and not isinstance(value, bool):
+        info = dtypes.iinfo(dtype)
+        if dtype.kind == "u" and dtype.itemsize == 8:
+            fits = -(1 << 63) <= value < 1 << 64
+        elif dtype.kind == "u":
+            fits = value <= info.max and value >= -(1 << 63)
+        else:
+            fits = -(1 << 63) <= value < 1 << 63
+        if not fits:
+            raise DtypeError(f"tensor: value cannot be converted to type {dtype} without overflow:"
+                             f" {value}")  # fmt: skip
+        if not -(1 << 63) <= value < 1 << 64:
+            raise DtypeError(f"tensor: Overflow when unpacking long long: {value}")
+    if dtype.kind in "iu" and isinstance(value, float) and value - value != 0:
+        raise ValueRangeError(f"tensor: cannot convert float {value} to integer")
+
+
+def _fitting(value: Any, dtype: dtypes.dtype) -> Any:
+    if dtype.kind in "iu":
+        return int(value.real if isinstance(value, complex) else value)
+    return value
+
+
+def _fill(flat: list[Any], dtype: dtypes.dtype) -> Array:
+    """The numbers as an array of one dtype, with PyTorch's conversions."""
+    if dtype.kind in "iu":
+        for value in flat:
+            _check_number(value, dtype)
+        wide = np.array([int(v.real if isinstance(v, complex) else v) for v in flat], dtype=object)
+        mask = (1 << 64) - 1
+        return np.array([int(v) & mask for v in wide], dtype=np.uint64).astype(dtype.np)
+    with np.errstate(all="ignore"):
+        if dtype.kind == "c":
+            return np.array(flat, dtype=np.complex128).astype(dtype.np)
+        if dtype.kind == "b":
+            return np.array([bool(v) for v in flat], dtype=np.bool_)
+        return np.array([float(v.real if isinstance(v, complex) else v) for v in flat],
+                        dtype=np.float64).astype(dtype.np)  # fmt: skip
+
+
+def from_numpy(ndarray: Array) -> Tensor:
+    """A tensor that shares the array's memory: a write to one shows in the other.
+
+    Raises TypeError for dtypes without a counterpart, ValueError for negative strides.
+    See https://docs.pytorch.org/docs/stable/generated/torch.from_numpy.html.
+    """
+    if not isinstance(ndarray, np.ndarray):
+        raise ArgumentError(
+            f"from_numpy: expected np.ndarray (got {type(ndarray).__name__}); "
+            "torch.tensor(...) takes lists and numbers"
+        )
+    dtype = _dtype_of(ndarray)
+    if any([s < 0 and n > 1 for s, n in zip(ndarray.strides, ndarray.shape, strict=True)]):
+        raise ValueRangeError(
+            "At least one stride in the given numpy array is negative, and tensors with negative "
+            "strides are not currently supported. (You can probably work around this by making a "
+            "copy of your array with array.copy().)"
+        )
+    if ndarray.dtype.byteorder == ">" or not ndarray.dtype.isnative:
+        raise ValueRangeError(
+            "given numpy array has byte order different from the native byte order. Conversion "
+            "between byte orders is currently not supported: use "
+            "array.astype(array.dtype.newbyteorder('='))."
+        )
+    size = dtype.itemsize
+    if any([s % size for s, n in zip(ndarray.strides, ndarray.shape, strict=True) if n > 1]):
+        raise ValueRangeError(
+            "given numpy array strides not a multiple of the element byte size. Copy the numpy "
+            "array to reallocate the memory: array.copy()."
+        )
+    if not ndarray.flags.writeable:
+        warnings.warn(
+            "The given NumPy array is not writable, and PyTorch does not support non-writable "
+            "tensors. This means writing to this tensor will result in undefined behavior. You may "
+            "want to copy the array to protect its data or make it writable before converting it to"
+            " a tensor.",
+            stacklevel=2,
+        )
+    strides = tuple([0 if n <= 1 and s < 0 else s // size
+                     for s, n in zip(ndarray.strides, ndarray.shape, strict=True)])  # fmt: skip
+    lay = L.layout(tuple(ndarray.shape), strides, dtype, CPU)
+    address = ndarray.__array_interface__["data"][0]
+    return bare(lay, S.wrap(address, lay.nbytes, ndarray))
+
+
+def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """``data`` as a tensor, without a copy when it is a tensor or array of that dtype and device.
+
+    >>> torch.as_tensor(np.array([1, 2]))
+    tensor([1, 2])
+    """
+    if isinstance(data, Tensor):
+        return _convert(data, dtype, device)
+    if isinstance(data, np.ndarray) and (device is None or as_device(device) is CPU):
+        return _convert(from_numpy(data), dtype, None)
+    return _from_data(data, dtype, device)
+
+
+

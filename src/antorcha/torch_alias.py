@@ -1,0 +1,260 @@
+"""Serve antorcha under PyTorch's name: after ``install()``, ``import torch`` gives antorcha.
+
+``torch`` becomes a module of its own that hands every name on to antorcha, reading and writing, so
+that it can differ where it must: its name and its version (``2.13.0+antorcha``; programs compare
+it with PyTorch's). Every ``torch.x.y`` is the very module ``antorcha.x.y``: one module object under
+two names, so ``torch.nn.functional is antorcha.nn.functional`` and nothing is loaded twice.
+
+A PyTorch that is really installed is not hidden by accident: ``install()`` then raises, and
+``install(hide=True)`` is the asking. Modules that imported the real one earlier keep it.
+
+``vars(torch)`` does not list antorcha's names (``dir(torch)`` does), and a process started with the
+``spawn`` method must call ``install()`` itself.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import pkgutil
+import re
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+from antorcha.errors import did_you_mean
+
+PYTORCH_VERSION = "2.13.0"
+SERVED_VERSION = f"{PYTORCH_VERSION}+antorcha"
+
+_NAME = "torch"
+_FACE = "antorcha"
+
+
+def install(*, hide: bool = False) -> None:
+    """Serve ``torch`` and every ``torch.*`` from antorcha, in this process, from now on.
+
+    Raises ImportError when PyTorch is installed or imported, unless `hide` is true.
+    A second call changes nothing.
+    """
+    if _finder() is not None:
+        return
+    imported = [name for name in sys.modules if name == _NAME or name.startswith(f"{_NAME}.")]
+    if not hide and (imported or pytorch_is_installed()):
+        raise ImportError(
+            "PyTorch is installed here, and antorcha will not take its name unasked. "
+            "Write `import antorcha as torch`, or run the program with `antorcha run`, or call "
+            "antorcha.torch_alias.install(hide=True).",
+            name=_NAME,
+        )
+    hidden = {name: sys.modules.pop(name) for name in imported}
+    sys.meta_path.insert(0, _Finder(hidden))
+
+
+def uninstall() -> None:
+    """Give the name ``torch`` back, to the PyTorch that `install` hid or to nobody."""
+    finder = _finder()
+    if finder is None:
+        return
+    sys.meta_path.remove(finder)
+    for name in [name for name in sys.modules if name == _NAME or name.startswith(f"{_NAME}.")]:
+        del sys.modules[name]
+    sys.modules.update(finder.hidden)
+
+
+def pytorch_is_installed() -> bool:
+    """Whether an ``import torch`` without this module would find a package."""
+    spec = importlib.machinery.PathFinder.find_spec(_NAME)
+    # A plain folder called "torch" on the path is a namespace package, and nobody's PyTorch.
+    return spec is not None and spec.origin is not None
+
+
+def _finder() -> _Finder | None:
+    return next((finder for finder in sys.meta_path if isinstance(finder, _Finder)), None)
+
+
+class TorchVersion(str):
+    """PyTorch's version string: it compares as a version, with strings and with tuples.
+
+    >>> TorchVersion("2.13.0+antorcha") > "2.6" and TorchVersion("2.13.0+antorcha") >= (2, 13)
+    True
+    """
+
+    __slots__ = ()
+
+    def __lt__(self, other: object) -> bool:
+        return self._compare(other) < 0
+
+    def __le__(self, other: object) -> bool:
+        return self._compare(other) <= 0
+
+    def __gt__(self, other: object) -> bool:
+        return self._compare(other) > 0
+
+    def __ge__(self, other: object) -> bool:
+        return self._compare(other) >= 0
+
+    def _compare(self, other: object) -> int:
+        mine, theirs = _release(self), _release(other)
+        width = max(len(mine), len(theirs))
+        padded = [numbers + (0,) * (width - len(numbers)) for numbers in (mine, theirs)]
+        return (padded[0] > padded[1]) - (padded[0] < padded[1])
+
+
+def _release(version: object) -> tuple[int, ...]:
+    """The release numbers of ``"2.13.0+cpu"`` or ``(2, 13)``; the rest does not order versions."""
+    parts = version if isinstance(version, (tuple, list)) else str(version).split("+")[0].split(".")
+    numbers = []
+    for part in parts:
+        digits = re.match(r"\d+", str(part))
+        if digits is None:
+            break
+        numbers.append(int(digits[0]))
+    return tuple(numbers)
+
+
+class TorchModule(ModuleType):
+    """The module ``torch``: antorcha's names under PyTorch's name and version."""
+
+    def __init__(self, face: ModuleType) -> None:
+        super().__init__(_NAME, face.__doc__)
+        self.__dict__.update(
+            __version__=TorchVersion(SERVED_VERSION),
+            __path__=face.__path__,
+            __file__=face.__file__,
+            version=_version_module(),
+            _face=face,
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        face: ModuleType = self.__dict__["_face"]
+        if name == "__all__" and name not in vars(face):
+            return [public for public in dir(face) if not public.startswith("_")]
+        try:
+            return getattr(face, name)
+        except AttributeError as error:
+            said = str(error).replace(f"module {_FACE!r}", f"module {_NAME!r}")
+        raise _NoAttribute(said, name, face)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        # What the import system writes on a module is this module's own; the rest is antorcha's.
+        if name in self.__dict__ or (name.startswith("__") and name.endswith("__")):
+            super().__setattr__(name, value)
+        else:
+            setattr(self.__dict__["_face"], name, value)
+
+    def __delattr__(self, name: str) -> None:
+        if name in self.__dict__:
+            super().__delattr__(name)
+        else:
+            delattr(self.__dict__["_face"], name)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*dir(self.__dict__["_face"]), "version"})
+
+    def __repr__(self) -> str:
+        return f"<module {_NAME!r} served by {self.__dict__['_face']!r}>"
+
+
+class _NoAttribute(AttributeError):
+    """A name that antorcha lacks. The nearest one is looked for only when the message is read:
+    ``hasattr(torch, ...)`` is how programs ask what a version of PyTorch can do."""
+
+    def __init__(self, said: str, name: str, face: ModuleType) -> None:
+        super().__init__(said, name=name)
+        self._face = face
+
+    def __str__(self) -> str:
+        said = super().__str__()
+        hint = "" if "Did you mean" in said else did_you_mean(str(self.name), dir(self._face))
+        return said.rstrip(".") + "." + hint if hint else said
+
+
+def _version_module() -> ModuleType:
+    """``torch.version``: what programs ask it is the version and whether a GPU build is running."""
+    module = ModuleType(f"{_NAME}.version", "The version of PyTorch that antorcha serves.")
+    module.__dict__.update(
+        __version__=SERVED_VERSION,
+        cuda=None,
+        hip=None,
+        xpu=None,
+        debug=False,
+        git_version="antorcha",
+    )
+    return module
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Find ``torch`` and ``torch.*`` in antorcha; `hidden` are the real modules put aside."""
+
+    def __init__(self, hidden: dict[str, ModuleType]) -> None:
+        self.hidden = hidden
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Return a spec that loads as antorcha's module of the same name."""
+        if fullname == _NAME:
+            module: ModuleType = TorchModule(importlib.import_module(_FACE))
+        elif fullname.startswith(f"{_NAME}."):
+            module = _same_module(fullname)
+        else:
+            return None
+        return importlib.machinery.ModuleSpec(
+            fullname, _Loader(module), is_package=hasattr(module, "__path__")
+        )
+
+
+class _Loader(importlib.abc.Loader):
+    """Hand out a module that is loaded already, and leave it as it was."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self.module = module
+        self.spec = module.__spec__
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+        return self.module
+
+    def exec_module(self, module: ModuleType) -> None:
+        # The import system has just written the alias's spec on antorcha's module. `torch` itself
+        # had none and keeps it: importlib.util.find_spec("torch") is how programs look for PyTorch.
+        if self.spec is not None:
+            module.__spec__ = self.spec
+
+
+def _same_module(fullname: str) -> ModuleType:
+    """Return antorcha's module for ``torch.a.b``; raise ModuleNotFoundError if it has none."""
+    torch = sys.modules[_NAME]
+    parts = fullname.split(".")[1:]
+    # antorcha has packages where PyTorch has functions (`tensor`, `compile`): those are not PyTorch
+    # modules, and importing one would put the package in the function's place.
+    top = getattr(torch, parts[0], None)
+    if top is None or isinstance(top, ModuleType):
+        try:
+            return importlib.import_module(".".join([_FACE, *parts]))
+        except ModuleNotFoundError as error:
+            if not f"{_FACE}.{'.'.join(parts)}.".startswith(f"{error.name}."):
+                raise  # antorcha has the module; something that it needs is missing
+    # A module may also be shown under a second name (`torch.utils.data` is another package here).
+    found: Any = torch
+    for part in parts:
+        found = getattr(found, part, None)
+    if isinstance(found, ModuleType):
+        return found
+    raise _missing(fullname)
+
+
+def _missing(fullname: str) -> ModuleNotFoundError:
+    parent_name, _, child = fullname.rpartition(".")
+    parent = sys.modules.get(parent_name)
+    siblings = [
+        info.name
+        for info in pkgutil.iter_modules(getattr(parent, "__path__", ()))
+        if info.name != child and not info.name.startswith("_")
+    ]
+    hint = did_you_mean(child, siblings)
+    return ModuleNotFoundError(
+        f"No module named {fullname!r}: antorcha does not have it yet.{hint}", name=fullname
+    )

@@ -1,0 +1,66 @@
+"""``antorcha info`` and ``antorcha demo``."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from antorcha.cli import main
+
+SRC = Path(__file__).parents[2] / "src"
+
+
+def test_info_is_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["cpu"]["vector bits"] in (128, 256, 512)
+    assert found["antorcha"]["threads"] >= 1
+    assert found["packages"]["numpy"]
+
+
+def test_info_is_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info"]) == 0
+    assert "threads" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("words", "code"), [(["--help"], 0), (["rum"], 2), (["run"], 2), ([], 2)])
+def test_exit_codes(words: list[str], code: int, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == code
+
+
+def test_help_is_quick_to_load() -> None:
+    """What makes a command slow to start is what it imports; time itself is not asserted."""
+    program = (
+        "import sys; from antorcha.cli import main; main(['--help']);"
+        "print([m for m in ('scipy', 'sklearn', 'matplotlib', 'torch') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(SRC)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.splitlines()[-1:] == ["[]"], done.stderr
+
+
+@pytest.mark.skipif(
+    not all(importlib.util.find_spec(name) for name in ("sklearn", "matplotlib")),
+    reason="needs antorcha[demo]",
+)
+def test_the_demo_learns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import antorcha as torch
+    from antorcha.cli import demo
+
+    assert main(["demo", "--epochs", "3", "--out", str(tmp_path)]) == 0
+    assert (tmp_path / "digits.png").read_bytes().startswith(b"\x89PNG")
+    model = demo.build_model(torch)
+    model.load_state_dict(torch.load(tmp_path / "digits.pt"))
+    digits = demo.load_digits(seed=0)
+    right = demo.predict(torch, model, digits.test_images) == digits.test_labels
+    assert right.mean() > 0.9

@@ -1,0 +1,44 @@
+"""What all tests share: the markers' meaning, two threads, and hypothesis without a stopwatch."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+
+import pytest
+from hypothesis import settings
+
+# Read when the libraries are imported, so set before any test module is.
+os.environ.setdefault("ANTORCHA_NUM_THREADS", "2")
+os.environ.setdefault("OMP_NUM_THREADS", "2")
+
+# A first call compiles its kernel: a deadline would measure the compiler. Derandomised, so that a
+# failure is the same on every machine; the fuzz tests draw their own seeds.
+settings.register_profile("antorcha", deadline=None, derandomize=True)
+settings.load_profile("antorcha")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """``--slow`` runs the tests marked slow too."""
+    parser.addoption("--slow", action="store_true", help="run the tests marked slow, too")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skip what this machine, or this run, has no use for."""
+    reasons = {
+        "slow": None if config.getoption("--slow") else "slow: runs with --slow",
+        "oracle": None if importlib.util.find_spec("torch") else "PyTorch is not installed",
+        "gpu": None if _has_gpu() else "no GPU that antorcha can use",
+    }
+    for item in items:
+        for marker, reason in reasons.items():
+            if reason and item.get_closest_marker(marker):
+                item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def _has_gpu() -> bool:
+    if not any(os.path.exists(path) for path in ("/dev/nvidiactl", "/dev/dxg")):
+        return False
+    import antorcha
+
+    return bool(antorcha.cuda.is_available())

@@ -1,0 +1,90 @@
+"""Settings: what each variable gives, what is refused, and the CPU quota of a control group."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from antorcha import config
+from antorcha.config import available_cpus, cgroup_cpu_quota, settings
+from antorcha.errors import ArgumentError
+
+
+def test_defaults(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    found = settings({})
+    assert found.cache_dir == str(tmp_path / ".cache" / "antorcha")
+    assert found.num_threads == available_cpus() >= 1
+    assert found.call_path == "native"
+    assert found.target is None
+    assert settings({"ANTORCHA_CACHE": " ", "OMP_NUM_THREADS": ""}) == found
+
+
+def test_module_constants() -> None:
+    found = settings(os.environ)
+    assert (config.cache_dir, config.num_threads, config.call_path, config.target) == found
+
+
+def test_values(tmp_path: Path) -> None:
+    xdg = {"XDG_CACHE_HOME": str(tmp_path)}
+    assert settings(xdg).cache_dir == str(tmp_path / "antorcha")
+    assert settings({"XDG_CACHE_HOME": "relative"}).cache_dir.endswith("/.cache/antorcha")
+    chosen = settings({**xdg, "ANTORCHA_CACHE": str(tmp_path / "c")})
+    assert chosen.cache_dir == str(tmp_path / "c")
+    assert settings({"OMP_NUM_THREADS": "3,2"}).num_threads == 3
+    assert settings({"OMP_NUM_THREADS": "3", "ANTORCHA_NUM_THREADS": "5"}).num_threads == 5
+    assert settings({"ANTORCHA_CALL": "Python"}).call_path == "python"
+    assert settings({"ANTORCHA_TARGET": "x86-64-v3"}).target == "x86-64-v3"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("ANTORCHA_NUM_THREADS", "0", "must be a whole number from 1"),
+        ("ANTORCHA_NUM_THREADS", "four", "ANTORCHA_NUM_THREADS='four'"),
+        ("ANTORCHA_NUM_THREADS", "1e3", "must be a whole number"),
+        ("ANTORCHA_NUM_THREADS", "99999", "must be a whole number"),
+        ("OMP_NUM_THREADS", "-1", "OMP_NUM_THREADS='-1'"),
+        ("ANTORCHA_CALL", "pyhton", "'native' or 'python'. Did you mean 'python'?"),
+        ("ANTORCHA_TARGET", "x86; rm", "LLVM CPU name"),
+        ("ANTORCHA_CACHE", __file__, "is a file"),
+    ],
+)
+def test_nonsense(name: str, value: str, message: str) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        settings({name: value})
+    assert message in str(caught.value)
+
+
+def write(root: Path, **files: str) -> None:
+    for name, text in files.items():
+        path = root / name.replace("__", "/").replace("_DOT_", ".")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def test_cgroup_version_2(tmp_path: Path) -> None:
+    root = str(tmp_path)
+    assert cgroup_cpu_quota(root) is None
+    write(tmp_path, proc__self__cgroup="0::/jobs/mine\n")
+    write(tmp_path, sys__fs__cgroup__jobs__mine__cpu_DOT_max="max 100000\n")
+    assert cgroup_cpu_quota(root) is None
+    write(tmp_path, sys__fs__cgroup__jobs__cpu_DOT_max="150000 100000\n")
+    assert cgroup_cpu_quota(root) == 1.5
+    assert available_cpus(root) == min(2, available_cpus())
+    write(tmp_path, sys__fs__cgroup__jobs__mine__cpu_DOT_max="20000 100000\n")
+    assert available_cpus(root) == 1
+
+
+def test_cgroup_version_1(tmp_path: Path) -> None:
+    write(tmp_path, proc__self__cgroup="5:memory:/x\n4:cpu,cpuacct:/docker/abc\n")
+    base = tmp_path / "sys/fs/cgroup/cpu,cpuacct"
+    base.mkdir(parents=True)
+    (base / "cpu.cfs_period_us").write_text("100000\n")
+    (base / "cpu.cfs_quota_us").write_text("-1\n")
+    assert cgroup_cpu_quota(str(tmp_path)) is None
+    # In a container the group's path is the host's; the quota stands at the mount.
+    (base / "cpu.cfs_quota_us").write_text("400000\n")
+    assert cgroup_cpu_quota(str(tmp_path)) == 4.0

@@ -1,0 +1,127 @@
+"""The end of a process: with workers, with live storages, from threads, while kernels run."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+START = """
+import os, sys, threading, time
+import numpy as np
+from antorcha.lang.native import i32, i64, Extern, native, ptr, raw, void
+from antorcha.runtime import alloc, pool, random
+from antorcha.runtime.launch import make_launch
+from antorcha.runtime.storage import new_storage, wrap, as_numpy
+from antorcha.runtime.pool import pool_run
+usleep = Extern("usleep", i32, i32)
+
+@native
+def piece(lo: i64, hi: i64, args: raw) -> void:
+    for i in range(lo, hi):
+        ptr[i64](args)[i] = i
+
+@native
+def job(data: raw, n: i64) -> void:
+    pool_run(piece, n, 1, data)
+
+unlocked = job.spec().cfunc
+
+@native
+def slow(bufs: ptr[raw], desc: ptr[i64]) -> i64:
+    usleep(i32(desc[0]))
+    return 0
+
+pool.set_num_threads(3)
+data = np.zeros(10_000, np.int64)
+job(data.ctypes.data, 10_000)
+assert data[9_999] == 9_999
+plan = make_launch(slow.spec().addr, [300_000], [(8, 0, 8)], [], 1 << 40)
+storage = new_storage(1 << 20)
+print("begun", flush=True)
+"""
+
+ENDS = {
+    "live objects": "keep = [storage, as_numpy(storage, 0, (8,), (1,), np.uint8), plan]",
+    "a cycle": "class C: pass\nc = C(); c.s = wrap(data.ctypes.data, 80, c); c.launch = plan",
+    "objects in modules": (
+        "import builtins\nsys.keep = storage; sys.plan = plan; builtins.k = new_storage(9)"
+    ),
+    "a daemon thread in a kernel": (
+        "threading.Thread(target=lambda: [plan.fresh() for _ in range(100)], daemon=True).start()\n"
+        "time.sleep(0.05)"
+    ),
+    "a daemon thread in the pool": (
+        "def spin():\n"
+        "    while True: unlocked(data.ctypes.data, 10_000)\n"
+        "threading.Thread(target=spin, daemon=True).start()\n"
+        "time.sleep(0.05)"
+    ),
+    "a thread that outlives main": (
+        "threading.Thread(target=lambda: (time.sleep(0.1), job(data.ctypes.data, 10_000))).start()"
+    ),
+    "at exit": (
+        "import atexit\natexit.register(lambda: (plan.fresh(), job(data.ctypes.data, 10_000)))"
+    ),
+    "a finaliser": (
+        "class D:\n    def __del__(self): new_storage(100)\nd = D(); d.me = d; sys.d = D()"
+    ),
+    "sys.exit in a fork": (
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    job(data.ctypes.data, 10_000); x = plan.fresh(); sys.exit(0)\n"
+        "assert os.waitpid(child, 0)[1] == 0"
+    ),
+    "many forks": (
+        "for _ in range(20):\n"
+        "    child = os.fork()\n"
+        "    if child == 0:\n"
+        "        job(data.ctypes.data, 10_000); os._exit(0)\n"
+        "    assert os.waitpid(child, 0)[1] == 0"
+    ),
+    "os._exit": "os._exit(0)",
+    "fewer threads": "pool.set_num_threads(1)",
+    "a generator in use": (
+        "g = random.Generator(3)\n"
+        "big = np.zeros(1 << 22)\n"
+        "def draw():\n"
+        "    for _ in range(9): random.fill_normal(g, big.ctypes.data, 1 << 22, 'float64')\n"
+        "threading.Thread(target=draw, daemon=True).start()\n"
+        "time.sleep(0.05)"
+    ),
+    "multiprocessing": (
+        "import multiprocessing as mp\n"
+        "def child(q): job(data.ctypes.data, 10_000); q.put(int(data[5]))\n"
+        "context = mp.get_context('fork'); q = context.Queue()\n"
+        "p = context.Process(target=child, args=(q,)); p.start(); assert q.get(timeout=20) == 5\n"
+        "p.join(20); assert p.exitcode == 0"
+    ),
+}
+
+
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS.keys())
+def test_a_process_ends_well(tmp_path, end):
+    script = tmp_path / "script.py"
+    script.write_text(START + end + "\n")
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-X", "faulthandler", str(script)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "begun\n", "")
+
+
+def test_an_interrupt_ends_a_process(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(START + "while True: job(data.ctypes.data, 10_000)\n")
+    process = subprocess.Popen(
+        [sys.executable, str(script)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"
+    process.send_signal(2)
+    assert process.wait(timeout=20) != 0
+    process.communicate()

@@ -136,6 +136,10 @@ class TorchModule(ModuleType):
             return getattr(face, name)
         except AttributeError as error:
             said = str(error).replace(f"module {_FACE!r}", f"module {_NAME!r}")
+        except ModuleNotFoundError as error:
+            if error.name != f"{_FACE}.{name}":
+                raise  # a module of antorcha's that is there, and needs one that is not
+            said = f"module {_NAME!r} has no attribute {name!r}: antorcha does not have it yet"
         raise _NoAttribute(said, name, face)
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -161,6 +165,9 @@ class TorchModule(ModuleType):
 class _NoAttribute(AttributeError):
     """A name that antorcha lacks. The nearest one is looked for only when the message is read:
     ``hasattr(torch, ...)`` is how programs ask what a version of PyTorch can do."""
+
+    __module__ = "builtins"  # tracebacks then call it what it is for the program
+    __qualname__ = "AttributeError"
 
     def __init__(self, said: str, name: str, face: ModuleType) -> None:
         super().__init__(said, name=name)

@@ -332,6 +332,17 @@ def test_a_builtin_owns_its_plan():
     assert read(fresh(of(a), 0, of(a), 0), np.float32).tolist() == [2] * 10
 
 
+def test_a_plan_goes_without_the_collector():
+    gc.disable()
+    try:
+        plan = number_launch(1, 0, lambda code: ValueError(code))
+        w = weakref.ref(plan.plan)
+        del plan
+        assert w() is None
+    finally:
+        gc.enable()
+
+
 def test_a_plan_in_a_cycle_is_collected():
     class Fail:
         def __call__(self, code):

@@ -16,7 +16,7 @@ try:
     import torch
 except ImportError:  # PyTorch is the oracle where it is installed
     torch = None
-oracle = pytest.mark.skipif(torch is None, reason="PyTorch is not installed")
+oracle = pytest.mark.oracle
 
 FLOATS = ["float32", "float64", "float16", "bfloat16"]
 INTS = ["int8", "int16", "int32", "int64", "uint8"]

@@ -32,6 +32,7 @@ import re
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -98,8 +99,8 @@ class Notebook:
             import antorcha as torch
         else:
             import torch
-        self.has_mps = torch.backends.mps.is_available()
-        self.has_cuda = torch.cuda.is_available()
+        self.has_mps = _there(lambda: torch.backends.mps.is_available())
+        self.has_cuda = _there(lambda: torch.cuda.is_available())
 
     def run(self, cell: Cell) -> Outcome:
         """Run one cell and compare."""
@@ -167,6 +168,14 @@ class Notebook:
         if must_say and "install" not in str(error):
             return f"the message does not say what to install: {error}"
         return ""
+
+
+def _there(question: Callable[[], bool]) -> bool:
+    """A library without the question has no such device; the cells then run, and say what fails."""
+    try:
+        return question()
+    except (AttributeError, ImportError):
+        return False
 
 
 def displayed(value: object) -> str:

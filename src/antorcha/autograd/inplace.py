@@ -65,7 +65,7 @@ class AsStridedRule(Rule):
 
     def backward(self, node: Node, grads: list[Tensor | None], create: bool) -> Any:
         base, lay, delta = node.values
-        return [T.as_strided_backward(grads[0], base.shape, lay.strides, delta)]
+        return [T.as_strided_backward(grads[0], base, lay.strides, delta)]
 
 
 class _AsStrided:

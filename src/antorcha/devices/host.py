@@ -34,6 +34,8 @@ Compute = Callable[[list[Any]], Sequence[Any]]
 
 def view(lay: Layout, storage: Storage, offset: int) -> Array:
     """The elements as an array that shares the storage's memory."""
+    if lay.numel == 0:
+        return np.empty(tuple(lay.shape), lay.dtype.np)
     size = lay.itemsize
     strides = tuple([s * size for s in lay.strides])
     return as_numpy(storage, offset * size, tuple(lay.shape), strides, lay.dtype.np)
@@ -42,6 +44,8 @@ def view(lay: Layout, storage: Storage, offset: int) -> Array:
 def compile_host(what: Description, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
     """A launch that computes ``what`` with NumPy."""
     compute = _COMPUTE[type(what)](what, outs, ins)
+    if isinstance(what, Reduce):
+        outs = results_of(what, outs)
     tensor = [isinstance(i, L.Layout) for i in ins]
 
     def read(flat: Sequence[Any]) -> list[Any]:
@@ -64,7 +68,7 @@ def compile_host(what: Description, outs: Sequence[Layout], ins: Sequence[Any]) 
         count = len(outs) * 2
         results = compute(read(flat[count:]))
         for k, (lay, result) in enumerate(zip(outs, results, strict=True)):
-            write(view(written(lay), flat[2 * k], flat[2 * k + 1]), shrink(result, lay))
+            write(view(lay, flat[2 * k], flat[2 * k + 1]), result)
 
     if isinstance(what, Host) and what.dynamic:
         return Launch(_dynamic(what, outs, read), into)
@@ -73,23 +77,18 @@ def compile_host(what: Description, outs: Sequence[Layout], ins: Sequence[Any]) 
         (lay,) = outs
         (result,) = compute(read(flat))
         storage = new_storage(lay.nbytes)
-        write(view(written(lay), storage, 0), shrink(result, lay))
+        write(view(lay, storage, 0), result)
         return storage
 
     return Launch(fresh, into)
 
 
-def written(lay: Layout) -> Layout:
-    """An output's layout with the dims of stride 0 (reduced ones) shrunk to size 1."""
-    if 0 not in lay.strides or lay.numel == 0:
-        return lay
-    shape = tuple([1 if s == 0 else n for n, s in zip(lay.shape, lay.strides, strict=True)])
-    return L.layout(shape, lay.strides, lay.dtype, lay.device)
-
-
-def shrink(result: Any, lay: Layout) -> Any:
-    target = written(lay)
-    return result if target is lay else np.reshape(result, target.shape)
+def results_of(what: Reduce, outs: Sequence[Layout]) -> list[Layout]:
+    """A reduction's outputs as they are written: one element along the reduced dims."""
+    return [
+        o.like(tuple([1 if d in what.dims else n for d, n in enumerate(o.shape)]), o.strides)
+        for o in outs
+    ]
 
 
 def cast_array(array: Array, to: np.dtype[Any]) -> Array:
@@ -174,8 +173,18 @@ def fold_tree(what: Reduce, state: list[Array], rows: int) -> list[Array]:
 
 
 def _rows(what: Rows, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
+    program = what.program.opmath()
+    single = len(program.outputs) == 1
+
     def compute(values: list[Any]) -> list[Any]:
-        return list(what.program.evaluate(values))
+        if not outs[0].numel:
+            return [np.zeros(written(lay).shape, lay.dtype.np) for lay in outs]
+        given = [
+            v if i.is_row or not isinstance(v, np.ndarray) else v[..., 0]
+            for v, i in zip(values, program.inputs, strict=True)
+        ]
+        found = program.evaluate(given)
+        return [found] if single else list(found)
 
     return compute
 

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from antorcha.ops import (  # noqa: F401
+    compare,
     create,
     elementwise,
+    extrema,
     memory,
     reduce,
+    rounding,
+    scan,
+    select,
+    sort,
+    special,
+    statistics,
+    transcendental,
     views,
 )

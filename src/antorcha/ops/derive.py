@@ -114,7 +114,10 @@ class TensorRule(Rule):
         for p in op.signature.params:
             if p.code in (TENSOR, OPTIONAL, OPERAND):
                 positions[p.name] = len(positions)
-        self.list_op = any(p.code == TENSORS for p in op.signature.params)
+        self.list_at = -1  # the first operand of the list of tensors, which is the last operand
+        for p in op.signature.params:
+            if p.code == TENSORS:
+                self.list_at = len(positions)
         for name in inspect.signature(fn).parameters:
             getter = self._getter(op, name, params, positions, wanted)
             self.getters.append(getter)
@@ -150,7 +153,8 @@ class TensorRule(Rule):
             return lambda c: c.value(name)
         if code == TENSORS:
             wanted.add(_ALL)
-            return lambda c: tuple([c.saved(k) for k in range(len(c.node.edges))])
+            first = self.list_at
+            return lambda c: tuple([c.saved(k) for k in range(first, len(c.node.edges))])
         at = positions[name]
         wanted.add(at)
         if code == OPERAND:
@@ -158,8 +162,9 @@ class TensorRule(Rule):
         return lambda c: c.saved(at)
 
     def saves(self, plan: Plan, mask: int) -> tuple[int, ...]:
-        if self.list_op and _ALL in self.kept:
-            return tuple(range(len(plan.tensors)))
+        if self.list_at >= 0 and _ALL in self.kept:
+            rest = [k for k in self.kept if k != _ALL]
+            return (*rest, *range(self.list_at, len(plan.tensors)))
         return self.kept
 
     def backward(self, node: Node, grads: list[Tensor | None], create: bool) -> Any:

@@ -1,21 +1,61 @@
-"""Arithmetic and elementary functions, element by element. One record per op.
+"""Arithmetic, element by element, and conversions. One record per op.
 
 The function under each record computes one element. Where no derivative stands below it, it is
-found from that function.
+found from that function. More element by element ops: ``transcendental``, ``rounding``, ``compare``,
+``complexes``, ``activation``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from typing import Any
+
 from antorcha import dtypes
-from antorcha.errors import ArgumentError, DtypeError
+from antorcha.errors import ArgumentError, DtypeError, ShapeError
 from antorcha.lang import expr as E
-from antorcha.ops.pointwise import pointwise
+from antorcha.ops.pointwise import UnsupportedDtype, pointwise
+from antorcha.ops.record import T, composite
 from antorcha.ops.types import Bool, Dtype, Number, Operand, Power, Str, Tensor
 
 
-# ---------------------------------------------------------------------------------- arithmetic
+def spread(low: float = -2.0, high: float = 2.0) -> Callable[[Any], Iterator[Any]]:
+    """Samples for a function of one tensor: values between two numbers, three shapes."""
+
+    def samples(make: Any) -> Iterator[Any]:
+        yield (make(3, 4, low=low, high=high),)
+        yield (make(low=low, high=high),)
+        yield (make(0, 3, low=low, high=high),)
+
+    return samples
+
+
+def is_bool(*operands: Any) -> bool:
+    """Is the element function being traced on bools?"""
+    return any([isinstance(x, E.Expr) and x.dtype.kind == "b" for x in operands])
+
+
+def is_one(number: Any) -> bool:
+    return isinstance(number, int) and number == 1
+
+
+def refuse_zero_divisor(op: Any) -> None:
+    """Integers divided by the Python number 0 raise, as PyTorch's do."""
+    bind = op.signature.bind
+
+    def checked(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        bound = bind(args, kwargs)
+        a, b = bound[4][:2]
+        if type(b) is int and b == 0 and getattr(a, "_layout", None) is not None:
+            mode = bound[4][2] if len(bound[4]) > 2 else "floor"
+            if a._layout.dtype.kind in "ui" and mode is not None:
+                raise DtypeError(f"{op.name}: ZeroDivisionError: {a._layout.dtype} divided by 0")
+        return bound
+
+    op.bind = checked
+
+
 @pointwise(inplace=True)
-def add(input: Tensor, other: Operand, *, alpha: Number = 1):
+def add(input: Operand, other: Operand, *, alpha: Number = 1):
     """Adds ``other``, scaled by ``alpha``, to ``input``, with broadcasting and type promotion.
 
     ``out_i = input_i + alpha * other_i``.
@@ -24,14 +64,16 @@ def add(input: Tensor, other: Operand, *, alpha: Number = 1):
     >>> torch.add(torch.tensor([1., 2.]), 20)
     tensor([21., 22.])
     """
-    if isinstance(input, E.Expr) and input.dtype.kind == "b":
-        return input | other
-    return input + other if isinstance(alpha, int) and alpha == 1 else input + other * alpha
+    if is_bool(input):
+        return input | (other if is_one(alpha) else other & alpha)
+    return input + other if is_one(alpha) else input + other * alpha
 
 
 @add.derivative
 def _(g, other, alpha):
-    return g, g if isinstance(alpha, int) and alpha == 1 else g * alpha
+    if is_one(alpha):
+        return g, g
+    return g, g * (E.conj(alpha) if isinstance(alpha, E.Expr) else alpha)
 
 
 @add.samples
@@ -47,10 +89,11 @@ def _(make):
 def _(make):
     yield (make(3, 2), make(4, 2)), {}, RuntimeError, "do not broadcast"
     yield (make(3), "x"), {}, TypeError, "must be"
+    yield (make(3).long(), 1), {"alpha": 0.5}, RuntimeError, "integral input tensors"
 
 
 @pointwise(inplace=True, aliases=("subtract",))
-def sub(input: Tensor, other: Operand, *, alpha: Number = 1):
+def sub(input: Operand, other: Operand, *, alpha: Number = 1):
     """Subtracts ``other``, scaled by ``alpha``, from ``input``: ``input - alpha * other``.
 
     See https://docs.pytorch.org/docs/stable/generated/torch.sub.html.
@@ -58,17 +101,23 @@ def sub(input: Tensor, other: Operand, *, alpha: Number = 1):
     >>> torch.sub(torch.tensor([1., 2.]), torch.tensor([0., 1.]), alpha=2)
     tensor([1., 0.])
     """
-    if isinstance(input, E.Expr) and input.dtype.kind == "b":
-        raise DtypeError(
-            "sub: Subtraction, the `-` operator, with a bool tensor is not supported. If you are "
-            "trying to invert a mask, use the `~` or `logical_not()` operator instead."
-        )
-    return input - other if isinstance(alpha, int) and alpha == 1 else input - other * alpha
+    if is_bool(input, other):
+        raise _no_subtraction("sub")
+    return input - other if is_one(alpha) else input - other * alpha
+
+
+def _no_subtraction(name: str) -> DtypeError:
+    return DtypeError(
+        f"{name}: Subtraction, the `-` operator, with a bool tensor is not supported. If you are "
+        "trying to invert a mask, use the `~` or `logical_not()` operator instead."
+    )
 
 
 @sub.derivative
 def _(g, other, alpha):
-    return g, -g if isinstance(alpha, int) and alpha == 1 else -(g * alpha)
+    if is_one(alpha):
+        return g, -g
+    return g, -(g * (E.conj(alpha) if isinstance(alpha, E.Expr) else alpha))
 
 
 @sub.samples
@@ -79,14 +128,24 @@ def _(make):
     yield (make(3, 4), make(3, 4)), {"alpha": 3}
 
 
-@pointwise(function=True, method=False)
+@sub.errors
+def _(make):
+    yield (make(3) > 0, make(3) > 0), {}, RuntimeError, "logical_not"
+
+
+@pointwise(method=False)
 def rsub(input: Tensor, other: Operand, *, alpha: Number = 1):
     """Subtracts ``input``, scaled by ``alpha``, from ``other``: ``other - alpha * input``.
 
     >>> torch.rsub(torch.tensor([1., 2.]), 3)
     tensor([2., 1.])
     """
-    return other - (input if isinstance(alpha, int) and alpha == 1 else input * alpha)
+    if is_bool(input):
+        raise _no_subtraction("rsub")
+    return other - (input if is_one(alpha) else input * alpha)
+
+
+rsub.node_name = "RsubBackward1"
 
 
 @rsub.samples
@@ -96,7 +155,7 @@ def _(make):
 
 
 @pointwise(inplace=True, aliases=("multiply",))
-def mul(input: Tensor, other: Operand):
+def mul(input: Operand, other: Operand):
     """Multiplies ``input`` by ``other``, element by element, with broadcasting and promotion.
 
     See https://docs.pytorch.org/docs/stable/generated/torch.mul.html.
@@ -104,9 +163,7 @@ def mul(input: Tensor, other: Operand):
     >>> torch.mul(torch.tensor([1., 2.]), 100)
     tensor([100., 200.])
     """
-    if isinstance(input, E.Expr) and input.dtype.kind == "b":
-        return input & other
-    return input * other
+    return input & other if is_bool(input) else input * other
 
 
 @mul.samples
@@ -121,7 +178,7 @@ def _(make):
     lambda statics: "float" if statics["rounding_mode"] is None else "promote",
     inplace=True, aliases=("divide", "true_divide"),
 )  # fmt: skip
-def div(input: Tensor, other: Operand, *, rounding_mode: Str = None):
+def div(input: Operand, other: Operand, *, rounding_mode: Str = None):
     """Divides ``input`` by ``other``, element by element.
 
     ``rounding_mode``: None is true division (integers give floats), ``"trunc"`` rounds towards
@@ -137,14 +194,21 @@ def div(input: Tensor, other: Operand, *, rounding_mode: Str = None):
         return E.trunc_divide(input, other)
     if rounding_mode == "floor":
         return E.floor_divide(input, other)
-    raise ArgumentError(f"div: rounding_mode is None, 'trunc' or 'floor', not {rounding_mode!r}")
+    raise ShapeError(
+        "div: expected rounding_mode to be one of None, 'trunc', or 'floor' but found "
+        f"{rounding_mode!r}"
+    )
+
+
+refuse_zero_divisor(div)
 
 
 @div.derivative
 def _(g, input, other, rounding_mode):
     if rounding_mode is not None:
         return 0, 0
-    return g / other, -g * ((input / other) / other)
+    below = E.conj(other) if isinstance(other, E.Expr) else other
+    return g / below, -g * E.conj((input / other) / other)
 
 
 @div.samples
@@ -155,8 +219,35 @@ def _(make):
     yield (make(3, 4), make(4, low=1)), {"rounding_mode": "trunc"}
 
 
+@div.errors
+def _(make):
+    yield (make(3), 2), {"rounding_mode": "up"}, RuntimeError, "rounding_mode"
+    yield (make(3).long(), 0), {"rounding_mode": "floor"}, RuntimeError, "ZeroDivisionError"
+
+
 @pointwise(inplace=True)
-def remainder(input: Tensor, other: Operand):
+def floor_divide(input: Operand, other: Operand):
+    """Divides and rounds towards minus infinity; integers stay integers.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.floor_divide.html.
+
+    >>> torch.floor_divide(torch.tensor([4., -3.]), 2)
+    tensor([ 2., -2.])
+    """
+    return E.floor_divide(input, other)
+
+
+refuse_zero_divisor(floor_divide)
+
+
+@floor_divide.samples
+def _(make):
+    yield make(3, 4), make(3, 4, low=1)
+    yield make(3, 4), 2
+
+
+@pointwise(inplace=True)
+def remainder(input: Operand, other: Operand):
     """Python's modulus, element by element: the result has the divisor's sign.
 
     See https://docs.pytorch.org/docs/stable/generated/torch.remainder.html.
@@ -167,7 +258,31 @@ def remainder(input: Tensor, other: Operand):
     return input % other
 
 
+refuse_zero_divisor(remainder)
+
+
 @remainder.samples
+def _(make):
+    yield make(3, 4), make(3, 4, low=1)
+    yield make(3, 4), 2
+
+
+@pointwise(inplace=True)
+def fmod(input: Tensor, other: Operand):
+    """C's ``fmod``, element by element: the result has the dividend's sign.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.fmod.html.
+
+    >>> torch.fmod(torch.tensor([-3., 2., 3.]), 2)
+    tensor([-1.,  0.,  1.])
+    """
+    return E.fmod(input, other)
+
+
+refuse_zero_divisor(fmod)
+
+
+@fmod.samples
 def _(make):
     yield make(3, 4), make(3, 4, low=1)
     yield make(3, 4), 2
@@ -177,11 +292,25 @@ def _(make):
 def pow(input: Operand, exponent: Power):
     """Raises each element of ``input`` to the power ``exponent``.
 
+    Integers to a negative Python number raise RuntimeError.
     See https://docs.pytorch.org/docs/stable/generated/torch.pow.html.
 
     >>> torch.pow(torch.tensor([1., 2., 3.]), 2)
     tensor([1., 4., 9.])
     """
+    if isinstance(input, E.Expr) and not isinstance(exponent, E.Expr):
+        if isinstance(exponent, bool) and input.dtype.kind != "b":
+            exponent = int(exponent)
+        if isinstance(exponent, int) and exponent < 0 and input.dtype.kind in "bui":
+            raise DtypeError(
+                "pow: Integers to negative integer powers are not allowed; use a float exponent, "
+                f"{float(exponent)}, or cast the base."
+            )
+        if input.dtype.kind == "b":
+            if isinstance(exponent, bool):
+                raise UnsupportedDtype("pow: not implemented for torch.bool")
+            if isinstance(exponent, int):
+                input = E.cast(input, dtypes.int64)
     return input**exponent
 
 
@@ -194,7 +323,41 @@ def _(make):
     yield 2.0, make(3)
 
 
-@pointwise(inplace=True)
+@pow.errors
+def _(make):
+    yield (make(3).long(), -1), {}, RuntimeError, "negative integer powers"
+
+
+@composite()
+def float_power(input: Operand, exponent: Operand):
+    """``pow`` computed in float64 (complex128 for complex operands).
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.float_power.html.
+
+    >>> torch.float_power(torch.tensor([2, 3]), 2)
+    tensor([4., 9.], dtype=torch.float64)
+    """
+    kinds = [x._layout.dtype.kind if hasattr(x, "_layout") else type(x) for x in (input, exponent)]
+    if not any([hasattr(x, "_layout") for x in (input, exponent)]):
+        raise ArgumentError("float_power: one of input and exponent must be a Tensor")
+    wide = dtypes.complex128 if "c" in kinds or complex in kinds else dtypes.float64
+    pair = []
+    for x in (input, exponent):
+        if hasattr(x, "_layout"):
+            x = x if x._layout.dtype is wide else T.to_dtype(x, wide)
+        elif isinstance(x, (bool, int)):
+            x = float(x)
+        pair.append(x)
+    return T.pow(*pair)
+
+
+@float_power.samples
+def _(make):
+    yield make(3, 4, low=0.5), 2
+    yield make(3, 4, low=0.5), make(4)
+
+
+@pointwise(inplace=True, aliases=("negative",))
 def neg(input: Tensor):
     """The negative of each element.
 
@@ -203,7 +366,7 @@ def neg(input: Tensor):
     >>> torch.neg(torch.tensor([1., -2.]))
     tensor([-1.,  2.])
     """
-    if isinstance(input, E.Expr) and input.dtype.kind == "b":
+    if is_bool(input):
         raise DtypeError(
             "neg: Negation, the `-` operator, on a bool tensor is not supported. If you are trying "
             "to invert a mask, use the `~` or `logical_not()` operator instead."
@@ -211,83 +374,144 @@ def neg(input: Tensor):
     return -input
 
 
-@neg.samples
-def _(make):
-    yield (make(3, 4),)
-    yield (make(),)
+neg.samples(spread())
 
 
-@pointwise("float", inplace=True)
-def exp(input: Tensor):
-    """``e`` to the power of each element.
+@composite(out=False)
+def positive(input: Tensor):
+    """The tensor itself; refuses bool tensors.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.exp.html.
+    See https://docs.pytorch.org/docs/stable/generated/torch.positive.html.
 
-    >>> torch.exp(torch.tensor([0., 1.]))
-    tensor([1.0000, 2.7183])
+    >>> torch.positive(torch.tensor([1., -2.]))
+    tensor([ 1., -2.])
     """
-    return E.exp(input)
+    if input._layout.dtype.kind == "b":
+        raise DtypeError("positive: The `+` operator, on a bool tensor is not supported.")
+    return input
 
 
-@exp.samples
-def _(make):
-    yield (make(3, 4),)
+@pointwise("own", inplace=True, aliases=("absolute",))
+def abs(input: Tensor):
+    """The absolute value of each element; of a complex number its magnitude, a real number.
 
+    See https://docs.pytorch.org/docs/stable/generated/torch.abs.html.
 
-@pointwise("float", inplace=True)
-def log(input: Tensor):
-    """The natural logarithm of each element: nan below 0, -inf at 0.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.log.html.
-
-    >>> torch.log(torch.tensor([1., 2.]))
-    tensor([0.0000, 0.6931])
+    >>> torch.abs(torch.tensor([-1, 2]))
+    tensor([1, 2])
     """
-    return E.log(input)
+    if is_bool(input):
+        raise UnsupportedDtype("abs: not implemented for torch.bool")
+    return E.abs(input)
 
 
-@log.samples
-def _(make):
-    yield (make(3, 4, low=0.1),)
-
-
-@pointwise("float", inplace=True)
-def tanh(input: Tensor):
-    """The hyperbolic tangent of each element.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.tanh.html.
-
-    >>> torch.tanh(torch.tensor([0., 1.]))
-    tensor([0.0000, 0.7616])
-    """
-    return E.tanh(input)
-
-
-@tanh.samples
+@abs.samples
 def _(make):
     yield (make(3, 4),)
 
 
 @pointwise(inplace=True)
-def relu(input: Tensor):
-    """``max(0, input)``, element by element; nan stays nan.
+def sign(input: Tensor):
+    """-1, 0 or 1 with the sign of each element.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.relu.html.
+    See https://docs.pytorch.org/docs/stable/generated/torch.sign.html.
 
-    >>> torch.relu(torch.tensor([-1., 2.]))
-    tensor([0., 2.])
+    >>> torch.sign(torch.tensor([0.7, -1.2, 0.]))
+    tensor([ 1., -1.,  0.])
     """
-    return E.relu(input)
+    return E.sign(input)
 
 
-@relu.derivative
-def _(g, out):
-    return E.where(out <= 0, 0, g)
+sign.samples(spread())
 
 
-@relu.samples
+@pointwise(inplace=True)
+def sgn(input: Tensor):
+    """``sign``; for a complex number the unit with its direction, 0 for 0.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.sgn.html.
+
+    >>> torch.sgn(torch.tensor([3 + 4j, 0j]))
+    tensor([0.6000+0.8000j, 0.0000+0.0000j])
+    """
+    return E.sgn(input)
+
+
+sgn.samples(spread())
+
+
+@pointwise("own", inplace=True, node="pow")
+def square(input: Tensor):
+    """The square of each element.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.square.html.
+
+    >>> torch.square(torch.tensor([1., -3.]))
+    tensor([1., 9.])
+    """
+    x = E.cast(input, dtypes.int64) if is_bool(input) else input
+    return x * x
+
+
+square.samples(spread())
+
+
+@pointwise("float", inplace=True)
+def reciprocal(input: Tensor):
+    """One divided by each element.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.reciprocal.html.
+
+    >>> torch.reciprocal(torch.tensor([2., 4.]))
+    tensor([0.5000, 0.2500])
+    """
+    return E.reciprocal(input)
+
+
+reciprocal.samples(spread(0.5))
+
+
+@pointwise(inplace=True)
+def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1):
+    """``input + value * tensor1 * tensor2``, element by element.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.addcmul.html.
+
+    >>> torch.addcmul(torch.ones(2), torch.tensor([1., 2.]), torch.tensor([3., 4.]), value=0.5)
+    tensor([2.5000, 5.0000])
+    """
+    if is_bool(input):
+        raise UnsupportedDtype("addcmul: not implemented for torch.bool")
+    return input + (tensor1 if is_one(value) else value * tensor1) * tensor2
+
+
+@addcmul.samples
 def _(make):
-    yield (make(3, 4),)
+    yield make(3, 4), make(3, 4), make(4)
+    yield (make(3, 4), make(3, 1), make(4)), {"value": 0.5}
+
+
+@pointwise(inplace=True)
+def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1):
+    """``input + value * tensor1 / tensor2``, element by element. Floats only.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.addcdiv.html.
+
+    >>> torch.addcdiv(torch.ones(2), torch.tensor([1., 2.]), torch.tensor([2., 4.]), value=2)
+    tensor([2., 2.])
+    """
+    if tensor1.dtype.kind in "bui":
+        raise DtypeError(
+            "addcdiv: Integer division with addcdiv is not supported; use input + value * "
+            "torch.trunc(tensor1 / tensor2), or cast to float first."
+        )
+    return input + (tensor1 if is_one(value) else value * tensor1) / tensor2
+
+
+@addcdiv.samples
+def _(make):
+    yield make(3, 4), make(3, 4), make(4, low=1)
+    yield (make(3, 4), make(3, 1), make(4, low=1)), {"value": 0.5}
 
 
 # --------------------------------------------------------------------------------- conversions
@@ -327,10 +551,3 @@ def _(g):
 def _(make):
     yield make(3, 4), make(4)
     yield make(3, 4), make(3, 4)
-
-
-@pointwise("where", function=False, method=False, node="where")
-def where_self(condition: Tensor, input: Operand, other: Operand):
-    """``input`` where ``condition`` holds, else ``other``: the kernel of ``torch.where``."""
-    return E.where(condition, input, other)
-

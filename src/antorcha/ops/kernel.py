@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from antorcha.device import backend
 from antorcha.errors import ShapeError
-from antorcha.lang.kernels import Description, Host
+from antorcha.lang import expr as E
+from antorcha.lang.kernels import Description, Host, Launch, NativeKernel, Pointwise
 from antorcha.ops.params import NUMBER, OPERAND, TENSORS
 from antorcha.ops.pointwise import common_device
 from antorcha.ops.record import Op, T
 from antorcha.runtime import layout as L
-from antorcha.runtime.call.plan import FRESH, HOST, MANY, VIEW, Plan, make
+from antorcha.runtime.call.plan import FRESH, HOST, MANY, VIEW, VIEWS, Plan, make
 from antorcha.runtime.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -45,10 +46,42 @@ class ViewOp(Op):
             plan.rule = None
         return plan
 
+    def view_plan(self, tensor: Tensor, args: tuple[Any, ...]) -> Plan | None:
+        """The plan of a call that was just made: the short cut keeps it."""
+        return self.plans.get(self.bind((tensor, *args), {})[0])
+
 
 def view(**options: Any) -> Callable[[Any], ViewOp]:
     """Decorates a function of a layout as a view op."""
     return lambda fn: ViewOp(fn, **options)
+
+
+class ViewsOp(Op):
+    """An op that splits its operand: its function gives a list of (shape, strides, delta)."""
+
+    def __init__(self, fn: Callable[..., Any], **options: Any) -> None:
+        super().__init__(fn, out=False, **options)
+
+    def make_plan(self, values: list[Any], outs: Any) -> Plan:
+        lay: Layout = values[0]._layout
+        parts = self.apply_fn([lay, *values[1:]])
+        made = tuple(
+            [L.layout(tuple(shape), tuple(strides), lay.dtype, lay.device)
+             for shape, strides, _ in parts]
+        )  # fmt: skip
+        return make(
+            self, VIEWS, made, tensors=(lay,), post=[delta for _, _, delta in parts],
+            statics=dict(zip(self.signature.names[1:], values[1:], strict=True)),
+            rule=self.rule if lay.dtype.kind in "fc" else None,
+        )  # fmt: skip
+
+    def pack(self, outs: tuple[Tensor, ...]) -> Any:
+        return outs
+
+
+def views(**options: Any) -> Callable[[Any], ViewsOp]:
+    """Decorates a function of a layout that gives several views of it."""
+    return lambda fn: ViewsOp(fn, **options)
 
 
 @dataclass
@@ -129,6 +162,7 @@ class KernelOp(Op):
             [o if isinstance(o, L.Layout) else L.contiguous(tuple(o[0]), o[1], device)
              for o in planned.outs]
         )  # fmt: skip
+        where = backend(device)
         if outs is not None:
             for want, have in zip(made, outs, strict=True):
                 if tuple(want.shape) != tuple(have.shape):
@@ -136,9 +170,14 @@ class KernelOp(Op):
                         f"{self.name}: output with shape {list(have.shape)} doesn't match the "
                         f"result's shape {list(want.shape)}"
                     )
+        if outs is not None and isinstance(planned.what, NativeKernel) and not all(
+            [L.same(want, have) for want, have in zip(made, outs, strict=True)]
+        ):
+            launch = into_other_layouts(where, planned.what, made, outs, ins)
             made = outs
-        where = backend(device)
-        launch = where.compile(planned.what, made, ins)
+        else:
+            made = outs or made
+            launch = where.compile(planned.what, made, ins)
         if isinstance(planned.what, Host) and planned.what.dynamic:
             kind = HOST
         else:
@@ -150,6 +189,26 @@ class KernelOp(Op):
         if self.rule is not None and any([o.dtype.kind in "fc" for o in made]):
             plan.rule = self.rule
         return plan
+
+
+def into_other_layouts(
+    where: Any, what: NativeKernel, made: Sequence[Layout], outs: Sequence[Layout], ins: Any
+) -> Launch:
+    """A native kernel knows the layouts it was planned for: results are copied into others."""
+    launch = where.compile(what, made, ins)
+    copies = [
+        where.compile(Pointwise((E.input_(0, lay.dtype),)), (to,), (lay,))
+        for lay, to in zip(made, outs, strict=True)
+    ]
+
+    def into(*flat: Any) -> None:
+        places = [where.allocate(lay.nbytes) for lay in made]
+        count = 2 * len(made)
+        launch.into(*[each for place in places for each in (place, 0)], *flat[count:])
+        for k, place in enumerate(places):
+            copies[k].into(flat[2 * k], flat[2 * k + 1], place, 0)
+
+    return Launch(launch.fresh, into)
 
 
 def kernel(**options: Any) -> Callable[[Any], KernelOp]:

@@ -14,17 +14,18 @@ from antorcha.lang.kernels import Pointwise
 from antorcha.ops import record
 from antorcha.ops.kernel import KernelOp, Planned, kernel
 from antorcha.ops.record import T, composite
-from antorcha.ops.types import DeviceArg, Dtype, Int, Ints, Number, Shape, Str, Tensor
+from antorcha.ops.types import Any, DeviceArg, Dtype, Int, Ints, Number, Shape, Str, Tensor
 from antorcha.runtime import layout as L
 from antorcha.runtime.call.plan import FRESH, make
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.tensor import Tensor as TensorType
+from antorcha.runtime.tensor import bare
 from antorcha.shapes import (
     broadcast_shapes,
     channels_last_strides,
     contiguous_strides,
     dense_strides,
-
+    may_overlap,
     normalize_dim,
 )
 
@@ -87,15 +88,17 @@ def full_layout(size: Ints, fill_value: Number, dtype: Dtype, device: DeviceArg)
                    [L.contiguous(size, dtype, device)])  # fmt: skip
 
 
+def constant(array: _Any, device: _Any) -> TensorType:
+    """A tensor with a copy of a NumPy array, for tables that an op makes on the host."""
+    lay = L.contiguous(tuple(array.shape), dtypes.from_numpy(array.dtype), device)
+    return bare(lay, backend(device).from_host(array, lay))
+
+
 def number_dtype(value: _Any) -> dtypes.dtype:
     """The dtype in which a kernel gets a Python number."""
     kind = value if isinstance(value, type) else type(value)
     return {bool: dtypes.int64, int: dtypes.int64, float: dtypes.float64,
             complex: dtypes.complex128}[kind]  # fmt: skip
-
-
-class Fill(KernelOp):
-    """``fill_``: one number everywhere, in the operand's own layout."""
 
 
 @kernel(inplace=True, function=False, method=False)
@@ -185,14 +188,59 @@ def _(g, dim, index):
 
 
 @embed
-def as_strided_backward(g: Tensor, size: Ints, stride: Ints, delta: Int):
-    """Zeros of shape ``size`` with ``g`` at strides ``stride`` from element ``delta``."""
-    return size, stride, delta
+def embed_view(g: Tensor, size: Ints, op: Str, args: Any):
+    """Zeros of shape ``size`` with ``g`` at the places that the view op took."""
+    whole = L.contiguous(size, g.dtype, g.device)
+    _, strides, delta = record.get(op).apply_fn([whole, *args])
+    return size, strides, delta if g.numel else 0
 
 
-@as_strided_backward.derivative
+@embed_view.derivative
+def _(g, op, args):
+    return record.get(op)(g, *args)
+
+
+@embed
+def embed_strided(g: Tensor, size: Int, stride: Ints, delta: Int):
+    """``size`` zeros with ``g`` at strides ``stride`` from element ``delta``; no two may meet."""
+    return (size,), stride, delta if g.numel else 0
+
+
+@embed_strided.derivative
 def _(g, g_layout, stride, delta):
-    return T.as_strided(g, g_layout.shape, stride, g._offset + delta)
+    return T.strided_view(T.contiguous(g), g_layout.shape, stride, delta)
+
+
+def strided_gradient(
+    g: TensorType, size: int, stride: tuple[int, ...], delta: int
+) -> TensorType:
+    """``size`` zeros, to which ``g`` is added at the places of a strided view of them."""
+    lay = g._layout
+    if not may_overlap(lay.shape, stride):
+        made: TensorType = T.embed_strided(g, size, stride, delta)
+        return made
+    places = T.arange(size, device=lay.device)
+    places = T.reshape(T.as_strided(places, tuple(lay.shape), stride, delta), (-1,))
+    zeros = T.full_layout((size,), 0, lay.dtype, lay.device)
+    return T.index_add(zeros, 0, places, T.reshape(g, (-1,)))  # type: ignore[no-any-return]
+
+
+@composite(function=False, method=False, out=False)
+def as_strided_backward(g: Tensor, base: Any, stride: Ints, delta: Int):
+    """The gradient of a tensor of layout ``base``, of which ``g``'s was a view: strides ``stride``
+    from element ``delta`` (which may lie before or behind the tensor, in the same storage)."""
+    lay = g._layout
+    low = min(0, delta)
+    reach = L.layout(lay.shape, stride, lay.dtype, lay.device).high + delta if lay.numel else 0
+    size = max(base.high, reach, 0) - low
+    flat = strided_gradient(g, size, stride, delta - low)
+    if base.contiguous and size == base.numel:
+        return T.view(flat, tuple(base.shape))
+    if may_overlap(base.shape, base.strides):  # an expanded operand: each element has its share
+        ones = T.full_layout(tuple(base.shape), 1, lay.dtype, lay.device)
+        count = strided_gradient(ones, size, base.strides, -low)
+        flat = T.div(flat, T.clamp(count, min=1))
+    return T.as_strided(flat, tuple(base.shape), base.strides, -low)
 
 
 @composite(out=False)

@@ -241,9 +241,9 @@ class Signature:
                 operands.append(value)
                 flat.append(value._storage)
                 flat.append(value._offset)
-            elif value is None and code in (OPTIONAL, NUMBER):
-                key.append(None)
-                if code == OPTIONAL:
+            elif value is None and (code in (OPTIONAL, NUMBER) or default is None):
+                key.append(None)  # an Operand that may be left out has the default None
+                if code != NUMBER:
                     operands.append(None)
             elif code == TENSORS:
                 key.append(self._bind_list(name, value, operands, flat))

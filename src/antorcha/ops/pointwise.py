@@ -11,13 +11,19 @@ rule       operands are cast to         the result has
 ========== ============================ =====================================
 promote    their common dtype           that dtype
 float      the same, integers -> float  that dtype
+floating   the same, floats only        that dtype
+inexact    the same, floats or complex  that dtype
 compare    their common dtype           bool
 predicate  nothing                      bool
 where      all but the condition alike  that dtype
+masked     nothing (a bool mask second) the first operand's dtype
 copy       nothing                      the first operand's dtype
 own        nothing                      the expression's own dtype
 bits       their common dtype, no float that dtype
 ========== ============================ =====================================
+
+Run-time numbers stay float32 beside half precision operands, so that ``x * 0.1`` rounds once.
+Parameters of kind Number (``alpha``) have no say in the common dtype; they must fit it.
 """
 
 from __future__ import annotations
@@ -142,6 +148,7 @@ class PointwiseOp(Op):
         super().__init__(fn, **options)
         self.types = types
         self.derive_fn: Callable[..., Any] | None = None
+        self.check: Callable[..., None] | None = None
         never = types in ("compare", "predicate", "bits")
         self.rule = None if never else PointwiseRule(self)
 
@@ -153,44 +160,83 @@ class PointwiseOp(Op):
     def no_derivative(self) -> None:
         self.rule = None
 
+    def accepts(self, fn: Callable[..., None]) -> Callable[..., None]:
+        """Decorates a check of the bound values, run when a call is planned: by layout and type."""
+        self.check = fn
+        return fn
+
     def computed_in(
-        self, rule: str, values: list[Any]
+        self, rule: str, values: list[Any], extra: Sequence[int] = ()
     ) -> tuple[list[DType], DType | None]:
-        """The dtype that each operand is cast to, and the result's (None: the expression's)."""
-        own = [v.dtype if isinstance(v, L.Layout) else dtypes.scalar_dtype(v) for v in values]
+        """The dtype that each operand is cast to, and the result's (None: the expression's).
+
+        ``extra`` are the places of Number parameters: they follow the common dtype.
+        """
+        own = [v.dtype if isinstance(v, L.Layout) else _number_dtype(v) for v in values]
         if rule in ("predicate", "own"):
             return own, dtypes.bool_ if rule == "predicate" else None
         if rule == "copy":
             return own, own[0]
+        if rule == "masked":
+            if own[1].kind != "b":
+                raise DtypeError(
+                    f"{self.name}: masked_fill_ only supports boolean masks, but got mask with "
+                    f"dtype {own[1]}; compare with 0 first: mask != 0."
+                )
+            return own, own[0]
         if rule == "where":
             if own[0].name not in ("bool", "uint8"):
                 raise DtypeError(
-                    f"{self.name}: expected condition to be a boolean tensor, but got {own[0]}"
+                    f"{self.name}: expected condition to be a boolean tensor, but got a tensor "
+                    f"with dtype {own[0]}; compare with 0 first: condition != 0."
                 )
             common = common_dtype(values[1:])
-            return [dtypes.bool_] + [common] * (len(values) - 1), common
-        common = common_dtype(values)
+            return [dtypes.bool_, *[_beside(common, v) for v in values[1:]]], common
+        common = common_dtype([v for k, v in enumerate(values) if k not in extra])
+        for k in extra:
+            self._check_number(values[k], common)
         if rule == "float" and common.kind in "bui":
             common = dtypes.get_default_dtype()
-        if rule == "bits" and common.kind in "fc":
-            raise DtypeError(f"{self.name}: not implemented for {common}; it takes integers or bool")
-        return [common] * len(values), dtypes.bool_ if rule == "compare" else common
+        refused = {"floating": "buic", "inexact": "bui", "bits": "fc"}.get(rule, "")
+        if common.kind in refused:
+            raise UnsupportedDtype(f"{self.name}: not implemented for {common}")
+        if rule == "compare":
+            mixed = common.kind in "ui" and any([v is int for v in values])
+            return [dtypes.int64 if mixed else common] * len(values), dtypes.bool_
+        return [_beside(common, v) for v in values], common
+
+    def _check_number(self, kind: Any, common: DType) -> None:
+        if kind is float and common.kind in "bui" and self.types != "float":
+            raise DtypeError(
+                f"{self.name}: For integral input tensors, argument alpha (and its like) must not "
+                "be a floating point number."
+            )
+        if kind is complex and common.kind != "c":
+            raise DtypeError(
+                f"{self.name}: For non-complex input tensors, argument alpha (and its like) must "
+                "not be a complex number."
+            )
 
     def make_plan(self, values: list[Any], outs: tuple[Layout, ...] | None) -> Plan:
+        if self.check is not None:
+            self.check(*values)
         ins: list[Any] = []  # what the kernel gets, in order
         where: dict[str, int] = {}  # parameter -> its place among them
         statics: dict[str, Any] = {}
         tensors: list[Layout | None] = []
         numbers: list[str] = []
+        extra: list[int] = []
         for param, value in zip(self.signature.params, values, strict=True):
             if isinstance(value, Tensor):
                 where[param.name] = len(ins)
                 ins.append(value._layout)
                 tensors.append(value._layout)
-            elif (param.code == OPERAND and not param.static) or (
+            elif (param.code == OPERAND and not param.static and value is not None) or (
                 param.code == NUMBER and not _is_default(param, value)
             ):
                 where[param.name] = len(ins)
+                if param.code == NUMBER:
+                    extra.append(len(ins))
                 ins.append(type(value))
                 numbers.append(param.name)
                 if param.code == OPERAND:
@@ -200,9 +246,14 @@ class PointwiseOp(Op):
                 if param.code != STATIC and param.code != NUMBER:
                     tensors.append(None)
         rule = self.types(statics) if callable(self.types) else self.types
-        types, out_dtype = self.computed_in(rule, ins)
+        types, out_dtype = self.computed_in(rule, ins, extra)
         args = {n: E.input_(k, types[k]) for n, k in where.items()}
-        made = self.fn(**args, **statics)
+        try:
+            made = self.fn(**args, **statics)
+        except DtypeError as error:  # from the scalar ops' own type rules
+            if isinstance(error, UnsupportedDtype) or str(error).startswith(f"{self.name}: "):
+                raise
+            raise UnsupportedDtype(f"{self.name}: {error}") from None
         made = made if isinstance(made, E.Expr) else E.const(made, out_dtype or types[0])
         if out_dtype is not None:
             made = E.cast(made, out_dtype)
@@ -214,6 +265,23 @@ class PointwiseOp(Op):
         if plan.out.dtype.kind in "fc" and self.rule is not None:
             plan.rule = self.rule
         return plan
+
+
+class UnsupportedDtype(DtypeError, NotImplementedError):
+    """The op has no meaning for these dtypes; PyTorch's ``"op" not implemented for 'Bool'``."""
+
+
+def _number_dtype(kind: Any) -> DType:
+    """The dtype in which a kernel gets a Python number that is not converted."""
+    wide = {float: dtypes.float64, complex: dtypes.complex128}.get(kind)
+    return wide or dtypes.scalar_dtype(kind)
+
+
+def _beside(common: DType, value: Any) -> DType:
+    """What an operand is loaded as: numbers beside halves keep float32's precision."""
+    if common.name in ("float16", "bfloat16") and not isinstance(value, L.Layout):
+        return dtypes.float32
+    return common
 
 
 def _is_default(param: Any, value: Any) -> bool:

@@ -24,6 +24,7 @@ generated documentation and the tests all come from the record.
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from antorcha.runtime.layout import Layout
 
 REGISTRY: dict[str, Op] = {}
+NAMESPACES: dict[str, dict[str, Any]] = {"nn.functional": {}, "special": {}}
+"""What the face shows elsewhere than under ``torch``: namespace -> name -> callable."""
 
 
 class Op:
@@ -56,10 +59,11 @@ class Op:
         name: str | None = None,
         inplace: bool = False,
         out: bool = True,
-        method: bool = True,
+        method: Any = True,  # a function: what the method is, where its arguments differ
         function: bool = True,
         node: str | None = None,
         aliases: Sequence[str] = (),
+        namespace: str = "torch",
         register: bool = True,
     ) -> None:
         self.fn = fn
@@ -71,9 +75,12 @@ class Op:
         self.bind = self.signature.bind
         self.static_number = any(p.static for p in self.signature.params)
         self.has_inplace, self.has_out = inplace, out
-        self.is_method, self.is_function = method, function
+        self.namespace = namespace  # where the function is public: "torch", "linalg", ...
+        self.is_method = method and namespace == "torch"
+        self.is_function = function and namespace == "torch"
         self.aliases = tuple(aliases)
-        self.node_name = (node or _camel(self.name)) + "Backward0"
+        self.node_name = node_name(node or self.name)
+        self.forms: dict[str, Op] = {}
         self.plans = table()
         self.short_plans = table()
         self.sample_functions: list[Callable[..., Iterator[Any]]] = []
@@ -83,8 +90,14 @@ class Op:
             if self.name in REGISTRY:
                 raise ValueError(f"there are two records for {self.name!r}")
             REGISTRY[self.name] = self
+            for alias in self.aliases:
+                if "." not in alias:
+                    REGISTRY[alias] = self
+            if namespace != "torch":
+                expose(f"{namespace}.{self.name}", self)
             for alias in aliases:
-                REGISTRY[alias] = self
+                if "." in alias:  # "special.expit": the same op under another namespace
+                    expose(alias, self)
 
     # ------------------------------------------------------------------------------------ calling
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -111,6 +124,14 @@ class Op:
         n = self.signature.positional
         names = self.signature.names
         return self.fn(*values[:n], **dict(zip(names[n:], values[n:], strict=True)))
+
+    def form(self, node: str) -> Op:
+        """This op under another node name, for a plan of one of PyTorch's overloads."""
+        found = self.forms.get(node)
+        if found is None:
+            found = self.forms[node] = copy.copy(self)
+            found.node_name = node_name(node)
+        return found
 
     # ------------------------------------------------------------------------ parts of the record
     def derivative(self, fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -184,11 +205,25 @@ class InPlace:
 resize_out: Any = None  # set by ops.memory
 
 
+def expose(path_name: str, value: Any) -> None:
+    """Shows ``value`` to users as ``torch.<path_name>``, e.g. ``special.expit``."""
+    space, name = path_name.rsplit(".", 1)
+    shown = NAMESPACES.setdefault(space, {})
+    if name in shown:
+        raise ValueError(f"there are two torch.{path_name}")
+    shown[name] = value
+
+
 def _short(dtype: Any) -> str:
     return {"float32": "Float", "float64": "Double", "int64": "Long", "int32": "Int",
             "bool": "Bool", "float16": "Half", "bfloat16": "BFloat16", "uint8": "Byte",
             "int8": "Char", "int16": "Short", "complex64": "ComplexFloat",
             "complex128": "ComplexDouble"}.get(dtype.name, dtype.name)  # fmt: skip
+
+
+def node_name(name: str) -> str:
+    """The grad_fn's name: ``to_copy`` is ToCopyBackward0; a name with its overload's digit stays."""
+    return name if name[-1].isdigit() and "Backward" in name else _camel(name) + "Backward0"
 
 
 def _camel(name: str) -> str:

@@ -8,7 +8,14 @@
 ``lift(x, i)`` makes the state of one element (default: itself) from its value and its position in
 the reduced dims; ``merge`` joins two states; ``finish(state.., n)`` gives the results. A state of
 several values is a tuple. Type rules: ``sum`` (integers and bools to int64), ``float`` (floats
-only), ``same``, ``bool``. Half precision is accumulated in float32.
+only), ``tofloat`` (integers to the default dtype), ``same``, ``bool``. Half precision is
+accumulated in float32.
+
+With ``before``, a first pass folds the same dims to one statistic (the mean, the maximum), and
+``lift`` gets it as its second argument: two passes over the operand, no temporary of its size.
+Further tensor parameters broadcast to the first and come next.
+
+``nodes`` names grad_fn when ``dim`` is None and when it is given, where PyTorch's differ.
 """
 
 from __future__ import annotations
@@ -21,15 +28,17 @@ from antorcha import dtypes
 from antorcha.device import backend
 from antorcha.errors import DtypeError, ShapeError
 from antorcha.lang import expr as E
-from antorcha.lang.kernels import Reduce
+from antorcha.lang.kernels import Launch, Pointwise, Reduce
+from antorcha.ops.pointwise import expanded
 from antorcha.ops.record import Op
 from antorcha.runtime import layout as L
 from antorcha.runtime.call.plan import FRESH, MANY, Plan, make
 from antorcha.runtime.tensor import Tensor
-from antorcha.shapes import dense_strides, normalize_dims
+from antorcha.shapes import normalize_dims
 
 if TYPE_CHECKING:
     from antorcha.dtypes import dtype as DType
+    from antorcha.lang.kernels import Backend
     from antorcha.runtime.layout import Layout
 
 
@@ -44,6 +53,9 @@ class Fold:
     state: tuple[DType | None, ...] = (None,)  # None: the accumulation dtype
     outs: tuple[DType | None, ...] = (None,)  # None: the result dtype
     empty: str = ""  # why there is no result over no elements; "" when there is
+    acc: DType | None = None  # the dtype that the operand is cast to, when the type rule errs
+    before: Fold | None = None  # a first pass, whose one result `lift` gets after the element
+    give_before: bool = False  # is that statistic the last result, too?
 
 
 def as_tuple(value: Any) -> tuple[Any, ...]:
@@ -55,15 +67,21 @@ class ReductionOp(Op):
 
     planned_names = ("dims",)
 
-    def __init__(self, fn: Callable[..., Any], types: str = "same", **options: Any) -> None:
+    def __init__(
+        self, fn: Callable[..., Any], types: str = "same", nodes: tuple[str, str] = ("", ""),
+        empty_dims_are_all: bool = True, **options: Any,
+    ) -> None:  # fmt: skip
         super().__init__(fn, **options)
-        self.types = types
+        self.types, self.nodes = types, nodes
+        self.empty_dims_are_all = empty_dims_are_all  # what dim=() means
 
     def result_dtype(self, dtype: DType, asked: DType | None) -> DType:
         if asked is not None:
             return asked
         if self.types == "sum" and dtype.kind in "bui":
             return dtypes.int64
+        if self.types == "tofloat" and dtype.kind in "bui":
+            return dtypes.get_default_dtype()
         if self.types == "float" and dtype.kind not in "fc":
             raise DtypeError(
                 f"{self.name}(): could not infer output dtype. Input dtype must be either a "
@@ -73,72 +91,111 @@ class ReductionOp(Op):
 
     def make_plan(self, values: list[Any], outs: tuple[Layout, ...] | None) -> Plan:
         statics = dict(zip(self.signature.names, values, strict=True))
-        lays = [v._layout for v in values if isinstance(v, Tensor)]
-        lay = lays[0]
-        keepdim = bool(statics.get("keepdim", False))
-        dims = normalize_dims(statics.get("dim"), lay.ndim, op=self.name)
-        if statics.get("dim") == () and "dim" in statics:
-            dims = tuple(range(lay.ndim))
+        tensors = [v._layout for v in values if isinstance(v, Tensor)]
+        lay = tensors[0]
+        lays = [expanded(each, lay.shape) for each in tensors]
+        dims = self.reduced(statics, lay)
         dtype = self.result_dtype(lay.dtype, statics.get("dtype"))
         fold: Fold = self.apply_fn([v._layout if isinstance(v, Tensor) else v for v in values])
-        self._check_empty(lay, dims, fold)
+        self._check_empty(lay, dims, fold, statics)
         kept = [d for d in range(lay.ndim) if d not in dims]
-        made = tuple(
-            [self.out_layout(lay, kept, dims, keepdim, out or dtype) for out in fold.outs]
+        keepdim = bool(statics.get("keepdim", False))
+        made = outs or tuple(
+            [self.out_layout(lay, kept, keepdim, out or dtype) for out in fold.outs]
         )
-        if outs is not None:
-            made = outs
-        what = describe(fold, lays, dims, self.accumulate_in(lay.dtype, dtype), self.name)
         full = [self.expand(o, lay, kept, keepdim) for o in made]
         device = backend(lay.device)
-        launch = device.compile(what, full, lays)
+        acc = fold.acc or self.accumulate_in(lay.dtype, dtype)
+        if fold.before is None:
+            launch = device.compile(describe(fold, lays, dims, acc, self.name), full, lays)
+        else:
+            launch = self.two_passes(device, fold, lays, dims, acc, full)
         rest = {k: v for k, v in statics.items() if not isinstance(v, Tensor)}
         rest["dims"] = dims
-        tensors = tuple(lays)
+        node = self.nodes[statics.get("dim") is not None]
         plan = make(
-            self, FRESH if len(made) == 1 else MANY, made, fresh=launch.fresh, into=launch.into,
-            statics=rest, tensors=tensors, post=device.allocate,
+            self.form(node) if node else self, FRESH if len(made) == 1 else MANY, made,
+            fresh=launch.fresh, into=launch.into, statics=rest, tensors=tuple(tensors),
+            post=device.allocate,
         )  # fmt: skip
-        if self.rule is not None and made[0].dtype.kind in "fc":
+        if self.rule is not None and any([o.dtype.kind in "fc" for o in made]):
             plan.rule = self.rule
         return plan
+
+    def reduced(self, statics: dict[str, Any], lay: Layout) -> tuple[int, ...]:
+        """The dims to reduce, normalised."""
+        dim = statics.get("dim")
+        if dim == () and self.empty_dims_are_all:
+            dim = None
+        return tuple(normalize_dims(dim, lay.ndim, op=self.name))
+
+    def two_passes(
+        self, device: Backend, fold: Fold, lays: list[Layout], dims: tuple[int, ...], acc: DType,
+        full: list[Layout],
+    ) -> Launch:  # fmt: skip
+        """A launch that folds the statistic into scratch memory, then reads it beside each element."""
+        assert fold.before is not None
+        lay = lays[0]
+        kept = [d for d in range(lay.ndim) if d not in dims]
+        small = L.contiguous(tuple([lay.shape[d] for d in kept]), acc, lay.device)
+        wide = self.expand(small, lay, kept, False)
+        results = full[:-1] if fold.give_before else full
+        first = device.compile(
+            describe(fold.before, lays[:1], dims, acc, self.name), [wide], lays[:1]
+        )
+        second = device.compile(
+            describe(fold, [lay, wide, *lays[1:]], dims, acc, self.name), results,
+            [lay, wide, *lays[1:]],
+        )  # fmt: skip
+        last = None
+        if fold.give_before:
+            shape = tuple([1 if d in dims else n for d, n in enumerate(lay.shape)])
+            target, source = [
+                L.layout(shape, each.strides, each.dtype, each.device) for each in (full[-1], wide)
+            ]
+            last = device.compile(Pointwise((E.input_(0, acc),)), [target], [source])
+        places = 2 * len(results)
+
+        def into(*flat: Any) -> None:
+            ins = flat[2 * len(full) :]
+            statistic = device.allocate(small.nbytes)
+            first.into(statistic, 0, ins[0], ins[1])
+            second.into(*flat[:places], ins[0], ins[1], statistic, 0, *ins[2:])
+            if last is not None:
+                last.into(flat[places], flat[places + 1], statistic, 0)
+
+        def fresh(*flat: Any) -> Any:
+            statistic = device.allocate(small.nbytes)
+            first.into(statistic, 0, flat[0], flat[1])
+            return second.fresh(flat[0], flat[1], statistic, 0, *flat[2:])
+
+        return Launch(fresh, into, (first, second, last))
 
     def accumulate_in(self, own: DType, result: DType) -> DType:
         if self.types in ("same", "bool"):
             return dtypes.bool_ if self.types == "bool" else own
         return dtypes.float32 if result.name in ("float16", "bfloat16") else result
 
-    def _check_empty(self, lay: Layout, dims: tuple[int, ...], fold: Fold) -> None:
+    def _check_empty(
+        self, lay: Layout, dims: tuple[int, ...], fold: Fold, statics: dict[str, Any]
+    ) -> None:
         if not fold.empty:
             return
         for d in dims:
             if lay.shape[d] == 0:
-                kind = IndexError if lay.ndim and len(dims) == 1 else ShapeError
-                raise _EMPTY[kind](
-                    f"{self.name}(): {fold.empty} over dim {d} of shape {tuple(lay.shape)}, "
-                    "which has no elements. Specify another dim, or check numel() first."
+                over = f"dim {d} of shape" if statics.get("dim") is not None else "shape"
+                raise EmptyReduction(
+                    f"{self.name}(): {fold.empty} over {over} {tuple(lay.shape)}, which has no "
+                    "elements. Specify another dim, or check numel() first."
                 )
 
-    def out_layout(
-        self, lay: Layout, kept: list[int], dims: tuple[int, ...], keepdim: bool, dtype: DType
-    ) -> Layout:
-        if lay.contiguous:
-            shape = tuple(
-                [1 if d in dims else lay.shape[d] for d in range(lay.ndim)]
-                if keepdim else [lay.shape[d] for d in kept]
-            )  # fmt: skip
-            return L.contiguous(shape, dtype, lay.device)
-        small = tuple([lay.shape[d] for d in kept])
-        strides = dense_strides(small, tuple([lay.strides[d] for d in kept]))
-        if not keepdim:
-            return L.layout(small, tuple(strides), dtype, lay.device)
-        by_dim = dict(zip(kept, strides, strict=True))
-        shape = tuple([1 if d in dims else lay.shape[d] for d in range(lay.ndim)])
-        filled: list[int] = [0] * lay.ndim
-        for d in reversed(range(lay.ndim)):
-            inner = filled[d + 1] * shape[d + 1] if d + 1 < lay.ndim else 1
-            filled[d] = by_dim.get(d, max(inner, 1))
-        return L.layout(shape, tuple(filled), dtype, lay.device)
+    def out_layout(self, lay: Layout, kept: list[int], keepdim: bool, dtype: DType) -> Layout:
+        """Fresh results of reductions are row-major, however the operand lies."""
+        shape = tuple(
+            [lay.shape[d] if d in kept else 1 for d in range(lay.ndim)] if keepdim
+            else [lay.shape[d] for d in kept]
+        )  # fmt: skip
+        return L.contiguous(shape, dtype, lay.device)
 
     def expand(self, out: Layout, lay: Layout, kept: list[int], keepdim: bool) -> Layout:
         """The result's layout seen with the input's shape: stride 0 along the reduced dims."""
@@ -149,10 +206,7 @@ class ReductionOp(Op):
 
 
 class EmptyReduction(ShapeError, IndexError):
-    """A reduction without identity over no elements."""
-
-
-_EMPTY: dict[type, Any] = {IndexError: EmptyReduction, ShapeError: ShapeError}
+    """A reduction without identity over no elements; PyTorch raises one class or the other."""
 
 
 def describe(

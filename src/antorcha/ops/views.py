@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-import builtins
+import operator
+from collections.abc import Callable
+from typing import Any as _Any
 
-from antorcha.errors import OutOfRange, ShapeError, ValueRangeError
-from antorcha.ops.kernel import view
-from antorcha.ops.record import T, composite
-from antorcha.ops.types import Dim, Dims, Int, Ints, Shape, Tensor
+from antorcha import dtypes
+from antorcha.errors import ArgumentError, ShapeError
+from antorcha.ops.kernel import ViewOp, view
+from antorcha.ops.record import REGISTRY, Composite, T, composite
+from antorcha.ops.types import Any, Dim, Dims, Ints, Shape, Tensor, Tensors
+from antorcha.runtime import layout as L
+from antorcha.runtime.call import path
+from antorcha.runtime.call.plan import Plan
+from antorcha.runtime.tensor import Tensor as TensorType
+from antorcha.runtime.tensor import bare
 from antorcha.shapes import (
-
+    broadcast_shapes,
     expand_strides,
     infer_size,
     normalize_dim,
@@ -18,16 +26,72 @@ from antorcha.shapes import (
 )
 
 
-@view(function=False, name="view", node="view")
+class View(ViewOp):
+    """``view``, which takes a dtype too: then it is not a matter of layouts alone."""
+
+    def __call__(self, *args: _Any, **kwargs: _Any) -> _Any:
+        for each in (args[1] if len(args) == 2 else None, *kwargs.values()):
+            if isinstance(each, dtypes.dtype):
+                return view_dtype(args[0], each)
+        return path.call(self, args, kwargs)
+
+
+def view_dtype(tensor: TensorType, dtype: dtypes.dtype) -> TensorType:
+    """The bytes of ``tensor`` as numbers of another dtype; sizes may change along the last dim."""
+    lay = tensor._layout
+    old, new = lay.itemsize, dtype.itemsize
+    if dtype is lay.dtype:
+        same: TensorType = T.view(tensor, tuple(lay.shape))
+        return same
+    if old == new:
+        return bare(lay.like(dtype=dtype), tensor._storage, tensor._offset)
+    if lay.ndim == 0:
+        raise ShapeError(
+            f"view: self.dim() cannot be 0 to view {lay.dtype} as {dtype} (different element sizes)"
+        )
+    what = f"view: to see {lay.dtype} as {dtype} (different element sizes), "
+    if lay.strides[-1] != 1:
+        raise ShapeError(f"{what}self.stride(-1) must be 1, but got {lay.strides[-1]}")
+    shape, strides, offset = list(lay.shape), list(lay.strides), tensor._offset
+    if new < old:
+        ratio = old // new
+        shape[-1] *= ratio
+        strides = [s * ratio for s in strides[:-1]] + [1]
+        offset *= ratio
+    else:
+        ratio = new // old
+        for what_is, value in (("size(-1)", shape[-1]), ("storage_offset()", offset)):
+            if value % ratio:
+                raise ShapeError(f"{what}self.{what_is} must be divisible by {ratio}, got {value}")
+        for d, stride in enumerate(strides[:-1]):
+            if stride % ratio:
+                raise ShapeError(
+                    f"{what}self.stride({d}) must be divisible by {ratio}, but got {stride}"
+                )
+        shape[-1] //= ratio
+        strides = [s // ratio for s in strides[:-1]] + [1]
+        offset //= ratio
+    made = L.layout(tuple(shape), tuple(strides), dtype, lay.device)
+    return bare(made, tensor._storage, offset)
+
+
+def view_record(fn: Callable[..., _Any]) -> View:
+    return View(fn, function=False, name="view")
+
+
+@view_record
 def view_(input: Tensor, shape: Shape):
     """The same elements with another shape, sharing memory; one size may be -1.
 
     Raises RuntimeError when the strides do not allow it (use ``reshape``, which copies then).
+    With a dtype instead, the same bytes as numbers of that dtype (not differentiable).
     See https://docs.pytorch.org/docs/stable/generated/torch.Tensor.view.html.
 
     >>> torch.arange(6).view(2, 3)
     tensor([[0, 1, 2],
             [3, 4, 5]])
+    >>> torch.tensor([1.0]).view(torch.int32)
+    tensor([1065353216], dtype=torch.int32)
     """
     sizes = infer_size(shape, input.numel, op="view")
     strides = view_strides(input.shape, input.strides, sizes)
@@ -58,31 +122,7 @@ def _(make):
     yield (make(3, 4), (-1, -1)), {}, RuntimeError, "only one dimension can be inferred"
 
 
-@composite()
-def reshape(input: Tensor, shape: Shape):
-    """The same elements with another shape: a view if the strides allow it, else a copy.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.reshape.html.
-
-    >>> torch.arange(4).reshape(2, 2)
-    tensor([[0, 1],
-            [2, 3]])
-    """
-    lay = input._layout
-    sizes = infer_size(shape, lay.numel, op="reshape")
-    if view_strides(lay.shape, lay.strides, sizes) is not None:
-        return T.view(input, sizes)
-    return T.view(T.contiguous(input), sizes)
-
-
-@reshape.samples
-def _(make):
-    yield make(3, 4), (2, 6)
-    yield make(3, 4).t(), (2, -1)
-    yield make(0, 4), (4, 0)
-
-
-@view()
+@view(aliases=("swapaxes", "swapdims"))
 def transpose(input: Tensor, dim0: Dim, dim1: Dim):
     """A view with two dims exchanged.
 
@@ -202,7 +242,21 @@ def _(make):
     yield make(), 0
 
 
-@view()
+class Squeeze(ViewOp):
+    """``squeeze``: PyTorch names its node by the form of ``dim``."""
+
+    def make_plan(self, values: list[_Any], outs: _Any) -> Plan:
+        plan = super().make_plan(values, outs)
+        number = 0 if values[1] is None else 1 if isinstance(values[1], int) else 2
+        plan.op = self.form(f"SqueezeBackward{number}")
+        return plan
+
+
+def squeeze_(fn: Callable[..., _Any]) -> Squeeze:
+    return Squeeze(fn, name="squeeze")
+
+
+@squeeze_
 def squeeze(input: Tensor, dim: Dims = None):
     """A view without the dims of size 1: all of them, or those named in ``dim``.
 
@@ -211,7 +265,10 @@ def squeeze(input: Tensor, dim: Dims = None):
     >>> torch.squeeze(torch.zeros(2, 1, 2, 1)).shape
     torch.Size([2, 2])
     """
-    named = range(input.ndim) if dim is None else normalize_dims(dim, input.ndim, op="squeeze")
+    if dim == ():
+        named: _Any = ()
+    else:
+        named = range(input.ndim) if dim is None else normalize_dims(dim, input.ndim, op="squeeze")
     keep = [d for d in range(input.ndim) if d not in named or input.shape[d] != 1]
     return [input.shape[d] for d in keep], [input.strides[d] for d in keep], 0
 
@@ -226,6 +283,12 @@ def _(make):
     yield (make(2, 1, 3, 1),)
     yield make(2, 1, 3), 1
     yield make(2, 1, 3), 0
+    yield make(2, 1, 3, 1), (1, 3)
+
+
+@squeeze.errors
+def _(make):
+    yield (make(3, 4), 2), {}, IndexError, "out of range"
 
 
 @view(function=False)
@@ -252,134 +315,95 @@ def _(make):
     yield make(3), (2, -1)
 
 
-@view(function=False)
-def slice(input: Tensor, dim: Dim, start: Int, end: Int, step: Int):
-    """The elements ``start:end:step`` along a dim, a view: ``x[start:end:step]``."""
-    d = normalize_dim(dim, input.ndim, op="slice")
-    if step <= 0:
-        raise ValueRangeError("slice: slice step must be positive")
-    first, last, _ = builtins.slice(start, end, step).indices(input.shape[d])
-    count = max(0, -((first - last) // step))
-    shape = (*input.shape[:d], count, *input.shape[d + 1 :])
-    strides = (*input.strides[:d], input.strides[d] * step, *input.strides[d + 1 :])
-    return shape, strides, first * input.strides[d] if count else 0
+# ---------------------------------------------------------------------------- shapes by other names
+class Reshaping(Composite):
+    """An op that only gives the elements another shape: a view if the strides allow it, else a
+    copy. Its function gets the operand's layout and gives the new shape (None: no change)."""
+
+    def apply_fn(self, values: _Any) -> _Any:
+        input = values[0]
+        sizes = super().apply_fn([input._layout, *values[1:]])
+        return input if sizes is None else reshaped(input, sizes)
+
+    def view_plan(self, tensor: TensorType, args: tuple[_Any, ...]) -> Plan | None:
+        """The plan of ``view`` that served a call that was just made."""
+        values = [tensor._layout, *self.signature.fill((tensor, *args), {})[1:]]
+        sizes = super().apply_fn(values)
+        if sizes is None:
+            return None
+        return REGISTRY["view"].view_plan(tensor, (tuple(sizes),))
 
 
-@slice.derivative
-def _(g, dim, start, end, step, input_layout):
-    return T.slice_backward(g, input_layout.shape, dim, start, end, step)
-
-
-@slice.samples
-def _(make):
-    yield make(5, 4), 0, 1, 4, 2
-    yield make(5, 4), 1, 2, 2, 1
-
-
-@view()
-def select(input: Tensor, dim: Dim, index: Int):
-    """The slice at ``index`` along ``dim``: a view with one dim less.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.select.html.
-
-    >>> torch.select(torch.tensor([[1, 2], [3, 4]]), 0, 1)
-    tensor([3, 4])
-    """
-    if input.ndim == 0:
-        raise OutOfRange("select: select() cannot be applied to a 0-dim tensor.")
-    d = normalize_dim(dim, input.ndim, op="select")
-    n = input.shape[d]
-    if not -n <= index < n:
-        raise OutOfRange(
-            f"select: index {index} is out of bounds for dimension {d} with size {n} "
-            f"(tensor of shape {tuple(input.shape)})"
-        )
-    shape = (*input.shape[:d], *input.shape[d + 1 :])
-    return shape, (*input.strides[:d], *input.strides[d + 1 :]), index % n * input.strides[d]
-
-
-@select.derivative
-def _(g, dim, index, input_layout):
-    return T.select_backward(g, input_layout.shape, dim, index)
-
-
-@select.samples
-def _(make):
-    yield make(3, 4), 0, 1
-    yield make(3, 4), -1, -1
-
-
-@composite()
-def narrow(input: Tensor, dim: Dim, start: Int, length: Int):
-    """``length`` elements from ``start`` along ``dim``: a view.
-
-    >>> torch.narrow(torch.arange(5), 0, 1, 3)
-    tensor([1, 2, 3])
-    """
+def reshaped(input: TensorType, sizes: _Any) -> _Any:
     lay = input._layout
-    d = normalize_dim(dim, lay.ndim, op="narrow")
-    n = lay.shape[d]
-    if not -n <= start <= n:
-        raise OutOfRange(f"narrow: start {start} is out of range for dim {d} of size {n}")
-    first = start + n if start < 0 else start
-    if length < 0 or first + length > n:
-        raise ShapeError(
-            f"narrow: start ({start}) + length ({length}) exceeds dimension size ({n})."
-        )
-    return T.slice(input, d, first, first + length, 1)
+    if view_strides(lay.shape, lay.strides, sizes) is not None:
+        return T.view(input, sizes)
+    made = T.unsafe_view(T.clone(input, memory_format="contiguous"), sizes)
+    made._base = None  # nobody else sees the copy
+    return made
 
 
-@narrow.samples
-def _(make):
-    yield make(3, 4), 1, 1, 2
-    yield make(3, 4), 0, -2, 2
-
-
-@view()
-def as_strided(input: Tensor, size: Ints, stride: Ints, storage_offset: Int = None):
-    """A view of the operand's storage with any size, strides and offset (in elements).
-
-    Raises RuntimeError when it would reach outside of the storage.
-    See https://docs.pytorch.org/docs/stable/generated/torch.as_strided.html.
-
-    >>> torch.as_strided(torch.arange(9.).reshape(3, 3), (2, 2), (1, 2), 1)
-    tensor([[1., 3.],
-            [2., 4.]])
-    """
-    raise NotImplementedError  # planned by AsStrided, which sees the storage
+def reshaping(**options: _Any) -> Callable[[Callable[..., _Any]], Reshaping]:
+    return lambda fn: Reshaping(fn, **options)
 
 
 @view(function=False, method=False)
-def alias(input: Tensor):
-    """The same tensor as a view of itself."""
-    return input.shape, input.strides, 0
+def unsafe_view(input: Tensor, shape: Shape):
+    """``view`` of a copy that nobody else sees."""
+    return shape, view_strides(input.shape, input.strides, shape), 0
 
 
-@alias.derivative
-def _(g):
-    return g
+@unsafe_view.derivative
+def _(g, input_layout):
+    return T.reshape(g, input_layout.shape)
 
 
-@composite(method=True)
+@reshaping(out=False)
+def reshape(input: Tensor, shape: Shape):
+    """The same elements with another shape: a view if the strides allow it, else a copy.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.reshape.html.
+
+    >>> torch.arange(4).reshape(2, 2)
+    tensor([[0, 1],
+            [2, 3]])
+    """
+    return infer_size(shape, input.numel, op="reshape")
+
+
+@reshape.samples
+def _(make):
+    yield make(3, 4), (2, 6)
+    yield make(3, 4).t(), (2, -1)
+    yield make(0, 4), (4, 0)
+
+
+@reshape.errors
+def _(make):
+    yield (make(3, 4), (5, 2)), {}, RuntimeError, "invalid for input of size"
+
+
+@reshaping(out=False)
 def flatten(input: Tensor, start_dim: Dim = 0, end_dim: Dim = -1):
     """Dims ``start_dim`` to ``end_dim`` made one; a view where possible.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.flatten.html.
 
     >>> torch.flatten(torch.zeros(2, 3, 4), 1).shape
     torch.Size([2, 12])
     """
-    lay = input._layout
-    if lay.ndim == 0:
-        return T.reshape(input, (1,))
-    a = normalize_dim(start_dim, lay.ndim, op="flatten")
-    b = normalize_dim(end_dim, lay.ndim, op="flatten")
+    a = normalize_dim(start_dim, input.ndim, op="flatten")
+    b = normalize_dim(end_dim, input.ndim, op="flatten")
     if a > b:
         raise ShapeError("flatten() has invalid args: start_dim cannot come after end_dim")
+    if input.ndim == 0:
+        return (1,)
     if a == b:
-        return input
+        return None
     middle = 1
-    for n in lay.shape[a : b + 1]:
+    for n in input.shape[a : b + 1]:
         middle *= n
-    return T.reshape(input, (*lay.shape[:a], middle, *lay.shape[b + 1 :]))
+    return (*input.shape[:a], middle, *input.shape[b + 1 :])
 
 
 @flatten.samples
@@ -387,7 +411,173 @@ def _(make):
     yield (make(2, 3, 4),)
     yield make(2, 3, 4), 1
     yield make(2, 3, 4), 0, 1
+    yield (make(),)
 
 
+@flatten.errors
+def _(make):
+    yield (make(2, 3, 4), 2, 1), {}, RuntimeError, "start_dim cannot come after end_dim"
 
 
+@reshaping(out=False)
+def ravel(input: Tensor):
+    """The elements in one dim, in order; a view of a contiguous tensor.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.ravel.html.
+
+    >>> torch.ravel(torch.tensor([[1, 2], [3, 4]]))
+    tensor([1, 2, 3, 4])
+    """
+    return (input.numel,)
+
+
+@ravel.samples
+def _(make):
+    yield (make(2, 3),)
+    yield (make(2, 3).t(),)
+
+
+@reshaping(out=False)
+def unflatten(input: Tensor, dim: Dim, sizes: Ints):
+    """Dim ``dim`` spread over dims of the given sizes, one of which may be -1.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.unflatten.html.
+
+    >>> torch.unflatten(torch.zeros(3, 4), 1, (2, -1)).shape
+    torch.Size([3, 2, 2])
+    """
+    d = normalize_dim(dim, input.ndim, op="unflatten")
+    if not sizes:
+        raise ShapeError("unflatten: sizes must be non-empty")
+    n = input.shape[d] if input.ndim else 1
+    try:
+        inferred = infer_size(sizes, n, op="unflatten")
+    except ShapeError:
+        raise ShapeError(
+            f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {d} "
+            f"({n}) in the input tensor"
+        ) from None
+    return (*input.shape[:d], *inferred, *input.shape[d + 1 :])
+
+
+@unflatten.samples
+def _(make):
+    yield make(3, 4), 1, (2, 2)
+    yield make(6, 2), 0, (-1, 3)
+
+
+@unflatten.errors
+def _(make):
+    yield (make(3, 4), 1, (3, 2)), {}, RuntimeError, "multiply up to"
+
+
+@composite(function=False, out=False)
+def view_as(input: Tensor, other: Tensor):
+    """``input.view(other.size())``.
+
+    >>> torch.arange(4).view_as(torch.zeros(2, 2))
+    tensor([[0, 1],
+            [2, 3]])
+    """
+    return T.view(input, tuple(other._layout.shape))
+
+
+@view_as.samples
+def _(make):
+    yield make(3, 4), make(2, 6)
+
+
+@composite(function=False, out=False)
+def reshape_as(input: Tensor, other: Tensor):
+    """``input.reshape(other.size())``.
+
+    >>> torch.arange(4).reshape_as(torch.zeros(2, 2))
+    tensor([[0, 1],
+            [2, 3]])
+    """
+    return T.reshape(input, tuple(other._layout.shape))
+
+
+@reshape_as.samples
+def _(make):
+    yield make(3, 4), make(2, 6)
+
+
+@composite(function=False, out=False)
+def expand_as(input: Tensor, other: Tensor):
+    """``input.expand(other.size())``.
+
+    >>> torch.tensor([1, 2]).expand_as(torch.zeros(2, 2))
+    tensor([[1, 2],
+            [1, 2]])
+    """
+    return T.expand(input, tuple(other._layout.shape))
+
+
+@expand_as.samples
+def _(make):
+    yield make(3, 1), make(3, 4)
+
+
+@composite(out=False)
+def broadcast_to(input: Tensor, size: Shape):
+    """``input`` broadcast to ``size``, a view.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.broadcast_to.html.
+
+    >>> torch.broadcast_to(torch.tensor([1, 2]), (2, 2))
+    tensor([[1, 2],
+            [1, 2]])
+    """
+    return T.expand(input, size)
+
+
+@broadcast_to.samples
+def _(make):
+    yield make(3, 1), (2, 3, 4)
+
+
+def as_dims(op: str, value: _Any) -> tuple[int, ...]:
+    if isinstance(value, (tuple, list)):
+        return tuple([operator.index(v) for v in value])
+    try:
+        return (operator.index(value),)
+    except TypeError:
+        raise ArgumentError(f"{op}: dims must be ints, not {value!r}") from None
+
+
+@composite(out=False, aliases=("moveaxis",))
+def movedim(input: Tensor, source: Any, destination: Any):
+    """A view with dims ``source`` at the places ``destination``; the others keep their order.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.movedim.html.
+
+    >>> torch.movedim(torch.zeros(2, 3, 5), 0, 2).shape
+    torch.Size([3, 5, 2])
+    """
+    ndim = input._layout.ndim
+    taken = normalize_dims(as_dims("movedim", source), ndim, op="movedim")
+    placed = normalize_dims(as_dims("movedim", destination), ndim, op="movedim")
+    if len(taken) != len(placed):
+        raise ShapeError(
+            f"movedim: Invalid source or destination dims: source ({list(taken)} dims) should "
+            f"contain the same number of dims as destination ({list(placed)} dims)"
+        )
+    if ndim == 0 or not taken:
+        return T.alias(input)
+    order = [-1] * ndim
+    for s, d in zip(taken, placed, strict=True):
+        order[d] = s
+    rest = iter([d for d in range(ndim) if d not in taken])
+    return T.permute(input, tuple([next(rest) if o < 0 else o for o in order]))
+
+
+@movedim.samples
+def _(make):
+    yield make(2, 3, 4), 0, 2
+    yield make(2, 3, 4), (0, 1), (-1, 0)
+
+
+@movedim.errors
+def _(make):
+    yield (make(2, 3), (0, 1), (0,)), {}, RuntimeError, "same number of dims"

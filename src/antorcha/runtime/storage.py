@@ -10,6 +10,9 @@ a storage can be in a reference cycle only through `owner`, so only those with o
 the collector.
 """
 
+# Native functions are in the kernel language, whose types are values: mypy cannot read them.
+# mypy: disable-error-code="valid-type,arg-type,attr-defined,index,misc"
+# mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
 from __future__ import annotations
 
 import ctypes
@@ -416,5 +419,5 @@ def as_numpy(
 
     NumPy checks that the array lies inside the storage (ValueError).
     """
-    bytes_of = np.frombuffer(storage, np.uint8)
+    bytes_of = np.frombuffer(memoryview(storage), np.uint8)
     return np.ndarray(shape, np_dtype, bytes_of, byte_offset, byte_strides)

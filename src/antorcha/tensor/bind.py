@@ -142,8 +142,9 @@ def bind_methods() -> None:
     """Sets every method that comes from a record on Tensor; called once, at import."""
     for name, op in list(REGISTRY.items()):
         if op.is_method and name not in Tensor.__dict__:
-            setattr(Tensor, name, method(op, name))
-        inplace = op.inplace
+            made = op.is_method if callable(op.is_method) else method(op, name)
+            setattr(Tensor, name, made)
+        inplace = op.inplace if op.namespace == "torch" else None
         if inplace is not None and f"{name}_" not in Tensor.__dict__:
             setattr(Tensor, f"{name}_", inplace_method(inplace, f"{name}_"))
     for name, target in BINARY.items():

@@ -120,7 +120,7 @@ def _emit(g: Any, node: Any, e: Expr, known: dict[Expr, Any], values: Any, n: in
     op = e.op
     ty = vector_type(e.dtype, n)
     if op == "input":
-        return g.cast(ty, values[e.payload], node)
+        return g.cast(ty, values[e.payload], node)  # a list may hold None where nothing is read
     if op == "const":
         return g.const(e.payload, ty, node)
     args = [known[a] for a in e.args]

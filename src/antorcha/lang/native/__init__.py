@@ -39,7 +39,7 @@ The rules
 - Globals named by a function are read when it is compiled, and are part of its key on disk: they
   must have an exact description (numbers, strings, tuples, types, native functions, or objects with
   ``__native_key__()``, which must never change).
-- A value that another module fails to find is an error with file, line, caret and "inlined from".
+- An error shows the file, the line with a caret, and the chain of "inlined from".
 
 From Python, integers out of a parameter's range raise OverflowError and values of the wrong kind
 TypeError. The code runs with the GIL held; ``spec.cfunc`` is a bare ctypes function without checks

@@ -165,7 +165,7 @@ def _require(spec: Spec, needs: list[str]) -> None:
             _ = _exports[name].addr
         elif not find_symbol(name):
             raise NativeError(
-                f"{spec.native.__name__}: it needs the symbol {name!r}, which is not in this process"
+                f"{spec.native.__name__}: the symbol {name!r} is not in this process"
             )
 
 

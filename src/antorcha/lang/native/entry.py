@@ -111,7 +111,7 @@ def _pointer(where: str, ty: Ty, x: Any) -> int | None:
         return x.addr
     if isinstance(x, (ctypes._SimpleCData, ctypes._Pointer, ctypes.Array, ctypes.Structure)):
         if isinstance(x, (ctypes.c_void_p, ctypes._Pointer)):
-            return ctypes.cast(x, ctypes.c_void_p).value  # type: ignore[arg-type]
+            return ctypes.cast(x, ctypes.c_void_p).value
         return ctypes.addressof(x)
     if ty.is_function and hasattr(x, "spec"):
         x = x.spec()

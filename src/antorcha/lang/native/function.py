@@ -12,7 +12,7 @@ import ctypes
 import os
 import types
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, overload
 
 from antorcha.errors import NativeError
 from antorcha.lang.native.digest import FunctionDigest, closure_key, describe, digest_of
@@ -48,7 +48,7 @@ class Options(NamedTuple):
 class Native:
     """A function of the native language. Made by ``@native`` and ``@inline``."""
 
-    _helpers: dict[types.FunctionType, Native] = {}  # noqa: RUF012 (a table of the class)
+    _helpers: ClassVar[dict[types.FunctionType, Native]] = {}
 
     def __init__(self, fn: Callable[..., Any], options: Options) -> None:
         if not isinstance(fn, types.FunctionType):

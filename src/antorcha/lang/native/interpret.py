@@ -74,7 +74,7 @@ class Interpreter:
             return _copied(x)
         if isinstance(x, (Global, ExternData)):
             return to_pointer(x.ty, x)
-        before = type_of(old)
+        before: Any = type_of(old)
         if keep or not isinstance(x, (bool, int, float)):
             return to_pointer(before, None) if x is None and isinstance(old, Ptr) else x
         if before is None and weak:

@@ -21,9 +21,9 @@ def static(g: Any, node: Any, x: Any) -> Any:
 
 # ---- memory
 @intrinsic(py.local)
-def local(g: Any, node: Any, ty: Ty, n: int = 1, align: int = 0) -> V:
+def local(g: Any, node: Any, ty: Any, n: Any = 1, align: int = 0) -> V:
     """``local(T, n)``: memory for n values in this call's frame, as ptr[T]; contents undefined."""
-    if not isinstance(ty, Ty) or isinstance(n, V) or not isinstance(n, int):
+    if not isinstance(ty, Ty) or not isinstance(n, int):
         g.fail(node, "local(T, n) takes a type and a compile-time count")
     wide = 64 if ty.size * n >= 64 else 16
     return V(ptr[ty], g.alloca(ty, n, align or max(ty.align, wide)))
@@ -32,9 +32,9 @@ def local(g: Any, node: Any, ty: Ty, n: int = 1, align: int = 0) -> V:
 @intrinsic(py.ref, places=True)
 def ref(g: Any, node: Any, place: Any) -> V:
     """``ref(p.field)``, ``ref(p[i])``: the address of a field or an element."""
-    if isinstance(place, V) and not isinstance(place, Place) and place.ty.kind == "p":
-        if place.ty.elem.kind in "s" or place.ref.startswith("%"):
-            return place  # an element that is a struct or an array is its own address
+    struct_like = isinstance(place, V) and place.ty.kind == "p" and place.ty.elem.kind in "sa"
+    if struct_like and not isinstance(place, Place):
+        return place  # type: ignore[no-any-return]  # such an element is its own address
     if not isinstance(place, Place):
         g.fail(node, "ref takes a field or an element")
     ty = place.ty
@@ -54,11 +54,11 @@ def address(g: Any, node: Any, function: Any, **static_args: Any) -> V:
 
 
 @intrinsic(lambda ty: ty.size)
-def sizeof(g: Any, node: Any, ty: Ty) -> int:
+def sizeof(g: Any, node: Any, ty: Any) -> int:
     """Bytes of a value of this type in memory (compile time)."""
     if not isinstance(ty, Ty):
         g.fail(node, "sizeof takes a type")
-    return ty.size
+    return int(ty.size)
 
 
 @intrinsic(py.bitcast)
@@ -96,7 +96,7 @@ def prefetch(g: Any, node: Any, p: Any, write: int = 0, level: int = 3) -> None:
 
 
 @intrinsic(py.cstr)
-def cstr(g: Any, node: Any, text: str) -> V:
+def cstr(g: Any, node: Any, text: Any) -> V:
     """A constant C string, as raw."""
     if not isinstance(text, str):
         g.fail(node, "cstr takes a compile-time string")
@@ -123,7 +123,7 @@ def _atomic(g: Any, node: Any, p: Any, order: str, orders: tuple[str, ...]) -> t
 
 
 def _memory_form(g: Any, x: V) -> V:
-    return g.to_bytes(x) if x.ty.kind == "b" else x  # type: ignore[no-any-return]
+    return g.to_bytes(x) if x.ty.kind == "b" else x
 
 
 @intrinsic(py.atomic_load)

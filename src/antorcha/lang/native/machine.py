@@ -8,7 +8,7 @@ name. llvmlite is imported when a target is first wanted, not before.
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -37,10 +37,10 @@ class Target:
     arch: str
     triple: str
     cpu: str
-    features: frozenset[str]
-    feature_text: str  # as LLVM wants it
+    features: frozenset[str] = field(repr=False)
+    feature_text: str = field(repr=False)  # as LLVM wants it
     vector_bits: int  # 512, 256 or 128: the width that kernels should use
-    key: str  # hash text: compiler, LLVM, CPU and its whole feature string
+    key: str = field(repr=False)  # hash text: compiler, LLVM, CPU and its whole feature string
 
     def has(self, feature: str) -> bool:
         return feature in self.features

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from antorcha.lang.native.values import ExternData, Global
 class Memory:
     """A piece of memory that Python owns."""
 
-    _live: weakref.WeakValueDictionary[int, Memory] = weakref.WeakValueDictionary()
+    _live: ClassVar[weakref.WeakValueDictionary[int, Memory]] = weakref.WeakValueDictionary()
 
     def __init__(self, data: np.ndarray[Any, Any], owner: Any = None) -> None:
         self.data, self.owner = data, owner
@@ -145,11 +145,12 @@ class Ptr:
         if self._memory is None:
             if address < 4096:
                 raise IndexError(f"{what} through a null pointer ({self._ty})")
-            return np.frombuffer((ctypes.c_uint8 * size).from_address(address), np.uint8)
+            block: Any = (ctypes.c_uint8 * size).from_address(address)
+            return np.frombuffer(block, np.uint8)
         start, end = self._memory.start, self._memory.end
         if not (start <= address and address + size <= end):
             raise IndexError(
-                f"{what} of {size} bytes at byte {address - start} of a {self._ty} into {end - start}"
+                f"{what} of {size} bytes at byte {address - start} of {end - start} ({self._ty})"
             )
         return self._memory.data[address - start : address - start + size]  # type: ignore[no-any-return]
 
@@ -210,7 +211,7 @@ class Function(Ptr):
     """A function pointer in interpreted code: of a native function, or of anything by address."""
 
     __slots__ = ("_native_spec",)
-    _known: dict[int, Any] = {}  # noqa: RUF012 (address -> spec: a table of the class)
+    _known: ClassVar[dict[int, Any]] = {}  # address -> spec
 
     def __init__(self, ty: Ty, address: int, spec: Any = None) -> None:
         object.__setattr__(self, "_memory", None)

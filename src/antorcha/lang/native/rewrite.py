@@ -154,7 +154,7 @@ class _Rewriter(ast.NodeTransformer):
             items = f"_native_items{self.count}"
             unpacked = self._rt(at, "unpack", value, self._const(len(target.elts)))
             made = ast.copy_location(ast.Assign([ast.Name(items, ast.Store())], unpacked), at)
-            found = [made]
+            found: list[ast.stmt] = [made]
             for k, each in enumerate(target.elts):
                 part = ast.Subscript(ast.Name(items, ast.Load()), self._const(k), ast.Load())
                 found += self._set(each, part, keep, weak)

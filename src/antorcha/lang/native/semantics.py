@@ -68,7 +68,7 @@ def type_of(x: Any) -> Ty | None:
     if isinstance(x, np.ndarray):
         scalar = scalar_type(x.dtype)
         return None if scalar is None or x.ndim != 1 else vec[scalar, len(x)]
-    return getattr(type(x), "native_type", lambda _: None)(x)  # type: ignore[no-any-return]
+    return getattr(type(x), "native_type", lambda _: None)(x)
 
 
 # ---- conversions
@@ -248,12 +248,19 @@ def compare(op: str, a: Any, b: Any) -> Any:
     return found[()] if isinstance(found, np.ndarray) and not found.ndim else found
 
 
+_UNARY: dict[str, Any] = {
+    "neg": operator.neg,
+    "invert": operator.invert,
+    "not": operator.not_,
+    "pos": operator.pos,
+}
+
+
 def unary(op: str, x: Any) -> Any:
     """neg, invert, not or pos."""
     ty = type_of(x)
     if ty is None:
-        return {"neg": operator.neg, "invert": operator.invert, "not": operator.not_,
-                "pos": operator.pos}[op](x)  # fmt: skip
+        return _UNARY[op](x)
     kind = ty.scalar.kind
     if op == "pos":
         return x

@@ -54,7 +54,7 @@ class Ty:
     @property
     def scalar(self) -> Ty:
         """The element of a vector; the type itself otherwise."""
-        return self.elem if self.kind == "v" else self  # type: ignore[no-any-return]
+        return self.elem if self.kind == "v" else self
 
     @property
     def np(self) -> Any:
@@ -195,7 +195,7 @@ def _ptr(t: Any) -> Ty:
     return Ty(f"ptr[{t}]", "ptr", "p", 8, np_type=None, elem=t)
 
 
-def _vec(t: Any, n: int) -> Ty:
+def _vec(t: Any, n: Any) -> Ty:
     _need_type("vec[T, n]", t)
     if t.kind not in "iufbp" or not isinstance(n, int) or not 1 <= n <= 4096:
         raise NativeError(f"vec[{t}, {n}]: a vector has 1 to 4096 scalars")
@@ -205,7 +205,7 @@ def _vec(t: Any, n: int) -> Ty:
     )
 
 
-def _array(t: Any, n: int) -> Ty:
+def _array(t: Any, n: Any) -> Ty:
     _need_type("array[T, n]", t)
     if t.kind == "void" or not isinstance(n, int) or n < 0:
         raise NativeError(f"array[{t}, {n}]: an array has a whole number of values")

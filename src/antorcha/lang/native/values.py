@@ -144,10 +144,11 @@ class Global:
         self.buf = ctypes.create_string_buffer(size + align)
         start = ctypes.addressof(self.buf)
         self.addr = start + -start % align
-        self.bytes = np.frombuffer(self.buf, np.uint8)[self.addr - start :][:size]
-        self.np: Any = self.bytes.view(ty.np) if ty.np is not None else None
+        whole: Any = self.buf
+        self.bytes = np.frombuffer(whole, np.uint8)[self.addr - start :][:size]
+        self.np: Any = None if ty.np is None else self.bytes.view(ty.np)
         if init is not None:
-            self.np[:] = init
+            self.np[:] = init  # type: ignore[index]
         home = sys._getframe(1).f_globals.get("__name__", "")
         other, old = _globals.get(name, (home, None))
         if other != home:

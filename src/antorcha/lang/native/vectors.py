@@ -39,7 +39,7 @@ def fma(g: Any, node: Any, a: Any, b: Any, c: Any) -> V:
     """a * b + c, rounded once (half types: once to f32, once to themselves)."""
     operands = [g.loaded(x, node) for x in (a, b, c)]
     values = [x for x in operands if isinstance(x, V)]
-    ty = next((x.ty for x in values if x.ty.kind == "v"), values[0].ty if values else None)
+    ty: Any = next((x.ty for x in values if x.ty.kind == "v"), values[0].ty if values else None)
     if ty is None or ty.scalar.kind != "f":
         g.fail(node, f"fma takes floats, not {ty}")
     first, second, third = (g.widen(g.rt(x, node, ty)) for x in operands)
@@ -306,7 +306,7 @@ def _reduction(name: str, doc: str) -> Intrinsic:
             return g.minmax(name == "min", a, b, node)
 
         found = _halves(g, g.widen(v), join)
-        return g.narrow(v.ty.elem, found) if v.ty.half else found  # type: ignore[no-any-return]
+        return g.narrow(v.ty.elem, found) if v.ty.half else found
 
     made = Intrinsic(emit, py.reduction(name), name=f"reduce_{name}")
     made.__doc__ = doc

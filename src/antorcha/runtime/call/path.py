@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from antorcha import modes
 from antorcha.errors import GraphError, ShapeError
 from antorcha.runtime.call.node import attach, edge_of
-from antorcha.runtime.call.plan import FRESH, HOST, MANY, VIEW, Plan, remember
+from antorcha.runtime.call.plan import FRESH, HOST, MANY, VIEW, VIEWS, Plan, remember
 from antorcha.runtime.tensor import Tensor, bare, new
 from antorcha.shapes import may_overlap
 
@@ -87,6 +87,9 @@ def execute(
             places += (out._storage, 0)
         plan.into(*places, *flat)
         result = plan.op.pack(outs)
+    elif kind == VIEWS:
+        outs = views_of(operands[0], plan)
+        result = plan.op.pack(outs)
     else:
         outs = tuple([bare(lay, storage) for lay, storage in plan.fresh(*flat)])
         result = plan.op.pack(outs)
@@ -107,6 +110,20 @@ def view_of(source: Tensor, plan: Plan) -> Tensor:
     result._base = source if base is None else base
     result._seen = source._storage.version
     return result
+
+
+def views_of(source: Tensor, plan: Plan) -> tuple[Tensor, ...]:
+    """The parts of a tensor, by plan: several views; ``plan.post`` has what each adds to the
+    offset."""
+    storage, offset = source._storage, source._offset
+    base = source if source._base is None else source._base
+    outs = tuple(
+        [bare(lay, storage, offset + d) for lay, d in zip(plan.outs, plan.post, strict=True)]
+    )
+    for out in outs:
+        out._base = base
+        out._seen = storage.version
+    return outs
 
 
 def fresh_tensor(plan: Plan, flat: list[Any]) -> Tensor:
@@ -184,6 +201,49 @@ def unary(op: Any) -> Callable[..., Any]:
     return short
 
 
+def view(op: Any) -> Callable[..., Any]:
+    """``op(a, 2, 5)`` for a view op and numbers by value, by the shortest way."""
+    plans = op.short_plans
+
+    def short(a: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            plan = plans[a._layout, *args]
+            if modes.busy or kwargs:
+                return op(a, *args, **kwargs)
+        except (KeyError, TypeError, AttributeError):
+            result = op(a, *args, **kwargs)
+            if not kwargs and not modes.subclasses:
+                _learn_view(op, a, args)
+            return result
+        made = new(Tensor)
+        storage = made._storage = a._storage
+        made._layout = plan.out
+        made._offset = a._offset + plan.delta
+        made._nr = 0
+        made._fn = made._grad = made._extra = None
+        base = a._base
+        made._base = a if base is None else base
+        made._seen = storage.version
+        made._rg = False
+        if a._rg and plan.rule is not None:
+            attach(plan, (a,), (), (made,))
+        return made
+
+    return short
+
+
+def _learn_view(op: Any, a: Tensor, args: tuple[Any, ...]) -> None:
+    """Lets the short cut find the plan of a view next time, if its arguments are its key."""
+    for each in args:
+        if type(each) is not int and type(each) is not tuple:
+            return
+        if type(each) is tuple and not all([type(e) is int for e in each]):
+            return
+    plan = op.view_plan(a, args)
+    if plan is not None and plan.kind == VIEW:
+        remember(op.short_plans, (a._layout, *args), plan)
+
+
 def _learn(op: Any, args: tuple[Any, ...]) -> None:
     """After the general way has served a call: lets the short cut find its plan next time."""
     if modes.subclasses:
@@ -254,6 +314,14 @@ def check_inplace(name: str, target: Tensor) -> None:
             "Do it inside `with torch.no_grad():`, or on a copy: x.clone()."
         )
     base = target._base
+    fn = target._fn
+    if base is not None and fn is not None and fn.plan is not None and fn.plan.kind == VIEWS:
+        raise GraphError(
+            f"{name}: Output {target._nr} of {fn.op.node_name} is a view and is being modified "
+            "inplace. This view is the output of a function that returns multiple views. Such "
+            "functions do not allow the output views to be modified inplace. You should replace "
+            "the inplace operation by an out-of-place one, or index the tensor: x[i]."
+        )
     if base is not None and base._rg and base._fn is None:
         raise GraphError(
             f"{name}: a view of a leaf Variable that requires grad is being used in an in-place "
@@ -362,4 +430,5 @@ def call_out(op: Any, out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     return op.pack(tuple(outs)) if len(outs) > 1 else outs[0]
 
 
-__all__ = ["FRESH", "HOST", "MANY", "VIEW", "binary", "call", "call_inplace", "call_out", "unary"]
+__all__ = ["FRESH", "HOST", "MANY", "VIEW", "VIEWS", "binary", "call", "call_inplace", "call_out",
+           "unary", "view"]  # fmt: skip

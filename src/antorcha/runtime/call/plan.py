@@ -29,7 +29,7 @@ class Plan:
         "statics", "tensors", "vjp",
     )  # fmt: skip
     op: Any
-    kind: int  # FRESH, MANY, VIEW or HOST
+    kind: int  # FRESH, MANY, VIEW, HOST or VIEWS
     outs: tuple[Layout, ...]  # of the results
     out: Layout  # of the first
     fresh: Callable[..., Any]  # (storage, offset, .., numbers ..) -> Storage of the one result
@@ -43,7 +43,7 @@ class Plan:
     post_names: tuple[str, ...]  # parameters of the run-time numbers, in order
 
 
-FRESH, MANY, VIEW, HOST = range(4)
+FRESH, MANY, VIEW, HOST, VIEWS = range(5)
 
 
 def make(op: Any, kind: int, outs: tuple[Layout, ...], **fields: Any) -> Plan:

@@ -81,6 +81,7 @@ def any_lane(g: Any, node: Any, mask: Any) -> Any:
 class Format(NamedTuple):
     """A binary floating-point format, as integers of its width see it."""
 
+    bits: int
     fraction: int  # bits of the stored significand
     bias: int
     magic: float  # 1.5 * 2**fraction: adding it rounds to an integer, held in the low bits
@@ -93,9 +94,9 @@ class Format(NamedTuple):
     one: int  # the bits of 1.0
 
 
-SINGLE = Format(23, 127, 12582912.0, 64, 2.0**64, 2.0**-64, 2.0**-126, 2.0**24, 0x3F2AAAAB, 0x3F800000)
+SINGLE = Format(32, 23, 127, 12582912.0, 64, 2.0**64, 2.0**-64, 2.0**-126, 2.0**24, 0x3F2AAAAB, 0x3F800000)
 DOUBLE = Format(
-    52, 1023, 6755399441055744.0, 512, 2.0**512, 2.0**-512, 2.0**-1022, 2.0**53,
+    64, 52, 1023, 6755399441055744.0, 512, 2.0**512, 2.0**-512, 2.0**-1022, 2.0**53,
     0x3FE5555555555555, 0x3FF0000000000000,
 )  # fmt: skip
 
@@ -111,15 +112,18 @@ def horner(x, c):
 
 @inline
 def polynomial(x, c):
-    """The same; of long ones, all but two terms as interleaved halves, which takes half the time.
+    """The same; of long ones, all but the first terms as interleaved halves: half the latency.
 
-    The first two terms are the large ones, and there the halves would round twice.
+    The first terms are the large ones, and there the halves would round twice.
     """
     if len(c) < 10:
         return horner(x, c)
     square = x * x
-    rest = fma(x, horner(square, c[3::2]), horner(square, c[2::2]))
-    return fma(x, fma(x, rest, c[1]), c[0])
+    head = static(2 if len(c) < 14 else 4)
+    r = fma(x, horner(square, c[head + 1 :: 2]), horner(square, c[head::2]))
+    for k in static(range(head - 1, -1, -1)):
+        r = fma(x, r, c[k])
+    return r
 
 
 @inline

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _operator
 import ast
 import linecache
 import math
@@ -108,9 +109,7 @@ class Calls(Flow):
         self.fail(node, f"{name!r} cannot be called with run-time values{hint}")
 
     def _at_compile_time(self, f: Any, args: list[Value], kw: Env, node: Any) -> Value:
-        plain = isinstance(f, (types.FunctionType, types.MethodType, types.BuiltinMethodType))
-        known = f in _PURE or plain or getattr(math, getattr(f, "__name__", ""), None) is f
-        if not (known or (isinstance(f, type) and f.__module__ != "builtins")):
+        if not _harmless(f):
             self.fail(node, f"{getattr(f, '__name__', f)!r} cannot be called in native code")
         try:
             found = f(*args, **kw)
@@ -274,6 +273,17 @@ def _tiles(values: list[Value]) -> list[Tile]:
         elif isinstance(x, tuple):
             found.extend(_tiles(list(x)))
     return found
+
+
+def _harmless(f: Any) -> bool:
+    """May it be called at compile time? Python functions, methods of values, classes, and builtins
+    that only compute."""
+    if isinstance(f, (types.FunctionType, types.MethodType)) or f in _PURE:
+        return True
+    if isinstance(f, types.BuiltinMethodType):
+        home = f.__self__
+        return not isinstance(home, types.ModuleType) or home in (math, _operator)
+    return isinstance(f, type) and f.__module__ != "builtins"
 
 
 def type_of(x: Value) -> str:

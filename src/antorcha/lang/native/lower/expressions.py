@@ -171,8 +171,8 @@ class Expressions(Arithmetic):
             return self.element(base, index, node)
         index = self.index(node.slice)
         if isinstance(index, V):
-            self.fail(node, "a compile-time sequence needs a compile-time index; for an index known "
-                      "at run time use local(T, n)")  # fmt: skip
+            self.fail(node, "a compile-time sequence takes a compile-time index; use local(T, n) "
+                      "for any other")  # fmt: skip
         try:
             found = base[index]
         except (LookupError, TypeError) as err:

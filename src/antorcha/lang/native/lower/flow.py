@@ -132,13 +132,16 @@ class Flow(Expressions):
             refs.append(x.ref)
         if all(ref == refs[0] for ref in refs):
             return V(ty, refs[0])
+        if not blocks:  # a comparison only
+            return DIFFER
         pairs = ", ".join(f"[ {r}, %{b} ]" for r, b in zip(refs, blocks, strict=True))
         return self.v(ty, f"phi {ty.ll} {pairs}")
 
     # ---- expressions that branch
     def short_circuit(self, nodes: list[ast.expr], stop: bool) -> Value:
         """``and`` (stop is False) and ``or`` (True)."""
-        end, arms = self.label(), []
+        end = self.label()
+        arms: list[Arm] = []
         last = len(nodes) - 1
         for k, node in enumerate(nodes):
             x = self.condition(node)
@@ -247,6 +250,9 @@ class Flow(Expressions):
         if exits:
             self.start(end)
         self.merge(exits)
+        for name in varying:
+            if name not in self.env:
+                self.unset.setdefault(name, "is not set on every path to here")
         for name in drop:
             self.env.pop(name, None)
             self.unset[name] = "is the variable of a loop that is over; copy it to another name"
@@ -333,7 +339,7 @@ class _Holes:
         elif isinstance(start, (list, tuple)):
             if type(end) is not type(start) or len(end) != len(start):
                 self.refuse(name, start, end)
-            if isinstance(start, Tile):
+            if isinstance(start, Tile) and isinstance(end, Tile):
                 if start.ident in self.filled:
                     if end.ident is not start.ident:
                         self.refuse(name, start, end, "; two names of one list part in the loop")

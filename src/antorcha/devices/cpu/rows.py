@@ -1,0 +1,376 @@
+"""The rows template: row programs, a row at a time, in cache.
+
+A row program is a schedule of passes over the row (see ``lang.expr.rows``). Each pass loads what it
+reads, accumulates its reductions in vectors, folds their lanes at the end of the row, and later
+passes use the results as numbers. What an earlier pass has computed and the last one needs again
+(the exponentials of a softmax) is parked in the output row, which is in cache, when that saves
+transcendental work.
+
+The program's graphs are cut at the seams: reductions, values hoisted out of the loop, the position
+and the row's length become inputs of ordinary expressions, evaluated like any other body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from antorcha.devices.cpu.emit import TYPES, Body, Unsupported, available, evaluate, type_of
+from antorcha.devices.cpu.pointwise import MAX_DIMS, Work, advance, load, seek, slot
+from antorcha.devices.cpu.reduce import halves
+from antorcha.dtypes import int64
+from antorcha.lang import expr as E
+from antorcha.lang.expr import Expr
+from antorcha.lang.kernels import Launch, Rows
+from antorcha.lang.native import (
+    address, first, i64, inline, lanes, local, native, ptr, raw, select, shuffle, static,
+    vec, void, vscatter, vstore,
+)  # fmt: skip
+from antorcha.lang.native.machine import target
+from antorcha.runtime.launch import make_launch
+from antorcha.runtime.layout import Layout
+from antorcha.runtime.pool import pool_run
+from antorcha.shapes import collapse
+
+REDUCTIONS = ("reduce_sum", "reduce_prod", "reduce_max", "reduce_min", "reduce_any", "reduce_all")
+_JOINS = {"reduce_sum": "add", "reduce_prod": "mul", "reduce_max": "maximum",
+          "reduce_min": "minimum", "reduce_any": "or", "reduce_all": "and"}  # fmt: skip
+_HEAVY = ("exp", "log", "tanh", "sigmoid", "erf", "pow", "sin", "cos", "log1p", "expm1", "sqrt")
+
+
+def start_of(e: Expr) -> Any:
+    """The value that a reduction of nothing has."""
+    if e.op in ("reduce_sum", "reduce_any"):
+        return 0
+    if e.op in ("reduce_prod", "reduce_all"):
+        return 1
+    low = e.op == "reduce_max"
+    if e.dtype.kind == "f":
+        return float("-inf") if low else float("inf")
+    from antorcha.dtypes import iinfo
+
+    return iinfo(e.dtype).min if low else iinfo(e.dtype).max
+
+
+class Stage:
+    """One pass: bodies over the program's inputs and seams."""
+
+    __slots__ = (
+        "hoist", "hoist_at", "joins", "outs", "park", "parks", "positions", "reads", "red_at",
+        "starts", "types", "unparks", "unroll", "work",
+    )  # fmt: skip
+    hoist: Body | None  # what is the same along the row
+    work: Body  # what each element adds: the reductions' arguments, then outputs, then the parked
+    joins: list[Body]  # how two accumulators of each reduction join
+    starts: list[Any]
+    types: list[Any]
+    outs: list[int]  # outputs written
+    park: int  # the output row that holds the parked values
+    parks: bool  # does this pass park?
+    unparks: bool  # does it read what is parked?
+    positions: bool  # does it use the element's position?
+    reads: list[bool]
+    red_at: int  # where its reductions stand among the seams
+    hoist_at: int
+    unroll: int
+
+
+class Program:
+    """What a row kernel is compiled for."""
+
+    __slots__ = (
+        "final", "finals", "in_kinds", "in_types", "key", "nhoist", "nin", "nops", "nout", "nred",
+        "nseam", "out_kinds", "out_types", "row_in", "row_out", "seam_types", "stages", "width",
+    )  # fmt: skip
+
+    def __native_key__(self) -> str:
+        return str(self.key)
+
+
+class Cutter:
+    """Cuts a row program into stages; see the module's docstring."""
+
+    def __init__(self, program: Any, park_in: Any) -> None:
+        self.program = program
+        self.passes = program.schedule()
+        self.nin = len(program.inputs)
+        self.reductions = [e for p in self.passes for e in p.reductions]
+        self.hoisted: list[Expr] = []
+        self.hoists: list[list[Expr]] = []  # by pass: what no earlier one has hoisted
+        for p in self.passes:
+            new = [e for e in p.hoisted if e not in set(self.hoisted)]
+            self.hoists.append(new)
+            self.hoisted += new
+        for e in self.reductions:
+            if e.op not in REDUCTIONS:
+                raise Unsupported(e.op)
+        count = self.nin + len(self.reductions)
+        self.seams: dict[Expr, Expr] = {}
+        for k, e in enumerate(self.reductions):
+            self.seams[e] = E.input_(self.nin + k, e.dtype)
+        self.hoist_seams = {e: E.input_(count + k, e.dtype) for k, e in enumerate(self.hoisted)}
+        count += len(self.hoisted)
+        self.leaf_seams: dict[Expr, Expr] = {}
+        self.position, self.length, self.park = count, count + 1, count + 2
+        for e in E.walk(*program.outputs):
+            if e.op == "position":
+                self.leaf_seams[e] = E.input_(self.position, e.dtype)
+            elif e.op == "length":
+                self.leaf_seams[e] = E.cast(E.input_(self.length, int64), e.dtype)
+        self.parked = self.choose_parked(park_in)
+
+    def choose_parked(self, out_dtype: Any) -> Expr | None:
+        """The dearest value along the row that the last pass shares with an earlier one."""
+        if out_dtype is None or len(self.passes) < 2:
+            return None
+        varies = self.program.varies()
+        last = [self.program.outputs[k] for k in self.passes[-1].outputs]
+        wanted = [e for e in below(last) if varies(e) and e.dtype is out_dtype]
+        earlier = set(below([e.args[0] for e in self.passes[-2].reductions]))
+        shared = [e for e in wanted if e in earlier and any(n.op in _HEAVY for n in E.walk(e))]
+        return max(shared, key=lambda e: E.count_ops(e)) if shared else None
+
+    def cut(self, exprs: Sequence[Expr], hoists: bool, parked: bool = False) -> list[Expr]:
+        mapping = {**self.leaf_seams, **self.seams}
+        if hoists:
+            mapping.update(self.hoist_seams)
+        if parked and self.parked is not None:
+            mapping[self.parked] = E.input_(self.park, self.parked.dtype)
+        return list(E.substitute_all(exprs, mapping))
+
+
+def below(roots: Sequence[Expr]) -> list[Expr]:
+    """The nodes of a loop body: reductions are leaves of it."""
+    seen: dict[Expr, None] = {}
+    stack = list(roots)
+    while stack:
+        e = stack.pop()
+        if e not in seen:
+            seen[e] = None
+            if e.op not in REDUCTIONS:
+                stack.extend(e.args)
+    return list(seen)
+
+
+def build(what: Rows, outs: Sequence[Layout], ins: Sequence[Any], kinds: str) -> Program:
+    """The compile-time program of a description."""
+    rows = what.program.opmath()
+    for e in E.walk(*rows.outputs):
+        if e.dtype.kind == "c":
+            raise Unsupported("complex")
+    rows = rows.expand({*available(), *REDUCTIONS, "position", "length", "argmax", "argmin"})
+    written = [k for k, is_row in enumerate(rows.rows) if is_row]
+    park_in = rows.outputs[written[0]].dtype if len(written) == 1 else None
+    if park_in is not None and (outs[written[0]].dtype is not park_in or kinds[written[0]] != "c"):
+        park_in = None
+    cutter = Cutter(rows, park_in)
+    P = Program()
+    P.nin, P.nout = len(ins), len(outs)
+    P.nops = P.nin + P.nout
+    P.nred, P.nhoist = len(cutter.reductions), len(cutter.hoisted)
+    P.nseam = P.nred + P.nhoist
+    P.seam_types = [TYPES[e.dtype.name] for e in (*cutter.reductions, *cutter.hoisted)]
+    P.in_types, P.out_types = [type_of(i) for i in ins], [type_of(o) for o in outs]
+    P.out_kinds, P.in_kinds = kinds[: P.nout], kinds[P.nout :]
+    P.row_in = [i.is_row for i in rows.inputs]
+    P.row_out = list(rows.rows)
+    P.stages = []
+    at = hoisted = 0
+    for k, each in enumerate(cutter.passes):
+        stage = _stage(cutter, rows, each, k, P)
+        stage.red_at, stage.hoist_at = at, P.nred + hoisted
+        stage.park = written[0] if written else 0
+        P.stages.append(stage)
+        at += len(each.reductions)
+        hoisted += len(cutter.hoists[k])
+    finals = [k for k, is_row in enumerate(rows.rows) if not is_row]
+    P.finals = finals
+    P.final = Body(cutter.cut([rows.outputs[k] for k in finals], False)) if finals else None
+    bodies = [b for s in P.stages for b in (s.hoist, s.work, *s.joins) if b is not None]
+    widest = max([b.lanes for b in bodies] + [t.size for t in P.out_types])
+    P.width = max(target().vector_bits // 8 // widest, 4)
+    types = ",".join(t.name for t in (*P.in_types, *P.out_types))
+    stages = ";".join(
+        f"{'' if s.hoist is None else s.hoist.key}/{s.work.key}/{s.outs}/{s.parks}/{s.unroll}/"
+        f"{[j.key for j in s.joins]}"
+        for s in P.stages
+    )
+    final = "" if P.final is None else P.final.key
+    P.key = (
+        f"{types}|{kinds}|{P.row_in}|{P.row_out}|{P.width}|{stages}|{final}|{cutter.parked is None}"
+    )
+    return P
+
+
+def _stage(cutter: Cutter, rows: Any, each: Any, k: int, P: Program) -> Stage:
+    s = Stage()
+    hoisted = cutter.hoists[k]
+    s.hoist = Body(cutter.cut(hoisted, False)) if hoisted else None
+    last = k == len(cutter.passes) - 1
+    s.parks = cutter.parked is not None and k == len(cutter.passes) - 2
+    exprs = [e.args[0] for e in each.reductions] + [rows.outputs[o] for o in each.outputs]
+    if s.parks:
+        exprs.append(cutter.parked)  # type: ignore[arg-type]
+    cut = cutter.cut(exprs, True, parked=last)
+    typed = [
+        E.cast(c, e.dtype) for c, e in zip(cut, each.reductions, strict=False)
+    ] + cut[len(each.reductions) :]
+    s.work = Body(typed)
+    s.outs = list(each.outputs)
+    s.types = [TYPES[e.dtype.name] for e in each.reductions]
+    s.starts = [start_of(e) for e in each.reductions]
+    s.joins = []
+    for e in each.reductions:
+        a, b = E.input_(0, e.dtype), E.input_(1, e.dtype)
+        s.joins.append(Body([E.node(_JOINS[e.op], (a, b), e.dtype)]))
+    used = E.inputs_used(*s.work.exprs)
+    s.reads = [j in used for j in range(P.nin)]
+    s.positions, s.unparks = cutter.position in used, cutter.park in used
+    s.unroll = 4 if s.work.weight <= 4 else 2
+    return s
+
+
+@inline
+def fold(P, S, j, acc):
+    """The lanes of an accumulator joined; the result in every lane."""
+    for step in static(halves(P.width)):
+        order = static([k + step if k < step else -1 for k in range(P.width)])
+        acc = evaluate(S.joins[j], [acc, shuffle(acc, None, order)], P.width)[0]
+    return vec[S.types[j], P.width](acc[0])
+
+
+@inline
+def elements(P, S, outs, ins, fixed, steps, seams, at, mask):
+    """The work of one pass on ``width`` elements."""
+    values = [
+        load(ins[k], P.in_kinds[k], fixed[k], at, steps[P.nout + k], P.width, mask)
+        if S.reads[k] else None
+        for k in static(range(P.nin))
+    ]
+    parked = load(outs[S.park], "c", None, at, 1, P.width, mask) if S.unparks else None
+    rest = [lanes(i64, P.width) + at if S.positions else None, vec[i64, P.width](steps[P.nops])]
+    return evaluate(S.work, values + seams + rest + [parked], P.width)
+
+
+@inline
+def write(P, outs, steps, k, at, value, mask):
+    """A vector of an output row."""
+    made = vec[P.out_types[k], P.width](value)
+    if P.out_kinds[k] == "c":
+        vstore(outs[k] + at, made, mask)
+    else:
+        vscatter(outs[k] + at * steps[k], lanes(i64, P.width) * steps[k], made, mask)
+
+
+@inline
+def run_pass(P, S, outs, ins, fixed, steps, seams, n):
+    """One pass over the row; its reductions are put among the seams."""
+    W = static(P.width)
+    U = static(S.unroll)
+    acc = [[vec[t, P.width](x) for t, x in static(list(zip(S.types, S.starts)))]
+           for u in static(range(S.unroll))]
+    nred = static(len(S.types))
+    whole = n // (W * U) * (W * U)
+    for i in range(0, whole, W * U):
+        for u in static(range(U)):
+            made = elements(P, S, outs, ins, fixed, steps, seams, i + u * W, None)
+            for j in static(range(nred)):
+                acc[u][j] = evaluate(S.joins[j], [acc[u][j], made[j]], W)[0]
+            for j in static(range(len(S.outs))):
+                write(P, outs, steps, S.outs[j], i + u * W, made[nred + j], None)
+            if S.parks:
+                write(P, outs, steps, S.park, i + u * W, made[len(made) - 1], None)
+    for i in range(whole, n, W):
+        mask = first(W, n - i)
+        made = elements(P, S, outs, ins, fixed, steps, seams, i, mask)
+        for j in static(range(nred)):
+            both = evaluate(S.joins[j], [acc[0][j], made[j]], W)[0]
+            acc[0][j] = select(mask, both, acc[0][j])
+        for j in static(range(len(S.outs))):
+            write(P, outs, steps, S.outs[j], i, made[nred + j], mask)
+        if S.parks:
+            write(P, outs, steps, S.park, i, made[len(made) - 1], mask)
+    for j in static(range(nred)):
+        total = acc[0][j]
+        for u in static(range(1, U)):
+            total = evaluate(S.joins[j], [total, acc[u][j]], W)[0]
+        seams[S.red_at + j] = fold(P, S, j, total)
+
+
+@native
+def rows_job(r0: i64, r1: i64, args: raw, *, P) -> void:
+    """Rows r0..r1."""
+    work = ptr[Work](args)
+    bufs, desc = work.bufs, work.desc
+    n, dims = desc[1], desc[2]
+    steps = [desc[3 + k] for k in static(range(P.nops))] + [n]
+    outer = desc + (3 + P.nops)
+    index = local(i64, 12)
+    offset = local(i64, P.nops)
+    seek(P, outer, dims, r0, index, offset)
+    for r in range(r0, r1):
+        outs = [ptr[P.out_types[k]](bufs[k]) + offset[k] for k in static(range(P.nout))]
+        ins = [
+            ptr[P.in_types[k]](bufs[P.nout + k]) + offset[P.nout + k]
+            for k in static(range(P.nin))
+        ]
+        fixed = [
+            vec[P.in_types[k], P.width](ins[k][0]) if P.in_kinds[k] == "s" else None
+            for k in static(range(P.nin))
+        ]
+        seams = [vec[t, P.width](0) for t in static(P.seam_types)]
+        for S in static(P.stages):
+            if S.hoist is not None:
+                rest = [None, vec[i64, P.width](n), None]
+                made = evaluate(S.hoist, fixed + seams + rest, P.width)
+                for k in static(range(len(made))):
+                    seams[S.hoist_at + k] = made[k]
+            run_pass(P, S, outs, ins, fixed, steps, seams, n)
+        if P.final is not None:
+            rest = [None, vec[i64, P.width](n), None]
+            made = evaluate(P.final, fixed + seams + rest, P.width)
+            for k in static(range(len(P.finals))):
+                value = vec[P.out_types[P.finals[k]], P.width](made[k])
+                outs[P.finals[k]][0] = value[0]
+        advance(P, outer, dims, index, offset)
+
+
+@native
+def rows_kernel(bufs: ptr[raw], desc: ptr[i64], *, P) -> i64:
+    """All rows, through the pool where there is enough of them."""
+    work = local(Work)
+    work.bufs = bufs
+    work.desc = desc
+    pool_run(address(rows_job, P=P), desc[0], max(16384 // max(desc[1], 1), 1), raw(work))
+    return 0
+
+
+def compile_rows(what: Rows, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
+    operands = [*outs, *ins]
+    if any(not isinstance(i, Layout) for i in ins):
+        raise Unsupported("a row program over numbers")
+    lead = max((tuple(o.shape[:-1]) for o in operands), key=len)
+    strides = [[*o.strides[:-1]] for o in operands]
+    sizes, columns = collapse(lead, strides)
+    if len(sizes) > MAX_DIMS:
+        raise Unsupported("more dims than the odometer has")
+    rows = 1
+    for s in lead:
+        rows *= s
+    inner = [o.strides[-1] if o.shape[-1] != 1 or what.length == 1 else 0 for o in operands]
+    is_row = [*what.program.rows, *[i.is_row for i in what.program.inputs]]
+    steps = [
+        0 if not row else (1 if what.length <= 1 else s) for row, s in zip(is_row, inner, strict=True)
+    ]
+    kinds = "".join(["s" if not row or s == 0 else "c" if s == 1 else "g"
+                     for row, s in zip(is_row, steps, strict=True)])  # fmt: skip
+    P = build(what, outs, ins, kinds)
+    words = [rows, what.length, len(sizes), *steps]
+    for d in reversed(range(len(sizes))):
+        words += [sizes[d], *[c[d] for c in columns]]
+    spec = rows_kernel.spec(P=P)
+    made = make_launch(
+        spec.addr, words, [slot(o) for o in outs], [slot(i) for i in ins],
+        rows * max(what.length, 1), None,
+    )  # fmt: skip
+    return Launch(made.fresh, made.into, (made, spec))

@@ -1,0 +1,520 @@
+"""The same elements in other places: flips, rolls, repeats, triangles, diagonals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any as _Any
+
+import numpy as np
+
+from antorcha import dtypes
+from antorcha.device import as_device
+from antorcha.errors import DtypeError, ShapeError
+from antorcha.lang.kernels import Host
+from antorcha.ops.kernel import Planned, kernel
+from antorcha.ops.memory import constant, strides_of_format
+from antorcha.ops.pieces import Copy, Pieces, PiecesOp, pieces
+from antorcha.ops.record import T, composite
+from antorcha.ops.types import Any, DeviceArg, Dim, Dtype, Int, Ints, Shape, Tensor
+from antorcha.runtime import layout as L
+from antorcha.runtime.layout import Layout
+from antorcha.runtime.tensor import Tensor as TensorType
+from antorcha.shapes import normalize_dim, normalize_dims
+
+
+# ----------------------------------------------------------------------------- flips and rolls
+@kernel(out=False)
+def flip(input: Tensor, dims: Ints):
+    """A copy with the order of the elements reversed along ``dims``.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.flip.html.
+
+    >>> torch.flip(torch.tensor([[1, 2], [3, 4]]), (0,))
+    tensor([[3, 4],
+            [1, 2]])
+    """
+    at = normalize_dims(dims, input.ndim, op="flip") if dims else ()
+    strides = strides_of_format(input.shape, input.strides, "preserve")
+    out = L.layout(input.shape, strides, input.dtype, input.device)
+    return Planned(Host(lambda x: np.flip(x, at) if at else x), [out])
+
+
+@flip.derivative
+def _(g, dims):
+    return T.flip(g, dims)
+
+
+@flip.samples
+def _(make):
+    yield make(3, 4), (0,)
+    yield make(2, 3, 4), (0, -1)
+
+
+@flip.errors
+def _(make):
+    yield (make(3), (1,)), {}, IndexError, "out of range"
+    yield (make(3, 3), (1, 1)), {}, RuntimeError, ""
+
+
+@composite(out=False)
+def fliplr(input: Tensor):
+    """A copy with the columns in reverse order.
+
+    >>> torch.fliplr(torch.tensor([[1, 2]]))
+    tensor([[2, 1]])
+    """
+    if input._layout.ndim < 2:
+        raise ShapeError("fliplr: Input must be >= 2-d.")
+    return T.flip(input, (1,))
+
+
+@fliplr.samples
+def _(make):
+    yield (make(2, 3),)
+
+
+@composite(out=False)
+def flipud(input: Tensor):
+    """A copy with the rows in reverse order.
+
+    >>> torch.flipud(torch.tensor([1, 2]))
+    tensor([2, 1])
+    """
+    if input._layout.ndim < 1:
+        raise ShapeError("flipud: Input must be >= 1-d.")
+    return T.flip(input, (0,))
+
+
+@flipud.samples
+def _(make):
+    yield (make(2, 3),)
+
+
+@composite(out=False)
+def rot90(input: Tensor, k: Int = 1, dims: Ints = (0, 1)):
+    """The tensor turned by 90 degrees ``k`` times, from the first of ``dims`` to the second.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.rot90.html.
+
+    >>> torch.rot90(torch.tensor([[1, 2], [3, 4]]))
+    tensor([[2, 4],
+            [1, 3]])
+    """
+    ndim = input._layout.ndim
+    if len(dims) != 2:
+        raise ShapeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
+    if ndim < 2:
+        raise ShapeError(f"expected total dims >= 2, but got total dims = {ndim}")
+    a, b = [normalize_dim(d, ndim, op="rot90") for d in dims]
+    if a == b:
+        raise ShapeError(
+            f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}"
+        )
+    turns = k % 4
+    if turns == 1:
+        return T.transpose(T.flip(input, (b,)), a, b)
+    if turns == 2:
+        return T.flip(input, (a, b))
+    if turns == 3:
+        return T.transpose(T.flip(input, (a,)), a, b)
+    return T.clone(input, memory_format="contiguous")
+
+
+@rot90.samples
+def _(make):
+    yield (make(2, 3),)
+    yield make(2, 3), 3
+    yield make(2, 3, 4), 2, (1, 2)
+
+
+class Roll(PiecesOp):
+    """``roll``: without dims it rolls the elements in order, so they must lie in order."""
+
+    def __init__(self, fn: Callable[..., _Any]) -> None:
+        super().__init__(fn, out=False)
+        self.bind = self.bind_in_order
+
+    def bind_in_order(self, args: tuple[_Any, ...], kwargs: dict[str, _Any]) -> _Any:
+        bound = self.signature.bind(args, kwargs)
+        input, *rest = bound[4]
+        if input._layout.contiguous or rest[1]:
+            return bound
+        return self.signature.bind((T.contiguous(input), *rest), {})
+
+
+@Roll
+def roll(input: Tensor, shifts: Ints, dims: Ints = ()):
+    """A copy rolled along ``dims``: what leaves at one end enters at the other. Without ``dims``,
+    the flattened tensor is rolled.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.roll.html.
+
+    >>> torch.roll(torch.tensor([1, 2, 3]), 1)
+    tensor([3, 1, 2])
+    """
+    if not dims and len(shifts) != 1 or dims and len(dims) != len(shifts):
+        raise ShapeError(
+            f"roll: shifts and dimensions must align. shifts: {len(shifts)}, dims: {len(dims)}"
+        )
+    shape = tuple(input.shape)
+    if not dims:
+        n = input.numel
+        flat = L.contiguous(shape, input.dtype, input.device)
+        by = shifts[0] % n if n else 0
+        return Pieces(flat, lambda out: rolled((n,), (1,), (1,), {0: by}))
+    moved: dict[int, int] = {}
+    for shift, dim in zip(shifts, dims, strict=True):
+        d = normalize_dim(dim, len(shape), op="roll")
+        moved[d] = (moved.get(d, 0) + shift) % max(shape[d], 1)
+    out = L.contiguous(shape, input.dtype, input.device)
+    return Pieces(out, lambda out: rolled(shape, input.strides, out.strides, moved))
+
+
+def rolled(
+    shape: tuple[int, ...], read: _Any, write: _Any, moved: dict[int, int]
+) -> list[Copy]:
+    """Two blocks for every rolled dim: the elements that stay in order and those that wrap."""
+    made = [Copy(0, shape, tuple(read), 0, tuple(write), 0)]
+    for d, by in moved.items():
+        if by == 0:
+            continue
+        cut_at = shape[d] - by
+        halves = []
+        for each in made:
+            for size, start, goes_to in ((cut_at, 0, by), (by, cut_at, 0)):
+                part = (*each.shape[:d], size, *each.shape[d + 1 :])
+                halves.append(each._replace(
+                    shape=part, read_at=each.read_at + start * read[d],
+                    write_at=each.write_at + goes_to * write[d],
+                ))  # fmt: skip
+        made = halves
+    return made
+
+
+@roll.derivative
+def _(g, shifts, dims):
+    back = tuple([-s for s in shifts])
+    return T.roll(T.contiguous(g), back, dims)
+
+
+@roll.samples
+def _(make):
+    yield make(3, 4), 1
+    yield make(3, 4), (1, -2), (0, 1)
+    yield make(3, 4), 5, 0
+
+
+@roll.errors
+def _(make):
+    yield (make(3), (1, 2)), {}, RuntimeError, "must align"
+
+
+# ------------------------------------------------------------------------------------- repeats
+@pieces(function=False, out=False)
+def repeat(input: Tensor, repeats: Shape):
+    """Copies of the tensor side by side, so many along each dim.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.Tensor.repeat.html.
+
+    >>> torch.tensor([1, 2]).repeat(2, 2)
+    tensor([[1, 2, 1, 2],
+            [1, 2, 1, 2]])
+    """
+    lead = len(repeats) - input.ndim
+    if lead < 0:
+        raise ShapeError(
+            "Number of dimensions of repeat dims can not be smaller than number of dimensions of "
+            f"tensor: {len(repeats)} repeats for shape {tuple(input.shape)}"
+        )
+    if any([r < 0 for r in repeats]):
+        raise ShapeError(f"repeat: Trying to create tensor with negative dimension: {repeats}")
+    sizes = (1,) * lead + tuple(input.shape)
+    read = (0,) * lead + tuple(input.strides)
+    shape = tuple([n * r for n, r in zip(sizes, repeats, strict=True)])
+
+    def copies(out: Layout) -> list[Copy]:
+        steps = [n * s for n, s in zip(sizes, out.strides, strict=True)]
+        return [Copy(0, (*repeats, *sizes), (0,) * len(sizes) + read, 0,
+                     (*steps, *out.strides), 0)]  # fmt: skip
+
+    return Pieces(L.contiguous(shape, input.dtype, input.device), copies)
+
+
+@repeat.derivative
+def _(g, input_layout, repeats):
+    lead = len(repeats) - input_layout.ndim
+    sizes = (1,) * lead + tuple(input_layout.shape)
+    folded = [part for n, r in zip(sizes, repeats, strict=True) for part in (r, n)]
+    if 0 in repeats:
+        return T.full_layout(tuple(input_layout.shape), 0, input_layout.dtype, input_layout.device)
+    total = T.sum(T.reshape(g, folded), tuple(range(0, 2 * len(sizes), 2))) if sizes else g
+    return T.reshape(total, tuple(input_layout.shape))
+
+
+@repeat.samples
+def _(make):
+    yield make(2, 3), (2, 2)
+    yield make(2), (3, 1, 2)
+    yield make(), (2,)
+
+
+@repeat.errors
+def _(make):
+    yield (make(2, 3), (2,)), {}, RuntimeError, "can not be smaller"
+
+
+@composite(out=False)
+def tile(input: Tensor, dims: Shape):
+    """``repeat`` that puts ones in front of ``dims`` when they are fewer than the tensor's.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.tile.html.
+
+    >>> torch.tile(torch.tensor([1, 2]), (2,))
+    tensor([1, 2, 1, 2])
+    """
+    return T.repeat(input, (1,) * (input._layout.ndim - len(dims)) + tuple(dims))
+
+
+@tile.samples
+def _(make):
+    yield make(2, 3), (2,)
+    yield make(2), (2, 2)
+
+
+@composite(out=False)
+def repeat_interleave(
+    input: Tensor, repeats: Any = None, dim: Any = None, *, output_size: Any = None
+):
+    """Each element repeated in place, along a dim or (without one) of the flattened tensor.
+
+    ``repeats`` is a number or an integer tensor, one count per element; alone, a tensor of counts
+    gives the index of each repeated element.
+    See https://docs.pytorch.org/docs/stable/generated/torch.repeat_interleave.html.
+
+    >>> torch.repeat_interleave(torch.tensor([1, 2]), 2)
+    tensor([1, 1, 2, 2])
+    >>> torch.repeat_interleave(torch.tensor([1, 2]), torch.tensor([3, 1]))
+    tensor([1, 1, 1, 2])
+    """
+    if repeats is None:
+        return T.repeat_places(input)
+    if dim is None:
+        input, dim = T.flatten(input), 0
+    lay = input._layout
+    d = normalize_dim(dim, lay.ndim, op="repeat_interleave")
+    if isinstance(repeats, (list, tuple)):
+        repeats = constant(np.array(repeats, np.int64), lay.device)
+    if isinstance(repeats, TensorType) and repeats._layout.numel == 1:
+        repeats = repeats.item()  # type: ignore[attr-defined]
+    if not isinstance(repeats, TensorType):
+        if repeats < 0:
+            raise ShapeError(f"Repeats must be non-negative, not {repeats}")
+        shape = tuple(lay.shape)
+        wide = (*shape[: d + 1], repeats, *shape[d + 1 :])
+        spread = T.expand(T.unsqueeze(input, d + 1), wide)
+        return T.flatten(T.clone(spread, memory_format="contiguous"), d, d + 1)
+    if repeats._layout.ndim > 1:
+        raise ShapeError("repeats must be 0-dim or 1-dim tensor")
+    n = lay.shape[d] if lay.ndim else 1
+    if repeats._layout.numel != n:
+        raise ShapeError(
+            f"repeats must have the same size as input along dim, but got repeats.size(0) = "
+            f"{repeats._layout.numel} and input.size({d}) = {n}"
+        )
+    return T.index_select(input, d, T.repeat_places(repeats))
+
+
+@repeat_interleave.samples
+def _(make):
+    yield make(2, 3), 2
+    yield make(2, 3), 3, 1
+
+
+@kernel(function=False, method=False, out=False)
+def repeat_places(repeats: Tensor):
+    """The index of each element, as often as its count says."""
+    if repeats.dtype.name not in ("int32", "int64"):
+        raise DtypeError(f"repeat_interleave: repeats has to be Long or Int, not {repeats.dtype}")
+    if repeats.ndim != 1:
+        raise ShapeError("repeat_interleave only accept 1D vector as repeat")
+
+    def run(counts: _Any) -> _Any:
+        if (counts < 0).any():
+            raise ShapeError("repeat_interleave: repeats can not be negative")
+        return np.repeat(np.arange(len(counts), dtype=counts.dtype), counts)
+
+    return Planned(Host(run, dynamic=True), [((0,), repeats.dtype)])
+
+
+# ----------------------------------------------------------------------- triangles, diagonals
+def _triangle(input: _Any, op: str, keep: _Any) -> Planned:
+    if input.ndim < 2:
+        raise ShapeError(f"{op}: input tensor must have at least 2 dimensions")
+    out = L.contiguous(tuple(input.shape), input.dtype, input.device)
+    return Planned(Host(keep), [out])
+
+
+@kernel(inplace=True)
+def tril(input: Tensor, diagonal: Int = 0):
+    """The lower triangle of the last two dims, up to the ``diagonal``-th diagonal; zeros above.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.tril.html.
+
+    >>> torch.tril(torch.ones(2, 2))
+    tensor([[1., 0.],
+            [1., 1.]])
+    """
+    return _triangle(input, "tril", lambda x: np.tril(x, diagonal))
+
+
+@tril.derivative
+def _(g, diagonal):
+    return T.tril(g, diagonal)
+
+
+@tril.samples
+def _(make):
+    yield (make(3, 4),)
+    yield make(2, 3, 3), -1
+
+
+@tril.errors
+def _(make):
+    yield (make(3),), {}, RuntimeError, "at least 2 dimensions"
+
+
+@kernel(inplace=True)
+def triu(input: Tensor, diagonal: Int = 0):
+    """The upper triangle of the last two dims, from the ``diagonal``-th diagonal; zeros below.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.triu.html.
+
+    >>> torch.triu(torch.ones(2, 2))
+    tensor([[1., 1.],
+            [0., 1.]])
+    """
+    return _triangle(input, "triu", lambda x: np.triu(x, diagonal))
+
+
+@triu.derivative
+def _(g, diagonal):
+    return T.triu(g, diagonal)
+
+
+@triu.samples
+def _(make):
+    yield (make(3, 4),)
+    yield make(2, 3, 3), 1
+
+
+@triu.errors
+def _(make):
+    yield (make(3),), {}, RuntimeError, "at least 2 dimensions"
+
+
+def _triangle_indices(find: _Any, row: int, col: int, offset: int, dtype: _Any, device: _Any) -> _Any:
+    if row < 0 or col < 0:
+        raise ShapeError(f"row and col must be non-negative, got {row} and {col}")
+    places = np.stack(find(row, offset, col))
+    made = dtype or dtypes.int64
+    if made.name not in ("int32", "int64"):
+        raise DtypeError(f"tril_indices/triu_indices: not implemented for {made}")
+    return constant(np.ascontiguousarray(places.astype(made.np)), as_device(device))
+
+
+@composite(method=False, out=False)
+def tril_indices(
+    row: Int, col: Int, offset: Int = 0, *, dtype: Dtype = None, device: DeviceArg = None,
+    layout: Any = None,
+):  # fmt: skip
+    """Rows and columns of the elements of a lower triangle, in order: a (2, n) tensor.
+
+    >>> torch.tril_indices(2, 2)
+    tensor([[0, 1, 1],
+            [0, 0, 1]])
+    """
+    return _triangle_indices(np.tril_indices, row, col, offset, dtype, device)
+
+
+@composite(method=False, out=False)
+def triu_indices(
+    row: Int, col: Int, offset: Int = 0, *, dtype: Dtype = None, device: DeviceArg = None,
+    layout: Any = None,
+):  # fmt: skip
+    """Rows and columns of the elements of an upper triangle, in order: a (2, n) tensor.
+
+    >>> torch.triu_indices(2, 2)
+    tensor([[0, 0, 1],
+            [0, 1, 1]])
+    """
+    return _triangle_indices(np.triu_indices, row, col, offset, dtype, device)
+
+
+@pieces(out=False)
+def diag_embed(input: Tensor, offset: Int = 0, dim1: Dim = -2, dim2: Dim = -1):
+    """Zeros with the last dim of ``input`` on the diagonal of dims ``dim1`` and ``dim2``.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.diag_embed.html.
+
+    >>> torch.diag_embed(torch.tensor([1, 2]))
+    tensor([[1, 0],
+            [0, 2]])
+    """
+    ndim = input.ndim + 1
+    a = normalize_dim(dim1, ndim, op="diag_embed")
+    b = normalize_dim(dim2, ndim, op="diag_embed")
+    if a == b:
+        raise ShapeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    side = input.shape[-1] + abs(offset)
+    rest = iter(input.shape[:-1])
+    shape = tuple([side if d in (a, b) else next(rest) for d in range(ndim)])
+
+    def copies(out: Layout) -> list[Copy]:
+        kept = [s for d, s in enumerate(out.strides) if d not in (a, b)]
+        at = offset * out.strides[b] if offset >= 0 else -offset * out.strides[a]
+        write = (*kept, out.strides[a] + out.strides[b])
+        return [Copy(0, input.shape, input.strides, 0, write, at)]
+
+    return Pieces(L.contiguous(shape, input.dtype, input.device), copies, zeros=True)
+
+
+@diag_embed.derivative
+def _(g, offset, dim1, dim2):
+    return T.diagonal(g, offset, dim1, dim2)
+
+
+@diag_embed.samples
+def _(make):
+    yield (make(3),)
+    yield make(2, 3), 1
+    yield make(2, 3), -1, 0, 2
+
+
+@composite()
+def diag(input: Tensor, diagonal: Int = 0):
+    """A vector's matrix with it on the diagonal; a matrix's diagonal, as a copy.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.diag.html.
+
+    >>> torch.diag(torch.tensor([[1, 2], [3, 4]]))
+    tensor([1, 4])
+    """
+    ndim = input._layout.ndim
+    if ndim not in (1, 2):
+        raise ShapeError(f"diag(): Supports 1D or 2D tensors. Got {ndim}D")
+    if ndim == 1:
+        return T.diag_embed(input, diagonal)
+    return T.clone(T.diagonal(input, diagonal), memory_format="contiguous")
+
+
+@diag.samples
+def _(make):
+    yield (make(3),)
+    yield make(3, 4), 1
+
+
+@diag.errors
+def _(make):
+    yield (make(2, 2, 2),), {}, RuntimeError, "1D or 2D"
+
+

@@ -1,0 +1,617 @@
+"""Reading and writing at given indices: index_select, gather, x[tensor], take, and their inverses.
+
+All indices are checked before anything is written; a bad one is named with its dim and size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any as _Any
+
+import numpy as np
+
+from antorcha.errors import DtypeError, OutOfRange, ShapeError
+from antorcha.indexing import AdvancedIndex, advanced_position, broadcast_indices
+from antorcha.lang.kernels import Host
+from antorcha.ops.kernel import KernelOp, Planned, kernel
+from antorcha.ops.record import T, composite
+from antorcha.ops.types import Bool, Dim, Int, Ints, Number, Operand, Str, Tensor, Tensors
+from antorcha.runtime import layout as L
+from antorcha.runtime.layout import Layout
+from antorcha.runtime.tensor import Tensor as TensorType
+from antorcha.shapes import Size, broadcast_shapes, normalize_dim, result_strides
+
+Array = np.ndarray[_Any, _Any]
+
+
+class IndexOutOfBounds(OutOfRange, RuntimeError):
+    """An index that is no position: PyTorch raises one or the other class, op by op."""
+
+
+def check_range(op: str, index: Array, size: int, dim: int, negative: bool = False) -> Array:
+    """The index with negative ones counted from the end (where allowed); raises on a bad one."""
+    low = -size if negative else 0
+    bad = (index < low) | (index >= size)
+    if bad.any():
+        raise out_of_bounds(op, int(index[bad][0]), size, dim)
+    return np.where(index < 0, index + size, index) if negative else index
+
+
+def out_of_bounds(op: str, index: int, size: int, dim: int) -> IndexOutOfBounds:
+    return IndexOutOfBounds(
+        f"{op}: index {index} is out of bounds for dimension {dim} with size {size} "
+        "(index out of range in self)"
+    )
+
+
+def check_index_dtype(op: str, index: Layout, wide_only: bool = False) -> None:
+    name = index.dtype.name
+    if name != "int64" and (wide_only or name != "int32"):
+        wanted = "int64" if wide_only else "int32 or int64"
+        raise DtypeError(f"{op}(): Expected dtype {wanted} for index, but got {index.dtype}")
+
+
+def check_same_dtype(op: str, input: Layout, other: Layout, what: str) -> None:
+    if input.dtype is not other.dtype:
+        raise DtypeError(
+            f"{op}(): self and {what} expected to have the same dtype, but got (self) "
+            f"{input.dtype} and ({what}) {other.dtype}"
+        )
+
+
+def check_vector(op: str, index: Layout) -> None:
+    if index.ndim > 1:
+        raise ShapeError(
+            f"{op}(): Index is supposed to be a vector, but its shape is {tuple(index.shape)}"
+        )
+
+
+def plain(lay: Layout, shape: _Any = None) -> Layout:
+    return L.contiguous(tuple(lay.shape) if shape is None else shape, lay.dtype, lay.device)
+
+
+def along(ndim: int, dim: int, op: str) -> int:
+    return normalize_dim(dim, max(ndim, 1), op=op)
+
+
+def zeros_like_layout(lay: Layout) -> TensorType:
+    made: TensorType = T.full_layout(tuple(lay.shape), 0, lay.dtype, lay.device)
+    return made
+
+
+# -------------------------------------------------------------------------- whole rows at a time
+@kernel()
+def index_select(input: Tensor, dim: Dim, index: Tensor):
+    """The slices of ``input`` at the indices along ``dim``, in their order.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.index_select.html.
+
+    >>> torch.index_select(torch.tensor([[1, 2], [3, 4]]), 1, torch.tensor([1]))
+    tensor([[2],
+            [4]])
+    """
+    d = along(input.ndim, dim, "index_select")
+    check_index_dtype("index_select", index)
+    check_vector("index_select", index)
+    size = input.shape[d] if input.ndim else 1
+    if input.ndim == 0 and index.numel != 1:
+        raise ShapeError("index_select(): Index to scalar can have only 1 value")
+
+    def run(x: Array, at: Array) -> Array:
+        at = check_range("index_select", at.reshape(-1), size, d)
+        return np.take(x, at, d) if x.ndim else x
+
+    shape = tuple(input.shape)
+    out = plain(input, (*shape[:d], index.numel, *shape[d + 1 :]) if shape else ())
+    return Planned(Host(run), [out])
+
+
+@index_select.derivative
+def _(g, input_layout, dim, index):
+    return T.index_add(zeros_like_layout(input_layout), dim, index, g), None
+
+
+@index_select.samples
+def _(make):
+    yield make(3, 4), 0, make.ints((2,), 3)
+    yield make(3, 4), -1, make.ints((5,), 4)
+
+
+@index_select.errors
+def _(make):
+    yield (make(3, 4), 0, make.ints((2,), 1) + 3), {}, IndexError, "index 3 is out of bounds"
+    yield (make(3, 4), 2, make.ints((2,), 3)), {}, IndexError, "out of range"
+
+
+def check_source(op: str, input: Layout, d: int, index: Layout, source: Layout) -> None:
+    """What index_add, index_copy and index_reduce ask of their operands."""
+    check_index_dtype(op, index, wide_only=op == "index_copy")
+    check_vector(op, index)
+    check_same_dtype(op, input, source, "source")
+    mine = [n for e, n in enumerate(input.shape) if e != d]
+    theirs = [n for e, n in enumerate(source.shape) if e != d]
+    count = source.shape[d] if source.ndim else 1
+    if mine != theirs and (source.numel != 1 or source.ndim):
+        raise ShapeError(
+            f"{op}(): Source/destination tensor must have same slice shapes. Destination slice "
+            f"shape: {mine} at dimension {d} and source slice shape: {theirs} at dimension {d}."
+        )
+    if count != index.numel:
+        raise ShapeError(
+            f"{op}(): Number of indices ({index.numel}) should be equal to source.size(dim) "
+            f"({count}), for dim: {d}"
+        )
+
+
+def at_dim(x: Array, d: int, at: Array) -> _Any:
+    return (slice(None),) * d + (at,)
+
+
+def onto_copy(x: Array, write: Callable[[Array], None]) -> Array:
+    """A copy of ``x``, written to by ``write`` as if it had a dim at least."""
+    made = np.array(x, order="C")
+    write(made if made.ndim else made.reshape(1))
+    return made
+
+
+class Scaled(KernelOp):
+    """``index_add``: ``alpha`` multiplies the source first."""
+
+    def __init__(self, fn: Callable[..., _Any]) -> None:
+        super().__init__(fn, inplace=True)
+        self.bind = self.bind_scaled
+
+    def bind_scaled(self, args: tuple[_Any, ...], kwargs: dict[str, _Any]) -> _Any:
+        alpha = kwargs.get("alpha", 1)
+        if isinstance(alpha, (int, float, complex)) and alpha == 1:
+            return self.signature.bind(args, kwargs)
+        values = self.signature.fill(args, kwargs)
+        return self.signature.bind((*values[:3], T.mul(values[3], alpha)), {})
+
+
+@Scaled
+def index_add(input: Tensor, dim: Dim, index: Tensor, source: Tensor, *, alpha: Number = 1):
+    """``input`` with the slices of ``alpha * source`` added at the indices along ``dim``.
+
+    An index that comes twice is added to twice.
+    See https://docs.pytorch.org/docs/stable/generated/torch.Tensor.index_add_.html.
+
+    >>> torch.index_add(torch.zeros(3), 0, torch.tensor([0, 0, 2]), torch.tensor([1., 2., 3.]))
+    tensor([3., 0., 3.])
+    """
+    d = along(input.ndim, dim, "index_add")
+    check_source("index_add", input, d, index, source)
+    size = input.shape[d] if input.ndim else 1
+
+    def run(x: Array, at: Array, src: Array) -> Array:
+        at = check_range("index_add", at.reshape(-1), size, d)
+        src = np.broadcast_to(src, (*x.shape[:d], len(at), *x.shape[d + 1 :]))
+        return onto_copy(x, lambda out: add_at(out, at_dim(out, d, at), src))
+
+    return Planned(Host(run), [plain(input)])
+
+
+def add_at(out: Array, where: _Any, values: Array) -> None:
+    """``out[where] += values``, also where an index comes twice."""
+    if out.dtype.kind == "b":
+        np.logical_or.at(out, where, values)
+    else:
+        np.add.at(out, where, values)
+
+
+@index_add.derivative
+def _(g, source_layout, dim, index, needs):
+    return g, None, taken(g, dim, index, source_layout) if needs[2] else None
+
+
+def taken(g: _Any, dim: int, index: _Any, source: Layout) -> _Any:
+    """The gradient's slices that went to a source."""
+    part = T.index_select(g, dim, index)
+    return part if part._layout.shape == source.shape else T.reshape(part, tuple(source.shape))
+
+
+@index_add.samples
+def _(make):
+    yield make(3, 4), 0, make.ints((2,), 3), make(2, 4)
+    yield make(3, 4), -1, make.ints((5,), 4), make(3, 5)
+
+
+@index_add.errors
+def _(make):
+    yield (make(3), 0, make.ints((2,), 1) + 3, make(2)), {}, IndexError, "out of bounds"
+    yield (make(3), 0, make.ints((2,), 3), make(3)), {}, RuntimeError, "Number of indices"
+
+
+@kernel(inplace=True)
+def index_copy(input: Tensor, dim: Dim, index: Tensor, source: Tensor):
+    """``input`` with its slices at the indices along ``dim`` replaced by those of ``source``.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.Tensor.index_copy_.html.
+
+    >>> torch.index_copy(torch.zeros(3), 0, torch.tensor([2, 0]), torch.tensor([1., 2.]))
+    tensor([2., 0., 1.])
+    """
+    d = along(input.ndim, dim, "index_copy")
+    check_source("index_copy", input, d, index, source)
+    size = input.shape[d] if input.ndim else 1
+
+    def run(x: Array, at: Array, src: Array) -> Array:
+        at = check_range("index_copy", at.reshape(-1), size, d)
+
+        def write(out: Array) -> None:
+            out[at_dim(out, d, at)] = src
+
+        return onto_copy(x, write)
+
+    return Planned(Host(run), [plain(input)])
+
+
+@index_copy.derivative
+def _(g, source_layout, dim, index, needs):
+    return (
+        T.index_fill(g, dim, index, 0) if needs[0] else None,
+        None,
+        taken(g, dim, index, source_layout) if needs[2] else None,
+    )
+
+
+@index_copy.samples
+def _(make):
+    yield make(4, 3), 0, make.ints((1,), 4), make(1, 3)
+
+
+@kernel(inplace=True)
+def index_fill(input: Tensor, dim: Dim, index: Tensor, value: Operand):
+    """``input`` with its slices at the indices along ``dim`` filled with a number or 0-dim tensor.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.Tensor.index_fill_.html.
+
+    >>> torch.index_fill(torch.zeros(3), 0, torch.tensor([0, -1]), 5)
+    tensor([5., 0., 5.])
+    """
+    d = along(input.ndim, dim, "index_fill")
+    check_index_dtype("index_fill", index, wide_only=True)
+    check_vector("index_fill", index)
+    if isinstance(value, Layout) and value.ndim:
+        raise ShapeError(
+            "index_fill_ only supports a 0-dimensional value tensor, but got tensor with "
+            f"{value.ndim} dimension(s)."
+        )
+    size = input.shape[d] if input.ndim else 1
+
+    def run(x: Array, at: Array, number: _Any) -> Array:
+        at = check_range("index_fill", at.reshape(-1), size, d, negative=True)
+
+        def write(out: Array) -> None:
+            out[at_dim(out, d, at)] = number
+
+        return onto_copy(x, write)
+
+    return Planned(Host(run), [plain(input)])
+
+
+@index_fill.derivative
+def _(g, dim, index, needs):
+    rest = T.index_fill(g, dim, index, 0) if needs[0] else None
+    if not needs[2]:
+        return rest, None, None
+    return rest, None, T.sum(T.sub(g, T.index_fill(g, dim, index, 0)))
+
+
+@index_fill.samples
+def _(make):
+    yield make(3, 4), 0, make.ints((2,), 3), 2.5
+    yield make(3, 4), 1, make.ints((2,), 4), make()
+
+
+# ----------------------------------------------------------------------------- element by element
+def check_same_ndim(op: str, input: Layout, index: Layout) -> None:
+    check_index_dtype(op, index)
+    if index.numel and max(index.ndim, 1) != max(input.ndim, 1):
+        raise ShapeError(
+            f"{op}(): Index tensor must have the same number of dimensions as input tensor: "
+            f"index {tuple(index.shape)}, input {tuple(input.shape)}"
+        )
+
+
+def check_within(op: str, index: Layout, other: Layout, dim: int, what: str) -> None:
+    """An index may be smaller than what it reads, but not larger, outside of ``dim``."""
+    for d in range(index.ndim):
+        if d != dim and index.numel and index.shape[d] > other.shape[d]:
+            raise ShapeError(
+                f"{op}: Size does not match at dimension {d} expected index "
+                f"{list(index.shape)} to be no larger than {what} {list(other.shape)} apart from "
+                f"dimension {dim}"
+            )
+
+
+def grid(shape: tuple[int, ...], d: int, at: Array) -> tuple[Array, ...]:
+    """NumPy's index of every element of ``at`` along ``d``: its own place in the other dims."""
+    made = list(np.indices(shape, sparse=True))
+    made[d] = at
+    return tuple(made)
+
+
+@kernel()
+def gather(input: Tensor, dim: Dim, index: Tensor, *, sparse_grad: Bool = False):
+    """Elements of ``input``, each at its own place but in ``dim``, where ``index`` says where.
+
+    ``out[i, j] = input[index[i, j], j]`` for ``dim == 0``. The result has the index's shape.
+    See https://docs.pytorch.org/docs/stable/generated/torch.gather.html.
+
+    >>> torch.gather(torch.tensor([[1, 2], [3, 4]]), 1, torch.tensor([[0, 0], [1, 0]]))
+    tensor([[1, 1],
+            [4, 3]])
+    """
+    d = along(input.ndim, dim, "gather")
+    check_same_ndim("gather", input, index)
+    if input.ndim and index.ndim:
+        check_within("gather", index, input, d, "self")
+    size = input.shape[d] if input.ndim else 1
+
+    def run(x: Array, at: Array) -> Array:
+        at = check_range("gather", at, size, d)
+        if not at.size:
+            return np.empty(at.shape, x.dtype)
+        x, wide = np.atleast_1d(x), np.atleast_1d(at)
+        return x[grid(wide.shape, d, wide)].reshape(at.shape)
+
+    return Planned(Host(run), [plain(input, tuple(index.shape))])
+
+
+@gather.derivative
+def _(g, input_layout, dim, index):
+    return T.scatter_add(zeros_like_layout(input_layout), dim, index, g), None
+
+
+@gather.samples
+def _(make):
+    yield make(3, 4), 0, make.ints((2, 4), 3)
+    yield make(3, 4), 1, make.ints((3, 6), 4)
+
+
+@gather.errors
+def _(make):
+    yield (make(3, 4), 1, make.ints((3, 2), 1) + 4), {}, IndexError, "index 4 is out of bounds"
+    yield (make(3, 4), 1, make.ints((3,), 2)), {}, RuntimeError, "same number of dimensions"
+    yield (make(3, 4), 1, make.ints((4, 2), 2)), {}, RuntimeError, "no larger than"
+
+
+@composite()
+def take_along_dim(input: Tensor, indices: Tensor, dim: Dim = None):
+    """``gather`` with ``input`` and ``indices`` broadcast outside of ``dim``; without a dim, of the
+    flattened tensor.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.take_along_dim.html.
+
+    >>> t = torch.tensor([[10, 30, 20], [60, 40, 50]])
+    >>> torch.take_along_dim(t, torch.argsort(t, dim=1), dim=1)
+    tensor([[10, 20, 30],
+            [40, 50, 60]])
+    """
+    if indices._layout.dtype.name != "int64":
+        raise DtypeError(
+            "torch.take_along_dim(): dtype of indices should be Long but got "
+            f"{indices._layout.dtype}"
+        )
+    if dim is None:
+        return T.gather(T.reshape(input, (-1,)), 0, T.reshape(indices, (-1,)))
+    lay, at = input._layout, indices._layout
+    if lay.ndim != at.ndim:
+        raise ShapeError(
+            "torch.take_along_dim(): input and indices should have the same number of dimensions, "
+            f"but got {lay.ndim} dimensions for input, and {at.ndim} dimensions for indices"
+        )
+    d = along(lay.ndim, dim, "take_along_dim")
+    mine = [1 if e == d else n for e, n in enumerate(lay.shape)]
+    theirs = [1 if e == d else n for e, n in enumerate(at.shape)]
+    common = list(broadcast_shapes(mine, theirs, op="take_along_dim"))
+    wide, narrow = list(common), list(common)
+    if lay.ndim:
+        wide[d], narrow[d] = lay.shape[d], at.shape[d]
+    return T.gather(T.expand(input, tuple(wide)), d, T.expand(indices, tuple(narrow)))
+
+
+@take_along_dim.samples
+def _(make):
+    yield make(3, 4), make.ints((1, 2), 4), 1
+    yield make(3, 4), make.ints((2,), 12)
+
+
+@kernel()
+def take(input: Tensor, index: Tensor):
+    """The elements at positions in the flattened tensor; the result has the index's shape.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.take.html.
+
+    >>> torch.take(torch.tensor([[4, 3], [2, 1]]), torch.tensor([0, -1]))
+    tensor([4, 1])
+    """
+    check_index_dtype("take", index, wide_only=True)
+    size = input.numel
+    if size == 0 and index.numel:
+        raise OutOfRange("take(): tried to take from an empty tensor")
+
+    def run(x: Array, at: Array) -> Array:
+        return x.reshape(-1)[check_range("take", at, size, 0, negative=True)]
+
+    return Planned(Host(run), [plain(input, tuple(index.shape))])
+
+
+@take.derivative
+def _(g, input_layout, index):
+    return T.put(zeros_like_layout(input_layout), index, g, True), None
+
+
+@take.samples
+def _(make):
+    yield make(3, 4), make.ints((2, 2), 12)
+
+
+@kernel(inplace=True, out=False)
+def put(input: Tensor, index: Tensor, source: Tensor, accumulate: Bool = False):
+    """``input`` with the elements at positions in its flattened order replaced, or added to.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.Tensor.put_.html.
+
+    >>> torch.put(torch.tensor([1, 2, 3]), torch.tensor([0, -1]), torch.tensor([8, 9]))
+    tensor([8, 2, 9])
+    """
+    check_index_dtype("put", index, wide_only=True)
+    check_same_dtype("put_", input, source, "source")
+    if index.numel != source.numel:
+        raise ShapeError(
+            "put_(): Expected source and index to have the same number of elements, but got "
+            f"source.numel() = {source.numel}, index.numel() = {index.numel}"
+        )
+    size = input.numel
+
+    def run(x: Array, at: Array, src: Array) -> Array:
+        at = check_range("put", at.reshape(-1), size, 0, negative=True)
+        made = np.array(x, order="C")
+        if accumulate:
+            add_at(made.reshape(-1), at, src.reshape(-1))
+        else:
+            made.reshape(-1)[at] = src.reshape(-1)
+        return made
+
+    return Planned(Host(run), [plain(input)])
+
+
+@put.derivative
+def _(g, source_layout, index, accumulate, needs):
+    mine = None
+    if needs[0]:
+        zero = T.full_layout(tuple(index._layout.shape), 0, g._layout.dtype, g._layout.device)
+        mine = g if accumulate else T.put(g, index, zero)
+    source = T.reshape(T.take(g, index), tuple(source_layout.shape)) if needs[2] else None
+    return mine, None, source
+
+
+@put.samples
+def _(make):
+    yield make(3, 4), make.ints((2,), 12), make(2), True
+
+
+# ------------------------------------------------------------------------------------ x[tensors]
+def advanced(input: Layout, indices: _Any, dims: tuple[int, ...]) -> tuple[int, Size]:
+    """Where the dims of the index tensors stand in the result, and their common shape."""
+    for each in indices:
+        if each.dtype.name not in ("int64", "int32", "int16", "int8", "uint8"):
+            raise OutOfRange(f"tensors used as indices must be long, int, byte or bool tensors, "
+                             f"not {each.dtype}")  # fmt: skip
+    common = Size(broadcast_indices([each.shape for each in indices]))
+    return advanced_position([AdvancedIndex(d, None) for d in dims]), common
+
+
+def numpy_index(
+    op: str, shape: tuple[int, ...], dims: tuple[int, ...], arrays: _Any, common: _Any
+) -> tuple[_Any, ...]:
+    made: list[_Any] = [slice(None)] * len(shape)
+    for d, at in zip(dims, arrays, strict=True):
+        checked = check_range(op, at.astype(np.int64), shape[d], d, negative=True)
+        made[d] = np.broadcast_to(checked, common)
+    return tuple(made)
+
+
+def front_to_place(array: Array, count: int, position: int) -> Array:
+    """Moves the first ``count`` dims to where they belong in the result."""
+    return np.moveaxis(array, range(count), range(position, position + count))
+
+
+@kernel(function=False, method=False, out=False, node="index")
+def index_at(input: Tensor, indices: Tensors, dims: Ints):
+    """``input[indices]``, the index tensors standing at ``dims``; they broadcast together."""
+    position, common = advanced(input, indices, dims)
+    kept = [n for d, n in enumerate(input.shape) if d not in dims]
+    shape = (*kept[:position], *common, *kept[position:])
+    order = index_order(input, dims)
+
+    def run(x: Array, *arrays: Array) -> Array:
+        at = numpy_index("index", x.shape, dims, arrays, common)
+        first = np.transpose(x, order)[tuple([at[d] for d in dims])]
+        return front_to_place(first, len(common), position)
+
+    lead = [0] * len(common)
+    strides = [s for d, s in enumerate(input.strides) if d not in dims]
+    strides[position:position] = lead
+    pad = len(shape) - position - len(common)
+    views = [(shape, tuple(strides))]
+    for each in indices:
+        wide = (1,) * (position + len(common) - each.ndim) + tuple(each.shape) + (1,) * pad
+        steps = [0] * (position + len(common) - each.ndim) + list(each.strides) + [0] * pad
+        views.append((wide, tuple([0 if n == 1 else s for n, s in zip(wide, steps, strict=True)])))
+    out = L.layout(shape, tuple(result_strides(shape, views)), input.dtype, input.device)
+    return Planned(Host(run), [out])
+
+
+def index_order(input: Layout, dims: tuple[int, ...]) -> tuple[int, ...]:
+    """The indexed dims in front, the others behind them."""
+    return (*dims, *[d for d in range(input.ndim) if d not in dims])
+
+
+@index_at.derivative
+def _(g, input_layout, indices, dims):
+    zeros = zeros_like_layout(input_layout)
+    return T.index_put_at(zeros, g, indices, dims, True), *[None] * len(indices)
+
+
+@kernel(function=False, method=False, out=False, inplace=True, node="index_put")
+def index_put_at(
+    input: Tensor, values: Tensor, indices: Tensors, dims: Ints, accumulate: Bool = False
+):
+    """``input`` with ``values`` written (or added) at ``input[indices]``, to which they broadcast."""
+    position, common = advanced(input, indices, dims)
+    if input.dtype is not values.dtype:
+        raise DtypeError(
+            "Index put requires the source and destination dtypes match, got "
+            f"{input.dtype} for the destination and {values.dtype} for the source."
+        )
+    kept = [n for d, n in enumerate(input.shape) if d not in dims]
+    shape = (*kept[:position], *common, *kept[position:])
+    lead = values.ndim - len(shape)
+    have = tuple(values.shape[max(lead, 0) :])
+    if any([n != 1 for n in values.shape[: max(lead, 0)]]) or not fits(have, shape):
+        raise ShapeError(
+            f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to "
+            f"indexing result of shape {list(shape)}"
+        )
+    order = index_order(input, dims)
+
+    def run(x: Array, new: Array, *arrays: Array) -> Array:
+        at = numpy_index("index_put", x.shape, dims, arrays, common)
+        made = np.array(x, order="C")
+        wide = np.broadcast_to(new.reshape(have), shape)
+        wide = np.moveaxis(wide, range(position, position + len(common)), range(len(common)))
+        where = tuple([at[d] for d in dims])
+        target = np.transpose(made, order)
+        if accumulate:
+            add_at(target, where, wide)
+        else:
+            target[where] = wide
+        return made
+
+    return Planned(Host(run), [plain(input)])
+
+
+def fits(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    """Does a shape broadcast to another as it stands?"""
+    tail = target[len(target) - len(shape) :]
+    return all([n in (1, m) for n, m in zip(shape, tail, strict=True)])
+
+
+@index_put_at.derivative
+def _(g, values_layout, indices, dims, accumulate, needs):
+    mine = new = None
+    rest = [None] * len(indices)
+    if needs[0]:
+        zero = T.full_layout((), 0, g._layout.dtype, g._layout.device)
+        mine = g if accumulate else T.index_put_at(g, zero, indices, dims)
+    if needs[1]:
+        new = T.index_at(g, indices, dims)
+        while new._layout.ndim < values_layout.ndim:
+            new = T.unsqueeze(new, 0)
+    return mine, new, *rest
+
+
+_ = (Int, Str)

@@ -1,0 +1,541 @@
+"""Tensors joined to one: cat, stack and their relatives, grids and products of sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any as _Any
+
+import numpy as np
+
+from antorcha import dtypes
+from antorcha.device import as_device
+from antorcha.errors import DtypeError, ShapeError, ValueRangeError
+from antorcha.ops.memory import constant
+from antorcha.ops.pieces import Copy, Pieces, pieces
+from antorcha.ops.pointwise import common_device, common_dtype
+from antorcha.ops.record import Composite, T, composite
+from antorcha.ops.types import Bool, Dim, Int, Str, Tensor, Tensors
+from antorcha.runtime import layout as L
+from antorcha.runtime.layout import Layout
+from antorcha.shapes import (
+    broadcast_shapes,
+    channels_last_strides,
+    contiguous_strides,
+    is_channels_last,
+    normalize_dim,
+)
+
+# ------------------------------------------------------------------------------------ cat, stack
+def skipped(lay: Layout) -> bool:
+    """An empty 1-dim tensor fits anything in ``cat``: an old rule that programs rely on."""
+    return tuple(lay.shape) == (0,)
+
+
+def cat_dim(tensors: _Any, dim: int) -> int:
+    some = next((t for t in tensors if not skipped(t)), tensors[0])
+    return normalize_dim(dim, some.ndim, op="cat")
+
+
+def common_format(shape: tuple[int, ...], tensors: _Any) -> tuple[int, ...]:
+    """Channels last if all operands are, else row-major."""
+    if len(shape) in (4, 5) and all(
+        [not t.contiguous and is_channels_last(t.shape, t.strides) for t in tensors]
+    ):
+        return tuple(channels_last_strides(shape))
+    return tuple(contiguous_strides(shape))
+
+
+@pieces(aliases=("concat", "concatenate"), method=False)
+def cat(tensors: Tensors, dim: Dim = 0):
+    """The tensors one after the other along ``dim``; their other sizes must agree.
+
+    The result has the dtype that all promote to; tensors of shape (0,) are skipped.
+    See https://docs.pytorch.org/docs/stable/generated/torch.cat.html.
+
+    >>> torch.cat([torch.tensor([[1, 2]]), torch.tensor([[3, 4]])])
+    tensor([[1, 2],
+            [3, 4]])
+    """
+    if not tensors:
+        raise ValueRangeError("cat: expected a non-empty list of Tensors")
+    for k, lay in enumerate(tensors):
+        if lay.ndim == 0:
+            raise ShapeError(
+                f"cat: zero-dimensional tensor (at position {k}) cannot be concatenated; "
+                "torch.stack takes numbers, and .reshape(1) makes it 1-dimensional"
+            )
+    device = common_device("cat", tensors)
+    dtype = common_dtype(tensors)
+    kept = [k for k, lay in enumerate(tensors) if not skipped(lay)]
+    d = cat_dim(tensors, dim)
+    if not kept:
+        return Pieces(L.contiguous((0,), dtype, device), lambda out: [])
+    first = tensors[kept[0]]
+    total = 0
+    for k in kept:
+        lay = tensors[k]
+        if lay.ndim != first.ndim:
+            raise ShapeError(
+                f"cat: Tensors must have same number of dimensions: got {first.ndim} and {lay.ndim} "
+                f"(shapes {tuple(first.shape)} and {tuple(lay.shape)})"
+            )
+        for e in range(lay.ndim):
+            if e != d and lay.shape[e] != first.shape[e]:
+                raise ShapeError(
+                    f"cat: Sizes of tensors must match except in dimension {d}. Expected size "
+                    f"{first.shape[e]} but got size {lay.shape[e]} for tensor number {k} in the "
+                    f"list (shapes {tuple(first.shape)} and {tuple(lay.shape)})"
+                )
+        total += lay.shape[d]
+    shape = (*first.shape[:d], total, *first.shape[d + 1 :])
+
+    def copies(out: Layout) -> list[Copy]:
+        made, at = [], 0
+        for k in kept:
+            lay = tensors[k]
+            made.append(Copy(k, lay.shape, lay.strides, 0, out.strides, at * out.strides[d]))
+            at += lay.shape[d]
+        return made
+
+    strides = common_format(shape, [tensors[k] for k in kept])
+    return Pieces(L.layout(shape, strides, dtype, device), copies)
+
+
+@cat.derivative
+def _(g, layouts, dim, needs):
+    d = cat_dim(layouts, dim)
+    made, at = [], 0
+    for lay, needed in zip(layouts, needs, strict=True):
+        if skipped(lay):
+            made.append(T.full_layout((0,), 0, lay.dtype, lay.device) if needed else None)
+            continue
+        made.append(T.slice(g, d, at, at + lay.shape[d], 1) if needed else None)
+        at += lay.shape[d]
+    return made
+
+
+@cat.samples
+def _(make):
+    yield ([make(2, 3), make(1, 3)],)
+    yield [make(2, 3), make(2, 1), make(2, 2)], -1
+    yield [make(0), make(2, 2)], 1
+    yield ([make(2, 3).t(), make(3, 2)],)
+
+
+@cat.errors
+def _(make):
+    yield ([make(2, 3), make(2, 2)],), {}, RuntimeError, "Sizes of tensors must match"
+    yield ([make(2, 3), make(2)],), {}, RuntimeError, "same number of dimensions"
+    yield ([],), {}, ValueError, "non-empty list"
+
+
+@pieces(method=False)
+def stack(tensors: Tensors, dim: Dim = 0):
+    """Tensors of one shape, joined along a new dim at ``dim``.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.stack.html.
+
+    >>> torch.stack([torch.tensor([1, 2]), torch.tensor([3, 4])], dim=1)
+    tensor([[1, 3],
+            [2, 4]])
+    """
+    if not tensors:
+        raise ShapeError("stack expects a non-empty TensorList")
+    first = tensors[0]
+    d = normalize_dim(dim, first.ndim + 1, op="stack")
+    for k, lay in enumerate(tensors):
+        if lay.shape != first.shape:
+            raise ShapeError(
+                f"stack expects each tensor to be equal size, but got {list(first.shape)} at entry "
+                f"0 and {list(lay.shape)} at entry {k}"
+            )
+    shape = (*first.shape[:d], len(tensors), *first.shape[d:])
+    strides = tuple(contiguous_strides(shape))
+    if first.ndim in (4, 5):  # PyTorch joins along an existing dim, in the operands' format
+        joined = (*first.shape[:d], len(tensors) * first.shape[d], *first.shape[d + 1 :]) if (
+            d < first.ndim) else None  # fmt: skip
+        if joined is not None:
+            whole = common_format(joined, tensors)
+            strides = (*whole[:d], first.shape[d] * whole[d], *whole[d:])
+
+    def copies(out: Layout) -> list[Copy]:
+        rest = (*out.strides[:d], *out.strides[d + 1 :])
+        return [
+            Copy(k, lay.shape, lay.strides, 0, rest, k * out.strides[d])
+            for k, lay in enumerate(tensors)
+        ]
+
+    device = common_device("stack", tensors)
+    return Pieces(L.layout(shape, strides, common_dtype(tensors), device), copies)
+
+
+@stack.derivative
+def _(g, needs, dim):
+    d = normalize_dim(dim, g._layout.ndim)
+    return [T.select(g, d, k) if needed else None for k, needed in enumerate(needs)]
+
+
+@stack.samples
+def _(make):
+    yield ([make(2, 3), make(2, 3)],)
+    yield [make(2, 3), make(2, 3)], -1
+    yield ([make(), make()],)
+
+
+@stack.errors
+def _(make):
+    yield ([make(2, 3), make(2, 2)],), {}, RuntimeError, "equal size"
+    yield ([],), {}, RuntimeError, "non-empty"
+
+
+# ------------------------------------------------------------------------ along a certain dim
+def sequence(op: str, tensors: _Any) -> _Any:
+    if not tensors:
+        raise ShapeError(f"{op} expects a non-empty TensorList")
+    return tensors
+
+
+@composite(method=False)
+def hstack(tensors: Tensors):
+    """The tensors side by side: along the second dim (the first of 1-dim tensors).
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.hstack.html.
+
+    >>> torch.hstack([torch.tensor([1, 2]), torch.tensor([3])])
+    tensor([1, 2, 3])
+    """
+    parts = T.atleast_1d(sequence("hstack", tensors))
+    return T.cat(parts, 0 if parts[0]._layout.ndim == 1 else 1)
+
+
+@hstack.samples
+def _(make):
+    yield ([make(3), make(2)],)
+    yield ([make(2, 3), make(2, 1)],)
+
+
+@composite(method=False, aliases=("row_stack",))
+def vstack(tensors: Tensors):
+    """The tensors one above the other, as matrices.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.vstack.html.
+
+    >>> torch.vstack([torch.tensor([1, 2]), torch.tensor([3, 4])])
+    tensor([[1, 2],
+            [3, 4]])
+    """
+    return T.cat(T.atleast_2d(sequence("vstack", tensors)), 0)
+
+
+@vstack.samples
+def _(make):
+    yield ([make(3), make(2, 3)],)
+
+
+@composite(method=False)
+def dstack(tensors: Tensors):
+    """The tensors one behind the other: along the third dim.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.dstack.html.
+
+    >>> torch.dstack([torch.tensor([1, 2]), torch.tensor([3, 4])])
+    tensor([[[1, 3],
+             [2, 4]]])
+    """
+    return T.cat(T.atleast_3d(sequence("dstack", tensors)), 2)
+
+
+@dstack.samples
+def _(make):
+    yield ([make(2, 3), make(2, 3)],)
+
+
+@composite(method=False)
+def column_stack(tensors: Tensors):
+    """1-dim tensors as the columns of a matrix; others side by side.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.column_stack.html.
+
+    >>> torch.column_stack([torch.tensor([1, 2]), torch.tensor([3, 4])])
+    tensor([[1, 3],
+            [2, 4]])
+    """
+    parts = [
+        T.reshape(t, (t._layout.numel, 1)) if t._layout.ndim <= 1 else t
+        for t in sequence("column_stack", tensors)
+    ]
+    return T.cat(parts, 1)
+
+
+@column_stack.samples
+def _(make):
+    yield ([make(3), make(3, 2)],)
+
+
+# ---------------------------------------------------------------------------- any number of tensors
+class Several(Composite):
+    """An op of tensors that may be written one after the other or as a list."""
+
+    single = False  # does one tensor alone give one result?
+
+    def run(self, args: tuple[_Any, ...], kwargs: dict[str, _Any]) -> _Any:
+        if args and not isinstance(args[0], (tuple, list)):
+            if self.single and len(args) == 1:
+                return self.fn((args[0],), **kwargs)[0]
+            args = (args,)
+        if not args and not kwargs:
+            args = ((),)
+        return super().run(args, kwargs)
+
+
+class OneOrSeveral(Several):
+    single = True
+
+
+def several(cls: type[Several] = Several) -> Callable[[Callable[..., _Any]], Several]:
+    return lambda fn: cls(fn, method=False, out=False)
+
+
+@several()
+def broadcast_tensors(tensors: Tensors):
+    """The tensors, expanded to the shape that all broadcast to: views, as a tuple.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.broadcast_tensors.html.
+
+    >>> a, b = torch.broadcast_tensors(torch.zeros(3), torch.zeros(2, 1))
+    >>> a.shape, b.shape
+    (torch.Size([2, 3]), torch.Size([2, 3]))
+    """
+    shape = broadcast_shapes(*[t._layout.shape for t in tensors], op="broadcast_tensors")
+    return tuple([T.expand(t, shape) for t in tensors])
+
+
+@broadcast_tensors.samples
+def _(make):
+    yield make(3), make(2, 1)
+
+
+@several(OneOrSeveral)
+def atleast_1d(tensors: Tensors):
+    """The tensor (or each of several) with at least one dim.
+
+    >>> torch.atleast_1d(torch.tensor(2))
+    tensor([2])
+    """
+    return tuple([t if t._layout.ndim else T.reshape(t, (1,)) for t in tensors])
+
+
+@atleast_1d.samples
+def _(make):
+    yield (make(),)
+    yield make(2), make()
+
+
+@several(OneOrSeveral)
+def atleast_2d(tensors: Tensors):
+    """The tensor (or each of several) with at least two dims, put in front.
+
+    >>> torch.atleast_2d(torch.tensor([1, 2]))
+    tensor([[1, 2]])
+    """
+    return tuple([_two(t) for t in tensors])
+
+
+def _two(t: _Any) -> _Any:
+    ndim = t._layout.ndim
+    return t if ndim >= 2 else T.unsqueeze(t, 0) if ndim else T.reshape(t, (1, 1))
+
+
+@atleast_2d.samples
+def _(make):
+    yield (make(3),)
+
+
+@several(OneOrSeveral)
+def atleast_3d(tensors: Tensors):
+    """The tensor (or each of several) with at least three dims: (n,) becomes (1, n, 1).
+
+    >>> torch.atleast_3d(torch.tensor([1, 2])).shape
+    torch.Size([1, 2, 1])
+    """
+    return tuple([_three(t) for t in tensors])
+
+
+def _three(t: _Any) -> _Any:
+    ndim = t._layout.ndim
+    if ndim >= 3:
+        return t
+    if ndim == 2:
+        return T.unsqueeze(t, -1)
+    return T.unsqueeze(T.unsqueeze(t, 0), -1) if ndim else T.reshape(t, (1, 1, 1))
+
+
+@atleast_3d.samples
+def _(make):
+    yield (make(3),)
+    yield (make(3, 2),)
+
+
+@several()
+def meshgrid(tensors: Tensors, *, indexing: Str = None):
+    """Grids of coordinates from 1-dim tensors, expanded views; ``indexing`` is ``"ij"`` or ``"xy"``.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.meshgrid.html.
+
+    >>> x, y = torch.meshgrid(torch.tensor([1, 2]), torch.tensor([3, 4]), indexing="ij")
+    >>> x
+    tensor([[1, 1],
+            [2, 2]])
+    """
+    if not tensors:
+        raise ShapeError("meshgrid expects a non-empty TensorList")
+    if indexing is None:
+        import warnings
+
+        warnings.warn(
+            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing "
+            "argument: indexing='ij' is what this call does.", UserWarning, stacklevel=5,
+        )  # fmt: skip
+        indexing = "ij"
+    if indexing not in ("ij", "xy"):
+        raise ShapeError(
+            f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}'
+        )
+    first = tensors[0]._layout
+    for t in tensors:
+        if t._layout.ndim > 1:
+            raise ShapeError(
+                "torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: "
+                f"{tuple(t._layout.shape)}"
+            )
+        if t._layout.dtype is not first.dtype:
+            raise DtypeError("torch.meshgrid expects all tensors to have the same dtype")
+    swap = indexing == "xy" and len(tensors) >= 2
+    order = (tensors[1], tensors[0], *tensors[2:]) if swap else tensors
+    shape = tuple([t._layout.numel for t in order])
+    grids = []
+    for k, t in enumerate(order):
+        alone = tuple([n if e == k else 1 for e, n in enumerate(shape)])
+        grids.append(T.expand(T.view(t, alone), shape))
+    if swap:
+        grids = [T.swapdims(grid, 0, 1) for grid in grids]
+        grids[0], grids[1] = grids[1], grids[0]
+    return tuple(grids)
+
+
+@meshgrid.samples
+def _(make):
+    yield (make(3), make(2)), {"indexing": "ij"}
+    yield (make(3), make(2), make(4)), {"indexing": "xy"}
+
+
+@several()
+def cartesian_prod(tensors: Tensors):
+    """All combinations of the elements of 1-dim tensors, one a row.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.cartesian_prod.html.
+
+    >>> torch.cartesian_prod(torch.tensor([1, 2]), torch.tensor([3, 4]))
+    tensor([[1, 3],
+            [1, 4],
+            [2, 3],
+            [2, 4]])
+    """
+    for t in tensors:
+        if t._layout.ndim != 1:
+            raise ShapeError(f"cartesian_prod: Expect a 1D vector, but got shape {t._layout.shape}")
+    if len(tensors) == 1:
+        return tensors[0]
+    grids = meshgrid(tensors, indexing="ij")
+    return T.stack([T.flatten(grid) for grid in grids], 1)
+
+
+@cartesian_prod.samples
+def _(make):
+    yield make(3), make(2)
+
+
+@pieces(method=False, function=False, out=False, node="block_diag")
+def block_diag_list(tensors: Tensors):
+    """What ``block_diag`` runs, on matrices."""
+    rows = sum([t.shape[0] for t in tensors])
+    columns = sum([t.shape[1] for t in tensors])
+    out = L.contiguous((rows, columns), common_dtype(tensors), common_device("block_diag", tensors))
+
+    def copies(out: Layout) -> list[Copy]:
+        made, at, beside = [], 0, 0
+        for k, t in enumerate(tensors):
+            where = at * out.strides[0] + beside * out.strides[1]
+            made.append(Copy(k, t.shape, t.strides, 0, out.strides, where))
+            at, beside = at + t.shape[0], beside + t.shape[1]
+        return made
+
+    return Pieces(out, copies, zeros=True)
+
+
+@block_diag_list.derivative
+def _(g, layouts):
+    made, at, beside = [], 0, 0
+    for t in layouts:
+        rows, columns = t.shape
+        made.append(T.slice(T.slice(g, 0, at, at + rows), 1, beside, beside + columns))
+        at, beside = at + rows, beside + columns
+    return made
+
+
+@several()
+def block_diag(tensors: Tensors):
+    """A matrix with the given matrices along its diagonal and zeros elsewhere.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.block_diag.html.
+
+    >>> torch.block_diag(torch.tensor([[1, 2]]), torch.tensor([[3], [4]]))
+    tensor([[1, 2, 0],
+            [0, 0, 3],
+            [0, 0, 4]])
+    """
+    for k, t in enumerate(tensors):
+        if t._layout.ndim > 2:
+            raise ShapeError(
+                "block_diag: Input tensors must have 2 or fewer dimensions. Input "
+                f"{k} has {t._layout.ndim} dimensions"
+            )
+    if not tensors:
+        return T.full_layout((1, 0), 0, dtypes.get_default_dtype(), as_device(None))
+    return T.block_diag_list([_two(t) for t in tensors])
+
+
+@block_diag.samples
+def _(make):
+    yield make(2, 3), make(2), make()
+
+
+@composite(method=False, out=False)
+def combinations(input: Tensor, r: Int = 2, with_replacement: Bool = False):
+    """All combinations of ``r`` elements of a 1-dim tensor, one a row.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.combinations.html.
+
+    >>> torch.combinations(torch.tensor([1, 2, 3]))
+    tensor([[1, 2],
+            [1, 3],
+            [2, 3]])
+    """
+    import itertools
+
+    lay = input._layout
+    if lay.ndim != 1:
+        raise ShapeError(f"combinations: Expect a 1D vector, but got shape {tuple(lay.shape)}")
+    if r < 0:
+        raise ShapeError(f"combinations: Expect a non-negative number, but got {r}")
+    if r == 0:
+        return T.full_layout((0,), 0, lay.dtype, lay.device)
+    chosen = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    places = np.array(list(chosen(range(lay.numel), r)), dtype=np.int64).reshape(-1, r)
+    return T.index_at(input, [constant(places, lay.device)], (0,))
+
+
+@combinations.samples
+def _(make):
+    yield (make(4),)
+    yield make(3), 2, True

@@ -1,0 +1,113 @@
+"""Results put together from copies of parts of the operands: cat, stack, roll, repeat, diag_embed.
+
+The record's function gives ``Pieces``: the result's layout, and for the layout that the result has
+in the end (``out=`` may have another) the copies that fill it. Each copy is one launch that reads a
+strided part of an operand and writes it, cast, into a strided part of the result: nothing is
+written twice, and no operand is made contiguous first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from antorcha.device import backend
+from antorcha.errors import ShapeError
+from antorcha.lang import expr as E
+from antorcha.lang.kernels import Pointwise
+from antorcha.ops.params import TENSORS
+from antorcha.ops.pointwise import common_device
+from antorcha.ops.record import Op
+from antorcha.runtime import layout as L
+from antorcha.runtime.call.plan import FRESH, Plan, make
+from antorcha.runtime.layout import Layout
+from antorcha.runtime.tensor import Tensor
+
+
+class Copy(NamedTuple):
+    """A part of operand ``source`` and where it goes: strides and offsets count elements."""
+
+    source: int
+    shape: tuple[int, ...]
+    read: tuple[int, ...]
+    read_at: int
+    write: tuple[int, ...]
+    write_at: int
+
+
+@dataclass
+class Pieces:
+    """The result's layout; the copies that fill a result of a layout of that shape; and whether
+    what no copy reaches is zero."""
+
+    out: Layout
+    copies: Callable[[Layout], Sequence[Copy]]
+    zeros: bool = False
+
+
+class PiecesOp(Op):
+    """An op whose result is made of copies of parts of its operands."""
+
+    def make_plan(self, values: list[Any], outs: tuple[Layout, ...] | None) -> Plan:
+        seen: list[Any] = []
+        tensors: list[Layout] = []
+        statics: dict[str, Any] = {}
+        for param, value in zip(self.signature.params, values, strict=True):
+            if isinstance(value, Tensor):
+                tensors.append(value._layout)
+                seen.append(value._layout)
+            elif param.code == TENSORS:
+                lays = tuple([v._layout for v in value])
+                tensors += lays
+                seen.append(lays)
+            else:
+                statics[param.name] = value
+                seen.append(value)
+        common_device(self.name, tensors)
+        pieces: Pieces = self.apply_fn(seen)
+        out = pieces.out if outs is None else outs[0]
+        if out.shape != pieces.out.shape:
+            raise ShapeError(
+                f"{self.name}: output with shape {list(out.shape)} doesn't match the result's "
+                f"shape {list(pieces.out.shape)}"
+            )
+        fresh, into = compile_copies(pieces, out, tensors)
+        rule = self.rule if out.dtype.kind in "fc" else None
+        return make(
+            self, FRESH, (out,), fresh=fresh, into=into, tensors=tuple(tensors), statics=statics,
+            rule=rule,
+        )  # fmt: skip
+
+
+def compile_copies(pieces: Pieces, out: Layout, tensors: Sequence[Layout]) -> tuple[Any, Any]:
+    """The launches of all copies as one ``fresh`` and ``into``."""
+    where = backend(out.device)
+    clear = where.compile(Pointwise((E.const(0, out.dtype),)), (out,), ()) if pieces.zeros else None
+    steps = []
+    for each in pieces.copies(out):
+        lay = tensors[each.source]
+        if 0 in each.shape:
+            continue
+        part = L.layout(each.shape, each.write, out.dtype, out.device)
+        read = L.layout(each.shape, each.read, lay.dtype, lay.device)
+        launch = where.compile(Pointwise((E.input_(0, lay.dtype),)), (part,), (read,))
+        steps.append((launch.into, each.write_at, 2 * each.source, each.read_at))
+
+    def into(storage: Any, offset: int, *flat: Any) -> None:
+        if clear is not None:
+            clear.into(storage, offset)
+        for run, write_at, at, read_at in steps:
+            run(storage, offset + write_at, flat[at], flat[at + 1] + read_at)
+
+    def fresh(*flat: Any) -> Any:
+        storage = where.allocate(out.nbytes)
+        into(storage, 0, *flat)
+        return storage
+
+    return fresh, into
+
+
+def pieces(**options: Any) -> Callable[[Callable[..., Any]], PiecesOp]:
+    """Decorates a function of layouts that gives ``Pieces`` as an op."""
+    return lambda fn: PiecesOp(fn, **options)

@@ -1,0 +1,412 @@
+"""Rounding, limits, extremes of two operands, interpolation, and bits of floats. A record per op."""
+
+from __future__ import annotations
+
+import builtins
+import math
+
+from antorcha.errors import DtypeError, ShapeError
+from antorcha.lang import expr as E
+from antorcha.ops.elementwise import is_bool, spread
+from antorcha.ops.pointwise import UnsupportedDtype, pointwise
+from antorcha.ops.types import Int, Number, Operand, Tensor
+
+
+# ------------------------------------------------------------------------------------- rounding
+@pointwise(inplace=True)
+def floor(input: Tensor):
+    """The greatest integer not above each element; integers stay as they are.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.floor.html.
+
+    >>> torch.floor(torch.tensor([-0.5, 1.5]))
+    tensor([-1.,  1.])
+    """
+    return E.floor(input)
+
+
+floor.samples(spread())
+
+
+@pointwise(inplace=True)
+def ceil(input: Tensor):
+    """The least integer not below each element; integers stay as they are.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.ceil.html.
+
+    >>> torch.ceil(torch.tensor([0.5, 1.5]))
+    tensor([1., 2.])
+    """
+    return E.ceil(input)
+
+
+ceil.samples(spread())
+
+
+@pointwise(inplace=True, aliases=("fix",))
+def trunc(input: Tensor):
+    """Each element without its fraction; integers stay as they are.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.trunc.html.
+
+    >>> torch.trunc(torch.tensor([-1.5, 1.5]))
+    tensor([-1.,  1.])
+    """
+    return E.trunc(input)
+
+
+trunc.samples(spread())
+
+
+@pointwise(inplace=True, aliases=("special.round",))
+def round(input: Tensor, *, decimals: Int = 0):
+    """The nearest integer, ties to even; ``decimals`` rounds at that decimal place.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.round.html.
+
+    >>> torch.round(torch.tensor([0.5, 1.5, 2.6]))
+    tensor([0., 2., 3.])
+    """
+    if decimals == 0:
+        return E.round(input)
+    if input.dtype.kind != "f":
+        raise UnsupportedDtype(f"round: decimals={decimals} is not implemented for {input.dtype}")
+    ten = 10.0 ** builtins.abs(decimals)
+    if decimals > 0:
+        return E.round(input * ten) / ten
+    return E.round(input / ten) * ten
+
+
+@round.samples
+def _(make):
+    yield (make(3, 4),)
+    yield (make(3, 4),), {"decimals": 1}
+
+
+@pointwise("floating", inplace=True)
+def frac(input: Tensor):
+    """The fraction of each element, with its sign. Floats only.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.frac.html.
+
+    >>> torch.frac(torch.tensor([1., 2.5, -3.2]))
+    tensor([ 0.0000,  0.5000, -0.2000])
+    """
+    return input - E.trunc(input)
+
+
+frac.samples(spread())
+
+
+# --------------------------------------------------------------------------------------- limits
+@pointwise(inplace=True, aliases=("clip",))
+def clamp(input: Tensor, min: Operand = None, max: Operand = None):
+    """Each element limited to ``min``..``max`` (numbers or tensors; either may be None).
+
+    Where ``min`` is above ``max`` the result is ``max``. A nan limit gives nan.
+    See https://docs.pytorch.org/docs/stable/generated/torch.clamp.html.
+
+    >>> torch.clamp(torch.tensor([-1.5, 0.2, 3.]), min=-1, max=1)
+    tensor([-1.0000,  0.2000,  1.0000])
+    """
+    if min is None and max is None:
+        raise ShapeError("clamp: At least one of 'min' or 'max' must not be None")
+    if is_bool(input):
+        raise UnsupportedDtype("clamp: not implemented for torch.bool")
+    y = input if min is None else E.maximum(input, min)
+    return y if max is None else E.minimum(y, max)
+
+
+clamp.node_name = "ClampBackward1"
+
+
+@clamp.derivative
+def _(g, input, min, max):
+    above = True if min is None else input >= min
+    below = True if max is None else input <= max
+    inside = above & below if min is not None and max is not None else (
+        above if max is None else below
+    )
+    if min is None:
+        return E.where(inside, g, 0), None, E.where(input > max, g, 0)
+    if max is None:
+        return E.where(inside, g, 0), E.where(input < min, g, 0), None
+    to_min = E.where((min < max) & (input < min), g, 0)
+    return E.where(inside, g, 0), to_min, E.where((input > max) | (max < min), g, 0)
+
+
+@clamp.samples
+def _(make):
+    yield make(3, 4), -0.5, 0.5
+    yield make(3, 4), make(4, low=-1, high=0), make(3, 1, low=0, high=1)
+    yield (make(3, 4),), {"min": 0}
+    yield (make(3, 4),), {"max": 0.3}
+
+
+@clamp.errors
+def _(make):
+    yield (make(3),), {}, RuntimeError, "At least one of"
+
+
+@pointwise(inplace=True)
+def clamp_min(input: Tensor, min: Operand):
+    """Each element, or ``min`` where that is greater.
+
+    >>> torch.clamp_min(torch.tensor([-1., 2.]), 0)
+    tensor([0., 2.])
+    """
+    return E.maximum(input, min)
+
+
+@clamp_min.derivative
+def _(g, input, min):
+    return E.where(input >= min, g, 0), E.where(input < min, g, 0)
+
+
+@clamp_min.samples
+def _(make):
+    yield make(3, 4), 0
+    yield make(3, 4), make(4)
+
+
+@pointwise(inplace=True)
+def clamp_max(input: Tensor, max: Operand):
+    """Each element, or ``max`` where that is less.
+
+    >>> torch.clamp_max(torch.tensor([-1., 2.]), 0)
+    tensor([-1.,  0.])
+    """
+    return E.minimum(input, max)
+
+
+@clamp_max.derivative
+def _(g, input, max):
+    return E.where(input <= max, g, 0), E.where(input > max, g, 0)
+
+
+@clamp_max.samples
+def _(make):
+    yield make(3, 4), 0
+    yield make(3, 4), make(4)
+
+
+@pointwise()
+def maximum(input: Tensor, other: Tensor):
+    """The greater of two elements; nan if either is. Ties share the gradient.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.maximum.html.
+
+    >>> torch.maximum(torch.tensor([1, 2]), torch.tensor([3, 0]))
+    tensor([3, 2])
+    """
+    return input | other if is_bool(input) else E.maximum(input, other)
+
+
+@maximum.samples
+def _(make):
+    yield make(3, 4), make(4)
+
+
+@pointwise()
+def minimum(input: Tensor, other: Tensor):
+    """The lesser of two elements; nan if either is. Ties share the gradient.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.minimum.html.
+
+    >>> torch.minimum(torch.tensor([1, 2]), torch.tensor([3, 0]))
+    tensor([1, 0])
+    """
+    return input & other if is_bool(input) else E.minimum(input, other)
+
+
+@minimum.samples
+def _(make):
+    yield make(3, 4), make(4)
+
+
+@pointwise()
+def fmax(input: Tensor, other: Tensor):
+    """The greater of two elements; the other one where one is nan.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.fmax.html.
+
+    >>> torch.fmax(torch.tensor([1., float("nan")]), torch.tensor([3., 0.]))
+    tensor([3., 0.])
+    """
+    return input | other if is_bool(input) else E.fmax(input, other)
+
+
+@fmax.samples
+def _(make):
+    yield make(3, 4), make(4)
+
+
+@pointwise()
+def fmin(input: Tensor, other: Tensor):
+    """The lesser of two elements; the other one where one is nan.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.fmin.html.
+
+    >>> torch.fmin(torch.tensor([1., float("nan")]), torch.tensor([3., 0.]))
+    tensor([1., 0.])
+    """
+    return input & other if is_bool(input) else E.fmin(input, other)
+
+
+@fmin.samples
+def _(make):
+    yield make(3, 4), make(4)
+
+
+@pointwise(inplace=True)
+def nan_to_num(input: Tensor, nan: Number = None, posinf: Number = None, neginf: Number = None):
+    """Replaces nan (by 0), inf and -inf (by the dtype's greatest and least), or as given.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nan_to_num.html.
+
+    >>> torch.nan_to_num(torch.tensor([float("nan"), 1.]), nan=2.0)
+    tensor([2., 1.])
+    """
+    from antorcha.dtypes import finfo
+
+    if input.dtype.kind in "bui":
+        return input
+    if input.dtype.kind == "c":
+        replace = nan_to_num.fn
+        return E.complex(*[replace(p(input), nan, posinf, neginf) for p in (E.real, E.imag)])
+    limits = finfo(input.dtype)
+    top = limits.max if posinf is None else posinf
+    bottom = limits.min if neginf is None else neginf
+    x = E.where(E.isnan(input), 0.0 if nan is None else nan, input)
+    return E.where(input == math.inf, top, E.where(input == -math.inf, bottom, x))
+
+
+@nan_to_num.derivative
+def _(g, input):
+    return E.where(E.isinf(input) | E.isnan(input), 0, g)
+
+
+@nan_to_num.samples
+def _(make):
+    yield (make(3, 4),)
+    yield (make(3, 4),), {"nan": 1.0, "posinf": 5.0}
+
+
+# -------------------------------------------------------------------------------- interpolation
+@pointwise("inexact", inplace=True)
+def lerp(input: Tensor, end: Tensor, weight: Operand):
+    """Linear interpolation: ``input + weight * (end - input)``. One dtype for all tensors.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.lerp.html.
+
+    >>> torch.lerp(torch.tensor([1., 2.]), torch.tensor([10., 10.]), 0.5)
+    tensor([5.5000, 6.0000])
+    """
+    real = E.real(weight) if isinstance(weight, E.Expr) and weight.dtype.kind == "c" else weight
+    difference = end - input
+    near = input + weight * difference
+    return E.where(E.abs(real) < 0.5, near, end - difference * (1 - weight))
+
+
+@lerp.accepts
+def _(input, end, weight):
+    dtype = input._layout.dtype
+    for name, other in (("end", end), ("weight", weight)):
+        lay = getattr(other, "_layout", None)
+        if lay is not None and lay.dtype is not dtype and (name == "end" or lay.ndim):
+            raise DtypeError(
+                f"lerp: expected dtype {dtype} for `{name}` but got dtype {lay.dtype}; "
+                "cast one of them."
+            )
+
+
+@lerp.derivative
+def _(g, input, end, weight):
+    w = E.conj(weight)
+    return g * (1 - w), g * w, g * E.conj(end - input)
+
+
+@lerp.samples
+def _(make):
+    yield make(3, 4), make(4), 0.3
+    yield make(3, 4), make(3, 4), make(4)
+
+
+@lerp.errors
+def _(make):
+    yield (make(3), make(3).double(), 0.5), {}, RuntimeError, "expected dtype"
+
+
+# --------------------------------------------------------------------------------- bits of floats
+@pointwise("float", inplace=True)
+def copysign(input: Tensor, other: Operand):
+    """The magnitude of ``input`` with the sign of ``other`` (of -0.0 too).
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.copysign.html.
+
+    >>> torch.copysign(torch.tensor([1., -2.]), -1.0)
+    tensor([-1., -2.])
+    """
+    return E.copysign(input, other)
+
+
+@copysign.derivative
+def _(g, input, other, out):
+    return E.where(input == 0, 0, g * (out / input)), 0
+
+
+@copysign.samples
+def _(make):
+    yield make(3, 4), make(4)
+    yield make(3, 4), -1.0
+
+
+@pointwise(inplace=True)
+def nextafter(input: Tensor, other: Tensor):
+    """The next number after ``input`` towards ``other``. Floats only; no gradient.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nextafter.html.
+
+    >>> torch.nextafter(torch.tensor([1.]), torch.tensor([2.])) == 1 + torch.finfo().eps
+    tensor([True])
+    """
+    return E.nextafter(input, other)
+
+
+nextafter.no_derivative()
+
+
+@nextafter.samples
+def _(make):
+    yield make(3, 4), make(4)
+
+
+@pointwise(inplace=True)
+def heaviside(input: Tensor, values: Tensor):
+    """0 below zero, 1 above, and ``values`` at zero. No gradient.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.heaviside.html.
+
+    >>> torch.heaviside(torch.tensor([-1.5, 0, 2.]), torch.tensor([0.5]))
+    tensor([0.0000, 0.5000, 1.0000])
+    """
+    return E.where(input == 0, values, E.cast(input > 0, input.dtype))
+
+
+@heaviside.accepts
+def _(input, values):
+    a, b = input._layout.dtype, values._layout.dtype
+    if a is not b:
+        raise DtypeError(
+            f"heaviside: not implemented for tensors with different dtypes, {a} and {b}; cast one "
+            "of them."
+        )
+
+
+heaviside.no_derivative()
+
+
+@heaviside.samples
+def _(make):
+    yield make(3, 4), make(4)
+

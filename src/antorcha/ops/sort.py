@@ -1,0 +1,558 @@
+"""Sorting and selection by rank: sort, topk, kthvalue, median, mode, quantile. One record per op.
+
+NaN counts as the greatest. Results that are elements of the operand send their gradient to the
+element at the index. Complex numbers have no order.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+
+import numpy as np
+
+from antorcha import dtypes
+from antorcha.errors import DtypeError, ShapeError
+from antorcha.lang.kernels import Host
+from antorcha.ops import return_types
+from antorcha.ops.extrema import check_ordered
+from antorcha.ops.kernel import Planned, kernel
+from antorcha.ops.record import T, composite
+from antorcha.ops.reduction import EmptyReduction
+from antorcha.ops.types import Any, Bool, Dim, Int, Str, Tensor
+from antorcha.runtime import layout as L
+from antorcha.runtime.tensor import Tensor as TensorType
+from antorcha.shapes import dense_strides, normalize_dim
+
+
+def comparable(array):
+    """The array in a dtype that NumPy orders well (bfloat16 in float32)."""
+    return array.astype(np.float32) if array.dtype.kind == "V" else array
+
+
+def order_of(array, axis, descending):
+    """The indices that sort an array along an axis; equals keep their order, NaN is greatest."""
+    array = comparable(array)
+    if array.ndim == 0:
+        return np.zeros((), np.int64)
+    if not descending:
+        return np.argsort(array, axis=axis, kind="stable")
+    flipped = np.flip(np.argsort(np.flip(array, axis), axis=axis, kind="stable"), axis)
+    return array.shape[axis] - 1 - flipped
+
+
+def take(array, index, axis):
+    """``array`` at the indices along an axis (anything of 0 dims is itself)."""
+    return np.take_along_axis(array, index, axis) if array.ndim else array
+
+
+def reduced_shape(input, d, keepdim):
+    """The shape after one dim went (or has size 1)."""
+    if not input.ndim:
+        return ()
+    return (*input.shape[:d], *((1,) if keepdim else ()), *input.shape[d + 1 :])
+
+
+def check_some(op, input, d):
+    if input.ndim and input.shape[d] == 0:
+        raise EmptyReduction(
+            f"{op}(): Expected reduction dim {d} to have non-zero size, but the shape is "
+            f"{tuple(input.shape)}"
+        )
+
+
+# -------------------------------------------------------------------------- gradients of selection
+@kernel(function=False, method=False, out=False)
+def put_along(input: Tensor, index: Tensor, dim: Dim, size: Int):
+    """Zeros, of ``size`` along ``dim``, with ``input`` added at ``index``: the backward of picking
+    elements by index."""
+    d = normalize_dim(dim, input.ndim, op="put_along")
+    shape = (*input.shape[:d], size, *input.shape[d + 1 :]) if input.ndim else ()
+
+    def put(values, places):
+        made = np.zeros(shape, values.dtype)
+        if not made.ndim:
+            return values
+        if values.shape[d] <= 1:  # no index can occur twice
+            np.put_along_axis(made, places, values, d)
+            return made
+        grid = list(np.ogrid[tuple([builtins.slice(n) for n in values.shape])])
+        grid[d] = places
+        np.add.at(made, tuple(grid), values)
+        return made
+
+    return Planned(Host(put), [(shape, input.dtype)])
+
+
+@put_along.derivative
+def _(g, index, dim):
+    return T.take_along(g, index, dim), None
+
+
+@kernel(function=False, method=False, out=False)
+def take_along(input: Tensor, index: Tensor, dim: Dim):
+    """The elements of ``input`` at ``index`` along ``dim``."""
+    d = normalize_dim(dim, input.ndim, op="take_along")
+    return Planned(Host(lambda a, i: take(a, i, d)), [(tuple(index.shape), input.dtype)])
+
+
+@take_along.derivative
+def _(g, input_layout, index, dim):
+    size = input_layout.shape[dim] if input_layout.ndim else 1
+    return T.put_along(g, index, dim, size), None
+
+
+def to_sorted(g, input_layout, dim, out1):
+    """The gradient of sorted values: each goes back to where its value came from."""
+    value = g[0] if isinstance(g, tuple) else g
+    if value is None:
+        return None
+    size = input_layout.shape[dim] if input_layout.ndim else 1
+    return T.put_along(value, out1, dim, size)
+
+
+def to_picked(g, input_layout, dim, keepdim, out1):
+    """The gradient of one value picked along a dim."""
+    value = g[0] if isinstance(g, tuple) else g
+    if value is None:
+        return None
+    if not input_layout.ndim:
+        return value
+    if not keepdim:
+        d = normalize_dim(dim, input_layout.ndim)
+        value, out1 = T.unsqueeze(value, d), T.unsqueeze(out1, d)
+    return T.put_along(value, out1, dim, input_layout.shape[dim])
+
+
+# ------------------------------------------------------------------------------------------- sort
+@kernel()
+def sort(input: Tensor, dim: Dim = -1, descending: Bool = False, *, stable: Bool = False):
+    """The elements along ``dim`` in order, and where each was, as (values, indices).
+
+    The sort is always stable: equal elements keep their order. NaN is the greatest.
+    See https://docs.pytorch.org/docs/stable/generated/torch.sort.html.
+
+    >>> torch.sort(torch.tensor([3., 1., 2.]))
+    torch.return_types.sort(
+    values=tensor([1., 2., 3.]),
+    indices=tensor([1, 2, 0]))
+    """
+    check_ordered("sort", input, DtypeError)
+    d = normalize_dim(dim, input.ndim, op="sort")
+
+    def run(a):
+        index = order_of(a, d, descending)
+        return take(a, index, d), index
+
+    strides = tuple(dense_strides(input.shape, input.strides))
+    return Planned(Host(run), [
+        L.layout(input.shape, strides, dtype, input.device)
+        for dtype in (input.dtype, dtypes.int64)
+    ])  # fmt: skip
+
+
+sort.returns = return_types.sort
+sort.derivative(to_sorted)
+
+
+@sort.samples
+def _(make):
+    yield (make(3, 4),)
+    yield make(3, 4), 0, True
+    yield (make(5),), {"stable": True}
+
+
+@sort.errors
+def _(make):
+    yield (make(3, 4), 2), {}, IndexError, "out of range"
+
+
+@composite(out=False)
+def argsort(input: Tensor, dim: Dim = -1, descending: Bool = False, stable: Bool = False):
+    """The indices that sort the elements along ``dim``.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.argsort.html.
+
+    >>> torch.argsort(torch.tensor([3., 1., 2.]))
+    tensor([1, 2, 0])
+    """
+    return T.sort(input, dim, descending, stable=stable)[1]
+
+
+@argsort.samples
+def _(make):
+    yield (make(3, 4),)
+    yield make(3, 4), 0, True
+
+
+@composite()
+def msort(input: Tensor):
+    """The elements in order along the first dim.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.msort.html.
+
+    >>> torch.msort(torch.tensor([[2, 1], [1, 3]]))
+    tensor([[1, 1],
+            [2, 3]])
+    """
+    return T.sort(input, 0)[0]
+
+
+@msort.samples
+def _(make):
+    yield (make(3, 4),)
+
+
+@kernel()
+def topk(input: Tensor, k: Int, dim: Dim = -1, largest: Bool = True, sorted: Bool = True):
+    """The ``k`` greatest (or least) elements along ``dim``, in order, and where they were.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.topk.html.
+
+    >>> torch.topk(torch.arange(1., 6.), 3)
+    torch.return_types.topk(
+    values=tensor([5., 4., 3.]),
+    indices=tensor([4, 3, 2]))
+    """
+    check_ordered("topk", input, DtypeError)
+    d = normalize_dim(dim, input.ndim, op="topk")
+    size = input.shape[d] if input.ndim else 1
+    if not 0 <= k <= size:
+        raise ShapeError(
+            f"topk: selected index k out of range: k is {k}, and dim {d} of shape "
+            f"{tuple(input.shape)} has {size} elements"
+        )
+    shape = (*input.shape[:d], k, *input.shape[d + 1 :]) if input.ndim else ()
+
+    def run(a):
+        index = order_of(a, d, largest)
+        if a.ndim:
+            index = np.take(index, range(k), d)
+        return take(a, index, d), index
+
+    return Planned(Host(run), [(shape, input.dtype), (shape, dtypes.int64)])
+
+
+topk.returns = return_types.topk
+topk.derivative(to_sorted)
+
+
+@topk.samples
+def _(make):
+    yield make(3, 4), 2
+    yield make(3, 4), 2, 0, False
+
+
+@topk.errors
+def _(make):
+    yield (make(3, 4), 5), {}, RuntimeError, "out of range"
+
+
+@kernel()
+def kthvalue(input: Tensor, k: Int, dim: Dim = -1, keepdim: Bool = False):
+    """The ``k``-th least element along ``dim`` (k starts at 1), and where it was.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.kthvalue.html.
+
+    >>> torch.kthvalue(torch.arange(1., 6.), 4)
+    torch.return_types.kthvalue(
+    values=tensor(4.),
+    indices=tensor(3))
+    """
+    check_ordered("kthvalue", input, DtypeError)
+    d = normalize_dim(dim, input.ndim, op="kthvalue")
+    size = input.shape[d] if input.ndim else 1
+    if not 1 <= k <= size:
+        raise ShapeError(
+            f"kthvalue: selected number k out of range for dimension {d}: k is {k}, and shape "
+            f"{tuple(input.shape)} has {size} elements there"
+        )
+    return picked(input, d, keepdim, lambda a: np.take(order_of(a, d, False), [k - 1], d))
+
+
+def picked(input, d, keepdim, place):
+    """A plan that picks one element along a dim; ``place`` gives its index, the dim kept."""
+    shape = reduced_shape(input, d, keepdim)
+
+    def run(a):
+        if not a.ndim:
+            return a, np.zeros((), np.int64)
+        index = place(a)
+        return take(a, index, d).reshape(shape), index.reshape(shape)
+
+    return Planned(Host(run), [(shape, input.dtype), (shape, dtypes.int64)])
+
+
+kthvalue.returns = return_types.kthvalue
+kthvalue.derivative(to_picked)
+
+
+@kthvalue.samples
+def _(make):
+    yield make(3, 4), 2
+    yield make(3, 4), 3, 0, True
+
+
+# ----------------------------------------------------------------------------------- median, mode
+def middle(a, d, skip_nan):
+    """The index of the lower median along a dim; of the first NaN, when NaN is not skipped."""
+    order = order_of(a, d, False)
+    nan = np.isnan(comparable(a)) if a.dtype.kind not in "iub" else np.zeros(a.shape, bool)
+    numbers = (~nan).sum(d, keepdims=True)
+    if skip_nan:
+        at = np.maximum(numbers - 1, 0) // 2
+    else:
+        at = np.where(numbers < a.shape[d], numbers, (a.shape[d] - 1) // 2)
+    return np.take_along_axis(order, at, d)
+
+
+@kernel(function=False, method=False, node="MedianBackward1")
+def median_dim(input: Tensor, dim: Dim = -1, keepdim: Bool = False):
+    """The lower median along a dim and its index: ``torch.median(input, dim)``."""
+    check_ordered("median", input, DtypeError)
+    d = normalize_dim(dim, input.ndim, op="median")
+    check_some("median", input, d)
+    return picked(input, d, keepdim, lambda a: middle(a, d, False))
+
+
+@kernel(function=False, method=False, node="NanmedianBackward1")
+def nanmedian_dim(input: Tensor, dim: Dim = -1, keepdim: Bool = False):
+    """The lower median along a dim of what is not NaN, and its index."""
+    check_ordered("nanmedian", input, DtypeError)
+    d = normalize_dim(dim, input.ndim, op="nanmedian")
+    check_some("nanmedian", input, d)
+    return picked(input, d, keepdim, lambda a: middle(a, d, True))
+
+
+median_dim.returns, nanmedian_dim.returns = return_types.median, return_types.nanmedian
+median_dim.derivative(to_picked)
+nanmedian_dim.derivative(to_picked)
+
+
+def _median_all(input, skip_nan):
+    def run(a):
+        flat = np.ascontiguousarray(a).reshape(-1)
+        if not flat.size:
+            return np.full((), np.nan if a.dtype.kind not in "iub" else np.iinfo(a.dtype).min)
+        return flat[middle(flat, 0, skip_nan)[0]]
+
+    return Planned(Host(run), [((), input.dtype)])
+
+
+@kernel(function=False, method=False, node="median")
+def median_all(input: Tensor):
+    """The lower median of all elements: ``torch.median(input)``."""
+    check_ordered("median", input, DtypeError)
+    return _median_all(input, False)
+
+
+@kernel(function=False, method=False, node="nanmedian")
+def nanmedian_all(input: Tensor):
+    """The lower median of all elements that are not NaN."""
+    check_ordered("nanmedian", input, DtypeError)
+    return _median_all(input, True)
+
+
+def _share_all(g, input, out):
+    return T.share(g, input, out, T.count_equal(input, out, None, False))
+
+
+median_all.derivative(_share_all)
+nanmedian_all.derivative(_share_all)
+
+
+@composite()
+def median(input: Tensor, dim: Dim = None, keepdim: Bool = False):
+    """The median of all elements; with ``dim``, along it, as (values, indices).
+
+    Of an even number of elements it is the lower one in the middle. NaN if any element is.
+    See https://docs.pytorch.org/docs/stable/generated/torch.median.html.
+
+    >>> torch.median(torch.tensor([4., 1., 3., 2.]))
+    tensor(2.)
+    """
+    return T.median_all(input) if dim is None else T.median_dim(input, dim, keepdim)
+
+
+@composite()
+def nanmedian(input: Tensor, dim: Dim = None, keepdim: Bool = False):
+    """The median of the elements that are not NaN; with ``dim``, along it, as (values, indices).
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nanmedian.html.
+
+    >>> torch.nanmedian(torch.tensor([1., float("nan"), 3., 2.]))
+    tensor(2.)
+    """
+    return T.nanmedian_all(input) if dim is None else T.nanmedian_dim(input, dim, keepdim)
+
+
+@median.samples
+def _(make):
+    yield (make(3, 5),)
+    yield make(3, 4), 1
+    yield make(3, 4), 0, True
+
+
+@nanmedian.samples
+def _(make):
+    yield (make(3, 5),)
+    yield make(3, 4), 1
+
+
+@kernel()
+def mode(input: Tensor, dim: Dim = -1, keepdim: Bool = False):
+    """The commonest value along ``dim`` (the least of them), and its last index.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.mode.html.
+
+    >>> torch.mode(torch.tensor([6, 5, 1, 0, 2, 0]))
+    torch.return_types.mode(
+    values=tensor(0),
+    indices=tensor(5))
+    """
+    check_ordered("mode", input, DtypeError)
+    d = normalize_dim(dim, input.ndim, op="mode")
+    check_some("mode", input, d)
+
+    def place(a):
+        order = np.moveaxis(order_of(a, d, False), d, -1)
+        rows = np.take_along_axis(np.moveaxis(a, d, -1), order, -1)
+        n = rows.shape[-1]
+        new = np.ones(rows.shape, bool)
+        new[..., 1:] = rows[..., 1:] != rows[..., :-1]
+        start = np.maximum.accumulate(np.where(new, np.arange(n), 0), -1)
+        run = np.arange(n) - start  # how many equals came before, in sorted order
+        last = np.argmax(run, -1)[..., None]
+        return np.moveaxis(np.take_along_axis(order, last, -1), -1, d)
+
+    return picked(input, d, keepdim, place)
+
+
+mode.returns = return_types.mode
+mode.derivative(to_picked)
+
+
+@mode.samples
+def _(make):
+    yield (make(3, 4),)
+    yield make(3, 4), 0, True
+
+
+# -------------------------------------------------------------------------------------- quantiles
+def _quantile(name, input, q, dim, keepdim, interpolation, skip_nan):
+    lay = input._layout
+    if lay.dtype.name not in ("float32", "float64"):
+        raise DtypeError(
+            f"{name}() input tensor must be either float or double dtype, got {lay.dtype}; "
+            "use x.float()"
+        )
+    if lay.numel == 0:
+        raise ShapeError(f"{name}() input tensor must be non-empty, got shape {tuple(lay.shape)}")
+    if interpolation not in ("linear", "lower", "higher", "midpoint", "nearest"):
+        raise ShapeError(
+            f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but "
+            f"got {interpolation}"
+        )
+    if isinstance(q, TensorType):
+        if q._layout.ndim > 1:
+            raise ShapeError(f"{name}() q must be a scalar or 1D tensor")
+        if q._layout.dtype is not lay.dtype:
+            raise DtypeError(f"{name}() q tensor must be same dtype as the input tensor")
+        several, wanted = q._layout.ndim == 1, q.tolist()
+    else:
+        several, wanted = False, float(q)
+    fractions = wanted if several else [wanted]
+    for each in fractions:
+        if not 0 <= each <= 1:
+            raise ShapeError(f"{name}() q must be in the range [0, 1] but got {each:g}")
+    d = 0 if dim is None else normalize_dim(dim, lay.ndim, op=name)
+    flat = T.reshape(input, (-1,)) if dim is None or not lay.ndim else input
+    rows = T.sort(T.transpose(flat, d, -1), -1)[0]
+    made = [_at_fraction(rows, each, interpolation, skip_nan) for each in fractions]
+    out = T.stack(made, 0) if several else made[0]  # (q, ..., 1)
+    if dim is None or not lay.ndim:
+        shape = (1,) * lay.ndim if keepdim else ()
+        return T.reshape(out, ((len(made),) if several else ()) + shape)
+    at = d + several
+    out = T.transpose(out, at, -1)
+    return out if keepdim else T.squeeze(out, at)
+
+
+def _at_fraction(rows, q, interpolation, skip_nan):
+    """The quantile of sorted rows, the last dim kept."""
+    lay = rows._layout
+    last = lay.shape[-1] - 1
+    isnan = T.isnan(rows)
+    if not skip_nan:
+        rank = q * last
+        low, high = math.floor(rank), math.ceil(rank)
+        if interpolation == "nearest":
+            low = high = round(rank)
+        low, high = (high, high) if interpolation == "higher" else (low, high)
+        first, second = T.narrow(rows, -1, low, 1), T.narrow(rows, -1, high, 1)
+        weight = 0.5 if interpolation == "midpoint" and high != low else rank - low
+        if interpolation in ("linear", "midpoint") and high != low:
+            first = first + (second - first) * weight
+        # sorted, so one NaN in the row means that its last element is
+        return T.where(T.narrow(isnan, -1, last, 1), math.nan, first)
+    count = T.sum(T.bitwise_not(isnan), -1, True)
+    rank = T.clamp(T.mul(T.to_dtype(count - 1, lay.dtype), q), 0)
+    low, high = T.floor(rank), T.ceil(rank)
+    if interpolation == "nearest":
+        low = high = T.round(rank)
+    if interpolation == "higher":
+        low = high
+    first = T.take_along(rows, T.to_dtype(low, dtypes.int64), -1)
+    if interpolation in ("linear", "midpoint"):
+        second = T.take_along(rows, T.to_dtype(high, dtypes.int64), -1)
+        weight = (high - low) * 0.5 if interpolation == "midpoint" else rank - low
+        # at weight 0 the second must not spoil the first: it may be NaN, or inf
+        first = T.where(weight == 0, first, first + (second - first) * weight)
+    return first
+
+
+@composite()
+def quantile(
+    input: Tensor, q: Any, dim: Dim = None, keepdim: Bool = False, *, interpolation: Str = "linear"
+):
+    """The value below which a fraction ``q`` of the elements lies, of all or along ``dim``.
+
+    ``q``: a number, or a 1-D tensor of them, which adds a first dim. ``interpolation``: linear,
+    lower, higher, midpoint or nearest. NaN if any element is.
+    See https://docs.pytorch.org/docs/stable/generated/torch.quantile.html.
+
+    >>> torch.quantile(torch.tensor([0., 1., 2., 3.]), 0.25)
+    tensor(0.7500)
+    """
+    return _quantile("quantile", input, q, dim, keepdim, interpolation, False)
+
+
+@composite()
+def nanquantile(
+    input: Tensor, q: Any, dim: Dim = None, keepdim: Bool = False, *, interpolation: Str = "linear"
+):
+    """``quantile`` of the elements that are not NaN.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nanquantile.html.
+
+    >>> torch.nanquantile(torch.tensor([float("nan"), 1., 2.]), 0.5)
+    tensor(1.5000)
+    """
+    return _quantile("nanquantile", input, q, dim, keepdim, interpolation, True)
+
+
+@quantile.samples
+def _(make):
+    yield make(3, 5), 0.4
+    yield make(3, 5), 0.3, 1
+    yield (make(3, 5), 0.3, 0, True), {"interpolation": "midpoint"}
+
+
+@nanquantile.samples
+def _(make):
+    yield make(3, 5), 0.4, 1
+
+
+@quantile.errors
+def _(make):
+    yield (make(3), 1.5), {}, RuntimeError, "in the range"

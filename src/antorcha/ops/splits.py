@@ -1,0 +1,319 @@
+"""Views of all the parts of a tensor: unbind, split, chunk and their relatives."""
+
+from __future__ import annotations
+
+from typing import Any as _Any
+
+from antorcha.errors import OutOfRange, ShapeError
+from antorcha.ops.kernel import views
+from antorcha.ops.record import T, composite
+from antorcha.ops.types import Any, Dim, Int, Ints, Tensor
+from antorcha.runtime.layout import Layout
+from antorcha.runtime.tensor import Tensor as TensorType
+from antorcha.shapes import normalize_dim
+
+
+def parts_along(input: Layout, d: int, sizes: _Any) -> list[_Any]:
+    """The (shape, strides, delta) of consecutive parts of a dim."""
+    made, at = [], 0
+    for n in sizes:
+        shape = (*input.shape[:d], n, *input.shape[d + 1 :])
+        made.append((shape, input.strides, at * input.strides[d] if input.numel else 0))
+        at += n
+    return made
+
+
+def gather_parts(g: _Any, layout: Layout, d: int, sizes: _Any) -> _Any:
+    """The gradient of a split: the parts' gradients one after the other, zeros for None."""
+    g = g if isinstance(g, tuple) else (g,)
+    some = next(each for each in g if each is not None)._layout
+    filled = []
+    for n, each in zip(sizes, g, strict=True):
+        shape = (*layout.shape[:d], n, *layout.shape[d + 1 :])
+        if each is None:
+            each = T.full_layout(shape, 0, some.dtype, some.device)
+        filled.append(each)
+    return T.cat(filled, d)
+
+
+def equal_parts(n: int, size: int) -> list[int]:
+    if size == 0:
+        return [0]
+    return [min(size, n - at) for at in range(0, n, size)] or [0]
+
+
+@views()
+def unbind(input: Tensor, dim: Dim = 0):
+    """The slices along a dim, each a view without it, as a tuple.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.unbind.html.
+
+    >>> torch.unbind(torch.tensor([[1, 2], [3, 4]]))
+    (tensor([1, 2]), tensor([3, 4]))
+    """
+    if input.ndim == 0:
+        raise OutOfRange("unbind: Dimension specified as 0 but tensor has no dimensions")
+    d = normalize_dim(dim, input.ndim, op="unbind")
+    shape = (*input.shape[:d], *input.shape[d + 1 :])
+    strides = (*input.strides[:d], *input.strides[d + 1 :])
+    step = input.strides[d] if input.numel else 0
+    return [(shape, strides, k * step) for k in range(input.shape[d])]
+
+
+@unbind.derivative
+def _(g, input_layout, dim):
+    g = g if isinstance(g, tuple) else (g,)
+    some = next(each for each in g if each is not None)
+    zero = None
+    if any([each is None for each in g]):
+        lay = some._layout
+        zero = T.full_layout(tuple(lay.shape), 0, lay.dtype, lay.device)
+    return T.stack([zero if each is None else each for each in g], dim)
+
+
+@unbind.samples
+def _(make):
+    yield (make(3, 4),)
+    yield make(3, 4), -1
+
+
+@unbind.errors
+def _(make):
+    yield (make(),), {}, IndexError, "no dimensions"
+
+
+@views(function=False, method=False, name="split_parts", node="split")
+def split_parts(input: Tensor, split_size: Int, dim: Dim):
+    """Parts of ``split_size`` along a dim; the last may be smaller."""
+    if input.ndim == 0:
+        raise ShapeError("split expects at least a 1-dimensional tensor")
+    d = normalize_dim(dim, input.ndim, op="split")
+    if split_size < 0:
+        raise ShapeError(
+            f"split expects split_size be non-negative, but got split_size={split_size}"
+        )
+    n = input.shape[d]
+    if split_size == 0 and n:
+        raise ShapeError(
+            "split_size can only be 0 if dimension size is 0, but got dimension size of "
+            f"{n} (shape {tuple(input.shape)})"
+        )
+    return parts_along(input, d, equal_parts(n, split_size))
+
+
+@split_parts.derivative
+def _(g, input_layout, split_size, dim):
+    d = normalize_dim(dim, input_layout.ndim)
+    return gather_parts(g, input_layout, d, equal_parts(input_layout.shape[d], split_size))
+
+
+@views()
+def split_with_sizes(input: Tensor, split_sizes: Ints, dim: Dim = 0):
+    """Parts of the given sizes along a dim, views, as a tuple.
+
+    >>> torch.split_with_sizes(torch.arange(4), (1, 3))
+    (tensor([0]), tensor([1, 2, 3]))
+    """
+    if input.ndim == 0:
+        raise ShapeError("split expects at least a 1-dimensional tensor")
+    d = normalize_dim(dim, input.ndim, op="split_with_sizes")
+    n = input.shape[d]
+    if any([s < 0 for s in split_sizes]):
+        raise ShapeError(
+            "split_with_sizes expects split_sizes have only non-negative entries, but got "
+            f"split_sizes={list(split_sizes)}"
+        )
+    if sum(split_sizes) != n:
+        raise ShapeError(
+            f"split_with_sizes expects split_sizes to sum exactly to {n} (input tensor's size at "
+            f"dimension {d}), but got split_sizes={list(split_sizes)} (sum {sum(split_sizes)})"
+        )
+    return parts_along(input, d, split_sizes)
+
+
+@split_with_sizes.derivative
+def _(g, input_layout, split_sizes, dim):
+    d = normalize_dim(dim, input_layout.ndim)
+    return gather_parts(g, input_layout, d, split_sizes)
+
+
+@split_with_sizes.samples
+def _(make):
+    yield make(5, 2), (1, 4)
+    yield make(2, 3), (1, 0, 2), 1
+
+
+@split_with_sizes.errors
+def _(make):
+    yield (make(5), (1, 3)), {}, RuntimeError, "sum exactly to 5"
+
+
+# ------------------------------------------------------------------------ made of those above
+def split(input: Tensor, split_size: Any, dim: Dim = 0):
+    """Parts along a dim, views, as a tuple: of ``split_size`` elements, or of the sizes in a list.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.split.html.
+
+    >>> torch.split(torch.arange(5), 2)
+    (tensor([0, 1]), tensor([2, 3]), tensor([4]))
+    """
+    if isinstance(split_size, (tuple, list)):
+        return T.split_with_sizes(input, split_size, dim)
+    return T.split_parts(input, split_size, dim)
+
+
+@split.samples
+def _(make):
+    yield make(5, 2), 2
+    yield make(5, 3), (1, 2), 1
+
+
+@split.errors
+def _(make):
+    yield (make(5), -1), {}, RuntimeError, "non-negative"
+    yield (make(), 1), {}, RuntimeError, "at least a 1-dimensional"
+
+
+@composite(out=False)
+def chunk(input: Tensor, chunks: Int, dim: Dim = 0):
+    """At most ``chunks`` parts of equal size (but the last) along a dim: views, as a tuple.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.chunk.html.
+
+    >>> torch.chunk(torch.arange(5), 3)
+    (tensor([0, 1]), tensor([2, 3]), tensor([4]))
+    """
+    lay = input._layout
+    if lay.ndim == 0:
+        raise ShapeError("chunk expects at least a 1-dimensional tensor")
+    if chunks <= 0:
+        raise ShapeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    n = lay.shape[normalize_dim(dim, lay.ndim, op="chunk")]
+    size = -(-n // chunks)
+    if size == 0:
+        return T.split_with_sizes(input, (0,) * chunks, dim)
+    return T.split_parts(input, size, dim)
+
+
+@chunk.samples
+def _(make):
+    yield make(5, 2), 2
+    yield make(4, 3), 3, 1
+
+
+@chunk.errors
+def _(make):
+    yield (make(5), 0), {}, RuntimeError, "greater than 0"
+
+
+def cut(input: TensorType, where: _Any, dim: int, op: str) -> tuple[TensorType, ...]:
+    """Slices of a dim: so many of nearly equal size, or cut at the given places."""
+    lay = input._layout
+    if lay.ndim == 0:
+        raise ShapeError(
+            f"{op} expected at least a 1-dimensional tensor, but got a tensor with 0 dims"
+        )
+    d = normalize_dim(dim, lay.ndim, op=op)
+    n = lay.shape[d]
+    if isinstance(where, TensorType):
+        where = where.tolist()  # type: ignore[attr-defined]
+    if not isinstance(where, (tuple, list)):
+        sections = where.__index__()
+        if sections <= 0:
+            raise ShapeError(f"number of sections must be larger than 0, got {sections}")
+        size, longer = divmod(n, sections)
+        where = [k * size + min(k, longer) for k in range(1, sections)]
+    edges = [0, *where, n]
+    return tuple([T.slice(input, d, a, b, 1) for a, b in zip(edges, edges[1:], strict=False)])
+
+
+@composite(out=False)
+def tensor_split(input: Tensor, indices_or_sections: Any, dim: Dim = 0):
+    """Parts along a dim, views: so many of nearly equal size, or cut at the given indices.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.tensor_split.html.
+
+    >>> torch.tensor_split(torch.arange(5), 2)
+    (tensor([0, 1, 2]), tensor([3, 4]))
+    >>> torch.tensor_split(torch.arange(5), (1, 3))
+    (tensor([0]), tensor([1, 2]), tensor([3, 4]))
+    """
+    return cut(input, indices_or_sections, dim, "tensor_split")
+
+
+@tensor_split.samples
+def _(make):
+    yield make(5, 2), 3
+    yield make(5, 2), (1, 4)
+
+
+@tensor_split.errors
+def _(make):
+    yield (make(5), 0), {}, RuntimeError, "larger than 0"
+
+
+def whole_sections(input: TensorType, where: _Any, dim: int, op: str) -> _Any:
+    n = input._layout.shape[dim]
+    if isinstance(where, int) and (where == 0 or n % where):
+        raise ShapeError(
+            f"torch.{op} attempted to split along dimension {dim}, but the size of the dimension "
+            f"{n} is not divisible by the split_size {where}!"
+        )
+    return cut(input, where, dim, op)
+
+
+def at_least(input: TensorType, ndim: int, op: str) -> None:
+    if input._layout.ndim < ndim:
+        raise ShapeError(
+            f"torch.{op} requires a tensor with at least {ndim} dimension, but got a tensor with "
+            f"{input._layout.ndim} dimensions!"
+        )
+
+
+@composite(out=False)
+def hsplit(input: Tensor, indices_or_sections: Any):
+    """Parts side by side: ``tensor_split`` along the second dim (the first of a 1-dim tensor).
+
+    >>> torch.hsplit(torch.arange(4), 2)
+    (tensor([0, 1]), tensor([2, 3]))
+    """
+    at_least(input, 1, "hsplit")
+    return whole_sections(input, indices_or_sections, int(input._layout.ndim > 1), "hsplit")
+
+
+@hsplit.samples
+def _(make):
+    yield make(4), 2
+    yield make(2, 4), (1, 3)
+
+
+@composite(out=False)
+def vsplit(input: Tensor, indices_or_sections: Any):
+    """Parts one above the other: ``tensor_split`` along the first dim.
+
+    >>> torch.vsplit(torch.tensor([[1], [2]]), 2)
+    (tensor([[1]]), tensor([[2]]))
+    """
+    at_least(input, 2, "vsplit")
+    return whole_sections(input, indices_or_sections, 0, "vsplit")
+
+
+@vsplit.samples
+def _(make):
+    yield make(4, 2), 2
+
+
+@composite(out=False)
+def dsplit(input: Tensor, indices_or_sections: Any):
+    """Parts one behind the other: ``tensor_split`` along the third dim.
+
+    >>> [p.shape for p in torch.dsplit(torch.zeros(1, 2, 4), 2)]
+    [torch.Size([1, 2, 2]), torch.Size([1, 2, 2])]
+    """
+    at_least(input, 3, "dsplit")
+    return whole_sections(input, indices_or_sections, 2, "dsplit")
+
+
+@dsplit.samples
+def _(make):
+    yield make(2, 3, 4), 2

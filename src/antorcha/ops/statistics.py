@@ -1,0 +1,508 @@
+"""Spread and size of data: var, std, norms, histograms, covariance. One record per op.
+
+The variance is two passes over the operand (its mean, then the squared distances from it) and no
+temporary of its size.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+
+import numpy as np
+
+from antorcha import dtypes
+from antorcha.errors import ArgumentError, DtypeError, MissingFeature, ShapeError
+from antorcha.lang import expr as E
+from antorcha.lang.kernels import Host
+
+from antorcha.ops.extrema import NONE
+from antorcha.ops.kernel import Planned, kernel
+from antorcha.ops.pointwise import pointwise
+from antorcha.ops.record import T, composite
+from antorcha.ops.reduce import beside, count_of
+from antorcha.ops.reduction import Fold, ReductionOp
+from antorcha.ops.types import (
+    Any,
+    Bool,
+    Dims,
+    Dtype,
+    Float,
+    Int,
+    Number,
+    OptTensor,
+    StaticNumber,
+    Tensor,
+)
+
+
+# ------------------------------------------------------------------------------------ var and std
+class SpreadOp(ReductionOp):
+    """var and its kin: PyTorch's old forms, ``var(x, unbiased)``, are read here."""
+
+    def __init__(self, fn, **options):
+        super().__init__(fn, "same", **options)
+        self.bind = self.bind_old
+
+    def bind_old(self, args, kwargs):
+        if len(args) == 2 and type(args[1]) is bool:
+            args, kwargs = args[:1], {**kwargs, "unbiased": args[1]}
+        if "correction" in kwargs and "unbiased" in kwargs:
+            raise ArgumentError(f"{self.name}: give correction or unbiased, not both")
+        return self.signature.bind(args, kwargs)
+
+    def accumulate_in(self, own, result):
+        return dtypes.float32 if own.name in ("float16", "bfloat16") else own
+
+
+def correction_of(unbiased, correction):
+    """How much less than the count the squares are divided by."""
+    if unbiased is not None:
+        return 1.0 if unbiased else 0.0
+    return 1.0 if correction is None else float(correction)
+
+
+def squares(input, correction, root, give_mean):
+    """The fold of squared distances from the mean to a variance, or its root."""
+    if input.dtype.kind not in "fc":
+        raise DtypeError(
+            f"std and var only support floating point and complex dtypes, got {input.dtype}; cast "
+            "first, e.g. x.float()"
+        )
+    real = input.dtype.to_real()
+    state = dtypes.float32 if real.itemsize == 2 else real
+
+    def lift(x, mean, i):
+        d = x - mean
+        return d.real() * d.real() + d.imag() * d.imag() if d.dtype.kind == "c" else d * d
+
+    def finish(total, n):
+        found = total / E.maximum(E.cast(n, state) - correction, 0)
+        return E.sqrt(found) if root else found
+
+    return Fold(
+        before=Fold(start=0, merge=lambda a, b: a + b, finish=lambda s, n: s / E.cast(n, s.dtype)),
+        start=0, lift=lift, merge=lambda a, b: a + b, finish=finish, state=(state,),
+        outs=(real, None) if give_mean else (real,), give_before=give_mean,
+    )  # fmt: skip
+
+
+def spread_gradient(g, input, dims, keepdim, correction, root=None):
+    """The gradient of a variance; with ``root``, of that standard deviation."""
+    lay = input._layout
+    count = count_of(lay, dims)
+    scale = 2 / builtins.max(count - correction, 0) if count > correction else math.inf
+    mean = T.mean(input, dims, True) if dims else input
+    g = beside(g, lay, dims, keepdim)
+    if root is None:
+        return T.var_backward(g, input, mean, scale)
+    return T.std_backward(g, input, mean, beside(root, lay, dims, keepdim), scale)
+
+
+@pointwise(function=False, method=False)
+def var_backward(g: Tensor, input: Tensor, mean: Tensor, scale: Number):
+    """The gradient of a variance."""
+    return g * scale * (input - mean)
+
+
+@pointwise(function=False, method=False)
+def std_backward(g: Tensor, input: Tensor, mean: Tensor, out: Tensor, scale: Number):
+    """The gradient of a standard deviation; 0 where it is 0."""
+    return E.where(out == 0, 0, g / (out * 2)) * scale * (input - mean)
+
+
+def spread(**options):
+    return lambda fn: SpreadOp(fn, **options)
+
+
+@spread()
+def var(
+    input: Tensor, dim: Dims = None, unbiased: Bool = None, keepdim: Bool = False, *,
+    correction: StaticNumber = None,
+):
+    """The variance of all elements, or along ``dim``.
+
+    The sum of squared distances from the mean is divided by ``n - correction`` (1 by default;
+    ``unbiased=False`` means 0).
+    See https://docs.pytorch.org/docs/stable/generated/torch.var.html.
+
+    >>> torch.var(torch.tensor([[1., 2., 3.], [2., 4., 6.]]), dim=1)
+    tensor([1., 4.])
+    """
+    return squares(input, correction_of(unbiased, correction), False, False)
+
+
+@spread()
+def std(
+    input: Tensor, dim: Dims = None, unbiased: Bool = None, keepdim: Bool = False, *,
+    correction: StaticNumber = None,
+):
+    """The standard deviation of all elements, or along ``dim``: the root of ``var``.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.std.html.
+
+    >>> torch.std(torch.tensor([[1., 2., 3.], [2., 4., 6.]]), dim=1)
+    tensor([1., 2.])
+    """
+    return squares(input, correction_of(unbiased, correction), True, False)
+
+
+@spread(method=False, out=False)
+def var_mean(
+    input: Tensor, dim: Dims = None, unbiased: Bool = None, keepdim: Bool = False, *,
+    correction: StaticNumber = None,
+):
+    """The variance and the mean, as (var, mean).
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.var_mean.html.
+
+    >>> torch.var_mean(torch.tensor([1., 2., 3.]))
+    (tensor(1.), tensor(2.))
+    """
+    return squares(input, correction_of(unbiased, correction), False, True)
+
+
+@spread(method=False, out=False)
+def std_mean(
+    input: Tensor, dim: Dims = None, unbiased: Bool = None, keepdim: Bool = False, *,
+    correction: StaticNumber = None,
+):
+    """The standard deviation and the mean, as (std, mean).
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.std_mean.html.
+
+    >>> torch.std_mean(torch.tensor([1., 2., 3.]))
+    (tensor(1.), tensor(2.))
+    """
+    return squares(input, correction_of(unbiased, correction), True, True)
+
+
+@var.derivative
+def _(g, input, dims, keepdim, unbiased, correction):
+    return spread_gradient(g, input, dims, keepdim, correction_of(unbiased, correction))
+
+
+@std.derivative
+def _(g, input, out, dims, keepdim, unbiased, correction):
+    return spread_gradient(g, input, dims, keepdim, correction_of(unbiased, correction), out)
+
+
+def _with_mean(g, input, dims, keepdim, correction, root=None):
+    of_spread, of_mean = g
+    found = None
+    if of_spread is not None:
+        found = spread_gradient(of_spread, input, dims, keepdim, correction, root)
+    if of_mean is not None:
+        lay = input._layout
+        share = T.expand(beside(of_mean, lay, dims, keepdim), lay.shape)
+        share = share / builtins.max(count_of(lay, dims), 1)
+        found = share if found is None else found + share
+    return found
+
+
+@var_mean.derivative
+def _(g, input, dims, keepdim, unbiased, correction):
+    return _with_mean(g, input, dims, keepdim, correction_of(unbiased, correction))
+
+
+@std_mean.derivative
+def _(g, input, out0, dims, keepdim, unbiased, correction):
+    return _with_mean(g, input, dims, keepdim, correction_of(unbiased, correction), out0)
+
+
+def _spread_samples(make):
+    yield (make(3, 4),)
+    yield make(3, 4), 1
+    yield (make(3, 4), (0, 1)), {"keepdim": True}
+    yield (make(2, 3, 4), (0, 2)), {"correction": 0}
+    yield (make(3, 4), 0), {"unbiased": False}
+
+
+def _spread_errors(make):
+    yield (make(3).long(),), {}, RuntimeError, "only support floating point"
+
+
+for _op in (var, std, var_mean, std_mean):
+    _op.samples(_spread_samples)
+    _op.errors(_spread_errors)
+
+
+# ----------------------------------------------------------------------------------------- norms
+def norm_fold(real, ord):
+    """The fold to a vector norm, over magnitudes in the real dtype."""
+    state = dtypes.float32 if real.itemsize == 2 else real
+
+    def magnitude(x):
+        return E.cast(E.abs(x), state)
+
+    if ord == math.inf or ord == -math.inf:
+        least = ord < 0
+        return Fold(
+            start=math.inf if least else 0.0, lift=lambda x, i: magnitude(x),
+            merge=E.minimum if least else E.maximum, state=(state,), outs=(real,),
+            empty=NONE,
+        )  # fmt: skip
+    if ord == 0:
+        return Fold(
+            start=0, lift=lambda x, i: E.cast(x != 0, state), merge=lambda a, b: a + b,
+            state=(state,), outs=(real,),
+        )  # fmt: skip
+    if ord == 1:
+        return Fold(
+            start=0, lift=lambda x, i: magnitude(x), merge=lambda a, b: a + b, state=(state,),
+            outs=(real,),
+        )  # fmt: skip
+    if ord == 2:
+        return Fold(
+            start=0, merge=lambda a, b: a + b, finish=lambda s, n: E.sqrt(s), state=(state,),
+            lift=lambda x, i: x * x if x.dtype.kind != "c" else (
+                x.real() * x.real() + x.imag() * x.imag()
+            ), outs=(real,),
+        )  # fmt: skip
+    return Fold(
+        start=0, lift=lambda x, i: magnitude(x) ** ord, merge=lambda a, b: a + b,
+        finish=lambda s, n: s ** (1 / ord), state=(state,), outs=(real,),
+    )  # fmt: skip
+
+
+class NormOp(ReductionOp):
+    """The result is real for complex operands, too."""
+
+    def accumulate_in(self, own, result):
+        return dtypes.float32 if result.name in ("float16", "bfloat16") else result
+
+    def make_plan(self, values, outs):
+        if self.name == "linalg_vector_norm" and values[2] == () and not values[0]._layout.ndim:
+            values = [*values[:2], None, *values[3:]]
+        return super().make_plan(values, outs)
+
+
+def _norm_op(**options):
+    return lambda fn: NormOp(fn, "same", **options)
+
+
+@_norm_op(name="linalg_vector_norm", namespace="linalg")
+def vector_norm(
+    input: Tensor, ord: Float = 2.0, dim: Dims = None, keepdim: Bool = False, *,
+    dtype: Dtype = None,
+):
+    """The ``ord``-norm of the elements along ``dim`` (all, by default), seen as one vector.
+
+    ``sum(abs(x) ** ord) ** (1 / ord)``; ``inf`` and ``-inf`` give the greatest and the least
+    magnitude, 0 the count of what is not zero. The result is real.
+    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.vector_norm.html.
+
+    >>> torch.linalg.vector_norm(torch.tensor([3., 4.]))
+    tensor(5.)
+    """
+    chosen = dtype or input.dtype
+    if input.dtype.kind not in "fc":
+        raise DtypeError(
+            "linalg.vector_norm: Expected a floating point or complex tensor as input. Got "
+            f"{input.dtype}; cast first, e.g. x.float()"
+        )
+    return norm_fold(chosen.to_real(), ord)
+
+
+@vector_norm.derivative
+def _(g, input, out, ord, dims, keepdim):
+    lay = input._layout
+    g, out = beside(g, lay, dims, keepdim), beside(out, lay, dims, keepdim)
+    if ord in (math.inf, -math.inf):
+        size = T.abs(input)
+        return T.norm_extreme_backward(g, input, size, out, T.count_equal(size, out, dims, True))
+    return T.norm_backward(g, input, out, ord)
+
+
+@vector_norm.samples
+def _(make):
+    yield (make(3, 4),)
+    yield make(3, 4), 1, 1
+    yield make(3, 4), 3.0, (0, 1), True
+    yield make(3, 4), math.inf, 0
+    yield make(3, 4), -math.inf, 1
+    yield make(3, 4), 0, 1
+
+
+@pointwise(function=False, method=False)
+def norm_backward(g: Tensor, input: Tensor, out: Tensor, ord: Float):
+    """The gradient of a vector norm; 0 where the norm is 0."""
+    if ord == 0:
+        return g * 0
+    if ord == 1:
+        return g * E.sgn(input)
+    if ord == 2:
+        return E.where(out == 0, 0, g * (input / out))
+    size = E.abs(input)
+    if ord < 2:
+        part = E.where(input == 0, 0, E.sgn(input) * size ** (ord - 1))
+    else:
+        part = input * size ** (ord - 2)
+    return part * E.where(out == 0, 0, g / out ** (ord - 1))
+
+
+@pointwise(function=False, method=False)
+def norm_extreme_backward(g: Tensor, input: Tensor, size: Tensor, out: Tensor, count: Tensor):
+    """The gradient of an inf norm: shared evenly by the elements of that magnitude."""
+    equal = (size == out) | (E.isnan(size) & E.isnan(out))
+    return E.where(equal, g * E.sgn(input) / count, 0)
+
+
+@composite(out=False)
+def norm(
+    input: Tensor, p: Any = "fro", dim: Dims = None, keepdim: Bool = False, *, dtype: Dtype = None
+):
+    """The ``p``-norm of the elements, of all or along ``dim``; see ``linalg.vector_norm``.
+
+    ``p="fro"`` is the 2-norm, ``p="nuc"`` the sum of a matrix's singular values.
+    See https://docs.pytorch.org/docs/stable/generated/torch.norm.html.
+
+    >>> torch.norm(torch.tensor([3., 4.]))
+    tensor(5.)
+    """
+    if p == "nuc":
+        found = T.linalg_matrix_norm(input, "nuc", (-2, -1) if dim is None else dim, keepdim)
+        return found if dtype is None else T.to_dtype(found, dtype)
+    if isinstance(p, str) and p != "fro":
+        raise ShapeError(f"norm: p must be a number, 'fro' or 'nuc', not {p!r}")
+    order = 2.0 if p == "fro" or p is None else float(p)
+    return T.linalg_vector_norm(input, order, dim, keepdim, dtype=dtype)
+
+
+@norm.samples
+def _(make):
+    yield (make(3, 4),)
+    yield make(3, 4), 1, 1
+    yield make(3, 4), "fro", (0, 1), True
+
+
+@composite(out=False)
+def dist(input: Tensor, other: Tensor, p: Float = 2.0):
+    """The ``p``-norm of ``input - other``.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.dist.html.
+
+    >>> torch.dist(torch.tensor([1., 5.]), torch.tensor([4., 1.]))
+    tensor(5.)
+    """
+    return T.linalg_vector_norm(input - other, p)
+
+
+@dist.samples
+def _(make):
+    yield make(3, 4), make(3, 4)
+    yield make(3, 4), make(4), 1
+
+
+# ------------------------------------------------------------------------------------- histograms
+@kernel()
+def histc(input: Tensor, bins: Int = 100, min: StaticNumber = 0, max: StaticNumber = 0):
+    """How many elements fall into each of ``bins`` equal parts of ``min``..``max`` (by default the
+    extremes of the data); what lies outside is not counted.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.histc.html.
+
+    >>> torch.histc(torch.tensor([1., 2., 1.]), bins=4, min=0, max=3)
+    tensor([0., 2., 1., 0.])
+    """
+    if input.dtype.kind != "f":
+        raise MissingFeature(f'histc: "histogram_cpu" not implemented for {input.dtype}')
+    if bins <= 0:
+        raise ShapeError("histc: bins must be > 0")
+    if max < min:
+        raise ShapeError(f"histc: max must be larger than min, got {min} and {max}")
+
+    def run(a):
+        a = a.astype(np.float64).reshape(-1)
+        low, high = float(min), float(max)
+        if low == high and a.size:
+            low, high = float(a.min()), float(a.max())
+        if not (math.isfinite(low) and math.isfinite(high)):
+            raise ShapeError(f"histc: range of [{low}, {high}] is not finite")
+        if low == high:
+            low, high = low - 1, high + 1
+        a = a[(a >= low) & (a <= high)]
+        place = np.minimum(((a - low) / (high - low) * bins).astype(np.int64), bins - 1)
+        return np.bincount(place, minlength=bins)
+
+    return Planned(Host(run), [((bins,), input.dtype)])
+
+
+@histc.samples
+def _(make):
+    yield make(20), 5, -1, 1
+
+
+# ------------------------------------------------------------------------------------- covariance
+@composite(out=False)
+def cov(
+    input: Tensor, *, correction: Int = 1, fweights: OptTensor = None, aweights: OptTensor = None
+):
+    """The covariance matrix of variables (rows) from their observations (columns).
+
+    ``fweights`` (integers) says how often each observation counts, ``aweights`` how much.
+    See https://docs.pytorch.org/docs/stable/generated/torch.cov.html.
+
+    >>> torch.cov(torch.tensor([[0., 1., 2.], [2., 1., 0.]]))
+    tensor([[ 1., -1.],
+            [-1.,  1.]])
+    """
+    lay = input._layout
+    if lay.ndim > 2:
+        raise ShapeError(f"cov(): expected input to have two or fewer dimensions, got {lay.ndim}")
+    rows = T.view(input, (1, -1)) if lay.ndim < 2 else input
+    if lay.dtype.kind in "bui":
+        rows = T.to_dtype(rows, dtypes.get_default_dtype())
+    count = rows._layout.shape[1]
+    weights = None
+    for each in (fweights, aweights):
+        if each is not None:
+            weights = each if weights is None else weights * each
+    if weights is None:
+        total = count
+        mean = T.mean(rows, 1, True)
+    else:
+        weights = T.to_dtype(weights, rows._layout.dtype)
+        total = T.sum(weights)
+        mean = T.sum(rows * weights, 1, True) / total
+    if correction and weights is not None and aweights is not None:
+        norm_by = total - correction * T.sum(weights * aweights) / total
+    else:
+        norm_by = total - correction
+    norm_by = T.clamp(norm_by, 0) if weights is not None else builtins.max(norm_by, 0)
+    centred = rows - mean
+    other = centred if weights is None else centred * weights
+    other = T.conj(other) if rows._layout.dtype.kind == "c" else other
+    found = T.true_divide(T.mm(centred, T.t(other)), norm_by)
+    return T.squeeze(found) if lay.ndim < 2 else found
+
+
+@cov.samples
+def _(make):
+    yield (make(3, 5),)
+    yield (make(5),), {"correction": 0}
+
+
+@composite(out=False)
+def corrcoef(input: Tensor):
+    """The matrix of Pearson correlation coefficients of variables (rows), within -1..1.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.corrcoef.html.
+
+    >>> torch.corrcoef(torch.tensor([[0., 1., 2.], [2., 1., 0.]]))
+    tensor([[ 1., -1.],
+            [-1.,  1.]])
+    """
+    found = T.cov(input)
+    if found._layout.ndim == 0:
+        return found / found
+    size = T.sqrt(T.diagonal(found))
+    found = found / T.unsqueeze(size, -1) / T.unsqueeze(size, 0)
+    if found._layout.dtype.kind == "c":
+        return T.complex(T.clamp(T.real(found), -1, 1), T.clamp(T.imag(found), -1, 1))
+    return T.clamp(found, -1, 1)
+
+
+@corrcoef.samples
+def _(make):
+    yield (make(3, 5),)

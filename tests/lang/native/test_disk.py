@@ -1,0 +1,297 @@
+"""The cache on disk, the key, and many users at once: threads, processes, forks."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from antorcha.lang.native import NoDescription, cache, f32, i64, inline, native, ptr, void
+from antorcha.lang.native.digest import dotted_names
+
+PROGRAM = """
+from __future__ import annotations
+import sys
+from antorcha.lang.native import *
+
+@inline
+def scaled(x, k):
+    return x * k
+
+@native
+def work(n: i64) -> i64:
+    total = 0
+    for i in range(n):
+        total += scaled(i, {factor})
+    return total
+
+@native(export=True)
+def shared(n: i64) -> i64:
+    return work(n) + 1
+
+@native
+def linked(n: i64) -> i64:
+    return shared(n) * 2
+
+if __name__ == "__main__":
+    print(work(10), linked(4), "antorcha.lang.native.lower" in sys.modules)
+    print(sorted(work.spec().stats), target().vector_bits)
+"""
+
+
+def run(path: Path, folder: Path, **env: str) -> list[str]:
+    done = subprocess.run(
+        [sys.executable, str(path)], capture_output=True, text=True, timeout=100, check=False,
+        env={**os.environ, "ANTORCHA_CACHE": str(folder), "PYTHONDONTWRITEBYTECODE": "1",
+             "PYTHONPATH": os.pathsep.join(p for p in sys.path if p), **env},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split("\n")
+
+
+@pytest.fixture
+def program(tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(PROGRAM.format(factor=3))
+    return path
+
+
+def files(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("*.o"))
+
+
+def test_warm_start_and_damaged_files(program, tmp_path):
+    folder = tmp_path / "cache"
+    cold = run(program, folder)
+    assert cold[0] == "135 38 True"
+    assert len(files(folder)) == 3
+    warm = run(program, folder)
+    assert warm[0] == "135 38 False", "a warm start must not load the compiler"
+    assert "compile_ms" not in warm[1]
+    for k, path in enumerate(files(folder)):
+        whole = path.read_bytes()
+        path.write_bytes([whole[:-40], whole[:100] + b"x" + whole[101:], b""][k])
+    assert run(program, folder)[0] == "135 38 True"
+    assert run(program, folder)[0] == "135 38 False"
+
+
+def test_an_edit_of_the_program_changes_the_key(program, tmp_path):
+    folder = tmp_path / "cache"
+    run(program, folder)
+    program.write_text(PROGRAM.format(factor=5))
+    assert run(program, folder)[0] == "225 62 True"
+    assert len(files(folder)) == 6
+
+
+def test_folders_that_cannot_be_written(program, tmp_path):
+    blocked = tmp_path / "blocked"
+    blocked.mkdir()
+    (blocked / "native").write_text("a file where the folder should be")
+    assert run(program, blocked)[0] == "135 38 True"
+    if os.geteuid():
+        blocked.chmod(0o500)
+        assert run(program, blocked)[0] == "135 38 True"
+    assert run(program, Path("/proc/antorcha-no-such-place"))[0] == "135 38 True"
+
+
+def test_an_unreadable_entry_is_compiled_again(program, tmp_path):
+    folder = tmp_path / "cache"
+    run(program, folder)
+    for path in files(folder):
+        path.unlink()
+        path.mkdir()
+    assert run(program, folder)[0] == "135 38 True"
+
+
+@pytest.mark.parametrize(("name", "bits"), [("avx2", "256"), ("sse2", "128")])
+def test_other_targets_have_their_own_entries(program, tmp_path, name, bits):
+    folder = tmp_path / "cache"
+    run(program, folder)
+    found = run(program, folder, ANTORCHA_TARGET=name)
+    assert found[0] == "135 38 True"
+    assert found[1].endswith(bits)
+
+
+def test_processes_that_write_one_cache(program, tmp_path):
+    folder = tmp_path / "cache"
+    env = {**os.environ, "ANTORCHA_CACHE": str(folder),
+           "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}  # fmt: skip
+    running = [
+        subprocess.Popen([sys.executable, str(program)], stdout=subprocess.PIPE, text=True, env=env)
+        for _ in range(6)
+    ]
+    assert all(p.communicate(timeout=100)[0].startswith("135 38 ") for p in running)
+    assert len(files(folder)) == 3
+    assert not [p for p in folder.rglob("*") if p.is_file() and p.suffix != ".o"]
+
+
+# ---- the key
+def make(text: str, name: str = "f", **names):
+    space = {"i64": i64, "ptr": ptr, "f32": f32, **names}
+    exec(textwrap.dedent(text), space)
+    return native(space[name])
+
+
+BASE = "def f(a: i64, b: 'i64') -> i64:\n    return a + K * G(b)\n"
+
+
+def test_what_is_in_the_key():
+    def key(text=BASE, **names):
+        return make(text, **{"K": 2, "G": abs, **names}).spec().key
+
+    base = key()
+    assert key() == base
+    assert key(K=3) != base
+    assert key(K=2.0) != base
+    assert key(K=True) != key(K=1)
+    assert key(G=inline(lambda x: x)) != base
+    assert key(G=inline(lambda x: x)) != key(G=inline(lambda x: x + 1))
+    assert key(BASE.replace("'i64'", "'f32'")) != base
+    assert key(BASE.replace("a + K", "a - K")) != base
+    assert key(BASE.replace("a + K", "b + K")) != base
+
+
+def test_functions_of_one_name_keep_their_roles():
+    def pair():
+        def one(x):
+            return x + 1
+
+        return inline(one)
+
+    def other():
+        def one(x):
+            return x * 2
+
+        return inline(one)
+
+    text = "def f(a: i64) -> i64:\n    return p(a) - q(a)\n"
+    p, q = pair(), other()
+    p.fn.__qualname__ = q.fn.__qualname__ = "one"
+    keys = {make(text, p=x, q=y).spec().key for x, y in [(p, q), (q, p), (p, p), (q, q)]}
+    assert len(keys) == 4
+
+
+class Described:
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __native_key__(self) -> str:
+        return self.text
+
+
+def test_values_without_an_exact_description_are_refused():
+    text = "def f(a: i64) -> i64:\n    return a + K\n"
+    for value in (np.zeros(3), lambda: 3, object(), sys, iter([])):
+        with pytest.raises(NoDescription, match="'K' has no exact description"):
+            _ = make(text, K=value).spec().key
+    keys = {make(text, K=Described(t)).spec().key for t in ("a", "b", "a")}
+    assert len(keys) == 2
+    with pytest.raises(NoDescription):
+        _ = make("def f(a: i64, *, E) -> i64:\n    return a\n").spec(E=object()).key
+
+
+def test_a_changed_global_is_seen():
+    f = make("def f(a: i64) -> i64:\n    return a + K\n", K=1)
+    before = f.spec().key
+    f.fn.__globals__["K"] = 2
+    f.specs.clear()
+    assert f.spec().key != before
+
+
+def test_names_are_read_from_bytecode():
+    def f():
+        return np.float32.x + os.path.join(NAME) + local_name.attr + [k.q for k in OTHER]  # noqa: F821
+
+    found = set(dotted_names(f.__code__))
+    assert ("np", "float32", "x") in found
+    assert ("os", "path", "join") in found
+    assert ("NAME",) in found and ("OTHER",) in found
+
+
+# ---- at once
+@native
+def threaded(x: ptr[f32], n: i64, *, k) -> void:
+    for i in range(n):
+        x[i] = x[i] * f32(k) + 1.0
+
+
+def test_threads_compile_at_once():
+    failures: list[BaseException] = []
+    cache_name = os.urandom(4).hex()  # unknown to the disk, so that all of them compile
+
+    def work(offset: int) -> None:
+        try:
+            for k in range(6):
+                x = np.ones(5, np.float32)
+                threaded(x, 5, k=f"{cache_name}"[:0] or (k + offset % 2))
+                assert x[0] == k + offset % 2 + 1
+        except BaseException as err:
+            failures.append(err)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(6)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not failures
+
+
+FORK = """
+from __future__ import annotations
+import os, sys, threading, warnings
+warnings.simplefilter("ignore")
+from antorcha.lang.native import *
+
+@native
+def f(n: i64, *, k) -> i64:
+    return n * k
+
+stop = False
+def compile_for_ever():
+    k = 10
+    while not stop:
+        assert f(2, k=k) == 2 * k
+        k += 1
+
+t = threading.Thread(target=compile_for_ever)
+f(1, k=1)
+t.start()
+for k in range(8):
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0 if f(3, k=-k) == -3 * k and f(3, k=1000 + k) == 3000 + 3 * k else 1)
+    assert os.waitpid(pid, 0)[1] == 0
+stop = True
+t.join()
+print("done")
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_fork_while_another_thread_compiles(tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(FORK)
+    assert run(path, tmp_path / "cache")[0] == "done"
+
+
+def test_importing_the_language_loads_no_compiler(tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(
+        "import sys\nimport antorcha.errors\nbefore = set(sys.modules)\n"
+        "import antorcha.lang.native\n"
+        "new = set(sys.modules) - before\n"
+        "print(any(m.startswith('llvmlite') or '.lower' in m for m in new))\n"
+    )
+    assert run(path, tmp_path)[0] == "False"
+
+
+def test_the_folder_is_the_configured_one():
+    from antorcha import config
+
+    assert cache.folder().startswith(config.cache_dir)

@@ -89,6 +89,8 @@ def compare(call: Callable[..., Any], *arrays: Any, dtype: str | None = None, gr
     try:
         expected = call(torch, *theirs)
     except Exception as error:
+        if isinstance(error, NotImplementedError):
+            return  # we may know more
         kinds = tuple([k for k in type(error).__mro__ if k in _RAISED]) or (Exception,)
         with pytest.raises(kinds[0]):
             call(antorcha, *ours)

@@ -207,11 +207,24 @@ def _host(what: Host, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
 
 
 def _matmul(what: MatMul, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
+    half = ins[0].dtype.name in ("float16", "bfloat16")
+    sizes = [(what.batch, what.m, what.k), (what.batch, what.k, what.n),
+             (what.batch, what.m, what.n)]  # fmt: skip
+    steps = [what.a, what.b, what.bias]
+
+    def stack(array: Array, shape: tuple[int, ...], strides: Any) -> Array:
+        size = array.itemsize
+        made = np.lib.stride_tricks.as_strided(array, shape, [s * size for s in strides])
+        return made.astype(np.float32) if half else made
+
     def compute(values: list[Any]) -> list[Any]:
-        a, b = values
-        if ins[0].dtype.name in ("float16", "bfloat16"):
-            a, b = a.astype(np.float32), b.astype(np.float32)
-        return [np.matmul(a, b)]
+        a, b, *rest = [stack(v, n, s) for v, n, s in zip(values, sizes, steps, strict=False)]
+        made = np.matmul(a, b)
+        if what.alpha != 1:
+            made = made * made.dtype.type(what.alpha)
+        if rest:
+            made = made + rest[0] * made.dtype.type(what.beta)
+        return [made.reshape(outs[0].shape)]
 
     return compute
 

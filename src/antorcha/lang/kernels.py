@@ -100,7 +100,23 @@ class Host:
 
 @dataclass(frozen=True, eq=False)
 class MatMul:
-    """``out[b, m, n] = sum_k a[b, m, k] * c[b, k, n]`` over layouts of three dims."""
+    """``out[i, m, n] = alpha * sum_k a[i, m, k] * b[i, k, n] + beta * bias[i, m, n]``.
+
+    The operands are seen as stacks of matrices through strides (in elements): (stack, row, column);
+    a stride is 0 where an operand repeats. Inputs are a, b and, if there is one, the bias; the
+    kernel reads nothing of their own layouts but the dtype.
+    """
+
+    batch: int
+    m: int
+    n: int
+    k: int
+    a: tuple[int, int, int]
+    b: tuple[int, int, int]
+    out: tuple[int, int, int]
+    bias: tuple[int, int, int] | None = None
+    alpha: float = 1.0
+    beta: float = 1.0
 
 
 Description = Pointwise | Reduce | Rows | NativeKernel | Host | MatMul

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from antorcha.ops import (  # noqa: F401
+    activation,
     compare,
     create,
     elementwise,
@@ -12,6 +13,7 @@ from antorcha.ops import (  # noqa: F401
     rounding,
     scan,
     select,
+    softmax,
     sort,
     special,
     statistics,

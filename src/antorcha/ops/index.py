@@ -14,8 +14,9 @@ from antorcha.errors import DtypeError, OutOfRange, ShapeError
 from antorcha.indexing import AdvancedIndex, advanced_position, broadcast_indices
 from antorcha.lang.kernels import Host
 from antorcha.ops.kernel import KernelOp, Planned, kernel
+from antorcha.ops.memory import strides_of_format
 from antorcha.ops.record import T, composite
-from antorcha.ops.types import Bool, Dim, Int, Ints, Number, Operand, Str, Tensor, Tensors
+from antorcha.ops.types import Bool, Dim, Ints, Number, Operand, Tensor, Tensors
 from antorcha.runtime import layout as L
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.tensor import Tensor as TensorType
@@ -48,7 +49,8 @@ def check_index_dtype(op: str, index: Layout, wide_only: bool = False) -> None:
     name = index.dtype.name
     if name != "int64" and (wide_only or name != "int32"):
         wanted = "int64" if wide_only else "int32 or int64"
-        raise DtypeError(f"{op}(): Expected dtype {wanted} for index, but got {index.dtype}")
+        kind = OutOfRange if op == "index_fill" else DtypeError
+        raise kind(f"{op}(): Expected dtype {wanted} for index, but got {index.dtype}")
 
 
 def check_same_dtype(op: str, input: Layout, other: Layout, what: str) -> None:
@@ -409,6 +411,8 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: Dim = None):
     wide, narrow = list(common), list(common)
     if lay.ndim:
         wide[d], narrow[d] = lay.shape[d], at.shape[d]
+    n = lay.shape[d] if lay.ndim else 1
+    indices = T.where(T.lt(indices, 0), T.add(indices, n), indices)
     return T.gather(T.expand(input, tuple(wide)), d, T.expand(indices, tuple(narrow)))
 
 
@@ -591,7 +595,8 @@ def index_put_at(
             target[where] = wide
         return made
 
-    return Planned(Host(run), [plain(input)])
+    strides = strides_of_format(input.shape, input.strides, "preserve")
+    return Planned(Host(run), [L.layout(input.shape, strides, input.dtype, input.device)])
 
 
 def fits(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
@@ -612,6 +617,3 @@ def _(g, values_layout, indices, dims, accumulate, needs):
         while new._layout.ndim < values_layout.ndim:
             new = T.unsqueeze(new, 0)
     return mine, new, *rest
-
-
-_ = (Int, Str)

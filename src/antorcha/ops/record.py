@@ -206,12 +206,31 @@ resize_out: Any = None  # set by ops.memory
 
 
 def expose(path_name: str, value: Any) -> None:
-    """Shows ``value`` to users as ``torch.<path_name>``, e.g. ``special.expit``."""
+    """Shows ``value`` to users as ``torch.<path_name>``, e.g. ``special.expit``.
+
+    In ``nn.functional`` an op with an in-place form takes PyTorch's last argument ``inplace=``.
+    """
     space, name = path_name.rsplit(".", 1)
     shown = NAMESPACES.setdefault(space, {})
     if name in shown:
         raise ValueError(f"there are two torch.{path_name}")
     shown[name] = value
+    if space == "nn.functional" and getattr(value, "inplace", None) is not None:
+        shown[name] = _with_inplace_argument(value)
+        shown[name + "_"] = value.inplace
+
+
+def _with_inplace_argument(op: Op) -> Callable[..., Any]:
+    place = op.signature.positional
+
+    def functional(*args: Any, inplace: bool = False, **kwargs: Any) -> Any:
+        if len(args) > place:
+            args, inplace = args[:place], args[place]
+        return op.inplace(*args, **kwargs) if inplace else op(*args, **kwargs)  # type: ignore[misc]
+
+    functional.__name__ = functional.__qualname__ = op.name
+    functional.__doc__, functional.__module__ = op.__doc__, "antorcha.nn.functional"
+    return functional
 
 
 def _short(dtype: Any) -> str:

@@ -127,7 +127,8 @@ class ReductionOp(Op):
         dim = statics.get("dim")
         if dim == () and self.empty_dims_are_all:
             dim = None
-        return tuple(normalize_dims(dim, lay.ndim, op=self.name))
+        dims = normalize_dims(dim, lay.ndim, op=self.name)
+        return tuple(dims) if lay.ndim else ()
 
     def two_passes(
         self, device: Backend, fold: Fold, lays: list[Layout], dims: tuple[int, ...], acc: DType,

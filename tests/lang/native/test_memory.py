@@ -1,5 +1,7 @@
 """Memory, structs, vectors, masks, atomics, pointers: compiled against interpreted, and bounds."""
 
+# ruff: noqa: F821 (annotations name compile-time parameters)
+
 from __future__ import annotations
 
 import ctypes
@@ -98,7 +100,7 @@ class Node:
     flag: bool
     small: u8
     weight: f64
-    next: ptr[Self]  # noqa: F821
+    next: ptr[Self]
     half: f16
     items: array[i32, 4]
     lanes4: vec[f32, 4]
@@ -165,7 +167,8 @@ def list_walk(out: ptr[f64]) -> i64:
 
 def test_structs_lists_and_function_pointers():
     total, out = both(list_walk, np.zeros(1))
-    assert total != 0 and out[0] != 0
+    assert total != 0
+    assert out[0] != 0
 
 
 counters = Global("test_memory_counters", i64, 8)
@@ -183,7 +186,9 @@ def count(by: i64) -> i64:
 def test_globals_are_shared_with_python():
     counters[2] = 40
     assert count(2) == 49
-    assert counters[2] == 42 and record.value == 42 and record.items[2] == 7
+    assert counters[2] == 42
+    assert record.value == 42
+    assert record.items[2] == 7
     with interpreted():
         assert count(1) == 50
     assert counters.np[2] == 43
@@ -447,6 +452,3 @@ def narrow_sum(a: i8, b: u8) -> i64:
 @native
 def narrow_call(a: i8, b: i8) -> i32:
     return i32(a) + i32(b)
-
-
-assert u16 and bool_

@@ -1,5 +1,7 @@
 """Compiled against interpreted: every operator and conversion, on every type, over edge values."""
 
+# ruff: noqa: F821 (annotations name compile-time parameters)
+
 from __future__ import annotations
 
 import itertools

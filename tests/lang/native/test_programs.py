@@ -1,4 +1,4 @@
-"""Random programs, compiled against interpreted: branches, loops, tiles, inline calls, early exits."""
+"""Random programs, compiled against interpreted: branches, loops, tiles, inline calls, returns."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import random
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from antorcha.lang.native import interpreted
@@ -61,7 +60,9 @@ class Maker:
     def expr(self, depth: int = 0) -> str:
         r = self.random
         if depth > 2 or r.random() < 0.25:
-            return r.choice([*self.names, *self.loops, str(r.randint(-9, 9)), f"t[{r.randrange(3)}]"])
+            return r.choice(
+                [*self.names, *self.loops, str(r.randint(-9, 9)), f"t[{r.randrange(3)}]"]
+            )
         e = self.expr
         kinds = [
             lambda: f"({e(depth + 1)} {r.choice(['+', '-', '*', '^', '&', '|'])} {e(depth + 1)})",
@@ -81,7 +82,8 @@ class Maker:
 
     def test(self, depth: int = 0) -> str:
         r = self.random
-        one = f"{r.choice(self.names)} {r.choice(['<', '<=', '>', '==', '!='])} {self.expr(depth + 1)}"
+        sign = r.choice(["<", "<=", ">", "==", "!="])
+        one = f"{r.choice(self.names)} {sign} {self.expr(depth + 1)}"
         pick = r.random()
         if pick < 0.2 and depth < 3:
             return f"({one} and {self.test(depth + 1)})"
@@ -126,7 +128,9 @@ class Maker:
             self.loop(depth)
         else:
             self.put(depth, f"for k{depth} in static(range(3)):")
-            self.put(depth + 1, f"t[k{depth}] = t[2 - k{depth}] + k{depth} * {r.choice(self.names)}")
+            self.put(
+                depth + 1, f"t[k{depth}] = t[2 - k{depth}] + k{depth} * {r.choice(self.names)}"
+            )
             self.put(depth + 1, f"if t[k{depth}] > {r.randint(0, 99)}:")
             self.put(depth + 2, f"t[k{depth}] -= {r.randint(1, 9)}")
 
@@ -135,7 +139,9 @@ class Maker:
         self.counters += 1
         i = f"loop{self.counters}"
         if r.random() < 0.7:
-            limits = r.choice(["5", "b & 7", "1, 9, 3", "6, 0, -2", "clamp(x, 0, 6)", "0, b & 15, 4"])
+            limits = r.choice(
+                ["5", "b & 7", "1, 9, 3", "6, 0, -2", "clamp(x, 0, 6)", "0, b & 15, 4"]
+            )
             self.put(depth, f"for {i} in range({limits}):")
             self.loops.append(i)
             self.block(depth + 1, r.randint(1, 3), True)
@@ -162,7 +168,8 @@ class Maker:
 def load(text: str, path: Path) -> Any:
     path.write_text(text)
     spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -171,9 +178,9 @@ def load(text: str, path: Path) -> Any:
 INPUTS = [(0, 0), (1, -1), (5, 9), (-17, 300), (2**40 + 3, -7), (-(2**63), 2**63 - 1)]
 
 
-@pytest.mark.parametrize("group", range(6))
+@pytest.mark.parametrize("group", range(4))
 def test_random_programs(group, tmp_path):
-    count = 20
+    count = 15
     texts = [Maker(group * 1000 + k).function(f"program{k}") for k in range(count)]
     module = load(HEAD + "\n\n".join(texts), tmp_path / f"programs{group}.py")
     for k in range(count):
@@ -187,4 +194,3 @@ def test_random_programs(group, tmp_path):
 
 def test_the_generator_makes_different_programs():
     assert len({Maker(k).function("f") for k in range(50)}) == 50
-    assert np.int64(1) == 1

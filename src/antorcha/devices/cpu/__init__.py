@@ -10,17 +10,19 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from antorcha.devices.cpu.emit import Unsupported
+from antorcha.devices.cpu.matmul import compile_matmul
 from antorcha.devices.cpu.pointwise import compile_pointwise
 from antorcha.devices.cpu.reduce import compile_reduce
 from antorcha.devices.cpu.rows import compile_rows
 from antorcha.devices.host import HostBackend, compile_host
-from antorcha.lang.kernels import Description, Launch, Pointwise, Reduce, Rows
+from antorcha.lang.kernels import Description, Launch, MatMul, Pointwise, Reduce, Rows
 from antorcha.runtime.layout import Layout
 
 TEMPLATES: dict[type, Callable[[Any, Sequence[Layout], Sequence[Any]], Launch]] = {
     Pointwise: compile_pointwise,
     Reduce: compile_reduce,
     Rows: compile_rows,
+    MatMul: compile_matmul,
 }
 
 

@@ -164,9 +164,7 @@ def _require(spec: Spec, needs: list[str]) -> None:
         if name in _exports and name != spec.symbol:
             _ = _exports[name].addr
         elif not find_symbol(name):
-            raise NativeError(
-                f"{spec.native.__name__}: the symbol {name!r} is not in this process"
-            )
+            raise NativeError(f"{spec.native.__name__}: the symbol {name!r} is not in this process")
 
 
 def lowered(spec: Spec) -> Lowered:

@@ -60,9 +60,7 @@ def exp_of_pair(x, x_low):
     offset = select(below, kind(x)(f.magic + f.bias + f.scale), f.magic + f.bias - f.scale)
     t = fma(x, LOG2_E, offset)
     n = t - offset
-    near = fma(n, -c.ln2, x)
-    r = fma(n, -c.ln2_low, near)
-    r_low = fma(n, -c.ln2_low, near - r) + x_low
+    r, r_low = quick_sum(fma(n, -c.ln2, x), fma(n, -c.ln2_low, x_low))
     one, rest = quick_sum(kind(x)(1.0), r)
     power = bitcast(kind(x), bitcast(ints(x), t) << f.fraction)
     y = one + (rest + fma(r_low, 1.0 + r, grown(r)))

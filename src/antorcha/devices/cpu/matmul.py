@@ -1,0 +1,354 @@
+"""Matrix products: packed panels and a register tile, any strides, float32 and float64.
+
+The classic scheme (Goto and van de Geijn, "Anatomy of high-performance matrix multiplication",
+2008): a block of B is packed into panels of NR columns, a block of A into panels of MR rows, and a
+tile of MR x NR results stays in registers while both panels stream by. Packing makes every operand
+look alike, so transposed views cost nothing; ``pack`` transposes in registers when it must.
+
+Threads each take a part of the rows, the columns or the batch, and pack for themselves.
+"""
+
+from __future__ import annotations
+
+import struct as _struct
+from collections.abc import Sequence
+from typing import Any
+
+from antorcha.devices.cpu.emit import Unsupported
+from antorcha.devices.cpu.pointwise import slot
+from antorcha.lang.kernels import Launch, MatMul
+from antorcha.lang.native import (
+    address, f32, f64, first, fma, i64, inline, local, native, prefetch, ptr, raw,
+    shuffle, static, struct, vec, vload, void, vstore,
+)  # fmt: skip
+from antorcha.lang.native.machine import target
+from antorcha.runtime.alloc import allocate, release
+from antorcha.runtime.launch import make_launch
+from antorcha.runtime.layout import Layout
+from antorcha.runtime.pool import get_num_threads, pool_run
+
+KC, MC, NC = 384, 16, 1024  # depth of a block; its rows (in tiles) and columns
+SMALL = 1 << 17  # multiply-adds below which one thread does all
+
+
+class Shape:
+    """The register tile of a dtype on this machine: a compile-time value."""
+
+    __slots__ = ("L", "MR", "NR", "NV", "T", "parts")
+
+    def __init__(self, T: Any) -> None:
+        bits = target().vector_bits
+        self.T = T
+        self.L = bits // 8 // T.size
+        self.MR, self.NV = (14, 2) if bits == 512 else (6, 2)
+        self.NR = self.L * self.NV
+        self.parts = [w for w in (14, 8, 6, 4, 2, 1) if w <= self.MR]
+
+    def __native_key__(self) -> str:
+        return f"{self.T.name} {self.L} {self.MR} {self.NV}"
+
+
+@struct
+class Task:
+    """The description words of a product."""
+
+    batch: i64
+    m: i64
+    n: i64
+    k: i64
+    a_batch: i64
+    a_row: i64
+    a_col: i64
+    b_batch: i64
+    b_row: i64
+    b_col: i64
+    o_batch: i64
+    o_row: i64
+    bias: i64  # 1 when there is a third operand to start from
+    c_batch: i64
+    c_row: i64
+    c_col: i64
+    alpha: f64
+    beta: f64
+    row_parts: i64
+    col_parts: i64
+    row_size: i64
+    col_size: i64
+
+
+@struct
+class Job:
+    bufs: ptr[raw]
+    task: ptr[Task]
+
+
+@inline
+def transposed(S, rows):
+    """L vectors of L: stages of shuffles, each exchanging one bit of row and column."""
+    L = static(S.L)
+    for d in static([1 << s for s in range(S.L.bit_length() - 1)]):
+        low = static(tuple([c if not c & d else S.L + (c ^ d) for c in range(S.L)]))
+        high = static(tuple([c | d if not c & d else S.L + c for c in range(S.L)]))
+        made = [rows[0] for i in static(range(L))]
+        for i in static([i for i in range(S.L) if not i & d]):
+            made[i] = shuffle(rows[i], rows[i | d], low)
+            made[i | d] = shuffle(rows[i], rows[i | d], high)
+        rows = made
+    return rows
+
+
+@native
+def pack(K: i64, lanes: i64, src: raw, lane_step: i64, k_step: i64, dst: raw, *, S, W) -> void:
+    """``dst[k][lane] = src[lane * lane_step + k * k_step]`` for W lanes, zeros from ``lanes`` on."""
+    T = static(S.T)
+    L = static(S.L)
+    p = ptr[T](src)
+    to = ptr[T](dst)
+    if lane_step == 1:
+        for k in range(K):
+            for b in static(range(0, W, S.L)):
+                v = vload(p + k * k_step + b, L, first(L, lanes - b))
+                vstore(to + k * W + b, v, None if b + S.L <= W else first(L, W - b))
+    elif k_step == 1:
+        for k in range(0, K, L):
+            few = K - k
+            for b in static(range(0, W, S.L)):
+                rows = [
+                    vload(
+                        p + (b + i) * lane_step + k, L,
+                        first(L, few if b + i < lanes else i64(0)),
+                    )
+                    for i in static(range(S.L))
+                ]  # fmt: skip
+                rows = transposed(S, rows)
+                for q in static(range(S.L)):
+                    if q < few:
+                        vstore(
+                            to + (k + q) * W + b, rows[q],
+                            None if b + S.L <= W else first(L, W - b),
+                        )  # fmt: skip
+    else:
+        for k in range(K):
+            for i in range(W):
+                to[k * W + i] = p[i * lane_step + k * k_step] if i < lanes else T(0)
+
+
+@native
+def tile(
+    K: i64, A: raw, B: raw, C: raw, c_row: i64, n: i64, alpha: f64, add: bool, *, S, MR, masked
+) -> void:
+    """MR x NR results from packed panels A[k][S.MR] and B[k][NR]; ``add`` to what C holds."""
+    T = static(S.T)
+    L = static(S.L)
+    NV = static(S.NV)
+    a = ptr[T](A)
+    b = ptr[T](B)
+    c = ptr[T](C)
+    acc = [vec[T, S.L](0) for _ in static(range(MR * S.NV))]
+    for _k in range(K):
+        right = [vload(b + L * j, L) for j in static(range(S.NV))]
+        prefetch(a + 16 * S.MR)
+        for i in static(range(MR)):
+            left = vec[T, S.L](a[i])
+            for j in static(range(S.NV)):
+                acc[i * NV + j] = fma(left, right[j], acc[i * NV + j])
+        a += S.MR
+        b += S.NR
+    scale = T(alpha)
+    for i in static(range(MR)):
+        for j in static(range(S.NV)):
+            few = first(L, n - L * j) if masked else None
+            made = acc[i * NV + j] * scale
+            if add:
+                made = made + vload(c + i * c_row + L * j, L, few)
+            vstore(c + i * c_row + L * j, made, few)
+
+
+@inline
+def tiles(S, K, A, B, C, c_row, m, n, alpha, add):
+    """A panel of up to MR rows: whole, or in parts of 8, 4, 2 and 1 rows."""
+    T = static(S.T)
+    size = static(S.T.size)
+    if m >= S.MR and n >= S.NR:
+        tile(K, A, B, C, c_row, n, alpha, add, S=S, MR=S.MR, masked=False)
+    elif m >= S.MR:
+        tile(K, A, B, C, c_row, n, alpha, add, S=S, MR=S.MR, masked=True)
+    else:
+        at = i64(0)
+        for w in static(S.parts):
+            while m - at >= w:
+                tile(
+                    K, A + at * size, B, C + at * c_row * size, c_row, n, alpha, add,
+                    S=S, MR=w, masked=True,
+                )  # fmt: skip
+                at += w
+
+
+@native
+def start(
+    C: raw, c_row: i64, bias: raw, b_row: i64, b_col: i64, m: i64, n: i64, beta: f64, *, T
+) -> void:
+    """C = beta * bias, the value to which the product is added."""
+    c = ptr[T](C)
+    b = ptr[T](bias)
+    scale = T(beta)
+    for i in range(m):
+        for j in range(n):
+            c[i * c_row + j] = b[i * b_row + j * b_col] * scale
+
+
+@native
+def fill_zero(C: raw, c_row: i64, m: i64, n: i64, *, T) -> void:
+    c = ptr[T](C)
+    for i in range(m):
+        for j in range(n):
+            c[i * c_row + j] = T(0)
+
+
+@native
+def product(
+    m: i64, n: i64, k: i64, A: raw, a_row: i64, a_col: i64, B: raw, b_row: i64, b_col: i64,
+    C: raw, c_row: i64, alpha: f64, add: bool, space: raw, *, S,
+) -> void:  # fmt: skip
+    """One thread's product. ``space`` holds a packed block of A, then one of B."""
+    size = static(S.T.size)
+    MR = static(S.MR)
+    NR = static(S.NR)
+    packed_b = space + 384 * 16 * S.MR * S.T.size
+    for jc in range(0, n, 1024):
+        nc = min(n - jc, 1024)
+        for pc in range(0, k, 384):
+            kc = min(k - pc, 384)
+            for jr in range(0, nc, NR):
+                pack(
+                    kc, min(nc - jr, NR), B + (pc * b_row + (jc + jr) * b_col) * size, b_col,
+                    b_row, packed_b + jr * kc * size, S=S, W=S.NR,
+                )  # fmt: skip
+            for ic in range(0, m, 16 * MR):
+                mc = min(m - ic, 16 * MR)
+                for ir in range(0, mc, MR):
+                    pack(
+                        kc, min(mc - ir, MR), A + ((ic + ir) * a_row + pc * a_col) * size, a_row,
+                        a_col, space + ir * kc * size, S=S, W=S.MR,
+                    )  # fmt: skip
+                for jr in range(0, nc, NR):
+                    for ir in range(0, mc, MR):
+                        tiles(
+                            S, kc, space + ir * kc * size, packed_b + jr * kc * size,
+                            C + ((ic + ir) * c_row + jc + jr) * size, c_row, mc - ir, nc - jr,
+                            alpha, add or pc > 0,
+                        )  # fmt: skip
+
+
+@native
+def job(u0: i64, u1: i64, args: raw, *, S) -> void:
+    """Parts u0..u1 of the whole: a batch's block of rows and columns each."""
+    work = ptr[Job](args)
+    t = work.task
+    size = static(S.T.size)
+    depth = min(t.k, 384)
+    width = (min(t.n, 1024) + S.NR - 1) // S.NR * S.NR
+    space = allocate((384 * 16 * S.MR + depth * width + 64) * size)
+    if space is not None:
+        for u in range(u0, u1):
+            part = u % (t.row_parts * t.col_parts)
+            b = u // (t.row_parts * t.col_parts)
+            i0 = part % t.row_parts * t.row_size
+            j0 = part // t.row_parts * t.col_size
+            m = min(t.m - i0, t.row_size)
+            n = min(t.n - j0, t.col_size)
+            if m > 0 and n > 0:
+                A = work.bufs[1] + (b * t.a_batch + i0 * t.a_row) * size
+                B = work.bufs[2] + (b * t.b_batch + j0 * t.b_col) * size
+                C = work.bufs[0] + (b * t.o_batch + i0 * t.o_row + j0) * size
+                if t.bias != 0:
+                    bias = work.bufs[3] + (b * t.c_batch + i0 * t.c_row + j0 * t.c_col) * size
+                    start(C, t.o_row, bias, t.c_row, t.c_col, m, n, t.beta, T=S.T)
+                elif t.k == 0:
+                    fill_zero(C, t.o_row, m, n, T=S.T)
+                product(
+                    m, n, t.k, A, t.a_row, t.a_col, B, t.b_row, t.b_col, C, t.o_row, t.alpha,
+                    t.bias != 0, space, S=S,
+                )  # fmt: skip
+        release(space)
+
+
+@native
+def matmul_kernel(bufs: ptr[raw], desc: ptr[i64], *, S) -> i64:
+    """The whole, through the pool where it is large."""
+    work = local(Job)
+    work.bufs = bufs
+    work.task = ptr[Task](desc)
+    t = work.task
+    parts = t.batch * t.row_parts * t.col_parts
+    each = max(t.m * t.n * t.k // max(t.row_parts * t.col_parts, 1), 1)
+    pool_run(address(job, S=S), parts, max(131072 // each, 1), raw(work))
+    return 0
+
+
+def split(m: int, n: int, k: int, batch: int, S: Shape) -> tuple[int, int, int, int]:
+    """Into how many blocks of rows and columns a product is cut, and their sizes."""
+    threads = get_num_threads()
+    if m * n * k < SMALL or threads == 1 or batch >= 2 * threads:
+        return 1, 1, max(m, 1), max(n, 1)
+    parts = threads if m * n * k < 1 << 24 else 2 * threads
+    if n >= m:
+        size = -(-n // parts)
+        size = max(-(-size // S.NR) * S.NR, S.NR)
+        return 1, -(-n // size), m, size
+    size = -(-m // parts)
+    size = max(-(-size // S.MR) * S.MR, S.MR)
+    return -(-m // size), 1, size, n
+
+
+def compile_matmul(what: MatMul, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
+    T = {"float32": f32, "float64": f64}.get(outs[0].dtype.name)
+    if T is None or any(i.dtype is not outs[0].dtype for i in ins):
+        raise Unsupported("a matrix product of other dtypes than float32 and float64")
+    S = Shape(T)
+    b, m, n, k = what.batch, what.m, what.n, what.k
+    a, c, o, bias = what.a, what.b, what.out, what.bias
+    order = [0, 1]
+    if o[2] != 1 and n > 1:
+        if o[1] != 1 and m > 1:
+            raise Unsupported("a result whose rows and columns both stride")
+        # the transposed product: o' = b' a'
+        m, n = n, m
+        a, c = (c[0], c[2], c[1]), (a[0], a[2], a[1])
+        o = (o[0], o[2], o[1])
+        bias = None if bias is None else (bias[0], bias[2], bias[1])
+        order = [1, 0]
+    row_parts, col_parts, row_size, col_size = split(m, n, k, b, S)
+
+    def bits(x: float) -> int:
+        return int(_struct.unpack("<q", _struct.pack("<d", x))[0])
+
+    words = [
+        b, m, n, k, *a, *c, o[0], o[1], int(bias is not None), *(bias or (0, 0, 0)),
+        bits(what.alpha), bits(what.beta), row_parts, col_parts, row_size, col_size,
+    ]  # fmt: skip
+    if order == [1, 0]:
+        kernel = matmul_swapped.spec(S=S)
+    else:
+        kernel = matmul_kernel.spec(S=S)
+    made = make_launch(
+        kernel.addr, words, [slot(x) for x in outs], [slot(i) for i in ins], b * m * n * k // 64,
+        None,
+    )  # fmt: skip
+    return Launch(made.fresh, made.into, (made, kernel))
+
+
+@native
+def matmul_swapped(bufs: ptr[raw], desc: ptr[i64], *, S) -> i64:
+    """``matmul_kernel`` with the factors in the other order."""
+    order = local(raw, 4)
+    order[0] = bufs[0]
+    order[1] = bufs[2]
+    order[2] = bufs[1]
+    task = ptr[Task](desc)
+    if task.bias != 0:
+        order[3] = bufs[3]
+    return matmul_kernel(order, desc, S=S)
+
+
+

@@ -1,0 +1,395 @@
+"""Hooks of modules: what a user asks to run around ``forward`` and around its gradient.
+
+``Module.__call__`` goes straight to ``forward`` until the first hook of the process is registered
+(:data:`any_hooks`); from then on calls come through :func:`call_with_hooks`.
+"""
+
+from __future__ import annotations
+
+import warnings
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from antorcha.errors import ArgumentError, GraphError
+from antorcha.runtime.tensor import Tensor
+
+if TYPE_CHECKING:
+    from antorcha.nn.module import Module
+
+any_hooks = False
+"""Has a hook ever been registered, on any module?"""
+
+Hook = Callable[..., Any]
+_global_forward_pre: OrderedDict[int, Hook] = OrderedDict()
+_global_forward: OrderedDict[int, Hook] = OrderedDict()
+_global_backward_pre: OrderedDict[int, Hook] = OrderedDict()
+_global_backward: OrderedDict[int, Hook] = OrderedDict()
+
+
+def note_hooks() -> None:
+    """From now on every call looks for hooks."""
+    global any_hooks
+    any_hooks = True
+
+
+class RemovableHandle:
+    """What registering a hook gives: ``remove()`` takes the hook away again; also a context.
+
+    >>> handle = torch.nn.ReLU().register_forward_hook(lambda module, args, output: None)
+    >>> handle.remove()
+    """
+
+    next_id = 0
+
+    def __init__(self, hooks_dict: Any, *, extra_dict: Any = None) -> None:
+        self.hooks_dict_ref = weakref.ref(hooks_dict)
+        self.id = RemovableHandle.next_id
+        RemovableHandle.next_id += 1
+        extra = () if extra_dict is None else extra_dict
+        self.extra_dict_ref = tuple(
+            [weakref.ref(d) for d in (extra if isinstance(extra, (list, tuple)) else (extra,))]
+        )
+
+    def remove(self) -> None:
+        """Takes the hook away; a second call does nothing."""
+        for ref in (self.hooks_dict_ref, *self.extra_dict_ref):
+            hooks = ref()
+            if hooks is not None:
+                hooks.pop(self.id, None)
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+
+def add_hook(
+    hooks: OrderedDict[int, Hook], hook: Hook, *flags: tuple[Any, bool], prepend: bool = False
+) -> RemovableHandle:
+    """Registers ``hook`` in ``hooks``, and its id in the flag dicts that are set."""
+    if not callable(hook):
+        raise ArgumentError(f"a hook must be callable, not {type(hook).__name__}")
+    note_hooks()
+    handle = RemovableHandle(hooks, extra_dict=[d for d, _ in flags])
+    hooks[handle.id] = hook
+    for flag_dict, is_set in flags:
+        if is_set:
+            flag_dict[handle.id] = True
+    if prepend:
+        hooks.move_to_end(handle.id, last=False)
+    return handle
+
+
+class _Flags(dict[int, bool]):
+    """A dict that can be weakly referenced."""
+
+    __slots__ = ("__weakref__",)
+
+
+_global_forward_with_kwargs = _Flags()
+_global_forward_always = _Flags()
+
+
+class Hooks:
+    """The part of Module that registers hooks."""
+
+    _forward_pre_hooks: OrderedDict[int, Hook]
+    _forward_pre_hooks_with_kwargs: OrderedDict[int, bool]
+    _forward_hooks: OrderedDict[int, Hook]
+    _forward_hooks_with_kwargs: OrderedDict[int, bool]
+    _forward_hooks_always_called: OrderedDict[int, bool]
+    _backward_pre_hooks: OrderedDict[int, Hook]
+    _backward_hooks: OrderedDict[int, Hook]
+    _is_full_backward_hook: bool | None
+
+    def register_forward_pre_hook(
+        self, hook: Hook, *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
+        """Runs ``hook(module, args)`` before every ``forward``.
+
+        What it returns (None, one value, or a tuple) replaces the arguments. With ``with_kwargs``
+        it is called as ``hook(module, args, kwargs)`` and returns None or ``(args, kwargs)``.
+
+        >>> m = torch.nn.Identity()
+        >>> handle = m.register_forward_pre_hook(lambda module, args: (args[0] + 1,))
+        >>> m(torch.zeros(2))
+        tensor([1., 1.])
+        """
+        flags = (self._forward_pre_hooks_with_kwargs, with_kwargs)
+        return add_hook(self._forward_pre_hooks, hook, flags, prepend=prepend)
+
+    def register_forward_hook(
+        self,
+        hook: Hook,
+        *,
+        prepend: bool = False,
+        with_kwargs: bool = False,
+        always_call: bool = False,
+    ) -> RemovableHandle:
+        """Runs ``hook(module, args, output)`` after every ``forward``; what it returns, if not
+        None, replaces the output.
+
+        With ``with_kwargs`` it is called as ``hook(module, args, kwargs, output)``; with
+        ``always_call`` also when ``forward`` raises.
+
+        >>> m = torch.nn.Identity()
+        >>> handle = m.register_forward_hook(lambda module, args, output: output * 2)
+        >>> m(torch.ones(2))
+        tensor([2., 2.])
+        """
+        return add_hook(
+            self._forward_hooks,
+            hook,
+            (self._forward_hooks_with_kwargs, with_kwargs),
+            (self._forward_hooks_always_called, always_call),
+            prepend=prepend,
+        )
+
+    def register_full_backward_pre_hook(
+        self, hook: Hook, prepend: bool = False
+    ) -> RemovableHandle:
+        """Runs ``hook(module, grad_output)`` when the outputs' gradients are there, before the
+        module's own backward; what it returns replaces them."""
+        return add_hook(self._backward_pre_hooks, hook, prepend=prepend)
+
+    def register_full_backward_hook(self, hook: Hook, prepend: bool = False) -> RemovableHandle:
+        """Runs ``hook(module, grad_input, grad_output)`` when the gradients with respect to the
+        module's inputs are there; what it returns replaces ``grad_input``.
+
+        >>> m = torch.nn.Identity()
+        >>> handle = m.register_full_backward_hook(lambda module, gi, go: print(go))
+        >>> m(torch.ones(1, requires_grad=True) * 3).sum().backward()
+        (tensor([1.]),)
+        """
+        if self._is_full_backward_hook is False:
+            raise GraphError(
+                "Cannot use both regular backward hooks and full backward hooks on a single "
+                "Module. Please use only one of them."
+            )
+        self._is_full_backward_hook = True
+        return add_hook(self._backward_hooks, hook, prepend=prepend)
+
+    def register_backward_hook(self, hook: Hook) -> RemovableHandle:
+        """The old form of :meth:`register_full_backward_hook`: the hook hears of the last op only.
+
+        Deprecated in PyTorch.
+        """
+        if self._is_full_backward_hook is True:
+            raise GraphError(
+                "Cannot use both regular backward hooks and full backward hooks on a single "
+                "Module. Please use only one of them."
+            )
+        self._is_full_backward_hook = False
+        return add_hook(self._backward_hooks, hook)
+
+
+# ------------------------------------------------------------------------------------ all modules
+def register_module_forward_pre_hook(hook: Hook) -> RemovableHandle:
+    """A forward pre-hook of every module: ``hook(module, args)``."""
+    return add_hook(_global_forward_pre, hook)
+
+
+def register_module_forward_hook(
+    hook: Hook, *, with_kwargs: bool = False, always_call: bool = False
+) -> RemovableHandle:
+    """A forward hook of every module: ``hook(module, args, output)``."""
+    return add_hook(
+        _global_forward,
+        hook,
+        (_global_forward_with_kwargs, with_kwargs),
+        (_global_forward_always, always_call),
+    )
+
+
+def register_module_full_backward_pre_hook(hook: Hook) -> RemovableHandle:
+    """A backward pre-hook of every module: ``hook(module, grad_output)``."""
+    return add_hook(_global_backward_pre, hook)
+
+
+def register_module_full_backward_hook(hook: Hook) -> RemovableHandle:
+    """A backward hook of every module: ``hook(module, grad_input, grad_output)``."""
+    return add_hook(_global_backward, hook)
+
+
+# --------------------------------------------------------------------------------------- the call
+def call_with_hooks(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``module(*args, **kwargs)`` with every hook that stands around it."""
+    called: set[int] = set()
+    try:
+        return _call(module, args, kwargs, called)
+    except Exception:
+        _always(module, args, kwargs, called)
+        raise
+
+
+def _call(module: Module, args: Any, kwargs: dict[str, Any], called: set[int]) -> Any:
+    for key, hook in (*_global_forward_pre.items(), *module._forward_pre_hooks.items()):
+        if key in module._forward_pre_hooks_with_kwargs:
+            changed = hook(module, args, kwargs)
+            if changed is not None:
+                if not isinstance(changed, tuple) or len(changed) != 2:
+                    raise GraphError(
+                        "forward pre-hook must return None or a tuple of (new_args, new_kwargs), "
+                        f"but got {changed}."
+                    )
+                args, kwargs = changed
+        else:
+            changed = hook(module, args)
+            if changed is not None:
+                args = changed if isinstance(changed, tuple) else (changed,)
+    old = module._is_full_backward_hook is False
+    backward = [*_global_backward.values(), *(() if old else module._backward_hooks.values())]
+    before = [*_global_backward_pre.values(), *module._backward_pre_hooks.values()]
+    tap = Taps(module, backward, before) if backward or before else None
+    if tap is not None:
+        args = tap.inputs(args)
+    result = module.forward(*args, **kwargs)
+    for key, hook in (*_global_forward.items(), *module._forward_hooks.items()):
+        called.add(key)
+        changed = _run_forward_hook(key, hook, module, args, kwargs, result)
+        if changed is not None:
+            result = changed
+    if tap is not None:
+        result = tap.outputs(result)
+    if old and module._backward_hooks:
+        _old_backward_hooks(module, result)
+    return result
+
+
+def _run_forward_hook(key: int, hook: Hook, module: Module, args: Any, kwargs: Any, out: Any) -> Any:
+    if key in module._forward_hooks_with_kwargs or key in _global_forward_with_kwargs:
+        return hook(module, args, kwargs, out)
+    return hook(module, args, out)
+
+
+def _always(module: Module, args: Any, kwargs: Any, called: set[int]) -> None:
+    """After an exception: the hooks that are to be called whatever happens."""
+    for key, hook in (*_global_forward.items(), *module._forward_hooks.items()):
+        wanted = key in module._forward_hooks_always_called or key in _global_forward_always
+        if wanted and key not in called:
+            try:
+                _run_forward_hook(key, hook, module, args, kwargs, None)
+            except Exception as error:
+                warnings.warn(
+                    "forward hook with ``always_call=True`` raised an exception that was silenced "
+                    f"as another error was raised in forward: {error!s}",
+                    stacklevel=2,
+                )
+
+
+class Taps:
+    """Two identity ops around a module, whose backward runs its backward hooks."""
+
+    def __init__(self, module: Module, hooks: list[Hook], before: list[Hook]) -> None:
+        self.module, self.hooks, self.before = module, hooks, before
+        self.grad_outputs: tuple[Any, ...] | None = None
+        self.tapped_inputs = False
+
+    def inputs(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        places = [k for k, a in enumerate(args) if isinstance(a, Tensor) and a._rg]
+        if not places or not self.hooks:
+            return args
+        self.tapped_inputs = True
+        made = list(args)
+        tapped = tap_function().apply(self._on_inputs(len(args), places), *[args[k] for k in places])
+        for k, tensor in zip(places, tapped, strict=True):
+            made[k] = tensor
+        return tuple(made)
+
+    def outputs(self, result: Any) -> Any:
+        results = result if isinstance(result, tuple) else (result,)
+        places = [k for k, r in enumerate(results) if isinstance(r, Tensor) and r._rg]
+        if not places:
+            return result
+        made = list(results)
+        fn = self._on_outputs(len(results), places)
+        tapped = tap_function().apply(fn, *[results[k] for k in places])
+        for k, tensor in zip(places, tapped, strict=True):
+            made[k] = tensor
+        return tuple(made) if isinstance(result, tuple) else made[0]
+
+    def _on_outputs(self, count: int, places: list[int]) -> Any:
+        def run(grads: tuple[Any, ...]) -> tuple[Any, ...]:
+            full: Any = [None] * count
+            for k, g in zip(places, grads, strict=True):
+                full[k] = g
+            full = tuple(full)
+            for hook in self.before:
+                changed = hook(self.module, full)
+                if changed is not None:
+                    full = _checked("grad_output", changed, full)
+            self.grad_outputs = full
+            if self.hooks and not self.tapped_inputs:
+                for hook in self.hooks:
+                    if hook(self.module, (None,), full) is not None:
+                        raise GraphError(
+                            "backward hook for Modules where no input requires gradient should "
+                            "always return None or None for all gradients."
+                        )
+            return tuple([full[k] for k in places])
+
+        return run
+
+    def _on_inputs(self, count: int, places: list[int]) -> Any:
+        def run(grads: tuple[Any, ...]) -> tuple[Any, ...]:
+            full: Any = [None] * count
+            for k, g in zip(places, grads, strict=True):
+                full[k] = g
+            full = tuple(full)
+            if self.grad_outputs is None:
+                return tuple(grads)
+            for hook in self.hooks:
+                changed = hook(self.module, full, self.grad_outputs)
+                if changed is not None:
+                    full = _checked("grad_input", changed, full)
+            self.grad_outputs = None
+            return tuple([full[k] for k in places])
+
+        return run
+
+
+def _checked(what: str, changed: Any, old: tuple[Any, ...]) -> tuple[Any, ...]:
+    changed = changed if isinstance(changed, tuple) else (changed,)
+    if len(changed) != len(old):
+        raise GraphError(
+            f"Backward hook returned an invalid number of {what}, got {len(changed)}, but expected "
+            f"{len(old)}"
+        )
+    return tuple(changed)
+
+
+_tap: Any = None
+
+
+def tap_function() -> Any:
+    """The identity op whose backward asks a function; made when first needed."""
+    global _tap
+    if _tap is None:
+        from antorcha.autograd import Function  # type: ignore[attr-defined]
+
+        class BackwardHookFunction(Function):  # type: ignore[misc]
+            @staticmethod
+            def forward(ctx: Any, fn: Any, *tensors: Any) -> Any:
+                ctx.fn = fn
+                ctx.set_materialize_grads(False)
+                return tuple([t.view_as(t) for t in tensors])
+
+            @staticmethod
+            def backward(ctx: Any, *grads: Any) -> Any:
+                return (None, *ctx.fn(grads))
+
+        _tap = BackwardHookFunction
+    return _tap
+
+
+def _old_backward_hooks(module: Module, result: Any) -> None:
+    found = result
+    while not isinstance(found, Tensor):
+        found = next(iter(found.values())) if isinstance(found, dict) else found[0]
+    node = found.grad_fn  # type: ignore[attr-defined]
+    if node is not None:
+        for hook in module._backward_hooks.values():
+            node.register_hook(lambda gi, go, hook=hook: hook(module, gi, go))

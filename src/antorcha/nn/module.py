@@ -1,0 +1,625 @@
+"""Module: the base class of layers and networks.
+
+A module is a tree. Assigning a Parameter, a Buffer or another Module as an attribute registers it,
+so that the tree's tensors can be listed, moved, saved and trained together. Registered tensors and
+modules live in dictionaries (``_parameters``, ``_buffers``, ``_modules``), never in ``__dict__``.
+Hooks are in ``hooks``, the state dictionary in ``state``.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from antorcha.autograd import no_grad
+from antorcha.errors import ArgumentError, MissingFeature, ValueRangeError, did_you_mean
+from antorcha.nn import hooks as H
+from antorcha.nn.parameter import Buffer, Parameter
+from antorcha.nn.state import State
+from antorcha.runtime.tensor import Tensor
+
+_DICTS = (
+    "_backward_pre_hooks", "_backward_hooks", "_forward_hooks", "_forward_hooks_with_kwargs",
+    "_forward_hooks_always_called", "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs",
+    "_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks",
+    "_load_state_dict_post_hooks",
+)  # fmt: skip
+
+
+class MissingAttributeError(AttributeError):
+    """A name that a module does not have. The advice is worked out only when it is read, because
+    ``hasattr`` raises this too."""
+
+    def __init__(self, owner: Any, missing: str) -> None:
+        text = f"{type(owner).__name__!r} object has no attribute {missing!r}"
+        super().__init__(text, name=missing, obj=owner)
+
+    def __str__(self) -> str:
+        text = str(self.args[0])
+        if self.obj is None or self.name is None:
+            return text
+        hint = did_you_mean(self.name, [n for n in dir(self.obj) if not n.startswith("__")])
+        return f"{text}.{hint}" if hint else text
+
+
+class Module(H.Hooks, State):
+    """Base class of all neural network modules.
+
+    Write a subclass: make the layers in ``__init__`` (after ``super().__init__()``), use them in
+    ``forward``. Calling the module runs ``forward`` and its hooks.
+
+    Attributes:
+        training (bool): is it in training mode? Changed by :meth:`train` and :meth:`eval`
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html.
+
+    >>> class Net(torch.nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.fc = torch.nn.Linear(4, 2)
+    ...     def forward(self, x):
+    ...         return self.fc(x).relu()
+    >>> Net()
+    Net(
+      (fc): Linear(in_features=4, out_features=2, bias=True)
+    )
+    >>> Net()(torch.zeros(3, 4)).shape
+    torch.Size([3, 2])
+    """
+
+    dump_patches: bool = False
+    call_super_init: bool = False
+    training: bool
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if (args or kwargs) and not self.call_super_init:
+            name = type(self).__name__
+            if kwargs:
+                raise ArgumentError(
+                    f"{name}.__init__() got an unexpected keyword argument {next(iter(kwargs))!r}"
+                )
+            raise ArgumentError(
+                f"{name}.__init__() takes 1 positional argument but {len(args) + 1} were given"
+            )
+        fields = self.__dict__
+        fields["training"] = True
+        fields["_parameters"] = {}
+        fields["_buffers"] = {}
+        fields["_non_persistent_buffers_set"] = set()
+        fields["_is_full_backward_hook"] = None
+        for name in _DICTS:
+            fields[name] = OrderedDict()
+        fields["_modules"] = {}
+        if self.call_super_init:
+            super().__init__(*args, **kwargs)
+
+    # ------------------------------------------------------------------------------------ calling
+    def forward(self, *input: Any) -> Any:
+        """What the module computes; every subclass has its own."""
+        raise NotImplementedError(
+            f'Module [{type(self).__name__}] is missing the required "forward" function'
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if H.any_hooks:
+            return H.call_with_hooks(self, args, kwargs)
+        return self.forward(*args, **kwargs)
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Compiles ``forward`` in place. Not supported yet: raises NotImplementedError."""
+        raise MissingFeature("Module.compile is not supported yet; the eager module is complete")
+
+    # ---------------------------------------------------------------------------------- registering
+    def register_parameter(self, name: str, param: Parameter | None) -> None:
+        """Adds a parameter (or None, a parameter that is left out) under a name.
+
+        >>> m = torch.nn.Module()
+        >>> m.register_parameter('scale', torch.nn.Parameter(torch.ones(1)))
+        >>> m.scale.shape
+        torch.Size([1])
+        """
+        if "_parameters" not in self.__dict__:
+            raise AttributeError("cannot assign parameter before Module.__init__() call")
+        self._check_name("parameter", name, self._parameters)
+        if param is None:
+            self._parameters[name] = None
+            return
+        if not isinstance(param, Parameter):
+            raise ArgumentError(
+                f"cannot assign '{typename(param)}' object to parameter '{name}' "
+                "(torch.nn.Parameter or None required)"
+            )
+        if param._fn is not None:
+            raise ValueRangeError(
+                f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be "
+                f"created explicitly. To express '{name}' as a function of another Tensor, compute "
+                "the value in the forward() method."
+            )
+        self._parameters[name] = param
+
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+        """Adds a tensor that is state but no parameter, such as a running mean.
+
+        Args:
+            name (str): the attribute's name
+            tensor (Tensor or None): None is a buffer that is left out
+            persistent (bool): is it part of the ``state_dict``? Default: True
+
+        >>> m = torch.nn.Module()
+        >>> m.register_buffer('mean', torch.zeros(2))
+        >>> m.mean
+        tensor([0., 0.])
+        """
+        if "_buffers" not in self.__dict__:
+            raise AttributeError("cannot assign buffer before Module.__init__() call")
+        self._check_name("buffer", name, self._buffers)
+        if tensor is not None and not isinstance(tensor, Tensor):
+            raise ArgumentError(
+                f"cannot assign '{typename(tensor)}' object to buffer '{name}' "
+                "(torch Tensor or None required)"
+            )
+        self._buffers[name] = tensor
+        if persistent:
+            self._non_persistent_buffers_set.discard(name)
+        else:
+            self._non_persistent_buffers_set.add(name)
+
+    def add_module(self, name: str, module: Module | None) -> None:
+        """Adds a child module under a name.
+
+        >>> m = torch.nn.Module()
+        >>> m.add_module('act', torch.nn.ReLU())
+        >>> m.act
+        ReLU()
+        """
+        if not isinstance(module, Module) and module is not None:
+            raise ArgumentError(f"{typename(module)} is not a Module subclass")
+        self._check_name("module", name, self._modules)
+        self._modules[name] = module
+
+    def register_module(self, name: str, module: Module | None) -> None:
+        """The same as :meth:`add_module`."""
+        self.add_module(name, module)
+
+    def _check_name(self, kind: str, name: Any, own: dict[str, Any]) -> None:
+        if not isinstance(name, str):
+            raise ArgumentError(f"{kind} name should be a string. Got {typename(name)}")
+        if "." in name:
+            got = f", got: {name}" if kind == "module" else ""
+            raise KeyError(f'{kind} name can\'t contain "."{got}')
+        if name == "":
+            raise KeyError(f'{kind} name can\'t be empty string ""')
+        if name not in own and (
+            name in self.__dict__ or name in self._parameters or name in self._buffers
+            or name in self._modules or hasattr(type(self), name)
+        ):  # fmt: skip
+            raise KeyError(f"attribute '{name}' already exists")
+
+    # ----------------------------------------------------------------------------------- attributes
+    def __getattr__(self, name: str) -> Any:
+        fields = self.__dict__
+        found = fields.get("_parameters")
+        if found is not None:
+            if name in found:
+                return found[name]
+            found = fields["_modules"]
+            if name in found:
+                return found[name]
+            found = fields["_buffers"]
+            if name in found:
+                return found[name]
+        raise MissingAttributeError(self, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        fields = self.__dict__
+        params = fields.get("_parameters")
+        if isinstance(value, Parameter):
+            self._ready("parameters")
+            self._forget(name, params)
+            self.register_parameter(name, value)
+        elif params is not None and name in params:
+            if value is not None:
+                raise ArgumentError(
+                    f"cannot assign '{typename(value)}' as parameter '{name}' "
+                    "(torch.nn.Parameter or None expected)"
+                )
+            params[name] = None
+        elif isinstance(value, Module):
+            self._ready("module")
+            self._forget(name, fields["_modules"])
+            fields["_modules"][name] = value
+        elif params is not None and name in fields["_modules"]:
+            if value is not None:
+                raise ArgumentError(
+                    f"cannot assign '{typename(value)}' as child module '{name}' "
+                    "(torch.nn.Module or None expected)"
+                )
+            fields["_modules"][name] = None
+        elif (params is not None and name in fields["_buffers"]) or isinstance(value, Buffer):
+            self._set_buffer(name, value)
+        else:
+            object.__setattr__(self, name, value)
+
+    def _set_buffer(self, name: str, value: Any) -> None:
+        self._ready("buffer")
+        if value is not None and not isinstance(value, Tensor):
+            raise ArgumentError(
+                f"cannot assign '{typename(value)}' as buffer '{name}' "
+                "(torch.nn.Buffer, torch.Tensor or None expected)"
+            )
+        if isinstance(value, Buffer):
+            self._forget(name, self._buffers)
+            self.register_buffer(name, value, value.persistent)
+        else:
+            self._buffers[name] = value
+
+    def _ready(self, what: str) -> None:
+        if "_parameters" not in self.__dict__:
+            raise AttributeError(f"cannot assign {what} before Module.__init__() call")
+
+    def _forget(self, name: str, keep: Any) -> None:
+        """Takes ``name`` out of every store but ``keep``, where it is about to go."""
+        fields = self.__dict__
+        fields.pop(name, None)
+        for store in (fields["_parameters"], fields["_buffers"], fields["_modules"]):
+            if store is not keep:
+                store.pop(name, None)
+        fields["_non_persistent_buffers_set"].discard(name)
+
+    def __delattr__(self, name: str) -> None:
+        for store in (self._parameters, self._buffers, self._modules):
+            if name in store:
+                del store[name]
+                self._non_persistent_buffers_set.discard(name)
+                return
+        object.__delattr__(self, name)
+
+    def __dir__(self) -> list[str]:
+        names = [*dir(type(self)), *self.__dict__, *self._parameters, *self._modules,
+                 *self._buffers]  # fmt: skip
+        return sorted({n for n in names if not n[:1].isdigit()})
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        fields = self.__dict__
+        fields.update(state)
+        for name in _DICTS:
+            if name not in fields:
+                fields[name] = OrderedDict()
+            elif fields[name]:
+                H.note_hooks()
+        fields.setdefault("_non_persistent_buffers_set", set())
+        fields.setdefault("_is_full_backward_hook", None)
+
+    # ------------------------------------------------------------------------------------ listing
+    def _named_members(
+        self, members: Callable[[Module], Any], prefix: str, recurse: bool, once: bool
+    ) -> Iterator[tuple[str, Any]]:
+        seen = set()
+        modules = (
+            self.named_modules(prefix=prefix, remove_duplicate=once)
+            if recurse else [(prefix, self)]
+        )  # fmt: skip
+        for start, module in modules:
+            for name, value in members(module):
+                if value is None or id(value) in seen:
+                    continue
+                if once:
+                    seen.add(id(value))
+                yield f"{start}.{name}" if start else name, value
+
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
+        """The parameters, each once: what an optimizer is given.
+
+        >>> [p.shape for p in torch.nn.Linear(3, 2).parameters()]
+        [torch.Size([2, 3]), torch.Size([2])]
+        """
+        for _, param in self.named_parameters(recurse=recurse):
+            yield param
+
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Parameter]]:
+        """The parameters with their dotted names.
+
+        Args:
+            prefix (str): goes before every name
+            recurse (bool): those of all submodules too? Default: True
+            remove_duplicate (bool): give a shared parameter once only? Default: True
+
+        >>> [n for n, _ in torch.nn.Sequential(torch.nn.Linear(3, 2)).named_parameters()]
+        ['0.weight', '0.bias']
+        """
+        return self._named_members(
+            lambda m: m._parameters.items(), prefix, recurse, remove_duplicate
+        )
+
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
+        """The buffers, each once."""
+        for _, buffer in self.named_buffers(recurse=recurse):
+            yield buffer
+
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Tensor]]:
+        """The buffers with their dotted names."""
+        return self._named_members(lambda m: m._buffers.items(), prefix, recurse, remove_duplicate)
+
+    def children(self) -> Iterator[Module]:
+        """The modules directly below this one, each once."""
+        for _, module in self.named_children():
+            yield module
+
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        """The modules directly below this one, with their names."""
+        seen = set()
+        for name, module in self._modules.items():
+            if module is not None and module not in seen:
+                seen.add(module)
+                yield name, module
+
+    def modules(self) -> Iterator[Module]:
+        """This module and all below it, each once."""
+        for _, module in self.named_modules():
+            yield module
+
+    def named_modules(
+        self, memo: set[Module] | None = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Module]]:
+        """This module and all below it, with their dotted names (this one's is ``prefix``).
+
+        >>> [n for n, _ in torch.nn.Sequential(torch.nn.ReLU()).named_modules()]
+        ['', '0']
+        """
+        memo = set() if memo is None else memo
+        if self in memo:
+            return
+        if remove_duplicate:
+            memo.add(self)
+        yield prefix, self
+        for name, module in self._modules.items():
+            if module is not None:
+                below = f"{prefix}.{name}" if prefix else name
+                yield from module.named_modules(memo, below, remove_duplicate)
+
+    def get_submodule(self, target: str) -> Module:
+        """The submodule of that dotted name; AttributeError if there is none."""
+        found: Any = self
+        for name in target.split(".") if target else ():
+            if not hasattr(found, name):
+                raise AttributeError(f"{found._get_name()} has no attribute `{name}`")
+            found = getattr(found, name)
+            if not isinstance(found, Module):
+                raise AttributeError(f"`{name}` is not an nn.Module")
+        return found  # type: ignore[no-any-return]
+
+    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
+        """Puts ``module`` at that dotted name; with ``strict`` there must be one already."""
+        if target == "":
+            raise ValueRangeError("Cannot set the submodule without a target name!")
+        path, _, name = target.rpartition(".")
+        parent = self.get_submodule(path)
+        if strict and not hasattr(parent, name):
+            raise AttributeError(f"{parent._get_name()} has no attribute `{name}`")
+        if hasattr(parent, name) and not isinstance(getattr(parent, name), Module):
+            raise AttributeError(f"`{name}` is not an nn.Module")
+        setattr(parent, name, module)
+
+    def get_parameter(self, target: str) -> Parameter:
+        """The parameter of that dotted name; AttributeError if there is none."""
+        owner, name, found = self._find(target)
+        if not isinstance(found, Parameter):
+            raise AttributeError(f"`{name}` is not an nn.Parameter")
+        return found
+
+    def get_buffer(self, target: str) -> Tensor:
+        """The buffer of that dotted name; AttributeError if there is none."""
+        owner, name, found = self._find(target)
+        if name not in owner._buffers:
+            raise AttributeError(f"`{name}` is not a buffer")
+        return found  # type: ignore[no-any-return]
+
+    def _find(self, target: str) -> tuple[Module, str, Any]:
+        path, _, name = target.rpartition(".")
+        owner = self.get_submodule(path)
+        if not hasattr(owner, name):
+            raise AttributeError(f"{owner._get_name()} has no attribute `{name}`")
+        return owner, name, getattr(owner, name)
+
+    # --------------------------------------------------------------------------------- changing all
+    def apply(self, fn: Callable[[Module], Any]) -> Any:
+        """Calls ``fn`` on every submodule, then on this module; gives the module.
+
+        >>> m = torch.nn.Linear(1, 1).apply(lambda m: torch.nn.init.ones_(m.weight))
+        >>> m.weight
+        Parameter containing:
+        tensor([[1.]], requires_grad=True)
+        """
+        for module in self.children():
+            module.apply(fn)
+        fn(self)
+        return self
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
+        """Replaces the elements of every parameter, its gradient, and every buffer by ``fn``'s."""
+        if recurse:
+            for module in self.children():
+                module._apply(fn)
+        for param in self._parameters.values():
+            if param is None:
+                continue
+            with no_grad():
+                param.data = fn(param)
+                grad = param._grad
+                if grad is not None:
+                    grad.data = fn(grad)
+        for key, buffer in self._buffers.items():
+            if buffer is not None:
+                self._buffers[key] = fn(buffer)
+        return self
+
+    def to(self, *args: Any, **kwargs: Any) -> Any:
+        """Moves parameters and buffers to a device and/or casts them, in place; gives the module.
+
+        ``to(device)``, ``to(dtype)``, ``to(device, dtype)``, ``to(tensor)``,
+        ``to(memory_format=...)``. Only floating point and complex tensors are cast.
+
+        >>> torch.nn.Linear(1, 1).to(torch.float64).weight.dtype
+        torch.float64
+        """
+        dtype, device, memory_format = parse_to(args, kwargs)
+        if dtype is not None and dtype.kind not in "fc":
+            raise ArgumentError(
+                "nn.Module.to only accepts floating point or complex dtypes, but got desired "
+                f"dtype={dtype}"
+            )
+
+        def convert(t: Any) -> Any:
+            to_dtype = dtype if t._layout.dtype.kind in "fc" else None
+            if memory_format is not None and t.dim() in (4, 5):
+                return t.to(device, to_dtype, memory_format=memory_format)
+            return t.to(device, to_dtype) if device is not None or to_dtype is not None else t
+
+        return self._apply(convert)
+
+    def to_empty(self, *, device: Any, recurse: bool = True) -> Any:
+        """Moves to a device without copying the elements, which are left uninitialised."""
+        from antorcha.ops.record import T
+
+        return self._apply(lambda t: T.empty_like(t, device=device), recurse=recurse)
+
+    def type(self, dst_type: Any) -> Any:
+        """Casts all parameters and buffers to ``dst_type``."""
+        return self._apply(lambda t: t.type(dst_type))  # type: ignore[attr-defined]
+
+    def float(self) -> Any:
+        """Casts floating point parameters and buffers to float32."""
+        return self._cast("float")
+
+    def double(self) -> Any:
+        """Casts floating point parameters and buffers to float64."""
+        return self._cast("double")
+
+    def half(self) -> Any:
+        """Casts floating point parameters and buffers to float16."""
+        return self._cast("half")
+
+    def bfloat16(self) -> Any:
+        """Casts floating point parameters and buffers to bfloat16."""
+        return self._cast("bfloat16")
+
+    def _cast(self, name: str) -> Any:
+        return self._apply(lambda t: getattr(t, name)() if t._layout.dtype.kind == "f" else t)
+
+    def cpu(self) -> Any:
+        """Moves to the CPU."""
+        return self._apply(lambda t: t.cpu())  # type: ignore[attr-defined]
+
+    def cuda(self, device: Any = None) -> Any:
+        """Moves to a CUDA device."""
+        return self._apply(lambda t: t.cuda(device))  # type: ignore[attr-defined]
+
+    def share_memory(self) -> Any:
+        """Sharing with other processes is not supported: raises NotImplementedError."""
+        raise MissingFeature("Module.share_memory is not supported: processes do not share tensors")
+
+    def train(self, mode: bool = True) -> Any:
+        """Sets training mode here and below (dropout drops, batch norm uses the batch).
+
+        >>> torch.nn.Dropout().train(False).training
+        False
+        """
+        if not isinstance(mode, bool):
+            raise ValueRangeError("training mode is expected to be boolean")
+        self.training = mode
+        for module in self.children():
+            module.train(mode)
+        return self
+
+    def eval(self) -> Any:
+        """Sets evaluation mode: ``train(False)``."""
+        return self.train(False)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Any:
+        """Sets ``requires_grad`` of every parameter: False freezes the module."""
+        for param in self.parameters():
+            param.requires_grad_(requires_grad)  # type: ignore[attr-defined]
+        return self
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Drops the parameters' gradients (or sets them to zero)."""
+        for param in self.parameters():
+            grad = param._grad
+            if grad is None:
+                continue
+            if set_to_none:
+                param._grad = None
+            else:
+                (grad.detach_ if grad._fn is not None else lambda: grad.requires_grad_(False))()  # type: ignore[attr-defined]
+                grad.zero_()  # type: ignore[attr-defined]
+
+    # ------------------------------------------------------------------------------------- printing
+    def _get_name(self) -> str:
+        return type(self).__name__
+
+    def extra_repr(self) -> str:
+        """What stands between the parentheses when the module is printed; override to say more."""
+        return ""
+
+    def __repr__(self) -> str:
+        extra = self.extra_repr()
+        lines = extra.split("\n") if extra else []
+        children = [
+            f"({name}): " + indented(repr(module), 2) for name, module in self._modules.items()
+        ]
+        if len(lines) == 1 and not children:
+            return f"{self._get_name()}({lines[0]})"
+        if not lines and not children:
+            return f"{self._get_name()}()"
+        return f"{self._get_name()}(\n  " + "\n  ".join(lines + children) + "\n)"
+
+
+def indented(text: str, spaces: int) -> str:
+    """All lines but the first moved to the right."""
+    first, *rest = text.split("\n")
+    return "\n".join([first, *[" " * spaces + line for line in rest]])
+
+
+def typename(value: Any) -> str:
+    """A value's type as error messages name it: ``torch.FloatTensor``, ``int``."""
+    if isinstance(value, Tensor):
+        return str(value.type())  # type: ignore[attr-defined]
+    kind = type(value)
+    module = kind.__module__
+    return kind.__qualname__ if module in ("builtins", "__builtin__") else (
+        f"{module}.{kind.__qualname__}"
+    )
+
+
+def parse_to(args: Any, kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
+    """The dtype, device and memory format that the arguments of ``to`` ask for."""
+    from antorcha.device import as_device
+    from antorcha.dtypes import dtype as DType
+    from antorcha.ops.params import to_dtype
+
+    device, dtype = kwargs.pop("device", None), kwargs.pop("dtype", None)
+    tensor, memory_format = kwargs.pop("tensor", None), kwargs.pop("memory_format", None)
+    kwargs.pop("non_blocking", None)
+    if kwargs:
+        raise ArgumentError(f"to() got an unexpected keyword argument {next(iter(kwargs))!r}")
+    for arg in args:
+        if isinstance(arg, Tensor):
+            tensor = arg
+        elif isinstance(arg, DType) or arg in (float, int, complex):
+            dtype = to_dtype("to", "dtype", arg)
+        elif arg is not None and not isinstance(arg, bool):
+            device = arg
+    if tensor is not None:
+        dtype, device = tensor._layout.dtype, tensor._layout.device
+    return dtype, None if device is None else as_device(device), memory_format
+
+
+register_module_forward_hook = H.register_module_forward_hook
+register_module_forward_pre_hook = H.register_module_forward_pre_hook
+register_module_full_backward_hook = H.register_module_full_backward_hook
+register_module_full_backward_pre_hook = H.register_module_full_backward_pre_hook

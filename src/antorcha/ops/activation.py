@@ -1,0 +1,549 @@
+"""Activation functions, element by element. One record per op.
+
+Those that exist in ``torch.nn.functional`` only are exposed there (``namespace=``), with PyTorch's
+``inplace=`` argument where they have an in-place form. Gradients at the kinks are PyTorch's.
+"""
+
+from __future__ import annotations
+
+import math
+
+from antorcha.errors import DtypeError, ShapeError
+from antorcha.lang import expr as E
+from antorcha.ops.elementwise import is_bool, spread
+from antorcha.ops.pointwise import pointwise
+from antorcha.ops.record import T, composite
+from antorcha.ops.types import Bool, Dim, Float, Number, Str, Tensor
+from antorcha.shapes import normalize_dim
+
+NN = "nn.functional"
+SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
+
+
+@pointwise(inplace=True, aliases=("nn.functional.relu",))
+def relu(input: Tensor):
+    """``max(0, input)``, element by element; nan stays nan.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.relu.html.
+
+    >>> torch.relu(torch.tensor([-1., 2.]))
+    tensor([0., 2.])
+    """
+    if is_bool(input):
+        raise DtypeError("relu: Boolean inputs not supported for relu")
+    return E.relu(input)
+
+
+@relu.derivative
+def _(g, out):
+    return E.where(out <= 0, 0, g)
+
+
+relu.samples(spread())
+
+
+@pointwise(namespace=NN, inplace=True)
+def hardtanh(input: Tensor, min_val: Number = -1.0, max_val: Number = 1.0):
+    """``input`` limited to ``min_val``..``max_val``.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.hardtanh.html.
+
+    >>> torch.nn.functional.hardtanh(torch.tensor([-2., 0.5]))
+    tensor([-1.0000,  0.5000])
+    """
+    if input.dtype.kind == "u" and isinstance(min_val, (int, float)) and min_val < 0:
+        raise DtypeError("hardtanh: cannot do hardtanh on an unsigned type with negative limits")
+    return E.where(input < min_val, min_val, E.where(input > max_val, max_val, input))
+
+
+@hardtanh.derivative
+def _(g, input, min_val, max_val):
+    return E.where((input <= min_val) | (input >= max_val), 0, g)
+
+
+hardtanh.samples(spread())
+
+
+@pointwise(namespace=NN, inplace=True, node="hardtanh")
+def relu6(input: Tensor):
+    """``min(max(0, input), 6)``.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.relu6.html.
+
+    >>> torch.nn.functional.relu6(torch.tensor([-2., 0.5, 8.]))
+    tensor([0.0000, 0.5000, 6.0000])
+    """
+    return E.where(input < 0, 0, E.where(input > 6, 6, input))
+
+
+@relu6.derivative
+def _(g, input):
+    return E.where((input <= 0) | (input >= 6), 0, g)
+
+
+relu6.samples(spread(-8, 8))
+
+
+@pointwise("floating", namespace=NN, inplace=True)
+def leaky_relu(input: Tensor, negative_slope: Number = 0.01):
+    """``input`` where positive, else ``negative_slope * input``.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.leaky_relu.html.
+
+    >>> torch.nn.functional.leaky_relu(torch.tensor([-2., 0.5]))
+    tensor([-0.0200,  0.5000])
+    """
+    return E.where(input > 0, input, input * negative_slope)
+
+
+@leaky_relu.derivative
+def _(g, input, negative_slope):
+    return E.where(input > 0, g, g * negative_slope)
+
+
+@leaky_relu.samples
+def _(make):
+    yield (make(3, 4),)
+    yield make(3, 4), 0.2
+
+
+def _elu(x, alpha, scale=1.0, input_scale=1.0):
+    return E.where(x <= 0, E.expm1(x * input_scale) * (alpha * scale), x * scale)
+
+
+def _elu_grad(g, x, alpha, scale=1.0, input_scale=1.0):
+    below = g * (alpha * scale * input_scale) * E.exp(x * input_scale)
+    return E.where(x <= 0, below, g * scale)
+
+
+@pointwise("floating", namespace=NN, inplace=True)
+def elu(input: Tensor, alpha: Number = 1.0):
+    """``input`` where positive, else ``alpha * (exp(input) - 1)``.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.elu.html.
+
+    >>> torch.nn.functional.elu(torch.tensor([-2., 0.5]))
+    tensor([-0.8647,  0.5000])
+    """
+    return _elu(input, alpha)
+
+
+@elu.derivative
+def _(g, input, alpha):
+    return _elu_grad(g, input, alpha)
+
+
+@elu.samples
+def _(make):
+    yield (make(3, 4),)
+    yield make(3, 4), 0.7
+
+
+@pointwise("floating", inplace=True, method=False, node="elu", aliases=("nn.functional.selu",))
+def selu(input: Tensor):
+    """The scaled exponential linear unit (self-normalizing networks).
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.selu.html.
+
+    >>> torch.selu(torch.tensor([-2., 0.5]))
+    tensor([-1.5202,  0.5254])
+    """
+    return _elu(input, SELU_ALPHA, SELU_SCALE)
+
+
+@selu.derivative
+def _(g, input):
+    return _elu_grad(g, input, SELU_ALPHA, SELU_SCALE)
+
+
+selu.samples(spread())
+
+
+@pointwise("floating", inplace=True, method=False, node="elu", aliases=("nn.functional.celu",))
+def celu(input: Tensor, alpha: Number = 1.0):
+    """``max(0, input) + min(0, alpha * (exp(input / alpha) - 1))``.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.celu.html.
+
+    >>> torch.celu(torch.tensor([-2., 0.5]), alpha=2.0)
+    tensor([-1.2642,  0.5000])
+    """
+    return _elu(input, alpha, 1.0, 1.0 / alpha)
+
+
+@celu.derivative
+def _(g, input, alpha):
+    return _elu_grad(g, input, alpha, 1.0, 1.0 / alpha)
+
+
+@celu.accepts
+def _(input, alpha):
+    if alpha == 0:
+        raise DtypeError("celu: ZeroDivisionError: alpha cannot be 0 for CELU")
+
+
+@celu.samples
+def _(make):
+    yield (make(3, 4),)
+    yield make(3, 4), 0.7
+
+
+@pointwise("floating", namespace=NN)
+def gelu(input: Tensor, *, approximate: Str = "none"):
+    """``input * P(X <= input)`` for normal X; ``approximate="tanh"`` by a formula with tanh.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.gelu.html.
+
+    >>> torch.nn.functional.gelu(torch.tensor([-1., 2.]))
+    tensor([-0.1587,  1.9545])
+    """
+    if approximate == "tanh":
+        inner = math.sqrt(2 / math.pi) * (input + 0.044715 * (input * input * input))
+        return 0.5 * input * (1 + E.tanh(inner))
+    if approximate != "none":
+        raise ShapeError(
+            f"gelu: approximate argument must be either none or tanh, not {approximate!r}."
+        )
+    return input * 0.5 * (1 + E.erf(input * math.sqrt(0.5)))
+
+
+@gelu.derivative
+def _(g, input, approximate):
+    if approximate == "tanh":
+        beta = math.sqrt(2 / math.pi)
+        t = E.tanh(beta * (input + 0.044715 * (input * input * input)))
+        slope = (1 - t * t) * (beta * (1 + 3 * 0.044715 * (input * input)))
+        return g * (0.5 * (1 + t) + 0.5 * input * slope)
+    cdf = 0.5 * (1 + E.erf(input * math.sqrt(0.5)))
+    pdf = E.exp(-0.5 * (input * input)) * (1 / math.sqrt(2 * math.pi))
+    return g * (cdf + input * pdf)
+
+
+@gelu.samples
+def _(make):
+    yield (make(3, 4),)
+    yield (make(3, 4),), {"approximate": "tanh"}
+
+
+@pointwise("inexact", namespace=NN, inplace=True)
+def silu(input: Tensor):
+    """``input * sigmoid(input)``, also called swish.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.silu.html.
+
+    >>> torch.nn.functional.silu(torch.tensor([-1., 2.]))
+    tensor([-0.2689,  1.7616])
+    """
+    return input / (1 + E.exp(-input))
+
+
+@silu.derivative
+def _(g, input):
+    s = E.sigmoid(input)
+    return g * E.conj(s * (1 + input * (1 - s)))
+
+
+silu.samples(spread())
+
+
+@pointwise("floating", namespace=NN, inplace=True)
+def mish(input: Tensor):
+    """``input * tanh(softplus(input))``.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.mish.html.
+
+    >>> torch.nn.functional.mish(torch.tensor([-1., 2.]))
+    tensor([-0.3034,  1.9440])
+    """
+    return input * E.tanh(E.log1p(E.exp(input)))
+
+
+@mish.derivative
+def _(g, input):
+    t = E.tanh(E.log1p(E.exp(input)))
+    return g * (t + input * E.sigmoid(input) * (1 - t * t))
+
+
+mish.samples(spread())
+
+
+@pointwise("floating", namespace=NN, inplace=True)
+def hardswish(input: Tensor):
+    """``input * relu6(input + 3) / 6``.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.hardswish.html.
+
+    >>> torch.nn.functional.hardswish(torch.tensor([-1., 2.]))
+    tensor([-0.3333,  1.6667])
+    """
+    return input * E.minimum(E.maximum(input + 3, 0), 6) / 6
+
+
+@hardswish.derivative
+def _(g, input):
+    return E.where(input <= -3, 0, E.where(input < 3, g * (input / 3 + 0.5), g))
+
+
+hardswish.samples(spread(-5, 5))
+
+
+@pointwise("floating", namespace=NN, inplace=True)
+def hardsigmoid(input: Tensor):
+    """``relu6(input + 3) / 6``.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.hardsigmoid.html.
+
+    >>> torch.nn.functional.hardsigmoid(torch.tensor([-1., 4.]))
+    tensor([0.3333, 1.0000])
+    """
+    return E.minimum(E.maximum(input + 3, 0), 6) / 6
+
+
+@hardsigmoid.derivative
+def _(g, input):
+    return E.where((input > -3) & (input < 3), g * (1.0 / 6.0), 0)
+
+
+hardsigmoid.samples(spread(-5, 5))
+
+
+@pointwise("floating", namespace=NN)
+def softplus(input: Tensor, beta: Number = 1, threshold: Number = 20):
+    """``log(1 + exp(beta * input)) / beta``; ``input`` where ``beta * input > threshold``.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.softplus.html.
+
+    >>> torch.nn.functional.softplus(torch.tensor([-1., 2.]))
+    tensor([0.3133, 2.1269])
+    """
+    x = input * beta
+    return E.where(x > threshold, input, E.log1p(E.exp(x)) / beta)
+
+
+@softplus.derivative
+def _(g, input, beta, threshold):
+    z = E.exp(input * beta)
+    return E.where(input * beta > threshold, g, g * z / (z + 1))
+
+
+@softplus.samples
+def _(make):
+    yield (make(3, 4),)
+    yield make(3, 4), 2.0, 1.0
+
+
+@pointwise("float", namespace=NN, node="div")
+def softsign(input: Tensor):
+    """``input / (1 + abs(input))``.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.softsign.html.
+
+    >>> torch.nn.functional.softsign(torch.tensor([-1., 3.]))
+    tensor([-0.5000,  0.7500])
+    """
+    return input / (1 + E.abs(input))
+
+
+softsign.samples(spread())
+
+
+@pointwise("floating", namespace=NN, node="log_sigmoid")
+def logsigmoid(input: Tensor):
+    """``log(sigmoid(input))``, without overflow.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.logsigmoid.html.
+
+    >>> torch.nn.functional.logsigmoid(torch.tensor([-1., 3.]))
+    tensor([-1.3133, -0.0486])
+    """
+    return E.minimum(input, 0) - E.log1p(E.exp(-E.abs(input)))
+
+
+@logsigmoid.derivative
+def _(g, input):
+    z = E.exp(-E.abs(input))
+    share = z / (1 + z)
+    return g * E.where(input < 0, 1 - share, share)
+
+
+logsigmoid.samples(spread())
+
+
+@pointwise("float", namespace=NN, node="sub")
+def tanhshrink(input: Tensor):
+    """``input - tanh(input)``.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.tanhshrink.html.
+
+    >>> torch.nn.functional.tanhshrink(torch.tensor([-1., 3.]))
+    tensor([-0.2384,  2.0049])
+    """
+    return input - E.tanh(input)
+
+
+tanhshrink.samples(spread())
+
+
+@pointwise("floating", namespace=NN)
+def softshrink(input: Tensor, lambd: Number = 0.5):
+    """``input`` moved towards 0 by ``lambd``, 0 within.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.softshrink.html.
+
+    >>> torch.nn.functional.softshrink(torch.tensor([-1., 0.2, 3.]))
+    tensor([-0.5000,  0.0000,  2.5000])
+    """
+    beyond = E.where(input < -lambd, input + lambd, input * 0)  # nan stays nan
+    return E.where(input > lambd, input - lambd, beyond)
+
+
+@softshrink.derivative
+def _(g, input, lambd):
+    return E.where((input >= -lambd) & (input <= lambd), 0, g)
+
+
+softshrink.samples(spread())
+
+
+@pointwise("floating", aliases=("nn.functional.hardshrink",))
+def hardshrink(input: Tensor, lambd: Number = 0.5):
+    """``input`` outside of -``lambd``..``lambd``, 0 within.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.hardshrink.html.
+
+    >>> torch.nn.functional.hardshrink(torch.tensor([-1., 0.2, 3.]))
+    tensor([-1.,  0.,  3.])
+    """
+    return E.where((input >= -lambd) & (input <= lambd), 0, input)
+
+
+@hardshrink.derivative
+def _(g, input, lambd):
+    return E.where((input >= -lambd) & (input <= lambd), 0, g)
+
+
+hardshrink.samples(spread())
+
+
+@pointwise(method=False, inplace=True, aliases=("nn.functional.threshold",))
+def threshold(input: Tensor, threshold: Number, value: Number):
+    """``input`` where it is above ``threshold``, else ``value``.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.threshold.html.
+
+    >>> torch.nn.functional.threshold(torch.tensor([-1., 0.2, 3.]), 0.5, 20.0)
+    tensor([20., 20.,  3.])
+    """
+    return E.where(input <= threshold, value, input)
+
+
+@threshold.derivative
+def _(g, input, threshold):
+    return E.where(input <= threshold, 0, g)
+
+
+@threshold.samples
+def _(make):
+    yield make(3, 4), 0.1, 2.0
+
+
+@pointwise("floating", function=False, method=False, node="prelu_kernel")
+def prelu_kernel(input: Tensor, weight: Tensor):
+    """The kernel of ``prelu``: ``weight`` broadcasts against ``input``."""
+    return E.where(input > 0, input, weight * input)
+
+
+@prelu_kernel.derivative
+def _(g, input, weight):
+    return E.where(input > 0, g, weight * g), E.where(input > 0, 0, input * g)
+
+
+@composite(aliases=("nn.functional.prelu",))
+def prelu(input: Tensor, weight: Tensor):
+    """``input`` where positive, else ``weight * input``: one weight, or one per channel (dim 1).
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.prelu.html.
+
+    >>> torch.prelu(torch.tensor([-1., 3.]), torch.tensor([0.25]))
+    tensor([-0.2500,  3.0000])
+    """
+    lay, own = input._layout, weight._layout
+    if own.ndim > 1:
+        raise ShapeError(
+            f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {own.ndim}"
+        )
+    if own.numel != 1:
+        channels = lay.shape[1] if lay.ndim > 1 else 1
+        if lay.ndim == 0 or channels != own.numel:
+            raise ShapeError(
+                "prelu: Mismatch of parameter numbers and input channel size. Found parameter "
+                f"numbers = {own.numel} and channel size = {channels}."
+            )
+    if own.ndim == 1:
+        tail = (1,) * (lay.ndim - 2)
+        weight = T.view(weight, (own.numel, *tail) if lay.ndim > 1 else (own.numel,) * lay.ndim)
+    return T.prelu_kernel(input, weight)
+
+
+@prelu.samples
+def _(make):
+    yield make(3, 4), make(4)
+    yield make(2, 3, 2), make(1)
+
+
+@composite(namespace=NN, out=False)
+def rrelu(input: Tensor, lower: Float = 0.125, upper: Float = 1.0 / 3, training: Bool = False,
+          inplace: Bool = False):  # fmt: skip
+    """``input`` where positive, else times a slope: random in training, the middle otherwise.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.rrelu.html.
+
+    >>> torch.nn.functional.rrelu(torch.tensor([-3., 3.]), 0.0, 0.5)
+    tensor([-0.7500,  3.0000])
+    """
+    if lower > upper:
+        raise ShapeError(f"rrelu: Lower bound {lower} should be less than or equal to {upper}")
+    if not training:
+        slope = (lower + upper) / 2
+        return T.leaky_relu_(input, slope) if inplace else T.leaky_relu(input, slope)
+    noise = T.empty_like(input).uniform_(lower, upper)
+    result = T.prelu_kernel(input, noise)
+    return T.copy_(input, result) if inplace else result
+
+
+rrelu.samples(spread())
+
+
+@pointwise("inexact", function=False, method=False, node="glu")
+def glu_kernel(input: Tensor, gate: Tensor):
+    """``input * sigmoid(gate)``: the kernel of ``glu``."""
+    return input * E.sigmoid(gate)
+
+
+@composite(namespace=NN, out=False)
+def glu(input: Tensor, dim: Dim = -1):
+    """The first half of ``input`` along ``dim`` times the sigmoid of the second.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.glu.html.
+
+    >>> torch.nn.functional.glu(torch.tensor([1., 2., 0., 0.]))
+    tensor([0.5000, 1.0000])
+    """
+    shape = input._layout.shape
+    if not shape:
+        raise ShapeError("glu does not support 0-dimensional tensors")
+    d = normalize_dim(dim, len(shape), op="glu")
+    if shape[d] % 2:
+        raise ShapeError(
+            f"glu: Halving dimension must be even, but dimension {d} is size {shape[d]}"
+        )
+    half = shape[d] // 2
+    return T.glu_kernel(T.narrow(input, d, 0, half), T.narrow(input, d, half, half))
+
+
+@glu.samples
+def _(make):
+    yield (make(3, 4),)
+    yield make(4, 3), 0
+
+

@@ -1,0 +1,255 @@
+"""Ops that draw random numbers: a kind of record of their own, because their calls are no function
+of their arguments.
+
+The record's function gets the call's numbers as they are and NumPy arrays for its tensors, checks
+them, and gives what fills the result: ``draw(out)``, where ``out`` is the :class:`Memory` to fill::
+
+    @sampler(inplace=True)
+    def uniform(input: Tensor, from_: Float = 0.0, to: Float = 1.0, *, generator: Any = None):
+        return lambda out: out.fill(fill_uniform, from_, to)
+
+Nothing is written before the arguments have been checked. Values are drawn in the order of the
+elements in memory, as PyTorch does, whatever the strides are. A draw does not depend on what was
+there, nor smoothly on its parameters: the gradients are zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from antorcha.device import backend
+from antorcha.devices.host import view as as_array
+from antorcha.errors import ArgumentError, DeviceError, MissingFeature, ShapeError
+from antorcha.ops.derive import Rule, saved_items
+from antorcha.ops.params import OPERAND, STATIC, TENSOR
+from antorcha.ops.pointwise import common_device
+from antorcha.ops.record import Composite, Op, T
+from antorcha.runtime import layout as L
+from antorcha.runtime import random as runtime
+from antorcha.runtime.call.plan import FRESH, Plan, make
+from antorcha.runtime.layout import Layout
+from antorcha.runtime.random import Generator
+from antorcha.runtime.storage import Storage
+from antorcha.runtime.tensor import Tensor
+
+if TYPE_CHECKING:
+    from antorcha.runtime.call.node import Node
+
+Array = np.ndarray[Any, Any]
+REALS = {"complex64": "float32", "complex128": "float64"}
+
+
+class Memory:
+    """Where a draw goes: a layout over a storage, and the generator to draw from."""
+
+    def __init__(
+        self, name: str, lay: Layout, storage: Storage, offset: int, generator: Generator,
+        written: bool,
+    ) -> None:  # fmt: skip
+        self.name, self.layout, self.storage, self.offset = name, lay, storage, offset
+        self.generator, self.inplace = generator, written
+
+    def array(self) -> Array:
+        """The elements, to compute on after a draw."""
+        return as_array(self.layout, self.storage, self.offset)
+
+    def fill(self, sampler: Callable[..., None], *args: Any, kinds: str = "fc", **named: Any) -> None:
+        """Fills it with ``sampler(generator, address, count, dtype name, ...)``."""
+        lay = self.layout
+        if lay.dtype.kind not in kinds:
+            raise MissingFeature(
+                f"{self.name}: not implemented for {lay.dtype}; draw floats and cast them"
+            )
+        name = lay.dtype.name
+        count = lay.numel * (2 if name in REALS else 1)
+        name = REALS.get(name, name)
+        if count and lay.contiguous:
+            address = self.storage.ptr + self.offset * lay.itemsize
+            sampler(self.generator, address, count, name, *args, **named)
+            return
+        side = np.empty(lay.numel, lay.dtype.np)
+        if sampler is runtime.fill_normal:
+            named["contiguous"] = False
+        sampler(self.generator, side.ctypes.data, count, name, *args, **named)
+        if count:
+            order = memory_order(lay)
+            target = np.transpose(self.array(), order)
+            target[...] = side.reshape(target.shape)
+
+
+def memory_order(lay: Layout) -> list[int]:
+    """The dims from the largest stride to the smallest."""
+    return sorted(range(lay.ndim), key=lambda d: (-lay.strides[d], d))
+
+
+class ZeroRule(Rule):
+    """The derivative of a draw: zeros."""
+
+    def saves(self, plan: Plan, mask: int) -> tuple[int, ...]:
+        return ()
+
+    def backward(self, node: Node, grads: list[Tensor | None], create: bool) -> Any:
+        saved_items(node)
+        assert node.plan is not None
+        return [
+            None if edge is None or lay is None
+            else T.full_layout(tuple(lay.shape), 0, lay.dtype, lay.device)
+            for edge, lay in zip(node.edges, node.plan.tensors, strict=True)
+        ]  # fmt: skip
+
+
+class SamplerOp(Op):
+    """An op that fills its result, or the operand itself, with random numbers."""
+
+    random = True  # tests: two calls differ
+    general: Composite | None = None  # the function, where its arguments are not the method's
+
+    def __init__(
+        self, fn: Callable[..., Any], result: Callable[..., Any] | None = None,
+        nodes: Callable[[list[Any]], str] | None = None, **options: Any,
+    ) -> None:  # fmt: skip
+        super().__init__(fn, **options)
+        self.result, self.nodes = result, nodes
+        self.rule = ZeroRule()
+        for k, param in enumerate(self.signature.params):  # PyTorch's names may be keywords
+            if param.name in ("from_", "lambda_"):
+                param.name = self.signature.names[k] = param.name[:-1]
+        self.bind = self.bind_call
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.general is not None:
+            return self.general(*args, **kwargs)
+        return super().__call__(*args, **kwargs)
+
+    def bind_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """As ``Signature.bind``, but numbers and the generator are handed to each call: a plan
+        must not depend on them."""
+        signature = self.signature
+        values = signature.fill(args, kwargs)
+        operands: list[Tensor | None] = []
+        flat: list[Any] = []
+        key: list[Any] = []
+        for k, param in enumerate(signature.params):
+            value = values[k]
+            if param.name == "generator":
+                continue
+            if isinstance(value, Tensor) and param.code <= OPERAND:
+                operands.append(value)
+                flat += (value._storage, value._offset)
+                key.append(value._layout)
+                continue
+            if param.code == TENSOR:
+                signature.bind(args, kwargs)  # raises what a call with this value raises
+            if param.code <= OPERAND:
+                operands.append(None)
+            if value is not param.default and value is not None and param.check is not None:
+                value = values[k] = param.check(self.name, param.name, value)
+            if self.result is not None and param.code == STATIC:
+                key.append(value)
+        key.append(self.nodes(values) if self.nodes is not None else None)
+        generator = values[signature.names.index("generator")]
+        numbers = [None if isinstance(v, Tensor) else v for v in values]
+        flat += (numbers, self.generator_for(generator, operands[0]))
+        return tuple(key), operands, flat, (), values
+
+    def generator_for(self, given: Any, like: Tensor | None) -> Generator:
+        """The generator to draw from: the one given, or the default one."""
+        if given is None:
+            return runtime.default_generator
+        if not isinstance(given, Generator):
+            raise ArgumentError(
+                f"{self.name}(): generator must be a torch.Generator, not {type(given).__name__}"
+            )
+        place = getattr(given, "device", None)
+        if like is not None and place is not None and like._layout.device.type != place.type:
+            raise DeviceError(
+                f"{self.name}: Expected a {like._layout.device.type!r} device type for generator "
+                f"but found {place.type!r}"
+            )
+        return given
+
+    def make_plan(self, values: list[Any], outs: tuple[Layout, ...] | None) -> Plan:
+        seen = [v._layout if isinstance(v, Tensor) else v for v in values]
+        tensors = tuple(
+            [v if isinstance(v, Layout) else None
+             for v, p in zip(seen, self.signature.params, strict=True) if p.code <= OPERAND]
+        )  # fmt: skip
+        device = common_device(self.name, tensors)
+        if outs is not None:
+            out = outs[0]
+        else:
+            first: Any = tensors[0]
+            shape, dtype = self.result(*seen) if self.result else (first.shape, first.dtype)
+            out = L.contiguous(tuple(shape), dtype, device)
+        where = backend(device)
+        written = [isinstance(v, Layout) for v in seen]
+
+        def into(storage: Storage, offset: int, *flat: Any) -> None:
+            if not where.host_memory:
+                if where.name == "meta":
+                    return
+                raise MissingFeature(f"{self.name}: not on device {device} yet; draw on the CPU")
+            numbers, generator = flat[-2:]
+            given = list(numbers)
+            at = 0
+            for k, is_tensor in enumerate(written):
+                if is_tensor:
+                    given[k] = as_array(seen[k], flat[at], flat[at + 1])
+                    at += 2
+            memory = Memory(self.name, out, storage, offset, generator, outs is not None)
+            self.apply_fn_to(given)(memory)
+
+        def fresh(*flat: Any) -> Storage:
+            storage = where.allocate(out.nbytes)
+            into(storage, 0, *flat)
+            return storage
+
+        op = self if self.nodes is None else self.form(self.nodes(values))
+        rule = self.rule if out.dtype.kind in "fc" else None
+        return make(op, FRESH, (out,), fresh=fresh, into=into, tensors=tensors, rule=rule)
+
+    def apply_fn_to(self, values: list[Any]) -> Callable[[Memory], None]:
+        """The record's function: its keywords are the Python names, not PyTorch's."""
+        n = self.signature.positional
+        names = self.signature.names
+        draw: Callable[[Memory], None] = self.fn(
+            *values[:n], **dict(zip(names[n:], values[n:], strict=True))
+        )
+        return draw
+
+
+def sampler(**options: Any) -> Callable[[Callable[..., Any]], SamplerOp]:
+    """Decorates a function that checks a draw's arguments and gives what fills the result."""
+    return lambda fn: SamplerOp(fn, **options)
+
+
+class Creation(Composite):
+    """A composite that writes to ``out=`` itself: what is drawn depends on where it goes."""
+
+    random = True
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.run(args, kwargs)
+
+
+def creation(**options: Any) -> Callable[[Callable[..., Any]], Creation]:
+    """Decorates a function that makes a tensor and draws into it."""
+    return lambda fn: Creation(fn, **options)
+
+
+def target_of(name: str, out: Any, shape: Any, make_new: Callable[[], Tensor]) -> Tensor:
+    """The ``out=`` tensor in the right shape, or a new one."""
+    if out is None:
+        return make_new()
+    if not isinstance(out, Tensor):
+        raise ArgumentError(f"{name}(): out must be a Tensor, not {type(out).__name__}")
+    if tuple(out._layout.shape) != tuple(shape):
+        from antorcha.ops import record
+
+        if any([s < 0 for s in shape]):
+            raise ShapeError(f"{name}: a size must not be negative, got {tuple(shape)}")
+        record.resize_out(name, out, L.contiguous(shape, out._layout.dtype, out._layout.device))
+    return out

@@ -1,0 +1,468 @@
+"""Writing to given places: scatter and its reductions, and what a mask chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any as _Any
+
+import numpy as np
+
+from antorcha.errors import DtypeError, GraphError, ShapeError
+from antorcha.lang.kernels import Host
+from antorcha.ops.index import (
+    Array,
+    add_at,
+    along,
+    check_range,
+    check_same_dtype,
+    check_same_ndim,
+    check_within,
+    grid,
+    plain,
+)
+from antorcha.ops.kernel import KernelOp, Planned, kernel
+from antorcha.ops.record import T, composite
+from antorcha.ops.types import Any, Bool, Dim, Number, Str, Tensor
+from antorcha.runtime import layout as L
+from antorcha.runtime.call import path
+from antorcha.runtime.call.plan import Plan
+from antorcha.runtime.layout import Layout
+from antorcha.shapes import broadcast_shapes
+
+
+# ------------------------------------------------------------------------------------- scatter
+def check_scatter(op: str, input: Layout, d: int, index: Layout, src: Layout | None) -> None:
+    check_same_ndim(op, input, index)
+    if index.numel == 0:
+        return
+    if input.ndim and index.ndim:
+        check_within(op, index, input, d, "self")
+    if src is not None:
+        check_same_dtype(op, input, src, "src")
+        if max(src.ndim, 1) != max(index.ndim, 1):
+            raise ShapeError(
+                f"{op}(): Index tensor must have the same number of dimensions as src tensor: "
+                f"index {tuple(index.shape)}, src {tuple(src.shape)}"
+            )
+        if src.ndim and index.ndim:
+            check_within(op, index, src, -1, "src")
+
+
+def scattering(
+    op: str, input: Layout, d: int, write: Callable[[Array, _Any, _Any], None]
+) -> Callable[..., Array]:
+    """A NumPy function: a copy of the input to which ``write(copy, places, source)`` is done."""
+    size = input.shape[d] if input.ndim else 1
+
+    def run(x: Array, at: Array, src: _Any) -> Array:
+        at = check_range(op, np.atleast_1d(at), size, d)
+        made = np.array(x, order="C")
+        if at.size:
+            target = made if made.ndim else made.reshape(1)
+            if isinstance(src, np.ndarray):
+                src = np.atleast_1d(src)[tuple([slice(n) for n in at.shape])]
+            write(target, grid(at.shape, d, at), src)
+        return made
+
+    return run
+
+
+def set_at(out: Array, where: _Any, src: _Any) -> None:
+    out[where] = src
+
+
+def mul_at(out: Array, where: _Any, src: _Any) -> None:
+    if out.dtype.kind == "b":
+        np.logical_and.at(out, where, src)
+    else:
+        np.multiply.at(out, where, src)
+
+
+@kernel(function=False, method=False, inplace=True, node="scatter")
+def scatter_src(input: Tensor, dim: Dim, index: Tensor, src: Tensor):
+    """``scatter`` of a tensor: ``out[index[i, j], j] = src[i, j]``."""
+    d = along(input.ndim, dim, "scatter")
+    check_scatter("scatter", input, d, index, src)
+    return Planned(Host(scattering("scatter", input, d, set_at)), [plain(input)])
+
+
+@scatter_src.derivative
+def _(g, src_layout, dim, index, needs):
+    mine = T.scatter_value(g, dim, index, 0) if needs[0] else None
+    return mine, None, source_gradient(g, src_layout, dim, index) if needs[2] else None
+
+
+def source_gradient(g: _Any, src: Layout, dim: int, index: _Any) -> _Any:
+    """What arrives at a scattered source: zeros where the index did not reach."""
+    part = T.gather(g, dim, index)
+    if part._layout.shape == src.shape:
+        return part
+    part = T.reshape(part, tuple(part._layout.shape) or (1,)) if src.ndim else T.reshape(part, ())
+    lay = part._layout
+    strides = plain(lay, tuple(src.shape)).strides
+    flat = T.embed_strided(part, src.numel, strides, 0)
+    return T.view(flat, tuple(src.shape))
+
+
+class ScatterValue(KernelOp):
+    """The form of a number: PyTorch gives its node another name."""
+
+    def make_plan(self, values: list[_Any], outs: _Any) -> Plan:
+        plan = super().make_plan(values, outs)
+        plan.op = self.form("ScatterBackward1")
+        return plan
+
+
+@lambda fn: ScatterValue(fn, function=False, method=False, inplace=True)
+def scatter_value(input: Tensor, dim: Dim, index: Tensor, value: Number):
+    """``scatter`` of a number."""
+    d = along(input.ndim, dim, "scatter")
+    check_scatter("scatter", input, d, index, None)
+    return Planned(Host(scattering("scatter", input, d, set_at)), [plain(input)])
+
+
+@scatter_value.derivative
+def _(g, dim, index):
+    return T.scatter_value(g, dim, index, 0), None
+
+
+@kernel(function=False, method=False, inplace=True, node="scatter")
+def scatter_by(input: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: Str):
+    """``scatter`` with ``reduce="add"`` or ``"multiply"``."""
+    d = along(input.ndim, dim, "scatter")
+    check_scatter("scatter", input, d, index, src)
+    write = add_at if reduce == "add" else mul_at
+    return Planned(Host(scattering("scatter", input, d, write)), [plain(input)])
+
+
+@scatter_by.derivative
+def _(g):
+    raise GraphError(
+        "scatter(reduce=...) has no derivative: use scatter_add or scatter_reduce instead"
+    )
+
+
+class Scatter:
+    """How the two forms of a public op, functional and in place, find the record that runs."""
+
+    def __init__(self, suffix: str) -> None:
+        self.suffix = suffix
+
+    def __call__(self, input: _Any, dim: int, index: _Any, src: _Any, reduce: _Any) -> _Any:
+        ops = {name: getattr(T, name + self.suffix) for name in
+               ("scatter_src", "scatter_value", "scatter_by")}  # fmt: skip
+        if reduce is None:
+            if isinstance(src, path.Tensor):
+                return ops["scatter_src"](input, dim, index, src)
+            return ops["scatter_value"](input, dim, index, src)
+        if reduce not in ("add", "multiply"):
+            raise ShapeError(f"reduce argument must be either add or multiply, got {reduce!r}")
+        if not isinstance(src, path.Tensor):
+            src = T.full_layout(tuple(index._layout.shape), src, input._layout.dtype,
+                                input._layout.device)  # fmt: skip
+        return ops["scatter_by"](input, dim, index, src, reduce)
+
+
+def source_of(src: _Any, value: _Any) -> _Any:
+    return value if src is None else src
+
+
+@composite()
+def scatter(
+    input: Tensor, dim: Dim, index: Tensor, src: Any = None, *, value: Any = None,
+    reduce: Any = None,
+):  # fmt: skip
+    """``input`` with elements of ``src`` (a tensor or a number) written where ``index`` says.
+
+    ``out[index[i, j], j] = src[i, j]`` for ``dim == 0``. ``reduce``: ``"add"`` or ``"multiply"``.
+    See https://docs.pytorch.org/docs/stable/generated/torch.Tensor.scatter_.html.
+
+    >>> torch.scatter(torch.zeros(2, 2), 0, torch.tensor([[1, 0]]), torch.tensor([[5., 6.]]))
+    tensor([[0., 6.],
+            [5., 0.]])
+    """
+    return Scatter("")(input, dim, index, source_of(src, value), reduce)
+
+
+@scatter.samples
+def _(make):
+    yield make(4, 3), 0, make.ints((1, 3), 4), make(1, 3)
+    yield make(3, 4), 1, make.ints((3, 1), 4), 2.5
+
+
+@scatter.errors
+def _(make):
+    yield (make(3, 4), 0, make.ints((1, 4), 1) + 3, 1.0), {}, RuntimeError, "out of bounds"
+
+
+@composite(function=False)
+def scatter_(
+    input: Tensor, dim: Dim, index: Tensor, src: Any = None, *, value: Any = None,
+    reduce: Any = None,
+):  # fmt: skip
+    """In-place form of :func:`antorcha.scatter`; gives the changed tensor."""
+    return Scatter("_")(input, dim, index, source_of(src, value), reduce)
+
+
+@kernel(inplace=True)
+def scatter_add(input: Tensor, dim: Dim, index: Tensor, src: Tensor):
+    """``input`` with the elements of ``src`` added where ``index`` says.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.Tensor.scatter_add_.html.
+
+    >>> torch.scatter_add(torch.zeros(3), 0, torch.tensor([0, 0, 2]), torch.tensor([1., 2., 3.]))
+    tensor([3., 0., 3.])
+    """
+    d = along(input.ndim, dim, "scatter_add")
+    check_scatter("scatter_add", input, d, index, src)
+    return Planned(Host(scattering("scatter_add", input, d, add_at)), [plain(input)])
+
+
+@scatter_add.derivative
+def _(g, src_layout, dim, index, needs):
+    return g, None, source_gradient(g, src_layout, dim, index) if needs[2] else None
+
+
+@scatter_add.samples
+def _(make):
+    yield make(3, 4), 0, make.ints((2, 4), 3), make(2, 4)
+    yield make(3, 4), 1, make.ints((3, 6), 4), make(3, 6)
+
+
+REDUCES = ("sum", "prod", "mean", "amax", "amin")
+
+
+def reduce_at(
+    reduce: str, include_self: bool, where: _Any, out: Array, src: Array
+) -> None:
+    """Folds ``src`` into ``out`` at places that may come more than once."""
+    if not include_self:
+        least, most = _bounds(out.dtype)
+        out[where] = {"sum": 0, "mean": 0, "prod": 1, "amax": least, "amin": most}[reduce]
+    if reduce in ("sum", "mean"):
+        add_at(out, where, src)
+    elif reduce == "prod":
+        mul_at(out, where, src)
+    elif reduce == "amax":
+        np.maximum.at(out, where, src)
+    else:
+        np.minimum.at(out, where, src)
+    if reduce == "mean":
+        count = np.full(out.shape, 1 if include_self else 0, np.int64)
+        np.add.at(count, where, 1)
+        count[count == 0] = 1
+        if out.dtype.kind in "iu":
+            np.floor_divide(out, count, out=out, casting="unsafe")
+        else:
+            np.divide(out, count.astype(out.dtype), out=out)
+
+
+def _bounds(dtype: np.dtype[_Any]) -> tuple[_Any, _Any]:
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        return info.min, info.max
+    return (False, True) if dtype.kind == "b" else (-np.inf, np.inf)
+
+
+@kernel(inplace=True)
+def scatter_reduce(
+    input: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: Str, *, include_self: Bool = True
+):
+    """``input`` with the elements of ``src`` folded in where ``index`` says.
+
+    ``reduce``: ``sum``, ``prod``, ``mean``, ``amax`` or ``amin``, of the old element (unless
+    ``include_self`` is False) and all that arrive there.
+    See https://docs.pytorch.org/docs/stable/generated/torch.Tensor.scatter_reduce_.html.
+
+    >>> x, i = torch.tensor([1., 2.]), torch.tensor([0, 0, 1])
+    >>> torch.scatter_reduce(x, 0, i, torch.tensor([3., 4., 5.]), reduce="sum")
+    tensor([8., 7.])
+    """
+    if reduce not in REDUCES:
+        raise ShapeError(
+            f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}"
+        )
+    d = along(input.ndim, dim, "scatter_reduce")
+    check_scatter("scatter_reduce", input, d, index, src)
+
+    def write(out: Array, where: _Any, new: Array) -> None:
+        reduce_at(reduce, include_self, where, out, new)
+
+    return Planned(Host(scattering("scatter_reduce", input, d, write)), [plain(input)])
+
+
+@scatter_reduce.derivative
+def _(g, out, input, dim, index, src, reduce, include_self, needs):
+    spread = reduce_gradients(g, out, input, dim, index, src, reduce, include_self)
+    mine, theirs = spread
+    if not include_self:
+        mine = T.scatter_value(mine, dim, index, 0)
+    return mine, None, source_gradient(theirs, src._layout, dim, index) if isinstance(
+        theirs, path.Tensor) else theirs(src._layout)  # fmt: skip
+
+
+def reduce_gradients(
+    g: _Any, out: _Any, input: _Any, dim: int, index: _Any, src: _Any, reduce: str, own: bool
+) -> tuple[_Any, _Any]:
+    """The gradient of the input, and what the source's is gathered from (or a function)."""
+    lay = input._layout
+    if reduce == "sum":
+        return g, g
+    if reduce == "mean":
+        count = T.full_layout(tuple(lay.shape), 1 if own else 0, lay.dtype, lay.device)
+        ones = T.full_layout(tuple(index._layout.shape), 1, lay.dtype, lay.device)
+        count = T.scatter_add(count, dim, index, ones)
+        count = T.where(T.eq(count, 0), 1, count)
+        each = T.div(g, count)
+        return each, each
+    part = part_of(src, index)
+    if reduce == "prod":
+        return product_gradients(g, input, dim, index, part, own)
+    value = T.gather(out, dim, index)
+    hit = T.to_dtype(T.eq(part, value), lay.dtype)
+    mine = T.to_dtype(T.eq(input, out), lay.dtype)
+    start = mine if own else T.scatter_value(mine, dim, index, 0)
+    count = T.scatter_add(start, dim, index, hit)
+    count = T.where(T.eq(count, 0), 1, count)
+    each = T.div(g, count)
+    return T.mul(mine, each), lambda layout: put_back(
+        T.mul(hit, T.gather(each, dim, index)), layout)  # fmt: skip
+
+
+def product_gradients(
+    g: _Any, input: _Any, dim: int, index: _Any, part: _Any, own: bool
+) -> tuple[_Any, _Any]:
+    """Products without each of their factors: by division, but for those with zeros."""
+    base = input if own else T.scatter_value(input, dim, index, 1)
+    zero_mine = T.eq(base, 0)
+    zero_part = T.eq(part, 0)
+    lay = input._layout
+    filled = T.where(zero_mine, 1, base)
+    rest = T.where(zero_part, 1, part)
+    product = T.scatter_reduce(filled, dim, index, rest, "prod")  # of all that is not zero
+    zeros = T.scatter_add(T.to_dtype(zero_mine, lay.dtype), dim, index,
+                          T.to_dtype(zero_part, lay.dtype))  # fmt: skip
+    alone = T.where(T.eq(zeros, T.to_dtype(zero_mine, lay.dtype)), T.div(product, filled), 0)
+    there = T.gather(zeros, dim, index)
+    others = T.sub(there, T.to_dtype(zero_part, lay.dtype))
+    each = T.where(T.eq(others, 0), T.div(T.gather(product, dim, index), rest), 0)
+    theirs = T.mul(T.gather(g, dim, index), each)
+    return T.mul(g, alone), lambda layout: put_back(theirs, layout)
+
+
+def part_of(src: _Any, index: _Any) -> _Any:
+    """The part of a source that the index covers."""
+    for d, n in enumerate(index._layout.shape):
+        if src._layout.ndim and src._layout.shape[d] != n:
+            src = T.slice(src, d, 0, n, 1)
+    return src
+
+
+def put_back(part: _Any, layout: Layout) -> _Any:
+    if part._layout.shape == layout.shape:
+        return part
+    flat = T.embed_strided(part, layout.numel, plain(layout).strides, 0)
+    return T.view(flat, tuple(layout.shape))
+
+
+@scatter_reduce.samples
+def _(make):
+    for reduce in REDUCES:
+        yield make(3, 4), 0, make.ints((2, 4), 3), make(2, 4), reduce
+    yield (make(3, 4), 1, make.ints((3, 2), 4), make(3, 2), "mean"), {"include_self": False}
+
+
+@scatter_reduce.errors
+def _(make):
+    yield (make(3), 0, make.ints((2,), 3), make(2), "max"), {}, RuntimeError, "either sum, prod"
+
+
+# --------------------------------------------------------------------------------------- masks
+@kernel(function=False, method=False, out=False, node="masked_select")
+def selected(input: Tensor, mask: Tensor):
+    """What ``masked_select`` runs: both operands broadcast."""
+    if mask.dtype.name != "bool":
+        raise DtypeError(f"masked_select: expected BoolTensor for mask, got {mask.dtype}")
+    broadcast_shapes(input.shape, mask.shape, op="masked_select")
+
+    def run(x: Array, chosen: Array) -> Array:
+        wide, keep = np.broadcast_arrays(x, chosen)
+        return wide[keep]
+
+    return Planned(Host(run, dynamic=True), [((0,), input.dtype)])
+
+
+@selected.derivative
+def _(g, input_layout, mask):
+    shape = broadcast_shapes(input_layout.shape, mask._layout.shape)
+    zeros = T.full_layout(tuple(shape), 0, input_layout.dtype, input_layout.device)
+    return T.masked_scatter(zeros, mask, g), None
+
+
+@composite()
+def masked_select(input: Tensor, mask: Tensor):
+    """The elements at which the mask is True, in order, in one dim.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.masked_select.html.
+
+    >>> torch.masked_select(torch.tensor([1, 2, 3]), torch.tensor([True, False, True]))
+    tensor([1, 3])
+    """
+    return T.selected(input, mask)
+
+
+@masked_select.samples
+def _(make):
+    yield make(3, 4), make.bools((3, 4))
+    yield make(3, 4), make.bools((4,))
+
+
+@kernel(inplace=True, out=False)
+def masked_scatter(input: Tensor, mask: Tensor, source: Tensor):
+    """``input`` with the elements at which the mask is True replaced by those of ``source``, in
+    order. The mask broadcasts; ``source`` needs as many elements as are replaced.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.Tensor.masked_scatter_.html.
+
+    >>> mask = torch.tensor([True, False, True])
+    >>> torch.masked_scatter(torch.zeros(3), mask, torch.tensor([1., 2.]))
+    tensor([1., 0., 2.])
+    """
+    if mask.dtype.name != "bool":
+        raise DtypeError(f"masked_scatter_ only supports boolean masks, but got {mask.dtype}")
+    check_same_dtype("masked_scatter", input, source, "source")
+    shape = tuple(broadcast_shapes(input.shape, mask.shape, op="masked_scatter"))
+
+    def run(x: Array, chosen: Array, src: Array) -> Array:
+        keep = np.broadcast_to(chosen, shape)
+        count = int(np.count_nonzero(keep))
+        if count > src.size:
+            raise ShapeError(
+                f"masked_scatter: expected self and source to have same dtypes and source to have "
+                f"at least as many elements as the mask has ones: {count} in the mask, {src.size} "
+                "in the source"
+            )
+        made = np.array(np.broadcast_to(x, shape), order="C")
+        made[keep] = src.reshape(-1)[:count]
+        return made
+
+    return Planned(Host(run), [L.contiguous(shape, input.dtype, input.device)])
+
+
+@masked_scatter.derivative
+def _(g, source_layout, mask, needs):
+    mine = T.masked_fill(g, mask, 0) if needs[0] else None
+    if not needs[2]:
+        return mine, None, None
+    wide = T.expand(mask, tuple(g._layout.shape))
+    part = T.selected(g, wide)
+    if part._layout.numel != source_layout.numel:
+        part = T.embed_strided(part, source_layout.numel, (1,), 0)
+    return mine, None, T.reshape(part, tuple(source_layout.shape))
+
+
+@masked_scatter.samples
+def _(make):
+    yield make(3, 4), make.bools((3, 4)), make(12)
+
+

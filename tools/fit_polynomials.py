@@ -2,9 +2,9 @@
 
     python tools/fit_polynomials.py > src/antorcha/devices/cpu/math/coefficients.py
 
-Each fit is a weighted least-squares polynomial over Chebyshev nodes, in 80 digits, which is within a
-small factor of minimax. The coefficients are rounded to the type one after the other, lowest first,
-and the rest fitted again each time, so that later ones make good the rounding of earlier ones.
+Each fit is a weighted least-squares polynomial over Chebyshev nodes, in 80 digits, which is within
+a small factor of minimax. The coefficients are rounded to the type one after the other, lowest
+first, and the rest fitted again each time: later ones make good the rounding of earlier ones.
 The comment above a table gives the largest error measured at 400 points between the nodes, of
 the rounded polynomial in exact arithmetic, relative to the function that it serves.
 """
@@ -188,7 +188,7 @@ FITS = [
 ]  # fmt: skip
 
 
-HEADER = '''"""Polynomial coefficients, lowest power first. Written by tools/fit_polynomials.py: edit there.
+HEADER = '''"""Polynomial coefficients, lowest power first. Written by a tool: edit that.
 
     python tools/fit_polynomials.py > src/antorcha/devices/cpu/math/coefficients.py
 
@@ -196,8 +196,7 @@ The error above each table is that of the rounded polynomial in exact arithmetic
 function that it serves.
 """
 
-from __future__ import annotations
-'''
+from __future__ import annotations'''
 
 
 def table(name: str, values: list[float], digits: int) -> str:
@@ -214,13 +213,12 @@ def table(name: str, values: list[float], digits: int) -> str:
 def main() -> None:
     print(HEADER)
     for f in FITS:
-        print(f"# {f.what}")
+        print(f"\n# {f.what}")
         for terms, bits, single in ((f.terms[0], "32", True), (f.terms[1], "64", False)):
             if terms:
                 values, error = fit(f, single, terms)
                 print(f"# error 2**{error:.1f}")
                 print(table(f"{f.name}_{bits}", values, 9 if single else 17), flush=True)
-        print()
 
 
 if __name__ == "__main__":

@@ -1,13 +1,16 @@
 """The modes of a thread: one word that says whether gradients are recorded and by what rules.
 
 Almost always every thread is in the default mode (word 0). ``busy`` counts the reasons to look
-closer: the threads that are in another mode, plus one once a Tensor subclass exists. While it is 0
-the call path skips the thread-local look-up, which would cost as much as the rest of the key.
+closer: the threads that are in another mode, plus one once a Tensor subclass exists, plus the
+tensors of ``note_stale_views``. While it is 0 the call path skips the thread-local look-up, which
+would cost as much as the rest of the key.
 """
 
 from __future__ import annotations
 
 import threading
+import weakref
+from typing import Any
 
 NO_GRAD = 1  # operations are not recorded
 INFERENCE = 2  # nor are versions kept: results are inference tensors (always with NO_GRAD)
@@ -27,7 +30,7 @@ class _ThreadModes(threading.local):
 state = _ThreadModes()
 busy: int = 0
 subclasses: bool = False  # has anybody made a subclass of Tensor (other than Parameter)?
-_lock = threading.Lock()
+_lock = threading.RLock()  # a collection inside of it may end a stale base
 
 
 def set_word(word: int) -> int:
@@ -51,16 +54,23 @@ def note_subclass() -> None:
             busy += 1
 
 
-rebased: bool = False  # has a write to a view given a base without gradient a history?
+_stale_bases: set[Any] = set()
 
 
-def note_rebase() -> None:
-    """From now on a view may want a gradient though nothing on it says so: its base tells."""
-    global busy, rebased
+def note_stale_views(base: Any) -> None:
+    """A tensor that has views starts to require a gradient by a write: its views must too, though
+    nothing on them says so. Calls look at the base of each operand while this one lives."""
+    global busy
+
+    def gone(ref: Any) -> None:
+        global busy
+        with _lock:
+            _stale_bases.discard(ref)
+            busy -= 1
+
     with _lock:
-        if not rebased:
-            rebased = True
-            busy += 1
+        _stale_bases.add(weakref.ref(base, gone))
+        busy += 1
 
 
 def grad_enabled() -> bool:

@@ -8,44 +8,37 @@ operations needs no stack. Leaves get their sums at the end, all of them or, aft
 
 from __future__ import annotations
 
-import sys
-import threading
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from heapq import heappop, heappush
 from typing import Any
 
 from antorcha import modes
-from antorcha.errors import GraphError, ShapeError
+from antorcha.autograd.accumulate import accumulate, sum_of
+from antorcha.autograd.hooks import (
+    run_accumulated_hooks,
+    run_leaf_hooks,
+    run_post_hooks,
+    run_pre_hooks,
+    run_tensor_hooks,
+)
+from antorcha.errors import ArgumentError, GraphError, ShapeError
 from antorcha.ops.derive import in_grad_mode
 from antorcha.ops.record import T
-from antorcha.runtime.call import path
 from antorcha.runtime.call.node import RELEASED, Edge, Node, edge_of
-from antorcha.runtime.layout import same
 from antorcha.runtime.tensor import Tensor, bare
-from antorcha.shapes import is_dense
 
-_accumulating = threading.RLock()
-check_nan: Callable[[Node, Any], None] | None = None  # set by anomaly mode
-
-
-class NodeHooks:
-    """The hooks of a node: on its results' gradients, and around its own run."""
-
-    __slots__ = ("post", "pre", "retains", "tensor")
-
-    def __init__(self) -> None:
-        self.tensor: dict[int, dict[int, Any]] = {}  # result -> Tensor.register_hook hooks
-        self.retains: dict[int, Any] = {}  # result -> weakref of a tensor that retains its grad
-        self.pre: dict[int, Any] = {}
-        self.post: dict[int, Any] = {}
+tell_origin: Callable[[Node], None]  # set by autograd.anomaly: warns where a node was recorded
+check_nan: Callable[[Node, Any], None]  # set by autograd.anomaly
+observe: Callable[[str], Any]  # set by autograd.profiler: a context manager around an event
 
 
 def backward(
-    roots: Sequence[Tensor],
+    roots: Sequence[Any],
     seeds: Sequence[Tensor | None],
     retain_graph: bool,
     create_graph: bool,
-    inputs: Sequence[Tensor] | None = None,
+    inputs: Sequence[Any] | None = None,
 ) -> None:
     """Adds the gradients of the roots to the leaves (or to ``inputs`` only)."""
     word = in_grad_mode(create_graph)
@@ -55,15 +48,15 @@ def backward(
         if inputs is not None:
             walk.limit_to([_target(t) for t in inputs])
         walk.run()
-        walk.deliver(None if inputs is None else inputs)
+        walk.deliver(inputs)
     finally:
         modes.set_word(word)
 
 
 def gradients(
-    roots: Sequence[Tensor],
+    roots: Sequence[Any],
     seeds: Sequence[Tensor | None],
-    inputs: Sequence[Tensor],
+    inputs: Sequence[Any],
     retain_graph: bool,
     create_graph: bool,
 ) -> list[Tensor | None]:
@@ -75,13 +68,19 @@ def gradients(
         targets = [_target(t) for t in inputs]
         walk.limit_to(targets)
         walk.run()
-        return [walk.captured(t) for t in targets]
+        found = {_key(t): walk.captured(t) for t in targets}
+        return [found[_key(t)] for t in targets]
     finally:
         modes.set_word(word)
 
 
-def _target(tensor: Tensor) -> Edge:
-    edge = edge_of(tensor)
+def edge_to(root: Any) -> Edge:
+    """Where gradients of a tensor, or of a GradientEdge, go."""
+    return edge_of(root) if isinstance(root, Tensor) else root.edge
+
+
+def _target(root: Any) -> Edge:
+    edge = edge_to(root)
     if edge is None:
         raise GraphError(
             "One of the differentiated Tensors does not require grad: set requires_grad=True on it "
@@ -103,23 +102,25 @@ class Walk:
         self.needed: set[Node] | None = None  # when limited: the nodes worth running
         self.wanted: dict[Any, Tensor | None] = {}  # (node, k) or leaf id -> captured
 
-    def start(self, roots: Sequence[Tensor], seeds: Sequence[Tensor | None]) -> None:
-        for root, seed in zip(roots, seeds, strict=True):
-            edge = edge_of(root)
-            if edge is None:
-                raise GraphError(
-                    "element 0 of tensors does not require grad and does not have a grad_fn: none "
-                    "of what it was computed from has requires_grad=True (or it was computed under "
-                    "torch.no_grad())."
-                )
-            self.add(edge, first_gradient(root, seed))
+    def start(self, roots: Sequence[Any], seeds: Sequence[Tensor | None]) -> None:
+        word = modes.state.word
+        with observe("torch::autograd::GraphRoot") if word & modes.PROFILER else nullcontext():
+            for k, (root, seed) in enumerate(zip(roots, seeds, strict=True)):
+                edge = edge_to(root)
+                if edge is None:
+                    raise GraphError(
+                        f"element {k} of tensors does not require grad and does not have a grad_fn:"
+                        " none of what it was computed from has requires_grad=True (or it was "
+                        "computed under torch.no_grad())."
+                    )
+                self.add(edge, first_gradient(root, seed, k, self.create))
 
     def add(self, edge: Edge, g: Tensor) -> None:
         """Brings a gradient to where an edge leads."""
         nr = 0
         if type(edge) is tuple:
             edge, nr = edge
-        if type(edge) is not Node:
+        if not isinstance(edge, Node):
             entry = self.leaves.get(id(edge))
             if entry is None:
                 self.leaves[id(edge)] = [edge, g]
@@ -157,14 +158,14 @@ class Walk:
             order.append(node)
             for edge in node.edges:
                 target = edge[0] if type(edge) is tuple else edge
-                if type(target) is Node and target not in seen:
+                if isinstance(target, Node) and target not in seen:
                     seen.add(target)
                     stack.append(target)
         for node in sorted(order, key=lambda n: n.seq):
             leads[node] = any(
                 [
                     (target in goals or leads[target])
-                    if type(target) is Node
+                    if isinstance(target, Node)
                     else target is not None and id(target) in goals
                     for target in [e[0] if type(e) is tuple else e for e in node.edges]
                 ]
@@ -174,31 +175,32 @@ class Walk:
     def run(self) -> None:
         heap, pending, needed = self.heap, self.pending, self.needed
         keep, create, add = self.keep, self.create, self.add
+        watched = modes.state.word & (modes.ANOMALY | modes.PROFILER)
         while heap:
             node = heappop(heap)[1]
             grads = pending.pop(node)
+            count = len(node.plan.outs)  # type: ignore[union-attr]
             if type(grads) is dict:
-                grads = [grads.get(k) for k in range(max(grads) + 1)]
-                count = len(node.plan.outs) if node.plan is not None else len(grads)
-                grads += [None] * (count - len(grads))
-            elif node.plan is not None and len(node.plan.outs) > 1:
-                grads = [grads] + [None] * (len(node.plan.outs) - 1)
+                grads = [grads.get(k) for k in range(count)]
             else:
-                grads = [grads]
+                grads = [grads] if count == 1 else [grads] + [None] * (count - 1)
             hooks = node.hooks
             if hooks is not None:
-                grads = run_hooks(node, hooks, grads)
+                run_tensor_hooks(hooks, grads)
             if needed is not None:
                 self.capture(node, grads)
                 if node not in needed:
                     continue
-            results = node.op.rule.backward(node, grads, create)
+            if hooks is not None and hooks.pre:
+                grads = run_pre_hooks(hooks, grads)
+            if watched:
+                results = watched_backward(node, grads, create)
+            else:
+                results = node.op.rule.backward(node, grads, create)
             if not keep and node.saved:
                 node.saved = RELEASED
             if hooks is not None and hooks.post:
                 results = run_post_hooks(hooks, results, grads)
-            if check_nan is not None:
-                check_nan(node, results)
             for edge, g in zip(node.edges, results, strict=True):
                 if edge is not None and g is not None:
                     add(edge, g)
@@ -210,46 +212,66 @@ class Walk:
                 self.wanted[node, k] = g
 
     def captured(self, target: Edge) -> Tensor | None:
+        """What has arrived at a target."""
         key = _key(target)
         if isinstance(key, tuple):
             return self.wanted[key]
         entry = self.leaves.get(key)
-        if entry is None:
-            return None
-        return leaf_hooks(entry[0], entry[1])
+        return None if entry is None else run_leaf_hooks(entry[0], entry[1])
 
-    def deliver(self, only: Sequence[Tensor] | None) -> None:
-        """Adds the sums to the leaves."""
+    def deliver(self, only: Sequence[Any] | None) -> None:
+        """Adds the sums to the leaves: first every hook that may fail or change one, then all."""
+        leaves = list(self.leaves.values())
+        self.leaves.clear()
         if only is not None:
-            for t in only:
-                edge = edge_of(t)
-                key = _key(edge)
-                if isinstance(key, tuple) and self.wanted.get(key) is not None:
-                    accumulate(t, self.wanted[key], self.create)  # type: ignore[arg-type]
-            allowed = {id(t) for t in only}
-        for key in list(self.leaves):
-            leaf, g = self.leaves.pop(key)
-            if only is not None and key not in allowed:
-                continue
-            extra = leaf._extra
-            if extra is None:
+            targets = {_key(edge_to(t)): t for t in only}
+            leaves = [entry for entry in leaves if id(entry[0]) in targets]
+            for key, g in self.wanted.items():
+                if isinstance(key, tuple) and g is not None and isinstance(targets[key], Tensor):
+                    accumulate(targets[key], g, self.create)
+        for entry in leaves:
+            if entry[0]._extra is not None:
+                entry[1] = run_leaf_hooks(entry[0], entry[1])
+        watched = modes.state.word & modes.PROFILER
+        for entry in leaves:
+            leaf, g = entry
+            entry[1] = None
+            if watched:
+                with observe("torch::autograd::AccumulateGrad"):
+                    accumulate(leaf, g, self.create)
+            else:
                 accumulate(leaf, g, self.create)
-                continue
-            g = leaf_hooks(leaf, g)
-            accumulate(leaf, g, self.create)
-            for hook in list((extra.accumulate_hooks or {}).values()):
-                hook(leaf)
+            if leaf._extra is not None:
+                run_accumulated_hooks(leaf, g)
+
+
+def watched_backward(node: Node, grads: list[Any], create: bool) -> Any:
+    """Runs a node where anomaly mode or a profiler looks on."""
+    word = modes.state.word
+    try:
+        with observe(node.op.node_name) if word & modes.PROFILER else nullcontext():
+            results = node.op.rule.backward(node, grads, create)
+    except Exception:
+        if word & modes.ANOMALY:
+            tell_origin(node)
+        raise
+    if word & modes.ANOMALY:
+        check_nan(node, results)
+    return results
 
 
 def _key(edge: Edge) -> Any:
     if type(edge) is tuple:
         return edge
-    return (edge, 0) if type(edge) is Node else id(edge)
+    return (edge, 0) if isinstance(edge, Node) else id(edge)
 
 
-def first_gradient(root: Tensor, seed: Tensor | None) -> Tensor:
+def first_gradient(root: Any, seed: Tensor | None, position: int, create: bool) -> Tensor:
     """The gradient to start with: ones for a single number, else what the user gave."""
-    lay = root._layout
+    if not isinstance(root, Tensor):
+        lay = root.layout
+    else:
+        lay = root._layout
     if seed is None:
         if lay.numel != 1:
             raise GraphError(
@@ -263,129 +285,23 @@ def first_gradient(root: Tensor, seed: Tensor | None) -> Tensor:
             )
         return T.full_layout(tuple(lay.shape), 1, lay.dtype, lay.device)  # type: ignore[no-any-return]
     if not isinstance(seed, Tensor):
-        raise GraphError(f"gradients must be Tensors or None, not {type(seed).__name__}")
+        raise ArgumentError(
+            f"gradients can be either Tensors or None, but got {type(seed).__name__}"
+        )
     if seed._layout.shape != lay.shape:
         raise ShapeError(
-            f"Mismatch in shape: grad_output has a shape of {tuple(seed._layout.shape)} and output "
-            f"has a shape of {tuple(lay.shape)}."
+            f"Mismatch in shape: grad_output[{position}] has a shape of "
+            f"{tuple(seed._layout.shape)} and output[{position}] has a shape of "
+            f"{tuple(lay.shape)}."
         )
+    if (seed._layout.dtype.kind == "c") != (lay.dtype.kind == "c"):
+        raise GraphError(
+            "For complex Tensors, both grad_output and output are required to have the same dtype."
+            f" Mismatch in dtype: grad_output[{position}] has a dtype of {seed._layout.dtype} and "
+            f"output[{position}] has a dtype of {lay.dtype}."
+        )
+    if seed._rg and not create:
+        seed = bare(seed._layout, seed._storage, seed._offset)
     if seed._layout.dtype is not lay.dtype:
         seed = T.to_dtype(seed, lay.dtype)
     return seed
-
-
-_refs: Callable[[Any], int] = getattr(sys, "getrefcount", lambda _: 1 << 30)
-
-
-def _own_refs() -> tuple[int, int]:
-    """What getrefcount says, from inside ``accumulate``, of a gradient that nobody else holds."""
-
-    def probe(g: Any, entry: Any) -> tuple[int, int]:
-        return _refs(g), _refs(g._storage)
-
-    class Box:
-        __slots__ = ("_storage",)
-
-    def make() -> Any:
-        box = Box()
-        box._storage = object()  # type: ignore[attr-defined]
-        return [None, box]
-
-    entry = make()
-    _, g = entry
-    entry = None
-    return probe(g, None)
-
-
-_OWN = _own_refs()
-
-
-def sum_of(a: Tensor, b: Tensor) -> Tensor:
-    """``a + b`` outside of any graph."""
-    total: Tensor = path.run(T.add, (a, b), {}, False)
-    return total
-
-
-def accumulate(leaf: Tensor, g: Tensor, create: bool) -> None:
-    """Adds a gradient to ``leaf.grad``."""
-    with _accumulating:
-        old = leaf._grad
-        if old is None:
-            lay, want = g._layout, leaf._layout
-            fits = lay is want or same(lay, want) or (lay.contiguous and not _plain(want))
-            if create and g._rg:
-                leaf._grad = g if fits else T.clone(g)
-            elif fits and _refs(g) <= _OWN[0] and _refs(g._storage) <= _OWN[1]:
-                leaf._grad = g
-            else:
-                leaf._grad = copy_like(g, leaf)
-        elif create:
-            leaf._grad = T.add(old, g)
-        else:
-            path.run_inplace(T.add, (old, g), {}, False)
-
-
-def _plain(lay: Any) -> bool:
-    return bool(is_dense(lay.shape, lay.strides))
-
-
-def copy_like(g: Tensor, leaf: Tensor) -> Tensor:
-    """A copy of the gradient that lies as the leaf does."""
-    lay = leaf._layout
-    if lay.contiguous or not _plain(lay):
-        copied: Tensor = path.run(T.clone, (g,), {"memory_format": "contiguous"}, False)
-        return copied
-    from antorcha.device import backend
-
-    made = bare(lay, backend(lay.device).allocate(lay.nbytes))
-    path.run_inplace(T.copy, (made, g), {}, False)
-    made._storage.version = 0
-    return made
-
-
-# --------------------------------------------------------------------------------------- hooks
-def checked(name: str, old: Tensor | None, made: Any) -> Tensor | None:
-    """What a hook returned, if it may replace the gradient."""
-    if made is None:
-        return old
-    if not isinstance(made, Tensor):
-        raise TypeError(f"{name}: hook returned {type(made).__name__}, not a Tensor or None")
-    if old is not None and made._layout.shape != old._layout.shape:
-        raise ShapeError(
-            f"{name}: hook has changed the size of value: {tuple(old._layout.shape)} became "
-            f"{tuple(made._layout.shape)}"
-        )
-    return made
-
-
-def run_hooks(node: Node, hooks: NodeHooks, grads: list[Any]) -> list[Any]:
-    for k, table in hooks.tensor.items():
-        for hook in list(table.values()):
-            if k < len(grads) and grads[k] is not None:
-                grads[k] = checked(node.op.node_name, grads[k], hook(grads[k]))
-    for hook in list(hooks.pre.values()):
-        made = hook(tuple(grads))
-        if made is not None:
-            grads = list(made) if isinstance(made, tuple) else [made]
-    for k, ref in hooks.retains.items():
-        tensor = ref()
-        if tensor is not None and k < len(grads) and grads[k] is not None:
-            old = tensor._grad
-            tensor._grad = grads[k] if old is None else T.add(old, grads[k])
-    return grads
-
-
-def run_post_hooks(hooks: NodeHooks, results: Any, grads: list[Any]) -> Any:
-    for hook in list(hooks.post.values()):
-        made = hook(tuple(results), tuple(grads))
-        if made is not None:
-            results = made if isinstance(made, (tuple, list)) else (made,)
-    return results
-
-
-def leaf_hooks(leaf: Tensor, g: Tensor) -> Tensor:
-    extra = leaf._extra
-    if extra is not None and extra.hooks:
-        for hook in list(extra.hooks.values()):
-            g = checked("Tensor hook", g, hook(g))  # type: ignore[assignment]
-    return g

@@ -177,14 +177,17 @@ def _rows(what: Rows, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
     single = len(program.outputs) == 1
 
     def compute(values: list[Any]) -> list[Any]:
-        if not outs[0].numel:
-            return [np.zeros(written(lay).shape, lay.dtype.np) for lay in outs]
+        if not (what.length and all([lay.numel for lay in outs])):
+            return [np.zeros(lay.shape, lay.dtype.np) for lay in outs]
         given = [
             v if i.is_row or not isinstance(v, np.ndarray) else v[..., 0]
             for v, i in zip(values, program.inputs, strict=True)
         ]
         found = program.evaluate(given)
-        return [found] if single else list(found)
+        results = [found] if single else list(found)
+        return [
+            r if is_row else r[..., None] for r, is_row in zip(results, program.rows, strict=True)
+        ]
 
     return compute
 

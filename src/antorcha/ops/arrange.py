@@ -14,7 +14,7 @@ from antorcha.lang.kernels import Host
 from antorcha.ops.kernel import Planned, kernel
 from antorcha.ops.memory import constant, strides_of_format
 from antorcha.ops.pieces import Copy, Pieces, PiecesOp, pieces
-from antorcha.ops.record import T, composite
+from antorcha.ops.record import REGISTRY, T, composite
 from antorcha.ops.types import Any, DeviceArg, Dim, Dtype, Int, Ints, Shape, Tensor
 from antorcha.runtime import layout as L
 from antorcha.runtime.layout import Layout
@@ -90,7 +90,7 @@ def _(make):
     yield (make(2, 3),)
 
 
-@composite(out=False)
+@kernel(out=False)
 def rot90(input: Tensor, k: Int = 1, dims: Ints = (0, 1)):
     """The tensor turned by 90 degrees ``k`` times, from the first of ``dims`` to the second.
 
@@ -100,7 +100,7 @@ def rot90(input: Tensor, k: Int = 1, dims: Ints = (0, 1)):
     tensor([[2, 4],
             [1, 3]])
     """
-    ndim = input._layout.ndim
+    ndim = input.ndim
     if len(dims) != 2:
         raise ShapeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
     if ndim < 2:
@@ -110,14 +110,20 @@ def rot90(input: Tensor, k: Int = 1, dims: Ints = (0, 1)):
         raise ShapeError(
             f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}"
         )
-    turns = k % 4
-    if turns == 1:
-        return T.transpose(T.flip(input, (b,)), a, b)
-    if turns == 2:
-        return T.flip(input, (a, b))
-    if turns == 3:
-        return T.transpose(T.flip(input, (a,)), a, b)
-    return T.clone(input, memory_format="contiguous")
+    strides = list(strides_of_format(input.shape, input.strides, "preserve"))
+    shape = list(input.shape)
+    if k % 4 == 0:
+        strides = list(strides_of_format(shape, (), "contiguous"))
+    elif k % 2:
+        shape[a], shape[b] = shape[b], shape[a]
+        strides[a], strides[b] = strides[b], strides[a]
+    out = L.layout(tuple(shape), tuple(strides), input.dtype, input.device)
+    return Planned(Host(lambda x: np.rot90(x, k, (a, b))), [out])
+
+
+@rot90.derivative
+def _(g, k, dims):
+    return T.rot90(g, -k, dims)
 
 
 @rot90.samples
@@ -504,7 +510,22 @@ def diag(input: Tensor, diagonal: Int = 0):
         raise ShapeError(f"diag(): Supports 1D or 2D tensors. Got {ndim}D")
     if ndim == 1:
         return T.diag_embed(input, diagonal)
-    return T.clone(T.diagonal(input, diagonal), memory_format="contiguous")
+    return T.diagonal_copy(input, diagonal)
+
+
+@pieces(function=False, method=False, out=False, node="DiagonalBackward0_copy")
+def diagonal_copy(input: Tensor, offset: Int):
+    """The diagonal of a matrix, as a copy: what ``diag`` runs."""
+    shape, strides, delta = REGISTRY["diagonal"].apply_fn([input, offset, 0, 1])
+    out = L.contiguous(tuple(shape), input.dtype, input.device)
+    return Pieces(
+        out, lambda out: [Copy(0, tuple(shape), tuple(strides), delta, out.strides, 0)]
+    )
+
+
+@diagonal_copy.derivative
+def _(g, input_layout, offset):
+    return T.embed_view(g, tuple(input_layout.shape), "diagonal", (offset, 0, 1))
 
 
 @diag.samples

@@ -168,7 +168,11 @@ class Scaled(KernelOp):
         if isinstance(alpha, (int, float, complex)) and alpha == 1:
             return self.signature.bind(args, kwargs)
         values = self.signature.fill(args, kwargs)
-        return self.signature.bind((*values[:3], T.mul(values[3], alpha)), {})
+        source = values[3]
+        scaled = T.mul(source, alpha)
+        if isinstance(source, TensorType) and scaled._layout.dtype is not source._layout.dtype:
+            scaled = T.to_dtype(scaled, source._layout.dtype)
+        return self.signature.bind((*values[:3], scaled), {})
 
 
 @Scaled

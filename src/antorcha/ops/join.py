@@ -418,7 +418,6 @@ def meshgrid(tensors: Tensors, *, indexing: Str = None):
         alone = tuple([n if e == k else 1 for e, n in enumerate(shape)])
         grids.append(T.expand(T.view(t, alone), shape))
     if swap:
-        grids = [T.swapdims(grid, 0, 1) for grid in grids]
         grids[0], grids[1] = grids[1], grids[0]
     return tuple(grids)
 

@@ -243,6 +243,38 @@ def as_strided_backward(g: Tensor, base: Any, stride: Ints, delta: Int):
     return T.as_strided(flat, tuple(base.shape), base.strides, -low)
 
 
+class MoveOp(KernelOp):
+    """Copies to another device, through the host."""
+
+    def make_plan(self, values: list[_Any], outs: _Any) -> _Any:
+        lay: Layout = values[0]._layout
+        source, target = backend(lay.device), backend(values[1])
+        out = L.layout(
+            lay.shape, strides_of_format(lay.shape, lay.strides, "preserve"), lay.dtype, values[1]
+        )
+
+        def fresh(storage: _Any, offset: int) -> _Any:
+            if out.device.type == "meta":
+                return target.allocate(out.nbytes)
+            return target.from_host(source.to_host(lay, storage, offset), out)
+
+        return make(self, FRESH, (out,), fresh=fresh, tensors=(lay,), rule=self.rule)
+
+
+def _to_device(input: Tensor, device: DeviceArg):
+    """A copy of ``input`` on another device: what ``Tensor.to(device)`` runs."""
+
+
+to_device = MoveOp(
+    _to_device, name="to_device", function=False, method=False, out=False, node="to_copy"
+)
+
+
+@to_device.derivative
+def _(g, input_layout):
+    return T.to_device(g, input_layout.device)
+
+
 @composite(out=False)
 def sum_to_size(input: Tensor, size: Shape):
     """Sums over the dims that broadcasting ``size`` to the input's shape would repeat.

@@ -24,7 +24,6 @@ generated documentation and the tests all come from the record.
 
 from __future__ import annotations
 
-import copy
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
     from antorcha.runtime.layout import Layout
 
 REGISTRY: dict[str, Op] = {}
-NAMESPACES: dict[str, dict[str, Any]] = {"nn.functional": {}, "special": {}}
+NAMESPACES: dict[str, dict[str, Any]] = {"nn.functional": {}, "special": {}, "linalg": {}}
 """What the face shows elsewhere than under ``torch``: namespace -> name -> callable."""
 
 
@@ -94,7 +93,8 @@ class Op:
                 if "." not in alias:
                     REGISTRY[alias] = self
             if namespace != "torch":
-                expose(f"{namespace}.{self.name}", self)
+                # linalg_det, told apart from torch.det in the registry, is torch.linalg.det
+                expose(f"{namespace}.{self.name.removeprefix(namespace + '_')}", self)
             for alias in aliases:
                 if "." in alias:  # "special.expit": the same op under another namespace
                     expose(alias, self)
@@ -129,7 +129,8 @@ class Op:
         """This op under another node name, for a plan of one of PyTorch's overloads."""
         found = self.forms.get(node)
         if found is None:
-            found = self.forms[node] = copy.copy(self)
+            found = self.forms[node] = object.__new__(type(self))  # copy.copy gives self: __reduce__
+            found.__dict__.update(self.__dict__)
             found.node_name = node_name(node)
         return found
 

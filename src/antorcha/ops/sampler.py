@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from antorcha.device import backend
-from antorcha.devices.host import view as as_array
 from antorcha.errors import ArgumentError, DeviceError, MissingFeature, ShapeError
 from antorcha.ops.derive import Rule, saved_items
 from antorcha.ops.params import OPERAND, STATIC, TENSOR
@@ -47,14 +46,14 @@ class Memory:
 
     def __init__(
         self, name: str, lay: Layout, storage: Storage, offset: int, generator: Generator,
-        written: bool,
+        inplace: bool,
     ) -> None:  # fmt: skip
         self.name, self.layout, self.storage, self.offset = name, lay, storage, offset
-        self.generator, self.inplace = generator, written
+        self.generator, self.inplace = generator, inplace
 
     def array(self) -> Array:
         """The elements, to compute on after a draw."""
-        return as_array(self.layout, self.storage, self.offset)
+        return backend(self.layout.device).to_host(self.layout, self.storage, self.offset)
 
     def fill(self, sampler: Callable[..., None], *args: Any, kinds: str = "fc", **named: Any) -> None:
         """Fills it with ``sampler(generator, address, count, dtype name, ...)``."""
@@ -109,7 +108,7 @@ class SamplerOp(Op):
 
     def __init__(
         self, fn: Callable[..., Any], result: Callable[..., Any] | None = None,
-        nodes: Callable[[list[Any]], str] | None = None, **options: Any,
+        nodes: Callable[[list[Any], bool], str] | None = None, **options: Any,
     ) -> None:  # fmt: skip
         super().__init__(fn, **options)
         self.result, self.nodes = result, nodes
@@ -149,7 +148,8 @@ class SamplerOp(Op):
                 value = values[k] = param.check(self.name, param.name, value)
             if self.result is not None and param.code == STATIC:
                 key.append(value)
-        key.append(self.nodes(values) if self.nodes is not None else None)
+        if self.nodes is not None:  # an in-place call's key says so itself
+            key.append(self.nodes(values, False))
         generator = values[signature.names.index("generator")]
         numbers = [None if isinstance(v, Tensor) else v for v in values]
         flat += (numbers, self.generator_for(generator, operands[0]))
@@ -197,9 +197,10 @@ class SamplerOp(Op):
             at = 0
             for k, is_tensor in enumerate(written):
                 if is_tensor:
-                    given[k] = as_array(seen[k], flat[at], flat[at + 1])
+                    given[k] = where.to_host(seen[k], flat[at], flat[at + 1])
                     at += 2
-            memory = Memory(self.name, out, storage, offset, generator, outs is not None)
+            inplace = outs is not None and flat[0] is storage and flat[1] == offset
+            memory = Memory(self.name, out, storage, offset, generator, inplace)
             self.apply_fn_to(given)(memory)
 
         def fresh(*flat: Any) -> Storage:
@@ -207,7 +208,7 @@ class SamplerOp(Op):
             into(storage, 0, *flat)
             return storage
 
-        op = self if self.nodes is None else self.form(self.nodes(values))
+        op = self if self.nodes is None else self.form(self.nodes(values, outs is not None))
         rule = self.rule if out.dtype.kind in "fc" else None
         return make(op, FRESH, (out,), fresh=fresh, into=into, tensors=tensors, rule=rule)
 

@@ -195,7 +195,7 @@ def _(make):
     yield (make(3, 4), 0, make.ints((1, 4), 1) + 3, 1.0), {}, RuntimeError, "out of bounds"
 
 
-@composite(function=False)
+@composite(function=False, name="scatter_", out=False)
 def scatter_(
     input: Tensor, dim: Dim, index: Tensor, src: Any = None, *, value: Any = None,
     reduce: Any = None,
@@ -319,8 +319,8 @@ def reduce_gradients(
     if reduce == "prod":
         return product_gradients(g, input, dim, index, part, own)
     value = T.gather(out, dim, index)
-    hit = T.to_dtype(T.eq(part, value), lay.dtype)
-    mine = T.to_dtype(T.eq(input, out), lay.dtype)
+    hit = T.to_dtype(T.eq(part.detach(), value.detach()), lay.dtype)
+    mine = T.to_dtype(T.eq(input.detach(), out.detach()), lay.dtype)
     start = mine if own else T.scatter_value(mine, dim, index, 0)
     count = T.scatter_add(start, dim, index, hit)
     count = T.where(T.eq(count, 0), 1, count)

@@ -149,6 +149,7 @@ def _(make):
 
 
 # ------------------------------------------------------------------------ made of those above
+@composite(out=False)
 def split(input: Tensor, split_size: Any, dim: Dim = 0):
     """Parts along a dim, views, as a tuple: of ``split_size`` elements, or of the sizes in a list.
 

@@ -364,6 +364,11 @@ def fill_bernoulli_each(
     gen: Generator, address: int, n: int, dtype_name: str, p_address: int, p_dtype_name: str
 ) -> None:
     """One with a probability of its own for each value (float32 or float64, side by side)."""
+    if dtype_name in _HALVES and n > 0:
+        wide = np.empty(n, np.float32)
+        fill_bernoulli_each(gen, wide.ctypes.data, n, "float32", p_address, p_dtype_name)
+        _at(address, n, _half_dtype(dtype_name))[:] = wide
+        return
     if dtype_name not in _TYPES or p_dtype_name not in ("float32", "float64"):
         raise ArgumentError(
             f"bernoulli: {dtype_name} with probabilities of {p_dtype_name} has no sampler"

@@ -6,8 +6,9 @@ Fields (all private; the public names are properties and methods bound at floor 
 - ``_rg``: does it require a gradient? ``_fn``, ``_nr``: the node that made it and which result of
   it this is; a leaf has ``_fn is None``.
 - ``_grad``: the accumulated gradient of a leaf (or of one that retains it).
-- ``_base``: the tensor that this is a view of, never itself a view. ``_seen``: the storage's version
-  when ``_fn`` was made (set on views only): a write through another view makes ``_fn`` stale.
+- ``_base``: the tensor that this is a view of, never itself a view. ``_seen``: of a view, the
+  storage's version when ``_fn`` was made (a write through another view makes ``_fn`` stale), or its
+  complement (negative) when the view was made in no_grad mode; of others, set once one was viewed.
 - ``_extra``: what few tensors have (hooks, name, flags); None otherwise.
 """
 
@@ -26,15 +27,18 @@ new = object.__new__
 class Extra:
     """The seldom used part of a tensor."""
 
-    __slots__ = ("accumulate_hooks", "accumulator", "hooks", "inference", "name", "retains")
+    __slots__ = (
+        "accumulate_hooks", "accumulator", "hooks", "name", "node_hooks", "retained_nr", "retains",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.hooks: dict[int, Any] | None = None
         self.accumulate_hooks: dict[int, Any] | None = None
-        self.accumulator: Any = None  # the AccumulateGrad node shown to the user
+        self.accumulator: Any = None  # weak: the AccumulateGrad node shown to the user
+        self.node_hooks: Any = None  # the hooks registered on that node
         self.name: str | None = None
-        self.retains = False
-        self.inference = False
+        self.retains: dict[int, Any] | None = None  # where its node knows of retain_grad()
+        self.retained_nr = 0
 
 
 class Tensor:

@@ -29,12 +29,14 @@ COMMUTES = ("add", "mul", "and", "or", "xor")
 
 def method(op: Any, name: str) -> Callable[..., Any]:
     """The op as a method; the shortest way for the commonest forms of its call."""
-    if isinstance(op, Composite) or not isinstance(op, Op):
+    if hasattr(op, "view_plan"):
+        made: Callable[..., Any] = path.view(op)
+    elif isinstance(op, Composite) or not isinstance(op, Op):
 
         def plain(self: Tensor, *args: Any, **kwargs: Any) -> Any:
             return op(self, *args, **kwargs)
 
-        made: Callable[..., Any] = plain
+        made = plain
     elif op.signature.positional == 1 or op.signature.required == 1:
         short = path.unary(op)
 

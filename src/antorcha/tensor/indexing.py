@@ -1,19 +1,230 @@
-"""Indexing: ``x[...]`` and ``x[...] = value``."""
+"""Indexing: ``x[...]`` and ``x[...] = value``.
+
+Ints, slices, None and ``...`` make one view, whose plan is found by (layout, index): ``getitem``
+does no more than that when the plan is there. Everything else goes through ``indexing.plan_index``:
+the basic part of the index makes a view, and the index tensors are looked up in the view.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from antorcha import modes
+from antorcha.errors import ArgumentError
+from antorcha.indexing import as_integer, plan_index
+from antorcha.ops.advanced import mask_indices
 from antorcha.ops.record import T
-from antorcha.runtime.tensor import Tensor
+from antorcha.runtime.call import path
+from antorcha.runtime.call.node import attach
+from antorcha.runtime.call.plan import remember, table
+from antorcha.runtime.tensor import Tensor, new
+
+plans = table()  # (layout, index) -> the plan of the view
+_SIMPLE = {int, type(None), type(Ellipsis)}
 
 
+# ------------------------------------------------------------------------------------- reading
 def getitem(self: Tensor, index: Any) -> Any:
-    raise NotImplementedError("indexing is on its way")
+    """The elements at ``index``: a view for ints, slices, None and ``...``, else a copy."""
+    kind = type(index)
+    if kind is tuple:
+        key: Any = tuple(
+            [i if type(i) is int else (slice, i.start, i.stop, i.step) if type(i) is slice
+             else i if i is None or i is Ellipsis else _OTHER for i in index]
+        )  # fmt: skip
+    elif kind is slice:
+        key = (slice, index.start, index.stop, index.step)
+    else:
+        key = index if kind is int or index is None or index is Ellipsis else _OTHER
+    try:
+        plan = plans[self._layout, key]
+    except (KeyError, TypeError):
+        return read(self, index)
+    if modes.busy:
+        return read(self, index)
+    made = new(Tensor)
+    storage = made._storage = self._storage
+    made._layout = plan.out
+    made._offset = self._offset + plan.delta
+    made._nr = 0
+    made._fn = made._grad = made._extra = None
+    base = self._base
+    made._base = self if base is None else base
+    made._seen = storage.version
+    made._rg = False
+    if self._rg and plan.rule is not None:
+        attach(plan, (self,), (), (made,))
+    return made
+
+
+_OTHER = object()  # in no key
+
+
+def read(self: Tensor, index: Any) -> Any:
+    """The general way to read; lets ``getitem`` find the plan of a view next time."""
+    if modes.subclasses:
+        done = path.override(Tensor.__getitem__, (self, index), {})  # type: ignore[attr-defined]
+        if done is not NotImplemented:
+            return done
+    basic = basic_key(index)
+    if basic is None:
+        return gather_all(self, index)
+    result = T.index_view(self, basic)
+    if not modes.subclasses:
+        plan = T.index_view.plans.get((self._layout, basic))
+        if plan is not None:
+            key = basic if type(index) is tuple else basic[0]
+            remember(plans, (self._layout, key), plan)
+    return result
+
+
+def basic_key(index: Any) -> tuple[Any, ...] | None:
+    """The index as a key that says all of it, if it makes a view."""
+    items = index if type(index) is tuple else (index,)
+    key: list[Any] = []
+    for item in items:
+        if type(item) in _SIMPLE:
+            key.append(item)
+        elif type(item) is slice:
+            key.append((slice, _bound(item.start), _bound(item.stop), _bound(item.step)))
+        else:
+            integer = as_integer(item)
+            if integer is None:
+                return None
+            key.append(integer)
+    return tuple(key)
+
+
+def _bound(value: Any) -> int | None:
+    if value is None or type(value) is int:
+        return value
+    try:
+        return int(value.__index__())
+    except AttributeError:
+        raise ArgumentError(
+            "slice indices must be integers or None or have an __index__ method, not "
+            f"{type(value).__name__}"
+        ) from None
+
+
+def gather_all(self: Tensor, index: Any) -> Tensor:
+    """``self[index]`` with index tensors, lists or masks among the items."""
+    view, indices, dims = apart(self, index)
+    found: Tensor = T.index_at(view, indices, dims)
+    return found
+
+
+def apart(self: Tensor, index: Any) -> tuple[Tensor, list[Tensor], tuple[int, ...]]:
+    """The view that the basic part of the index makes, and the index tensors with their dims."""
+    lay = self._layout
+    plan = plan_index(lay.shape, lay.strides, 0, index)
+    view = self
+    for name, *args in plan.steps:
+        view = getattr(T, name)(view, *args)
+    indices: list[Tensor] = []
+    dims: list[int] = []
+    for each in plan.advanced:
+        tensor = as_index(each.index, self)
+        if each.is_mask:
+            sizes = tuple(view._layout.shape[each.dim : each.dim + each.span])
+            indices += mask_indices(tensor, sizes, each.dim)
+        else:
+            indices.append(tensor)
+        dims += range(each.dim, each.dim + each.span)
+    return view, indices, tuple(dims)
+
+
+def as_index(item: Any, like: Tensor) -> Tensor:
+    """An index as a tensor beside the one that it indexes."""
+    if not isinstance(item, Tensor):
+        from antorcha.tensor.create import tensor
+
+        item = tensor(np.asarray(item))
+    if item._layout.device is not like._layout.device:
+        item = item.to(like._layout.device)  # type: ignore[attr-defined]
+    return item
+
+
+# ------------------------------------------------------------------------------------- writing
+def setitem(self: Tensor, index: Any, value: Any) -> None:
+    """Writes a number, tensor or array, broadcast, to the elements at ``index``."""
+    if modes.subclasses:
+        done = path.override(Tensor.__setitem__, (self, index, value), {})  # type: ignore[attr-defined]
+        if done is not NotImplemented:
+            return
+    if not isinstance(value, Tensor):
+        value = assignable(value, self)
+    basic = basic_key(index)
+    if basic is None:
+        put_all(self, index, value)
+        return
+    target = self if index is Ellipsis else T.index_view(self, basic)
+    if isinstance(value, Tensor):
+        T.copy_(target, trimmed(value, target._layout.ndim))
+    else:
+        T.fill_(target, value)
+
+
+def assignable(value: Any, like: Tensor) -> Any:
+    if isinstance(value, (bool, int, float, complex)):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        from antorcha.tensor.create import tensor
+
+        return tensor(value).to(like._layout.dtype)  # type: ignore[attr-defined]
+    raise ArgumentError(
+        f"can't assign a {type(value).__name__} to a {like._layout.dtype} tensor of shape "
+        f"{tuple(like._layout.shape)}: assign a number or a tensor, e.g. torch.tensor(value)"
+    )
+
+
+def trimmed(value: Tensor, ndim: int) -> Tensor:
+    """Without the dims of size 1 in front that the target does not have."""
+    shape = value._layout.shape
+    extra = len(shape) - ndim
+    if extra <= 0 or any([n != 1 for n in shape[:extra]]):
+        return value
+    return T.reshape(value, tuple(shape[extra:]))  # type: ignore[no-any-return]
+
+
+def put_all(self: Tensor, index: Any, value: Any) -> None:
+    """``self[index] = value`` with index tensors, lists or masks among the items."""
+    lay = self._layout
+    if type(value) in (bool, int, float) and whole_mask(self, index):
+        shape = index._layout.shape
+        wide = T.view(index, (*shape, *[1] * (lay.ndim - len(shape)))) if (
+            index._layout.contiguous) else T.reshape(index, (*shape, *[1] * (lay.ndim - len(shape))))
+        T.masked_fill_(self, wide, value)
+        return
+    view, indices, dims = apart(self, index)
+    if not isinstance(value, Tensor):
+        check_number(value, lay)
+        value = T.full_layout((), value, lay.dtype, lay.device)
+    T.index_put_at_(view, value, indices, dims)
+
+
+def check_number(value: Any, lay: Any) -> None:
+    if isinstance(value, complex) and lay.dtype.kind != "c":
+        raise ArgumentError(
+            f"can't assign a complex number to a {lay.dtype} tensor without losing its imaginary "
+            "part"
+        )
+
+
+def whole_mask(self: Tensor, index: Any) -> bool:
+    """Is the index one bool tensor over the leading dims?"""
+    if not isinstance(index, Tensor) or index._layout.dtype.kind != "b":
+        return False
+    shape = index._layout.shape
+    return bool(shape) and tuple(shape) == tuple(self._layout.shape[: len(shape)])
 
 
 def bind() -> None:
     Tensor.__getitem__ = getitem  # type: ignore[attr-defined]
+    Tensor.__setitem__ = setitem  # type: ignore[attr-defined]
 
 
-_ = T

@@ -452,3 +452,48 @@ def narrow_sum(a: i8, b: u8) -> i64:
 @native
 def narrow_call(a: i8, b: i8) -> i32:
     return i32(a) + i32(b)
+
+
+@inline
+def advance(t, by):
+    t[0] += by
+    return t[0]
+
+
+@inline
+def total(t):
+    return t[0] + t[1] * 2
+
+
+@native
+def condition_writes(n: i64) -> i64:
+    t = [n, n]
+    offsets = [1, 2, 3]
+    count = 0
+    while advance(t, 3) < 50:
+        count += total(t)
+        for k in static(range(offsets[1])):  # still known at compile time
+            count += k + offsets[k]
+        t[1] = count & 7
+    return count * 100 + t[0]
+
+
+@pytest.mark.parametrize("n", [0, 5, 100])
+def test_a_loop_condition_may_write_to_a_list(n):
+    both(condition_writes, n)
+
+
+OFFSETS = [4, 5]
+
+
+@native
+def global_after_loop(n: i64) -> i64:
+    count = 0
+    for i in range(n):
+        counters[0] = i
+        count += min(OFFSETS[0], i) + len(OFFSETS)
+    return count + OFFSETS[1] + counters[0]
+
+
+def test_names_of_the_module_are_not_changed_by_loops():
+    both(global_after_loop, 3)

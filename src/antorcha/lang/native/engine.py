@@ -30,6 +30,7 @@ LEVEL = "small"
 LOCK = threading.RLock()
 _keep: list[Any] = []  # object files: the engine does not own them
 _exports: dict[str, Spec] = {}  # specs that other modules link by symbol
+_loading: set[str] = set()
 _defined: dict[str, int] = {}  # symbols given to LLVM by us
 
 
@@ -117,6 +118,8 @@ def load(spec: Spec) -> int:
             return spec._addr
         start = time.perf_counter()
         symbol = spec.symbol
+        if symbol in _loading:
+            raise NativeError(f"{spec.native.__name__}: exported functions may not call each other")
         found = _defined.get(symbol, 0)
         if found:
             return found
@@ -128,7 +131,11 @@ def load(spec: Spec) -> int:
             stored = compile_spec(spec)
             disk.write(symbol, *stored)
         needs, code = stored
-        _require(spec, needs)
+        _loading.add(symbol)
+        try:
+            _require(spec, needs)
+        finally:
+            _loading.discard(symbol)
         addr = _link(engine, symbol, code)
         spec.stats["load_ms"] = (time.perf_counter() - start) * 1e3
         return addr
@@ -171,7 +178,11 @@ def lowered(spec: Spec) -> Lowered:
     from antorcha.lang.native.lower import lower
 
     with LOCK:
-        return lower(spec)
+        try:
+            return lower(spec)
+        except NativeError as err:
+            # it says where the program is wrong; the compiler's own frames would only hide it
+            raise err.with_traceback(None) from err.__cause__
 
 
 def compile_spec(spec: Spec) -> tuple[list[str], bytes]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from antorcha.lang.native.memory import Ptr
 from antorcha.lang.native.types import Ty, half_bits
 from antorcha.lang.native.values import ExternData, Global, c_type
 
@@ -105,6 +106,10 @@ def _pointer(where: str, ty: Ty, x: Any) -> int | None:
         return int(x)
     if isinstance(x, np.ndarray):
         return array_address(where, ty, x)
+    if isinstance(x, Ptr):
+        if x.ty is not ty and ty.elem.name != "u8":
+            raise TypeError(f"{where} is a {ty}, not a {x.ty}")
+        return x.address
     if isinstance(x, (Global, ExternData)):
         if x.ty is not ty and ty.elem.name != "u8":
             raise TypeError(f"{where} is a {ty}, not the {x.ty} {x.name}")

@@ -204,7 +204,8 @@ class Intrinsic:
     ``g`` is the function being lowered (see the package's docstring for what it offers), ``node``
     the call in the syntax tree, for ``g.fail(node, message)``. An argument is a ``V`` (run time) or
     any Python value (compile time); with ``places=True`` fields and elements come as ``Place``. The
-    result is a ``V``, a compile-time value, a tuple or list of these, or None.
+    result is a ``V``, a compile-time value, a tuple or list of these, or None. A list that it is
+    given must not be changed.
 
     ``py(*args, **kwargs)`` does the same on numpy values when the code runs interpreted.
 

@@ -14,9 +14,11 @@ order and the engine needs no counting of dependencies.
 from __future__ import annotations
 
 import itertools
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from antorcha import modes
+from antorcha.errors import GraphError
 from antorcha.runtime.tensor import Tensor, new
 
 if TYPE_CHECKING:
@@ -37,8 +39,11 @@ class Saved(NamedTuple):
     version: int
 
 
+_tuple = tuple.__new__
+
+
 class Node:
-    """One recorded operation."""
+    """One recorded operation. Its class is named as PyTorch names the node: ``AddBackward0``."""
 
     __slots__ = (
         "__weakref__", "edges", "hooks", "mask", "op", "plan", "saved", "seq", "stack", "values",
@@ -52,6 +57,18 @@ class Node:
     seq: int
     hooks: Any  # None or the hooks of this node, see autograd.hooks
     stack: Any  # in anomaly mode, where the op was called
+
+
+@lru_cache(maxsize=None)
+def node_type(name: str) -> type[Node]:
+    """The class of the nodes of that name."""
+    return type(name, (Node,), {"__slots__": (), "__module__": "torch.autograd"})
+
+
+def type_for(plan: Plan) -> type[Node]:
+    """The class of a plan's nodes, at the first of them."""
+    made = plan.node_type = node_type(plan.op.node_name)
+    return made
 
 
 class Released:
@@ -78,10 +95,37 @@ def edge_of(tensor: Tensor) -> Edge:
 
 
 def save(tensor: Tensor | None) -> Saved | None:
+    """What a node keeps of a tensor."""
     if tensor is None:
         return None
     storage = tensor._storage
-    return Saved(tensor._layout, storage, tensor._offset, storage.version)
+    version = storage.version
+    if version < 0:
+        raise GraphError(
+            "Inference tensors cannot be saved for backward. Please do not use Tensors created in "
+            "inference mode in computation tracked by autograd. To work around this, you can make "
+            "a clone to get a normal tensor and use it in autograd, or use `torch.no_grad()` "
+            "instead of `torch.inference_mode()`."
+        )
+    return _tuple(Saved, (tensor._layout, storage, tensor._offset, version))
+
+
+def check_view(view: Tensor, happened: str) -> None:
+    """Refuses what would give a view a history that nobody can tell: ``happened`` is a write to it,
+    or its use after a write to its base."""
+    fn = view._fn
+    if view._seen < 0:
+        raise GraphError(
+            f"A view was created in no_grad (or inference) mode and {happened} with grad mode "
+            "enabled. Given that this use case is ambiguous and error-prone, it is forbidden. You "
+            "can clarify your code by moving both the view and the inplace either both inside the "
+            "no_grad block (if you don't want the inplace to be tracked) or both outside (if you "
+            "want the inplace to be tracked)."
+        )
+    reason = "" if fn is None else getattr(fn.op, "why_not_written", "")
+    if fn is not None and reason:
+        name = fn.op.node_name.partition("Backward")[0]
+        raise GraphError(f"Output {view._nr} of {name} is a view and {happened}. {reason}")
 
 
 def attach(
@@ -98,7 +142,7 @@ def attach(
     mask &= plan.rule.mask
     if not mask:
         return None
-    node = new(Node)
+    node = new(plan.node_type or type_for(plan))
     node.op = plan.op
     node.plan = plan
     node.edges = tuple(edges)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from antorcha import modes
 from antorcha.errors import GraphError, ShapeError
-from antorcha.runtime.call.node import attach, edge_of
+from antorcha.runtime.call.node import attach, check_view, edge_of
 from antorcha.runtime.call.plan import FRESH, HOST, MANY, VIEW, VIEWS, Plan, remember
 from antorcha.runtime.tensor import Tensor, bare, new
 from antorcha.shapes import may_overlap
@@ -22,12 +22,16 @@ from antorcha.shapes import may_overlap
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from antorcha.runtime.storage import Storage
+
 override: Any = None  # set by tensor.subclass: runs __torch_function__ of subclasses
-observe: Any = None  # set by profiler: wraps a call
+observe: Any = None  # set by autograd.profiler: a context manager around a call
+retain: Any = None  # set by autograd.hooks: a tensor that retains its gradient has another node
 autocast: Any = None  # set by amp: casts arguments
 rebase: Any = None  # set by autograd.inplace: an in-place write to a view changes its base's history
 mark_inference: Any = None  # set by autograd.modes
 
+VIEWED = 0  # in the ``_seen`` of a tensor that is no view: there have been views of it
 _CAREFUL = modes.PROFILER | modes.AUTOCAST | modes.INFERENCE | modes.ANOMALY | modes.SAVED_HOOKS
 
 
@@ -77,8 +81,7 @@ def execute(
         result = bare(plan.out, plan.fresh(*flat))
         outs: tuple[Tensor, ...] = (result,)
     elif kind == VIEW:
-        source = operands[0]
-        result = view_of(source, plan)
+        result = view_of(operands[0], plan, record)
         outs = (result,)
     elif kind == MANY:
         outs = tuple([bare(each, plan.post(each.nbytes)) for each in plan.outs])
@@ -88,7 +91,7 @@ def execute(
         plan.into(*places, *flat)
         result = plan.op.pack(outs)
     elif kind == VIEWS:
-        outs = views_of(operands[0], plan)
+        outs = views_of(operands[0], plan, record)
         result = plan.op.pack(outs)
     else:
         outs = tuple([bare(lay, storage) for lay, storage in plan.fresh(*flat)])
@@ -103,27 +106,40 @@ def execute(
     return result
 
 
-def view_of(source: Tensor, plan: Plan) -> Tensor:
+def view_of(source: Tensor, plan: Plan, record: bool) -> Tensor:
     """A view by plan: the same storage, another layout."""
     result = bare(plan.out, source._storage, source._offset + plan.delta)
-    base = source._base
-    result._base = source if base is None else base
-    result._seen = source._storage.version
+    join(result, source, plan, record)
     return result
 
 
-def views_of(source: Tensor, plan: Plan) -> tuple[Tensor, ...]:
+def views_of(source: Tensor, plan: Plan, record: bool) -> tuple[Tensor, ...]:
     """The parts of a tensor, by plan: several views; ``plan.post`` has what each adds to the
     offset."""
     storage, offset = source._storage, source._offset
-    base = source if source._base is None else source._base
     outs = tuple(
         [bare(lay, storage, offset + d) for lay, d in zip(plan.outs, plan.post, strict=True)]
     )
     for out in outs:
-        out._base = base
-        out._seen = storage.version
+        join(out, source, plan, record)
     return outs
+
+
+def join(view: Tensor, source: Tensor, plan: Plan, record: bool) -> None:
+    """Makes a new tensor a view of another, or of that one's base. Where nothing is recorded it
+    requires a gradient if they do, as a leaf of its own, and may not be written to later."""
+    base = source._base
+    version = source._storage.version
+    view._seen = version
+    if base is None:
+        base = source
+        base._seen = VIEWED
+    elif source._seen < 0:
+        view._seen = ~version
+    view._base = base
+    if not record and version >= 0:  # (of an inference tensor it is below 0)
+        view._seen = ~version
+        view._rg = plan.rule is not None and (source._rg or base._rg)
 
 
 def fresh_tensor(plan: Plan, flat: list[Any]) -> Tensor:
@@ -222,9 +238,15 @@ def view(op: Any) -> Callable[..., Any]:
         made._nr = 0
         made._fn = made._grad = made._extra = None
         base = a._base
-        made._base = a if base is None else base
-        made._seen = storage.version
         made._rg = False
+        if base is None:
+            made._base = a
+            made._seen = storage.version
+            a._seen = VIEWED
+        else:
+            made._base = base
+            version = storage.version
+            made._seen = version if a._seen >= 0 else ~version
         if a._rg and plan.rule is not None:
             attach(plan, (a,), (), (made,))
         return made
@@ -273,8 +295,8 @@ def call_inplace(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             if done is not NotImplemented:
                 return done
         word = modes.state.word
-        if word & (modes.PROFILER | modes.AUTOCAST):
-            with observe(op, args, kwargs):
+        if word & modes.PROFILER:
+            with observe(op.inplace, args, kwargs):
                 return run_inplace(op, args, kwargs, not word & modes.NO_GRAD)
     return run_inplace(op, args, kwargs, not word & modes.NO_GRAD)
 
@@ -291,10 +313,12 @@ def run_inplace(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], record: 
         wants = any(
             [o is not None and (o._rg or (o._base is not None and o._base._rg)) for o in operands]
         )
+    storage = target._storage
+    if storage.version < 0:
+        check_inference(op.name + "_")
     if wants:
         check_inplace(op.name + "_", target)
     _check_overlap(op.name + "_", target, operands)
-    storage = target._storage
     if not wants:
         plan.into(storage, target._offset, *flat)
         storage.version += 1
@@ -307,25 +331,30 @@ def run_inplace(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], record: 
 
 
 def check_inplace(name: str, target: Tensor) -> None:
-    """Refuses to write to a leaf that collects gradients: its history could not be told."""
+    """Refuses writes whose history could not be told: to a leaf that collects gradients, to a view
+    made where nothing is recorded."""
+    base = target._base
+    if base is not None:
+        check_view(target, "is being modified inplace")
+        if base._rg and base._fn is None:
+            raise GraphError(
+                f"{name}: a view of a leaf Variable that requires grad is being used in an in-place"
+                " operation. Do it inside `with torch.no_grad():`, or on a copy: x.clone()."
+            )
     if target._rg and edge_of(target) is target:
         raise GraphError(
             f"{name}: a leaf Variable that requires grad is being used in an in-place operation. "
             "Do it inside `with torch.no_grad():`, or on a copy: x.clone()."
         )
-    base = target._base
-    fn = target._fn
-    if base is not None and fn is not None and fn.plan is not None and fn.plan.kind == VIEWS:
+
+
+def check_inference(name: str) -> None:
+    """Refuses to write to an inference tensor outside of inference mode."""
+    if not modes.state.word & modes.INFERENCE:
         raise GraphError(
-            f"{name}: Output {target._nr} of {fn.op.node_name} is a view and is being modified "
-            "inplace. This view is the output of a function that returns multiple views. Such "
-            "functions do not allow the output views to be modified inplace. You should replace "
-            "the inplace operation by an out-of-place one, or index the tensor: x[i]."
-        )
-    if base is not None and base._rg and base._fn is None:
-        raise GraphError(
-            f"{name}: a view of a leaf Variable that requires grad is being used in an in-place "
-            "operation. Do it inside `with torch.no_grad():`, or on a copy: x.clone()."
+            f"{name}: Inplace update to inference tensor outside InferenceMode is not allowed. You "
+            "can make a clone to get a normal tensor before doing inplace update. See "
+            "https://github.com/pytorch/rfcs/pull/17 for more details."
         )
 
 
@@ -340,7 +369,7 @@ def _check_overlap(name: str, target: Tensor, operands: Any) -> None:
         )
     storage, low, high = target._storage, target._offset, target._offset + lay.high
     for other in operands[1:]:
-        if other is None or other._storage is not storage:
+        if other is None or not shared(other._storage, storage):
             continue
         theirs = other._layout
         if other._offset == low and theirs.shape == lay.shape and theirs.strides == lay.strides:
@@ -351,6 +380,11 @@ def _check_overlap(name: str, target: Tensor, operands: Any) -> None:
                 "written-to tensor refer to a single memory location. Please clone() the tensor "
                 "before performing the operation."
             )
+
+
+def shared(a: Storage, b: Storage) -> bool:
+    """Are they the same memory? (``x.data`` has a storage of its own over that of ``x``.)"""
+    return a is b or (a.ptr == b.ptr and a.ptr != 0)
 
 
 def _before_write(plan: Plan, target: Tensor, operands: Any) -> tuple[Any, Any]:
@@ -364,7 +398,7 @@ def _before_write(plan: Plan, target: Tensor, operands: Any) -> tuple[Any, Any]:
             if edge is not None:
                 mask |= 1 << k
         for k in rule.saves(plan, mask & rule.mask):
-            if k >= 0 and kept[k] is not None and kept[k]._storage is target._storage:
+            if k >= 0 and kept[k] is not None and shared(kept[k]._storage, target._storage):
                 kept[k] = plan.op.copy_of(kept[k])
     return edges, kept
 
@@ -375,9 +409,13 @@ def record_write(plan: Plan, target: Tensor, operands: Any, numbers: Any, edges:
     if target._base is not None:
         rebase(target, node)
     elif node is not None:
+        if not target._rg and getattr(target, "_seen", None) is not None:
+            modes.note_stale_views(target)
         target._fn, target._nr, target._rg = node, 0, True
+        if target._extra is not None and target._extra.retains is not None:
+            retain(target)
     else:
-        target._fn, target._rg = None, False
+        target._fn, target._nr, target._rg = None, 0, False
 
 
 def attach_with(plan: Plan, operands: Any, numbers: Any, edges: Any, out: Tensor) -> Any:
@@ -409,9 +447,11 @@ def call_out(op: Any, out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     if plan is None:
         plan = remember(op.plans, key, op.make_plan(bound, None))
     op.fit_outs(plan, outs)
+    if any([each._storage.version < 0 for each in outs]):
+        check_inference(op.name)
     written = tuple([each._layout for each in outs])
     if plan.kind in (FRESH, MANY) and not any(
-        [each._storage is o._storage for each in outs for o in operands if o is not None]
+        [shared(each._storage, o._storage) for each in outs for o in operands if o is not None]
     ):
         key = ("out", written, *key)
         exact = op.plans.get(key)

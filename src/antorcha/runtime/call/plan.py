@@ -14,6 +14,7 @@ from antorcha.runtime import layout as layouts
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from antorcha.runtime.call.node import Node
     from antorcha.runtime.layout import Layout
 
 LIMIT = 20_000  # plans kept before all are dropped
@@ -25,7 +26,7 @@ class Plan:
     """How to run one op on one kind of arguments."""
 
     __slots__ = (
-        "delta", "fresh", "into", "kind", "op", "out", "outs", "post", "post_names", "rule",
+        "delta", "fresh", "into", "kind", "node_type", "op", "out", "outs", "post", "post_names", "rule",
         "statics", "tensors", "vjp",
     )  # fmt: skip
     op: Any
@@ -37,6 +38,7 @@ class Plan:
     delta: int  # of a view: what to add to the offset
     tensors: tuple[Layout | None, ...]  # the tensor operands' layouts
     rule: Any  # how to record it; None when it has no derivative
+    node_type: type[Node] | None  # of the nodes that record it; found when the first is made
     statics: dict[str, Any]  # the arguments that are in the key by value
     vjp: dict[Any, Any]  # cache: plans of this plan's gradient kernels
     post: Any  # family's own
@@ -52,6 +54,7 @@ def make(op: Any, kind: int, outs: tuple[Layout, ...], **fields: Any) -> Plan:
     plan.out = outs[0] if outs else None  # type: ignore[assignment]
     plan.delta, plan.rule, plan.statics, plan.vjp, plan.tensors = 0, None, {}, {}, ()
     plan.post, plan.post_names = None, ()
+    plan.node_type = None
     for name, value in fields.items():
         setattr(plan, name, value)
     return plan

@@ -8,6 +8,8 @@ Comparisons with NaN are false, and `select` then takes its last value: the orde
 `lesser` and `greater` matters, the last one passes NaN on.
 """
 
+# Native functions take their types from their arguments: mypy sees them untyped.
+# mypy: allow-untyped-defs, allow-untyped-calls, allow-any-generics, no-warn-return-any
 from __future__ import annotations
 
 from typing import Any, NamedTuple
@@ -94,7 +96,9 @@ class Format(NamedTuple):
     one: int  # the bits of 1.0
 
 
-SINGLE = Format(32, 23, 127, 12582912.0, 64, 2.0**64, 2.0**-64, 2.0**-126, 2.0**24, 0x3F2AAAAB, 0x3F800000)
+SINGLE = Format(
+    32, 23, 127, 12582912.0, 64, 2.0**64, 2.0**-64, 2.0**-126, 2.0**24, 0x3F2AAAAB, 0x3F800000
+)
 DOUBLE = Format(
     64, 52, 1023, 6755399441055744.0, 512, 2.0**512, 2.0**-512, 2.0**-1022, 2.0**53,
     0x3FE5555555555555, 0x3FF0000000000000,

@@ -1,4 +1,4 @@
-"""Polynomial coefficients, lowest power first. Written by tools/fit_polynomials.py: edit there.
+"""Polynomial coefficients, lowest power first. Written by a tool: edit that.
 
     python tools/fit_polynomials.py > src/antorcha/devices/cpu/math/coefficients.py
 
@@ -330,4 +330,3 @@ PSI_TAIL_64 = (
     0.08333333333333333, -0.008333333333323187, 0.0039682539607976295, -0.004166664031877209,
     0.007575241851671067, -0.021033492495449967, 0.07929611187017231, -0.28730867428593326,
 )  # fmt: skip
-

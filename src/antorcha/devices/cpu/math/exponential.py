@@ -7,14 +7,14 @@ cancels exactly, the second leaves r and what rounding took from it. Then exp(r)
 ends of the range, denormal ones too, are rounded once, by the last multiplication.
 """
 
+# Native functions take their types from their arguments: mypy sees them untyped.
+# mypy: allow-untyped-defs, allow-untyped-calls, allow-any-generics, no-warn-return-any
 from __future__ import annotations
 
 import math
 from typing import NamedTuple
 
-from antorcha.lang.native import bitcast, copysign, fma, inline, select
-
-from .base import (
+from antorcha.devices.cpu.math.base import (
     DOUBLE,
     SINGLE,
     greater,
@@ -25,7 +25,7 @@ from .base import (
     polynomial,
     quick_sum,
 )
-from .coefficients import (
+from antorcha.devices.cpu.math.coefficients import (
     EXP2_32,
     EXP2_64,
     EXP_32,
@@ -36,6 +36,7 @@ from .coefficients import (
     TANH_32,
     TANH_64,
 )
+from antorcha.lang.native import bitcast, copysign, fma, inline, select
 
 
 class Range(NamedTuple):
@@ -50,9 +51,7 @@ class Range(NamedTuple):
     all_one: float  # beyond this, exp(-x) is nothing beside 1
 
 
-RANGE_32 = Range(
-    -104.0, 89.0, -151.0, 129.0, 0.693147182464599609375, -1.904654323148236e-09, 20.0
-)
+RANGE_32 = Range(-104.0, 89.0, -151.0, 129.0, 0.693147182464599609375, -1.904654323148236e-09, 20.0)
 RANGE_64 = Range(
     -746.0, 710.0, -1076.0, 1025.0, 0.6931471805599453094, 2.3190468138462996e-17, 42.0
 )
@@ -134,7 +133,7 @@ def sigmoid(x):
     c = pick(x, RANGE_32, RANGE_64)
     below = x < 0.0
     a = greater(c.low, -abs(x))
-    t, n, r, r_low = reduced(a, f.magic + (f.bias + f.scale))
+    t, _, r, r_low = reduced(a, f.magic + (f.bias + f.scale))
     one, rest = quick_sum(kind(x)(1.0), r)
     e, e_low = quick_sum(one, rest + (grown(r) + r_low))
     power = bitcast(kind(x), t << f.fraction)
@@ -172,9 +171,9 @@ def tanh(x):
 
 @inline
 def half_exp(a):
-    """exp(a) / 2 for a >= 0, and exp(-a) / 2: (high, low) * 2**n_up and the small one as it is."""
+    """exp(a) for a >= 0 as (high + low) * power, divided by 2**scale -> high, low, power."""
     f = pick(a, SINGLE, DOUBLE)
-    t, n, r, r_low = reduced(a, f.magic + (f.bias - f.scale))
+    t, _, r, r_low = reduced(a, f.magic + (f.bias - f.scale))
     one, rest = quick_sum(kind(a)(1.0), r)
     high, low = quick_sum(one, rest + (grown(r) + r_low))
     power = bitcast(kind(a), t << f.fraction)

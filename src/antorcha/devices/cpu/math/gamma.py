@@ -1,19 +1,30 @@
 """lgamma and digamma, computed in float64 for both types."""
 
+# Native functions take their types from their arguments: mypy sees them untyped.
+# mypy: allow-untyped-defs, allow-untyped-calls, allow-any-generics, no-warn-return-any
 from __future__ import annotations
 
-from antorcha.lang.native import f64, fma, inline, roundeven, select, static
-
-from .base import INF, NAN, any_lane, exact_product, ints, kind, pick, polynomial, shaped
-from .coefficients import (
+from antorcha.devices.cpu.math.base import (
+    INF,
+    NAN,
+    any_lane,
+    exact_product,
+    ints,
+    kind,
+    pick,
+    polynomial,
+    shaped,
+)
+from antorcha.devices.cpu.math.coefficients import (
     DIGAMMA_64,
     LGAMMA_ONE_64,
     LGAMMA_TWO_64,
     PSI_TAIL_64,
     STIRLING_64,
 )
-from .logarithm import log
-from .trigonometric import HALF_PI, HALF_PI_LOW, sine_of
+from antorcha.devices.cpu.math.logarithm import log
+from antorcha.devices.cpu.math.trigonometric import HALF_PI, HALF_PI_LOW, sine_of
+from antorcha.lang.native import f64, fma, inline, roundeven, select, static
 
 PI = 3.141592653589793
 HALF_LOG_TWO_PI = 0.9189385332046727

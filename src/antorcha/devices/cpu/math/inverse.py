@@ -1,25 +1,24 @@
 """asin, acos, atan and atan2."""
 
+# Native functions take their types from their arguments: mypy sees them untyped.
+# mypy: allow-untyped-defs, allow-untyped-calls, allow-any-generics, no-warn-return-any
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from antorcha.lang.native import bitcast, copysign, fma, inline, select, sqrt
-
-from .base import (
+from antorcha.devices.cpu.math.base import (
     DOUBLE,
     INF,
     SINGLE,
     exact_product,
-    greater,
     ints,
     kind,
-    lesser,
     pick,
     polynomial,
     quick_sum,
 )
-from .coefficients import ASIN_32, ASIN_64, ATAN_32, ATAN_64
+from antorcha.devices.cpu.math.coefficients import ASIN_32, ASIN_64, ATAN_32, ATAN_64
+from antorcha.lang.native import bitcast, copysign, fma, inline, select, sqrt
 
 
 class Angle(NamedTuple):
@@ -109,8 +108,8 @@ def atan(x):
 def atan2(y, x):
     """The angle of the point (x, y), in -pi..pi. Largest error: float32 ULP ulp, float64 ULP.
 
-    The smaller of |x|, |y| is divided by the greater, with its remainder; the quotient's angle is taken
-    from pi/2 where |y| is the greater, and that from pi where x is negative.
+    The smaller of |x|, |y| is divided by the greater, with its remainder; the quotient's angle is
+    taken from pi/2 where |y| is the greater, and that from pi where x is negative.
     """
     c = pick(x, ANGLE_32, ANGLE_64)
     f = pick(x, SINGLE, DOUBLE)

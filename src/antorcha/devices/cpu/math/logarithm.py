@@ -4,14 +4,13 @@ All write x = 2**k m with m in 2/3..4/3, exactly, f = m - 1, and log(m) = f + f*
 added to k ln(2) is kept as a pair, so that only the last sum rounds.
 """
 
+# Native functions take their types from their arguments: mypy sees them untyped.
+# mypy: allow-untyped-defs, allow-untyped-calls, allow-any-generics, no-warn-return-any
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
-from antorcha.lang.native import bitcast, copysign, fma, inline, select, sqrt, static
-
-from .base import (
+from antorcha.devices.cpu.math.base import (
     DOUBLE,
     INF,
     NAN,
@@ -26,7 +25,7 @@ from .base import (
     polynomial,
     quick_sum,
 )
-from .coefficients import (
+from antorcha.devices.cpu.math.coefficients import (
     ASINH_32,
     ASINH_64,
     ATANH_32,
@@ -36,7 +35,8 @@ from .coefficients import (
     LOG_CUBE_32,
     LOG_CUBE_64,
 )
-from .exponential import RANGE_32, RANGE_64
+from antorcha.devices.cpu.math.exponential import RANGE_32, RANGE_64
+from antorcha.lang.native import bitcast, copysign, fma, inline, select, sqrt, static
 
 
 class Scale(NamedTuple):

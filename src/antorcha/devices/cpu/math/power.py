@@ -1,10 +1,10 @@
 """pow: exp(y log(x)) with the logarithm a pair, and its special values (C11, annex F.10.4.4)."""
 
+# Native functions take their types from their arguments: mypy sees them untyped.
+# mypy: allow-untyped-defs, allow-untyped-calls, allow-any-generics, no-warn-return-any
 from __future__ import annotations
 
-from antorcha.lang.native import bitcast, f64, fma, inline, select, trunc
-
-from .base import (
+from antorcha.devices.cpu.math.base import (
     DOUBLE,
     INF,
     NAN,
@@ -20,9 +20,10 @@ from .base import (
     quick_sum,
     shaped,
 )
-from .coefficients import EXP_SHORT_64, LOG_PAIR_64, LOG_SHORT_64
-from .exponential import LOG2_E, RANGE_64, grown
-from .logarithm import split
+from antorcha.devices.cpu.math.coefficients import EXP_SHORT_64, LOG_PAIR_64, LOG_SHORT_64
+from antorcha.devices.cpu.math.exponential import LOG2_E, RANGE_64, grown
+from antorcha.devices.cpu.math.logarithm import split
+from antorcha.lang.native import bitcast, f64, fma, inline, select, trunc
 
 TWO_THIRDS, TWO_THIRDS_LOW = 0.6666666666666666, 3.700743415417188e-17
 
@@ -68,7 +69,7 @@ def exp_of_pair(x, x_low):
 
 
 @inline
-def power(a, y):
+def positive_power(a, y):
     """a ** y for a positive and finite, y finite."""
     high, low = log_pair(a)
     e, e_low = exact_product(y, high)
@@ -92,14 +93,14 @@ def power_short(a, y):
 
 
 @inline
-def pow_(x, y):
+def power(x, y):
     """x ** y. Largest error: float32 ULP ulp, float64 ULP."""
     a = abs(x)
     if pick(x, True, False):
         wide = shaped(x, f64)
         z = kind(x)(power_short(wide(a), wide(y)))
     else:
-        z = power(a, y)
+        z = positive_power(a, y)
     up = y > 0.0
     z = select(a == 0.0, select(up, kind(x)(0.0), INF), z)
     z = select(a == INF, select(up, kind(x)(INF), 0.0), z)

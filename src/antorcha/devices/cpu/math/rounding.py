@@ -1,12 +1,12 @@
 """Remainders, and the functions made of one square root or division."""
 
+# Native functions take their types from their arguments: mypy sees them untyped.
+# mypy: allow-untyped-defs, allow-untyped-calls, allow-any-generics, no-warn-return-any
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from antorcha.lang.native import copysign, fma, inline, roundeven, select, sqrt, static
-
-from .base import (
+from antorcha.devices.cpu.math.base import (
     INF,
     NAN,
     any_lane,
@@ -14,10 +14,11 @@ from .base import (
     kind,
     pick,
 )
+from antorcha.lang.native import copysign, fma, inline, roundeven, select, sqrt, static
 
 
 class Hypot(NamedTuple):
-    """Outside low..high, hypot scales by powers of two, so that squares and their errors are exact."""
+    """Outside low..high, hypot scales by powers of two, so that squares are exact pairs."""
 
     low: float
     grow: float

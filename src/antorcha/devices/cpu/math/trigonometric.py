@@ -1,28 +1,18 @@
 """sin, cos and tan.
 
-x = j pi/2 + r with |r| <= pi/4: j pi/2 is subtracted in three parts (W. Cody, W. Waite), r is kept as a
-pair. If any lane is larger than that serves, all lanes go through the multiplication with the bits
-of 2/pi that matter (M. Payne, R. Hanek), in float64 for both types, and the large ones take its result.
+x = j pi/2 + r with |r| <= pi/4: j pi/2 is subtracted in three parts (W. Cody, W. Waite), and r is
+kept as a pair. If any lane is larger than that serves, all go through the multiplication with the
+bits of 2/pi that matter (M. Payne, R. Hanek), in float64 for both types, and the large ones take
+its result.
 """
 
+# Native functions take their types from their arguments: mypy sees them untyped.
+# mypy: allow-untyped-defs, allow-untyped-calls, allow-any-generics, no-warn-return-any
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from antorcha.lang.native import (
-    bitcast,
-    f64,
-    fma,
-    inline,
-    local,
-    mulhi,
-    select,
-    static,
-    u64,
-    vgather,
-)
-
-from .base import (
+from antorcha.devices.cpu.math.base import (
     DOUBLE,
     INF,
     SINGLE,
@@ -36,11 +26,23 @@ from .base import (
     shaped,
     words,
 )
-from .coefficients import COS_32, COS_64, SIN_32, SIN_64, TAN_32, TAN_64
+from antorcha.devices.cpu.math.coefficients import COS_32, COS_64, SIN_32, SIN_64, TAN_32, TAN_64
+from antorcha.lang.native import (
+    bitcast,
+    f64,
+    fma,
+    inline,
+    local,
+    mulhi,
+    select,
+    static,
+    u64,
+    vgather,
+)
 
 
 class Circle(NamedTuple):
-    """pi/2 in three parts, each rounded down so that -0.0 keeps its sign, and how far they serve."""
+    """pi/2 in three parts, each rounded down so that -0.0 keeps its sign; how far they serve."""
 
     one: float
     two: float
@@ -48,12 +50,8 @@ class Circle(NamedTuple):
     limit: float
 
 
-CIRCLE_32 = Circle(
-    1.57079625129699707, 7.54978941586159635e-08, 5.39030252995776476e-15, 2.0**17
-)
-CIRCLE_64 = Circle(
-    1.5707963267948966192, 6.123233995736765e-17, 1.0828566739219139e-32, 2.0**30
-)
+CIRCLE_32 = Circle(1.57079625129699707, 7.54978941586159635e-08, 5.39030252995776476e-15, 2.0**17)
+CIRCLE_64 = Circle(1.5707963267948966192, 6.123233995736765e-17, 1.0828566739219139e-32, 2.0**30)
 TWO_OVER_PI = 0.63661977236758134308
 HALF_PI, HALF_PI_LOW = 1.5707963267948966, 6.123233995736766e-17
 # The binary digits of 2/pi, after a word of zeros.
@@ -117,7 +115,7 @@ def reduce_large(x):
 
 
 @inline
-def reduce_any(x):
+def reduce_far(x):
     """reduce_large for either type."""
     if pick(x, False, True):
         return reduce_large(x)
@@ -142,7 +140,7 @@ def reduced(x):
     far = abs(x) >= c.limit
     if any_lane(far):
         far = far & (abs(x) < INF)
-        far_j, far_r, far_low = reduce_any(x)
+        far_j, far_r, far_low = reduce_far(x)
         j, r, r_low = select(far, far_j, j), select(far, far_r, r), select(far, far_low, r_low)
     return j, r, r_low
 

@@ -224,6 +224,9 @@ class Flow(Expressions):
         before, head, latch, end = self.block, self.label(), self.label(), self.label()
         inside = self.label()
         holes = _Holes(self, node)
+        fixed = {
+            k: (x, list(x)) for k, x in self.env.items() if isinstance(x, Tile) and k not in varying
+        }
         starts = {k: self._loop_start(k, how, node) for k, how in varying.items() if k in self.env}
         self.jump(head)
         self.start(head)
@@ -247,11 +250,15 @@ class Flow(Expressions):
             again.append((self.block, self.env))
             self.jump(latch)
         self._close_loop(node, again, latch, head, before, starts, varying, holes, step)
+        for name, (tile, items) in fixed.items():
+            if any(x is not y for x, y in zip(tile, items, strict=True)):
+                self.fail(node, f"{name!r} is a list that the loop changes in a way that was not "
+                          "seen; change it by name in the loop itself")  # fmt: skip
         if exits:
             self.start(end)
         self.merge(exits)
-        for name in varying:
-            if name not in self.env:
+        for name, how in varying.items():
+            if how != 2 and name not in self.env:
                 self.unset.setdefault(name, "is not set on every path to here")
         for name in drop:
             self.env.pop(name, None)

@@ -11,7 +11,10 @@ from antorcha.lang.native.types import Ty
 from antorcha.lang.native.values import V
 
 if TYPE_CHECKING:
+    import ast
+
     from antorcha.lang.native.function import Spec
+    from antorcha.lang.native.lower.changes import Changes
 
 
 class Module:
@@ -23,6 +26,7 @@ class Module:
         self.functions: list[str] = []
         self.copies: dict[Spec, str] = {}
         self.exports: dict[str, Spec] = {}
+        self.changes: dict[tuple[ast.AST, ...], Changes] = {}  # of loops, by their statements
         self.root: Spec | None = None
 
     def declare(self, name: str, text: str) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from antorcha.errors import NativeError
 from antorcha.lang.native.function import Native
 from antorcha.lang.native.intrinsics import static
 from antorcha.lang.native.lower.calls import Calls
+from antorcha.lang.native.lower.changes import changes, may_write
 from antorcha.lang.native.lower.emitter import Tile, Value
 from antorcha.lang.native.lower.expressions import BINARY
 from antorcha.lang.native.lower.flow import Arm, copy_env
@@ -86,50 +88,22 @@ class Statements(Calls):
         self.merge(arms, node)
 
     # ---- loops
-    def changed(self, statements: list[ast.stmt]) -> dict[str, int]:
-        """Names that statements may change: 1 set, 2 items set (or given to a function that may), 3
-        set at compile time only."""
-        found: dict[str, int] = {}
-        kept: set[str] = set()
-        for node in (n for s in statements for n in ast.walk(s)):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                found[node.id] = 1
-            elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
-                base = node.value
-                while isinstance(base, ast.Subscript):
-                    base = base.value
-                if isinstance(base, ast.Name):
-                    found.setdefault(base.id, 2)
-            elif isinstance(node, ast.Call):
-                for each in ast.walk(node):
-                    if isinstance(each, ast.Name) and isinstance(
-                        self.env.get(each.id), (list, tuple)
-                    ):
-                        found.setdefault(each.id, 2)
-            elif isinstance(node, (ast.Assign, ast.For, ast.comprehension)):
-                source = node.value if isinstance(node, ast.Assign) else node.iter
-                if self.is_static(source) or isinstance(node, ast.comprehension):
-                    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-                    kept.update(
-                        n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)
-                    )
-        set_otherwise = self._set_at_run_time(statements)
-        return {k: 3 if k in kept and k not in set_otherwise else v for k, v in found.items()}
+    def changed(self, *nodes: ast.AST) -> dict[str, int]:
+        """Names that a loop may change, and how; see ``changes``."""
+        found = self.module.changes.get(nodes)
+        if found is None:
+            found = self.module.changes[nodes] = changes(list(nodes), self.is_static)
+        return found.how(self._may_write)
 
-    def _set_at_run_time(self, statements: list[ast.stmt]) -> set[str]:
-        found: set[str] = set()
-        for node in (n for s in statements for n in ast.walk(s)):
-            targets: list[ast.expr] = []
-            if isinstance(node, ast.Assign) and not self.is_static(node.value):
-                targets = node.targets
-            elif isinstance(node, ast.AugAssign) or (
-                isinstance(node, ast.For) and not self.is_static(node.iter)
-            ):
-                targets = [node.target]
-            for target in targets:
-                found.update(n.id for n in ast.walk(target) if isinstance(n, ast.Name)
-                             and isinstance(n.ctx, ast.Store))  # fmt: skip
-        return found
+    def _may_write(self, f: ast.expr) -> bool:
+        """May a call of this set items of a list that it is given?"""
+        if not isinstance(f, ast.Name):
+            return True
+        try:
+            called = self.env[f.id] if f.id in self.env else self.native.lookup(f.id)
+        except (KeyError, ValueError):
+            return False
+        return isinstance(called, Native) and may_write(called)  # intrinsics do not write to lists
 
     def is_static(self, node: ast.expr) -> bool:
         """Is it a call of ``static``, by whatever name?"""
@@ -145,8 +119,9 @@ class Statements(Calls):
     def s_While(self, node: ast.While) -> None:
         if node.orelse:
             self.fail(node, "while ... else is not part of the native language")
+        varying = self.changed(node.test, *node.body)
         self.loop(
-            node, self.changed(node.body), lambda: self.condition(node.test), lambda: None,
+            node, varying, lambda: self.condition(node.test), lambda: None,
             lambda: self.body(node.body),
         )  # fmt: skip
 
@@ -170,17 +145,13 @@ class Statements(Calls):
         assert isinstance(source, ast.Call)
         if len(source.args) != 1:
             self.fail(source, "static(...) takes one sequence")
+        for each in _leaving(node.body):
+            self.fail(each, "an unrolled loop has no break or continue; use if")
         for item in list(self.compile_time(source.args[0], "static(...) unrolls")):
             self.assign(node.target, item, node, keep=True)
-            self.unrolled(node)
+            self.body(node.body)
             if self.dead:
                 return
-
-    def unrolled(self, node: ast.For) -> None:
-        for each in ast.walk(ast.Module(node.body, [])):
-            if isinstance(each, (ast.Break, ast.Continue)) and not _in_loop(node.body, each):
-                self.fail(each, "an unrolled loop has no break or continue; use if")
-        self.body(node.body)
 
     def _range_for(self, node: ast.For, source: ast.Call, name: str) -> None:
         given = [self.value(x) for x in source.args]
@@ -214,7 +185,7 @@ class Statements(Calls):
             now = self.env[counter]
             self.env[counter] = self.v(ty, f"add {wrap}{ty.ll} {now.ref}, {by.ref}")
 
-        varying = {k: v for k, v in self.changed(node.body).items() if k != name}
+        varying = {k: v for k, v in self.changed(*node.body).items() if k != name}
         self.loop(
             node, {**varying, counter: 1}, test, advance, lambda: self.body(node.body),
             drop=(name, counter),
@@ -319,9 +290,11 @@ class Statements(Calls):
         return self.rt(x, node, old.ty if isinstance(old, V) else None)
 
 
-def _in_loop(statements: list[ast.stmt], node: ast.AST) -> bool:
-    """Does the node stand in a loop of its own inside these statements?"""
-    for each in (n for s in statements for n in ast.walk(s)):
-        if isinstance(each, (ast.For, ast.While)) and any(n is node for n in ast.walk(each)):
-            return True
-    return False
+def _leaving(statements: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """The break and continue statements that belong to the loop with this body."""
+    for each in statements:
+        if isinstance(each, (ast.Break, ast.Continue)):
+            yield each
+        elif isinstance(each, ast.If):
+            yield from _leaving(each.body)
+            yield from _leaving(each.orelse)

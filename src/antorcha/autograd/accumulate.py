@@ -1,0 +1,86 @@
+"""Leaves: where gradients are added up when a backward pass has ended.
+
+A gradient that nobody else holds is taken as it is, any other is copied: ``grad`` never shares
+memory with something that a later operation could write to.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from antorcha.device import backend
+from antorcha.ops.record import T
+from antorcha.runtime.call import path
+from antorcha.runtime.layout import same
+from antorcha.runtime.tensor import Tensor, bare
+from antorcha.shapes import is_dense
+
+_accumulating = threading.RLock()  # several threads may add to one leaf
+_refs: Callable[[Any], int] = getattr(sys, "getrefcount", lambda _: 1 << 30)
+
+
+def _own_refs() -> tuple[int, int]:
+    """What getrefcount says, from inside ``accumulate``, of a gradient that nobody else holds."""
+
+    def probe(g: Any, entry: Any) -> tuple[int, int]:
+        return _refs(g), _refs(g._storage)
+
+    class Box:
+        __slots__ = ("_storage",)
+
+    def make() -> Any:
+        box = Box()
+        box._storage = object()  # type: ignore[attr-defined]
+        return [None, box]
+
+    entry = make()
+    _, g = entry
+    entry = None
+    return probe(g, None)
+
+
+_OWN = _own_refs()
+
+
+def sum_of(a: Tensor, b: Tensor) -> Tensor:
+    """``a + b`` outside of any graph."""
+    total: Tensor = path.run(T.add, (a, b), {}, False)
+    return total
+
+
+def accumulate(leaf: Tensor, g: Tensor, create: bool) -> None:
+    """Adds a gradient to ``leaf.grad``."""
+    with _accumulating:
+        old = leaf._grad
+        if old is None:
+            lay, want = g._layout, leaf._layout
+            fits = lay is want or same(lay, want) or (lay.contiguous and not _plain(want))
+            if create and g._rg:
+                leaf._grad = g if fits else T.clone(g)
+            elif fits and _refs(g) <= _OWN[0] and _refs(g._storage) <= _OWN[1]:
+                leaf._grad = g
+            else:
+                leaf._grad = copy_like(g, leaf)
+        elif create:
+            leaf._grad = T.add(old, g)
+        else:
+            path.run_inplace(T.add, (old, g), {}, False)
+
+
+def _plain(lay: Any) -> bool:
+    return bool(is_dense(lay.shape, lay.strides))
+
+
+def copy_like(g: Tensor, leaf: Tensor) -> Tensor:
+    """A copy of the gradient that lies as the leaf does."""
+    lay = leaf._layout
+    if lay.contiguous or not _plain(lay):
+        copied: Tensor = path.run(T.clone, (g,), {"memory_format": "contiguous"}, False)
+        return copied
+    made = bare(lay, backend(lay.device).allocate(lay.nbytes))
+    path.run_inplace(T.copy, (made, g), {}, False)
+    made._storage.version = 0
+    return made

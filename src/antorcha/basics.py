@@ -1,0 +1,221 @@
+"""The functions of ``torch.*`` that are no ops: threads, defaults, questions about tensors."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from antorcha import dtypes
+from antorcha import device as devices
+from antorcha.device import Device
+from antorcha.dtypes import dtype as DType
+from antorcha.errors import ArgumentError, MissingFeature
+from antorcha.runtime.tensor import Tensor
+
+__all__ = [
+    "are_deterministic_algorithms_enabled", "channels_last", "channels_last_3d", "compile",
+    "contiguous_format", "e", "empty_cache", "get_default_device",
+    "get_float32_matmul_precision", "get_num_interop_threads", "get_num_threads", "inf",
+    "is_complex", "is_floating_point", "is_inference", "is_nonzero", "is_storage",
+    "is_tensor", "layout", "memory_format", "memory_stats", "nan", "newaxis", "numel", "pi",
+    "preserve_format", "result_type", "set_default_device", "set_default_tensor_type",
+    "set_float32_matmul_precision", "set_flush_denormal", "set_num_interop_threads",
+    "set_num_threads", "strided", "typename", "use_deterministic_algorithms",
+]  # fmt: skip
+inf, nan, pi, e = math.inf, math.nan, math.pi, math.e
+newaxis = None
+
+
+class memory_format(str):
+    """The order of a tensor's strides, e.g. ``torch.channels_last``."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"torch.{self._public()}"
+
+    __str__ = __repr__
+
+    def _public(self) -> str:
+        plain = str.__str__(self)
+        return plain if plain.startswith("channels") else f"{plain}_format"
+
+    def __reduce__(self) -> Any:
+        return memory_format, (str.__str__(self),)
+
+
+contiguous_format = memory_format("contiguous")
+preserve_format = memory_format("preserve")
+channels_last = memory_format("channels_last")
+channels_last_3d = memory_format("channels_last_3d")
+
+
+class layout:
+    """How a tensor's elements are kept; antorcha has strided tensors."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+
+strided = layout("strided")
+Tensor.layout = property(lambda self: strided, doc="Always ``torch.strided``.")  # type: ignore[attr-defined]
+
+
+def is_tensor(obj: Any) -> bool:
+    """Is the object a Tensor?"""
+    return isinstance(obj, Tensor)
+
+
+def is_storage(obj: Any) -> bool:
+    """Is the object a storage?"""
+    from antorcha.runtime.storage import Storage
+
+    return isinstance(obj, Storage)
+
+
+def is_floating_point(input: Tensor) -> bool:
+    """Is the dtype a floating one?"""
+    return input._layout.dtype.kind == "f"
+
+
+def is_complex(input: Tensor) -> bool:
+    """Is the dtype complex?"""
+    return input._layout.dtype.kind == "c"
+
+
+def is_nonzero(input: Tensor) -> bool:
+    """Is the only element not zero?"""
+    return bool(input)
+
+
+def is_inference(input: Tensor) -> bool:
+    """Was the tensor made in inference mode?"""
+    return bool(input._extra and input._extra.inference)
+
+
+def numel(input: Tensor) -> int:
+    """The number of elements."""
+    return input._layout.numel
+
+
+def typename(obj: Any) -> str:
+    """The type's name, for tensors as ``torch.FloatTensor``."""
+    if isinstance(obj, Tensor):
+        return str(obj.type())  # type: ignore[attr-defined]
+    kind = obj if isinstance(obj, type) else type(obj)
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def set_num_threads(num: int) -> None:
+    """How many threads a kernel may use.
+
+    >>> torch.set_num_threads(2)
+    >>> torch.get_num_threads()
+    2
+    """
+    from antorcha.runtime import pool
+
+    pool.set_num_threads(num)
+
+
+def get_num_threads() -> int:
+    """How many threads a kernel may use."""
+    from antorcha.runtime import pool
+
+    return int(pool.get_num_threads())
+
+
+def set_num_interop_threads(num: int) -> None:
+    """Accepted for PyTorch's sake: antorcha has one pool for everything."""
+
+
+def get_num_interop_threads() -> int:
+    """1: antorcha has one pool for everything."""
+    return 1
+
+
+def set_default_device(device: Any) -> None:
+    """New tensors are made on this device when none is said (None: the CPU)."""
+    devices.set_default(device)
+
+
+def get_default_device() -> Device:
+    """The device on which new tensors are made."""
+    return devices.as_device(None)
+
+
+def set_default_tensor_type(t: Any) -> None:
+    """The older way to set the default dtype: ``'torch.DoubleTensor'``."""
+    names = {"FloatTensor": "float32", "DoubleTensor": "float64", "HalfTensor": "float16"}
+    found = names.get(str(t).rpartition(".")[2])
+    if found is None:
+        raise ArgumentError(f"set_default_tensor_type: invalid type object {t!r}")
+    dtypes.set_default_dtype(dtypes.by_name(found))
+
+
+def result_type(tensor1: Any, tensor2: Any) -> DType:
+    """The dtype that an operation on these two (tensors or numbers) would have."""
+    sized, zero, numbers = [], [], []
+    for value in (tensor1, tensor2):
+        if isinstance(value, Tensor):
+            (sized if value._layout.ndim else zero).append(value._layout.dtype)
+        else:
+            numbers.append(type(value))
+    return dtypes.result_type(sized, zero, numbers)
+
+
+_deterministic = False
+
+
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
+    """Accepted: every CPU kernel of antorcha gives the same result each time."""
+    global _deterministic
+    _deterministic = bool(mode)
+
+
+def are_deterministic_algorithms_enabled() -> bool:
+    """What ``use_deterministic_algorithms`` last said."""
+    return _deterministic
+
+
+def set_float32_matmul_precision(precision: str) -> None:
+    """Accepted: products are computed in float32 whatever is asked for."""
+    if precision not in ("highest", "high", "medium"):
+        raise ArgumentError(f"set_float32_matmul_precision: {precision!r} is no precision")
+
+
+def get_float32_matmul_precision() -> str:
+    """``'highest'``."""
+    return "highest"
+
+
+def set_flush_denormal(mode: bool) -> bool:
+    """False: antorcha never flushes denormal numbers to zero."""
+    return False
+
+
+def compile(model: Any = None, **_: Any) -> Any:
+    """Not there yet: fused whole-step compilation is a later version's."""
+    raise MissingFeature(
+        "torch.compile is not in this version of antorcha: its eager kernels are compiled already; "
+        "leave the call out, and the program computes the same"
+    )
+
+
+def empty_cache() -> None:
+    """Gives the memory that is kept for reuse back to the system."""
+    from antorcha.runtime import alloc
+
+    alloc.empty_cache()
+
+
+def memory_stats() -> dict[str, int]:
+    """Bytes that live tensors hold, that are kept for reuse, and the most that ever lived."""
+    from antorcha.runtime import alloc
+
+    return dict(alloc.stats()._asdict())

@@ -1,0 +1,150 @@
+"""Linear maps: Identity, Linear, Bilinear."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from antorcha.nn import functional as F
+from antorcha.nn import init
+from antorcha.nn.module import Module
+from antorcha.nn.parameter import Parameter
+from antorcha.ops.record import T
+
+
+class Identity(Module):
+    """Gives its input back; takes any arguments and ignores them.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.Identity.html.
+
+    >>> torch.nn.Identity(54, unused=True)(torch.ones(2))
+    tensor([1., 1.])
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__()
+
+    def forward(self, input: Any) -> Any:
+        """The input."""
+        return input
+
+
+class Linear(Module):
+    r"""An affine map: ``y = x A^T + b``.
+
+    Args:
+        in_features (int): size of each input sample
+        out_features (int): size of each output sample
+        bias (bool): learn ``b``? Default: True
+
+    Shape: input ``(*, in_features)``, output ``(*, out_features)``.
+
+    Weight ``(out_features, in_features)`` and bias ``(out_features)`` start uniform in
+    ``(-1/sqrt(in_features), 1/sqrt(in_features))`` (LeCun et al., "Efficient BackProp", 1998).
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.Linear.html.
+
+    >>> torch.nn.Linear(20, 30)(torch.zeros(128, 20)).shape
+    torch.Size([128, 30])
+    """
+
+    __constants__ = ["in_features", "out_features"]  # noqa: RUF012
+    in_features: int
+    out_features: int
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.in_features = in_features
+        self.out_features = out_features
+        self.weight = Parameter(T.empty((out_features, in_features), device=device, dtype=dtype))  # type: ignore[call-arg]
+        if bias:
+            self.bias = Parameter(T.empty(out_features, device=device, dtype=dtype))  # type: ignore[call-arg]
+        else:
+            self.register_parameter("bias", None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws weight and bias afresh."""
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5))  # a = sqrt(5): bound 1/sqrt(fan_in)
+        if self.bias is not None:
+            init.uniform_by_fan_in(self.weight, self.bias)
+
+    def forward(self, input: Any) -> Any:
+        """``input @ weight.T + bias``."""
+        return F.linear(input, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        return (
+            f"in_features={self.in_features}, out_features={self.out_features}, "
+            f"bias={self.bias is not None}"
+        )
+
+
+class NonDynamicallyQuantizableLinear(Linear):
+    """Linear by another name: PyTorch's quantiser leaves it alone, here there is no difference."""
+
+
+class Bilinear(Module):
+    r"""A bilinear map: ``y_k = x1^T A_k x2 + b_k``.
+
+    Args:
+        in1_features, in2_features (int): sizes of the two inputs' samples
+        out_features (int): size of each output sample
+        bias (bool): learn ``b``? Default: True
+
+    Shape: inputs ``(*, in1_features)`` and ``(*, in2_features)``, output ``(*, out_features)``.
+
+    Weight ``(out, in1, in2)`` and bias start uniform in ``(-1/sqrt(in1), 1/sqrt(in1))``.
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.Bilinear.html.
+
+    >>> torch.nn.Bilinear(20, 30, 40)(torch.zeros(8, 20), torch.zeros(8, 30)).shape
+    torch.Size([8, 40])
+    """
+
+    __constants__ = ["in1_features", "in2_features", "out_features"]  # noqa: RUF012
+
+    def __init__(
+        self,
+        in1_features: int,
+        in2_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        if in1_features <= 0:
+            raise ValueError(f"in1_features must be > 0, but got {in1_features}")
+        self.in1_features = in1_features
+        self.in2_features = in2_features
+        self.out_features = out_features
+        shape = (out_features, in1_features, in2_features)
+        self.weight = Parameter(T.empty(shape, device=device, dtype=dtype))  # type: ignore[call-arg]
+        if bias:
+            self.bias = Parameter(T.empty(out_features, device=device, dtype=dtype))  # type: ignore[call-arg]
+        else:
+            self.register_parameter("bias", None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws weight and bias afresh."""
+        bound = 1 / math.sqrt(self.weight.size(1))  # type: ignore[attr-defined]
+        init.uniform_(self.weight, -bound, bound)
+        if self.bias is not None:
+            init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, input1: Any, input2: Any) -> Any:
+        """The bilinear form of the two inputs."""
+        return F.bilinear(input1, input2, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        return (
+            f"in1_features={self.in1_features}, in2_features={self.in2_features}, "
+            f"out_features={self.out_features}, bias={self.bias is not None}"
+        )

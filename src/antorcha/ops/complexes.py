@@ -1,0 +1,275 @@
+"""Complex numbers: their parts, and making them. One record per op.
+
+The parts of a complex tensor are views of it: ``x.real`` and ``view_as_real`` share its memory.
+"""
+
+from __future__ import annotations
+
+from typing import Any as _Any
+
+from antorcha import dtypes
+from antorcha.errors import DtypeError, ShapeError
+from antorcha.lang import expr as E
+from antorcha.ops.pointwise import UnsupportedDtype, pointwise
+from antorcha.ops.record import Op, T, composite
+from antorcha.ops.types import Tensor
+from antorcha.runtime import layout as L
+from antorcha.runtime.call.node import attach
+from antorcha.runtime.call.plan import VIEW, make, remember
+from antorcha.runtime.tensor import bare
+
+
+class RecastView(Op):
+    """A view of complex numbers as pairs of reals, or of pairs as complex numbers.
+
+    The offset counts elements, so it is scaled by ``factor`` (2 or 1/2): these views do not go
+    through the short ways that plain views have.
+    """
+
+    def __init__(self, fn: _Any, **options: _Any) -> None:
+        super().__init__(fn, out=False, **options)
+
+    def __call__(self, *args: _Any, **kwargs: _Any) -> _Any:
+        from antorcha import modes
+
+        key, operands, _, _, bound = self.bind(args, kwargs)
+        plan = self.plans.get(key)
+        if plan is None:
+            plan = remember(self.plans, key, self.make_plan(bound, None))
+        (source,) = operands
+        doubled = plan.out.dtype.kind == "f"
+        if not doubled and source._offset % 2:
+            raise ShapeError(
+                f"{self.name}: Tensor must have a storage_offset divisible by 2, got "
+                f"{source._offset}; clone() it first."
+            )
+        offset = source._offset * 2 + plan.delta if doubled else source._offset // 2
+        result = bare(plan.out, source._storage, offset)
+        base = source._base
+        result._base = source if base is None else base
+        result._seen = source._storage.version
+        if modes.grad_enabled() and (source._rg or (base is not None and base._rg)):
+            attach(plan, (source,), (), (result,))
+        return result
+
+    def make_plan(self, values: list[_Any], outs: _Any) -> _Any:
+        lay = values[0]._layout
+        shape, strides, dtype, delta = self.fn(lay)
+        out = L.layout(tuple(shape), tuple(strides), dtype, lay.device)
+        return make(self, VIEW, (out,), delta=delta, tensors=(lay,), rule=self.rule)
+
+
+def recast(**options: _Any) -> _Any:
+    """Decorates a function of a layout that gives (shape, strides, dtype, delta in the result)."""
+    return lambda fn: RecastView(fn, **options)
+
+
+@recast(method=False)
+def view_as_real(input: Tensor):
+    """A view of complex numbers as real ones, with a last dim of size 2.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.view_as_real.html.
+
+    >>> torch.view_as_real(torch.tensor([1 + 2j]))
+    tensor([[1., 2.]])
+    """
+    if input.dtype.kind != "c":
+        raise DtypeError("view_as_real: is only supported for complex tensors")
+    strides = tuple([2 * s for s in input.strides])
+    return (*input.shape, 2), (*strides, 1), input.dtype.to_real(), 0
+
+
+@view_as_real.derivative
+def _(g):
+    return T.view_as_complex(T.contiguous(g))
+
+
+@recast(method=False)
+def view_as_complex(input: Tensor):
+    """A view of real numbers whose last dim, of size 2, holds real and imaginary parts.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.view_as_complex.html.
+
+    >>> torch.view_as_complex(torch.tensor([[1., 2.]]))
+    tensor([1.+2.j])
+    """
+    if input.dtype.name not in ("float32", "float64"):
+        raise DtypeError(
+            f"view_as_complex: is only supported for floating point tensors, but got {input.dtype}"
+        )
+    if not input.ndim or input.shape[-1] != 2:
+        raise ShapeError("view_as_complex: Tensor must have a last dimension of size 2")
+    if input.strides[-1] != 1:
+        raise ShapeError("view_as_complex: Tensor must have a last dimension with stride 1")
+    if any([s % 2 for s in input.strides[:-1]]):
+        raise ShapeError(
+            "view_as_complex: Tensor must have a stride divisible by 2 for all but last dimension"
+        )
+    strides = tuple([s // 2 for s in input.strides[:-1]])
+    return tuple(input.shape[:-1]), strides, input.dtype.to_complex(), 0
+
+
+@view_as_complex.derivative
+def _(g):
+    return T.view_as_real(g)
+
+
+@recast(function=False, method=False, node="select")
+def real_part(input: Tensor):
+    """The real parts of complex numbers, a view."""
+    return input.shape, tuple([2 * s for s in input.strides]), input.dtype.to_real(), 0
+
+
+@real_part.derivative
+def _(g, input_layout):
+    return T.to_dtype(g, input_layout.dtype)
+
+
+@recast(function=False, method=False, node="select")
+def imaginary_part(input: Tensor):
+    """The imaginary parts of complex numbers, a view."""
+    return input.shape, tuple([2 * s for s in input.strides]), input.dtype.to_real(), 1
+
+
+@imaginary_part.derivative
+def _(g, input_layout):
+    return T.mul(T.to_dtype(g, input_layout.dtype), 1j)
+
+
+@composite(method=False, out=False)
+def real(input: Tensor):
+    """The real parts: a view of a complex tensor, a real tensor itself.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.real.html.
+
+    >>> torch.real(torch.tensor([1 + 2j]))
+    tensor([1.])
+    """
+    return T.real_part(input) if input._layout.dtype.kind == "c" else input
+
+
+@composite(method=False, out=False)
+def imag(input: Tensor):
+    """The imaginary parts of a complex tensor, a view.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.imag.html.
+
+    >>> torch.imag(torch.tensor([1 + 2j]))
+    tensor([2.])
+    """
+    if input._layout.dtype.kind != "c":
+        raise DtypeError("imag: imag is not implemented for tensors with non-complex dtypes.")
+    return T.imaginary_part(input)
+
+
+@pointwise(function=False, method=False, name="conj_physical", inplace=True)
+def conj_physical(input: Tensor):
+    """The complex conjugate of each element."""
+    return E.conj(input)
+
+
+@composite(out=False)
+def conj(input: Tensor):
+    """The complex conjugate of each element; a real tensor itself. (Computed, not a lazy view.)
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.conj.html.
+
+    >>> torch.conj(torch.tensor([1 + 2j]))
+    tensor([1.-2.j])
+    """
+    return T.conj_physical(input) if input._layout.dtype.kind == "c" else input
+
+
+@composite(out=False)
+def resolve_conj(input: Tensor):
+    """The tensor itself: no conjugation is ever pending.
+
+    >>> torch.resolve_conj(torch.tensor([1.]))
+    tensor([1.])
+    """
+    return input
+
+
+@composite(out=False)
+def resolve_neg(input: Tensor):
+    """The tensor itself: no negation is ever pending.
+
+    >>> torch.resolve_neg(torch.tensor([1.]))
+    tensor([1.])
+    """
+    return input
+
+
+@pointwise("own")
+def angle(input: Tensor):
+    """The argument of complex numbers, in radians; 0 or pi for real ones.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.angle.html.
+
+    >>> torch.angle(torch.tensor([1j, -1.]))
+    tensor([1.5708, 3.1416])
+    """
+    x = E.cast(input, dtypes.get_default_dtype()) if input.dtype.kind in "bui" else input
+    return E.angle(x)
+
+
+@angle.samples
+def _(make):
+    yield (make(3, 4),)
+
+
+@pointwise("own", method=False)
+def complex(real: Tensor, imag: Tensor):
+    """Complex numbers from their parts, both float32 or both float64.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.complex.html.
+
+    >>> torch.complex(torch.tensor([1.]), torch.tensor([2.]))
+    tensor([1.+2.j])
+    """
+    return E.complex(real, imag)
+
+
+@complex.accepts
+def _(real, imag):
+    _two_floats("complex", real, imag)
+
+
+def _two_floats(name, a, b):
+    one, two = a._layout.dtype, b._layout.dtype
+    if one.name not in ("float32", "float64") or two.kind != "f":
+        raise UnsupportedDtype(f"{name}: Expected float32 or float64 inputs but got {one}, {two}")
+    if one is not two:
+        raise DtypeError(
+            f"{name}: Expected object of scalar type {one} but got scalar type {two} for second "
+            "argument"
+        )
+
+
+@complex.samples
+def _(make):
+    yield make(3, 4), make(4)
+
+
+@pointwise("own", method=False)
+def polar(abs: Tensor, angle: Tensor):
+    """Complex numbers from magnitude and argument.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.polar.html.
+
+    >>> torch.polar(torch.tensor([1.]), torch.tensor([0.]))
+    tensor([1.+0.j])
+    """
+    return E.complex(abs * E.cos(angle), abs * E.sin(angle))
+
+
+@polar.accepts
+def _(abs, angle):
+    _two_floats("polar", abs, angle)
+
+
+@polar.samples
+def _(make):
+    yield make(3, 4), make(4)
+
+

@@ -1,0 +1,394 @@
+"""cross_entropy and nll_loss: one op forward, one kernel backward.
+
+With class indices the forward is one row program (log-softmax, the picked and the smoothed loss of
+every row, in one pass over the row in cache) and one small kernel that checks the targets, adds the
+rows up and divides. What is saved is the log-softmax; the backward is one row program over it.
+"""
+
+# The kernel below is in the kernel language, whose types are values: mypy cannot read them.
+# mypy: ignore-errors
+from __future__ import annotations
+
+from typing import Any as _Any
+
+import numpy as np
+
+from antorcha import dtypes
+from antorcha.device import backend
+from antorcha.errors import DtypeError, OutOfRange, ShapeError, ValueRangeError
+from antorcha.lang import expr as E
+from antorcha.lang.kernels import NativeKernel
+from antorcha.lang.native import bf16, f16, f32, f64, i64, native, ptr, raw, select, u8
+from antorcha.ops.loss import reduction_of
+from antorcha.ops.pointwise import UnsupportedDtype, common_device
+from antorcha.ops.record import Op, T, composite
+from antorcha.ops.rows import Row, describe, rows
+from antorcha.ops.types import Bool, Float, Int, Ints, OptTensor, Str, Tensor
+from antorcha.runtime import layout as L
+from antorcha.runtime.call.plan import MANY, make
+from antorcha.runtime.tensor import Tensor as TensorType
+
+NN = "nn.functional"
+NO_CLASS = -(1 << 62)  # the status for a target where there are no classes at all
+
+
+@native
+def total_kernel(bufs: ptr[raw], desc: ptr[i64], *, T, O, I, mean) -> i64:
+    """Checks the targets, then adds up the rows' losses and weights.
+
+    bufs: loss, total weight, row losses, row weights, targets; desc: rows, classes, ignore_index.
+    A target that is no class is the status.
+    """
+    n = desc[0]
+    classes = desc[1]
+    ignored = desc[2]
+    loss = ptr[O](bufs[0])
+    total = ptr[T](bufs[1])
+    losses = ptr[T](bufs[2])
+    weights = ptr[T](bufs[3])
+    targets = ptr[I](bufs[4])
+    for i in range(n):
+        t = i64(targets[i])
+        if t != ignored and (t < 0 or t >= classes):
+            return select(t == 0, i64(NO_CLASS), t)
+    s = f64(0.0)
+    w = f64(0.0)
+    for i in range(n):
+        s = s + f64(losses[i])
+        w = w + f64(weights[i])
+    total[0] = T(w)
+    if mean:
+        s = s / w
+    loss[0] = O(s)
+    return 0
+
+
+def _out_of_range(status: int) -> OutOfRange:
+    target = 0 if status == NO_CLASS else status
+    return OutOfRange(
+        f"nll_loss: Target {target} is out of bounds: the classes are numbered from 0 along the "
+        "class dim of the input."
+    )
+
+
+_TYPES = {
+    "float64": f64, "float32": f32, "float16": f16, "bfloat16": bf16, "int64": i64, "uint8": u8,
+}  # fmt: skip
+
+
+def total_description(
+    n: int, classes: int, ignored: int, mean: bool, dtype: _Any, loss: _Any, index: _Any
+) -> NativeKernel:
+    """The description of ``total_kernel``."""
+
+    def reference(losses: _Any, weights: _Any, targets: _Any) -> _Any:
+        t = np.asarray(targets).astype(np.int64)
+        wrong = t[(t != ignored) & ((t < 0) | (t >= classes))]
+        if wrong.size:
+            raise _out_of_range(int(wrong.flat[0]))
+        s, w = np.sum(losses, dtype=np.float64), np.sum(weights, dtype=np.float64)
+        return (s / w if mean else s), w
+
+    static_ = {
+        "T": _TYPES[dtype.name], "O": _TYPES[loss.name], "I": _TYPES[index.name], "mean": mean,
+    }  # fmt: skip
+    return NativeKernel(total_kernel, static_, (n, classes, ignored), reference, _out_of_range, n)
+
+
+def losses_of_rows(logits: bool, ignored: int, smoothing: float, has_weight: bool):
+    """The row function: (log-softmax,) loss and weight of a row, given its target."""
+
+    def row(x, t, *weights):
+        if logits:
+            y = x - E.detach(x.amax())
+            logp = y - E.log(E.exp(y).sum())
+        else:
+            logp = x
+        here = E.position() == t
+        counts = t != ignored
+        share = weights[0] if weights else E.const(1.0, logp.dtype)
+        weight = E.where(here, share, 0).sum() if weights else share
+        weight = E.where(counts, weight, 0)
+        loss = -(E.where(here, logp, 0).sum()) * weight
+        if smoothing:
+            smooth = -((logp * share).sum()) / E.length(logp.dtype)
+            loss = loss * (1 - smoothing) + smooth * smoothing
+        loss = E.where(counts, loss, 0)
+        return (logp, loss, weight) if logits else (loss, weight)
+
+    return row
+
+
+class NllOp(Op):
+    """Losses against class indices. Its results: the loss, the sum of the weights, and log-softmax
+    when the input are logits; users see the first."""
+
+    def __init__(self, fn: _Any, logits: bool) -> None:
+        super().__init__(fn, function=False, method=False, out=False, node="nll_loss")
+        self.logits = logits
+        self.returns = lambda loss, *rest: loss
+
+    def make_plan(self, values: list[_Any], outs: _Any) -> _Any:
+        tensors = tuple([v._layout if isinstance(v, TensorType) else None for v in values[:3]])
+        statics = dict(zip(self.signature.names[3:], values[3:], strict=True))
+        common_device(self.name, tensors)
+        lay, target, weight = tensors
+        dim = class_dim(lay)
+        lead = tuple(lay.shape[:dim]) + tuple(lay.shape[dim + 1 :])
+        work = dtypes.float32 if lay.itemsize < 4 else lay.dtype
+        each = L.contiguous(lead, work, lay.device)
+        one = L.contiguous((), work, lay.device)
+        keeps = statics["reduction"] == "none"
+        result = L.contiguous(lead if keeps else (), lay.dtype, lay.device)
+        logp = [L.contiguous(tuple(lay.shape), lay.dtype, lay.device)] if self.logits else []
+        where = backend(lay.device)
+        rows_first = where.compile(
+            *describe(
+                self.row(lay, target, weight, dim, statics),
+                [*logp, _along(result if keeps else each, dim), _along(each, dim)],
+            )
+        )
+        mean = statics["reduction"] == "mean"
+        loss = one if keeps else result
+        then_total = where.compile(
+            total_description(each.numel, lay.shape[dim] if lay.ndim else 1,
+                              statics["ignore_index"], mean, work, loss.dtype, target.dtype),
+            (loss, one), [each, each, target],
+        )  # fmt: skip
+        allocate, nbytes = where.allocate, each.nbytes
+        made = (result, one, *logp)
+        ends = 2 * len(made)
+
+        def into(*flat: _Any) -> None:
+            weights = allocate(nbytes)
+            if keeps:
+                rows_first.into(*flat[4:ends], flat[0], flat[1], weights, 0, *flat[ends:])
+                scratch = allocate(8), 0
+                then_total.into(
+                    *scratch, *flat[2:4], weights, 0, weights, 0, *flat[ends + 2 : ends + 4]
+                )
+                return
+            losses = allocate(nbytes)
+            rows_first.into(*flat[4:ends], losses, 0, weights, 0, *flat[ends:])
+            then_total.into(*flat[:4], losses, 0, weights, 0, *flat[ends + 2 : ends + 4])
+
+        return make(
+            self, MANY, made, into=into, tensors=tensors, statics=statics, post=allocate,
+            rule=self.rule,
+        )  # fmt: skip
+
+    def row(self, lay: _Any, target: _Any, weight: _Any, dim: int, statics: _Any) -> Row:
+        ins = [(lay, lay.dtype), (_along(target, dim), dtypes.int64)]
+        if weight is not None:
+            ins.append((_weight_along(weight, lay, dim), lay.dtype))
+        fn = losses_of_rows(
+            self.logits, statics["ignore_index"], statics["smoothing"], weight is not None
+        )
+        return Row(fn, dim, tuple(lay.shape), ins, [])
+
+
+def class_dim(lay: _Any) -> int:
+    """Which dim of the input counts the classes."""
+    return 1 if lay.ndim > 1 else 0
+
+
+def _along(small: _Any, dim: int) -> _Any:
+    """A layout without the class dim as one with size 1 there."""
+    shape, strides = list(small.shape), list(small.strides)
+    shape.insert(dim, 1)
+    strides.insert(dim, 0)
+    return L.layout(tuple(shape), tuple(strides), small.dtype, small.device)
+
+
+def _weight_along(weight: _Any, lay: _Any, dim: int) -> _Any:
+    """The weight of each class as a layout that broadcasts against the input's."""
+    shape = tuple([n if d == dim else 1 for d, n in enumerate(lay.shape)])
+    strides = tuple([weight.strides[0] if d == dim else 0 for d in range(lay.ndim)])
+    return L.layout(shape, strides, weight.dtype, weight.device)
+
+
+def nll_of_logits(
+    input: Tensor, target: Tensor, weight: OptTensor, reduction: Str, ignore_index: Int,
+    smoothing: Float,
+):  # fmt: skip
+    """``nll_loss(log_softmax(input))``; also gives the sum of the weights and the log-softmax."""
+
+
+def nll_of_logs(
+    input: Tensor, target: Tensor, weight: OptTensor, reduction: Str, ignore_index: Int,
+    smoothing: Float,
+):  # fmt: skip
+    """The losses of log-probabilities; also gives the sum of the weights."""
+
+
+nll_of_logits = NllOp(nll_of_logits, True)
+nll_of_logs = NllOp(nll_of_logs, False)
+
+
+@nll_of_logits.derivative
+def _(g, out1, out2, target, weight, reduction, ignore_index, smoothing):
+    of_loss, _, of_logs = g
+    total = out1 if reduction == "mean" else None
+    found = None
+    if of_loss is not None:
+        size = tuple(out2._layout.shape)
+        found = T.nll_backward(of_loss, out2, target, weight, total, size, ignore_index, smoothing)
+    if of_logs is not None:  # second order: the gradient above was made from the log-softmax
+        more = T.log_softmax_backward(of_logs, out2, class_dim(out2._layout))
+        found = more if found is None else found + more
+    return found, None, None
+
+
+@nll_of_logs.derivative
+def _(g, out1, input_layout, target, weight, reduction, ignore_index, smoothing):
+    total = out1 if reduction == "mean" else None
+    size = tuple(input_layout.shape)
+    return T.nll_backward(
+        g[0], None, target, weight, total, size, ignore_index, smoothing
+    ), None, None
+
+
+@rows(function=False, method=False, out=False)
+def nll_backward(
+    grad: Tensor, logs: OptTensor, target: Tensor, weight: OptTensor, total: OptTensor, size: Ints,
+    ignore_index: Int, smoothing: Float,
+):  # fmt: skip
+    """The gradient of the logits, given their log-softmax ``logs``; without, of the
+    log-probabilities. ``total`` divides it (the mean)."""
+    lay = L.contiguous(size, grad.dtype, grad.device) if logs is None else logs
+    dim, dtype = class_dim(lay), lay.dtype
+    ins = [(_along(grad, dim) if grad.ndim or lay.ndim == 1 else grad, dtype)]
+    ins += [(logs, dtype)] if logs is not None else []
+    ins.append((_along(target, dim), dtypes.int64))
+    ins += [(_weight_along(weight, lay, dim), dtype)] if weight is not None else []
+    ins += [(total, dtype)] if total is not None else []
+
+    def row(g, *rest):
+        given = iter(rest)
+        logp = next(given) if logs is not None else None
+        t = next(given)
+        w = next(given) if weight is not None else None
+        scale = g if total is None else g / next(given)
+        scale = E.where(t != ignore_index, scale, 0)
+        return _row_gradient(scale, logp, E.position() == t, w, smoothing)
+
+    return Row(row, dim, size, ins, [(size, dtype)])
+
+
+def _row_gradient(scale, logp, here, w, smoothing):
+    """One row's gradient; ``here`` is the target's place."""
+    one = E.const(1.0, scale.dtype)
+    count = E.length(scale.dtype)
+    hit = E.where(here, one if w is None else w, 0) * (1 - smoothing)
+    if smoothing:
+        hit = hit + (one if w is None else w) * smoothing / count
+    if logp is None:
+        return -(hit * scale)
+    mass = one if w is None else hit.sum()  # what the row's targets sum to
+    return (E.exp(logp) * mass - hit) * scale
+
+
+@nll_backward.derivative
+def _(g, grad, logs, target, weight, total, size, ignore_index, smoothing):
+    rest = (target, weight, total, size, ignore_index, smoothing)
+    ones = T.ones_like(grad)
+    shares = g * T.nll_backward(ones, logs, *rest)
+    dims = (class_dim(g._layout),) if grad._layout.ndim else None
+    to_grad = T.sum(shares) if dims is None else T.sum(shares, dims)
+    to_logs = None
+    if logs is not None:
+        to_logs = g * (T.nll_backward(grad, logs, *rest) - T.nll_backward(grad, None, *rest))
+    return to_grad, to_logs, None, None, None
+
+
+# --------------------------------------------------------------------------------- what users call
+def _checked_target(name: str, input: _Any, target: _Any, weight: _Any) -> _Any:
+    """The target, laid out in order, after PyTorch's checks."""
+    lay, own = input._layout, target._layout
+    if lay.ndim == 0:
+        raise ValueRangeError(f"{name}: Expected 1 or more dimensions (got 0)")
+    if lay.dtype.kind != "f":
+        raise UnsupportedDtype(f"{name}: not implemented for {lay.dtype}")
+    if own.dtype.name not in ("int64", "uint8"):
+        raise DtypeError(
+            f"{name}: expected scalar type Long but found {own.dtype} for the target: class "
+            "indices are int64; cast with target.long()."
+        )
+    dim = class_dim(lay)
+    want = tuple(lay.shape[:dim]) + tuple(lay.shape[dim + 1 :])
+    if tuple(own.shape) != want:
+        if lay.ndim > 1 and own.ndim and own.shape[0] != lay.shape[0]:
+            raise ValueRangeError(
+                f"{name}: Expected input batch_size ({lay.shape[0]}) to match target batch_size "
+                f"({own.shape[0]})."
+            )
+        raise ShapeError(
+            f"{name}: Expected target size {list(want)}, got {list(own.shape)}, for input of "
+            f"shape {tuple(lay.shape)}"
+        )
+    if weight is not None and (weight._layout.ndim != 1 or weight._layout.numel != lay.shape[dim]):
+        raise ShapeError(
+            f"{name}: weight tensor should be defined either for all {lay.shape[dim]} classes or "
+            f"no classes but got weight tensor of shape: {list(weight._layout.shape)}"
+        )
+    return target if own.contiguous else T.contiguous(target)
+
+
+@composite(namespace=NN, out=False)
+def nll_loss(
+    input: Tensor, target: Tensor, weight: OptTensor = None, size_average: Bool = None,
+    ignore_index: Int = -100, reduce: Bool = None, reduction: Str = "mean",
+):  # fmt: skip
+    """The negative log-probability of the target class; ``input`` (N, C, ...) holds logarithms.
+
+    ``reduction="mean"`` divides by the sum of the weights of the targets that count.
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.nll_loss.html.
+
+    >>> torch.nn.functional.nll_loss(torch.tensor([[-1., -2.]]), torch.tensor([1]))
+    tensor(2.)
+    """
+    reduction = reduction_of(size_average, reduce, reduction)
+    target = _checked_target("nll_loss", input, target, weight)
+    return T.nll_of_logs(input, target, weight, reduction, ignore_index, 0.0)
+
+
+@composite(namespace=NN, out=False)
+def cross_entropy(
+    input: Tensor, target: Tensor, weight: OptTensor = None, size_average: Bool = None,
+    ignore_index: Int = -100, reduce: Bool = None, reduction: Str = "mean",
+    label_smoothing: Float = 0.0,
+):  # fmt: skip
+    """``nll_loss(log_softmax(input, 1), target)``: ``input`` (N, C, ...) holds logits.
+
+    ``target`` holds class indices (N, ...), or probabilities of the shape of ``input``.
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.cross_entropy.html.
+
+    >>> torch.nn.functional.cross_entropy(torch.tensor([[1., 2.]]), torch.tensor([1]))
+    tensor(0.3133)
+    """
+    reduction = reduction_of(size_average, reduce, reduction)
+    if not 0.0 <= label_smoothing <= 1.0:
+        raise ShapeError(
+            f"cross_entropy: label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}"
+        )
+    if target._layout.dtype.kind == "f" and target._layout.shape == input._layout.shape:
+        return _with_probabilities(input, target, weight, reduction, label_smoothing)
+    target = _checked_target("cross_entropy", input, target, weight)
+    return T.nll_of_logits(input, target, weight, reduction, ignore_index, label_smoothing)
+
+
+def _with_probabilities(
+    input: _Any, target: _Any, weight: _Any, reduction: str, smoothing: float
+) -> _Any:
+    lay = input._layout
+    dim = class_dim(lay)
+    classes = lay.shape[dim]
+    if smoothing:
+        target = target * (1 - smoothing) + smoothing / classes
+    losses = T.log_softmax(input, dim) * target
+    if weight is not None:
+        losses = losses * T.view(weight, (classes, *(1,) * (lay.ndim - 1 - dim)))
+    if reduction == "none":
+        return T.neg(T.sum(losses, dim))
+    total = T.neg(T.sum(losses))
+    return total / (lay.numel // max(classes, 1)) if reduction == "mean" else total

@@ -1,0 +1,338 @@
+"""Distances and similarities of vectors along a dim, and the losses made of them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any as _Any
+
+from antorcha.errors import ShapeError, ValueRangeError
+from antorcha.lang import expr as E
+from antorcha.ops.loss import reduced, reduction_of
+from antorcha.ops.pointwise import pointwise
+from antorcha.ops.record import T, composite
+from antorcha.ops.types import Any, Bool, Dim, Float, Int, OptTensor, Str, Tensor
+
+NN = "nn.functional"
+
+
+@pointwise("float", function=False, method=False, out=False, node="linalg_vector_norm")
+def norm_root(input: Tensor):
+    """The square root of a sum of squares; its gradient is 0 at 0, as a norm's is chosen to be."""
+    return E.sqrt(input)
+
+
+@norm_root.derivative
+def _(g, out):
+    return E.where(out == 0, 0, g / (2 * out))
+
+
+def norm_along(x: _Any, p: float, dim: _Any, keepdim: bool) -> _Any:
+    """The p-norm along a dim."""
+    if p == 2:
+        return T.norm_root(T.sum(x * x, dim, keepdim))
+    size = T.abs(x)
+    if p == 1:
+        return T.sum(size, dim, keepdim)
+    if math.isinf(p):
+        return T.amax(size, dim, keepdim) if p > 0 else T.amin(size, dim, keepdim)
+    if p == 0:
+        return T.sum(T.to_dtype(T.ne(x, 0), x._layout.dtype), dim, keepdim)
+    return T.pow(T.sum(T.pow(size, p), dim, keepdim), 1.0 / p)
+
+
+@composite(namespace=NN, out=False)
+def normalize(input: Tensor, p: Float = 2.0, dim: Any = 1, eps: Float = 1e-12,
+              out: OptTensor = None):  # fmt: skip
+    """``input`` divided by its p-norm along ``dim``, or by ``eps`` where the norm is less.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.normalize.html.
+
+    >>> torch.nn.functional.normalize(torch.tensor([3., 4.]), dim=0)
+    tensor([0.6000, 0.8000])
+    """
+    size = T.clamp_min(norm_along(input, p, dim, True), eps)
+    return input / size if out is None else T.div(input, size, out=out)
+
+
+@composite(method=False, out=False, aliases=("nn.functional.cosine_similarity",))
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: Dim = 1, eps: Float = 1e-8):
+    """The cosine of the angle of two vectors along ``dim``; norms below ``eps`` count as ``eps``.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.cosine_similarity.html.
+
+    >>> torch.cosine_similarity(torch.tensor([[1., 0.]]), torch.tensor([[1., 1.]]))
+    tensor([0.7071])
+    """
+    a, b = T.broadcast_tensors(x1, x2)
+    a = a / T.clamp_min(norm_along(a, 2, dim, True), eps)
+    b = b / T.clamp_min(norm_along(b, 2, dim, True), eps)
+    return T.sum(a * b, dim)
+
+
+@cosine_similarity.samples
+def _(make):
+    yield make(3, 4), make(3, 4)
+    yield make(3, 4), make(4), 1
+
+
+@composite(method=False, out=False, aliases=("nn.functional.pairwise_distance",))
+def pairwise_distance(x1: Tensor, x2: Tensor, p: Float = 2.0, eps: Float = 1e-6,
+                      keepdim: Bool = False):  # fmt: skip
+    """The p-norm of ``x1 - x2 + eps`` along the last dim.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.pairwise_distance.html.
+
+    >>> torch.pairwise_distance(torch.tensor([[0., 3.]]), torch.tensor([[4., 0.]]))
+    tensor([5.])
+    """
+    return norm_along(x1 - x2 + eps, p, -1, keepdim)
+
+
+@pairwise_distance.samples
+def _(make):
+    yield make(3, 4), make(3, 4)
+    yield make(3, 4), make(4), 3.0
+
+
+# ------------------------------------------------------------------------------------ their losses
+@composite(method=False, out=False, aliases=("nn.functional.cosine_embedding_loss",))
+def cosine_embedding_loss(
+    input1: Tensor, input2: Tensor, target: Tensor, margin: Float = 0.0, size_average: Bool = None,
+    reduce: Bool = None, reduction: Any = "mean",
+):  # fmt: skip
+    """``1 - cos`` where ``target`` is 1, ``max(0, cos - margin)`` where it is -1.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.cosine_embedding_loss.html.
+
+    >>> torch.nn.functional.cosine_embedding_loss(
+    ...     torch.tensor([[1., 0.]]), torch.tensor([[1., 1.]]), torch.tensor([1]))
+    tensor(0.2929)
+    """
+    reduction = reduction_of(size_average, reduce, reduction)
+    a, b = input1._layout.shape, input2._layout.shape
+    if target._layout.ndim not in (0, 1) or len(a) != target._layout.ndim + 1 or len(a) != len(b):
+        raise ShapeError(
+            f"cosine_embedding_loss: {target._layout.ndim}D target tensor expects "
+            f"{target._layout.ndim + 1}D input tensors, but found inputs with sizes {tuple(a)} and "
+            f"{tuple(b)}."
+        )
+    epsilon, dim = 1e-12, target._layout.ndim
+    dot = T.sum(input1 * input2, dim)
+    sizes = (T.sum(input1 * input1, dim) + epsilon) * (T.sum(input2 * input2, dim) + epsilon)
+    cos = dot / T.sqrt(sizes)
+    same = T.where_self(T.eq(target, 1), 1 - cos, 0)
+    other = T.where_self(T.eq(target, -1), T.clamp_min(cos - margin, 0), 0)
+    return reduced(same + other, reduction)
+
+
+def _triplet(near: _Any, far: _Any, swapped: _Any, margin: float, reduction: str) -> _Any:
+    if swapped is not None:
+        far = T.minimum(far, swapped)
+    return reduced(T.clamp_min(margin + near - far, 0), reduction)
+
+
+@composite(method=False, out=False, aliases=("nn.functional.triplet_margin_loss",))
+def triplet_margin_loss(
+    anchor: Tensor, positive: Tensor, negative: Tensor, margin: Float = 1.0, p: Float = 2.0,
+    eps: Float = 1e-6, swap: Bool = False, size_average: Bool = None, reduce: Bool = None,
+    reduction: Any = "mean",
+):  # fmt: skip
+    """``max(0, d(anchor, positive) - d(anchor, negative) + margin)``, d a p-norm.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.triplet_margin_loss.html.
+
+    >>> torch.nn.functional.triplet_margin_loss(
+    ...     torch.tensor([[0.]]), torch.tensor([[1.]]), torch.tensor([[0.5]]))
+    tensor(1.5000)
+    """
+    reduction = reduction_of(size_average, reduce, reduction)
+    if margin <= 0:
+        raise ValueRangeError(f"margin must be greater than 0, got {margin}")
+    ndims = [t._layout.ndim for t in (anchor, positive, negative)]
+    if len(set(ndims)) != 1:
+        raise ShapeError(
+            "triplet_margin_loss: The anchor, positive, and negative tensors are expected to have "
+            f"the same number of dimensions, but got: {ndims}"
+        )
+    near = pairwise_distance(anchor, positive, p, eps)
+    far = pairwise_distance(anchor, negative, p, eps)
+    swapped = pairwise_distance(positive, negative, p, eps) if swap else None
+    return _triplet(near, far, swapped, margin, reduction)
+
+
+@triplet_margin_loss.samples
+def _(make):
+    yield make(3, 4), make(3, 4), make(3, 4)
+
+
+@composite(namespace=NN, out=False)
+def triplet_margin_with_distance_loss(
+    anchor: Tensor, positive: Tensor, negative: Tensor, *, distance_function: Any = None,
+    margin: Float = 1.0, swap: Bool = False, reduction: Str = "mean",
+):  # fmt: skip
+    """``triplet_margin_loss`` with any distance function (default: ``pairwise_distance``).
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.triplet_margin_with_distance_loss.html.
+    """
+    if margin <= 0:
+        raise ValueRangeError(f"margin must be greater than 0, got {margin}")
+    reduction = reduction_of(None, None, reduction)
+    d = pairwise_distance if distance_function is None else distance_function
+    swapped = d(positive, negative) if swap else None
+    return _triplet(d(anchor, positive), d(anchor, negative), swapped, margin, reduction)
+
+
+# ---------------------------------------------------------------------------------- margin losses
+@composite(method=False, out=False, aliases=("nn.functional.margin_ranking_loss",))
+def margin_ranking_loss(
+    input1: Tensor, input2: Tensor, target: Tensor, margin: Float = 0.0, size_average: Bool = None,
+    reduce: Bool = None, reduction: Any = "mean",
+):  # fmt: skip
+    """``max(0, -target * (input1 - input2) + margin)``.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.margin_ranking_loss.html.
+
+    >>> torch.nn.functional.margin_ranking_loss(
+    ...     torch.tensor([1.]), torch.tensor([2.]), torch.tensor([1.]))
+    tensor(1.)
+    """
+    reduction = reduction_of(size_average, reduce, reduction)
+    return reduced(T.margin_ranking_each(input1, input2, target, margin), reduction)
+
+
+@pointwise("float", function=False, method=False, out=False)
+def margin_ranking_each(input1: Tensor, input2: Tensor, target: Tensor, margin: Float):
+    """One element of ``margin_ranking_loss``."""
+    gap = -target * (input1 - input2) + margin
+    return E.where(gap >= 0, gap, E.where(E.isnan(gap), gap, 0))
+
+
+@margin_ranking_loss.samples
+def _(make):
+    yield make(3), make(3), make(3)
+
+
+@pointwise("float", function=False, method=False, out=False)
+def hinge_embedding_each(input: Tensor, target: Tensor, margin: Float):
+    """One element of ``hinge_embedding_loss``."""
+    gap = margin - input
+    gap = E.where(gap >= 0, gap, E.where(E.isnan(gap), gap, 0))
+    return E.where(target != 1, gap, 0) + E.where(target != -1, input, 0)
+
+
+@composite(method=False, out=False, aliases=("nn.functional.hinge_embedding_loss",))
+def hinge_embedding_loss(
+    input: Tensor, target: Tensor, margin: Float = 1.0, size_average: Bool = None,
+    reduce: Bool = None, reduction: Any = "mean",
+):  # fmt: skip
+    """``input`` where ``target`` is 1, ``max(0, margin - input)`` where it is -1.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.hinge_embedding_loss.html.
+
+    >>> torch.nn.functional.hinge_embedding_loss(torch.tensor([0.5, 0.2]), torch.tensor([1., -1.]))
+    tensor(0.6500)
+    """
+    reduction = reduction_of(size_average, reduce, reduction)
+    return reduced(T.hinge_embedding_each(input, target, margin), reduction)
+
+
+@hinge_embedding_loss.samples
+def _(make):
+    yield make(3), make(3)
+
+
+@pointwise("float", function=False, method=False, out=False, node="soft_margin_loss")
+def soft_margin_each(input: Tensor, target: Tensor):
+    """One element of ``soft_margin_loss``."""
+    return E.log1p(E.exp(-target * input))
+
+
+@composite(namespace=NN, out=False)
+def soft_margin_loss(
+    input: Tensor, target: Tensor, size_average: Bool = None, reduce: Bool = None,
+    reduction: Str = "mean",
+):  # fmt: skip
+    """``log(1 + exp(-target * input))``.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.soft_margin_loss.html.
+
+    >>> torch.nn.functional.soft_margin_loss(torch.tensor([0.]), torch.tensor([1.]))
+    tensor(0.6931)
+    """
+    return reduced(
+        T.soft_margin_each(input, target), reduction_of(size_average, reduce, reduction)
+    )
+
+
+@composite(namespace=NN, out=False)
+def multi_margin_loss(
+    input: Tensor, target: Tensor, p: Int = 1, margin: Float = 1.0, weight: OptTensor = None,
+    size_average: Bool = None, reduce: Bool = None, reduction: Str = "mean",
+):  # fmt: skip
+    """``sum_j max(0, margin - x[y] + x[j])**p / C`` over the classes j other than y.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.multi_margin_loss.html.
+
+    >>> torch.nn.functional.multi_margin_loss(torch.tensor([[0.1, 0.8]]), torch.tensor([0]))
+    tensor(0.8500)
+    """
+    reduction = reduction_of(size_average, reduce, reduction)
+    if p not in (1, 2):
+        raise ValueRangeError("multi_margin_loss: only p == 1 and p == 2 supported")
+    classes = input._layout.shape[-1]
+    here = T.eq(T.unsqueeze(target, -1), T.arange(classes, device=input._layout.device))
+    own = T.sum(T.where_self(here, input, 0), -1, True)
+    gap = T.clamp_min(margin - own + input, 0)
+    gap = gap if p == 1 else gap * gap
+    if weight is not None:
+        gap = gap * T.sum(T.where_self(here, weight, 0), -1, True)
+    return reduced(T.sum(T.where_self(here, 0, gap), -1) / classes, reduction)
+
+
+@composite(namespace=NN, out=False)
+def multilabel_margin_loss(
+    input: Tensor, target: Tensor, size_average: Bool = None, reduce: Bool = None,
+    reduction: Str = "mean",
+):  # fmt: skip
+    """``sum_ij max(0, 1 - (x[y_i] - x[j])) / C`` over labels y (ended by -1) and all other j.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.multilabel_margin_loss.html.
+
+    >>> torch.nn.functional.multilabel_margin_loss(
+    ...     torch.tensor([[0.1, 0.2, 0.4, 0.8]]), torch.tensor([[3, 0, -1, 1]]))
+    tensor(0.8500)
+    """
+    reduction = reduction_of(size_average, reduce, reduction)
+    if input._layout.shape != target._layout.shape:
+        raise ShapeError(
+            f"multilabel_margin_loss: inconsistent target size: {list(target._layout.shape)} for "
+            f"input of size: {list(input._layout.shape)}"
+        )
+    classes = input._layout.shape[-1]
+    listed = T.eq(T.cumsum(T.to_dtype(T.lt(target, 0), target._layout.dtype), -1), 0)
+    each = T.eq(T.unsqueeze(target, -1), T.arange(classes, device=input._layout.device))
+    each = T.logical_and(each, T.unsqueeze(listed, -1))  # (..., label, class)
+    is_label = T.any(each, -2)
+    scores = T.sum(T.where_self(each, T.unsqueeze(input, -2), 0), -1, True)
+    gap = T.clamp_min(1 - scores + T.unsqueeze(input, -2), 0)
+    counts = T.logical_and(T.unsqueeze(listed, -1), T.logical_not(T.unsqueeze(is_label, -2)))
+    return reduced(T.sum(T.where_self(counts, gap, 0), (-2, -1)) / classes, reduction)
+
+
+@composite(namespace=NN, out=False)
+def multilabel_soft_margin_loss(
+    input: Tensor, target: Tensor, weight: OptTensor = None, size_average: Bool = None,
+    reduce: Bool = None, reduction: Str = "mean",
+):  # fmt: skip
+    """The mean over the classes of binary cross entropies with logits.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.multilabel_soft_margin_loss.html.
+
+    >>> torch.nn.functional.multilabel_soft_margin_loss(torch.zeros(1, 2), torch.ones(1, 2))
+    tensor(0.6931)
+    """
+    reduction = reduction_of(size_average, reduce, reduction)
+    loss = -(target * T.logsigmoid(input) + (1 - target) * T.logsigmoid(-input))
+    if weight is not None:
+        loss = loss * weight
+    return reduced(T.mean(loss, -1), reduction)

@@ -1,0 +1,493 @@
+"""Finding things: nonzero, unique, searchsorted, counts, and tables looked up by index."""
+
+from __future__ import annotations
+
+from typing import Any as _Any
+
+import numpy as np
+
+from antorcha import dtypes
+from antorcha.errors import DtypeError, MissingFeature, OutOfRange, ShapeError
+from antorcha.lang.kernels import Host
+from antorcha.ops.index import Array, check_range
+from antorcha.ops.kernel import Planned, kernel
+from antorcha.ops.memory import constant
+from antorcha.ops.record import T, composite
+from antorcha.ops.types import Any, Bool, Int, OptTensor, Str, Tensor
+from antorcha.runtime import layout as L
+from antorcha.runtime.tensor import Tensor as TensorType
+
+
+# ------------------------------------------------------------------------------------- nonzero
+@kernel(function=False, method=False, out=False)
+def nonzero_columns(input: Tensor):
+    """The position of every nonzero element: a row per dim."""
+
+    def run(x: Array) -> Array:
+        found = np.nonzero(np.atleast_1d(x))
+        if x.ndim == 0:
+            return np.empty((0, len(found[0])), np.int64)
+        return np.stack(found).astype(np.int64)
+
+    return Planned(Host(run, dynamic=True), [((0, 0), dtypes.int64)])
+
+
+@composite()
+def nonzero(input: Tensor, *, as_tuple: Bool = False):
+    """The position of every nonzero element, one a row; ``as_tuple`` gives a tensor per dim.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nonzero.html.
+
+    >>> torch.nonzero(torch.tensor([1, 0, 1]))
+    tensor([[0],
+            [2]])
+    """
+    if as_tuple:
+        return T.unbind(T.nonzero_columns(input if input._layout.ndim else T.unsqueeze(input, 0)), 0)
+    made = T.t(T.nonzero_columns(input))
+    made._base = None  # the columns are nobody else's
+    return made
+
+
+@nonzero.samples
+def _(make):
+    yield (make.bools((3, 4)),)
+    yield (make.bools((3, 4)),), {"as_tuple": True}
+
+
+@composite(out=False)
+def argwhere(input: Tensor):
+    """The position of every nonzero element, one a row.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.argwhere.html.
+
+    >>> torch.argwhere(torch.tensor([[1, 0], [0, 1]]))
+    tensor([[0, 0],
+            [1, 1]])
+    """
+    return T.nonzero(input)
+
+
+@argwhere.samples
+def _(make):
+    yield (make.bools((3, 4)),)
+
+
+# ---------------------------------------------------------------------------------- embeddings
+@kernel(method=False, out=False)
+def embedding(
+    weight: Tensor, indices: Tensor, padding_idx: Int = -1, scale_grad_by_freq: Bool = False,
+    sparse: Bool = False,
+):  # fmt: skip
+    """The rows of ``weight`` at the indices, whose shape the result has in front.
+
+    The row ``padding_idx`` gets no gradient; ``scale_grad_by_freq`` divides a row's gradient by how
+    often it was taken. See
+    https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.embedding.html.
+
+    >>> torch.embedding(torch.tensor([[1., 2.], [3., 4.]]), torch.tensor([1, 0, 1]))
+    tensor([[3., 4.],
+            [1., 2.],
+            [3., 4.]])
+    """
+    if indices.dtype.name not in ("int64", "int32"):
+        raise DtypeError(
+            "embedding: Expected tensor for argument 'indices' to have one of the following scalar "
+            f"types: Long, Int; but got {indices.dtype} instead"
+        )
+    if weight.ndim != 2:
+        raise ShapeError(f"embedding: 'weight' must be 2-D, not {tuple(weight.shape)}")
+    if sparse:
+        raise MissingFeature("embedding: sparse gradients are not supported; use sparse=False")
+    size = weight.shape[0]
+
+    def run(table: Array, at: Array) -> Array:
+        return table[check_range("embedding", at, size, 0)]
+
+    shape = (*indices.shape, weight.shape[1])
+    return Planned(Host(run), [L.contiguous(shape, weight.dtype, weight.device)])
+
+
+@embedding.derivative
+def _(g, weight_layout, indices, padding_idx, scale_grad_by_freq):
+    rows = weight_layout.shape[0]
+    return T.embedding_backward(g, indices, rows, padding_idx, scale_grad_by_freq), None
+
+
+@embedding.samples
+def _(make):
+    yield make(5, 3), make.ints((4,), 5)
+    yield make(5, 3), make.ints((2, 2), 5), 1
+
+
+@embedding.errors
+def _(make):
+    yield (make(3, 2), make.ints((2,), 1) + 3), {}, IndexError, "index 3 is out of bounds"
+
+
+@kernel(function=False, method=False, out=False)
+def embedding_backward(
+    g: Tensor, indices: Tensor, num_weights: Int, padding_idx: Int, scale_grad_by_freq: Bool
+):
+    """The gradient of ``embedding``'s table: each row of ``g`` added where it came from."""
+    columns = g.shape[-1]
+
+    def run(grad: Array, at: Array) -> Array:
+        flat, rows = at.reshape(-1), grad.reshape(-1, columns)
+        check_range("embedding_backward", flat, num_weights, 0)
+        keep = flat != padding_idx
+        flat, rows = flat[keep], rows[keep]
+        if scale_grad_by_freq:
+            often = np.bincount(flat, minlength=num_weights)
+            rows = rows / often[flat].astype(rows.dtype)[:, None]
+        made = np.zeros((num_weights, columns), grad.dtype)
+        np.add.at(made, flat, rows)
+        return made
+
+    return Planned(Host(run), [L.contiguous((num_weights, columns), g.dtype, g.device)])
+
+
+@embedding_backward.derivative
+def _(g, indices, padding_idx, scale_grad_by_freq):
+    if scale_grad_by_freq:
+        raise MissingFeature("embedding: no second derivative with scale_grad_by_freq=True")
+    taken = T.embedding(g, indices)
+    if padding_idx >= 0:
+        taken = T.where(T.unsqueeze(T.eq(indices, padding_idx), -1), 0, taken)
+    return taken, None
+
+
+@kernel(function=False, method=False, out=False)
+def one_hot_of(input: Tensor, num_classes: Int):
+    """What ``one_hot`` runs once the number of classes is known."""
+
+    def run(at: Array) -> Array:
+        if at.size and (at < 0).any():
+            raise ShapeError("one_hot: Class values must be non-negative.")
+        if at.size and (at >= num_classes).any():
+            raise ShapeError(
+                f"one_hot: Class values must be smaller than num_classes: {int(at.max())} is not "
+                f"smaller than {num_classes}."
+            )
+        return (at[..., None] == np.arange(num_classes)).astype(np.int64)
+
+    return Planned(Host(run), [((*input.shape, num_classes), dtypes.int64)])
+
+
+@composite(function=False, method=False, out=False)
+def one_hot(input: Tensor, num_classes: Int = -1):
+    """Rows of zeros with a one at the index that each element is.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.one_hot.html.
+    """
+    lay = input._layout
+    if lay.dtype.name != "int64":
+        raise DtypeError(f"one_hot is only applicable to index tensor (int64), not {lay.dtype}.")
+    if lay.numel == 0 and num_classes <= 0:
+        raise ShapeError("one_hot: Can not infer total number of classes from empty tensor.")
+    if num_classes < -1 or num_classes == 0 and lay.numel:
+        raise ShapeError(f"one_hot: num_classes should be positive, not {num_classes}")
+    if num_classes == -1:
+        num_classes = int(T.max(input).item()) + 1
+    return T.one_hot_of(input, max(num_classes, 0))
+
+
+# -------------------------------------------------------------------------------------- counts
+@kernel(function=False, method=False, out=False)
+def counts_of(input: Tensor, weights: OptTensor, minlength: Int):
+    """What ``bincount`` runs."""
+    if input.ndim != 1 or input.dtype.kind not in "iu":
+        raise ShapeError(
+            "bincount only supports 1-d non-negative integral inputs, not "
+            f"{tuple(input.shape)} {input.dtype}"
+        )
+    if minlength < 0:
+        raise ShapeError("bincount: minlength should be >= 0")
+    if weights is not None and tuple(weights.shape) != tuple(input.shape):
+        raise ShapeError(
+            f"bincount: weights should be 1-d and have the same length as input, not "
+            f"{tuple(weights.shape)}"
+        )
+    single = weights is not None and weights.dtype.name == "float32"
+    made = dtypes.int64 if weights is None else dtypes.float32 if single else dtypes.float64
+
+    def run(x: Array, w: Array | None = None) -> Array:
+        if x.size and (x < 0).any():
+            raise ShapeError("bincount only supports 1-d non-negative integral inputs.")
+        wide = None if w is None else w.astype(np.float64)
+        return np.bincount(x.astype(np.int64), wide, minlength).astype(made.np)
+
+    return Planned(Host(run, dynamic=True), [((0,), made)])
+
+
+@composite(out=False)
+def bincount(input: Tensor, weights: OptTensor = None, minlength: Int = 0):
+    """How often each non-negative integer occurs, or the sum of its weights.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.bincount.html.
+
+    >>> torch.bincount(torch.tensor([4, 3, 6, 3, 4]))
+    tensor([0, 0, 0, 2, 2, 0, 1])
+    """
+    return T.counts_of(input, weights, minlength)
+
+
+@bincount.samples
+def _(make):
+    yield (make.ints((10,), 5),)
+    yield (make.ints((10,), 5),), {"minlength": 8}
+
+
+@bincount.errors
+def _(make):
+    yield (make(3),), {}, RuntimeError, "non-negative integral"
+
+
+# ---------------------------------------------------------------------------------- searchsorted
+@kernel(function=False, method=False)
+def places_in(sequence: Tensor, values: Tensor, out_int32: Bool, right: Bool, sorter: OptTensor):
+    """What ``searchsorted`` and ``bucketize`` run."""
+    if sequence.ndim != 1 and tuple(sequence.shape[:-1]) != tuple(values.shape[:-1]):
+        raise ShapeError(
+            "searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of"
+            " boundaries tensor and input value tensor must match, but we got boundaries tensor "
+            f"{list(sequence.shape)} and input value tensor {list(values.shape)}"
+        )
+    if sequence.dtype is not values.dtype:
+        raise DtypeError(
+            "searchsorted(): boundary tensor and input value tensor should have same dtype, but "
+            f"got boundary tensor {sequence.dtype} and input value tensor {values.dtype}"
+        )
+    if sorter is not None and tuple(sorter.shape) != tuple(sequence.shape):
+        raise ShapeError(
+            "torch.searchsorted(): boundary and sorter must have the same size, but got boundary "
+            f"tensor {list(sequence.shape)} and got sorter tensor {list(sorter.shape)}"
+        )
+    side: _Any = "right" if right else "left"
+
+    def run(edges: Array, x: Array, order: Array | None = None) -> Array:
+        if order is not None:
+            edges = np.take_along_axis(edges, order, -1)
+        if edges.ndim == 1:
+            return np.searchsorted(edges, x, side)
+        rows, wanted = edges.reshape(-1, edges.shape[-1]), x.reshape(-1, x.shape[-1])
+        found = [np.searchsorted(a, b, side) for a, b in zip(rows, wanted, strict=True)]
+        return np.stack(found).reshape(x.shape) if found else np.zeros(x.shape, np.int64)
+
+    made = dtypes.int32 if out_int32 else dtypes.int64
+    return Planned(Host(run), [(tuple(values.shape), made)])
+
+
+@composite(method=False)
+def searchsorted(
+    sorted_sequence: Tensor, input: Any, *, out_int32: Bool = False, right: Bool = False,
+    side: Str = None, sorter: OptTensor = None,
+):  # fmt: skip
+    """Where values would have to be put into a sorted sequence (along its last dim).
+
+    ``side`` says whether before (``"left"``) or behind equal elements.
+    See https://docs.pytorch.org/docs/stable/generated/torch.searchsorted.html.
+
+    >>> torch.searchsorted(torch.tensor([1, 3, 5, 7]), torch.tensor([3, 6]))
+    tensor([1, 3])
+    """
+    if side is not None and side not in ("left", "right"):
+        raise ShapeError(
+            f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}"
+        )
+    if side == "left" and right:
+        raise ShapeError(
+            "torch.searchsorted(): side and right can't be set to opposites, got side of left while"
+            " right was True"
+        )
+    lay = sorted_sequence._layout
+    if lay.ndim == 0:
+        raise ShapeError("torch.searchsorted(): input value can't be scalar boundaries")
+    return T.places_in(sorted_sequence, as_values(input, lay), out_int32,
+                       right or side == "right", sorter)  # fmt: skip
+
+
+def as_values(value: _Any, lay: _Any) -> _Any:
+    if isinstance(value, TensorType):
+        return value
+    return constant(np.asarray(value).astype(lay.dtype.np), lay.device)
+
+
+@searchsorted.samples
+def _(make):
+    yield make.ints((6,), 10).sort()[0], make.ints((3, 2), 10)
+
+
+@composite()
+def bucketize(input: Any, boundaries: Tensor, *, out_int32: Bool = False, right: Bool = False):
+    """The number of the interval between sorted boundaries in which each value lies.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.bucketize.html.
+
+    >>> torch.bucketize(torch.tensor([3, 6]), torch.tensor([1, 3, 5]))
+    tensor([1, 3])
+    """
+    lay = boundaries._layout
+    if lay.ndim != 1:
+        raise ShapeError(f"bucketize: boundaries tensor must be 1 dimension, not {lay.ndim}")
+    return T.places_in(boundaries, as_values(input, lay), out_int32, right, None)
+
+
+@bucketize.samples
+def _(make):
+    yield make.ints((3, 2), 10), make.ints((6,), 10).sort()[0]
+
+
+# ------------------------------------------------------------------------------- sets of values
+@kernel(function=False, method=False)
+def member(elements: Tensor, tests: Tensor, invert: Bool):
+    """What ``isin`` runs."""
+
+    def run(x: Array, y: Array) -> Array:
+        return np.isin(x, y, invert=invert)
+
+    return Planned(Host(run), [(tuple(elements.shape), dtypes.bool_)])
+
+
+@composite(method=False)
+def isin(elements: Any, test_elements: Any, *, assume_unique: Bool = False, invert: Bool = False):
+    """Whether each element is one of ``test_elements``.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.isin.html.
+
+    >>> torch.isin(torch.tensor([[1, 2], [3, 4]]), torch.tensor([2, 3]))
+    tensor([[False,  True],
+            [ True, False]])
+    """
+    some = elements if isinstance(elements, TensorType) else test_elements
+    lay = some._layout
+    pair = [
+        each if isinstance(each, TensorType) else constant(np.asarray(each), lay.device)
+        for each in (elements, test_elements)
+    ]
+    return T.member(*pair, invert)
+
+
+@isin.samples
+def _(make):
+    yield make.ints((3, 4), 5), make.ints((2,), 5)
+
+
+def sorted_unique(x: Array) -> tuple[Array, Array, Array]:
+    values, inverse, counts = np.unique(
+        x.reshape(-1), return_inverse=True, return_counts=True, equal_nan=False
+    )
+    return values, inverse.reshape(x.shape), counts
+
+
+def unique_rows(x: Array, d: int) -> tuple[Array, Array, Array]:
+    if x.shape[d] == 0:
+        return x, np.zeros(0, np.int64), np.zeros(0, np.int64)
+    values, inverse, counts = np.unique(x, return_inverse=True, return_counts=True, axis=d)
+    return values, inverse.reshape(-1), counts
+
+
+def runs(x: Array, d: int | None) -> tuple[Array, Array, Array]:
+    """Values, inverse and counts of runs of equal elements (or slices)."""
+    rows = x.reshape(-1, 1) if d is None else np.moveaxis(x, d, 0).reshape(x.shape[d], -1)
+    n = len(rows)
+    starts = np.ones(n, np.bool_)
+    if n:
+        starts[1:] = (rows[1:] != rows[:-1]).any(1)
+    inverse = np.cumsum(starts) - 1
+    first = np.nonzero(starts)[0]
+    counts = np.diff(np.append(first, n))
+    values = x.reshape(-1)[first] if d is None else np.take(x, first, d)
+    return values, inverse.reshape(x.shape) if d is None else inverse, counts
+
+
+@kernel(function=False, method=False, out=False)
+def unique_parts(input: Tensor, dim: Int, consecutive: Bool):
+    """Values, inverse and counts; ``dim`` is -1 for the flattened tensor."""
+    d = None if dim < 0 else dim
+
+    def run(x: Array) -> tuple[Array, Array, Array]:
+        if consecutive:
+            found = runs(x, d)
+        else:
+            found = sorted_unique(x) if d is None else unique_rows(x, d)
+        return found[0], found[1].astype(np.int64), found[2].astype(np.int64)
+
+    return Planned(
+        Host(run, dynamic=True),
+        [((0,), input.dtype), ((0,), dtypes.int64), ((0,), dtypes.int64)],
+    )
+
+
+def chosen(found: _Any, return_inverse: bool, return_counts: bool) -> _Any:
+    values, inverse, counts = found
+    made = (values,)
+    if return_inverse:
+        made += (inverse,)
+    if return_counts:
+        made += (counts,)
+    return made if len(made) > 1 else values
+
+
+def in_front(values: TensorType, dim: int) -> TensorType:
+    """The same tensor, lying as if ``dim`` were its first."""
+    made = T.movedim(T.contiguous(T.movedim(values, dim, 0)), 0, dim)
+    made._base = None
+    return made  # type: ignore[no-any-return]
+
+
+def unique_dim(input: TensorType, dim: _Any, op: str) -> int:
+    if dim is None:
+        return -1
+    ndim = input._layout.ndim
+    if not -max(ndim, 1) <= dim < max(ndim, 1):
+        raise OutOfRange(
+            f"{op}: Dimension out of range (expected to be in range of [{-max(ndim, 1)}, "
+            f"{max(ndim, 1) - 1}], but got {dim})"
+        )
+    return -1 if ndim == 0 else int(dim % ndim)
+
+
+@composite(out=False)
+def unique(
+    input: Tensor, sorted: Bool = True, return_inverse: Bool = False, return_counts: Bool = False,
+    dim: Any = None,
+):  # fmt: skip
+    """The distinct elements (or slices along ``dim``), in order.
+
+    ``return_inverse`` adds where each element went, ``return_counts`` how often each occurs.
+    See https://docs.pytorch.org/docs/stable/generated/torch.unique.html.
+
+    >>> torch.unique(torch.tensor([1, 3, 2, 3]))
+    tensor([1, 2, 3])
+    """
+    found = T.unique_parts(input, unique_dim(input, dim, "unique"), False)
+    if dim is not None and input._layout.ndim > 1:  # PyTorch puts the dim in front, and back
+        found = (in_front(found[0], dim), *found[1:])
+    return chosen(found, return_inverse, return_counts)
+
+
+@unique.samples
+def _(make):
+    yield (make.ints((3, 4), 5),)
+    yield (make.ints((6, 2), 2),), {"dim": 0}
+
+
+@composite(out=False)
+def unique_consecutive(
+    input: Tensor, return_inverse: Bool = False, return_counts: Bool = False, dim: Any = None
+):
+    """The elements (or slices along ``dim``) without those equal to the one before.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.unique_consecutive.html.
+
+    >>> torch.unique_consecutive(torch.tensor([1, 1, 2, 2, 3, 1, 1, 2]))
+    tensor([1, 2, 3, 1, 2])
+    """
+    found = T.unique_parts(input, unique_dim(input, dim, "unique_consecutive"), True)
+    return chosen(found, return_inverse, return_counts)
+
+
+@unique_consecutive.samples
+def _(make):
+    yield (make.ints((10,), 2),)

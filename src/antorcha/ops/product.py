@@ -1,0 +1,272 @@
+"""Planning a matrix product: any operands of two dims and more, seen as stacks of matrices.
+
+A device multiplies stacks that one stride walks. Here broadcast and strided batches become that:
+a batch beside one matrix (a linear layer) is folded into more rows; the dims of other batches are
+merged; only what no single stride can walk is copied to scratch memory first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from antorcha.device import backend
+from antorcha.errors import DtypeError, MissingFeature, ShapeError
+from antorcha.lang import expr as E
+from antorcha.lang.kernels import Launch, MatMul, Pointwise
+from antorcha.ops.params import NUMBER
+from antorcha.ops.pointwise import common_device, expanded
+from antorcha.ops.record import Op
+from antorcha.runtime import layout as L
+from antorcha.runtime.call.plan import FRESH, Plan, make
+from antorcha.runtime.tensor import Tensor
+from antorcha.shapes import broadcast_shapes, collapse
+
+if TYPE_CHECKING:
+    from antorcha.lang.kernels import Backend
+    from antorcha.runtime.layout import Layout
+
+Ints = tuple[int, ...]
+
+
+@dataclass
+class Product:
+    """What a product op's function answers: the operands as (..., m, k) and (..., k, n)."""
+
+    a: Layout
+    b: Layout
+    bias: Layout | None = None  # broadcasts to the result
+    alpha: float = 1
+    beta: float = 1
+    hide: Ints = ()  # which of the result's last two dims, -2 and -1, the caller does not see
+    node: str = ""  # the grad_fn's name, where it depends on the operands
+    order: Ints = (0, 1, 2)  # places of a, b and the bias among the op's tensors
+
+
+class MatMulOp(Op):
+    """An op that is one matrix product. With ``short_binary``, ``a @ b`` may take the short way."""
+
+    short_binary = True
+
+    def make_plan(self, values: list[Any], outs: tuple[Layout, ...] | None) -> Plan:
+        seen: list[Any] = []
+        tensors: list[Layout | None] = []
+        statics: dict[str, Any] = {}
+        for param, value in zip(self.signature.params, values, strict=True):
+            is_tensor = isinstance(value, Tensor)
+            seen.append(value._layout if is_tensor else value)
+            if is_tensor or param.code < NUMBER:
+                tensors.append(value._layout if is_tensor else None)
+            if not is_tensor:
+                statics[param.name] = value
+        operands = [lay for lay in tensors if lay is not None]
+        device = common_device(self.name, operands)
+        check_dtypes(self.name, operands)
+        product: Product = self.apply_fn(seen)
+        if product.beta == 0:  # a bias of weight 0 is not read: NaN in it does not count
+            product.bias = None
+        out, launch = plan_product(self.name, product, backend(device), outs)
+        order = product.order[: 2 if product.bias is None else 3]
+        if order != tuple(range(len(operands))):
+            launch = reordered(launch, order)
+        plan = make(
+            self.form(product.node) if product.node else self, FRESH, (out,), fresh=launch.fresh,
+            into=launch.into, tensors=tuple(tensors), statics=statics,
+        )  # fmt: skip
+        if self.rule is not None and out.dtype.kind in "fc":
+            plan.rule = self.rule
+        return plan
+
+
+def product_op(**options: Any) -> Callable[[Any], MatMulOp]:
+    """Decorates a function of layouts that gives a Product."""
+    return lambda fn: MatMulOp(fn, **options)
+
+
+def check_dtypes(op: str, operands: Sequence[Layout]) -> None:
+    """All operands of a product have one dtype, and not bool."""
+    first = operands[0].dtype
+    for lay in operands[1:]:
+        if lay.dtype is not first:
+            raise DtypeError(
+                f"{op}: expected all operands to have the same dtype, but got: {first} and "
+                f"{lay.dtype} (shapes {tuple(operands[0].shape)} and {tuple(lay.shape)}). Convert "
+                f"one of them, e.g. b.to({first})."
+            )
+    if first.kind == "b":
+        raise MissingFeature(f"{op}: not implemented for bool; use x.to(torch.int64)")
+
+
+def reordered(launch: Launch, order: Ints) -> Launch:
+    """A launch whose inputs are these of the caller's, in this order."""
+    places = [at for k in order for at in (2 * k, 2 * k + 1)]
+
+    def fresh(*flat: Any) -> Any:
+        return launch.fresh(*[flat[k] for k in places])
+
+    def into(storage: Any, offset: int, *flat: Any) -> None:
+        launch.into(storage, offset, *[flat[k] for k in places])
+
+    return Launch(fresh, into, launch)
+
+
+def inner_sizes_differ(op: str, a: Ints, b: Ints) -> ShapeError:
+    """The error of a product whose inner sizes differ, with what would fit."""
+    k, other = a[-1], b[-2] if len(b) > 1 else b[0]
+    text = f"{op}: {a} @ {b}: inner sizes {k} and {other} differ."
+    fits = []
+    if len(a) == 2 and len(b) == 2:
+        if a[1] == b[1]:
+            fits.append(f"a @ b.T gives {(a[0], b[0])}")
+        if a[0] == b[0]:
+            fits.append(f"a.T @ b gives {(a[1], b[1])}")
+        if b[1] == a[0]:
+            fits.append(f"b @ a gives {(b[0], a[1])}")
+        if len(fits) == 3:  # two are enough to remind
+            fits.pop()
+    return ShapeError(f"{text} {'; '.join(fits)}." if fits else text)
+
+
+def plan_product(
+    op: str, p: Product, device: Backend, outs: tuple[Layout, ...] | None
+) -> tuple[Layout, Launch]:
+    """The result's layout, and a launch over (a, b[, bias])."""
+    (m, k), n = p.a.shape[-2:], p.b.shape[-1]
+    if p.b.shape[-2] != k:
+        raise inner_sizes_differ(op, tuple(p.a.shape), tuple(p.b.shape))
+    batch = tuple(broadcast_shapes(p.a.shape[:-2], p.b.shape[:-2], op=op))
+    full = (*batch, m, n)
+    shown = tuple([s for d, s in enumerate(full, -len(full)) if d not in p.hide])
+    fresh = L.contiguous(shown, p.a.dtype, p.a.device)
+    out = fresh if outs is None else outs[0]
+    if tuple(out.shape) != shown:
+        raise ShapeError(f"{op}: output has shape {tuple(out.shape)}, the result {shown}")
+    if out.numel == 0:
+        return out, Launch(lambda *flat: device.allocate(0), lambda *flat: None)
+    if k == 0:
+        return out, no_terms(p, out, device)
+    bias = None if p.bias is None else expanded(p.bias, shown)
+    operands = [expanded(p.a, (*batch, m, k)), expanded(p.b, (*batch, k, n))]
+    if bias is not None:
+        operands.append(unhidden(bias, full, p.hide))
+    target = unhidden(out, full, p.hide)
+    what, copied = walkable(p, operands, target)
+    scratch: Layout | None = None
+    if what is None:  # the caller's out= lies so that it must be written by a copy
+        scratch = L.contiguous(full, out.dtype, out.device)
+        what, copied = walkable(p, operands, scratch)
+    assert what is not None
+    launch = device.compile(what, (fresh if scratch else out,), [
+        p.a if not copied[0] else copied[0], p.b if not copied[1] else copied[1],
+        *([] if bias is None else [copied[2] or p.bias]),
+    ])  # fmt: skip
+    if any(copied):
+        launch = with_copies(launch, operands, copied, device)
+    if scratch is not None:
+        launch = through_scratch(launch, fresh, out, device)
+    return out, launch
+
+
+def unhidden(lay: Layout, full: Ints, hide: Ints) -> Layout:
+    """A layout with the hidden dims (of size 1) put back."""
+    strides = list(lay.strides)
+    for d in sorted(hide):
+        strides.insert(len(strides) + d + 1 + sum(h > d for h in hide), 0)
+    return L.layout(full, tuple(strides), lay.dtype, lay.device)
+
+
+def walkable(
+    p: Product, operands: list[Layout], out: Layout
+) -> tuple[MatMul | None, list[Layout | None]]:
+    """The description over one stack stride per operand, and which operands to copy for it."""
+    for which in ((), (0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)):
+        if which and which[-1] >= len(operands):
+            continue
+        copied: list[Layout | None] = [None] * 3
+        seen = list(operands)
+        for k in which:
+            lay = operands[k]
+            seen[k] = copied[k] = L.contiguous(lay.shape, lay.dtype, lay.device)
+        what = describe(p, seen, out)
+        if what is not None:
+            return what, copied
+    return None, [None] * 3
+
+
+def describe(p: Product, operands: list[Layout], out: Layout) -> MatMul | None:
+    """The operands as stacks of matrices, if every batch can be walked by one stride."""
+    a, b, *rest = operands
+    *batch, m, n = out.shape
+    k = a.shape[-1]
+    count = math.prod(batch)
+    lead = len(batch)
+    alpha, beta = float(p.alpha), float(p.beta)
+    if count > 1 and not any(b.strides[:lead]):  # a batch times one matrix: more rows
+        rows = [each.strides[:-1] for each in (a, out, *rest)]
+        size, steps = collapse((*batch, m), rows)
+        if len(size) == 1:
+            lay_a, lay_o, *lay_rest = [
+                (0, s[0], each.strides[-1])
+                for s, each in zip(steps, (a, out, *rest), strict=True)
+            ]
+            bias = lay_rest[0] if lay_rest else None
+            return MatMul(1, size[0], n, k, lay_a, (0, *b.strides[-2:]), lay_o, bias, alpha, beta)
+    size, steps = collapse(batch, [each.strides[:lead] for each in (a, b, out, *rest)])
+    if len(size) > 1:
+        return None
+    step = [s[0] if s else 0 for s in steps]
+    stacks: list[Any] = [
+        (s, *each.strides[-2:]) for s, each in zip(step, (a, b, out, *rest), strict=True)
+    ]
+    bias = stacks[3] if rest else None
+    return MatMul(count, m, n, k, stacks[0], stacks[1], stacks[2], bias, alpha, beta)
+
+
+def with_copies(
+    launch: Launch, operands: list[Layout], copied: list[Layout | None], device: Backend
+) -> Launch:
+    """The launch, after copying some of its operands to scratch memory."""
+    makers = [
+        None if to is None else device.compile(Pointwise((E.input_(0, lay.dtype),)), (to,), (lay,))
+        for lay, to in zip(operands, copied, strict=False)
+    ]
+
+    def gathered(flat: tuple[Any, ...]) -> list[Any]:
+        ins = list(flat)
+        for k, maker in enumerate(makers):
+            if maker is not None:
+                ins[2 * k : 2 * k + 2] = [maker.fresh(flat[2 * k], flat[2 * k + 1]), 0]
+        return ins
+
+    def fresh(*flat: Any) -> Any:
+        return launch.fresh(*gathered(flat))
+
+    def into(storage: Any, offset: int, *flat: Any) -> None:
+        launch.into(storage, offset, *gathered(flat))
+
+    return Launch(fresh, into, (launch, makers))
+
+
+def through_scratch(launch: Launch, made: Layout, out: Layout, device: Backend) -> Launch:
+    """The launch into fresh memory, then copied to where the caller wants it."""
+    copy = device.compile(Pointwise((E.input_(0, made.dtype),)), (out,), (made,))
+
+    def into(storage: Any, offset: int, *flat: Any) -> None:
+        copy.into(storage, offset, launch.fresh(*flat), 0)
+
+    return Launch(launch.fresh, into, (launch, copy))
+
+
+def no_terms(p: Product, out: Layout, device: Backend) -> Launch:
+    """A product over no terms: zeros, or the bias."""
+    if p.bias is None:
+        zero = device.compile(Pointwise((E.const(0, out.dtype),)), (out,), ())
+        return Launch(lambda *flat: zero.fresh(), lambda s, o, *flat: zero.into(s, o), zero)
+    value = E.input_(0, out.dtype)
+    scaled = value if p.beta == 1 else value * p.beta
+    copy = device.compile(Pointwise((E.cast(scaled, out.dtype),)), (out,),
+                          (expanded(p.bias, out.shape),))  # fmt: skip
+    return Launch(lambda *flat: copy.fresh(*flat[4:6]), lambda s, o, *flat: copy.into(s, o, *flat[4:6]),
+                  copy)  # fmt: skip

@@ -1,0 +1,569 @@
+"""Random tensors: ``rand``, ``randn``, ``randint``, ... and the in-place draws ``uniform_``, ...
+
+On the CPU the numbers are PyTorch's, bit for bit, after the same ``manual_seed``. ``sampler`` says
+how a draw runs; ``runtime.random`` draws.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import contextmanager
+from typing import Any as _Any
+
+import numpy as np
+
+from antorcha import dtypes, modes
+from antorcha.device import as_device
+from antorcha.errors import ArgumentError, DtypeError, MissingFeature, ShapeError
+from antorcha.ops.create import check_format, finish, uninitialised
+from antorcha.ops.memory import strides_of_format
+from antorcha.ops.record import T
+from antorcha.ops.sampler import Memory, creation, memory_order, sampler, target_of
+from antorcha.ops.types import (
+    Any,
+    Bool,
+    DeviceArg,
+    Dtype,
+    Float,
+    Int,
+    Operand,
+    Shape,
+    Str,
+    Tensor,
+)
+from antorcha.runtime import random as R
+from antorcha.runtime.random import RandomError
+from antorcha.shapes import broadcast_shapes
+
+ALL_REAL = "fuib"
+
+
+# ------------------------------------------------------------------------------- draws in place
+@sampler(inplace=True, function=False, method=False, out=False)
+def uniform(input: Tensor, from_: Float = 0.0, to: Float = 1.0, *, generator: Any = None):
+    """``uniform_`` fills with numbers from ``from`` up to but not including ``to``, all as likely.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.Tensor.uniform_.html.
+
+    >>> _ = torch.manual_seed(42)
+    >>> torch.empty(3).uniform_()
+    tensor([0.8823, 0.9150, 0.3829])
+    """
+    if not from_ <= to:
+        raise RandomError(
+            f"uniform_: expects to return a [from, to) range, but found from={from_} > to={to}"
+        )
+    return lambda out: out.fill(R.fill_uniform, from_, to)
+
+
+@uniform.errors
+def _(make):
+    yield (make(3), 1.0, 0.0), {}, RuntimeError, "from=1"
+
+
+def _check_std(std, op="normal"):
+    if not std >= 0:
+        raise RandomError(f"{op}: normal expects std >= 0.0, but found std {std}")
+
+
+@sampler(inplace=True, method=False, out=False)
+def normal(input: Tensor, mean: Float = 0.0, std: Float = 1.0, *, generator: Any = None):
+    """Normal numbers of a mean and a standard deviation.
+
+    ``torch.normal(mean, std)`` takes a tensor for either and draws one number for each element;
+    with two numbers it takes the result's ``size``. ``normal_`` fills a tensor.
+    See https://docs.pytorch.org/docs/stable/generated/torch.normal.html.
+
+    >>> _ = torch.manual_seed(42)
+    >>> torch.normal(2.0, 3.0, (3,))
+    tensor([3.0101, 2.3864, 2.7034])
+    """
+    _check_std(std)
+    return lambda out: _fill_normal(out, mean, std)
+
+
+def _fill_normal(out: Memory, mean: float, std: float) -> None:
+    if out.layout.dtype.kind == "c":
+        if mean:
+            raise DtypeError("normal_: complex tensors take a mean of 0")
+        std = std / math.sqrt(2)
+    out.fill(R.fill_normal, mean, std)
+
+
+@normal.errors
+def _(make):
+    yield (0.0, -1.0, (3,)), {}, RuntimeError, "std"
+
+
+@sampler(function=False, method=False, node="NormalBackward1",
+         result=lambda mean, std, generator: (mean.shape, mean.dtype))  # fmt: skip
+def normal_around(mean: Tensor, std: Float, *, generator: Any = None):
+    """Normal numbers, each around its own mean."""
+    _check_std(std)
+
+    def draw(out: Memory) -> None:
+        out.fill(R.fill_normal, 0.0, std)
+        out.array()[...] += mean
+
+    return draw
+
+
+@sampler(function=False, method=False, node="NormalBackward2",
+         result=lambda mean, std, generator: (std.shape, std.dtype))  # fmt: skip
+def normal_scaled(mean: Float, std: Tensor, *, generator: Any = None):
+    """Normal numbers, each with its own deviation."""
+    _check_stds(std)
+
+    def draw(out: Memory) -> None:
+        out.fill(R.fill_normal, 0.0, 1.0)
+        array = out.array()
+        array[...] *= std
+        array[...] += array.dtype.type(mean)
+
+    return draw
+
+
+@sampler(function=False, method=False, node="NormalBackward3",
+         result=lambda mean, std, generator: (
+             broadcast_shapes(mean.shape, std.shape, op="normal"), mean.dtype))  # fmt: skip
+def normal_each(mean: Tensor, std: Tensor, *, generator: Any = None):
+    """Normal numbers, each with its own mean and deviation."""
+    _check_stds(std)
+
+    def draw(out: Memory) -> None:
+        out.fill(R.fill_normal, 0.0, 1.0)
+        array = out.array()
+        array[...] *= std
+        array[...] += mean
+
+    return draw
+
+
+def _check_stds(std):
+    if std.dtype.kind == "c":
+        raise DtypeError("normal: expects standard deviation to be non-complex")
+    if std.size and not (np.asarray(std) >= 0).all():
+        raise RandomError("normal: normal expects all elements of std >= 0.0")
+
+
+@creation(register=False, method=False)
+def normal_function(
+    mean: Operand, std: Operand = 1.0, size: Shape = None, *, generator: Any = None,
+    out: Any = None, dtype: Dtype = None, layout: Any = None, device: DeviceArg = None,
+    requires_grad: Bool = False, pin_memory: Bool = False,
+):
+    """See ``normal``."""
+    tensors = hasattr(mean, "_layout"), hasattr(std, "_layout")
+    if size is not None:
+        if any(tensors):
+            raise ArgumentError("normal(): takes a size with two numbers only, not with tensors")
+        _check_std(std)
+        chosen = dtype or dtypes.get_default_dtype()
+        made = target_of("normal", out, size, lambda: uninitialised(size, chosen, as_device(device)))
+        with _unrecorded():
+            T.normal_(made, mean, std, generator=generator)
+        return finish(made, requires_grad)
+    if not any(tensors):
+        raise ArgumentError("normal(): with two numbers it needs size=, the result's shape")
+    op = T.normal_each if all(tensors) else T.normal_around if tensors[0] else T.normal_scaled
+    return op(mean, std, generator=generator, out=out)
+
+
+normal.general = normal_function
+
+
+@contextmanager
+def _unrecorded():
+    """What is drawn into a fresh tensor is no history of it."""
+    before = modes.set_word(modes.state.word | modes.NO_GRAD)
+    try:
+        yield
+    finally:
+        modes.set_word(before)
+
+
+def _random_node(values, inplace):
+    _, low, high, _ = values
+    return f"RandomBackward{2 if low is None else 1 if high is None else 0}"
+
+
+@sampler(inplace=True, function=False, method=False, out=False, nodes=_random_node)
+def random(input: Tensor, from_: Int = None, to: Int = None, *, generator: Any = None):
+    """``random_`` fills with whole numbers, all as likely.
+
+    ``random_(to)`` draws from 0 to ``to - 1``, ``random_(from, to)`` from ``from``; without bounds
+    from 0 up to the largest number that the dtype holds (floats: 2 to the bits of the mantissa).
+    See https://docs.pytorch.org/docs/stable/generated/torch.Tensor.random_.html.
+
+    >>> _ = torch.manual_seed(42)
+    >>> torch.empty(4).random_(10)
+    tensor([2., 7., 6., 4.])
+    """
+    low, high = (0, from_) if to is None and from_ is not None else (from_, to)
+    if low is not None and high is not None and low >= high:
+        raise RandomError(
+            f"random_: expects 'from' to be less than 'to', but got from={low} >= to={high}"
+        )
+    return lambda out: out.fill(R.fill_random, low, high, kinds=ALL_REAL)
+
+
+@random.errors
+def _(make):
+    yield (make(3), 5, 3), {}, RuntimeError, "less than 'to'"
+
+
+def _bernoulli_node(values, inplace):
+    p = values[1]
+    kind = 1 if hasattr(p, "_layout") else 0 if p is None and not inplace else 2
+    return f"BernoulliBackward{kind}"
+
+
+@sampler(inplace=True, nodes=_bernoulli_node)
+def bernoulli(input: Tensor, p: Operand = None, *, generator: Any = None):
+    """Ones and zeros: 1 with the probability that ``input`` has at that place.
+
+    ``bernoulli_(p)`` fills a tensor of any dtype; ``p`` is a number (default 0.5) or a tensor.
+    See https://docs.pytorch.org/docs/stable/generated/torch.bernoulli.html.
+
+    >>> torch.bernoulli(torch.tensor([0., 1., 1., 0.]))
+    tensor([0., 1., 1., 0.])
+    """
+
+    def draw(out: Memory) -> None:
+        chance = p if p is not None else 0.5 if out.inplace else input
+        if isinstance(chance, np.ndarray):
+            _bernoulli_each(out, chance)
+            return
+        if not 0 <= chance <= 1:
+            raise RandomError(f"bernoulli_: expects p to be in [0, 1], but got p={chance}")
+        out.fill(R.fill_bernoulli, chance, kinds=ALL_REAL)
+
+    return draw
+
+
+def _bernoulli_each(out, chance):
+    """One draw for each element, in the order of the result's memory."""
+    if chance.dtype.kind not in "fV":
+        raise MissingFeature(
+            f"bernoulli: not implemented for probabilities of {chance.dtype}; cast them to float"
+        )
+    wide = chance if chance.dtype == np.float64 else chance.astype(np.float32)
+    spread = np.broadcast_to(wide, tuple(out.layout.shape))
+    p = np.ascontiguousarray(np.transpose(spread, memory_order(out.layout)))
+    outside = ~((p >= 0) & (p <= 1))
+    if outside.any():
+        raise RandomError(
+            f"bernoulli: Expected p_in >= 0 && p_in <= 1 to be true, got {p[outside][0]}"
+        )
+    out.fill(R.fill_bernoulli_each, p.ctypes.data, p.dtype.name, kinds=ALL_REAL)
+
+
+@bernoulli.errors
+def _(make):
+    yield (make(3, low=2, high=3),), {}, RuntimeError, "p_in"
+
+
+@sampler(inplace=True, function=False, method=False, out=False)
+def exponential(input: Tensor, lambd: Float = 1.0, *, generator: Any = None):
+    """``exponential_`` fills with exponential numbers of rate ``lambd``.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.Tensor.exponential_.html.
+
+    >>> _ = torch.manual_seed(42)
+    >>> (torch.empty(1000).exponential_() > 0).all()
+    tensor(True)
+    """
+    if not lambd > 0:
+        raise RandomError(f"exponential_: expects lambda > 0.0, but found lambda={lambd}")
+    return lambda out: out.fill(R.fill_exponential, lambd, kinds="f")
+
+
+@sampler(inplace=True, function=False, method=False, out=False)
+def geometric(input: Tensor, p: Float, *, generator: Any = None):
+    """``geometric_`` fills with the number of tries up to the first success, each of chance ``p``.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.Tensor.geometric_.html.
+
+    >>> _ = torch.manual_seed(42)
+    >>> (torch.empty(1000).geometric_(0.5) >= 1).all()
+    tensor(True)
+    """
+    if not 0 < p < 1:
+        raise RandomError(f"geometric_: expects p to be in (0, 1), but got p={p}")
+    return lambda out: out.fill(R.fill_geometric, p, kinds="fui")
+
+
+@sampler(inplace=True, function=False, method=False, out=False)
+def cauchy(input: Tensor, median: Float = 0.0, sigma: Float = 1.0, *, generator: Any = None):
+    """``cauchy_`` fills with numbers of the Cauchy distribution.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.Tensor.cauchy_.html.
+
+    >>> torch.empty(3).cauchy_().shape
+    torch.Size([3])
+    """
+    if not sigma > 0:
+        raise RandomError(f"cauchy_: expects sigma > 0.0, but found sigma={sigma}")
+    return lambda out: out.fill(R.fill_cauchy, median, sigma, kinds="f")
+
+
+@sampler(inplace=True, function=False, method=False, out=False, node="log_normal")
+def log_normal(input: Tensor, mean: Float = 1.0, std: Float = 2.0, *, generator: Any = None):
+    """``log_normal_`` fills with the exponentials of normal numbers.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.Tensor.log_normal_.html.
+
+    >>> (torch.empty(100).log_normal_() >= 0).all()
+    tensor(True)
+    """
+    if not std > 0:
+        raise RandomError(f"log_normal_: expects std > 0.0, but found std={std}")
+    return lambda out: out.fill(R.fill_log_normal, mean, std, kinds="f")
+
+
+# ------------------------------------------------------------------------------- choosing
+def _multinomial_result(input, num_samples, replacement, generator):
+    if input.ndim not in (1, 2):
+        raise ShapeError(f"multinomial: prob_dist must be 1 or 2 dim, got shape {input.shape}")
+    if input.dtype.kind != "f":
+        raise DtypeError(
+            "multinomial: only supports floating-point dtypes for input, got: "
+            f"{input.dtype}; cast it first: x.float()"
+        )
+    if num_samples <= 0:
+        raise ShapeError(f"multinomial: cannot sample n_sample <= 0 samples, got {num_samples}")
+    if not replacement and num_samples > input.shape[-1]:
+        raise ShapeError(
+            "multinomial: cannot sample n_sample > prob_dist.size(-1) samples without replacement: "
+            f"{num_samples} of {input.shape[-1]} categories"
+        )
+    return (*input.shape[:-1], num_samples), dtypes.int64
+
+
+@sampler(result=_multinomial_result)
+def multinomial(input: Tensor, num_samples: Int, replacement: Bool = False, *,
+                generator: Any = None):  # fmt: skip
+    """``num_samples`` categories of each row, drawn by the row's weights (they need not sum to 1).
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.multinomial.html.
+
+    >>> torch.multinomial(torch.tensor([0., 10., 0.]), 1)
+    tensor([1])
+    """
+
+    def draw(out: Memory) -> None:
+        rows = np.atleast_2d(np.asarray(input))
+        wide = rows.astype(np.float64)
+        if not (np.isfinite(wide) & (wide >= 0)).all():
+            raise RandomError(
+                "multinomial: probability tensor contains either `inf`, `nan` or element < 0"
+            )
+        if not (wide.sum(-1) > 0).all():
+            raise RandomError(
+                "multinomial: invalid multinomial distribution (sum of probabilities <= 0)"
+            )
+        chosen = np.empty((rows.shape[0], num_samples), np.int64)
+        if chosen.size:
+            R.multinomial(out.generator, chosen.ctypes.data, rows, num_samples, replacement)
+        out.array()[...] = chosen.reshape(tuple(out.layout.shape))
+
+    return draw
+
+
+@multinomial.errors
+def _(make):
+    yield (make(3, low=0, high=1), 4), {}, RuntimeError, "without replacement"
+    yield (make(2, 2, 2), 1), {}, RuntimeError, "1 or 2 dim"
+    yield (make(3, low=-2, high=-1), 1), {}, RuntimeError, "element < 0"
+
+
+@creation(method=False)
+def randperm(
+    n: Int, *, generator: Any = None, out: Any = None, dtype: Dtype = None, layout: Any = None,
+    device: DeviceArg = None, requires_grad: Bool = False, pin_memory: Bool = False,
+):
+    """The numbers 0 to ``n - 1`` in random order.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.randperm.html.
+
+    >>> _ = torch.manual_seed(42)
+    >>> torch.randperm(4)
+    tensor([0, 3, 2, 1])
+    """
+    check_format(layout)
+    if n < 0:
+        raise ShapeError(f"randperm: n must be non-negative, got {n}")
+    chosen = dtype or dtypes.int64
+    made = target_of("randperm", out, (n,), lambda: uninitialised((n,), chosen, as_device(device)))
+    with _unrecorded():
+        T.permutation_(made, generator=generator)
+    return finish(made, requires_grad)
+
+
+@sampler(inplace=True, function=False, method=False, out=False)
+def permutation(input: Tensor, *, generator: Any = None):
+    """A random order of the numbers below the size: what ``randperm`` fills its result with."""
+    return lambda out: out.fill(R.randperm, kinds=ALL_REAL)
+
+
+@randperm.errors
+def _(make):
+    yield (-1,), {}, RuntimeError, "negative"
+
+
+# ------------------------------------------------------------------------------- new tensors
+def _made(name, size, dtype, device, out, layout):
+    """A fresh (or the ``out=``) tensor to draw into."""
+    check_format(layout)
+    if size is None:
+        raise ArgumentError(f"{name}() missing required argument 'size'")
+    if any([s < 0 for s in size]):
+        raise ShapeError(f"{name}: Trying to create tensor with negative dimension in {list(size)}")
+    chosen = dtype or dtypes.get_default_dtype()
+    return target_of(name, out, size, lambda: uninitialised(size, chosen, as_device(device)))
+
+
+def _like(input, dtype, device, memory_format):
+    lay = input._layout
+    strides = strides_of_format(lay.shape, lay.strides, memory_format)
+    where = lay.device if device is None else as_device(device)
+    return uninitialised(lay.shape, dtype or lay.dtype, where, strides)
+
+
+def _drawn(made: _Any, requires_grad: bool, draw: _Any, *args: _Any, generator: _Any) -> _Any:
+    with _unrecorded():
+        draw(made, *args, generator=generator)
+    return finish(made, requires_grad)
+
+
+@creation(method=False)
+def rand(
+    size: Shape, *, generator: Any = None, out: Any = None, dtype: Dtype = None,
+    layout: Any = None, device: DeviceArg = None, requires_grad: Bool = False,
+    pin_memory: Bool = False,
+):
+    """Numbers from [0, 1), all as likely, in a tensor of shape ``size``.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.rand.html.
+
+    >>> _ = torch.manual_seed(42)
+    >>> torch.rand(1, 5)
+    tensor([[0.8823, 0.9150, 0.3829, 0.9593, 0.3904]])
+    """
+    made = _made("rand", size, dtype, device, out, layout)
+    return _drawn(made, requires_grad, T.uniform_, 0.0, 1.0, generator=generator)
+
+
+@rand.errors
+def _(make):
+    yield (-1,), {}, RuntimeError, "negative"
+    yield (2,), {"generator": 3}, TypeError, "generator"
+
+
+@creation(method=False)
+def randn(
+    size: Shape, *, generator: Any = None, out: Any = None, dtype: Dtype = None,
+    layout: Any = None, device: DeviceArg = None, requires_grad: Bool = False,
+    pin_memory: Bool = False,
+):
+    """Normal numbers of mean 0 and deviation 1 in a tensor of shape ``size``.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.randn.html.
+
+    >>> _ = torch.manual_seed(42)
+    >>> torch.randn(3)
+    tensor([0.3367, 0.1288, 0.2345])
+    """
+    made = _made("randn", size, dtype, device, out, layout)
+    return _drawn(made, requires_grad, T.normal_, 0.0, 1.0, generator=generator)
+
+
+def _range(name, low, high, size):
+    """The arguments of randint's forms: (high, size) and (low, high, size)."""
+    if isinstance(high, (tuple, list)) or hasattr(high, "_layout"):
+        high, size = None, high
+    if high is None:
+        low, high = 0, low
+    if size is not None:
+        size = tuple(size) if isinstance(size, (tuple, list)) else (size,)
+    for what, value in (("low", low), ("high", high)):
+        if not isinstance(value, int) and not hasattr(value, "__index__"):
+            raise ArgumentError(f"{name}(): {what} must be an int, not {type(value).__name__}")
+    return int(low), int(high), size
+
+
+@creation(method=False)
+def randint(
+    low: Any = None, high: Any = None, size: Any = None, *, generator: Any = None, out: Any = None,
+    dtype: Dtype = None, layout: Any = None, device: DeviceArg = None, requires_grad: Bool = False,
+    pin_memory: Bool = False,
+):
+    """Whole numbers from ``low`` (0 if left out) to ``high - 1``, all as likely; int64.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.randint.html.
+
+    >>> _ = torch.manual_seed(42)
+    >>> torch.randint(3, 10, (2, 2))
+    tensor([[3, 9],
+            [5, 8]])
+    """
+    if low is None and high is not None:
+        low, high = (high, None) if not isinstance(high, (tuple, list)) else (low, high)
+    low, high, size = _range("randint", low, high, size)
+    made = _made("randint", size, dtype or dtypes.int64, device, out, layout)
+    return _drawn(made, requires_grad, T.random_, low, high, generator=generator)
+
+
+@randint.errors
+def _(make):
+    yield (5, 3, (2,)), {}, RuntimeError, "less than 'to'"
+    yield (5,), {}, TypeError, "size"
+
+
+@creation(method=False, out=False)
+def rand_like(
+    input: Tensor, *, generator: Any = None, dtype: Dtype = None, layout: Any = None,
+    device: DeviceArg = None, requires_grad: Bool = False, memory_format: Str = "preserve",
+    pin_memory: Bool = False,
+):
+    """``rand`` with the shape, dtype and device of ``input``.
+
+    >>> torch.rand_like(torch.zeros(2, 3)).shape
+    torch.Size([2, 3])
+    """
+    made = _like(input, dtype, device, memory_format)
+    return _drawn(made, requires_grad, T.uniform_, 0.0, 1.0, generator=generator)
+
+
+@creation(method=False, out=False)
+def randn_like(
+    input: Tensor, *, generator: Any = None, dtype: Dtype = None, layout: Any = None,
+    device: DeviceArg = None, requires_grad: Bool = False, memory_format: Str = "preserve",
+    pin_memory: Bool = False,
+):
+    """``randn`` with the shape, dtype and device of ``input``.
+
+    >>> torch.randn_like(torch.zeros(2, 3)).shape
+    torch.Size([2, 3])
+    """
+    made = _like(input, dtype, device, memory_format)
+    return _drawn(made, requires_grad, T.normal_, 0.0, 1.0, generator=generator)
+
+
+@creation(method=False, out=False)
+def randint_like(
+    input: Tensor, low: Any = None, high: Any = None, *, generator: Any = None,
+    dtype: Dtype = None, layout: Any = None, device: DeviceArg = None,
+    requires_grad: Bool = False, memory_format: Str = "preserve", pin_memory: Bool = False,
+):
+    """``randint`` with the shape, dtype and device of ``input``.
+
+    >>> torch.randint_like(torch.zeros(2, 3), 1)
+    tensor([[0., 0., 0.],
+            [0., 0., 0.]])
+    """
+    if low is None:
+        low, high = high, None
+    low, high, _ = _range("randint_like", low, high, ())
+    made = _like(input, dtype, device, memory_format)
+    return _drawn(made, requires_grad, T.random_, low, high, generator=generator)

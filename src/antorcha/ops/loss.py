@@ -457,7 +457,7 @@ def gaussian_nll_loss(
         if shape[:-1] == own:
             var = T.unsqueeze(var, -1)
         elif not (shape[:-1] == own[:-1] and own[-1] == 1):
-            if len(own) != len(shape) or any([a not in (b, 1) for a, b in zip(own, shape)]):
+            if len(own) != len(shape) or any(a not in (b, 1) for a, b in zip(own, shape)):
                 raise ValueRangeError("gaussian_nll_loss: var is of incorrect size")
     if reduction not in ("none", "mean", "sum"):
         raise ValueRangeError(f"{reduction} is not valid")

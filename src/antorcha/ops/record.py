@@ -243,7 +243,7 @@ def _short(dtype: Any) -> str:
 
 def node_name(name: str) -> str:
     """The grad_fn's name: ``to_copy`` is ToCopyBackward0; a name with its overload's digit stays."""
-    return name if name[-1].isdigit() and "Backward" in name else _camel(name) + "Backward0"
+    return name if "Backward" in name else _camel(name) + "Backward0"
 
 
 def _camel(name: str) -> str:

@@ -118,6 +118,20 @@ def test_other_targets_have_their_own_entries(program, tmp_path, name, bits):
     assert found[1].endswith(bits)
 
 
+@pytest.mark.parametrize(
+    ("name", "which"), [("avx2", "operator and (f32 or bf16 or u64) or bools"), ("sse2", "half")]
+)
+def test_operators_on_other_targets(name, which):
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", which,
+         str(Path(__file__).with_name("test_operators.py"))],
+        capture_output=True, text=True, timeout=300, check=False,
+        env={**os.environ, "ANTORCHA_TARGET": name,
+             "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+
+
 def test_processes_that_write_one_cache(program, tmp_path):
     folder = tmp_path / "cache"
     env = {**os.environ, "ANTORCHA_CACHE": str(folder),

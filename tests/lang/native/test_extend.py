@@ -207,7 +207,8 @@ def test_builtins():
     owner = [1]
     before = sys.getrefcount(owner)
     me = builtin("me", py_self.spec().addr, METH_O, owner)
-    assert me(0) is owner and me.__self__ is owner
+    assert me(0) is owner
+    assert me.__self__ is owner
     assert builtin("me0", py_self.spec().addr, METH_NOARGS, owner)() is owner
     assert sys.getrefcount(owner) == before + 1
     del me

@@ -16,7 +16,7 @@ from antorcha.lang import expr as E
 from antorcha.lang.expr import Expr
 from antorcha.lang.native import (
     bf16, bool_, ceil, copysign, f16, f32, f64, fma, floor, i8, i16, i32, i64, intrinsic, maximum,
-    minimum, roundeven, select, sqrt, trunc, trunc_div, trunc_mod, u8, u16, u32, u64, vec,
+    minimum, roundeven, select, sqrt, trunc, trunc_div, u8, u16, u32, u64, vec,
 )  # fmt: skip
 from antorcha.lang.native.types import Ty
 from antorcha.lang.native.values import V
@@ -35,7 +35,7 @@ _INTRINSICS: dict[str, Any] = {
     "copysign": copysign, "truncdiv": trunc_div,
 }  # fmt: skip
 _PLAIN = {*_BINARY, *_COMPARE, "neg", "abs", "not", "where", "cast", "minimum", "maximum", "shl",
-          "shr", "isnan", "mod", "floordiv", "fmod", "relu", *_INTRINSICS}  # fmt: skip
+          "shr", "isnan", *_INTRINSICS}  # fmt: skip
 
 
 @lru_cache(maxsize=1)
@@ -145,10 +145,6 @@ def _emit(g: Any, node: Any, e: Expr, known: dict[Expr, Any], values: Any, n: in
     if op in ("shl", "shr"):
         return _shift(g, node, op, e, *args)
     kind = e.dtype.kind
-    if op in ("mod", "floordiv", "fmod") and kind in "iu":
-        if op == "fmod":
-            return trunc_mod.emit(g, node, *args)
-        return g.binary(op, *args, node)
     found = _INTRINSICS.get(op) if kind == "f" or op == "truncdiv" else None
     if found is not None and not (op == "truncdiv" and kind == "f"):
         return found.emit(g, node, *args)

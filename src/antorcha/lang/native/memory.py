@@ -282,6 +282,21 @@ def to_pointer(ty: Ty, x: Any) -> Any:
     raise NativeError(f"{x!r} does not become a {ty}")
 
 
+def symbol(x: Any) -> Any:
+    """What stands for a symbol of the process as a typed pointer; anything else as it is."""
+    from antorcha.lang.native.function import Native, Spec
+    from antorcha.lang.native.types import func
+    from antorcha.lang.native.values import Extern
+
+    if isinstance(x, (Global, ExternData)):
+        return to_pointer(x.ty, x)
+    if isinstance(x, (Native, Spec)):
+        return Function.of(x if isinstance(x, Spec) else x.spec())
+    if isinstance(x, Extern):
+        return to_pointer(func[(x.ret, *x.args)], x)
+    return x
+
+
 def vector_from(ty: Ty, data: np.ndarray[Any, Any]) -> Any:
     return data != 0 if ty.elem.kind == "b" else data.copy().view(ty.elem.np)
 

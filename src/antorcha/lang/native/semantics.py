@@ -178,6 +178,11 @@ def literal(x: Any, ty: Ty) -> Any:
 def own(x: Any, ty: Ty | None = None) -> Any:
     """Any value as a typed one, of this type if one is given; nothing converts but literals."""
     have = type_of(x)
+    if have is None and not isinstance(x, (int, float, type(None))):
+        from antorcha.lang.native.memory import symbol
+
+        x = symbol(x)
+        have = type_of(x)
     if have is None:
         if ty is None:
             ty = {bool: bool_, int: i64, float: f64, type(None): raw}.get(type(x))

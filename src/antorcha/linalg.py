@@ -1,24 +1,24 @@
 """``torch.linalg``: the linear algebra of the records, under their public names.
 
-The records are in ``ops.products``, ``ops.linalg`` and ``ops.decompositions``; those made with
-``namespace="linalg"`` are called ``linalg_<name>`` in the registry.
+The records are in ``ops.solve``, ``ops.spectra``, ``ops.norms`` and ``ops.contract``; one made with
+``namespace="linalg"`` is called ``linalg_<name>`` in the registry.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from antorcha.errors import LinAlgError, did_you_mean
-from antorcha.ops.record import REGISTRY
+from antorcha.errors import did_you_mean
+from antorcha.ops.lapack import LinAlgError
+from antorcha.ops.record import NAMESPACES, REGISTRY
 
-_PREFIX = "linalg_"
-_PUBLIC = {
-    name.removeprefix(_PREFIX): op
-    for name, op in REGISTRY.items()
-    if op.namespace == "linalg" and op.name.startswith(_PREFIX)
+_PUBLIC: dict[str, Any] = {
+    **NAMESPACES["linalg"],
+    "LinAlgError": LinAlgError,
+    "matmul": REGISTRY["matmul"],
+    "diagonal": REGISTRY["diagonal"],
 }
 globals().update(_PUBLIC)
-__all__ = sorted([*_PUBLIC, "LinAlgError"])  # noqa: PLE0605
 
 
 def __getattr__(name: str) -> Any:
@@ -28,4 +28,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return list(__all__)
+    return sorted(_PUBLIC)

@@ -5,10 +5,11 @@ See https://docs.pytorch.org/docs/stable/autograd.html.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from typing import Any
 
-from antorcha.autograd import engine, inplace
+from antorcha.autograd import engine, hooks, inplace, node
 from antorcha.autograd.modes import (
     enable_grad,
     inference_mode,
@@ -17,19 +18,44 @@ from antorcha.autograd.modes import (
     no_grad,
     set_grad_enabled,
 )
-from antorcha.errors import GraphError
+from antorcha.errors import GraphError, ValueRangeError
+from antorcha.ops.record import T
 from antorcha.runtime.tensor import Tensor
 
 __all__ = [
-    "backward", "enable_grad", "grad", "inference_mode", "inplace", "is_grad_enabled",
-    "is_inference_mode_enabled", "no_grad", "set_grad_enabled",
+    "Function", "backward", "detect_anomaly", "enable_grad", "grad", "gradcheck", "gradgradcheck",
+    "inference_mode", "inplace", "is_grad_enabled", "is_inference_mode_enabled", "no_grad",
+    "set_detect_anomaly", "set_grad_enabled",
 ]  # fmt: skip
+
+_MODULES = ("anomaly", "anomaly_mode", "forward_ad", "function", "functional", "grad_mode", "graph",
+            "profiler", "variable")  # fmt: skip
+_NAMES = {
+    "Function": "function", "detect_anomaly": "anomaly", "set_detect_anomaly": "anomaly",
+    "is_anomaly_enabled": "anomaly", "is_anomaly_check_nan_enabled": "anomaly",
+    "gradcheck": "gradcheck", "gradgradcheck": "gradcheck", "Variable": "variable",
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """What few programs use is imported when it is asked for."""
+    if name in _MODULES:
+        return importlib.import_module(f"antorcha.autograd.{name}")
+    if name in _NAMES:
+        return getattr(importlib.import_module(f"antorcha.autograd.{_NAMES[name]}"), name)
+    raise AttributeError(f"module 'torch.autograd' has no attribute {name!r}")
+
+
+hooks.bind()
+node.bind()
 
 
 def _listed(value: Any) -> list[Any]:
     if value is None:
         return []
-    return [value] if isinstance(value, Tensor) else list(value)
+    if isinstance(value, Tensor) or hasattr(value, "output_nr"):  # (or a GradientEdge: a tuple, too)
+        return [value]
+    return list(value)
 
 
 def _seeds(roots: Sequence[Tensor], given: Any) -> list[Tensor | None]:
@@ -76,20 +102,42 @@ def grad(
     See https://docs.pytorch.org/docs/stable/generated/torch.autograd.grad.html.
     """
     if is_grads_batched:
-        raise NotImplementedError("autograd.grad: is_grads_batched is not supported")
+        return _batched(outputs, inputs, grad_outputs, create_graph, allow_unused)
     roots, wanted = _listed(outputs), _listed(inputs)
+    if materialize_grads and allow_unused is False:
+        raise ValueRangeError(
+            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
+            "allow_unused=False."
+        )
     keep = create_graph if retain_graph is None else retain_graph
     found = engine.gradients(roots, _seeds(roots, grad_outputs), wanted, keep, create_graph)
     if materialize_grads:
-        from antorcha.ops.record import T
-
-        found = [T.zeros_like(w) if g is None else g for g, w in zip(found, wanted, strict=True)]
-    elif not allow_unused and any([g is None for g in found]):
-        raise GraphError(
-            "One of the differentiated Tensors appears to not have been used in the graph. Set "
-            "allow_unused=True if this is the desired behavior."
-        )
+        found = [_zeros(w) if g is None else g for g, w in zip(found, wanted, strict=True)]
+    elif not allow_unused:
+        for k, g in enumerate(found):
+            if g is None:
+                raise GraphError(
+                    f"The differentiated Tensor at index {k} appears to not have been used in the "
+                    "graph. Set allow_unused=True if this is the desired behavior."
+                )
     return tuple(found)
+
+
+def _zeros(wanted: Any) -> Tensor:
+    lay = wanted._layout if isinstance(wanted, Tensor) else wanted.layout
+    return T.full_layout(tuple(lay.shape), 0, lay.dtype, lay.device)  # type: ignore[no-any-return]
+
+
+def _batched(
+    outputs: Any, inputs: Any, grad_outputs: Any, create_graph: bool, allow_unused: bool | None
+) -> tuple[Any, ...]:
+    """``grad`` for each slice of ``grad_outputs`` along its first dim, stacked."""
+    batches = _listed(grad_outputs)
+    rows = []
+    for k in range(batches[0]._layout.shape[0]):
+        seeds = [T.select(b, 0, k) for b in batches]
+        rows.append(grad(outputs, inputs, seeds, True, create_graph, allow_unused=allow_unused))
+    return tuple([None if c[0] is None else T.stack(c) for c in zip(*rows, strict=True)])
 
 
 def _backward_method(

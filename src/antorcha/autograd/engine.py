@@ -8,6 +8,7 @@ operations needs no stack. Leaves get their sums at the end, all of them or, aft
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from heapq import heappop, heappush
@@ -89,10 +90,20 @@ def _target(root: Any) -> Edge:
     return edge
 
 
+class _Running(threading.local):
+    walk: Any = None
+
+
+running = _Running()  # running.walk: the pass whose hooks run now in this thread
+
+
 class Walk:
     """One pass over a graph."""
 
-    __slots__ = ("create", "heap", "keep", "leaves", "needed", "pending", "wanted")
+    __slots__ = (
+        "__weakref__", "create", "current", "heap", "keep", "leaves", "needed", "pending", "reach",
+        "wanted",
+    )  # fmt: skip
 
     def __init__(self, keep: bool, create: bool) -> None:
         self.keep, self.create = keep, create
@@ -101,6 +112,8 @@ class Walk:
         self.leaves: dict[int, list[Any]] = {}  # id -> [leaf, sum of gradients]
         self.needed: set[Node] | None = None  # when limited: the nodes worth running
         self.wanted: dict[Any, Tensor | None] = {}  # (node, k) or leaf id -> captured
+        self.current: Node | None = None  # the last node with hooks
+        self.reach: set[Any] | None = None  # the keys of every edge of the graph, once asked for
 
     def start(self, roots: Sequence[Any], seeds: Sequence[Tensor | None]) -> None:
         word = modes.state.word
@@ -186,7 +199,8 @@ class Walk:
                 grads = [grads] if count == 1 else [grads] + [None] * (count - 1)
             hooks = node.hooks
             if hooks is not None:
-                run_tensor_hooks(hooks, grads)
+                self.current = node
+                self.with_hooks(run_tensor_hooks, hooks, grads)
             if needed is not None:
                 self.capture(node, grads)
                 if node not in needed:
@@ -206,6 +220,37 @@ class Walk:
                     add(edge, g)
             results = grads = g = None  # a gradient with no other owner may be taken, not copied
 
+    def with_hooks(self, run: Callable[..., Any], *args: Any) -> Any:
+        """Runs hooks, which may want to know of what pass they are part."""
+        before, running.walk = running.walk, self
+        try:
+            return run(*args)
+        finally:
+            running.walk = before
+
+    def will_reach(self, edge: Edge) -> bool:
+        """Does a gradient come, or has one come, along this edge?"""
+        node = edge[0] if type(edge) is tuple else edge
+        if self.needed is not None and node not in self.needed:
+            ends = [key[0] if isinstance(key, tuple) else key for key in self.wanted]
+            if node not in ends and id(node) not in ends:
+                return False
+        return node in self._reachable()
+
+    def _reachable(self) -> set[Any]:
+        if self.reach is None:
+            self.reach = set()
+            stack = [*self.pending, *[entry[0] for entry in self.leaves.values()]]
+            stack += [self.current] if self.current is not None else []
+            while stack:
+                node = stack.pop()
+                if node in self.reach:
+                    continue
+                self.reach.add(node)
+                if isinstance(node, Node):
+                    stack += [e[0] if type(e) is tuple else e for e in node.edges if e is not None]
+        return self.reach
+
     def capture(self, node: Node, grads: Sequence[Tensor | None]) -> None:
         for k, g in enumerate(grads):
             if (node, k) in self.wanted:
@@ -217,12 +262,11 @@ class Walk:
         if isinstance(key, tuple):
             return self.wanted[key]
         entry = self.leaves.get(key)
-        return None if entry is None else run_leaf_hooks(entry[0], entry[1])
+        return None if entry is None else self.with_hooks(run_leaf_hooks, *entry)  # type: ignore[no-any-return]
 
     def deliver(self, only: Sequence[Any] | None) -> None:
         """Adds the sums to the leaves: first every hook that may fail or change one, then all."""
         leaves = list(self.leaves.values())
-        self.leaves.clear()
         if only is not None:
             targets = {_key(edge_to(t)): t for t in only}
             leaves = [entry for entry in leaves if id(entry[0]) in targets]
@@ -231,7 +275,7 @@ class Walk:
                     accumulate(targets[key], g, self.create)
         for entry in leaves:
             if entry[0]._extra is not None:
-                entry[1] = run_leaf_hooks(entry[0], entry[1])
+                entry[1] = self.with_hooks(run_leaf_hooks, *entry)
         watched = modes.state.word & modes.PROFILER
         for entry in leaves:
             leaf, g = entry

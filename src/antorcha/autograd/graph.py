@@ -8,7 +8,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
+from antorcha.autograd.engine import Walk, running
 from antorcha.autograd.hooks import RemovableHandle
 from antorcha.autograd.node import AccumulateGrad, shown
 from antorcha.autograd.saved import (
@@ -88,38 +90,24 @@ def register_multi_grad_hook(
     """
     if mode not in ("all", "any"):
         raise ValueRangeError(f"Expects mode to be one of ('all', 'any') but got {mode}")
-    from antorcha.autograd.engine import at_end, current_walk, will_reach
-
-    count = len(tensors)
     lock = threading.Lock()
-    passes: dict[int, list[Tensor | None]] = {}  # by backward pass: the gradients seen so far
-    expected: dict[int, int] = {}
-
-    def done(key: int) -> None:
-        with lock:
-            passes.pop(key, None)
-            expected.pop(key, None)
-
-    def begin(key: int) -> list[Tensor | None]:
-        if key not in passes:
-            passes[key] = [None] * count
-            expected[key] = sum(will_reach(edge_of(t)) for t in tensors)
-            at_end(lambda: done(key))
-        return passes[key]
+    passes: WeakKeyDictionary[Walk, _Seen] = WeakKeyDictionary()
 
     def hook_for(k: int) -> Callable[[Tensor], None]:
         def hook(g: Tensor) -> None:
-            key = current_walk()
+            walk = running.walk
             with lock:
-                first = key not in passes
-                seen = begin(key)
-                seen[k] = g
-                expected[key] -= 1
-                complete = expected[key] == 0
+                seen = passes.get(walk)
+                first = seen is None
+                if seen is None:
+                    expected = sum([walk.will_reach(edge_of(t)) for t in tensors])
+                    seen = passes[walk] = _Seen([None] * len(tensors), expected)
+                seen.grads[k] = g
+                seen.missing -= 1
             if mode == "any" and first:
                 fn(g)
-            elif mode == "all" and complete:
-                fn(seen)
+            elif mode == "all" and seen.missing == 0:
+                fn(seen.grads)
 
         return hook
 
@@ -128,6 +116,13 @@ def register_multi_grad_hook(
         for k, t in enumerate(tensors)
     ]
     return _Handles(handles)
+
+
+class _Seen:
+    """The gradients that one backward pass has brought so far."""
+
+    def __init__(self, grads: list[Tensor | None], missing: int) -> None:
+        self.grads, self.missing = grads, missing
 
 
 class _Handles(RemovableHandle):

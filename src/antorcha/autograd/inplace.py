@@ -11,37 +11,80 @@ from __future__ import annotations
 from typing import Any
 
 from antorcha import modes
-from antorcha.ops.derive import Rule, fit_one
+from antorcha.ops.derive import Rule, fit_one, saved_items
 from antorcha.ops.record import T
+from antorcha.runtime import layout as L
 from antorcha.runtime.call import node as nodes
 from antorcha.runtime.call import path
-from antorcha.runtime.call.node import Node, edge_of, next_seq
+from antorcha.runtime.call.node import Edge, Node, check_view, edge_of, next_seq, node_type
 from antorcha.runtime.call.plan import FRESH, make
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.tensor import Tensor, new
 
 
 class CopySlicesRule(Rule):
-    """Splits the base's gradient: outside of the view it passes, inside it goes through the write."""
+    """Splits the base's gradient: outside of the view it passes, inside it goes through the write.
+
+    The write's node is kept in ``saved``, so that it goes when the graph is freed.
+    """
 
     def backward(self, node: Node, grads: list[Tensor | None], create: bool) -> Any:
         (g,) = grads
-        inner, lay, delta = node.values
-        whole = _copy_laid_as(g, node.plan.out)  # type: ignore[union-attr, arg-type]
-        part = T.as_strided(whole, lay.shape, lay.strides, delta)
+        assert g is not None and node.plan is not None
+        (written,) = saved_items(node)
+        place: Place = node.values
+        whole = _copy_laid_as(g, node.plan.out)
+        part = place.of(whole)
         results = [None] * len(node.edges)
-        if inner is None:
-            T.fill_(part, 0)
+        inside = None
+        if written is not None:
+            inside = written.op.rule.backward(written, [T.clone(part)], create)
+            results[1:] = inside[1:]
+        if node.edges[0] is None:
+            return results
+        if inside is not None and inside[0] is not None:
+            T.copy_(part, fit_one(inside[0], place.view))
         else:
-            inside = inner.op.rule.backward(inner, [T.clone(part)], create)
-            for k, each in enumerate(inside[1:], 1):
-                results[k] = each
-            if inside[0] is not None:
-                T.copy_(part, fit_one(inside[0], lay))
-            else:
-                T.fill_(part, 0)
-        results[0] = whole
+            T.fill_(part, 0)
+        results[0] = whole  # type: ignore[call-overload]
         return results
+
+
+class Place:
+    """Where a view lies in its base: its layout and first element, counted in its own dtype."""
+
+    __slots__ = ("base", "delta", "view")
+
+    def __init__(self, base: Tensor, view: Tensor) -> None:
+        self.base, self.view = base._layout, view._layout
+        self.delta = view._offset - base._offset * self.per_element
+
+    @property
+    def per_element(self) -> int:
+        """2 for the real parts of a complex base, else 1."""
+        return self.base.itemsize // self.view.itemsize
+
+    @property
+    def counted(self) -> Layout:
+        """The base's layout in elements of the view."""
+        base = self.base
+        if self.per_element == 1:
+            return base
+        strides = (*[2 * s for s in base.strides], 1)
+        return L.layout((*base.shape, 2), strides, self.view.dtype, base.device)
+
+    def of(self, whole: Tensor) -> Tensor:
+        """The view's part of a tensor that lies as the base does."""
+        if self.per_element == 2:
+            whole = T.view_as_real(whole)
+        return T.as_strided(whole, self.view.shape, self.view.strides, self.delta)  # type: ignore[no-any-return]
+
+    def spread(self, g: Tensor) -> Tensor:
+        """Zeros as the base, with ``g`` at the view's places."""
+        made = T.as_strided_backward(g, self.counted, self.view.strides, self.delta)
+        if self.per_element == 2:
+            made = T.view_as_complex(T.contiguous(made))
+        return made  # type: ignore[no-any-return]
 
 
 def _copy_laid_as(g: Tensor, base: Layout) -> Tensor:
@@ -64,8 +107,8 @@ class AsStridedRule(Rule):
     """A view's gradient as the base's: zeros with the gradient at the view's places."""
 
     def backward(self, node: Node, grads: list[Tensor | None], create: bool) -> Any:
-        base, lay, delta = node.values
-        return [T.as_strided_backward(grads[0], base, lay.strides, delta)]
+        assert grads[0] is not None
+        return [node.values.spread(grads[0])]
 
 
 class _AsStrided:
@@ -74,12 +117,12 @@ class _AsStrided:
     rule = AsStridedRule()
 
 
-def _node(op: Any, edges: tuple[Any, ...], values: Any, out: Layout) -> Node:
-    node = new(Node)
-    node.op, node.edges, node.values = op, edges, values
-    node.plan = make(op, FRESH, (out,), tensors=(out,) + (None,) * (len(edges) - 1))
+def _node(op: Any, edges: tuple[Edge, ...], place: Place, saved: Any, out: Layout) -> Node:
+    node = new(node_type(op.node_name))
+    node.op, node.edges, node.values, node.saved = op, edges, place, saved
+    node.plan = make(op, FRESH, (out,), tensors=(place.base,) + (None,) * (len(edges) - 1))
     node.mask = (1 << len(edges)) - 1
-    node.saved, node.hooks, node.stack = [], None, None
+    node.hooks = node.stack = None
     node.seq = next_seq()
     return node
 
@@ -89,17 +132,17 @@ def rebase(view: Tensor, written: Node | None) -> None:
     gradient): gives its base the new history."""
     base = view._base
     assert base is not None
-    old = base._fn if base._fn is not None else (base if base._rg else None)
-    if isinstance(old, Node) and base._nr:
-        old = (old, base._nr)  # type: ignore[assignment]
+    old: Edge = base._fn if base._fn is not None else (base if base._rg else None)
+    if base._fn is not None and base._nr:
+        old = (base._fn, base._nr)
     if old is None and written is None:
         return
     rest = () if written is None else written.edges[1:]
-    delta = view._offset - base._offset
-    if not base._rg:
-        modes.note_rebase()
-    base._fn = _node(_CopySlices, (old, *rest), (written, view._layout, delta), base._layout)
-    base._nr, base._rg = 0, True
+    if not base._rg and base._seen > 1:  # there have been other views
+        modes.note_stale_views(base)
+    node = _node(_CopySlices, (old, *rest), Place(base, view), [written], base._layout)
+    base._fn, base._nr, base._rg = node, 0, True
+    _retained(base)
     regenerate(view)
 
 
@@ -107,16 +150,23 @@ def regenerate(view: Tensor) -> None:
     """Makes a stale view's history afresh from its base's."""
     base = view._base
     assert base is not None
-    view._seen = view._storage.version
+    version = view._storage.version
+    if version < 0 or view._seen == ~version:  # an inference tensor; made in no_grad mode and fresh
+        return
+    if view._seen != version:
+        check_view(view, "its base or another view of its base has been modified inplace")
+    view._seen = version
     edge = edge_of(base)
     if edge is None:
         return
-    if edge is base:
-        return  # a leaf is written to only where nothing is recorded: the view's history holds
-    values = (base._layout, view._layout, view._offset - base._offset)
-    view._fn = _node(_AsStrided, (edge,), values, view._layout)
-    view._fn.plan.tensors = (base._layout,)  # type: ignore[union-attr]
+    view._fn = _node(_AsStrided, (edge,), Place(base, view), [], view._layout)
     view._nr, view._rg = 0, True
+    _retained(view)
+
+
+def _retained(tensor: Tensor) -> None:
+    if tensor._extra is not None and tensor._extra.retains is not None:
+        path.retain(tensor)
 
 
 path.rebase = rebase

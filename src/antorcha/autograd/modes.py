@@ -9,7 +9,7 @@ from typing import Any
 
 from antorcha import modes
 from antorcha.runtime.call import path
-from antorcha.runtime.tensor import Tensor, extra
+from antorcha.runtime.tensor import Tensor
 
 
 def is_grad_enabled() -> bool:
@@ -163,10 +163,23 @@ class inference_mode(_GradMode):  # noqa: N801
         return word & ~(modes.INFERENCE | modes.NO_GRAD)
 
 
-def _mark(result: Any) -> None:
+INFERENCE_VERSION = -(1 << 62)  # of storages made in inference mode: below 0 whatever is added
+
+
+def mark_inference(result: Any) -> None:
+    """Makes fresh results inference tensors: their storage keeps no version."""
     for each in result if isinstance(result, (tuple, list)) else (result,):
         if isinstance(each, Tensor) and each._base is None:
-            extra(each).inference = True
+            each._storage.version = INFERENCE_VERSION
 
 
-path.mark_inference = _mark
+def is_inference(tensor: Tensor) -> bool:
+    """Was the tensor's memory made in inference mode?
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.is_inference.html.
+    """
+    return tensor._storage.version < 0
+
+
+path.mark_inference = mark_inference
+Tensor.is_inference = is_inference  # type: ignore[attr-defined]

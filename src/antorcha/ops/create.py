@@ -11,7 +11,7 @@ from typing import Any as _Any
 
 import numpy as np
 
-from antorcha import dtypes
+from antorcha import dtypes, modes
 from antorcha.device import as_device, backend
 from antorcha.errors import DtypeError, ShapeError, ValueRangeError
 from antorcha.lang.kernels import Host
@@ -31,6 +31,7 @@ from antorcha.ops.types import (
     Tensor,
 )
 from antorcha.runtime import layout as L
+from antorcha.runtime.call import path
 from antorcha.runtime.tensor import Tensor as TensorType
 from antorcha.runtime.tensor import bare
 
@@ -44,6 +45,8 @@ def finish(tensor: TensorType, requires_grad: bool) -> TensorType:
                 f"{tensor._layout.dtype}"
             )
         tensor._rg = True
+    if modes.state.word & modes.INFERENCE:
+        path.mark_inference(tensor)
     return tensor
 
 

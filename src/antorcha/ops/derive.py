@@ -81,18 +81,19 @@ def check_version(node: Node, item: Saved, position: int) -> None:
 
 def unpack(node: Node, position: int, item: Any, create: bool) -> Tensor:
     """The saved tensor again; with ``create`` in its place in the graph."""
-    if type(item) is not Saved:
-        return unpack_hook(node, position, item)  # type: ignore[no-any-return]
-    check_version(node, item, position)
-    tensor = bare(item.layout, item.storage, item.offset)
+    if type(item) is Saved:
+        check_version(node, item, position)
+        tensor = bare(item.layout, item.storage, item.offset)
+    else:
+        tensor = unpack_hook(item)
     if create:
         if position >= 0:
             edge = node.edges[position]
-            if isinstance(edge, Tensor):
-                return edge if edge._storage is item.storage else _linked(tensor, edge, 0)
             if edge is not None:
+                if isinstance(edge, Tensor) and edge._storage is tensor._storage:
+                    return edge
                 return _linked(tensor, *(edge if type(edge) is tuple else (edge, 0)))
-        elif item.layout.dtype.kind in "fc":
+        elif tensor._layout.dtype.kind in "fc":
             return _linked(tensor, node, -1 - position)
     return tensor
 

@@ -101,16 +101,18 @@ def sub(input: Operand, other: Operand, *, alpha: Number = 1):
     >>> torch.sub(torch.tensor([1., 2.]), torch.tensor([0., 1.]), alpha=2)
     tensor([1., 0.])
     """
-    if is_bool(input, other):
-        raise _no_subtraction("sub")
     return input - other if is_one(alpha) else input - other * alpha
 
 
-def _no_subtraction(name: str) -> DtypeError:
-    return DtypeError(
-        f"{name}: Subtraction, the `-` operator, with a bool tensor is not supported. If you are "
-        "trying to invert a mask, use the `~` or `logical_not()` operator instead."
-    )
+@sub.accepts
+def _no_bools(input, other, alpha):
+    for x in (input, other):
+        lay = getattr(x, "_layout", None)
+        if isinstance(x, bool) or (lay is not None and lay.dtype.kind == "b"):
+            raise DtypeError(
+                "sub: Subtraction, the `-` operator, with a bool tensor is not supported. If you "
+                "are trying to invert a mask, use the `~` or `logical_not()` operator instead."
+            )
 
 
 @sub.derivative
@@ -140,12 +142,11 @@ def rsub(input: Tensor, other: Operand, *, alpha: Number = 1):
     >>> torch.rsub(torch.tensor([1., 2.]), 3)
     tensor([2., 1.])
     """
-    if is_bool(input):
-        raise _no_subtraction("rsub")
     return other - (input if is_one(alpha) else input * alpha)
 
 
 rsub.node_name = "RsubBackward1"
+rsub.accepts(_no_bools)
 
 
 @rsub.samples
@@ -307,10 +308,7 @@ def pow(input: Operand, exponent: Power):
                 f"{float(exponent)}, or cast the base."
             )
         if input.dtype.kind == "b":
-            if isinstance(exponent, bool):
-                raise UnsupportedDtype("pow: not implemented for torch.bool")
-            if isinstance(exponent, int):
-                input = E.cast(input, dtypes.int64)
+            return input if exponent else E.const(True, input.dtype)
     return input**exponent
 
 

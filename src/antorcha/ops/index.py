@@ -20,7 +20,14 @@ from antorcha.ops.types import Bool, Dim, Ints, Number, Operand, Tensor, Tensors
 from antorcha.runtime import layout as L
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.tensor import Tensor as TensorType
-from antorcha.shapes import Size, broadcast_shapes, normalize_dim, result_strides
+from antorcha.shapes import (
+    Size,
+    broadcast_shapes,
+    contiguous_strides,
+    normalize_dim,
+    result_strides,
+    view_strides,
+)
 
 Array = np.ndarray[_Any, _Any]
 
@@ -505,7 +512,7 @@ def _(make):
 def advanced(input: Layout, indices: _Any, dims: tuple[int, ...]) -> tuple[int, Size]:
     """Where the dims of the index tensors stand in the result, and their common shape."""
     for each in indices:
-        if each.dtype.name not in ("int64", "int32", "int16", "int8", "uint8"):
+        if each.dtype.name not in ("int64", "int32"):
             raise OutOfRange(f"tensors used as indices must be long, int, byte or bool tensors, "
                              f"not {each.dtype}")  # fmt: skip
     common = Size(broadcast_indices([each.shape for each in indices]))
@@ -540,15 +547,16 @@ def index_at(input: Tensor, indices: Tensors, dims: Ints):
         first = np.transpose(x, order)[tuple([at[d] for d in dims])]
         return front_to_place(first, len(common), position)
 
-    lead = [0] * len(common)
     strides = [s for d, s in enumerate(input.strides) if d not in dims]
-    strides[position:position] = lead
-    pad = len(shape) - position - len(common)
+    strides[position:position] = [0] * len(common)
+    after = len(shape) - position - len(common)
     views = [(shape, tuple(strides))]
     for each in indices:
-        wide = (1,) * (position + len(common) - each.ndim) + tuple(each.shape) + (1,) * pad
-        steps = [0] * (position + len(common) - each.ndim) + list(each.strides) + [0] * pad
-        views.append((wide, tuple([0 if n == 1 else s for n, s in zip(wide, steps, strict=True)])))
+        wide = (1,) * (position + len(common) - each.ndim) + tuple(each.shape) + (1,) * after
+        steps = view_strides(each.shape, each.strides, wide) or contiguous_strides(wide)
+        views.append((wide, tuple(
+            [0 if n == 1 != m else s for n, m, s in zip(wide, shape, steps, strict=True)]
+        )))  # fmt: skip
     out = L.layout(shape, tuple(result_strides(shape, views)), input.dtype, input.device)
     return Planned(Host(run), [out])
 

@@ -166,11 +166,12 @@ class PointwiseOp(Op):
         return fn
 
     def computed_in(
-        self, rule: str, values: list[Any], extra: Sequence[int] = ()
+        self, rule: str, values: list[Any], extra: Sequence[int] = (), fixed: Sequence[Any] = ()
     ) -> tuple[list[DType], DType | None]:
         """The dtype that each operand is cast to, and the result's (None: the expression's).
 
-        ``extra`` are the places of Number parameters: they follow the common dtype.
+        ``extra`` are the places of Number parameters: they follow the common dtype; ``fixed`` the
+        types of numbers that are part of the plan (``x ** 2``).
         """
         own = [v.dtype if isinstance(v, L.Layout) else _number_dtype(v) for v in values]
         if rule in ("predicate", "own"):
@@ -192,7 +193,7 @@ class PointwiseOp(Op):
                 )
             common = common_dtype(values[1:])
             return [dtypes.bool_, *[_beside(common, v) for v in values[1:]]], common
-        common = common_dtype([v for k, v in enumerate(values) if k not in extra])
+        common = common_dtype([*[v for k, v in enumerate(values) if k not in extra], *fixed])
         for k in extra:
             self._check_number(values[k], common)
         if rule == "float" and common.kind in "bui":
@@ -226,6 +227,7 @@ class PointwiseOp(Op):
         tensors: list[Layout | None] = []
         numbers: list[str] = []
         extra: list[int] = []
+        fixed: list[Any] = []
         for param, value in zip(self.signature.params, values, strict=True):
             if isinstance(value, Tensor):
                 where[param.name] = len(ins)
@@ -243,17 +245,19 @@ class PointwiseOp(Op):
                     tensors.append(None)
             else:
                 statics[param.name] = value
+                if param.static:
+                    fixed.append(type(value))
                 if param.code != STATIC and param.code != NUMBER:
                     tensors.append(None)
         rule = self.types(statics) if callable(self.types) else self.types
-        types, out_dtype = self.computed_in(rule, ins, extra)
+        types, out_dtype = self.computed_in(rule, ins, extra, fixed)
         args = {n: E.input_(k, types[k]) for n, k in where.items()}
         try:
             made = self.fn(**args, **statics)
         except DtypeError as error:  # from the scalar ops' own type rules
-            if isinstance(error, UnsupportedDtype) or str(error).startswith(f"{self.name}: "):
+            if isinstance(error, UnsupportedDtype) or "defined for" not in str(error):
                 raise
-            raise UnsupportedDtype(f"{self.name}: {error}") from None
+            raise UnsupportedDtype(str(error)) from None
         made = made if isinstance(made, E.Expr) else E.const(made, out_dtype or types[0])
         if out_dtype is not None:
             made = E.cast(made, out_dtype)
@@ -369,8 +373,16 @@ def gradients(
 ) -> list[Expr | None]:
     """The gradient of each of ``count`` inputs. Where the result itself is part of one (``exp``,
     ``tanh``), ``out`` stands for it: the saved result saves computing it again."""
-    found: list[Expr | None] = list(E.gradient(result, seed))[:count]
-    found += [None] * (count - len(found))
+    leaves = {
+        int(e.payload): e  # type: ignore[arg-type]  # an input's payload is its place
+        for e in E.walk(result)
+        if e.op == "input" and e.dtype.kind in "fc"
+    }
+    found: list[Expr | None] = [None] * count
+    slopes = E.vjp((result,), (seed,), tuple(leaves.values()))
+    for place, slope in zip(leaves, slopes, strict=True):
+        if place < count and slope is not None:
+            found[place] = E.simplify(slope)
     if out is not None and result.op not in E.LEAVES and result.op != "cast":
         found = [None if e is None else E.simplify(E.substitute(e, {result: out})) for e in found]
     return found

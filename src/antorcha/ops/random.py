@@ -7,18 +7,17 @@ how a draw runs; ``runtime.random`` draws.
 from __future__ import annotations
 
 import math
-from contextlib import contextmanager
 from typing import Any as _Any
 
 import numpy as np
 
-from antorcha import dtypes, modes
+from antorcha import dtypes
 from antorcha.device import as_device
 from antorcha.errors import ArgumentError, DtypeError, MissingFeature, ShapeError
 from antorcha.ops.create import check_format, finish, uninitialised
 from antorcha.ops.memory import strides_of_format
 from antorcha.ops.record import T
-from antorcha.ops.sampler import Memory, creation, memory_order, sampler, target_of
+from antorcha.ops.sampler import Memory, creation, memory_order, sampler, target_of, unrecorded
 from antorcha.ops.types import (
     Any,
     Bool,
@@ -160,7 +159,7 @@ def normal_function(
         _check_std(std)
         chosen = dtype or dtypes.get_default_dtype()
         made = target_of("normal", out, size, lambda: uninitialised(size, chosen, as_device(device)))
-        with _unrecorded():
+        with unrecorded():
             T.normal_(made, mean, std, generator=generator)
         return finish(made, requires_grad)
     if not any(tensors):
@@ -170,16 +169,6 @@ def normal_function(
 
 
 normal.general = normal_function
-
-
-@contextmanager
-def _unrecorded():
-    """What is drawn into a fresh tensor is no history of it."""
-    before = modes.set_word(modes.state.word | modes.NO_GRAD)
-    try:
-        yield
-    finally:
-        modes.set_word(before)
 
 
 def _random_node(values, inplace):
@@ -395,7 +384,7 @@ def randperm(
         raise ShapeError(f"randperm: n must be non-negative, got {n}")
     chosen = dtype or dtypes.int64
     made = target_of("randperm", out, (n,), lambda: uninitialised((n,), chosen, as_device(device)))
-    with _unrecorded():
+    with unrecorded():
         T.permutation_(made, generator=generator)
     return finish(made, requires_grad)
 
@@ -403,7 +392,7 @@ def randperm(
 @sampler(inplace=True, function=False, method=False, out=False)
 def permutation(input: Tensor, *, generator: Any = None):
     """A random order of the numbers below the size: what ``randperm`` fills its result with."""
-    return lambda out: out.fill(R.randperm, kinds=ALL_REAL)
+    return lambda out: out.fill(R.randperm, kinds="fui")
 
 
 @randperm.errors
@@ -431,7 +420,7 @@ def _like(input, dtype, device, memory_format):
 
 
 def _drawn(made: _Any, requires_grad: bool, draw: _Any, *args: _Any, generator: _Any) -> _Any:
-    with _unrecorded():
+    with unrecorded():
         draw(made, *args, generator=generator)
     return finish(made, requires_grad)
 

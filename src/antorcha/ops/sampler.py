@@ -15,11 +15,13 @@ there, nor smoothly on its parameters: the gradients are zero.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from antorcha import modes
 from antorcha.device import backend
 from antorcha.errors import ArgumentError, DeviceError, MissingFeature, ShapeError
 from antorcha.ops.derive import Rule, saved_items
@@ -254,3 +256,13 @@ def target_of(name: str, out: Any, shape: Any, make_new: Callable[[], Tensor]) -
             raise ShapeError(f"{name}: a size must not be negative, got {tuple(shape)}")
         record.resize_out(name, out, L.contiguous(shape, out._layout.dtype, out._layout.device))
     return out
+
+
+@contextmanager
+def unrecorded() -> Iterator[None]:
+    """What is drawn into a fresh tensor is no history of it."""
+    before = modes.set_word(modes.state.word | modes.NO_GRAD)
+    try:
+        yield
+    finally:
+        modes.set_word(before)

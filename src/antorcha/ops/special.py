@@ -197,7 +197,7 @@ def _(make):
 
 
 @pointwise("float", inplace=True)
-def ldexp(input: Tensor, other: Operand):
+def ldexp(input: Tensor, other: Tensor):
     """``input * 2**other``.
 
     See https://docs.pytorch.org/docs/stable/generated/torch.ldexp.html.

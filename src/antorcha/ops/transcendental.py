@@ -9,7 +9,7 @@ import math
 
 from antorcha.lang import expr as E
 from antorcha.ops.elementwise import spread
-from antorcha.ops.pointwise import pointwise
+from antorcha.ops.pointwise import UnsupportedDtype, pointwise
 from antorcha.ops.types import Tensor
 
 
@@ -418,6 +418,14 @@ def sigmoid(input: Tensor):
 sigmoid.samples(spread())
 
 
+def _no_complex(name):
+    def check(input):
+        if input._layout.dtype.kind == "c":
+            raise UnsupportedDtype(f"{name}: is not supported for complex tensors")
+
+    return check
+
+
 @pointwise("float", inplace=True)
 def deg2rad(input: Tensor):
     """Degrees as radians.
@@ -430,6 +438,7 @@ def deg2rad(input: Tensor):
     return input * (math.pi / 180)
 
 
+deg2rad.accepts(_no_complex("deg2rad"))
 deg2rad.samples(spread())
 
 
@@ -445,4 +454,5 @@ def rad2deg(input: Tensor):
     return input * (180 / math.pi)
 
 
+rad2deg.accepts(_no_complex("rad2deg"))
 rad2deg.samples(spread())

@@ -391,6 +391,19 @@ def null_storage(nbytes: int) -> Storage:
     return made
 
 
+def alias(storage: Storage) -> Storage:
+    """Another storage over the same memory, with a version of its own.
+
+    The memory stays, and stays where it is, as long as the alias lives.
+    """
+    if not storage.ptr:
+        return null_storage(storage.nbytes)
+    made: Storage = _wrap(
+        storage.ptr, storage.nbytes, memoryview(storage), storage.flags & LOCKED  # type: ignore[arg-type]
+    )
+    return made
+
+
 def resize(storage: Storage, nbytes: int) -> None:
     """Changes the size in place; the contents stay, what is new is uninitialised."""
     if type(storage) is not Storage:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
+from antorcha import modes
 from antorcha.errors import ArgumentError, DtypeError, GraphError
 from antorcha.ops.record import T
 from antorcha.runtime.call.node import Node, edge_of
-from antorcha.runtime.tensor import Tensor, bare, extra
+from antorcha.runtime.storage import alias
+from antorcha.runtime.tensor import Tensor, bare
 from antorcha.shapes import Size, is_channels_last, normalize_dim
 
 
@@ -54,13 +57,17 @@ def _current(self: Tensor) -> None:
 
 def _requires_grad(self: Tensor) -> bool:
     """Are operations on this tensor recorded?"""
-    _current(self)
-    return self._rg
+    base = self._base
+    return self._rg or (base is not None and base._rg and self._seen != self._storage.version)
 
 
 def _set_requires_grad(self: Tensor, value: bool) -> None:
     if value not in (True, False):
         raise ArgumentError(f"requires_grad must be a bool, not {value!r}")
+    if value and self._storage.version < 0 and not modes.state.word & modes.INFERENCE:
+        raise GraphError(
+            "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed."
+        )
     _current(self)
     if self._fn is not None:
         if not value:
@@ -84,6 +91,18 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     return self
 
 
+def _version(self: Tensor) -> int:
+    """How many writes there have been to the tensor's memory."""
+    if self._storage.version < 0:
+        raise GraphError("Inference tensors do not track version counter.")
+    return self._storage.version
+
+
+def _is_view(self: Tensor) -> bool:
+    """Is it a view of another tensor, ``_base``?"""
+    return self._base is not None
+
+
 def _grad_fn(self: Tensor) -> Node | None:
     """The node that made this tensor; None for a leaf."""
     _current(self)
@@ -98,9 +117,7 @@ def _is_leaf(self: Tensor) -> bool:
 
 def _grad(self: Tensor) -> Tensor | None:
     """The gradient that backward has accumulated here; None when there is none."""
-    if self._grad is None and self._fn is not None and not (self._extra and self._extra.retains):
-        import warnings
-
+    if self._grad is None and self._fn is not None and not self.retains_grad:  # type: ignore[attr-defined]
         warnings.warn(
             "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad"
             " attribute won't be populated during autograd.backward(). If you indeed want the .grad"
@@ -133,13 +150,11 @@ def _set_grad(self: Tensor, value: Tensor | None) -> None:
 
 
 def detach(self: Tensor) -> Tensor:
-    """The same elements (shared) outside of any graph."""
-    made = bare(self._layout, self._storage, self._offset)
-    base = self._base
-    made._base = self if base is None else base
-    # a detached tensor never takes part in its source's history, so it is nobody's view to it
-    made._base = None
-    return made
+    """The same elements (shared) outside of any graph.
+
+    A write to it is noticed by graphs that have saved the elements.
+    """
+    return bare(self._layout, self._storage, self._offset)
 
 
 def detach_(self: Tensor) -> Tensor:
@@ -152,30 +167,13 @@ def detach_(self: Tensor) -> Tensor:
 
 def _data(self: Tensor) -> Tensor:
     """The elements outside of any graph; writing to them is not recorded, nor noticed."""
-    return detach(self)
+    return bare(self._layout, alias(self._storage), self._offset)
 
 
 def _set_data(self: Tensor, value: Tensor) -> None:
     if not isinstance(value, Tensor):
         raise ArgumentError(f"Variable data has to be a tensor, but got {type(value).__name__}")
     self._layout, self._storage, self._offset = value._layout, value._storage, value._offset
-
-
-def retain_grad(self: Tensor) -> None:
-    """Asks that backward also keeps the gradient of this non-leaf tensor in ``grad``."""
-    _current(self)
-    if not self._rg:
-        raise GraphError("can't retain_grad on Tensor that has requires_grad=False")
-    if self._fn is None:
-        return
-    import weakref
-
-    from antorcha.autograd.engine import NodeHooks
-
-    if self._fn.hooks is None:
-        self._fn.hooks = NodeHooks()
-    self._fn.hooks.retains[self._nr] = weakref.ref(self)
-    extra(self).retains = True
 
 
 def _mT(self: Tensor) -> Tensor:
@@ -188,6 +186,14 @@ def _T(self: Tensor) -> Tensor:
     return T.permute(self, tuple(reversed(range(self._layout.ndim))))  # type: ignore[no-any-return]
 
 
+def _write(part: Tensor, value: Any) -> None:
+    """``x.real = value``."""
+    if isinstance(value, Tensor):
+        T.copy_(part, value)
+    else:
+        T.fill_(part, value)
+
+
 def bind_attributes() -> None:
     """Sets the properties and plain methods of this file on Tensor."""
     read_only = {
@@ -195,7 +201,7 @@ def bind_attributes() -> None:
         "device": lambda self: self._layout.device, "ndim": _dim, "is_leaf": _is_leaf,
         "itemsize": lambda self: self._layout.itemsize,
         "nbytes": lambda self: self._layout.numel * self._layout.itemsize,
-        "output_nr": lambda self: self._nr, "_version": lambda self: self._storage.version,
+        "output_nr": lambda self: self._nr, "_version": _version,
         "is_cpu": lambda self: self._layout.device.type == "cpu",
         "is_cuda": lambda self: self._layout.device.type == "cuda",
         "is_mps": lambda self: self._layout.device.type == "mps",
@@ -203,20 +209,21 @@ def bind_attributes() -> None:
         "is_sparse": lambda self: False, "is_quantized": lambda self: False,
         "is_nested": lambda self: False, "mT": _mT, "T": _T,
         "mH": lambda self: T.conj(_mT(self)), "H": lambda self: T.conj(_T(self)),
-        "retains_grad": lambda self: bool(self._extra and self._extra.retains),
     }  # fmt: skip
     for name, get in read_only.items():
         setattr(Tensor, name, property(get, doc=get.__doc__))
     settable: dict[str, tuple[Any, Any]] = {
         "requires_grad": (_requires_grad, _set_requires_grad), "grad": (_grad, _set_grad),
         "grad_fn": (_grad_fn, None), "data": (_data, _set_data),
+        "real": (lambda self: T.real(self), lambda self, value: _write(T.real(self), value)),
+        "imag": (lambda self: T.imag(self), lambda self, value: _write(T.imag(self), value)),
     }  # fmt: skip
     for name, (get, put) in settable.items():
         setattr(Tensor, name, property(get, put, doc=get.__doc__))
     for name, fn in {
         "size": _size, "stride": _stride, "dim": _dim, "ndimension": _dim, "numel": _numel,
         "nelement": _numel, "is_contiguous": _is_contiguous, "requires_grad_": requires_grad_,
-        "detach": detach, "detach_": detach_, "retain_grad": retain_grad,
+        "detach": detach, "detach_": detach_, "_is_view": _is_view,
         "element_size": lambda self: self._layout.itemsize,
         "storage_offset": lambda self: self._offset,
         "data_ptr": lambda self: self._storage.ptr + self._offset * self._layout.itemsize,

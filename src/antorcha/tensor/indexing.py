@@ -141,7 +141,8 @@ def as_index(item: Any, like: Tensor) -> Tensor:
     if not isinstance(item, Tensor):
         from antorcha.tensor.create import tensor
 
-        item = tensor(np.asarray(item))
+        array = np.asarray(item)
+        item = tensor(array.astype(np.int64) if array.dtype.kind in "iu" else array)
     if item._layout.device is not like._layout.device:
         item = item.to(like._layout.device)  # type: ignore[attr-defined]
     return item

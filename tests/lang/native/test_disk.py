@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from antorcha import errors
 from antorcha.lang.native import NoDescription, cache, f32, i64, inline, native, ptr, void
 from antorcha.lang.native.digest import dotted_names
 
@@ -45,9 +46,23 @@ if __name__ == "__main__":
 """
 
 
+# runs a program with the language alone: the rest of antorcha compiles functions of its own
+ALONE = """
+import runpy, sys, types
+antorcha = sys.modules["antorcha"] = types.ModuleType("antorcha")
+antorcha.__path__ = [sys.argv[1]]
+runpy.run_path(sys.argv[2], run_name="__main__")
+"""
+HOME = str(Path(errors.__file__).parent)
+
+
+def command(path: Path) -> list[str]:
+    return [sys.executable, "-c", ALONE, HOME, str(path)]
+
+
 def run(path: Path, folder: Path, **env: str) -> list[str]:
     done = subprocess.run(
-        [sys.executable, str(path)], capture_output=True, text=True, timeout=100, check=False,
+        command(path), capture_output=True, text=True, timeout=100, check=False,
         env={**os.environ, "ANTORCHA_CACHE": str(folder), "PYTHONDONTWRITEBYTECODE": "1",
              "PYTHONPATH": os.pathsep.join(p for p in sys.path if p), **env},
     )  # fmt: skip
@@ -119,7 +134,7 @@ def test_other_targets_have_their_own_entries(program, tmp_path, name, bits):
 
 
 @pytest.mark.parametrize(
-    ("name", "which"), [("avx2", "operator and (f32 or bf16 or u64) or bools"), ("sse2", "half")]
+    ("name", "which"), [("avx2", "operator and (f16 or u64) or bools"), ("sse2", "half")]
 )
 def test_operators_on_other_targets(name, which):
     done = subprocess.run(
@@ -137,7 +152,7 @@ def test_processes_that_write_one_cache(program, tmp_path):
     env = {**os.environ, "ANTORCHA_CACHE": str(folder),
            "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}  # fmt: skip
     running = [
-        subprocess.Popen([sys.executable, str(program)], stdout=subprocess.PIPE, text=True, env=env)
+        subprocess.Popen(command(program), stdout=subprocess.PIPE, text=True, env=env)
         for _ in range(6)
     ]
     assert all(p.communicate(timeout=100)[0].startswith("135 38 ") for p in running)
@@ -298,10 +313,8 @@ def test_a_fork_while_another_thread_compiles(tmp_path):
 def test_importing_the_language_loads_no_compiler(tmp_path):
     path = tmp_path / "program.py"
     path.write_text(
-        "import sys\nimport antorcha.errors\nbefore = set(sys.modules)\n"
-        "import antorcha.lang.native\n"
-        "new = set(sys.modules) - before\n"
-        "print(any(m.startswith('llvmlite') or '.lower' in m for m in new))\n"
+        "import sys\nimport antorcha.lang.native\n"
+        "print(any(m.startswith('llvmlite') or '.lower' in m for m in sys.modules))\n"
     )
     assert run(path, tmp_path)[0] == "False"
 

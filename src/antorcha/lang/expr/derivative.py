@@ -41,8 +41,8 @@ def gradient(expr: Expr, cotangent: Expr | None = None) -> tuple[Expr, ...]:
     used = inputs_used(expr)
     seed = const(1, expr.dtype) if cotangent is None else cotangent
     leaves = {k: _find(expr, k) for k in used}
-    targets = [leaf for leaf in leaves.values() if leaf is not None]
-    found = dict(zip(used, vjp((expr,), (seed,), targets), strict=True))
+    floats = {k: e for k, e in leaves.items() if e is not None and e.dtype.kind in "fc"}
+    found = dict(zip(floats, vjp((expr,), (seed,), tuple(floats.values())), strict=True))
     results = []
     for k in range(max(used, default=-1) + 1):
         leaf, value = leaves.get(k), found.get(k)

@@ -331,7 +331,7 @@ asinh: Op = Op(
 )  # fmt: skip
 acosh: Op = Op(
     "acosh", 1, floating, "arccosh",
-    (lambda g, x, y: g * conj(rsqrt(x - 1) * rsqrt(x + 1)),),
+    (lambda g, x, y: g * _acosh_slope(x),),
     "The inverse of cosh.", expand=lambda x: _expand_acosh(x),
 )  # fmt: skip
 atanh: Op = Op(
@@ -461,6 +461,13 @@ angle: Op = Op(
     "angle", 1, phase, "angle", (_angle_grad,), "The argument of a complex number; 0 or pi.",
     expand=lambda x: _expand_angle(x),
 )  # fmt: skip
+
+def _acosh_slope(x: Any) -> Any:
+    """PyTorch's: real numbers below -1 have one too."""
+    if x.dtype.kind == "c":
+        return conj(rsqrt(x - 1) * rsqrt(x + 1))
+    return rsqrt(x * x - 1)
+
 
 # Expansions too long for a line
 

@@ -31,7 +31,7 @@ autocast: Any = None  # set by amp: casts arguments
 rebase: Any = None  # set by autograd.inplace: an in-place write to a view changes its base's history
 mark_inference: Any = None  # set by autograd.modes
 
-VIEWED = 0  # in the ``_seen`` of a tensor that is no view: there have been views of it
+_UNRECORDED = modes.NO_GRAD | modes.INFERENCE
 _CAREFUL = modes.PROFILER | modes.AUTOCAST | modes.INFERENCE | modes.ANOMALY | modes.SAVED_HOOKS
 
 
@@ -53,11 +53,12 @@ def _careful(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], word: int) 
     """The call in a mode where somebody else has a say."""
     if word & modes.AUTOCAST:
         args, kwargs = autocast(op, args, kwargs)
+    record = not word & _UNRECORDED
     if word & modes.PROFILER:
-        with observe(op, args, kwargs):
-            result = run(op, args, kwargs, not word & modes.NO_GRAD)
+        with observe(op, args):
+            result = run(op, args, kwargs, record)
     else:
-        result = run(op, args, kwargs, not word & modes.NO_GRAD)
+        result = run(op, args, kwargs, record)
     if word & modes.INFERENCE:
         mark_inference(result)
     return result
@@ -133,13 +134,18 @@ def join(view: Tensor, source: Tensor, plan: Plan, record: bool) -> None:
     view._seen = version
     if base is None:
         base = source
-        base._seen = VIEWED
+        count_view(base)
     elif source._seen < 0:
         view._seen = ~version
     view._base = base
     if not record and version >= 0:  # (of an inference tensor it is below 0)
         view._seen = ~version
         view._rg = plan.rule is not None and (source._rg or base._rg)
+
+
+def count_view(base: Tensor) -> None:
+    """Another view of a tensor: how many there have been tells whether one may be stale."""
+    base._seen = getattr(base, "_seen", 0) + 1
 
 
 def fresh_tensor(plan: Plan, flat: list[Any]) -> Tensor:
@@ -242,7 +248,10 @@ def view(op: Any) -> Callable[..., Any]:
         if base is None:
             made._base = a
             made._seen = storage.version
-            a._seen = VIEWED
+            try:
+                a._seen += 1
+            except AttributeError:
+                a._seen = 1
         else:
             made._base = base
             version = storage.version
@@ -296,9 +305,9 @@ def call_inplace(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
                 return done
         word = modes.state.word
         if word & modes.PROFILER:
-            with observe(op.inplace, args, kwargs):
-                return run_inplace(op, args, kwargs, not word & modes.NO_GRAD)
-    return run_inplace(op, args, kwargs, not word & modes.NO_GRAD)
+            with observe(op.inplace, args):
+                return run_inplace(op, args, kwargs, not word & _UNRECORDED)
+    return run_inplace(op, args, kwargs, not word & _UNRECORDED)
 
 
 def run_inplace(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool) -> Any:
@@ -409,7 +418,7 @@ def record_write(plan: Plan, target: Tensor, operands: Any, numbers: Any, edges:
     if target._base is not None:
         rebase(target, node)
     elif node is not None:
-        if not target._rg and getattr(target, "_seen", None) is not None:
+        if not target._rg and getattr(target, "_seen", 0):
             modes.note_stale_views(target)
         target._fn, target._nr, target._rg = node, 0, True
         if target._extra is not None and target._extra.retains is not None:

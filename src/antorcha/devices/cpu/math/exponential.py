@@ -56,6 +56,7 @@ RANGE_64 = Range(
     -746.0, 710.0, -1076.0, 1025.0, 0.6931471805599453094, 2.3190468138462996e-17, 42.0
 )
 LOG2_E = 1 / math.log(2)
+SPARE = 8  # sinh and cosh are divided by 2**SPARE until the last multiplication
 
 
 @inline
@@ -132,20 +133,18 @@ def sigmoid(x):
     f = pick(x, SINGLE, DOUBLE)
     c = pick(x, RANGE_32, RANGE_64)
     below = x < 0.0
-    a = greater(c.low, -abs(x))
-    t, _, r, r_low = reduced(a, f.magic + (f.bias + f.scale))
-    one, rest = quick_sum(kind(x)(1.0), r)
-    e, e_low = quick_sum(one, rest + (grown(r) + r_low))
-    power = bitcast(kind(x), t << f.fraction)
-    scale = power * f.down
+    t, _, r, r_low = reduced(greater(c.low, -abs(x)), f.magic + (f.bias + f.scale))
+    scale = bitcast(kind(x), t << f.fraction) * f.down
+    rest = r + fma(polynomial(r, pick(x, EXP_32, EXP_64)), r * r, r_low)
+    e, e_low = quick_sum(kind(x)(1.0), rest)
     under = fma(e, scale, 1.0)
-    under_low = fma(e, scale, 1.0 - under) + e_low * scale
+    under_low = fma(e, scale, 1.0 - under)
+    inverse = 1.0 / under
     top = select(below, e, 1.0)
     top_low = select(below, e_low, 0.0)
-    inverse = 1.0 / under
     q = top * inverse
     q = fma(fma(-q, under_low, fma(-q, under, top) + top_low), inverse, q)
-    return select(below, q * power * f.down, q)
+    return select(below, q * scale, q)
 
 
 @inline
@@ -159,8 +158,7 @@ def tanh(x):
     a = abs(x)
     twice = lesser(c.all_one, a + a)
     t = fma(twice, LOG2_E, f.magic + f.bias)
-    n = t - (f.magic + f.bias)
-    r = fma(n, -c.ln2_low, fma(n, -c.ln2, twice))
+    r = fma(t - (f.magic + f.bias), -c.ln2, twice)  # where ln2_low would show, tanh is flat
     power = bitcast(kind(x), bitcast(ints(x), t) << f.fraction)
     e = fma(polynomial(r, pick(x, EXP_32, EXP_64)), r * r, r)  # exp(2 |x|) = (1 + e) * power
     far = 1.0 - 2.0 / fma(e, power, power + 1.0)
@@ -171,9 +169,9 @@ def tanh(x):
 
 @inline
 def half_exp(a):
-    """exp(a) for a >= 0 as (high + low) * power, divided by 2**scale -> high, low, power."""
+    """exp(a) for a >= 0 as (high + low) * power, divided by 2**SPARE -> high, low, power."""
     f = pick(a, SINGLE, DOUBLE)
-    t, _, r, r_low = reduced(a, f.magic + (f.bias - f.scale))
+    t, _, r, r_low = reduced(a, f.magic + (f.bias - SPARE))
     one, rest = quick_sum(kind(a)(1.0), r)
     high, low = quick_sum(one, rest + (grown(r) + r_low))
     power = bitcast(kind(a), t << f.fraction)
@@ -187,11 +185,10 @@ def sinh(x):
     c = pick(x, RANGE_32, RANGE_64)
     a = abs(x)
     high, low, power = half_exp(lesser(c.high + 1.0, a))
-    # All is divided by 2**(scale - 1) until the last multiplication.
     y, y_low = high * power, low * power
-    small = (f.down * f.down) / y
+    small = 0.25**SPARE / y
     far, far_low = quick_sum(y, -small)
-    far = (far + (far_low + y_low)) * (f.up * 0.5)
+    far = (far + (far_low + y_low)) * 2.0 ** (SPARE - 1)
     square = x * x
     near = fma(polynomial(square, pick(x, SINH_32, SINH_64)) * square, a, a)
     return copysign(select(a < 1.0, near, far), x)
@@ -204,6 +201,6 @@ def cosh(x):
     c = pick(x, RANGE_32, RANGE_64)
     high, low, power = half_exp(lesser(c.high + 1.0, abs(x)))
     y, y_low = high * power, low * power
-    small = (f.down * f.down) / y
+    small = 0.25**SPARE / y
     sum_, sum_low = quick_sum(y, small)
-    return (sum_ + (sum_low + y_low)) * (f.up * 0.5)
+    return (sum_ + (sum_low + y_low)) * 2.0 ** (SPARE - 1)

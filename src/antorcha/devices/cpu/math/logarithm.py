@@ -15,6 +15,7 @@ from antorcha.devices.cpu.math.base import (
     INF,
     NAN,
     SINGLE,
+    any_lane,
     exact_product,
     exact_sum,
     ints,
@@ -24,6 +25,7 @@ from antorcha.devices.cpu.math.base import (
     pick,
     polynomial,
     quick_sum,
+    words,
 )
 from antorcha.devices.cpu.math.coefficients import (
     ASINH_32,
@@ -59,15 +61,28 @@ BASE10_64 = Scale(
 
 
 @inline
+def unusual(x):
+    """Whether x is not a positive normal number."""
+    f = pick(x, SINGLE, DOUBLE)
+    return bitcast(words(x), x) - (1 << f.fraction) >= (2 * f.bias) << f.fraction
+
+
+@inline
+def split_normal(x):
+    """A positive normal x as 2**k * m, with m in 2/3..4/3 -> k, m."""
+    f = pick(x, SINGLE, DOUBLE)
+    bits = bitcast(ints(x), x)
+    steps = (bits - f.two_thirds) >> f.fraction
+    return kind(x)(steps), bitcast(kind(x), bits - (steps << f.fraction))
+
+
+@inline
 def split(x):
-    """A positive x, denormal ones too, as (k, m): 2**k * m, m in 2/3..4/3, and bits of k."""
+    """The same for denormal numbers too."""
     f = pick(x, SINGLE, DOUBLE)
     small = x < f.tiny
-    bits = bitcast(ints(x), select(small, x * f.widen, x))
-    steps = (bits - f.two_thirds) >> f.fraction
-    m = bitcast(kind(x), bits - (steps << f.fraction))
-    k = kind(x)(steps) - select(small, kind(x)(float(f.fraction + 1)), 0.0)
-    return k, m, steps
+    k, m = split_normal(select(small, x * f.widen, x))
+    return k - select(small, kind(x)(float(f.fraction + 1)), 0.0), m
 
 
 @inline
@@ -79,31 +94,55 @@ def outside(x, y):
 
 
 @inline
-def log(x):
-    """The natural logarithm. Largest error: float32 ULP ulp over all numbers, float64 ULP."""
-    c = pick(x, RANGE_32, RANGE_64)
-    k, m, _ = split(x)
+def log_of_parts(k, m):
+    """log(2**k m)."""
+    c = pick(m, RANGE_32, RANGE_64)
     f = m - 1.0
     high = fma(k, c.ln2, f)
     low = fma(k, c.ln2, -high) + f
-    tail = fma(polynomial(f, pick(x, LOG_32, LOG_64)), f * f, fma(k, c.ln2_low, low))
-    return outside(x, high + tail)
+    tail = fma(polynomial(f, pick(m, LOG_32, LOG_64)), f * f, fma(k, c.ln2_low, low))
+    return high + tail
 
 
 @inline
-def log_scaled(x, c):
-    """log(x) in the base of c."""
-    k, m, _ = split(x)
+def log(x):
+    """The natural logarithm. Largest error: float32 ULP ulp over all numbers, float64 ULP."""
+    k, m = split_normal(x)
+    y = log_of_parts(k, m)
+    rare = unusual(x)
+    if any_lane(rare):
+        k, m = split(x)
+        y = select(rare, outside(x, log_of_parts(k, m)), y)
+    return y
+
+
+@inline
+def log_in_base(k, m, c):
+    """log(2**k m) in the base of c."""
     f = m - 1.0
     square, square_low = exact_product(f, f)
     near, near_low = quick_sum(f, -0.5 * square)  # log(m) so far
-    cube = polynomial(f, pick(x, LOG_CUBE_32, LOG_CUBE_64)) * (f * square)
+    cube = polynomial(f, pick(m, LOG_CUBE_32, LOG_CUBE_64)) * (f * square)
     near_low = near_low + fma(square_low, -0.5, cube)
     part, part_low = exact_product(near, c.high)
     whole = k * c.two
     high, low = exact_sum(whole, part)
     low = low + fma(near_low, c.high, fma(near, c.low, part_low))
-    return outside(x, high + (low + fma(k, c.two_low, fma(k, c.two, -whole))))
+    if c.two_low:
+        low = low + fma(k, c.two_low, fma(k, c.two, -whole))
+    return high + low
+
+
+@inline
+def log_scaled(x, c):
+    """log(x) in the base of c."""
+    k, m = split_normal(x)
+    y = log_in_base(k, m, c)
+    rare = unusual(x)
+    if any_lane(rare):
+        k, m = split(x)
+        y = select(rare, outside(x, log_in_base(k, m, c)), y)
+    return y
 
 
 @inline

@@ -22,7 +22,7 @@ from antorcha.devices.cpu.math.base import (
 )
 from antorcha.devices.cpu.math.coefficients import EXP_SHORT_64, LOG_PAIR_64, LOG_SHORT_64
 from antorcha.devices.cpu.math.exponential import LOG2_E, RANGE_64, grown
-from antorcha.devices.cpu.math.logarithm import split
+from antorcha.devices.cpu.math.logarithm import split, split_normal
 from antorcha.lang.native import bitcast, f64, fma, inline, select, trunc
 
 TWO_THIRDS, TWO_THIRDS_LOW = 0.6666666666666666, 3.700743415417188e-17
@@ -34,7 +34,7 @@ def log_pair(x):
 
     With s = (m - 1) / (m + 1): log(m) = 2 s + 2/3 s**3 + s**5 P(s*s).
     """
-    k, m, _ = split(x)
+    k, m = split(x)
     under, under_low = quick_sum(kind(x)(1.0), m)
     s, s_low = pair_over_pair(m - 1.0, 0.0, under, under_low)
     square, square_low = exact_product(s, s)
@@ -81,7 +81,7 @@ def positive_power(a, y):
 def power_short(a, y):
     """The same of float64 that came from float32, to 2**-32 or so."""
     c = RANGE_64
-    k, m, _ = split(a)
+    k, m = split_normal(a)
     f = m - 1.0
     log = fma(k, c.ln2, fma(polynomial(f, LOG_SHORT_64), f * f, f))
     x = lesser(kind(a)(200.0), greater(kind(a)(-200.0), y * log))

@@ -1,0 +1,7 @@
+"""``torch.autograd.anomaly_mode``: PyTorch's name for :mod:`antorcha.autograd.anomaly`."""
+
+from __future__ import annotations
+
+from antorcha.autograd.anomaly import detect_anomaly, set_detect_anomaly
+
+__all__ = ["detect_anomaly", "set_detect_anomaly"]

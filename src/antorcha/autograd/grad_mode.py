@@ -1,0 +1,7 @@
+"""``torch.autograd.grad_mode``: PyTorch's name for :mod:`antorcha.autograd.modes`."""
+
+from __future__ import annotations
+
+from antorcha.autograd.modes import enable_grad, inference_mode, no_grad, set_grad_enabled
+
+__all__ = ["enable_grad", "inference_mode", "no_grad", "set_grad_enabled"]

@@ -1,0 +1,208 @@
+"""Dropout and its relatives: parts of the input become zero at random, the rest grows.
+
+As in PyTorch the noise is drawn by ``bernoulli_(1 - p)`` into a tensor like the input (or with one
+value a channel) and multiplied: the masks are PyTorch's bit for bit, and ``grad_fn`` is a product's.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+from antorcha.errors import ShapeError
+from antorcha.ops.create import uninitialised
+from antorcha.ops.memory import strides_of_format
+from antorcha.ops.record import T, composite
+from antorcha.ops.sampler import unrecorded
+from antorcha.ops.types import Bool, Float, Tensor
+from antorcha.runtime.random import RandomError
+
+ALPHA = 1.7580993408473766
+"""selu's limit at minus infinity, negated: what alpha dropout replaces values by."""
+F = "nn.functional."
+
+
+def check_probability(p):
+    if not 0.0 <= p <= 1.0:
+        raise RandomError(f"dropout probability has to be between 0 and 1, but got {p}")
+
+
+def _noise(name, input, p, feature):
+    """What to multiply by, before scaling: one with probability 1 - p, else zero."""
+    lay = input._layout
+    if feature:
+        if lay.ndim < 2:
+            raise ShapeError(
+                f"{name}: Feature dropout requires at least 2 dimensions in the input, got shape "
+                f"{tuple(lay.shape)}"
+            )
+        shape = (*lay.shape[:2], *[1] * (lay.ndim - 2))
+        made = uninitialised(shape, lay.dtype, lay.device)
+    else:
+        strides = strides_of_format(lay.shape, lay.strides, "preserve")
+        made = uninitialised(lay.shape, lay.dtype, lay.device, strides)
+    return T.bernoulli_(made, 1 - p)
+
+
+def _dropped(name, input, p, training, inplace, feature=False, alpha=False):
+    """The one way of all forms."""
+    check_probability(p)
+    if p == 0 or not training or not input._layout.numel:
+        return input
+    multiply = T.mul_ if inplace else T.mul
+    if p == 1:
+        lay = input._layout
+        return multiply(input, T.full_layout((), 0, lay.dtype, lay.device))
+    shift = None
+    with unrecorded():
+        noise = _noise(name, input, p, feature)
+        if alpha:
+            scale = 1.0 / math.sqrt((ALPHA * ALPHA * p + 1) * (1 - p))
+            shift = T.add_(T.mul_(T.add(noise, -1), ALPHA * scale), ALPHA * scale * p)
+            T.mul_(noise, scale)
+        else:
+            T.div_(noise, 1 - p)
+    made = multiply(input, noise)
+    return made if shift is None else T.add_(made, shift)
+
+
+@composite(method=False, out=False, aliases=(F + "dropout",))
+def dropout(input: Tensor, p: Float = 0.5, training: Bool = True, inplace: Bool = False):
+    """Each element becomes 0 with probability ``p``; the others are divided by ``1 - p``.
+
+    Nothing changes when not ``training``: the result is the input itself.
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.dropout.html.
+
+    >>> _ = torch.manual_seed(42)
+    >>> torch.nn.functional.dropout(torch.ones(6))
+    tensor([0., 0., 2., 0., 2., 0.])
+    """
+    return _dropped("dropout", input, p, training, inplace)
+
+
+@composite(method=False, out=False)
+def feature_dropout(input: Tensor, p: Float, training: Bool, inplace: Bool = False):
+    """Dropout of whole channels, the second dim.
+
+    >>> torch.feature_dropout(torch.ones(1, 2, 3), 0.0, True).shape
+    torch.Size([1, 2, 3])
+    """
+    return _dropped("feature_dropout", input, p, training, inplace, feature=True)
+
+
+def _of_channels(name, input, p, training, inplace, plain):
+    """dropout2d and 3d: PyTorch warns of shapes that are none of theirs."""
+    check_probability(p)
+    ndim = input._layout.ndim
+    if ndim not in plain:
+        warnings.warn(
+            f"{name}: Received a {ndim}-D input to {name}, which is deprecated and will result in "
+            "an error in a future release. To retain the behavior and silence this warning, please "
+            "use dropout instead.",
+            stacklevel=5,
+        )
+    return _dropped(name, input, p, training, inplace, feature=True)
+
+
+@composite(method=False, namespace="nn.functional", out=False)
+def dropout1d(input: Tensor, p: Float = 0.5, training: Bool = True, inplace: Bool = False):
+    """Dropout of whole channels of a ``(C, L)`` or ``(N, C, L)`` input.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.dropout1d.html.
+
+    >>> torch.nn.functional.dropout1d(torch.ones(2, 3), training=False).shape
+    torch.Size([2, 3])
+    """
+    return _maybe_unbatched("dropout1d", input, p, training, inplace, (2, 3))
+
+
+def _maybe_unbatched(name, input, p, training, inplace, dims):
+    check_probability(p)
+    ndim = input._layout.ndim
+    if ndim not in dims:
+        raise ShapeError(
+            f"{name}: Expected {dims[0]}D or {dims[1]}D input, but received a {ndim}D input of "
+            f"shape {tuple(input._layout.shape)}"
+        )
+    if ndim == dims[1]:
+        return _dropped(name, input, p, training, inplace, feature=True)
+    done = _dropped(name, T.unsqueeze(input, 0), p, training, inplace, feature=True)
+    return input if inplace else T.squeeze(done, 0)
+
+
+@composite(method=False, namespace="nn.functional", out=False)
+def dropout2d(input: Tensor, p: Float = 0.5, training: Bool = True, inplace: Bool = False):
+    """Dropout of whole channels of a ``(N, C, H, W)`` input.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.dropout2d.html.
+
+    >>> torch.nn.functional.dropout2d(torch.ones(1, 2, 3, 3), training=False).shape
+    torch.Size([1, 2, 3, 3])
+    """
+    if input._layout.ndim == 3:
+        warnings.warn(
+            "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout "
+            "behavior is desired - input is interpreted as shape (N, C, L), where C is the channel "
+            "dim.",
+            stacklevel=4,
+        )
+    return _of_channels("dropout2d", input, p, training, inplace, (3, 4))
+
+
+@composite(method=False, namespace="nn.functional", out=False)
+def dropout3d(input: Tensor, p: Float = 0.5, training: Bool = True, inplace: Bool = False):
+    """Dropout of whole channels of a ``(C, D, H, W)`` or ``(N, C, D, H, W)`` input.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.dropout3d.html.
+
+    >>> torch.nn.functional.dropout3d(torch.ones(1, 2, 3, 3, 3), training=False).shape
+    torch.Size([1, 2, 3, 3, 3])
+    """
+    ndim = input._layout.ndim
+    if ndim in (4, 5):
+        return _maybe_unbatched("dropout3d", input, p, training, inplace, (4, 5))
+    return _of_channels("dropout3d", input, p, training, inplace, (4, 5))
+
+
+@composite(method=False, out=False, aliases=(F + "alpha_dropout",))
+def alpha_dropout(input: Tensor, p: Float = 0.5, training: Bool = False, inplace: Bool = False):
+    """Dropout that keeps the mean and variance of what selu gives.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.alpha_dropout.html.
+
+    >>> torch.nn.functional.alpha_dropout(torch.ones(2))
+    tensor([1., 1.])
+    """
+    return _dropped("alpha_dropout", input, p, training, inplace, alpha=True)
+
+
+@composite(method=False, out=False, aliases=(F + "feature_alpha_dropout",))
+def feature_alpha_dropout(
+    input: Tensor, p: Float = 0.5, training: Bool = False, inplace: Bool = False
+):
+    """Alpha dropout of whole channels, the second dim.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.feature_alpha_dropout.html.
+
+    >>> torch.nn.functional.feature_alpha_dropout(torch.ones(1, 2))
+    tensor([[1., 1.]])
+    """
+    return _dropped("feature_alpha_dropout", input, p, training, inplace, feature=True, alpha=True)
+
+
+for _each in (dropout, feature_dropout, dropout1d, dropout2d, dropout3d, alpha_dropout,
+              feature_alpha_dropout):  # fmt: skip
+    _each.random = True  # two calls differ
+
+
+@dropout.errors
+def _(make):
+    yield (make(3), 1.5), {}, RuntimeError, "between 0 and 1"
+    yield (make(3), 1.5), {}, ValueError, "between 0 and 1"
+
+
+@dropout1d.errors
+def _(make):
+    yield (make(3),), {}, RuntimeError, "Expected 2D or 3D"
+
+

@@ -1,0 +1,261 @@
+"""Native kernels of the index ops: blocks of a tensor at index tensors, and elements along a dim.
+
+Two shapes of work serve them all. ``blocks``: index tensors choose positions along some dims of a
+big tensor; the block of its other dims at each position is read, written or added to (x[idx],
+index_select, index_add, embedding). ``elements``: an index as large as the result says, element by
+element, where along one dim (gather, scatter, scatter_add).
+
+Every index is checked before anything is written. A bad one is returned as the kernel's status,
+together with which index tensor it is in; ``bad_index`` takes it apart again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from antorcha.lang.kernels import NativeKernel
+from antorcha.lang.native import (
+    bf16,
+    f16,
+    f32,
+    f64,
+    i8,
+    i16,
+    i32,
+    i64,
+    inline,
+    native,
+    ptr,
+    raw,
+    static,
+    u8,
+    u16,
+    u32,
+    u64,
+)
+from antorcha.runtime.layout import Layout
+from antorcha.shapes import collapse
+
+GET, SET, ADD = "get", "set", "add"
+MOVED = {1: u8, 2: u16, 4: u32, 8: u64}  # moving needs no more than the size
+ADDED = {
+    "bool": u8, "uint8": u8, "uint16": u16, "uint32": u32, "uint64": u64, "int8": i8, "int16": i16,
+    "int32": i32, "int64": i64, "float16": f16, "bfloat16": bf16, "float32": f32, "float64": f64,
+}  # fmt: skip
+BIAS = 1 << 51
+MOST = 1 << 50
+
+
+@inline
+def status(index, k):
+    """A bad index, in the k-th index tensor, as a number that is not 0."""
+    kept = index
+    if kept > MOST:
+        kept = i64(MOST)
+    if kept < -MOST:
+        kept = i64(-MOST)
+    return (kept + BIAS) * 16 + k
+
+
+def bad_index(code: int) -> tuple[int, int]:
+    """The index and the number of its tensor, of a status."""
+    return code // 16 - BIAS, code % 16
+
+
+@inline
+def put(a, v, MODE, LOGICAL):
+    """One element: a is the big tensor's, v the other's."""
+    if MODE == "get":
+        v[0] = a[0]
+    elif MODE == "set":
+        a[0] = v[0]
+    elif LOGICAL:
+        a[0] = a[0] | v[0]
+    else:
+        a[0] = a[0] + v[0]
+
+
+@inline
+def line(a, v, n, step_a, step_v, MODE, LOGICAL):
+    """n elements, at steps of their own; the common case of both 1 is a loop of its own."""
+    if step_a == 1 and step_v == 1:
+        for j in range(n):
+            put(a + j, v + j, MODE, LOGICAL)
+    else:
+        for j in range(n):
+            put(a + j * step_a, v + j * step_v, MODE, LOGICAL)
+
+
+@inline
+def outer_offset(row, desc, dims, at):
+    """The offset of the row-th line: dims (size, step..) triples at ``at`` but the last."""
+    rest = row + 0
+    offset = i64(0)
+    for back in range(dims - 1):
+        d = dims - 2 - back
+        size = desc[3 * d]
+        offset += rest % size * desc[3 * d + at]
+        rest = rest // size
+    return offset
+
+
+@native
+def blocks(bufs: ptr[raw], desc: ptr[i64], *, T, I, K, AT, VALUES, INDEX, MODE, LOGICAL) -> i64:
+    """desc: positions, step of the values per position, lines a block, dims of a block, skipped
+    index (or -1), then (size, step) per index tensor, then (size, step in the big tensor, step in
+    the values) per dim."""
+    count = desc[0]
+    step = desc[1]
+    lines = desc[2]
+    dims = desc[3]
+    skipped = desc[4]
+    where = desc + 5
+    block = desc + 5 + 2 * K
+    for k in static(range(K)):
+        index = ptr[I](bufs[INDEX + k])
+        size = where[2 * k]
+        for b in range(count):
+            i = i64(index[b])
+            if i < -size or i >= size:
+                return status(i, k)
+    big = ptr[T](bufs[AT])
+    values = ptr[T](bufs[VALUES])
+    n = block[3 * dims - 3]
+    step_a = block[3 * dims - 2]
+    step_v = block[3 * dims - 1]
+    for b in range(count):
+        a = big + 0
+        keep = True
+        for k in static(range(K)):
+            i = i64(ptr[I](bufs[INDEX + k])[b])
+            if i == skipped:
+                keep = False
+            if i < 0:
+                i += where[2 * k]
+            a = a + i * where[2 * k + 1]
+        if keep:
+            v = values + b * step
+            for row in range(lines):
+                line(
+                    a + outer_offset(row, block, dims, 1), v + outer_offset(row, block, dims, 2),
+                    n, step_a, step_v, MODE, LOGICAL,
+                )
+    return 0
+
+
+@native
+def elements(bufs: ptr[raw], desc: ptr[i64], *, T, I, AT, VALUES, INDEX, MODE, LOGICAL) -> i64:
+    """desc: lines, dims, size and step along the dim, then (size, step in the big tensor, step in
+    the values, step in the index) per dim of the index."""
+    lines = desc[0]
+    dims = desc[1]
+    size = desc[2]
+    step = desc[3]
+    walk = desc + 4
+    last = walk + 4 * (dims - 1)
+    n = last[0]
+    step_a = last[1]
+    step_v = last[2]
+    step_i = last[3]
+    index = ptr[I](bufs[INDEX])
+    for row in range(lines):
+        rest = row + 0
+        p = index + 0
+        for back in range(dims - 1):
+            d = 4 * (dims - 2 - back)
+            p = p + rest % walk[d] * walk[d + 3]
+            rest = rest // walk[d]
+        for j in range(n):
+            i = i64(p[j * step_i])
+            if i < 0 or i >= size:
+                return status(i, 0)
+    big = ptr[T](bufs[AT])
+    values = ptr[T](bufs[VALUES])
+    for row in range(lines):
+        rest = row + 0
+        p = index + 0
+        a = big + 0
+        v = values + 0
+        for back in range(dims - 1):
+            d = 4 * (dims - 2 - back)
+            place = rest % walk[d]
+            p = p + place * walk[d + 3]
+            a = a + place * walk[d + 1]
+            v = v + place * walk[d + 2]
+            rest = rest // walk[d]
+        for j in range(n):
+            i = i64(p[j * step_i])
+            put(a + i * step + j * step_a, v + j * step_v, MODE, LOGICAL)
+    return 0
+
+
+# ------------------------------------------------------------------------------- descriptions
+def element_type(lay: Layout, mode: str) -> Any:
+    """The machine type that a kernel moves or adds; None when there is none."""
+    return ADDED.get(lay.dtype.name) if mode == ADD else MOVED.get(lay.itemsize)
+
+
+def places(mode: str) -> dict[str, int]:
+    """Which buffers are the big tensor, the values and the first index: outputs come first."""
+    if mode == GET:
+        return {"AT": 1, "VALUES": 0, "INDEX": 2}
+    return {"AT": 0, "VALUES": 2, "INDEX": 3}
+
+
+def rows_of(sizes: tuple[int, ...]) -> int:
+    lines = 1
+    for n in sizes[:-1]:
+        lines *= n
+    return lines
+
+
+def block_kernel(
+    mode: str, big: Layout, dims: tuple[int, ...], count: int, index_dtype: str,
+    step: int, block: tuple[tuple[int, ...], tuple[int, ...]], reference: Any, fail: Any,
+    skipped: int = -(1 << 62), order: dict[str, int] | None = None,
+) -> NativeKernel | None:  # fmt: skip
+    """The description of ``blocks``; ``block``: the sizes of the values' other dims and their
+    steps. None when the machine types do not fit."""
+    made = element_type(big, mode)
+    if made is None or len(dims) > 15:
+        return None
+    kept = [d for d in range(big.ndim) if d not in dims]
+    sizes, (big_steps, value_steps) = collapse(
+        block[0], [tuple([big.strides[d] for d in kept]), block[1]]
+    )
+    if not sizes:
+        sizes, big_steps, value_steps = (1,), (0,), (0,)
+    desc = [count, step, rows_of(sizes) if 0 not in sizes else 0, len(sizes), skipped]
+    for d in dims:
+        desc += (big.shape[d] if big.ndim else 1, big.strides[d] if big.ndim else 0)
+    for each in zip(sizes, big_steps, value_steps, strict=True):
+        desc += each
+    options = {"T": made, "I": i32 if index_dtype == "int32" else i64, "K": len(dims),
+               "MODE": mode, "LOGICAL": big.dtype.kind == "b", **(order or places(mode))}  # fmt: skip
+    work = count
+    for n in sizes:
+        work *= n
+    return NativeKernel(
+        blocks, options, tuple(desc), reference, fail, work, preload=mode != GET and order is None
+    )
+
+
+def element_kernel(
+    mode: str, big: Layout, dim: int, index: Layout, values: Layout, reference: Any, fail: Any
+) -> NativeKernel | None:
+    """The description of ``elements``; the index and the values have the same number of dims."""
+    made = element_type(big, mode)
+    if made is None or big.ndim == 0 or index.ndim == 0 or values.ndim == 0:
+        return None
+    steps = tuple([0 if d == dim else s for d, s in enumerate(big.strides)])
+    sizes, (a, v, i) = collapse(index.shape, [steps, values.strides, index.strides])
+    if not sizes:
+        sizes, a, v, i = (1,), (0,), (0,), (0,)
+    desc = [rows_of(sizes) if 0 not in sizes else 0, len(sizes), big.shape[dim], big.strides[dim]]
+    for each in zip(sizes, a, v, i, strict=True):
+        desc += each
+    options = {"T": made, "I": i32 if index.dtype.name == "int32" else i64, "MODE": mode,
+               "LOGICAL": big.dtype.kind == "b", **places(mode)}  # fmt: skip
+    return NativeKernel(
+        elements, options, tuple(desc), reference, fail, index.numel, preload=mode != GET
+    )

@@ -1,0 +1,252 @@
+"""Norms, ranks and distances of matrices, and the cross product. All are made of other ops."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from antorcha.errors import ShapeError
+from antorcha.ops.lapack import check_float, check_matrix, check_square
+from antorcha.ops.record import T, composite
+from antorcha.ops.types import Any, Bool, Dim, Dims, Dtype, Float, Ints, Str, Tensor
+from antorcha.shapes import broadcast_shapes, normalize_dim, normalize_dims
+
+LINALG = "linalg"
+
+
+@composite(name="linalg_matrix_norm", namespace=LINALG)
+def matrix_norm(
+    A: Tensor, ord: Any = "fro", dim: Ints = (-2, -1), keepdim: Bool = False, *, dtype: Dtype = None
+):
+    """A norm of matrices: "fro", "nuc", inf, -inf, 1, -1, 2 or -2.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.matrix_norm.html.
+
+    >>> torch.linalg.matrix_norm(torch.tensor([[3., 0.], [0., 4.]]))
+    tensor(5.)
+    """
+    lay = A._layout
+    op = "linalg.matrix_norm"
+    if lay.ndim < 2:
+        raise ShapeError(f"{op}: The input tensor A must have at least 2 dimensions.")
+    check_float(op, lay)
+    if len(dim) != 2:
+        raise ShapeError(f"{op}: dim must be a 2-tuple. Got {dim}")
+    row, column = normalize_dims(dim, lay.ndim, op=op)
+    A = A if dtype is None else T.to_dtype(A, dtype)
+    if ord == "fro":
+        return T.linalg_vector_norm(A, 2, (row, column), keepdim)
+    if ord in ("nuc", 2, -2, 2.0, -2.0):
+        values = T.linalg_svdvals(T.movedim(A, (row, column), (-2, -1)))
+        if ord == "nuc":
+            found = T.sum(values, -1)
+        else:
+            found = T.amax(values, -1) if ord > 0 else T.amin(values, -1)
+        if keepdim:
+            for d in sorted((row, column)):
+                found = T.unsqueeze(found, d)
+        return found
+    if isinstance(ord, str) or abs(ord) not in (1, math.inf):
+        raise ShapeError(f"{op}: Order {ord} not supported.")
+    along, over = (row, column) if abs(ord) == 1 else (column, row)
+    sums = T.linalg_vector_norm(A, 1, along, True)
+    found = T.amax(sums, over, True) if ord > 0 else T.amin(sums, over, True)
+    return found if keepdim else T.squeeze(found, (row, column))
+
+
+@matrix_norm.samples
+def _(make):
+    yield (make(3, 4),)
+    yield make(3, 4), "nuc"
+    yield make(3, 4), math.inf
+    yield make(3, 4), -1
+    yield make(2, 3, 4), 2
+
+
+@composite(name="linalg_norm", namespace=LINALG)
+def norm(
+    A: Tensor, ord: Any = None, dim: Dims = None, keepdim: Bool = False, *, dtype: Dtype = None
+):
+    """A vector or matrix norm, by ``ord`` and the number of dims.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.norm.html.
+
+    >>> torch.linalg.norm(torch.tensor([3., 4.]))
+    tensor(5.)
+    """
+    ndim = A._layout.ndim
+    if ord is None:
+        return T.linalg_vector_norm(A, 2, dim, keepdim, dtype=dtype)
+    if dim is None and ndim > 2:
+        raise ShapeError(
+            "linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got "
+            f"{ndim}D."
+        )
+    count = (1 if isinstance(dim, int) else len(dim)) if dim is not None else ndim
+    if count == 2:
+        return T.linalg_matrix_norm(A, ord, (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
+    if isinstance(ord, str):
+        raise ShapeError(f"linalg.norm: ord={ord!r} needs two dims")
+    return T.linalg_vector_norm(A, ord, dim, keepdim, dtype=dtype)
+
+
+@norm.samples
+def _(make):
+    yield (make(3, 4),)
+    yield make(3, 4), 1
+    yield make(3), 3
+
+
+@composite(name="linalg_cond", namespace=LINALG)
+def cond(A: Tensor, p: Any = None):
+    """The condition number of matrices in a norm; by default the ratio of singular values.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.cond.html.
+
+    >>> torch.linalg.cond(torch.tensor([[4., 0.], [0., 2.]]))
+    tensor(2.)
+    """
+    check_matrix("linalg.cond", A._layout)
+    if p is None or p in (2, -2):
+        values = T.linalg_svdvals(A)
+        first, last = T.select(values, -1, 0), T.select(values, -1, -1)
+        return last / first if p == -2 else first / last
+    check_square("linalg.cond", A._layout)
+    return T.linalg_matrix_norm(A, p) * T.linalg_matrix_norm(T.linalg_inv(A), p)
+
+
+@composite(name="linalg_matrix_rank", namespace=LINALG)
+def matrix_rank(
+    A: Tensor, tol: Any = None, hermitian: Bool = False, *, atol: Any = None, rtol: Any = None
+):
+    """The number of singular values above ``max(atol, rtol * largest)``.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.matrix_rank.html.
+
+    >>> torch.linalg.matrix_rank(torch.tensor([[1., 1.], [2., 2.]]))
+    tensor(1)
+    """
+    check_matrix("linalg.matrix_rank", A._layout)
+    values = T.detach(T.linalg_svdvals(T.detach(A)))
+    atol = tol if atol is None else atol
+    if rtol is None:
+        eps = float(np.finfo(A._layout.dtype.to_real().np).eps)
+        rtol = max(A._layout.shape[-2:]) * eps if atol is None else 0.0
+    if not values._layout.shape[-1]:
+        return T.sum(T.gt(values, 0), -1)
+    cut = T.amax(values, -1, True) * rtol
+    cut = cut if atol is None else T.clamp(cut, atol)
+    return T.sum(T.gt(values, cut), -1)
+
+
+@composite(name="linalg_cross", namespace=LINALG)
+def cross(input: Tensor, other: Tensor, *, dim: Dim = -1):
+    """The cross product of vectors of three elements along ``dim``; the rest broadcasts.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.cross.html.
+
+    >>> torch.linalg.cross(torch.tensor([1., 0., 0.]), torch.tensor([0., 1., 0.]))
+    tensor([0., 0., 1.])
+    """
+    a, b = input._layout, other._layout
+    if a.ndim != b.ndim:
+        raise ShapeError(
+            f"linalg.cross: inputs must have the same number of dimensions, got {tuple(a.shape)} "
+            f"and {tuple(b.shape)}"
+        )
+    d = normalize_dim(dim, a.ndim, op="linalg.cross")
+    if a.shape[d] != 3 or b.shape[d] != 3:
+        raise ShapeError(
+            f"linalg.cross: inputs dimension {dim} must have length 3. Got {a.shape[d]} and "
+            f"{b.shape[d]}"
+        )
+    broadcast_shapes(a.shape, b.shape, op="linalg.cross")
+    x, y = [[T.select(each, d, k) for k in range(3)] for each in (input, other)]
+    return T.stack(
+        [x[1] * y[2] - x[2] * y[1], x[2] * y[0] - x[0] * y[2], x[0] * y[1] - x[1] * y[0]], d
+    )
+
+
+@cross.samples
+def _(make):
+    yield make(4, 3), make(4, 3)
+
+
+@composite(name="cross")
+def cross_old(input: Tensor, other: Tensor, dim: Dim = None):
+    """The cross product along ``dim``, by default the first dim of size 3; see ``linalg.cross``."""
+    if dim is None:
+        sizes = list(input._layout.shape)
+        if 3 not in sizes:
+            raise ShapeError(f"cross: no dimension of size 3 in input, of shape {tuple(sizes)}")
+        dim = sizes.index(3)
+    return T.linalg_cross(input, other, dim=dim)
+
+
+@composite(name="linalg_vecdot", namespace=LINALG)
+def vecdot(x: Tensor, y: Tensor, *, dim: Dim = -1):
+    """The dot products along ``dim``, the first operand conjugated.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.vecdot.html.
+
+    >>> torch.linalg.vecdot(torch.tensor([1., 2.]), torch.tensor([3., 4.]))
+    tensor(11.)
+    """
+    return T.sum((T.conj(x) if x._layout.dtype.kind == "c" else x) * y, dim)
+
+
+@composite(name="linalg_vander", namespace=LINALG)
+def vander(x: Tensor, *, N: Any = None):
+    """The Vandermonde matrix: powers 0, 1, .. N - 1 of each element, along a new last dim.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.vander.html.
+
+    >>> torch.linalg.vander(torch.tensor([2, 3]))
+    tensor([[1, 2],
+            [1, 3]])
+    """
+    n = x._layout.shape[-1] if N is None else N
+    powers = [T.ones_like(x)]
+    for _k in range(1, n):
+        powers.append(powers[-1] * x)
+    return T.stack(powers, -1)
+
+
+@composite(method=False, out=False)
+def cdist(
+    x1: Tensor, x2: Tensor, p: Float = 2.0,
+    compute_mode: Str = "use_mm_for_euclid_dist_if_necessary",
+):
+    """The ``p``-norm distances between every row of ``x1`` and every row of ``x2``.
+
+    Shapes: (..., P, M) and (..., R, M); the result is (..., P, R).
+    See https://docs.pytorch.org/docs/stable/generated/torch.cdist.html.
+
+    >>> torch.cdist(torch.tensor([[0., 0.]]), torch.tensor([[3., 4.]]))
+    tensor([[5.]])
+    """
+    a, b = x1._layout, x2._layout
+    if a.ndim < 2 or b.ndim < 2:
+        raise ShapeError("cdist: both tensors must have at least 2 dimensions")
+    if a.shape[-1] != b.shape[-1]:
+        raise ShapeError(
+            f"cdist: X1 and X2 must have the same number of columns. X1: {a.shape[-1]} X2: "
+            f"{b.shape[-1]}"
+        )
+    if p < 0:
+        raise ShapeError("cdist: only supports non-negative p values")
+    large = a.shape[-2] > 25 or b.shape[-2] > 25
+    if p == 2 and compute_mode != "donot_use_mm_for_euclid_dist" and (
+        large or compute_mode == "use_mm_for_euclid_dist"
+    ):
+        first, second = T.sum(x1 * x1, -1, True), T.sum(x2 * x2, -1)
+        squares = first + T.unsqueeze(second, -2) - T.matmul(x1, T.transpose(x2, -2, -1)) * 2
+        return T.sqrt(T.clamp(squares, 1e-30))
+    return T.linalg_vector_norm(T.unsqueeze(x1, -2) - T.unsqueeze(x2, -3), p, -1)
+
+
+@cdist.samples
+def _(make):
+    yield make(3, 4), make(5, 4)
+    yield make(2, 3, 4), make(2, 5, 4), 1.0

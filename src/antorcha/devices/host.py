@@ -183,7 +183,7 @@ def _rows(what: Rows, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
             v if i.is_row or not isinstance(v, np.ndarray) else v[..., 0]
             for v, i in zip(values, program.inputs, strict=True)
         ]
-        found = program.evaluate(given)
+        found = program.evaluate(given, length=what.length)
         results = [found] if single else list(found)
         return [
             r if is_row else r[..., None] for r, is_row in zip(results, program.rows, strict=True)

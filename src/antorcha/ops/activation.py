@@ -20,6 +20,11 @@ NN = "nn.functional"
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
 
 
+def _no_bools(name, input):
+    if is_bool(input):
+        raise DtypeError(f"{name}: Bool inputs not supported for {name}")
+
+
 @pointwise(inplace=True, aliases=("nn.functional.relu",))
 def relu(input: Tensor):
     """``max(0, input)``, element by element; nan stays nan.
@@ -29,8 +34,7 @@ def relu(input: Tensor):
     >>> torch.relu(torch.tensor([-1., 2.]))
     tensor([0., 2.])
     """
-    if is_bool(input):
-        raise DtypeError("relu: Boolean inputs not supported for relu")
+    _no_bools("relu", input)
     return E.relu(input)
 
 
@@ -51,6 +55,7 @@ def hardtanh(input: Tensor, min_val: Number = -1.0, max_val: Number = 1.0):
     >>> torch.nn.functional.hardtanh(torch.tensor([-2., 0.5]))
     tensor([-1.0000,  0.5000])
     """
+    _no_bools("hardtanh", input)
     if input.dtype.kind == "u" and isinstance(min_val, (int, float)) and min_val < 0:
         raise DtypeError("hardtanh: cannot do hardtanh on an unsigned type with negative limits")
     return E.where(input < min_val, min_val, E.where(input > max_val, max_val, input))
@@ -73,6 +78,7 @@ def relu6(input: Tensor):
     >>> torch.nn.functional.relu6(torch.tensor([-2., 0.5, 8.]))
     tensor([0.0000, 0.5000, 6.0000])
     """
+    _no_bools("hardtanh", input)
     return E.where(input < 0, 0, E.where(input > 6, 6, input))
 
 
@@ -182,10 +188,7 @@ def _(input, alpha):
         raise DtypeError("celu: ZeroDivisionError: alpha cannot be 0 for CELU")
 
 
-@celu.samples
-def _(make):
-    yield (make(3, 4),)
-    yield make(3, 4), 0.7
+celu.samples(spread())
 
 
 @pointwise("floating", namespace=NN)

@@ -1,16 +1,174 @@
-"""``index_put`` and what index tensors, masks and lists become before an index op runs."""
+"""``x[tensors]``: index and index_put, and what masks and lists become before they run."""
 
 from __future__ import annotations
 
 from typing import Any as _Any
 
-from antorcha.errors import ArgumentError, OutOfRange
+import numpy as np
+
+from antorcha.errors import ArgumentError, DtypeError, OutOfRange, ShapeError
+from antorcha.indexing import AdvancedIndex, advanced_position, broadcast_indices
+from antorcha.lang.kernels import Host
+from antorcha.ops.index import Array, add_at, blocks_or_numpy, check_range, zeros_like_layout
+from antorcha.ops.kernel import Planned, kernel
+from antorcha.ops.memory import strides_of_format
 from antorcha.ops.record import T, composite
-from antorcha.ops.types import Any, Bool, Tensor
+from antorcha.ops.types import Any, Bool, Ints, Tensor, Tensors
+from antorcha.runtime import layout as L
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.tensor import Tensor as TensorType
+from antorcha.shapes import (
+    Size,
+    broadcast_strides,
+    contiguous_strides,
+    result_strides,
+    view_strides,
+)
 
 
+# ------------------------------------------------------------------------------------ x[tensors]
+def advanced(input: Layout, indices: _Any, dims: tuple[int, ...]) -> tuple[int, Size]:
+    """Where the dims of the index tensors stand in the result, and their common shape."""
+    for each in indices:
+        if each.dtype.name not in ("int64", "int32"):
+            raise OutOfRange(f"tensors used as indices must be long, int, byte or bool tensors, "
+                             f"not {each.dtype}")  # fmt: skip
+    common = Size(broadcast_indices([each.shape for each in indices]))
+    return advanced_position([AdvancedIndex(d, None) for d in dims]), common
+
+
+def numpy_index(
+    op: str, shape: tuple[int, ...], dims: tuple[int, ...], arrays: _Any, common: _Any
+) -> tuple[_Any, ...]:
+    made: list[_Any] = [slice(None)] * len(shape)
+    for d, at in zip(dims, arrays, strict=True):
+        checked = check_range(op, at.astype(np.int64), shape[d], d, negative=True)
+        made[d] = np.broadcast_to(checked, common)
+    return tuple(made)
+
+
+def front_to_place(array: Array, count: int, position: int) -> Array:
+    """Moves the first ``count`` dims to where they belong in the result."""
+    return np.moveaxis(array, range(count), range(position, position + count))
+
+
+@kernel(function=False, method=False, out=False, node="index")
+def index_at(input: Tensor, indices: Tensors, dims: Ints):
+    """``input[indices]``, the index tensors standing at ``dims``; they broadcast together."""
+    position, common = advanced(input, indices, dims)
+    kept = [n for d, n in enumerate(input.shape) if d not in dims]
+    shape = (*kept[:position], *common, *kept[position:])
+    order = index_order(input, dims)
+
+    def run(x: Array, *arrays: Array) -> Array:
+        at = numpy_index("index", x.shape, dims, arrays, common)
+        first = np.transpose(x, order)[tuple([at[d] for d in dims])]
+        return front_to_place(first, len(common), position)
+
+    strides = [s for d, s in enumerate(input.strides) if d not in dims]
+    strides[position:position] = [0] * len(common)
+    after = len(shape) - position - len(common)
+    views = [(shape, tuple(strides))]
+    for each in indices:
+        wide = (1,) * (position + len(common) - each.ndim) + tuple(each.shape) + (1,) * after
+        steps = view_strides(each.shape, each.strides, wide) or contiguous_strides(wide)
+        views.append((wide, tuple(
+            [0 if n == 1 != m else s for n, m, s in zip(wide, shape, steps, strict=True)]
+        )))  # fmt: skip
+    out = L.layout(shape, tuple(result_strides(shape, views)), input.dtype, input.device)
+    if not alike(indices, common):
+        return Planned(Host(run), [out])
+    place = (position, position + len(common))
+    return Planned(blocks_or_numpy("index", "get", input, dims, indices[0], out, place, run), [out])
+
+
+def alike(indices: _Any, common: Size) -> bool:
+    """Do all index tensors lie in order, with one shape and dtype?"""
+    first = indices[0]
+    return all(
+        i.contiguous and i.shape == common and i.dtype is first.dtype for i in indices
+    )
+
+
+def index_order(input: Layout, dims: tuple[int, ...]) -> tuple[int, ...]:
+    """The indexed dims in front, the others behind them."""
+    return (*dims, *[d for d in range(input.ndim) if d not in dims])
+
+
+@index_at.derivative
+def _(g, input_layout, indices, dims):
+    zeros = zeros_like_layout(input_layout)
+    return T.index_put_at_(zeros, g, indices, dims, True), *[None] * len(indices)
+
+
+@kernel(function=False, method=False, out=False, inplace=True, node="index_put")
+def index_put_at(
+    input: Tensor, values: Tensor, indices: Tensors, dims: Ints, accumulate: Bool = False
+):
+    """``input`` with ``values`` written (or added) at ``input[indices]``; they broadcast to it."""
+    position, common = advanced(input, indices, dims)
+    if input.dtype is not values.dtype:
+        raise DtypeError(
+            "Index put requires the source and destination dtypes match, got "
+            f"{input.dtype} for the destination and {values.dtype} for the source."
+        )
+    kept = [n for d, n in enumerate(input.shape) if d not in dims]
+    shape = (*kept[:position], *common, *kept[position:])
+    lead = values.ndim - len(shape)
+    have = tuple(values.shape[max(lead, 0) :])
+    if any(n != 1 for n in values.shape[: max(lead, 0)]) or not fits(have, shape):
+        raise ShapeError(
+            f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to "
+            f"indexing result of shape {list(shape)}"
+        )
+    order = index_order(input, dims)
+
+    def run(x: Array, new: Array, *arrays: Array) -> Array:
+        at = numpy_index("index_put", x.shape, dims, arrays, common)
+        made = np.array(x, order="C")
+        wide = np.broadcast_to(new.reshape(have), shape)
+        wide = np.moveaxis(wide, range(position, position + len(common)), range(len(common)))
+        where = tuple([at[d] for d in dims])
+        target = np.transpose(made, order)
+        if accumulate:
+            add_at(target, where, wide)
+        else:
+            target[where] = wide
+        return made
+
+    strides = strides_of_format(input.shape, input.strides, "preserve")
+    out = L.layout(input.shape, strides, input.dtype, input.device)
+    if not alike(indices, common):
+        return Planned(Host(run), [out])
+    steps = tuple(broadcast_strides(have, values.strides[max(lead, 0) :], shape))
+    wide = L.layout(shape, steps, values.dtype, values.device)
+    place = (position, position + len(common))
+    mode = "add" if accumulate else "set"
+    what = blocks_or_numpy("index_put", mode, out, dims, indices[0], wide, place, run)
+    return Planned(what, [out])
+
+
+def fits(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    """Does a shape broadcast to another as it stands?"""
+    tail = target[len(target) - len(shape) :]
+    return all(n in (1, m) for n, m in zip(shape, tail, strict=True))
+
+
+@index_put_at.derivative
+def _(g, values_layout, indices, dims, accumulate, needs):
+    mine = new = None
+    rest = [None] * len(indices)
+    if needs[0]:
+        zero = T.full_layout((), 0, g._layout.dtype, g._layout.device)
+        mine = g if accumulate else T.index_put_at(g, zero, indices, dims)
+    if needs[1]:
+        new = T.index_at(g, indices, dims)
+        while new._layout.ndim < values_layout.ndim:
+            new = T.unsqueeze(new, 0)
+    return mine, new, *rest
+
+
+# ------------------------------------------------------------------------------ masks and lists
 def mask_indices(mask: TensorType, sizes: tuple[int, ...], dim: int) -> tuple[TensorType, ...]:
     """A mask as the index tensors that choose the same elements."""
     shape = tuple(mask._layout.shape)
@@ -40,7 +198,8 @@ def standing(
     """The integer tensors of ``index_put``'s list and the dims at which they stand."""
     if not isinstance(indices, (tuple, list)):
         raise ArgumentError(
-            f"index_put(): argument 'indices' must be tuple of Tensors, not {type(indices).__name__}"
+            f"index_put(): argument 'indices' must be tuple of Tensors, not "
+            f"{type(indices).__name__}"
         )
     tensors: list[TensorType] = []
     dims: list[int] = []

@@ -158,7 +158,7 @@ def roll(input: Tensor, shifts: Ints, dims: Ints = ()):
     >>> torch.roll(torch.tensor([1, 2, 3]), 1)
     tensor([3, 1, 2])
     """
-    if not dims and len(shifts) != 1 or dims and len(dims) != len(shifts):
+    if (not dims and len(shifts) != 1) or (dims and len(dims) != len(shifts)):
         raise ShapeError(
             f"roll: shifts and dimensions must align. shifts: {len(shifts)}, dims: {len(dims)}"
         )
@@ -232,7 +232,7 @@ def repeat(input: Tensor, repeats: Shape):
             "Number of dimensions of repeat dims can not be smaller than number of dimensions of "
             f"tensor: {len(repeats)} repeats for shape {tuple(input.shape)}"
         )
-    if any([r < 0 for r in repeats]):
+    if any(r < 0 for r in repeats):
         raise ShapeError(f"repeat: Trying to create tensor with negative dimension: {repeats}")
     sizes = (1,) * lead + tuple(input.shape)
     read = (0,) * lead + tuple(input.strides)
@@ -418,7 +418,9 @@ def _(make):
     yield (make(3),), {}, RuntimeError, "at least 2 dimensions"
 
 
-def _triangle_indices(find: _Any, row: int, col: int, offset: int, dtype: _Any, device: _Any) -> _Any:
+def _triangle_indices(
+    find: _Any, row: int, col: int, offset: int, dtype: _Any, device: _Any
+) -> _Any:
     if row < 0 or col < 0:
         raise ShapeError(f"row and col must be non-negative, got {row} and {col}")
     places = np.stack(find(row, offset, col))

@@ -101,7 +101,7 @@ def view_as_complex(input: Tensor):
         raise ShapeError("view_as_complex: Tensor must have a last dimension of size 2")
     if input.strides[-1] != 1:
         raise ShapeError("view_as_complex: Tensor must have a last dimension with stride 1")
-    if any([s % 2 for s in input.strides[:-1]]):
+    if any(s % 2 for s in input.strides[:-1]):
         raise ShapeError(
             "view_as_complex: Tensor must have a stride divisible by 2 for all but last dimension"
         )

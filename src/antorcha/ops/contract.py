@@ -77,7 +77,7 @@ def from_lists(args):
 
 
 def parse(equation, operands):
-    """The labels of each operand and of the result; dims under ``...`` are numbered from the end."""
+    """The labels of each operand and of the result; dims under ``...`` count from the end."""
     left, arrow, right = equation.replace(" ", "").partition("->")
     texts = left.split(",")
     if len(texts) != len(operands):
@@ -117,8 +117,8 @@ def check_letters(equation, text):
     for each in text:
         if each not in LETTERS:
             raise ShapeError(
-                f"einsum(): invalid subscript {each!r} in {equation!r}; letters a-z and A-Z, '...', "
-                "',' and '->' are allowed"
+                f"einsum(): invalid subscript {each!r} in {equation!r}; letters a-z and A-Z, "
+                "'...', ',' and '->' are allowed"
             )
 
 
@@ -412,4 +412,3 @@ def _(make):
     yield make(3, 3), 3
     yield make(2, 3, 3), 2
     yield make(3, 3), 0
-

@@ -392,3 +392,18 @@ def _with_probabilities(
         return T.neg(T.sum(losses, dim))
     total = T.neg(T.sum(losses))
     return total / (lay.numel // max(classes, 1)) if reduction == "mean" else total
+
+
+@cross_entropy.samples
+@nll_loss.samples
+def _(make):
+    yield make(5, 4), make.ints((5,), 4)
+    yield (make(2, 4, 3), make.ints((2, 3), 4)), {"reduction": "none"}
+    yield (make(5, 4), make.ints((5,), 4)), {"reduction": "sum", "ignore_index": 1}
+
+
+@cross_entropy.errors
+@nll_loss.errors
+def _(make):
+    yield (make(2, 3), make.ints((2,), 4, 3)), {}, IndexError, "out of bounds"
+    yield (make(2, 3), make.ints((3,), 2)), {}, ValueError, "batch_size"

@@ -15,7 +15,6 @@ The rules of pointwise ops are expressions too: see ``pointwise.PointwiseRule``.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -119,7 +118,7 @@ class TensorRule(Rule):
         for p in op.signature.params:
             if p.code == TENSORS:
                 self.list_at = len(positions)
-        for name in inspect.signature(fn).parameters:
+        for name in fn.__code__.co_varnames[: fn.__code__.co_argcount]:
             getter = self._getter(op, name, params, positions, wanted)
             self.getters.append(getter)
         self.kept = tuple(sorted(wanted, reverse=True))

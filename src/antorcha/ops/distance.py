@@ -95,10 +95,10 @@ def _(make):
 
 
 # ------------------------------------------------------------------------------------ their losses
-@composite(method=False, out=False, aliases=("nn.functional.cosine_embedding_loss",))
+@composite(namespace=NN, out=False)
 def cosine_embedding_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: Float = 0.0, size_average: Bool = None,
-    reduce: Bool = None, reduction: Any = "mean",
+    reduce: Bool = None, reduction: Str = "mean",
 ):  # fmt: skip
     """``1 - cos`` where ``target`` is 1, ``max(0, cos - margin)`` where it is -1.
 
@@ -131,11 +131,11 @@ def _triplet(near: _Any, far: _Any, swapped: _Any, margin: float, reduction: str
     return reduced(T.clamp_min(margin + near - far, 0), reduction)
 
 
-@composite(method=False, out=False, aliases=("nn.functional.triplet_margin_loss",))
+@composite(namespace=NN, out=False)
 def triplet_margin_loss(
     anchor: Tensor, positive: Tensor, negative: Tensor, margin: Float = 1.0, p: Float = 2.0,
     eps: Float = 1e-6, swap: Bool = False, size_average: Bool = None, reduce: Bool = None,
-    reduction: Any = "mean",
+    reduction: Str = "mean",
 ):  # fmt: skip
     """``max(0, d(anchor, positive) - d(anchor, negative) + margin)``, d a p-norm.
 
@@ -183,10 +183,10 @@ def triplet_margin_with_distance_loss(
 
 
 # ---------------------------------------------------------------------------------- margin losses
-@composite(method=False, out=False, aliases=("nn.functional.margin_ranking_loss",))
+@composite(namespace=NN, out=False)
 def margin_ranking_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: Float = 0.0, size_average: Bool = None,
-    reduce: Bool = None, reduction: Any = "mean",
+    reduce: Bool = None, reduction: Str = "mean",
 ):  # fmt: skip
     """``max(0, -target * (input1 - input2) + margin)``.
 
@@ -220,10 +220,10 @@ def hinge_embedding_each(input: Tensor, target: Tensor, margin: Float):
     return E.where(target != 1, gap, 0) + E.where(target != -1, input, 0)
 
 
-@composite(method=False, out=False, aliases=("nn.functional.hinge_embedding_loss",))
+@composite(namespace=NN, out=False)
 def hinge_embedding_loss(
     input: Tensor, target: Tensor, margin: Float = 1.0, size_average: Bool = None,
-    reduce: Bool = None, reduction: Any = "mean",
+    reduce: Bool = None, reduction: Str = "mean",
 ):  # fmt: skip
     """``input`` where ``target`` is 1, ``max(0, margin - input)`` where it is -1.
 
@@ -336,3 +336,19 @@ def multilabel_soft_margin_loss(
     if weight is not None:
         loss = loss * weight
     return reduced(T.mean(loss, -1), reduction)
+
+
+@normalize.samples
+def _(make):
+    yield (make(3, 4),)
+    yield make(3, 4), 1.0, 0
+
+
+@multi_margin_loss.samples
+def _(make):
+    yield make(5, 4), make.ints((5,), 4)
+
+
+@cosine_embedding_loss.samples
+def _(make):
+    yield make(3, 4), make(3, 4), make.bools((3,)).long() * 2 - 1

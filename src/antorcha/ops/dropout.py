@@ -1,7 +1,7 @@
 """Dropout and its relatives: parts of the input become zero at random, the rest grows.
 
 As in PyTorch the noise is drawn by ``bernoulli_(1 - p)`` into a tensor like the input (or with one
-value a channel) and multiplied: the masks are PyTorch's bit for bit, and ``grad_fn`` is a product's.
+value a channel) and multiplied: the masks are PyTorch's bit for bit; ``grad_fn`` is a product's.
 """
 
 from __future__ import annotations

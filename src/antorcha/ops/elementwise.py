@@ -1,8 +1,8 @@
 """Arithmetic, element by element, and conversions. One record per op.
 
 The function under each record computes one element. Where no derivative stands below it, it is
-found from that function. More element by element ops: ``transcendental``, ``rounding``, ``compare``,
-``complexes``, ``activation``.
+found from that function. More element by element ops: ``transcendental``, ``special``,
+``rounding``, ``compare``, ``select``, ``complexes``, ``activation``, ``loss``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def spread(low: float = -2.0, high: float = 2.0) -> Callable[[Any], Iterator[Any
 
 def is_bool(*operands: Any) -> bool:
     """Is the element function being traced on bools?"""
-    return any([isinstance(x, E.Expr) and x.dtype.kind == "b" for x in operands])
+    return any(isinstance(x, E.Expr) and x.dtype.kind == "b" for x in operands)
 
 
 def is_one(number: Any) -> bool:
@@ -336,7 +336,7 @@ def float_power(input: Operand, exponent: Operand):
     tensor([4., 9.], dtype=torch.float64)
     """
     kinds = [x._layout.dtype.kind if hasattr(x, "_layout") else type(x) for x in (input, exponent)]
-    if not any([hasattr(x, "_layout") for x in (input, exponent)]):
+    if not (hasattr(input, "_layout") or hasattr(exponent, "_layout")):
         raise ArgumentError("float_power: one of input and exponent must be a Tensor")
     wide = dtypes.complex128 if "c" in kinds or complex in kinds else dtypes.float64
     pair = []

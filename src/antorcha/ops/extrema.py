@@ -240,9 +240,7 @@ def _share_along(g, input, out, dims, keepdim):
     out = beside(out, lay, dims, keepdim)
     if not dims:
         return g
-    return T.share(
-        beside(g, lay, dims, keepdim), input, out, T.count_equal(input, out, dims, True)
-    )
+    return T.share(beside(g, lay, dims, keepdim), input, out, T.count_equal(input, out, dims, True))
 
 
 @reduction("same")
@@ -356,7 +354,8 @@ def argmax(input: Tensor, dim: Dim = None, keepdim: Bool = False):
 
 @reduction("same")
 def argmin(input: Tensor, dim: Dim = None, keepdim: Bool = False):
-    """The index of the least element, in the flattened tensor or along ``dim``; the first of equals.
+    """The index of the least element, in the flattened tensor or along ``dim``; the first of
+    equals.
 
     See https://docs.pytorch.org/docs/stable/generated/torch.argmin.html.
 
@@ -383,4 +382,3 @@ def _(make):
 @argmax.errors
 def _(make):
     yield (make(0),), {}, IndexError, "no elements"
-

@@ -11,22 +11,17 @@ from typing import Any as _Any
 import numpy as np
 
 from antorcha.errors import DtypeError, OutOfRange, ShapeError
-from antorcha.indexing import AdvancedIndex, advanced_position, broadcast_indices
-from antorcha.lang.kernels import Host
+from antorcha.lang.kernels import Description, Host
+from antorcha.ops import index_kernels as native
 from antorcha.ops.kernel import KernelOp, Planned, kernel
-from antorcha.ops.memory import strides_of_format
 from antorcha.ops.record import T, composite
-from antorcha.ops.types import Bool, Dim, Ints, Number, Operand, Tensor, Tensors
+from antorcha.ops.types import Bool, Dim, Number, Operand, Tensor
 from antorcha.runtime import layout as L
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.tensor import Tensor as TensorType
 from antorcha.shapes import (
-    Size,
     broadcast_shapes,
-    contiguous_strides,
     normalize_dim,
-    result_strides,
-    view_strides,
 )
 
 Array = np.ndarray[_Any, _Any]
@@ -50,6 +45,31 @@ def out_of_bounds(op: str, index: int, size: int, dim: int) -> IndexOutOfBounds:
         f"{op}: index {index} is out of bounds for dimension {dim} with size {size} "
         "(index out of range in self)"
     )
+
+
+def blocks_or_numpy(
+    op: str, mode: str, big: Layout, dims: tuple[int, ...], index: Layout, values: Layout,
+    place: tuple[int, int], run: Callable[..., Array], **options: _Any,
+) -> Description:  # fmt: skip
+    """The native kernel where the operands suit it, else NumPy."""
+
+    def fail(code: int) -> IndexOutOfBounds:
+        found, k = native.bad_index(code)
+        return out_of_bounds(op, found, big.shape[dims[k]] if big.ndim else 1, dims[k])
+
+    made = native.block_kernel(mode, big, dims, index, values, place, run, fail, **options)
+    return made or Host(run)
+
+
+def elements_or_numpy(
+    op: str, mode: str, big: Layout, dim: int, index: Layout, values: _Any, run: _Any
+) -> Description:
+    """The same for elements along a dim."""
+
+    def fail(code: int) -> IndexOutOfBounds:
+        return out_of_bounds(op, native.bad_index(code)[0], big.shape[dim], dim)
+
+    return native.element_kernel(mode, big, dim, index, values, run, fail) or Host(run)
 
 
 def check_index_dtype(op: str, index: Layout, wide_only: bool = False) -> None:
@@ -112,12 +132,14 @@ def index_select(input: Tensor, dim: Dim, index: Tensor):
 
     shape = tuple(input.shape)
     out = plain(input, (*shape[:d], index.numel, *shape[d + 1 :]) if shape else ())
-    return Planned(Host(run), [out])
+    what = blocks_or_numpy("index_select", "get", input, (d,), index, out, (d, d + 1), run,
+                           negative=False)  # fmt: skip
+    return Planned(what, [out])
 
 
 @index_select.derivative
 def _(g, input_layout, dim, index):
-    return T.index_add(zeros_like_layout(input_layout), dim, index, g), None
+    return T.index_add_(zeros_like_layout(input_layout), dim, index, g), None
 
 
 @index_select.samples
@@ -201,7 +223,17 @@ def index_add(input: Tensor, dim: Dim, index: Tensor, source: Tensor, *, alpha: 
         src = np.broadcast_to(src, (*x.shape[:d], len(at), *x.shape[d + 1 :]))
         return onto_copy(x, lambda out: add_at(out, at_dim(out, d, at), src))
 
-    return Planned(Host(run), [plain(input)])
+    return Planned(onto_rows("index_add", "add", input, d, index, source, run), [plain(input)])
+
+
+def onto_rows(
+    op: str, mode: str, input: Layout, d: int, index: Layout, source: Layout, run: _Any
+) -> Description:
+    if source.ndim != input.ndim:
+        return Host(run)
+    out = plain(input)
+    return blocks_or_numpy(op, mode, out, (d,), index, source, (d, d + 1), run, negative=False,
+                           index_first=True)  # fmt: skip
 
 
 def add_at(out: Array, where: _Any, values: Array) -> None:
@@ -256,7 +288,7 @@ def index_copy(input: Tensor, dim: Dim, index: Tensor, source: Tensor):
 
         return onto_copy(x, write)
 
-    return Planned(Host(run), [plain(input)])
+    return Planned(onto_rows("index_copy", "set", input, d, index, source, run), [plain(input)])
 
 
 @index_copy.derivative
@@ -369,12 +401,13 @@ def gather(input: Tensor, dim: Dim, index: Tensor, *, sparse_grad: Bool = False)
         x, wide = np.atleast_1d(x), np.atleast_1d(at)
         return x[grid(wide.shape, d, wide)].reshape(at.shape)
 
-    return Planned(Host(run), [plain(input, tuple(index.shape))])
+    out = plain(input, tuple(index.shape))
+    return Planned(elements_or_numpy("gather", "get", input, d, index, out, run), [out])
 
 
 @gather.derivative
 def _(g, input_layout, dim, index):
-    return T.scatter_add(zeros_like_layout(input_layout), dim, index, g), None
+    return T.scatter_add_(zeros_like_layout(input_layout), dim, index, g), None
 
 
 @gather.samples
@@ -506,126 +539,3 @@ def _(g, source_layout, index, accumulate, needs):
 @put.samples
 def _(make):
     yield make(3, 4), make.ints((2,), 12), make(2), True
-
-
-# ------------------------------------------------------------------------------------ x[tensors]
-def advanced(input: Layout, indices: _Any, dims: tuple[int, ...]) -> tuple[int, Size]:
-    """Where the dims of the index tensors stand in the result, and their common shape."""
-    for each in indices:
-        if each.dtype.name not in ("int64", "int32"):
-            raise OutOfRange(f"tensors used as indices must be long, int, byte or bool tensors, "
-                             f"not {each.dtype}")  # fmt: skip
-    common = Size(broadcast_indices([each.shape for each in indices]))
-    return advanced_position([AdvancedIndex(d, None) for d in dims]), common
-
-
-def numpy_index(
-    op: str, shape: tuple[int, ...], dims: tuple[int, ...], arrays: _Any, common: _Any
-) -> tuple[_Any, ...]:
-    made: list[_Any] = [slice(None)] * len(shape)
-    for d, at in zip(dims, arrays, strict=True):
-        checked = check_range(op, at.astype(np.int64), shape[d], d, negative=True)
-        made[d] = np.broadcast_to(checked, common)
-    return tuple(made)
-
-
-def front_to_place(array: Array, count: int, position: int) -> Array:
-    """Moves the first ``count`` dims to where they belong in the result."""
-    return np.moveaxis(array, range(count), range(position, position + count))
-
-
-@kernel(function=False, method=False, out=False, node="index")
-def index_at(input: Tensor, indices: Tensors, dims: Ints):
-    """``input[indices]``, the index tensors standing at ``dims``; they broadcast together."""
-    position, common = advanced(input, indices, dims)
-    kept = [n for d, n in enumerate(input.shape) if d not in dims]
-    shape = (*kept[:position], *common, *kept[position:])
-    order = index_order(input, dims)
-
-    def run(x: Array, *arrays: Array) -> Array:
-        at = numpy_index("index", x.shape, dims, arrays, common)
-        first = np.transpose(x, order)[tuple([at[d] for d in dims])]
-        return front_to_place(first, len(common), position)
-
-    strides = [s for d, s in enumerate(input.strides) if d not in dims]
-    strides[position:position] = [0] * len(common)
-    after = len(shape) - position - len(common)
-    views = [(shape, tuple(strides))]
-    for each in indices:
-        wide = (1,) * (position + len(common) - each.ndim) + tuple(each.shape) + (1,) * after
-        steps = view_strides(each.shape, each.strides, wide) or contiguous_strides(wide)
-        views.append((wide, tuple(
-            [0 if n == 1 != m else s for n, m, s in zip(wide, shape, steps, strict=True)]
-        )))  # fmt: skip
-    out = L.layout(shape, tuple(result_strides(shape, views)), input.dtype, input.device)
-    return Planned(Host(run), [out])
-
-
-def index_order(input: Layout, dims: tuple[int, ...]) -> tuple[int, ...]:
-    """The indexed dims in front, the others behind them."""
-    return (*dims, *[d for d in range(input.ndim) if d not in dims])
-
-
-@index_at.derivative
-def _(g, input_layout, indices, dims):
-    zeros = zeros_like_layout(input_layout)
-    return T.index_put_at(zeros, g, indices, dims, True), *[None] * len(indices)
-
-
-@kernel(function=False, method=False, out=False, inplace=True, node="index_put")
-def index_put_at(
-    input: Tensor, values: Tensor, indices: Tensors, dims: Ints, accumulate: Bool = False
-):
-    """``input`` with ``values`` written (or added) at ``input[indices]``, to which they broadcast."""
-    position, common = advanced(input, indices, dims)
-    if input.dtype is not values.dtype:
-        raise DtypeError(
-            "Index put requires the source and destination dtypes match, got "
-            f"{input.dtype} for the destination and {values.dtype} for the source."
-        )
-    kept = [n for d, n in enumerate(input.shape) if d not in dims]
-    shape = (*kept[:position], *common, *kept[position:])
-    lead = values.ndim - len(shape)
-    have = tuple(values.shape[max(lead, 0) :])
-    if any([n != 1 for n in values.shape[: max(lead, 0)]]) or not fits(have, shape):
-        raise ShapeError(
-            f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to "
-            f"indexing result of shape {list(shape)}"
-        )
-    order = index_order(input, dims)
-
-    def run(x: Array, new: Array, *arrays: Array) -> Array:
-        at = numpy_index("index_put", x.shape, dims, arrays, common)
-        made = np.array(x, order="C")
-        wide = np.broadcast_to(new.reshape(have), shape)
-        wide = np.moveaxis(wide, range(position, position + len(common)), range(len(common)))
-        where = tuple([at[d] for d in dims])
-        target = np.transpose(made, order)
-        if accumulate:
-            add_at(target, where, wide)
-        else:
-            target[where] = wide
-        return made
-
-    strides = strides_of_format(input.shape, input.strides, "preserve")
-    return Planned(Host(run), [L.layout(input.shape, strides, input.dtype, input.device)])
-
-
-def fits(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
-    """Does a shape broadcast to another as it stands?"""
-    tail = target[len(target) - len(shape) :]
-    return all([n in (1, m) for n, m in zip(shape, tail, strict=True)])
-
-
-@index_put_at.derivative
-def _(g, values_layout, indices, dims, accumulate, needs):
-    mine = new = None
-    rest = [None] * len(indices)
-    if needs[0]:
-        zero = T.full_layout((), 0, g._layout.dtype, g._layout.device)
-        mine = g if accumulate else T.index_put_at(g, zero, indices, dims)
-    if needs[1]:
-        new = T.index_at(g, indices, dims)
-        while new._layout.ndim < values_layout.ndim:
-            new = T.unsqueeze(new, 0)
-    return mine, new, *rest

@@ -9,6 +9,8 @@ Every index is checked before anything is written. A bad one is returned as the 
 together with which index tensor it is in; ``bad_index`` takes it apart again.
 """
 
+# The kernels below are in the kernel language, whose types are values: mypy cannot read them.
+# mypy: ignore-errors
 from __future__ import annotations
 
 from typing import Any
@@ -36,7 +38,7 @@ from antorcha.lang.native import (
 from antorcha.runtime.layout import Layout
 from antorcha.shapes import collapse
 
-GET, SET, ADD = "get", "set", "add"
+GET, SET, ADD, FILL = "get", "set", "add", "fill"
 MOVED = {1: u8, 2: u16, 4: u32, 8: u64}  # moving needs no more than the size
 ADDED = {
     "bool": u8, "uint8": u8, "uint16": u16, "uint32": u32, "uint64": u64, "int8": i8, "int16": i16,
@@ -100,7 +102,9 @@ def outer_offset(row, desc, dims, at):
 
 
 @native
-def blocks(bufs: ptr[raw], desc: ptr[i64], *, T, I, K, AT, VALUES, INDEX, MODE, LOGICAL) -> i64:
+def blocks(
+    bufs: ptr[raw], desc: ptr[i64], *, T, I, K, AT, VALUES, INDEX, MODE, LOGICAL, NEGATIVE
+) -> i64:
     """desc: positions, step of the values per position, lines a block, dims of a block, skipped
     index (or -1), then (size, step) per index tensor, then (size, step in the big tensor, step in
     the values) per dim."""
@@ -116,7 +120,7 @@ def blocks(bufs: ptr[raw], desc: ptr[i64], *, T, I, K, AT, VALUES, INDEX, MODE, 
         size = where[2 * k]
         for b in range(count):
             i = i64(index[b])
-            if i < -size or i >= size:
+            if i < (-size if NEGATIVE else 0) or i >= size:
                 return status(i, k)
     big = ptr[T](bufs[AT])
     values = ptr[T](bufs[VALUES])
@@ -143,10 +147,21 @@ def blocks(bufs: ptr[raw], desc: ptr[i64], *, T, I, K, AT, VALUES, INDEX, MODE, 
     return 0
 
 
+@inline
+def number(at, T, N, LOGICAL):
+    """The Python number at an address as an element."""
+    value = ptr[N](at)[0]
+    if LOGICAL:
+        return T(1) if value != N(0) else T(0)
+    return T(value)
+
+
 @native
-def elements(bufs: ptr[raw], desc: ptr[i64], *, T, I, AT, VALUES, INDEX, MODE, LOGICAL) -> i64:
-    """desc: lines, dims, size and step along the dim, then (size, step in the big tensor, step in
-    the values, step in the index) per dim of the index."""
+def elements(
+    bufs: ptr[raw], desc: ptr[i64], *, T, I, AT, VALUES, INDEX, MODE, LOGICAL, N=i64
+) -> i64:
+    """Mode "fill" writes one number of type N. desc: lines, dims, size and step along the dim, then
+    (size, step in the big tensor, step in the values, step in the index) per dim of the index."""
     lines = desc[0]
     dims = desc[1]
     size = desc[2]
@@ -185,21 +200,27 @@ def elements(bufs: ptr[raw], desc: ptr[i64], *, T, I, AT, VALUES, INDEX, MODE, L
             rest = rest // walk[d]
         for j in range(n):
             i = i64(p[j * step_i])
-            put(a + i * step + j * step_a, v + j * step_v, MODE, LOGICAL)
+            if MODE == "fill":
+                a[i * step + j * step_a] = number(bufs[VALUES], T, N, LOGICAL)
+            else:
+                put(a + i * step + j * step_a, v + j * step_v, MODE, LOGICAL)
     return 0
 
 
 # ------------------------------------------------------------------------------- descriptions
 def element_type(lay: Layout, mode: str) -> Any:
     """The machine type that a kernel moves or adds; None when there is none."""
-    return ADDED.get(lay.dtype.name) if mode == ADD else MOVED.get(lay.itemsize)
+    if mode in (ADD, FILL):
+        return ADDED.get(lay.dtype.name)
+    return MOVED.get(lay.itemsize)
 
 
-def places(mode: str) -> dict[str, int]:
+def places(mode: str, index_first: bool) -> dict[str, int]:
     """Which buffers are the big tensor, the values and the first index: outputs come first."""
     if mode == GET:
         return {"AT": 1, "VALUES": 0, "INDEX": 2}
-    return {"AT": 0, "VALUES": 2, "INDEX": 3}
+    return {"AT": 0, "VALUES": 3, "INDEX": 2} if index_first else {
+        "AT": 0, "VALUES": 2, "INDEX": 3}  # fmt: skip
 
 
 def rows_of(sizes: tuple[int, ...]) -> int:
@@ -210,52 +231,72 @@ def rows_of(sizes: tuple[int, ...]) -> int:
 
 
 def block_kernel(
-    mode: str, big: Layout, dims: tuple[int, ...], count: int, index_dtype: str,
-    step: int, block: tuple[tuple[int, ...], tuple[int, ...]], reference: Any, fail: Any,
-    skipped: int = -(1 << 62), order: dict[str, int] | None = None,
+    mode: str, big: Layout, dims: tuple[int, ...], index: Layout, values: Layout,
+    place: tuple[int, int], reference: Any, fail: Any, *, negative: bool = True,
+    skipped: int = -(1 << 62), index_first: bool = False,
 ) -> NativeKernel | None:  # fmt: skip
-    """The description of ``blocks``; ``block``: the sizes of the values' other dims and their
-    steps. None when the machine types do not fit."""
+    """The description of ``blocks``, all index tensors having the layout ``index``; None when it
+    does not fit.
+
+    ``place``: the first dim of the values, and the end of the dims, that the index stands for.
+    """
     made = element_type(big, mode)
-    if made is None or len(dims) > 15:
+    if made is None or len(dims) > 15 or not index.contiguous:
+        return None
+    first, end = place
+    merged, (steps,) = collapse(values.shape[first:end], [values.strides[first:end]])
+    if len(merged) > 1:
         return None
     kept = [d for d in range(big.ndim) if d not in dims]
+    rest = [d for d in range(values.ndim) if not first <= d < end]
     sizes, (big_steps, value_steps) = collapse(
-        block[0], [tuple([big.strides[d] for d in kept]), block[1]]
+        [big.shape[d] for d in kept],
+        [[big.strides[d] for d in kept], [values.strides[d] for d in rest]],
     )
     if not sizes:
         sizes, big_steps, value_steps = (1,), (0,), (0,)
-    desc = [count, step, rows_of(sizes) if 0 not in sizes else 0, len(sizes), skipped]
+    lines = rows_of(sizes) if 0 not in sizes else 0
+    desc = [index.numel, steps[0] if steps else 0, lines, len(sizes), skipped]
     for d in dims:
-        desc += (big.shape[d] if big.ndim else 1, big.strides[d] if big.ndim else 0)
+        desc += (big.shape[d], big.strides[d]) if big.ndim else (1, 0)
     for each in zip(sizes, big_steps, value_steps, strict=True):
         desc += each
-    options = {"T": made, "I": i32 if index_dtype == "int32" else i64, "K": len(dims),
-               "MODE": mode, "LOGICAL": big.dtype.kind == "b", **(order or places(mode))}  # fmt: skip
-    work = count
-    for n in sizes:
-        work *= n
+    options = {"T": made, "I": i32 if index.dtype.name == "int32" else i64, "K": len(dims),
+               "MODE": mode, "LOGICAL": big.dtype.kind == "b", "NEGATIVE": negative,
+               **places(mode, index_first)}  # fmt: skip
     return NativeKernel(
-        blocks, options, tuple(desc), reference, fail, work, preload=mode != GET and order is None
-    )
+        blocks, options, tuple(desc), reference, fail, max(values.numel, index.numel),
+        preload=mode != GET,
+    )  # fmt: skip
 
 
 def element_kernel(
-    mode: str, big: Layout, dim: int, index: Layout, values: Layout, reference: Any, fail: Any
-) -> NativeKernel | None:
-    """The description of ``elements``; the index and the values have the same number of dims."""
+    mode: str, big: Layout, dim: int, index: Layout, values: Layout | type, reference: Any,
+    fail: Any,
+) -> NativeKernel | None:  # fmt: skip
+    """The description of ``elements``; ``values`` is the type of a number in mode "fill"."""
     made = element_type(big, mode)
-    if made is None or big.ndim == 0 or index.ndim == 0 or values.ndim == 0:
+    if made is None or big.ndim == 0 or index.ndim == 0:
         return None
+    options: dict[str, Any] = {}
+    if isinstance(values, type):
+        if values is complex:
+            return None
+        options["N"] = f64 if values is float else i64
+        value_steps: Any = (0,) * index.ndim
+    elif values.ndim == 0:
+        return None
+    else:
+        value_steps = values.strides
     steps = tuple([0 if d == dim else s for d, s in enumerate(big.strides)])
-    sizes, (a, v, i) = collapse(index.shape, [steps, values.strides, index.strides])
+    sizes, (a, v, i) = collapse(index.shape, [steps, value_steps, index.strides])
     if not sizes:
         sizes, a, v, i = (1,), (0,), (0,), (0,)
     desc = [rows_of(sizes) if 0 not in sizes else 0, len(sizes), big.shape[dim], big.strides[dim]]
     for each in zip(sizes, a, v, i, strict=True):
         desc += each
-    options = {"T": made, "I": i32 if index.dtype.name == "int32" else i64, "MODE": mode,
-               "LOGICAL": big.dtype.kind == "b", **places(mode)}  # fmt: skip
+    options |= {"T": made, "I": i32 if index.dtype.name == "int32" else i64, "MODE": mode,
+                "LOGICAL": big.dtype.kind == "b", **places(mode, True)}  # fmt: skip
     return NativeKernel(
         elements, options, tuple(desc), reference, fail, index.numel, preload=mode != GET
     )

@@ -25,6 +25,7 @@ from antorcha.shapes import (
     normalize_dim,
 )
 
+
 # ------------------------------------------------------------------------------------ cat, stack
 def skipped(lay: Layout) -> bool:
     """An empty 1-dim tensor fits anything in ``cat``: an old rule that programs rely on."""
@@ -39,7 +40,7 @@ def cat_dim(tensors: _Any, dim: int) -> int:
 def common_format(shape: tuple[int, ...], tensors: _Any) -> tuple[int, ...]:
     """Channels last if all operands are, else row-major."""
     if len(shape) in (4, 5) and all(
-        [not t.contiguous and is_channels_last(t.shape, t.strides) for t in tensors]
+        not t.contiguous and is_channels_last(t.shape, t.strides) for t in tensors
     ):
         return tuple(channels_last_strides(shape))
     return tuple(contiguous_strides(shape))
@@ -76,8 +77,8 @@ def cat(tensors: Tensors, dim: Dim = 0):
         lay = tensors[k]
         if lay.ndim != first.ndim:
             raise ShapeError(
-                f"cat: Tensors must have same number of dimensions: got {first.ndim} and {lay.ndim} "
-                f"(shapes {tuple(first.shape)} and {tuple(lay.shape)})"
+                f"cat: Tensors must have same number of dimensions: got {first.ndim} and "
+                f"{lay.ndim} (shapes {tuple(first.shape)} and {tuple(lay.shape)})"
             )
         for e in range(lay.ndim):
             if e != d and lay.shape[e] != first.shape[e]:
@@ -378,7 +379,7 @@ def _(make):
 
 @several()
 def meshgrid(tensors: Tensors, *, indexing: Str = None):
-    """Grids of coordinates from 1-dim tensors, expanded views; ``indexing`` is ``"ij"`` or ``"xy"``.
+    """Grids of coordinates from 1-dim tensors, expanded views; ``indexing``: ``"ij"`` or ``"xy"``.
 
     See https://docs.pytorch.org/docs/stable/generated/torch.meshgrid.html.
 

@@ -9,7 +9,7 @@ import numpy as np
 from antorcha import dtypes
 from antorcha.errors import DtypeError, MissingFeature, OutOfRange, ShapeError
 from antorcha.lang.kernels import Host
-from antorcha.ops.index import Array, check_range
+from antorcha.ops.index import Array, blocks_or_numpy, check_range
 from antorcha.ops.kernel import Planned, kernel
 from antorcha.ops.memory import constant
 from antorcha.ops.record import T, composite
@@ -43,7 +43,8 @@ def nonzero(input: Tensor, *, as_tuple: Bool = False):
             [2]])
     """
     if as_tuple:
-        return T.unbind(T.nonzero_columns(input if input._layout.ndim else T.unsqueeze(input, 0)), 0)
+        some = input if input._layout.ndim else T.unsqueeze(input, 0)
+        return T.unbind(T.nonzero_columns(some), 0)
     made = T.t(T.nonzero_columns(input))
     made._base = None  # the columns are nobody else's
     return made
@@ -104,8 +105,10 @@ def embedding(
     def run(table: Array, at: Array) -> Array:
         return table[check_range("embedding", at, size, 0)]
 
-    shape = (*indices.shape, weight.shape[1])
-    return Planned(Host(run), [L.contiguous(shape, weight.dtype, weight.device)])
+    out = L.contiguous((*indices.shape, weight.shape[1]), weight.dtype, weight.device)
+    what = blocks_or_numpy("embedding", "get", weight, (0,), indices, out, (0, indices.ndim), run,
+                           negative=False)  # fmt: skip
+    return Planned(what, [out])
 
 
 @embedding.derivative
@@ -117,7 +120,7 @@ def _(g, weight_layout, indices, padding_idx, scale_grad_by_freq):
 @embedding.samples
 def _(make):
     yield make(5, 3), make.ints((4,), 5)
-    yield make(5, 3), make.ints((2, 2), 5), 1
+    yield make(5, 3), make.ints((2, 2), 4), 4
 
 
 @embedding.errors
@@ -125,36 +128,48 @@ def _(make):
     yield (make(3, 2), make.ints((2,), 1) + 3), {}, IndexError, "index 3 is out of bounds"
 
 
-@kernel(function=False, method=False, out=False)
+@composite(function=False, method=False, out=False)
 def embedding_backward(
     g: Tensor, indices: Tensor, num_weights: Int, padding_idx: Int, scale_grad_by_freq: Bool
 ):
     """The gradient of ``embedding``'s table: each row of ``g`` added where it came from."""
-    columns = g.shape[-1]
+    lay = g._layout
+    if scale_grad_by_freq:
+        count = T.bincount(T.reshape(indices, (-1,)), minlength=num_weights)
+        often = T.to_dtype(T.index_at(count, [indices], (0,)), lay.dtype)
+        g = T.div(g, T.unsqueeze(often, -1))
+    made = T.full_layout((num_weights, lay.shape[-1]), 0, lay.dtype, lay.device)
+    return T.embedding_add_(made, g, indices, padding_idx)
 
-    def run(grad: Array, at: Array) -> Array:
-        flat, rows = at.reshape(-1), grad.reshape(-1, columns)
-        check_range("embedding_backward", flat, num_weights, 0)
+
+@kernel(function=False, method=False, inplace=True)
+def embedding_add(input: Tensor, rows: Tensor, indices: Tensor, padding_idx: Int):
+    """``input`` with each of ``rows`` added at its index, but for the index ``padding_idx``."""
+    size, columns = input.shape
+
+    def run(table: Array, new: Array, at: Array) -> Array:
+        flat, new = at.reshape(-1), new.reshape(-1, columns)
+        check_range("embedding_backward", flat, size, 0)
         keep = flat != padding_idx
-        flat, rows = flat[keep], rows[keep]
-        if scale_grad_by_freq:
-            often = np.bincount(flat, minlength=num_weights)
-            rows = rows / often[flat].astype(rows.dtype)[:, None]
-        made = np.zeros((num_weights, columns), grad.dtype)
-        np.add.at(made, flat, rows)
+        made = np.array(table, order="C")
+        np.add.at(made, flat[keep], new[keep])
         return made
 
-    return Planned(Host(run), [L.contiguous((num_weights, columns), g.dtype, g.device)])
+    out = L.contiguous(tuple(input.shape), input.dtype, input.device)
+    skipped = padding_idx if padding_idx >= 0 else -(1 << 62)
+    what = blocks_or_numpy("embedding_backward", "add", out, (0,), indices, rows,
+                           (0, indices.ndim), run, negative=False, skipped=skipped)  # fmt: skip
+    return Planned(what, [out])
 
 
-@embedding_backward.derivative
-def _(g, indices, padding_idx, scale_grad_by_freq):
-    if scale_grad_by_freq:
-        raise MissingFeature("embedding: no second derivative with scale_grad_by_freq=True")
+@embedding_add.derivative
+def _(g, indices, padding_idx, needs):
+    if not needs[1]:
+        return g, None, None
     taken = T.embedding(g, indices)
     if padding_idx >= 0:
         taken = T.where(T.unsqueeze(T.eq(indices, padding_idx), -1), 0, taken)
-    return taken, None
+    return g, taken, None
 
 
 @kernel(function=False, method=False, out=False)
@@ -169,7 +184,8 @@ def one_hot_of(input: Tensor, num_classes: Int):
                 f"one_hot: Class values must be smaller than num_classes: {int(at.max())} is not "
                 f"smaller than {num_classes}."
             )
-        return (at[..., None] == np.arange(num_classes)).astype(np.int64)
+        hot: Array = at[..., None] == np.arange(num_classes)
+        return hot.astype(np.int64)
 
     return Planned(Host(run), [((*input.shape, num_classes), dtypes.int64)])
 
@@ -185,7 +201,7 @@ def one_hot(input: Tensor, num_classes: Int = -1):
         raise DtypeError(f"one_hot is only applicable to index tensor (int64), not {lay.dtype}.")
     if lay.numel == 0 and num_classes <= 0:
         raise ShapeError("one_hot: Can not infer total number of classes from empty tensor.")
-    if num_classes < -1 or num_classes == 0 and lay.numel:
+    if num_classes < -1 or (num_classes == 0 and lay.numel):
         raise ShapeError(f"one_hot: num_classes should be positive, not {num_classes}")
     if num_classes == -1:
         num_classes = int(T.max(input).item()) + 1
@@ -421,7 +437,7 @@ def unique_parts(input: Tensor, dim: Int, consecutive: Bool):
 
 def chosen(found: _Any, return_inverse: bool, return_counts: bool) -> _Any:
     values, inverse, counts = found
-    made = (values,)
+    made: tuple[_Any, ...] = (values,)
     if return_inverse:
         made += (inverse,)
     if return_counts:

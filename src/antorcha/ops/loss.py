@@ -242,7 +242,7 @@ def huber_loss(
     if delta <= 0:
         raise ShapeError("huber_loss: does not support non-positive values for delta.")
     if weight is not None:
-        return weighted(_huber(input, target, "none", delta), weight, reduction)
+        return reduced(_huber(input, target, "none", delta) * weight, reduction)
     return _huber(input, target, reduction, delta)
 
 
@@ -284,7 +284,9 @@ def binary_cross_entropy(
     if input._layout.numel:
         low, high = float(T.amin(input.detach()).item()), float(T.amax(input.detach()).item())
         if not (low >= 0 and high <= 1):
-            raise ShapeError("binary_cross_entropy: all elements of input should be between 0 and 1")
+            raise ShapeError(
+                "binary_cross_entropy: all elements of input should be between 0 and 1"
+            )
     if weight is None:
         return _bce(input, target, reduction)
     return reduced(_bce(input, target, "none") * weight, reduction)
@@ -318,10 +320,10 @@ def _(g, input, target, pos_weight):
     return to_input, g * ((pos_weight - 1) * rest - input), g * target * rest
 
 
-@composite(out=False, method=False, aliases=("nn.functional.binary_cross_entropy_with_logits",))
+@composite(namespace=NN, out=False)
 def binary_cross_entropy_with_logits(
     input: Tensor, target: Tensor, weight: OptTensor = None, size_average: Bool = None,
-    reduce: Bool = None, reduction: Any = "mean", pos_weight: OptTensor = None,
+    reduce: Bool = None, reduction: Str = "mean", pos_weight: OptTensor = None,
 ):  # fmt: skip
     """``binary_cross_entropy(sigmoid(input), target)``, without overflow.
 
@@ -456,9 +458,8 @@ def gaussian_nll_loss(
     if own != shape:
         if shape[:-1] == own:
             var = T.unsqueeze(var, -1)
-        elif not (shape[:-1] == own[:-1] and own[-1] == 1):
-            if len(own) != len(shape) or any(a not in (b, 1) for a, b in zip(own, shape)):
-                raise ValueRangeError("gaussian_nll_loss: var is of incorrect size")
+        elif len(own) != len(shape) or any(a not in (b, 1) for a, b in zip(own, shape)):
+            raise ValueRangeError("gaussian_nll_loss: var is of incorrect size")
     if reduction not in ("none", "mean", "sum"):
         raise ValueRangeError(f"{reduction} is not valid")
     if var._layout.numel and float(T.amin(var.detach()).item()) < 0:
@@ -466,3 +467,33 @@ def gaussian_nll_loss(
     return reduced(T.gaussian_nll_each(input, target, var, full, eps), reduction)
 
 
+
+
+@mse_loss.samples
+@l1_loss.samples
+@smooth_l1_loss.samples
+@huber_loss.samples
+def _(make):
+    yield make(3, 4), make(3, 4)
+    yield (make(3, 4), make(3, 4)), {"reduction": "sum"}
+    yield (make(3, 4), make(3, 4)), {"reduction": "none"}
+
+
+@kl_div.samples
+@binary_cross_entropy.samples
+@binary_cross_entropy_with_logits.samples
+@poisson_nll_loss.samples
+def _(make):
+    for reduction in ("mean", "sum", "none"):
+        pair = make(3, 4, low=0.1, high=0.9), make(3, 4, low=0.1, high=0.9)
+        yield pair, {"reduction": reduction}
+
+
+@gaussian_nll_loss.samples
+def _(make):
+    yield make(3, 4), make(3, 4), make(3, 4, low=0.5)
+
+
+@mse_loss.errors
+def _(make):
+    yield (make(3), make(3)), {"reduction": "average"}, ValueError, "not a valid value"

@@ -116,6 +116,12 @@ def cond(A: Tensor, p: Any = None):
     return T.linalg_matrix_norm(A, p) * T.linalg_matrix_norm(T.linalg_inv(A), p)
 
 
+@cond.samples
+def _(make):
+    yield (make(3, 3),)
+    yield make(3, 3), 1
+
+
 @composite(name="linalg_matrix_rank", namespace=LINALG)
 def matrix_rank(
     A: Tensor, tol: Any = None, hermitian: Bool = False, *, atol: Any = None, rtol: Any = None
@@ -128,7 +134,7 @@ def matrix_rank(
     tensor(1)
     """
     check_matrix("linalg.matrix_rank", A._layout)
-    values = T.detach(T.linalg_svdvals(T.detach(A)))
+    values = T.linalg_svdvals(A.detach())
     atol = tol if atol is None else atol
     if rtol is None:
         eps = float(np.finfo(A._layout.dtype.to_real().np).eps)
@@ -196,6 +202,11 @@ def vecdot(x: Tensor, y: Tensor, *, dim: Dim = -1):
     return T.sum((T.conj(x) if x._layout.dtype.kind == "c" else x) * y, dim)
 
 
+@vecdot.samples
+def _(make):
+    yield make(3, 4), make(3, 4)
+
+
 @composite(name="linalg_vander", namespace=LINALG)
 def vander(x: Tensor, *, N: Any = None):
     """The Vandermonde matrix: powers 0, 1, .. N - 1 of each element, along a new last dim.
@@ -215,7 +226,9 @@ def vander(x: Tensor, *, N: Any = None):
 
 @composite(method=False, out=False)
 def cdist(
-    x1: Tensor, x2: Tensor, p: Float = 2.0,
+    x1: Tensor,
+    x2: Tensor,
+    p: Float = 2.0,
     compute_mode: Str = "use_mm_for_euclid_dist_if_necessary",
 ):
     """The ``p``-norm distances between every row of ``x1`` and every row of ``x2``.
@@ -237,8 +250,10 @@ def cdist(
     if p < 0:
         raise ShapeError("cdist: only supports non-negative p values")
     large = a.shape[-2] > 25 or b.shape[-2] > 25
-    if p == 2 and compute_mode != "donot_use_mm_for_euclid_dist" and (
-        large or compute_mode == "use_mm_for_euclid_dist"
+    if (
+        p == 2
+        and compute_mode != "donot_use_mm_for_euclid_dist"
+        and (large or compute_mode == "use_mm_for_euclid_dist")
     ):
         first, second = T.sum(x1 * x1, -1, True), T.sum(x2 * x2, -1)
         squares = first + T.unsqueeze(second, -2) - T.matmul(x1, T.transpose(x2, -2, -1)) * 2

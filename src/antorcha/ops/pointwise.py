@@ -28,7 +28,6 @@ Parameters of kind Number (``alpha``) have no say in the common dtype; they must
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -166,13 +165,15 @@ class PointwiseOp(Op):
         return fn
 
     def computed_in(
-        self, rule: str, values: list[Any], extra: Sequence[int] = (), fixed: Sequence[Any] = ()
+        self, rule: str, values: list[Any], extra: dict[int, str] | None = None,
+        fixed: Sequence[Any] = (),
     ) -> tuple[list[DType], DType | None]:
         """The dtype that each operand is cast to, and the result's (None: the expression's).
 
-        ``extra`` are the places of Number parameters: they follow the common dtype; ``fixed`` the
-        types of numbers that are part of the plan (``x ** 2``).
+        ``extra`` are the places and names of Number parameters: they follow the common dtype.
+        ``fixed`` are the types of numbers that are part of the plan (``x ** 2``).
         """
+        extra = extra or {}
         own = [v.dtype if isinstance(v, L.Layout) else _number_dtype(v) for v in values]
         if rule in ("predicate", "own"):
             return own, dtypes.bool_ if rule == "predicate" else None
@@ -194,8 +195,8 @@ class PointwiseOp(Op):
             common = common_dtype(values[1:])
             return [dtypes.bool_, *[_beside(common, v) for v in values[1:]]], common
         common = common_dtype([*[v for k, v in enumerate(values) if k not in extra], *fixed])
-        for k in extra:
-            self._check_number(values[k], common)
+        for k, name in extra.items():
+            self._check_number(name, values[k], common)
         if rule == "float" and common.kind in "bui":
             common = dtypes.get_default_dtype()
         refused = {"floating": "buic", "inexact": "bui", "bits": "fc"}.get(rule, "")
@@ -206,16 +207,16 @@ class PointwiseOp(Op):
             return [dtypes.int64 if mixed else common] * len(values), dtypes.bool_
         return [_beside(common, v) for v in values], common
 
-    def _check_number(self, kind: Any, common: DType) -> None:
-        if kind is float and common.kind in "bui" and self.types != "float":
+    def _check_number(self, name: str, kind: Any, common: DType) -> None:
+        if kind is float and common.kind in "bui" and name == "alpha":
             raise DtypeError(
-                f"{self.name}: For integral input tensors, argument alpha (and its like) must not "
-                "be a floating point number."
+                f"{self.name}: For integral input tensors, argument alpha must not be a floating "
+                "point number."
             )
         if kind is complex and common.kind != "c":
             raise DtypeError(
-                f"{self.name}: For non-complex input tensors, argument alpha (and its like) must "
-                "not be a complex number."
+                f"{self.name}: For non-complex input tensors, argument {name} must not be a "
+                "complex number."
             )
 
     def make_plan(self, values: list[Any], outs: tuple[Layout, ...] | None) -> Plan:
@@ -226,7 +227,7 @@ class PointwiseOp(Op):
         statics: dict[str, Any] = {}
         tensors: list[Layout | None] = []
         numbers: list[str] = []
-        extra: list[int] = []
+        extra: dict[int, str] = {}
         fixed: list[Any] = []
         for param, value in zip(self.signature.params, values, strict=True):
             if isinstance(value, Tensor):
@@ -238,7 +239,7 @@ class PointwiseOp(Op):
             ):
                 where[param.name] = len(ins)
                 if param.code == NUMBER:
-                    extra.append(len(ins))
+                    extra[len(ins)] = param.name
                 ins.append(type(value))
                 numbers.append(param.name)
                 if param.code == OPERAND:
@@ -316,7 +317,7 @@ class PointwiseRule(Rule):
             found = gradients(result, n, g, out)
             return [found[args[name].payload] if name in args else None for name in operands]
         given = {**args, **rest, "out": out, "g": g}
-        made = fn(**{name: given[name] for name in inspect.signature(fn).parameters})
+        made = fn(**{name: given[name] for name in fn.__code__.co_varnames[: fn.__code__.co_argcount]})
         made = made if isinstance(made, (tuple, list)) else (made,)
         return [m if m is None or isinstance(m, E.Expr) else E.const(m, common) for m in made]
 

@@ -207,12 +207,12 @@ def describe(p: Product, operands: list[Layout], out: Layout) -> MatMul | None:
         rows = [each.strides[:-1] for each in (a, out, *rest)]
         size, steps = collapse((*batch, m), rows)
         if len(size) == 1:
-            lay_a, lay_o, *lay_rest = [
-                (0, s[0], each.strides[-1])
-                for s, each in zip(steps, (a, out, *rest), strict=True)
+            seen: list[Any] = [
+                (0, s[0], each.strides[-1]) for s, each in zip(steps, (a, out, *rest), strict=True)
             ]
-            bias = lay_rest[0] if lay_rest else None
-            return MatMul(1, size[0], n, k, lay_a, (0, *b.strides[-2:]), lay_o, bias, alpha, beta)
+            column: Any = (0, *b.strides[-2:])
+            bias = seen[2] if rest else None
+            return MatMul(1, size[0], n, k, seen[0], column, seen[1], bias, alpha, beta)
     size, steps = collapse(batch, [each.strides[:lead] for each in (a, b, out, *rest)])
     if len(size) > 1:
         return None
@@ -268,5 +268,8 @@ def no_terms(p: Product, out: Layout, device: Backend) -> Launch:
     scaled = value if p.beta == 1 else value * p.beta
     copy = device.compile(Pointwise((E.cast(scaled, out.dtype),)), (out,),
                           (expanded(p.bias, out.shape),))  # fmt: skip
-    return Launch(lambda *flat: copy.fresh(*flat[4:6]), lambda s, o, *flat: copy.into(s, o, *flat[4:6]),
-                  copy)  # fmt: skip
+
+    def into(storage: Any, offset: int, *flat: Any) -> None:
+        copy.into(storage, offset, *flat[4:6])
+
+    return Launch(lambda *flat: copy.fresh(*flat[4:6]), into, copy)

@@ -15,7 +15,7 @@ from antorcha.runtime import layout as L
 NN = "nn.functional"
 
 
-# ------------------------------------------------------------------------------------ seeing layouts
+# ----------------------------------------------------------------------------------- seeing layouts
 def row(lay):
     """A vector as a matrix of one row."""
     return L.layout((1, *lay.shape), (0, *lay.strides), lay.dtype, lay.device)
@@ -380,7 +380,11 @@ def _(make):
 
 @product_op(inplace=True)
 def baddbmm(
-    input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: StaticNumber = 1,
+    input: Tensor,
+    batch1: Tensor,
+    batch2: Tensor,
+    *,
+    beta: StaticNumber = 1,
     alpha: StaticNumber = 1,
 ):
     """``beta * input + alpha * (batch1 @ batch2)`` for stacks of matrices.
@@ -415,7 +419,11 @@ def _(make):
 
 @composite()
 def addbmm(
-    input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: StaticNumber = 1,
+    input: Tensor,
+    batch1: Tensor,
+    batch2: Tensor,
+    *,
+    beta: StaticNumber = 1,
     alpha: StaticNumber = 1,
 ):
     """``beta * input + alpha * sum_b (batch1[b] @ batch2[b])``.
@@ -461,7 +469,7 @@ def _(make):
     yield (make(3, 4), make(3), make(4)), {"alpha": 2, "beta": 0.5}
 
 
-# ------------------------------------------------------------------------------------- nn.functional
+# ------------------------------------------------------------------------------------ nn.functional
 @product_op(namespace=NN)
 def linear(input: Tensor, weight: Tensor, bias: OptTensor = None):
     """``input @ weight.T + bias``: a linear layer, in one pass.
@@ -474,8 +482,8 @@ def linear(input: Tensor, weight: Tensor, bias: OptTensor = None):
     """
     if weight.ndim not in (1, 2) or input.ndim == 0:
         raise ShapeError(
-            f"linear: input (..., in) and weight (out, in) are needed, not {tuple(input.shape)} and "
-            f"{tuple(weight.shape)}"
+            f"linear: input (..., in) and weight (out, in) are needed, not {tuple(input.shape)} "
+            f"and {tuple(weight.shape)}"
         )
     if input.shape[-1] != weight.shape[-1]:
         raise ShapeError(

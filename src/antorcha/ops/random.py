@@ -158,7 +158,7 @@ def normal_function(
             raise ArgumentError("normal(): takes a size with two numbers only, not with tensors")
         _check_std(std)
         chosen = dtype or dtypes.get_default_dtype()
-        made = target_of("normal", out, size, lambda: uninitialised(size, chosen, as_device(device)))
+        made = _made("normal", size, chosen, device, out, layout)
         with unrecorded():
             T.normal_(made, mean, std, generator=generator)
         return finish(made, requires_grad)
@@ -406,7 +406,7 @@ def _made(name, size, dtype, device, out, layout):
     check_format(layout)
     if size is None:
         raise ArgumentError(f"{name}() missing required argument 'size'")
-    if any([s < 0 for s in size]):
+    if any(s < 0 for s in size):
         raise ShapeError(f"{name}: Trying to create tensor with negative dimension in {list(size)}")
     chosen = dtype or dtypes.get_default_dtype()
     return target_of(name, out, size, lambda: uninitialised(size, chosen, as_device(device)))

@@ -24,7 +24,6 @@ generated documentation and the tests all come from the record.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -67,7 +66,7 @@ class Op:
     ) -> None:
         self.fn = fn
         self.name = self.__name__ = name or fn.__name__.rstrip("_")
-        self.__doc__ = inspect.cleandoc(fn.__doc__ or "")
+        self.__doc__ = fn.__doc__
         self.__module__ = "antorcha"
         self.__qualname__ = self.name
         self.signature = Signature(self.name, fn)
@@ -75,7 +74,7 @@ class Op:
         self.static_number = any(p.static for p in self.signature.params)
         self.has_inplace, self.has_out = inplace, out
         self.namespace = namespace  # where the function is public: "torch", "linalg", ...
-        self.is_method = method and namespace == "torch"
+        self.is_method = method if namespace == "torch" else False
         self.is_function = function and namespace == "torch"
         self.aliases = tuple(aliases)
         self.node_name = node_name(node or self.name)
@@ -285,7 +284,16 @@ class Composite(Op):
             done = path.override(self, args, kwargs)
             if done is not NotImplemented:
                 return done
-        result = self.run(args, kwargs)
+        if path.modes.busy and path.modes.state.word & path.modes.PROFILER:
+            with path.observe(self, args):
+                result = self.run(args, kwargs)
+        else:
+            try:
+                result = self.run(args, kwargs)
+            except ArgumentError:
+                result = path.foreign(self, args, kwargs)
+                if result is NotImplemented:
+                    raise
         if out is None:
             return result
         results = result if isinstance(result, tuple) else (result,)
@@ -294,7 +302,7 @@ class Composite(Op):
             if each._layout.shape != value._layout.shape:
                 resize_out(self.name, each, value._layout)
             self.copy_into(each, value)
-        return out
+        return type(result)(outs) if isinstance(result, tuple) else out
 
     def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         signature = self.signature

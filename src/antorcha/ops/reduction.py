@@ -118,7 +118,7 @@ class ReductionOp(Op):
             fresh=launch.fresh, into=launch.into, statics=rest, tensors=tuple(tensors),
             post=device.allocate,
         )  # fmt: skip
-        if self.rule is not None and any([o.dtype.kind in "fc" for o in made]):
+        if self.rule is not None and any(o.dtype.kind in "fc" for o in made):
             plan.rule = self.rule
         return plan
 
@@ -134,7 +134,7 @@ class ReductionOp(Op):
         self, device: Backend, fold: Fold, lays: list[Layout], dims: tuple[int, ...], acc: DType,
         full: list[Layout],
     ) -> Launch:  # fmt: skip
-        """A launch that folds the statistic into scratch memory, then reads it beside each element."""
+        """A launch that folds the statistic into scratch, then reads it beside each element."""
         assert fold.before is not None
         lay = lays[0]
         kept = [d for d in range(lay.ndim) if d not in dims]

@@ -1,4 +1,4 @@
-"""Rounding, limits, extremes of two operands, interpolation, and bits of floats. A record per op."""
+"""Rounding, limits, extremes of two operands, interpolation, bits of floats. A record per op."""
 
 from __future__ import annotations
 
@@ -334,7 +334,7 @@ def _(make):
 
 @lerp.errors
 def _(make):
-    yield (make(3), make(3).double(), 0.5), {}, RuntimeError, "expected dtype"
+    yield (make(3).float(), make(3).double(), 0.5), {}, RuntimeError, "expected dtype"
 
 
 # --------------------------------------------------------------------------------- bits of floats

@@ -33,7 +33,7 @@ from antorcha.runtime import random as runtime
 from antorcha.runtime.call.plan import FRESH, Plan, make
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.random import Generator
-from antorcha.runtime.storage import Storage
+from antorcha.runtime.storage import Storage, is_readonly
 from antorcha.runtime.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -57,7 +57,9 @@ class Memory:
         """The elements, to compute on after a draw."""
         return backend(self.layout.device).to_host(self.layout, self.storage, self.offset)
 
-    def fill(self, sampler: Callable[..., None], *args: Any, kinds: str = "fc", **named: Any) -> None:
+    def fill(
+        self, sampler: Callable[..., None], *args: Any, kinds: str = "fc", **named: Any
+    ) -> None:
         """Fills it with ``sampler(generator, address, count, dtype name, ...)``."""
         lay = self.layout
         if lay.dtype.kind not in kinds:
@@ -79,6 +81,19 @@ class Memory:
             order = memory_order(lay)
             target = np.transpose(self.array(), order)
             target[...] = side.reshape(target.shape)
+
+
+def check_place(name: str, lay: Layout, storage: Storage, offset: int) -> None:
+    """Refuses memory that must not be written, or that does not hold the elements (any more): the
+    samplers write to an address."""
+    if is_readonly(storage):
+        raise ArgumentError(f"{name}: the tensor is over read-only memory; clone() it first")
+    start, stop = (offset + lay.low) * lay.itemsize, (offset + lay.high) * lay.itemsize
+    if lay.numel and (start < 0 or stop > storage.nbytes or not storage.ptr):
+        raise ShapeError(
+            f"{name}: a tensor of shape {tuple(lay.shape)} needs bytes {start} to {stop} of a "
+            f"storage of {storage.nbytes} bytes"
+        )
 
 
 def memory_order(lay: Layout) -> list[int]:
@@ -202,6 +217,7 @@ class SamplerOp(Op):
                     given[k] = where.to_host(seen[k], flat[at], flat[at + 1])
                     at += 2
             inplace = outs is not None and flat[0] is storage and flat[1] == offset
+            check_place(self.name, out, storage, offset)
             memory = Memory(self.name, out, storage, offset, generator, inplace)
             self.apply_fn_to(given)(memory)
 
@@ -252,7 +268,7 @@ def target_of(name: str, out: Any, shape: Any, make_new: Callable[[], Tensor]) -
     if tuple(out._layout.shape) != tuple(shape):
         from antorcha.ops import record
 
-        if any([s < 0 for s in shape]):
+        if any(s < 0 for s in shape):
             raise ShapeError(f"{name}: a size must not be negative, got {tuple(shape)}")
         record.resize_out(name, out, L.contiguous(shape, out._layout.dtype, out._layout.device))
     return out

@@ -1,7 +1,7 @@
 """Running sums, products and extrema along a dim, and their opposite, differences.
 
-Every scan can run from the end (``reverse``), which is what the gradient of the one from the start
-needs: no flipped copies.
+The gradient of a sum from the start is one from the end (``reverse``), those of products are linear
+recurrences: no flipped copies, and nothing divided.
 """
 
 from __future__ import annotations
@@ -88,54 +88,68 @@ def running_product(input: Tensor, dim: Dim, dtype: Dtype):
 
 
 @running_product.derivative
-def _(g, input, dim, create):
+def _(g, input, dim):
+    # grad_i = (product of all before i) * r_i,  r_i = g_i + x_{i+1} r_{i+1}: nothing is divided,
+    # so zeros need no care
     lay = input._layout
     if not lay.ndim or not lay.numel:
         return g
     if lay.dtype is not g._layout.dtype:
         input = T.to_dtype(input, g._layout.dtype)
     factor = T.conj(input) if lay.dtype.kind == "c" else input
-    if not create:
-        return T.cumprod_backward(g, factor, dim)
-    # grad_i = (product of all before i) * r_i,  r_i = g_i + x_{i+1} r_{i+1}
-    d = normalize_dim(dim, lay.ndim)
-    n = lay.shape[d]
-    rest = [T.select(g, d, n - 1)]
-    for k in range(n - 2, -1, -1):
-        rest.append(T.select(g, d, k) + T.select(factor, d, k + 1) * rest[-1])
-    return T.exclusive_cumprod(factor, d, False) * T.stack(rest[::-1], d)
-
-
-@kernel(function=False, method=False, out=False)
-def cumprod_backward(g: Tensor, input: Tensor, dim: Dim):
-    """The gradient of a running product, right at zeros too: nothing is divided."""
-    d = normalize_dim(dim, input.ndim)
-
-    def run(g, x):
-        g, x = np.moveaxis(wide(g), d, 0), np.moveaxis(wide(x), d, 0)
-        left = np.ones_like(x)
-        np.cumprod(x[:-1], 0, out=left[1:])
-        rest = np.empty_like(g)
-        rest[-1] = g[-1]
-        for k in range(len(x) - 2, -1, -1):
-            rest[k] = g[k] + x[k + 1] * rest[k + 1]
-        return np.moveaxis(left * rest, 0, d)
-
-    return Planned(Host(run), [(input.shape, input.dtype)])
+    return T.exclusive_cumprod(factor, dim, False) * T.recurrence(g, factor, dim, True)
 
 
 @composite(out=False, function=False, method=False)
 def exclusive_cumprod(input: Tensor, dim: Dim, reverse: Bool):
     """The product of all elements before each one (after it, when ``reverse``)."""
-    lay = input._layout
-    d = normalize_dim(dim, lay.ndim)
-    n = lay.shape[d]
-    parts = [T.select(input, d, k) for k in range(n)]
-    order = parts[:0:-1] if reverse else parts[:-1]
-    made = [T.ones_like(T.detach(parts[0]))] if n else []
-    for each in order:
-        made.append(made[-1] * each)
-    return T.stack(made[::-1] if reverse else made, d) if n else input
+    d = normalize_dim(dim, input._layout.ndim)
+    n = input._layout.shape[d]
+    if not n:
+        return input
+    if reverse:
+        return T.flip(exclusive_cumprod(T.flip(input, (d,)), d, False), (d,))
+    ones = T.ones_like(T.narrow(input, d, 0, 1).detach())
+    products = T.running_product(T.narrow(input, d, 0, n - 1), d, input._layout.dtype)
+    return T.cat((ones, products), d)
+
+
+@kernel(function=False, method=False, out=False)
+def recurrence(input: Tensor, factor: Tensor, dim: Dim, reverse: Bool):
+    """``y_i = x_i + a_i y_{i-1}``; in reverse ``y_i = x_i + a_{i+1} y_{i+1}``. ``a_0`` is not read.
+
+    The gradients of running products are these, and a recurrence's are recurrences again.
+    """
+    d = normalize_dim(dim, input.ndim)
+
+    def run(x, a):
+        x, a = np.moveaxis(wide(x), d, 0), np.moveaxis(wide(a), d, 0)
+        y = np.array(x)
+        if reverse:
+            for k in range(len(y) - 2, -1, -1):
+                y[k] += a[k + 1] * y[k + 1]
+        else:
+            for k in range(1, len(y)):
+                y[k] += a[k] * y[k - 1]
+        return np.moveaxis(y, 0, d)
+
+    return Planned(Host(run), [(input.shape, input.dtype)])
+
+
+@recurrence.derivative
+def _(g, factor, out, dim, reverse):
+    if factor._layout.dtype.kind == "c":
+        factor, out = T.conj(factor), T.conj(out)
+    of_x = T.recurrence(g, factor, dim, not reverse)
+    return of_x, before(of_x, dim) * out if reverse else of_x * before(out, dim)
+
+
+def before(x, dim):
+    """The element before each one along a dim; 0 before the first."""
+    d = normalize_dim(dim, x._layout.ndim)
+    n = x._layout.shape[d]
+    first = T.zeros_like(T.narrow(x, d, 0, 1).detach())
+    return T.cat((first, T.narrow(x, d, 0, n - 1)), d)
 
 
 @composite()
@@ -227,29 +241,7 @@ def _(make):
 
 
 # --------------------------------------------------------------------------------- logcumsumexp
-@kernel(function=False, method=False, node="logcumsumexp")
-def running_logsumexp(input: Tensor, dim: Dim, reverse: Bool):
-    """The running logsumexp along a dim, from the start or from the end."""
-    if input.dtype.kind != "f":
-        raise MissingFeature(f'logcumsumexp: "logcumsumexp" is not implemented for {input.dtype}')
-    d = normalize_dim(dim, input.ndim, op="logcumsumexp")
-
-    def run(a):
-        return along(wide(a), d, reverse, lambda x, axis: np.logaddexp.accumulate(x, axis))
-
-    return Planned(Host(run), [(input.shape, input.dtype)])
-
-
-@running_logsumexp.derivative
-def _(g, input, out, dim, reverse):
-    # each element's share exp(x_i - y_k) of every later result, summed in logarithms by sign
-    size = T.log(T.abs(g))
-    plus = T.running_logsumexp(T.where(g > 0, size, -np.inf) - out, dim, not reverse)
-    minus = T.running_logsumexp(T.where(g < 0, size, -np.inf) - out, dim, not reverse)
-    return T.exp(plus + input) - T.exp(minus + input)
-
-
-@composite()
+@kernel()
 def logcumsumexp(input: Tensor, dim: Dim):
     """The logarithm of the running sum of exponentials along ``dim``.
 
@@ -258,7 +250,25 @@ def logcumsumexp(input: Tensor, dim: Dim):
     >>> torch.logcumsumexp(torch.tensor([0., 0.]), 0)
     tensor([0.0000, 0.6931])
     """
-    return T.running_logsumexp(input, dim, False)
+    if input.dtype.kind != "f":
+        raise MissingFeature(f"logcumsumexp: not implemented for {input.dtype}")
+    d = normalize_dim(dim, input.ndim, op="logcumsumexp")
+
+    def run(a):
+        return along(wide(a), d, False, lambda x, axis: np.logaddexp.accumulate(x, axis))
+
+    return Planned(Host(run), [(input.shape, input.dtype)])
+
+
+@logcumsumexp.derivative
+def _(g, input, out, dim):
+    # grad_i = exp(x_i - y_i) s_i,  s_i = g_i + exp(y_i - y_{i+1}) s_{i+1}: no factor exceeds 1
+    if not input._layout.ndim or not input._layout.numel:
+        return g
+    empty = T.eq(out, -np.inf)  # nothing but -inf so far: no share
+    factor = T.exp(T.where(empty, 0.0, before(out, dim) - out))
+    share = T.exp(T.where(empty, -np.inf, input - out))
+    return share * T.recurrence(g, factor, dim, True)
 
 
 @logcumsumexp.samples

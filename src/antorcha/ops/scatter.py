@@ -17,6 +17,7 @@ from antorcha.ops.index import (
     check_same_dtype,
     check_same_ndim,
     check_within,
+    elements_or_numpy,
     grid,
     plain,
 )
@@ -24,9 +25,9 @@ from antorcha.ops.kernel import KernelOp, Planned, kernel
 from antorcha.ops.record import T, composite
 from antorcha.ops.types import Any, Bool, Dim, Number, Str, Tensor
 from antorcha.runtime import layout as L
-from antorcha.runtime.call import path
 from antorcha.runtime.call.plan import Plan
 from antorcha.runtime.layout import Layout
+from antorcha.runtime.tensor import Tensor as TensorType
 from antorcha.shapes import broadcast_shapes
 
 
@@ -67,6 +68,15 @@ def scattering(
     return run
 
 
+def along_dim(
+    op: str, mode: str, input: Layout, d: int, index: Layout, src: _Any, write: _Any
+) -> Planned:
+    """The native kernel where the operands suit it, else NumPy."""
+    out = plain(input)
+    run = scattering(op, input, d, write)
+    return Planned(elements_or_numpy(op, mode, out, d, index, src, run), [out])
+
+
 def set_at(out: Array, where: _Any, src: _Any) -> None:
     out[where] = src
 
@@ -83,7 +93,7 @@ def scatter_src(input: Tensor, dim: Dim, index: Tensor, src: Tensor):
     """``scatter`` of a tensor: ``out[index[i, j], j] = src[i, j]``."""
     d = along(input.ndim, dim, "scatter")
     check_scatter("scatter", input, d, index, src)
-    return Planned(Host(scattering("scatter", input, d, set_at)), [plain(input)])
+    return along_dim("scatter", "set", input, d, index, src, set_at)
 
 
 @scatter_src.derivative
@@ -118,7 +128,7 @@ def scatter_value(input: Tensor, dim: Dim, index: Tensor, value: Number):
     """``scatter`` of a number."""
     d = along(input.ndim, dim, "scatter")
     check_scatter("scatter", input, d, index, None)
-    return Planned(Host(scattering("scatter", input, d, set_at)), [plain(input)])
+    return along_dim("scatter", "fill", input, d, index, type(value), set_at)
 
 
 @scatter_value.derivative
@@ -152,12 +162,12 @@ class Scatter:
         ops = {name: getattr(T, name + self.suffix) for name in
                ("scatter_src", "scatter_value", "scatter_by")}  # fmt: skip
         if reduce is None:
-            if isinstance(src, path.Tensor):
+            if isinstance(src, TensorType):
                 return ops["scatter_src"](input, dim, index, src)
             return ops["scatter_value"](input, dim, index, src)
         if reduce not in ("add", "multiply"):
             raise ShapeError(f"reduce argument must be either add or multiply, got {reduce!r}")
-        if not isinstance(src, path.Tensor):
+        if not isinstance(src, TensorType):
             src = T.full_layout(tuple(index._layout.shape), src, input._layout.dtype,
                                 input._layout.device)  # fmt: skip
         return ops["scatter_by"](input, dim, index, src, reduce)
@@ -215,7 +225,7 @@ def scatter_add(input: Tensor, dim: Dim, index: Tensor, src: Tensor):
     """
     d = along(input.ndim, dim, "scatter_add")
     check_scatter("scatter_add", input, d, index, src)
-    return Planned(Host(scattering("scatter_add", input, d, add_at)), [plain(input)])
+    return along_dim("scatter_add", "add", input, d, index, src, add_at)
 
 
 @scatter_add.derivative
@@ -230,6 +240,7 @@ def _(make):
 
 
 REDUCES = ("sum", "prod", "mean", "amax", "amin")
+OTHER_NAMES = {"max": "amax", "min": "amin"}
 
 
 def reduce_at(
@@ -278,6 +289,7 @@ def scatter_reduce(
     >>> torch.scatter_reduce(x, 0, i, torch.tensor([3., 4., 5.]), reduce="sum")
     tensor([8., 7.])
     """
+    reduce = OTHER_NAMES.get(reduce, reduce)
     if reduce not in REDUCES:
         raise ShapeError(
             f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}"
@@ -293,12 +305,12 @@ def scatter_reduce(
 
 @scatter_reduce.derivative
 def _(g, out, input, dim, index, src, reduce, include_self, needs):
-    spread = reduce_gradients(g, out, input, dim, index, src, reduce, include_self)
-    mine, theirs = spread
+    reduce = OTHER_NAMES.get(reduce, reduce)
+    mine, theirs = reduce_gradients(g, out, input, dim, index, src, reduce, include_self)
     if not include_self:
         mine = T.scatter_value(mine, dim, index, 0)
     return mine, None, source_gradient(theirs, src._layout, dim, index) if isinstance(
-        theirs, path.Tensor) else theirs(src._layout)  # fmt: skip
+        theirs, TensorType) else theirs(src._layout)  # fmt: skip
 
 
 def reduce_gradients(
@@ -374,7 +386,7 @@ def _(make):
 
 @scatter_reduce.errors
 def _(make):
-    yield (make(3), 0, make.ints((2,), 3), make(2), "max"), {}, RuntimeError, "either sum, prod"
+    yield (make(3), 0, make.ints((2,), 3), make(2), "most"), {}, RuntimeError, "either sum, prod"
 
 
 # --------------------------------------------------------------------------------------- masks
@@ -387,7 +399,8 @@ def selected(input: Tensor, mask: Tensor):
 
     def run(x: Array, chosen: Array) -> Array:
         wide, keep = np.broadcast_arrays(x, chosen)
-        return wide[keep]
+        found: Array = wide[keep]
+        return found
 
     return Planned(Host(run, dynamic=True), [((0,), input.dtype)])
 

@@ -140,7 +140,7 @@ def _(g):
 
 # ------------------------------------------------------------------------------------- x[...]
 class IndexView(ViewOp):
-    """``x[2:5, None, 1]`` as one view. Its node is named after the last of the ops it stands for."""
+    """``x[2:5, None, 1]`` as one view; its node has the name of the last op it stands for."""
 
     def make_plan(self, values: list[_Any], outs: _Any) -> Plan:
         plan = super().make_plan(values, outs)
@@ -198,12 +198,12 @@ def check_inside(input: TensorType, size: _Any, stride: _Any, offset: int) -> No
             f"as_strided: mismatch in length of strides and shape: size {tuple(size)}, "
             f"stride {tuple(stride)}"
         )
-    if any([s < 0 for s in stride]):
+    if any(s < 0 for s in stride):
         raise ShapeError(
             "as_strided: Negative strides are not supported at the moment, got strides: "
             f"{list(stride)}"
         )
-    if any([n < 0 for n in size]):
+    if any(n < 0 for n in size):
         raise ShapeError(f"as_strided: Trying to create tensor with negative dimension: {size}")
     if offset < 0:
         raise ShapeError(f"as_strided: Tensor: invalid storage offset {offset}")
@@ -318,7 +318,9 @@ def unfold(input: Tensor, dimension: Dim, size: Int, step: Int):
     if size < 0:
         raise ShapeError(f"unfold: size is {size} but must be >= 0")
     if size > n:
-        raise ShapeError(f"unfold: maximum size for tensor at dimension {d} is {n} but size is {size}")
+        raise ShapeError(
+            f"unfold: maximum size for tensor at dimension {d} is {n} but size is {size}"
+        )
     if step <= 0:
         raise ShapeError(f"unfold: step is {step} but must be > 0")
     count = (n - size) // step + 1

@@ -19,11 +19,11 @@ from antorcha.shapes import normalize_dim
 
 def _plan(name: str, row: _Any, input: _Any, dim: int, dtype: DType | None) -> Row:
     made = dtype or input.dtype
+    d = normalize_dim(dim, input.ndim, op=name)
     if made.kind != "f":
         raise UnsupportedDtype(
             f"{name}: not implemented for {made}; give dtype=torch.float32, or cast the input."
         )
-    d = normalize_dim(dim, input.ndim, op=name)
     return Row(row, d, tuple(input.shape), [(input, made)], [(tuple(input.shape), made)])
 
 

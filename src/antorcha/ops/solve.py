@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from antorcha.errors import ShapeError
+from antorcha.errors import MissingFeature, ShapeError
 from antorcha.ops import return_types
 from antorcha.ops.kernel import kernel
 from antorcha.ops.lapack import (
@@ -110,7 +110,9 @@ slogdet.returns = return_types.linalg_slogdet
 
 @slogdet.derivative
 def _(g, A):
-    of_size = g[1]
+    of_sign, of_size = g
+    if of_sign is not None and A._layout.dtype.kind == "c":
+        raise MissingFeature("linalg.slogdet: the gradient of a complex sign is not written")
     if of_size is None:
         return None  # the sign of a real matrix does not move
     return T.unsqueeze(T.unsqueeze(of_size, -1), -1) * adjoint(T.linalg_inv(A))
@@ -120,6 +122,11 @@ def _(g, A):
 def _(make):
     yield (make(3, 3),)
     yield (make(2, 3, 3),)
+
+
+@det_alias.samples
+def _(make):
+    yield (make(3, 3),)
 
 
 @composite(name="slogdet", out=False)
@@ -141,6 +148,11 @@ def logdet(input: Tensor):
     if input._layout.dtype.kind == "c":
         return size + T.log(sign)
     return T.where(sign == -1, float("nan"), size)
+
+
+@logdet.samples
+def _(make):
+    yield (positive(make),)
 
 
 # -------------------------------------------------------------------------------------- inverses
@@ -216,7 +228,11 @@ def _(g, A, out):
 
 @composite(name="linalg_pinv", namespace=LINALG)
 def pinv(
-    A: Tensor, rcond: Float = None, hermitian: Bool = False, *, atol: Float = None,
+    A: Tensor,
+    rcond: Float = None,
+    hermitian: Bool = False,
+    *,
+    atol: Float = None,
     rtol: Float = None,
 ):
     """The Moore-Penrose pseudo-inverse of a matrix, or of each in a stack.
@@ -332,6 +348,11 @@ def solve_triangular(
     return T.linalg_solve(part, B, left=left)
 
 
+@solve_triangular.samples
+def _(make):
+    yield (positive(make), make(3, 2)), {"upper": True}
+
+
 @composite(name="linalg_lstsq", namespace=LINALG, out=False)
 def lstsq(A: Tensor, B: Tensor, rcond: Float = None, *, driver: Str = None):
     """The X that minimises ``norm(A @ X - B)``, as (solution, residuals, rank, singular_values).
@@ -373,7 +394,9 @@ def lstsq(A: Tensor, B: Tensor, rcond: Float = None, *, driver: Str = None):
 
 
 # -------------------------------------------------------------------------------------- Cholesky
-NOT_POSITIVE = "The factorization could not be completed because the input is not positive-definite."
+NOT_POSITIVE = (
+    "The factorization could not be completed because the input is not positive-definite."
+)
 
 
 @kernel(name="linalg_cholesky", namespace=LINALG, node="linalg_cholesky_ex")
@@ -407,6 +430,18 @@ def _(g, out, upper):
     back = adjoint(L)
     left = T.linalg_solve(back, inside)
     return T.linalg_solve(L, left, left=False)
+
+
+def positive(make, n=3):
+    """A positive definite matrix."""
+    x = make(n, n)
+    return (T.matmul(x, T.t(x)) + T.eye(n, dtype=x._layout.dtype) * n).detach()
+
+
+@cholesky.samples
+def _(make):
+    yield (positive(make),)
+    yield (positive(make),), {"upper": True}
 
 
 @cholesky.errors
@@ -443,7 +478,7 @@ def _with_info(kind, A, check_errors, run):
     except LinAlgError:
         if check_errors:
             raise
-        return kind(T.mul(T.detach(A), float("nan")), info + 1)
+        return kind(T.mul(A.detach(), float("nan")), info + 1)
 
 
 @composite()
@@ -458,6 +493,11 @@ def cholesky_solve(B: Tensor, L: Tensor, upper: Bool = False):
     lower = adjoint(L) if upper else L
     half = T.linalg_solve_triangular(lower, B, upper=False)
     return T.linalg_solve_triangular(adjoint(lower), half, upper=True)
+
+
+@cholesky_solve.samples
+def _(make):
+    yield make(3, 2), positive(make)
 
 
 @composite()
@@ -519,4 +559,3 @@ def _(g, A):
 @matrix_exp.samples
 def _(make):
     yield (make(3, 3),)
-

@@ -450,8 +450,8 @@ def _quantile(name, input, q, dim, keepdim, interpolation, skip_nan):
         raise ShapeError(f"{name}() input tensor must be non-empty, got shape {tuple(lay.shape)}")
     if interpolation not in ("linear", "lower", "higher", "midpoint", "nearest"):
         raise ShapeError(
-            f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but "
-            f"got {interpolation}"
+            f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, "
+            f"but got {interpolation}"
         )
     if isinstance(q, TensorType):
         if q._layout.ndim > 1:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from antorcha import dtypes
-from antorcha.errors import GraphError, ShapeError
+from antorcha.errors import GraphError, MissingFeature, ShapeError
 from antorcha.ops import return_types
 from antorcha.ops.kernel import kernel
 from antorcha.ops.lapack import (
@@ -65,7 +65,9 @@ qr.returns = return_types.linalg_qr
 def _(g, out0, out1, A_layout, mode):
     m, n = A_layout.shape[-2:]
     if mode == "r" or (mode == "complete" and m > n):
-        raise GraphError(f"linalg.qr: the derivative is not defined for mode={mode!r} and this shape")
+        raise GraphError(
+            f"linalg.qr: the derivative is not defined for mode={mode!r} and this shape"
+        )
     of_q, of_r = g
     Q, R = out0, out1
     if m < n:  # wide: only the first m columns decide Q
@@ -178,6 +180,11 @@ def _(g, out0, out1, out2, A_layout):
     return found
 
 
+@svd.samples
+def _(make):
+    yield (make(3, 4), False)
+
+
 @composite(name="svd")
 def svd_alias(input: Tensor, some: Bool = True, compute_uv: Bool = True):
     """The singular value decomposition as (U, S, V): ``linalg.svd`` gives V transposed."""
@@ -252,6 +259,11 @@ def eigvalsh(A: Tensor, UPLO: Str = "L"):
     return T.linalg_eigh(A, UPLO)[0]
 
 
+@eigvalsh.samples
+def _(make):
+    yield (make(3, 3),)
+
+
 @kernel(name="linalg_eig", namespace=LINALG)
 def eig(A: Tensor):
     """The eigenvalues and eigenvectors of a square matrix, complex and in no order.
@@ -305,6 +317,11 @@ def eigvals(A: Tensor):
 
 
 # -------------------------------------------------------------------------------------------- lu
+def check_pivot(op, pivot):
+    if not pivot:
+        raise MissingFeature(f"{op}: pivot=False is not supported (nor by PyTorch on the CPU)")
+
+
 def factored(a):
     """LAPACK's getrf for a stack: (LU, pivots from 1)."""
     from scipy.linalg import get_lapack_funcs
@@ -331,6 +348,7 @@ def lu_factor(A: Tensor, *, pivot: Bool = True):
     tensor([1, 2], dtype=torch.int32)
     """
     check_matrix("linalg.lu_factor", A)
+    check_pivot("linalg.lu_factor", pivot)
     k = min(A.shape[-2:])
     return planned("linalg.lu_factor", factored, [
         by_columns(A.shape, A.dtype, A.device), ((*A.shape[:-2], k), dtypes.int32)
@@ -356,6 +374,7 @@ def lu(A: Tensor, *, pivot: Bool = True):
             [1., 0.]])
     """
     check_matrix("linalg.lu", A)
+    check_pivot("linalg.lu", pivot)
     batch, (m, n) = A.shape[:-2], A.shape[-2:]
     k = min(m, n)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any as _Any
 
 from antorcha.errors import OutOfRange, ShapeError
@@ -65,7 +66,7 @@ def _(g, input_layout, dim):
     g = g if isinstance(g, tuple) else (g,)
     some = next(each for each in g if each is not None)
     zero = None
-    if any([each is None for each in g]):
+    if any(each is None for each in g):
         lay = some._layout
         zero = T.full_layout(tuple(lay.shape), 0, lay.dtype, lay.device)
     return T.stack([zero if each is None else each for each in g], dim)
@@ -118,7 +119,7 @@ def split_with_sizes(input: Tensor, split_sizes: Ints, dim: Dim = 0):
         raise ShapeError("split expects at least a 1-dimensional tensor")
     d = normalize_dim(dim, input.ndim, op="split_with_sizes")
     n = input.shape[d]
-    if any([s < 0 for s in split_sizes]):
+    if any(s < 0 for s in split_sizes):
         raise ShapeError(
             "split_with_sizes expects split_sizes have only non-negative entries, but got "
             f"split_sizes={list(split_sizes)}"
@@ -225,7 +226,7 @@ def cut(input: TensorType, where: _Any, dim: int, op: str) -> tuple[TensorType, 
         size, longer = divmod(n, sections)
         where = [k * size + min(k, longer) for k in range(1, sections)]
     edges = [0, *where, n]
-    return tuple([T.slice(input, d, a, b, 1) for a, b in zip(edges, edges[1:], strict=False)])
+    return tuple([T.slice(input, d, a, b, 1) for a, b in itertools.pairwise(edges)])
 
 
 @composite(out=False)

@@ -15,7 +15,6 @@ from antorcha import dtypes
 from antorcha.errors import ArgumentError, DtypeError, MissingFeature, ShapeError
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Host
-
 from antorcha.ops.extrema import NONE
 from antorcha.ops.kernel import Planned, kernel
 from antorcha.ops.pointwise import pointwise
@@ -117,7 +116,11 @@ def spread(**options):
 
 @spread()
 def var(
-    input: Tensor, dim: Dims = None, unbiased: Bool = None, keepdim: Bool = False, *,
+    input: Tensor,
+    dim: Dims = None,
+    unbiased: Bool = None,
+    keepdim: Bool = False,
+    *,
     correction: StaticNumber = None,
 ):
     """The variance of all elements, or along ``dim``.
@@ -134,7 +137,11 @@ def var(
 
 @spread()
 def std(
-    input: Tensor, dim: Dims = None, unbiased: Bool = None, keepdim: Bool = False, *,
+    input: Tensor,
+    dim: Dims = None,
+    unbiased: Bool = None,
+    keepdim: Bool = False,
+    *,
     correction: StaticNumber = None,
 ):
     """The standard deviation of all elements, or along ``dim``: the root of ``var``.
@@ -149,7 +156,11 @@ def std(
 
 @spread(method=False, out=False)
 def var_mean(
-    input: Tensor, dim: Dims = None, unbiased: Bool = None, keepdim: Bool = False, *,
+    input: Tensor,
+    dim: Dims = None,
+    unbiased: Bool = None,
+    keepdim: Bool = False,
+    *,
     correction: StaticNumber = None,
 ):
     """The variance and the mean, as (var, mean).
@@ -164,7 +175,11 @@ def var_mean(
 
 @spread(method=False, out=False)
 def std_mean(
-    input: Tensor, dim: Dims = None, unbiased: Bool = None, keepdim: Bool = False, *,
+    input: Tensor,
+    dim: Dims = None,
+    unbiased: Bool = None,
+    keepdim: Bool = False,
+    *,
     correction: StaticNumber = None,
 ):
     """The standard deviation and the mean, as (std, mean).
@@ -283,7 +298,11 @@ def _norm_op(**options):
 
 @_norm_op(name="linalg_vector_norm", namespace="linalg")
 def vector_norm(
-    input: Tensor, ord: Float = 2.0, dim: Dims = None, keepdim: Bool = False, *,
+    input: Tensor,
+    ord: Float = 2.0,
+    dim: Dims = None,
+    keepdim: Bool = False,
+    *,
     dtype: Dtype = None,
 ):
     """The ``ord``-norm of the elements along ``dim`` (all, by default), seen as one vector.

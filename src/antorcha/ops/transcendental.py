@@ -94,8 +94,8 @@ def log10(input: Tensor):
 
     See https://docs.pytorch.org/docs/stable/generated/torch.log10.html.
 
-    >>> torch.log10(torch.tensor([1., 100.]))
-    tensor([0., 2.])
+    >>> torch.log10(torch.tensor([1., 2.]))
+    tensor([0.0000, 0.3010])
     """
     return E.log10(input)
 

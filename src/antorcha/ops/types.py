@@ -5,16 +5,24 @@ To a type checker each is ``Any``: a record's function is run on layouts, expres
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any as Any  # records import it with the others
+from typing import TypeAlias
 
-Tensor = Any  # a tensor
-OptTensor = Any  # a tensor or None
-Tensors = Any  # a tuple or list of tensors
-Operand = Any  # a tensor or a Python number, given at run time
-Power = Any  # a tensor, or a Python number that is part of the plan
-Number = Any  # a Python number given at run time
-StaticNumber = Any  # a Python number that is part of the plan
-Int = Float = Bool = Str = Any  # values that are part of the plan
-Ints = Floats = Shape = Any  # tuples of them; a Shape may be written as loose arguments
-Dim = Dims = Any  # one dim; one, several or all (None)
-Dtype = DeviceArg = Any
+Tensor: TypeAlias = Any  # a tensor
+OptTensor: TypeAlias = Any  # a tensor or None
+Tensors: TypeAlias = Any  # a tuple or list of tensors
+Operand: TypeAlias = Any  # a tensor or a Python number, given at run time
+Power: TypeAlias = Any  # a tensor, or a Python number that is part of the plan
+Number: TypeAlias = Any  # a Python number given at run time
+StaticNumber: TypeAlias = Any  # a Python number that is part of the plan
+Int: TypeAlias = Any  # values that are part of the plan
+Float: TypeAlias = Any
+Bool: TypeAlias = Any
+Str: TypeAlias = Any
+Ints: TypeAlias = Any  # tuples of them; a Shape may be written as loose arguments
+Floats: TypeAlias = Any
+Shape: TypeAlias = Any
+Dim: TypeAlias = Any  # one dim; one, several or all (None)
+Dims: TypeAlias = Any
+Dtype: TypeAlias = Any
+DeviceArg: TypeAlias = Any

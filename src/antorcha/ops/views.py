@@ -9,15 +9,14 @@ from typing import Any as _Any
 from antorcha import dtypes
 from antorcha.errors import ArgumentError, ShapeError
 from antorcha.ops.kernel import ViewOp, view
-from antorcha.ops.record import REGISTRY, Composite, T, composite
-from antorcha.ops.types import Any, Dim, Dims, Ints, Shape, Tensor, Tensors
+from antorcha.ops.record import Composite, T, composite
+from antorcha.ops.types import Any, Dim, Dims, Ints, Shape, Tensor
 from antorcha.runtime import layout as L
 from antorcha.runtime.call import path
 from antorcha.runtime.call.plan import Plan
 from antorcha.runtime.tensor import Tensor as TensorType
 from antorcha.runtime.tensor import bare
 from antorcha.shapes import (
-    broadcast_shapes,
     expand_strides,
     infer_size,
     normalize_dim,
@@ -115,8 +114,8 @@ def _(make):
 
 @view_.errors
 def _(make):
-    yield (make(3, 4), (5, 2)), {}, RuntimeError, "invalid for input of size"
-    yield (make(3, 4), (-1, -1)), {}, RuntimeError, "only one dimension can be inferred"
+    yield (make(3, 4), (5, 2)), {}, RuntimeError, "has 10 elements"
+    yield (make(3, 4), (-1, -1)), {}, RuntimeError, "only one size can be -1"
 
 
 @view(aliases=("swapaxes", "swapdims"))
@@ -328,7 +327,7 @@ class Reshaping(Composite):
         sizes = super().apply_fn(values)
         if sizes is None:
             return None
-        return REGISTRY["view"].view_plan(tensor, (tuple(sizes),))
+        return view_.view_plan(tensor, (tuple(sizes),))
 
 
 def reshaped(input: TensorType, sizes: _Any) -> _Any:
@@ -377,7 +376,7 @@ def _(make):
 
 @reshape.errors
 def _(make):
-    yield (make(3, 4), (5, 2)), {}, RuntimeError, "invalid for input of size"
+    yield (make(3, 4), (5, 2)), {}, RuntimeError, "has 10 elements"
 
 
 @reshaping(out=False)

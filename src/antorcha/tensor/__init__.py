@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import antorcha.ops.all  # noqa: F401  (registers every record)
 from antorcha.runtime.tensor import Parameter, Tensor
-from antorcha.tensor import indexing, metadata, subclass
+from antorcha.tensor import factories, indexing, interop, legacy, metadata, storages, subclass
 from antorcha.tensor.attributes import bind_attributes
 from antorcha.tensor.bind import bind_methods
 from antorcha.tensor.convert import bind_conversions
@@ -14,6 +14,10 @@ bind_conversions()
 bind_methods()
 indexing.bind()
 metadata.bind()
+interop.bind()
+storages.bind()
+factories.bind()
+legacy.bind()
 subclass.bind()
 
 __all__ = ["Parameter", "Tensor"]

@@ -46,7 +46,7 @@ def method(op: Any, name: str) -> Callable[..., Any]:
             return short(self)
 
         made = one
-    elif isinstance(op, PointwiseOp) and op.signature.required == 2:
+    elif has_short(op) and op.signature.required == 2:
         short = path.binary(op)
 
         def two(self: Tensor, *args: Any, **kwargs: Any) -> Any:
@@ -74,6 +74,11 @@ def named(fn: Callable[..., Any], name: str, op: Any) -> Callable[..., Any]:
     return fn
 
 
+def has_short(op: Any) -> bool:
+    """May two tensors be handed to the op by ``path.binary``?"""
+    return isinstance(op, PointwiseOp) or bool(getattr(op, "short_binary", False))
+
+
 def is_operand(value: Any) -> bool:
     """May the value stand beside a tensor in an expression?"""
     return isinstance(value, (Tensor, bool, int, float, complex)) or (
@@ -83,7 +88,7 @@ def is_operand(value: Any) -> bool:
 
 def operator(op: Any, name: str) -> Callable[..., Any]:
     """``a <op> b``; other types get their chance to answer."""
-    short = path.binary(op) if isinstance(op, PointwiseOp) else None
+    short = path.binary(op) if has_short(op) else None
 
     def left(self: Tensor, other: Any) -> Any:
         if type(other) is Tensor or is_operand(other):

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from antorcha import modes
 from antorcha.device import CPU, Device, as_device, backend
 from antorcha.dtypes import dtype as DType
 from antorcha.errors import ArgumentError, DtypeError, GraphError
@@ -62,7 +63,7 @@ def numpy(self: Tensor, *, force: bool = False) -> Array:
     """
     if force:
         self = self.detach().cpu()  # type: ignore[attr-defined]
-    elif self._rg:
+    elif self.requires_grad and modes.grad_enabled():  # type: ignore[attr-defined]
         raise GraphError(
             "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
         )
@@ -75,19 +76,6 @@ def numpy(self: Tensor, *, force: bool = False) -> Array:
     if lay.dtype.name == "bfloat16":
         raise ArgumentError("Got unsupported ScalarType BFloat16: cast first, e.g. x.float()")
     return to_array(self)
-
-
-def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Array:
-    array = numpy(self)
-    if dtype is not None and array.dtype != dtype:
-        return array.astype(dtype)
-    return array.copy() if copy else array
-
-
-def _array_wrap(self: Tensor, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
-    from antorcha.tensor.create import from_numpy
-
-    return from_numpy(np.asarray(array))
 
 
 def _bool(self: Tensor) -> bool:
@@ -338,6 +326,8 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False, **_: Any)
         from antorcha.dtypes import by_name
 
         dtype = by_name(found[0])
+    elif type(dtype).__name__ == "tensortype":  # torch.FloatTensor
+        dtype = dtype.dtype
     return to(self, dtype)
 
 
@@ -359,8 +349,7 @@ def type_name(self: Tensor) -> str:
 def bind_conversions() -> None:
     """Sets this file's methods on Tensor."""
     for name, fn in {
-        "item": item, "tolist": tolist, "numpy": numpy, "__array__": _array,
-        "__array_wrap__": _array_wrap, "__bool__": _bool, "__int__": _int, "__float__": _float,
+        "item": item, "tolist": tolist, "numpy": numpy, "__bool__": _bool, "__int__": _int, "__float__": _float,
         "__complex__": lambda self: complex(item(self)), "__index__": _index, "__len__": _len,
         "__iter__": _iter, "__reversed__": _reversed, "__contains__": _contains,
         "__repr__": _repr, "__format__": _format, "to": to, "cpu": cpu, "cuda": cuda,

@@ -16,6 +16,7 @@ from antorcha.ops.record import T
 from antorcha.runtime import layout as L
 from antorcha.runtime import storage as S
 from antorcha.runtime.tensor import Tensor, bare
+from antorcha.tensor.interop import check_array, from_numpy
 
 Array = np.ndarray[Any, Any]
 
@@ -68,7 +69,7 @@ def _from_data(data: Any, dtype: Any, device: Any) -> Tensor:
     where = as_device(None) if device is None else to_device("tensor", "device", device)
     if isinstance(data, (np.ndarray, np.generic)) or hasattr(data, "__array_interface__"):
         array = np.asarray(data)
-        own = _dtype_of(array)
+        own = check_array(array)
         return from_array(array, want or own, where)
     if isinstance(data, (bool, int, float, complex)):
         made = want or number_dtype(data)
@@ -80,17 +81,6 @@ def _from_data(data: Any, dtype: Any, device: Any) -> Tensor:
     own = want or _infer(flat)
     array = _fill(flat, own).reshape(shape)
     return from_array(array, own, where)
-
-
-def _dtype_of(array: Array) -> dtypes.dtype:
-    try:
-        return dtypes.from_numpy(array.dtype)
-    except (TypeError, KeyError):
-        raise ArgumentError(
-            f"can't convert np.ndarray of type numpy.{array.dtype}. The only supported types are: "
-            "float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint64, "
-            "uint32, uint16, uint8, and bool."
-        ) from None
 
 
 def from_array(array: Array, dtype: dtypes.dtype, device: Device) -> Tensor:
@@ -208,51 +198,6 @@ def _fill(flat: list[Any], dtype: dtypes.dtype) -> Array:
             return np.array([bool(v) for v in flat], dtype=np.bool_)
         return np.array([float(v.real if isinstance(v, complex) else v) for v in flat],
                         dtype=np.float64).astype(dtype.np)  # fmt: skip
-
-
-def from_numpy(ndarray: Array) -> Tensor:
-    """A tensor that shares the array's memory: a write to one shows in the other.
-
-    Raises TypeError for dtypes without a counterpart, ValueError for negative strides.
-    See https://docs.pytorch.org/docs/stable/generated/torch.from_numpy.html.
-    """
-    if not isinstance(ndarray, np.ndarray):
-        raise ArgumentError(
-            f"from_numpy: expected np.ndarray (got {type(ndarray).__name__}); "
-            "torch.tensor(...) takes lists and numbers"
-        )
-    dtype = _dtype_of(ndarray)
-    if any([s < 0 and n > 1 for s, n in zip(ndarray.strides, ndarray.shape, strict=True)]):
-        raise ValueRangeError(
-            "At least one stride in the given numpy array is negative, and tensors with negative "
-            "strides are not currently supported. (You can probably work around this by making a "
-            "copy of your array with array.copy().)"
-        )
-    if ndarray.dtype.byteorder == ">" or not ndarray.dtype.isnative:
-        raise ValueRangeError(
-            "given numpy array has byte order different from the native byte order. Conversion "
-            "between byte orders is currently not supported: use "
-            "array.astype(array.dtype.newbyteorder('='))."
-        )
-    size = dtype.itemsize
-    if any([s % size for s, n in zip(ndarray.strides, ndarray.shape, strict=True) if n > 1]):
-        raise ValueRangeError(
-            "given numpy array strides not a multiple of the element byte size. Copy the numpy "
-            "array to reallocate the memory: array.copy()."
-        )
-    if not ndarray.flags.writeable:
-        warnings.warn(
-            "The given NumPy array is not writable, and PyTorch does not support non-writable "
-            "tensors. This means writing to this tensor will result in undefined behavior. You may "
-            "want to copy the array to protect its data or make it writable before converting it to"
-            " a tensor.",
-            stacklevel=2,
-        )
-    strides = tuple([0 if n <= 1 and s < 0 else s // size
-                     for s, n in zip(ndarray.strides, ndarray.shape, strict=True)])  # fmt: skip
-    lay = L.layout(tuple(ndarray.shape), strides, dtype, CPU)
-    address = ndarray.__array_interface__["data"][0]
-    return bare(lay, S.wrap(address, lay.nbytes, ndarray))
 
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:

@@ -17,9 +17,8 @@ from antorcha.indexing import as_integer, plan_index
 from antorcha.ops.advanced import mask_indices
 from antorcha.ops.record import T
 from antorcha.runtime.call import path
-from antorcha.runtime.call.node import attach
 from antorcha.runtime.call.plan import remember, table
-from antorcha.runtime.tensor import Tensor, new
+from antorcha.runtime.tensor import Tensor
 
 plans = table()  # (layout, index) -> the plan of the view
 _SIMPLE = {int, type(None), type(Ellipsis)}
@@ -30,10 +29,19 @@ def getitem(self: Tensor, index: Any) -> Any:
     """The elements at ``index``: a view for ints, slices, None and ``...``, else a copy."""
     kind = type(index)
     if kind is tuple:
-        key: Any = tuple(
-            [i if type(i) is int else (slice, i.start, i.stop, i.step) if type(i) is slice
-             else i if i is None or i is Ellipsis else _OTHER for i in index]
-        )  # fmt: skip
+        if len(index) == 2:  # the commonest, without a loop
+            a, b = index
+            key: Any = (
+                (slice, a.start, a.stop, a.step) if type(a) is slice
+                else a if type(a) is int or a is None or a is Ellipsis else _OTHER,
+                (slice, b.start, b.stop, b.step) if type(b) is slice
+                else b if type(b) is int or b is None or b is Ellipsis else _OTHER,
+            )  # fmt: skip
+        else:
+            key = tuple(
+                [i if type(i) is int else (slice, i.start, i.stop, i.step) if type(i) is slice
+                 else i if i is None or i is Ellipsis else _OTHER for i in index]
+            )  # fmt: skip
     elif kind is slice:
         key = (slice, index.start, index.stop, index.step)
     else:
@@ -44,19 +52,7 @@ def getitem(self: Tensor, index: Any) -> Any:
         return read(self, index)
     if modes.busy:
         return read(self, index)
-    made = new(Tensor)
-    storage = made._storage = self._storage
-    made._layout = plan.out
-    made._offset = self._offset + plan.delta
-    made._nr = 0
-    made._fn = made._grad = made._extra = None
-    base = self._base
-    made._base = self if base is None else base
-    made._seen = storage.version
-    made._rg = False
-    if self._rg and plan.rule is not None:
-        attach(plan, (self,), (), (made,))
-    return made
+    return path.quick_view(self, plan)
 
 
 _OTHER = object()  # in no key
@@ -65,7 +61,7 @@ _OTHER = object()  # in no key
 def read(self: Tensor, index: Any) -> Any:
     """The general way to read; lets ``getitem`` find the plan of a view next time."""
     if modes.subclasses:
-        done = path.override(Tensor.__getitem__, (self, index), {})  # type: ignore[attr-defined]
+        done = path.override(getitem, (self, index), {})
         if done is not NotImplemented:
             return done
     basic = basic_key(index)
@@ -143,16 +139,17 @@ def as_index(item: Any, like: Tensor) -> Tensor:
 
         array = np.asarray(item)
         item = tensor(array.astype(np.int64) if array.dtype.kind in "iu" else array)
+    moved: Tensor = item
     if item._layout.device is not like._layout.device:
-        item = item.to(like._layout.device)  # type: ignore[attr-defined]
-    return item
+        moved = item.to(like._layout.device)
+    return moved
 
 
 # ------------------------------------------------------------------------------------- writing
 def setitem(self: Tensor, index: Any, value: Any) -> None:
     """Writes a number, tensor or array, broadcast, to the elements at ``index``."""
     if modes.subclasses:
-        done = path.override(Tensor.__setitem__, (self, index, value), {})  # type: ignore[attr-defined]
+        done = path.override(setitem, (self, index, value), {})
         if done is not NotImplemented:
             return
     if not isinstance(value, Tensor):
@@ -187,7 +184,7 @@ def trimmed(value: Tensor, ndim: int) -> Tensor:
     """Without the dims of size 1 in front that the target does not have."""
     shape = value._layout.shape
     extra = len(shape) - ndim
-    if extra <= 0 or any([n != 1 for n in shape[:extra]]):
+    if extra <= 0 or any(n != 1 for n in shape[:extra]):
         return value
     return T.reshape(value, tuple(shape[extra:]))  # type: ignore[no-any-return]
 
@@ -197,8 +194,7 @@ def put_all(self: Tensor, index: Any, value: Any) -> None:
     lay = self._layout
     if type(value) in (bool, int, float) and whole_mask(self, index):
         shape = index._layout.shape
-        wide = T.view(index, (*shape, *[1] * (lay.ndim - len(shape)))) if (
-            index._layout.contiguous) else T.reshape(index, (*shape, *[1] * (lay.ndim - len(shape))))
+        wide = T.reshape(index, (*shape, *[1] * (lay.ndim - len(shape))))
         T.masked_fill_(self, wide, value)
         return
     view, indices, dims = apart(self, index)
@@ -225,7 +221,8 @@ def whole_mask(self: Tensor, index: Any) -> bool:
 
 
 def bind() -> None:
-    Tensor.__getitem__ = getitem  # type: ignore[attr-defined]
-    Tensor.__setitem__ = setitem  # type: ignore[attr-defined]
+    getitem.__name__, setitem.__name__ = "__getitem__", "__setitem__"
+    setattr(Tensor, "__getitem__", getitem)  # noqa: B010
+    setattr(Tensor, "__setitem__", setitem)  # noqa: B010
 
 

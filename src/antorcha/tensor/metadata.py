@@ -62,7 +62,7 @@ def resize_(self: Tensor, *sizes: Any, memory_format: str = "contiguous") -> Ten
     _no_gradients(self, "resize_")
     shape = sizes[0] if len(sizes) == 1 and not hasattr(sizes[0], "__index__") else sizes
     wanted = to_ints("resize_", "size", tuple(shape))
-    if any([n < 0 for n in wanted]):
+    if any(n < 0 for n in wanted):
         raise GraphError(f"resize_: Trying to create tensor with negative dimension: {wanted}")
     if wanted != tuple(self._layout.shape):
         resize(self, wanted)

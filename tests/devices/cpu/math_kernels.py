@@ -143,6 +143,28 @@ def pairs(name: str, count: int, dtype: type, seed: int = 0) -> tuple[Array, Arr
     return columns[0], columns[1]
 
 
+def worst_of_all(name: str, half: bool = False) -> tuple[float, float]:
+    """The largest error over all float32 (half: without the negative ones), and where it is.
+
+    Only results that differ from the rounded reference are looked at: the others are within 0.5.
+    """
+    block = 1 << 17  # what the cache holds
+    base = np.arange(block, dtype=np.uint32)
+    worst, place = 0.5, 0.0
+    for start in range(0, 1 << (31 if half else 32), block):
+        x = (base + np.uint32(start)).view(np.float32)
+        got, exact = run(name, x), reference(name, x)
+        with np.errstate(all="ignore"):
+            rounded = exact.astype(np.float32)
+        at = np.flatnonzero(got.view(np.uint32) != rounded.view(np.uint32))
+        if len(at):
+            errors = float32_errors(got[at], exact[at])
+            k = int(np.argmax(errors))
+            if errors[k] > worst:
+                worst, place = float(errors[k]), float(x[at[k]])
+    return worst, place
+
+
 def digest() -> str:
     """A hash of all results; NaNs count as one."""
     total = hashlib.blake2b(digest_size=16)

@@ -11,11 +11,20 @@ from typing import Any
 
 from antorcha.devices.cpu.emit import Unsupported
 from antorcha.devices.cpu.matmul import compile_matmul
+from antorcha.devices.cpu.native import compile_native
 from antorcha.devices.cpu.pointwise import compile_pointwise
 from antorcha.devices.cpu.reduce import compile_reduce
 from antorcha.devices.cpu.rows import compile_rows
 from antorcha.devices.host import HostBackend, compile_host
-from antorcha.lang.kernels import Description, Launch, MatMul, Pointwise, Reduce, Rows
+from antorcha.lang.kernels import (
+    Description,
+    Launch,
+    MatMul,
+    NativeKernel,
+    Pointwise,
+    Reduce,
+    Rows,
+)
 from antorcha.runtime.layout import Layout
 
 TEMPLATES: dict[type, Callable[[Any, Sequence[Layout], Sequence[Any]], Launch]] = {
@@ -23,6 +32,7 @@ TEMPLATES: dict[type, Callable[[Any, Sequence[Layout], Sequence[Any]], Launch]] 
     Reduce: compile_reduce,
     Rows: compile_rows,
     MatMul: compile_matmul,
+    NativeKernel: compile_native,
 }
 
 

@@ -145,8 +145,10 @@ def _emit(g: Any, node: Any, e: Expr, known: dict[Expr, Any], values: Any, n: in
     if op in ("shl", "shr"):
         return _shift(g, node, op, e, *args)
     kind = e.dtype.kind
-    found = _INTRINSICS.get(op) if kind == "f" or op == "truncdiv" else None
-    if found is not None and not (op == "truncdiv" and kind == "f"):
+    if op == "truncdiv" and kind == "f":
+        return trunc.emit(g, node, g.binary("div", *args, node))
+    found = _INTRINSICS.get(op)
+    if found is not None and (kind == "f" or op == "truncdiv"):
         return found.emit(g, node, *args)
     return g.call_inline(functions()[op], args, {}, node)
 

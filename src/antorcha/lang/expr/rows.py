@@ -129,10 +129,16 @@ class RowProgram:
         """Only ops in `have` (see `rewrite.expand`); reductions are ops too."""
         return replace(self, outputs=expand_all(self.outputs, have))
 
-    def evaluate(self, values: Sequence[Any], scalars: Mapping[str, Any] | None = None) -> Any:
+    def evaluate(
+        self,
+        values: Sequence[Any],
+        scalars: Mapping[str, Any] | None = None,
+        length: int | None = None,
+    ) -> Any:
         """NumPy's answer over the last axis: the oracle. A tuple when there are several outputs.
 
         Rows have shape (..., n) and broadcast; operands and results per row have shape (...).
+        ``length`` gives n where no operand is a row.
         """
         import numpy as np
 
@@ -145,7 +151,7 @@ class RowProgram:
         sizes = [
             a.shape[-1] for a, i in zip(arrays, self.inputs, strict=True) if i.is_row and a.ndim
         ]
-        n = max(sizes, default=1) if 0 not in sizes else 0
+        n = max(sizes, default=length or 1) if 0 not in sizes else 0
         found = evaluate(self.outputs, arrays, scalars, length=n)
         lead = np.broadcast_shapes(*(a.shape[:-1] for a in arrays))
         results = []

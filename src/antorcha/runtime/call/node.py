@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from antorcha import modes
 from antorcha.errors import GraphError
+from antorcha.runtime.call.plan import VIEW
 from antorcha.runtime.tensor import Tensor, new
 
 if TYPE_CHECKING:
@@ -122,10 +123,14 @@ def check_view(view: Tensor, happened: str) -> None:
             "no_grad block (if you don't want the inplace to be tracked) or both outside (if you "
             "want the inplace to be tracked)."
         )
-    reason = "" if fn is None else getattr(fn.op, "why_not_written", "")
-    if fn is not None and reason:
-        name = fn.op.node_name.partition("Backward")[0]
-        raise GraphError(f"Output {view._nr} of {name} is a view and {happened}. {reason}")
+    while fn is not None and fn.plan is not None:
+        reason = getattr(fn.op, "why_not_written", "")
+        if reason:
+            name = fn.op.node_name.partition("Backward")[0]
+            raise GraphError(f"Output {view._nr} of {name} is a view and {happened}. {reason}")
+        source = fn.edges[0] if fn.edges and fn.plan.kind == VIEW else None  # a view of a view
+        source = source[0] if type(source) is tuple else source
+        fn = source if isinstance(source, Node) else None
 
 
 def attach(

@@ -13,11 +13,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from antorcha import modes
-from antorcha.errors import GraphError, ShapeError
+from antorcha.errors import ArgumentError, GraphError, ShapeError
 from antorcha.runtime.call.node import attach, check_view, edge_of
 from antorcha.runtime.call.plan import FRESH, HOST, MANY, VIEW, VIEWS, Plan, remember
 from antorcha.runtime.tensor import Tensor, bare, new
-from antorcha.shapes import may_overlap
+from antorcha.shapes import is_dense, may_overlap
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from antorcha.runtime.storage import Storage
 
 override: Any = None  # set by tensor.subclass: runs __torch_function__ of subclasses
+foreign: Any = None  # set by tensor.subclass: the same for other classes, when a call has failed
 observe: Any = None  # set by autograd.profiler: a context manager around a call
 retain: Any = None  # set by autograd.hooks: a tensor that retains its gradient has another node
 autocast: Any = None  # set by amp: casts arguments
@@ -46,7 +47,13 @@ def call(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         word = modes.state.word
         if word & _CAREFUL:
             return _careful(op, args, kwargs, word)
-    return run(op, args, kwargs, not word)
+    try:
+        return run(op, args, kwargs, not word)
+    except ArgumentError:
+        done = foreign(op, args, kwargs)
+        if done is NotImplemented:
+            raise
+        return done
 
 
 def _careful(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], word: int) -> Any:
@@ -110,7 +117,7 @@ def execute(
 def view_of(source: Tensor, plan: Plan, record: bool) -> Tensor:
     """A view by plan: the same storage, another layout."""
     result = bare(plan.out, source._storage, source._offset + plan.delta)
-    join(result, source, plan, record)
+    join(result, source, record)
     return result
 
 
@@ -122,30 +129,24 @@ def views_of(source: Tensor, plan: Plan, record: bool) -> tuple[Tensor, ...]:
         [bare(lay, storage, offset + d) for lay, d in zip(plan.outs, plan.post, strict=True)]
     )
     for out in outs:
-        join(out, source, plan, record)
+        join(out, source, record)
     return outs
 
 
-def join(view: Tensor, source: Tensor, plan: Plan, record: bool) -> None:
-    """Makes a new tensor a view of another, or of that one's base. Where nothing is recorded it
-    requires a gradient if they do, as a leaf of its own, and may not be written to later."""
+def join(view: Tensor, source: Tensor, record: bool) -> None:
+    """Makes a new tensor a view of another, or of that one's base. Made where nothing is recorded,
+    it may not be written to where something is: nobody could say what is meant."""
     base = source._base
     version = source._storage.version
     view._seen = version
     if base is None:
         base = source
-        count_view(base)
     elif source._seen < 0:
         view._seen = ~version
     view._base = base
+    base._seen = getattr(base, "_seen", 0) + 1  # how many views there have been
     if not record and version >= 0:  # (of an inference tensor it is below 0)
         view._seen = ~version
-        view._rg = plan.rule is not None and (source._rg or base._rg)
-
-
-def count_view(base: Tensor) -> None:
-    """Another view of a tensor: how many there have been tells whether one may be stale."""
-    base._seen = getattr(base, "_seen", 0) + 1
 
 
 def fresh_tensor(plan: Plan, flat: list[Any]) -> Tensor:
@@ -237,30 +238,36 @@ def view(op: Any) -> Callable[..., Any]:
             if not kwargs and not modes.subclasses:
                 _learn_view(op, a, args)
             return result
-        made = new(Tensor)
-        storage = made._storage = a._storage
-        made._layout = plan.out
-        made._offset = a._offset + plan.delta
-        made._nr = 0
-        made._fn = made._grad = made._extra = None
-        base = a._base
-        made._rg = False
-        if base is None:
-            made._base = a
-            made._seen = storage.version
-            try:
-                a._seen += 1
-            except AttributeError:
-                a._seen = 1
-        else:
-            made._base = base
-            version = storage.version
-            made._seen = version if a._seen >= 0 else ~version
-        if a._rg and plan.rule is not None:
-            attach(plan, (a,), (), (made,))
-        return made
+        return quick_view(a, plan)
 
     return short
+
+
+def quick_view(source: Tensor, plan: Plan) -> Tensor:
+    """``execute`` of a view's plan, in the default mode."""
+    made = new(Tensor)
+    storage = made._storage = source._storage
+    made._layout = plan.out
+    made._offset = source._offset + plan.delta
+    made._nr = 0
+    made._fn = made._grad = made._extra = None
+    made._rg = False
+    base = source._base
+    if base is None:
+        made._base = source
+        made._seen = storage.version
+        try:
+            source._seen += 1
+        except AttributeError:
+            source._seen = 1
+    else:
+        made._base = base
+        base._seen += 1
+        version = storage.version
+        made._seen = version if source._seen >= 0 else ~version
+    if source._rg and plan.rule is not None:
+        attach(plan, (source,), (), (made,))
+    return made
 
 
 def _learn_view(op: Any, a: Tensor, args: tuple[Any, ...]) -> None:
@@ -311,31 +318,33 @@ def call_inplace(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def run_inplace(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool) -> Any:
+    name = op.name + "_"
     key, operands, flat, numbers, bound = op.bind(args, kwargs)
     target = operands[0]
-    key = ("in place", *key)
-    plan = op.plans.get(key)
-    if plan is None:
-        plan = remember(op.plans, key, op.make_plan(bound, (target._layout,)))
+    storage = target._storage
     wants = False
     if record:
         wants = any(
             [o is not None and (o._rg or (o._base is not None and o._base._rg)) for o in operands]
         )
-    storage = target._storage
     if storage.version < 0:
-        check_inference(op.name + "_")
+        check_inference(name)
     if wants:
-        check_inplace(op.name + "_", target)
-    _check_overlap(op.name + "_", target, operands)
-    if not wants:
-        plan.into(storage, target._offset, *flat)
-        storage.version += 1
-        return target
-    edges, kept = _before_write(plan, target, operands)
+        check_inplace(name, target)
+    edges = tuple([None if o is None else edge_of(o) for o in operands]) if wants else ()
+    spoilt = check_overlap(name, target, operands)
+    if spoilt:
+        args, kwargs = with_copies(op, args, kwargs, spoilt)
+        key, operands, flat, numbers, bound = op.bind(args, kwargs)
+    key = ("in place", *key)
+    plan = op.plans.get(key)
+    if plan is None:
+        plan = remember(op.plans, key, op.make_plan(bound, (target._layout,)))
+    kept = before_write(plan, target, operands, edges) if wants else ()
     plan.into(storage, target._offset, *flat)
     storage.version += 1
-    record_write(plan, target, kept, numbers, edges)
+    if wants:
+        record_write(plan, target, kept, numbers, edges)
     return target
 
 
@@ -367,28 +376,46 @@ def check_inference(name: str) -> None:
         )
 
 
-def _check_overlap(name: str, target: Tensor, operands: Any) -> None:
-    """Refuses writes whose result would depend on the order of the elements."""
+def check_overlap(name: str, target: Tensor, operands: Any) -> list[Tensor]:
+    """Refuses writes whose result would depend on the order of the elements. Gives the operands
+    that must be copied first: they reach into the target's memory in a way of their own."""
     lay = target._layout
-    if not lay.contiguous and may_overlap(lay.shape, lay.strides):
+    if not lay.contiguous and name != "fill_" and may_overlap(lay.shape, lay.strides):
         raise ShapeError(
             f"{name}: unsupported operation: more than one element of the written-to tensor "
             f"(shape {tuple(lay.shape)}, strides {lay.strides}) refers to a single memory location."
             " Please clone() the tensor before performing the operation."
         )
+    spoilt = []
     storage, low, high = target._storage, target._offset, target._offset + lay.high
     for other in operands[1:]:
         if other is None or not shared(other._storage, storage):
             continue
         theirs = other._layout
-        if other._offset == low and theirs.shape == lay.shape and theirs.strides == lay.strides:
+        if other._offset == low and (
+            (theirs.shape == lay.shape and theirs.strides == lay.strides)
+            or theirs.numel == lay.numel == 1
+        ):
             continue
-        if other._offset < high and low < other._offset + theirs.high:
+        if other._offset >= high or low >= other._offset + theirs.high:
+            continue
+        if is_dense(lay.shape, lay.strides) and is_dense(theirs.shape, theirs.strides):
             raise ShapeError(
                 f"{name}: unsupported operation: some elements of the input tensor and the "
                 "written-to tensor refer to a single memory location. Please clone() the tensor "
                 "before performing the operation."
             )
+        spoilt.append(other)
+    return spoilt
+
+
+def with_copies(
+    op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], spoilt: list[Tensor]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a write with copies of those that it would change while it reads them."""
+    copies = {id(each): op.copy_of(each) for each in spoilt}
+    changed = tuple([copies.get(id(a), a) for a in args[1:]])
+    return (args[0], *changed), {name: copies.get(id(a), a) for name, a in kwargs.items()}
 
 
 def shared(a: Storage, b: Storage) -> bool:
@@ -396,9 +423,8 @@ def shared(a: Storage, b: Storage) -> bool:
     return a is b or (a.ptr == b.ptr and a.ptr != 0)
 
 
-def _before_write(plan: Plan, target: Tensor, operands: Any) -> tuple[Any, Any]:
-    """The operands' edges, and copies of what the write would spoil and backward needs."""
-    edges = tuple([None if o is None else edge_of(o) for o in operands])
+def before_write(plan: Plan, target: Tensor, operands: Any, edges: Any) -> list[Tensor | None]:
+    """The operands as backward needs them: copies of those that the write is going to change."""
     rule = plan.rule
     kept = list(operands)
     if rule is not None:
@@ -409,7 +435,7 @@ def _before_write(plan: Plan, target: Tensor, operands: Any) -> tuple[Any, Any]:
         for k in rule.saves(plan, mask & rule.mask):
             if k >= 0 and kept[k] is not None and shared(kept[k]._storage, target._storage):
                 kept[k] = plan.op.copy_of(kept[k])
-    return edges, kept
+    return kept
 
 
 def record_write(plan: Plan, target: Tensor, operands: Any, numbers: Any, edges: Any) -> None:

@@ -11,6 +11,7 @@ from antorcha.devices.cpu.math.base import (
     SINGLE,
     any_lane,
     exact_product,
+    exact_sum,
     greater,
     ints,
     kind,
@@ -23,16 +24,22 @@ from antorcha.devices.cpu.math.base import (
 from antorcha.devices.cpu.math.coefficients import (
     ERF_32,
     ERF_64,
+    ERF_SHORT_64,
     ERF_TAIL_32,
     ERFCX_64,
+    ERFCX_SHORT_64,
     ERFINV_END_64,
     ERFINV_FAR_64,
+    ERFINV_FAR_SHORT_64,
     ERFINV_NEAR_64,
+    ERFINV_NEAR_SHORT_64,
     EXP_32,
     EXP_64,
+    EXP_SHORT_64,
+    LOG_SHORT_64,
 )
-from antorcha.devices.cpu.math.exponential import LOG2_E, RANGE_32, RANGE_64
-from antorcha.devices.cpu.math.logarithm import log_of_pair
+from antorcha.devices.cpu.math.exponential import LOG2_E, RANGE_32, RANGE_64, grown
+from antorcha.devices.cpu.math.logarithm import log_of_pair, split_normal
 from antorcha.lang.native import bitcast, copysign, f64, fma, inline, select, sqrt, static
 
 
@@ -51,13 +58,9 @@ def decay(a, a_low):
 
 
 @inline
-def scaled_erfc(a):
+def scaled_erfc(a, c):
     """float64 exp(a*a) erfc(a) for 0 <= a <= 28 (M. Shepherd, J. Laframboise)."""
-    t = (a - 4.0) / (a + 4.0)
-    y = polynomial(t, ERFCX_64)
-    under = fma(a, 2.0, 1.0)
-    q = y / under
-    return q
+    return polynomial((a - 4.0) / (a + 4.0), c) / fma(a, 2.0, 1.0)
 
 
 @inline
@@ -75,58 +78,100 @@ def erf(x):
         far = 1.0 - decay(power, power_low)
         return select(a < 0.9375, near, copysign(far, x))
     b = lesser(kind(x)(6.0), a)
-    far = 1.0 - decay(b * b, 0.0) * scaled_erfc(b)
+    power, power_low = exact_product(b, b)
+    far = 1.0 - decay(power, power_low) * scaled_erfc(b, ERFCX_64)
     return select(a < 1.0, near, copysign(far, x))
-
-
-@inline
-def erfc_wide(x):
-    """erfc of float64."""
-    a = lesser(kind(x)(28.0), abs(x))
-    square, square_low = exact_product(a, a)
-    far = decay(square, square_low) * scaled_erfc(a)
-    far = select(x < 0.0, 2.0 - far, far)
-    z = x * x
-    near = 1.0 - fma(polynomial(z, ERF_64), x, x)
-    return select(abs(x) < 0.5, near, far)
 
 
 @inline
 def erfc(x):
     """1 - erf(x). Largest error: float32 ULP ulp over all numbers, float64 ULP."""
     if pick(x, True, False):
-        return kind(x)(erfc_wide(shaped(x, f64)(x)))
-    return erfc_wide(x)
+        return kind(x)(erfc_short(shaped(x, f64)(x)))
+    # Near 0, 1 - erf(x) = 1 - x - x P(x*x).
+    one, one_low = quick_sum(kind(x)(1.0), -x)
+    near = one + fma(polynomial(x * x, ERF_64), -x, one_low)
+    # Far: exp(-a*a) Q / (1 + 2 a), with the exponential and the quotient as pairs.
+    a = lesser(kind(x)(28.0), abs(x))
+    square, square_low = exact_product(a, a)
+    e, e_low, power = decay_pair(square, square_low)
+    top = polynomial((a - 4.0) / (a + 4.0), ERFCX_64)
+    under, under_low = exact_sum(kind(x)(1.0), a + a)
+    inverse = 1.0 / under
+    q = top * inverse
+    q_low = fma(-q, under_low, fma(-q, under, top)) * inverse
+    far = fma(e, q, fma(e, q_low, e_low * q)) * power * DOUBLE.down
+    far = select(x < 0.0, 2.0 - far, far)
+    return select(abs(x) < 1.0, near, far)
 
 
 @inline
-def erfinv_wide(x):
-    """erfinv of float64: x times a polynomial of w = -log(1 - x*x) or its root (after M. Giles)."""
-    square, square_low = exact_product(x, x)
-    under = 1.0 - square
-    under_low = ((1.0 - under) - square) - square_low
-    # Beside 1 the factors are better.
+def decay_pair(a, a_low):
+    """exp(-(a + a_low)) of float64 a >= 0: (high + low) * power / 2**scale -> high, low, power."""
+    f, c = DOUBLE, RANGE_64
+    offset = static(f.magic + (f.bias + f.scale))
+    x = greater(c.low, -a)
+    t = fma(x, LOG2_E, offset)
+    n = t - offset
+    r, r_low = quick_sum(fma(n, -c.ln2, x), fma(n, -c.ln2_low, -a_low))
+    one, rest = quick_sum(kind(a)(1.0), r)
+    high, low = quick_sum(one, rest + grown(r, fma(r_low, r, r_low)))
+    return high, low, bitcast(kind(a), bitcast(ints(a), t) << f.fraction)
+
+
+@inline
+def erfc_short(x):
+    """The same of float64 that came from float32, to 2**-32 or so."""
+    a = lesser(kind(x)(10.1), abs(x))
+    square = x * x
+    t = fma(-(a * a), LOG2_E, DOUBLE.magic + DOUBLE.bias)
+    r = fma(t - (DOUBLE.magic + DOUBLE.bias), -RANGE_64.ln2, -(a * a))
+    power = bitcast(kind(x), bitcast(ints(x), t) << DOUBLE.fraction)
+    e = fma(fma(polynomial(r, EXP_SHORT_64), r, 1.0), r, 1.0) * power
+    far = e * scaled_erfc(a, ERFCX_SHORT_64)
+    far = select(x < 0.0, 2.0 - far, far)
+    near = 1.0 - fma(polynomial(square, ERF_SHORT_64), x, x)
+    return select(abs(x) < 0.5, near, far)
+
+
+@inline
+def erfinv(x):
+    """The inverse of erf. Largest error: float32 ULP ulp over all numbers, float64 ULP.
+
+    x times a polynomial of w = -log(1 - x*x), or of its root where w is large (after M. Giles).
+    """
     a = abs(x)
-    one, gap = 1.0 + a, 1.0 - a
-    product, product_low = exact_product(one, gap)
-    one_low = a - (one - 1.0)
-    w = -log_of_pair(product, product_low + gap * one_low, 0.0)
-    w = select(a < 0.5, -log_of_pair(under, under_low, 0.0), w)
-    y = polynomial(w - 3.125, ERFINV_NEAR_64)
-    far = w > 6.25
-    if any_lane(far):
-        root = sqrt(w)
-        middle = polynomial(root - 3.0, ERFINV_FAR_64)
-        end = polynomial(root - 5.0, ERFINV_END_64)
-        y = select(far, select(w > 16.0, end, middle), y)
-    y = y * x
+    if pick(x, True, False):
+        y = kind(x)(erfinv_short(shaped(x, f64)(x)))
+    else:
+        square, square_low = exact_product(x, x)
+        under = 1.0 - square
+        under_low = ((1.0 - under) - square) - square_low
+        one, gap = 1.0 + a, 1.0 - a  # beside 1 the factors are better
+        product, product_low = exact_product(one, gap)
+        product_low = product_low + gap * (a - (one - 1.0))
+        small = a < 0.5
+        under, under_low = select(small, under, product), select(small, under_low, product_low)
+        w = -log_of_pair(under, under_low, 0.0)
+        y = polynomial(w - 3.125, ERFINV_NEAR_64)
+        far = w > 6.25
+        if any_lane(far):
+            root = sqrt(w)
+            middle = polynomial(root - 3.0, ERFINV_FAR_64)
+            y = select(far, select(w > 16.0, polynomial(root - 5.0, ERFINV_END_64), middle), y)
+        y = y * x
     y = select(a == 1.0, copysign(kind(x)(INF), x), y)
     return select(a > 1.0, NAN, y)
 
 
 @inline
-def erfinv(x):
-    """The inverse of erf. Largest error: float32 ULP ulp over all numbers, float64 ULP."""
-    if pick(x, True, False):
-        return kind(x)(erfinv_wide(shaped(x, f64)(x)))
-    return erfinv_wide(x)
+def erfinv_short(x):
+    """The same of float64 that came from float32, to 2**-32 or so; for |x| = 1 anything."""
+    k, m = split_normal((1.0 - x) * (1.0 + x))
+    f = m - 1.0
+    log = fma(k, RANGE_64.ln2, fma(polynomial(f, LOG_SHORT_64), f * f, f))
+    y = polynomial(-3.125 - log, ERFINV_NEAR_SHORT_64)
+    far = log < -6.25
+    if any_lane(far):
+        y = select(far, polynomial(sqrt(-log) - 3.0, ERFINV_FAR_SHORT_64), y)
+    return y * x

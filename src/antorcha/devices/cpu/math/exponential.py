@@ -71,9 +71,10 @@ def reduced(x, offset):
 
 
 @inline
-def grown(r):
-    """P(r) r*r, with exp(r) = 1 + r + P(r) r*r."""
-    return polynomial(r, pick(r, EXP_LONG_32, EXP_64)) * (r * r)
+def grown(r, low):
+    """exp(r) - 1 - r + low: r*r/2 is rounded once, with the sum."""
+    cube = r * r * r
+    return fma(r * 0.5, r, fma(polynomial(r, pick(r, EXP_LONG_32, EXP_64)[1:]), cube, low))
 
 
 @inline
@@ -117,7 +118,7 @@ def expm1(x):
     # Half of 2**n, so that n = 128 (1024) does not overflow before its time.
     t, n, r, r_low = reduced(a, f.magic + (f.bias - 1))
     power = bitcast(kind(x), t << f.fraction)
-    high, low = quick_sum(r, grown(r) + r_low)
+    high, low = quick_sum(r, grown(r, r_low))
     start = power - 0.5
     y = fma(high, power, start)
     rest = fma(high, power, start - y) + fma(low, power, (power - start) - 0.5)
@@ -158,7 +159,10 @@ def tanh(x):
     a = abs(x)
     twice = lesser(c.all_one, a + a)
     t = fma(twice, LOG2_E, f.magic + f.bias)
-    r = fma(t - (f.magic + f.bias), -c.ln2, twice)  # where ln2_low would show, tanh is flat
+    n = t - (f.magic + f.bias)
+    r = fma(n, -c.ln2, twice)
+    if pick(x, False, True):  # for float32, tanh is flat where this would show
+        r = fma(n, -c.ln2_low, r)
     power = bitcast(kind(x), bitcast(ints(x), t) << f.fraction)
     e = fma(polynomial(r, pick(x, EXP_32, EXP_64)), r * r, r)  # exp(2 |x|) = (1 + e) * power
     far = 1.0 - 2.0 / fma(e, power, power + 1.0)
@@ -173,7 +177,7 @@ def half_exp(a):
     f = pick(a, SINGLE, DOUBLE)
     t, _, r, r_low = reduced(a, f.magic + (f.bias - SPARE))
     one, rest = quick_sum(kind(a)(1.0), r)
-    high, low = quick_sum(one, rest + (grown(r) + r_low))
+    high, low = quick_sum(one, rest + grown(r, r_low))
     power = bitcast(kind(a), t << f.fraction)
     return high, low, power
 
@@ -181,7 +185,6 @@ def half_exp(a):
 @inline
 def sinh(x):
     """The hyperbolic sine. Largest error: float32 ULP ulp over all numbers, float64 ULP."""
-    f = pick(x, SINGLE, DOUBLE)
     c = pick(x, RANGE_32, RANGE_64)
     a = abs(x)
     high, low, power = half_exp(lesser(c.high + 1.0, a))
@@ -197,7 +200,6 @@ def sinh(x):
 @inline
 def cosh(x):
     """The hyperbolic cosine. Largest error: float32 ULP ulp over all numbers, float64 ULP."""
-    f = pick(x, SINGLE, DOUBLE)
     c = pick(x, RANGE_32, RANGE_64)
     high, low, power = half_exp(lesser(c.high + 1.0, abs(x)))
     y, y_low = high * power, low * power

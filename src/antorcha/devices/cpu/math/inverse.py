@@ -98,7 +98,7 @@ def atan(x):
     s = select(steep, -inverse, a)
     square, square_low = exact_product(s, s)
     # atan(s) = s + u s; what rounding took from the square counts with the slope of u near 1.
-    u = fma(square, polynomial(square, pick(x, ATAN_32, ATAN_64)), square_low * -0.15)
+    u = fma(square, polynomial(square - 0.5, pick(x, ATAN_32, ATAN_64)), square_low * -0.15)
     high, low = quick_sum(select(steep, kind(x)(c.half_pi), 0.0), s)
     mend = select(a < INF, inverse_low * -0.55, 0.0)
     return copysign(high + fma(u, s, low + select(steep, mend + c.low, 0.0)), x)
@@ -126,7 +126,7 @@ def atan2(y, x):
     s_low = select(under < INF, s_low, 0.0)
     s_low = select(under == 0.0, 0.0, s_low)
     square, square_low = exact_product(s, s)
-    u = fma(square, polynomial(square, pick(x, ATAN_32, ATAN_64)), square_low * -0.15)
+    u = fma(square, polynomial(square - 0.5, pick(x, ATAN_32, ATAN_64)), square_low * -0.15)
     bits = ints(x)
     behind = (bitcast(bits, x) >> (f.bits - 1)) != 0
     # base +- atan(s): 0 + , pi - , pi/2 - , pi/2 +

@@ -64,7 +64,7 @@ def exp_of_pair(x, x_low):
     r, r_low = quick_sum(fma(n, -c.ln2, x), fma(n, -c.ln2_low, x_low))
     one, rest = quick_sum(kind(x)(1.0), r)
     power = bitcast(kind(x), bitcast(ints(x), t) << f.fraction)
-    y = one + (rest + fma(r_low, 1.0 + r, grown(r)))
+    y = one + (rest + grown(r, fma(r_low, r, r_low)))
     return y * power * select(below, kind(x)(f.down), f.up)
 
 

@@ -1,0 +1,49 @@
+"""Native kernels: functions in the kernel language that an op brings along, compiled and launched.
+
+With ``preload`` the first output begins as a copy of the first input: the copy is a pointwise launch
+of its own, left out where the two are the same memory already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from antorcha.devices.cpu.pointwise import compile_pointwise, slot
+from antorcha.lang import expr as E
+from antorcha.lang.kernels import Launch, NativeKernel, Pointwise
+from antorcha.runtime.launch import make_launch
+from antorcha.runtime.layout import Layout
+from antorcha.runtime.storage import new_storage
+
+
+def compile_native(what: NativeKernel, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
+    spec = what.fn.spec(**what.static)
+    work = what.work or outs[0].numel
+    made = make_launch(
+        spec.addr, what.desc, [slot(o) for o in outs], [slot(i) for i in ins], work, what.fail
+    )
+    if not what.preload:
+        return Launch(made.fresh, made.into, (made, spec))
+    return _preloaded(made, spec, outs, ins)
+
+
+def _preloaded(made: Any, spec: Any, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
+    """The launch after a copy of the first input into the first output."""
+    out, source = outs[0], ins[0]
+    copy = compile_pointwise(Pointwise((E.input_(0, source.dtype),)), (out,), (source,))
+    at = 2 * len(outs)
+    alike = out.shape == source.shape and out.strides == source.strides
+
+    def into(*flat: Any) -> None:
+        in_place = alike and flat[0] is flat[at] and flat[1] == flat[at + 1]
+        if not in_place:
+            copy.into(flat[0], flat[1], flat[at], flat[at + 1])
+        made.into(*flat)
+
+    def fresh(*flat: Any) -> Any:
+        storage = new_storage(out.nbytes)
+        into(storage, 0, *flat)
+        return storage
+
+    return Launch(fresh, into, (made, copy, spec))

@@ -1,0 +1,67 @@
+"""``torch.nn``: modules, parameters, layers, losses.
+
+See https://docs.pytorch.org/docs/stable/nn.html.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from antorcha.errors import did_you_mean
+from antorcha.nn import functional, init
+from antorcha.nn.activation import (
+    CELU, ELU, GELU, GLU, Hardshrink, Hardsigmoid, Hardswish, Hardtanh, LeakyReLU, LogSigmoid,
+    LogSoftmax, Mish, PReLU, ReLU, ReLU6, RReLU, SELU, Sigmoid, SiLU, Softmax, Softmax2d, Softmin,
+    Softplus, Softshrink, Softsign, Tanh, Tanhshrink, Threshold,
+)  # fmt: skip
+from antorcha.nn.containers import (
+    ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential,
+)  # fmt: skip
+from antorcha.nn.conv import (
+    Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d,
+)  # fmt: skip
+from antorcha.nn.distance import CosineSimilarity, PairwiseDistance
+from antorcha.nn.dropout import (
+    AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout,
+)  # fmt: skip
+from antorcha.nn.flatten import Flatten, Unflatten
+from antorcha.nn.linear import Bilinear, Identity, Linear
+from antorcha.nn.loss import (
+    BCELoss, BCEWithLogitsLoss, CosineEmbeddingLoss, CrossEntropyLoss, CTCLoss, GaussianNLLLoss,
+    HingeEmbeddingLoss, HuberLoss, KLDivLoss, L1Loss, MarginRankingLoss, MSELoss,
+    MultiLabelMarginLoss, MultiLabelSoftMarginLoss, MultiMarginLoss, NLLLoss, NLLLoss2d,
+    PoissonNLLLoss, SmoothL1Loss, SoftMarginLoss, TripletMarginLoss,
+    TripletMarginWithDistanceLoss,
+)  # fmt: skip
+from antorcha.nn.module import Module
+from antorcha.nn.norm import (
+    BatchNorm1d, BatchNorm2d, BatchNorm3d, GroupNorm, InstanceNorm1d, InstanceNorm2d,
+    InstanceNorm3d, LayerNorm, LocalResponseNorm, RMSNorm,
+)  # fmt: skip
+from antorcha.nn.padding import (
+    CircularPad1d, CircularPad2d, CircularPad3d, ConstantPad1d, ConstantPad2d, ConstantPad3d,
+    ReflectionPad1d, ReflectionPad2d, ReflectionPad3d, ReplicationPad1d, ReplicationPad2d,
+    ReplicationPad3d, ZeroPad1d, ZeroPad2d, ZeroPad3d,
+)  # fmt: skip
+from antorcha.nn.parameter import (
+    Buffer, Parameter, UninitializedBuffer, UninitializedParameter,
+)  # fmt: skip
+from antorcha.nn.pooling import (
+    AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d, AdaptiveMaxPool1d, AdaptiveMaxPool2d,
+    AdaptiveMaxPool3d, AvgPool1d, AvgPool2d, AvgPool3d, MaxPool1d, MaxPool2d, MaxPool3d,
+)  # fmt: skip
+from antorcha.nn.sparse import Embedding
+from antorcha.nn.upsampling import (
+    PixelShuffle, PixelUnshuffle, Upsample, UpsamplingBilinear2d, UpsamplingNearest2d,
+)  # fmt: skip
+
+_LAZY = ("utils", "modules")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return importlib.import_module(f"antorcha.nn.{name}")
+    raise AttributeError(
+        f"module 'torch.nn' has no attribute {name!r}.{did_you_mean(name, globals())}"
+    )

@@ -1,0 +1,555 @@
+"""Loss layers: each is the function of the same name in ``torch.nn.functional``."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from antorcha.nn import functional as F
+from antorcha.nn.module import Module
+
+
+def _reduction(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
+    """The reduction, PyTorch's deprecated arguments considered."""
+    if size_average is None and reduce is None:
+        return reduction
+    averaged = size_average is None or size_average
+    found = "none" if reduce is False else ("mean" if averaged else "sum")
+    warnings.warn(
+        "size_average and reduce args will be deprecated, please use "
+        f"reduction='{found}' instead.",
+        stacklevel=4,
+    )
+    return found
+
+
+class _Loss(Module):
+    reduction: str
+
+    def __init__(
+        self, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
+    ) -> None:
+        super().__init__()
+        self.reduction = _reduction(size_average, reduce, reduction)
+
+
+class _WeightedLoss(_Loss):
+    def __init__(
+        self,
+        weight: Any = None,
+        size_average: Any = None,
+        reduce: Any = None,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
+        self.register_buffer("weight", weight)
+
+
+_DOC = """{formula}
+
+{paper}Args:
+{args}    reduction (str): ``'mean'``, ``'sum'`` or ``'none'``. Default: ``'mean'``
+    size_average, reduce: deprecated
+
+Shape: {shape}; the result is a number, or the shape of the losses with ``'none'``.
+See https://docs.pytorch.org/docs/stable/generated/torch.nn.{name}.html.
+
+>>> torch.nn.{name}({init})({call})
+{result}
+"""
+
+
+def _doc(
+    name: str, formula: str, init: str, call: str, result: str, args: str = "",
+    shape: str = "input and target alike", paper: str = "",
+) -> str:  # fmt: skip
+    listed = "".join([f"    {line}\n" for line in args.split("\n") if line])
+    return _DOC.format(name=name, formula=formula, init=init, call=call, result=result,
+                       args=listed, shape=shape, paper=f"{paper}\n\n" if paper else "")  # fmt: skip
+
+
+_ONE_TWO = "torch.tensor([1., 2.]), torch.tensor([1., 4.])"
+
+
+class L1Loss(_Loss):
+    __doc__ = _doc("L1Loss", "The absolute error: ``|x - y|``.", "", _ONE_TWO, "tensor(1.)")
+    __constants__ = ["reduction"]  # noqa: RUF012
+
+    def forward(self, input: Any, target: Any) -> Any:
+        """The loss."""
+        return F.l1_loss(input, target, reduction=self.reduction)
+
+
+class MSELoss(_Loss):
+    __doc__ = _doc("MSELoss", "The squared error: ``(x - y)^2``.", "", _ONE_TWO, "tensor(2.)")
+    __constants__ = ["reduction"]  # noqa: RUF012
+
+    def forward(self, input: Any, target: Any) -> Any:
+        """The loss."""
+        return F.mse_loss(input, target, reduction=self.reduction)
+
+
+class SmoothL1Loss(_Loss):
+    __doc__ = _doc(
+        "SmoothL1Loss", "``(x - y)^2 / (2*beta)`` where ``|x - y| < beta``, else "
+        "``|x - y| - beta/2``.", "", _ONE_TWO, "tensor(0.7500)",
+        "beta (float): where the parabola ends. Default: 1.0",
+        paper='Girshick, "Fast R-CNN" (2015).',
+    )  # fmt: skip
+    __constants__ = ["reduction"]  # noqa: RUF012
+
+    def __init__(
+        self, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
+        beta: float = 1.0,
+    ) -> None:  # fmt: skip
+        super().__init__(size_average, reduce, reduction)
+        self.beta = beta
+
+    def forward(self, input: Any, target: Any) -> Any:
+        """The loss."""
+        return F.smooth_l1_loss(input, target, reduction=self.reduction, beta=self.beta)
+
+
+class HuberLoss(_Loss):
+    __doc__ = _doc(
+        "HuberLoss", "``(x - y)^2 / 2`` where ``|x - y| < delta``, else "
+        "``delta * (|x - y| - delta/2)``.", "", _ONE_TWO, "tensor(0.7500)",
+        "delta (float): where the parabola ends. Default: 1.0",
+    )  # fmt: skip
+    __constants__ = ["reduction", "delta"]  # noqa: RUF012
+
+    def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
+        super().__init__(reduction=reduction)
+        self.delta = delta
+
+    def forward(self, input: Any, target: Any) -> Any:
+        """The loss."""
+        return F.huber_loss(input, target, reduction=self.reduction, delta=self.delta)
+
+
+_CLASSES = (
+    "weight (Tensor, optional): a weight for each class\n"
+    "ignore_index (int): targets with this value do not count. Default: -100"
+)
+
+
+class NLLLoss(_WeightedLoss):
+    __doc__ = _doc(
+        "NLLLoss", "The negative log likelihood: ``-weight[y] * x[y]``, x being log "
+        "probabilities; the mean is weighted.", "", "torch.tensor([[-1., -2.]]), torch.tensor([1])",
+        "tensor(2.)", _CLASSES, "input ``(N, C, ...)``, target ``(N, ...)`` of class numbers",
+    )  # fmt: skip
+    __constants__ = ["ignore_index", "reduction"]  # noqa: RUF012
+
+    def __init__(
+        self,
+        weight: Any = None,
+        size_average: Any = None,
+        ignore_index: int = -100,
+        reduce: Any = None,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(weight, size_average, reduce, reduction)
+        self.ignore_index = ignore_index
+
+    def forward(self, input: Any, target: Any) -> Any:
+        """The loss."""
+        return F.nll_loss(input, target, weight=self.weight, ignore_index=self.ignore_index,
+                          reduction=self.reduction)  # fmt: skip
+
+
+class NLLLoss2d(NLLLoss):
+    """The old name of :class:`NLLLoss`."""
+
+
+class CrossEntropyLoss(_WeightedLoss):
+    __doc__ = _doc(
+        "CrossEntropyLoss", "``-log(softmax(x))[y]``: the negative log likelihood of class y, x "
+        "being logits.", "", "torch.zeros(1, 2), torch.tensor([1])", "tensor(0.6931)",
+        _CLASSES + "\nlabel_smoothing (float): this share of the target is spread over all "
+        "classes. Default: 0.0",
+        "input ``(N, C, ...)`` or ``(C)``; target ``(N, ...)`` of class numbers, or probabilities "
+        "of the input's shape",
+    )  # fmt: skip
+    __constants__ = ["ignore_index", "reduction", "label_smoothing"]  # noqa: RUF012
+
+    def __init__(
+        self,
+        weight: Any = None,
+        size_average: Any = None,
+        ignore_index: int = -100,
+        reduce: Any = None,
+        reduction: str = "mean",
+        label_smoothing: float = 0.0,
+    ) -> None:
+        super().__init__(weight, size_average, reduce, reduction)
+        self.ignore_index = ignore_index
+        self.label_smoothing = label_smoothing
+
+    def forward(self, input: Any, target: Any) -> Any:
+        """The loss."""
+        return F.cross_entropy(input, target, weight=self.weight, ignore_index=self.ignore_index,
+                               reduction=self.reduction,
+                               label_smoothing=self.label_smoothing)  # fmt: skip
+
+
+class BCELoss(_WeightedLoss):
+    __doc__ = _doc(
+        "BCELoss", "Binary cross entropy: ``-(y*log(x) + (1 - y)*log(1 - x))``, x being "
+        "probabilities (the logarithms are not below -100).", "",
+        "torch.tensor([0.5]), torch.tensor([1.])", "tensor(0.6931)",
+        "weight (Tensor, optional): multiplies each sample's loss",
+    )  # fmt: skip
+    __constants__ = ["reduction"]  # noqa: RUF012
+
+    def forward(self, input: Any, target: Any) -> Any:
+        """The loss."""
+        return F.binary_cross_entropy(input, target, weight=self.weight, reduction=self.reduction)
+
+
+class BCEWithLogitsLoss(_Loss):
+    __doc__ = _doc(
+        "BCEWithLogitsLoss", "Binary cross entropy of ``sigmoid(x)``, computed without overflow.",
+        "", "torch.tensor([0.]), torch.tensor([1.])", "tensor(0.6931)",
+        "weight (Tensor, optional): multiplies each sample's loss\n"
+        "pos_weight (Tensor, optional): multiplies the part of the positive class",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        weight: Any = None,
+        size_average: Any = None,
+        reduce: Any = None,
+        reduction: str = "mean",
+        pos_weight: Any = None,
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
+        self.register_buffer("weight", weight)
+        self.register_buffer("pos_weight", pos_weight)
+
+    def forward(self, input: Any, target: Any) -> Any:
+        """The loss."""
+        return F.binary_cross_entropy_with_logits(
+            input, target, self.weight, pos_weight=self.pos_weight, reduction=self.reduction
+        )
+
+
+class KLDivLoss(_Loss):
+    __doc__ = _doc(
+        "KLDivLoss", "The Kullback-Leibler divergence: ``y * (log y - x)``, x being log "
+        "probabilities.", "reduction='batchmean'",
+        "torch.tensor([[0.]]).log_softmax(1), torch.tensor([[1.]])", "tensor(0.)",
+        "log_target (bool): is the target given in logarithms? Default: False",
+    )  # fmt: skip
+    __constants__ = ["reduction"]  # noqa: RUF012
+
+    def __init__(
+        self, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
+        log_target: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(size_average, reduce, reduction)
+        self.log_target = log_target
+
+    def forward(self, input: Any, target: Any) -> Any:
+        """The loss."""
+        return F.kl_div(input, target, reduction=self.reduction, log_target=self.log_target)
+
+
+class PoissonNLLLoss(_Loss):
+    __doc__ = _doc(
+        "PoissonNLLLoss", "The negative log likelihood of a Poisson distribution: "
+        "``exp(x) - y*x``, x being the log of its mean.", "",
+        "torch.tensor([0.]), torch.tensor([1.])", "tensor(1.)",
+        "log_input (bool): is the input a logarithm? Default: True\n"
+        "full (bool): add Stirling's term for large targets? Default: False\n"
+        "eps (float): keeps log(x) finite where ``log_input=False``. Default: 1e-8",
+    )  # fmt: skip
+    __constants__ = ["log_input", "full", "eps", "reduction"]  # noqa: RUF012
+
+    def __init__(
+        self,
+        log_input: bool = True,
+        full: bool = False,
+        size_average: Any = None,
+        eps: float = 1e-8,
+        reduce: Any = None,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
+        self.log_input = log_input
+        self.full = full
+        self.eps = eps
+
+    def forward(self, log_input: Any, target: Any) -> Any:
+        """The loss."""
+        return F.poisson_nll_loss(log_input, target, log_input=self.log_input, full=self.full,
+                                  eps=self.eps, reduction=self.reduction)  # fmt: skip
+
+
+class GaussianNLLLoss(_Loss):
+    __doc__ = _doc(
+        "GaussianNLLLoss", "The negative log likelihood of a normal distribution: "
+        "``(log(var) + (x - y)^2 / var) / 2``.", "",
+        "torch.zeros(1), torch.ones(1), torch.ones(1)", "tensor(0.5000)",
+        "full (bool): add the constant ``log(2 pi) / 2``? Default: False\n"
+        "eps (float): the least variance. Default: 1e-6",
+    )  # fmt: skip
+    __constants__ = ["full", "eps", "reduction"]  # noqa: RUF012
+
+    def __init__(
+        self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
+    ) -> None:
+        super().__init__(None, None, reduction)
+        self.full = full
+        self.eps = eps
+
+    def forward(self, input: Any, target: Any, var: Any) -> Any:
+        """The loss."""
+        return F.gaussian_nll_loss(input, target, var, full=self.full, eps=self.eps,
+                                   reduction=self.reduction)  # fmt: skip
+
+
+class SoftMarginLoss(_Loss):
+    __doc__ = _doc("SoftMarginLoss", "``log(1 + exp(-y*x))``, y being 1 or -1.", "",
+                   "torch.tensor([0.]), torch.tensor([1.])", "tensor(0.6931)")  # fmt: skip
+    __constants__ = ["reduction"]  # noqa: RUF012
+
+    def forward(self, input: Any, target: Any) -> Any:
+        """The loss."""
+        return F.soft_margin_loss(input, target, reduction=self.reduction)
+
+
+class MultiLabelMarginLoss(_Loss):
+    __doc__ = _doc(
+        "MultiLabelMarginLoss", "``sum over wrong i, right j of max(0, 1 - (x[j] - x[i])) / C``.",
+        "", "torch.tensor([0.1, 0.2, 0.4, 0.8]), torch.tensor([3, 0, -1, 1])", "tensor(0.8500)",
+        shape="input ``(N, C)`` or ``(C)``; target alike, class numbers ended by -1",
+    )  # fmt: skip
+    __constants__ = ["reduction"]  # noqa: RUF012
+
+    def forward(self, input: Any, target: Any) -> Any:
+        """The loss."""
+        return F.multilabel_margin_loss(input, target, reduction=self.reduction)
+
+
+class MultiLabelSoftMarginLoss(_WeightedLoss):
+    __doc__ = _doc(
+        "MultiLabelSoftMarginLoss", "Binary cross entropy of logits, averaged over the classes.",
+        "", "torch.zeros(1, 2), torch.ones(1, 2)", "tensor(0.6931)",
+        "weight (Tensor, optional): a weight for each class",
+    )  # fmt: skip
+    __constants__ = ["reduction"]  # noqa: RUF012
+
+    def forward(self, input: Any, target: Any) -> Any:
+        """The loss."""
+        return F.multilabel_soft_margin_loss(input, target, weight=self.weight,
+                                             reduction=self.reduction)  # fmt: skip
+
+
+class MultiMarginLoss(_WeightedLoss):
+    __doc__ = _doc(
+        "MultiMarginLoss", "``sum over i != y of max(0, margin - x[y] + x[i])^p / C``.", "",
+        "torch.tensor([[0.1, 0.2, 0.4, 0.8]]), torch.tensor([3])", "tensor(0.3250)",
+        "p (int): 1 or 2. Default: 1\nmargin (float): Default: 1.0\n"
+        "weight (Tensor, optional): a weight for each class",
+        "input ``(N, C)`` or ``(C)``, target ``(N)`` or ``()`` of class numbers",
+    )  # fmt: skip
+    __constants__ = ["p", "margin", "reduction"]  # noqa: RUF012
+
+    def __init__(
+        self,
+        p: int = 1,
+        margin: float = 1.0,
+        weight: Any = None,
+        size_average: Any = None,
+        reduce: Any = None,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(weight, size_average, reduce, reduction)
+        if p not in (1, 2):
+            raise ValueError("only p == 1 and p == 2 supported")
+        if weight is not None and weight.dim() != 1:
+            raise ValueError(
+                f"MultiMarginLoss: expected weight to be None or 1D tensor, got {weight.dim()}D"
+            )
+        self.p = p
+        self.margin = margin
+
+    def forward(self, input: Any, target: Any) -> Any:
+        """The loss."""
+        return F.multi_margin_loss(input, target, p=self.p, margin=self.margin, weight=self.weight,
+                                   reduction=self.reduction)  # fmt: skip
+
+
+class _MarginLoss(_Loss):
+    __constants__ = ["margin", "reduction"]  # noqa: RUF012
+
+    def __init__(
+        self,
+        margin: float = 0.0,
+        size_average: Any = None,
+        reduce: Any = None,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
+        self.margin = margin
+
+
+class HingeEmbeddingLoss(_MarginLoss):
+    __doc__ = _doc(
+        "HingeEmbeddingLoss", "``x`` where y is 1, ``max(0, margin - x)`` where y is -1.", "",
+        "torch.tensor([0.2, 0.2]), torch.tensor([1., -1.])", "tensor(0.5000)",
+        "margin (float): Default: 1.0",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        margin: float = 1.0,
+        size_average: Any = None,
+        reduce: Any = None,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(margin, size_average, reduce, reduction)
+
+    def forward(self, input: Any, target: Any) -> Any:
+        """The loss."""
+        return F.hinge_embedding_loss(input, target, margin=self.margin, reduction=self.reduction)
+
+
+class CosineEmbeddingLoss(_MarginLoss):
+    __doc__ = _doc(
+        "CosineEmbeddingLoss", "``1 - cos(x1, x2)`` where y is 1, ``max(0, cos(x1, x2) - margin)`` "
+        "where y is -1.", "", "torch.ones(1, 2), torch.ones(1, 2), -torch.ones(1)",
+        "tensor(1.0000)", "margin (float): Default: 0.0",
+        "inputs ``(N, D)`` or ``(D)``, target ``(N)`` or ``()``",
+    )  # fmt: skip
+
+    def forward(self, input1: Any, input2: Any, target: Any) -> Any:
+        """The loss."""
+        return F.cosine_embedding_loss(input1, input2, target, margin=self.margin,
+                                       reduction=self.reduction)  # fmt: skip
+
+
+class MarginRankingLoss(_MarginLoss):
+    __doc__ = _doc(
+        "MarginRankingLoss", "``max(0, -y*(x1 - x2) + margin)``: x1 should rank above x2 where y "
+        "is 1.", "", "torch.zeros(1), torch.ones(1), torch.ones(1)", "tensor(1.)",
+        "margin (float): Default: 0.0",
+    )  # fmt: skip
+
+    def forward(self, input1: Any, input2: Any, target: Any) -> Any:
+        """The loss."""
+        return F.margin_ranking_loss(input1, input2, target, margin=self.margin,
+                                     reduction=self.reduction)  # fmt: skip
+
+
+class TripletMarginLoss(_Loss):
+    __doc__ = _doc(
+        "TripletMarginLoss", "``max(0, d(anchor, positive) - d(anchor, negative) + margin)``, d "
+        "being the p-norm of the difference.", "",
+        "torch.zeros(1, 2), torch.zeros(1, 2), torch.ones(1, 2)", "tensor(0.)",
+        "margin (float): Default: 1.0\np (float): which norm. Default: 2.0\n"
+        "eps (float): keeps the gradient finite at 0. Default: 1e-6\n"
+        "swap (bool): take the negative's smaller distance to anchor and positive. Default: False",
+        "``(N, D)`` or ``(D)`` each",
+    )  # fmt: skip
+    __constants__ = ["margin", "p", "eps", "swap", "reduction"]  # noqa: RUF012
+
+    def __init__(
+        self,
+        margin: float = 1.0,
+        p: float = 2.0,
+        eps: float = 1e-6,
+        swap: bool = False,
+        size_average: Any = None,
+        reduce: Any = None,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
+        if margin <= 0:
+            raise ValueError(f"TripletMarginLoss: expected margin to be greater than 0, got {margin}")
+        self.margin = margin
+        self.p = p
+        self.eps = eps
+        self.swap = swap
+
+    def forward(self, anchor: Any, positive: Any, negative: Any) -> Any:
+        """The loss."""
+        return F.triplet_margin_loss(anchor, positive, negative, margin=self.margin, p=self.p,
+                                     eps=self.eps, swap=self.swap,
+                                     reduction=self.reduction)  # fmt: skip
+
+
+class TripletMarginWithDistanceLoss(_Loss):
+    """:class:`TripletMarginLoss` with a distance of one's own.
+
+    Args:
+        distance_function (callable, optional): of two tensors. Default: the 2-norm
+        margin (float): Default: 1.0
+        swap (bool): as there. Default: False
+        reduction (str): ``'mean'``, ``'sum'`` or ``'none'``. Default: ``'mean'``
+
+    >>> loss = torch.nn.TripletMarginWithDistanceLoss(distance_function=lambda a, b: (a - b).sum(1))
+    >>> loss(torch.zeros(1, 2), torch.ones(1, 2), torch.zeros(1, 2))
+    tensor(0.)
+    """
+
+    __constants__ = ["margin", "swap", "reduction"]  # noqa: RUF012
+
+    def __init__(
+        self,
+        *,
+        distance_function: Callable[[Any, Any], Any] | None = None,
+        margin: float = 1.0,
+        swap: bool = False,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(reduction=reduction)
+        if margin <= 0:
+            raise ValueError(
+                f"TripletMarginWithDistanceLoss: expected margin to be greater than 0, got {margin}"
+            )
+        self.distance_function = (
+            F.pairwise_distance if distance_function is None else distance_function
+        )
+        self.margin = margin
+        self.swap = swap
+
+    def forward(self, anchor: Any, positive: Any, negative: Any) -> Any:
+        """The loss."""
+        return F.triplet_margin_with_distance_loss(
+            anchor, positive, negative, distance_function=self.distance_function,
+            margin=self.margin, swap=self.swap, reduction=self.reduction,
+        )  # fmt: skip
+
+
+class CTCLoss(_Loss):
+    """Connectionist temporal classification: the loss of a sequence against an unaligned target.
+
+    Graves et al. (2006).
+
+    Args:
+        blank (int): the blank's class number. Default: 0
+        reduction (str): ``'mean'``, ``'sum'`` or ``'none'``. Default: ``'mean'``
+        zero_infinity (bool): set infinite losses to zero? Default: False
+
+    Shape: log probabilities ``(T, N, C)``, targets ``(N, S)``, lengths ``(N)``.
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.CTCLoss.html.
+    """
+
+    __constants__ = ["blank", "reduction"]  # noqa: RUF012
+
+    def __init__(
+        self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False
+    ) -> None:
+        super().__init__(reduction=reduction)
+        self.blank = blank
+        self.zero_infinity = zero_infinity
+
+    def forward(
+        self, log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any
+    ) -> Any:
+        """The loss."""
+        return F.ctc_loss(log_probs, targets, input_lengths, target_lengths, self.blank,
+                          self.reduction, self.zero_infinity)  # fmt: skip

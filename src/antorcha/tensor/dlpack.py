@@ -1,0 +1,369 @@
+"""DLPack: sharing memory with other libraries (NumPy, PyTorch, JAX, CuPy, ...), both ways.
+
+What travels is a C structure in a capsule. A tensor that is exported lives in an `Export`: the
+structure, and what keeps the memory alive and in its place. The structure owns one reference to
+its Export; its deleter (machine code, so that it works from any thread, with or without the
+interpreter lock, and does nothing once the interpreter is gone) drops it. A structure that is
+imported lives in an `Import`, the owner of the storage, which calls the producer's deleter once.
+
+Capsules come in two kinds: "dltensor" (before version 1.0) and "dltensor_versioned", which can say
+that the memory is read-only. A consumer renames the capsule when it takes the structure over.
+"""
+
+# Native functions are in the kernel language, whose types are values: mypy cannot read them.
+# mypy: disable-error-code="valid-type"
+# mypy: allow-untyped-defs, no-warn-return-any
+from __future__ import annotations
+
+import ctypes
+import enum
+from typing import Any
+
+from antorcha import dtypes
+from antorcha.device import CPU, as_device
+from antorcha.errors import ArgumentError, GraphError, ValueRangeError
+from antorcha.lang.native import Extern, cstr, func, i32, native, ptr, raw, void
+from antorcha.ops.record import T
+from antorcha.runtime import layout as L
+from antorcha.runtime import storage as S
+from antorcha.runtime.cpython import Py_DecRef
+from antorcha.runtime.tensor import Tensor, bare
+from antorcha.shapes import extent, numel
+
+__all__ = ["DLDeviceType", "from_dlpack", "to_dlpack"]
+
+
+class DLDeviceType(enum.IntEnum):
+    """Kinds of devices, by DLPack's numbers."""
+
+    kDLCPU = 1
+    kDLCUDA = 2
+    kDLCUDAHost = 3
+    kDLOpenCL = 4
+    kDLVulkan = 7
+    kDLMetal = 8
+    kDLVPI = 9
+    kDLROCM = 10
+    kDLROCMHost = 11
+    kDLExtDev = 12
+    kDLCUDAManaged = 13
+    kDLOneAPI = 14
+    kDLWebGPU = 15
+    kDLHexagon = 16
+    kDLMAIA = 17
+
+
+_DEVICES = {"cpu": DLDeviceType.kDLCPU, "cuda": DLDeviceType.kDLCUDA, "mps": DLDeviceType.kDLMetal}
+_CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
+_BFLOAT = 4
+READ_ONLY, IS_COPIED = 1, 2
+VERSION = (1, 0)
+
+
+class _Array(ctypes.Structure):
+    """DLTensor."""
+
+    _fields_ = (
+        ("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16), ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64),
+    )  # fmt: skip
+
+
+class _Managed(ctypes.Structure):
+    """DLManagedTensor."""
+
+    _fields_ = (("array", _Array), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p))
+
+
+class _Versioned(ctypes.Structure):
+    """DLManagedTensorVersioned."""
+
+    _fields_ = (
+        ("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("context", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p), ("flags", ctypes.c_uint64), ("array", _Array),
+    )  # fmt: skip
+
+
+# ---- machine code: what C calls when a consumer has done
+Py_IsInitialized = Extern("Py_IsInitialized", i32)
+PyGILState_Ensure = Extern("PyGILState_Ensure", i32)
+PyGILState_Release = Extern("PyGILState_Release", void, i32)
+PyCapsule_IsValid = Extern("PyCapsule_IsValid", i32, raw, raw)
+PyCapsule_GetPointer = Extern("PyCapsule_GetPointer", raw, raw, raw)
+deleter_t = func[void, raw]
+
+
+@native
+def drop(export: raw) -> void:
+    """Gives back the reference that a structure has to its Export."""
+    if Py_IsInitialized() != 0:
+        state = PyGILState_Ensure()
+        Py_DecRef(export)
+        PyGILState_Release(state)
+
+
+@native
+def delete_plain(managed: raw) -> void:
+    drop(ptr[raw](managed)[6])
+
+
+@native
+def delete_versioned(managed: raw) -> void:
+    drop(ptr[raw](managed)[1])
+
+
+@native
+def capsule_ended(capsule: raw) -> void:
+    """The capsule's destructor: if nobody took the structure over, it goes now."""
+    if PyCapsule_IsValid(capsule, raw(cstr("dltensor"))) != 0:
+        delete_plain(PyCapsule_GetPointer(capsule, raw(cstr("dltensor"))))
+    elif PyCapsule_IsValid(capsule, raw(cstr("dltensor_versioned"))) != 0:
+        delete_versioned(PyCapsule_GetPointer(capsule, raw(cstr("dltensor_versioned"))))
+
+
+_PLAIN, _VERSIONED = b"dltensor", b"dltensor_versioned"
+_USED = {_PLAIN: b"used_dltensor", _VERSIONED: b"used_dltensor_versioned"}
+_api = ctypes.PyDLL(None) if not hasattr(ctypes, "pythonapi") else ctypes.pythonapi
+
+
+def _c_function(name: str, result: Any, *arguments: Any) -> Any:
+    made = ctypes.PYFUNCTYPE(result, *arguments)((name, _api))
+    return made
+
+
+_capsule_new = _c_function(
+    "PyCapsule_New", ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p
+)
+_capsule_is_valid = _c_function("PyCapsule_IsValid", ctypes.c_int, ctypes.py_object, ctypes.c_char_p)
+_capsule_pointer = _c_function(
+    "PyCapsule_GetPointer", ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p
+)
+_capsule_rename = _c_function(
+    "PyCapsule_SetName", ctypes.c_int, ctypes.py_object, ctypes.c_char_p
+)
+_keep = _c_function("Py_IncRef", None, ctypes.py_object)
+_unkeep = _c_function("Py_DecRef", None, ctypes.py_object)
+for _name in (*_USED, *_USED.values()):
+    _keep(_name)  # capsules point to their names, perhaps until after this module is gone
+_call_deleter = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
+
+
+# -------------------------------------------------------------------------------------- exporting
+class Export:
+    """A tensor that another library may be using: the C structure and what it points to."""
+
+    def __init__(self, tensor: Tensor, versioned: bool, flags: int) -> None:
+        lay = tensor._layout
+        self.pinned = memoryview(tensor._storage)  # type: ignore[arg-type]  # it stays where it is
+        self.words = (ctypes.c_int64 * max(2 * lay.ndim, 1))(*lay.shape, *_strides(lay))
+        self.managed: Any = _Versioned() if versioned else _Managed()
+        array = self.managed.array
+        array.data = tensor._storage.ptr + tensor._offset * lay.itemsize if lay.numel else None
+        array.device_type, array.device_id = dlpack_device(tensor)
+        array.ndim = lay.ndim
+        array.code = _BFLOAT if lay.dtype.name == "bfloat16" else _CODES[lay.dtype.kind]
+        array.bits, array.lanes = 8 * lay.itemsize, 1
+        at = ctypes.addressof(self.words)
+        array.shape = ctypes.cast(at, ctypes.POINTER(ctypes.c_int64))
+        array.strides = ctypes.cast(at + 8 * lay.ndim, ctypes.POINTER(ctypes.c_int64))
+        self.managed.context = id(self)
+        deleter = delete_versioned if versioned else delete_plain
+        self.managed.deleter = deleter.spec().addr
+        if versioned:
+            self.managed.major, self.managed.minor = VERSION
+            self.managed.flags = flags
+
+    def capsule(self, name: bytes) -> Any:
+        """A capsule that owns this export until somebody takes it over."""
+        _keep(self)
+        try:
+            return _capsule_new(ctypes.addressof(self.managed), name, capsule_ended.spec().addr)
+        except BaseException:
+            _unkeep(self)
+            raise
+
+
+def _strides(lay: L.Layout) -> tuple[int, ...]:
+    """As PyTorch gives them: 1 along dims of size 1."""
+    return tuple([1 if n <= 1 else s for n, s in zip(lay.shape, lay.strides, strict=True)])
+
+
+def dlpack_device(self: Tensor) -> tuple[DLDeviceType, int]:
+    """The device as DLPack numbers it: (kind, index)."""
+    device = self._layout.device
+    kind = _DEVICES.get(device.type)
+    if kind is None:
+        raise ValueRangeError(f"Unknown device type {device.type} for Dlpack")
+    return kind, device.index or 0
+
+
+def dlpack(
+    self: Tensor,
+    *,
+    stream: Any = -1,
+    max_version: tuple[int, int] | None = None,
+    dl_device: tuple[Any, int] | None = None,
+    copy: bool | None = None,
+) -> Any:
+    """A DLPack capsule that shares the tensor's memory; ``from_dlpack`` of the other library calls
+    this.
+
+    Raises BufferError for tensors that require gradients or have no data, and where read-only
+    memory cannot be told to a consumer of before version 1.0.
+    """
+    if self.requires_grad:  # type: ignore[attr-defined]
+        raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+    if stream is not None and type(stream) is not int:
+        raise ArgumentError("stream must be ``int`` or ``none``")
+    lay = self._layout
+    if lay.device.type not in _DEVICES:
+        raise BufferError(f"Cannot pack tensors on {lay.device}: they have no data")
+    if lay.device is CPU and stream not in (None, -1):
+        raise AssertionError("stream should be None on cpu.")
+    flags = 0
+    if dl_device is not None:
+        kind, index = int(dl_device[0]), dl_device[1]
+        if kind != DLDeviceType.kDLCPU or index != 0 or lay.device is not CPU:
+            raise BufferError(
+                f"a tensor on {lay.device} cannot be exported to DLPack device {(kind, index)}"
+            )
+    if copy:
+        self, flags = T.clone(self), IS_COPIED
+    versioned = max_version is not None and tuple(max_version)[0] >= 1
+    if S.is_readonly(self._storage):
+        if not versioned:
+            raise BufferError(
+                "Cannot export a read-only tensor: DLPack before version 1.0 cannot say that it is "
+                "read-only. Use clone()."
+            )
+        flags |= READ_ONLY
+    return Export(self, versioned, flags).capsule(_VERSIONED if versioned else _PLAIN)
+
+
+def to_dlpack(tensor: Tensor) -> Any:
+    """The older form of ``tensor.__dlpack__()``: an opaque capsule for ``from_dlpack``.
+
+    See https://docs.pytorch.org/docs/stable/dlpack.html.
+    """
+    if not isinstance(tensor, Tensor):
+        raise ArgumentError(f"to_dlpack: expected a Tensor, not {type(tensor).__name__}")
+    return dlpack(tensor.detach())  # type: ignore[attr-defined]
+
+
+# -------------------------------------------------------------------------------------- importing
+class Import:
+    """A structure taken over from another library; calls its deleter when nobody needs it."""
+
+    def __init__(self, managed: Any) -> None:
+        self.managed = managed
+
+    def __del__(self) -> None:
+        managed, self.managed = self.managed, None
+        if managed is not None and managed.deleter:
+            _call_deleter(managed.deleter)(ctypes.addressof(managed))
+
+
+def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
+    """A tensor that shares the memory of another library's array (or of a DLPack capsule).
+
+    ``ext_tensor`` has ``__dlpack__`` and ``__dlpack_device__``, or is a capsule, which can be used
+    once. With ``copy=True`` the memory is copied. Writing to a tensor over read-only memory raises.
+    See https://docs.pytorch.org/docs/stable/generated/torch.from_dlpack.html.
+
+    >>> t = torch.arange(4)
+    >>> t2 = torch.from_dlpack(t)
+    >>> t2[:2] = -1
+    >>> t
+    tensor([-1, -1,  2,  3])
+    """
+    where = None if device is None else as_device(device)
+    capsule = ext_tensor
+    if hasattr(ext_tensor, "__dlpack__"):
+        capsule = _ask(ext_tensor)
+    made = take(capsule)
+    elsewhere = where is not None and where is not made._layout.device
+    if elsewhere and copy is False:
+        raise ValueRangeError(
+            f"cannot move DLPack tensor from device {made._layout.device} to {where} without "
+            "copying. Set copy=None or copy=True."
+        )
+    if elsewhere:
+        made = made.to(where)  # type: ignore[attr-defined]
+    elif copy:
+        made = T.clone(made)
+    return made
+
+
+def _ask(producer: Any) -> Any:
+    """The producer's capsule, of the newest kind that it can make."""
+    try:
+        return producer.__dlpack__(max_version=VERSION)
+    except TypeError:
+        return producer.__dlpack__()
+
+
+def take(capsule: Any) -> Tensor:
+    """The tensor in a capsule, which is marked as used."""
+    name = _PLAIN
+    if type(capsule).__name__ == "PyCapsule" and _capsule_is_valid(capsule, _VERSIONED):
+        name = _VERSIONED
+    elif type(capsule).__name__ != "PyCapsule" or not _capsule_is_valid(capsule, _PLAIN):
+        raise GraphError(
+            "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed "
+            "only once, so you might have already constructed a tensor from it once."
+        )
+    address = _capsule_pointer(capsule, name)
+    managed: Any = (_Versioned if name is _VERSIONED else _Managed).from_address(address)
+    if name is _VERSIONED and managed.major > VERSION[0]:
+        raise BufferError(
+            f"from_dlpack: the capsule is of DLPack {managed.major}.{managed.minor}; "
+            f"{VERSION[0]} is supported"
+        )
+    lay, low = _layout_of(managed.array)
+    _capsule_rename(capsule, _USED[name])
+    owner = Import(managed)
+    readonly = name is _VERSIONED and bool(managed.flags & READ_ONLY)
+    start = (managed.array.data or 0) + managed.array.byte_offset
+    storage = S.wrap(start if lay.numel else 0, lay.nbytes, owner, readonly=readonly)
+    return bare(lay, storage, -low)
+
+
+def _layout_of(array: Any) -> tuple[L.Layout, int]:
+    """What a DLTensor says of its elements, checked."""
+    if array.device_type not in (DLDeviceType.kDLCPU, DLDeviceType.kDLCUDAHost):
+        kinds = {int(kind): name for name, kind in _DEVICES.items()}
+        name = kinds.get(array.device_type, f"of kind {array.device_type}")
+        raise BufferError(f"from_dlpack: cannot use the memory of a {name} device")
+    dtype = _dtype_of(array.code, array.bits, array.lanes)
+    ndim = array.ndim
+    if not 0 <= ndim <= 1 << 16:
+        raise BufferError(f"from_dlpack: {ndim} dims")
+    shape = tuple(array.shape[:ndim]) if ndim else ()
+    if any([n < 0 for n in shape]):
+        raise BufferError(f"from_dlpack: the shape {shape} has a negative size")
+    if array.strides and ndim:
+        strides = tuple([1 if n <= 1 else s for n, s in zip(shape, array.strides[:ndim])])
+    else:
+        strides = L.contiguous(shape, dtype, CPU).strides
+    if any([s < 0 for s in strides]) and numel(shape):
+        raise ValueRangeError(
+            f"from_dlpack: the strides {strides} of shape {shape} are negative, which tensors "
+            "cannot have. Make a copy of the array first: array.copy()."
+        )
+    low, _ = extent(shape, strides)
+    return L.layout(shape, strides, dtype, CPU), low
+
+
+def _dtype_of(code: int, bits: int, lanes: int) -> dtypes.dtype:
+    if lanes == 1:
+        for dtype in dtypes.ALL:
+            own = _BFLOAT if dtype.name == "bfloat16" else _CODES[dtype.kind]
+            if own == code and 8 * dtype.itemsize == bits:
+                return dtype
+    raise BufferError(
+        f"from_dlpack: there is no dtype for DLPack code {code} with {bits} bits and {lanes} lanes"
+    )
+
+

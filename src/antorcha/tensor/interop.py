@@ -1,0 +1,293 @@
+"""NumPy and buffers: ``from_numpy``, ``frombuffer``, ``asarray``, and NumPy's protocols.
+
+Memory is shared wherever both sides can have it. Memory that must not be written (a read-only
+array, ``bytes``) becomes a read-only storage: whatever would write to it raises before it does.
+DLPack is in `dlpack`, loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from antorcha import dtypes
+from antorcha.device import CPU
+from antorcha.errors import ArgumentError, GraphError, ValueRangeError
+from antorcha.ops.params import to_device, to_dtype, to_int
+from antorcha.ops.record import T
+from antorcha.runtime import layout as L
+from antorcha.runtime import storage as S
+from antorcha.runtime.tensor import Tensor, bare
+
+Array = np.ndarray[Any, Any]
+_READ_ONLY = (
+    "The given {} is not writable. A tensor over it can be read, and raises when something would "
+    "write to it. {}"
+)
+
+
+# ---------------------------------------------------------------------------- arrays to tensors
+def dtype_of(array: Array) -> dtypes.dtype:
+    """The array's dtype as ours; raises what PyTorch raises when there is none."""
+    try:
+        return dtypes.from_numpy(array.dtype.newbyteorder("="))
+    except (TypeError, KeyError, ValueError):
+        raise ArgumentError(
+            f"can't convert np.ndarray of type numpy.{array.dtype.type.__name__}. The only "
+            "supported types are: float64, float32, float16, complex64, complex128, int64, int32, "
+            "int16, int8, uint64, uint32, uint16, uint8, and bool."
+        ) from None
+
+
+def check_array(array: Array) -> dtypes.dtype:
+    """Refuses arrays that no tensor can share memory with."""
+    dtype = dtype_of(array)
+    if any([s < 0 for s in array.strides]):
+        raise ValueRangeError(
+            "At least one stride in the given numpy array is negative, and tensors with negative "
+            "strides are not currently supported. (You can probably work around this by making a "
+            "copy of your array with array.copy().)"
+        )
+    size = dtype.itemsize
+    if any([s % size for s, n in zip(array.strides, array.shape, strict=True) if n > 1]):
+        raise ValueRangeError(
+            "given numpy array strides not a multiple of the element byte size. Copy the numpy "
+            "array to reallocate the memory: array.copy()."
+        )
+    if not array.dtype.isnative:
+        raise ValueRangeError(
+            "given numpy array has byte order different from the native byte order. Conversion "
+            "between byte orders is currently not supported: use "
+            "array.astype(array.dtype.newbyteorder('='))."
+        )
+    return dtype
+
+
+def from_numpy(ndarray: Array) -> Tensor:
+    """A tensor that shares the array's memory: a write to one shows in the other.
+
+    Raises TypeError for dtypes without a counterpart; ValueError for negative strides, another
+    byte order, and strides that are no multiple of the element's size. Of a read-only array the
+    tensor is read-only.
+    See https://docs.pytorch.org/docs/stable/generated/torch.from_numpy.html.
+
+    >>> a = np.array([1, 2, 3])
+    >>> t = torch.from_numpy(a)
+    >>> t[0] = -1
+    >>> a
+    array([-1,  2,  3])
+    """
+    if not isinstance(ndarray, np.ndarray):
+        raise ArgumentError(
+            f"from_numpy: expected np.ndarray (got {type(ndarray).__module__.partition('.')[0]}."
+            f"{type(ndarray).__name__}); torch.tensor(...) takes lists and numbers"
+        )
+    made = share(ndarray)
+    if not ndarray.flags.writeable and made._layout.numel:
+        advice = "Copy the array first if the tensor is to be written: torch.tensor(array)."
+        warnings.warn(_READ_ONLY.format("NumPy array", advice), UserWarning, stacklevel=2)
+    return made
+
+
+def share(array: Array) -> Tensor:
+    """A tensor over the array's memory, without a warning."""
+    dtype = check_array(array)
+    size = dtype.itemsize
+    strides = tuple([s // size if n > 1 else 1
+                     for s, n in zip(array.strides, array.shape, strict=True)])  # fmt: skip
+    lay = L.layout(tuple(array.shape), strides, dtype, CPU)
+    if lay.contiguous:
+        lay = L.contiguous(tuple(array.shape), dtype, CPU)
+    address = array.__array_interface__["data"][0] if lay.numel else 0
+    return bare(lay, S.wrap(address, lay.nbytes, array, readonly=not array.flags.writeable))
+
+
+def address_of(view: memoryview) -> int:
+    """Where a contiguous buffer lies; 0 for an empty one."""
+    if not view.nbytes:
+        return 0
+    found: int = np.frombuffer(view, np.uint8).__array_interface__["data"][0]
+    return found
+
+
+def frombuffer(
+    buffer: Any,
+    *,
+    dtype: Any = None,
+    count: int = -1,
+    offset: int = 0,
+    requires_grad: bool = False,
+) -> Tensor:
+    """A 1-D tensor over the memory of an object that has Python's buffer protocol.
+
+    ``count`` elements (all when it is negative), from byte ``offset`` on. Of a read-only buffer
+    (``bytes``) the tensor is read-only.
+    See https://docs.pytorch.org/docs/stable/generated/torch.frombuffer.html.
+
+    >>> torch.frombuffer(bytearray([1, 0, 2, 0]), dtype=torch.int16)
+    tensor([1, 2], dtype=torch.int16)
+    """
+    if dtype is None:
+        raise ArgumentError('frombuffer() missing 1 required positional arguments: "dtype"')
+    kind = to_dtype("frombuffer", "dtype", dtype)
+    count, offset = to_int("frombuffer", "count", count), to_int("frombuffer", "offset", offset)
+    try:
+        view = memoryview(buffer)
+    except TypeError:
+        raise ValueRangeError("object does not implement Python buffer protocol.") from None
+    if not view.contiguous:
+        raise ValueRangeError("frombuffer: the buffer is not contiguous: use bytes(buffer)")
+    length, size = view.nbytes, kind.itemsize
+    if length == 0 or count == 0:
+        raise ValueRangeError(f"both buffer length ({length}) and count ({count}) must not be 0")
+    if not 0 <= offset < length:
+        raise ValueRangeError(
+            f"offset ({offset} bytes) must be non-negative and no greater than buffer length "
+            f"({length} bytes) minus 1"
+        )
+    if count < 0:
+        if (length - offset) % size:
+            raise ValueRangeError(
+                f"buffer length ({length - offset} bytes) after offset ({offset} bytes) must be a "
+                f"multiple of element size ({size})"
+            )
+        count = (length - offset) // size
+    elif offset + count * size > length:
+        raise ValueRangeError(
+            f"requested buffer length ({count} * {size} bytes) after offset ({offset} bytes) must "
+            f"not be greater than actual buffer length ({length} bytes)"
+        )
+    if view.readonly:
+        advice = "Pass a bytearray if the tensor is to be written."
+        warnings.warn(_READ_ONLY.format("buffer", advice), UserWarning, stacklevel=2)
+    lay = L.contiguous((count,), kind, CPU)
+    made = bare(lay, S.wrap(address_of(view) + offset, lay.nbytes, view, readonly=view.readonly))
+    return made.requires_grad_() if requires_grad else made  # type: ignore[attr-defined,no-any-return]
+
+
+def asarray(
+    obj: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    copy: bool | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """``obj`` as a tensor, sharing its memory where that is possible and allowed.
+
+    Tensors, NumPy arrays, DLPack capsules and objects, and buffers share; scalars and sequences are
+    copied. ``copy=True`` always copies; ``copy=False`` raises ValueError where it would have to.
+    See https://docs.pytorch.org/docs/stable/generated/torch.asarray.html.
+
+    >>> torch.asarray([1, 2, 3])
+    tensor([1, 2, 3])
+    """
+    want = None if dtype is None else to_dtype("asarray", "dtype", dtype)
+    where = None if device is None else to_device("asarray", "device", device)
+    shared = _shared(obj, want, copy)
+    if shared is None:
+        if copy is False:
+            raise ValueRangeError("can't alias arbitrary sequence into a tensor.")
+        from antorcha.tensor.create import tensor
+
+        return tensor(obj, dtype=want, device=where, requires_grad=requires_grad)
+    return _as_wanted(shared, want, where, copy, requires_grad)
+
+
+def _shared(obj: Any, want: dtypes.dtype | None, copy: bool | None) -> Tensor | None:
+    """A tensor over the object's own memory, if it has any."""
+    if isinstance(obj, Tensor):
+        return obj
+    if isinstance(obj, np.ndarray):
+        return share(obj) if copy else from_numpy(obj)
+    if isinstance(obj, np.generic):
+        if copy is False:
+            raise GraphError(
+                "can't alias NumPy scalars. Either remove copy=False or transform it in a ndarray."
+            )
+        return share(np.array(obj))
+    if type(obj).__name__ == "PyCapsule" or hasattr(obj, "__dlpack__"):
+        from antorcha.tensor.dlpack import from_dlpack
+
+        return from_dlpack(obj)
+    try:
+        memoryview(obj)
+    except TypeError:
+        return None
+    if copy:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return frombuffer(obj, dtype=want or dtypes.get_default_dtype())
+    return frombuffer(obj, dtype=want or dtypes.get_default_dtype())
+
+
+def _as_wanted(
+    shared: Tensor, want: Any, where: Any, copy: bool | None, requires_grad: bool
+) -> Tensor:
+    """The tensor of the object's memory, converted as asked."""
+    lay = shared._layout
+    if copy is False:
+        if where is not None and where is not lay.device:
+            raise ValueRangeError(f"can't alias tensor from device '{lay.device}' to '{where}'.")
+        if want is not None and want is not lay.dtype:
+            raise ValueRangeError(
+                f"can't alias tensor with dtype '{lay.dtype}' into dtype '{want}'."
+            )
+    made = shared
+    if where is not None and where is not lay.device:
+        made = T.to_device(made, where)
+    if want is not None and want is not made._layout.dtype:
+        made = T.to_dtype(made, want)
+    if made is shared and copy:
+        made = T.clone(shared)
+    if requires_grad and not made.requires_grad:  # type: ignore[attr-defined]
+        made.requires_grad_()  # type: ignore[attr-defined]
+    return made
+
+
+# ------------------------------------------------------------------------- tensors to arrays
+def array_protocol(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Array:
+    """``np.asarray(tensor)``: shares memory unless another dtype, or a copy, is asked for."""
+    array: Array = self.numpy()  # type: ignore[attr-defined]
+    if dtype is not None and array.dtype != dtype:
+        if copy is False:
+            raise ValueRangeError(
+                f"Unable to avoid copy while creating an array of {np.dtype(dtype)} from a tensor "
+                f"of {self._layout.dtype}"
+            )
+        return array.astype(dtype)
+    return array.copy() if copy else array
+
+
+def array_wrap(
+    self: Tensor, array: Any, context: Any = None, return_scalar: bool = False
+) -> Tensor:
+    """The result of a NumPy function of tensors as a tensor again: ``np.sin(tensor)``.
+
+    Results of comparisons are uint8, as PyTorch gives them.
+    """
+    array = np.asarray(array)
+    return share(array.astype(np.uint8) if array.dtype == np.bool_ else array)
+
+
+def _dlpack(self: Tensor, **kwargs: Any) -> Any:
+    from antorcha.tensor.dlpack import dlpack
+
+    return dlpack(self, **kwargs)
+
+
+def _dlpack_device(self: Tensor) -> Any:
+    from antorcha.tensor.dlpack import dlpack_device
+
+    return dlpack_device(self)
+
+
+def bind() -> None:
+    """Sets the protocols of this file on Tensor."""
+    for name, fn in {
+        "__array__": array_protocol, "__array_wrap__": array_wrap, "__dlpack__": _dlpack,
+        "__dlpack_device__": _dlpack_device,
+    }.items():  # fmt: skip
+        setattr(Tensor, name, fn)

@@ -59,6 +59,7 @@ _LAZY = ("nn", "optim", "utils", "overrides", "linalg", "fft", "special", "rando
 _FROM = {
     "serialization": ("save", "load"),
     "tensor.dlpack": ("from_dlpack", "to_dlpack"),
+    "ops.user": ("kernel",),
     "random": ("Generator", "manual_seed", "seed", "initial_seed", "get_rng_state",
                "set_rng_state", "default_generator"),
 }  # fmt: skip

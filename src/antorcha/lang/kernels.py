@@ -119,7 +119,28 @@ class MatMul:
     beta: float = 1.0
 
 
-Description = Pointwise | Reduce | Rows | NativeKernel | Host | MatMul
+@dataclass(frozen=True, eq=False)
+class Conv:
+    """A convolution (cross-correlation), or one of its gradients, over 1 to 3 spatial dims.
+
+    With x of shape (N, C, spatial), w of (K, C / groups, taps) and y of (N, K, out):
+    y[n, k, o] = bias[k] + sum over c and t of x[n, c, o * stride + t * dilation - padding] w[k, c, t],
+    where x is zero outside. ``kind`` says what is computed: "forward" y of (x, w[, bias]), "data" x
+    of (y, w[, bias]), where bias has a value for each channel of x, or "weight" w of (x, y).
+    The padding is that of the low side; the shapes say how far the high side reaches.
+    """
+
+    kind: str
+    x: tuple[int, ...]
+    w: tuple[int, ...]
+    y: tuple[int, ...]
+    stride: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...]
+    groups: int
+
+
+Description = Pointwise | Reduce | Rows | NativeKernel | Host | MatMul | Conv
 
 
 @dataclass(frozen=True)

@@ -1,22 +1,17 @@
 """``torch.nn.functional``: the functions behind the layers.
 
 Most are op records, exposed under this name by ``ops`` (see ``record.NAMESPACES``) or shared with
-``torch``. What stands here in Python is what differs: the ``inplace`` argument of the activations,
-the implicit dim of softmax, and functions made of others.
+``torch``. What stands here in Python is made of other functions.
 See https://docs.pytorch.org/docs/stable/nn.functional.html.
 """
 
 from __future__ import annotations
 
-import inspect
 import math
-import warnings
-from collections.abc import Callable
 from typing import Any
 
 from antorcha.errors import MissingFeature, ShapeError, ValueRangeError, did_you_mean
 from antorcha.ops.record import NAMESPACES, REGISTRY, T
-from antorcha.runtime.call import path
 
 _SHARED = (
     "adaptive_avg_pool1d adaptive_max_pool1d avg_pool1d bilinear binary_cross_entropy_with_logits "
@@ -28,10 +23,6 @@ _SHARED = (
     "elu_ leaky_relu_ hardtanh_ embedding batch_norm instance_norm dropout alpha_dropout "
     "feature_alpha_dropout"
 ).split()
-_INPLACE = (
-    "relu", "relu6", "hardtanh", "elu", "selu", "celu", "leaky_relu", "silu", "mish", "hardswish",
-    "hardsigmoid", "threshold", "rrelu",
-)  # fmt: skip
 
 
 def _record(name: str) -> Any:
@@ -42,142 +33,16 @@ def _record(name: str) -> Any:
     return found
 
 
-def _with_inplace(op: Any) -> Callable[..., Any]:
-    """The op with PyTorch's last argument ``inplace``."""
-    if "inplace" in op.signature.names:
-        return op  # type: ignore[no-any-return]
-    write = op.inplace
-    quick = path.unary(op)
-    count = op.signature.positional
-
-    def function(input: Any, *args: Any, inplace: bool = False, **kwargs: Any) -> Any:
-        if len(args) == count:  # inplace by position, the last
-            inplace, args = args[-1], args[:-1]
-        if inplace:
-            return write(input, *args, **kwargs)
-        return op(input, *args, **kwargs) if args or kwargs else quick(input)
-
-    def bare(input: Any, inplace: bool = False) -> Any:
-        return write(input) if inplace else quick(input)
-
-    made = bare if count == 1 else function
-    made.__name__ = made.__qualname__ = op.name
-    made.__doc__ = op.__doc__ + "\n\nWith ``inplace=True`` the result is written over the input."
-    parameters = [
-        p.replace(annotation=inspect.Parameter.empty)
-        for p in inspect.signature(op.fn).parameters.values()
-    ]
-    last = inspect.Parameter("inplace", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=False)
-    made.__signature__ = inspect.Signature([*parameters, last])  # type: ignore[attr-defined]
-    return made
-
-
 def _fill_module() -> None:
     names = globals()
     names.update(NAMESPACES["nn.functional"])
-    for name in (*_SHARED, *_INPLACE):
+    for name in _SHARED:
         found = _record(name)
         if found is not None:
-            names[name] = found
-    for name in _INPLACE:
-        if name in names:
-            names[name] = _with_inplace(names[name])
+            names.setdefault(name, found)
 
 
-# ---------------------------------------------------------------------------------------- softmax
-def _dim_of(name: str, ndim: int) -> int:
-    """PyTorch's implicit dim, which it warns about."""
-    warnings.warn(
-        f"Implicit dimension choice for {name} has been deprecated. Change the call to include "
-        "dim=X as an argument.",
-        stacklevel=4,
-    )
-    return 0 if ndim in (0, 1, 3) else 1
-
-
-def softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
-    """``exp(x_i) / sum_j exp(x_j)`` along ``dim``: positive, with sum 1.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.softmax.html.
-
-    >>> torch.nn.functional.softmax(torch.zeros(2), dim=0)
-    tensor([0.5000, 0.5000])
-    """
-    return T.softmax(input, _dim_of("softmax", input.dim()) if dim is None else dim, dtype)
-
-
-def log_softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
-    """``log(exp(x_i) / sum_j exp(x_j))`` along ``dim``, computed without overflow.
-
-    >>> torch.nn.functional.log_softmax(torch.zeros(2), dim=0)
-    tensor([-0.6931, -0.6931])
-    """
-    return T.log_softmax(input, _dim_of("log_softmax", input.dim()) if dim is None else dim, dtype)
-
-
-def softmin(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
-    """``softmax(-x)``.
-
-    >>> torch.nn.functional.softmin(torch.zeros(2), dim=0)
-    tensor([0.5000, 0.5000])
-    """
-    return T.softmax(-input, _dim_of("softmin", input.dim()) if dim is None else dim, dtype)
-
-
-def gumbel_softmax(
-    logits: Any, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
-) -> Any:
-    """A sample of the Gumbel-softmax distribution: softmax of the logits plus Gumbel noise.
-
-    With ``hard`` the result is one-hot, its gradient that of the soft sample.
-    Jang et al., "Categorical reparameterization with Gumbel-softmax" (2016).
-
-    >>> torch.nn.functional.gumbel_softmax(torch.zeros(2, 3), hard=True).sum()
-    tensor(2.)
-    """
-    noise = -T.empty_like(logits, memory_format="contiguous").exponential_().log()
-    soft = T.softmax((logits + noise) / tau, dim)
-    if not hard:
-        return soft
-    index = T.max(soft, dim, keepdim=True)[1]
-    one_hot = T.zeros_like(logits).scatter_(dim, index, 1.0)
-    return one_hot - soft.detach() + soft
-
-
-# ---------------------------------------------------------------------------------- embedding, pad
-def one_hot(tensor: Any, num_classes: int = -1) -> Any:
-    """Ones at the places that the integers name, zeros elsewhere, along a new last dim.
-
-    Args:
-        tensor (LongTensor): class numbers
-        num_classes (int): how many there are; -1: one more than the largest. Default: -1
-
-    >>> torch.nn.functional.one_hot(torch.tensor([0, 2]), num_classes=3)
-    tensor([[1, 0, 0],
-            [0, 0, 1]])
-    """
-    if tensor._layout.dtype.name != "int64":
-        raise ShapeError(
-            f"one_hot is only applicable to index tensor of type LongTensor, not {tensor.dtype}: "
-            "cast with .long()"
-        )
-    if tensor.numel() == 0:
-        if num_classes <= 0:
-            raise ShapeError("one_hot: Can not infer total number of classes from empty tensor.")
-        return T.zeros((*tensor.shape, num_classes), dtype=tensor.dtype)
-    low, high = tensor.min().item(), tensor.max().item()
-    if low < 0:
-        raise ShapeError(f"one_hot: Class values must be non-negative, found {low}.")
-    if num_classes == -1:
-        num_classes = high + 1
-    elif num_classes < 1 or high >= num_classes:
-        raise ShapeError(
-            f"one_hot: Class values must be smaller than num_classes: {high} >= {num_classes}."
-        )
-    classes = T.arange(num_classes, device=tensor.device)
-    return T.eq(tensor.unsqueeze(-1), classes).long()
-
-
+# -------------------------------------------------------------------------------------------- pad
 def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None) -> Any:
     """Adds elements on the sides of the last dims; negative numbers take some away.
 
@@ -412,9 +277,7 @@ def local_response_norm(
     return input / (total / size).mul(alpha).add(k).pow(beta)
 
 
-_OURS = {n: globals()[n] for n in ("softmax", "log_softmax", "softmin")}
 _fill_module()
-globals().update(_OURS)  # the records have no implicit dim
 
 
 def __getattr__(name: str) -> Any:

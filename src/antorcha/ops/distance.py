@@ -238,7 +238,7 @@ def hinge_embedding_loss(
 
 @hinge_embedding_loss.samples
 def _(make):
-    yield make(3), make(3)
+    yield make(3), make.bools((3,)).long() * 2 - 1
 
 
 @pointwise("float", function=False, method=False, out=False, node="soft_margin_loss")

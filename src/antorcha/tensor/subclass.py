@@ -220,7 +220,7 @@ _UNWATCHED = {
     "__new__", "__init__", "__init_subclass__", "__torch_function__", "__class__", "__dict__",
     "__hash__", "__getattribute__", "__setattr__", "__doc__", "__module__", "__slots__",
     "__weakref__", "__annotations__", "__array_priority__", "as_subclass", "_make_subclass",
-    "_make_wrapper_subclass", "_is_view", "__class_getitem__", "__subclasshook__",
+    "_make_wrapper_subclass", "_is_view", "__iter__", "__class_getitem__", "__subclasshook__",
 }  # fmt: skip
 
 
@@ -235,14 +235,21 @@ def _watch_methods() -> None:
             setattr(Tensor, name, _watched_property(value))
 
 
+# What an operator is called towards the classes: the method that it is short for.
+_CALLED = {
+    "__add__": "add", "__radd__": "add", "__iadd__": "add_", "__sub__": "sub", "__isub__": "sub_",
+    "__mul__": "mul", "__rmul__": "mul", "__imul__": "mul_", "__truediv__": "div",
+    "__rtruediv__": "__rdiv__", "__itruediv__": "__idiv__", "__mod__": "remainder",
+    "__imod__": "remainder_", "__pow__": "pow", "__ipow__": "pow_", "__matmul__": "matmul",
+    "__lt__": "lt", "__le__": "le", "__gt__": "gt", "__ge__": "ge", "__neg__": "neg",
+    "__abs__": "abs", "__invert__": "bitwise_not",
+}  # fmt: skip
 _BINARY = {f"__{prefix}{name}__" for prefix in ("", "r", "i") for name in (
     "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor",
     "lshift", "rshift", "eq", "ne", "lt", "le", "gt", "ge")}  # fmt: skip
 
 
 def _watched(method: Callable[..., Any], name: str) -> Callable[..., Any]:
-    is_operator = name in _BINARY
-
     @functools.wraps(method)
     def watched(*args: Any, **kwargs: Any) -> Any:
         for value in args:
@@ -251,24 +258,25 @@ def _watched(method: Callable[..., Any], name: str) -> Callable[..., Any]:
         else:
             if not kwargs and not _state.stack:
                 return method(*args)
-        done = override(watched, args, kwargs)
+        func = Tensor.__dict__.get(_CALLED.get(name, name), watched)
+        done = override(func, args, kwargs)
         if done is not NotImplemented:
             return done
         return method(*args, **kwargs)
 
-    if is_operator:
+    watched.__name__, watched.__qualname__ = name, f"Tensor.{name}"
+    if name not in _BINARY:
+        return watched
 
-        @functools.wraps(method)
-        def operator(*args: Any) -> Any:
-            try:
-                return watched(*args)
-            except ArgumentError:
-                if len(args) == 2 and overrides(args[1]):
-                    return NotImplemented
+    def operator(self: Tensor, other: Any) -> Any:
+        try:
+            return watched(self, other)
+        except ArgumentError:
+            if isinstance(other, (Tensor, bool, int, float, complex)) and not overrides(other):
                 raise
+            return NotImplemented
 
-        return operator
-    return watched
+    return functools.wraps(watched)(operator)
 
 
 def _watched_property(found: property) -> property:

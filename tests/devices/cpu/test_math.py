@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from antorcha.devices.cpu.math import FUNCTIONS
+from antorcha.lang.native import interpreted
 from tests.devices.cpu import math_kernels as K
 
 # Largest error allowed: float32, float64. At most 1 was asked of the first group.
@@ -183,6 +184,18 @@ def test_remainders(dtype: type) -> None:
 def test_scalars_are_as_vectors(name: str, dtype: type) -> None:
     x = K.stratified(300, dtype)
     np.testing.assert_array_equal(K.run_scalar(name, x), K.run(name, x))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", UNARY)
+def test_plain_python_agrees(name: str, dtype: type) -> None:
+    """The same source, interpreted: every operation is what the machine's is."""
+    x = np.array([0.3, -0.7, 1.5, 5.0, -20.0, 0.0, np.inf, np.nan], dtype)
+    with interpreted():
+        got = FUNCTIONS[name](x)
+        one = FUNCTIONS[name](dtype(0.3))
+    np.testing.assert_array_equal(got, K.run(name, x))
+    np.testing.assert_array_equal(one, got[0])
 
 
 @pytest.mark.parametrize("target", ["avx2", "native"])

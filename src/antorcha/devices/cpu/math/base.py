@@ -30,18 +30,31 @@ from antorcha.lang.native import (
     static,
     u32,
     u64,
+    vec,
 )
 
 INF = float("inf")
 NAN = float("nan")
 
 
-def _np_ints(x: Any) -> Any:
-    return i32 if np.asarray(x).dtype == np.float32 else i64
+# The plain-Python side: a value is a numpy scalar, or an array for a vector.
+_OF_NUMPY = {np.dtype(t.np): t for t in (f32, f64, i32, i64, u32, u64)}
+
+
+def _np_shaped(x: Any, scalar: Any) -> Any:
+    return vec[scalar, len(x)] if np.ndim(x) else scalar
 
 
 def _np_kind(x: Any) -> Any:
-    return f32 if np.asarray(x).dtype == np.float32 else f64
+    return _np_shaped(x, _OF_NUMPY[np.asarray(x).dtype])
+
+
+def _np_ints(x: Any) -> Any:
+    return _np_shaped(x, i32 if np.asarray(x).itemsize == 4 else i64)
+
+
+def _np_words(x: Any) -> Any:
+    return _np_shaped(x, u32 if np.asarray(x).itemsize == 4 else u64)
 
 
 @intrinsic(_np_kind)
@@ -62,13 +75,13 @@ def ints(g: Any, node: Any, x: Any) -> Any:
     return x.ty.with_scalar(i32 if x.ty.scalar.size == 4 else i64)
 
 
-@intrinsic(lambda x: u32 if np.asarray(x).dtype == np.float32 else u64)
+@intrinsic(_np_words)
 def words(g: Any, node: Any, x: Any) -> Any:
     """The unsigned integer type of x's shape and width."""
     return x.ty.with_scalar(u32 if x.ty.scalar.size == 4 else u64)
 
 
-@intrinsic(lambda x, scalar: scalar)
+@intrinsic(_np_shaped)
 def shaped(g: Any, node: Any, x: Any, scalar: Any) -> Any:
     """The type with this scalar and x's shape."""
     return x.ty.with_scalar(scalar)

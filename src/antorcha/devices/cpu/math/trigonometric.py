@@ -104,9 +104,9 @@ def reduce_large(x):
         small_float(fraction >> 32) * 2.0**-32, small_float(fraction & 0xFFFFFFFF) * 2.0**-64
     )
     a, c = quick_sum(a, small_float(fraction_low >> 32) * 2.0**-96)
-    low = b + (c + small_float(fraction_low & 0xFFFFFFFF) * 2.0**-128)
+    tail = b + (c + small_float(fraction_low & 0xFFFFFFFF) * 2.0**-128)
     r, r_low = exact_product(a, HALF_PI)
-    r, r_low = quick_sum(r, r_low + fma(low, HALF_PI, a * HALF_PI_LOW))
+    r, r_low = quick_sum(r, r_low + fma(tail, HALF_PI, a * HALF_PI_LOW))
     sign = (bits ^ turn) & 0x8000000000000000
     r = bitcast(kind(x), bitcast(words(x), r) ^ sign)
     r_low = bitcast(kind(x), bitcast(words(x), r_low) ^ sign)

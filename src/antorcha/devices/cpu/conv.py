@@ -1,0 +1,600 @@
+"""Convolutions and their gradients as matrix products whose columns are never stored.
+
+The image is padded into scratch memory, its columns sorted by their remainder modulo the stride:
+what one tap of the kernel sees of a row of results is then contiguous. A tile of results (output
+channels x pixels) stays in registers while packed weights and packed pixels stream by, as in
+``matmul``; packing a panel of pixels is a few vector copies a tap. Results come out in place.
+
+forward: weights (K x CT) times columns (CT x pixels), where CT counts channels times taps.
+data: for each tap, weights (C x K) times the results' gradient (K x pixels), added to the padded image.
+weight: the results' gradient (K x pixels) times the columns transposed, summed over the images.
+
+A unit of work is some images of a group (forward, data) or a part of the images and columns (weight);
+how the work is cut depends on the shapes alone, so the result does not depend on the threads.
+"""
+
+from __future__ import annotations
+
+
+from antorcha.devices.cpu.matmul import pack, tiles
+from antorcha.lang.native import (
+    address, bool_, first, i64, inline, local, memset, native, ptr, raw, static, struct, vec,
+    vgather, vload, void, vstore, lanes,
+)  # fmt: skip
+from antorcha.runtime.alloc import allocate, release
+from antorcha.runtime.pool import pool_run
+
+KC = 384  # depth of a packed panel
+WIDE = 8  # tiles of pixels that share a pass over the weights
+PB = 256  # pixels of a block in the weight gradient
+NO_MEMORY = 1
+
+
+@struct
+class Task:
+    """The description words; the tables of taps and rows follow."""
+
+    n: i64
+    groups: i64
+    cg: i64  # input channels of a group
+    kg: i64  # output channels of a group
+    depth: i64  # the image
+    height: i64
+    width: i64
+    pad_d: i64
+    pad_h: i64
+    pad_w: i64
+    step: i64  # stride along the width
+    wq: i64  # columns of one remainder
+    pitch: i64  # elements of a padded row
+    hp: i64  # rows of a padded slice
+    plane: i64  # elements of a padded channel
+    image: i64  # elements of a padded image of a group
+    direct: i64  # no padding: the image is used where it is
+    row: i64  # pixels of a row of results
+    pixels: i64  # of a result's channel
+    taps: i64
+    batch: i64  # images of a unit
+    parts: i64  # a unit's pixels (forward), channels (data) or images (weight) are cut into
+    part: i64  # size of each
+    blocks: i64  # blocks of columns (weight)
+    block: i64
+    bias: i64
+    units: i64
+    grain: i64
+    tap_at: i64  # where the tables begin, in words from here
+    row_at: i64
+
+
+@struct
+class Work:
+    out: raw
+    a: raw  # x (forward, weight) or y (data)
+    b: raw  # w (forward, data) or y (weight)
+    bias: raw
+    space: raw  # packed weights, or the parts' sums
+    task: ptr[Task]
+    failed: i64
+
+
+@inline
+def table(t, at):
+    return ptr[i64](raw(t)) + at
+
+
+@native
+def runs(t: ptr[Task], q: i64, n: i64, seg: ptr[i64]) -> i64:
+    """Pixels q..q+n of a unit as runs: place in the padded image, place in the tile, length."""
+    rows = table(t, t.row_at)
+    count = i64(0)
+    at = i64(0)
+    image = q // t.pixels
+    p = q - image * t.pixels
+    row = p // t.row
+    col = p - row * t.row
+    rest = t.pixels // t.row
+    while at < n:
+        m = min(t.row - col, n - at)
+        seg[count * 3] = image * t.image + rows[row] + col
+        seg[count * 3 + 1] = at
+        seg[count * 3 + 2] = m
+        count += 1
+        at += m
+        col = i64(0)
+        row += 1
+        if row == rest:
+            row = i64(0)
+            image += 1
+    return count
+
+
+@native
+def plain_runs(pixels: i64, image: i64, q: i64, n: i64, seg: ptr[i64]) -> i64:
+    """The same where a channel's pixels follow each other."""
+    count = i64(0)
+    at = i64(0)
+    while at < n:
+        here = (q + at) // pixels
+        p = q + at - here * pixels
+        m = min(pixels - p, n - at)
+        seg[count * 3] = here * image + p
+        seg[count * 3 + 1] = at
+        seg[count * 3 + 2] = m
+        count += 1
+        at += m
+    return count
+
+
+@native
+def pack_pixels(
+    src: raw, plane: i64, taps: i64, tap: ptr[i64], k0: i64, kc: i64, seg: ptr[i64], count: i64,
+    to: raw, pitch: i64, *, S,
+) -> void:  # fmt: skip
+    """``to[k][pixel]`` for kc taps from k0 on. A run's last vector spills over what comes next,
+    which is written later."""
+    L = static(S.L)
+    T = static(S.T)
+    d = ptr[T](to)
+    c = k0 // taps
+    s = k0 - c * taps
+    whole = count == 1 and seg[2] == S.NR
+    for _k in range(kc):
+        p = ptr[T](src) + (c * plane + tap[s])
+        if whole:
+            p = p + seg[0]
+            for j in static(range(S.NV)):
+                vstore(d + L * j, vload(p + L * j, L))
+        else:
+            for i in range(count):
+                m = seg[i * 3 + 2]
+                here = p + seg[i * 3]
+                there = d + seg[i * 3 + 1]
+                for b in range(0, m, L):
+                    vstore(there + b, vload(here + b, L, first(L, m - b)))
+        d = d + pitch
+        s += 1
+        if s == taps:
+            s = i64(0)
+            c += 1
+
+
+@native
+def pad_image(t: ptr[Task], x: raw, c0: i64, c1: i64, to: raw, *, S) -> void:
+    """Channels c0..c1 of an image into scratch whose borders are zero already."""
+    L = static(S.L)
+    T = static(S.T)
+    inside = t.depth * t.height * t.width
+    for c in range(c0, c1):
+        p = ptr[T](x) + c * inside
+        d = ptr[T](to) + ((c - c0) * t.plane + (t.pad_d * t.hp + t.pad_h) * t.pitch)
+        for z in range(t.depth):
+            for h in range(t.height):
+                here = p + (z * t.height + h) * t.width
+                there = d + (z * t.hp + h) * t.pitch
+                if t.step == 1:
+                    there = there + t.pad_w
+                    for b in range(0, t.width, L):
+                        few = first(L, t.width - b)
+                        vstore(there + b, vload(here + b, L, few), few)
+                else:
+                    for f in range(t.step):
+                        low = (f - t.pad_w) % t.step
+                        m = (t.width - low + t.step - 1) // t.step
+                        q = there + (f * t.wq + (low + t.pad_w) // t.step)
+                        for b in range(0, m, L):
+                            few = first(L, m - b)
+                            v = vgather(here + (low + b * t.step), lanes(i64, L) * t.step, few)
+                            vstore(q + b, v, few)
+
+
+@native
+def unpad_image(
+    t: ptr[Task], src: raw, c0: i64, c1: i64, x: raw, bias: raw, *, S, HAS
+) -> void:
+    """The inside of a padded image (its channels from c0 on) to channels c0..c1 of x."""
+    L = static(S.L)
+    T = static(S.T)
+    inside = t.depth * t.height * t.width
+    for c in range(c0, c1):
+        p = ptr[T](x) + c * inside
+        d = ptr[T](src) + ((c - c0) * t.plane + (t.pad_d * t.hp + t.pad_h) * t.pitch)
+        more = ptr[T](bias)[c] if HAS else T(0)
+        for z in range(t.depth):
+            for h in range(t.height):
+                here = p + (z * t.height + h) * t.width
+                there = d + (z * t.hp + h) * t.pitch
+                if t.step == 1:
+                    there = there + t.pad_w
+                    for b in range(0, t.width, L):
+                        few = first(L, t.width - b)
+                        vstore(here + b, vload(there + b, L, few) + vec[T, S.L](more), few)
+                else:
+                    for w in range(t.width):
+                        at = w + t.pad_w
+                        here[w] = there[at % t.step * t.wq + at // t.step] + more
+
+
+# -------------------------------------------------------------------------------------- forward
+@native
+def pack_weights(lo: i64, hi: i64, args: raw, *, S, HAS) -> void:
+    """Panels lo..hi of the weights, [k][S.MR] each, and the bias as one more k."""
+    work = ptr[Work](args)
+    t = work.task
+    size = static(S.T.size)
+    T = static(S.T)
+    ct = t.cg * t.taps
+    per = (t.kg + S.MR - 1) // S.MR
+    tall = ct + 1 if HAS else ct
+    for u in range(lo, hi):
+        g = u // per
+        m = u % per * S.MR
+        few = min(t.kg - m, S.MR)
+        k = g * t.kg + m
+        to = work.space + u * tall * S.MR * size
+        pack(ct, few, work.b + k * ct * size, ct, 1, to, S=S, W=S.MR)
+        if HAS:
+            d = ptr[T](to) + ct * S.MR
+            for i in range(S.MR):
+                d[i] = ptr[T](work.bias)[k + i] if i < few else T(0)
+
+
+@native
+def spread_tile(
+    t: ptr[Task], tile: raw, rows: i64, n: i64, q: i64, out: raw, add: bool_, *, S
+) -> void:
+    """A tile whose pixels belong to several images."""
+    T = static(S.T)
+    p = ptr[T](tile)
+    o = ptr[T](out)
+    channels = t.groups * t.kg * t.pixels
+    for j in range(n):
+        image = (q + j) // t.pixels
+        at = o + (image * channels + (q + j) % t.pixels)
+        for i in range(rows):
+            v = p[i * S.NR + j]
+            at[i * t.pixels] = at[i * t.pixels] + v if add else v
+
+
+@native
+def forward_job(u0: i64, u1: i64, args: raw, *, S, HAS) -> void:
+    """Units u0..u1: the results of some images of a group, or a part of one's pixels."""
+    work = ptr[Work](args)
+    t = work.task
+    size = static(S.T.size)
+    T = static(S.T)
+    NR = static(S.NR)
+    MR = static(S.MR)
+    ct = t.cg * t.taps
+    tall = ct + 1 if HAS else ct
+    taps = table(t, t.tap_at)
+    per = (t.kg + S.MR - 1) // S.MR
+    scratch = i64(0) if t.direct != 0 else (t.batch * t.image + 64) * size
+    deep = min(ct, 384) + 1
+    space = allocate(scratch + (8 * deep * NR + 64) * size)
+    if space is None:
+        work.failed = 1
+        return
+    packed = space + scratch
+    memset(space, 0, scratch)
+    seg = local(i64, 3 * 64)
+    side = raw(local(T, S.MR * S.NR))
+    for u in range(u0, u1):
+        part = u % t.parts
+        g = u // t.parts % t.groups
+        n0 = u // (t.parts * t.groups) * t.batch
+        count = min(t.batch, t.n - n0)
+        inside = t.depth * t.height * t.width
+        x = work.a + (n0 * t.groups + g) * t.cg * inside * size
+        if t.direct == 0:
+            for i in range(count):
+                pad_image(
+                    t, x + i * t.groups * t.cg * inside * size, 0, t.cg,
+                    space + i * t.image * size, S=S,
+                )  # fmt: skip
+            x = space
+        y = work.out + (n0 * t.groups + g) * t.kg * t.pixels * size
+        end = min(count * t.pixels, (part + 1) * t.part)
+        for q in range(part * t.part, end, 8 * S.NR):
+            wide = min(8 * S.NR, end - q)
+            for k0 in range(0, ct, 384):
+                kc = min(ct - k0, 384)
+                rows = kc
+                if HAS:
+                    if k0 + kc == ct:
+                        rows = kc + 1
+                for j in range(0, wide, NR):
+                    runs_of = runs(t, q + j, min(wide - j, NR), seg)
+                    to = packed + j * rows * size
+                    pack_pixels(
+                        x, t.plane, t.taps, taps, k0, kc, seg, runs_of, to, S.NR, S=S
+                    )
+                    if rows > kc:
+                        ones = ptr[T](to) + kc * NR
+                        for b in static(range(S.NV)):
+                            vstore(ones + b * S.L, vec[T, S.L](1))
+                for m in range(0, t.kg, MR):
+                    A = work.space + ((g * per + m // MR) * tall + k0) * MR * size
+                    for j in range(0, wide, NR):
+                        n = min(wide - j, NR)
+                        B = packed + j * rows * size
+                        image = (q + j) // t.pixels
+                        p = q + j - image * t.pixels
+                        if p + n <= t.pixels:
+                            C = y + (
+                                image * t.groups * t.kg * t.pixels + m * t.pixels + p
+                            ) * size
+                            tiles(S, rows, A, B, C, t.pixels, t.kg - m, n, 1.0, k0 > 0)
+                        else:
+                            tiles(S, rows, A, B, side, NR, t.kg - m, n, 1.0, False)
+                            spread_tile(
+                                t, side, min(t.kg - m, MR), n, q + j, y + m * t.pixels * size,
+                                k0 > 0, S=S,
+                            )  # fmt: skip
+    release(space)
+
+
+@native
+def forward_kernel(bufs: ptr[raw], desc: ptr[i64], *, S, HAS) -> i64:
+    """y of (x, w[, bias])."""
+    work = local(Work)
+    t = ptr[Task](raw(desc))
+    work.out = bufs[0]
+    work.a = bufs[1]
+    work.b = bufs[2]
+    work.bias = bufs[3] if HAS else raw(0)
+    work.task = t
+    work.failed = 0
+    per = (t.kg + S.MR - 1) // S.MR
+    ct = t.cg * t.taps + 1
+    work.space = allocate(t.groups * per * ct * S.MR * S.T.size + 64)
+    if work.space is None:
+        return 1
+    pool_run(
+        address(pack_weights, S=S, HAS=HAS), t.groups * per, max(65536 // (ct * S.MR), 1), raw(work)
+    )
+    pool_run(address(forward_job, S=S, HAS=HAS), t.units, t.grain, raw(work))
+    release(work.space)
+    return work.failed
+
+
+# ------------------------------------------------------------------------------------------ data
+@native
+def pack_taps(lo: i64, hi: i64, args: raw, *, S) -> void:
+    """Panels lo..hi of the weights seen from x: for each group and tap, S.MR channels by all k."""
+    work = ptr[Work](args)
+    t = work.task
+    size = static(S.T.size)
+    per = (t.cg + S.MR - 1) // S.MR
+    ct = t.cg * t.taps
+    for u in range(lo, hi):
+        m = u % per * S.MR
+        tap = u // per % t.taps
+        g = u // (per * t.taps)
+        src = work.b + (g * t.kg * ct + m * t.taps + tap) * size
+        pack(
+            t.kg, min(t.cg - m, S.MR), src, t.taps, ct, work.space + u * t.kg * S.MR * size,
+            S=S, W=S.MR,
+        )  # fmt: skip
+
+
+@native
+def add_runs(tile: raw, rows: i64, seg: ptr[i64], count: i64, to: raw, plane: i64, *, S) -> void:
+    """Adds a tile's rows, a channel each, to the padded image."""
+    L = static(S.L)
+    T = static(S.T)
+    for i in range(rows):
+        p = ptr[T](tile) + i * S.NR
+        d = ptr[T](to) + i * plane
+        for r in range(count):
+            m = seg[r * 3 + 2]
+            here = p + seg[r * 3 + 1]
+            there = d + seg[r * 3]
+            for b in range(0, m, L):
+                few = first(L, m - b)
+                vstore(there + b, vload(there + b, L, few) + vload(here + b, L, few), few)
+
+
+@native
+def data_job(u0: i64, u1: i64, args: raw, *, S, HAS) -> void:
+    """Units u0..u1: the gradient of some channels of some images of a group."""
+    work = ptr[Work](args)
+    t = work.task
+    size = static(S.T.size)
+    T = static(S.T)
+    NR = static(S.NR)
+    MR = static(S.MR)
+    taps = table(t, t.tap_at)
+    per = (t.cg + S.MR - 1) // S.MR
+    deep = min(t.kg, 384)
+    scratch = (t.batch * t.image + 64) * size
+    space = allocate(scratch + (8 * deep * NR + 64) * size)
+    if space is None:
+        work.failed = 1
+        return
+    packed = space + scratch
+    zero = local(i64, 1)
+    zero[0] = 0
+    seg = local(i64, 3 * 64)
+    places = local(i64, 8 * 3 * 64)
+    counts = local(i64, 8)
+    side = raw(local(T, S.MR * S.NR))
+    inside = t.depth * t.height * t.width
+    for u in range(u0, u1):
+        c0 = u % t.parts * t.part
+        c1 = min(c0 + t.part, t.cg)
+        g = u // t.parts % t.groups
+        n0 = u // (t.parts * t.groups) * t.batch
+        count = min(t.batch, t.n - n0)
+        y = work.a + (n0 * t.groups + g) * t.kg * t.pixels * size
+        memset(space, 0, scratch)
+        end = count * t.pixels
+        for q in range(0, end, 8 * S.NR):
+            wide = min(8 * S.NR, end - q)
+            for j in range(0, wide, NR):
+                counts[j // NR] = runs(t, q + j, min(wide - j, NR), places + j // NR * 192)
+            for k0 in range(0, t.kg, 384):
+                kc = min(t.kg - k0, 384)
+                for j in range(0, wide, NR):
+                    n = min(wide - j, NR)
+                    c = plain_runs(t.pixels, t.groups * t.kg * t.pixels, q + j, n, seg)
+                    pack_pixels(
+                        y, t.pixels, 1, zero, k0, kc, seg, c, packed + j * kc * size, S.NR, S=S
+                    )
+                for tap in range(t.taps):
+                    for m in range(c0, c1, MR):
+                        panel = (g * t.taps + tap) * per + m // MR
+                        A = work.space + (panel * t.kg + k0) * MR * size
+                        few = min(c1 - m, MR)
+                        to = space + ((m - c0) * t.plane + taps[tap]) * size
+                        for j in range(0, wide, NR):
+                            tiles(
+                                S, kc, A, packed + j * kc * size, side, NR, few,
+                                min(wide - j, NR), 1.0, False,
+                            )  # fmt: skip
+                            add_runs(
+                                side, few, places + j // NR * 192, counts[j // NR], to, t.plane,
+                                S=S,
+                            )  # fmt: skip
+        x = work.out + (n0 * t.groups + g) * t.cg * inside * size
+        for i in range(count):
+            bias = work.bias + g * t.cg * size if HAS else raw(0)
+            unpad_image(
+                t, space + i * t.image * size, c0, c1, x + i * t.groups * t.cg * inside * size,
+                bias, S=S, HAS=HAS,
+            )  # fmt: skip
+    release(space)
+
+
+@native
+def data_kernel(bufs: ptr[raw], desc: ptr[i64], *, S, HAS) -> i64:
+    """x of (y, w[, bias])."""
+    work = local(Work)
+    t = ptr[Task](raw(desc))
+    work.out = bufs[0]
+    work.a = bufs[1]
+    work.b = bufs[2]
+    work.bias = bufs[3] if HAS else raw(0)
+    work.task = t
+    work.failed = 0
+    panels = t.groups * t.taps * ((t.cg + S.MR - 1) // S.MR)
+    work.space = allocate(panels * t.kg * S.MR * S.T.size + 64)
+    if work.space is None:
+        return 1
+    pool_run(address(pack_taps, S=S), panels, max(16384 // (t.kg * S.MR), 1), raw(work))
+    pool_run(address(data_job, S=S, HAS=HAS), t.units, t.grain, raw(work))
+    release(work.space)
+    return work.failed
+
+
+# ---------------------------------------------------------------------------------------- weight
+@native
+def weight_job(u0: i64, u1: i64, args: raw, *, S) -> void:
+    """Units u0..u1: a part of the images' share of a block of columns of a group's weights."""
+    work = ptr[Work](args)
+    t = work.task
+    size = static(S.T.size)
+    T = static(S.T)
+    NR = static(S.NR)
+    MR = static(S.MR)
+    ct = t.cg * t.taps
+    taps = table(t, t.tap_at)
+    per = (t.kg + S.MR - 1) // S.MR
+    inside = t.depth * t.height * t.width
+    most = min(t.block // t.taps + 2, t.cg)  # channels that a block of columns touches
+    scratch = i64(0) if t.direct != 0 else (most * t.plane + 64) * size
+    wide = (min(t.pixels, 256) + 15) // 16 * 16 + 16
+    left = (per * MR * 256 + 64) * size
+    rows = (NR * wide + 64) * size
+    space = allocate(scratch + left + rows + (256 * NR + 64) * size + 256 * 24 + 64)
+    if space is None:
+        work.failed = 1
+        return
+    memset(space, 0, scratch)
+    A = space + scratch
+    flat = A + left
+    B = flat + rows
+    seg = ptr[i64](B + (256 * NR + 64) * size)
+    for u in range(u0, u1):
+        low = u % t.blocks * t.block
+        high = min(low + t.block, ct)
+        g = u // t.blocks % t.groups
+        part = u // (t.blocks * t.groups)
+        c0 = low // t.taps
+        c1 = (high + t.taps - 1) // t.taps
+        sums = work.space + (part * t.groups + g) * t.kg * ct * size
+        for k in range(t.kg):
+            memset(sums + (k * ct + low) * size, 0, (high - low) * size)
+        for n in range(part * t.part, min((part + 1) * t.part, t.n)):
+            x = work.a + (n * t.groups + g) * t.cg * inside * size
+            base = x
+            shift = i64(0)
+            if t.direct == 0:
+                pad_image(t, x, c0, c1, space, S=S)
+                base = space
+                shift = c0
+            y = work.b + (n * t.groups + g) * t.kg * t.pixels * size
+            for p0 in range(0, t.pixels, 256):
+                px = min(t.pixels - p0, 256)
+                count = runs(t, p0, px, seg)
+                for m in range(0, t.kg, MR):
+                    pack(
+                        px, min(t.kg - m, MR), y + (m * t.pixels + p0) * size, t.pixels, 1,
+                        A + m * px * size, S=S, W=S.MR,
+                    )  # fmt: skip
+                for col in range(low, high, NR):
+                    few = min(high - col, NR)
+                    pack_pixels(
+                        base, t.plane, t.taps, taps, col - shift * t.taps, few, seg, count, flat,
+                        wide, S=S,
+                    )  # fmt: skip
+                    pack(px, few, flat, wide, 1, B, S=S, W=S.NR)
+                    for m in range(0, t.kg, MR):
+                        tiles(
+                            S, px, A + m * px * size, B, sums + (m * ct + col) * size, ct,
+                            t.kg - m, few, 1.0, True,
+                        )  # fmt: skip
+    release(space)
+
+
+@native
+def sum_job(lo: i64, hi: i64, args: raw, *, S) -> void:
+    """Elements lo..hi of the parts' sums, in order."""
+    work = ptr[Work](args)
+    t = work.task
+    T = static(S.T)
+    L = static(S.L)
+    size = t.groups * t.kg * t.cg * t.taps
+    p = ptr[T](work.space)
+    o = ptr[T](work.out)
+    for i in range(lo, hi, L):
+        few = first(L, hi - i)
+        total = vload(p + i, L, few)
+        for part in range(1, t.parts):
+            total = total + vload(p + (part * size + i), L, few)
+        vstore(o + i, total, few)
+
+
+@native
+def weight_kernel(bufs: ptr[raw], desc: ptr[i64], *, S) -> i64:
+    """w of (x, y)."""
+    work = local(Work)
+    t = ptr[Task](raw(desc))
+    work.out = bufs[0]
+    work.a = bufs[1]
+    work.b = bufs[2]
+    work.task = t
+    work.failed = 0
+    size = t.groups * t.kg * t.cg * t.taps
+    if t.parts == 1:
+        work.space = bufs[0]
+    else:
+        work.space = allocate(t.parts * size * S.T.size + 64)
+        if work.space is None:
+            return 1
+    pool_run(address(weight_job, S=S), t.units, t.grain, raw(work))
+    if t.parts > 1:
+        pool_run(address(sum_job, S=S), size, 16384, raw(work))
+        release(work.space)
+    return work.failed
+
+

@@ -1,0 +1,203 @@
+"""Fused optimizer updates: one pass over a parameter, its gradient and its state.
+
+An update is a function of one element of each that gives the new parameter and the new state; it is
+compiled as one pointwise kernel with several outputs that writes over its inputs. Learning rates
+and the like are run-time numbers: changing them compiles nothing. The order of operations is that
+of PyTorch's unfused loops, so the values agree with them to the last bit or nearly so.
+
+Updates are outside of any graph. They bump the versions of what they write, as any write does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from antorcha.device import backend
+from antorcha.errors import ShapeError
+from antorcha.lang import expr as E
+from antorcha.lang.kernels import Pointwise
+from antorcha.ops.pointwise import common_device
+from antorcha.runtime.call.plan import remember, table
+from antorcha.runtime.tensor import Tensor
+from antorcha.shapes import may_overlap
+
+Update = Callable[..., Any]
+
+
+class Step:
+    """An update, compiled once for each combination of layouts and flags.
+
+    ``fn(param, grad, *state, *numbers, **flags)`` gives (param, \\*state).
+    """
+
+    def __init__(self, fn: Update) -> None:
+        self.fn = fn
+        self.name = fn.__name__.strip("_")
+        self.plans: dict[Any, Any] = table()
+
+    def __call__(
+        self, tensors: Sequence[Tensor], numbers: Sequence[float], **flags: bool
+    ) -> None:
+        """Updates ``tensors`` = (param, grad, \\*state) in place; the gradient is only read."""
+        key = (tuple(flags.values()), *[t._layout for t in tensors])
+        launch = self.plans.get(key)
+        if launch is None:
+            launch = remember(self.plans, key, self._compile(tensors, len(numbers), flags))
+        flat: list[Any] = []
+        for t in tensors:
+            flat += (t._storage, t._offset)
+        launch.into(*flat[:2], *flat[4:], *flat, *numbers)
+        tensors[0]._storage.version += 1
+        for t in tensors[2:]:
+            t._storage.version += 1
+
+    def _compile(self, tensors: Sequence[Tensor], numbers: int, flags: dict[str, bool]) -> Any:
+        lays = [t._layout for t in tensors]
+        param = lays[0]
+        for lay, what in zip(lays[1:], ("gradient", *["state"] * len(lays)), strict=False):
+            if lay.shape != param.shape:
+                raise ShapeError(
+                    f"{self.name}: the parameter has shape {tuple(param.shape)}, its {what} "
+                    f"{tuple(lay.shape)}"
+                )
+        for lay in (param, *lays[2:]):
+            if may_overlap(lay.shape, lay.strides):
+                raise ShapeError(
+                    f"{self.name}: unsupported operation: more than one element of the written-to "
+                    f"tensor (shape {tuple(lay.shape)}, strides {lay.strides}) refers to a single "
+                    "memory location. Please clone() the tensor before performing the operation."
+                )
+        dtype = param.dtype
+        n = len(lays)
+        args = [E.input_(k, dtype) for k in range(n + numbers)]
+        made = self.fn(*args, **flags)
+        exprs = tuple([E.cast(e, dtype) for e in (made if isinstance(made, tuple) else (made,))])
+        outs = (param, *lays[2:])
+        where = backend(common_device(self.name, lays))
+        return where.compile(Pointwise(exprs), outs, [*lays, *[float] * numbers])
+
+
+def _with_decay(g: Any, p: Any, weight_decay: Any, maximize: bool, decay: bool) -> Any:
+    """The gradient as the update uses it."""
+    if maximize:
+        g = -g
+    return E.fma(p, weight_decay, g) if decay else g
+
+
+@Step
+def sgd(p, g, lr, weight_decay, *, maximize, decay):  # type: ignore[no-untyped-def]
+    """``p - lr * g``."""
+    g = _with_decay(g, p, weight_decay, maximize, decay)
+    return E.fma(g, -lr, p)
+
+
+@Step
+def sgd_first(p, g, buf, lr, momentum, weight_decay, *, maximize, decay, nesterov):  # type: ignore[no-untyped-def]
+    """The first step with momentum: the buffer becomes the gradient."""
+    g = _with_decay(g, p, weight_decay, maximize, decay)
+    step = E.fma(g, momentum, g) if nesterov else g
+    return E.fma(step, -lr, p), g
+
+
+@Step
+def sgd_momentum(  # type: ignore[no-untyped-def]
+    p, g, buf, lr, momentum, rate, weight_decay, *, maximize, decay, nesterov
+):
+    """``buf = momentum*buf + rate*g; p - lr*buf``; rate is 1 - dampening."""
+    g = _with_decay(g, p, weight_decay, maximize, decay)
+    buf = E.fma(g, rate, buf * momentum)
+    step = E.fma(buf, momentum, g) if nesterov else buf
+    return E.fma(step, -lr, p), buf
+
+
+def _lerp(start: Any, end: Any, weight: Any, near: bool) -> Any:
+    """Linear interpolation; ``near``: the weight is below one half."""
+    if near:
+        return E.fma(weight, end - start, start)
+    return end - (end - start) * (1 - weight)
+
+
+@Step
+def adam(  # type: ignore[no-untyped-def]
+    p, g, mean, square, rate1, beta2, rate2, step_size, root, eps, weight_decay, *, maximize, decay,
+    decoupled, near,
+):  # fmt: skip
+    """Adam: rate1 = 1 - beta1, rate2 = 1 - beta2, root = sqrt(1 - beta2^t), step_size =
+    lr / (1 - beta1^t). ``decoupled``: weight_decay is 1 - lr*decay and scales the parameter."""
+    if decoupled:
+        p = p * weight_decay
+    g = _with_decay(g, p, weight_decay, maximize, decay)
+    mean = _lerp(mean, g, rate1, near)
+    square = square * beta2 + rate2 * g * g
+    bottom = E.sqrt(square) / root + eps
+    return p + (-step_size) * mean / bottom, mean, square
+
+
+@Step
+def adam_amsgrad(  # type: ignore[no-untyped-def]
+    p, g, mean, square, largest, rate1, beta2, rate2, step_size, root, eps, weight_decay, *,
+    maximize, decay, decoupled, near,
+):  # fmt: skip
+    """Adam that divides by the largest mean square so far (Reddi et al., 2018)."""
+    if decoupled:
+        p = p * weight_decay
+    g = _with_decay(g, p, weight_decay, maximize, decay)
+    mean = _lerp(mean, g, rate1, near)
+    square = square * beta2 + rate2 * g * g
+    largest = E.maximum(largest, square)
+    bottom = E.sqrt(largest) / root + eps
+    return p + (-step_size) * mean / bottom, mean, square, largest
+
+
+@Step
+def adagrad(p, g, total, lr, eps, weight_decay, *, maximize, decay):  # type: ignore[no-untyped-def]
+    """``total += g^2; p - lr * g / (sqrt(total) + eps)``."""
+    g = _with_decay(g, p, weight_decay, maximize, decay)
+    total = total + g * g
+    return p + (-lr) * g / (E.sqrt(total) + eps), total
+
+
+@Step
+def rmsprop(  # type: ignore[no-untyped-def]
+    p, g, square, lr, alpha, rate, eps, weight_decay, *, maximize, decay
+):
+    """``square = alpha*square + rate*g^2; p - lr * g / (sqrt(square) + eps)``."""
+    g = _with_decay(g, p, weight_decay, maximize, decay)
+    square = square * alpha + rate * g * g
+    return p + (-lr) * g / (E.sqrt(square) + eps), square
+
+
+@Step
+def rmsprop_momentum(  # type: ignore[no-untyped-def]
+    p, g, square, buf, lr, alpha, rate, eps, weight_decay, momentum, *, maximize, decay
+):
+    """RMSprop with a momentum buffer of the divided gradients."""
+    g = _with_decay(g, p, weight_decay, maximize, decay)
+    square = square * alpha + rate * g * g
+    buf = buf * momentum + g / (E.sqrt(square) + eps)
+    return E.fma(buf, -lr, p), square, buf
+
+
+@Step
+def rmsprop_centered(  # type: ignore[no-untyped-def]
+    p, g, square, mean, lr, alpha, rate, eps, weight_decay, *, maximize, decay, near
+):
+    """RMSprop that divides by the standard deviation instead of the root mean square."""
+    g = _with_decay(g, p, weight_decay, maximize, decay)
+    square = square * alpha + rate * g * g
+    mean = _lerp(mean, g, rate, near)
+    bottom = E.sqrt(square - mean * mean) + eps
+    return p + (-lr) * g / bottom, square, mean
+
+
+@Step
+def rmsprop_centered_momentum(  # type: ignore[no-untyped-def]
+    p, g, square, mean, buf, lr, alpha, rate, eps, weight_decay, momentum, *, maximize, decay, near
+):
+    """Both: centred, with a momentum buffer."""
+    g = _with_decay(g, p, weight_decay, maximize, decay)
+    square = square * alpha + rate * g * g
+    mean = _lerp(mean, g, rate, near)
+    buf = buf * momentum + g / (E.sqrt(square - mean * mean) + eps)
+    return E.fma(buf, -lr, p), square, mean, buf

@@ -1,0 +1,26 @@
+"""``torch.optim``: optimizers and learning rate schedulers.
+
+See https://docs.pytorch.org/docs/stable/optim.html.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from antorcha.errors import did_you_mean
+from antorcha.optim.adagrad import Adagrad
+from antorcha.optim.adam import Adam, AdamW
+from antorcha.optim.optimizer import Optimizer
+from antorcha.optim.rmsprop import RMSprop
+from antorcha.optim.sgd import SGD
+
+__all__ = ["SGD", "Adagrad", "Adam", "AdamW", "Optimizer", "RMSprop", "lr_scheduler"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "lr_scheduler":
+        return importlib.import_module("antorcha.optim.lr_scheduler")
+    raise AttributeError(
+        f"module 'torch.optim' has no attribute {name!r}.{did_you_mean(name, globals())}"
+    )

@@ -60,6 +60,8 @@ _FROM = {
     "serialization": ("save", "load"),
     "tensor.dlpack": ("from_dlpack", "to_dlpack"),
     "ops.user": ("kernel",),
+    "autograd.anomaly": ("is_anomaly_enabled", "is_anomaly_check_nan_enabled"),
+    "autograd.modes": ("is_inference",),
     "random": ("Generator", "manual_seed", "seed", "initial_seed", "get_rng_state",
                "set_rng_state", "default_generator"),
 }  # fmt: skip

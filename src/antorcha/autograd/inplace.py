@@ -16,7 +16,15 @@ from antorcha.ops.record import T
 from antorcha.runtime import layout as L
 from antorcha.runtime.call import node as nodes
 from antorcha.runtime.call import path
-from antorcha.runtime.call.node import Edge, Node, check_view, edge_of, next_seq, node_type
+from antorcha.runtime.call.node import (
+    CONSTANT,
+    Edge,
+    Node,
+    check_view,
+    edge_of,
+    next_seq,
+    node_type,
+)
 from antorcha.runtime.call.plan import FRESH, make
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.tensor import Tensor, new
@@ -100,6 +108,7 @@ def _copy_laid_as(g: Tensor, base: Layout) -> Tensor:
 class _CopySlices:
     name = "copy_slices"
     node_name = "CopySlices"
+    full_name = "torch::autograd::CopySlices"
     rule = CopySlicesRule()
 
 
@@ -151,8 +160,8 @@ def regenerate(view: Tensor) -> None:
     base = view._base
     assert base is not None
     version = view._storage.version
-    if version < 0 or view._seen == ~version:  # an inference tensor; made in no_grad mode and fresh
-        return
+    if version < 0 or view._seen == ~version or view._seen == CONSTANT:
+        return  # an inference tensor, or a view made in no_grad mode
     if view._seen != version:
         check_view(view, "its base or another view of its base has been modified inplace")
     view._seen = version

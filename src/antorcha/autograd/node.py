@@ -60,7 +60,7 @@ def shown(edge: Edge) -> tuple[Node | None, int]:
 
 def name(self: Node) -> str:
     """The node's name, e.g. ``'MulBackward0'``."""
-    return self.op.node_name  # type: ignore[no-any-return]
+    return getattr(self.op, "full_name", self.op.node_name)  # type: ignore[no-any-return]
 
 
 def next_functions(self: Node) -> tuple[Any, ...]:

@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from antorcha import dtypes
+from antorcha.devices.host_conv import compute_conv
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import (
+    Conv,
     Description,
     Host,
     Launch,
@@ -232,9 +234,13 @@ def _matmul(what: MatMul, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute
     return compute
 
 
+def _conv(what: Conv, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
+    return compute_conv(what, ins[0].dtype.name in ("float16", "bfloat16"))
+
+
 _COMPUTE: dict[type, Callable[..., Compute]] = {
     Pointwise: _pointwise, Reduce: _reduce, Rows: _rows, NativeKernel: _native, Host: _host,
-    MatMul: _matmul,
+    MatMul: _matmul, Conv: _conv,
 }  # fmt: skip
 
 

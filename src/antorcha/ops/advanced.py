@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any as _Any
 
-import numpy as np
-
 from antorcha.errors import ArgumentError, DtypeError, OutOfRange, ShapeError
 from antorcha.indexing import AdvancedIndex, advanced_position, broadcast_indices
 from antorcha.lang.kernels import Host
+from antorcha.lazy import np
 from antorcha.ops.index import Array, add_at, blocks_or_numpy, check_range, zeros_like_layout
 from antorcha.ops.kernel import Planned, kernel
 from antorcha.ops.memory import strides_of_format

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any as _Any
 
-import numpy as np
-
 from antorcha import dtypes
 from antorcha.device import as_device
 from antorcha.errors import DtypeError, ShapeError
 from antorcha.lang.kernels import Host
+from antorcha.lazy import np
 from antorcha.ops.kernel import Planned, kernel
 from antorcha.ops.memory import constant, strides_of_format
 from antorcha.ops.pieces import Copy, Pieces, PiecesOp, pieces

@@ -9,12 +9,11 @@ from __future__ import annotations
 import math
 from typing import Any as _Any
 
-import numpy as np
-
 from antorcha import dtypes, modes
 from antorcha.device import as_device, backend
 from antorcha.errors import DtypeError, ShapeError, ValueRangeError
 from antorcha.lang.kernels import Host
+from antorcha.lazy import np
 from antorcha.ops.kernel import Planned, kernel
 from antorcha.ops.memory import strides_of_format
 from antorcha.ops.record import T, composite

@@ -11,14 +11,12 @@ from __future__ import annotations
 
 from typing import Any as _Any
 
-import numpy as np
-
 from antorcha import dtypes
 from antorcha.device import backend
 from antorcha.errors import DtypeError, OutOfRange, ShapeError, ValueRangeError
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import NativeKernel
-from antorcha.lang.native import bf16, f16, f32, f64, i64, native, ptr, raw, select, u8
+from antorcha.lazy import lazy, np
 from antorcha.ops.loss import reduction_of
 from antorcha.ops.pointwise import UnsupportedDtype, common_device
 from antorcha.ops.record import Op, T, composite
@@ -29,38 +27,8 @@ from antorcha.runtime.call.plan import MANY, make
 from antorcha.runtime.tensor import Tensor as TensorType
 
 NN = "nn.functional"
+kernels = lazy("antorcha.ops.cross_entropy_kernels")
 NO_CLASS = -(1 << 62)  # the status for a target where there are no classes at all
-
-
-@native
-def total_kernel(bufs: ptr[raw], desc: ptr[i64], *, T, O, I, mean) -> i64:
-    """Checks the targets, then adds up the rows' losses and weights.
-
-    bufs: loss, total weight, row losses, row weights, targets; desc: rows, classes, ignore_index.
-    A target that is no class is the status.
-    """
-    n = desc[0]
-    classes = desc[1]
-    ignored = desc[2]
-    loss = ptr[O](bufs[0])
-    total = ptr[T](bufs[1])
-    losses = ptr[T](bufs[2])
-    weights = ptr[T](bufs[3])
-    targets = ptr[I](bufs[4])
-    for i in range(n):
-        t = i64(targets[i])
-        if t != ignored and (t < 0 or t >= classes):
-            return select(t == 0, i64(NO_CLASS), t)
-    s = f64(0.0)
-    w = f64(0.0)
-    for i in range(n):
-        s = s + f64(losses[i])
-        w = w + f64(weights[i])
-    total[0] = T(w)
-    if mean:
-        s = s / w
-    loss[0] = O(s)
-    return 0
 
 
 def _out_of_range(status: int) -> OutOfRange:
@@ -69,11 +37,6 @@ def _out_of_range(status: int) -> OutOfRange:
         f"nll_loss: Target {target} is out of bounds: the classes are numbered from 0 along the "
         "class dim of the input."
     )
-
-
-_TYPES = {
-    "float64": f64, "float32": f32, "float16": f16, "bfloat16": bf16, "int64": i64, "uint8": u8,
-}  # fmt: skip
 
 
 def total_description(
@@ -90,9 +53,9 @@ def total_description(
         return (s / w if mean else s), w
 
     static_ = {
-        "T": _TYPES[dtype.name], "O": _TYPES[loss.name], "I": _TYPES[index.name], "mean": mean,
+        "T": kernels.TYPES[dtype.name], "O": kernels.TYPES[loss.name], "I": kernels.TYPES[index.name], "mean": mean,
     }  # fmt: skip
-    return NativeKernel(total_kernel, static_, (n, classes, ignored), reference, _out_of_range, n)
+    return NativeKernel(kernels.total_kernel, static_, (n, classes, ignored), reference, _out_of_range, n)
 
 
 def losses_of_rows(logits: bool, ignored: int, smoothing: float, has_weight: bool):

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from antorcha import dtypes
 from antorcha.errors import DtypeError, MissingFeature
 from antorcha.lang import expr as E
+from antorcha.lazy import np
 from antorcha.ops import return_types
 from antorcha.ops.pointwise import pointwise
 from antorcha.ops.record import T, composite

@@ -8,11 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any as _Any
 
-import numpy as np
-
 from antorcha.errors import DtypeError, OutOfRange, ShapeError
 from antorcha.lang.kernels import Description, Host
-from antorcha.ops import index_kernels as native
+from antorcha.lazy import Array, lazy, np
 from antorcha.ops.kernel import KernelOp, Planned, kernel
 from antorcha.ops.record import T, composite
 from antorcha.ops.types import Bool, Dim, Number, Operand, Tensor
@@ -24,7 +22,8 @@ from antorcha.shapes import (
     normalize_dim,
 )
 
-Array = np.ndarray[_Any, _Any]
+native = lazy("antorcha.ops.index_kernels")
+
 
 
 class IndexOutOfBounds(OutOfRange, RuntimeError):

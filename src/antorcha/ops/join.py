@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any as _Any
 
-import numpy as np
-
 from antorcha import dtypes
 from antorcha.device import as_device
 from antorcha.errors import DtypeError, ShapeError, ValueRangeError
+from antorcha.lazy import np
 from antorcha.ops.memory import constant
 from antorcha.ops.pieces import Copy, Pieces, pieces
 from antorcha.ops.pointwise import common_device, common_dtype

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from antorcha.errors import AntorchaError, DtypeError, MissingFeature, ShapeError
 from antorcha.lang.kernels import Host
+from antorcha.lazy import np
 from antorcha.ops.kernel import Planned
 from antorcha.ops.record import T
 from antorcha.runtime import layout as L

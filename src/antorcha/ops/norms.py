@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from antorcha.errors import ShapeError
+from antorcha.lazy import np
 from antorcha.ops.lapack import check_float, check_matrix, check_square
 from antorcha.ops.record import T, composite
 from antorcha.ops.types import Any, Bool, Dim, Dims, Dtype, Float, Ints, Str, Tensor

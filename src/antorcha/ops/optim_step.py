@@ -115,7 +115,7 @@ def _lerp(start: Any, end: Any, weight: Any, near: bool) -> Any:
     """Linear interpolation; ``near``: the weight is below one half."""
     if near:
         return E.fma(weight, end - start, start)
-    return end - (end - start) * (1 - weight)
+    return E.fma(end - start, weight - 1, end)
 
 
 @Step
@@ -129,7 +129,7 @@ def adam(  # type: ignore[no-untyped-def]
         p = p * weight_decay
     g = _with_decay(g, p, weight_decay, maximize, decay)
     mean = _lerp(mean, g, rate1, near)
-    square = square * beta2 + rate2 * g * g
+    square = E.fma(rate2 * g, g, square * beta2)
     bottom = E.sqrt(square) / root + eps
     return p + (-step_size) * mean / bottom, mean, square
 
@@ -144,7 +144,7 @@ def adam_amsgrad(  # type: ignore[no-untyped-def]
         p = p * weight_decay
     g = _with_decay(g, p, weight_decay, maximize, decay)
     mean = _lerp(mean, g, rate1, near)
-    square = square * beta2 + rate2 * g * g
+    square = E.fma(rate2 * g, g, square * beta2)
     largest = E.maximum(largest, square)
     bottom = E.sqrt(largest) / root + eps
     return p + (-step_size) * mean / bottom, mean, square, largest
@@ -154,7 +154,7 @@ def adam_amsgrad(  # type: ignore[no-untyped-def]
 def adagrad(p, g, total, lr, eps, weight_decay, *, maximize, decay):  # type: ignore[no-untyped-def]
     """``total += g^2; p - lr * g / (sqrt(total) + eps)``."""
     g = _with_decay(g, p, weight_decay, maximize, decay)
-    total = total + g * g
+    total = E.fma(g, g, total)
     return p + (-lr) * g / (E.sqrt(total) + eps), total
 
 
@@ -164,7 +164,7 @@ def rmsprop(  # type: ignore[no-untyped-def]
 ):
     """``square = alpha*square + rate*g^2; p - lr * g / (sqrt(square) + eps)``."""
     g = _with_decay(g, p, weight_decay, maximize, decay)
-    square = square * alpha + rate * g * g
+    square = E.fma(rate * g, g, square * alpha)
     return p + (-lr) * g / (E.sqrt(square) + eps), square
 
 
@@ -174,7 +174,7 @@ def rmsprop_momentum(  # type: ignore[no-untyped-def]
 ):
     """RMSprop with a momentum buffer of the divided gradients."""
     g = _with_decay(g, p, weight_decay, maximize, decay)
-    square = square * alpha + rate * g * g
+    square = E.fma(rate * g, g, square * alpha)
     buf = buf * momentum + g / (E.sqrt(square) + eps)
     return E.fma(buf, -lr, p), square, buf
 
@@ -185,9 +185,9 @@ def rmsprop_centered(  # type: ignore[no-untyped-def]
 ):
     """RMSprop that divides by the standard deviation instead of the root mean square."""
     g = _with_decay(g, p, weight_decay, maximize, decay)
-    square = square * alpha + rate * g * g
+    square = E.fma(rate * g, g, square * alpha)
     mean = _lerp(mean, g, rate, near)
-    bottom = E.sqrt(square - mean * mean) + eps
+    bottom = E.sqrt(E.fma(-mean, mean, square)) + eps
     return p + (-lr) * g / bottom, square, mean
 
 
@@ -197,7 +197,7 @@ def rmsprop_centered_momentum(  # type: ignore[no-untyped-def]
 ):
     """Both: centred, with a momentum buffer."""
     g = _with_decay(g, p, weight_decay, maximize, decay)
-    square = square * alpha + rate * g * g
+    square = E.fma(rate * g, g, square * alpha)
     mean = _lerp(mean, g, rate, near)
-    buf = buf * momentum + g / (E.sqrt(square - mean * mean) + eps)
+    buf = buf * momentum + g / (E.sqrt(E.fma(-mean, mean, square)) + eps)
     return E.fma(buf, -lr, p), square, mean, buf

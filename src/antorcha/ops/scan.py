@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import builtins
 
-import numpy as np
-
 from antorcha import dtypes
 from antorcha.errors import MissingFeature, ShapeError
 from antorcha.lang.kernels import Host
+from antorcha.lazy import np
 from antorcha.ops import return_types
 from antorcha.ops.extrema import check_ordered
 from antorcha.ops.kernel import Planned, kernel

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any as _Any
 
-import numpy as np
-
 from antorcha.errors import DtypeError, GraphError, ShapeError
 from antorcha.lang.kernels import Host
+from antorcha.lazy import np
 from antorcha.ops.index import (
     Array,
     add_at,

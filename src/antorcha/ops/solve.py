@@ -5,9 +5,8 @@ LAPACK does the work, through NumPy; the gradients are the textbook ones, writte
 
 from __future__ import annotations
 
-import numpy as np
-
 from antorcha.errors import MissingFeature, ShapeError
+from antorcha.lazy import np
 from antorcha.ops import return_types
 from antorcha.ops.kernel import kernel
 from antorcha.ops.lapack import (

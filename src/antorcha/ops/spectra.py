@@ -6,10 +6,9 @@ divide by differences of eigenvalues or singular values, equal ones give inf, as
 
 from __future__ import annotations
 
-import numpy as np
-
 from antorcha import dtypes
 from antorcha.errors import GraphError, MissingFeature, ShapeError
+from antorcha.lazy import np
 from antorcha.ops import return_types
 from antorcha.ops.kernel import kernel
 from antorcha.ops.lapack import (

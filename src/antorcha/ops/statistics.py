@@ -9,12 +9,11 @@ from __future__ import annotations
 import builtins
 import math
 
-import numpy as np
-
 from antorcha import dtypes
 from antorcha.errors import ArgumentError, DtypeError, MissingFeature, ShapeError
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Host
+from antorcha.lazy import np
 from antorcha.ops.extrema import NONE
 from antorcha.ops.kernel import Planned, kernel
 from antorcha.ops.pointwise import pointwise

@@ -31,7 +31,6 @@ from antorcha.ops.programs import ProgramOp, ProgramRule
 from antorcha.ops.record import Composite, T
 from antorcha.runtime import layout as L
 from antorcha.runtime.call import path
-from antorcha.runtime.call.plan import Plan
 from antorcha.runtime.tensor import Tensor
 from antorcha.shapes import broadcast_shapes, normalize_dim
 
@@ -123,6 +122,8 @@ class UserKernel(PointwiseOp):
                 f"{self.name}.derivative: {strange[0]!r} is neither g, out nor one of "
                 f"{', '.join(self.signature.names)}"
             )
+        self.plans.clear()
+        self.short_plans.clear()
         return super().derivative(fn)
 
     def computed_in(
@@ -132,11 +133,6 @@ class UserKernel(PointwiseOp):
             return super().computed_in(rule, values, extra, fixed)
         common = common_dtype([*values, *fixed]) if values else dtypes.get_default_dtype()
         return [common] * len(values), None
-
-    def make_plan(self, values: list[Any], outs: tuple[Layout, ...] | None) -> Plan:
-        plan = super().make_plan(values, outs)
-        plan.vjp["kept"] = self.fn  # the plan's gradients run the function again
-        return plan
 
     def __repr__(self) -> str:
         return f"<kernel {self.signature}>"

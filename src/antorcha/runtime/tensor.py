@@ -7,8 +7,8 @@ Fields (all private; the public names are properties and methods bound at floor 
   it this is; a leaf has ``_fn is None``.
 - ``_grad``: the accumulated gradient of a leaf (or of one that retains it).
 - ``_base``: the tensor that this is a view of, never itself a view. ``_seen``: of a view, the
-  storage's version when ``_fn`` was made (a write through another view makes ``_fn`` stale), or its
-  complement (negative) when the view was made in no_grad mode; of others, how many
+  storage's version when ``_fn`` was made (a write through another view makes ``_fn`` stale), or,
+  below 0, when the view was made in no_grad mode, its complement or CONSTANT; of others, how many
   views there have been (unset: none).
 - ``_extra``: what few tensors have (hooks, name, flags); None otherwise.
 """

@@ -8,8 +8,7 @@ from typing import Any
 from antorcha import modes
 from antorcha.errors import ArgumentError, DtypeError, GraphError
 from antorcha.ops.record import T
-from antorcha.runtime.call.node import Node, edge_of
-from antorcha.runtime.storage import alias
+from antorcha.runtime.call.node import CONSTANT, Node, edge_of
 from antorcha.runtime.tensor import Tensor, bare
 from antorcha.shapes import Size, is_channels_last, normalize_dim
 
@@ -58,7 +57,12 @@ def _current(self: Tensor) -> None:
 def _requires_grad(self: Tensor) -> bool:
     """Are operations on this tensor recorded?"""
     base = self._base
-    return self._rg or (base is not None and base._rg and self._seen != self._storage.version)
+    return self._rg or (
+        base is not None
+        and base._rg
+        and self._seen != self._storage.version
+        and self._seen != CONSTANT
+    )
 
 
 def _set_requires_grad(self: Tensor, value: bool) -> None:
@@ -167,6 +171,8 @@ def detach_(self: Tensor) -> Tensor:
 
 def _data(self: Tensor) -> Tensor:
     """The elements outside of any graph; writing to them is not recorded, nor noticed."""
+    from antorcha.runtime.storage import alias
+
     return bare(self._layout, alias(self._storage), self._offset)
 
 

@@ -7,20 +7,17 @@ import operator
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 from antorcha import modes
 from antorcha.device import CPU, Device, as_device, backend
 from antorcha.dtypes import dtype as DType
 from antorcha.errors import ArgumentError, DtypeError, GraphError
+from antorcha.lazy import Array, np
 from antorcha.ops.params import to_bool
 from antorcha.ops.record import T
 from antorcha.runtime import layout as L
 from antorcha.runtime.call.node import edge_of
 from antorcha.runtime.tensor import Parameter, Tensor, bare
 from antorcha.tensor import printing
-
-Array = np.ndarray[Any, Any]
 
 
 def to_array(tensor: Tensor) -> Array:

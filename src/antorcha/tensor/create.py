@@ -5,20 +5,19 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-import numpy as np
-
 from antorcha import dtypes
 from antorcha.device import CPU, Device, as_device, backend
 from antorcha.errors import ArgumentError, DtypeError, ValueRangeError
+from antorcha.lazy import Array, lazy, np
 from antorcha.ops.create import finish, number_dtype
 from antorcha.ops.params import to_device, to_dtype
 from antorcha.ops.record import T
 from antorcha.runtime import layout as L
-from antorcha.runtime import storage as S
 from antorcha.runtime.tensor import Tensor, bare
 from antorcha.tensor.interop import check_array, from_numpy
 
-Array = np.ndarray[Any, Any]
+S = lazy("antorcha.runtime.storage")
+
 
 
 def tensor(

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from antorcha import modes
 from antorcha.errors import ArgumentError
 from antorcha.indexing import as_integer, plan_index
+from antorcha.lazy import np
 from antorcha.ops.advanced import mask_indices
 from antorcha.ops.record import T
 from antorcha.runtime.call import path

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from antorcha.devices.cpu.convolution import compile_conv
 from antorcha.devices.cpu.emit import Unsupported
 from antorcha.devices.cpu.matmul import compile_matmul
 from antorcha.devices.cpu.native import compile_native
@@ -17,6 +18,7 @@ from antorcha.devices.cpu.reduce import compile_reduce
 from antorcha.devices.cpu.rows import compile_rows
 from antorcha.devices.host import HostBackend, compile_host
 from antorcha.lang.kernels import (
+    Conv,
     Description,
     Launch,
     MatMul,
@@ -33,6 +35,7 @@ TEMPLATES: dict[type, Callable[[Any, Sequence[Layout], Sequence[Any]], Launch]] 
     Rows: compile_rows,
     MatMul: compile_matmul,
     NativeKernel: compile_native,
+    Conv: compile_conv,
 }
 
 

@@ -27,7 +27,6 @@ from antorcha.runtime.pool import pool_run
 KC = 384  # depth of a packed panel
 WIDE = 8  # tiles of pixels that share a pass over the weights
 PB = 256  # pixels of a block in the weight gradient
-NO_MEMORY = 1
 
 
 @struct
@@ -269,8 +268,8 @@ def forward_job(u0: i64, u1: i64, args: raw, *, S, HAS) -> void:
     taps = table(t, t.tap_at)
     per = (t.kg + S.MR - 1) // S.MR
     scratch = i64(0) if t.direct != 0 else (t.batch * t.image + 64) * size
-    deep = min(ct, 384) + 1
-    space = allocate(scratch + (8 * deep * NR + 64) * size)
+    deep = min(ct, KC) + 1
+    space = allocate(scratch + (WIDE * deep * NR + 64) * size)
     if space is None:
         work.failed = 1
         return
@@ -294,10 +293,10 @@ def forward_job(u0: i64, u1: i64, args: raw, *, S, HAS) -> void:
             x = space
         y = work.out + (n0 * t.groups + g) * t.kg * t.pixels * size
         end = min(count * t.pixels, (part + 1) * t.part)
-        for q in range(part * t.part, end, 8 * S.NR):
-            wide = min(8 * S.NR, end - q)
-            for k0 in range(0, ct, 384):
-                kc = min(ct - k0, 384)
+        for q in range(part * t.part, end, WIDE * S.NR):
+            wide = min(WIDE * S.NR, end - q)
+            for k0 in range(0, ct, KC):
+                kc = min(ct - k0, KC)
                 rows = kc
                 if HAS:
                     if k0 + kc == ct:
@@ -405,9 +404,9 @@ def data_job(u0: i64, u1: i64, args: raw, *, S, HAS) -> void:
     MR = static(S.MR)
     taps = table(t, t.tap_at)
     per = (t.cg + S.MR - 1) // S.MR
-    deep = min(t.kg, 384)
+    deep = min(t.kg, KC)
     scratch = (t.batch * t.image + 64) * size
-    space = allocate(scratch + (8 * deep * NR + 64) * size)
+    space = allocate(scratch + (WIDE * deep * NR + 64) * size)
     if space is None:
         work.failed = 1
         return
@@ -415,8 +414,8 @@ def data_job(u0: i64, u1: i64, args: raw, *, S, HAS) -> void:
     zero = local(i64, 1)
     zero[0] = 0
     seg = local(i64, 3 * 64)
-    places = local(i64, 8 * 3 * 64)
-    counts = local(i64, 8)
+    places = local(i64, WIDE * 3 * 64)
+    counts = local(i64, WIDE)
     side = raw(local(T, S.MR * S.NR))
     inside = t.depth * t.height * t.width
     for u in range(u0, u1):
@@ -428,12 +427,12 @@ def data_job(u0: i64, u1: i64, args: raw, *, S, HAS) -> void:
         y = work.a + (n0 * t.groups + g) * t.kg * t.pixels * size
         memset(space, 0, scratch)
         end = count * t.pixels
-        for q in range(0, end, 8 * S.NR):
-            wide = min(8 * S.NR, end - q)
+        for q in range(0, end, WIDE * S.NR):
+            wide = min(WIDE * S.NR, end - q)
             for j in range(0, wide, NR):
                 counts[j // NR] = runs(t, q + j, min(wide - j, NR), places + j // NR * 192)
-            for k0 in range(0, t.kg, 384):
-                kc = min(t.kg - k0, 384)
+            for k0 in range(0, t.kg, KC):
+                kc = min(t.kg - k0, KC)
                 for j in range(0, wide, NR):
                     n = min(wide - j, NR)
                     c = plain_runs(t.pixels, t.groups * t.kg * t.pixels, q + j, n, seg)
@@ -493,7 +492,6 @@ def weight_job(u0: i64, u1: i64, args: raw, *, S) -> void:
     work = ptr[Work](args)
     t = work.task
     size = static(S.T.size)
-    T = static(S.T)
     NR = static(S.NR)
     MR = static(S.MR)
     ct = t.cg * t.taps
@@ -502,10 +500,10 @@ def weight_job(u0: i64, u1: i64, args: raw, *, S) -> void:
     inside = t.depth * t.height * t.width
     most = min(t.block // t.taps + 2, t.cg)  # channels that a block of columns touches
     scratch = i64(0) if t.direct != 0 else (most * t.plane + 64) * size
-    wide = (min(t.pixels, 256) + 15) // 16 * 16 + 16
-    left = (per * MR * 256 + 64) * size
+    wide = (min(t.pixels, PB) + 15) // 16 * 16 + 16
+    left = (per * MR * PB + 64) * size
     rows = (NR * wide + 64) * size
-    space = allocate(scratch + left + rows + (256 * NR + 64) * size + 256 * 24 + 64)
+    space = allocate(scratch + left + rows + (PB * NR + 64) * size + PB * 24 + 64)
     if space is None:
         work.failed = 1
         return
@@ -513,7 +511,7 @@ def weight_job(u0: i64, u1: i64, args: raw, *, S) -> void:
     A = space + scratch
     flat = A + left
     B = flat + rows
-    seg = ptr[i64](B + (256 * NR + 64) * size)
+    seg = ptr[i64](B + (PB * NR + 64) * size)
     for u in range(u0, u1):
         low = u % t.blocks * t.block
         high = min(low + t.block, ct)
@@ -533,8 +531,8 @@ def weight_job(u0: i64, u1: i64, args: raw, *, S) -> void:
                 base = space
                 shift = c0
             y = work.b + (n * t.groups + g) * t.kg * t.pixels * size
-            for p0 in range(0, t.pixels, 256):
-                px = min(t.pixels - p0, 256)
+            for p0 in range(0, t.pixels, PB):
+                px = min(t.pixels - p0, PB)
                 count = runs(t, p0, px, seg)
                 for m in range(0, t.kg, MR):
                     pack(
@@ -596,5 +594,3 @@ def weight_kernel(bufs: ptr[raw], desc: ptr[i64], *, S) -> i64:
         pool_run(address(sum_job, S=S), size, 16384, raw(work))
         release(work.space)
     return work.failed
-
-

@@ -16,7 +16,7 @@ from antorcha.lang import expr as E
 from antorcha.lang.expr import Expr
 from antorcha.lang.native import (
     bf16, bool_, ceil, copysign, f16, f32, f64, fma, floor, i8, i16, i32, i64, intrinsic, maximum,
-    minimum, roundeven, select, sqrt, trunc, trunc_div, u8, u16, u32, u64, vec,
+    minimum, roundeven, select, sqrt, trunc, trunc_div, trunc_mod, u8, u16, u32, u64, vec,
 )  # fmt: skip
 from antorcha.lang.native.types import Ty
 from antorcha.lang.native.values import V
@@ -34,6 +34,7 @@ _INTRINSICS: dict[str, Any] = {
     "sqrt": sqrt, "floor": floor, "ceil": ceil, "trunc": trunc, "round": roundeven, "fma": fma,
     "copysign": copysign, "truncdiv": trunc_div,
 }  # fmt: skip
+_INTEGER = ("pow", "fmod", "mod", "floordiv")
 _PLAIN = {*_BINARY, *_COMPARE, "neg", "abs", "not", "where", "cast", "minimum", "maximum", "shl",
           "shr", "isnan", *_INTRINSICS}  # fmt: skip
 
@@ -88,6 +89,8 @@ def prepare(exprs: tuple[Expr, ...]) -> tuple[Expr, ...]:
     for e in E.walk(*made):
         if e.op not in E.LEAVES and e.op not in available():
             raise Unsupported(e.op)
+        if e.dtype.kind in "iub" and e.op in functions() and e.op not in _INTEGER:
+            raise Unsupported(f"{e.op} of {e.dtype}")
     return tuple(made)
 
 
@@ -147,10 +150,23 @@ def _emit(g: Any, node: Any, e: Expr, known: dict[Expr, Any], values: Any, n: in
     kind = e.dtype.kind
     if op == "truncdiv" and kind == "f":
         return trunc.emit(g, node, g.binary("div", *args, node))
+    if kind in "iu" and op in _INTEGER:
+        return _integer(g, node, op, *args)
     found = _INTRINSICS.get(op)
     if found is not None and (kind == "f" or op == "truncdiv"):
         return found.emit(g, node, *args)
     return g.call_inline(functions()[op], args, {}, node)
+
+
+def _integer(g: Any, node: Any, op: str, a: V, b: V) -> V:
+    """The functions that integers have too. A divisor of 0 gives 0: the op refuses it before."""
+    if op == "pow":
+        from antorcha.devices.cpu.integers import power
+
+        return g.call_inline(power, [a, b], {"signed": a.ty.elem.kind == "i"}, node)  # type: ignore[no-any-return]
+    if op == "fmod":
+        return trunc_mod.emit(g, node, a, b)  # type: ignore[no-any-return]
+    return g.binary(op, a, b, node)  # type: ignore[no-any-return]
 
 
 def _arithmetic(g: Any, node: Any, op: str, ty: Ty, a: V, b: V) -> V:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
+from antorcha.lazy import np
 
 Array = Any  # arrays of any dtype: NumPy's types cannot say what these functions promise
 

@@ -78,6 +78,7 @@ class Released:
 
 RELEASED: Any = Released()
 regenerate: Any = None  # set by autograd.inplace: makes a stale view's grad_fn afresh
+CONSTANT = -(1 << 62)  # ``_seen`` of a view made in no_grad mode of what required a gradient
 pack_hook: Any = None  # set by autograd.saved: packs what is saved, under saved_tensors_hooks
 stack_of_caller: Any = None  # set by autograd.anomaly
 

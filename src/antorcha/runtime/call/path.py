@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from antorcha import modes
 from antorcha.errors import ArgumentError, GraphError, ShapeError
-from antorcha.runtime.call.node import attach, check_view, edge_of
+from antorcha.runtime.call.node import CONSTANT, attach, check_view, edge_of
 from antorcha.runtime.call.plan import FRESH, HOST, MANY, VIEW, VIEWS, Plan, remember
 from antorcha.runtime.tensor import Tensor, bare, new
 from antorcha.shapes import is_dense, may_overlap
@@ -134,19 +134,20 @@ def views_of(source: Tensor, plan: Plan, record: bool) -> tuple[Tensor, ...]:
 
 
 def join(view: Tensor, source: Tensor, record: bool) -> None:
-    """Makes a new tensor a view of another, or of that one's base. Made where nothing is recorded,
-    it may not be written to where something is: nobody could say what is meant."""
+    """Makes a new tensor a view of another, or of that one's base. Made where nothing is recorded
+    it is a constant, and may not be written to where something is: nobody could say what is meant.
+    """
     base = source._base
     version = source._storage.version
     view._seen = version
     if base is None:
         base = source
     elif source._seen < 0:
-        view._seen = ~version
+        view._seen = source._seen
     view._base = base
     base._seen = getattr(base, "_seen", 0) + 1  # how many views there have been
     if not record and version >= 0:  # (of an inference tensor it is below 0)
-        view._seen = ~version
+        view._seen = CONSTANT if source._rg or base._rg else ~version
 
 
 def fresh_tensor(plan: Plan, flat: list[Any]) -> Tensor:
@@ -264,7 +265,7 @@ def quick_view(source: Tensor, plan: Plan) -> Tensor:
         made._base = base
         base._seen += 1
         version = storage.version
-        made._seen = version if source._seen >= 0 else ~version
+        made._seen = version if source._seen >= 0 else source._seen
     if source._rg and plan.rule is not None:
         attach(plan, (source,), (), (made,))
     return made

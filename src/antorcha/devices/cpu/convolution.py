@@ -1,0 +1,198 @@
+"""Planning a convolution: the geometry in description words, and how the work is cut.
+
+What ``conv`` wants to lie in order and does not (channels_last operands, results of other layouts) is
+copied first, or last.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from antorcha.devices.cpu.conv import Task, data_kernel, forward_kernel, weight_kernel
+from antorcha.devices.cpu.emit import Unsupported
+from antorcha.devices.cpu.matmul import Shape
+from antorcha.devices.cpu.pointwise import compile_pointwise, slot
+from antorcha.lang import expr as E
+from antorcha.lang.kernels import Conv, Launch, Pointwise
+from antorcha.lang.native import f32, f64
+from antorcha.runtime import layout as L
+from antorcha.runtime.launch import make_launch
+from antorcha.runtime.layout import Layout
+from antorcha.runtime.storage import new_storage
+
+UNIT = 1 << 18  # multiply-adds of a unit of work, at least
+GROUP = 1 << 17  # bytes of padded images that a unit holds, about
+SUMS = 32 << 20  # bytes of partial sums of a weight gradient, at most
+PARTS = 8  # parts that the images of a weight gradient are cut into, at most
+
+
+def compile_conv(what: Conv, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
+    dtype = outs[0].dtype
+    T = {"float32": f32, "float64": f64}.get(dtype.name)
+    if T is None or any(i.dtype is not dtype for i in ins):
+        raise Unsupported("a convolution of other dtypes than float32 and float64")
+    if 0 in (*what.x, *what.w, *what.y) or len(what.x) > 5:
+        raise Unsupported("a convolution of nothing")
+    S = Shape(T)
+    words = Geometry(what, T.size, S).words()
+    if what.kind == "weight":
+        kernel = weight_kernel.spec(S=S)
+    else:
+        chosen = forward_kernel if what.kind == "forward" else data_kernel
+        kernel = chosen.spec(S=S, HAS=len(ins) == 3)
+    dense_out = L.contiguous(tuple(outs[0].shape), dtype, outs[0].device)
+    dense_ins = [L.contiguous(tuple(i.shape), dtype, i.device) for i in ins]
+    made = make_launch(
+        kernel.addr, words, [slot(dense_out)], [slot(i) for i in dense_ins], work_of(what) // 64,
+        no_memory,
+    )  # fmt: skip
+    launch = Launch(made.fresh, made.into, (made, kernel))
+    return staged(launch, outs[0], dense_out, ins, dense_ins)
+
+
+def no_memory(code: int) -> BaseException:
+    return MemoryError("convolution: there is no memory for the padded images")
+
+
+def work_of(what: Conv) -> int:
+    """Multiply-adds."""
+    return math.prod(what.y) * math.prod(what.w[1:])
+
+
+def staged(
+    launch: Launch, out: Layout, dense: Layout, ins: Sequence[Layout], wanted: Sequence[Layout]
+) -> Launch:
+    """The launch with copies of the operands that do not lie in order."""
+    copies = [
+        None if have.contiguous else _copy(want, have)
+        for have, want in zip(ins, wanted, strict=True)
+    ]
+    last = None if out.contiguous else _copy(out, dense)
+    if last is None and not any(copies):
+        return launch
+
+    def into(storage: Any, offset: int, *flat: Any) -> None:
+        given = list(flat)
+        for k, copy in enumerate(copies):
+            if copy is not None:
+                side = new_storage(wanted[k].nbytes)
+                copy.into(side, 0, flat[2 * k], flat[2 * k + 1])
+                given[2 * k : 2 * k + 2] = [side, 0]
+        if last is None:
+            launch.into(storage, offset, *given)
+        else:
+            last.into(storage, offset, launch.fresh(*given), 0)
+
+    def fresh(*flat: Any) -> Any:
+        storage = new_storage(out.nbytes)
+        into(storage, 0, *flat)
+        return storage
+
+    return Launch(fresh, into, (launch, copies, last))
+
+
+def _copy(to: Layout, source: Layout) -> Launch:
+    return compile_pointwise(Pointwise((E.input_(0, source.dtype),)), (to,), (source,))
+
+
+def three(values: Sequence[int], fill: int) -> list[int]:
+    return [fill] * (3 - len(values)) + [int(v) for v in values]
+
+
+class Geometry:
+    """The sizes of a convolution, seen with three spatial dims; see ``conv.Task``."""
+
+    def __init__(self, what: Conv, itemsize: int, S: Shape) -> None:
+        self.kind, self.S, self.itemsize = what.kind, S, itemsize
+        self.n, channels = what.x[:2]
+        self.groups = what.groups
+        self.cg, self.kg = channels // what.groups, what.w[0] // what.groups
+        self.size = three(what.x[2:], 1)
+        self.taps = three(what.w[2:], 1)
+        self.out = three(what.y[2:], 1)
+        self.stride, self.dilation = three(what.stride, 1), three(what.dilation, 1)
+        self.pad = three(what.padding, 0)
+        if self.is_plain():  # one row: the pixels of a channel follow each other
+            self.size, self.out = [[1, 1, math.prod(v)] for v in (self.size, self.out)]
+        reach = [
+            (o - 1) * s + (t - 1) * d + 1
+            for o, s, t, d in zip(self.out, self.stride, self.taps, self.dilation, strict=True)
+        ]
+        self.full = [
+            max(p + n, r) for p, n, r in zip(self.pad, self.size, reach, strict=True)
+        ]
+        self.step = self.stride[2] if self.full[2] > 1 else 1
+        self.wq = -(-self.full[2] // self.step)
+        self.pitch = self.wq * self.step
+        self.plane = self.full[0] * self.full[1] * self.pitch
+        self.pixels = math.prod(self.out)
+        self.direct = (
+            self.kind != "data" and self.step == 1 and not any(self.pad)
+            and self.full == self.size
+        )  # fmt: skip
+        self.image = self.plane * (self.cg * (self.groups if self.direct else 1))
+        self.cut(work_of(what))
+
+    def is_plain(self) -> bool:
+        """Does every pixel of the result see just the one pixel at its place?"""
+        return (
+            self.taps == [1, 1, 1] and self.stride == [1, 1, 1] and not any(self.pad)
+            and self.size == self.out
+        )  # fmt: skip
+
+    def cut(self, work: int) -> None:
+        """Into what units the work is cut."""
+        self.batch, self.parts, self.blocks, self.block = 1, 1, 1, 0
+        columns = self.cg * math.prod(self.taps)
+        if self.kind == "weight":
+            total = self.groups * self.kg * columns
+            self.parts = max(min(self.n, PARTS, SUMS // (total * self.itemsize)), 1)
+            self.part = -(-self.n // self.parts)
+            self.parts = -(-self.n // self.part)
+            wanted = max(-(-PARTS // (self.parts * self.groups)), 1)
+            tiles = -(-columns // self.S.NR)
+            self.block = -(-tiles // min(wanted, tiles)) * self.S.NR
+            self.blocks = -(-columns // self.block)
+            units = self.parts * self.groups * self.blocks
+        else:
+            held = max(self.image * self.itemsize, 1)
+            few = max(min(GROUP // held, -(-512 // self.pixels), -(-self.n // 8)), 1)
+            self.batch = few if not self.direct or self.pixels % self.S.NR else 1
+            units = -(-self.n // self.batch) * self.groups
+            whole = self.batch * self.pixels if self.kind == "forward" else self.cg
+            self.part = whole
+            if units < PARTS and work // max(units, 1) > UNIT:
+                tile = self.S.NR if self.kind == "forward" else self.S.MR
+                tiles = -(-whole // tile)
+                self.part = -(-tiles // min(-(-PARTS // units), tiles)) * tile
+            self.parts = -(-whole // self.part)
+            units *= self.parts
+        self.units = units
+        self.grain = max(UNIT * units // max(work, 1), 1)
+
+    def tap_table(self) -> list[int]:
+        rows = self.full[1] * self.pitch
+        d, h, w = self.dilation
+        return [
+            t * d * rows + r * h * self.pitch + (s * w % self.step) * self.wq + s * w // self.step
+            for t in range(self.taps[0]) for r in range(self.taps[1]) for s in range(self.taps[2])
+        ]  # fmt: skip
+
+    def row_table(self) -> list[int]:
+        rows = self.full[1] * self.pitch
+        return [
+            t * self.stride[0] * rows + r * self.stride[1] * self.pitch
+            for t in range(self.out[0]) for r in range(self.out[1])
+        ]  # fmt: skip
+
+    def words(self) -> list[int]:
+        taps, rows = self.tap_table(), self.row_table()
+        head = Task.size // 8
+        return [
+            self.n, self.groups, self.cg, self.kg, *self.size, *self.pad, self.step, self.wq,
+            self.pitch, self.full[1], self.plane, self.image, int(self.direct), self.out[2],
+            self.pixels, len(taps), self.batch, self.parts, self.part, self.blocks, self.block, 0,
+            self.units, self.grain, head, head + len(taps), *taps, *rows,
+        ]  # fmt: skip

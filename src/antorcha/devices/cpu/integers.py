@@ -1,0 +1,25 @@
+"""Integer arithmetic that no single instruction gives, over vectors."""
+
+from __future__ import annotations
+
+from antorcha.lang.native import inline, reduce_any, select
+
+
+@inline
+def power(x, n, *, signed):
+    """x ** n by squaring, wrapping; a negative exponent gives 0 unless x is 1 or -1."""
+    one = x - x + 1
+    result = one
+    base = x
+    left = n
+    if signed:
+        odd = (n & 1) != 0
+        unit = select((x == 1) | ((x == -1) & ~odd), one, select(x == -1, x, one - one))
+        left = select(n < 0, one - one, n)
+    while reduce_any(left != 0):
+        result = select((left & 1) != 0, result * base, result)
+        base = base * base
+        left = left >> 1
+    if signed:
+        result = select(n < 0, unit, result)
+    return result

@@ -1,0 +1,84 @@
+"""Convolutions with NumPy: windows over the padded images, and products over them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from antorcha.lang.kernels import Conv
+
+Array = np.ndarray[Any, Any]
+
+
+def windows(what: Conv, padded: Array) -> Array:
+    """(N, groups, C / groups, taps.., out..): what each tap sees, as a view."""
+    nd = len(what.stride)
+    shape = (*what.w[2:], *what.y[2:])
+    own = padded.strides[2:]
+    strides = [s * d for s, d in zip(own, what.dilation, strict=True)]
+    strides += [s * d for s, d in zip(own, what.stride, strict=True)]
+    cg = what.x[1] // what.groups
+    n, c = padded.strides[:2]
+    assert len(strides) == 2 * nd
+    return np.lib.stride_tricks.as_strided(
+        padded, (what.x[0], what.groups, cg, *shape), (n, c * cg, c, *strides)
+    )
+
+
+def padded_shape(what: Conv) -> list[int]:
+    return [
+        max(p + n, (o - 1) * s + (t - 1) * d + 1)
+        for p, n, o, s, t, d in zip(
+            what.padding, what.x[2:], what.y[2:], what.stride, what.w[2:], what.dilation,
+            strict=True,
+        )
+    ]  # fmt: skip
+
+
+def compute_conv(what: Conv, halves: bool) -> Callable[[list[Any]], Sequence[Any]]:
+    """A function of the operands' arrays."""
+    nd, g = len(what.stride), what.groups
+    kg = what.w[0] // g
+    inside = tuple([slice(p, p + n) for p, n in zip(what.padding, what.x[2:], strict=True)])
+    taps, out = "abc"[:nd], "xyz"[:nd]
+
+    def wide(a: Array) -> Array:
+        return a.astype(np.float32) if halves else a
+
+    def pad(x: Array) -> Array:
+        full = np.zeros((*what.x[:2], *padded_shape(what)), x.dtype)
+        full[(slice(None), slice(None), *inside)] = x
+        return full
+
+    def with_bias(value: Array, rest: list[Any]) -> list[Array]:
+        return [value + wide(rest[0]).reshape(1, -1, *[1] * nd) if rest else value]
+
+    def forward(values: list[Any]) -> list[Array]:
+        x, w, *rest = values
+        seen = windows(what, pad(wide(x)))
+        weights = wide(w).reshape(g, kg, *what.w[1:])
+        y = np.einsum(f"ngi{taps}{out},gki{taps}->ngk{out}", seen, weights, optimize=True)
+        return with_bias(y.reshape(what.y), rest)
+
+    def data(values: list[Any]) -> list[Array]:
+        y, w, *rest = values
+        weights = wide(w).reshape(g, kg, *what.w[1:])
+        grads = wide(y).reshape(what.x[0], g, kg, *what.y[2:])
+        full = np.zeros((*what.x[:2], *padded_shape(what)), grads.dtype)
+        seen = windows(what, full)
+        for tap in product(*[range(t) for t in what.w[2:]]):
+            part = np.einsum(f"ngk{out},gki->ngi{out}", grads, weights[(..., *tap)], optimize=True)
+            seen[(slice(None), slice(None), slice(None), *tap)] += part
+        return with_bias(full[(slice(None), slice(None), *inside)], rest)
+
+    def weight(values: list[Any]) -> list[Array]:
+        x, y = values
+        seen = windows(what, pad(wide(x)))
+        grads = wide(y).reshape(what.x[0], g, kg, *what.y[2:])
+        w = np.einsum(f"ngi{taps}{out},ngk{out}->gki{taps}", seen, grads, optimize=True)
+        return [w.reshape(what.w)]
+
+    return {"forward": forward, "data": data, "weight": weight}[what.kind]

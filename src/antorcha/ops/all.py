@@ -9,6 +9,7 @@ from antorcha.ops import (  # noqa: F401
     compare,
     complexes,
     contract,
+    conv,
     create,
     cross_entropy,
     distance,

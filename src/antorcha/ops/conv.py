@@ -1,0 +1,426 @@
+"""Convolutions: conv1d to conv3d and their transposes. How they are computed is the device's.
+
+Three ops, each linear in its two operands, are closed under derivation: the results (``conv_forward``),
+the images (``conv_data``, which is also what a transposed convolution gives) and the weights
+(``conv_weight``) of a convolution. The public ones check the arguments and call them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any as _Any
+
+from antorcha.errors import ArgumentError, DtypeError, ShapeError
+from antorcha.lang.kernels import Conv
+from antorcha.ops.kernel import Planned, kernel
+from antorcha.ops.record import T, composite
+from antorcha.ops.types import Any, Bool, Int, Ints, OptTensor, Tensor
+from antorcha.runtime import layout as L
+from antorcha.shapes import channels_last_strides, contiguous_strides
+
+F = "nn.functional."
+
+
+# -------------------------------------------------------------------------------- the three ops
+def _result(shape: _Any, like: _Any, *others: _Any) -> _Any:
+    """The result's layout: channels_last when one of the operands is."""
+    strides = contiguous_strides(shape)
+    for each in (like, *others):
+        if each.ndim in (4, 5) and each.numel and not each.contiguous and (
+            tuple(each.strides) == tuple(channels_last_strides(each.shape))
+        ):  # fmt: skip
+            strides = channels_last_strides(shape)
+    return L.layout(tuple(shape), tuple(strides), like.dtype, like.device)
+
+
+@kernel(function=False, method=False, out=False, node="convolution")
+def conv_forward(
+    input: Tensor, weight: Tensor, bias: OptTensor, size: Ints, stride: Ints, padding: Ints,
+    dilation: Ints, groups: Int,
+):
+    """The results, of spatial shape ``size``, of a convolution; its padding is the low side's."""
+    out = (input.shape[0], weight.shape[0], *size)
+    what = Conv(
+        "forward", tuple(input.shape), tuple(weight.shape), out, stride, padding, dilation, groups
+    )
+    return Planned(what, [_result(out, input, weight)])
+
+
+@conv_forward.derivative
+def _(g, input, weight, bias_layout, stride, padding, dilation, groups, needs):
+    x, w = input._layout.shape, weight._layout.shape
+    rest = (stride, padding, dilation, groups)
+    return (
+        T.conv_data(g, weight, None, tuple(x[2:]), *rest) if needs[0] else None,
+        T.conv_weight(input, g, tuple(w[2:]), *rest) if needs[1] else None,
+        _bias_gradient(g, bias_layout) if needs[2] else None,
+    )
+
+
+def _bias_gradient(g, bias):
+    dims = (0, *range(2, g._layout.ndim))
+    return None if bias is None else T.sum(g, dims)
+
+
+@kernel(function=False, method=False, out=False, node="convolution")
+def conv_data(
+    grad: Tensor, weight: Tensor, bias: OptTensor, size: Ints, stride: Ints, padding: Ints,
+    dilation: Ints, groups: Int,
+):
+    """The images, of spatial shape ``size``, whose convolution has the gradient ``grad``."""
+    x = (grad.shape[0], weight.shape[1] * groups, *size)
+    what = Conv(
+        "data", x, tuple(weight.shape), tuple(grad.shape), stride, padding, dilation, groups
+    )
+    return Planned(what, [_result(x, grad, weight)])
+
+
+@conv_data.derivative
+def _(g, grad, weight, bias_layout, stride, padding, dilation, groups, needs):
+    y, w = grad._layout.shape, weight._layout.shape
+    rest = (stride, padding, dilation, groups)
+    return (
+        T.conv_forward(g, weight, None, tuple(y[2:]), *rest) if needs[0] else None,
+        T.conv_weight(g, grad, tuple(w[2:]), *rest) if needs[1] else None,
+        _bias_gradient(g, bias_layout) if needs[2] else None,
+    )
+
+
+@kernel(function=False, method=False, out=False, node="convolution")
+def conv_weight(
+    input: Tensor, grad: Tensor, size: Ints, stride: Ints, padding: Ints, dilation: Ints,
+    groups: Int,
+):
+    """The gradient of a convolution's weights, whose taps have shape ``size``."""
+    w = (grad.shape[1], input.shape[1] // groups, *size)
+    what = Conv(
+        "weight", tuple(input.shape), w, tuple(grad.shape), stride, padding, dilation, groups
+    )
+    return Planned(what, [(w, input.dtype)])
+
+
+@conv_weight.derivative
+def _(g, input, grad, stride, padding, dilation, groups, needs):
+    x, y = input._layout.shape, grad._layout.shape
+    rest = (stride, padding, dilation, groups)
+    return (
+        T.conv_data(grad, g, None, tuple(x[2:]), *rest) if needs[0] else None,
+        T.conv_forward(input, g, None, tuple(y[2:]), *rest) if needs[1] else None,
+    )
+
+
+# ------------------------------------------------------------------------------------- arguments
+def _per_dim(op: str, name: str, value: _Any, nd: int) -> tuple[int, ...]:
+    """A number for every spatial dim."""
+    given = tuple(value) if isinstance(value, (tuple, list)) else (value,)
+    if not all([isinstance(v, int) or hasattr(v, "__index__") for v in given]):
+        raise ArgumentError(f"{op}(): {name} must be an int or a tuple of ints, not {value!r}")
+    if len(given) not in (1, nd):
+        raise ShapeError(
+            f"{op}: expected {name} to be a single integer value or a list of {nd} values to match "
+            f"the convolution dimensions, but got {name}={list(given)}"
+        )
+    return given if len(given) == nd else given * nd
+
+
+def _check(
+    op: str, x: _Any, w: _Any, bias: _Any, nd: int, stride: Sequence[int], padding: Sequence[int],
+    dilation: Sequence[int], groups: int, transposed: bool,
+) -> None:  # fmt: skip
+    """Every reason for which PyTorch refuses, with the shapes."""
+    for name, values, least in (
+        ("stride", stride, 1), ("padding", padding, 0), ("dilation", dilation, 1),
+        ("groups", (groups,), 1),
+    ):  # fmt: skip
+        if min(values) < least:
+            kind = "negative" if least == 0 else "non-positive"
+            raise ShapeError(f"{op}: {kind} {name} is not supported, got {name}={values}")
+    xs, ws = list(x.shape), list(w.shape)
+    if w.ndim != nd + 2:
+        raise ShapeError(
+            f"{op}: expected a weight of {nd + 2} dims for {nd}-dimensional convolution, but got "
+            f"weight of size {ws}"
+        )
+    wanted = ws[0] if transposed else ws[1] * groups
+    if ws[0] % groups or ws[0] < groups:
+        raise ShapeError(
+            f"{op}: Given groups={groups}, expected weight to be divisible by {groups} at dimension "
+            f"0, but got weight of size {ws} instead"
+        )
+    if xs[1] != wanted:
+        given = f"transposed={int(transposed)}" if transposed else f"groups={groups}"
+        raise ShapeError(
+            f"{op}: Given {given}, weight of size {ws}, expected input{xs} to have {wanted} "
+            f"channels, but got {xs[1]} channels instead"
+        )
+    outs = ws[1] * groups if transposed else ws[0]
+    if bias is not None and tuple(bias.shape) != (outs,):
+        raise ShapeError(
+            f"{op}: Given weight of size {ws}, expected bias to be 1-dimensional with {outs} "
+            f"elements, but got bias of size {list(bias.shape)} instead"
+        )
+    for name, other in (("weight", w), ("bias", bias)):
+        if other is not None and other.dtype is not x.dtype:
+            raise DtypeError(
+                f"{op}: Input type ({x.dtype}) and {name} type ({other.dtype}) should be the same; "
+                f"cast one of them, e.g. input.to({other.dtype})"
+            )
+
+
+def _batched(op: str, input: _Any, nd: int) -> tuple[_Any, bool]:
+    ndim = input._layout.ndim
+    if ndim not in (nd + 1, nd + 2):
+        raise ShapeError(
+            f"{op}: Expected {nd + 1}D (unbatched) or {nd + 2}D (batched) input to {op}, but got "
+            f"input of size: {list(input._layout.shape)}"
+        )
+    return (input, True) if ndim == nd + 2 else (T.unsqueeze(input, 0), False)
+
+
+def _same(op: str, padding: _Any, w: _Any, nd: int, stride: _Any, dilation: _Any) -> _Any:
+    """(low padding, both sides' padding) of the words "same" and "valid"."""
+    if padding == "valid":
+        return (0,) * nd, (0,) * nd
+    if padding != "same":
+        raise ShapeError(f"{op}: Invalid padding string: {padding!r}; it is 'same' or 'valid'")
+    if any([s != 1 for s in stride]):
+        raise ShapeError(f"{op}: padding='same' is not supported for strided convolutions")
+    total = tuple([d * (t - 1) for d, t in zip(dilation, w.shape[2:], strict=True)])
+    return tuple([t // 2 for t in total]), total
+
+
+def convolve(op: str, nd: int, input: _Any, weight: _Any, bias: _Any, stride: _Any, padding: _Any,
+             dilation: _Any, groups: int) -> _Any:  # fmt: skip
+    """conv1d, conv2d and conv3d."""
+    w = weight._layout
+    stride = _per_dim(op, "stride", stride, nd)
+    dilation = _per_dim(op, "dilation", dilation, nd)
+    x, batched = _batched(op, input, nd)
+    if isinstance(padding, str):
+        if w.ndim != nd + 2:
+            padding, total = (0,) * nd, (0,) * nd
+        else:
+            padding, total = _same(op, padding, w, nd, stride, dilation)
+    else:
+        padding = _per_dim(op, "padding", padding, nd)
+        total = tuple([2 * p for p in padding])
+    lay = x._layout
+    b = None if bias is None else bias._layout
+    _check(op, lay, w, b, nd, stride, padding, dilation, groups, False)
+    reach = [d * (t - 1) + 1 for d, t in zip(dilation, w.shape[2:], strict=True)]
+    room = [n + p for n, p in zip(lay.shape[2:], total, strict=True)]
+    if any([r > n for r, n in zip(reach, room, strict=True)]):
+        raise ShapeError(
+            f"{op}: Calculated padded input size per channel: ({_by(room)}). Kernel size: "
+            f"({_by(reach)}). Kernel size can't be greater than actual input size"
+        )
+    size = tuple([(n - r) // s + 1 for n, r, s in zip(room, reach, stride, strict=True)])
+    y = T.conv_forward(x, weight, bias, size, stride, padding, dilation, groups)
+    return y if batched else T.squeeze(y, 0)
+
+
+def _by(sizes: Sequence[int]) -> str:
+    return " x ".join([str(s) for s in sizes])
+
+
+def convolve_transposed(
+    op: str, nd: int, input: _Any, weight: _Any, bias: _Any, stride: _Any, padding: _Any,
+    output_padding: _Any, groups: int, dilation: _Any,
+) -> _Any:  # fmt: skip
+    """conv_transpose1d, 2d and 3d."""
+    w = weight._layout
+    stride = _per_dim(op, "stride", stride, nd)
+    dilation = _per_dim(op, "dilation", dilation, nd)
+    padding = _per_dim(op, "padding", padding, nd)
+    more = _per_dim(op, "output_padding", output_padding, nd)
+    x, batched = _batched(op, input, nd)
+    lay = x._layout
+    b = None if bias is None else bias._layout
+    _check(op, lay, w, b, nd, stride, padding, dilation, groups, True)
+    if min(more) < 0:
+        raise ShapeError(f"{op}: negative output_padding is not supported, got {more}")
+    if any([m >= max(s, d) for m, s, d in zip(more, stride, dilation, strict=True)]):
+        raise ShapeError(
+            f"{op}: output padding must be smaller than either stride or dilation, but got "
+            f"output_padding={more}, stride={stride}, dilation={dilation}"
+        )
+    size = tuple(
+        [(n - 1) * s - 2 * p + d * (t - 1) + m + 1
+         for n, s, p, d, t, m in zip(lay.shape[2:], stride, padding, dilation, w.shape[2:], more,
+                                     strict=True)]
+    )  # fmt: skip
+    if min(size) <= 0:
+        raise ShapeError(
+            f"{op}: Given input size per channel: ({_by(lay.shape[2:])}). Calculated output size "
+            f"per channel: ({_by(size)}). Output size is too small"
+        )
+    y = T.conv_data(x, weight, bias, size, stride, padding, dilation, groups)
+    return y if batched else T.squeeze(y, 0)
+
+
+# -------------------------------------------------------------------------------------- public
+@composite(method=False)
+def convolution(
+    input: Tensor, weight: Tensor, bias: OptTensor, stride: Any, padding: Any, dilation: Any,
+    transposed: Bool, output_padding: Any, groups: Int,
+):
+    """A convolution of any number of spatial dims, or a transposed one.
+
+    >>> torch.convolution(torch.ones(1, 1, 3), torch.ones(1, 1, 2), None, 1, 0, 1, False, 0, 1)
+    tensor([[[2., 2.]]])
+    """
+    nd = input._layout.ndim - 2
+    if transposed:
+        return convolve_transposed(
+            "convolution", nd, input, weight, bias, stride, padding, output_padding, groups,
+            dilation,
+        )  # fmt: skip
+    return convolve("convolution", nd, input, weight, bias, stride, padding, dilation, groups)
+
+
+@composite(method=False, aliases=(F + "conv1d",))
+def conv1d(
+    input: Tensor, weight: Tensor, bias: OptTensor = None, stride: Any = 1, padding: Any = 0,
+    dilation: Any = 1, groups: Int = 1,
+):
+    """Slides ``weight`` (out channels, in channels / groups, taps) along ``input`` (N, C, L).
+
+    ``padding``: zeros at both ends, or "same" or "valid". See
+    https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.conv1d.html.
+
+    >>> torch.nn.functional.conv1d(torch.tensor([[[1., 2., 4.]]]), torch.tensor([[[1., -1.]]]))
+    tensor([[[-1., -2.]]])
+    """
+    return convolve("conv1d", 1, input, weight, bias, stride, padding, dilation, groups)
+
+
+@composite(method=False, aliases=(F + "conv2d",))
+def conv2d(
+    input: Tensor, weight: Tensor, bias: OptTensor = None, stride: Any = 1, padding: Any = 0,
+    dilation: Any = 1, groups: Int = 1,
+):
+    """Slides ``weight`` (K, C / groups, R, S) over images ``input`` (N, C, H, W); gives (N, K, ..).
+
+    ``input`` may be one image (C, H, W). ``padding``: zeros at the borders, or "same" or "valid". See
+    https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.conv2d.html.
+
+    >>> torch.nn.functional.conv2d(torch.ones(1, 1, 3, 3), torch.ones(1, 1, 2, 2))
+    tensor([[[[4., 4.],
+              [4., 4.]]]])
+    """
+    return convolve("conv2d", 2, input, weight, bias, stride, padding, dilation, groups)
+
+
+@composite(method=False, aliases=(F + "conv3d",))
+def conv3d(
+    input: Tensor, weight: Tensor, bias: OptTensor = None, stride: Any = 1, padding: Any = 0,
+    dilation: Any = 1, groups: Int = 1,
+):
+    """Slides ``weight`` (K, C / groups, T, R, S) through volumes ``input`` (N, C, D, H, W).
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.conv3d.html.
+
+    >>> torch.nn.functional.conv3d(torch.ones(1, 1, 2, 2, 2), torch.ones(1, 1, 2, 2, 2))
+    tensor([[[[[8.]]]]])
+    """
+    return convolve("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
+
+
+@composite(method=False, aliases=(F + "conv_transpose1d",))
+def conv_transpose1d(
+    input: Tensor, weight: Tensor, bias: OptTensor = None, stride: Any = 1, padding: Any = 0,
+    output_padding: Any = 0, groups: Int = 1, dilation: Any = 1,
+):
+    """The transpose of conv1d: each element of ``input`` adds ``weight`` to the result.
+
+    ``weight`` has shape (in channels, out channels / groups, taps). See
+    https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.conv_transpose1d.html.
+
+    >>> x, w = torch.tensor([[[1., 2.]]]), torch.tensor([[[1., 10.]]])
+    >>> torch.nn.functional.conv_transpose1d(x, w)
+    tensor([[[ 1., 12., 20.]]])
+    """
+    return convolve_transposed(
+        "conv_transpose1d", 1, input, weight, bias, stride, padding, output_padding, groups,
+        dilation,
+    )  # fmt: skip
+
+
+@composite(method=False, aliases=(F + "conv_transpose2d",))
+def conv_transpose2d(
+    input: Tensor, weight: Tensor, bias: OptTensor = None, stride: Any = 1, padding: Any = 0,
+    output_padding: Any = 0, groups: Int = 1, dilation: Any = 1,
+):
+    """The transpose of conv2d: what its gradient with respect to the images computes.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.conv_transpose2d.html.
+
+    >>> torch.nn.functional.conv_transpose2d(torch.ones(1, 1, 1, 1), torch.ones(1, 1, 2, 2))
+    tensor([[[[1., 1.],
+              [1., 1.]]]])
+    """
+    return convolve_transposed(
+        "conv_transpose2d", 2, input, weight, bias, stride, padding, output_padding, groups,
+        dilation,
+    )  # fmt: skip
+
+
+@composite(method=False, aliases=(F + "conv_transpose3d",))
+def conv_transpose3d(
+    input: Tensor, weight: Tensor, bias: OptTensor = None, stride: Any = 1, padding: Any = 0,
+    output_padding: Any = 0, groups: Int = 1, dilation: Any = 1,
+):
+    """The transpose of conv3d.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.conv_transpose3d.html.
+
+    >>> torch.nn.functional.conv_transpose3d(torch.ones(1, 1, 1, 1, 1), torch.ones(1, 1, 1, 1, 2))
+    tensor([[[[[1., 1.]]]]])
+    """
+    return convolve_transposed(
+        "conv_transpose3d", 3, input, weight, bias, stride, padding, output_padding, groups,
+        dilation,
+    )  # fmt: skip
+
+
+@conv1d.samples
+def _(make):
+    yield make(2, 4, 9), make(6, 2, 3), make(6), 2, 1, 1, 2
+    yield make(4, 9), make(3, 4, 3), None, 1, "same", 2
+
+
+@conv2d.samples
+def _(make):
+    yield make(2, 3, 6, 5), make(4, 3, 3, 2), make(4)
+    yield make(2, 4, 6, 7), make(6, 2, 3, 3), make(6), (2, 1), (1, 2), (1, 2), 2
+    yield make(3, 6, 5), make(4, 3, 2, 2), None, 1, "same"
+
+
+@conv3d.samples
+def _(make):
+    yield make(1, 2, 3, 4, 5), make(3, 2, 2, 2, 3), make(3), 1, 1
+
+
+@conv_transpose1d.samples
+def _(make):
+    yield make(2, 4, 5), make(4, 3, 3), make(6), 2, 1, 1, 2
+
+
+@conv_transpose2d.samples
+def _(make):
+    yield make(2, 4, 3, 4), make(4, 3, 3, 3), make(6), 2, 1, 1, 2
+    yield make(4, 3, 4), make(4, 3, 2, 3)
+
+
+@conv_transpose3d.samples
+def _(make):
+    yield make(1, 2, 2, 3, 2), make(2, 3, 2, 2, 2), make(3), 2
+
+
+@conv2d.errors
+def _(make):
+    yield (make(2, 4, 6, 6), make(6, 2, 3, 3)), {}, RuntimeError, "to have 2 channels, but got 4"
+    yield (make(2, 4, 6, 6), make(6, 4, 3, 3), make(5)), {}, RuntimeError, "bias to be 1-dim"
+    yield (make(2, 4, 2, 2), make(6, 4, 3, 3)), {}, RuntimeError, "Kernel size can't be greater"
+    yield (make(4), make(6, 4, 3, 3)), {}, RuntimeError, "Expected 3D (unbatched) or 4D"
+    yield (make(2, 4, 6, 6), make(6, 4, 3, 3)), {"stride": 0}, RuntimeError, "non-positive stride"

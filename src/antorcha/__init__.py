@@ -8,7 +8,7 @@ records; subpackages are imported when they are first named.
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from antorcha import autograd, basics, dtypes
 from antorcha import tensor as _tensor
@@ -42,6 +42,9 @@ from antorcha.tensor.legacy import STORAGE_TYPES as _STORAGES
 from antorcha.tensor.legacy import TENSOR_TYPES as _TENSORS
 from antorcha.tensor.printing import get_printoptions, set_printoptions
 from antorcha.tensor.storages import TypedStorage, UntypedStorage
+
+if TYPE_CHECKING:
+    from antorcha.tensor.functions import *  # noqa: F403
 
 for _each in dtypes.ALL:
     globals()[_each.name] = _each

@@ -63,7 +63,7 @@ class layout:
 
 
 strided = layout("strided")
-Tensor.layout = property(lambda self: strided, doc="Always ``torch.strided``.")  # type: ignore[attr-defined]
+Tensor.layout = property(lambda self: strided, doc="Always ``torch.strided``.")  # type: ignore[assignment,method-assign]
 
 
 def is_tensor(obj: Any) -> bool:
@@ -106,7 +106,7 @@ def numel(input: Tensor) -> int:
 def typename(obj: Any) -> str:
     """The type's name, for tensors as ``torch.FloatTensor``."""
     if isinstance(obj, Tensor):
-        return str(obj.type())  # type: ignore[attr-defined]
+        return str(obj.type())
     kind = obj if isinstance(obj, type) else type(obj)
     return f"{kind.__module__}.{kind.__qualname__}"
 

@@ -31,7 +31,7 @@ def has_torch_function(relevant_args: Iterable[Any]) -> bool:
     """Does one of the arguments (or an active mode) want to be asked?"""
     state = _subclass._state
     return (bool(state.stack) and not state.modes_off) or any(
-        [_subclass.overrides(value) for value in relevant_args]
+        _subclass.overrides(value) for value in relevant_args
     )
 
 
@@ -88,10 +88,11 @@ def get_default_nowrap_functions() -> set[Any]:
 
 def get_ignored_functions() -> set[Any]:
     """Functions that never ask anybody: those that take no tensors are not listed."""
-    import antorcha
+    from antorcha import basics
+    from antorcha.tensor.create import as_tensor, tensor
+    from antorcha.tensor.interop import from_numpy
 
-    return {antorcha.is_tensor, antorcha.is_storage, antorcha.tensor, antorcha.as_tensor,
-            antorcha.from_numpy}  # fmt: skip
+    return {basics.is_tensor, basics.is_storage, tensor, as_tensor, from_numpy}
 
 
 def get_overridable_functions() -> dict[Any, list[Any]]:

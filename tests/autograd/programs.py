@@ -124,7 +124,8 @@ class Machine:
             except RuntimeError as error:
                 flags = _kind(error)
             self.outcome.flags.append(flags)
-            grad = None if flags == "RuntimeError" or not (flags[1] or var.retains_grad) else var.grad
+            has_one = flags != "RuntimeError" and (flags[1] or var.retains_grad)
+            grad = var.grad if has_one else None
             self.outcome.grads.append(None if grad is None else grad.tolist())
 
     def var(self, k: int) -> Any:
@@ -195,6 +196,8 @@ class Machine:
 
     def do_write(self, op: str, a: int, b: int) -> None:
         x = self.var(a)
+        if x.numel() == 0:  # in PyTorch a write of nothing moves the version, too
+            raise IndexError("nothing to write to")
         if op in ("mul", "add", "copy"):
             getattr(x, op + "_")(self.apart(x, self.var(b)))
         elif op in ("mul2", "add1"):

@@ -41,7 +41,8 @@ def test_second_order(lib: Any) -> None:
     x = lib.tensor([1.0, 2.0], requires_grad=True)
     (g,) = lib.autograd.grad((x * x * x).sum(), x, create_graph=True)
     (h,) = lib.autograd.grad(g.sum(), x)
-    assert g.tolist() == [3.0, 12.0] and h.tolist() == [6.0, 12.0]
+    assert g.tolist() == [3.0, 12.0]
+    assert h.tolist() == [6.0, 12.0]
 
 
 def test_inputs(lib: Any) -> None:
@@ -49,7 +50,9 @@ def test_inputs(lib: Any) -> None:
     b = lib.tensor([2.0], requires_grad=True)
     c = a * b
     c.sum().backward(inputs=[a, c])
-    assert a.grad.tolist() == [2.0] and b.grad is None and c.grad.tolist() == [1.0]
+    assert a.grad.tolist() == [2.0]
+    assert b.grad is None
+    assert c.grad.tolist() == [1.0]
     with pytest.raises(RuntimeError, match="cannot be empty"):
         (a * b).sum().backward(inputs=[])
 
@@ -93,13 +96,15 @@ def test_an_error_half_way_changes_no_gradient(torch: Any) -> None:
     a.register_hook(fail)
     with pytest.raises(ValueError, match="mine"):
         y.sum().backward(retain_graph=True)
-    assert a.grad is None and b.grad is None
+    assert a.grad is None
+    assert b.grad is None
     z = b.exp()
     total = (y + z).sum()
     z.detach().mul_(2)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         total.backward()
-    assert a.grad is None and b.grad is None
+    assert a.grad is None
+    assert b.grad is None
 
 
 def test_a_gradient_has_memory_of_its_own(lib: Any) -> None:

@@ -23,12 +23,15 @@ def test_forward_and_backward(lib: Any) -> None:
     x = lib.ones(3, requires_grad=True)
     y = fn.apply(x, 2.0)
     node = y.grad_fn
-    assert y.tolist() == [2.0] * 3 and node.name() == "MineBackward" == type(node).__name__
+    assert y.tolist() == [2.0] * 3
+    assert node.name() == "MineBackward" == type(node).__name__
     assert "grad_fn=<MineBackward>" in repr(y)
     assert str(node).startswith("<torch.autograd.function.MineBackward object at 0x")
-    assert node.b == 2.0 and node.needs_input_grad == (True, False)
+    assert node.b == 2.0
+    assert node.needs_input_grad == (True, False)
     assert node.saved_tensors[0] is x
-    assert len(node.next_functions) == 1 and node.next_functions[0][0].variable is x
+    assert len(node.next_functions) == 1
+    assert node.next_functions[0][0].variable is x
     y.sum().backward()
     assert x.grad.tolist() == [2.0] * 3
     with pytest.raises(RuntimeError, match="second time"):
@@ -63,8 +66,9 @@ def test_double_backward(lib: Any) -> None:
         return y
 
     def backward(ctx: Any, g: Any) -> Any:
-        y, nothing, x = ctx.saved_tensors
-        assert nothing is None and y.requires_grad
+        y, nothing, _ = ctx.saved_tensors
+        assert nothing is None
+        assert y.requires_grad
         return g * y
 
     fn = make(lib, forward=forward, backward=backward)
@@ -72,7 +76,8 @@ def test_double_backward(lib: Any) -> None:
     (g,) = lib.autograd.grad(fn.apply(x).sum(), x, create_graph=True)
     (h,) = lib.autograd.grad(g.sum(), x, create_graph=True)
     assert h.tolist() == pytest.approx(x.exp().tolist())
-    assert lib.autograd.gradcheck(fn.apply, x) and lib.autograd.gradgradcheck(fn.apply, x)
+    assert lib.autograd.gradcheck(fn.apply, x)
+    assert lib.autograd.gradgradcheck(fn.apply, x)
 
 
 def test_several_outputs(lib: Any) -> None:
@@ -85,7 +90,8 @@ def test_several_outputs(lib: Any) -> None:
     fn = make(lib, forward=lambda ctx, a: (a * 1, a * 2, 5, None, "text"), backward=backward)
     x = lib.ones(2, requires_grad=True)
     out = fn.apply(x)
-    assert type(out) is tuple and out[2:] == (5, None, "text")
+    assert type(out) is tuple
+    assert out[2:] == (5, None, "text")
     out[0].sum().backward()
     assert seen == [[[1.0, 1.0], [0.0, 0.0], None, None, None]]
     assert out[1].grad_fn is out[0].grad_fn
@@ -99,7 +105,9 @@ def test_settings(lib: Any) -> None:
         return b, c, a * 3, a * 4
 
     def backward(ctx: Any, *grads: Any) -> Any:
-        assert grads[0] is None and grads[1] is None and grads[3] is None
+        assert grads[0] is None
+        assert grads[1] is None
+        assert grads[3] is None
         return grads[2]
 
     fn = make(lib, forward=forward, backward=backward)
@@ -143,7 +151,8 @@ def test_inputs_and_views_as_outputs(lib: Any) -> None:
     same = make(lib, forward=lambda ctx, a: a, backward=lambda ctx, g: g * 3)
     x = lib.ones(3, requires_grad=True)
     y = same.apply(x)
-    assert y is not x and y._base is x
+    assert y is not x
+    assert y._base is x
     with pytest.raises(RuntimeError, match="inside a custom Function"):
         y.mul_(2)
     y.sum().backward()
@@ -217,7 +226,7 @@ def test_once_differentiable(lib: Any) -> None:
     fn = make(lib, forward=lambda ctx, a: a * 2, backward=once(lambda ctx, g: g * 2))
     x = lib.ones(3, requires_grad=True)
     (g,) = lib.autograd.grad((fn.apply(x) ** 2).sum(), x, create_graph=True)
-    with pytest.raises(RuntimeError, match="differentiate twice|Error"):
+    with pytest.raises(RuntimeError, match=r"differentiate twice|Error"):
         g.sum().backward()
 
 

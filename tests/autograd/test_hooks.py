@@ -1,4 +1,4 @@
-"""Hooks: on tensors, on leaves, on nodes, on saved tensors; their order and what they may return."""
+"""Hooks: on tensors, leaves, nodes, saved tensors; their order and what they may return."""
 
 from __future__ import annotations
 
@@ -96,8 +96,10 @@ def test_nodes(lib: Any) -> None:
     assert str(node).startswith("<MulBackward0 object at 0x")
     (leaf, number), (nothing, zero) = node.next_functions
     assert (number, nothing, zero) == (0, None, 0)
-    assert leaf.variable is x and leaf.name() == "torch::autograd::AccumulateGrad"
-    assert type(leaf).__name__ == "AccumulateGrad" and leaf.next_functions == ()
+    assert leaf.variable is x
+    assert leaf.name() == "torch::autograd::AccumulateGrad"
+    assert type(leaf).__name__ == "AccumulateGrad"
+    assert leaf.next_functions == ()
     assert (x * 3).grad_fn.next_functions[0][0] is leaf
     node.metadata["mine"] = 1
     assert node.metadata == {"mine": 1}
@@ -112,7 +114,8 @@ def test_hooks_of_a_leafs_node(lib: Any) -> None:
     leaf.register_prehook(lambda grads: (grads[0] * 10,))
     leaf.register_hook(lambda ins, outs: seen.append((ins, outs[0].tolist())))
     y.sum().backward()
-    assert x.grad.tolist() == [20.0, 20.0] and seen == [((), [20.0, 20.0])]
+    assert x.grad.tolist() == [20.0, 20.0]
+    assert seen == [((), [20.0, 20.0])]
 
 
 def test_the_leafs_node_does_not_keep_the_leaf(torch: Any) -> None:
@@ -135,7 +138,8 @@ def test_gradient_edges(lib: Any) -> None:
     x = lib.ones(2, requires_grad=True)
     y = x * 2
     edge = graph.get_gradient_edge(y)
-    assert edge.node is y.grad_fn and edge.output_nr == 0
+    assert edge.node is y.grad_fn
+    assert edge.output_nr == 0
     z = (y * 3).sum()
     del y
     (g,) = lib.autograd.grad(z, edge)
@@ -202,12 +206,13 @@ def test_saved_tensors_hooks_errors(lib: Any) -> None:
         y = x * x
     with pytest.raises(TypeError, match="unpack_hook expected to be a Tensor"):
         y.sum().backward()
-    with pytest.raises(RuntimeError, match="in place"):
-        with graph.saved_tensors_hooks(lambda t: t.mul_(2), lambda t: t):
-            x.clone() * x.clone()
-    with graph.disable_saved_tensors_hooks("not here"), pytest.raises(RuntimeError, match="not here"):
-        with graph.saved_tensors_hooks(lambda t: t, lambda t: t):
-            pass
+    writes = graph.saved_tensors_hooks(lambda t: t.mul_(2), lambda t: t)
+    with pytest.raises(RuntimeError, match="in place"), writes:
+        x.clone() * x.clone()
+    harmless = graph.saved_tensors_hooks(lambda t: t, lambda t: t)
+    disabled = graph.disable_saved_tensors_hooks("not here")
+    with disabled, pytest.raises(RuntimeError, match="not here"), harmless:
+        pass
     with graph.save_on_cpu():
         y = x * x
     y.sum().backward()
@@ -220,3 +225,13 @@ def test_increment_version(lib: Any) -> None:
     lib.autograd.graph.increment_version(y)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         z.sum().backward()
+
+
+def test_what_hooks_return_makes_no_graph(lib: Any) -> None:
+    x = lib.ones(2, requires_grad=True)
+    y = x.exp()
+    y.register_hook(lambda g: x)
+    x.register_hook(lambda g: x)
+    (y * x).sum().backward()
+    assert x.grad.tolist() == [1.0, 1.0]
+    assert not x.grad.requires_grad

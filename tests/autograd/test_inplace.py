@@ -19,7 +19,8 @@ def test_leaves(lib: Any) -> None:
     with lib.no_grad():
         x.mul_(2)
         x[0] = 7
-    assert x.tolist() == [7.0, 2.0, 2.0] and x.is_leaf
+    assert x.tolist() == [7.0, 2.0, 2.0]
+    assert x.is_leaf
 
 
 def test_a_write_to_a_view_reaches_its_base_and_its_views(lib: Any) -> None:
@@ -27,7 +28,8 @@ def test_a_write_to_a_view_reaches_its_base_and_its_views(lib: Any) -> None:
     y = x * 1
     whole, first = y.view(-1), y[0]
     y[0:2].mul_(3)
-    assert type(y.grad_fn).__name__ == "CopySlices" and first.grad_fn.name() == "AsStridedBackward0"
+    assert type(y.grad_fn).__name__ == "CopySlices"
+    assert first.grad_fn.name() == "AsStridedBackward0"
     (whole.sum() + first * 10).backward()
     assert x.grad.tolist() == [33.0, 3.0, 1.0]
 
@@ -37,7 +39,9 @@ def test_a_base_without_gradient_gets_one(lib: Any) -> None:
     base = lib.zeros(3, dtype=lib.float64)
     early = base[0:2]
     base[1:3].mul_(0).add_(x)
-    assert base.requires_grad and early.requires_grad and not early.is_leaf
+    assert base.requires_grad
+    assert early.requires_grad
+    assert not early.is_leaf
     (early * 2).sum().backward()
     assert x.grad.tolist() == [2.0, 0.0]
     again = lib.zeros(3, dtype=lib.float64)
@@ -62,7 +66,8 @@ def test_views_of_a_stale_base_do_not_slow_others_for_ever(torch: Any) -> None:
     buffer = torch.zeros(3)
     kept = buffer[0]
     buffer[1] = torch.ones((), requires_grad=True)
-    assert modes.busy == before + 1 and kept.requires_grad
+    assert modes.busy == before + 1
+    assert kept.requires_grad
     del buffer, kept
     assert modes.busy == before
 
@@ -92,7 +97,9 @@ def test_views_made_in_no_grad_are_constants(torch: Any) -> None:
     with torch.no_grad():
         view = x.view(-1)
         view.mul_(2)
-    assert not view.requires_grad and not (view * 2).requires_grad and view.grad_fn is None
+    assert not view.requires_grad
+    assert not (view * 2).requires_grad
+    assert view.grad_fn is None
     assert view.numpy().tolist() == [2.0] * 3
 
 
@@ -130,7 +137,9 @@ def test_data_has_a_version_of_its_own(lib: Any) -> None:
     data = y.data
     data.mul_(10)
     assert (y._version, y.data._version, data._version) == (0, 0, 1)
-    assert data._base is None and not data.requires_grad and data.data_ptr() == y.data_ptr()
+    assert data._base is None
+    assert not data.requires_grad
+    assert data.data_ptr() == y.data_ptr()
     z.sum().backward()
     assert x.grad.tolist() == [80.0] * 3
     w = lib.ones(3, requires_grad=True)
@@ -200,7 +209,8 @@ def test_integers_and_dtypes(lib: Any) -> None:
     assert not whole.copy_(x).requires_grad
     single = lib.ones(3)
     single.add_(x)
-    assert single.dtype is lib.float32 and single.requires_grad
+    assert single.dtype is lib.float32
+    assert single.requires_grad
     single.sum().backward()
     assert x.grad.dtype is lib.float64
 
@@ -210,7 +220,8 @@ def test_detach_in_place(lib: Any) -> None:
     with pytest.raises(RuntimeError, match="Can't detach views"):
         y.view(-1).detach_()
     y.detach_()
-    assert y.is_leaf and not y.requires_grad
+    assert y.is_leaf
+    assert not y.requires_grad
 
 
 def test_second_order_through_views(lib: Any) -> None:
@@ -221,7 +232,8 @@ def test_second_order_through_views(lib: Any) -> None:
         return y * y
 
     x = lib.tensor([0.5, -1.0, 0.25], dtype=lib.float64, requires_grad=True)
-    assert lib.autograd.gradcheck(program, x) and lib.autograd.gradgradcheck(program, x)
+    assert lib.autograd.gradcheck(program, x)
+    assert lib.autograd.gradgradcheck(program, x)
 
 
 def test_transposed_bases(lib: Any) -> None:
@@ -233,4 +245,5 @@ def test_transposed_bases(lib: Any) -> None:
         return z * z
 
     x = lib.tensor([[0.5, -1.0], [0.25, 2.0]], dtype=lib.float64, requires_grad=True)
-    assert lib.autograd.gradcheck(program, x) and lib.autograd.gradgradcheck(program, x)
+    assert lib.autograd.gradcheck(program, x)
+    assert lib.autograd.gradgradcheck(program, x)

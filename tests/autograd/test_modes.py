@@ -12,7 +12,8 @@ import pytest
 def test_nesting(lib: Any) -> None:
     x = lib.ones(2, requires_grad=True)
     with lib.no_grad():
-        assert not (x * 2).requires_grad and not lib.is_grad_enabled()
+        assert not (x * 2).requires_grad
+        assert not lib.is_grad_enabled()
         with lib.enable_grad():
             assert (x * 2).requires_grad
             with lib.set_grad_enabled(False):
@@ -65,11 +66,14 @@ def test_generators(lib: Any) -> None:
 
     running = numbers()
     first = next(running)
-    assert not first.requires_grad and lib.is_grad_enabled()
+    assert not first.requires_grad
+    assert lib.is_grad_enabled()
     assert running.send("sent") == "sent"
     with pytest.raises(StopIteration) as stop:
         running.throw(ValueError())
-    assert stop.value.value == 7 and modes == [False, False] and lib.is_grad_enabled()
+    assert stop.value.value == 7
+    assert modes == [False, False]
+    assert lib.is_grad_enabled()
 
 
 def test_an_error_ends_the_mode(lib: Any) -> None:
@@ -90,18 +94,24 @@ def test_each_thread_has_its_own(lib: Any) -> None:
 def test_inference_tensors(lib: Any) -> None:
     x = lib.ones(3, requires_grad=True)
     with lib.inference_mode():
-        assert lib.is_inference_mode_enabled() and not lib.is_grad_enabled()
+        assert lib.is_inference_mode_enabled()
+        assert not lib.is_grad_enabled()
         i = lib.ones(3)
         flags = [t.is_inference() for t in (i, i[0], x * 2, x[0], i.clone(), i.detach())]
         assert flags == [True, True, True, False, True, True]
         with lib.enable_grad():
             made = x * 2
-            assert not made.requires_grad and made.is_inference() and made.grad_fn is None
+            assert not made.requires_grad
+            assert made.is_inference()
+            assert made.grad_fn is None
         view = x.view(-1)
         i.mul_(2)
         assert lib.tensor([1.0]).is_inference()
-    assert i.is_inference() and i[0].is_inference() and not view.is_inference()
-    assert not i.clone().is_inference() and not (i * 2).is_inference()
+    assert i.is_inference()
+    assert i[0].is_inference()
+    assert not view.is_inference()
+    assert not i.clone().is_inference()
+    assert not (i * 2).is_inference()
     with pytest.raises(RuntimeError, match="Inference tensors cannot be saved for backward"):
         i * x
     assert (i + x).requires_grad
@@ -148,7 +158,8 @@ def test_anomaly_tells_the_forward_line(lib: Any) -> None:
     texts = [str(w.message) for w in caught]
     assert any("Anomaly Detection has been enabled" in t for t in texts)
     (told,) = [t for t in texts if "Error detected in FailsBackward" in t]
-    assert "Traceback of forward call that caused the error" in told and "THE LINE" in told
+    assert "Traceback of forward call that caused the error" in told
+    assert "THE LINE" in told
     assert not lib.is_anomaly_enabled()
 
 

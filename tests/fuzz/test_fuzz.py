@@ -65,9 +65,8 @@ def test_random_arguments_never_end_the_process(tmp_path: Path) -> None:
             break
     where = os.environ.get("ANTORCHA_FUZZ_REPORT")
     if where:
-        Path(where).write_text(json.dumps(
-            {"calls": calls, "dead": dead, "slow": slow, "confused": confused, "poor": poor}, indent=1
-        ))  # fmt: skip
+        told = {"calls": calls, "dead": dead, "slow": slow, "confused": confused, "poor": poor}
+        Path(where).write_text(json.dumps(told, indent=1))
     print(f"{calls} calls, {len(slow)} slow, {len(poor)} poor errors")
     assert not dead, "\n".join(dead)
     assert not confused, "\n".join(confused[:20])

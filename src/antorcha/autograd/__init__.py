@@ -54,7 +54,7 @@ node.bind()
 def _listed(value: Any) -> list[Any]:
     if value is None:
         return []
-    if isinstance(value, Tensor) or hasattr(value, "output_nr"):  # (or a GradientEdge: a tuple, too)
+    if isinstance(value, Tensor) or hasattr(value, "output_nr"):  # (or a GradientEdge, a tuple)
         return [value]
     return list(value)
 
@@ -164,4 +164,4 @@ def _backward_method(
         backward((self,), (gradient,), retain_graph, create_graph, inputs)
 
 
-Tensor.backward = _backward_method  # type: ignore[attr-defined]
+Tensor.backward = _backward_method  # type: ignore[assignment,method-assign]

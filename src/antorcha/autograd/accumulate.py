@@ -14,6 +14,7 @@ from typing import Any
 from antorcha.device import backend
 from antorcha.ops.record import T
 from antorcha.runtime.call import path
+from antorcha.runtime.call.plan import remember, table
 from antorcha.runtime.layout import same
 from antorcha.runtime.tensor import Tensor, bare
 from antorcha.shapes import is_dense
@@ -45,10 +46,32 @@ def _own_refs() -> tuple[int, int]:
 _OWN = _own_refs()
 
 
+_writes = table()  # plans of ``a += b`` by both layouts
+
+
 def sum_of(a: Tensor, b: Tensor) -> Tensor:
     """``a + b`` outside of any graph."""
+    plan = T.add.short_plans.get((a._layout, b._layout))
+    if plan is not None:
+        return path.fresh_tensor(plan, [a._storage, a._offset, b._storage, b._offset])
     total: Tensor = path.run(T.add, (a, b), {}, False)
     return total
+
+
+def add_to(a: Tensor, b: Tensor) -> None:
+    """``a += b`` outside of any graph."""
+    storage = a._storage
+    key = (a._layout, b._layout)
+    plan = _writes.get(key)
+    if plan is None:
+        path.run_inplace(T.add, (a, b), {}, False)
+        bound = T.add.bind((a, b), {})
+        remember(_writes, key, T.add.plans[("in place", *bound[0])])
+    elif storage.version < 0 or path.shared(storage, b._storage):
+        path.run_inplace(T.add, (a, b), {}, False)
+    else:
+        plan.into(storage, a._offset, storage, a._offset, b._storage, b._offset)
+        storage.version += 1
 
 
 def accumulate(leaf: Tensor, g: Tensor, create: bool) -> None:
@@ -67,7 +90,7 @@ def accumulate(leaf: Tensor, g: Tensor, create: bool) -> None:
         elif create:
             leaf._grad = T.add(old, g)
         else:
-            path.run_inplace(T.add, (old, g), {}, False)
+            add_to(old, g)
 
 
 def _plain(lay: Any) -> bool:

@@ -41,7 +41,7 @@ def _set(mode: bool, check_nan: bool) -> tuple[bool, bool]:
     return before
 
 
-class set_detect_anomaly:  # noqa: N801  (PyTorch's name)
+class set_detect_anomaly:
     """Turns anomaly detection on or off, at once or, as a context manager, inside the block.
 
     See https://docs.pytorch.org/docs/stable/autograd.html#torch.autograd.set_detect_anomaly.
@@ -57,7 +57,7 @@ class set_detect_anomaly:  # noqa: N801  (PyTorch's name)
         _set(*self.before)
 
 
-class detect_anomaly:  # noqa: N801
+class detect_anomaly:
     """Inside, a failing backward tells the forward call that it belongs to, and NaN is a failure.
 
     See https://docs.pytorch.org/docs/stable/autograd.html#torch.autograd.detect_anomaly.

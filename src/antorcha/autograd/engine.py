@@ -1,9 +1,10 @@
 """The backward engine: walks a graph from its roots and adds gradients up at its leaves.
 
-It knows nodes, never ops: a node's rule gives the gradient of each operand, and the node's edges say
-where each goes. Nodes are taken from a heap, newest first; an edge always leads to an older node, so
-every contribution to a node has arrived when its turn comes. The walk is a loop: a chain of 200,000
-operations needs no stack. Leaves get their sums at the end, all of them or, after an error, none.
+It knows nodes, never ops: a node's rule gives the gradient of each operand, and the node's edges
+say where each goes. Nodes are taken from a heap, newest first; an edge always leads to an older
+node, so every contribution to a node has arrived when its turn comes. The walk is a loop: a chain
+of 200,000 operations needs no stack. Leaves get their sums at the end, all of them or, after an
+error, none.
 """
 
 from __future__ import annotations
@@ -24,14 +25,17 @@ from antorcha.autograd.hooks import (
     run_tensor_hooks,
 )
 from antorcha.errors import ArgumentError, GraphError, ShapeError
-from antorcha.ops.derive import in_grad_mode
+from antorcha.ops.derive import in_grad_mode, in_users_mode
 from antorcha.ops.record import T
 from antorcha.runtime.call.node import RELEASED, Edge, Node, edge_of
+from antorcha.runtime.call.path import fresh_tensor
+from antorcha.runtime.call.plan import remember, table
+from antorcha.runtime.layout import Layout
 from antorcha.runtime.tensor import Tensor, bare
 
-tell_origin: Callable[[Node], None]  # set by autograd.anomaly: warns where a node was recorded
-check_nan: Callable[[Node, Any], None]  # set by autograd.anomaly
-observe: Callable[[str], Any]  # set by autograd.profiler: a context manager around an event
+tell_origin: Any = None  # set by autograd.anomaly: warns where a node was recorded
+check_nan: Any = None  # set by autograd.anomaly: refuses NaN among a node's gradients
+observe: Any = None  # set by autograd.profiler: a context manager around an event
 
 
 def backward(
@@ -116,17 +120,23 @@ class Walk:
         self.reach: set[Any] | None = None  # the keys of every edge of the graph, once asked for
 
     def start(self, roots: Sequence[Any], seeds: Sequence[Tensor | None]) -> None:
-        word = modes.state.word
-        with observe("torch::autograd::GraphRoot") if word & modes.PROFILER else nullcontext():
-            for k, (root, seed) in enumerate(zip(roots, seeds, strict=True)):
-                edge = edge_to(root)
-                if edge is None:
-                    raise GraphError(
-                        f"element {k} of tensors does not require grad and does not have a grad_fn:"
-                        " none of what it was computed from has requires_grad=True (or it was "
-                        "computed under torch.no_grad())."
-                    )
-                self.add(edge, first_gradient(root, seed, k, self.create))
+        """Brings the first gradients to the roots."""
+        if modes.busy and modes.state.word & modes.PROFILER:
+            with observe("torch::autograd::GraphRoot"):
+                self._start(roots, seeds)
+        else:
+            self._start(roots, seeds)
+
+    def _start(self, roots: Sequence[Any], seeds: Sequence[Tensor | None]) -> None:
+        for k, root in enumerate(roots):
+            edge = edge_to(root)
+            if edge is None:
+                raise GraphError(
+                    f"element {k} of tensors does not require grad and does not have a grad_fn: "
+                    "none of what it was computed from has requires_grad=True (or it was computed "
+                    "under torch.no_grad())."
+                )
+            self.add(edge, first_gradient(root, seeds[k], k, self.create))
 
     def add(self, edge: Edge, g: Tensor) -> None:
         """Brings a gradient to where an edge leads."""
@@ -176,12 +186,10 @@ class Walk:
                     stack.append(target)
         for node in sorted(order, key=lambda n: n.seq):
             leads[node] = any(
-                [
-                    (target in goals or leads[target])
-                    if isinstance(target, Node)
-                    else target is not None and id(target) in goals
-                    for target in [e[0] if type(e) is tuple else e for e in node.edges]
-                ]
+                (target in goals or leads[target])
+                if isinstance(target, Node)
+                else target is not None and id(target) in goals
+                for target in [e[0] if type(e) is tuple else e for e in node.edges]
             )
         self.needed = {node for node, useful in leads.items() if useful}
 
@@ -206,7 +214,7 @@ class Walk:
                 if node not in needed:
                     continue
             if hooks is not None and hooks.pre:
-                grads = run_pre_hooks(hooks, grads)
+                grads = self.with_hooks(run_pre_hooks, hooks, grads)
             if watched:
                 results = watched_backward(node, grads, create)
             else:
@@ -214,18 +222,20 @@ class Walk:
             if not keep and node.saved:
                 node.saved = RELEASED
             if hooks is not None and hooks.post:
-                results = run_post_hooks(hooks, results, grads)
+                results = self.with_hooks(run_post_hooks, hooks, results, grads)
             for edge, g in zip(node.edges, results, strict=True):
                 if edge is not None and g is not None:
                     add(edge, g)
             results = grads = g = None  # a gradient with no other owner may be taken, not copied
 
     def with_hooks(self, run: Callable[..., Any], *args: Any) -> Any:
-        """Runs hooks, which may want to know of what pass they are part."""
+        """Runs hooks, in their grad mode; they may want to know of what pass they are part."""
         before, running.walk = running.walk, self
+        word = in_users_mode(self.create)
         try:
             return run(*args)
         finally:
+            modes.set_word(word)
             running.walk = before
 
     def will_reach(self, edge: Edge) -> bool:
@@ -262,7 +272,7 @@ class Walk:
         if isinstance(key, tuple):
             return self.wanted[key]
         entry = self.leaves.get(key)
-        return None if entry is None else self.with_hooks(run_leaf_hooks, *entry)  # type: ignore[no-any-return]
+        return None if entry is None else self.with_hooks(run_leaf_hooks, *entry)
 
     def deliver(self, only: Sequence[Any] | None) -> None:
         """Adds the sums to the leaves: first every hook that may fail or change one, then all."""
@@ -286,7 +296,7 @@ class Walk:
             else:
                 accumulate(leaf, g, self.create)
             if leaf._extra is not None:
-                run_accumulated_hooks(leaf, g)
+                self.with_hooks(run_accumulated_hooks, leaf, g)
 
 
 def watched_backward(node: Node, grads: list[Any], create: bool) -> Any:
@@ -327,7 +337,7 @@ def first_gradient(root: Any, seed: Tensor | None, position: int, create: bool) 
             raise GraphError(
                 f"grad can be implicitly created only for real scalar outputs but got {lay.dtype}"
             )
-        return T.full_layout(tuple(lay.shape), 1, lay.dtype, lay.device)  # type: ignore[no-any-return]
+        return ones(lay)
     if not isinstance(seed, Tensor):
         raise ArgumentError(
             f"gradients can be either Tensors or None, but got {type(seed).__name__}"
@@ -349,3 +359,15 @@ def first_gradient(root: Any, seed: Tensor | None, position: int, create: bool) 
     if seed._layout.dtype is not lay.dtype:
         seed = T.to_dtype(seed, lay.dtype)
     return seed
+
+
+_ones = table()
+
+
+def ones(lay: Layout) -> Tensor:
+    """A tensor of ones, as the gradient of a number by itself."""
+    plan = _ones.get(lay)
+    if plan is None:
+        args = (tuple(lay.shape), 1, lay.dtype, lay.device)
+        plan = remember(_ones, lay, T.full_layout.make_plan(T.full_layout.bind(args, {})[4], None))
+    return fresh_tensor(plan, [1])

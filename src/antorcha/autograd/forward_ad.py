@@ -20,7 +20,7 @@ def _missing(name: str) -> NoReturn:
     )
 
 
-class dual_level:  # noqa: N801  (PyTorch's name)
+class dual_level:
     """Not supported yet."""
 
     def __enter__(self) -> NoReturn:

@@ -1,8 +1,8 @@
 """``autograd.Function``: operations with a derivative that the user writes.
 
-``apply`` runs ``forward`` outside of any graph and gives its results a node of their own, whose rule
-calls ``backward``. The context (``ctx``) belongs to the node and never holds the results: what is
-saved of them is (layout, storage, offset, version), as for every node.
+``apply`` runs ``forward`` outside of any graph and gives its results a node of their own, whose
+rule calls ``backward``. The context (``ctx``) belongs to the node and never holds the results: what
+is saved of them is (layout, storage, offset, version), as for every node.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from antorcha import modes
@@ -96,7 +96,7 @@ class Kept(NamedTuple):
     def unpack(self, node: Node, position: int) -> Tensor:
         """The tensor again, in its place in the graph."""
         if type(self.item) is not Saved:
-            made: Tensor = derive.unpack_hook(self.item)
+            made: Tensor = derive.unpack_hook(self.item, True)
         else:
             check_version(node, self.item, position if self.output < 0 else -1 - self.output)
             if self.tensor is not None:
@@ -149,7 +149,11 @@ class FunctionRule(Rule):
         if ctx._materialize:
             grads = [zeros(lay) if g is None else g
                      for g, lay in zip(grads, node.plan.outs, strict=True)]  # fmt: skip
-        given = self._user_backward()(ctx, *grads)
+        word = derive.in_users_mode(create)
+        try:
+            given = self._user_backward()(ctx, *grads)
+        finally:
+            modes.set_word(word)
         return self._checked(node, given if isinstance(given, tuple) else (given,), create)
 
     def _user_backward(self) -> Callable[..., Any]:
@@ -166,7 +170,7 @@ class FunctionRule(Rule):
         ctx: FunctionCtx = node.values
         is_tensor: tuple[bool, ...] = ctx._is_tensor  # type: ignore[attr-defined]
         expected = len(is_tensor)
-        if len(given) > expected and all([each is None for each in given[expected:]]):
+        if len(given) > expected and set(given[expected:]) == {None}:
             given = given[:expected]
         if len(given) != expected:
             raise GraphError(
@@ -298,7 +302,7 @@ class Function(metaclass=FunctionMeta):
         return _apply(cls, args, separate, word)
 
 
-Function.vjp = Function.backward  # type: ignore[method-assign]
+Function.vjp = Function.backward
 
 
 def _positional(forward: Any, args: Any, kwargs: Any, separate: bool) -> tuple[Any, ...]:
@@ -329,7 +333,7 @@ def _apply(cls: type[Function], args: tuple[Any, ...], separate: bool, word: int
         modes.set_word(word)
     outs = output if isinstance(output, tuple) else (output,)
     for each in ctx._dirty:
-        if not any([each is out for out in outs]):
+        if not _among(each, outs):
             raise GraphError(
                 "Some elements marked as dirty during the forward method were not returned as "
                 "output. The inputs that are modified inplace must all be outputs of the Function."
@@ -345,6 +349,11 @@ def _apply(cls: type[Function], args: tuple[Any, ...], separate: bool, word: int
     return results if isinstance(output, tuple) else results[0]
 
 
+def _among(tensor: Tensor, others: Sequence[Any]) -> bool:
+    """Is it one of them, itself?"""
+    return any(tensor is other for other in others)
+
+
 def _make_node(
     cls: type[Function], ctx: FunctionCtx, tensors: list[Tensor], edges: list[Edge],
     outs: tuple[Any, ...], word: int,
@@ -353,9 +362,12 @@ def _make_node(
     node.op, node.values, node.edges = cls._op, ctx, tuple(edges)
     layouts = tuple([out._layout if isinstance(out, Tensor) else None for out in outs])
     node.plan = make(
-        cls._op, HOST, layouts, tensors=tuple([t._layout for t in tensors])  # type: ignore[arg-type]
+        cls._op,
+        HOST,
+        layouts,  # type: ignore[arg-type]
+        tensors=tuple([t._layout for t in tensors]),
     )
-    node.mask = sum([1 << k for k, edge in enumerate(edges) if edge is not None])
+    node.mask = sum(1 << k for k, edge in enumerate(edges) if edge is not None)
     node.saved, node.hooks, node.seq = None, None, next_seq()
     node.stack = nodes.stack_of_caller() if word & modes.ANOMALY else None
     return node
@@ -367,9 +379,8 @@ def _result(
     """An output of ``forward`` as the caller gets it."""
     if not isinstance(out, Tensor):
         return out
-    is_input = any([out is t for t in tensors])
-    dirty = any([out is t for t in ctx._dirty])
-    constant = out._layout.dtype.kind not in "fc" or any([out is t for t in ctx._constant])
+    is_input, dirty = _among(out, tensors), _among(out, ctx._dirty)
+    constant = out._layout.dtype.kind not in "fc" or _among(out, ctx._constant)
     if dirty and not constant:
         if node is not None:
             _written(node, out, k)
@@ -397,7 +408,7 @@ def _written(node: FunctionNode, out: Tensor, k: int) -> None:
         what = "a leaf Variable" if base is None else "a view of a leaf Variable"
         raise GraphError(f"{what} that requires grad has been used in an in-place operation.")
     if base is None:
-        if not out._rg and getattr(out, "_seen", 0):
+        if not out._rg and path.was_viewed(out):
             modes.note_stale_views(out)
         out._fn, out._nr, out._rg = node, k, True
         return
@@ -450,7 +461,7 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
             given = fn(ctx, *args)
         finally:
             modes.set_word(word)
-        if word & modes.NO_GRAD or not any([isinstance(a, Tensor) and a._rg for a in args]):
+        if word & modes.NO_GRAD or not any(isinstance(a, Tensor) and a._rg for a in args):
             return given
         if isinstance(given, tuple):
             return tuple([_refusing(each) for each in given])

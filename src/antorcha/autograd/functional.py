@@ -48,7 +48,7 @@ def _prepared(inputs: Tensors, create_graph: bool) -> Tensors:
 
 
 def _variable(x: Tensor) -> Tensor:
-    return x.detach().requires_grad_()  # type: ignore[attr-defined, no-any-return]
+    return x.detach().requires_grad_()
 
 
 def _finished(values: Sequence[Any], create_graph: bool) -> list[Any]:
@@ -179,7 +179,8 @@ def vhp(
 ) -> tuple[Any, Any]:  # fmt: skip
     """(func(*inputs), the product of ``v`` with its Hessian); ``func`` gives one number.
 
-    >>> torch.autograd.functional.vhp(lambda x: (x ** 3).sum(), torch.tensor([1., 2.]), torch.ones(2))
+    >>> x, v = torch.tensor([1., 2.]), torch.ones(2)
+    >>> torch.autograd.functional.vhp(lambda x: (x ** 3).sum(), x, v)
     (tensor(9.), tensor([ 6., 12.]))
     """
     with enable_grad():
@@ -206,7 +207,8 @@ def hvp(
 ) -> tuple[Any, Any]:  # fmt: skip
     """(func(*inputs), the product of its Hessian with ``v``): the Hessian is symmetric, so ``vhp``.
 
-    >>> torch.autograd.functional.hvp(lambda x: (x ** 3).sum(), torch.tensor([1., 2.]), torch.ones(2))
+    >>> x, v = torch.tensor([1., 2.]), torch.ones(2)
+    >>> torch.autograd.functional.hvp(lambda x: (x ** 3).sum(), x, v)
     (tensor(9.), tensor([ 6., 12.]))
     """
     return vhp(func, inputs, v, create_graph, strict)
@@ -240,9 +242,7 @@ def jacobian(
     return _packed(many_out, packed)
 
 
-def _jacobian_of(
-    out: Tensor, variables: Tensors, create_graph: bool, strict: bool
-) -> list[Tensor]:
+def _jacobian_of(out: Tensor, variables: Tensors, create_graph: bool, strict: bool) -> list[Tensor]:
     lay = out._layout
     passes = []
     for seed in _units(out):
@@ -259,14 +259,14 @@ def _jacobian_of(
 
 def _units(out: Tensor) -> list[Tensor]:
     """For each element, the tensor that is 1 there and else 0."""
-    from antorcha.tensor.create import from_numpy
+    from antorcha.tensor.interop import from_numpy
 
     lay = out._layout
     made = []
     for k in range(lay.numel):
         unit = np.zeros(lay.numel, lay.dtype.np)
         unit[k] = 1
-        made.append(from_numpy(unit.reshape(tuple(lay.shape))).to(lay.device))  # type: ignore[attr-defined]
+        made.append(from_numpy(unit.reshape(tuple(lay.shape))).to(lay.device))
     return made
 
 

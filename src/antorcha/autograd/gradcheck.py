@@ -130,15 +130,15 @@ def _tensors(outputs: Any) -> list[Tensor]:
 
 
 def _random_like(out: Tensor, seed: int) -> Tensor:
-    from antorcha.tensor.create import from_numpy
+    from antorcha.tensor.interop import from_numpy
 
     generator = np.random.default_rng(seed)
     lay = out._layout
     values = generator.uniform(-1, 1, tuple(lay.shape))
     if lay.dtype.kind == "c":
         values = values + 1j * generator.uniform(-1, 1, tuple(lay.shape))
-    made = from_numpy(np.array(values, dtype=lay.dtype.np)).to(lay.device)  # type: ignore[attr-defined]
-    return made.requires_grad_()  # type: ignore[no-any-return]
+    made = from_numpy(np.array(values, dtype=lay.dtype.np)).to(lay.device)
+    return made.requires_grad_()
 
 
 def _check_inputs(inputs: Sequence[Any]) -> None:
@@ -241,10 +241,10 @@ class _Check:
 
     def vjp(self, outs: list[Tensor], seeds: list[Array], x: Tensor) -> Array | None:
         from antorcha.autograd import grad
-        from antorcha.tensor.create import from_numpy
+        from antorcha.tensor.interop import from_numpy
 
         device = x._layout.device
-        given = [from_numpy(s).to(device) for s in seeds]  # type: ignore[attr-defined]
+        given = [from_numpy(s).to(device) for s in seeds]
         (found,) = grad(outs, x, given, retain_graph=True, allow_unused=True)
         if found is None:
             return None

@@ -111,10 +111,7 @@ def register_multi_grad_hook(
 
         return hook
 
-    handles = [
-        t.register_hook(hook_for(k))  # type: ignore[attr-defined]
-        for k, t in enumerate(tensors)
-    ]
+    handles = [t.register_hook(hook_for(k)) for k, t in enumerate(tensors)]
     return _Handles(handles)
 
 

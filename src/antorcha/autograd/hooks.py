@@ -1,8 +1,8 @@
 """Hooks: functions of the user's that see, and may replace, gradients on their way.
 
 Where they are kept: those of a computed tensor on its node, by result number (so a write in place,
-which gives the tensor another node, leaves them with the value they were meant for); those of a leaf
-on the tensor. Order, as in PyTorch: a result's tensor hooks in order of registration, then
+which gives the tensor another node, leaves them with the value they were meant for); those of a
+leaf on the tensor. Order, as in PyTorch: a result's tensor hooks in order of registration, then
 ``retain_grad``, then the node's pre-hooks, the node, its post-hooks; for a leaf its tensor hooks,
 the accumulation, then its post-accumulate hooks.
 """
@@ -14,11 +14,12 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from antorcha import modes
 from antorcha.errors import ArgumentError, GraphError, ShapeError
 from antorcha.ops.record import T
 from antorcha.runtime.call import path
 from antorcha.runtime.call.node import Node, edge_of
-from antorcha.runtime.tensor import Tensor, extra
+from antorcha.runtime.tensor import Tensor, bare, extra
 
 _next_id = itertools.count().__next__
 
@@ -117,7 +118,14 @@ def _checked(hook: Any, old: Tensor, made: Any) -> Tensor:
             f"hook {name!r} has changed the type of value: it got {old._layout.dtype} and returned "
             f"{made._layout.dtype}"
         )
-    return made
+    return unrecorded(made)
+
+
+def unrecorded(tensor: Tensor) -> Tensor:
+    """A gradient that the user made, out of any graph where this pass creates none."""
+    if tensor._rg and modes.state.word & modes.NO_GRAD:
+        return bare(tensor._layout, tensor._storage, tensor._offset)
+    return tensor
 
 
 def run_pre_hooks(hooks: NodeHooks, grads: list[Any]) -> list[Any]:
@@ -147,7 +155,7 @@ def _as_many(hook: Any, made: Any, count: int) -> list[Any]:
     for each in listed:
         if each is not None and not isinstance(each, Tensor):
             raise ArgumentError(f"expected Variable, but hook returned {type(each).__name__!r}")
-    return listed
+    return [None if each is None else unrecorded(each) for each in listed]
 
 
 def run_leaf_hooks(leaf: Tensor, g: Tensor) -> Tensor:
@@ -252,7 +260,7 @@ def bind() -> None:
     """Sets this file's methods on Tensor."""
     for fn in (register_hook, register_post_accumulate_grad_hook, retain_grad):
         setattr(Tensor, fn.__name__, fn)
-    Tensor.retains_grad = property(  # type: ignore[attr-defined]
+    Tensor.retains_grad = property(  # type: ignore[assignment,method-assign]
         lambda self: bool(self._extra and self._extra.retains is not None),
         doc="Does backward keep the gradient of this non-leaf tensor?",
     )

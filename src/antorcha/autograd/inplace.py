@@ -1,9 +1,9 @@
 """In-place writes in the graph, where views are concerned.
 
-A write to a view changes what its base, and every other view of it, was computed from. The base gets
-a ``CopySlices`` node: the old history for the part outside of the view, the write's node for the
-part inside. A view's own ``grad_fn`` is stale then (its ``_seen`` is not the storage's version) and
-is made afresh when somebody asks: the base's history, seen through the view's strides.
+A write to a view changes what its base, and every other view of it, was computed from. The base
+gets a ``CopySlices`` node: the old history for the part outside of the view, the write's node for
+the part inside. A view's own ``grad_fn`` is stale then (its ``_seen`` is not the storage's version)
+and is made afresh when somebody asks: the base's history, seen through the view's strides.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ class CopySlicesRule(Rule):
 
     def backward(self, node: Node, grads: list[Tensor | None], create: bool) -> Any:
         (g,) = grads
-        assert g is not None and node.plan is not None
+        assert g is not None
+        assert node.plan is not None
         (written,) = saved_items(node)
         place: Place = node.values
         whole = _copy_laid_as(g, node.plan.out)

@@ -75,7 +75,7 @@ class _GradMode:
         return inner
 
 
-class no_grad(_GradMode):  # noqa: N801  (PyTorch's name)
+class no_grad(_GradMode):
     """Operations inside are not recorded: their results require no gradient.
 
     A context manager and a decorator (with or without parentheses).
@@ -97,7 +97,7 @@ class no_grad(_GradMode):  # noqa: N801  (PyTorch's name)
         return word | modes.NO_GRAD
 
 
-class enable_grad(_GradMode):  # noqa: N801
+class enable_grad(_GradMode):
     """Operations inside are recorded, also within ``no_grad``."""
 
     __slots__ = ()
@@ -110,7 +110,7 @@ class enable_grad(_GradMode):  # noqa: N801
         return word & ~modes.NO_GRAD
 
 
-class set_grad_enabled(_GradMode):  # noqa: N801
+class set_grad_enabled(_GradMode):
     """Turns recording on or off, at once or, as a context manager, inside the block."""
 
     __slots__ = ("mode",)
@@ -138,13 +138,14 @@ class set_grad_enabled(_GradMode):  # noqa: N801
         return word & ~modes.NO_GRAD if self.mode else word | modes.NO_GRAD
 
 
-class inference_mode(_GradMode):  # noqa: N801
+class inference_mode(_GradMode):
     """Like ``no_grad``; results are inference tensors, which can never enter a graph.
 
     See https://docs.pytorch.org/docs/stable/generated/torch.autograd.grad_mode.inference_mode.html.
     """
 
     __slots__ = ("mode",)
+    mode: bool
 
     def __new__(cls, mode: Any = True) -> Any:
         made = object.__new__(cls)
@@ -182,4 +183,4 @@ def is_inference(tensor: Tensor) -> bool:
 
 
 path.mark_inference = mark_inference
-Tensor.is_inference = is_inference  # type: ignore[attr-defined]
+Tensor.is_inference = is_inference  # type: ignore[assignment,method-assign]

@@ -46,10 +46,10 @@ def accumulator(leaf: Tensor) -> AccumulateGrad:
         found.edges, found.hooks, found.seq, found.mask = (), None, 1 << 62, 0
         found.op = found.plan = found.saved = found.values = found.stack = None
         kept.accumulator = weakref.ref(found)
-    return found  # type: ignore[no-any-return]
+    return found
 
 
-def shown(edge: Edge) -> tuple[Node | None, int]:
+def shown(edge: Edge) -> tuple[Any, int]:
     """An edge as PyTorch shows it: (node, result number)."""
     if edge is None:
         return None, 0
@@ -90,13 +90,21 @@ def _repr(self: Node) -> str:
     return f"<{type(self).__name__} object at {id(self):#x}>"
 
 
-def _getattr(self: Node, attribute: str) -> Any:
-    """``_saved_self``, ``_saved_result``, ``_saved_dim``...: what the node kept, by name."""
-    if attribute.startswith("_saved_") and self.plan is not None:
-        found = _saved(self, attribute.removeprefix("_saved_"))
-        if found is not _NOTHING:
-            return found
-    raise AttributeError(f"{type(self).__name__!r} object has no attribute {attribute!r}")
+SAVED = ("self", "other", "result", "exponent", "dim", "keepdim", "mat1", "mat2", "weight", "alpha")
+
+
+def _saved_property(wanted: str) -> property:
+    """``_saved_self``, ``_saved_result``..: what the node kept. (Not by ``__getattr__``: that would
+    slow down every look at a node.)"""
+
+    def get(self: Node) -> Any:
+        found = _NOTHING if self.plan is None else _saved(self, wanted)
+        if found is _NOTHING:
+            kind = type(self).__name__
+            raise AttributeError(f"{kind!r} object has no attribute '_saved_{wanted}'")
+        return found
+
+    return property(get)
 
 
 _NOTHING = object()
@@ -123,15 +131,16 @@ def _saved(node: Node, wanted: str) -> Any:
 
 def bind() -> None:
     """Sets this file's methods on Node."""
-    for fn in (name, register_hook, register_prehook):
-        setattr(Node, fn.__name__, fn)
-    for fn in (next_functions, metadata):
-        setattr(Node, fn.__name__, property(fn, doc=fn.__doc__))
+    for method in (name, register_hook, register_prehook):
+        setattr(Node, method.__name__, method)
+    for get in (next_functions, metadata):
+        setattr(Node, get.__name__, property(get, doc=get.__doc__))
     Node._hooks = property(hooks_of)  # type: ignore[attr-defined]
     Node._sequence_nr = lambda self: self.seq  # type: ignore[attr-defined]
     Node.requires_grad = property(lambda self: True)  # type: ignore[attr-defined]
-    Node.__repr__ = _repr  # type: ignore[method-assign]
-    Node.__getattr__ = _getattr  # type: ignore[attr-defined]
+    Node.__repr__ = _repr  # type: ignore[method-assign, assignment]
+    for wanted in SAVED:
+        setattr(Node, f"_saved_{wanted}", _saved_property(wanted))
 
 
 __all__ = ["RELEASED", "AccumulateGrad", "Node", "accumulator", "bind", "shown"]

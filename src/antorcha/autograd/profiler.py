@@ -76,7 +76,7 @@ path.observe = _observe_call
 engine.observe = _observe_node
 
 
-class profile:  # noqa: N801  (PyTorch's name)
+class profile:
     """Records the ops that run in this thread inside the block.
 
     See https://docs.pytorch.org/docs/stable/autograd.html#torch.autograd.profiler.profile.
@@ -176,14 +176,16 @@ class profile:  # noqa: N801  (PyTorch's name)
         return self._ended().self_cpu_time_total
 
     def __str__(self) -> str:
-        return "<unfinished torch.autograd.profile>" if self.function_events is None else str(
-            self.function_events
+        return (
+            "<unfinished torch.autograd.profile>"
+            if self.function_events is None
+            else str(self.function_events)
         )
 
     __repr__ = __str__
 
 
-class record_function:  # noqa: N801
+class record_function:
     """Names a block of code, or a function, in the profile.
 
     See https://docs.pytorch.org/docs/stable/generated/torch.autograd.profiler.record_function.html.

@@ -1,4 +1,4 @@
-"""What a profile has seen: events, lists of them, averages, and their table as PyTorch prints it."""
+"""What a profile has seen: events, lists of them, averages, their table as PyTorch prints it."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class EventList(list[Any]):
 
     @property
     def self_cpu_time_total(self) -> float:
-        return sum([event.self_cpu_time_total for event in self])
+        return float(sum([event.self_cpu_time_total for event in self]))
 
     def key_averages(
         self, group_by_input_shape: bool = False, group_by_stack_n: int = 0,

@@ -56,14 +56,20 @@ def pack(item: Any, tensor: Tensor | None) -> Any:
     return made
 
 
-def unpack(item: Packed) -> Tensor:
-    """What was packed, as a tensor again."""
-    made = item.unpack(item.value)
+def unpack(item: Packed, create: bool) -> Tensor:
+    """What was packed, as a tensor again; part of no graph unless one is created."""
+    word = derive.in_users_mode(create)
+    try:
+        made = item.unpack(item.value)
+    finally:
+        modes.set_word(word)
     if not isinstance(made, Tensor):
         raise ArgumentError(
             "Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
             f"{type(made).__name__}"
         )
+    if made._rg and not create:
+        return bare(made._layout, made._storage, made._offset)
     return made
 
 
@@ -71,7 +77,7 @@ nodes.pack_hook = pack
 derive.unpack_hook = unpack
 
 
-class saved_tensors_hooks:  # noqa: N801  (PyTorch's name)
+class saved_tensors_hooks:
     """Inside, tensors saved for backward are kept as ``pack_hook(tensor)`` gives them.
 
     See https://docs.pytorch.org/docs/stable/autograd.html#torch.autograd.graph.saved_tensors_hooks.
@@ -99,7 +105,7 @@ class saved_tensors_hooks:  # noqa: N801  (PyTorch's name)
             modes.set_word(modes.state.word & ~modes.SAVED_HOOKS)
 
 
-class save_on_cpu(saved_tensors_hooks):  # noqa: N801
+class save_on_cpu(saved_tensors_hooks):
     """Inside, tensors saved for backward are kept in the host's memory.
 
     See https://docs.pytorch.org/docs/stable/autograd.html#torch.autograd.graph.save_on_cpu.
@@ -107,16 +113,16 @@ class save_on_cpu(saved_tensors_hooks):  # noqa: N801
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
         def to_host(tensor: Tensor) -> tuple[Any, Tensor]:
-            return tensor._layout.device, tensor.cpu()  # type: ignore[attr-defined]
+            return tensor._layout.device, tensor.cpu()
 
         def back(packed: tuple[Any, Tensor]) -> Tensor:
             device, tensor = packed
-            return tensor.to(device)  # type: ignore[attr-defined, no-any-return]
+            return tensor.to(device)
 
         super().__init__(to_host, back)
 
 
-class disable_saved_tensors_hooks:  # noqa: N801
+class disable_saved_tensors_hooks:
     """Inside, entering ``saved_tensors_hooks`` is an error with this message."""
 
     def __init__(self, error_message: str) -> None:

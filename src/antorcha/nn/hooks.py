@@ -368,7 +368,7 @@ def tap_function() -> Any:
     """The identity op whose backward asks a function; made when first needed."""
     global _tap
     if _tap is None:
-        from antorcha.autograd import Function  # type: ignore[attr-defined]
+        from antorcha.autograd import Function
 
         class BackwardHookFunction(Function):  # type: ignore[misc]
             @staticmethod
@@ -389,7 +389,7 @@ def _old_backward_hooks(module: Module, result: Any) -> None:
     found = result
     while not isinstance(found, Tensor):
         found = next(iter(found.values())) if isinstance(found, dict) else found[0]
-    node = found.grad_fn  # type: ignore[attr-defined]
+    node = found.grad_fn
     if node is not None:
         for hook in module._backward_hooks.values():
             node.register_hook(lambda gi, go, hook=hook: hook(module, gi, go))

@@ -134,7 +134,7 @@ class Bilinear(Module):
 
     def reset_parameters(self) -> None:
         """Draws weight and bias afresh."""
-        bound = 1 / math.sqrt(self.weight.size(1))  # type: ignore[attr-defined]
+        bound = 1 / math.sqrt(self.weight.size(1))
         init.uniform_(self.weight, -bound, bound)
         if self.bias is not None:
             init.uniform_(self.bias, -bound, bound)

@@ -490,7 +490,7 @@ class Module(H.Hooks, State):
 
     def type(self, dst_type: Any) -> Any:
         """Casts all parameters and buffers to ``dst_type``."""
-        return self._apply(lambda t: t.type(dst_type))  # type: ignore[attr-defined]
+        return self._apply(lambda t: t.type(dst_type))
 
     def float(self) -> Any:
         """Casts floating point parameters and buffers to float32."""
@@ -513,11 +513,11 @@ class Module(H.Hooks, State):
 
     def cpu(self) -> Any:
         """Moves to the CPU."""
-        return self._apply(lambda t: t.cpu())  # type: ignore[attr-defined]
+        return self._apply(lambda t: t.cpu())
 
     def cuda(self, device: Any = None) -> Any:
         """Moves to a CUDA device."""
-        return self._apply(lambda t: t.cuda(device))  # type: ignore[attr-defined]
+        return self._apply(lambda t: t.cuda(device))
 
     def share_memory(self) -> Any:
         """Sharing with other processes is not supported: raises NotImplementedError."""
@@ -543,7 +543,7 @@ class Module(H.Hooks, State):
     def requires_grad_(self, requires_grad: bool = True) -> Any:
         """Sets ``requires_grad`` of every parameter: False freezes the module."""
         for param in self.parameters():
-            param.requires_grad_(requires_grad)  # type: ignore[attr-defined]
+            param.requires_grad_(requires_grad)
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
@@ -555,7 +555,7 @@ class Module(H.Hooks, State):
             if set_to_none:
                 param._grad = None
             else:
-                (grad.detach_ if grad._fn is not None else lambda: grad.requires_grad_(False))()  # type: ignore[attr-defined]
+                (grad.detach_ if grad._fn is not None else lambda: grad.requires_grad_(False))()
                 grad.zero_()  # type: ignore[attr-defined]
 
     # ------------------------------------------------------------------------------------- printing
@@ -588,7 +588,7 @@ def indented(text: str, spaces: int) -> str:
 def typename(value: Any) -> str:
     """A value's type as error messages name it: ``torch.FloatTensor``, ``int``."""
     if isinstance(value, Tensor):
-        return str(value.type())  # type: ignore[attr-defined]
+        return str(value.type())
     kind = type(value)
     module = kind.__module__
     return kind.__qualname__ if module in ("builtins", "__builtin__") else (

@@ -29,7 +29,7 @@ def _new_parameter(cls: type, data: Any = None, requires_grad: bool = True) -> P
     made._rg, made._fn, made._nr = False, None, 0
     made._grad = made._base = made._extra = None
     if requires_grad:
-        made.requires_grad_(True)  # type: ignore[attr-defined]  # checks the dtype
+        made.requires_grad_(True)  # checks the dtype
     return made
 
 

@@ -78,7 +78,7 @@ class Embedding(Module):
         """Draws the table afresh."""
         init.normal_(self.weight)
         if self.padding_idx is not None:
-            self.weight.data[self.padding_idx].fill_(0)  # type: ignore[attr-defined]
+            self.weight.data[self.padding_idx].fill_(0)
 
     def forward(self, input: Any) -> Any:
         """The vectors of these numbers."""

@@ -222,7 +222,7 @@ class State:
             )
         want, have = target._layout.shape, value._layout.shape
         if len(want) == 0 and len(have) == 1:  # checkpoints from before there were 0-dim tensors
-            value = value[0]  # type: ignore[index]
+            value = value[0]
             have = value._layout.shape
         if want != have:
             return (
@@ -237,7 +237,7 @@ class State:
                     setattr(self, name, Parameter(value, requires_grad=target._rg))  # type: ignore[call-arg]
                 else:
                     if isinstance(target, Parameter):
-                        value.requires_grad_(target._rg)  # type: ignore[attr-defined]
+                        value.requires_grad_(target._rg)
                     setattr(self, name, value)
         except Exception as error:
             return (

@@ -22,6 +22,7 @@ from antorcha.ops import (  # noqa: F401
     loss,
     memory,
     norms,
+    pool,
     products,
     random,
     reduce,

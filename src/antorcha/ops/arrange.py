@@ -310,7 +310,7 @@ def repeat_interleave(
     if isinstance(repeats, (list, tuple)):
         repeats = constant(np.array(repeats, np.int64), lay.device)
     if isinstance(repeats, TensorType) and repeats._layout.numel == 1:
-        repeats = repeats.item()  # type: ignore[attr-defined]
+        repeats = repeats.item()
     if not isinstance(repeats, TensorType):
         if repeats < 0:
             raise ShapeError(f"Repeats must be non-negative, not {repeats}")

@@ -84,7 +84,7 @@ def unpack(node: Node, position: int, item: Any, create: bool) -> Tensor:
         check_version(node, item, position)
         tensor = bare(item.layout, item.storage, item.offset)
     else:
-        tensor = unpack_hook(item)
+        tensor = unpack_hook(item, create)
     if create:
         if position >= 0:
             edge = node.edges[position]
@@ -243,6 +243,18 @@ def bits(mask: int) -> tuple[int, ...]:
 
 
 def in_grad_mode(create: bool) -> int:
-    """Enters the mode in which a backward pass runs; gives the word to restore."""
+    """Enters the mode in which a backward pass runs; gives the word to restore.
+
+    Without ``create`` nothing that rules compute with requires a gradient, so nothing is recorded
+    whatever the mode. Only what the user wrote (hooks, custom functions) must see it off.
+    """
     word = modes.state.word
-    return modes.set_word(word & ~modes.NO_GRAD if create else word | modes.NO_GRAD)
+    if not create or not word & modes.NO_GRAD:
+        return word
+    return modes.set_word(word & ~modes.NO_GRAD)
+
+
+def in_users_mode(create: bool) -> int:
+    """Enters the mode in which a backward pass runs what the user wrote."""
+    word = modes.state.word
+    return word if create else modes.set_word(word | modes.NO_GRAD)

@@ -96,6 +96,7 @@ class Planned:
 
     what: Description
     outs: Sequence[Any]  # Layout, or (shape, dtype)
+    shown: Sequence[Layout] | None = None  # the results' layouts where not those that it writes
 
 
 class KernelOp(Op):
@@ -169,6 +170,8 @@ class KernelOp(Op):
              for o in planned.outs]
         )  # fmt: skip
         where = backend(device)
+        if outs is None and planned.shown is not None:
+            outs = tuple(planned.shown)
         if outs is not None:
             for want, have in zip(made, outs, strict=True):
                 if tuple(want.shape) != tuple(have.shape):
@@ -214,7 +217,12 @@ def into_other_layouts(
         for k, place in enumerate(places):
             copies[k].into(flat[2 * k], flat[2 * k + 1], place, 0)
 
-    return Launch(launch.fresh, into)
+    def fresh(*flat: Any) -> Any:
+        storage = where.allocate(outs[0].nbytes)
+        into(storage, 0, *flat)
+        return storage
+
+    return Launch(fresh, into)
 
 
 def kernel(**options: Any) -> Callable[[Any], KernelOp]:

@@ -86,14 +86,14 @@ def _with_decay(g: Any, p: Any, weight_decay: Any, maximize: bool, decay: bool) 
 
 
 @Step
-def sgd(p, g, lr, weight_decay, *, maximize, decay):  # type: ignore[no-untyped-def]
+def sgd(p, g, lr, weight_decay, *, maximize, decay):
     """``p - lr * g``."""
     g = _with_decay(g, p, weight_decay, maximize, decay)
     return E.fma(g, -lr, p)
 
 
 @Step
-def sgd_first(p, g, buf, lr, momentum, weight_decay, *, maximize, decay, nesterov):  # type: ignore[no-untyped-def]
+def sgd_first(p, g, buf, lr, momentum, weight_decay, *, maximize, decay, nesterov):
     """The first step with momentum: the buffer becomes the gradient."""
     g = _with_decay(g, p, weight_decay, maximize, decay)
     step = E.fma(g, momentum, g) if nesterov else g
@@ -101,7 +101,7 @@ def sgd_first(p, g, buf, lr, momentum, weight_decay, *, maximize, decay, nestero
 
 
 @Step
-def sgd_momentum(  # type: ignore[no-untyped-def]
+def sgd_momentum(
     p, g, buf, lr, momentum, rate, weight_decay, *, maximize, decay, nesterov
 ):
     """``buf = momentum*buf + rate*g; p - lr*buf``; rate is 1 - dampening."""
@@ -119,7 +119,7 @@ def _lerp(start: Any, end: Any, weight: Any, near: bool) -> Any:
 
 
 @Step
-def adam(  # type: ignore[no-untyped-def]
+def adam(
     p, g, mean, square, rate1, beta2, rate2, step_size, root, eps, weight_decay, *, maximize, decay,
     decoupled, near,
 ):  # fmt: skip
@@ -135,7 +135,7 @@ def adam(  # type: ignore[no-untyped-def]
 
 
 @Step
-def adam_amsgrad(  # type: ignore[no-untyped-def]
+def adam_amsgrad(
     p, g, mean, square, largest, rate1, beta2, rate2, step_size, root, eps, weight_decay, *,
     maximize, decay, decoupled, near,
 ):  # fmt: skip
@@ -151,7 +151,7 @@ def adam_amsgrad(  # type: ignore[no-untyped-def]
 
 
 @Step
-def adagrad(p, g, total, lr, eps, weight_decay, *, maximize, decay):  # type: ignore[no-untyped-def]
+def adagrad(p, g, total, lr, eps, weight_decay, *, maximize, decay):
     """``total += g^2; p - lr * g / (sqrt(total) + eps)``."""
     g = _with_decay(g, p, weight_decay, maximize, decay)
     total = E.fma(g, g, total)
@@ -159,7 +159,7 @@ def adagrad(p, g, total, lr, eps, weight_decay, *, maximize, decay):  # type: ig
 
 
 @Step
-def rmsprop(  # type: ignore[no-untyped-def]
+def rmsprop(
     p, g, square, lr, alpha, rate, eps, weight_decay, *, maximize, decay
 ):
     """``square = alpha*square + rate*g^2; p - lr * g / (sqrt(square) + eps)``."""
@@ -169,7 +169,7 @@ def rmsprop(  # type: ignore[no-untyped-def]
 
 
 @Step
-def rmsprop_momentum(  # type: ignore[no-untyped-def]
+def rmsprop_momentum(
     p, g, square, buf, lr, alpha, rate, eps, weight_decay, momentum, *, maximize, decay
 ):
     """RMSprop with a momentum buffer of the divided gradients."""
@@ -180,7 +180,7 @@ def rmsprop_momentum(  # type: ignore[no-untyped-def]
 
 
 @Step
-def rmsprop_centered(  # type: ignore[no-untyped-def]
+def rmsprop_centered(
     p, g, square, mean, lr, alpha, rate, eps, weight_decay, *, maximize, decay, near
 ):
     """RMSprop that divides by the standard deviation instead of the root mean square."""
@@ -192,7 +192,7 @@ def rmsprop_centered(  # type: ignore[no-untyped-def]
 
 
 @Step
-def rmsprop_centered_momentum(  # type: ignore[no-untyped-def]
+def rmsprop_centered_momentum(
     p, g, square, mean, buf, lr, alpha, rate, eps, weight_decay, momentum, *, maximize, decay, near
 ):
     """Both: centred, with a momentum buffer."""

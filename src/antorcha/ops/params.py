@@ -68,7 +68,7 @@ def to_str(op: str, name: str, value: Any) -> str:
 
 def to_ints(op: str, name: str, value: Any) -> tuple[int, ...]:
     if isinstance(value, Tensor) and value._layout.ndim == 1:
-        value = value.tolist()  # type: ignore[attr-defined]
+        value = value.tolist()
     if isinstance(value, (tuple, list)):
         return tuple([v if type(v) is int else to_int(op, name, v) for v in value])
     return (to_int(op, name, value),)
@@ -244,7 +244,7 @@ class Signature:
             elif isinstance(value, Tensor):
                 if code >= NUMBER:
                     if code == NUMBER and value._layout.numel == 1:
-                        value = values[k] = value.item()  # type: ignore[attr-defined]
+                        value = values[k] = value.item()
                         key.append(type(value))
                         numbers.append(value)
                         flat.append(value)

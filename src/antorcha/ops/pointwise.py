@@ -520,17 +520,22 @@ class GradientOp:
         assert plan is not None and plan.rule is not None
         places = plan.rule.saves(plan, node.mask)
         operands: list[Any] = []
+        key: list[Any] = []
+        flat: list[Any] = []
         for s in self.sources:
-            if s == -2:
-                operands.append(g)
-            elif s <= -10:
-                operands.append(node.values[-10 - s])
-            else:
-                operands.append(unpack(node, s, kept[places.index(s)], create))
+            if s <= -10:
+                number = node.values[-10 - s]
+                operands.append(number)
+                key.append(type(number))
+                flat.append(number)
+                continue
+            tensor = g if s == -2 else unpack(node, s, kept[places.index(s)], create)
+            operands.append(tensor)
+            key.append(tensor._layout)
+            flat += (tensor._storage, tensor._offset)
         if create:
             return fit_one(self.op(*operands), self.lay)
-        key, _, flat, _, _ = self.op.bind(tuple(operands), {})
-        return fit_one(self.op.raw(key, flat), self.lay)
+        return fit_one(self.op.raw(tuple(key), flat), self.lay)
 
 
 def _typed(e: Expr) -> list[tuple[int, DType]]:

@@ -26,7 +26,6 @@ from antorcha.shapes import broadcast_shapes
 
 if TYPE_CHECKING:
     from antorcha.runtime.call.node import Node
-    from antorcha.runtime.layout import Layout
 
 
 class ProgramOp:
@@ -42,7 +41,7 @@ class ProgramOp:
         self.node_name = node_name(name)
         self.program, self.dim = program, dim
         self.plans = table()
-        floats = any([e.dtype.kind in "fc" for e in program.outputs])
+        floats = any(e.dtype.kind in "fc" for e in program.outputs)
         self.rule: Rule | None = ProgramRule(self) if floats else None
 
     def __call__(self, *operands: Tensor) -> Any:
@@ -116,7 +115,7 @@ class ProgramRule(Rule):
                 return None, (), ()
             wrt = program.wrt
         reads = E.inputs_used(*program.outputs)
-        if not any([program.inputs[k].is_row for k in reads]):
+        if not any(program.inputs[k].is_row for k in reads):
             reads = tuple(sorted({*reads, len(forward.outputs)}))  # an operand tells the length
         renamed = {
             E.input_(k, program.inputs[k].dtype): E.input_(place, program.inputs[k].dtype)
@@ -154,7 +153,7 @@ class ProgramRule(Rule):
                 given.append(unpack(node, place, kept[place], create))
         made = op(*given) if create else path.run(op, tuple(given), {}, False)
         for k, gradient in zip(wrt, made if isinstance(made, tuple) else (made,), strict=True):
-            lay = plan.tensors[k]
-            if node.mask >> k & 1 and lay is not None:
-                result[k] = fit_one(gradient, lay)
+            want = plan.tensors[k]
+            if node.mask >> k & 1 and want is not None:
+                result[k] = fit_one(gradient, want)
         return result

@@ -294,10 +294,18 @@ class Composite(Op):
                 result = path.foreign(self, args, kwargs)
                 if result is NotImplemented:
                     raise
+            except AttributeError as error:
+                if error.name not in ("_layout", "_storage", "_rg") or isinstance(error.obj, Tensor):
+                    raise
+                raise ArgumentError(
+                    f"{self.name}(): expected a Tensor, not {type(error.obj).__name__}; its "
+                    f"signature is {self.signature}"
+                ) from None
         if out is None:
             return result
         results = result if isinstance(result, tuple) else (result,)
         outs = out if isinstance(out, (tuple, list)) else (out,)
+        path.check_outs(self.name, (*outs, *results))
         for each, value in zip(outs, results, strict=True):
             if each._layout.shape != value._layout.shape:
                 resize_out(self.name, each, value._layout)

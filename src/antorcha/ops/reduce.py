@@ -20,15 +20,16 @@ from antorcha.ops.types import Bool, Dim, Dims, Dtype, Tensor
 
 def spread(g, layout, dims, keepdim):
     """A reduction's gradient (or result), put back over the reduced dims (a view)."""
-    shape = tuple(layout.shape)
-    return T.expand(beside(g, layout, dims, keepdim), shape)
+    if g._layout.ndim == 0:
+        return g.expand(tuple(layout.shape))
+    return beside(g, layout, dims, keepdim).expand(tuple(layout.shape))
 
 
 def beside(g, layout, dims, keepdim):
     """A reduction's gradient or result with its reduced dims as size 1: it broadcasts (a view)."""
     if keepdim or not dims or g._layout.ndim == layout.ndim:
         return g
-    return T.view(g, tuple([1 if d in dims else n for d, n in enumerate(layout.shape)]))
+    return g.view(tuple([1 if d in dims else n for d, n in enumerate(layout.shape)]))
 
 
 def count_of(layout, dims):

@@ -218,7 +218,7 @@ def cut(input: TensorType, where: _Any, dim: int, op: str) -> tuple[TensorType, 
     d = normalize_dim(dim, lay.ndim, op=op)
     n = lay.shape[d]
     if isinstance(where, TensorType):
-        where = where.tolist()  # type: ignore[attr-defined]
+        where = where.tolist()
     if not isinstance(where, (tuple, list)):
         sections = where.__index__()
         if sections <= 0:

@@ -19,7 +19,7 @@ import linecache
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from antorcha import dtypes
+from antorcha import dtypes, modes
 from antorcha.device import CPU
 from antorcha.errors import ArgumentError, GraphError, MissingFeature
 from antorcha.lang import expr as E
@@ -30,7 +30,7 @@ from antorcha.ops.pointwise import PointwiseOp, common_dtype
 from antorcha.ops.programs import ProgramOp, ProgramRule
 from antorcha.ops.record import Composite, T
 from antorcha.runtime import layout as L
-from antorcha.runtime.call import path
+from antorcha.runtime.call import path, short
 from antorcha.runtime.tensor import Tensor
 from antorcha.shapes import broadcast_shapes, normalize_dim
 
@@ -103,7 +103,7 @@ class UserKernel(PointwiseOp):
         only_operands = len(self.signature.params) == self.signature.positional
         self.short: Callable[..., Any] | None = None
         if only_operands and self.signature.positional in (1, 2):
-            shortest = path.unary if self.signature.positional == 1 else path.binary
+            shortest = short.unary if self.signature.positional == 1 else short.binary
             self.short = shortest(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -161,13 +161,13 @@ class RowKernel:
         return fn
 
     def __call__(self, *args: Any, dim: int = -1, **options: Any) -> Any:
-        if path.modes.busy and path.modes.subclasses:
+        if modes.busy and modes.subclasses:
             done = path.override(self, args, {"dim": dim, **options})
             if done is not NotImplemented:
                 return done
         count = len(self.declared.operands)
-        if len(args) != count or not all([isinstance(a, Tensor) for a in args]):
-            if any([isinstance(a, Expr) for a in args]):
+        if len(args) != count or not all(isinstance(a, Tensor) for a in args):
+            if any(isinstance(a, Expr) for a in args):
                 return self.fn(*args, **options)
             raise ArgumentError(
                 f"{self.name}(): a kernel of rows takes {count} tensors "

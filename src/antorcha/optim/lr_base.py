@@ -43,13 +43,13 @@ def each_group(name: str, optimizer: Optimizer, value: Any) -> list[Any]:
 def values_of(optimizer: Optimizer, key: str) -> list[Any]:
     """A setting of every group (tensors copied)."""
     found = [group[key] for group in optimizer.param_groups]
-    return [v.clone() if isinstance(v, Tensor) else v for v in found]  # type: ignore[attr-defined]
+    return [v.clone() if isinstance(v, Tensor) else v for v in found]
 
 
 def set_value(group: dict[str, Any], key: str, value: Any) -> None:
     """Changes a setting; one that is a tensor keeps its place."""
     if isinstance(group[key], Tensor):
-        group[key].fill_(float(value))  # type: ignore[attr-defined]
+        group[key].fill_(float(value))
     else:
         group[key] = value
 
@@ -74,7 +74,7 @@ class LRScheduler:
         for k, group in enumerate(optimizer.param_groups):
             if last_epoch == -1:
                 lr = group["lr"]
-                group.setdefault("initial_lr", lr.clone() if isinstance(lr, Tensor) else lr)  # type: ignore[attr-defined]
+                group.setdefault("initial_lr", lr.clone() if isinstance(lr, Tensor) else lr)
             elif "initial_lr" not in group:
                 raise KeyError(
                     f"param 'initial_lr' is not specified in param_groups[{k}] when resuming "

@@ -94,7 +94,7 @@ class Optimizer:
         if isinstance(params, Tensor):
             raise ArgumentError(
                 "params argument given to the optimizer should be an iterable of Tensors or dicts, "
-                f"but got {params.type()}"  # type: ignore[attr-defined]
+                f"but got {params.type()}"
             )
         self.state: Any = defaultdict(dict)
         self.param_groups: list[dict[str, Any]] = []
@@ -144,7 +144,7 @@ class Optimizer:
                     "optimizer can only optimize Tensors, but one of the params is "
                     f"{type(param).__name__}"
                 )
-            if not (self.defaults.get("differentiable") or param._fn is None or param.retains_grad):  # type: ignore[attr-defined]
+            if not (self.defaults.get("differentiable") or param._fn is None or param.retains_grad):
                 raise ValueRangeError("can't optimize a non-leaf Tensor")
         for name, default in self.defaults.items():
             if default is required and name not in param_group:
@@ -208,9 +208,9 @@ class Optimizer:
                 step = state["step"] = T.full((), float(step))
             lay = step._layout
             if lay.device is not CPU or lay.dtype.name != "float32":
-                step.add_(1)  # type: ignore[attr-defined]
-                return float(step.item())  # type: ignore[attr-defined]
-            memory: Any = memoryview(step._storage)  # type: ignore[arg-type]
+                step.add_(1)
+                return float(step.item())
+            memory: Any = memoryview(step._storage)
             found = step, ctypes.c_float.from_buffer(memory, 4 * step._offset)
             self._counters[id(step)] = found
         counter = found[1]
@@ -337,10 +337,10 @@ def _fitted(param: Tensor, value: Any, key: Any) -> Any:
     """A loaded value, its tensors with the parameter's dtype and device (counts keep theirs)."""
     if isinstance(value, Tensor):
         if key == "step":
-            return value.clone()  # type: ignore[attr-defined]
+            return value.clone()
         if param._layout.dtype.kind in "fc":
-            return value.to(param._layout.device, param._layout.dtype, copy=True)  # type: ignore[attr-defined]
-        return value.to(param._layout.device, copy=True)  # type: ignore[attr-defined]
+            return value.to(param._layout.device, param._layout.dtype, copy=True)
+        return value.to(param._layout.device, copy=True)
     if isinstance(value, dict):
         return {k: _fitted(param, v, k) for k, v in value.items()}
     if isinstance(value, Iterable) and not isinstance(value, str):
@@ -363,7 +363,7 @@ def as_reals(tensors: list[Tensor]) -> list[Tensor]:
     """Complex tensors as pairs of reals, which is how they are optimised."""
     if tensors[0]._layout.dtype.kind != "c":
         return tensors
-    return [T.view_as_real(t.detach()) for t in tensors]  # type: ignore[attr-defined]
+    return [T.view_as_real(t.detach()) for t in tensors]
 
 
 def check(**settings: Any) -> None:
@@ -371,7 +371,7 @@ def check(**settings: Any) -> None:
     names = {"lr": "learning rate: {}", "eps": "epsilon value: {}"}
     for name, value in settings.items():
         if isinstance(value, Tensor):
-            if name == "lr" and value.numel() != 1:  # type: ignore[attr-defined]
+            if name == "lr" and value.numel() != 1:
                 raise ValueRangeError("Tensor lr must be 1-element")
         elif not value >= 0.0:
             text = names.get(name, name + " value: {}").format(value)

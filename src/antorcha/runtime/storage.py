@@ -399,7 +399,7 @@ def alias(storage: Storage) -> Storage:
     if not storage.ptr:
         return null_storage(storage.nbytes)
     made: Storage = _wrap(
-        storage.ptr, storage.nbytes, memoryview(storage), storage.flags & LOCKED  # type: ignore[arg-type]
+        storage.ptr, storage.nbytes, memoryview(storage), storage.flags & LOCKED
     )
     return made
 

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from antorcha.runtime.call.node import Node
     from antorcha.runtime.layout import Layout
     from antorcha.runtime.storage import Storage
+    from antorcha.tensor.tensor import Methods  # what floor 4 binds: generated, for type checkers
+else:
+    Methods = object
 
 new = object.__new__
 
@@ -42,7 +45,7 @@ class Extra:
         self.retained_nr = 0
 
 
-class Tensor:
+class Tensor(Methods):
     """A multi-dimensional array of one dtype: a layout, a storage and an offset into it.
 
     See https://docs.pytorch.org/docs/stable/tensors.html.

@@ -121,7 +121,7 @@ def _is_leaf(self: Tensor) -> bool:
 
 def _grad(self: Tensor) -> Tensor | None:
     """The gradient that backward has accumulated here; None when there is none."""
-    if self._grad is None and self._fn is not None and not self.retains_grad:  # type: ignore[attr-defined]
+    if self._grad is None and self._fn is not None and not self.retains_grad:
         warnings.warn(
             "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad"
             " attribute won't be populated during autograd.backward(). If you indeed want the .grad"

@@ -13,7 +13,7 @@ from antorcha import modes
 from antorcha.errors import ArgumentError
 from antorcha.ops.pointwise import PointwiseOp
 from antorcha.ops.record import REGISTRY, Composite, Op
-from antorcha.runtime.call import path
+from antorcha.runtime.call import path, short
 from antorcha.runtime.tensor import Tensor
 
 BINARY = {
@@ -30,7 +30,7 @@ COMMUTES = ("add", "mul", "and", "or", "xor")
 def method(op: Any, name: str) -> Callable[..., Any]:
     """The op as a method; the shortest way for the commonest forms of its call."""
     if hasattr(op, "view_plan"):
-        made: Callable[..., Any] = path.view(op)
+        made: Callable[..., Any] = short.view(op)
     elif isinstance(op, Composite) or not isinstance(op, Op):
 
         def plain(self: Tensor, *args: Any, **kwargs: Any) -> Any:
@@ -38,21 +38,22 @@ def method(op: Any, name: str) -> Callable[..., Any]:
 
         made = plain
     elif op.signature.positional == 1 or op.signature.required == 1:
-        short = path.unary(op)
+        quickest = short.unary(op)
+        by_value = short.valued(op)
 
         def one(self: Tensor, *args: Any, **kwargs: Any) -> Any:
-            if args or kwargs:
-                return op(self, *args, **kwargs)
-            return short(self)
+            if args:
+                return by_value(self, *args, **kwargs)
+            return op(self, **kwargs) if kwargs else quickest(self)
 
         made = one
     elif has_short(op) and op.signature.required == 2:
-        short = path.binary(op)
+        two_tensors = short.binary(op)
 
         def two(self: Tensor, *args: Any, **kwargs: Any) -> Any:
             if kwargs or len(args) != 1:
                 return op(self, *args, **kwargs)
-            return short(self, *args)
+            return two_tensors(self, *args)
 
         made = two
     else:
@@ -75,7 +76,7 @@ def named(fn: Callable[..., Any], name: str, op: Any) -> Callable[..., Any]:
 
 
 def has_short(op: Any) -> bool:
-    """May two tensors be handed to the op by ``path.binary``?"""
+    """May two tensors be handed to the op by ``short.binary``?"""
     return isinstance(op, PointwiseOp) or bool(getattr(op, "short_binary", False))
 
 
@@ -88,20 +89,20 @@ def is_operand(value: Any) -> bool:
 
 def operator(op: Any, name: str) -> Callable[..., Any]:
     """``a <op> b``; other types get their chance to answer."""
-    short = path.binary(op) if has_short(op) else None
+    quickest = short.binary(op) if has_short(op) else None
 
     def left(self: Tensor, other: Any) -> Any:
         if type(other) is Tensor or is_operand(other):
-            return short(self, other) if short is not None else op(self, other)
+            return quickest(self, other) if quickest is not None else op(self, other)
         if modes.subclasses and hasattr(other, "__torch_function__"):
             return op(self, other)
         return NotImplemented
 
-    if short is not None:
+    if quickest is not None:
         # the operator itself is the short cut: what is no operand ends in ArgumentError there
         def quick(self: Tensor, other: Any) -> Any:
             try:
-                return short(self, other)
+                return quickest(self, other)
             except ArgumentError:
                 if is_operand(other):
                     raise
@@ -171,15 +172,9 @@ def bind_methods() -> None:
     for name, target in UNARY.items():
         if target in REGISTRY:
             setattr(Tensor, f"__{name}__", method(REGISTRY[target], f"__{name}__"))
-    Tensor.__pos__ = lambda self: self  # type: ignore[attr-defined]
+    Tensor.__pos__ = lambda self: self  # type: ignore[method-assign]
     Tensor.__hash__ = object.__hash__  # type: ignore[method-assign]
 
 
 def inplace_method(inplace: Any, name: str) -> Callable[..., Any]:
-    op = inplace.op
-    call = path.call_inplace
-
-    def write(self: Tensor, *args: Any, **kwargs: Any) -> Any:
-        return call(op, (self, *args), kwargs)
-
-    return named(write, name, inplace)
+    return named(short.inplace(inplace.op), name, inplace)

@@ -59,8 +59,8 @@ def numpy(self: Tensor, *, force: bool = False) -> Array:
     the CPU; ``force=True`` detaches, and copies to the CPU, as needed.
     """
     if force:
-        self = self.detach().cpu()  # type: ignore[attr-defined]
-    elif self.requires_grad and modes.grad_enabled():  # type: ignore[attr-defined]
+        self = self.detach().cpu()
+    elif self.requires_grad and modes.grad_enabled():  # type: ignore[redundant-expr]
         raise GraphError(
             "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
         )
@@ -243,7 +243,7 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     made = bare(lay, storage, self._offset)
     made._rg = self._rg
     if type(self) is not Tensor:
-        made = made.as_subclass(type(self))  # type: ignore[attr-defined]
+        made = made.as_subclass(type(self))
         made._rg = self._rg
     memo[id(self)] = made
     made.__dict__.update(copy.deepcopy(self.__dict__, memo))
@@ -265,7 +265,7 @@ def rebuild(cls: type, array: Array, dtype: DType, strides: Any, rg: bool, rest:
         storage.version = 0
         made = shaped
     if cls is not Tensor:
-        made = made.as_subclass(cls)  # type: ignore[attr-defined]
+        made = made.as_subclass(cls)
     made._rg = rg
     made.__dict__.update(rest)
     return made
@@ -278,7 +278,7 @@ def _reduce_ex(self: Tensor, protocol: Any) -> Any:
         )
     lay = self._layout
     array = to_array(self)
-    strides = None if lay.contiguous else tuple(T.clone(self.detach())._layout.strides)  # type: ignore[attr-defined]
+    strides = None if lay.contiguous else tuple(T.clone(self.detach())._layout.strides)
     return rebuild, (type(self), np.ascontiguousarray(array).reshape(lay.shape), lay.dtype, strides,
                      self._rg, dict(self.__dict__))  # fmt: skip
 

@@ -44,7 +44,7 @@ def tensor(
             "torch.tensor(sourceTensor).",
             stacklevel=2,
         )
-        made = T.clone(data.detach())  # type: ignore[attr-defined]
+        made = T.clone(data.detach())
         made = T.contiguous(made)
         where = data._layout.device if device is None else device
         return finish(_convert(made, dtype, where), requires_grad)
@@ -59,7 +59,7 @@ def _convert(made: Tensor, dtype: Any, device: Any) -> Tensor:
     if device is not None:
         to = to_device("tensor", "device", device)
         if to is not made._layout.device:
-            made = made.to(to)  # type: ignore[attr-defined]
+            made = made.to(to)
     return made
 
 
@@ -145,7 +145,7 @@ def _is_sequence(value: Any) -> bool:
     if isinstance(value, (str, bytes, dict, set)):
         return False
     if isinstance(value, (Tensor, np.ndarray)):
-        return bool(value.ndim)  # type: ignore[union-attr]
+        return bool(value.ndim)
     return hasattr(value, "__len__") and hasattr(value, "__getitem__")
 
 

@@ -11,8 +11,10 @@ that the memory is read-only. A consumer renames the capsule when it takes the s
 """
 
 # Native functions are in the kernel language, whose types are values: mypy cannot read them.
-# mypy: disable-error-code="valid-type"
-# mypy: allow-untyped-defs, no-warn-return-any
+# mypy: disable-error-code="valid-type,return"
+# mypy: allow-untyped-defs, no-warn-return-any, no-warn-no-return
+# mypy: no-warn-unreachable
+# ruff: noqa: N815  (DLPack's own names)
 from __future__ import annotations
 
 import ctypes
@@ -136,7 +138,9 @@ def _c_function(name: str, result: Any, *arguments: Any) -> Any:
 _capsule_new = _c_function(
     "PyCapsule_New", ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p
 )
-_capsule_is_valid = _c_function("PyCapsule_IsValid", ctypes.c_int, ctypes.py_object, ctypes.c_char_p)
+_capsule_is_valid = _c_function(
+    "PyCapsule_IsValid", ctypes.c_int, ctypes.py_object, ctypes.c_char_p
+)
 _capsule_pointer = _c_function(
     "PyCapsule_GetPointer", ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p
 )
@@ -213,7 +217,7 @@ def dlpack(
     Raises BufferError for tensors that require gradients or have no data, and where read-only
     memory cannot be told to a consumer of before version 1.0.
     """
-    if self.requires_grad:  # type: ignore[attr-defined]
+    if self.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     if stream is not None and type(stream) is not int:
         raise ArgumentError("stream must be ``int`` or ``none``")
@@ -231,7 +235,7 @@ def dlpack(
             )
     if copy:
         self, flags = T.clone(self), IS_COPIED
-    versioned = max_version is not None and tuple(max_version)[0] >= 1
+    versioned = max_version is not None and next(iter(max_version)) >= 1
     if S.is_readonly(self._storage):
         if not versioned:
             raise BufferError(
@@ -249,7 +253,7 @@ def to_dlpack(tensor: Tensor) -> Any:
     """
     if not isinstance(tensor, Tensor):
         raise ArgumentError(f"to_dlpack: expected a Tensor, not {type(tensor).__name__}")
-    return dlpack(tensor.detach())  # type: ignore[attr-defined]
+    return dlpack(tensor.detach())
 
 
 # -------------------------------------------------------------------------------------- importing
@@ -290,7 +294,7 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
             "copying. Set copy=None or copy=True."
         )
     if elsewhere:
-        made = made.to(where)  # type: ignore[attr-defined]
+        made = made.to(where)
     elif copy:
         made = T.clone(made)
     return made
@@ -341,13 +345,13 @@ def _layout_of(array: Any) -> tuple[L.Layout, int]:
     if not 0 <= ndim <= 1 << 16:
         raise BufferError(f"from_dlpack: {ndim} dims")
     shape = tuple(array.shape[:ndim]) if ndim else ()
-    if any([n < 0 for n in shape]):
+    if any(n < 0 for n in shape):
         raise BufferError(f"from_dlpack: the shape {shape} has a negative size")
     if array.strides and ndim:
         strides = tuple([1 if n <= 1 else s for n, s in zip(shape, array.strides[:ndim])])
     else:
         strides = L.contiguous(shape, dtype, CPU).strides
-    if any([s < 0 for s in strides]) and numel(shape):
+    if any(s < 0 for s in strides) and numel(shape):
         raise ValueRangeError(
             f"from_dlpack: the strides {strides} of shape {shape} are negative, which tensors "
             "cannot have. Make a copy of the array first: array.copy()."

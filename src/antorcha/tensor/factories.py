@@ -44,12 +44,13 @@ def _maker(name: str, what: str) -> Callable[..., Tensor]:
     ) -> Tensor:
         shape = _shape(name, size, kwargs.pop("size", None))
         if kwargs:
-            raise ArgumentError(f"{name}() got an unexpected keyword argument {next(iter(kwargs))!r}")
+            strange = next(iter(kwargs))
+            raise ArgumentError(f"{name}() got an unexpected keyword argument {strange!r}")
         op = getattr(T, name.removeprefix("new_"))
         return finish(op(shape, **_like(self, dtype, device)), requires_grad)
 
     make.__name__, make.__qualname__ = name, f"Tensor.{name}"
-    make.__doc__ = f"""A new tensor {what}, with this tensor's dtype and device unless others are given.
+    make.__doc__ = f"""A new tensor {what}, with this tensor's dtype and device by default.
 
     See https://docs.pytorch.org/docs/stable/generated/torch.Tensor.{name}.html.
     """

@@ -17,6 +17,7 @@ from antorcha.ops.advanced import mask_indices
 from antorcha.ops.record import T
 from antorcha.runtime.call import path
 from antorcha.runtime.call.plan import remember, table
+from antorcha.runtime.call.short import quick_view
 from antorcha.runtime.tensor import Tensor
 
 plans = table()  # (layout, index) -> the plan of the view
@@ -51,7 +52,7 @@ def getitem(self: Tensor, index: Any) -> Any:
         return read(self, index)
     if modes.busy:
         return read(self, index)
-    return path.quick_view(self, plan)
+    return quick_view(self, plan)
 
 
 _OTHER = object()  # in no key
@@ -172,7 +173,7 @@ def assignable(value: Any, like: Tensor) -> Any:
     if isinstance(value, np.ndarray):
         from antorcha.tensor.create import tensor
 
-        return tensor(value).to(like._layout.dtype)  # type: ignore[attr-defined]
+        return tensor(value).to(like._layout.dtype)
     raise ArgumentError(
         f"can't assign a {type(value).__name__} to a {like._layout.dtype} tensor of shape "
         f"{tuple(like._layout.shape)}: assign a number or a tensor, e.g. torch.tensor(value)"

@@ -44,14 +44,14 @@ def dtype_of(array: Array) -> dtypes.dtype:
 def check_array(array: Array) -> dtypes.dtype:
     """Refuses arrays that no tensor can share memory with."""
     dtype = dtype_of(array)
-    if any([s < 0 for s in array.strides]):
+    if any(s < 0 for s in array.strides):
         raise ValueRangeError(
             "At least one stride in the given numpy array is negative, and tensors with negative "
             "strides are not currently supported. (You can probably work around this by making a "
             "copy of your array with array.copy().)"
         )
     size = dtype.itemsize
-    if any([s % size for s, n in zip(array.strides, array.shape, strict=True) if n > 1]):
+    if any(s % size for s, n in zip(array.strides, array.shape, strict=True) if n > 1):
         raise ValueRangeError(
             "given numpy array strides not a multiple of the element byte size. Copy the numpy "
             "array to reallocate the memory: array.copy()."
@@ -164,7 +164,7 @@ def frombuffer(
         warnings.warn(_READ_ONLY.format("buffer", advice), UserWarning, stacklevel=2)
     lay = L.contiguous((count,), kind, CPU)
     made = bare(lay, S.wrap(address_of(view) + offset, lay.nbytes, view, readonly=view.readonly))
-    return made.requires_grad_() if requires_grad else made  # type: ignore[attr-defined,no-any-return]
+    return made.requires_grad_() if requires_grad else made
 
 
 def asarray(
@@ -242,15 +242,15 @@ def _as_wanted(
         made = T.to_dtype(made, want)
     if made is shared and copy:
         made = T.clone(shared)
-    if requires_grad and not made.requires_grad:  # type: ignore[attr-defined]
-        made.requires_grad_()  # type: ignore[attr-defined]
+    if requires_grad and not made.requires_grad:
+        made.requires_grad_()  # type: ignore[unreachable]
     return made
 
 
 # ------------------------------------------------------------------------- tensors to arrays
 def array_protocol(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Array:
     """``np.asarray(tensor)``: shares memory unless another dtype, or a copy, is asked for."""
-    array: Array = self.numpy()  # type: ignore[attr-defined]
+    array: Array = self.numpy()
     if dtype is not None and array.dtype != dtype:
         if copy is False:
             raise ValueRangeError(

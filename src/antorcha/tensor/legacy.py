@@ -1,4 +1,4 @@
-"""The older ways to make a tensor: ``torch.Tensor(2, 3)``, ``torch.FloatTensor([1, 2])``, ``x.new``.
+"""The older ways to make a tensor: ``torch.Tensor(2, 3)``, ``torch.FloatTensor``, ``x.new``.
 
 ``Tensor.__new__`` is the constructor of user's calls and of subclasses alone: ops make their
 results with ``object.__new__`` (`runtime.tensor.new`), which never comes here.
@@ -47,7 +47,8 @@ def construct(args: tuple[Any, ...], dtype: dtypes.dtype, device: Any, size: Any
             return _over(first, dtype)
         if isinstance(first, Size):
             return _sized(first, dtype)
-        if not hasattr(first, "__index__") or getattr(first, "ndim", 0):  # (arrays have __index__)
+        # (arrays have __index__, too)
+        if not hasattr(first, "__index__") or getattr(first, "ndim", None):
             return _from(first, dtype)
     return _sized(tuple([_one_size(each, k) for k, each in enumerate(args)]), dtype)
 
@@ -62,7 +63,7 @@ def _one_size(value: Any, position: int) -> int:
 
 
 def _sized(shape: tuple[int, ...], dtype: dtypes.dtype) -> Tensor:
-    if any([n < 0 for n in shape]):
+    if any(n < 0 for n in shape):
         raise ShapeError(f"Trying to create tensor with negative dimension: {list(shape)}")
     made: Tensor = T.empty(shape, dtype=dtype)
     return made
@@ -101,7 +102,7 @@ def _new(cls: type, *args: Any, device: Any = None, size: Any = None, **kwargs: 
 
     ``torch.tensor`` (for data) and ``torch.empty`` (for sizes) say which of both is meant.
     """
-    own = cls is Tensor or cls.__init__ is object.__init__
+    own = cls is Tensor or getattr(cls, "__init__", None) is object.__init__
     if kwargs and own:
         raise ArgumentError(f"{cls.__name__}() got an unexpected keyword {next(iter(kwargs))!r}")
     only = args[0] if len(args) == 1 else None
@@ -162,7 +163,7 @@ def _classes(names: dict[str, str], kind: Any) -> dict[str, Any]:
     made = {}
     for name, dtype in names.items():
         body = {"__module__": "torch", "dtype": dtypes.by_name(dtype), "__slots__": ()}
-        body["__doc__"] = f"The older name for {body['dtype']}: a constructor, and a class to ask for."
+        body["__doc__"] = f"The older name for {body['dtype']}: a constructor, and a class."
         made[name] = kind(name, (), body)
     return made
 
@@ -201,8 +202,8 @@ def storage_type(self: Tensor) -> Any:
 
 def bind() -> None:
     """Gives Tensor its constructor."""
-    Tensor.__new__ = staticmethod(_new)  # type: ignore[method-assign,assignment]
-    Tensor.new = new  # type: ignore[attr-defined]
-    Tensor.storage_type = storage_type  # type: ignore[attr-defined]
+    Tensor.__new__ = staticmethod(_new)  # type: ignore[method-assign]
+    Tensor.new = new  # type: ignore[assignment,method-assign]
+    Tensor.storage_type = storage_type  # type: ignore[assignment,method-assign]
     Tensor._make_subclass = staticmethod(make_subclass)  # type: ignore[attr-defined]
     Tensor._make_wrapper_subclass = staticmethod(make_wrapper_subclass)  # type: ignore[attr-defined]

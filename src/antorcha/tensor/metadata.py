@@ -17,6 +17,7 @@ from antorcha.ops.record import REGISTRY
 from antorcha.ops.slices import check_inside
 from antorcha.runtime import layout as L
 from antorcha.runtime.call.path import check_inplace
+from antorcha.runtime.storage import Storage
 from antorcha.runtime.tensor import Tensor
 
 VIEWS = ("unsqueeze", "squeeze", "transpose", "swapaxes", "swapdims", "t", "as_strided")
@@ -103,7 +104,10 @@ def set_(
         storage = source._storage
     else:
         storage = getattr(source, "_storage", source)
-        storage = getattr(storage, "_untyped", storage)
+        if type(storage) is not Storage:
+            raise ArgumentError(
+                f"set_: the source must be a tensor or a storage, not {type(source).__name__}"
+            )
     if size is None:
         size = (storage.nbytes // self._layout.itemsize,)
     size = to_ints("set_", "size", size)

@@ -39,7 +39,7 @@ def elements(storage: S.Storage, dtype: dtypes.dtype, op: str) -> Array:
 def writable(storage: S.Storage, dtype: dtypes.dtype, op: str) -> Array:
     """The same, to be written to: the write is counted."""
     if S.is_readonly(storage):
-        raise GraphError(f"{op}: the storage is read-only (its memory belongs to a read-only object)")
+        raise GraphError(f"{op}: the storage is read-only: so is the object whose memory it is")
     array = elements(storage, dtype, op)
     storage.version += 1 if storage.version >= 0 else 0
     return array
@@ -408,5 +408,5 @@ def bind() -> None:
     """Sets the methods of this file on Tensor."""
     for fn in (untyped_storage, storage, share_memory_, pin_memory):
         setattr(Tensor, fn.__name__, fn)
-    Tensor.is_shared = lambda self: False  # type: ignore[attr-defined]
-    Tensor.is_pinned = lambda self, device=None: False  # type: ignore[attr-defined]
+    Tensor.is_shared = lambda self: False  # type: ignore[method-assign]
+    Tensor.is_pinned = lambda self, device=None: False  # type: ignore[method-assign]

@@ -34,7 +34,9 @@ _state = _State()
 
 
 # ---------------------------------------------------------------------------------- who is asked
-def disabled_torch_function(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+def disabled_torch_function(
+    cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None
+) -> Any:
     """A ``__torch_function__`` that changes nothing: what has it is never asked."""
     return func(*args, **(kwargs or {}))
 
@@ -115,7 +117,7 @@ def foreign(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     asked = relevant((*args, *kwargs.values()))
     if not asked:
         return NotImplemented
-    if any([not getattr(type(value), "__torch_function_symbolic__", False) for value in asked]):
+    if any(not getattr(type(value), "__torch_function_symbolic__", False) for value in asked):
         note()
     return ask(func, asked, args, kwargs)
 
@@ -140,7 +142,7 @@ def convert(value: Any, cls: type) -> Any:
 
 
 def _is_plain_tuple(value: Any) -> bool:
-    return not any([isinstance(each, (Tensor, tuple, list)) for each in value])
+    return not any(isinstance(each, (Tensor, tuple, list)) for each in value)
 
 
 def torch_function(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -150,7 +152,7 @@ def torch_function(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any 
     the classes among the arguments. Call ``super().__torch_function__`` to compute.
     See https://docs.pytorch.org/docs/stable/notes/extending.html.
     """
-    if not all([issubclass(cls, each) for each in types]):
+    if not all(issubclass(cls, each) for each in types):
         return NotImplemented
     with DisableTorchFunctionSubclass():
         result = func(*args, **(kwargs or {}))
@@ -160,7 +162,7 @@ def torch_function(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any 
 @functools.lru_cache(None)
 def default_nowrap_functions() -> set[Any]:
     """What gives plain tensors also for subclasses."""
-    return {Tensor._base.__get__, Tensor.grad.__get__, Tensor._grad.__get__}  # type: ignore[attr-defined]
+    return {Tensor._base.__get__, Tensor.grad.__get__, Tensor._grad.__get__}  # type: ignore[union-attr]
 
 
 class _Off:
@@ -318,7 +320,7 @@ def as_subclass(self: Tensor, cls: type) -> Any:
     if self._rg and self._fn is None:
         with DisableTorchFunction():
             self = T.view_as(self, self)  # the history of what is done to it leads to this leaf
-    made = object.__new__(cls)
+    made: Any = object.__new__(cls)
     for name in _FIELDS:
         setattr(made, name, getattr(self, name))
     if self._base is not None:
@@ -336,9 +338,9 @@ def _init_subclass(cls: Any, **kwargs: Any) -> None:
 
 def bind() -> None:
     """Sets the protocol on Tensor."""
-    Tensor.as_subclass = as_subclass  # type: ignore[attr-defined]
+    Tensor.as_subclass = as_subclass  # type: ignore[assignment,method-assign]
     Tensor.__torch_function__ = classmethod(torch_function)  # type: ignore[attr-defined]
     Parameter.__torch_function__ = classmethod(disabled_torch_function)  # type: ignore[attr-defined]
-    Tensor.__init_subclass__ = classmethod(_init_subclass)  # type: ignore[assignment]
+    Tensor.__init_subclass__ = classmethod(_init_subclass)  # type: ignore[assignment,arg-type]
     path.override = override
     path.foreign = foreign

@@ -45,21 +45,21 @@ def assert_close(
             raise AssertionError(f"The length of the sequences mismatch: {len(actual)} != "
                                  f"{len(expected)}")  # fmt: skip
         for a, b in zip(actual, expected, strict=True):
-            assert_close(a, b, **options)  # type: ignore[arg-type]
+            assert_close(a, b, **options)
         return
     if isinstance(expected, dict):
         if actual.keys() != expected.keys():
             raise AssertionError(f"The keys of the mappings do not match: {sorted(actual)} != "
                                  f"{sorted(expected)}")  # fmt: skip
         for key in expected:
-            assert_close(actual[key], expected[key], **options)  # type: ignore[arg-type]
+            assert_close(actual[key], expected[key], **options)
         return
     _compare(actual, expected, options)
 
 
 def _array(value: Any) -> Any:
     if isinstance(value, Tensor):
-        value = value.detach().cpu()  # type: ignore[attr-defined]
+        value = value.detach().cpu()
         if value.dtype.name in ("bfloat16", "float16"):
             value = value.float()
         return value.numpy()

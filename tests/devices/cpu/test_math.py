@@ -123,6 +123,13 @@ def test_large_angles(name: str) -> None:
     x = np.exp2(random.uniform(0, 1023, 1500)) * random.choice([-1, 1], 1500)
     x[0] = math.ldexp(6381956970095103, 797)
     assert worst_float64(name, x)[0] <= BOUNDS[name][1]
+    # Floats beside multiples of pi/2 that the fast reduction handles: r_low weighs most there.
+    n = random.integers(1, 80000, 1 << 16)
+    near = (n * (math.pi / 2)).astype(np.float32)
+    errors = K.float32_errors(K.run(name, near), K.reference(name, near))
+    assert errors.max() <= BOUNDS[name][0]
+    x = random.integers(1, 1 << 29, 3000) * (math.pi / 2)
+    assert worst_float64(name, x)[0] <= BOUNDS[name][1]
 
 
 @pytest.mark.parametrize("name", ["exp", "exp2", "sigmoid", "expm1", "sin", "atan", "tanh", "pow"])

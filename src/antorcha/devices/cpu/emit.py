@@ -163,28 +163,28 @@ def _integer(g: Any, node: Any, op: str, a: V, b: V) -> V:
     if op == "pow":
         from antorcha.devices.cpu.integers import power
 
-        return g.call_inline(power, [a, b], {"signed": a.ty.elem.kind == "i"}, node)  # type: ignore[no-any-return]
+        return g.call_inline(power, [a, b], {"signed": a.ty.elem.kind == "i"}, node)
     if op == "fmod":
-        return trunc_mod.emit(g, node, a, b)  # type: ignore[no-any-return]
-    return g.binary(op, a, b, node)  # type: ignore[no-any-return]
+        return trunc_mod.emit(g, node, a, b)
+    return g.binary(op, a, b, node)
 
 
 def _arithmetic(g: Any, node: Any, op: str, ty: Ty, a: V, b: V) -> V:
     if ty.elem.kind == "b":
         op = {"add": "or", "mul": "and"}.get(op, op)
-    return g.binary(op, a, b, node)  # type: ignore[no-any-return]
+    return g.binary(op, a, b, node)
 
 
 def _extremum(g: Any, node: Any, op: str, ty: Ty, a: V, b: V) -> V:
     """NaN wins; compare and select is two instructions where the IEEE operation is several."""
     if ty.elem.kind == "b":
-        return g.binary("or" if op == "maximum" else "and", a, b, node)  # type: ignore[no-any-return]
+        return g.binary("or" if op == "maximum" else "and", a, b, node)
     if ty.elem.kind != "f":
         made = maximum if op == "maximum" else minimum
-        return made.emit(g, node, a, b)  # type: ignore[no-any-return]
+        return made.emit(g, node, a, b)
     better = g.compare("gt" if op == "maximum" else "lt", a, b, node)
     nan = g.compare("ne", a, a, node)
-    return select.emit(g, node, g.binary("or", better, nan, node), a, b)  # type: ignore[no-any-return]
+    return select.emit(g, node, g.binary("or", better, nan, node), a, b)
 
 
 def _shift(g: Any, node: Any, op: str, e: Expr, a: V, b: V) -> V:
@@ -198,4 +198,4 @@ def _shift(g: Any, node: Any, op: str, e: Expr, a: V, b: V) -> V:
     over = g.const(0, a.ty, node)
     if op == "shr" and e.dtype.kind == "i":
         over = g.binary("shr", a, g.const(bits - 1, a.ty, node), node)
-    return select.emit(g, node, out, over, made)  # type: ignore[no-any-return]
+    return select.emit(g, node, out, over, made)

@@ -210,7 +210,7 @@ def _stage(cutter: Cutter, rows: Any, each: Any, k: int, P: Program) -> Stage:
     s.parks = cutter.parked is not None and k == len(cutter.passes) - 2
     exprs = [e.args[0] for e in each.reductions] + [rows.outputs[o] for o in each.outputs]
     if s.parks:
-        exprs.append(cutter.parked)  # type: ignore[arg-type]
+        exprs.append(cutter.parked)
     cut = cutter.cut(exprs, True, parked=last)
     typed = [
         E.cast(c, e.dtype) for c, e in zip(cut, each.reductions, strict=False)

@@ -14,7 +14,7 @@ order and the engine needs no counting of dependencies.
 from __future__ import annotations
 
 import itertools
-from functools import lru_cache
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from antorcha import modes
@@ -60,7 +60,7 @@ class Node:
     stack: Any  # in anomaly mode, where the op was called
 
 
-@lru_cache(maxsize=None)
+@cache
 def node_type(name: str) -> type[Node]:
     """The class of the nodes of that name."""
     return type(name, (Node,), {"__slots__": (), "__module__": "torch.autograd"})
@@ -140,10 +140,14 @@ def attach(
     """Records the call on its results, if an operand wants a gradient."""
     mask = 0
     edges = []
-    for k, operand in enumerate(operands):
-        edge = None if operand is None else edge_of(operand)
-        if edge is not None:
-            mask |= 1 << k
+    bit = 1
+    for operand in operands:
+        edge = None
+        if operand is not None and (operand._rg or operand._base is not None):
+            edge = edge_of(operand)
+            if edge is not None:
+                mask |= bit
+        bit += bit
         edges.append(edge)
     mask &= plan.rule.mask
     if not mask:

@@ -4,8 +4,8 @@ The life of a call: the arguments are bound to the op's parameters and become a 
 a *plan* (a miss asks the op to make one); the plan's kernel runs over the operands' storages; the
 result gets its node if an operand wants a gradient.
 
-``call`` is the general way. ``unary`` and ``binary`` make the short cuts behind operators and
-methods: same keys, same plans, same result, fewer steps. This is the reference for the native path.
+This is the general way, for any op and any arguments, and the reference for the native path;
+``short`` has the short cuts behind operators and methods.
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ from antorcha import modes
 from antorcha.errors import ArgumentError, GraphError, ShapeError
 from antorcha.runtime.call.node import CONSTANT, attach, check_view, edge_of
 from antorcha.runtime.call.plan import FRESH, HOST, MANY, VIEW, VIEWS, Plan, remember
-from antorcha.runtime.tensor import Tensor, bare, new
+from antorcha.runtime.tensor import Tensor, bare
 from antorcha.shapes import is_dense, may_overlap
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
 
     from antorcha.runtime.storage import Storage
 
@@ -150,156 +149,15 @@ def join(view: Tensor, source: Tensor, record: bool) -> None:
         view._seen = CONSTANT if source._rg or base._rg else ~version
 
 
+def was_viewed(base: Tensor) -> bool:
+    """Has there been a view of this tensor, which is none itself?"""
+    seen: int = getattr(base, "_seen", 0)
+    return seen > 0
+
+
 def fresh_tensor(plan: Plan, flat: list[Any]) -> Tensor:
     """Runs a plan of one result outside of any graph."""
     return bare(plan.out, plan.fresh(*flat))
-
-
-# ---------------------------------------------------------------------------------------- short cuts
-def binary(op: Any) -> Callable[..., Any]:
-    """``op(a, b)`` for two tensors, or a tensor and a number, by the shortest way."""
-    plans = op.short_plans
-
-    def short(a: Any, b: Any) -> Any:
-        try:
-            plan = plans[a._layout, b._layout]
-            if modes.busy:
-                return call(op, (a, b), {})
-        except (KeyError, AttributeError):
-            return _binary_number(op, a, b)
-        made = new(Tensor)
-        made._storage = plan.fresh(a._storage, a._offset, b._storage, b._offset)
-        made._layout = plan.out
-        made._offset = made._nr = 0
-        made._fn = made._grad = made._base = made._extra = None
-        made._rg = False
-        if (a._rg or b._rg) and plan.rule is not None:
-            attach(plan, (a, b), (), (made,))
-        return made
-
-    return short
-
-
-def _binary_number(op: Any, a: Any, b: Any) -> Any:
-    """The case of a Python number on the right, and all that has no plan yet."""
-    kind = type(b)
-    if (kind is float or kind is int) and not modes.busy:
-        plan = None
-        if isinstance(a, Tensor):
-            if op.static_number:
-                plan = op.short_plans.get((a._layout, kind, b))
-                if plan is not None:
-                    made = bare(plan.out, plan.fresh(a._storage, a._offset))
-                    if a._rg and plan.rule is not None:
-                        attach(plan, (a, None), (), (made,))
-                    return made
-            plan = op.short_plans.get((a._layout, kind))
-        if plan is not None:
-            made = bare(plan.out, plan.fresh(a._storage, a._offset, b))
-            if a._rg and plan.rule is not None:
-                attach(plan, (a, None), (b,), (made,))
-            return made
-    result = call(op, (a, b), {})
-    _learn(op, (a, b))
-    return result
-
-
-def unary(op: Any) -> Callable[..., Any]:
-    """``op(a)`` with every other argument at its default, by the shortest way."""
-    plans = op.short_plans
-
-    def short(a: Any) -> Any:
-        try:
-            plan = plans[a._layout]
-            if modes.busy:
-                return call(op, (a,), {})
-        except (KeyError, AttributeError):
-            result = call(op, (a,), {})
-            _learn(op, (a,))
-            return result
-        made = bare(plan.out, plan.fresh(a._storage, a._offset))
-        if a._rg and plan.rule is not None:
-            attach(plan, (a,), (), (made,))
-        return made
-
-    return short
-
-
-def view(op: Any) -> Callable[..., Any]:
-    """``op(a, 2, 5)`` for a view op and numbers by value, by the shortest way."""
-    plans = op.short_plans
-
-    def short(a: Any, *args: Any, **kwargs: Any) -> Any:
-        try:
-            plan = plans[a._layout, *args]
-            if modes.busy or kwargs:
-                return op(a, *args, **kwargs)
-        except (KeyError, TypeError, AttributeError):
-            result = op(a, *args, **kwargs)
-            if not kwargs and not modes.subclasses:
-                _learn_view(op, a, args)
-            return result
-        return quick_view(a, plan)
-
-    return short
-
-
-def quick_view(source: Tensor, plan: Plan) -> Tensor:
-    """``execute`` of a view's plan, in the default mode."""
-    made = new(Tensor)
-    storage = made._storage = source._storage
-    made._layout = plan.out
-    made._offset = source._offset + plan.delta
-    made._nr = 0
-    made._fn = made._grad = made._extra = None
-    made._rg = False
-    base = source._base
-    if base is None:
-        made._base = source
-        made._seen = storage.version
-        try:
-            source._seen += 1
-        except AttributeError:
-            source._seen = 1
-    else:
-        made._base = base
-        base._seen += 1
-        version = storage.version
-        made._seen = version if source._seen >= 0 else source._seen
-    if source._rg and plan.rule is not None:
-        attach(plan, (source,), (), (made,))
-    return made
-
-
-def _learn_view(op: Any, a: Tensor, args: tuple[Any, ...]) -> None:
-    """Lets the short cut find the plan of a view next time, if its arguments are its key."""
-    for each in args:
-        if type(each) is not int and type(each) is not tuple:
-            return
-        if type(each) is tuple and not all([type(e) is int for e in each]):
-            return
-    plan = op.view_plan(a, args)
-    if plan is not None and plan.kind == VIEW:
-        remember(op.short_plans, (a._layout, *args), plan)
-
-
-def _learn(op: Any, args: tuple[Any, ...]) -> None:
-    """After the general way has served a call: lets the short cut find its plan next time."""
-    if modes.subclasses:
-        return
-    try:
-        plan = op.plans.get(op.bind(args, {})[0])
-    except TypeError:
-        return
-    if plan is None or plan.kind != FRESH:
-        return
-    key: list[Any] = [a._layout if isinstance(a, Tensor) else type(a) for a in args]
-    if op.static_number and not isinstance(args[-1], Tensor):
-        key.append(args[-1])
-    if len(args) == 1:
-        op.short_plans[key[0]] = plan
-    elif isinstance(args[0], Tensor):
-        op.short_plans[tuple(key)] = plan
 
 
 # ------------------------------------------------------------------------------- in place and out=
@@ -322,6 +180,8 @@ def run_inplace(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], record: 
     name = op.name + "_"
     key, operands, flat, numbers, bound = op.bind(args, kwargs)
     target = operands[0]
+    if target is None:
+        raise ArgumentError(f"{name}: the first argument must be a Tensor, not {args[0]!r:.60}")
     storage = target._storage
     wants = False
     if record:
@@ -445,7 +305,7 @@ def record_write(plan: Plan, target: Tensor, operands: Any, numbers: Any, edges:
     if target._base is not None:
         rebase(target, node)
     elif node is not None:
-        if not target._rg and getattr(target, "_seen", 0):
+        if not target._rg and was_viewed(target):
             modes.note_stale_views(target)
         target._fn, target._nr, target._rg = node, 0, True
         if target._extra is not None and target._extra.retains is not None:
@@ -470,9 +330,19 @@ def attach_with(plan: Plan, operands: Any, numbers: Any, edges: Any, out: Tensor
     return attach(plan, tuple(shadow), numbers, (result,))
 
 
+def check_outs(name: str, outs: Any) -> None:
+    """Refuses an ``out=`` that is no tensor."""
+    for each in outs:
+        if not isinstance(each, Tensor):
+            raise ArgumentError(
+                f"{name}(): argument 'out' must be Tensor, not {type(each).__name__}"
+            )
+
+
 def call_out(op: Any, out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``op(..., out=t)``: the result is written to ``t``, which is resized if it does not fit."""
     outs = out if isinstance(out, (tuple, list)) else (out,)
+    check_outs(op.name, outs)
     key, operands, flat, _, bound = op.bind(args, kwargs)
     if modes.grad_enabled() and any([o is not None and o._rg for o in (*operands, *outs)]):
         raise GraphError(
@@ -506,5 +376,4 @@ def call_out(op: Any, out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     return op.pack(tuple(outs)) if len(outs) > 1 else outs[0]
 
 
-__all__ = ["FRESH", "HOST", "MANY", "VIEW", "VIEWS", "binary", "call", "call_inplace", "call_out",
-           "unary", "view"]  # fmt: skip
+__all__ = ["FRESH", "HOST", "MANY", "VIEW", "VIEWS", "call", "call_inplace", "call_out"]

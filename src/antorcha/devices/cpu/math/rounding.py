@@ -38,7 +38,7 @@ def reciprocal(x):
 
 @inline
 def rsqrt(x):
-    """1 / sqrt(x). Largest error: float32 ULP ulp over all numbers, float64 ULP."""
+    """1 / sqrt(x). Largest error: float32 0.501 ulp, float64 0.5."""
     y = 1.0 / sqrt(x)
     # One step of Newton's method, with the product x y exact.
     product, product_low = exact_product(x, y)
@@ -48,7 +48,7 @@ def rsqrt(x):
 
 @inline
 def hypot(x, y):
-    """sqrt(x*x + y*y). Largest error: float32 ULP ulp, float64 ULP.
+    """sqrt(x*x + y*y). Largest error: float32 0.75 ulp, float64 0.5.
 
     The root of the rounded sum is corrected by the sum's exact error (C. Borges, 2019).
     """

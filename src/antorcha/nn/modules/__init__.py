@@ -1,0 +1,23 @@
+"""``torch.nn.modules``: the layers under the name that PyTorch's own code uses."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+
+from antorcha.nn import (
+    activation, containers, conv, distance, dropout, flatten, linear, loss, module, norm, padding,
+    pooling, sparse, upsampling,
+)  # fmt: skip
+from antorcha.nn import *  # noqa: F403
+from antorcha.nn.module import Module
+
+_FILES: dict[str, ModuleType] = {
+    "activation": activation, "batchnorm": norm, "container": containers, "conv": conv,
+    "distance": distance, "dropout": dropout, "flatten": flatten, "instancenorm": norm,
+    "linear": linear, "loss": loss, "module": module, "normalization": norm, "padding": padding,
+    "pooling": pooling, "sparse": sparse, "upsampling": upsampling,
+}  # fmt: skip
+for _name, _module in _FILES.items():
+    globals()[_name] = _module
+    sys.modules[f"{__name__}.{_name}"] = _module  # import torch.nn.modules.batchnorm

@@ -1,0 +1,519 @@
+"""Pooling: the maximum or the average of windows over the last one, two or three dims.
+
+The records work on any number of spatial dims; the public names check their arguments as PyTorch
+does. One-dimensional pooling is two-dimensional pooling of images of height 1, as in PyTorch.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any as _Any
+
+from antorcha import dtypes, modes
+from antorcha.errors import ArgumentError, MissingFeature, ShapeError
+from antorcha.ops import pool_kernels as K
+from antorcha.ops.kernel import Planned, kernel
+from antorcha.ops.pool_kernels import Axis, Windows
+from antorcha.ops.record import T, composite, expose
+from antorcha.ops.types import Any, Bool, Int, Ints, Str, Tensor
+from antorcha.runtime import layout as L
+from antorcha.shapes import channels_last_strides
+
+F = "nn.functional."
+
+
+# --------------------------------------------------------------------------------- the kernel ops
+def _windows(lay, kind, kernel, stride, padding, dilation, ceil, include_pad=True, divisor=None):
+    """The windows of op arguments; adaptive ones have their output size as ``kernel``."""
+    nd = len(kernel)
+    spatial = lay.shape[lay.ndim - nd :]
+    if kind == "adaptive":
+        axes = [K.adaptive(n, o) for n, o in zip(spatial, kernel, strict=True)]
+    else:
+        axes = [
+            K.sliding(n, k, s, p, d, ceil)
+            for n, k, s, p, d in zip(spatial, kernel, stride, padding, dilation, strict=True)
+        ]
+    one = [Axis(1, [0], [1], [1])] * (3 - nd)
+    return Windows([*one, *axes], include_pad, divisor)
+
+
+def _shape(lay, windows, nd):
+    return (*lay.shape[: lay.ndim - nd], *[a.out for a in windows.axes[3 - nd :]])
+
+
+def _max_plan(input, kind, kernel, stride, padding, dilation, ceil, form, indices):
+    windows = _windows(input, kind, kernel, stride, padding, dilation, ceil)
+    shape = _shape(input, windows, len(kernel))
+    what = K.forward("max", input, windows, indices, shape)
+    outs = [(shape, input.dtype), (shape, dtypes.int64)][: 1 + indices]
+    return Planned(what, outs, _shown_as(outs, input.device, form))
+
+
+def _shown_as(outs, device, form):
+    """The results' layouts in a memory format; None for the usual one."""
+    if form == "contiguous":
+        return None
+    return [L.layout(s, tuple(channels_last_strides(s)), t, device) for s, t in outs]
+
+
+@kernel(function=False, method=False, out=False, dense=("input",))
+def max_windows(input: Tensor, kind: Any, kernel: Ints, stride: Ints, padding: Ints,
+                dilation: Ints, ceil: Bool, form: Str):  # fmt: skip
+    """The maximum of each window, where nobody asks which element it was."""
+    return _max_plan(input, kind, kernel, stride, padding, dilation, ceil, form, False)
+
+
+def _max_rule(g, input_layout, out1, kernel):
+    return T.max_windows_backward(g[0], out1, tuple(input_layout.shape), len(kernel))
+
+
+def _max_record(name, node):
+    """The record of a maximum with indices; PyTorch names the gradient by the number of dims."""
+
+    @kernel(function=False, method=False, out=False, dense=("input",), name=name, node=node)
+    def record(input: Tensor, kind: Any, kernel: Ints, stride: Ints, padding: Ints,
+               dilation: Ints, ceil: Bool, form: Str):  # fmt: skip
+        """The maximum of each window, and its place in the plane."""
+        return _max_plan(input, kind, kernel, stride, padding, dilation, ceil, form, True)
+
+    record.derivative(_max_rule)
+    return record
+
+
+MAX = {
+    ("slide", 2): _max_record("max_windows2d", "MaxPool2DWithIndicesBackward0"),
+    ("slide", 3): _max_record("max_windows3d", "MaxPool3DWithIndicesBackward0"),
+    ("adaptive", 2): _max_record("adaptive_max_windows2d", "AdaptiveMaxPool2DBackward0"),
+    ("adaptive", 3): _max_record("adaptive_max_windows3d", "AdaptiveMaxPool3DBackward0"),
+}
+
+
+@kernel(function=False, method=False, out=False, dense=("grad", "indices"))
+def max_windows_backward(grad: Tensor, indices: Tensor, shape: Ints, nd: Int):
+    """The gradient of a maximum: each result's goes to its element."""
+    inside = math.prod(shape[len(shape) - nd :])
+    results = math.prod(grad.shape[grad.ndim - nd :])
+    return Planned(K.scatter(grad, inside, results, shape), [(shape, grad.dtype)])
+
+
+@max_windows_backward.derivative
+def _(g, indices, nd):
+    return T.pick_windows(g, indices, nd), None
+
+
+@composite(function=False, method=False, out=False)
+def pick_windows(input: Tensor, indices: Tensor, nd: Int):
+    """The elements of each plane that indices name."""
+    lay, shape = input._layout, indices._layout.shape
+    lead = tuple(lay.shape[: lay.ndim - nd])
+    flat = T.reshape(input, (*lead, -1))
+    return T.reshape(T.gather(flat, -1, T.reshape(indices, (*lead, -1))), tuple(shape))
+
+
+def _avg_record(name, node):
+    """The record of an average."""
+
+    @kernel(function=False, method=False, out=False, dense=("input",), name=name, node=node)
+    def record(input: Tensor, kind: Any, kernel: Ints, stride: Ints, padding: Ints, ceil: Bool,
+               include_pad: Bool, divisor: Int, form: Str):  # fmt: skip
+        """The average of each window."""
+        windows = _windows(
+            input, kind, kernel, stride, padding, (1,) * len(kernel), ceil, include_pad, divisor
+        )
+        shape = _shape(input, windows, len(kernel))
+        outs = [(shape, input.dtype)]
+        what = K.forward("avg", input, windows, False, shape)
+        return Planned(what, outs, _shown_as(outs, input.device, form))
+
+    @record.derivative
+    def _(g, input_layout, kind, kernel, stride, padding, ceil, include_pad, divisor):
+        return T.avg_windows_backward(
+            g, tuple(input_layout.shape), kind, kernel, stride, padding, ceil, include_pad, divisor
+        )
+
+    return record
+
+
+AVG = {
+    ("slide", 2): _avg_record("avg_windows2d", "AvgPool2DBackward0"),
+    ("slide", 3): _avg_record("avg_windows3d", "AvgPool3DBackward0"),
+    ("adaptive", 2): _avg_record("adaptive_avg_windows2d", "AdaptiveAvgPool2DBackward0"),
+    ("adaptive", 3): _avg_record("adaptive_avg_windows3d", "AdaptiveAvgPool3DBackward0"),
+}
+
+
+@kernel(function=False, method=False, out=False, dense=("grad",))
+def avg_windows_backward(grad: Tensor, shape: Ints, kind: Any, kernel: Ints, stride: Ints,
+                         padding: Ints, ceil: Bool, include_pad: Bool, divisor: Int = None):  # fmt: skip
+    """The gradient of an average: each result's is shared out among its window."""
+    lay = L.contiguous(shape, grad.dtype, grad.device)
+    windows = _windows(
+        lay, kind, kernel, stride, padding, (1,) * len(kernel), ceil, include_pad, divisor
+    )
+    return Planned(K.spread(grad, windows, shape), [(shape, grad.dtype)])
+
+
+@avg_windows_backward.derivative
+def _(g, kind, kernel, stride, padding, ceil, include_pad, divisor):
+    op = AVG[kind, max(len(kernel), 2)]
+    return op(g, kind, kernel, stride, padding, ceil, include_pad, divisor, "contiguous")
+
+
+# ------------------------------------------------------------------------------------- arguments
+def _per_dim(op, name, value, nd):
+    given = tuple(value) if isinstance(value, (tuple, list)) else (value,)
+    if len(given) not in (1, nd) or not all([hasattr(v, "__index__") for v in given]):
+        kind = ArgumentError if len(given) in (1, nd) else ShapeError
+        raise kind(f"{op}: {name} must either be a single int, or a tuple of {nd} ints: {value!r}")
+    return tuple([int(v) for v in (given if len(given) == nd else given * nd)])
+
+
+def _check_input(op, lay, nd, kinds="f"):
+    if lay.ndim not in (nd + 1, nd + 2) or 0 in lay.shape[lay.ndim - nd - 1 :]:
+        raise ShapeError(
+            f"{op}: Expected {nd + 1}D or {nd + 2}D (batch mode) tensor with optional 0 dim batch "
+            f"size for input, but got:{list(lay.shape)}"
+        )
+    if lay.dtype.kind not in kinds:
+        raise MissingFeature(f"{op}: not implemented for {lay.dtype}; cast the input to float")
+
+
+def _arguments(op, lay, nd, kernel_size, stride, padding, dilation, ceil_mode):
+    """kernel, stride, padding and dilation for every dim, checked as PyTorch checks them."""
+    kernel = _per_dim(op, "kernel_size", kernel_size, nd)
+    stride = kernel if stride is None or stride == () else _per_dim(op, "stride", stride, nd)
+    padding = _per_dim(op, "padding", padding, nd)
+    dilation = _per_dim(op, "dilation", dilation, nd)
+    for name, values in (("kernel_size", kernel), ("stride", stride), ("dilation", dilation)):
+        if min(values) <= 0:
+            raise ShapeError(f"{op}: {name} should be greater than zero, but got {values}")
+    for p, k, d in zip(padding, kernel, dilation, strict=True):
+        if p < 0:
+            raise ShapeError(f"{op}: pad must be non-negative, but got pad: {p}")
+        if p > ((k - 1) * d + 1) // 2:
+            raise ShapeError(
+                f"{op}: pad should be at most half of effective kernel size, but got pad={p}, "
+                f"kernel_size={k} and dilation={d}"
+            )
+    sizes = [
+        K.out_size(n, k, s, p, d, ceil_mode)
+        for n, k, s, p, d in zip(lay.shape[-nd:], kernel, stride, padding, dilation, strict=True)
+    ]
+    if min(sizes) < 1:
+        raise ShapeError(
+            f"{op}: Given input size: {tuple(lay.shape[-nd - 1 :])}, the calculated output size "
+            f"{tuple(sizes)} is too small for kernel_size={kernel}"
+        )
+    return kernel, stride, padding, dilation
+
+
+def _format(input):
+    """Results keep the memory format of channels_last images."""
+    lay = input._layout
+    last = lay.ndim in (4, 5) and not lay.contiguous and (
+        tuple(lay.strides) == tuple(channels_last_strides(lay.shape))
+    )
+    return "channels_last" if last else "contiguous"
+
+
+def _flat(fn):
+    """One-dimensional pooling by the two-dimensional one: height 1."""
+
+    def run(input, *args, **kwargs):
+        made = fn(T.unsqueeze(input, -2), *args, **kwargs)
+        if isinstance(made, tuple):
+            return tuple([T.squeeze(each, -2) for each in made])
+        return T.squeeze(made, -2)
+
+    return run
+
+
+def _max_pool(op, nd, input, kernel_size, stride, padding, dilation, ceil_mode, indices):
+    lay = input._layout
+    _check_input(op, lay, nd, "fiu")
+    kernel, stride, padding, dilation = _arguments(
+        op, lay, nd, kernel_size, stride, padding, dilation, ceil_mode
+    )
+    return _maximum(input, "slide", kernel, stride, padding, dilation, ceil_mode, indices)
+
+
+def _maximum(input, kind, kernel, stride, padding, dilation, ceil_mode, indices):
+    args = (kind, kernel, stride, padding, dilation, ceil_mode, _format(input))
+    if len(kernel) == 1:
+        wide = [(1, *kernel), (1, *stride), (0, *padding), (1, *dilation)]
+        return _flat(_maximum)(input, kind, *wide, ceil_mode, indices)
+    wanted = modes.grad_enabled() and input.requires_grad
+    if not indices and not wanted:
+        return T.max_windows(input, *args)
+    values, places = MAX[kind, len(kernel)](input, *args)
+    return (values, places) if indices else values
+
+
+def _avg_pool(op, nd, input, kernel_size, stride, padding, ceil_mode, include_pad, divisor=None):
+    lay = input._layout
+    _check_input(op, lay, nd, "f" if lay.dtype is not dtypes.int64 else "i")
+    if divisor == 0:
+        raise ShapeError(f"{op}: divisor must be not zero")
+    kernel, stride, padding, _ = _arguments(
+        op, lay, nd, kernel_size, stride, padding, 1, ceil_mode
+    )
+    return _average(input, "slide", kernel, stride, padding, ceil_mode, include_pad, divisor)
+
+
+def _average(input, kind, kernel, stride, padding, ceil_mode, include_pad, divisor):
+    if len(kernel) == 1:
+        wide = [(1, *kernel), (1, *stride), (0, *padding)]
+        return _flat(_average)(input, kind, *wide, ceil_mode, include_pad, divisor)
+    op = AVG[kind, len(kernel)]
+    form = _format(input)
+    return op(input, kind, kernel, stride, padding, ceil_mode, include_pad, divisor, form)
+
+
+def _adaptive_size(op, lay, nd, output_size):
+    given = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size,) * nd
+    if len(given) == 1:
+        given *= nd
+    if len(given) != nd:
+        raise ShapeError(f"{op}: output_size must be {nd} numbers, got {output_size!r}")
+    spatial = lay.shape[lay.ndim - nd :]
+    size = tuple([n if o is None else int(o) for o, n in zip(given, spatial, strict=True)])
+    if min(size) < 0:
+        raise ShapeError(
+            f"{op}: elements of output_size must be greater than or equal to 0, got {size}"
+        )
+    return size
+
+
+def _adaptive_avg(op, nd, input, output_size):
+    lay = input._layout
+    _check_input(op, lay, nd)
+    size = _adaptive_size(op, lay, nd, output_size)
+    if nd > 1 and set(size) == {1}:
+        return T.mean(input, tuple(range(-nd, 0)), True)
+    if nd == 1 and size == (1,):
+        return T.squeeze(T.mean(T.unsqueeze(input, -2), (-1, -2), True), -2)
+    zero = (0,) * nd
+    return _average(input, "adaptive", size, zero, zero, False, True, None)
+
+
+def _adaptive_max(op, nd, input, output_size, indices):
+    lay = input._layout
+    _check_input(op, lay, nd, "fiu")
+    size = _adaptive_size(op, lay, nd, output_size)
+    zero = (0,) * nd
+    if nd == 1:
+        size, zero = (1, *size), (0, 0)
+        return _flat(_maximum)(input, "adaptive", size, zero, zero, zero, False, indices)
+    return _maximum(input, "adaptive", size, zero, zero, zero, False, indices)
+
+
+# ---------------------------------------------------------------------------------- public names
+def _public_max(nd):
+    name = f"max_pool{nd}d"
+
+    def pool(
+        input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+        ceil_mode: Bool = False, return_indices: Bool = False,
+    ):
+        return _max_pool(
+            name, nd, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
+        )
+
+    pool.__doc__ = f"""The maximum of each window of ``kernel_size`` over the last {nd} dim(s).
+
+    ``stride`` is the kernel size if left out; the ``padding`` counts as minus infinity; with
+    ``return_indices`` also which element of the plane each maximum was. NaN wins.
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.{name}.html.
+
+    >>> torch.nn.functional.{name}(torch.arange(4.).reshape({(1,) * nd + (4,)}), {(1,) * (nd - 1) + (2,)})
+    {_shown("1., 3.", nd)}
+    """
+    made = composite(method=False, out=False, name=name, aliases=(F + name,))(pool)
+
+    def with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
+                     return_indices=False):  # fmt: skip
+        """The same, always with the indices."""
+        return made(input, kernel_size, stride, padding, dilation, ceil_mode, True)
+
+    expose(f"{F}{name}_with_indices", with_indices)
+    return made
+
+
+def _shown(values, nd):
+    return "tensor(" + "[" * (nd + 1) + values + "]" * (nd + 1) + ")"
+
+
+def _public_avg(nd):
+    name = f"avg_pool{nd}d"
+
+    def pool(
+        input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
+        ceil_mode: Bool = False, count_include_pad: Bool = True, divisor_override: Int = None,
+    ):
+        return _avg_pool(
+            name, nd, input, kernel_size, stride, padding, ceil_mode, count_include_pad,
+            divisor_override,
+        )
+
+    pool.__doc__ = f"""The average of each window of ``kernel_size`` over the last {nd} dim(s).
+
+    The padding counts as zeros, or not at all without ``count_include_pad``.
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.{name}.html.
+
+    >>> torch.nn.functional.{name}(torch.arange(4.).reshape({(1,) * nd + (4,)}), {(1,) * (nd - 1) + (2,)})
+    {_shown("0.5000, 2.5000", nd)}
+    """
+    if nd == 1:
+        return composite(method=False, out=False, name=name, aliases=(F + name,))(pool)
+    return composite(method=False, out=False, name=name, namespace="nn.functional")(pool)
+
+
+def _public_adaptive(nd):
+    average, maximum = f"adaptive_avg_pool{nd}d", f"adaptive_max_pool{nd}d"
+
+    def adaptive_avg(input: Tensor, output_size: Any):
+        return _adaptive_avg(average, nd, input, output_size)
+
+    adaptive_avg.__doc__ = f"""The averages of windows cut so that ``output_size`` results come out.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.{average}.html.
+
+    >>> torch.nn.functional.{average}(torch.arange(4.).reshape({(1,) * nd + (4,)}), {(1,) * (nd - 1) + (2,)})
+    {_shown("0.5000, 2.5000", nd)}
+    """
+
+    def adaptive_max(input: Tensor, output_size: Any, return_indices: Bool = False):
+        return _adaptive_max(maximum, nd, input, output_size, return_indices)
+
+    adaptive_max.__doc__ = f"""The maxima of windows cut so that ``output_size`` results come out.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.{maximum}.html.
+
+    >>> torch.nn.functional.{maximum}(torch.arange(4.).reshape({(1,) * nd + (4,)}), {(1,) * (nd - 1) + (2,)})
+    {_shown("1., 3.", nd)}
+    """
+    if nd == 1:
+        made = [
+            composite(method=False, out=False, name=name, aliases=(F + name,))(fn)
+            for name, fn in ((average, adaptive_avg), (maximum, adaptive_max))
+        ]
+    else:
+        made = [
+            composite(method=False, out=False, name=name, namespace="nn.functional")(fn)
+            for name, fn in ((average, adaptive_avg), (maximum, adaptive_max))
+        ]
+    expose(f"{F}{maximum}_with_indices", lambda input, size, *_: made[1](input, size, True))
+    return made
+
+
+for _nd in (1, 2, 3):
+    _public_max(_nd)
+    _public_avg(_nd)
+    _public_adaptive(_nd)
+
+
+@composite(method=False, out=False, namespace="nn.functional")
+def max_unpool2d(input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None,
+                 padding: Any = 0, output_size: Any = None):  # fmt: skip
+    """Puts each value back to the place that ``max_pool2d`` took it from; the rest is zero.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.max_unpool2d.html.
+
+    >>> x, i = torch.tensor([[[5.]]]), torch.tensor([[[3]]])
+    >>> torch.nn.functional.max_unpool2d(x, i, 2)
+    tensor([[[0., 0.],
+             [0., 5.]]])
+    """
+    lay = input._layout
+    kernel = _per_dim("max_unpool2d", "kernel_size", kernel_size, 2)
+    stride = kernel if stride is None else _per_dim("max_unpool2d", "stride", stride, 2)
+    padding = _per_dim("max_unpool2d", "padding", padding, 2)
+    if tuple(indices._layout.shape) != tuple(lay.shape):
+        raise ShapeError(
+            f"max_unpool2d: Expected shape of indices to be same as that of the input tensor "
+            f"({list(lay.shape)}) but got indices tensor with shape: {list(indices._layout.shape)}"
+        )
+    size = [
+        (n - 1) * s - 2 * p + k
+        for n, s, p, k in zip(lay.shape[-2:], stride, padding, kernel, strict=True)
+    ]
+    if output_size is not None:
+        size = list(output_size)[-2:]
+    lead = tuple(lay.shape[:-2])
+    flat = T.zeros((*lead, size[0] * size[1]), dtype=lay.dtype, device=lay.device)
+    put = T.scatter(flat, -1, T.reshape(indices, (*lead, -1)), T.reshape(input, (*lead, -1)))
+    return T.reshape(put, (*lead, *size))
+
+
+def _lp_pool(nd, input, norm_type, kernel_size, stride, ceil_mode):
+    kernel = _per_dim(f"lp_pool{nd}d", "kernel_size", kernel_size, nd)
+    pool: _Any = T.avg_pool1d if nd == 1 else T.avg_pool2d
+    mean = pool(T.pow(input, norm_type), kernel, stride, 0, ceil_mode)
+    positive = T.mul(T.sign(mean), T.relu(T.abs(mean)))
+    return T.pow(T.mul(positive, math.prod(kernel)), 1.0 / norm_type)
+
+
+@composite(method=False, out=False, namespace="nn.functional")
+def lp_pool1d(input: Tensor, norm_type: Any, kernel_size: Any, stride: Any = None,
+              ceil_mode: Bool = False):  # fmt: skip
+    """The ``norm_type`` norm of each window: ``(sum of x ** p) ** (1 / p)``.
+
+    >>> torch.nn.functional.lp_pool1d(torch.tensor([[3., 4.]]), 2.0, 2)
+    tensor([[5.]])
+    """
+    return _lp_pool(1, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+@composite(method=False, out=False, namespace="nn.functional")
+def lp_pool2d(input: Tensor, norm_type: Any, kernel_size: Any, stride: Any = None,
+              ceil_mode: Bool = False):  # fmt: skip
+    """The ``norm_type`` norm of each window: ``(sum of x ** p) ** (1 / p)``.
+
+    >>> torch.nn.functional.lp_pool2d(torch.tensor([[[3., 4.]]]), 2.0, (1, 2))
+    tensor([[[5.]]])
+    """
+    return _lp_pool(2, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+@T.max_pool2d.samples
+def _(make):
+    yield make(2, 3, 6, 7), 2
+    yield make(2, 3, 6, 7), 3, 2, 1, 1, True
+    yield make(3, 6, 7), (2, 3), 1, 0, 2
+
+
+@T.max_pool1d.samples
+def _(make):
+    yield make(2, 3, 9), 3, 2, 1
+
+
+@T.avg_pool2d.samples
+def _(make):
+    yield make(2, 3, 6, 7), 2
+    yield make(2, 3, 6, 7), 3, 2, 1, True, False
+    yield make(3, 6, 7), (2, 3), 1, 0, False, True, 5
+
+
+@T.avg_pool1d.samples
+def _(make):
+    yield make(2, 3, 9), 3, 2, 1
+
+
+@T.adaptive_avg_pool2d.samples
+def _(make):
+    yield make(2, 3, 6, 7), (3, 2)
+    yield make(2, 3, 6, 7), 1
+
+
+@T.adaptive_max_pool2d.samples
+def _(make):
+    yield make(2, 3, 6, 7), (3, 2)
+
+
+@T.max_pool2d.errors
+def _(make):
+    yield (make(2, 4, 6, 6), 7), {}, RuntimeError, "too small"
+    yield (make(2, 4, 6, 6), 2, None, 2), {}, RuntimeError, "at most half"
+    yield (make(6, 6), 2), {}, RuntimeError, "Expected 3D or 4D"
+    yield (make(2, 4, 6, 6), (2, 2, 2)), {}, RuntimeError, "kernel_size"

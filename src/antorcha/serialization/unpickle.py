@@ -1,0 +1,350 @@
+"""A pickle machine that builds data and runs no code.
+
+Python's own unpickler calls whatever a file names. This one knows a short list of names (see
+``names``) and refuses the rest; it sets attributes only on OrderedDicts and on instances of classes
+that the user has declared safe. Protocols 2 to 5.
+"""
+
+from __future__ import annotations
+
+import codecs
+import struct
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Callable
+from typing import Any
+
+from antorcha.runtime.tensor import Tensor
+from antorcha.serialization.errors import UnpicklingError
+from antorcha.serialization.names import added, known
+
+_NEVER = (
+    "os",
+    "posix",
+    "nt",
+    "sys",
+    "subprocess",
+    "builtins",
+    "__builtin__",
+    "importlib",
+    "shutil",
+)
+
+
+class _Mark:
+    """Where a group of stack items begins."""
+
+
+_MARK = _Mark()
+
+
+class Unpickler:
+    """Runs one pickle in ``data`` from ``start``; ``persistent_load`` gives storages by id."""
+
+    def __init__(self, data: Any, persistent_load: Callable[[Any], Any], start: int = 0) -> None:
+        self.data, self.at = memoryview(data), start
+        self.persistent_load = persistent_load
+        self.stack: list[Any] = []
+        self.memo: dict[int, Any] = {}
+        self.values, self.functions = known()
+        self.safe = dict(added())
+
+    def load(self) -> Any:
+        """The object; afterwards ``at`` is behind the pickle."""
+        try:
+            while True:
+                code = self._byte()
+                if code == 0x2E:  # STOP
+                    return self.stack.pop()
+                handler = _HANDLERS.get(code)
+                if handler is None:
+                    raise UnpicklingError(
+                        f"load: Unsupported operand {code} (opcode {chr(code)!r}) in the pickle"
+                    )
+                handler(self)
+        except UnpicklingError:
+            raise
+        except (IndexError, struct.error, UnicodeDecodeError, ValueError, TypeError, KeyError,
+                AttributeError) as error:  # fmt: skip
+            raise UnpicklingError(
+                f"load: the pickle is damaged at byte {self.at}: {type(error).__name__}: {error}"
+            ) from error
+
+    # ------------------------------------------------------------------------------------ reading
+    def _byte(self) -> int:
+        value = self.data[self.at]
+        self.at += 1
+        return value
+
+    def _take(self, count: int) -> bytes:
+        end = self.at + count
+        if count < 0 or end > len(self.data):
+            raise UnpicklingError("load: the pickle is truncated")
+        part = bytes(self.data[self.at : end])
+        self.at = end
+        return part
+
+    def _number(self, form: str) -> Any:
+        return struct.unpack(form, self._take(struct.calcsize(form)))[0]
+
+    def _line(self) -> str:
+        end = self.at
+        while self.data[end] != 10:
+            end += 1
+        text = bytes(self.data[self.at : end]).decode("utf-8")
+        self.at = end + 1
+        return text
+
+    def _group(self) -> list[Any]:
+        """The items above the last mark, which goes away."""
+        k = len(self.stack) - 1
+        while self.stack[k] is not _MARK:
+            k -= 1
+            if k < 0:
+                raise UnpicklingError("load: the pickle is damaged: a mark is missing")
+        items = self.stack[k + 1 :]
+        del self.stack[k:]
+        return items
+
+    # -------------------------------------------------------------------------------------- names
+    def find(self, module: str, name: str) -> Any:
+        """What a name stands for; refuses what is not on the list."""
+        full = f"{module}.{name}"
+        if full in self.safe:
+            return self.safe[full]
+        for table in (self.values, self.functions):
+            if full in table:
+                return table[full]
+        if module.split(".")[0] in _NEVER:
+            raise UnpicklingError(
+                f"load: the file wants {full}, which would run code. Loading never executes code "
+                "from a file; do not trust this one."
+            )
+        raise UnpicklingError(
+            f"load: Unsupported global: GLOBAL {full} was not an allowed global by default. "
+            "Loading never executes code from a file: it gives tensors, numbers, strings and "
+            "containers. Save a state_dict instead of the object; or, if you trust the file, "
+            f"allow the class: torch.serialization.add_safe_globals([{name.split('.')[-1]}])."
+        )
+
+    def _is_safe(self, thing: Any) -> bool:
+        return any([thing is each for each in self.safe.values()])
+
+    def call(self, fn: Any, args: Any) -> Any:
+        """REDUCE: calls one of the functions on the list."""
+        if not isinstance(args, tuple):
+            raise UnpicklingError("load: the pickle is damaged: arguments that are no tuple")
+        if self._is_safe(fn):
+            return fn(*args)
+        if not any([fn is each for each in self.functions.values()]):
+            raise UnpicklingError(f"load: Trying to call reduce for unrecognized function {fn!r}")
+        if fn is defaultdict and args and args[0] not in (None, list, dict, int, float, set, str):
+            raise UnpicklingError(f"load: a defaultdict of {args[0]!r} is not allowed")
+        return fn(*args)
+
+    def make(self, kind: Any, args: Any) -> Any:
+        """NEWOBJ: an instance of one of the classes on the list."""
+        if self._is_safe(kind):
+            return kind.__new__(kind, *args)
+        if kind in (OrderedDict, Counter, defaultdict, set):
+            return kind(*args)
+        raise UnpicklingError(f"load: Trying to create new object for unrecognized class {kind!r}")
+
+    def build(self, made: Any, state: Any) -> None:
+        """BUILD: sets an object's attributes."""
+        kind = type(made)
+        if kind is OrderedDict and isinstance(state, dict):
+            made.__dict__.update(state)
+        elif not self._is_safe(kind) or isinstance(made, Tensor):
+            raise UnpicklingError(
+                "load: Can only build OrderedDict or types allowlisted via "
+                f"`add_safe_globals`, but got {kind}"
+            )
+        elif hasattr(made, "__setstate__"):
+            made.__setstate__(state)
+        else:
+            state, slots = state if isinstance(state, tuple) and len(state) == 2 else (state, None)
+            for key, value in (state or {}).items():
+                made.__dict__[key] = value
+            for key, value in (slots or {}).items():
+                setattr(made, key, value)
+
+
+_HANDLERS: dict[int, Callable[[Unpickler], None]] = {}
+
+
+def _on(*codes: bytes) -> Callable[[Any], Any]:
+    def register(fn: Any) -> Any:
+        for code in codes:
+            _HANDLERS[code[0]] = fn
+        return fn
+
+    return register
+
+
+def _constant(code: bytes, make: Callable[[], Any]) -> None:
+    _HANDLERS[code[0]] = lambda u: u.stack.append(make())
+
+
+def _reads(code: bytes, read: Callable[[Unpickler], Any]) -> None:
+    _HANDLERS[code[0]] = lambda u: u.stack.append(read(u))
+
+
+for _code, _make in ((b"N", lambda: None), (b"\x88", lambda: True), (b"\x89", lambda: False),
+                     (b"}", dict), (b"]", list), (b")", tuple), (b"\x8f", set),
+                     (b"(", lambda: _MARK)):  # fmt: skip
+    _constant(_code, _make)
+for _code, _form in ((b"J", "<i"), (b"K", "<B"), (b"M", "<H"), (b"G", ">d")):
+    _reads(_code, lambda u, form=_form: u._number(form))
+for _code, _form in ((b"X", "<I"), (b"\x8c", "<B"), (b"\x8d", "<Q")):
+    _reads(_code, lambda u, form=_form: str(u._take(u._number(form)), "utf-8", "surrogatepass"))
+for _code, _form in ((b"B", "<I"), (b"C", "<B"), (b"\x8e", "<Q")):
+    _reads(_code, lambda u, form=_form: u._take(u._number(form)))
+for _code, _form in ((b"T", "<i"), (b"U", "<B")):  # Python 2's strings
+    _reads(_code, lambda u, form=_form: u._take(u._number(form)).decode("utf-8"))
+_reads(b"\x96", lambda u: bytearray(u._take(u._number("<Q"))))
+_reads(b"\x8a", lambda u: int.from_bytes(u._take(u._number("<B")), "little", signed=True))
+_reads(b"\x8b", lambda u: int.from_bytes(u._take(u._number("<i")), "little", signed=True))
+_reads(b"h", lambda u: u.memo[u._number("<B")])
+_reads(b"j", lambda u: u.memo[u._number("<I")])
+_reads(b"t", lambda u: tuple(u._group()))
+_reads(b"l", lambda u: u._group())
+_reads(b"\x91", lambda u: frozenset(u._group()))
+_reads(b"c", lambda u: u.find(u._line(), u._line()))
+_reads(b"Q", lambda u: u.persistent_load(u.stack.pop()))
+_reads(b"S", lambda u: codecs.escape_decode(u._line()[1:-1].encode("ascii"))[0].decode("ascii"))  # type: ignore[attr-defined]
+_reads(b"V", lambda u: codecs.raw_unicode_escape_decode(u._line().encode("latin-1"))[0])
+_reads(b"F", lambda u: float(u._line()))
+
+
+@_on(b"I")
+def _int_line(u: Unpickler) -> None:
+    text = u._line()
+    u.stack.append({"00": False, "01": True}.get(text) if text in ("00", "01") else int(text))
+
+
+@_on(b"L")
+def _long_line(u: Unpickler) -> None:
+    u.stack.append(int(u._line().rstrip("L")))
+
+
+@_on(b"\x80")
+def _proto(u: Unpickler) -> None:
+    protocol = u._byte()
+    if not 2 <= protocol <= 5:
+        raise UnpicklingError(f"load: pickle protocol {protocol} is not supported")
+
+
+@_on(b"\x95")
+def _frame(u: Unpickler) -> None:
+    u._number("<Q")
+
+
+@_on(b"q")
+def _put(u: Unpickler) -> None:
+    u.memo[u._number("<B")] = u.stack[-1]
+
+
+@_on(b"r")
+def _long_put(u: Unpickler) -> None:
+    u.memo[u._number("<I")] = u.stack[-1]
+
+
+@_on(b"\x94")
+def _memoize(u: Unpickler) -> None:
+    u.memo[len(u.memo)] = u.stack[-1]
+
+
+@_on(b"0")
+def _pop(u: Unpickler) -> None:
+    u.stack.pop()
+
+
+@_on(b"1")
+def _pop_group(u: Unpickler) -> None:
+    u._group()
+
+
+@_on(b"2")
+def _duplicate(u: Unpickler) -> None:
+    u.stack.append(u.stack[-1])
+
+
+@_on(b"\x85", b"\x86", b"\x87")
+def _tuple(u: Unpickler) -> None:
+    count = u.data[u.at - 1] - 0x84
+    items = tuple(u.stack[-count:])
+    if len(items) != count:
+        raise UnpicklingError("load: the pickle is damaged: a tuple is incomplete")
+    u.stack[-count:] = [items]
+
+
+@_on(b"d")
+def _dict(u: Unpickler) -> None:
+    items = u._group()
+    u.stack.append(dict(zip(items[::2], items[1::2], strict=True)))
+
+
+def _container(u: Unpickler, *kinds: type) -> Any:
+    if type(u.stack[-1]) not in kinds:
+        raise UnpicklingError(
+            f"load: items for a {type(u.stack[-1]).__name__}: the pickle is damaged"
+        )
+    return u.stack[-1]
+
+
+@_on(b"s")
+def _set_item(u: Unpickler) -> None:
+    value, key = u.stack.pop(), u.stack.pop()
+    _container(u, dict, OrderedDict, Counter, defaultdict)[key] = value
+
+
+@_on(b"u")
+def _set_items(u: Unpickler) -> None:
+    items = u._group()
+    target = _container(u, dict, OrderedDict, Counter, defaultdict)
+    for key, value in zip(items[::2], items[1::2], strict=True):
+        target[key] = value
+
+
+@_on(b"a")
+def _append(u: Unpickler) -> None:
+    value = u.stack.pop()
+    _container(u, list).append(value)
+
+
+@_on(b"e")
+def _appends(u: Unpickler) -> None:
+    items = u._group()
+    _container(u, list).extend(items)
+
+
+@_on(b"\x90")
+def _add_items(u: Unpickler) -> None:
+    items = u._group()
+    _container(u, set).update(items)
+
+
+@_on(b"\x93")
+def _stack_global(u: Unpickler) -> None:
+    name, module = u.stack.pop(), u.stack.pop()
+    if not isinstance(name, str) or not isinstance(module, str):
+        raise UnpicklingError("load: the pickle is damaged: a name that is no string")
+    u.stack.append(u.find(module, name))
+
+
+@_on(b"R")
+def _reduce(u: Unpickler) -> None:
+    args = u.stack.pop()
+    u.stack[-1] = u.call(u.stack[-1], args)
+
+
+@_on(b"\x81")
+def _new_object(u: Unpickler) -> None:
+    args = u.stack.pop()
+    u.stack[-1] = u.make(u.stack[-1], args)
+
+
+@_on(b"b")
+def _build(u: Unpickler) -> None:
+    state = u.stack.pop()
+    u.build(u.stack[-1], state)

@@ -1,0 +1,18 @@
+"""``torch.utils``: so far ``data`` and ``hooks``."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from antorcha.errors import did_you_mean
+
+_LAZY = ("data", "hooks")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return importlib.import_module(f"antorcha.utils.{name}")
+    raise AttributeError(
+        f"module 'torch.utils' has no attribute {name!r}.{did_you_mean(name, _LAZY)}"
+    )

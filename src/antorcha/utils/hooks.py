@@ -1,0 +1,7 @@
+"""``torch.utils.hooks``: the handle that registering a hook gives."""
+
+from __future__ import annotations
+
+from antorcha.nn.hooks import RemovableHandle
+
+__all__ = ["RemovableHandle"]

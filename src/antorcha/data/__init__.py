@@ -19,7 +19,6 @@ from antorcha.data.dataset import (
     random_split,
 )
 from antorcha.data.distributed import DistributedSampler
-from antorcha.data.fetch import _DatasetKind
 from antorcha.data.sampler import (
     BatchSampler,
     RandomSampler,

@@ -144,9 +144,7 @@ class DataLoader(Generic[SampleCo]):
         self._IterableDataset_len_called: int | None = None
         self._fixed = True
 
-    def _default_sampler(
-        self, shuffle: bool | None, generator: Generator | None
-    ) -> Sampler[int] | Sampler[None]:
+    def _default_sampler(self, shuffle: bool | None, generator: Generator | None) -> Iterable[Any]:
         if self._dataset_kind == _DatasetKind.Iterable:
             return _InfiniteConstantSampler()
         if shuffle:

@@ -1,7 +1,7 @@
 """Data sets: what can be asked for a sample, by index or one after the other.
 
 A map-style `Dataset` has ``__getitem__`` (and mostly ``__len__``); an `IterableDataset` has
-``__iter__``. A data set may also have ``__getitems__``, which takes the indices of a whole batch and
+``__iter__``. A data set may also have ``__getitems__``, which takes the indices of a batch and
 gives the list of its samples: the loader then asks once for each batch. `Dataset` has none of its
 own, so that having it means that it works.
 """

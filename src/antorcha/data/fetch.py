@@ -113,11 +113,14 @@ class _DatasetKind:
 
 
 def _has_rows(dataset: Any) -> bool:
-    """Would the batches be plain tensors stacked, outside of any graph?"""
+    """Would the batches be plain tensors stacked, outside of any graph?
+
+    Of up to three dims each: stacks of those are always contiguous, as selected rows are.
+    """
     while type(dataset) is Subset:
         dataset = dataset.dataset
     return (
         type(dataset) is TensorDataset
-        and all(type(t) is Tensor and not t._rg for t in dataset.tensors)
+        and all(type(t) is Tensor and not t._rg and t._layout.ndim <= 4 for t in dataset.tensors)
         and collate.default_collate_fn_map == _SHIPPED
     )

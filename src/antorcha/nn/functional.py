@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from antorcha.autograd import no_grad
 from antorcha.errors import MissingFeature, ShapeError, ValueRangeError, did_you_mean
 from antorcha.ops.record import NAMESPACES, REGISTRY, T
 
@@ -20,7 +21,7 @@ _SHARED = (
     "hinge_embedding_loss layer_norm linear logsigmoid margin_ranking_loss one_hot "
     "pairwise_distance pdist pixel_shuffle pixel_unshuffle poisson_nll_loss prelu relu_ rms_norm "
     "scaled_dot_product_attention selu_ sigmoid tanh threshold_ triplet_margin_loss rrelu_ "
-    "elu_ leaky_relu_ hardtanh_ embedding batch_norm instance_norm dropout alpha_dropout "
+    "elu_ leaky_relu_ hardtanh_ batch_norm instance_norm dropout alpha_dropout "
     "feature_alpha_dropout"
 ).split()
 
@@ -40,6 +41,54 @@ def _fill_module() -> None:
         found = _record(name)
         if found is not None:
             names.setdefault(name, found)
+
+
+def embedding(
+    input: Any,
+    weight: Any,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Any:
+    """The rows of ``weight`` that the integers in ``input`` name.
+
+    Args:
+        input (LongTensor): row numbers, of any shape
+        weight (Tensor): the table ``(rows, columns)``
+        padding_idx (int, optional): this row gets no gradient
+        max_norm (float, optional): the rows that are taken are first scaled down to it, in place
+        norm_type (float): p of that norm. Default: 2
+        scale_grad_by_freq (bool): divide a row's gradient by how often it was taken
+        sparse (bool): not supported
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.embedding.html.
+
+    >>> torch.nn.functional.embedding(torch.tensor([1, 0]), torch.tensor([[1., 2.], [3., 4.]]))
+    tensor([[3., 4.],
+            [1., 2.]])
+    """
+    rows = weight.size(0)
+    if padding_idx is None:
+        padding_idx = -1
+    else:
+        if not -rows <= padding_idx < rows:
+            raise AssertionError("Padding_idx must be within num_embeddings")
+        padding_idx %= rows
+    if max_norm is not None:
+        _renormalize(weight, input, max_norm, norm_type)
+    return T.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
+
+
+def _renormalize(weight: Any, input: Any, max_norm: float, norm_type: float) -> None:
+    """Scales the rows of ``weight`` that are taken down to ``max_norm``, in place."""
+    with no_grad():
+        used = T.unique(input.reshape(-1))
+        taken = T.index_select(weight, 0, used)
+        norms = T.linalg_vector_norm(taken, norm_type, (1,), True)
+        factor = T.where(norms > max_norm, max_norm / (norms + 1e-7), T.ones_like(norms))
+        weight.index_copy_(0, used, taken * factor)
 
 
 # -------------------------------------------------------------------------------------------- pad
@@ -281,8 +330,8 @@ _fill_module()
 
 
 def __getattr__(name: str) -> Any:
-    found = _record(name)  # ops registered since
-    if found is not None and not name.startswith("_"):
+    found = _record(name) if name in _SHARED else None  # ops registered since
+    if found is not None:
         return found
     raise AttributeError(
         f"module 'torch.nn.functional' has no attribute {name!r}.{did_you_mean(name, globals())}"

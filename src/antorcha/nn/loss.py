@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from antorcha.nn import functional as F
+from antorcha.nn.distance import PairwiseDistance
 from antorcha.nn.module import Module
 
 
@@ -510,8 +511,8 @@ class TripletMarginWithDistanceLoss(_Loss):
             raise ValueError(
                 f"TripletMarginWithDistanceLoss: expected margin to be greater than 0, got {margin}"
             )
-        self.distance_function = (
-            F.pairwise_distance if distance_function is None else distance_function
+        self.distance_function: Any = (
+            PairwiseDistance() if distance_function is None else distance_function
         )
         self.margin = margin
         self.swap = swap

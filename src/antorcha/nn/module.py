@@ -556,7 +556,7 @@ class Module(H.Hooks, State):
                 param._grad = None
             else:
                 (grad.detach_ if grad._fn is not None else lambda: grad.requires_grad_(False))()
-                grad.zero_()  # type: ignore[attr-defined]
+                grad.zero_()
 
     # ------------------------------------------------------------------------------------- printing
     def _get_name(self) -> str:

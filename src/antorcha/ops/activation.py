@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from antorcha import dtypes
 from antorcha.errors import DtypeError, ShapeError
 from antorcha.lang import expr as E
 from antorcha.ops.elementwise import is_bool, spread
@@ -509,7 +510,11 @@ def rrelu(input: Tensor, lower: Float = 0.125, upper: Float = 1.0 / 3, training:
     if not training:
         slope = (lower + upper) / 2
         return T.leaky_relu_(input, slope) if inplace else T.leaky_relu(input, slope)
-    noise = T.empty_like(input).uniform_(lower, upper)
+    # PyTorch draws for the elements that are not positive only, in double precision
+    drops = T.le(input, 0)
+    count = T.sum(drops).item()
+    draws = T.empty((count,), dtype=dtypes.float64).uniform_(lower, upper)
+    noise = T.masked_scatter(T.ones_like(input), drops, T.to_dtype(draws, input._layout.dtype))
     result = T.prelu_kernel(input, noise)
     return T.copy_(input, result) if inplace else result
 

@@ -21,6 +21,7 @@ from antorcha.ops import (  # noqa: F401
     lookup,
     loss,
     memory,
+    norm,
     norms,
     pool,
     products,

@@ -123,6 +123,28 @@ def _(make):
     yield make(3, 4), 2.5
 
 
+@kernel(inplace=True, function=False, method=False)
+def zero(input: Tensor):
+    """Zeros, with the shape and dtype of ``input``; ``zero_`` does it in place.
+
+    >>> torch.ones(2).zero_()
+    tensor([0., 0.])
+    """
+    strides = strides_of_format(input.shape, input.strides, "preserve")
+    out = L.layout(input.shape, strides, input.dtype, input.device)
+    return Planned(Pointwise((E.const(0, input.dtype),)), [out])
+
+
+@zero.derivative
+def _(g):
+    return T.full_layout(g._layout.shape, 0, g._layout.dtype, g._layout.device)
+
+
+@zero.samples
+def _(make):
+    yield (make(3, 4),)
+
+
 class EmbedOp(KernelOp):
     """Puts a tensor into a part of zeros: the derivative of a view.
 

@@ -97,9 +97,13 @@ def to_device(op: str, name: str, value: Any) -> Device:
     raise ArgumentError(f"{op}: {name} must be a device such as 'cpu', not {_text(value)}")
 
 
+_PLAIN: tuple[Any, ...] = (bool, int, float, complex)
+
+
 def to_number(op: str, name: str, value: Any) -> Any:
-    if isinstance(value, (bool, int, float, complex)):
-        return value
+    for plain in _PLAIN:
+        if isinstance(value, plain):  # (np.float64 is a float, an IntEnum an int)
+            return value if type(value) is plain else plain(value)
     item = getattr(value, "item", None)
     if item is not None and getattr(value, "ndim", 1) == 0:
         return item()

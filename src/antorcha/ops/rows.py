@@ -40,6 +40,7 @@ class Row:
     ``ins`` are (layout, dtype computed in), for every tensor operand in order. A layout has the
     dims of ``shape``: size 1 along ``dim`` makes it one value per row, size 1 elsewhere broadcasts.
     ``outs`` are (shape, dtype); size 1 along ``dim`` where the program gives one value per row.
+    The caller sees them as ``shown``: the same elements in other shapes.
     """
 
     fn: Callable[..., Any]
@@ -47,6 +48,7 @@ class Row:
     shape: tuple[int, ...]
     ins: Sequence[tuple[Layout, DType]]
     outs: Sequence[tuple[tuple[int, ...], DType]]
+    shown: Sequence[tuple[tuple[int, ...], DType]] | None = None  # the results' shapes, if others
 
 
 class RowsOp(Op):
@@ -75,6 +77,8 @@ class RowsOp(Op):
             made = outs
         where = backend(device)
         launch = where.compile(*describe(row, made))
+        if row.shown is not None:
+            made = tuple([L.contiguous(tuple(shape), dtype, device) for shape, dtype in row.shown])
         plan = make(
             self, FRESH if len(made) == 1 else MANY, made, fresh=launch.fresh, into=launch.into,
             post=where.allocate, tensors=tuple(tensors), statics=statics,

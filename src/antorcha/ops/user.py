@@ -6,7 +6,7 @@
 
     y = swish(torch.randn(1000, requires_grad=True))  # one pass over memory; y.backward works
 
-The function is run once for every kind of arguments, on expressions instead of numbers, and what it
+The function is run once for every kind of arguments, on expressions for numbers; what it
 computes becomes one kernel; its gradients, of every order, are found symbolically and are one kernel
 each. Inside, operators, methods (``x.exp()``), ``torch.*`` functions that work element by element
 (``torch.where``, ``torch.nn.functional.silu``), other kernels, and the functions of
@@ -112,7 +112,7 @@ class UserKernel(PointwiseOp):
         return super().__call__(*args, **kwargs)
 
     def derivative(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        """Decorates an explicit derivative: ``g`` is the gradient of the result, ``out`` the result,
+        """Decorates an explicit derivative: ``g`` is the result's gradient, ``out`` the result,
         other parameters are the kernel's own; it returns a gradient for each operand."""
         known = {"g", "out", *self.signature.names}
         strange = [p for p in Declared(fn, None).__code__.co_varnames[: fn.__code__.co_argcount]
@@ -154,8 +154,8 @@ class RowKernel:
         self.ops: dict[Any, ProgramOp] = {}
 
     def derivative(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        """Decorates an explicit derivative, itself a function of rows: parameters ``g``, ``out`` and
-        the kernel's own; it returns a gradient for each operand. (For kernels of one result.)"""
+        """Decorates an explicit derivative, itself a function of rows: parameters ``g``,
+        ``out`` and the kernel's own; it returns a gradient for each operand. (For kernels of one result.)"""
         self.derive_fn = fn
         self.ops.clear()
         return fn
@@ -194,7 +194,7 @@ class RowKernel:
     def _kinds(self, layouts: list[Layout], shape: tuple[int, ...], at: int) -> tuple[Any, ...]:
         """Of each operand: the dtype it is computed in, and whether it is a row."""
         if not shape:
-            raise GraphError(f"{self.name}: a kernel of rows needs at least one dim, not 0-dim tensors")
+            raise GraphError(f"{self.name}: a kernel of rows needs a dim, not 0-dim tensors")
         common = common_dtype(list(layouts))
         floats = common.kind in "fc"
         kinds = []
@@ -232,7 +232,7 @@ class RowKernel:
         fn = self.derive_fn
         assert fn is not None
         if len(op.program.outputs) != 1:
-            raise MissingFeature(f"{self.name}: an explicit derivative is for kernels of one result")
+            raise MissingFeature(f"{self.name}: explicit derivatives are for kernels of one result")
         result = RowInput(op.program.outputs[0].dtype, op.program.rows[0])
         names = ("g", *self.declared.operands, "out")
         wanted = fn.__code__.co_varnames[: fn.__code__.co_argcount]
@@ -353,8 +353,8 @@ def on_expressions(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any 
         except AttributeError:
             pass
     raise GraphError(
-        f"torch.{name or getattr(func, '__name__', func)} is not available in a kernel: it does not "
-        "work element by element"
+        f"torch.{name or getattr(func, '__name__', func)} is not available in a kernel: it does "
+        "not work element by element"
     )
 
 

@@ -136,7 +136,7 @@ def from_type(function: Any, kind: Any, arguments: Any, state: Any) -> Tensor:
     if not (isinstance(made, Tensor) and isinstance(kind, type) and issubclass(kind, Tensor)):
         raise UnpicklingError("load: a tensor of a type that is none: the file is damaged")
     if kind is not type(made) and not (kind is Parameter and isinstance(made, Parameter)):
-        made = made.as_subclass(kind)  # type: ignore[attr-defined]
+        made = made.as_subclass(kind)
     return _with_state(made, state)
 
 

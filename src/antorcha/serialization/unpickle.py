@@ -211,7 +211,7 @@ _reads(b"l", lambda u: u._group())
 _reads(b"\x91", lambda u: frozenset(u._group()))
 _reads(b"c", lambda u: u.find(u._line(), u._line()))
 _reads(b"Q", lambda u: u.persistent_load(u.stack.pop()))
-_reads(b"S", lambda u: codecs.escape_decode(u._line()[1:-1].encode("ascii"))[0].decode("ascii"))  # type: ignore[attr-defined]
+_reads(b"S", lambda u: codecs.escape_decode(u._line()[1:-1].encode("ascii"))[0].decode("ascii"))
 _reads(b"V", lambda u: codecs.raw_unicode_escape_decode(u._line().encode("latin-1"))[0])
 _reads(b"F", lambda u: float(u._line()))
 

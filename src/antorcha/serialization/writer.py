@@ -39,10 +39,10 @@ class _Stored:
         self.id = id
 
 
-class _Pickler(pickle._Pickler):  # type: ignore[name-defined,misc]  # the C one cannot write names
+class _Pickler(pickle._Pickler):  # the C one cannot write names
     """Writes tensors as PyTorch does, and collects their storages."""
 
-    dispatch = dict(pickle._Pickler.dispatch)  # type: ignore[attr-defined]
+    dispatch = dict(pickle._Pickler.dispatch)
 
     def __init__(self, file: Any, protocol: int) -> None:
         super().__init__(file, protocol=protocol)

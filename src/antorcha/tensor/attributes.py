@@ -200,6 +200,20 @@ def _write(part: Tensor, value: Any) -> None:
         T.fill_(part, value)
 
 
+class MissingAttribute(AttributeError):
+    """An attribute that a tensor has not; the hint is worked out only if somebody reads it."""
+
+    def __str__(self) -> str:
+        from antorcha.errors import did_you_mean
+
+        name = self.args[0]
+        return f"'Tensor' object has no attribute {name!r}.{did_you_mean(name, dir(Tensor))}"
+
+
+def _missing(self: Tensor, name: str) -> Any:
+    raise MissingAttribute(name)
+
+
 def bind_attributes() -> None:
     """Sets the properties and plain methods of this file on Tensor."""
     read_only = {
@@ -226,6 +240,7 @@ def bind_attributes() -> None:
     }  # fmt: skip
     for name, (get, put) in settable.items():
         setattr(Tensor, name, property(get, put, doc=get.__doc__))
+    Tensor.__getattr__ = _missing  # type: ignore[attr-defined]
     for name, fn in {
         "size": _size, "stride": _stride, "dim": _dim, "ndimension": _dim, "numel": _numel,
         "nelement": _numel, "is_contiguous": _is_contiguous, "requires_grad_": requires_grad_,

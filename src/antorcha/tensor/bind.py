@@ -106,10 +106,23 @@ def operator(op: Any, name: str) -> Callable[..., Any]:
             except ArgumentError:
                 if is_operand(other):
                     raise
+                if name in ("eq", "ne") and hasattr(other, "__array_interface__"):
+                    return compared(op, self, other)
                 return NotImplemented
 
         return named(quick, f"__{name}__", op)
     return named(left, f"__{name}__", op)
+
+
+def compared(op: Any, tensor: Tensor, array: Any) -> Any:
+    """``tensor == array``, element by element, if the array can be a tensor."""
+    from antorcha.tensor.interop import share
+
+    try:
+        other = share(array)
+    except ArgumentError:
+        return NotImplemented
+    return op(tensor, other)
 
 
 def reflected(op: Any, name: str) -> Callable[..., Any]:

@@ -60,7 +60,7 @@ def numpy(self: Tensor, *, force: bool = False) -> Array:
     """
     if force:
         self = self.detach().cpu()
-    elif self.requires_grad and modes.grad_enabled():  # type: ignore[redundant-expr]
+    elif self.requires_grad and modes.grad_enabled():
         raise GraphError(
             "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
         )
@@ -206,9 +206,8 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         result = T.to_device(result, where)
     if want is not lay.dtype:
         result = T.to_dtype(result, want)
-    if memory_format is not None and getattr(memory_format, "name", "") != "preserve":
-        name = getattr(memory_format, "name", str(memory_format))
-        result = T.contiguous(result, name)
+    if memory_format is not None and memory_format != "preserve":
+        result = T.contiguous(result, memory_format)
     if result is self and force:
         result = T.clone(self)
     return result

@@ -221,6 +221,7 @@ __all__ = [
     "greater_",
     "greater_equal",
     "greater_equal_",
+    "group_norm",
     "gt",
     "gt_",
     "hardshrink",
@@ -253,6 +254,7 @@ __all__ = [
     "isreal",
     "kron",
     "kthvalue",
+    "layer_norm",
     "ldexp",
     "ldexp_",
     "le",
@@ -327,6 +329,9 @@ __all__ = [
     "nanquantile",
     "nansum",
     "narrow",
+    "native_batch_norm",
+    "native_group_norm",
+    "native_layer_norm",
     "ne",
     "ne_",
     "neg",
@@ -379,6 +384,7 @@ __all__ = [
     "reshape",
     "resolve_conj",
     "resolve_neg",
+    "rms_norm",
     "roll",
     "rot90",
     "round",
@@ -1089,6 +1095,9 @@ def greater_equal(input: Tensor, other: Tensor | Number, *, out: Any = ...) -> T
 def greater_equal_(input: Tensor, other: Tensor | Number) -> Tensor:
     """In-place form of :func:`antorcha.ge`; gives the changed tensor."""
 
+def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = ..., bias: Tensor | None = ..., eps: float = ..., cudnn_enabled: bool = ...) -> Tensor:
+    """Normalises groups of channels of each sample; then ``weight`` and ``bias`` a channel."""
+
 def gt(input: Tensor, other: Tensor | Number, *, out: Any = ...) -> Tensor:
     """Whether ``input`` is greater than ``other``."""
 
@@ -1184,6 +1193,9 @@ def kron(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
 
 def kthvalue(input: Tensor, k: int, dim: int = ..., keepdim: bool = ..., *, out: Any = ...) -> Any:
     """The ``k``-th least element along ``dim`` (k starts at 1), and where it was."""
+
+def layer_norm(input: Tensor, normalized_shape: Sequence[int] | int, weight: Tensor | None = ..., bias: Tensor | None = ..., eps: float = ..., cudnn_enable: bool = ...) -> Tensor:
+    """``(x - mean) / sqrt(var + eps) * weight + bias`` over the last dims, ``normalized_shape``."""
 
 def ldexp(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
     """``input * 2**other``."""
@@ -1407,6 +1419,15 @@ def nansum(input: Tensor, dim: Sequence[int] | int | None = ..., keepdim: bool =
 def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     """``length`` elements from ``start`` (a number or a 0-dim tensor) along ``dim``: a view."""
 
+def native_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, training: bool, momentum: Number, eps: float) -> Any:
+    """batch_norm as (result, mean, 1 / deviation); when training it updates the running statistics."""
+
+def native_group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, N: int, C: int, HxW: int, group: int, eps: float) -> Any:
+    """group_norm as (result, mean, 1 / deviation)."""
+
+def native_layer_norm(input: Tensor, normalized_shape: Sequence[int] | int, weight: Tensor | None, bias: Tensor | None, eps: float) -> Any:
+    """layer_norm of a contiguous input: (result, mean, 1 / deviation)."""
+
 def ne(input: Tensor, other: Tensor | Number, *, out: Any = ...) -> Tensor:
     """Whether the elements differ."""
 
@@ -1562,6 +1583,9 @@ def resolve_conj(input: Tensor) -> Any:
 
 def resolve_neg(input: Tensor) -> Any:
     """The tensor itself: no negation is ever pending."""
+
+def rms_norm(input: Tensor, normalized_shape: Sequence[int] | int, weight: Tensor | None = ..., eps: float | None = ...) -> Tensor:
+    """``x / sqrt(mean(x ** 2) + eps) * weight`` over the last dims; eps defaults to the dtype's."""
 
 def roll(input: Tensor, shifts: Sequence[int] | int, dims: Sequence[int] | int = ...) -> Tensor:
     """A copy rolled along ``dims``: what leaves at one end enters at the other. Without ``dims``, the flattened tensor is rolled."""

@@ -243,7 +243,7 @@ def _as_wanted(
     if made is shared and copy:
         made = T.clone(shared)
     if requires_grad and not made.requires_grad:
-        made.requires_grad_()  # type: ignore[unreachable]
+        made.requires_grad_()
     return made
 
 

@@ -241,7 +241,7 @@ def _watch_methods() -> None:
 _CALLED = {
     "__add__": "add", "__radd__": "add", "__iadd__": "add_", "__sub__": "sub", "__isub__": "sub_",
     "__mul__": "mul", "__rmul__": "mul", "__imul__": "mul_", "__truediv__": "div",
-    "__rtruediv__": "__rdiv__", "__itruediv__": "__idiv__", "__mod__": "remainder",
+    "__mod__": "remainder",
     "__imod__": "remainder_", "__pow__": "pow", "__ipow__": "pow_", "__matmul__": "matmul",
     "__lt__": "lt", "__le__": "le", "__gt__": "gt", "__ge__": "ge", "__neg__": "neg",
     "__abs__": "abs", "__invert__": "bitwise_not",

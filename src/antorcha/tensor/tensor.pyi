@@ -1466,6 +1466,9 @@ class Methods:
     def rsqrt_(self) -> Tensor:
         """In-place form of :func:`antorcha.rsqrt`; gives the changed tensor."""
 
+    def running_average_(self, value: Tensor, momentum: Number, factor: Number) -> Tensor:
+        """In-place form of :func:`antorcha.running_average`; gives the changed tensor."""
+
     def scatter(self, dim: _int, index: Tensor, src: Any = ..., *, value: Any = ..., reduce: Any = ..., out: Any = ...) -> Tensor:
         """``input`` with elements of ``src`` (a tensor or a number) written where ``index`` says."""
 
@@ -1763,3 +1766,6 @@ class Methods:
 
     def xlogy_(self, other: Tensor | Number) -> Tensor:
         """In-place form of :func:`antorcha.xlogy`; gives the changed tensor."""
+
+    def zero_(self) -> Tensor:
+        """In-place form of :func:`antorcha.zero`; gives the changed tensor."""

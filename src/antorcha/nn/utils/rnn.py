@@ -37,7 +37,7 @@ def pad_sequence(
         )
     if padding_side not in ("left", "right"):
         raise ValueRangeError(f"pad_sequence: padding_side is {padding_side!r}, not left or right")
-    listed = list(sequences.unbind(0)) if isinstance(sequences, Tensor) else list(sequences)  # type: ignore[attr-defined]
+    listed = list(sequences.unbind(0)) if isinstance(sequences, Tensor) else list(sequences)
     if not listed:
         raise ValueRangeError("pad_sequence: received an empty list of sequences")
     longest = max([s.size(0) for s in listed])

@@ -142,9 +142,16 @@ def attach(
     edges = []
     bit = 1
     for operand in operands:
-        edge = None
-        if operand is not None and (operand._rg or operand._base is not None):
-            edge = edge_of(operand)
+        edge: Edge = None
+        if operand is not None:
+            if operand._base is not None:
+                edge = edge_of(operand)
+            elif operand._rg:  # edge_of, for what is no view
+                edge = operand._fn
+                if edge is None:
+                    edge = operand
+                elif operand._nr:
+                    edge = (edge, operand._nr)
             if edge is not None:
                 mask |= bit
         bit += bit
@@ -157,13 +164,33 @@ def attach(
     node.plan = plan
     node.edges = tuple(edges)
     node.mask = mask
-    kept = plan.rule.saves(plan, mask)
+    kept = plan.keeps.get(mask)
+    if kept is None:
+        kept = plan.keeps[mask] = plan.rule.saves(plan, mask)
     node.saved = [save(operands[k] if k >= 0 else outs[-1 - k]) for k in kept] if kept else kept
     node.values = values
     node.seq = next_seq()
     node.hooks = None
     node.stack = None
-    word = modes.state.word if modes.busy else 0
+    if modes.busy:
+        in_other_modes(node, kept, operands, outs)
+    if len(outs) == 1:  # a plan with a rule has at least one differentiable result
+        out = outs[0]
+        out._rg = True
+        out._fn = node
+        out._nr = 0
+        return node
+    for k, out in enumerate(outs):
+        if out._layout.dtype.kind in "fc":
+            out._rg = True
+            out._fn = node
+            out._nr = k
+    return node
+
+
+def in_other_modes(node: Node, kept: Any, operands: Any, outs: Any) -> None:
+    """What a node gets besides where saved tensors are packed, or errors are to be traced."""
+    word = modes.state.word
     if word & modes.SAVED_HOOKS:
         node.saved = [
             pack_hook(item, operands[k] if k >= 0 else outs[-1 - k])
@@ -171,9 +198,3 @@ def attach(
         ]
     if word & modes.ANOMALY:
         node.stack = stack_of_caller()
-    for k, out in enumerate(outs):
-        if out._layout.dtype.kind in "fc":
-            out._rg = True
-            out._fn = node
-            out._nr = k
-    return node

@@ -26,7 +26,7 @@ class Plan:
     """How to run one op on one kind of arguments."""
 
     __slots__ = (
-        "delta", "fresh", "into", "kind", "node_type", "op", "out", "outs", "post", "post_names",
+        "delta", "fresh", "into", "keeps", "kind", "node_type", "op", "out", "outs", "post", "post_names",
         "rule", "statics", "tensors", "vjp",
     )  # fmt: skip
     op: Any
@@ -40,6 +40,7 @@ class Plan:
     rule: Any  # how to record it; None when it has no derivative
     node_type: type[Node] | None  # of the nodes that record it; found when the first is made
     statics: dict[str, Any]  # the arguments that are in the key by value
+    keeps: dict[int, tuple[int, ...]]  # operands that want gradients -> what their rule saves
     vjp: dict[Any, Any]  # cache: plans of this plan's gradient kernels
     post: Any  # family's own
     post_names: tuple[str, ...]  # parameters of the run-time numbers, in order
@@ -54,7 +55,7 @@ def make(op: Any, kind: int, outs: tuple[Layout, ...], **fields: Any) -> Plan:
     plan.out = outs[0] if outs else None  # type: ignore[assignment]
     plan.delta, plan.rule, plan.statics, plan.vjp, plan.tensors = 0, None, {}, {}, ()
     plan.post, plan.post_names = None, ()
-    plan.node_type = None
+    plan.node_type, plan.keeps = None, {}
     for name, value in fields.items():
         setattr(plan, name, value)
     return plan

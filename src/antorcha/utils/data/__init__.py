@@ -11,7 +11,6 @@ import sys
 from antorcha.data import *  # noqa: F403  (every public name)
 from antorcha.data import (
     __all__,
-    _DatasetKind,
     collate,
     dataloader,
     dataset,
@@ -19,6 +18,7 @@ from antorcha.data import (
     fetch,
     sampler,
 )
+from antorcha.data.fetch import _DatasetKind
 from antorcha.utils.data import _utils
 
 for _module in (dataloader, dataset, distributed, sampler):

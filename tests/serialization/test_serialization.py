@@ -1,0 +1,235 @@
+"""Checkpoints: to PyTorch and back, shared storages, damage, and files that want to run code."""
+
+from __future__ import annotations
+
+import collections
+import io
+import os
+import pickle
+import random
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import antorcha
+
+DTYPES = "bool uint8 int8 int16 int32 int64 float16 float64 complex64 complex128 bfloat16".split()
+
+
+def contents(library: Any) -> dict[str, Any]:
+    library.manual_seed(0)
+    x = library.arange(6.0).view(2, 3)
+    net = library.nn.Linear(2, 1)
+    optimizer = library.optim.Adam(net.parameters())
+    net(library.ones(1, 2)).sum().backward()
+    optimizer.step()
+    marked = library.ones(2)
+    marked.foo = 3
+    return {
+        "a": x, "view": x[:, 1], "transposed": x.t(), "parameter": library.nn.Parameter(x.clone()),
+        "state": net.state_dict(), "optimizer": optimizer.state_dict(), "size": x.shape,
+        "dtype": library.float32, "device": library.device("cpu"), "complex": 1 + 2j,
+        "set": {1}, "unsigned": library.zeros(2, dtype=library.uint16), "marked": marked,
+        "bytes": b"ab", "all": [library.tensor([1, 0, 1]).to(getattr(library, d)) for d in DTYPES],
+        "long": 10**30, "negative": -5, "float": 1.5, "tuple": (1, (2,)), "none": None,
+        "text": "é", "counter": collections.Counter("aab"), "empty": library.zeros(0, 3),
+        "scalar": library.tensor(3.0), "wants": library.ones(2, requires_grad=True),
+        "meta": library.empty(2, 3, device="meta"), "many": list(range(1000)),
+    }  # fmt: skip
+
+
+def same(a: Any, b: Any, where: str = "") -> None:
+    if hasattr(b, "stride"):
+        assert tuple(a.shape) == tuple(b.shape), where
+        assert str(a.dtype) == str(b.dtype), where
+        assert tuple(a.stride()) == tuple(b.stride()), where
+        assert a.requires_grad == b.requires_grad, where
+        assert a.storage_offset() == b.storage_offset(), where
+        if a.device.type != "meta":
+            assert a.tolist() == b.tolist(), where
+    elif isinstance(b, dict):
+        assert list(a) == list(b), where
+        for key in b:
+            same(a[key], b[key], f"{where}.{key}")
+    elif type(b) in (list, tuple):
+        assert len(a) == len(b), where
+        for k, (p, q) in enumerate(zip(a, b, strict=True)):
+            same(p, q, f"{where}[{k}]")
+    else:
+        assert str(a) == str(b), where
+
+
+def saved(library: Any, value: Any, **options: Any) -> io.BytesIO:
+    file = io.BytesIO()
+    library.save(value, file, **options)
+    file.seek(0)
+    return file
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("old", [False, True])
+def test_reads_pytorchs(old: bool) -> None:
+    torch = pytest.importorskip("torch")
+    wanted = contents(torch)
+    if old:
+        wanted = {k: v for k, v in wanted.items() if k not in ("unsigned", "meta")}
+    loaded = antorcha.load(saved(torch, wanted, _use_new_zipfile_serialization=not old))
+    same(loaded, wanted)
+    assert loaded["view"].untyped_storage() == loaded["a"].untyped_storage()
+    assert type(loaded["parameter"]) is antorcha.nn.Parameter
+    assert loaded["marked"].foo == 3
+    assert loaded["state"]._metadata == wanted["state"]._metadata
+
+
+@pytest.mark.oracle
+def test_pytorch_reads_ours(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    mine = contents(antorcha)
+    loaded = torch.load(saved(antorcha, mine), weights_only=True)
+    same(mine, loaded)
+    assert isinstance(loaded["parameter"], torch.nn.Parameter) and loaded["marked"].foo == 3
+    assert loaded["view"].data_ptr() - loaded["a"].data_ptr() == 4
+    path = tmp_path / "model.pt"
+    antorcha.save(mine, path)
+    same(mine, torch.load(path, mmap=True))
+
+
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+def test_round_trip(protocol: int, tmp_path: Path) -> None:
+    mine = contents(antorcha)
+    same(antorcha.load(saved(antorcha, mine, pickle_protocol=protocol)), mine)
+    path = tmp_path / "x.pt"
+    antorcha.save(mine, path, pickle_protocol=protocol)
+    antorcha.save(mine, str(path), pickle_protocol=protocol)
+    same(antorcha.load(path, weights_only=True), mine)
+    assert os.listdir(tmp_path) == ["x.pt"]
+
+
+def test_a_shared_storage_is_saved_once() -> None:
+    big = antorcha.zeros(10_000)
+    file = saved(antorcha, [big, big[:5], big.view(100, 100)])
+    assert len(file.getvalue()) < 50_000
+    a, b, c = antorcha.load(file)
+    a[0] = 7
+    assert b[0] == 7 and c[0, 0] == 7
+
+
+def test_records_are_aligned() -> None:
+    file = saved(antorcha, [antorcha.ones(3), antorcha.ones(5)])
+    with zipfile.ZipFile(file) as archive:
+        for info in archive.infolist():
+            file.seek(info.header_offset + 26)
+            name, extra = (int.from_bytes(file.read(2), "little") for _ in range(2))
+            assert (info.header_offset + 30 + name + extra) % 64 == 0
+
+
+def test_map_location() -> None:
+    x = antorcha.ones(2)
+    asked = []
+    loaded = antorcha.load(saved(antorcha, x), lambda s, where: asked.append(where))
+    assert asked == ["cpu"] and loaded.tolist() == [1, 1]
+    assert antorcha.load(saved(antorcha, x), {"cpu": "meta"}).is_meta
+    assert antorcha.load(saved(antorcha, x), "meta").shape == (2,)
+
+
+class Evil:
+    def __reduce__(self) -> Any:
+        return os.system, ("false",)
+
+
+def pickled(value: Any) -> io.BytesIO:
+    """A checkpoint whose pickle Python's own pickler wrote."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("archive/data.pkl", pickle.dumps(value, protocol=2))
+    file.seek(0)
+    return file
+
+
+def test_code_is_never_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = []
+    monkeypatch.setattr(os, "system", lambda command: ran.append(command))
+    evil = pickle.PicklingError  # any class that is not on the list
+    for options in ({}, {"weights_only": True}, {"weights_only": False}):
+        with pytest.raises(pickle.UnpicklingError, match="Unsupported global"):
+            antorcha.load(pickled(evil), **options)
+    code = b"\x80\x02cposix\nsystem\nX\x05\x00\x00\x00false\x85R."
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("archive/data.pkl", code)
+    file.seek(0)
+    with pytest.raises(pickle.UnpicklingError, match=r"posix\.system.*never executes"):
+        antorcha.load(file)
+    assert ran == []
+
+
+class Settings:
+    def __init__(self, depth: int) -> None:
+        self.depth = depth
+
+
+def test_safe_globals() -> None:
+    file = saved(antorcha, {"s": Settings(3)})
+    with pytest.raises(pickle.UnpicklingError, match="Settings"):
+        antorcha.load(file)
+    file.seek(0)
+    with antorcha.serialization.safe_globals([Settings]):
+        assert antorcha.load(file)["s"].depth == 3
+    assert antorcha.serialization.get_safe_globals() == []
+
+
+def test_tensor_fields_cannot_be_set() -> None:
+    """A file that says a tensor is larger than its storage, or sets its fields, is refused."""
+    good = saved(antorcha, antorcha.ones(2))
+    with zipfile.ZipFile(good) as archive:
+        data = archive.read("archive/data.pkl")
+        rest = {i.filename: archive.read(i) for i in archive.infolist()}
+    at = data.index(b"K\x02\x85")  # the size: (2,)
+    for changed in (
+        data[:at] + b"K\x09\x85" + data[at + 3 :],
+        data[:-1] + b"}X\x07\x00\x00\x00_offsetM\xff\x7fsb.",
+        data[:-1] + b"N}X\x07\x00\x00\x00_offsetM\xff\x7fs\x86b.",
+    ):
+        file = io.BytesIO()
+        with zipfile.ZipFile(file, "w") as archive:
+            for name, content in rest.items():
+                archive.writestr(name, changed if name.endswith("data.pkl") else content)
+        file.seek(0)
+        with pytest.raises(pickle.UnpicklingError):
+            antorcha.load(file)
+
+
+def test_damaged_files() -> None:
+    raw = saved(antorcha, contents(antorcha)).getvalue()
+    rng = random.Random(0)
+    for k in range(150):
+        damaged = bytearray(raw)
+        if k % 2:
+            damaged = damaged[: rng.randrange(len(raw))]
+        else:
+            for _ in range(rng.choice([1, 5, 20])):
+                damaged[rng.randrange(len(raw))] = rng.randrange(256)
+        try:
+            antorcha.load(io.BytesIO(bytes(damaged)))
+        except (RuntimeError, pickle.UnpicklingError, EOFError):
+            pass
+    with pytest.raises(RuntimeError, match="truncated or damaged"):
+        antorcha.load(io.BytesIO(raw[: len(raw) // 2]))
+    with pytest.raises(EOFError):
+        antorcha.load(io.BytesIO())
+    with pytest.raises(pickle.UnpicklingError, match="no checkpoint"):
+        antorcha.load(io.BytesIO(b"hello world"))
+    with pytest.raises(FileNotFoundError):
+        antorcha.load("/does/not/exist.pt")
+
+
+def test_a_failed_save_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "x.pt"
+    antorcha.save(antorcha.ones(2), path)
+    with pytest.raises(Exception):  # noqa: B017, PT011
+        antorcha.save([antorcha.ones(3), lambda: 1], path)
+    assert antorcha.load(path).tolist() == [1, 1] and os.listdir(tmp_path) == ["x.pt"]
+    with pytest.raises(RuntimeError, match="does not exist"):
+        antorcha.save(1, tmp_path / "no" / "x.pt")

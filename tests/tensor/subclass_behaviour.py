@@ -1,0 +1,199 @@
+"""What test_subclass.py runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import antorcha as torch
+from antorcha import modes, overrides
+
+assert not modes.subclasses, "nothing may watch before there is a subclass"
+PLAIN_ADD = torch.Tensor.add
+
+
+class Plain(torch.Tensor):
+    pass
+
+
+class Deeper(Plain):
+    pass
+
+
+class Logged(torch.Tensor):
+    calls: list[str] = []
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        Logged.calls.append(func.__name__)
+        return super().__torch_function__(func, types, args, kwargs)
+
+
+class Foreign:
+    """No tensor at all."""
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return "asked", func, types
+
+
+class Silent:
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return NotImplemented
+
+
+def make(cls: Any) -> Any:
+    return torch.arange(4.0).as_subclass(cls)
+
+
+def test_results_keep_the_class() -> None:
+    x, p = make(Plain), torch.ones(4)
+    for y in (x + 1, 1 + x, p + x, x * p, x - p, -x, x @ p, x > 1, x.exp(), torch.exp(x), x.sum(),
+              x.view(2, 2), x[0], x[1:], x[x > 1], x.T, x.clone(), x.detach(), x.double(), x.data,
+              torch.cat([p, x]), torch.where(x > 1, x, p), torch.nn.functional.relu(x),
+              x.unsqueeze(0), torch.zeros_like(x), x.add_(1), x.new_zeros(2)):  # fmt: skip
+        assert type(y) is Plain, y
+    assert [type(e) for e in x.split(2)] == [Plain, Plain]
+    assert [type(e) for e in x] == [Plain] * 4
+    values = x.max(0)
+    assert type(values).__name__ == "max"
+    assert type(values.values) is Plain
+    assert type(x.shape) is torch.Size
+    assert type(x.numpy()).__name__ == "ndarray"
+    assert repr(x).startswith("Plain(")
+
+
+def test_the_deeper_class_wins() -> None:
+    assert type(make(Plain) + make(Deeper)) is type(make(Deeper) + make(Plain)) is Deeper
+    with pytest.raises(TypeError, match="no implementation found"):
+        torch.add(make(Plain), make(Logged))
+    with pytest.raises(TypeError):
+        make(Plain) + make(Logged)
+
+
+def test_calls_are_seen_by_the_names_of_methods() -> None:
+    x = make(Logged)
+
+    def seen(fn: Any) -> list[str]:
+        Logged.calls.clear()
+        fn()
+        return list(Logged.calls)
+
+    assert seen(lambda: x + 1) == seen(lambda: 1 + x) == seen(lambda: x.add(1)) == ["add"]
+    assert seen(lambda: torch.add(x, 1)) == ["add"]
+    assert seen(lambda: 2 - x) == ["__rsub__"]
+    assert seen(lambda: x[0]) == ["__getitem__"]
+    assert seen(lambda: x.shape) == ["__get__"]
+    assert seen(lambda: x.__setitem__(0, 1.0)) == ["__setitem__"]
+    assert seen(lambda: x.mul_(2)) == ["mul_"]
+    assert seen(lambda: x.sum().item()) == ["sum", "item"]
+    assert seen(lambda: torch.nn.functional.softmax(x, 0)) == ["softmax"]
+
+
+def test_gradients_reach_the_leaf() -> None:
+    leaf = torch.arange(4.0, requires_grad=True)
+    (leaf.as_subclass(Plain) * 2).sum().backward()
+    assert leaf.grad is not None
+    assert leaf.grad.tolist() == [2.0] * 4
+    own = make(Plain).requires_grad_()
+    (own * own).sum().backward()
+    assert own.grad.tolist() == [0.0, 2.0, 4.0, 6.0]
+
+
+def test_making_subclasses() -> None:
+    x = torch.arange(4.0)
+    assert type(Plain([1, 2])) is Plain
+    assert Plain(2, 3).shape == (2, 3)
+    assert Plain(x).data_ptr() == x.data_ptr()
+    made = torch.Tensor._make_subclass(Plain, x, True)
+    assert made.requires_grad
+    assert made.is_leaf
+    assert torch.Tensor.__new__(Plain, [1]).tolist() == [1.0]
+    for wrong in (int, 3):
+        with pytest.raises(TypeError, match="inherit"):
+            x.as_subclass(wrong)
+    with pytest.raises(NotImplementedError):
+        torch.Tensor._make_wrapper_subclass(Plain, (2,))
+
+
+def test_a_subclass_with_a_constructor() -> None:
+    class Named(torch.Tensor):
+        @staticmethod
+        def __new__(cls: Any, data: Any, label: str, **_: Any) -> Any:
+            return torch.Tensor._make_subclass(cls, torch.tensor(data))
+
+        def __init__(self, data: Any, label: str) -> None:
+            self.label = label
+
+    x = Named([1.0, 2.0], "here")
+    assert x.label == "here"
+    assert type(x * 2) is Named
+    assert x.as_subclass(torch.Tensor).tolist() == [1.0, 2.0]
+
+
+def test_foreign_classes() -> None:
+    f, p = Foreign(), torch.ones(4)
+    for name, call in {
+        "mean": lambda: torch.mean(f), "add": lambda: torch.add(p, f), "sin": lambda: torch.sin(f),
+        "cat": lambda: torch.cat([p, f]), "where": lambda: torch.where(f, p, p),
+        "gelu": lambda: torch.nn.functional.gelu(f), "sum": lambda: torch.sum(f, dim=0),
+    }.items():  # fmt: skip
+        answer, func, types = call()
+        assert answer == "asked"
+        assert func.__name__ == name
+        assert types == (Foreign,)
+    assert (p + f)[0] == "asked"
+    for call in (lambda: torch.mean(Silent()), lambda: torch.add(p, Silent())):
+        with pytest.raises(TypeError, match="no implementation found"):
+            call()
+
+
+def test_parameters_are_not_asked() -> None:
+    w = torch.nn.Parameter(torch.ones(2))
+    assert type(w + 1) is torch.Tensor
+    assert type(w + make(Plain)[:2]) is Plain
+
+    class Special(torch.nn.Parameter):
+        pass
+
+    assert type(Special(torch.ones(2)) * 2) is torch.Tensor
+
+
+def test_overrides() -> None:
+    x, f = make(Plain), Foreign()
+    assert overrides.has_torch_function((x,))
+    assert overrides.has_torch_function_unary(f)
+    assert not overrides.has_torch_function((torch.ones(1), 3))
+    assert overrides.is_tensor_like(f)
+    assert not overrides.is_tensor_like(3)
+
+    def mine(a: Any) -> Any:
+        if overrides.has_torch_function_unary(a):
+            return overrides.handle_torch_function(mine, (a,), a)
+        return "plain"
+
+    assert mine(3) == "plain"
+    assert mine(f)[1] is mine
+    with overrides.DisableTorchFunctionSubclass():
+        assert type(x + 1) is torch.Tensor
+    assert torch.Tensor.grad.__get__ in overrides.get_default_nowrap_functions()
+
+
+def test_modes() -> None:
+    class Count(overrides.TorchFunctionMode):
+        def __init__(self) -> None:
+            self.calls: list[str] = []
+
+        def __torch_function__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            self.calls.append(func.__name__)
+            return func(*args, **(kwargs or {}))
+
+    with Count() as outer, Count() as inner:
+        torch.ones(2).exp().sum()
+    assert outer.calls == inner.calls == ["ones", "exp", "sum"]
+    torch.ones(2)
+    assert len(outer.calls) == 3

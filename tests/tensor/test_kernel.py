@@ -1,0 +1,189 @@
+"""``@antorcha.kernel``: users' own fused ops."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import antorcha as torch
+from antorcha.autograd import gradcheck, gradgradcheck
+from antorcha.lang import expr
+
+kernel = torch.kernel
+
+
+@kernel
+def swish(x: Any, beta: Any = 1.0) -> Any:
+    """x * sigmoid(beta * x)."""
+    return x * torch.sigmoid(beta * x)
+
+
+def rand(*shape: int) -> torch.Tensor:
+    torch.manual_seed(1)
+    return torch.randn(*shape, dtype=torch.float64).requires_grad_()
+
+
+def test_it_computes() -> None:
+    x = rand(5).detach()
+    np.testing.assert_allclose(swish(x, 2.0).numpy(), (x * torch.sigmoid(2 * x)).numpy())
+    np.testing.assert_allclose(swish(x).numpy(), (x * torch.sigmoid(x)).numpy())
+    assert swish.__doc__ == "x * sigmoid(beta * x)."
+    out = torch.empty(5, dtype=torch.float64)
+    assert swish(x, out=out) is out
+    assert swish(x, beta=3).shape == (5,)
+
+
+def test_gradients_of_two_orders() -> None:
+    x, b = rand(4), rand(3, 1)
+    assert gradcheck(swish, (x, b))
+    assert gradgradcheck(swish, (x, b))
+    assert type(swish(x).grad_fn).__name__ == "SwishBackward0"
+
+
+def test_promotion_and_broadcasting() -> None:
+    half = torch.ones(2, dtype=torch.float16)
+    assert swish(torch.arange(3)).dtype is torch.float32
+    assert swish(half).dtype is swish(half, 2.0).dtype is torch.float16
+    assert swish(half, torch.ones(2)).dtype is torch.float32
+    assert swish(torch.ones(2), torch.tensor(2.0, dtype=torch.float64)).dtype is torch.float32
+    assert swish(torch.ones(3, 1), torch.ones(4)).shape == (3, 4)
+    assert kernel(lambda a, b: a > b)(torch.ones(2), 0.5).dtype is torch.bool
+    assert kernel(lambda a: a + 1, types="float")(torch.arange(2)).dtype is torch.float32
+    with pytest.raises(RuntimeError):
+        swish(torch.ones(2), torch.ones(3))
+    with pytest.raises(TypeError):
+        swish("a")
+
+
+def test_an_if_names_its_line() -> None:
+    @kernel
+    def wrong(x: Any) -> Any:
+        if x > 0:
+            return x
+        return -x
+
+    with pytest.raises(RuntimeError, match=r"wrong: line \d+ of .*test_kernel.py, `if x > 0:`"):
+        wrong(torch.ones(2))
+    with pytest.raises(RuntimeError, match="math or NumPy"):
+        kernel(lambda x: math.exp(x))(torch.ones(2))
+    with pytest.raises(RuntimeError, match="sort is not available"):
+        kernel(lambda x: torch.sort(x))(torch.ones(2))
+    with pytest.raises(TypeError, match="args"):
+        kernel(lambda *x: x)
+    with pytest.raises(NotImplementedError, match="rows=True"):
+        kernel(lambda x: (x, x))(torch.ones(2))
+
+
+def test_explicit_derivative() -> None:
+    @kernel
+    def straight(x: Any, y: Any) -> Any:
+        return torch.round(x) * y
+
+    @straight.derivative
+    def _(g: Any, x: Any, y: Any, out: Any) -> Any:
+        return g * y, g * out
+
+    x, y = rand(3), rand(3)
+    straight(x, y).sum().backward()
+    assert x.grad is not None
+    assert y.grad is not None
+    np.testing.assert_allclose(x.grad.numpy(), y.detach().numpy())
+    np.testing.assert_allclose(y.grad.numpy(), straight(x, y).detach().numpy())
+    with pytest.raises(TypeError, match="neither g, out nor"):
+        straight.derivative(lambda g, z: g)
+
+
+def test_options_are_compiled_in() -> None:
+    @kernel
+    def f(x: Any, *, kind: str = "a", scale: float = 1.0) -> Any:
+        return x * scale if kind == "a" else torch.nn.functional.silu(x)
+
+    x = torch.ones(2)
+    assert f(x, scale=3.0).tolist() == [3.0, 3.0]
+    assert f(x, scale=4.0).tolist() == [4.0, 4.0]
+    np.testing.assert_allclose(f(x, kind="b").numpy(), torch.nn.functional.silu(x).numpy())
+
+
+def test_kernels_and_torch_functions_inside() -> None:
+    x = torch.tensor([0.0, 3.0])
+    both = kernel(lambda x: swish(x) + torch.lerp(x, x + 1, 0.5) + torch.clamp(x, -1, 1) + abs(x))
+    wanted = swish(x) + torch.lerp(x, x + 1, 0.5) + torch.clamp(x, -1, 1) + abs(x)
+    np.testing.assert_allclose(both(x).numpy(), wanted.numpy(), rtol=1e-6)
+
+
+def test_expression_functions_on_tensors_call_ops() -> None:
+    x = torch.tensor([1.0, 4.0])
+    assert expr.sqrt(x).tolist() == [1.0, 2.0]
+    assert expr.where(x > 2, x, 0.0).tolist() == [0.0, 4.0]
+    assert expr.cast(x, torch.int64).dtype is torch.int64
+
+
+# ------------------------------------------------------------------------------------------ rows
+@kernel(rows=True)
+def softmax(x: Any) -> Any:
+    e = (x - x.max().detach()).exp()
+    return e / e.sum()
+
+
+@kernel(rows=True)
+def norm(x: Any, w: Any, b: Any, *, eps: float = 1e-5) -> Any:
+    d = x - x.mean()
+    return d * torch.rsqrt((d * d).mean() + eps) * w + b
+
+
+@pytest.mark.parametrize("dim", [0, 1, -1, -2])
+def test_rows_along_any_dim(dim: int) -> None:
+    x = rand(3, 4)
+    np.testing.assert_allclose(
+        softmax(x, dim=dim).detach().numpy(), torch.softmax(x, dim).detach().numpy(), rtol=1e-12
+    )
+    assert gradcheck(lambda x: softmax(x, dim=dim), (x,))
+    assert gradgradcheck(lambda x: softmax(x, dim=dim), (x,))
+
+
+def test_rows_with_shared_operands() -> None:
+    x, w, b = rand(3, 4), rand(4), rand(4)
+    assert gradcheck(norm, (x, w, b))
+    assert gradgradcheck(norm, (x, w, b))
+    assert gradcheck(lambda *a: norm(*a, eps=0.1), (x, rand(3, 1), b))
+
+
+def test_rows_that_end_in_one_value() -> None:
+    @kernel(rows=True)
+    def moments(x: Any) -> Any:
+        return x.mean(), x.var()
+
+    x = rand(3, 4)
+    mean, var = moments(x)
+    assert mean.shape == var.shape == (3,)
+    np.testing.assert_allclose(var.detach().numpy(), x.var(-1).detach().numpy())
+    assert gradcheck(moments, (x,))
+    assert kernel(rows=True)(lambda x: torch.sum(x))(torch.ones(4)).shape == ()
+
+
+def test_rows_with_an_explicit_derivative() -> None:
+    @kernel(rows=True)
+    def same(x: Any) -> Any:
+        e = (x - x.max()).exp()
+        return e / e.sum()
+
+    @same.derivative
+    def _(g: Any, out: Any) -> Any:
+        return out * (g - (g * out).sum())
+
+    assert gradcheck(same, (rand(3, 4),))
+    assert gradgradcheck(same, (rand(3, 4),))
+
+
+def test_rows_refuse() -> None:
+    for wrong, error in (
+        (lambda: softmax(3.0), TypeError), (lambda: softmax(torch.tensor(1.0)), RuntimeError),
+        (lambda: softmax(torch.ones(2), dim=3), IndexError),
+        (lambda: softmax(torch.ones(2), sise=3), TypeError),
+        (lambda: norm(torch.ones(2), torch.ones(3), torch.ones(2)), RuntimeError),
+    ):  # fmt: skip
+        with pytest.raises(error):
+            wrong()

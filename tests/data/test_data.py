@@ -59,13 +59,15 @@ def test_fast_batches_are_the_slow_ones() -> None:
         torch.manual_seed(1)
         batches.append(list(data.DataLoader(table, 3, shuffle=True, collate_fn=collate)))
     for (a, b), (c, d) in zip(*batches, strict=True):
-        assert torch.equal(a, c) and torch.equal(b, d) and a.stride() == c.stride()
+        assert torch.equal(a, c)
+        assert torch.equal(b, d)
+        assert a.stride() == c.stride()
 
 
 def test_collate() -> None:
     torch: Any = antorcha
     collate = torch.utils.data.default_collate
-    point = namedtuple("point", "x y")  # noqa: PYI024
+    point = namedtuple("point", "x y")
     assert collate([point(1, 2.0), point(3, 4.0)]).y.dtype is torch.float64
     assert collate([np.float32(1), np.float32(2)]).dtype is torch.float32
     assert collate([np.ones(2), np.zeros(2)]).shape == (2, 2)
@@ -77,7 +79,8 @@ def test_collate() -> None:
         with pytest.raises(kind):
             collate(bad)
     convert = torch.utils.data.default_convert
-    assert convert(np.array([1])).tolist() == [1] and convert({"a": (np.ones(1),)})["a"][0][0] == 1
+    assert convert(np.array([1])).tolist() == [1]
+    assert convert({"a": (np.ones(1),)})["a"][0][0] == 1
 
 
 def test_datasets() -> None:
@@ -91,7 +94,8 @@ def test_datasets() -> None:
     assert [b.tolist() for b in data.DataLoader(Numbers(), 2)] == [[0, 1], [2, 3], [4]]
     assert list(Numbers() + Numbers()) == [0, 1, 2, 3, 4] * 2
     joined = data.ConcatDataset([range(3), range(10, 12)])
-    assert [joined[k] for k in range(5)] == [0, 1, 2, 10, 11] and joined[-1] == 11
+    assert [joined[k] for k in range(5)] == [0, 1, 2, 10, 11]
+    assert joined[-1] == 11
     assert data.Subset(joined, [4, 0])[0] == 11
     assert data.StackDataset(a=range(2), b=range(2))[1] == {"a": 1, "b": 1}
     with pytest.raises(NotImplementedError):

@@ -36,7 +36,8 @@ def test_registration_and_listing() -> None:
     assert [n for n, _ in net.named_modules()] == ["", "fc1", "fc2"]
     assert "fc1" not in net.__dict__
     net.fc1 = None
-    assert net.fc1 is None and len(list(net.parameters())) == 2
+    assert net.fc1 is None
+    assert len(list(net.parameters())) == 2
     del net.fc2
     assert not hasattr(net, "fc2")
     net.extra = nn.Parameter(torch.zeros(1))
@@ -51,7 +52,8 @@ def test_shared_parameters_are_listed_once() -> None:
     assert len(list(net.named_parameters(remove_duplicate=False))) == 4
     assert list(net.state_dict()) == ["0.weight", "0.bias", "1.weight", "1.bias"]
     again = copy.deepcopy(net)
-    assert again[0] is again[1] and again[0].weight is not layer.weight
+    assert again[0] is again[1]
+    assert again[0].weight is not layer.weight
 
 
 def test_missing_attribute_says_what_was_meant() -> None:
@@ -73,7 +75,8 @@ def test_assignment_before_init() -> None:
 
 def test_training_mode_requires_grad_zero_grad() -> None:
     net = Net()
-    assert net.eval() is net and not net.fc1.training
+    assert net.eval() is net
+    assert not net.fc1.training
     net.train()
     net(torch.ones(1, 3)).sum().backward()
     assert net.fc1.weight.grad is not None
@@ -89,8 +92,10 @@ def test_to_changes_in_place() -> None:
     net = Net()
     weight = net.fc1.weight
     net(torch.ones(1, 3)).sum().backward()
-    assert net.double() is net and net.fc1.weight is weight
-    assert weight.dtype is torch.float64 and weight.grad.dtype is torch.float64
+    assert net.double() is net
+    assert net.fc1.weight is weight
+    assert weight.dtype is torch.float64
+    assert weight.grad.dtype is torch.float64
     assert net.count.dtype is torch.float64
     assert net.to(torch.float32)(torch.ones(1, 3)).dtype is torch.float32
     net.register_buffer("integers", torch.zeros(1, dtype=torch.int64))
@@ -161,7 +166,8 @@ def test_state_dict_round_trip_and_hooks() -> None:
     assert torch.equal(a.fc2.weight, b.fc2.weight)
     assert a.state_dict()._metadata[""] == {"version": 1}
     missing, unexpected = b.load_state_dict({"fc1.bias": torch.zeros(4), "q": 1}, strict=False)
-    assert "fc2.bias" in missing and unexpected == ["q"]
+    assert "fc2.bias" in missing
+    assert unexpected == ["q"]
     state = {k: v.clone() for k, v in a.state_dict().items()}
     b.load_state_dict(state, assign=True)
     assert b.fc1.weight.data_ptr() == state["fc1.weight"].data_ptr()
@@ -195,7 +201,8 @@ def test_pickle_and_deepcopy() -> None:
     net = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
     again = pickle.loads(pickle.dumps(net))
     assert repr(again) == repr(net)
-    assert torch.equal(again[0].weight, net[0].weight) and again[0].weight.requires_grad
+    assert torch.equal(again[0].weight, net[0].weight)
+    assert again[0].weight.requires_grad
     twin = copy.deepcopy(net)
     twin[0].weight.data.zero_()
     assert float(net[0].weight.abs().sum()) > 0
@@ -204,7 +211,8 @@ def test_pickle_and_deepcopy() -> None:
 def test_sequential() -> None:
     net = nn.Sequential(OrderedDict(a=nn.Linear(2, 3), b=nn.ReLU()))
     assert repr(net[:1]) == "Sequential(\n  (a): Linear(in_features=2, out_features=3, bias=True)\n)"
-    assert net.b is net[1] is net[-1] and len(net) == 2
+    assert net.b is net[1] is net[-1]
+    assert len(net) == 2
     both = nn.Sequential(nn.ReLU()) + nn.Sequential(nn.Tanh())
     both.append(nn.ELU()).insert(0, nn.GELU())
     both.extend([nn.SiLU()])
@@ -212,7 +220,8 @@ def test_sequential() -> None:
     del both[1:3]
     assert list(both._modules) == ["0", "1", "2"]
     both[0] = nn.Identity()
-    assert isinstance(both.pop(0), nn.Identity) and len(both) == 2
+    assert isinstance(both.pop(0), nn.Identity)
+    assert len(both) == 2
     with pytest.raises(IndexError):
         both[5]
 
@@ -225,10 +234,13 @@ def test_module_list_and_dict() -> None:
     )
     layers.insert(0, nn.Tanh())
     layers += [nn.ELU()]
-    assert len(layers[1:3]) == 2 and isinstance(layers.pop(0), nn.Tanh)
+    assert len(layers[1:3]) == 2
+    assert isinstance(layers.pop(0), nn.Tanh)
     table = nn.ModuleDict({"a": nn.ReLU()})
     table.update([["b", nn.Tanh()]])
-    assert list(table) == ["a", "b"] and "a" in table and len(table) == 2
+    assert list(table) == ["a", "b"]
+    assert "a" in table
+    assert len(table) == 2
     table.pop("a")
     assert list(table.keys()) == ["b"]
 
@@ -236,18 +248,22 @@ def test_module_list_and_dict() -> None:
 def test_parameter_list_and_dict() -> None:
     values = nn.ParameterList([torch.zeros(2), torch.ones(1, 3)])
     values.append(5)
-    assert len(list(values.parameters())) == 2 and values[-1] == 5
+    assert len(list(values.parameters())) == 2
+    assert values[-1] == 5
     assert values[:2][1].shape == (1, 3)
     table = nn.ParameterDict({"a": torch.zeros(2)})
     table["b"] = nn.Parameter(torch.ones(1))
     assert list(table.state_dict()) == ["a", "b"]
-    assert table.get("c") is None and table.pop("a").requires_grad
+    assert table.get("c") is None
+    assert table.pop("a").requires_grad
 
 
 def test_parameter() -> None:
     p = nn.Parameter(torch.arange(2.0))
     assert repr(p) == "Parameter containing:\ntensor([0., 1.], requires_grad=True)"
-    assert isinstance(p, torch.Tensor) and p.is_leaf and type(p + 1) is torch.Tensor
+    assert isinstance(p, torch.Tensor)
+    assert p.is_leaf
+    assert type(p + 1) is torch.Tensor
     assert type(copy.deepcopy(p)) is nn.Parameter
     with pytest.raises(RuntimeError):
         nn.Parameter(torch.arange(2))
@@ -255,7 +271,8 @@ def test_parameter() -> None:
     buffer = nn.Buffer(torch.zeros(1), persistent=False)
     module = nn.Module()
     module.b = buffer
-    assert isinstance(buffer, nn.Buffer) and dict(module.named_buffers()).keys() == {"b"}
+    assert isinstance(buffer, nn.Buffer)
+    assert dict(module.named_buffers()).keys() == {"b"}
     assert list(module.state_dict()) == []
 
 

@@ -87,7 +87,7 @@ def test_state_dict_goes_on_where_it_was(name: str, options: dict[str, Any]) -> 
     before = copy.deepcopy(optimizer.state_dict())
     optimizer.step()
     again.step()
-    assert all([torch.equal(p, q) for p, q in zip(params, twins, strict=True)])
+    assert all(torch.equal(p, q) for p, q in zip(params, twins, strict=True))
     for k, state in before["state"].items():
         if "step" in state:
             assert float(optimizer.state_dict()["state"][k]["step"]) == float(state["step"]) + 1
@@ -99,7 +99,8 @@ def test_groups_and_errors() -> None:
     optimizer = torch.optim.SGD([{"params": [w], "lr": 0.5}, {"params": v}], lr=0.1)
     w.grad, v.grad = torch.ones(1), torch.ones(1)
     optimizer.step()
-    assert w.item() == 0.5 and v.item() == pytest.approx(0.9)
+    assert w.item() == 0.5
+    assert v.item() == pytest.approx(0.9)
     optimizer.zero_grad(set_to_none=False)
     assert w.grad.item() == 0
     optimizer.zero_grad()
@@ -113,7 +114,7 @@ def test_groups_and_errors() -> None:
         (lambda: torch.optim.SGD([w], lr=1, nesterov=True), ValueError),
         (lambda: torch.optim.Adam([w], betas=(1.0, 0.9)), ValueError),
         (lambda: optimizer.add_param_group({"params": w}), ValueError),
-        (lambda: torch.optim.SGD({w}, lr=1), TypeError),
+        (lambda: torch.optim.SGD([{"params": {w}}], lr=1), TypeError),
     ):
         with pytest.raises(kind):
             bad()
@@ -136,7 +137,9 @@ def test_closure_hooks_and_version() -> None:
     before = w._version
     with torch.no_grad():
         loss = optimizer.step(closure)
-    assert loss.item() == 2 and seen == ["pre", "post"] and w._version > before
+    assert loss.item() == 2
+    assert seen == ["pre", "post"]
+    assert w._version > before
     assert torch.allclose(w.detach(), torch.full((2,), 0.8))
     kept = (w * w).sum()
     optimizer.step(closure)

@@ -403,7 +403,8 @@ class ParameterList(Module):
 
     def extend(self, values: Iterable[Any]) -> Any:
         """Adds values at the end; gives the list."""
-        if not isinstance(values, Iterable) or isinstance(values, Tensor):
+        listed: Any = values
+        if not isinstance(listed, Iterable) or isinstance(listed, Tensor):
             raise ArgumentError(
                 "ParameterList.extend should be called with an iterable, but got "
                 f"{type(values).__name__}"
@@ -518,7 +519,7 @@ class ParameterDict(Module):
 
     def get(self, key: str, default: Any = None) -> Any:
         """The value under ``key``, or ``default``."""
-        return self[key] if key in self else default
+        return self.get(key, default)
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
         """A new dictionary with these keys, all with the value ``default``."""

@@ -29,6 +29,7 @@ class _ConvNd(Module):
         "out_channels", "kernel_size",
     ]  # fmt: skip
     ndim: int = 0
+    bias: Any  # Parameter or None
 
     def __init__(
         self,
@@ -127,7 +128,7 @@ def _check(
             raise ValueRangeError(
                 f"Invalid padding string {padding!r}, should be one of same, valid"
             )
-        if padding == "same" and any([s != 1 for s in stride]):
+        if padding == "same" and any(s != 1 for s in stride):
             raise ValueRangeError("padding='same' is not supported for strided convolutions")
     if padding_mode not in PADDING_MODES:
         raise ValueRangeError(
@@ -282,7 +283,7 @@ class _ConvTransposeNd(_ConvNd):
             for k in range(n)
         ]  # fmt: skip
         largest = [m + s - 1 for m, s in zip(smallest, self.stride, strict=True)]
-        if any([not a <= v <= b for a, v, b in zip(smallest, sizes, largest, strict=True)]):
+        if any(not a <= v <= b for a, v, b in zip(smallest, sizes, largest, strict=True)):
             raise ValueRangeError(
                 f"requested an output size of {output_size}, but valid sizes range from {smallest} "
                 f"to {largest} (for an input of {list(input.size()[2:])})"

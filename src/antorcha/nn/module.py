@@ -15,7 +15,7 @@ from typing import Any
 from antorcha.autograd import no_grad
 from antorcha.errors import ArgumentError, MissingFeature, ValueRangeError, did_you_mean
 from antorcha.nn import hooks as H
-from antorcha.nn.parameter import Buffer, Parameter
+from antorcha.nn.parameter import Parameter, is_buffer
 from antorcha.nn.state import State
 from antorcha.runtime.tensor import Tensor
 
@@ -39,8 +39,18 @@ class MissingAttributeError(AttributeError):
         text = str(self.args[0])
         if self.obj is None or self.name is None:
             return text
-        hint = did_you_mean(self.name, [n for n in dir(self.obj) if not n.startswith("__")])
+        names = [n for n in dir(self.obj) if not n.startswith("__")]
+        owner: Any = self.obj
+        own = [n for n in names if n in owner._modules or n in owner._parameters]
+        hint = did_you_mean(self.name, names) or _one_letter_off(self.name, own)
         return f"{text}.{hint}" if hint else text
+
+
+def _one_letter_off(name: str, own: list[str]) -> str:
+    """Short names such as fc1 are too short to be near each other, but for the module's own."""
+    near = [n for n in own if len(n) == len(name)
+            and sum([a != b for a, b in zip(n, name, strict=True)]) == 1]  # fmt: skip
+    return f" Did you mean {near[0]!r}?" if near else ""
 
 
 class Module(H.Hooks, State):
@@ -236,7 +246,7 @@ class Module(H.Hooks, State):
                     "(torch.nn.Module or None expected)"
                 )
             fields["_modules"][name] = None
-        elif (params is not None and name in fields["_buffers"]) or isinstance(value, Buffer):
+        elif (params is not None and name in fields["_buffers"]) or is_buffer(value):
             self._set_buffer(name, value)
         else:
             object.__setattr__(self, name, value)
@@ -248,7 +258,7 @@ class Module(H.Hooks, State):
                 f"cannot assign '{typename(value)}' as buffer '{name}' "
                 "(torch.nn.Buffer, torch.Tensor or None expected)"
             )
-        if isinstance(value, Buffer):
+        if is_buffer(value):
             self._forget(name, self._buffers)
             self.register_buffer(name, value, value.persistent)
         else:
@@ -407,7 +417,7 @@ class Module(H.Hooks, State):
 
     def get_parameter(self, target: str) -> Parameter:
         """The parameter of that dotted name; AttributeError if there is none."""
-        owner, name, found = self._find(target)
+        _owner, name, found = self._find(target)
         if not isinstance(found, Parameter):
             raise AttributeError(f"`{name}` is not an nn.Parameter")
         return found
@@ -555,7 +565,9 @@ class Module(H.Hooks, State):
             if set_to_none:
                 param._grad = None
             else:
-                (grad.detach_ if grad._fn is not None else lambda: grad.requires_grad_(False))()
+                if grad._fn is not None:
+                    grad = param._grad = grad.detach()
+                grad._rg = False
                 grad.zero_()
 
     # ------------------------------------------------------------------------------------- printing

@@ -88,10 +88,10 @@ class _NormBase(Module):
     ) -> None:
         # before version 2 there was no count of batches
         key = prefix + "num_batches_tracked"
-        if local_metadata.get("version", 0) < 2 and self.track_running_stats:
-            if key not in state_dict:
-                count = self.num_batches_tracked
-                state_dict[key] = T.zeros((), dtype=dtypes.int64) if count is None else count
+        old = local_metadata.get("version", 0) < 2
+        if old and self.track_running_stats and key not in state_dict:
+            count = self.num_batches_tracked
+            state_dict[key] = T.zeros((), dtype=dtypes.int64) if count is None else count
         super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
 
 

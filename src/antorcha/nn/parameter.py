@@ -34,7 +34,7 @@ def _new_parameter(cls: type, data: Any = None, requires_grad: bool = True) -> P
 
 
 Parameter.__new__ = staticmethod(_new_parameter)  # type: ignore[assignment]
-Parameter.__module__ = "torch.nn.parameter"
+Parameter.__module__ = __name__  # where pickle finds it
 Parameter.__doc__ = """A tensor that is a module's parameter.
 
 Assigned as an attribute of a :class:`Module` it appears among ``parameters()``, and so an
@@ -56,7 +56,7 @@ class _BufferType(type):
     """Makes ``isinstance(tensor, Buffer)`` look at the mark."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
-        return isinstance(instance, Tensor) and getattr(instance, "_is_buffer", False)
+        return is_buffer(instance)
 
 
 class Buffer(metaclass=_BufferType):
@@ -100,6 +100,11 @@ class UninitializedParameter(_Uninitialized):
 
 class UninitializedBuffer(_Uninitialized):
     """Lazy buffers are not supported: making one raises NotImplementedError."""
+
+
+def is_buffer(value: Any) -> bool:
+    """Is it a tensor that carries Buffer's mark?"""
+    return isinstance(value, Tensor) and getattr(value, "_is_buffer", False)
 
 
 def is_lazy(param: Any) -> bool:

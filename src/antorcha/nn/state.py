@@ -21,7 +21,7 @@ EXTRA = "_extra_state"
 
 
 class _IncompatibleKeys(
-    namedtuple("_IncompatibleKeys", ["missing_keys", "unexpected_keys"])  # noqa: PYI024
+    namedtuple("_IncompatibleKeys", ["missing_keys", "unexpected_keys"])
 ):
     """What ``load_state_dict`` found missing and unexpected."""
 

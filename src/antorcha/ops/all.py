@@ -16,6 +16,7 @@ from antorcha.ops import (  # noqa: F401
     dropout,
     elementwise,
     extrema,
+    fold,
     index,
     join,
     lookup,

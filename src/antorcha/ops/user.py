@@ -6,9 +6,10 @@
 
     y = swish(torch.randn(1000, requires_grad=True))  # one pass over memory; y.backward works
 
-The function is run once for every kind of arguments, on expressions for numbers; what it
-computes becomes one kernel; its gradients, of every order, are found symbolically and are one kernel
-each. Inside, operators, methods (``x.exp()``), ``torch.*`` functions that work element by element
+The function is run once for every kind of arguments, on expressions for numbers; what it computes
+becomes one kernel; its gradients, of every order, are found symbolically, a kernel each.
+
+Inside, operators, methods (``x.exp()``), ``torch.*`` functions that work element by element
 (``torch.where``, ``torch.nn.functional.silu``), other kernels, and the functions of
 ``antorcha.lang.expr`` may be used. Python's ``if`` on a value may not: ``torch.where``.
 """
@@ -155,7 +156,8 @@ class RowKernel:
 
     def derivative(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         """Decorates an explicit derivative, itself a function of rows: parameters ``g``,
-        ``out`` and the kernel's own; it returns a gradient for each operand. (For kernels of one result.)"""
+        ``out`` and the kernel's own; it returns a gradient for each operand. For kernels of one
+        result."""
         self.derive_fn = fn
         self.ops.clear()
         return fn

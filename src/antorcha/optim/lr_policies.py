@@ -179,7 +179,7 @@ class OneCycleLR(LRScheduler):
             raise ArgumentError(f"{type(optimizer).__name__} is not an Optimizer")
         self.optimizer = optimizer
         self.total_steps = _cycle_length(total_steps, epochs, steps_per_epoch)
-        if not isinstance(pct_start, float) or not 0 <= pct_start <= 1:
+        if type(pct_start) is not float or not 0 <= pct_start <= 1:
             raise ValueRangeError(f"Expected float between 0 and 1 pct_start, but got {pct_start}")
         if anneal_strategy not in ("cos", "linear"):
             raise ValueRangeError(
@@ -248,7 +248,7 @@ class OneCycleLR(LRScheduler):
 
 def _cycle_length(total: int | None, epochs: int | None, each: int | None) -> int:
     if total is not None:
-        if not isinstance(total, int) or total <= 0:
+        if type(total) is not int or total <= 0:
             raise ValueRangeError(f"Expected positive integer total_steps, but got {total}")
         return total
     if epochs is None or each is None:
@@ -256,7 +256,7 @@ def _cycle_length(total: int | None, epochs: int | None, each: int | None) -> in
             "You must define either total_steps OR (epochs AND steps_per_epoch)"
         )
     for name, value in (("epochs", epochs), ("steps_per_epoch", each)):
-        if not isinstance(value, int) or value <= 0:
+        if type(value) is not int or value <= 0:
             raise ValueRangeError(f"Expected positive integer {name}, but got {value}")
     return epochs * each
 

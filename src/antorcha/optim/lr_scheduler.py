@@ -354,9 +354,9 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0,
         last_epoch: int = -1,
     ) -> None:  # fmt: skip
-        if not isinstance(T_0, int) or T_0 <= 0:
+        if type(T_0) is not int or T_0 <= 0:
             raise ValueRangeError(f"Expected positive integer T_0, but got {T_0}")
-        if not isinstance(T_mult, int) or T_mult < 1:
+        if type(T_mult) is not int or T_mult < 1:
             raise ValueRangeError(f"Expected integer T_mult >= 1, but got {T_mult}")
         self.T_0 = T_0
         self.T_i: float = T_0

@@ -161,7 +161,7 @@ class Optimizer:
                 "information",
                 stacklevel=3,
             )
-        if any([id(p) in ids for group in self.param_groups for p in group["params"]]):
+        if any(id(p) in ids for group in self.param_groups for p in group["params"]):
             raise ValueRangeError("some parameters appear in more than one parameter group")
         self.param_groups.append(param_group)
 
@@ -251,7 +251,7 @@ class Optimizer:
         groups, saved = self.param_groups, copy.deepcopy(state_dict["param_groups"])
         if len(groups) != len(saved):
             raise ValueRangeError("loaded state dict has a different number of parameter groups")
-        if any([len(a["params"]) != len(b["params"]) for a, b in zip(groups, saved, strict=True)]):
+        if any(len(a["params"]) != len(b["params"]) for a, b in zip(groups, saved, strict=True)):
             raise ValueRangeError(
                 "loaded state dict contains a parameter group that doesn't match the size of "
                 "optimizer's group"

@@ -104,10 +104,10 @@ def _table() -> tuple[dict[str, Any], dict[str, Any]]:
         "collections.defaultdict": defaultdict,
     }  # fmt: skip
     for builtins in ("__builtin__", "builtins"):
-        for kind_ in (set, frozenset, complex, bytearray, slice):
-            functions[f"{builtins}.{kind_.__name__}"] = kind_
-        for kind_ in (list, dict, int, float, str, bool, tuple):  # for defaultdict's factory
-            values[f"{builtins}.{kind_.__name__}"] = kind_
+        for made in (set, frozenset, complex, bytearray, slice):
+            functions[f"{builtins}.{made.__name__}"] = made
+        for factory in (list, dict, int, float, str, bool, tuple):  # for defaultdict
+            values[f"{builtins}.{factory.__name__}"] = factory
     return values, functions
 
 

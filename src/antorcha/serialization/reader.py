@@ -110,7 +110,7 @@ def _storage(
         with archive.open(info) as source:
             at = 0
             while memory is not None and at < len(memory):
-                count = source.readinto(memory[at:])
+                count = source.readinto(memory[at:])  # type: ignore[attr-defined]
                 if not count:
                     raise EOFError("it ends too early")
                 at += count

@@ -24,7 +24,7 @@ class Loaded:
 
 
 def _sizes(what: str, value: Any) -> tuple[int, ...]:
-    if not isinstance(value, tuple) or not all([type(n) is int and n >= 0 for n in value]):
+    if not isinstance(value, tuple) or not all(type(n) is int and n >= 0 for n in value):
         raise UnpicklingError(f"load: a tensor's {what} is {value!r}: the file is damaged")
     return tuple(value)
 
@@ -113,11 +113,11 @@ def meta_tensor(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Tenso
 
 def parameter(data: Any, requires_grad: Any, backward_hooks: Any) -> Tensor:
     """A Parameter over a tensor."""
-    from antorcha.nn.parameter import Parameter as made_by_nn
+    import antorcha.nn.parameter  # gives Parameter its constructor
 
     if not isinstance(data, Tensor):
         raise UnpicklingError("load: a parameter without a tensor: the file is damaged")
-    made: Tensor = made_by_nn(data, requires_grad=bool(requires_grad))  # type: ignore[call-arg]
+    made: Tensor = Parameter(data, requires_grad=bool(requires_grad))  # type: ignore[call-arg]
     return made
 
 
@@ -145,7 +145,7 @@ def _with_state(made: Tensor, state: Any) -> Tensor:
     if isinstance(state, tuple):
         state = state[0]  # the other part is for __slots__
     if state:
-        if not isinstance(state, dict) or not all([isinstance(k, str) for k in state]):
+        if not isinstance(state, dict) or not all(isinstance(k, str) for k in state):
             raise UnpicklingError(f"load: a tensor's attributes are {type(state).__name__}")
         made.__dict__.update(state)
     return made

@@ -8,6 +8,7 @@ that the user has declared safe. Protocols 2 to 5.
 from __future__ import annotations
 
 import codecs
+import functools
 import struct
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable
@@ -86,6 +87,12 @@ class Unpickler:
     def _number(self, form: str) -> Any:
         return struct.unpack(form, self._take(struct.calcsize(form)))[0]
 
+    def _bytes(self, form: str) -> bytes:
+        return self._take(self._number(form))
+
+    def _text(self, form: str) -> str:
+        return str(self._take(self._number(form)), "utf-8", "surrogatepass")
+
     def _line(self) -> str:
         end = self.at
         while self.data[end] != 10:
@@ -127,7 +134,7 @@ class Unpickler:
         )
 
     def _is_safe(self, thing: Any) -> bool:
-        return any([thing is each for each in self.safe.values()])
+        return any(thing is each for each in self.safe.values())
 
     def call(self, fn: Any, args: Any) -> Any:
         """REDUCE: calls one of the functions on the list."""
@@ -135,7 +142,7 @@ class Unpickler:
             raise UnpicklingError("load: the pickle is damaged: arguments that are no tuple")
         if self._is_safe(fn):
             return fn(*args)
-        if not any([fn is each for each in self.functions.values()]):
+        if not any(fn is each for each in self.functions.values()):
             raise UnpicklingError(f"load: Trying to call reduce for unrecognized function {fn!r}")
         if fn is defaultdict and args and args[0] not in (None, list, dict, int, float, set, str):
             raise UnpicklingError(f"load: a defaultdict of {args[0]!r} is not allowed")
@@ -194,13 +201,13 @@ for _code, _make in ((b"N", lambda: None), (b"\x88", lambda: True), (b"\x89", la
                      (b"(", lambda: _MARK)):  # fmt: skip
     _constant(_code, _make)
 for _code, _form in ((b"J", "<i"), (b"K", "<B"), (b"M", "<H"), (b"G", ">d")):
-    _reads(_code, lambda u, form=_form: u._number(form))
+    _reads(_code, functools.partial(Unpickler._number, form=_form))
 for _code, _form in ((b"X", "<I"), (b"\x8c", "<B"), (b"\x8d", "<Q")):
-    _reads(_code, lambda u, form=_form: str(u._take(u._number(form)), "utf-8", "surrogatepass"))
+    _reads(_code, functools.partial(Unpickler._text, form=_form))
 for _code, _form in ((b"B", "<I"), (b"C", "<B"), (b"\x8e", "<Q")):
-    _reads(_code, lambda u, form=_form: u._take(u._number(form)))
+    _reads(_code, functools.partial(Unpickler._bytes, form=_form))
 for _code, _form in ((b"T", "<i"), (b"U", "<B")):  # Python 2's strings
-    _reads(_code, lambda u, form=_form: u._take(u._number(form)).decode("utf-8"))
+    _reads(_code, functools.partial(Unpickler._text, form=_form))
 _reads(b"\x96", lambda u: bytearray(u._take(u._number("<Q"))))
 _reads(b"\x8a", lambda u: int.from_bytes(u._take(u._number("<B")), "little", signed=True))
 _reads(b"\x8b", lambda u: int.from_bytes(u._take(u._number("<i")), "little", signed=True))

@@ -86,7 +86,7 @@ class _Pickler(pickle._Pickler):  # the C one cannot write names
         return NotImplemented
 
     def _tensor(self, t: Tensor) -> Any:
-        state = {k: v for k, v in t.__dict__.items()}
+        state = dict(t.__dict__.items())
         if isinstance(t, Parameter):
             data = bare(t._layout, t._storage, t._offset)
             if state:

@@ -76,6 +76,9 @@ def _from_data(data: Any, dtype: Any, device: Any) -> Tensor:
         return T.full_layout((), _fitting(data, made), made, where)  # type: ignore[no-any-return]
     if isinstance(data, (str, bytes)):
         raise ArgumentError(f"tensor: new(): invalid data type '{type(data).__name__}'")
+    quick = _numbers(data, want)
+    if quick is not None:
+        return from_array(*quick, where)
     flat, shape = flatten(data)
     own = want or _infer(flat)
     array = _fill(flat, own).reshape(shape)
@@ -90,6 +93,22 @@ def from_array(array: Array, dtype: dtypes.dtype, device: Device) -> Tensor:
             array = array.real
         converted = array if array.dtype == dtype.np else array.astype(dtype.np)
     return bare(lay, backend(device).from_host(converted, lay))
+
+
+def _numbers(data: Any, want: dtypes.dtype | None) -> tuple[Array, dtypes.dtype] | None:
+    """The common case by a shorter way: a list of Python floats, or of ints, or of lists of them."""
+    rows = data if type(data) is list and data and type(data[0]) is list else [data]
+    if any([type(row) is not list or len(row) != len(rows[0]) for row in rows]):
+        return None
+    kinds = {kind for row in rows for kind in set(map(type, row))}
+    if kinds not in ({float}, {int}) or (want is not None and want.kind != "f"):
+        return None
+    own = want or number_dtype(next(iter(kinds))())
+    try:
+        array = np.array(data, np.float64 if kinds == {float} else np.int64)
+    except OverflowError:
+        return None
+    return array, own
 
 
 def flatten(data: Any) -> tuple[list[Any], tuple[int, ...]]:

@@ -1,4 +1,4 @@
-"""``torch.utils``: so far ``data`` and ``hooks``."""
+"""``torch.utils``: so far ``data``, ``dlpack`` and ``hooks``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from antorcha.errors import did_you_mean
 
-_LAZY = ("data", "hooks")
+_LAZY = ("data", "dlpack", "hooks")
 
 
 def __getattr__(name: str) -> Any:

@@ -5,11 +5,23 @@ from __future__ import annotations
 import sys
 from types import ModuleType
 
-from antorcha.nn import (
-    activation, containers, conv, distance, dropout, flatten, linear, loss, module, norm, padding,
-    pooling, sparse, upsampling,
-)  # fmt: skip
 from antorcha.nn import *  # noqa: F403
+from antorcha.nn import (
+    activation,
+    containers,
+    conv,
+    distance,
+    dropout,
+    flatten,
+    linear,
+    loss,
+    module,
+    norm,
+    padding,
+    pooling,
+    sparse,
+    upsampling,
+)  # fmt: skip
 from antorcha.nn.module import Module
 
 _FILES: dict[str, ModuleType] = {

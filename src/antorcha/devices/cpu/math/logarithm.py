@@ -147,13 +147,13 @@ def log_scaled(x, c):
 
 @inline
 def log2(x):
-    """The logarithm to base 2. Largest error: float32 0.65 ulp, float64 0.59."""
+    """The logarithm to base 2. Largest error: float32 0.662 ulp over all numbers, float64 0.59."""
     return log_scaled(x, pick(x, BASE2_32, BASE2_64))
 
 
 @inline
 def log10(x):
-    """The logarithm to base 10. Largest error: float32 0.63 ulp, float64 0.6."""
+    """The logarithm to base 10. Largest error: float32 0.649 ulp over all numbers, float64 0.6."""
     return log_scaled(x, pick(x, BASE10_32, BASE10_64))
 
 

@@ -1,0 +1,1 @@
+"""The kernel language: expressions, native functions, and descriptions of kernels."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from antorcha import dtypes
 from antorcha import device as devices
+from antorcha import dtypes
 from antorcha.device import Device
 from antorcha.dtypes import dtype as DType
 from antorcha.errors import ArgumentError, MissingFeature
@@ -218,4 +218,5 @@ def memory_stats() -> dict[str, int]:
     """Bytes that live tensors hold, that are kept for reuse, and the most that ever lived."""
     from antorcha.runtime import alloc
 
-    return dict(alloc.stats()._asdict())
+    found = alloc.stats()
+    return {name: getattr(found, name) for name in found.__annotations__}

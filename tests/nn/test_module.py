@@ -57,7 +57,7 @@ def test_shared_parameters_are_listed_once() -> None:
 
 
 def test_missing_attribute_says_what_was_meant() -> None:
-    with pytest.raises(AttributeError, match="'Net' object has no attribute 'fc3'.*'fc1'|'fc2'"):
+    with pytest.raises(AttributeError, match=r"'Net' object has no attribute 'fc3'.*'fc1'"):
         _ = Net().fc3
     with pytest.raises(AttributeError, match="requires_grad_"):
         nn.Linear(2, 2).requires_grad(False)
@@ -172,7 +172,8 @@ def test_state_dict_round_trip_and_hooks() -> None:
     b.load_state_dict(state, assign=True)
     assert b.fc1.weight.data_ptr() == state["fc1.weight"].data_ptr()
     assert isinstance(b.fc1.weight, nn.Parameter)
-    b.register_load_state_dict_pre_hook(lambda m, sd, *rest: sd.__setitem__("count", torch.ones(())))
+    one = torch.ones(())
+    b.register_load_state_dict_pre_hook(lambda m, sd, *rest: sd.__setitem__("count", one))
     b.load_state_dict(a.state_dict())
     assert float(b.count) == 1
     b.register_state_dict_post_hook(lambda m, sd, prefix, meta: sd.pop("count") and None)
@@ -210,7 +211,7 @@ def test_pickle_and_deepcopy() -> None:
 
 def test_sequential() -> None:
     net = nn.Sequential(OrderedDict(a=nn.Linear(2, 3), b=nn.ReLU()))
-    assert repr(net[:1]) == "Sequential(\n  (a): Linear(in_features=2, out_features=3, bias=True)\n)"
+    assert repr(net[:1]) == f"Sequential(\n  (a): {net.a}\n)"
     assert net.b is net[1] is net[-1]
     assert len(net) == 2
     both = nn.Sequential(nn.ReLU()) + nn.Sequential(nn.Tanh())

@@ -125,7 +125,7 @@ SiLU = _activation("SiLU", "silu", "``x * sigmoid(x)``, also called swish.", _IN
                    'Hendrycks & Gimpel, "Gaussian error linear units" (2016).')  # fmt: skip
 Mish = _activation("Mish", "mish", "``x * tanh(softplus(x))``.", _IN, _inplace,
                    "Mish()(torch.tensor([0., 1.]))", "tensor([0.0000, 0.8651])",
-                   'Misra, "Mish: a self regularized non-monotonic activation" (2019).')  # fmt: skip
+                   'Misra, "Mish: a self regularized activation" (2019).')  # fmt: skip
 SELU = _activation(
     "SELU", "selu", "``scale * (max(0, x) + min(0, alpha * (exp(x) - 1)))`` with alpha = 1.6733, "
     "scale = 1.0507.", _IN, _inplace, "SELU()(torch.tensor([0., 1.]))",
@@ -148,7 +148,8 @@ LeakyReLU = _activation("LeakyReLU", "leaky_relu",
                         {"negative_slope": 1e-2, **_IN}, _shown("negative_slope"),
                         "LeakyReLU(0.1)(torch.tensor([-1., 1.]))",
                         "tensor([-0.1000,  1.0000])")  # fmt: skip
-Threshold = _activation("Threshold", "threshold", "``x`` where above ``threshold``, else ``value``.",
+Threshold = _activation("Threshold", "threshold",
+                        "``x`` where above ``threshold``, else ``value``.",
                         {"threshold": _MISSING, "value": _MISSING, **_IN},
                         _shown("threshold", "value"),
                         "Threshold(0.1, 20)(torch.tensor([0., 1.]))",
@@ -178,7 +179,7 @@ Tanhshrink = _activation("Tanhshrink", "tanhshrink", "``x - tanh(x)``.", {}, Non
                          "Tanhshrink()(torch.tensor([0.]))", "tensor([0.])")  # fmt: skip
 GLU = _activation("GLU", "glu", "``a * sigmoid(b)``, a and b being the halves along ``dim``.",
                   {"dim": -1}, _shown("dim"), "GLU()(torch.tensor([2., 0.]))", "tensor([1.])",
-                  'Dauphin et al., "Language modeling with gated convolutional networks" (2016).')  # fmt: skip
+                  "Dauphin et al. (2016), language models with gates.")  # fmt: skip
 
 
 class Hardtanh(Module):
@@ -399,7 +400,7 @@ class Softmin(_AlongDim):
 
 
 class LogSoftmax(_AlongDim):
-    __doc__ = _ALONG.format(formula="``log(exp(x_i) / sum_j exp(x_j))``, computed without overflow.",
+    __doc__ = _ALONG.format(formula="``log(exp(x_i) / sum_j exp(x_j))``, without overflow.",
                             name="LogSoftmax", result="tensor([-0.6931, -0.6931])")  # fmt: skip
     fn = "log_softmax"
 

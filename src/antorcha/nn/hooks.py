@@ -259,7 +259,9 @@ def _call(module: Module, args: Any, kwargs: dict[str, Any], called: set[int]) -
     return result
 
 
-def _run_forward_hook(key: int, hook: Hook, module: Module, args: Any, kwargs: Any, out: Any) -> Any:
+def _run_forward_hook(
+    key: int, hook: Hook, module: Module, args: Any, kwargs: Any, out: Any
+) -> Any:
     if key in module._forward_hooks_with_kwargs or key in _global_forward_with_kwargs:
         return hook(module, args, kwargs, out)
     return hook(module, args, out)
@@ -294,7 +296,8 @@ class Taps:
             return args
         self.tapped_inputs = True
         made = list(args)
-        tapped = tap_function().apply(self._on_inputs(len(args), places), *[args[k] for k in places])
+        fn = self._on_inputs(len(args), places)
+        tapped = tap_function().apply(fn, *[args[k] for k in places])
         for k, tensor in zip(places, tapped, strict=True):
             made[k] = tensor
         return tuple(made)

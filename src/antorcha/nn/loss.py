@@ -469,7 +469,9 @@ class TripletMarginLoss(_Loss):
     ) -> None:
         super().__init__(size_average, reduce, reduction)
         if margin <= 0:
-            raise ValueError(f"TripletMarginLoss: expected margin to be greater than 0, got {margin}")
+            raise ValueError(
+                f"TripletMarginLoss: expected margin to be greater than 0, got {margin}"
+            )
         self.margin = margin
         self.p = p
         self.eps = eps

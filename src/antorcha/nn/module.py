@@ -260,7 +260,7 @@ class Module(H.Hooks, State):
             )
         if is_buffer(value):
             self._forget(name, self._buffers)
-            self.register_buffer(name, value, value.persistent)
+            self.register_buffer(name, value, getattr(value, "persistent", True))
         else:
             self._buffers[name] = value
 

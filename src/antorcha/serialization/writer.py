@@ -13,7 +13,7 @@ import struct
 import sys
 import zipfile
 from collections import OrderedDict
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -39,10 +39,13 @@ class _Stored:
         self.id = id
 
 
-class _Pickler(pickle._Pickler):  # the C one cannot write names
+_PythonPickler: Any = pickle._Pickler  # type: ignore[attr-defined]  # the C one writes no names
+
+
+class _Pickler(_PythonPickler):  # type: ignore[misc]
     """Writes tensors as PyTorch does, and collects their storages."""
 
-    dispatch = dict(pickle._Pickler.dispatch)
+    dispatch: ClassVar[dict[Any, Any]] = dict(_PythonPickler.dispatch)
 
     def __init__(self, file: Any, protocol: int) -> None:
         super().__init__(file, protocol=protocol)
@@ -149,7 +152,8 @@ def _bytes_of(storage: Storage, device: Device) -> Any:
     from antorcha.dtypes import uint8
 
     lay = contiguous((storage.nbytes,), uint8, device)
-    return memoryview(np.ascontiguousarray(backend(device).to_host(lay, storage, 0)))
+    array: Any = np.ascontiguousarray(backend(device).to_host(lay, storage, 0))
+    return memoryview(array)
 
 
 def _write_record(archive: zipfile.ZipFile, name: str, content: Any) -> None:

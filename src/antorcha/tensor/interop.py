@@ -10,18 +10,16 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-import numpy as np
-
 from antorcha import dtypes
 from antorcha.device import CPU
 from antorcha.errors import ArgumentError, GraphError, ValueRangeError
+from antorcha.lazy import Array, np
 from antorcha.ops.params import to_device, to_dtype, to_int
 from antorcha.ops.record import T
 from antorcha.runtime import layout as L
 from antorcha.runtime import storage as S
 from antorcha.runtime.tensor import Tensor, bare
 
-Array = np.ndarray[Any, Any]
 _READ_ONLY = (
     "The given {} is not writable. A tensor over it can be read, and raises when something would "
     "write to it. {}"

@@ -12,16 +12,14 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 from antorcha import dtypes
 from antorcha.device import Device, as_device, backend
 from antorcha.errors import ArgumentError, GraphError, MissingFeature, OutOfRange
+from antorcha.lazy import Array, np
 from antorcha.ops.params import to_int
 from antorcha.runtime import storage as S
 from antorcha.runtime.tensor import Tensor
 
-Array = np.ndarray[Any, Any]
 _SHARING = (
     "share_memory_: memory shared between processes is not in this version of antorcha. A forked "
     "child sees the tensors of its parent as they were; send others through files or pipes."

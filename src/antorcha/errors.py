@@ -72,6 +72,15 @@ class ValueRangeError(AntorchaError, ValueError):
     """
 
 
+class RandomError(ValueRangeError, RuntimeError):
+    """A parameter that no distribution has. PyTorch raises RuntimeError here.
+
+    >>> torch.empty(2).normal_(0, -1)
+    Traceback (most recent call last):
+    antorcha.errors.RandomError: normal_: normal expects std >= 0.0, but found std -1
+    """
+
+
 class NativeError(AntorchaError, TypeError):
     """A native function that the kernel language cannot compile; the message shows the line.
 

@@ -33,4 +33,5 @@ if TYPE_CHECKING:
 else:
     np = lazy("numpy")
 
+__all__ = ["Array", "LazyModule", "lazy", "np"]
 Array: TypeAlias = "np.ndarray[Any, Any]"

@@ -10,11 +10,10 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 from antorcha import dtypes
 from antorcha.device import CPU, Device, as_device
 from antorcha.errors import ArgumentError, ShapeError
+from antorcha.lazy import np
 from antorcha.ops.memory import constant
 from antorcha.ops.record import T
 from antorcha.runtime import random as runtime

@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from antorcha.autograd import grad
 from antorcha.autograd.modes import enable_grad
 from antorcha.errors import ArgumentError, GraphError, MissingFeature
+from antorcha.lazy import np
 from antorcha.ops.record import T
 from antorcha.runtime.call.node import edge_of
 from antorcha.runtime.tensor import Tensor

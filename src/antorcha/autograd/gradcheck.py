@@ -10,16 +10,14 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from antorcha.errors import AntorchaError, ArgumentError, MissingFeature, ValueRangeError
+from antorcha.lazy import Array, np
 from antorcha.runtime.call.node import edge_of
 from antorcha.runtime.tensor import Tensor
 from antorcha.shapes import may_overlap
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 
-Array = np.ndarray[Any, Any]
 
 
 class GradcheckError(AntorchaError, RuntimeError):

@@ -125,7 +125,8 @@ SiLU = _activation("SiLU", "silu", "``x * sigmoid(x)``, also called swish.", _IN
                    'Hendrycks & Gimpel, "Gaussian error linear units" (2016).')  # fmt: skip
 Mish = _activation("Mish", "mish", "``x * tanh(softplus(x))``.", _IN, _inplace,
                    "Mish()(torch.tensor([0., 1.]))", "tensor([0.0000, 0.8651])",
-                   'Misra, "Mish: a self regularized activation" (2019).')  # fmt: skip
+                   'Misra, "Mish: a self regularized non-monotonic activation function" '
+                   "(2019).")  # fmt: skip
 SELU = _activation(
     "SELU", "selu", "``scale * (max(0, x) + min(0, alpha * (exp(x) - 1)))`` with alpha = 1.6733, "
     "scale = 1.0507.", _IN, _inplace, "SELU()(torch.tensor([0., 1.]))",
@@ -179,7 +180,8 @@ Tanhshrink = _activation("Tanhshrink", "tanhshrink", "``x - tanh(x)``.", {}, Non
                          "Tanhshrink()(torch.tensor([0.]))", "tensor([0.])")  # fmt: skip
 GLU = _activation("GLU", "glu", "``a * sigmoid(b)``, a and b being the halves along ``dim``.",
                   {"dim": -1}, _shown("dim"), "GLU()(torch.tensor([2., 0.]))", "tensor([1.])",
-                  "Dauphin et al. (2016), language models with gates.")  # fmt: skip
+                  'Dauphin et al., "Language modeling with gated convolutional networks" '
+                  "(2016).")  # fmt: skip
 
 
 class Hardtanh(Module):

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from antorcha.errors import ArgumentError, OutOfRange, ShapeError, ValueRangeError
-from antorcha.nn.module import Module, indented, typename
+from antorcha.nn.module import Module
 from antorcha.nn.parameter import Parameter
+from antorcha.nn.words import indented, typename
 from antorcha.runtime.tensor import Tensor
 
 
@@ -519,7 +520,7 @@ class ParameterDict(Module):
 
     def get(self, key: str, default: Any = None) -> Any:
         """The value under ``key``, or ``default``."""
-        return self.get(key, default)
+        return getattr(self, key) if key in self._keys else default
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
         """A new dictionary with these keys, all with the value ``default``."""

@@ -422,7 +422,7 @@ class CosineEmbeddingLoss(_MarginLoss):
     __doc__ = _doc(
         "CosineEmbeddingLoss", "``1 - cos(x1, x2)`` where y is 1, ``max(0, cos(x1, x2) - margin)`` "
         "where y is -1.", "", "torch.ones(1, 2), torch.ones(1, 2), -torch.ones(1)",
-        "tensor(1.0000)", "margin (float): Default: 0.0",
+        "tensor(1.)", "margin (float): Default: 0.0",
         "inputs ``(N, D)`` or ``(D)``, target ``(N)`` or ``()``",
     )  # fmt: skip
 

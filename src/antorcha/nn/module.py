@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from antorcha.autograd import no_grad
-from antorcha.errors import ArgumentError, MissingFeature, ValueRangeError, did_you_mean
+from antorcha.errors import ArgumentError, MissingFeature, ValueRangeError
 from antorcha.nn import hooks as H
 from antorcha.nn.parameter import Parameter, is_buffer
 from antorcha.nn.state import State
+from antorcha.nn.words import MissingAttributeError, indented, typename
 from antorcha.runtime.tensor import Tensor
 
 _DICTS = (
@@ -25,32 +26,6 @@ _DICTS = (
     "_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks",
     "_load_state_dict_post_hooks",
 )  # fmt: skip
-
-
-class MissingAttributeError(AttributeError):
-    """A name that a module does not have. The advice is worked out only when it is read, because
-    ``hasattr`` raises this too."""
-
-    def __init__(self, owner: Any, missing: str) -> None:
-        text = f"{type(owner).__name__!r} object has no attribute {missing!r}"
-        super().__init__(text, name=missing, obj=owner)
-
-    def __str__(self) -> str:
-        text = str(self.args[0])
-        if self.obj is None or self.name is None:
-            return text
-        names = [n for n in dir(self.obj) if not n.startswith("__")]
-        owner: Any = self.obj
-        own = [n for n in names if n in owner._modules or n in owner._parameters]
-        hint = did_you_mean(self.name, names) or _one_letter_off(self.name, own)
-        return f"{text}.{hint}" if hint else text
-
-
-def _one_letter_off(name: str, own: list[str]) -> str:
-    """Short names such as fc1 are too short to be near each other, but for the module's own."""
-    near = [n for n in own if len(n) == len(name)
-            and sum([a != b for a, b in zip(n, name, strict=True)]) == 1]  # fmt: skip
-    return f" Did you mean {near[0]!r}?" if near else ""
 
 
 class Module(H.Hooks, State):
@@ -589,23 +564,6 @@ class Module(H.Hooks, State):
         if not lines and not children:
             return f"{self._get_name()}()"
         return f"{self._get_name()}(\n  " + "\n  ".join(lines + children) + "\n)"
-
-
-def indented(text: str, spaces: int) -> str:
-    """All lines but the first moved to the right."""
-    first, *rest = text.split("\n")
-    return "\n".join([first, *[" " * spaces + line for line in rest]])
-
-
-def typename(value: Any) -> str:
-    """A value's type as error messages name it: ``torch.FloatTensor``, ``int``."""
-    if isinstance(value, Tensor):
-        return str(value.type())
-    kind = type(value)
-    module = kind.__module__
-    return kind.__qualname__ if module in ("builtins", "__builtin__") else (
-        f"{module}.{kind.__qualname__}"
-    )
 
 
 def parse_to(args: Any, kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:

@@ -73,8 +73,8 @@ class Buffer(metaclass=_BufferType):
 
     >>> m = torch.nn.Module()
     >>> m.mean = torch.nn.Buffer(torch.zeros(1))
-    >>> m.state_dict()
-    OrderedDict({'mean': tensor([0.])})
+    >>> list(m.state_dict().items())
+    [('mean', tensor([0.]))]
     """
 
     def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:

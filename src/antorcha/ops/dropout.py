@@ -9,13 +9,12 @@ from __future__ import annotations
 import math
 import warnings
 
-from antorcha.errors import ShapeError
+from antorcha.errors import RandomError, ShapeError
 from antorcha.ops.create import uninitialised
 from antorcha.ops.memory import strides_of_format
 from antorcha.ops.record import T, composite
 from antorcha.ops.sampler import unrecorded
 from antorcha.ops.types import Bool, Float, Tensor
-from antorcha.runtime.random import RandomError
 
 ALPHA = 1.7580993408473766
 """selu's limit at minus infinity, negated: what alpha dropout replaces values by."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any as _Any
 
-import numpy as np
-
 from antorcha.errors import ArgumentError, ShapeError
 from antorcha.lang.kernels import Host
+from antorcha.lazy import np
 from antorcha.ops.kernel import Planned, kernel
 from antorcha.ops.record import T, composite
 from antorcha.ops.types import Any, Ints, Tensor

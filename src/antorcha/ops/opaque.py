@@ -13,7 +13,7 @@ results are fresh tensors. The rule below it is the op's derivative::
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from antorcha.ops.params import NUMBER, TENSORS
 from antorcha.ops.pointwise import common_device
@@ -21,8 +21,10 @@ from antorcha.ops.record import Op, T
 from antorcha.ops.sampler import unrecorded
 from antorcha.runtime.call.plan import HOST, Plan, make
 from antorcha.runtime.layout import Layout
-from antorcha.runtime.storage import Storage
 from antorcha.runtime.tensor import Tensor, bare
+
+if TYPE_CHECKING:
+    from antorcha.runtime.storage import Storage
 
 
 class OpaqueOp(Op):

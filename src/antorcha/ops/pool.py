@@ -11,15 +11,15 @@ from typing import Any as _Any
 
 from antorcha import dtypes, modes
 from antorcha.errors import ArgumentError, MissingFeature, ShapeError
-from antorcha.ops import pool_kernels as K
+from antorcha.lazy import lazy
 from antorcha.ops.kernel import Planned, kernel
-from antorcha.ops.pool_kernels import Axis, Windows
 from antorcha.ops.record import T, composite, expose
 from antorcha.ops.types import Any, Bool, Int, Ints, Str, Tensor
 from antorcha.runtime import layout as L
 from antorcha.shapes import channels_last_strides
 
 F = "nn.functional."
+K = lazy("antorcha.ops.pool_kernels")
 
 
 # --------------------------------------------------------------------------------- the kernel ops
@@ -34,8 +34,8 @@ def _windows(lay, kind, kernel, stride, padding, dilation, ceil, include_pad=Tru
             K.sliding(n, k, s, p, d, ceil)
             for n, k, s, p, d in zip(spatial, kernel, stride, padding, dilation, strict=True)
         ]
-    one = [Axis(1, [0], [1], [1])] * (3 - nd)
-    return Windows([*one, *axes], include_pad, divisor)
+    one = [K.Axis(1, [0], [1], [1])] * (3 - nd)
+    return K.Windows([*one, *axes], include_pad, divisor)
 
 
 def _shape(lay, windows, nd):

@@ -9,11 +9,10 @@ from __future__ import annotations
 import math
 from typing import Any as _Any
 
-import numpy as np
-
 from antorcha import dtypes
 from antorcha.device import as_device
-from antorcha.errors import ArgumentError, DtypeError, MissingFeature, ShapeError
+from antorcha.errors import ArgumentError, DtypeError, MissingFeature, RandomError, ShapeError
+from antorcha.lazy import lazy, np
 from antorcha.ops.create import check_format, finish, uninitialised
 from antorcha.ops.memory import strides_of_format
 from antorcha.ops.record import T
@@ -30,11 +29,11 @@ from antorcha.ops.types import (
     Str,
     Tensor,
 )
-from antorcha.runtime import random as R
-from antorcha.runtime.random import RandomError
 from antorcha.shapes import broadcast_shapes
 
 ALL_REAL = "fuib"
+
+R = lazy("antorcha.runtime.random")
 
 
 # ------------------------------------------------------------------------------- draws in place

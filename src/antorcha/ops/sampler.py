@@ -19,28 +19,28 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from antorcha import modes
 from antorcha.device import backend
 from antorcha.errors import ArgumentError, DeviceError, MissingFeature, ShapeError
+from antorcha.lazy import Array, lazy, np
 from antorcha.ops.derive import Rule, saved_items
 from antorcha.ops.params import OPERAND, STATIC, TENSOR
 from antorcha.ops.pointwise import common_device
 from antorcha.ops.record import Composite, Op, T
 from antorcha.runtime import layout as L
-from antorcha.runtime import random as runtime
 from antorcha.runtime.call.plan import FRESH, Plan, make
 from antorcha.runtime.layout import Layout
-from antorcha.runtime.random import Generator
-from antorcha.runtime.storage import Storage, is_readonly
 from antorcha.runtime.tensor import Tensor
 
 if TYPE_CHECKING:
     from antorcha.runtime.call.node import Node
+    from antorcha.runtime.random import Generator
+    from antorcha.runtime.storage import Storage
 
-Array = np.ndarray[Any, Any]
 REALS = {"complex64": "float32", "complex128": "float64"}
+
+runtime = lazy("antorcha.runtime.random")
+storages = lazy("antorcha.runtime.storage")
 
 
 class Memory:
@@ -86,7 +86,7 @@ class Memory:
 def check_place(name: str, lay: Layout, storage: Storage, offset: int) -> None:
     """Refuses memory that must not be written, or that does not hold the elements (any more): the
     samplers write to an address."""
-    if is_readonly(storage):
+    if storages.is_readonly(storage):
         raise ArgumentError(f"{name}: the tensor is over read-only memory; clone() it first")
     start, stop = (offset + lay.low) * lay.itemsize, (offset + lay.high) * lay.itemsize
     if lay.numel and (start < 0 or stop > storage.nbytes or not storage.ptr):
@@ -175,8 +175,8 @@ class SamplerOp(Op):
     def generator_for(self, given: Any, like: Tensor | None) -> Generator:
         """The generator to draw from: the one given, or the default one."""
         if given is None:
-            return runtime.default_generator
-        if not isinstance(given, Generator):
+            return runtime.default()
+        if not isinstance(given, runtime.Generator):
             raise ArgumentError(
                 f"{self.name}(): generator must be a torch.Generator, not {type(given).__name__}"
             )

@@ -154,8 +154,9 @@ class OneCycleLR(LRScheduler):
         last_epoch (int): where to go on. Default: -1
 
     >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0, momentum=0.9)
-    >>> torch.optim.lr_scheduler.OneCycleLR(optimizer, 1.0, total_steps=10).get_last_lr()
-    [0.04]
+    >>> scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, 1.0, total_steps=10)
+    >>> round(scheduler.get_last_lr()[0], 6)
+    0.04
     """
 
     def __init__(

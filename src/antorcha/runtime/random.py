@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from antorcha.errors import ArgumentError, ValueRangeError
+from antorcha.errors import ArgumentError, RandomError
 from antorcha.lang.native import (
     Extern,
     bool_,
@@ -60,10 +60,6 @@ DEFAULT_SEED = 67280421310721
 """The seed of a new generator, PyTorch's."""
 MANY = 4096
 """From this many values on, the interpreter lock is released."""
-
-
-class RandomError(ValueRangeError, RuntimeError):
-    """A parameter that no distribution has.  PyTorch raises RuntimeError here."""
 
 
 # ---- calling a sampler
@@ -225,6 +221,11 @@ def _after_fork() -> None:
 os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
 default_generator = Generator()
 default_generator.seed()
+
+
+def default() -> Generator:
+    """The generator of draws that name none (``antorcha.random`` puts its own here)."""
+    return default_generator
 
 
 def manual_seed(seed: int) -> Generator:

@@ -113,7 +113,7 @@ def meta_tensor(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Tenso
 
 def parameter(data: Any, requires_grad: Any, backward_hooks: Any) -> Tensor:
     """A Parameter over a tensor."""
-    import antorcha.nn.parameter  # gives Parameter its constructor
+    import antorcha.nn.parameter  # noqa: F401  # gives Parameter its constructor
 
     if not isinstance(data, Tensor):
         raise UnpicklingError("load: a parameter without a tensor: the file is damaged")

@@ -39,7 +39,7 @@ class _Stored:
         self.id = id
 
 
-_PythonPickler: Any = pickle._Pickler  # type: ignore[attr-defined]  # the C one writes no names
+_PythonPickler: Any = pickle._Pickler  # the C one writes no names
 
 
 class _Pickler(_PythonPickler):  # type: ignore[misc]

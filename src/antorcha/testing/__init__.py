@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
+from antorcha.lazy import np
 from antorcha.runtime.tensor import Tensor
 
 __all__ = ["assert_close"]

@@ -6,11 +6,11 @@ channels x pixels) stays in registers while packed weights and packed pixels str
 ``matmul``; packing a panel of pixels is a few vector copies a tap. Results come out in place.
 
 forward: weights (K x CT) times columns (CT x pixels), where CT counts channels times taps.
-data: for each tap, weights (C x K) times the results' gradient (K x pixels), added to the padded image.
-weight: the results' gradient (K x pixels) times the columns transposed, summed over the images.
+data: for each tap, weights (C x K) times the results' gradient (K x pixels), added to the padded
+image. weight: the results' gradient (K x pixels) times the columns transposed, summed over images.
 
-A unit of work is some images of a group (forward, data) or a part of the images and columns (weight);
-how the work is cut depends on the shapes alone, so the result does not depend on the threads.
+A unit of work is some images of a group (forward, data) or a part of the images and columns
+(weight). How the work is cut depends on the shapes alone: the result does not depend on the threads.
 """
 
 from __future__ import annotations
@@ -299,8 +299,7 @@ def forward_job(u0: i64, u1: i64, args: raw, *, S, HAS) -> void:
                 kc = min(ct - k0, KC)
                 rows = kc
                 if HAS:
-                    if k0 + kc == ct:
-                        rows = kc + 1
+                    rows = kc + 1 if k0 + kc == ct else kc
                 for j in range(0, wide, NR):
                     runs_of = runs(t, q + j, min(wide - j, NR), seg)
                     to = packed + j * rows * size

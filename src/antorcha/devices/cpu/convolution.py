@@ -1,7 +1,7 @@
 """Planning a convolution: the geometry in description words, and how the work is cut.
 
-What ``conv`` wants to lie in order and does not (channels_last operands, results of other layouts) is
-copied first, or last.
+What ``conv`` wants to lie in order and does not (channels_last operands, results of other
+layouts) is copied first, or last.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from antorcha.devices.cpu.conv import Task, data_kernel, forward_kernel, weight_kernel
+from antorcha.devices.cpu.conv_depthwise import depthwise_kernel, depthwise_weight_kernel
 from antorcha.devices.cpu.emit import Unsupported
 from antorcha.devices.cpu.matmul import Shape
 from antorcha.devices.cpu.pointwise import compile_pointwise, slot
@@ -36,12 +37,7 @@ def compile_conv(what: Conv, outs: Sequence[Layout], ins: Sequence[Any]) -> Laun
     if 0 in (*what.x, *what.w, *what.y) or len(what.x) > 5:
         raise Unsupported("a convolution of nothing")
     S = Shape(T)
-    words = Geometry(what, T.size, S).words()
-    if what.kind == "weight":
-        kernel = weight_kernel.spec(S=S)
-    else:
-        chosen = forward_kernel if what.kind == "forward" else data_kernel
-        kernel = chosen.spec(S=S, HAS=len(ins) == 3)
+    kernel, words = choose(what, S, len(ins) == 3)
     dense_out = L.contiguous(tuple(outs[0].shape), dtype, outs[0].device)
     dense_ins = [L.contiguous(tuple(i.shape), dtype, i.device) for i in ins]
     made = make_launch(
@@ -50,6 +46,33 @@ def compile_conv(what: Conv, outs: Sequence[Layout], ins: Sequence[Any]) -> Laun
     )  # fmt: skip
     launch = Launch(made.fresh, made.into, (made, kernel))
     return staged(launch, outs[0], dense_out, ins, dense_ins)
+
+
+def choose(what: Conv, S: Shape, has_bias: bool) -> tuple[Any, list[int]]:
+    """The kernel and its description words."""
+    depthwise = what.groups > 1 and what.w[1] == 1
+    turned = as_forward(what) if depthwise and what.kind == "data" else None
+    if depthwise and (what.kind == "forward" or turned is not None):
+        geometry = Geometry(turned or what, S.T.size, S)
+        geometry.cut_planes(work_of(what))
+        return depthwise_kernel.spec(S=S, FLIP=turned is not None, HAS=has_bias), geometry.words()
+    words = Geometry(what, S.T.size, S).words()
+    if what.kind == "weight":
+        return (depthwise_weight_kernel if depthwise else weight_kernel).spec(S=S), words
+    chosen = forward_kernel if what.kind == "forward" else data_kernel
+    return chosen.spec(S=S, HAS=has_bias), words
+
+
+def as_forward(what: Conv) -> Conv | None:
+    """A depthwise image gradient as a convolution of the gradient, with the taps reversed."""
+    padding = tuple(
+        [d * (t - 1) - p for d, t, p in zip(what.dilation, what.w[2:], what.padding, strict=True)]
+    )
+    if what.w[0] != what.groups or any([s != 1 for s in what.stride]) or min(padding) < 0:
+        return None
+    return Conv(
+        "forward", what.y, what.w, what.x, what.stride, padding, what.dilation, what.groups
+    )
 
 
 def no_memory(code: int) -> BaseException:
@@ -171,6 +194,12 @@ class Geometry:
             units *= self.parts
         self.units = units
         self.grain = max(UNIT * units // max(work, 1), 1)
+
+    def cut_planes(self, work: int) -> None:
+        """A unit for every plane: depthwise convolutions."""
+        self.batch, self.parts, self.part = 1, 1, self.pixels
+        self.units = self.n * self.groups
+        self.grain = max((UNIT >> 3) * self.units // max(work, 1), 1)
 
     def tap_table(self) -> list[int]:
         rows = self.full[1] * self.pitch

@@ -8,7 +8,6 @@ is saved of them is (layout, storage, offset, version), as for every node.
 from __future__ import annotations
 
 import functools
-import inspect
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -308,6 +307,8 @@ Function.vjp = Function.backward
 def _positional(forward: Any, args: Any, kwargs: Any, separate: bool) -> tuple[Any, ...]:
     """The arguments in order, with the defaults of those not given."""
     lead = () if separate else (None,)
+    import inspect
+
     bound = inspect.signature(forward).bind(*lead, *args, **kwargs)
     bound.apply_defaults()
     return bound.args[len(lead) :]

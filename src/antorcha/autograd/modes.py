@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable
 from typing import Any
 
 from antorcha import modes
 from antorcha.runtime.call import path
 from antorcha.runtime.tensor import Tensor
+
+_GENERATOR = 0x20  # of a code object's flags: calling it makes a generator (inspect.CO_GENERATOR)
 
 
 def is_grad_enabled() -> bool:
@@ -42,7 +43,7 @@ class _GradMode:
         modes.set_word(self._old)
 
     def __call__(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        if inspect.isgeneratorfunction(fn):
+        if getattr(getattr(fn, "__code__", None), "co_flags", 0) & _GENERATOR:
             return self._decorate_generator(fn)
 
         @functools.wraps(fn)

@@ -10,8 +10,9 @@ that exist. Neither touches version counters.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
+
+from antorcha.structs import struct
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 In = Any  # Layout | type
 
 
-@dataclass(frozen=True, eq=False)
+@struct
 class Pointwise:
     """Each output element is an expression of the input elements at the same place.
 
@@ -35,7 +36,7 @@ class Pointwise:
     exprs: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, eq=False)
+@struct
 class Reduce:
     """Folds the elements along some dims into a state, merges states, and finishes them.
 
@@ -55,7 +56,7 @@ class Reduce:
     name: str = ""  # sum, max, ...: lets a device recognise the common ones
 
 
-@dataclass(frozen=True, eq=False)
+@struct
 class Rows:
     """A row program: each output row is computed from the input rows alone, along the last dim.
 
@@ -66,7 +67,7 @@ class Rows:
     length: int
 
 
-@dataclass(frozen=True, eq=False)
+@struct
 class NativeKernel:
     """A native function of ABI ``(bufs: ptr[raw], desc: ptr[i64]) -> i64``; bufs are outs, then ins.
 
@@ -85,7 +86,7 @@ class NativeKernel:
     preload: bool = False
 
 
-@dataclass(frozen=True, eq=False)
+@struct
 class Host:
     """A function of NumPy arrays, run on the host by every device that shares its memory.
 
@@ -98,7 +99,7 @@ class Host:
     dtypes: tuple[Any, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
+@struct
 class MatMul:
     """``out[i, m, n] = alpha * sum_k a[i, m, k] * b[i, k, n] + beta * bias[i, m, n]``.
 
@@ -119,7 +120,7 @@ class MatMul:
     beta: float = 1.0
 
 
-@dataclass(frozen=True, eq=False)
+@struct
 class Conv:
     """A convolution (cross-correlation), or one of its gradients, over 1 to 3 spatial dims.
 
@@ -143,13 +144,13 @@ class Conv:
 Description = Pointwise | Reduce | Rows | NativeKernel | Host | MatMul | Conv
 
 
-@dataclass(frozen=True)
+@struct
 class Launch:
     """A compiled description."""
 
     fresh: Callable[..., Any]
     into: Callable[..., None]
-    keep: Any = field(default=None, compare=False)
+    keep: Any = None
 
 
 class Backend(Protocol):

@@ -15,7 +15,8 @@ from antorcha.errors import ValueRangeError
 from antorcha.nn import functional as F
 from antorcha.nn.module import Module
 from antorcha.nn.parameter import Parameter
-from antorcha.ops.record import T
+from antorcha.ops.record import REGISTRY, T
+from antorcha.runtime.call import short
 
 _MISSING = inspect.Parameter.empty
 
@@ -88,17 +89,21 @@ def _activation(
 def _plain_forward(fn: str) -> Callable[[Any, Any], Any]:
     """``forward`` without a loop over settings, for the commonest kind."""
 
+    quick = short.unary(REGISTRY[fn])
+
     def forward(self: Any, input: Any) -> Any:
         """The function of each element."""
-        return getattr(F, fn)(input, True) if self.inplace else getattr(F, fn)(input)
+        return getattr(F, fn)(input, True) if self.inplace else quick(input)
 
     return forward
 
 
 def _bare_forward(fn: str) -> Callable[[Any, Any], Any]:
+    quick = short.unary(REGISTRY[fn])
+
     def forward(self: Any, input: Any) -> Any:
         """The function of each element."""
-        return getattr(F, fn)(input)
+        return quick(input)
 
     return forward
 

@@ -77,7 +77,13 @@ class Linear(Module):
 
     def forward(self, input: Any) -> Any:
         """``input @ weight.T + bias``."""
-        return F.linear(input, self.weight, self.bias)
+        own = self._parameters  # quicker than attributes, which Module looks up last
+        weight, bias = own.get("weight"), own.get("bias")
+        if weight is None:
+            weight = self.weight
+        if bias is None and "bias" not in own:
+            bias = self.bias
+        return F.linear(input, weight, bias)
 
     def extra_repr(self) -> str:
         return (

@@ -10,7 +10,6 @@ A *kernel* op's function gets layouts for its tensors and values for the rest, c
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from antorcha.device import backend
@@ -23,6 +22,7 @@ from antorcha.ops.record import Op, T
 from antorcha.runtime import layout as L
 from antorcha.runtime.call.plan import FRESH, HOST, MANY, VIEW, VIEWS, Plan, make
 from antorcha.runtime.tensor import Tensor
+from antorcha.structs import struct
 
 if TYPE_CHECKING:
     from antorcha.runtime.layout import Layout
@@ -90,7 +90,7 @@ def views(**options: Any) -> Callable[[Any], ViewsOp]:
     return lambda fn: ViewsOp(fn, **options)
 
 
-@dataclass
+@struct
 class Planned:
     """What a kernel op's function answers: the work, and the results' layouts."""
 

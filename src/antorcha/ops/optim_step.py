@@ -10,6 +10,7 @@ Updates are outside of any graph. They bump the versions of what they write, as 
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -28,19 +29,25 @@ Update = Callable[..., Any]
 class Step:
     """An update, compiled once for each combination of layouts and flags.
 
-    ``fn(param, grad, *state, *numbers, **flags)`` gives (param, \\*state).
+    ``fn(param, grad, *state, *numbers, **flags)`` gives (param, \\*state). Flags are booleans that
+    change what is computed; :meth:`flags` packs them into one number, made once for a group.
     """
 
     def __init__(self, fn: Update) -> None:
         self.fn = fn
         self.name = fn.__name__.strip("_")
+        self.names = inspect.getfullargspec(fn).kwonlyargs
         self.plans: dict[Any, Any] = table()
 
+    def flags(self, **values: bool) -> int:
+        """The flags as one number."""
+        return sum([1 << k for k, name in enumerate(self.names) if values[name]])
+
     def __call__(
-        self, tensors: Sequence[Tensor], numbers: Sequence[float], **flags: bool
+        self, tensors: Sequence[Tensor], numbers: tuple[float, ...], flags: int
     ) -> None:
         """Updates ``tensors`` = (param, grad, \\*state) in place; the gradient is only read."""
-        key = (tuple(flags.values()), *[t._layout for t in tensors])
+        key = (flags, *[t._layout for t in tensors])
         launch = self.plans.get(key)
         if launch is None:
             launch = remember(self.plans, key, self._compile(tensors, len(numbers), flags))
@@ -52,7 +59,17 @@ class Step:
         for t in tensors[2:]:
             t._storage.version += 1
 
-    def _compile(self, tensors: Sequence[Tensor], numbers: int, flags: dict[str, bool]) -> Any:
+    def stateless(self, p: Tensor, g: Tensor, numbers: tuple[float, ...], flags: int) -> None:
+        """The same for an update without state: a shorter way."""
+        launch = self.plans.get((flags, p._layout, g._layout))
+        if launch is None:
+            self((p, g), numbers, flags)
+            return
+        storage, at = p._storage, p._offset
+        launch.into(storage, at, storage, at, g._storage, g._offset, *numbers)
+        storage.version += 1
+
+    def _compile(self, tensors: Sequence[Tensor], numbers: int, flags: int) -> Any:
         lays = [t._layout for t in tensors]
         param = lays[0]
         for lay, what in zip(lays[1:], ("gradient", *["state"] * len(lays)), strict=False):
@@ -71,7 +88,8 @@ class Step:
         dtype = param.dtype
         n = len(lays)
         args = [E.input_(k, dtype) for k in range(n + numbers)]
-        made = self.fn(*args, **flags)
+        values = {name: bool(flags >> k & 1) for k, name in enumerate(self.names)}
+        made = self.fn(*args, **values)
         exprs = tuple([E.cast(e, dtype) for e in (made if isinstance(made, tuple) else (made,))])
         outs = (param, *lays[2:])
         where = backend(common_device(self.name, lays))

@@ -9,7 +9,6 @@ written twice, and no operand is made contiguous first.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from antorcha.device import backend
@@ -23,6 +22,7 @@ from antorcha.runtime import layout as L
 from antorcha.runtime.call.plan import FRESH, Plan, make
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.tensor import Tensor
+from antorcha.structs import struct
 
 
 class Copy(NamedTuple):
@@ -36,7 +36,7 @@ class Copy(NamedTuple):
     write_at: int
 
 
-@dataclass
+@struct
 class Pieces:
     """The result's layout; the copies that fill a result of a layout of that shape; and whether
     what no copy reaches is zero."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from antorcha.device import backend
@@ -23,6 +22,7 @@ from antorcha.runtime import layout as L
 from antorcha.runtime.call.plan import FRESH, Plan, make
 from antorcha.runtime.tensor import Tensor
 from antorcha.shapes import broadcast_shapes, collapse
+from antorcha.structs import struct
 
 if TYPE_CHECKING:
     from antorcha.lang.kernels import Backend
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Ints = tuple[int, ...]
 
 
-@dataclass
+@struct
 class Product:
     """What a product op's function answers: the operands as (..., m, k) and (..., k, n)."""
 

@@ -21,7 +21,6 @@ Further tensor parameters broadcast to the first and come next.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from antorcha import dtypes
@@ -35,6 +34,7 @@ from antorcha.runtime import layout as L
 from antorcha.runtime.call.plan import FRESH, MANY, Plan, make
 from antorcha.runtime.tensor import Tensor
 from antorcha.shapes import normalize_dims
+from antorcha.structs import struct
 
 if TYPE_CHECKING:
     from antorcha.dtypes import dtype as DType
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from antorcha.runtime.layout import Layout
 
 
-@dataclass
+@struct
 class Fold:
     """How to reduce: see the module's docstring."""
 

@@ -15,7 +15,6 @@ gets the layouts with that dim moved last, nothing is copied.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from antorcha.device import backend
@@ -27,13 +26,14 @@ from antorcha.ops.record import Op
 from antorcha.runtime import layout as L
 from antorcha.runtime.call.plan import FRESH, MANY, Plan, make
 from antorcha.runtime.tensor import Tensor
+from antorcha.structs import struct
 
 if TYPE_CHECKING:
     from antorcha.dtypes import dtype as DType
     from antorcha.runtime.layout import Layout
 
 
-@dataclass
+@struct
 class Row:
     """What a row op's function answers.
 

@@ -78,6 +78,7 @@ class Adagrad(Optimizer):
         for group in self.param_groups:
             lr, decay = number(group["lr"]), number(group["weight_decay"])
             eps = number(group["eps"])
+            flags = optim_step.adagrad.flags(maximize=group["maximize"], decay=decay != 0)
             for p in group["params"]:
                 if p._grad is None:
                     continue
@@ -85,7 +86,6 @@ class Adagrad(Optimizer):
                 step = self._advance(state)
                 rate = lr / (1 + (step - 1) * group["lr_decay"])
                 optim_step.adagrad(
-                    as_reals([p, p._grad, state["sum"]]), (rate, eps, decay),
-                    maximize=group["maximize"], decay=decay != 0,
-                )  # fmt: skip
+                    as_reals([p, p._grad, state["sum"]]), (rate, eps, decay), flags
+                )
         return loss

@@ -118,7 +118,7 @@ class Adam(Optimizer):
             tensors = as_reals(tensors)
         size = lr / (1 - beta1**step)
         root = (1 - beta2**step) ** 0.5
-        fused(tensors, (1 - beta1, beta2, 1 - beta2, size, root, eps, decay), **flags)
+        fused(tensors, (1 - beta1, beta2, 1 - beta2, size, root, eps, decay), flags)
 
 
 def _settings(group: dict[str, Any]) -> tuple[Any, ...]:
@@ -126,10 +126,10 @@ def _settings(group: dict[str, Any]) -> tuple[Any, ...]:
     lr, decay = number(group["lr"]), number(group["weight_decay"])
     beta1, beta2 = number(group["betas"][0]), number(group["betas"][1])
     decoupled = bool(group["decoupled_weight_decay"]) and decay != 0
-    flags = {
-        "maximize": group["maximize"], "decay": decay != 0 and not decoupled,
-        "decoupled": decoupled, "near": 1 - beta1 < 0.5,
-    }  # fmt: skip
+    flags = optim_step.adam.flags(  # amsgrad has the same ones
+        maximize=group["maximize"], decay=decay != 0 and not decoupled, decoupled=decoupled,
+        near=1 - beta1 < 0.5,
+    )  # fmt: skip
     return lr, beta1, beta2, number(group["eps"]), 1 - lr * decay if decoupled else decay, flags
 
 

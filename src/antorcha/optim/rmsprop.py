@@ -98,4 +98,5 @@ class RMSprop(Optimizer):
         if centered:
             flags["near"] = 1 - alpha < 0.5
         tensors = as_reals([p, p._grad, *[state[name] for name in names]])
-        _STEPS[centered, momentum > 0](tensors, numbers, **flags)
+        fused = _STEPS[centered, momentum > 0]
+        fused(tensors, tuple(numbers), fused.flags(**flags))

@@ -78,32 +78,32 @@ class SGD(Optimizer):
         loss = self._loss(closure)
         for group in self.param_groups:
             lr, decay = number(group["lr"]), number(group["weight_decay"])
-            momentum, maximize = number(group["momentum"]), group["maximize"]
+            momentum = number(group["momentum"])
+            flags = optim_step.sgd.flags(maximize=group["maximize"], decay=decay != 0)
             for p in group["params"]:
                 grad = p._grad
                 if grad is None:
                     continue
-                pair = [p, grad]
-                if p._layout.dtype.kind == "c":
-                    pair = as_reals(pair)
                 if momentum:
-                    self._with_momentum(group, p, pair, lr, momentum, decay)
+                    self._with_momentum(group, p, lr, momentum, decay)
+                elif p._layout.dtype.kind == "c":
+                    optim_step.sgd(as_reals([p, grad]), (lr, decay), flags)
                 else:
-                    optim_step.sgd(pair, (lr, decay), maximize=maximize, decay=decay != 0)
+                    optim_step.sgd.stateless(p, grad, (lr, decay), flags)
         return loss
 
     def _with_momentum(
-        self, group: dict[str, Any], p: Any, pair: list[Any], lr: float, momentum: float,
-        decay: float,
-    ) -> None:  # fmt: skip
+        self, group: dict[str, Any], p: Any, lr: float, momentum: float, decay: float
+    ) -> None:
         state = self.state[p]
         flags = {"maximize": group["maximize"], "decay": decay != 0, "nesterov": group["nesterov"]}
         buf = state.get("momentum_buffer")
         if buf is None:
             buf = state["momentum_buffer"] = T.zeros_like(p._grad.detach())
-            part = as_reals([buf])
-            optim_step.sgd_first([*pair, *part], (lr, momentum, decay), **flags)
+            first = optim_step.sgd_first
+            first(as_reals([p, p._grad, buf]), (lr, momentum, decay), first.flags(**flags))
         else:
             rate = 1.0 - group["dampening"]
-            part = as_reals([buf])
-            optim_step.sgd_momentum([*pair, *part], (lr, momentum, rate, decay), **flags)
+            later = optim_step.sgd_momentum
+            numbers = (lr, momentum, rate, decay)
+            later(as_reals([p, p._grad, buf]), numbers, later.flags(**flags))

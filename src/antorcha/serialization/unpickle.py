@@ -130,7 +130,8 @@ class Unpickler:
             f"load: Unsupported global: GLOBAL {full} was not an allowed global by default. "
             "Loading never executes code from a file: it gives tensors, numbers, strings and "
             "containers. Save a state_dict instead of the object; or, if you trust the file, "
-            f"allow the class: torch.serialization.add_safe_globals([{name.split('.')[-1]}])."
+            "allow the class under its name in the file: torch.serialization.add_safe_globals("
+            f"[({name.split('.')[-1]}, {full!r})])."
         )
 
     def _is_safe(self, thing: Any) -> bool:

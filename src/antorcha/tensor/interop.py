@@ -8,17 +8,21 @@ DLPack is in `dlpack`, loaded when it is first used.
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from antorcha import dtypes
 from antorcha.device import CPU
 from antorcha.errors import ArgumentError, GraphError, ValueRangeError
-from antorcha.lazy import Array, np
+from antorcha.lazy import Array, lazy, np
 from antorcha.ops.params import to_device, to_dtype, to_int
 from antorcha.ops.record import T
 from antorcha.runtime import layout as L
-from antorcha.runtime import storage as S
 from antorcha.runtime.tensor import Tensor, bare
+
+if TYPE_CHECKING:
+    from antorcha.runtime import storage as S
+else:
+    S = lazy("antorcha.runtime.storage")
 
 _READ_ONLY = (
     "The given {} is not writable. A tensor over it can be read, and raises when something would "

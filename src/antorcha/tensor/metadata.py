@@ -17,7 +17,6 @@ from antorcha.ops.record import REGISTRY
 from antorcha.ops.slices import check_inside
 from antorcha.runtime import layout as L
 from antorcha.runtime.call.path import check_inplace
-from antorcha.runtime.storage import Storage
 from antorcha.runtime.tensor import Tensor
 
 VIEWS = ("unsqueeze", "squeeze", "transpose", "swapaxes", "swapdims", "t", "as_strided")
@@ -104,6 +103,8 @@ def set_(
         storage = source._storage
     else:
         storage = getattr(source, "_storage", source)
+        from antorcha.runtime.storage import Storage
+
         if type(storage) is not Storage:
             raise ArgumentError(
                 f"set_: the source must be a tensor or a storage, not {type(source).__name__}"

@@ -10,15 +10,19 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from antorcha import dtypes
 from antorcha.device import Device, as_device, backend
 from antorcha.errors import ArgumentError, GraphError, MissingFeature, OutOfRange
-from antorcha.lazy import Array, np
+from antorcha.lazy import Array, lazy, np
 from antorcha.ops.params import to_int
-from antorcha.runtime import storage as S
 from antorcha.runtime.tensor import Tensor
+
+if TYPE_CHECKING:
+    from antorcha.runtime import storage as S
+else:
+    S = lazy("antorcha.runtime.storage")
 
 _SHARING = (
     "share_memory_: memory shared between processes is not in this version of antorcha. A forked "

@@ -58,7 +58,9 @@ class Task:
     part: i64  # size of each
     blocks: i64  # blocks of columns (weight)
     block: i64
-    bias: i64
+    row_step: i64  # stride along the height
+    rows_used: i64  # bit k: a tap sees rows of remainder k modulo that stride
+    phases_used: i64  # the same of the columns
     units: i64
     grain: i64
     tap_at: i64  # where the tables begin, in words from here
@@ -166,9 +168,12 @@ def pad_image(t: ptr[Task], x: raw, c0: i64, c1: i64, to: raw, *, S) -> void:
     for c in range(c0, c1):
         p = ptr[T](x) + c * inside
         d = ptr[T](to) + ((c - c0) * t.plane + (t.pad_d * t.hp + t.pad_h) * t.pitch)
-        for z in range(t.depth):
-            for h in range(t.height):
-                here = p + (z * t.height + h) * t.width
+        for row in range(t.depth * t.height):
+            z = row // t.height
+            h = row - z * t.height
+            seen = t.rows_used >> (h + t.pad_h) % t.row_step & 1
+            if seen != 0:
+                here = p + row * t.width
                 there = d + (z * t.hp + h) * t.pitch
                 if t.step == 1:
                     there = there + t.pad_w
@@ -179,6 +184,8 @@ def pad_image(t: ptr[Task], x: raw, c0: i64, c1: i64, to: raw, *, S) -> void:
                     for f in range(t.step):
                         low = (f - t.pad_w) % t.step
                         m = (t.width - low + t.step - 1) // t.step
+                        if t.phases_used >> f & 1 == 0:
+                            m = i64(0)
                         q = there + (f * t.wq + (low + t.pad_w) // t.step)
                         for b in range(0, m, L):
                             few = first(L, m - b)
@@ -215,7 +222,21 @@ def unpad_image(
 
 # -------------------------------------------------------------------------------------- forward
 @native
-def pack_weights(lo: i64, hi: i64, args: raw, *, S, HAS) -> void:
+def turn_weights(t: ptr[Task], w: raw, m: i64, few: i64, to: raw, *, S) -> void:
+    """A panel of the weights seen from the images: channels m.. by (k, tap from the last on)."""
+    T = static(S.T)
+    d = ptr[T](to)
+    ct = t.kg * t.taps  # in the weights as they lie, t.kg is their second dim
+    for k in range(t.cg):
+        for tap in range(t.taps):
+            src = ptr[T](w) + (k * ct + m * t.taps + (t.taps - 1 - tap))
+            for i in range(S.MR):
+                d[i] = src[i * t.taps] if i < few else T(0)
+            d = d + S.MR
+
+
+@native
+def pack_weights(lo: i64, hi: i64, args: raw, *, S, HAS, FLIP) -> void:
     """Panels lo..hi of the weights, [k][S.MR] each, and the bias as one more k."""
     work = ptr[Work](args)
     t = work.task
@@ -230,7 +251,10 @@ def pack_weights(lo: i64, hi: i64, args: raw, *, S, HAS) -> void:
         few = min(t.kg - m, S.MR)
         k = g * t.kg + m
         to = work.space + u * tall * S.MR * size
-        pack(ct, few, work.b + k * ct * size, ct, 1, to, S=S, W=S.MR)
+        if FLIP:
+            turn_weights(t, work.b + g * t.kg * ct * size, m, few, to, S=S)
+        else:
+            pack(ct, few, work.b + k * ct * size, ct, 1, to, S=S, W=S.MR)
         if HAS:
             d = ptr[T](to) + ct * S.MR
             for i in range(S.MR):
@@ -332,8 +356,9 @@ def forward_job(u0: i64, u1: i64, args: raw, *, S, HAS) -> void:
 
 
 @native
-def forward_kernel(bufs: ptr[raw], desc: ptr[i64], *, S, HAS) -> i64:
-    """y of (x, w[, bias])."""
+def forward_kernel(bufs: ptr[raw], desc: ptr[i64], *, S, HAS, FLIP) -> i64:
+    """y of (x, w[, bias]). With FLIP the weights are turned: x is a gradient of results, y one of
+    images, and w is (x's channels, y's channels of a group, taps)."""
     work = local(Work)
     t = ptr[Task](raw(desc))
     work.out = bufs[0]
@@ -348,8 +373,9 @@ def forward_kernel(bufs: ptr[raw], desc: ptr[i64], *, S, HAS) -> i64:
     if work.space is None:
         return 1
     pool_run(
-        address(pack_weights, S=S, HAS=HAS), t.groups * per, max(65536 // (ct * S.MR), 1), raw(work)
-    )
+        address(pack_weights, S=S, HAS=HAS, FLIP=FLIP), t.groups * per,
+        max(65536 // (ct * S.MR), 1), raw(work),
+    )  # fmt: skip
     pool_run(address(forward_job, S=S, HAS=HAS), t.units, t.grain, raw(work))
     release(work.space)
     return work.failed

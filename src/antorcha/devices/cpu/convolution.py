@@ -24,7 +24,7 @@ from antorcha.runtime.layout import Layout
 from antorcha.runtime.storage import new_storage
 
 UNIT = 1 << 18  # multiply-adds of a unit of work, at least
-GROUP = 1 << 17  # bytes of padded images that a unit holds, about
+GROUP = 3 << 18  # bytes of padded images that a unit holds, about
 SUMS = 32 << 20  # bytes of partial sums of a weight gradient, at most
 PARTS = 8  # parts that the images of a weight gradient are cut into, at most
 
@@ -51,28 +51,30 @@ def compile_conv(what: Conv, outs: Sequence[Layout], ins: Sequence[Any]) -> Laun
 def choose(what: Conv, S: Shape, has_bias: bool) -> tuple[Any, list[int]]:
     """The kernel and its description words."""
     depthwise = what.groups > 1 and what.w[1] == 1
-    turned = as_forward(what) if depthwise and what.kind == "data" else None
+    turned = as_forward(what) if what.kind == "data" else None
+    flip = turned is not None
     if depthwise and (what.kind == "forward" or turned is not None):
         geometry = Geometry(turned or what, S.T.size, S)
         geometry.cut_planes(work_of(what))
-        return depthwise_kernel.spec(S=S, FLIP=turned is not None, HAS=has_bias), geometry.words()
-    words = Geometry(what, S.T.size, S).words()
+        return depthwise_kernel.spec(S=S, FLIP=flip, HAS=has_bias), geometry.words()
+    words = Geometry(turned or what, S.T.size, S).words()
     if what.kind == "weight":
         return (depthwise_weight_kernel if depthwise else weight_kernel).spec(S=S), words
-    chosen = forward_kernel if what.kind == "forward" else data_kernel
-    return chosen.spec(S=S, HAS=has_bias), words
+    if what.kind == "data" and not flip:
+        return data_kernel.spec(S=S, HAS=has_bias), words
+    return forward_kernel.spec(S=S, HAS=has_bias, FLIP=flip), words
 
 
 def as_forward(what: Conv) -> Conv | None:
-    """A depthwise image gradient as a convolution of the gradient, with the taps reversed."""
+    """A gradient of images as a convolution of the results' gradient with the weights turned."""
     padding = tuple(
         [d * (t - 1) - p for d, t, p in zip(what.dilation, what.w[2:], what.padding, strict=True)]
     )
-    if what.w[0] != what.groups or any([s != 1 for s in what.stride]) or min(padding) < 0:
+    few = 1 < what.w[1] < 8 or (what.w[1] == 1 and what.w[0] != what.groups)
+    if few or any([s != 1 for s in what.stride]) or min(padding) < 0:
         return None
-    return Conv(
-        "forward", what.y, what.w, what.x, what.stride, padding, what.dilation, what.groups
-    )
+    w = (what.x[1], what.w[0] // what.groups, *what.w[2:])  # as the kernel will see them
+    return Conv("forward", what.y, w, what.x, what.stride, padding, what.dilation, what.groups)
 
 
 def no_memory(code: int) -> BaseException:
@@ -181,8 +183,8 @@ class Geometry:
             units = self.parts * self.groups * self.blocks
         else:
             held = max(self.image * self.itemsize, 1)
-            few = max(min(GROUP // held, -(-512 // self.pixels), -(-self.n // 8)), 1)
-            self.batch = few if not self.direct or self.pixels % self.S.NR else 1
+            most = max(min(GROUP // held, -(-1024 // self.pixels), -(-self.n // 4)), 1)
+            self.batch = self.best_batch(min(most, 8))
             units = -(-self.n // self.batch) * self.groups
             whole = self.batch * self.pixels if self.kind == "forward" else self.cg
             self.part = whole
@@ -195,11 +197,29 @@ class Geometry:
         self.units = units
         self.grain = max(UNIT * units // max(work, 1), 1)
 
+    def best_batch(self, most: int) -> int:
+        """The number of images whose pixels fill their tiles best; small images go together."""
+
+        def waste(batch: int) -> tuple[float, int]:
+            tiles = -(-batch * self.pixels // self.S.NR)
+            return round(tiles * self.S.NR / (batch * self.pixels), 2), batch
+
+        few = min(most, -(-256 // self.pixels))
+        return min(range(few, most + 1), key=waste) if self.pixels < 1024 else 1
+
     def cut_planes(self, work: int) -> None:
         """A unit for every plane: depthwise convolutions."""
         self.batch, self.parts, self.part = 1, 1, self.pixels
         self.units = self.n * self.groups
         self.grain = max((UNIT >> 3) * self.units // max(work, 1), 1)
+
+    def used(self, axis: int) -> int:
+        """Which remainders modulo the stride some tap sees, as bits."""
+        stride = self.stride[axis] if axis == 1 else self.step
+        if stride > 60 or self.kind == "data":
+            return -1
+        seen = {t * self.dilation[axis] % stride for t in range(self.taps[axis])}
+        return sum([1 << k for k in seen])
 
     def tap_table(self) -> list[int]:
         rows = self.full[1] * self.pitch
@@ -222,6 +242,6 @@ class Geometry:
         return [
             self.n, self.groups, self.cg, self.kg, *self.size, *self.pad, self.step, self.wq,
             self.pitch, self.full[1], self.plane, self.image, int(self.direct), self.out[2],
-            self.pixels, len(taps), self.batch, self.parts, self.part, self.blocks, self.block, 0,
-            self.units, self.grain, head, head + len(taps), *taps, *rows,
+            self.pixels, len(taps), self.batch, self.parts, self.part, self.blocks, self.block,
+            self.stride[1], self.used(1), self.used(2), self.units, self.grain, head, head + len(taps), *taps, *rows,
         ]  # fmt: skip

@@ -464,7 +464,7 @@ angle: Op = Op(
 
 def _acosh_slope(x: Any) -> Any:
     """PyTorch's: real numbers below -1 have one too."""
-    if x.dtype.kind == "c":
+    if x.dtype.is_complex:
         return conj(rsqrt(x - 1) * rsqrt(x + 1))
     return rsqrt(x * x - 1)
 

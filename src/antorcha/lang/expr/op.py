@@ -14,7 +14,6 @@ So a derivative rule such as `lambda g, x, y: g * y` serves fused kernels and re
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any, TypeAlias
 
@@ -22,6 +21,7 @@ from antorcha import dtypes
 from antorcha.dtypes import dtype, promote_types
 from antorcha.errors import ArgumentError, DtypeError, GraphError
 from antorcha.lang.expr.graph import METHODS, OPS, Expr, Number, as_number, const, node, wrap
+from antorcha.structs import struct
 
 TypeRule: TypeAlias = Callable[[str, dtype], tuple[dtype, dtype]]
 """(op's name, the operands' common dtype) -> (dtype it computes in, dtype of the result)."""
@@ -30,7 +30,7 @@ GradRule: TypeAlias = Callable[..., Any]
 """(cotangent, *arguments, result) -> the contribution to one argument; written in ops."""
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@struct
 class Op:
     """One scalar op: everything that antorcha knows about it. Call it as the function it is."""
 

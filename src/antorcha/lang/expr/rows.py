@@ -16,7 +16,6 @@ gradient flows through the shift, and the backward pass is spared two passes tha
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 from antorcha.dtypes import dtype
@@ -40,9 +39,10 @@ from antorcha.lang.expr.reductions import length, sum_
 from antorcha.lang.expr.rewrite import expand_all, opmath_all
 from antorcha.lang.expr.simplify import simplify_all
 from antorcha.lang.expr.trace import as_outputs, call
+from antorcha.structs import replace, struct
 
 
-@dataclass(frozen=True, slots=True)
+@struct
 class RowInput:
     """An operand of a row program: a row (also one shared by all rows), or a value per row."""
 
@@ -55,7 +55,7 @@ def per_row(t: dtype) -> RowInput:
     return RowInput(t, is_row=False)
 
 
-@dataclass(frozen=True, slots=True)
+@struct
 class Pass:
     """One loop over the row. Reductions of earlier passes stand in its expressions as leaves."""
 
@@ -69,7 +69,7 @@ class Pass:
     """The row inputs it loads."""
 
 
-@dataclass(frozen=True, slots=True)
+@struct
 class RowProgram:
     """A traced row function."""
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from antorcha import modes
 from antorcha.runtime.call.node import attach
-from antorcha.runtime.call.path import call, call_inplace
+from antorcha.runtime.call.path import call, call_inplace, shared
 from antorcha.runtime.call.plan import FRESH, VIEW, Plan, remember
 from antorcha.runtime.tensor import Tensor, bare, new
 
@@ -217,7 +217,7 @@ def inplace(op: Any) -> Callable[..., Any]:
             plan.into(storage, a._offset, storage, a._offset, b)
         else:
             other = b._storage
-            if b._rg or b._base is not None or (other is storage and a is not b):
+            if b._rg or b._base is not None or (shared(other, storage) and a is not b):
                 return call_inplace(op, (a, b), {})
             plan.into(storage, a._offset, storage, a._offset, other, b._offset)
         storage.version += 1

@@ -57,8 +57,9 @@ for _name, _op in _REGISTRY.items():
     if _op.inplace is not None and _op.is_function:
         globals().setdefault(_name + "_", _op.inplace)
 
-_LAZY = ("nn", "optim", "utils", "overrides", "linalg", "fft", "special", "random", "cuda", "backends",
-         "profiler", "amp", "distributed", "testing", "mps", "version", "torch_alias")  # fmt: skip
+_LAZY = ("nn", "optim", "utils", "overrides", "linalg", "fft", "special", "random", "cuda",
+         "backends", "profiler", "amp", "distributed", "testing", "mps", "version",
+         "torch_alias")  # fmt: skip
 _FROM = {
     "serialization": ("save", "load"),
     "tensor.dlpack": ("from_dlpack", "to_dlpack"),
@@ -94,7 +95,8 @@ class _Missing(AttributeError):
         from antorcha.errors import did_you_mean
 
         names = [n for n in globals() if not n.startswith("_")]
-        return f"module 'torch' has no attribute {self.args[0]!r}.{did_you_mean(self.args[0], names)}"
+        (name,) = self.args
+        return f"module 'torch' has no attribute {name!r}.{did_you_mean(name, names)}"
 
 
 def __dir__() -> list[str]:

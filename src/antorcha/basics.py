@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from antorcha import device as devices
 from antorcha import dtypes
-from antorcha.device import Device
+from antorcha.device import Device, as_device, set_default
 from antorcha.dtypes import dtype as DType
 from antorcha.errors import ArgumentError, MissingFeature
 from antorcha.runtime.tensor import Tensor
@@ -141,12 +140,12 @@ def get_num_interop_threads() -> int:
 
 def set_default_device(device: Any) -> None:
     """New tensors are made on this device when none is said (None: the CPU)."""
-    devices.set_default(device)
+    set_default(device)
 
 
 def get_default_device() -> Device:
     """The device on which new tensors are made."""
-    return devices.as_device(None)
+    return as_device(None)
 
 
 def set_default_tensor_type(t: Any) -> None:
@@ -160,7 +159,9 @@ def set_default_tensor_type(t: Any) -> None:
 
 def result_type(tensor1: Any, tensor2: Any) -> DType:
     """The dtype that an operation on these two (tensors or numbers) would have."""
-    sized, zero, numbers = [], [], []
+    sized: list[DType] = []
+    zero: list[DType] = []
+    numbers: list[Any] = []
     for value in (tensor1, tensor2):
         if isinstance(value, Tensor):
             (sized if value._layout.ndim else zero).append(value._layout.dtype)

@@ -36,7 +36,8 @@ class Device:
         if isinstance(type, Device):
             return type
         if isinstance(type, int) and not isinstance(type, bool):
-            type, index = "cuda", type
+            index = type
+            type = "cuda"
         if not isinstance(type, str):
             raise ArgumentError(f"device: a name such as 'cpu' is needed, not {type!r}")
         name, _, number = type.partition(":")
@@ -112,12 +113,12 @@ def set_default(value: Device | str | int | None) -> None:
 
 _NOT_HERE = {
     # PyTorch raises AssertionError here, and programs catch that class.
-    "cuda": (AssertionError, "Torch not compiled with CUDA enabled: antorcha found no usable NVIDIA "
-             "driver. On a machine with an NVIDIA GPU install its driver and `pip install "
+    "cuda": (AssertionError, "Torch not compiled with CUDA enabled: antorcha found no usable "
+             "NVIDIA driver. On a machine with an NVIDIA GPU install its driver and `pip install "
              "antorcha[cuda]`; without one use device='cpu' "
              "(torch.cuda.is_available() tells which)."),
-    "mps": (RuntimeError, "mps: this needs a Mac with Apple silicon and `pip install antorcha[mps]`;"
-            " use device='cpu' (torch.backends.mps.is_available() tells which)."),
+    "mps": (RuntimeError, "mps: this needs a Mac with Apple silicon and `pip install "
+            "antorcha[mps]`; use device='cpu' (torch.backends.mps.is_available() tells which)."),
 }  # fmt: skip
 
 

@@ -33,7 +33,8 @@ def is_random(op: Op) -> bool:
 
 def same_values(a: Tensor, b: Tensor, what: str, rtol: float = 1e-9) -> None:
     x, y = a.detach(), b.detach()
-    assert x.dtype is y.dtype and x.shape == y.shape, what
+    assert x.dtype is y.dtype, what
+    assert x.shape == y.shape, what
     left, right = np.asarray(x.tolist()), np.asarray(y.tolist())
     if left.dtype.kind in "fc":
         np.testing.assert_allclose(left, right, rtol=rtol, atol=rtol, err_msg=what)

@@ -69,7 +69,7 @@ class Rows:
 
 @struct
 class NativeKernel:
-    """A native function of ABI ``(bufs: ptr[raw], desc: ptr[i64]) -> i64``; bufs are outs, then ins.
+    """A native function of ABI ``(bufs: ptr[raw], desc: ptr[i64]) -> i64``; bufs: outs, then ins.
 
     ``static`` fixes its compile-time parameters; ``desc`` is what it needs to know of the layouts.
     ``reference`` computes the same with NumPy: input arrays -> a tuple of output arrays.
@@ -125,8 +125,8 @@ class Conv:
     """A convolution (cross-correlation), or one of its gradients, over 1 to 3 spatial dims.
 
     With x of shape (N, C, spatial), w of (K, C / groups, taps) and y of (N, K, out):
-    y[n, k, o] = bias[k] + sum over c and t of x[n, c, o * stride + t * dilation - padding] w[k, c, t],
-    where x is zero outside. ``kind`` says what is computed: "forward" y of (x, w[, bias]), "data" x
+    y[n, k, o] = bias[k] + sum over c and t of
+    x[n, c, o * stride + t * dilation - padding] w[k, c, t], where x is zero outside. ``kind`` says what is computed: "forward" y of (x, w[, bias]), "data" x
     of (y, w[, bias]), where bias has a value for each channel of x, or "weight" w of (x, y).
     The padding is that of the low side; the shapes say how far the high side reaches.
     """
@@ -154,7 +154,7 @@ class Launch:
 
 
 class Backend(Protocol):
-    """What a device must be able to do. One object a device, ``antorcha.devices.<type>.backend``."""
+    """What a device must be able to do. One object each, ``antorcha.devices.<type>.backend``."""
 
     name: str
     host_memory: bool  # are its storages' addresses readable by this process?

@@ -53,7 +53,9 @@ def einsum(equation: Any, operands: Tensors):
         raise ShapeError("einsum(): must provide at least one operand")
     terms, result = parse(equation, operands)
     sizes = sizes_of(terms, operands)
-    parts = [simplified(x, labels, sizes) for x, labels in zip(operands, terms, strict=True)]
+    parts: list[tuple[Any, Any]] = [
+        simplified(x, labels, sizes) for x, labels in zip(operands, terms, strict=True)
+    ]
     while len(parts) > 1:
         a, b = cheapest(parts, result, sizes)
         second, first = parts.pop(b), parts.pop(a)

@@ -57,7 +57,7 @@ def uninitialised(shape: _Any, dtype: _Any, device: _Any, strides: _Any = None) 
     return bare(lay, backend(device).allocate(lay.nbytes))
 
 
-def number_dtype(value: _Any) -> _Any:
+def number_dtype(value: _Any) -> dtypes.dtype:
     """The dtype of a tensor made from a Python number."""
     if isinstance(value, bool):
         return dtypes.bool_
@@ -244,7 +244,7 @@ def empty_like(
 def arange_kernel(count: Int, start: StaticNumber, step: StaticNumber, dtype: Dtype,
                   device: DeviceArg):  # fmt: skip
     """``start + k * step`` for k = 0 .. count - 1."""
-    wide = np.int64 if isinstance(start, int) and isinstance(step, int) else np.float64
+    wide: _Any = np.int64 if isinstance(start, int) and isinstance(step, int) else np.float64
 
     def compute() -> _Any:
         return wide(start) + np.arange(count, dtype=wide) * wide(step)
@@ -304,7 +304,7 @@ def linspace_kernel(start: StaticNumber, end: StaticNumber, steps: Int, dtype: D
     """``steps`` evenly spaced numbers; the second half counted from the end, as PyTorch does."""
 
     def compute() -> _Any:
-        wide = np.float64 if dtype.kind == "f" else np.float64
+        wide = np.float64
         step = (end - start) / (steps - 1) if steps > 1 else 0.0
         k = np.arange(steps)
         low = wide(start) + k * wide(step)

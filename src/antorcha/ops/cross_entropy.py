@@ -53,9 +53,11 @@ def total_description(
         return (s / w if mean else s), w
 
     static_ = {
-        "T": kernels.TYPES[dtype.name], "O": kernels.TYPES[loss.name], "I": kernels.TYPES[index.name], "mean": mean,
+        "T": kernels.TYPES[dtype.name], "O": kernels.TYPES[loss.name], "I": kernels.TYPES[index.name],
+        "mean": mean,
     }  # fmt: skip
-    return NativeKernel(kernels.total_kernel, static_, (n, classes, ignored), reference, _out_of_range, n)
+    desc = (n, classes, ignored)
+    return NativeKernel(kernels.total_kernel, static_, desc, reference, _out_of_range, n)
 
 
 def losses_of_rows(logits: bool, ignored: int, smoothing: float, has_weight: bool):

@@ -7,8 +7,8 @@ A rule is a function whose parameter names say what it needs::
 
 ``g`` is the gradient of the result (a tuple for several results, None where there is none); ``out``
 the result (``outs`` all); a tensor parameter of the op is saved for it; ``<parameter>_layout`` is
-its layout, without saving it; any other parameter of the op is passed by value; ``needs`` is a tuple
-of bools, which operands want a gradient. It returns a gradient (or None) for each tensor operand.
+its layout, without saving it; any other parameter of the op is passed by value; ``needs`` is a
+tuple of bools, which operands want a gradient. It returns a gradient (or None) for each tensor operand.
 
 The rules of pointwise ops are expressions too: see ``pointwise.PointwiseRule``.
 """
@@ -16,7 +16,7 @@ The rules of pointwise ops are expressions too: see ``pointwise.PointwiseRule``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from antorcha import modes
@@ -158,7 +158,10 @@ class TensorRule(Rule):
         at = positions[name]
         wanted.add(at)
         if code == OPERAND:
-            return lambda c: c.saved(at) if c.node.plan.tensors[at] is not None else c.value(name)
+            return lambda c: (
+                c.value(name) if c.node.plan.tensors[at] is None  # type: ignore[union-attr]
+                else c.saved(at)
+            )  # fmt: skip
         return lambda c: c.saved(at)
 
     def saves(self, plan: Plan, mask: int) -> tuple[int, ...]:
@@ -236,7 +239,7 @@ def fit_one(gradient: Tensor, lay: Layout) -> Tensor:
     return gradient
 
 
-@lru_cache(maxsize=None)
+@cache
 def bits(mask: int) -> tuple[int, ...]:
     """The positions of the one bits."""
     return tuple([k for k in range(mask.bit_length()) if mask >> k & 1])

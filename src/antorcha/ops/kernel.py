@@ -3,8 +3,8 @@
 A *view*'s function gets the operand's Layout and gives the (shape, strides, offset delta) of the
 result, which shares the operand's storage.
 
-A *kernel* op's function gets layouts for its tensors and values for the rest, checks them, and gives
-``Planned(description, outs)``: what a device must run and the results' (shape, dtype) or Layouts.
+A *kernel* op's function gets layouts for its tensors and values for the rest, checks them, and
+gives ``Planned(description, outs)``: what a device must run and the results' (shape, dtype) or Layouts.
 """
 
 from __future__ import annotations
@@ -138,7 +138,11 @@ class KernelOp(Op):
         )
 
     def make_plan(self, values: list[Any], outs: tuple[Layout, ...] | None) -> Plan:
-        ins, tensors, seen, numbers, statics = [], [], [], [], {}
+        ins: list[Any] = []  # layouts, and the types of the numbers
+        tensors: list[Layout | None] = []
+        seen: list[Any] = []
+        numbers: list[str] = []
+        statics: dict[str, Any] = {}
         for param, value in zip(self.signature.params, values, strict=True):
             if isinstance(value, Tensor):
                 ins.append(value._layout)
@@ -169,7 +173,8 @@ class KernelOp(Op):
             [o if isinstance(o, L.Layout) else L.contiguous(tuple(o[0]), o[1], device)
              for o in planned.outs]
         )  # fmt: skip
-        where = backend(device)
+        # what makes a tensor of nothing says itself where it is
+        where = backend(device if tensors or not made else made[0].device)
         if outs is None and planned.shown is not None:
             outs = tuple(planned.shown)
         if outs is not None:

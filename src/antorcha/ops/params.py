@@ -33,7 +33,7 @@ def _text(value: Any) -> str:
 def to_int(op: str, name: str, value: Any) -> int:
     if type(value) is int:
         return value
-    if isinstance(value, bool) or isinstance(value, float):
+    if isinstance(value, (bool, float)):
         if isinstance(value, bool):
             return int(value)
         raise ArgumentError(f"{op}: {name} must be an int, not {_text(value)}")
@@ -122,7 +122,8 @@ def anything(op: str, name: str, value: Any) -> Any:
 
 KINDS: dict[str, tuple[int, Callable[[str, str, Any], Any] | None]] = {
     "Tensor": (TENSOR, None), "OptTensor": (OPTIONAL, None), "Operand": (OPERAND, None),
-    "Power": (OPERAND, None), "Number": (NUMBER, to_number), "Tensors": (TENSORS, None), "Int": (STATIC, to_int),
+    "Power": (OPERAND, None), "Number": (NUMBER, to_number),
+    "Tensors": (TENSORS, None), "Int": (STATIC, to_int),
     "Float": (STATIC, to_float), "Bool": (STATIC, to_bool), "Str": (STATIC, to_str),
     "Ints": (STATIC, to_ints), "Shape": (STATIC, to_ints), "Dim": (STATIC, to_int),
     "Dims": (STATIC, to_dims), "Dtype": (STATIC, to_dtype), "DeviceArg": (STATIC, to_device),

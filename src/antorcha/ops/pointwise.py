@@ -79,7 +79,9 @@ def _two_devices(op: str, a: Layout, b: Layout) -> None:
 
 def common_dtype(values: Sequence[Any]) -> DType:
     """PyTorch's result_type of layouts and Python numbers' types."""
-    sized, zero_dim, numbers = [], [], []
+    sized: list[DType] = []
+    zero_dim: list[DType] = []
+    numbers: list[Any] = []
     for value in values:
         if isinstance(value, L.Layout):
             (sized if value.ndim else zero_dim).append(value.dtype)
@@ -315,9 +317,10 @@ class PointwiseRule(Rule):
         operands = self.names()
         if fn is None:
             found = gradients(result, n, g, out)
-            return [found[args[name].payload] if name in args else None for name in operands]
+            return [found[_place(args[name])] if name in args else None for name in operands]
         given = {**args, **rest, "out": out, "g": g}
-        made = fn(**{name: given[name] for name in fn.__code__.co_varnames[: fn.__code__.co_argcount]})
+        wanted = fn.__code__.co_varnames[: fn.__code__.co_argcount]
+        made = fn(**{name: given[name] for name in wanted})
         made = made if isinstance(made, (tuple, list)) else (made,)
         return [m if m is None or isinstance(m, E.Expr) else E.const(m, common) for m in made]
 
@@ -334,7 +337,8 @@ class PointwiseRule(Rule):
     def backward(self, node: Node, grads: list[Tensor | None], create: bool) -> Any:
         (g,) = grads
         plan = node.plan
-        assert plan is not None and g is not None
+        assert plan is not None
+        assert g is not None
         kept = saved_items(node)
         result: list[Tensor | None] = [None] * len(node.edges)
         for k in bits(node.mask):
@@ -349,7 +353,7 @@ class PointwiseRule(Rule):
         return found
 
     def _make_vjp(self, plan: Plan, k: int) -> GradientOp:
-        where, types, made = plan.post
+        where, types, _made = plan.post
         n = len(types)
         args = {name: E.input_(j, types[j]) for name, j in where.items()}
         params = self.names()
@@ -360,7 +364,8 @@ class PointwiseRule(Rule):
             gradient = E.const(0, lay.dtype)
         if lay.dtype.kind != "c" and gradient.dtype.kind == "c":
             gradient = E.real(gradient)
-        source: dict[int, int] = {}  # kernel input -> operand position (-1 result, -2 g, -10-j number)
+        # kernel input -> operand position (-1 result, -2 g, -10-j number)
+        source: dict[int, int] = {}
         for name, j in where.items():
             source[j] = params.index(name) if name in params else 0
         for number, name in enumerate(plan.post_names):
@@ -369,13 +374,19 @@ class PointwiseRule(Rule):
         return GradientOp(self.op, k, gradient, source, lay)
 
 
+def _place(leaf: Expr) -> int:
+    """Which input a leaf stands for: its payload."""
+    assert isinstance(leaf.payload, int)
+    return leaf.payload
+
+
 def gradients(
     result: Expr, count: int, seed: Expr, out: Expr | None = None
 ) -> list[Expr | None]:
     """The gradient of each of ``count`` inputs. Where the result itself is part of one (``exp``,
     ``tanh``), ``out`` stands for it: the saved result saves computing it again."""
     leaves = {
-        int(e.payload): e  # type: ignore[arg-type]  # an input's payload is its place
+        _place(e): e
         for e in E.walk(result)
         if e.op == "input" and e.dtype.kind in "fc"
     }
@@ -413,15 +424,18 @@ class ExprOp:
         return path.call(self, operands, {})
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        key, operands, flat, numbers = [], [], [], []
+        key: list[Any] = []
+        operands: list[Tensor | None] = []
+        flat: list[Any] = []
+        numbers: list[Any] = []
         for value in args:
             if isinstance(value, Tensor):
                 key.append(value._layout)
                 operands.append(value)
                 flat += (value._storage, value._offset)
             else:
-                key.append(type(value))  # type: ignore[arg-type]
-                operands.append(None)  # type: ignore[arg-type]
+                key.append(type(value))
+                operands.append(None)
                 numbers.append(value)
                 flat.append(value)
         return tuple(key), operands, flat, tuple(numbers), list(args)
@@ -465,8 +479,10 @@ class ExprRule(Rule):
             seed = E.input_(n, op.expr.dtype)
             made: list[ExprOp | None] = []
             for k, e in enumerate(gradients(op.expr, n, seed)):
-                zero = e is None or _is_zero(e)
-                made.append(None if zero else ExprOp(f"{op.name}_vjp{k}", e))
+                if e is None or _is_zero(e):
+                    made.append(None)
+                else:
+                    made.append(ExprOp(f"{op.name}_vjp{k}", e))
             self.ops = made
         return self.ops
 
@@ -499,8 +515,9 @@ class GradientOp:
         self, op: Op, k: int, gradient: Expr, source: dict[int, int], lay: Layout
     ) -> None:
         used = E.inputs_used(gradient)
+        inputs = enumerate(_typed(gradient))
         renumbered = E.substitute(
-            gradient, {E.input_(j, dt): E.input_(i, dt) for i, (j, dt) in enumerate(_typed(gradient))}
+            gradient, {E.input_(j, dt): E.input_(i, dt) for i, (j, dt) in inputs}
         )
         self.sources = [source[j] for j in used]
         self.lay = lay
@@ -517,7 +534,8 @@ class GradientOp:
         if self.constant:
             return constant_like(self.op.expr, self.lay, g)
         plan = node.plan
-        assert plan is not None and plan.rule is not None
+        assert plan is not None
+        assert plan.rule is not None
         places = plan.rule.saves(plan, node.mask)
         operands: list[Any] = []
         key: list[Any] = []

@@ -27,6 +27,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from antorcha import modes
 from antorcha.errors import ArgumentError, ShapeError
 from antorcha.ops.params import TENSORS, Signature
 from antorcha.runtime.call import path
@@ -34,6 +35,7 @@ from antorcha.runtime.call.plan import table
 from antorcha.runtime.tensor import Tensor
 
 if TYPE_CHECKING:
+    from antorcha.dtypes import dtype as DType
     from antorcha.ops.derive import Rule
     from antorcha.runtime.call.plan import Plan
     from antorcha.runtime.layout import Layout
@@ -49,6 +51,7 @@ class Op:
     rule: Rule | None = None
     returns: Callable[..., Any] | None = None  # packs several results
     planned_names: tuple[str, ...] = ()  # what plans of this kind add for the rules
+    random = False  # do two calls with the same arguments differ?
 
     def __init__(
         self,
@@ -128,7 +131,7 @@ class Op:
         """This op under another node name, for a plan of one of PyTorch's overloads."""
         found = self.forms.get(node)
         if found is None:
-            found = self.forms[node] = object.__new__(type(self))  # copy.copy gives self: __reduce__
+            found = self.forms[node] = object.__new__(type(self))  # not copy.copy, which gives self
             found.__dict__.update(self.__dict__)
             found.node_name = node_name(node)
         return found
@@ -233,7 +236,7 @@ def _with_inplace_argument(op: Op) -> Callable[..., Any]:
     return functional
 
 
-def _short(dtype: Any) -> str:
+def _short(dtype: DType) -> str:
     return {"float32": "Float", "float64": "Double", "int64": "Long", "int32": "Int",
             "bool": "Bool", "float16": "Half", "bfloat16": "BFloat16", "uint8": "Byte",
             "int8": "Char", "int16": "Short", "complex64": "ComplexFloat",
@@ -241,7 +244,7 @@ def _short(dtype: Any) -> str:
 
 
 def node_name(name: str) -> str:
-    """The grad_fn's name: ``to_copy`` is ToCopyBackward0; a name with its overload's digit stays."""
+    """The grad_fn's name: ``to_copy`` is ToCopyBackward0; one with its overload's digit stays."""
     return name if "Backward" in name else _camel(name) + "Backward0"
 
 
@@ -280,11 +283,11 @@ class Composite(Op):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         out = kwargs.pop("out", None) if kwargs else None
-        if path.modes.busy and path.modes.subclasses:
+        if modes.busy and modes.subclasses:
             done = path.override(self, args, kwargs)
             if done is not NotImplemented:
                 return done
-        if path.modes.busy and path.modes.state.word & path.modes.PROFILER:
+        if modes.busy and modes.state.word & modes.PROFILER:
             with path.observe(self, args):
                 result = self.run(args, kwargs)
         else:
@@ -295,7 +298,8 @@ class Composite(Op):
                 if result is NotImplemented:
                     raise
             except AttributeError as error:
-                if error.name not in ("_layout", "_storage", "_rg") or isinstance(error.obj, Tensor):
+                wanted = ("_layout", "_storage", "_rg")
+                if error.name not in wanted or isinstance(error.obj, Tensor):
                     raise
                 raise ArgumentError(
                     f"{self.name}(): expected a Tensor, not {type(error.obj).__name__}; its "

@@ -7,9 +7,8 @@ from typing import Any as _Any
 
 from antorcha.errors import DtypeError, GraphError, ShapeError
 from antorcha.lang.kernels import Host
-from antorcha.lazy import np
+from antorcha.lazy import Array, np
 from antorcha.ops.index import (
-    Array,
     add_at,
     along,
     check_range,

@@ -1,1 +1,1 @@
-"""The runtime: allocator, thread pool, storage, launcher and random generators, and the call path."""
+"""The runtime: allocator, thread pool, storage, launcher, random generators and the call path."""

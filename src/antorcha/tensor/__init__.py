@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import antorcha.ops.all  # noqa: F401  (registers every record)
+import antorcha.ops.all  # registers every record
 from antorcha.runtime.tensor import Parameter, Tensor
 from antorcha.tensor import factories, indexing, interop, legacy, metadata, storages, subclass
 from antorcha.tensor.attributes import bind_attributes

@@ -240,7 +240,7 @@ def bind_attributes() -> None:
     }  # fmt: skip
     for name, (get, put) in settable.items():
         setattr(Tensor, name, property(get, put, doc=get.__doc__))
-    Tensor.__getattr__ = _missing  # type: ignore[attr-defined]
+    setattr(Tensor, "__getattr__", _missing)  # noqa: B010 (tensor.pyi types it otherwise)
     for name, fn in {
         "size": _size, "stride": _stride, "dim": _dim, "ndimension": _dim, "numel": _numel,
         "nelement": _numel, "is_contiguous": _is_contiguous, "requires_grad_": requires_grad_,

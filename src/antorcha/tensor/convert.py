@@ -159,7 +159,7 @@ class _Shaped:
 
 
 def _format(self: Tensor, spec: str) -> str:
-    if self._layout.ndim == 0 and not self._layout.device.type == "meta" and type(self) is Tensor:
+    if self._layout.ndim == 0 and self._layout.device.type != "meta" and type(self) is Tensor:
         return format(item(self), spec)
     return format(_repr(self), spec) if not spec else object.__format__(self, spec)
 
@@ -345,7 +345,8 @@ def type_name(self: Tensor) -> str:
 def bind_conversions() -> None:
     """Sets this file's methods on Tensor."""
     for name, fn in {
-        "item": item, "tolist": tolist, "numpy": numpy, "__bool__": _bool, "__int__": _int, "__float__": _float,
+        "item": item, "tolist": tolist, "numpy": numpy, "__bool__": _bool, "__int__": _int,
+        "__float__": _float,
         "__complex__": lambda self: complex(item(self)), "__index__": _index, "__len__": _len,
         "__iter__": _iter, "__reversed__": _reversed, "__contains__": _contains,
         "__repr__": _repr, "__format__": _format, "to": to, "cpu": cpu, "cuda": cuda,

@@ -39,8 +39,8 @@ def tensor(
     """
     if isinstance(data, Tensor):
         warnings.warn(
-            "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone()"
-            " or sourceTensor.detach().clone().requires_grad_(True), rather than "
+            "To copy construct from a tensor, it is recommended to use "
+            "sourceTensor.detach().clone() or sourceTensor.detach().clone().requires_grad_(True), rather than "
             "torch.tensor(sourceTensor).",
             stacklevel=2,
         )
@@ -96,7 +96,7 @@ def from_array(array: Array, dtype: dtypes.dtype, device: Device) -> Tensor:
 
 
 def _numbers(data: Any, want: dtypes.dtype | None) -> tuple[Array, dtypes.dtype] | None:
-    """The common case by a shorter way: a list of Python floats, or of ints, or of lists of them."""
+    """The common case by a shorter way: a list of Python floats, or ints, or of lists of them."""
     rows = data if type(data) is list and data and type(data[0]) is list else [data]
     if any([type(row) is not list or len(row) != len(rows[0]) for row in rows]):
         return None

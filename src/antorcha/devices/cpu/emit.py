@@ -1,8 +1,9 @@
 """Expressions in native code: ``evaluate(body, values)`` writes the instructions of a graph.
 
 It is a compile-time hook of the kernel language: the templates (pointwise, reduce, rows) are native
-functions, and where they say ``evaluate`` this file walks the expression graph and asks the compiler
-for an instruction, or an inlined math function, per node. Values are vectors of ``n`` lanes.
+functions, and where they say ``evaluate`` this file walks the expression graph and asks the
+compiler for an instruction, or an inlined math function, per node. Values are vectors of ``n``
+lanes.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ def transposed(S, rows):
 
 @native
 def pack(K: i64, lanes: i64, src: raw, lane_step: i64, k_step: i64, dst: raw, *, S, W) -> void:
-    """``dst[k][lane] = src[lane * lane_step + k * k_step]`` for W lanes, zeros from ``lanes`` on."""
+    """``dst[k][lane] = src[lane * lane_step + k * k_step]`` for W lanes, 0 from ``lanes`` on."""
     T = static(S.T)
     L = static(S.L)
     p = ptr[T](src)
@@ -167,7 +167,6 @@ def tile(
 @inline
 def tiles(S, K, A, B, C, c_row, m, n, alpha, add):
     """A panel of up to MR rows: whole, or in parts of 8, 4, 2 and 1 rows."""
-    T = static(S.T)
     size = static(S.T.size)
     if m >= S.MR and n >= S.NR:
         tile(K, A, B, C, c_row, n, alpha, add, S=S, MR=S.MR, masked=False)

@@ -1,7 +1,7 @@
 """Native kernels: functions in the kernel language that an op brings along, compiled and launched.
 
-With ``preload`` the first output begins as a copy of the first input: the copy is a pointwise launch
-of its own, left out where the two are the same memory already.
+With ``preload`` the first output begins as a copy of the first input: the copy is a pointwise
+launch of its own, left out where the two are the same memory already.
 """
 
 from __future__ import annotations

@@ -143,8 +143,8 @@ def flat_job(lo: i64, hi: i64, args: raw, *, P) -> void:
 
 @native
 def job(u0: i64, u1: i64, args: raw, *, P) -> void:
-    """Units u0..u1: see the module's docstring. desc is n, dims, rows, chunk, pieces, down, then the
-    inner strides, then a size and strides for each outer dim, innermost first."""
+    """Units u0..u1: see the module's docstring. desc is n, dims, rows, chunk, pieces, down, then
+    the inner strides, then a size and strides for each outer dim, innermost first."""
     work = ptr[Work](args)
     bufs, desc = work.bufs, work.desc
     n, dims, rows = desc[0], desc[1], desc[2]
@@ -156,7 +156,7 @@ def job(u0: i64, u1: i64, args: raw, *, P) -> void:
     r = u0 % rows if down != 0 else u0 // pieces
     piece = u0 // rows if down != 0 else u0 % pieces
     seek(P, outer, dims, r, index, offset)
-    for u in range(u0, u1):
+    for _u in range(u0, u1):
         outs = [ptr[P.out_types[k]](bufs[k]) + offset[k] for k in static(range(P.nout))]
         ins = [
             ptr[P.in_types[k]](bufs[P.nout + k]) + offset[P.nout + k]

@@ -4,8 +4,8 @@ Two shapes of the same work. *Rows*: the input's closest elements are folded tog
 accumulators is a vector, folded to one state at the end of the row. *Columns*: the closest elements
 belong to different results; a strip of results is accumulated side by side while rows go by.
 
-Sums stay accurate because elements are folded in blocks and the blocks' states are merged: the error
-grows with the square root of what a plain loop's would. When there are few results and many
+Sums stay accurate because elements are folded in blocks and the blocks' states are merged: the
+error grows with the square root of what a plain loop's would. When there are few results and many
 elements, a row is cut into segments that threads fold apart; their number depends on the shape
 alone, so the result does not depend on the number of threads.
 """
@@ -42,7 +42,7 @@ class Program:
     """What a reduction is compiled for."""
 
     __slots__ = (
-        "finish", "in_kinds", "in_types", "lift", "merge", "needs_position", "nin", "nout", "nops",
+        "finish", "in_kinds", "in_types", "lift", "merge", "needs_position", "nin", "nops", "nout",
         "nstate", "out_types", "start", "state_types", "unroll", "used", "width",
     )  # fmt: skip
 

@@ -308,7 +308,7 @@ def rows_job(r0: i64, r1: i64, args: raw, *, P) -> void:
     index = local(i64, 12)
     offset = local(i64, P.nops)
     seek(P, outer, dims, r0, index, offset)
-    for r in range(r0, r1):
+    for _r in range(r0, r1):
         outs = [ptr[P.out_types[k]](bufs[k]) + offset[k] for k in static(range(P.nout))]
         ins = [
             ptr[P.in_types[k]](bufs[P.nout + k]) + offset[P.nout + k]
@@ -360,7 +360,8 @@ def compile_rows(what: Rows, outs: Sequence[Layout], ins: Sequence[Any]) -> Laun
     inner = [o.strides[-1] if o.shape[-1] != 1 or what.length == 1 else 0 for o in operands]
     is_row = [*what.program.rows, *[i.is_row for i in what.program.inputs]]
     steps = [
-        0 if not row else (1 if what.length <= 1 else s) for row, s in zip(is_row, inner, strict=True)
+        0 if not row else (1 if what.length <= 1 else s)
+        for row, s in zip(is_row, inner, strict=True)
     ]
     kinds = "".join(["s" if not row or s == 0 else "c" if s == 1 else "g"
                      for row, s in zip(is_row, steps, strict=True)])  # fmt: skip

@@ -28,7 +28,7 @@ foreign: Any = None  # set by tensor.subclass: the same for other classes, when 
 observe: Any = None  # set by autograd.profiler: a context manager around a call
 retain: Any = None  # set by autograd.hooks: a tensor that retains its gradient has another node
 autocast: Any = None  # set by amp: casts arguments
-rebase: Any = None  # set by autograd.inplace: an in-place write to a view changes its base's history
+rebase: Any = None  # set by autograd.inplace: a write to a view changes its base's history
 mark_inference: Any = None  # set by autograd.modes
 
 _UNRECORDED = modes.NO_GRAD | modes.INFERENCE

@@ -26,8 +26,8 @@ class Plan:
     """How to run one op on one kind of arguments."""
 
     __slots__ = (
-        "delta", "fresh", "into", "keeps", "kind", "node_type", "op", "out", "outs", "post", "post_names",
-        "rule", "statics", "tensors", "vjp",
+        "delta", "fresh", "into", "keeps", "kind", "node_type", "op", "out", "outs", "post",
+        "post_names", "rule", "statics", "tensors", "vjp",
     )  # fmt: skip
     op: Any
     kind: int  # FRESH, MANY, VIEW, HOST or VIEWS

@@ -15,7 +15,7 @@ __all__ = [
     "are_deterministic_algorithms_enabled", "channels_last", "channels_last_3d", "compile",
     "contiguous_format", "e", "empty_cache", "get_default_device",
     "get_float32_matmul_precision", "get_num_interop_threads", "get_num_threads", "inf",
-    "is_complex", "is_floating_point", "is_inference", "is_nonzero", "is_storage",
+    "is_complex", "is_floating_point", "is_nonzero", "is_storage",
     "is_tensor", "layout", "memory_format", "memory_stats", "nan", "newaxis", "numel", "pi",
     "preserve_format", "result_type", "set_default_device", "set_default_tensor_type",
     "set_float32_matmul_precision", "set_flush_denormal", "set_num_interop_threads",
@@ -90,11 +90,6 @@ def is_complex(input: Tensor) -> bool:
 def is_nonzero(input: Tensor) -> bool:
     """Is the only element not zero?"""
     return bool(input)
-
-
-def is_inference(input: Tensor) -> bool:
-    """Was the tensor made in inference mode?"""
-    return bool(input._extra and input._extra.inference)
 
 
 def numel(input: Tensor) -> int:

@@ -151,9 +151,11 @@ def test_gradients(op: Op) -> None:
 
         def run(*leaves: Tensor, args: Any = args, kwargs: Any = kwargs) -> Any:
             queue = list(leaves)
-            filled = map_tensors(
-                (args, kwargs), lambda t: queue.pop(0) if t.dtype.is_floating_point else t
-            )
+
+            def take(each: Tensor) -> Tensor:
+                return queue.pop(0) if each.dtype.is_floating_point else each
+
+            filled = map_tensors((args, kwargs), take)
             made = [r for r in results(op(*filled[0], **filled[1])) if r.requires_grad]
             return tuple(made)
 

@@ -126,8 +126,9 @@ class Conv:
 
     With x of shape (N, C, spatial), w of (K, C / groups, taps) and y of (N, K, out):
     y[n, k, o] = bias[k] + sum over c and t of
-    x[n, c, o * stride + t * dilation - padding] w[k, c, t], where x is zero outside. ``kind`` says what is computed: "forward" y of (x, w[, bias]), "data" x
-    of (y, w[, bias]), where bias has a value for each channel of x, or "weight" w of (x, y).
+    x[n, c, o * stride + t * dilation - padding] w[k, c, t], where x is zero outside.
+    ``kind`` says what is computed: "forward" y of (x, w[, bias]), "data" x of (y, w[, bias]), where
+    bias has a value for each channel of x, or "weight" w of (x, y).
     The padding is that of the low side; the shapes say how far the high side reaches.
     """
 

@@ -8,7 +8,7 @@ from antorcha.errors import ArgumentError, DtypeError, OutOfRange, ShapeError
 from antorcha.indexing import AdvancedIndex, advanced_position, broadcast_indices
 from antorcha.lang.kernels import Host
 from antorcha.lazy import Array, np
-from antorcha.ops.index import Array, add_at, blocks_or_numpy, check_range, zeros_like_layout
+from antorcha.ops.index import add_at, blocks_or_numpy, check_range, zeros_like_layout
 from antorcha.ops.kernel import Planned, kernel
 from antorcha.ops.memory import strides_of_format
 from antorcha.ops.record import T, composite

@@ -53,8 +53,8 @@ def total_description(
         return (s / w if mean else s), w
 
     static_ = {
-        "T": kernels.TYPES[dtype.name], "O": kernels.TYPES[loss.name], "I": kernels.TYPES[index.name],
-        "mean": mean,
+        "T": kernels.TYPES[dtype.name], "O": kernels.TYPES[loss.name],
+        "I": kernels.TYPES[index.name], "mean": mean,
     }  # fmt: skip
     desc = (n, classes, ignored)
     return NativeKernel(kernels.total_kernel, static_, desc, reference, _out_of_range, n)

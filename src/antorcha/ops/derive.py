@@ -8,7 +8,8 @@ A rule is a function whose parameter names say what it needs::
 ``g`` is the gradient of the result (a tuple for several results, None where there is none); ``out``
 the result (``outs`` all); a tensor parameter of the op is saved for it; ``<parameter>_layout`` is
 its layout, without saving it; any other parameter of the op is passed by value; ``needs`` is a
-tuple of bools, which operands want a gradient. It returns a gradient (or None) for each tensor operand.
+tuple of bools, which operands want a gradient. It returns a gradient (or None) for each tensor
+operand.
 
 The rules of pointwise ops are expressions too: see ``pointwise.PointwiseRule``.
 """

@@ -4,7 +4,8 @@ A *view*'s function gets the operand's Layout and gives the (shape, strides, off
 result, which shares the operand's storage.
 
 A *kernel* op's function gets layouts for its tensors and values for the rest, checks them, and
-gives ``Planned(description, outs)``: what a device must run and the results' (shape, dtype) or Layouts.
+gives ``Planned(description, outs)``: what a device must run and the results' (shape, dtype) or
+Layouts.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from antorcha import dtypes
 from antorcha.errors import DtypeError, MissingFeature, OutOfRange, ShapeError
 from antorcha.lang.kernels import Host
 from antorcha.lazy import Array, np
-from antorcha.ops.index import Array, blocks_or_numpy, check_range
+from antorcha.ops.index import blocks_or_numpy, check_range
 from antorcha.ops.kernel import Planned, kernel
 from antorcha.ops.memory import constant
 from antorcha.ops.record import T, composite

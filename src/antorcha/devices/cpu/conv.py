@@ -10,16 +10,20 @@ data: for each tap, weights (C x K) times the results' gradient (K x pixels), ad
 image. weight: the results' gradient (K x pixels) times the columns transposed, summed over images.
 
 A unit of work is some images of a group (forward, data) or a part of the images and columns
-(weight). How the work is cut depends on the shapes alone: the result does not depend on the threads.
+(weight).
 """
 
+# Native functions are in the kernel language, whose types are values: mypy cannot read them.
+# mypy: ignore-errors
 from __future__ import annotations
 
 
+from antorcha.devices.cpu.conv_pack import (
+    Task, Work, pack_pixels, pad_image, plain_runs, runs, table, unpad_image,
+)  # fmt: skip
 from antorcha.devices.cpu.matmul import pack, tiles
 from antorcha.lang.native import (
-    address, bool_, first, i64, inline, local, memset, native, ptr, raw, static, struct, vec,
-    vgather, vload, void, vstore, lanes,
+    address, bool_, first, i64, local, memset, native, ptr, raw, static, vec, vload, void, vstore,
 )  # fmt: skip
 from antorcha.runtime.alloc import allocate, release
 from antorcha.runtime.pool import pool_run
@@ -27,197 +31,6 @@ from antorcha.runtime.pool import pool_run
 KC = 384  # depth of a packed panel
 WIDE = 8  # tiles of pixels that share a pass over the weights
 PB = 256  # pixels of a block in the weight gradient
-
-
-@struct
-class Task:
-    """The description words; the tables of taps and rows follow."""
-
-    n: i64
-    groups: i64
-    cg: i64  # input channels of a group
-    kg: i64  # output channels of a group
-    depth: i64  # the image
-    height: i64
-    width: i64
-    pad_d: i64
-    pad_h: i64
-    pad_w: i64
-    step: i64  # stride along the width
-    wq: i64  # columns of one remainder
-    pitch: i64  # elements of a padded row
-    hp: i64  # rows of a padded slice
-    plane: i64  # elements of a padded channel
-    image: i64  # elements of a padded image of a group
-    direct: i64  # no padding: the image is used where it is
-    row: i64  # pixels of a row of results
-    pixels: i64  # of a result's channel
-    taps: i64
-    batch: i64  # images of a unit
-    parts: i64  # a unit's pixels (forward), channels (data) or images (weight) are cut into
-    part: i64  # size of each
-    blocks: i64  # blocks of columns (weight)
-    block: i64
-    row_step: i64  # stride along the height
-    rows_used: i64  # bit k: a tap sees rows of remainder k modulo that stride
-    phases_used: i64  # the same of the columns
-    units: i64
-    grain: i64
-    tap_at: i64  # where the tables begin, in words from here
-    row_at: i64
-
-
-@struct
-class Work:
-    out: raw
-    a: raw  # x (forward, weight) or y (data)
-    b: raw  # w (forward, data) or y (weight)
-    bias: raw
-    space: raw  # packed weights, or the parts' sums
-    task: ptr[Task]
-    failed: i64
-
-
-@inline
-def table(t, at):
-    return ptr[i64](raw(t)) + at
-
-
-@native
-def runs(t: ptr[Task], q: i64, n: i64, seg: ptr[i64]) -> i64:
-    """Pixels q..q+n of a unit as runs: place in the padded image, place in the tile, length."""
-    rows = table(t, t.row_at)
-    count = i64(0)
-    at = i64(0)
-    image = q // t.pixels
-    p = q - image * t.pixels
-    row = p // t.row
-    col = p - row * t.row
-    rest = t.pixels // t.row
-    while at < n:
-        m = min(t.row - col, n - at)
-        seg[count * 3] = image * t.image + rows[row] + col
-        seg[count * 3 + 1] = at
-        seg[count * 3 + 2] = m
-        count += 1
-        at += m
-        col = i64(0)
-        row += 1
-        if row == rest:
-            row = i64(0)
-            image += 1
-    return count
-
-
-@native
-def plain_runs(pixels: i64, image: i64, q: i64, n: i64, seg: ptr[i64]) -> i64:
-    """The same where a channel's pixels follow each other."""
-    count = i64(0)
-    at = i64(0)
-    while at < n:
-        here = (q + at) // pixels
-        p = q + at - here * pixels
-        m = min(pixels - p, n - at)
-        seg[count * 3] = here * image + p
-        seg[count * 3 + 1] = at
-        seg[count * 3 + 2] = m
-        count += 1
-        at += m
-    return count
-
-
-@native
-def pack_pixels(
-    src: raw, plane: i64, taps: i64, tap: ptr[i64], k0: i64, kc: i64, seg: ptr[i64], count: i64,
-    to: raw, pitch: i64, *, S,
-) -> void:  # fmt: skip
-    """``to[k][pixel]`` for kc taps from k0 on. A run's last vector spills over what comes next,
-    which is written later."""
-    L = static(S.L)
-    T = static(S.T)
-    d = ptr[T](to)
-    c = k0 // taps
-    s = k0 - c * taps
-    whole = count == 1 and seg[2] == S.NR
-    for _k in range(kc):
-        p = ptr[T](src) + (c * plane + tap[s])
-        if whole:
-            p = p + seg[0]
-            for j in static(range(S.NV)):
-                vstore(d + L * j, vload(p + L * j, L))
-        else:
-            for i in range(count):
-                m = seg[i * 3 + 2]
-                here = p + seg[i * 3]
-                there = d + seg[i * 3 + 1]
-                for b in range(0, m, L):
-                    vstore(there + b, vload(here + b, L, first(L, m - b)))
-        d = d + pitch
-        s += 1
-        if s == taps:
-            s = i64(0)
-            c += 1
-
-
-@native
-def pad_image(t: ptr[Task], x: raw, c0: i64, c1: i64, to: raw, *, S) -> void:
-    """Channels c0..c1 of an image into scratch whose borders are zero already."""
-    L = static(S.L)
-    T = static(S.T)
-    inside = t.depth * t.height * t.width
-    for c in range(c0, c1):
-        p = ptr[T](x) + c * inside
-        d = ptr[T](to) + ((c - c0) * t.plane + (t.pad_d * t.hp + t.pad_h) * t.pitch)
-        for row in range(t.depth * t.height):
-            z = row // t.height
-            h = row - z * t.height
-            seen = t.rows_used >> (h + t.pad_h) % t.row_step & 1
-            if seen != 0:
-                here = p + row * t.width
-                there = d + (z * t.hp + h) * t.pitch
-                if t.step == 1:
-                    there = there + t.pad_w
-                    for b in range(0, t.width, L):
-                        few = first(L, t.width - b)
-                        vstore(there + b, vload(here + b, L, few), few)
-                else:
-                    for f in range(t.step):
-                        low = (f - t.pad_w) % t.step
-                        m = (t.width - low + t.step - 1) // t.step
-                        if t.phases_used >> f & 1 == 0:
-                            m = i64(0)
-                        q = there + (f * t.wq + (low + t.pad_w) // t.step)
-                        for b in range(0, m, L):
-                            few = first(L, m - b)
-                            v = vgather(here + (low + b * t.step), lanes(i64, L) * t.step, few)
-                            vstore(q + b, v, few)
-
-
-@native
-def unpad_image(
-    t: ptr[Task], src: raw, c0: i64, c1: i64, x: raw, bias: raw, *, S, HAS
-) -> void:
-    """The inside of a padded image (its channels from c0 on) to channels c0..c1 of x."""
-    L = static(S.L)
-    T = static(S.T)
-    inside = t.depth * t.height * t.width
-    for c in range(c0, c1):
-        p = ptr[T](x) + c * inside
-        d = ptr[T](src) + ((c - c0) * t.plane + (t.pad_d * t.hp + t.pad_h) * t.pitch)
-        more = ptr[T](bias)[c] if HAS else T(0)
-        for z in range(t.depth):
-            for h in range(t.height):
-                here = p + (z * t.height + h) * t.width
-                there = d + (z * t.hp + h) * t.pitch
-                if t.step == 1:
-                    there = there + t.pad_w
-                    for b in range(0, t.width, L):
-                        few = first(L, t.width - b)
-                        vstore(here + b, vload(there + b, L, few) + vec[T, S.L](more), few)
-                else:
-                    for w in range(t.width):
-                        at = w + t.pad_w
-                        here[w] = there[at % t.step * t.wq + at // t.step] + more
 
 
 # -------------------------------------------------------------------------------------- forward
@@ -325,11 +138,12 @@ def forward_job(u0: i64, u1: i64, args: raw, *, S, HAS) -> void:
                 if HAS:
                     rows = kc + 1 if k0 + kc == ct else kc
                 for j in range(0, wide, NR):
-                    runs_of = runs(t, q + j, min(wide - j, NR), seg)
+                    runs_of = runs(t, q + j, min(wide - j, NR), seg, S.L)
                     to = packed + j * rows * size
                     pack_pixels(
-                        x, t.plane, t.taps, taps, k0, kc, seg, runs_of, to, S.NR, S=S
-                    )
+                        x, t.plane, t.taps, taps, k0, kc, seg, runs_of, to, S.NR,
+                        t.direct == 0, S=S,
+                    )  # fmt: skip
                     if rows > kc:
                         ones = ptr[T](to) + kc * NR
                         for b in static(range(S.NV)):
@@ -410,12 +224,9 @@ def add_runs(tile: raw, rows: i64, seg: ptr[i64], count: i64, to: raw, plane: i6
         p = ptr[T](tile) + i * S.NR
         d = ptr[T](to) + i * plane
         for r in range(count):
-            m = seg[r * 3 + 2]
-            here = p + seg[r * 3 + 1]
+            few = first(L, seg[r * 3 + 2])
             there = d + seg[r * 3]
-            for b in range(0, m, L):
-                few = first(L, m - b)
-                vstore(there + b, vload(there + b, L, few) + vload(here + b, L, few), few)
+            vstore(there, vload(there, L, few) + vload(p + seg[r * 3 + 1], L, few), few)
 
 
 @native
@@ -455,15 +266,17 @@ def data_job(u0: i64, u1: i64, args: raw, *, S, HAS) -> void:
         for q in range(0, end, WIDE * S.NR):
             wide = min(WIDE * S.NR, end - q)
             for j in range(0, wide, NR):
-                counts[j // NR] = runs(t, q + j, min(wide - j, NR), places + j // NR * 192)
+                at = places + j // NR * 192
+                counts[j // NR] = runs(t, q + j, min(wide - j, NR), at, S.L)
             for k0 in range(0, t.kg, KC):
                 kc = min(t.kg - k0, KC)
                 for j in range(0, wide, NR):
                     n = min(wide - j, NR)
-                    c = plain_runs(t.pixels, t.groups * t.kg * t.pixels, q + j, n, seg)
+                    c = plain_runs(t.pixels, t.groups * t.kg * t.pixels, q + j, n, seg, S.L)
                     pack_pixels(
-                        y, t.pixels, 1, zero, k0, kc, seg, c, packed + j * kc * size, S.NR, S=S
-                    )
+                        y, t.pixels, 1, zero, k0, kc, seg, c, packed + j * kc * size, S.NR,
+                        False, S=S,
+                    )  # fmt: skip
                 for tap in range(t.taps):
                     for m in range(c0, c1, MR):
                         panel = (g * t.taps + tap) * per + m // MR
@@ -558,7 +371,7 @@ def weight_job(u0: i64, u1: i64, args: raw, *, S) -> void:
             y = work.b + (n * t.groups + g) * t.kg * t.pixels * size
             for p0 in range(0, t.pixels, PB):
                 px = min(t.pixels - p0, PB)
-                count = runs(t, p0, px, seg)
+                count = runs(t, p0, px, seg, S.L)
                 for m in range(0, t.kg, MR):
                     pack(
                         px, min(t.kg - m, MR), y + (m * t.pixels + p0) * size, t.pixels, 1,
@@ -568,7 +381,7 @@ def weight_job(u0: i64, u1: i64, args: raw, *, S) -> void:
                     few = min(high - col, NR)
                     pack_pixels(
                         base, t.plane, t.taps, taps, col - shift * t.taps, few, seg, count, flat,
-                        wide, S=S,
+                        wide, t.direct == 0, S=S,
                     )  # fmt: skip
                     pack(px, few, flat, wide, 1, B, S=S, W=S.NR)
                     for m in range(0, t.kg, MR):

@@ -5,18 +5,17 @@ at a time so that a tap's weight is read once for all of them. With stride 1 the
 images is a convolution too, of the padded gradient with the taps in reverse.
 """
 
-# This file is in the kernel language, whose types are values.
+# Native functions are in the kernel language, whose types are values: mypy cannot read them.
+# mypy: ignore-errors
 from __future__ import annotations
 
-from antorcha.devices.cpu.conv import Task, Work, pad_image, table
+from antorcha.devices.cpu.conv_pack import Task, Work, pad_image, table
 from antorcha.lang.native import (
     address, first, fma, i64, local, memset, native, ptr, raw, reduce_add, static, vec, vload,
     void, vstore,
 )  # fmt: skip
 from antorcha.runtime.alloc import allocate, release
 from antorcha.runtime.pool import pool_run
-
-ROWS = 4
 
 
 @native

@@ -1,5 +1,8 @@
 """Planning a convolution: the geometry in description words, and how the work is cut.
 
+Results and images are cut for the number of threads: each element is summed in the same order
+however it is cut. The parts of a weight's gradient depend on the shapes alone.
+
 What ``conv`` wants to lie in order and does not (channels_last operands, results of other
 layouts) is copied first, or last.
 """
@@ -10,8 +13,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from antorcha.devices.cpu.conv import Task, data_kernel, forward_kernel, weight_kernel
+from antorcha.devices.cpu.conv import data_kernel, forward_kernel, weight_kernel
 from antorcha.devices.cpu.conv_depthwise import depthwise_kernel, depthwise_weight_kernel
+from antorcha.devices.cpu.conv_pack import Task
 from antorcha.devices.cpu.emit import Unsupported
 from antorcha.devices.cpu.matmul import Shape
 from antorcha.devices.cpu.pointwise import compile_pointwise, slot
@@ -21,10 +25,11 @@ from antorcha.lang.native import f32, f64
 from antorcha.runtime import layout as L
 from antorcha.runtime.launch import make_launch
 from antorcha.runtime.layout import Layout
+from antorcha.runtime.pool import get_num_threads
 from antorcha.runtime.storage import new_storage
 
 UNIT = 1 << 18  # multiply-adds of a unit of work, at least
-GROUP = 3 << 18  # bytes of padded images that a unit holds, about
+GROUP = 3 << 19  # bytes of padded images that a unit holds, about
 SUMS = 32 << 20  # bytes of partial sums of a weight gradient, at most
 PARTS = 8  # parts that the images of a weight gradient are cut into, at most
 
@@ -183,15 +188,16 @@ class Geometry:
             units = self.parts * self.groups * self.blocks
         else:
             held = max(self.image * self.itemsize, 1)
-            most = max(min(GROUP // held, -(-1024 // self.pixels), -(-self.n // 4)), 1)
+            wanted = 2 * get_num_threads()
+            most = max(min(GROUP // held, -(-1024 // self.pixels), -(-self.n // wanted)), 1)
             self.batch = self.best_batch(min(most, 8))
             units = -(-self.n // self.batch) * self.groups
             whole = self.batch * self.pixels if self.kind == "forward" else self.cg
             self.part = whole
-            if units < PARTS and work // max(units, 1) > UNIT:
+            if units < wanted and work // max(units, 1) > UNIT:
                 tile = self.S.NR if self.kind == "forward" else self.S.MR
                 tiles = -(-whole // tile)
-                self.part = -(-tiles // min(-(-PARTS // units), tiles)) * tile
+                self.part = -(-tiles // min(-(-wanted // units), tiles)) * tile
             self.parts = -(-whole // self.part)
             units *= self.parts
         self.units = units

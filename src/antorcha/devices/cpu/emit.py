@@ -16,9 +16,34 @@ from antorcha.dtypes import dtype as DType
 from antorcha.lang import expr as E
 from antorcha.lang.expr import Expr
 from antorcha.lang.native import (
-    bf16, bool_, ceil, copysign, f16, f32, f64, fma, floor, i8, i16, i32, i64, intrinsic, maximum,
-    minimum, roundeven, select, sqrt, trunc, trunc_div, trunc_mod, u8, u16, u32, u64, vec,
-)  # fmt: skip
+    bf16,
+    bool_,
+    ceil,
+    copysign,
+    f16,
+    f32,
+    f64,
+    floor,
+    fma,
+    i8,
+    i16,
+    i32,
+    i64,
+    intrinsic,
+    maximum,
+    minimum,
+    roundeven,
+    select,
+    sqrt,
+    trunc,
+    trunc_div,
+    trunc_mod,
+    u8,
+    u16,
+    u32,
+    u64,
+    vec,
+)
 from antorcha.lang.native.types import Ty
 from antorcha.lang.native.values import V
 from antorcha.runtime.layout import Layout

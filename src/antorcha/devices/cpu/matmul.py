@@ -18,9 +18,26 @@ from antorcha.devices.cpu.emit import Unsupported
 from antorcha.devices.cpu.pointwise import slot
 from antorcha.lang.kernels import Launch, MatMul
 from antorcha.lang.native import (
-    address, f32, f64, first, fma, i64, inline, local, native, prefetch, ptr, raw,
-    shuffle, static, struct, vec, vload, void, vstore,
-)  # fmt: skip
+    address,
+    f32,
+    f64,
+    first,
+    fma,
+    i64,
+    inline,
+    local,
+    native,
+    prefetch,
+    ptr,
+    raw,
+    shuffle,
+    static,
+    struct,
+    vec,
+    vload,
+    void,
+    vstore,
+)
 from antorcha.lang.native.machine import target
 from antorcha.runtime.alloc import allocate, release
 from antorcha.runtime.launch import make_launch

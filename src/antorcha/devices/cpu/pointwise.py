@@ -19,9 +19,24 @@ from antorcha.devices.cpu.emit import Body, Unsupported, evaluate, type_of
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Launch, Pointwise
 from antorcha.lang.native import (
-    address, first, i64, inline, lanes, local, native, ptr, raw, static, struct, vec, vgather,
-    vload, void, vscatter, vstore,
-)  # fmt: skip
+    address,
+    first,
+    i64,
+    inline,
+    lanes,
+    local,
+    native,
+    ptr,
+    raw,
+    static,
+    struct,
+    vec,
+    vgather,
+    vload,
+    void,
+    vscatter,
+    vstore,
+)
 from antorcha.lang.native.machine import target
 from antorcha.lang.native.types import Ty
 from antorcha.runtime.launch import make_launch

@@ -21,9 +21,24 @@ from antorcha.devices.host import results_of
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Launch, Reduce
 from antorcha.lang.native import (
-    address, first, i64, inline, lanes, local, native, ptr, raw, select, shuffle, static, struct,
-    vec, vload, void, vstore,
-)  # fmt: skip
+    address,
+    first,
+    i64,
+    inline,
+    lanes,
+    local,
+    native,
+    ptr,
+    raw,
+    select,
+    shuffle,
+    static,
+    struct,
+    vec,
+    vload,
+    void,
+    vstore,
+)
 from antorcha.lang.native.machine import target
 from antorcha.lang.native.types import Ty
 from antorcha.runtime.launch import make_launch

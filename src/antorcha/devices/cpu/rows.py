@@ -23,9 +23,23 @@ from antorcha.lang import expr as E
 from antorcha.lang.expr import Expr
 from antorcha.lang.kernels import Launch, Rows
 from antorcha.lang.native import (
-    address, first, i64, inline, lanes, local, native, ptr, raw, select, shuffle, static,
-    vec, void, vscatter, vstore,
-)  # fmt: skip
+    address,
+    first,
+    i64,
+    inline,
+    lanes,
+    local,
+    native,
+    ptr,
+    raw,
+    select,
+    shuffle,
+    static,
+    vec,
+    void,
+    vscatter,
+    vstore,
+)
 from antorcha.lang.native.machine import target
 from antorcha.runtime.launch import make_launch
 from antorcha.runtime.layout import Layout

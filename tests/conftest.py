@@ -19,13 +19,15 @@ settings.load_profile("antorcha")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """``--slow`` runs the tests marked slow too."""
+    """``--slow`` runs the tests marked slow too, ``--exhaustive`` those that take minutes each."""
     parser.addoption("--slow", action="store_true", help="run the tests marked slow, too")
+    parser.addoption("--exhaustive", action="store_true", help="run the sweeps of all floats, too")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Skip what this machine, or this run, has no use for."""
     reasons = {
+        "exhaustive": None if config.getoption("--exhaustive") else "runs with --exhaustive",
         "slow": None if config.getoption("--slow") else "slow: runs with --slow",
         "oracle": None if importlib.util.find_spec("torch") else "PyTorch is not installed",
         "gpu": None if _has_gpu() else "no GPU that antorcha can use",

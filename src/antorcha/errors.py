@@ -75,9 +75,8 @@ class ValueRangeError(AntorchaError, ValueError):
 class RandomError(ValueRangeError, RuntimeError):
     """A parameter that no distribution has. PyTorch raises RuntimeError here.
 
-    >>> torch.empty(2).normal_(0, -1)
-    Traceback (most recent call last):
-    antorcha.errors.RandomError: normal_: normal expects std >= 0.0, but found std -1
+    Example: ``torch.empty(2).normal_(0, -1)`` raises
+    ``normal_: normal expects std >= 0.0, but found std -1``.
     """
 
 

@@ -62,7 +62,7 @@ def run(lib: Any, case: dict[str, Any], device: str = "cpu") -> list[Any]:
     )  # fmt: skip
     y.backward(lib.tensor(rng.standard_normal(tuple(y.shape)).astype(case["dtype"]), device=device))
     grads = [leaf.grad for leaf in leaves if leaf.grad is not None]
-    return [t.detach().cpu().numpy() if device != "cpu" else t.detach().numpy() for t in (y, *grads)]
+    return [t.detach().numpy() for t in (y, *grads)]
 
 
 def agree(ours: list[Any], theirs: list[Any], dtype: str) -> None:

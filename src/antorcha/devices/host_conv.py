@@ -69,9 +69,11 @@ def compute_conv(what: Conv, halves: bool) -> Callable[[list[Any]], Sequence[Any
         grads = wide(y).reshape(what.x[0], g, kg, *what.y[2:])
         full = np.zeros((*what.x[:2], *padded_shape(what)), grads.dtype)
         seen = windows(what, full)
+        whole: Any = slice(None)
         for tap in product(*[range(t) for t in what.w[2:]]):
-            part = np.einsum(f"ngk{out},gki->ngi{out}", grads, weights[(..., *tap)], optimize=True)
-            seen[(slice(None), slice(None), slice(None), *tap)] += part
+            here: Any = (..., *tap)
+            part = np.einsum(f"ngk{out},gki->ngi{out}", grads, weights[here], optimize=True)
+            seen[(whole, whole, whole, *tap)] += part
         return with_bias(full[(slice(None), slice(None), *inside)], rest)
 
     def weight(values: list[Any]) -> list[Array]:

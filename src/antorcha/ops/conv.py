@@ -1,8 +1,9 @@
 """Convolutions: conv1d to conv3d and their transposes. How they are computed is the device's.
 
-Three ops, each linear in its two operands, are closed under derivation: the results (``conv_forward``),
-the images (``conv_data``, which is also what a transposed convolution gives) and the weights
-(``conv_weight``) of a convolution. The public ones check the arguments and call them.
+Three ops, each linear in its two operands, are closed under derivation: the results
+(``conv_forward``), the images (``conv_data``, which is also what a transposed convolution gives)
+and the weights (``conv_weight``) of a convolution. The public ones check the arguments and call
+them.
 """
 
 from __future__ import annotations
@@ -144,8 +145,8 @@ def _check(
     wanted = ws[0] if transposed else ws[1] * groups
     if ws[0] % groups or ws[0] < groups:
         raise ShapeError(
-            f"{op}: Given groups={groups}, expected weight to be divisible by {groups} at dimension "
-            f"0, but got weight of size {ws} instead"
+            f"{op}: Given groups={groups}, expected weight to be divisible by {groups} at "
+            f"dimension 0, but got weight of size {ws} instead"
         )
     if xs[1] != wanted:
         given = f"transposed={int(transposed)}" if transposed else f"groups={groups}"
@@ -301,8 +302,8 @@ def conv2d(
 ):
     """Slides ``weight`` (K, C / groups, R, S) over images ``input`` (N, C, H, W); gives (N, K, ..).
 
-    ``input`` may be one image (C, H, W). ``padding``: zeros at the borders, or "same" or "valid". See
-    https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.conv2d.html.
+    ``input`` may be one image (C, H, W). ``padding``: zeros at the borders, or "same" or "valid".
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.conv2d.html.
 
     >>> torch.nn.functional.conv2d(torch.ones(1, 1, 3, 3), torch.ones(1, 1, 2, 2))
     tensor([[[[4., 4.],

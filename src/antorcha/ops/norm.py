@@ -1,8 +1,8 @@
 """Normalisation: layer_norm, rms_norm, group_norm, batch_norm, instance_norm, local_response_norm.
 
-layer_norm and rms_norm are row programs: a row is read once from memory. The others find a mean and a
-deviation for each channel (or group), then apply them in one pass. Gradients go the same ways: sums
-of the gradient and of its product with the normalised input, then one pass that puts it together.
+layer_norm and rms_norm are row programs: a row is read once from memory. The others find a mean
+and a deviation for each channel (or group), then apply them in one pass. Gradients go the same
+ways: sums of the gradient and of its product with the normalised input, then one pass.
 
 Where a second derivative is asked for, the first one is written in plain ops, which derive further.
 """
@@ -42,6 +42,10 @@ class NormError(ShapeError, ValueRangeError):
 def _wide(dtype: _Any) -> _Any:
     """The dtype in which statistics are kept."""
     return dtypes.float32 if dtype.itemsize == 2 else dtype
+
+
+def _dense(t: _Any) -> _Any:
+    return t if t is None or t._layout.contiguous else T.contiguous(t)
 
 
 def _floats_only(op: str, lay: _Any) -> None:
@@ -171,7 +175,7 @@ def layer_norm_backward(
 
 @reduction("same", function=False, method=False, out=False)
 def norm_sums(g: Tensor, input: Tensor, mean: Tensor, rstd: Tensor, dim: Dims = None):
-    """The sums of ``g`` and of ``g`` times the normalised input: the gradients of bias and weight."""
+    """The sums of ``g`` and of ``g`` times the normalised input: bias and weight's gradients."""
     acc = _wide(input.dtype)
     return Fold(
         start=(0, 0),
@@ -198,8 +202,8 @@ def layer_norm(
     lay = input._layout
     _floats_only("layer_norm", lay)
     _check_shape("layer_norm", lay, normalized_shape, weight=weight, bias=bias)
-    given = [None if p is None else T.contiguous(p) for p in (weight, bias)]
-    return T.native_layer_norm(T.contiguous(input), normalized_shape, *given, eps)[0]
+    given = [_dense(p) for p in (weight, bias)]
+    return T.native_layer_norm(_dense(input), normalized_shape, *given, eps)[0]
 
 
 @layer_norm.samples
@@ -279,8 +283,7 @@ def rms_norm(
     _floats_only("rms_norm", lay)
     _check_shape("rms_norm", lay, normalized_shape, weight=weight)
     eps = dtypes.finfo(_wide(lay.dtype)).eps if eps is None else eps
-    scale = None if weight is None else T.contiguous(weight)
-    return T.rms_norm_rows(T.contiguous(input), normalized_shape, scale, eps)[0]
+    return T.rms_norm_rows(_dense(input), normalized_shape, _dense(weight), eps)[0]
 
 
 @rms_norm.samples
@@ -450,7 +453,9 @@ def batch_norm(
     if training:
         _enough_values("batch_norm", lay, lay.numel // max(lay.shape[1] if lay.ndim > 1 else 1, 1))
         if eps <= 0:
-            raise ValueRangeError(f"batch_norm eps must be positive during training, but got {eps}")
+            raise ValueRangeError(
+                f"batch_norm: batch_norm eps must be positive during training, but got {eps}"
+            )
     elif running_mean is None or running_var is None:
         missing = "running_mean" if running_mean is None else "running_var"
         raise ShapeError(f"batch_norm: {missing} must be defined in evaluation mode")

@@ -326,7 +326,7 @@ def _public_max(nd):
     ``return_indices`` also which element of the plane each maximum was. NaN wins.
     See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.{name}.html.
 
-    >>> torch.nn.functional.{name}(torch.arange(4.).reshape({(1,) * nd + (4,)}), {(1,) * (nd - 1) + (2,)})
+    >>> torch.nn.functional.{name}({_input(nd)}, {_last(2, nd)})
     {_shown("1., 3.", nd)}
     """
     made = composite(method=False, out=False, name=name, aliases=(F + name,))(pool)
@@ -338,6 +338,14 @@ def _public_max(nd):
 
     expose(f"{F}{name}_with_indices", with_indices)
     return made
+
+
+def _last(n, nd):
+    return (*[1] * (nd - 1), n)
+
+
+def _input(nd):
+    return f"torch.arange(4.).reshape({(1, *_last(4, nd))})"
 
 
 def _shown(values, nd):
@@ -361,7 +369,7 @@ def _public_avg(nd):
     The padding counts as zeros, or not at all without ``count_include_pad``.
     See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.{name}.html.
 
-    >>> torch.nn.functional.{name}(torch.arange(4.).reshape({(1,) * nd + (4,)}), {(1,) * (nd - 1) + (2,)})
+    >>> torch.nn.functional.{name}({_input(nd)}, {_last(2, nd)})
     {_shown("0.5000, 2.5000", nd)}
     """
     if nd == 1:
@@ -379,7 +387,7 @@ def _public_adaptive(nd):
 
     See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.{average}.html.
 
-    >>> torch.nn.functional.{average}(torch.arange(4.).reshape({(1,) * nd + (4,)}), {(1,) * (nd - 1) + (2,)})
+    >>> torch.nn.functional.{average}({_input(nd)}, {_last(2, nd)})
     {_shown("0.5000, 2.5000", nd)}
     """
 
@@ -390,7 +398,7 @@ def _public_adaptive(nd):
 
     See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.{maximum}.html.
 
-    >>> torch.nn.functional.{maximum}(torch.arange(4.).reshape({(1,) * nd + (4,)}), {(1,) * (nd - 1) + (2,)})
+    >>> torch.nn.functional.{maximum}({_input(nd)}, {_last(2, nd)})
     {_shown("1., 3.", nd)}
     """
     if nd == 1:

@@ -1,8 +1,8 @@
 """The kernels of pooling: windows over planes, in vectors of results.
 
-A window is a start and a count along each of three axes (see ``Windows``); sliding windows with any
-stride, padding and dilation, and adaptive ones, differ in these tables only. Small planes are *flat*:
-a vector holds any results of a plane; others go by rows.
+A window is a start and a count along each of three axes (see ``Windows``); sliding windows with
+any stride, padding and dilation, and adaptive ones, differ in these tables only. Small planes are
+*flat*: a vector holds any results of a plane; others go by rows.
 """
 
 # This file is partly in the kernel language, whose types are values: mypy cannot read it.
@@ -160,7 +160,8 @@ class Program:
         )
 
     def __native_key__(self) -> str:
-        return f"{self.T.name} {self.L} {self.mode} {self.indices} {self.full} {self.flat} {self.line}"
+        flags = f"{self.indices} {self.full} {self.flat} {self.line}"
+        return f"{self.T.name} {self.L} {self.mode} {flags}"
 
 
 @struct

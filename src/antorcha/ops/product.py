@@ -22,7 +22,7 @@ from antorcha.runtime import layout as L
 from antorcha.runtime.call.plan import FRESH, Plan, make
 from antorcha.runtime.tensor import Tensor
 from antorcha.shapes import broadcast_shapes, collapse
-from antorcha.structs import struct
+from antorcha.structs import replace, struct
 
 if TYPE_CHECKING:
     from antorcha.lang.kernels import Backend
@@ -66,7 +66,7 @@ class MatMulOp(Op):
         check_dtypes(self.name, operands)
         product: Product = self.apply_fn(seen)
         if product.beta == 0:  # a bias of weight 0 is not read: NaN in it does not count
-            product.bias = None
+            product = replace(product, bias=None)
         out, launch = plan_product(self.name, product, backend(device), outs)
         order = product.order[: 2 if product.bias is None else 3]
         if order != tuple(range(len(operands))):

@@ -16,7 +16,7 @@ from antorcha.lazy import lazy, np
 from antorcha.ops.create import check_format, finish, uninitialised
 from antorcha.ops.memory import strides_of_format
 from antorcha.ops.record import T
-from antorcha.ops.sampler import Memory, creation, memory_order, sampler, target_of, unrecorded
+from antorcha.ops.sampler import Memory, creation, memory_order, sampler, target_of
 from antorcha.ops.types import (
     Any,
     Bool,
@@ -158,9 +158,7 @@ def normal_function(
         _check_std(std)
         chosen = dtype or dtypes.get_default_dtype()
         made = _made("normal", size, chosen, device, out, layout)
-        with unrecorded():
-            T.normal_(made, mean, std, generator=generator)
-        return finish(made, requires_grad)
+        return _drawn(made, out, requires_grad, normal, (float(mean), float(std)), generator)
     if not any(tensors):
         raise ArgumentError("normal(): with two numbers it needs size=, the result's shape")
     op = T.normal_each if all(tensors) else T.normal_around if tensors[0] else T.normal_scaled
@@ -383,9 +381,7 @@ def randperm(
         raise ShapeError(f"randperm: n must be non-negative, got {n}")
     chosen = dtype or dtypes.int64
     made = target_of("randperm", out, (n,), lambda: uninitialised((n,), chosen, as_device(device)))
-    with unrecorded():
-        T.permutation_(made, generator=generator)
-    return finish(made, requires_grad)
+    return _drawn(made, out, requires_grad, permutation, (), generator)
 
 
 @sampler(inplace=True, function=False, method=False, out=False)
@@ -418,9 +414,14 @@ def _like(input, dtype, device, memory_format):
     return uninitialised(lay.shape, dtype or lay.dtype, where, strides)
 
 
-def _drawn(made: _Any, requires_grad: bool, draw: _Any, *args: _Any, generator: _Any) -> _Any:
-    with unrecorded():
-        draw(made, *args, generator=generator)
+def _drawn(
+    made: _Any, out: _Any, requires_grad: bool, op: _Any, args: _Any, generator: _Any
+) -> _Any:
+    """A new tensor filled by a sampler, or the ``out=`` tensor, which has a history."""
+    if out is None:
+        op.draw(made, args, generator)
+    else:
+        op.inplace(made, *args, generator=generator)
     return finish(made, requires_grad)
 
 
@@ -439,7 +440,7 @@ def rand(
     tensor([[0.8823, 0.9150, 0.3829, 0.9593, 0.3904]])
     """
     made = _made("rand", size, dtype, device, out, layout)
-    return _drawn(made, requires_grad, T.uniform_, 0.0, 1.0, generator=generator)
+    return _drawn(made, out, requires_grad, uniform, (0.0, 1.0), generator)
 
 
 @rand.errors
@@ -463,7 +464,7 @@ def randn(
     tensor([0.3367, 0.1288, 0.2345])
     """
     made = _made("randn", size, dtype, device, out, layout)
-    return _drawn(made, requires_grad, T.normal_, 0.0, 1.0, generator=generator)
+    return _drawn(made, out, requires_grad, normal, (0.0, 1.0), generator)
 
 
 def _range(name, low, high, size):
@@ -499,7 +500,7 @@ def randint(
         low, high = (high, None) if not isinstance(high, (tuple, list)) else (low, high)
     low, high, size = _range("randint", low, high, size)
     made = _made("randint", size, dtype or dtypes.int64, device, out, layout)
-    return _drawn(made, requires_grad, T.random_, low, high, generator=generator)
+    return _drawn(made, out, requires_grad, random, (low, high), generator)
 
 
 @randint.errors
@@ -520,7 +521,7 @@ def rand_like(
     torch.Size([2, 3])
     """
     made = _like(input, dtype, device, memory_format)
-    return _drawn(made, requires_grad, T.uniform_, 0.0, 1.0, generator=generator)
+    return _drawn(made, None, requires_grad, uniform, (0.0, 1.0), generator)
 
 
 @creation(method=False, out=False)
@@ -535,7 +536,7 @@ def randn_like(
     torch.Size([2, 3])
     """
     made = _like(input, dtype, device, memory_format)
-    return _drawn(made, requires_grad, T.normal_, 0.0, 1.0, generator=generator)
+    return _drawn(made, None, requires_grad, normal, (0.0, 1.0), generator)
 
 
 @creation(method=False, out=False)
@@ -554,4 +555,4 @@ def randint_like(
         low, high = high, None
     low, high, _ = _range("randint_like", low, high, ())
     made = _like(input, dtype, device, memory_format)
-    return _drawn(made, requires_grad, T.random_, low, high, generator=generator)
+    return _drawn(made, None, requires_grad, random, (low, high), generator)

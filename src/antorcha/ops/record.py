@@ -84,6 +84,7 @@ class Op:
         self.forms: dict[str, Op] = {}
         self.plans = table()
         self.short_plans = table()
+        self.write_plans = table()  # of the in-place form
         self.sample_functions: list[Callable[..., Iterator[Any]]] = []
         self.error_functions: list[Callable[..., Iterator[Any]]] = []
         self.inplace = InPlace(self) if inplace else None

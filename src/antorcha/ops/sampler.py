@@ -175,7 +175,8 @@ class SamplerOp(Op):
     def generator_for(self, given: Any, like: Tensor | None) -> Generator:
         """The generator to draw from: the one given, or the default one."""
         if given is None:
-            return runtime.default()
+            default: Generator = runtime.default()
+            return default
         if not isinstance(given, runtime.Generator):
             raise ArgumentError(
                 f"{self.name}(): generator must be a torch.Generator, not {type(given).__name__}"
@@ -186,7 +187,8 @@ class SamplerOp(Op):
                 f"{self.name}: Expected a {like._layout.device.type!r} device type for generator "
                 f"but found {place.type!r}"
             )
-        return given
+        chosen: Generator = given
+        return chosen
 
     def make_plan(self, values: list[Any], outs: tuple[Layout, ...] | None) -> Plan:
         seen = [v._layout if isinstance(v, Tensor) else v for v in values]
@@ -229,6 +231,19 @@ class SamplerOp(Op):
         op = self if self.nodes is None else self.form(self.nodes(values, outs is not None))
         rule = self.rule if out.dtype.kind in "fc" else None
         return make(op, FRESH, (out,), fresh=fresh, into=into, tensors=tensors, rule=rule)
+
+    def draw(self, made: Tensor, values: tuple[Any, ...], generator: Any) -> None:
+        """Fills a fresh tensor, which has no history: the short way for ``rand`` and its like."""
+        lay = made._layout
+        where = backend(lay.device)
+        if not where.host_memory and where.name != "meta":
+            raise MissingFeature(f"{self.name}: not on device {lay.device} yet; draw on the CPU")
+        memory = Memory(
+            self.name, lay, made._storage, 0, self.generator_for(generator, made), True
+        )
+        filled = self.fn(lay, *values)
+        if where.host_memory:
+            filled(memory)
 
     def apply_fn_to(self, values: list[Any]) -> Callable[[Memory], None]:
         """The record's function: its keywords are the Python names, not PyTorch's."""

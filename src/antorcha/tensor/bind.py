@@ -148,8 +148,7 @@ def number_first(op: Any, number: Any, tensor: Tensor) -> Any:
 
 
 def inplace_operator(op: Op, name: str) -> Callable[..., Any]:
-    inplace = op.inplace
-    assert inplace is not None
+    inplace: Any = short.inplace(op) if isinstance(op, PointwiseOp) else op.inplace
 
     def write(self: Tensor, other: Any) -> Any:
         if not is_operand(other):
@@ -190,4 +189,11 @@ def bind_methods() -> None:
 
 
 def inplace_method(inplace: Any, name: str) -> Callable[..., Any]:
-    return named(short.inplace(inplace.op), name, inplace)
+    op = inplace.op
+    if isinstance(op, PointwiseOp) or op.name == "fill":
+        return named(short.inplace(op), name, inplace)
+
+    def write(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        return path.call_inplace(op, (self, *args), kwargs)
+
+    return named(write, name, inplace)

@@ -215,7 +215,7 @@ def test_targets_agree(target: str) -> None:
     assert done.stdout.strip() == K.digest()
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", [n for n in UNARY if n not in ("lgamma", "digamma", "erfinv")])
 def test_every_float32(name: str) -> None:
     worst, place = K.worst_of_all(name, half=name in HALF)

@@ -1,4 +1,4 @@
-"""Depthwise convolutions: every input channel is a group of its own, so there is no product to tile.
+"""Depthwise convolutions: every input channel is a group of its own: there is no product to tile.
 
 A plane is padded into scratch (see ``conv``), then rows of results are summed tap by tap, four rows
 at a time so that a tap's weight is read once for all of them. With stride 1 the gradient of the

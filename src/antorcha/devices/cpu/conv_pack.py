@@ -1,7 +1,7 @@
 """What convolutions have in common: the description, and the ways pixels are laid out and packed.
 
-An image is padded into scratch memory whose columns are sorted by their remainder modulo the stride:
-what one tap of the kernel sees of a row of results is contiguous there.
+An image is padded into scratch memory whose columns are sorted by their remainder modulo the
+stride: what one tap of the kernel sees of a row of results is contiguous there.
 """
 
 # Native functions are in the kernel language, whose types are values: mypy cannot read them.
@@ -121,8 +121,8 @@ def pack_pixels(
 ) -> void:  # fmt: skip
     """``to[k][pixel]`` for kc taps from k0 on; a run has at most S.L pixels.
 
-    A run is copied as a whole vector: what it spills is overwritten by what comes next. Reading past
-    its end is for memory with ``slack`` behind it only.
+    A run is copied as a whole vector: what it spills is overwritten by what comes next. Reading
+    past its end is for memory with ``slack`` behind it only.
     """
     whole = slack
     if not slack:

@@ -195,35 +195,53 @@ def _learn_valued(op: Any, a: Any, args: tuple[Any, ...]) -> None:
         remember(op.short_plans, (a._layout, *args) if args else a._layout, plan)
 
 
+_NONE: Any = object()
+
+
 def inplace(op: Any) -> Callable[..., Any]:
     """``a.op_(b)`` for a tensor, or a number, where nothing is recorded and nothing overlaps."""
-    plans = op.short_plans
+    plans = op.write_plans
 
-    def short(a: Any, *args: Any, **kwargs: Any) -> Any:
-        if kwargs or len(args) != 1 or modes.busy:
-            return call_inplace(op, (a, *args), kwargs)
-        (b,) = args
-        number = type(b) is float or type(b) is int
+    def short(a: Any, b: Any = _NONE, *rest: Any, **kwargs: Any) -> Any:
+        if rest or kwargs or modes.busy:
+            return call_inplace(op, (a, *(() if b is _NONE else (b,)), *rest), kwargs)
         try:
-            plan = plans["_", a._layout, type(b) if number else b._layout]
+            plan = plans[a._layout, b._layout]
         except (KeyError, AttributeError):
-            result = call_inplace(op, (a, b), {})
-            _learn_inplace(op, a, b, number)
-            return result
-        storage = a._storage
-        if a._rg or a._base is not None or storage.version < 0:
+            return _inplace_number(op, a, b)
+        storage, other = a._storage, b._storage
+        if a._rg or b._rg or a._base is not None or b._base is not None or (
+            a is not b and shared(other, storage)
+        ):
             return call_inplace(op, (a, b), {})
-        if number:
-            plan.into(storage, a._offset, storage, a._offset, b)
-        else:
-            other = b._storage
-            if b._rg or b._base is not None or (shared(other, storage) and a is not b):
-                return call_inplace(op, (a, b), {})
-            plan.into(storage, a._offset, storage, a._offset, other, b._offset)
-        storage.version += 1
+        version = storage.version
+        if version < 0:
+            return call_inplace(op, (a, b), {})
+        offset = a._offset
+        plan.into(storage, offset, storage, offset, other, b._offset)
+        storage.version = version + 1
         return a
 
     return short
+
+
+def _inplace_number(op: Any, a: Any, b: Any) -> Any:
+    """The case of a number, and all that has no plan yet."""
+    if b is _NONE:
+        return call_inplace(op, (a,), {})
+    kind = type(b)
+    number = kind is float or kind is int
+    if number and isinstance(a, Tensor) and not (a._rg or a._base is not None):
+        plan = op.write_plans.get((a._layout, kind))
+        storage = a._storage
+        if plan is not None and storage.version >= 0:
+            plan.into(storage, a._offset, storage, a._offset, b)
+            storage.version += 1
+            return a
+    result = call_inplace(op, (a, b), {})
+    if isinstance(a, Tensor) and (number or isinstance(b, Tensor)):
+        _learn_inplace(op, a, b, number)
+    return result
 
 
 def _learn_inplace(op: Any, a: Any, b: Any, number: bool) -> None:
@@ -231,5 +249,5 @@ def _learn_inplace(op: Any, a: Any, b: Any, number: bool) -> None:
     if modes.subclasses or op.static_number or not a._layout.contiguous:
         return
     plan = op.plans.get(("in place", *op.bind((a, b), {})[0]))
-    if plan is not None and plan.into is not None:
-        remember(op.short_plans, ("_", a._layout, type(b) if number else b._layout), plan)
+    if plan is not None and plan.kind == FRESH:
+        remember(op.write_plans, (a._layout, type(b) if number else b._layout), plan)

@@ -29,6 +29,7 @@ from antorcha.ops import (  # noqa: F401
     random,
     reduce,
     rounding,
+    row_norm,
     scan,
     scatter,
     select,

@@ -34,6 +34,25 @@ def _result(shape: _Any, like: _Any, *others: _Any) -> _Any:
     return L.layout(tuple(shape), tuple(strides), like.dtype, like.device)
 
 
+def _described(
+    kind: str, x: _Any, w: _Any, y: _Any, stride: _Any, padding: _Any, dilation: _Any, groups: int
+) -> Conv:
+    """The description, once the shapes agree: a kernel trusts it."""
+    nd = len(stride)
+    agree = (
+        len(x) == len(w) == len(y) == nd + 2 and len(padding) == len(dilation) == nd
+        and groups > 0 and x[0] == y[0] and x[1] == w[1] * groups and w[0] == y[1]
+        and w[0] % groups == 0 and min((*stride, *dilation), default=1) > 0
+        and min((*padding, *x, *w, *y), default=0) >= 0
+    )  # fmt: skip
+    if not agree:
+        raise ShapeError(
+            f"convolution: images {x}, weights {w}, results {y}, stride {stride}, padding "
+            f"{padding}, dilation {dilation} and groups {groups} do not fit together"
+        )
+    return Conv(kind, x, w, y, tuple(stride), tuple(padding), tuple(dilation), groups)
+
+
 @kernel(function=False, method=False, out=False, node="convolution")
 def conv_forward(
     input: Tensor, weight: Tensor, bias: OptTensor, size: Ints, stride: Ints, padding: Ints,
@@ -41,7 +60,7 @@ def conv_forward(
 ):
     """The results, of spatial shape ``size``, of a convolution; its padding is the low side's."""
     out = (input.shape[0], weight.shape[0], *size)
-    what = Conv(
+    what = _described(
         "forward", tuple(input.shape), tuple(weight.shape), out, stride, padding, dilation, groups
     )
     return Planned(what, [_result(out, input, weight)])
@@ -70,7 +89,7 @@ def conv_data(
 ):
     """The images, of spatial shape ``size``, whose convolution has the gradient ``grad``."""
     x = (grad.shape[0], weight.shape[1] * groups, *size)
-    what = Conv(
+    what = _described(
         "data", x, tuple(weight.shape), tuple(grad.shape), stride, padding, dilation, groups
     )
     return Planned(what, [_result(x, grad, weight)])
@@ -94,7 +113,7 @@ def conv_weight(
 ):
     """The gradient of a convolution's weights, whose taps have shape ``size``."""
     w = (grad.shape[1], input.shape[1] // groups, *size)
-    what = Conv(
+    what = _described(
         "weight", tuple(input.shape), w, tuple(grad.shape), stride, padding, dilation, groups
     )
     return Planned(what, [(w, input.dtype)])

@@ -89,11 +89,24 @@ MAX = {
 }
 
 
+def _same_planes(op, grad, shape, nd):
+    """A gradient and what it is the gradient of have the same planes: a kernel trusts it."""
+    lead = math.prod(shape[: len(shape) - nd])
+    if not 0 < nd <= min(grad.ndim, len(shape)) or math.prod(grad.shape[: grad.ndim - nd]) != lead:
+        raise ShapeError(f"{op}: a gradient of shape {tuple(grad.shape)} for {tuple(shape)}")
+
+
 @kernel(function=False, method=False, out=False, dense=("grad", "indices"))
 def max_windows_backward(grad: Tensor, indices: Tensor, shape: Ints, nd: Int):
     """The gradient of a maximum: each result's goes to its element."""
     inside = math.prod(shape[len(shape) - nd :])
     results = math.prod(grad.shape[grad.ndim - nd :])
+    _same_planes("max_windows_backward", grad, shape, nd)
+    if tuple(indices.shape) != tuple(grad.shape) or indices.dtype is not dtypes.int64:
+        raise ShapeError(
+            f"max_windows_backward: indices {indices.shape} ({indices.dtype}) of a gradient of "
+            f"shape {grad.shape}"
+        )
     return Planned(K.scatter(grad, inside, results, shape), [(shape, grad.dtype)])
 
 
@@ -145,12 +158,19 @@ AVG = {
 
 @kernel(function=False, method=False, out=False, dense=("grad",))
 def avg_windows_backward(grad: Tensor, shape: Ints, kind: Any, kernel: Ints, stride: Ints,
-                         padding: Ints, ceil: Bool, include_pad: Bool, divisor: Int = None):  # fmt: skip
+                         padding: Ints, ceil: Bool, include_pad: Bool,
+                         divisor: Int = None):  # fmt: skip
     """The gradient of an average: each result's is shared out among its window."""
     lay = L.contiguous(shape, grad.dtype, grad.device)
     windows = _windows(
         lay, kind, kernel, stride, padding, (1,) * len(kernel), ceil, include_pad, divisor
     )
+    _same_planes("avg_windows_backward", grad, shape, len(kernel))
+    if windows.results != math.prod(grad.shape[grad.ndim - len(kernel) :]):
+        raise ShapeError(
+            f"avg_windows_backward: a gradient of shape {tuple(grad.shape)} for windows of "
+            f"{tuple(shape)}"
+        )
     return Planned(K.spread(grad, windows, shape), [(shape, grad.dtype)])
 
 

@@ -17,14 +17,33 @@ A unit of work is some images of a group (forward, data) or a part of the images
 # mypy: ignore-errors
 from __future__ import annotations
 
-
 from antorcha.devices.cpu.conv_pack import (
-    Task, Work, pack_pixels, pad_image, plain_runs, runs, table, unpad_image,
+    Task,
+    Work,
+    pack_pixels,
+    pad_image,
+    plain_runs,
+    runs,
+    table,
+    unpad_image,
 )  # fmt: skip
 from antorcha.devices.cpu.matmul import pack, tiles
 from antorcha.lang.native import (
-    address, bool_, first, i64, local, memset, native, ptr, raw, static, vec, vload, void, vstore,
-)  # fmt: skip
+    address,
+    bool_,
+    first,
+    i64,
+    local,
+    memset,
+    native,
+    ptr,
+    raw,
+    static,
+    vec,
+    vload,
+    void,
+    vstore,
+)
 from antorcha.runtime.alloc import allocate, release
 from antorcha.runtime.pool import pool_run
 

@@ -11,9 +11,22 @@ from __future__ import annotations
 
 from antorcha.devices.cpu.conv_pack import Task, Work, pad_image, table
 from antorcha.lang.native import (
-    address, first, fma, i64, local, memset, native, ptr, raw, reduce_add, static, vec, vload,
-    void, vstore,
-)  # fmt: skip
+    address,
+    first,
+    fma,
+    i64,
+    local,
+    memset,
+    native,
+    ptr,
+    raw,
+    reduce_add,
+    static,
+    vec,
+    vload,
+    void,
+    vstore,
+)
 from antorcha.runtime.alloc import allocate, release
 from antorcha.runtime.pool import pool_run
 

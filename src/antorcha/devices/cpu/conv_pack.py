@@ -9,9 +9,23 @@ stride: what one tap of the kernel sees of a row of results is contiguous there.
 from __future__ import annotations
 
 from antorcha.lang.native import (
-    bool_, first, i64, inline, lanes, native, ptr, raw, static, struct, vec, vgather, vload, void,
-    vscatter, vstore,
-)  # fmt: skip
+    bool_,
+    first,
+    i64,
+    inline,
+    lanes,
+    native,
+    ptr,
+    raw,
+    static,
+    struct,
+    vec,
+    vgather,
+    vload,
+    void,
+    vscatter,
+    vstore,
+)
 
 
 @struct

@@ -249,5 +249,6 @@ class Geometry:
             self.n, self.groups, self.cg, self.kg, *self.size, *self.pad, self.step, self.wq,
             self.pitch, self.full[1], self.plane, self.image, int(self.direct), self.out[2],
             self.pixels, len(taps), self.batch, self.parts, self.part, self.blocks, self.block,
-            self.stride[1], self.used(1), self.used(2), self.units, self.grain, head, head + len(taps), *taps, *rows,
+            self.stride[1], self.used(1), self.used(2), self.units, self.grain, head,
+            head + len(taps), *taps, *rows,
         ]  # fmt: skip

@@ -124,7 +124,7 @@ def lifted(P, ins, fixed, steps, at, position, mask):
         for k in static(range(P.nin))
     ]
     if P.needs_position:
-        return evaluate(P.lift, values + [position], P.width)
+        return evaluate(P.lift, [*values, position], P.width)
     return evaluate(P.lift, values, P.width)
 
 
@@ -225,7 +225,7 @@ def fold_row(P, ins, steps, shape, fold_words, lo, hi):
 def finish_row(P, bufs, offset, state, shape):
     """Writes a row's results from the states in lane 0."""
     count = vec[i64, P.width](shape.count)
-    results = evaluate(P.finish, state + [count], P.width)
+    results = evaluate(P.finish, [*state, count], P.width)
     for k in static(range(P.nout)):
         made = vec[P.out_types[k], P.width](results[k])
         out = ptr[P.out_types[k]](bufs[k]) + offset[k]
@@ -395,7 +395,7 @@ def columns_job(u0: i64, u1: i64, args: raw, *, P) -> void:
         count = vec[i64, P.width](shape.count)
         for i in range(0, m, P.width):
             state = [vload(total[k] + i, P.width) for k in static(range(P.nstate))]
-            results = evaluate(P.finish, state + [count], P.width)
+            results = evaluate(P.finish, [*state, count], P.width)
             for k in static(range(P.nout)):
                 made = vec[P.out_types[k], P.width](results[k])
                 out = ptr[P.out_types[k]](work.bufs[k]) + offset[k]

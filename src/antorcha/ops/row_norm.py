@@ -1,0 +1,273 @@
+"""layer_norm and rms_norm: row programs. A row is read from memory once, forward and backward.
+
+Where a second derivative is asked for, the first one is written in plain ops, which derive further.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any as _Any
+
+from antorcha import dtypes
+from antorcha.errors import MissingFeature, ShapeError
+from antorcha.lang import expr as E
+from antorcha.ops.record import T, composite
+from antorcha.ops.reduction import Fold, reduction
+from antorcha.ops.rows import Row, rows
+from antorcha.ops.types import Bool, Dims, Float, Ints, OptTensor, Tensor
+from antorcha.runtime import layout as L
+
+F = "nn.functional."
+
+
+def _wide(dtype: _Any) -> _Any:
+    """The dtype in which statistics are kept."""
+    return dtypes.float32 if dtype.itemsize == 2 else dtype
+
+
+def _dense(t: _Any) -> _Any:
+    return t if t is None or t._layout.contiguous else T.contiguous(t)
+
+
+def floats_only(op: str, lay: _Any) -> None:
+    if lay.dtype.kind != "f":
+        raise MissingFeature(f"{op}: not implemented for {lay.dtype}; cast the input to float")
+
+
+# ------------------------------------------------------------------------------------- layer_norm
+def _check_shape(op: str, lay: _Any, shape: tuple[int, ...], **params: _Any) -> None:
+    if not shape:
+        raise ShapeError(
+            f"{op}: Expected normalized_shape to be at least 1-dimensional, i.e., containing at "
+            "least one element, but got normalized_shape = []"
+        )
+    if tuple(lay.shape[lay.ndim - len(shape) :]) != tuple(shape) or lay.ndim < len(shape):
+        wanted = ", ".join(["*", *[str(s) for s in shape]])
+        raise ShapeError(
+            f"{op}: Given normalized_shape={list(shape)}, expected input with shape [{wanted}], "
+            f"but got input of size{list(lay.shape)}"
+        )
+    for name, each in params.items():
+        if each is not None and tuple(each._layout.shape) != tuple(shape):
+            raise ShapeError(
+                f"{op}: Expected {name} to be of same shape as normalized_shape, but got {name} of "
+                f"shape {list(each._layout.shape)} and normalized_shape = {list(shape)}"
+            )
+
+
+def _rows_of(lay: _Any, length: int) -> _Any:
+    """A contiguous tensor's layout as a matrix of rows."""
+    return L.contiguous((lay.numel // max(length, 1), length), lay.dtype, lay.device)
+
+
+def _row(lay: _Any) -> _Any:
+    return L.contiguous((1, lay.numel), lay.dtype, lay.device)
+
+
+def _column(lay: _Any) -> _Any:
+    return L.contiguous((lay.numel, 1), lay.dtype, lay.device)
+
+
+def _norm_row(fn: _Any, input: _Any, shape: _Any, params: _Any, saved: int) -> Row:
+    """A Row of a normalisation over the last dims ``shape``, with ``saved`` values kept a row."""
+    length = math.prod(shape)
+    flat = _rows_of(input, length)
+    acc = _wide(input.dtype)
+    lead = (*input.shape[: input.ndim - len(shape)], *[1] * len(shape))
+    ins = [(flat, acc), *[(_row(p), acc) for p in params if p is not None]]
+    shown = [(tuple(input.shape), input.dtype), *[(lead, acc)] * saved]
+    outs = [(tuple(flat.shape), input.dtype), *[((flat.shape[0], 1), acc)] * saved]
+    return Row(fn, 1, tuple(flat.shape), ins, outs, shown)
+
+
+@rows(method=False, out=False)
+def native_layer_norm(
+    input: Tensor, normalized_shape: Ints, weight: OptTensor, bias: OptTensor, eps: Float
+):
+    """layer_norm of a contiguous input: (result, mean, 1 / deviation).
+
+    >>> torch.native_layer_norm(torch.tensor([1., 3.]), (2,), None, None, 0.0)[0]
+    tensor([-1.,  1.])
+    """
+
+    def row(x, *params):
+        given = list(params)
+        mean = E.mean(x)
+        centred = x - mean
+        rstd = E.rsqrt(E.mean(centred * centred) + eps)
+        y = centred * rstd
+        y = y if weight is None else y * given.pop(0)
+        y = y if bias is None else y + given.pop(0)
+        return y, mean, rstd
+
+    return _norm_row(row, input, normalized_shape, (weight, bias), 2)
+
+
+@native_layer_norm.derivative
+def _(g, input, normalized_shape, weight, bias_layout, eps, out1, out2, needs, create):
+    g = T.contiguous(g[0])
+    lead = input._layout.ndim - len(normalized_shape)
+    dims = tuple(range(lead))
+    if create:
+        return _layer_norm_gradients(g, input, weight, bias_layout, eps, dims)
+    dx = dw = db = None
+    if needs[0]:
+        dx = T.layer_norm_backward(g, input, out1, out2, weight, normalized_shape)
+    if len(needs) > 1 and (needs[1] or needs[2]):
+        db, dw = T.norm_sums(g, input, out1, out2, dims) if lead else (g, (input - out1) * out2 * g)
+    return dx, dw if weight is not None else None, db if bias_layout is not None else None
+
+
+def _layer_norm_gradients(g, x, weight, bias, eps, dims):
+    """The gradients in plain ops."""
+    inner = tuple(range(len(dims), x._layout.ndim))
+    centred = x - T.mean(x, inner, True)
+    rstd = T.rsqrt(T.mean(centred * centred, inner, True) + eps)
+    xhat = centred * rstd
+    scaled = g if weight is None else g * weight
+    shared = T.mean(scaled, inner, True) + xhat * T.mean(scaled * xhat, inner, True)
+    dw = db = None
+    if weight is not None:
+        dw = T.sum(g * xhat, dims) if dims else g * xhat
+    if bias is not None:
+        db = T.sum(g, dims) if dims else g
+    return rstd * (scaled - shared), dw, db
+
+
+@rows(function=False, method=False, out=False)
+def layer_norm_backward(
+    g: Tensor, input: Tensor, mean: Tensor, rstd: Tensor, weight: OptTensor, shape: Ints
+):
+    """The gradient of layer_norm's input, a row at a time."""
+
+    def row(g, x, mean, rstd, *weights):
+        xhat = (x - mean) * rstd
+        scaled = g * weights[0] if weights else g
+        return rstd * (scaled - E.mean(scaled) - xhat * E.mean(scaled * xhat))
+
+    length = math.prod(shape)
+    acc = _wide(input.dtype)
+    flat = _rows_of(input, length)
+    ins = [(_rows_of(g, length), acc), (flat, acc), (_column(mean), acc), (_column(rstd), acc)]
+    ins += [] if weight is None else [(_row(weight), acc)]
+    full = tuple(flat.shape)
+    return Row(row, 1, full, ins, [(full, input.dtype)], [(tuple(input.shape), input.dtype)])
+
+
+@reduction("same", function=False, method=False, out=False)
+def norm_sums(g: Tensor, input: Tensor, mean: Tensor, rstd: Tensor, dim: Dims = None):
+    """The sums of ``g`` and of ``g`` times the normalised input: bias and weight's gradients."""
+    acc = _wide(input.dtype)
+    return Fold(
+        start=(0, 0),
+        lift=lambda g, x, mean, rstd, i: (
+            E.cast(g, acc), E.cast(g, acc) * ((E.cast(x, acc) - mean) * rstd)
+        ),
+        merge=lambda a, b, c, d: (a + c, b + d), state=(acc, acc), outs=(acc, acc), acc=acc,
+    )  # fmt: skip
+
+
+@composite(method=False, out=False, aliases=(F + "layer_norm",))
+def layer_norm(
+    input: Tensor, normalized_shape: Ints, weight: OptTensor = None, bias: OptTensor = None,
+    eps: Float = 1e-5, cudnn_enable: Bool = True,
+):
+    """``(x - mean) / sqrt(var + eps) * weight + bias`` over the last dims, ``normalized_shape``.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.layer_norm.html.
+
+    >>> torch.nn.functional.layer_norm(torch.tensor([[1., 3.], [2., 2.]]), (2,))
+    tensor([[-1.0000,  1.0000],
+            [ 0.0000,  0.0000]])
+    """
+    lay = input._layout
+    floats_only("layer_norm", lay)
+    _check_shape("layer_norm", lay, normalized_shape, weight=weight, bias=bias)
+    given = [_dense(p) for p in (weight, bias)]
+    return T.native_layer_norm(_dense(input), normalized_shape, *given, eps)[0]
+
+
+@layer_norm.samples
+def _(make):
+    yield make(3, 5), (5,)
+    yield make(2, 3, 4), (3, 4), make(3, 4), make(3, 4)
+    yield make(2, 3, 4), (4,), make(4), None, 1e-3
+
+
+@layer_norm.errors
+def _(make):
+    yield (make(4, 6), (4,)), {}, RuntimeError, "expected input with shape [*, 4]"
+    yield (make(4, 6), (6,), make(5)), {}, RuntimeError, "weight of shape [5]"
+    yield (make(4, 6), ()), {}, RuntimeError, "at least 1-dimensional"
+
+
+# --------------------------------------------------------------------------------------- rms_norm
+@rows(function=False, method=False, out=False, node="mul")
+def rms_norm_rows(input: Tensor, normalized_shape: Ints, weight: OptTensor, eps: Float):
+    """rms_norm of a contiguous input: (result, 1 / root mean square)."""
+
+    def row(x, *weights):
+        r = E.rsqrt(E.mean(x * x) + eps)
+        return (x * r * weights[0] if weights else x * r), r
+
+    return _norm_row(row, input, normalized_shape, (weight,), 1)
+
+
+@rms_norm_rows.derivative
+def _(g, input, normalized_shape, weight, eps, out1, needs, create):
+    g = T.contiguous(g[0])
+    lead = input._layout.ndim - len(normalized_shape)
+    inner = tuple(range(lead, input._layout.ndim))
+    dx = dw = None
+    if create:
+        r = T.rsqrt(T.mean(input * input, inner, True) + eps)
+        scaled = g if weight is None else g * weight
+        dx = r * scaled - input * (r * r * r) * T.mean(scaled * input, inner, True)
+        out1 = r
+    elif needs[0]:
+        dx = T.rms_norm_backward(g, input, out1, weight, normalized_shape)
+    if weight is not None and needs[1]:
+        dw = g * (input * out1)
+        dw = T.sum(dw, tuple(range(lead))) if lead else dw
+    return dx, dw
+
+
+@rows(function=False, method=False, out=False)
+def rms_norm_backward(g: Tensor, input: Tensor, scale: Tensor, weight: OptTensor, shape: Ints):
+    """The gradient of rms_norm's input, a row at a time."""
+
+    def row(g, x, r, *weights):
+        scaled = g * weights[0] if weights else g
+        return r * scaled - x * (r * r * r) * E.mean(scaled * x)
+
+    length = math.prod(shape)
+    acc = _wide(input.dtype)
+    flat = _rows_of(input, length)
+    ins = [(_rows_of(g, length), acc), (flat, acc), (_column(scale), acc)]
+    ins += [] if weight is None else [(_row(weight), acc)]
+    full = tuple(flat.shape)
+    return Row(row, 1, full, ins, [(full, input.dtype)], [(tuple(input.shape), input.dtype)])
+
+
+@composite(method=False, out=False, aliases=(F + "rms_norm",))
+def rms_norm(
+    input: Tensor, normalized_shape: Ints, weight: OptTensor = None, eps: Float = None
+):
+    """``x / sqrt(mean(x ** 2) + eps) * weight`` over the last dims; eps defaults to the dtype's.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.rms_norm.html.
+
+    >>> torch.nn.functional.rms_norm(torch.tensor([3., 4.]), (2,))
+    tensor([0.8485, 1.1314])
+    """
+    lay = input._layout
+    floats_only("rms_norm", lay)
+    _check_shape("rms_norm", lay, normalized_shape, weight=weight)
+    eps = dtypes.finfo(_wide(lay.dtype)).eps if eps is None else eps
+    return T.rms_norm_rows(_dense(input), normalized_shape, _dense(weight), eps)[0]
+
+
+@rms_norm.samples
+def _(make):
+    yield make(3, 5), (5,)
+    yield make(2, 3, 4), (3, 4), make(3, 4), 1e-3

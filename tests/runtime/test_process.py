@@ -94,7 +94,7 @@ ENDS = {
         "import multiprocessing as mp\n"
         "def child(q): job(data.ctypes.data, 10_000); q.put(int(data[5]))\n"
         "context = mp.get_context('fork'); q = context.Queue()\n"
-        "p = context.Process(target=child, args=(q,)); p.start(); assert q.get(timeout=20) == 5\n"
+        "p = context.Process(target=child, args=(q,)); p.start(); assert q.get(timeout=180) == 5\n"
         "p.join(20); assert p.exitcode == 0"
     ),
 }
@@ -108,7 +108,7 @@ def test_a_process_ends_well(tmp_path, end):
         [sys.executable, "-W", "ignore", "-X", "faulthandler", str(script)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "begun\n", "")
@@ -123,5 +123,5 @@ def test_an_interrupt_ends_a_process(tmp_path):
     assert process.stdout is not None
     assert process.stdout.readline() == "begun\n"
     process.send_signal(2)
-    assert process.wait(timeout=20) != 0
+    assert process.wait(timeout=180) != 0
     process.communicate()

@@ -175,10 +175,13 @@ def cast_node(x: Expr, to: dtype) -> Expr:
 _dispatch: Callable[[str, tuple[Any, ...]], Any] | None = None
 
 
-def set_dispatch(fn: Callable[[str, tuple[Any, ...]], Any] | None) -> None:
-    """Install what computes `name(*args)` for tensors; the ops layer does this once."""
+def set_dispatch(
+    fn: Callable[[str, tuple[Any, ...]], Any] | None,
+) -> Callable[[str, tuple[Any, ...]], Any] | None:
+    """Install what computes `name(*args)` for tensors (the ops layer does, once); gives the old."""
     global _dispatch
-    _dispatch = fn
+    old, _dispatch = _dispatch, fn
+    return old
 
 
 def dispatch(name: str, args: tuple[Any, ...]) -> Any:

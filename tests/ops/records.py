@@ -135,7 +135,7 @@ def close(ours: Tensor, theirs: Any, what: str, tolerance: float | None = None) 
     assert tuple(ours.shape) == tuple(theirs.shape), f"{what}: {ours.shape}, not {theirs.shape}"
     a, b = ours.detach(), theirs.detach()
     a = (a.float() if a.dtype in (antorcha.bfloat16, antorcha.float16) else a).numpy()
-    b = (b.float() if "float16" in str(b.dtype) else b).resolve_conj().numpy()
+    b = (b.float() if "float16" in str(b.dtype) else b).resolve_conj().numpy(force=True)
     rtol = tolerance or {"float32": 2e-5, "complex64": 2e-5}.get(ours.dtype.name, 1e-9)
     if ours.dtype.name in ("float16", "bfloat16"):
         rtol = 1e-2

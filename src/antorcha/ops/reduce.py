@@ -211,7 +211,7 @@ def _(g, input, out, dims, keepdim, create):
     g = beside(g, lay, dims, keepdim)
     if not create:
         out = beside(out, lay, dims, keepdim)
-        others, zeros = T.prod_others(input, dims)
+        others, zeros = [beside(t, lay, dims, False) for t in T.prod_others(input, dims)]
         return T.prod_backward(g, input, out, others, zeros)
     # With zeros only the products of what lies left and right of each element derive further.
     if not dims:

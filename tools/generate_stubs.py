@@ -89,7 +89,7 @@ PROPERTIES = {
     "_backward_hooks": "Any",
 }  # fmt: skip
 NOT_WRITTEN = {"__doc__", "__module__", "__slots__", "__dict__", "__weakref__", "__hash__",
-               "__new__", "__init_subclass__", "__torch_function__"}  # fmt: skip
+               "__new__", "__getattr__", "__init_subclass__", "__torch_function__"}  # fmt: skip
 
 
 def returned(op: Op) -> str:

@@ -79,9 +79,6 @@ class Methods:
     def __ge__(self, other: Any) -> Tensor:
         """Whether ``input`` is greater than or equal to ``other``."""
 
-    def __getattr__(self, name: Any) -> Any:
-        """..."""
-
     def __getitem__(self, index: Any) -> Tensor:
         """The elements at ``index``: a view for ints, slices, None and ``...``, else a copy."""
 

@@ -122,6 +122,7 @@ def test_an_interrupt_ends_a_process(tmp_path):
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "begun\n"
+    process.send_signal(2)
     try:
         assert process.wait(timeout=180) != 0
     finally:

@@ -153,7 +153,7 @@ def test_backward_hooks() -> None:
     layer.register_full_backward_hook(lambda m, gi, go: seen.append((gi, go)))
     x = torch.ones(1, 2, requires_grad=True)
     layer(x).sum().backward()
-    (gi, go), = seen
+    ((gi, go),) = seen
     assert go[0].tolist() == [[2.0, 2.0]]
     assert torch.allclose(gi[0], 2 * layer.weight.sum(0, keepdim=True))
     assert torch.equal(x.grad, gi[0])

@@ -55,9 +55,7 @@ def test_unary(name: str, dtype: str) -> None:
     if name == "conj":
         compare(lambda lib, t: lib.conj(t).resolve_conj(), x, dtype=dtype)
         return
-    compare(
-        lambda lib, t: op(lib, name)(t), x, dtype=dtype, grad=order, scale=LOOSE.get(name, 1.0)
-    )
+    compare(lambda lib, t: op(lib, name)(t), x, dtype=dtype, grad=order, scale=LOOSE.get(name, 1.0))
     compare(lambda lib, t: op(lib, name)(t.t()), x, dtype=dtype, strides=name != "angle",
             scale=LOOSE.get(name, 1.0))  # fmt: skip
     compare(lambda lib, t: op(lib, name)(t[0, 0]), x, dtype=dtype, scale=LOOSE.get(name, 1.0))

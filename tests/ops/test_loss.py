@@ -48,8 +48,14 @@ def test_losses_of_two(reduction: str, dtype: str) -> None:
         calls.append(("binary_cross_entropy", p, q, {}))
     for name, a, b, options in calls:
         if name == "soft_margin_loss":  # no gradient of the target
-            compare(lambda lib, x: f(lib, "soft_margin_loss")(
-                x, lib.tensor(np.sign(t)), reduction=reduction), a, grad=order, scale=20)
+            compare(
+                lambda lib, x: f(lib, "soft_margin_loss")(
+                    x, lib.tensor(np.sign(t)), reduction=reduction
+                ),
+                a,
+                grad=order,
+                scale=20,
+            )
             continue
         first = name in ("l1_loss", "hinge_embedding_loss", "huber_loss", "smooth_l1_loss")
         compare(
@@ -156,7 +162,9 @@ def test_cross_entropy_errors() -> None:
         for name in ("cross_entropy", "nll_loss"):
             compare(lambda lib, a, t=target, n=name: f(lib, n)(a, lib.tensor(t)), x)
     compare(lambda lib, a: f(lib, "cross_entropy")(a, lib.tensor([0, 1, 2]).int()), x)
-    compare(lambda lib, a: f(lib, "cross_entropy")(a, lib.tensor([0, 1, 2]), label_smoothing=2.), x)
+    compare(
+        lambda lib, a: f(lib, "cross_entropy")(a, lib.tensor([0, 1, 2]), label_smoothing=2.0), x
+    )
     compare(lambda lib, a: f(lib, "cross_entropy")(a, lib.tensor([0, 1, 2]), lib.ones(3)), x)
     compare(lambda lib, a: f(lib, "cross_entropy")(a[:0], lib.tensor([0])[:0]), x)
     compare(lambda lib, a: f(lib, "cross_entropy")(a.t(), lib.tensor([2, 0, 1, 2])), x, grad=2)
@@ -169,24 +177,65 @@ def test_margins(reduction: str) -> None:
     a, b, c = [data(5, 4, dtype="float64", seed=s) for s in (1, 20, 30)]
     sign = np.array([1.0, -1, 1, -1, 1])
     for margin in (0.0, 0.4):
-        compare(lambda lib, x, y, m=margin: f(lib, "margin_ranking_loss")(
-            x[:, 0], y[:, 0], lib.tensor(sign), margin=m, reduction=reduction), a, b, grad=1)
-        compare(lambda lib, x, y, m=margin: f(lib, "cosine_embedding_loss")(
-            x, y, lib.tensor(sign), margin=m, reduction=reduction), a, b, grad=2, scale=10)
+        compare(
+            lambda lib, x, y, m=margin: f(lib, "margin_ranking_loss")(
+                x[:, 0], y[:, 0], lib.tensor(sign), margin=m, reduction=reduction
+            ),
+            a,
+            b,
+            grad=1,
+        )
+        compare(
+            lambda lib, x, y, m=margin: f(lib, "cosine_embedding_loss")(
+                x, y, lib.tensor(sign), margin=m, reduction=reduction
+            ),
+            a,
+            b,
+            grad=2,
+            scale=10,
+        )
     for options in ({}, {"p": 1.0}, {"swap": True}, {"p": 3.0, "margin": 2.0}):
-        compare(lambda lib, x, y, z, o=options: f(lib, "triplet_margin_loss")(
-            x, y, z, reduction=reduction, **o), a, b, c, grad=1, scale=10)
-    compare(lambda lib, x, y, z: f(lib, "triplet_margin_with_distance_loss")(
-        x, y, z, reduction=reduction, swap=True), a, b, c, grad=1, scale=10)
+        compare(
+            lambda lib, x, y, z, o=options: f(lib, "triplet_margin_loss")(
+                x, y, z, reduction=reduction, **o
+            ),
+            a,
+            b,
+            c,
+            grad=1,
+            scale=10,
+        )
+    compare(
+        lambda lib, x, y, z: f(lib, "triplet_margin_with_distance_loss")(
+            x, y, z, reduction=reduction, swap=True
+        ),
+        a,
+        b,
+        c,
+        grad=1,
+        scale=10,
+    )
     labels = np.array([0, 3, 2, 2, 1])
     for p in (1, 2):
-        compare(lambda lib, x, p=p: f(lib, "multi_margin_loss")(
-            x, lib.tensor(labels), p=p, reduction=reduction), a, grad=1)
-    compare(lambda lib, x: f(lib, "multi_margin_loss")(
-        x, lib.tensor(labels), weight=lib.tensor([1.0, 2, 3, 4]).double(), reduction=reduction), a)
+        compare(
+            lambda lib, x, p=p: f(lib, "multi_margin_loss")(
+                x, lib.tensor(labels), p=p, reduction=reduction
+            ),
+            a,
+            grad=1,
+        )
+    compare(
+        lambda lib, x: f(lib, "multi_margin_loss")(
+            x, lib.tensor(labels), weight=lib.tensor([1.0, 2, 3, 4]).double(), reduction=reduction
+        ),
+        a,
+    )
     listed = np.array([[3, 0, -1, 1], [-1, 0, 1, 2], [0, 1, 2, 3], [2, -1, -1, -1], [1, 2, -1, 3]])
-    compare(lambda lib, x: f(lib, "multilabel_margin_loss")(
-        x, lib.tensor(listed), reduction=reduction), a, grad=1)
+    compare(
+        lambda lib, x: f(lib, "multilabel_margin_loss")(x, lib.tensor(listed), reduction=reduction),
+        a,
+        grad=1,
+    )
 
 
 @needs_torch

@@ -130,8 +130,10 @@ def test_inplace_and_out(op: Op) -> None:
         expected = op(*args, **kwargs)
         if not isinstance(expected, Tensor):
             continue
-        if op.inplace is not None and expected.shape == args[0].shape and (
-            expected.dtype is args[0].dtype
+        if (
+            op.inplace is not None
+            and expected.shape == args[0].shape
+            and (expected.dtype is args[0].dtype)
         ):
             target = args[0].clone()
             version = target._version

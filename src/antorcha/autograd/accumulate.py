@@ -46,7 +46,7 @@ def _own_refs() -> tuple[int, int]:
 _OWN = _own_refs()
 
 
-_writes = table()  # plans of ``a += b`` by both layouts
+_writes: Any = table()  # writers of ``a += b`` by both layouts
 
 
 def sum_of(a: Tensor, b: Tensor) -> Tensor:
@@ -60,18 +60,14 @@ def sum_of(a: Tensor, b: Tensor) -> Tensor:
 
 def add_to(a: Tensor, b: Tensor) -> None:
     """``a += b`` outside of any graph."""
-    storage = a._storage
     key = (a._layout, b._layout)
-    plan = _writes.get(key)
-    if plan is None:
+    write = _writes.get(key)
+    if write is None:
         path.run_inplace(T.add, (a, b), {}, False)
-        bound = T.add.bind((a, b), {})
-        remember(_writes, key, T.add.plans[("in place", *bound[0])])
-    elif storage.version < 0 or path.shared(storage, b._storage):
+        plan = T.add.plans["in place", *T.add.bind((a, b), {})[0]]
+        remember(_writes, key, path.writer(plan))
+    elif not write(a._storage, a._offset, b._storage, b._offset):
         path.run_inplace(T.add, (a, b), {}, False)
-    else:
-        plan.into(storage, a._offset, storage, a._offset, b._storage, b._offset)
-        storage.version += 1
 
 
 def accumulate(leaf: Tensor, g: Tensor, create: bool) -> None:

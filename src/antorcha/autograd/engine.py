@@ -28,10 +28,9 @@ from antorcha.errors import ArgumentError, GraphError, ShapeError
 from antorcha.ops.derive import in_grad_mode, in_users_mode
 from antorcha.ops.record import T
 from antorcha.runtime.call.node import RELEASED, Edge, Node, edge_of
-from antorcha.runtime.call.path import fresh_tensor
 from antorcha.runtime.call.plan import remember, table
 from antorcha.runtime.layout import Layout
-from antorcha.runtime.tensor import Tensor, bare
+from antorcha.runtime.tensor import Parameter, Tensor, bare
 
 tell_origin: Any = None  # set by autograd.anomaly: warns where a node was recorded
 check_nan: Any = None  # set by autograd.anomaly: refuses NaN among a node's gradients
@@ -46,9 +45,14 @@ def backward(
     inputs: Sequence[Any] | None = None,
 ) -> None:
     """Adds the gradients of the roots to the leaves (or to ``inputs`` only)."""
+    walk = Walk(retain_graph, create_graph)
+    if not modes.busy and inputs is None:  # the default mode is the right one
+        walk.start(roots, seeds)
+        walk.run()
+        walk.deliver(None)
+        return
     word = in_grad_mode(create_graph)
     try:
-        walk = Walk(retain_graph, create_graph)
         walk.start(roots, seeds)
         if inputs is not None:
             walk.limit_to([_target(t) for t in inputs])
@@ -104,20 +108,16 @@ running = _Running()  # running.walk: the pass whose hooks run now in this threa
 class Walk:
     """One pass over a graph."""
 
-    __slots__ = (
-        "__weakref__", "create", "current", "heap", "keep", "leaves", "needed", "pending", "reach",
-        "wanted",
-    )  # fmt: skip
+    needed: set[Node] | None = None  # when limited: the nodes worth running
+    current: Node | None = None  # the last node with hooks
+    reach: set[Any] | None = None  # the keys of every edge of the graph, once asked for
 
     def __init__(self, keep: bool, create: bool) -> None:
         self.keep, self.create = keep, create
         self.heap: list[tuple[int, Node]] = []
-        self.pending: dict[Node, Any] = {}  # a gradient, or a list of them for several results
+        self.pending: dict[Node, Any] = {}  # a gradient, or a dict of them for several results
         self.leaves: dict[int, list[Any]] = {}  # id -> [leaf, sum of gradients]
-        self.needed: set[Node] | None = None  # when limited: the nodes worth running
         self.wanted: dict[Any, Tensor | None] = {}  # (node, k) or leaf id -> captured
-        self.current: Node | None = None  # the last node with hooks
-        self.reach: set[Any] | None = None  # the keys of every edge of the graph, once asked for
 
     def start(self, roots: Sequence[Any], seeds: Sequence[Tensor | None]) -> None:
         """Brings the first gradients to the roots."""
@@ -129,7 +129,7 @@ class Walk:
 
     def _start(self, roots: Sequence[Any], seeds: Sequence[Tensor | None]) -> None:
         for k, root in enumerate(roots):
-            edge = edge_to(root)
+            edge = edge_of(root) if isinstance(root, Tensor) else root.edge
             if edge is None:
                 raise GraphError(
                     f"element {k} of tensors does not require grad and does not have a grad_fn: "
@@ -143,7 +143,7 @@ class Walk:
         nr = 0
         if type(edge) is tuple:
             edge, nr = edge
-        if not isinstance(edge, Node):
+        if type(edge) is not Node and not isinstance(edge, Node):
             entry = self.leaves.get(id(edge))
             if entry is None:
                 self.leaves[id(edge)] = [edge, g]
@@ -194,39 +194,67 @@ class Walk:
         self.needed = {node for node, useful in leads.items() if useful}
 
     def run(self) -> None:
-        heap, pending, needed = self.heap, self.pending, self.needed
+        heap, pending, leaves = self.heap, self.pending, self.leaves
         keep, create, add = self.keep, self.create, self.add
-        watched = modes.state.word & (modes.ANOMALY | modes.PROFILER)
+        watched = modes.busy and modes.state.word & (modes.ANOMALY | modes.PROFILER)
+        special = bool(watched or self.needed is not None)
         while heap:
             node = heappop(heap)[1]
-            grads = pending.pop(node)
+            g = pending.pop(node)
             count = len(node.plan.outs)  # type: ignore[union-attr]
-            if type(grads) is dict:
-                grads = [grads.get(k) for k in range(count)]
+            if type(g) is dict:
+                grads = [g.get(k) for k in range(count)]
             else:
-                grads = [grads] if count == 1 else [grads] + [None] * (count - 1)
-            hooks = node.hooks
-            if hooks is not None:
-                self.current = node
-                self.with_hooks(run_tensor_hooks, hooks, grads)
-            if needed is not None:
-                self.capture(node, grads)
-                if node not in needed:
+                grads = [g] if count == 1 else [g] + [None] * (count - 1)
+            if special or node.hooks is not None:
+                results = self.run_special(node, grads, watched)
+                if results is None:
                     continue
-            if hooks is not None and hooks.pre:
-                grads = self.with_hooks(run_pre_hooks, hooks, grads)
-            if watched:
-                results = watched_backward(node, grads, create)
             else:
                 results = node.op.rule.backward(node, grads, create)
-            if not keep and node.saved:
-                node.saved = RELEASED
-            if hooks is not None and hooks.post:
-                results = self.with_hooks(run_post_hooks, hooks, results, grads)
-            for edge, g in zip(node.edges, results, strict=True):
-                if edge is not None and g is not None:
-                    add(edge, g)
-            results = grads = g = None  # a gradient with no other owner may be taken, not copied
+                if not keep and node.saved:
+                    node.saved = RELEASED
+            k = 0
+            for edge in node.edges:  # (zip(strict=True) costs more than the rest of the loop)
+                g = results[k]
+                k += 1
+                if edge is None or g is None:
+                    continue
+                kind = type(edge)
+                if kind is Tensor or kind is Parameter:
+                    if id(edge) not in leaves:
+                        leaves[id(edge)] = [edge, g]
+                        continue
+                elif kind is Node and edge not in pending:
+                    heappush(heap, (-edge.seq, edge))
+                    pending[edge] = g
+                    continue
+                add(edge, g)
+            results = g = None
+            grads = []  # a gradient with no other owner may be taken, not copied
+
+    def run_special(self, node: Node, grads: list[Any], watched: int) -> Any:
+        """Runs a node that has hooks, or in a pass that is limited or looked upon; None when the
+        pass goes no further here."""
+        hooks, needed = node.hooks, self.needed
+        if hooks is not None:
+            self.current = node
+            self.with_hooks(run_tensor_hooks, hooks, grads)
+        if needed is not None:
+            self.capture(node, grads)
+            if node not in needed:
+                return None
+        if hooks is not None and hooks.pre:
+            grads = self.with_hooks(run_pre_hooks, hooks, grads)
+        if watched:
+            results = watched_backward(node, grads, self.create)
+        else:
+            results = node.op.rule.backward(node, grads, self.create)
+        if not self.keep and node.saved:
+            node.saved = RELEASED
+        if hooks is not None and hooks.post:
+            results = self.with_hooks(run_post_hooks, hooks, results, grads)
+        return results
 
     def with_hooks(self, run: Callable[..., Any], *args: Any) -> Any:
         """Runs hooks, in their grad mode; they may want to know of what pass they are part."""
@@ -276,7 +304,7 @@ class Walk:
 
     def deliver(self, only: Sequence[Any] | None) -> None:
         """Adds the sums to the leaves: first every hook that may fail or change one, then all."""
-        leaves = list(self.leaves.values())
+        leaves: Any = self.leaves.values()
         if only is not None:
             targets = {_key(edge_to(t)): t for t in only}
             leaves = [entry for entry in leaves if id(entry[0]) in targets]
@@ -286,7 +314,7 @@ class Walk:
         for entry in leaves:
             if entry[0]._extra is not None:
                 entry[1] = self.with_hooks(run_leaf_hooks, *entry)
-        watched = modes.state.word & modes.PROFILER
+        watched = modes.busy and modes.state.word & modes.PROFILER
         for entry in leaves:
             leaf, g = entry
             entry[1] = None
@@ -322,22 +350,22 @@ def _key(edge: Edge) -> Any:
 
 def first_gradient(root: Any, seed: Tensor | None, position: int, create: bool) -> Tensor:
     """The gradient to start with: ones for a single number, else what the user gave."""
-    if not isinstance(root, Tensor):
-        lay = root.layout
-    else:
-        lay = root._layout
+    lay = root._layout if isinstance(root, Tensor) else root.layout
     if seed is None:
+        one = _ones.get(lay)
+        if one is not None:
+            return one.run(1)
+        if lay.numel == 1 and lay.dtype.kind == "f":
+            return ones(lay)
         if lay.numel != 1:
             raise GraphError(
                 "grad can be implicitly created only for scalar outputs: this one has shape "
                 f"{tuple(lay.shape)}. Reduce it first (y.sum().backward()), or pass gradient=, a "
                 "tensor of that shape."
             )
-        if lay.dtype.kind not in "f":
-            raise GraphError(
-                f"grad can be implicitly created only for real scalar outputs but got {lay.dtype}"
-            )
-        return ones(lay)
+        raise GraphError(
+            f"grad can be implicitly created only for real scalar outputs but got {lay.dtype}"
+        )
     if not isinstance(seed, Tensor):
         raise ArgumentError(
             f"gradients can be either Tensors or None, but got {type(seed).__name__}"
@@ -370,4 +398,4 @@ def ones(lay: Layout) -> Tensor:
     if plan is None:
         args = (tuple(lay.shape), 1, lay.dtype, lay.device)
         plan = remember(_ones, lay, T.full_layout.make_plan(T.full_layout.bind(args, {})[4], None))
-    return fresh_tensor(plan, [1])
+    return plan.run(1)

@@ -20,7 +20,7 @@ from antorcha.ops.derive import Rule, check_version, fit_one, saved_items
 from antorcha.ops.record import T
 from antorcha.runtime.call import node as nodes
 from antorcha.runtime.call import path
-from antorcha.runtime.call.node import Edge, Node, Saved, edge_of, next_seq, save
+from antorcha.runtime.call.node import Edge, Node, edge_of, next_seq, save
 from antorcha.runtime.call.plan import HOST, make
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.tensor import Tensor, bare, new
@@ -94,13 +94,13 @@ class Kept(NamedTuple):
 
     def unpack(self, node: Node, position: int) -> Tensor:
         """The tensor again, in its place in the graph."""
-        if type(self.item) is not Saved:
+        if type(self.item) is not tuple:
             made: Tensor = derive.unpack_hook(self.item, True)
         else:
             check_version(node, self.item, position if self.output < 0 else -1 - self.output)
             if self.tensor is not None:
                 return self.tensor
-            made = bare(self.item.layout, self.item.storage, self.item.offset)
+            made = bare(*self.item[:3])
         if self.output >= 0:
             made._rg, made._fn, made._nr = True, node, self.output
         elif self.edge is not None:

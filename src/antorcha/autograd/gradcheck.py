@@ -19,7 +19,6 @@ from antorcha.shapes import may_overlap
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 
 
-
 class GradcheckError(AntorchaError, RuntimeError):
     """The gradients are not those of finite differences."""
 

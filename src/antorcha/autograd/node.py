@@ -11,7 +11,7 @@ from typing import Any
 
 from antorcha.autograd.hooks import NodeHooks, RemovableHandle, hooks_of, register
 from antorcha.ops.derive import saved_items, unpack
-from antorcha.runtime.call.node import RELEASED, Edge, Node
+from antorcha.runtime.call.node import RELEASED, Edge, Node, named
 from antorcha.runtime.tensor import Tensor, extra, new
 
 
@@ -54,8 +54,8 @@ def shown(edge: Edge) -> tuple[Any, int]:
     if edge is None:
         return None, 0
     if type(edge) is tuple:
-        return edge
-    return (edge if isinstance(edge, Node) else accumulator(edge)), 0
+        return named(edge[0]), edge[1]
+    return (named(edge) if isinstance(edge, Node) else accumulator(edge)), 0
 
 
 def name(self: Node) -> str:

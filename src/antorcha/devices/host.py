@@ -101,9 +101,11 @@ def cast_array(array: Array, to: np.dtype[Any]) -> Array:
         array = array.real
     if array.dtype.kind in "fV" and to.kind in "ui":
         wide = array.astype(np.float64)
-        return np.where(np.isfinite(wide), wide, 0).astype(np.int64).astype(to) if (
-            to.itemsize < 8
-        ) else wide.astype(to)
+        return (
+            np.where(np.isfinite(wide), wide, 0).astype(np.int64).astype(to)
+            if (to.itemsize < 8)
+            else wide.astype(to)
+        )
     return array.astype(to)
 
 
@@ -252,9 +254,7 @@ class HostBackend:
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def compile(
-        self, what: Description, outs: Sequence[Layout], ins: Sequence[Any]
-    ) -> Launch:
+    def compile(self, what: Description, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
         return compile_host(what, outs, ins)
 
     def allocate(self, nbytes: int) -> Storage:

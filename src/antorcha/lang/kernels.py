@@ -160,9 +160,7 @@ class Backend(Protocol):
     name: str
     host_memory: bool  # are its storages' addresses readable by this process?
 
-    def compile(
-        self, what: Description, outs: Sequence[Layout], ins: Sequence[In]
-    ) -> Launch: ...
+    def compile(self, what: Description, outs: Sequence[Layout], ins: Sequence[In]) -> Launch: ...
 
     def allocate(self, nbytes: int) -> Storage: ...
 

@@ -334,9 +334,9 @@ def _pairs(name: str, source: Any) -> list[tuple[Any, Any]]:
 
 
 def _as_parameter(value: Any) -> Any:
-    return Parameter(value) if isinstance(value, Tensor) and not isinstance(value, Parameter) else (  # type: ignore[call-arg]
-        value
-    )
+    if isinstance(value, Tensor) and not isinstance(value, Parameter):
+        return Parameter(value)  # type: ignore[call-arg]
+    return value
 
 
 def _about(value: Any) -> str:
@@ -548,5 +548,3 @@ class ParameterDict(Module):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise ShapeError("ParameterDict should not be called.")
-
-

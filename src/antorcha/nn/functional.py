@@ -220,8 +220,10 @@ def interpolate(
         )
     dims = input.dim() - 2
     if (size is None) == (scale_factor is None):
-        what = "either size or scale_factor should be defined" if size is None else (
-            "only one of size or scale_factor should be defined"
+        what = (
+            "either size or scale_factor should be defined"
+            if size is None
+            else ("only one of size or scale_factor should be defined")
         )
         raise ValueRangeError(f"interpolate: {what}")
     sizes, scales = _sizes(input, size, scale_factor, dims, recompute_scale_factor)
@@ -295,9 +297,7 @@ def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
     *lead, c, h, w = input.shape
     r = downscale_factor
     if r <= 0 or h % r or w % r:
-        raise ShapeError(
-            f"pixel_unshuffle: {h} x {w} is not divisible by downscale_factor {r}"
-        )
+        raise ShapeError(f"pixel_unshuffle: {h} x {w} is not divisible by downscale_factor {r}")
     n = len(lead)
     parts = input.reshape(*lead, c, h // r, r, w // r, r)
     order = (*range(n), n, n + 2, n + 4, n + 1, n + 3)
@@ -314,9 +314,7 @@ def local_response_norm(
     """
     dim = input.dim()
     if dim < 3:
-        raise ValueRangeError(
-            f"Expected 3D or higher dimensionality input (got {dim} dimensions)"
-        )
+        raise ValueRangeError(f"Expected 3D or higher dimensionality input (got {dim} dimensions)")
     channels = input.shape[1]
     square = input.mul(input)
     wide = pad(square.transpose(1, -1), (size // 2, (size - 1) // 2)).transpose(1, -1)
@@ -336,4 +334,3 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(
         f"module 'torch.nn.functional' has no attribute {name!r}.{did_you_mean(name, globals())}"
     )
-

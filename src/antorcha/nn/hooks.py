@@ -148,9 +148,7 @@ class Hooks:
             prepend=prepend,
         )
 
-    def register_full_backward_pre_hook(
-        self, hook: Hook, prepend: bool = False
-    ) -> RemovableHandle:
+    def register_full_backward_pre_hook(self, hook: Hook, prepend: bool = False) -> RemovableHandle:
         """Runs ``hook(module, grad_output)`` when the outputs' gradients are there, before the
         module's own backward; what it returns replaces them."""
         return add_hook(self._backward_pre_hooks, hook, prepend=prepend)

@@ -203,9 +203,7 @@ def _calculate_fan_in_and_fan_out(tensor: Any) -> tuple[int, int]:
 def _calculate_correct_fan(tensor: Any, mode: str) -> int:
     mode = mode.lower()
     if mode not in ("fan_in", "fan_out"):
-        raise ValueRangeError(
-            f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']"
-        )
+        raise ValueRangeError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
     return _calculate_fan_in_and_fan_out(tensor)[mode == "fan_out"]
 
 
@@ -349,4 +347,3 @@ def _deprecated(fn: Any) -> Any:
 for _fn in (uniform_, normal_, constant_, eye_, dirac_, xavier_uniform_, xavier_normal_,
             kaiming_uniform_, kaiming_normal_, orthogonal_, sparse_):  # fmt: skip
     globals()[_fn.__name__[:-1]] = _deprecated(_fn)
-

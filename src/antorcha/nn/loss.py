@@ -18,8 +18,7 @@ def _reduction(size_average: bool | None, reduce: bool | None, reduction: str) -
     averaged = size_average is None or size_average
     found = "none" if reduce is False else ("mean" if averaged else "sum")
     warnings.warn(
-        "size_average and reduce args will be deprecated, please use "
-        f"reduction='{found}' instead.",
+        f"size_average and reduce args will be deprecated, please use reduction='{found}' instead.",
         stacklevel=4,
     )
     return found
@@ -298,9 +297,7 @@ class GaussianNLLLoss(_Loss):
     )  # fmt: skip
     __constants__ = ["full", "eps", "reduction"]  # noqa: RUF012
 
-    def __init__(
-        self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
-    ) -> None:
+    def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
         super().__init__(None, None, reduction)
         self.full = full
         self.eps = eps
@@ -550,9 +547,7 @@ class CTCLoss(_Loss):
         self.blank = blank
         self.zero_infinity = zero_infinity
 
-    def forward(
-        self, log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any
-    ) -> Any:
+    def forward(self, log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any) -> Any:
         """The loss."""
         return F.ctc_loss(log_probs, targets, input_lengths, target_lengths, self.blank,
                           self.reduction, self.zero_infinity)  # fmt: skip

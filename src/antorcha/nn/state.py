@@ -20,9 +20,7 @@ from antorcha.runtime.tensor import Tensor
 EXTRA = "_extra_state"
 
 
-class _IncompatibleKeys(
-    namedtuple("_IncompatibleKeys", ["missing_keys", "unexpected_keys"])
-):
+class _IncompatibleKeys(namedtuple("_IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
     """What ``load_state_dict`` found missing and unexpected."""
 
     __slots__ = ()

@@ -46,6 +46,8 @@ def typename(value: Any) -> str:
         return str(value.type())
     kind = type(value)
     module = kind.__module__
-    return kind.__qualname__ if module in ("builtins", "__builtin__") else (
-        f"{module}.{kind.__qualname__}"
+    return (
+        kind.__qualname__
+        if module in ("builtins", "__builtin__")
+        else (f"{module}.{kind.__qualname__}")
     )

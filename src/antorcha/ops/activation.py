@@ -553,5 +553,3 @@ def glu(input: Tensor, dim: Dim = -1):
 def _(make):
     yield (make(3, 4),)
     yield make(4, 3), 0
-
-

@@ -84,9 +84,7 @@ def index_at(input: Tensor, indices: Tensors, dims: Ints):
 def alike(indices: _Any, common: Size) -> bool:
     """Do all index tensors lie in order, with one shape and dtype?"""
     first = indices[0]
-    return all(
-        i.contiguous and i.shape == common and i.dtype is first.dtype for i in indices
-    )
+    return all(i.contiguous and i.shape == common and i.dtype is first.dtype for i in indices)
 
 
 def index_order(input: Layout, dims: tuple[int, ...]) -> tuple[int, ...]:
@@ -191,9 +189,7 @@ def warn_byte() -> None:
     )
 
 
-def standing(
-    lay: Layout, indices: _Any
-) -> tuple[list[TensorType], tuple[int, ...]]:
+def standing(lay: Layout, indices: _Any) -> tuple[list[TensorType], tuple[int, ...]]:
     """The integer tensors of ``index_put``'s list and the dims at which they stand."""
     if not isinstance(indices, (tuple, list)):
         raise ArgumentError(

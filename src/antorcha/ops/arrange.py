@@ -175,9 +175,7 @@ def roll(input: Tensor, shifts: Ints, dims: Ints = ()):
     return Pieces(out, lambda out: rolled(shape, input.strides, out.strides, moved))
 
 
-def rolled(
-    shape: tuple[int, ...], read: _Any, write: _Any, moved: dict[int, int]
-) -> list[Copy]:
+def rolled(shape: tuple[int, ...], read: _Any, write: _Any, moved: dict[int, int]) -> list[Copy]:
     """Two blocks for every rolled dim: the elements that stay in order and those that wrap."""
     made = [Copy(0, shape, tuple(read), 0, tuple(write), 0)]
     for d, by in moved.items():
@@ -519,9 +517,7 @@ def diagonal_copy(input: Tensor, offset: Int):
     """The diagonal of a matrix, as a copy: what ``diag`` runs."""
     shape, strides, delta = REGISTRY["diagonal"].apply_fn([input, offset, 0, 1])
     out = L.contiguous(tuple(shape), input.dtype, input.device)
-    return Pieces(
-        out, lambda out: [Copy(0, tuple(shape), tuple(strides), delta, out.strides, 0)]
-    )
+    return Pieces(out, lambda out: [Copy(0, tuple(shape), tuple(strides), delta, out.strides, 0)])
 
 
 @diagonal_copy.derivative
@@ -538,5 +534,3 @@ def _(make):
 @diag.errors
 def _(make):
     yield (make(2, 2, 2),), {}, RuntimeError, "1D or 2D"
-
-

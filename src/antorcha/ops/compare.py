@@ -430,4 +430,3 @@ def bitwise_not(input: Tensor):
 @bitwise_not.samples
 def _(make):
     yield (make.ints((3, 4), 8),)
-

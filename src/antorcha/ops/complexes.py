@@ -271,5 +271,3 @@ def _(abs, angle):
 @polar.samples
 def _(make):
     yield make(3, 4), make(4)
-
-

@@ -55,8 +55,14 @@ def _described(
 
 @kernel(function=False, method=False, out=False, node="convolution")
 def conv_forward(
-    input: Tensor, weight: Tensor, bias: OptTensor, size: Ints, stride: Ints, padding: Ints,
-    dilation: Ints, groups: Int,
+    input: Tensor,
+    weight: Tensor,
+    bias: OptTensor,
+    size: Ints,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    groups: Int,
 ):
     """The results, of spatial shape ``size``, of a convolution; its padding is the low side's."""
     out = (input.shape[0], weight.shape[0], *size)
@@ -84,8 +90,14 @@ def _bias_gradient(g, bias):
 
 @kernel(function=False, method=False, out=False, node="convolution")
 def conv_data(
-    grad: Tensor, weight: Tensor, bias: OptTensor, size: Ints, stride: Ints, padding: Ints,
-    dilation: Ints, groups: Int,
+    grad: Tensor,
+    weight: Tensor,
+    bias: OptTensor,
+    size: Ints,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    groups: Int,
 ):
     """The images, of spatial shape ``size``, whose convolution has the gradient ``grad``."""
     x = (grad.shape[0], weight.shape[1] * groups, *size)
@@ -108,7 +120,12 @@ def _(g, grad, weight, bias_layout, stride, padding, dilation, groups, needs):
 
 @kernel(function=False, method=False, out=False, node="convolution")
 def conv_weight(
-    input: Tensor, grad: Tensor, size: Ints, stride: Ints, padding: Ints, dilation: Ints,
+    input: Tensor,
+    grad: Tensor,
+    size: Ints,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
     groups: Int,
 ):
     """The gradient of a convolution's weights, whose taps have shape ``size``."""
@@ -281,8 +298,15 @@ def convolve_transposed(
 # -------------------------------------------------------------------------------------- public
 @composite(method=False)
 def convolution(
-    input: Tensor, weight: Tensor, bias: OptTensor, stride: Any, padding: Any, dilation: Any,
-    transposed: Bool, output_padding: Any, groups: Int,
+    input: Tensor,
+    weight: Tensor,
+    bias: OptTensor,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    transposed: Bool,
+    output_padding: Any,
+    groups: Int,
 ):
     """A convolution of any number of spatial dims, or a transposed one.
 
@@ -300,8 +324,13 @@ def convolution(
 
 @composite(method=False, aliases=(F + "conv1d",))
 def conv1d(
-    input: Tensor, weight: Tensor, bias: OptTensor = None, stride: Any = 1, padding: Any = 0,
-    dilation: Any = 1, groups: Int = 1,
+    input: Tensor,
+    weight: Tensor,
+    bias: OptTensor = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: Int = 1,
 ):
     """Slides ``weight`` (out channels, in channels / groups, taps) along ``input`` (N, C, L).
 
@@ -316,8 +345,13 @@ def conv1d(
 
 @composite(method=False, aliases=(F + "conv2d",))
 def conv2d(
-    input: Tensor, weight: Tensor, bias: OptTensor = None, stride: Any = 1, padding: Any = 0,
-    dilation: Any = 1, groups: Int = 1,
+    input: Tensor,
+    weight: Tensor,
+    bias: OptTensor = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: Int = 1,
 ):
     """Slides ``weight`` (K, C / groups, R, S) over images ``input`` (N, C, H, W); gives (N, K, ..).
 
@@ -333,8 +367,13 @@ def conv2d(
 
 @composite(method=False, aliases=(F + "conv3d",))
 def conv3d(
-    input: Tensor, weight: Tensor, bias: OptTensor = None, stride: Any = 1, padding: Any = 0,
-    dilation: Any = 1, groups: Int = 1,
+    input: Tensor,
+    weight: Tensor,
+    bias: OptTensor = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: Int = 1,
 ):
     """Slides ``weight`` (K, C / groups, T, R, S) through volumes ``input`` (N, C, D, H, W).
 
@@ -348,8 +387,14 @@ def conv3d(
 
 @composite(method=False, aliases=(F + "conv_transpose1d",))
 def conv_transpose1d(
-    input: Tensor, weight: Tensor, bias: OptTensor = None, stride: Any = 1, padding: Any = 0,
-    output_padding: Any = 0, groups: Int = 1, dilation: Any = 1,
+    input: Tensor,
+    weight: Tensor,
+    bias: OptTensor = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: Int = 1,
+    dilation: Any = 1,
 ):
     """The transpose of conv1d: each element of ``input`` adds ``weight`` to the result.
 
@@ -368,8 +413,14 @@ def conv_transpose1d(
 
 @composite(method=False, aliases=(F + "conv_transpose2d",))
 def conv_transpose2d(
-    input: Tensor, weight: Tensor, bias: OptTensor = None, stride: Any = 1, padding: Any = 0,
-    output_padding: Any = 0, groups: Int = 1, dilation: Any = 1,
+    input: Tensor,
+    weight: Tensor,
+    bias: OptTensor = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: Int = 1,
+    dilation: Any = 1,
 ):
     """The transpose of conv2d: what its gradient with respect to the images computes.
 
@@ -387,8 +438,14 @@ def conv_transpose2d(
 
 @composite(method=False, aliases=(F + "conv_transpose3d",))
 def conv_transpose3d(
-    input: Tensor, weight: Tensor, bias: OptTensor = None, stride: Any = 1, padding: Any = 0,
-    output_padding: Any = 0, groups: Int = 1, dilation: Any = 1,
+    input: Tensor,
+    weight: Tensor,
+    bias: OptTensor = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: Int = 1,
+    dilation: Any = 1,
 ):
     """The transpose of conv3d.
 

@@ -51,8 +51,10 @@ def finish(tensor: TensorType, requires_grad: bool) -> TensorType:
 
 def uninitialised(shape: _Any, dtype: _Any, device: _Any, strides: _Any = None) -> TensorType:
     """A tensor over fresh memory that holds anything."""
-    lay = L.contiguous(shape, dtype, device) if strides is None else (
-        L.layout(shape, strides, dtype, device)
+    lay = (
+        L.contiguous(shape, dtype, device)
+        if strides is None
+        else (L.layout(shape, strides, dtype, device))
     )
     return bare(lay, backend(device).allocate(lay.nbytes))
 
@@ -83,8 +85,14 @@ def check_format(layout: _Any) -> None:
 
 @composite(method=False)
 def full(
-    size: Shape, fill_value: StaticNumber, *, dtype: Dtype = None, layout: Any = None,
-    device: DeviceArg = None, requires_grad: Bool = False, pin_memory: Bool = False,
+    size: Shape,
+    fill_value: StaticNumber,
+    *,
+    dtype: Dtype = None,
+    layout: Any = None,
+    device: DeviceArg = None,
+    requires_grad: Bool = False,
+    pin_memory: Bool = False,
 ):
     """A tensor of shape ``size`` filled with ``fill_value``, whose type gives the default dtype.
 
@@ -105,8 +113,13 @@ def _(make):
 
 @composite(method=False)
 def zeros(
-    size: Shape, *, dtype: Dtype = None, layout: Any = None, device: DeviceArg = None,
-    requires_grad: Bool = False, pin_memory: Bool = False,
+    size: Shape,
+    *,
+    dtype: Dtype = None,
+    layout: Any = None,
+    device: DeviceArg = None,
+    requires_grad: Bool = False,
+    pin_memory: Bool = False,
 ):
     """A tensor of zeros of shape ``size`` (given as a tuple or as loose numbers).
 
@@ -126,8 +139,13 @@ def _(make):
 
 @composite(method=False)
 def ones(
-    size: Shape, *, dtype: Dtype = None, layout: Any = None, device: DeviceArg = None,
-    requires_grad: Bool = False, pin_memory: Bool = False,
+    size: Shape,
+    *,
+    dtype: Dtype = None,
+    layout: Any = None,
+    device: DeviceArg = None,
+    requires_grad: Bool = False,
+    pin_memory: Bool = False,
 ):
     """A tensor of ones of shape ``size``.
 
@@ -146,8 +164,14 @@ def _(make):
 
 @composite(method=False)
 def empty(
-    size: Shape, *, dtype: Dtype = None, layout: Any = None, device: DeviceArg = None,
-    requires_grad: Bool = False, pin_memory: Bool = False, memory_format: Str = "contiguous",
+    size: Shape,
+    *,
+    dtype: Dtype = None,
+    layout: Any = None,
+    device: DeviceArg = None,
+    requires_grad: Bool = False,
+    pin_memory: Bool = False,
+    memory_format: Str = "contiguous",
 ):
     """A tensor of shape ``size`` over memory as it is: its values are arbitrary until written.
 
@@ -162,8 +186,14 @@ def empty(
 
 @composite(method=False, out=False)
 def empty_strided(
-    size: Ints, stride: Ints, *, dtype: Dtype = None, layout: Any = None, device: DeviceArg = None,
-    requires_grad: Bool = False, pin_memory: Bool = False,
+    size: Ints,
+    stride: Ints,
+    *,
+    dtype: Dtype = None,
+    layout: Any = None,
+    device: DeviceArg = None,
+    requires_grad: Bool = False,
+    pin_memory: Bool = False,
 ):
     """A tensor of given shape and strides over memory as it is.
 
@@ -189,8 +219,14 @@ def _like(input: _Any, dtype: _Any, device: _Any, memory_format: str, value: _An
 
 @composite(method=False, out=False)
 def zeros_like(
-    input: Tensor, *, dtype: Dtype = None, layout: Any = None, device: DeviceArg = None,
-    requires_grad: Bool = False, memory_format: Str = "preserve", pin_memory: Bool = False,
+    input: Tensor,
+    *,
+    dtype: Dtype = None,
+    layout: Any = None,
+    device: DeviceArg = None,
+    requires_grad: Bool = False,
+    memory_format: Str = "preserve",
+    pin_memory: Bool = False,
 ):
     """Zeros with the shape, dtype and device of ``input``.
 
@@ -202,8 +238,14 @@ def zeros_like(
 
 @composite(method=False, out=False)
 def ones_like(
-    input: Tensor, *, dtype: Dtype = None, layout: Any = None, device: DeviceArg = None,
-    requires_grad: Bool = False, memory_format: Str = "preserve", pin_memory: Bool = False,
+    input: Tensor,
+    *,
+    dtype: Dtype = None,
+    layout: Any = None,
+    device: DeviceArg = None,
+    requires_grad: Bool = False,
+    memory_format: Str = "preserve",
+    pin_memory: Bool = False,
 ):
     """Ones with the shape, dtype and device of ``input``.
 
@@ -215,8 +257,14 @@ def ones_like(
 
 @composite(method=False, out=False)
 def full_like(
-    input: Tensor, fill_value: StaticNumber, *, dtype: Dtype = None, layout: Any = None,
-    device: DeviceArg = None, requires_grad: Bool = False, memory_format: Str = "preserve",
+    input: Tensor,
+    fill_value: StaticNumber,
+    *,
+    dtype: Dtype = None,
+    layout: Any = None,
+    device: DeviceArg = None,
+    requires_grad: Bool = False,
+    memory_format: Str = "preserve",
     pin_memory: Bool = False,
 ):
     """``fill_value`` everywhere, with the shape, dtype and device of ``input``.
@@ -229,8 +277,14 @@ def full_like(
 
 @composite(method=False, out=False)
 def empty_like(
-    input: Tensor, *, dtype: Dtype = None, layout: Any = None, device: DeviceArg = None,
-    requires_grad: Bool = False, memory_format: Str = "preserve", pin_memory: Bool = False,
+    input: Tensor,
+    *,
+    dtype: Dtype = None,
+    layout: Any = None,
+    device: DeviceArg = None,
+    requires_grad: Bool = False,
+    memory_format: Str = "preserve",
+    pin_memory: Bool = False,
 ):
     """Arbitrary values, with the shape, dtype and device of ``input``.
 
@@ -254,8 +308,14 @@ def arange_kernel(count: Int, start: StaticNumber, step: StaticNumber, dtype: Dt
 
 @composite(method=False)
 def arange(
-    start: StaticNumber, end: StaticNumber = None, step: StaticNumber = 1, *, dtype: Dtype = None,
-    layout: Any = None, device: DeviceArg = None, requires_grad: Bool = False,
+    start: StaticNumber,
+    end: StaticNumber = None,
+    step: StaticNumber = 1,
+    *,
+    dtype: Dtype = None,
+    layout: Any = None,
+    device: DeviceArg = None,
+    requires_grad: Bool = False,
     pin_memory: Bool = False,
 ):
     """The numbers from ``start`` (0 if left out) to before ``end``, ``step`` apart.
@@ -316,8 +376,14 @@ def linspace_kernel(start: StaticNumber, end: StaticNumber, steps: Int, dtype: D
 
 @composite(method=False)
 def linspace(
-    start: StaticNumber, end: StaticNumber, steps: Int, *, dtype: Dtype = None,
-    layout: Any = None, device: DeviceArg = None, requires_grad: Bool = False,
+    start: StaticNumber,
+    end: StaticNumber,
+    steps: Int,
+    *,
+    dtype: Dtype = None,
+    layout: Any = None,
+    device: DeviceArg = None,
+    requires_grad: Bool = False,
     pin_memory: Bool = False,
 ):
     """``steps`` numbers evenly spaced from ``start`` to ``end``, both included.
@@ -346,8 +412,14 @@ def eye_kernel(n: Int, m: Int, dtype: Dtype, device: DeviceArg):
 
 @composite(method=False)
 def eye(
-    n: Int, m: Int = None, *, dtype: Dtype = None, layout: Any = None, device: DeviceArg = None,
-    requires_grad: Bool = False, pin_memory: Bool = False,
+    n: Int,
+    m: Int = None,
+    *,
+    dtype: Dtype = None,
+    layout: Any = None,
+    device: DeviceArg = None,
+    requires_grad: Bool = False,
+    pin_memory: Bool = False,
 ):
     """The identity matrix of ``n`` rows and ``m`` columns (``n`` if left out).
 
@@ -366,6 +438,3 @@ def eye(
 def _(make):
     yield (3,)
     yield 2, 3
-
-
-

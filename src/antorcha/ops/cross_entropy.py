@@ -18,7 +18,8 @@ from antorcha.lang import expr as E
 from antorcha.lang.kernels import NativeKernel
 from antorcha.lazy import lazy, np
 from antorcha.ops.loss import reduction_of
-from antorcha.ops.pointwise import UnsupportedDtype, common_device
+from antorcha.ops.operands import common_device
+from antorcha.ops.pointwise import UnsupportedDtype
 from antorcha.ops.record import Op, T, composite
 from antorcha.ops.rows import Row, describe, rows
 from antorcha.ops.types import Bool, Float, Int, Ints, OptTensor, Str, Tensor
@@ -208,9 +209,11 @@ def _(g, out1, out2, target, weight, reduction, ignore_index, smoothing):
 def _(g, out1, input_layout, target, weight, reduction, ignore_index, smoothing):
     total = out1 if reduction == "mean" else None
     size = tuple(input_layout.shape)
-    return T.nll_backward(
-        g[0], None, target, weight, total, size, ignore_index, smoothing
-    ), None, None
+    return (
+        T.nll_backward(g[0], None, target, weight, total, size, ignore_index, smoothing),
+        None,
+        None,
+    )
 
 
 @rows(function=False, method=False, out=False)

@@ -64,8 +64,8 @@ def saved_items(node: Node) -> Any:
 
 def check_version(node: Node, item: Saved, position: int) -> None:
     """Refuses a saved tensor that was written to since."""
-    if item.storage.version != item.version:
-        lay = item.layout
+    lay, storage, _, version = item
+    if storage.version != version:
         what = f"operand {position}" if position >= 0 else f"output {-1 - position}"
         made = ""
         if node.stack:
@@ -73,17 +73,17 @@ def check_version(node: Node, item: Saved, position: int) -> None:
         raise GraphError(
             "one of the variables needed for gradient computation has been modified by an inplace "
             f"operation: [{lay.dtype} {list(lay.shape)}], which is {what} of "
-            f"{node.op.node_name}, is at version {item.storage.version}; expected version "
-            f"{item.version} instead. Use an out-of-place op, or clone() before writing."
+            f"{node.op.node_name}, is at version {storage.version}; expected version "
+            f"{version} instead. Use an out-of-place op, or clone() before writing."
             + (made or " torch.autograd.set_detect_anomaly(True) shows where it was saved.")
         )
 
 
 def unpack(node: Node, position: int, item: Any, create: bool) -> Tensor:
     """The saved tensor again; with ``create`` in its place in the graph."""
-    if type(item) is Saved:
+    if type(item) is tuple:
         check_version(node, item, position)
-        tensor = bare(item.layout, item.storage, item.offset)
+        tensor = bare(*item[:3])
     else:
         tensor = unpack_hook(item, create)
     if create:

@@ -259,9 +259,7 @@ def soft_margin_loss(
     >>> torch.nn.functional.soft_margin_loss(torch.tensor([0.]), torch.tensor([1.]))
     tensor(0.6931)
     """
-    return reduced(
-        T.soft_margin_each(input, target), reduction_of(size_average, reduce, reduction)
-    )
+    return reduced(T.soft_margin_each(input, target), reduction_of(size_average, reduce, reduction))
 
 
 @composite(namespace=NN, out=False)

@@ -203,5 +203,3 @@ def _(make):
 @dropout1d.errors
 def _(make):
     yield (make(3),), {}, RuntimeError, "Expected 2D or 3D"
-
-

@@ -53,7 +53,11 @@ def _(g, input_layout, kernel_size, dilation, padding, stride):
 
 @kernel(function=False, method=False, out=False, node="Col2ImBackward0")
 def col2im(
-    input: Tensor, output_size: Ints, kernel_size: Ints, dilation: Ints, padding: Ints,
+    input: Tensor,
+    output_size: Ints,
+    kernel_size: Ints,
+    dilation: Ints,
+    padding: Ints,
     stride: Ints,
 ):
     """Images of ``output_size`` that the columns' blocks add up to."""
@@ -126,8 +130,7 @@ def unfold_images(
     lay = input._layout
     if lay.ndim not in (3, 4):
         raise ShapeError(
-            "unfold: Expected 3D or 4D (batch mode) tensor for input, but got: "
-            f"{list(lay.shape)}"
+            f"unfold: Expected 3D or 4D (batch mode) tensor for input, but got: {list(lay.shape)}"
         )
     given = _geometry("unfold", kernel_size, dilation, padding, stride)
     _checked_blocks("unfold", lay.shape[-2:], given)
@@ -138,7 +141,11 @@ def unfold_images(
 
 @composite(method=False, namespace="nn.functional", out=False)
 def fold(
-    input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
+    input: Tensor,
+    output_size: Any,
+    kernel_size: Any,
+    dilation: Any = 1,
+    padding: Any = 0,
     stride: Any = 1,
 ):
     """Adds blocks, given as columns, up to images of ``output_size``: the transpose of unfold.
@@ -151,8 +158,7 @@ def fold(
     lay = input._layout
     if lay.ndim not in (2, 3):
         raise ShapeError(
-            "fold: Expected 2D or 3D (batch mode) tensor for input, but got: "
-            f"{list(lay.shape)}"
+            f"fold: Expected 2D or 3D (batch mode) tensor for input, but got: {list(lay.shape)}"
         )
     size = _pair("fold", "output_size", output_size, 1)
     given = _geometry("fold", kernel_size, dilation, padding, stride)

@@ -25,7 +25,6 @@ from antorcha.shapes import (
 native = lazy("antorcha.ops.index_kernels")
 
 
-
 class IndexOutOfBounds(OutOfRange, RuntimeError):
     """An index that is no position: PyTorch raises one or the other class, op by op."""
 

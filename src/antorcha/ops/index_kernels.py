@@ -141,8 +141,13 @@ def blocks(
             v = values + b * step
             for row in range(lines):
                 line(
-                    a + outer_offset(row, block, dims, 1), v + outer_offset(row, block, dims, 2),
-                    n, step_a, step_v, MODE, LOGICAL,
+                    a + outer_offset(row, block, dims, 1),
+                    v + outer_offset(row, block, dims, 2),
+                    n,
+                    step_a,
+                    step_v,
+                    MODE,
+                    LOGICAL,
                 )
     return 0
 

@@ -10,8 +10,8 @@ from antorcha.device import as_device
 from antorcha.errors import DtypeError, ShapeError, ValueRangeError
 from antorcha.lazy import np
 from antorcha.ops.memory import constant
+from antorcha.ops.operands import common_device, common_dtype
 from antorcha.ops.pieces import Copy, Pieces, pieces
-from antorcha.ops.pointwise import common_device, common_dtype
 from antorcha.ops.record import Composite, T, composite
 from antorcha.ops.types import Bool, Dim, Int, Str, Tensor, Tensors
 from antorcha.runtime import layout as L

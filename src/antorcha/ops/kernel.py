@@ -17,8 +17,8 @@ from antorcha.device import backend
 from antorcha.errors import ShapeError
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Description, Host, Launch, NativeKernel, Pointwise
+from antorcha.ops.operands import common_device
 from antorcha.ops.params import NUMBER, OPERAND, TENSORS
-from antorcha.ops.pointwise import common_device
 from antorcha.ops.record import Op, T
 from antorcha.runtime import layout as L
 from antorcha.runtime.call.plan import FRESH, HOST, MANY, VIEW, VIEWS, Plan, make
@@ -130,8 +130,8 @@ class KernelOp(Op):
             return bound
         for k in loose:
             v = values[k]
-            values[k] = tuple([T.contiguous(t) for t in v]) if isinstance(v, tuple) else (
-                T.contiguous(v)
+            values[k] = (
+                tuple([T.contiguous(t) for t in v]) if isinstance(v, tuple) else (T.contiguous(v))
             )
         n = self.signature.positional
         return self.signature.bind(
@@ -185,8 +185,10 @@ class KernelOp(Op):
                         f"{self.name}: output with shape {list(have.shape)} doesn't match the "
                         f"result's shape {list(want.shape)}"
                     )
-        if outs is not None and isinstance(planned.what, NativeKernel) and not all(
-            [L.same(want, have) for want, have in zip(made, outs, strict=True)]
+        if (
+            outs is not None
+            and isinstance(planned.what, NativeKernel)
+            and not all([L.same(want, have) for want, have in zip(made, outs, strict=True)])
         ):
             launch = into_other_layouts(where, planned.what, made, outs, ins)
             made = outs

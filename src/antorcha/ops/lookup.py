@@ -307,9 +307,7 @@ def searchsorted(
     tensor([1, 3])
     """
     if side is not None and side not in ("left", "right"):
-        raise ShapeError(
-            f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}"
-        )
+        raise ShapeError(f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}")
     if side == "left" and right:
         raise ShapeError(
             "torch.searchsorted(): side and right can't be set to opposites, got side of left while"

@@ -467,8 +467,6 @@ def gaussian_nll_loss(
     return reduced(T.gaussian_nll_each(input, target, var, full, eps), reduction)
 
 
-
-
 @mse_loss.samples
 @l1_loss.samples
 @smooth_l1_loss.samples

@@ -233,9 +233,7 @@ def _(g, g_layout, stride, delta):
     return T.strided_view(T.contiguous(g), g_layout.shape, stride, delta)
 
 
-def strided_gradient(
-    g: TensorType, size: int, stride: tuple[int, ...], delta: int
-) -> TensorType:
+def strided_gradient(g: TensorType, size: int, stride: tuple[int, ...], delta: int) -> TensorType:
     """``size`` zeros, to which ``g`` is added at the places of a strided view of them."""
     lay = g._layout
     if not may_overlap(lay.shape, stride):
@@ -352,4 +350,3 @@ def resize(tensor: TensorType, shape: tuple[int, ...]) -> TensorType:
 
 
 record.resize_out = resize_out
-

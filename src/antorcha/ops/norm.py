@@ -49,7 +49,12 @@ def norm_apply_plain(input: Tensor, mean: Tensor, rstd: Tensor):
 
 @pointwise(function=False, method=False)
 def norm_gradient(
-    g: Tensor, input: Tensor, mean: Tensor, rstd: Tensor, scale: Tensor, sum_g: Tensor,
+    g: Tensor,
+    input: Tensor,
+    mean: Tensor,
+    rstd: Tensor,
+    scale: Tensor,
+    sum_g: Tensor,
     sum_gx: Tensor,
 ):
     """``scale * (g - mean of g - normalised input * mean of their product)``."""
@@ -91,8 +96,14 @@ def _widened(t: _Any) -> _Any:
 
 @opaque(method=False)
 def native_batch_norm(
-    input: Tensor, weight: OptTensor, bias: OptTensor, running_mean: OptTensor,
-    running_var: OptTensor, training: Bool, momentum: Number, eps: Float,
+    input: Tensor,
+    weight: OptTensor,
+    bias: OptTensor,
+    running_mean: OptTensor,
+    running_var: OptTensor,
+    training: Bool,
+    momentum: Number,
+    eps: Float,
 ):
     """batch_norm as (result, mean, 1 / deviation); when training it updates the running statistics.
 
@@ -155,7 +166,11 @@ def _(g, input, weight, bias_layout, running_mean, running_var, training, eps, o
         else:
             dx = dy * factor
     return (
-        dx, dw if weight is not None else None, db if bias_layout is not None else None, None, None
+        dx,
+        dw if weight is not None else None,
+        db if bias_layout is not None else None,
+        None,
+        None,
     )
 
 
@@ -178,8 +193,14 @@ def _check_channels(op: str, lay: _Any, **given: _Any) -> None:
 
 @composite(method=False, namespace="nn.functional", out=False)
 def batch_norm(
-    input: Tensor, running_mean: OptTensor, running_var: OptTensor, weight: OptTensor = None,
-    bias: OptTensor = None, training: Bool = False, momentum: Float = 0.1, eps: Float = 1e-5,
+    input: Tensor,
+    running_mean: OptTensor,
+    running_var: OptTensor,
+    weight: OptTensor = None,
+    bias: OptTensor = None,
+    training: Bool = False,
+    momentum: Float = 0.1,
+    eps: Float = 1e-5,
 ):
     """``(x - mean) / sqrt(var + eps) * weight + bias`` with a mean and variance a channel (dim 1).
 
@@ -202,7 +223,11 @@ def batch_norm(
         missing = "running_mean" if running_mean is None else "running_var"
         raise ShapeError(f"batch_norm: {missing} must be defined in evaluation mode")
     _check_channels(
-        "batch_norm", lay, running_mean=running_mean, running_var=running_var, weight=weight,
+        "batch_norm",
+        lay,
+        running_mean=running_mean,
+        running_var=running_var,
+        weight=weight,
         bias=bias,
     )
     floats_only("batch_norm", lay)
@@ -247,7 +272,13 @@ def _grouped(t: _Any, groups: int) -> _Any:
 
 @opaque(method=False)
 def native_group_norm(
-    input: Tensor, weight: OptTensor, bias: OptTensor, N: Int, C: Int, HxW: Int, group: Int,
+    input: Tensor,
+    weight: OptTensor,
+    bias: OptTensor,
+    N: Int,
+    C: Int,
+    HxW: Int,
+    group: Int,
     eps: Float,
 ):
     """group_norm as (result, mean, 1 / deviation).
@@ -262,8 +293,8 @@ def native_group_norm(
     params = [None if p is None else T.reshape(_widened(p), shape) for p in (weight, bias)]
     y = _applied(x, mean, rstd, *params)
     made = T.reshape(y, tuple(input._layout.shape))
-    made = made if made._layout.dtype is input._layout.dtype else T.to_dtype(
-        made, input._layout.dtype
+    made = (
+        made if made._layout.dtype is input._layout.dtype else T.to_dtype(made, input._layout.dtype)
     )
     kept = [T.reshape(t, (N, group)) for t in (mean, rstd)]
     return made, *kept
@@ -288,9 +319,7 @@ def _(g, input, weight, bias_layout, group, eps, out1, out2, create):
             T.view(s, (n, group, per, 1)) for s in T.norm_sums(dy, x, mean, rstd, (3,))
         ]
     w = None if weight is None else T.reshape(_widened(weight), (1, group, per, 1))
-    shares = [
-        T.sum(s if w is None else s * w, (2,), True) * (1 / count) for s in (sum_g, sum_gx)
-    ]
+    shares = [T.sum(s if w is None else s * w, (2,), True) * (1 / count) for s in (sum_g, sum_gx)]
     scaled = dy if w is None else dy * w
     if create:
         dx = rstd * (scaled - shares[0] - (x - mean) * rstd * shares[1])
@@ -305,8 +334,12 @@ def _(g, input, weight, bias_layout, group, eps, out1, out2, create):
 
 @composite(method=False, out=False, aliases=(F + "group_norm",))
 def group_norm(
-    input: Tensor, num_groups: Int, weight: OptTensor = None, bias: OptTensor = None,
-    eps: Float = 1e-5, cudnn_enabled: Bool = True,
+    input: Tensor,
+    num_groups: Int,
+    weight: OptTensor = None,
+    bias: OptTensor = None,
+    eps: Float = 1e-5,
+    cudnn_enabled: Bool = True,
 ):
     """Normalises groups of channels of each sample; then ``weight`` and ``bias`` a channel.
 
@@ -353,9 +386,14 @@ def _(make):
 # --------------------------------------------------------------------------- made of the others
 @composite(method=False, namespace="nn.functional", out=False)
 def instance_norm(
-    input: Tensor, running_mean: OptTensor = None, running_var: OptTensor = None,
-    weight: OptTensor = None, bias: OptTensor = None, use_input_stats: Bool = True,
-    momentum: Float = 0.1, eps: Float = 1e-5,
+    input: Tensor,
+    running_mean: OptTensor = None,
+    running_var: OptTensor = None,
+    weight: OptTensor = None,
+    bias: OptTensor = None,
+    use_input_stats: Bool = True,
+    momentum: Float = 0.1,
+    eps: Float = 1e-5,
 ):
     """Normalises each channel of each sample: batch_norm of a batch of one.
 

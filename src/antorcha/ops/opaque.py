@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from antorcha.ops.operands import common_device
 from antorcha.ops.params import NUMBER, TENSORS
-from antorcha.ops.pointwise import common_device
 from antorcha.ops.record import Op, T
 from antorcha.ops.sampler import unrecorded
 from antorcha.runtime.call.plan import HOST, Plan, make

@@ -18,7 +18,7 @@ from antorcha.device import backend
 from antorcha.errors import ShapeError
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Pointwise
-from antorcha.ops.pointwise import common_device
+from antorcha.ops.operands import common_device
 from antorcha.runtime.call.plan import remember, table
 from antorcha.runtime.tensor import Tensor
 from antorcha.shapes import may_overlap
@@ -43,9 +43,7 @@ class Step:
         """The flags as one number."""
         return sum([1 << k for k, name in enumerate(self.names) if values[name]])
 
-    def __call__(
-        self, tensors: Sequence[Tensor], numbers: tuple[float, ...], flags: int
-    ) -> None:
+    def __call__(self, tensors: Sequence[Tensor], numbers: tuple[float, ...], flags: int) -> None:
         """Updates ``tensors`` = (param, grad, \\*state) in place; the gradient is only read."""
         key = (flags, *[t._layout for t in tensors])
         launch = self.plans.get(key)
@@ -119,9 +117,7 @@ def sgd_first(p, g, buf, lr, momentum, weight_decay, *, maximize, decay, nestero
 
 
 @Step
-def sgd_momentum(
-    p, g, buf, lr, momentum, rate, weight_decay, *, maximize, decay, nesterov
-):
+def sgd_momentum(p, g, buf, lr, momentum, rate, weight_decay, *, maximize, decay, nesterov):
     """``buf = momentum*buf + rate*g; p - lr*buf``; rate is 1 - dampening."""
     g = _with_decay(g, p, weight_decay, maximize, decay)
     buf = E.fma(g, rate, buf * momentum)
@@ -177,9 +173,7 @@ def adagrad(p, g, total, lr, eps, weight_decay, *, maximize, decay):
 
 
 @Step
-def rmsprop(
-    p, g, square, lr, alpha, rate, eps, weight_decay, *, maximize, decay
-):
+def rmsprop(p, g, square, lr, alpha, rate, eps, weight_decay, *, maximize, decay):
     """``square = alpha*square + rate*g^2; p - lr * g / (sqrt(square) + eps)``."""
     g = _with_decay(g, p, weight_decay, maximize, decay)
     square = E.fma(rate * g, g, square * alpha)

@@ -75,8 +75,10 @@ def to_ints(op: str, name: str, value: Any) -> tuple[int, ...]:
 
 
 def to_dims(op: str, name: str, value: Any) -> tuple[int, ...] | int:
-    return to_int(op, name, value) if not isinstance(value, (tuple, list)) else to_ints(
-        op, name, value
+    return (
+        to_int(op, name, value)
+        if not isinstance(value, (tuple, list))
+        else to_ints(op, name, value)
     )
 
 
@@ -279,9 +281,7 @@ class Signature:
                 numbers.append(value)
                 flat.append(value)
             else:
-                raise ArgumentError(
-                    f"{op}(): argument {name!r} must be Tensor, not {_text(value)}"
-                )
+                raise ArgumentError(f"{op}(): argument {name!r} must be Tensor, not {_text(value)}")
         return tuple(key), operands, flat, tuple(numbers), values
 
     def _bind_list(

@@ -15,8 +15,8 @@ from antorcha.device import backend
 from antorcha.errors import ShapeError
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Pointwise
+from antorcha.ops.operands import common_device
 from antorcha.ops.params import TENSORS
-from antorcha.ops.pointwise import common_device
 from antorcha.ops.record import Op
 from antorcha.runtime import layout as L
 from antorcha.runtime.call.plan import FRESH, Plan, make

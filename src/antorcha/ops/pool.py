@@ -231,8 +231,10 @@ def _arguments(op, lay, nd, kernel_size, stride, padding, dilation, ceil_mode):
 def _format(input):
     """Results keep the memory format of channels_last images."""
     lay = input._layout
-    last = lay.ndim in (4, 5) and not lay.contiguous and (
-        tuple(lay.strides) == tuple(channels_last_strides(lay.shape))
+    last = (
+        lay.ndim in (4, 5)
+        and not lay.contiguous
+        and (tuple(lay.strides) == tuple(channels_last_strides(lay.shape)))
     )
     return "channels_last" if last else "contiguous"
 
@@ -275,9 +277,7 @@ def _avg_pool(op, nd, input, kernel_size, stride, padding, ceil_mode, include_pa
     _check_input(op, lay, nd, "f" if lay.dtype is not dtypes.int64 else "i")
     if divisor == 0:
         raise ShapeError(f"{op}: divisor must be not zero")
-    kernel, stride, padding, _ = _arguments(
-        op, lay, nd, kernel_size, stride, padding, 1, ceil_mode
-    )
+    kernel, stride, padding, _ = _arguments(op, lay, nd, kernel_size, stride, padding, 1, ceil_mode)
     return _average(input, "slide", kernel, stride, padding, ceil_mode, include_pad, divisor)
 
 
@@ -333,8 +333,13 @@ def _public_max(nd):
     name = f"max_pool{nd}d"
 
     def pool(
-        input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
-        ceil_mode: Bool = False, return_indices: Bool = False,
+        input: Tensor,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        dilation: Any = 1,
+        ceil_mode: Bool = False,
+        return_indices: Bool = False,
     ):
         return _max_pool(
             name, nd, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
@@ -376,11 +381,23 @@ def _public_avg(nd):
     name = f"avg_pool{nd}d"
 
     def pool(
-        input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
-        ceil_mode: Bool = False, count_include_pad: Bool = True, divisor_override: Int = None,
+        input: Tensor,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        ceil_mode: Bool = False,
+        count_include_pad: Bool = True,
+        divisor_override: Int = None,
     ):
         return _avg_pool(
-            name, nd, input, kernel_size, stride, padding, ceil_mode, count_include_pad,
+            name,
+            nd,
+            input,
+            kernel_size,
+            stride,
+            padding,
+            ceil_mode,
+            count_include_pad,
             divisor_override,
         )
 

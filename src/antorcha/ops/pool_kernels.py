@@ -458,5 +458,3 @@ def _reference(mode: str, windows: Windows, indices: bool, shape: tuple[int, ...
         return (acc, best.reshape(shape)) if indices else acc
 
     return compute
-
-

@@ -15,7 +15,7 @@ from antorcha.lang import expr as E
 from antorcha.lang.expr import RowProgram
 from antorcha.lang.kernels import Rows
 from antorcha.ops.derive import Rule, bits, fit_one, saved_items, unpack
-from antorcha.ops.pointwise import common_device
+from antorcha.ops.operands import common_device
 from antorcha.ops.record import T, node_name
 from antorcha.ops.rows import _last, _spread
 from antorcha.runtime import layout as L

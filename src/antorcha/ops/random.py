@@ -146,9 +146,17 @@ def _check_stds(std):
 
 @creation(register=False, method=False)
 def normal_function(
-    mean: Operand, std: Operand = 1.0, size: Shape = None, *, generator: Any = None,
-    out: Any = None, dtype: Dtype = None, layout: Any = None, device: DeviceArg = None,
-    requires_grad: Bool = False, pin_memory: Bool = False,
+    mean: Operand,
+    std: Operand = 1.0,
+    size: Shape = None,
+    *,
+    generator: Any = None,
+    out: Any = None,
+    dtype: Dtype = None,
+    layout: Any = None,
+    device: DeviceArg = None,
+    requires_grad: Bool = False,
+    pin_memory: Bool = False,
 ):
     """See ``normal``."""
     tensors = hasattr(mean, "_layout"), hasattr(std, "_layout")
@@ -365,8 +373,15 @@ def _(make):
 
 @creation(method=False)
 def randperm(
-    n: Int, *, generator: Any = None, out: Any = None, dtype: Dtype = None, layout: Any = None,
-    device: DeviceArg = None, requires_grad: Bool = False, pin_memory: Bool = False,
+    n: Int,
+    *,
+    generator: Any = None,
+    out: Any = None,
+    dtype: Dtype = None,
+    layout: Any = None,
+    device: DeviceArg = None,
+    requires_grad: Bool = False,
+    pin_memory: Bool = False,
 ):
     """The numbers 0 to ``n - 1`` in random order.
 
@@ -427,8 +442,14 @@ def _drawn(
 
 @creation(method=False)
 def rand(
-    size: Shape, *, generator: Any = None, out: Any = None, dtype: Dtype = None,
-    layout: Any = None, device: DeviceArg = None, requires_grad: Bool = False,
+    size: Shape,
+    *,
+    generator: Any = None,
+    out: Any = None,
+    dtype: Dtype = None,
+    layout: Any = None,
+    device: DeviceArg = None,
+    requires_grad: Bool = False,
     pin_memory: Bool = False,
 ):
     """Numbers from [0, 1), all as likely, in a tensor of shape ``size``.
@@ -451,8 +472,14 @@ def _(make):
 
 @creation(method=False)
 def randn(
-    size: Shape, *, generator: Any = None, out: Any = None, dtype: Dtype = None,
-    layout: Any = None, device: DeviceArg = None, requires_grad: Bool = False,
+    size: Shape,
+    *,
+    generator: Any = None,
+    out: Any = None,
+    dtype: Dtype = None,
+    layout: Any = None,
+    device: DeviceArg = None,
+    requires_grad: Bool = False,
     pin_memory: Bool = False,
 ):
     """Normal numbers of mean 0 and deviation 1 in a tensor of shape ``size``.
@@ -483,8 +510,16 @@ def _range(name, low, high, size):
 
 @creation(method=False)
 def randint(
-    low: Any = None, high: Any = None, size: Any = None, *, generator: Any = None, out: Any = None,
-    dtype: Dtype = None, layout: Any = None, device: DeviceArg = None, requires_grad: Bool = False,
+    low: Any = None,
+    high: Any = None,
+    size: Any = None,
+    *,
+    generator: Any = None,
+    out: Any = None,
+    dtype: Dtype = None,
+    layout: Any = None,
+    device: DeviceArg = None,
+    requires_grad: Bool = False,
     pin_memory: Bool = False,
 ):
     """Whole numbers from ``low`` (0 if left out) to ``high - 1``, all as likely; int64.
@@ -511,8 +546,14 @@ def _(make):
 
 @creation(method=False, out=False)
 def rand_like(
-    input: Tensor, *, generator: Any = None, dtype: Dtype = None, layout: Any = None,
-    device: DeviceArg = None, requires_grad: Bool = False, memory_format: Str = "preserve",
+    input: Tensor,
+    *,
+    generator: Any = None,
+    dtype: Dtype = None,
+    layout: Any = None,
+    device: DeviceArg = None,
+    requires_grad: Bool = False,
+    memory_format: Str = "preserve",
     pin_memory: Bool = False,
 ):
     """``rand`` with the shape, dtype and device of ``input``.
@@ -526,8 +567,14 @@ def rand_like(
 
 @creation(method=False, out=False)
 def randn_like(
-    input: Tensor, *, generator: Any = None, dtype: Dtype = None, layout: Any = None,
-    device: DeviceArg = None, requires_grad: Bool = False, memory_format: Str = "preserve",
+    input: Tensor,
+    *,
+    generator: Any = None,
+    dtype: Dtype = None,
+    layout: Any = None,
+    device: DeviceArg = None,
+    requires_grad: Bool = False,
+    memory_format: Str = "preserve",
     pin_memory: Bool = False,
 ):
     """``randn`` with the shape, dtype and device of ``input``.
@@ -541,9 +588,17 @@ def randn_like(
 
 @creation(method=False, out=False)
 def randint_like(
-    input: Tensor, low: Any = None, high: Any = None, *, generator: Any = None,
-    dtype: Dtype = None, layout: Any = None, device: DeviceArg = None,
-    requires_grad: Bool = False, memory_format: Str = "preserve", pin_memory: Bool = False,
+    input: Tensor,
+    low: Any = None,
+    high: Any = None,
+    *,
+    generator: Any = None,
+    dtype: Dtype = None,
+    layout: Any = None,
+    device: DeviceArg = None,
+    requires_grad: Bool = False,
+    memory_format: Str = "preserve",
+    pin_memory: Bool = False,
 ):
     """``randint`` with the shape, dtype and device of ``input``.
 

@@ -17,7 +17,7 @@ from antorcha.ops.pointwise import pointwise
 from antorcha.ops.record import T
 from antorcha.ops.reduction import Fold, reduction
 from antorcha.ops.types import Bool, Dim, Dims, Dtype, Tensor
-from antorcha.runtime.tensor import bare
+from antorcha.runtime.call.plan import maker_of_views
 
 
 def spread(g, layout, dims, keepdim):
@@ -71,11 +71,11 @@ class SpreadRule(Rule):
         lay = plan.tensors[0]
         if create or g._layout.dtype is not lay.dtype:
             return self.recorded.backward(node, grads, create)
-        out = plan.vjp.get(g._layout)
-        if out is None:
-            out = plan.vjp[g._layout] = spread(g, lay, plan.statics["dims"],
-                                               plan.statics["keepdim"])._layout  # fmt: skip
-        return [bare(out, g._storage, g._offset)]
+        view = plan.vjp.get(g._layout)
+        if view is None:
+            out = spread(g, lay, plan.statics["dims"], plan.statics["keepdim"])._layout
+            view = plan.vjp[g._layout] = maker_of_views(out)
+        return [view(g._storage, g._offset)]
 
 
 sum.rule = SpreadRule(sum.rule)

@@ -28,7 +28,7 @@ from antorcha.device import backend
 from antorcha.errors import DtypeError, ShapeError
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Launch, Pointwise, Reduce
-from antorcha.ops.pointwise import expanded
+from antorcha.ops.operands import expanded
 from antorcha.ops.record import Op
 from antorcha.runtime import layout as L
 from antorcha.runtime.call.plan import FRESH, MANY, Plan, make
@@ -226,9 +226,7 @@ def describe(
     finished = as_tuple(fold.finish(*a, count) if fold.finish else tuple(a))
 
     def typed(values: tuple[Any, ...]) -> tuple[Any, ...]:
-        return tuple(
-            [E.cast(_expr(v, s), s) for v, s in zip(values, states, strict=True)]
-        )
+        return tuple([E.cast(_expr(v, s), s) for v, s in zip(values, states, strict=True)])
 
     return Reduce(
         dims, tuple(starts), typed(lifted), typed(merged),

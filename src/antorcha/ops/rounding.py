@@ -124,8 +124,8 @@ clamp.node_name = "ClampBackward1"
 def _(g, input, min, max):
     above = True if min is None else input >= min
     below = True if max is None else input <= max
-    inside = above & below if min is not None and max is not None else (
-        above if max is None else below
+    inside = (
+        above & below if min is not None and max is not None else (above if max is None else below)
     )
     if min is None:
         return E.where(inside, g, 0), None, E.where(input > max, g, 0)
@@ -409,4 +409,3 @@ heaviside.no_derivative()
 @heaviside.samples
 def _(make):
     yield make(3, 4), make(4)
-

@@ -169,8 +169,12 @@ def norm_sums(g: Tensor, input: Tensor, mean: Tensor, rstd: Tensor, dim: Dims = 
 
 @composite(method=False, out=False, aliases=(F + "layer_norm",))
 def layer_norm(
-    input: Tensor, normalized_shape: Ints, weight: OptTensor = None, bias: OptTensor = None,
-    eps: Float = 1e-5, cudnn_enable: Bool = True,
+    input: Tensor,
+    normalized_shape: Ints,
+    weight: OptTensor = None,
+    bias: OptTensor = None,
+    eps: Float = 1e-5,
+    cudnn_enable: Bool = True,
 ):
     """``(x - mean) / sqrt(var + eps) * weight + bias`` over the last dims, ``normalized_shape``.
 
@@ -250,9 +254,7 @@ def rms_norm_backward(g: Tensor, input: Tensor, scale: Tensor, weight: OptTensor
 
 
 @composite(method=False, out=False, aliases=(F + "rms_norm",))
-def rms_norm(
-    input: Tensor, normalized_shape: Ints, weight: OptTensor = None, eps: Float = None
-):
+def rms_norm(input: Tensor, normalized_shape: Ints, weight: OptTensor = None, eps: Float = None):
     """``x / sqrt(mean(x ** 2) + eps) * weight`` over the last dims; eps defaults to the dtype's.
 
     See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.rms_norm.html.

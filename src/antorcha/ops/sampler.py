@@ -24,8 +24,8 @@ from antorcha.device import backend
 from antorcha.errors import ArgumentError, DeviceError, MissingFeature, ShapeError
 from antorcha.lazy import Array, lazy, np
 from antorcha.ops.derive import Rule, saved_items
+from antorcha.ops.operands import common_device
 from antorcha.ops.params import OPERAND, STATIC, TENSOR
-from antorcha.ops.pointwise import common_device
 from antorcha.ops.record import Composite, Op, T
 from antorcha.runtime import layout as L
 from antorcha.runtime.call.plan import FRESH, Plan, make
@@ -238,9 +238,7 @@ class SamplerOp(Op):
         where = backend(lay.device)
         if not where.host_memory and where.name != "meta":
             raise MissingFeature(f"{self.name}: not on device {lay.device} yet; draw on the CPU")
-        memory = Memory(
-            self.name, lay, made._storage, 0, self.generator_for(generator, made), True
-        )
+        memory = Memory(self.name, lay, made._storage, 0, self.generator_for(generator, made), True)
         filled = self.fn(lay, *values)
         if where.host_memory:
             filled(memory)

@@ -241,9 +241,7 @@ REDUCES = ("sum", "prod", "mean", "amax", "amin")
 OTHER_NAMES = {"max": "amax", "min": "amin"}
 
 
-def reduce_at(
-    reduce: str, include_self: bool, where: _Any, out: Array, src: Array
-) -> None:
+def reduce_at(reduce: str, include_self: bool, where: _Any, out: Array, src: Array) -> None:
     """Folds ``src`` into ``out`` at places that may come more than once."""
     if not include_self:
         least, most = _bounds(out.dtype)
@@ -475,5 +473,3 @@ def _(g, source_layout, mask, needs):
 @masked_scatter.samples
 def _(make):
     yield make(3, 4), make.bools((3, 4)), make(12)
-
-

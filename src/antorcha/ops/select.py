@@ -159,5 +159,3 @@ def equal(input: Tensor, other: Tensor):
     if input._layout.shape != other._layout.shape:
         return False
     return bool(T.all(T.eq(input, other)).item())
-
-

@@ -104,9 +104,7 @@ def narrow(input: Tensor, dim: Dim, start: Any, length: Int):
     if length < 0:
         raise ShapeError(f"narrow(): length must be non-negative, not {length}.")
     if not -n <= start <= n:
-        raise OutOfRange(
-            f"narrow: start {start} is out of range for dim {d}: expected {-n} to {n}"
-        )
+        raise OutOfRange(f"narrow: start {start} is out of range for dim {d}: expected {-n} to {n}")
     first = start + n if start < 0 else start
     if first + length > n:
         raise ShapeError(

@@ -388,7 +388,14 @@ def lgamma(input: Tensor):
 lgamma.samples(spread(0.5, 3))
 
 
-@pointwise("float", inplace=True, aliases=("special.psi", "special.digamma",))
+@pointwise(
+    "float",
+    inplace=True,
+    aliases=(
+        "special.psi",
+        "special.digamma",
+    ),
+)
 def digamma(input: Tensor):
     """The derivative of ``lgamma``.
 

@@ -26,8 +26,9 @@ from antorcha.errors import ArgumentError, GraphError, MissingFeature
 from antorcha.lang import expr as E
 from antorcha.lang.expr import Expr, RowInput, trace_rows
 from antorcha.lang.expr.graph import METHODS
+from antorcha.ops.operands import common_dtype
 from antorcha.ops.params import NUMBER, OPERAND, STATIC
-from antorcha.ops.pointwise import PointwiseOp, common_dtype
+from antorcha.ops.pointwise import PointwiseOp
 from antorcha.ops.programs import ProgramOp, ProgramRule
 from antorcha.ops.record import Composite, T
 from antorcha.runtime import layout as L
@@ -222,9 +223,7 @@ class RowKernel:
             try:
                 made = fn(*rows, **options)
             except GraphError as error:
-                raise GraphError(
-                    f"{self.name}: {self.declared.where(error)}{error}"
-                ) from None
+                raise GraphError(f"{self.name}: {self.declared.where(error)}{error}") from None
             return tuple(made) if isinstance(made, list) else made
 
         traced.__name__ = self.name

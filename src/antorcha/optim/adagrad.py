@@ -85,7 +85,5 @@ class Adagrad(Optimizer):
                 state = self.state[p]
                 step = self._advance(state)
                 rate = lr / (1 + (step - 1) * group["lr_decay"])
-                optim_step.adagrad(
-                    as_reals([p, p._grad, state["sum"]]), (rate, eps, decay), flags
-                )
+                optim_step.adagrad(as_reals([p, p._grad, state["sum"]]), (rate, eps, decay), flags)
         return loss

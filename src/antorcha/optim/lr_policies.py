@@ -238,9 +238,7 @@ class OneCycleLR(LRScheduler):
         share = (at - start) / (phase["end_step"] - start)
         rates = []
         for group in self.optimizer.param_groups:
-            rates.append(
-                self._anneal(group[phase["start_lr"]], group[phase["end_lr"]], share)
-            )
+            rates.append(self._anneal(group[phase["start_lr"]], group[phase["end_lr"]], share))
             if self.cycle_momentum:
                 ends = group[phase["start_momentum"]], group[phase["end_momentum"]]
                 self._set_momentum(group, self._anneal(*ends, share))
@@ -253,9 +251,7 @@ def _cycle_length(total: int | None, epochs: int | None, each: int | None) -> in
             raise ValueRangeError(f"Expected positive integer total_steps, but got {total}")
         return total
     if epochs is None or each is None:
-        raise ValueRangeError(
-            "You must define either total_steps OR (epochs AND steps_per_epoch)"
-        )
+        raise ValueRangeError("You must define either total_steps OR (epochs AND steps_per_epoch)")
     for name, value in (("epochs", epochs), ("steps_per_epoch", each)):
         if type(value) is not int or value <= 0:
             raise ValueRangeError(f"Expected positive integer {name}, but got {value}")

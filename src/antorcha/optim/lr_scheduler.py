@@ -369,8 +369,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         """The learning rates of this epoch."""
         self._warn_outside_step()
         return [
-            self.eta_min
-            + (lr - self.eta_min) * (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
+            self.eta_min + (lr - self.eta_min) * (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
             for lr in self.base_lrs
         ]
 

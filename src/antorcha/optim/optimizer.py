@@ -231,9 +231,7 @@ class Optimizer:
             packed = {key: value for key, value in group.items() if key != "params"}
             packed["params"] = [numbers[id(p)] for p in group["params"]]
             groups.append(packed)
-        state = {
-            (numbers[id(k)] if isinstance(k, Tensor) else k): v for k, v in self.state.items()
-        }
+        state = {(numbers[id(k)] if isinstance(k, Tensor) else k): v for k, v in self.state.items()}
         made: dict[str, Any] = {"state": state, "param_groups": groups}
         for hook in self._state_hooks["save_post"].values():
             changed = hook(self, made)

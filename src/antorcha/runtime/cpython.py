@@ -59,6 +59,8 @@ _check_layout()
 Py_IncRef = Extern("Py_IncRef", void, raw)
 Py_DecRef = Extern("Py_DecRef", void, raw)
 NONE = ExternData("_Py_NoneStruct", u8)
+TRUE = ExternData("_Py_TrueStruct", u8)
+FALSE = ExternData("_Py_FalseStruct", u8)
 
 # ---- numbers
 PyLong_AsLongLong = Extern("PyLong_AsLongLong", i64, raw)

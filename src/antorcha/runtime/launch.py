@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from antorcha.errors import ArgumentError, NativeError, OutOfRange
@@ -45,7 +45,9 @@ from antorcha.lang.native import (
 )
 from antorcha.runtime.alloc import LARGEST, allocate, release
 from antorcha.runtime.cpython import (
+    FALSE,
     NONE,
+    TRUE,
     Py_DecRef,
     Py_IncRef,
     PyComplex_ImagAsDouble,
@@ -64,6 +66,7 @@ from antorcha.runtime.cpython import (
     raise_object,
     type_of,
 )
+from antorcha.runtime.objects import NATIVE, Recipe, build, maker, recipe_words, words_in_memory
 from antorcha.runtime.storage import (
     LOCKED,
     NO_MEMORY,
@@ -405,6 +408,70 @@ def py_launch(self: raw, args: ptr[raw], nargs: i64, *, FRESH) -> raw:
     return result
 
 
+@struct
+class Making:
+    """What `run` is bound to: a plan, and the recipe of the object that holds its output."""
+
+    plan: raw  # the launch's own storage
+    head: Recipe
+
+
+@native
+def py_run(self: raw, args: ptr[raw], nargs: i64) -> raw:
+    making = ptr[Making](ptr[StorageObject](self).ptr)
+    out = local(raw)
+    out[0] = py_launch(making.plan, args, nargs, FRESH=True)
+    if out[0] is None:
+        return None
+    made = build(ref(making.head), out)
+    Py_DecRef(out[0])
+    return made
+
+
+WRITE_ARGS = 6
+
+
+@native
+def py_write(self: raw, args: ptr[raw], nargs: i64) -> raw:
+    """into, over the first operand, whose version goes up. False, and nothing done, where that
+    takes thought: another operand in the same memory, an inference tensor."""
+    storage = args[0]
+    if nargs < 2 or nargs > WRITE_ARGS or type_of(storage) != storage_type[0]:
+        return py_launch(self, args, nargs, FRESH=False)  # complains
+    s = ptr[StorageObject](storage)
+    simple = s.version >= 0
+    for k in range(2, nargs):
+        o = args[k]
+        if type_of(o) == storage_type[0]:
+            simple = simple and s.ptr != ptr[StorageObject](o).ptr
+    if not simple:
+        Py_IncRef(FALSE)
+        return raw(FALSE)
+    given = local(raw, WRITE_ARGS + 2)
+    given[0] = storage
+    given[1] = args[1]
+    for k in range(nargs):
+        given[k + 2] = args[k]
+    done = py_launch(self, given, nargs + 2, FRESH=False)
+    if done is None:
+        return done
+    Py_DecRef(done)
+    s.version += 1
+    Py_IncRef(TRUE)
+    return raw(TRUE)
+
+
+_write = method_def(
+    "write",
+    py_write.spec().addr,
+    "write(storage, offset, ..): into(storage, offset, storage, offset, ..), and counts the "
+    "version; False, and nothing done, where an operand shares the memory.",
+)
+_run = method_def(
+    "run",
+    py_run.spec().addr,
+    "run(storage, offset, ..., number, ...): fresh, and an object made around the new storage.",
+)
 _fresh = method_def(
     "fresh",
     py_launch.spec(FRESH=True).addr,
@@ -426,6 +493,39 @@ class Launch:
         self.plan = plan
         self.fresh: Callable[..., Storage] = bind(_fresh, plan)
         self.into: Callable[..., None] = bind(_into, plan)
+
+
+def running(
+    fresh: Callable[..., Any], cls: type, field: str, constants: Mapping[str, Any]
+) -> Callable[..., Any]:
+    """`fresh`, with its storage put into the slot ``field`` of a new ``cls``; ``constants`` are the
+    other slots' values. One native call, where `fresh` is a launch's own."""
+    plan = getattr(fresh, "__self__", None)
+    if NATIVE and type(plan) is Storage:
+        words = recipe_words(cls, (field,), constants)
+        memory = words_in_memory([id(plan), *words], plan, cls, *constants.values())
+        made: Callable[..., Any] = bind(_run, memory)
+        return made
+    make = maker(cls, (field,), constants)
+    return lambda *flat: make(fresh(*flat))
+
+
+def writing(into: Callable[..., None]) -> Callable[..., bool]:
+    """`into` over its own first operand: see `_write`."""
+    plan = getattr(into, "__self__", None)
+    if type(plan) is Storage:
+        made: Callable[..., bool] = bind(_write, plan)
+        return made
+
+    def write(storage: Storage, offset: int, *rest: Any) -> bool:
+        others = [each for each in rest if type(each) is Storage]
+        if storage.version < 0 or storage in others or storage.ptr in [o.ptr for o in others]:
+            return False
+        into(storage, offset, storage, offset, *rest)
+        storage.version += 1
+        return True
+
+    return write
 
 
 def _operand(slot: Slot) -> tuple[int, int, int, int]:

@@ -398,9 +398,7 @@ def alias(storage: Storage) -> Storage:
     """
     if not storage.ptr:
         return null_storage(storage.nbytes)
-    made: Storage = _wrap(
-        storage.ptr, storage.nbytes, memoryview(storage), storage.flags & LOCKED
-    )
+    made: Storage = _wrap(storage.ptr, storage.nbytes, memoryview(storage), storage.flags & LOCKED)
     return made
 
 

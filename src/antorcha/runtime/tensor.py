@@ -73,6 +73,12 @@ class Parameter(Tensor):
     __slots__ = ()
 
 
+PLAIN: dict[str, Any] = {
+    "_offset": 0, "_rg": False, "_fn": None, "_nr": 0, "_grad": None, "_base": None, "_extra": None,
+}  # fmt: skip
+"""The fields of a fresh tensor, besides its layout and storage."""
+
+
 def bare(layout: Layout, storage: Storage, offset: int = 0) -> Tensor:
     """A plain tensor over a storage, outside of any graph."""
     made = new(Tensor)

@@ -8,7 +8,7 @@ from typing import Any
 from antorcha import modes
 from antorcha.errors import ArgumentError, DtypeError, GraphError
 from antorcha.ops.record import T
-from antorcha.runtime.call.node import CONSTANT, Node, edge_of
+from antorcha.runtime.call.node import CONSTANT, Node, edge_of, named
 from antorcha.runtime.tensor import Tensor, bare
 from antorcha.shapes import Size, is_channels_last, normalize_dim
 
@@ -110,7 +110,7 @@ def _is_view(self: Tensor) -> bool:
 def _grad_fn(self: Tensor) -> Node | None:
     """The node that made this tensor; None for a leaf."""
     _current(self)
-    return self._fn
+    return None if self._fn is None else named(self._fn)
 
 
 def _is_leaf(self: Tensor) -> bool:
@@ -200,20 +200,6 @@ def _write(part: Tensor, value: Any) -> None:
         T.fill_(part, value)
 
 
-class MissingAttribute(AttributeError):
-    """An attribute that a tensor has not; the hint is worked out only if somebody reads it."""
-
-    def __str__(self) -> str:
-        from antorcha.errors import did_you_mean
-
-        name = self.args[0]
-        return f"'Tensor' object has no attribute {name!r}.{did_you_mean(name, dir(Tensor))}"
-
-
-def _missing(self: Tensor, name: str) -> Any:
-    raise MissingAttribute(name)
-
-
 def bind_attributes() -> None:
     """Sets the properties and plain methods of this file on Tensor."""
     read_only = {
@@ -240,7 +226,8 @@ def bind_attributes() -> None:
     }  # fmt: skip
     for name, (get, put) in settable.items():
         setattr(Tensor, name, property(get, put, doc=get.__doc__))
-    setattr(Tensor, "__getattr__", _missing)  # noqa: B010 (tensor.pyi types it otherwise)
+    # No __getattr__: with one, every read of a tensor's own fields would leave the interpreter's
+    # fast path, which doubled the price of a + b. Python itself adds "Did you mean" to the message.
     for name, fn in {
         "size": _size, "stride": _stride, "dim": _dim, "ndimension": _dim, "numel": _numel,
         "nelement": _numel, "is_contiguous": _is_contiguous, "requires_grad_": requires_grad_,
@@ -257,6 +244,3 @@ def bind_attributes() -> None:
         and self._offset == other._offset and self._layout is other._layout,
     }.items():  # fmt: skip
         setattr(Tensor, name, fn)
-
-
-

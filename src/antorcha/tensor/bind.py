@@ -38,15 +38,7 @@ def method(op: Any, name: str) -> Callable[..., Any]:
 
         made = plain
     elif op.signature.positional == 1 or op.signature.required == 1:
-        quickest = short.unary(op)
-        by_value = short.valued(op)
-
-        def one(self: Tensor, *args: Any, **kwargs: Any) -> Any:
-            if args:
-                return by_value(self, *args, **kwargs)
-            return op(self, **kwargs) if kwargs else quickest(self)
-
-        made = one
+        made = short.valued(op)
     elif has_short(op) and op.signature.required == 2:
         two_tensors = short.binary(op)
 
@@ -89,28 +81,28 @@ def is_operand(value: Any) -> bool:
 
 def operator(op: Any, name: str) -> Callable[..., Any]:
     """``a <op> b``; other types get their chance to answer."""
-    quickest = short.binary(op) if has_short(op) else None
+    if has_short(op):
+        # the operator itself is the short cut: what is no operand ends in ArgumentError here
+        def otherwise(op: Any, args: tuple[Any, ...]) -> Any:
+            try:
+                return short.general(op, args)
+            except ArgumentError:
+                tensor, other = args
+                if is_operand(other):
+                    raise
+                if name in ("eq", "ne") and hasattr(other, "__array_interface__"):
+                    return compared(op, tensor, other)
+                return NotImplemented
+
+        return named(short.binary(op, otherwise), f"__{name}__", op)
 
     def left(self: Tensor, other: Any) -> Any:
         if type(other) is Tensor or is_operand(other):
-            return quickest(self, other) if quickest is not None else op(self, other)
+            return op(self, other)
         if modes.subclasses and hasattr(other, "__torch_function__"):
             return op(self, other)
         return NotImplemented
 
-    if quickest is not None:
-        # the operator itself is the short cut: what is no operand ends in ArgumentError there
-        def quick(self: Tensor, other: Any) -> Any:
-            try:
-                return quickest(self, other)
-            except ArgumentError:
-                if is_operand(other):
-                    raise
-                if name in ("eq", "ne") and hasattr(other, "__array_interface__"):
-                    return compared(op, self, other)
-                return NotImplemented
-
-        return named(quick, f"__{name}__", op)
     return named(left, f"__{name}__", op)
 
 

@@ -356,6 +356,3 @@ def bind_conversions() -> None:
     Tensor.__array_priority__ = 1000  # type: ignore[attr-defined]
     for name, dtype in _CASTS.items():
         setattr(Tensor, name, _caster(dtype))
-
-
-

@@ -19,7 +19,6 @@ from antorcha.tensor.interop import check_array, from_numpy
 S = lazy("antorcha.runtime.storage")
 
 
-
 def tensor(
     data: Any,
     *,
@@ -229,6 +228,3 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     if isinstance(data, np.ndarray) and (device is None or as_device(device) is CPU):
         return _convert(from_numpy(data), dtype, None)
     return _from_data(data, dtype, device)
-
-
-

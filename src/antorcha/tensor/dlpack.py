@@ -144,9 +144,7 @@ _capsule_is_valid = _c_function(
 _capsule_pointer = _c_function(
     "PyCapsule_GetPointer", ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p
 )
-_capsule_rename = _c_function(
-    "PyCapsule_SetName", ctypes.c_int, ctypes.py_object, ctypes.c_char_p
-)
+_capsule_rename = _c_function("PyCapsule_SetName", ctypes.c_int, ctypes.py_object, ctypes.c_char_p)
 _keep = _c_function("Py_IncRef", None, ctypes.py_object)
 _unkeep = _c_function("Py_DecRef", None, ctypes.py_object)
 for _name in (*_USED, *_USED.values()):
@@ -369,5 +367,3 @@ def _dtype_of(code: int, bits: int, lanes: int) -> dtypes.dtype:
     raise BufferError(
         f"from_dlpack: there is no dtype for DLPack code {code} with {bits} bits and {lanes} lanes"
     )
-
-

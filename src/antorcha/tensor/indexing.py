@@ -224,5 +224,3 @@ def bind() -> None:
     getitem.__name__, setitem.__name__ = "__getitem__", "__setitem__"
     setattr(Tensor, "__getitem__", getitem)  # noqa: B010
     setattr(Tensor, "__setitem__", setitem)  # noqa: B010
-
-

@@ -203,9 +203,7 @@ class TorchFunctionMode:
     2
     """
 
-    def __torch_function__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         raise NotImplementedError("a TorchFunctionMode needs a __torch_function__")
 
     def __enter__(self) -> Any:

@@ -34,10 +34,10 @@ class Methods:
     def __abs__(self, *args: Any, **kwargs: Any) -> Tensor:
         """The absolute value of each element; of a complex number its magnitude, a real number."""
 
-    def __add__(self, other: Any) -> Tensor:
+    def __add__(self, b: Any) -> Tensor:
         """Adds ``other``, scaled by ``alpha``, to ``input``, with broadcasting and type promotion."""
 
-    def __and__(self, other: Any) -> Tensor:
+    def __and__(self, b: Any) -> Tensor:
         """Bitwise and of integers; logical and of bools."""
 
     def __array__(self, dtype: Any = ..., copy: Any = ...) -> Any:
@@ -70,19 +70,19 @@ class Methods:
     def __float__(self) -> _float:
         """..."""
 
-    def __floordiv__(self, other: Any) -> Tensor:
+    def __floordiv__(self, b: Any) -> Tensor:
         """Divides and rounds towards minus infinity; integers stay integers."""
 
     def __format__(self, spec: Any) -> str:
         """..."""
 
-    def __ge__(self, other: Any) -> Tensor:
+    def __ge__(self, b: Any) -> Tensor:
         """Whether ``input`` is greater than or equal to ``other``."""
 
     def __getitem__(self, index: Any) -> Tensor:
         """The elements at ``index``: a view for ints, slices, None and ``...``, else a copy."""
 
-    def __gt__(self, other: Any) -> Tensor:
+    def __gt__(self, b: Any) -> Tensor:
         """Whether ``input`` is greater than ``other``."""
 
     def __iadd__(self, other: Any) -> Tensor:
@@ -133,25 +133,25 @@ class Methods:
     def __ixor__(self, other: Any) -> Tensor:
         """Bitwise exclusive or of integers; logical of bools."""
 
-    def __le__(self, other: Any) -> Tensor:
+    def __le__(self, b: Any) -> Tensor:
         """Whether ``input`` is less than or equal to ``other``."""
 
     def __len__(self) -> _int:
         """..."""
 
-    def __lshift__(self, other: Any) -> Tensor:
+    def __lshift__(self, b: Any) -> Tensor:
         """``input * 2**other`` of integers; 0 where the distance is out of range."""
 
-    def __lt__(self, other: Any) -> Tensor:
+    def __lt__(self, b: Any) -> Tensor:
         """Whether ``input`` is less than ``other``."""
 
-    def __matmul__(self, other: Any) -> Tensor:
+    def __matmul__(self, b: Any) -> Tensor:
         """The matrix product ``input @ other``; leading dims are batches and broadcast."""
 
-    def __mod__(self, other: Any) -> Tensor:
+    def __mod__(self, b: Any) -> Tensor:
         """Python's modulus, element by element: the result has the divisor's sign."""
 
-    def __mul__(self, other: Any) -> Tensor:
+    def __mul__(self, b: Any) -> Tensor:
         """Multiplies ``input`` by ``other``, element by element, with broadcasting and promotion."""
 
     def __ne__(self, other: Any, /) -> Tensor:  # type: ignore[override]
@@ -160,19 +160,19 @@ class Methods:
     def __neg__(self, *args: Any, **kwargs: Any) -> Tensor:
         """The negative of each element."""
 
-    def __or__(self, other: Any) -> Tensor:
+    def __or__(self, b: Any) -> Tensor:
         """Bitwise or of integers; logical or of bools."""
 
     def __pos__(self) -> Any:
         """..."""
 
-    def __pow__(self, other: Any) -> Tensor:
+    def __pow__(self, b: Any) -> Tensor:
         """Raises each element of ``input`` to the power ``exponent``."""
 
-    def __radd__(self, other: Any) -> Tensor:
+    def __radd__(self, b: Any) -> Tensor:
         """Adds ``other``, scaled by ``alpha``, to ``input``, with broadcasting and type promotion."""
 
-    def __rand__(self, other: Any) -> Tensor:
+    def __rand__(self, b: Any) -> Tensor:
         """Bitwise and of integers; logical and of bools."""
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -196,10 +196,10 @@ class Methods:
     def __rmod__(self, other: Any) -> Tensor:
         """Python's modulus, element by element: the result has the divisor's sign."""
 
-    def __rmul__(self, other: Any) -> Tensor:
+    def __rmul__(self, b: Any) -> Tensor:
         """Multiplies ``input`` by ``other``, element by element, with broadcasting and promotion."""
 
-    def __ror__(self, other: Any) -> Tensor:
+    def __ror__(self, b: Any) -> Tensor:
         """Bitwise or of integers; logical or of bools."""
 
     def __rpow__(self, other: Any) -> Tensor:
@@ -208,7 +208,7 @@ class Methods:
     def __rrshift__(self, other: Any) -> Tensor:
         """``input / 2**other`` of integers, rounded down (the sign stays)."""
 
-    def __rshift__(self, other: Any) -> Tensor:
+    def __rshift__(self, b: Any) -> Tensor:
         """``input / 2**other`` of integers, rounded down (the sign stays)."""
 
     def __rsub__(self, other: Any) -> Tensor:
@@ -217,19 +217,19 @@ class Methods:
     def __rtruediv__(self, other: Any) -> Tensor:
         """Divides ``input`` by ``other``, element by element."""
 
-    def __rxor__(self, other: Any) -> Tensor:
+    def __rxor__(self, b: Any) -> Tensor:
         """Bitwise exclusive or of integers; logical of bools."""
 
     def __setitem__(self, index: Any, value: Any) -> None:
         """Writes a number, tensor or array, broadcast, to the elements at ``index``."""
 
-    def __sub__(self, other: Any) -> Tensor:
+    def __sub__(self, b: Any) -> Tensor:
         """Subtracts ``other``, scaled by ``alpha``, from ``input``: ``input - alpha * other``."""
 
-    def __truediv__(self, other: Any) -> Tensor:
+    def __truediv__(self, b: Any) -> Tensor:
         """Divides ``input`` by ``other``, element by element."""
 
-    def __xor__(self, other: Any) -> Tensor:
+    def __xor__(self, b: Any) -> Tensor:
         """Bitwise exclusive or of integers; logical of bools."""
 
     def _is_view(self) -> _bool:

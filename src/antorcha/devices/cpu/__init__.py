@@ -42,9 +42,7 @@ TEMPLATES: dict[type, Callable[[Any, Sequence[Layout], Sequence[Any]], Launch]] 
 class CpuBackend(HostBackend):
     """The CPU: templates first, NumPy for the rest."""
 
-    def compile(
-        self, what: Description, outs: Sequence[Layout], ins: Sequence[Any]
-    ) -> Launch:
+    def compile(self, what: Description, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
         template = TEMPLATES.get(type(what))
         if template is not None:
             try:

@@ -175,9 +175,7 @@ def forward_job(u0: i64, u1: i64, args: raw, *, S, HAS) -> void:
                         image = (q + j) // t.pixels
                         p = q + j - image * t.pixels
                         if p + n <= t.pixels:
-                            C = y + (
-                                image * t.groups * t.kg * t.pixels + m * t.pixels + p
-                            ) * size
+                            C = y + (image * t.groups * t.kg * t.pixels + m * t.pixels + p) * size
                             tiles(S, rows, A, B, C, t.pixels, t.kg - m, n, 1.0, k0 > 0)
                         else:
                             tiles(S, rows, A, B, side, NR, t.kg - m, n, 1.0, False)

@@ -239,9 +239,7 @@ def pad_image(t: ptr[Task], x: raw, c0: i64, c1: i64, to: raw, *, S) -> void:
 
 
 @native
-def unpad_image(
-    t: ptr[Task], src: raw, c0: i64, c1: i64, x: raw, bias: raw, *, S, HAS
-) -> void:
+def unpad_image(t: ptr[Task], src: raw, c0: i64, c1: i64, x: raw, bias: raw, *, S, HAS) -> void:
     """The inside of a padded image (its channels from c0 on) to channels c0..c1 of x."""
     L = static(S.L)
     T = static(S.T)

@@ -150,9 +150,7 @@ class Geometry:
             (o - 1) * s + (t - 1) * d + 1
             for o, s, t, d in zip(self.out, self.stride, self.taps, self.dilation, strict=True)
         ]
-        self.full = [
-            max(p + n, r) for p, n, r in zip(self.pad, self.size, reach, strict=True)
-        ]
+        self.full = [max(p + n, r) for p, n, r in zip(self.pad, self.size, reach, strict=True)]
         self.step = self.stride[2] if self.full[2] > 1 else 1
         self.wq = -(-self.full[2] // self.step)
         self.pitch = self.wq * self.step

@@ -365,6 +365,3 @@ def matmul_swapped(bufs: ptr[raw], desc: ptr[i64], *, S) -> i64:
     if task.bias != 0:
         order[3] = bufs[3]
     return matmul_kernel(order, desc, S=S)
-
-
-

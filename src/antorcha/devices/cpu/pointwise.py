@@ -174,8 +174,7 @@ def job(u0: i64, u1: i64, args: raw, *, P) -> void:
     for _u in range(u0, u1):
         outs = [ptr[P.out_types[k]](bufs[k]) + offset[k] for k in static(range(P.nout))]
         ins = [
-            ptr[P.in_types[k]](bufs[P.nout + k]) + offset[P.nout + k]
-            for k in static(range(P.nin))
+            ptr[P.in_types[k]](bufs[P.nout + k]) + offset[P.nout + k] for k in static(range(P.nin))
         ]
         row(P, outs, ins, steps, piece * chunk, min(n, piece * chunk + chunk))
         if down != 0:
@@ -309,4 +308,3 @@ def compile_pointwise(what: Pointwise, outs: Sequence[Layout], ins: Sequence[Any
         kernel.addr, words, [slot(o) for o in outs], [slot(i) for i in ins], outs[0].numel, None
     )
     return Launch(made.fresh, made.into, (made, kernel))
-

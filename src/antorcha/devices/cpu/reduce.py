@@ -211,8 +211,7 @@ def fold_row(P, ins, steps, shape, fold_words, lo, hi):
         set_odometer(fold_words, shape.fold_dims, P.nin, q, index, offset)
         here = [ins[k] + offset[k] for k in static(range(P.nin))]
         fixed = [
-            vec[P.in_types[k], P.width](here[k][0])
-            if P.in_kinds[k] == "s" and P.used[k] else None
+            vec[P.in_types[k], P.width](here[k][0]) if P.in_kinds[k] == "s" and P.used[k] else None
             for k in static(range(P.nin))
         ]
         one = fold_segment(P, here, fixed, steps, q * n, begin, end)
@@ -329,8 +328,7 @@ def fold_strip(P, ins, steps, shape, fold_words, acc, q0, q1, lo, m):
         set_odometer(fold_words, shape.fold_dims, P.nin, q, index, offset)
         here = [ins[k] + offset[k] + lo * steps[k] for k in static(range(P.nin))]
         fixed = [
-            vec[P.in_types[k], P.width](here[k][0])
-            if P.in_kinds[k] == "s" and P.used[k] else None
+            vec[P.in_types[k], P.width](here[k][0]) if P.in_kinds[k] == "s" and P.used[k] else None
             for k in static(range(P.nin))
         ]
         position = None
@@ -419,9 +417,7 @@ def reduce_columns(bufs: ptr[raw], desc: ptr[i64], *, P) -> i64:
 # ------------------------------------------------------------------------------------ planning
 def nested(dims: list[int], ops: list[Any], shape: Sequence[int]) -> tuple[list[int], list[Any]]:
     """Dims collapsed over operands: sizes and strides, outermost first."""
-    sizes, columns = collapse(
-        [shape[d] for d in dims], [[o.strides[d] for d in dims] for o in ops]
-    )
+    sizes, columns = collapse([shape[d] for d in dims], [[o.strides[d] for d in dims] for o in ops])
     return list(sizes), [list(c) for c in columns]
 
 
@@ -455,8 +451,12 @@ def compile_reduce(what: Reduce, outs: Sequence[Layout], ins: Sequence[Any]) -> 
     program = Program(what, [type_of(o) for o in outs], [type_of(i) for i in ins], kinds)
     spec = kernel.spec(P=program)
     made = make_launch(
-        spec.addr, words, [slot(o) for o in results_of(what, outs)], [slot(i) for i in ins],
-        lay.numel, None,
+        spec.addr,
+        words,
+        [slot(o) for o in results_of(what, outs)],
+        [slot(i) for i in ins],
+        lay.numel,
+        None,
     )
     return Launch(made.fresh, made.into, (made, spec))
 
@@ -530,6 +530,3 @@ def _columns(
     words += words_of(kept_sizes, kept_columns)
     words += words_of(sizes, columns)
     return words, _kinds(steps), reduce_columns
-
-
-

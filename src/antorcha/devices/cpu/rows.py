@@ -226,9 +226,9 @@ def _stage(cutter: Cutter, rows: Any, each: Any, k: int, P: Program) -> Stage:
     if s.parks:
         exprs.append(cutter.parked)
     cut = cutter.cut(exprs, True, parked=last)
-    typed = [
-        E.cast(c, e.dtype) for c, e in zip(cut, each.reductions, strict=False)
-    ] + cut[len(each.reductions) :]
+    typed = [E.cast(c, e.dtype) for c, e in zip(cut, each.reductions, strict=False)] + cut[
+        len(each.reductions) :
+    ]
     s.work = Body(typed)
     s.outs = list(each.outputs)
     s.types = [TYPES[e.dtype.name] for e in each.reductions]
@@ -258,7 +258,8 @@ def elements(P, S, outs, ins, fixed, steps, seams, at, mask):
     """The work of one pass on ``width`` elements."""
     values = [
         load(ins[k], P.in_kinds[k], fixed[k], at, steps[P.nout + k], P.width, mask)
-        if S.reads[k] else None
+        if S.reads[k]
+        else None
         for k in static(range(P.nin))
     ]
     parked = load(outs[S.park], "c", None, at, 1, P.width, mask) if S.unparks else None
@@ -281,8 +282,10 @@ def run_pass(P, S, outs, ins, fixed, steps, seams, n):
     """One pass over the row; its reductions are put among the seams."""
     W = static(P.width)
     U = static(S.unroll)
-    acc = [[vec[t, P.width](x) for t, x in static(list(zip(S.types, S.starts)))]
-           for u in static(range(S.unroll))]
+    acc = [
+        [vec[t, P.width](x) for t, x in static(list(zip(S.types, S.starts)))]
+        for u in static(range(S.unroll))
+    ]
     nred = static(len(S.types))
     whole = n // (W * U) * (W * U)
     for i in range(0, whole, W * U):
@@ -325,8 +328,7 @@ def rows_job(r0: i64, r1: i64, args: raw, *, P) -> void:
     for _r in range(r0, r1):
         outs = [ptr[P.out_types[k]](bufs[k]) + offset[k] for k in static(range(P.nout))]
         ins = [
-            ptr[P.in_types[k]](bufs[P.nout + k]) + offset[P.nout + k]
-            for k in static(range(P.nin))
+            ptr[P.in_types[k]](bufs[P.nout + k]) + offset[P.nout + k] for k in static(range(P.nin))
         ]
         fixed = [
             vec[P.in_types[k], P.width](ins[k][0]) if P.in_kinds[k] == "s" else None

@@ -17,9 +17,7 @@ class MetaBackend:
     name = "meta"
     host_memory = False
 
-    def compile(
-        self, what: Description, outs: Sequence[Layout], ins: Sequence[Any]
-    ) -> Launch:
+    def compile(self, what: Description, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
         if isinstance(what, Host) and what.dynamic:
             raise MissingFeature(
                 "this op's result shape depends on the data, which a meta tensor does not have"

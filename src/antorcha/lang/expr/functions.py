@@ -462,6 +462,7 @@ angle: Op = Op(
     expand=lambda x: _expand_angle(x),
 )  # fmt: skip
 
+
 def _acosh_slope(x: Any) -> Any:
     """PyTorch's: real numbers below -1 have one too."""
     if x.dtype.is_complex:

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import itertools
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from antorcha import modes
 from antorcha.errors import GraphError
 from antorcha.runtime.call.plan import VIEW
-from antorcha.runtime.tensor import Tensor, new
+from antorcha.runtime.tensor import Tensor
 
 if TYPE_CHECKING:
     from antorcha.runtime.call.plan import Plan
@@ -31,20 +31,18 @@ Edge = Any  # None | Tensor | Node | tuple[Node, int]
 next_seq = itertools.count(1).__next__
 
 
-class Saved(NamedTuple):
-    """A tensor kept for backward: its place, and the version its storage had."""
-
-    layout: Layout
-    storage: Storage
-    offset: int
-    version: int
-
-
-_tuple = tuple.__new__
+Saved = tuple["Layout", "Storage", int, int]
+"""A tensor kept for backward: its place, and the version its storage had. A plain tuple, which
+nothing else in ``Node.saved`` is."""
 
 
 class Node:
-    """One recorded operation. Its class is named as PyTorch names the node: ``AddBackward0``."""
+    """One recorded operation.
+
+    What users see has a class named as PyTorch names the node, ``AddBackward0``: it is given when
+    somebody looks (``named``). Until then all nodes are of this one class, for which the
+    interpreter's own look-up of fields is at its fastest.
+    """
 
     __slots__ = (
         "__weakref__", "edges", "hooks", "mask", "op", "plan", "saved", "seq", "stack", "values",
@@ -66,14 +64,30 @@ def node_type(name: str) -> type[Node]:
     return type(name, (Node,), {"__slots__": (), "__module__": "torch.autograd"})
 
 
-def type_for(plan: Plan) -> type[Node]:
-    """The class of a plan's nodes, at the first of them."""
-    made = plan.node_type = node_type(plan.op.node_name)
+def named(node: Node) -> Node:
+    """The node, its class named after the op."""
+    if type(node) is Node:
+        node.__class__ = node_type(node.op.node_name)
+    return node
+
+
+def recorder(plan: Plan) -> Any:
+    """What makes a plan's nodes: a builtin that takes FIELDS."""
+    from antorcha.runtime.objects import maker
+
+    made = plan.record = maker(Node, FIELDS, {"op": plan.op, "hooks": None, "stack": None})
     return made
+
+
+FIELDS = ("plan", "edges", "mask", "saved", "values", "seq")
 
 
 class Released:
     """Stands in ``Node.saved`` after backward has freed what was kept."""
+
+
+class PackedItems(list[Any]):
+    """``Node.saved`` of which the user's hooks have a say. (Where nobody has, it is a list.)"""
 
 
 RELEASED: Any = Released()
@@ -109,7 +123,7 @@ def save(tensor: Tensor | None) -> Saved | None:
             "a clone to get a normal tensor and use it in autograd, or use `torch.no_grad()` "
             "instead of `torch.inference_mode()`."
         )
-    return _tuple(Saved, (tensor._layout, storage, tensor._offset, version))
+    return tensor._layout, storage, tensor._offset, version
 
 
 def check_view(view: Tensor, happened: str) -> None:
@@ -140,38 +154,18 @@ def attach(
     """Records the call on its results, if an operand wants a gradient."""
     mask = 0
     edges = []
-    bit = 1
-    for operand in operands:
-        edge: Edge = None
-        if operand is not None:
-            if operand._base is not None:
-                edge = edge_of(operand)
-            elif operand._rg:  # edge_of, for what is no view
-                edge = operand._fn
-                if edge is None:
-                    edge = operand
-                elif operand._nr:
-                    edge = (edge, operand._nr)
-            if edge is not None:
-                mask |= bit
-        bit += bit
+    for k, operand in enumerate(operands):
+        edge = None if operand is None else edge_of(operand)
+        if edge is not None:
+            mask |= 1 << k
         edges.append(edge)
     mask &= plan.rule.mask
     if not mask:
         return None
-    node = new(plan.node_type or type_for(plan))
-    node.op = plan.op
-    node.plan = plan
-    node.edges = tuple(edges)
-    node.mask = mask
-    kept = plan.keeps.get(mask)
-    if kept is None:
-        kept = plan.keeps[mask] = plan.rule.saves(plan, mask)
-    node.saved = [save(operands[k] if k >= 0 else outs[-1 - k]) for k in kept] if kept else kept
-    node.values = values
-    node.seq = next_seq()
-    node.hooks = None
-    node.stack = None
+    kept = saved_by(plan, mask)
+    saved = [save(operands[k] if k >= 0 else outs[-1 - k]) for k in kept] if kept else kept
+    record = plan.record or recorder(plan)
+    node: Node = record(plan, tuple(edges), mask, saved, values, next_seq())
     if modes.busy:
         in_other_modes(node, kept, operands, outs)
     if len(outs) == 1:  # a plan with a rule has at least one differentiable result
@@ -188,13 +182,78 @@ def attach(
     return node
 
 
+def saved_by(plan: Plan, mask: int) -> tuple[int, ...]:
+    """What the plan's rule saves for gradients of the operands in ``mask``."""
+    kept: tuple[int, ...] | None = plan.keeps.get(mask)
+    if kept is None:
+        kept = plan.keeps[mask] = plan.rule.saves(plan, mask)
+    return kept
+
+
+def attach_to(plan: Plan, a: Tensor, b: Tensor | None, values: Any, out: Tensor) -> None:
+    """``attach`` for the short cuts: one or two operands (or a number), a fresh result, the default
+    mode. The same steps in line."""
+    mask = plan.rule.mask
+    edge: Edge = None
+    if a._base is not None:
+        edge = edge_of(a)
+    elif a._rg:
+        edge = a._fn
+        if edge is None:
+            edge = a
+        elif a._nr:
+            edge = (edge, a._nr)
+    edges: tuple[Edge, ...] = (edge,)
+    if edge is None:
+        mask &= -2
+    if len(plan.tensors) == 2:
+        other: Edge = None
+        if b is None:
+            pass
+        elif b._base is not None:
+            other = edge_of(b)
+        elif b._rg:
+            other = b._fn
+            if other is None:
+                other = b
+            elif b._nr:
+                other = (other, b._nr)
+        edges = (edge, other)
+        mask &= 3 if other is not None else 1
+    else:
+        mask &= 1
+    if not mask:
+        return
+    saved: Any = plan.keeps.get(mask)
+    if saved is None:
+        saved = saved_by(plan, mask)
+    if saved:
+        items: list[Any] = []
+        for k in saved:
+            tensor = out if k < 0 else b if k else a
+            if tensor is None:
+                items.append(None)
+                continue
+            storage = tensor._storage
+            version = storage.version
+            if version < 0:
+                save(tensor)  # refuses
+            items.append((tensor._layout, storage, tensor._offset, version))
+        saved = items
+    record = plan.record or recorder(plan)
+    out._fn = record(plan, edges, mask, saved, values, next_seq())
+    out._rg = True
+
+
 def in_other_modes(node: Node, kept: Any, operands: Any, outs: Any) -> None:
     """What a node gets besides where saved tensors are packed, or errors are to be traced."""
     word = modes.state.word
     if word & modes.SAVED_HOOKS:
-        node.saved = [
-            pack_hook(item, operands[k] if k >= 0 else outs[-1 - k])
-            for k, item in zip(kept, node.saved, strict=True)
-        ]
+        node.saved = PackedItems(
+            [
+                pack_hook(item, operands[k] if k >= 0 else outs[-1 - k])
+                for k, item in zip(kept, node.saved, strict=True)
+            ]
+        )
     if word & modes.ANOMALY:
         node.stack = stack_of_caller()

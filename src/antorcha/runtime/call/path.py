@@ -20,7 +20,6 @@ from antorcha.runtime.tensor import Tensor, bare
 from antorcha.shapes import is_dense, may_overlap
 
 if TYPE_CHECKING:
-
     from antorcha.runtime.storage import Storage
 
 override: Any = None  # set by tensor.subclass: runs __torch_function__ of subclasses
@@ -79,13 +78,11 @@ def run(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool) ->
     return execute(plan, operands, flat, numbers, record)
 
 
-def execute(
-    plan: Plan, operands: Any, flat: list[Any], numbers: Any, record: bool
-) -> Any:
+def execute(plan: Plan, operands: Any, flat: list[Any], numbers: Any, record: bool) -> Any:
     """Runs a plan on operands that fit its key."""
     kind = plan.kind
     if kind == FRESH:
-        result = bare(plan.out, plan.fresh(*flat))
+        result = plan.run(*flat)
         outs: tuple[Tensor, ...] = (result,)
     elif kind == VIEW:
         result = view_of(operands[0], plan, record)
@@ -157,7 +154,7 @@ def was_viewed(base: Tensor) -> bool:
 
 def fresh_tensor(plan: Plan, flat: list[Any]) -> Tensor:
     """Runs a plan of one result outside of any graph."""
-    return bare(plan.out, plan.fresh(*flat))
+    return plan.run(*flat)
 
 
 # ------------------------------------------------------------------------------- in place and out=
@@ -207,6 +204,13 @@ def run_inplace(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], record: 
     if wants:
         record_write(plan, target, kept, numbers, edges)
     return target
+
+
+def writer(plan: Plan) -> Any:
+    """``write(storage, offset, ..)``: the plan over its own first operand, where that is simple."""
+    from antorcha.runtime.launch import writing
+
+    return writing(plan.into)
 
 
 def check_inplace(name: str, target: Tensor) -> None:

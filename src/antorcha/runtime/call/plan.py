@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from antorcha.runtime import layout as layouts
+from antorcha.runtime.tensor import PLAIN, Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from antorcha.runtime.call.node import Node
     from antorcha.runtime.layout import Layout
 
 LIMIT = 20_000  # plans kept before all are dropped
@@ -26,8 +26,8 @@ class Plan:
     """How to run one op on one kind of arguments."""
 
     __slots__ = (
-        "delta", "fresh", "into", "keeps", "kind", "node_type", "op", "out", "outs", "post",
-        "post_names", "rule", "statics", "tensors", "vjp",
+        "delta", "fresh", "into", "keeps", "kind", "op", "out", "outs", "post", "post_names",
+        "record", "rule", "run", "statics", "tensors", "vjp",
     )  # fmt: skip
     op: Any
     kind: int  # FRESH, MANY, VIEW, HOST or VIEWS
@@ -38,7 +38,8 @@ class Plan:
     delta: int  # of a view: what to add to the offset
     tensors: tuple[Layout | None, ...]  # the tensor operands' layouts
     rule: Any  # how to record it; None when it has no derivative
-    node_type: type[Node] | None  # of the nodes that record it; found when the first is made
+    run: Callable[..., Tensor]  # the one result: fresh, and a tensor around it
+    record: Any  # makes the nodes that record it; found when the first is made
     statics: dict[str, Any]  # the arguments that are in the key by value
     keeps: dict[int, tuple[int, ...]]  # operands that want gradients -> what their rule saves
     vjp: dict[Any, Any]  # cache: plans of this plan's gradient kernels
@@ -55,10 +56,34 @@ def make(op: Any, kind: int, outs: tuple[Layout, ...], **fields: Any) -> Plan:
     plan.out = outs[0] if outs else None  # type: ignore[assignment]
     plan.delta, plan.rule, plan.statics, plan.vjp, plan.tensors = 0, None, {}, {}, ()
     plan.post, plan.post_names = None, ()
-    plan.node_type, plan.keeps = None, {}
+    plan.record, plan.keeps = None, {}
     for name, value in fields.items():
         setattr(plan, name, value)
+    if kind == VIEW or (kind == FRESH and "fresh" in fields):
+        _make_run(plan)
     return plan
+
+
+def _make_run(plan: Plan) -> None:
+    """How the plan makes its one result."""
+    from antorcha.runtime.launch import running
+    from antorcha.runtime.objects import maker
+
+    if plan.kind == FRESH:
+        plan.run = running(plan.fresh, Tensor, "_storage", {"_layout": plan.out, **PLAIN})
+        return
+    given = ("_storage", "_offset", "_base", "_seen")
+    fields = {name: PLAIN[name] for name in PLAIN if name not in given}
+    plan.run = maker(Tensor, given, {"_layout": plan.out, **fields})
+
+
+def maker_of_views(lay: Layout) -> Callable[..., Tensor]:
+    """What makes tensors of that layout, in no graph, of a storage and an offset."""
+    from antorcha.runtime.objects import maker
+
+    given = ("_storage", "_offset")
+    fields = {name: PLAIN[name] for name in PLAIN if name not in given}
+    return maker(Tensor, given, {"_layout": lay, **fields})
 
 
 def table() -> dict[Any, Plan]:

@@ -12,58 +12,62 @@ from collections.abc import Callable
 from typing import Any
 
 from antorcha import modes
-from antorcha.runtime.call.node import attach
-from antorcha.runtime.call.path import call, call_inplace, shared
+from antorcha.runtime.call.node import attach_to
+from antorcha.runtime.call.path import call, call_inplace, writer
 from antorcha.runtime.call.plan import FRESH, VIEW, Plan, remember
-from antorcha.runtime.tensor import Tensor, bare, new
+from antorcha.runtime.tensor import Tensor
 
 
-def binary(op: Any) -> Callable[..., Any]:
-    """``op(a, b)`` for two tensors, or a tensor and a number, by the shortest way."""
+def general(op: Any, args: tuple[Any, ...]) -> Any:
+    """The general way, for what has no plan here yet; from now on it has one, if it can."""
+    result = call(op, args, {})
+    _learn(op, args)
+    return result
+
+
+def binary(op: Any, otherwise: Callable[..., Any] = general) -> Callable[..., Any]:
+    """``op(a, b)`` for two tensors, or a tensor and a number, by the shortest way; ``otherwise``
+    serves what has no plan yet, or cannot have one."""
     plans = op.short_plans
 
     def short(a: Any, b: Any) -> Any:
+        kind = type(b)
+        if kind is float or kind is int:
+            return _binary_number(op, a, b, otherwise)
         try:
             plan = plans[a._layout, b._layout]
-            if modes.busy:
-                return call(op, (a, b), {})
         except (KeyError, AttributeError):
-            return _binary_number(op, a, b)
-        made = new(Tensor)
-        made._storage = plan.fresh(a._storage, a._offset, b._storage, b._offset)
-        made._layout = plan.out
-        made._offset = made._nr = 0
-        made._fn = made._grad = made._base = made._extra = None
-        made._rg = False
+            plan = None  # (an error of the general way shall not seem to come from this one)
+        if plan is None:
+            return otherwise(op, (a, b))
+        if modes.busy:
+            return call(op, (a, b), {})
+        made = plan.run(a._storage, a._offset, b._storage, b._offset)
         if (a._rg or b._rg) and plan.rule is not None:
-            attach(plan, (a, b), (), (made,))
+            attach_to(plan, a, b, (), made)
         return made
 
     return short
 
 
-def _binary_number(op: Any, a: Any, b: Any) -> Any:
-    """The case of a Python number on the right, and all that has no plan yet."""
-    kind = type(b)
-    if (kind is float or kind is int) and not modes.busy:
+def _binary_number(op: Any, a: Any, b: Any, otherwise: Callable[..., Any]) -> Any:
+    """The case of a Python number on the right."""
+    try:
+        if op.static_number:
+            plan = op.short_plans[a._layout, type(b), b]
+        else:
+            plan = op.short_plans[a._layout, type(b)]
+    except (KeyError, AttributeError):
         plan = None
-        if isinstance(a, Tensor):
-            if op.static_number:
-                plan = op.short_plans.get((a._layout, kind, b))
-                if plan is not None:
-                    made = bare(plan.out, plan.fresh(a._storage, a._offset))
-                    if a._rg and plan.rule is not None:
-                        attach(plan, (a, None), (), (made,))
-                    return made
-            plan = op.short_plans.get((a._layout, kind))
-        if plan is not None:
-            made = bare(plan.out, plan.fresh(a._storage, a._offset, b))
-            if a._rg and plan.rule is not None:
-                attach(plan, (a, None), (b,), (made,))
-            return made
-    result = call(op, (a, b), {})
-    _learn(op, (a, b))
-    return result
+    if plan is None:
+        return otherwise(op, (a, b))
+    if modes.busy:
+        return call(op, (a, b), {})
+    numbers = () if op.static_number else (b,)
+    made = plan.run(a._storage, a._offset, *numbers)
+    if a._rg and plan.rule is not None:
+        attach_to(plan, a, None, numbers, made)
+    return made
 
 
 def unary(op: Any) -> Callable[..., Any]:
@@ -73,15 +77,15 @@ def unary(op: Any) -> Callable[..., Any]:
     def short(a: Any) -> Any:
         try:
             plan = plans[a._layout]
-            if modes.busy:
-                return call(op, (a,), {})
         except (KeyError, AttributeError):
-            result = call(op, (a,), {})
-            _learn(op, (a,))
-            return result
-        made = bare(plan.out, plan.fresh(a._storage, a._offset))
+            plan = None
+        if plan is None:
+            return general(op, (a,))
+        if modes.busy:
+            return call(op, (a,), {})
+        made = plan.run(a._storage, a._offset)
         if a._rg and plan.rule is not None:
-            attach(plan, (a,), (), (made,))
+            attach_to(plan, a, None, (), made)
         return made
 
     return short
@@ -94,12 +98,13 @@ def view(op: Any) -> Callable[..., Any]:
     def short(a: Any, *args: Any, **kwargs: Any) -> Any:
         try:
             plan = plans[a._layout, *args]
-            if modes.busy or kwargs:
-                return op(a, *args, **kwargs)
         except (KeyError, TypeError, AttributeError):
+            plan = None
+        if modes.busy or kwargs:
+            return op(a, *args, **kwargs)
+        if plan is None:
             result = op(a, *args, **kwargs)
-            if not kwargs and not modes.subclasses:
-                _learn_view(op, a, args)
+            _learn_view(op, a, args)
             return result
         return quick_view(a, plan)
 
@@ -108,28 +113,22 @@ def view(op: Any) -> Callable[..., Any]:
 
 def quick_view(source: Tensor, plan: Plan) -> Tensor:
     """``execute`` of a view's plan, in the default mode."""
-    made = new(Tensor)
-    storage = made._storage = source._storage
-    made._layout = plan.out
-    made._offset = source._offset + plan.delta
-    made._nr = 0
-    made._fn = made._grad = made._extra = None
-    made._rg = False
+    storage = source._storage
     base = source._base
+    seen = storage.version
     if base is None:
-        made._base = source
-        made._seen = storage.version
+        base = source
         try:
             source._seen += 1
         except AttributeError:
             source._seen = 1
     else:
-        made._base = base
         base._seen += 1
-        version = storage.version
-        made._seen = version if source._seen >= 0 else source._seen
+        if source._seen < 0:
+            seen = source._seen
+    made = plan.run(storage, source._offset + plan.delta, base, seen)
     if source._rg and plan.rule is not None:
-        attach(plan, (source,), (), (made,))
+        attach_to(plan, source, None, (), made)
     return made
 
 
@@ -171,16 +170,18 @@ def valued(op: Any) -> Callable[..., Any]:
     def short(a: Any, *args: Any, **kwargs: Any) -> Any:
         try:
             plan = plans[a._layout, *args] if args else plans[a._layout]
-            if modes.busy or kwargs:
-                return op(a, *args, **kwargs)
         except (KeyError, TypeError, AttributeError):
+            plan = None
+        if modes.busy or kwargs:
+            return op(a, *args, **kwargs)
+        if plan is None:
             result = op(a, *args, **kwargs)
-            if not kwargs and all([type(e) in (int, bool, tuple) for e in args]):
+            if all([type(e) in (int, bool, tuple) for e in args]):
                 _learn_valued(op, a, args)
             return result
-        made = bare(plan.out, plan.fresh(a._storage, a._offset))
+        made = plan.run(a._storage, a._offset)
         if a._rg and plan.rule is not None:
-            attach(plan, (a,), (), (made,))
+            attach_to(plan, a, None, (), made)
         return made
 
     return short
@@ -195,59 +196,44 @@ def _learn_valued(op: Any, a: Any, args: tuple[Any, ...]) -> None:
         remember(op.short_plans, (a._layout, *args) if args else a._layout, plan)
 
 
-_NONE: Any = object()
-
-
 def inplace(op: Any) -> Callable[..., Any]:
     """``a.op_(b)`` for a tensor, or a number, where nothing is recorded and nothing overlaps."""
-    plans = op.write_plans
+    writers = op.write_plans
 
-    def short(a: Any, b: Any = _NONE, *rest: Any, **kwargs: Any) -> Any:
-        if rest or kwargs or modes.busy:
-            return call_inplace(op, (a, *(() if b is _NONE else (b,)), *rest), kwargs)
-        try:
-            plan = plans[a._layout, b._layout]
-        except (KeyError, AttributeError):
-            return _inplace_number(op, a, b)
-        storage, other = a._storage, b._storage
-        if a._rg or b._rg or a._base is not None or b._base is not None or (
-            a is not b and shared(other, storage)
-        ):
-            return call_inplace(op, (a, b), {})
-        version = storage.version
-        if version < 0:
-            return call_inplace(op, (a, b), {})
-        offset = a._offset
-        plan.into(storage, offset, storage, offset, other, b._offset)
-        storage.version = version + 1
-        return a
+    def short(a: Any, *args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and not (kwargs or modes.busy):
+            (b,) = args
+            kind = type(b)
+            try:
+                if kind is float or kind is int:
+                    write = writers[a._layout, kind]
+                    done = not (a._rg or a._base is not None) and write(a._storage, a._offset, b)
+                else:
+                    write = writers[a._layout, b._layout]
+                    done = not (
+                        a._rg or b._rg or a._base is not None or b._base is not None
+                    ) and write(a._storage, a._offset, b._storage, b._offset)
+            except (KeyError, AttributeError):
+                write = done = None
+            if done:
+                return a
+            if write is None:
+                result = call_inplace(op, (a, b), {})
+                _learn_inplace(op, a, b)
+                return result
+        return call_inplace(op, (a, *args), kwargs)
 
     return short
 
 
-def _inplace_number(op: Any, a: Any, b: Any) -> Any:
-    """The case of a number, and all that has no plan yet."""
-    if b is _NONE:
-        return call_inplace(op, (a,), {})
-    kind = type(b)
-    number = kind is float or kind is int
-    if number and isinstance(a, Tensor) and not (a._rg or a._base is not None):
-        plan = op.write_plans.get((a._layout, kind))
-        storage = a._storage
-        if plan is not None and storage.version >= 0:
-            plan.into(storage, a._offset, storage, a._offset, b)
-            storage.version += 1
-            return a
-    result = call_inplace(op, (a, b), {})
-    if isinstance(a, Tensor) and (number or isinstance(b, Tensor)):
-        _learn_inplace(op, a, b, number)
-    return result
-
-
-def _learn_inplace(op: Any, a: Any, b: Any, number: bool) -> None:
-    """Keeps an in-place plan whose target has no element twice."""
+def _learn_inplace(op: Any, a: Any, b: Any) -> None:
+    """Keeps how to write, for a target that has no element twice."""
+    number = type(b) is float or type(b) is int
+    if not isinstance(a, Tensor) or not (number or isinstance(b, Tensor)):
+        return
     if modes.subclasses or op.static_number or not a._layout.contiguous:
         return
     plan = op.plans.get(("in place", *op.bind((a, b), {})[0]))
     if plan is not None and plan.kind == FRESH:
-        remember(op.write_plans, (a._layout, type(b) if number else b._layout), plan)
+        key = (a._layout, type(b) if number else b._layout)
+        remember(op.write_plans, key, writer(plan))

@@ -1,0 +1,145 @@
+"""Ops made of an expression while running: what gradients are computed with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from antorcha.lang import expr as E
+from antorcha.ops.derive import Rule, bits, fit_one, saved_items, unpack
+from antorcha.ops.operands import plan_exprs
+from antorcha.runtime import layout as L
+from antorcha.runtime.call import path
+from antorcha.runtime.call.node import Node
+from antorcha.runtime.call.plan import Plan, remember, table
+from antorcha.runtime.tensor import Tensor
+
+if TYPE_CHECKING:
+    from antorcha.lang.expr import Expr
+
+
+def place(leaf: Expr) -> int:
+    """Which input a leaf stands for: its payload."""
+    assert isinstance(leaf.payload, int)
+    return leaf.payload
+
+
+def gradients(result: Expr, count: int, seed: Expr, out: Expr | None = None) -> list[Expr | None]:
+    """The gradient of each of ``count`` inputs. Where the result itself is part of one (``exp``,
+    ``tanh``), ``out`` stands for it: the saved result saves computing it again."""
+    leaves = {place(e): e for e in E.walk(result) if e.op == "input" and e.dtype.kind in "fc"}
+    found: list[Expr | None] = [None] * count
+    slopes = E.vjp((result,), (seed,), tuple(leaves.values()))
+    for k, slope in zip(leaves, slopes, strict=True):
+        if k < count and slope is not None:
+            found[k] = E.simplify(slope)
+    if out is not None and result.op not in E.LEAVES and result.op != "cast":
+        found = [None if e is None else E.simplify(E.substitute(e, {result: out})) for e in found]
+    return found
+
+
+def is_zero(e: Expr) -> bool:
+    return e.op == "const" and e.payload == 0
+
+
+class ExprOp:
+    """A nameless pointwise op made of an expression; its derivative is found symbolically."""
+
+    has_out = False
+    inplace = None
+    default_numbers = ()
+
+    def __init__(self, name: str, expr: Expr) -> None:
+        self.name = self.__name__ = name
+        self.node_name = "".join([p.capitalize() for p in name.split("_")]) + "Backward0"
+        self.expr = expr
+        self.plans = table()
+        self.rule = ExprRule(self)
+        used = E.inputs_used(expr)
+        self.arity = max(used) + 1 if used else 0
+
+    def __call__(self, *operands: Any) -> Any:
+        return path.call(self, operands, {})
+
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        key: list[Any] = []
+        operands: list[Tensor | None] = []
+        flat: list[Any] = []
+        numbers: list[Any] = []
+        for value in args:
+            if isinstance(value, Tensor):
+                key.append(value._layout)
+                operands.append(value)
+                flat += (value._storage, value._offset)
+            else:
+                key.append(type(value))
+                operands.append(None)
+                numbers.append(value)
+                flat.append(value)
+        return tuple(key), operands, flat, tuple(numbers), list(args)
+
+    def pack(self, outs: tuple[Tensor, ...]) -> Any:
+        return outs[0]
+
+    def make_plan(self, values: list[Any], outs: Any) -> Plan:
+        ins = [v._layout if isinstance(v, Tensor) else type(v) for v in values]
+        return self.plan_for(tuple(ins), outs)
+
+    def plan_for(self, ins: tuple[Any, ...], outs: Any = None) -> Plan:
+        plan = plan_exprs(
+            self, (self.expr,), ins, self.expr.dtype, outs,
+            tensors=tuple([i if isinstance(i, L.Layout) else None for i in ins]),
+        )  # fmt: skip
+        plan.post_names = ()
+        if plan.out.dtype.kind in "fc":
+            plan.rule = self.rule
+        return plan
+
+    def raw(self, key: tuple[Any, ...], flat: list[Any]) -> Tensor:
+        """Runs outside of any graph on (layouts, launch arguments)."""
+        plan = self.plans.get(key)
+        if plan is None:
+            plan = remember(self.plans, key, self.plan_for(key))
+        return plan.run(*flat)
+
+
+class ExprRule(Rule):
+    """Gradients of an ExprOp, each an ExprOp of (operands.., result's gradient)."""
+
+    def __init__(self, op: ExprOp) -> None:
+        self.op = op
+        self.ops: list[ExprOp | None] | None = None
+
+    def _ops(self) -> list[ExprOp | None]:
+        if self.ops is None:
+            op = self.op
+            n = op.arity
+            seed = E.input_(n, op.expr.dtype)
+            made: list[ExprOp | None] = []
+            for k, e in enumerate(gradients(op.expr, n, seed)):
+                if e is None or is_zero(e):
+                    made.append(None)
+                else:
+                    made.append(ExprOp(f"{op.name}_vjp{k}", e))
+            self.ops = made
+        return self.ops
+
+    def saves(self, plan: Plan, mask: int) -> tuple[int, ...]:
+        return tuple(range(self.op.arity))
+
+    def backward(self, node: Node, grads: list[Tensor | None], create: bool) -> Any:
+        kept = saved_items(node)
+        plan = node.plan
+        assert plan is not None
+        numbers = iter(node.values or ())
+        operands: list[Any] = []
+        for k, lay in enumerate(plan.tensors):
+            operands.append(next(numbers) if lay is None else unpack(node, k, kept[k], create))
+        operands.append(grads[0])
+        result: list[Tensor | None] = [None] * len(node.edges)
+        ops = self._ops()
+        for k in bits(node.mask):
+            op = ops[k]
+            lay = plan.tensors[k]
+            if op is not None and lay is not None:
+                result[k] = fit_one(op(*operands[: op.arity]), lay)
+        return result

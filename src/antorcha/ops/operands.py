@@ -1,0 +1,105 @@
+"""Operands together: the device, dtype and shape they agree on, and the plan of an expression."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from antorcha import dtypes
+from antorcha.device import CPU, backend
+from antorcha.errors import DeviceError, DtypeError, ShapeError
+from antorcha.lang.kernels import Pointwise
+from antorcha.runtime import layout as L
+from antorcha.runtime.call.plan import FRESH, Plan, make
+from antorcha.shapes import broadcast_shapes, broadcast_strides, result_strides
+
+if TYPE_CHECKING:
+    from antorcha.dtypes import dtype as DType
+    from antorcha.lang.expr import Expr
+    from antorcha.runtime.layout import Layout
+
+
+def common_device(op: str, layouts: Sequence[Layout | None]) -> Any:
+    """The one device of the operands; a 0-dim tensor on the CPU goes with any."""
+    found: Layout | None = None
+    for lay in layouts:
+        if lay is None:
+            continue
+        if found is None or (found.ndim == 0 and found.device is CPU and lay.device is not CPU):
+            if found is not None and found.ndim:
+                _two_devices(op, found, lay)
+            found = lay
+        elif lay.device is not found.device and not (lay.ndim == 0 and lay.device is CPU):
+            _two_devices(op, found, lay)
+    return CPU if found is None else found.device
+
+
+def _two_devices(op: str, a: Layout, b: Layout) -> None:
+    raise DeviceError(
+        f"{op}: Expected all tensors to be on the same device, but found at least two devices, "
+        f"{a.device} and {b.device}! The operands are {tuple(a.shape)} on {a.device} and "
+        f"{tuple(b.shape)} on {b.device}: move one with .to({str(a.device)!r})."
+    )
+
+
+def common_dtype(values: Sequence[Any]) -> DType:
+    """PyTorch's result_type of layouts and Python numbers' types."""
+    sized: list[DType] = []
+    zero_dim: list[DType] = []
+    numbers: list[Any] = []
+    for value in values:
+        if isinstance(value, L.Layout):
+            (sized if value.ndim else zero_dim).append(value.dtype)
+        else:
+            numbers.append(value)
+    return dtypes.result_type(sized, zero_dim, numbers)
+
+
+def result_layout(shape: tuple[int, ...], dtype: DType, device: Any, ins: Any) -> Layout:
+    """How a fresh result lies: as its operands do where they agree (PyTorch's TensorIterator)."""
+    operands = [lay for lay in ins if isinstance(lay, L.Layout)]
+    if all([lay.contiguous for lay in operands if lay.shape == shape]):
+        return L.contiguous(shape, dtype, device)
+    strides = result_strides(
+        shape, [(i.shape, i.strides) if isinstance(i, L.Layout) else ((), ()) for i in ins]
+    )
+    return L.layout(shape, strides, dtype, device)
+
+
+def expanded(lay: Layout, shape: tuple[int, ...]) -> Layout:
+    """The layout broadcast to a shape (stride 0 where it repeats)."""
+    if lay.shape == shape:
+        return lay
+    return L.layout(shape, tuple(broadcast_strides(lay.shape, lay.strides, shape)), lay.dtype,
+                    lay.device)  # fmt: skip
+
+
+def plan_exprs(
+    op: Any,
+    exprs: tuple[Expr, ...],
+    ins: Sequence[Any],
+    out_dtype: DType,
+    outs: tuple[Layout, ...] | None,
+    **fields: Any,
+) -> Plan:
+    """A plan that computes an expression over layouts and number types, broadcast together."""
+    tensors = [lay for lay in ins if isinstance(lay, L.Layout)]
+    shape = broadcast_shapes(*[lay.shape for lay in tensors], op=op.name)
+    device = common_device(op.name, tensors)
+    if outs is None:
+        out = result_layout(tuple(shape), out_dtype, device, ins)
+    else:
+        (out,) = outs
+        if not dtypes.can_cast(out_dtype, out.dtype):
+            raise DtypeError(
+                f"{op.name}: result type {out_dtype} can't be cast to the desired output type "
+                f"{out.dtype}"
+            )
+        if tuple(out.shape) != tuple(shape):
+            raise ShapeError(
+                f"{op.name}: output with shape {list(out.shape)} doesn't match the broadcast shape "
+                f"{list(shape)}"
+            )
+    wide = [expanded(i, out.shape) if isinstance(i, L.Layout) else i for i in ins]
+    launch = backend(device).compile(Pointwise(exprs), (out,), wide)
+    return make(op, FRESH, (out,), fresh=launch.fresh, into=launch.into, **fields)

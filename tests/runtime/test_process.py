@@ -116,7 +116,9 @@ def test_a_process_ends_well(tmp_path, end):
 
 def test_an_interrupt_ends_a_process(tmp_path):
     script = tmp_path / "script.py"
-    script.write_text(START + "while True: job(data.ctypes.data, 10_000)\n")
+    # a shell's background job is born with SIGINT ignored, and so would be this child of it
+    listen = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    script.write_text(listen + START + "while True: job(data.ctypes.data, 10_000)\n")
     process = subprocess.Popen(
         [sys.executable, str(script)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )

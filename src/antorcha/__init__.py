@@ -8,6 +8,7 @@ records; subpackages are imported when they are first named.
 from __future__ import annotations
 
 import importlib
+import os as _os
 from typing import TYPE_CHECKING, Any
 
 from antorcha import autograd, basics, dtypes
@@ -32,6 +33,7 @@ from antorcha.dtypes import (
     promote_types,
     set_default_dtype,
 )
+from antorcha.errors import MissingName, did_you_mean
 from antorcha.ops.record import NAMESPACES as _NAMESPACES
 from antorcha.ops.record import REGISTRY as _REGISTRY
 from antorcha.runtime.tensor import Tensor
@@ -46,6 +48,12 @@ from antorcha.tensor.storages import TypedStorage, UntypedStorage
 if TYPE_CHECKING:
     from antorcha.tensor.functions import *  # noqa: F403
 
+_SETTINGS = ("ANTORCHA_CACHE", "ANTORCHA_CACHE_SIZE", "ANTORCHA_NUM_THREADS", "OMP_NUM_THREADS",
+             "ANTORCHA_CALL", "ANTORCHA_TARGET")  # fmt: skip
+
+if any([_name in _os.environ for _name in _SETTINGS]):
+    from antorcha import config as _config  # noqa: F401  (a bad setting is an error here and now)
+
 for _each in dtypes.ALL:
     globals()[_each.name] = _each
 globals().update(dtypes.ALIASES)
@@ -59,7 +67,7 @@ for _name, _op in _REGISTRY.items():
 
 _LAZY = ("nn", "optim", "utils", "overrides", "linalg", "fft", "special", "random", "cuda",
          "backends", "profiler", "amp", "distributed", "testing", "mps", "version",
-         "torch_alias")  # fmt: skip
+         "torch_alias", "__config__")  # fmt: skip
 _FROM = {
     "serialization": ("save", "load"),
     "tensor.dlpack": ("from_dlpack", "to_dlpack"),
@@ -79,25 +87,22 @@ def __getattr__(name: str) -> Any:
         except ModuleNotFoundError as error:
             if error.name != f"antorcha.{name}":
                 raise
-            raise AttributeError(f"antorcha has no torch.{name} yet") from None
+            # with a name and without an object, Python adds no hint of its own
+            raise AttributeError(f"antorcha has no torch.{name} yet", name=name) from None
     home = _HOME.get(name)
     if home is not None:
         found = getattr(importlib.import_module(f"antorcha.{home}"), name)
         globals()[name] = found
         return found
-    raise _Missing(name)
+    raise MissingName(f"module 'torch' has no attribute {name!r}.", name, lambda: _hint(name))
 
 
-class _Missing(AttributeError):
-    """An attribute that is not there; the hint is worked out only if somebody reads it."""
-
-    def __str__(self) -> str:
-        from antorcha.errors import did_you_mean
-
-        names = [n for n in globals() if not n.startswith("_")]
-        (name,) = self.args
-        return f"module 'torch' has no attribute {name!r}.{did_you_mean(name, names)}"
+def _hint(name: str) -> str:
+    return did_you_mean(name, [n for n in __dir__() if not n.startswith("_")])
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY, *_HOME})
+    from importlib.util import find_spec
+
+    there = [name for name in _LAZY if name in globals() or find_spec(f"antorcha.{name}")]
+    return sorted({*globals(), *there, *_HOME})

@@ -9,6 +9,7 @@ from antorcha import dtypes
 from antorcha.device import Device, as_device, set_default
 from antorcha.dtypes import dtype as DType
 from antorcha.errors import ArgumentError, MissingFeature
+from antorcha.runtime.layout import Layout
 from antorcha.runtime.tensor import Tensor
 
 __all__ = [
@@ -79,12 +80,12 @@ def is_storage(obj: Any) -> bool:
 
 def is_floating_point(input: Tensor) -> bool:
     """Is the dtype a floating one?"""
-    return input._layout.dtype.kind == "f"
+    return _of("is_floating_point", input).dtype.kind == "f"
 
 
 def is_complex(input: Tensor) -> bool:
     """Is the dtype complex?"""
-    return input._layout.dtype.kind == "c"
+    return _of("is_complex", input).dtype.kind == "c"
 
 
 def is_nonzero(input: Tensor) -> bool:
@@ -94,7 +95,15 @@ def is_nonzero(input: Tensor) -> bool:
 
 def numel(input: Tensor) -> int:
     """The number of elements."""
-    return input._layout.numel
+    return _of("numel", input).numel
+
+
+def _of(op: str, input: Tensor) -> Layout:
+    if not isinstance(input, Tensor):
+        raise ArgumentError(
+            f"{op}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}"
+        )
+    return input._layout
 
 
 def typename(obj: Any) -> str:

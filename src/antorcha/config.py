@@ -1,4 +1,4 @@
-"""Settings from the environment, read once when antorcha is imported.
+"""Settings from the environment, read once: when antorcha is imported, if any is set.
 
 Nothing on the path of an op reads the environment. Other modules use the constants of this module
 (``config.num_threads``); ``settings(environ)`` builds the same record from any mapping, for tests.
@@ -6,6 +6,8 @@ Nothing on the path of an op reads the environment. Other modules use the consta
 =====================  =========================================================================
 ANTORCHA_CACHE         folder for compiled kernels; default ``antorcha`` in ``$XDG_CACHE_HOME``,
                        else in ``~/.cache``
+ANTORCHA_CACHE_SIZE    MiB of compiled kernels that are kept there, those used last; default 512,
+                       0 for no bound
 ANTORCHA_NUM_THREADS   threads of the CPU pool; default ``OMP_NUM_THREADS``, else the CPUs that
                        this process may use (affinity mask and CPU quota of its cgroup)
 ANTORCHA_CALL          ``native`` (default) or ``python``: which implementation of an op's call runs
@@ -23,15 +25,18 @@ from antorcha.errors import ArgumentError, did_you_mean
 
 CALL_PATHS: Final = ("native", "python")
 MAX_THREADS: Final = 4096
+CACHE_MIB: Final = 512
 
 
 class Settings(NamedTuple):
-    """What the environment asks for; `target` is None for "the machine we run on"."""
+    """What the environment asks for; `target` is None for "the machine we run on", `cache_size` is
+    in bytes (0: no bound)."""
 
     cache_dir: str
     num_threads: int
     call_path: str
     target: str | None
+    cache_size: int
 
 
 def settings(environ: Mapping[str, str], *, root: str = "/") -> Settings:
@@ -41,6 +46,7 @@ def settings(environ: Mapping[str, str], *, root: str = "/") -> Settings:
         num_threads=_num_threads(environ, root),
         call_path=_call_path(environ),
         target=_target(environ),
+        cache_size=_cache_size(environ),
     )
 
 
@@ -55,6 +61,15 @@ def _cache_dir(environ: Mapping[str, str]) -> str:
     if not os.path.isabs(base):  # the XDG standard: a relative path is ignored
         base = os.path.join(os.path.expanduser("~"), ".cache")
     return os.path.join(base, "antorcha")
+
+
+def _cache_size(environ: Mapping[str, str]) -> int:
+    text = environ.get("ANTORCHA_CACHE_SIZE", "").strip() or str(CACHE_MIB)
+    if not (text.isascii() and text.isdigit()) or len(text) > 9:
+        raise ArgumentError(
+            f"ANTORCHA_CACHE_SIZE={text!r} must be a whole number of MiB, or 0 for no bound"
+        )
+    return int(text) << 20
 
 
 def _num_threads(environ: Mapping[str, str], root: str) -> int:
@@ -161,4 +176,4 @@ def _read(path: str) -> str:
         return ""
 
 
-cache_dir, num_threads, call_path, target = settings(os.environ)
+cache_dir, num_threads, call_path, target, cache_size = settings(os.environ)

@@ -76,12 +76,6 @@ class Device:
     def __str__(self) -> str:
         return self.type if self.index is None else f"{self.type}:{self.index}"
 
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-    def __hash__(self) -> int:
-        return hash((self.type, self.index))
-
     def __reduce__(self) -> tuple[Any, ...]:
         return Device, (self.type, self.index)
 
@@ -113,12 +107,12 @@ def set_default(value: Device | str | int | None) -> None:
 
 _NOT_HERE = {
     # PyTorch raises AssertionError here, and programs catch that class.
-    "cuda": (AssertionError, "Torch not compiled with CUDA enabled: antorcha found no usable "
-             "NVIDIA driver. On a machine with an NVIDIA GPU install its driver and `pip install "
-             "antorcha[cuda]`; without one use device='cpu' "
+    "cuda": (AssertionError, "Torch not compiled with CUDA enabled: this version of antorcha has "
+             "no device 'cuda' yet, and there is nothing to install for it. Use device='cpu' "
              "(torch.cuda.is_available() tells which)."),
-    "mps": (RuntimeError, "mps: this needs a Mac with Apple silicon and `pip install "
-            "antorcha[mps]`; use device='cpu' (torch.backends.mps.is_available() tells which)."),
+    "mps": (RuntimeError, "mps: this version of antorcha has no device 'mps' yet, and there is "
+            "nothing to install for it. Use device='cpu' (torch.backends.mps.is_available() tells "
+            "which)."),
 }  # fmt: skip
 
 

@@ -293,6 +293,8 @@ def can_cast(from_: dtype, to: dtype) -> builtins.bool:
     >>> can_cast(float64, float32), can_cast(float32, int64)
     (True, False)
     """
+    _require_dtype("can_cast", from_)
+    _require_dtype("can_cast", to)
     return _KIND_RANK[from_.kind] <= _KIND_RANK[to.kind]
 
 

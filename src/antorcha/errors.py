@@ -7,7 +7,11 @@ names the op first, then shows the operands, then says the fix where one is like
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 
 class AntorchaError(Exception):
@@ -94,8 +98,35 @@ class MissingFeature(AntorchaError, NotImplementedError):
     """
 
 
+class MissingName(AttributeError):
+    """A name that is not there. Its hint is worked out only if somebody reads it: ``hasattr``
+    raises this too. Tracebacks call it AttributeError, and it is pickled as one.
+
+    `obj` stays unset, or Python would add a second hint to ours.
+    """
+
+    __module__ = "builtins"
+    __qualname__ = "AttributeError"
+
+    def __init__(self, text: str, name: str, hint: Callable[[], str]) -> None:
+        super().__init__(text, name=name)
+        self._hint = hint
+
+    def __str__(self) -> str:
+        text, hint = super().__str__(), self._hint()
+        return f"{text.rstrip('.')}.{hint}" if hint else text
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return AttributeError, (str(self),)
+
+
+MissingName.__name__ = "AttributeError"
+
+
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:
     """Return ``" Did you mean 'x'?"`` for the candidate nearest to `name`; ``""`` if none is.
+
+    The name itself is no hint.
 
     >>> did_you_mean("channel_last", ["channels_last", "contiguous_format"])
     " Did you mean 'channels_last'?"
@@ -106,8 +137,20 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str:
     """
     import difflib  # slow to import, and needed only when an error is raised
 
-    near = difflib.get_close_matches(name, list(candidates), n=1, cutoff=0.7)
+    others = [candidate for candidate in candidates if candidate != name]
+    near = difflib.get_close_matches(name, others, n=1, cutoff=0.7)
     return f" Did you mean '{near[0]}'?" if near else ""
+
+
+_OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line of the program that called antorcha, however deep in antorcha we are."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_OURS):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
 
 
 def operand(shape: Sequence[int], dtype: object = None, device: object = None) -> str:

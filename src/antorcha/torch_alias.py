@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
-from antorcha.errors import did_you_mean
+from antorcha.errors import MissingName, did_you_mean
 
 PYTORCH_VERSION = "2.13.0"
 SERVED_VERSION = f"{PYTORCH_VERSION}+antorcha"
@@ -140,7 +140,8 @@ class TorchModule(ModuleType):
             if error.name != f"{_FACE}.{name}":
                 raise  # a module of antorcha's that is there, and needs one that is not
             said = f"module {_NAME!r} has no attribute {name!r}: antorcha does not have it yet"
-        raise _NoAttribute(said, name, face)
+        hinted = "Did you mean" in said
+        raise MissingName(said, name, lambda: "" if hinted else did_you_mean(name, dir(face)))
 
     def __setattr__(self, name: str, value: object) -> None:
         # What the import system writes on a module is this module's own; the rest is antorcha's.
@@ -160,23 +161,6 @@ class TorchModule(ModuleType):
 
     def __repr__(self) -> str:
         return f"<module {_NAME!r} served by {self.__dict__['_face']!r}>"
-
-
-class _NoAttribute(AttributeError):
-    """A name that antorcha lacks. The nearest one is looked for only when the message is read:
-    ``hasattr(torch, ...)`` is how programs ask what a version of PyTorch can do."""
-
-    __module__ = "builtins"  # tracebacks then call it what it is for the program
-    __qualname__ = "AttributeError"
-
-    def __init__(self, said: str, name: str, face: ModuleType) -> None:
-        super().__init__(said, name=name)
-        self._face = face
-
-    def __str__(self) -> str:
-        said = super().__str__()
-        hint = "" if "Did you mean" in said else did_you_mean(str(self.name), dir(self._face))
-        return said.rstrip(".") + "." + hint if hint else said
 
 
 def _version_module() -> ModuleType:

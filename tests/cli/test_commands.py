@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from antorcha.cli import main
+from antorcha import config
+from antorcha.cli import info, main
 
 SRC = Path(__file__).parents[2] / "src"
 
@@ -22,11 +23,27 @@ def test_info_is_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert found["cpu"]["vector bits"] in (128, 256, 512)
     assert found["antorcha"]["threads"] >= 1
     assert found["packages"]["numpy"]
+    assert found["cache"]["bound"] == (config.cache_size or None)
+
+
+def test_info_says_which_call_path_runs(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    native = importlib.util.find_spec(info.NATIVE_CALL) is not None
+    for asked, runs in (
+        ("python", "python"),
+        ("native", "native" if native else "python (the native one is not there yet)"),
+    ):
+        monkeypatch.setattr(config, "call_path", asked)
+        assert main(["info", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["antorcha"]["call path"] == runs
 
 
 def test_info_is_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["info"]) == 0
-    assert "threads" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "threads" in shown
+    assert "bound" in shown
 
 
 @pytest.mark.parametrize(("words", "code"), [(["--help"], 0), (["rum"], 2), (["run"], 2), ([], 2)])

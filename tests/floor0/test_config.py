@@ -19,12 +19,13 @@ def test_defaults(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert found.num_threads == available_cpus() >= 1
     assert found.call_path == "native"
     assert found.target is None
+    assert found.cache_size == 512 << 20
     assert settings({"ANTORCHA_CACHE": " ", "OMP_NUM_THREADS": ""}) == found
 
 
 def test_module_constants() -> None:
     found = settings(os.environ)
-    assert (config.cache_dir, config.num_threads, config.call_path, config.target) == found
+    assert tuple(getattr(config, name) for name in found._fields) == found
 
 
 def test_values(tmp_path: Path) -> None:
@@ -37,12 +38,16 @@ def test_values(tmp_path: Path) -> None:
     assert settings({"OMP_NUM_THREADS": "3", "ANTORCHA_NUM_THREADS": "5"}).num_threads == 5
     assert settings({"ANTORCHA_CALL": "Python"}).call_path == "python"
     assert settings({"ANTORCHA_TARGET": "x86-64-v3"}).target == "x86-64-v3"
+    assert settings({"ANTORCHA_CACHE_SIZE": "3"}).cache_size == 3 << 20
+    assert settings({"ANTORCHA_CACHE_SIZE": "0"}).cache_size == 0
 
 
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
         ("ANTORCHA_NUM_THREADS", "0", "must be a whole number from 1"),
+        ("ANTORCHA_CACHE_SIZE", "1.5", "must be a whole number of MiB"),
+        ("ANTORCHA_CACHE_SIZE", "-1", "must be a whole number of MiB"),
         ("ANTORCHA_NUM_THREADS", "four", "ANTORCHA_NUM_THREADS='four'"),
         ("ANTORCHA_NUM_THREADS", "1e3", "must be a whole number"),
         ("ANTORCHA_NUM_THREADS", "99999", "must be a whole number"),

@@ -24,14 +24,12 @@ from tests.ops.records import (
     torch_form,
 )
 
-# Where antorcha differs from PyTorch on purpose, or is known to; the other tests still run.
+# The one check of test_parity that does not hold of an op, and why; all others do.
 DEVIATIONS = {
-    "cholesky_solve": "the gradient of the triangle that is not read is zero; PyTorch's is not",
-    "floor_divide": "its derivative is zero; PyTorch has none and raises at backward",
-    "hardsigmoid": "the slope is 1/6 in float64; PyTorch's constant is a float32",
-    "matrix_power": "to the power 0 it is a constant; PyTorch's result requires a gradient",
-    "nextafter": "its result requires no gradient; PyTorch's does, and backward raises",
-    "quantile": "the stride of a dim of size 1 differs with keepdim",
+    # The gradient of the triangle that is not read is zero; PyTorch's is not.
+    "cholesky_solve": "gradient",
+    # The slope is 1/6; PyTorch's constant is a float32, in float64 too.
+    "hardsigmoid": "gradient in float64",
 }
 # Functions of symmetric matrices read one triangle; their gradient is that of the symmetric part.
 SYMMETRIC = ("linalg_cholesky", "linalg_eigvalsh", "linalg_eigh")
@@ -200,8 +198,7 @@ def test_parity(op: Op) -> None:
     form = torch_form(op, torch)
     if form is None or is_random(op):
         pytest.skip("PyTorch shows no such function")
-    if op.name in DEVIATIONS:
-        pytest.skip(DEVIATIONS[op.name])
+    known = DEVIATIONS.get(op.name, "")
     for dtype in (antorcha.float32, antorcha.float64):
         for args, kwargs in samples(op, dtype):
             args, kwargs = map_tensors(
@@ -222,7 +219,7 @@ def test_parity(op: Op) -> None:
             assert len(left) == len(right), what
             for a, b in zip(left, right, strict=True):
                 close(a, b, what)
-                if a.numel():
+                if a.numel() and known != "strides":
                     assert a.stride() == b.stride(), f"{what}: strides {a.stride()}"
                 if "NotImplemented" in str(b.grad_fn):  # PyTorch has no derivative: nor have we
                     assert not a.requires_grad, what
@@ -237,7 +234,7 @@ def test_parity(op: Op) -> None:
             pairs = zip(tensors_in((args, kwargs)), torch_tensors(theirs_in, torch), strict=True)
             for a, b in pairs:
                 assert (a.grad is None) == (b.grad is None), f"{what}: a gradient is missing"
-                if a.grad is not None:
+                if a.grad is not None and known not in ("gradient", f"gradient in {dtype.name}"):
                     close(a.grad, b.grad, f"{what} gradient")
 
 

@@ -49,6 +49,56 @@ def test_scans_of_special_values() -> None:
 
 
 @needs_torch
+@pytest.mark.parametrize("dtype", [d for d in DTYPES if d != "bool"])
+@pytest.mark.parametrize("name", ["cumsum", "cumprod"])
+def test_scans_into_tensors(name: str, dtype: str) -> None:
+    """In place the dtype stays, and ``out=`` decides it."""
+    x = data(3, 21, dtype=dtype)
+    for dim in (0, 1, -1):
+        compare(lambda lib, x, d=dim: getattr(x.clone(), name + "_")(d), x, dtype=dtype, scale=9)
+        compare(lambda lib, x, d=dim: getattr(x.clone().t(), name + "_")(d), x, dtype=dtype,
+                strides=True, scale=9)  # fmt: skip
+    if dtype.startswith("complex"):
+        return
+    for result in ("int32", "float32", "float64", "uint8"):
+        if result == "uint8" and dtype not in ("uint8", "int8", "int64"):
+            continue  # casting what does not fit is undefined
+        compare(
+            lambda lib, x, r=result: getattr(lib, name)(
+                x.abs(), 1, out=lib.empty(0, dtype=getattr(lib, r))
+            ),
+            x / 4 if "float" in dtype else x,
+            dtype=dtype,
+            scale=1e3 if dtype == "bfloat16" else 1e2,
+        )
+    with pytest.raises(RuntimeError):
+        antorcha.ones(3).cumsum_(0, dtype=antorcha.float64)
+
+
+@needs_torch
+def test_long_and_repeated_lines() -> None:
+    long = np.random.default_rng(0).integers(-9, 9, 140_000)
+    for name in ("cumsum", "cummax", "cummin"):
+        compare(lambda lib, x, n=name: getattr(lib, n)(x, 0), long)
+        compare(lambda lib, x, n=name: getattr(lib, n)(x.expand(3, 40), 0), long[:40])
+        compare(lambda lib, x, n=name: getattr(lib, n)(x.expand(3, 40), 1), long[:40])
+    spread = data(200_000, dtype="float64")
+    for name in ("cumsum", "logcumsumexp", "cummax"):
+        compare(lambda lib, x, n=name: getattr(lib, n)(x, 0), spread, scale=1e3)
+    equal = np.array([2, 2, 1, NAN, 2, NAN, 7] * 5, "float32")
+    for name in ("cummax", "cummin"):
+        compare(lambda lib, x, n=name: getattr(lib, n)(x, 0), equal)
+        compare(lambda lib, x, n=name: getattr(lib, n)(x.view(7, 5), 0), equal)
+    huge = np.array([0] + [3e38] * 40, "float32")
+    for dtype in ("float32", "float64", "bfloat16"):
+        compare(lambda lib, x: x.cumprod(0), huge, dtype=dtype)
+    flat = np.array([[-INF, -INF, -800.0, -1e-300, 3], [INF, -INF, 1, INF, 0]])
+    for dim in (0, 1):
+        compare(lambda lib, x, d=dim: lib.logcumsumexp(x, d), flat)
+    compare(lambda lib, x: lib.logcumsumexp(x, 0), np.array([0, -40, -41.0]))
+
+
+@needs_torch
 def test_gradients_of_scans() -> None:
     x = data(3, 4, dtype="float64")
     for name in ("cumsum", "cumprod", "cummax", "cummin", "logcumsumexp"):
@@ -58,6 +108,10 @@ def test_gradients_of_scans() -> None:
     compare(lambda lib, x: x.cumprod(1), zeros, grad=2)
     compare(lambda lib, x: x.cumprod(0), data(3, 2, dtype="complex128"), grad=1)
     compare(lambda lib, x: x.cumsum(0), data(3, 2, dtype="complex128"), grad=1)
+    for name in ("cumsum_", "cumprod_"):
+        compare(lambda lib, x, n=name: getattr(x * 2, n)(1), x, grad=2, scale=10)
+    compare(lambda lib, x: x.t().cumsum(0).cumprod(1), data(9, 20, dtype="float64"), grad=1,
+            scale=1e4)  # fmt: skip
 
 
 @needs_torch

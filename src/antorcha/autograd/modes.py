@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from antorcha import modes
+from antorcha.errors import ArgumentError
 from antorcha.runtime.call import path
 from antorcha.runtime.tensor import Tensor
 
@@ -180,6 +181,8 @@ def is_inference(tensor: Tensor) -> bool:
 
     See https://docs.pytorch.org/docs/stable/generated/torch.is_inference.html.
     """
+    if not isinstance(tensor, Tensor):
+        raise ArgumentError(f"is_inference: input must be a Tensor, not {type(tensor).__name__}")
     return tensor._storage.version < 0
 
 

@@ -19,6 +19,8 @@ from antorcha._version import __version__
 REQUIRED = ("numpy", "scipy", "llvmlite", "ml_dtypes", "rich", "typer")
 OPTIONAL = ("scikit-learn", "matplotlib", "torch", "pytest")
 
+NATIVE_CALL = "antorcha.runtime.call.native"  # where the native call path will be
+
 # Bits of the widest vectors, by the feature that LLVM reports; the first that is there counts.
 VECTOR_BITS = {"avx512f": 512, "avx2": 256, "avx": 256, "sse2": 128, "neon": 128}
 FEATURES_SHOWN = (
@@ -84,9 +86,16 @@ def _cpu_model() -> str:
 def _engine() -> dict[str, Any]:
     return {
         "threads": _ask(lambda torch: torch.get_num_threads(), config.num_threads),
-        "call path": config.call_path,
+        "call path": _call_path(),
         "compiles for": config.target or "this machine",
     }
+
+
+def _call_path() -> str:
+    """The implementation that runs, which is not the one asked for while only one is written."""
+    if config.call_path == "native" and not importlib.util.find_spec(NATIVE_CALL):
+        return "python (the native one is not there yet)"
+    return config.call_path
 
 
 def _devices() -> dict[str, Any]:
@@ -116,7 +125,10 @@ def _cache() -> dict[str, Any]:
             except OSError:  # another process has just replaced it
                 continue
             files += 1
-    return {"folder": config.cache_dir, "files": files, "bytes": size}
+    return {
+        "folder": config.cache_dir, "files": files, "bytes": size,
+        "bound": config.cache_size or None,
+    }  # fmt: skip
 
 
 def package_version(package: str) -> str | None:
@@ -146,6 +158,8 @@ def _print_table(found: dict[str, dict[str, Any]]) -> None:
 
 
 def _text(name: str, value: Any) -> str:
+    if name == "bound":
+        return f"{value / 2**20:.0f} MiB of kernels" if value else "none"
     if value is None:
         return "[dim]not installed[/dim]"
     if isinstance(value, bool):

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import importlib.machinery
 import importlib.util
+import linecache
 import os
+import re
 import sys
 import traceback
 from collections.abc import Sequence
 from importlib.abc import InspectLoader, Loader
 from types import CodeType, ModuleType, TracebackType
-from typing import cast
+from typing import Any, cast
 
 from antorcha import torch_alias
 
@@ -182,6 +184,7 @@ def _report(error: BaseException) -> None:
             continue
         seen.add(id(one))
         one.__traceback__ = _own_frames(one.__traceback__)
+        _reword(one)
         pending += [one.__cause__, one.__context__]
     sys.stdout.flush()
     try:
@@ -191,6 +194,30 @@ def _report(error: BaseException) -> None:
         traceback.print_exc()
         print("\nOriginal exception was:", file=sys.stderr)
         sys.__excepthook__(type(error), error, error.__traceback__)
+
+
+def _reword(error: BaseException) -> None:
+    """Say torch where Python's own message says antorcha, and how to set ``requires_grad``."""
+    if isinstance(error, (ImportError, AttributeError)):
+        # Python names a module as the module itself does, and ours have antorcha's names
+        error.args = tuple([_torch_names(word) for word in error.args])
+        if isinstance(error, ImportError):
+            error.msg = _torch_names(error.msg)
+    elif type(error) is TypeError and error.args == ("'bool' object is not callable",):
+        trace = error.__traceback__
+        while trace is not None and trace.tb_next is not None:
+            trace = trace.tb_next
+        line = "" if trace is None else _line(trace)
+        if ".requires_grad(" in line:
+            error.args = (f"{error.args[0]}. Did you mean '.requires_grad_('?",)
+
+
+def _line(trace: TracebackType) -> str:
+    return linecache.getline(trace.tb_frame.f_code.co_filename, trace.tb_lineno)
+
+
+def _torch_names(text: Any) -> Any:
+    return re.sub(r"'antorcha(\.[\w.]+)?'", r"'torch\1'", text) if isinstance(text, str) else text
 
 
 def _own_frames(trace: TracebackType | None) -> TracebackType | None:

@@ -10,7 +10,6 @@ when the first batch is asked for.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
@@ -26,7 +25,7 @@ from antorcha.data.sampler import (
     SequentialSampler,
     draw_seed,
 )
-from antorcha.errors import MissingFeature, ValueRangeError
+from antorcha.errors import MissingFeature, ValueRangeError, warn
 from antorcha.runtime.random import Generator
 
 __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
@@ -284,15 +283,13 @@ class _BaseDataLoaderIter:
         if not loader.pin_memory:
             return
         if loader.pin_memory_device:
-            warnings.warn(
+            warn(
                 "pin_memory_device is deprecated, the current accelerator will be used as the "
                 f"device,ignore pin_memory_device='{loader.pin_memory_device}'.",
-                stacklevel=2,
             )
-        warnings.warn(
+        warn(
             "'pin_memory' argument is set as true but no accelerator is found, "
             "then device pinned memory won't be used.",
-            stacklevel=2,
         )
 
     def __iter__(self) -> _BaseDataLoaderIter:
@@ -304,11 +301,10 @@ class _BaseDataLoaderIter:
         self._num_yielded += 1
         said = self._IterableDataset_len_called
         if said is not None and self._num_yielded > said:
-            warnings.warn(
+            warn(
                 f"Length of IterableDataset {self._dataset} was reported to be {said}"
                 f"(when accessing len(dataloader)), but {self._num_yielded} samples have been "
                 "fetched. ",
-                stacklevel=2,
             )
         return data
 

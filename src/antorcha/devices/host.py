@@ -25,6 +25,7 @@ from antorcha.lang.kernels import (
     Pointwise,
     Reduce,
     Rows,
+    Scan,
 )
 from antorcha.runtime import layout as L
 from antorcha.runtime.layout import Layout
@@ -196,6 +197,31 @@ def _rows(what: Rows, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
     return compute
 
 
+def _scan(what: Scan, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
+    def compute(values: list[Any]) -> list[Any]:
+        lines = [np.moveaxis(np.atleast_1d(v), what.dim, -1) for v in values]
+        n = lines[0].shape[-1]
+        position = np.broadcast_to(np.arange(n, dtype=np.int64), lines[0].shape)
+        state = [np.broadcast_to(E.evaluate(e, [*lines, position]), lines[0].shape)
+                 for e in what.lift]  # fmt: skip
+        if what.reverse:
+            state = [s[..., ::-1] for s in state]
+        state = [s.copy() for s in state]
+        start = [np.full(s.shape[:-1], x, s.dtype) for s, x in zip(state, what.start, strict=True)]
+        for i in range(n):
+            element = [s[..., i] for s in state]
+            start = [np.asarray(E.evaluate(e, [*start, *element])) for e in what.merge]
+            for s, each in zip(state, start, strict=True):
+                s[..., i] = each
+        made = [np.broadcast_to(E.evaluate(e, state), lines[0].shape) for e in what.finish]
+        if what.reverse:
+            made = [m[..., ::-1] for m in made]
+        return [np.moveaxis(m, -1, what.dim).reshape(lay.shape)
+                for m, lay in zip(made, outs, strict=True)]  # fmt: skip
+
+    return compute
+
+
 def _native(what: NativeKernel, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
     def compute(values: list[Any]) -> list[Any]:
         results = what.reference(*values)
@@ -241,8 +267,8 @@ def _conv(what: Conv, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
 
 
 _COMPUTE: dict[type, Callable[..., Compute]] = {
-    Pointwise: _pointwise, Reduce: _reduce, Rows: _rows, NativeKernel: _native, Host: _host,
-    MatMul: _matmul, Conv: _conv,
+    Pointwise: _pointwise, Reduce: _reduce, Rows: _rows, Scan: _scan, NativeKernel: _native,
+    Host: _host, MatMul: _matmul, Conv: _conv,
 }  # fmt: skip
 
 

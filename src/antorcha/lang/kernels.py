@@ -68,6 +68,28 @@ class Rows:
 
 
 @struct
+class Scan:
+    """Merges the elements along one dim, in order, into a running state; writes it at each element.
+
+    Inputs and outputs have the same shape; one of no dims is a line of one element. ``lift``,
+    ``merge``, ``finish`` and ``start`` are those of a Reduce: the state of one element (expressions
+    over the inputs, then its position along the dim), how the state so far (inputs 0..s-1) joins a
+    later one (s..2s-1), the outputs over the state, and the state of nothing, which joined with a
+    state gives that state. ``merge`` is associative up to rounding, and need not be commutative;
+    ``run`` bounds how many elements are merged with one another before the state so far joins them:
+    0 is any number, 1 is none (strictly in order). ``reverse`` goes from the dim's end.
+    """
+
+    dim: int
+    start: tuple[float | int | bool, ...]
+    lift: tuple[Expr, ...]
+    merge: tuple[Expr, ...]
+    finish: tuple[Expr, ...]
+    reverse: bool = False
+    run: int = 0
+
+
+@struct
 class NativeKernel:
     """A native function of ABI ``(bufs: ptr[raw], desc: ptr[i64]) -> i64``; bufs: outs, then ins.
 
@@ -142,7 +164,7 @@ class Conv:
     groups: int
 
 
-Description = Pointwise | Reduce | Rows | NativeKernel | Host | MatMul | Conv
+Description = Pointwise | Reduce | Rows | Scan | NativeKernel | Host | MatMul | Conv
 
 
 @struct

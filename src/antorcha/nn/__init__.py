@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from antorcha.errors import did_you_mean
+from antorcha.errors import MissingName, did_you_mean
 from antorcha.nn import functional, init
 from antorcha.nn.activation import (
     CELU,
@@ -65,6 +65,7 @@ from antorcha.nn.dropout import (
     FeatureAlphaDropout,
 )  # fmt: skip
 from antorcha.nn.flatten import Flatten, Unflatten
+from antorcha.nn.fold import Fold, Unfold
 from antorcha.nn.linear import Bilinear, Identity, Linear
 from antorcha.nn.loss import (
     BCELoss,
@@ -155,6 +156,5 @@ _LAZY = ("utils", "modules")
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
         return importlib.import_module(f"antorcha.nn.{name}")
-    raise AttributeError(
-        f"module 'torch.nn' has no attribute {name!r}.{did_you_mean(name, globals())}"
-    )
+    text = f"module 'torch.nn' has no attribute {name!r}."
+    raise MissingName(text, name, lambda: did_you_mean(name, globals()))

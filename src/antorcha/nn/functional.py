@@ -11,7 +11,7 @@ import math
 from typing import Any
 
 from antorcha.autograd import no_grad
-from antorcha.errors import MissingFeature, ShapeError, ValueRangeError, did_you_mean
+from antorcha.errors import MissingFeature, MissingName, ShapeError, ValueRangeError, did_you_mean
 from antorcha.ops.record import NAMESPACES, REGISTRY, T
 
 _SHARED = (
@@ -191,6 +191,10 @@ def _long(values: list[int], like: Any) -> Any:
 
 
 # ---------------------------------------------------------------------------------------- resizing
+MOST_PLACES = 1 << 24
+"""Along a dim: the place that each result comes from is listed in Python."""
+
+
 def interpolate(
     input: Any,
     size: Any = None,
@@ -228,11 +232,17 @@ def interpolate(
         raise ValueRangeError(f"interpolate: {what}")
     sizes, scales = _sizes(input, size, scale_factor, dims, recompute_scale_factor)
     if mode not in ("nearest", "nearest-exact"):
-        raise MissingFeature(f"interpolate: mode {mode!r} is not supported yet; 'nearest' is")
+        raise MissingFeature(f"interpolate: mode {mode!r} is not supported yet; 'nearest' and "
+                             "'nearest-exact' are")
     if not 1 <= dims <= 3:
         raise MissingFeature(
             "Input Error: Only 3D, 4D and 5D input Tensors supported "
             f"(got {input.dim()}D) for the modes: nearest"
+        )
+    if min(*sizes, *input.shape[2:]) <= 0 or max(sizes) > MOST_PLACES:
+        raise ShapeError(
+            f"interpolate: Input and output sizes should be greater than 0, and no output size "
+            f"above {MOST_PLACES}, but got input {tuple(input.shape[2:])} and output {tuple(sizes)}"
         )
     for k in range(dims):
         n, wanted = input.shape[k + 2], sizes[k]
@@ -331,6 +341,5 @@ def __getattr__(name: str) -> Any:
     found = _record(name) if name in _SHARED else None  # ops registered since
     if found is not None:
         return found
-    raise AttributeError(
-        f"module 'torch.nn.functional' has no attribute {name!r}.{did_you_mean(name, globals())}"
-    )
+    text = f"module 'torch.nn.functional' has no attribute {name!r}."
+    raise MissingName(text, name, lambda: did_you_mean(name, globals()))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
+from antorcha.errors import MissingFeature, warn
 from antorcha.nn import functional as F
 from antorcha.nn.distance import PairwiseDistance
 from antorcha.nn.module import Module
@@ -17,9 +17,8 @@ def _reduction(size_average: bool | None, reduce: bool | None, reduction: str) -
         return reduction
     averaged = size_average is None or size_average
     found = "none" if reduce is False else ("mean" if averaged else "sum")
-    warnings.warn(
+    warn(
         f"size_average and reduce args will be deprecated, please use reduction='{found}' instead.",
-        stacklevel=4,
     )
     return found
 
@@ -525,29 +524,13 @@ class TripletMarginWithDistanceLoss(_Loss):
 
 
 class CTCLoss(_Loss):
-    """Connectionist temporal classification: the loss of a sequence against an unaligned target.
+    """Connectionist temporal classification is not supported yet: making it raises
+    NotImplementedError.
 
-    Graves et al. (2006).
-
-    Args:
-        blank (int): the blank's class number. Default: 0
-        reduction (str): ``'mean'``, ``'sum'`` or ``'none'``. Default: ``'mean'``
-        zero_infinity (bool): set infinite losses to zero? Default: False
-
-    Shape: log probabilities ``(T, N, C)``, targets ``(N, S)``, lengths ``(N)``.
     See https://docs.pytorch.org/docs/stable/generated/torch.nn.CTCLoss.html.
     """
-
-    __constants__ = ["blank", "reduction"]  # noqa: RUF012
 
     def __init__(
         self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False
     ) -> None:
-        super().__init__(reduction=reduction)
-        self.blank = blank
-        self.zero_infinity = zero_infinity
-
-    def forward(self, log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any) -> Any:
-        """The loss."""
-        return F.ctc_loss(log_probs, targets, input_lengths, target_lengths, self.blank,
-                          self.reduction, self.zero_infinity)  # fmt: skip
+        raise MissingFeature("CTCLoss: connectionist temporal classification is not supported yet")

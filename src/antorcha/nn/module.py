@@ -17,7 +17,7 @@ from antorcha.errors import ArgumentError, MissingFeature, ValueRangeError
 from antorcha.nn import hooks as H
 from antorcha.nn.parameter import Parameter, is_buffer
 from antorcha.nn.state import State
-from antorcha.nn.words import MissingAttributeError, indented, typename
+from antorcha.nn.words import indented, missing_attribute, typename
 from antorcha.runtime.tensor import Tensor
 
 _DICTS = (
@@ -194,7 +194,7 @@ class Module(H.Hooks, State):
             found = fields["_buffers"]
             if name in found:
                 return found[name]
-        raise MissingAttributeError(self, name)
+        raise missing_attribute(self, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
         fields = self.__dict__

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from antorcha.errors import ArgumentError, MissingFeature
+from antorcha.errors import ArgumentError, GraphError, MissingFeature
 from antorcha.ops.record import T
 from antorcha.runtime.tensor import Parameter, Tensor, new
 
@@ -24,12 +24,28 @@ def _new_parameter(cls: type, data: Any = None, requires_grad: bool = True) -> P
             f"Parameter: data must be a Tensor, not {type(data).__name__}: "
             "write Parameter(torch.tensor(...))"
         )
+    elif type(data) is not Tensor and type(data) is not Parameter:
+        return _marked(data, requires_grad)
     made: Parameter = new(cls)
     made._layout, made._storage, made._offset = data._layout, data._storage, data._offset
     made._rg, made._fn, made._nr = False, None, 0
     made._grad = made._base = made._extra = None
     if requires_grad:
         made.requires_grad_(True)  # checks the dtype
+    return made
+
+
+def _marked(data: Any, requires_grad: bool) -> Any:
+    """Of a subclass of Tensor: an instance of that class, which carries a mark."""
+    made = data.detach()
+    if type(made) is not type(data):
+        raise GraphError(
+            f"Parameter: Creating a Parameter from an instance of type {type(data).__name__} "
+            "requires that detach() returns an instance of the same type, but return type "
+            f"{type(made).__name__} was found instead."
+        )
+    made.requires_grad_(requires_grad)
+    made._is_param = True
     return made
 
 

@@ -4,27 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from antorcha.errors import did_you_mean
+from antorcha.errors import MissingName, did_you_mean
 from antorcha.runtime.tensor import Tensor
 
 
-class MissingAttributeError(AttributeError):
-    """A name that a module does not have. The advice is worked out only when it is read, because
-    ``hasattr`` raises this too."""
+def missing_attribute(owner: Any, name: str) -> AttributeError:
+    """The error of a name that a module does not have."""
 
-    def __init__(self, owner: Any, missing: str) -> None:
-        text = f"{type(owner).__name__!r} object has no attribute {missing!r}"
-        super().__init__(text, name=missing, obj=owner)
-
-    def __str__(self) -> str:
-        text = str(self.args[0])
-        if self.obj is None or self.name is None:
-            return text
-        names = [n for n in dir(self.obj) if not n.startswith("__")]
-        owner: Any = self.obj
+    def hint() -> str:
+        names = [n for n in dir(owner) if not n.startswith("__")]
         own = [n for n in names if n in owner._modules or n in owner._parameters]
-        hint = did_you_mean(self.name, names) or _one_letter_off(self.name, own)
-        return f"{text}.{hint}" if hint else text
+        return did_you_mean(name, names) or _one_letter_off(name, own)
+
+    text = f"{type(owner).__name__!r} object has no attribute {name!r}"
+    return MissingName(text, name, hint)
 
 
 def _one_letter_off(name: str, own: list[str]) -> str:

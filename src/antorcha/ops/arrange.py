@@ -10,6 +10,7 @@ from antorcha.device import as_device
 from antorcha.errors import DtypeError, ShapeError
 from antorcha.lang.kernels import Host
 from antorcha.lazy import np
+from antorcha.ops.arrange_kernels import LOWER, UPPER, described
 from antorcha.ops.kernel import Planned, kernel
 from antorcha.ops.memory import constant, strides_of_format
 from antorcha.ops.pieces import Copy, Pieces, PiecesOp, pieces
@@ -35,7 +36,20 @@ def flip(input: Tensor, dims: Ints):
     at = normalize_dims(dims, input.ndim, op="flip") if dims else ()
     strides = strides_of_format(input.shape, input.strides, "preserve")
     out = L.layout(input.shape, strides, input.dtype, input.device)
-    return Planned(Host(lambda x: np.flip(x, at) if at else x), [out])
+    read, start = flipped(input, input.strides, at)
+    return Planned(
+        described(out, input.shape, strides, read, start, lambda x: np.flip(x, at) if at else x),
+        [out],
+    )
+
+
+def flipped(input: Layout, strides: _Any, dims: _Any) -> tuple[list[int], int]:
+    """The strides that walk ``dims`` from their ends, and where they start."""
+    read, start = list(strides), 0
+    for d in dims if input.numel else ():
+        start += (input.shape[d] - 1) * read[d]
+        read[d] = -read[d]
+    return read, start
 
 
 @flip.derivative
@@ -47,6 +61,10 @@ def _(g, dims):
 def _(make):
     yield make(3, 4), (0,)
     yield make(2, 3, 4), (0, -1)
+    yield make(3, 37), (1,)
+    yield make(5, 19).t(), (0, 1)
+    yield make(3), ()
+    yield make(0, 3), (0, 1)
 
 
 @flip.errors
@@ -117,7 +135,12 @@ def rot90(input: Tensor, k: Int = 1, dims: Ints = (0, 1)):
         shape[a], shape[b] = shape[b], shape[a]
         strides[a], strides[b] = strides[b], strides[a]
     out = L.layout(tuple(shape), tuple(strides), input.dtype, input.device)
-    return Planned(Host(lambda x: np.rot90(x, k, (a, b))), [out])
+    # a quarter turn is a flip of the second dim (three quarters: of the first), then a transpose
+    read, start = flipped(input, input.strides, ((), (b,), (a, b), (a,))[k % 4])
+    if k % 2:
+        read[a], read[b] = read[b], read[a]
+    what = described(out, shape, strides, read, start, lambda x: np.rot90(x, k, (a, b)))
+    return Planned(what, [out])
 
 
 @rot90.derivative
@@ -130,6 +153,8 @@ def _(make):
     yield (make(2, 3),)
     yield make(2, 3), 3
     yield make(2, 3, 4), 2, (1, 2)
+    yield make(2, 0), 1
+    yield make(3, 19, 2), -1, (1, 0)
 
 
 class Roll(PiecesOp):
@@ -137,7 +162,7 @@ class Roll(PiecesOp):
 
     def __init__(self, fn: Callable[..., _Any]) -> None:
         super().__init__(fn, out=False)
-        self.bind = self.bind_in_order
+        self.use_bind(self.bind_in_order)
 
     def bind_in_order(self, args: tuple[_Any, ...], kwargs: dict[str, _Any]) -> _Any:
         bound = self.signature.bind(args, kwargs)
@@ -284,6 +309,10 @@ def _(make):
     yield make(2), (2, 2)
 
 
+_MOST_BYTES = 1 << 47
+"""More than this no process can address."""
+
+
 @composite(out=False)
 def repeat_interleave(
     input: Tensor, repeats: Any = None, dim: Any = None, *, output_size: Any = None
@@ -314,6 +343,11 @@ def repeat_interleave(
             raise ShapeError(f"Repeats must be non-negative, not {repeats}")
         shape = tuple(lay.shape)
         wide = (*shape[: d + 1], repeats, *shape[d + 1 :])
+        if lay.numel * repeats * lay.itemsize > _MOST_BYTES:
+            raise ShapeError(
+                f"repeat_interleave: {repeats} times {shape} {lay.dtype.name} is more than a "
+                "tensor can hold"
+            )
         spread = T.expand(T.unsqueeze(input, d + 1), wide)
         return T.flatten(T.clone(spread, memory_format="contiguous"), d, d + 1)
     if repeats._layout.ndim > 1:
@@ -350,11 +384,17 @@ def repeat_places(repeats: Tensor):
 
 
 # ----------------------------------------------------------------------- triangles, diagonals
-def _triangle(input: _Any, op: str, keep: _Any) -> Planned:
+def _triangle(input: _Any, op: str, side: str, diagonal: int, keep: _Any) -> Planned:
     if input.ndim < 2:
         raise ShapeError(f"{op}: input tensor must have at least 2 dimensions")
     out = L.contiguous(tuple(input.shape), input.dtype, input.device)
-    return Planned(Host(keep), [out])
+    if out.itemsize > 8:
+        return Planned(Host(keep), [out])
+    diagonal = max(-input.shape[-2] - 1, min(diagonal, input.shape[-1] + 1))
+    what = described(
+        out, input.shape, out.strides, input.strides, 0, keep, triangle=side, diagonal=diagonal
+    )
+    return Planned(what, [out])
 
 
 @kernel(inplace=True)
@@ -367,7 +407,7 @@ def tril(input: Tensor, diagonal: Int = 0):
     tensor([[1., 0.],
             [1., 1.]])
     """
-    return _triangle(input, "tril", lambda x: np.tril(x, diagonal))
+    return _triangle(input, "tril", LOWER, diagonal, lambda x: np.tril(x, diagonal))
 
 
 @tril.derivative
@@ -379,6 +419,12 @@ def _(g, diagonal):
 def _(make):
     yield (make(3, 4),)
     yield make(2, 3, 3), -1
+    yield make(20, 37), 1
+    yield make(2, 5, 3).permute(2, 0, 1), 0
+    yield make(3, 3), 100
+    yield make(3, 3), -100
+    yield make(0, 3), 1
+    yield (make.ints((17, 19), 9, dtype=dtypes.uint8),)
 
 
 @tril.errors
@@ -396,7 +442,7 @@ def triu(input: Tensor, diagonal: Int = 0):
     tensor([[1., 1.],
             [0., 1.]])
     """
-    return _triangle(input, "triu", lambda x: np.triu(x, diagonal))
+    return _triangle(input, "triu", UPPER, diagonal, lambda x: np.triu(x, diagonal))
 
 
 @triu.derivative
@@ -408,6 +454,12 @@ def _(g, diagonal):
 def _(make):
     yield (make(3, 4),)
     yield make(2, 3, 3), 1
+    yield make(20, 37), -1
+    yield make(2, 5, 3).permute(2, 0, 1), 0
+    yield make(3, 3), 100
+    yield make(3, 3), -100
+    yield make(0, 3), 1
+    yield (make.ints((17, 19), 9, dtype=dtypes.uint8),)
 
 
 @triu.errors

@@ -396,7 +396,8 @@ def matrix_power(input: Tensor, n: Int):
         )
     if n == 0:
         eye = T.eye(lay.shape[-1], dtype=lay.dtype, device=lay.device)
-        return T.clone(T.expand(eye, lay.shape), memory_format="contiguous")
+        made = T.clone(input, memory_format="contiguous")  # in the graph: its gradient is zero
+        return T.copy_(made, T.expand(eye, lay.shape))
     base, found = (T.linalg_inv(input) if n < 0 else input), None
     n = abs(n)
     if n == 1:
@@ -414,3 +415,4 @@ def _(make):
     yield make(3, 3), 3
     yield make(2, 3, 3), 2
     yield make(3, 3), 0
+    yield make(2, 3, 3).mT, 0

@@ -129,7 +129,7 @@ def conv_weight(
     groups: Int,
 ):
     """The gradient of a convolution's weights, whose taps have shape ``size``."""
-    w = (grad.shape[1], input.shape[1] // groups, *size)
+    w = (grad.shape[1], input.shape[1] // max(groups, 1), *size)
     what = _described(
         "weight", tuple(input.shape), w, tuple(grad.shape), stride, padding, dilation, groups
     )

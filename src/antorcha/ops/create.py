@@ -303,7 +303,7 @@ def arange_kernel(count: Int, start: StaticNumber, step: StaticNumber, dtype: Dt
     def compute() -> _Any:
         return wide(start) + np.arange(count, dtype=wide) * wide(step)
 
-    return Planned(Host(compute), [L.contiguous((count,), dtype, device)])
+    return Planned(Host(compute), [L.contiguous((count,), dtype, as_device(device))])
 
 
 @composite(method=False)

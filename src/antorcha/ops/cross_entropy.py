@@ -299,6 +299,11 @@ def _checked_target(name: str, input: _Any, target: _Any, weight: _Any) -> _Any:
             f"{name}: weight tensor should be defined either for all {lay.shape[dim]} classes or "
             f"no classes but got weight tensor of shape: {list(weight._layout.shape)}"
         )
+    if weight is not None and weight._layout.dtype is not lay.dtype:
+        raise DtypeError(
+            f"{name}: expected scalar type {lay.dtype} but found {weight._layout.dtype} for the "
+            f"weight: it has the dtype of the input; cast with weight.to({lay.dtype})."
+        )
     return target if own.contiguous else T.contiguous(target)
 
 

@@ -190,7 +190,7 @@ class _Context:
 
     def __init__(self, node: Node, grads: list[Any], create: bool, kept: tuple[int, ...]) -> None:
         self.node, self.grads, self.create = node, grads, create
-        self.items = dict(zip(kept, saved_items(node), strict=True)) if kept else {}
+        self.items = dict(zip(kept, saved_items(node))) if kept else {}
         if not kept:
             saved_items(node)
 
@@ -216,7 +216,7 @@ def fit(node: Node, gradients: Any) -> list[Tensor | None]:
     fitted: list[Tensor | None] = []
     plan = node.plan
     assert plan is not None
-    for gradient, lay, edge in zip(gradients, plan.tensors, node.edges, strict=True):
+    for gradient, lay, edge in zip(gradients, plan.tensors, node.edges):
         if gradient is None or edge is None or lay is None:
             fitted.append(None)
         else:

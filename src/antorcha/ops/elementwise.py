@@ -51,7 +51,7 @@ def refuse_zero_divisor(op: Any) -> None:
                 raise DtypeError(f"{op.name}: ZeroDivisionError: {a._layout.dtype} divided by 0")
         return bound
 
-    op.bind = checked
+    op.use_bind(checked)
 
 
 @pointwise(inplace=True)
@@ -228,7 +228,7 @@ def _(make):
 
 @pointwise(inplace=True)
 def floor_divide(input: Operand, other: Operand):
-    """Divides and rounds towards minus infinity; integers stay integers.
+    """Divides and rounds towards minus infinity; integers stay integers. No gradient.
 
     See https://docs.pytorch.org/docs/stable/generated/torch.floor_divide.html.
 
@@ -239,6 +239,7 @@ def floor_divide(input: Operand, other: Operand):
 
 
 refuse_zero_divisor(floor_divide)
+floor_divide.no_derivative()
 
 
 @floor_divide.samples

@@ -60,6 +60,10 @@ class ExprOp:
     def __call__(self, *operands: Any) -> Any:
         return path.call(self, operands, {})
 
+    @staticmethod
+    def quick_bind(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return None
+
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         key: list[Any] = []
         operands: list[Tensor | None] = []

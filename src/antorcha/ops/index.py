@@ -188,7 +188,7 @@ class Scaled(KernelOp):
 
     def __init__(self, fn: Callable[..., _Any]) -> None:
         super().__init__(fn, inplace=True)
-        self.bind = self.bind_scaled
+        self.use_bind(self.bind_scaled)
 
     def bind_scaled(self, args: tuple[_Any, ...], kwargs: dict[str, _Any]) -> _Any:
         alpha = kwargs.get("alpha", 1)

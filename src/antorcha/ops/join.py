@@ -20,8 +20,9 @@ from antorcha.shapes import (
     broadcast_shapes,
     channels_last_strides,
     contiguous_strides,
-    is_channels_last,
     normalize_dim,
+    suggests_channels_last,
+    view_strides,
 )
 
 
@@ -38,9 +39,7 @@ def cat_dim(tensors: _Any, dim: int) -> int:
 
 def common_format(shape: tuple[int, ...], tensors: _Any) -> tuple[int, ...]:
     """Channels last if all operands are, else row-major."""
-    if len(shape) in (4, 5) and all(
-        not t.contiguous and is_channels_last(t.shape, t.strides) for t in tensors
-    ):
+    if len(shape) in (4, 5) and all(suggests_channels_last(t.shape, t.strides) for t in tensors):
         return tuple(channels_last_strides(shape))
     return tuple(contiguous_strides(shape))
 
@@ -97,7 +96,7 @@ def cat(tensors: Tensors, dim: Dim = 0):
             at += lay.shape[d]
         return made
 
-    strides = common_format(shape, [tensors[k] for k in kept])
+    strides = common_format(shape, tensors)
     return Pieces(L.layout(shape, strides, dtype, device), copies)
 
 
@@ -151,12 +150,12 @@ def stack(tensors: Tensors, dim: Dim = 0):
             )
     shape = (*first.shape[:d], len(tensors), *first.shape[d:])
     strides = tuple(contiguous_strides(shape))
-    if first.ndim in (4, 5):  # PyTorch joins along an existing dim, in the operands' format
-        joined = (*first.shape[:d], len(tensors) * first.shape[d], *first.shape[d + 1 :]) if (
-            d < first.ndim) else None  # fmt: skip
-        if joined is not None:
-            whole = common_format(joined, tensors)
-            strides = (*whole[:d], first.shape[d] * whole[d], *whole[d:])
+    if first.ndim in (4, 5) and d < first.ndim:  # PyTorch joins along a dim that there is
+        joined = (*first.shape[:d], len(tensors) * first.shape[d], *first.shape[d + 1 :])
+        strides = view_strides(joined, common_format(joined, tensors), shape) or strides
+    elif first.ndim in (3, 4) and d == first.ndim:
+        each = [L.layout((*t.shape, 1), (*t.strides, 1), t.dtype, t.device) for t in tensors]
+        strides = common_format(shape, each)
 
     def copies(out: Layout) -> list[Copy]:
         rest = (*out.strides[:d], *out.strides[d + 1 :])

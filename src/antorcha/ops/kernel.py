@@ -116,7 +116,7 @@ class KernelOp(Op):
             missing = [d for d in dense if d not in names]
             assert not missing, f"{self.name}: no parameter {missing}"
         if self.dense:
-            self.bind = self.bind_dense
+            self.use_bind(self.bind_dense)
 
     def bind_dense(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         bound = self.signature.bind(args, kwargs)

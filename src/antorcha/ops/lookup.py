@@ -7,7 +7,8 @@ from typing import Any as _Any
 from antorcha import dtypes
 from antorcha.errors import DtypeError, MissingFeature, OutOfRange, ShapeError
 from antorcha.lang.kernels import Host
-from antorcha.lazy import Array, np
+from antorcha.lazy import Array, lazy, np
+from antorcha.ops.found import Passes, failed, found
 from antorcha.ops.index import blocks_or_numpy, check_range
 from antorcha.ops.kernel import Planned, kernel
 from antorcha.ops.memory import constant
@@ -16,9 +17,12 @@ from antorcha.ops.types import Any, Bool, Int, OptTensor, Str, Tensor
 from antorcha.runtime import layout as L
 from antorcha.runtime.tensor import Tensor as TensorType
 
+kernels = lazy("antorcha.ops.select_kernels")
+orders = lazy("antorcha.ops.sort_kernels")
+
 
 # ------------------------------------------------------------------------------------- nonzero
-@kernel(function=False, method=False, out=False)
+@found(function=False, method=False, out=False)
 def nonzero_columns(input: Tensor):
     """The position of every nonzero element: a row per dim."""
 
@@ -29,6 +33,19 @@ def nonzero_columns(input: Tensor):
         return np.stack(found).astype(np.int64)
 
     return Planned(Host(run, dynamic=True), [((0, 0), dtypes.int64)])
+
+
+@nonzero_columns.passes
+def _(input):
+    fail = failed("nonzero")
+    count = kernels.counting(input, fail)
+    if count is None or not input.ndim:
+        return None
+    parts, rows = kernels.parts_of(input.numel), input.ndim
+    return Passes(
+        count, [((parts + 1,), dtypes.int64)], lambda total: [((rows, total[0]), dtypes.int64)],
+        kernels.positions(input, fail), slice(parts, parts + 1),
+    )  # fmt: skip
 
 
 @composite()
@@ -43,8 +60,8 @@ def nonzero(input: Tensor, *, as_tuple: Bool = False):
     """
     if as_tuple:
         some = input if input._layout.ndim else T.unsqueeze(input, 0)
-        return T.unbind(T.nonzero_columns(some), 0)
-    made = T.t(T.nonzero_columns(input))
+        return T.unbind(T.nonzero_columns(T.contiguous(some)), 0)
+    made = T.t(T.nonzero_columns(T.contiguous(input)))
     made._base = None  # the columns are nobody else's
     return made
 
@@ -53,6 +70,8 @@ def nonzero(input: Tensor, *, as_tuple: Bool = False):
 def _(make):
     yield (make.bools((3, 4)),)
     yield (make.bools((3, 4)),), {"as_tuple": True}
+    yield (make.ints((5, 40), 2),)
+    yield (make.bools((130,)),)
 
 
 @composite(out=False)
@@ -208,7 +227,7 @@ def one_hot(input: Tensor, num_classes: Int = -1):
 
 
 # -------------------------------------------------------------------------------------- counts
-@kernel(function=False, method=False, out=False)
+@found(function=False, method=False, out=False)
 def counts_of(input: Tensor, weights: OptTensor, minlength: Int):
     """What ``bincount`` runs."""
     if input.ndim != 1 or input.dtype.kind not in "iu":
@@ -218,6 +237,8 @@ def counts_of(input: Tensor, weights: OptTensor, minlength: Int):
         )
     if minlength < 0:
         raise ShapeError("bincount: minlength should be >= 0")
+    if minlength >= 1 << 60:
+        raise ShapeError(f"bincount: minlength is too large: {minlength}")
     if weights is not None and tuple(weights.shape) != tuple(input.shape):
         raise ShapeError(
             f"bincount: weights should be 1-d and have the same length as input, not "
@@ -228,11 +249,32 @@ def counts_of(input: Tensor, weights: OptTensor, minlength: Int):
 
     def run(x: Array, w: Array | None = None) -> Array:
         if x.size and (x < 0).any():
-            raise ShapeError("bincount only supports 1-d non-negative integral inputs.")
+            raise negative()
         wide = None if w is None else w.astype(np.float64)
         return np.bincount(x.astype(np.int64), wide, minlength).astype(made.np)
 
     return Planned(Host(run, dynamic=True), [((0,), made)])
+
+
+def negative() -> ShapeError:
+    return ShapeError("bincount only supports 1-d non-negative integral inputs.")
+
+
+@counts_of.passes
+def _(input, weights, minlength):
+    made = dtypes.int64
+    if weights is not None:
+        made = dtypes.float32 if weights.dtype.name == "float32" else dtypes.float64
+    pair = kernels.bins(input, weights, made, minlength, failed("bincount"))
+    if pair is None:
+        return None
+
+    def shapes(ends: _Any) -> _Any:
+        if ends[0] < 0:
+            raise negative()
+        return [((max(ends[1] + 1, minlength),), made)]
+
+    return Passes(pair[0], [((2,), dtypes.int64)], shapes, pair[1], slice(0, 2))
 
 
 @composite(out=False)
@@ -244,13 +286,15 @@ def bincount(input: Tensor, weights: OptTensor = None, minlength: Int = 0):
     >>> torch.bincount(torch.tensor([4, 3, 6, 3, 4]))
     tensor([0, 0, 0, 2, 2, 0, 1])
     """
-    return T.counts_of(input, weights, minlength)
+    few = None if weights is None else T.contiguous(weights)
+    return T.counts_of(T.contiguous(input), few, minlength)
 
 
 @bincount.samples
 def _(make):
     yield (make.ints((10,), 5),)
     yield (make.ints((10,), 5),), {"minlength": 8}
+    yield make.ints((10,), 5), make.ints((10,), 7)
 
 
 @bincount.errors
@@ -278,19 +322,41 @@ def places_in(sequence: Tensor, values: Tensor, out_int32: Bool, right: Bool, so
             "torch.searchsorted(): boundary and sorter must have the same size, but got boundary "
             f"tensor {list(sequence.shape)} and got sorter tensor {list(sorter.shape)}"
         )
-    side: _Any = "right" if right else "left"
 
     def run(edges: Array, x: Array, order: Array | None = None) -> Array:
         if order is not None:
+            if order.size and (order.min() < 0 or order.max() >= edges.shape[-1]):
+                raise bad_sorter(1)
             edges = np.take_along_axis(edges, order, -1)
-        if edges.ndim == 1:
-            return np.searchsorted(edges, x, side)
-        rows, wanted = edges.reshape(-1, edges.shape[-1]), x.reshape(-1, x.shape[-1])
-        found = [np.searchsorted(a, b, side) for a, b in zip(rows, wanted, strict=True)]
-        return np.stack(found).reshape(x.shape) if found else np.zeros(x.shape, np.int64)
+        return bisect(edges, x, right)
 
     made = dtypes.int32 if out_int32 else dtypes.int64
-    return Planned(Host(run), [(tuple(values.shape), made)])
+    what = kernels.searching(sequence, values, not out_int32, right, sorter, run, bad_sorter)
+    return Planned(what or Host(run), [(tuple(values.shape), made)])
+
+
+def bad_sorter(_code: int) -> ShapeError:
+    return ShapeError("torch.searchsorted(): sorter index out of range")
+
+
+def bisect(edges: Array, x: Array, right: bool) -> Array:
+    """Where values belong, all at once: an element before which a value does not belong is passed,
+    as PyTorch does, which decides what NaN means."""
+    if not edges.size or not x.size:
+        return np.zeros(x.shape, np.int64)
+    lines = edges.reshape(-1, edges.shape[-1])
+    wanted = x.reshape(len(lines), -1)
+    low = np.zeros(wanted.shape, np.int64)
+    high = np.full(wanted.shape, edges.shape[-1], np.int64)
+    rows = np.arange(len(wanted))[:, None]
+    while (low < high).any():
+        middle = (low + high) >> 1
+        edge = lines[rows, np.minimum(middle, edges.shape[-1] - 1)]
+        behind = (edge > wanted) if right else (edge >= wanted)
+        going = low < high
+        low = np.where(going & ~behind, middle + 1, low)
+        high = np.where(going & behind, middle, high)
+    return low.reshape(x.shape)
 
 
 @composite(method=False)
@@ -316,8 +382,9 @@ def searchsorted(
     lay = sorted_sequence._layout
     if lay.ndim == 0:
         raise ShapeError("torch.searchsorted(): input value can't be scalar boundaries")
-    return T.places_in(sorted_sequence, as_values(input, lay), out_int32,
-                       right or side == "right", sorter)  # fmt: skip
+    order = None if sorter is None else T.contiguous(sorter)
+    return T.places_in(T.contiguous(sorted_sequence), T.contiguous(as_values(input, lay)),
+                       out_int32, right or side == "right", order)  # fmt: skip
 
 
 def as_values(value: _Any, lay: _Any) -> _Any:
@@ -329,6 +396,7 @@ def as_values(value: _Any, lay: _Any) -> _Any:
 @searchsorted.samples
 def _(make):
     yield make.ints((6,), 10).sort()[0], make.ints((3, 2), 10)
+    yield (make.ints((3, 6), 10).sort(1)[0], make.ints((3, 2), 10)), {"right": True}
 
 
 @composite()
@@ -343,7 +411,8 @@ def bucketize(input: Any, boundaries: Tensor, *, out_int32: Bool = False, right:
     lay = boundaries._layout
     if lay.ndim != 1:
         raise ShapeError(f"bucketize: boundaries tensor must be 1 dimension, not {lay.ndim}")
-    return T.places_in(boundaries, as_values(input, lay), out_int32, right, None)
+    values = T.contiguous(as_values(input, lay))
+    return T.places_in(T.contiguous(boundaries), values, out_int32, right, None)
 
 
 @bucketize.samples
@@ -414,7 +483,7 @@ def runs(x: Array, d: int | None) -> tuple[Array, Array, Array]:
     return values, inverse.reshape(x.shape) if d is None else inverse, counts
 
 
-@kernel(function=False, method=False, out=False)
+@found(function=False, method=False, out=False)
 def unique_parts(input: Tensor, dim: Int, consecutive: Bool):
     """Values, inverse and counts; ``dim`` is -1 for the flattened tensor."""
     d = None if dim < 0 else dim
@@ -430,6 +499,22 @@ def unique_parts(input: Tensor, dim: Int, consecutive: Bool):
         Host(run, dynamic=True),
         [((0,), input.dtype), ((0,), dtypes.int64), ((0,), dtypes.int64)],
     )
+
+
+@unique_parts.passes
+def _(input, dim, consecutive):
+    if dim >= 0 or not input.contiguous or not orders.orders(input):
+        return None
+    n = input.numel
+    return Passes(
+        orders.grouping(input, not consecutive, failed("unique")),
+        [((n + 1,), dtypes.int64), ((n + 1,), dtypes.int64)],
+        lambda groups: [
+            ((groups[0],), input.dtype), (tuple(input.shape), dtypes.int64),
+            ((groups[0],), dtypes.int64),
+        ],
+        orders.distinct(input),
+    )  # fmt: skip
 
 
 def chosen(found: _Any, return_inverse: bool, return_counts: bool) -> _Any:
@@ -474,7 +559,8 @@ def unique(
     >>> torch.unique(torch.tensor([1, 3, 2, 3]))
     tensor([1, 2, 3])
     """
-    found = T.unique_parts(input, unique_dim(input, dim, "unique"), False)
+    d = unique_dim(input, dim, "unique")
+    found = T.unique_parts(T.contiguous(input) if d < 0 else input, d, False)
     if dim is not None and input._layout.ndim > 1:  # PyTorch puts the dim in front, and back
         found = (in_front(found[0], dim), *found[1:])
     return chosen(found, return_inverse, return_counts)
@@ -484,6 +570,7 @@ def unique(
 def _(make):
     yield (make.ints((3, 4), 5),)
     yield (make.ints((6, 2), 2),), {"dim": 0}
+    yield (make.ints((100,), 9),), {"return_inverse": True, "return_counts": True}
 
 
 @composite(out=False)
@@ -497,10 +584,12 @@ def unique_consecutive(
     >>> torch.unique_consecutive(torch.tensor([1, 1, 2, 2, 3, 1, 1, 2]))
     tensor([1, 2, 3, 1, 2])
     """
-    found = T.unique_parts(input, unique_dim(input, dim, "unique_consecutive"), True)
+    d = unique_dim(input, dim, "unique_consecutive")
+    found = T.unique_parts(T.contiguous(input) if d < 0 else input, d, True)
     return chosen(found, return_inverse, return_counts)
 
 
 @unique_consecutive.samples
 def _(make):
+    yield (make.ints((4, 10), 2),), {"return_inverse": True, "return_counts": True}
     yield (make.ints((10,), 2),)

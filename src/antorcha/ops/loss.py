@@ -8,11 +8,10 @@ kernel for each operand that wants a gradient. ``cross_entropy`` has a file of i
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any as _Any
 
-from antorcha.errors import ShapeError, ValueRangeError
+from antorcha.errors import ShapeError, ValueRangeError, warn
 from antorcha.lang import expr as E
 from antorcha.ops.pointwise import PointwiseOp
 from antorcha.ops.record import T, composite
@@ -27,10 +26,9 @@ def reduction_of(size_average: bool | None, reduce: bool | None, reduction: str)
     if size_average is not None or reduce is not None:
         averaged = size_average is None or size_average
         reduction = "none" if reduce is False else ("mean" if averaged else "sum")
-        warnings.warn(
+        warn(
             "size_average and reduce args will be deprecated, please use "
             f"reduction='{reduction}' instead.",
-            stacklevel=4,
         )
     if reduction not in ("none", "mean", "sum"):
         raise ValueRangeError(f"{reduction} is not a valid value for reduction")
@@ -117,11 +115,10 @@ def same_sizes(name: str, input: _Any, target: _Any) -> None:
     """Warns, as PyTorch does, when operands will be broadcast."""
     a, b = input._layout.shape, target._layout.shape
     if a != b:
-        warnings.warn(
+        warn(
             f"Using a target size ({b}) that is different to the input size ({a}). This will "
             "likely lead to incorrect results due to broadcasting. Please ensure they have the "
             "same size.",
-            stacklevel=4,
         )
 
 
@@ -375,12 +372,11 @@ def kl_div(
         return _kl_div(input, target, "sum", log_target) / input._layout.shape[0]
     reduction = reduction_of(size_average, reduce, reduction)
     if reduction == "mean":
-        warnings.warn(
+        warn(
             "reduction: 'mean' divides the total loss by both the batch size and the support size."
             "'batchmean' divides only by the batch size, and aligns with the KL div math "
             "definition.'mean' will be changed to behave the same as 'batchmean' in the next major "
             "release.",
-            stacklevel=4,
         )
     return _kl_div(input, target, reduction, log_target)
 

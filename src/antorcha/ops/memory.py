@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import Any as _Any
 
 from antorcha import dtypes
-from antorcha.device import backend
-from antorcha.errors import ShapeError
+from antorcha.device import as_device, backend
+from antorcha.errors import ArgumentError, ShapeError, ValueRangeError
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Pointwise
 from antorcha.ops import record
-from antorcha.ops.kernel import KernelOp, Planned, kernel
+from antorcha.ops.kernel import KernelOp, Planned, ViewOp, kernel
 from antorcha.ops.record import T, composite
 from antorcha.ops.types import Any, DeviceArg, Dtype, Int, Ints, Number, Shape, Str, Tensor
 from antorcha.runtime import layout as L
@@ -84,6 +84,7 @@ def contiguous(input: Tensor, memory_format: Str = "contiguous"):
 @kernel(function=False, method=False, out=False)
 def full_layout(size: Ints, fill_value: Number, dtype: Dtype, device: DeviceArg):
     """A fresh tensor filled with one number: what ``full``, ``zeros`` and ``ones`` run."""
+    device = as_device(device)
     return Planned(Pointwise((E.cast(E.input_(0, number_dtype(fill_value)), dtype),)),
                    [L.contiguous(size, dtype, device)])  # fmt: skip
 
@@ -212,8 +213,11 @@ def _(g, dim, index):
 @embed
 def embed_view(g: Tensor, size: Ints, op: Str, args: Any):
     """Zeros of shape ``size`` with ``g`` at the places that the view op took."""
+    taken = record.REGISTRY.get(op)
+    if not isinstance(taken, ViewOp):
+        raise ValueRangeError(f"embed_view: {op!r} is no view of a part: 'diagonal' is one")
     whole = L.contiguous(size, g.dtype, g.device)
-    _, strides, delta = record.get(op).apply_fn([whole, *args])
+    _, strides, delta = taken.apply_fn([whole, *args])
     return size, strides, delta if g.numel else 0
 
 
@@ -250,6 +254,14 @@ def as_strided_backward(g: Tensor, base: Any, stride: Ints, delta: Int):
     """The gradient of a tensor of layout ``base``, of which ``g``'s was a view: strides ``stride``
     from element ``delta`` (which may lie before or behind the tensor, in the same storage)."""
     lay = g._layout
+    if not isinstance(base, Layout):
+        raise ArgumentError(
+            f"as_strided_backward: base must be a layout, not {type(base).__name__}"
+        )
+    if len(stride) != lay.ndim:
+        raise ShapeError(
+            f"as_strided_backward: {len(stride)} strides for a gradient of {lay.ndim} dimensions"
+        )
     low = min(0, delta)
     reach = L.layout(lay.shape, stride, lay.dtype, lay.device).high + delta if lay.numel else 0
     size = max(base.high, reach, 0) - low
@@ -268,6 +280,8 @@ class MoveOp(KernelOp):
 
     def make_plan(self, values: list[_Any], outs: _Any) -> _Any:
         lay: Layout = values[0]._layout
+        if values[1] is None:
+            raise ArgumentError("to_device: device must be a device such as 'cpu', not None")
         source, target = backend(lay.device), backend(values[1])
         out = L.layout(
             lay.shape, strides_of_format(lay.shape, lay.strides, "preserve"), lay.dtype, values[1]

@@ -270,6 +270,18 @@ def _grouped(t: _Any, groups: int) -> _Any:
     return T.reshape(t, (n, groups, c // groups, math.prod(shape[2:])))
 
 
+def _check_groups(shape: tuple[int, ...], n: int, c: int, rest: int, groups: int) -> None:
+    if groups <= 0:
+        raise ShapeError(
+            f"native_group_norm: Expected num groups to be greater than 0, got {groups}"
+        )
+    if len(shape) < 2 or shape[:2] != (n, c) or math.prod(shape[2:]) != rest or c % groups:
+        raise ShapeError(
+            f"native_group_norm: an input of shape {shape} does not have N = {n} samples of C = "
+            f"{c} channels, in {groups} groups, and HxW = {rest} places"
+        )
+
+
 @opaque(method=False)
 def native_group_norm(
     input: Tensor,
@@ -286,10 +298,13 @@ def native_group_norm(
     >>> torch.native_group_norm(torch.tensor([[1., 3.]]), None, None, 1, 2, 1, 1, 0.0)[0]
     tensor([[-1.,  1.]])
     """
+    _check_groups(tuple(input._layout.shape), N, C, HxW, group)
     x = _widened(_grouped(input, group))
     var, mean = T.var_mean(x, (2, 3), correction=0, keepdim=True)
+    if not input._layout.numel:
+        mean = T.zeros_like(mean)  # as PyTorch; the deviation is nan
     rstd = T.rsqrt(var + eps)
-    shape = (1, group, C // max(group, 1), 1)
+    shape = (1, group, C // group, 1)
     params = [None if p is None else T.reshape(_widened(p), shape) for p in (weight, bias)]
     y = _applied(x, mean, rstd, *params)
     made = T.reshape(y, tuple(input._layout.shape))

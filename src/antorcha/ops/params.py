@@ -161,6 +161,33 @@ def parameters(fn: Callable[..., Any]) -> list[tuple[str, str, Any, bool]]:
     ]  # fmt: skip
 
 
+_OPERAND, _VALUE, _SIZES, _NUMBER, _ABSENT, _NOTHING = range(6)
+_KNOWN = frozenset((int, bool, float, complex, str, tuple, type(None), dtypes.dtype, Device))
+
+
+def _treatment(param: Param, kind: Any, given: bool, loose: bool) -> int | None:
+    """What ``Signature.quick_bind`` does with an argument of a type; None: ``bind`` must see it."""
+    code = param.code
+    if not given:
+        if param.default is _MISSING or code == TENSORS:
+            return None
+        if code in (STATIC, NUMBER):
+            return _NOTHING
+        return _ABSENT if param.default is None else None
+    if issubclass(kind, Tensor):
+        return _OPERAND if code in (TENSOR, OPTIONAL, OPERAND) else None
+    if kind not in _KNOWN or code in (TENSORS, NUMBER, TENSOR):
+        return None
+    if code == STATIC:
+        if kind is tuple:
+            return _SIZES
+        return None if loose else _VALUE
+    if kind is type(None):
+        return _ABSENT if code == OPTIONAL or param.default is None else None
+    plain = code == OPERAND and kind in _PLAIN and not param.static
+    return _NUMBER if plain else None
+
+
 class Signature:
     """An op's parameters, and the binding of arguments to them."""
 
@@ -177,6 +204,8 @@ class Signature:
         shapes = [k for k, p in enumerate(self.params) if p.kind in ("Shape", "Ints")]
         loose = bool(shapes) and shapes[0] == self.positional - 1 and shapes[0] <= 1
         self.loose = shapes[0] if loose else -1
+        self.loose_name = self.params[self.loose].name if loose else None
+        self.recipes: dict[Any, list[tuple[int, int]]] = {}  # by argument types: see quick_bind
         self.plan_items = [(p.code, p.check, p.name, p.default) for p in self.params]
 
     def __str__(self) -> str:
@@ -283,6 +312,66 @@ class Signature:
             else:
                 raise ArgumentError(f"{op}(): argument {name!r} must be Tensor, not {_text(value)}")
         return tuple(key), operands, flat, tuple(numbers), values
+
+    def quick_bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What ``bind`` gives, but for the bound values, of arguments whose types have been seen:
+        nothing is converted or checked again. None where that is not enough. The key has the types
+        in it: 1, 1.0 and True would be one."""
+        if kwargs:
+            values = (*args, *kwargs.values())
+            kinds: tuple[Any, ...] = (*map(type, values), *kwargs)
+        else:
+            values, kinds = args, tuple(map(type, args))
+        recipe = self.recipes.get(kinds)
+        if recipe is None:
+            recipe = self._recipe(kinds, len(args), tuple(kwargs))
+        if not recipe:
+            return None
+        key: list[Any] = [kinds]
+        operands: list[Tensor | None] = []
+        flat: list[Any] = []
+        numbers: tuple[Any, ...] = ()
+        for what, at in recipe:
+            if what == _OPERAND:
+                tensor = values[at]
+                key.append(tensor._layout)
+                operands.append(tensor)
+                flat.append(tensor._storage)
+                flat.append(tensor._offset)
+            elif what == _VALUE:
+                key.append(values[at])
+            elif what == _SIZES:
+                value = values[at]
+                for each in value:
+                    if type(each) is not int:
+                        return None
+                key.append(value)
+            else:
+                operands.append(None)
+                if what == _NUMBER:
+                    numbers = (*numbers, values[at])
+                    flat.append(values[at])
+        return tuple(key), operands, flat, numbers
+
+    def _recipe(self, kinds: tuple[Any, ...], positional: int, names: tuple[str, ...]) -> Any:
+        """How ``quick_bind`` treats arguments of these types: (what, which of them) in the order of
+        the parameters; empty where it must not."""
+        given = {name: k for k, name in enumerate(self.names[:positional])}
+        given.update({name: positional + k for k, name in enumerate(names)})
+        simple = positional <= self.positional and all([name in self.names for name in names])
+        recipe: list[tuple[int, int]] = []
+        for param in self.params if simple and len(given) == positional + len(names) else ():
+            at = given.get(param.name, -1)
+            kind = type(param.default) if at < 0 else kinds[at]
+            what = _treatment(param, kind, at >= 0, param.name == self.loose_name)
+            if what is None:
+                recipe = []
+                break
+            if what != _NOTHING:
+                recipe.append((what, at))
+        if all([kind in _KNOWN or issubclass(kind, Tensor) for kind in kinds[: len(given)]]):
+            self.recipes[kinds] = recipe
+        return recipe
 
     def _bind_list(
         self, name: str, value: Any, operands: list[Tensor | None], flat: list[Any]

@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 class PointwiseOp(Op):
     """An op whose function gives one element of the result from the operands' elements."""
 
+    short_binary = True
+
     def __init__(
         self, fn: Callable[..., Any], types: str | Callable[[Any], str] = "promote", **options: Any
     ) -> None:

@@ -10,15 +10,19 @@ import math
 from typing import Any as _Any
 
 from antorcha import dtypes, modes
-from antorcha.errors import ArgumentError, MissingFeature, ShapeError
+from antorcha.errors import ArgumentError, MissingFeature, ShapeError, ValueRangeError
 from antorcha.lazy import lazy
 from antorcha.ops.kernel import Planned, kernel
+from antorcha.ops.params import to_int
 from antorcha.ops.record import T, composite, expose
 from antorcha.ops.types import Any, Bool, Int, Ints, Str, Tensor
 from antorcha.runtime import layout as L
+from antorcha.runtime.alloc import LARGEST
 from antorcha.shapes import channels_last_strides
 
 F = "nn.functional."
+MOST_WINDOWS = 1 << 24
+"""Along a dim: the windows of each are listed in Python."""
 K = lazy("antorcha.ops.pool_kernels")
 
 
@@ -27,6 +31,7 @@ def _windows(lay, kind, kernel, stride, padding, dilation, ceil, include_pad=Tru
     """The windows of op arguments; adaptive ones have their output size as ``kernel``."""
     nd = len(kernel)
     spatial = lay.shape[lay.ndim - nd :]
+    _check_count(lay, kind, kernel, stride, padding, dilation, ceil)
     if kind == "adaptive":
         axes = [K.adaptive(n, o) for n, o in zip(spatial, kernel, strict=True)]
     else:
@@ -36,6 +41,25 @@ def _windows(lay, kind, kernel, stride, padding, dilation, ceil, include_pad=Tru
         ]
     one = [K.Axis(1, [0], [1], [1])] * (3 - nd)
     return K.Windows([*one, *axes], include_pad, divisor)
+
+
+def _check_count(lay, kind, kernel, stride, padding, dilation, ceil):
+    """Raises before any window is listed where there would be too many of them."""
+    if kind == "adaptive":
+        sizes = kernel
+    else:
+        if min((*kernel, *stride, *dilation), default=1) <= 0:
+            raise ShapeError(
+                f"pool: kernel {kernel}, stride {stride} and dilation {dilation} must be positive"
+            )
+        spatial = lay.shape[lay.ndim - len(kernel) :]
+        each = zip(spatial, kernel, stride, padding, dilation, strict=True)
+        sizes = [K.out_size(*one, ceil) for one in each]
+    if max(sizes, default=0) > MOST_WINDOWS or math.prod(sizes) * lay.itemsize > LARGEST:
+        raise ShapeError(
+            f"pool: an input of shape {tuple(lay.shape)} with results of shape {tuple(sizes)} asks "
+            f"for more windows than fit: at most {MOST_WINDOWS} along a dim"
+        )
 
 
 def _shape(lay, windows, nd):
@@ -297,7 +321,12 @@ def _adaptive_size(op, lay, nd, output_size):
     if len(given) != nd:
         raise ShapeError(f"{op}: output_size must be {nd} numbers, got {output_size!r}")
     spatial = lay.shape[lay.ndim - nd :]
-    size = tuple([n if o is None else int(o) for o, n in zip(given, spatial, strict=True)])
+    size = tuple(
+        [n if o is None else to_int(op, "output_size", o)
+         for o, n in zip(given, spatial, strict=True)]
+    )  # fmt: skip
+    if max(size) >= 1 << 63:
+        raise ValueRangeError(f"{op}: output_size {size}: Overflow when unpacking long long")
     if min(size) < 0:
         raise ShapeError(
             f"{op}: elements of output_size must be greater than or equal to 0, got {size}"

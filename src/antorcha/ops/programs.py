@@ -47,6 +47,10 @@ class ProgramOp:
     def __call__(self, *operands: Tensor) -> Any:
         return path.call(self, operands, {})
 
+    @staticmethod
+    def quick_bind(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return None
+
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         flat: list[Any] = []
         for value in args:
@@ -136,7 +140,7 @@ class ProgramRule(Rule):
     def backward(self, node: Node, grads: list[Tensor | None], create: bool) -> Any:
         plan = node.plan
         assert plan is not None
-        kept = dict(zip(self.saves(plan, node.mask), saved_items(node), strict=True))
+        kept = dict(zip(self.saves(plan, node.mask), saved_items(node)))
         op, reads, wrt = self.parts(node.mask)
         result: list[Tensor | None] = [None] * len(node.edges)
         if op is None:
@@ -152,7 +156,7 @@ class ProgramRule(Rule):
                 place = k - count if k < count + operands else -1 - (k - count - operands)
                 given.append(unpack(node, place, kept[place], create))
         made = op(*given) if create else path.run(op, tuple(given), {}, False)
-        for k, gradient in zip(wrt, made if isinstance(made, tuple) else (made,), strict=True):
+        for k, gradient in zip(wrt, made if isinstance(made, tuple) else (made,)):
             want = plan.tensors[k]
             if node.mask >> k & 1 and want is not None:
                 result[k] = fit_one(gradient, want)

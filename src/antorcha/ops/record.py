@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 from antorcha import modes
 from antorcha.errors import ArgumentError, ShapeError
 from antorcha.ops.params import TENSORS, Signature
-from antorcha.runtime.call import path
+from antorcha.runtime.call import path, short
 from antorcha.runtime.call.plan import table
 from antorcha.runtime.tensor import Tensor
 
@@ -45,12 +45,19 @@ NAMESPACES: dict[str, dict[str, Any]] = {"nn.functional": {}, "special": {}, "li
 """What the face shows elsewhere than under ``torch``: namespace -> name -> callable."""
 
 
+def no_quick_bind(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """In place of ``Signature.quick_bind``: every call is bound in full."""
+    return None
+
+
 class Op:
     """An operation. Calling it calls the op; ``samples`` and ``errors`` describe how to test it."""
 
     rule: Rule | None = None
     returns: Callable[..., Any] | None = None  # packs several results
     planned_names: tuple[str, ...] = ()  # what plans of this kind add for the rules
+    short_binary = False  # may two tensors take the short way of ``a + b``?
+    own_bind = False  # does it look at its arguments' values before every call?
     random = False  # do two calls with the same arguments differ?
 
     def __init__(
@@ -73,7 +80,7 @@ class Op:
         self.__module__ = "antorcha"
         self.__qualname__ = self.name
         self.signature = Signature(self.name, fn)
-        self.bind = self.signature.bind
+        self.bind, self.quick_bind = self.signature.bind, self.signature.quick_bind
         self.static_number = any(p.static for p in self.signature.params)
         self.has_inplace, self.has_out = inplace, out
         self.namespace = namespace  # where the function is public: "torch", "linalg", ...
@@ -88,6 +95,11 @@ class Op:
         self.sample_functions: list[Callable[..., Iterator[Any]]] = []
         self.error_functions: list[Callable[..., Iterator[Any]]] = []
         self.inplace = InPlace(self) if inplace else None
+        own = type(self).__call__ is not Op.__call__
+        self.slow = self.__call__ if own else self._call  # any arguments; for the short cuts
+        found = None if own else short.form(self)
+        self.quick: Any = None
+        self.quick, self.fewest, self.most = found or (None, 1, 0)
         if register:
             if self.name in REGISTRY:
                 raise ValueError(f"there are two records for {self.name!r}")
@@ -104,6 +116,11 @@ class Op:
 
     # ------------------------------------------------------------------------------------ calling
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not kwargs and self.fewest <= len(args) <= self.most:
+            return self.quick(*args)
+        return self._call(*args, **kwargs)
+
+    def _call(self, *args: Any, **kwargs: Any) -> Any:
         if kwargs and "out" in kwargs:
             out = kwargs.pop("out")
             if out is not None:
@@ -111,6 +128,11 @@ class Op:
                     raise ArgumentError(f"{self.name}() has no out= form")
                 return path.call_out(self, out, args, kwargs)
         return path.call(self, args, kwargs)
+
+    def use_bind(self, bind: Callable[..., Any]) -> None:
+        """Binds arguments in a way of the op's own: the short cuts know only one, and are off."""
+        self.bind, self.quick_bind, self.own_bind = bind, no_quick_bind, True
+        self.quick, self.fewest, self.most = None, 1, 0
 
     def make_plan(self, values: list[Any], outs: tuple[Layout, ...] | None) -> Plan:
         """Plans a call with these bound values; with ``outs``, into results of these layouts."""
@@ -126,7 +148,7 @@ class Op:
         """The record's function on a value for each parameter."""
         n = self.signature.positional
         names = self.signature.names
-        return self.fn(*values[:n], **dict(zip(names[n:], values[n:], strict=True)))
+        return self.fn(*values[:n], **dict(zip(names[n:], values[n:])))
 
     def form(self, node: str) -> Op:
         """This op under another node name, for a plan of one of PyTorch's overloads."""

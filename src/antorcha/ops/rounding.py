@@ -363,7 +363,7 @@ def _(make):
 
 @pointwise(inplace=True)
 def nextafter(input: Tensor, other: Tensor):
-    """The next number after ``input`` towards ``other``. Floats only; no gradient.
+    """The next number after ``input`` towards ``other``. Floats only.
 
     See https://docs.pytorch.org/docs/stable/generated/torch.nextafter.html.
 
@@ -373,7 +373,9 @@ def nextafter(input: Tensor, other: Tensor):
     return E.nextafter(input, other)
 
 
-nextafter.no_derivative()
+@nextafter.derivative
+def _(g, input, other):
+    return E.where(input != other, g, 0), 0
 
 
 @nextafter.samples

@@ -133,7 +133,7 @@ class SamplerOp(Op):
         for k, param in enumerate(self.signature.params):  # PyTorch's names may be keywords
             if param.name in ("from_", "lambda_"):
                 param.name = self.signature.names[k] = param.name[:-1]
-        self.bind = self.bind_call
+        self.use_bind(self.bind_call)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.general is not None:

@@ -1,53 +1,125 @@
 """Running sums, products and extrema along a dim, and their opposite, differences.
 
-The gradient of a sum from the start is one from the end (``reverse``), those of products are linear
-recurrences: no flipped copies, and nothing divided.
+Each is a Scan: how elements join the running state, traced into expressions. The gradient of a sum
+from the start is one from the end (``reverse``), those of products are linear recurrences: no
+flipped copies, and nothing divided.
 """
 
 from __future__ import annotations
 
 import builtins
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from antorcha import dtypes
 from antorcha.errors import MissingFeature, ShapeError
-from antorcha.lang.kernels import Host
+from antorcha.lang import expr as E
+from antorcha.lang.kernels import Host, Scan
 from antorcha.lazy import np
-from antorcha.ops import return_types
+from antorcha.ops import record, return_types
 from antorcha.ops.extrema import check_ordered
-from antorcha.ops.kernel import Planned, kernel
+from antorcha.ops.kernel import KernelOp, Planned, kernel
 from antorcha.ops.record import T, composite
 from antorcha.ops.types import Bool, Dim, Dtype, Int, OptTensor, StaticNumber, Tensor
+from antorcha.runtime.tensor import Tensor as TensorType
 from antorcha.shapes import normalize_dim
 
 
-def along(array, d, reverse, scan):
-    """``scan(array, axis)``, from the end when ``reverse``."""
+def scan(
+    dim: int,
+    types: Sequence[dtypes.dtype],
+    lift: Callable[..., Any],
+    merge: Callable[..., Any],
+    start: Sequence[float],
+    states: Sequence[dtypes.dtype],
+    finish: Callable[..., Any] | None = None,
+    reverse: bool = False,
+    run: int = 0,
+) -> Scan:
+    """A Scan of plain functions: ``lift(x.., position)``, ``merge(a.., b..)``, ``finish(a..)``.
+
+    ``types`` are the operands' dtypes, ``states`` those of the state's values.
+    """
+    ins = [E.input_(k, t) for k, t in enumerate([*types, dtypes.int64])]
+    both = [E.input_(k, t) for k, t in enumerate([*states, *states])]
+
+    def typed(values: Any) -> tuple[E.Expr, ...]:
+        values = values if isinstance(values, tuple) else (values,)
+        return E.simplify_all([
+            E.cast(v if isinstance(v, E.Expr) else E.const(v, t), t)
+            for v, t in zip(values, states, strict=True)
+        ])  # fmt: skip
+
+    state = both[: len(states)]
+    found = finish(*state) if finish is not None else tuple(state)
+    results = E.simplify_all(found if isinstance(found, tuple) else (found,))
+    return Scan(dim, tuple(start), typed(lift(*ins)), typed(merge(*both)), results, reverse, run)
+
+
+def wide_dtype(dtype: dtypes.dtype) -> dtypes.dtype:
+    """The dtype to accumulate in: floats in double and halves in float, as PyTorch does."""
+    if dtype.kind == "f":
+        return dtypes.float32 if dtype.itemsize == 2 else dtypes.float64
+    return dtypes.complex128 if dtype.kind == "c" else dtypes.int64
+
+
+def along(array: Any, d: int, reverse: bool, accumulate: Callable[..., Any]) -> Any:
+    """``accumulate(array, axis)`` in NumPy, from the end when ``reverse``: for complex numbers."""
+    array = array.astype(np.complex128)
     if not array.ndim:
-        return scan(array.reshape(1), 0).reshape(())
-    return np.flip(scan(np.flip(array, d), d), d) if reverse else scan(array, d)
+        return accumulate(array.reshape(1), 0).reshape(())
+    return np.flip(accumulate(np.flip(array, d), d), d) if reverse else accumulate(array, d)
 
 
-def wide(array):
-    """The array in a dtype to accumulate in: floats in double, as PyTorch does."""
-    kind = array.dtype.kind
-    return array.astype(np.float64 if kind in "fV" else np.complex128 if kind == "c" else np.int64)
+class RunningOp(KernelOp):
+    """A running sum or product: integers give int64, and ``out=`` and the in-place form decide the
+    dtype where none is asked for."""
+
+    def make_plan(self, values: list[Any], outs: Any) -> Any:
+        at = self.signature.names.index("dtype")
+        if outs is not None:
+            if values[at] is not None and values[at] is not outs[0].dtype:
+                raise ShapeError(
+                    f"{self.name}: a result of dtype {values[at]} does not go into a tensor of "
+                    f"dtype {outs[0].dtype}; leave dtype= out, or cast first"
+                )
+            values = [*values]
+            values[at] = outs[0].dtype
+        return super().make_plan(values, outs)
+
+    def fit_outs(self, plan: Any, outs: Sequence[Any]) -> None:
+        if len(outs) == 1 and isinstance(outs[0], TensorType):
+            lay = outs[0]._layout
+            if plan.statics["dtype"] is None and lay.device is plan.out.device:
+                if lay.shape != plan.out.shape:
+                    record.resize_out(self.name, outs[0], plan.out)
+                return
+        super().fit_outs(plan, outs)
 
 
-def sum_dtype(dtype, asked):
+def sum_dtype(dtype: dtypes.dtype, asked: dtypes.dtype | None) -> dtypes.dtype:
     return asked or (dtypes.int64 if dtype.kind in "bui" else dtype)
 
 
 # ------------------------------------------------------------------------------- cumsum, cumprod
-@kernel(function=False, method=False, node="cumsum")
+def _sums(input, dim, dtype, reverse):
+    d = normalize_dim(dim, input.ndim, op="cumsum")
+    acc = wide_dtype(dtype)
+    if "c" in (acc.kind, input.dtype.kind):
+        as_ = dtype.np
+        what = Host(lambda a: along(a.astype(as_), d, reverse, lambda x, k: np.cumsum(x, k)))
+    else:
+        what = scan(
+            d, [input.dtype], lambda x, i: E.cast(E.cast(x, dtype), acc), lambda a, b: a + b,
+            (0,), (acc,), reverse=reverse,
+        )  # fmt: skip
+    return Planned(what, [(input.shape, dtype)])
+
+
+@kernel(function=False, method=False, out=False, node="cumsum")
 def running_sum(input: Tensor, dim: Dim, dtype: Dtype, reverse: Bool):
     """The running sums along a dim, from the start or from the end."""
-    d = normalize_dim(dim, input.ndim, op="cumsum")
-    as_ = dtype.np
-
-    def run(a):
-        return along(wide(a.astype(as_)), d, reverse, lambda x, axis: np.cumsum(x, axis))
-
-    return Planned(Host(run), [(input.shape, dtype)])
+    return _sums(input, dim, dtype, reverse)
 
 
 @running_sum.derivative
@@ -55,7 +127,12 @@ def _(g, dim, reverse):
     return T.running_sum(g, dim, g._layout.dtype, not reverse)
 
 
-@composite(inplace=False)
+def running(**options: Any) -> Callable[[Any], RunningOp]:
+    """Decorates a function of a layout as a running sum or product."""
+    return lambda fn: RunningOp(fn, **options)
+
+
+@running(inplace=True)
 def cumsum(input: Tensor, dim: Dim, *, dtype: Dtype = None):
     """The running sum along ``dim``: ``y_i = x_1 + ... + x_i``; integers give int64.
 
@@ -64,7 +141,12 @@ def cumsum(input: Tensor, dim: Dim, *, dtype: Dtype = None):
     >>> torch.cumsum(torch.tensor([1, 2, 3]), 0)
     tensor([1, 3, 6])
     """
-    return T.running_sum(input, dim, sum_dtype(input._layout.dtype, dtype), False)
+    return _sums(input, dim, sum_dtype(input.dtype, dtype), False)
+
+
+@cumsum.derivative
+def _(g, dim):
+    return T.running_sum(g, dim, g._layout.dtype, True)
 
 
 @cumsum.samples
@@ -72,21 +154,49 @@ def _(make):
     yield make(3, 4), 0
     yield make(3, 4), -1
     yield make(), 0
+    yield make(2, 19, 3), 1
+    yield make(2, 19).t(), -2
+    yield make(0, 3), 0
+    yield make(3, 0), 0
+    yield (make(3, 21), -1), {"dtype": dtypes.float64}
+    yield make.ints((2, 5), 9), 1
+    yield make.ints((2, 5), 9, dtype=dtypes.uint8), 0
+    yield make.bools((3, 5)), 1
 
 
-@kernel(function=False, method=False, node="cumprod")
-def running_product(input: Tensor, dim: Dim, dtype: Dtype):
-    """The running products along a dim."""
+@cumsum.errors
+def _(make):
+    yield (make(3), 1), {}, IndexError, "out of range"
+
+
+@running(inplace=True)
+def cumprod(input: Tensor, dim: Dim, *, dtype: Dtype = None):
+    """The running product along ``dim``; integers give int64.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.cumprod.html.
+
+    >>> torch.cumprod(torch.tensor([1, 2, 3]), 0)
+    tensor([1, 2, 6])
+    """
     d = normalize_dim(dim, input.ndim, op="cumprod")
-    as_ = dtype.np
+    dtype = sum_dtype(input.dtype, dtype)
+    acc = wide_dtype(dtype)
+    if "c" in (acc.kind, input.dtype.kind):
+        as_ = dtype.np
+        what: Host | Scan = Host(
+            lambda a: along(a.astype(as_), d, False, lambda x, k: np.cumprod(x, k))
+        )
+    else:
+        # What comes after a zero may overflow by itself, and 0 * inf is not 0: in order, but for
+        # floats, of which no 8 overflow in double.
+        what = scan(
+            d, [input.dtype], lambda x, i: E.cast(E.cast(x, dtype), acc), lambda a, b: a * b,
+            (1,), (acc,), run=0 if dtype.kind != "f" else 8 if dtype.name == "float32" else 1,
+        )  # fmt: skip
+    return Planned(what, [(input.shape, dtype)])
 
-    def run(a):
-        return along(wide(a.astype(as_)), d, False, lambda x, axis: np.cumprod(x, axis))
 
-    return Planned(Host(run), [(input.shape, dtype)])
-
-
-@running_product.derivative
+@cumprod.derivative
 def _(g, input, dim):
     # grad_i = (product of all before i) * r_i,  r_i = g_i + x_{i+1} r_{i+1}: nothing is divided,
     # so zeros need no care
@@ -94,9 +204,23 @@ def _(g, input, dim):
     if not lay.ndim or not lay.numel:
         return g
     if lay.dtype is not g._layout.dtype:
-        input = T.to_dtype(input, g._layout.dtype)
+        g = T.to_dtype(g, lay.dtype)
     factor = T.conj(input) if lay.dtype.kind == "c" else input
     return T.exclusive_cumprod(factor, dim, False) * T.recurrence(g, factor, dim, True)
+
+
+@cumprod.samples
+def _(make):
+    yield make(3, 4), 0
+    yield make(3, 4), -1
+    yield make(), 0
+    yield make(2, 9, 3), 1
+    yield make(2, 9).t(), -2
+    yield make(0, 3), 0
+    yield (make(3, 9), -1), {"dtype": dtypes.float64}
+    yield make.ints((2, 5), 9), 1
+    yield make.ints((2, 5), 9, dtype=dtypes.int8), 0
+    yield make.bools((3, 5)), 1
 
 
 @composite(out=False, function=False, method=False)
@@ -109,7 +233,7 @@ def exclusive_cumprod(input: Tensor, dim: Dim, reverse: Bool):
     if reverse:
         return T.flip(exclusive_cumprod(T.flip(input, (d,)), d, False), (d,))
     ones = T.ones_like(T.narrow(input, d, 0, 1).detach())
-    products = T.running_product(T.narrow(input, d, 0, n - 1), d, input._layout.dtype)
+    products = T.cumprod(T.narrow(input, d, 0, n - 1), d, dtype=input._layout.dtype)
     return T.cat((ones, products), d)
 
 
@@ -120,19 +244,35 @@ def recurrence(input: Tensor, factor: Tensor, dim: Dim, reverse: Bool):
     The gradients of running products are these, and a recurrence's are recurrences again.
     """
     d = normalize_dim(dim, input.ndim)
+    acc = wide_dtype(input.dtype)
+    if acc.kind == "c":
+        what: Host | Scan = Host(lambda x, a: _complex_recurrence(x, a, d, reverse))
+    else:
+        # the state: the latest factor, and y
+        def lift(x, a, i):
+            a = E.cast(a, acc)
+            return (a if reverse else E.where(i == 0, 0.0, a)), E.cast(x, acc)
 
-    def run(x, a):
-        x, a = np.moveaxis(wide(x), d, 0), np.moveaxis(wide(a), d, 0)
-        y = np.array(x)
-        if reverse:
-            for k in range(len(y) - 2, -1, -1):
-                y[k] += a[k + 1] * y[k + 1]
-        else:
-            for k in range(1, len(y)):
-                y[k] += a[k] * y[k - 1]
-        return np.moveaxis(y, 0, d)
+        def merge(a, y, later_a, x):
+            return later_a, x + (a if reverse else later_a) * y
 
-    return Planned(Host(run), [(input.shape, input.dtype)])
+        what = scan(
+            d, [input.dtype, factor.dtype], lift, merge, (0, 0), (acc, acc), lambda a, y: y,
+            reverse=reverse, run=1,
+        )  # fmt: skip
+    return Planned(what, [(input.shape, input.dtype)])
+
+
+def _complex_recurrence(x, a, d, reverse):
+    x, a = (np.moveaxis(v.astype(np.complex128), d, 0) for v in (x, a))
+    y = np.array(x)
+    if reverse:
+        for k in range(len(y) - 2, -1, -1):
+            y[k] += a[k + 1] * y[k + 1]
+    else:
+        for k in range(1, len(y)):
+            y[k] += a[k] * y[k - 1]
+    return np.moveaxis(y, 0, d)
 
 
 @recurrence.derivative
@@ -151,40 +291,30 @@ def before(x, dim):
     return T.cat((first, T.narrow(x, d, 0, n - 1)), d)
 
 
-@composite()
-def cumprod(input: Tensor, dim: Dim, *, dtype: Dtype = None):
-    """The running product along ``dim``; integers give int64.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.cumprod.html.
-
-    >>> torch.cumprod(torch.tensor([1, 2, 3]), 0)
-    tensor([1, 2, 6])
-    """
-    return T.running_product(input, dim, sum_dtype(input._layout.dtype, dtype))
-
-
-@cumprod.samples
-def _(make):
-    yield make(3, 4), 0
-    yield make(3, 4), -1
-
-
 # -------------------------------------------------------------------------------- cummax, cummin
-def _running_extreme(op, input, dim, accumulate):
+def _running_extreme(op, input, dim, sign):
+    """``sign``: 1 for the greatest, -1 for the least."""
     check_ordered(op, input)
     d = normalize_dim(dim, input.ndim, op=op)
+    dtype = input.dtype
+    value = {"b": dtypes.uint8, "f": wide_dtype(dtype)}.get(dtype.kind, dtype)
+    if dtype.name == "float32":
+        value = dtype
+    if value.kind == "f":
+        start = -sign * builtins.float("inf")
+    else:
+        info = dtypes.iinfo(value)
+        start = info.min if sign > 0 else info.max
 
-    def run(a):
-        if not a.ndim:
-            return a, np.zeros((), np.int64)
-        x = a.astype(np.float32) if a.dtype.kind == "V" else a
-        best = accumulate(x, d)
-        nan = np.isnan(x) if x.dtype.kind == "f" else np.zeros(x.shape, bool)
-        at = np.arange(a.shape[d]).reshape([-1 if k == d else 1 for k in range(a.ndim)])
-        index = np.maximum.accumulate(np.where((x == best) | nan, at, 0), d)
-        return best, index
+    def merge(a, i, b, j):
+        """The later of equal values, and the latest NaN."""
+        later = b >= a if sign > 0 else b <= a
+        if value.kind == "f":
+            later = E.isnan(b) | (~E.isnan(a) & later)
+        return E.where(later, b, a), E.where(later, j, i)
 
-    return Planned(Host(run), [(input.shape, input.dtype), (input.shape, dtypes.int64)])
+    what = scan(d, [dtype], lambda x, i: (x, i), merge, (start, 0), (value, dtypes.int64))
+    return Planned(what, [(input.shape, dtype), (input.shape, dtypes.int64)])
 
 
 def _to_running(g, input_layout, dim, out1):
@@ -205,7 +335,7 @@ def cummax(input: Tensor, dim: Dim):
     values=tensor([1, 3, 3]),
     indices=tensor([0, 1, 1]))
     """
-    return _running_extreme("cummax", input, dim, np.maximum.accumulate)
+    return _running_extreme("cummax", input, dim, 1)
 
 
 @kernel()
@@ -219,7 +349,7 @@ def cummin(input: Tensor, dim: Dim):
     values=tensor([3, 1, 1]),
     indices=tensor([0, 1, 1]))
     """
-    return _running_extreme("cummin", input, dim, np.minimum.accumulate)
+    return _running_extreme("cummin", input, dim, -1)
 
 
 cummax.returns, cummin.returns = return_types.cummax, return_types.cummin
@@ -231,12 +361,24 @@ cummin.derivative(_to_running)
 def _(make):
     yield make(3, 4), 0
     yield make(3, 4), 1
+    yield make(), -1
+    yield make(2, 19, 3), -2
+    yield make(2, 19).t(), 0
+    yield make(2, 0), 1
+    yield make.ints((3, 21), 4), 1
+    yield make.bools((3, 5)), 0
 
 
 @cummin.samples
 def _(make):
     yield make(3, 4), 0
     yield make(3, 4), 1
+    yield make(), -1
+    yield make(2, 19, 3), -2
+    yield make(2, 19).t(), 0
+    yield make(2, 0), 1
+    yield make.ints((3, 21), 4), 1
+    yield make.bools((3, 5)), 0
 
 
 # --------------------------------------------------------------------------------- logcumsumexp
@@ -252,11 +394,22 @@ def logcumsumexp(input: Tensor, dim: Dim):
     if input.dtype.kind != "f":
         raise MissingFeature(f"logcumsumexp: not implemented for {input.dtype}")
     d = normalize_dim(dim, input.ndim, op="logcumsumexp")
+    acc = wide_dtype(input.dtype)
+    low = -700.0 if acc.itemsize == 8 else -87.0
 
-    def run(a):
-        return along(wide(a), d, False, lambda x, axis: np.logaddexp.accumulate(x, axis))
+    def merge(m, t, later_m, later_t):
+        """The sum is ``exp(m) * (1 + t)``: m the greatest so far, t what the others add to it."""
+        gap = -E.abs(m - later_m)
+        share = E.where(gap < low, 0.0, E.exp(E.maximum(gap, low)))  # no slow denormals
+        share = E.where(m == later_m, 1.0, share)
+        more = E.where(m >= later_m, t + (1 + later_t) * share, later_t + (1 + t) * share)
+        return E.maximum(m, later_m), more
 
-    return Planned(Host(run), [(input.shape, input.dtype)])
+    what = scan(
+        d, [input.dtype], lambda x, i: (E.cast(x, acc), 0.0), merge, (-np.inf, 0), (acc, acc),
+        lambda m, t: m + E.log1p(t),
+    )  # fmt: skip
+    return Planned(what, [(input.shape, input.dtype)])
 
 
 @logcumsumexp.derivative
@@ -274,6 +427,9 @@ def _(g, input, out, dim):
 def _(make):
     yield make(3, 4), 0
     yield make(3, 4), 1
+    yield make(), 0
+    yield make(2, 19, 3), 1
+    yield make(0, 3), 1
 
 
 # ------------------------------------------------------------------------- differences, areas

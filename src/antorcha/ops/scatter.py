@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any as _Any
 
+from antorcha import dtypes
 from antorcha.errors import DtypeError, GraphError, ShapeError
 from antorcha.lang.kernels import Host
-from antorcha.lazy import Array, np
+from antorcha.lazy import Array, lazy, np
+from antorcha.ops.found import Passes, failed, found
 from antorcha.ops.index import (
     add_at,
     along,
@@ -27,6 +29,8 @@ from antorcha.runtime.call.plan import Plan
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.tensor import Tensor as TensorType
 from antorcha.shapes import broadcast_shapes
+
+kernels = lazy("antorcha.ops.select_kernels")
 
 
 # ------------------------------------------------------------------------------------- scatter
@@ -386,7 +390,7 @@ def _(make):
 
 
 # --------------------------------------------------------------------------------------- masks
-@kernel(function=False, method=False, out=False, node="masked_select")
+@found(function=False, method=False, out=False, node="masked_select")
 def selected(input: Tensor, mask: Tensor):
     """What ``masked_select`` runs: both operands broadcast."""
     if mask.dtype.name != "bool":
@@ -399,6 +403,19 @@ def selected(input: Tensor, mask: Tensor):
         return found
 
     return Planned(Host(run, dynamic=True), [((0,), input.dtype)])
+
+
+@selected.passes
+def _(input, mask):
+    fail = failed("masked_select")
+    count = kernels.counting(mask, fail, 1)
+    if count is None or input.shape != mask.shape:
+        return None
+    parts = kernels.parts_of(mask.numel)
+    return Passes(
+        count, [((parts + 1,), dtypes.int64)], lambda total: [((total[0],), input.dtype)],
+        kernels.taking(input, mask, fail), slice(parts, parts + 1),
+    )  # fmt: skip
 
 
 @selected.derivative
@@ -417,13 +434,20 @@ def masked_select(input: Tensor, mask: Tensor):
     >>> torch.masked_select(torch.tensor([1, 2, 3]), torch.tensor([True, False, True]))
     tensor([1, 3])
     """
-    return T.selected(input, mask)
+    shape = tuple(broadcast_shapes(input._layout.shape, mask._layout.shape, op="masked_select"))
+    return T.selected(spread(input, shape), T.contiguous(spread(mask, shape)))
+
+
+def spread(tensor: _Any, shape: tuple[int, ...]) -> _Any:
+    """The tensor as it broadcasts to a shape."""
+    return tensor if tuple(tensor._layout.shape) == shape else T.expand(tensor, shape)
 
 
 @masked_select.samples
 def _(make):
     yield make(3, 4), make.bools((3, 4))
     yield make(3, 4), make.bools((4,))
+    yield make(3, 1), make.bools((3, 70))
 
 
 @kernel(inplace=True, out=False)
@@ -446,16 +470,32 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor):
         keep = np.broadcast_to(chosen, shape)
         count = int(np.count_nonzero(keep))
         if count > src.size:
-            raise ShapeError(
-                f"masked_scatter: expected self and source to have same dtypes and source to have "
-                f"at least as many elements as the mask has ones: {count} in the mask, {src.size} "
-                "in the source"
-            )
+            raise short_of(count, src.size)
         made = np.array(np.broadcast_to(x, shape), order="C")
         made[keep] = src.reshape(-1)[:count]
         return made
 
-    return Planned(Host(run), [L.contiguous(shape, input.dtype, input.device)])
+    out = L.contiguous(shape, input.dtype, input.device)
+    if (
+        tuple(input.shape) != shape
+        or mask.shape != input.shape
+        or not (mask.contiguous and source.contiguous)
+    ):
+        return Planned(Host(run), [out])
+
+    def fail(code: int) -> BaseException:
+        if code >= kernels.TOO_FEW:
+            return short_of(code - kernels.TOO_FEW, source.numel)
+        return failed("masked_scatter")(code)
+
+    return Planned(kernels.putting(out, source.numel, run, fail), [out])
+
+
+def short_of(wanted: int, given: int) -> ShapeError:
+    return ShapeError(
+        f"masked_scatter: expected self and source to have same dtypes and source to have at least "
+        f"as many elements as the mask has ones: {wanted} in the mask, {given} in the source"
+    )
 
 
 @masked_scatter.derivative
@@ -473,3 +513,5 @@ def _(g, source_layout, mask, needs):
 @masked_scatter.samples
 def _(make):
     yield make(3, 4), make.bools((3, 4)), make(12)
+    yield make(2, 70), make.bools((2, 70)), make(150)
+    yield make(3, 4), make.bools((4,)), make(12)

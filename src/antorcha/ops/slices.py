@@ -9,6 +9,7 @@ from typing import Any as _Any
 from antorcha.errors import OutOfRange, ShapeError, ValueRangeError
 from antorcha.indexing import plan_index
 from antorcha.ops.kernel import ViewOp, view
+from antorcha.ops.params import to_int
 from antorcha.ops.record import Composite, T, composite
 from antorcha.ops.types import Any, Dim, Int, Ints, Tensor
 from antorcha.runtime.call.plan import Plan
@@ -100,7 +101,14 @@ def narrow(input: Tensor, dim: Dim, start: Any, length: Int):
         raise ShapeError("narrow() cannot be applied to a 0-dim tensor.")
     d = normalize_dim(dim, lay.ndim, op="narrow")
     n = lay.shape[d]
-    start = start.__index__()
+    if isinstance(start, TensorType) and (
+        start._layout.ndim or start._layout.dtype.kind not in "iu"
+    ):
+        raise ShapeError(
+            f"narrow: start must be an 0-dim integral Tensor, not one of shape "
+            f"{tuple(start._layout.shape)} and dtype {start._layout.dtype}"
+        )
+    start = to_int("narrow", "start", start)
     if length < 0:
         raise ShapeError(f"narrow(): length must be non-negative, not {length}.")
     if not -n <= start <= n:
@@ -123,6 +131,9 @@ def _(make):
 def _(make):
     yield (make(3, 4), 1, 1, 4), {}, RuntimeError, "exceeds dimension size"
     yield (make(3, 4), 1, 5, 1), {}, IndexError, "out of range"
+    yield (make(3, 4), 1, 1.5, 1), {}, TypeError, "narrow: start must be an int"
+    yield (make(3, 4), 1, None, 1), {}, TypeError, "narrow: start must be an int"
+    yield (make(3, 4), 1, make(2), 1), {}, RuntimeError, "0-dim integral"
 
 
 @view(function=False, method=False)

@@ -6,22 +6,25 @@ element at the index. Complex numbers have no order.
 
 from __future__ import annotations
 
-import builtins
 import math
 
 from antorcha import dtypes
 from antorcha.errors import DtypeError, ShapeError
 from antorcha.lang.kernels import Host
-from antorcha.lazy import np
+from antorcha.lazy import lazy, np
 from antorcha.ops import return_types
 from antorcha.ops.extrema import check_ordered
+from antorcha.ops.found import failed
 from antorcha.ops.kernel import Planned, kernel
 from antorcha.ops.record import T, composite
 from antorcha.ops.reduction import EmptyReduction
 from antorcha.ops.types import Any, Bool, Dim, Int, Str, Tensor
 from antorcha.runtime import layout as L
 from antorcha.runtime.tensor import Tensor as TensorType
-from antorcha.shapes import dense_strides, normalize_dim
+from antorcha.shapes import contiguous_strides, dense_strides, normalize_dim
+
+kernels = lazy("antorcha.ops.sort_kernels")
+long_lines = lazy("antorcha.ops.sort_long")
 
 
 def comparable(array):
@@ -45,6 +48,17 @@ def take(array, index, axis):
     return np.take_along_axis(array, index, axis) if array.ndim else array
 
 
+def ordering(op, mode, input, d, outs, wanted, run, **options):
+    """The native kernel of an order along a dim, or NumPy where there is none; see
+    ``sort_kernels.lines``."""
+    if not wanted or not kernels.orders(input):
+        return Host(run)
+    if mode == "sort" and wanted == input.numel >= long_lines.LONG:
+        steps = (input.strides[d], outs[0][d], outs[1][d])
+        return long_lines.one_line(input, steps, options["down"], run, failed(op))
+    return kernels.lines(mode, input, d, outs, wanted, run, failed(op), **options)
+
+
 def reduced_shape(input, d, keepdim):
     """The shape after one dim went (or has size 1)."""
     if not input.ndim:
@@ -61,44 +75,15 @@ def check_some(op, input, d):
 
 
 # -------------------------------------------------------------------------- gradients of selection
-@kernel(function=False, method=False, out=False)
+@composite(function=False, method=False, out=False)
 def put_along(input: Tensor, index: Tensor, dim: Dim, size: Int):
     """Zeros, of ``size`` along ``dim``, with ``input`` added at ``index``: the backward of picking
     elements by index."""
-    d = normalize_dim(dim, input.ndim, op="put_along")
-    shape = (*input.shape[:d], size, *input.shape[d + 1 :]) if input.ndim else ()
-
-    def put(values, places):
-        made = np.zeros(shape, values.dtype)
-        if not made.ndim:
-            return values
-        if values.shape[d] <= 1:  # no index can occur twice
-            np.put_along_axis(made, places, values, d)
-            return made
-        grid = list(np.ogrid[tuple([builtins.slice(n) for n in values.shape])])
-        grid[d] = places
-        np.add.at(made, tuple(grid), values)
-        return made
-
-    return Planned(Host(put), [(shape, input.dtype)])
-
-
-@put_along.derivative
-def _(g, index, dim):
-    return T.take_along(g, index, dim), None
-
-
-@kernel(function=False, method=False, out=False)
-def take_along(input: Tensor, index: Tensor, dim: Dim):
-    """The elements of ``input`` at ``index`` along ``dim``."""
-    d = normalize_dim(dim, input.ndim, op="take_along")
-    return Planned(Host(lambda a, i: take(a, i, d)), [(tuple(index.shape), input.dtype)])
-
-
-@take_along.derivative
-def _(g, input_layout, index, dim):
-    size = input_layout.shape[dim] if input_layout.ndim else 1
-    return T.put_along(g, index, dim, size), None
+    lay = input._layout
+    d = normalize_dim(dim, lay.ndim, op="put_along")
+    shape = (*lay.shape[:d], size, *lay.shape[d + 1 :]) if lay.ndim else ()
+    zeros = T.full_layout(shape, 0, lay.dtype, lay.device)
+    return T.scatter_add_(zeros, d, index, input)
 
 
 def to_sorted(g, input_layout, dim, out1):
@@ -144,7 +129,9 @@ def sort(input: Tensor, dim: Dim = -1, descending: Bool = False, *, stable: Bool
         return take(a, index, d), index
 
     strides = tuple(dense_strides(input.shape, input.strides))
-    return Planned(Host(run), [
+    size = input.shape[d] if input.ndim else 1
+    what = ordering("sort", "sort", input, d, [strides, strides], size, run, down=descending)
+    return Planned(what, [
         L.layout(input.shape, strides, dtype, input.device)
         for dtype in (input.dtype, dtypes.int64)
     ])  # fmt: skip
@@ -159,6 +146,8 @@ def _(make):
     yield (make(3, 4),)
     yield make(3, 4), 0, True
     yield (make(5),), {"stable": True}
+    yield make(2, 70, 3), 1
+    yield make(600), 0, True
 
 
 @sort.errors
@@ -229,7 +218,9 @@ def topk(input: Tensor, k: Int, dim: Dim = -1, largest: Bool = True, sorted: Boo
             index = np.take(index, range(k), d)
         return take(a, index, d), index
 
-    return Planned(Host(run), [(shape, input.dtype), (shape, dtypes.int64)])
+    steps = contiguous_strides(shape)
+    what = ordering("topk", "top", input, d, [steps, steps], k, run, down=largest)
+    return Planned(what, [(shape, input.dtype), (shape, dtypes.int64)])
 
 
 topk.returns = return_types.topk
@@ -240,6 +231,8 @@ topk.derivative(to_sorted)
 def _(make):
     yield make(3, 4), 2
     yield make(3, 4), 2, 0, False
+    yield make(2, 40), 3
+    yield make(200, 2), 30, 0
 
 
 @topk.errors
@@ -266,11 +259,14 @@ def kthvalue(input: Tensor, k: Int, dim: Dim = -1, keepdim: Bool = False):
             f"kthvalue: selected number k out of range for dimension {d}: k is {k}, and shape "
             f"{tuple(input.shape)} has {size} elements there"
         )
-    return picked(input, d, keepdim, lambda a: np.take(order_of(a, d, False), [k - 1], d))
+    return picked(
+        input, d, keepdim, lambda a: np.take(order_of(a, d, False), [k - 1], d), "kth", k - 1
+    )
 
 
-def picked(input, d, keepdim, place):
-    """A plan that picks one element along a dim; ``place`` gives its index, the dim kept."""
+def picked(input, d, keepdim, place, mode="", rank=0):
+    """A plan that picks one element along a dim; ``place`` gives its index, the dim kept. ``mode``
+    is the kernel's, where there is one."""
     shape = reduced_shape(input, d, keepdim)
 
     def run(a):
@@ -279,7 +275,11 @@ def picked(input, d, keepdim, place):
         index = place(a)
         return take(a, index, d).reshape(shape), index.reshape(shape)
 
-    return Planned(Host(run), [(shape, input.dtype), (shape, dtypes.int64)])
+    what = Host(run)
+    if mode:
+        steps = contiguous_strides(reduced_shape(input, d, True))
+        what = ordering(mode, mode, input, d, [steps, steps], 1, run, rank=rank)
+    return Planned(what, [(shape, input.dtype), (shape, dtypes.int64)])
 
 
 kthvalue.returns = return_types.kthvalue
@@ -290,6 +290,7 @@ kthvalue.derivative(to_picked)
 def _(make):
     yield make(3, 4), 2
     yield make(3, 4), 3, 0, True
+    yield make(200, 2), 150, 0
 
 
 # ----------------------------------------------------------------------------------- median, mode
@@ -311,7 +312,7 @@ def median_dim(input: Tensor, dim: Dim = -1, keepdim: Bool = False):
     check_ordered("median", input, DtypeError)
     d = normalize_dim(dim, input.ndim, op="median")
     check_some("median", input, d)
-    return picked(input, d, keepdim, lambda a: middle(a, d, False))
+    return picked(input, d, keepdim, lambda a: middle(a, d, False), "median")
 
 
 @kernel(function=False, method=False, node="NanmedianBackward1")
@@ -320,7 +321,7 @@ def nanmedian_dim(input: Tensor, dim: Dim = -1, keepdim: Bool = False):
     check_ordered("nanmedian", input, DtypeError)
     d = normalize_dim(dim, input.ndim, op="nanmedian")
     check_some("nanmedian", input, d)
-    return picked(input, d, keepdim, lambda a: middle(a, d, True))
+    return picked(input, d, keepdim, lambda a: middle(a, d, True), "nanmedian")
 
 
 median_dim.returns, nanmedian_dim.returns = return_types.median, return_types.nanmedian
@@ -335,7 +336,10 @@ def _median_all(input, skip_nan):
             return np.full((), np.nan if a.dtype.kind not in "iub" else np.iinfo(a.dtype).min)
         return flat[middle(flat, 0, skip_nan)[0]]
 
-    return Planned(Host(run), [((), input.dtype)])
+    flat = L.contiguous((input.numel,), input.dtype, input.device)
+    name = "nanmedian" if skip_nan else "median"
+    what = ordering(name, name, flat, 0, [(0,)], int(input.contiguous), run)
+    return Planned(what, [((), input.dtype)])
 
 
 @kernel(function=False, method=False, node="median")
@@ -370,7 +374,7 @@ def median(input: Tensor, dim: Dim = None, keepdim: Bool = False):
     >>> torch.median(torch.tensor([4., 1., 3., 2.]))
     tensor(2.)
     """
-    return T.median_all(input) if dim is None else T.median_dim(input, dim, keepdim)
+    return T.median_all(T.contiguous(input)) if dim is None else T.median_dim(input, dim, keepdim)
 
 
 @composite()
@@ -382,7 +386,11 @@ def nanmedian(input: Tensor, dim: Dim = None, keepdim: Bool = False):
     >>> torch.nanmedian(torch.tensor([1., float("nan"), 3., 2.]))
     tensor(2.)
     """
-    return T.nanmedian_all(input) if dim is None else T.nanmedian_dim(input, dim, keepdim)
+    return (
+        T.nanmedian_all(T.contiguous(input))
+        if dim is None
+        else T.nanmedian_dim(input, dim, keepdim)
+    )
 
 
 @median.samples
@@ -390,12 +398,14 @@ def _(make):
     yield (make(3, 5),)
     yield make(3, 4), 1
     yield make(3, 4), 0, True
+    yield (make(150, 2),)
 
 
 @nanmedian.samples
 def _(make):
     yield (make(3, 5),)
     yield make(3, 4), 1
+    yield make(2, 150), 1, True
 
 
 @kernel()
@@ -467,14 +477,18 @@ def _quantile(name, input, q, dim, keepdim, interpolation, skip_nan):
     d = 0 if dim is None else normalize_dim(dim, lay.ndim, op=name)
     flat = T.reshape(input, (-1,)) if dim is None or not lay.ndim else input
     rows = T.sort(T.transpose(flat, d, -1), -1)[0]
-    made = [_at_fraction(rows, each, interpolation, skip_nan) for each in fractions]
-    out = T.stack(made, 0) if several else made[0]  # (q, ..., 1)
+    made = [_at_fraction(rows, each, interpolation, skip_nan) for each in fractions or [0]]
     if dim is None or not lay.ndim:
         shape = (1,) * lay.ndim if keepdim else ()
-        return T.reshape(out, ((len(made),) if several else ()) + shape)
-    at = d + several
-    out = T.transpose(out, at, -1)
-    return out if keepdim else T.squeeze(out, at)
+        made = [T.reshape(each, shape) for each in made]
+    else:
+        made = [T.transpose(each, d, -1) for each in made]
+        made = made if keepdim else [T.squeeze(each, d) for each in made]
+    # as PyTorch lays it out: the quantiles of one place lie side by side
+    out = T.clone(T.stack(made, -1), memory_format="contiguous")
+    if not fractions:
+        out = T.narrow(out, -1, 0, 0)
+    return T.movedim(out, -1, 0) if several else T.squeeze(out, -1)
 
 
 def _at_fraction(rows, q, interpolation, skip_nan):
@@ -501,9 +515,9 @@ def _at_fraction(rows, q, interpolation, skip_nan):
         low = high = T.round(rank)
     if interpolation == "higher":
         low = high
-    first = T.take_along(rows, T.to_dtype(low, dtypes.int64), -1)
+    first = T.gather(rows, -1, T.to_dtype(low, dtypes.int64))
     if interpolation in ("linear", "midpoint"):
-        second = T.take_along(rows, T.to_dtype(high, dtypes.int64), -1)
+        second = T.gather(rows, -1, T.to_dtype(high, dtypes.int64))
         weight = (high - low) * 0.5 if interpolation == "midpoint" else rank - low
         # at weight 0 the second must not spoil the first: it may be NaN, or inf
         first = T.where(weight == 0, first, first + (second - first) * weight)

@@ -7,11 +7,14 @@ from typing import Any as _Any
 
 from antorcha.errors import OutOfRange, ShapeError
 from antorcha.ops.kernel import views
+from antorcha.ops.params import to_int, to_ints
 from antorcha.ops.record import T, composite
 from antorcha.ops.types import Any, Dim, Int, Ints, Tensor
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.tensor import Tensor as TensorType
 from antorcha.shapes import normalize_dim
+
+MOST_PARTS = 1 << 28
 
 
 def parts_along(input: Layout, d: int, sizes: _Any) -> list[_Any]:
@@ -37,9 +40,16 @@ def gather_parts(g: _Any, layout: Layout, d: int, sizes: _Any) -> _Any:
     return T.cat(filled, d)
 
 
+def check_count(op: str, count: int) -> None:
+    """Raises where so many parts are asked for that making them would never end."""
+    if count > MOST_PARTS:
+        raise ShapeError(f"{op}: {count} parts are too many; at most {MOST_PARTS} can be made")
+
+
 def equal_parts(n: int, size: int) -> list[int]:
     if size == 0:
         return [0]
+    check_count("split", n // size)
     return [min(size, n - at) for at in range(0, n, size)] or [0]
 
 
@@ -58,6 +68,7 @@ def unbind(input: Tensor, dim: Dim = 0):
     shape = (*input.shape[:d], *input.shape[d + 1 :])
     strides = (*input.strides[:d], *input.strides[d + 1 :])
     step = input.strides[d] if input.numel else 0
+    check_count("unbind", input.shape[d])
     return [(shape, strides, k * step) for k in range(input.shape[d])]
 
 
@@ -193,6 +204,7 @@ def chunk(input: Tensor, chunks: Int, dim: Dim = 0):
     n = lay.shape[normalize_dim(dim, lay.ndim, op="chunk")]
     size = -(-n // chunks)
     if size == 0:
+        check_count("chunk", chunks)
         return T.split_with_sizes(input, (0,) * chunks, dim)
     return T.split_parts(input, size, dim)
 
@@ -218,11 +230,20 @@ def cut(input: TensorType, where: _Any, dim: int, op: str) -> tuple[TensorType, 
     d = normalize_dim(dim, lay.ndim, op=op)
     n = lay.shape[d]
     if isinstance(where, TensorType):
+        if where._layout.ndim > 1 or where._layout.dtype.name != "int64":
+            raise ShapeError(
+                f"{op} expected tensor_indices_or_sections to be a zero-dimensional or "
+                f"one-dimensional tensor of dtype torch.int64, not one of shape "
+                f"{tuple(where._layout.shape)} and dtype {where._layout.dtype}"
+            )
         where = where.tolist()
-    if not isinstance(where, (tuple, list)):
-        sections = where.__index__()
+    if isinstance(where, (tuple, list)):
+        where = to_ints(op, "indices_or_sections", where)
+    else:
+        sections = to_int(op, "indices_or_sections", where)
         if sections <= 0:
             raise ShapeError(f"number of sections must be larger than 0, got {sections}")
+        check_count(op, sections)
         size, longer = divmod(n, sections)
         where = [k * size + min(k, longer) for k in range(1, sections)]
     edges = [0, *where, n]
@@ -252,11 +273,17 @@ def _(make):
 @tensor_split.errors
 def _(make):
     yield (make(5), 0), {}, RuntimeError, "larger than 0"
+    yield (make(5), 1.5), {}, TypeError, "tensor_split: indices_or_sections must be an int"
+    yield (make(5), (1, None)), {}, TypeError, "tensor_split: indices_or_sections must be an int"
+    yield (make(5), make()), {}, RuntimeError, "dtype torch.int64"
 
 
 def whole_sections(input: TensorType, where: _Any, dim: int, op: str) -> _Any:
     n = input._layout.shape[dim]
-    if isinstance(where, int) and (where == 0 or n % where):
+    if not isinstance(where, (tuple, list)):
+        where = to_int(op, "indices_or_sections", where)
+        if where and n % where == 0:
+            return cut(input, where, dim, op)
         raise ShapeError(
             f"torch.{op} attempted to split along dimension {dim}, but the size of the dimension "
             f"{n} is not divisible by the split_size {where}!"
@@ -289,6 +316,14 @@ def _(make):
     yield make(2, 4), (1, 3)
 
 
+@hsplit.errors
+def _(make):
+    yield (make(4), 3), {}, RuntimeError, "not divisible"
+    yield (make(4), 1.5), {}, TypeError, "hsplit: indices_or_sections must be an int"
+    yield (make(4), None), {}, TypeError, "hsplit: indices_or_sections must be an int"
+    yield (make(4), make(2)), {}, TypeError, "hsplit: indices_or_sections must be an int"
+
+
 @composite(out=False)
 def vsplit(input: Tensor, indices_or_sections: Any):
     """Parts one above the other: ``tensor_split`` along the first dim.
@@ -305,6 +340,14 @@ def _(make):
     yield make(4, 2), 2
 
 
+@vsplit.errors
+def _(make):
+    yield (make(4, 2), 3), {}, RuntimeError, "not divisible"
+    yield (make(4, 2), 1.5), {}, TypeError, "vsplit: indices_or_sections must be an int"
+    yield (make(4, 2), None), {}, TypeError, "vsplit: indices_or_sections must be an int"
+    yield (make(4, 2), make(2)), {}, TypeError, "vsplit: indices_or_sections must be an int"
+
+
 @composite(out=False)
 def dsplit(input: Tensor, indices_or_sections: Any):
     """Parts one behind the other: ``tensor_split`` along the third dim.
@@ -319,3 +362,11 @@ def dsplit(input: Tensor, indices_or_sections: Any):
 @dsplit.samples
 def _(make):
     yield make(2, 3, 4), 2
+
+
+@dsplit.errors
+def _(make):
+    yield (make(2, 3, 4), 3), {}, RuntimeError, "not divisible"
+    yield (make(2, 3, 4), 1.5), {}, TypeError, "dsplit: indices_or_sections must be an int"
+    yield (make(2, 3, 4), None), {}, TypeError, "dsplit: indices_or_sections must be an int"
+    yield (make(2, 3, 4), make(2)), {}, TypeError, "dsplit: indices_or_sections must be an int"

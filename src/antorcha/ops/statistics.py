@@ -40,7 +40,7 @@ class SpreadOp(ReductionOp):
 
     def __init__(self, fn, **options):
         super().__init__(fn, "same", **options)
-        self.bind = self.bind_old
+        self.use_bind(self.bind_old)
 
     def bind_old(self, args, kwargs):
         if len(args) == 2 and type(args[1]) is bool:

@@ -184,7 +184,7 @@ def count_in(nbytes):
         state.peak = state.live
 
 
-@native(noinline=True)
+@native(export=True)
 def allocate_slow(c: i64, nbytes: i64) -> raw:
     block = fresh_block(c, nbytes)
     if block is not None:
@@ -215,7 +215,7 @@ def allocate(nbytes):
     return block
 
 
-@native(noinline=True)
+@native(export=True)
 def release_slow(block: raw) -> void:
     """For a block that does not fit under the limit: makes room, or gives the block itself back."""
     head = ptr[Head](block - HEAD)

@@ -184,7 +184,7 @@ READ_ONLY = complaint(_read_only)
 """Complaints about an operand; the number is the operand's, except WRONG_COUNT's (is it fresh?)."""
 
 
-@native(noinline=True)
+@native(export=True)
 def count_error(self: raw, nargs: i64, fresh: i64) -> void:
     given = PyLong_FromLongLong(nargs)
     if given is not None:
@@ -192,7 +192,7 @@ def count_error(self: raw, nargs: i64, fresh: i64) -> void:
         Py_DecRef(given)
 
 
-@native(noinline=True)
+@native(export=True)
 def outside_error(self: raw, args: ptr[raw], k: i64) -> void:
     """args: the storage and its offset."""
     pair = pack_two(args)
@@ -284,7 +284,7 @@ def take_number(o: raw, kind: i64, at: ptr[f64]) -> bool:
     return take_complex(o, at)
 
 
-@native
+@native(export=True)
 def take_arguments(
     self: raw, args: ptr[raw], bufs: ptr[raw], numbers: ptr[f64], first: i64
 ) -> bool:
@@ -383,7 +383,7 @@ def in_place(self: raw, args: ptr[raw], nargs: i64, bufs: ptr[raw], numbers: ptr
     return raw(NONE)
 
 
-@native
+@native(export=True)
 def py_launch(self: raw, args: ptr[raw], nargs: i64, *, FRESH) -> raw:
     plan = ptr[Plan](ptr[StorageObject](self).ptr)
     if nargs != (plan.nargs if FRESH else plan.nargs_into):

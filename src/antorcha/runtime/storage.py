@@ -143,7 +143,7 @@ def new_object() -> raw:
     return PyObject_GC_New(storage_type[0])
 
 
-@native
+@native(export=True)
 def blank_storage() -> raw:
     """A storage object with every field but ptr, nbytes and flags set; null with an exception."""
     o = raw(0)
@@ -165,7 +165,7 @@ def blank_storage() -> raw:
     return o
 
 
-@native
+@native(export=True)
 def make_storage(nbytes: i64) -> raw:
     """A new storage with memory of its own (uninitialised); null with an exception."""
     block = allocate(nbytes)

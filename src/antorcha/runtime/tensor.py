@@ -67,7 +67,18 @@ class Tensor(Methods):
     _extra: Extra | None
 
 
-class Parameter(Tensor):
+class ParameterType(type):
+    """Makes ``isinstance(tensor, Parameter)`` look at the mark of a subclass's instance, too."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return type.__instancecheck__(cls, instance) or (
+            cls is Parameter
+            and isinstance(instance, Tensor)
+            and bool(getattr(instance, "_is_param", False))
+        )
+
+
+class Parameter(Tensor, metaclass=ParameterType):
     """A tensor that a Module counts among its parameters. ``antorcha.nn`` gives it its methods."""
 
     __slots__ = ()

@@ -189,7 +189,12 @@ def _mT(self: Tensor) -> Tensor:
 
 def _T(self: Tensor) -> Tensor:
     """A view with the dims in reverse order (meant for matrices)."""
-    return T.permute(self, tuple(reversed(range(self._layout.ndim))))  # type: ignore[no-any-return]
+    ndim = self._layout.ndim
+    dims = _REVERSED[ndim] if ndim < len(_REVERSED) else tuple(reversed(range(ndim)))
+    return Tensor.permute(self, dims)
+
+
+_REVERSED = tuple([tuple(reversed(range(ndim))) for ndim in range(8)])
 
 
 def _write(part: Tensor, value: Any) -> None:

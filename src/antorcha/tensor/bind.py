@@ -29,18 +29,19 @@ COMMUTES = ("add", "mul", "and", "or", "xor")
 
 def method(op: Any, name: str) -> Callable[..., Any]:
     """The op as a method; the shortest way for the commonest forms of its call."""
-    if hasattr(op, "view_plan"):
+    quick = getattr(op, "quick", None)
+    if hasattr(op, "view_plan") and quick is None:
         made: Callable[..., Any] = short.view(op)
+    elif quick is not None and op.most > 2:
+        made = quick
     elif isinstance(op, Composite) or not isinstance(op, Op):
 
         def plain(self: Tensor, *args: Any, **kwargs: Any) -> Any:
             return op(self, *args, **kwargs)
 
         made = plain
-    elif op.signature.positional == 1 or op.signature.required == 1:
-        made = short.valued(op)
-    elif has_short(op) and op.signature.required == 2:
-        two_tensors = short.binary(op)
+    elif quick is not None:
+        two_tensors: Any = quick
 
         def two(self: Tensor, *args: Any, **kwargs: Any) -> Any:
             if kwargs or len(args) != 1:
@@ -67,11 +68,6 @@ def named(fn: Callable[..., Any], name: str, op: Any) -> Callable[..., Any]:
     return fn
 
 
-def has_short(op: Any) -> bool:
-    """May two tensors be handed to the op by ``short.binary``?"""
-    return isinstance(op, PointwiseOp) or bool(getattr(op, "short_binary", False))
-
-
 def is_operand(value: Any) -> bool:
     """May the value stand beside a tensor in an expression?"""
     return isinstance(value, (Tensor, bool, int, float, complex)) or (
@@ -81,7 +77,7 @@ def is_operand(value: Any) -> bool:
 
 def operator(op: Any, name: str) -> Callable[..., Any]:
     """``a <op> b``; other types get their chance to answer."""
-    if has_short(op):
+    if op.short_binary:
         # the operator itself is the short cut: what is no operand ends in ArgumentError here
         def otherwise(op: Any, args: tuple[Any, ...]) -> Any:
             try:

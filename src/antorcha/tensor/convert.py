@@ -114,7 +114,7 @@ def _len(self: Tensor) -> int:
 def _iter(self: Tensor) -> Iterator[Tensor]:
     if self._layout.ndim == 0:
         raise ArgumentError("iteration over a 0-d tensor")
-    return iter([T.select(self, 0, k) for k in range(self._layout.shape[0])])
+    return iter(T.unbind(self))
 
 
 def _reversed(self: Tensor) -> Tensor:
@@ -136,15 +136,18 @@ def _repr(self: Tensor, *, tensor_contents: Any = None) -> str:
     device = lay.device
     meta = device.type == "meta"
     kind = type(self)
+    plain = kind is Tensor or kind is Parameter
     text = printing.tensor_repr(
         _Shaped(lay.shape) if meta else to_array(self),
         dtype=lay.dtype,
         device="" if device is as_device(None) else str(device),
         grad_fn="" if self._fn is None else self._fn.op.node_name,
         requires_grad=self._rg,
-        name="tensor" if kind is Tensor or issubclass(kind, Parameter) else kind.__name__,
+        name="tensor" if plain else kind.__name__,
         is_meta=meta,
     )
+    if not plain and isinstance(self, Parameter):
+        text = f"Parameter({text})"
     return printing.parameter_repr(text) if issubclass(kind, Parameter) else text
 
 
@@ -240,10 +243,9 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
         flat = bare(whole, self._storage)
         storage = memo[key] = T.clone(flat)._storage  # type: ignore[index]
     made = bare(lay, storage, self._offset)
-    made._rg = self._rg
     if type(self) is not Tensor:
         made = made.as_subclass(type(self))
-        made._rg = self._rg
+    made._rg = self._rg
     memo[id(self)] = made
     made.__dict__.update(copy.deepcopy(self.__dict__, memo))
     if self._grad is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from typing import Any
 
@@ -78,8 +79,8 @@ def _from_data(data: Any, dtype: Any, device: Any) -> Tensor:
     quick = _numbers(data, want)
     if quick is not None:
         return from_array(*quick, where)
-    flat, shape = flatten(data)
-    own = want or _infer(flat)
+    flat, shape, kinds = flatten(data)
+    own = want or _infer(kinds)
     array = _fill(flat, own).reshape(shape)
     return from_array(array, own, where)
 
@@ -110,11 +111,15 @@ def _numbers(data: Any, want: dtypes.dtype | None) -> tuple[Array, dtypes.dtype]
     return array, own
 
 
-def flatten(data: Any) -> tuple[list[Any], tuple[int, ...]]:
-    """Nested sequences as a flat list and a shape; raises ValueError when they are ragged."""
+def flatten(data: Any) -> tuple[list[Any], tuple[int, ...], set[Any]]:
+    """Nested sequences as a flat list, a shape, and what the numbers are: Python's types, dtypes of
+    NumPy's and of tensors. Raises ValueError when they are ragged."""
     shape: list[int] = []
+    kinds: set[Any] = set()
     level: Any = data
     while _is_sequence(level):
+        if isinstance(level, (Tensor, np.ndarray)) and not len(level):
+            kinds.add(_dtype_of(level))
         shape.append(len(level))
         if not len(level):
             break
@@ -137,10 +142,16 @@ def flatten(data: Any) -> tuple[list[Any], tuple[int, ...]]:
         flat = deeper
     items: list[Any] = []
     for item in flat:
-        if isinstance(item, (bool, int, float, complex)):
-            items.append(item)
-        elif isinstance(item, (Tensor, np.generic, np.ndarray)) and np.ndim(_item(item)) == 0:
+        if (isinstance(item, np.generic) and not isinstance(item, str)) or (
+            isinstance(item, (Tensor, np.ndarray)) and item.ndim == 0
+        ):
+            kinds.add(_dtype_of(item))
             items.append(_item(item))
+        elif isinstance(item, (bool, int, float, complex)):
+            kinds.add(next(kind for kind in _PYTHON if isinstance(item, kind)))
+            items.append(item)
+        elif isinstance(item, str):
+            raise ValueRangeError(f"tensor: too many dimensions 'str': {item[:30]!r} is no number")
         elif _is_sequence(item):
             raise ValueRangeError(
                 f"tensor: too many nested sequences: a {type(item).__name__} of {len(item)} "
@@ -150,7 +161,16 @@ def flatten(data: Any) -> tuple[list[Any], tuple[int, ...]]:
             raise ArgumentError(
                 f"tensor: must be real number, not {type(item).__name__} ({str(item)[:30]!r})"
             )
-    return items, tuple(shape)
+    return items, tuple(shape), kinds
+
+
+_PYTHON = (bool, int, float, complex)
+
+
+def _dtype_of(value: Any) -> dtypes.dtype:
+    """The dtype of a tensor, or of one of NumPy's scalars or arrays."""
+    found: dtypes.dtype = value._layout.dtype if isinstance(value, Tensor) else check_array(value)
+    return found
 
 
 def _item(value: Any) -> Any:
@@ -167,13 +187,12 @@ def _is_sequence(value: Any) -> bool:
     return hasattr(value, "__len__") and hasattr(value, "__getitem__")
 
 
-def _infer(flat: list[Any]) -> dtypes.dtype:
-    kinds = {bool if isinstance(v, bool) else complex if isinstance(v, complex)
-             else float if isinstance(v, float) else int for v in flat}  # fmt: skip
-    for kind in (complex, float, int, bool):
-        if kind in kinds:
-            return number_dtype(kind())
-    return dtypes.get_default_dtype()
+def _infer(kinds: set[Any]) -> dtypes.dtype:
+    """The dtype to which all the numbers promote, each like a tensor of its own."""
+    if not kinds:
+        return dtypes.get_default_dtype()
+    each = [number_dtype(kind()) if isinstance(kind, type) else kind for kind in kinds]
+    return functools.reduce(dtypes.promote_types, each)
 
 
 def _check_number(value: Any, dtype: dtypes.dtype) -> None:

@@ -151,7 +151,9 @@ __all__ = [
     "cummax",
     "cummin",
     "cumprod",
+    "cumprod_",
     "cumsum",
+    "cumsum_",
     "cumulative_trapezoid",
     "deg2rad",
     "deg2rad_",
@@ -885,8 +887,14 @@ def cummin(input: Tensor, dim: int, *, out: Any = ...) -> Any:
 def cumprod(input: Tensor, dim: int, *, dtype: DType | None = ..., out: Any = ...) -> Tensor:
     """The running product along ``dim``; integers give int64."""
 
+def cumprod_(input: Tensor, dim: int, *, dtype: DType | None = ...) -> Tensor:
+    """In-place form of :func:`antorcha.cumprod`; gives the changed tensor."""
+
 def cumsum(input: Tensor, dim: int, *, dtype: DType | None = ..., out: Any = ...) -> Tensor:
     """The running sum along ``dim``: ``y_i = x_1 + ... + x_i``; integers give int64."""
+
+def cumsum_(input: Tensor, dim: int, *, dtype: DType | None = ...) -> Tensor:
+    """In-place form of :func:`antorcha.cumsum`; gives the changed tensor."""
 
 def cumulative_trapezoid(y: Tensor, x: Tensor | None = ..., *, dx: Number | None = ..., dim: int = ...) -> Tensor:
     """The running area under ``y`` along ``dim`` by the trapezoidal rule."""
@@ -1042,7 +1050,7 @@ def floor_(input: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.floor`; gives the changed tensor."""
 
 def floor_divide(input: Tensor | Number, other: Tensor | Number, *, out: Any = ...) -> Tensor:
-    """Divides and rounds towards minus infinity; integers stay integers."""
+    """Divides and rounds towards minus infinity; integers stay integers. No gradient."""
 
 def floor_divide_(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """In-place form of :func:`antorcha.floor_divide`; gives the changed tensor."""
@@ -1447,7 +1455,7 @@ def negative_(input: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.neg`; gives the changed tensor."""
 
 def nextafter(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
-    """The next number after ``input`` towards ``other``. Floats only; no gradient."""
+    """The next number after ``input`` towards ``other``. Floats only."""
 
 def nextafter_(input: Tensor, other: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.nextafter`; gives the changed tensor."""
@@ -1830,10 +1838,10 @@ def unbind(input: Tensor, dim: int = ...) -> tuple[Tensor, ...]:
 def unflatten(input: Tensor, dim: int, sizes: Sequence[int] | int) -> Tensor:
     """Dim ``dim`` spread over dims of the given sizes, one of which may be -1."""
 
-def unique(input: Tensor, sorted: bool = ..., return_inverse: bool = ..., return_counts: bool = ..., dim: Any = ...) -> Tensor:
+def unique(input: Tensor, sorted: bool = ..., return_inverse: bool = ..., return_counts: bool = ..., dim: Any = ...) -> Any:
     """The distinct elements (or slices along ``dim``), in order."""
 
-def unique_consecutive(input: Tensor, return_inverse: bool = ..., return_counts: bool = ..., dim: Any = ...) -> Tensor:
+def unique_consecutive(input: Tensor, return_inverse: bool = ..., return_counts: bool = ..., dim: Any = ...) -> Any:
     """The elements (or slices along ``dim``) without those equal to the one before."""
 
 def unsqueeze(input: Tensor, dim: int) -> Tensor:

@@ -51,7 +51,7 @@ def _no_gradients(self: Tensor, name: str) -> None:
         raise GraphError(f"cannot resize variables that require grad ({name})")
 
 
-def resize_(self: Tensor, *sizes: Any, memory_format: str = "contiguous") -> Tensor:
+def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
     """Another shape over the same storage, which grows if it must; new elements are arbitrary.
 
     See https://docs.pytorch.org/docs/stable/generated/torch.Tensor.resize_.html.
@@ -60,6 +60,7 @@ def resize_(self: Tensor, *sizes: Any, memory_format: str = "contiguous") -> Ten
     tensor([1, 2, 3])
     """
     _no_gradients(self, "resize_")
+    memory_format = _format("resize_", memory_format)
     shape = sizes[0] if len(sizes) == 1 and not hasattr(sizes[0], "__index__") else sizes
     wanted = to_ints("resize_", "size", tuple(shape))
     if any(n < 0 for n in wanted):
@@ -67,15 +68,32 @@ def resize_(self: Tensor, *sizes: Any, memory_format: str = "contiguous") -> Ten
     if wanted != tuple(self._layout.shape):
         resize(self, wanted)
     if memory_format not in ("contiguous", "preserve"):
-        strides = strides_of_format(wanted, self._layout.strides, str(memory_format))
+        strides = strides_of_format(wanted, self._layout.strides, memory_format)
         self._layout = self._layout.like(shape=wanted, strides=strides)
     return self
 
 
-def resize_as_(self: Tensor, tensor: Tensor, memory_format: str = "contiguous") -> Tensor:
+def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
     """``resize_`` to the shape of another tensor."""
     _no_gradients(self, "resize_as_")
-    return resize_(self, tuple(tensor._layout.shape), memory_format=memory_format)
+    if not isinstance(the_template, Tensor):
+        raise ArgumentError(
+            f"resize_as_(): argument 'the_template' must be Tensor, not "
+            f"{type(the_template).__name__}; resize_(2, 3) takes sizes"
+        )
+    wanted = _format("resize_as_", memory_format)
+    return resize_(self, tuple(the_template._layout.shape), memory_format=wanted)
+
+
+def _format(op: str, memory_format: Any) -> str:
+    if memory_format is None:
+        return "contiguous"
+    if not isinstance(memory_format, str):
+        raise ArgumentError(
+            f"{op}(): argument 'memory_format' must be torch.memory_format, not "
+            f"{type(memory_format).__name__}"
+        )
+    return str(memory_format)
 
 
 def set_(

@@ -71,7 +71,7 @@ class Methods:
         """..."""
 
     def __floordiv__(self, b: Any) -> Tensor:
-        """Divides and rounds towards minus infinity; integers stay integers."""
+        """Divides and rounds towards minus infinity; integers stay integers. No gradient."""
 
     def __format__(self, spec: Any) -> str:
         """..."""
@@ -92,7 +92,7 @@ class Methods:
         """Bitwise and of integers; logical and of bools."""
 
     def __ifloordiv__(self, other: Any) -> Tensor:
-        """Divides and rounds towards minus infinity; integers stay integers."""
+        """Divides and rounds towards minus infinity; integers stay integers. No gradient."""
 
     def __ilshift__(self, other: Any) -> Tensor:
         """``input * 2**other`` of integers; 0 where the distance is out of range."""
@@ -185,7 +185,7 @@ class Methods:
         """..."""
 
     def __rfloordiv__(self, other: Any) -> Tensor:
-        """Divides and rounds towards minus infinity; integers stay integers."""
+        """Divides and rounds towards minus infinity; integers stay integers. No gradient."""
 
     def __rlshift__(self, other: Any) -> Tensor:
         """``input * 2**other`` of integers; 0 where the distance is out of range."""
@@ -602,8 +602,14 @@ class Methods:
     def cumprod(self, dim: _int, *, dtype: DType | None = ..., out: Any = ...) -> Tensor:
         """The running product along ``dim``; integers give int64."""
 
+    def cumprod_(self, dim: _int, *, dtype: DType | None = ...) -> Tensor:
+        """In-place form of :func:`antorcha.cumprod`; gives the changed tensor."""
+
     def cumsum(self, dim: _int, *, dtype: DType | None = ..., out: Any = ...) -> Tensor:
         """The running sum along ``dim``: ``y_i = x_1 + ... + x_i``; integers give int64."""
+
+    def cumsum_(self, dim: _int, *, dtype: DType | None = ...) -> Tensor:
+        """In-place form of :func:`antorcha.cumsum`; gives the changed tensor."""
 
     @property
     def data(self) -> Tensor:
@@ -777,7 +783,7 @@ class Methods:
         """In-place form of :func:`antorcha.floor`; gives the changed tensor."""
 
     def floor_divide(self, other: Tensor | Number, *, out: Any = ...) -> Tensor:
-        """Divides and rounds towards minus infinity; integers stay integers."""
+        """Divides and rounds towards minus infinity; integers stay integers. No gradient."""
 
     def floor_divide_(self, other: Tensor | Number) -> Tensor:
         """In-place form of :func:`antorcha.floor_divide`; gives the changed tensor."""
@@ -1286,7 +1292,7 @@ class Methods:
         """A new tensor of zeros, with this tensor's dtype and device by default."""
 
     def nextafter(self, other: Tensor, *, out: Any = ...) -> Tensor:
-        """The next number after ``input`` towards ``other``. Floats only; no gradient."""
+        """The next number after ``input`` towards ``other``. Floats only."""
 
     def nextafter_(self, other: Tensor) -> Tensor:
         """In-place form of :func:`antorcha.nextafter`; gives the changed tensor."""
@@ -1432,7 +1438,7 @@ class Methods:
     def resize_(self, *sizes: Any, memory_format: Any = ...) -> Tensor:
         """Another shape over the same storage, which grows if it must; new elements are arbitrary."""
 
-    def resize_as_(self, tensor: Any, memory_format: Any = ...) -> Tensor:
+    def resize_as_(self, the_template: Any, *, memory_format: Any = ...) -> Tensor:
         """``resize_`` to the shape of another tensor."""
 
     def resolve_conj(self) -> Any:
@@ -1728,10 +1734,10 @@ class Methods:
     def uniform_(self, from_: _float = ..., to: _float = ..., *, generator: Any = ...) -> Tensor:
         """In-place form of :func:`antorcha.uniform`; gives the changed tensor."""
 
-    def unique(self, sorted: _bool = ..., return_inverse: _bool = ..., return_counts: _bool = ..., dim: Any = ...) -> Tensor:
+    def unique(self, sorted: _bool = ..., return_inverse: _bool = ..., return_counts: _bool = ..., dim: Any = ...) -> Any:
         """The distinct elements (or slices along ``dim``), in order."""
 
-    def unique_consecutive(self, return_inverse: _bool = ..., return_counts: _bool = ..., dim: Any = ...) -> Tensor:
+    def unique_consecutive(self, return_inverse: _bool = ..., return_counts: _bool = ..., dim: Any = ...) -> Any:
         """The elements (or slices along ``dim``) without those equal to the one before."""
 
     def unsqueeze(self, dim: _int) -> Tensor:

@@ -16,6 +16,7 @@ from antorcha.devices.cpu.native import compile_native
 from antorcha.devices.cpu.pointwise import compile_pointwise
 from antorcha.devices.cpu.reduce import compile_reduce
 from antorcha.devices.cpu.rows import compile_rows
+from antorcha.devices.cpu.scan import compile_scan
 from antorcha.devices.host import HostBackend, compile_host
 from antorcha.lang.kernels import (
     Conv,
@@ -26,6 +27,7 @@ from antorcha.lang.kernels import (
     Pointwise,
     Reduce,
     Rows,
+    Scan,
 )
 from antorcha.runtime.layout import Layout
 
@@ -33,6 +35,7 @@ TEMPLATES: dict[type, Callable[[Any, Sequence[Layout], Sequence[Any]], Launch]] 
     Pointwise: compile_pointwise,
     Reduce: compile_reduce,
     Rows: compile_rows,
+    Scan: compile_scan,
     MatMul: compile_matmul,
     NativeKernel: compile_native,
     Conv: compile_conv,

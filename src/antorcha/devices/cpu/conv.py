@@ -110,7 +110,7 @@ def spread_tile(
             at[i * t.pixels] = at[i * t.pixels] + v if add else v
 
 
-@native
+@native(export=True)
 def forward_job(u0: i64, u1: i64, args: raw, *, S, HAS) -> void:
     """Units u0..u1: the results of some images of a group, or a part of one's pixels."""
     work = ptr[Work](args)
@@ -176,9 +176,9 @@ def forward_job(u0: i64, u1: i64, args: raw, *, S, HAS) -> void:
                         p = q + j - image * t.pixels
                         if p + n <= t.pixels:
                             C = y + (image * t.groups * t.kg * t.pixels + m * t.pixels + p) * size
-                            tiles(S, rows, A, B, C, t.pixels, t.kg - m, n, 1.0, k0 > 0)
+                            tiles(rows, A, B, C, t.pixels, t.kg - m, n, 1.0, k0 > 0, S=S)
                         else:
-                            tiles(S, rows, A, B, side, NR, t.kg - m, n, 1.0, False)
+                            tiles(rows, A, B, side, NR, t.kg - m, n, 1.0, False, S=S)
                             spread_tile(
                                 t, side, min(t.kg - m, MR), n, q + j, y + m * t.pixels * size,
                                 k0 > 0, S=S,
@@ -302,8 +302,8 @@ def data_job(u0: i64, u1: i64, args: raw, *, S, HAS) -> void:
                         to = space + ((m - c0) * t.plane + taps[tap]) * size
                         for j in range(0, wide, NR):
                             tiles(
-                                S, kc, A, packed + j * kc * size, side, NR, few,
-                                min(wide - j, NR), 1.0, False,
+                                kc, A, packed + j * kc * size, side, NR, few,
+                                min(wide - j, NR), 1.0, False, S=S,
                             )  # fmt: skip
                             add_runs(
                                 side, few, places + j // NR * 192, counts[j // NR], to, t.plane,
@@ -403,8 +403,8 @@ def weight_job(u0: i64, u1: i64, args: raw, *, S) -> void:
                     pack(px, few, flat, wide, 1, B, S=S, W=S.NR)
                     for m in range(0, t.kg, MR):
                         tiles(
-                            S, px, A + m * px * size, B, sums + (m * ct + col) * size, ct,
-                            t.kg - m, few, 1.0, True,
+                            px, A + m * px * size, B, sums + (m * ct + col) * size, ct,
+                            t.kg - m, few, 1.0, True, S=S,
                         )  # fmt: skip
     release(space)
 

@@ -128,7 +128,7 @@ def plain_runs(pixels: i64, image: i64, q: i64, n: i64, seg: ptr[i64], piece: i6
     return count
 
 
-@native
+@native(export=True)
 def pack_pixels(
     src: raw, plane: i64, taps: i64, tap: ptr[i64], k0: i64, kc: i64, seg: ptr[i64], count: i64,
     to: raw, pitch: i64, slack: bool_, *, S,
@@ -204,7 +204,7 @@ def pack_many(
             p = p + plane
 
 
-@native
+@native(export=True)
 def pad_image(t: ptr[Task], x: raw, c0: i64, c1: i64, to: raw, *, S) -> void:
     """Channels c0..c1 of an image into scratch whose borders are zero already."""
     L = static(S.L)
@@ -238,7 +238,7 @@ def pad_image(t: ptr[Task], x: raw, c0: i64, c1: i64, to: raw, *, S) -> void:
                             vstore(q + b, v, few)
 
 
-@native
+@native(export=True)
 def unpad_image(t: ptr[Task], src: raw, c0: i64, c1: i64, x: raw, bias: raw, *, S, HAS) -> void:
     """The inside of a padded image (its channels from c0 on) to channels c0..c1 of x."""
     L = static(S.L)

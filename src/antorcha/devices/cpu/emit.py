@@ -63,6 +63,8 @@ _INTRINSICS: dict[str, Any] = {
 _INTEGER = ("pow", "fmod", "mod", "floordiv")
 _PLAIN = {*_BINARY, *_COMPARE, "neg", "abs", "not", "where", "cast", "minimum", "maximum", "shl",
           "shr", "isnan", *_INTRINSICS}  # fmt: skip
+# instructions of the functions that are expanded, about, where they are few; see `Body.cost`
+_COSTS = {"reciprocal": 3, "rsqrt": 4, "exp": 20, "exp2": 20, "log": 20, "log2": 20, "log10": 20}
 
 
 @lru_cache(maxsize=1)
@@ -88,7 +90,7 @@ class Unsupported(Exception):
 class Body:
     """A tuple of expressions, prepared for this device; a compile-time value of native code."""
 
-    __slots__ = ("exprs", "key", "lanes", "weight")
+    __slots__ = ("cost", "exprs", "key", "lanes", "weight")
 
     def __init__(self, exprs: Sequence[Expr]) -> None:
         self.exprs = prepare(tuple(exprs))
@@ -96,6 +98,10 @@ class Body:
         sizes = [max(n.dtype.itemsize, 1) for n in E.walk(*self.exprs)]
         self.lanes = max(sizes)
         self.weight = E.count_ops(*self.exprs)
+        self.cost = self.weight + sum([
+            _COSTS.get(n.op, 48) for n in E.walk(*self.exprs)
+            if n.op not in _PLAIN and n.op not in E.LEAVES
+        ])  # fmt: skip
 
     def __native_key__(self) -> str:
         return self.key
@@ -108,7 +114,7 @@ def prepare(exprs: tuple[Expr, ...]) -> tuple[Expr, ...]:
             raise Unsupported("complex")
     made = E.opmath_all(exprs)
     try:
-        made = E.expand_all(made, set(available()))
+        made = E.expand_all(made, available())
     except NotImplementedError as error:
         raise Unsupported(str(error)) from None
     made = E.simplify_all(made)

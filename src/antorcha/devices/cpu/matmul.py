@@ -114,7 +114,21 @@ def transposed(S, rows):
     return rows
 
 
-@native
+@inline
+def turn(S, p, lane_step, k, b, few, lanes, to, W, mask):
+    """A square of ``pack``: lanes b.. of L (or the mask's) by the few steps from k on."""
+    L = static(S.L)
+    rows = [
+        vload(p + (b + i) * lane_step + k, L, first(L, few if b + i < lanes else i64(0)))
+        for i in static(range(S.L))
+    ]
+    rows = transposed(S, rows)
+    for q in static(range(S.L)):
+        if q < few:
+            vstore(to + q * W, rows[q], mask)
+
+
+@native(export=True)
 def pack(K: i64, lanes: i64, src: raw, lane_step: i64, k_step: i64, dst: raw, *, S, W) -> void:
     """``dst[k][lane] = src[lane * lane_step + k * k_step]`` for W lanes, 0 from ``lanes`` on."""
     T = static(S.T)
@@ -127,23 +141,16 @@ def pack(K: i64, lanes: i64, src: raw, lane_step: i64, k_step: i64, dst: raw, *,
                 v = vload(p + k * k_step + b, L, first(L, lanes - b))
                 vstore(to + k * W + b, v, None if b + S.L <= W else first(L, W - b))
     elif k_step == 1:
+        whole = static(W // S.L * S.L)
         for k in range(0, K, L):
-            few = K - k
-            for b in static(range(0, W, S.L)):
-                rows = [
-                    vload(
-                        p + (b + i) * lane_step + k, L,
-                        first(L, few if b + i < lanes else i64(0)),
-                    )
-                    for i in static(range(S.L))
-                ]  # fmt: skip
-                rows = transposed(S, rows)
-                for q in static(range(S.L)):
-                    if q < few:
-                        vstore(
-                            to + (k + q) * W + b, rows[q],
-                            None if b + S.L <= W else first(L, W - b),
-                        )  # fmt: skip
+            if whole > 0:
+                for b in range(0, whole, L):
+                    turn(S, p, lane_step, k, b, K - k, lanes, to + (k * W + b), W, None)
+            if whole < W:
+                turn(
+                    S, p, lane_step, k, i64(whole), K - k, lanes, to + (k * W + whole), W,
+                    first(L, W - whole),
+                )  # fmt: skip
     else:
         for k in range(K):
             for i in range(W):
@@ -181,9 +188,12 @@ def tile(
             vstore(c + i * c_row + L * j, made, few)
 
 
-@inline
-def tiles(S, K, A, B, C, c_row, m, n, alpha, add):
-    """A panel of up to MR rows: whole, or in parts of 8, 4, 2 and 1 rows."""
+@native(export=True)
+def tiles(
+    K: i64, A: raw, B: raw, C: raw, c_row: i64, m: i64, n: i64, alpha: f64, add: bool, *, S
+) -> void:
+    """A panel of up to MR rows: whole, or in parts of 8, 4, 2 and 1 rows. Like ``pack`` it is
+    compiled once for a dtype, and linked by every kernel that multiplies."""
     size = static(S.T.size)
     if m >= S.MR and n >= S.NR:
         tile(K, A, B, C, c_row, n, alpha, add, S=S, MR=S.MR, masked=False)
@@ -250,9 +260,9 @@ def product(
                 for jr in range(0, nc, NR):
                     for ir in range(0, mc, MR):
                         tiles(
-                            S, kc, space + ir * kc * size, packed_b + jr * kc * size,
+                            kc, space + ir * kc * size, packed_b + jr * kc * size,
                             C + ((ic + ir) * c_row + jc + jr) * size, c_row, mc - ir, nc - jr,
-                            alpha, add or pc > 0,
+                            alpha, add or pc > 0, S=S,
                         )  # fmt: skip
 
 
@@ -289,7 +299,7 @@ def job(u0: i64, u1: i64, args: raw, *, S) -> void:
         release(space)
 
 
-@native
+@native(export=True)
 def matmul_kernel(bufs: ptr[raw], desc: ptr[i64], *, S) -> i64:
     """The whole, through the pool where it is large."""
     work = local(Job)

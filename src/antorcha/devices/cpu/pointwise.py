@@ -71,9 +71,21 @@ class Program:
         self.flat, self.stream = flat, stream
         widest = max([body.lanes, *[t.size for t in out_types]])
         self.width = max(target().vector_bits // 8 // widest, 4)
-        self.unroll = 4 if body.weight <= 8 else 2 if body.weight <= 40 else 1
+        self.unroll = self.vectors_at_once()
         used = E.inputs_used(*body.exprs)
         self.used = [k in used for k in range(self.nin)]
+
+    def vectors_at_once(self) -> int:
+        """Vectors in a pass of the loop; 0: one, always masked, so that the body is there once.
+
+        A long body gains nothing from a second copy (the CPU runs the next pass meanwhile) and
+        takes as long again to compile. Masks cost a store too much before AVX-512.
+        """
+        if self.body.cost <= 8:
+            return 4
+        if self.body.cost <= 40:
+            return 2
+        return 0 if target().vector_bits == 512 and not self.stream else 1
 
     def __native_key__(self) -> str:
         types = ",".join(t.name for t in (*self.out_types, *self.in_types))
@@ -126,10 +138,15 @@ def row(P, outs, ins, steps, lo, hi):
         vec[P.in_types[k], P.width](ins[k][0]) if P.in_kinds[k] == "s" and P.used[k] else None
         for k in static(range(P.nin))
     ]
-    size = P.width * P.unroll
-    end = lo + (hi - lo) // size * size
-    if P.stream:
-        if i64(outs[0] + lo) & 63 == 0:
+    if P.unroll == 0:
+        whole = first(P.width, P.width)
+        for i in range(lo, hi, P.width):
+            mask = whole if hi - i >= P.width else first(P.width, hi - i)
+            block(P, outs, ins, fixed, steps, i, mask, False)
+    else:
+        size = P.width * P.unroll
+        end = lo + (hi - lo) // size * size
+        if P.stream and i64(outs[0] + lo) & 63 == 0:
             for i in range(lo, end, size):
                 for u in static(range(P.unroll)):
                     block(P, outs, ins, fixed, steps, i + u * P.width, None, True)
@@ -137,12 +154,8 @@ def row(P, outs, ins, steps, lo, hi):
             for i in range(lo, end, size):
                 for u in static(range(P.unroll)):
                     block(P, outs, ins, fixed, steps, i + u * P.width, None, False)
-    else:
-        for i in range(lo, end, size):
-            for u in static(range(P.unroll)):
-                block(P, outs, ins, fixed, steps, i + u * P.width, None, False)
-    for i in range(end, hi, P.width):
-        block(P, outs, ins, fixed, steps, i, first(P.width, hi - i), False)
+        for i in range(end, hi, P.width):
+            block(P, outs, ins, fixed, steps, i, first(P.width, hi - i), False)
 
 
 @native
@@ -289,7 +302,7 @@ def slot(what: Any) -> Any:
     if isinstance(what, Layout):
         size = what.itemsize
         return (size, what.low * size, what.high * size)
-    return "f64" if what is float else "i64"
+    return {float: "f64", complex: "c128"}.get(what, "i64")
 
 
 def compile_pointwise(what: Pointwise, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:

@@ -191,7 +191,7 @@ class FunctionDigest:
         for name, value in self._defaults():
             self.fixed.append(f"{name}={self._described(name, value, used)}")
         self.fixed_uses = used
-        self.seen: list[Any] = []
+        self.watched: list[tuple[dict[str, Any], str, Any]] | None = None
         self.key = ""
         self.uses: dict[Native, None] = {}
 
@@ -223,32 +223,64 @@ class FunctionDigest:
 
     def update(self) -> tuple[str, dict[Native, None]]:
         """The key of this function alone, and the functions it uses."""
+        if self.current():
+            return self.key, self.uses
         found = []
         for path in self.paths:
             try:
                 found.append(self._value(path))
             except (KeyError, ValueError, AttributeError):
                 found.append((path[0], NotImplemented))  # lowering says so, if it matters
-        values = [value for _, value in found]
-        if self.key and len(values) == len(self.seen) and all(map(_unchanged, values, self.seen)):
-            return self.key, self.uses
         uses = dict(self.fixed_uses)
         parts = list(self.fixed)
         for name, value in found:
             text = "?" if value is NotImplemented else self._described(name, value, uses)
             parts.append(f"{name}={text}")
-        self.key, self.uses, self.seen = digest_of("\n".join(parts)), uses, values
+        self.key, self.uses = digest_of("\n".join(parts)), uses
+        self.watched = self._watch()
         return self.key, uses
 
+    def current(self) -> bool:
+        """Do all its names still mean what they meant? This is asked whenever a kernel is."""
+        watched = self.watched
+        if watched is None:
+            return False
+        return all([names.get(name, NotImplemented) is value for names, name, value in watched])
 
-def _unchanged(new: Any, old: Any) -> bool:
-    return new is old and not isinstance(new, (list, dict, set))
+    def _watch(self) -> list[tuple[dict[str, Any], str, Any]] | None:
+        """Every dictionary entry that the description came from (NotImplemented: none must be
+        there); None when some of it can change in another way."""
+        if self.native.cells:
+            return None
+        found: dict[tuple[int, str], tuple[dict[str, Any], str, Any]] = {}
+        for path in self.paths:
+            names = self.native.fn.__globals__
+            if path[0] not in names:
+                found[id(names), path[0]] = (names, path[0], NotImplemented)
+                builtins = names.get("__builtins__", {})
+                names = builtins if isinstance(builtins, dict) else vars(builtins)
+            for k, name in enumerate(path):
+                value = names.get(name, NotImplemented)
+                if isinstance(value, (list, dict, set)) or (k and value is NotImplemented):
+                    return None  # a module may make an attribute when it is asked for
+                found[id(names), name] = (names, name, value)
+                if not isinstance(value, types.ModuleType):
+                    break
+                names = vars(value)
+        return list(found.values())
+
+
+_closures: dict[tuple[Native, ...], tuple[list[FunctionDigest], str]] = {}
 
 
 def closure_key(roots: Iterable[Native]) -> str:
     """One key for functions and everything they call, directly or not: each function's own key and
     the places, in this list, of the functions it uses."""
-    seen: dict[Native, int] = {root: k for k, root in enumerate(roots)}
+    asked = tuple(roots)
+    known = _closures.get(asked)
+    if known is not None and all([each.current() for each in known[0]]):
+        return known[1]
+    seen: dict[Native, int] = {root: k for k, root in enumerate(asked)}
     order, parts = list(seen), []
     for native in order:  # grows while it is walked
         key, uses = native.digest.update()
@@ -257,16 +289,8 @@ def closure_key(roots: Iterable[Native]) -> str:
                 seen[each] = len(order)
                 order.append(each)
         parts.append(f"{key}{[seen[each] for each in uses]}")
-    return "".join(parts)
-
-
-def reachable(root: Native) -> list[Native]:
-    """A function and everything it calls, directly or not."""
-    seen: dict[Native, None] = {}
-    todo = [root]
-    while todo:
-        native = todo.pop()
-        if native not in seen:
-            seen[native] = None
-            todo.extend(native.digest.update()[1])
-    return list(seen)
+    made = digest_of("".join(parts))
+    if len(_closures) > 4096:
+        _closures.clear()
+    _closures[asked] = [each.digest for each in order], made
+    return made

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import ctypes.util
 import os
+import sys
 import threading
 import time
 from functools import cache
@@ -17,7 +18,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from antorcha.errors import NativeError
 from antorcha.lang.native import cache as disk
-from antorcha.lang.native.digest import reachable
 from antorcha.lang.native.machine import Target, binding, machine, optimise, target
 from antorcha.lang.native.values import defined_globals
 
@@ -75,7 +75,8 @@ def define(name: str, addr: int) -> None:
 @cache
 def _libraries() -> list[Any]:
     """Where C functions are looked up when LLVM does not find them: the process, then libm."""
-    names = [None, ctypes.util.find_library("m")]
+    # find_library starts other programs to search; every Linux has one of these two
+    names = [None, "libm.so.6" if sys.platform == "linux" else ctypes.util.find_library("m")]
     found = []
     for name in names:
         try:
@@ -120,28 +121,39 @@ def load(spec: Spec) -> int:
         symbol = spec.symbol
         if symbol in _loading:
             raise NativeError(f"{spec.native.__name__}: exported functions may not call each other")
-        found = _defined.get(symbol, 0)
-        if found:
-            return found
-        engine = _engine()
-        stored = disk.read(symbol)
-        if stored is not None and not _exports_found(spec, stored[0]):
-            stored = None
-        if stored is None:
-            stored = compile_spec(spec)
-            disk.write(symbol, *stored)
-        needs, code = stored
-        _loading.add(symbol)
-        try:
-            _require(spec, needs)
-        finally:
-            _loading.discard(symbol)
-        addr = _link(engine, symbol, code)
+        addr = _defined.get(symbol) or _link_stored(symbol)
+        if not addr:
+            needs, code = compile_spec(spec)
+            disk.write(symbol, needs, code)
+            _loading.add(symbol)
+            try:
+                _require(spec, needs)
+            finally:
+                _loading.discard(symbol)
+            addr = _link(symbol, code)
         spec.stats["load_ms"] = (time.perf_counter() - start) * 1e3
         return addr
 
 
-def _link(engine: Any, symbol: str, code: bytes) -> int:
+def _link_stored(symbol: str) -> int:
+    """Links a function from the disk and whatever it needs from there; 0 if some of it is not. A
+    symbol is the hash of all it depends on, so stored code needs no Spec to say what it is."""
+    stored = disk.read(symbol)
+    if stored is None:
+        return 0
+    needs, code = stored
+    _loading.add(symbol)
+    try:
+        for name in needs:
+            if not find_symbol(name) and (name in _loading or not _link_stored(name)):
+                return 0
+    finally:
+        _loading.discard(symbol)
+    return _link(symbol, code)
+
+
+def _link(symbol: str, code: bytes) -> int:
+    engine = _engine()
     item = binding().ObjectFileRef.from_data(code)
     engine.add_object_file(item)
     engine.finalize_object()
@@ -151,19 +163,6 @@ def _link(engine: Any, symbol: str, code: bytes) -> int:
         raise NativeError(f"{symbol} did not link")
     define(symbol, addr)
     return addr
-
-
-def _exports_found(spec: Spec, needs: list[str]) -> bool:
-    """Are the functions that stored code links to known here? Those without compile-time parameters
-    are found among the functions it can reach; otherwise only lowering knows."""
-    missing = [n for n in needs if n not in _exports and not find_symbol(n)]
-    if not missing:
-        return True
-    for native in reachable(spec.native):
-        if native.options.export and not native.statics:
-            each = native.spec()
-            _exports[each.symbol] = each
-    return all(name in _exports for name in missing)
 
 
 def _require(spec: Spec, needs: list[str]) -> None:

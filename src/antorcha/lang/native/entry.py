@@ -123,7 +123,10 @@ def _pointer(where: str, ty: Ty, x: Any) -> int | None:
     address = getattr(x, "addr", None)
     if isinstance(address, int):
         return address
-    raise TypeError(f"{where} is a {ty}, not a {type(x).__name__}")
+    hint = ""
+    if hasattr(x, "data_ptr") and hasattr(x, "numpy"):
+        hint = ": pass its elements, as x.numpy()"
+    raise TypeError(f"{where} is a {ty}, not a {type(x).__name__}{hint}")
 
 
 def array_address(where: str, ty: Ty, x: Any) -> int:

@@ -214,7 +214,8 @@ def read_source(fn: types.FunctionType) -> Source:
     end = _last_line(code) - first + 1
     while True:  # the last statement's line is known; closing brackets may follow it
         try:
-            tree = ast.parse(textwrap.dedent("".join(lines[:end]))).body[0]
+            text = textwrap.dedent("".join(lines[:end]))
+            tree = ast.parse("\n" * (first - 1) + text).body[0]  # so that its lines are the file's
             break
         except SyntaxError:
             end += 1
@@ -223,7 +224,6 @@ def read_source(fn: types.FunctionType) -> Source:
     if not isinstance(tree, ast.FunctionDef):
         raise NativeError(f"{fn.__qualname__}: a native function is a plain def")
     _check_unchanged(fn, tree)
-    ast.increment_lineno(tree, first - 1)
     return Source(tree, len(lines[0]) - len(lines[0].lstrip()))
 
 

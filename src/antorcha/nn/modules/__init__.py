@@ -13,6 +13,7 @@ from antorcha.nn import (
     distance,
     dropout,
     flatten,
+    fold,
     linear,
     loss,
     module,
@@ -26,7 +27,7 @@ from antorcha.nn.module import Module
 
 _FILES: dict[str, ModuleType] = {
     "activation": activation, "batchnorm": norm, "container": containers, "conv": conv,
-    "distance": distance, "dropout": dropout, "flatten": flatten, "instancenorm": norm,
+    "distance": distance, "dropout": dropout, "flatten": flatten, "fold": fold, "instancenorm": norm,
     "linear": linear, "loss": loss, "module": module, "normalization": norm, "padding": padding,
     "pooling": pooling, "sparse": sparse, "upsampling": upsampling,
 }  # fmt: skip

@@ -71,10 +71,17 @@ def _careful(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], word: int) 
 
 def run(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool) -> Any:
     """Binds, plans and executes; ``record`` says whether gradients may be recorded."""
+    quick = op.quick_bind(args, kwargs)
+    if quick is not None:
+        plan = op.plans.get(quick[0])
+        if plan is not None:
+            return execute(plan, quick[1], quick[2], quick[3], record)
     key, operands, flat, numbers, bound = op.bind(args, kwargs)
     plan = op.plans.get(key)
     if plan is None:
         plan = remember(op.plans, key, op.make_plan(bound, None))
+    if quick is not None:
+        remember(op.plans, quick[0], plan)
     return execute(plan, operands, flat, numbers, record)
 
 
@@ -121,9 +128,7 @@ def views_of(source: Tensor, plan: Plan, record: bool) -> tuple[Tensor, ...]:
     """The parts of a tensor, by plan: several views; ``plan.post`` has what each adds to the
     offset."""
     storage, offset = source._storage, source._offset
-    outs = tuple(
-        [bare(lay, storage, offset + d) for lay, d in zip(plan.outs, plan.post, strict=True)]
-    )
+    outs = tuple([bare(lay, storage, offset + d) for lay, d in zip(plan.outs, plan.post)])
     for out in outs:
         join(out, source, record)
     return outs

@@ -13,9 +13,25 @@ from typing import Any
 
 from antorcha import modes
 from antorcha.runtime.call.node import attach_to
-from antorcha.runtime.call.path import call, call_inplace, writer
+from antorcha.runtime.call.path import call, call_inplace, execute, writer
 from antorcha.runtime.call.plan import FRESH, VIEW, Plan, remember
 from antorcha.runtime.tensor import Tensor
+
+ANY = 1 << 30
+
+
+def form(op: Any) -> tuple[Callable[..., Any], int, int] | None:
+    """The shortest way for the commonest calls of an op: without keywords, and the fewest and the
+    most arguments that it takes."""
+    if hasattr(op, "view_plan"):
+        return view(op), 1, ANY
+    signature = op.signature
+    if signature.positional and signature.params[0].kind in ("Tensor", "Operand"):
+        if signature.positional == 1 or signature.required == 1:
+            return valued(op), 1, ANY
+        if op.short_binary and signature.required == 2:
+            return binary(op), 2, 2
+    return None
 
 
 def general(op: Any, args: tuple[Any, ...]) -> Any:
@@ -52,6 +68,8 @@ def binary(op: Any, otherwise: Callable[..., Any] = general) -> Callable[..., An
 
 def _binary_number(op: Any, a: Any, b: Any, otherwise: Callable[..., Any]) -> Any:
     """The case of a Python number on the right."""
+    if not b and op.own_bind:  # x // 0
+        return otherwise(op, (a, b))
     try:
         if op.static_number:
             plan = op.short_plans[a._layout, type(b), b]
@@ -96,19 +114,26 @@ def view(op: Any) -> Callable[..., Any]:
     plans = op.short_plans
 
     def short(a: Any, *args: Any, **kwargs: Any) -> Any:
+        for each in args:  # 1.0 would be the same key as 1
+            if type(each) is not int and not (type(each) is tuple and _all_int(each)):
+                return op.slow(a, *args, **kwargs)
         try:
             plan = plans[a._layout, *args]
-        except (KeyError, TypeError, AttributeError):
+        except (KeyError, AttributeError):
             plan = None
         if modes.busy or kwargs:
-            return op(a, *args, **kwargs)
+            return op.slow(a, *args, **kwargs)
         if plan is None:
-            result = op(a, *args, **kwargs)
+            result = op.slow(a, *args)
             _learn_view(op, a, args)
             return result
         return quick_view(a, plan)
 
     return short
+
+
+def _all_int(sizes: tuple[Any, ...]) -> bool:
+    return [each for each in sizes if type(each) is not int] == []
 
 
 def quick_view(source: Tensor, plan: Plan) -> Tensor:
@@ -134,11 +159,6 @@ def quick_view(source: Tensor, plan: Plan) -> Tensor:
 
 def _learn_view(op: Any, a: Tensor, args: tuple[Any, ...]) -> None:
     """Lets the short cut find the plan of a view next time, if its arguments are its key."""
-    for each in args:
-        if type(each) is not int and type(each) is not tuple:
-            return
-        if type(each) is tuple and not all([type(e) is int for e in each]):
-            return
     plan = op.view_plan(a, args)
     if plan is not None and plan.kind == VIEW:
         remember(op.short_plans, (a._layout, *args), plan)
@@ -168,17 +188,17 @@ def valued(op: Any) -> Callable[..., Any]:
     plans = op.short_plans
 
     def short(a: Any, *args: Any, **kwargs: Any) -> Any:
+        for each in args:  # 1.0 would be the same key as 1
+            if type(each) is not int and type(each) is not bool:
+                return op.slow(a, *args, **kwargs) if kwargs else _numbered(op, a, args)
         try:
             plan = plans[a._layout, *args] if args else plans[a._layout]
-        except (KeyError, TypeError, AttributeError):
+        except (KeyError, AttributeError):
             plan = None
         if modes.busy or kwargs:
-            return op(a, *args, **kwargs)
+            return op.slow(a, *args, **kwargs)
         if plan is None:
-            result = op(a, *args, **kwargs)
-            if all([type(e) in (int, bool, tuple) for e in args]):
-                _learn_valued(op, a, args)
-            return result
+            return _numbered(op, a, args)
         made = plan.run(a._storage, a._offset)
         if a._rg and plan.rule is not None:
             attach_to(plan, a, None, (), made)
@@ -187,13 +207,52 @@ def valued(op: Any) -> Callable[..., Any]:
     return short
 
 
-def _learn_valued(op: Any, a: Any, args: tuple[Any, ...]) -> None:
-    """Keeps the plan of a call by value. True and 1 are one key, and mean the same here."""
+def _numbered(op: Any, a: Any, args: tuple[Any, ...]) -> Any:
+    """``op(a, 0.5, 1)``: arguments that are numbers which the kernel gets, or floats by value; ops
+    of several results; and all that has no plan."""
+    if modes.busy:
+        return op.slow(a, *args)
+    kinds = tuple([type(each) for each in args])
+    for each in args:
+        if type(each) is tuple and not _all_int(each):
+            return op.slow(a, *args)
+    plans = op.short_plans
+    try:
+        plan = plans.get((a._layout, kinds))
+        numbers = args if plan is not None else ()
+        if plan is None:
+            plan = plans.get((a._layout, kinds, args))
+    except (TypeError, AttributeError):
+        plan = None
+    if plan is None:
+        result = op.slow(a, *args)
+        if all([kind in _BY_VALUE for kind in kinds]):
+            _learn_valued(op, a, args, kinds)
+        return result
+    operands = (a,) + (None,) * (len(plan.tensors) - 1)
+    return execute(plan, operands, [a._storage, a._offset, *numbers], numbers, True)
+
+
+_BY_VALUE = (int, float, bool, tuple, str, type(None))
+
+
+def _learn_valued(op: Any, a: Any, args: tuple[Any, ...], kinds: tuple[type, ...]) -> None:
+    """Keeps the plan of a call by value. True and 1 are one key, and mean the same where the plan
+    is found by it alone."""
     if modes.subclasses or not isinstance(a, Tensor):
         return
-    plan = op.plans.get(op.bind((a, *args), {})[0])
-    if plan is not None and plan.kind == FRESH:
+    key, operands, _, numbers, _ = op.bind((a, *args), {})
+    plan = op.plans.get(key)
+    if plan is None or len(operands) != len(plan.tensors):
+        return
+    if len(numbers) == len(args) and numbers:  # the kernel's arguments: clamp(0, 1)
+        remember(op.short_plans, (a._layout, kinds), plan)
+    elif numbers or operands[1:] != [None] * (len(operands) - 1):
+        return
+    elif plan.kind == FRESH and len(operands) == 1 and all([k in (int, bool) for k in kinds]):
         remember(op.short_plans, (a._layout, *args) if args else a._layout, plan)
+    elif len(operands) == 1:
+        remember(op.short_plans, (a._layout, kinds, args), plan)
 
 
 def inplace(op: Any) -> Callable[..., Any]:
@@ -206,6 +265,8 @@ def inplace(op: Any) -> Callable[..., Any]:
             kind = type(b)
             try:
                 if kind is float or kind is int:
+                    if not b and op.own_bind:
+                        return call_inplace(op, (a, b), {})
                     write = writers[a._layout, kind]
                     done = not (a._rg or a._base is not None) and write(a._storage, a._offset, b)
                 else:

@@ -12,13 +12,15 @@ selections: the same source serves every CPU, with the same results, scalar or v
     error           erf erfc erfinv
     gamma           lgamma digamma
     rounding        reciprocal rsqrt hypot fmod mod
-    base            pairs, polynomials, type queries
-    coefficients    written by tools/fit_polynomials.py
+    base            exact sums and products, polynomials, type queries
+    pairs           arithmetic of pairs (high, low), for float64 results within an ulp
+    coefficients         written by tools/fit_polynomials.py
+    pair_coefficients    written by tools/fit_pairs.py
 
 Errors are in units in the last place of the exact result (ulp), measured: for float32 over all
-2**32 numbers where a docstring says "all", else over some millions; for float64 over thousands of
-samples against 60 digits. NaN, infinities, signed zeros and denormal numbers, in and out, are
-those of C's Annex F.
+2**32 numbers where a docstring says "all", else over some millions; for float64 over tens of
+thousands of samples by exponent, and beside roots, poles and borders, against 60 digits. None is
+above 1. NaN, infinities, signed zeros and denormal numbers, in and out, are those of C's Annex F.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ def atan(x):
 
 @inline
 def atan2(y, x):
-    """The angle of the point (x, y), in -pi..pi. Largest error: float32 0.98 ulp, float64 0.78.
+    """The angle of the point (x, y), in -pi..pi. Largest error: float32 0.98 ulp, float64 0.89.
 
     The smaller of |x|, |y| is divided by the greater, with its remainder; the quotient's angle is
     taken from pi/2 where |y| is the greater, and that from pi where x is negative.

@@ -94,7 +94,7 @@ def power_short(a, y):
 
 @inline
 def power(x, y):
-    """x ** y. Largest error: float32 0.501 ulp, float64 0.61."""
+    """x ** y. Largest error: float32 0.501 ulp, float64 0.61 (denormal results: 0.75)."""
     a = abs(x)
     if pick(x, True, False):
         wide = shaped(x, f64)

@@ -48,7 +48,7 @@ def rsqrt(x):
 
 @inline
 def hypot(x, y):
-    """sqrt(x*x + y*y). Largest error: float32 0.75 ulp, float64 0.5.
+    """sqrt(x*x + y*y). Largest error: float32 0.75 ulp, float64 0.5 (denormal: 0.75).
 
     The root of the rounded sum is corrected by the sum's exact error (C. Borges, 2019).
     """

@@ -210,7 +210,11 @@ class Calls(Flow):
         if not arms:
             self.dead = True
             return None
-        self.start(end)
+        if len(arms) == 1 and self.lines[-1] == f"  br label %{end}":
+            self.lines.pop()  # the only way out is the one just written: the block goes on
+            self.block, self.dead = arms[0][0], False
+        else:
+            self.start(end)
         return self._returned(f, arms, tiles, node)
 
     def _note(self, f: Native, name: str, env: Env, node: Any) -> Ty:

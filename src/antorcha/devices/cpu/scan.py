@@ -1,0 +1,546 @@
+"""The scan template: a running state along each line, written out at every element.
+
+*Rows*: the elements of a line follow each other. A vector of their states is scanned in registers
+(each lane merges the one 1, 2, 4, .. lanes before it), then merged with the state carried so far.
+When there are few long lines, each is cut into pieces that threads fold to one state apart, then
+scan with what came before as a start; their number depends on the shape alone, so the result does
+not depend on the number of threads.
+
+*Strips*: the closest elements belong to different lines. A strip of states is carried side by side
+while rows go by, each lane in order.
+
+*Single*: a scan that must go in order (``Scan.run``) along memory: four lines at a time, an element
+each in turn, so that their chains of merges overlap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from antorcha.devices.cpu.emit import TYPES, Body, Unsupported, evaluate, type_of
+from antorcha.devices.cpu.pointwise import MAX_DIMS, load, slot
+from antorcha.devices.cpu.reduce import halves, keep, set_odometer, words_of
+from antorcha.lang import expr as E
+from antorcha.lang.expr import Expr
+from antorcha.lang.kernels import Launch, Scan
+from antorcha.lang.native import (
+    address,
+    first,
+    i64,
+    inline,
+    lanes,
+    local,
+    native,
+    ptr,
+    raw,
+    shuffle,
+    static,
+    struct,
+    vec,
+    vload,
+    void,
+    vscatter,
+    vstore,
+)
+from antorcha.lang.native.machine import target
+from antorcha.lang.native.types import Ty
+from antorcha.runtime.launch import make_launch
+from antorcha.runtime.layout import Layout
+from antorcha.runtime.pool import pool_run
+from antorcha.shapes import collapse
+
+STRIP = 1024  # lines side by side: narrower strips would touch a new page too often
+PARTS = 512  # pieces of all lines together, at most
+THREAD = 32768  # elements worth waking a thread for
+PIECE = 256  # a piece's length is a multiple of it: of four vectors of any width
+
+
+class Program:
+    """What a scan is compiled for."""
+
+    __slots__ = (
+        "finish", "form", "in_kinds", "in_types", "lift", "live", "merge", "needs_position", "nin",
+        "nops", "nout", "nstate", "out_kinds", "out_types", "reverse", "start", "state_types",
+        "step", "used", "width",
+    )  # fmt: skip
+
+    def __init__(self, what: Scan, outs: list[Ty], ins: list[Ty], kinds: str, form: str) -> None:
+        self.form, self.reverse = form, what.reverse
+        self.nout, self.nin, self.nstate = len(outs), len(ins), len(what.lift)
+        self.nops = self.nout + self.nin
+        self.out_types, self.in_types = outs, ins
+        self.out_kinds, self.in_kinds = kinds[: self.nout], kinds[self.nout :]
+        step, live = in_order(what, self.nin)
+        self.live = list(range(self.nstate)) if form == "rows" else live
+        self.lift, self.merge, self.finish = Body(what.lift), Body(what.merge), Body(what.finish)
+        self.step = Body([step[k] for k in self.live])
+        self.state_types = [TYPES[e.dtype.name] for e in self.lift.exprs]
+        self.start = tuple(what.start)
+        used = E.inputs_used(*self.step.exprs, *(self.lift.exprs if form == "rows" else ()))
+        self.used = [k in used for k in range(self.nin)]
+        self.needs_position = self.nin in used
+        widest = max(self.lift.lanes, self.merge.lanes, self.finish.lanes)
+        self.width = max(min(target().vector_bits // 8 // widest, 64), 4)
+        if form == "single":
+            self.width = 1
+
+    def __native_key__(self) -> str:
+        types = ",".join(t.name for t in (*self.state_types, *self.out_types, *self.in_types))
+        start = ",".join([s.hex() if isinstance(s, float) else str(int(s)) for s in self.start])
+        return (
+            f"{self.form}|{self.reverse}|{self.live}|{self.lift.key}|{self.merge.key}|"
+            f"{self.step.key}|{self.finish.key}|{start}|{types}|{self.out_kinds}|{self.in_kinds}|"
+            f"{self.width}"
+        )
+
+
+def in_order(what: Scan, nin: int) -> tuple[list[Expr], list[int]]:
+    """One step of a line, and the states that it carries: the new states as expressions of the
+    inputs (0..nin-1), the position (nin) and the states so far (from nin + 1 on)."""
+    count = len(what.lift)
+    mapping: dict[Expr, Expr] = {}
+    for e in E.walk(*what.merge):
+        if e.op == "input":
+            k = e.payload
+            assert isinstance(k, int)
+            so_far = k < count
+            mapping[e] = (
+                E.input_(nin + 1 + k, e.dtype) if so_far else E.cast(what.lift[k - count], e.dtype)
+            )
+    step = list(E.simplify_all(E.substitute_all(what.merge, mapping)))
+    live = set(E.inputs_used(*what.finish))
+    while True:
+        reached = {k - nin - 1 for s in live for k in E.inputs_used(step[s]) if k > nin}
+        if reached <= live:
+            return step, sorted(live)
+        live |= reached
+
+
+# Description words; then each operand's step along the line, its first element's offset, its step
+# from line to line (strips, single), and the outer dims (size, strides of all).
+@struct
+class Shape:
+    outer: i64  # lines, or groups of neighbouring lines
+    dims: i64  # outer dims
+    n: i64  # elements of a line
+    across: i64  # lines of a group
+    strip: i64  # of them, lines in a unit
+    strips: i64
+    parts: i64  # pieces that a line is cut into
+    piece: i64  # elements of a piece
+
+
+@struct
+class Part:
+    bufs: ptr[raw]
+    desc: ptr[i64]
+    partial: raw
+
+
+@inline
+def merged(P, a, b):
+    return evaluate(P.merge, a + b, P.width)
+
+
+@inline
+def fresh_state(P):
+    """The state of no elements, in every lane."""
+    return [vec[P.state_types[k], P.width](P.start[k]) for k in static(range(P.nstate))]
+
+
+@inline
+def place(P, shape, at):
+    """The position within its line of element ``at`` of the scan's order."""
+    if P.reverse:
+        return vec[i64, P.width](shape.n - 1) - at
+    return at
+
+
+# ---------------------------------------------------------------------------------------- rows
+@inline
+def backwards(P, v):
+    return shuffle(v, None, static([P.width - 1 - k for k in range(P.width)]))
+
+
+@inline
+def last_of(P, count):
+    """A mask of the last ``count`` lanes."""
+    return lanes(i64, P.width) >= P.width - count
+
+
+@inline
+def fetch(P, p, kind, fixed, step, at, count):
+    """The next ``width`` elements of an operand; ``count`` is None, or how many there are."""
+    if kind == "r":
+        mask = None if count is None else last_of(P, count)
+        return backwards(P, vload(p + (1 - P.width - at), P.width, mask))
+    mask = None if count is None else first(P.width, count)
+    return load(p, kind, fixed, at, step, P.width, mask)
+
+
+@inline
+def states(P, ins, fixed, steps, shape, at, count):
+    """The states of the next ``width`` elements."""
+    values = [
+        fetch(P, ins[k], P.in_kinds[k], fixed[k], steps[P.nout + k], at, count)
+        if P.used[k]
+        else None
+        for k in static(range(P.nin))
+    ]
+    if P.needs_position:
+        return evaluate(P.lift, [*values, place(P, shape, lanes(i64, P.width) + at)], P.width)
+    return evaluate(P.lift, values, P.width)
+
+
+@inline
+def write(P, outs, steps, state, at, count):
+    results = evaluate(P.finish, state, P.width)
+    for k in static(range(P.nout)):
+        made = vec[P.out_types[k], P.width](results[k])
+        if P.out_kinds[k] == "r":
+            mask = None if count is None else last_of(P, count)
+            vstore(outs[k] + (1 - P.width - at), backwards(P, made), mask)
+        else:
+            mask = None if count is None else first(P.width, count)
+            if P.out_kinds[k] == "c":
+                vstore(outs[k] + at, made, mask)
+            else:
+                vscatter(outs[k] + at * steps[k], lanes(i64, P.width) * steps[k], made, mask)
+
+
+@inline
+def shifted(P, state, by):
+    """Each lane's state ``by`` lanes before; the state of no elements where there is none."""
+    order = static([k - by if k >= by else P.width for k in range(P.width)])
+    none = fresh_state(P)
+    return [shuffle(state[k], none[k], order) for k in static(range(P.nstate))]
+
+
+@inline
+def scanned(P, carry, state):
+    """The running states of a vector of elements, after ``carry``."""
+    for by in static(list(reversed(halves(P.width)))):
+        state = merged(P, shifted(P, state, by), state)
+    return merged(P, carry, state)
+
+
+@inline
+def scan_line(P, outs, ins, fixed, steps, shape, carry, lo, hi):
+    """Elements lo..hi of a line after the state ``carry``."""
+    W = static(P.width)
+    whole = lo + (hi - lo) // W * W
+    for i in range(lo, whole, W):
+        state = scanned(P, carry, states(P, ins, fixed, steps, shape, i, None))
+        write(P, outs, steps, state, i, None)
+        keep(P, carry, [shuffle(s, None, static([P.width - 1] * P.width)) for s in static(state)])
+    if whole < hi:
+        state = scanned(P, carry, states(P, ins, fixed, steps, shape, whole, hi - whole))
+        write(P, outs, steps, state, whole, hi - whole)
+
+
+@inline
+def paired(P, a, b):
+    """Neighbours merged: lanes 0 and 1 of a, 2 and 3, .., then those of b. With b None, the lanes
+    of the upper half are any."""
+    W = static(P.width)
+    even = static([2 * k if 2 * k < W or b is not None else -1 for k in range(W)])
+    odd = static([2 * k + 1 if 2 * k < W or b is not None else -1 for k in range(W)])
+    left = [shuffle(a[k], None if b is None else b[k], even) for k in static(range(P.nstate))]
+    right = [shuffle(a[k], None if b is None else b[k], odd) for k in static(range(P.nstate))]
+    return merged(P, left, right)
+
+
+@inline
+def fold_piece(P, ins, fixed, steps, shape, lo, hi):
+    """A piece, four vectors at a time, folded to one state in lane 0, in order."""
+    W = static(P.width)
+    total = fresh_state(P)
+    for i in range(lo, hi, 4 * W):
+        four = [states(P, ins, fixed, steps, shape, i + u * W, None) for u in static(range(4))]
+        one = paired(P, paired(P, four[0], four[1]), paired(P, four[2], four[3]))
+        for _step in static(halves(P.width)):
+            one = paired(P, one, None)
+        keep(P, total, merged(P, total, one))
+    return total
+
+
+@inline
+def pointers(P, work, shape, unit, group):
+    """Where each operand's line begins, in the scan's order."""
+    index = local(i64, 12)
+    offset = local(i64, P.nops)
+    skip = static(8 + 2 * P.nops if P.form == "rows" else 8 + 3 * P.nops)
+    set_odometer(work.desc + skip, shape.dims, P.nops, group, index, offset)
+    starts = work.desc + (8 + P.nops)
+    outs = [
+        ptr[P.out_types[k]](work.bufs[k]) + (offset[k] + starts[k]) for k in static(range(P.nout))
+    ]
+    ins = [
+        ptr[P.in_types[k]](work.bufs[P.nout + k]) + (offset[P.nout + k] + starts[P.nout + k])
+        for k in static(range(P.nin))
+    ]
+    return outs, ins
+
+
+@inline
+def repeated(P, ins):
+    """The operands that stay the same along the vectors."""
+    return [
+        vec[P.in_types[k], P.width](ins[k][0]) if P.in_kinds[k] == "s" and P.used[k] else None
+        for k in static(range(P.nin))
+    ]
+
+
+@native
+def totals_job(u0: i64, u1: i64, args: raw, *, P) -> void:
+    """Pieces u0..u1 of all lines: each leaves its folded state in ``partial``."""
+    work = ptr[Part](args)
+    shape = ptr[Shape](work.desc)
+    steps = [work.desc[8 + k] for k in static(range(P.nops))]
+    for u in range(u0, u1):
+        line = u // shape.parts
+        part = u - line * shape.parts
+        if part < shape.parts - 1:  # what comes after the last one is nothing
+            _outs, ins = pointers(P, work, shape, u, line)
+            lo = part * shape.piece
+            one = fold_piece(P, ins, repeated(P, ins), steps, shape, lo, lo + shape.piece)
+            for k in static(range(P.nstate)):
+                slots = ptr[P.state_types[k]](work.partial + k * 4096)
+                slots[u] = one[k][0]
+
+
+@native
+def rows_job(u0: i64, u1: i64, args: raw, *, P) -> void:
+    """Pieces u0..u1 of all lines, each after the state in ``partial`` where lines are cut."""
+    work = ptr[Part](args)
+    shape = ptr[Shape](work.desc)
+    steps = [work.desc[8 + k] for k in static(range(P.nops))]
+    for u in range(u0, u1):
+        line = u // shape.parts
+        outs, ins = pointers(P, work, shape, u, line)
+        lo = (u - line * shape.parts) * shape.piece
+        carry = fresh_state(P)
+        if shape.parts > 1:
+            for k in static(range(P.nstate)):
+                slots = ptr[P.state_types[k]](work.partial + k * 4096)
+                carry[k] = vec[P.state_types[k], P.width](slots[u])
+        hi = min(lo + shape.piece, shape.n)
+        scan_line(P, outs, ins, repeated(P, ins), steps, shape, carry, lo, hi)
+
+
+@native
+def scan_rows(bufs: ptr[raw], desc: ptr[i64], *, P) -> i64:
+    """The rows form: see the module's docstring."""
+    work = local(Part)
+    work.bufs = bufs
+    work.desc = desc
+    shape = ptr[Shape](desc)
+    if shape.parts <= 1:
+        pool_run(address(rows_job, P=P), shape.outer, max(16384 // max(shape.n, 1), 1), raw(work))
+        return 0
+    partial = local(i64, 512 * P.nstate)
+    work.partial = raw(partial)
+    units = shape.outer * shape.parts
+    pool_run(address(totals_job, P=P), units, i64(1), raw(work))
+    for line in range(shape.outer):
+        carry = fresh_state(P)
+        for u in range(line * shape.parts, (line + 1) * shape.parts):
+            slots = [
+                ptr[P.state_types[k]](raw(partial) + k * 4096) for k in static(range(P.nstate))
+            ]
+            one = [vec[P.state_types[k], P.width](slots[k][u]) for k in static(range(P.nstate))]
+            for k in static(range(P.nstate)):
+                slots[k][u] = carry[k][0]
+            keep(P, carry, merged(P, carry, one))
+    pool_run(address(rows_job, P=P), units, i64(1), raw(work))
+    return 0
+
+
+# ------------------------------------------------------------------------------ strips and single
+@inline
+def advanced(P, outs, ins, fixed, across, shape, q, state, at, mask):
+    """``width`` neighbouring lines one element further: gives the new states, writes the results.
+    ``state`` has those that are carried."""
+    values = [
+        load(ins[k], P.in_kinds[k], fixed[k], at, across[P.nout + k], P.width, mask)
+        if P.used[k]
+        else None
+        for k in static(range(P.nin))
+    ]
+    here = place(P, shape, vec[i64, P.width](q)) if P.needs_position else None
+    so_far = [None for k in static(range(P.nstate))]
+    for k in static(range(len(P.live))):
+        so_far[P.live[k]] = state[k]
+    found = evaluate(P.step, [*values, here, *so_far], P.width)
+    made = [vec[P.state_types[P.live[k]], P.width](found[k]) for k in static(range(len(P.live)))]
+    for k in static(range(len(P.live))):
+        so_far[P.live[k]] = made[k]
+    results = evaluate(P.finish, so_far, P.width)
+    for k in static(range(P.nout)):
+        value = vec[P.out_types[k], P.width](results[k])
+        if P.out_kinds[k] == "c":
+            vstore(outs[k] + at, value, mask)
+        else:
+            vscatter(outs[k] + at * across[k], lanes(i64, P.width) * across[k], value, mask)
+    return made
+
+
+@inline
+def at_row(P, outs, ins, steps, q):
+    """The operands' pointers at element q of the lines."""
+    return (
+        [outs[k] + q * steps[k] for k in static(range(P.nout))],
+        [ins[k] + q * steps[P.nout + k] for k in static(range(P.nin))],
+    )
+
+
+@native
+def strips_job(u0: i64, u1: i64, args: raw, *, P) -> void:
+    """Units u0..u1: a strip of neighbouring lines each, row by row."""
+    work = ptr[Part](args)
+    shape = ptr[Shape](work.desc)
+    steps = [work.desc[8 + k] for k in static(range(P.nops))]
+    across = [work.desc[8 + 2 * P.nops + k] for k in static(range(P.nops))]
+    W = static(P.width)
+    carried = [local(P.state_types[k], 1024 + 64) for k in static(P.live)]
+    for u in range(u0, u1):
+        group = u // shape.strips
+        lo = (u - group * shape.strips) * shape.strip
+        m = min(shape.across - lo, shape.strip)
+        outs, ins = pointers(P, work, shape, u, group)
+        for i in range(0, m, W):
+            for k in static(range(len(P.live))):
+                at = static(P.live[k])
+                vstore(carried[k] + i, vec[P.state_types[at], W](P.start[at]))
+        whole = m // W * W
+        for q in range(shape.n):
+            to, at = at_row(P, outs, ins, steps, q)
+            fixed = repeated(P, at)
+            for i in range(0, whole, W):
+                state = [vload(carried[k] + i, W) for k in static(range(len(P.live)))]
+                made = advanced(P, to, at, fixed, across, shape, q, state, lo + i, None)
+                for k in static(range(len(P.live))):
+                    vstore(carried[k] + i, made[k])
+            if whole < m:
+                state = [vload(carried[k] + whole, W) for k in static(range(len(P.live)))]
+                mask = first(W, m - whole)
+                made = advanced(P, to, at, fixed, across, shape, q, state, lo + whole, mask)
+                for k in static(range(len(P.live))):
+                    vstore(carried[k] + whole, made[k])
+
+
+@inline
+def scan_some(P, work, shape, u, group, lo, count):
+    """``count`` neighbouring lines from ``lo`` on, whose states stay in registers."""
+    steps = [work.desc[8 + k] for k in static(range(P.nops))]
+    across = [work.desc[8 + 2 * P.nops + k] for k in static(range(P.nops))]
+    outs, ins = pointers(P, work, shape, u, group)
+    carried = [
+        [vec[P.state_types[k], 1](P.start[k]) for k in static(P.live)] for j in static(range(count))
+    ]
+    for q in range(shape.n):
+        to, at = at_row(P, outs, ins, steps, q)
+        fixed = repeated(P, at)
+        for j in static(range(count)):
+            made = advanced(P, to, at, fixed, across, shape, q, carried[j], lo + j, None)
+            for k in static(range(len(P.live))):
+                carried[j][k] = made[k]
+
+
+@native
+def single_job(u0: i64, u1: i64, args: raw, *, P) -> void:
+    """Units u0..u1: four lines each."""
+    work = ptr[Part](args)
+    shape = ptr[Shape](work.desc)
+    for u in range(u0, u1):
+        group = u // shape.strips
+        lo = (u - group * shape.strips) * 4
+        if lo + 4 <= shape.across:
+            scan_some(P, work, shape, u, group, lo, 4)
+        else:
+            for line in range(lo, shape.across):
+                scan_some(P, work, shape, u, group, line, 1)
+
+
+@native
+def scan_strips(bufs: ptr[raw], desc: ptr[i64], *, P) -> i64:
+    """The strips and single forms: see the module's docstring."""
+    work = local(Part)
+    work.bufs = bufs
+    work.desc = desc
+    shape = ptr[Shape](desc)
+    few = max(16384 // max(shape.n * shape.strip, 1), 1)
+    job = address(strips_job, P=P) if P.form == "strips" else address(single_job, P=P)
+    pool_run(job, shape.outer * shape.strips, few, raw(work))
+    return 0
+
+
+# ------------------------------------------------------------------------------------ planning
+def compile_scan(what: Scan, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
+    if any(not isinstance(i, Layout) for i in ins):
+        raise Unsupported("a scan of numbers")
+    ops = [*outs, *ins]
+    lay: Layout = outs[0]
+    shape = lay.shape or (1,)
+    strides = [list(o.strides) or [1] for o in ops]
+    n = shape[what.dim]
+    steps = [s[what.dim] if n > 1 else 1 for s in strides]
+    starts = [0] * len(ops)
+    if what.reverse:
+        starts = [(n - 1) * s for s in steps]
+        steps = [-s for s in steps]
+    kept = [d for d in range(len(shape)) if d != what.dim and shape[d] != 1]
+    kept.sort(key=lambda d: (-abs(strides[0][d]), d))
+    sizes, columns = collapse([shape[d] for d in kept], [[s[d] for d in kept] for s in strides])
+    across_steps = [c[-1] if sizes else 1 for c in columns] or [1] * len(ops)
+    across = sizes[-1] if sizes else 1
+    types = [type_of(o) for o in outs], [type_of(i) for i in ins]
+    form = "rows"
+    if lay.numel and abs(across_steps[0]) < abs(steps[0]) and across >= 4:
+        form = "strips"
+    along = across_steps if form == "strips" else steps
+    program = Program(what, *types, "".join([_kind(s, form) for s in along]), form)
+    if form == "rows" and 0 < what.run < program.width:
+        form = "single"
+        kinds = "".join([_kind(s, form) for s in across_steps])
+        program = Program(what, *types, kinds, form)
+    if form != "rows":
+        sizes, columns = sizes[:-1], [c[:-1] for c in columns]
+    if len(sizes) > MAX_DIMS:
+        raise Unsupported("more dims than the odometer has")
+    outer = 1
+    for s in sizes:
+        outer *= s
+    if not lay.numel:
+        outer = 0
+    words = [outer, len(sizes), n]
+    if form == "rows":
+        parts, piece = (1, n) if what.run else pieces(outer, n)
+        words += [1, 1, 1, parts, piece, *steps, *starts]
+    else:
+        strip = 4
+        if form == "strips":
+            strip = STRIP if outer * across >= 4 * STRIP else STRIP // 2
+        words += [across, strip, -(-across // strip), 1, n, *steps, *starts, *across_steps]
+    words += words_of(list(sizes), [list(c) for c in columns])
+    spec = (scan_rows if form == "rows" else scan_strips).spec(P=program)
+    made = make_launch(
+        spec.addr, words, [slot(o) for o in outs], [slot(i) for i in ins], lay.numel, None
+    )
+    return Launch(made.fresh, made.into, (made, spec))
+
+
+def _kind(step: int, form: str) -> str:
+    if step == -1 and form == "rows":
+        return "r"
+    return "c" if step == 1 else "s" if step == 0 else "g"
+
+
+def pieces(lines: int, n: int) -> tuple[int, int]:
+    """How many pieces a line is cut into, and their length."""
+    if not 0 < lines <= 8 or n < 4 * THREAD:
+        return 1, n
+    parts = min(n // THREAD, PARTS // lines)
+    piece = -(-n // (parts * PIECE)) * PIECE
+    return -(-n // piece), piece

@@ -1,0 +1,502 @@
+"""Native kernels of what chooses elements: nonzero, masks, searchsorted and bincount.
+
+Choosing takes two passes over a mask in parts: ``count_job`` counts each part's elements that are
+not zero, ``positions_job``, ``take_job`` and ``put_job`` write theirs from where the part's begin.
+A part writes no more than was counted, whatever another thread does to the mask meanwhile.
+
+A mask is read in blocks of 64 elements, whose bits are one word.
+"""
+
+# The kernels below are in the kernel language, whose types are values: mypy cannot read them.
+# mypy: ignore-errors
+from __future__ import annotations
+
+from typing import Any
+
+from antorcha.lang.kernels import NativeKernel
+from antorcha.lang.native import (
+    address,
+    bf16,
+    ctpop,
+    ctz,
+    f16,
+    f32,
+    f64,
+    first,
+    i8,
+    i16,
+    i32,
+    i64,
+    inline,
+    local,
+    mask_bits,
+    memset,
+    native,
+    ptr,
+    raw,
+    static,
+    struct,
+    u8,
+    u16,
+    u32,
+    u64,
+    vload,
+    void,
+)
+from antorcha.ops.found import NO_MEMORY
+from antorcha.runtime.alloc import allocate, release
+from antorcha.runtime.layout import Layout
+from antorcha.runtime.pool import pool_run
+from antorcha.shapes import collapse
+
+NUMBERS = {
+    "bool": u8, "uint8": u8, "uint16": u16, "uint32": u32, "uint64": u64, "int8": i8, "int16": i16,
+    "int32": i32, "int64": i64, "float16": f16, "bfloat16": bf16, "float32": f32, "float64": f64,
+}  # fmt: skip
+WORDS = {1: u8, 2: u16, 4: u32, 8: u64}
+PART = 1 << 14
+"""Elements of the mask that are counted together, at least; a multiple of 64."""
+MOST_PARTS = 1 << 12
+CHANGED = 1
+"""A kernel's status: the operands are not what they were when they were counted."""
+TOO_FEW = 16
+"""A kernel's status from here on: how many elements the mask has, and 16 more."""
+
+
+def part_size(n: int) -> int:
+    """Elements of a part of a mask of n elements."""
+    return max(PART, -(-n // MOST_PARTS) + 63 & -64)
+
+
+def parts_of(n: int) -> int:
+    return -(-n // part_size(n))
+
+
+def significant(lay: Layout) -> tuple[Any, int] | None:
+    """The word that an element is, and its bits that make it differ from zero; None if no word."""
+    bits = 8 * lay.itemsize
+    if lay.itemsize not in WORDS:
+        return None
+    if lay.dtype.kind == "f":
+        return WORDS[lay.itemsize], (1 << (bits - 1)) - 1
+    if lay.dtype.kind == "c":
+        return (u64, 0x7FFFFFFF_7FFFFFFF) if bits == 64 else None
+    return WORDS[lay.itemsize], (1 << bits) - 1
+
+
+@struct
+class Work:
+    bufs: ptr[raw]
+    desc: ptr[i64]
+    offsets: ptr[i64]  # where each part's elements begin among all, and their end
+    failed: i64
+
+
+@struct
+class Task:
+    n: i64  # elements of the mask
+    part: i64
+    parts: i64
+    dims: i64  # (size, step) pairs follow
+
+
+# ------------------------------------------------------------------------------------- counting
+@inline
+def bits_at(T, KEEP, p, n):
+    """Which of up to 64 elements are not zero, element 0 lowest."""
+    lanes = static(64 // T.size)
+    word = u64(0)
+    if n >= 64:
+        for k in static(range(T.size)):
+            found = (vload(p + k * lanes, lanes) & T(KEEP)) != T(0)
+            word = word | mask_bits(found) << (k * lanes)
+    else:
+        for k in static(range(T.size)):
+            if n > k * lanes:
+                few = first(lanes, n - k * lanes)
+                found = ((vload(p + k * lanes, lanes, few) & T(KEEP)) != T(0)) & few
+                word = word | mask_bits(found) << (k * lanes)
+    return word
+
+
+@native
+def count_job(c0: i64, c1: i64, args: raw, *, T, KEEP, MASK) -> void:
+    """The number of elements of parts c0..c1 that are not zero."""
+    work = ptr[Work](args)
+    t = ptr[Task](raw(work.desc))
+    mask = ptr[T](work.bufs[MASK])
+    for c in range(c0, c1):
+        lo = c * t.part
+        hi = min(lo + t.part, t.n)
+        total = u64(0)
+        for at in range(lo, hi, 64):
+            total += ctpop(bits_at(T, KEEP, mask + at, hi - at))
+        work.offsets[c + 1] = i64(total)
+
+
+@inline
+def count_all(work, t, T, KEEP, MASK):
+    """Fills the offsets, and gives the number of all."""
+    pool_run(address(count_job, T=T, KEEP=KEEP, MASK=MASK), t.parts, 4, raw(work))
+    work.offsets[0] = 0
+    total = i64(0)
+    for c in range(t.parts):
+        total += work.offsets[c + 1]
+        work.offsets[c + 1] = total
+    return total
+
+
+@native
+def count_kernel(bufs: ptr[raw], desc: ptr[i64], *, T, KEEP, MASK) -> i64:
+    """bufs: the offsets, the operands, of which the mask is one."""
+    work = local(Work)
+    work.bufs = bufs
+    work.desc = desc
+    work.offsets = ptr[i64](bufs[0])
+    count_all(work, ptr[Task](raw(desc)), T, KEEP, MASK)
+    return 0
+
+
+# -------------------------------------------------------------------------------------- nonzero
+@native
+def positions_job(c0: i64, c1: i64, args: raw, *, T, KEEP) -> void:
+    """bufs: the positions (a row per dim), the offsets, the mask; desc: Task, then sizes."""
+    work = ptr[Work](args)
+    t = ptr[Task](raw(work.desc))
+    sizes = ptr[i64](t + 1)
+    mask = ptr[T](work.bufs[2])
+    count = work.offsets[t.parts]
+    inner = ptr[i64](work.bufs[0]) + (t.dims - 1) * count
+    for c in range(c0, c1):
+        lo = c * t.part
+        hi = min(lo + t.part, t.n)
+        k = work.offsets[c]
+        end = work.offsets[c + 1]
+        for at in range(lo, hi, 64):
+            word = bits_at(T, KEEP, mask + at, hi - at)
+            if k + i64(ctpop(word)) > end:
+                work.failed = CHANGED
+                word = u64(0)
+            while word != 0:
+                inner[k] = at + i64(ctz(word))
+                k += 1
+                word = word & (word - 1)
+        if k != end:
+            work.failed = CHANGED
+        # the flat positions, so far in the last row, become one for each dim
+        row = inner + 0
+        for back in range(t.dims - 1):
+            size = sizes[t.dims - 1 - back]
+            above = row - count
+            high = i64(0)
+            base = i64(0)
+            for j in range(work.offsets[c], k):
+                flat = row[j]
+                if flat < base or flat >= base + size:
+                    high = flat // size
+                    base = high * size
+                above[j] = high
+                row[j] = flat - base
+            row = above
+
+
+@native
+def positions_kernel(bufs: ptr[raw], desc: ptr[i64], *, T, KEEP) -> i64:
+    work = local(Work)
+    work.bufs = bufs
+    work.desc = desc
+    work.offsets = ptr[i64](bufs[1])
+    work.failed = 0
+    t = ptr[Task](raw(desc))
+    pool_run(address(positions_job, T=T, KEEP=KEEP), t.parts, 2, raw(work))
+    return work.failed
+
+
+# ----------------------------------------------------------------------------------------- masks
+@inline
+def move(out, x, W):
+    for w in static(range(W)):
+        out[w] = x[w]
+
+
+@inline
+def offset_of(row, pairs, dims):
+    """Where the row-th line begins: (size, step) pairs but the last."""
+    rest = row + 0
+    offset = i64(0)
+    for back in range(dims - 1):
+        d = 2 * (dims - 2 - back)
+        size = pairs[d]
+        offset += rest % size * pairs[d + 1]
+        rest = rest // size
+    return offset
+
+
+@native
+def take_job(c0: i64, c1: i64, args: raw, *, T, W) -> void:
+    """bufs: the chosen elements, the offsets, the input, the mask. Elements are W words each."""
+    work = ptr[Work](args)
+    t = ptr[Task](raw(work.desc))
+    pairs = ptr[i64](t + 1)
+    n = pairs[2 * t.dims - 2]
+    step = pairs[2 * t.dims - 1]
+    out = ptr[T](work.bufs[0])
+    mask = ptr[u8](work.bufs[3])
+    for c in range(c0, c1):
+        at = c * t.part
+        hi = min(at + t.part, t.n)
+        k = work.offsets[c]
+        end = work.offsets[c + 1]
+        while at < hi:
+            row = at // n
+            begin = at - row * n
+            stop = min(n, begin + hi - at)
+            x = ptr[T](work.bufs[2]) + offset_of(row, pairs, t.dims) * W
+            for j in range(begin, stop, 64):
+                word = bits_at(u8, 255, mask + (at + j - begin), stop - j)
+                if k + i64(ctpop(word)) > end:
+                    work.failed = CHANGED
+                    word = u64(0)
+                while word != 0:
+                    move(out + k * W, x + (j + i64(ctz(word))) * step * W, W)
+                    k += 1
+                    word = word & (word - 1)
+            at += stop - begin
+        if k != end:
+            work.failed = CHANGED
+
+
+@native
+def take_kernel(bufs: ptr[raw], desc: ptr[i64], *, T, W) -> i64:
+    work = local(Work)
+    work.bufs = bufs
+    work.desc = desc
+    work.offsets = ptr[i64](bufs[1])
+    work.failed = 0
+    pool_run(address(take_job, T=T, W=W), ptr[Task](raw(desc)).parts, 2, raw(work))
+    return work.failed
+
+
+@native
+def put_job(c0: i64, c1: i64, args: raw, *, T, W) -> void:
+    """bufs: the output, the input that it is a copy of, the mask, the source."""
+    work = ptr[Work](args)
+    t = ptr[Task](raw(work.desc))
+    out = ptr[T](work.bufs[0])
+    mask = ptr[u8](work.bufs[2])
+    source = ptr[T](work.bufs[3])
+    for c in range(c0, c1):
+        lo = c * t.part
+        hi = min(lo + t.part, t.n)
+        k = work.offsets[c]
+        end = work.offsets[c + 1]
+        for at in range(lo, hi, 64):
+            word = bits_at(u8, 255, mask + at, hi - at)
+            if k + i64(ctpop(word)) > end:
+                work.failed = CHANGED
+                word = u64(0)
+            while word != 0:
+                move(out + (at + i64(ctz(word))) * W, source + k * W, W)
+                k += 1
+                word = word & (word - 1)
+
+
+@native
+def put_kernel(bufs: ptr[raw], desc: ptr[i64], *, T, W) -> i64:
+    """desc: Task, then the number of elements of the source."""
+    work = local(Work)
+    work.bufs = bufs
+    work.desc = desc
+    work.failed = 0
+    t = ptr[Task](raw(desc))
+    space = allocate((t.parts + 1) * 8)
+    if space is None:
+        return NO_MEMORY
+    work.offsets = ptr[i64](space)
+    total = count_all(work, t, u8, 255, 2)
+    if total > ptr[i64](t + 1)[0]:
+        work.failed = TOO_FEW + total
+    else:
+        pool_run(address(put_job, T=T, W=W), t.parts, 2, raw(work))
+    release(space)
+    return work.failed
+
+
+# ---------------------------------------------------------------------------------- searchsorted
+@struct
+class Search:
+    lines: i64
+    edges: i64  # elements of a sorted line
+    step: i64  # from one sorted line to the next: 0 if there is only one
+    values: i64  # per line
+    grain: i64
+
+
+@native
+def search_job(v0: i64, v1: i64, args: raw, *, T, I, RIGHT, SORTER) -> void:
+    """bufs: the places, the sorted lines, the values, the lines' order if there is one."""
+    work = ptr[Work](args)
+    t = ptr[Search](raw(work.desc))
+    out = ptr[I](work.bufs[0])
+    edges = ptr[T](work.bufs[1])
+    values = ptr[T](work.bufs[2])
+    line = v0 // t.values
+    left = (line + 1) * t.values - v0
+    for v in range(v0, v1):
+        if left == 0:
+            line += 1
+            left = t.values + 0
+        left -= 1
+        value = values[v]
+        lo = i64(0)
+        hi = t.edges + 0
+        while lo < hi:
+            mid = (lo + hi) >> 1
+            at = line * t.step + mid
+            if SORTER:
+                order = ptr[i64](work.bufs[3])[at]
+                if order < 0 or order >= t.edges:
+                    work.failed = CHANGED
+                    order = i64(0)
+                at = line * t.step + order
+            edge = edges[at]
+            behind = (edge > value) if RIGHT else (edge >= value)
+            if behind:
+                hi = mid + 0
+            else:
+                lo = mid + 1
+        out[v] = I(lo)
+
+
+@native
+def search_kernel(bufs: ptr[raw], desc: ptr[i64], *, T, I, RIGHT, SORTER) -> i64:
+    work = local(Work)
+    work.bufs = bufs
+    work.desc = desc
+    work.failed = 0
+    t = ptr[Search](raw(desc))
+    job = address(search_job, T=T, I=I, RIGHT=RIGHT, SORTER=SORTER)
+    pool_run(job, t.lines * t.values, t.grain, raw(work))
+    return work.failed
+
+
+# -------------------------------------------------------------------------------------- bincount
+@native
+def range_kernel(bufs: ptr[raw], desc: ptr[i64], *, T) -> i64:
+    """The least and the greatest of desc[0] integers, as i64; bufs: the two, the integers."""
+    x = ptr[T](bufs[1])
+    low = x[0] + T(0)
+    high = x[0] + T(0)
+    for i in range(desc[0]):
+        low = min(low, x[i])
+        high = max(high, x[i])
+    found = ptr[i64](bufs[0])
+    found[0] = i64(low)
+    found[1] = i64(high)
+    return 0
+
+
+@native
+def bincount_kernel(bufs: ptr[raw], desc: ptr[i64], *, T, WEIGHT, TOTAL) -> i64:
+    """desc: the number of integers, the least number of bins; bufs: the bins, the integers' range,
+    the integers, the weights."""
+    bins = max(ptr[i64](bufs[1])[1] + 1, desc[1])
+    x = ptr[T](bufs[2])
+    out = ptr[TOTAL](bufs[0])
+    memset(raw(out), 0, bins * TOTAL.size)
+    for i in range(desc[0]):
+        at = i64(x[i])
+        if at < 0 or at >= bins:
+            return CHANGED
+        if WEIGHT is None:
+            out[at] = out[at] + TOTAL(1)
+        else:
+            out[at] = out[at] + TOTAL(ptr[WEIGHT](bufs[3])[i])
+    return 0
+
+
+# ------------------------------------------------------------------------------------ descriptions
+def mask_task(n: int) -> list[int]:
+    return [n, part_size(n), parts_of(n)]
+
+
+def element_words(lay: Layout) -> tuple[Any, int]:
+    """An element as a number of machine words."""
+    return (u64, 2) if lay.itemsize == 16 else (WORDS[lay.itemsize], 1)
+
+
+def counting(mask: Layout, fail: Any, before: int = 0) -> NativeKernel | None:
+    """(so many operands before it, mask) -> offsets; None where no kernel reads the mask."""
+    kept = significant(mask)
+    if kept is None or not mask.contiguous:
+        return None
+    desc = (*mask_task(mask.numel), 0)
+    options = {"T": kept[0], "KEEP": kept[1], "MASK": 1 + before}
+    return NativeKernel(count_kernel, options, desc, None, fail, mask.numel)
+
+
+def positions(mask: Layout, fail: Any) -> NativeKernel:
+    """(offsets, mask) -> positions."""
+    kept = significant(mask)
+    sizes = tuple(mask.shape) or (1,)
+    desc = (*mask_task(mask.numel), len(sizes), *sizes)
+    options = {"T": kept[0], "KEEP": kept[1]}
+    return NativeKernel(positions_kernel, options, desc, None, fail, mask.numel)
+
+
+def taking(x: Layout, mask: Layout, fail: Any) -> NativeKernel:
+    """(offsets, input of the mask's shape, mask) -> chosen elements."""
+    sizes, (steps,) = collapse(x.shape, [x.strides])
+    if not sizes:
+        sizes, steps = (1,), (0,)
+    T, W = element_words(x)
+    pairs = [each for pair in zip(sizes, steps, strict=True) for each in pair]
+    desc = (*mask_task(mask.numel), len(sizes), *pairs)
+    return NativeKernel(take_kernel, {"T": T, "W": W}, desc, None, fail, mask.numel)
+
+
+def putting(x: Layout, source: int, reference: Any, fail: Any) -> NativeKernel:
+    """(input, mask of its shape, source) -> the input with the chosen elements replaced."""
+    T, W = element_words(x)
+    desc = (*mask_task(x.numel), 0, source)
+    return NativeKernel(put_kernel, {"T": T, "W": W}, desc, reference, fail, x.numel, preload=True)
+
+
+def searching(
+    edges: Layout, values: Layout, wide: bool, right: bool, sorter: Layout | None, reference: Any,
+    fail: Any,
+) -> NativeKernel | None:  # fmt: skip
+    """(sorted lines, values, their order or nothing) -> places; None where it does not fit."""
+    T = NUMBERS.get(edges.dtype.name)
+    dense = edges.contiguous and values.contiguous and (sorter is None or (
+        sorter.contiguous and sorter.dtype.name == "int64"))  # fmt: skip
+    if T is None or not dense or not values.numel or edges.ndim == 0:
+        return None
+    n = edges.shape[-1]
+    per_line = values.numel if edges.ndim == 1 else values.shape[-1]
+    lines = values.numel // per_line
+    desc = (lines, n, 0 if edges.ndim == 1 else n, per_line, 4096)
+    options = {"T": T, "I": i64 if wide else i32, "RIGHT": right, "SORTER": sorter is not None}
+    return NativeKernel(search_kernel, options, desc, reference, fail, 8 * values.numel)
+
+
+def bins(
+    x: Layout, weights: Layout | None, made: Any, least: int, fail: Any
+) -> tuple[NativeKernel, NativeKernel] | None:
+    """The kernels of bincount: integers -> their range; (range, integers, weights) -> bins."""
+    T = NUMBERS[x.dtype.name]
+    weight = None if weights is None else NUMBERS.get(weights.dtype.name)
+    if not x.numel or not x.contiguous:
+        return None
+    if weights is not None and (weight is None or not weights.contiguous):
+        return None
+    if x.dtype.name == "uint64":
+        return None
+    desc = (x.numel, least)
+    return (
+        NativeKernel(range_kernel, {"T": T}, desc, None, fail, x.numel),
+        NativeKernel(
+            bincount_kernel, {"T": T, "WEIGHT": weight, "TOTAL": NUMBERS[made.name]}, desc, None,
+            fail, x.numel,
+        ),
+    )  # fmt: skip

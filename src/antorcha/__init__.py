@@ -51,8 +51,8 @@ if TYPE_CHECKING:
 _SETTINGS = ("ANTORCHA_CACHE", "ANTORCHA_CACHE_SIZE", "ANTORCHA_NUM_THREADS", "OMP_NUM_THREADS",
              "ANTORCHA_CALL", "ANTORCHA_TARGET")  # fmt: skip
 
-if any([_name in _os.environ for _name in _SETTINGS]):
-    from antorcha import config as _config  # noqa: F401  (a bad setting is an error here and now)
+if not _os.environ.keys().isdisjoint(_SETTINGS):
+    from antorcha import config as _config  # a bad setting is an error here and now
 
 for _each in dtypes.ALL:
     globals()[_each.name] = _each

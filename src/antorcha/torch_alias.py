@@ -140,7 +140,7 @@ class TorchModule(ModuleType):
             if error.name != f"{_FACE}.{name}":
                 raise  # a module of antorcha's that is there, and needs one that is not
             said = f"module {_NAME!r} has no attribute {name!r}: antorcha does not have it yet"
-        hinted = "Did you mean" in said
+        hinted = "Did you mean" in said or "has no torch." in said
         raise MissingName(said, name, lambda: "" if hinted else did_you_mean(name, dir(face)))
 
     def __setattr__(self, name: str, value: object) -> None:

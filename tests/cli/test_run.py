@@ -134,3 +134,23 @@ def test_a_missing_module_shows_only_the_program(folder: Path) -> None:
     assert "No module named 'torch.nothing': antorcha does not have it yet." in got.stderr
     assert got.stderr.count('File "') == 1
     assert "import torch.nothing\n" in got.stderr
+
+
+@pytest.mark.parametrize(("line", "said"), [
+    ("torch.nn.utils.foo", "module 'torch.nn.utils' has no attribute 'foo'"),
+    ("torch.cuda.amp", "module 'torch.cuda' has no attribute 'amp'"),
+    ("from torch.nn.utils import foo", "cannot import name 'foo' from 'torch.nn.utils'"),
+    ("torch.ones(2).requires_grad(False)",
+     "TypeError: 'bool' object is not callable. Did you mean '.requires_grad_('?"),
+])  # fmt: skip
+def test_pythons_own_messages_speak_of_torch(folder: Path, line: str, said: str) -> None:
+    (folder / "program.py").write_text(f"import torch\n{line}\n")
+    got = _python(folder, "-m", "antorcha", "run", "program.py")
+    assert got.returncode == 1
+    assert said in got.stderr
+
+
+def test_other_messages_stay(folder: Path) -> None:
+    (folder / "program.py").write_text("x = True\nx()\n")
+    got = _python(folder, "-m", "antorcha", "run", "program.py")
+    assert got.stderr.rstrip().endswith("TypeError: 'bool' object is not callable")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -93,3 +95,13 @@ def test_cgroup_version_1(tmp_path: Path) -> None:
     # In a container the group's path is the host's; the quota stands at the mount.
     (base / "cpu.cfs_quota_us").write_text("400000\n")
     assert cgroup_cpu_quota(str(tmp_path)) == 4.0
+
+
+def test_a_bad_setting_is_an_error_at_import() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "import antorcha; print('imported')"],
+        env={**os.environ, "ANTORCHA_NUM_THREADS": "0"}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert not done.stdout
+    assert "ANTORCHA_NUM_THREADS='0' must be a whole number from 1" in done.stderr

@@ -304,3 +304,15 @@ def test_utils() -> None:
     padded = nn.utils.rnn.pad_sequence([torch.ones(1), torch.ones(2)])
     assert padded.tolist() == [[1, 1], [0, 1]]
     assert [len(s) for s in nn.utils.rnn.unpad_sequence(padded, torch.tensor([1, 2]))] == [1, 2]
+
+
+def test_what_is_not_there_says_so() -> None:
+    with pytest.raises(NotImplementedError, match="CTCLoss"):
+        nn.CTCLoss()
+    with pytest.raises(NotImplementedError, match="'nearest' and 'nearest-exact' are"):
+        nn.functional.interpolate(torch.ones(1, 1, 2, 2), scale_factor=2, mode="bilinear")
+
+
+def test_config_says_what_runs() -> None:
+    assert torch.__config__.show().startswith(f"antorcha {torch.__version__}")
+    assert f": {torch.get_num_threads()}\n" in torch.__config__.parallel_info()

@@ -26,6 +26,9 @@ HUGE = 1 << 70
     lambda: antorcha.is_complex([antorcha.ones(2)]),
     lambda: antorcha.is_floating_point(1.5),
     lambda: F.adaptive_avg_pool1d(antorcha.ones(1, 1, 4), 1.5),
+    lambda: antorcha.is_inference(0),
+    lambda: T.as_strided_backward(antorcha.ones(2), 3, (1,), 0),
+    lambda: T.as_strided_backward(antorcha.ones(2), None, (1,), 0),
 ])  # fmt: skip
 def test_wrong_kinds_are_type_errors(call: Callable[[], Any]) -> None:
     with pytest.raises(TypeError, match=r"must be|expected a dtype|not (float|list)"):
@@ -188,3 +191,34 @@ def test_the_zeroth_power_is_in_the_graph() -> None:
         made.sum().backward()
         found.append((made.tolist(), made.stride(), x.grad.tolist()))
     assert found[0] == found[1]
+
+
+def test_layouts_without_a_device_are_on_the_default_one() -> None:
+    assert T.full_layout((2,), 1.0, antorcha.float32, None).tolist() == [1.0, 1.0]
+    assert T.arange_kernel(3, 0, 1, antorcha.int64, None).tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("times", [1 << 50, HUGE])
+def test_repeats_without_end_are_refused_by_their_size(times: int) -> None:
+    with pytest.raises(RuntimeError, match=f"repeat_interleave: {times} times"):
+        antorcha.repeat_interleave(antorcha.ones(2), times)
+
+
+@needs_torch
+@pytest.mark.parametrize("name", ["quantile", "nanquantile"])
+@pytest.mark.parametrize("shape", [(), (5,), (3, 5), (2, 3, 4), (4, 1), (2, 1, 3)])
+def test_quantiles_lie_as_pytorchs(name: str, shape: tuple[int, ...]) -> None:
+    import torch
+
+    x = np.random.default_rng(3).standard_normal(shape).astype(np.float32)
+    for fractions in (0.3, [0.3], [0.1, 0.9], []):
+        for dim in (None, *range(len(shape))):
+            for keepdim in (False, True):
+                found = []
+                for library in (antorcha, torch):
+                    q = library.tensor(fractions) if isinstance(fractions, list) else fractions
+                    found.append(getattr(library, name)(library.tensor(x).mT if len(shape) > 1
+                                 else library.tensor(x), q, dim, keepdim))  # fmt: skip
+                ours, theirs = found
+                assert (ours.shape, ours.stride()) == (theirs.shape, theirs.stride())
+                np.testing.assert_allclose(ours.numpy(), theirs.numpy(), atol=1e-6)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Any
 
 import pytest
@@ -197,3 +199,83 @@ def test_modes() -> None:
     assert outer.calls == inner.calls == ["ones", "exp", "sum"]
     torch.ones(2)
     assert len(outer.calls) == 3
+
+
+LIBRARIES = [torch]
+try:
+    import torch as pytorch
+except ImportError:
+    pass
+else:
+    LIBRARIES.append(pytorch)
+
+
+class Kept(torch.nn.Parameter):
+    pass
+
+
+def _parameter_facts(library: Any, cls: Any, deeper: Any) -> list[Any]:
+    nn = library.nn
+    data = library.tensor([1.0, 2.0]).as_subclass(cls)
+    p, q = nn.Parameter(data), deeper(library.ones(2))
+    module = nn.Module()
+    module.p, module.q = p, q
+    state = module.state_dict()
+    facts = [
+        type(p) is cls, isinstance(p, nn.Parameter), isinstance(data, nn.Parameter),
+        isinstance(p, deeper), isinstance(q, nn.Parameter), issubclass(cls, nn.Parameter),
+        p.requires_grad, p.is_leaf, p.data_ptr() == data.data_ptr(), vars(p), repr(p), repr(q),
+        type(nn.Parameter(p)) is cls, nn.Parameter(data, requires_grad=False).requires_grad,
+        [(n, type(x).__name__, isinstance(x, nn.Parameter)) for n, x in module.named_parameters()],
+        {k: (type(v).__name__, isinstance(v, nn.Parameter)) for k, v in state.items()},
+        repr(nn.ParameterList([p])),
+    ]  # fmt: skip
+    for made in (p + 1, p.detach(), p.clone(), p.sum(), p[0]):
+        facts += [type(made) is cls, isinstance(made, nn.Parameter)]
+    (p * 2).sum().backward()
+    facts += [type(p.grad).__name__, p.grad.tolist()]
+    library.optim.SGD(module.parameters(), lr=0.5).step()
+    facts.append(repr(p))
+    again = pickle.loads(pickle.dumps(p))
+    facts += [type(again) is cls, isinstance(again, nn.Parameter), again.requires_grad]
+    module.load_state_dict(state)
+    module.to(library.float64)
+    facts += [type(module.p) is cls, str(module.p.dtype), isinstance(module.p, nn.Parameter)]
+    return facts
+
+
+class TheirPlain:
+    """Replaced below, where PyTorch is installed."""
+
+
+TheirKept: Any = TheirPlain
+if len(LIBRARIES) > 1:
+    TheirPlain = type("Plain", (pytorch.Tensor,), {"__module__": __name__})  # type: ignore
+    TheirPlain.__qualname__ = "TheirPlain"
+    TheirKept = type("Kept", (pytorch.nn.Parameter,), {})
+
+
+@pytest.mark.skipif(len(LIBRARIES) < 2, reason="PyTorch is not installed")
+def test_a_parameter_of_a_subclass_is_as_in_pytorch() -> None:
+    theirs = _parameter_facts(pytorch, TheirPlain, TheirKept)
+    assert _parameter_facts(torch, Plain, Kept) == theirs
+
+
+def test_a_parameter_of_a_subclass() -> None:
+    p = torch.nn.Parameter(make(Plain))
+    assert type(p) is Plain
+    assert isinstance(p, torch.nn.Parameter)
+    assert not isinstance(p.detach(), torch.nn.Parameter)
+    assert repr(p) == "Parameter(Plain([0., 1., 2., 3.], requires_grad=True))"
+    again = copy.deepcopy(p)
+    assert type(again) is Plain
+    assert isinstance(again, torch.nn.Parameter)
+    assert again.is_leaf
+    assert again.requires_grad
+
+    class Forgetful(torch.Tensor):
+        def detach(self) -> Any:
+            return torch.ones(1)
+
+    with pytest.raises(RuntimeError, match="Creating a Parameter from an instance of type Forget"):
+        torch.nn.Parameter(make(Forgetful))

@@ -232,8 +232,9 @@ def interpolate(
         raise ValueRangeError(f"interpolate: {what}")
     sizes, scales = _sizes(input, size, scale_factor, dims, recompute_scale_factor)
     if mode not in ("nearest", "nearest-exact"):
-        raise MissingFeature(f"interpolate: mode {mode!r} is not supported yet; 'nearest' and "
-                             "'nearest-exact' are")
+        raise MissingFeature(
+            f"interpolate: mode {mode!r} is not supported yet; 'nearest' and 'nearest-exact' are"
+        )
     if not 1 <= dims <= 3:
         raise MissingFeature(
             "Input Error: Only 3D, 4D and 5D input Tensors supported "

@@ -25,7 +25,7 @@ def _new_parameter(cls: type, data: Any = None, requires_grad: bool = True) -> P
             "write Parameter(torch.tensor(...))"
         )
     elif type(data) is not Tensor and type(data) is not Parameter:
-        return _marked(data, requires_grad)
+        return _marked(data, requires_grad)  # type: ignore[no-any-return]
     made: Parameter = new(cls)
     made._layout, made._storage, made._offset = data._layout, data._storage, data._offset
     made._rg, made._fn, made._nr = False, None, 0

@@ -7,6 +7,7 @@ Those that exist in ``torch.nn.functional`` only are exposed there (``namespace=
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from antorcha import dtypes
 from antorcha.errors import DtypeError, ShapeError
@@ -192,6 +193,29 @@ def _(input, alpha):
 celu.samples(spread())
 
 
+# -log(P(X > x)) of normal X, for 0 <= x <= 6: by weighted least squares, so that what is left of the
+# probability is off by 6e-9 at most, and by 3e-6 of itself
+TAIL = (
+    0.6931471824645996, 0.7978852987289429, 0.3183017373085022, 0.03636828064918518,
+    -0.00484451511874795, 2.548799784563016e-05, 0.0001807106746127829, -4.890792479272932e-05,
+    6.851196303614415e-06, -5.20670369041909e-07, 1.6899184274166146e-08,
+)  # fmt: skip
+
+
+def normal_cdf(x: Any) -> Any:
+    """P(X <= x) for normal X. In float32 within 6e-8, with one exponential; further out than 6 the
+    tail, of 1e-9, is taken as 0 (0.5 * (1 + erf(..)), which this stands for, is 0 from 5.6 on)."""
+    if x.dtype is dtypes.float64:
+        return 0.5 * (1 + E.erf(x * math.sqrt(0.5)))
+    a = abs(x)
+    near = E.minimum(a, 6.0)
+    power = E.fma(near, TAIL[-1], TAIL[-2])
+    for coefficient in TAIL[-3::-1]:
+        power = E.fma(near, power, coefficient)
+    tail = E.where(a > 6.0, 0.0, E.exp(-power))
+    return E.where(x < 0, tail, 1 - tail)
+
+
 @pointwise("floating", namespace=NN)
 def gelu(input: Tensor, *, approximate: Str = "none"):
     """``input * P(X <= input)`` for normal X; ``approximate="tanh"`` by a formula with tanh.
@@ -208,7 +232,7 @@ def gelu(input: Tensor, *, approximate: Str = "none"):
         raise ShapeError(
             f"gelu: approximate argument must be either none or tanh, not {approximate!r}."
         )
-    return input * 0.5 * (1 + E.erf(input * math.sqrt(0.5)))
+    return input * normal_cdf(input)
 
 
 @gelu.derivative
@@ -218,7 +242,7 @@ def _(g, input, approximate):
         t = E.tanh(beta * (input + 0.044715 * (input * input * input)))
         slope = (1 - t * t) * (beta * (1 + 3 * 0.044715 * (input * input)))
         return g * (0.5 * (1 + t) + 0.5 * input * slope)
-    cdf = 0.5 * (1 + E.erf(input * math.sqrt(0.5)))
+    cdf = normal_cdf(input)
     pdf = E.exp(-0.5 * (input * input)) * (1 / math.sqrt(2 * math.pi))
     return g * (cdf + input * pdf)
 

@@ -497,3 +497,16 @@ def global_after_loop(n: i64) -> i64:
 
 def test_names_of_the_module_are_not_changed_by_loops():
     both(global_after_loop, 3)
+
+
+def test_a_tensor_is_passed_as_an_array():
+    import antorcha
+
+    @native
+    def first(p: ptr[f32]) -> f32:
+        return p[0]
+
+    x = antorcha.ones(2)
+    with pytest.raises(TypeError, match=r"not a Tensor: pass its elements, as x.numpy\(\)"):
+        first(x)
+    assert first(x.numpy()) == 1.0

@@ -47,8 +47,21 @@ from antorcha.shapes import collapse
 MAX_DIMS = 12
 UNIT = 8192  # elements of a unit of work
 NARROW = 256  # the same, along the row, where an operand strides
-STREAM = 64 << 20  # outputs from this size on are written past the caches
 HEAD = 6  # description words before the strides
+
+
+def _stream_bytes() -> int:
+    """From this size on, outputs are written past the caches: those of which the last one could
+    not keep the most, and which would only drive out what it holds."""
+    try:
+        with open("/sys/devices/system/cpu/cpu0/cache/index3/size") as file:
+            last = int(file.read().strip().removesuffix("K")) << 10
+    except (OSError, ValueError):  # another system, or no third cache
+        return 64 << 20
+    return max(last * 3 // 4, 16 << 20)
+
+
+STREAM = _stream_bytes()
 
 
 class Program:

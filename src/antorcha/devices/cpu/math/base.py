@@ -163,23 +163,6 @@ def quick_sum(a, b):
 
 
 @inline
-def quick_reciprocal(d):
-    """1 / d for normal numbers, not huge; float32 within 1.2 ulp. Divisions of wide vectors take as
-    long as thirty other operations: here the bits give a first guess, within an eighth, and each
-    cubic step (E. Halley) triples the digits."""
-    if pick(d, False, True):
-        return 1.0 / d
-    y = bitcast(kind(d), ints(d)(RECIPROCAL) - bitcast(ints(d), d))
-    e = fma(-d, y, 1.0)
-    y = fma(y, fma(e, e, e), y)
-    e = fma(-d, y, 1.0)
-    return fma(y, fma(e, e, e), y)
-
-
-RECIPROCAL = 0x7EF311C3  # less a number's bits: those of about its reciprocal
-
-
-@inline
 def exact_sum(a, b):
     """a + b as a pair, exact (D. Knuth)."""
     high = a + b

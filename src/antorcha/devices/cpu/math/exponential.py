@@ -23,7 +23,6 @@ from antorcha.devices.cpu.math.base import (
     lesser,
     pick,
     polynomial,
-    quick_reciprocal,
     quick_sum,
 )
 from antorcha.devices.cpu.math.coefficients import (
@@ -141,7 +140,7 @@ def sigmoid(x):
     e, e_low = quick_sum(kind(x)(1.0), rest)
     under = fma(e, scale, 1.0)
     under_low = fma(e, scale, 1.0 - under)
-    inverse = quick_reciprocal(under)
+    inverse = 1.0 / under
     top = select(below, e, 1.0)
     top_low = select(below, e_low, 0.0)
     q = top * inverse
@@ -166,7 +165,7 @@ def tanh(x):
         r = fma(n, -c.ln2_low, r)
     power = bitcast(kind(x), bitcast(ints(x), t) << f.fraction)
     e = fma(polynomial(r, pick(x, EXP_32, EXP_64)), r * r, r)  # exp(2 |x|) = (1 + e) * power
-    far = fma(-2.0, quick_reciprocal(fma(e, power, power + 1.0)), 1.0)
+    far = 1.0 - 2.0 / fma(e, power, power + 1.0)
     square = x * x
     near = fma(polynomial(square, pick(x, TANH_32, TANH_64)) * square, a, a)
     return copysign(select(a < 1.0, near, far), x)

@@ -30,10 +30,10 @@ def parallel_info() -> str:
 
     See https://docs.pytorch.org/docs/stable/config_mod.html.
     """
-    import antorcha
+    from antorcha.basics import get_num_threads
 
     return (
         "antorcha's own thread pool:\n"
-        f"\ttorch.get_num_threads() : {antorcha.get_num_threads()}\n"
+        f"\ttorch.get_num_threads() : {get_num_threads()}\n"
         f"\tCPUs that this process may use : {config.available_cpus()}\n"
     )

@@ -33,7 +33,8 @@ from antorcha.dtypes import (
     promote_types,
     set_default_dtype,
 )
-from antorcha.errors import MissingName, did_you_mean
+from antorcha.errors import MissingName as _MissingName
+from antorcha.errors import did_you_mean as _did_you_mean
 from antorcha.ops.record import NAMESPACES as _NAMESPACES
 from antorcha.ops.record import REGISTRY as _REGISTRY
 from antorcha.runtime.tensor import Tensor
@@ -94,11 +95,11 @@ def __getattr__(name: str) -> Any:
         found = getattr(importlib.import_module(f"antorcha.{home}"), name)
         globals()[name] = found
         return found
-    raise MissingName(f"module 'torch' has no attribute {name!r}.", name, lambda: _hint(name))
+    raise _MissingName(f"module 'torch' has no attribute {name!r}.", name, lambda: _hint(name))
 
 
 def _hint(name: str) -> str:
-    return did_you_mean(name, [n for n in __dir__() if not n.startswith("_")])
+    return _did_you_mean(name, [n for n in __dir__() if not n.startswith("_")])
 
 
 def __dir__() -> list[str]:

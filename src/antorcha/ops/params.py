@@ -369,8 +369,9 @@ class Signature:
                 break
             if what != _NOTHING:
                 recipe.append((what, at))
-        if all([kind in _KNOWN or issubclass(kind, Tensor) for kind in kinds[: len(given)]]):
-            self.recipes[kinds] = recipe
+        if len(self.recipes) >= 1000:  # classes made while running could be any number
+            self.recipes.clear()
+        self.recipes[kinds] = recipe
         return recipe
 
     def _bind_list(

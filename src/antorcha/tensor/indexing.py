@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from antorcha import modes
+from antorcha import dtypes, modes
 from antorcha.errors import ArgumentError
 from antorcha.indexing import as_integer, plan_index
 from antorcha.lazy import np
@@ -49,8 +49,8 @@ def getitem(self: Tensor, index: Any) -> Any:
     try:
         plan = plans[self._layout, key]
     except (KeyError, TypeError):
-        return read(self, index)
-    if modes.busy:
+        plan = None  # (an error in ``read`` shall not seem to come from this one)
+    if plan is None or modes.busy:
         return read(self, index)
     return quick_view(self, plan)
 
@@ -64,6 +64,8 @@ def read(self: Tensor, index: Any) -> Any:
         done = path.override(getitem, (self, index), {})
         if done is not NotImplemented:
             return done
+    if type(index) is Tensor and index._layout.ndim:
+        return gather_all(self, index)
     basic = basic_key(index)
     if basic is None:
         return gather_all(self, index)
@@ -107,9 +109,27 @@ def _bound(value: Any) -> int | None:
 
 def gather_all(self: Tensor, index: Any) -> Tensor:
     """``self[index]`` with index tensors, lists or masks among the items."""
+    if isinstance(index, Tensor):
+        lay = index._layout
+        if lay.dtype is dtypes.int64 and self._layout.ndim and lay.device is self._layout.device:
+            rows: Tensor = T.index_at(self, [index], (0,))
+            return rows
+        if selects(self, index):
+            found: Tensor = T.selected(self, index)
+            return found
     view, indices, dims = apart(self, index)
-    found: Tensor = T.index_at(view, indices, dims)
+    found = T.index_at(view, indices, dims)
     return found
+
+
+def selects(self: Tensor, mask: Tensor) -> bool:
+    """Is this a mask over the whole tensor, and nothing to be recorded (by another node's name)?
+    Then its elements are taken at once, without a list of their places."""
+    lay = mask._layout
+    if lay.dtype is not dtypes.bool_ or lay.shape != self._layout.shape or not lay.ndim:
+        return False
+    recorded = self._rg or (self._base is not None and self._base._rg)
+    return lay.device is self._layout.device and not recorded
 
 
 def apart(self: Tensor, index: Any) -> tuple[Tensor, list[Tensor], tuple[int, ...]]:

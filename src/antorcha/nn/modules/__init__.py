@@ -28,8 +28,9 @@ from antorcha.nn.module import Module
 _FILES: dict[str, ModuleType] = {
     "activation": activation, "batchnorm": norm, "container": containers, "conv": conv,
     "distance": distance, "dropout": dropout, "flatten": flatten, "fold": fold,
-    "instancenorm": norm, "linear": linear, "loss": loss, "module": module, "normalization": norm, "padding": padding,
-    "pooling": pooling, "sparse": sparse, "upsampling": upsampling,
+    "instancenorm": norm, "linear": linear, "loss": loss, "module": module,
+    "normalization": norm, "padding": padding, "pooling": pooling,
+    "sparse": sparse, "upsampling": upsampling,
 }  # fmt: skip
 for _name, _module in _FILES.items():
     globals()[_name] = _module

@@ -95,7 +95,8 @@ def execute(plan: Plan, operands: Any, flat: list[Any], numbers: Any, record: bo
         result = view_of(operands[0], plan, record)
         outs = (result,)
     elif kind == MANY:
-        outs = tuple([bare(each, plan.post(each.nbytes)) for each in plan.outs])
+        allocate = plan.post
+        outs = tuple([make(allocate(o.nbytes)) for make, o in zip(plan.makers, plan.outs)])
         places: list[Any] = []
         for out in outs:
             places += (out._storage, 0)

@@ -26,8 +26,8 @@ class Plan:
     """How to run one op on one kind of arguments."""
 
     __slots__ = (
-        "delta", "fresh", "into", "keeps", "kind", "op", "out", "outs", "post", "post_names",
-        "record", "rule", "run", "statics", "tensors", "vjp",
+        "delta", "fresh", "into", "keeps", "kind", "makers", "op", "out", "outs", "post",
+        "post_names", "record", "rule", "run", "statics", "tensors", "vjp",
     )  # fmt: skip
     op: Any
     kind: int  # FRESH, MANY, VIEW, HOST or VIEWS
@@ -39,6 +39,7 @@ class Plan:
     tensors: tuple[Layout | None, ...]  # the tensor operands' layouts
     rule: Any  # how to record it; None when it has no derivative
     run: Callable[..., Tensor]  # the one result: fresh, and a tensor around it
+    makers: tuple[Callable[..., Tensor], ...]  # of several results: of its storage, each
     record: Any  # makes the nodes that record it; found when the first is made
     statics: dict[str, Any]  # the arguments that are in the key by value
     keeps: dict[int, tuple[int, ...]]  # operands that want gradients -> what their rule saves
@@ -61,6 +62,10 @@ def make(op: Any, kind: int, outs: tuple[Layout, ...], **fields: Any) -> Plan:
         setattr(plan, name, value)
     if kind == VIEW or (kind == FRESH and "fresh" in fields):
         _make_run(plan)
+    elif kind == MANY:
+        from antorcha.runtime.objects import maker
+
+        plan.makers = tuple([maker(Tensor, ("_storage",), {"_layout": o, **PLAIN}) for o in outs])
     return plan
 
 

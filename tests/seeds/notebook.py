@@ -9,7 +9,7 @@ A file of ``cells/`` is Python text in the percent format::
 
 Marks: ``numbers`` (drawn at random: any numbers will do, in the same places), ``contains`` (each
 expected line must occur somewhere in the output), ``raises=Class`` (the cell must raise it),
-``hint=word`` (and antorcha's message must say the word), ``raises-without-cuda=Class``.
+``hint=word`` (and what is shown of antorcha's error must say it), ``raises-without-cuda=Class``.
 ``# %% setup`` is no cell of the page: it gives what the page takes for granted.
 In expected text, «...» is what one machine printed; anything may stand in its place.
 
@@ -162,7 +162,7 @@ class Notebook:
         if wanted is None or wanted not in (kind.__name__ for kind in type(error).__mro__):
             return f"raised {shown}" + (f"--- but should raise {wanted}" if wanted else "")
         hint = cell.marks.get("hint")
-        if hint and self.backend != "torch" and f"'{hint}'" not in str(error):
+        if hint and self.backend != "torch" and f"'{hint}'" not in as_shown(error):
             return f"the message does not name {hint!r}: {error}"
         must_say = "raises-without-cuda" in cell.marks and self.backend != "torch"
         if must_say and "install" not in str(error):
@@ -176,6 +176,13 @@ def _there(question: Callable[[], bool]) -> bool:
         return question()
     except (AttributeError, ImportError):
         return False
+
+
+def as_shown(error: Exception) -> str:
+    """What Python prints of an error that nobody catches: the message, and its own suggestion."""
+    with contextlib.redirect_stderr(io.StringIO()) as shown:
+        sys.__excepthook__(type(error), error, None)
+    return shown.getvalue()
 
 
 def displayed(value: object) -> str:

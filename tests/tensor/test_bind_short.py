@@ -75,3 +75,12 @@ def error_chain(call):
             each = each.__cause__ or (None if each.__suppress_context__ else each.__context__)
         return names
     return []
+
+
+def test_what_is_no_operand_is_part_of_the_plan():
+    x = torch.tensor([2.26, 0.65])
+    for _ in range(3):
+        assert torch.polygamma(1, x).tolist() != torch.polygamma(2, x).tolist()
+        w = torch.nn.Parameter(torch.rand(3, 2))
+        torch.nn.functional.linear(x[None], w).sum().backward()
+        assert torch.allclose(w.grad, x.expand(3, 2))

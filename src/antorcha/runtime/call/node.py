@@ -206,7 +206,8 @@ def attach_to(plan: Plan, a: Tensor, b: Tensor | None, values: Any, out: Tensor)
     edges: tuple[Edge, ...] = (edge,)
     if edge is None:
         mask &= -2
-    if len(plan.tensors) == 2:
+    count = len(plan.tensors)
+    if count > 1:
         other: Edge = None
         if b is None:
             pass
@@ -218,7 +219,7 @@ def attach_to(plan: Plan, a: Tensor, b: Tensor | None, values: Any, out: Tensor)
                 other = b
             elif b._nr:
                 other = (other, b._nr)
-        edges = (edge, other)
+        edges = (edge, other) if count == 2 else (edge, other) + (None,) * (count - 2)
         mask &= 3 if other is not None else 1
     else:
         mask &= 1

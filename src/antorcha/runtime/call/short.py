@@ -18,6 +18,7 @@ from antorcha.runtime.call.plan import FRESH, VIEW, Plan, remember
 from antorcha.runtime.tensor import Tensor
 
 ANY = 1 << 30
+_OPERANDS = ("Tensor", "Operand", "Power")
 
 
 def form(op: Any) -> tuple[Callable[..., Any], int, int] | None:
@@ -29,7 +30,9 @@ def form(op: Any) -> tuple[Callable[..., Any], int, int] | None:
     if signature.positional and signature.params[0].kind in ("Tensor", "Operand"):
         if signature.positional == 1 or signature.required == 1:
             return valued(op), 1, ANY
-        if op.short_binary and signature.required == 2:
+        kinds = [p.kind for p in signature.params]
+        tensors = sum([kind in _OPERANDS or kind in ("OptTensor", "Tensors") for kind in kinds])
+        if op.short_binary and signature.required == 2 == tensors and kinds[1] in _OPERANDS:
             return binary(op), 2, 2
     return None
 

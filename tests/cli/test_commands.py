@@ -66,6 +66,20 @@ def test_help_is_quick_to_load() -> None:
     assert done.stdout.splitlines()[-1:] == ["[]"], done.stderr
 
 
+def test_import_is_quick_to_load() -> None:
+    """The same of the package: what computes is loaded when something is to be computed."""
+    heavy = ("numpy", "scipy", "llvmlite", "rich", "sklearn", "antorcha.lang.native", "inspect",
+             "antorcha.runtime.alloc", "antorcha.devices.cpu")  # fmt: skip
+    program = f"import sys, antorcha; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", f"import sys; sys.path[:0] = {sys.path!r}; {program}"],
+        env={**os.environ, "PYTHONPATH": str(SRC)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.splitlines()[-1:] == ["[]"], done.stdout + done.stderr
+
+
 @pytest.mark.skipif(
     not all(importlib.util.find_spec(name) for name in ("sklearn", "matplotlib")),
     reason="needs antorcha[demo]",

@@ -9,8 +9,7 @@ from antorcha import dtypes
 from antorcha.device import as_device
 from antorcha.errors import DtypeError, ShapeError
 from antorcha.lang.kernels import Host
-from antorcha.lazy import np
-from antorcha.ops.arrange_kernels import LOWER, UPPER, described
+from antorcha.lazy import lazy, np
 from antorcha.ops.kernel import Planned, kernel
 from antorcha.ops.memory import constant, strides_of_format
 from antorcha.ops.pieces import Copy, Pieces, PiecesOp, pieces
@@ -20,6 +19,8 @@ from antorcha.runtime import layout as L
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.tensor import Tensor as TensorType
 from antorcha.shapes import normalize_dim, normalize_dims
+
+kernels = lazy("antorcha.ops.arrange_kernels")
 
 
 # ----------------------------------------------------------------------------- flips and rolls
@@ -38,7 +39,9 @@ def flip(input: Tensor, dims: Ints):
     out = L.layout(input.shape, strides, input.dtype, input.device)
     read, start = flipped(input, input.strides, at)
     return Planned(
-        described(out, input.shape, strides, read, start, lambda x: np.flip(x, at) if at else x),
+        kernels.described(
+            out, input.shape, strides, read, start, lambda x: np.flip(x, at) if at else x
+        ),
         [out],
     )
 
@@ -139,7 +142,7 @@ def rot90(input: Tensor, k: Int = 1, dims: Ints = (0, 1)):
     read, start = flipped(input, input.strides, ((), (b,), (a, b), (a,))[k % 4])
     if k % 2:
         read[a], read[b] = read[b], read[a]
-    what = described(out, shape, strides, read, start, lambda x: np.rot90(x, k, (a, b)))
+    what = kernels.described(out, shape, strides, read, start, lambda x: np.rot90(x, k, (a, b)))
     return Planned(what, [out])
 
 
@@ -391,7 +394,7 @@ def _triangle(input: _Any, op: str, side: str, diagonal: int, keep: _Any) -> Pla
     if out.itemsize > 8:
         return Planned(Host(keep), [out])
     diagonal = max(-input.shape[-2] - 1, min(diagonal, input.shape[-1] + 1))
-    what = described(
+    what = kernels.described(
         out, input.shape, out.strides, input.strides, 0, keep, triangle=side, diagonal=diagonal
     )
     return Planned(what, [out])
@@ -407,7 +410,7 @@ def tril(input: Tensor, diagonal: Int = 0):
     tensor([[1., 0.],
             [1., 1.]])
     """
-    return _triangle(input, "tril", LOWER, diagonal, lambda x: np.tril(x, diagonal))
+    return _triangle(input, "tril", kernels.LOWER, diagonal, lambda x: np.tril(x, diagonal))
 
 
 @tril.derivative
@@ -442,7 +445,7 @@ def triu(input: Tensor, diagonal: Int = 0):
     tensor([[1., 1.],
             [0., 1.]])
     """
-    return _triangle(input, "triu", UPPER, diagonal, lambda x: np.triu(x, diagonal))
+    return _triangle(input, "triu", kernels.UPPER, diagonal, lambda x: np.triu(x, diagonal))
 
 
 @triu.derivative

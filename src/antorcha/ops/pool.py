@@ -17,10 +17,10 @@ from antorcha.ops.params import to_int
 from antorcha.ops.record import T, composite, expose
 from antorcha.ops.types import Any, Bool, Int, Ints, Str, Tensor
 from antorcha.runtime import layout as L
-from antorcha.runtime.alloc import LARGEST
 from antorcha.shapes import channels_last_strides
 
 F = "nn.functional."
+MOST_BYTES = 1 << 46  # more than a machine has
 MOST_WINDOWS = 1 << 24
 """Along a dim: the windows of each are listed in Python."""
 K = lazy("antorcha.ops.pool_kernels")
@@ -55,7 +55,7 @@ def _check_count(lay, kind, kernel, stride, padding, dilation, ceil):
         spatial = lay.shape[lay.ndim - len(kernel) :]
         each = zip(spatial, kernel, stride, padding, dilation, strict=True)
         sizes = [K.out_size(*one, ceil) for one in each]
-    if max(sizes, default=0) > MOST_WINDOWS or math.prod(sizes) * lay.itemsize > LARGEST:
+    if max(sizes, default=0) > MOST_WINDOWS or math.prod(sizes) * lay.itemsize > MOST_BYTES:
         raise ShapeError(
             f"pool: an input of shape {tuple(lay.shape)} with results of shape {tuple(sizes)} asks "
             f"for more windows than fit: at most {MOST_WINDOWS} along a dim"

@@ -28,10 +28,12 @@ _SIMPLE = {int, type(None), type(Ellipsis)}
 def getitem(self: Tensor, index: Any) -> Any:
     """The elements at ``index``: a view for ints, slices, None and ``...``, else a copy."""
     kind = type(index)
-    if kind is tuple:
+    if kind is int:
+        key: Any = index
+    elif kind is tuple:
         if len(index) == 2:  # the commonest, without a loop
             a, b = index
-            key: Any = (
+            key = (
                 (slice, a.start, a.stop, a.step) if type(a) is slice
                 else a if type(a) is int or a is None or a is Ellipsis else _OTHER,
                 (slice, b.start, b.stop, b.step) if type(b) is slice
@@ -45,7 +47,7 @@ def getitem(self: Tensor, index: Any) -> Any:
     elif kind is slice:
         key = (slice, index.start, index.stop, index.step)
     else:
-        key = index if kind is int or index is None or index is Ellipsis else _OTHER
+        key = index if index is None or index is Ellipsis else _OTHER
     try:
         plan = plans[self._layout, key]
     except (KeyError, TypeError):

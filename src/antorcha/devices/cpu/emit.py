@@ -64,7 +64,8 @@ _INTEGER = ("pow", "fmod", "mod", "floordiv")
 _PLAIN = {*_BINARY, *_COMPARE, "neg", "abs", "not", "where", "cast", "minimum", "maximum", "shl",
           "shr", "isnan", *_INTRINSICS}  # fmt: skip
 # instructions of the functions that are expanded, about, where they are few; see `Body.cost`
-_COSTS = {"reciprocal": 3, "rsqrt": 4, "exp": 20, "exp2": 20, "log": 20, "log2": 20, "log10": 20}
+_COSTS = {"reciprocal": 3, "rsqrt": 4, "exp": 20, "exp2": 20, "log": 20, "log2": 20, "log10": 20,
+          "tanh": 36, "sigmoid": 36, "sin": 36, "cos": 36}  # fmt: skip
 
 
 @lru_cache(maxsize=1)

@@ -247,3 +247,14 @@ def test_transposed_bases(lib: Any) -> None:
     x = lib.tensor([[0.5, -1.0], [0.25, 2.0]], dtype=lib.float64, requires_grad=True)
     assert lib.autograd.gradcheck(program, x)
     assert lib.autograd.gradgradcheck(program, x)
+
+
+def test_copies_of_what_a_write_changes_lie_otherwise():
+    import antorcha as torch
+
+    for _ in range(3):  # from the second time on by replay
+        leaf = torch.arange(6.0).reshape(2, 3).requires_grad_()
+        turned = (leaf * 1).t()
+        turned.mul_(turned)
+        turned.sum().backward()
+        assert leaf.grad.tolist() == (2 * leaf).tolist()

@@ -74,7 +74,9 @@ class PointwiseRule(Rule):
         if quick:
             replay = plan.vjp.get((node.mask, g._layout))
             if replay is not None:
-                return replay.gradients(node, g, kept)
+                found = replay.gradients(node, g, kept)
+                if found is not None:
+                    return found
         result: list[Tensor | None] = [None] * len(node.edges)
         for k in bits(node.mask):
             result[k] = self.vjp(plan, k).gradient(node, g, kept, create)
@@ -190,20 +192,25 @@ class Replay:
     """The gradients of a pointwise call, again: for nodes of one plan and mask and gradients that
     lie alike, in the default mode. It gathers storages, offsets and numbers, and launches."""
 
-    __slots__ = ("count", "sources", "steps")
+    __slots__ = ("count", "layouts", "sources", "steps")
 
     def __init__(self, node: Node, g: Layout, ops: list[GradientOp]) -> None:
         plan = node.plan
         assert plan is not None
         self.count = len(node.edges)
         self.sources = plan.rule.saves(plan, node.mask)
+        self.layouts = [plan.out if s < 0 else plan.tensors[s] for s in self.sources]
         steps = [op.step(node, g) for op in ops]
         self.steps = list(zip(bits(node.mask), steps, strict=True))
 
-    def gradients(self, node: Node, g: Tensor, kept: Any) -> list[Tensor | None]:
+    def gradients(self, node: Node, g: Tensor, kept: Any) -> list[Tensor | None] | None:
+        """The gradients; None where something was saved that lies otherwise than the call's own
+        operand: a write in place keeps copies of what it is going to change."""
         values = [g._storage, g._offset]
-        for item in kept:
-            _, storage, offset, version = item
+        for item, expected in zip(kept, self.layouts):
+            lay, storage, offset, version = item
+            if lay is not expected:
+                return None
             if storage.version != version:
                 check_version(node, item, self.sources[kept.index(item)])
             values += (storage, offset)

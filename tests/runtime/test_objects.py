@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import subprocess
 import sys
 import weakref
 
@@ -96,3 +97,24 @@ def test_nodes_have_every_field():
     assert type(node) is Node
     assert type(y.grad_fn).__name__ == "MulBackward0"  # named once somebody looks
     assert y.grad_fn is node
+
+
+PLAIN_PYTHON = """
+import antorcha.runtime.objects as objects
+objects.NATIVE, objects.maker = False, objects.python_maker
+import antorcha as torch
+x = torch.tensor([1.0, 2.0], requires_grad=True)
+for _ in range(3):
+    x.grad = None
+    y = (x * x + x.view(2, 1).sum(1)) / 2
+    values, places = y.max(0)
+    (y.sum() + values).backward()
+print(x.grad.tolist(), type(y.grad_fn).__name__, places.item())
+"""
+
+
+def test_the_same_where_no_object_can_be_made_natively():
+    done = subprocess.run(
+        [sys.executable, "-c", PLAIN_PYTHON], capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "[1.5, 5.0] DivBackward0 1\n", done.stderr

@@ -515,105 +515,55 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Any:
 def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = ...) -> Any:
     """The maxima of windows cut so that ``output_size`` results come out."""
 
-def add(
-    input: Tensor | Number, other: Tensor | Number, *, alpha: Number = ..., out: Any = ...
-) -> Tensor:
+def add(input: Tensor | Number, other: Tensor | Number, *, alpha: Number = ..., out: Any = ...) -> Tensor:
     """Adds ``other``, scaled by ``alpha``, to ``input``, with broadcasting and type promotion."""
 
 def add_(input: Tensor | Number, other: Tensor | Number, *, alpha: Number = ...) -> Tensor:
     """In-place form of :func:`antorcha.add`; gives the changed tensor."""
 
-def addbmm(
-    input: Tensor,
-    batch1: Tensor,
-    batch2: Tensor,
-    *,
-    beta: Number = ...,
-    alpha: Number = ...,
-    out: Any = ...,
-) -> Tensor:
+def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = ..., alpha: Number = ..., out: Any = ...) -> Tensor:
     """``beta * input + alpha * sum_b (batch1[b] @ batch2[b])``."""
 
-def addcdiv(
-    input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = ..., out: Any = ...
-) -> Tensor:
+def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = ..., out: Any = ...) -> Tensor:
     """``input + value * tensor1 / tensor2``, element by element. Floats only."""
 
 def addcdiv_(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = ...) -> Tensor:
     """In-place form of :func:`antorcha.addcdiv`; gives the changed tensor."""
 
-def addcmul(
-    input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = ..., out: Any = ...
-) -> Tensor:
+def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = ..., out: Any = ...) -> Tensor:
     """``input + value * tensor1 * tensor2``, element by element."""
 
 def addcmul_(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = ...) -> Tensor:
     """In-place form of :func:`antorcha.addcmul`; gives the changed tensor."""
 
-def addmm(
-    input: Tensor,
-    mat1: Tensor,
-    mat2: Tensor,
-    *,
-    beta: Number = ...,
-    alpha: Number = ...,
-    out: Any = ...,
-) -> Tensor:
+def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number = ..., alpha: Number = ..., out: Any = ...) -> Tensor:
     """``beta * input + alpha * (mat1 @ mat2)``; ``input`` broadcasts. With ``beta=0`` it is not read."""
 
-def addmm_(
-    input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number = ..., alpha: Number = ...
-) -> Tensor:
+def addmm_(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number = ..., alpha: Number = ...) -> Tensor:
     """In-place form of :func:`antorcha.addmm`; gives the changed tensor."""
 
-def addmv(
-    input: Tensor,
-    mat: Tensor,
-    vec: Tensor,
-    *,
-    beta: Number = ...,
-    alpha: Number = ...,
-    out: Any = ...,
-) -> Tensor:
+def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Number = ..., alpha: Number = ..., out: Any = ...) -> Tensor:
     """``beta * input + alpha * (mat @ vec)``."""
 
-def addmv_(
-    input: Tensor, mat: Tensor, vec: Tensor, *, beta: Number = ..., alpha: Number = ...
-) -> Tensor:
+def addmv_(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Number = ..., alpha: Number = ...) -> Tensor:
     """In-place form of :func:`antorcha.addmv`; gives the changed tensor."""
 
-def addr(
-    input: Tensor,
-    vec1: Tensor,
-    vec2: Tensor,
-    *,
-    beta: Number = ...,
-    alpha: Number = ...,
-    out: Any = ...,
-) -> Tensor:
+def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = ..., alpha: Number = ..., out: Any = ...) -> Tensor:
     """``beta * input + alpha * outer(vec1, vec2)``."""
 
-def all(
-    input: Tensor, dim: Sequence[int] | int | None = ..., keepdim: bool = ..., *, out: Any = ...
-) -> Tensor:
+def all(input: Tensor, dim: Sequence[int] | int | None = ..., keepdim: bool = ..., *, out: Any = ...) -> Tensor:
     """Whether all elements are not zero, or all along ``dim``; over no elements it holds."""
 
-def allclose(
-    input: Tensor, other: Tensor, rtol: float = ..., atol: float = ..., equal_nan: bool = ...
-) -> Any:
+def allclose(input: Tensor, other: Tensor, rtol: float = ..., atol: float = ..., equal_nan: bool = ...) -> Any:
     """Are all elements close? See ``isclose``."""
 
 def alpha_dropout(input: Tensor, p: float = ..., training: bool = ..., inplace: bool = ...) -> Any:
     """Dropout that keeps the mean and variance of what selu gives."""
 
-def amax(
-    input: Tensor, dim: Sequence[int] | int = ..., keepdim: bool = ..., *, out: Any = ...
-) -> Tensor:
+def amax(input: Tensor, dim: Sequence[int] | int = ..., keepdim: bool = ..., *, out: Any = ...) -> Tensor:
     """The greatest element along the dims (all, by default). Ties share the gradient evenly."""
 
-def amin(
-    input: Tensor, dim: Sequence[int] | int = ..., keepdim: bool = ..., *, out: Any = ...
-) -> Tensor:
+def amin(input: Tensor, dim: Sequence[int] | int = ..., keepdim: bool = ..., *, out: Any = ...) -> Tensor:
     """The least element along the dims (all, by default). Ties share the gradient evenly."""
 
 def aminmax(input: Tensor, *, dim: int | None = ..., keepdim: bool = ..., out: Any = ...) -> Any:
@@ -622,23 +572,10 @@ def aminmax(input: Tensor, *, dim: int | None = ..., keepdim: bool = ..., out: A
 def angle(input: Tensor, *, out: Any = ...) -> Tensor:
     """The argument of complex numbers, in radians; 0 or pi for real ones."""
 
-def any(
-    input: Tensor, dim: Sequence[int] | int | None = ..., keepdim: bool = ..., *, out: Any = ...
-) -> Tensor:
+def any(input: Tensor, dim: Sequence[int] | int | None = ..., keepdim: bool = ..., *, out: Any = ...) -> Tensor:
     """Whether any element is not zero (NaN is not), among all or along ``dim``."""
 
-def arange(
-    start: Number,
-    end: Number | None = ...,
-    step: Number = ...,
-    *,
-    dtype: DType | None = ...,
-    layout: Any = ...,
-    device: Device | str | int | None = ...,
-    requires_grad: bool = ...,
-    pin_memory: bool = ...,
-    out: Any = ...,
-) -> Tensor:
+def arange(start: Number, end: Number | None = ..., step: Number = ..., *, dtype: DType | None = ..., layout: Any = ..., device: Device | str | int | None = ..., requires_grad: bool = ..., pin_memory: bool = ..., out: Any = ...) -> Tensor:
     """The numbers from ``start`` (0 if left out) to before ``end``, ``step`` apart."""
 
 def arccos(input: Tensor, *, out: Any = ...) -> Tensor:
@@ -695,12 +632,7 @@ def argsort(input: Tensor, dim: int = ..., descending: bool = ..., stable: bool 
 def argwhere(input: Tensor) -> Tensor:
     """The position of every nonzero element, one a row."""
 
-def as_strided(
-    input: Tensor,
-    size: Sequence[int] | int,
-    stride: Sequence[int] | int,
-    storage_offset: int | None = ...,
-) -> Tensor:
+def as_strided(input: Tensor, size: Sequence[int] | int, stride: Sequence[int] | int, storage_offset: int | None = ...) -> Tensor:
     """A view of the operand's storage with any size, strides and offset (in elements)."""
 
 def asin(input: Tensor, *, out: Any = ...) -> Tensor:
@@ -742,36 +674,16 @@ def atleast_2d(tensors: Sequence[Tensor]) -> Tensor:
 def atleast_3d(tensors: Sequence[Tensor]) -> Tensor:
     """The tensor (or each of several) with at least three dims: (n,) becomes (1, n, 1)."""
 
-def avg_pool1d(
-    input: Tensor,
-    kernel_size: Any,
-    stride: Any = ...,
-    padding: Any = ...,
-    ceil_mode: bool = ...,
-    count_include_pad: bool = ...,
-    divisor_override: int | None = ...,
-) -> Tensor:
+def avg_pool1d(input: Tensor, kernel_size: Any, stride: Any = ..., padding: Any = ..., ceil_mode: bool = ..., count_include_pad: bool = ..., divisor_override: int | None = ...) -> Tensor:
     """The average of each window of ``kernel_size`` over the last 1 dim(s)."""
 
-def baddbmm(
-    input: Tensor,
-    batch1: Tensor,
-    batch2: Tensor,
-    *,
-    beta: Number = ...,
-    alpha: Number = ...,
-    out: Any = ...,
-) -> Tensor:
+def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = ..., alpha: Number = ..., out: Any = ...) -> Tensor:
     """``beta * input + alpha * (batch1 @ batch2)`` for stacks of matrices."""
 
-def baddbmm_(
-    input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = ..., alpha: Number = ...
-) -> Tensor:
+def baddbmm_(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = ..., alpha: Number = ...) -> Tensor:
     """In-place form of :func:`antorcha.baddbmm`; gives the changed tensor."""
 
-def bernoulli(
-    input: Tensor, p: Tensor | Number | None = ..., *, generator: Any = ..., out: Any = ...
-) -> Any:
+def bernoulli(input: Tensor, p: Tensor | Number | None = ..., *, generator: Any = ..., out: Any = ...) -> Any:
     """Ones and zeros: 1 with the probability that ``input`` has at that place."""
 
 def bernoulli_(input: Tensor, p: Tensor | Number | None = ..., *, generator: Any = ...) -> Tensor:
@@ -804,9 +716,7 @@ def bitwise_or(input: Tensor | Number, other: Tensor | Number, *, out: Any = ...
 def bitwise_or_(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """In-place form of :func:`antorcha.bitwise_or`; gives the changed tensor."""
 
-def bitwise_right_shift(
-    input: Tensor | Number, other: Tensor | Number, *, out: Any = ...
-) -> Tensor:
+def bitwise_right_shift(input: Tensor | Number, other: Tensor | Number, *, out: Any = ...) -> Tensor:
     """``input / 2**other`` of integers, rounded down (the sign stays)."""
 
 def bitwise_right_shift_(input: Tensor | Number, other: Tensor | Number) -> Tensor:
@@ -830,9 +740,7 @@ def broadcast_tensors(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
 def broadcast_to(input: Tensor, *size: Any) -> Tensor:
     """``input`` broadcast to ``size``, a view."""
 
-def bucketize(
-    input: Any, boundaries: Tensor, *, out_int32: bool = ..., right: bool = ..., out: Any = ...
-) -> Tensor:
+def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = ..., right: bool = ..., out: Any = ...) -> Tensor:
     """The number of the interval between sorted boundaries in which each value lies."""
 
 def cartesian_prod(tensors: Sequence[Tensor]) -> Tensor:
@@ -871,18 +779,10 @@ def cholesky_solve(B: Tensor, L: Tensor, upper: bool = ..., *, out: Any = ...) -
 def chunk(input: Tensor, chunks: int, dim: int = ...) -> tuple[Tensor, ...]:
     """At most ``chunks`` parts of equal size (but the last) along a dim: views, as a tuple."""
 
-def clamp(
-    input: Tensor,
-    min: Tensor | Number | None = ...,
-    max: Tensor | Number | None = ...,
-    *,
-    out: Any = ...,
-) -> Tensor:
+def clamp(input: Tensor, min: Tensor | Number | None = ..., max: Tensor | Number | None = ..., *, out: Any = ...) -> Tensor:
     """Each element limited to ``min``..``max`` (numbers or tensors; either may be None)."""
 
-def clamp_(
-    input: Tensor, min: Tensor | Number | None = ..., max: Tensor | Number | None = ...
-) -> Tensor:
+def clamp_(input: Tensor, min: Tensor | Number | None = ..., max: Tensor | Number | None = ...) -> Tensor:
     """In-place form of :func:`antorcha.clamp`; gives the changed tensor."""
 
 def clamp_max(input: Tensor, max: Tensor | Number, *, out: Any = ...) -> Tensor:
@@ -897,18 +797,10 @@ def clamp_min(input: Tensor, min: Tensor | Number, *, out: Any = ...) -> Tensor:
 def clamp_min_(input: Tensor, min: Tensor | Number) -> Tensor:
     """In-place form of :func:`antorcha.clamp_min`; gives the changed tensor."""
 
-def clip(
-    input: Tensor,
-    min: Tensor | Number | None = ...,
-    max: Tensor | Number | None = ...,
-    *,
-    out: Any = ...,
-) -> Tensor:
+def clip(input: Tensor, min: Tensor | Number | None = ..., max: Tensor | Number | None = ..., *, out: Any = ...) -> Tensor:
     """Each element limited to ``min``..``max`` (numbers or tensors; either may be None)."""
 
-def clip_(
-    input: Tensor, min: Tensor | Number | None = ..., max: Tensor | Number | None = ...
-) -> Tensor:
+def clip_(input: Tensor, min: Tensor | Number | None = ..., max: Tensor | Number | None = ...) -> Tensor:
     """In-place form of :func:`antorcha.clamp`; gives the changed tensor."""
 
 def clone(input: Tensor, *, memory_format: str = ...) -> Tensor:
@@ -932,100 +824,25 @@ def concatenate(tensors: Sequence[Tensor], dim: int = ..., *, out: Any = ...) ->
 def conj(input: Tensor) -> Any:
     """The complex conjugate of each element; a real tensor itself. (Computed, not a lazy view.)"""
 
-def conv1d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = ...,
-    stride: Any = ...,
-    padding: Any = ...,
-    dilation: Any = ...,
-    groups: int = ...,
-    *,
-    out: Any = ...,
-) -> Tensor:
+def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: Any = ..., padding: Any = ..., dilation: Any = ..., groups: int = ..., *, out: Any = ...) -> Tensor:
     """Slides ``weight`` (out channels, in channels / groups, taps) along ``input`` (N, C, L)."""
 
-def conv2d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = ...,
-    stride: Any = ...,
-    padding: Any = ...,
-    dilation: Any = ...,
-    groups: int = ...,
-    *,
-    out: Any = ...,
-) -> Tensor:
+def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: Any = ..., padding: Any = ..., dilation: Any = ..., groups: int = ..., *, out: Any = ...) -> Tensor:
     """Slides ``weight`` (K, C / groups, R, S) over images ``input`` (N, C, H, W); gives (N, K, ..)."""
 
-def conv3d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = ...,
-    stride: Any = ...,
-    padding: Any = ...,
-    dilation: Any = ...,
-    groups: int = ...,
-    *,
-    out: Any = ...,
-) -> Tensor:
+def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: Any = ..., padding: Any = ..., dilation: Any = ..., groups: int = ..., *, out: Any = ...) -> Tensor:
     """Slides ``weight`` (K, C / groups, T, R, S) through volumes ``input`` (N, C, D, H, W)."""
 
-def conv_transpose1d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = ...,
-    stride: Any = ...,
-    padding: Any = ...,
-    output_padding: Any = ...,
-    groups: int = ...,
-    dilation: Any = ...,
-    *,
-    out: Any = ...,
-) -> Tensor:
+def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: Any = ..., padding: Any = ..., output_padding: Any = ..., groups: int = ..., dilation: Any = ..., *, out: Any = ...) -> Tensor:
     """The transpose of conv1d: each element of ``input`` adds ``weight`` to the result."""
 
-def conv_transpose2d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = ...,
-    stride: Any = ...,
-    padding: Any = ...,
-    output_padding: Any = ...,
-    groups: int = ...,
-    dilation: Any = ...,
-    *,
-    out: Any = ...,
-) -> Tensor:
+def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: Any = ..., padding: Any = ..., output_padding: Any = ..., groups: int = ..., dilation: Any = ..., *, out: Any = ...) -> Tensor:
     """The transpose of conv2d: what its gradient with respect to the images computes."""
 
-def conv_transpose3d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = ...,
-    stride: Any = ...,
-    padding: Any = ...,
-    output_padding: Any = ...,
-    groups: int = ...,
-    dilation: Any = ...,
-    *,
-    out: Any = ...,
-) -> Tensor:
+def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: Any = ..., padding: Any = ..., output_padding: Any = ..., groups: int = ..., dilation: Any = ..., *, out: Any = ...) -> Tensor:
     """The transpose of conv3d."""
 
-def convolution(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    transposed: bool,
-    output_padding: Any,
-    groups: int,
-    *,
-    out: Any = ...,
-) -> Any:
+def convolution(input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any, dilation: Any, transposed: bool, output_padding: Any, groups: int, *, out: Any = ...) -> Any:
     """A convolution of any number of spatial dims, or a transposed one."""
 
 def copysign(input: Tensor, other: Tensor | Number, *, out: Any = ...) -> Tensor:
@@ -1055,13 +872,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = ..., eps: float = ...) 
 def count_nonzero(input: Tensor, dim: Sequence[int] | int | None = ...) -> Tensor:
     """How many elements are not zero, among all or along ``dim``."""
 
-def cov(
-    input: Tensor,
-    *,
-    correction: int = ...,
-    fweights: Tensor | None = ...,
-    aweights: Tensor | None = ...,
-) -> Tensor:
+def cov(input: Tensor, *, correction: int = ..., fweights: Tensor | None = ..., aweights: Tensor | None = ...) -> Tensor:
     """The covariance matrix of variables (rows) from their observations (columns)."""
 
 def cross(input: Tensor, other: Tensor, dim: int | None = ..., *, out: Any = ...) -> Any:
@@ -1085,9 +896,7 @@ def cumsum(input: Tensor, dim: int, *, dtype: DType | None = ..., out: Any = ...
 def cumsum_(input: Tensor, dim: int, *, dtype: DType | None = ...) -> Tensor:
     """In-place form of :func:`antorcha.cumsum`; gives the changed tensor."""
 
-def cumulative_trapezoid(
-    y: Tensor, x: Tensor | None = ..., *, dx: Number | None = ..., dim: int = ...
-) -> Tensor:
+def cumulative_trapezoid(y: Tensor, x: Tensor | None = ..., *, dx: Number | None = ..., dim: int = ...) -> Tensor:
     """The running area under ``y`` along ``dim`` by the trapezoidal rule."""
 
 def deg2rad(input: Tensor, *, out: Any = ...) -> Tensor:
@@ -1108,15 +917,7 @@ def diag_embed(input: Tensor, offset: int = ..., dim1: int = ..., dim2: int = ..
 def diagonal(input: Tensor, offset: int = ..., dim1: int = ..., dim2: int = ...) -> Tensor:
     """The diagonal of dims ``dim1`` and ``dim2`` as a last dim, a view; ``offset`` > 0 is above."""
 
-def diff(
-    input: Tensor,
-    n: int = ...,
-    dim: int = ...,
-    prepend: Tensor | None = ...,
-    append: Tensor | None = ...,
-    *,
-    out: Any = ...,
-) -> Tensor:
+def diff(input: Tensor, n: int = ..., dim: int = ..., prepend: Tensor | None = ..., append: Tensor | None = ..., *, out: Any = ...) -> Tensor:
     """The ``n``-th differences of neighbours along ``dim``: ``x[i + 1] - x[i]``."""
 
 def digamma(input: Tensor, *, out: Any = ...) -> Tensor:
@@ -1128,32 +929,16 @@ def digamma_(input: Tensor) -> Tensor:
 def dist(input: Tensor, other: Tensor, p: float = ...) -> Tensor:
     """The ``p``-norm of ``input - other``."""
 
-def div(
-    input: Tensor | Number,
-    other: Tensor | Number,
-    *,
-    rounding_mode: str | None = ...,
-    out: Any = ...,
-) -> Tensor:
+def div(input: Tensor | Number, other: Tensor | Number, *, rounding_mode: str | None = ..., out: Any = ...) -> Tensor:
     """Divides ``input`` by ``other``, element by element."""
 
-def div_(
-    input: Tensor | Number, other: Tensor | Number, *, rounding_mode: str | None = ...
-) -> Tensor:
+def div_(input: Tensor | Number, other: Tensor | Number, *, rounding_mode: str | None = ...) -> Tensor:
     """In-place form of :func:`antorcha.div`; gives the changed tensor."""
 
-def divide(
-    input: Tensor | Number,
-    other: Tensor | Number,
-    *,
-    rounding_mode: str | None = ...,
-    out: Any = ...,
-) -> Tensor:
+def divide(input: Tensor | Number, other: Tensor | Number, *, rounding_mode: str | None = ..., out: Any = ...) -> Tensor:
     """Divides ``input`` by ``other``, element by element."""
 
-def divide_(
-    input: Tensor | Number, other: Tensor | Number, *, rounding_mode: str | None = ...
-) -> Tensor:
+def divide_(input: Tensor | Number, other: Tensor | Number, *, rounding_mode: str | None = ...) -> Tensor:
     """In-place form of :func:`antorcha.div`; gives the changed tensor."""
 
 def dot(input: Tensor, tensor: Tensor, *, out: Any = ...) -> Tensor:
@@ -1171,49 +956,16 @@ def dstack(tensors: Sequence[Tensor], *, out: Any = ...) -> Tensor:
 def einsum(equation: Any, operands: Sequence[Tensor]) -> Tensor:
     """Sums products of the operands over the dims that ``equation`` names, Einstein's way."""
 
-def embedding(
-    weight: Tensor,
-    indices: Tensor,
-    padding_idx: int = ...,
-    scale_grad_by_freq: bool = ...,
-    sparse: bool = ...,
-) -> Tensor:
+def embedding(weight: Tensor, indices: Tensor, padding_idx: int = ..., scale_grad_by_freq: bool = ..., sparse: bool = ...) -> Tensor:
     """The rows of ``weight`` at the indices, whose shape the result has in front."""
 
-def empty(
-    *size: Any,
-    dtype: DType | None = ...,
-    layout: Any = ...,
-    device: Device | str | int | None = ...,
-    requires_grad: bool = ...,
-    pin_memory: bool = ...,
-    memory_format: str = ...,
-    out: Any = ...,
-) -> Any:
+def empty(*size: Any, dtype: DType | None = ..., layout: Any = ..., device: Device | str | int | None = ..., requires_grad: bool = ..., pin_memory: bool = ..., memory_format: str = ..., out: Any = ...) -> Any:
     """A tensor of shape ``size`` over memory as it is: its values are arbitrary until written."""
 
-def empty_like(
-    input: Tensor,
-    *,
-    dtype: DType | None = ...,
-    layout: Any = ...,
-    device: Device | str | int | None = ...,
-    requires_grad: bool = ...,
-    memory_format: str = ...,
-    pin_memory: bool = ...,
-) -> Any:
+def empty_like(input: Tensor, *, dtype: DType | None = ..., layout: Any = ..., device: Device | str | int | None = ..., requires_grad: bool = ..., memory_format: str = ..., pin_memory: bool = ...) -> Any:
     """Arbitrary values, with the shape, dtype and device of ``input``."""
 
-def empty_strided(
-    size: Sequence[int] | int,
-    stride: Sequence[int] | int,
-    *,
-    dtype: DType | None = ...,
-    layout: Any = ...,
-    device: Device | str | int | None = ...,
-    requires_grad: bool = ...,
-    pin_memory: bool = ...,
-) -> Any:
+def empty_strided(size: Sequence[int] | int, stride: Sequence[int] | int, *, dtype: DType | None = ..., layout: Any = ..., device: Device | str | int | None = ..., requires_grad: bool = ..., pin_memory: bool = ...) -> Any:
     """A tensor of given shape and strides over memory as it is."""
 
 def eq(input: Tensor, other: Tensor | Number, *, out: Any = ...) -> Tensor:
@@ -1261,22 +1013,10 @@ def expm1(input: Tensor, *, out: Any = ...) -> Tensor:
 def expm1_(input: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.expm1`; gives the changed tensor."""
 
-def eye(
-    n: int,
-    m: int | None = ...,
-    *,
-    dtype: DType | None = ...,
-    layout: Any = ...,
-    device: Device | str | int | None = ...,
-    requires_grad: bool = ...,
-    pin_memory: bool = ...,
-    out: Any = ...,
-) -> Tensor:
+def eye(n: int, m: int | None = ..., *, dtype: DType | None = ..., layout: Any = ..., device: Device | str | int | None = ..., requires_grad: bool = ..., pin_memory: bool = ..., out: Any = ...) -> Tensor:
     """The identity matrix of ``n`` rows and ``m`` columns (``n`` if left out)."""
 
-def feature_alpha_dropout(
-    input: Tensor, p: float = ..., training: bool = ..., inplace: bool = ...
-) -> Any:
+def feature_alpha_dropout(input: Tensor, p: float = ..., training: bool = ..., inplace: bool = ...) -> Any:
     """Alpha dropout of whole channels, the second dim."""
 
 def feature_dropout(input: Tensor, p: float, training: bool, inplace: bool = ...) -> Any:
@@ -1333,35 +1073,13 @@ def frac(input: Tensor, *, out: Any = ...) -> Tensor:
 def frac_(input: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.frac`; gives the changed tensor."""
 
-def full(
-    size: Sequence[int] | int,
-    fill_value: Number,
-    *,
-    dtype: DType | None = ...,
-    layout: Any = ...,
-    device: Device | str | int | None = ...,
-    requires_grad: bool = ...,
-    pin_memory: bool = ...,
-    out: Any = ...,
-) -> Tensor:
+def full(size: Sequence[int] | int, fill_value: Number, *, dtype: DType | None = ..., layout: Any = ..., device: Device | str | int | None = ..., requires_grad: bool = ..., pin_memory: bool = ..., out: Any = ...) -> Tensor:
     """A tensor of shape ``size`` filled with ``fill_value``, whose type gives the default dtype."""
 
-def full_like(
-    input: Tensor,
-    fill_value: Number,
-    *,
-    dtype: DType | None = ...,
-    layout: Any = ...,
-    device: Device | str | int | None = ...,
-    requires_grad: bool = ...,
-    memory_format: str = ...,
-    pin_memory: bool = ...,
-) -> Any:
+def full_like(input: Tensor, fill_value: Number, *, dtype: DType | None = ..., layout: Any = ..., device: Device | str | int | None = ..., requires_grad: bool = ..., memory_format: str = ..., pin_memory: bool = ...) -> Any:
     """``fill_value`` everywhere, with the shape, dtype and device of ``input``."""
 
-def gather(
-    input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = ..., out: Any = ...
-) -> Tensor:
+def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = ..., out: Any = ...) -> Tensor:
     """Elements of ``input``, each at its own place but in ``dim``, where ``index`` says where."""
 
 def ge(input: Tensor, other: Tensor | Number, *, out: Any = ...) -> Tensor:
@@ -1385,14 +1103,7 @@ def greater_equal(input: Tensor, other: Tensor | Number, *, out: Any = ...) -> T
 def greater_equal_(input: Tensor, other: Tensor | Number) -> Tensor:
     """In-place form of :func:`antorcha.ge`; gives the changed tensor."""
 
-def group_norm(
-    input: Tensor,
-    num_groups: int,
-    weight: Tensor | None = ...,
-    bias: Tensor | None = ...,
-    eps: float = ...,
-    cudnn_enabled: bool = ...,
-) -> Tensor:
+def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = ..., bias: Tensor | None = ..., eps: float = ..., cudnn_enabled: bool = ...) -> Tensor:
     """Normalises groups of channels of each sample; then ``weight`` and ``bias`` a channel."""
 
 def gt(input: Tensor, other: Tensor | Number, *, out: Any = ...) -> Tensor:
@@ -1410,9 +1121,7 @@ def heaviside(input: Tensor, values: Tensor, *, out: Any = ...) -> Tensor:
 def heaviside_(input: Tensor, values: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.heaviside`; gives the changed tensor."""
 
-def histc(
-    input: Tensor, bins: int = ..., min: Number = ..., max: Number = ..., *, out: Any = ...
-) -> Tensor:
+def histc(input: Tensor, bins: int = ..., min: Number = ..., max: Number = ..., *, out: Any = ...) -> Tensor:
     """How many elements fall into each of ``bins`` equal parts of ``min``..``max`` (by default the extremes of the data); what lies outside is not counted."""
 
 def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
@@ -1430,14 +1139,10 @@ def hypot_(input: Tensor, other: Tensor) -> Tensor:
 def imag(input: Tensor) -> Any:
     """The imaginary parts of a complex tensor, a view."""
 
-def index_add(
-    input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Number = ..., out: Any = ...
-) -> Tensor:
+def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Number = ..., out: Any = ...) -> Tensor:
     """``input`` with the slices of ``alpha * source`` added at the indices along ``dim``."""
 
-def index_add_(
-    input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Number = ...
-) -> Tensor:
+def index_add_(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Number = ...) -> Tensor:
     """In-place form of :func:`antorcha.index_add`; gives the changed tensor."""
 
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor, *, out: Any = ...) -> Tensor:
@@ -1446,9 +1151,7 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor, *, out: A
 def index_copy_(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.index_copy`; gives the changed tensor."""
 
-def index_fill(
-    input: Tensor, dim: int, index: Tensor, value: Tensor | Number, *, out: Any = ...
-) -> Tensor:
+def index_fill(input: Tensor, dim: int, index: Tensor, value: Tensor | Number, *, out: Any = ...) -> Tensor:
     """``input`` with its slices at the indices along ``dim`` filled with a number or 0-dim tensor."""
 
 def index_fill_(input: Tensor, dim: int, index: Tensor, value: Tensor | Number) -> Tensor:
@@ -1469,28 +1172,13 @@ def inner(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
 def inverse(input: Tensor, *, out: Any = ...) -> Any:
     """The inverse: ``torch.linalg.inv``."""
 
-def isclose(
-    input: Tensor,
-    other: Tensor,
-    rtol: float = ...,
-    atol: float = ...,
-    equal_nan: bool = ...,
-    *,
-    out: Any = ...,
-) -> Tensor:
+def isclose(input: Tensor, other: Tensor, rtol: float = ..., atol: float = ..., equal_nan: bool = ..., *, out: Any = ...) -> Tensor:
     """Whether ``abs(input - other) <= atol + rtol * abs(other)``, or the elements are equal."""
 
 def isfinite(input: Tensor, *, out: Any = ...) -> Tensor:
     """Whether each element is neither infinite nor nan."""
 
-def isin(
-    elements: Any,
-    test_elements: Any,
-    *,
-    assume_unique: bool = ...,
-    invert: bool = ...,
-    out: Any = ...,
-) -> Tensor:
+def isin(elements: Any, test_elements: Any, *, assume_unique: bool = ..., invert: bool = ..., out: Any = ...) -> Tensor:
     """Whether each element is one of ``test_elements``."""
 
 def isinf(input: Tensor, *, out: Any = ...) -> Tensor:
@@ -1514,14 +1202,7 @@ def kron(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
 def kthvalue(input: Tensor, k: int, dim: int = ..., keepdim: bool = ..., *, out: Any = ...) -> Any:
     """The ``k``-th least element along ``dim`` (k starts at 1), and where it was."""
 
-def layer_norm(
-    input: Tensor,
-    normalized_shape: Sequence[int] | int,
-    weight: Tensor | None = ...,
-    bias: Tensor | None = ...,
-    eps: float = ...,
-    cudnn_enable: bool = ...,
-) -> Tensor:
+def layer_norm(input: Tensor, normalized_shape: Sequence[int] | int, weight: Tensor | None = ..., bias: Tensor | None = ..., eps: float = ..., cudnn_enable: bool = ...) -> Tensor:
     """``(x - mean) / sqrt(var + eps) * weight + bias`` over the last dims, ``normalized_shape``."""
 
 def ldexp(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
@@ -1560,18 +1241,7 @@ def lgamma(input: Tensor, *, out: Any = ...) -> Tensor:
 def lgamma_(input: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.lgamma`; gives the changed tensor."""
 
-def linspace(
-    start: Number,
-    end: Number,
-    steps: int,
-    *,
-    dtype: DType | None = ...,
-    layout: Any = ...,
-    device: Device | str | int | None = ...,
-    requires_grad: bool = ...,
-    pin_memory: bool = ...,
-    out: Any = ...,
-) -> Tensor:
+def linspace(start: Number, end: Number, steps: int, *, dtype: DType | None = ..., layout: Any = ..., device: Device | str | int | None = ..., requires_grad: bool = ..., pin_memory: bool = ..., out: Any = ...) -> Tensor:
     """``steps`` numbers evenly spaced from ``start`` to ``end``, both included."""
 
 def log(input: Tensor, *, out: Any = ...) -> Tensor:
@@ -1643,9 +1313,7 @@ def logit(input: Tensor, eps: float | None = ..., *, out: Any = ...) -> Tensor:
 def logit_(input: Tensor, eps: float | None = ...) -> Tensor:
     """In-place form of :func:`antorcha.logit`; gives the changed tensor."""
 
-def logsumexp(
-    input: Tensor, dim: Sequence[int] | int, keepdim: bool = ..., *, out: Any = ...
-) -> Tensor:
+def logsumexp(input: Tensor, dim: Sequence[int] | int, keepdim: bool = ..., *, out: Any = ...) -> Tensor:
     """``log(sum(exp(input)))`` along ``dim`` without overflow: the maximum is taken out first."""
 
 def lt(input: Tensor, other: Tensor | Number, *, out: Any = ...) -> Tensor:
@@ -1675,60 +1343,22 @@ def matmul(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
 def matrix_power(input: Tensor, n: int, *, out: Any = ...) -> Tensor:
     """A square matrix (or a stack) times itself ``n`` times; a negative ``n`` inverts it first."""
 
-def max(
-    input: Tensor,
-    dim: Any = ...,
-    keepdim: bool = ...,
-    *,
-    other: Tensor | None = ...,
-    out: Any = ...,
-) -> Any:
+def max(input: Tensor, dim: Any = ..., keepdim: bool = ..., *, other: Tensor | None = ..., out: Any = ...) -> Any:
     """The greatest of all elements; with ``dim`` the greatest along it and where, as (values, indices); with another tensor the greater of each two elements."""
 
-def max_pool1d(
-    input: Tensor,
-    kernel_size: Any,
-    stride: Any = ...,
-    padding: Any = ...,
-    dilation: Any = ...,
-    ceil_mode: bool = ...,
-    return_indices: bool = ...,
-) -> Tensor:
+def max_pool1d(input: Tensor, kernel_size: Any, stride: Any = ..., padding: Any = ..., dilation: Any = ..., ceil_mode: bool = ..., return_indices: bool = ...) -> Tensor:
     """The maximum of each window of ``kernel_size`` over the last 1 dim(s)."""
 
-def max_pool2d(
-    input: Tensor,
-    kernel_size: Any,
-    stride: Any = ...,
-    padding: Any = ...,
-    dilation: Any = ...,
-    ceil_mode: bool = ...,
-    return_indices: bool = ...,
-) -> Tensor:
+def max_pool2d(input: Tensor, kernel_size: Any, stride: Any = ..., padding: Any = ..., dilation: Any = ..., ceil_mode: bool = ..., return_indices: bool = ...) -> Tensor:
     """The maximum of each window of ``kernel_size`` over the last 2 dim(s)."""
 
-def max_pool3d(
-    input: Tensor,
-    kernel_size: Any,
-    stride: Any = ...,
-    padding: Any = ...,
-    dilation: Any = ...,
-    ceil_mode: bool = ...,
-    return_indices: bool = ...,
-) -> Any:
+def max_pool3d(input: Tensor, kernel_size: Any, stride: Any = ..., padding: Any = ..., dilation: Any = ..., ceil_mode: bool = ..., return_indices: bool = ...) -> Any:
     """The maximum of each window of ``kernel_size`` over the last 3 dim(s)."""
 
 def maximum(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
     """The greater of two elements; nan if either is. Ties share the gradient."""
 
-def mean(
-    input: Tensor,
-    dim: Sequence[int] | int | None = ...,
-    keepdim: bool = ...,
-    *,
-    dtype: DType | None = ...,
-    out: Any = ...,
-) -> Tensor:
+def mean(input: Tensor, dim: Sequence[int] | int | None = ..., keepdim: bool = ..., *, dtype: DType | None = ..., out: Any = ...) -> Tensor:
     """The mean of all elements, or along ``dim``. Floats only."""
 
 def median(input: Tensor, dim: int | None = ..., keepdim: bool = ..., *, out: Any = ...) -> Any:
@@ -1737,14 +1367,7 @@ def median(input: Tensor, dim: int | None = ..., keepdim: bool = ..., *, out: An
 def meshgrid(tensors: Sequence[Tensor], *, indexing: str | None = ...) -> tuple[Tensor, ...]:
     """Grids of coordinates from 1-dim tensors, expanded views; ``indexing``: ``"ij"`` or ``"xy"``."""
 
-def min(
-    input: Tensor,
-    dim: Any = ...,
-    keepdim: bool = ...,
-    *,
-    other: Tensor | None = ...,
-    out: Any = ...,
-) -> Any:
+def min(input: Tensor, dim: Any = ..., keepdim: bool = ..., *, other: Tensor | None = ..., out: Any = ...) -> Any:
     """The least of all elements; with ``dim`` the least along it and where, as (values, indices); with another tensor the lesser of each two elements."""
 
 def minimum(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
@@ -1771,14 +1394,7 @@ def mul(input: Tensor | Number, other: Tensor | Number, *, out: Any = ...) -> Te
 def mul_(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """In-place form of :func:`antorcha.mul`; gives the changed tensor."""
 
-def multinomial(
-    input: Tensor,
-    num_samples: int,
-    replacement: bool = ...,
-    *,
-    generator: Any = ...,
-    out: Any = ...,
-) -> Any:
+def multinomial(input: Tensor, num_samples: int, replacement: bool = ..., *, generator: Any = ..., out: Any = ...) -> Any:
     """``num_samples`` categories of each row, drawn by the row's weights (they need not sum to 1)."""
 
 def multiply(input: Tensor | Number, other: Tensor | Number, *, out: Any = ...) -> Tensor:
@@ -1790,92 +1406,34 @@ def multiply_(input: Tensor | Number, other: Tensor | Number) -> Tensor:
 def mv(input: Tensor, vec: Tensor, *, out: Any = ...) -> Tensor:
     """A matrix (n, m) times a vector (m)."""
 
-def nan_to_num(
-    input: Tensor,
-    nan: Number | None = ...,
-    posinf: Number | None = ...,
-    neginf: Number | None = ...,
-    *,
-    out: Any = ...,
-) -> Tensor:
+def nan_to_num(input: Tensor, nan: Number | None = ..., posinf: Number | None = ..., neginf: Number | None = ..., *, out: Any = ...) -> Tensor:
     """Replaces nan (by 0), inf and -inf (by the dtype's greatest and least), or as given."""
 
-def nan_to_num_(
-    input: Tensor,
-    nan: Number | None = ...,
-    posinf: Number | None = ...,
-    neginf: Number | None = ...,
-) -> Tensor:
+def nan_to_num_(input: Tensor, nan: Number | None = ..., posinf: Number | None = ..., neginf: Number | None = ...) -> Tensor:
     """In-place form of :func:`antorcha.nan_to_num`; gives the changed tensor."""
 
-def nanmean(
-    input: Tensor,
-    dim: Sequence[int] | int | None = ...,
-    keepdim: bool = ...,
-    *,
-    dtype: DType | None = ...,
-    out: Any = ...,
-) -> Tensor:
+def nanmean(input: Tensor, dim: Sequence[int] | int | None = ..., keepdim: bool = ..., *, dtype: DType | None = ..., out: Any = ...) -> Tensor:
     """The mean of the elements that are not NaN."""
 
 def nanmedian(input: Tensor, dim: int | None = ..., keepdim: bool = ..., *, out: Any = ...) -> Any:
     """The median of the elements that are not NaN; with ``dim``, along it, as (values, indices)."""
 
-def nanquantile(
-    input: Tensor,
-    q: Any,
-    dim: int | None = ...,
-    keepdim: bool = ...,
-    *,
-    interpolation: str = ...,
-    out: Any = ...,
-) -> Tensor:
+def nanquantile(input: Tensor, q: Any, dim: int | None = ..., keepdim: bool = ..., *, interpolation: str = ..., out: Any = ...) -> Tensor:
     """``quantile`` of the elements that are not NaN."""
 
-def nansum(
-    input: Tensor,
-    dim: Sequence[int] | int | None = ...,
-    keepdim: bool = ...,
-    *,
-    dtype: DType | None = ...,
-    out: Any = ...,
-) -> Tensor:
+def nansum(input: Tensor, dim: Sequence[int] | int | None = ..., keepdim: bool = ..., *, dtype: DType | None = ..., out: Any = ...) -> Tensor:
     """The sum in which NaN counts as zero."""
 
 def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     """``length`` elements from ``start`` (a number or a 0-dim tensor) along ``dim``: a view."""
 
-def native_batch_norm(
-    input: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    running_mean: Tensor | None,
-    running_var: Tensor | None,
-    training: bool,
-    momentum: Number,
-    eps: float,
-) -> Any:
+def native_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, training: bool, momentum: Number, eps: float) -> Any:
     """batch_norm as (result, mean, 1 / deviation); when training it updates the running statistics."""
 
-def native_group_norm(
-    input: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    N: int,
-    C: int,
-    HxW: int,
-    group: int,
-    eps: float,
-) -> Any:
+def native_group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, N: int, C: int, HxW: int, group: int, eps: float) -> Any:
     """group_norm as (result, mean, 1 / deviation)."""
 
-def native_layer_norm(
-    input: Tensor,
-    normalized_shape: Sequence[int] | int,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    eps: float,
-) -> Any:
+def native_layer_norm(input: Tensor, normalized_shape: Sequence[int] | int, weight: Tensor | None, bias: Tensor | None, eps: float) -> Any:
     """layer_norm of a contiguous input: (result, mean, 1 / deviation)."""
 
 def ne(input: Tensor, other: Tensor | Number, *, out: Any = ...) -> Tensor:
@@ -1905,14 +1463,7 @@ def nextafter_(input: Tensor, other: Tensor) -> Tensor:
 def nonzero(input: Tensor, *, as_tuple: bool = ..., out: Any = ...) -> Any:
     """The position of every nonzero element, one a row; ``as_tuple`` gives a tensor per dim."""
 
-def norm(
-    input: Tensor,
-    p: Any = ...,
-    dim: Sequence[int] | int | None = ...,
-    keepdim: bool = ...,
-    *,
-    dtype: DType | None = ...,
-) -> Tensor:
+def norm(input: Tensor, p: Any = ..., dim: Sequence[int] | int | None = ..., keepdim: bool = ..., *, dtype: DType | None = ...) -> Tensor:
     """The ``p``-norm of the elements, of all or along ``dim``; see ``linalg.vector_norm``."""
 
 def normal(input: Tensor, mean: float = ..., std: float = ..., *, generator: Any = ...) -> Any:
@@ -1927,35 +1478,16 @@ def not_equal(input: Tensor, other: Tensor | Number, *, out: Any = ...) -> Tenso
 def not_equal_(input: Tensor, other: Tensor | Number) -> Tensor:
     """In-place form of :func:`antorcha.ne`; gives the changed tensor."""
 
-def ones(
-    *size: Any,
-    dtype: DType | None = ...,
-    layout: Any = ...,
-    device: Device | str | int | None = ...,
-    requires_grad: bool = ...,
-    pin_memory: bool = ...,
-    out: Any = ...,
-) -> Tensor:
+def ones(*size: Any, dtype: DType | None = ..., layout: Any = ..., device: Device | str | int | None = ..., requires_grad: bool = ..., pin_memory: bool = ..., out: Any = ...) -> Tensor:
     """A tensor of ones of shape ``size``."""
 
-def ones_like(
-    input: Tensor,
-    *,
-    dtype: DType | None = ...,
-    layout: Any = ...,
-    device: Device | str | int | None = ...,
-    requires_grad: bool = ...,
-    memory_format: str = ...,
-    pin_memory: bool = ...,
-) -> Any:
+def ones_like(input: Tensor, *, dtype: DType | None = ..., layout: Any = ..., device: Device | str | int | None = ..., requires_grad: bool = ..., memory_format: str = ..., pin_memory: bool = ...) -> Any:
     """Ones with the shape, dtype and device of ``input``."""
 
 def outer(input: Tensor, vec2: Tensor, *, out: Any = ...) -> Tensor:
     """Every element of one vector times every element of the other: (n, m)."""
 
-def pairwise_distance(
-    x1: Tensor, x2: Tensor, p: float = ..., eps: float = ..., keepdim: bool = ...
-) -> Tensor:
+def pairwise_distance(x1: Tensor, x2: Tensor, p: float = ..., eps: float = ..., keepdim: bool = ...) -> Tensor:
     """The p-norm of ``x1 - x2 + eps`` along the last dim."""
 
 def permute(input: Tensor, *dims: Any) -> Tensor:
@@ -1982,14 +1514,7 @@ def pow_(input: Tensor | Number, exponent: Tensor | Number) -> Tensor:
 def prelu(input: Tensor, weight: Tensor, *, out: Any = ...) -> Tensor:
     """``input`` where positive, else ``weight * input``: one weight, or one per channel (dim 1)."""
 
-def prod(
-    input: Tensor,
-    dim: int | None = ...,
-    keepdim: bool = ...,
-    *,
-    dtype: DType | None = ...,
-    out: Any = ...,
-) -> Tensor:
+def prod(input: Tensor, dim: int | None = ..., keepdim: bool = ..., *, dtype: DType | None = ..., out: Any = ...) -> Tensor:
     """The product of all elements, or along one ``dim``; integers give int64."""
 
 def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = ...) -> Tensor:
@@ -2001,15 +1526,7 @@ def put_(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = ...) -
 def qr(input: Tensor, some: bool = ..., *, out: Any = ...) -> Any:
     """``linalg.qr`` under its old name."""
 
-def quantile(
-    input: Tensor,
-    q: Any,
-    dim: int | None = ...,
-    keepdim: bool = ...,
-    *,
-    interpolation: str = ...,
-    out: Any = ...,
-) -> Tensor:
+def quantile(input: Tensor, q: Any, dim: int | None = ..., keepdim: bool = ..., *, interpolation: str = ..., out: Any = ...) -> Tensor:
     """The value below which a fraction ``q`` of the elements lies, of all or along ``dim``."""
 
 def rad2deg(input: Tensor, *, out: Any = ...) -> Tensor:
@@ -2018,97 +1535,25 @@ def rad2deg(input: Tensor, *, out: Any = ...) -> Tensor:
 def rad2deg_(input: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.rad2deg`; gives the changed tensor."""
 
-def rand(
-    *size: Any,
-    generator: Any = ...,
-    out: Any = ...,
-    dtype: DType | None = ...,
-    layout: Any = ...,
-    device: Device | str | int | None = ...,
-    requires_grad: bool = ...,
-    pin_memory: bool = ...,
-) -> Any:
+def rand(*size: Any, generator: Any = ..., out: Any = ..., dtype: DType | None = ..., layout: Any = ..., device: Device | str | int | None = ..., requires_grad: bool = ..., pin_memory: bool = ...) -> Any:
     """Numbers from [0, 1), all as likely, in a tensor of shape ``size``."""
 
-def rand_like(
-    input: Tensor,
-    *,
-    generator: Any = ...,
-    dtype: DType | None = ...,
-    layout: Any = ...,
-    device: Device | str | int | None = ...,
-    requires_grad: bool = ...,
-    memory_format: str = ...,
-    pin_memory: bool = ...,
-) -> Any:
+def rand_like(input: Tensor, *, generator: Any = ..., dtype: DType | None = ..., layout: Any = ..., device: Device | str | int | None = ..., requires_grad: bool = ..., memory_format: str = ..., pin_memory: bool = ...) -> Any:
     """``rand`` with the shape, dtype and device of ``input``."""
 
-def randint(
-    low: Any = ...,
-    high: Any = ...,
-    size: Any = ...,
-    *,
-    generator: Any = ...,
-    out: Any = ...,
-    dtype: DType | None = ...,
-    layout: Any = ...,
-    device: Device | str | int | None = ...,
-    requires_grad: bool = ...,
-    pin_memory: bool = ...,
-) -> Any:
+def randint(low: Any = ..., high: Any = ..., size: Any = ..., *, generator: Any = ..., out: Any = ..., dtype: DType | None = ..., layout: Any = ..., device: Device | str | int | None = ..., requires_grad: bool = ..., pin_memory: bool = ...) -> Any:
     """Whole numbers from ``low`` (0 if left out) to ``high - 1``, all as likely; int64."""
 
-def randint_like(
-    input: Tensor,
-    low: Any = ...,
-    high: Any = ...,
-    *,
-    generator: Any = ...,
-    dtype: DType | None = ...,
-    layout: Any = ...,
-    device: Device | str | int | None = ...,
-    requires_grad: bool = ...,
-    memory_format: str = ...,
-    pin_memory: bool = ...,
-) -> Any:
+def randint_like(input: Tensor, low: Any = ..., high: Any = ..., *, generator: Any = ..., dtype: DType | None = ..., layout: Any = ..., device: Device | str | int | None = ..., requires_grad: bool = ..., memory_format: str = ..., pin_memory: bool = ...) -> Any:
     """``randint`` with the shape, dtype and device of ``input``."""
 
-def randn(
-    *size: Any,
-    generator: Any = ...,
-    out: Any = ...,
-    dtype: DType | None = ...,
-    layout: Any = ...,
-    device: Device | str | int | None = ...,
-    requires_grad: bool = ...,
-    pin_memory: bool = ...,
-) -> Any:
+def randn(*size: Any, generator: Any = ..., out: Any = ..., dtype: DType | None = ..., layout: Any = ..., device: Device | str | int | None = ..., requires_grad: bool = ..., pin_memory: bool = ...) -> Any:
     """Normal numbers of mean 0 and deviation 1 in a tensor of shape ``size``."""
 
-def randn_like(
-    input: Tensor,
-    *,
-    generator: Any = ...,
-    dtype: DType | None = ...,
-    layout: Any = ...,
-    device: Device | str | int | None = ...,
-    requires_grad: bool = ...,
-    memory_format: str = ...,
-    pin_memory: bool = ...,
-) -> Any:
+def randn_like(input: Tensor, *, generator: Any = ..., dtype: DType | None = ..., layout: Any = ..., device: Device | str | int | None = ..., requires_grad: bool = ..., memory_format: str = ..., pin_memory: bool = ...) -> Any:
     """``randn`` with the shape, dtype and device of ``input``."""
 
-def randperm(
-    n: int,
-    *,
-    generator: Any = ...,
-    out: Any = ...,
-    dtype: DType | None = ...,
-    layout: Any = ...,
-    device: Device | str | int | None = ...,
-    requires_grad: bool = ...,
-    pin_memory: bool = ...,
-) -> Any:
+def randperm(n: int, *, generator: Any = ..., out: Any = ..., dtype: DType | None = ..., layout: Any = ..., device: Device | str | int | None = ..., requires_grad: bool = ..., pin_memory: bool = ...) -> Any:
     """The numbers 0 to ``n - 1`` in random order."""
 
 def ravel(input: Tensor) -> Tensor:
@@ -2135,9 +1580,7 @@ def remainder(input: Tensor | Number, other: Tensor | Number, *, out: Any = ...)
 def remainder_(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """In-place form of :func:`antorcha.remainder`; gives the changed tensor."""
 
-def repeat_interleave(
-    input: Tensor, repeats: Any = ..., dim: Any = ..., *, output_size: Any = ...
-) -> Tensor:
+def repeat_interleave(input: Tensor, repeats: Any = ..., dim: Any = ..., *, output_size: Any = ...) -> Tensor:
     """Each element repeated in place, along a dim or (without one) of the flattened tensor."""
 
 def reshape(input: Tensor, *shape: Any) -> Tensor:
@@ -2149,12 +1592,7 @@ def resolve_conj(input: Tensor) -> Any:
 def resolve_neg(input: Tensor) -> Any:
     """The tensor itself: no negation is ever pending."""
 
-def rms_norm(
-    input: Tensor,
-    normalized_shape: Sequence[int] | int,
-    weight: Tensor | None = ...,
-    eps: float | None = ...,
-) -> Tensor:
+def rms_norm(input: Tensor, normalized_shape: Sequence[int] | int, weight: Tensor | None = ..., eps: float | None = ...) -> Tensor:
     """``x / sqrt(mean(x ** 2) + eps) * weight`` over the last dims; eps defaults to the dtype's."""
 
 def roll(input: Tensor, shifts: Sequence[int] | int, dims: Sequence[int] | int = ...) -> Tensor:
@@ -2181,16 +1619,7 @@ def rsqrt_(input: Tensor) -> Tensor:
 def rsub(input: Tensor, other: Tensor | Number, *, alpha: Number = ..., out: Any = ...) -> Tensor:
     """Subtracts ``input``, scaled by ``alpha``, from ``other``: ``other - alpha * input``."""
 
-def scatter(
-    input: Tensor,
-    dim: int,
-    index: Tensor,
-    src: Any = ...,
-    *,
-    value: Any = ...,
-    reduce: Any = ...,
-    out: Any = ...,
-) -> Tensor:
+def scatter(input: Tensor, dim: int, index: Tensor, src: Any = ..., *, value: Any = ..., reduce: Any = ..., out: Any = ...) -> Tensor:
     """``input`` with elements of ``src`` (a tensor or a number) written where ``index`` says."""
 
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor, *, out: Any = ...) -> Tensor:
@@ -2199,33 +1628,13 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor, *, out: Any
 def scatter_add_(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.scatter_add`; gives the changed tensor."""
 
-def scatter_reduce(
-    input: Tensor,
-    dim: int,
-    index: Tensor,
-    src: Tensor,
-    reduce: str,
-    *,
-    include_self: bool = ...,
-    out: Any = ...,
-) -> Tensor:
+def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = ..., out: Any = ...) -> Tensor:
     """``input`` with the elements of ``src`` folded in where ``index`` says."""
 
-def scatter_reduce_(
-    input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = ...
-) -> Tensor:
+def scatter_reduce_(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = ...) -> Tensor:
     """In-place form of :func:`antorcha.scatter_reduce`; gives the changed tensor."""
 
-def searchsorted(
-    sorted_sequence: Tensor,
-    input: Any,
-    *,
-    out_int32: bool = ...,
-    right: bool = ...,
-    side: str | None = ...,
-    sorter: Tensor | None = ...,
-    out: Any = ...,
-) -> Tensor:
+def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: bool = ..., right: bool = ..., side: str | None = ..., sorter: Tensor | None = ..., out: Any = ...) -> Tensor:
     """Where values would have to be put into a sorted sequence (along its last dim)."""
 
 def select(input: Tensor, dim: int, index: int) -> Tensor:
@@ -2282,17 +1691,13 @@ def slogdet(input: Tensor) -> Any:
 def softmax(input: Tensor, dim: int, dtype: DType | None = ..., *, out: Any = ...) -> Tensor:
     """``exp(input) / exp(input).sum(dim)``, without overflow: the elements along ``dim`` sum to 1."""
 
-def sort(
-    input: Tensor, dim: int = ..., descending: bool = ..., *, stable: bool = ..., out: Any = ...
-) -> Any:
+def sort(input: Tensor, dim: int = ..., descending: bool = ..., *, stable: bool = ..., out: Any = ...) -> Any:
     """The elements along ``dim`` in order, and where each was, as (values, indices)."""
 
 def split(input: Tensor, split_size: Any, dim: int = ...) -> tuple[Tensor, ...]:
     """Parts along a dim, views, as a tuple: of ``split_size`` elements, or of the sizes in a list."""
 
-def split_with_sizes(
-    input: Tensor, split_sizes: Sequence[int] | int, dim: int = ...
-) -> tuple[Tensor, ...]:
+def split_with_sizes(input: Tensor, split_sizes: Sequence[int] | int, dim: int = ...) -> tuple[Tensor, ...]:
     """Parts of the given sizes along a dim, views, as a tuple."""
 
 def sqrt(input: Tensor, *, out: Any = ...) -> Tensor:
@@ -2313,51 +1718,25 @@ def squeeze(input: Tensor, dim: Sequence[int] | int | None = ...) -> Tensor:
 def stack(tensors: Sequence[Tensor], dim: int = ..., *, out: Any = ...) -> Tensor:
     """Tensors of one shape, joined along a new dim at ``dim``."""
 
-def std(
-    input: Tensor,
-    dim: Sequence[int] | int | None = ...,
-    unbiased: bool | None = ...,
-    keepdim: bool = ...,
-    *,
-    correction: Number | None = ...,
-    out: Any = ...,
-) -> Tensor:
+def std(input: Tensor, dim: Sequence[int] | int | None = ..., unbiased: bool | None = ..., keepdim: bool = ..., *, correction: Number | None = ..., out: Any = ...) -> Tensor:
     """The standard deviation of all elements, or along ``dim``: the root of ``var``."""
 
-def std_mean(
-    input: Tensor,
-    dim: Sequence[int] | int | None = ...,
-    unbiased: bool | None = ...,
-    keepdim: bool = ...,
-    *,
-    correction: Number | None = ...,
-) -> tuple[Tensor, ...]:
+def std_mean(input: Tensor, dim: Sequence[int] | int | None = ..., unbiased: bool | None = ..., keepdim: bool = ..., *, correction: Number | None = ...) -> tuple[Tensor, ...]:
     """The standard deviation and the mean, as (std, mean)."""
 
-def sub(
-    input: Tensor | Number, other: Tensor | Number, *, alpha: Number = ..., out: Any = ...
-) -> Tensor:
+def sub(input: Tensor | Number, other: Tensor | Number, *, alpha: Number = ..., out: Any = ...) -> Tensor:
     """Subtracts ``other``, scaled by ``alpha``, from ``input``: ``input - alpha * other``."""
 
 def sub_(input: Tensor | Number, other: Tensor | Number, *, alpha: Number = ...) -> Tensor:
     """In-place form of :func:`antorcha.sub`; gives the changed tensor."""
 
-def subtract(
-    input: Tensor | Number, other: Tensor | Number, *, alpha: Number = ..., out: Any = ...
-) -> Tensor:
+def subtract(input: Tensor | Number, other: Tensor | Number, *, alpha: Number = ..., out: Any = ...) -> Tensor:
     """Subtracts ``other``, scaled by ``alpha``, from ``input``: ``input - alpha * other``."""
 
 def subtract_(input: Tensor | Number, other: Tensor | Number, *, alpha: Number = ...) -> Tensor:
     """In-place form of :func:`antorcha.sub`; gives the changed tensor."""
 
-def sum(
-    input: Tensor,
-    dim: Sequence[int] | int | None = ...,
-    keepdim: bool = ...,
-    *,
-    dtype: DType | None = ...,
-    out: Any = ...,
-) -> Tensor:
+def sum(input: Tensor, dim: Sequence[int] | int | None = ..., keepdim: bool = ..., *, dtype: DType | None = ..., out: Any = ...) -> Tensor:
     """The sum of all elements, or along ``dim`` (an int or a tuple); integers give int64."""
 
 def sum_to_size(input: Tensor, *size: Any) -> Tensor:
@@ -2378,9 +1757,7 @@ def t(input: Tensor) -> Tensor:
 def take(input: Tensor, index: Tensor, *, out: Any = ...) -> Tensor:
     """The elements at positions in the flattened tensor; the result has the index's shape."""
 
-def take_along_dim(
-    input: Tensor, indices: Tensor, dim: int | None = ..., *, out: Any = ...
-) -> Tensor:
+def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = ..., *, out: Any = ...) -> Tensor:
     """``gather`` with ``input`` and ``indices`` broadcast outside of ``dim``; without a dim, of the flattened tensor."""
 
 def tan(input: Tensor, *, out: Any = ...) -> Tensor:
@@ -2410,15 +1787,7 @@ def threshold_(input: Tensor, threshold: Number, value: Number) -> Tensor:
 def tile(input: Tensor, *dims: Any) -> Tensor:
     """``repeat`` that puts ones in front of ``dims`` when they are fewer than the tensor's."""
 
-def topk(
-    input: Tensor,
-    k: int,
-    dim: int = ...,
-    largest: bool = ...,
-    sorted: bool = ...,
-    *,
-    out: Any = ...,
-) -> Any:
+def topk(input: Tensor, k: int, dim: int = ..., largest: bool = ..., sorted: bool = ..., *, out: Any = ...) -> Any:
     """The ``k`` greatest (or least) elements along ``dim``, in order, and where they were."""
 
 def trace(input: Tensor) -> Tensor:
@@ -2427,9 +1796,7 @@ def trace(input: Tensor) -> Tensor:
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """A view with two dims exchanged."""
 
-def trapezoid(
-    y: Tensor, x: Tensor | None = ..., *, dx: Number | None = ..., dim: int = ...
-) -> Tensor:
+def trapezoid(y: Tensor, x: Tensor | None = ..., *, dx: Number | None = ..., dim: int = ...) -> Tensor:
     """The area under ``y`` along ``dim`` by the trapezoidal rule, at ``x`` or with spacing ``dx``."""
 
 def trapz(y: Tensor, x: Tensor | None = ..., *, dx: Number | None = ..., dim: int = ...) -> Tensor:
@@ -2441,15 +1808,7 @@ def tril(input: Tensor, diagonal: int = ..., *, out: Any = ...) -> Tensor:
 def tril_(input: Tensor, diagonal: int = ...) -> Tensor:
     """In-place form of :func:`antorcha.tril`; gives the changed tensor."""
 
-def tril_indices(
-    row: int,
-    col: int,
-    offset: int = ...,
-    *,
-    dtype: DType | None = ...,
-    device: Device | str | int | None = ...,
-    layout: Any = ...,
-) -> Any:
+def tril_indices(row: int, col: int, offset: int = ..., *, dtype: DType | None = ..., device: Device | str | int | None = ..., layout: Any = ...) -> Any:
     """Rows and columns of the elements of a lower triangle, in order: a (2, n) tensor."""
 
 def triu(input: Tensor, diagonal: int = ..., *, out: Any = ...) -> Tensor:
@@ -2458,29 +1817,13 @@ def triu(input: Tensor, diagonal: int = ..., *, out: Any = ...) -> Tensor:
 def triu_(input: Tensor, diagonal: int = ...) -> Tensor:
     """In-place form of :func:`antorcha.triu`; gives the changed tensor."""
 
-def triu_indices(
-    row: int,
-    col: int,
-    offset: int = ...,
-    *,
-    dtype: DType | None = ...,
-    device: Device | str | int | None = ...,
-    layout: Any = ...,
-) -> Any:
+def triu_indices(row: int, col: int, offset: int = ..., *, dtype: DType | None = ..., device: Device | str | int | None = ..., layout: Any = ...) -> Any:
     """Rows and columns of the elements of an upper triangle, in order: a (2, n) tensor."""
 
-def true_divide(
-    input: Tensor | Number,
-    other: Tensor | Number,
-    *,
-    rounding_mode: str | None = ...,
-    out: Any = ...,
-) -> Tensor:
+def true_divide(input: Tensor | Number, other: Tensor | Number, *, rounding_mode: str | None = ..., out: Any = ...) -> Tensor:
     """Divides ``input`` by ``other``, element by element."""
 
-def true_divide_(
-    input: Tensor | Number, other: Tensor | Number, *, rounding_mode: str | None = ...
-) -> Tensor:
+def true_divide_(input: Tensor | Number, other: Tensor | Number, *, rounding_mode: str | None = ...) -> Tensor:
     """In-place form of :func:`antorcha.div`; gives the changed tensor."""
 
 def trunc(input: Tensor, *, out: Any = ...) -> Tensor:
@@ -2495,42 +1838,19 @@ def unbind(input: Tensor, dim: int = ...) -> tuple[Tensor, ...]:
 def unflatten(input: Tensor, dim: int, sizes: Sequence[int] | int) -> Tensor:
     """Dim ``dim`` spread over dims of the given sizes, one of which may be -1."""
 
-def unique(
-    input: Tensor,
-    sorted: bool = ...,
-    return_inverse: bool = ...,
-    return_counts: bool = ...,
-    dim: Any = ...,
-) -> Any:
+def unique(input: Tensor, sorted: bool = ..., return_inverse: bool = ..., return_counts: bool = ..., dim: Any = ...) -> Any:
     """The distinct elements (or slices along ``dim``), in order."""
 
-def unique_consecutive(
-    input: Tensor, return_inverse: bool = ..., return_counts: bool = ..., dim: Any = ...
-) -> Any:
+def unique_consecutive(input: Tensor, return_inverse: bool = ..., return_counts: bool = ..., dim: Any = ...) -> Any:
     """The elements (or slices along ``dim``) without those equal to the one before."""
 
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
     """A view with a dim of size 1 put in at ``dim``."""
 
-def var(
-    input: Tensor,
-    dim: Sequence[int] | int | None = ...,
-    unbiased: bool | None = ...,
-    keepdim: bool = ...,
-    *,
-    correction: Number | None = ...,
-    out: Any = ...,
-) -> Tensor:
+def var(input: Tensor, dim: Sequence[int] | int | None = ..., unbiased: bool | None = ..., keepdim: bool = ..., *, correction: Number | None = ..., out: Any = ...) -> Tensor:
     """The variance of all elements, or along ``dim``."""
 
-def var_mean(
-    input: Tensor,
-    dim: Sequence[int] | int | None = ...,
-    unbiased: bool | None = ...,
-    keepdim: bool = ...,
-    *,
-    correction: Number | None = ...,
-) -> tuple[Tensor, ...]:
+def var_mean(input: Tensor, dim: Sequence[int] | int | None = ..., unbiased: bool | None = ..., keepdim: bool = ..., *, correction: Number | None = ...) -> tuple[Tensor, ...]:
     """The variance and the mean, as (var, mean)."""
 
 def vdot(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
@@ -2548,13 +1868,7 @@ def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
 def vstack(tensors: Sequence[Tensor], *, out: Any = ...) -> Tensor:
     """The tensors one above the other, as matrices."""
 
-def where(
-    condition: Tensor,
-    input: Tensor | Number | None = ...,
-    other: Tensor | Number | None = ...,
-    *,
-    out: Any = ...,
-) -> Tensor:
+def where(condition: Tensor, input: Tensor | Number | None = ..., other: Tensor | Number | None = ..., *, out: Any = ...) -> Tensor:
     """``input`` where ``condition`` holds, else ``other``; tensors or numbers, broadcast together."""
 
 def xlogy(input: Tensor | Number, other: Tensor | Number, *, out: Any = ...) -> Tensor:
@@ -2563,25 +1877,8 @@ def xlogy(input: Tensor | Number, other: Tensor | Number, *, out: Any = ...) -> 
 def xlogy_(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """In-place form of :func:`antorcha.xlogy`; gives the changed tensor."""
 
-def zeros(
-    *size: Any,
-    dtype: DType | None = ...,
-    layout: Any = ...,
-    device: Device | str | int | None = ...,
-    requires_grad: bool = ...,
-    pin_memory: bool = ...,
-    out: Any = ...,
-) -> Tensor:
+def zeros(*size: Any, dtype: DType | None = ..., layout: Any = ..., device: Device | str | int | None = ..., requires_grad: bool = ..., pin_memory: bool = ..., out: Any = ...) -> Tensor:
     """A tensor of zeros of shape ``size`` (given as a tuple or as loose numbers)."""
 
-def zeros_like(
-    input: Tensor,
-    *,
-    dtype: DType | None = ...,
-    layout: Any = ...,
-    device: Device | str | int | None = ...,
-    requires_grad: bool = ...,
-    memory_format: str = ...,
-    pin_memory: bool = ...,
-) -> Any:
+def zeros_like(input: Tensor, *, dtype: DType | None = ..., layout: Any = ..., device: Device | str | int | None = ..., requires_grad: bool = ..., memory_format: str = ..., pin_memory: bool = ...) -> Any:
     """Zeros with the shape, dtype and device of ``input``."""

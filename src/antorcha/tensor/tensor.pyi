@@ -14,11 +14,13 @@ from antorcha.dtypes import dtype as DType
 from antorcha.runtime.tensor import Tensor
 from antorcha.shapes import Size
 
+
 _int = int
 _float = float
 _bool = bool
 _complex = complex
 Number = int | float | _complex
+
 
 class Methods:
     @property
@@ -267,76 +269,46 @@ class Methods:
     def add_(self, other: Tensor | Number, *, alpha: Number = ...) -> Tensor:
         """In-place form of :func:`antorcha.add`; gives the changed tensor."""
 
-    def addbmm(
-        self,
-        batch1: Tensor,
-        batch2: Tensor,
-        *,
-        beta: Number = ...,
-        alpha: Number = ...,
-        out: Any = ...,
-    ) -> Tensor:
+    def addbmm(self, batch1: Tensor, batch2: Tensor, *, beta: Number = ..., alpha: Number = ..., out: Any = ...) -> Tensor:
         """``beta * input + alpha * sum_b (batch1[b] @ batch2[b])``."""
 
-    def addcdiv(
-        self, tensor1: Tensor, tensor2: Tensor, *, value: Number = ..., out: Any = ...
-    ) -> Tensor:
+    def addcdiv(self, tensor1: Tensor, tensor2: Tensor, *, value: Number = ..., out: Any = ...) -> Tensor:
         """``input + value * tensor1 / tensor2``, element by element. Floats only."""
 
     def addcdiv_(self, tensor1: Tensor, tensor2: Tensor, *, value: Number = ...) -> Tensor:
         """In-place form of :func:`antorcha.addcdiv`; gives the changed tensor."""
 
-    def addcmul(
-        self, tensor1: Tensor, tensor2: Tensor, *, value: Number = ..., out: Any = ...
-    ) -> Tensor:
+    def addcmul(self, tensor1: Tensor, tensor2: Tensor, *, value: Number = ..., out: Any = ...) -> Tensor:
         """``input + value * tensor1 * tensor2``, element by element."""
 
     def addcmul_(self, tensor1: Tensor, tensor2: Tensor, *, value: Number = ...) -> Tensor:
         """In-place form of :func:`antorcha.addcmul`; gives the changed tensor."""
 
-    def addmm(
-        self, mat1: Tensor, mat2: Tensor, *, beta: Number = ..., alpha: Number = ..., out: Any = ...
-    ) -> Tensor:
+    def addmm(self, mat1: Tensor, mat2: Tensor, *, beta: Number = ..., alpha: Number = ..., out: Any = ...) -> Tensor:
         """``beta * input + alpha * (mat1 @ mat2)``; ``input`` broadcasts. With ``beta=0`` it is not read."""
 
-    def addmm_(
-        self, mat1: Tensor, mat2: Tensor, *, beta: Number = ..., alpha: Number = ...
-    ) -> Tensor:
+    def addmm_(self, mat1: Tensor, mat2: Tensor, *, beta: Number = ..., alpha: Number = ...) -> Tensor:
         """In-place form of :func:`antorcha.addmm`; gives the changed tensor."""
 
-    def addmv(
-        self, mat: Tensor, vec: Tensor, *, beta: Number = ..., alpha: Number = ..., out: Any = ...
-    ) -> Tensor:
+    def addmv(self, mat: Tensor, vec: Tensor, *, beta: Number = ..., alpha: Number = ..., out: Any = ...) -> Tensor:
         """``beta * input + alpha * (mat @ vec)``."""
 
-    def addmv_(
-        self, mat: Tensor, vec: Tensor, *, beta: Number = ..., alpha: Number = ...
-    ) -> Tensor:
+    def addmv_(self, mat: Tensor, vec: Tensor, *, beta: Number = ..., alpha: Number = ...) -> Tensor:
         """In-place form of :func:`antorcha.addmv`; gives the changed tensor."""
 
-    def addr(
-        self, vec1: Tensor, vec2: Tensor, *, beta: Number = ..., alpha: Number = ..., out: Any = ...
-    ) -> Tensor:
+    def addr(self, vec1: Tensor, vec2: Tensor, *, beta: Number = ..., alpha: Number = ..., out: Any = ...) -> Tensor:
         """``beta * input + alpha * outer(vec1, vec2)``."""
 
-    def all(
-        self, dim: Sequence[_int] | _int | None = ..., keepdim: _bool = ..., *, out: Any = ...
-    ) -> Tensor:
+    def all(self, dim: Sequence[_int] | _int | None = ..., keepdim: _bool = ..., *, out: Any = ...) -> Tensor:
         """Whether all elements are not zero, or all along ``dim``; over no elements it holds."""
 
-    def allclose(
-        self, other: Tensor, rtol: _float = ..., atol: _float = ..., equal_nan: _bool = ...
-    ) -> Any:
+    def allclose(self, other: Tensor, rtol: _float = ..., atol: _float = ..., equal_nan: _bool = ...) -> Any:
         """Are all elements close? See ``isclose``."""
 
-    def amax(
-        self, dim: Sequence[_int] | _int = ..., keepdim: _bool = ..., *, out: Any = ...
-    ) -> Tensor:
+    def amax(self, dim: Sequence[_int] | _int = ..., keepdim: _bool = ..., *, out: Any = ...) -> Tensor:
         """The greatest element along the dims (all, by default). Ties share the gradient evenly."""
 
-    def amin(
-        self, dim: Sequence[_int] | _int = ..., keepdim: _bool = ..., *, out: Any = ...
-    ) -> Tensor:
+    def amin(self, dim: Sequence[_int] | _int = ..., keepdim: _bool = ..., *, out: Any = ...) -> Tensor:
         """The least element along the dims (all, by default). Ties share the gradient evenly."""
 
     def aminmax(self, *, dim: _int | None = ..., keepdim: _bool = ..., out: Any = ...) -> Any:
@@ -345,9 +317,7 @@ class Methods:
     def angle(self, *, out: Any = ...) -> Tensor:
         """The argument of complex numbers, in radians; 0 or pi for real ones."""
 
-    def any(
-        self, dim: Sequence[_int] | _int | None = ..., keepdim: _bool = ..., *, out: Any = ...
-    ) -> Tensor:
+    def any(self, dim: Sequence[_int] | _int | None = ..., keepdim: _bool = ..., *, out: Any = ...) -> Tensor:
         """Whether any element is not zero (NaN is not), among all or along ``dim``."""
 
     def arccos(self, *, out: Any = ...) -> Tensor:
@@ -404,12 +374,7 @@ class Methods:
     def argwhere(self) -> Tensor:
         """The position of every nonzero element, one a row."""
 
-    def as_strided(
-        self,
-        size: Sequence[_int] | _int,
-        stride: Sequence[_int] | _int,
-        storage_offset: _int | None = ...,
-    ) -> Tensor:
+    def as_strided(self, size: Sequence[_int] | _int, stride: Sequence[_int] | _int, storage_offset: _int | None = ...) -> Tensor:
         """A view of the operand's storage with any size, strides and offset (in elements)."""
 
     def as_strided_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -448,34 +413,16 @@ class Methods:
     def atanh_(self) -> Tensor:
         """In-place form of :func:`antorcha.atanh`; gives the changed tensor."""
 
-    def backward(
-        self,
-        gradient: Any = ...,
-        retain_graph: Any = ...,
-        create_graph: Any = ...,
-        inputs: Any = ...,
-    ) -> None:
+    def backward(self, gradient: Any = ..., retain_graph: Any = ..., create_graph: Any = ..., inputs: Any = ...) -> None:
         """Adds the gradients of this tensor to the ``grad`` of the graph's leaves."""
 
-    def baddbmm(
-        self,
-        batch1: Tensor,
-        batch2: Tensor,
-        *,
-        beta: Number = ...,
-        alpha: Number = ...,
-        out: Any = ...,
-    ) -> Tensor:
+    def baddbmm(self, batch1: Tensor, batch2: Tensor, *, beta: Number = ..., alpha: Number = ..., out: Any = ...) -> Tensor:
         """``beta * input + alpha * (batch1 @ batch2)`` for stacks of matrices."""
 
-    def baddbmm_(
-        self, batch1: Tensor, batch2: Tensor, *, beta: Number = ..., alpha: Number = ...
-    ) -> Tensor:
+    def baddbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: Number = ..., alpha: Number = ...) -> Tensor:
         """In-place form of :func:`antorcha.baddbmm`; gives the changed tensor."""
 
-    def bernoulli(
-        self, p: Tensor | Number | None = ..., *, generator: Any = ..., out: Any = ...
-    ) -> Any:
+    def bernoulli(self, p: Tensor | Number | None = ..., *, generator: Any = ..., out: Any = ...) -> Any:
         """Ones and zeros: 1 with the probability that ``input`` has at that place."""
 
     def bernoulli_(self, p: Tensor | Number | None = ..., *, generator: Any = ...) -> Tensor:
@@ -532,9 +479,7 @@ class Methods:
     def broadcast_to(self, *size: Any) -> Tensor:
         """``input`` broadcast to ``size``, a view."""
 
-    def bucketize(
-        self, boundaries: Tensor, *, out_int32: _bool = ..., right: _bool = ..., out: Any = ...
-    ) -> Tensor:
+    def bucketize(self, boundaries: Tensor, *, out_int32: _bool = ..., right: _bool = ..., out: Any = ...) -> Tensor:
         """The number of the interval between sorted boundaries in which each value lies."""
 
     def byte(self, memory_format: Any = ...) -> Tensor:
@@ -573,18 +518,10 @@ class Methods:
     def chunk(self, chunks: _int, dim: _int = ...) -> tuple[Tensor, ...]:
         """At most ``chunks`` parts of equal size (but the last) along a dim: views, as a tuple."""
 
-    def clamp(
-        self,
-        min: Tensor | Number | None = ...,
-        max: Tensor | Number | None = ...,
-        *,
-        out: Any = ...,
-    ) -> Tensor:
+    def clamp(self, min: Tensor | Number | None = ..., max: Tensor | Number | None = ..., *, out: Any = ...) -> Tensor:
         """Each element limited to ``min``..``max`` (numbers or tensors; either may be None)."""
 
-    def clamp_(
-        self, min: Tensor | Number | None = ..., max: Tensor | Number | None = ...
-    ) -> Tensor:
+    def clamp_(self, min: Tensor | Number | None = ..., max: Tensor | Number | None = ...) -> Tensor:
         """In-place form of :func:`antorcha.clamp`; gives the changed tensor."""
 
     def clamp_max(self, max: Tensor | Number, *, out: Any = ...) -> Tensor:
@@ -599,13 +536,7 @@ class Methods:
     def clamp_min_(self, min: Tensor | Number) -> Tensor:
         """In-place form of :func:`antorcha.clamp_min`; gives the changed tensor."""
 
-    def clip(
-        self,
-        min: Tensor | Number | None = ...,
-        max: Tensor | Number | None = ...,
-        *,
-        out: Any = ...,
-    ) -> Tensor:
+    def clip(self, min: Tensor | Number | None = ..., max: Tensor | Number | None = ..., *, out: Any = ...) -> Tensor:
         """Each element limited to ``min``..``max`` (numbers or tensors; either may be None)."""
 
     def clip_(self, min: Tensor | Number | None = ..., max: Tensor | Number | None = ...) -> Tensor:
@@ -650,13 +581,7 @@ class Methods:
     def count_nonzero(self, dim: Sequence[_int] | _int | None = ...) -> Tensor:
         """How many elements are not zero, among all or along ``dim``."""
 
-    def cov(
-        self,
-        *,
-        correction: _int = ...,
-        fweights: Tensor | None = ...,
-        aweights: Tensor | None = ...,
-    ) -> Tensor:
+    def cov(self, *, correction: _int = ..., fweights: Tensor | None = ..., aweights: Tensor | None = ...) -> Tensor:
         """The covariance matrix of variables (rows) from their observations (columns)."""
 
     def cpu(self, memory_format: Any = ...) -> Tensor:
@@ -692,6 +617,7 @@ class Methods:
 
     @data.setter
     def data(self, value: Any) -> None: ...
+
     def data_ptr(self) -> _int:
         """..."""
 
@@ -723,15 +649,7 @@ class Methods:
     def diagonal(self, offset: _int = ..., dim1: _int = ..., dim2: _int = ...) -> Tensor:
         """The diagonal of dims ``dim1`` and ``dim2`` as a last dim, a view; ``offset`` > 0 is above."""
 
-    def diff(
-        self,
-        n: _int = ...,
-        dim: _int = ...,
-        prepend: Tensor | None = ...,
-        append: Tensor | None = ...,
-        *,
-        out: Any = ...,
-    ) -> Tensor:
+    def diff(self, n: _int = ..., dim: _int = ..., prepend: Tensor | None = ..., append: Tensor | None = ..., *, out: Any = ...) -> Tensor:
         """The ``n``-th differences of neighbours along ``dim``: ``x[i + 1] - x[i]``."""
 
     def digamma(self, *, out: Any = ...) -> Tensor:
@@ -746,17 +664,13 @@ class Methods:
     def dist(self, other: Tensor, p: _float = ...) -> Tensor:
         """The ``p``-norm of ``input - other``."""
 
-    def div(
-        self, other: Tensor | Number, *, rounding_mode: str | None = ..., out: Any = ...
-    ) -> Tensor:
+    def div(self, other: Tensor | Number, *, rounding_mode: str | None = ..., out: Any = ...) -> Tensor:
         """Divides ``input`` by ``other``, element by element."""
 
     def div_(self, other: Tensor | Number, *, rounding_mode: str | None = ...) -> Tensor:
         """In-place form of :func:`antorcha.div`; gives the changed tensor."""
 
-    def divide(
-        self, other: Tensor | Number, *, rounding_mode: str | None = ..., out: Any = ...
-    ) -> Tensor:
+    def divide(self, other: Tensor | Number, *, rounding_mode: str | None = ..., out: Any = ...) -> Tensor:
         """Divides ``input`` by ``other``, element by element."""
 
     def divide_(self, other: Tensor | Number, *, rounding_mode: str | None = ...) -> Tensor:
@@ -892,9 +806,7 @@ class Methods:
     def frac_(self) -> Tensor:
         """In-place form of :func:`antorcha.frac`; gives the changed tensor."""
 
-    def gather(
-        self, dim: _int, index: Tensor, *, sparse_grad: _bool = ..., out: Any = ...
-    ) -> Tensor:
+    def gather(self, dim: _int, index: Tensor, *, sparse_grad: _bool = ..., out: Any = ...) -> Tensor:
         """Elements of ``input``, each at its own place but in ``dim``, where ``index`` says where."""
 
     def ge(self, other: Tensor | Number, *, out: Any = ...) -> Tensor:
@@ -918,6 +830,7 @@ class Methods:
 
     @grad.setter
     def grad(self, value: Any) -> None: ...
+
     @property
     def grad_fn(self) -> Any:
         """The node that made this tensor; None for a leaf."""
@@ -952,9 +865,7 @@ class Methods:
     def heaviside_(self, values: Tensor) -> Tensor:
         """In-place form of :func:`antorcha.heaviside`; gives the changed tensor."""
 
-    def histc(
-        self, bins: _int = ..., min: Number = ..., max: Number = ..., *, out: Any = ...
-    ) -> Tensor:
+    def histc(self, bins: _int = ..., min: Number = ..., max: Number = ..., *, out: Any = ...) -> Tensor:
         """How many elements fall into each of ``bins`` equal parts of ``min``..``max`` (by default the extremes of the data); what lies outside is not counted."""
 
     def hsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
@@ -972,14 +883,11 @@ class Methods:
 
     @imag.setter
     def imag(self, value: Any) -> None: ...
-    def index_add(
-        self, dim: _int, index: Tensor, source: Tensor, *, alpha: Number = ..., out: Any = ...
-    ) -> Tensor:
+
+    def index_add(self, dim: _int, index: Tensor, source: Tensor, *, alpha: Number = ..., out: Any = ...) -> Tensor:
         """``input`` with the slices of ``alpha * source`` added at the indices along ``dim``."""
 
-    def index_add_(
-        self, dim: _int, index: Tensor, source: Tensor, *, alpha: Number = ...
-    ) -> Tensor:
+    def index_add_(self, dim: _int, index: Tensor, source: Tensor, *, alpha: Number = ...) -> Tensor:
         """In-place form of :func:`antorcha.index_add`; gives the changed tensor."""
 
     def index_copy(self, dim: _int, index: Tensor, source: Tensor, *, out: Any = ...) -> Tensor:
@@ -988,9 +896,7 @@ class Methods:
     def index_copy_(self, dim: _int, index: Tensor, source: Tensor) -> Tensor:
         """In-place form of :func:`antorcha.index_copy`; gives the changed tensor."""
 
-    def index_fill(
-        self, dim: _int, index: Tensor, value: Tensor | Number, *, out: Any = ...
-    ) -> Tensor:
+    def index_fill(self, dim: _int, index: Tensor, value: Tensor | Number, *, out: Any = ...) -> Tensor:
         """``input`` with its slices at the indices along ``dim`` filled with a number or 0-dim tensor."""
 
     def index_fill_(self, dim: _int, index: Tensor, value: Tensor | Number) -> Tensor:
@@ -1002,13 +908,7 @@ class Methods:
     def index_put_(self, indices: Any, values: Tensor, accumulate: _bool = ...) -> Any:
         """In-place form of :func:`antorcha.index_put`; gives the changed tensor."""
 
-    def index_put_at_(
-        self,
-        values: Tensor,
-        indices: Sequence[Tensor],
-        dims: Sequence[_int] | _int,
-        accumulate: _bool = ...,
-    ) -> Tensor:
+    def index_put_at_(self, values: Tensor, indices: Sequence[Tensor], dims: Sequence[_int] | _int, accumulate: _bool = ...) -> Tensor:
         """In-place form of :func:`antorcha.index_put_at`; gives the changed tensor."""
 
     def index_select(self, dim: _int, index: Tensor, *, out: Any = ...) -> Tensor:
@@ -1079,15 +979,7 @@ class Methods:
     def is_sparse(self) -> _bool:
         """..."""
 
-    def isclose(
-        self,
-        other: Tensor,
-        rtol: _float = ...,
-        atol: _float = ...,
-        equal_nan: _bool = ...,
-        *,
-        out: Any = ...,
-    ) -> Tensor:
+    def isclose(self, other: Tensor, rtol: _float = ..., atol: _float = ..., equal_nan: _bool = ..., *, out: Any = ...) -> Tensor:
         """Whether ``abs(input - other) <= atol + rtol * abs(other)``, or the elements are equal."""
 
     def isfinite(self, *, out: Any = ...) -> Tensor:
@@ -1233,9 +1125,7 @@ class Methods:
     def logit_(self, eps: _float | None = ...) -> Tensor:
         """In-place form of :func:`antorcha.logit`; gives the changed tensor."""
 
-    def logsumexp(
-        self, dim: Sequence[_int] | _int, keepdim: _bool = ..., *, out: Any = ...
-    ) -> Tensor:
+    def logsumexp(self, dim: Sequence[_int] | _int, keepdim: _bool = ..., *, out: Any = ...) -> Tensor:
         """``log(sum(exp(input)))`` along ``dim`` without overflow: the maximum is taken out first."""
 
     def long(self, memory_format: Any = ...) -> Tensor:
@@ -1276,30 +1166,19 @@ class Methods:
     def matrix_power(self, n: _int, *, out: Any = ...) -> Tensor:
         """A square matrix (or a stack) times itself ``n`` times; a negative ``n`` inverts it first."""
 
-    def max(
-        self, dim: Any = ..., keepdim: _bool = ..., *, other: Tensor | None = ..., out: Any = ...
-    ) -> Any:
+    def max(self, dim: Any = ..., keepdim: _bool = ..., *, other: Tensor | None = ..., out: Any = ...) -> Any:
         """The greatest of all elements; with ``dim`` the greatest along it and where, as (values, indices); with another tensor the greater of each two elements."""
 
     def maximum(self, other: Tensor, *, out: Any = ...) -> Tensor:
         """The greater of two elements; nan if either is. Ties share the gradient."""
 
-    def mean(
-        self,
-        dim: Sequence[_int] | _int | None = ...,
-        keepdim: _bool = ...,
-        *,
-        dtype: DType | None = ...,
-        out: Any = ...,
-    ) -> Tensor:
+    def mean(self, dim: Sequence[_int] | _int | None = ..., keepdim: _bool = ..., *, dtype: DType | None = ..., out: Any = ...) -> Tensor:
         """The mean of all elements, or along ``dim``. Floats only."""
 
     def median(self, dim: _int | None = ..., keepdim: _bool = ..., *, out: Any = ...) -> Any:
         """The median of all elements; with ``dim``, along it, as (values, indices)."""
 
-    def min(
-        self, dim: Any = ..., keepdim: _bool = ..., *, other: Tensor | None = ..., out: Any = ...
-    ) -> Any:
+    def min(self, dim: Any = ..., keepdim: _bool = ..., *, other: Tensor | None = ..., out: Any = ...) -> Any:
         """The least of all elements; with ``dim`` the least along it and where, as (values, indices); with another tensor the lesser of each two elements."""
 
     def minimum(self, other: Tensor, *, out: Any = ...) -> Tensor:
@@ -1326,9 +1205,7 @@ class Methods:
     def mul_(self, other: Tensor | Number) -> Tensor:
         """In-place form of :func:`antorcha.mul`; gives the changed tensor."""
 
-    def multinomial(
-        self, num_samples: _int, replacement: _bool = ..., *, generator: Any = ..., out: Any = ...
-    ) -> Any:
+    def multinomial(self, num_samples: _int, replacement: _bool = ..., *, generator: Any = ..., out: Any = ...) -> Any:
         """``num_samples`` categories of each row, drawn by the row's weights (they need not sum to 1)."""
 
     def multiply(self, other: Tensor | Number, *, out: Any = ...) -> Tensor:
@@ -1340,53 +1217,22 @@ class Methods:
     def mv(self, vec: Tensor, *, out: Any = ...) -> Tensor:
         """A matrix (n, m) times a vector (m)."""
 
-    def nan_to_num(
-        self,
-        nan: Number | None = ...,
-        posinf: Number | None = ...,
-        neginf: Number | None = ...,
-        *,
-        out: Any = ...,
-    ) -> Tensor:
+    def nan_to_num(self, nan: Number | None = ..., posinf: Number | None = ..., neginf: Number | None = ..., *, out: Any = ...) -> Tensor:
         """Replaces nan (by 0), inf and -inf (by the dtype's greatest and least), or as given."""
 
-    def nan_to_num_(
-        self, nan: Number | None = ..., posinf: Number | None = ..., neginf: Number | None = ...
-    ) -> Tensor:
+    def nan_to_num_(self, nan: Number | None = ..., posinf: Number | None = ..., neginf: Number | None = ...) -> Tensor:
         """In-place form of :func:`antorcha.nan_to_num`; gives the changed tensor."""
 
-    def nanmean(
-        self,
-        dim: Sequence[_int] | _int | None = ...,
-        keepdim: _bool = ...,
-        *,
-        dtype: DType | None = ...,
-        out: Any = ...,
-    ) -> Tensor:
+    def nanmean(self, dim: Sequence[_int] | _int | None = ..., keepdim: _bool = ..., *, dtype: DType | None = ..., out: Any = ...) -> Tensor:
         """The mean of the elements that are not NaN."""
 
     def nanmedian(self, dim: _int | None = ..., keepdim: _bool = ..., *, out: Any = ...) -> Any:
         """The median of the elements that are not NaN; with ``dim``, along it, as (values, indices)."""
 
-    def nanquantile(
-        self,
-        q: Any,
-        dim: _int | None = ...,
-        keepdim: _bool = ...,
-        *,
-        interpolation: str = ...,
-        out: Any = ...,
-    ) -> Tensor:
+    def nanquantile(self, q: Any, dim: _int | None = ..., keepdim: _bool = ..., *, interpolation: str = ..., out: Any = ...) -> Tensor:
         """``quantile`` of the elements that are not NaN."""
 
-    def nansum(
-        self,
-        dim: Sequence[_int] | _int | None = ...,
-        keepdim: _bool = ...,
-        *,
-        dtype: DType | None = ...,
-        out: Any = ...,
-    ) -> Tensor:
+    def nansum(self, dim: Sequence[_int] | _int | None = ..., keepdim: _bool = ..., *, dtype: DType | None = ..., out: Any = ...) -> Tensor:
         """The sum in which NaN counts as zero."""
 
     def narrow(self, dim: _int, start: Any, length: _int) -> Tensor:
@@ -1427,77 +1273,22 @@ class Methods:
     def new(self, *args: Any, device: Any = ..., size: Any = ...) -> Tensor:
         """As ``torch.Tensor(...)``, with this tensor's dtype. ``new_empty`` and ``new_tensor`` are the newer names."""
 
-    def new_empty(
-        self,
-        *size: Any,
-        dtype: Any = ...,
-        device: Any = ...,
-        layout: Any = ...,
-        pin_memory: Any = ...,
-        requires_grad: Any = ...,
-        **kwargs: Any,
-    ) -> Tensor:
+    def new_empty(self, *size: Any, dtype: Any = ..., device: Any = ..., layout: Any = ..., pin_memory: Any = ..., requires_grad: Any = ..., **kwargs: Any) -> Tensor:
         """A new tensor with arbitrary contents, with this tensor's dtype and device by default."""
 
-    def new_empty_strided(
-        self,
-        size: Any,
-        stride: Any,
-        dtype: Any = ...,
-        device: Any = ...,
-        layout: Any = ...,
-        pin_memory: Any = ...,
-        requires_grad: Any = ...,
-    ) -> Tensor:
+    def new_empty_strided(self, size: Any, stride: Any, dtype: Any = ..., device: Any = ..., layout: Any = ..., pin_memory: Any = ..., requires_grad: Any = ...) -> Tensor:
         """A new uninitialised tensor of these strides."""
 
-    def new_full(
-        self,
-        size: Any,
-        fill_value: Any,
-        *,
-        dtype: Any = ...,
-        device: Any = ...,
-        layout: Any = ...,
-        pin_memory: Any = ...,
-        requires_grad: Any = ...,
-    ) -> Tensor:
+    def new_full(self, size: Any, fill_value: Any, *, dtype: Any = ..., device: Any = ..., layout: Any = ..., pin_memory: Any = ..., requires_grad: Any = ...) -> Tensor:
         """A new tensor full of one number, with this tensor's dtype and device unless others are given."""
 
-    def new_ones(
-        self,
-        *size: Any,
-        dtype: Any = ...,
-        device: Any = ...,
-        layout: Any = ...,
-        pin_memory: Any = ...,
-        requires_grad: Any = ...,
-        **kwargs: Any,
-    ) -> Tensor:
+    def new_ones(self, *size: Any, dtype: Any = ..., device: Any = ..., layout: Any = ..., pin_memory: Any = ..., requires_grad: Any = ..., **kwargs: Any) -> Tensor:
         """A new tensor of ones, with this tensor's dtype and device by default."""
 
-    def new_tensor(
-        self,
-        data: Any,
-        *,
-        dtype: Any = ...,
-        device: Any = ...,
-        layout: Any = ...,
-        pin_memory: Any = ...,
-        requires_grad: Any = ...,
-    ) -> Tensor:
+    def new_tensor(self, data: Any, *, dtype: Any = ..., device: Any = ..., layout: Any = ..., pin_memory: Any = ..., requires_grad: Any = ...) -> Tensor:
         """A new tensor with a copy of ``data``, with this tensor's dtype and device unless others are given."""
 
-    def new_zeros(
-        self,
-        *size: Any,
-        dtype: Any = ...,
-        device: Any = ...,
-        layout: Any = ...,
-        pin_memory: Any = ...,
-        requires_grad: Any = ...,
-        **kwargs: Any,
-    ) -> Tensor:
+    def new_zeros(self, *size: Any, dtype: Any = ..., device: Any = ..., layout: Any = ..., pin_memory: Any = ..., requires_grad: Any = ..., **kwargs: Any) -> Tensor:
         """A new tensor of zeros, with this tensor's dtype and device by default."""
 
     def nextafter(self, other: Tensor, *, out: Any = ...) -> Tensor:
@@ -1509,14 +1300,7 @@ class Methods:
     def nonzero(self, *, as_tuple: _bool = ..., out: Any = ...) -> Any:
         """The position of every nonzero element, one a row; ``as_tuple`` gives a tensor per dim."""
 
-    def norm(
-        self,
-        p: Any = ...,
-        dim: Sequence[_int] | _int | None = ...,
-        keepdim: _bool = ...,
-        *,
-        dtype: DType | None = ...,
-    ) -> Tensor:
+    def norm(self, p: Any = ..., dim: Sequence[_int] | _int | None = ..., keepdim: _bool = ..., *, dtype: DType | None = ...) -> Tensor:
         """The ``p``-norm of the elements, of all or along ``dim``; see ``linalg.vector_norm``."""
 
     def normal_(self, mean: _float = ..., std: _float = ..., *, generator: Any = ...) -> Tensor:
@@ -1571,14 +1355,7 @@ class Methods:
     def prelu(self, weight: Tensor, *, out: Any = ...) -> Tensor:
         """``input`` where positive, else ``weight * input``: one weight, or one per channel (dim 1)."""
 
-    def prod(
-        self,
-        dim: _int | None = ...,
-        keepdim: _bool = ...,
-        *,
-        dtype: DType | None = ...,
-        out: Any = ...,
-    ) -> Tensor:
+    def prod(self, dim: _int | None = ..., keepdim: _bool = ..., *, dtype: DType | None = ..., out: Any = ...) -> Tensor:
         """The product of all elements, or along one ``dim``; integers give int64."""
 
     def put(self, index: Tensor, source: Tensor, accumulate: _bool = ...) -> Tensor:
@@ -1590,15 +1367,7 @@ class Methods:
     def qr(self, some: _bool = ..., *, out: Any = ...) -> Any:
         """``linalg.qr`` under its old name."""
 
-    def quantile(
-        self,
-        q: Any,
-        dim: _int | None = ...,
-        keepdim: _bool = ...,
-        *,
-        interpolation: str = ...,
-        out: Any = ...,
-    ) -> Tensor:
+    def quantile(self, q: Any, dim: _int | None = ..., keepdim: _bool = ..., *, interpolation: str = ..., out: Any = ...) -> Tensor:
         """The value below which a fraction ``q`` of the elements lies, of all or along ``dim``."""
 
     def rad2deg(self, *, out: Any = ...) -> Tensor:
@@ -1607,9 +1376,7 @@ class Methods:
     def rad2deg_(self) -> Tensor:
         """In-place form of :func:`antorcha.rad2deg`; gives the changed tensor."""
 
-    def random_(
-        self, from_: _int | None = ..., to: _int | None = ..., *, generator: Any = ...
-    ) -> Tensor:
+    def random_(self, from_: _int | None = ..., to: _int | None = ..., *, generator: Any = ...) -> Tensor:
         """In-place form of :func:`antorcha.random`; gives the changed tensor."""
 
     def ravel(self) -> Tensor:
@@ -1621,6 +1388,7 @@ class Methods:
 
     @real.setter
     def real(self, value: Any) -> None: ...
+
     def reciprocal(self, *, out: Any = ...) -> Tensor:
         """One divided by each element."""
 
@@ -1648,9 +1416,7 @@ class Methods:
     def repeat(self, *repeats: Any) -> Tensor:
         """Copies of the tensor side by side, so many along each dim."""
 
-    def repeat_interleave(
-        self, repeats: Any = ..., dim: Any = ..., *, output_size: Any = ...
-    ) -> Tensor:
+    def repeat_interleave(self, repeats: Any = ..., dim: Any = ..., *, output_size: Any = ...) -> Tensor:
         """Each element repeated in place, along a dim or (without one) of the flattened tensor."""
 
     @property
@@ -1659,6 +1425,7 @@ class Methods:
 
     @requires_grad.setter
     def requires_grad(self, value: Any) -> None: ...
+
     def requires_grad_(self, requires_grad: Any = ...) -> Tensor:
         """Sets ``requires_grad`` in place and gives the tensor."""
 
@@ -1708,21 +1475,10 @@ class Methods:
     def running_average_(self, value: Tensor, momentum: Number, factor: Number) -> Tensor:
         """In-place form of :func:`antorcha.running_average`; gives the changed tensor."""
 
-    def scatter(
-        self,
-        dim: _int,
-        index: Tensor,
-        src: Any = ...,
-        *,
-        value: Any = ...,
-        reduce: Any = ...,
-        out: Any = ...,
-    ) -> Tensor:
+    def scatter(self, dim: _int, index: Tensor, src: Any = ..., *, value: Any = ..., reduce: Any = ..., out: Any = ...) -> Tensor:
         """``input`` with elements of ``src`` (a tensor or a number) written where ``index`` says."""
 
-    def scatter_(
-        self, dim: _int, index: Tensor, src: Any = ..., *, value: Any = ..., reduce: Any = ...
-    ) -> Any:
+    def scatter_(self, dim: _int, index: Tensor, src: Any = ..., *, value: Any = ..., reduce: Any = ...) -> Any:
         """In-place form of :func:`antorcha.scatter`; gives the changed tensor."""
 
     def scatter_add(self, dim: _int, index: Tensor, src: Tensor, *, out: Any = ...) -> Tensor:
@@ -1734,21 +1490,10 @@ class Methods:
     def scatter_by_(self, dim: _int, index: Tensor, src: Tensor, reduce: str) -> Tensor:
         """In-place form of :func:`antorcha.scatter_by`; gives the changed tensor."""
 
-    def scatter_reduce(
-        self,
-        dim: _int,
-        index: Tensor,
-        src: Tensor,
-        reduce: str,
-        *,
-        include_self: _bool = ...,
-        out: Any = ...,
-    ) -> Tensor:
+    def scatter_reduce(self, dim: _int, index: Tensor, src: Tensor, reduce: str, *, include_self: _bool = ..., out: Any = ...) -> Tensor:
         """``input`` with the elements of ``src`` folded in where ``index`` says."""
 
-    def scatter_reduce_(
-        self, dim: _int, index: Tensor, src: Tensor, reduce: str, *, include_self: _bool = ...
-    ) -> Tensor:
+    def scatter_reduce_(self, dim: _int, index: Tensor, src: Tensor, reduce: str, *, include_self: _bool = ...) -> Tensor:
         """In-place form of :func:`antorcha.scatter_reduce`; gives the changed tensor."""
 
     def scatter_src_(self, dim: _int, index: Tensor, src: Tensor) -> Tensor:
@@ -1763,9 +1508,7 @@ class Methods:
     def selu_(self) -> Tensor:
         """In-place form of :func:`antorcha.selu`; gives the changed tensor."""
 
-    def set_(
-        self, source: Any = ..., storage_offset: Any = ..., size: Any = ..., stride: Any = ...
-    ) -> Tensor:
+    def set_(self, source: Any = ..., storage_offset: Any = ..., size: Any = ..., stride: Any = ...) -> Tensor:
         """Makes the tensor share another's (or a storage's) memory, with any size and strides."""
 
     def sgn(self, *, out: Any = ...) -> Tensor:
@@ -1826,17 +1569,13 @@ class Methods:
     def softmax(self, dim: _int, dtype: DType | None = ..., *, out: Any = ...) -> Tensor:
         """``exp(input) / exp(input).sum(dim)``, without overflow: the elements along ``dim`` sum to 1."""
 
-    def sort(
-        self, dim: _int = ..., descending: _bool = ..., *, stable: _bool = ..., out: Any = ...
-    ) -> Any:
+    def sort(self, dim: _int = ..., descending: _bool = ..., *, stable: _bool = ..., out: Any = ...) -> Any:
         """The elements along ``dim`` in order, and where each was, as (values, indices)."""
 
     def split(self, split_size: Any, dim: _int = ...) -> tuple[Tensor, ...]:
         """Parts along a dim, views, as a tuple: of ``split_size`` elements, or of the sizes in a list."""
 
-    def split_with_sizes(
-        self, split_sizes: Sequence[_int] | _int, dim: _int = ...
-    ) -> tuple[Tensor, ...]:
+    def split_with_sizes(self, split_sizes: Sequence[_int] | _int, dim: _int = ...) -> tuple[Tensor, ...]:
         """Parts of the given sizes along a dim, views, as a tuple."""
 
     def sqrt(self, *, out: Any = ...) -> Tensor:
@@ -1857,15 +1596,7 @@ class Methods:
     def squeeze_(self, *args: Any, **kwargs: Any) -> Tensor:
         """In-place form of ``Tensor.squeeze``; gives the tensor."""
 
-    def std(
-        self,
-        dim: Sequence[_int] | _int | None = ...,
-        unbiased: _bool | None = ...,
-        keepdim: _bool = ...,
-        *,
-        correction: Number | None = ...,
-        out: Any = ...,
-    ) -> Tensor:
+    def std(self, dim: Sequence[_int] | _int | None = ..., unbiased: _bool | None = ..., keepdim: _bool = ..., *, correction: Number | None = ..., out: Any = ...) -> Tensor:
         """The standard deviation of all elements, or along ``dim``: the root of ``var``."""
 
     def storage(self) -> Any:
@@ -1892,14 +1623,7 @@ class Methods:
     def subtract_(self, other: Tensor | Number, *, alpha: Number = ...) -> Tensor:
         """In-place form of :func:`antorcha.sub`; gives the changed tensor."""
 
-    def sum(
-        self,
-        dim: Sequence[_int] | _int | None = ...,
-        keepdim: _bool = ...,
-        *,
-        dtype: DType | None = ...,
-        out: Any = ...,
-    ) -> Tensor:
+    def sum(self, dim: Sequence[_int] | _int | None = ..., keepdim: _bool = ..., *, dtype: DType | None = ..., out: Any = ...) -> Tensor:
         """The sum of all elements, or along ``dim`` (an int or a tuple); integers give int64."""
 
     def sum_to_size(self, *size: Any) -> Tensor:
@@ -1959,9 +1683,7 @@ class Methods:
     def tolist(self) -> Any:
         """The elements as nested lists of Python numbers (a number for a 0-dim tensor)."""
 
-    def topk(
-        self, k: _int, dim: _int = ..., largest: _bool = ..., sorted: _bool = ..., *, out: Any = ...
-    ) -> Any:
+    def topk(self, k: _int, dim: _int = ..., largest: _bool = ..., sorted: _bool = ..., *, out: Any = ...) -> Any:
         """The ``k`` greatest (or least) elements along ``dim``, in order, and where they were."""
 
     def trace(self) -> Tensor:
@@ -1985,9 +1707,7 @@ class Methods:
     def triu_(self, diagonal: _int = ...) -> Tensor:
         """In-place form of :func:`antorcha.triu`; gives the changed tensor."""
 
-    def true_divide(
-        self, other: Tensor | Number, *, rounding_mode: str | None = ..., out: Any = ...
-    ) -> Tensor:
+    def true_divide(self, other: Tensor | Number, *, rounding_mode: str | None = ..., out: Any = ...) -> Tensor:
         """Divides ``input`` by ``other``, element by element."""
 
     def true_divide_(self, other: Tensor | Number, *, rounding_mode: str | None = ...) -> Tensor:
@@ -2014,18 +1734,10 @@ class Methods:
     def uniform_(self, from_: _float = ..., to: _float = ..., *, generator: Any = ...) -> Tensor:
         """In-place form of :func:`antorcha.uniform`; gives the changed tensor."""
 
-    def unique(
-        self,
-        sorted: _bool = ...,
-        return_inverse: _bool = ...,
-        return_counts: _bool = ...,
-        dim: Any = ...,
-    ) -> Any:
+    def unique(self, sorted: _bool = ..., return_inverse: _bool = ..., return_counts: _bool = ..., dim: Any = ...) -> Any:
         """The distinct elements (or slices along ``dim``), in order."""
 
-    def unique_consecutive(
-        self, return_inverse: _bool = ..., return_counts: _bool = ..., dim: Any = ...
-    ) -> Any:
+    def unique_consecutive(self, return_inverse: _bool = ..., return_counts: _bool = ..., dim: Any = ...) -> Any:
         """The elements (or slices along ``dim``) without those equal to the one before."""
 
     def unsqueeze(self, dim: _int) -> Tensor:
@@ -2037,15 +1749,7 @@ class Methods:
     def untyped_storage(self) -> Any:
         """The bytes that the tensor, and every view of it, is made of."""
 
-    def var(
-        self,
-        dim: Sequence[_int] | _int | None = ...,
-        unbiased: _bool | None = ...,
-        keepdim: _bool = ...,
-        *,
-        correction: Number | None = ...,
-        out: Any = ...,
-    ) -> Tensor:
+    def var(self, dim: Sequence[_int] | _int | None = ..., unbiased: _bool | None = ..., keepdim: _bool = ..., *, correction: Number | None = ..., out: Any = ...) -> Tensor:
         """The variance of all elements, or along ``dim``."""
 
     def vdot(self, other: Tensor, *, out: Any = ...) -> Tensor:

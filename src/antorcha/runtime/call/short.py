@@ -181,9 +181,9 @@ def _learn(op: Any, args: tuple[Any, ...]) -> None:
     if op.static_number and not isinstance(args[-1], Tensor):
         key.append(args[-1])
     if len(args) == 1:
-        op.short_plans[key[0]] = plan
+        remember(op.short_plans, key[0], plan)
     elif isinstance(args[0], Tensor):
-        op.short_plans[tuple(key)] = plan
+        remember(op.short_plans, tuple(key), plan)
 
 
 def valued(op: Any) -> Callable[..., Any]:

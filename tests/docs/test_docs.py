@@ -131,4 +131,5 @@ def run_program(*words: str, source: str = "") -> subprocess.CompletedProcess[st
         input=source,
         capture_output=True,
         text=True,
+        timeout=300,
     )

@@ -65,7 +65,9 @@ def test_an_example_runs_on_pytorch(name: str, tmp_path: Path) -> None:
     program = str(EXAMPLES / f"{name}.py")
     _check(
         name,
-        subprocess.run([sys.executable, program], cwd=tmp_path, capture_output=True, text=True),
+        subprocess.run(
+            [sys.executable, program], cwd=tmp_path, capture_output=True, text=True, timeout=300
+        ),
     )
 
 

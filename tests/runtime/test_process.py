@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import subprocess
 import sys
+import weakref
 
 import pytest
+
+from antorcha.lang.native import Global, i64
+from antorcha.lang.native.values import _globals
 
 START = """
 import os, sys, threading, time
@@ -100,12 +106,44 @@ ENDS = {
 }
 
 
+LATE = """
+import antorcha as torch
+import sklearn.datasets  # keeps modules, and so what they hold, beyond the end of all modules
+from antorcha.utils.data import DataLoader, TensorDataset
+loader = DataLoader(TensorDataset(torch.ones(10, 2)), 2, shuffle=True)
+for batch in loader:
+    pass
+print("begun", flush=True)
+"""
+# Freed memory is overwritten at once: a lock in it stays locked, and the process does not end.
+DEBUG = {**os.environ, "PYTHONMALLOC": "debug"}
+
+
 @pytest.mark.parametrize("end", ENDS.values(), ids=ENDS.keys())
 def test_a_process_ends_well(tmp_path, end):
+    _ends_well(tmp_path, START + end + "\n")
+
+
+def test_storages_may_be_the_last_to_go(tmp_path):
+    pytest.importorskip("sklearn", reason="needs antorcha[demo]")
+    _ends_well(tmp_path, LATE)
+
+
+def test_what_native_code_points_to_is_never_freed():
+    shared = Global("antorcha_test_forever", i64)
+    buffer = weakref.ref(shared.buf)
+    assert _globals.pop("antorcha_test_forever")[1] is shared
+    del shared
+    gc.collect()
+    assert buffer() is not None
+
+
+def _ends_well(tmp_path, program):
     script = tmp_path / "script.py"
-    script.write_text(START + end + "\n")
+    script.write_text(program)
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-X", "faulthandler", str(script)],
+        env=DEBUG,
         capture_output=True,
         text=True,
         timeout=180,

@@ -1,5 +1,7 @@
 """The short cuts behind methods and functions give what the general way gives."""
 
+import types
+
 import pytest
 
 import antorcha as torch
@@ -84,3 +86,11 @@ def test_what_is_no_operand_is_part_of_the_plan():
         w = torch.nn.Parameter(torch.rand(3, 2))
         torch.nn.functional.linear(x[None], w).sum().backward()
         assert torch.allclose(w.grad, x.expand(3, 2))
+
+
+def test_methods_are_named_as_users_call_them():
+    second = {"ndimension": "dim", "nelement": "numel"}  # one function, two methods
+    for name, fn in vars(torch.Tensor).items():
+        if isinstance(fn, types.FunctionType):
+            assert fn.__name__ == second.get(name, name)
+            assert fn.__qualname__ == f"Tensor.{second.get(name, name)}"

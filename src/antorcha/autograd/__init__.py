@@ -164,4 +164,5 @@ def _backward_method(
         backward((self,), (gradient,), retain_graph, create_graph, inputs)
 
 
+_backward_method.__name__, _backward_method.__qualname__ = "backward", "Tensor.backward"
 Tensor.backward = _backward_method  # type: ignore[assignment,method-assign]

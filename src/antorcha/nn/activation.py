@@ -16,7 +16,6 @@ from antorcha.nn import functional as F
 from antorcha.nn.module import Module
 from antorcha.nn.parameter import Parameter
 from antorcha.ops.record import REGISTRY, T
-from antorcha.runtime.call import short
 
 _MISSING = inspect.Parameter.empty
 
@@ -89,7 +88,7 @@ def _activation(
 def _plain_forward(fn: str) -> Callable[[Any, Any], Any]:
     """``forward`` without a loop over settings, for the commonest kind."""
 
-    quick = short.unary(REGISTRY[fn])
+    quick = REGISTRY[fn].quick
 
     def forward(self: Any, input: Any) -> Any:
         """The function of each element."""
@@ -99,7 +98,7 @@ def _plain_forward(fn: str) -> Callable[[Any, Any], Any]:
 
 
 def _bare_forward(fn: str) -> Callable[[Any, Any], Any]:
-    quick = short.unary(REGISTRY[fn])
+    quick = REGISTRY[fn].quick
 
     def forward(self: Any, input: Any) -> Any:
         """The function of each element."""

@@ -32,7 +32,7 @@ from antorcha.ops.pointwise import PointwiseOp
 from antorcha.ops.programs import ProgramOp, ProgramRule
 from antorcha.ops.record import Composite, T
 from antorcha.runtime import layout as L
-from antorcha.runtime.call import path, short
+from antorcha.runtime.call import path
 from antorcha.runtime.tensor import Tensor
 from antorcha.shapes import broadcast_shapes, normalize_dim
 
@@ -102,16 +102,6 @@ class UserKernel(PointwiseOp):
                          out=True)  # fmt: skip
         self.__module__ = fn.__module__
         self.__wrapped__ = fn
-        only_operands = len(self.signature.params) == self.signature.positional
-        self.short: Callable[..., Any] | None = None
-        if only_operands and self.signature.positional in (1, 2):
-            shortest = short.unary if self.signature.positional == 1 else short.binary
-            self.short = shortest(self)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self.short is not None and not kwargs and len(args) == self.signature.positional:
-            return self.short(*args)
-        return super().__call__(*args, **kwargs)
 
     def derivative(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         """Decorates an explicit derivative: ``g`` is the result's gradient, ``out`` the result,

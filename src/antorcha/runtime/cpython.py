@@ -23,12 +23,15 @@ from antorcha.lang.native import (
     Extern,
     ExternData,
     Global,
+    PyMethodDef,
     f64,
     func,
     i32,
     i64,
     inline,
+    keep_forever,
     local,
+    method_def,
     native,
     ptr,
     raw,
@@ -103,7 +106,6 @@ def failed():
 # ---- errors: native code names a complaint, Python words it
 Complaint = Callable[[Any, Any, int], BaseException]
 _complaints: list[Complaint] = []
-_forever: list[object] = []  # what C points into until the process ends
 reporter = Global("antorcha_reporter", raw, 1)
 visit_t = func[i32, raw, raw]
 
@@ -118,8 +120,7 @@ def _report(kind: int, first: Any, second: Any, number: int) -> BaseException:
     return _complaints[kind](first, second, number)
 
 
-_forever.append(_report)
-ctypes.c_void_p.from_address(reporter.addr).value = id(_report)
+reporter.refer_to(_report)
 
 
 @native(noinline=True)
@@ -147,37 +148,9 @@ def raise_object(error: raw) -> void:
 
 
 # ---- builtins
-METH_FASTCALL = 0x80
-
-
-class MethodDef(ctypes.Structure):
-    """C's PyMethodDef.  It must outlive every builtin made from it."""
-
-    _fields_ = (
-        ("name", ctypes.c_char_p),
-        ("function", ctypes.c_void_p),
-        ("flags", ctypes.c_int),
-        ("doc", ctypes.c_char_p),
-    )
-
-
-_new_builtin = ctypes.pythonapi.PyCMethod_New
-_new_builtin.restype = ctypes.py_object
-_new_builtin.argtypes = [ctypes.c_void_p] * 4
-
-
-def method_def(name: str, address: int, doc: str = "") -> MethodDef:
+def fast_def(name: str, address: int, doc: str = "") -> PyMethodDef:
     """A METH_FASTCALL definition; `address` takes (self, args: ptr[raw], nargs: i64) -> raw."""
-    text = f"{name}($module, /, *args)\n--\n\n{doc}" if doc else name
-    definition = MethodDef(name.encode(), address, METH_FASTCALL, text.encode())
-    _forever.append(definition)
-    return definition
-
-
-def bind(definition: MethodDef, self_object: object = None) -> Any:
-    """A Python builtin; it owns `self_object`, which its code receives as its first argument."""
-    own = None if self_object is None else id(self_object)
-    return _new_builtin(ctypes.addressof(definition), own, None, None)
+    return method_def(name, address, doc=f"{name}($module, /, *args)\n--\n\n{doc}" if doc else name)
 
 
 # ---- types
@@ -237,5 +210,6 @@ def make_type(
     flags = _DEFAULT | _HAVE_GC | _IMMUTABLE | _DISALLOW_INSTANTIATION
     spec = _Spec(name.encode(), size, 0, flags, ctypes.addressof(filled))
     made: type = _type_from_spec(ctypes.addressof(spec))
-    _forever.extend((table, text_of_doc, filled, spec, made))
+    for each in (table, text_of_doc, filled, spec, made):
+        keep_forever(each)
     return made

@@ -30,6 +30,7 @@ from antorcha.lang.native import (
     Global,
     atomic_add,
     atomic_sub,
+    bind,
     f64,
     func,
     i64,
@@ -58,11 +59,10 @@ from antorcha.runtime.cpython import (
     PyLong_AsLongLong,
     PyLong_FromLongLong,
     PyObject_Vectorcall,
-    bind,
     complain,
     complaint,
     failed,
-    method_def,
+    fast_def,
     raise_object,
     type_of,
 )
@@ -212,7 +212,7 @@ def _pair(first: object, second: object) -> tuple[object, object]:
 
 
 pair_maker = Global("antorcha_pair_maker", raw, 1)
-ctypes.c_void_p.from_address(pair_maker.addr).value = id(_pair)
+pair_maker.refer_to(_pair)
 
 
 # ---- arguments
@@ -461,23 +461,23 @@ def py_write(self: raw, args: ptr[raw], nargs: i64) -> raw:
     return raw(TRUE)
 
 
-_write = method_def(
+_write = fast_def(
     "write",
     py_write.spec().addr,
     "write(storage, offset, ..): into(storage, offset, storage, offset, ..), and counts the "
     "version; False, and nothing done, where an operand shares the memory.",
 )
-_run = method_def(
+_run = fast_def(
     "run",
     py_run.spec().addr,
     "run(storage, offset, ..., number, ...): fresh, and an object made around the new storage.",
 )
-_fresh = method_def(
+_fresh = fast_def(
     "fresh",
     py_launch.spec(FRESH=True).addr,
     "fresh(storage, offset, ..., number, ...): runs the kernel into a new storage and returns it.",
 )
-_into = method_def(
+_into = fast_def(
     "into",
     py_launch.spec(FRESH=False).addr,
     "into(out_storage, out_offset, ..., storage, offset, ..., number, ...): writes the outputs.",

@@ -22,8 +22,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from antorcha.errors import ArgumentError
-from antorcha.lang.native import Extern, i64, native, ptr, raw, struct
-from antorcha.runtime.cpython import HEADER, NONE, Py_IncRef, bind, complain, complaint, method_def
+from antorcha.lang.native import Extern, bind, i64, native, ptr, raw, struct
+from antorcha.runtime.cpython import HEADER, NONE, Py_IncRef, complain, complaint, fast_def
 from antorcha.runtime.storage import Storage, StorageObject, wrap
 
 PyType_GenericAlloc = Extern("PyType_GenericAlloc", raw, raw, i64)
@@ -73,7 +73,7 @@ def py_make(self: raw, args: ptr[raw], nargs: i64) -> raw:
     return build(recipe, args)
 
 
-_make = method_def("make", py_make.spec().addr, "make(field, ...): a new object by a recipe.")
+_make = fast_def("make", py_make.spec().addr, "make(field, ...): a new object by a recipe.")
 
 
 def field_offset(cls: type, name: str) -> int:

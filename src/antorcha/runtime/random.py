@@ -26,6 +26,7 @@ import numpy as np
 from antorcha.errors import ArgumentError, RandomError
 from antorcha.lang.native import (
     Extern,
+    bind,
     bool_,
     f32,
     f64,
@@ -49,9 +50,8 @@ from antorcha.runtime.cpython import (
     PyFloat_AsDouble,
     PyLong_AsLongLong,
     PyLong_FromLongLong,
-    bind,
     failed,
-    method_def,
+    fast_def,
 )
 from antorcha.runtime.mt19937 import N, Twister, seed_twister, temper_all
 from antorcha.runtime.storage import as_numpy, new_storage
@@ -89,7 +89,7 @@ def py_sample(_self: raw, args: ptr[raw], _nargs: i64) -> raw:
     return PyLong_FromLongLong(result)
 
 
-_sample = bind(method_def("sample", py_sample.spec().addr))
+_sample = bind(fast_def("sample", py_sample.spec().addr))
 
 
 @functools.cache

@@ -15,7 +15,6 @@ the collector.
 # mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
 from __future__ import annotations
 
-import ctypes
 import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -28,6 +27,7 @@ from antorcha.lang.native import (
     array,
     atomic_add,
     atomic_sub,
+    bind,
     i32,
     i64,
     memcpy,
@@ -70,12 +70,11 @@ from antorcha.runtime.cpython import (
     PyObject_GC_Track,
     PyObject_GC_UnTrack,
     PyObject_Init,
-    bind,
     complain,
     complaint,
     failed,
+    fast_def,
     make_type,
-    method_def,
     type_of,
     visit_t,
 )
@@ -329,7 +328,7 @@ def _make_type() -> type:
     ]
     doc = "Memory that tensors share: ptr, nbytes, version, owner.  Made by new_storage and wrap."
     made = make_type("antorcha.Storage", StorageObject.size, members, slots, doc)
-    ctypes.c_void_p.from_address(storage_type.addr).value = id(made)
+    storage_type.refer_to(made)
     return made
 
 
@@ -360,10 +359,10 @@ else:
     Storage = _make_type()
 
 new_storage: Callable[[int], Storage] = bind(
-    method_def("new_storage", py_new_storage.spec().addr, "A storage of nbytes, uninitialised.")
+    fast_def("new_storage", py_new_storage.spec().addr, "A storage of nbytes, uninitialised.")
 )
-_wrap = bind(method_def("wrap", py_wrap.spec().addr))
-_resize = bind(method_def("resize", py_resize.spec().addr))
+_wrap = bind(fast_def("wrap", py_wrap.spec().addr))
+_resize = bind(fast_def("resize", py_resize.spec().addr))
 
 
 def _size(op: str, nbytes: int) -> int:

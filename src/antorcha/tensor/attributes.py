@@ -11,6 +11,7 @@ from antorcha.ops.record import T
 from antorcha.runtime.call.node import CONSTANT, Node, edge_of, named
 from antorcha.runtime.tensor import Tensor, bare
 from antorcha.shapes import Size, is_channels_last, normalize_dim
+from antorcha.tensor.methods import set_methods
 
 
 def _shape(self: Tensor) -> Size:
@@ -233,7 +234,7 @@ def bind_attributes() -> None:
         setattr(Tensor, name, property(get, put, doc=get.__doc__))
     # No __getattr__: with one, every read of a tensor's own fields would leave the interpreter's
     # fast path, which doubled the price of a + b. Python itself adds "Did you mean" to the message.
-    for name, fn in {
+    set_methods({
         "size": _size, "stride": _stride, "dim": _dim, "ndimension": _dim, "numel": _numel,
         "nelement": _numel, "is_contiguous": _is_contiguous, "requires_grad_": requires_grad_,
         "detach": detach, "detach_": detach_, "_is_view": _is_view,
@@ -247,5 +248,4 @@ def bind_attributes() -> None:
         else self._layout.device.index,
         "is_set_to": lambda self, other: self._storage is other._storage
         and self._offset == other._offset and self._layout is other._layout,
-    }.items():  # fmt: skip
-        setattr(Tensor, name, fn)
+    })  # fmt: skip

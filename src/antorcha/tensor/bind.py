@@ -15,6 +15,7 @@ from antorcha.ops.pointwise import PointwiseOp
 from antorcha.ops.record import REGISTRY, Composite, Op
 from antorcha.runtime.call import path, short
 from antorcha.runtime.tensor import Tensor
+from antorcha.tensor.methods import set_methods
 
 BINARY = {
     "add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "floordiv": "floor_divide",
@@ -30,6 +31,8 @@ COMMUTES = ("add", "mul", "and", "or", "xor")
 def method(op: Any, name: str) -> Callable[..., Any]:
     """The op as a method; the shortest way for the commonest forms of its call."""
     quick = getattr(op, "quick", None)
+    if quick is not None:  # one of the method's own: it carries the method's name
+        quick = short.form(op)[0]  # type: ignore[index]
     if hasattr(op, "view_plan") and quick is None:
         made: Callable[..., Any] = short.view(op)
     elif quick is not None and op.most > 2:
@@ -150,8 +153,7 @@ def bind_methods() -> None:
     """Sets every method that comes from a record on Tensor; called once, at import."""
     for name, op in list(REGISTRY.items()):
         if op.is_method and name not in Tensor.__dict__:
-            made = op.is_method if callable(op.is_method) else method(op, name)
-            setattr(Tensor, name, made)
+            set_methods({name: op.is_method if callable(op.is_method) else method(op, name)})
         inplace = op.inplace if op.namespace == "torch" else None
         if inplace is not None and f"{name}_" not in Tensor.__dict__:
             setattr(Tensor, f"{name}_", inplace_method(inplace, f"{name}_"))
@@ -161,9 +163,8 @@ def bind_methods() -> None:
             continue
         setattr(Tensor, f"__{name}__", operator(found, name))
         commutes = name in COMMUTES and isinstance(found, PointwiseOp)
-        setattr(
-            Tensor, f"__r{name}__", operator(found, name) if commutes else reflected(found, name)
-        )
+        right = operator(found, name) if commutes else reflected(found, name)
+        set_methods({f"__r{name}__": right})
         if found.inplace is not None:
             setattr(Tensor, f"__i{name}__", inplace_operator(found, name))
     for name in COMPARE:
@@ -172,7 +173,7 @@ def bind_methods() -> None:
     for name, target in UNARY.items():
         if target in REGISTRY:
             setattr(Tensor, f"__{name}__", method(REGISTRY[target], f"__{name}__"))
-    Tensor.__pos__ = lambda self: self  # type: ignore[method-assign]
+    set_methods({"__pos__": lambda self: self})
     Tensor.__hash__ = object.__hash__  # type: ignore[method-assign]
 
 

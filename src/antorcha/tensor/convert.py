@@ -18,6 +18,7 @@ from antorcha.runtime import layout as L
 from antorcha.runtime.call.node import edge_of
 from antorcha.runtime.tensor import Parameter, Tensor, bare
 from antorcha.tensor import printing
+from antorcha.tensor.methods import set_methods
 
 
 def to_array(tensor: Tensor) -> Array:
@@ -346,15 +347,13 @@ def type_name(self: Tensor) -> str:
 
 def bind_conversions() -> None:
     """Sets this file's methods on Tensor."""
-    for name, fn in {
+    set_methods({
         "item": item, "tolist": tolist, "numpy": numpy, "__bool__": _bool, "__int__": _int,
         "__float__": _float,
         "__complex__": lambda self: complex(item(self)), "__index__": _index, "__len__": _len,
         "__iter__": _iter, "__reversed__": _reversed, "__contains__": _contains,
         "__repr__": _repr, "__format__": _format, "to": to, "cpu": cpu, "cuda": cuda,
         "type": type_, "__deepcopy__": _deepcopy, "__reduce_ex__": _reduce_ex,
-    }.items():  # fmt: skip
-        setattr(Tensor, name, fn)
+    })  # fmt: skip
     Tensor.__array_priority__ = 1000  # type: ignore[attr-defined]
-    for name, dtype in _CASTS.items():
-        setattr(Tensor, name, _caster(dtype))
+    set_methods({name: _caster(dtype) for name, dtype in _CASTS.items()})

@@ -18,6 +18,7 @@ from antorcha.ops.params import to_device, to_dtype, to_int
 from antorcha.ops.record import T
 from antorcha.runtime import layout as L
 from antorcha.runtime.tensor import Tensor, bare
+from antorcha.tensor.methods import set_methods
 
 if TYPE_CHECKING:
     from antorcha.runtime import storage as S
@@ -288,8 +289,7 @@ def _dlpack_device(self: Tensor) -> Any:
 
 def bind() -> None:
     """Sets the protocols of this file on Tensor."""
-    for name, fn in {
+    set_methods({
         "__array__": array_protocol, "__array_wrap__": array_wrap, "__dlpack__": _dlpack,
         "__dlpack_device__": _dlpack_device,
-    }.items():  # fmt: skip
-        setattr(Tensor, name, fn)
+    })  # fmt: skip

@@ -18,6 +18,7 @@ from antorcha.errors import ArgumentError, GraphError, MissingFeature, OutOfRang
 from antorcha.lazy import Array, lazy, np
 from antorcha.ops.params import to_int
 from antorcha.runtime.tensor import Tensor
+from antorcha.tensor.methods import set_methods
 
 if TYPE_CHECKING:
     from antorcha.runtime import storage as S
@@ -410,5 +411,7 @@ def bind() -> None:
     """Sets the methods of this file on Tensor."""
     for fn in (untyped_storage, storage, share_memory_, pin_memory):
         setattr(Tensor, fn.__name__, fn)
-    Tensor.is_shared = lambda self: False  # type: ignore[method-assign]
-    Tensor.is_pinned = lambda self, device=None: False  # type: ignore[method-assign]
+    set_methods({
+        "is_shared": lambda self: False,
+        "is_pinned": lambda self, device=None: False,
+    })  # fmt: skip

@@ -86,6 +86,7 @@ from typing import TYPE_CHECKING, Any
 
 from antorcha.errors import NativeError
 from antorcha.lang.native.digest import NoDescription
+from antorcha.lang.native.forever import keep_forever
 from antorcha.lang.native.function import Native, Options, Spec, inline, native
 from antorcha.lang.native.glue import (
     METH_FASTCALL,
@@ -93,6 +94,8 @@ from antorcha.lang.native.glue import (
     METH_NOARGS,
     METH_O,
     METH_VARARGS,
+    PyMethodDef,
+    bind,
     builtin,
     method_def,
 )
@@ -206,15 +209,15 @@ def __getattr__(name: str) -> Any:
 __all__ = [
     "METH_FASTCALL", "METH_KEYWORDS", "METH_NOARGS", "METH_O", "METH_VARARGS", "Extern",
     "ExternData", "Global", "Intrinsic", "Native", "NativeError", "NoDescription", "Options",
-    "Place", "Ptr", "Spec", "Target", "Ty", "V", "address", "array", "atomic_add", "atomic_and",
-    "atomic_load", "atomic_max", "atomic_min", "atomic_or", "atomic_store", "atomic_sub",
-    "atomic_xchg", "atomic_xor", "bf16", "bitcast", "bool_", "bswap", "builtin", "cas", "ceil",
-    "clz", "copysign", "cstr", "ctpop", "ctz", "f16", "f32", "f64", "fabs", "fence", "first",
-    "floor", "fma", "func", "i8", "i16", "i32", "i64", "inline", "insert", "interpreted",
-    "interpreting", "intrinsic", "lanes", "local", "mask_bits", "maximum", "memcpy", "memmove",
-    "memset", "method_def", "minimum", "mulhi", "native", "pause", "prefetch", "ptr", "raw",
-    "reduce_add", "reduce_all", "reduce_any", "reduce_max", "reduce_min", "reduce_mul", "ref",
-    "roundeven", "select", "shuffle", "sizeof", "sqrt", "static", "struct", "target", "trunc",
-    "trunc_div", "trunc_mod", "u8", "u16", "u32", "u64", "vec", "vgather", "vload", "void",
-    "vscatter", "vstore",
+    "Place", "Ptr", "PyMethodDef", "Spec", "Target", "Ty", "V", "address", "array", "atomic_add",
+    "atomic_and", "atomic_load", "atomic_max", "atomic_min", "atomic_or", "atomic_store",
+    "atomic_sub", "atomic_xchg", "atomic_xor", "bf16", "bind", "bitcast", "bool_", "bswap",
+    "builtin", "cas", "ceil", "clz", "copysign", "cstr", "ctpop", "ctz", "f16", "f32", "f64",
+    "fabs", "fence", "first", "floor", "fma", "func", "i8", "i16", "i32", "i64", "inline", "insert",
+    "interpreted", "interpreting", "intrinsic", "keep_forever", "lanes", "local", "mask_bits",
+    "maximum", "memcpy", "memmove", "memset", "method_def", "minimum", "mulhi", "native", "pause",
+    "prefetch", "ptr", "raw", "reduce_add", "reduce_all", "reduce_any", "reduce_max", "reduce_min",
+    "reduce_mul", "ref", "roundeven", "select", "shuffle", "sizeof", "sqrt", "static", "struct",
+    "target", "trunc", "trunc_div", "trunc_mod", "u8", "u16", "u32", "u64", "vec", "vgather",
+    "vload", "void", "vscatter", "vstore",
 ]  # fmt: skip

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from antorcha.errors import NativeError
 from antorcha.lang.native import cache as disk
+from antorcha.lang.native.forever import keep_forever
 from antorcha.lang.native.machine import Target, binding, machine, optimise, target
 from antorcha.lang.native.values import defined_globals
 
@@ -28,7 +29,6 @@ __all__ = ["LOCK", "Target", "address_of", "define", "load", "lowered", "target"
 
 LEVEL = "small"
 LOCK = threading.RLock()
-_keep: list[Any] = []  # object files: the engine does not own them
 _exports: dict[str, Spec] = {}  # specs that other modules link by symbol
 _loading: set[str] = set()
 _defined: dict[str, int] = {}  # symbols given to LLVM by us
@@ -154,10 +154,9 @@ def _link_stored(symbol: str) -> int:
 
 def _link(symbol: str, code: bytes) -> int:
     engine = _engine()
-    item = binding().ObjectFileRef.from_data(code)
+    item = keep_forever(binding().ObjectFileRef.from_data(code))  # the engine does not own it
     engine.add_object_file(item)
     engine.finalize_object()
-    _keep.append(item)
     addr = int(engine.get_function_address(symbol))
     if not addr:
         raise NativeError(f"{symbol} did not link")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
+from antorcha.lang.native.forever import keep_forever
+
 METH_VARARGS = 0x0001
 METH_KEYWORDS = 0x0002
 METH_NOARGS = 0x0004
@@ -23,17 +25,19 @@ class PyMethodDef(ctypes.Structure):
     )  # fmt: skip
 
 
-_records: list[PyMethodDef] = []  # a builtin points to its record for as long as it lives
 _new = ctypes.pythonapi.PyCMethod_New
 _new.restype = ctypes.py_object
 _new.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
 
 
 def method_def(name: str, addr: int, flags: int = METH_FASTCALL, doc: str = "") -> PyMethodDef:
-    """A PyMethodDef that is never freed; ``ctypes.addressof`` gives its address."""
-    record = PyMethodDef(name.encode(), addr, flags, doc.encode() or None)
-    _records.append(record)
-    return record
+    """A PyMethodDef that is never freed: builtins point to it for as long as they live."""
+    return keep_forever(PyMethodDef(name.encode(), addr, flags, doc.encode() or None))
+
+
+def bind(record: PyMethodDef, self_obj: Any = None) -> Any:
+    """A builtin of `record`; it owns `self_obj`, which its code receives as its first argument."""
+    return _new(ctypes.addressof(record), None if self_obj is None else id(self_obj), None, None)
 
 
 def builtin(
@@ -44,6 +48,4 @@ def builtin(
     Its first argument is ``self_obj`` (NULL when that is None; the builtin keeps it alive). The
     code gives a new reference, or NULL with an exception set. It runs with the GIL held.
     """
-    record = method_def(name, addr, flags, doc)
-    owner = None if self_obj is None else id(self_obj)
-    return _new(ctypes.addressof(record), owner, None, None)
+    return bind(method_def(name, addr, flags, doc), self_obj)

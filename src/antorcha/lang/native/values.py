@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from antorcha.errors import NativeError
+from antorcha.lang.native.forever import keep_forever
 from antorcha.lang.native.types import Ty, ptr
 
 
@@ -126,11 +127,12 @@ class ExternData:
 
 
 _globals: dict[str, tuple[str, Global]] = {}
-_old_globals: list[Global] = []  # linked code may still point at them
 
 
 class Global:
     """Memory of this process that compiled functions share by name, seen as ``ptr[ty]``.
+
+    It is never freed: compiled functions run, and may lock a lock in it, until the process ends.
 
     ``np`` is a numpy view of it (scalars only). Names are the process's: one module, one name.
     Fields of a struct and elements of an array are read and written from Python too.
@@ -141,7 +143,7 @@ class Global:
     ) -> None:
         self.name, self.ty, self.count = name, ptr[ty], count
         size = ty.size * count
-        self.buf = ctypes.create_string_buffer(size + align)
+        self.buf = keep_forever(ctypes.create_string_buffer(size + align))
         start = ctypes.addressof(self.buf)
         self.addr = start + -start % align
         whole: Any = self.buf
@@ -150,11 +152,9 @@ class Global:
         if init is not None:
             self.np[:] = init  # type: ignore[index]
         home = sys._getframe(1).f_globals.get("__name__", "")
-        other, old = _globals.get(name, (home, None))
+        other, _ = _globals.get(name, (home, None))
         if other != home:
             raise NativeError(f"Global {name!r} is already defined by module {other}; rename one")
-        if old is not None:
-            _old_globals.append(old)
         _globals[name] = (home, self)
         engine = sys.modules.get(f"{__package__}.engine")
         if engine is not None:
@@ -185,6 +185,10 @@ class Global:
         if name.startswith("_") or "ty" not in self.__dict__:
             raise AttributeError(name)
         return getattr(self.pointer(), name)
+
+    def refer_to(self, thing: object) -> None:
+        """Makes it the address of a Python object, which from now on is never freed."""
+        ctypes.c_void_p.from_address(self.addr).value = id(keep_forever(thing))
 
     def store(self, **fields: Any) -> None:
         """Sets fields of a struct from Python: ``P.store(threads=4, spin=100)``."""

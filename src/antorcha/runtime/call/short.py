@@ -91,27 +91,6 @@ def _binary_number(op: Any, a: Any, b: Any, otherwise: Callable[..., Any]) -> An
     return made
 
 
-def unary(op: Any) -> Callable[..., Any]:
-    """``op(a)`` with every other argument at its default, by the shortest way."""
-    plans = op.short_plans
-
-    def short(a: Any) -> Any:
-        try:
-            plan = plans[a._layout]
-        except (KeyError, AttributeError):
-            plan = None
-        if plan is None:
-            return general(op, (a,))
-        if modes.busy:
-            return call(op, (a,), {})
-        made = plan.run(a._storage, a._offset)
-        if a._rg and plan.rule is not None:
-            attach_to(plan, a, None, (), made)
-        return made
-
-    return short
-
-
 def view(op: Any) -> Callable[..., Any]:
     """``op(a, 2, 5)`` for a view op and numbers by value, by the shortest way."""
     plans = op.short_plans

@@ -14,7 +14,7 @@ from typing import Any
 from antorcha.device import backend
 from antorcha.ops.record import T
 from antorcha.runtime.call import path
-from antorcha.runtime.call.plan import remember, table
+from antorcha.runtime.call.plan import Plan, remember, table
 from antorcha.runtime.layout import same
 from antorcha.runtime.tensor import Tensor, bare
 from antorcha.shapes import is_dense
@@ -51,9 +51,9 @@ _writes: Any = table()  # writers of ``a += b`` by both layouts
 
 def sum_of(a: Tensor, b: Tensor) -> Tensor:
     """``a + b`` outside of any graph."""
-    plan = T.add.short_plans.get((a._layout, b._layout))
+    plan: Plan | None = T.add.short_plans.get((a._layout, b._layout))
     if plan is not None:
-        return path.fresh_tensor(plan, [a._storage, a._offset, b._storage, b._offset])
+        return plan.run(a._storage, a._offset, b._storage, b._offset)
     total: Tensor = path.run(T.add, (a, b), {}, False)
     return total
 

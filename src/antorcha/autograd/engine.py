@@ -352,9 +352,6 @@ def first_gradient(root: Any, seed: Tensor | None, position: int, create: bool) 
     """The gradient to start with: ones for a single number, else what the user gave."""
     lay = root._layout if isinstance(root, Tensor) else root.layout
     if seed is None:
-        one = _ones.get(lay)
-        if one is not None:
-            return one.run(1)
         if lay.numel == 1 and lay.dtype.kind == "f":
             return ones(lay)
         if lay.numel != 1:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from antorcha.lang import expr as E
 from antorcha.ops.derive import Rule, bits, fit_one, saved_items, unpack
 from antorcha.ops.operands import plan_exprs
+from antorcha.ops.params import no_quick_bind
 from antorcha.runtime import layout as L
 from antorcha.runtime.call import path
 from antorcha.runtime.call.node import Node
@@ -47,6 +48,7 @@ class ExprOp:
     has_out = False
     inplace = None
     default_numbers = ()
+    quick_bind = staticmethod(no_quick_bind)
 
     def __init__(self, name: str, expr: Expr) -> None:
         self.name = self.__name__ = name
@@ -59,10 +61,6 @@ class ExprOp:
 
     def __call__(self, *operands: Any) -> Any:
         return path.call(self, operands, {})
-
-    @staticmethod
-    def quick_bind(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return None
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         key: list[Any] = []
@@ -98,12 +96,10 @@ class ExprOp:
             plan.rule = self.rule
         return plan
 
-    def raw(self, key: tuple[Any, ...], flat: list[Any]) -> Tensor:
-        """Runs outside of any graph on (layouts, launch arguments)."""
-        plan = self.plans.get(key)
-        if plan is None:
-            plan = remember(self.plans, key, self.plan_for(key))
-        return plan.run(*flat)
+    def planned(self, key: tuple[Any, ...]) -> Plan:
+        """The plan for tensors of these layouts and numbers of these types; ``plan.run`` runs it
+        outside of any graph."""
+        return self.plans.get(key) or remember(self.plans, key, self.plan_for(key))
 
 
 class ExprRule(Rule):

@@ -188,6 +188,11 @@ def _treatment(param: Param, kind: Any, given: bool, loose: bool) -> int | None:
     return _NUMBER if plain else None
 
 
+def no_quick_bind(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """In place of ``Signature.quick_bind``: every call is bound in full."""
+    return None
+
+
 class Signature:
     """An op's parameters, and the binding of arguments to them."""
 

@@ -70,19 +70,18 @@ class PointwiseRule(Rule):
         kept = node.saved
         if kept is RELEASED:
             saved_items(node)  # refuses
-        quick = not create and not modes.busy and (type(kept) is list or not kept)
-        if quick:
-            replay = plan.vjp.get((node.mask, g._layout))
-            if replay is not None:
-                found = replay.gradients(node, g, kept)
-                if found is not None:
-                    return found
+        if not create and not modes.busy and (type(kept) is list or not kept):
+            key = (node.mask, g._layout)
+            replay = plan.vjp.get(key)
+            if replay is None:
+                ops = [self.vjp(plan, k) for k in bits(node.mask)]
+                replay = plan.vjp[key] = Replay(node, g._layout, ops)
+            found = replay.gradients(node, g, kept)
+            if found is not None:
+                return found
         result: list[Tensor | None] = [None] * len(node.edges)
         for k in bits(node.mask):
             result[k] = self.vjp(plan, k).gradient(node, g, kept, create)
-        if quick:
-            ops = [self.vjp(plan, k) for k in bits(node.mask)]
-            plan.vjp[node.mask, g._layout] = Replay(node, g._layout, ops)
         return result
 
     def vjp(self, plan: Plan, k: int) -> GradientOp:
@@ -157,7 +156,7 @@ class GradientOp:
             flat += (tensor._storage, tensor._offset)
         if create:
             return fit_one(self.op(*operands), self.lay)
-        return fit_one(self.op.raw(tuple(key), flat), self.lay)
+        return fit_one(self.op.planned(tuple(key)).run(*flat), self.lay)
 
     def step(self, node: Node, g: Layout) -> Step:
         """What ``gradient`` does for nodes of this plan and mask, and gradients that lie so."""
@@ -180,7 +179,7 @@ class GradientOp:
             k = 0 if s == -2 else 1 + saves.index(s)
             key.append(g if s == -2 else plan.out if s < 0 else plan.tensors[s])
             at += (2 * k, 2 * k + 1)
-        found = self.op.plans.get(tuple(key)) or self.op.plan_for(tuple(key))
+        found = self.op.planned(tuple(key))
         pick = itemgetter(*at) if len(at) > 1 else lambda values: (values[at[0]],)
         return pick, found.run, None if found.out is self.lay else self.lay
 

@@ -16,6 +16,7 @@ from antorcha.lang.expr import RowProgram
 from antorcha.lang.kernels import Rows
 from antorcha.ops.derive import Rule, bits, fit_one, saved_items, unpack
 from antorcha.ops.operands import common_device
+from antorcha.ops.params import no_quick_bind
 from antorcha.ops.record import T, node_name
 from antorcha.ops.rows import _last, _spread
 from antorcha.runtime import layout as L
@@ -34,6 +35,7 @@ class ProgramOp:
     has_out = False
     inplace = None
     static_number = False
+    quick_bind = staticmethod(no_quick_bind)
 
     def __init__(self, name: str, program: RowProgram, dim: int) -> None:
         self.name = self.__name__ = name
@@ -46,10 +48,6 @@ class ProgramOp:
 
     def __call__(self, *operands: Tensor) -> Any:
         return path.call(self, operands, {})
-
-    @staticmethod
-    def quick_bind(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return None
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         flat: list[Any] = []

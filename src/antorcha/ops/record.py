@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 from antorcha import modes
 from antorcha.errors import ArgumentError, ShapeError
-from antorcha.ops.params import TENSORS, Signature
+from antorcha.ops.params import TENSORS, Signature, no_quick_bind
 from antorcha.runtime.call import path, short
 from antorcha.runtime.call.plan import table
 from antorcha.runtime.tensor import Tensor
@@ -43,11 +43,6 @@ if TYPE_CHECKING:
 REGISTRY: dict[str, Op] = {}
 NAMESPACES: dict[str, dict[str, Any]] = {"nn.functional": {}, "special": {}, "linalg": {}}
 """What the face shows elsewhere than under ``torch``: namespace -> name -> callable."""
-
-
-def no_quick_bind(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """In place of ``Signature.quick_bind``: every call is bound in full."""
-    return None
 
 
 class Op:

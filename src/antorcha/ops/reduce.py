@@ -17,7 +17,7 @@ from antorcha.ops.pointwise import pointwise
 from antorcha.ops.record import T
 from antorcha.ops.reduction import Fold, reduction
 from antorcha.ops.types import Bool, Dim, Dims, Dtype, Tensor
-from antorcha.runtime.call.plan import maker_of_views
+from antorcha.runtime.call.plan import tensor_maker
 
 
 def spread(g, layout, dims, keepdim):
@@ -74,7 +74,7 @@ class SpreadRule(Rule):
         view = plan.vjp.get(g._layout)
         if view is None:
             out = spread(g, lay, plan.statics["dims"], plan.statics["keepdim"])._layout
-            view = plan.vjp[g._layout] = maker_of_views(out)
+            view = plan.vjp[g._layout] = tensor_maker(out, "_storage", "_offset")
         return [view(g._storage, g._offset)]
 
 

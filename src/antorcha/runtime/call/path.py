@@ -158,11 +158,6 @@ def was_viewed(base: Tensor) -> bool:
     return seen > 0
 
 
-def fresh_tensor(plan: Plan, flat: list[Any]) -> Tensor:
-    """Runs a plan of one result outside of any graph."""
-    return plan.run(*flat)
-
-
 # ------------------------------------------------------------------------------- in place and out=
 def call_inplace(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``op_`` : the result is written over the first operand."""

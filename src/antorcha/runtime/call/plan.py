@@ -63,32 +63,26 @@ def make(op: Any, kind: int, outs: tuple[Layout, ...], **fields: Any) -> Plan:
     if kind == VIEW or (kind == FRESH and "fresh" in fields):
         _make_run(plan)
     elif kind == MANY:
-        from antorcha.runtime.objects import maker
-
-        plan.makers = tuple([maker(Tensor, ("_storage",), {"_layout": o, **PLAIN}) for o in outs])
+        plan.makers = tuple([tensor_maker(out, "_storage") for out in outs])
     return plan
 
 
 def _make_run(plan: Plan) -> None:
     """How the plan makes its one result."""
-    from antorcha.runtime.launch import running
-    from antorcha.runtime.objects import maker
-
     if plan.kind == FRESH:
+        from antorcha.runtime.launch import running
+
         plan.run = running(plan.fresh, Tensor, "_storage", {"_layout": plan.out, **PLAIN})
-        return
-    given = ("_storage", "_offset", "_base", "_seen")
-    fields = {name: PLAIN[name] for name in PLAIN if name not in given}
-    plan.run = maker(Tensor, given, {"_layout": plan.out, **fields})
+    else:
+        plan.run = tensor_maker(plan.out, "_storage", "_offset", "_base", "_seen")
 
 
-def maker_of_views(lay: Layout) -> Callable[..., Tensor]:
-    """What makes tensors of that layout, in no graph, of a storage and an offset."""
+def tensor_maker(lay: Layout, *given: str) -> Callable[..., Tensor]:
+    """What makes tensors of that layout, in no graph, of the fields that each is given."""
     from antorcha.runtime.objects import maker
 
-    given = ("_storage", "_offset")
-    fields = {name: PLAIN[name] for name in PLAIN if name not in given}
-    return maker(Tensor, given, {"_layout": lay, **fields})
+    rest = {name: value for name, value in PLAIN.items() if name not in given}
+    return maker(Tensor, given, {"_layout": lay, **rest})
 
 
 def table() -> dict[Any, Plan]:

@@ -12,6 +12,7 @@ touches is used up before it is dropped.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -125,6 +126,36 @@ def load(p, kind, fixed, at, step, width, mask):
 
 
 @inline
+def store(p, kind, at, step, value, width, mask):
+    """One vector to position ``at`` of an output's row."""
+    if kind == "c":
+        vstore(p + at, value, mask)
+    else:
+        vscatter(p + at * step, lanes(i64, width) * step, value, mask)
+
+
+@inline
+def repeated(P, ins):
+    """The inputs that stay the same along the row, as vectors."""
+    return [
+        vec[P.in_types[k], P.width](ins[k][0]) if P.in_kinds[k] == "s" and P.used[k] else None
+        for k in static(range(P.nin))
+    ]
+
+
+@inline
+def outputs_at(P, bufs, offset):
+    """Where each output's row begins."""
+    return [ptr[P.out_types[k]](bufs[k]) + offset[k] for k in static(range(P.nout))]
+
+
+@inline
+def inputs_at(P, bufs, offset):
+    """Where each input's row begins; the operands' offsets have the outputs' first."""
+    return [ptr[P.in_types[k]](bufs[P.nout + k]) + offset[P.nout + k] for k in static(range(P.nin))]
+
+
+@inline
 def block(P, outs, ins, fixed, steps, at, mask, stream):
     """``width`` elements of the row from ``at`` on."""
     values = [
@@ -135,22 +166,16 @@ def block(P, outs, ins, fixed, steps, at, mask, stream):
     results = evaluate(P.body, values, P.width)
     for k in static(range(P.nout)):
         made = vec[P.out_types[k], P.width](results[k])
-        if P.out_kinds[k] == "c":
-            if stream:
-                vstore(outs[k] + at, made, None, stream=True)
-            else:
-                vstore(outs[k] + at, made, mask)
+        if stream and P.out_kinds[k] == "c":
+            vstore(outs[k] + at, made, None, stream=True)
         else:
-            vscatter(outs[k] + at * steps[k], lanes(i64, P.width) * steps[k], made, mask)
+            store(outs[k], P.out_kinds[k], at, steps[k], made, P.width, mask)
 
 
 @inline
 def row(P, outs, ins, steps, lo, hi):
     """Elements lo..hi of one row: whole vectors, several at a time, then a masked tail."""
-    fixed = [
-        vec[P.in_types[k], P.width](ins[k][0]) if P.in_kinds[k] == "s" and P.used[k] else None
-        for k in static(range(P.nin))
-    ]
+    fixed = repeated(P, ins)
     if P.unroll == 0:
         whole = first(P.width, P.width)
         for i in range(lo, hi, P.width):
@@ -198,10 +223,7 @@ def job(u0: i64, u1: i64, args: raw, *, P) -> void:
     piece = u0 // rows if down != 0 else u0 % pieces
     seek(P, outer, dims, r, index, offset)
     for _u in range(u0, u1):
-        outs = [ptr[P.out_types[k]](bufs[k]) + offset[k] for k in static(range(P.nout))]
-        ins = [
-            ptr[P.in_types[k]](bufs[P.nout + k]) + offset[P.nout + k] for k in static(range(P.nin))
-        ]
+        outs, ins = outputs_at(P, bufs, offset), inputs_at(P, bufs, offset)
         row(P, outs, ins, steps, piece * chunk, min(n, piece * chunk + chunk))
         if down != 0:
             r += 1
@@ -275,6 +297,14 @@ def order_dims(out: Layout) -> list[int]:
     return sorted(range(out.ndim), key=lambda d: (-out.strides[d], d))
 
 
+def words_of(sizes: Sequence[int], columns: Sequence[Any]) -> list[int]:
+    """Nested dims as description words, innermost first, for ``seek``."""
+    words: list[int] = []
+    for d in reversed(range(len(sizes))):
+        words += [sizes[d], *[c[d] for c in columns]]
+    return words
+
+
 def describe(outs: Sequence[Layout], ins: Sequence[Any]) -> tuple[list[int], str, bool]:
     """The description words, the operands' kinds along the inner dim, and whether it is one row."""
     out = outs[0]
@@ -298,16 +328,12 @@ def describe(outs: Sequence[Layout], ins: Sequence[Any]) -> tuple[list[int], str
         raise Unsupported("more dims than the odometer has")
     if dims == 0:
         return [n, 0, 1, 32768, 1, 0, *inner], kinds, True
-    rows = 1
-    for s in sizes[:-1]:
-        rows *= s
+    rows = math.prod(sizes[:-1])
     down = int("g" in kinds and rows > 1)
     chunk = NARROW if down else UNIT
     pieces = -(-n // chunk)
     words = [n, dims, rows, min(chunk, n) if pieces == 1 else chunk, pieces, down, *inner]
-    for d in reversed(range(dims)):
-        words += [sizes[d], *[c[d] for c in columns]]
-    return words, kinds, False
+    return words + words_of(sizes[:-1], columns), kinds, False
 
 
 def slot(what: Any) -> Any:

@@ -12,11 +12,19 @@ alone, so the result does not depend on the number of threads.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from antorcha.devices.cpu.emit import TYPES, Body, Unsupported, evaluate, type_of
-from antorcha.devices.cpu.pointwise import MAX_DIMS, load, slot
+from antorcha.devices.cpu.pointwise import (
+    MAX_DIMS,
+    inputs_at,
+    load,
+    repeated,
+    slot,
+    words_of,
+)
 from antorcha.devices.host import results_of
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Launch, Reduce
@@ -210,11 +218,7 @@ def fold_row(P, ins, steps, shape, fold_words, lo, hi):
         end = min(n, begin + hi - at)
         set_odometer(fold_words, shape.fold_dims, P.nin, q, index, offset)
         here = [ins[k] + offset[k] for k in static(range(P.nin))]
-        fixed = [
-            vec[P.in_types[k], P.width](here[k][0]) if P.in_kinds[k] == "s" and P.used[k] else None
-            for k in static(range(P.nin))
-        ]
-        one = fold_segment(P, here, fixed, steps, q * n, begin, end)
+        one = fold_segment(P, here, repeated(P, here), steps, q * n, begin, end)
         keep(P, total, merged(P, total, one))
         at += end - begin
     return total
@@ -250,10 +254,7 @@ def rows_job(r0: i64, r1: i64, args: raw, *, P) -> void:
     offset = local(i64, P.nops)
     for r in range(r0, r1):
         set_odometer(kept, shape.dims, P.nops, r, index, offset)
-        ins = [
-            ptr[P.in_types[k]](work.bufs[P.nout + k]) + offset[P.nout + k]
-            for k in static(range(P.nin))
-        ]
+        ins = inputs_at(P, work.bufs, offset)
         state = fold_row(P, ins, steps, shape, fold_words, i64(0), shape.n * shape.folds)
         finish_row(P, work.bufs, offset, fold_lanes(P, state), shape)
 
@@ -274,10 +275,7 @@ def parts_job(u0: i64, u1: i64, args: raw, *, P) -> void:
         r = u // shape.parts
         lo = (u - r * shape.parts) * each
         set_odometer(kept, shape.dims, P.nops, r, index, offset)
-        ins = [
-            ptr[P.in_types[k]](work.bufs[P.nout + k]) + offset[P.nout + k]
-            for k in static(range(P.nin))
-        ]
+        ins = inputs_at(P, work.bufs, offset)
         hi = min(lo + each, elements)
         state = fold_lanes(P, fold_row(P, ins, steps, shape, fold_words, min(lo, hi), hi))
         for k in static(range(P.nstate)):
@@ -319,6 +317,19 @@ def reduce_rows(bufs: ptr[raw], desc: ptr[i64], *, P) -> i64:
 
 # ------------------------------------------------------------------------------------- columns
 @inline
+def loaded(P, strip, i):
+    """A vector of the states that stand side by side in a strip."""
+    return [vload(strip[k] + i, P.width) for k in static(range(P.nstate))]
+
+
+@inline
+def put(P, strip, i, states):
+    """Writes a vector of states to its place in a strip."""
+    for k in static(range(P.nstate)):
+        vstore(strip[k] + i, states[k])
+
+
+@inline
 def fold_strip(P, ins, steps, shape, fold_words, acc, q0, q1, lo, m):
     """Rows q0..q1 folded into the strip of accumulators: m results from the inner kept index lo."""
     W = static(P.width)
@@ -327,35 +338,24 @@ def fold_strip(P, ins, steps, shape, fold_words, acc, q0, q1, lo, m):
     for q in range(q0, q1):
         set_odometer(fold_words, shape.fold_dims, P.nin, q, index, offset)
         here = [ins[k] + offset[k] + lo * steps[k] for k in static(range(P.nin))]
-        fixed = [
-            vec[P.in_types[k], P.width](here[k][0]) if P.in_kinds[k] == "s" and P.used[k] else None
-            for k in static(range(P.nin))
-        ]
+        fixed = repeated(P, here)
         position = None
         if P.needs_position:
             position = vec[i64, W](q)
         whole = m // W * W
         for i in range(0, whole, W):
             one = lifted(P, here, fixed, steps, i, position, None)
-            old = [vload(acc[k] + i, W) for k in static(range(P.nstate))]
-            new = merged(P, old, one)
-            for k in static(range(P.nstate)):
-                vstore(acc[k] + i, new[k])
+            put(P, acc, i, merged(P, loaded(P, acc, i), one))
         for i in range(whole, m, W):
             mask = first(W, m - i)
             one = lifted(P, here, fixed, steps, i, position, mask)
-            old = [vload(acc[k] + i, W) for k in static(range(P.nstate))]
-            new = merged(P, old, one)
-            for k in static(range(P.nstate)):
-                vstore(acc[k] + i, new[k])
+            put(P, acc, i, merged(P, loaded(P, acc, i), one))
 
 
 @inline
 def clear(P, acc, m):
     for i in range(0, m, P.width):
-        state = fresh_state(P)
-        for k in static(range(P.nstate)):
-            vstore(acc[k] + i, state[k])
+        put(P, acc, i, fresh_state(P))
 
 
 @native
@@ -376,23 +376,16 @@ def columns_job(u0: i64, u1: i64, args: raw, *, P) -> void:
         lo = (u - r * shape.strips) * 1024
         m = min(shape.n - lo, 1024)
         set_odometer(kept, shape.dims, P.nops, r, index, offset)
-        ins = [
-            ptr[P.in_types[k]](work.bufs[P.nout + k]) + offset[P.nout + k]
-            for k in static(range(P.nin))
-        ]
+        ins = inputs_at(P, work.bufs, offset)
         clear(P, total, m)
         for q in range(0, shape.folds, 256):
             clear(P, acc, m)
             fold_strip(P, ins, steps, shape, fold_words, acc, q, min(q + 256, shape.folds), lo, m)
             for i in range(0, m, P.width):
-                a = [vload(total[k] + i, P.width) for k in static(range(P.nstate))]
-                b = [vload(acc[k] + i, P.width) for k in static(range(P.nstate))]
-                both = merged(P, a, b)
-                for k in static(range(P.nstate)):
-                    vstore(total[k] + i, both[k])
+                put(P, total, i, merged(P, loaded(P, total, i), loaded(P, acc, i)))
         count = vec[i64, P.width](shape.count)
         for i in range(0, m, P.width):
-            state = [vload(total[k] + i, P.width) for k in static(range(P.nstate))]
+            state = loaded(P, total, i)
             results = evaluate(P.finish, [*state, count], P.width)
             for k in static(range(P.nout)):
                 made = vec[P.out_types[k], P.width](results[k])
@@ -421,14 +414,6 @@ def nested(dims: list[int], ops: list[Any], shape: Sequence[int]) -> tuple[list[
     return list(sizes), [list(c) for c in columns]
 
 
-def words_of(sizes: list[int], columns: list[Any]) -> list[int]:
-    """Nested dims as description words, innermost first."""
-    words = []
-    for d in reversed(range(len(sizes))):
-        words += [sizes[d], *[c[d] for c in columns]]
-    return words
-
-
 def compile_reduce(what: Reduce, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
     if any(not isinstance(i, Layout) for i in ins):
         raise Unsupported("a reduction of numbers")
@@ -439,9 +424,7 @@ def compile_reduce(what: Reduce, outs: Sequence[Layout], ins: Sequence[Any]) -> 
     real = [d for d in by_stride if shape[d] != 1]
     folded = [d for d in real if d in what.dims]
     kept = [d for d in real if d not in what.dims]
-    count = 1
-    for d in what.dims:
-        count *= shape[d]
+    count = math.prod([shape[d] for d in what.dims])
     columns_form = bool(
         kept and (not folded or abs(lay.strides[kept[-1]]) < abs(lay.strides[folded[-1]]))
         and lay.numel and lay.strides[kept[-1]] == 1
@@ -482,14 +465,10 @@ def _rows(
         sizes, columns = [0], [[1] for _ in ins]
     if not sizes:
         sizes, columns = [1], [[1] for _ in ins]
-    rows = 1
-    for s in kept_sizes:
-        rows *= s
+    rows = math.prod(kept_sizes)
     if lay.numel == 0 and count:
         rows = 0
-    folds = 1
-    for s in sizes[:-1]:
-        folds *= s
+    folds = math.prod(sizes[:-1])
     steps = [c[-1] for c in columns]
     elements = sizes[-1] * folds
     parts = 1
@@ -515,12 +494,8 @@ def _columns(
     ins = ops[nout:]
     kept_sizes, kept_columns = nested(outer, ops, shape)
     sizes, columns = nested(sorted(folded), ins, shape)
-    rows = 1
-    for s in kept_sizes:
-        rows *= s
-    folds = 1
-    for s in sizes:
-        folds *= s
+    rows = math.prod(kept_sizes)
+    folds = math.prod(sizes)
     n = shape[inner]
     steps = [o.strides[inner] for o in ins]
     if len(kept_sizes) > MAX_DIMS or len(sizes) > MAX_DIMS:

@@ -12,11 +12,23 @@ and the row's length become inputs of ordinary expressions, evaluated like any o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from antorcha.devices.cpu.emit import TYPES, Body, Unsupported, available, evaluate, type_of
-from antorcha.devices.cpu.pointwise import MAX_DIMS, Work, advance, load, seek, slot
+from antorcha.devices.cpu.pointwise import (
+    MAX_DIMS,
+    Work,
+    advance,
+    inputs_at,
+    load,
+    outputs_at,
+    seek,
+    slot,
+    store,
+    words_of,
+)
 from antorcha.devices.cpu.reduce import halves
 from antorcha.dtypes import int64
 from antorcha.lang import expr as E
@@ -37,8 +49,6 @@ from antorcha.lang.native import (
     static,
     vec,
     void,
-    vscatter,
-    vstore,
 )
 from antorcha.lang.native.machine import target
 from antorcha.runtime.launch import make_launch
@@ -271,10 +281,7 @@ def elements(P, S, outs, ins, fixed, steps, seams, at, mask):
 def write(P, outs, steps, k, at, value, mask):
     """A vector of an output row."""
     made = vec[P.out_types[k], P.width](value)
-    if P.out_kinds[k] == "c":
-        vstore(outs[k] + at, made, mask)
-    else:
-        vscatter(outs[k] + at * steps[k], lanes(i64, P.width) * steps[k], made, mask)
+    store(outs[k], P.out_kinds[k], at, steps[k], made, P.width, mask)
 
 
 @inline
@@ -326,10 +333,7 @@ def rows_job(r0: i64, r1: i64, args: raw, *, P) -> void:
     offset = local(i64, P.nops)
     seek(P, outer, dims, r0, index, offset)
     for _r in range(r0, r1):
-        outs = [ptr[P.out_types[k]](bufs[k]) + offset[k] for k in static(range(P.nout))]
-        ins = [
-            ptr[P.in_types[k]](bufs[P.nout + k]) + offset[P.nout + k] for k in static(range(P.nin))
-        ]
+        outs, ins = outputs_at(P, bufs, offset), inputs_at(P, bufs, offset)
         fixed = [
             vec[P.in_types[k], P.width](ins[k][0]) if P.in_kinds[k] == "s" else None
             for k in static(range(P.nin))
@@ -370,9 +374,7 @@ def compile_rows(what: Rows, outs: Sequence[Layout], ins: Sequence[Any]) -> Laun
     sizes, columns = collapse(lead, strides)
     if len(sizes) > MAX_DIMS:
         raise Unsupported("more dims than the odometer has")
-    rows = 1
-    for s in lead:
-        rows *= s
+    rows = math.prod(lead)
     inner = [o.strides[-1] if o.shape[-1] != 1 or what.length == 1 else 0 for o in operands]
     is_row = [*what.program.rows, *[i.is_row for i in what.program.inputs]]
     steps = [
@@ -382,9 +384,7 @@ def compile_rows(what: Rows, outs: Sequence[Layout], ins: Sequence[Any]) -> Laun
     kinds = "".join(["s" if not row or s == 0 else "c" if s == 1 else "g"
                      for row, s in zip(is_row, steps, strict=True)])  # fmt: skip
     P = build(what, outs, ins, kinds)
-    words = [rows, what.length, len(sizes), *steps]
-    for d in reversed(range(len(sizes))):
-        words += [sizes[d], *[c[d] for c in columns]]
+    words = [rows, what.length, len(sizes), *steps, *words_of(sizes, columns)]
     spec = rows_kernel.spec(P=P)
     made = make_launch(
         spec.addr, words, [slot(o) for o in outs], [slot(i) for i in ins],

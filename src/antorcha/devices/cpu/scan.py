@@ -15,12 +15,20 @@ each in turn, so that their chains of merges overlap.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from antorcha.devices.cpu.emit import TYPES, Body, Unsupported, evaluate, type_of
-from antorcha.devices.cpu.pointwise import MAX_DIMS, load, slot
-from antorcha.devices.cpu.reduce import halves, keep, set_odometer, words_of
+from antorcha.devices.cpu.pointwise import (
+    MAX_DIMS,
+    load,
+    repeated,
+    slot,
+    store,
+    words_of,
+)
+from antorcha.devices.cpu.reduce import Part, fresh_state, halves, keep, merged, set_odometer
 from antorcha.lang import expr as E
 from antorcha.lang.expr import Expr
 from antorcha.lang.kernels import Launch, Scan
@@ -40,7 +48,6 @@ from antorcha.lang.native import (
     vec,
     vload,
     void,
-    vscatter,
     vstore,
 )
 from antorcha.lang.native.machine import target
@@ -131,24 +138,6 @@ class Shape:
     piece: i64  # elements of a piece
 
 
-@struct
-class Part:
-    bufs: ptr[raw]
-    desc: ptr[i64]
-    partial: raw
-
-
-@inline
-def merged(P, a, b):
-    return evaluate(P.merge, a + b, P.width)
-
-
-@inline
-def fresh_state(P):
-    """The state of no elements, in every lane."""
-    return [vec[P.state_types[k], P.width](P.start[k]) for k in static(range(P.nstate))]
-
-
 @inline
 def place(P, shape, at):
     """The position within its line of element ``at`` of the scan's order."""
@@ -203,10 +192,7 @@ def write(P, outs, steps, state, at, count):
             vstore(outs[k] + (1 - P.width - at), backwards(P, made), mask)
         else:
             mask = None if count is None else first(P.width, count)
-            if P.out_kinds[k] == "c":
-                vstore(outs[k] + at, made, mask)
-            else:
-                vscatter(outs[k] + at * steps[k], lanes(i64, P.width) * steps[k], made, mask)
+            store(outs[k], P.out_kinds[k], at, steps[k], made, P.width, mask)
 
 
 @inline
@@ -281,15 +267,6 @@ def pointers(P, work, shape, unit, group):
         for k in static(range(P.nin))
     ]
     return outs, ins
-
-
-@inline
-def repeated(P, ins):
-    """The operands that stay the same along the vectors."""
-    return [
-        vec[P.in_types[k], P.width](ins[k][0]) if P.in_kinds[k] == "s" and P.used[k] else None
-        for k in static(range(P.nin))
-    ]
 
 
 @native
@@ -379,10 +356,7 @@ def advanced(P, outs, ins, fixed, across, shape, q, state, at, mask):
     results = evaluate(P.finish, so_far, P.width)
     for k in static(range(P.nout)):
         value = vec[P.out_types[k], P.width](results[k])
-        if P.out_kinds[k] == "c":
-            vstore(outs[k] + at, value, mask)
-        else:
-            vscatter(outs[k] + at * across[k], lanes(i64, P.width) * across[k], value, mask)
+        store(outs[k], P.out_kinds[k], at, across[k], value, P.width, mask)
     return made
 
 
@@ -509,9 +483,7 @@ def compile_scan(what: Scan, outs: Sequence[Layout], ins: Sequence[Any]) -> Laun
         sizes, columns = sizes[:-1], [c[:-1] for c in columns]
     if len(sizes) > MAX_DIMS:
         raise Unsupported("more dims than the odometer has")
-    outer = 1
-    for s in sizes:
-        outer *= s
+    outer = math.prod(sizes)
     if not lay.numel:
         outer = 0
     words = [outer, len(sizes), n]

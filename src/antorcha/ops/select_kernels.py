@@ -100,6 +100,18 @@ class Task:
     dims: i64  # (size, step) pairs follow
 
 
+@inline
+def work_of(bufs, desc, at):
+    """What a kernel's jobs work on. The offsets are operand ``at``; None: not there (yet)."""
+    work = local(Work)
+    work.bufs = bufs
+    work.desc = desc
+    if at is not None:
+        work.offsets = ptr[i64](bufs[at])
+    work.failed = 0
+    return work
+
+
 # ------------------------------------------------------------------------------------- counting
 @inline
 def bits_at(T, KEEP, p, n):
@@ -116,6 +128,17 @@ def bits_at(T, KEEP, p, n):
                 few = first(lanes, n - k * lanes)
                 found = ((vload(p + k * lanes, lanes, few) & T(KEEP)) != T(0)) & few
                 word = word | mask_bits(found) << (k * lanes)
+    return word
+
+
+@inline
+def chosen_at(work, T, KEEP, p, n, k, end):
+    """``bits_at``, whose elements go to k and on; none if they would go past ``end``, because the
+    mask is no longer what was counted."""
+    word = bits_at(T, KEEP, p, n)
+    if k + i64(ctpop(word)) > end:
+        work.failed = CHANGED
+        word = u64(0)
     return word
 
 
@@ -173,10 +196,7 @@ def positions_job(c0: i64, c1: i64, args: raw, *, T, KEEP) -> void:
         k = work.offsets[c]
         end = work.offsets[c + 1]
         for at in range(lo, hi, 64):
-            word = bits_at(T, KEEP, mask + at, hi - at)
-            if k + i64(ctpop(word)) > end:
-                work.failed = CHANGED
-                word = u64(0)
+            word = chosen_at(work, T, KEEP, mask + at, hi - at, k, end)
             while word != 0:
                 inner[k] = at + i64(ctz(word))
                 k += 1
@@ -202,11 +222,7 @@ def positions_job(c0: i64, c1: i64, args: raw, *, T, KEEP) -> void:
 
 @native
 def positions_kernel(bufs: ptr[raw], desc: ptr[i64], *, T, KEEP) -> i64:
-    work = local(Work)
-    work.bufs = bufs
-    work.desc = desc
-    work.offsets = ptr[i64](bufs[1])
-    work.failed = 0
+    work = work_of(bufs, desc, 1)
     t = ptr[Task](raw(desc))
     pool_run(address(positions_job, T=T, KEEP=KEEP), t.parts, 2, raw(work))
     return work.failed
@@ -253,10 +269,7 @@ def take_job(c0: i64, c1: i64, args: raw, *, T, W) -> void:
             stop = min(n, begin + hi - at)
             x = ptr[T](work.bufs[2]) + offset_of(row, pairs, t.dims) * W
             for j in range(begin, stop, 64):
-                word = bits_at(u8, 255, mask + (at + j - begin), stop - j)
-                if k + i64(ctpop(word)) > end:
-                    work.failed = CHANGED
-                    word = u64(0)
+                word = chosen_at(work, u8, 255, mask + (at + j - begin), stop - j, k, end)
                 while word != 0:
                     move(out + k * W, x + (j + i64(ctz(word))) * step * W, W)
                     k += 1
@@ -268,11 +281,7 @@ def take_job(c0: i64, c1: i64, args: raw, *, T, W) -> void:
 
 @native
 def take_kernel(bufs: ptr[raw], desc: ptr[i64], *, T, W) -> i64:
-    work = local(Work)
-    work.bufs = bufs
-    work.desc = desc
-    work.offsets = ptr[i64](bufs[1])
-    work.failed = 0
+    work = work_of(bufs, desc, 1)
     pool_run(address(take_job, T=T, W=W), ptr[Task](raw(desc)).parts, 2, raw(work))
     return work.failed
 
@@ -291,10 +300,7 @@ def put_job(c0: i64, c1: i64, args: raw, *, T, W) -> void:
         k = work.offsets[c]
         end = work.offsets[c + 1]
         for at in range(lo, hi, 64):
-            word = bits_at(u8, 255, mask + at, hi - at)
-            if k + i64(ctpop(word)) > end:
-                work.failed = CHANGED
-                word = u64(0)
+            word = chosen_at(work, u8, 255, mask + at, hi - at, k, end)
             while word != 0:
                 move(out + (at + i64(ctz(word))) * W, source + k * W, W)
                 k += 1
@@ -304,10 +310,7 @@ def put_job(c0: i64, c1: i64, args: raw, *, T, W) -> void:
 @native
 def put_kernel(bufs: ptr[raw], desc: ptr[i64], *, T, W) -> i64:
     """desc: Task, then the number of elements of the source."""
-    work = local(Work)
-    work.bufs = bufs
-    work.desc = desc
-    work.failed = 0
+    work = work_of(bufs, desc, None)
     t = ptr[Task](raw(desc))
     space = allocate((t.parts + 1) * 8)
     if space is None:
@@ -370,10 +373,7 @@ def search_job(v0: i64, v1: i64, args: raw, *, T, I, RIGHT, SORTER) -> void:
 
 @native
 def search_kernel(bufs: ptr[raw], desc: ptr[i64], *, T, I, RIGHT, SORTER) -> i64:
-    work = local(Work)
-    work.bufs = bufs
-    work.desc = desc
-    work.failed = 0
+    work = work_of(bufs, desc, None)
     t = ptr[Search](raw(desc))
     job = address(search_job, T=T, I=I, RIGHT=RIGHT, SORTER=SORTER)
     pool_run(job, t.lines * t.values, t.grain, raw(work))

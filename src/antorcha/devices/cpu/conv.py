@@ -26,6 +26,7 @@ from antorcha.devices.cpu.conv_pack import (
     runs,
     table,
     unpad_image,
+    work_of,
 )  # fmt: skip
 from antorcha.devices.cpu.matmul import pack, tiles
 from antorcha.lang.native import (
@@ -190,14 +191,8 @@ def forward_job(u0: i64, u1: i64, args: raw, *, S, HAS) -> void:
 def forward_kernel(bufs: ptr[raw], desc: ptr[i64], *, S, HAS, FLIP) -> i64:
     """y of (x, w[, bias]). With FLIP the weights are turned: x is a gradient of results, y one of
     images, and w is (x's channels, y's channels of a group, taps)."""
-    work = local(Work)
-    t = ptr[Task](raw(desc))
-    work.out = bufs[0]
-    work.a = bufs[1]
-    work.b = bufs[2]
-    work.bias = bufs[3] if HAS else raw(0)
-    work.task = t
-    work.failed = 0
+    work = work_of(bufs, desc, HAS)
+    t = work.task
     per = (t.kg + S.MR - 1) // S.MR
     ct = t.cg * t.taps + 1
     work.space = allocate(t.groups * per * ct * S.MR * S.T.size + 64)
@@ -322,14 +317,8 @@ def data_job(u0: i64, u1: i64, args: raw, *, S, HAS) -> void:
 @native
 def data_kernel(bufs: ptr[raw], desc: ptr[i64], *, S, HAS) -> i64:
     """x of (y, w[, bias])."""
-    work = local(Work)
-    t = ptr[Task](raw(desc))
-    work.out = bufs[0]
-    work.a = bufs[1]
-    work.b = bufs[2]
-    work.bias = bufs[3] if HAS else raw(0)
-    work.task = t
-    work.failed = 0
+    work = work_of(bufs, desc, HAS)
+    t = work.task
     panels = t.groups * t.taps * ((t.cg + S.MR - 1) // S.MR)
     work.space = allocate(panels * t.kg * S.MR * S.T.size + 64)
     if work.space is None:
@@ -430,13 +419,8 @@ def sum_job(lo: i64, hi: i64, args: raw, *, S) -> void:
 @native
 def weight_kernel(bufs: ptr[raw], desc: ptr[i64], *, S) -> i64:
     """w of (x, y)."""
-    work = local(Work)
-    t = ptr[Task](raw(desc))
-    work.out = bufs[0]
-    work.a = bufs[1]
-    work.b = bufs[2]
-    work.task = t
-    work.failed = 0
+    work = work_of(bufs, desc, None)
+    t = work.task
     size = t.groups * t.kg * t.cg * t.taps
     if t.parts == 1:
         work.space = bufs[0]

@@ -9,13 +9,12 @@ images is a convolution too, of the padded gradient with the taps in reverse.
 # mypy: ignore-errors
 from __future__ import annotations
 
-from antorcha.devices.cpu.conv_pack import Task, Work, pad_image, table
+from antorcha.devices.cpu.conv_pack import Task, Work, pad_image, table, work_of
 from antorcha.lang.native import (
     address,
     first,
     fma,
     i64,
-    local,
     memset,
     native,
     ptr,
@@ -92,14 +91,8 @@ def forward_job(u0: i64, u1: i64, args: raw, *, S, FLIP, HAS) -> void:
 @native
 def depthwise_kernel(bufs: ptr[raw], desc: ptr[i64], *, S, FLIP, HAS) -> i64:
     """y of (x, w[, bias]); with FLIP the taps are reversed."""
-    work = local(Work)
-    t = ptr[Task](raw(desc))
-    work.out = bufs[0]
-    work.a = bufs[1]
-    work.b = bufs[2]
-    work.bias = bufs[3] if HAS else raw(0)
-    work.task = t
-    work.failed = 0
+    work = work_of(bufs, desc, HAS)
+    t = work.task
     pool_run(address(forward_job, S=S, FLIP=FLIP, HAS=HAS), t.units, t.grain, raw(work))
     return work.failed
 
@@ -166,12 +159,7 @@ def weight_job(u0: i64, u1: i64, args: raw, *, S) -> void:
 @native
 def depthwise_weight_kernel(bufs: ptr[raw], desc: ptr[i64], *, S) -> i64:
     """w of (x, y)."""
-    work = local(Work)
-    t = ptr[Task](raw(desc))
-    work.out = bufs[0]
-    work.a = bufs[1]
-    work.b = bufs[2]
-    work.task = t
-    work.failed = 0
+    work = work_of(bufs, desc, None)
+    t = work.task
     pool_run(address(weight_job, S=S), t.groups, 1, raw(work))
     return work.failed

@@ -14,6 +14,7 @@ from antorcha.lang.native import (
     i64,
     inline,
     lanes,
+    local,
     native,
     ptr,
     raw,
@@ -75,6 +76,20 @@ class Work:
     space: raw  # packed weights, or the parts' sums
     task: ptr[Task]
     failed: i64
+
+
+@inline
+def work_of(bufs, desc, HAS):
+    """A kernel's operands as its jobs see them. HAS: is the last one a bias? None if it cannot."""
+    work = local(Work)
+    work.out = bufs[0]
+    work.a = bufs[1]
+    work.b = bufs[2]
+    if HAS is not None:
+        work.bias = bufs[3] if HAS else raw(0)
+    work.task = ptr[Task](raw(desc))
+    work.failed = 0
+    return work
 
 
 @inline

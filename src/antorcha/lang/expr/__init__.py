@@ -21,11 +21,11 @@ from antorcha.lang.expr.derivative import derivative, gradient, pullback, vjp
 from antorcha.lang.expr.functions import (
     abs_ as abs, acos, acosh, add, angle, asin, asinh, atan, atan2, atanh, bitwise_and,
     bitwise_left_shift, bitwise_not, bitwise_or, bitwise_right_shift, bitwise_xor, cast, ceil,
-    clamp, conj, copysign, cos, cosh, detach, digamma, div, eq, erf, erfc, erfinv, exp, exp2,
+    conj, copysign, cos, cosh, detach, digamma, div, eq, erf, erfc, erfinv, exp, exp2,
     expm1, floor, floor_divide, fma, fmax, fmin, fmod, ge, gt, hypot, imag, isfinite, isinf,
     isnan, le, lgamma, log, log1p, log2, log10, lt, maximum, minimum, mul, ne, neg, nextafter,
-    polygamma, reciprocal, relu, remainder, rsqrt, sgn, sigmoid, sign, signbit, sin, sinh, sqrt,
-    square, sub, tan, tanh, trunc, trunc_divide, where, complex_ as complex, pow_ as pow, real_
+    polygamma, reciprocal, remainder, rsqrt, sgn, sigmoid, sign, signbit, sin, sinh, sqrt,
+    sub, tan, tanh, trunc, trunc_divide, where, complex_ as complex, pow_ as pow, real_
     as real, round_ as round,
 )  # fmt: skip
 from antorcha.lang.expr.graph import (
@@ -40,6 +40,7 @@ from antorcha.lang.expr.reductions import (
 )  # fmt: skip
 from antorcha.lang.expr.rewrite import expand, expand_all, opmath, opmath_all
 from antorcha.lang.expr.rows import Pass, RowInput, RowProgram, per_row, trace_rows
+from antorcha.lang.expr.shorts import clamp, relu, square
 from antorcha.lang.expr.simplify import simplify, simplify_all
 from antorcha.lang.expr.trace import trace
 

@@ -473,14 +473,19 @@ def _acosh_slope(x: Any) -> Any:
 # Expansions too long for a line
 
 
-def _corrected_fmod(a: Any, b: Any) -> Any:
+def _fmod_against(a: Any, b: Any) -> tuple[Any, Any]:
+    """fmod, and whether it lies on the other side of 0 than b: a / b is below its truncation."""
     r = fmod(a, b)
-    return where((r != 0) & ((b < 0) ^ (r < 0)), r + b, r)
+    return r, (r != 0) & ((b < 0) ^ (r < 0))
+
+
+def _corrected_fmod(a: Any, b: Any) -> Any:
+    r, off = _fmod_against(a, b)
+    return where(off, r + b, r)
 
 
 def _expand_floordiv(a: Any, b: Any) -> Any:
-    r = fmod(a, b)
-    off = (r != 0) & ((b < 0) ^ (r < 0))
+    r, off = _fmod_against(a, b)
     if a.dtype.kind != "f":
         q = trunc_divide(a, b)
         return where(off, q - 1, q)
@@ -572,33 +577,3 @@ def _parts(x: Any, test: Any, joint: str) -> Any:
         return test(x)
     re, im = test(real_(x)), test(imag(x))
     return re | im if joint == "or" else re & im
-
-
-# Short forms that are no ops of their own: on tensors the sibling op runs, else the formula
-
-
-def relu(x: Any) -> Any:
-    """x where positive, else 0; NaN stays."""
-    return where(x <= 0, 0, x) if _is_scalar(x) else dispatch("relu", (x,))
-
-
-def square(x: Any) -> Any:
-    """x * x."""
-    return x * x if _is_scalar(x) else dispatch("square", (x,))
-
-
-def clamp(x: Any, low: Any = None, high: Any = None) -> Any:
-    """x limited to low..high; NaN stays. Gradient 1 within the limits, both included."""
-    if not _is_scalar(x):
-        return dispatch("clamp", (x, low, high))
-    y = x
-    if low is not None:
-        y = where(y < low, low, y)
-    return y if high is None else where(y > high, high, y)
-
-
-def _is_scalar(x: Any) -> bool:
-    return isinstance(x, Expr) or as_number(x) is not None
-
-
-METHODS.update(relu=relu, square=square, clamp=clamp)

@@ -163,7 +163,7 @@ class Methods:
     def __or__(self, b: Any) -> Tensor:
         """Bitwise or of integers; logical or of bools."""
 
-    def __pos__(self) -> Any:
+    def __pos__(self) -> Tensor:
         """..."""
 
     def __pow__(self, b: Any) -> Tensor:

@@ -27,6 +27,7 @@ from antorcha.ops import (  # noqa: F401
     pool,
     products,
     random,
+    random_new,
     reduce,
     rounding,
     row_norm,

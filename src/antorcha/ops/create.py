@@ -206,11 +206,16 @@ def empty_strided(
     return finish(uninitialised(size, chosen, as_device(device), stride), requires_grad)
 
 
-def _like(input: _Any, dtype: _Any, device: _Any, memory_format: str, value: _Any) -> TensorType:
+def empty_as(input: TensorType, dtype: _Any, device: _Any, memory_format: str) -> TensorType:
+    """A tensor over fresh memory: as another one where nothing else is asked for."""
     lay = input._layout
     strides = strides_of_format(lay.shape, lay.strides, memory_format)
     where = lay.device if device is None else as_device(device)
-    made = uninitialised(lay.shape, dtype or lay.dtype, where, strides)
+    return uninitialised(lay.shape, dtype or lay.dtype, where, strides)
+
+
+def _like(input: _Any, dtype: _Any, device: _Any, memory_format: str, value: _Any) -> TensorType:
+    made = empty_as(input, dtype, device, memory_format)
     if value is not None:
         T.fill_(made, value)
         made._storage.version = 0

@@ -1,22 +1,18 @@
-"""Random tensors: ``rand``, ``randn``, ``randint``, ... and the in-place draws ``uniform_``, ...
+"""Random draws: in place (``uniform_``, ``normal_``, ...) and choices (``multinomial``, ...).
 
 On the CPU the numbers are PyTorch's, bit for bit, after the same ``manual_seed``. ``sampler`` says
-how a draw runs; ``runtime.random`` draws.
+how a draw runs, ``runtime.random`` draws, ``random_new`` makes new tensors.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any as _Any
 
 from antorcha import dtypes
-from antorcha.device import as_device
 from antorcha.errors import ArgumentError, DtypeError, MissingFeature, RandomError, ShapeError
 from antorcha.lazy import lazy, np
-from antorcha.ops.create import check_format, finish, uninitialised
-from antorcha.ops.memory import strides_of_format
 from antorcha.ops.record import T
-from antorcha.ops.sampler import Memory, creation, memory_order, sampler, target_of
+from antorcha.ops.sampler import Memory, creation, drawn, memory_order, new_target, sampler
 from antorcha.ops.types import (
     Any,
     Bool,
@@ -26,7 +22,6 @@ from antorcha.ops.types import (
     Int,
     Operand,
     Shape,
-    Str,
     Tensor,
 )
 from antorcha.shapes import broadcast_shapes
@@ -165,8 +160,8 @@ def normal_function(
             raise ArgumentError("normal(): takes a size with two numbers only, not with tensors")
         _check_std(std)
         chosen = dtype or dtypes.get_default_dtype()
-        made = _made("normal", size, chosen, device, out, layout)
-        return _drawn(made, out, requires_grad, normal, (float(mean), float(std)), generator)
+        made = new_target("normal", size, chosen, device, out, layout)
+        return drawn(made, out, requires_grad, normal, (float(mean), float(std)), generator)
     if not any(tensors):
         raise ArgumentError("normal(): with two numbers it needs size=, the result's shape")
     op = T.normal_each if all(tensors) else T.normal_around if tensors[0] else T.normal_scaled
@@ -371,243 +366,7 @@ def _(make):
     yield (make(3, low=-2, high=-1), 1), {}, RuntimeError, "element < 0"
 
 
-@creation(method=False)
-def randperm(
-    n: Int,
-    *,
-    generator: Any = None,
-    out: Any = None,
-    dtype: Dtype = None,
-    layout: Any = None,
-    device: DeviceArg = None,
-    requires_grad: Bool = False,
-    pin_memory: Bool = False,
-):
-    """The numbers 0 to ``n - 1`` in random order.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.randperm.html.
-
-    >>> _ = torch.manual_seed(42)
-    >>> torch.randperm(4)
-    tensor([0, 3, 2, 1])
-    """
-    check_format(layout)
-    if n < 0:
-        raise ShapeError(f"randperm: n must be non-negative, got {n}")
-    chosen = dtype or dtypes.int64
-    made = target_of("randperm", out, (n,), lambda: uninitialised((n,), chosen, as_device(device)))
-    return _drawn(made, out, requires_grad, permutation, (), generator)
-
-
 @sampler(inplace=True, function=False, method=False, out=False)
 def permutation(input: Tensor, *, generator: Any = None):
     """A random order of the numbers below the size: what ``randperm`` fills its result with."""
     return lambda out: out.fill(R.randperm, kinds="fui")
-
-
-@randperm.errors
-def _(make):
-    yield (-1,), {}, RuntimeError, "negative"
-
-
-# ------------------------------------------------------------------------------- new tensors
-def _made(name, size, dtype, device, out, layout):
-    """A fresh (or the ``out=``) tensor to draw into."""
-    check_format(layout)
-    if size is None:
-        raise ArgumentError(f"{name}() missing required argument 'size'")
-    if any(s < 0 for s in size):
-        raise ShapeError(f"{name}: Trying to create tensor with negative dimension in {list(size)}")
-    chosen = dtype or dtypes.get_default_dtype()
-    return target_of(name, out, size, lambda: uninitialised(size, chosen, as_device(device)))
-
-
-def _like(input, dtype, device, memory_format):
-    lay = input._layout
-    strides = strides_of_format(lay.shape, lay.strides, memory_format)
-    where = lay.device if device is None else as_device(device)
-    return uninitialised(lay.shape, dtype or lay.dtype, where, strides)
-
-
-def _drawn(
-    made: _Any, out: _Any, requires_grad: bool, op: _Any, args: _Any, generator: _Any
-) -> _Any:
-    """A new tensor filled by a sampler, or the ``out=`` tensor, which has a history."""
-    if out is None:
-        op.draw(made, args, generator)
-    else:
-        op.inplace(made, *args, generator=generator)
-    return finish(made, requires_grad)
-
-
-@creation(method=False)
-def rand(
-    size: Shape,
-    *,
-    generator: Any = None,
-    out: Any = None,
-    dtype: Dtype = None,
-    layout: Any = None,
-    device: DeviceArg = None,
-    requires_grad: Bool = False,
-    pin_memory: Bool = False,
-):
-    """Numbers from [0, 1), all as likely, in a tensor of shape ``size``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.rand.html.
-
-    >>> _ = torch.manual_seed(42)
-    >>> torch.rand(1, 5)
-    tensor([[0.8823, 0.9150, 0.3829, 0.9593, 0.3904]])
-    """
-    made = _made("rand", size, dtype, device, out, layout)
-    return _drawn(made, out, requires_grad, uniform, (0.0, 1.0), generator)
-
-
-@rand.errors
-def _(make):
-    yield (-1,), {}, RuntimeError, "negative"
-    yield (2,), {"generator": 3}, TypeError, "generator"
-
-
-@creation(method=False)
-def randn(
-    size: Shape,
-    *,
-    generator: Any = None,
-    out: Any = None,
-    dtype: Dtype = None,
-    layout: Any = None,
-    device: DeviceArg = None,
-    requires_grad: Bool = False,
-    pin_memory: Bool = False,
-):
-    """Normal numbers of mean 0 and deviation 1 in a tensor of shape ``size``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.randn.html.
-
-    >>> _ = torch.manual_seed(42)
-    >>> torch.randn(3)
-    tensor([0.3367, 0.1288, 0.2345])
-    """
-    made = _made("randn", size, dtype, device, out, layout)
-    return _drawn(made, out, requires_grad, normal, (0.0, 1.0), generator)
-
-
-def _range(name, low, high, size):
-    """The arguments of randint's forms: (high, size) and (low, high, size)."""
-    if isinstance(high, (tuple, list)) or hasattr(high, "_layout"):
-        high, size = None, high
-    if high is None:
-        low, high = 0, low
-    if size is not None:
-        size = tuple(size) if isinstance(size, (tuple, list)) else (size,)
-    for what, value in (("low", low), ("high", high)):
-        if not isinstance(value, int) and not hasattr(value, "__index__"):
-            raise ArgumentError(f"{name}(): {what} must be an int, not {type(value).__name__}")
-    return int(low), int(high), size
-
-
-@creation(method=False)
-def randint(
-    low: Any = None,
-    high: Any = None,
-    size: Any = None,
-    *,
-    generator: Any = None,
-    out: Any = None,
-    dtype: Dtype = None,
-    layout: Any = None,
-    device: DeviceArg = None,
-    requires_grad: Bool = False,
-    pin_memory: Bool = False,
-):
-    """Whole numbers from ``low`` (0 if left out) to ``high - 1``, all as likely; int64.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.randint.html.
-
-    >>> _ = torch.manual_seed(42)
-    >>> torch.randint(3, 10, (2, 2))
-    tensor([[3, 9],
-            [5, 8]])
-    """
-    if low is None and high is not None:
-        low, high = (high, None) if not isinstance(high, (tuple, list)) else (low, high)
-    low, high, size = _range("randint", low, high, size)
-    made = _made("randint", size, dtype or dtypes.int64, device, out, layout)
-    return _drawn(made, out, requires_grad, random, (low, high), generator)
-
-
-@randint.errors
-def _(make):
-    yield (5, 3, (2,)), {}, RuntimeError, "less than 'to'"
-    yield (5,), {}, TypeError, "size"
-
-
-@creation(method=False, out=False)
-def rand_like(
-    input: Tensor,
-    *,
-    generator: Any = None,
-    dtype: Dtype = None,
-    layout: Any = None,
-    device: DeviceArg = None,
-    requires_grad: Bool = False,
-    memory_format: Str = "preserve",
-    pin_memory: Bool = False,
-):
-    """``rand`` with the shape, dtype and device of ``input``.
-
-    >>> torch.rand_like(torch.zeros(2, 3)).shape
-    torch.Size([2, 3])
-    """
-    made = _like(input, dtype, device, memory_format)
-    return _drawn(made, None, requires_grad, uniform, (0.0, 1.0), generator)
-
-
-@creation(method=False, out=False)
-def randn_like(
-    input: Tensor,
-    *,
-    generator: Any = None,
-    dtype: Dtype = None,
-    layout: Any = None,
-    device: DeviceArg = None,
-    requires_grad: Bool = False,
-    memory_format: Str = "preserve",
-    pin_memory: Bool = False,
-):
-    """``randn`` with the shape, dtype and device of ``input``.
-
-    >>> torch.randn_like(torch.zeros(2, 3)).shape
-    torch.Size([2, 3])
-    """
-    made = _like(input, dtype, device, memory_format)
-    return _drawn(made, None, requires_grad, normal, (0.0, 1.0), generator)
-
-
-@creation(method=False, out=False)
-def randint_like(
-    input: Tensor,
-    low: Any = None,
-    high: Any = None,
-    *,
-    generator: Any = None,
-    dtype: Dtype = None,
-    layout: Any = None,
-    device: DeviceArg = None,
-    requires_grad: Bool = False,
-    memory_format: Str = "preserve",
-    pin_memory: Bool = False,
-):
-    """``randint`` with the shape, dtype and device of ``input``.
-
-    >>> torch.randint_like(torch.zeros(2, 3), 1)
-    tensor([[0., 0., 0.],
-            [0., 0., 0.]])
-    """
-    if low is None:
-        low, high = high, None
-    low, high, _ = _range("randint_like", low, high, ())
-    made = _like(input, dtype, device, memory_format)
-    return _drawn(made, None, requires_grad, random, (low, high), generator)

@@ -19,10 +19,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from antorcha import modes
-from antorcha.device import backend
+from antorcha import dtypes, modes
+from antorcha.device import as_device, backend
 from antorcha.errors import ArgumentError, DeviceError, MissingFeature, ShapeError
 from antorcha.lazy import Array, lazy, np
+from antorcha.ops.create import check_format, finish, uninitialised
 from antorcha.ops.derive import Rule, saved_items
 from antorcha.ops.operands import common_device
 from antorcha.ops.params import OPERAND, STATIC, TENSOR
@@ -285,6 +286,30 @@ def target_of(name: str, out: Any, shape: Any, make_new: Callable[[], Tensor]) -
             raise ShapeError(f"{name}: a size must not be negative, got {tuple(shape)}")
         record.resize_out(name, out, L.contiguous(shape, out._layout.dtype, out._layout.device))
     return out
+
+
+def new_target(name: str, size: Any, dtype: Any, device: Any, out: Any, layout: Any) -> Tensor:
+    """A fresh (or the ``out=``) tensor to draw into."""
+    check_format(layout)
+    if size is None:
+        raise ArgumentError(f"{name}() missing required argument 'size'")
+    if any(s < 0 for s in size):
+        raise ShapeError(f"{name}: Trying to create tensor with negative dimension in {list(size)}")
+    chosen = dtype or dtypes.get_default_dtype()
+    return target_of(name, out, size, lambda: uninitialised(size, chosen, as_device(device)))
+
+
+def drawn(
+    made: Tensor, out: Any, requires_grad: bool, op: SamplerOp, args: tuple[Any, ...],
+    generator: Any,
+) -> Tensor:  # fmt: skip
+    """A new tensor filled by a sampler, or the ``out=`` tensor, which has a history."""
+    if out is None:
+        op.draw(made, args, generator)
+    else:
+        into: Any = op.inplace
+        into(made, *args, generator=generator)
+    return finish(made, requires_grad)
 
 
 @contextmanager

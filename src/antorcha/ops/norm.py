@@ -17,7 +17,7 @@ from antorcha.errors import ArgumentError, DtypeError, ShapeError, ValueRangeErr
 from antorcha.ops.opaque import opaque
 from antorcha.ops.pointwise import pointwise
 from antorcha.ops.record import T, composite
-from antorcha.ops.row_norm import floats_only
+from antorcha.ops.row_norm import floats_only, input_gradient, normalised
 from antorcha.ops.types import (
     Bool,
     Float,
@@ -139,18 +139,14 @@ def _(g, input, weight, bias_layout, running_mean, running_var, training, eps, o
     x, dy = _widened(input), _widened(g)
     scale = _along(_widened(weight), nd)
     if create:
-        if training:
-            mean = T.mean(x, dims, True)
-            rstd = T.rsqrt(T.mean((x - mean) * (x - mean), dims, True) + eps)
-        else:
-            mean = _along(running_mean, nd)
-            rstd = T.rsqrt(_along(running_var, nd) + eps)
-        xhat = (x - mean) * rstd
         scaled = dy if scale is None else dy * scale
-        dx = rstd * scaled
         if training:
-            shared = T.mean(scaled, dims, True) + xhat * T.mean(scaled * xhat, dims, True)
-            dx = rstd * (scaled - shared)
+            xhat, rstd = normalised(x, dims, eps)
+            dx = input_gradient(scaled, xhat, rstd, dims)
+        else:
+            rstd = T.rsqrt(_along(running_var, nd) + eps)
+            xhat = (x - _along(running_mean, nd)) * rstd
+            dx = rstd * scaled
         dw = None if weight is None else T.sum(dy * xhat, dims)
         return dx, dw, None if bias_layout is None else T.sum(dy, dims), None, None
     mean, rstd = _along(out1, nd), _along(out2, nd)
@@ -322,14 +318,11 @@ def _(g, input, weight, bias_layout, group, eps, out1, out2, create):
     n, _, per, rest = x._layout.shape
     count = max(per * rest, 1)
     if create:
-        mean = T.mean(x, (2, 3), True)
-        rstd = T.rsqrt(T.mean((x - mean) * (x - mean), (2, 3), True) + eps)
-    else:
-        mean, rstd = [T.view(t, (n, group, 1, 1)) for t in (out1, out2)]
-    if create:
-        sum_gx = T.sum(dy * ((x - mean) * rstd), 3, True)
+        xhat, rstd = normalised(x, (2, 3), eps)
+        sum_gx = T.sum(dy * xhat, 3, True)
         sum_g = T.sum(dy, 3, True)
     else:
+        mean, rstd = [T.view(t, (n, group, 1, 1)) for t in (out1, out2)]
         sum_g, sum_gx = [
             T.view(s, (n, group, per, 1)) for s in T.norm_sums(dy, x, mean, rstd, (3,))
         ]
@@ -337,7 +330,7 @@ def _(g, input, weight, bias_layout, group, eps, out1, out2, create):
     shares = [T.sum(s if w is None else s * w, (2,), True) * (1 / count) for s in (sum_g, sum_gx)]
     scaled = dy if w is None else dy * w
     if create:
-        dx = rstd * (scaled - shares[0] - (x - mean) * rstd * shares[1])
+        dx = rstd * (scaled - shares[0] - xhat * shares[1])
     else:
         dx = T.norm_gradient(scaled, x, mean, rstd, rstd, *shares)
     dx = T.reshape(dx, tuple(lay.shape))

@@ -394,6 +394,13 @@ def _public_max(nd):
     return made
 
 
+def _published(name, nd, pool):
+    """The record of a public name: of these, PyTorch has the one-dimensional in torch too."""
+    if nd == 1:
+        return composite(method=False, out=False, name=name, aliases=(F + name,))(pool)
+    return composite(method=False, out=False, name=name, namespace="nn.functional")(pool)
+
+
 def _last(n, nd):
     return (*[1] * (nd - 1), n)
 
@@ -438,9 +445,7 @@ def _public_avg(nd):
     >>> torch.nn.functional.{name}({_input(nd)}, {_last(2, nd)})
     {_shown("0.5000, 2.5000", nd)}
     """
-    if nd == 1:
-        return composite(method=False, out=False, name=name, aliases=(F + name,))(pool)
-    return composite(method=False, out=False, name=name, namespace="nn.functional")(pool)
+    return _published(name, nd, pool)
 
 
 def _public_adaptive(nd):
@@ -467,18 +472,9 @@ def _public_adaptive(nd):
     >>> torch.nn.functional.{maximum}({_input(nd)}, {_last(2, nd)})
     {_shown("1., 3.", nd)}
     """
-    if nd == 1:
-        made = [
-            composite(method=False, out=False, name=name, aliases=(F + name,))(fn)
-            for name, fn in ((average, adaptive_avg), (maximum, adaptive_max))
-        ]
-    else:
-        made = [
-            composite(method=False, out=False, name=name, namespace="nn.functional")(fn)
-            for name, fn in ((average, adaptive_avg), (maximum, adaptive_max))
-        ]
-    expose(f"{F}{maximum}_with_indices", lambda input, size, *_: made[1](input, size, True))
-    return made
+    _published(average, nd, adaptive_avg)
+    made = _published(maximum, nd, adaptive_max)
+    expose(f"{F}{maximum}_with_indices", lambda input, size, *_: made(input, size, True))
 
 
 for _nd in (1, 2, 3):

@@ -80,6 +80,18 @@ def _norm_row(fn: _Any, input: _Any, shape: _Any, params: _Any, saved: int) -> R
     return Row(fn, 1, tuple(flat.shape), ins, outs, shown)
 
 
+def _gradient_row(fn: _Any, g: _Any, input: _Any, shape: _Any, saved: _Any, weight: _Any) -> Row:
+    """A Row of the gradient of such an input, from the values ``saved`` for each row."""
+    length = math.prod(shape)
+    flat = _rows_of(input, length)
+    operands = [_rows_of(g, length), flat, *[_column(s) for s in saved]]
+    operands += [] if weight is None else [_row(weight)]
+    acc = _wide(input.dtype)
+    full = tuple(flat.shape)
+    ins = [(each, acc) for each in operands]
+    return Row(fn, 1, full, ins, [(full, input.dtype)], [(tuple(input.shape), input.dtype)])
+
+
 @rows(method=False, out=False)
 def native_layer_norm(
     input: Tensor, normalized_shape: Ints, weight: OptTensor, bias: OptTensor, eps: Float
@@ -118,20 +130,30 @@ def _(g, input, normalized_shape, weight, bias_layout, eps, out1, out2, needs, c
     return dx, dw if weight is not None else None, db if bias_layout is not None else None
 
 
+def normalised(x: _Any, dims: tuple[int, ...], eps: float) -> tuple[_Any, _Any]:
+    """The input normalised over dims, and 1 / deviation, in plain ops."""
+    centred = x - T.mean(x, dims, True)
+    rstd = T.rsqrt(T.mean(centred * centred, dims, True) + eps)
+    return centred * rstd, rstd
+
+
+def input_gradient(g: _Any, xhat: _Any, rstd: _Any, dims: tuple[int, ...]) -> _Any:
+    """The gradient of what was normalised over dims to ``xhat``, from that of ``xhat``."""
+    shared = T.mean(g, dims, True) + xhat * T.mean(g * xhat, dims, True)
+    return rstd * (g - shared)
+
+
 def _layer_norm_gradients(g, x, weight, bias, eps, dims):
     """The gradients in plain ops."""
     inner = tuple(range(len(dims), x._layout.ndim))
-    centred = x - T.mean(x, inner, True)
-    rstd = T.rsqrt(T.mean(centred * centred, inner, True) + eps)
-    xhat = centred * rstd
+    xhat, rstd = normalised(x, inner, eps)
     scaled = g if weight is None else g * weight
-    shared = T.mean(scaled, inner, True) + xhat * T.mean(scaled * xhat, inner, True)
     dw = db = None
     if weight is not None:
         dw = T.sum(g * xhat, dims) if dims else g * xhat
     if bias is not None:
         db = T.sum(g, dims) if dims else g
-    return rstd * (scaled - shared), dw, db
+    return input_gradient(scaled, xhat, rstd, inner), dw, db
 
 
 @rows(function=False, method=False, out=False)
@@ -145,13 +167,7 @@ def layer_norm_backward(
         scaled = g * weights[0] if weights else g
         return rstd * (scaled - E.mean(scaled) - xhat * E.mean(scaled * xhat))
 
-    length = math.prod(shape)
-    acc = _wide(input.dtype)
-    flat = _rows_of(input, length)
-    ins = [(_rows_of(g, length), acc), (flat, acc), (_column(mean), acc), (_column(rstd), acc)]
-    ins += [] if weight is None else [(_row(weight), acc)]
-    full = tuple(flat.shape)
-    return Row(row, 1, full, ins, [(full, input.dtype)], [(tuple(input.shape), input.dtype)])
+    return _gradient_row(row, g, input, shape, (mean, rstd), weight)
 
 
 @reduction("same", function=False, method=False, out=False)
@@ -244,13 +260,7 @@ def rms_norm_backward(g: Tensor, input: Tensor, scale: Tensor, weight: OptTensor
         scaled = g * weights[0] if weights else g
         return r * scaled - x * (r * r * r) * E.mean(scaled * x)
 
-    length = math.prod(shape)
-    acc = _wide(input.dtype)
-    flat = _rows_of(input, length)
-    ins = [(_rows_of(g, length), acc), (flat, acc), (_column(scale), acc)]
-    ins += [] if weight is None else [(_row(weight), acc)]
-    full = tuple(flat.shape)
-    return Row(row, 1, full, ins, [(full, input.dtype)], [(tuple(input.shape), input.dtype)])
+    return _gradient_row(row, g, input, shape, (scale,), weight)
 
 
 @composite(method=False, out=False, aliases=(F + "rms_norm",))

@@ -14,8 +14,8 @@ from typing import Any
 from antorcha.errors import ValueRangeError
 from antorcha.nn import functional as F
 from antorcha.nn.module import Module
-from antorcha.nn.parameter import Parameter
-from antorcha.ops.record import REGISTRY, T
+from antorcha.nn.parameter import add_parameter
+from antorcha.ops.record import REGISTRY
 
 _MISSING = inspect.Parameter.empty
 
@@ -344,8 +344,7 @@ class PReLU(Module):
         super().__init__()
         self.num_parameters = num_parameters
         self.init = init
-        empty = T.empty(num_parameters, device=device, dtype=dtype)
-        self.weight = Parameter(empty)  # type: ignore[call-arg]
+        add_parameter(self, "weight", num_parameters, device, dtype)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

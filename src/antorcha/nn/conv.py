@@ -10,8 +10,7 @@ from antorcha.errors import ValueRangeError
 from antorcha.nn import functional as F
 from antorcha.nn import init
 from antorcha.nn.module import Module
-from antorcha.nn.parameter import Parameter
-from antorcha.ops.record import T
+from antorcha.nn.parameter import add_parameter
 
 PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
@@ -64,12 +63,8 @@ class _ConvNd(Module):
             (in_channels, out_channels // groups)
             if transposed else (out_channels, in_channels // groups)
         )  # fmt: skip
-        empty = T.empty((*channels, *kernel_size), device=device, dtype=dtype)
-        self.weight = Parameter(empty)  # type: ignore[call-arg]
-        if bias:
-            self.bias = Parameter(T.empty(out_channels, device=device, dtype=dtype))  # type: ignore[call-arg]
-        else:
-            self.register_parameter("bias", None)
+        add_parameter(self, "weight", (*channels, *kernel_size), device, dtype)
+        add_parameter(self, "bias", out_channels, device, dtype, wanted=bias)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

@@ -43,6 +43,15 @@ def _fill_module() -> None:
             names.setdefault(name, found)
 
 
+def padding_row(padding_idx: int | None, rows: int) -> int | None:
+    """The row of a table that gets no gradient, counted from the first one."""
+    if padding_idx is None:
+        return None
+    if not -rows <= padding_idx < rows:
+        raise AssertionError("Padding_idx must be within num_embeddings")
+    return padding_idx % rows
+
+
 def embedding(
     input: Any,
     weight: Any,
@@ -69,16 +78,10 @@ def embedding(
     tensor([[3., 4.],
             [1., 2.]])
     """
-    rows = weight.size(0)
-    if padding_idx is None:
-        padding_idx = -1
-    else:
-        if not -rows <= padding_idx < rows:
-            raise AssertionError("Padding_idx must be within num_embeddings")
-        padding_idx %= rows
+    row = padding_row(padding_idx, weight.size(0))
     if max_norm is not None:
         _renormalize(weight, input, max_norm, norm_type)
-    return T.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
+    return T.embedding(weight, input, -1 if row is None else row, scale_grad_by_freq, sparse)
 
 
 def _renormalize(weight: Any, input: Any, max_norm: float, norm_type: float) -> None:
@@ -313,26 +316,6 @@ def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
     parts = input.reshape(*lead, c, h // r, r, w // r, r)
     order = (*range(n), n, n + 2, n + 4, n + 1, n + 3)
     return parts.permute(order).reshape(*lead, c * r * r, h // r, w // r)
-
-
-def local_response_norm(
-    input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
-) -> Any:
-    """Divides by a power of the mean square of the neighbouring channels.
-
-    >>> torch.nn.functional.local_response_norm(torch.zeros(1, 5, 3), 2).shape
-    torch.Size([1, 5, 3])
-    """
-    dim = input.dim()
-    if dim < 3:
-        raise ValueRangeError(f"Expected 3D or higher dimensionality input (got {dim} dimensions)")
-    channels = input.shape[1]
-    square = input.mul(input)
-    wide = pad(square.transpose(1, -1), (size // 2, (size - 1) // 2)).transpose(1, -1)
-    total = wide.narrow(1, 0, channels)
-    for shift in range(1, size):
-        total = total + wide.narrow(1, shift, channels)
-    return input / (total / size).mul(alpha).add(k).pow(beta)
 
 
 _fill_module()

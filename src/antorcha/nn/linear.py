@@ -8,8 +8,7 @@ from typing import Any
 from antorcha.nn import functional as F
 from antorcha.nn import init
 from antorcha.nn.module import Module
-from antorcha.nn.parameter import Parameter
-from antorcha.ops.record import T
+from antorcha.nn.parameter import add_parameter
 
 
 class Identity(Module):
@@ -62,11 +61,8 @@ class Linear(Module):
         super().__init__()
         self.in_features = in_features
         self.out_features = out_features
-        self.weight = Parameter(T.empty((out_features, in_features), device=device, dtype=dtype))  # type: ignore[call-arg]
-        if bias:
-            self.bias = Parameter(T.empty(out_features, device=device, dtype=dtype))  # type: ignore[call-arg]
-        else:
-            self.register_parameter("bias", None)
+        add_parameter(self, "weight", (out_features, in_features), device, dtype)
+        add_parameter(self, "bias", out_features, device, dtype, wanted=bias)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -130,12 +126,8 @@ class Bilinear(Module):
         self.in1_features = in1_features
         self.in2_features = in2_features
         self.out_features = out_features
-        shape = (out_features, in1_features, in2_features)
-        self.weight = Parameter(T.empty(shape, device=device, dtype=dtype))  # type: ignore[call-arg]
-        if bias:
-            self.bias = Parameter(T.empty(out_features, device=device, dtype=dtype))  # type: ignore[call-arg]
-        else:
-            self.register_parameter("bias", None)
+        add_parameter(self, "weight", (out_features, in1_features, in2_features), device, dtype)
+        add_parameter(self, "bias", out_features, device, dtype, wanted=bias)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

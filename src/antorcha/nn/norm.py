@@ -10,8 +10,24 @@ from antorcha.errors import ValueRangeError
 from antorcha.nn import functional as F
 from antorcha.nn import init
 from antorcha.nn.module import Module
-from antorcha.nn.parameter import Parameter
+from antorcha.nn.parameter import add_parameter
 from antorcha.ops.record import T
+
+
+def _add_affine(
+    module: Module, shape: Any, affine: bool, bias: bool, device: Any, dtype: Any
+) -> None:
+    """Scale and shift of what was normalised, as far as they are wanted."""
+    add_parameter(module, "weight", shape, device, dtype, wanted=affine)
+    add_parameter(module, "bias", shape, device, dtype, wanted=affine and bias)
+
+
+def _reset_affine(module: Any) -> None:
+    """Scale 1, shift 0."""
+    if module.weight is not None:
+        init.ones_(module.weight)
+    if module.bias is not None:
+        init.zeros_(module.bias)
 
 
 class _NormBase(Module):
@@ -39,15 +55,7 @@ class _NormBase(Module):
         self.affine = affine
         self.track_running_stats = track_running_stats
         where = {"device": device, "dtype": dtype}
-        if affine:
-            self.weight = Parameter(T.empty(num_features, **where))  # type: ignore[call-arg]
-            if bias:
-                self.bias = Parameter(T.empty(num_features, **where))  # type: ignore[call-arg]
-            else:
-                self.register_parameter("bias", None)
-        else:
-            self.register_parameter("weight", None)
-            self.register_parameter("bias", None)
+        _add_affine(self, num_features, affine, bias, device, dtype)
         if track_running_stats:
             self.register_buffer("running_mean", T.zeros(num_features, **where))
             self.register_buffer("running_var", T.ones(num_features, **where))
@@ -68,10 +76,7 @@ class _NormBase(Module):
     def reset_parameters(self) -> None:
         """Scale 1, shift 0, fresh statistics."""
         self.reset_running_stats()
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
+        _reset_affine(self)
 
     def _check_input_dim(self, input: Any) -> None:
         raise NotImplementedError
@@ -288,20 +293,12 @@ class LayerNorm(Module):
         self.normalized_shape = _shape_of(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
-        for name, wanted in (("weight", True), ("bias", bias)):
-            if elementwise_affine and wanted:
-                empty = T.empty(self.normalized_shape, device=device, dtype=dtype)
-                self.register_parameter(name, Parameter(empty))  # type: ignore[call-arg]
-            else:
-                self.register_parameter(name, None)
+        _add_affine(self, self.normalized_shape, elementwise_affine, bias, device, dtype)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Scale 1, shift 0."""
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
+        _reset_affine(self)
 
     def forward(self, input: Any) -> Any:
         """The input normalised over its last dims."""
@@ -355,20 +352,12 @@ class GroupNorm(Module):
         self.num_channels = num_channels
         self.eps = eps
         self.affine = affine
-        for name, wanted in (("weight", True), ("bias", bias)):
-            if affine and wanted:
-                empty = T.empty(num_channels, device=device, dtype=dtype)
-                self.register_parameter(name, Parameter(empty))  # type: ignore[call-arg]
-            else:
-                self.register_parameter(name, None)
+        _add_affine(self, num_channels, affine, bias, device, dtype)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Scale 1, shift 0."""
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
+        _reset_affine(self)
 
     def forward(self, input: Any) -> Any:
         """The input normalised within its groups of channels."""
@@ -412,11 +401,8 @@ class RMSNorm(Module):
         self.normalized_shape = _shape_of(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
-        if elementwise_affine:
-            empty = T.empty(self.normalized_shape, device=device, dtype=dtype)
-            self.weight = Parameter(empty)  # type: ignore[call-arg]
-        else:
-            self.register_parameter("weight", None)
+        shape = self.normalized_shape
+        add_parameter(self, "weight", shape, device, dtype, wanted=elementwise_affine)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

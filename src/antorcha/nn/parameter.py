@@ -35,6 +35,17 @@ def _new_parameter(cls: type, data: Any = None, requires_grad: bool = True) -> P
     return made
 
 
+def add_parameter(
+    module: Any, name: str, shape: Any, device: Any, dtype: Any, wanted: bool = True
+) -> None:
+    """Gives a module a parameter, whose elements are still to be set; None where none is wanted."""
+    if wanted:
+        empty = T.empty(shape, device=device, dtype=dtype)
+        setattr(module, name, Parameter(empty))  # type: ignore[call-arg]
+    else:
+        module.register_parameter(name, None)
+
+
 def _marked(data: Any, requires_grad: bool) -> Any:
     """Of a subclass of Tensor: an instance of that class, which carries a mark."""
     made = data.detach()

@@ -14,10 +14,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from antorcha.device import backend
-from antorcha.errors import ShapeError
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Description, Host, Launch, NativeKernel, Pointwise
-from antorcha.ops.operands import common_device
+from antorcha.ops.operands import check_outs, common_device
 from antorcha.ops.params import NUMBER, OPERAND, TENSORS
 from antorcha.ops.record import Op, T
 from antorcha.runtime import layout as L
@@ -179,12 +178,7 @@ class KernelOp(Op):
         if outs is None and planned.shown is not None:
             outs = tuple(planned.shown)
         if outs is not None:
-            for want, have in zip(made, outs, strict=True):
-                if tuple(want.shape) != tuple(have.shape):
-                    raise ShapeError(
-                        f"{self.name}: output with shape {list(have.shape)} doesn't match the "
-                        f"result's shape {list(want.shape)}"
-                    )
+            check_outs(self.name, made, outs)
         if (
             outs is not None
             and isinstance(planned.what, NativeKernel)

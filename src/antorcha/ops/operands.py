@@ -74,6 +74,16 @@ def expanded(lay: Layout, shape: tuple[int, ...]) -> Layout:
                     lay.device)  # fmt: skip
 
 
+def check_outs(op: str, made: Sequence[Layout], outs: Sequence[Layout]) -> None:
+    """Refuses outputs that have not the shapes of the results."""
+    for want, have in zip(made, outs, strict=True):
+        if tuple(want.shape) != tuple(have.shape):
+            raise ShapeError(
+                f"{op}: output with shape {list(have.shape)} doesn't match the result's shape "
+                f"{list(want.shape)}"
+            )
+
+
 def plan_exprs(
     op: Any,
     exprs: tuple[Expr, ...],

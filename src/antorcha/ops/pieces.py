@@ -12,10 +12,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from antorcha.device import backend
-from antorcha.errors import ShapeError
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Pointwise
-from antorcha.ops.operands import common_device
+from antorcha.ops.operands import check_outs, common_device
 from antorcha.ops.params import TENSORS
 from antorcha.ops.record import Op
 from antorcha.runtime import layout as L
@@ -67,11 +66,7 @@ class PiecesOp(Op):
         common_device(self.name, tensors)
         pieces: Pieces = self.apply_fn(seen)
         out = pieces.out if outs is None else outs[0]
-        if out.shape != pieces.out.shape:
-            raise ShapeError(
-                f"{self.name}: output with shape {list(out.shape)} doesn't match the result's "
-                f"shape {list(pieces.out.shape)}"
-            )
+        check_outs(self.name, (pieces.out,), (out,))
         fresh, into = compile_copies(pieces, out, tensors)
         rule = self.rule if out.dtype.kind in "fc" else None
         return make(

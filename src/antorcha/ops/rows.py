@@ -18,9 +18,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from antorcha.device import backend
-from antorcha.errors import ShapeError
 from antorcha.lang.expr import RowInput, trace_rows
 from antorcha.lang.kernels import Rows
+from antorcha.ops.operands import check_outs
 from antorcha.ops.params import NUMBER, OPTIONAL
 from antorcha.ops.record import Op
 from antorcha.runtime import layout as L
@@ -68,12 +68,7 @@ class RowsOp(Op):
         device = next(lay for lay in tensors if lay is not None).device
         made = tuple([L.contiguous(tuple(shape), dtype, device) for shape, dtype in row.outs])
         if outs is not None:
-            for want, have in zip(made, outs, strict=True):
-                if tuple(want.shape) != tuple(have.shape):
-                    raise ShapeError(
-                        f"{self.name}: output with shape {list(have.shape)} doesn't match the "
-                        f"result's shape {list(want.shape)}"
-                    )
+            check_outs(self.name, made, outs)
             made = outs
         where = backend(device)
         launch = where.compile(*describe(row, made))

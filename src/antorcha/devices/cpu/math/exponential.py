@@ -183,13 +183,19 @@ def half_exp(a):
 
 
 @inline
+def exp_and_inverse(c, a):
+    """exp(a) and exp(-a) for a >= 0, divided by 2**SPARE, the first as a high and a low part."""
+    high, low, power = half_exp(lesser(c.high + 1.0, a))
+    y, y_low = high * power, low * power
+    return y, y_low, 0.25**SPARE / y
+
+
+@inline
 def sinh(x):
     """The hyperbolic sine. Largest error: float32 0.73 ulp, float64 0.7."""
     c = pick(x, RANGE_32, RANGE_64)
     a = abs(x)
-    high, low, power = half_exp(lesser(c.high + 1.0, a))
-    y, y_low = high * power, low * power
-    small = 0.25**SPARE / y
+    y, y_low, small = exp_and_inverse(c, a)
     far, far_low = quick_sum(y, -small)
     far = (far + (far_low + y_low)) * 2.0 ** (SPARE - 1)
     square = x * x
@@ -201,8 +207,6 @@ def sinh(x):
 def cosh(x):
     """The hyperbolic cosine. Largest error: float32 0.82 ulp, float64 0.74."""
     c = pick(x, RANGE_32, RANGE_64)
-    high, low, power = half_exp(lesser(c.high + 1.0, abs(x)))
-    y, y_low = high * power, low * power
-    small = 0.25**SPARE / y
+    y, y_low, small = exp_and_inverse(c, abs(x))
     sum_, sum_low = quick_sum(y, small)
     return (sum_ + (sum_low + y_low)) * 2.0 ** (SPARE - 1)

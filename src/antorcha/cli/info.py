@@ -6,7 +6,6 @@ A report of a fault should carry this text, so it names no user and no host.
 from __future__ import annotations
 
 import importlib.metadata
-import importlib.util
 import json
 import os
 import platform
@@ -18,8 +17,6 @@ from antorcha._version import __version__
 
 REQUIRED = ("numpy", "scipy", "llvmlite", "ml_dtypes", "rich", "typer")
 OPTIONAL = ("scikit-learn", "matplotlib", "torch", "pytest")
-
-NATIVE_CALL = "antorcha.runtime.call.native"  # where the native call path will be
 
 # Bits of the widest vectors, by the feature that LLVM reports; the first that is there counts.
 VECTOR_BITS = {"avx512f": 512, "avx2": 256, "avx": 256, "sse2": 128, "neon": 128}
@@ -86,16 +83,17 @@ def _cpu_model() -> str:
 def _engine() -> dict[str, Any]:
     return {
         "threads": _ask(lambda torch: torch.get_num_threads(), config.num_threads),
-        "call path": _call_path(),
+        "call path": _ask(_call_path, config.call_path),
         "compiles for": config.target or "this machine",
     }
 
 
-def _call_path() -> str:
-    """The implementation that runs, which is not the one asked for while only one is written."""
-    if config.call_path == "native" and not importlib.util.find_spec(NATIVE_CALL):
-        return "python (the native one is not there yet)"
-    return config.call_path
+def _call_path(_torch: Any) -> str:
+    """The implementation that runs, and why it is not the native one."""
+    from antorcha.runtime.call import native
+
+    why_not = native.why_not()
+    return f"python ({why_not})" if why_not else "native"
 
 
 def _devices() -> dict[str, Any]:

@@ -93,6 +93,7 @@ def operator(op: Any, name: str) -> Callable[..., Any]:
                     return compared(op, tensor, other)
                 return NotImplemented
 
+        short.operators[name] = op
         return named(short.binary(op, otherwise), f"__{name}__", op)
 
     def left(self: Tensor, other: Any) -> Any:

@@ -30,6 +30,7 @@ from antorcha.lang.native import (
     inline,
     interpreted,
     intrinsic,
+    local,
     native,
     ptr,
     raw,
@@ -278,3 +279,20 @@ def unoptimised(x: ptr[u8], n: i64) -> i64:
 
 def test_other_levels():
     assert unoptimised(np.arange(10, dtype=np.uint8), 10) == 45
+
+
+@native
+def awkward(entry: i64, a1: i64, a2: i64, L1: i64, L2: i64) -> i64:
+    """Parameters named as the compiler might name its own blocks and memory."""
+    room = local(i64, 2)
+    room[0] = entry
+    if a1 > a2:
+        room[1] = L1
+    else:
+        room[1] = L2
+    return room[0] + room[1]
+
+
+def test_parameters_may_have_any_name():
+    assert awkward(1, 2, 1, 10, 20) == 11
+    assert awkward(1, 1, 2, 10, 20) == 21

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 LIMIT = 20_000  # plans kept before all are dropped
 _tables: list[dict[Any, Plan]] = []
+_others: list[Callable[[], Any]] = []
 _count = 0
 
 
@@ -70,9 +71,9 @@ def make(op: Any, kind: int, outs: tuple[Layout, ...], **fields: Any) -> Plan:
 def _make_run(plan: Plan) -> None:
     """How the plan makes its one result."""
     if plan.kind == FRESH:
-        from antorcha.runtime.launch import running
+        from antorcha.runtime.call import native
 
-        plan.run = running(plan.fresh, Tensor, "_storage", {"_layout": plan.out, **PLAIN})
+        plan.run = native.running(plan.fresh, plan.out)
     else:
         plan.run = tensor_maker(plan.out, "_storage", "_offset", "_base", "_seen")
 
@@ -107,8 +108,15 @@ def flush() -> None:
     global _count
     for each in _tables:
         each.clear()
+    for forget in _others:
+        forget()
     layouts.flush_table()
     _count = 0
+
+
+def on_flush(forget: Callable[[], Any]) -> None:
+    """Calls `forget` whenever the tables are flushed: plans are kept elsewhere, too."""
+    _others.append(forget)
 
 
 def count() -> int:

@@ -19,6 +19,8 @@ from antorcha.runtime.tensor import Tensor
 
 ANY = 1 << 30
 _OPERANDS = ("Tensor", "Operand", "Power")
+operators: dict[str, Any] = {}
+"""The ops behind Tensor's operators, ``add`` of ``__add__``, that are ``binary``."""
 
 
 def form(op: Any) -> tuple[Callable[..., Any], int, int] | None:

@@ -56,12 +56,12 @@ class Module:
         ret, params = spec.signature()
         options = spec.native.options
         body = Statements(self, spec.native, ret)
-        body.env = {**spec.static, **{p: V(t, f"%{p}") for p, t in params}}
+        body.env = {**spec.static, **{p: V(t, f"%{p}.in") for p, t in params}}
         body.function_body()
         texts = []
         for p, t in params:
             alias = "noalias " if options.noalias and t.kind == "p" else ""
-            texts.append(f"{t.ll} {t.attr}{alias}%{p}")
+            texts.append(f"{t.ll} {t.attr}{alias}%{p}.in")  # (no label, no alloca)
         linkage = "" if spec is self.root else "internal "
         attributes = 1 if options.noinline else 0
         self.functions[place] = "\n".join([

@@ -1,0 +1,52 @@
+"""The native call path: the commonest calls of operators, served without the interpreter.
+
+It stands before the Python path and never instead of it. An operator's slot in Tensor's type holds
+machine code (``operators``), which looks for the plan that the Python path has made for operands
+that lie like these, runs it (``tensors``) and records the call (``record``); in every other case,
+an unusual mode, a new layout, an operand that is no tensor or number, Python serves the call.
+What all of this relies on in CPython is in one file (``slots``), and checked here, once, when the
+first plan is made: where it does not hold, or where ``ANTORCHA_CALL=python`` asks for it, the
+Python path runs alone, and ``why_not()`` says why.
+"""
+
+# (Imported when the first tensor is made, as everything that is compiled: importing antorcha is not
+# to load a compiler.)
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from antorcha import config
+from antorcha.runtime import launch, objects
+from antorcha.runtime.call.native import operators, slots, tensors
+from antorcha.runtime.layout import Layout
+from antorcha.runtime.storage import Storage
+from antorcha.runtime.tensor import PLAIN, Tensor
+
+
+def _why_not() -> str:
+    if config.call_path == "python":
+        return "ANTORCHA_CALL=python"
+    if not objects.NATIVE:
+        return "objects are made otherwise than machine code would make them"
+    return slots.why_not() or tensors.why_not()
+
+
+_reason = _why_not()
+ACTIVE = not _reason
+if ACTIVE:
+    tensors.install()
+    operators.install()
+
+
+def why_not() -> str:
+    """Why the native path does not run here; empty when it does."""
+    return _reason
+
+
+def running(fresh: Callable[..., Any], out: Layout) -> Callable[..., Tensor]:
+    """`fresh`, with a tensor of that layout made around its storage."""
+    plan = getattr(fresh, "__self__", None)
+    if ACTIVE and type(plan) is Storage:
+        return tensors.running(plan, out)
+    return launch.running(fresh, Tensor, "_storage", {"_layout": out, **PLAIN})

@@ -1,0 +1,292 @@
+"""Operators of two tensors, or of a tensor and a number, by plans found from their layouts.
+
+Owns a table for each operator: ENTRIES places, found by a hash of the two operands' kinds (a
+tensor's layout, a number's type). A place holds the last plan that was met with its hash, and owns
+what it names; a miss has the Python path serve the call and then puts its plan there (``teach``);
+``flush`` empties all. So the tables are bounded, and what is not there costs a call in Python.
+
+Invariants: the operator's slot in the types of Tensor and Parameter holds ``binary``, or what the
+interpreter has put there since, for whoever sets ``__add__`` anew (a subclass of the user's always
+has the interpreter's). ``left`` and ``right`` hold the Python functions. ``binary`` runs a plan in
+the default mode only, and leaves to Python what takes thought: views in a graph, a result of
+several, inference tensors.
+"""
+
+# Native functions are in the kernel language, whose types are values: mypy cannot read them.
+# mypy: disable-error-code="valid-type,arg-type,attr-defined,index,misc"
+# mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
+# mypy: no-warn-unreachable
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from antorcha import modes
+from antorcha.lang.native import (
+    Extern,
+    ExternData,
+    Global,
+    bind,
+    func,
+    i32,
+    i64,
+    inline,
+    keep_forever,
+    local,
+    native,
+    ptr,
+    raw,
+    struct,
+    u8,
+    u64,
+    void,
+)
+from antorcha.runtime.call import plan as plans
+from antorcha.runtime.call import short
+from antorcha.runtime.call.native import record, slots
+from antorcha.runtime.call.native.record import Recording, attach, recording
+from antorcha.runtime.call.native.tensors import (
+    Making,
+    TensorObject,
+    make_result,
+    tensor_type,
+    zero,
+)
+from antorcha.runtime.cpython import (
+    FALSE,
+    NONE,
+    Py_DecRef,
+    Py_IncRef,
+    PyLong_AsLongLong,
+    PyLong_FromLongLong,
+    PyObject_Vectorcall,
+    fast_def,
+    type_of,
+)
+from antorcha.runtime.storage import Storage, StorageObject
+from antorcha.runtime.tensor import Parameter, Tensor
+
+OPERATORS = ("add", "sub", "mul", "truediv", "matmul", "and", "or", "xor")
+COMPARISONS = ("lt", "le", "eq", "ne", "gt", "ge")  # in the order of CPython's own numbers
+"""Those whose plan depends on their operands' kinds alone. (``//`` and ``%`` look whether an
+integer divisor is 0, ``**`` has a plan for each exponent.)"""
+NAMES = OPERATORS + COMPARISONS
+ENTRIES = 64
+float_type = ExternData("PyFloat_Type", u8)
+int_type = ExternData("PyLong_Type", u8)
+PyDict_GetItemWithError = Extern("PyDict_GetItemWithError", raw, raw, raw)
+
+
+@struct
+class Entry:
+    """A plan, and the kinds of operands that it is for; null while there is none."""
+
+    a: raw
+    b: raw
+    run: raw  # the storage that the plan's builtin `run` is bound to: a Making
+    record: raw  # a storage with how a graph records it: a Recording; null: it does not
+
+
+compare_t = func[raw, raw, raw, i32]
+tables = Global("antorcha_operator_tables", Entry, len(NAMES) * ENTRIES)
+left = Global("antorcha_python_left", raw, len(OPERATORS))  # Tensor.__add__
+right = Global("antorcha_python_right", raw, len(OPERATORS))  # Tensor.__radd__
+python_compare = Global("antorcha_python_compare", compare_t)
+teacher = Global("antorcha_teacher", raw)  # `teach`
+parameter_type = Global("antorcha_parameter_type", raw)
+modes_names = Global("antorcha_modes_names", raw)  # the names of the module antorcha.modes
+busy_name = Global("antorcha_busy_name", raw)  # "busy"
+
+SERVED, NOT_KNOWN, NOT_HERE = 0, 1, 2
+"""What `try_binary` says: there is a result (or an exception); no plan is known; not for it."""
+
+
+@native(export=True)
+def place_of(op: i64, a: raw, b: raw) -> ptr[Entry]:
+    mixed = (u64(a) >> 4) * 0x9E3779B97F4A7C15 ^ (u64(b) >> 4) * 0xC2B2AE3D27D4EB4F
+    return tables + (op * ENTRIES + i64(mixed >> 40 & (ENTRIES - 1)))
+
+
+@inline
+def is_tensor(kind):
+    return kind == tensor_type[0] or kind == parameter_type[0]
+
+
+@native(export=True)
+def try_binary(op: i64, a: raw, b: raw, made: ptr[raw]) -> i64:
+    """The result in `made`, or null with an exception, where it says SERVED."""
+    if not is_tensor(type_of(a)):
+        return NOT_HERE
+    x = ptr[TensorObject](a)
+    other = type_of(b)
+    args = local(raw, 4)
+    args[0] = x.storage
+    args[1] = x.offset
+    nargs = i64(3)
+    graph = x.rg != raw(FALSE)
+    if is_tensor(other):
+        y = ptr[TensorObject](b)
+        other = y.layout
+        graph = graph or y.rg != raw(FALSE)
+        args[2] = y.storage
+        args[3] = y.offset
+        nargs = 4
+    elif other == raw(float_type) or other == raw(int_type):
+        args[2] = b
+    else:
+        return NOT_HERE
+    if PyDict_GetItemWithError(modes_names[0], busy_name[0]) != zero[0]:
+        return NOT_HERE
+    entry = place_of(op, x.layout, other)
+    if entry.a != x.layout or entry.b != other:
+        return NOT_KNOWN
+    run, how = entry.run, entry.record
+    graph = graph and how is not None
+    mask = i64(0)
+    if graph:
+        mask = recording(ptr[Recording](ptr[StorageObject](how).ptr), a, b, nargs == 4)
+        if mask < 0:
+            return NOT_KNOWN if mask == -1 else NOT_HERE
+    Py_IncRef(run)  # while the kernel runs, another thread may empty the place
+    if graph:
+        Py_IncRef(how)
+    out = make_result(ptr[Making](ptr[StorageObject](run).ptr), args, nargs)
+    if graph:
+        if out is not None:
+            out = attach(ptr[Recording](ptr[StorageObject](how).ptr), a, b, nargs == 4, mask, out)
+        Py_DecRef(how)
+    Py_DecRef(run)
+    made[0] = out
+    return SERVED
+
+
+@native(export=True)
+def told(op: i64, a: raw, b: raw, made: raw) -> raw:
+    """`made`, of the Python path, after it has been asked for the plan; null with an exception."""
+    if made is None:
+        return made
+    args = local(raw, 3)
+    args[0] = PyLong_FromLongLong(op)
+    args[1] = a
+    args[2] = b
+    done = raw(0)
+    if args[0] is not None:
+        done = PyObject_Vectorcall(teacher[0], args, 3, None)
+        Py_DecRef(args[0])
+    if done is None:
+        Py_DecRef(made)
+        return done
+    Py_DecRef(done)
+    return made
+
+
+@native(export=True)
+def in_python(op: i64, a: raw, b: raw) -> raw:
+    """What a class written in Python does: ``a.__add__(b)``, or ``b.__radd__(a)``."""
+    args = local(raw, 2)
+    if is_tensor(type_of(a)):
+        args[0] = a
+        args[1] = b
+        return PyObject_Vectorcall(left[op], args, 2, None)
+    args[0] = b
+    args[1] = a
+    return PyObject_Vectorcall(right[op], args, 2, None)
+
+
+@native
+def binary(a: raw, b: raw, *, OP) -> raw:
+    made = local(raw)
+    what = try_binary(OP, a, b, made)
+    if what == SERVED:
+        return made[0]
+    result = in_python(OP, a, b)
+    return told(OP, a, b, result) if what == NOT_KNOWN else result
+
+
+@native
+def compare(a: raw, b: raw, op: i32) -> raw:
+    made = local(raw)
+    number = i64(op) + len(OPERATORS)
+    what = try_binary(number, a, b, made)
+    if what == SERVED:
+        return made[0]
+    result = python_compare[0](a, b, op)
+    return told(number, a, b, result) if what == NOT_KNOWN else result
+
+
+# ---- filling the tables
+@native
+def put(entry: ptr[Entry], a: raw, b: raw, run: raw, how: raw) -> void:
+    """Takes over the references, and drops what was there: last, for that may run any code."""
+    old_a, old_b, old_run, old_how = entry.a, entry.b, entry.run, entry.record
+    entry.a = a
+    entry.b = b
+    entry.run = run
+    entry.record = how
+    if old_run is not None:
+        Py_DecRef(old_a)
+        Py_DecRef(old_b)
+        Py_DecRef(old_run)
+    if old_how is not None:
+        Py_DecRef(old_how)
+
+
+@native
+def py_learn(_self: raw, args: ptr[raw], _nargs: i64) -> raw:
+    """(operator, kind, kind, storage of a Making, that of a Recording or None): see `teach`."""
+    op = PyLong_AsLongLong(args[0])
+    for k in range(1, 5):
+        Py_IncRef(args[k])
+    how = args[4]
+    if how == raw(NONE):
+        Py_DecRef(how)
+        how = raw(0)
+    put(place_of(op, args[1], args[2]), args[1], args[2], args[3], how)
+    Py_IncRef(raw(NONE))
+    return raw(NONE)
+
+
+@native
+def py_flush(_self: raw, _args: ptr[raw], _nargs: i64) -> raw:
+    for k in range(len(NAMES) * ENTRIES):
+        put(tables + k, None, None, None, None)
+    Py_IncRef(raw(NONE))
+    return raw(NONE)
+
+
+_learn = bind(fast_def("learn", py_learn.spec().addr))
+flush = bind(fast_def("flush", py_flush.spec().addr, "Empties every table."))
+
+
+def teach(number: int, a: Any, b: Any) -> None:
+    """After the Python path has served ``a <operator> b``: its plan, if it has one, serves the next
+    calls."""
+    op = short.operators.get(NAMES[number])
+    if op is None:
+        return
+    other = b._layout if isinstance(b, Tensor) else type(b)
+    plan = op.short_plans.get((a._layout, other))
+    run = None if plan is None else getattr(plan.run, "__self__", None)
+    if type(run) is Storage:
+        _learn(number, a._layout, other, run, record.storage_of(plan))
+
+
+# ---- setting up
+def install() -> None:
+    """Puts `binary` and `compare` into the types."""
+    modes_names.refer_to(vars(modes))
+    busy_name.refer_to(sys.intern("busy"))
+    parameter_type.refer_to(Parameter)
+    teacher.refer_to(teach)
+    record.install()
+    for k, name in enumerate(OPERATORS):
+        for functions, method in ((left, f"__{name}__"), (right, f"__r{name}__")):
+            at = functions.addr + slots.WORD * k
+            slots.word(at).value = id(keep_forever(Tensor.__dict__[method]))
+        for cls in (Tensor, Parameter):
+            slots.word(slots.number_slot(cls, name)).value = binary.spec(OP=k).addr
+    slots.word(python_compare.addr).value = slots.word(id(Tensor) + slots.RICHCOMPARE).value
+    for cls in (Tensor, Parameter):
+        slots.word(id(cls) + slots.RICHCOMPARE).value = compare.spec().addr
+    plans.on_flush(flush)

@@ -1,0 +1,119 @@
+"""Fresh tensors, made around a kernel's result.
+
+Owns nothing. A tensor is made as ``plan.tensor_maker`` makes it, by the type's own allocator and
+with every field set, but its class and fields are known here, not read from a recipe.
+"""
+
+# Native functions are in the kernel language, whose types are values: mypy cannot read them.
+# mypy: disable-error-code="valid-type,arg-type,attr-defined,index,misc"
+# mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from antorcha.lang.native import Global, array, bind, i64, native, ptr, raw, struct, u8
+from antorcha.runtime.cpython import FALSE, HEADER, NONE, Py_DecRef, Py_IncRef, fast_def
+from antorcha.runtime.launch import py_launch
+from antorcha.runtime.layout import Layout
+from antorcha.runtime.objects import PyType_GenericAlloc, field_offset, words_in_memory
+from antorcha.runtime.storage import Storage, StorageObject
+from antorcha.runtime.tensor import Tensor
+
+
+@struct
+class TensorObject:
+    """A Tensor's fields, every one an object; null is a field that is not set."""
+
+    head: array[u8, HEADER]
+    base: raw
+    extra: raw
+    fn: raw
+    grad: raw
+    layout: raw
+    nr: raw
+    offset: raw
+    rg: raw
+    seen: raw
+    storage: raw
+
+
+@struct
+class Making:
+    """What makes a plan's result: the launch (a Storage), and the layout of the tensor."""
+
+    plan: raw
+    layout: raw
+
+
+tensor_type = Global("antorcha_tensor_type", raw)
+zero = Global("antorcha_zero", raw)  # the object 0
+
+
+@native(export=True)
+def new_tensor(layout: raw, storage: raw) -> raw:
+    """A tensor outside of any graph, at the beginning of a storage, whose reference it takes over;
+    null with an exception, the storage then dropped."""
+    o = PyType_GenericAlloc(tensor_type[0], 0)
+    if o is None:
+        Py_DecRef(storage)
+        return o
+    t = ptr[TensorObject](o)
+    t.storage = storage
+    t.layout = new_reference(layout)
+    t.offset = new_reference(zero[0])
+    t.nr = new_reference(zero[0])
+    t.rg = new_reference(raw(FALSE))
+    t.base = new_reference(raw(NONE))
+    t.extra = new_reference(raw(NONE))
+    t.fn = new_reference(raw(NONE))
+    t.grad = new_reference(raw(NONE))
+    return o
+
+
+@native
+def new_reference(o: raw) -> raw:
+    Py_IncRef(o)
+    return o
+
+
+# ---- results of plans
+@native(export=True)
+def make_result(making: ptr[Making], args: ptr[raw], nargs: i64) -> raw:
+    """Runs a plan; its result as a tensor, or null with an exception."""
+    out = py_launch(making.plan, args, nargs, FRESH=True)
+    if out is None:
+        return out
+    return new_tensor(making.layout, out)
+
+
+@native
+def py_result(self: raw, args: ptr[raw], nargs: i64) -> raw:
+    return make_result(ptr[Making](ptr[StorageObject](self).ptr), args, nargs)
+
+
+_result = fast_def(
+    "run",
+    py_result.spec().addr,
+    "run(storage, offset, ..., number, ...): fresh, and a tensor made around the new storage.",
+)
+
+
+def running(plan: Storage, out: Layout) -> Callable[..., Tensor]:
+    """A builtin that runs a launch and gives its result as a tensor of that layout."""
+    made: Callable[..., Tensor] = bind(_result, words_in_memory([id(plan), id(out)], plan, out))
+    return made
+
+
+# ---- setting up
+def why_not() -> str:
+    """What of Tensor does not lie as `TensorObject` says; empty when all does."""
+    for name, (offset, _) in TensorObject.fields.items():
+        if name != "head" and field_offset(Tensor, f"_{name}") != offset:
+            return f"Tensor._{name} is elsewhere"
+    return ""
+
+
+def install() -> None:
+    """Tells the machine code what it makes."""
+    tensor_type.refer_to(Tensor)
+    zero.refer_to(0)

@@ -1,0 +1,270 @@
+"""What the native call path must do; each function is run in a process of its own.
+
+``Tensor.__add__(a, b)`` is the Python path, ``a + b`` the native one: the first is the oracle.
+"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import operator
+import random
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import antorcha as torch
+from antorcha.runtime import alloc
+from antorcha.runtime.call import native
+from antorcha.runtime.call import plan as plans
+from antorcha.runtime.call.native import operators
+
+SYMBOLS = {"truediv": operator.truediv, "and": operator.and_, "or": operator.or_}
+SWAPPED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
+WARM = 3  # calls until a plan is in the native tables: planned, taught, served
+
+
+def of(name: str) -> Callable[[Any, Any], Any]:
+    return SYMBOLS.get(name) or getattr(operator, name)
+
+
+def in_python(name: str, a: Any, b: Any) -> Any:
+    if name in SWAPPED and type(b) is torch.nn.Parameter and type(a) is torch.Tensor:
+        name, a, b = SWAPPED[name], b, a  # comparisons ask a subclass first
+    if isinstance(a, torch.Tensor):
+        return getattr(torch.Tensor, f"__{name}__")(a, b)
+    return getattr(torch.Tensor, f"__r{name}__")(b, a)
+
+
+def calls(run: Callable[[], Any]) -> int:
+    """How many Python functions of the short cuts' file a call runs."""
+    found = 0
+
+    def watch(frame: Any, event: str, _: Any) -> None:
+        nonlocal found
+        found += event == "call" and frame.f_code.co_filename.endswith("short.py")
+
+    sys.setprofile(watch)
+    try:
+        run()
+    finally:
+        sys.setprofile(None)
+    return found
+
+
+def served() -> None:
+    """What has been met before never reaches Python."""
+    assert native.ACTIVE, native.why_not()
+    x, w = torch.ones(3, 4), torch.nn.Parameter(torch.ones(4))
+    g, t, v = torch.ones(3, 4, requires_grad=True), torch.ones(3, 4).t(), torch.ones(4)
+    cases: list[Callable[[], Any]] = [
+        lambda: x + x, lambda: x * 2.5, lambda: x - 3, lambda: x / x, lambda: x + w, lambda: w * w,
+        lambda: g + x, lambda: x * g, lambda: g * g, lambda: g / 2, lambda: x < 0.5,
+        lambda: x == x, lambda: g > x, lambda: x @ t, lambda: g @ v,
+    ]  # fmt: skip
+    for k, case in enumerate(cases):
+        assert calls(case) > 0  # what counts them sees them
+        for _ in range(WARM):
+            case()
+        assert calls(case) == 0, k
+    with torch.no_grad():
+        assert calls(cases[0]) > 0  # another mode: the Python path
+    plans.flush()
+    assert calls(cases[0]) > 0
+
+
+def _outcome(run: Callable[[], Any]) -> Any:
+    try:
+        return run()
+    except Exception as error:
+        return type(error), str(error)
+
+
+def _same(a: Any, b: Any) -> None:
+    if not isinstance(a, torch.Tensor):
+        assert a == b or (a is NotImplemented and b is NotImplemented), (a, b)
+        return
+    assert (a.dtype, a.shape, a.stride()) == (b.dtype, b.shape, b.stride())
+    assert torch.equal(a, b) or bool((a != a).any())
+    assert (a.requires_grad, a.is_leaf) == (b.requires_grad, b.is_leaf)
+    assert type(a.grad_fn).__name__ == type(b.grad_fn).__name__
+
+
+def random_operands() -> None:
+    """Dtypes, broadcasting, layouts, numbers, graphs: result, history and gradients."""
+    draw = random.Random(7)
+    dtypes = [torch.float32, torch.float64, torch.int64, torch.int32, torch.bool, torch.float16]
+    shapes = [(), (1,), (3,), (2, 3), (3, 1), (1, 3), (2, 1, 3), (0, 3), (5,)]
+
+    def tensor() -> Any:
+        made = torch.randint(-3, 4, draw.choice(shapes)).to(draw.choice(dtypes))
+        if made.dim() == 2 and draw.random() < 0.4:
+            made = made.t()
+        if made.is_floating_point() and draw.random() < 0.4:
+            made = made.detach().requires_grad_()
+            if draw.random() < 0.3:
+                made = torch.nn.Parameter(made.detach())
+            elif draw.random() < 0.3:
+                made = made.view_as(made) if draw.random() < 0.5 else made * 1
+        return made
+
+    kinds: list[Callable[[], Any]] = [
+        tensor, tensor, tensor, lambda: draw.choice([0, 2, -1, 2**70]),
+        lambda: draw.choice([0.0, 1.5, float("nan")]), lambda: draw.choice([True, 2 + 1j, None]),
+    ]  # fmt: skip
+    for _ in range(2500):
+        name = draw.choice(operators.NAMES)
+        a, b = tensor(), draw.choice(kinds)()
+        for _ in range(draw.choice([1, WARM + 1])):
+            made = _outcome(lambda: of(name)(a, b))  # noqa: B023
+        if isinstance(b, (torch.Tensor, int, float)) and not isinstance(b, bool):
+            expected = _outcome(lambda: in_python(name, a, b))  # noqa: B023
+            _same(made, expected)
+            _same_gradients(made, expected, [a, b])
+
+
+def _same_gradients(made: Any, expected: Any, operands: list[Any]) -> None:
+    leaves = [x for x in operands if isinstance(x, torch.Tensor) and x.requires_grad]
+    if not leaves or not isinstance(made, torch.Tensor) or not made.requires_grad:
+        return
+    found = [torch.autograd.grad(y.sum(), leaves, retain_graph=True) for y in (made, expected)]
+    for g, h in zip(*found, strict=True):
+        _same(g, h)
+
+
+def reflected() -> None:
+    x = torch.ones(3, requires_grad=True)
+    for _ in range(WARM):
+        assert (2 - x).tolist() == [1, 1, 1]
+        assert (2.0 / x).grad_fn is not None
+        assert (x > 1).tolist() == [False] * 3
+        assert x.__radd__(3).tolist() == [4, 4, 4]
+        for wrong in (None, "a", [1]):
+            try:
+                x + wrong
+            except TypeError:
+                continue
+            raise AssertionError(wrong)
+        assert (x == "a") is False
+
+
+def modes() -> None:
+    x = torch.ones(3, requires_grad=True)
+    for _ in range(2 * WARM):
+        assert (x * x).requires_grad
+        with torch.no_grad():
+            assert not (x * x).requires_grad
+        with torch.inference_mode():
+            assert (x * x).is_inference()
+        with torch.autograd.profiler.profile() as profile:
+            x * x
+        assert [row.key for row in profile.key_averages()] == ["aten::mul"]
+    packed = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: packed.append(t) or t, lambda t: t):
+        x * x
+    assert len(packed) == 2
+
+
+def versions_and_views() -> None:
+    x, y = torch.ones(3, requires_grad=True), torch.ones(3)
+    for _ in range(WARM + 1):
+        z = (x * y).sum()
+        y.add_(1)
+        kind, text = _outcome(z.backward)
+        assert issubclass(kind, RuntimeError)
+        assert "modified by an inplace operation" in text
+    base = torch.zeros(4)
+    view = base[:2]
+    for _ in range(WARM + 1):
+        (base * 2, view * 2)
+    base.mul_(x.sum())  # from now on the view has a history, though nothing on it says so
+    assert (view * 2).requires_grad
+    parts = torch.stack([x, x * 2]).unbind(0)
+    for _ in range(WARM + 1):
+        x.grad = None
+        (parts[1] * parts[0]).sum().backward(retain_graph=True)
+        assert x.grad.tolist() == [4, 4, 4]
+
+
+def subclass() -> None:
+    x = torch.ones(3)
+    for _ in range(WARM):
+        x + x
+
+    class Mine(torch.Tensor):
+        seen: list[str] = []
+
+        @classmethod
+        def __torch_function__(
+            cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            cls.seen.append(func.__name__)
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    mine = torch.ones(3).as_subclass(Mine)
+    for _ in range(WARM):
+        assert type(x + mine) is Mine
+        assert type(mine + x) is Mine
+        assert type(mine < x) is Mine
+        assert type(x + x) is torch.Tensor
+    assert len(Mine.seen) >= 3 * WARM
+
+
+def patched() -> None:
+    """Who sets an operator anew is served by it."""
+    x = torch.ones(3)
+    for _ in range(WARM):
+        x + x
+    old = torch.Tensor.__add__
+    torch.Tensor.__add__ = lambda self, other: "mine"
+    assert x + x == "mine"
+    assert torch.nn.Parameter(x) + x == "mine"
+    torch.Tensor.__add__ = old
+    assert (x + x).tolist() == [2, 2, 2]
+
+
+def references() -> None:
+    """Nothing that is shared gains or loses references, and memory returns."""
+    x, y = torch.ones(5), torch.ones(5, requires_grad=True)
+    shared = [None, True, False, 0, 1, x._layout, y, x, type(x), x._storage, y._storage, ()]
+
+    def work() -> None:
+        for _ in range(3000):
+            (x + x, x * 2.0, y * x, y * y, (y + 1).requires_grad, x < y, y / 3)
+
+    work()
+    gc.collect()
+    gc.disable()
+    before = [sys.getrefcount(each) for each in shared], alloc.stats().live
+    work()
+    after = [sys.getrefcount(each) for each in shared], alloc.stats().live
+    assert after[1] == before[1]
+    for each, old, new in zip(shared, before[0], after[0], strict=True):
+        assert abs(new - old) < 300, (each, old, new)
+
+
+def threads() -> None:
+    x, y = torch.ones(100), torch.ones(100, requires_grad=True)
+    wrong: list[object] = []
+
+    def work() -> None:
+        for k in itertools.count():
+            made = x * 2 + y
+            if made[7].item() != 3 or not made.requires_grad or k > 2000:
+                wrong.extend([] if k > 2000 else [made])
+                return
+            if k % 500 == 0:
+                plans.flush()
+
+    workers = [threading.Thread(target=work) for _ in range(8)]
+    for each in workers:
+        each.start()
+    for each in workers:
+        each.join()
+    assert not wrong
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]]()
+    print("done")

@@ -22,7 +22,7 @@ from antorcha.runtime.call.native import operators
 
 SYMBOLS = {"truediv": operator.truediv, "and": operator.and_, "or": operator.or_}
 SWAPPED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
-WARM = 3  # calls until a plan is in the native tables: planned, taught, served
+WARM = 5  # calls until a plan is in the native tables
 
 
 def of(name: str) -> Callable[[Any, Any], Any]:
@@ -70,6 +70,23 @@ def served() -> None:
         assert calls(case) == 0, k
     with torch.no_grad():
         assert calls(cases[0]) > 0  # another mode: the Python path
+    plans.flush()
+    assert calls(cases[0]) > 0
+
+
+def served_methods() -> None:
+    x, g = torch.ones(3, 4), torch.ones(3, 4, requires_grad=True)
+    cases: list[Callable[[], Any]] = [
+        lambda: x.exp(), lambda: torch.exp(x), lambda: x.sum(), lambda: x.sum(0),
+        lambda: x.sum(1, True), lambda: g.exp(), lambda: g.sum(), lambda: x.view(4, 3),
+        lambda: g.view(12), lambda: x.t(), lambda: g.t(), lambda: x.transpose(0, 1),
+        lambda: torch.relu(x), lambda: -x, lambda: g.relu(), lambda: x.mean(-1),
+    ]  # fmt: skip
+    assert calls(cases[0]) > 0  # what counts them sees them
+    for k, case in enumerate(cases):
+        for _ in range(WARM):
+            case()
+        assert calls(case) == 0, k
     plans.flush()
     assert calls(cases[0]) > 0
 
@@ -187,6 +204,34 @@ def versions_and_views() -> None:
         assert x.grad.tolist() == [4, 4, 4]
 
 
+def views() -> None:
+    """A view that machine code has made is one: it shares memory, and writes to it are seen."""
+    x, y = torch.zeros(6), torch.ones(6, requires_grad=True)
+    for _ in range(2 * WARM):
+        v = x.view(2, 3)
+        assert v._is_view()
+        assert v._base is x
+        assert v.view(6)._base is x
+        v.add_(1)
+        assert x._version == v._version
+        z = y * 2
+        w = z.view(2, 3)
+        assert w.grad_fn is not None
+        w.mul_(3)  # a write to a view in a graph: the base's history changes
+        assert type(z.grad_fn).__name__ == "CopySlices"
+        (g,) = torch.autograd.grad(z.sum(), y)
+        assert g.tolist() == [6] * 6
+        with torch.no_grad():
+            hidden = y.view(3, 2)
+        kind, text = _outcome(lambda: hidden.view(6).mul_(2))  # noqa: B023
+        assert issubclass(kind, RuntimeError), text
+    assert x.tolist() == [2 * WARM] * 6
+    for wrong in ((4, 2), (-1, -1), (2, True)):
+        assert _outcome(lambda: x.view(*wrong)) == _outcome(lambda: x.view(wrong))  # noqa: B023
+    assert x.view(2, -1).shape == (2, 3)
+    assert x.sum(0, 1).shape == (1,) == x.sum(0, True).shape
+
+
 def subclass() -> None:
     x = torch.ones(3)
     for _ in range(WARM):
@@ -232,6 +277,7 @@ def references() -> None:
     def work() -> None:
         for _ in range(3000):
             (x + x, x * 2.0, y * x, y * y, (y + 1).requires_grad, x < y, y / 3)
+            (x.exp(), y.exp(), x.sum(), y.sum(0, True), x.view(5, 1), y.view(1, 5), y.relu())
 
     work()
     gc.collect()

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 BEHAVIOUR = Path(__file__).with_name("native_call_behaviour.py")
-NAMES = ["served", "random_operands", "reflected", "modes", "versions_and_views", "subclass",
-         "patched", "references", "threads"]  # fmt: skip
+NAMES = [
+    "served", "served_methods", "random_operands", "reflected", "modes", "versions_and_views",
+    "views", "subclass", "patched", "references", "threads",
+]  # fmt: skip
 
 
 def run(name: str, **environment: str) -> None:
@@ -30,6 +32,6 @@ def test_native(name: str) -> None:
     run(name)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "served"])
+@pytest.mark.parametrize("name", [name for name in NAMES if not name.startswith("served")])
 def test_python(name: str) -> None:
     run(name, ANTORCHA_CALL="python")

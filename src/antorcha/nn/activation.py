@@ -88,21 +88,21 @@ def _activation(
 def _plain_forward(fn: str) -> Callable[[Any, Any], Any]:
     """``forward`` without a loop over settings, for the commonest kind."""
 
-    quick = REGISTRY[fn].quick
+    op = REGISTRY[fn]
 
     def forward(self: Any, input: Any) -> Any:
         """The function of each element."""
-        return getattr(F, fn)(input, True) if self.inplace else quick(input)
+        return getattr(F, fn)(input, True) if self.inplace else op.quick(input)
 
     return forward
 
 
 def _bare_forward(fn: str) -> Callable[[Any, Any], Any]:
-    quick = REGISTRY[fn].quick
+    op = REGISTRY[fn]
 
     def forward(self: Any, input: Any) -> Any:
         """The function of each element."""
-        return quick(input)
+        return op.quick(input)
 
     return forward
 

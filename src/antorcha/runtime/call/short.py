@@ -21,6 +21,10 @@ ANY = 1 << 30
 _OPERANDS = ("Tensor", "Operand", "Power")
 operators: dict[str, Any] = {}
 """The ops behind Tensor's operators, ``add`` of ``__add__``, that are ``binary``."""
+methods: dict[str, list[tuple[str, Any]]] = {}
+"""The methods that are an op's ``form``: by the op's name, theirs, and the functions."""
+upgrade: Callable[[Any], None] | None = None
+"""Set by the native path: an op whose ``form`` has found a plan may get a builtin instead of it."""
 
 
 def form(op: Any) -> tuple[Callable[..., Any], int, int] | None:
@@ -146,6 +150,8 @@ def _learn_view(op: Any, a: Tensor, args: tuple[Any, ...]) -> None:
     plan = op.view_plan(a, args)
     if plan is not None and plan.kind == VIEW:
         remember(op.short_plans, (a._layout, *args), plan)
+        if upgrade is not None:
+            upgrade(op)
 
 
 def _learn(op: Any, args: tuple[Any, ...]) -> None:
@@ -163,6 +169,8 @@ def _learn(op: Any, args: tuple[Any, ...]) -> None:
         key.append(args[-1])
     if len(args) == 1:
         remember(op.short_plans, key[0], plan)
+        if upgrade is not None:
+            upgrade(op)
     elif isinstance(args[0], Tensor):
         remember(op.short_plans, tuple(key), plan)
 
@@ -235,6 +243,8 @@ def _learn_valued(op: Any, a: Any, args: tuple[Any, ...], kinds: tuple[type, ...
         return
     elif plan.kind == FRESH and len(operands) == 1 and all([k in (int, bool) for k in kinds]):
         remember(op.short_plans, (a._layout, *args) if args else a._layout, plan)
+        if upgrade is not None:
+            upgrade(op)
     elif len(operands) == 1:
         remember(op.short_plans, (a._layout, kinds, args), plan)
 

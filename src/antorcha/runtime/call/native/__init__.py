@@ -18,7 +18,7 @@ from typing import Any
 
 from antorcha import config
 from antorcha.runtime import launch, objects
-from antorcha.runtime.call.native import operators, slots, tensors
+from antorcha.runtime.call.native import methods, operators, slots, tensors
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.storage import Storage
 from antorcha.runtime.tensor import PLAIN, Tensor
@@ -37,6 +37,7 @@ ACTIVE = not _reason
 if ACTIVE:
     tensors.install()
     operators.install()
+    methods.install()
 
 
 def why_not() -> str:

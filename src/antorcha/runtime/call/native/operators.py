@@ -86,6 +86,7 @@ class Entry:
     b: raw
     run: raw  # the storage that the plan's builtin `run` is bound to: a Making
     record: raw  # a storage with how a graph records it: a Recording; null: it does not
+    missed: i64  # a hash of the kinds that were looked for in vain last
 
 
 compare_t = func[raw, raw, raw, i32]
@@ -108,6 +109,11 @@ def place_of(op: i64, a: raw, b: raw) -> ptr[Entry]:
     return tables + (op * ENTRIES + i64(mixed >> 40 & (ENTRIES - 1)))
 
 
+@native(export=True)
+def is_default_mode() -> bool:
+    return PyDict_GetItemWithError(modes_names[0], busy_name[0]) == zero[0]
+
+
 @inline
 def is_tensor(kind):
     return kind == tensor_type[0] or kind == parameter_type[0]
@@ -124,6 +130,8 @@ def try_binary(op: i64, a: raw, b: raw, made: ptr[raw]) -> i64:
     args[0] = x.storage
     args[1] = x.offset
     nargs = i64(3)
+    second = raw(0)
+    number = b
     graph = x.rg != raw(FALSE)
     if is_tensor(other):
         y = ptr[TensorObject](b)
@@ -132,20 +140,25 @@ def try_binary(op: i64, a: raw, b: raw, made: ptr[raw]) -> i64:
         args[2] = y.storage
         args[3] = y.offset
         nargs = 4
+        second = b
+        number = raw(0)
     elif other == raw(float_type) or other == raw(int_type):
         args[2] = b
     else:
         return NOT_HERE
-    if PyDict_GetItemWithError(modes_names[0], busy_name[0]) != zero[0]:
+    if not is_default_mode():
         return NOT_HERE
     entry = place_of(op, x.layout, other)
     if entry.a != x.layout or entry.b != other:
-        return NOT_KNOWN
+        # what is met once is not worth the place of what is met often
+        known = entry.missed == i64(x.layout) ^ i64(other)
+        entry.missed = i64(x.layout) ^ i64(other)
+        return NOT_KNOWN if known else NOT_HERE
     run, how = entry.run, entry.record
     graph = graph and how is not None
     mask = i64(0)
     if graph:
-        mask = recording(ptr[Recording](ptr[StorageObject](how).ptr), a, b, nargs == 4)
+        mask = recording(ptr[Recording](ptr[StorageObject](how).ptr), a, second)
         if mask < 0:
             return NOT_KNOWN if mask == -1 else NOT_HERE
     Py_IncRef(run)  # while the kernel runs, another thread may empty the place
@@ -154,7 +167,8 @@ def try_binary(op: i64, a: raw, b: raw, made: ptr[raw]) -> i64:
     out = make_result(ptr[Making](ptr[StorageObject](run).ptr), args, nargs)
     if graph:
         if out is not None:
-            out = attach(ptr[Recording](ptr[StorageObject](how).ptr), a, b, nargs == 4, mask, out)
+            kept = ptr[Recording](ptr[StorageObject](how).ptr)
+            out = attach(kept, a, second, number, mask, out)
         Py_DecRef(how)
     Py_DecRef(run)
     made[0] = out

@@ -70,20 +70,16 @@ class Recording:
 
 
 @native(export=True)
-def recording(how: ptr[Recording], a: raw, b: raw, two: bool) -> i64:
-    """The mask of the operands that want gradients; -1: not known here, -2: not for here."""
-    x = ptr[TensorObject](a)
+def recording(how: ptr[Recording], a: raw, b: raw) -> i64:
+    """The mask of the operands that want gradients (`b` may be null); -1: not known here, -2: not
+    for here."""
     mask = i64(0)
-    if x.rg != raw(FALSE):
-        mask = 1
-    thought = x.base != raw(NONE) or (mask != 0 and x.nr != zero[0])
-    if two:
-        y = ptr[TensorObject](b)
-        if y.rg != raw(FALSE):
-            mask |= 2
-        thought = thought or y.base != raw(NONE) or (y.rg != raw(FALSE) and y.nr != zero[0])
-    if thought:
+    if not is_plain(a) or (b is not None and not is_plain(b)):
         return -2
+    if ptr[TensorObject](a).rg != raw(FALSE):
+        mask = 1
+    if b is not None and ptr[TensorObject](b).rg != raw(FALSE):
+        mask |= 2
     mask &= how.rule
     if mask == 0:
         return 0
@@ -93,17 +89,21 @@ def recording(how: ptr[Recording], a: raw, b: raw, two: bool) -> i64:
     if kept.count < 0:
         return -2
     for k in range(kept.count):
-        which = kept.which[k]
         tensor = a
-        if which > 0:
+        if kept.which[k] > 0:
             tensor = b
-        if which >= 0:
-            if which > 0 and not two:
-                return -2
-            saved = ptr[StorageObject](ptr[TensorObject](tensor).storage)
-            if saved.version < 0:
-                return -2
+        if tensor is None:
+            return -2
+        if kept.which[k] >= 0 and ptr[StorageObject](ptr[TensorObject](tensor).storage).version < 0:
+            return -2
     return mask
+
+
+@native
+def is_plain(o: raw) -> bool:
+    """Is its history what it says: no view, and no later result of several?"""
+    x = ptr[TensorObject](o)
+    return x.base == raw(NONE) and (x.rg == raw(FALSE) or x.nr == zero[0])
 
 
 @native
@@ -118,7 +118,7 @@ def edge_to(o: raw) -> raw:
 
 
 @native
-def edges_of(how: ptr[Recording], a: raw, b: raw, two: bool) -> raw:
+def edges_of(how: ptr[Recording], a: raw, b: raw) -> raw:
     made = PyTuple_New(how.operands)
     if made is None:
         return made
@@ -126,7 +126,7 @@ def edges_of(how: ptr[Recording], a: raw, b: raw, two: bool) -> raw:
         e = raw(NONE)
         if k == 0:
             e = edge_to(a)
-        elif k == 1 and two:
+        elif k == 1 and b is not None:
             e = edge_to(b)
         else:
             Py_IncRef(e)
@@ -184,29 +184,30 @@ def saved_of(kept: ptr[Kept], a: raw, b: raw, out: raw) -> raw:
 
 
 @native
-def values_of(b: raw, two: bool) -> raw:
+def values_of(number: raw) -> raw:
     """The run-time numbers of the call."""
-    if two:
+    if number is None:
         return PyTuple_New(0)
     made = PyTuple_New(1)
     if made is not None:
-        Py_IncRef(b)
-        PyTuple_SetItem(made, 0, b)
+        Py_IncRef(number)
+        PyTuple_SetItem(made, 0, number)
     return made
 
 
 @native(export=True)
-def attach(how: ptr[Recording], a: raw, b: raw, two: bool, mask: i64, out: raw) -> raw:
-    """Records the call on its result and gives that; null with an exception, the result dropped."""
+def attach(how: ptr[Recording], a: raw, b: raw, number: raw, mask: i64, out: raw) -> raw:
+    """Records the call on its result and gives that; null with an exception, the result dropped.
+    `b` and `number` may be null."""
     if mask == 0:
         return out
     kept = ref(how.kept[mask - 1])
     args = local(raw, 6)
     args[0] = how.plan
-    args[1] = edges_of(how, a, b, two)
+    args[1] = edges_of(how, a, b)
     args[2] = kept.mask
     args[3] = saved_of(kept, a, b, out)
-    args[4] = values_of(b, two)
+    args[4] = values_of(number)
     args[5] = PyIter_Next(counter[0])
     made = raw(0)
     if args[1] is not None and args[3] is not None and args[4] is not None and args[5] is not None:

@@ -269,6 +269,34 @@ def patched() -> None:
     assert (x + x).tolist() == [2, 2, 2]
 
 
+def broken_tensors() -> None:
+    """Whatever is done to a tensor's private fields: an error, and no crash."""
+    fields = ("_layout", "_storage", "_offset", "_rg", "_fn", "_nr", "_grad", "_base", "_extra")
+    whole = torch.ones(3, requires_grad=True)
+    for _ in range(WARM):
+        (whole + whole, whole * 2, whole.view(3, 1), whole.sum(), whole.exp(), whole.detach().t())
+    values = (None, 5, "text", True, torch.ones(2), whole._layout, whole._storage, 2**80, -1)
+    uses: list[Callable[[Any], Any]] = [
+        lambda x: x + x, lambda x: x + whole, lambda x: whole * x, lambda x: x * 2,
+        lambda x: x == whole, lambda x: x.view(3, 1), lambda x: x.t(), lambda x: x.sum(),
+        lambda x: x.exp(),
+    ]  # fmt: skip
+    for field, graph in itertools.product((*fields, "_seen"), (False, True)):
+        for value in (..., *values):
+            for use in uses:
+                x = torch.ones(3, requires_grad=graph)
+                if value is not ...:
+                    setattr(x, field, value)
+                elif hasattr(x, field):
+                    delattr(x, field)
+                _outcome(lambda: use(x))  # noqa: B023
+    empty = object.__new__(torch.Tensor)
+    for use in uses:
+        _outcome(lambda: use(empty))  # noqa: B023
+    for _ in range(WARM):
+        assert (whole + whole).tolist() == [2, 2, 2]
+
+
 def references() -> None:
     """Nothing that is shared gains or loses references, and memory returns."""
     x, y = torch.ones(5), torch.ones(5, requires_grad=True)

@@ -43,12 +43,17 @@ from antorcha.runtime.call.native.operators import (
     NOT_HERE,
     NOT_KNOWN,
     SERVED,
-    int_type,
     is_default_mode,
-    is_tensor,
 )
 from antorcha.runtime.call.native.record import Recording, attach, recording
-from antorcha.runtime.call.native.tensors import Making, TensorObject, make_result, new_tensor
+from antorcha.runtime.call.native.tensors import (
+    Making,
+    TensorObject,
+    int_type,
+    is_whole,
+    make_result,
+    new_tensor,
+)
 from antorcha.runtime.cpython import (
     FALSE,
     NONE,
@@ -102,7 +107,7 @@ class Quick:
 @native(export=True)
 def read_key(args: ptr[raw], nargs: i64, key: ptr[Key]) -> i64:
     """The place's number; -1: these arguments are not for here."""
-    if nargs < 1 or nargs > MOST + 1 or not is_tensor(type_of(args[0])):
+    if nargs < 1 or nargs > MOST + 1 or not is_whole(args[0]):
         return -1
     key.layout = ptr[TensorObject](args[0]).layout
     key.count = nargs - 1
@@ -153,6 +158,8 @@ def try_quick(quick: ptr[Quick], args: ptr[raw], nargs: i64, made: ptr[raw]) -> 
     a = args[0]
     x = ptr[TensorObject](a)
     run, how = place.run, place.record
+    if place.view != 0 and not has_counts(a):
+        return NOT_HERE
     graph = x.rg != raw(FALSE) and how is not None
     mask = i64(0)
     if graph:
@@ -213,6 +220,22 @@ def put_number(field: ptr[raw], value: i64) -> bool:
     return True
 
 
+@native
+def is_count(o: raw) -> bool:
+    return o is None or type_of(o) == raw(int_type)
+
+
+@native(export=True)
+def has_counts(a: raw) -> bool:
+    """Are the fields of a tensor and of its base such that a view of it can be counted?"""
+    x = ptr[TensorObject](a)
+    if not is_count(x.seen) or x.base is None:
+        return False
+    if x.base == raw(NONE):
+        return True
+    return is_whole(x.base) and is_count(ptr[TensorObject](x.base).seen)
+
+
 @native(export=True)
 def new_view(a: raw, layout: raw, delta: i64) -> raw:
     """``short.quick_view``: a view's tensor, its base counted, outside of any graph."""
@@ -225,20 +248,20 @@ def new_view(a: raw, layout: raw, delta: i64) -> raw:
         own = PyLong_AsLongLong(x.seen)
         if own < 0:
             seen = own
-    count = ptr[TensorObject](base).seen
-    views = i64(1)
-    if count is not None:
-        views = PyLong_AsLongLong(count) + 1
-    if not put_number(ref(ptr[TensorObject](base).seen), views):
+    views = i64(0)
+    if ptr[TensorObject](base).seen is not None:
+        views = PyLong_AsLongLong(ptr[TensorObject](base).seen)
+    offset = PyLong_AsLongLong(x.offset) + delta
+    if failed():
+        return None
+    if not put_number(ref(ptr[TensorObject](base).seen), views + 1):
         return None
     Py_IncRef(x.storage)
     made = new_tensor(layout, x.storage)
     if made is None:
         return made
     t = ptr[TensorObject](made)
-    if not put_number(ref(t.offset), PyLong_AsLongLong(x.offset) + delta) or not put_number(
-        ref(t.seen), seen
-    ):
+    if not put_number(ref(t.offset), offset) or not put_number(ref(t.seen), seen):
         Py_DecRef(made)
         return None
     Py_IncRef(base)

@@ -49,7 +49,10 @@ from antorcha.runtime.call.native.record import Recording, attach, recording
 from antorcha.runtime.call.native.tensors import (
     Making,
     TensorObject,
+    int_type,
+    is_whole,
     make_result,
+    parameter_type,
     tensor_type,
     zero,
 )
@@ -74,7 +77,6 @@ integer divisor is 0, ``**`` has a plan for each exponent.)"""
 NAMES = OPERATORS + COMPARISONS
 ENTRIES = 64
 float_type = ExternData("PyFloat_Type", u8)
-int_type = ExternData("PyLong_Type", u8)
 PyDict_GetItemWithError = Extern("PyDict_GetItemWithError", raw, raw, raw)
 
 
@@ -95,7 +97,6 @@ left = Global("antorcha_python_left", raw, len(OPERATORS))  # Tensor.__add__
 right = Global("antorcha_python_right", raw, len(OPERATORS))  # Tensor.__radd__
 python_compare = Global("antorcha_python_compare", compare_t)
 teacher = Global("antorcha_teacher", raw)  # `teach`
-parameter_type = Global("antorcha_parameter_type", raw)
 modes_names = Global("antorcha_modes_names", raw)  # the names of the module antorcha.modes
 busy_name = Global("antorcha_busy_name", raw)  # "busy"
 
@@ -122,7 +123,7 @@ def is_tensor(kind):
 @native(export=True)
 def try_binary(op: i64, a: raw, b: raw, made: ptr[raw]) -> i64:
     """The result in `made`, or null with an exception, where it says SERVED."""
-    if not is_tensor(type_of(a)):
+    if not is_whole(a):
         return NOT_HERE
     x = ptr[TensorObject](a)
     other = type_of(b)
@@ -133,7 +134,7 @@ def try_binary(op: i64, a: raw, b: raw, made: ptr[raw]) -> i64:
     second = raw(0)
     number = b
     graph = x.rg != raw(FALSE)
-    if is_tensor(other):
+    if is_whole(b):
         y = ptr[TensorObject](b)
         other = y.layout
         graph = graph or y.rg != raw(FALSE)
@@ -149,7 +150,7 @@ def try_binary(op: i64, a: raw, b: raw, made: ptr[raw]) -> i64:
     if not is_default_mode():
         return NOT_HERE
     entry = place_of(op, x.layout, other)
-    if entry.a != x.layout or entry.b != other:
+    if entry.run is None or entry.a != x.layout or entry.b != other:
         # what is met once is not worth the place of what is met often
         known = entry.missed == i64(x.layout) ^ i64(other)
         entry.missed = i64(x.layout) ^ i64(other)
@@ -291,7 +292,6 @@ def install() -> None:
     """Puts `binary` and `compare` into the types."""
     modes_names.refer_to(vars(modes))
     busy_name.refer_to(sys.intern("busy"))
-    parameter_type.refer_to(Parameter)
     teacher.refer_to(teach)
     record.install()
     for k, name in enumerate(OPERATORS):

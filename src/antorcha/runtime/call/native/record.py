@@ -103,7 +103,9 @@ def recording(how: ptr[Recording], a: raw, b: raw) -> i64:
 def is_plain(o: raw) -> bool:
     """Is its history what it says: no view, and no later result of several?"""
     x = ptr[TensorObject](o)
-    return x.base == raw(NONE) and (x.rg == raw(FALSE) or x.nr == zero[0])
+    if x.base != raw(NONE) or x.fn is None:
+        return False
+    return x.rg == raw(FALSE) or (x.rg == raw(TRUE) and x.nr == zero[0])
 
 
 @native

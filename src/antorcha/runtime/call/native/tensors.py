@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from antorcha.lang.native import Global, array, bind, i64, native, ptr, raw, struct, u8
-from antorcha.runtime.cpython import FALSE, HEADER, NONE, Py_DecRef, Py_IncRef, fast_def
+from antorcha.lang.native import ExternData, Global, array, bind, i64, native, ptr, raw, struct, u8
+from antorcha.runtime.cpython import FALSE, HEADER, NONE, Py_DecRef, Py_IncRef, fast_def, type_of
 from antorcha.runtime.launch import py_launch
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.objects import PyType_GenericAlloc, field_offset, words_in_memory
-from antorcha.runtime.storage import Storage, StorageObject
-from antorcha.runtime.tensor import Tensor
+from antorcha.runtime.storage import Storage, StorageObject, storage_type
+from antorcha.runtime.tensor import Parameter, Tensor
 
 
 @struct
@@ -46,7 +46,9 @@ class Making:
 
 
 tensor_type = Global("antorcha_tensor_type", raw)
+parameter_type = Global("antorcha_parameter_type", raw)
 zero = Global("antorcha_zero", raw)  # the object 0
+int_type = ExternData("PyLong_Type", u8)
 
 
 @native(export=True)
@@ -74,6 +76,19 @@ def new_tensor(layout: raw, storage: raw) -> raw:
 def new_reference(o: raw) -> raw:
     Py_IncRef(o)
     return o
+
+
+@native(export=True)
+def is_whole(o: raw) -> bool:
+    """Is it a Tensor or a Parameter, with fields that a call may read? (Fields may be deleted, and
+    set to anything.)"""
+    kind = type_of(o)
+    if kind != tensor_type[0] and kind != parameter_type[0]:
+        return False
+    x = ptr[TensorObject](o)
+    if x.layout is None or x.storage is None or x.offset is None:
+        return False
+    return type_of(x.storage) == storage_type[0] and type_of(x.offset) == raw(int_type)
 
 
 # ---- results of plans
@@ -116,4 +131,5 @@ def why_not() -> str:
 def install() -> None:
     """Tells the machine code what it makes."""
     tensor_type.refer_to(Tensor)
+    parameter_type.refer_to(Parameter)
     zero.refer_to(0)

@@ -20,6 +20,7 @@ from antorcha.runtime.call import native
 from antorcha.runtime.call import plan as plans
 from antorcha.runtime.call.native import operators
 
+plain_getitem = torch.Tensor.__dict__["__getitem__"]  # nothing has been planned so far
 SYMBOLS = {"truediv": operator.truediv, "and": operator.and_, "or": operator.or_}
 SWAPPED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
 WARM = 5  # calls until a plan is in the native tables
@@ -80,6 +81,8 @@ def served_methods() -> None:
         lambda: x.exp(), lambda: torch.exp(x), lambda: x.sum(), lambda: x.sum(0),
         lambda: x.sum(1, True), lambda: g.exp(), lambda: g.sum(), lambda: x.view(4, 3),
         lambda: g.view(12), lambda: x.t(), lambda: g.t(), lambda: x.transpose(0, 1),
+        lambda: x[1], lambda: x[1:3, 2], lambda: g[0], lambda: x[..., None, ::2], lambda: x[:],
+        lambda: x[(0,)], lambda: x[-1, -1], lambda: g[:, 1:],
         lambda: torch.relu(x), lambda: -x, lambda: g.relu(), lambda: x.mean(-1),
     ]  # fmt: skip
     assert calls(cases[0]) > 0  # what counts them sees them
@@ -230,6 +233,29 @@ def views() -> None:
         assert _outcome(lambda: x.view(*wrong)) == _outcome(lambda: x.view(wrong))  # noqa: B023
     assert x.view(2, -1).shape == (2, 3)
     assert x.sum(0, 1).shape == (1,) == x.sum(0, True).shape
+
+
+def indices() -> None:
+    """Random indices, read natively and by the Python path."""
+    draw = random.Random(3)
+    x, y = torch.arange(60.0).view(3, 4, 5), torch.arange(60.0).requires_grad_()
+    g = (y * 1).view(3, 4, 5)
+    part = [None, 0, 1, 2, -1, -7, True, 2**70, 1.5]
+
+    def item() -> Any:
+        bounds = slice(draw.choice(part[:5]), draw.choice(part), draw.choice([None, 1, 2, 0]))
+        return draw.choice([0, 1, 2, -1, 7, None, ..., True, 2**70, 1.5, bounds, bounds, bounds])
+
+    for _ in range(1500):
+        index = item() if draw.random() < 0.3 else tuple([item() for _ in range(draw.randrange(4))])
+        a = draw.choice([x, x.transpose(0, 2), g])
+        for _ in range(draw.choice([1, WARM])):
+            made = _outcome(lambda: a[index])  # noqa: B023
+        expected = _outcome(lambda: plain_getitem(a, index))  # noqa: B023
+        _same(made, expected)
+        if isinstance(made, torch.Tensor):
+            assert made.storage_offset() == expected.storage_offset()
+            assert made._base is expected._base or made._base is None
 
 
 def subclass() -> None:

@@ -12,7 +12,7 @@ import pytest
 BEHAVIOUR = Path(__file__).with_name("native_call_behaviour.py")
 NAMES = [
     "served", "served_methods", "random_operands", "reflected", "modes", "versions_and_views",
-    "views", "subclass", "broken_tensors", "patched", "references", "threads",
+    "views", "indices", "subclass", "broken_tensors", "patched", "references", "threads",
 ]  # fmt: skip
 
 

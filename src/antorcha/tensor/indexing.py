@@ -15,8 +15,8 @@ from antorcha.indexing import as_integer, plan_index
 from antorcha.lazy import np
 from antorcha.ops.advanced import mask_indices
 from antorcha.ops.record import T
-from antorcha.runtime.call import path
-from antorcha.runtime.call.plan import remember, table
+from antorcha.runtime.call import path, short
+from antorcha.runtime.call.plan import Plan, remember, table
 from antorcha.runtime.call.short import quick_view
 from antorcha.runtime.tensor import Tensor
 
@@ -55,6 +55,14 @@ def getitem(self: Tensor, index: Any) -> Any:
     if plan is None or modes.busy:
         return read(self, index)
     return quick_view(self, plan)
+
+
+def plan_of_view(self: Tensor, index: Any) -> Plan | None:
+    """The plan of a view that ``self[index]`` has made."""
+    basic = basic_key(index)
+    if basic is None:
+        return None
+    return plans.get((self._layout, basic if type(index) is tuple else basic[0]))
 
 
 _OTHER = object()  # in no key
@@ -244,5 +252,6 @@ def whole_mask(self: Tensor, index: Any) -> bool:
 
 def bind() -> None:
     getitem.__name__, setitem.__name__ = "__getitem__", "__setitem__"
+    short.reading = getitem, plan_of_view
     setattr(Tensor, "__getitem__", getitem)  # noqa: B010
     setattr(Tensor, "__setitem__", setitem)  # noqa: B010

@@ -23,6 +23,8 @@ operators: dict[str, Any] = {}
 """The ops behind Tensor's operators, ``add`` of ``__add__``, that are ``binary``."""
 methods: dict[str, list[tuple[str, Any]]] = {}
 """The methods that are an op's ``form``: by the op's name, theirs, and the functions."""
+reading: tuple[Callable[..., Any], Callable[..., Any]] | None = None
+"""``x[i]``, and what finds the plan of such a call; set by tensor.indexing."""
 upgrade: Callable[[Any], None] | None = None
 """Set by the native path: an op whose ``form`` has found a plan may get a builtin instead of it."""
 

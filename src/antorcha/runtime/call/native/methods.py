@@ -1,8 +1,9 @@
 """Functions and methods of one tensor and arguments by value: ``x.exp()``, ``x.sum(0)``,
-``x.view(4, 3)``.
+``x.view(4, 3)``, ``x[1:3, None]``.
 
 Each op that has been met has a builtin of its own (``Quick``): the Python short cut that it stands
-for, and PLACES places for plans, found by the tensor's layout and the values of integers and bools.
+for, and PLACES places for plans, found by the tensor's layout and the values of the rest:
+integers and bools; in an index integers, slices, None and ``...``.
 What is not there, and all other arguments, the short cut serves, and then teaches. A place owns
 what it names; ``flush`` empties all.
 """
@@ -15,6 +16,7 @@ what it names; ``flush`` empties all.
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +25,7 @@ from antorcha.lang.native import (
     METH_FASTCALL,
     METH_KEYWORDS,
     Extern,
+    ExternData,
     array,
     bind,
     i64,
@@ -33,6 +36,7 @@ from antorcha.lang.native import (
     raw,
     ref,
     struct,
+    u8,
     u64,
     void,
 )
@@ -56,6 +60,7 @@ from antorcha.runtime.call.native.tensors import (
 )
 from antorcha.runtime.cpython import (
     FALSE,
+    HEADER,
     NONE,
     TRUE,
     Py_DecRef,
@@ -70,9 +75,14 @@ from antorcha.runtime.cpython import (
 from antorcha.runtime.storage import Storage, StorageObject, wrap
 from antorcha.runtime.tensor import Tensor
 
-MOST = 4  # arguments after the tensor
-PLACES = 8
-INT, BOOL = 1, 2
+MOST = 16  # words of a key; an argument is one, a slice four
+PLACES = 16
+INT, BOOL, NOTHING, DOTS, SLICE = range(1, 6)
+slice_type = ExternData("PySlice_Type", u8)
+tuple_type = ExternData("PyTuple_Type", u8)
+DOTS_OBJECT = ExternData("_Py_EllipsisObject", u8)
+PyTuple_Size = Extern("PyTuple_Size", i64, raw)
+PyTuple_GetItem = Extern("PyTuple_GetItem", raw, raw, i64)
 PyErr_Clear = Extern("PyErr_Clear", void)
 
 
@@ -104,33 +114,86 @@ class Quick:
     places: array[Place, PLACES]
 
 
+@struct
+class SliceObject:
+    head: array[u8, HEADER]
+    start: raw
+    stop: raw
+    step: raw
+
+
 @native(export=True)
-def read_key(args: ptr[raw], nargs: i64, key: ptr[Key]) -> i64:
+def add_word(key: ptr[Key], o: raw) -> bool:
+    """Adds an argument to a key; False: it is not for here."""
+    kind = i64(INT)
+    value = i64(0)
+    if type_of(o) == raw(int_type):
+        value = PyLong_AsLongLong(o)
+        if value == -1 and failed():
+            PyErr_Clear()
+            return False
+    elif o == raw(NONE):
+        kind = NOTHING
+    elif o == raw(TRUE) or o == raw(FALSE):
+        kind = BOOL
+        value = i64(o == raw(TRUE))
+    elif o == raw(DOTS_OBJECT):
+        kind = DOTS
+    else:
+        return False
+    if key.count >= MOST:
+        return False
+    key.kinds[key.count] = kind
+    key.values[key.count] = value
+    key.count += 1
+    key.mixed = i64((u64(key.mixed) ^ u64(value * 8 + kind)) * 0x9E3779B97F4A7C15)
+    return True
+
+
+@native(export=True)
+def add_item(key: ptr[Key], o: raw) -> bool:
+    """Adds an item of an index to a key: what makes a view; False: it is not for here."""
+    if o == raw(TRUE) or o == raw(FALSE):
+        return False
+    if type_of(o) != raw(slice_type):
+        return add_word(key, o)
+    s = ptr[SliceObject](o)
+    if key.count >= MOST:
+        return False
+    key.kinds[key.count] = SLICE
+    key.values[key.count] = 0
+    key.count += 1
+    key.mixed += SLICE
+    return add_word(key, s.start) and add_word(key, s.stop) and add_word(key, s.step)
+
+
+@native(export=True)
+def read_key(args: ptr[raw], nargs: i64, key: ptr[Key], *, INDEX) -> i64:
     """The place's number; -1: these arguments are not for here."""
-    if nargs < 1 or nargs > MOST + 1 or not is_whole(args[0]):
+    if nargs < 1 or not is_whole(args[0]):
         return -1
     key.layout = ptr[TensorObject](args[0]).layout
-    key.count = nargs - 1
-    mixed = u64(key.layout) >> 4
-    for k in range(nargs - 1):
-        o = args[k + 1]
-        kind = i64(BOOL)
-        value = i64(0)
-        if o == raw(TRUE):
-            value = 1
-        elif type_of(o) == raw(int_type):
-            kind = INT
-            value = PyLong_AsLongLong(o)
-            if value == -1 and failed():
-                PyErr_Clear()
+    key.count = 0
+    key.mixed = i64(key.layout) >> 4
+    if not INDEX:
+        for k in range(1, nargs):
+            if args[k] == raw(NONE) or args[k] == raw(DOTS_OBJECT) or not add_word(key, args[k]):
                 return -1
-        elif o != raw(FALSE):
+    elif nargs != 2:
+        return -1
+    elif type_of(args[1]) == raw(tuple_type):
+        for k in range(PyTuple_Size(args[1])):
+            if not add_item(key, PyTuple_GetItem(args[1], k)):
+                return -1
+        key.mixed += 1  # x[(1,)] and x[1] are one thing, but two keys
+        if key.count >= MOST:
             return -1
-        key.kinds[k] = kind
-        key.values[k] = value
-        mixed = (mixed ^ u64(value + kind)) * 0x9E3779B97F4A7C15
-    key.mixed = i64(mixed * 0x9E3779B97F4A7C15)
-    return key.mixed >> 40 & (PLACES - 1)
+        key.kinds[key.count] = 0
+        key.values[key.count] = 0
+        key.count += 1
+    elif not add_item(key, args[1]):
+        return -1
+    return i64(u64(key.mixed) * 0x9E3779B97F4A7C15 >> 40 & (PLACES - 1))
 
 
 @native(export=True)
@@ -144,10 +207,10 @@ def is_key(have: ptr[Key], key: ptr[Key]) -> bool:
 
 
 @native(export=True)
-def try_quick(quick: ptr[Quick], args: ptr[raw], nargs: i64, made: ptr[raw]) -> i64:
+def try_quick(quick: ptr[Quick], args: ptr[raw], nargs: i64, made: ptr[raw], *, INDEX) -> i64:
     """The result in `made`, or null with an exception, where it says SERVED."""
     key = local(Key)
-    number = read_key(args, nargs, key)
+    number = read_key(args, nargs, key, INDEX=INDEX)
     if number < 0 or not is_default_mode():
         return NOT_HERE
     place = ref(quick.places[number])
@@ -187,12 +250,12 @@ def try_quick(quick: ptr[Quick], args: ptr[raw], nargs: i64, made: ptr[raw]) -> 
 
 
 @native
-def py_quick(self: raw, args: ptr[raw], nargs: i64, names: raw) -> raw:
+def py_quick(self: raw, args: ptr[raw], nargs: i64, names: raw, *, INDEX) -> raw:
     quick = ptr[Quick](ptr[StorageObject](self).ptr)
     what = i64(NOT_HERE)
     made = local(raw)
     if names is None:
-        what = try_quick(quick, args, nargs, made)
+        what = try_quick(quick, args, nargs, made, INDEX=INDEX)
         if what == SERVED:
             return made[0]
     result = PyObject_Vectorcall(quick.python, args, nargs, names)
@@ -294,11 +357,11 @@ def put(place: ptr[Place], key: ptr[Key], run: raw, how: raw, view: i64, delta: 
 
 
 @native
-def py_learn(self: raw, args: ptr[raw], nargs: i64) -> raw:
+def py_learn(self: raw, args: ptr[raw], nargs: i64, *, INDEX) -> raw:
     """(run or layout, storage of a Recording or None, is it a view, delta, *the call's own)."""
     quick = ptr[Quick](ptr[StorageObject](self).ptr)
     key = local(Key)
-    number = read_key(args + 4, nargs - 4, key)
+    number = read_key(args + 4, nargs - 4, key, INDEX=INDEX)
     view = PyLong_AsLongLong(args[2])
     delta = PyLong_AsLongLong(args[3])
     if failed():
@@ -333,21 +396,25 @@ def py_flush(self: raw, _args: ptr[raw], _nargs: i64) -> raw:
     return raw(NONE)
 
 
-_learn_def = fast_def("learn", py_learn.spec().addr)
 _flush_def = fast_def("flush", py_flush.spec().addr, "Empties the places.")
-_quick_address = py_quick.spec().addr
 
 
-def quick_of(op: Any, python: Callable[..., Any]) -> Callable[..., Any]:
-    """A builtin in front of an op's short cut, which has no plans yet."""
+def quick_of(
+    name: str,
+    python: Callable[..., Any],
+    find: Callable[..., plans.Plan | None],
+    *,
+    index: bool = False,
+) -> Callable[..., Any]:
+    """A builtin in front of `python`, with no plans yet.
+
+    `find` gives the plan of a call that `python` has served. `index`: the call is ``x[i]``.
+    """
     memory = (ctypes.c_int64 * (Quick.size // 8))()
     learn: Any = None
 
     def teach(*args: Any) -> None:
-        layout = args[0]._layout
-        plan = op.short_plans.get((layout, *args[1:]))
-        if plan is None and not args[1:]:
-            plan = op.short_plans.get(layout)
+        plan = find(*args)
         if plan is None:
             return
         if plan.kind == plans.VIEW:
@@ -359,13 +426,19 @@ def quick_of(op: Any, python: Callable[..., Any]) -> Callable[..., Any]:
 
     memory[0], memory[1] = id(python), id(teach)
     storage = wrap(ctypes.addressof(memory), Quick.size, (memory, python, teach))
-    learn = bind(_learn_def, storage)
+    learn = bind(fast_def("learn", py_learn.spec(INDEX=index).addr), storage)
     plans.on_flush(bind(_flush_def, storage))
+    flags = METH_FASTCALL | METH_KEYWORDS
     made: Callable[..., Any] = bind(
-        method_def(op.name, _quick_address, METH_FASTCALL | METH_KEYWORDS, op.__doc__ or ""),
-        storage,
+        method_def(name, py_quick.spec(INDEX=index).addr, flags), storage
     )
     return made
+
+
+def plan_of(op: Any, a: Tensor, *args: Any) -> plans.Plan | None:
+    """The plan that the short cut of an op has found for such a call."""
+    found: plans.Plan | None = op.short_plans.get((a._layout, *args))
+    return found if found is not None or args else op.short_plans.get(a._layout)
 
 
 def upgrade(op: Any) -> None:
@@ -375,7 +448,7 @@ def upgrade(op: Any) -> None:
     if id(op) in _upgraded or op.__module__ != "antorcha" or not python or modes.subclasses:
         return
     _upgraded.add(id(op))
-    quick = quick_of(op, python)
+    quick = quick_of(op.name, python, functools.partial(plan_of, op))
     if op.quick is not None:
         op.quick = quick
     for name, old in methods:
@@ -394,11 +467,25 @@ def _method(quick: Callable[..., Any], old: Callable[..., Any]) -> Callable[...,
             return quick(self, *args, **kwargs)
         return quick(self, *args) if args else quick(self)
 
-    method.__name__, method.__qualname__ = old.__name__, old.__qualname__
-    method.__module__, method.__doc__ = old.__module__, old.__doc__
-    return method
+    return named_as(method, old)
+
+
+def named_as(new: Callable[..., Any], old: Callable[..., Any]) -> Callable[..., Any]:
+    """`new`, which looks like `old`."""
+    new.__name__, new.__qualname__ = old.__name__, old.__qualname__
+    new.__module__, new.__doc__ = old.__module__, old.__doc__
+    return new
 
 
 def install() -> None:
-    """Tells the short cuts."""
+    """Tells the short cuts, and puts a builtin in front of ``x[i]``."""
     short.upgrade = upgrade
+    python, find = short.reading or (None, None)
+    if python is None or find is None or Tensor.__dict__.get("__getitem__") is not python:
+        return
+    quick = quick_of("__getitem__", python, find, index=True)
+
+    def getitem(self: Tensor, index: Any) -> Any:
+        return quick(self, index)
+
+    setattr(Tensor, "__getitem__", named_as(getitem, python))  # noqa: B010

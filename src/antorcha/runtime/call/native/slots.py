@@ -17,7 +17,7 @@ import ctypes
 import sys
 from typing import Any
 
-from antorcha.runtime.cpython import HAS_GIL
+from antorcha.runtime.cpython import HAS_GIL, HEADER
 
 WORD = 8
 BASICSIZE, AS_NUMBER, FLAGS, RICHCOMPARE = 32, 96, 168, 200
@@ -66,6 +66,12 @@ def why_not() -> str:
             word(number_slot(cls, name)).value for cls in (plain, _probe(*NUMBER.keys() - {name}))
         ):
             return f"the slot of {name} is elsewhere"
+    parts = (1.5, "stop", ())
+    items = slice(*parts)
+    if [word(id(items) + HEADER + WORD * k).value for k in range(3)] != [
+        id(each) for each in parts
+    ]:
+        return "the parts of slices are elsewhere"
     comparing = [word(id(_probe("lt", "__hash__")) + RICHCOMPARE).value for _ in range(2)]
     if comparing[0] != comparing[1] or comparing[0] == word(id(plain) + RICHCOMPARE).value:
         return "the slot of comparisons is elsewhere"

@@ -283,8 +283,7 @@ class HostBackend:
     def compile(self, what: Description, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
         return compile_host(what, outs, ins)
 
-    def allocate(self, nbytes: int) -> Storage:
-        return new_storage(nbytes)
+    allocate = staticmethod(new_storage)
 
     def from_host(self, array: Array, out: Layout) -> Storage:
         storage = new_storage(out.nbytes)

@@ -22,6 +22,7 @@ from antorcha.ops.operands import common_device
 from antorcha.ops.pointwise import UnsupportedDtype
 from antorcha.ops.record import Op, T, composite
 from antorcha.ops.rows import Row, describe, rows
+from antorcha.ops.steps import Steps, in_steps
 from antorcha.ops.types import Bool, Float, Int, Ints, OptTensor, Str, Tensor
 from antorcha.runtime import layout as L
 from antorcha.runtime.call.plan import MANY, make
@@ -121,26 +122,23 @@ class NllOp(Op):
                               statics["ignore_index"], mean, work, loss.dtype, target.dtype),
             (loss, one), [each, each, target],
         )  # fmt: skip
-        allocate, nbytes = where.allocate, each.nbytes
         made = (result, one, *logp)
-        ends = 2 * len(made)
 
-        def into(*flat: _Any) -> None:
-            weights = allocate(nbytes)
+        def write(steps: Steps, outs: list[int], ins: list[int]) -> None:
+            weights = steps.room(each.nbytes)
             if keeps:
-                rows_first.into(*flat[4:ends], flat[0], flat[1], weights, 0, *flat[ends:])
-                scratch = allocate(8), 0
-                then_total.into(
-                    *scratch, *flat[2:4], weights, 0, weights, 0, *flat[ends + 2 : ends + 4]
-                )
-                return
-            losses = allocate(nbytes)
-            rows_first.into(*flat[4:ends], losses, 0, weights, 0, *flat[ends:])
-            then_total.into(*flat[:4], losses, 0, weights, 0, *flat[ends + 2 : ends + 4])
+                steps.into(rows_first, *outs[4:], *outs[:2], *weights, *ins)
+                steps.into(then_total, *steps.room(8), *outs[2:4], *weights, *weights, *ins[2:4])
+            else:
+                losses = steps.room(each.nbytes)
+                steps.into(rows_first, *outs[4:], *losses, *weights, *ins)
+                steps.into(then_total, *outs[:4], *losses, *weights, *ins[2:4])
 
+        given = 2 * sum([lay is not None for lay in tensors])
+        launch = in_steps(where, len(made), 0, given, write)
         return make(
-            self, MANY, made, into=into, tensors=tensors, statics=statics, post=allocate,
-            rule=self.rule,
+            self, MANY, made, into=launch.into, tensors=tensors, statics=statics,
+            post=where.allocate, rule=self.rule,
         )  # fmt: skip
 
     def row(self, lay: _Any, target: _Any, weight: _Any, dim: int, statics: _Any) -> Row:

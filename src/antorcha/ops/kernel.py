@@ -19,6 +19,7 @@ from antorcha.lang.kernels import Description, Host, Launch, NativeKernel, Point
 from antorcha.ops.operands import check_outs, common_device
 from antorcha.ops.params import NUMBER, OPERAND, TENSORS
 from antorcha.ops.record import Op, T
+from antorcha.ops.steps import Steps, in_steps
 from antorcha.runtime import layout as L
 from antorcha.runtime.call.plan import FRESH, HOST, MANY, VIEW, VIEWS, Plan, make
 from antorcha.runtime.tensor import Tensor
@@ -212,19 +213,14 @@ def into_other_layouts(
         for lay, to in zip(made, outs, strict=True)
     ]
 
-    def into(*flat: Any) -> None:
-        places = [where.allocate(lay.nbytes) for lay in made]
-        count = 2 * len(made)
-        launch.into(*[each for place in places for each in (place, 0)], *flat[count:])
-        for k, place in enumerate(places):
-            copies[k].into(flat[2 * k], flat[2 * k + 1], place, 0)
+    def write(steps: Steps, places: list[int], given: list[int]) -> None:
+        rooms = [steps.room(lay.nbytes) for lay in made]
+        steps.into(launch, *[each for room in rooms for each in room], *given)
+        for k, room in enumerate(rooms):
+            steps.into(copies[k], *places[2 * k : 2 * k + 2], *room)
 
-    def fresh(*flat: Any) -> Any:
-        storage = where.allocate(outs[0].nbytes)
-        into(storage, 0, *flat)
-        return storage
-
-    return Launch(fresh, into)
+    given = sum([1 if isinstance(each, type) else 2 for each in ins])
+    return in_steps(where, len(made), outs[0].nbytes, given, write)
 
 
 def kernel(**options: Any) -> Callable[[Any], KernelOp]:

@@ -14,6 +14,7 @@ from antorcha.lang.kernels import Pointwise
 from antorcha.ops import record
 from antorcha.ops.kernel import KernelOp, Planned, ViewOp, kernel
 from antorcha.ops.record import T, composite
+from antorcha.ops.steps import Steps, in_steps
 from antorcha.ops.types import Any, DeviceArg, Dtype, Int, Ints, Number, Shape, Str, Tensor
 from antorcha.runtime import layout as L
 from antorcha.runtime.call.plan import FRESH, make
@@ -161,18 +162,16 @@ class EmbedOp(KernelOp):
         zero = where.compile(Pointwise((E.const(0, lay.dtype),)), (out,), ())
         place = where.compile(Pointwise((E.input_(0, lay.dtype),)), (part,), (lay,))
 
-        def into(storage: _Any, offset: int, *flat: _Any) -> None:
-            zero.into(storage, offset)
-            place.into(storage, offset + delta, *flat)
+        def write(steps: Steps, outs: list[int], ins: list[int]) -> None:
+            steps.into(zero, *outs)
+            steps.into(place, *steps.moved(*outs, delta), *ins)
 
-        def fresh(*flat: _Any) -> _Any:
-            storage = where.allocate(out.nbytes)
-            into(storage, 0, *flat)
-            return storage
-
+        launch = in_steps(where, 1, out.nbytes, 2, write)
         statics = dict(zip(self.signature.names[1:], values[1:], strict=True))
-        return make(self, FRESH, (out,), fresh=fresh, into=into, tensors=(lay,), statics=statics,
-                    rule=self.rule)  # fmt: skip
+        return make(
+            self, FRESH, (out,), fresh=launch.fresh, into=launch.into, tensors=(lay,),
+            statics=statics, rule=self.rule,
+        )  # fmt: skip
 
 
 def embed(fn: Callable[..., _Any]) -> EmbedOp:

@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 
 from antorcha.device import backend
 from antorcha.lang import expr as E
-from antorcha.lang.kernels import Pointwise
+from antorcha.lang.kernels import Launch, Pointwise
 from antorcha.ops.operands import check_outs, common_device
 from antorcha.ops.params import TENSORS
 from antorcha.ops.record import Op
+from antorcha.ops.steps import Steps, in_steps
 from antorcha.runtime import layout as L
 from antorcha.runtime.call.plan import FRESH, Plan, make
 from antorcha.runtime.layout import Layout
@@ -67,19 +68,19 @@ class PiecesOp(Op):
         pieces: Pieces = self.apply_fn(seen)
         out = pieces.out if outs is None else outs[0]
         check_outs(self.name, (pieces.out,), (out,))
-        fresh, into = compile_copies(pieces, out, tensors)
+        launch = compile_copies(pieces, out, tensors)
         rule = self.rule if out.dtype.kind in "fc" else None
         return make(
-            self, FRESH, (out,), fresh=fresh, into=into, tensors=tuple(tensors), statics=statics,
-            rule=rule,
+            self, FRESH, (out,), fresh=launch.fresh, into=launch.into, tensors=tuple(tensors),
+            statics=statics, rule=rule,
         )  # fmt: skip
 
 
-def compile_copies(pieces: Pieces, out: Layout, tensors: Sequence[Layout]) -> tuple[Any, Any]:
-    """The launches of all copies as one ``fresh`` and ``into``."""
+def compile_copies(pieces: Pieces, out: Layout, tensors: Sequence[Layout]) -> Launch:
+    """The launches of all copies as one."""
     where = backend(out.device)
     clear = where.compile(Pointwise((E.const(0, out.dtype),)), (out,), ()) if pieces.zeros else None
-    steps = []
+    copies = []
     for each in pieces.copies(out):
         lay = tensors[each.source]
         if 0 in each.shape:
@@ -87,20 +88,16 @@ def compile_copies(pieces: Pieces, out: Layout, tensors: Sequence[Layout]) -> tu
         part = L.layout(each.shape, each.write, out.dtype, out.device)
         read = L.layout(each.shape, each.read, lay.dtype, lay.device)
         launch = where.compile(Pointwise((E.input_(0, lay.dtype),)), (part,), (read,))
-        steps.append((launch.into, each.write_at, 2 * each.source, each.read_at))
+        copies.append((launch, each.write_at, 2 * each.source, each.read_at))
 
-    def into(storage: Any, offset: int, *flat: Any) -> None:
+    def write(steps: Steps, outs: list[int], ins: list[int]) -> None:
         if clear is not None:
-            clear.into(storage, offset)
-        for run, write_at, at, read_at in steps:
-            run(storage, offset + write_at, flat[at], flat[at + 1] + read_at)
+            steps.into(clear, *outs)
+        for launch, write_at, at, read_at in copies:
+            source = steps.moved(ins[at], ins[at + 1], read_at)
+            steps.into(launch, *steps.moved(*outs, write_at), *source)
 
-    def fresh(*flat: Any) -> Any:
-        storage = where.allocate(out.nbytes)
-        into(storage, 0, *flat)
-        return storage
-
-    return fresh, into
+    return in_steps(where, 1, out.nbytes, 2 * len(tensors), write)
 
 
 def pieces(**options: Any) -> Callable[[Callable[..., Any]], PiecesOp]:

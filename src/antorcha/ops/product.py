@@ -18,6 +18,7 @@ from antorcha.lang.kernels import Launch, MatMul, Pointwise
 from antorcha.ops.operands import common_device, expanded
 from antorcha.ops.params import NUMBER
 from antorcha.ops.record import Op
+from antorcha.ops.steps import Steps, in_steps
 from antorcha.runtime import layout as L
 from antorcha.runtime.call.plan import FRESH, Plan, make
 from antorcha.runtime.tensor import Tensor
@@ -70,7 +71,7 @@ class MatMulOp(Op):
         out, launch = plan_product(self.name, product, backend(device), outs)
         order = product.order[: 2 if product.bias is None else 3]
         if order != tuple(range(len(operands))):
-            launch = reordered(launch, order)
+            launch = reordered(launch, order, len(operands), out, backend(device))
         plan = make(
             self.form(product.node) if product.node else self, FRESH, (out,), fresh=launch.fresh,
             into=launch.into, tensors=tuple(tensors), statics=statics,
@@ -99,17 +100,13 @@ def check_dtypes(op: str, operands: Sequence[Layout]) -> None:
         raise MissingFeature(f"{op}: not implemented for bool; use x.to(torch.int64)")
 
 
-def reordered(launch: Launch, order: Ints) -> Launch:
+def reordered(launch: Launch, order: Ints, given: int, out: Layout, device: Backend) -> Launch:
     """A launch whose inputs are these of the caller's, in this order."""
-    places = [at for k in order for at in (2 * k, 2 * k + 1)]
 
-    def fresh(*flat: Any) -> Any:
-        return launch.fresh(*[flat[k] for k in places])
+    def write(steps: Steps, outs: list[int], ins: list[int]) -> None:
+        steps.into(launch, *outs, *[ins[at] for k in order for at in (2 * k, 2 * k + 1)])
 
-    def into(storage: Any, offset: int, *flat: Any) -> None:
-        launch.into(storage, offset, *[flat[k] for k in places])
-
-    return Launch(fresh, into, launch)
+    return in_steps(device, 1, out.nbytes, 2 * given, write)
 
 
 def inner_sizes_differ(op: str, a: Ints, b: Ints) -> ShapeError:
@@ -163,9 +160,9 @@ def plan_product(
         *([] if bias is None else [copied[2] or p.bias]),
     ])  # fmt: skip
     if any(copied):
-        launch = with_copies(launch, operands, copied, device)
+        launch = with_copies(launch, operands, copied, fresh if scratch else out, device)
     if scratch is not None:
-        launch = through_scratch(launch, fresh, out, device)
+        launch = through_scratch(launch, fresh, out, 2 * len(operands), device)
     return out, launch
 
 
@@ -225,51 +222,48 @@ def describe(p: Product, operands: list[Layout], out: Layout) -> MatMul | None:
 
 
 def with_copies(
-    launch: Launch, operands: list[Layout], copied: list[Layout | None], device: Backend
-) -> Launch:
+    launch: Launch, operands: list[Layout], copied: list[Layout | None], out: Layout,
+    device: Backend,
+) -> Launch:  # fmt: skip
     """The launch, after copying some of its operands to scratch memory."""
     makers = [
         None if to is None else device.compile(Pointwise((E.input_(0, lay.dtype),)), (to,), (lay,))
         for lay, to in zip(operands, copied, strict=False)
     ]
 
-    def gathered(flat: tuple[Any, ...]) -> list[Any]:
-        ins = list(flat)
+    def write(steps: Steps, outs: list[int], ins: list[int]) -> None:
+        read = list(ins)
         for k, maker in enumerate(makers):
             if maker is not None:
-                ins[2 * k : 2 * k + 2] = [maker.fresh(flat[2 * k], flat[2 * k + 1]), 0]
-        return ins
+                read[2 * k : 2 * k + 2] = steps.fresh(maker, ins[2 * k], ins[2 * k + 1])
+        steps.into(launch, *outs, *read)
 
-    def fresh(*flat: Any) -> Any:
-        return launch.fresh(*gathered(flat))
-
-    def into(storage: Any, offset: int, *flat: Any) -> None:
-        launch.into(storage, offset, *gathered(flat))
-
-    return Launch(fresh, into, (launch, makers))
+    return in_steps(device, 1, out.nbytes, 2 * len(operands), write)
 
 
-def through_scratch(launch: Launch, made: Layout, out: Layout, device: Backend) -> Launch:
+def through_scratch(
+    launch: Launch, made: Layout, out: Layout, given: int, device: Backend
+) -> Launch:
     """The launch into fresh memory, then copied to where the caller wants it."""
     copy = device.compile(Pointwise((E.input_(0, made.dtype),)), (out,), (made,))
 
-    def into(storage: Any, offset: int, *flat: Any) -> None:
-        copy.into(storage, offset, launch.fresh(*flat), 0)
+    def write(steps: Steps, outs: list[int], ins: list[int]) -> None:
+        steps.into(copy, *outs, *steps.fresh(launch, *ins))
 
-    return Launch(launch.fresh, into, (launch, copy))
+    return Launch(launch.fresh, in_steps(device, 1, out.nbytes, given, write).into)
 
 
 def no_terms(p: Product, out: Layout, device: Backend) -> Launch:
     """A product over no terms: zeros, or the bias."""
     if p.bias is None:
         zero = device.compile(Pointwise((E.const(0, out.dtype),)), (out,), ())
-        return Launch(lambda *flat: zero.fresh(), lambda s, o, *flat: zero.into(s, o), zero)
+        return in_steps(device, 1, out.nbytes, 4, lambda steps, outs, _: steps.into(zero, *outs))
     value = E.input_(0, out.dtype)
     scaled = value if p.beta == 1 else value * p.beta
     copy = device.compile(Pointwise((E.cast(scaled, out.dtype),)), (out,),
                           (expanded(p.bias, out.shape),))  # fmt: skip
 
-    def into(storage: Any, offset: int, *flat: Any) -> None:
-        copy.into(storage, offset, *flat[4:6])
+    def write(steps: Steps, outs: list[int], ins: list[int]) -> None:
+        steps.into(copy, *outs, *ins[4:6])
 
-    return Launch(lambda *flat: copy.fresh(*flat[4:6]), into, copy)
+    return in_steps(device, 1, out.nbytes, 6, write)

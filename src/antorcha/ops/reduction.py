@@ -30,6 +30,7 @@ from antorcha.lang import expr as E
 from antorcha.lang.kernels import Launch, Pointwise, Reduce
 from antorcha.ops.operands import expanded
 from antorcha.ops.record import Op
+from antorcha.ops.steps import Steps, in_steps
 from antorcha.runtime import layout as L
 from antorcha.runtime.call.plan import FRESH, MANY, Plan, make
 from antorcha.runtime.tensor import Tensor
@@ -157,20 +158,15 @@ class ReductionOp(Op):
             last = device.compile(Pointwise((E.input_(0, acc),)), [target], [source])
         places = 2 * len(results)
 
-        def into(*flat: Any) -> None:
-            ins = flat[2 * len(full) :]
-            statistic = device.allocate(small.nbytes)
-            first.into(statistic, 0, ins[0], ins[1])
-            second.into(*flat[:places], ins[0], ins[1], statistic, 0, *ins[2:])
+        def write(steps: Steps, outs: list[int], ins: list[int]) -> None:
+            statistic = steps.room(small.nbytes)
+            steps.into(first, *statistic, *ins[:2])
+            steps.into(second, *outs[:places], *ins[:2], *statistic, *ins[2:])
             if last is not None:
-                last.into(flat[places], flat[places + 1], statistic, 0)
+                steps.into(last, *outs[places:], *statistic)
 
-        def fresh(*flat: Any) -> Any:
-            statistic = device.allocate(small.nbytes)
-            first.into(statistic, 0, flat[0], flat[1])
-            return second.fresh(flat[0], flat[1], statistic, 0, *flat[2:])
-
-        return Launch(fresh, into, (first, second, last))
+        nbytes = small.numel * full[0].itemsize
+        return in_steps(device, len(full), nbytes, 2 * len(lays), write)
 
     def accumulate_in(self, own: DType, result: DType) -> DType:
         if self.types in ("same", "bool"):

@@ -495,13 +495,19 @@ class Launch:
         self.into: Callable[..., None] = bind(_into, plan)
 
 
+def storage_of(function: Any, name: str) -> Storage | None:
+    """The plan behind a launch's builtin of that name (`fresh`, `into`); None for anything else."""
+    plan = getattr(function, "__self__", None)
+    return plan if type(plan) is Storage and function.__name__ == name else None
+
+
 def running(
     fresh: Callable[..., Any], cls: type, field: str, constants: Mapping[str, Any]
 ) -> Callable[..., Any]:
     """`fresh`, with its storage put into the slot ``field`` of a new ``cls``; ``constants`` are the
     other slots' values. One native call, where `fresh` is a launch's own."""
-    plan = getattr(fresh, "__self__", None)
-    if NATIVE and type(plan) is Storage:
+    plan = storage_of(fresh, "fresh")
+    if NATIVE and plan is not None:
         words = recipe_words(cls, (field,), constants)
         memory = words_in_memory([id(plan), *words], plan, cls, *constants.values())
         made: Callable[..., Any] = bind(_run, memory)
@@ -512,8 +518,8 @@ def running(
 
 def writing(into: Callable[..., None]) -> Callable[..., bool]:
     """`into` over its own first operand: see `_write`."""
-    plan = getattr(into, "__self__", None)
-    if type(plan) is Storage:
+    plan = storage_of(into, "into")
+    if plan is not None:
         made: Callable[..., bool] = bind(_write, plan)
         return made
 

@@ -20,7 +20,6 @@ from antorcha import config
 from antorcha.runtime import launch, objects
 from antorcha.runtime.call.native import methods, operators, slots, tensors
 from antorcha.runtime.layout import Layout
-from antorcha.runtime.storage import Storage
 from antorcha.runtime.tensor import PLAIN, Tensor
 
 
@@ -47,7 +46,7 @@ def why_not() -> str:
 
 def running(fresh: Callable[..., Any], out: Layout) -> Callable[..., Tensor]:
     """`fresh`, with a tensor of that layout made around its storage."""
-    plan = getattr(fresh, "__self__", None)
-    if ACTIVE and type(plan) is Storage:
-        return tensors.running(plan, out)
+    made = tensors.running(fresh, out) if ACTIVE else None
+    if made is not None:
+        return made
     return launch.running(fresh, Tensor, "_storage", {"_layout": out, **PLAIN})

@@ -56,6 +56,7 @@ from antorcha.runtime.call.native.tensors import (
     int_type,
     is_whole,
     make_result,
+    making_of,
     new_tensor,
 )
 from antorcha.runtime.cpython import (
@@ -72,7 +73,7 @@ from antorcha.runtime.cpython import (
     fast_def,
     type_of,
 )
-from antorcha.runtime.storage import Storage, StorageObject, wrap
+from antorcha.runtime.storage import StorageObject, wrap
 from antorcha.runtime.tensor import Tensor
 
 MOST = 16  # words of a key; an argument is one, a slice four
@@ -420,8 +421,8 @@ def quick_of(
         if plan.kind == plans.VIEW:
             learn(plan.out, record.storage_of(plan), 1, plan.delta, *args)
         else:
-            run = getattr(plan.run, "__self__", None)
-            if plan.kind == plans.FRESH and type(run) is Storage:
+            run = making_of(plan.run)
+            if plan.kind == plans.FRESH and run is not None:
                 learn(run, record.storage_of(plan), 0, 0, *args)
 
     memory[0], memory[1] = id(python), id(teach)

@@ -52,6 +52,7 @@ from antorcha.runtime.call.native.tensors import (
     int_type,
     is_whole,
     make_result,
+    making_of,
     parameter_type,
     tensor_type,
     zero,
@@ -67,7 +68,7 @@ from antorcha.runtime.cpython import (
     fast_def,
     type_of,
 )
-from antorcha.runtime.storage import Storage, StorageObject
+from antorcha.runtime.storage import StorageObject
 from antorcha.runtime.tensor import Parameter, Tensor
 
 OPERATORS = ("add", "sub", "mul", "truediv", "matmul", "and", "or", "xor")
@@ -282,8 +283,8 @@ def teach(number: int, a: Any, b: Any) -> None:
         return
     other = b._layout if isinstance(b, Tensor) else type(b)
     plan = op.short_plans.get((a._layout, other))
-    run = None if plan is None else getattr(plan.run, "__self__", None)
-    if type(run) is Storage:
+    run = None if plan is None else making_of(plan.run)
+    if run is not None:
         _learn(number, a._layout, other, run, record.storage_of(plan))
 
 

@@ -10,12 +10,14 @@ with every field set, but its class and fields are known here, not read from a r
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from antorcha.lang.native import ExternData, Global, array, bind, i64, native, ptr, raw, struct, u8
 from antorcha.runtime.cpython import FALSE, HEADER, NONE, Py_DecRef, Py_IncRef, fast_def, type_of
-from antorcha.runtime.launch import py_launch
+from antorcha.runtime.launch import py_launch, storage_of
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.objects import PyType_GenericAlloc, field_offset, words_in_memory
+from antorcha.runtime.sequence import play, sequence_of
 from antorcha.runtime.storage import Storage, StorageObject, storage_type
 from antorcha.runtime.tensor import Parameter, Tensor
 
@@ -39,10 +41,11 @@ class TensorObject:
 
 @struct
 class Making:
-    """What makes a plan's result: the launch (a Storage), and the layout of the tensor."""
+    """What makes a plan's result: a launch or a sequence (its Storage), and the tensor's layout."""
 
     plan: raw
     layout: raw
+    several: i64  # is it a sequence?
 
 
 tensor_type = Global("antorcha_tensor_type", raw)
@@ -95,7 +98,10 @@ def is_whole(o: raw) -> bool:
 @native(export=True)
 def make_result(making: ptr[Making], args: ptr[raw], nargs: i64) -> raw:
     """Runs a plan; its result as a tensor, or null with an exception."""
-    out = py_launch(making.plan, args, nargs, FRESH=True)
+    if making.several != 0:
+        out = play(making.plan, args, nargs)
+    else:
+        out = py_launch(making.plan, args, nargs, FRESH=True)
     if out is None:
         return out
     return new_tensor(making.layout, out)
@@ -113,10 +119,22 @@ _result = fast_def(
 )
 
 
-def running(plan: Storage, out: Layout) -> Callable[..., Tensor]:
-    """A builtin that runs a launch and gives its result as a tensor of that layout."""
-    made: Callable[..., Tensor] = bind(_result, words_in_memory([id(plan), id(out)], plan, out))
+def running(fresh: Callable[..., Any], out: Layout) -> Callable[..., Tensor] | None:
+    """A builtin that runs what is behind `fresh`, a launch or a sequence, and gives its result as a
+    tensor of that layout; None where `fresh` is something else."""
+    launch, sequence = storage_of(fresh, "fresh"), sequence_of(fresh)
+    plan = launch or sequence
+    if plan is None:
+        return None
+    words = [id(plan), id(out), int(launch is None)]
+    made: Callable[..., Tensor] = bind(_result, words_in_memory(words, plan, out))
     return made
+
+
+def making_of(run: Any) -> Storage | None:
+    """The Making behind what `running` gave; None for anything else."""
+    making = getattr(run, "__self__", None)
+    return making if type(making) is Storage and run.__name__ == "run" else None
 
 
 # ---- setting up

@@ -1,0 +1,65 @@
+"""Launches of several kernels: what ``Launch`` is for one, for a few, one after another.
+
+``in_steps`` has the op write down its kernels once, as they run into results that are there; the
+runtime then runs them without coming back to Python (``runtime.sequence``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from antorcha.lang.kernels import Backend, Launch
+
+if TYPE_CHECKING:
+    from antorcha.runtime.sequence import Sequence
+
+Write = Callable[["Steps", list[int], list[int]], None]
+
+
+class Steps:
+    """The kernels of a launch being written down. A tensor is two places: storage and offset."""
+
+    def __init__(self, sequence: Sequence, device: Backend) -> None:
+        self.sequence, self.device = sequence, device
+        self.start = sequence.constant(0)
+
+    def room(self, nbytes: int) -> tuple[int, int]:
+        """Scratch memory."""
+        return self.sequence.allocate(nbytes, self.device.allocate), self.start
+
+    def fresh(self, launch: Launch, *places: int) -> tuple[int, int]:
+        """A kernel's result, in memory of its own."""
+        return self.sequence.run(launch.fresh, *places), self.start
+
+    def into(self, launch: Launch, *places: int) -> None:
+        """A kernel that writes to its first places."""
+        self.sequence.into(launch.into, *places)
+
+    def moved(self, storage: int, offset: int, distance: int) -> tuple[int, int]:
+        """A tensor that begins further on."""
+        return storage, self.sequence.move(offset, distance)
+
+
+def in_steps(device: Backend, results: int, nbytes: int, given: int, write: Write) -> Launch:
+    """A launch of the kernels that ``write(steps, outs, ins)`` runs.
+
+    results: how many tensors it writes to. nbytes: the size of the result, where it is one.
+    given: the arguments that follow the results', two for a tensor and one for a number.
+    """
+    from antorcha.runtime.sequence import Sequence
+
+    into = Sequence(2 * results + given)
+    places = list(range(2 * results + given))
+    write(Steps(into, device), places[: 2 * results], places[2 * results :])
+    if results != 1:
+        return Launch(_no_fresh, into.bound())
+    fresh = Sequence(given)
+    steps = Steps(fresh, device)
+    made = steps.room(nbytes)
+    write(steps, list(made), list(range(given)))
+    return Launch(fresh.bound(made[0]), into.bound())
+
+
+def _no_fresh(*flat: Any) -> Any:
+    raise AssertionError("a launch of several results has no fresh one")

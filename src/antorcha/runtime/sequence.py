@@ -1,0 +1,300 @@
+"""Sequences: several kernels, one after another, behind the same two builtins as a single launch.
+
+What takes more than one kernel (a product whose operand must be copied first, a loss and its total,
+all the gradients of an op) is a short program without branches. It has *places*: first the
+arguments it is called with, then constants, then what its steps make (storages, offsets). A step
+runs a kernel on places, allocates, or moves an offset; what no later step reads is dropped at once.
+
+``Sequence`` writes such a program, ``perform`` is the machine that runs it. What a step calls may
+be a launch, which then runs without going through the interpreter, or any other callable.
+
+Invariants: a place is written once; the program's owner holds every object that its words name;
+whoever runs one drops what it made, also when a step fails.
+"""
+
+# Native functions are in the kernel language, whose types are values: mypy cannot read them.
+# mypy: disable-error-code="valid-type,attr-defined,index,misc"
+# mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Sequence as Several
+from typing import Any
+
+from antorcha.errors import ArgumentError
+from antorcha.lang.native import bind, i64, local, native, ptr, raw, struct, void
+from antorcha.runtime.alloc import allocate, release
+from antorcha.runtime.cpython import (
+    NONE,
+    Py_DecRef,
+    Py_IncRef,
+    PyLong_AsLongLong,
+    PyLong_FromLongLong,
+    PyObject_Vectorcall,
+    complain,
+    complaint,
+    failed,
+    fast_def,
+)
+from antorcha.runtime.launch import py_launch, storage_of
+from antorcha.runtime.objects import words_in_memory
+from antorcha.runtime.storage import (
+    NO_MEMORY,
+    Storage,
+    StorageObject,
+    make_storage,
+    new_storage,
+)
+
+
+@struct
+class Program:
+    """The head of a program; the constants follow, then the code."""
+
+    given: i64  # places that are arguments
+    places: i64  # of all kinds
+    constants: i64
+    words: i64  # of code
+    most: i64  # arguments of a step
+    result: i64  # the place that a call gives; below 0: None
+
+
+RUN, INTO, CALL, ALLOCATE, MOVE, DROP = range(6)
+"""Steps, as words: RUN launch, place, n, *places; INTO launch, n, *places; CALL callable, place or
+-1, n, *places; ALLOCATE bytes, place; MOVE from, distance, place; DROP place."""
+SMALL = 48  # places and arguments that fit on the machine's stack
+
+
+# ---- the machine
+@native(export=True)
+def begin(program: ptr[Program], places: ptr[raw]) -> void:
+    """Prepares the places, of which the arguments are set."""
+    constants = ptr[raw](program + 1)
+    at = program.given
+    for k in range(program.constants):
+        places[at + k] = constants[k]
+    for k in range(at + program.constants, program.places):
+        places[k] = None
+
+
+@native(export=True)
+def end(program: ptr[Program], places: ptr[raw]) -> void:
+    """Drops what the steps have made, and nobody has taken."""
+    for k in range(program.given + program.constants, program.places):
+        made = places[k]
+        if made is not None:
+            places[k] = None
+            Py_DecRef(made)
+
+
+@native
+def gather(args: ptr[raw], places: ptr[raw], code: ptr[i64], count: i64) -> void:
+    for k in range(count):
+        args[k] = places[code[k]]
+
+
+@native
+def moved(o: raw, distance: i64) -> raw:
+    """An offset and a distance, as an object; null with an exception."""
+    offset = PyLong_AsLongLong(o)
+    if offset == -1 and failed():
+        return None
+    return PyLong_FromLongLong(offset + distance)
+
+
+@native(export=True)
+def perform(program: ptr[Program], places: ptr[raw]) -> bool:
+    """Runs the steps; False with an exception. There is room for `most` objects after the places,
+    which `begin` has prepared; `end` is to be called either way."""
+    code = ptr[i64](program + 1) + program.constants
+    args = places + program.places
+    at = i64(0)
+    while at < program.words:
+        what = code[at]
+        made = raw(0)
+        if what == RUN:
+            count = code[at + 3]
+            gather(args, places, code + (at + 4), count)
+            made = py_launch(raw(code[at + 1]), args, count, FRESH=True)
+            places[code[at + 2]] = made
+            at += 4 + count
+        elif what == INTO:
+            count = code[at + 2]
+            gather(args, places, code + (at + 3), count)
+            made = py_launch(raw(code[at + 1]), args, count, FRESH=False)
+            if made is not None:
+                Py_DecRef(made)
+            at += 3 + count
+        elif what == CALL:
+            count = code[at + 3]
+            gather(args, places, code + (at + 4), count)
+            made = PyObject_Vectorcall(raw(code[at + 1]), args, count, None)
+            if code[at + 2] >= 0:
+                places[code[at + 2]] = made
+            elif made is not None:
+                Py_DecRef(made)
+            at += 4 + count
+        elif what == ALLOCATE:
+            made = make_storage(code[at + 1])
+            places[code[at + 2]] = made
+            at += 3
+        elif what == MOVE:
+            made = moved(places[code[at + 1]], code[at + 2])
+            places[code[at + 3]] = made
+            at += 4
+        else:
+            made = places[code[at + 1]]
+            places[code[at + 1]] = None
+            Py_DecRef(made)
+            at += 2
+        if made is None:
+            return False
+    return True
+
+
+@native(export=True)
+def play(self: raw, args: ptr[raw], nargs: i64) -> raw:
+    """Runs a sequence, whose storage is `self`; its result, or null with an exception."""
+    program = ptr[Program](ptr[StorageObject](self).ptr)
+    if nargs != program.given:
+        complain(WRONG_COUNT, self, NONE, nargs)
+        return None
+    places = local(raw, SMALL)
+    room = raw(0)
+    if program.places + program.most > SMALL:
+        room = allocate(8 * (program.places + program.most))
+        if room is None:
+            complain(NO_MEMORY, NONE, NONE, 8 * (program.places + program.most))
+            return None
+        places = ptr[raw](room)
+    for k in range(nargs):
+        places[k] = args[k]
+    begin(program, places)
+    result = raw(0)
+    if perform(program, places):
+        result = raw(NONE) if program.result < 0 else places[program.result]
+        Py_IncRef(result)
+    end(program, places)
+    if room is not None:
+        release(room)
+    return result
+
+
+def _wrong_count(program: Any, _second: Any, given: int) -> BaseException:
+    words = memoryview(program).cast("B").cast("q")
+    return ArgumentError(f"this sequence takes {words[0]} arguments, not {given}")
+
+
+WRONG_COUNT = complaint(_wrong_count)
+_play = fast_def("play", play.spec().addr, "play(storage, offset, ..): runs the sequence's steps.")
+
+
+def sequence_of(function: Any) -> Storage | None:
+    """The storage of a sequence's builtin; None for anything else."""
+    words = getattr(function, "__self__", None)
+    return words if type(words) is Storage and function.__name__ == "play" else None
+
+
+# ---- writing a program
+class Sequence:
+    """A program being written. Places are numbers: the arguments are 0 to ``given - 1``."""
+
+    def __init__(self, given: int) -> None:
+        self.given = given
+        self.constants: list[Any] = []
+        self.made = 0
+        self.steps: list[tuple[int, list[int], list[int], list[int]]] = []
+        """Kind and, in the order of the words: numbers, places written, places read."""
+        self.owners: list[Any] = []
+
+    def constant(self, value: Any) -> int:
+        """The place of an object that is always the same."""
+        for k, have in enumerate(self.constants):
+            if have is value:
+                return -1 - k
+        self.constants.append(value)
+        return -len(self.constants)
+
+    def _new(self) -> int:
+        self.made += 1
+        return self.given + self.made - 1
+
+    def run(self, fresh: Callable[..., Any], *places: int) -> int:
+        """``fresh(*places)``; the place of its result."""
+        out = self._new()
+        launch = storage_of(fresh, "fresh")
+        self.owners.append(fresh)
+        if launch is not None:
+            self.steps.append((RUN, [id(launch)], [out], list(places)))
+        else:
+            self.steps.append((CALL, [id(fresh)], [out], list(places)))
+        return out
+
+    def into(self, into: Callable[..., Any], *places: int) -> None:
+        """``into(*places)``: it writes to places that are there."""
+        launch = storage_of(into, "into")
+        self.owners.append(into)
+        if launch is not None:
+            self.steps.append((INTO, [id(launch)], [], list(places)))
+        else:
+            self.steps.append((CALL, [id(into)], [], list(places)))
+
+    def allocate(self, nbytes: int, how: Callable[[int], Any]) -> int:
+        """Fresh memory, of the device whose allocator it is."""
+        if how is not new_storage:
+            return self.run(how, self.constant(nbytes))
+        out = self._new()
+        self.steps.append((ALLOCATE, [nbytes], [out], []))
+        return out
+
+    def move(self, offset: int, distance: int) -> int:
+        """An offset that much further."""
+        if distance == 0:
+            return offset
+        out = self._new()
+        self.steps.append((MOVE, [distance], [out], [offset]))
+        return out
+
+    def finish(self, results: Several[int] = ()) -> tuple[list[int], list[Any], list[int]]:
+        """The words of a Program that gives the first result, what they rely on, and the places of
+        the results: those are kept, all others dropped after their last use."""
+        last: dict[int, int] = {}
+        for k, (_, _, written, read) in enumerate(self.steps):
+            for place in (*written, *read):
+                last[place] = k
+        code: list[int] = []
+        for k, (kind, numbers, written, read) in enumerate(self.steps):
+            code += self._words(kind, numbers, written, read)
+            for place in sorted({*written, *read}):
+                if last[place] == k and place >= self.given and place not in results:
+                    code += (DROP, self._at(place))
+        at = [self._at(place) for place in results]
+        places = self.given + len(self.constants) + self.made
+        most = max([len(read) for _, _, _, read in self.steps], default=0)
+        head = [self.given, places, len(self.constants), len(code), most, at[0] if at else -1]
+        words = [*head, *map(id, self.constants), *code]
+        return words, [*self.owners, *self.constants], at
+
+    def _words(
+        self, kind: int, numbers: list[int], written: list[int], read: list[int]
+    ) -> list[int]:
+        out, ins = [self._at(p) for p in written], [self._at(p) for p in read]
+        if kind == MOVE:
+            return [kind, *ins, *numbers, *out]
+        if kind == ALLOCATE:
+            return [kind, *numbers, *out]
+        if kind == CALL and not out:
+            out = [-1]
+        return [kind, *numbers, *out, len(ins), *ins]
+
+    def _at(self, place: int) -> int:
+        """Where a place lies among all."""
+        if place < 0:
+            return self.given - 1 - place
+        return place if place < self.given else place + len(self.constants)
+
+    def bound(self, result: int | None = None) -> Callable[..., Any]:
+        """The builtin that runs it."""
+        words, owners, _ = self.finish(() if result is None else (result,))
+        made: Callable[..., Any] = bind(_play, words_in_memory(words, *owners))
+        return made

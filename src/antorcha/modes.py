@@ -19,6 +19,7 @@ PROFILER = 8  # a profiler wants to hear of every call
 AUTOCAST = 16  # arguments may be cast first
 DETERMINISTIC = 32  # reserved for deterministic algorithms
 SAVED_HOOKS = 64  # saved tensors go through the user's pack hook
+TAPE = 128  # plans that run are noted (runtime.call.tape)
 
 PLAIN = NO_GRAD  # any bit above this one needs the careful path
 

@@ -27,6 +27,7 @@ from antorcha.autograd.hooks import (
 from antorcha.errors import ArgumentError, GraphError, ShapeError
 from antorcha.ops.derive import in_grad_mode, in_users_mode
 from antorcha.ops.record import T
+from antorcha.ops.replay import gradients_of
 from antorcha.runtime.call.node import RELEASED, Edge, Node, edge_of
 from antorcha.runtime.call.plan import remember, table
 from antorcha.runtime.layout import Layout
@@ -211,7 +212,7 @@ class Walk:
                 if results is None:
                     continue
             else:
-                results = node.op.rule.backward(node, grads, create)
+                results = gradients_of(node, grads, create)
                 if not keep and node.saved:
                     node.saved = RELEASED
             k = 0
@@ -249,7 +250,7 @@ class Walk:
         if watched:
             results = watched_backward(node, grads, self.create)
         else:
-            results = node.op.rule.backward(node, grads, self.create)
+            results = gradients_of(node, grads, self.create)
         if not self.keep and node.saved:
             node.saved = RELEASED
         if hooks is not None and hooks.post:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from antorcha import modes
 from antorcha.errors import GraphError
 from antorcha.ops.params import NUMBER, OPERAND, OPTIONAL, STATIC, TENSOR, TENSORS
+from antorcha.runtime.call import tape as tapes
 from antorcha.runtime.call.node import RELEASED, Node, Saved
 from antorcha.runtime.tensor import Tensor, bare
 
@@ -38,6 +39,8 @@ class Rule:
     """How to compute the gradients of an op."""
 
     mask: int = -1  # which operands can have a gradient
+    replays = False  # is what it computes known from layouts (and looked at by the tape where not)?
+    replays_numbers = False  # and from which numbers, by ops with `numbers_given`?
 
     def saves(self, plan: Plan, mask: int) -> tuple[int, ...]:
         """What to keep when the operands in ``mask`` want gradients: k for operand k, -1 - k for
@@ -84,6 +87,10 @@ def unpack(node: Node, position: int, item: Any, create: bool) -> Tensor:
     if type(item) is tuple:
         check_version(node, item, position)
         tensor = bare(*item[:3])
+        if modes.busy:
+            tape = tapes.current.tape
+            if tape is not None and position in tape.saved:
+                tape.put(tensor, *tape.saved[position])
     else:
         tensor = unpack_hook(item, create)
     if create:
@@ -105,6 +112,8 @@ def _linked(tensor: Tensor, fn: Any, nr: int) -> Tensor:
 
 class TensorRule(Rule):
     """A rule that calls ops on tensors."""
+
+    replays = True
 
     def __init__(self, op: Op, fn: Callable[..., Any]) -> None:
         self.fn = fn

@@ -11,7 +11,7 @@ from antorcha.ops.params import no_quick_bind
 from antorcha.runtime import layout as L
 from antorcha.runtime.call import path
 from antorcha.runtime.call.node import Node
-from antorcha.runtime.call.plan import Plan, remember, table
+from antorcha.runtime.call.plan import Plan, table
 from antorcha.runtime.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ class ExprOp:
 
     has_out = False
     inplace = None
+    random = False
+    numbers_given = True
     default_numbers = ()
     quick_bind = staticmethod(no_quick_bind)
 
@@ -96,14 +98,11 @@ class ExprOp:
             plan.rule = self.rule
         return plan
 
-    def planned(self, key: tuple[Any, ...]) -> Plan:
-        """The plan for tensors of these layouts and numbers of these types; ``plan.run`` runs it
-        outside of any graph."""
-        return self.plans.get(key) or remember(self.plans, key, self.plan_for(key))
-
 
 class ExprRule(Rule):
     """Gradients of an ExprOp, each an ExprOp of (operands.., result's gradient)."""
+
+    replays = replays_numbers = True
 
     def __init__(self, op: ExprOp) -> None:
         self.op = op

@@ -164,7 +164,7 @@ class EmbedOp(KernelOp):
 
         def write(steps: Steps, outs: list[int], ins: list[int]) -> None:
             steps.into(zero, *outs)
-            steps.into(place, *steps.moved(*outs, delta), *ins)
+            steps.into(place, *steps.moved(outs, delta), *ins)
 
         launch = in_steps(where, 1, out.nbytes, 2, write)
         statics = dict(zip(self.signature.names[1:], values[1:], strict=True))

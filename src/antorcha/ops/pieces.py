@@ -94,8 +94,8 @@ def compile_copies(pieces: Pieces, out: Layout, tensors: Sequence[Layout]) -> La
         if clear is not None:
             steps.into(clear, *outs)
         for launch, write_at, at, read_at in copies:
-            source = steps.moved(ins[at], ins[at + 1], read_at)
-            steps.into(launch, *steps.moved(*outs, write_at), *source)
+            source = steps.moved(ins[at : at + 2], read_at)
+            steps.into(launch, *steps.moved(outs, write_at), *source)
 
     return in_steps(where, 1, out.nbytes, 2 * len(tensors), write)
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from antorcha import modes
 from antorcha.lang import expr as E
-from antorcha.ops.derive import Rule, bits, check_version, fit_one, saved_items, unpack
+from antorcha.ops.derive import Rule, bits, fit_one, saved_items, unpack
 from antorcha.ops.exprs import ExprOp, gradients, is_zero, place
 from antorcha.ops.params import NUMBER
 from antorcha.runtime.call.node import RELEASED, Node
@@ -25,6 +22,8 @@ if TYPE_CHECKING:
 
 class PointwiseRule(Rule):
     """Gradients of a pointwise op: one fused kernel for each operand that wants one."""
+
+    replays = replays_numbers = True
 
     def __init__(self, op: PointwiseOp) -> None:
         self.op = op
@@ -70,15 +69,6 @@ class PointwiseRule(Rule):
         kept = node.saved
         if kept is RELEASED:
             saved_items(node)  # refuses
-        if not create and not modes.busy and (type(kept) is list or not kept):
-            key = (node.mask, g._layout)
-            replay = plan.vjp.get(key)
-            if replay is None:
-                ops = [self.vjp(plan, k) for k in bits(node.mask)]
-                replay = plan.vjp[key] = Replay(node, g._layout, ops)
-            found = replay.gradients(node, g, kept)
-            if found is not None:
-                return found
         result: list[Tensor | None] = [None] * len(node.edges)
         for k in bits(node.mask):
             result[k] = self.vjp(plan, k).gradient(node, g, kept, create)
@@ -141,84 +131,12 @@ class GradientOp:
         assert plan.rule is not None
         places = plan.rule.saves(plan, node.mask)
         operands: list[Any] = []
-        key: list[Any] = []
-        flat: list[Any] = []
         for s in self.sources:
             if s <= -10:
-                number = node.values[-10 - s]
-                operands.append(number)
-                key.append(type(number))
-                flat.append(number)
-                continue
-            tensor = g if s == -2 else unpack(node, s, kept[places.index(s)], create)
-            operands.append(tensor)
-            key.append(tensor._layout)
-            flat += (tensor._storage, tensor._offset)
-        if create:
-            return fit_one(self.op(*operands), self.lay)
-        return fit_one(self.op.planned(tuple(key)).run(*flat), self.lay)
-
-    def step(self, node: Node, g: Layout) -> Step:
-        """What ``gradient`` does for nodes of this plan and mask, and gradients that lie so."""
-        if self.identity:
-            return None, None, self.lay
-        plan = node.plan
-        assert plan is not None
-        assert plan.rule is not None
-        if self.constant:
-            expr, lay = self.op.expr, self.lay
-            return (lambda values: ()), (lambda: constant_like(expr, lay)), lay
-        saves = plan.rule.saves(plan, node.mask)
-        key: list[Any] = []
-        at: list[int] = []  # where each launch argument is among what Replay gathers
-        for s in self.sources:
-            if s <= -10:
-                key.append(type(node.values[-10 - s]))
-                at.append(2 + 2 * len(saves) - 10 - s)
-                continue
-            k = 0 if s == -2 else 1 + saves.index(s)
-            key.append(g if s == -2 else plan.out if s < 0 else plan.tensors[s])
-            at += (2 * k, 2 * k + 1)
-        found = self.op.planned(tuple(key))
-        pick = itemgetter(*at) if len(at) > 1 else lambda values: (values[at[0]],)
-        return pick, found.run, None if found.out is self.lay else self.lay
-
-
-Step = tuple[Callable[[list[Any]], Any] | None, Callable[..., Tensor] | None, "Layout | None"]
-
-
-class Replay:
-    """The gradients of a pointwise call, again: for nodes of one plan and mask and gradients that
-    lie alike, in the default mode. It gathers storages, offsets and numbers, and launches."""
-
-    __slots__ = ("count", "layouts", "sources", "steps")
-
-    def __init__(self, node: Node, g: Layout, ops: list[GradientOp]) -> None:
-        plan = node.plan
-        assert plan is not None
-        self.count = len(node.edges)
-        self.sources = plan.rule.saves(plan, node.mask)
-        self.layouts = [plan.out if s < 0 else plan.tensors[s] for s in self.sources]
-        steps = [op.step(node, g) for op in ops]
-        self.steps = list(zip(bits(node.mask), steps, strict=True))
-
-    def gradients(self, node: Node, g: Tensor, kept: Any) -> list[Tensor | None] | None:
-        """The gradients; None where something was saved that lies otherwise than the call's own
-        operand: a write in place keeps copies of what it is going to change."""
-        values = [g._storage, g._offset]
-        for item, expected in zip(kept, self.layouts):
-            lay, storage, offset, version = item
-            if lay is not expected:
-                return None
-            if storage.version != version:
-                check_version(node, item, self.sources[kept.index(item)])
-            values += (storage, offset)
-        values += node.values
-        result: list[Tensor | None] = [None] * self.count
-        for k, (pick, run, lay) in self.steps:
-            made = g if run is None else run(*pick(values))  # type: ignore[misc]
-            result[k] = made if lay is None else fit_one(made, lay)
-        return result
+                operands.append(node.values[-10 - s])
+            else:
+                operands.append(g if s == -2 else unpack(node, s, kept[places.index(s)], create))
+        return fit_one(self.op(*operands), self.lay)
 
 
 def _typed(e: Expr) -> list[tuple[int, DType]]:

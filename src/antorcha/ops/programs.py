@@ -95,6 +95,8 @@ class ProgramRule(Rule):
     Its inputs are the results' gradients, then the operands, then the results.
     """
 
+    replays = True
+
     def __init__(self, op: ProgramOp, given: RowProgram | None = None) -> None:
         self.op, self.given = op, given
         self.made: dict[int, tuple[ProgramOp | None, tuple[int, ...], tuple[int, ...]]] = {}

@@ -54,6 +54,7 @@ class Op:
     short_binary = False  # may two tensors take the short way of ``a + b``?
     own_bind = False  # does it look at its arguments' values before every call?
     random = False  # do two calls with the same arguments differ?
+    numbers_given = False  # of gradients: are its numbers those of the call that they are of?
 
     def __init__(
         self,

@@ -12,12 +12,10 @@ import math
 from antorcha import dtypes
 from antorcha.errors import DtypeError
 from antorcha.lang import expr as E
-from antorcha.ops.derive import Rule
 from antorcha.ops.pointwise import pointwise
 from antorcha.ops.record import T
 from antorcha.ops.reduction import Fold, reduction
 from antorcha.ops.types import Bool, Dim, Dims, Dtype, Tensor
-from antorcha.runtime.call.plan import tensor_maker
 
 
 def spread(g, layout, dims, keepdim):
@@ -55,30 +53,6 @@ def sum(input: Tensor, dim: Dims = None, keepdim: Bool = False, *, dtype: Dtype 
 @sum.derivative
 def _(g, input_layout, dims, keepdim):
     return spread(g, input_layout, dims, keepdim)
-
-
-class SpreadRule(Rule):
-    """The derivative of ``sum``, outside of any graph: one view of the gradient, made by plan."""
-
-    def __init__(self, recorded):
-        self.recorded = recorded
-
-    def saves(self, plan, mask):
-        return self.recorded.saves(plan, mask)
-
-    def backward(self, node, grads, create):
-        g, plan = grads[0], node.plan
-        lay = plan.tensors[0]
-        if create or g._layout.dtype is not lay.dtype:
-            return self.recorded.backward(node, grads, create)
-        view = plan.vjp.get(g._layout)
-        if view is None:
-            out = spread(g, lay, plan.statics["dims"], plan.statics["keepdim"])._layout
-            view = plan.vjp[g._layout] = tensor_maker(out, "_storage", "_offset")
-        return [view(g._storage, g._offset)]
-
-
-sum.rule = SpreadRule(sum.rule)
 
 
 @sum.samples

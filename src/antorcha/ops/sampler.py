@@ -105,6 +105,8 @@ def memory_order(lay: Layout) -> list[int]:
 class ZeroRule(Rule):
     """The derivative of a draw: zeros."""
 
+    replays = True
+
     def saves(self, plan: Plan, mask: int) -> tuple[int, ...]:
         return ()
 

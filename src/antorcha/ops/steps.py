@@ -6,13 +6,13 @@ runtime then runs them without coming back to Python (``runtime.sequence``).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from antorcha.lang.kernels import Backend, Launch
 
 if TYPE_CHECKING:
-    from antorcha.runtime.sequence import Sequence
+    from antorcha.runtime import sequence
 
 Write = Callable[["Steps", list[int], list[int]], None]
 
@@ -20,9 +20,9 @@ Write = Callable[["Steps", list[int], list[int]], None]
 class Steps:
     """The kernels of a launch being written down. A tensor is two places: storage and offset."""
 
-    def __init__(self, sequence: Sequence, device: Backend) -> None:
-        self.sequence, self.device = sequence, device
-        self.start = sequence.constant(0)
+    def __init__(self, written: sequence.Sequence, device: Backend) -> None:
+        self.sequence, self.device = written, device
+        self.start = written.constant(0)
 
     def room(self, nbytes: int) -> tuple[int, int]:
         """Scratch memory."""
@@ -36,8 +36,9 @@ class Steps:
         """A kernel that writes to its first places."""
         self.sequence.into(launch.into, *places)
 
-    def moved(self, storage: int, offset: int, distance: int) -> tuple[int, int]:
+    def moved(self, tensor: Sequence[int], distance: int) -> tuple[int, int]:
         """A tensor that begins further on."""
+        storage, offset = tensor
         return storage, self.sequence.move(offset, distance)
 
 
@@ -47,14 +48,14 @@ def in_steps(device: Backend, results: int, nbytes: int, given: int, write: Writ
     results: how many tensors it writes to. nbytes: the size of the result, where it is one.
     given: the arguments that follow the results', two for a tensor and one for a number.
     """
-    from antorcha.runtime.sequence import Sequence
+    from antorcha.runtime import sequence
 
-    into = Sequence(2 * results + given)
+    into = sequence.Sequence(2 * results + given)
     places = list(range(2 * results + given))
     write(Steps(into, device), places[: 2 * results], places[2 * results :])
     if results != 1:
         return Launch(_no_fresh, into.bound())
-    fresh = Sequence(given)
+    fresh = sequence.Sequence(given)
     steps = Steps(fresh, device)
     made = steps.room(nbytes)
     write(steps, list(made), list(range(given)))

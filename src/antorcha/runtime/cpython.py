@@ -72,6 +72,11 @@ PyFloat_AsDouble = Extern("PyFloat_AsDouble", f64, raw)
 PyComplex_RealAsDouble = Extern("PyComplex_RealAsDouble", f64, raw)
 PyComplex_ImagAsDouble = Extern("PyComplex_ImagAsDouble", f64, raw)
 
+# ---- tuples (which take over what is put into them)
+PyTuple_New = Extern("PyTuple_New", raw, i64)
+PyTuple_SetItem = Extern("PyTuple_SetItem", i32, raw, i64, raw)
+PyTuple_GetItem = Extern("PyTuple_GetItem", raw, raw, i64)
+
 # ---- calls and errors
 PyObject_Vectorcall = Extern("PyObject_Vectorcall", raw, raw, ptr[raw], i64, raw)
 PyErr_Occurred = Extern("PyErr_Occurred", raw)

@@ -31,6 +31,8 @@ from antorcha.runtime.cpython import (
     PyLong_AsLongLong,
     PyLong_FromLongLong,
     PyObject_Vectorcall,
+    PyTuple_New,
+    PyTuple_SetItem,
     complain,
     complaint,
     failed,
@@ -56,7 +58,8 @@ class Program:
     constants: i64
     words: i64  # of code
     most: i64  # arguments of a step
-    result: i64  # the place that a call gives; below 0: None
+    results: i64  # whose places follow the code
+    packed: i64  # does a call give a tuple, also of one result or none?
 
 
 RUN, INTO, CALL, ALLOCATE, MOVE, DROP = range(6)
@@ -153,6 +156,28 @@ def perform(program: ptr[Program], places: ptr[raw]) -> bool:
 
 
 @native(export=True)
+def result_places(program: ptr[Program]) -> ptr[i64]:
+    return ptr[i64](program + 1) + (program.constants + program.words)
+
+
+@native
+def result_of(program: ptr[Program], places: ptr[raw]) -> raw:
+    at = result_places(program)
+    result = raw(NONE)
+    if program.packed != 0:
+        result = PyTuple_New(program.results)
+        if result is not None:
+            for k in range(program.results):
+                Py_IncRef(places[at[k]])
+                PyTuple_SetItem(result, k, places[at[k]])
+        return result
+    if program.results > 0:
+        result = places[at[0]]
+    Py_IncRef(result)
+    return result
+
+
+@native(export=True)
 def play(self: raw, args: ptr[raw], nargs: i64) -> raw:
     """Runs a sequence, whose storage is `self`; its result, or null with an exception."""
     program = ptr[Program](ptr[StorageObject](self).ptr)
@@ -172,8 +197,7 @@ def play(self: raw, args: ptr[raw], nargs: i64) -> raw:
     begin(program, places)
     result = raw(0)
     if perform(program, places):
-        result = raw(NONE) if program.result < 0 else places[program.result]
-        Py_IncRef(result)
+        result = result_of(program, places)
     end(program, places)
     if room is not None:
         release(room)
@@ -255,9 +279,9 @@ class Sequence:
         self.steps.append((MOVE, [distance], [out], [offset]))
         return out
 
-    def finish(self, results: Several[int] = ()) -> tuple[list[int], list[Any], list[int]]:
-        """The words of a Program that gives the first result, what they rely on, and the places of
-        the results: those are kept, all others dropped after their last use."""
+    def finish(self, results: Several[int], packed: bool = False) -> tuple[list[int], list[Any]]:
+        """The words of a Program and what they rely on. What is no result is dropped after its last
+        use."""
         last: dict[int, int] = {}
         for k, (_, _, written, read) in enumerate(self.steps):
             for place in (*written, *read):
@@ -268,12 +292,12 @@ class Sequence:
             for place in sorted({*written, *read}):
                 if last[place] == k and place >= self.given and place not in results:
                     code += (DROP, self._at(place))
-        at = [self._at(place) for place in results]
         places = self.given + len(self.constants) + self.made
         most = max([len(read) for _, _, _, read in self.steps], default=0)
-        head = [self.given, places, len(self.constants), len(code), most, at[0] if at else -1]
-        words = [*head, *map(id, self.constants), *code]
-        return words, [*self.owners, *self.constants], at
+        head = [self.given, places, len(self.constants), len(code), most, len(results), int(packed)]
+        at = [self._at(place) for place in results]
+        words = [*head, *map(id, self.constants), *code, *at]
+        return words, [*self.owners, *self.constants]
 
     def _words(
         self, kind: int, numbers: list[int], written: list[int], read: list[int]
@@ -293,8 +317,8 @@ class Sequence:
             return self.given - 1 - place
         return place if place < self.given else place + len(self.constants)
 
-    def bound(self, result: int | None = None) -> Callable[..., Any]:
-        """The builtin that runs it."""
-        words, owners, _ = self.finish(() if result is None else (result,))
+    def bound(self, *results: int, packed: bool = False) -> Callable[..., Any]:
+        """The builtin that runs it: it gives the result, or a tuple of them."""
+        words, owners = self.finish(results, packed)
         made: Callable[..., Any] = bind(_play, words_in_memory(words, *owners))
         return made

@@ -15,6 +15,7 @@ from antorcha.lazy import Array, np
 from antorcha.ops.params import to_bool
 from antorcha.ops.record import T
 from antorcha.runtime import layout as L
+from antorcha.runtime.call import tape
 from antorcha.runtime.call.node import edge_of
 from antorcha.runtime.tensor import Parameter, Tensor, bare
 from antorcha.tensor import printing
@@ -23,6 +24,8 @@ from antorcha.tensor.methods import set_methods
 
 def to_array(tensor: Tensor) -> Array:
     """The elements as an array; shares memory where the device's memory is the host's."""
+    if modes.busy:
+        tape.spoil("contents are looked at")
     lay = tensor._layout
     return backend(lay.device).to_host(lay, tensor._storage, tensor._offset)
 

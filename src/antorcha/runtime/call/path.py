@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from antorcha import modes
 from antorcha.errors import ArgumentError, GraphError, ShapeError
+from antorcha.runtime.call import tape as tapes
 from antorcha.runtime.call.node import CONSTANT, attach, check_view, edge_of
 from antorcha.runtime.call.plan import FRESH, HOST, MANY, VIEW, VIEWS, Plan, remember
 from antorcha.runtime.tensor import Tensor, bare
@@ -108,6 +109,10 @@ def execute(plan: Plan, operands: Any, flat: list[Any], numbers: Any, record: bo
     else:
         outs = tuple([bare(lay, storage) for lay, storage in plan.fresh(*flat)])
         result = plan.op.pack(outs)
+    if modes.busy and modes.state.word & modes.TAPE:
+        tape = tapes.current.tape
+        if tape is not None:
+            tape.note(plan, operands, flat, outs)
     if record and plan.rule is not None:
         for operand in operands:
             if operand is not None and (
@@ -176,6 +181,8 @@ def call_inplace(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 def run_inplace(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool) -> Any:
     name = op.name + "_"
+    if modes.busy:
+        tapes.spoil(f"{name} writes in place")
     key, operands, flat, numbers, bound = op.bind(args, kwargs)
     target = operands[0]
     if target is None:
@@ -348,6 +355,8 @@ def call_out(op: Any, out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     """``op(..., out=t)``: the result is written to ``t``, which is resized if it does not fit."""
     outs = out if isinstance(out, (tuple, list)) else (out,)
     check_outs(op.name, outs)
+    if modes.busy:
+        tapes.spoil(f"{op.name} writes to out=")
     key, operands, flat, _, bound = op.bind(args, kwargs)
     if modes.grad_enabled() and any([o is not None and o._rg for o in (*operands, *outs)]):
         raise GraphError(

@@ -69,6 +69,7 @@ from antorcha.runtime.cpython import (
     PyLong_AsLongLong,
     PyLong_FromLongLong,
     PyObject_Vectorcall,
+    PyTuple_GetItem,
     failed,
     fast_def,
     type_of,
@@ -83,7 +84,6 @@ slice_type = ExternData("PySlice_Type", u8)
 tuple_type = ExternData("PyTuple_Type", u8)
 DOTS_OBJECT = ExternData("_Py_EllipsisObject", u8)
 PyTuple_Size = Extern("PyTuple_Size", i64, raw)
-PyTuple_GetItem = Extern("PyTuple_GetItem", raw, raw, i64)
 PyErr_Clear = Extern("PyErr_Clear", void)
 
 

@@ -36,12 +36,12 @@ from antorcha.runtime.cpython import (
     Py_DecRef,
     Py_IncRef,
     PyLong_FromLongLong,
+    PyTuple_New,
+    PyTuple_SetItem,
 )
 from antorcha.runtime.objects import Recipe, build, words_in_memory
 from antorcha.runtime.storage import Storage, StorageObject
 
-PyTuple_New = Extern("PyTuple_New", raw, i64)
-PyTuple_SetItem = Extern("PyTuple_SetItem", i32, raw, i64, raw)
 PyList_New = Extern("PyList_New", raw, i64)
 PyList_SetItem = Extern("PyList_SetItem", i32, raw, i64, raw)
 PyIter_Next = Extern("PyIter_Next", raw, raw)

@@ -1,0 +1,124 @@
+"""Tapes: what a piece of Python computed, written down as a sequence of kernels.
+
+A rule or a function written in ops does the same kernels for all tensors that lie alike. While a
+tape runs in a thread, every call goes the general way, and ``path.execute`` notes its plan there:
+which of the tensors known to the tape it read, and what it made. What a tape cannot say (contents
+that were looked at, a write in place, sizes that depend on data, random numbers, a tensor from
+elsewhere) makes it useless, and ``why`` says so; then the Python goes on running each time.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from antorcha import modes
+from antorcha.runtime.call.plan import FRESH, HOST, MANY, VIEW, Plan
+from antorcha.runtime.tensor import Tensor
+
+_NUMBERS = (int, float, bool, complex)
+
+
+class Tape:
+    """A sequence being written by running it. ``given`` arguments, see ``runtime.sequence``."""
+
+    def __init__(self, given: int) -> None:
+        from antorcha.runtime.sequence import Sequence as Steps
+
+        self.steps = Steps(given)
+        self.start = self.steps.constant(0)
+        self.places: dict[int, tuple[int, int]] = {}  # by identity of a tensor
+        self.saved: dict[int, tuple[int, int]] = {}  # by position: what the rule may unpack
+        self.numbers: dict[int, int] = {}  # by identity of a number among the arguments
+        self.held: list[Any] = []  # an identity is one only while its object lives
+        self.why = ""
+
+    def put(self, tensor: Tensor, storage: int, offset: int) -> None:
+        """Says where a tensor is."""
+        if id(tensor) in self.places:
+            self.fail("one tensor is two arguments")
+        self.places[id(tensor)] = storage, offset
+        self.held.append(tensor)
+
+    def put_number(self, number: Any, place: int) -> None:
+        if id(number) in self.numbers:
+            self.fail("one number is two arguments")
+        self.numbers[id(number)] = place
+        self.held.append(number)
+
+    def fail(self, why: str) -> None:
+        self.why = self.why or why
+
+    def note(self, plan: Plan, operands: Any, flat: Sequence[Any], outs: Sequence[Tensor]) -> None:
+        """A plan has run."""
+        if plan.kind == HOST or plan.op.random or self.why:
+            self.fail(f"{plan.op.name}: its results are not known from its operands' layouts")
+            return
+        if plan.kind in (FRESH, MANY):
+            ins = self._arguments(plan, operands, flat)
+            if ins is None:
+                return
+            if plan.kind == FRESH:
+                self.put(outs[0], self.steps.run(plan.fresh, *ins), self.start)
+                return
+            rooms = [self.steps.allocate(lay.nbytes, plan.post) for lay in plan.outs]
+            self.steps.into(plan.into, *[at for room in rooms for at in (room, self.start)], *ins)
+            for out, room in zip(outs, rooms, strict=True):
+                self.put(out, room, self.start)
+            return
+        source = self.places.get(id(operands[0]))
+        if source is None:
+            self.fail(f"{plan.op.name}: a tensor from elsewhere")
+            return
+        distances = (plan.delta,) if plan.kind == VIEW else plan.post
+        for out, distance in zip(outs, distances, strict=True):
+            self.put(out, source[0], self.steps.move(source[1], distance))
+
+    def _arguments(self, plan: Plan, operands: Any, flat: Sequence[Any]) -> list[int] | None:
+        """The places of a launch's arguments; None when one is not known."""
+        tensors = iter([each for each in operands if each is not None])
+        ins: list[int] = []
+        k = 0
+        while k < len(flat):
+            if type(flat[k]) not in _NUMBERS:  # a storage, and its offset
+                found = self.places.get(id(next(tensors)))
+                if found is None:
+                    self.fail(f"{plan.op.name}: a tensor from elsewhere")
+                    return None
+                ins += found
+                k += 2
+                continue
+            place = self.numbers.get(id(flat[k])) if plan.op.numbers_given else None
+            if plan.op.numbers_given and place is None:
+                self.fail(f"{plan.op.name}: a number from elsewhere")
+                return None
+            ins.append(self.steps.constant(flat[k]) if place is None else place)
+            k += 1
+        return ins
+
+
+class _Current(threading.local):
+    tape: Tape | None = None
+
+
+current = _Current()
+
+
+@contextmanager
+def running(tape: Tape) -> Iterator[None]:
+    """Notes what this thread computes on the tape."""
+    before, current.tape = current.tape, tape
+    word = modes.set_word(modes.state.word | modes.TAPE)
+    try:
+        yield
+    finally:
+        modes.set_word(word)
+        current.tape = before
+
+
+def spoil(why: str) -> None:
+    """Tells the tape of this thread, if there is one, that it cannot say what happens."""
+    if current.tape is not None:
+        current.tape.fail(why)

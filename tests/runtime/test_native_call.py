@@ -9,16 +9,23 @@ from pathlib import Path
 
 import pytest
 
-BEHAVIOUR = Path(__file__).with_name("native_call_behaviour.py")
-NAMES = [
-    "served", "served_methods", "random_operands", "reflected", "modes", "versions_and_views",
-    "views", "indices", "subclass", "broken_tensors", "patched", "references", "threads",
-]  # fmt: skip
+NAMES = {
+    "native_call_behaviour": [
+        "served", "served_methods", "random_operands", "reflected", "modes", "versions_and_views",
+        "views", "indices", "subclass", "broken_tensors", "patched", "references", "threads",
+    ],
+    "native_backward_behaviour": [
+        "served", "graphs", "numbers", "accumulation", "hooks", "functions", "errors", "writes",
+        "deep", "memory", "flushed", "threads", "replayed_rules",
+    ],
+}  # fmt: skip
+ALL = [(file, name) for file, names in NAMES.items() for name in names]
 
 
-def run(name: str, **environment: str) -> None:
+def run(file: str, name: str, **environment: str) -> None:
+    behaviour = Path(__file__).with_name(f"{file}.py")
     done = subprocess.run(
-        [sys.executable, "-X", "faulthandler", str(BEHAVIOUR), name],
+        [sys.executable, "-X", "faulthandler", str(behaviour), name],
         env={**os.environ, "PYTHONMALLOC": "debug", **environment},
         capture_output=True,
         text=True,
@@ -27,11 +34,11 @@ def run(name: str, **environment: str) -> None:
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_native(name: str) -> None:
-    run(name)
+@pytest.mark.parametrize(("file", "name"), ALL)
+def test_native(file: str, name: str) -> None:
+    run(file, name)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if not name.startswith("served")])
-def test_python(name: str) -> None:
-    run(name, ANTORCHA_CALL="python")
+@pytest.mark.parametrize(("file", "name"), [each for each in ALL if "served" not in each[1]])
+def test_python(file: str, name: str) -> None:
+    run(file, name, ANTORCHA_CALL="python")

@@ -82,7 +82,11 @@ def accumulate(leaf: Tensor, g: Tensor, create: bool) -> None:
             elif fits and _refs(g) <= _OWN[0] and _refs(g._storage) <= _OWN[1]:
                 leaf._grad = g
             else:
-                leaf._grad = copy_like(g, leaf)
+                made = copy_like(g, leaf)
+                if leaf._grad is None:  # the native engine, in another thread, takes no lock
+                    leaf._grad = made
+                else:
+                    add_to(leaf._grad, made)
         elif create:
             leaf._grad = T.add(old, g)
         else:

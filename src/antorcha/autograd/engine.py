@@ -25,6 +25,7 @@ from antorcha.autograd.hooks import (
     run_tensor_hooks,
 )
 from antorcha.errors import ArgumentError, GraphError, ShapeError
+from antorcha.ops import replay
 from antorcha.ops.derive import in_grad_mode, in_users_mode
 from antorcha.ops.record import T
 from antorcha.ops.replay import gradients_of
@@ -46,12 +47,22 @@ def backward(
     inputs: Sequence[Any] | None = None,
 ) -> None:
     """Adds the gradients of the roots to the leaves (or to ``inputs`` only)."""
-    walk = Walk(retain_graph, create_graph)
     if not modes.busy and inputs is None:  # the default mode is the right one
-        walk.start(roots, seeds)
+        native = None if create_graph else _native()
+        if native is not None:
+            rest = native(bool(retain_graph), *first_gradients(roots, seeds, False))
+            if rest is None:
+                return
+            walk = Walk(retain_graph, create_graph)
+            walk.resume(*rest)
+            del rest  # (a gradient with no other owner may be taken, not copied)
+        else:
+            walk = Walk(retain_graph, create_graph)
+            walk.start(roots, seeds)
         walk.run()
         walk.deliver(None)
         return
+    walk = Walk(retain_graph, create_graph)
     word = in_grad_mode(create_graph)
     try:
         walk.start(roots, seeds)
@@ -129,15 +140,21 @@ class Walk:
             self._start(roots, seeds)
 
     def _start(self, roots: Sequence[Any], seeds: Sequence[Tensor | None]) -> None:
-        for k, root in enumerate(roots):
-            edge = edge_of(root) if isinstance(root, Tensor) else root.edge
-            if edge is None:
-                raise GraphError(
-                    f"element {k} of tensors does not require grad and does not have a grad_fn: "
-                    "none of what it was computed from has requires_grad=True (or it was computed "
-                    "under torch.no_grad())."
-                )
-            self.add(edge, first_gradient(root, seeds[k], k, self.create))
+        flat = first_gradients(roots, seeds, self.create)
+        while flat:
+            g, edge = flat.pop(), flat.pop()
+            self.add(edge, g)
+
+    def resume(self, nodes: Any, leaves: Any, more: Any) -> None:
+        """Takes over a pass of the native engine."""
+        for node, grads in nodes:
+            heappush(self.heap, (-node.seq, node))
+            several = {k: g for k, g in enumerate(grads) if g is not None}
+            self.pending[node] = several[0] if list(several) == [0] else several
+        for leaf, g in leaves:
+            self.leaves[id(leaf)] = [leaf, g]
+        for edge, g in more:
+            self.add(edge, g)
 
     def add(self, edge: Edge, g: Tensor) -> None:
         """Brings a gradient to where an edge leads."""
@@ -347,6 +364,39 @@ def _key(edge: Edge) -> Any:
     if type(edge) is tuple:
         return edge
     return (edge, 0) if isinstance(edge, Node) else id(edge)
+
+
+def first_gradients(
+    roots: Sequence[Any], seeds: Sequence[Tensor | None], create: bool
+) -> list[Any]:
+    """Where gradients of the roots go, each followed by the first that does."""
+    flat: list[Any] = []
+    for k, root in enumerate(roots):
+        edge = edge_of(root) if isinstance(root, Tensor) else root.edge
+        if edge is None:
+            raise GraphError(
+                f"element {k} of tensors does not require grad and does not have a grad_fn: "
+                "none of what it was computed from has requires_grad=True (or it was computed "
+                "under torch.no_grad())."
+            )
+        flat += (edge, first_gradient(root, seeds[k], k, create))
+    return flat
+
+
+_engine: list[Any] = []  # the native engine, or None, once somebody has asked
+
+
+def _native() -> Any:
+    """The native engine's ``walk``; None where it does not run."""
+    if not _engine:
+        from antorcha.runtime.call import native
+
+        _engine.append(native.engine(gradients_of, accumulate, sum_of))
+        if _engine[0] is not None:
+            from antorcha.runtime.call.native.nodes import teach
+
+            replay.on_new = teach
+    return _engine[0]
 
 
 def first_gradient(root: Any, seed: Tensor | None, position: int, create: bool) -> Tensor:

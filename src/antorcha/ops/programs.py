@@ -34,6 +34,7 @@ class ProgramOp:
 
     has_out = False
     inplace = None
+    random = numbers_given = False
     static_number = False
     quick_bind = staticmethod(no_quick_bind)
 

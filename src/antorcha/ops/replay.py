@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from antorcha.runtime.layout import Layout
 
 Grads = list[Tensor | None]
+on_new: Any = None  # set by the engine: a plan has a new Replay
 MET, NEVER = "met", "never"
 """In place of a Replay: the next such node makes one; none can be made."""
 
@@ -30,13 +31,16 @@ class Replay:
     the number of one of the results' gradients, or the layout of what the sequence gives next.
     """
 
-    __slots__ = ("gradients", "layouts", "run", "steps")
+    __slots__ = ("gradients", "layouts", "run", "sequence")
 
     def __init__(
         self, steps: Any, layouts: list[Layout | None], gradients: list[Any], results: list[int]
     ) -> None:
+        from antorcha.runtime.sequence import sequence_of
+
         self.layouts, self.gradients = layouts, gradients
         self.run = steps.bound(*results, packed=True)
+        self.sequence = sequence_of(self.run)
 
     def __call__(self, node: Node, grads: Grads, kept: Any) -> Grads | None:
         """The gradients; None where something was saved that lies otherwise than the call's own
@@ -129,4 +133,6 @@ def _note(node: Node, grads: Grads, kept: Any, key: Any) -> Any:
     if not noted.why:
         layouts = [None if item is None else item[0] for item in kept]
         plan.vjp[key] = Replay(noted.steps, layouts, gradients, results)
+        if on_new is not None:
+            on_new(plan)
     return found

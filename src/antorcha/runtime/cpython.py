@@ -72,10 +72,17 @@ PyFloat_AsDouble = Extern("PyFloat_AsDouble", f64, raw)
 PyComplex_RealAsDouble = Extern("PyComplex_RealAsDouble", f64, raw)
 PyComplex_ImagAsDouble = Extern("PyComplex_ImagAsDouble", f64, raw)
 
-# ---- tuples (which take over what is put into them)
+# ---- tuples and lists (which take over what is put into them)
 PyTuple_New = Extern("PyTuple_New", raw, i64)
 PyTuple_SetItem = Extern("PyTuple_SetItem", i32, raw, i64, raw)
 PyTuple_GetItem = Extern("PyTuple_GetItem", raw, raw, i64)
+PyTuple_Size = Extern("PyTuple_Size", i64, raw)
+PyList_New = Extern("PyList_New", raw, i64)
+PyList_SetItem = Extern("PyList_SetItem", i32, raw, i64, raw)
+PyList_GetItem = Extern("PyList_GetItem", raw, raw, i64)
+PyList_Size = Extern("PyList_Size", i64, raw)
+tuple_type = ExternData("PyTuple_Type", u8)
+list_type = ExternData("PyList_Type", u8)
 
 # ---- calls and errors
 PyObject_Vectorcall = Extern("PyObject_Vectorcall", raw, raw, ptr[raw], i64, raw)

@@ -28,7 +28,7 @@ class Plan:
 
     __slots__ = (
         "delta", "fresh", "into", "keeps", "kind", "makers", "op", "out", "outs", "post",
-        "post_names", "record", "rule", "run", "statics", "tensors", "vjp",
+        "post_names", "record", "replays", "rule", "run", "statics", "tensors", "vjp",
     )  # fmt: skip
     op: Any
     kind: int  # FRESH, MANY, VIEW, HOST or VIEWS
@@ -43,6 +43,7 @@ class Plan:
     makers: tuple[Callable[..., Tensor], ...]  # of several results: of its storage, each
     record: Any  # makes the nodes that record it; found when the first is made
     statics: dict[str, Any]  # the arguments that are in the key by value
+    replays: Any  # of its gradients, as the native engine reads them
     keeps: dict[int, tuple[int, ...]]  # operands that want gradients -> what their rule saves
     vjp: dict[Any, Any]  # cache: plans of this plan's gradient kernels
     post: Any  # family's own
@@ -58,7 +59,7 @@ def make(op: Any, kind: int, outs: tuple[Layout, ...], **fields: Any) -> Plan:
     plan.out = outs[0] if outs else None  # type: ignore[assignment]
     plan.delta, plan.rule, plan.statics, plan.vjp, plan.tensors = 0, None, {}, {}, ()
     plan.post, plan.post_names = None, ()
-    plan.record, plan.keeps = None, {}
+    plan.record, plan.keeps, plan.replays = None, {}, None
     for name, value in fields.items():
         setattr(plan, name, value)
     if kind == VIEW or (kind == FRESH and "fresh" in fields):

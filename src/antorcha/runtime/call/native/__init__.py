@@ -44,6 +44,16 @@ def why_not() -> str:
     return _reason
 
 
+def engine(*python: Callable[..., Any]) -> Callable[..., Any] | None:
+    """The native backward pass, which falls back on these functions (``walk.install``); None
+    where it does not run."""
+    if not ACTIVE:
+        return None
+    from antorcha.runtime.call.native import nodes, walk
+
+    return None if nodes.why_not() else walk.install(*python)
+
+
 def running(fresh: Callable[..., Any], out: Layout) -> Callable[..., Tensor]:
     """`fresh`, with a tensor of that layout made around its storage."""
     made = tensors.running(fresh, out) if ACTIVE else None

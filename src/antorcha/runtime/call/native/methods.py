@@ -70,8 +70,10 @@ from antorcha.runtime.cpython import (
     PyLong_FromLongLong,
     PyObject_Vectorcall,
     PyTuple_GetItem,
+    PyTuple_Size,
     failed,
     fast_def,
+    tuple_type,
     type_of,
 )
 from antorcha.runtime.storage import StorageObject, wrap
@@ -81,9 +83,7 @@ MOST = 16  # words of a key; an argument is one, a slice four
 PLACES = 16
 INT, BOOL, NOTHING, DOTS, SLICE = range(1, 6)
 slice_type = ExternData("PySlice_Type", u8)
-tuple_type = ExternData("PyTuple_Type", u8)
 DOTS_OBJECT = ExternData("_Py_EllipsisObject", u8)
-PyTuple_Size = Extern("PyTuple_Size", i64, raw)
 PyErr_Clear = Extern("PyErr_Clear", void)
 
 
@@ -227,7 +227,11 @@ def try_quick(quick: ptr[Quick], args: ptr[raw], nargs: i64, made: ptr[raw], *, 
     graph = x.rg != raw(FALSE) and how is not None
     mask = i64(0)
     if graph:
-        mask = recording(ptr[Recording](ptr[StorageObject](how).ptr), a, None)
+        operands = local(raw, MOST_OPERANDS)
+        operands[0] = a
+        for k in range(1, MOST_OPERANDS):
+            operands[k] = None
+        mask = recording(ptr[Recording](ptr[StorageObject](how).ptr), operands)
         if mask < 0:
             return NOT_KNOWN if mask == -1 else NOT_HERE
         Py_IncRef(how)

@@ -45,7 +45,7 @@ from antorcha.lang.native import (
 from antorcha.runtime.call import plan as plans
 from antorcha.runtime.call import short
 from antorcha.runtime.call.native import record, slots
-from antorcha.runtime.call.native.record import Recording, attach, recording
+from antorcha.runtime.call.native.record import MOST_OPERANDS, Recording, attach, recording
 from antorcha.runtime.call.native.tensors import (
     Making,
     TensorObject,
@@ -65,6 +65,8 @@ from antorcha.runtime.cpython import (
     PyLong_AsLongLong,
     PyLong_FromLongLong,
     PyObject_Vectorcall,
+    PyTuple_New,
+    PyTuple_SetItem,
     fast_def,
     type_of,
 )
@@ -132,7 +134,10 @@ def try_binary(op: i64, a: raw, b: raw, made: ptr[raw]) -> i64:
     args[0] = x.storage
     args[1] = x.offset
     nargs = i64(3)
-    second = raw(0)
+    operands = local(raw, MOST_OPERANDS)
+    for k in range(MOST_OPERANDS):
+        operands[k] = None
+    operands[0] = a
     number = b
     graph = x.rg != raw(FALSE)
     if is_whole(b):
@@ -142,7 +147,7 @@ def try_binary(op: i64, a: raw, b: raw, made: ptr[raw]) -> i64:
         args[2] = y.storage
         args[3] = y.offset
         nargs = 4
-        second = b
+        operands[1] = b
         number = raw(0)
     elif other == raw(float_type) or other == raw(int_type):
         args[2] = b
@@ -160,21 +165,36 @@ def try_binary(op: i64, a: raw, b: raw, made: ptr[raw]) -> i64:
     graph = graph and how is not None
     mask = i64(0)
     if graph:
-        mask = recording(ptr[Recording](ptr[StorageObject](how).ptr), a, second)
+        mask = recording(ptr[Recording](ptr[StorageObject](how).ptr), operands)
         if mask < 0:
             return NOT_KNOWN if mask == -1 else NOT_HERE
     Py_IncRef(run)  # while the kernel runs, another thread may empty the place
     if graph:
         Py_IncRef(how)
-    out = make_result(ptr[Making](ptr[StorageObject](run).ptr), args, nargs)
+    made[0] = make_result(ptr[Making](ptr[StorageObject](run).ptr), args, nargs)
     if graph:
-        if out is not None:
+        if made[0] is not None:
             kept = ptr[Recording](ptr[StorageObject](how).ptr)
-            out = attach(kept, a, second, number, mask, out)
+            record_call(kept, operands, number, mask, made)
         Py_DecRef(how)
     Py_DecRef(run)
-    made[0] = out
     return SERVED
+
+
+@native
+def record_call(
+    how: ptr[Recording], operands: ptr[raw], number: raw, mask: i64, made: ptr[raw]
+) -> void:
+    """Records the call on its result; where that fails, the result is dropped."""
+    values = raw(0)
+    if number is not None:
+        values = PyTuple_New(1)
+        if values is not None:
+            Py_IncRef(number)
+            PyTuple_SetItem(values, 0, number)
+    if (number is not None and values is None) or not attach(how, operands, values, mask, made, 1):
+        Py_DecRef(made[0])
+        made[0] = None
 
 
 @native(export=True)

@@ -16,7 +16,6 @@ from antorcha.lang.native import (
     Extern,
     Global,
     array,
-    i32,
     i64,
     local,
     native,
@@ -35,6 +34,8 @@ from antorcha.runtime.cpython import (
     TRUE,
     Py_DecRef,
     Py_IncRef,
+    PyList_New,
+    PyList_SetItem,
     PyLong_FromLongLong,
     PyTuple_New,
     PyTuple_SetItem,
@@ -42,18 +43,16 @@ from antorcha.runtime.cpython import (
 from antorcha.runtime.objects import Recipe, build, words_in_memory
 from antorcha.runtime.storage import Storage, StorageObject
 
-PyList_New = Extern("PyList_New", raw, i64)
-PyList_SetItem = Extern("PyList_SetItem", i32, raw, i64, raw)
 PyIter_Next = Extern("PyIter_Next", raw, raw)
-MASKS = 3  # of two operands: 1, 2, 3
-MOST_SAVED = 3  # both operands and the result
 MOST_OPERANDS = 4
+MASKS = (1 << MOST_OPERANDS) - 1
+MOST_SAVED = 5
 counter = Global("antorcha_node_counter", raw)  # what `node.next_seq` counts with
 
 
 @struct
 class Kept:
-    """What a node saves for one mask: 0 and 1 are the operands, below 0 is the result."""
+    """What a node saves for one mask: k is operand k, -1 - k is result k."""
 
     mask: raw  # the number as an object; null: not known yet
     count: i64  # below 0: what is saved is not for here
@@ -66,20 +65,22 @@ class Recording:
     plan: raw
     operands: i64  # edges of a node
     rule: i64  # the mask of the rule
+    results: i64  # a bit for each result that has a gradient
     kept: array[Kept, MASKS]
 
 
 @native(export=True)
-def recording(how: ptr[Recording], a: raw, b: raw) -> i64:
-    """The mask of the operands that want gradients (`b` may be null); -1: not known here, -2: not
-    for here."""
+def recording(how: ptr[Recording], operands: ptr[raw]) -> i64:
+    """The mask of the operands that want gradients (some may be null: there is none); -1: not known
+    here, -2: not for here."""
     mask = i64(0)
-    if not is_plain(a) or (b is not None and not is_plain(b)):
-        return -2
-    if ptr[TensorObject](a).rg != raw(FALSE):
-        mask = 1
-    if b is not None and ptr[TensorObject](b).rg != raw(FALSE):
-        mask |= 2
+    for k in range(how.operands):
+        o = operands[k]
+        if o is not None:
+            if not is_plain(o):
+                return -2
+            if ptr[TensorObject](o).rg != raw(FALSE):
+                mask |= 1 << k
     mask &= how.rule
     if mask == 0:
         return 0
@@ -89,13 +90,10 @@ def recording(how: ptr[Recording], a: raw, b: raw) -> i64:
     if kept.count < 0:
         return -2
     for k in range(kept.count):
-        tensor = a
-        if kept.which[k] > 0:
-            tensor = b
-        if tensor is None:
-            return -2
-        if kept.which[k] >= 0 and ptr[StorageObject](ptr[TensorObject](tensor).storage).version < 0:
-            return -2
+        if kept.which[k] >= 0:
+            o = operands[kept.which[k]]
+            if o is not None and ptr[StorageObject](ptr[TensorObject](o).storage).version < 0:
+                return -2
     return mask
 
 
@@ -111,34 +109,30 @@ def is_plain(o: raw) -> bool:
 @native
 def edge_to(o: raw) -> raw:
     """A new reference to where the operand's gradient goes."""
-    x = ptr[TensorObject](o)
     e = raw(NONE)
-    if x.rg != raw(FALSE):
-        e = x.fn if x.fn != raw(NONE) else o
+    if o is not None:
+        x = ptr[TensorObject](o)
+        if x.rg != raw(FALSE):
+            e = x.fn if x.fn != raw(NONE) else o
     Py_IncRef(e)
     return e
 
 
 @native
-def edges_of(how: ptr[Recording], a: raw, b: raw) -> raw:
+def edges_of(how: ptr[Recording], operands: ptr[raw]) -> raw:
     made = PyTuple_New(how.operands)
-    if made is None:
-        return made
-    for k in range(how.operands):
-        e = raw(NONE)
-        if k == 0:
-            e = edge_to(a)
-        elif k == 1 and b is not None:
-            e = edge_to(b)
-        else:
-            Py_IncRef(e)
-        PyTuple_SetItem(made, k, e)
+    if made is not None:
+        for k in range(how.operands):
+            PyTuple_SetItem(made, k, edge_to(operands[k]))
     return made
 
 
 @native
 def saved_item(o: raw) -> raw:
-    """(layout, storage, offset, version)."""
+    """(layout, storage, offset, version); None of what is not there."""
+    if o is None:
+        Py_IncRef(raw(NONE))
+        return raw(NONE)
     x = ptr[TensorObject](o)
     version = PyLong_FromLongLong(ptr[StorageObject](x.storage).version)
     made = PyTuple_New(4)
@@ -164,7 +158,7 @@ def drop_both(a: raw, b: raw) -> void:
 
 
 @native
-def saved_of(kept: ptr[Kept], a: raw, b: raw, out: raw) -> raw:
+def saved_of(kept: ptr[Kept], operands: ptr[raw], outs: ptr[raw]) -> raw:
     """The list of what the node saves; where that is nothing, an empty tuple."""
     if kept.count == 0:
         return PyTuple_New(0)
@@ -172,11 +166,8 @@ def saved_of(kept: ptr[Kept], a: raw, b: raw, out: raw) -> raw:
     if made is None:
         return made
     for k in range(kept.count):
-        tensor = out
-        if kept.which[k] == 0:
-            tensor = a
-        elif kept.which[k] > 0:
-            tensor = b
+        which = kept.which[k]
+        tensor = operands[which] if which >= 0 else outs[-1 - which]
         item = saved_item(tensor)
         if item is None:
             Py_DecRef(made)
@@ -186,30 +177,47 @@ def saved_of(kept: ptr[Kept], a: raw, b: raw, out: raw) -> raw:
 
 
 @native
-def values_of(number: raw) -> raw:
-    """The run-time numbers of the call."""
-    if number is None:
-        return PyTuple_New(0)
-    made = PyTuple_New(1)
-    if made is not None:
-        Py_IncRef(number)
-        PyTuple_SetItem(made, 0, number)
-    return made
+def put_history(how: ptr[Recording], node: raw, outs: ptr[raw], count: i64) -> bool:
+    """Tells the results which node has made them; False with an exception."""
+    for k in range(count):
+        if how.results >> k & 1 != 0:
+            t = ptr[TensorObject](outs[k])
+            old_fn, old_rg = t.fn, t.rg
+            Py_IncRef(node)
+            t.fn = node
+            Py_IncRef(raw(TRUE))
+            t.rg = raw(TRUE)
+            Py_DecRef(old_fn)
+            Py_DecRef(old_rg)
+            if k > 0:
+                number = PyLong_FromLongLong(k)
+                if number is None:
+                    return False
+                old_nr = t.nr
+                t.nr = number
+                Py_DecRef(old_nr)
+    return True
 
 
 @native(export=True)
-def attach(how: ptr[Recording], a: raw, b: raw, number: raw, mask: i64, out: raw) -> raw:
-    """Records the call on its result and gives that; null with an exception, the result dropped.
-    `b` and `number` may be null."""
+def attach(
+    how: ptr[Recording], operands: ptr[raw], values: raw, mask: i64, outs: ptr[raw], count: i64
+) -> bool:
+    """Records the call on its results; False with an exception. `values` are the call's run-time
+    numbers, whose reference it takes over, or null: none."""
     if mask == 0:
-        return out
+        if values is not None:
+            Py_DecRef(values)
+        return True
     kept = ref(how.kept[mask - 1])
+    if values is None:
+        values = PyTuple_New(0)
     args = local(raw, 6)
     args[0] = how.plan
-    args[1] = edges_of(how, a, b)
+    args[1] = edges_of(how, operands)
     args[2] = kept.mask
-    args[3] = saved_of(kept, a, b, out)
-    args[4] = values_of(number)
+    args[3] = saved_of(kept, operands, outs)
+    args[4] = values
     args[5] = PyIter_Next(counter[0])
     made = raw(0)
     if args[1] is not None and args[3] is not None and args[4] is not None and args[5] is not None:
@@ -217,15 +225,10 @@ def attach(how: ptr[Recording], a: raw, b: raw, number: raw, mask: i64, out: raw
     drop_both(args[1], args[3])
     drop_both(args[4], args[5])
     if made is None:
-        Py_DecRef(out)
-        return made
-    t = ptr[TensorObject](out)
-    Py_DecRef(t.fn)
-    t.fn = made
-    Py_DecRef(t.rg)
-    Py_IncRef(raw(TRUE))
-    t.rg = raw(TRUE)
-    return out
+        return False
+    ok = put_history(how, made, outs, count)
+    Py_DecRef(made)
+    return ok
 
 
 def storage_of(plan: Plan) -> Storage | None:
@@ -233,16 +236,20 @@ def storage_of(plan: Plan) -> Storage | None:
     if plan.rule is None:
         return None
     recorder = getattr(plan.record or node.recorder(plan), "__self__", None)
-    words = [id(recorder), id(plan), len(plan.tensors), plan.rule.mask & MASKS]
+    results = 1
+    if len(plan.outs) > 1:
+        kinds = [lay.dtype.kind in "fc" for lay in plan.outs]
+        results = sum([1 << k for k, real in enumerate(kinds) if real])
+    words = [id(recorder), id(plan), len(plan.tensors), plan.rule.mask & MASKS, results]
     owners: list[object] = [recorder, plan]
+    few = len(plan.tensors) <= MOST_OPERANDS and len(plan.outs) <= MOST_SAVED
     for mask in range(1, MASKS + 1):
         kept = plan.keeps.get(mask)
-        served = kept is not None and len(kept) <= MOST_SAVED and all([k <= 1 for k in kept])
-        served = served and len(plan.tensors) <= MOST_OPERANDS
+        served = few and kept is not None and len(kept) <= MOST_SAVED
         which = kept if kept is not None and served else ()
         owners.append(mask)
         words += [0 if kept is None else id(mask), len(which) if served else -1]
-        words += [*which, 0, 0, 0][:MOST_SAVED]
+        words += [*which, *[0] * MOST_SAVED][:MOST_SAVED]
     return words_in_memory(words, *owners)
 
 

@@ -75,6 +75,18 @@ def new_tensor(layout: raw, storage: raw) -> raw:
     return o
 
 
+@native(export=True)
+def tensor_at(layout: raw, storage: raw, offset: raw) -> raw:
+    """A tensor outside of any graph, somewhere in a storage; null with an exception."""
+    made = new_tensor(layout, new_reference(storage))
+    if made is not None and offset != zero[0]:
+        t = ptr[TensorObject](made)
+        old = t.offset
+        t.offset = new_reference(offset)
+        Py_DecRef(old)
+    return made
+
+
 @native
 def new_reference(o: raw) -> raw:
     Py_IncRef(o)

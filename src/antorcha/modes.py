@@ -3,7 +3,8 @@
 Almost always every thread is in the default mode (word 0). ``busy`` counts the reasons to look
 closer: the threads that are in another mode, plus one once a Tensor subclass exists, plus the
 tensors of ``note_stale_views``. While it is 0 the call path skips the thread-local look-up, which
-would cost as much as the rest of the key.
+would cost as much as the rest of the key. ``special`` counts the reasons that are no mode of a
+thread.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ class _ThreadModes(threading.local):
 
 state = _ThreadModes()
 busy: int = 0
+special: int = 0
 subclasses: bool = False  # has anybody made a subclass of Tensor (other than Parameter)?
 _lock = threading.RLock()  # a collection inside of it may end a stale base
 
@@ -48,11 +50,12 @@ def set_word(word: int) -> int:
 
 def note_subclass() -> None:
     """From now on a call must look at its arguments' types (they may override it)."""
-    global busy, subclasses
+    global busy, special, subclasses
     with _lock:
         if not subclasses:
             subclasses = True
             busy += 1
+            special += 1
 
 
 _stale_bases: set[Any] = set()
@@ -61,17 +64,19 @@ _stale_bases: set[Any] = set()
 def note_stale_views(base: Any) -> None:
     """A tensor that has views starts to require a gradient by a write: its views must too, though
     nothing on them says so. Calls look at the base of each operand while this one lives."""
-    global busy
+    global busy, special
 
     def gone(ref: Any) -> None:
-        global busy
+        global busy, special
         with _lock:
             _stale_bases.discard(ref)
             busy -= 1
+            special -= 1
 
     with _lock:
         _stale_bases.add(weakref.ref(base, gone))
         busy += 1
+        special += 1
 
 
 def grad_enabled() -> bool:

@@ -70,6 +70,8 @@ def served() -> None:
             case()
         assert calls(case) == 0, k
     with torch.no_grad():
+        assert [calls(case) for case in cases] == [0] * len(cases)
+    with torch.inference_mode():
         assert calls(cases[0]) > 0  # another mode: the Python path
     plans.flush()
     assert calls(cases[0]) > 0
@@ -92,6 +94,56 @@ def served_methods() -> None:
         assert calls(case) == 0, k
     plans.flush()
     assert calls(cases[0]) > 0
+
+
+def served_ops() -> None:
+    """Functions of several tensors, keywords, lists, several results, losses, layers."""
+    x, y, g = torch.randn(3, 4), torch.randn(3, 4), torch.randn(3, 4, requires_grad=True)
+    w, b, t = torch.randn(5, 4, requires_grad=True), torch.zeros(5), torch.tensor([0, 1, 2])
+    image, kernel = torch.randn(1, 2, 5, 5), torch.randn(3, 2, 3, 3, requires_grad=True)
+    layer, norm = torch.nn.Linear(4, 5), torch.nn.LayerNorm(4)
+    f, index = torch.nn.functional, torch.tensor([2, 0])
+    cases: list[Callable[[], Any]] = [
+        lambda: f.linear(x, w, b), lambda: f.linear(x, w), lambda: f.cross_entropy(x, t),
+        lambda: f.cross_entropy(g, t, reduction="sum"), lambda: torch.where(x > 0, g, y),
+        lambda: torch.cat([x, y]), lambda: torch.cat((g, y), dim=1), lambda: torch.stack([x, g]),
+        lambda: x.chunk(2, 1), lambda: g.split(2), lambda: g.unbind(0), lambda: x.max(1),
+        lambda: g.max(dim=1, keepdim=True), lambda: x.sort(), lambda: x.topk(2),
+        lambda: torch.add(x, y, alpha=2), lambda: torch.mul(x, 0.5), lambda: torch.sub(g, 3),
+        lambda: torch.clamp(g, 0, 1), lambda: g.clamp(min=0.5), lambda: torch.lerp(x, g, 0.25),
+        lambda: torch.addcmul(x, g, y, value=0.5), lambda: f.softmax(g, dim=-1),
+        lambda: f.log_softmax(x, 1), lambda: f.gelu(g), lambda: f.layer_norm(g, (4,)),
+        lambda: f.mse_loss(g, y), lambda: f.l1_loss(x, y), lambda: layer(x), lambda: norm(g),
+        lambda: f.conv2d(image, kernel, None, 1, 1), lambda: f.max_pool2d(image, 2),
+        lambda: f.embedding(t, w), lambda: torch.index_select(g, 0, index),
+        lambda: torch.gather(x, 0, t[None, :]), lambda: x.reshape(4, 3), lambda: g.flatten(),
+        lambda: torch.zeros(3, 4), lambda: torch.ones(2), lambda: x.to(torch.float64),
+        lambda: g.permute(1, 0), lambda: x.norm(),
+        lambda: torch.maximum(g, y), lambda: g.mean(), lambda: x.cumsum(0), lambda: torch.exp(g),
+        lambda: g.expand(2, 3, 4), lambda: g.unsqueeze(0), lambda: x.argmax(1), lambda: g.tril(),
+    ]  # fmt: skip
+    in_python = 0
+
+    def watch(frame: Any, event: str, _: Any) -> None:
+        nonlocal in_python
+        in_python += event == "call" and frame.f_code.co_name in ("in_python", "run", "short")
+
+    missing = []
+    for k, case in enumerate(cases):
+        for _ in range(WARM + 2):
+            case()
+        for graph in (True, False):
+            in_python = 0
+            with torch.set_grad_enabled(graph):
+                sys.setprofile(watch)
+                try:
+                    case()
+                finally:
+                    sys.setprofile(None)
+            missing += [(k, graph)] if in_python else []
+    assert not missing, missing
+    made = [torch.mul(x, k / 2).tolist() for k in range(6)]
+    assert made == [(x * (k / 2)).tolist() for k in range(6)]
 
 
 def _outcome(run: Callable[[], Any]) -> Any:

@@ -11,7 +11,7 @@ import pytest
 
 NAMES = {
     "native_call_behaviour": [
-        "served", "served_methods", "random_operands", "reflected", "modes", "versions_and_views",
+        "served", "served_methods", "served_ops", "random_operands", "reflected", "modes", "versions_and_views",
         "views", "indices", "subclass", "broken_tensors", "patched", "references", "threads",
     ],
     "native_backward_behaviour": [

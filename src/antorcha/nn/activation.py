@@ -92,7 +92,7 @@ def _plain_forward(fn: str) -> Callable[[Any, Any], Any]:
 
     def forward(self: Any, input: Any) -> Any:
         """The function of each element."""
-        return getattr(F, fn)(input, True) if self.inplace else op.quick(input)
+        return getattr(F, fn)(input, True) if self.inplace else op(input)
 
     return forward
 
@@ -102,7 +102,7 @@ def _bare_forward(fn: str) -> Callable[[Any, Any], Any]:
 
     def forward(self: Any, input: Any) -> Any:
         """The function of each element."""
-        return op.quick(input)
+        return op(input)
 
     return forward
 

@@ -210,6 +210,11 @@ class Signature:
         loose = bool(shapes) and shapes[0] == self.positional - 1 and shapes[0] <= 1
         self.loose = shapes[0] if loose else -1
         self.loose_name = self.params[self.loose].name if loose else None
+        self.number_mask = 0  # a bit for each argument that may be a number for the kernel
+        for k, p in enumerate(self.params[: self.positional]):
+            number = p.code == NUMBER and (p.default is None or p.default is _MISSING)
+            if k and (number or (p.code == OPERAND and not p.static)):
+                self.number_mask |= 1 << k
         self.recipes: dict[Any, list[tuple[int, int]]] = {}  # by argument types: see quick_bind
         self.plan_items = [(p.code, p.check, p.name, p.default) for p in self.params]
 

@@ -54,6 +54,9 @@ class Op:
     short_binary = False  # may two tensors take the short way of ``a + b``?
     own_bind = False  # does it look at its arguments' values before every call?
     random = False  # do two calls with the same arguments differ?
+    native: Any = None  # set by the native path: serves any call, or has `in_python` serve it
+    upgradable = True  # may it?
+    is_composite = False
     numbers_given = False  # of gradients: are its numbers those of the call that they are of?
 
     def __init__(
@@ -91,8 +94,10 @@ class Op:
         self.sample_functions: list[Callable[..., Iterator[Any]]] = []
         self.error_functions: list[Callable[..., Iterator[Any]]] = []
         self.inplace = InPlace(self) if inplace else None
-        own = type(self).__call__ is not Op.__call__
-        self.slow = self.__call__ if own else self._call  # any arguments; for the short cuts
+        self.upgradable = type(self).__call__ in (Op.__call__, Composite.__call__)
+        own = not self.upgradable or type(self).in_python is not Op.in_python
+        general = self.in_python if self.upgradable else self.__call__
+        self.slow = general if own else self._call  # any arguments; for the short cuts
         found = None if own else short.form(self)
         self.quick: Any = None
         self.quick, self.fewest, self.most = found or (None, 1, 0)
@@ -112,11 +117,20 @@ class Op:
 
     # ------------------------------------------------------------------------------------ calling
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        native = self.native
+        if native is not None:
+            return native(*args, **kwargs)
+        return self.in_python(*args, **kwargs)
+
+    def in_python(self, *args: Any, **kwargs: Any) -> Any:
+        """The call by the Python path."""
         if not kwargs and self.fewest <= len(args) <= self.most:
             return self.quick(*args)
         return self._call(*args, **kwargs)
 
     def _call(self, *args: Any, **kwargs: Any) -> Any:
+        if self.native is None and short.upgrade is not None:
+            short.upgrade(self, False)
         if kwargs and "out" in kwargs:
             out = kwargs.pop("out")
             if out is not None:
@@ -300,7 +314,18 @@ T: Any = Sibling()
 class Composite(Op):
     """An op made of others: its function takes tensors and calls ops. Gradients follow."""
 
+    is_composite = True
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        native = self.native
+        if native is not None:
+            return native(*args, **kwargs)
+        if short.upgrade is not None:
+            short.upgrade(self, False)
+        return self.in_python(*args, **kwargs)
+
+    def in_python(self, *args: Any, **kwargs: Any) -> Any:
+        """The call by the Python path."""
         out = kwargs.pop("out", None) if kwargs else None
         if modes.busy and modes.subclasses:
             done = path.override(self, args, kwargs)

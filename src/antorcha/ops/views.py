@@ -28,7 +28,7 @@ from antorcha.shapes import (
 class View(ViewOp):
     """``view``, which takes a dtype too: then it is not a matter of layouts alone."""
 
-    def __call__(self, *args: _Any, **kwargs: _Any) -> _Any:
+    def in_python(self, *args: _Any, **kwargs: _Any) -> _Any:
         for each in (args[1] if len(args) == 2 else None, *kwargs.values()):
             if isinstance(each, dtypes.dtype):
                 return view_dtype(args[0], each)

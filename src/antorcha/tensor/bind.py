@@ -35,10 +35,8 @@ def method(op: Any, name: str) -> Callable[..., Any]:
         quick = short.form(op)[0]  # type: ignore[index]
     if hasattr(op, "view_plan") and quick is None:
         made: Callable[..., Any] = short.view(op)
-        short.methods.setdefault(op.name, []).append((name, made))
     elif quick is not None and op.most > 2:
         made = quick
-        short.methods.setdefault(op.name, []).append((name, made))
     elif isinstance(op, Composite) or not isinstance(op, Op):
 
         def plain(self: Tensor, *args: Any, **kwargs: Any) -> Any:
@@ -57,11 +55,10 @@ def method(op: Any, name: str) -> Callable[..., Any]:
     else:
 
         def any_form(self: Tensor, *args: Any, **kwargs: Any) -> Any:
-            if kwargs and "out" in kwargs:
-                return op(self, *args, **kwargs)
-            return path.call(op, (self, *args), kwargs)
+            return op(self, *args, **kwargs)
 
         made = any_form
+    short.methods.setdefault(op.name, []).append((name, made))
     return named(made, name, op)
 
 

@@ -47,7 +47,7 @@ def call(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if word & _CAREFUL:
             return _careful(op, args, kwargs, word)
     try:
-        return run(op, args, kwargs, not word)
+        return run(op, args, kwargs, not word & _UNRECORDED)
     except ArgumentError:
         done = foreign(op, args, kwargs)
         if done is NotImplemented:
@@ -112,7 +112,7 @@ def execute(plan: Plan, operands: Any, flat: list[Any], numbers: Any, record: bo
     if modes.busy and modes.state.word & modes.TAPE:
         tape = tapes.current.tape
         if tape is not None:
-            tape.note(plan, operands, flat, outs)
+            tape.note(plan, operands, flat, numbers, outs)
     if record and plan.rule is not None:
         for operand in operands:
             if operand is not None and (

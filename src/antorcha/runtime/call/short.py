@@ -25,8 +25,9 @@ methods: dict[str, list[tuple[str, Any]]] = {}
 """The methods that are an op's ``form``: by the op's name, theirs, and the functions."""
 reading: tuple[Callable[..., Any], Callable[..., Any]] | None = None
 """``x[i]``, and what finds the plan of such a call; set by tensor.indexing."""
-upgrade: Callable[[Any], None] | None = None
-"""Set by the native path: an op whose ``form`` has found a plan may get a builtin instead of it."""
+upgrade: Callable[[Any, bool], None] | None = None
+"""Set by the native path: an op that is called, or (True) whose ``form`` has found a plan, may get
+a builtin of its own."""
 
 
 def form(op: Any) -> tuple[Callable[..., Any], int, int] | None:
@@ -147,13 +148,18 @@ def quick_view(source: Tensor, plan: Plan) -> Tensor:
     return made
 
 
+def _keep(op: Any, key: Any, plan: Plan) -> None:
+    """Keeps a plan for the short cuts."""
+    remember(op.short_plans, key, plan)
+    if upgrade is not None:
+        upgrade(op, True)
+
+
 def _learn_view(op: Any, a: Tensor, args: tuple[Any, ...]) -> None:
     """Lets the short cut find the plan of a view next time, if its arguments are its key."""
     plan = op.view_plan(a, args)
     if plan is not None and plan.kind == VIEW:
-        remember(op.short_plans, (a._layout, *args), plan)
-        if upgrade is not None:
-            upgrade(op)
+        _keep(op, (a._layout, *args), plan)
 
 
 def _learn(op: Any, args: tuple[Any, ...]) -> None:
@@ -170,11 +176,9 @@ def _learn(op: Any, args: tuple[Any, ...]) -> None:
     if op.static_number and not isinstance(args[-1], Tensor):
         key.append(args[-1])
     if len(args) == 1:
-        remember(op.short_plans, key[0], plan)
-        if upgrade is not None:
-            upgrade(op)
+        _keep(op, key[0], plan)
     elif isinstance(args[0], Tensor):
-        remember(op.short_plans, tuple(key), plan)
+        _keep(op, tuple(key), plan)
 
 
 def valued(op: Any) -> Callable[..., Any]:
@@ -240,15 +244,13 @@ def _learn_valued(op: Any, a: Any, args: tuple[Any, ...], kinds: tuple[type, ...
     if plan is None or len(operands) != len(plan.tensors):
         return
     if len(numbers) == len(args) and numbers:  # the kernel's arguments: clamp(0, 1)
-        remember(op.short_plans, (a._layout, kinds), plan)
+        _keep(op, (a._layout, kinds), plan)
     elif numbers or operands[1:] != [None] * (len(operands) - 1):
         return
     elif plan.kind == FRESH and len(operands) == 1 and all([k in (int, bool) for k in kinds]):
-        remember(op.short_plans, (a._layout, *args) if args else a._layout, plan)
-        if upgrade is not None:
-            upgrade(op)
+        _keep(op, (a._layout, *args) if args else a._layout, plan)
     elif len(operands) == 1:
-        remember(op.short_plans, (a._layout, kinds, args), plan)
+        _keep(op, (a._layout, kinds, args), plan)
 
 
 def inplace(op: Any) -> Callable[..., Any]:

@@ -33,6 +33,8 @@ class Tape:
         self.saved: dict[int, tuple[int, int]] = {}  # by position: what the rule may unpack
         self.numbers: dict[int, int] = {}  # by identity of a number among the arguments
         self.held: list[Any] = []  # an identity is one only while its object lives
+        self.calls: list[Any] = []
+        """What ran: plan, operands, the kernel's arguments, the numbers, the results."""
         self.why = ""
 
     def put(self, tensor: Tensor, storage: int, offset: int) -> None:
@@ -51,8 +53,11 @@ class Tape:
     def fail(self, why: str) -> None:
         self.why = self.why or why
 
-    def note(self, plan: Plan, operands: Any, flat: Sequence[Any], outs: Sequence[Tensor]) -> None:
+    def note(
+        self, plan: Plan, operands: Any, flat: Sequence[Any], numbers: Any, outs: Sequence[Tensor]
+    ) -> None:
         """A plan has run."""
+        self.calls.append((plan, operands, flat, numbers, outs))
         if plan.kind == HOST or plan.op.random or self.why:
             self.fail(f"{plan.op.name}: its results are not known from its operands' layouts")
             return

@@ -8,8 +8,8 @@ what it names; a miss has the Python path serve the call and then puts its plan 
 Invariants: the operator's slot in the types of Tensor and Parameter holds ``binary``, or what the
 interpreter has put there since, for whoever sets ``__add__`` anew (a subclass of the user's always
 has the interpreter's). ``left`` and ``right`` hold the Python functions. ``binary`` runs a plan in
-the default mode only, and leaves to Python what takes thought: views in a graph, a result of
-several, inference tensors.
+the default mode and in no_grad mode, and leaves to Python what takes thought: other modes, views
+that were written to, inference tensors.
 """
 
 # Native functions are in the kernel language, whose types are values: mypy cannot read them.
@@ -80,6 +80,7 @@ integer divisor is 0, ``**`` has a plan for each exponent.)"""
 NAMES = OPERATORS + COMPARISONS
 ENTRIES = 64
 float_type = ExternData("PyFloat_Type", u8)
+PyErr_Clear = Extern("PyErr_Clear", void)
 PyDict_GetItemWithError = Extern("PyDict_GetItemWithError", raw, raw, raw)
 
 
@@ -102,6 +103,10 @@ python_compare = Global("antorcha_python_compare", compare_t)
 teacher = Global("antorcha_teacher", raw)  # `teach`
 modes_names = Global("antorcha_modes_names", raw)  # the names of the module antorcha.modes
 busy_name = Global("antorcha_busy_name", raw)  # "busy"
+special_name = Global("antorcha_special_name", raw)
+word_name = Global("antorcha_word_name", raw)
+thread_modes = Global("antorcha_thread_modes", raw)  # modes.state
+PyObject_GetAttr = Extern("PyObject_GetAttr", raw, raw, raw)
 
 SERVED, NOT_KNOWN, NOT_HERE = 0, 1, 2
 """What `try_binary` says: there is a result (or an exception); no plan is known; not for it."""
@@ -114,8 +119,19 @@ def place_of(op: i64, a: raw, b: raw) -> ptr[Entry]:
 
 
 @native(export=True)
-def is_default_mode() -> bool:
-    return PyDict_GetItemWithError(modes_names[0], busy_name[0]) == zero[0]
+def mode_word() -> i64:
+    """0 in the default mode, NO_GRAD where nothing is recorded; -1: any other, for Python."""
+    if PyDict_GetItemWithError(modes_names[0], busy_name[0]) == zero[0]:
+        return 0
+    if PyDict_GetItemWithError(modes_names[0], special_name[0]) != zero[0]:
+        return -1
+    word = PyObject_GetAttr(thread_modes[0], word_name[0])
+    if word is None:
+        PyErr_Clear()
+        return -1
+    value = PyLong_AsLongLong(word)
+    Py_DecRef(word)
+    return value if value == 0 or value == modes.NO_GRAD else -1
 
 
 @inline
@@ -153,16 +169,17 @@ def try_binary(op: i64, a: raw, b: raw, made: ptr[raw]) -> i64:
         args[2] = b
     else:
         return NOT_HERE
-    if not is_default_mode():
+    word = mode_word()
+    if word < 0:
         return NOT_HERE
     entry = place_of(op, x.layout, other)
     if entry.run is None or entry.a != x.layout or entry.b != other:
         # what is met once is not worth the place of what is met often
         known = entry.missed == i64(x.layout) ^ i64(other)
         entry.missed = i64(x.layout) ^ i64(other)
-        return NOT_KNOWN if known else NOT_HERE
+        return NOT_KNOWN if known and word == 0 else NOT_HERE
     run, how = entry.run, entry.record
-    graph = graph and how is not None
+    graph = graph and how is not None and word == 0
     mask = i64(0)
     if graph:
         mask = recording(ptr[Recording](ptr[StorageObject](how).ptr), operands)
@@ -186,13 +203,11 @@ def record_call(
     how: ptr[Recording], operands: ptr[raw], number: raw, mask: i64, made: ptr[raw]
 ) -> void:
     """Records the call on its result; where that fails, the result is dropped."""
-    values = raw(0)
-    if number is not None:
-        values = PyTuple_New(1)
-        if values is not None:
-            Py_IncRef(number)
-            PyTuple_SetItem(values, 0, number)
-    if (number is not None and values is None) or not attach(how, operands, values, mask, made, 1):
+    values = PyTuple_New(i64(number is not None))
+    if values is not None and number is not None:
+        Py_IncRef(number)
+        PyTuple_SetItem(values, 0, number)
+    if values is None or not attach(how, operands, values, mask, made, 1):
         Py_DecRef(made[0])
         made[0] = None
 
@@ -313,6 +328,9 @@ def install() -> None:
     """Puts `binary` and `compare` into the types."""
     modes_names.refer_to(vars(modes))
     busy_name.refer_to(sys.intern("busy"))
+    special_name.refer_to(sys.intern("special"))
+    word_name.refer_to(sys.intern("word"))
+    thread_modes.refer_to(modes.state)
     teacher.refer_to(teach)
     record.install()
     for k, name in enumerate(OPERATORS):

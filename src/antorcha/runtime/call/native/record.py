@@ -26,7 +26,7 @@ from antorcha.lang.native import (
     void,
 )
 from antorcha.runtime.call import node
-from antorcha.runtime.call.native.tensors import TensorObject, zero
+from antorcha.runtime.call.native.tensors import TensorObject, int_type, is_whole, zero
 from antorcha.runtime.call.plan import Plan
 from antorcha.runtime.cpython import (
     FALSE,
@@ -36,9 +36,11 @@ from antorcha.runtime.cpython import (
     Py_IncRef,
     PyList_New,
     PyList_SetItem,
+    PyLong_AsLongLong,
     PyLong_FromLongLong,
     PyTuple_New,
     PyTuple_SetItem,
+    type_of,
 )
 from antorcha.runtime.objects import Recipe, build, words_in_memory
 from antorcha.runtime.storage import Storage, StorageObject
@@ -74,6 +76,8 @@ def recording(how: ptr[Recording], operands: ptr[raw]) -> i64:
     """The mask of the operands that want gradients (some may be null: there is none); -1: not known
     here, -2: not for here."""
     mask = i64(0)
+    if how.operands > MOST_OPERANDS:
+        return -2
     for k in range(how.operands):
         o = operands[k]
         if o is not None:
@@ -99,21 +103,38 @@ def recording(how: ptr[Recording], operands: ptr[raw]) -> i64:
 
 @native
 def is_plain(o: raw) -> bool:
-    """Is its history what it says: no view, and no later result of several?"""
+    """Is its history what it says? Of a view it is while nothing was written since."""
     x = ptr[TensorObject](o)
-    if x.base != raw(NONE) or x.fn is None:
+    if x.base is None or x.fn is None or x.nr is None:
         return False
-    return x.rg == raw(FALSE) or (x.rg == raw(TRUE) and x.nr == zero[0])
+    if x.base != raw(NONE):
+        if not is_whole(x.base):
+            return False
+        if x.rg == raw(FALSE) and ptr[TensorObject](x.base).rg == raw(FALSE):
+            return True
+        if x.seen is None or type_of(x.seen) != raw(int_type):
+            return False
+        if PyLong_AsLongLong(x.seen) != ptr[StorageObject](x.storage).version:
+            return False
+    return x.rg == raw(FALSE) or x.rg == raw(TRUE)
 
 
 @native
 def edge_to(o: raw) -> raw:
-    """A new reference to where the operand's gradient goes."""
+    """A new reference to where the operand's gradient goes; null with an exception."""
     e = raw(NONE)
     if o is not None:
         x = ptr[TensorObject](o)
         if x.rg != raw(FALSE):
             e = x.fn if x.fn != raw(NONE) else o
+            if x.fn != raw(NONE) and x.nr != zero[0]:
+                pair = PyTuple_New(2)
+                if pair is not None:
+                    Py_IncRef(x.fn)
+                    PyTuple_SetItem(pair, 0, x.fn)
+                    Py_IncRef(x.nr)
+                    PyTuple_SetItem(pair, 1, x.nr)
+                return pair
     Py_IncRef(e)
     return e
 
@@ -123,7 +144,11 @@ def edges_of(how: ptr[Recording], operands: ptr[raw]) -> raw:
     made = PyTuple_New(how.operands)
     if made is not None:
         for k in range(how.operands):
-            PyTuple_SetItem(made, k, edge_to(operands[k]))
+            e = edge_to(operands[k])
+            if e is None:
+                Py_DecRef(made)
+                return e
+            PyTuple_SetItem(made, k, e)
     return made
 
 
@@ -203,15 +228,12 @@ def put_history(how: ptr[Recording], node: raw, outs: ptr[raw], count: i64) -> b
 def attach(
     how: ptr[Recording], operands: ptr[raw], values: raw, mask: i64, outs: ptr[raw], count: i64
 ) -> bool:
-    """Records the call on its results; False with an exception. `values` are the call's run-time
-    numbers, whose reference it takes over, or null: none."""
+    """Records the call on its results; False with an exception. `values` is a tuple of the call's
+    run-time numbers, whose reference it takes over."""
     if mask == 0:
-        if values is not None:
-            Py_DecRef(values)
+        Py_DecRef(values)
         return True
     kept = ref(how.kept[mask - 1])
-    if values is None:
-        values = PyTuple_New(0)
     args = local(raw, 6)
     args[0] = how.plan
     args[1] = edges_of(how, operands)

@@ -1,0 +1,424 @@
+"""Calls of functions and methods: the one routine that serves any op by a plan.
+
+Each op that has been met has a builtin of its own (``Quick``): the Python function that it stands
+for, and a table of *places*, found by the key of the arguments (``keys``). A place is a block of
+words, made by ``learn.place_for``, that says what to run on which of the arguments, what comes out,
+and how a graph records it. What has no place, Python serves; at the second such call it is asked to
+learn one (``teach``), and what cannot be learnt gets a place that says so.
+
+Invariants: a table owns its places, a place owns all that its words name, and both are the same
+from the moment when they are found to the end of the call, whatever other threads do. At least half
+of a table is empty; it is emptied whole, by ``flush`` or when it would have more than MOST_PLACES.
+"""
+
+# Native functions are in the kernel language, whose types are values: mypy cannot read them.
+# mypy: disable-error-code="valid-type,arg-type,attr-defined,index,misc"
+# mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
+# mypy: no-warn-unreachable
+
+from __future__ import annotations
+
+from antorcha.lang.native import array, i64, local, native, ptr, raw, ref, struct, u64, void
+from antorcha.runtime.alloc import allocate, release
+from antorcha.runtime.call.native.keys import MOST as WORDS
+from antorcha.runtime.call.native.keys import (
+    Key,
+    is_key,
+    read_call,
+    read_index,
+)
+from antorcha.runtime.call.native.operators import NOT_HERE, NOT_KNOWN, SERVED, mode_word
+from antorcha.runtime.call.native.record import MOST_OPERANDS, Recording, attach, recording
+from antorcha.runtime.call.native.tensors import (
+    Making,
+    TensorObject,
+    make_result,
+    new_tensor,
+    zero,
+)
+from antorcha.runtime.call.native.views import has_counts, new_view
+from antorcha.runtime.cpython import (
+    FALSE,
+    NONE,
+    Py_DecRef,
+    Py_IncRef,
+    PyLong_FromLongLong,
+    PyObject_Vectorcall,
+    PyTuple_New,
+    PyTuple_SetItem,
+    complain,
+)
+from antorcha.runtime.launch import py_launch
+from antorcha.runtime.sequence import play
+from antorcha.runtime.storage import NO_MEMORY, StorageObject, make_storage
+
+NEVER, FRESH, MANY, VIEWS = range(4)
+"""What a place says: leave it to Python; a kernel's one result; several results; views."""
+MOST_ARGUMENTS = 12
+MOST_RESULTS = 8
+SMALLEST = 16  # places of a table
+MOST_PLACES = 2048
+MISSES = 64
+CONSTANT, LOOSE = -1, -2
+"""An argument of a kernel: k is the call's k-th tensor, LOOSE - k the call's k-th number."""
+ALL, FIRST, ONE = 0, 1, 2
+"""How results are packed, where `pack` is null: a tuple, the first of several, the only one."""
+
+
+@struct
+class Place:
+    """What a call does. `words` and the rest are compared with a call's key."""
+
+    count: i64
+    mixed: i64
+    kinds: array[i64, WORDS]
+    values: array[i64, WORDS]
+    what: i64
+    run: raw  # the storage of a Making (FRESH), or of a launch or a sequence (MANY)
+    several: i64  # is that a sequence?
+    record: raw  # the storage of a Recording; null: it is not recorded
+    operands: i64
+    operand_at: array[i64, MOST_OPERANDS]  # which of the call's tensors; -1: none
+    arguments: i64
+    argument_at: array[i64, MOST_ARGUMENTS]  # see CONSTANT
+    constants: array[raw, MOST_ARGUMENTS]
+    numbers: raw  # a tuple for the node, or null: the call's own
+    results: i64
+    layouts: array[raw, MOST_RESULTS]
+    sizes: array[i64, MOST_RESULTS]  # bytes; of views, what to add to the offset
+    packing: i64
+    pack: raw  # makes what the caller gets of the results; null: see ALL
+
+
+@struct
+class Quick:
+    """The builtin's own memory."""
+
+    python: raw
+    teach: raw  # as `python`, and then teaches
+    loose: i64  # see `keys.read_call`
+    table: ptr[raw]  # storages of places, or null
+    room: i64
+    used: i64
+    missed: array[i64, MISSES]  # hashes of keys that were looked for in vain
+
+
+# ---- the table
+@native(export=True)
+def find(quick: ptr[Quick], key: ptr[Key]) -> raw:
+    """The storage of the place for a key (borrowed), or null."""
+    if quick.room == 0:
+        return None
+    at = key.mixed & (quick.room - 1)
+    while quick.table[at] is not None:
+        found = quick.table[at]
+        if is_key(ptr[Key](ptr[StorageObject](found).ptr), key):
+            return found
+        at = (at + 1) & (quick.room - 1)
+    return None
+
+
+@native(export=True)
+def insert(quick: ptr[Quick], place: raw) -> bool:
+    """Puts a place into the table, or in the place of one with the same key; False: no memory."""
+    if quick.used >= MOST_PLACES:
+        empty(quick)
+    if 2 * (quick.used + 1) > quick.room and not grow(quick):
+        return False
+    wanted = ptr[Key](ptr[StorageObject](place).ptr)
+    at = wanted.mixed & (quick.room - 1)
+    while quick.table[at] is not None and not is_key(
+        ptr[Key](ptr[StorageObject](quick.table[at]).ptr), wanted
+    ):
+        at = (at + 1) & (quick.room - 1)
+    old = quick.table[at]
+    Py_IncRef(place)
+    quick.table[at] = place
+    if old is None:
+        quick.used += 1
+    else:
+        Py_DecRef(old)
+    return True
+
+
+@native(noinline=True)
+def grow(quick: ptr[Quick]) -> bool:
+    old, count = quick.table, quick.room
+    room = i64(SMALLEST)
+    if count > 0:
+        room = 2 * count
+    block = allocate(8 * room)
+    if block is None:
+        complain(NO_MEMORY, NONE, NONE, 8 * room)
+        return False
+    table = ptr[raw](block)
+    for k in range(room):
+        table[k] = None
+    for k in range(count):
+        place = old[k]
+        if place is not None:
+            at = ptr[Key](ptr[StorageObject](place).ptr).mixed & (room - 1)
+            while table[at] is not None:
+                at = (at + 1) & (room - 1)
+            table[at] = place
+    quick.table = table
+    quick.room = room
+    if count > 0:
+        release(raw(old))
+    return True
+
+
+@native(export=True)
+def empty(quick: ptr[Quick]) -> void:
+    """Drops every place: last, for that may run any code."""
+    old, count = quick.table, quick.room
+    quick.room = 0
+    quick.used = 0
+    for k in range(count):
+        if old[k] is not None:
+            Py_DecRef(old[k])
+    if count > 0:
+        release(raw(old))
+
+
+# ---- running a place
+@native(export=True)
+def gather(place: ptr[Place], key: ptr[Key], args: ptr[raw]) -> i64:
+    """The arguments of the kernel; their number."""
+    count = i64(0)
+    for k in range(place.arguments):
+        which = place.argument_at[k]
+        if which == CONSTANT:
+            args[count] = place.constants[k]
+            count += 1
+        elif which <= LOOSE:
+            args[count] = key.loose[LOOSE - which]
+            count += 1
+        else:
+            t = ptr[TensorObject](key.given[which])
+            args[count] = t.storage
+            args[count + 1] = t.offset
+            count += 2
+    return count
+
+
+@native(export=True)
+def run_many(place: ptr[Place], args: ptr[raw], count: i64, outs: ptr[raw]) -> bool:
+    """Several results, in fresh memory; `args` has room for them before the inputs."""
+    ok = True
+    for k in range(place.results):
+        outs[k] = None
+        args[2 * k] = None
+        args[2 * k + 1] = zero[0]
+        if ok:
+            args[2 * k] = make_storage(place.sizes[k])
+            ok = args[2 * k] is not None
+    if ok:
+        done = raw(0)
+        if place.several != 0:
+            done = play(place.run, args, count)
+        else:
+            done = py_launch(place.run, args, count, FRESH=False)
+        ok = done is not None
+        if ok:
+            Py_DecRef(done)
+    for k in range(place.results):
+        storage = args[2 * k]
+        if ok:
+            outs[k] = new_tensor(place.layouts[k], storage)
+            ok = outs[k] is not None
+        elif storage is not None:
+            Py_DecRef(storage)
+    return ok
+
+
+@native(export=True)
+def run_views(place: ptr[Place], source: raw, recorded: bool, outs: ptr[raw]) -> bool:
+    ok = True
+    for k in range(place.results):
+        outs[k] = None
+        if ok:
+            outs[k] = new_view(source, place.layouts[k], place.sizes[k], recorded)
+            ok = outs[k] is not None
+    return ok
+
+
+@native(export=True)
+def run(place: ptr[Place], key: ptr[Key], recorded: bool, outs: ptr[raw]) -> bool:
+    """The results; False with an exception."""
+    if place.what == VIEWS:
+        return run_views(place, key.given[place.operand_at[0]], recorded, outs)
+    args = local(raw, 2 * (MOST_RESULTS + MOST_ARGUMENTS))
+    if place.what == FRESH:
+        count = gather(place, key, args)
+        outs[0] = make_result(ptr[Making](ptr[StorageObject](place.run).ptr), args, count)
+        return outs[0] is not None
+    count = gather(place, key, args + 2 * place.results)
+    return run_many(place, args, count + 2 * place.results, outs)
+
+
+@native(export=True)
+def packed(place: ptr[Place], outs: ptr[raw]) -> raw:
+    """What the caller gets, of results whose references it takes over."""
+    if place.packing == ONE:
+        return outs[0]
+    made = raw(0)
+    if place.pack is not None:
+        made = PyObject_Vectorcall(place.pack, outs, place.results, None)
+    elif place.packing == FIRST:
+        made = outs[0]
+        Py_IncRef(made)
+    else:
+        made = PyTuple_New(place.results)
+        if made is not None:
+            for k in range(place.results):
+                Py_IncRef(outs[k])
+                PyTuple_SetItem(made, k, outs[k])
+    drop(outs, place.results)
+    return made
+
+
+@native(export=True)
+def drop(outs: ptr[raw], count: i64) -> void:
+    for k in range(count):
+        if outs[k] is not None:
+            Py_DecRef(outs[k])
+
+
+@native(export=True)
+def numbers_of(place: ptr[Place], key: ptr[Key]) -> raw:
+    """The numbers that the node keeps, as a new tuple; null with an exception."""
+    if place.numbers is not None:
+        Py_IncRef(place.numbers)
+        return place.numbers
+    made = PyTuple_New(key.numbers)
+    if made is not None:
+        for k in range(key.numbers):
+            Py_IncRef(key.loose[k])
+            PyTuple_SetItem(made, k, key.loose[k])
+    return made
+
+
+@native(export=True)
+def serve(place: ptr[Place], key: ptr[Key], recorded: bool, made: ptr[raw]) -> i64:
+    """Runs a place, which somebody holds: the result in `made`, or null with an exception, where it
+    says SERVED."""
+    if place.what == NEVER:
+        return NOT_HERE
+    if place.what == VIEWS and not has_counts(key.given[place.operand_at[0]]):
+        return NOT_HERE
+    operands = local(raw, MOST_OPERANDS)
+    mask = i64(0)
+    how = ptr[Recording](raw(0))
+    if recorded and place.record is not None:
+        wanted = False
+        for k in range(key.tensors):
+            wanted = wanted or ptr[TensorObject](key.given[k]).rg != raw(FALSE)
+        if wanted:
+            how = ptr[Recording](ptr[StorageObject](place.record).ptr)
+            for k in range(place.operands):
+                operands[k] = None
+                if place.operand_at[k] >= 0:
+                    operands[k] = key.given[place.operand_at[k]]
+            mask = recording(how, operands)
+            if mask < 0:
+                return NOT_KNOWN if mask == -1 else NOT_HERE
+    outs = local(raw, MOST_RESULTS)
+    ok = run(place, key, recorded, outs)
+    if ok and mask != 0:
+        numbers = numbers_of(place, key)
+        ok = numbers is not None and attach(how, operands, numbers, mask, outs, place.results)
+    if ok:
+        made[0] = packed(place, outs)
+    else:
+        drop(outs, place.results)
+        made[0] = None
+    return SERVED
+
+
+@native(export=True)
+def try_call(
+    quick: ptr[Quick], args: ptr[raw], nargs: i64, names: raw, made: ptr[raw], *, INDEX
+) -> i64:
+    """The result in `made`, or null with an exception, where it says SERVED."""
+    key = local(Key)
+    if INDEX:
+        known = names is None and read_index(key, args, nargs)
+    else:
+        known = read_call(key, args, nargs, names, quick.loose)
+    if not known:
+        return NOT_HERE
+    word = mode_word()
+    if word < 0:
+        return NOT_HERE
+    place = find(quick, key)
+    if place is None:
+        met = ref(quick.missed[i64(u64(key.mixed) >> 32 & (MISSES - 1))])
+        again = met[0] == key.mixed
+        met[0] = key.mixed
+        return NOT_KNOWN if again and word == 0 else NOT_HERE
+    Py_IncRef(place)
+    what = serve(ptr[Place](ptr[StorageObject](place).ptr), key, word == 0, made)
+    Py_DecRef(place)
+    return NOT_HERE if what == NOT_KNOWN and word != 0 else what
+
+
+@native
+def py_quick(self: raw, args: ptr[raw], nargs: i64, names: raw, *, INDEX) -> raw:
+    quick = ptr[Quick](ptr[StorageObject](self).ptr)
+    made = local(raw)
+    what = try_call(quick, args, nargs, names, made, INDEX=INDEX)
+    if what == SERVED:
+        return made[0]
+    if what == NOT_KNOWN:
+        return PyObject_Vectorcall(quick.teach, args, nargs, names)
+    return PyObject_Vectorcall(quick.python, args, nargs, names)
+
+
+# ---- filling the tables
+@native
+def py_words(self: raw, args: ptr[raw], nargs: i64, names: raw, *, INDEX) -> raw:
+    """The key of a call as numbers: count, hash, kinds.., values..; None where it has none."""
+    key = local(Key)
+    if INDEX:
+        known = names is None and read_index(key, args, nargs)
+    else:
+        loose = ptr[Quick](ptr[StorageObject](self).ptr).loose
+        known = read_call(key, args, nargs, names, loose)
+    if not known:
+        Py_IncRef(raw(NONE))
+        return raw(NONE)
+    count = key.count
+    made = PyTuple_New(2 + 2 * count)
+    if made is None:
+        return made
+    for k in range(2 + 2 * count):
+        value = count
+        if k == 1:
+            value = key.mixed
+        elif k >= 2 + count:
+            value = key.values[k - 2 - count]
+        elif k >= 2:
+            value = key.kinds[k - 2]
+        number = PyLong_FromLongLong(value)
+        if number is None:
+            Py_DecRef(made)
+            return number
+        PyTuple_SetItem(made, k, number)
+    return made
+
+
+@native
+def py_put(self: raw, args: ptr[raw], _nargs: i64) -> raw:
+    """(the storage of a Place), made by ``learn.place_for``."""
+    if not insert(ptr[Quick](ptr[StorageObject](self).ptr), args[0]):
+        return None
+    Py_IncRef(raw(NONE))
+    return raw(NONE)
+
+
+@native
+def py_flush(self: raw, _args: ptr[raw], _nargs: i64) -> raw:
+    empty(ptr[Quick](ptr[StorageObject](self).ptr))
+    Py_IncRef(raw(NONE))
+    return raw(NONE)

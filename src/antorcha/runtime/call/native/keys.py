@@ -1,0 +1,264 @@
+"""Keys: a call's arguments as words, by which its plan is found.
+
+A tensor's word is its layout, a number's is its value, that of a string, a dtype or a device is the
+object itself; a tuple or a list is its length and then its items. Each word has a kind, so that 1,
+1.0 and True differ. Keyword arguments follow, each after its name. What is none of these (a
+subclass, an array, a tensor whose fields were tampered with) has no key: the call is for Python.
+
+Owns nothing; the tensors and objects in a key are the caller's.
+"""
+
+# Native functions are in the kernel language, whose types are values: mypy cannot read them.
+# mypy: disable-error-code="valid-type,arg-type,attr-defined,index,misc"
+# mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
+# mypy: no-warn-unreachable
+
+from __future__ import annotations
+
+from antorcha import dtypes
+from antorcha.device import Device
+from antorcha.lang.native import (
+    ExternData,
+    Global,
+    array,
+    f64,
+    i64,
+    local,
+    native,
+    ptr,
+    raw,
+    struct,
+    u8,
+    u64,
+    void,
+)
+from antorcha.runtime.call.native.operators import PyErr_Clear, float_type
+from antorcha.runtime.call.native.tensors import TensorObject, int_type, is_whole
+from antorcha.runtime.cpython import (
+    FALSE,
+    HEADER,
+    NONE,
+    TRUE,
+    PyFloat_AsDouble,
+    PyList_GetItem,
+    PyList_Size,
+    PyLong_AsLongLong,
+    PyTuple_GetItem,
+    PyTuple_Size,
+    failed,
+    list_type,
+    tuple_type,
+    type_of,
+)
+
+MOST = 24  # words of a key
+MOST_TENSORS = 8
+MOST_NUMBERS = 3
+INT, BOOL, NOTHING, DOTS, SLICE, FLOAT, TENSOR, GRAD, OBJECT, ITEMS, NAME, TUPLE_END = range(1, 13)
+LOOSE_INT, LOOSE_FLOAT = 13, 14
+slice_type = ExternData("PySlice_Type", u8)
+str_type = ExternData("PyUnicode_Type", u8)
+DOTS_OBJECT = ExternData("_Py_EllipsisObject", u8)
+dtype_type = Global("antorcha_dtype_type", raw)
+device_type = Global("antorcha_device_type", raw)
+size_type = Global("antorcha_size_type", raw)  # torch.Size, a tuple
+
+
+@struct
+class Key:
+    """Its first four fields are also those of what is found by it."""
+
+    count: i64
+    mixed: i64  # a hash
+    kinds: array[i64, MOST]
+    values: array[i64, MOST]
+    tensors: i64
+    given: array[raw, MOST_TENSORS]  # the tensors, in order; no part of what is compared
+    numbers: i64
+    loose: array[raw, MOST_NUMBERS]  # numbers that the kernel gets, whatever their value
+
+
+@struct
+class SliceObject:
+    head: array[u8, HEADER]
+    start: raw
+    stop: raw
+    step: raw
+
+
+@native(export=True)
+def begin_key(key: ptr[Key]) -> void:
+    key.count = 0
+    key.tensors = 0
+    key.numbers = 0
+    key.mixed = 0
+
+
+@native(export=True)
+def add_word(key: ptr[Key], kind: i64, value: i64) -> bool:
+    """False: there are too many."""
+    if key.count >= MOST:
+        return False
+    key.kinds[key.count] = kind
+    key.values[key.count] = value
+    key.count += 1
+    key.mixed = i64((u64(key.mixed) ^ u64(value * 16 + kind)) * 0x9E3779B97F4A7C15)
+    key.mixed = i64(u64(key.mixed) ^ u64(key.mixed) >> 29)
+    return True
+
+
+@native(export=True)
+def add_tensor(key: ptr[Key], o: raw) -> bool:
+    """Adds a tensor; False: it is not for here."""
+    if key.tensors >= MOST_TENSORS or not is_whole(o):
+        return False
+    key.given[key.tensors] = o
+    key.tensors += 1
+    kind = i64(TENSOR)
+    if ptr[TensorObject](o).rg != raw(FALSE):
+        kind = GRAD
+    return add_word(key, kind, i64(ptr[TensorObject](o).layout))
+
+
+@native(export=True)
+def add_plain(key: ptr[Key], o: raw) -> bool:
+    """Adds a number, None or ``...``; False: it is none of these."""
+    if type_of(o) == raw(int_type):
+        value = PyLong_AsLongLong(o)
+        if value == -1 and failed():
+            PyErr_Clear()
+            return False
+        return add_word(key, INT, value)
+    if o == raw(NONE):
+        return add_word(key, NOTHING, 0)
+    if o == raw(TRUE) or o == raw(FALSE):
+        return add_word(key, BOOL, i64(o == raw(TRUE)))
+    if o == raw(DOTS_OBJECT):
+        return add_word(key, DOTS, 0)
+    return False
+
+
+@native(export=True)
+def add_argument(key: ptr[Key], o: raw) -> bool:
+    """Adds an argument that is no sequence; False: it is not for here."""
+    kind = type_of(o)
+    if kind == raw(float_type):
+        bits = PyFloat_AsDouble(o)
+        word = local(i64)
+        ptr[f64](word)[0] = bits
+        return add_word(key, FLOAT, word[0])
+    if kind == raw(str_type) or kind == dtype_type[0] or kind == device_type[0]:
+        return add_word(key, OBJECT, i64(o))
+    return add_plain(key, o) or add_tensor(key, o)
+
+
+@native(export=True)
+def add_any(key: ptr[Key], o: raw) -> bool:
+    """Adds an argument, also a tuple or a list of plain ones; False: it is not for here."""
+    kind = type_of(o)
+    if kind == raw(tuple_type) or kind == size_type[0]:
+        count = PyTuple_Size(o)
+        ok = add_word(key, ITEMS, count)
+        for k in range(count):
+            ok = ok and add_argument(key, PyTuple_GetItem(o, k))
+        return ok
+    if kind == raw(list_type):
+        count = PyList_Size(o)
+        ok = add_word(key, ITEMS, count)
+        for k in range(count):
+            ok = ok and add_argument(key, PyList_GetItem(o, k))
+        return ok
+    return add_argument(key, o)
+
+
+@native(export=True)
+def add_index(key: ptr[Key], o: raw) -> bool:
+    """Adds an item of an index to a key: what makes a view; False: it is not for here."""
+    if o == raw(TRUE) or o == raw(FALSE):
+        return False
+    if type_of(o) != raw(slice_type):
+        return add_plain(key, o)
+    s = ptr[SliceObject](o)
+    return (
+        add_word(key, SLICE, 0)
+        and add_plain(key, s.start)
+        and add_plain(key, s.stop)
+        and add_plain(key, s.step)
+    )
+
+
+@native(export=True)
+def read_index(key: ptr[Key], args: ptr[raw], nargs: i64) -> bool:
+    """The key of ``x[i]``; False: it is not for here."""
+    begin_key(key)
+    if nargs != 2 or not add_tensor(key, args[0]):
+        return False
+    index = args[1]
+    if type_of(index) != raw(tuple_type):
+        return add_index(key, index)
+    ok = True
+    for k in range(PyTuple_Size(index)):
+        ok = ok and add_index(key, PyTuple_GetItem(index, k))
+    return ok and add_word(key, TUPLE_END, 0)  # x[(1,)] and x[1] are one thing, but two keys
+
+
+@native(export=True)
+def add_loose(key: ptr[Key], o: raw) -> bool:
+    """Adds an argument of which, if it is a number, only the type matters."""
+    kind = i64(0)
+    if type_of(o) == raw(float_type):
+        kind = LOOSE_FLOAT
+    elif type_of(o) == raw(int_type):
+        kind = LOOSE_INT
+    if kind == 0 or key.numbers >= MOST_NUMBERS:
+        return add_any(key, o)
+    key.loose[key.numbers] = o
+    key.numbers += 1
+    return add_word(key, kind, 0)
+
+
+@native(export=True)
+def read_call(key: ptr[Key], args: ptr[raw], nargs: i64, names: raw, loose: i64) -> bool:
+    """The key of a call; keyword arguments follow the others. loose: a bit for each positional
+    argument that may be a number which the kernel gets. False: the call is not for here."""
+    begin_key(key)
+    ok = True
+    for k in range(nargs):
+        if k < 63 and loose >> k & 1 != 0:
+            ok = ok and add_loose(key, args[k])
+        else:
+            ok = ok and add_any(key, args[k])
+    if names is not None:
+        for k in range(PyTuple_Size(names)):
+            ok = ok and add_word(key, NAME, i64(PyTuple_GetItem(names, k)))
+            ok = ok and add_any(key, args[nargs + k])
+    return ok
+
+
+@native(export=True)
+def is_key(have: ptr[Key], key: ptr[Key]) -> bool:
+    """Are they the same?"""
+    if have.mixed != key.mixed or have.count != key.count:
+        return False
+    same = True
+    for k in range(key.count):
+        same = same and have.values[k] == key.values[k] and have.kinds[k] == key.kinds[k]
+    return same
+
+
+@native(export=True)
+def copy_key(to: ptr[Key], key: ptr[Key]) -> void:
+    to.count = key.count
+    to.mixed = key.mixed
+    for k in range(key.count):
+        to.kinds[k] = key.kinds[k]
+        to.values[k] = key.values[k]
+
+
+def install() -> None:
+    """Tells the machine code which objects are compared as such."""
+    from antorcha.shapes import Size
+
+    dtype_type.refer_to(dtypes.dtype)
+    device_type.refer_to(Device)
+    size_type.refer_to(Size)

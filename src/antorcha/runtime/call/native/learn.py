@@ -1,0 +1,190 @@
+"""Learning: what Python has found out about a call, as a place for the native path.
+
+A place is made of words in the order of ``calls.Place``. It can say what a plan does whose operands
+are among the call's tensors and whose numbers are the call's own, in any order; everything else is
+left to Python, and a place says that, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from antorcha.runtime.call import plan as plans
+from antorcha.runtime.call.native import record
+from antorcha.runtime.call.native.calls import (
+    ALL,
+    CONSTANT,
+    FRESH,
+    LOOSE,
+    MANY,
+    MOST_ARGUMENTS,
+    MOST_RESULTS,
+    NEVER,
+    ONE,
+    VIEWS,
+)
+from antorcha.runtime.call.native.keys import MOST as WORDS
+from antorcha.runtime.call.native.record import MOST_OPERANDS
+from antorcha.runtime.call.native.tensors import making_of
+from antorcha.runtime.call.plan import Plan
+from antorcha.runtime.launch import storage_of
+from antorcha.runtime.objects import words_in_memory
+from antorcha.runtime.sequence import sequence_of
+from antorcha.runtime.storage import Storage, new_storage
+from antorcha.runtime.tensor import Tensor
+
+_NUMBERS = (int, float, bool, complex)
+
+
+class Call:
+    """What a plan was run with: the operands, the kernel's arguments, the numbers of the node; and
+    which of the numbers other calls by the same key may have others for (``keys.add_loose``)."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        operands: Sequence[Any],
+        flat: Sequence[Any],
+        numbers: tuple[Any, ...],
+        loose: Sequence[Any] = (),
+    ) -> None:
+        self.plan, self.operands, self.flat, self.numbers = plan, operands, flat, numbers
+        self.loose = loose
+
+
+def tensors_of(args: Sequence[Any]) -> list[Tensor]:
+    """The tensors among the arguments, in the order of a key."""
+    found: list[Tensor] = []
+    for each in args:
+        if isinstance(each, (tuple, list)):
+            found += [item for item in each if isinstance(item, Tensor)]
+        elif isinstance(each, Tensor):
+            found.append(each)
+    return found
+
+
+def place_for(
+    words: Sequence[int],
+    args: Sequence[Any],
+    call: Call | None,
+    pack: Callable[..., Any] | int = ONE,
+) -> Storage:
+    """The place for a key (``py_words``) of a call with these arguments, the names of keywords
+    among them. pack: what makes the caller's result of several, or ALL, FIRST, ONE."""
+    count, mixed = words[:2]
+    kinds, values = words[2 : 2 + count], words[2 + count :]
+    key = [count, mixed, *_padded(kinds, WORDS), *_padded(values, WORDS)]
+    given = tensors_of(args)
+    owners: list[Any] = [[t._layout for t in given], *_objects(args)]
+    body = None if call is None else _body(call, given, pack, owners)
+    return words_in_memory([*key, *(body or [NEVER, *[0] * 80])], *owners)
+
+
+def _objects(args: Sequence[Any]) -> list[Any]:
+    """What a key names by its address: it must live as long as the key."""
+    found: list[Any] = []
+    for each in args:
+        if isinstance(each, (tuple, list)):
+            found += _objects(each)
+        elif not isinstance(each, Tensor):
+            found.append(each)
+    return found
+
+
+def _padded(words: Sequence[int], count: int) -> list[int]:
+    return [*words, *[0] * (count - len(words))]
+
+
+def _body(
+    call: Call, given: list[Tensor], pack: Callable[..., Any] | int, owners: list[Any]
+) -> list[int] | None:
+    """The words after the key; None: a place cannot say it."""
+    plan = call.plan
+    runs = _runs(plan)
+    if runs is None or len(plan.tensors) > MOST_OPERANDS or len(plan.outs) > MOST_RESULTS:
+        return None
+    what, run = runs
+    at = _positions(call.operands, given)
+    if at is None or len(at) != len(plan.tensors):
+        return None
+    arguments = _arguments(call, at)
+    if arguments is None or len(arguments) > MOST_ARGUMENTS:
+        return None
+    owners += [plan, run, call.numbers, pack, [each for each, _ in arguments]]
+    recording = record.storage_of(plan)
+    owners.append(recording)
+    sizes: Sequence[int] = [lay.nbytes for lay in plan.outs]
+    if plan.kind == plans.VIEW:
+        sizes = [plan.delta]
+    elif plan.kind == plans.VIEWS:
+        sizes = plan.post
+    return [
+        what,
+        0 if run is None else id(run),
+        int(what == MANY and sequence_of(plan.into) is not None),
+        0 if recording is None else id(recording),
+        len(at), *_padded(at, MOST_OPERANDS),
+        len(arguments), *_padded([which for _, which in arguments], MOST_ARGUMENTS),
+        *_padded([id(value) for value, _ in arguments], MOST_ARGUMENTS),
+        0 if call.loose else id(call.numbers),
+        len(plan.outs), *_padded([id(lay) for lay in plan.outs], MOST_RESULTS),
+        *_padded(sizes, MOST_RESULTS),
+        pack if isinstance(pack, int) else ALL, 0 if isinstance(pack, int) else id(pack),
+    ]  # fmt: skip
+
+
+def _runs(plan: Plan) -> tuple[int, Storage | None] | None:
+    """What a place says of a plan's kind, and what it runs; None where that is Python."""
+    if plan.kind in (plans.VIEW, plans.VIEWS):
+        return VIEWS, None
+    if plan.kind == plans.FRESH:
+        making = making_of(plan.run)
+        return None if making is None else (FRESH, making)
+    if plan.kind == plans.MANY and plan.post is new_storage:
+        run = storage_of(plan.into, "into") or sequence_of(plan.into)
+        return None if run is None else (MANY, run)
+    return None
+
+
+def _same(a: Sequence[Any], b: Sequence[Any]) -> bool:
+    """The same objects?"""
+    return len(a) == len(b) and all([x is y for x, y in zip(a, b, strict=True)])
+
+
+def _positions(operands: Sequence[Any], given: list[Tensor]) -> list[int] | None:
+    """Which of the call's tensors each operand is; -1: there is none. None where some are not, or
+    where one tensor is two arguments, which other calls need not have."""
+    present = [o for o in operands if o is not None]
+    if len(present) != len(given):
+        return None
+    identities = [id(t) for t in given]
+    if len(set(identities)) < len(identities):
+        if any([o is not t for o, t in zip(present, given, strict=True)]):
+            return None
+        numbers = iter(range(len(given)))
+        return [-1 if o is None else next(numbers) for o in operands]
+    if {id(o) for o in present} != set(identities):
+        return None
+    return [-1 if o is None else identities.index(id(o)) for o in operands]
+
+
+def _arguments(call: Call, at: list[int]) -> list[tuple[Any, int]] | None:
+    """The kernel's arguments: (None, which tensor), or (a number, which of the call's)."""
+    found: list[tuple[Any, int]] = []
+    numbers = 0
+    which = iter([place for place in at if place >= 0])
+    k = 0
+    while k < len(call.flat):
+        if type(call.flat[k]) in _NUMBERS:
+            found.append((call.flat[k], LOOSE - numbers if call.loose else CONSTANT))
+            numbers += 1
+            k += 1
+        else:
+            place = next(which, None)
+            if place is None:
+                return None
+            found.append((None, place))
+            k += 2
+    given = [value for value, _ in found if value is not None]
+    return None if call.loose and not _same(call.loose, given) else found

@@ -1,0 +1,100 @@
+"""Views: tensors that share another's storage, and what base and version they note.
+
+Owns nothing. A view's tensor is made as ``path.join`` and ``short.quick_view`` make it: `base` is
+never itself a view, `seen` the storage's version (of a base: how many views there have been).
+"""
+
+# Native functions are in the kernel language, whose types are values: mypy cannot read them.
+# mypy: disable-error-code="valid-type,arg-type,attr-defined,index,misc"
+# mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
+# mypy: no-warn-unreachable
+from __future__ import annotations
+
+from antorcha.lang.native import i64, native, ptr, raw, ref
+from antorcha.runtime.call.native.tensors import TensorObject, int_type, is_whole, new_tensor
+from antorcha.runtime.call.node import CONSTANT
+from antorcha.runtime.cpython import (
+    FALSE,
+    NONE,
+    Py_DecRef,
+    Py_IncRef,
+    PyLong_AsLongLong,
+    PyLong_FromLongLong,
+    failed,
+    type_of,
+)
+from antorcha.runtime.storage import StorageObject
+
+
+@native(export=True)
+def put_number(field: ptr[raw], value: i64) -> bool:
+    """Puts a number into a field, whose old value it drops; False with an exception."""
+    number = PyLong_FromLongLong(value)
+    if number is None:
+        return False
+    old = field[0]
+    field[0] = number
+    if old is not None:
+        Py_DecRef(old)
+    return True
+
+
+@native
+def is_count(o: raw) -> bool:
+    return o is None or type_of(o) == raw(int_type)
+
+
+@native(export=True)
+def has_counts(a: raw) -> bool:
+    """Are the fields of a tensor and of its base such that a view of it can be counted?"""
+    x = ptr[TensorObject](a)
+    if not is_count(x.seen) or x.base is None:
+        return False
+    if x.base == raw(NONE):
+        return True
+    return is_whole(x.base) and is_count(ptr[TensorObject](x.base).seen)
+
+
+@native
+def constant_mark(a: raw, base: raw, version: i64) -> i64:
+    """`seen` of a view that is made where nothing is recorded."""
+    if ptr[TensorObject](a).rg != raw(FALSE) or ptr[TensorObject](base).rg != raw(FALSE):
+        return CONSTANT
+    return ~version
+
+
+@native(export=True)
+def new_view(a: raw, layout: raw, delta: i64, recorded: bool) -> raw:
+    """A view of a tensor that `has_counts`, counted at its base, outside of any graph."""
+    x = ptr[TensorObject](a)
+    base = x.base
+    version = ptr[StorageObject](x.storage).version
+    seen = version
+    if base == raw(NONE):
+        base = a
+    elif x.seen is not None:
+        own = PyLong_AsLongLong(x.seen)
+        if own < 0:
+            seen = own
+    views = i64(0)
+    if ptr[TensorObject](base).seen is not None:
+        views = PyLong_AsLongLong(ptr[TensorObject](base).seen)
+    offset = PyLong_AsLongLong(x.offset) + delta
+    if failed():
+        return None
+    if not recorded and version >= 0:  # (of an inference tensor it is below 0)
+        seen = constant_mark(a, base, version)
+    if not put_number(ref(ptr[TensorObject](base).seen), views + 1):
+        return None
+    Py_IncRef(x.storage)
+    made = new_tensor(layout, x.storage)
+    if made is None:
+        return made
+    t = ptr[TensorObject](made)
+    if not put_number(ref(t.offset), offset) or not put_number(ref(t.seen), seen):
+        Py_DecRef(made)
+        return None
+    Py_IncRef(base)
+    Py_DecRef(t.base)
+    t.base = base
+    return made

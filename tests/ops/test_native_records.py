@@ -1,0 +1,115 @@
+"""Every op, called again and again: what the native path serves is what the Python path gives.
+
+The first call of each is by ``in_python``; the following ones meet the same key often enough to be
+learnt and then served natively. Gradients are held against the Python engine's, which
+``create_graph=True`` always takes.
+"""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import numpy as np
+import pytest
+
+import antorcha
+from antorcha.ops.record import Op
+from antorcha.runtime.call import native
+from antorcha.runtime.tensor import Tensor
+from tests.ops.records import everything, map_tensors, results, samples
+from tests.ops.test_records import is_random
+
+TIMES = 5
+pytestmark = pytest.mark.skipif(not native.ACTIVE, reason="the native path does not run")
+
+
+def looks(value: Any) -> list[Any]:
+    """What can be seen of a result's tensors, besides their elements."""
+    return [
+        (
+            t.dtype, t.shape, t.stride(), t.storage_offset(), t.requires_grad, type(t.grad_fn),
+            t.output_nr, t._is_view(), t.is_leaf, t._version, t.is_inference(),
+        )
+        for t in results(value)
+    ]  # fmt: skip
+
+
+def same_elements(ours: Any, theirs: Any, what: str) -> None:
+    for a, b in zip(results(ours), results(theirs), strict=True):
+        x, y = a.detach().resolve_conj(), b.detach().resolve_conj()
+        if x.dtype is antorcha.bfloat16:
+            x, y = x.float(), y.float()
+        np.testing.assert_array_equal(x.numpy(), y.numpy(), err_msg=what)
+
+
+def watched(value: Any, wants: bool) -> Any:
+    """The arguments, their floats wanting gradients, or not."""
+
+    def one(t: Tensor) -> Tensor:
+        real = t.dtype.is_floating_point or t.dtype.is_complex
+        return t.detach().clone().requires_grad_(wants and real)
+
+    return map_tensors(value, one)
+
+
+def gradients(value: Any, inputs: list[Tensor], by_python: bool) -> list[Any]:
+    """The gradients of the sum of all results."""
+    total = sum([t.abs().sum() for t in results(value) if t.requires_grad])
+    if not isinstance(total, Tensor) or not total.requires_grad:
+        return []
+    if by_python:
+        return list(antorcha.autograd.grad(total, inputs, create_graph=True, allow_unused=True))
+    for t in inputs:
+        t.grad = None
+    total.backward()
+    return [t.grad for t in inputs]
+
+
+@everything
+def test_calls(op: Op) -> None:
+    """Plain, with gradients wanted, and where nothing is recorded."""
+    if is_random(op) or op.random:
+        pytest.skip("random")
+    for args, kwargs in samples(op, antorcha.float32):
+        what = f"{op.name}{args}{kwargs}"
+        for wants, recorded in ((False, True), (True, True), (True, False)):
+            given, named = watched((args, kwargs), wants)
+            inputs = [t for t in results([*given, *named.values()]) if t.requires_grad]
+            with antorcha.set_grad_enabled(recorded):
+                expected = op.in_python(*given, **named)
+            slopes = gradients(expected, inputs, True) if recorded else []
+            for _ in range(TIMES):
+                with antorcha.set_grad_enabled(recorded):
+                    result = op(*given, **named)
+                assert looks(result) == looks(expected), what
+                same_elements(result, expected, what)
+                assert type(result) is type(expected), what
+                found = gradients(result, inputs, False) if recorded else []
+                assert [g is None for g in found] == [g is None for g in slopes], what
+                for g, slope in zip(found, slopes, strict=True):
+                    if g is not None:
+                        a, b = g.resolve_conj().numpy(), slope.detach().resolve_conj().numpy()
+                        np.testing.assert_allclose(a, b, 2e-5, 2e-6, err_msg=what)
+
+
+@everything
+def test_nothing_leaks(op: Op) -> None:
+    """The memory of a call returns when its result goes, without the collector."""
+    if is_random(op) or op.random:
+        pytest.skip("random")
+    for args, kwargs in samples(op, antorcha.float32):
+        given, named = watched((args, kwargs), True)
+        for _ in range(TIMES):
+            op(*given, **named)
+        gc.collect()
+        gc.disable()
+        try:
+            live = []
+            for _ in range(4):  # (what is learnt on the way stays)
+                for _ in range(3):
+                    op(*given, **named)
+                live.append(antorcha.runtime.alloc.stats().live)
+            assert live[-1] == live[-2], (op.name, live)
+        finally:
+            gc.enable()

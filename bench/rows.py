@@ -14,21 +14,41 @@ _TEN = "a = torch.arange(10.); b = torch.ones(10)"
 _TEN_GRAD = "a = torch.arange(10., requires_grad=True); b = torch.ones(10)"
 _EIGHT = "a = torch.arange(64.).reshape(8, 8); b = torch.ones(8, 8)"
 
+_UNSEEN = "import itertools; n = itertools.count(1); a = torch.zeros(4_000_000)"
+_MILLION = "a = torch.ones(1_000_000); b = torch.ones(1_000_000)"
+_MILLION_TWICE = f"""{_MILLION}
+from concurrent.futures import ThreadPoolExecutor
+pool = ThreadPoolExecutor(2)
+def both():
+    first, second = pool.submit(torch.add, a, b), pool.submit(torch.add, a, b)
+    first.result(), second.result()
+"""
+
 EAGER = [
-    Row("eager", "a + b", "a + b", _TEN, 2.0),
-    Row("eager", "a + b, grad", "a + b", _TEN_GRAD, 2.0),
-    Row("eager", "view", "c.view(4, 3)", "c = torch.zeros(3, 4)", 2.0),
-    Row("eager", "index", "c[2:5, 1]", "c = torch.zeros(8, 8)", 2.0),
+    Row("eager", "a + b", "a + b", _TEN, 12.0),
+    Row("eager", "a + b, grad", "a + b", _TEN_GRAD, 14.0),
+    Row("eager", "view", "c.view(4, 3)", "c = torch.zeros(3, 4)", 10.0),
+    Row("eager", "index", "c[2:5, 1]", "c = torch.zeros(8, 8)", 10.0),
     Row("eager", "index an element", "a[3]", _TEN, 2.0),
-    Row("eager", "sum()", "a.sum()", _TEN, 2.0),
-    Row("eager", "sum(0)", "c.sum(0)", "c = torch.zeros(8, 8)", 2.0),
-    Row("eager", "matmul 8x8", "a @ b", _EIGHT, 2.0),
-    Row("eager", "add_", "a.add_(b)", _TEN, 2.0),
-    Row("eager", "(p*b).sum().backward()", "(a * b).sum().backward()", _TEN_GRAD, 4.0),
-    Row("eager", "a + 2.0", "a + 2.0", _TEN),
-    Row("eager", "int64 + float32", "i + b", f"{_TEN}; i = torch.arange(10)"),
-    Row("eager", "(8, 1) * (8,)", "a * b", "a = torch.ones(8, 1); b = torch.ones(8)"),
-    Row("eager", "8x8 + transposed", "a + b.T", _EIGHT),
+    Row("eager", "sum()", "a.sum()", _TEN, 10.0),
+    Row("eager", "sum(0)", "c.sum(0)", "c = torch.zeros(8, 8)", 10.0),
+    Row("eager", "mean()", "a.mean()", _TEN, 10.0),
+    Row("eager", "exp", "a.exp()", _TEN, 10.0),
+    Row("eager", "matmul 8x8", "a @ b", _EIGHT, 10.0),
+    Row("eager", "add_", "a.add_(b)", _TEN, 10.0),
+    Row("eager", "(p*b).sum().backward()", "(a * b).sum().backward()", _TEN_GRAD, 14.0),
+    Row("eager", "a + 2.0", "a + 2.0", _TEN, 15.0),
+    Row("eager", "int64 + float32", "i + b", f"{_TEN}; i = torch.arange(10)", 15.0),
+    Row("eager", "(8, 1) * (8,)", "a * b", "a = torch.ones(8, 1); b = torch.ones(8)", 8.0),
+    Row("eager", "8x8 + transposed", "a + b.T", _EIGHT, 8.0),
+    Row("eager", "with no_grad(): a + b", "with torch.no_grad(): a + b", _TEN_GRAD, 6.0),
+    Row("eager", "linear 8x8", "F.linear(a, b)", f"{_EIGHT}; F = torch.nn.functional"),
+    Row("eager", "cat", "torch.cat([a, b])", _TEN),
+    Row("eager", "softmax", "torch.softmax(a, 0)", _TEN),
+    Row("eager", "zeros(10)", "torch.zeros(10)", ""),
+    Row("eager", "a size never seen", "a[: next(n)].exp()", _UNSEEN),
+    Row("eager", "1M a + b", "a + b", _MILLION, 1.0),
+    Row("eager", "1M a + b, two Python threads", "both()", _MILLION_TWICE, 1.0),
 ]
 
 # ---- kernels ------------------------------------------------------------------------------------
@@ -121,8 +141,35 @@ loader = demo.make_loader(torch, digits, 32)
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
 """
 
+_GRU = """
+torch.manual_seed(0)
+F = torch.nn.functional
+w_x, w_h = torch.randn(96, 32) / 8, torch.randn(96, 32) / 8
+b_x, b_h = torch.zeros(96), torch.zeros(96)
+for p in (w_x, w_h, b_x, b_h):
+    p.requires_grad_()
+x = torch.randn(1, 32)
+def cell(x, h):
+    x_r, x_z, x_n = F.linear(x, w_x, b_x).chunk(3, 1)
+    h_r, h_z, h_n = F.linear(h, w_h, b_h).chunk(3, 1)
+    r, z = torch.sigmoid(x_r + h_r), torch.sigmoid(x_z + h_z)
+    n = torch.tanh(x_n + r * h_n)
+    return (1 - z) * n + z * h
+def forward():
+    h = torch.zeros(1, 32)
+    for _ in range(100):
+        h = cell(x, h)
+    return h
+def both_ways():
+    forward().sum().backward()
+    for p in (w_x, w_h, b_x, b_h):
+        p.grad = None
+"""
+
 TRAIN = [
-    Row("train", "MLP step 64-64-10, batch 32", "step()", _MLP, 2.0),
+    Row("train", "MLP step 64-64-10, batch 32", "step()", _MLP, 6.0),
+    Row("train", "GRU cell, 100 steps, batch 1", "forward()", _GRU, 5.0),
+    Row("train", "the same, and backward", "both_ways()", _GRU),
     Row(
         "train",
         "demo epoch",

@@ -113,3 +113,40 @@ def test_nothing_leaks(op: Op) -> None:
             assert live[-1] == live[-2], (op.name, live)
         finally:
             gc.enable()
+
+
+def outcome(run: Any) -> Any:
+    """A result, or the class of the error."""
+    try:
+        return run()
+    except (RuntimeError, TypeError, ValueError, IndexError) as error:
+        return type(error)
+
+
+@everything
+def test_writes(op: Op) -> None:
+    """In-place forms: the same elements, versions and errors, time after time."""
+    if op.inplace is None or is_random(op) or op.random:
+        pytest.skip("no in-place form, or a random one")
+    for args, kwargs in samples(op, antorcha.float32):
+        what = f"{op.name}_{args}{kwargs}"
+        for wants, recorded in ((False, True), (True, True), (True, False)):
+            for turn in range(2 * TIMES):
+                given, named = watched((args, kwargs), wants)
+                if wants and recorded:
+                    given = (given[0] * 1, *given[1:])  # a leaf must not be written to
+                mine = map_tensors(given, lambda t: t.clone())
+                if not (wants and recorded):  # leaves again
+                    mine = map_tensors(mine, lambda t: t.detach().requires_grad_(t.requires_grad))
+                with antorcha.set_grad_enabled(recorded):
+                    expected = outcome(lambda: op.inplace.general(*given, **named))  # noqa: B023
+                    result = outcome(lambda: op.inplace(*mine, **named))  # noqa: B023
+                if not isinstance(expected, Tensor):
+                    assert result == expected, what
+                    continue
+                assert result is mine[0], (what, turn)
+                seen = [(t.dtype, t.shape, t.stride(), t.requires_grad) for t in (result, expected)]
+                assert seen[0] == seen[1], what
+                assert result._version == expected._version, what
+                same_elements(result, expected, what)
+                same_elements(mine[1:], given[1:], what)

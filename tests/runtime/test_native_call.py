@@ -11,8 +11,9 @@ import pytest
 
 NAMES = {
     "native_call_behaviour": [
-        "served", "served_methods", "served_ops", "random_operands", "reflected", "modes", "versions_and_views",
-        "views", "indices", "subclass", "broken_tensors", "patched", "references", "threads",
+        "served", "served_methods", "served_ops", "random_operands", "reflected", "modes",
+        "versions_and_views", "views", "indices", "subclass", "broken_tensors", "patched",
+        "references", "threads",
     ],
     "native_backward_behaviour": [
         "served", "graphs", "numbers", "accumulation", "hooks", "functions", "errors", "writes",

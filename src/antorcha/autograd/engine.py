@@ -383,7 +383,7 @@ def first_gradients(
     return flat
 
 
-_engine: list[Any] = []  # the native engine, or None, once somebody has asked
+_engine: list[Any] = []  # once somebody has asked: the native engine, or None; and is it off?
 
 
 def _native() -> Any:
@@ -391,12 +391,12 @@ def _native() -> Any:
     if not _engine:
         from antorcha.runtime.call import native
 
-        _engine.append(native.engine(gradients_of, accumulate, sum_of))
+        _engine.extend((native.engine(gradients_of, accumulate, sum_of), native.is_off))
         if _engine[0] is not None:
             from antorcha.runtime.call.native.nodes import teach
 
             replay.on_new = teach
-    return _engine[0]
+    return _engine[0] if _engine[0] is not None and not _engine[1]() else None
 
 
 def first_gradient(root: Any, seed: Tensor | None, position: int, create: bool) -> Tensor:

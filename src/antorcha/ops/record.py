@@ -227,12 +227,20 @@ class Op:
 class InPlace:
     """The in-place form of an op, ``add_``: writes the result over the first operand."""
 
+    native: Any = None  # set by the native path: serves any call, or has `in_python` serve it
+
     def __init__(self, op: Op) -> None:
         self.op = op
+        self.in_python: Callable[..., Any] = self.general
         self.__name__ = self.name = op.name + "_"
         self.__doc__ = f"In-place form of :func:`antorcha.{op.name}`; gives the changed tensor."
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        native = self.native
+        return self.in_python(*args, **kwargs) if native is None else native(*args, **kwargs)
+
+    def general(self, *args: Any, **kwargs: Any) -> Any:
+        """The call by the Python path, for any arguments."""
         if not args or not isinstance(args[0], Tensor):
             raise ArgumentError(f"{self.name}: the first argument must be a Tensor")
         return path.call_inplace(self.op, args, kwargs)

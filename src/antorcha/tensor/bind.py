@@ -139,7 +139,9 @@ def number_first(op: Any, number: Any, tensor: Tensor) -> Any:
 
 
 def inplace_operator(op: Op, name: str) -> Callable[..., Any]:
-    inplace: Any = short.inplace(op) if isinstance(op, PointwiseOp) else op.inplace
+    inplace: Any = op.inplace
+    if isinstance(op, PointwiseOp):
+        inplace.in_python = short.inplace(op)
 
     def write(self: Tensor, other: Any) -> Any:
         if not is_operand(other):
@@ -180,9 +182,11 @@ def bind_methods() -> None:
 def inplace_method(inplace: Any, name: str) -> Callable[..., Any]:
     op = inplace.op
     if isinstance(op, PointwiseOp) or op.name == "fill":
-        return named(short.inplace(op), name, inplace)
+        made = inplace.in_python = short.inplace(op)
+    else:
 
-    def write(self: Tensor, *args: Any, **kwargs: Any) -> Any:
-        return path.call_inplace(op, (self, *args), kwargs)
+        def made(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+            return path.call_inplace(op, (self, *args), kwargs)
 
-    return named(write, name, inplace)
+    short.methods.setdefault(f"{op.name}_", []).append((name, made))
+    return named(made, name, inplace)

@@ -29,6 +29,7 @@ observe: Any = None  # set by autograd.profiler: a context manager around a call
 retain: Any = None  # set by autograd.hooks: a tensor that retains its gradient has another node
 autocast: Any = None  # set by amp: casts arguments
 rebase: Any = None  # set by autograd.inplace: a write to a view changes its base's history
+upgrade_write: Any = None  # set by the native path: an in-place form may get a builtin
 mark_inference: Any = None  # set by autograd.modes
 
 _UNRECORDED = modes.NO_GRAD | modes.INFERENCE
@@ -166,6 +167,8 @@ def was_viewed(base: Tensor) -> bool:
 # ------------------------------------------------------------------------------- in place and out=
 def call_inplace(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``op_`` : the result is written over the first operand."""
+    if upgrade_write is not None and op.inplace is not None and op.inplace.native is None:
+        upgrade_write(op)
     word = 0
     if modes.busy:
         if modes.subclasses:
@@ -181,8 +184,6 @@ def call_inplace(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 def run_inplace(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool) -> Any:
     name = op.name + "_"
-    if modes.busy:
-        tapes.spoil(f"{name} writes in place")
     key, operands, flat, numbers, bound = op.bind(args, kwargs)
     target = operands[0]
     if target is None:
@@ -209,6 +210,8 @@ def run_inplace(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], record: 
     kept = before_write(plan, target, operands, edges) if wants else ()
     plan.into(storage, target._offset, *flat)
     storage.version += 1
+    if modes.busy and tapes.current.tape is not None:
+        tapes.current.tape.note_write(plan, operands, flat)
     if wants:
         record_write(plan, target, kept, numbers, edges)
     return target

@@ -81,6 +81,17 @@ class Tape:
         for out, distance in zip(outs, distances, strict=True):
             self.put(out, source[0], self.steps.move(source[1], distance))
 
+    def note_write(self, plan: Plan, operands: Any, flat: Sequence[Any]) -> None:
+        """A plan has written over its first operand: to memory that the tape has made itself, or
+        nobody can say what the next time should write to."""
+        found = self.places.get(id(operands[0]))
+        ins = None if found is None else self._arguments(plan, operands, flat)
+        if found is None or ins is None or found[0] < self.steps.given or plan.op.random:
+            self.fail(f"{plan.op.name}_ writes in place")
+            return
+        self.calls.append((plan, operands, flat, (), ()))
+        self.steps.into(plan.into, *found, *ins)
+
     def _arguments(self, plan: Plan, operands: Any, flat: Sequence[Any]) -> list[int] | None:
         """The places of a launch's arguments; None when one is not known."""
         tensors = iter([each for each in operands if each is not None])

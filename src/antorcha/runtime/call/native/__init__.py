@@ -13,7 +13,8 @@ Python path runs alone, and ``why_not()`` says why.
 # to load a compiler.)
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from antorcha import config
@@ -42,6 +43,23 @@ if ACTIVE:
 def why_not() -> str:
     """Why the native path does not run here; empty when it does."""
     return _reason
+
+
+@contextmanager
+def off() -> Iterator[None]:
+    """The Python path alone, in all threads: to compare the two."""
+    if ACTIVE:
+        operators.off.np[0] += 1
+    try:
+        yield
+    finally:
+        if ACTIVE:
+            operators.off.np[0] -= 1
+
+
+def is_off() -> bool:
+    """Is anybody within ``off()``?"""
+    return not ACTIVE or bool(operators.off.np[0])
 
 
 def engine(*python: Callable[..., Any]) -> Callable[..., Any] | None:

@@ -28,7 +28,13 @@ from antorcha.runtime.call.native.keys import (
     read_index,
 )
 from antorcha.runtime.call.native.operators import NOT_HERE, NOT_KNOWN, SERVED, mode_word
-from antorcha.runtime.call.native.record import MOST_OPERANDS, Recording, attach, recording
+from antorcha.runtime.call.native.record import (
+    MOST_OPERANDS,
+    Recording,
+    attach,
+    is_constant,
+    recording,
+)
 from antorcha.runtime.call.native.tensors import (
     Making,
     TensorObject,
@@ -52,8 +58,9 @@ from antorcha.runtime.launch import py_launch
 from antorcha.runtime.sequence import play
 from antorcha.runtime.storage import NO_MEMORY, StorageObject, make_storage
 
-NEVER, FRESH, MANY, VIEWS = range(4)
-"""What a place says: leave it to Python; a kernel's one result; several results; views."""
+NEVER, FRESH, MANY, VIEWS, WRITE = range(5)
+"""What a place says: leave it to Python; a kernel's one result; several results; views; a result
+that is written over the first tensor."""
 MOST_ARGUMENTS = 12
 MOST_RESULTS = 8
 SMALLEST = 16  # places of a table
@@ -74,7 +81,7 @@ class Place:
     kinds: array[i64, WORDS]
     values: array[i64, WORDS]
     what: i64
-    run: raw  # the storage of a Making (FRESH), or of a launch or a sequence (MANY)
+    run: raw  # the storage of a Making (FRESH), or of a launch or a sequence (MANY, WRITE)
     several: i64  # is that a sequence?
     record: raw  # the storage of a Recording; null: it is not recorded
     operands: i64
@@ -258,6 +265,44 @@ def run(place: ptr[Place], key: ptr[Key], recorded: bool, outs: ptr[raw]) -> boo
 
 
 @native(export=True)
+def may_write(key: ptr[Key], recorded: bool) -> bool:
+    """Is it a write to memory that no other argument shares, and nothing to be recorded?"""
+    storage = ptr[TensorObject](key.given[0]).storage
+    memory = ptr[StorageObject](storage).ptr
+    for k in range(key.tensors):
+        t = ptr[TensorObject](key.given[k])
+        if ptr[StorageObject](t.storage).version < 0:
+            return False
+        if recorded and not is_constant(key.given[k]):
+            return False
+        if k > 0 and (t.storage == storage or ptr[StorageObject](t.storage).ptr == memory):
+            return False
+    return True
+
+
+@native(export=True)
+def write(place: ptr[Place], key: ptr[Key]) -> raw:
+    """Writes over the first tensor and gives it; null with an exception."""
+    args = local(raw, 2 * (1 + MOST_ARGUMENTS))
+    target = key.given[0]
+    t = ptr[TensorObject](target)
+    args[0] = t.storage
+    args[1] = t.offset
+    count = 2 + gather(place, key, args + 2)
+    done = raw(0)
+    if place.several != 0:
+        done = play(place.run, args, count)
+    else:
+        done = py_launch(place.run, args, count, FRESH=False)
+    if done is None:
+        return done
+    Py_DecRef(done)
+    ptr[StorageObject](t.storage).version += 1
+    Py_IncRef(target)
+    return target
+
+
+@native(export=True)
 def packed(place: ptr[Place], outs: ptr[raw]) -> raw:
     """What the caller gets, of results whose references it takes over."""
     if place.packing == ONE:
@@ -305,6 +350,11 @@ def serve(place: ptr[Place], key: ptr[Key], recorded: bool, made: ptr[raw]) -> i
     says SERVED."""
     if place.what == NEVER:
         return NOT_HERE
+    if place.what == WRITE:
+        if not may_write(key, recorded):
+            return NOT_HERE
+        made[0] = write(place, key)
+        return SERVED
     if place.what == VIEWS and not has_counts(key.given[place.operand_at[0]]):
         return NOT_HERE
     operands = local(raw, MOST_OPERANDS)
@@ -343,7 +393,7 @@ def try_call(
     """The result in `made`, or null with an exception, where it says SERVED."""
     key = local(Key)
     if INDEX:
-        known = names is None and read_index(key, args, nargs)
+        known = read_index(key, args, nargs, names)
     else:
         known = read_call(key, args, nargs, names, quick.loose)
     if not known:
@@ -381,7 +431,7 @@ def py_words(self: raw, args: ptr[raw], nargs: i64, names: raw, *, INDEX) -> raw
     """The key of a call as numbers: count, hash, kinds.., values..; None where it has none."""
     key = local(Key)
     if INDEX:
-        known = names is None and read_index(key, args, nargs)
+        known = read_index(key, args, nargs, names)
     else:
         loose = ptr[Quick](ptr[StorageObject](self).ptr).loose
         known = read_call(key, args, nargs, names, loose)

@@ -9,7 +9,7 @@ Owns nothing; the tensors and objects in a key are the caller's.
 """
 
 # Native functions are in the kernel language, whose types are values: mypy cannot read them.
-# mypy: disable-error-code="valid-type,arg-type,attr-defined,index,misc"
+# mypy: disable-error-code="valid-type,arg-type,attr-defined,index,misc,redundant-expr"
 # mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
 # mypy: no-warn-unreachable
 
@@ -188,10 +188,10 @@ def add_index(key: ptr[Key], o: raw) -> bool:
 
 
 @native(export=True)
-def read_index(key: ptr[Key], args: ptr[raw], nargs: i64) -> bool:
+def read_index(key: ptr[Key], args: ptr[raw], nargs: i64, names: raw) -> bool:
     """The key of ``x[i]``; False: it is not for here."""
     begin_key(key)
-    if nargs != 2 or not add_tensor(key, args[0]):
+    if names is not None or nargs != 2 or not add_tensor(key, args[0]):
         return False
     index = args[1]
     if type_of(index) != raw(tuple_type):

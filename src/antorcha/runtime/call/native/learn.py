@@ -23,6 +23,7 @@ from antorcha.runtime.call.native.calls import (
     NEVER,
     ONE,
     VIEWS,
+    WRITE,
 )
 from antorcha.runtime.call.native.keys import MOST as WORDS
 from antorcha.runtime.call.native.record import MOST_OPERANDS
@@ -48,9 +49,11 @@ class Call:
         flat: Sequence[Any],
         numbers: tuple[Any, ...],
         loose: Sequence[Any] = (),
+        writes: bool = False,
     ) -> None:
         self.plan, self.operands, self.flat, self.numbers = plan, operands, flat, numbers
         self.loose = loose
+        self.writes = writes  # over its first operand, as `plan` is made for
 
 
 def tensors_of(args: Sequence[Any]) -> list[Tensor]:
@@ -101,7 +104,7 @@ def _body(
 ) -> list[int] | None:
     """The words after the key; None: a place cannot say it."""
     plan = call.plan
-    runs = _runs(plan)
+    runs = _writes(call) if call.writes else _runs(plan)
     if runs is None or len(plan.tensors) > MOST_OPERANDS or len(plan.outs) > MOST_RESULTS:
         return None
     what, run = runs
@@ -112,7 +115,7 @@ def _body(
     if arguments is None or len(arguments) > MOST_ARGUMENTS:
         return None
     owners += [plan, run, call.numbers, pack, [each for each, _ in arguments]]
-    recording = record.storage_of(plan)
+    recording = None if call.writes else record.storage_of(plan)
     owners.append(recording)
     sizes: Sequence[int] = [lay.nbytes for lay in plan.outs]
     if plan.kind == plans.VIEW:
@@ -122,7 +125,7 @@ def _body(
     return [
         what,
         0 if run is None else id(run),
-        int(what == MANY and sequence_of(plan.into) is not None),
+        int(what in (MANY, WRITE) and sequence_of(plan.into) is not None),
         0 if recording is None else id(recording),
         len(at), *_padded(at, MOST_OPERANDS),
         len(arguments), *_padded([which for _, which in arguments], MOST_ARGUMENTS),
@@ -145,6 +148,15 @@ def _runs(plan: Plan) -> tuple[int, Storage | None] | None:
         run = storage_of(plan.into, "into") or sequence_of(plan.into)
         return None if run is None else (MANY, run)
     return None
+
+
+def _writes(call: Call) -> tuple[int, Storage | None] | None:
+    """The same of a write, to a target that has no element twice."""
+    plan, target = call.plan, call.operands[0]
+    if plan.kind != plans.FRESH or target is None or not target._layout.contiguous:
+        return None
+    run = storage_of(plan.into, "into") or sequence_of(plan.into)
+    return None if run is None else (WRITE, run)
 
 
 def _same(a: Sequence[Any], b: Sequence[Any]) -> bool:

@@ -14,8 +14,8 @@ from typing import Any
 from antorcha import modes
 from antorcha.errors import ArgumentError
 from antorcha.lang.native import METH_FASTCALL, METH_KEYWORDS, bind, method_def
+from antorcha.runtime.call import path, short, tape
 from antorcha.runtime.call import plan as plans
-from antorcha.runtime.call import short, tape
 from antorcha.runtime.call.native import keys
 from antorcha.runtime.call.native.calls import (
     ALL,
@@ -42,7 +42,7 @@ _put_def = fast_def("put", py_put.spec().addr, "Puts a place into the table.")
 def quick_of(
     name: str,
     python: Callable[..., Any],
-    serve: Callable[..., Learnt | None],
+    serve: Callable[..., Learnt],
     *,
     index: bool = False,
     loose: int = 0,
@@ -56,7 +56,7 @@ def quick_of(
 
     def teach(*args: Any, **kwargs: Any) -> Any:
         key = words(*args, **kwargs)  # before the call, which may change what it is about
-        result, call, pack = serve(args, kwargs)  # type: ignore[misc]
+        result, call, pack = serve(args, kwargs)
         if key is not None and pack is not None:
             put(place_for(key, (*args, *kwargs, *kwargs.values()), call, pack))
         return result
@@ -105,8 +105,8 @@ def packing(plan: Any, result: Any) -> Any:
     return op.returns or (lambda *outs: op.pack(outs))
 
 
-def of_composite(op: Any, python: Callable[..., Any]) -> Callable[..., Learnt]:
-    """Serves calls of an op made of others: worth a place where it ran a single plan."""
+def of_composite(python: Callable[..., Any]) -> Callable[..., Learnt]:
+    """Serves calls of a function made of ops: worth a place where it ran a single plan."""
 
     def serve(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Learnt:
         given = tensors_of((*args, *kwargs.values()))
@@ -134,6 +134,22 @@ def of_composite(op: Any, python: Callable[..., Any]) -> Callable[..., Learnt]:
         if not known or (outs[0]._rg and outs[0]._fn is None):
             call = None
         return result, call, pack
+
+    return serve
+
+
+def of_write(op: Any, python: Callable[..., Any]) -> Callable[..., Learnt]:
+    """Serves calls of an op's in-place form."""
+    mask = op.signature.number_mask
+
+    def serve(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Learnt:
+        result = python(*args, **kwargs)
+        key, operands, flat, numbers, _ = op.bind(args, kwargs)
+        plan = op.plans.get(("in place", *key))
+        if plan is None:
+            return result, None, None
+        loose = [a for k, a in enumerate(args) if mask >> k & 1 and type(a) in (int, float)]
+        return result, Call(plan, operands, flat, numbers, loose, writes=True), ONE
 
     return serve
 
@@ -167,12 +183,34 @@ def upgrade(op: Any, planned: bool) -> None:
     if id(op) not in _met and not planned:
         _met.add(id(op))
         return
-    serve = of_composite(op, op.in_python) if op.is_composite else of_op(op, op.in_python)
+    serve = of_composite(op.in_python) if op.is_composite else of_op(op, op.in_python)
     loose = 0 if op.is_composite else op.signature.number_mask
     quick = op.native = quick_of(op.name, op.in_python, serve, loose=loose)
     for name, old in short.methods.get(op.name, ()):
         if Tensor.__dict__.get(name) is old:
             setattr(Tensor, name, _method(quick, old))
+
+
+def upgrade_write(op: Any) -> None:
+    """Gives an op's in-place form, which has been called, its builtin, and its methods."""
+    form = op.inplace
+    if form.native is not None or op.own_bind or op.random or modes.subclasses:
+        return
+    serve = of_write(op, form.in_python)
+    quick = quick_of(form.name, form.in_python, serve, loose=op.signature.number_mask)
+    form.native = quick
+    for name, old in short.methods.get(form.name, ()):
+        if Tensor.__dict__.get(name) is old:
+            setattr(Tensor, name, _method(quick, old))
+
+
+def upgrade_property(name: str) -> None:
+    """Puts a builtin in front of a property that is made of ops, such as ``x.T``."""
+    found = Tensor.__dict__.get(name)
+    if type(found) is not property or found.fget is None or modes.subclasses:
+        return
+    quick = quick_of(name, found.fget, of_composite(found.fget))
+    setattr(Tensor, name, property(quick, found.fset, found.fdel, found.__doc__))
 
 
 def _method(quick: Callable[..., Any], old: Callable[..., Any]) -> Callable[..., Any]:
@@ -196,7 +234,9 @@ def named_as(new: Callable[..., Any], old: Callable[..., Any]) -> Callable[..., 
 def install() -> None:
     """Tells the short cuts, and puts a builtin in front of ``x[i]``."""
     keys.install()
-    short.upgrade = upgrade
+    short.upgrade, path.upgrade_write = upgrade, upgrade_write
+    for name in ("T", "mT", "H", "mH", "real", "imag"):
+        upgrade_property(name)
     python, find = short.reading or (None, None)
     if python is None or find is None or Tensor.__dict__.get("__getitem__") is not python:
         return

@@ -73,6 +73,7 @@ from antorcha.runtime.cpython import (
 from antorcha.runtime.storage import StorageObject
 from antorcha.runtime.tensor import Parameter, Tensor
 
+COMMUTE = ("add", "mul", "and", "or", "xor")  # with a number on the left, too
 OPERATORS = ("add", "sub", "mul", "truediv", "matmul", "and", "or", "xor")
 COMPARISONS = ("lt", "le", "eq", "ne", "gt", "ge")  # in the order of CPython's own numbers
 """Those whose plan depends on their operands' kinds alone. (``//`` and ``%`` look whether an
@@ -106,6 +107,7 @@ busy_name = Global("antorcha_busy_name", raw)  # "busy"
 special_name = Global("antorcha_special_name", raw)
 word_name = Global("antorcha_word_name", raw)
 thread_modes = Global("antorcha_thread_modes", raw)  # modes.state
+off = Global("antorcha_native_off", i64)  # how many have asked for the Python path alone
 PyObject_GetAttr = Extern("PyObject_GetAttr", raw, raw, raw)
 
 SERVED, NOT_KNOWN, NOT_HERE = 0, 1, 2
@@ -121,6 +123,8 @@ def place_of(op: i64, a: raw, b: raw) -> ptr[Entry]:
 @native(export=True)
 def mode_word() -> i64:
     """0 in the default mode, NO_GRAD where nothing is recorded; -1: any other, for Python."""
+    if off[0] != 0:
+        return -1
     if PyDict_GetItemWithError(modes_names[0], busy_name[0]) == zero[0]:
         return 0
     if PyDict_GetItemWithError(modes_names[0], special_name[0]) != zero[0]:
@@ -246,13 +250,16 @@ def in_python(op: i64, a: raw, b: raw) -> raw:
 
 
 @native
-def binary(a: raw, b: raw, *, OP) -> raw:
+def binary(a: raw, b: raw, *, OP, COMMUTES) -> raw:
     made = local(raw)
-    what = try_binary(OP, a, b, made)
+    first, second = a, b
+    if COMMUTES and not is_tensor(type_of(a)):  # 2.0 * x
+        first, second = b, a
+    what = try_binary(OP, first, second, made)
     if what == SERVED:
         return made[0]
     result = in_python(OP, a, b)
-    return told(OP, a, b, result) if what == NOT_KNOWN else result
+    return told(OP, first, second, result) if what == NOT_KNOWN else result
 
 
 @native
@@ -337,8 +344,9 @@ def install() -> None:
         for functions, method in ((left, f"__{name}__"), (right, f"__r{name}__")):
             at = functions.addr + slots.WORD * k
             slots.word(at).value = id(keep_forever(Tensor.__dict__[method]))
+        address = binary.spec(OP=k, COMMUTES=name in COMMUTE).addr
         for cls in (Tensor, Parameter):
-            slots.word(slots.number_slot(cls, name)).value = binary.spec(OP=k).addr
+            slots.word(slots.number_slot(cls, name)).value = address
     slots.word(python_compare.addr).value = slots.word(id(Tensor) + slots.RICHCOMPARE).value
     for cls in (Tensor, Parameter):
         slots.word(id(cls) + slots.RICHCOMPARE).value = compare.spec().addr

@@ -101,6 +101,17 @@ def recording(how: ptr[Recording], operands: ptr[raw]) -> i64:
     return mask
 
 
+@native(export=True)
+def is_constant(o: raw) -> bool:
+    """Has neither it, nor what it is a view of, to do with gradients?"""
+    x = ptr[TensorObject](o)
+    if x.rg != raw(FALSE) or x.base is None:
+        return False
+    if x.base == raw(NONE):
+        return True
+    return is_whole(x.base) and ptr[TensorObject](x.base).rg == raw(FALSE)
+
+
 @native
 def is_plain(o: raw) -> bool:
     """Is its history what it says? Of a view it is while nothing was written since."""

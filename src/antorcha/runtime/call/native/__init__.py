@@ -19,7 +19,7 @@ from typing import Any
 
 from antorcha import config
 from antorcha.runtime import launch, objects
-from antorcha.runtime.call.native import methods, operators, slots, tensors
+from antorcha.runtime.call.native import life, methods, operators, slots, tensors
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.tensor import PLAIN, Tensor
 
@@ -29,12 +29,13 @@ def _why_not() -> str:
         return "ANTORCHA_CALL=python"
     if not objects.NATIVE:
         return "objects are made otherwise than machine code would make them"
-    return slots.why_not() or tensors.why_not()
+    return slots.why_not() or tensors.why_not() or life.why_not()
 
 
 _reason = _why_not()
 ACTIVE = not _reason
 if ACTIVE:
+    life.install()
     tensors.install()
     operators.install()
     methods.install()
@@ -67,9 +68,9 @@ def engine(*python: Callable[..., Any]) -> Callable[..., Any] | None:
     where it does not run."""
     if not ACTIVE:
         return None
-    from antorcha.runtime.call.native import nodes, walk
+    from antorcha.runtime.call.native import walk
 
-    return None if nodes.why_not() else walk.install(*python)
+    return walk.install(*python)
 
 
 def running(fresh: Callable[..., Any], out: Layout) -> Callable[..., Tensor]:

@@ -27,17 +27,16 @@ from antorcha.lang.native import (
     ptr,
     raw,
     struct,
-    u8,
     void,
 )
 from antorcha.runtime.alloc import allocate, release
+from antorcha.runtime.call.native.life import NodeObject
 from antorcha.runtime.call.native.tables import MOST, Pending
 from antorcha.runtime.call.native.tensors import TensorObject, int_type, is_whole, tensor_at
 from antorcha.runtime.call.node import RELEASED, Node
 from antorcha.runtime.call.plan import Plan
 from antorcha.runtime.cpython import (
     FALSE,
-    HEADER,
     NONE,
     Py_DecRef,
     Py_IncRef,
@@ -65,22 +64,6 @@ if TYPE_CHECKING:
 PySequence_GetItem = Extern("PySequence_GetItem", raw, raw, i64)
 PyObject_IsTrue = Extern("PyObject_IsTrue", i32, raw)
 PyType_IsSubtype = Extern("PyType_IsSubtype", i32, raw, raw)
-
-
-@struct
-class NodeObject:
-    """A Node's fields, every one an object; null is a field that is not set."""
-
-    head: array[u8, HEADER]
-    edges: raw
-    hooks: raw
-    mask: raw
-    op: raw
-    plan: raw
-    saved: raw
-    seq: raw
-    stack: raw
-    values: raw
 
 
 @struct
@@ -396,14 +379,6 @@ def teach(plan: Plan) -> None:
         words += [0] * (MOST - len(layouts))
         words.append(id(owners[-1 - len(layouts)]))
     plan.replays = words_in_memory(words, *owners)
-
-
-def why_not() -> str:
-    """What of Node and Plan does not lie as the structs say; empty when all does."""
-    for name, (offset, _) in NodeObject.fields.items():
-        if name != "head" and field_offset(Node, name) != offset:
-            return f"Node.{name} is elsewhere"
-    return ""
 
 
 def install(gradients_of: Callable[..., Any]) -> None:

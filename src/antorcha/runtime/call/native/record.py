@@ -17,7 +17,6 @@ from antorcha.lang.native import (
     Global,
     array,
     i64,
-    local,
     native,
     ptr,
     raw,
@@ -26,7 +25,14 @@ from antorcha.lang.native import (
     void,
 )
 from antorcha.runtime.call import node
-from antorcha.runtime.call.native.tensors import TensorObject, int_type, is_whole, zero
+from antorcha.runtime.call.native.life import NODE, NodeObject, new_object
+from antorcha.runtime.call.native.tensors import (
+    TensorObject,
+    int_type,
+    is_whole,
+    new_reference,
+    zero,
+)
 from antorcha.runtime.call.plan import Plan
 from antorcha.runtime.cpython import (
     FALSE,
@@ -42,7 +48,7 @@ from antorcha.runtime.cpython import (
     PyTuple_SetItem,
     type_of,
 )
-from antorcha.runtime.objects import Recipe, build, words_in_memory
+from antorcha.runtime.objects import words_in_memory
 from antorcha.runtime.storage import Storage, StorageObject
 
 PyIter_Next = Extern("PyIter_Next", raw, raw)
@@ -63,7 +69,7 @@ class Kept:
 
 @struct
 class Recording:
-    recipe: raw  # a storage: see `objects.build`
+    op: raw
     plan: raw
     operands: i64  # edges of a node
     rule: i64  # the mask of the rule
@@ -245,20 +251,26 @@ def attach(
         Py_DecRef(values)
         return True
     kept = ref(how.kept[mask - 1])
-    args = local(raw, 6)
-    args[0] = how.plan
-    args[1] = edges_of(how, operands)
-    args[2] = kept.mask
-    args[3] = saved_of(kept, operands, outs)
-    args[4] = values
-    args[5] = PyIter_Next(counter[0])
+    edges = edges_of(how, operands)
+    saved = saved_of(kept, operands, outs)
+    seq = PyIter_Next(counter[0])
     made = raw(0)
-    if args[1] is not None and args[3] is not None and args[4] is not None and args[5] is not None:
-        made = build(ptr[Recipe](ptr[StorageObject](how.recipe).ptr), args)
-    drop_both(args[1], args[3])
-    drop_both(args[4], args[5])
+    if edges is not None and saved is not None and seq is not None:
+        made = new_object(NODE)
     if made is None:
+        drop_both(edges, saved)
+        drop_both(seq, values)
         return False
+    node = ptr[NodeObject](made)
+    node.edges = edges
+    node.saved = saved
+    node.seq = seq
+    node.values = values
+    node.plan = new_reference(how.plan)
+    node.op = new_reference(how.op)
+    node.mask = new_reference(kept.mask)
+    node.hooks = new_reference(raw(NONE))
+    node.stack = new_reference(raw(NONE))
     ok = put_history(how, made, outs, count)
     Py_DecRef(made)
     return ok
@@ -268,13 +280,12 @@ def storage_of(plan: Plan) -> Storage | None:
     """A Recording of what is known of the plan by now; None for one that no graph records."""
     if plan.rule is None:
         return None
-    recorder = getattr(plan.record or node.recorder(plan), "__self__", None)
     results = 1
     if len(plan.outs) > 1:
         kinds = [lay.dtype.kind in "fc" for lay in plan.outs]
         results = sum([1 << k for k, real in enumerate(kinds) if real])
-    words = [id(recorder), id(plan), len(plan.tensors), plan.rule.mask & MASKS, results]
-    owners: list[object] = [recorder, plan]
+    words = [id(plan.op), id(plan), len(plan.tensors), plan.rule.mask & MASKS, results]
+    owners: list[object] = [plan.op, plan]
     few = len(plan.tensors) <= MOST_OPERANDS and len(plan.outs) <= MOST_SAVED
     for mask in range(1, MASKS + 1):
         kept = plan.keeps.get(mask)

@@ -1,7 +1,7 @@
 """Fresh tensors, made around a kernel's result.
 
-Owns nothing. A tensor is made as ``plan.tensor_maker`` makes it, by the type's own allocator and
-with every field set, but its class and fields are known here, not read from a recipe.
+Owns nothing. A tensor is made as ``plan.tensor_maker`` makes it, with every field set, but its
+class and fields are known here, not read from a recipe, and its memory comes from ``life``.
 """
 
 # Native functions are in the kernel language, whose types are values: mypy cannot read them.
@@ -13,10 +13,11 @@ from collections.abc import Callable
 from typing import Any
 
 from antorcha.lang.native import ExternData, Global, array, bind, i64, native, ptr, raw, struct, u8
+from antorcha.runtime.call.native.life import TENSOR, new_object
 from antorcha.runtime.cpython import FALSE, HEADER, NONE, Py_DecRef, Py_IncRef, fast_def, type_of
 from antorcha.runtime.launch import py_launch, storage_of
 from antorcha.runtime.layout import Layout
-from antorcha.runtime.objects import PyType_GenericAlloc, field_offset, words_in_memory
+from antorcha.runtime.objects import field_offset, words_in_memory
 from antorcha.runtime.sequence import play, sequence_of
 from antorcha.runtime.storage import Storage, StorageObject, storage_type
 from antorcha.runtime.tensor import Parameter, Tensor
@@ -58,7 +59,7 @@ int_type = ExternData("PyLong_Type", u8)
 def new_tensor(layout: raw, storage: raw) -> raw:
     """A tensor outside of any graph, at the beginning of a storage, whose reference it takes over;
     null with an exception, the storage then dropped."""
-    o = PyType_GenericAlloc(tensor_type[0], 0)
+    o = new_object(TENSOR)
     if o is None:
         Py_DecRef(storage)
         return o

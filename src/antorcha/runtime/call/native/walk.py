@@ -39,11 +39,11 @@ from antorcha.lang.native import (
 )
 from antorcha.runtime.alloc import allocate, release
 from antorcha.runtime.call.native import nodes
+from antorcha.runtime.call.native.life import NodeObject
 from antorcha.runtime.call.native.nodes import (
     DONE,
     ERROR,
     NOT_HERE,
-    NodeObject,
     drop_all,
     gradients,
     is_node,

@@ -167,6 +167,8 @@ def fast_def(name: str, address: int, doc: str = "") -> PyMethodDef:
 
 # ---- types
 TP_DEALLOC, TP_DOC, TP_CLEAR, TP_TRAVERSE, TP_MEMBERS = 52, 56, 51, 71, 72
+TP_CALL, TP_DESCR_GET = 50, 54
+VECTORCALL, METHOD_DESCRIPTOR = 1 << 11, 1 << 17  # flags
 BF_GETBUFFER, BF_RELEASEBUFFER = 1, 2
 _DISALLOW_INSTANTIATION, _IMMUTABLE, _HAVE_GC, _DEFAULT = 1 << 7, 1 << 8, 1 << 14, 1 << 18
 OBJECT, LONGLONG, SSIZE = 6, 17, 19  # member kinds
@@ -207,7 +209,8 @@ def make_type(
     size: int,
     members: Sequence[tuple[str, int, int, int, str]],
     slots: Sequence[tuple[int, int]],
-    doc: str,
+    doc: str | None,
+    more_flags: int = 0,
 ) -> type:
     """A type that only native code can instantiate, with the collector's support.
 
@@ -216,10 +219,12 @@ def make_type(
     table = (_Member * (len(members) + 1))()
     for k, (member, kind, offset, flags, text) in enumerate(members):
         table[k] = _Member(member.encode(), kind, offset, flags, text.encode() or None)
-    text_of_doc = ctypes.create_string_buffer(doc.encode())
-    pairs = [(TP_MEMBERS, ctypes.addressof(table)), (TP_DOC, ctypes.addressof(text_of_doc)), *slots]
+    text_of_doc = ctypes.create_string_buffer((doc or "").encode())
+    pairs = [(TP_MEMBERS, ctypes.addressof(table)), *slots]
+    if doc is not None:
+        pairs.append((TP_DOC, ctypes.addressof(text_of_doc)))
     filled = (_Slot * (len(pairs) + 1))(*[_Slot(a, b) for a, b in pairs])
-    flags = _DEFAULT | _HAVE_GC | _IMMUTABLE | _DISALLOW_INSTANTIATION
+    flags = _DEFAULT | _HAVE_GC | _IMMUTABLE | _DISALLOW_INSTANTIATION | more_flags
     spec = _Spec(name.encode(), size, 0, flags, ctypes.addressof(filled))
     made: type = _type_from_spec(ctypes.addressof(spec))
     for each in (table, text_of_doc, filled, spec, made):

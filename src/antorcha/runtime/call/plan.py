@@ -71,9 +71,9 @@ def make(op: Any, kind: int, outs: tuple[Layout, ...], **fields: Any) -> Plan:
 
 def _make_run(plan: Plan) -> None:
     """How the plan makes its one result."""
-    if plan.kind == FRESH:
-        from antorcha.runtime.call import native
+    from antorcha.runtime.call import native  # (whatever the first op is, it wakes the native path)
 
+    if plan.kind == FRESH:
         plan.run = native.running(plan.fresh, plan.out)
     else:
         plan.run = tensor_maker(plan.out, "_storage", "_offset", "_base", "_seen")

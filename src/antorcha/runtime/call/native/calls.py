@@ -111,7 +111,7 @@ class Quick:
 
 
 # ---- the table
-@native(export=True)
+@native
 def find(quick: ptr[Quick], key: ptr[Key]) -> raw:
     """The storage of the place for a key (borrowed), or null."""
     if quick.room == 0:
@@ -189,7 +189,7 @@ def empty(quick: ptr[Quick]) -> void:
 
 
 # ---- running a place
-@native(export=True)
+@native
 def gather(place: ptr[Place], key: ptr[Key], args: ptr[raw]) -> i64:
     """The arguments of the kernel; their number."""
     count = i64(0)
@@ -209,7 +209,7 @@ def gather(place: ptr[Place], key: ptr[Key], args: ptr[raw]) -> i64:
     return count
 
 
-@native(export=True)
+@native
 def run_many(place: ptr[Place], args: ptr[raw], count: i64, outs: ptr[raw]) -> bool:
     """Several results, in fresh memory; `args` has room for them before the inputs."""
     ok = True
@@ -239,7 +239,7 @@ def run_many(place: ptr[Place], args: ptr[raw], count: i64, outs: ptr[raw]) -> b
     return ok
 
 
-@native(export=True)
+@native
 def run_views(place: ptr[Place], source: raw, recorded: bool, outs: ptr[raw]) -> bool:
     ok = True
     for k in range(place.results):
@@ -250,7 +250,7 @@ def run_views(place: ptr[Place], source: raw, recorded: bool, outs: ptr[raw]) ->
     return ok
 
 
-@native(export=True)
+@native
 def run(place: ptr[Place], key: ptr[Key], recorded: bool, outs: ptr[raw]) -> bool:
     """The results; False with an exception."""
     if place.what == VIEWS:
@@ -264,7 +264,7 @@ def run(place: ptr[Place], key: ptr[Key], recorded: bool, outs: ptr[raw]) -> boo
     return run_many(place, args, count + 2 * place.results, outs)
 
 
-@native(export=True)
+@native
 def may_write(key: ptr[Key], recorded: bool) -> bool:
     """Is it a write to memory that no other argument shares, and nothing to be recorded?"""
     storage = ptr[TensorObject](key.given[0]).storage
@@ -280,7 +280,7 @@ def may_write(key: ptr[Key], recorded: bool) -> bool:
     return True
 
 
-@native(export=True)
+@native
 def write(place: ptr[Place], key: ptr[Key]) -> raw:
     """Writes over the first tensor and gives it; null with an exception."""
     args = local(raw, 2 * (1 + MOST_ARGUMENTS))
@@ -302,7 +302,7 @@ def write(place: ptr[Place], key: ptr[Key]) -> raw:
     return target
 
 
-@native(export=True)
+@native
 def packed(place: ptr[Place], outs: ptr[raw]) -> raw:
     """What the caller gets, of results whose references it takes over."""
     if place.packing == ONE:
@@ -323,14 +323,14 @@ def packed(place: ptr[Place], outs: ptr[raw]) -> raw:
     return made
 
 
-@native(export=True)
+@native
 def drop(outs: ptr[raw], count: i64) -> void:
     for k in range(count):
         if outs[k] is not None:
             Py_DecRef(outs[k])
 
 
-@native(export=True)
+@native
 def numbers_of(place: ptr[Place], key: ptr[Key]) -> raw:
     """The numbers that the node keeps, as a new tuple; null with an exception."""
     if place.numbers is not None:
@@ -344,7 +344,7 @@ def numbers_of(place: ptr[Place], key: ptr[Key]) -> raw:
     return made
 
 
-@native(export=True)
+@native
 def serve(place: ptr[Place], key: ptr[Key], recorded: bool, made: ptr[raw]) -> i64:
     """Runs a place, which somebody holds: the result in `made`, or null with an exception, where it
     says SERVED."""
@@ -386,7 +386,7 @@ def serve(place: ptr[Place], key: ptr[Key], recorded: bool, made: ptr[raw]) -> i
     return SERVED
 
 
-@native(export=True)
+@native
 def try_call(
     quick: ptr[Quick], args: ptr[raw], nargs: i64, names: raw, made: ptr[raw], *, INDEX
 ) -> i64:
@@ -413,7 +413,7 @@ def try_call(
     return NOT_HERE if what == NOT_KNOWN and word != 0 else what
 
 
-@native
+@native(level="O2")
 def py_quick(self: raw, args: ptr[raw], nargs: i64, names: raw, *, INDEX) -> raw:
     quick = ptr[Quick](ptr[StorageObject](self).ptr)
     made = local(raw)

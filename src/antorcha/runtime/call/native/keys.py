@@ -86,7 +86,7 @@ class SliceObject:
     step: raw
 
 
-@native(export=True)
+@native
 def begin_key(key: ptr[Key]) -> void:
     key.count = 0
     key.tensors = 0
@@ -94,7 +94,7 @@ def begin_key(key: ptr[Key]) -> void:
     key.mixed = 0
 
 
-@native(export=True)
+@native
 def add_word(key: ptr[Key], kind: i64, value: i64) -> bool:
     """False: there are too many."""
     if key.count >= MOST:
@@ -107,7 +107,7 @@ def add_word(key: ptr[Key], kind: i64, value: i64) -> bool:
     return True
 
 
-@native(export=True)
+@native
 def add_tensor(key: ptr[Key], o: raw) -> bool:
     """Adds a tensor; False: it is not for here."""
     if key.tensors >= MOST_TENSORS or not is_whole(o):
@@ -120,7 +120,7 @@ def add_tensor(key: ptr[Key], o: raw) -> bool:
     return add_word(key, kind, i64(ptr[TensorObject](o).layout))
 
 
-@native(export=True)
+@native
 def add_plain(key: ptr[Key], o: raw) -> bool:
     """Adds a number, None or ``...``; False: it is none of these."""
     if type_of(o) == raw(int_type):
@@ -138,7 +138,7 @@ def add_plain(key: ptr[Key], o: raw) -> bool:
     return False
 
 
-@native(export=True)
+@native
 def add_argument(key: ptr[Key], o: raw) -> bool:
     """Adds an argument that is no sequence; False: it is not for here."""
     kind = type_of(o)
@@ -152,7 +152,7 @@ def add_argument(key: ptr[Key], o: raw) -> bool:
     return add_plain(key, o) or add_tensor(key, o)
 
 
-@native(export=True)
+@native
 def add_any(key: ptr[Key], o: raw) -> bool:
     """Adds an argument, also a tuple or a list of plain ones; False: it is not for here."""
     kind = type_of(o)
@@ -171,7 +171,7 @@ def add_any(key: ptr[Key], o: raw) -> bool:
     return add_argument(key, o)
 
 
-@native(export=True)
+@native
 def add_index(key: ptr[Key], o: raw) -> bool:
     """Adds an item of an index to a key: what makes a view; False: it is not for here."""
     if o == raw(TRUE) or o == raw(FALSE):
@@ -187,7 +187,7 @@ def add_index(key: ptr[Key], o: raw) -> bool:
     )
 
 
-@native(export=True)
+@native
 def read_index(key: ptr[Key], args: ptr[raw], nargs: i64, names: raw) -> bool:
     """The key of ``x[i]``; False: it is not for here."""
     begin_key(key)
@@ -202,7 +202,7 @@ def read_index(key: ptr[Key], args: ptr[raw], nargs: i64, names: raw) -> bool:
     return ok and add_word(key, TUPLE_END, 0)  # x[(1,)] and x[1] are one thing, but two keys
 
 
-@native(export=True)
+@native
 def add_loose(key: ptr[Key], o: raw) -> bool:
     """Adds an argument of which, if it is a number, only the type matters."""
     kind = i64(0)
@@ -217,7 +217,7 @@ def add_loose(key: ptr[Key], o: raw) -> bool:
     return add_word(key, kind, 0)
 
 
-@native(export=True)
+@native
 def read_call(key: ptr[Key], args: ptr[raw], nargs: i64, names: raw, loose: i64) -> bool:
     """The key of a call; keyword arguments follow the others. loose: a bit for each positional
     argument that may be a number which the kernel gets. False: the call is not for here."""
@@ -235,7 +235,7 @@ def read_call(key: ptr[Key], args: ptr[raw], nargs: i64, names: raw, loose: i64)
     return ok
 
 
-@native(export=True)
+@native
 def is_key(have: ptr[Key], key: ptr[Key]) -> bool:
     """Are they the same?"""
     if have.mixed != key.mixed or have.count != key.count:
@@ -246,7 +246,7 @@ def is_key(have: ptr[Key], key: ptr[Key]) -> bool:
     return same
 
 
-@native(export=True)
+@native
 def copy_key(to: ptr[Key], key: ptr[Key]) -> void:
     to.count = key.count
     to.mixed = key.mixed

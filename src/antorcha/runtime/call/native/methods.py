@@ -28,6 +28,7 @@ from antorcha.runtime.call.native.calls import (
     py_words,
 )
 from antorcha.runtime.call.native.learn import Call, place_for, tensors_of
+from antorcha.runtime.call.native.method import method_of
 from antorcha.runtime.cpython import fast_def
 from antorcha.runtime.storage import wrap
 from antorcha.runtime.tensor import Tensor
@@ -188,7 +189,7 @@ def upgrade(op: Any, planned: bool) -> None:
     quick = op.native = quick_of(op.name, op.in_python, serve, loose=loose)
     for name, old in short.methods.get(op.name, ()):
         if Tensor.__dict__.get(name) is old:
-            setattr(Tensor, name, _method(quick, old))
+            setattr(Tensor, name, method_of(quick, old))
 
 
 def upgrade_write(op: Any) -> None:
@@ -201,7 +202,7 @@ def upgrade_write(op: Any) -> None:
     form.native = quick
     for name, old in short.methods.get(form.name, ()):
         if Tensor.__dict__.get(name) is old:
-            setattr(Tensor, name, _method(quick, old))
+            setattr(Tensor, name, method_of(quick, old))
 
 
 def upgrade_property(name: str) -> None:
@@ -211,24 +212,6 @@ def upgrade_property(name: str) -> None:
         return
     quick = quick_of(name, found.fget, of_composite(found.fget))
     setattr(Tensor, name, property(quick, found.fset, found.fdel, found.__doc__))
-
-
-def _method(quick: Callable[..., Any], old: Callable[..., Any]) -> Callable[..., Any]:
-    """A method that calls the builtin, and looks like the one before."""
-
-    def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
-        if kwargs:
-            return quick(self, *args, **kwargs)
-        return quick(self, *args) if args else quick(self)
-
-    return named_as(method, old)
-
-
-def named_as(new: Callable[..., Any], old: Callable[..., Any]) -> Callable[..., Any]:
-    """`new`, which looks like `old`."""
-    new.__name__, new.__qualname__ = old.__name__, old.__qualname__
-    new.__module__, new.__doc__ = old.__module__, old.__doc__
-    return new
 
 
 def install() -> None:
@@ -241,8 +224,4 @@ def install() -> None:
     if python is None or find is None or Tensor.__dict__.get("__getitem__") is not python:
         return
     quick = quick_of("__getitem__", python, of_index(python, find), index=True)
-
-    def getitem(self: Tensor, index: Any) -> Any:
-        return quick(self, index)
-
-    setattr(Tensor, "__getitem__", named_as(getitem, python))  # noqa: B010
+    setattr(Tensor, "__getitem__", method_of(quick, python, True))  # noqa: B010

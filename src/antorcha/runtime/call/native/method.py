@@ -1,0 +1,176 @@
+"""The class of methods that are served natively: ``x.exp()`` goes to machine code at once.
+
+A ``Method`` stands in a class's dictionary as a function would. It is called with the instance as
+first argument, without a bound method in between (Py_TPFLAGS_METHOD_DESCRIPTOR), and passes the
+call on to ``calls.py_quick``. It owns the builtin that it calls, and the Python function that it
+looks like.
+"""
+
+# Native functions are in the kernel language, whose types are values: mypy cannot read them.
+# mypy: disable-error-code="valid-type,arg-type,attr-defined,index,misc"
+# mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
+# mypy: no-warn-unreachable
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+from antorcha.lang.native import (
+    Extern,
+    Global,
+    array,
+    bind,
+    i32,
+    i64,
+    native,
+    ptr,
+    raw,
+    struct,
+    u8,
+    void,
+)
+from antorcha.runtime.call.native.calls import py_quick
+from antorcha.runtime.call.native.slots import WORD, word
+from antorcha.runtime.cpython import (
+    HEADER,
+    METHOD_DESCRIPTOR,
+    NONE,
+    OBJECT,
+    READONLY,
+    SSIZE,
+    TP_CALL,
+    TP_CLEAR,
+    TP_DEALLOC,
+    TP_DESCR_GET,
+    TP_TRAVERSE,
+    TRUE,
+    VECTORCALL,
+    Py_DecRef,
+    Py_IncRef,
+    PyObject_GC_Del,
+    PyObject_GC_New,
+    PyObject_GC_Track,
+    PyObject_GC_UnTrack,
+    fast_def,
+    make_type,
+    type_of,
+    visit_t,
+)
+
+PyMethod_New = Extern("PyMethod_New", raw, raw, raw)
+FIELDS = ("quick", "wrapped", "name", "qualname", "doc")
+
+
+@struct
+class MethodObject:
+    head: array[u8, HEADER]
+    vectorcall: raw
+    quick: raw  # the storage that the builtin is bound to
+    wrapped: raw
+    name: raw
+    qualname: raw
+    doc: raw
+
+
+method_type = Global("antorcha_method_type", raw)
+vectorcalls = Global("antorcha_method_vectorcalls", raw, 2)
+
+
+@native(level="O2")
+def method_vectorcall(self: raw, args: ptr[raw], nargsf: i64, names: raw, *, INDEX) -> raw:
+    nargs = nargsf & 0x7FFFFFFFFFFFFFFF  # without PY_VECTORCALL_ARGUMENTS_OFFSET
+    return py_quick(ptr[MethodObject](self).quick, args, nargs, names, INDEX=INDEX)
+
+
+@native
+def method_get(self: raw, instance: raw, _owner: raw) -> raw:
+    if instance is None or instance == raw(NONE):
+        Py_IncRef(self)
+        return self
+    return PyMethod_New(self, instance)
+
+
+@native
+def py_new_method(_self: raw, args: ptr[raw], _nargs: i64) -> raw:
+    """(storage of a Quick, function, name, qualified name, documentation, is it for ``x[i]``?)."""
+    o = PyObject_GC_New(method_type[0])
+    if o is None:
+        return o
+    m = ptr[MethodObject](o)
+    m.vectorcall = vectorcalls[i64(args[len(FIELDS)] == raw(TRUE))]
+    fields = ptr[raw](o + HEADER) + 1
+    for k in range(len(FIELDS)):
+        Py_IncRef(args[k])
+        fields[k] = args[k]
+    PyObject_GC_Track(o)
+    return o
+
+
+@native
+def method_traverse(o: raw, visit: visit_t, arg: raw) -> i32:
+    fields = ptr[raw](o + HEADER) + 1
+    r = visit(type_of(o), arg)
+    for k in range(len(FIELDS)):
+        if r == 0 and fields[k] is not None:
+            r = visit(fields[k], arg)
+    return r
+
+
+@native
+def method_clear(o: raw) -> i32:
+    fields = ptr[raw](o + HEADER) + 1
+    for k in range(1, len(FIELDS)):  # all but the storage, which a call may need
+        value = fields[k]
+        if value is not None:
+            fields[k] = None
+            Py_DecRef(value)
+    return i32(0)
+
+
+@native
+def method_dealloc(o: raw) -> void:
+    PyObject_GC_UnTrack(o)
+    method_clear(o)
+    Py_DecRef(ptr[MethodObject](o).quick)
+    kind = type_of(o)
+    PyObject_GC_Del(o)
+    Py_DecRef(kind)
+
+
+def _make_type() -> type:
+    at = {name: field[0] for name, field in MethodObject.fields.items()}
+    members = [
+        ("__vectorcalloffset__", SSIZE, at["vectorcall"], READONLY, ""),
+        ("__wrapped__", OBJECT, at["wrapped"], READONLY, "the method in Python"),
+        ("__name__", OBJECT, at["name"], READONLY, ""),
+        ("__qualname__", OBJECT, at["qualname"], READONLY, ""),
+        ("__doc__", OBJECT, at["doc"], READONLY, ""),
+    ]
+    address = ctypes.cast(ctypes.pythonapi.PyVectorcall_Call, ctypes.c_void_p).value
+    assert address is not None
+    slots = [
+        (TP_DEALLOC, method_dealloc.spec().addr),
+        (TP_TRAVERSE, method_traverse.spec().addr),
+        (TP_CLEAR, method_clear.spec().addr),
+        (TP_DESCR_GET, method_get.spec().addr),
+        (TP_CALL, address),
+    ]
+    for index in (False, True):
+        word(vectorcalls.addr + WORD * index).value = method_vectorcall.spec(INDEX=index).addr
+    flags = METHOD_DESCRIPTOR | VECTORCALL
+    return make_type("antorcha.Method", MethodObject.size, members, slots, None, flags)
+
+
+_made: list[Callable[..., Any]] = []
+
+
+def method_of(quick: Callable[..., Any], python: Any, index: bool = False) -> Any:
+    """A method that calls the builtin `quick`, and looks like the function `python`. index: as in
+    ``methods.quick_of``."""
+    if not _made:
+        method_type.refer_to(_make_type())
+        _made.append(bind(fast_def("new_method", py_new_method.spec().addr)))
+    storage = quick.__self__  # type: ignore[attr-defined]
+    names = python.__name__, python.__qualname__, python.__doc__
+    return _made[0](storage, python, *names, index)

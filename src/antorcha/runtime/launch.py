@@ -284,7 +284,7 @@ def take_number(o: raw, kind: i64, at: ptr[f64]) -> bool:
     return take_complex(o, at)
 
 
-@native(export=True)
+@native
 def take_arguments(
     self: raw, args: ptr[raw], bufs: ptr[raw], numbers: ptr[f64], first: i64
 ) -> bool:
@@ -383,7 +383,7 @@ def in_place(self: raw, args: ptr[raw], nargs: i64, bufs: ptr[raw], numbers: ptr
     return raw(NONE)
 
 
-@native(export=True)
+@native(export=True, level="O2")
 def py_launch(self: raw, args: ptr[raw], nargs: i64, *, FRESH) -> raw:
     plan = ptr[Plan](ptr[StorageObject](self).ptr)
     if nargs != (plan.nargs if FRESH else plan.nargs_into):

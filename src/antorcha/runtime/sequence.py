@@ -69,7 +69,7 @@ SMALL = 48  # places and arguments that fit on the machine's stack
 
 
 # ---- the machine
-@native(export=True)
+@native
 def begin(program: ptr[Program], places: ptr[raw]) -> void:
     """Prepares the places, of which the arguments are set."""
     constants = ptr[raw](program + 1)
@@ -80,7 +80,7 @@ def begin(program: ptr[Program], places: ptr[raw]) -> void:
         places[k] = None
 
 
-@native(export=True)
+@native
 def end(program: ptr[Program], places: ptr[raw]) -> void:
     """Drops what the steps have made, and nobody has taken."""
     for k in range(program.given + program.constants, program.places):
@@ -105,7 +105,7 @@ def moved(o: raw, distance: i64) -> raw:
     return PyLong_FromLongLong(offset + distance)
 
 
-@native(export=True)
+@native(export=True, level="O2")
 def perform(program: ptr[Program], places: ptr[raw]) -> bool:
     """Runs the steps; False with an exception. There is room for `most` objects after the places,
     which `begin` has prepared; `end` is to be called either way."""
@@ -155,7 +155,7 @@ def perform(program: ptr[Program], places: ptr[raw]) -> bool:
     return True
 
 
-@native(export=True)
+@native
 def result_places(program: ptr[Program]) -> ptr[i64]:
     return ptr[i64](program + 1) + (program.constants + program.words)
 

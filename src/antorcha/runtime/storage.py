@@ -142,7 +142,7 @@ def new_object() -> raw:
     return PyObject_GC_New(storage_type[0])
 
 
-@native(export=True)
+@native
 def blank_storage() -> raw:
     """A storage object with every field but ptr, nbytes and flags set; null with an exception."""
     o = raw(0)
@@ -164,7 +164,7 @@ def blank_storage() -> raw:
     return o
 
 
-@native(export=True)
+@native(export=True, level="O2")
 def make_storage(nbytes: i64) -> raw:
     """A new storage with memory of its own (uninitialised); null with an exception."""
     block = allocate(nbytes)
@@ -182,7 +182,7 @@ def make_storage(nbytes: i64) -> raw:
     return o
 
 
-@native
+@native(level="O2")
 def storage_dealloc(o: raw) -> void:
     s = ptr[StorageObject](o)
     PyObject_GC_UnTrack(o)

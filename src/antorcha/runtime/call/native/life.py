@@ -88,7 +88,7 @@ depth = Global("antorcha_dealloc_depth", i64)
 waiting = Global("antorcha_dealloc_waiting", raw)
 
 
-@native(export=True)
+@native
 def new_object(what: i64) -> raw:
     """A new Tensor or Node without fields; null with an exception."""
     life = lives + what
@@ -104,7 +104,7 @@ def new_object(what: i64) -> raw:
     return o
 
 
-@native(export=True)
+@native
 def finish(o: raw, *, WHAT) -> void:
     """Frees an object that is untracked, and to which no weak reference leads."""
     fields = ptr[raw](o + HEADER)
@@ -149,7 +149,7 @@ def become(o: raw, kind: raw) -> void:
     Py_DecRef(old)
 
 
-@native
+@native(level="O2")
 def dealloc(o: raw, *, WHAT) -> void:
     life = lives + WHAT
     if WHAT == TENSOR and type_of(o) == life.kind:

@@ -101,13 +101,13 @@ plan_outs = Global("antorcha_plan_outs", i64)  # bytes from a Plan's beginning t
 plan_replays = Global("antorcha_plan_replays", i64)
 
 
-@native(export=True)
+@native
 def is_node(o: raw) -> bool:
     kind = type_of(o)
     return kind == node_type[0] or PyType_IsSubtype(kind, node_type[0]) != 0
 
 
-@native(export=True)
+@native
 def outs_of(node: ptr[NodeObject]) -> i64:
     """How many results its call had; below 0: not for here."""
     if node.plan is None or type_of(node.plan) != plan_type[0]:
@@ -118,7 +118,7 @@ def outs_of(node: ptr[NodeObject]) -> i64:
     return PyTuple_Size(outs)
 
 
-@native(export=True)
+@native
 def is_plain_node(node: ptr[NodeObject]) -> bool:
     """Is it one that this engine can run?"""
     if node.hooks != raw(NONE) or node.edges is None or type_of(node.edges) != raw(tuple_type):
@@ -126,7 +126,7 @@ def is_plain_node(node: ptr[NodeObject]) -> bool:
     return outs_of(node) >= 0 and node.saved is not None
 
 
-@native(export=True)
+@native
 def replay_for(node: ptr[NodeObject], p: ptr[Pending]) -> raw:
     """The replay for what has arrived (borrowed), or null."""
     table = ptr[raw](node.plan + plan_replays[0])[0]
@@ -148,14 +148,14 @@ def replay_for(node: ptr[NodeObject], p: ptr[Pending]) -> raw:
     return None
 
 
-@native(export=True)
+@native
 def put_tensor(places: ptr[raw], at: i64, storage: raw, offset: raw) -> i64:
     places[at] = storage
     places[at + 1] = offset
     return at + 2
 
 
-@native(export=True)
+@native
 def put_saved(item: raw, layout: raw, places: ptr[raw], at: i64) -> i64:
     """Puts a saved tensor into its places; -1: it is not as the replay expects it."""
     if layout is None:
@@ -173,7 +173,7 @@ def put_saved(item: raw, layout: raw, places: ptr[raw], at: i64) -> i64:
     return put_tensor(places, at, storage, PyTuple_GetItem(item, 2))
 
 
-@native(export=True)
+@native
 def wanted_places(p: ptr[Pending], layouts: ptr[raw], saved: i64, values: i64) -> i64:
     count = values
     for k in range(MOST):
@@ -185,7 +185,7 @@ def wanted_places(p: ptr[Pending], layouts: ptr[raw], saved: i64, values: i64) -
     return count
 
 
-@native(export=True)
+@native
 def fill_places(
     node: ptr[NodeObject], p: ptr[Pending], words: ptr[ReplayWords], places: ptr[raw], given: i64
 ) -> bool:
@@ -216,7 +216,7 @@ def fill_places(
     return True
 
 
-@native(export=True)
+@native
 def take_gradients(
     program: ptr[Program], words: ptr[ReplayWords], p: ptr[Pending], places: ptr[raw],
     found: ptr[raw],
@@ -238,7 +238,7 @@ def take_gradients(
     return True
 
 
-@native(export=True)
+@native
 def run_replay(node: ptr[NodeObject], p: ptr[Pending], replay: raw, found: ptr[raw]) -> i64:
     """The gradients of the node's operands, in `found`, by a sequence."""
     words = ptr[ReplayWords](ptr[StorageObject](replay).ptr)
@@ -265,7 +265,7 @@ def run_replay(node: ptr[NodeObject], p: ptr[Pending], replay: raw, found: ptr[r
     return what
 
 
-@native(export=True)
+@native
 def run_python(node: raw, p: ptr[Pending], outs: i64, found: ptr[raw], operands: i64) -> i64:
     """The same by ``gradients_of(node, [gradient, ..], False)``."""
     given = PyList_New(outs)
@@ -299,7 +299,7 @@ def run_python(node: raw, p: ptr[Pending], outs: i64, found: ptr[raw], operands:
     return DONE if ok else ERROR
 
 
-@native(export=True)
+@native
 def are_whole(p: ptr[Pending]) -> bool:
     whole = True
     for k in range(MOST):
@@ -307,7 +307,7 @@ def are_whole(p: ptr[Pending]) -> bool:
     return whole
 
 
-@native(export=True)
+@native
 def gradients(o: raw, p: ptr[Pending], found: ptr[raw], operands: i64) -> i64:
     """The gradients of a node's operands, in `found`."""
     node = ptr[NodeObject](o)
@@ -326,7 +326,7 @@ def gradients(o: raw, p: ptr[Pending], found: ptr[raw], operands: i64) -> i64:
     return what
 
 
-@native(export=True)
+@native
 def release_saved(o: raw) -> bool:
     """The node serves once; False with an exception."""
     node = ptr[NodeObject](o)
@@ -339,7 +339,7 @@ def release_saved(o: raw) -> bool:
     return full >= 0
 
 
-@native(export=True)
+@native
 def drop_all(items: ptr[raw], count: i64) -> void:
     for k in range(count):
         o = items[k]

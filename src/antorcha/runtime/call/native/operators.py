@@ -114,13 +114,13 @@ SERVED, NOT_KNOWN, NOT_HERE = 0, 1, 2
 """What `try_binary` says: there is a result (or an exception); no plan is known; not for it."""
 
 
-@native(export=True)
+@native
 def place_of(op: i64, a: raw, b: raw) -> ptr[Entry]:
     mixed = (u64(a) >> 4) * 0x9E3779B97F4A7C15 ^ (u64(b) >> 4) * 0xC2B2AE3D27D4EB4F
     return tables + (op * ENTRIES + i64(mixed >> 40 & (ENTRIES - 1)))
 
 
-@native(export=True)
+@native
 def mode_word() -> i64:
     """0 in the default mode, NO_GRAD where nothing is recorded; -1: any other, for Python."""
     if off[0] != 0:
@@ -143,7 +143,7 @@ def is_tensor(kind):
     return kind == tensor_type[0] or kind == parameter_type[0]
 
 
-@native(export=True)
+@native
 def try_binary(op: i64, a: raw, b: raw, made: ptr[raw]) -> i64:
     """The result in `made`, or null with an exception, where it says SERVED."""
     if not is_whole(a):
@@ -249,7 +249,7 @@ def in_python(op: i64, a: raw, b: raw) -> raw:
     return PyObject_Vectorcall(right[op], args, 2, None)
 
 
-@native
+@native(level="O2")
 def binary(a: raw, b: raw, *, OP, COMMUTES) -> raw:
     made = local(raw)
     first, second = a, b
@@ -262,7 +262,7 @@ def binary(a: raw, b: raw, *, OP, COMMUTES) -> raw:
     return told(OP, first, second, result) if what == NOT_KNOWN else result
 
 
-@native
+@native(level="O2")
 def compare(a: raw, b: raw, op: i32) -> raw:
     made = local(raw)
     number = i64(op) + len(OPERATORS)

@@ -77,7 +77,7 @@ class Recording:
     kept: array[Kept, MASKS]
 
 
-@native(export=True)
+@native(export=True, level="O2")
 def recording(how: ptr[Recording], operands: ptr[raw]) -> i64:
     """The mask of the operands that want gradients (some may be null: there is none); -1: not known
     here, -2: not for here."""
@@ -107,7 +107,7 @@ def recording(how: ptr[Recording], operands: ptr[raw]) -> i64:
     return mask
 
 
-@native(export=True)
+@native
 def is_constant(o: raw) -> bool:
     """Has neither it, nor what it is a view of, to do with gradients?"""
     x = ptr[TensorObject](o)
@@ -241,7 +241,7 @@ def put_history(how: ptr[Recording], node: raw, outs: ptr[raw], count: i64) -> b
     return True
 
 
-@native(export=True)
+@native(export=True, level="O2")
 def attach(
     how: ptr[Recording], operands: ptr[raw], values: raw, mask: i64, outs: ptr[raw], count: i64
 ) -> bool:

@@ -90,7 +90,7 @@ class Walk:
     keep: i64  # does the graph serve again?
 
 
-@native(export=True)
+@native
 def begin_walk(w: ptr[Walk], room: ptr[Room], keep: i64) -> void:
     w.pool = ref(room.pool[0])
     w.heap = ref(room.heap[0])
@@ -111,7 +111,7 @@ def begin_walk(w: ptr[Walk], room: ptr[Room], keep: i64) -> void:
         (w.table + k).key = None
 
 
-@native(export=True)
+@native
 def end_walk(w: ptr[Walk]) -> void:
     """Drops all that is left."""
     for k in range(w.pool_used):
@@ -135,7 +135,7 @@ def end_walk(w: ptr[Walk]) -> void:
         release(raw(w.table))
 
 
-@native(export=True)
+@native
 def drop_pending(p: ptr[Pending]) -> void:
     for k in range(MOST):
         g = p.grads[k]
@@ -167,7 +167,7 @@ def home(w, key):
     return i64((u64(key) >> 4) * 0x9E3779B97F4A7C15 >> 20) & (w.table_room - 1)
 
 
-@native(export=True)
+@native
 def entry_of(w: ptr[Walk], key: raw) -> ptr[Entry]:
     """The object's entry, or the empty one where it belongs."""
     at = home(w, key)
@@ -176,7 +176,7 @@ def entry_of(w: ptr[Walk], key: raw) -> ptr[Entry]:
     return w.table + at
 
 
-@native(export=True)
+@native
 def is_true(w: ptr[Walk], e: ptr[Entry]) -> bool:
     if e.key is None:
         return False
@@ -185,7 +185,7 @@ def is_true(w: ptr[Walk], e: ptr[Entry]) -> bool:
     return (w.pool + e.where).node == e.key
 
 
-@native(export=True)
+@native
 def enter(w: ptr[Walk], key: raw, where: i64) -> bool:
     """Says where an object is; False with an exception."""
     if 2 * (w.table_used + 1) > w.table_room and not rebuild(w):
@@ -229,7 +229,7 @@ def rebuild(w: ptr[Walk]) -> bool:
 
 
 # ---- nodes
-@native(export=True)
+@native
 def pending_of(w: ptr[Walk], node: raw) -> ptr[Pending]:
     """A node that is to come, or null."""
     e = entry_of(w, node)
@@ -238,7 +238,7 @@ def pending_of(w: ptr[Walk], node: raw) -> ptr[Pending]:
     return w.pool + e.where
 
 
-@native(export=True)
+@native
 def new_pending(w: ptr[Walk], node: raw, seq: i64) -> ptr[Pending]:
     """A node, with that number, is to come; null with an exception."""
     none = ptr[Pending](raw(0))
@@ -288,13 +288,13 @@ def rise(w: ptr[Walk], slot: i64, seq: i64) -> void:
     w.heap[at] = slot
 
 
-@native(export=True)
+@native
 def first_slot(w: ptr[Walk]) -> ptr[Pending]:
     """The newest node (there is one)."""
     return w.pool + w.heap[0]
 
 
-@native(export=True)
+@native
 def pop_first(w: ptr[Walk], taken: ptr[Pending]) -> void:
     """Takes out the newest node, with all references."""
     slot = w.heap[0]
@@ -326,7 +326,7 @@ def pop_first(w: ptr[Walk], taken: ptr[Pending]) -> void:
 
 
 # ---- leaves
-@native(export=True)
+@native
 def leaf_of(w: ptr[Walk], leaf: raw) -> ptr[Leaf]:
     """A leaf that has had a gradient, or null."""
     e = entry_of(w, leaf)
@@ -335,7 +335,7 @@ def leaf_of(w: ptr[Walk], leaf: raw) -> ptr[Leaf]:
     return w.leaves + (-1 - e.where)
 
 
-@native(export=True)
+@native
 def add_leaf(w: ptr[Walk], leaf: raw) -> ptr[Leaf]:
     """A leaf that has its first gradient; null with an exception."""
     none = ptr[Leaf](raw(0))

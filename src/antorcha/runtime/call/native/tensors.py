@@ -55,7 +55,7 @@ zero = Global("antorcha_zero", raw)  # the object 0
 int_type = ExternData("PyLong_Type", u8)
 
 
-@native(export=True)
+@native
 def new_tensor(layout: raw, storage: raw) -> raw:
     """A tensor outside of any graph, at the beginning of a storage, whose reference it takes over;
     null with an exception, the storage then dropped."""
@@ -94,7 +94,7 @@ def new_reference(o: raw) -> raw:
     return o
 
 
-@native(export=True)
+@native
 def is_whole(o: raw) -> bool:
     """Is it a Tensor or a Parameter, with fields that a call may read? (Fields may be deleted, and
     set to anything.)"""
@@ -108,7 +108,7 @@ def is_whole(o: raw) -> bool:
 
 
 # ---- results of plans
-@native(export=True)
+@native
 def make_result(making: ptr[Making], args: ptr[raw], nargs: i64) -> raw:
     """Runs a plan; its result as a tensor, or null with an exception."""
     if making.several != 0:

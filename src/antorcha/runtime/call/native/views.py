@@ -26,7 +26,7 @@ from antorcha.runtime.cpython import (
 from antorcha.runtime.storage import StorageObject
 
 
-@native(export=True)
+@native
 def put_number(field: ptr[raw], value: i64) -> bool:
     """Puts a number into a field, whose old value it drops; False with an exception."""
     number = PyLong_FromLongLong(value)
@@ -44,7 +44,7 @@ def is_count(o: raw) -> bool:
     return o is None or type_of(o) == raw(int_type)
 
 
-@native(export=True)
+@native
 def has_counts(a: raw) -> bool:
     """Are the fields of a tensor and of its base such that a view of it can be counted?"""
     x = ptr[TensorObject](a)
@@ -63,7 +63,7 @@ def constant_mark(a: raw, base: raw, version: i64) -> i64:
     return ~version
 
 
-@native(export=True)
+@native
 def new_view(a: raw, layout: raw, delta: i64, recorded: bool) -> raw:
     """A view of a tensor that `has_counts`, counted at its base, outside of any graph."""
     x = ptr[TensorObject](a)

@@ -95,13 +95,13 @@ python_sum = Global("antorcha_sum_of", raw)
 
 
 # ---- lists
-@native(export=True)
+@native
 def drop_one(o: raw) -> void:
     if o is not None:
         Py_DecRef(o)
 
 
-@native(export=True)
+@native
 def pair_of(a: raw, b: raw) -> raw:
     """A tuple of two, whose references it takes over; null with an exception."""
     made = raw(0)
@@ -116,7 +116,7 @@ def pair_of(a: raw, b: raw) -> raw:
     return made
 
 
-@native(export=True)
+@native
 def append(items: raw, item: raw) -> bool:
     """Appends an item, whose reference it takes over; False with an exception."""
     if item is None:
@@ -126,7 +126,7 @@ def append(items: raw, item: raw) -> bool:
     return code == 0
 
 
-@native(export=True)
+@native
 def own_or_none(o: raw) -> raw:
     if o is None:
         Py_IncRef(raw(NONE))
@@ -136,7 +136,7 @@ def own_or_none(o: raw) -> raw:
 
 
 # ---- gradients on their way
-@native(export=True)
+@native
 def sum_up(have: ptr[raw], g: raw) -> bool:
     """Adds a gradient, whose reference it takes over, to what is there; False with an exception."""
     if have[0] is None:
@@ -155,7 +155,7 @@ def sum_up(have: ptr[raw], g: raw) -> bool:
     return True
 
 
-@native(export=True)
+@native
 def set_aside(w: ptr[Walk], edge: raw, g: raw) -> bool:
     """Leaves a gradient, whose reference it takes over, to the Python engine; False with an
     exception."""
@@ -167,7 +167,7 @@ def set_aside(w: ptr[Walk], edge: raw, g: raw) -> bool:
     return append(w.more, pair_of(own_or_none(edge), g))
 
 
-@native(export=True)
+@native
 def add(w: ptr[Walk], edge: raw, g: raw) -> bool:
     """Brings a gradient, whose reference it takes over, to where an edge leads; False with an
     exception."""
@@ -196,7 +196,7 @@ def add(w: ptr[Walk], edge: raw, g: raw) -> bool:
     return sum_up(ref(have.grads[nr]), g)
 
 
-@native(export=True)
+@native
 def distribute(w: ptr[Walk], edges: raw, found: ptr[raw], operands: i64) -> i64:
     """Brings gradients, whose references it takes over, to where the edges lead."""
     ok = True
@@ -211,7 +211,7 @@ def distribute(w: ptr[Walk], edges: raw, found: ptr[raw], operands: i64) -> i64:
     return DONE if ok else ERROR
 
 
-@native(export=True)
+@native
 def step(w: ptr[Walk]) -> i64:
     """Runs the newest node."""
     p = local(Pending)
@@ -257,7 +257,7 @@ def references(o):
     return ptr[u32](o)[0]
 
 
-@native(export=True)
+@native
 def put_grad(o: raw, g: raw) -> bool:
     """Gives a leaf without a gradient this one, if nobody else holds it; takes it over then."""
     leaf, t = ptr[TensorObject](o), ptr[TensorObject](g)
@@ -271,7 +271,7 @@ def put_grad(o: raw, g: raw) -> bool:
     return True
 
 
-@native(export=True)
+@native
 def deliver(w: ptr[Walk]) -> i64:
     """Adds the sums to the leaves."""
     args = local(raw, 3)
@@ -293,7 +293,7 @@ def deliver(w: ptr[Walk]) -> i64:
     return what
 
 
-@native(export=True)
+@native
 def have_hooks(w: ptr[Walk]) -> bool:
     """Has a leaf more to it than to add up?"""
     for k in range(w.leaves_count):
@@ -303,7 +303,7 @@ def have_hooks(w: ptr[Walk]) -> bool:
     return False
 
 
-@native(export=True)
+@native
 def handed_over(w: ptr[Walk]) -> raw:
     """([(node, [gradient or None, ..]), ..], [(leaf, gradient), ..], [(edge, gradient), ..]); null
     with an exception."""
@@ -343,7 +343,7 @@ def handed_over(w: ptr[Walk]) -> raw:
     return made
 
 
-@native(export=True)
+@native
 def go(w: ptr[Walk]) -> i64:
     """Runs nodes until there are none, or one is not for here (NOT_HERE; it is still to come)."""
     what = i64(DONE)
@@ -359,7 +359,7 @@ def go(w: ptr[Walk]) -> i64:
     return what
 
 
-@native
+@native(level="O2")
 def py_walk(_self: raw, args: ptr[raw], nargs: i64) -> raw:
     """(keep the graph?, edge, gradient, edge, gradient, ..), checked by ``backward``: None when all
     is done, else what is `handed_over`."""

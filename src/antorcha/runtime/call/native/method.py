@@ -1,9 +1,12 @@
-"""The class of methods that are served natively: ``x.exp()`` goes to machine code at once.
+"""How Python reaches the native path: ``x.exp()`` and ``torch.exp(x)`` go to machine code at once.
 
 A ``Method`` stands in a class's dictionary as a function would. It is called with the instance as
 first argument, without a bound method in between (Py_TPFLAGS_METHOD_DESCRIPTOR), and passes the
 call on to ``calls.py_quick``. It owns the builtin that it calls, and the Python function that it
 looks like.
+
+An op is an object that can be called. Once it has a builtin, the slot ``tp_call`` of its class
+holds ``op_call``, which passes calls without keywords on, and leaves the others to the interpreter.
 """
 
 # Native functions are in the kernel language, whose types are values: mypy cannot read them.
@@ -13,6 +16,7 @@ looks like.
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +25,7 @@ from antorcha.lang.native import (
     Global,
     array,
     bind,
+    func,
     i32,
     i64,
     native,
@@ -31,7 +36,8 @@ from antorcha.lang.native import (
     void,
 )
 from antorcha.runtime.call.native.calls import py_quick
-from antorcha.runtime.call.native.slots import WORD, word
+from antorcha.runtime.call.native.operators import PyObject_GetAttr
+from antorcha.runtime.call.native.slots import CALL, ITEMS, WORD, word
 from antorcha.runtime.cpython import (
     HEADER,
     METHOD_DESCRIPTOR,
@@ -52,12 +58,14 @@ from antorcha.runtime.cpython import (
     PyObject_GC_New,
     PyObject_GC_Track,
     PyObject_GC_UnTrack,
+    PyTuple_Size,
     fast_def,
     make_type,
     type_of,
     visit_t,
 )
 
+PyCFunction_GetSelf = Extern("PyCFunction_GetSelf", raw, raw)
 PyMethod_New = Extern("PyMethod_New", raw, raw, raw)
 FIELDS = ("quick", "wrapped", "name", "qualname", "doc")
 
@@ -174,3 +182,41 @@ def method_of(quick: Callable[..., Any], python: Any, index: bool = False) -> An
     storage = quick.__self__  # type: ignore[attr-defined]
     names = python.__name__, python.__qualname__, python.__doc__
     return _made[0](storage, python, *names, index)
+
+
+# ---- calls of ops
+call_t = func[raw, raw, raw, raw]
+called_by_python = Global("antorcha_op_called_by_python", call_t)
+native_name = Global("antorcha_native_name", raw)  # "native"
+
+
+@native(level="O2")
+def op_call(self: raw, args: raw, names: raw) -> raw:
+    """``op(*args, **names)``."""
+    if names is None:
+        builtin = PyObject_GetAttr(self, native_name[0])
+        if builtin is None:
+            return builtin
+        if builtin != raw(NONE):
+            quick = PyCFunction_GetSelf(builtin)
+            made = raw(0)
+            if quick is not None:
+                items = ptr[raw](args + ITEMS)
+                made = py_quick(quick, items, PyTuple_Size(args), None, INDEX=False)
+            Py_DecRef(builtin)
+            return made
+        Py_DecRef(builtin)
+    return called_by_python[0](self, args, names)
+
+
+class _Callable:
+    def __call__(self) -> None: ...
+
+
+def call_natively(cls: type) -> None:
+    """Puts `op_call` into a class of ops whose instances are called by a Python function."""
+    by_python = word(id(_Callable) + CALL).value
+    if word(id(cls) + CALL).value == by_python:
+        word(called_by_python.addr).value = by_python
+        native_name.refer_to(sys.intern("native"))
+        word(id(cls) + CALL).value = op_call.spec().addr

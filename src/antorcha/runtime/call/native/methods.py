@@ -28,7 +28,7 @@ from antorcha.runtime.call.native.calls import (
     py_words,
 )
 from antorcha.runtime.call.native.learn import Call, place_for, tensors_of
-from antorcha.runtime.call.native.method import method_of
+from antorcha.runtime.call.native.method import call_natively, method_of
 from antorcha.runtime.cpython import fast_def
 from antorcha.runtime.storage import wrap
 from antorcha.runtime.tensor import Tensor
@@ -187,6 +187,7 @@ def upgrade(op: Any, planned: bool) -> None:
     serve = of_composite(op.in_python) if op.is_composite else of_op(op, op.in_python)
     loose = 0 if op.is_composite else op.signature.number_mask
     quick = op.native = quick_of(op.name, op.in_python, serve, loose=loose)
+    call_natively(type(op))
     for name, old in short.methods.get(op.name, ()):
         if Tensor.__dict__.get(name) is old:
             setattr(Tensor, name, method_of(quick, old))

@@ -20,8 +20,10 @@ from typing import Any
 from antorcha.runtime.cpython import HAS_GIL, HEADER
 
 WORD = 8
-BASICSIZE, AS_NUMBER, FLAGS, RICHCOMPARE = 32, 96, 168, 200
+BASICSIZE, AS_NUMBER, CALL, FLAGS, RICHCOMPARE = 32, 96, 128, 168, 200
 """Bytes from the beginning of a type object to these fields (PyTypeObject)."""
+ITEMS = HEADER + WORD
+"""Bytes from the beginning of a tuple to its items."""
 NUMBER = {
     "add": 0, "sub": 1, "mul": 2, "and": 13, "xor": 14, "or": 15, "truediv": 30, "matmul": 34,
 }  # fmt: skip
@@ -72,6 +74,13 @@ def why_not() -> str:
         id(each) for each in parts
     ]:
         return "the parts of slices are elsewhere"
+    pair = (parts, items)
+    if [word(id(pair) + ITEMS + WORD * k).value for k in range(2)] != [id(each) for each in pair]:
+        return "the items of tuples are elsewhere"
+    if word(id(_probe("call")) + CALL).value != word(id(_probe("call")) + CALL).value or (
+        word(id(plain) + CALL).value
+    ):
+        return "the slot of calls is elsewhere"
     comparing = [word(id(_probe("lt", "__hash__")) + RICHCOMPARE).value for _ in range(2)]
     if comparing[0] != comparing[1] or comparing[0] == word(id(plain) + RICHCOMPARE).value:
         return "the slot of comparisons is elsewhere"

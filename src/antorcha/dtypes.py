@@ -13,7 +13,7 @@ from __future__ import annotations
 import builtins
 import math
 import numbers
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from antorcha.errors import ArgumentError, DtypeError
@@ -321,7 +321,14 @@ def set_default_dtype(d: dtype) -> None:
             "set_default_dtype: only floating-point types are supported as the default type, "
             f"got {d!r}"
         )
-    _default_dtype = d
+    if d is not _default_dtype:
+        _default_dtype = d
+        for each in on_new_default:
+            each()
+
+
+on_new_default: list[Callable[[], object]] = []
+"""What is to be forgotten when the default dtype becomes another: plans were made with the old."""
 
 
 # Limits ----------------------------------------------------------------------------------------

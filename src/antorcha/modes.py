@@ -9,6 +9,7 @@ thread.
 
 from __future__ import annotations
 
+import sys
 import threading
 import weakref
 from typing import Any
@@ -36,16 +37,26 @@ subclasses: bool = False  # has anybody made a subclass of Tensor (other than Pa
 _lock = threading.RLock()  # a collection inside of it may end a stale base
 
 
-def set_word(word: int) -> int:
+def _set_word(word: int) -> int:
     """Puts this thread in the mode ``word``; gives the old one."""
     global busy
     old = state.word
     if old != word:
-        if (old == 0) != (word == 0):
-            with _lock:
-                busy += 1 if word else -1
+        if not old:
+            busy += 1  # no other thread comes in between: nothing is called
+        elif not word:
+            busy -= 1
         state.word = word
     return old
+
+
+def _set_word_locked(word: int) -> int:
+    with _lock:
+        return _set_word(word)
+
+
+_HAS_GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
+set_word = _set_word if _HAS_GIL else _set_word_locked
 
 
 def note_subclass() -> None:

@@ -70,7 +70,8 @@ def served() -> None:
             case()
         assert calls(case) == 0, k
     with torch.no_grad():
-        assert [calls(case) for case in cases] == [0] * len(cases)
+        found = [calls(case) for case in cases]
+        assert found == [0] * len(cases), found
     with torch.inference_mode():
         assert calls(cases[0]) > 0  # another mode: the Python path
     plans.flush()
@@ -130,11 +131,11 @@ def served_ops() -> None:
 
     missing = []
     for k, case in enumerate(cases):
-        for _ in range(WARM + 2):
-            case()
         for graph in (True, False):
-            in_python = 0
             with torch.set_grad_enabled(graph):
+                for _ in range(WARM + 2):
+                    case()
+                in_python = 0
                 sys.setprofile(watch)
                 try:
                     case()

@@ -95,6 +95,10 @@ class no_grad(_GradMode):
         made = object.__new__(cls)
         return made if fn is None else made(fn)
 
+    def __enter__(self) -> None:  # (the steps of the general form, in line)
+        word = self._old = modes.state.word
+        modes.set_word(word | modes.NO_GRAD)
+
     def _word(self, word: int) -> int:
         return word | modes.NO_GRAD
 

@@ -59,6 +59,7 @@ class PointwiseOp(Op):
         self.types = types
         self.derive_fn: Callable[..., Any] | None = None
         self.check: Callable[..., None] | None = None
+        self.traced: dict[Any, Any] = {}  # see `_traced_once`
         never = types in ("compare", "predicate", "bits")
         self.rule = None if never else PointwiseRule(self)
 
@@ -164,6 +165,41 @@ class PointwiseOp(Op):
                     fixed.append(type(value))
                 if param.code != STATIC and param.code != NUMBER:
                     tensors.append(None)
+        types, made = self._traced_once(where, ins, statics, extra, fixed)
+        plan = plan_exprs(
+            self, (made,), ins, made.dtype, outs, statics=statics, tensors=tuple(tensors)
+        )
+        plan.post_names = tuple(numbers)
+        plan.post = (where, types, made)
+        if plan.out.dtype.kind in "fc" and self.rule is not None:
+            plan.rule = self.rule
+        return plan
+
+    def _traced_once(
+        self, where: dict[str, int], ins: list[Any], statics: dict[str, Any], extra: dict[int, str],
+        fixed: list[Any],
+    ) -> tuple[list[DType], E.Expr]:  # fmt: skip
+        """What ``_trace`` gives, traced once for all shapes: only whether an operand has dims
+        matters to it."""
+        kinds = [(i.dtype, not i.ndim) if isinstance(i, L.Layout) else i for i in ins]
+        values = [(type(v), v) for v in statics.values()]  # 1, 1.0 and True are one key
+        usual = dtypes.get_default_dtype()  # of the floats that integers give
+        key = (usual, tuple(kinds), tuple(where), tuple(statics), tuple(values), tuple(fixed))
+        try:
+            found = self.traced.get(key)
+        except TypeError:  # an argument that cannot be in a key
+            return self._trace(where, ins, statics, extra, fixed)
+        if found is None:
+            if len(self.traced) >= _MOST_TRACED:
+                self.traced.clear()
+            found = self.traced[key] = self._trace(where, ins, statics, extra, fixed)
+        return found
+
+    def _trace(
+        self, where: dict[str, int], ins: list[Any], statics: dict[str, Any], extra: dict[int, str],
+        fixed: list[Any],
+    ) -> tuple[list[DType], E.Expr]:  # fmt: skip
+        """The dtypes that operands are loaded as, and the record's function as an expression."""
         rule = self.types(statics) if callable(self.types) else self.types
         types, out_dtype = self.computed_in(rule, ins, extra, fixed)
         args = {n: E.input_(k, types[k]) for n, k in where.items()}
@@ -174,16 +210,10 @@ class PointwiseOp(Op):
                 raise
             raise UnsupportedDtype(str(error)) from None
         made = made if isinstance(made, E.Expr) else E.const(made, out_dtype or types[0])
-        if out_dtype is not None:
-            made = E.cast(made, out_dtype)
-        plan = plan_exprs(
-            self, (made,), ins, made.dtype, outs, statics=statics, tensors=tuple(tensors)
-        )
-        plan.post_names = tuple(numbers)
-        plan.post = (where, types, made)
-        if plan.out.dtype.kind in "fc" and self.rule is not None:
-            plan.rule = self.rule
-        return plan
+        return types, made if out_dtype is None else E.cast(made, out_dtype)
+
+
+_MOST_TRACED = 1000
 
 
 class UnsupportedDtype(DtypeError, NotImplementedError):

@@ -8,7 +8,7 @@ lanes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -106,6 +106,25 @@ class Body:
 
     def __native_key__(self) -> str:
         return self.key
+
+
+_bodies: dict[tuple[Expr, ...], Body] = {}
+_MOST_KEPT = 4096
+
+
+def body_of(exprs: Sequence[Expr]) -> Body:
+    """The Body of expressions: one, however many shapes they are planned for."""
+    return kept(_bodies, tuple(exprs), Body)
+
+
+def kept(table: dict[Any, Any], key: Any, make: Callable[[Any], Any]) -> Any:
+    """What the table has for a key, made when it has nothing; a full table is emptied first."""
+    found = table.get(key)
+    if found is None:
+        if len(table) >= _MOST_KEPT:
+            table.clear()
+        found = table[key] = make(key)
+    return found
 
 
 def prepare(exprs: tuple[Expr, ...]) -> tuple[Expr, ...]:

@@ -16,7 +16,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from antorcha.devices.cpu.emit import Body, Unsupported, evaluate, type_of
+from antorcha.devices.cpu.emit import Body, Unsupported, body_of, evaluate, kept, type_of
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Launch, Pointwise
 from antorcha.lang.native import (
@@ -344,8 +344,21 @@ def slot(what: Any) -> Any:
     return {float: "f64", complex: "c128"}.get(what, "i64")
 
 
+_kernels: dict[Any, Any] = {}
+
+
+def _kernel_for(key: Any) -> Any:
+    """The kernel of a body and its operands' types and kinds; the shape is data to it."""
+    body, out_types, in_types, kinds, flat, stream = key
+    nout = len(out_types)
+    program = Program(
+        body, list(out_types), kinds[:nout], list(in_types), kinds[nout:], flat, stream
+    )
+    return pointwise_kernel.spec(P=program)
+
+
 def compile_pointwise(what: Pointwise, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
-    body = Body(what.exprs)
+    body = body_of(what.exprs)
     words, kinds, flat = describe(outs, ins)
     nout = len(outs)
     in_types = [type_of(i) for i in ins]
@@ -354,8 +367,8 @@ def compile_pointwise(what: Pointwise, outs: Sequence[Layout], ins: Sequence[Any
         nout == 1 and outs[0].numel * outs[0].itemsize >= STREAM and kinds[0] == "c" and flat
         and out_types[0].size * max(target().vector_bits // 8 // body.lanes, 4) == 64
     )  # fmt: skip
-    program = Program(body, out_types, kinds[:nout], in_types, kinds[nout:], flat, stream)
-    kernel = pointwise_kernel.spec(P=program)
+    key = (body, tuple(out_types), tuple(in_types), kinds, flat, stream)
+    kernel = kept(_kernels, key, _kernel_for)
     made = make_launch(
         kernel.addr, words, [slot(o) for o in outs], [slot(i) for i in ins], outs[0].numel, None
     )

@@ -16,7 +16,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from antorcha.devices.cpu.emit import TYPES, Body, Unsupported, evaluate, type_of
+from antorcha.devices.cpu.emit import TYPES, Unsupported, body_of, evaluate, type_of
 from antorcha.devices.cpu.pointwise import (
     MAX_DIMS,
     inputs_at,
@@ -70,8 +70,8 @@ class Program:
     )  # fmt: skip
 
     def __init__(self, what: Reduce, outs: list[Ty], ins: list[Ty], kinds: str) -> None:
-        self.lift, self.merge = Body(what.lift), Body(what.merge)
-        self.finish = Body(what.finish)
+        self.lift, self.merge = body_of(what.lift), body_of(what.merge)
+        self.finish = body_of(what.finish)
         self.start = tuple(what.start)
         self.state_types = [TYPES[e.dtype.name] for e in self.lift.exprs]
         self.out_types, self.in_types, self.in_kinds = outs, ins, kinds

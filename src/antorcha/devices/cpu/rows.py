@@ -16,7 +16,16 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from antorcha.devices.cpu.emit import TYPES, Body, Unsupported, available, evaluate, type_of
+from antorcha.devices.cpu.emit import (
+    TYPES,
+    Body,
+    Unsupported,
+    available,
+    body_of,
+    evaluate,
+    kept,
+    type_of,
+)
 from antorcha.devices.cpu.pointwise import (
     MAX_DIMS,
     Work,
@@ -209,7 +218,7 @@ def build(what: Rows, outs: Sequence[Layout], ins: Sequence[Any], kinds: str) ->
         hoisted += len(cutter.hoists[k])
     finals = [k for k, is_row in enumerate(rows.rows) if not is_row]
     P.finals = finals
-    P.final = Body(cutter.cut([rows.outputs[k] for k in finals], False)) if finals else None
+    P.final = body_of(cutter.cut([rows.outputs[k] for k in finals], False)) if finals else None
     bodies = [b for s in P.stages for b in (s.hoist, s.work, *s.joins) if b is not None]
     widest = max([b.lanes for b in bodies] + [t.size for t in P.out_types])
     P.width = max(target().vector_bits // 8 // widest, 4)
@@ -229,7 +238,7 @@ def build(what: Rows, outs: Sequence[Layout], ins: Sequence[Any], kinds: str) ->
 def _stage(cutter: Cutter, rows: Any, each: Any, k: int, P: Program) -> Stage:
     s = Stage()
     hoisted = cutter.hoists[k]
-    s.hoist = Body(cutter.cut(hoisted, False)) if hoisted else None
+    s.hoist = body_of(cutter.cut(hoisted, False)) if hoisted else None
     last = k == len(cutter.passes) - 1
     s.parks = cutter.parked is not None and k == len(cutter.passes) - 2
     exprs = [e.args[0] for e in each.reductions] + [rows.outputs[o] for o in each.outputs]
@@ -239,14 +248,14 @@ def _stage(cutter: Cutter, rows: Any, each: Any, k: int, P: Program) -> Stage:
     typed = [E.cast(c, e.dtype) for c, e in zip(cut, each.reductions, strict=False)] + cut[
         len(each.reductions) :
     ]
-    s.work = Body(typed)
+    s.work = body_of(typed)
     s.outs = list(each.outputs)
     s.types = [TYPES[e.dtype.name] for e in each.reductions]
     s.starts = [start_of(e) for e in each.reductions]
     s.joins = []
     for e in each.reductions:
         a, b = E.input_(0, e.dtype), E.input_(1, e.dtype)
-        s.joins.append(Body([E.node(_JOINS[e.op], (a, b), e.dtype)]))
+        s.joins.append(body_of([E.node(_JOINS[e.op], (a, b), e.dtype)]))
     used = E.inputs_used(*s.work.exprs)
     s.reads = [j in used for j in range(P.nin)]
     s.positions, s.unparks = cutter.position in used, cutter.park in used
@@ -365,6 +374,9 @@ def rows_kernel(bufs: ptr[raw], desc: ptr[i64], *, P) -> i64:
     return 0
 
 
+_programs: dict[Any, Any] = {}
+
+
 def compile_rows(what: Rows, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
     operands = [*outs, *ins]
     if any(not isinstance(i, Layout) for i in ins):
@@ -383,7 +395,12 @@ def compile_rows(what: Rows, outs: Sequence[Layout], ins: Sequence[Any]) -> Laun
     ]
     kinds = "".join(["s" if not row or s == 0 else "c" if s == 1 else "g"
                      for row, s in zip(is_row, steps, strict=True)])  # fmt: skip
-    P = build(what, outs, ins, kinds)
+    program = what.program
+    key = (
+        tuple(program.outputs), tuple([(i.dtype, i.is_row) for i in program.inputs]),
+        tuple(program.rows), tuple([o.dtype for o in outs]), tuple([i.dtype for i in ins]), kinds,
+    )  # fmt: skip
+    P = kept(_programs, key, lambda _: build(what, outs, ins, kinds))
     words = [rows, what.length, len(sizes), *steps, *words_of(sizes, columns)]
     spec = rows_kernel.spec(P=P)
     made = make_launch(

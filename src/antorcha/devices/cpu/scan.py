@@ -19,7 +19,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from antorcha.devices.cpu.emit import TYPES, Body, Unsupported, evaluate, type_of
+from antorcha.devices.cpu.emit import TYPES, Unsupported, body_of, evaluate, type_of
 from antorcha.devices.cpu.pointwise import (
     MAX_DIMS,
     load,
@@ -80,8 +80,12 @@ class Program:
         self.out_kinds, self.in_kinds = kinds[: self.nout], kinds[self.nout :]
         step, live = in_order(what, self.nin)
         self.live = list(range(self.nstate)) if form == "rows" else live
-        self.lift, self.merge, self.finish = Body(what.lift), Body(what.merge), Body(what.finish)
-        self.step = Body([step[k] for k in self.live])
+        self.lift, self.merge, self.finish = (
+            body_of(what.lift),
+            body_of(what.merge),
+            body_of(what.finish),
+        )
+        self.step = body_of([step[k] for k in self.live])
         self.state_types = [TYPES[e.dtype.name] for e in self.lift.exprs]
         self.start = tuple(what.start)
         used = E.inputs_used(*self.step.exprs, *(self.lift.exprs if form == "rows" else ()))

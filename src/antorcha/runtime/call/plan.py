@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from antorcha import dtypes
 from antorcha.runtime import layout as layouts
 from antorcha.runtime.tensor import PLAIN, Tensor
 
@@ -113,6 +114,9 @@ def flush() -> None:
         forget()
     layouts.flush_table()
     _count = 0
+
+
+dtypes.on_new_default.append(flush)
 
 
 def on_flush(forget: Callable[[], Any]) -> None:

@@ -20,13 +20,15 @@ from __future__ import annotations
 
 from antorcha.lang.native import array, i64, local, native, ptr, raw, ref, struct, u64, void
 from antorcha.runtime.alloc import allocate, release
-from antorcha.runtime.call.native.keys import MOST as WORDS
 from antorcha.runtime.call.native.keys import (
+    MODE,
     Key,
+    add_word,
     is_key,
     read_call,
     read_index,
 )
+from antorcha.runtime.call.native.keys import MOST as WORDS
 from antorcha.runtime.call.native.operators import NOT_HERE, NOT_KNOWN, SERVED, mode_word
 from antorcha.runtime.call.native.record import (
     MOST_OPERANDS,
@@ -396,21 +398,19 @@ def try_call(
         known = read_index(key, args, nargs, names)
     else:
         known = read_call(key, args, nargs, names, quick.loose)
-    if not known:
-        return NOT_HERE
     word = mode_word()
-    if word < 0:
+    if word < 0 or not known or not add_word(key, MODE, word):
         return NOT_HERE
     place = find(quick, key)
     if place is None:
         met = ref(quick.missed[i64(u64(key.mixed) >> 32 & (MISSES - 1))])
         again = met[0] == key.mixed
         met[0] = key.mixed
-        return NOT_KNOWN if again and word == 0 else NOT_HERE
+        return NOT_KNOWN if again else NOT_HERE
     Py_IncRef(place)
     what = serve(ptr[Place](ptr[StorageObject](place).ptr), key, word == 0, made)
     Py_DecRef(place)
-    return NOT_HERE if what == NOT_KNOWN and word != 0 else what
+    return what
 
 
 @native(level="O2")
@@ -435,7 +435,8 @@ def py_words(self: raw, args: ptr[raw], nargs: i64, names: raw, *, INDEX) -> raw
     else:
         loose = ptr[Quick](ptr[StorageObject](self).ptr).loose
         known = read_call(key, args, nargs, names, loose)
-    if not known:
+    word = mode_word()
+    if word < 0 or not known or not add_word(key, MODE, word):
         Py_IncRef(raw(NONE))
         return raw(NONE)
     count = key.count

@@ -1,7 +1,8 @@
 """Keys: a call's arguments as words, by which its plan is found.
 
 A tensor's word is its layout, a number's is its value, that of a string, a dtype or a device is the
-object itself; a tuple or a list is its length and then its items. Each word has a kind, so that 1,
+object itself; a tuple or a list is its length and then its items; the last word is the mode, for a
+function may do other things where nothing is recorded. Each word has a kind, so that 1,
 1.0 and True differ. Keyword arguments follow, each after its name. What is none of these (a
 subclass, an array, a tensor whose fields were tampered with) has no key: the call is for Python.
 
@@ -55,7 +56,7 @@ MOST = 24  # words of a key
 MOST_TENSORS = 8
 MOST_NUMBERS = 3
 INT, BOOL, NOTHING, DOTS, SLICE, FLOAT, TENSOR, GRAD, OBJECT, ITEMS, NAME, TUPLE_END = range(1, 13)
-LOOSE_INT, LOOSE_FLOAT = 13, 14
+LOOSE_INT, LOOSE_FLOAT, MODE = 13, 14, 15
 slice_type = ExternData("PySlice_Type", u8)
 str_type = ExternData("PyUnicode_Type", u8)
 DOTS_OBJECT = ExternData("_Py_EllipsisObject", u8)

@@ -179,7 +179,7 @@ def method_of(quick: Callable[..., Any], python: Any, index: bool = False) -> An
     if not _made:
         method_type.refer_to(_make_type())
         _made.append(bind(fast_def("new_method", py_new_method.spec().addr)))
-    storage = quick.__self__  # type: ignore[attr-defined]
+    storage = quick.__self__
     names = python.__name__, python.__qualname__, python.__doc__
     return _made[0](storage, python, *names, index)
 

@@ -1,9 +1,10 @@
 """Operators of two tensors, or of a tensor and a number, by plans found from their layouts.
 
-Owns a table for each operator: ENTRIES places, found by a hash of the two operands' kinds (a
-tensor's layout, a number's type). A place holds the last plan that was met with its hash, and owns
-what it names; a miss has the Python path serve the call and then puts its plan there (``teach``);
-``flush`` empties all. So the tables are bounded, and what is not there costs a call in Python.
+Owns a table for each operator: ENTRIES places, WAYS of them for each hash of the two operands'
+kinds (a tensor's layout, a number's type). A place holds a plan that was met with its hash, and
+owns what it names; a miss has the Python path serve the call and then puts its plan there
+(``teach``); ``flush`` empties all. So the tables are bounded, and what is not there costs a call in
+Python.
 
 Invariants: the operator's slot in the types of Tensor and Parameter holds ``binary``, or what the
 interpreter has put there since, for whoever sets ``__add__`` anew (a subclass of the user's always
@@ -79,7 +80,7 @@ COMPARISONS = ("lt", "le", "eq", "ne", "gt", "ge")  # in the order of CPython's 
 """Those whose plan depends on their operands' kinds alone. (``//`` and ``%`` look whether an
 integer divisor is 0, ``**`` has a plan for each exponent.)"""
 NAMES = OPERATORS + COMPARISONS
-ENTRIES = 64
+ENTRIES, WAYS = 256, 4
 float_type = ExternData("PyFloat_Type", u8)
 PyErr_Clear = Extern("PyErr_Clear", void)
 PyDict_GetItemWithError = Extern("PyDict_GetItemWithError", raw, raw, raw)
@@ -115,9 +116,31 @@ SERVED, NOT_KNOWN, NOT_HERE = 0, 1, 2
 
 
 @native
+def hash_of(a: raw, b: raw) -> u64:
+    return (u64(a) >> 4) * 0x9E3779B97F4A7C15 ^ (u64(b) >> 4) * 0xC2B2AE3D27D4EB4F
+
+
+@native
 def place_of(op: i64, a: raw, b: raw) -> ptr[Entry]:
-    mixed = (u64(a) >> 4) * 0x9E3779B97F4A7C15 ^ (u64(b) >> 4) * 0xC2B2AE3D27D4EB4F
-    return tables + (op * ENTRIES + i64(mixed >> 40 & (ENTRIES - 1)))
+    """The entry for two kinds; where there is none, the first of the WAYS where it may be."""
+    first = tables + (op * ENTRIES + i64(hash_of(a, b) >> 40 & (ENTRIES - WAYS)))
+    for k in range(WAYS):
+        entry = first + k
+        if entry.run is not None and entry.a == a and entry.b == b:
+            return entry
+    return first
+
+
+@native
+def seat_for(op: i64, a: raw, b: raw) -> ptr[Entry]:
+    """Where a plan is put: its own entry, an empty one, or that of another."""
+    entry = place_of(op, a, b)
+    if entry.run is None or (entry.a == a and entry.b == b):
+        return entry
+    for k in range(WAYS):
+        if (entry + k).run is None:
+            return entry + k
+    return entry + i64(hash_of(a, b) >> 8 & (WAYS - 1))
 
 
 @native
@@ -181,7 +204,7 @@ def try_binary(op: i64, a: raw, b: raw, made: ptr[raw]) -> i64:
         # what is met once is not worth the place of what is met often
         known = entry.missed == i64(x.layout) ^ i64(other)
         entry.missed = i64(x.layout) ^ i64(other)
-        return NOT_KNOWN if known and word == 0 else NOT_HERE
+        return NOT_KNOWN if known else NOT_HERE
     run, how = entry.run, entry.record
     graph = graph and how is not None and word == 0
     mask = i64(0)
@@ -300,7 +323,7 @@ def py_learn(_self: raw, args: ptr[raw], _nargs: i64) -> raw:
     if how == raw(NONE):
         Py_DecRef(how)
         how = raw(0)
-    put(place_of(op, args[1], args[2]), args[1], args[2], args[3], how)
+    put(seat_for(op, args[1], args[2]), args[1], args[2], args[3], how)
     Py_IncRef(raw(NONE))
     return raw(NONE)
 

@@ -93,3 +93,28 @@ def test_the_demo_learns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     digits = demo.load_digits(seed=0)
     right = demo.predict(torch, model, digits.test_images) == digits.test_labels
     assert right.mean() > 0.9
+
+
+def test_info_says_who_served_the_calls(tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(
+        "import sys, torch\n"
+        "x = torch.ones(3)\n"
+        "for _ in range(20):\n"
+        "    y = x.exp() + x\n"
+        "    with torch.inference_mode(): x * x\n"
+        "assert sys.argv[1:] == ['one']\n"
+        "sys.exit(3)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "antorcha", "info", "--json", "--calls", str(script), "one"],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 3, done.stderr
+    rows = {row["name"]: row for row in json.loads(done.stdout)}
+    assert rows["exp"]["native"] > 10
+    assert rows["__add__"]["native"] > 10
+    assert rows["__mul__"] == {
+        "name": "__mul__", "native": 0, "python": 20, "why": "a mode that is Python's"
+    }  # fmt: skip

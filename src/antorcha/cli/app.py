@@ -70,10 +70,19 @@ def run(
 @app.command()
 def info(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+    calls: Annotated[
+        str | None,
+        typer.Option("--calls", metavar="SCRIPT", help="Run SCRIPT; say who served its calls."),
+    ] = None,
+    arguments: Annotated[
+        list[str] | None, typer.Argument(help="What SCRIPT finds in sys.argv[1:].")
+    ] = None,
 ) -> None:
     """Say what antorcha finds here: versions, CPU, threads, devices, cache."""
     import antorcha.cli.info as info_command
 
+    if calls is not None:
+        raise typer.Exit(info_command.show_calls([calls, *(arguments or [])], as_json=as_json))
     info_command.show(as_json=as_json)
 
 

@@ -35,6 +35,35 @@ def show(*, as_json: bool) -> None:
         _print_table(found)
 
 
+def show_calls(words: list[str], *, as_json: bool) -> int:
+    """Run a script (its words: the path and what it finds in ``sys.argv``) and say, for each op,
+    how many calls the native path served and how many Python did, and why. The script's exit code.
+    """
+    from antorcha.cli import runner
+    from antorcha.runtime.call.native import why_not
+    from antorcha.runtime.call.native.report import served
+
+    try:
+        code = runner.run(words)
+    except SystemExit as stop:
+        code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+    rows = served()
+    if as_json:
+        print(json.dumps([row._asdict() for row in rows], indent=2))
+        return code
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("op", "natively", "by Python", "mostly because of", box=None)
+    for row in rows:
+        table.add_row(row.name, str(row.native), str(row.python), row.why)
+    console = Console()
+    if why_not():
+        console.print(f"The native path does not run: {why_not()}")
+    console.print(table)
+    return code
+
+
 def collect() -> dict[str, dict[str, Any]]:
     """Everything there is to say, as plain values: a section each for software, CPU, ..."""
     return {

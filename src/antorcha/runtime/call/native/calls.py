@@ -68,6 +68,9 @@ MOST_RESULTS = 8
 SMALLEST = 16  # places of a table
 MOST_PLACES = 2048
 MISSES = 64
+COUNTED = ("native", "arguments", "mode", "new", "never")
+"""What is counted of calls: served here; left to Python, for the arguments have no key; in a mode
+that is not for here; for there is no place yet; for a place says so."""
 CONSTANT, LOOSE = -1, -2
 """An argument of a kernel: k is the call's k-th tensor, LOOSE - k the call's k-th number."""
 ALL, FIRST, ONE = 0, 1, 2
@@ -110,6 +113,7 @@ class Quick:
     room: i64
     used: i64
     missed: array[i64, MISSES]  # hashes of keys that were looked for in vain
+    counts: array[i64, len(COUNTED)]
 
 
 # ---- the table
@@ -399,17 +403,26 @@ def try_call(
     else:
         known = read_call(key, args, nargs, names, quick.loose)
     word = mode_word()
-    if word < 0 or not known or not add_word(key, MODE, word):
+    if not known or not add_word(key, MODE, word):
+        quick.counts[1] += 1
+        return NOT_HERE
+    if word < 0:
+        quick.counts[2] += 1
         return NOT_HERE
     place = find(quick, key)
     if place is None:
         met = ref(quick.missed[i64(u64(key.mixed) >> 32 & (MISSES - 1))])
         again = met[0] == key.mixed
         met[0] = key.mixed
+        quick.counts[3] += 1
         return NOT_KNOWN if again else NOT_HERE
     Py_IncRef(place)
     what = serve(ptr[Place](ptr[StorageObject](place).ptr), key, word == 0, made)
     Py_DecRef(place)
+    if what == SERVED:
+        quick.counts[0] += 1
+    else:
+        quick.counts[4] += 1
     return what
 
 

@@ -70,18 +70,23 @@ def tensors_of(args: Sequence[Any]) -> list[Tensor]:
 def place_for(
     words: Sequence[int],
     args: Sequence[Any],
-    call: Call | None,
+    call: Call | str,
     pack: Callable[..., Any] | int = ONE,
-) -> Storage:
+) -> tuple[Storage, str]:
     """The place for a key (``py_words``) of a call with these arguments, the names of keywords
-    among them. pack: what makes the caller's result of several, or ALL, FIRST, ONE."""
+    among them; and why it leaves the call to Python, if it does. pack: what makes the caller's
+    result of several, or ALL, FIRST, ONE."""
     count, mixed = words[:2]
     kinds, values = words[2 : 2 + count], words[2 + count :]
     key = [count, mixed, *_padded(kinds, WORDS), *_padded(values, WORDS)]
     given = tensors_of(args)
     owners: list[Any] = [[t._layout for t in given], *_objects(args)]
-    body = None if call is None else _body(call, given, pack, owners)
-    return words_in_memory([*key, *(body or [NEVER, *[0] * 80])], *owners)
+    if isinstance(call, str):
+        why, body = call, None
+    else:
+        why, body = "Python computes it, or moves its arguments", _body(call, given, pack, owners)
+    place = words_in_memory([*key, *(body or [NEVER, *[0] * 80])], *owners)
+    return place, "" if body else why
 
 
 def _objects(args: Sequence[Any]) -> list[Any]:

@@ -33,8 +33,13 @@ from antorcha.runtime.cpython import fast_def
 from antorcha.runtime.storage import wrap
 from antorcha.runtime.tensor import Tensor
 
-Learnt = tuple[Any, Call | None, Any]
-"""A call's result, what it ran (None: nothing that a place can say), how results are packed."""
+Learnt = tuple[Any, Call | str, Any]
+"""A call's result, what it ran (or why no place can say it), how results are packed (None: there is
+nothing to learn this time)."""
+quicks: list[tuple[str, Any]] = []
+"""Every builtin's name and memory (a Quick)."""
+reasons: dict[str, str] = {}
+"""Why a builtin has left a call to Python for good, the last time."""
 _NAMED = METH_FASTCALL | METH_KEYWORDS
 _flush_def = fast_def("flush", py_flush.spec().addr, "Empties the table.")
 _put_def = fast_def("put", py_put.spec().addr, "Puts a place into the table.")
@@ -59,10 +64,14 @@ def quick_of(
         key = words(*args, **kwargs)  # before the call, which may change what it is about
         result, call, pack = serve(args, kwargs)
         if key is not None and pack is not None:
-            put(place_for(key, (*args, *kwargs, *kwargs.values()), call, pack))
+            place, why = place_for(key, (*args, *kwargs, *kwargs.values()), call, pack)
+            put(place)
+            if why:
+                reasons[name] = why
         return result
 
     memory[0], memory[1], memory[2] = id(python), id(teach), loose
+    quicks.append((name, memory))
     storage = wrap(ctypes.addressof(memory), Quick.size, (memory, python, teach))
     put = bind(_put_def, storage)
     words = bind(method_def("words", py_words.spec(INDEX=index).addr, _NAMED), storage)
@@ -81,14 +90,14 @@ def of_op(op: Any, python: Callable[..., Any]) -> Callable[..., Learnt]:
     def serve(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Learnt:
         result = python(*args, **kwargs)
         if "out" in kwargs:
-            return result, None, ONE
+            return result, "out=", ONE
         try:
             key, operands, flat, numbers, _ = op.bind(args, kwargs)
         except ArgumentError:  # what else the Python function takes
-            return result, None, ONE
+            return result, "another form of the call", ONE
         plan = op.plans.get(key)
         if plan is None:
-            return result, None, ONE
+            return result, "no plan of its own", ONE
         loose = [a for k, a in enumerate(args) if mask >> k & 1 and type(a) in (int, float)]
         call = Call(plan, operands, flat, numbers, loose)
         return result, call, packing(plan, result)
@@ -112,16 +121,16 @@ def of_composite(python: Callable[..., Any]) -> Callable[..., Learnt]:
     def serve(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Learnt:
         given = tensors_of((*args, *kwargs.values()))
         if len({id(t) for t in given}) < len(given):  # the next call may be of different ones
-            return python(*args, **kwargs), None, None
+            return python(*args, **kwargs), "", None
         noted = tape.Tape(2 * len(given))
         for k, tensor in enumerate(given):
             noted.put(tensor, 2 * k, 2 * k + 1)
         with tape.running(noted):
             result = python(*args, **kwargs)
         if noted.why or len(noted.calls) != 1 or "out" in kwargs:
-            return result, None, ONE
+            return result, noted.why or f"{len(noted.calls)} kernels, one after another", ONE
         plan, operands, flat, numbers, outs = noted.calls[0]
-        call: Call | None = Call(plan, operands, flat, numbers)
+        call: Call | str = Call(plan, operands, flat, numbers)
         if len(outs) == 1:
             pack: Any = ONE
             known = result is outs[0]
@@ -133,7 +142,7 @@ def of_composite(python: Callable[..., Any]) -> Callable[..., Learnt]:
             known = isinstance(result, tuple) and len(result) == len(outs)
             known = known and all([a is b for a, b in zip(result, outs, strict=True)])
         if not known or (outs[0]._rg and outs[0]._fn is None):
-            call = None
+            call = "more is done to the result"
         return result, call, pack
 
     return serve
@@ -148,7 +157,7 @@ def of_write(op: Any, python: Callable[..., Any]) -> Callable[..., Learnt]:
         key, operands, flat, numbers, _ = op.bind(args, kwargs)
         plan = op.plans.get(("in place", *key))
         if plan is None:
-            return result, None, None
+            return result, "", None
         loose = [a for k, a in enumerate(args) if mask >> k & 1 and type(a) in (int, float)]
         return result, Call(plan, operands, flat, numbers, loose, writes=True), ONE
 
@@ -164,7 +173,7 @@ def of_index(
         result = python(*args)
         plan = find(*args)
         if plan is None or plan.kind != plans.VIEW:
-            return result, None, None  # (what is not known now may be known soon)
+            return result, "", None  # (what is not known now may be known soon)
         source = args[0]
         return result, Call(plan, [source], [source._storage, source._offset], ()), ONE
 

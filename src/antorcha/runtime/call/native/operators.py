@@ -108,6 +108,8 @@ busy_name = Global("antorcha_busy_name", raw)  # "busy"
 special_name = Global("antorcha_special_name", raw)
 word_name = Global("antorcha_word_name", raw)
 thread_modes = Global("antorcha_thread_modes", raw)  # modes.state
+COUNTS = 5
+counts = Global("antorcha_operator_counts", i64, len(NAMES) * COUNTS)  # as ``calls.COUNTED``
 off = Global("antorcha_native_off", i64)  # how many have asked for the Python path alone
 PyObject_GetAttr = Extern("PyObject_GetAttr", raw, raw, raw)
 
@@ -169,7 +171,9 @@ def is_tensor(kind):
 @native
 def try_binary(op: i64, a: raw, b: raw, made: ptr[raw]) -> i64:
     """The result in `made`, or null with an exception, where it says SERVED."""
+    counted = counts + op * COUNTS
     if not is_whole(a):
+        counted[1] += 1
         return NOT_HERE
     x = ptr[TensorObject](a)
     other = type_of(b)
@@ -195,15 +199,18 @@ def try_binary(op: i64, a: raw, b: raw, made: ptr[raw]) -> i64:
     elif other == raw(float_type) or other == raw(int_type):
         args[2] = b
     else:
+        counted[1] += 1
         return NOT_HERE
     word = mode_word()
     if word < 0:
+        counted[2] += 1
         return NOT_HERE
     entry = place_of(op, x.layout, other)
     if entry.run is None or entry.a != x.layout or entry.b != other:
         # what is met once is not worth the place of what is met often
         known = entry.missed == i64(x.layout) ^ i64(other)
         entry.missed = i64(x.layout) ^ i64(other)
+        counted[3] += 1
         return NOT_KNOWN if known else NOT_HERE
     run, how = entry.run, entry.record
     graph = graph and how is not None and word == 0
@@ -211,7 +218,9 @@ def try_binary(op: i64, a: raw, b: raw, made: ptr[raw]) -> i64:
     if graph:
         mask = recording(ptr[Recording](ptr[StorageObject](how).ptr), operands)
         if mask < 0:
+            counted[4] += 1
             return NOT_KNOWN if mask == -1 else NOT_HERE
+    counted[0] += 1
     Py_IncRef(run)  # while the kernel runs, another thread may empty the place
     if graph:
         Py_IncRef(how)

@@ -190,6 +190,8 @@ def methods(results: dict[int, str]) -> str:
             if value.fset is not None:
                 lines.append(f"    @{name}.setter\n    def {name}(self, value: Any) -> None: ...\n")
             continue
+        if type(value).__name__ == "Method":  # served natively by now
+            value = value.__wrapped__
         if not isinstance(value, types.FunctionType):
             continue
         op = ops.get(name)

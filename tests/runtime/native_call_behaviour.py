@@ -313,8 +313,16 @@ def indices() -> None:
 
 def subclass() -> None:
     x = torch.ones(3)
+    uses: dict[str, Callable[[Any], Any]] = {  # all served natively before there is a subclass
+        "exp": lambda t: t.exp(), "sum": lambda t: t.sum(0), "add_": lambda t: t.add_(x),
+        "view": lambda t: t.view(3, 1), "__getitem__": lambda t: t[0], "__get__": lambda t: t.T,
+        "cat": lambda t: torch.cat([t, x]), "relu": torch.relu, "bitwise_not": lambda t: ~(t > 0),
+        "neg": lambda t: -t, "where": lambda t: torch.where(x > 0, t, x),
+    }  # fmt: skip
     for _ in range(WARM):
         x + x
+        for use in uses.values():
+            use(torch.ones(3))
 
     class Mine(torch.Tensor):
         seen: list[str] = []
@@ -333,6 +341,10 @@ def subclass() -> None:
         assert type(mine < x) is Mine
         assert type(x + x) is torch.Tensor
     assert len(Mine.seen) >= 3 * WARM
+    for name, use in uses.items():
+        Mine.seen.clear()
+        assert type(use(torch.ones(3).as_subclass(Mine))) is Mine, name
+        assert name in Mine.seen, (name, Mine.seen)
 
 
 def patched() -> None:

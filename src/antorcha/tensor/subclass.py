@@ -229,7 +229,8 @@ def _watch_methods() -> None:
     for name, value in list(Tensor.__dict__.items()):
         if name in _UNWATCHED:
             continue
-        if isinstance(value, python_types.FunctionType):
+        served_natively = type(value).__name__ == "Method"  # of runtime.call.native
+        if isinstance(value, python_types.FunctionType) or served_natively:
             setattr(Tensor, name, _watched(value, name))
         elif isinstance(value, property):
             setattr(Tensor, name, _watched_property(value))

@@ -5,6 +5,7 @@ The Python engine is the oracle: ``create_graph=True`` always takes it.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import random
 import sys
@@ -356,6 +357,28 @@ def threads() -> None:
         each.join()
     assert not failures, failures
     assert x.grad.tolist() == [1200.0] * 64
+
+
+def tampered() -> None:
+    """Whatever is done to a node's fields, the process lives, and the next pass is right."""
+    x = leaf(3)
+    for _ in range(WARM):
+        (x * x).sum().backward()
+    fields = ("mask", "edges", "saved", "values", "plan", "op", "seq", "hooks", "stack")
+    for field in fields:
+        for value in (..., None, 1, (), "x", (1, 2), [1]):
+            y = x * x
+            root = y.sum()
+            with contextlib.suppress(Exception):
+                if value is ...:
+                    delattr(y.grad_fn, field)
+                else:
+                    setattr(y.grad_fn, field, value)
+            with contextlib.suppress(Exception):
+                root.backward()
+    x.grad = None
+    (x * x).sum().backward()
+    assert torch.allclose(x.grad, 2 * x.detach())
 
 
 def replayed_rules() -> None:

@@ -17,7 +17,7 @@ NAMES = {
     ],
     "native_backward_behaviour": [
         "served", "graphs", "numbers", "accumulation", "hooks", "functions", "errors", "writes",
-        "deep", "memory", "flushed", "threads", "replayed_rules",
+        "deep", "memory", "flushed", "threads", "tampered", "replayed_rules",
     ],
 }  # fmt: skip
 ALL = [(file, name) for file, names in NAMES.items() for name in names]

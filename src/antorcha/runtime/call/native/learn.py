@@ -114,7 +114,7 @@ def _body(
         return None
     what, run = runs
     at = _positions(call.operands, given)
-    if at is None or len(at) != len(plan.tensors):
+    if at is None or len(at) != len(plan.tensors) or (call.writes and at[0] != 0):
         return None
     arguments = _arguments(call, at)
     if arguments is None or len(arguments) > MOST_ARGUMENTS:

@@ -59,11 +59,13 @@ from antorcha.runtime.cpython import (
     PyObject_GC_Track,
     PyObject_GC_UnTrack,
     PyTuple_Size,
+    failed,
     fast_def,
     make_type,
     type_of,
     visit_t,
 )
+from antorcha.runtime.storage import storage_type
 
 PyCFunction_GetSelf = Extern("PyCFunction_GetSelf", raw, raw)
 PyMethod_New = Extern("PyMethod_New", raw, raw, raw)
@@ -200,9 +202,11 @@ def op_call(self: raw, args: raw, names: raw) -> raw:
         if builtin != raw(NONE):
             quick = PyCFunction_GetSelf(builtin)
             made = raw(0)
-            if quick is not None:
+            if quick is not None and type_of(quick) == storage_type[0]:
                 items = ptr[raw](args + ITEMS)
                 made = py_quick(quick, items, PyTuple_Size(args), None, INDEX=False)
+            elif not failed():
+                made = called_by_python[0](self, args, names)
             Py_DecRef(builtin)
             return made
         Py_DecRef(builtin)

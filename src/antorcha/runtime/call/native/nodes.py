@@ -123,6 +123,8 @@ def is_plain_node(node: ptr[NodeObject]) -> bool:
     """Is it one that this engine can run?"""
     if node.hooks != raw(NONE) or node.edges is None or type_of(node.edges) != raw(tuple_type):
         return False
+    if node.mask is None or type_of(node.mask) != raw(int_type):
+        return False
     return outs_of(node) >= 0 and node.saved is not None
 
 
@@ -266,7 +268,7 @@ def run_replay(node: ptr[NodeObject], p: ptr[Pending], replay: raw, found: ptr[r
 
 
 @native
-def run_python(node: raw, p: ptr[Pending], outs: i64, found: ptr[raw], operands: i64) -> i64:
+def run_python(node: raw, edges: raw, p: ptr[Pending], outs: i64, found: ptr[raw]) -> i64:
     """The same by ``gradients_of(node, [gradient, ..], False)``."""
     given = PyList_New(outs)
     if given is None:
@@ -286,8 +288,8 @@ def run_python(node: raw, p: ptr[Pending], outs: i64, found: ptr[raw], operands:
     if results is None:
         return ERROR
     ok = True
-    for k in range(operands):
-        if ok and PyTuple_GetItem(ptr[NodeObject](node).edges, k) != raw(NONE):
+    for k in range(PyTuple_Size(edges)):
+        if ok and PyTuple_GetItem(edges, k) != raw(NONE):
             each = PySequence_GetItem(results, k)
             if each is None:
                 ok = False
@@ -308,20 +310,21 @@ def are_whole(p: ptr[Pending]) -> bool:
 
 
 @native
-def gradients(o: raw, p: ptr[Pending], found: ptr[raw], operands: i64) -> i64:
+def gradients(o: raw, edges: raw, p: ptr[Pending], found: ptr[raw]) -> i64:
     """The gradients of a node's operands, in `found`."""
     node = ptr[NodeObject](o)
+    outs = outs_of(node)
     plan = node.plan
     Py_IncRef(plan)  # while kernels run, another thread may do anything
     what = i64(NOT_HERE)
-    if operands <= MOST and are_whole(p):
+    if PyTuple_Size(edges) <= MOST and are_whole(p):
         replay = replay_for(node, p)
         if replay is not None:
             Py_IncRef(replay)
             what = run_replay(node, p, replay, found)
             Py_DecRef(replay)
     if what == NOT_HERE:
-        what = run_python(o, p, outs_of(node), found, operands)
+        what = run_python(o, edges, p, outs, found)
     Py_DecRef(plan)
     return what
 
@@ -330,6 +333,8 @@ def gradients(o: raw, p: ptr[Pending], found: ptr[raw], operands: i64) -> i64:
 def release_saved(o: raw) -> bool:
     """The node serves once; False with an exception."""
     node = ptr[NodeObject](o)
+    if node.saved is None:
+        return True
     full = PyObject_IsTrue(node.saved)
     if full > 0:
         old = node.saved

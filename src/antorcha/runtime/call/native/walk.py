@@ -234,7 +234,7 @@ def step(w: ptr[Walk]) -> i64:
     if what == DONE:
         for k in range(operands):
             found[k] = None
-        what = gradients(o, p, found, operands)
+        what = gradients(o, edges, p, found)
         drop_all(p.grads, MOST)
         if what == DONE and w.keep == 0 and not release_saved(o):
             what = ERROR

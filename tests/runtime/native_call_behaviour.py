@@ -5,9 +5,13 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import gc
+import inspect
 import itertools
 import operator
+import pickle
 import random
 import sys
 import threading
@@ -345,6 +349,35 @@ def subclass() -> None:
         Mine.seen.clear()
         assert type(use(torch.ones(3).as_subclass(Mine))) is Mine, name
         assert name in Mine.seen, (name, Mine.seen)
+
+
+def methods() -> None:
+    """A method that is served natively is still a method: bound, named, copied, pickled."""
+    x = torch.ones(3)
+    for _ in range(WARM):
+        x.exp(), x.sum(0), x.view(3, 1), x.add_(0.0)
+    for name in ("exp", "sum", "view", "add_"):
+        method = getattr(torch.Tensor, name)
+        assert (method.__name__, method.__qualname__) == (name, f"Tensor.{name}")
+        assert method.__doc__
+        assert inspect.isroutine(method)
+        assert pickle.loads(pickle.dumps(method)) is method
+        assert copy.deepcopy(method) is method
+    bound = x.exp
+    assert bound.__self__ is x
+    assert torch.equal(bound(), torch.Tensor.exp(x))
+    assert [t.item() for t in map(torch.Tensor.sum, [x, x])] == [3.0, 3.0]
+    assert functools.partial(torch.Tensor.view, x)(1, 3).shape == (1, 3)
+    for broken in (
+        lambda: torch.Tensor.exp(),
+        lambda: torch.Tensor.exp(3),
+        lambda: x.sum(0, 1, 2, 3),
+    ):
+        try:
+            broken()
+        except TypeError:
+            continue
+        raise AssertionError("no error")
 
 
 def patched() -> None:

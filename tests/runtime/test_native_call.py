@@ -12,8 +12,8 @@ import pytest
 NAMES = {
     "native_call_behaviour": [
         "served", "served_methods", "served_ops", "random_operands", "reflected", "modes",
-        "versions_and_views", "views", "indices", "subclass", "broken_tensors", "patched",
-        "references", "threads",
+        "versions_and_views", "views", "indices", "subclass", "broken_tensors", "methods",
+        "patched", "references", "threads",
     ],
     "native_backward_behaviour": [
         "served", "graphs", "numbers", "accumulation", "hooks", "functions", "errors", "writes",

@@ -15,6 +15,7 @@ holds ``op_call``, which passes calls without keywords on, and leaves the others
 # mypy: no-warn-unreachable
 from __future__ import annotations
 
+import copyreg
 import ctypes
 import sys
 from collections.abc import Callable
@@ -66,6 +67,7 @@ from antorcha.runtime.cpython import (
     visit_t,
 )
 from antorcha.runtime.storage import storage_type
+from antorcha.runtime.tensor import Tensor
 
 PyCFunction_GetSelf = Extern("PyCFunction_GetSelf", raw, raw)
 PyMethod_New = Extern("PyMethod_New", raw, raw, raw)
@@ -175,11 +177,18 @@ def _make_type() -> type:
 _made: list[Callable[..., Any]] = []
 
 
+def _reduced(method: Any) -> tuple[Any, ...]:
+    """Pickled by name, as functions are."""
+    return getattr, (Tensor, method.__name__)
+
+
 def method_of(quick: Callable[..., Any], python: Any, index: bool = False) -> Any:
     """A method that calls the builtin `quick`, and looks like the function `python`. index: as in
     ``methods.quick_of``."""
     if not _made:
-        method_type.refer_to(_make_type())
+        cls = _make_type()
+        method_type.refer_to(cls)
+        copyreg.pickle(cls, _reduced)
         _made.append(bind(fast_def("new_method", py_new_method.spec().addr)))
     storage = quick.__self__
     names = python.__name__, python.__qualname__, python.__doc__

@@ -372,7 +372,7 @@ def teach(plan: Plan) -> None:
     """Tells the plan's nodes of its replays, as many as are worth looking through."""
     words = [0]
     owners: list[Any] = []
-    for key, replay in plan.vjp.items():
+    for key, replay in list(plan.vjp.items()):  # (other threads may add to it)
         if not hasattr(replay, "gradients") or len(key) - 1 > MOST or words[0] == MOST:
             continue
         mask, *layouts = key

@@ -350,7 +350,7 @@ def numbers_of(place: ptr[Place], key: ptr[Key]) -> raw:
     return made
 
 
-@native
+@native(export=True, level="O2")
 def serve(place: ptr[Place], key: ptr[Key], recorded: bool, made: ptr[raw]) -> i64:
     """Runs a place, which somebody holds: the result in `made`, or null with an exception, where it
     says SERVED."""
@@ -426,7 +426,7 @@ def try_call(
     return what
 
 
-@native(level="O2")
+@native(export=True, level="O2")
 def py_quick(self: raw, args: ptr[raw], nargs: i64, names: raw, *, INDEX) -> raw:
     quick = ptr[Quick](ptr[StorageObject](self).ptr)
     made = local(raw)

@@ -89,7 +89,7 @@ method_type = Global("antorcha_method_type", raw)
 vectorcalls = Global("antorcha_method_vectorcalls", raw, 2)
 
 
-@native(level="O2")
+@native
 def method_vectorcall(self: raw, args: ptr[raw], nargsf: i64, names: raw, *, INDEX) -> raw:
     nargs = nargsf & 0x7FFFFFFFFFFFFFFF  # without PY_VECTORCALL_ARGUMENTS_OFFSET
     return py_quick(ptr[MethodObject](self).quick, args, nargs, names, INDEX=INDEX)
@@ -201,7 +201,7 @@ called_by_python = Global("antorcha_op_called_by_python", call_t)
 native_name = Global("antorcha_native_name", raw)  # "native"
 
 
-@native(level="O2")
+@native
 def op_call(self: raw, args: raw, names: raw) -> raw:
     """``op(*args, **names)``."""
     if names is None:

@@ -168,7 +168,7 @@ def is_tensor(kind):
     return kind == tensor_type[0] or kind == parameter_type[0]
 
 
-@native
+@native(export=True, level="O2")
 def try_binary(op: i64, a: raw, b: raw, made: ptr[raw]) -> i64:
     """The result in `made`, or null with an exception, where it says SERVED."""
     counted = counts + op * COUNTS
@@ -281,7 +281,7 @@ def in_python(op: i64, a: raw, b: raw) -> raw:
     return PyObject_Vectorcall(right[op], args, 2, None)
 
 
-@native(level="O2")
+@native
 def binary(a: raw, b: raw, *, OP, COMMUTES) -> raw:
     made = local(raw)
     first, second = a, b
@@ -294,7 +294,7 @@ def binary(a: raw, b: raw, *, OP, COMMUTES) -> raw:
     return told(OP, first, second, result) if what == NOT_KNOWN else result
 
 
-@native(level="O2")
+@native
 def compare(a: raw, b: raw, op: i32) -> raw:
     made = local(raw)
     number = i64(op) + len(OPERATORS)

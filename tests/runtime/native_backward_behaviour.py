@@ -18,6 +18,7 @@ import antorcha as torch
 from antorcha.runtime import alloc
 from antorcha.runtime.call import native
 from antorcha.runtime.call import plan as plans
+from tests.runtime.watch import functions_run
 
 WARM = 4  # passes until replays serve
 
@@ -50,19 +51,8 @@ def leaf(*shape: int) -> Any:
 
 def uses_python(run: Callable[[], Any]) -> set[str]:
     """The Python functions of the engine and of the rules that a call runs."""
-    found = set()
-
-    def watch(frame: Any, event: str, _: Any) -> None:
-        code = frame.f_code
-        if event == "call" and code.co_filename.endswith(("engine.py", "replay.py", "derive.py")):
-            found.add(code.co_name)
-
-    sys.setprofile(watch)
-    try:
-        run()
-    finally:
-        sys.setprofile(None)
-    return found
+    files = ("engine.py", "replay.py", "derive.py")
+    return {name for file, name in functions_run(run) if file.endswith(files)}
 
 
 def served() -> None:

@@ -23,6 +23,7 @@ from antorcha.runtime import alloc
 from antorcha.runtime.call import native
 from antorcha.runtime.call import plan as plans
 from antorcha.runtime.call.native import operators
+from tests.runtime.watch import functions_run
 
 plain_getitem = torch.Tensor.__dict__["__getitem__"]  # nothing has been planned so far
 SYMBOLS = {"truediv": operator.truediv, "and": operator.and_, "or": operator.or_}
@@ -44,18 +45,7 @@ def in_python(name: str, a: Any, b: Any) -> Any:
 
 def calls(run: Callable[[], Any]) -> int:
     """How many Python functions of the short cuts' file a call runs."""
-    found = 0
-
-    def watch(frame: Any, event: str, _: Any) -> None:
-        nonlocal found
-        found += event == "call" and frame.f_code.co_filename.endswith("short.py")
-
-    sys.setprofile(watch)
-    try:
-        run()
-    finally:
-        sys.setprofile(None)
-    return found
+    return sum([file.endswith("short.py") for file, _ in functions_run(run)])
 
 
 def served() -> None:
@@ -127,25 +117,14 @@ def served_ops() -> None:
         lambda: torch.maximum(g, y), lambda: g.mean(), lambda: x.cumsum(0), lambda: torch.exp(g),
         lambda: g.expand(2, 3, 4), lambda: g.unsqueeze(0), lambda: x.argmax(1), lambda: g.tril(),
     ]  # fmt: skip
-    in_python = 0
-
-    def watch(frame: Any, event: str, _: Any) -> None:
-        nonlocal in_python
-        in_python += event == "call" and frame.f_code.co_name in ("in_python", "run", "short")
-
     missing = []
     for k, case in enumerate(cases):
         for graph in (True, False):
             with torch.set_grad_enabled(graph):
                 for _ in range(WARM + 2):
                     case()
-                in_python = 0
-                sys.setprofile(watch)
-                try:
-                    case()
-                finally:
-                    sys.setprofile(None)
-            missing += [(k, graph)] if in_python else []
+                names = [name for _, name in functions_run(case)]
+            missing += [(k, graph)] if {"in_python", "run", "short"} & set(names) else []
     assert not missing, missing
     made = [torch.mul(x, k / 2).tolist() for k in range(6)]
     assert made == [(x * (k / 2)).tolist() for k in range(6)]

@@ -24,9 +24,9 @@ ALL = [(file, name) for file, names in NAMES.items() for name in names]
 
 
 def run(file: str, name: str, **environment: str) -> None:
-    behaviour = Path(__file__).with_name(f"{file}.py")
     done = subprocess.run(
-        [sys.executable, "-X", "faulthandler", str(behaviour), name],
+        [sys.executable, "-X", "faulthandler", "-m", f"tests.runtime.{file}", name],
+        cwd=Path(__file__).parents[2],
         env={**os.environ, "PYTHONMALLOC": "debug", **environment},
         capture_output=True,
         text=True,

@@ -141,8 +141,9 @@ class Walk:
 
     def _start(self, roots: Sequence[Any], seeds: Sequence[Tensor | None]) -> None:
         flat = first_gradients(roots, seeds, self.create)
-        while flat:
-            g, edge = flat.pop(), flat.pop()
+        flat.reverse()
+        while flat:  # (a gradient with no other owner may be taken, not copied)
+            edge, g = flat.pop(), flat.pop()
             self.add(edge, g)
 
     def resume(self, nodes: Any, leaves: Any, more: Any) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 from antorcha import dtypes
 from antorcha.device import Device, as_device
 from antorcha.errors import ArgumentError, did_you_mean
+from antorcha.memo import keep
 from antorcha.runtime.tensor import Tensor
 
 TENSOR, OPTIONAL, OPERAND, NUMBER, TENSORS, STATIC = range(6)
@@ -379,10 +380,7 @@ class Signature:
                 break
             if what != _NOTHING:
                 recipe.append((what, at))
-        if len(self.recipes) >= 1000:  # classes made while running could be any number
-            self.recipes.clear()
-        self.recipes[kinds] = recipe
-        return recipe
+        return keep(self.recipes, kinds, recipe, 1000)  # classes could be any number
 
     def _bind_list(
         self, name: str, value: Any, operands: list[Tensor | None], flat: list[Any]

@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, Any
 from antorcha import dtypes
 from antorcha.errors import DtypeError
 from antorcha.lang import expr as E
+from antorcha.memo import kept
 from antorcha.ops.operands import common_dtype, plan_exprs
 from antorcha.ops.params import NUMBER, OPERAND, STATIC
 from antorcha.ops.pointwise_rule import PointwiseRule
@@ -59,7 +60,7 @@ class PointwiseOp(Op):
         self.types = types
         self.derive_fn: Callable[..., Any] | None = None
         self.check: Callable[..., None] | None = None
-        self.traced: dict[Any, Any] = {}  # see `_traced_once`
+        self.traced: dict[Any, tuple[list[DType], E.Expr]] = {}  # see `_traced_once`
         never = types in ("compare", "predicate", "bits")
         self.rule = None if never else PointwiseRule(self)
 
@@ -186,14 +187,14 @@ class PointwiseOp(Op):
         usual = dtypes.get_default_dtype()  # of the floats that integers give
         key = (usual, tuple(kinds), tuple(where), tuple(statics), tuple(values), tuple(fixed))
         try:
-            found = self.traced.get(key)
+            hash(key)
         except TypeError:  # an argument that cannot be in a key
             return self._trace(where, ins, statics, extra, fixed)
-        if found is None:
-            if len(self.traced) >= _MOST_TRACED:
-                self.traced.clear()
-            found = self.traced[key] = self._trace(where, ins, statics, extra, fixed)
-        return found
+
+        def trace(_: Any) -> tuple[list[DType], E.Expr]:
+            return self._trace(where, ins, statics, extra, fixed)
+
+        return kept(self.traced, key, trace, _MOST_TRACED)
 
     def _trace(
         self, where: dict[str, int], ins: list[Any], statics: dict[str, Any], extra: dict[int, str],

@@ -66,6 +66,8 @@ TRUE = ExternData("_Py_TrueStruct", u8)
 FALSE = ExternData("_Py_FalseStruct", u8)
 
 # ---- numbers
+int_type = ExternData("PyLong_Type", u8)
+float_type = ExternData("PyFloat_Type", u8)
 PyLong_AsLongLong = Extern("PyLong_AsLongLong", i64, raw)
 PyLong_FromLongLong = Extern("PyLong_FromLongLong", raw, i64)
 PyFloat_AsDouble = Extern("PyFloat_AsDouble", f64, raw)
@@ -87,6 +89,8 @@ list_type = ExternData("PyList_Type", u8)
 # ---- calls and errors
 PyObject_Vectorcall = Extern("PyObject_Vectorcall", raw, raw, ptr[raw], i64, raw)
 PyErr_Occurred = Extern("PyErr_Occurred", raw)
+PyErr_Clear = Extern("PyErr_Clear", void)
+PyObject_GetAttr = Extern("PyObject_GetAttr", raw, raw, raw)
 PyErr_SetObject = Extern("PyErr_SetObject", void, raw, raw)
 
 # ---- threads
@@ -157,6 +161,46 @@ def raise_object(error: raw) -> void:
     if error is not None:
         PyErr_SetObject(type_of(error), error)
         Py_DecRef(error)
+
+
+# ---- references
+@native
+def new_reference(o: raw) -> raw:
+    """The object itself, held once more."""
+    Py_IncRef(o)
+    return o
+
+
+@native
+def drop_one(o: raw) -> void:
+    """Drops a reference, if there is one."""
+    if o is not None:
+        Py_DecRef(o)
+
+
+@native
+def drop_all(items: ptr[raw], count: i64) -> void:
+    """Drops the references that are there, each taken out first: its end may run any code."""
+    for k in range(count):
+        o = items[k]
+        if o is not None:
+            items[k] = None
+            Py_DecRef(o)
+
+
+@native
+def pair_of(a: raw, b: raw) -> raw:
+    """A tuple of two, whose references it takes over; null with an exception."""
+    made = raw(0)
+    if a is not None and b is not None:
+        made = PyTuple_New(2)
+    if made is None:
+        drop_one(a)
+        drop_one(b)
+        return made
+    PyTuple_SetItem(made, 0, a)
+    PyTuple_SetItem(made, 1, b)
+    return made
 
 
 # ---- builtins

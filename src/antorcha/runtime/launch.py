@@ -63,6 +63,8 @@ from antorcha.runtime.cpython import (
     complaint,
     failed,
     fast_def,
+    new_reference,
+    pair_of,
     raise_object,
     type_of,
 )
@@ -195,24 +197,10 @@ def count_error(self: raw, nargs: i64, fresh: i64) -> void:
 @native(export=True)
 def outside_error(self: raw, args: ptr[raw], k: i64) -> void:
     """args: the storage and its offset."""
-    pair = pack_two(args)
+    pair = pair_of(new_reference(args[0]), new_reference(args[1]))
     if pair is not None:
         complain(OUTSIDE, self, pair, k)
         Py_DecRef(pair)
-
-
-@native
-def pack_two(args: ptr[raw]) -> raw:
-    """A tuple of two objects, by calling tuple's own constructor through the interpreter."""
-    return PyObject_Vectorcall(pair_maker[0], args, 2, None)
-
-
-def _pair(first: object, second: object) -> tuple[object, object]:
-    return first, second
-
-
-pair_maker = Global("antorcha_pair_maker", raw, 1)
-pair_maker.refer_to(_pair)
 
 
 # ---- arguments

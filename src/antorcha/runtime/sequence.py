@@ -91,6 +91,25 @@ def end(program: ptr[Program], places: ptr[raw]) -> void:
 
 
 @native
+def places_for(program: ptr[Program], small: ptr[raw]) -> ptr[raw]:
+    """Where a program's places are, and then its arguments: in `small`, which has room for SMALL,
+    or in a block, which `let_go_of` gives back. Null with an exception."""
+    count = program.places + program.most
+    if count <= SMALL:
+        return small
+    block = allocate(8 * count)
+    if block is None:
+        complain(NO_MEMORY, NONE, NONE, 8 * count)
+    return ptr[raw](block)
+
+
+@native
+def let_go_of(places: ptr[raw], small: ptr[raw]) -> void:
+    if places != small:
+        release(raw(places))
+
+
+@native
 def gather(args: ptr[raw], places: ptr[raw], code: ptr[i64], count: i64) -> void:
     for k in range(count):
         args[k] = places[code[k]]
@@ -184,14 +203,10 @@ def play(self: raw, args: ptr[raw], nargs: i64) -> raw:
     if nargs != program.given:
         complain(WRONG_COUNT, self, NONE, nargs)
         return None
-    places = local(raw, SMALL)
-    room = raw(0)
-    if program.places + program.most > SMALL:
-        room = allocate(8 * (program.places + program.most))
-        if room is None:
-            complain(NO_MEMORY, NONE, NONE, 8 * (program.places + program.most))
-            return None
-        places = ptr[raw](room)
+    small = local(raw, SMALL)
+    places = places_for(program, small)
+    if places is None:
+        return None
     for k in range(nargs):
         places[k] = args[k]
     begin(program, places)
@@ -199,8 +214,7 @@ def play(self: raw, args: ptr[raw], nargs: i64) -> raw:
     if perform(program, places):
         result = result_of(program, places)
     end(program, places)
-    if room is not None:
-        release(room)
+    let_go_of(places, small)
     return result
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from antorcha import modes
 from antorcha.errors import ArgumentError
 from antorcha.ops.pointwise import PointwiseOp
-from antorcha.ops.record import REGISTRY, Composite, Op
+from antorcha.ops.record import REGISTRY, Op
 from antorcha.runtime.call import path, short
 from antorcha.runtime.tensor import Tensor
 from antorcha.tensor.methods import set_methods
@@ -37,12 +37,6 @@ def method(op: Any, name: str) -> Callable[..., Any]:
         made: Callable[..., Any] = short.view(op)
     elif quick is not None and op.most > 2:
         made = quick
-    elif isinstance(op, Composite) or not isinstance(op, Op):
-
-        def plain(self: Tensor, *args: Any, **kwargs: Any) -> Any:
-            return op(self, *args, **kwargs)
-
-        made = plain
     elif quick is not None:
         two_tensors: Any = quick
 

@@ -8,7 +8,7 @@ lanes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -46,6 +46,7 @@ from antorcha.lang.native import (
 )
 from antorcha.lang.native.types import Ty
 from antorcha.lang.native.values import V
+from antorcha.memo import kept
 from antorcha.runtime.layout import Layout
 
 TYPES: dict[str, Ty] = {
@@ -109,22 +110,12 @@ class Body:
 
 
 _bodies: dict[tuple[Expr, ...], Body] = {}
-_MOST_KEPT = 4096
+MOST_KEPT = 4096  # of what is the same for all shapes: bodies, kernels, programs
 
 
 def body_of(exprs: Sequence[Expr]) -> Body:
     """The Body of expressions: one, however many shapes they are planned for."""
-    return kept(_bodies, tuple(exprs), Body)
-
-
-def kept(table: dict[Any, Any], key: Any, make: Callable[[Any], Any]) -> Any:
-    """What the table has for a key, made when it has nothing; a full table is emptied first."""
-    found = table.get(key)
-    if found is None:
-        if len(table) >= _MOST_KEPT:
-            table.clear()
-        found = table[key] = make(key)
-    return found
+    return kept(_bodies, tuple(exprs), Body, MOST_KEPT)
 
 
 def prepare(exprs: tuple[Expr, ...]) -> tuple[Expr, ...]:

@@ -16,7 +16,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from antorcha.devices.cpu.emit import Body, Unsupported, body_of, evaluate, kept, type_of
+from antorcha.devices.cpu.emit import MOST_KEPT, Body, Unsupported, body_of, evaluate, type_of
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Launch, Pointwise
 from antorcha.lang.native import (
@@ -40,6 +40,7 @@ from antorcha.lang.native import (
 )
 from antorcha.lang.native.machine import target
 from antorcha.lang.native.types import Ty
+from antorcha.memo import kept
 from antorcha.runtime.launch import make_launch
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.pool import pool_run
@@ -368,7 +369,7 @@ def compile_pointwise(what: Pointwise, outs: Sequence[Layout], ins: Sequence[Any
         and out_types[0].size * max(target().vector_bits // 8 // body.lanes, 4) == 64
     )  # fmt: skip
     key = (body, tuple(out_types), tuple(in_types), kinds, flat, stream)
-    kernel = kept(_kernels, key, _kernel_for)
+    kernel = kept(_kernels, key, _kernel_for, MOST_KEPT)
     made = make_launch(
         kernel.addr, words, [slot(o) for o in outs], [slot(i) for i in ins], outs[0].numel, None
     )

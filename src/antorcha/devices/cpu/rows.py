@@ -17,13 +17,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from antorcha.devices.cpu.emit import (
+    MOST_KEPT,
     TYPES,
     Body,
     Unsupported,
     available,
     body_of,
     evaluate,
-    kept,
     type_of,
 )
 from antorcha.devices.cpu.pointwise import (
@@ -60,6 +60,7 @@ from antorcha.lang.native import (
     void,
 )
 from antorcha.lang.native.machine import target
+from antorcha.memo import kept
 from antorcha.runtime.launch import make_launch
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.pool import pool_run
@@ -400,7 +401,7 @@ def compile_rows(what: Rows, outs: Sequence[Layout], ins: Sequence[Any]) -> Laun
         tuple(program.outputs), tuple([(i.dtype, i.is_row) for i in program.inputs]),
         tuple(program.rows), tuple([o.dtype for o in outs]), tuple([i.dtype for i in ins]), kinds,
     )  # fmt: skip
-    P = kept(_programs, key, lambda _: build(what, outs, ins, kinds))
+    P = kept(_programs, key, lambda _: build(what, outs, ins, kinds), MOST_KEPT)
     words = [rows, what.length, len(sizes), *steps, *words_of(sizes, columns)]
     spec = rows_kernel.spec(P=P)
     made = make_launch(

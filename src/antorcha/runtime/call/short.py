@@ -22,7 +22,7 @@ _OPERANDS = ("Tensor", "Operand", "Power")
 operators: dict[str, Any] = {}
 """The ops behind Tensor's operators, ``add`` of ``__add__``, that are ``binary``."""
 methods: dict[str, list[tuple[str, Any]]] = {}
-"""The methods that are an op's ``form``: by the op's name, theirs, and the functions."""
+"""Tensor's methods: by their op's name (or its in-place form's), theirs, and the functions."""
 reading: tuple[Callable[..., Any], Callable[..., Any]] | None = None
 """``x[i]``, and what finds the plan of such a call; set by tensor.indexing."""
 upgrade: Callable[[Any, bool], None] | None = None

@@ -55,6 +55,9 @@ from antorcha.runtime.cpython import (
     PyTuple_New,
     PyTuple_SetItem,
     complain,
+    drop_all,
+    drop_one,
+    new_reference,
 )
 from antorcha.runtime.launch import py_launch
 from antorcha.runtime.sequence import play
@@ -79,7 +82,7 @@ ALL, FIRST, ONE = 0, 1, 2
 
 @struct
 class Place:
-    """What a call does. `words` and the rest are compared with a call's key."""
+    """What a call does; its first four fields are those of the key by which it is found."""
 
     count: i64
     mixed: i64
@@ -122,13 +125,22 @@ def find(quick: ptr[Quick], key: ptr[Key]) -> raw:
     """The storage of the place for a key (borrowed), or null."""
     if quick.room == 0:
         return None
+    return quick.table[seat_of(quick, key)]
+
+
+@native
+def key_of(place: raw) -> ptr[Key]:
+    """A place's own key: its first words."""
+    return ptr[Key](ptr[StorageObject](place).ptr)
+
+
+@native
+def seat_of(quick: ptr[Quick], key: ptr[Key]) -> i64:
+    """Where the place for a key is in the table, or the empty seat where it belongs."""
     at = key.mixed & (quick.room - 1)
-    while quick.table[at] is not None:
-        found = quick.table[at]
-        if is_key(ptr[Key](ptr[StorageObject](found).ptr), key):
-            return found
+    while quick.table[at] is not None and not is_key(key_of(quick.table[at]), key):
         at = (at + 1) & (quick.room - 1)
-    return None
+    return at
 
 
 @native(export=True)
@@ -138,15 +150,9 @@ def insert(quick: ptr[Quick], place: raw) -> bool:
         empty(quick)
     if 2 * (quick.used + 1) > quick.room and not grow(quick):
         return False
-    wanted = ptr[Key](ptr[StorageObject](place).ptr)
-    at = wanted.mixed & (quick.room - 1)
-    while quick.table[at] is not None and not is_key(
-        ptr[Key](ptr[StorageObject](quick.table[at]).ptr), wanted
-    ):
-        at = (at + 1) & (quick.room - 1)
+    at = seat_of(quick, key_of(place))
     old = quick.table[at]
-    Py_IncRef(place)
-    quick.table[at] = place
+    quick.table[at] = new_reference(place)
     if old is None:
         quick.used += 1
     else:
@@ -164,18 +170,13 @@ def grow(quick: ptr[Quick]) -> bool:
     if block is None:
         complain(NO_MEMORY, NONE, NONE, 8 * room)
         return False
-    table = ptr[raw](block)
-    for k in range(room):
-        table[k] = None
-    for k in range(count):
-        place = old[k]
-        if place is not None:
-            at = ptr[Key](ptr[StorageObject](place).ptr).mixed & (room - 1)
-            while table[at] is not None:
-                at = (at + 1) & (room - 1)
-            table[at] = place
-    quick.table = table
+    quick.table = ptr[raw](block)
     quick.room = room
+    for k in range(room):
+        quick.table[k] = None
+    for k in range(count):
+        if old[k] is not None:
+            quick.table[seat_of(quick, key_of(old[k]))] = old[k]
     if count > 0:
         release(raw(old))
     return True
@@ -187,9 +188,7 @@ def empty(quick: ptr[Quick]) -> void:
     old, count = quick.table, quick.room
     quick.room = 0
     quick.used = 0
-    for k in range(count):
-        if old[k] is not None:
-            Py_DecRef(old[k])
+    drop_all(old, count)
     if count > 0:
         release(raw(old))
 
@@ -216,6 +215,18 @@ def gather(place: ptr[Place], key: ptr[Key], args: ptr[raw]) -> i64:
 
 
 @native
+def run_into(place: ptr[Place], args: ptr[raw], count: i64) -> bool:
+    """Runs what writes to its first arguments; False with an exception."""
+    done = raw(0)
+    if place.several != 0:
+        done = play(place.run, args, count)
+    else:
+        done = py_launch(place.run, args, count, FRESH=False)
+    drop_one(done)  # None
+    return done is not None
+
+
+@native
 def run_many(place: ptr[Place], args: ptr[raw], count: i64, outs: ptr[raw]) -> bool:
     """Several results, in fresh memory; `args` has room for them before the inputs."""
     ok = True
@@ -226,22 +237,13 @@ def run_many(place: ptr[Place], args: ptr[raw], count: i64, outs: ptr[raw]) -> b
         if ok:
             args[2 * k] = make_storage(place.sizes[k])
             ok = args[2 * k] is not None
-    if ok:
-        done = raw(0)
-        if place.several != 0:
-            done = play(place.run, args, count)
-        else:
-            done = py_launch(place.run, args, count, FRESH=False)
-        ok = done is not None
-        if ok:
-            Py_DecRef(done)
+    ok = ok and run_into(place, args, count)
     for k in range(place.results):
-        storage = args[2 * k]
         if ok:
-            outs[k] = new_tensor(place.layouts[k], storage)
+            outs[k] = new_tensor(place.layouts[k], args[2 * k])
             ok = outs[k] is not None
-        elif storage is not None:
-            Py_DecRef(storage)
+        else:
+            drop_one(args[2 * k])
     return ok
 
 
@@ -294,18 +296,10 @@ def write(place: ptr[Place], key: ptr[Key]) -> raw:
     t = ptr[TensorObject](target)
     args[0] = t.storage
     args[1] = t.offset
-    count = 2 + gather(place, key, args + 2)
-    done = raw(0)
-    if place.several != 0:
-        done = play(place.run, args, count)
-    else:
-        done = py_launch(place.run, args, count, FRESH=False)
-    if done is None:
-        return done
-    Py_DecRef(done)
+    if not run_into(place, args, 2 + gather(place, key, args + 2)):
+        return None
     ptr[StorageObject](t.storage).version += 1
-    Py_IncRef(target)
-    return target
+    return new_reference(target)
 
 
 @native
@@ -317,36 +311,25 @@ def packed(place: ptr[Place], outs: ptr[raw]) -> raw:
     if place.pack is not None:
         made = PyObject_Vectorcall(place.pack, outs, place.results, None)
     elif place.packing == FIRST:
-        made = outs[0]
-        Py_IncRef(made)
+        made = new_reference(outs[0])
     else:
         made = PyTuple_New(place.results)
         if made is not None:
             for k in range(place.results):
-                Py_IncRef(outs[k])
-                PyTuple_SetItem(made, k, outs[k])
-    drop(outs, place.results)
+                PyTuple_SetItem(made, k, new_reference(outs[k]))
+    drop_all(outs, place.results)
     return made
-
-
-@native
-def drop(outs: ptr[raw], count: i64) -> void:
-    for k in range(count):
-        if outs[k] is not None:
-            Py_DecRef(outs[k])
 
 
 @native
 def numbers_of(place: ptr[Place], key: ptr[Key]) -> raw:
     """The numbers that the node keeps, as a new tuple; null with an exception."""
     if place.numbers is not None:
-        Py_IncRef(place.numbers)
-        return place.numbers
+        return new_reference(place.numbers)
     made = PyTuple_New(key.numbers)
     if made is not None:
         for k in range(key.numbers):
-            Py_IncRef(key.loose[k])
-            PyTuple_SetItem(made, k, key.loose[k])
+            PyTuple_SetItem(made, k, new_reference(key.loose[k]))
     return made
 
 
@@ -387,7 +370,7 @@ def serve(place: ptr[Place], key: ptr[Key], recorded: bool, made: ptr[raw]) -> i
     if ok:
         made[0] = packed(place, outs)
     else:
-        drop(outs, place.results)
+        drop_all(outs, place.results)
         made[0] = None
     return SERVED
 
@@ -450,8 +433,7 @@ def py_words(self: raw, args: ptr[raw], nargs: i64, names: raw, *, INDEX) -> raw
         known = read_call(key, args, nargs, names, loose)
     word = mode_word()
     if word < 0 or not known or not add_word(key, MODE, word):
-        Py_IncRef(raw(NONE))
-        return raw(NONE)
+        return new_reference(raw(NONE))
     count = key.count
     made = PyTuple_New(2 + 2 * count)
     if made is None:
@@ -477,12 +459,10 @@ def py_put(self: raw, args: ptr[raw], _nargs: i64) -> raw:
     """(the storage of a Place), made by ``learn.place_for``."""
     if not insert(ptr[Quick](ptr[StorageObject](self).ptr), args[0]):
         return None
-    Py_IncRef(raw(NONE))
-    return raw(NONE)
+    return new_reference(raw(NONE))
 
 
 @native
 def py_flush(self: raw, _args: ptr[raw], _nargs: i64) -> raw:
     empty(ptr[Quick](ptr[StorageObject](self).ptr))
-    Py_IncRef(raw(NONE))
-    return raw(NONE)
+    return new_reference(raw(NONE))

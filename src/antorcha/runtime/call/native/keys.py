@@ -33,13 +33,13 @@ from antorcha.lang.native import (
     u64,
     void,
 )
-from antorcha.runtime.call.native.operators import PyErr_Clear, float_type
-from antorcha.runtime.call.native.tensors import TensorObject, int_type, is_whole
+from antorcha.runtime.call.native.tensors import TensorObject, is_whole
 from antorcha.runtime.cpython import (
     FALSE,
     HEADER,
     NONE,
     TRUE,
+    PyErr_Clear,
     PyFloat_AsDouble,
     PyList_GetItem,
     PyList_Size,
@@ -47,6 +47,8 @@ from antorcha.runtime.cpython import (
     PyTuple_GetItem,
     PyTuple_Size,
     failed,
+    float_type,
+    int_type,
     list_type,
     tuple_type,
     type_of,
@@ -245,15 +247,6 @@ def is_key(have: ptr[Key], key: ptr[Key]) -> bool:
     for k in range(key.count):
         same = same and have.values[k] == key.values[k] and have.kinds[k] == key.kinds[k]
     return same
-
-
-@native
-def copy_key(to: ptr[Key], key: ptr[Key]) -> void:
-    to.count = key.count
-    to.mixed = key.mixed
-    for k in range(key.count):
-        to.kinds[k] = key.kinds[k]
-        to.values[k] = key.values[k]
 
 
 def install() -> None:

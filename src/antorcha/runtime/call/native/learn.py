@@ -24,6 +24,7 @@ from antorcha.runtime.call.native.calls import (
     ONE,
     VIEWS,
     WRITE,
+    Place,
 )
 from antorcha.runtime.call.native.keys import MOST as WORDS
 from antorcha.runtime.call.native.record import MOST_OPERANDS
@@ -85,7 +86,7 @@ def place_for(
         why, body = call, None
     else:
         why, body = "Python computes it, or moves its arguments", _body(call, given, pack, owners)
-    place = words_in_memory([*key, *(body or [NEVER, *[0] * 80])], *owners)
+    place = words_in_memory(_padded([*key, *(body or [NEVER])], Place.size // 8), *owners)
     return place, "" if body else why
 
 
@@ -149,10 +150,7 @@ def _runs(plan: Plan) -> tuple[int, Storage | None] | None:
     if plan.kind == plans.FRESH:
         making = making_of(plan.run)
         return None if making is None else (FRESH, making)
-    if plan.kind == plans.MANY and plan.post is new_storage:
-        run = storage_of(plan.into, "into") or sequence_of(plan.into)
-        return None if run is None else (MANY, run)
-    return None
+    return _run_into(plan, MANY) if plan.kind == plans.MANY and plan.post is new_storage else None
 
 
 def _writes(call: Call) -> tuple[int, Storage | None] | None:
@@ -160,8 +158,13 @@ def _writes(call: Call) -> tuple[int, Storage | None] | None:
     plan, target = call.plan, call.operands[0]
     if plan.kind != plans.FRESH or target is None or not target._layout.contiguous:
         return None
+    return _run_into(plan, WRITE)
+
+
+def _run_into(plan: Plan, what: int) -> tuple[int, Storage] | None:
+    """What writes to results that are there, if it is machine code."""
     run = storage_of(plan.into, "into") or sequence_of(plan.into)
-    return None if run is None else (WRITE, run)
+    return None if run is None else (what, run)
 
 
 def _same(a: Sequence[Any], b: Sequence[Any]) -> bool:

@@ -36,6 +36,7 @@ from antorcha.runtime.cpython import (
     PyObject_GC_Track,
     PyObject_GC_UnTrack,
     PyObject_Init,
+    drop_all,
     type_of,
 )
 from antorcha.runtime.objects import PyType_GenericAlloc, field_offset, maker
@@ -108,11 +109,7 @@ def new_object(what: i64) -> raw:
 def finish(o: raw, *, WHAT) -> void:
     """Frees an object that is untracked, and to which no weak reference leads."""
     fields = ptr[raw](o + HEADER)
-    for k in range(FIELDS[WHAT]):
-        value = fields[k]
-        if value is not None:
-            fields[k] = None
-            Py_DecRef(value)
+    drop_all(fields, FIELDS[WHAT])
     life = lives + WHAT
     kind = type_of(o)
     if kind == life.kind and life.count < KEEP:

@@ -37,7 +37,6 @@ from antorcha.lang.native import (
     void,
 )
 from antorcha.runtime.call.native.calls import py_quick
-from antorcha.runtime.call.native.operators import PyObject_GetAttr
 from antorcha.runtime.call.native.slots import CALL, ITEMS, WORD, word
 from antorcha.runtime.cpython import (
     HEADER,
@@ -54,15 +53,17 @@ from antorcha.runtime.cpython import (
     TRUE,
     VECTORCALL,
     Py_DecRef,
-    Py_IncRef,
     PyObject_GC_Del,
     PyObject_GC_New,
     PyObject_GC_Track,
     PyObject_GC_UnTrack,
+    PyObject_GetAttr,
     PyTuple_Size,
+    drop_all,
     failed,
     fast_def,
     make_type,
+    new_reference,
     type_of,
     visit_t,
 )
@@ -98,8 +99,7 @@ def method_vectorcall(self: raw, args: ptr[raw], nargsf: i64, names: raw, *, IND
 @native
 def method_get(self: raw, instance: raw, _owner: raw) -> raw:
     if instance is None or instance == raw(NONE):
-        Py_IncRef(self)
-        return self
+        return new_reference(self)
     return PyMethod_New(self, instance)
 
 
@@ -113,8 +113,7 @@ def py_new_method(_self: raw, args: ptr[raw], _nargs: i64) -> raw:
     m.vectorcall = vectorcalls[i64(args[len(FIELDS)] == raw(TRUE))]
     fields = ptr[raw](o + HEADER) + 1
     for k in range(len(FIELDS)):
-        Py_IncRef(args[k])
-        fields[k] = args[k]
+        fields[k] = new_reference(args[k])
     PyObject_GC_Track(o)
     return o
 
@@ -132,11 +131,7 @@ def method_traverse(o: raw, visit: visit_t, arg: raw) -> i32:
 @native
 def method_clear(o: raw) -> i32:
     fields = ptr[raw](o + HEADER) + 1
-    for k in range(1, len(FIELDS)):  # all but the storage, which a call may need
-        value = fields[k]
-        if value is not None:
-            fields[k] = None
-            Py_DecRef(value)
+    drop_all(fields + 1, len(FIELDS) - 1)  # all but the storage, which a call may need
     return i32(0)
 
 

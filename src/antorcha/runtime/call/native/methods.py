@@ -85,7 +85,6 @@ def quick_of(
 # ---- what there is to learn
 def of_op(op: Any, python: Callable[..., Any]) -> Callable[..., Learnt]:
     """Serves calls of an op that binds its arguments to one plan."""
-    mask = op.signature.number_mask
 
     def serve(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Learnt:
         result = python(*args, **kwargs)
@@ -98,11 +97,16 @@ def of_op(op: Any, python: Callable[..., Any]) -> Callable[..., Learnt]:
         plan = op.plans.get(key)
         if plan is None:
             return result, "no plan of its own", ONE
-        loose = [a for k, a in enumerate(args) if mask >> k & 1 and type(a) in (int, float)]
-        call = Call(plan, operands, flat, numbers, loose)
+        call = Call(plan, operands, flat, numbers, _loose(op, args))
         return result, call, packing(plan, result)
 
     return serve
+
+
+def _loose(op: Any, args: tuple[Any, ...]) -> list[Any]:
+    """The arguments of which a key has only the type (``keys.add_loose``)."""
+    mask = op.signature.number_mask
+    return [a for k, a in enumerate(args) if mask >> k & 1 and type(a) in (int, float)]
 
 
 def packing(plan: Any, result: Any) -> Any:
@@ -150,7 +154,6 @@ def of_composite(python: Callable[..., Any]) -> Callable[..., Learnt]:
 
 def of_write(op: Any, python: Callable[..., Any]) -> Callable[..., Learnt]:
     """Serves calls of an op's in-place form."""
-    mask = op.signature.number_mask
 
     def serve(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Learnt:
         result = python(*args, **kwargs)
@@ -158,8 +161,8 @@ def of_write(op: Any, python: Callable[..., Any]) -> Callable[..., Learnt]:
         plan = op.plans.get(("in place", *key))
         if plan is None:
             return result, "", None
-        loose = [a for k, a in enumerate(args) if mask >> k & 1 and type(a) in (int, float)]
-        return result, Call(plan, operands, flat, numbers, loose, writes=True), ONE
+        call = Call(plan, operands, flat, numbers, _loose(op, args), writes=True)
+        return result, call, ONE
 
     return serve
 
@@ -197,9 +200,7 @@ def upgrade(op: Any, planned: bool) -> None:
     loose = 0 if op.is_composite else op.signature.number_mask
     quick = op.native = quick_of(op.name, op.in_python, serve, loose=loose)
     call_natively(type(op))
-    for name, old in short.methods.get(op.name, ()):
-        if Tensor.__dict__.get(name) is old:
-            setattr(Tensor, name, method_of(quick, old))
+    _replace_methods(op.name, quick)
 
 
 def upgrade_write(op: Any) -> None:
@@ -210,9 +211,14 @@ def upgrade_write(op: Any) -> None:
     serve = of_write(op, form.in_python)
     quick = quick_of(form.name, form.in_python, serve, loose=op.signature.number_mask)
     form.native = quick
-    for name, old in short.methods.get(form.name, ()):
-        if Tensor.__dict__.get(name) is old:
-            setattr(Tensor, name, method_of(quick, old))
+    _replace_methods(form.name, quick)
+
+
+def _replace_methods(name: str, quick: Callable[..., Any]) -> None:
+    """Puts the builtin in the place of an op's methods, where nobody has set others."""
+    for method, old in short.methods.get(name, ()):
+        if Tensor.__dict__.get(method) is old:
+            setattr(Tensor, method, method_of(quick, old))
 
 
 def upgrade_property(name: str) -> None:

@@ -27,12 +27,10 @@ from antorcha.lang.native import (
     ptr,
     raw,
     struct,
-    void,
 )
-from antorcha.runtime.alloc import allocate, release
 from antorcha.runtime.call.native.life import NodeObject
 from antorcha.runtime.call.native.tables import MOST, Pending
-from antorcha.runtime.call.native.tensors import TensorObject, int_type, is_whole, tensor_at
+from antorcha.runtime.call.native.tensors import TensorObject, is_whole, tensor_at
 from antorcha.runtime.call.node import RELEASED, Node
 from antorcha.runtime.call.plan import Plan
 from antorcha.runtime.cpython import (
@@ -48,15 +46,23 @@ from antorcha.runtime.cpython import (
     PyObject_Vectorcall,
     PyTuple_GetItem,
     PyTuple_Size,
-    complain,
+    int_type,
     list_type,
     tuple_type,
     type_of,
 )
 from antorcha.runtime.objects import field_offset, words_in_memory
-from antorcha.runtime.sequence import SMALL as PLACES
-from antorcha.runtime.sequence import Program, begin, end, perform, result_places
-from antorcha.runtime.storage import NO_MEMORY, Storage, StorageObject, storage_type
+from antorcha.runtime.sequence import (
+    SMALL,
+    Program,
+    begin,
+    end,
+    let_go_of,
+    perform,
+    places_for,
+    result_places,
+)
+from antorcha.runtime.storage import Storage, StorageObject, storage_type
 
 if TYPE_CHECKING:
     from antorcha.ops.replay import Replay
@@ -247,14 +253,10 @@ def run_replay(node: ptr[NodeObject], p: ptr[Pending], replay: raw, found: ptr[r
     program = ptr[Program](ptr[StorageObject](words.program).ptr)
     if words.operands != PyTuple_Size(node.edges):
         return NOT_HERE
-    places = local(raw, PLACES)
-    room = raw(0)
-    if program.places + program.most > PLACES:
-        room = allocate(8 * (program.places + program.most))
-        if room is None:
-            complain(NO_MEMORY, NONE, NONE, 8 * (program.places + program.most))
-            return ERROR
-        places = ptr[raw](room)
+    small = local(raw, SMALL)
+    places = places_for(program, small)
+    if places is None:
+        return ERROR
     what = i64(NOT_HERE)
     if fill_places(node, p, words, places, program.given):
         begin(program, places)
@@ -262,8 +264,7 @@ def run_replay(node: ptr[NodeObject], p: ptr[Pending], replay: raw, found: ptr[r
         if perform(program, places) and take_gradients(program, words, p, places, found):
             what = DONE
         end(program, places)
-    if room is not None:
-        release(room)
+    let_go_of(places, small)
     return what
 
 
@@ -342,15 +343,6 @@ def release_saved(o: raw) -> bool:
         node.saved = released[0]
         Py_DecRef(old)
     return full >= 0
-
-
-@native
-def drop_all(items: ptr[raw], count: i64) -> void:
-    for k in range(count):
-        o = items[k]
-        if o is not None:
-            items[k] = None
-            Py_DecRef(o)
 
 
 # ---- setting up

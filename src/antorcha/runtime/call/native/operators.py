@@ -26,7 +26,6 @@ from typing import Any
 from antorcha import modes
 from antorcha.lang.native import (
     Extern,
-    ExternData,
     Global,
     bind,
     func,
@@ -39,7 +38,6 @@ from antorcha.lang.native import (
     ptr,
     raw,
     struct,
-    u8,
     u64,
     void,
 )
@@ -50,7 +48,6 @@ from antorcha.runtime.call.native.record import MOST_OPERANDS, Recording, attach
 from antorcha.runtime.call.native.tensors import (
     Making,
     TensorObject,
-    int_type,
     is_whole,
     make_result,
     making_of,
@@ -63,12 +60,16 @@ from antorcha.runtime.cpython import (
     NONE,
     Py_DecRef,
     Py_IncRef,
+    PyErr_Clear,
     PyLong_AsLongLong,
     PyLong_FromLongLong,
+    PyObject_GetAttr,
     PyObject_Vectorcall,
     PyTuple_New,
     PyTuple_SetItem,
     fast_def,
+    float_type,
+    int_type,
     type_of,
 )
 from antorcha.runtime.storage import StorageObject
@@ -81,8 +82,6 @@ COMPARISONS = ("lt", "le", "eq", "ne", "gt", "ge")  # in the order of CPython's 
 integer divisor is 0, ``**`` has a plan for each exponent.)"""
 NAMES = OPERATORS + COMPARISONS
 ENTRIES, WAYS = 256, 4
-float_type = ExternData("PyFloat_Type", u8)
-PyErr_Clear = Extern("PyErr_Clear", void)
 PyDict_GetItemWithError = Extern("PyDict_GetItemWithError", raw, raw, raw)
 
 
@@ -111,7 +110,6 @@ thread_modes = Global("antorcha_thread_modes", raw)  # modes.state
 COUNTS = 5
 counts = Global("antorcha_operator_counts", i64, len(NAMES) * COUNTS)  # as ``calls.COUNTED``
 off = Global("antorcha_native_off", i64)  # how many have asked for the Python path alone
-PyObject_GetAttr = Extern("PyObject_GetAttr", raw, raw, raw)
 
 SERVED, NOT_KNOWN, NOT_HERE = 0, 1, 2
 """What `try_binary` says: there is a result (or an exception); no plan is known; not for it."""

@@ -2,8 +2,8 @@
 
 Owns nothing between calls. A Recording says, for a plan, what the Python path has found out: which
 tensors a node saves for each set of operands that want gradients (``plan.keeps``). What it does not
-know, the Python path serves, and teaches. The node is made by the recipe of ``node.recorder`` and
-has the fields that ``attach_to`` gives it: the same words, tuples and list.
+know, the Python path serves, and teaches. The node has the fields that ``attach_to`` gives it: the
+same words, tuples and list; its memory comes from ``life``.
 """
 
 # Native functions are in the kernel language, whose types are values: mypy cannot read them.
@@ -22,15 +22,12 @@ from antorcha.lang.native import (
     raw,
     ref,
     struct,
-    void,
 )
 from antorcha.runtime.call import node
 from antorcha.runtime.call.native.life import NODE, NodeObject, new_object
 from antorcha.runtime.call.native.tensors import (
     TensorObject,
-    int_type,
     is_whole,
-    new_reference,
     zero,
 )
 from antorcha.runtime.call.plan import Plan
@@ -46,6 +43,10 @@ from antorcha.runtime.cpython import (
     PyLong_FromLongLong,
     PyTuple_New,
     PyTuple_SetItem,
+    drop_one,
+    int_type,
+    new_reference,
+    pair_of,
     type_of,
 )
 from antorcha.runtime.objects import words_in_memory
@@ -124,11 +125,11 @@ def is_plain(o: raw) -> bool:
     x = ptr[TensorObject](o)
     if x.base is None or x.fn is None or x.nr is None:
         return False
+    if is_constant(o):
+        return True
     if x.base != raw(NONE):
         if not is_whole(x.base):
             return False
-        if x.rg == raw(FALSE) and ptr[TensorObject](x.base).rg == raw(FALSE):
-            return True
         if x.seen is None or type_of(x.seen) != raw(int_type):
             return False
         if PyLong_AsLongLong(x.seen) != ptr[StorageObject](x.storage).version:
@@ -145,15 +146,8 @@ def edge_to(o: raw) -> raw:
         if x.rg != raw(FALSE):
             e = x.fn if x.fn != raw(NONE) else o
             if x.fn != raw(NONE) and x.nr != zero[0]:
-                pair = PyTuple_New(2)
-                if pair is not None:
-                    Py_IncRef(x.fn)
-                    PyTuple_SetItem(pair, 0, x.fn)
-                    Py_IncRef(x.nr)
-                    PyTuple_SetItem(pair, 1, x.nr)
-                return pair
-    Py_IncRef(e)
-    return e
+                return pair_of(new_reference(x.fn), new_reference(x.nr))
+    return new_reference(e)
 
 
 @native
@@ -179,24 +173,14 @@ def saved_item(o: raw) -> raw:
     version = PyLong_FromLongLong(ptr[StorageObject](x.storage).version)
     made = PyTuple_New(4)
     if version is None or made is None:
-        drop_both(version, made)
+        drop_one(version)
+        drop_one(made)
         return None
-    Py_IncRef(x.layout)
-    PyTuple_SetItem(made, 0, x.layout)
-    Py_IncRef(x.storage)
-    PyTuple_SetItem(made, 1, x.storage)
-    Py_IncRef(x.offset)
-    PyTuple_SetItem(made, 2, x.offset)
+    PyTuple_SetItem(made, 0, new_reference(x.layout))
+    PyTuple_SetItem(made, 1, new_reference(x.storage))
+    PyTuple_SetItem(made, 2, new_reference(x.offset))
     PyTuple_SetItem(made, 3, version)
     return made
-
-
-@native
-def drop_both(a: raw, b: raw) -> void:
-    if a is not None:
-        Py_DecRef(a)
-    if b is not None:
-        Py_DecRef(b)
 
 
 @native
@@ -258,8 +242,10 @@ def attach(
     if edges is not None and saved is not None and seq is not None:
         made = new_object(NODE)
     if made is None:
-        drop_both(edges, saved)
-        drop_both(seq, values)
+        drop_one(edges)
+        drop_one(saved)
+        drop_one(seq)
+        Py_DecRef(values)
         return False
     node = ptr[NodeObject](made)
     node.edges = edges

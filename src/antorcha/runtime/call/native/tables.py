@@ -30,7 +30,7 @@ from antorcha.lang.native import (
     void,
 )
 from antorcha.runtime.alloc import allocate, release
-from antorcha.runtime.cpython import NONE, Py_DecRef, Py_IncRef, complain
+from antorcha.runtime.cpython import NONE, Py_DecRef, Py_IncRef, complain, drop_all, drop_one
 from antorcha.runtime.storage import NO_MEMORY
 
 MOST = 8  # results of a node
@@ -121,10 +121,8 @@ def end_walk(w: ptr[Walk]) -> void:
     for k in range(w.leaves_count):
         each = w.leaves + k
         Py_DecRef(each.leaf)
-        if each.grad is not None:
-            Py_DecRef(each.grad)
-    if w.more is not None:
-        Py_DecRef(w.more)
+        drop_one(each.grad)
+    drop_one(w.more)
     if w.pool_room != NODES:
         release(raw(w.pool))
     if w.heap_room != NODES:
@@ -137,26 +135,22 @@ def end_walk(w: ptr[Walk]) -> void:
 
 @native
 def drop_pending(p: ptr[Pending]) -> void:
-    for k in range(MOST):
-        g = p.grads[k]
-        if g is not None:
-            p.grads[k] = None
-            Py_DecRef(g)
+    drop_all(p.grads, MOST)
     node = p.node
     p.node = None
     Py_DecRef(node)
 
 
 @native(noinline=True)
-def grown(old: raw, nbytes: i64, more: i64, own: bool) -> raw:
-    """A block of `more` bytes that begins as the old one, which is given back if it is the
-    allocator's `own`; null with an exception."""
-    block = allocate(more)
+def grown(old: raw, room: i64, size: i64, first: i64) -> raw:
+    """A block of twice the room, in items of that size, that begins as the old one does; the old
+    one is given back, unless it is the `first`, of the machine's stack. Null with an exception."""
+    block = allocate(2 * room * size)
     if block is None:
-        complain(NO_MEMORY, NONE, NONE, more)
+        complain(NO_MEMORY, NONE, NONE, 2 * room * size)
         return block
-    memcpy(block, old, nbytes)
-    if own:
+    memcpy(block, old, room * size)
+    if room != first:
         release(old)
     return block
 
@@ -245,10 +239,7 @@ def new_pending(w: ptr[Walk], node: raw, seq: i64) -> ptr[Pending]:
     slot = w.pool_free
     if slot < 0:
         if w.pool_used == w.pool_room:
-            block = grown(
-                raw(w.pool), w.pool_room * Pending.size, 2 * w.pool_room * Pending.size,
-                w.pool_room != NODES,
-            )  # fmt: skip
+            block = grown(raw(w.pool), w.pool_room, Pending.size, NODES)
             if block is None:
                 return none
             w.pool = ptr[Pending](block)
@@ -256,7 +247,7 @@ def new_pending(w: ptr[Walk], node: raw, seq: i64) -> ptr[Pending]:
         slot = w.pool_used
         (w.pool + slot).node = None
     if w.heap_count == w.heap_room:
-        block = grown(raw(w.heap), w.heap_room * 8, 2 * w.heap_room * 8, w.heap_room != NODES)
+        block = grown(raw(w.heap), w.heap_room, 8, NODES)
         if block is None:
             return none
         w.heap = ptr[i64](block)
@@ -340,10 +331,7 @@ def add_leaf(w: ptr[Walk], leaf: raw) -> ptr[Leaf]:
     """A leaf that has its first gradient; null with an exception."""
     none = ptr[Leaf](raw(0))
     if w.leaves_count == w.leaves_room:
-        block = grown(
-            raw(w.leaves), w.leaves_room * Leaf.size, 2 * w.leaves_room * Leaf.size,
-            w.leaves_room != LEAVES,
-        )  # fmt: skip
+        block = grown(raw(w.leaves), w.leaves_room, Leaf.size, LEAVES)
         if block is None:
             return none
         w.leaves = ptr[Leaf](block)

@@ -12,9 +12,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from antorcha.lang.native import ExternData, Global, array, bind, i64, native, ptr, raw, struct, u8
+from antorcha.lang.native import Global, array, bind, i64, native, ptr, raw, struct, u8
 from antorcha.runtime.call.native.life import TENSOR, new_object
-from antorcha.runtime.cpython import FALSE, HEADER, NONE, Py_DecRef, Py_IncRef, fast_def, type_of
+from antorcha.runtime.cpython import (
+    FALSE,
+    HEADER,
+    NONE,
+    Py_DecRef,
+    fast_def,
+    int_type,
+    new_reference,
+    type_of,
+)
 from antorcha.runtime.launch import py_launch, storage_of
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.objects import field_offset, words_in_memory
@@ -52,7 +61,6 @@ class Making:
 tensor_type = Global("antorcha_tensor_type", raw)
 parameter_type = Global("antorcha_parameter_type", raw)
 zero = Global("antorcha_zero", raw)  # the object 0
-int_type = ExternData("PyLong_Type", u8)
 
 
 @native
@@ -86,12 +94,6 @@ def tensor_at(layout: raw, storage: raw, offset: raw) -> raw:
         t.offset = new_reference(offset)
         Py_DecRef(old)
     return made
-
-
-@native
-def new_reference(o: raw) -> raw:
-    Py_IncRef(o)
-    return o
 
 
 @native

@@ -11,7 +11,7 @@ never itself a view, `seen` the storage's version (of a base: how many views the
 from __future__ import annotations
 
 from antorcha.lang.native import i64, native, ptr, raw, ref
-from antorcha.runtime.call.native.tensors import TensorObject, int_type, is_whole, new_tensor
+from antorcha.runtime.call.native.tensors import TensorObject, is_whole, new_tensor
 from antorcha.runtime.call.node import CONSTANT
 from antorcha.runtime.cpython import (
     FALSE,
@@ -21,6 +21,7 @@ from antorcha.runtime.cpython import (
     PyLong_AsLongLong,
     PyLong_FromLongLong,
     failed,
+    int_type,
     type_of,
 )
 from antorcha.runtime.storage import StorageObject

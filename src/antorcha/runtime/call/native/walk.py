@@ -35,7 +35,6 @@ from antorcha.lang.native import (
     raw,
     ref,
     u32,
-    void,
 )
 from antorcha.runtime.alloc import allocate, release
 from antorcha.runtime.call.native import nodes
@@ -44,7 +43,6 @@ from antorcha.runtime.call.native.nodes import (
     DONE,
     ERROR,
     NOT_HERE,
-    drop_all,
     gradients,
     is_node,
     is_plain_node,
@@ -64,7 +62,7 @@ from antorcha.runtime.call.native.tables import (
     pending_of,
     pop_first,
 )
-from antorcha.runtime.call.native.tensors import TensorObject, int_type, is_whole
+from antorcha.runtime.call.native.tensors import TensorObject, is_whole
 from antorcha.runtime.cpython import (
     FALSE,
     NONE,
@@ -80,7 +78,12 @@ from antorcha.runtime.cpython import (
     PyTuple_SetItem,
     PyTuple_Size,
     complain,
+    drop_all,
+    drop_one,
     fast_def,
+    int_type,
+    new_reference,
+    pair_of,
     tuple_type,
     type_of,
 )
@@ -96,27 +99,6 @@ python_sum = Global("antorcha_sum_of", raw)
 
 # ---- lists
 @native
-def drop_one(o: raw) -> void:
-    if o is not None:
-        Py_DecRef(o)
-
-
-@native
-def pair_of(a: raw, b: raw) -> raw:
-    """A tuple of two, whose references it takes over; null with an exception."""
-    made = raw(0)
-    if a is not None and b is not None:
-        made = PyTuple_New(2)
-    if made is None:
-        drop_one(a)
-        drop_one(b)
-        return made
-    PyTuple_SetItem(made, 0, a)
-    PyTuple_SetItem(made, 1, b)
-    return made
-
-
-@native
 def append(items: raw, item: raw) -> bool:
     """Appends an item, whose reference it takes over; False with an exception."""
     if item is None:
@@ -129,10 +111,8 @@ def append(items: raw, item: raw) -> bool:
 @native
 def own_or_none(o: raw) -> raw:
     if o is None:
-        Py_IncRef(raw(NONE))
-        return raw(NONE)
-    Py_IncRef(o)
-    return o
+        return new_reference(raw(NONE))
+    return new_reference(o)
 
 
 # ---- gradients on their way

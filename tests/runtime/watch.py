@@ -1,0 +1,23 @@
+"""Which Python functions a call runs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+
+def functions_run(run: Callable[[], Any]) -> list[tuple[str, str]]:
+    """The files and names of the Python functions, in order."""
+    found: list[tuple[str, str]] = []
+
+    def watch(frame: Any, event: str, _: Any) -> None:
+        if event == "call":
+            found.append((frame.f_code.co_filename, frame.f_code.co_name))
+
+    sys.setprofile(watch)
+    try:
+        run()
+    finally:
+        sys.setprofile(None)
+    return found

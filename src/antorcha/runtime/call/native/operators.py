@@ -206,8 +206,9 @@ def try_binary(op: i64, a: raw, b: raw, made: ptr[raw]) -> i64:
     entry = place_of(op, x.layout, other)
     if entry.run is None or entry.a != x.layout or entry.b != other:
         # what is met once is not worth the place of what is met often
-        known = entry.missed == i64(x.layout) ^ i64(other)
-        entry.missed = i64(x.layout) ^ i64(other)
+        missed = i64(hash_of(x.layout, other))
+        known = entry.missed == missed
+        entry.missed = missed
         counted[3] += 1
         return NOT_KNOWN if known else NOT_HERE
     run, how = entry.run, entry.record

@@ -80,6 +80,7 @@ class ReductionOp(Op):
     """An op that folds the elements along its ``dim`` argument (all, when it is None or absent)."""
 
     planned_names = ("dims",)
+    any_size = True
 
     def __init__(
         self, fn: Callable[..., Any], types: str = "same", nodes: tuple[str, str] = ("", ""),

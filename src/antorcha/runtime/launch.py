@@ -133,15 +133,21 @@ _unexplained = functools.partial(_explain, None)
 class _Owner:
     """What a plan's native side points into, and what its errors need to know."""
 
-    __slots__ = ("explain", "outs", "slots", "words")
+    __slots__ = ("explain", "outs", "sizes", "slots", "start", "words")
 
     def __init__(
         self, slots: tuple[Slot, ...], outs: int, fail: Callable[[int], Any] | None
     ) -> None:
         self.slots, self.outs = slots, outs
+        self.sizes: Sequence[int] = ()
+        self.start = 0  # of the description, among the words
         # not a method: that would be a cycle
         self.explain = _unexplained if fail is None else functools.partial(_explain, fail)
         self.words: Any = None
+
+    def desc(self) -> list[int]:
+        """The description words."""
+        return list(self.words[self.start :])
 
     def name(self, k: int) -> str:
         return f"output {k}" if k < self.outs else f"input {k - self.outs}"
@@ -540,12 +546,15 @@ def make_launch(
     ins: Sequence[Slot],
     work: int,
     fail: Callable[[int], BaseException] | None = None,
+    sizes: Sequence[int] = (),
 ) -> Launch:
     """Plans calls of the kernel at `kernel_addr`.
 
     desc: the int64 words it receives (copied; they live as long as the Launch).
     work: elements it handles; from `gil_threshold()` on it runs without the interpreter lock.
     fail: the exception for an error code.
+    sizes: where `desc` has the number of elements, if nothing else in it depends on their number
+    (as long as there are two at least, and fewer than `gil_threshold()`).
     """
     slots = (*outs, *ins)
     count = len(slots)
@@ -569,7 +578,8 @@ def make_launch(
         operands[3] if one else 0, id(owner.explain), *operands, *desc,
     ])  # fmt: skip
     address, length = words.buffer_info()
-    words[1] = address + 8 * (length - len(desc))  # where the description words are
+    owner.start, owner.sizes = length - len(desc), sizes
+    words[1] = address + 8 * owner.start
     return Launch(wrap(address, 8 * length, owner, readonly=True))
 
 

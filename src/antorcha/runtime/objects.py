@@ -104,6 +104,11 @@ def recipe_words(cls: type, given: Sequence[str], constants: Mapping[str, Any]) 
     return words
 
 
+def padded(words: Sequence[int], count: int) -> list[int]:
+    """Words followed by as many zeros as it takes to have `count`."""
+    return [*words, *[0] * (count - len(words))]
+
+
 def words_in_memory(words: Sequence[int], *owners: object) -> Storage:
     """Words as native code sees them, which live, with what they point to, as the result does."""
     held = array("q", words)

@@ -19,7 +19,7 @@ from typing import Any
 
 from antorcha import config
 from antorcha.runtime import launch, objects
-from antorcha.runtime.call.native import life, methods, operators, slots, tensors
+from antorcha.runtime.call.native import flat, life, methods, operators, slots, tensors
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.tensor import PLAIN, Tensor
 
@@ -29,7 +29,7 @@ def _why_not() -> str:
         return "ANTORCHA_CALL=python"
     if not objects.NATIVE:
         return "objects are made otherwise than machine code would make them"
-    return slots.why_not() or tensors.why_not() or life.why_not()
+    return slots.why_not() or tensors.why_not() or flat.why_not() or life.why_not()
 
 
 _reason = _why_not()
@@ -37,6 +37,7 @@ ACTIVE = not _reason
 if ACTIVE:
     life.install()
     tensors.install()
+    flat.install()
     operators.install()
     methods.install()
 

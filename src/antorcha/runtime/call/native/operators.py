@@ -44,6 +44,14 @@ from antorcha.lang.native import (
 from antorcha.runtime.call import plan as plans
 from antorcha.runtime.call import short
 from antorcha.runtime.call.native import record, slots
+from antorcha.runtime.call.native.flat import (
+    Flat,
+    family_of,
+    flat_of,
+    run_flat,
+    same_shape,
+    size_of,
+)
 from antorcha.runtime.call.native.record import MOST_OPERANDS, Recording, attach, recording
 from antorcha.runtime.call.native.tensors import (
     Making,
@@ -70,6 +78,7 @@ from antorcha.runtime.cpython import (
     fast_def,
     float_type,
     int_type,
+    new_reference,
     type_of,
 )
 from antorcha.runtime.storage import StorageObject
@@ -166,6 +175,32 @@ def is_tensor(kind):
     return kind == tensor_type[0] or kind == parameter_type[0]
 
 
+@native
+def try_flat(op: i64, a: raw, other: raw, args: ptr[raw], made: ptr[raw]) -> i64:
+    """As `try_binary`, by a plan for any size, of a layout and another, or a number's type; -1:
+    there can be none."""
+    first, second, like = family_of(a), other, a
+    if first is None:
+        return -1
+    if other != raw(float_type) and other != raw(int_type):
+        second = family_of(other)
+        if second is None or not same_shape(a, other):
+            return -1
+    entry = place_of(op, first, second)
+    if entry.run is None or entry.a != first or entry.b != second:
+        missed = i64(hash_of(first, second))
+        known = entry.missed == missed
+        entry.missed = missed
+        return NOT_KNOWN if known else NOT_HERE
+    run = new_reference(entry.run)
+    flat = ptr[Flat](ptr[StorageObject](run).ptr)
+    if flat.like == 1:
+        like = other
+    done = run_flat(flat, args, size_of(a), like, made)
+    Py_DecRef(run)
+    return SERVED if done else -1
+
+
 @native(export=True, level="O2")
 def try_binary(op: i64, a: raw, b: raw, made: ptr[raw]) -> i64:
     """The result in `made`, or null with an exception, where it says SERVED."""
@@ -205,6 +240,11 @@ def try_binary(op: i64, a: raw, b: raw, made: ptr[raw]) -> i64:
         return NOT_HERE
     entry = place_of(op, x.layout, other)
     if entry.run is None or entry.a != x.layout or entry.b != other:
+        if word != 0 or not graph:
+            what = try_flat(op, x.layout, other, args, made)
+            if what >= 0:
+                counted[3 if what != SERVED else 0] += 1
+                return what
         # what is met once is not worth the place of what is met often
         missed = i64(hash_of(x.layout, other))
         known = entry.missed == missed
@@ -357,8 +397,13 @@ def teach(number: int, a: Any, b: Any) -> None:
     other = b._layout if isinstance(b, Tensor) else type(b)
     plan = op.short_plans.get((a._layout, other))
     run = None if plan is None else making_of(plan.run)
-    if run is not None:
+    if plan is not None and run is not None:
         _learn(number, a._layout, other, run, record.storage_of(plan))
+        sides = [a._layout, other] if isinstance(b, Tensor) else [a._layout]
+        families = [lay.family for lay in sides]
+        if all(families):
+            second = families[1] if isinstance(b, Tensor) else other
+            _learn(number, families[0], second, flat_of(plan, sides), None)
 
 
 # ---- setting up

@@ -34,6 +34,8 @@ state = _ThreadModes()
 busy: int = 0
 special: int = 0
 subclasses: bool = False  # has anybody made a subclass of Tensor (other than Parameter)?
+blocks: list[tuple[type, int, int]] = []
+"""The context managers that do no more than to set and clear bits: (class, set, cleared)."""
 _lock = threading.RLock()  # a collection inside of it may end a stale base
 
 

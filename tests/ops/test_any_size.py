@@ -70,6 +70,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "a + b": lambda a: a + a,
     "a * 2.0": lambda a: a * 2.0,
     "2 * a": lambda a: 2 * a,
+    "2 - a": lambda a: 2 - a,
     "method": lambda a: a.exp(),
     "function": lambda a: torch.tanh(a),
     "keyword": lambda a: torch.clamp(a, min=0.5, max=2),
@@ -150,3 +151,15 @@ def test_numbers_that_do_not_fit() -> None:
     for n in range(606, 612):
         with pytest.raises((RuntimeError, OverflowError)):
             torch.arange(n) + 2**70
+
+
+def test_written_with_itself() -> None:
+    """``x.mul_(x)`` reads what it writes, element by element; a shifted view is copied first."""
+    for n in range(700, 706):
+        x, y = torch.arange(float(n)) % 3, torch.arange(float(n)) % 3
+        x.mul_(x)
+        assert x.tolist() == [float(k % 3) ** 2 for k in range(n)]
+        y[2:].add_(y[2:])
+        assert y.tolist() == [float(k % 3) * (2 if k > 1 else 1) for k in range(n)]
+        with pytest.raises(RuntimeError, match="single memory location"):
+            y[1:].add_(y[:-1])

@@ -19,7 +19,7 @@ from typing import Any
 
 from antorcha import config
 from antorcha.runtime import launch, objects
-from antorcha.runtime.call.native import flat, life, methods, operators, slots, tensors
+from antorcha.runtime.call.native import flat, life, methods, mode, operators, slots, tensors
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.tensor import PLAIN, Tensor
 
@@ -38,6 +38,7 @@ if ACTIVE:
     life.install()
     tensors.install()
     flat.install()
+    mode.install()
     operators.install()
     methods.install()
 
@@ -51,17 +52,17 @@ def why_not() -> str:
 def off() -> Iterator[None]:
     """The Python path alone, in all threads: to compare the two."""
     if ACTIVE:
-        operators.off.np[0] += 1
+        mode.off.np[0] += 1
     try:
         yield
     finally:
         if ACTIVE:
-            operators.off.np[0] -= 1
+            mode.off.np[0] -= 1
 
 
 def is_off() -> bool:
     """Is anybody within ``off()``?"""
-    return not ACTIVE or bool(operators.off.np[0])
+    return not ACTIVE or bool(mode.off.np[0])
 
 
 def engine(*python: Callable[..., Any]) -> Callable[..., Any] | None:

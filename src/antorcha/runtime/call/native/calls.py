@@ -30,7 +30,8 @@ from antorcha.runtime.call.native.keys import (
     read_index,
 )
 from antorcha.runtime.call.native.keys import MOST as WORDS
-from antorcha.runtime.call.native.operators import NOT_HERE, NOT_KNOWN, SERVED, mode_word
+from antorcha.runtime.call.native.mode import mode_word
+from antorcha.runtime.call.native.operators import NOT_HERE, NOT_KNOWN, SERVED
 from antorcha.runtime.call.native.record import (
     MOST_OPERANDS,
     Recording,
@@ -113,6 +114,7 @@ class Quick:
     python: raw
     teach: raw  # as `python`, and then teaches
     loose: i64  # see `keys.read_call`
+    any_size: i64  # may there be places for any size?
     table: ptr[raw]  # storages of places, or null
     room: i64
     used: i64
@@ -274,17 +276,26 @@ def run(place: ptr[Place], key: ptr[Key], recorded: bool, outs: ptr[raw]) -> boo
 
 
 @native
+def is_same(a: ptr[TensorObject], b: ptr[TensorObject]) -> bool:
+    """Do two tensors look at the same elements in the same way?"""
+    if a.storage != b.storage or a.layout != b.layout:
+        return False
+    return a.offset == b.offset  # (one object, or small numbers: others are for Python)
+
+
+@native
 def may_write(key: ptr[Key], recorded: bool) -> bool:
-    """Is it a write to memory that no other argument shares, and nothing to be recorded?"""
-    storage = ptr[TensorObject](key.given[0]).storage
-    memory = ptr[StorageObject](storage).ptr
+    """Is it a write to memory that no other argument shares, but whole and alike (``x.mul_(x)``),
+    and nothing to be recorded?"""
+    target = ptr[TensorObject](key.given[0])
+    memory = ptr[StorageObject](target.storage).ptr
     for k in range(key.tensors):
         t = ptr[TensorObject](key.given[k])
         if ptr[StorageObject](t.storage).version < 0:
             return False
         if recorded and not is_constant(key.given[k]):
             return False
-        if k > 0 and (t.storage == storage or ptr[StorageObject](t.storage).ptr == memory):
+        if k > 0 and ptr[StorageObject](t.storage).ptr == memory and not is_same(t, target):
             return False
     return True
 
@@ -417,7 +428,9 @@ def try_call(
     if place is None:
         flat = local(Key)
         mixed = key.mixed
-        size = flatten(key, flat)
+        size = i64(0)
+        if quick.any_size != 0:
+            size = flatten(key, flat)
         if size > 0 and (word != 0 or not wants_gradient(key)):
             place = find(quick, flat)
             if place is None:

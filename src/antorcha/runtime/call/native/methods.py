@@ -76,7 +76,7 @@ def quick_of(
                 put(place_for_any_size(family, (*args, *kwargs, *kwargs.values()), call))
         return result
 
-    memory[0], memory[1], memory[2] = id(python), id(teach), loose
+    memory[0], memory[1], memory[2], memory[3] = id(python), id(teach), loose, int(any_size)
     quicks.append((name, memory))
     storage = wrap(ctypes.addressof(memory), Quick.size, (memory, python, teach))
     put = bind(_put_def, storage)

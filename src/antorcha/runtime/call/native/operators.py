@@ -20,12 +20,9 @@ that were written to, inference tensors.
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
-from antorcha import modes
 from antorcha.lang.native import (
-    Extern,
     Global,
     bind,
     func,
@@ -52,6 +49,7 @@ from antorcha.runtime.call.native.flat import (
     same_shape,
     size_of,
 )
+from antorcha.runtime.call.native.mode import mode_word
 from antorcha.runtime.call.native.record import MOST_OPERANDS, Recording, attach, recording
 from antorcha.runtime.call.native.tensors import (
     Making,
@@ -61,17 +59,14 @@ from antorcha.runtime.call.native.tensors import (
     making_of,
     parameter_type,
     tensor_type,
-    zero,
 )
 from antorcha.runtime.cpython import (
     FALSE,
     NONE,
     Py_DecRef,
     Py_IncRef,
-    PyErr_Clear,
     PyLong_AsLongLong,
     PyLong_FromLongLong,
-    PyObject_GetAttr,
     PyObject_Vectorcall,
     PyTuple_New,
     PyTuple_SetItem,
@@ -89,9 +84,9 @@ OPERATORS = ("add", "sub", "mul", "truediv", "matmul", "and", "or", "xor")
 COMPARISONS = ("lt", "le", "eq", "ne", "gt", "ge")  # in the order of CPython's own numbers
 """Those whose plan depends on their operands' kinds alone. (``//`` and ``%`` look whether an
 integer divisor is 0, ``**`` has a plan for each exponent.)"""
-NAMES = OPERATORS + COMPARISONS
+NAMES = OPERATORS + COMPARISONS + ("rsub",)
+RSUB = len(NAMES) - 1  # a number less a tensor: an op of its own
 ENTRIES, WAYS = 256, 4
-PyDict_GetItemWithError = Extern("PyDict_GetItemWithError", raw, raw, raw)
 
 
 @struct
@@ -111,14 +106,8 @@ left = Global("antorcha_python_left", raw, len(OPERATORS))  # Tensor.__add__
 right = Global("antorcha_python_right", raw, len(OPERATORS))  # Tensor.__radd__
 python_compare = Global("antorcha_python_compare", compare_t)
 teacher = Global("antorcha_teacher", raw)  # `teach`
-modes_names = Global("antorcha_modes_names", raw)  # the names of the module antorcha.modes
-busy_name = Global("antorcha_busy_name", raw)  # "busy"
-special_name = Global("antorcha_special_name", raw)
-word_name = Global("antorcha_word_name", raw)
-thread_modes = Global("antorcha_thread_modes", raw)  # modes.state
 COUNTS = 5
 counts = Global("antorcha_operator_counts", i64, len(NAMES) * COUNTS)  # as ``calls.COUNTED``
-off = Global("antorcha_native_off", i64)  # how many have asked for the Python path alone
 
 SERVED, NOT_KNOWN, NOT_HERE = 0, 1, 2
 """What `try_binary` says: there is a result (or an exception); no plan is known; not for it."""
@@ -150,24 +139,6 @@ def seat_for(op: i64, a: raw, b: raw) -> ptr[Entry]:
         if (entry + k).run is None:
             return entry + k
     return entry + i64(hash_of(a, b) >> 8 & (WAYS - 1))
-
-
-@native
-def mode_word() -> i64:
-    """0 in the default mode, NO_GRAD where nothing is recorded; -1: any other, for Python."""
-    if off[0] != 0:
-        return -1
-    if PyDict_GetItemWithError(modes_names[0], busy_name[0]) == zero[0]:
-        return 0
-    if PyDict_GetItemWithError(modes_names[0], special_name[0]) != zero[0]:
-        return -1
-    word = PyObject_GetAttr(thread_modes[0], word_name[0])
-    if word is None:
-        PyErr_Clear()
-        return -1
-    value = PyLong_AsLongLong(word)
-    Py_DecRef(word)
-    return value if value == 0 or value == modes.NO_GRAD else -1
 
 
 @inline
@@ -321,16 +292,19 @@ def in_python(op: i64, a: raw, b: raw) -> raw:
 
 
 @native
-def binary(a: raw, b: raw, *, OP, COMMUTES) -> raw:
+def binary(a: raw, b: raw, *, OP, SWAPPED) -> raw:
+    """``a <operator> b``; SWAPPED: which operator does the same of b and a; -1: none does."""
     made = local(raw)
     first, second = a, b
-    if COMMUTES and not is_tensor(type_of(a)):  # 2.0 * x
+    number = i64(OP)
+    if SWAPPED >= 0 and not is_tensor(type_of(a)):  # 2.0 * x
         first, second = b, a
-    what = try_binary(OP, first, second, made)
+        number = SWAPPED
+    what = try_binary(number, first, second, made)
     if what == SERVED:
         return made[0]
     result = in_python(OP, a, b)
-    return told(OP, first, second, result) if what == NOT_KNOWN else result
+    return told(number, first, second, result) if what == NOT_KNOWN else result
 
 
 @native
@@ -396,6 +370,9 @@ def teach(number: int, a: Any, b: Any) -> None:
         return
     other = b._layout if isinstance(b, Tensor) else type(b)
     plan = op.short_plans.get((a._layout, other))
+    if plan is None and op.native is not None:  # its builtin has served it, and plans nothing
+        op.in_python(a, b)
+        plan = op.short_plans.get((a._layout, other))
     run = None if plan is None else making_of(plan.run)
     if plan is not None and run is not None:
         _learn(number, a._layout, other, run, record.storage_of(plan))
@@ -409,18 +386,14 @@ def teach(number: int, a: Any, b: Any) -> None:
 # ---- setting up
 def install() -> None:
     """Puts `binary` and `compare` into the types."""
-    modes_names.refer_to(vars(modes))
-    busy_name.refer_to(sys.intern("busy"))
-    special_name.refer_to(sys.intern("special"))
-    word_name.refer_to(sys.intern("word"))
-    thread_modes.refer_to(modes.state)
     teacher.refer_to(teach)
     record.install()
     for k, name in enumerate(OPERATORS):
         for functions, method in ((left, f"__{name}__"), (right, f"__r{name}__")):
             at = functions.addr + slots.WORD * k
             slots.word(at).value = id(keep_forever(Tensor.__dict__[method]))
-        address = binary.spec(OP=k, COMMUTES=name in COMMUTE).addr
+        swapped = k if name in COMMUTE else RSUB if name == "sub" else -1
+        address = binary.spec(OP=k, SWAPPED=swapped).addr
         for cls in (Tensor, Parameter):
             slots.word(slots.number_slot(cls, name)).value = address
     slots.word(python_compare.addr).value = slots.word(id(Tensor) + slots.RICHCOMPARE).value

@@ -1,0 +1,1 @@
+"""The interactive lessons: `antorcha lab`, and the course it opens with."""

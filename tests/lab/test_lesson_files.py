@@ -169,10 +169,16 @@ def test_line_ends_of_windows_are_fine(tmp_path: Path) -> None:
 
 
 def test_lessons_are_found_by_name_and_number(tmp_path: Path) -> None:
-    write(tmp_path, LESSON, "02_dogs.md")
+    write(tmp_path, LESSON, "05_dogs.md")
     write(tmp_path, LESSON, "01_cats.md")
-    assert [lesson.slug for lesson in lessons("en", tmp_path)] == ["cats", "dogs"]
-    for name in ("dogs", "02_dogs", "02_dogs.md", "2", "02"):
+    write(tmp_path, LESSON, "mice.md")
+    found = lessons("en", tmp_path)
+    assert [(lesson.slug, lesson.number) for lesson in found] == [
+        ("cats", 1),
+        ("dogs", 5),
+        ("mice", None),
+    ]
+    for name in ("dogs", "05_dogs", "05_dogs.md", "5", "05"):
         assert find(name, "en", tmp_path).slug == "dogs"
     with pytest.raises(ValueRangeError, match="Did you mean 'dogs'"):
         find("dog", "en", tmp_path)

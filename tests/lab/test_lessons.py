@@ -85,6 +85,36 @@ def test_the_challenge_can_be_passed_and_not_otherwise(lesson: Lesson) -> None:
         assert check_step(step, names).ok, f"line {step.line}"
 
 
+WRONG: list[Any] = [
+    None,
+    3,
+    "word",
+    [1, 2],
+    torch.zeros(2, 2),
+    torch.zeros(7, dtype=torch.int64),
+    torch.tensor(True),
+    lambda *_: None,
+    lambda *_: torch.zeros(2, 2),
+]
+
+
+@every_lesson
+def test_checks_have_an_answer_to_values_of_any_kind(lesson: Lesson) -> None:
+    challenge = challenge_of(lesson)
+    code, names = challenge.start, _names_after(challenge.start)
+    for step in challenge.steps:
+        code += step.solution
+        known, names = set(names), _names_after(code)
+        looked_at = {node.id for node in ast.walk(ast.parse(step.check)) if type(node) is ast.Name}
+        for name in looked_at & (set(names) - known):
+            for value in WRONG:
+                verdict = check_step(step, {**names, name: value})
+                assert not verdict.ok, f"line {step.line}: {name} = {value!r}"
+                assert not re.search("could not go on|no pudo seguir", verdict.message), (
+                    f"line {step.line}: {name} = {value!r}: {verdict.message}"
+                )
+
+
 def _names_after(code: str) -> dict[str, Any]:
     names = new_namespace()
     run(code, names)

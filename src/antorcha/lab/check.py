@@ -67,4 +67,4 @@ def _said(error: BaseException, words: Mapping[str, str]) -> str:
             return str(error)
         if isinstance(error, NameError) and error.name and not hasattr(builtins, error.name):
             return words["undefined"].format(name=error.name)
-    return words["stopped"].format(kind=kind, error=error)
+    return words["stopped"].format(kind=kind, error=str(error).rstrip("."))

@@ -130,6 +130,12 @@ class Lesson:
     path: Path
 
     @property
+    def number(self) -> int | None:
+        """The number that the file's name begins with."""
+        found = re.match(r"\d+", self.path.name)
+        return int(found[0]) if found else None
+
+    @property
     def cells(self) -> list[Cell]:
         """The cells, in order."""
         return [part for part in self.parts if isinstance(part, Cell)]
@@ -186,8 +192,8 @@ def find(name: str, lang: str = "en", folder: Path = FOLDER) -> Lesson:
     """
     every = lessons(lang, folder)
     wanted = _slug(name.removesuffix(".md"))
-    for number, lesson in enumerate(every, 1):
-        if wanted == lesson.slug or (name.isdecimal() and int(name) == number):
+    for lesson in every:
+        if wanted == lesson.slug or (name.isdecimal() and int(name) == lesson.number):
             return lesson
     names = [lesson.slug for lesson in every]
     hint = did_you_mean(wanted, names)

@@ -41,6 +41,7 @@ _WORDS = {
         "solution": "A solution",
         "here": "# your code for step {number}",
         "passed": "Step {number}: right.",
+        "picture": "torch.inspect({expression})",
     },
     "es": {
         "minutes": "{minutes} minutos",
@@ -54,6 +55,7 @@ _WORDS = {
         "solution": "Una solución",
         "here": "# tu código para el paso {number}",
         "passed": "Paso {number}: correcto.",
+        "picture": 'torch.inspect({expression}, lang="es")',
     },
 }
 
@@ -100,7 +102,7 @@ def _cells(lesson: Lesson, words: dict[str, str]) -> Iterator[Notebook]:
             case Cell():
                 yield _code(part.code, part.output)
             case Inspect():
-                yield _code(f"torch.inspect({part.expression})")
+                yield _code(words["picture"].format(expression=part.expression))
             case Quiz():
                 questions += 1
                 yield _markdown(_quiz(part, questions, words))

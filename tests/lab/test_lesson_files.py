@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -160,6 +161,14 @@ def test_a_file_that_is_no_text_says_so(tmp_path: Path) -> None:
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(LessonError, match=r"07_cats\.md is not UTF-8"):
         load(path)
+
+
+def test_without_the_extra_the_fix_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "yaml", None)  # importing it fails
+    with pytest.raises(ModuleNotFoundError, match=r"pip install .antorcha\[lab\]"):
+        load(write(tmp_path, LESSON))
 
 
 def test_line_ends_of_windows_are_fine(tmp_path: Path) -> None:

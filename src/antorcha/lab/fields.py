@@ -47,8 +47,7 @@ class Fields:
     @classmethod
     def read(cls, place: Place, text: str, what: str) -> Fields:
         """Parse the YAML in `text`, which begins at `place`; `what` names it in messages."""
-        import yaml
-
+        yaml = _yaml()
         try:
             node = yaml.compose(text, Loader=yaml.SafeLoader)
         except yaml.MarkedYAMLError as error:
@@ -64,9 +63,7 @@ class Fields:
 
     @classmethod
     def _of(cls, origin: Place, place: Place, node: Any, what: str) -> Fields:
-        import yaml
-
-        if not isinstance(node, yaml.MappingNode):
+        if not isinstance(node, _yaml().MappingNode):
             raise place.error(f"{what} consists of lines `name: value`")
         nodes: dict[str, Any] = {}
         places: dict[str, Place] = {}
@@ -136,22 +133,28 @@ class Fields:
         return self.nodes[name]
 
     def _list(self, name: str) -> Sequence[Any]:
-        import yaml
-
         node = self._node(name)
-        if not isinstance(node, yaml.SequenceNode) or not node.value:
+        if not isinstance(node, _yaml().SequenceNode) or not node.value:
             raise self.error(name, f"`{name}` is a list: one line for each, beginning with a -")
         items: Sequence[Any] = node.value
         return items
 
     def _scalar(self, name: str, node: Any) -> str:
-        import yaml
-
-        if not isinstance(node, yaml.ScalarNode) or not node.value.strip():
+        if not isinstance(node, _yaml().ScalarNode) or not node.value.strip():
             fix = "if it has `: ` in it, put it in quotes"
             raise self._at(node).error(f"`{name}` is a text, and not an empty one; {fix}")
         text: str = node.value
         return text.strip("\n")
+
+
+def _yaml() -> Any:
+    """PyYAML, which comes with the extra."""
+    try:
+        import yaml
+    except ModuleNotFoundError as error:
+        fix = 'pip install "antorcha[lab]"'
+        raise ModuleNotFoundError(f"lessons need PyYAML: {fix}", name="yaml") from error
+    return yaml
 
 
 # ---- Python in a lesson -------------------------------------------------------------------------

@@ -43,3 +43,13 @@ def test_native(file: str, name: str) -> None:
 @pytest.mark.parametrize(("file", "name"), [each for each in ALL if "served" not in each[1]])
 def test_python(file: str, name: str) -> None:
     run(file, name, ANTORCHA_CALL="python")
+
+
+IN_ORDER = [each for each in ALL if each[1] not in ("broken_tensors", "tampered")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("file", "name"), [e for e in IN_ORDER if "served" not in e[1]])
+def test_checked(file: str, name: str) -> None:
+    """The same, all invariants checked at each call."""
+    run(file, name, ANTORCHA_CALL="checked")

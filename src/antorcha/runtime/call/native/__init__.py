@@ -19,7 +19,16 @@ from typing import Any
 
 from antorcha import config
 from antorcha.runtime import launch, objects
-from antorcha.runtime.call.native import flat, life, methods, mode, operators, slots, tensors
+from antorcha.runtime.call.native import (
+    checking,
+    flat,
+    life,
+    methods,
+    mode,
+    operators,
+    slots,
+    tensors,
+)
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.tensor import PLAIN, Tensor
 
@@ -41,6 +50,10 @@ if ACTIVE:
     mode.install()
     operators.install()
     methods.install()
+    if checking.CHECKED:
+        from antorcha.runtime.call.native.invariants import check_result
+
+        checking.install(check_result)
 
 
 def why_not() -> str:

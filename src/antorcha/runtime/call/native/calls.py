@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from antorcha.lang.native import array, i64, local, native, ptr, raw, ref, struct, u64, void
 from antorcha.runtime.alloc import allocate, release
+from antorcha.runtime.call.native.checking import CHECKED, checked
 from antorcha.runtime.call.native.flat import Flat, flatten, run_flat
 from antorcha.runtime.call.native.keys import (
     MODE,
@@ -459,7 +460,7 @@ def py_quick(self: raw, args: ptr[raw], nargs: i64, names: raw, *, INDEX) -> raw
     made = local(raw)
     what = try_call(quick, args, nargs, names, made, INDEX=INDEX)
     if what == SERVED:
-        return made[0]
+        return checked(made[0]) if CHECKED else made[0]
     if what == NOT_KNOWN:
         return PyObject_Vectorcall(quick.teach, args, nargs, names)
     return PyObject_Vectorcall(quick.python, args, nargs, names)

@@ -16,6 +16,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from antorcha import modes
@@ -213,6 +214,14 @@ def _serve(number: int, cls: Any, sets: int, clears: int) -> None:
 _descriptor = ctypes.pythonapi.PyDescr_NewMethod
 _descriptor.restype = ctypes.py_object
 _descriptor.argtypes = [ctypes.py_object, ctypes.c_void_p]
+
+
+@native
+def py_current(_self: raw, _args: ptr[raw], _nargs: i64) -> raw:
+    return PyLong_FromLongLong(current_word())
+
+
+current: Callable[[], int] = bind(fast_def("current", py_current.spec().addr, "The thread's word."))
 
 
 def install() -> None:

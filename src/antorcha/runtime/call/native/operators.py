@@ -41,6 +41,7 @@ from antorcha.lang.native import (
 from antorcha.runtime.call import plan as plans
 from antorcha.runtime.call import short
 from antorcha.runtime.call.native import record, slots
+from antorcha.runtime.call.native.checking import CHECKED, checked
 from antorcha.runtime.call.native.flat import (
     Flat,
     family_of,
@@ -302,7 +303,7 @@ def binary(a: raw, b: raw, *, OP, SWAPPED) -> raw:
         number = SWAPPED
     what = try_binary(number, first, second, made)
     if what == SERVED:
-        return made[0]
+        return checked(made[0]) if CHECKED else made[0]
     result = in_python(OP, a, b)
     return told(number, first, second, result) if what == NOT_KNOWN else result
 
@@ -313,7 +314,7 @@ def compare(a: raw, b: raw, op: i32) -> raw:
     number = i64(op) + len(OPERATORS)
     what = try_binary(number, a, b, made)
     if what == SERVED:
-        return made[0]
+        return checked(made[0]) if CHECKED else made[0]
     result = python_compare[0](a, b, op)
     return told(number, a, b, result) if what == NOT_KNOWN else result
 

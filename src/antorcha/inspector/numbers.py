@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+_DIGITS = 4  # of a number that is rounded
+
 
 def exact(value: Any) -> str:
     """The shortest text that is this number of its dtype: of a NumPy scalar, "0.1" for float32.
@@ -17,16 +19,17 @@ def exact(value: Any) -> str:
 
 
 def compact(text: str, width: int) -> str:
-    """An exact number's text in at most `width` characters (4 or more), rounded where it must be.
+    """An exact number's text in at most `width` characters (4 or more); rounded ones have four
+    digits at most.
 
-    >>> compact("2.0", 5), compact("-0.12345678", 6), compact("1234567.0", 6), compact("True", 5)
-    ('2.', '-0.123', '1.23e6', 'True')
+    >>> compact("2.0", 5), compact("-0.12345678", 9), compact("1234567.0", 6), compact("True", 5)
+    ('2.', '-0.1235', '1.23e6', 'True')
     >>> compact("1e-07", 4), compact("-1.2345e-20", 6), compact("nan", 5), compact("1-2j", 6)
     ('1e-7', '-1e-20', 'nan', '1-2j')
     """
     if text.endswith(".0"):
         text = text[:-1]
-    if len(text) <= width:
+    if len(text) <= width and (text[-1] == "." or len(text.strip("-0.")) <= _DIGITS + 1):
         return text
     try:
         number = float(text)
@@ -34,7 +37,9 @@ def compact(text: str, width: int) -> str:
         return text[: width - 1] + "…"
     if not math.isfinite(number):
         return text[:width]
-    for digits in range(width, -1, -1):
+    if text.lstrip("-").isdigit() and len(text) <= width:
+        return text
+    for digits in range(min(width, _DIGITS), -1, -1):
         for form in (f"{number:.{digits}g}", f"{number:.{digits}e}"):
             short = _bare_exponent(form)
             if len(short) <= width and (float(short) != 0 or number == 0):
@@ -77,9 +82,10 @@ def memory_size(nbytes: int) -> str:
 
 
 def grouped(count: int) -> str:
-    """A count with spaces between the thousands, which reads the same in every language.
+    """A count with spaces (that no line is broken at) between the thousands, from five digits on:
+    it reads the same in every language.
 
-    >>> grouped(65536), grouped(512)
-    ('65 536', '512')
+    >>> grouped(65536), grouped(5120)
+    ('65\\xa0536', '5120')
     """
-    return f"{count:,}".replace(",", " ")
+    return f"{count:,}".replace(",", "\N{NO-BREAK SPACE}") if abs(count) > 9999 else str(count)

@@ -6,9 +6,6 @@ reads stands its number in the view's order, and below them hops lead from each 
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-
 from antorcha.inspector import svg
 from antorcha.inspector.facts import TensorFacts
 from antorcha.inspector.memory import Cell, Gap, MemoryPicture, Step
@@ -18,8 +15,10 @@ from antorcha.inspector.words import Words
 WIDTH = 320.0
 _INDEX, _CELL, _HOPS = 13, 34, 17  # heights: numbers above, the cell, hops below
 _LINE = _INDEX + _CELL + _HOPS
-_ARROW = 15  # height of one arrow above the first line
+_ARROW = 16  # height of one arrow above the first line
+_MARK = 18  # height of a mark above another line
 _LETTER = 6.1  # width of a letter of the cells' text
+_HALF = 2.9  # half of that of a letter of an arrow's label
 
 STYLE = (
     ".ant .cell{fill:var(--ant-bg);stroke:var(--ant-line)}"
@@ -30,7 +29,8 @@ STYLE = (
     ".ant .hop{fill:none;stroke:var(--ant-accent);stroke-width:1;opacity:.75}"
     ".ant .arrow{fill:none;stroke:var(--ant-negative);stroke-width:1.3}"
     ".ant .tip{fill:var(--ant-negative)}"
-    ".ant svg .dim{font-size:10px;fill:var(--ant-negative)}"
+    ".ant svg .dim{font-size:10px;text-anchor:middle;fill:var(--ant-negative);"
+    "stroke:var(--ant-panel);stroke-width:3px;paint-order:stroke}"
 )
 
 
@@ -39,21 +39,19 @@ def draw(facts: TensorFacts, drawn: MemoryPicture, words: Words) -> str:
     slots: list[Cell | Gap] = []
     for part in drawn.parts:
         slots += [part] if isinstance(part, Gap) else part
-    board = _Board(per_line(drawn), _steps(drawn, slots))
-    pieces = []
-    places: dict[int, int] = {}  # of a cell's position the slot
+    board = _Board(slots, per_line(drawn), drawn)
+    pieces = [
+        svg.tag("path", d=_hop(a, b, board), class_="hop") for a, b in _path(slots, board.per_line)
+    ]
     for k, slot in enumerate(slots):
         if isinstance(slot, Gap):
             pieces.append(_gap(slot, k, board, words))
         else:
-            places[slot.position] = k
             pieces.append(_cell(slot, k, board, facts, words))
-    pieces += [_hop(a, b, board) for a, b in _path(slots)]
-    for level, step in enumerate(board.steps):
-        pieces.append(_arrow(step, places[drawn.first], places[step.target], level, board, words))
-    lines = math.ceil(len(slots) / board.per_line)
+    pieces += [_arrow(step, level, board, words) for level, step in enumerate(board.over)]
+    pieces += [_mark(step, board, words) for step in board.below]
     label = words("memory label", name=facts.name or words("this tensor"))
-    return svg.drawing("".join(pieces), WIDTH, board.top + lines * _LINE, label, "ant-memory")
+    return svg.drawing("".join(pieces), WIDTH, board.height, label, "ant-memory")
 
 
 def per_line(drawn: MemoryPicture) -> int:
@@ -66,48 +64,47 @@ def per_line(drawn: MemoryPicture) -> int:
     return max(drawn.cells, 5) if drawn.cells <= 10 else 8
 
 
-def _steps(drawn: MemoryPicture, slots: list[Cell | Gap]) -> list[Step]:
-    """The strides that can be drawn: both ends are there. The longest is the highest."""
-    shown = {slot.position for slot in slots if isinstance(slot, Cell)}
-    found = [s for s in drawn.steps if s.stride and {drawn.first, s.target} <= shown]
-    return sorted(found, key=lambda step: step.stride)
-
-
-@dataclass
 class _Board:
-    """Where slots are."""
+    """Where slots are. ``over``: strides that lead to a cell in the line of the first cell, the
+    shortest first; ``below``: those that lead to another line, which has room for a mark above."""
 
-    per_line: int
-    steps: list[Step]
-
-    @property
-    def cell(self) -> float:
-        return WIDTH / self.per_line
-
-    @property
-    def top(self) -> int:
-        return 6 + _ARROW * len(self.steps)
-
-    def corner(self, slot: int) -> tuple[float, float]:
-        """The upper left corner of a slot's cell."""
-        line, column = divmod(slot, self.per_line)
-        return column * self.cell, self.top + line * _LINE + _INDEX
+    def __init__(self, slots: list[Cell | Gap], per_line: int, drawn: MemoryPicture) -> None:
+        self.per_line, self.cell = per_line, WIDTH / per_line
+        self.slots = {s.position: k for k, s in enumerate(slots) if isinstance(s, Cell)}
+        self.first = self.slots.get(drawn.first, -1)
+        steps = sorted(drawn.steps, key=lambda step: step.stride)
+        steps = [s for s in steps if s.stride and s.target in self.slots and self.first >= 0]
+        line = self.first // per_line
+        self.over = [s for s in steps if self.slots[s.target] // per_line == line]
+        self.below = [s for s in steps if s not in self.over]
+        marked = {self.slots[s.target] // per_line for s in self.below}
+        self.tops: list[float] = []
+        self.height = 2.0
+        for k in range(-(-len(slots) // per_line)):
+            self.height += _ARROW * len(self.over) + 3 if k == line and self.over else 0
+            self.height += _MARK if k in marked else 0
+            self.tops.append(self.height)
+            self.height += _LINE
 
     def middle(self, slot: int) -> tuple[float, float]:
-        """The middle of its upper edge."""
-        x, y = self.corner(slot)
-        return x + self.cell / 2, y
+        """The middle of a cell's upper edge."""
+        line, column = divmod(slot, self.per_line)
+        return (column + 0.5) * self.cell, self.tops[line] + _INDEX
 
 
 def _cell(cell: Cell, slot: int, board: _Board, facts: TensorFacts, words: Words) -> str:
-    (x, y), (middle, _) = board.corner(slot), board.middle(slot)
+    middle, y = board.middle(slot)
     is_read = cell.order is not None
-    letters = int((board.cell - 3) / _LETTER)
+    letters, left = int((board.cell - 6) / _LETTER), middle - board.cell / 2 + 0.75
     pieces = [
-        svg.titled("rect", _says(cell, facts, words), x=x + 0.75, y=y, width=board.cell - 1.5,
+        svg.titled("rect", _says(cell, facts, words), x=left, y=y, width=board.cell - 1.5,
                    height=_CELL, rx=2, class_="read" if is_read else "cell"),
-        svg.text(compact(str(cell.position), letters), middle, y - 3, class_="at mono"),
     ]  # fmt: skip
+    position = str(cell.position)
+    if len(position) <= letters:
+        pieces.append(svg.text(position, middle, y - 3, class_="at mono"))
+    elif slot % board.per_line == 0 or cell.position - 1 not in board.slots:  # over its neighbours
+        pieces.append(svg.text(position, left, y - 3, class_="at mono", style="text-anchor:start"))
     if cell.value:
         low = y + (14 if is_read else 20)
         value = compact(cell.value, letters)
@@ -138,35 +135,50 @@ def _gap(gap: Gap, slot: int, board: _Board, words: Words) -> str:
     return svg.tag("g", svg.tag("title", says) + dots + number)
 
 
-def _path(slots: list[Cell | Gap]) -> list[tuple[int, int]]:
-    """Slots that follow each other in the view's order."""
+def _path(slots: list[Cell | Gap], per_line: int) -> list[tuple[int, int]]:
+    """Slots of a line that follow each other in the view's order (from one line to another the
+    numbers tell it)."""
     orders = {slot.order: k for k, slot in enumerate(slots)
               if isinstance(slot, Cell) and slot.order is not None}  # fmt: skip
-    return [(orders[n], orders[n + 1]) for n in sorted(orders) if n + 1 in orders]
+    pairs = [(orders[n], orders[n + 1]) for n in sorted(orders) if n + 1 in orders]
+    return [(a, b) for a, b in pairs if a // per_line == b // per_line]
 
 
 def _hop(a: int, b: int, board: _Board) -> str:
-    """From one cell to the next below them; only within a line: elsewhere the numbers tell it."""
-    if a // board.per_line != b // board.per_line:
-        return ""
+    """From one cell to the next, below them."""
     (x1, y), (x2, _) = board.middle(a), board.middle(b)
     low = y + _CELL + 1
     depth = 4 + 2 * min(abs(a - b), 9)  # (the curve comes half as deep)
-    ends = f"M{x1:g},{low:g}C{x1:g},{low + depth:g} {x2:g},{low + depth:g} {x2:g},{low:g}"
-    return svg.tag("path", d=ends, class_="hop")
+    return f"M{x1:g},{low:g}C{x1:g},{low + depth:g} {x2:g},{low + depth:g} {x2:g},{low:g}"
 
 
-def _arrow(step: Step, a: int, b: int, level: int, board: _Board, words: Words) -> str:
-    """From the first cell to the next along a dim, over the cells or down to another line."""
-    (x1, y1), (x2, y2) = board.middle(a), board.middle(b)
-    top = board.top - 2 - _ARROW * level
-    y1, y2 = y1 - _INDEX + 1, y2 - _INDEX + 1
-    if a // board.per_line == b // board.per_line and y1 == board.top + 1:
-        way = f"M{x1:g},{y1:g}V{top - 4:g}H{x2:g}V{y2 - 3:g}"
-    else:  # down between the lines
-        way = f"M{x1:g},{y1:g}V{top - 4:g}H{x2 - 6:g}V{y2 - 3:g}H{x2:g}"
-    tip = f"M{x2 - 3:g},{y2 - 4:g}h6l-3,5z"
-    said = words("step", dim=step.dim, stride=grouped(step.stride))
-    at = min(max(x1, x2) + 4, WIDTH - 62)
-    label = svg.text(said, at, top - 1, class_="dim")
-    return svg.tag("path", d=way, class_="arrow") + svg.tag("path", d=tip, class_="tip") + label
+def _arrow(step: Step, level: int, board: _Board, words: Words) -> str:
+    """Over the cells, from the first one to the next along a dim."""
+    (x1, y), (x2, _) = board.middle(board.first), board.middle(board.slots[step.target])
+    y -= _INDEX - 1
+    top = y - 6 - _ARROW * level
+    way = f"M{x1:g},{y:g}V{top:g}H{x2:g}V{y - 3:g}"
+    said = _says_step(step, words)
+    if x2 - x1 < 2 * _HALF * len(said):  # no room above the arrow: at its right
+        label = svg.text(said, x2 + 5, top + 3, class_="dim", style="text-anchor:start")
+    else:
+        label = svg.text(said, (x1 + x2) / 2, top - 3, class_="dim")
+    return svg.tag("path", d=way, class_="arrow") + _tip(x2, y) + label
+
+
+def _mark(step: Step, board: _Board, words: Words) -> str:
+    """Over a cell in another line, that a stride leads there."""
+    x, y = board.middle(board.slots[step.target])
+    y -= _INDEX - 1
+    said = _says_step(step, words)
+    half = _HALF * len(said)  # kept inside of the drawing
+    middle = min(max(x, half), WIDTH - half)
+    return _tip(x, y) + svg.text(said, middle, y - 7, class_="dim")
+
+
+def _tip(x: float, y: float) -> str:
+    return svg.tag("path", d=f"M{x - 3:g},{y - 4:g}h6l-3,5z", class_="tip")
+
+
+def _says_step(step: Step, words: Words) -> str:
+    return words("step", dim=step.dim, stride=grouped(step.stride))

@@ -17,7 +17,8 @@ _NUMBERED = 8  # up to so many columns, cells are wide and show their numbers
 _STRONGEST = 0.55  # opacity below a number, which must stay readable
 
 STYLE = (
-    ".ant .heat{stroke:var(--ant-line);stroke-width:.5}"
+    ".ant .heat{shape-rendering:crispEdges}"
+    ".ant .ruled .heat{stroke:var(--ant-line);stroke-width:.5}"
     ".ant .p{fill:var(--ant-positive)}.ant .n{fill:var(--ant-negative)}"
     ".ant .x{fill:var(--ant-nan)}"
     ".ant svg .number{font-size:10px;text-anchor:middle;pointer-events:none}"
@@ -42,7 +43,8 @@ class _Scale:
     def paint(self, value: float) -> dict[str, object]:
         """The attributes of a cell of that value."""
         if not math.isfinite(value):
-            return {"class_": "heat x", "fill_opacity": 0.85 if math.isnan(value) else 0.5}
+            share = 1.0 if math.isnan(value) else 0.6
+            return {"class_": "heat x", "fill_opacity": share * self.strongest}
         if value == 0 or self.most == 0:
             return {"class_": "heat p", "fill_opacity": 0.0}
         span = self.most / 2 - self.least / 2  # (halves: a difference may overflow)
@@ -92,7 +94,8 @@ def _draw_grid(grid: Grid, heat: HeatMap, words: Words) -> str:
                 pieces.append(svg.text(str(grid.columns[j]), middle, 9, class_="tick",
                                        text_anchor="middle"))  # fmt: skip
     size = gutter + columns * width + 1, top + len(grid.texts) * height + 1
-    picture = svg.drawing("".join(pieces), *size, words("heat label"))
+    ruled = "ruled" if numbered else ""
+    picture = svg.drawing("".join(pieces), *size, words("heat label"), ruled)
     if not grid.prefix:
         return picture
     caption = svg.tag("figcaption", escape(f"[{', '.join(map(str, grid.prefix))}]"), class_="muted")

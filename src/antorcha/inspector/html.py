@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 from html import escape
 
 from antorcha.inspector import draw_memory, draw_values, theme
@@ -18,16 +19,17 @@ _STYLE = (
     ".ant-inspect *{box-sizing:border-box}"
     ".ant-head{display:flex;flex-wrap:wrap;gap:2px 12px;align-items:baseline;margin:0 2px 6px}"
     ".ant-head b{font-size:14px}"
-    ".ant-panels{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,342px),1fr));"
-    "gap:8px}"
-    ".ant-panel{background:var(--ant-panel);border-radius:4px;padding:8px 10px;min-width:0}"
+    ".ant-panels{columns:342px 3;column-gap:8px}"
+    ".ant-panel{background:var(--ant-panel);border-radius:4px;padding:8px 10px;margin:0 0 8px;"
+    "break-inside:avoid}"
     ".ant-panel h4{margin:0 0 4px;font-size:12px;font-weight:600;color:var(--ant-accent)}"
     ".ant-panel p{margin:0 0 6px}"
     ".ant-inspect table{border-collapse:collapse;margin:0;font-size:12px;border:0}"
     ".ant-inspect td,.ant-inspect th{padding:1px 10px 1px 0;text-align:left;vertical-align:top;"
     "font-weight:400;border:0;background:none;color:inherit;white-space:normal}"
     ".ant-inspect th{color:var(--ant-muted);white-space:nowrap}"
-    ".ant-inspect tr{background:none}"
+    ".ant-inspect tr{background:none}.ant-inspect td code{margin-right:6px;padding:0;color:inherit;"
+    "background:none}.ant-inspect td span{color:var(--ant-muted)}"
     ".ant-maps{display:flex;flex-wrap:wrap;gap:8px;margin:4px 0}"
     ".ant-maps figure{margin:0}.ant-maps figcaption{font-size:11px}"
     ".ant-numbers{display:grid;grid-template-columns:repeat(4,1fr);gap:2px 8px;margin:0 0 6px}"
@@ -36,18 +38,26 @@ _STYLE = (
     ".ant-image{display:block;image-rendering:pixelated;max-width:100%;"
     "border:1px solid var(--ant-line)}"
 )
+_BLANK = "\N{NO-BREAK SPACE}"
 
 
 def page(facts: TensorFacts, words: Words, brief: bool) -> str:
     """The whole ``<div>``; `brief`: only the headline and the values."""
     inside = [_head(facts)]
     if brief:
-        inside.append(_brief(facts, words))
+        inside.append(_brief(_shortened(facts), words))
     else:
         panels = [_facts(facts, words), _memory(facts, words), *_values(facts, words)]
         inside.append(tag("div", "".join(panels), class_="ant-panels"))
     style = theme.style(_STYLE, draw_memory.STYLE, draw_values.STYLE)
     return tag("div", style + "".join(inside), class_="ant ant-inspect", lang=words.lang)
+
+
+def _shortened(facts: TensorFacts) -> TensorFacts:
+    """Of several matrices only the first."""
+    if facts.heat is None:
+        return facts
+    return replace(facts, heat=replace(facts.heat, grids=facts.heat.grids[:1]))
 
 
 def _head(facts: TensorFacts) -> str:
@@ -67,9 +77,8 @@ def _panel(heading: str, content: str) -> str:
 
 def _facts(facts: TensorFacts, words: Words) -> str:
     lines = [
-        tag("tr", tag("th", escape(row.label) or "&nbsp;", scope="row")
-            + tag("td", tag("code", escape(row.value)) if row.value else "&nbsp;")
-            + tag("td", escape(row.note) or "&nbsp;"))
+        tag("tr", tag("th", escape(row.label) or _BLANK, scope="row")
+            + tag("td", f"{tag('code', escape(row.value))} {tag('span', escape(row.note))}"))
         for row in said.rows(facts, words)
     ]  # fmt: skip
     return _panel(words("Place"), tag("table", "".join(lines)))

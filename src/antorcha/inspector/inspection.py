@@ -91,3 +91,8 @@ def inspect(
     words = Words(lang)  # a wrong one is refused before any work
     facts = gather(tensor, name=name, axes=axes, names=names_of(users_frame()))
     return Inspection(facts, words.lang)
+
+
+def brief_html(tensor: Tensor) -> str:
+    """The short form, ``Tensor._repr_html_``: bounded work, and nobody looks for who shares."""
+    return Inspection(gather(tensor, brief=True)).html(brief=True)

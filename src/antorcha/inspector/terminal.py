@@ -145,6 +145,8 @@ def _values(facts: TensorFacts, words: Words, width: int) -> Iterator[Text]:
         bars = "".join([_BLOCKS[-(-7 * n // tallest)] if n else " " for n in counts])
         ends = rounded(numbers.histogram.low), rounded(numbers.histogram.high)
         yield Text.assemble(f"{ends[0]} |", (bars, "yellow"), f"| {ends[1]}")
+    if heat.steps and max(heat.steps) > 1:
+        yield Text(f"\n{said.shown_part(facts, words)}", "dim")
     for grid in heat.grids[:2]:
         yield Text("")
         yield from _grid(facts, grid, width)
@@ -164,6 +166,8 @@ def _grid(facts: TensorFacts, grid: Grid, width: int) -> Iterator[Text]:
 
     is_matrix = bool(grid.rows)
     per_line = min(_ROWS, (width - 8) // (_CELL + 1))
+    if is_matrix and len(grid.columns) > per_line:
+        per_line -= 1  # (room for "...")
     lines = grid.texts if is_matrix else _lines_of(grid.texts, per_line)
     for k, line in enumerate(lines[:_ROWS]):
         first = grid.rows[k] if is_matrix else grid.columns[k * per_line]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from antorcha.inspector import svg
 from antorcha.inspector.facts import TensorFacts
 from antorcha.inspector.memory import Cell, Gap, MemoryPicture, Step
-from antorcha.inspector.numbers import compact, grouped
+from antorcha.inspector.numbers import compact, ending, grouped
 from antorcha.inspector.words import Words
 
 WIDTH = 320.0
@@ -18,6 +18,7 @@ _LINE = _INDEX + _CELL + _HOPS
 _ARROW = 16  # height of one arrow above the first line
 _MARK = 18  # height of a mark above another line
 _LETTER = 6.1  # width of a letter of the cells' text
+_DIGIT = 5.2  # width of a digit of the order
 _HALF = 2.9  # half of that of a letter of an arrow's label
 
 STYLE = (
@@ -109,8 +110,8 @@ def _cell(cell: Cell, slot: int, board: _Board, facts: TensorFacts, words: Words
         low = y + (14 if is_read else 20)
         value = compact(cell.value, letters)
         pieces.append(svg.text(value, middle, low, class_="value mono", pointer_events="none"))
-    if is_read:
-        number = compact(str(cell.order), letters)
+    if cell.order is not None:
+        number = ending(cell.order, int((board.cell - 4) / _DIGIT))
         pieces.append(svg.text(number, middle, y + 28, class_="order", pointer_events="none"))
     return "".join(pieces)
 
@@ -121,9 +122,9 @@ def _says(cell: Cell, facts: TensorFacts, words: Words) -> str:
     said = words("cell title", cell=cell.position)
     said += f": {cell.value}" if cell.value else ""
     if cell.index is None:
-        return f"{said}; {words('not read', name=name)}"
+        return f"{said}; {words('not read', name=name)}" if cell.readers == 0 else said
     said += f"; {words('read as', index=list(cell.index), order=cell.order)}"
-    return said + (words("read times", times=cell.readers) if cell.readers > 1 else "")
+    return said + (words("read times", times=cell.readers) if (cell.readers or 0) > 1 else "")
 
 
 def _gap(gap: Gap, slot: int, board: _Board, words: Words) -> str:

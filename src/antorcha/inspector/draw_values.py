@@ -19,6 +19,7 @@ _STRONGEST = 0.55  # opacity below a number, which must stay readable
 STYLE = (
     ".ant .heat{shape-rendering:crispEdges}"
     ".ant .ruled .heat{stroke:var(--ant-line);stroke-width:.5}"
+    ".ant .frame{fill:none;stroke:var(--ant-line)}"
     ".ant .p{fill:var(--ant-positive)}.ant .n{fill:var(--ant-negative)}"
     ".ant .x{fill:var(--ant-nan)}"
     ".ant svg .number{font-size:10px;text-anchor:middle;pointer-events:none}"
@@ -63,43 +64,63 @@ def draw_heat(heat: HeatMap, words: Words) -> str:
 
 
 def _draw_grid(grid: Grid, heat: HeatMap, words: Words) -> str:
-    columns = max([len(line) for line in grid.texts], default=0)
-    is_vector = not grid.rows
-    numbered = columns <= _NUMBERED
-    gutter = 4 + 6 * max([len(_row_label(grid, k)) for k in range(len(grid.texts))], default=0)
-    top = 0 if is_vector else 12
-    width = min((WIDTH - gutter) / max(columns, 1), 44.0 if numbered else 18.0)
-    height = 22.0 if numbered else width
-    scale = _Scale(heat.extent, _STRONGEST if numbered else 1.0)
-    pieces = []
-    for k, (texts, levels) in enumerate(zip(grid.texts, grid.levels, strict=True)):
-        y = top + k * height
-        if _has_label(k, len(grid.texts), numbered):
-            label = _row_label(grid, k)
-            pieces.append(svg.text(label, gutter - 3, y + height / 2 + 3, class_="tick",
-                                   text_anchor="end"))  # fmt: skip
-        for j, (said, level) in enumerate(zip(texts, levels, strict=True)):
-            x = gutter + j * width
-            title = f"{_index(grid, k, j)}: {said}" if _index(grid, k, j) else said
-            pieces.append(svg.titled("rect", title, x=x, y=y, width=width, height=height,
-                                     **scale.paint(level)))  # fmt: skip
-            if numbered:
-                number = compact(said, int((width - 2) / _LETTER))
-                pieces.append(svg.text(number, x + width / 2, y + height / 2 + 3.5,
-                                       class_="number mono"))  # fmt: skip
-    if not is_vector:
-        for j in range(columns):
-            if _has_label(j, columns, numbered):
-                middle = gutter + (j + 0.5) * width
-                pieces.append(svg.text(str(grid.columns[j]), middle, 9, class_="tick",
-                                       text_anchor="middle"))  # fmt: skip
-    size = gutter + columns * width + 1, top + len(grid.texts) * height + 1
-    ruled = "ruled" if numbered else ""
+    board = _Board(grid)
+    scale = _Scale(heat.extent, _STRONGEST if board.numbered else 1.0)
+    pieces = [_line(grid, k, board, scale) for k in range(board.rows)]
+    pieces += _column_labels(grid, board) if grid.rows else []
+    pieces.append(svg.tag("rect", x=board.left, y=board.top, width=board.columns * board.width,
+                          height=board.rows * board.height, class_="frame"))  # fmt: skip
+    size = board.left + board.columns * board.width + 1, board.top + board.rows * board.height + 1
+    ruled = "ruled" if board.numbered else ""
     picture = svg.drawing("".join(pieces), *size, words("heat label"), ruled)
     if not grid.prefix:
         return picture
     caption = svg.tag("figcaption", escape(f"[{', '.join(map(str, grid.prefix))}]"), class_="muted")
     return svg.tag("figure", caption + picture)
+
+
+class _Board:
+    """Where the cells of a matrix are, and how large. Few columns are wide, with numbers."""
+
+    def __init__(self, grid: Grid) -> None:
+        self.rows = len(grid.texts)
+        self.columns = max([len(line) for line in grid.texts], default=0)
+        self.numbered = self.columns <= _NUMBERED
+        labels = [len(_row_label(grid, k)) for k in range(self.rows)]
+        self.left = 4 + 6 * max(labels, default=0)
+        self.top = 12 if grid.rows else 0
+        widest = 44.0 if self.numbered else 18.0
+        self.width = min((WIDTH - self.left) / max(self.columns, 1), widest)
+        self.height = 22.0 if self.numbered else self.width
+
+
+def _line(grid: Grid, k: int, board: _Board, scale: _Scale) -> str:
+    """One row: its index and its cells."""
+    y, width, height = board.top + k * board.height, board.width, board.height
+    pieces = []
+    if _has_label(k, board.rows, board.numbered):
+        pieces.append(svg.text(_row_label(grid, k), board.left - 3, y + height / 2 + 3,
+                               class_="tick", text_anchor="end"))  # fmt: skip
+    for j, (said, level) in enumerate(zip(grid.texts[k], grid.levels[k], strict=True)):
+        x, index = board.left + j * width, _index(grid, k, j)
+        title = f"{index}: {said}" if index else said
+        pieces.append(svg.titled("rect", title, x=x, y=y, width=width, height=height,
+                                 **scale.paint(level)))  # fmt: skip
+        if board.numbered:
+            number = compact(said, int((width - 2) / _LETTER))
+            pieces.append(svg.text(number, x + width / 2, y + height / 2 + 3.5,
+                                   class_="number mono"))  # fmt: skip
+    return "".join(pieces)
+
+
+def _column_labels(grid: Grid, board: _Board) -> list[str]:
+    pieces, right = [], board.left + board.columns * board.width
+    for j in range(board.columns):
+        if _has_label(j, board.columns, board.numbered):
+            label, middle = str(grid.columns[j]), board.left + (j + 0.5) * board.width
+            middle = min(middle, right - 2.7 * len(label))  # kept inside of the drawing
+            pieces.append(svg.text(label, middle, 9, class_="tick", text_anchor="middle"))
+    return pieces
 
 
 def _has_label(k: int, count: int, numbered: bool) -> bool:
@@ -116,7 +137,7 @@ def _row_label(grid: Grid, k: int) -> str:
 def _index(grid: Grid, k: int, j: int) -> str:
     """The element's index as it is written; "" for a 0-dim tensor."""
     last = [grid.rows[k], grid.columns[j]] if grid.rows else []
-    if not grid.rows and grid.columns != (0,):
+    if not grid.rows and grid.columns:
         last = [grid.columns[k * LINE + j]]
     index = [*grid.prefix, *last]
     return str(index) if index else ""
@@ -137,40 +158,54 @@ def _legend(extent: tuple[float, float]) -> str:
     return svg.drawing("".join(cells) + ends, 290, 13, f"{rounded(low, 4)} - {rounded(high, 4)}")
 
 
+_HIGH, _BASE, _TALLEST = 84.0, 68.0, 60.0  # the histogram's height, its axis, its tallest bar
+
+
 def draw_histogram(histogram: Histogram, words: Words) -> str:
     """Bars, with how many values each stands for when it is pointed at."""
-    low, high, counts = histogram.low, histogram.high, histogram.counts
-    height, base, tallest = 84.0, 68.0, max(max(histogram.counts), 1)
-    width = WIDTH / len(counts)
+    counts = histogram.counts
+    most, width = max(max(counts), 1), WIDTH / len(counts)
     pieces = []
     for k, count in enumerate(counts):
-        tall = max(60 * count / tallest, 1.5) if count else 0
         # The whole column can be pointed at, also above a low bar.
         pieces.append(svg.titled("rect", _bin(histogram, k, words), x=k * width, y=4, width=width,
-                                 height=base - 4, fill="transparent"))  # fmt: skip
-        if tall:
-            bar = min(width - 2, 60.0)
-            pieces.append(svg.tag("rect", x=k * width + (width - bar) / 2, y=base - tall, width=bar,
-                                  height=tall, class_="bar", pointer_events="none"))  # fmt: skip
-    pieces.append(svg.tag("path", d=f"M0,{base:g}H{WIDTH:g}", class_="axis"))
-    ends = rounded(low, 4), rounded(high, 4)
-    if histogram.integral:
-        every = -(-len(counts) // 10)
-        pieces += [svg.text(str(int(low) + k), (k + 0.5) * width, base + 11, class_="tick",
-                            text_anchor="middle")
-                   for k in range(0, len(counts), every)]  # fmt: skip
-    else:
-        pieces.append(svg.text(ends[0], 0, base + 11, class_="tick"))
-        if len(counts) > 1:
-            pieces.append(svg.text(ends[1], WIDTH, base + 11, class_="tick", text_anchor="end"))
-        if low < 0 < high:
-            zero = WIDTH * (-low / 2) / (high / 2 - low / 2)
-            pieces.append(svg.tag("path", d=f"M{zero:.4g},2V{base:g}", class_="axis",
-                                  stroke_dasharray="2 2"))  # fmt: skip
-            if 60 < zero < WIDTH - 60:
-                pieces.append(svg.text("0", zero, base + 11, class_="tick", text_anchor="middle"))
-    label = words("histogram label", low=ends[0], high=ends[1])
-    return svg.drawing("".join(pieces), WIDTH, height, label)
+                                 height=_BASE - 4, fill="transparent"))  # fmt: skip
+        tall, bar = max(_TALLEST * count / most, 1.5), min(width - 2, 60.0)
+        if count:
+            pieces.append(svg.tag("rect", x=k * width + (width - bar) / 2, y=_BASE - tall,
+                                  width=bar, height=tall, class_="bar",
+                                  pointer_events="none"))  # fmt: skip
+    pieces.append(svg.tag("path", d=f"M0,{_BASE:g}H{WIDTH:g}", class_="axis"))
+    pieces += _whole_numbers(histogram) if histogram.integral else _ends(histogram)
+    label = words("histogram label", low=rounded(histogram.low, 4), high=rounded(histogram.high, 4))
+    return svg.drawing("".join(pieces), WIDTH, _HIGH, label)
+
+
+def _tick(label: str, x: float, anchor: str) -> str:
+    return svg.text(label, x, _BASE + 11, class_="tick", text_anchor=anchor)
+
+
+def _whole_numbers(histogram: Histogram) -> list[str]:
+    """Each bar's number, or as many as there is room for."""
+    count, width = len(histogram.counts), WIDTH / len(histogram.counts)
+    widest = 6 * max([len(str(int(histogram.low) + k)) for k in (0, count - 1)])
+    every = max(math.ceil(widest / width), 1)
+    return [_tick(str(int(histogram.low) + k), min((k + 0.5) * width, WIDTH - widest / 2), "middle")
+            for k in range(0, count, every)]  # fmt: skip
+
+
+def _ends(histogram: Histogram) -> list[str]:
+    """The lowest and the highest value, and where zero is."""
+    low, high = histogram.low, histogram.high
+    if len(histogram.counts) == 1:
+        return [_tick(rounded(low, 4), WIDTH / 2, "middle")]
+    found = [_tick(rounded(low, 4), 0, "start"), _tick(rounded(high, 4), WIDTH, "end")]
+    if low < 0 < high:
+        zero = WIDTH * (-low / 2) / (high / 2 - low / 2)
+        dashes = svg.tag("path", d=f"M{zero:.4g},2V{_BASE:g}", class_="axis",
+                         stroke_dasharray="2 2")  # fmt: skip
+        found.append(dashes + (_tick("0", zero, "middle") if 60 < zero < WIDTH - 60 else ""))
+    return found
 
 
 def _bin(histogram: Histogram, k: int, words: Words) -> str:

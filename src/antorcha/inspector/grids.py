@@ -18,9 +18,9 @@ class Grid:
     """One matrix of values.
 
     ``prefix`` is the index of the matrix in the leading dims. ``rows`` and ``columns`` are the
-    indices shown; a vector has ``rows`` () and its elements one after the other, ``LINE`` in a
-    row. ``texts`` are exact; ``levels`` the same as floats for colours (a complex number's
-    magnitude).
+    indices shown; a number has neither, a vector has ``rows`` () and its elements one after the
+    other, ``LINE`` in a row. ``texts`` are exact; ``levels`` the same as floats for colours (a
+    complex number's magnitude).
     """
 
     prefix: tuple[int, ...]
@@ -76,7 +76,7 @@ def _steps(last: Sequence[int], cells: int, vector: bool) -> tuple[int, ...]:
 def _grid(block: Array, prefix: tuple[int, ...], steps: tuple[int, ...]) -> Grid:
     places = [tuple(range(0, n * k, k)) for n, k in zip(block.shape, steps, strict=True)]
     rows = places[0] if block.ndim == 2 else ()
-    columns = places[-1] if places else (0,)
+    columns = places[-1] if places else ()
     lines = block if block.ndim == 2 else block.reshape(1, -1)
     if block.ndim == 1:
         flat = block.reshape(-1)

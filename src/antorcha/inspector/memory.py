@@ -19,6 +19,7 @@ WHOLE = 64  # a storage of so many cells is shown whole
 _FIRST, _AROUND, _END = 8, 4, 3  # cells shown where the view begins, where strides lead, at ends
 _DIMS = 3  # the strides of so many dims are followed
 _READERS = 100  # elements that share one cell are counted up to here
+_EFFORT = 5000  # steps of the search for a cell's readers
 _COUNTED = 4096  # distinct cells are counted one by one up to so many elements
 
 
@@ -27,14 +28,15 @@ class Cell:
     """One cell: its value's text ("" where nothing can be read) and who reads it.
 
     ``order`` is the first place in the view's row-major order that reads it, ``index`` the same as
-    an index, ``readers`` how many elements do (0: none does, and order and index are None).
+    an index, ``readers`` how many elements do (0: none does, and order and index are None; None:
+    strides so entangled that it takes too long to say).
     """
 
     position: int
     value: str
     order: int | None = None
     index: tuple[int, ...] | None = None
-    readers: int = 0
+    readers: int | None = 0
 
 
 @dataclass(frozen=True)
@@ -182,16 +184,21 @@ class _View:
             if found == _READERS:
                 break
         if first is None:
-            return Cell(position, value)
+            return Cell(position, value, readers=None if self.tired else 0)
         return Cell(position, value, first[0], first[1], found * self.copies)
 
     def _indices(self, distance: int) -> Iterator[tuple[int, ...]]:
         """The indices at that distance from the first element (0 along dims of stride 0)."""
+        self.tired, effort = False, 0
         if self.empty or not 0 <= distance < self.reach:
             return
         stack: list[tuple[int, int, tuple[int, ...]]] = [(0, distance, ())]
         while stack:
             k, left, chosen = stack.pop()
+            effort += 1
+            if effort > _EFFORT:
+                self.tired = True
+                return
             if k == len(self.moving):
                 if left == 0:
                     index = [0] * len(self.shape)

@@ -47,6 +47,16 @@ def compact(text: str, width: int) -> str:
     return _bare_exponent(f"{number:.0e}")
 
 
+def ending(number: int, width: int) -> str:
+    """A place's number, of a long one its last digits: neighbours must differ.
+
+    >>> ending(4095, 6), ending(268435455, 6)
+    ('4095', '…35455')
+    """
+    text = str(number)
+    return text if len(text) <= width else f"…{text[1 - width :]}"
+
+
 def _bare_exponent(text: str) -> str:
     """1.5e-07 as 1.5e-7, 2e+10 as 2e10."""
     mantissa, e, power = text.partition("e")

@@ -163,8 +163,9 @@ def _reachable(names: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for label, value in items:
         if _interests(value):
             yield label, value
+    seen: set[int] = set()
     for label, value in items:
-        yield from _inside(label, value, 0)
+        yield from _inside(label, value, seen)
 
 
 def _interests(value: Any) -> bool:
@@ -180,7 +181,7 @@ def _is_whole(tensor: Any) -> bool:
         return False
 
 
-def _inside(label: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
+def _inside(label: str, value: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
     kind = type(value)
     if kind in (list, tuple):
         for k, item in enumerate(value[:_INSIDE]):
@@ -190,11 +191,11 @@ def _inside(label: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
         for key, item in list(value.items())[:_INSIDE]:
             if type(key) is str and _interests(item):
                 yield f"{label}[{key!r}]", item
-    elif not issubclass(kind, type) and depth < 8:  # (isinstance would ask the object)
-        yield from _inside_module(label, value, depth)
+    elif not issubclass(kind, type):  # (isinstance would ask the object)
+        yield from _inside_module(label, value, seen)
 
 
-def _inside_module(label: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
+def _inside_module(label: str, value: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
     """The parameters, buffers and parts of an ``nn.Module``, read from its fields."""
     try:
         fields = object.__getattribute__(value, "__dict__")
@@ -202,9 +203,12 @@ def _inside_module(label: str, value: Any, depth: int) -> Iterator[tuple[str, An
         return
     if type(fields) is not dict or "_parameters" not in fields or "_modules" not in fields:
         return
+    if id(value) in seen or len(seen) > _NAMES:
+        return
+    seen.add(id(value))
     for table in ("_parameters", "_buffers"):
         for key, item in list((fields.get(table) or {}).items())[:_INSIDE]:
             if _interests(item):
                 yield f"{label}.{key}", item
     for key, part in list(fields["_modules"].items())[:_INSIDE]:
-        yield from _inside_module(f"{label}.{key}", part, depth + 1)
+        yield from _inside_module(f"{label}.{key}", part, seen)

@@ -11,7 +11,7 @@ from antorcha.inspector import rows as said
 from antorcha.inspector.facts import TensorFacts
 from antorcha.inspector.grids import Grid
 from antorcha.inspector.memory import Cell, Gap, MemoryPicture
-from antorcha.inspector.numbers import compact, grouped, rounded
+from antorcha.inspector.numbers import compact, ending, grouped, rounded
 from antorcha.inspector.words import Words
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def _cell_lines(cells: Sequence[Cell | None], labels: Sequence[str], margin: int
 
 
 def _short(number: int | None) -> str:
-    return "" if number is None else compact(str(number), _CELL - 1)
+    return "" if number is None else ending(number, _CELL - 1)
 
 
 # ---- values
@@ -149,7 +149,7 @@ def _values(facts: TensorFacts, words: Words, width: int) -> Iterator[Text]:
         yield Text(f"\n{said.shown_part(facts, words)}", "dim")
     for grid in heat.grids[:2]:
         yield Text("")
-        yield from _grid(facts, grid, width)
+        yield from _grid(grid, width)
     if facts.image is not None:
         picture = facts.image
         size = words("pixels", width=picture.width * picture.step,
@@ -160,7 +160,7 @@ def _values(facts: TensorFacts, words: Words, width: int) -> Iterator[Text]:
 _ROWS = 8  # rows and columns that fit
 
 
-def _grid(facts: TensorFacts, grid: Grid, width: int) -> Iterator[Text]:
+def _grid(grid: Grid, width: int) -> Iterator[Text]:
     """The first rows and columns of a matrix, with their indices."""
     from rich.text import Text
 
@@ -170,9 +170,9 @@ def _grid(facts: TensorFacts, grid: Grid, width: int) -> Iterator[Text]:
         per_line -= 1  # (room for "...")
     lines = grid.texts if is_matrix else _lines_of(grid.texts, per_line)
     for k, line in enumerate(lines[:_ROWS]):
-        first = grid.rows[k] if is_matrix else grid.columns[k * per_line]
-        index = [*map(str, grid.prefix), *([str(first)] if facts.shape else [])]
-        label = f"[{', '.join(index)}]" if index else ""
+        last = grid.rows[k : k + 1] if is_matrix else grid.columns[k * per_line :][:1]
+        index = map(str, (*grid.prefix, *last))
+        label = f"[{', '.join(index)}]" if grid.columns else ""
         shown = "".join([f"{compact(value, _CELL - 1):>{_CELL + 1}}" for value in line[:per_line]])
         more = " ..." if is_matrix and len(line) > per_line else ""
         yield Text.assemble((f"{label:>7}", "dim"), shown, more)

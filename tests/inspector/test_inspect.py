@@ -187,6 +187,15 @@ def test_the_heat_map_says_exact_numbers() -> None:
     assert "heat n" in kinds
 
 
+def test_the_short_form_of_a_long_one() -> None:
+    inspection = found("large")
+    assert len(inspection.html(brief=True)) < 40_000
+    root = ET.fromstring(inspection.html(brief=True))
+    titles = [title.text for title in root.iter(f"{SVG}title")]
+    assert titles[:2] == ["[0, 0]: 0.0", "[0, 96]: 0.0"]
+    assert "of every 192 rows and 96 columns one is shown" in inspection.html(brief=True)
+
+
 def test_strange_names_are_escaped() -> None:
     inspection = torch.inspect(torch.ones(2, 2), name="<img src=x>&", axes=("<b>", '"'))
     for html in (inspection.html(), inspection.html(brief=True)):

@@ -160,10 +160,13 @@ def _arrow(step: Step, level: int, board: _Board, words: Words) -> str:
     top = y - 6 - _ARROW * level
     way = f"M{x1:g},{y:g}V{top:g}H{x2:g}V{y - 3:g}"
     said = _says_step(step, words)
-    if x2 - x1 < 2 * _HALF * len(said):  # no room above the arrow: at its right
+    wide = 2 * _HALF * len(said)
+    if x2 - x1 >= wide:
+        label = svg.text(said, (x1 + x2) / 2, top - 3, class_="dim")
+    elif x2 + 5 + wide < WIDTH:  # no room above the arrow: at its right
         label = svg.text(said, x2 + 5, top + 3, class_="dim", style="text-anchor:start")
     else:
-        label = svg.text(said, (x1 + x2) / 2, top - 3, class_="dim")
+        label = svg.text(said, x1 - 5, top + 3, class_="dim", style="text-anchor:end")
     return svg.tag("path", d=way, class_="arrow") + _tip(x2, y) + label
 
 

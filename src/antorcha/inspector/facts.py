@@ -134,8 +134,8 @@ def gather(
     statistics = heat = image = None
     if not elements.why_not:
         statistics = describe(elements, _BRIEF if brief else values.EXACT)
-        heat = heat_map(elements, *((160, 1) if brief else ()))
         image = as_image(elements, statistics, told)
+        heat = heat_map(elements, *((160, 1) if brief else (400,) if image else ()))
     return TensorFacts(
         name=sharing.name, kind=type(tensor).__name__, shape=tuple(lay.shape), axes=told,
         dtype=lay.dtype.name, device=str(lay.device), strides=lay.strides, offset=elements.offset,

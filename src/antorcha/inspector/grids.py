@@ -41,7 +41,7 @@ class HeatMap:
     extent: tuple[float, float] | None
 
 
-def heat_map(elements: Elements, cells: int = 600, grids: int = 4) -> HeatMap:
+def heat_map(elements: Elements, cells: int = 1024, grids: int = 4) -> HeatMap:
     """At most so many cells, in at most so many matrices: the first ones."""
     lay = elements.layout
     lead, last = lay.shape[:-2], lay.shape[-2:]
@@ -56,8 +56,28 @@ def heat_map(elements: Elements, cells: int = 600, grids: int = 4) -> HeatMap:
         counts = [n - i for n, i in zip(lead, prefix, strict=True)]
         block = elements.thinned((*[max(n, 1) for n in counts], *steps), at)
         found.append(_grid(block.reshape(block.shape[len(ones) :]), prefix, steps))
-    finite = [x for g in found for row in g.levels for x in row if math.isfinite(x)]
+    finite: list[float] = [x for g in found for row in g.levels for x in row if math.isfinite(x)]
+    if lay.dtype.kind in "iub":
+        finite = [int(x) for x in finite]
     return HeatMap(tuple(found), of, steps, (min(finite), max(finite)) if finite else None)
+
+
+def shortened(heat: HeatMap, cells: int = 160) -> HeatMap:
+    """The first matrix alone, thinned to about so many cells."""
+    if not heat.grids or (len(heat.grids) == 1 and _count(heat.grids[0]) <= cells):
+        return heat
+    grid = heat.grids[0]
+    k = math.ceil(math.sqrt(_count(grid) / cells)) if grid.rows else 1
+    thin = Grid(
+        grid.prefix, grid.rows[::k], grid.columns[::k],
+        tuple([line[::k] for line in grid.texts[::k]]),
+        tuple([line[::k] for line in grid.levels[::k]]),
+    )  # fmt: skip
+    return HeatMap((thin,), heat.of, tuple([step * k for step in heat.steps]), heat.extent)
+
+
+def _count(grid: Grid) -> int:
+    return sum([len(line) for line in grid.texts])
 
 
 def _steps(last: Sequence[int], cells: int, vector: bool) -> tuple[int, ...]:

@@ -9,6 +9,7 @@ from html import escape
 from antorcha.inspector import draw_memory, draw_values, theme
 from antorcha.inspector import rows as said
 from antorcha.inspector.facts import TensorFacts
+from antorcha.inspector.grids import shortened
 from antorcha.inspector.images import LARGEST, Image
 from antorcha.inspector.svg import tag
 from antorcha.inspector.words import Words
@@ -45,19 +46,13 @@ def page(facts: TensorFacts, words: Words, brief: bool) -> str:
     """The whole ``<div>``; `brief`: only the headline and the values."""
     inside = [_head(facts)]
     if brief:
-        inside.append(_brief(_shortened(facts), words))
+        shorter = replace(facts, heat=facts.heat and shortened(facts.heat))
+        inside.append(_brief(shorter, words))
     else:
         panels = [_facts(facts, words), _memory(facts, words), *_values(facts, words)]
         inside.append(tag("div", "".join(panels), class_="ant-panels"))
     style = theme.style(_STYLE, draw_memory.STYLE, draw_values.STYLE)
     return tag("div", style + "".join(inside), class_="ant ant-inspect", lang=words.lang)
-
-
-def _shortened(facts: TensorFacts) -> TensorFacts:
-    """Of several matrices only the first."""
-    if facts.heat is None:
-        return facts
-    return replace(facts, heat=replace(facts.heat, grids=facts.heat.grids[:1]))
 
 
 def _head(facts: TensorFacts) -> str:
@@ -102,9 +97,10 @@ def _values(facts: TensorFacts, words: Words) -> list[str]:
     assert heat is not None
     part = said.shown_part(facts, words)
     shown = tag("p", escape(part), class_="muted") if part else ""
-    panels = [_panel(words("Values"), shown + draw_values.draw_heat(heat, words))]
+    panels = []
     if facts.image is not None:
         panels.append(_panel(words("Image"), _image(facts.image, words)))
+    panels.append(_panel(words("Values"), shown + draw_values.draw_heat(heat, words)))
     pairs = [tag("div", tag("dt", escape(label)) + tag("dd", escape(number), class_="mono"))
              for label, number in said.counted(numbers, words)]  # fmt: skip
     content = tag("p", escape(said.of_what(numbers, words)))

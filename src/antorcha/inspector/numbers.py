@@ -68,12 +68,19 @@ def rounded(value: float | int | None, digits: int = 5) -> str:
 
     >>> rounded(1 / 3), rounded(12), rounded(2.0), rounded(None)
     ('0.33333', '12', '2.0', '-')
+    >>> rounded(-0.000514634), rounded(4e25)
+    ('-5.1463e-4', '4e25')
     """
     if value is None:
         return "-"
     if isinstance(value, int):
         return str(value)
     text = f"{value:.{digits}g}"
+    if 0 < abs(value) < 1e-3 or "e" in text:
+        mantissa, _, power = f"{value:.{digits - 1}e}".partition("e")
+        if "." in mantissa:
+            mantissa = mantissa.rstrip("0").rstrip(".")
+        return f"{mantissa}e{int(power)}" if power else mantissa
     return text if not text.lstrip("-").isdigit() else f"{text}.0"
 
 

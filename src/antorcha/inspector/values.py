@@ -123,9 +123,7 @@ class _Gatherer:
             places = self._places(numbers, low, high, counts.size)
             counts += np.bincount(places, minlength=counts.size)[: counts.size]
         std = scale * math.sqrt(squares / (self.finite - 1)) if self.finite > 1 else None
-        if self._integral():
-            low, high = self.low, self.high
-        histogram = Histogram(low, high, tuple(counts.tolist()), self._integral())
+        histogram = Histogram(self.low, self.high, tuple(counts.tolist()), self._integral())
         return mean * scale, std, histogram
 
     def _numbers(self, part: Array) -> Array:

@@ -300,6 +300,14 @@ def test_the_version_counts_writes() -> None:
     assert gather(x[1:]).storage.version == 2
 
 
+def test_a_view_in_the_graph() -> None:
+    view = (torch.ones(4, requires_grad=True) * 2).view(2, 2)
+    assert autograd(view).grad_fn == view.grad_fn.name() == "ViewBackward0"
+    with torch.no_grad():
+        part = view[0]
+    assert (autograd(part).grad_fn, autograd(part).requires_grad) == ("", False)
+
+
 def test_a_stale_view_stays_stale() -> None:
     base = torch.ones(4)
     view = base[:2]

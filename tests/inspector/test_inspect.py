@@ -174,6 +174,13 @@ def test_the_html_draws_every_cell() -> None:
     assert titles[5] == "cell 5: 5.0; element [0, 1], number 1 in order"
     read = [r for r in memory.iter(f"{SVG}rect") if r.get("class") == "read"]
     assert len(read) == 6
+    hops = [p.get("d", "") for p in memory.iter(f"{SVG}path") if p.get("class") == "hop"]
+    assert len(hops) == 2  # 0 to 1 and 3 to 4; the third line begins with 2
+    ends = [re.findall(r"[\d.]+,", hop) for hop in hops]
+    width = 320 / 8
+    assert [(float(e[0][:-1]) // width, float(e[-1][:-1]) // width) for e in ends] == [
+        (1, 5), (2, 6),
+    ]  # fmt: skip
     labels = [t.text for t in memory.iter(f"{SVG}text") if t.get("class") == "dim"]
     assert labels == ["dim 0: +1", "dim 1: +4"]
 
@@ -182,9 +189,10 @@ def test_the_heat_map_says_exact_numbers() -> None:
     root = ET.fromstring(torch.inspect(torch.tensor([[0.1, -3.0]]), name="x").html())
     titles = {title.text for title in root.iter(f"{SVG}title")}
     assert {"[0, 0]: 0.1", "[0, 1]: -3.0"} <= titles
-    kinds = [r.get("class") for r in root.iter(f"{SVG}rect")]
-    assert "heat p" in kinds
-    assert "heat n" in kinds
+    cells = [r for r in root.iter(f"{SVG}rect") if (r.get("class") or "").startswith("heat ")]
+    assert [r.get("class") for r in cells[:2]] == ["heat p", "heat n"]
+    weak, strong = [float(r.get("fill-opacity", "0")) for r in cells[:2]]
+    assert 0 < weak < strong < 1
 
 
 def test_the_short_form_of_a_long_one() -> None:
@@ -197,7 +205,7 @@ def test_the_short_form_of_a_long_one() -> None:
 
 
 def test_strange_names_are_escaped() -> None:
-    inspection = torch.inspect(torch.ones(2, 2), name="<img src=x>&", axes=("<b>", '"'))
+    inspection = torch.inspect(torch.ones(2, 4)[:, :2], name="<img src=x>&", axes=("<b>", '"'))
     for html in (inspection.html(), inspection.html(brief=True)):
         assert "<img src=x" not in html
         assert '<b>"' not in html

@@ -104,8 +104,10 @@ def find(
     if base is not None and base is not tensor and base._storage is storage:
         known.setdefault(id(base), ("", base))
     saved = 0
-    # References to the storage: tensor, `storage`, the argument, and one of each that is known.
-    ask = search and sys.getrefcount(storage) > 3 + len(known)
+    # What one holder, a name and the call count for differs between versions of Python.
+    holder = [object()]
+    alike = holder[0]
+    ask = search and sys.getrefcount(storage) > sys.getrefcount(alike) + len(known)
     if ask:
         saved = _ask_collector(storage, tensor, known)
     shared = [_sharer(label, value, base) for label, value in known.values()]

@@ -11,7 +11,8 @@ import numpy as np
 import antorcha as torch
 from antorcha.inspector import sharing
 from antorcha.inspector.facts import gather
-from antorcha.inspector.sharing import Sharing, names_of, users_frame
+from antorcha.inspector.naming import names_of, users_frame
+from antorcha.inspector.sharing import Sharing
 
 
 def shared(t: Any, names: Any = None, **kwargs: Any) -> Sharing:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from antorcha.inspector.facts import TensorFacts, gather
-from antorcha.inspector.sharing import names_of, users_frame
+from antorcha.inspector.naming import names_of, users_frame
 from antorcha.inspector.words import Words
 from antorcha.runtime.tensor import Tensor
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import doctest
 import gc
 import importlib
@@ -23,7 +24,7 @@ from antorcha import modes
 from antorcha.errors import ArgumentError
 from antorcha.inspector.facts import TensorFacts, gather
 from antorcha.inspector.memory import Gap, MemoryPicture, _View
-from antorcha.inspector.reading import steps_for
+from antorcha.inspector.reading import Elements, steps_for
 from antorcha.runtime.layout import table_size
 
 
@@ -254,6 +255,16 @@ def test_a_freed_storage() -> None:
     assert len(memory(y).shown()) == 4
 
 
+def test_no_elements_need_no_memory() -> None:
+    x = torch.arange(5.0)
+    end = x[5:]
+    x.untyped_storage().resize_(0)
+    facts = gather(end)
+    assert facts.why_no_values == ""
+    assert facts.statistics is not None
+    assert facts.statistics.count == 0
+
+
 def test_nothing_changes() -> None:
     x = torch.arange(6.0).requires_grad_()
     y = (x * 2).view(2, 3)
@@ -414,6 +425,54 @@ def test_another_thread_writes() -> None:
     finally:
         stop.set()
         writer.join()
+
+
+def test_another_thread_takes_the_memory_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The storage shrinks at every moment at which it is looked at.
+    block, moments = Elements.block, 0
+    for moment in range(1, 9):
+        x = torch.arange(6.0)
+        x.grad = torch.ones(6)
+        seen: list[int] = []
+
+        def at_a_bad_moment(
+            self: Any, *args: Any, x: Any = x, at: int = moment, n: Any = seen
+        ) -> Any:
+            n.append(1)
+            if len(n) == at:
+                for each in (x, x.grad):
+                    each.untyped_storage().resize_(4)
+            return block(self, *args)
+
+        monkeypatch.setattr(Elements, "block", at_a_bad_moment)
+        facts = gather(x)
+        json.dumps(facts.as_dict(), allow_nan=False)
+        if len(seen) >= moment:
+            moments += 1
+            assert "freed" in (facts.why_no_values, facts.autograd.grad.why_not) or (
+                facts.memory.shown()[0].value == ""
+            )
+    assert moments >= 3
+
+
+def test_threads_resize_while_it_is_looked_at() -> None:
+    x = torch.zeros(5000)
+    stop = threading.Event()
+
+    def resize() -> None:
+        while not stop.is_set():
+            for size in (0, 20_000):
+                with contextlib.suppress(BufferError):  # while it is being read it stays
+                    x.untyped_storage().resize_(size)
+
+    thread = threading.Thread(target=resize)
+    thread.start()
+    try:
+        for _ in range(50):
+            assert gather(x).why_no_values in ("", "freed")
+    finally:
+        stop.set()
+        thread.join()
 
 
 def test_facts_hold_no_tensor() -> None:

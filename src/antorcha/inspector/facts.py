@@ -18,7 +18,7 @@ from antorcha.inspector import values
 from antorcha.inspector.grids import HeatMap, heat_map
 from antorcha.inspector.images import Image, as_image
 from antorcha.inspector.memory import MemoryPicture, picture, repeats
-from antorcha.inspector.reading import Elements
+from antorcha.inspector.reading import FREED, Elements, Gone
 from antorcha.inspector.sharing import Sharing, find
 from antorcha.inspector.values import Statistics, describe
 from antorcha.runtime.call.node import CONSTANT, check_view
@@ -132,10 +132,13 @@ def gather(
     if told is None and _layout_word(elements) in ("channels_last", "channels_last_3d"):
         told = tuple("NCHW" if lay.ndim == 4 else "NCDHW")  # the format has no other meaning
     statistics = heat = image = None
-    if not elements.why_not:
-        statistics = describe(elements, _BRIEF if brief else values.EXACT)
-        image = as_image(elements, statistics, told)
-        heat = heat_map(elements, *((160, 1) if brief else (400,) if image else ()))
+    try:
+        statistics = _statistics(elements, brief)
+        if statistics is not None:
+            image = as_image(elements, statistics, told)
+            heat = heat_map(elements, *((160, 1) if brief else (400,) if image else ()))
+    except Gone:
+        elements.why_not, statistics, image = FREED, None, None
     return TensorFacts(
         name=sharing.name, kind=type(tensor).__name__, shape=tuple(lay.shape), axes=told,
         dtype=lay.dtype.name, device=str(lay.device), strides=lay.strides, offset=elements.offset,
@@ -190,6 +193,12 @@ def parse_axes(axes: str | Sequence[str] | None, ndim: int) -> tuple[str, ...] |
     return tuple(words)
 
 
+def _statistics(elements: Elements, brief: bool) -> Statistics | None:
+    if elements.why_not:
+        return None
+    return describe(elements, _BRIEF if brief else values.EXACT)
+
+
 def _layout_word(elements: Elements) -> str:
     lay = elements.layout
     if lay.contiguous:
@@ -228,10 +237,11 @@ def _autograd_facts(tensor: Tensor, brief: bool) -> AutogradFacts:
 
 def _grad_facts(grad: Tensor, brief: bool) -> GradFacts:
     elements = Elements(grad)
-    lay = elements.layout
-    statistics = None
-    if not elements.why_not:
-        statistics = describe(elements, _BRIEF if brief else values.EXACT)
+    lay, statistics = elements.layout, None
+    try:
+        statistics = _statistics(elements, brief)
+    except Gone:
+        elements.why_not = FREED
     return GradFacts(tuple(lay.shape), lay.dtype.name, statistics, elements.why_not)
 
 

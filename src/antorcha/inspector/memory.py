@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from antorcha.inspector.numbers import exact
-from antorcha.inspector.reading import Elements
+from antorcha.inspector.reading import FREED, Elements, Gone
 from antorcha.shapes import is_dense, may_overlap
 
 WHOLE = 64  # a storage of so many cells is shown whole
@@ -110,13 +111,14 @@ def repeats(shape: Sequence[int], strides: Sequence[int]) -> bool:
 
 def _has_values(elements: Elements) -> bool:
     """May what is there of the storage be read, even where the tensor needs more of it?"""
-    return elements.why_not == "" or (elements.why_not == "freed" and elements.cells > 0)
+    return elements.why_not == "" or (elements.why_not == FREED and elements.cells > 0)
 
 
 def _cells(elements: Elements, view: _View, first: int, last: int) -> tuple[Cell, ...]:
     texts = [""] * (last - first)
     if _has_values(elements) and last > first:
-        texts = [exact(value) for value in elements.run(first, last - first)]
+        with suppress(Gone):
+            texts = [exact(value) for value in elements.run(first, last - first)]
     return tuple([view.cell(first + k, text) for k, text in enumerate(texts)])
 
 

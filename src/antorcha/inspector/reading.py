@@ -32,6 +32,10 @@ META, FREED, ELSEWHERE = "meta", "freed", "elsewhere"
 """Why there are no values: no memory at all, less of it than the tensor needs, out of reach."""
 
 
+class Gone(IndexError):
+    """The storage has become too small since it was looked at: another thread has resized it."""
+
+
 class Elements:
     """A tensor's place, read once: what another thread does to the tensor later changes nothing.
 
@@ -68,15 +72,20 @@ class Elements:
         return self.storage.nbytes // self.layout.itemsize
 
     def block(self, shape: Sequence[int], strides: Sequence[int], first: int) -> Array:
-        """The cells ``first + sum(index * strides)``; raises IndexError outside of the storage."""
-        last = extent(shape, strides)[1] + 1 if 0 not in shape else 0
-        if first < 0 or first + last > self.cells:
-            raise IndexError(f"cells {first}..{first + last} of {self.cells}")
+        """The cells ``first + sum(index * strides)``; raises Gone outside of the storage."""
+        if 0 in shape:
+            return np.empty(shape, self.layout.dtype.np)
+        last = extent(shape, strides)[1] + 1
+        if first + last > self.cells:
+            raise Gone(f"cells {first}..{first + last} of {self.cells}")
         lay, where = self.layout, backend(self.layout.device)
         if where.host_memory:  # (no Layout: the table of them is for what the program computes)
             size = lay.itemsize
             bytewise = tuple([s * size for s in strides])
-            return S.as_numpy(self.storage, first * size, tuple(shape), bytewise, lay.dtype.np)
+            try:
+                return S.as_numpy(self.storage, first * size, tuple(shape), bytewise, lay.dtype.np)
+            except (TypeError, ValueError):  # NumPy's check, with the memory held in its place
+                raise Gone(f"cells {first}..{first + last} of {self.cells}") from None
         wanted = L.layout(tuple(shape), tuple(strides), lay.dtype, lay.device)
         return where.to_host(wanted, self.storage, first)
 

@@ -67,12 +67,13 @@ for _name, _op in _REGISTRY.items():
         globals().setdefault(_name + "_", _op.inplace)
 
 _LAZY = ("nn", "optim", "utils", "overrides", "linalg", "fft", "special", "random", "cuda",
-         "backends", "profiler", "amp", "distributed", "testing", "mps", "version",
+         "backends", "profiler", "inspector", "amp", "distributed", "testing", "mps", "version",
          "torch_alias", "__config__")  # fmt: skip
 _FROM = {
     "serialization": ("save", "load"),
     "tensor.dlpack": ("from_dlpack", "to_dlpack"),
     "ops.user": ("kernel",),
+    "inspector.inspection": ("inspect",),
     "autograd.anomaly": ("is_anomaly_enabled", "is_anomaly_check_nan_enabled"),
     "autograd.modes": ("is_inference",),
     "random": ("Generator", "manual_seed", "seed", "initial_seed", "get_rng_state",

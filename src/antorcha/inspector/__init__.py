@@ -1,7 +1,4 @@
-"""What shows a model, a graph, an error: ``summary``, ``graph``, ``explain``."""
+"""What shows a tensor, a graph, a model or an error to whoever wants to see inside.
 
-from __future__ import annotations
-
-from antorcha.inspector.summary import Row, Summary, Totals, summary
-
-__all__ = ["Row", "Summary", "Totals", "summary"]
+Each is reachable from the face (``antorcha.inspect``), and loaded when it is first used.
+"""

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from antorcha.errors import ArgumentError
+from antorcha.inspector.forms import count_text, escaped, shape_text, size_text
 from antorcha.inspector.layers import Call, Pass, run
-from antorcha.inspector.words import count_text, escaped, shape_text, size_text
+from antorcha.inspector.page import block
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
@@ -197,8 +198,6 @@ class Summary:
 
     def html(self) -> str:
         """A self-contained ``<div>``: no script, nothing from outside."""
-        from antorcha.inspector.page import block
-
         head = "".join([f'<th scope="col">{name}</th>' for name in self.columns])
         body = "".join([self._html_row(row) for row in self.rows])
         foot = "".join([f"<div>{escaped(line)}</div>" for line in self.footer()])
@@ -212,7 +211,7 @@ class Summary:
         return (
             f'<tr><th scope="row" title="{escaped(row.path or row.name)}">'
             f'<span class="tree">{row.lead}</span>{escaped(row.name)} '
-            f'<span class="dim">{escaped(row.kind)}</span></th>{cells}</tr>'
+            f'<span class="muted">{escaped(row.kind)}</span></th>{cells}</tr>'
         )
 
 

@@ -75,6 +75,7 @@ _FROM = {
     "ops.user": ("kernel",),
     "autograd.anomaly": ("is_anomaly_enabled", "is_anomaly_check_nan_enabled"),
     "autograd.modes": ("is_inference",),
+    "inspector.explain": ("explain",),
     "inspector.graph": ("graph",),
     "inspector.summary": ("summary",),
     "random": ("Generator", "manual_seed", "seed", "initial_seed", "get_rng_state",

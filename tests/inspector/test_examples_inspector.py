@@ -8,10 +8,14 @@ from types import ModuleType
 import pytest
 
 import antorcha
-from antorcha.inspector import forms, graph, multiply_adds, summary
+from antorcha.inspector import explain, explain_shapes, forms, graph, multiply_adds, summary
 
 
-@pytest.mark.parametrize("module", [forms, graph, multiply_adds, summary], ids=lambda m: m.__name__)
+@pytest.mark.parametrize(
+    "module",
+    [explain, explain_shapes, forms, graph, multiply_adds, summary],
+    ids=lambda m: m.__name__,
+)
 def test_examples(module: ModuleType) -> None:
     result = doctest.testmod(module, extraglobs={"torch": antorcha})
     assert result.attempted

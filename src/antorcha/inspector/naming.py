@@ -63,10 +63,15 @@ def is_tensor(value: Any) -> bool:
     type, never the value, which may answer with code of its own."""
     try:
         return issubclass(type(value), Tensor) and bool(
-            value._layout is not None and value._storage is not None
+            field(value, "_layout") is not None and field(value, "_storage") is not None
         )
     except AttributeError:
         return False
+
+
+def field(tensor: Tensor, name: str) -> Any:
+    """A tensor's own field, whatever its class makes of attributes."""
+    return vars(Tensor)[name].__get__(tensor)
 
 
 def _inside(label: str, value: Any) -> Iterator[tuple[str, Tensor]]:
@@ -84,7 +89,7 @@ def _inside(label: str, value: Any) -> Iterator[tuple[str, Tensor]]:
 
 def module_fields(value: Any) -> dict[str, Any] | None:
     """The fields of an ``nn.Module``, read without asking it; None of anything else."""
-    if isinstance(value, type):
+    if issubclass(type(value), type):
         return None
     try:
         fields = object.__getattribute__(value, "__dict__")

@@ -67,7 +67,7 @@ for _name, _op in _REGISTRY.items():
         globals().setdefault(_name + "_", _op.inplace)
 
 _LAZY = ("nn", "optim", "utils", "overrides", "linalg", "fft", "special", "random", "cuda",
-         "backends", "profiler", "amp", "distributed", "testing", "mps", "version",
+         "backends", "profiler", "inspector", "amp", "distributed", "testing", "mps", "version",
          "torch_alias", "__config__")  # fmt: skip
 _FROM = {
     "serialization": ("save", "load"),

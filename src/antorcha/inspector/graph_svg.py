@@ -264,10 +264,11 @@ def _drawn(item: Item, box: Box, lines: Lines, title: str, x: float, y: float) -
         out.append(f"<title>{escaped(title)}</title>")
     if item[0] not in ("in", "out"):
         round_ = 10 if item[0] == "leaf" else 4
-        out.append(
-            f'<rect x="{x:.1f}" y="{y:.1f}" width="{box.width:.1f}" height="{box.height:.1f}" '
+        rect = (
+            f'x="{x:.1f}" y="{y:.1f}" width="{box.width:.1f}" height="{box.height:.1f}" '
             f'rx="{round_}"/>'
         )
+        out.append(f'<rect class="under" {rect}<rect {rect}')  # (the colour is not opaque)
     for n, (style, text) in enumerate(lines):
         at = f'x="{x + box.width / 2:.1f}" y="{y + 17 + 16 * n:.1f}"'
         out.append(f'<text class="{style} mid" {at}>{escaped(text)}</text>')
@@ -294,7 +295,8 @@ STYLE = (
     ".ant-graph text.mid{text-anchor:middle}.ant-graph rect{stroke-width:1.2}"
     ".ant-graph .back{fill:var(--ant-bg)}"
     ".ant-graph .edge{fill:none;stroke:var(--ant-muted);stroke-width:1.2}"
-    ".ant-graph .tip{fill:var(--ant-muted)}.ant-graph .under{fill:var(--ant-bg)}"
+    ".ant-graph .tip{fill:var(--ant-muted)}"
+    ".ant-graph g rect.under{fill:var(--ant-bg);fill-opacity:1;stroke:none}"
     ".ant-graph .operation rect{fill:var(--ant-negative);stroke:var(--ant-negative)}"
     ".ant-graph .leaf rect{fill:var(--ant-good);stroke:var(--ant-good)}"
     ".ant-graph .group rect{fill:var(--ant-nan);stroke:var(--ant-nan);stroke-width:2}"

@@ -76,6 +76,9 @@ _FROM = {
     "inspector.inspection": ("inspect",),
     "autograd.anomaly": ("is_anomaly_enabled", "is_anomaly_check_nan_enabled"),
     "autograd.modes": ("is_inference",),
+    "inspector.explain": ("explain",),
+    "inspector.graph": ("graph",),
+    "inspector.summary": ("summary",),
     "random": ("Generator", "manual_seed", "seed", "initial_seed", "get_rng_state",
                "set_rng_state", "default_generator"),
 }  # fmt: skip

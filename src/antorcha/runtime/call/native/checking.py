@@ -8,6 +8,7 @@ In the other modes the machine code is compiled without any of it.
 # Native functions are in the kernel language, whose types are values: mypy cannot read them.
 # mypy: disable-error-code="valid-type,arg-type,attr-defined,index,misc"
 # mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
+# mypy: no-warn-unreachable
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -17,7 +17,7 @@ from antorcha.devices.cpu.conv import data_kernel, forward_kernel, weight_kernel
 from antorcha.devices.cpu.conv_depthwise import depthwise_kernel, depthwise_weight_kernel
 from antorcha.devices.cpu.conv_pack import Task
 from antorcha.devices.cpu.emit import Unsupported
-from antorcha.devices.cpu.matmul import Shape
+from antorcha.devices.cpu.matmul import Shape, shape_of
 from antorcha.devices.cpu.pointwise import compile_pointwise, slot
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Conv, Launch, Pointwise
@@ -41,7 +41,7 @@ def compile_conv(what: Conv, outs: Sequence[Layout], ins: Sequence[Any]) -> Laun
         raise Unsupported("a convolution of other dtypes than float32 and float64")
     if 0 in (*what.x, *what.w, *what.y) or len(what.x) > 5:
         raise Unsupported("a convolution of nothing")
-    S = Shape(T)
+    S = shape_of(T)
     kernel, words = choose(what, S, len(ins) == 3)
     dense_out = L.contiguous(tuple(outs[0].shape), dtype, outs[0].device)
     dense_ins = [L.contiguous(tuple(i.shape), dtype, i.device) for i in ins]

@@ -440,6 +440,7 @@ def compile_reduce(what: Reduce, outs: Sequence[Layout], ins: Sequence[Any]) -> 
         [slot(i) for i in ins],
         lay.numel,
         None,
+        what,
     )
     return Launch(made.fresh, made.into, (made, spec))
 

@@ -406,6 +406,6 @@ def compile_rows(what: Rows, outs: Sequence[Layout], ins: Sequence[Any]) -> Laun
     spec = rows_kernel.spec(P=P)
     made = make_launch(
         spec.addr, words, [slot(o) for o in outs], [slot(i) for i in ins],
-        rows * max(what.length, 1), None,
+        rows * max(what.length, 1), None, what,
     )  # fmt: skip
     return Launch(made.fresh, made.into, (made, spec))

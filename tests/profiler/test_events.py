@@ -386,16 +386,18 @@ def test_a_profile_ends_inside_of_a_block() -> None:
     assert events["open"].time_range.end >= events["aten::add"].time_range.end
 
 
-def test_many_events_are_all_there() -> None:
+def test_many_events_are_all_there(monkeypatch: pytest.MonkeyPatch) -> None:
     x = torch.ones(2)
     for _ in range(3):
         x + x
+    monkeypatch.setattr(trace, "KEPT", 2)
     count = 3 * trace.CHUNK
     with Profile() as prof:
         for _ in range(count):
             x + x
     events = prof.events()
     assert len(events) == len(events.kernels) == count
+    assert [bool(trace.chunks[k].address) for k in range(7)] == [True] * 2 + [False] * 5
 
 
 def test_functions_with_a_name() -> None:
@@ -446,3 +448,12 @@ def test_double_backward_and_hooks(path: str) -> None:
     assert counts["PowBackward0"] == counts["PowBackwardBackward0"] == 1
     assert counts["SumBackward0"] == 2
     assert counts["torch::autograd::AccumulateGrad"] == 1
+
+
+def test_sizes_never_seen_before() -> None:
+    with Profile() as prof:
+        for n in range(3, 40):
+            torch.ones(n).exp()
+    found = [e for e in prof.events() if e.name == "aten::exp"]
+    assert len(found) == 37
+    assert [[k.name for k in e.kernels] for e in found] == [["pointwise exp(x0)"]] * 37

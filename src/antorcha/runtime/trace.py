@@ -49,7 +49,9 @@ from antorcha.lang.native import (
 )
 from antorcha.runtime import alloc, launch
 from antorcha.runtime.cpython import (
+    FALSE,
     NONE,
+    TRUE,
     PyLong_AsLongLong,
     PyLong_FromLongLong,
     PyTuple_New,
@@ -65,6 +67,7 @@ NOTHING, OP, NODE, BLOCK, KERNEL = range(5)
 that the user names; a kernel, by the address of its launch's description."""
 KIND_BITS, KIND = 3, 7
 CHUNK, CHUNKS = 1 << 14, 1 << 10
+KEPT = 32  # chunks that serve the next profile; what a very long one took besides goes back
 WORDS = 8  # of a record
 
 
@@ -155,6 +158,16 @@ def new_chunk(c: i64) -> raw:
             chunks[c] = chunk
     atomic_store(ref(state.lock), 0, "release")
     return chunk
+
+
+@native
+def free_chunk(c: i64) -> bool:
+    """Gives a chunk back; False: there is none of that number."""
+    chunk = chunks[c]
+    chunks[c] = None
+    if chunk is not None:
+        alloc.system_free(chunk)
+    return chunk is not None
 
 
 @native
@@ -265,6 +278,12 @@ def py_ticks(_self: raw, _args: ptr[raw], _nargs: i64) -> raw:
 
 
 @native
+def py_free(_self: raw, args: ptr[raw], _nargs: i64) -> raw:
+    """(number of a chunk): is there one? It is given back."""
+    return new_reference(raw(TRUE) if free_chunk(PyLong_AsLongLong(args[0])) else raw(FALSE))
+
+
+@native
 def py_take(_self: raw, args: ptr[raw], _nargs: i64) -> raw:
     """The k-th record of the last profile, taken out, as a tuple; None where there is none."""
     entry = entry_at(state.base + PyLong_AsLongLong(args[0]))
@@ -300,6 +319,7 @@ begin_record: Callable[[int, Any, Any], int]
 """``begin(kind, what, noted)``: a new record's number. Made with the first profile, as the next."""
 end_record: Callable[[int, int], None]  # ``end(number, node)``
 _take: Callable[[int], Any]
+_free: Callable[[int], bool]
 _ticks: Callable[[], int]
 _start = (0, 0)  # the clock, and the same in nanoseconds, when the profile began
 
@@ -311,7 +331,7 @@ def now() -> int:
 
 def prepare() -> None:
     """Compiles what a profile needs, and chooses the clock."""
-    global begin_record, end_record, _take, _ticks
+    global begin_record, end_record, _free, _take, _ticks
     if "_take" in globals():
         return
     begin_record = bind(fast_def("begin", py_begin.spec().addr))
@@ -319,6 +339,7 @@ def prepare() -> None:
     _ticks = bind(fast_def("ticks", py_ticks.spec().addr))
     stand_in.spec().addr  # noqa: B018
     state.store(cycles=int(_has_even_cycles()))
+    _free = bind(fast_def("free", py_free.spec().addr))
     _take = bind(fast_def("take", py_take.spec().addr))
 
 
@@ -368,6 +389,9 @@ def stop() -> tuple[list[Record], int]:
             begun = started + int((begun - first) * length)
             ended = started + int((ended - first) * length) if ended else 0
             records.append(Record(kind, what, noted, begun, ended, *rest))
+    for c in range(KEPT, CHUNKS):
+        if not _free(c):
+            break
     records.sort(key=lambda record: (record.begun, -record.ended))
     return records, int(state.lost)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from heapq import merge
-from typing import Any
+from typing import Any, NamedTuple
 
 from antorcha.autograd.profiler_util import EventList, FunctionEvent, Kernel
 from antorcha.autograd.profiling import names
@@ -121,12 +121,21 @@ def _count_memory(items: list[_Item], seen: Recorded) -> list[tuple[int, int, in
 
 
 # ---- events
+class _Kernel(NamedTuple):
+    """What is known of a launch."""
+
+    name: str
+    details: dict[str, Any]
+    flops: int
+
+
 class _Builder:
     def __init__(self, seen: Recorded, shapes: bool, flops: bool) -> None:
         self.seen, self.shapes, self.flops = seen, shapes, flops
         self.events: list[FunctionEvent] = []
         self.kernels: list[FunctionEvent] = []
         self.calls: dict[int, _Item] = {}  # by the number of the node that they have made
+        self.known: dict[int, _Kernel] = {}  # by the address of the launch's description
 
     def us(self, time: int) -> float:
         return (time - self.seen.started) / 1e3
@@ -154,24 +163,32 @@ class _Builder:
             parent.cpu_memory_usage += event.cpu_memory_usage
             parent = parent.cpu_parent
 
+    def kernel_of(self, record: Record) -> _Kernel:
+        found = self.known.get(record.what)
+        if found is None:
+            what = self.seen.kernels.get(record.what)
+            found = self.known[record.what] = _Kernel(
+                names.kernel_name(what), names.kernel_details(what), names.kernel_flops(what)
+            )
+        return found
+
     def name_of(self, record: Record) -> str:
         if record.kind == KERNEL:
-            return names.kernel_name(self.seen.kernels.get(record.what))
+            return self.kernel_of(record).name
         return str(getattr(record.what, "node_name", record.what))
 
     def add_kernel(self, event: FunctionEvent, record: Record) -> None:
-        what = self.seen.kernels.get(record.what)
+        about = self.kernel_of(record)
         event.is_kernel = True
-        details = names.kernel_details(what)
         if self.flops:
-            event.flops = names.kernel_flops(what)
+            event.flops = about.flops
         self.kernels.append(event)
         parent = event.cpu_parent
         if parent is None:  # launched by no op that anybody has heard of
             self.events.append(event)
         else:
             start = event.time_range.start
-            parent.kernels.append(Kernel(event.name, 0, event.cpu_time_total, start, details))
+            parent.kernels.append(Kernel(event.name, 0, event.cpu_time_total, start, about.details))
             parent.flops += event.flops
             event.stack, event.module_hierarchy = parent.stack, parent.module_hierarchy
             # PyTorch's ops count what their kernels hold as their own, and so do these

@@ -78,10 +78,14 @@ class Session:
         notes = trace.SHAPES * self.options.shapes
         if self.options.stacks or self.options.modules:
             notes |= trace.COLLECT
-        self.live = alloc.stats().live
-        self.started = trace.now()
-        modes.watch(True)
-        trace.start(notes, collect)
+        try:
+            self.live = alloc.stats().live
+            self.started = trace.now()
+            modes.watch(True)
+            trace.start(notes, collect)
+        except BaseException:  # Ctrl+C, say
+            self.stop()
+            raise
 
     def is_on(self) -> bool:
         return running is self

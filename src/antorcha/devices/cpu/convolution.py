@@ -47,7 +47,7 @@ def compile_conv(what: Conv, outs: Sequence[Layout], ins: Sequence[Any]) -> Laun
     dense_ins = [L.contiguous(tuple(i.shape), dtype, i.device) for i in ins]
     made = make_launch(
         kernel.addr, words, [slot(dense_out)], [slot(i) for i in dense_ins], work_of(what) // 64,
-        no_memory,
+        no_memory, what,
     )  # fmt: skip
     launch = Launch(made.fresh, made.into, (made, kernel))
     return staged(launch, outs[0], dense_out, ins, dense_ins)

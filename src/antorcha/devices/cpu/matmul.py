@@ -369,7 +369,7 @@ def compile_matmul(what: MatMul, outs: Sequence[Layout], ins: Sequence[Any]) -> 
     kernel = kernel_for(T, order == [1, 0])
     made = make_launch(
         kernel.addr, words, [slot(x) for x in outs], [slot(i) for i in ins], b * m * n * k // 64,
-        None,
+        None, what,
     )  # fmt: skip
     return Launch(made.fresh, made.into, (made, kernel))
 

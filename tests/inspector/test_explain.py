@@ -144,7 +144,8 @@ def test_broadcasting() -> None:
 
 def test_broadcasting_channels() -> None:
     image, mean = torch.ones(3, 8, 8), torch.ones(3)
-    assert "image - mean[:, None, None]" in explained(lambda: image - mean).fix
+    found = explained(lambda: image - mean)
+    assert "image - mean[:, None, None]" in found.fix
 
 
 def test_in_place_the_left_side_stays() -> None:
@@ -183,7 +184,8 @@ def test_cat_and_stack() -> None:
     found = explained(lambda: torch.cat([A, torch.ones(3, 4)]))
     assert [marked for _, _, marked in cells(found)] == [{1}, {1}]
     assert "torch.cat([A, torch.ones(3, 4)], dim=1)" in found.fix
-    assert "dim=1" in explained(lambda: torch.cat([A, torch.ones(3, 4)], dim=0)).fix
+    found = explained(lambda: torch.cat([A, torch.ones(3, 4)], dim=0))
+    assert "dim=1" in found.fix
     both = [A, C]
     found = explained(lambda: torch.stack(both))
     assert [label for label, _, _ in cells(found)] == ["both[0]", "both[1]"]
@@ -212,7 +214,8 @@ def test_linear_layers() -> None:
     assert found.fix == "self.body[1] = nn.Linear(2, 1)"
     assert "self.body[1]: Linear(in_features=3, out_features=1)" in found.notes[0]
     head = nn.Linear(784, 10)
-    assert ".flatten(1)" in explained(lambda: head(torch.ones(8, 1, 28, 28))).fix
+    found = explained(lambda: head(torch.ones(8, 1, 28, 28)))
+    assert ".flatten(1)" in found.fix
 
 
 def test_channels() -> None:
@@ -254,7 +257,8 @@ def test_a_device_that_is_not_there() -> None:
 
 
 def test_dtypes() -> None:
-    assert "A @ W.float()" in explained(lambda: A @ W.double()).fix.replace("W.double()", "W")
+    found = explained(lambda: A @ W.double())
+    assert "A @ W.double().float())" in found.fix
     layer = nn.Linear(4, 2)
     ints = torch.ones(3, 4, dtype=torch.int64)
     found = explained(lambda: layer(ints))
@@ -265,14 +269,16 @@ def test_dtype_of_an_index() -> None:
     found = explained(lambda: P[IDS])
     assert found.fix.endswith("P[IDS.long()])")
     assert [shape.loud for shape in found.picture.shapes] == [False, True]
-    assert "index.long()" in explained(lambda index=IDS: A.gather(0, index)).fix
+    found = explained(lambda index=IDS: A.gather(0, index))
+    assert "index.long()" in found.fix
 
 
 def test_integers_have_no_gradient() -> None:
     found = explained(lambda: torch.tensor([1, 2], requires_grad=True))
     assert "torch.tensor([1, 2], dtype=torch.float32, requires_grad=True)" in found.fix
     ints = torch.tensor([1])
-    assert "ints.float().requires_grad_()" in explained(lambda: ints.requires_grad_()).fix
+    found = explained(lambda: ints.requires_grad_())
+    assert "ints.float().requires_grad_()" in found.fix
 
 
 def test_integers_bools_ranks_and_squares() -> None:
@@ -284,7 +290,8 @@ def test_integers_bools_ranks_and_squares() -> None:
     assert found.rule.startswith("A mask says")
     found = explained(lambda: numbers.masked_fill(numbers, 0))
     assert "numbers.masked_fill(numbers != 0, 0)" in found.fix
-    assert "torch.cat([A, P.unsqueeze(0)])" in explained(lambda: torch.cat([A, P])).fix
+    found = explained(lambda: torch.cat([A, P]))
+    assert "torch.cat([A, P.unsqueeze(0)])" in found.fix
     found = explained(lambda: torch.linalg.det(A))
     assert cells(found) == [("A", ["3", "2"], {0, 1})]
     assert explained(lambda: P.cumsum(1)).rule.startswith("A tensor of 1 dims")
@@ -367,10 +374,12 @@ def test_no_graph_numpy_item_truth() -> None:
     x = torch.ones(3, requires_grad=True)
     found = explained(lambda: A.sum().backward())
     assert found.fix == "A.requires_grad_()"
-    assert "x.detach().numpy()" in explained(lambda: x.numpy()).fix
+    found = explained(lambda: x.numpy())
+    assert "x.detach().numpy()" in found.fix
     found = explained(lambda: A.item())
     assert ["A.mean().item()" in found.fix, "A.tolist()" in found.fixes[1][0]] == [True, True]
-    assert "(A > 0).any()" in explained(lambda: bool(A > 0)).fix
+    found = explained(lambda: bool(A > 0))
+    assert "bool((A > 0).any())" in found.fix
 
     def overwritten() -> None:
         y = x.exp()

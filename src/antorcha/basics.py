@@ -8,13 +8,15 @@ from typing import Any
 from antorcha import dtypes
 from antorcha.device import Device, as_device, set_default
 from antorcha.dtypes import dtype as DType
-from antorcha.errors import ArgumentError, MissingFeature
+from antorcha.errors import ArgumentError, MissingFeature, ShapeError
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.tensor import Tensor
+from antorcha.shapes import Size
+from antorcha.shapes import broadcast_shapes as common_shape
 
 __all__ = [
-    "are_deterministic_algorithms_enabled", "channels_last", "channels_last_3d", "compile",
-    "contiguous_format", "e", "empty_cache", "get_default_device",
+    "are_deterministic_algorithms_enabled", "broadcast_shapes", "channels_last",
+    "channels_last_3d", "compile", "contiguous_format", "e", "empty_cache", "get_default_device",
     "get_float32_matmul_precision", "get_num_interop_threads", "get_num_threads", "inf",
     "is_complex", "is_floating_point", "is_nonzero", "is_storage",
     "is_tensor", "layout", "memory_format", "memory_stats", "nan", "newaxis", "numel", "pi",
@@ -112,6 +114,23 @@ def typename(obj: Any) -> str:
         return str(obj.type())
     kind = obj if isinstance(obj, type) else type(obj)
     return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def broadcast_shapes(*shapes: Any) -> Size:
+    """The shape that tensors of these shapes broadcast to; an int is a shape of one dim.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.broadcast_shapes.html.
+
+    >>> torch.broadcast_shapes((2,), (3, 1), (1, 1, 1))
+    torch.Size([1, 3, 2])
+    """
+    sizes = [Size((each,) if isinstance(each, int) else each) for each in shapes]
+    for each in sizes:
+        if min(each, default=0) < 0:
+            raise ShapeError(
+                f"broadcast_shapes: Trying to create tensor with negative dimension: {tuple(each)}"
+            )
+    return Size(common_shape(*sizes, op="broadcast_shapes"))
 
 
 def set_num_threads(num: int) -> None:

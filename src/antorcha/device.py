@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from antorcha import modes
 from antorcha.errors import ArgumentError, DeviceError, did_you_mean
 
 if TYPE_CHECKING:
@@ -80,11 +81,11 @@ class Device:
         return Device, (self.type, self.index)
 
     def __enter__(self) -> Device:
-        _defaults.append(self)
+        _set_defaults([*_defaults, as_device(self)])
         return self
 
     def __exit__(self, *_: object) -> None:
-        _defaults.pop()
+        _set_defaults(_defaults[:-1] or [CPU])
 
 
 CPU = Device("cpu")
@@ -102,7 +103,14 @@ def as_device(value: Device | str | int | None) -> Device:
 
 def set_default(value: Device | str | int | None) -> None:
     """New tensors are made there when no device is said."""
-    _defaults[:] = [CPU if value is None else as_device(value)]
+    _set_defaults([CPU if value is None else as_device(value)])
+
+
+def _set_defaults(devices: list[Device]) -> None:
+    before = _defaults[-1] is CPU
+    _defaults[:] = devices
+    if before is not (_defaults[-1] is CPU):
+        modes.note_default_device(1 if before else -1)
 
 
 _NOT_HERE = {

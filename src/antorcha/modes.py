@@ -2,9 +2,10 @@
 
 Almost always every thread is in the default mode (word 0). ``busy`` counts the reasons to look
 closer: the threads that are in another mode, plus one once a Tensor subclass exists, one while a
-profile is on, plus the tensors of ``note_stale_views``. While it is 0 the call path skips the
-thread-local look-up, which would cost as much as the rest of the key. ``special`` counts the
-reasons that are no mode of a thread, but for the profile, which is ``watched``.
+profile is on, one while the default device is not the CPU, plus the tensors of
+``note_stale_views``. While it is 0 the call path skips the thread-local look-up, which would cost
+as much as the rest of the key. ``special`` counts the reasons that are no mode of a thread, but for
+the profile, which is ``watched``.
 """
 
 from __future__ import annotations
@@ -69,6 +70,15 @@ def watch(on: bool) -> None:
         more = int(on) - watched
         busy += more  # no other thread comes in between: nothing is called
         watched += more
+
+
+def note_default_device(more: int) -> None:
+    """New tensors are (1), or are no longer (-1), made on another device than the CPU: what is
+    known of calls that name no device holds for the CPU."""
+    global busy, special
+    with _lock:
+        busy += more
+        special += more
 
 
 def note_subclass() -> None:

@@ -276,3 +276,11 @@ def test_with_numpy() -> None:
     assert repr(antorcha.max(antorcha.tensor([[1.0, 2.0]]), 1)) == (
         "torch.return_types.max(\nvalues=tensor([2.]),\nindices=tensor([1]))"
     )
+
+
+@pytest.mark.parametrize("count", [2**25 + 3, 10**8])
+def test_a_long_sum_of_ones_is_exact(count: int) -> None:
+    """The parts of a long row are added in pairs: one after the other, they lost hundreds."""
+    ones = antorcha.ones(1).expand(count)
+    assert abs(int(ones.sum()) - count) <= 4
+    assert float(ones.mean()) == pytest.approx(1, abs=2e-7)

@@ -541,6 +541,19 @@ def copy(input: Tensor, src: Tensor, non_blocking: Bool = False):
     return src
 
 
+def _bind_on_one_device(args, kwargs):
+    """``copy_`` carries what it copies to where it is written."""
+    bound = copy.signature.bind(args, kwargs)
+    target, source = bound[1]
+    device = target._layout.device
+    if source._layout.device is device:
+        return bound
+    return copy.signature.bind((target, T.to_device(source, device)), {})
+
+
+copy.bind = _bind_on_one_device
+
+
 @copy.derivative
 def _(g):
     return 0, g

@@ -26,6 +26,7 @@ from antorcha.shapes import broadcast_shapes, collapse
 from antorcha.structs import replace, struct
 
 if TYPE_CHECKING:
+    from antorcha.dtypes import dtype as DType
     from antorcha.lang.kernels import Backend
     from antorcha.runtime.layout import Layout
 
@@ -94,10 +95,19 @@ def check_dtypes(op: str, operands: Sequence[Layout]) -> None:
             raise DtypeError(
                 f"{op}: expected all operands to have the same dtype, but got: {first} and "
                 f"{lay.dtype} (shapes {tuple(operands[0].shape)} and {tuple(lay.shape)}). Convert "
-                f"one of them, e.g. b.to({first})."
+                f"one of them, e.g. {_conversion(op, first, lay.dtype)}."
             )
     if first.kind == "b":
         raise MissingFeature(f"{op}: not implemented for bool; use x.to(torch.int64)")
+
+
+def _conversion(op: str, first: DType, second: DType) -> str:
+    """Of two dtypes, the conversion that loses least: integers become floats, data what the weights
+    are; otherwise the second becomes what the first is."""
+    whole = [dtype.kind in "bui" for dtype in (first, second)]
+    if op == "linear" and not whole[1]:
+        return f"input.to({second})"
+    return f"a.to({second})" if whole == [True, False] else f"b.to({first})"
 
 
 def reordered(launch: Launch, order: Ints, given: int, out: Layout, device: Backend) -> Launch:

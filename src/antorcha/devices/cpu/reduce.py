@@ -302,18 +302,28 @@ def reduce_rows(bufs: ptr[raw], desc: ptr[i64], *, P) -> i64:
     index = local(i64, 12)
     offset = local(i64, P.nops)
     for r in range(shape.rows):
-        state = fresh_state(P)
-        for s in range(shape.parts):
-            one = [
-                vec[P.state_types[k], P.width](
-                    ptr[P.state_types[k]](raw(partial) + k * 4096)[r * shape.parts + s]
-                )
-                for k in static(range(P.nstate))
-            ]
-            keep(P, state, merged(P, state, one))
+        first = r * shape.parts
+        apart = i64(1)
+        while (
+            apart < shape.parts
+        ):  # in pairs: one after the other would round as often as there are
+            for s in range(first, first + shape.parts - apart, 2 * apart):
+                both = merged(P, part_of(P, partial, s), part_of(P, partial, s + apart))
+                for k in static(range(P.nstate)):
+                    ptr[P.state_types[k]](raw(partial) + k * 4096)[s] = both[k][0]
+            apart = 2 * apart
         set_odometer(kept, shape.dims, P.nops, r, index, offset)
-        finish_row(P, bufs, offset, state, shape)
+        finish_row(P, bufs, offset, part_of(P, partial, first), shape)
     return 0
+
+
+@inline
+def part_of(P, partial, s):
+    """A segment's folded state, as vectors."""
+    return [
+        vec[P.state_types[k], P.width](ptr[P.state_types[k]](raw(partial) + k * 4096)[s])
+        for k in static(range(P.nstate))
+    ]
 
 
 # ------------------------------------------------------------------------------------- columns

@@ -292,6 +292,8 @@ def _learn_inplace(op: Any, a: Any, b: Any) -> None:
         return
     if modes.subclasses or op.static_number or not a._layout.contiguous:
         return
+    if not number and b._layout.device is not a._layout.device:  # it was moved first
+        return
     if number and not op.signature.number_mask & 2:  # a number by value: logit_(0.1)
         return
     plan = op.plans.get(("in place", *op.bind((a, b), {})[0]))

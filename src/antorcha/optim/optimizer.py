@@ -39,11 +39,12 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(step)
     def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
         self._opt_called = True  # the learning rate schedulers ask for it
+        plain = not (self._pre_hooks or self._post_hooks or _global_pre or _global_post)
         if modes.watched:
+            if plain and not kwargs:
+                return engine.note(self._in_profiles[0], step, self, *args)
             return engine.note(self._in_profiles[0], hooked, self, args, kwargs)
-        if not (self._pre_hooks or self._post_hooks or _global_pre or _global_post):
-            return step(self, *args, **kwargs)
-        return hooked(self, args, kwargs)
+        return step(self, *args, **kwargs) if plain else hooked(self, args, kwargs)
 
     def hooked(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         for hook in (*_global_pre.values(), *self._pre_hooks.values()):

@@ -460,3 +460,22 @@ def test_sizes_never_seen_before() -> None:
     found = [e for e in prof.events() if e.name == "aten::exp"]
     assert len(found) == 37
     assert [[k.name for k in e.kernels] for e in found] == [["pointwise exp(x0)"]] * 37
+
+
+def test_sizes_known_by_a_plan_for_any_size(path: str) -> None:
+    for n in range(3, 30):  # from now on a size that was never seen is served natively
+        a = torch.ones(n)
+        a + a
+        a.exp()
+        torch.exp(a)
+    a = torch.ones(31)
+    a + a
+    for _ in range(2):
+        with Profile() as prof:
+            for _ in range(5):
+                a + a
+                a.exp()
+                torch.exp(a)
+                a * a.sum()
+        assert _counts(prof) == {"aten::add": 5, "aten::exp": 10, "aten::sum": 5, "aten::mul": 5}
+        assert all(len(e.kernels) == 1 for e in prof.events())

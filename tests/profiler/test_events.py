@@ -246,6 +246,19 @@ def test_memory_balances(path: str) -> None:
     assert any(e.name == "[memory]" and e.cpu_memory_usage <= -4000 for e in prof.events())
 
 
+def test_what_is_freed_between_ops_is_nobodys() -> None:
+    a = torch.ones(2)
+    with Profile(profile_memory=True) as prof:
+        big = torch.ones(10_000)
+        del big
+        a.exp()
+    events = {e.name: e for e in prof.events()}
+    assert events["aten::ones"].cpu_memory_usage >= 40_000
+    between = [e.cpu_memory_usage for e in prof.events() if e.name == "[memory]"]
+    assert min(between) <= -40_000
+    assert events["aten::exp"].bytes_freed == 0
+
+
 def test_flops() -> None:
     a, w = torch.ones(4, 8), torch.ones(16, 8)
     with Profile(with_flops=True) as prof:

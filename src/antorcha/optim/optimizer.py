@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from antorcha import modes
-from antorcha.autograd import enable_grad
+from antorcha.autograd import enable_grad, engine
 from antorcha.device import CPU
 from antorcha.errors import ArgumentError, MissingFeature, ValueRangeError
 from antorcha.ops.record import T
@@ -39,14 +39,12 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(step)
     def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
         self._opt_called = True  # the learning rate schedulers ask for it
+        plain = not (self._pre_hooks or self._post_hooks or _global_pre or _global_post)
         if modes.watched:
-            from antorcha.autograd.profiling.session import observe_block
-
-            name = type(self).__name__
-            return observe_block(f"Optimizer.step#{name}.step", hooked, self, args, kwargs)
-        if not (self._pre_hooks or self._post_hooks or _global_pre or _global_post):
-            return step(self, *args, **kwargs)
-        return hooked(self, args, kwargs)
+            if plain and not kwargs:
+                return engine.note(self._in_profiles[0], step, self, *args)
+            return engine.note(self._in_profiles[0], hooked, self, args, kwargs)
+        return step(self, *args, **kwargs) if plain else hooked(self, args, kwargs)
 
     def hooked(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         for hook in (*_global_pre.values(), *self._pre_hooks.values()):
@@ -90,9 +88,12 @@ class Optimizer:
     """
 
     _opt_called = False
+    _in_profiles = "Optimizer.step#Optimizer.step", "Optimizer.zero_grad#Optimizer.zero_grad"
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        name = cls.__name__
+        cls._in_profiles = f"Optimizer.step#{name}.step", f"Optimizer.zero_grad#{name}.zero_grad"
         step = cls.__dict__.get("step")
         if step is not None and not hasattr(step, "hooked"):
             cls.step = _with_hooks(step)  # type: ignore[method-assign]
@@ -187,10 +188,7 @@ class Optimizer:
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drops the gradients of all parameters (or sets them to zero)."""
         if modes.watched:
-            from antorcha.autograd.profiling.session import observe_block
-
-            name = type(self).__name__
-            observe_block(f"Optimizer.zero_grad#{name}.zero_grad", self._drop_grads, set_to_none)
+            engine.note(self._in_profiles[1], self._drop_grads, set_to_none)
         else:
             self._drop_grads(set_to_none)
 

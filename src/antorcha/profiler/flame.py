@@ -11,34 +11,24 @@ from collections.abc import Iterator
 from html import escape
 
 from antorcha.autograd.profiler_util import EventList, FunctionEvent, time_text
+from antorcha.inspector import theme
 
 WIDTH, ROW, EDGE, TOP = 1200, 19, 10, 44
 LETTER = 6.7  # width of a letter of 11 pixels, in a typeface of one width
 LEAST = 0.3  # pixels: narrower boxes are left out
 DEEPEST = 128  # rows; what lies deeper is left out
-STYLE = """
- .flame { --paper: #ffffff; --ink: #1d2330; --soft: #5b6475; --line: #e4873b; --op: #f2b04e;
-   --back: #7fb2e5; --user: #8cc98a; --kernel: #e06c5f; --rest: #d5d9e0; --letters: #14171c;
-   background: var(--paper); }
- @media (prefers-color-scheme: dark) { .flame { --paper: #14171f; --ink: #e8ebf2; --soft: #9aa4b8;
-   --line: #c9762f; --op: #d99a3d; --back: #6399cf; --user: #6dab6b; --kernel: #d0604f;
-   --rest: #6b7383; } }
- [data-theme=light] .flame { --paper: #ffffff; --ink: #1d2330; --soft: #5b6475; --line: #e4873b;
-   --op: #f2b04e; --back: #7fb2e5; --user: #8cc98a; --kernel: #e06c5f; --rest: #d5d9e0; }
- [data-theme=dark] .flame { --paper: #14171f; --ink: #e8ebf2; --soft: #9aa4b8; --line: #c9762f;
-   --op: #d99a3d; --back: #6399cf; --user: #6dab6b; --kernel: #d0604f; --rest: #6b7383; }
- .flame .paper { fill: var(--paper); }
- .flame text { font: 11px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace;
-   fill: var(--letters); pointer-events: none; }
- .flame .head { font: 600 14px system-ui, sans-serif; fill: var(--ink); }
- .flame .word { font: 12px system-ui, sans-serif; fill: var(--soft); }
- .flame rect { stroke: var(--paper); stroke-width: 1; rx: 2; }
- .flame g:hover > rect { stroke: var(--ink); }
- .flame .line { fill: var(--line); } .flame .op { fill: var(--op); }
- .flame .back { fill: var(--back); } .flame .user { fill: var(--user); }
- .flame .kernel { fill: var(--kernel); } .flame .rest { fill: var(--rest); }
-"""
-_KINDS = (("line", "a line of source"), ("user", "a named block"), ("op", "an op"),
+RULES = (
+    f".flame text{{font:11px {theme.MONO};fill:var(--ant-fg);pointer-events:none}}"
+    f".flame .head{{font:600 14px {theme.SANS}}}"
+    f".flame .word{{font:12px {theme.SANS};fill:var(--ant-muted)}}"
+    ".flame .paper{fill:var(--ant-bg)}"
+    ".flame .box{stroke:var(--ant-bg);fill-opacity:.55;rx:2}"
+    ".flame g:hover>.box{stroke:var(--ant-fg)}"
+    ".flame .stack{fill:#e2711d}.flame .op{fill:#efb036}.flame .back{fill:#4f93d8}"
+    ".flame .user{fill:#5fb25c}.flame .kernel{fill:#d94b3d}.flame .rest{fill:#8b93a3}"
+)
+"""One set of colours, half transparent, does for both backgrounds."""
+_KINDS = (("stack", "a line of source"), ("user", "a named block"), ("op", "an op"),
           ("back", "a step of backward"), ("kernel", "a kernel"))  # fmt: skip
 
 
@@ -74,10 +64,10 @@ def flame_graph(events: EventList, title: str = "") -> str:
     rows = min(whole.depth, DEEPEST)
     height = TOP + rows * ROW + 34
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="flame" viewBox="0 0 {WIDTH} {height}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="ant flame" viewBox="0 0 {WIDTH} {height}" '
         f'width="100%" style="min-width: 760px" role="img" '
         f'aria-label="Flame graph: {escape(_summary(whole), quote=True)}">',
-        f"<style>{STYLE}</style>",
+        theme.style(RULES),
         f'<rect class="paper" width="{WIDTH}" height="{height}"/>',
         f'<text class="head" x="{EDGE}" y="24">{escape(title or "Where the time went")}</text>',
         f'<text class="word" x="{WIDTH - EDGE}" y="24" text-anchor="end">'
@@ -116,7 +106,7 @@ def _collect(events: EventList) -> _Box:
         if by_lines:  # the lines between the parent's and this one's
             stack = event.stack[::-1]
             for line in stack[lines:]:
-                below = below.within(line, "line")
+                below = below.within(line, "stack")
                 below.time += event.cpu_time_total
                 below.count += 1
             lines = max(lines, len(stack))
@@ -153,7 +143,7 @@ def _draw(box: _Box, x: float, level: int, rows: int, scale: float, total: float
     calls = f"{box.count} call{'s' if box.count != 1 else ''}"
     what = f"{box.name}: {time_text(box.time)}, {share}, {calls}"
     yield (
-        f'<g><title>{escape(what)}</title><rect class="{box.kind}" x="{x:.2f}" y="{y}" '
+        f'<g><title>{escape(what)}</title><rect class="box {box.kind}" x="{x:.2f}" y="{y}" '
         f'width="{width:.2f}" height="{ROW - 1}"/>{_label(box.name, x, y, width)}</g>'
     )
     at = x
@@ -181,7 +171,9 @@ def _legend(whole: _Box, y: int) -> list[str]:
     parts, x = [], float(EDGE)
     for kind, words in _KINDS:
         if kind in found:
-            parts.append(f'<rect class="{kind}" x="{x:.0f}" y="{y - 11}" width="14" height="14"/>')
+            parts.append(
+                f'<rect class="box {kind}" x="{x:.0f}" y="{y - 11}" width="14" height="14"/>'
+            )
             parts.append(f'<text class="word" x="{x + 20:.0f}" y="{y}">{words}</text>')
             x += 44 + 6.6 * len(words)
     return parts

@@ -54,6 +54,7 @@ from antorcha.runtime.cpython import (
     TRUE,
     PyLong_AsLongLong,
     PyLong_FromLongLong,
+    PyObject_Vectorcall,
     PyTuple_New,
     PyTuple_SetItem,
     drop_one,
@@ -278,6 +279,16 @@ def py_ticks(_self: raw, _args: ptr[raw], _nargs: i64) -> raw:
 
 
 @native
+def py_note(_self: raw, args: ptr[raw], nargs: i64) -> raw:
+    """(name, function, its arguments): the function's result; its run is written down."""
+    before = held()
+    begun = clock()
+    result = PyObject_Vectorcall(args[1], args + 2, nargs - 2, None)
+    write(BLOCK, new_reference(args[0]), None, -1, begun, before)
+    return result
+
+
+@native
 def py_free(_self: raw, args: ptr[raw], _nargs: i64) -> raw:
     """(number of a chunk): is there one? It is given back."""
     return new_reference(raw(TRUE) if free_chunk(PyLong_AsLongLong(args[0])) else raw(FALSE))
@@ -319,6 +330,7 @@ begin_record: Callable[[int, Any, Any], int]
 """``begin(kind, what, noted)``: a new record's number. Made with the first profile, as the next."""
 end_record: Callable[[int, int], None]  # ``end(number, node)``
 _take: Callable[[int], Any]
+note: Callable[..., Any]  # ``note(name, function, *given)``: runs it, and writes that down
 _free: Callable[[int], bool]
 _ticks: Callable[[], int]
 _start = (0, 0)  # the clock, and the same in nanoseconds, when the profile began
@@ -331,7 +343,7 @@ def now() -> int:
 
 def prepare() -> None:
     """Compiles what a profile needs, and chooses the clock."""
-    global begin_record, end_record, _free, _take, _ticks
+    global begin_record, end_record, note, _free, _take, _ticks
     if "_take" in globals():
         return
     begin_record = bind(fast_def("begin", py_begin.spec().addr))
@@ -339,6 +351,7 @@ def prepare() -> None:
     _ticks = bind(fast_def("ticks", py_ticks.spec().addr))
     stand_in.spec().addr  # noqa: B018
     state.store(cycles=int(_has_even_cycles()))
+    note = bind(fast_def("note", py_note.spec().addr))
     _free = bind(fast_def("free", py_free.spec().addr))
     _take = bind(fast_def("take", py_take.spec().addr))
 

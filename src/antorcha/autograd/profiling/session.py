@@ -62,6 +62,9 @@ class Session:
 
     def __init__(self, options: Options) -> None:
         self.options = options
+        self.notes = trace.SHAPES * options.shapes
+        if options.stacks or options.modules:
+            self.notes |= trace.COLLECT
 
     def start(self) -> None:
         """Raises GraphError (a RuntimeError) where another one runs."""
@@ -75,14 +78,12 @@ class Session:
                     "starts (inside of it, record_function('name') marks a part)."
                 )
             running = self
-        notes = trace.SHAPES * self.options.shapes
-        if self.options.stacks or self.options.modules:
-            notes |= trace.COLLECT
         try:
             self.live = alloc.stats().live
             self.started = trace.now()
             modes.watch(True)
-            trace.start(notes, collect)
+            trace.start(self.notes, collect)
+            engine.note = observe_block if self.notes else trace.note
         except BaseException:  # Ctrl+C, say
             self.stop()
             raise
@@ -159,14 +160,12 @@ def _note(value: Any) -> Any:
 def _noted(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """As ``native.watched.noted``."""
     session = running
-    if session is None or not any(session.options):
+    if session is None or not session.notes:
         return None
     arguments = None
     if session.options.shapes:
         arguments = tuple([_note(each) for each in (*args, *kwargs.values())])
-    if session.options.stacks or session.options.modules:
-        return collect(arguments)
-    return arguments
+    return collect(arguments) if session.notes & trace.COLLECT else arguments
 
 
 def _node_of(result: Any) -> int:

@@ -373,7 +373,7 @@ def wants_gradient(key: ptr[Key]) -> bool:
 
 
 @native(noinline=True)
-def serve_flat(storage: raw, key: ptr[Key], size: i64, made: ptr[raw]) -> bool:
+def serve_flat(storage: raw, key: ptr[Key], size: i64, made: ptr[raw], *, PROFILED) -> bool:
     """Runs what a place for any size says, on tensors of this size; False: nothing is done."""
     place = ptr[Place](ptr[StorageObject](storage).ptr)
     if place.what != FLAT:
@@ -383,7 +383,7 @@ def serve_flat(storage: raw, key: ptr[Key], size: i64, made: ptr[raw]) -> bool:
     args = local(raw, 2 * MOST_ARGUMENTS)
     gather(place, key, args)
     layout = ptr[TensorObject](key.given[max(flat.like, 0)]).layout
-    done = run_flat(flat, args, size, layout, made)
+    done = run_flat(flat, args, size, layout, made, PROFILED=PROFILED)
     Py_DecRef(storage)
     return done
 
@@ -455,13 +455,13 @@ def try_call(
         flat = local(Key)
         mixed = key.mixed
         size = i64(0)
-        if not PROFILED and quick.any_size != 0:
+        if quick.any_size != 0:
             size = flatten(key, flat)
         if size > 0 and (word != 0 or not wants_gradient(key)):
             place = find(quick, flat)
             if place is None:
                 mixed = flat.mixed
-            elif serve_flat(place, key, size, made):
+            elif serve_flat(place, key, size, made, PROFILED=PROFILED):
                 quick.counts[0] += 1
                 return SERVED
         met = ref(quick.missed[i64(u64(mixed) >> 32 & (MISSES - 1))])

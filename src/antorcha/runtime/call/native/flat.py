@@ -32,6 +32,7 @@ from antorcha.lang.native import (
     struct,
     u8,
 )
+from antorcha.runtime import trace
 from antorcha.runtime.alloc import LARGEST
 from antorcha.runtime.call.native.keys import FAMILY, GRAD, Key, add_word, begin_key, size_type
 from antorcha.runtime.call.native.keys import TENSOR as TENSOR_WORD
@@ -91,6 +92,7 @@ class Flat:
     words: array[i64, MOST_WORDS]  # the description
     places: i64
     place: array[i64, MOST_PLACES]  # where in it the size goes
+    launch: raw  # the address of the launch's own description: its name in a profile
 
 
 layout_type = Global("antorcha_layout_type", raw)
@@ -170,9 +172,12 @@ def locate(args: ptr[raw], size: i64, count: i64) -> raw:
 
 
 @native(export=True, level="O2")
-def run_flat(flat: ptr[Flat], args: ptr[raw], n: i64, layout: raw, made: ptr[raw]) -> bool:
+def run_flat(
+    flat: ptr[Flat], args: ptr[raw], n: i64, layout: raw, made: ptr[raw], *, PROFILED=False
+) -> bool:
     """Runs it on the arguments of the kernel: (storage, offset) and numbers. The result, of that
-    layout or its own, or null with an exception, in `made`; False: nothing is done."""
+    layout or its own, or null with an exception, in `made`; False: nothing is done. PROFILED: with
+    a record of the kernel."""
     bufs = local(raw, MOST_INPUTS + 1)
     numbers = local(f64, 2 * MOST_INPUTS)
     desc = local(i64, MOST_WORDS)
@@ -205,7 +210,14 @@ def run_flat(flat: ptr[Flat], args: ptr[raw], n: i64, layout: raw, made: ptr[raw
     out = make_storage(elements * flat.itemsize)
     if out is not None:
         bufs[0] = ptr[StorageObject](out).ptr
-        if flat.kernel(bufs, desc) != 0:  # none of these kernels fails
+        if PROFILED:
+            before = trace.held()
+            begun = trace.clock()
+            code = flat.kernel(bufs, desc)
+            trace.write(trace.KERNEL, flat.launch, None, -1, begun, before)
+        else:
+            code = flat.kernel(bufs, desc)
+        if code != 0:  # none of these kernels fails
             Py_DecRef(out)
             return False
         made[0] = new_tensor(result, out)
@@ -251,6 +263,7 @@ def _words(plan: Plan, given: list[Layout]) -> list[int] | None:
     return [
         owner.kernel, like, id(out), out.itemsize, len(slots), *arrays[0], *arrays[1], *arrays[2],
         len(desc), *padded(desc, MOST_WORDS), len(places), *padded(places, MOST_PLACES),
+        owner.address,
     ]  # fmt: skip
 
 

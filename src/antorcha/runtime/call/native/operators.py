@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from antorcha import modes
 from antorcha.lang.native import (
     Global,
     bind,
@@ -150,7 +151,7 @@ def is_tensor(kind):
 
 
 @native
-def try_flat(op: i64, a: raw, other: raw, args: ptr[raw], made: ptr[raw]) -> i64:
+def try_flat(op: i64, a: raw, other: raw, args: ptr[raw], made: ptr[raw], *, PROFILED) -> i64:
     """As `try_binary`, by a plan for any size, of a layout and another, or a number's type; -1:
     there can be none."""
     first, second, like = family_of(a), other, a
@@ -170,7 +171,7 @@ def try_flat(op: i64, a: raw, other: raw, args: ptr[raw], made: ptr[raw]) -> i64
     flat = ptr[Flat](ptr[StorageObject](run).ptr)
     if flat.like == 1:
         like = other
-    done = run_flat(flat, args, size_of(a), like, made)
+    done = run_flat(flat, args, size_of(a), like, made, PROFILED=PROFILED)
     Py_DecRef(run)
     return SERVED if done else -1
 
@@ -219,8 +220,8 @@ def try_binary(op: i64, a: raw, b: raw, made: ptr[raw], *, PROFILED=False) -> i6
         word = WATCHED - word
     entry = place_of(op, x.layout, other)
     if entry.run is None or entry.a != x.layout or entry.b != other:
-        if not PROFILED and (word != 0 or not graph):
-            what = try_flat(op, x.layout, other, args, made)
+        if word != 0 or not graph:
+            what = try_flat(op, x.layout, other, args, made, PROFILED=PROFILED)
             if what >= 0:
                 counted[3 if what != SERVED else 0] += 1
                 return what
@@ -378,7 +379,8 @@ def teach(number: int, a: Any, b: Any) -> None:
         return
     other = b._layout if isinstance(b, Tensor) else type(b)
     plan = op.short_plans.get((a._layout, other))
-    if plan is None and op.native is not None:  # its builtin has served it, and plans nothing
+    if plan is None and op.native is not None and not modes.watched:
+        # its builtin has served it, and plans nothing (a profile would see two calls)
         op.in_python(a, b)
         plan = op.short_plans.get((a._layout, other))
     run = None if plan is None else making_of(plan.run)

@@ -295,9 +295,8 @@ class Function(metaclass=FunctionMeta):
         if separate or kwargs:
             args = _positional(cls.forward, args, kwargs, separate)
         word = modes.state.word
-        if word & modes.PROFILER:
-            with path.observe(cls._op, args):
-                return _apply(cls, args, separate, word)
+        if modes.watched:
+            return path.observe(cls._op, args, kwargs, _apply, cls, args, separate, word)
         return _apply(cls, args, separate, word)
 
 
@@ -370,7 +369,7 @@ def _make_node(
     )
     node.mask = sum(1 << k for k, edge in enumerate(edges) if edge is not None)
     node.saved, node.hooks, node.seq = None, None, next_seq()
-    node.stack = nodes.stack_of_caller() if word & modes.ANOMALY else None
+    node.stack = nodes.where()
     return node
 
 

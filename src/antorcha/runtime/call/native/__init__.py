@@ -19,7 +19,16 @@ from typing import Any
 
 from antorcha import config
 from antorcha.runtime import launch, objects
-from antorcha.runtime.call.native import flat, life, methods, mode, operators, slots, tensors
+from antorcha.runtime.call.native import (
+    checking,
+    flat,
+    life,
+    methods,
+    mode,
+    operators,
+    slots,
+    tensors,
+)
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.tensor import PLAIN, Tensor
 
@@ -41,6 +50,10 @@ if ACTIVE:
     mode.install()
     operators.install()
     methods.install()
+    if checking.CHECKED:
+        from antorcha.runtime.call.native.invariants import check_result
+
+        checking.install(check_result)
 
 
 def why_not() -> str:
@@ -81,3 +94,12 @@ def running(fresh: Callable[..., Any], out: Layout) -> Callable[..., Tensor]:
     if made is not None:
         return made
     return launch.running(fresh, Tensor, "_storage", {"_layout": out, **PLAIN})
+
+
+def watch() -> Callable[..., Any] | None:
+    """Compiles the routines for calls while a profile is on; gives the backward pass for then."""
+    if not ACTIVE:
+        return None
+    from antorcha.runtime.call.native import watched
+
+    return watched.install()

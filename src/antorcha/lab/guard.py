@@ -5,8 +5,8 @@ through that is not known to come from the page it opened itself:
 
 - the address that is opened carries a *token* that works once; it is exchanged for a cookie that
   scripts cannot read and that other sites' requests do not carry;
-- the ``Host`` must be one of the lab's own names, or another page's name could be made to point here
-  (DNS rebinding);
+- the ``Host`` must be one of the lab's own names, or another page could give its own name our
+  address (DNS rebinding);
 - every request that is not a plain GET, and every socket, must come from the lab's own page: its
   ``Origin`` must be the lab's, exactly. (All ports of a machine share cookies, and are one site to
   browsers: the origin is what tells our page from another program's.)

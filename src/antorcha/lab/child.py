@@ -1,9 +1,9 @@
 """The child process: an ipykernel that runs the learner's programs and tells what they hold.
 
 It is started by `antorcha.lab.kernel` and speaks Jupyter's messages, over sockets in a private
-folder, with a vocabulary of its own: an ``execute_request`` holds JSON, ``{"do": "run", ...}`` or
-``{"do": "check", ...}``; ``look_request`` on the control channel asks to see one tensor, also while
-a program runs. While one runs, a thread tells of its tensors a few times a second.
+folder, with a vocabulary of its own: an ``execute_request`` holds JSON that says what to do (run,
+check, draw); a ``look_request`` on the control channel asks to see one tensor, also while a program
+runs. While one runs, a thread tells of its tensors a few times a second.
 
 The child ends itself when its parent is gone.
 """
@@ -11,7 +11,10 @@ The child ends itself when its parent is gone.
 from __future__ import annotations
 
 import builtins
+import contextlib
 import faulthandler
+import html
+import io
 import json
 import os
 import shutil
@@ -67,7 +70,8 @@ class LabKernel(Kernel):  # type: ignore[misc]
         """Answer a request of the lab."""
         self._allow_stdin = allow_stdin
         request = json.loads(code)
-        answer = self._run(request) if request["do"] == "run" else self._check(request)
+        work = {"run": self._run, "check": self._check, "draw": self._draw}[request["do"]]
+        answer = work(request)
         return {"status": "ok", "execution_count": 0, "lab": answer}
 
     def _run(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -87,7 +91,7 @@ class LabKernel(Kernel):  # type: ignore[misc]
         return {
             **told,
             "seconds": program.seconds,
-            "rows": namespace.rows(program.namespace, brief=True),
+            "rows": namespace.rows(program.namespace),
             "graphs": namespace.graph_names(program.namespace),
             "losses": program.notes.as_dict(),
             "profile": _tell_profile(program),
@@ -106,6 +110,24 @@ class LabKernel(Kernel):  # type: ignore[misc]
             if not verdict.ok:
                 break
         return {"verdicts": verdicts}
+
+    def _draw(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Draw the tensors that a lesson shows, in a namespace that no program sees."""
+        names: dict[str, Any] = {"__name__": "__lesson__"}
+        drawings = []
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            for step in request["steps"]:
+                try:
+                    if "code" in step:
+                        exec(step["code"], names)
+                    else:
+                        tensor = eval(step["inspect"], names)
+                        shown = antorcha.inspect(tensor, name=step["inspect"], lang=request["lang"])
+                        drawings.append(shown.html())
+                except Exception as error:  # a lesson's tests find it; the page shows the rest
+                    if "inspect" in step:
+                        drawings.append(html.escape(f"{type(error).__name__}: {error}"))
+        return {"drawings": drawings}
 
     def look_request(self, stream: Any, ident: Any, parent: Any) -> None:
         """Show one tensor (``what``: inspect or graph); answered in the control thread."""

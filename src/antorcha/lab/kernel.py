@@ -193,6 +193,11 @@ class Child:
         answer = await self._do({"do": "check", "steps": steps})
         return list(answer.get("verdicts", []))
 
+    async def draw(self, steps: list[dict[str, str]], lang: str = "en") -> list[str]:
+        """Run a lesson's cells (``code``) and draw what it shows (``inspect``, an expression)."""
+        answer = await self._do({"do": "draw", "steps": steps, "lang": lang})
+        return list(answer.get("drawings", []))
+
     async def stop(self) -> None:
         """Interrupt the program; end the process if it does not listen."""
         manager, over = self._manager, self._over

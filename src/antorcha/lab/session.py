@@ -52,6 +52,8 @@ class Session:
         self.prompt: str | None = None  # what a program asks for a line with
         self.problem: FileProblem | None = None  # why the work is not saved
         self.verdicts: list[dict[str, Any]] = []
+        self._drawn: dict[str, list[str]] = {}  # the lesson's drawings, by language
+        self._free = asyncio.Lock()  # held while the child does something
         self._edited = 0.0
         self._saver: asyncio.Task[None] | None = None
         self._requested = 0.0
@@ -139,18 +141,16 @@ class Session:
         self._enter("starting" if self.child.pid is None else "running", "result", "losses")
         self._changed("pictures", "verdicts")
         self.screen.write(f"\x1b[2m> python {self.file.name}\x1b[0m\n")
-        try:
-            await self.child.start()
-            self._enter("running")
-            result = await self.child.run(
-                self._ran,
-                name=self.file.name,
-                folder=self._place(),
-                profile=profile,
-                lang=words.lang,
-            )
-        except RuntimeError as error:
-            result = {"ended": "failed", "message": str(error)}
+        name = self.file.name
+        async with self._free:
+            try:
+                await self.child.start()
+                self._enter("running")
+                result = await self.child.run(
+                    self._ran, name=name, folder=self._place(), profile=profile, lang=words.lang
+                )
+            except RuntimeError as error:
+                result = {"ended": "failed", "message": str(error)}
         self._take(result, words)
 
     async def check(self, lesson: Lesson, words: Words) -> None:
@@ -164,11 +164,23 @@ class Session:
             for step in lesson.challenge.steps
         ]
         self._enter("checking")
-        try:
-            self.verdicts = await self.child.check(steps)
-        except RuntimeError as error:
-            self.screen.write(f"{error}\n")
+        async with self._free:
+            try:
+                self.verdicts = await self.child.check(steps)
+            except RuntimeError as error:
+                self.screen.write(f"{error}\n")
         self._enter("ready", "verdicts")
+
+    async def drawings(self, steps: list[dict[str, str]], lang: str) -> list[str]:
+        """The drawings of a lesson's tensors: HTML for each ``inspect`` among `steps`, once its
+        ``code`` ran. They are made once, in a namespace of their own, when the child is free."""
+        async with self._free:
+            if lang not in self._drawn:
+                try:
+                    self._drawn[lang] = await self.child.draw(steps, lang)
+                except RuntimeError:
+                    return []
+            return self._drawn[lang]
 
     async def stop(self) -> None:
         """Stop the program that runs."""
@@ -220,7 +232,8 @@ class Session:
     def place(self) -> dict[str, int] | None:
         """Where the last run's error is in the text; None once the text was changed."""
         found: dict[str, int] | None = self.result.get("place")
-        return found if self.file.text == self._ran else None
+        is_error = self.result.get("ended") == "error"
+        return found if is_error and self.file.text == self._ran else None
 
     # ---- what the child says --------------------------------------------------------------------
 

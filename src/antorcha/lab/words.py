@@ -129,8 +129,8 @@ _WORDS: dict[str, tuple[str, str]] = {
                      "guarda en otra carpeta."),
     "problem_denied": ("{0} cannot be written here (read-only, or no permission). Your text stays "
                        "here; save to another folder.",
-                       "No se puede escribir {0} aquí (solo lectura, o sin permiso). Tu texto sigue "
-                       "aquí; guarda en otra carpeta."),
+                       "No se puede escribir {0} aquí (solo lectura, o sin permiso). Tu texto "
+                       "sigue aquí; guarda en otra carpeta."),
     "problem_gone": ("The folder of {0} is not there. Your text stays here; save to another "
                      "folder.",
                      "La carpeta de {0} no existe. Tu texto sigue aquí; guarda en otra carpeta."),

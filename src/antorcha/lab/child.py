@@ -138,7 +138,8 @@ class LabKernel(Kernel):  # type: ignore[misc]
         except Exception as error:
             reply = {"problem": f"{type(error).__name__}: {error}"}
         reply["seconds"] = time.perf_counter() - begin
-        self.session.send(stream, "look_reply", reply, parent, ident)
+        if self.session is not None:
+            self.session.send(stream, "look_reply", reply, parent, ident)
 
     def _look(self, what: str, name: str, lang: str) -> dict[str, Any]:
         names = {} if self.program is None else self.program.namespace
@@ -159,7 +160,8 @@ class LabKernel(Kernel):  # type: ignore[misc]
     def publish_live(self, program: Program, parent: Any) -> None:
         """Send the rows of a running program, and its curves."""
         content = {"rows": namespace.rows(program.namespace), "losses": program.notes.as_dict()}
-        self.session.send(self.iopub_socket, "live", content, parent)
+        if self.session is not None:
+            self.session.send(self.iopub_socket, "live", content, parent)
 
 
 class _Looking:
@@ -306,7 +308,7 @@ def main() -> None:
     _end_with_parent(folder)
     antorcha.torch_alias.install(hide=True)
     antorcha.rand(2, 2).sum().item()  # loads the runtime, so that the first run need not wait
-    ipykernel.kernelapp.IOPubThread = _PrivateOutput
+    ipykernel.kernelapp.IOPubThread = _PrivateOutput  # type: ignore[misc]
     app = ipykernel.kernelapp.IPKernelApp.instance(
         kernel_class=LabKernel, parent_handle=1
     )  # 1: we watch the parent ourselves

@@ -260,7 +260,8 @@ class Child:
         try:
             self._client.shell_channel.send(message)
             waiting = asyncio.ensure_future(idle.wait())
-            await asyncio.wait({reply, waiting}, return_when=asyncio.FIRST_COMPLETED)
+            either: set[asyncio.Future[Any]] = {reply, waiting}
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             # Either may come first. Without a reply the program was interrupted at the very end.
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(waiting, LATE)

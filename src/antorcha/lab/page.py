@@ -133,8 +133,8 @@ class Page:
             for name in workplace.programs():
                 self._entry(name, f"/file/{name}{lang}")
         with ui.row().classes("lab-new"):
-            name = ui.input(words("new_file_name")).props("dense outlined")
-            ui.button(words("new_file"), on_click=lambda: self._make(name.value or "")).props(
+            wanted = ui.input(words("new_file_name")).props("dense outlined")
+            ui.button(words("new_file"), on_click=lambda: self._make(wanted.value or "")).props(
                 "no-caps dense unelevated"
             )
         ui.label(words("about")).classes("lab-about")

@@ -30,5 +30,6 @@ def show(*args: Any, **kwargs: Any) -> None:
             with io.BytesIO() as file:
                 figure.savefig(file, format="png", bbox_inches="tight", dpi=100)
                 data = base64.b64encode(file.getvalue()).decode()
-            Kernel.instance().publish_picture("image/png", data)
+            kernel: Any = Kernel.instance()  # a LabKernel
+            kernel.publish_picture("image/png", data)
     pyplot.close("all")

@@ -70,11 +70,6 @@ def trusted(content: str = "", *, classes: str = "") -> ui.html:
     return ui.html(content, sanitize=True).classes(classes)
 
 
-def pre(text: str, classes: str) -> ui.element:
-    """Text as it stands, with its spaces."""
-    return ui.label(text).classes(classes)
-
-
 def escape(text: object) -> str:
     """Text inside HTML."""
     return html.escape(str(text), quote=True)

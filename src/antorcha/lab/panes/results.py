@@ -5,7 +5,7 @@ from __future__ import annotations
 from nicegui import ui
 
 from antorcha.lab import curves
-from antorcha.lab.panes.base import Pane, escape, pre, press, trusted
+from antorcha.lab.panes.base import Pane, escape, press, trusted
 
 
 class Loss(Pane):
@@ -39,7 +39,7 @@ class Profiler(Pane):
             self.words("profile_run"), icon="speed", on_click=press(self._start)
         ).props("no-caps dense unelevated")
         self._flame = trusted(classes="lab-flame")
-        self._table = pre("", "lab-profile")
+        self._table = ui.label().classes("lab-profile")
 
     async def _start(self) -> None:
         await self.session.run(self.words, profile=True)

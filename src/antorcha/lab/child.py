@@ -32,9 +32,11 @@ from ipykernel.kernelbase import Kernel
 from zmq.eventloop.zmqstream import ZMQStream
 
 import antorcha
+from antorcha._version import __version__
 from antorcha.lab import namespace
 from antorcha.lab.child_names import CRASH, FOLDER, MEMORY
 from antorcha.lab.program import Program, position, traceback_text
+from antorcha.runtime.tensor import Tensor
 
 PACE = 0.3  # seconds between two looks at a running program
 SHARE = 0.03  # of the time, at most, is spent looking
@@ -44,7 +46,7 @@ class LabKernel(Kernel):  # type: ignore[misc]
     """Runs programs; one at a time, each in a namespace of its own."""
 
     implementation = "antorcha-lab"
-    implementation_version = antorcha.__version__
+    implementation_version = __version__
     language_info = {"name": "python", "mimetype": "text/x-python", "file_extension": ".py"}  # noqa: RUF012
     banner = "antorcha lab"
     control_msg_types = [*Kernel.control_msg_types, "look_request"]  # noqa: RUF012
@@ -231,7 +233,7 @@ def _leaf_names(names: dict[str, Any]) -> dict[str, Any]:
     return {
         name: value
         for name, value in names.items()
-        if isinstance(value, antorcha.Tensor) and not name.startswith("__")
+        if isinstance(value, Tensor) and not name.startswith("__")
     }
 
 
@@ -308,7 +310,7 @@ def main() -> None:
     _end_with_parent(folder)
     antorcha.torch_alias.install(hide=True)
     antorcha.rand(2, 2).sum().item()  # loads the runtime, so that the first run need not wait
-    ipykernel.kernelapp.IOPubThread = _PrivateOutput  # type: ignore[misc]
+    ipykernel.kernelapp.IOPubThread = _PrivateOutput
     app = ipykernel.kernelapp.IPKernelApp.instance(
         kernel_class=LabKernel, parent_handle=1
     )  # 1: we watch the parent ourselves

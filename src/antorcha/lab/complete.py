@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 import antorcha
+from antorcha.runtime.tensor import Tensor
 
 # module -> the names that programs use for it
 _MODULES = {
@@ -40,7 +41,7 @@ def table() -> dict[str, list[list[str]]]:
             module = getattr(module, part, None)
         if module is not None:  # a module that antorcha does not have yet
             found.update(dict.fromkeys(names, _options(module)))
-    found[""] = _options(antorcha.Tensor)
+    found[""] = _options(Tensor)
     return found
 
 

@@ -59,7 +59,7 @@ class Event:
     content: dict[str, Any]
 
 
-class _Specs(KernelSpecManager):  # type: ignore[misc]
+class _Specs(KernelSpecManager):
     """The one kind of kernel there is; nothing on disk says how to start it."""
 
     def get_kernel_spec(self, kernel_name: str) -> KernelSpec:

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import antorcha
+from antorcha.autograd import no_grad
+from antorcha.runtime.tensor import Tensor
 
 MANY = 200  # rows at most
 FEW = 6  # values shown in a row
@@ -49,7 +51,7 @@ def _tensors(namespace: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _inside(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, antorcha.Tensor):
+    if isinstance(value, Tensor):
         yield name, value
     elif isinstance(value, antorcha.nn.Module):
         try:
@@ -60,11 +62,11 @@ def _inside(name: str, value: Any) -> Iterator[tuple[str, Any]]:
             yield f"{name}.{path}", tensor
     elif type(value) in (list, tuple):
         for index, each in enumerate(value[:MANY]):
-            if isinstance(each, antorcha.Tensor):
+            if isinstance(each, Tensor):
                 yield f"{name}[{index}]", each
     elif type(value) is dict:
         for key, each in list(value.items())[:MANY]:
-            if isinstance(each, antorcha.Tensor) and isinstance(key, (str, int)):
+            if isinstance(each, Tensor) and isinstance(key, (str, int)):
                 yield f"{name}[{key!r}]", each
 
 
@@ -89,7 +91,7 @@ def _values(tensor: Any) -> str:
         return ""
     if tensor.device.type != "cpu" and tensor.numel() > FEW:
         return ""  # reading would wait for the device
-    with antorcha.no_grad():
+    with no_grad():
         line = tensor.detach()
         while line.dim() > 1:
             line = line[0]

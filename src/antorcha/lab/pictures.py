@@ -15,7 +15,7 @@ from ipykernel.kernelbase import Kernel
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 
-class FigureCanvas(FigureCanvasAgg):  # type: ignore[misc]
+class FigureCanvas(FigureCanvasAgg):
     """A canvas that paints in memory."""
 
 

@@ -24,7 +24,11 @@ from types import CodeType, ModuleType, TracebackType
 from typing import Any
 
 import antorcha
+from antorcha.autograd import set_grad_enabled
+from antorcha.dtypes import float32, set_default_dtype
 from antorcha.lab.notes import HOOK, Notes, noting
+from antorcha.runtime.tensor import Tensor
+from antorcha.tensor.printing import set_printoptions
 
 _FACE = str(Path(antorcha.__file__).parent) + os.sep
 _BEFORE = frozenset(sys.modules)  # what runs programs is never one of their modules
@@ -44,7 +48,7 @@ class Program:
         self.name = name
         self.folder = folder
         self.module = ModuleType("__main__")
-        self.notes = Notes((float, antorcha.Tensor))
+        self.notes = Notes((float, Tensor))
         self.profile: Any = None  # the profiler that watched the run, if one was asked for
         self.seconds = 0.0
 
@@ -89,7 +93,7 @@ class Program:
         place = os.path.dirname(file)
         if os.path.basename(file).startswith("__init__."):
             place = os.path.dirname(place)
-        return os.path.realpath(place) == os.path.realpath(self.folder)
+        return bool(os.path.realpath(place) == os.path.realpath(self.folder))
 
     def _own_frames(self, trace: TracebackType | None) -> TracebackType | None:
         """`trace` from the program's first frame on; a program that is not Python has none."""
@@ -190,9 +194,9 @@ def traceback_text(error: BaseException) -> str:
 def _begin_anew() -> None:
     """Put what a program may have set back to what a new process has."""
     antorcha.seed()
-    antorcha.set_grad_enabled(True)
-    antorcha.set_default_dtype(antorcha.float32)
-    antorcha.set_printoptions(profile="default")
+    set_grad_enabled(True)
+    set_default_dtype(float32)
+    set_printoptions(profile="default")
     random.seed()
     numpy = sys.modules.get("numpy")
     if numpy is not None:

@@ -108,13 +108,18 @@ class Learner:
     def run(self, text: str, ends: str = "Done in") -> None:
         """Run a program, and wait for how it ends."""
         self.write(text)
-        self.page.keyboard.press("Control+Enter")
+        self.press_run()
         self.until(lambda: self.ended(ends), f"{ends!r}")
+
+    def press_run(self) -> None:
+        """Start the program, and wait until the terminal says so."""
+        before = self.terminal()
+        self.page.keyboard.press("Control+Enter")
+        self.until(lambda: self.terminal() != before, "the beginning of the run")
 
     def ended(self, how: str) -> bool:
         """Did the last run end like that?"""
-        last = self.terminal().rpartition("> python ")[2]
-        return how in last and "> " in last
+        return how in self.terminal().rpartition("> python ")[2]
 
     # ---- what shows -----------------------------------------------------------------------------
 
@@ -125,7 +130,7 @@ class Learner:
 
     def rows(self) -> dict[str, str]:
         """The inspector's rows."""
-        read = "rows => rows.map(row => [row.dataset.name, row.innerText])"
+        read = "rows => rows.map(row => [row.querySelector('b').textContent, row.innerText])"
         return dict(self.page.eval_on_selector_all(".lab-row", read))
 
     def tab(self, name: str) -> None:

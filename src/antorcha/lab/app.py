@@ -18,7 +18,7 @@ from fastapi import FastAPI
 from nicegui import app as nicegui_app
 from nicegui import ui
 
-from antorcha.lab import page
+from antorcha.lab import complete, page
 from antorcha.lab.files import FileProblem, find_problem
 from antorcha.lab.guard import Guard
 from antorcha.lab.kernel import Limits
@@ -78,6 +78,7 @@ def build(options: Options, port: int, on_entry: Callable[[str], None]) -> tuple
     @contextlib.asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
         tending = asyncio.create_task(workplace.tend())
+        threading.Thread(target=complete.table, daemon=True).start()  # ready for the first page
         yield
         tending.cancel()
         await workplace.close()

@@ -30,18 +30,19 @@ _MODULES = {
 
 @cache
 def table() -> dict[str, list[list[str]]]:
-    """What may follow ``name.``: for each option its label, its kind, and a line about it.
+    """What may follow a module's name: for each option its label, its kind, and a line about it.
 
-    The key ``""`` is for tensors.
+    The modules go by their paths in antorcha; the key ``"Tensor"`` is for tensors. The first call
+    imports them all, which takes a second.
     """
     found: dict[str, list[list[str]]] = {}
-    for path, names in _MODULES.items():
+    for path in _MODULES:
         module: Any = antorcha
         for part in path.split(".") if path else ():
             module = getattr(module, part, None)
         if module is not None:  # a module that antorcha does not have yet
-            found.update(dict.fromkeys(names, _options(module)))
-    found[""] = _options(Tensor)
+            found[path] = _options(module)
+    found["Tensor"] = _options(Tensor)
     return found
 
 
@@ -77,11 +78,13 @@ def _line(value: Any) -> str:
 def script(editor: int, label: str) -> str:
     """JavaScript that adds this to the editor of that element number, and names it for those who
     hear the page. (The editor's own completion has no other door.)"""
+    paths = {name: path for path, names in _MODULES.items() for name in names if path in table()}
     return f"""
 const CM = await import("nicegui-codemirror");
 const component = getElement({editor});
 const view = component.editor || await component.editorPromise;
 const table = {json.dumps(table())};
+const paths = {json.dumps(paths)};
 const option = ([label, type, info]) => ({{label, type, info: info || undefined}});
 function source(context) {{
   const found = context.matchBefore(/[\\w.]*\\.\\w*/);
@@ -89,7 +92,7 @@ function source(context) {{
   const dot = found.text.lastIndexOf(".");
   const before = found.text.slice(0, dot);
   if (/^\\d*$/.test(before)) return null;
-  const options = (table[before] || table[""]).map(option);
+  const options = table[paths[before] ?? "Tensor"].map(option);
   return {{from: found.from + dot + 1, options, validFor: /^\\w*$/}};
 }}
 view.dispatch({{effects: CM.StateEffect.appendConfig.of([

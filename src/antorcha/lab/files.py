@@ -25,6 +25,7 @@ _KINDS = {
     errno.EROFS: "denied",
     errno.ENOENT: "gone",
     errno.ENOTDIR: "gone",
+    errno.EEXIST: "gone",  # a file stands in the folder's place
 }
 
 
@@ -103,7 +104,7 @@ class WorkFile:
         try:
             with open(self.path, encoding="utf-8", newline="") as file:
                 text = file.read()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
         except UnicodeDecodeError as error:
             raise FileProblem("unreadable", self.path, "it is not UTF-8 text") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ class Editor(Pane):
             keymap={"Mod-Enter": press(self._start), "Mod-s": self.session.save},
         ).classes("lab-editor")
         self._shown = self.session.active
+        self._marked = -1
         name = words("editor", self.session.file.name)
         ui.timer(0.1, lambda: self._complete(name), once=True)
 
@@ -43,8 +45,8 @@ class Editor(Pane):
         button.props(f'no-caps dense unelevated title="{self.words(key + "_hint")}"')
         return button.classes("lab-button")
 
-    def _complete(self, label: str) -> None:
-        ui.run_javascript(complete.script(self.editor.id, label))
+    async def _complete(self, label: str) -> None:
+        ui.run_javascript(await asyncio.to_thread(complete.script, self.editor.id, label))
 
     async def _start(self) -> None:
         await self.session.run(self.words)
@@ -75,6 +77,15 @@ class Editor(Pane):
         self._show_problem()
 
     def _mark_error(self) -> None:
+        """Underline the last run's error. What was typed since moves the mark along.
+
+        By calling the editor's own method: setting the element's property would also send the text
+        as the server knows it, and take back what is being typed at that moment.
+        """
+        seen = self.session.versions["result"]
+        if seen == self._marked:
+            return
+        self._marked = seen
         place = self.session.place
         marks: list[dict[str, Any]] = []
         tips: dict[int, str] = {}
@@ -84,11 +95,10 @@ class Editor(Pane):
                 marks = [{"kind": "mark", "from": begin, "to": end, "class": "lab-error"}]
             marks.append({"kind": "line", "line": place["line"], "class": "lab-error-line"})
             tips = {place["line"]: self.session.result.get("message", "")}
-        if marks != list(self.editor.decorations):
-            self.editor.decorations = marks
-            self.editor.line_tooltips = tips
-            if place is not None:
-                self.editor.reveal_line(place["line"])
+        self.editor.run_method("setDecorations", marks)
+        self.editor.run_method("setLineTooltips", tips)
+        if place is not None:
+            self.editor.reveal_line(place["line"])
 
     def _show_tabs(self) -> None:
         wanted = [(file.name, index == self.session.active)

@@ -11,7 +11,7 @@ from nicegui import background_tasks, ui
 from antorcha.lab.panes.base import Pane, View, escape, trusted
 
 # The table is one element, so a click says which row it was in. A key on a row's button clicks it.
-_WHICH = "(event) => emit(event.target.closest('[data-name]')?.dataset.name ?? null)"
+_WHICH = "(event) => emit(event.target.closest('[data-row]')?.dataset.row ?? null)"
 PACE = 0.7  # seconds between two looks at an opened tensor while the program runs
 SHARE = 0.03  # of the time, at most, that the child spends answering them
 
@@ -24,6 +24,7 @@ class Inspector(Pane):
     def __init__(self, view: View) -> None:
         super().__init__(view)
         self._open: str | None = None
+        self._names: list[str] = []  # of the rows, as they are shown
         self._next_look = 0.0
         self._looking = False
         self._explained: str | None = None
@@ -61,9 +62,10 @@ class Inspector(Pane):
     def _rows(self) -> str:
         if not self.session.rows:
             return ""
-        return "".join([self._row(row) for row in self.session.rows])
+        self._names = [row["name"] for row in self.session.rows]
+        return "".join([self._row(number, row) for number, row in enumerate(self.session.rows)])
 
-    def _row(self, row: dict[str, Any]) -> str:
+    def _row(self, number: int, row: dict[str, Any]) -> str:
         name = escape(row["name"])
         shape = escape("(" + ", ".join([str(n) for n in row["shape"]])
                        + (",)" if len(row["shape"]) == 1 else ")"))  # fmt: skip
@@ -73,7 +75,7 @@ class Inspector(Pane):
         opened = row["name"] == self._open
         return (
             f'<button type="button" class="lab-row{" lab-row-open" if opened else ""}" '
-            f'data-name="{name}" aria-expanded="{str(opened).lower()}" '
+            f'data-row="{number}" aria-expanded="{str(opened).lower()}" '
             f'aria-label="{escape(self.words("open_tensor", row["name"]))}: {shape} {facts}">'
             f'<b>{name}</b><span class="lab-shape">{shape}</span>'
             f'<span class="lab-facts">{facts}</span>'
@@ -81,9 +83,10 @@ class Inspector(Pane):
         )
 
     def _pressed(self, event: Any) -> None:
-        name = event.args
-        if not isinstance(name, str):
+        number = int(event.args) if str(event.args).isdecimal() else len(self._names)
+        if number >= len(self._names):
             return
+        name = self._names[number]
         self._open = None if name == self._open else name
         self._next_look = 0.0
         self._table.set_content(self._rows())

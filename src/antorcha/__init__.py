@@ -67,14 +67,18 @@ for _name, _op in _REGISTRY.items():
         globals().setdefault(_name + "_", _op.inplace)
 
 _LAZY = ("nn", "optim", "utils", "overrides", "linalg", "fft", "special", "random", "cuda",
-         "backends", "profiler", "amp", "distributed", "testing", "mps", "version",
+         "backends", "profiler", "inspector", "amp", "distributed", "testing", "mps", "version",
          "torch_alias", "__config__")  # fmt: skip
 _FROM = {
     "serialization": ("save", "load"),
     "tensor.dlpack": ("from_dlpack", "to_dlpack"),
     "ops.user": ("kernel",),
+    "inspector.inspection": ("inspect",),
     "autograd.anomaly": ("is_anomaly_enabled", "is_anomaly_check_nan_enabled"),
     "autograd.modes": ("is_inference",),
+    "inspector.explain": ("explain",),
+    "inspector.graph": ("graph",),
+    "inspector.summary": ("summary",),
     "random": ("Generator", "manual_seed", "seed", "initial_seed", "get_rng_state",
                "set_rng_state", "default_generator"),
 }  # fmt: skip

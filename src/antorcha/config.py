@@ -10,7 +10,8 @@ ANTORCHA_CACHE_SIZE    MiB of compiled kernels that are kept there, those used l
                        0 for no bound
 ANTORCHA_NUM_THREADS   threads of the CPU pool; default ``OMP_NUM_THREADS``, else the CPUs that
                        this process may use (affinity mask and CPU quota of its cgroup)
-ANTORCHA_CALL          ``native`` (default) or ``python``: which implementation of an op's call runs
+ANTORCHA_CALL          ``native`` (default) or ``python``: which implementation of an op's call
+                       runs; ``checked``: native, all its invariants checked at each call (slow)
 ANTORCHA_TARGET        CPU to compile for, an LLVM name such as ``x86-64-v3``; default: this one
 =====================  =========================================================================
 """
@@ -23,7 +24,7 @@ from typing import Final, NamedTuple
 
 from antorcha.errors import ArgumentError, did_you_mean
 
-CALL_PATHS: Final = ("native", "python")
+CALL_PATHS: Final = ("native", "python", "checked")
 MAX_THREADS: Final = 4096
 CACHE_MIB: Final = 512
 
@@ -89,7 +90,9 @@ def _call_path(environ: Mapping[str, str]) -> str:
     chosen = environ.get("ANTORCHA_CALL", "").strip().lower()
     if chosen and chosen not in CALL_PATHS:
         hint = did_you_mean(chosen, CALL_PATHS)
-        raise ArgumentError(f"ANTORCHA_CALL={chosen!r} must be 'native' or 'python'.{hint}")
+        raise ArgumentError(
+            f"ANTORCHA_CALL={chosen!r} must be 'native', 'python' or 'checked'.{hint}"
+        )
     return chosen or CALL_PATHS[0]
 
 

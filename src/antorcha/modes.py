@@ -22,6 +22,7 @@ AUTOCAST = 16  # arguments may be cast first
 DETERMINISTIC = 32  # reserved for deterministic algorithms
 SAVED_HOOKS = 64  # saved tensors go through the user's pack hook
 TAPE = 128  # plans that run are noted (runtime.call.tape)
+ORIGINS = 256  # nodes remember the line that made them, and nothing else (see ANOMALY)
 
 PLAIN = NO_GRAD  # any bit above this one needs the careful path
 
@@ -34,6 +35,8 @@ state = _ThreadModes()
 busy: int = 0
 special: int = 0
 subclasses: bool = False  # has anybody made a subclass of Tensor (other than Parameter)?
+blocks: list[tuple[type, int, int]] = []
+"""The context managers that do no more than to set and clear bits: (class, set, cleared)."""
 _lock = threading.RLock()  # a collection inside of it may end a stale base
 
 

@@ -26,18 +26,20 @@ def struct(cls: type[T]) -> type[T]:
     names = tuple(cls.__annotations__)
     defaults = {name: cls.__dict__[name] for name in names if name in cls.__dict__}
 
+    after = getattr(cls, "__post_init__", None)
+
     def init(self: Any, *args: Any, **given: Any) -> None:
-        if len(args) > len(names) or not given.keys() <= set(names[len(args) :]):
+        if len(args) > len(names) or not (not given or given.keys() <= set(names[len(args) :])):
             raise TypeError(f"{cls.__name__} has the fields {', '.join(names)}")
-        values = {**defaults, **dict(zip(names, args, strict=False)), **given}
-        if len(values) < len(names):
-            missing = [n for n in names if n not in values]
+        fields = self.__dict__  # to which `refuse` does not apply
+        fields.update(defaults)
+        fields.update(zip(names, args))
+        fields.update(given)
+        if len(fields) < len(names):
+            missing = [n for n in names if n not in fields]
             raise TypeError(f"{cls.__name__} needs {', '.join(missing)}")
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
-        made = getattr(cls, "__post_init__", None)
-        if made is not None:
-            made(self)
+        if after is not None:
+            after(self)
 
     def refuse(self: Any, name: str, value: Any = None) -> None:
         raise AttributeError(f"{cls.__name__}.{name} cannot be changed: use replace()")

@@ -26,7 +26,10 @@ from antorcha.runtime.call.native import operators
 from tests.runtime.watch import functions_run
 
 plain_getitem = torch.Tensor.__dict__["__getitem__"]  # nothing has been planned so far
-SYMBOLS = {"truediv": operator.truediv, "and": operator.and_, "or": operator.or_}
+SYMBOLS: dict[str, Callable[[Any, Any], Any]] = {
+    "truediv": operator.truediv, "and": operator.and_, "or": operator.or_,
+    "rsub": lambda a, b: b - a,
+}  # fmt: skip
 SWAPPED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
 WARM = 5  # calls until a plan is in the native tables
 

@@ -43,3 +43,13 @@ def test_native(file: str, name: str) -> None:
 @pytest.mark.parametrize(("file", "name"), [each for each in ALL if "served" not in each[1]])
 def test_python(file: str, name: str) -> None:
     run(file, name, ANTORCHA_CALL="python")
+
+
+FEW = ("modes", "versions_and_views", "indices", "graphs", "accumulation", "writes", "hooks")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("file", "name"), [each for each in ALL if each[1] in FEW])
+def test_checked(file: str, name: str) -> None:
+    """Some of them with all invariants checked at each call, which takes its time."""
+    run(file, name, ANTORCHA_CALL="checked")

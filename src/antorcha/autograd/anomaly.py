@@ -1,24 +1,23 @@
 """Anomaly detection: a failing backward says which line of the forward pass it belongs to.
 
-While it is on, nodes remember the stack of the call that made them (``node.stack``) and a gradient
+While it is on, nodes remember the stack of the call that made them (``origin``) and a gradient
 with a NaN in it is an error. The mode belongs to the thread.
 """
 
 from __future__ import annotations
 
-import os
-import traceback
 import warnings
 from typing import Any
 
 from antorcha import modes
-from antorcha.autograd import engine
+from antorcha.autograd import (
+    engine,
+    origin,  # noqa: F401  (gives nodes their stack)
+)
 from antorcha.errors import GraphError
 from antorcha.ops.record import T
-from antorcha.runtime.call import node as nodes
 from antorcha.runtime.call.node import Node
 
-_ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _check_nan = True
 
 
@@ -78,13 +77,6 @@ class detect_anomaly:
         _set(*self.before)
 
 
-def stack_of_caller() -> str:
-    """The stack of the call that is being recorded, without antorcha's own frames."""
-    frames = traceback.extract_stack()
-    theirs = [f for f in frames if not f.filename.startswith(_ours)]
-    return "".join(traceback.format_list(theirs))
-
-
 def tell_origin(node: Node) -> None:
     """Warns where the node was recorded; the error itself follows."""
     if node.stack:
@@ -114,6 +106,5 @@ def check_nan(node: Node, results: Any) -> None:
             )
 
 
-nodes.stack_of_caller = stack_of_caller
 engine.tell_origin = tell_origin
 engine.check_nan = check_nan

@@ -370,7 +370,7 @@ def _make_node(
     )
     node.mask = sum(1 << k for k, edge in enumerate(edges) if edge is not None)
     node.saved, node.hooks, node.seq = None, None, next_seq()
-    node.stack = nodes.stack_of_caller() if word & modes.ANOMALY else None
+    node.stack = nodes.where()
     return node
 
 

@@ -132,7 +132,7 @@ def _node(op: Any, edges: tuple[Edge, ...], place: Place, saved: Any, out: Layou
     node.op, node.edges, node.values, node.saved = op, edges, place, saved
     node.plan = make(op, FRESH, (out,), tensors=(place.base,) + (None,) * (len(edges) - 1))
     node.mask = (1 << len(edges)) - 1
-    node.hooks = node.stack = None
+    node.hooks, node.stack = None, nodes.where()
     node.seq = next_seq()
     return node
 

@@ -192,3 +192,4 @@ def is_inference(tensor: Tensor) -> bool:
 
 path.mark_inference = mark_inference
 Tensor.is_inference = is_inference  # type: ignore[assignment,method-assign]
+modes.blocks += [(no_grad, modes.NO_GRAD, 0), (enable_grad, 0, modes.NO_GRAD)]

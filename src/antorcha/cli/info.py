@@ -122,7 +122,9 @@ def _call_path(_torch: Any) -> str:
     from antorcha.runtime.call import native
 
     why_not = native.why_not()
-    return f"python ({why_not})" if why_not else "native"
+    if why_not:
+        return f"python ({why_not})"
+    return "native, checked" if config.call_path == "checked" else "native"
 
 
 def _devices() -> dict[str, Any]:

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 class PointwiseOp(Op):
     """An op whose function gives one element of the result from the operands' elements."""
 
-    short_binary = True
+    short_binary = any_size = True
 
     def __init__(
         self, fn: Callable[..., Any], types: str | Callable[[Any], str] = "promote", **options: Any
@@ -73,7 +73,8 @@ class PointwiseOp(Op):
         self.rule = None
 
     def accepts(self, fn: Callable[..., None]) -> Callable[..., None]:
-        """Decorates a check of the bound values, run when a call is planned: by layout and type."""
+        """Decorates a check of the bound values, run when a call is planned, which may look at
+        dtypes, numbers of dims and the types of numbers: other sizes are not checked again."""
         self.check = fn
         return fn
 

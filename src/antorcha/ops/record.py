@@ -57,6 +57,7 @@ class Op:
     native: Any = None  # set by the native path: serves any call, or has `in_python` serve it
     upgradable = True  # may it?
     is_composite = False
+    any_size = False  # does its plan say the same for operands of any size?
     numbers_given = False  # of gradients: are its numbers those of the call that they are of?
 
     def __init__(

@@ -15,6 +15,8 @@ With ``before``, a first pass folds the same dims to one statistic (the mean, th
 ``lift`` gets it as its second argument: two passes over the operand, no temporary of its size.
 Further tensor parameters broadcast to the first and come next.
 
+The function is asked once for all shapes: a tensor has a dtype for it, and nothing else.
+
 ``nodes`` names grad_fn when ``dim`` is None and when it is given, where PyTorch's differ.
 """
 
@@ -28,6 +30,7 @@ from antorcha.device import backend
 from antorcha.errors import DtypeError, ShapeError
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Launch, Pointwise, Reduce
+from antorcha.memo import kept
 from antorcha.ops.operands import expanded
 from antorcha.ops.record import Op
 from antorcha.ops.steps import Steps, in_steps
@@ -59,6 +62,16 @@ class Fold:
     give_before: bool = False  # is that statistic the last result, too?
 
 
+@struct
+class Kind:
+    """What a reduction's function may know of a tensor."""
+
+    dtype: DType
+
+
+_MOST_FOLDS = 1000
+
+
 def as_tuple(value: Any) -> tuple[Any, ...]:
     return value if isinstance(value, tuple) else (value,)
 
@@ -67,6 +80,7 @@ class ReductionOp(Op):
     """An op that folds the elements along its ``dim`` argument (all, when it is None or absent)."""
 
     planned_names = ("dims",)
+    any_size = True
 
     def __init__(
         self, fn: Callable[..., Any], types: str = "same", nodes: tuple[str, str] = ("", ""),
@@ -74,6 +88,7 @@ class ReductionOp(Op):
     ) -> None:  # fmt: skip
         super().__init__(fn, **options)
         self.types, self.nodes = types, nodes
+        self.folds: dict[Any, Fold] = {}
         self.empty_dims_are_all = empty_dims_are_all  # what dim=() means
 
     def result_dtype(self, dtype: DType, asked: DType | None) -> DType:
@@ -97,7 +112,7 @@ class ReductionOp(Op):
         lays = [expanded(each, lay.shape) for each in tensors]
         dims = self.reduced(statics, lay)
         dtype = self.result_dtype(lay.dtype, statics.get("dtype"))
-        fold: Fold = self.apply_fn([v._layout if isinstance(v, Tensor) else v for v in values])
+        fold = self.fold_of(values)
         self._check_empty(lay, dims, fold, statics)
         kept = [d for d in range(lay.ndim) if d not in dims]
         keepdim = bool(statics.get("keepdim", False))
@@ -122,6 +137,13 @@ class ReductionOp(Op):
         if self.rule is not None and any(o.dtype.kind in "fc" for o in made):
             plan.rule = self.rule
         return plan
+
+    def fold_of(self, values: list[Any]) -> Fold:
+        """What the function gives, asked once for operands and arguments of one kind."""
+        seen = [Kind(v._layout.dtype) if isinstance(v, Tensor) else v for v in values]
+        kinds = [v.dtype if isinstance(v, Kind) else (type(v), v) for v in seen]
+        key = (dtypes.get_default_dtype(), *kinds)
+        return kept(self.folds, key, lambda _: self.apply_fn(seen), _MOST_FOLDS)
 
     def reduced(self, statics: dict[str, Any], lay: Layout) -> tuple[int, ...]:
         """The dims to reduce, normalised."""
@@ -209,11 +231,21 @@ class EmptyReduction(ShapeError, IndexError):
 def describe(
     fold: Fold, lays: list[Layout], dims: tuple[int, ...], acc: DType, name: str
 ) -> Reduce:
-    """The fold's functions traced into expressions."""
+    """The fold's functions as expressions, traced once for operands of one kind."""
+    key = (fold, acc, *[lay.dtype for lay in lays])
+    start, lifted, merged, finished = kept(_traced, key, _trace, _MOST_FOLDS)
+    return Reduce(dims, start, lifted, merged, finished, name)
+
+
+_traced: dict[Any, tuple[tuple[Any, ...], ...]] = {}
+
+
+def _trace(key: tuple[Any, ...]) -> tuple[tuple[Any, ...], ...]:
+    """start, lift, merge and finish of (fold, dtype of the state, operands' dtypes ..)."""
+    fold, acc, *own = key
     states = [s or acc for s in fold.state]
-    starts = as_tuple(fold.start)
-    ins = [E.input_(k, acc if k == 0 else lay.dtype) for k, lay in enumerate(lays)]
-    position = E.input_(len(lays), dtypes.int64)
+    ins = [E.input_(k, acc if k == 0 else dtype) for k, dtype in enumerate(own)]
+    position = E.input_(len(own), dtypes.int64)
     lifted = as_tuple(fold.lift(*ins, position) if fold.lift else ins[0])
     a = [E.input_(k, s) for k, s in enumerate(states)]
     b = [E.input_(len(states) + k, s) for k, s in enumerate(states)]
@@ -224,10 +256,8 @@ def describe(
     def typed(values: tuple[Any, ...]) -> tuple[Any, ...]:
         return tuple([E.cast(_expr(v, s), s) for v, s in zip(values, states, strict=True)])
 
-    return Reduce(
-        dims, tuple(starts), typed(lifted), typed(merged),
-        tuple([_expr(v, acc) for v in finished]), name,
-    )  # fmt: skip
+    finished = tuple([_expr(v, acc) for v in finished])
+    return as_tuple(fold.start), typed(lifted), typed(merged), finished
 
 
 def _expr(value: Any, dtype: DType) -> Any:

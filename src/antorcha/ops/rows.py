@@ -18,8 +18,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from antorcha.device import backend
-from antorcha.lang.expr import RowInput, trace_rows
+from antorcha.lang.expr import RowInput, RowProgram, trace_rows
 from antorcha.lang.kernels import Rows
+from antorcha.memo import kept
 from antorcha.ops.operands import check_outs
 from antorcha.ops.params import NUMBER, OPTIONAL
 from antorcha.ops.record import Op
@@ -92,8 +93,27 @@ def describe(row: Row, outs: Sequence[Layout]) -> tuple[Rows, list[Layout], list
         is_row = not lay.ndim or lay.shape[dim] != 1 or shape[dim] == 1
         kinds.append(RowInput(dtype, is_row and bool(lay.ndim or not row.shape)))
         ins.append(_last(_spread(lay, shape), dim))
-    program = trace_rows(row.fn, kinds)
+    program = _traced(row.fn, kinds)
     return Rows(program, shape[dim]), [_last(_padded(o), dim) for o in outs], ins
+
+
+_programs: dict[Any, RowProgram] = {}
+_MOST_PROGRAMS = 1000
+
+
+def _traced(fn: Callable[..., Any], kinds: list[RowInput]) -> RowProgram:
+    """The function's program, traced once for all shapes: two functions of the same code and
+    values are one."""
+    values = [*(fn.__defaults__ or ()), *[c.cell_contents for c in fn.__closure__ or ()]]
+    key = (
+        fn.__code__, tuple([(type(v), v) for v in values]),
+        tuple([(k.dtype, k.is_row) for k in kinds]),
+    )  # fmt: skip
+    try:
+        hash(key)
+    except TypeError:  # a value that cannot be in a key
+        return trace_rows(fn, kinds)
+    return kept(_programs, key, lambda _: trace_rows(fn, kinds), _MOST_PROGRAMS)
 
 
 def _padded(lay: Layout) -> Layout:

@@ -19,8 +19,8 @@ storages are then held and pinned.  Versions are the caller's affair.
 # mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
 from __future__ import annotations
 
-import ctypes
 import functools
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -127,21 +127,27 @@ def _explain(fail: Callable[[int], Any] | None, code: int) -> BaseException:
     return error
 
 
+_unexplained = functools.partial(_explain, None)
+
+
 class _Owner:
     """What a plan's native side points into, and what its errors need to know."""
 
+    __slots__ = ("explain", "outs", "sizes", "slots", "start", "words")
+
     def __init__(
-        self,
-        desc: Sequence[int],
-        slots: Sequence[Slot],
-        outs: int,
-        fail: Callable[[int], Any] | None,
+        self, slots: tuple[Slot, ...], outs: int, fail: Callable[[int], Any] | None
     ) -> None:
-        self.desc = (ctypes.c_int64 * max(len(desc), 1))(*desc)
-        self.slots = tuple(slots)
-        self.outs = outs
-        self.explain = functools.partial(_explain, fail)  # not a method: that would be a cycle
+        self.slots, self.outs = slots, outs
+        self.sizes: Sequence[int] = ()
+        self.start = 0  # of the description, among the words
+        # not a method: that would be a cycle
+        self.explain = _unexplained if fail is None else functools.partial(_explain, fail)
         self.words: Any = None
+
+    def desc(self) -> list[int]:
+        """The description words."""
+        return list(self.words[self.start :])
 
     def name(self, k: int) -> str:
         return f"output {k}" if k < self.outs else f"input {k - self.outs}"
@@ -540,39 +546,41 @@ def make_launch(
     ins: Sequence[Slot],
     work: int,
     fail: Callable[[int], BaseException] | None = None,
+    sizes: Sequence[int] = (),
 ) -> Launch:
     """Plans calls of the kernel at `kernel_addr`.
 
     desc: the int64 words it receives (copied; they live as long as the Launch).
     work: elements it handles; from `gil_threshold()` on it runs without the interpreter lock.
     fail: the exception for an error code.
+    sizes: where `desc` has the number of elements, if nothing else in it depends on their number
+    (as long as there are two at least, and fewer than `gil_threshold()`).
     """
     slots = (*outs, *ins)
-    operands = [_operand(slot) for slot in slots]
-    if kernel_addr <= 0 or len(slots) > MAX_OPERANDS or any(isinstance(s, str) for s in outs):
+    count = len(slots)
+    if kernel_addr <= 0 or count > MAX_OPERANDS or any([isinstance(s, str) for s in outs]):
         raise ArgumentError(
             "make_launch: a kernel's address, and at most 65536 operands, are needed"
         )
-    owner = _Owner(desc, slots, len(outs), fail)
-    given = sum(2 if kind == TENSOR else 1 for kind, *_ in operands[len(outs) :])
-    out_nbytes = operands[0][3] if len(outs) == 1 else 0
-    if len(outs) == 1 and operands[0][2] < 0:
+    owner = _Owner(slots, len(outs), fail)
+    given = 0
+    operands: list[int] = []
+    for k, slot in enumerate(slots):
+        operand = _operand(slot)
+        operands += operand
+        if k >= len(outs):
+            given += 2 if operand[0] == TENSOR else 1
+    one = len(outs) == 1
+    if one and operands[2] < 0:
         raise ArgumentError("make_launch: a fresh output begins at byte 0")
-    head = [
-        kernel_addr,
-        ctypes.addressof(owner.desc),
-        len(outs),
-        len(slots),
-        given if len(outs) == 1 else -1,
-        given + 2 * len(outs),
-        work,
-        out_nbytes,
-        id(owner.explain),
-    ]
-    words = head + [word for operand in operands for word in operand]
-    owner.words = (ctypes.c_int64 * len(words))(*words)
-    address = ctypes.addressof(owner.words)
-    return Launch(wrap(address, 8 * len(words), owner, readonly=True))
+    words = owner.words = array("q", [
+        kernel_addr, 0, len(outs), count, given if one else -1, given + 2 * len(outs), work,
+        operands[3] if one else 0, id(owner.explain), *operands, *desc,
+    ])  # fmt: skip
+    address, length = words.buffer_info()
+    owner.start, owner.sizes = length - len(desc), sizes
+    words[1] = address + 8 * owner.start
+    return Launch(wrap(address, 8 * length, owner, readonly=True))
 
 
 def gil_threshold() -> int:

@@ -19,14 +19,15 @@ if TYPE_CHECKING:
 
 _MAX_BYTES = 1 << 62
 _table: dict[tuple[object, ...], Layout] = {}
+_families: dict[tuple[object, ...], object] = {}
 
 
 class Layout:
     """Shape, strides, dtype and device of a tensor, and what follows from them."""
 
     __slots__ = (
-        "contiguous", "device", "dtype", "high", "itemsize", "low", "nbytes", "ndim", "numel",
-        "shape", "strides",
+        "contiguous", "device", "dtype", "family", "high", "itemsize", "low", "nbytes", "ndim",
+        "numel", "shape", "strides",
     )  # fmt: skip
     shape: Size
     strides: tuple[int, ...]
@@ -36,6 +37,7 @@ class Layout:
     ndim: int
     itemsize: int
     contiguous: bool
+    family: object  # of two elements and more in row-major order: what all such share, or None
     low: int  # lowest element touched, relative to the offset (0, strides being >= 0)
     high: int  # one past the highest element touched; 0 when there is none
     nbytes: int  # of a fresh storage that holds just this
@@ -77,6 +79,10 @@ def _make(
     made.dtype, made.device = dtype, device
     made.numel, made.ndim, made.itemsize = numel(shape), len(shape), dtype.itemsize
     made.contiguous = is_contiguous(shape, strides)
+    made.family = None
+    if made.numel > 1 and strides == contiguous_strides(shape):
+        kind = (dtype, device, made.ndim)
+        made.family = _families.setdefault(kind, kind)
     low, high = extent(shape, strides)
     made.low, made.high = (low, high + 1) if made.numel else (0, 0)
     made.nbytes = made.high * made.itemsize

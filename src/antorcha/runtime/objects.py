@@ -16,8 +16,10 @@ the same thing in Python.
 from __future__ import annotations
 
 import ctypes
+import functools
 import gc
 import weakref
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -87,24 +89,31 @@ def field_offset(cls: type, name: str) -> int:
     return ctypes.c_ssize_t.from_address(member + 16).value
 
 
-def _owner_of(cls: type, name: str) -> type:
-    """The class whose slot it is."""
-    return next(each for each in cls.__mro__ if name in each.__dict__)
+@functools.cache
+def _place_of(cls: type, name: str) -> int:
+    """``field_offset`` of a slot of the class, or of one that it is derived from."""
+    return field_offset(next(each for each in cls.__mro__ if name in each.__dict__), name)
 
 
 def recipe_words(cls: type, given: Sequence[str], constants: Mapping[str, Any]) -> list[int]:
     """A recipe as words. Whoever keeps them keeps the class and the constants too."""
     words = [id(cls), len(given), len(constants)]
-    words += [field_offset(_owner_of(cls, name), name) for name in given]
+    words += [_place_of(cls, name) for name in given]
     for name, value in constants.items():
-        words += (field_offset(_owner_of(cls, name), name), id(value))
+        words += (_place_of(cls, name), id(value))
     return words
+
+
+def padded(words: Sequence[int], count: int) -> list[int]:
+    """Words followed by as many zeros as it takes to have `count`."""
+    return [*words, *[0] * (count - len(words))]
 
 
 def words_in_memory(words: Sequence[int], *owners: object) -> Storage:
     """Words as native code sees them, which live, with what they point to, as the result does."""
-    held = (ctypes.c_int64 * len(words))(*words)
-    return wrap(ctypes.addressof(held), 8 * len(words), (held, *owners), readonly=True)
+    held = array("q", words)
+    address, count = held.buffer_info()
+    return wrap(address, 8 * count, (held, *owners), readonly=True)
 
 
 def native_maker(

@@ -269,11 +269,6 @@ def reset_pool(threads: i64, spin: i64) -> void:
 
 
 @native
-def pool_threads() -> i64:
-    return P.threads
-
-
-@native
 def pool_alive() -> i64:
     """Workers that exist now (they start with the first job that needs them)."""
     return atomic_load(ref(P.alive))
@@ -302,7 +297,7 @@ def set_num_threads(n: int) -> None:
 
 def get_num_threads() -> int:
     """How many threads a kernel may use."""
-    return int(pool_threads())
+    return _size[0]  # as `resize_pool` was told: asking it takes longer than planning may
 
 
 def _with_spin(n: int) -> tuple[int, int]:

@@ -87,6 +87,8 @@ def operator(op: Any, name: str) -> Callable[..., Any]:
                 return NotImplemented
 
         short.operators[name] = op
+        if name == "sub":  # a number less a tensor
+            short.operators["rsub"] = REGISTRY["rsub"]
         return named(short.binary(op, otherwise), f"__{name}__", op)
 
     def left(self: Tensor, other: Any) -> Any:

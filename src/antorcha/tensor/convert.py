@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import operator
 from collections.abc import Iterator
 from typing import Any
@@ -153,6 +154,12 @@ def _repr(self: Tensor, *, tensor_contents: Any = None) -> str:
     if not plain and isinstance(self, Parameter):
         text = f"Parameter({text})"
     return printing.parameter_repr(text) if issubclass(kind, Parameter) else text
+
+
+def _repr_html(self: Tensor) -> str:
+    """What a notebook shows: the short form of ``antorcha.inspect``, which a higher floor makes."""
+    html: str = importlib.import_module("antorcha.inspector.inspection").brief_html(self)
+    return html
 
 
 class _Shaped:
@@ -355,8 +362,9 @@ def bind_conversions() -> None:
         "__float__": _float,
         "__complex__": lambda self: complex(item(self)), "__index__": _index, "__len__": _len,
         "__iter__": _iter, "__reversed__": _reversed, "__contains__": _contains,
-        "__repr__": _repr, "__format__": _format, "to": to, "cpu": cpu, "cuda": cuda,
-        "type": type_, "__deepcopy__": _deepcopy, "__reduce_ex__": _reduce_ex,
+        "__repr__": _repr, "_repr_html_": _repr_html, "__format__": _format,
+        "to": to, "cpu": cpu, "cuda": cuda, "type": type_, "__deepcopy__": _deepcopy,
+        "__reduce_ex__": _reduce_ex,
     })  # fmt: skip
     Tensor.__array_priority__ = 1000  # type: ignore[attr-defined]
     set_methods({name: _caster(dtype) for name, dtype in _CASTS.items()})

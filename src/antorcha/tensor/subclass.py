@@ -220,7 +220,8 @@ _UNWATCHED = {
     "__new__", "__init__", "__init_subclass__", "__torch_function__", "__class__", "__dict__",
     "__hash__", "__getattribute__", "__setattr__", "__doc__", "__module__", "__slots__",
     "__weakref__", "__annotations__", "__array_priority__", "as_subclass", "_make_subclass",
-    "_make_wrapper_subclass", "_is_view", "__iter__", "__class_getitem__", "__subclasshook__",
+    "_make_wrapper_subclass", "_is_view", "_repr_html_", "__iter__", "__class_getitem__",
+    "__subclasshook__",
 }  # fmt: skip
 
 

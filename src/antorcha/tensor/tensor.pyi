@@ -235,6 +235,9 @@ class Methods:
     def _is_view(self) -> _bool:
         """Is it a view of another tensor, ``_base``?"""
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the short form of ``antorcha.inspect``, which a higher floor makes."""
+
     @property
     def _version(self) -> _int:
         """How many writes there have been to the tensor's memory."""

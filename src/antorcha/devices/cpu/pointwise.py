@@ -371,6 +371,7 @@ def compile_pointwise(what: Pointwise, outs: Sequence[Layout], ins: Sequence[Any
     key = (body, tuple(out_types), tuple(in_types), kinds, flat, stream)
     kernel = kept(_kernels, key, _kernel_for, MOST_KEPT)
     made = make_launch(
-        kernel.addr, words, [slot(o) for o in outs], [slot(i) for i in ins], outs[0].numel, None
-    )
+        kernel.addr, words, [slot(o) for o in outs], [slot(i) for i in ins], outs[0].numel,
+        sizes=(0,) if flat and not stream else (),
+    )  # fmt: skip
     return Launch(made.fresh, made.into, (made, kernel))

@@ -12,11 +12,12 @@ alone, so the result does not depend on the number of threads.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
 
-from antorcha.devices.cpu.emit import TYPES, Unsupported, body_of, evaluate, type_of
+from antorcha.devices.cpu.emit import MOST_KEPT, TYPES, Unsupported, body_of, evaluate, type_of
 from antorcha.devices.cpu.pointwise import (
     MAX_DIMS,
     inputs_at,
@@ -49,6 +50,7 @@ from antorcha.lang.native import (
 )
 from antorcha.lang.native.machine import target
 from antorcha.lang.native.types import Ty
+from antorcha.memo import kept
 from antorcha.runtime.launch import make_launch
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.pool import pool_run
@@ -69,10 +71,9 @@ class Program:
         "nstate", "out_types", "start", "state_types", "unroll", "used", "width",
     )  # fmt: skip
 
-    def __init__(self, what: Reduce, outs: list[Ty], ins: list[Ty], kinds: str) -> None:
-        self.lift, self.merge = body_of(what.lift), body_of(what.merge)
-        self.finish = body_of(what.finish)
-        self.start = tuple(what.start)
+    def __init__(self, exprs: Any, outs: list[Ty], ins: list[Ty], kinds: str) -> None:
+        self.start, lift, merge, finish = exprs
+        self.lift, self.merge, self.finish = body_of(lift), body_of(merge), body_of(finish)
         self.state_types = [TYPES[e.dtype.name] for e in self.lift.exprs]
         self.out_types, self.in_types, self.in_kinds = outs, ins, kinds
         self.nout, self.nin, self.nstate = len(outs), len(ins), len(self.state_types)
@@ -423,25 +424,44 @@ def compile_reduce(what: Reduce, outs: Sequence[Layout], ins: Sequence[Any]) -> 
     by_stride = sorted(range(lay.ndim), key=lambda d: (-abs(lay.strides[d]), d))
     real = [d for d in by_stride if shape[d] != 1]
     folded = [d for d in real if d in what.dims]
-    kept = [d for d in real if d not in what.dims]
+    kept_dims = [d for d in real if d not in what.dims]
     count = math.prod([shape[d] for d in what.dims])
     columns_form = bool(
-        kept and (not folded or abs(lay.strides[kept[-1]]) < abs(lay.strides[folded[-1]]))
-        and lay.numel and lay.strides[kept[-1]] == 1
+        kept_dims and lay.numel and lay.strides[kept_dims[-1]] == 1
+        and (not folded or abs(lay.strides[kept_dims[-1]]) < abs(lay.strides[folded[-1]]))
     )  # fmt: skip
     plan = _columns if columns_form else _rows
-    words, kinds, kernel = plan(what, lay, ops, kept, folded, count, len(outs))
-    program = Program(what, [type_of(o) for o in outs], [type_of(i) for i in ins], kinds)
-    spec = kernel.spec(P=program)
+    words, kinds, kernel = plan(what, lay, ops, kept_dims, folded, count, len(outs))
+    exprs = (what.start, what.lift, what.merge, what.finish)
+    outs_of, ins_of = tuple([type_of(o) for o in outs]), tuple([type_of(i) for i in ins])
+    starts = tuple([(type(s), float(s).hex()) for s in what.start])  # 0.0 and -0.0 are not one
+    key = (kernel, starts, exprs, outs_of, ins_of, kinds)
+    spec = kept(_kernels, key, _kernel_for, MOST_KEPT)
     made = make_launch(
         spec.addr,
         words,
         [slot(o) for o in results_of(what, outs)],
         [slot(i) for i in ins],
         lay.numel,
-        None,
+        sizes=(N, COUNT) if len(what.dims) == lay.ndim and len(words) == 8 + len(ins) else (),
     )
     return Launch(made.fresh, made.into, (made, spec))
+
+
+N, COUNT = 2, 5
+"""Where `Shape` has the size, where all elements are one row."""
+_kernels: dict[Any, Any] = {}
+
+
+def _kernel_for(key: Any) -> Any:
+    """The kernel of a fold over operands of these types and kinds; the shape is data to it."""
+    kernel, _, exprs, outs, ins, kinds = key
+    return kernel.spec(P=Program(exprs, list(outs), list(ins), kinds))
+
+
+@functools.lru_cache(MOST_KEPT)
+def _uses_position(lift: tuple[Any, ...], operands: int) -> bool:
+    return operands in E.inputs_used(*lift)
 
 
 def _kinds(steps: Sequence[int]) -> str:
@@ -449,16 +469,16 @@ def _kinds(steps: Sequence[int]) -> str:
 
 
 def _rows(
-    what: Reduce, lay: Layout, ops: list[Any], kept: list[int], folded: list[int], count: int,
+    what: Reduce, lay: Layout, ops: list[Any], kept_dims: list[int], folded: list[int], count: int,
     nout: int,
 ) -> tuple[list[int], str, Any]:  # fmt: skip
     """Words: Shape (8), inner steps of the inputs, kept dims (size, strides of all), reduced dims
     (size, strides of the inputs)."""
     shape = lay.shape
     # positions count along the reduced dims in their own order, so that order is kept when asked
-    if any(E.inputs_used(e) and max(E.inputs_used(e)) >= len(ops) - nout for e in what.lift):
+    if _uses_position(what.lift, len(ops) - nout):
         folded = sorted(folded)
-    kept_sizes, kept_columns = nested(sorted(kept), ops, shape)
+    kept_sizes, kept_columns = nested(sorted(kept_dims), ops, shape)
     ins = ops[nout:]
     sizes, columns = nested(folded, ins, shape)
     if lay.numel == 0 and count == 0:
@@ -483,14 +503,14 @@ def _rows(
 
 
 def _columns(
-    what: Reduce, lay: Layout, ops: list[Any], kept: list[int], folded: list[int], count: int,
+    what: Reduce, lay: Layout, ops: list[Any], kept_dims: list[int], folded: list[int], count: int,
     nout: int,
 ) -> tuple[list[int], str, Any]:  # fmt: skip
     """Words: Shape, inner steps of the inputs and of the outputs, kept dims but the inner one,
     reduced dims."""
     shape = lay.shape
-    inner = kept[-1]
-    outer = sorted([d for d in kept if d != inner])
+    inner = kept_dims[-1]
+    outer = sorted([d for d in kept_dims if d != inner])
     ins = ops[nout:]
     kept_sizes, kept_columns = nested(outer, ops, shape)
     sizes, columns = nested(sorted(folded), ins, shape)

@@ -375,7 +375,7 @@ def rows_kernel(bufs: ptr[raw], desc: ptr[i64], *, P) -> i64:
     return 0
 
 
-_programs: dict[Any, Any] = {}
+_kernels: dict[Any, Any] = {}
 
 
 def compile_rows(what: Rows, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
@@ -401,9 +401,12 @@ def compile_rows(what: Rows, outs: Sequence[Layout], ins: Sequence[Any]) -> Laun
         tuple(program.outputs), tuple([(i.dtype, i.is_row) for i in program.inputs]),
         tuple(program.rows), tuple([o.dtype for o in outs]), tuple([i.dtype for i in ins]), kinds,
     )  # fmt: skip
-    P = kept(_programs, key, lambda _: build(what, outs, ins, kinds), MOST_KEPT)
+
+    def kernel(_: Any) -> Any:
+        return rows_kernel.spec(P=build(what, outs, ins, kinds))
+
+    spec = kept(_kernels, key, kernel, MOST_KEPT)
     words = [rows, what.length, len(sizes), *steps, *words_of(sizes, columns)]
-    spec = rows_kernel.spec(P=P)
     made = make_launch(
         spec.addr, words, [slot(o) for o in outs], [slot(i) for i in ins],
         rows * max(what.length, 1), None,

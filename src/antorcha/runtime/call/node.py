@@ -55,7 +55,7 @@ class Node:
     values: Any  # the run-time numbers of the call, in operand order
     seq: int
     hooks: Any  # None or the hooks of this node, see autograd.hooks
-    stack: Any  # in anomaly mode, where the op was called
+    stack: Any  # where the op was called, if that is noted: see autograd.origin
 
 
 @cache
@@ -94,7 +94,7 @@ RELEASED: Any = Released()
 regenerate: Any = None  # set by autograd.inplace: makes a stale view's grad_fn afresh
 CONSTANT = -(1 << 62)  # ``_seen`` of a view made in no_grad mode of what required a gradient
 pack_hook: Any = None  # set by autograd.saved: packs what is saved, under saved_tensors_hooks
-stack_of_caller: Any = None  # set by autograd.anomaly
+stack_of_caller: Any = None  # set by autograd.origin
 
 
 def edge_of(tensor: Tensor) -> Edge:
@@ -256,5 +256,13 @@ def in_other_modes(node: Node, kept: Any, operands: Any, outs: Any) -> None:
                 for k, item in zip(kept, node.saved, strict=True)
             ]
         )
-    if word & modes.ANOMALY:
+    if word & _NOTED:
         node.stack = stack_of_caller()
+
+
+_NOTED = modes.ANOMALY | modes.ORIGINS
+
+
+def where() -> Any:
+    """Where the program is, for a node's ``stack``: None where that is not noted."""
+    return stack_of_caller() if modes.busy and modes.state.word & _NOTED else None

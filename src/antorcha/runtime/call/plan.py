@@ -7,6 +7,7 @@ the result lies and which derivative rule records it; nothing of it depends on a
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 from antorcha import dtypes
@@ -54,38 +55,68 @@ class Plan:
 FRESH, MANY, VIEW, HOST, VIEWS = range(5)
 
 
-def make(op: Any, kind: int, outs: tuple[Layout, ...], **fields: Any) -> Plan:
+def make(
+    op: Any,
+    kind: int,
+    outs: tuple[Layout, ...],
+    *,
+    fresh: Callable[..., Any] | None = None,
+    into: Callable[..., None] | None = None,
+    delta: int = 0,
+    tensors: tuple[Layout | None, ...] = (),
+    rule: Any = None,
+    statics: dict[str, Any] | None = None,
+    post: Any = None,
+    post_names: tuple[str, ...] = (),
+) -> Plan:
+    """A plan; what it does not say is found when it is wanted."""
     plan = Plan()
     plan.op, plan.kind, plan.outs = op, kind, outs
     plan.out = outs[0] if outs else None  # type: ignore[assignment]
-    plan.delta, plan.rule, plan.statics, plan.vjp, plan.tensors = 0, None, {}, {}, ()
-    plan.post, plan.post_names = None, ()
-    plan.record, plan.keeps, plan.replays = None, {}, None
-    for name, value in fields.items():
-        setattr(plan, name, value)
-    if kind == VIEW or (kind == FRESH and "fresh" in fields):
-        _make_run(plan)
+    if fresh is not None:
+        plan.fresh = fresh
+    if into is not None:
+        plan.into = into
+    plan.delta, plan.tensors, plan.rule = delta, tensors, rule
+    plan.statics = {} if statics is None else statics
+    plan.post, plan.post_names = post, post_names
+    plan.record, plan.keeps, plan.replays, plan.vjp = None, {}, None, {}
+    if kind == FRESH and fresh is not None:
+        plan.run = _running()(fresh, plan.out)
+    elif kind == VIEW:
+        plan.run = functools.partial(_view_maker(), plan.out)
     elif kind == MANY:
-        plan.makers = tuple([tensor_maker(out, "_storage") for out in outs])
+        plan.makers = tuple([tensor_maker(out) for out in outs])
     return plan
 
 
-def _make_run(plan: Plan) -> None:
-    """How the plan makes its one result."""
-    from antorcha.runtime.call import native  # (whatever the first op is, it wakes the native path)
+@functools.cache
+def _running() -> Callable[..., Any]:
+    from antorcha.runtime.call import native  # (the first op, whatever it is, wakes it)
 
-    if plan.kind == FRESH:
-        plan.run = native.running(plan.fresh, plan.out)
-    else:
-        plan.run = tensor_maker(plan.out, "_storage", "_offset", "_base", "_seen")
+    return native.running
 
 
-def tensor_maker(lay: Layout, *given: str) -> Callable[..., Tensor]:
-    """What makes tensors of that layout, in no graph, of the fields that each is given."""
-    from antorcha.runtime.objects import maker
+def tensor_maker(lay: Layout) -> Callable[..., Tensor]:
+    """What makes tensors of that layout, in no graph, of a storage."""
+    return functools.partial(_fresh_maker(), lay)
 
-    rest = {name: value for name, value in PLAIN.items() if name not in given}
-    return maker(Tensor, given, {"_layout": lay, **rest})
+
+@functools.cache
+def _fresh_maker() -> Callable[..., Tensor]:
+    return _maker("_layout", "_storage")
+
+
+@functools.cache
+def _view_maker() -> Callable[..., Tensor]:
+    return _maker("_layout", "_storage", "_offset", "_base", "_seen")
+
+
+def _maker(*given: str) -> Callable[..., Tensor]:
+    """What makes tensors in no graph of these fields."""
+    from antorcha.runtime.objects import maker  # (compiled: importing antorcha is not to)
+
+    return maker(Tensor, given, {k: value for k, value in PLAIN.items() if k not in given})
 
 
 def table() -> dict[Any, Plan]:

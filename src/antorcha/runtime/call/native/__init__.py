@@ -19,7 +19,16 @@ from typing import Any
 
 from antorcha import config
 from antorcha.runtime import launch, objects
-from antorcha.runtime.call.native import life, methods, operators, slots, tensors
+from antorcha.runtime.call.native import (
+    checking,
+    flat,
+    life,
+    methods,
+    mode,
+    operators,
+    slots,
+    tensors,
+)
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.tensor import PLAIN, Tensor
 
@@ -29,7 +38,7 @@ def _why_not() -> str:
         return "ANTORCHA_CALL=python"
     if not objects.NATIVE:
         return "objects are made otherwise than machine code would make them"
-    return slots.why_not() or tensors.why_not() or life.why_not()
+    return slots.why_not() or tensors.why_not() or flat.why_not() or life.why_not()
 
 
 _reason = _why_not()
@@ -37,8 +46,14 @@ ACTIVE = not _reason
 if ACTIVE:
     life.install()
     tensors.install()
+    flat.install()
+    mode.install()
     operators.install()
     methods.install()
+    if checking.CHECKED:
+        from antorcha.runtime.call.native.invariants import check_result
+
+        checking.install(check_result)
 
 
 def why_not() -> str:
@@ -50,17 +65,17 @@ def why_not() -> str:
 def off() -> Iterator[None]:
     """The Python path alone, in all threads: to compare the two."""
     if ACTIVE:
-        operators.off.np[0] += 1
+        mode.off.np[0] += 1
     try:
         yield
     finally:
         if ACTIVE:
-            operators.off.np[0] -= 1
+            mode.off.np[0] -= 1
 
 
 def is_off() -> bool:
     """Is anybody within ``off()``?"""
-    return not ACTIVE or bool(operators.off.np[0])
+    return not ACTIVE or bool(mode.off.np[0])
 
 
 def engine(*python: Callable[..., Any]) -> Callable[..., Any] | None:

@@ -20,6 +20,8 @@ from __future__ import annotations
 
 from antorcha.lang.native import array, i64, local, native, ptr, raw, ref, struct, u64, void
 from antorcha.runtime.alloc import allocate, release
+from antorcha.runtime.call.native.checking import CHECKED, checked
+from antorcha.runtime.call.native.flat import Flat, flatten, run_flat
 from antorcha.runtime.call.native.keys import (
     MODE,
     Key,
@@ -29,7 +31,8 @@ from antorcha.runtime.call.native.keys import (
     read_index,
 )
 from antorcha.runtime.call.native.keys import MOST as WORDS
-from antorcha.runtime.call.native.operators import NOT_HERE, NOT_KNOWN, SERVED, mode_word
+from antorcha.runtime.call.native.mode import mode_word
+from antorcha.runtime.call.native.operators import NOT_HERE, NOT_KNOWN, SERVED
 from antorcha.runtime.call.native.record import (
     MOST_OPERANDS,
     Recording,
@@ -63,9 +66,9 @@ from antorcha.runtime.launch import py_launch
 from antorcha.runtime.sequence import play
 from antorcha.runtime.storage import NO_MEMORY, StorageObject, make_storage
 
-NEVER, FRESH, MANY, VIEWS, WRITE = range(5)
+NEVER, FRESH, MANY, VIEWS, WRITE, FLAT = range(6)
 """What a place says: leave it to Python; a kernel's one result; several results; views; a result
-that is written over the first tensor."""
+that is written over the first tensor; a kernel's one result, whatever the size (`flat`)."""
 MOST_ARGUMENTS = 12
 MOST_RESULTS = 8
 SMALLEST = 16  # places of a table
@@ -89,7 +92,7 @@ class Place:
     kinds: array[i64, WORDS]
     values: array[i64, WORDS]
     what: i64
-    run: raw  # the storage of a Making (FRESH), or of a launch or a sequence (MANY, WRITE)
+    run: raw  # storage: a Making (FRESH), a launch or a sequence (MANY, WRITE), a Flat (FLAT)
     several: i64  # is that a sequence?
     record: raw  # the storage of a Recording; null: it is not recorded
     operands: i64
@@ -112,6 +115,7 @@ class Quick:
     python: raw
     teach: raw  # as `python`, and then teaches
     loose: i64  # see `keys.read_call`
+    any_size: i64  # may there be places for any size?
     table: ptr[raw]  # storages of places, or null
     room: i64
     used: i64
@@ -273,17 +277,26 @@ def run(place: ptr[Place], key: ptr[Key], recorded: bool, outs: ptr[raw]) -> boo
 
 
 @native
+def is_same(a: ptr[TensorObject], b: ptr[TensorObject]) -> bool:
+    """Do two tensors look at the same elements in the same way?"""
+    if a.storage != b.storage or a.layout != b.layout:
+        return False
+    return a.offset == b.offset  # (one object, or small numbers: others are for Python)
+
+
+@native
 def may_write(key: ptr[Key], recorded: bool) -> bool:
-    """Is it a write to memory that no other argument shares, and nothing to be recorded?"""
-    storage = ptr[TensorObject](key.given[0]).storage
-    memory = ptr[StorageObject](storage).ptr
+    """Is it a write to memory that no other argument shares, but whole and alike (``x.mul_(x)``),
+    and nothing to be recorded?"""
+    target = ptr[TensorObject](key.given[0])
+    memory = ptr[StorageObject](target.storage).ptr
     for k in range(key.tensors):
         t = ptr[TensorObject](key.given[k])
         if ptr[StorageObject](t.storage).version < 0:
             return False
         if recorded and not is_constant(key.given[k]):
             return False
-        if k > 0 and (t.storage == storage or ptr[StorageObject](t.storage).ptr == memory):
+        if k > 0 and ptr[StorageObject](t.storage).ptr == memory and not is_same(t, target):
             return False
     return True
 
@@ -333,6 +346,30 @@ def numbers_of(place: ptr[Place], key: ptr[Key]) -> raw:
     return made
 
 
+@native
+def wants_gradient(key: ptr[Key]) -> bool:
+    wanted = False
+    for k in range(key.tensors):
+        wanted = wanted or ptr[TensorObject](key.given[k]).rg != raw(FALSE)
+    return wanted
+
+
+@native(noinline=True)
+def serve_flat(storage: raw, key: ptr[Key], size: i64, made: ptr[raw]) -> bool:
+    """Runs what a place for any size says, on tensors of this size; False: nothing is done."""
+    place = ptr[Place](ptr[StorageObject](storage).ptr)
+    if place.what != FLAT:
+        return False
+    Py_IncRef(storage)
+    flat = ptr[Flat](ptr[StorageObject](place.run).ptr)
+    args = local(raw, 2 * MOST_ARGUMENTS)
+    gather(place, key, args)
+    layout = ptr[TensorObject](key.given[max(flat.like, 0)]).layout
+    done = run_flat(flat, args, size, layout, made)
+    Py_DecRef(storage)
+    return done
+
+
 @native(export=True, level="O2")
 def serve(place: ptr[Place], key: ptr[Key], recorded: bool, made: ptr[raw]) -> i64:
     """Runs a place, which somebody holds: the result in `made`, or null with an exception, where it
@@ -349,19 +386,15 @@ def serve(place: ptr[Place], key: ptr[Key], recorded: bool, made: ptr[raw]) -> i
     operands = local(raw, MOST_OPERANDS)
     mask = i64(0)
     how = ptr[Recording](raw(0))
-    if recorded and place.record is not None:
-        wanted = False
-        for k in range(key.tensors):
-            wanted = wanted or ptr[TensorObject](key.given[k]).rg != raw(FALSE)
-        if wanted:
-            how = ptr[Recording](ptr[StorageObject](place.record).ptr)
-            for k in range(place.operands):
-                operands[k] = None
-                if place.operand_at[k] >= 0:
-                    operands[k] = key.given[place.operand_at[k]]
-            mask = recording(how, operands)
-            if mask < 0:
-                return NOT_KNOWN if mask == -1 else NOT_HERE
+    if recorded and place.record is not None and wants_gradient(key):
+        how = ptr[Recording](ptr[StorageObject](place.record).ptr)
+        for k in range(place.operands):
+            operands[k] = None
+            if place.operand_at[k] >= 0:
+                operands[k] = key.given[place.operand_at[k]]
+        mask = recording(how, operands)
+        if mask < 0:
+            return NOT_KNOWN if mask == -1 else NOT_HERE
     outs = local(raw, MOST_RESULTS)
     ok = run(place, key, recorded, outs)
     if ok and mask != 0:
@@ -394,9 +427,21 @@ def try_call(
         return NOT_HERE
     place = find(quick, key)
     if place is None:
-        met = ref(quick.missed[i64(u64(key.mixed) >> 32 & (MISSES - 1))])
-        again = met[0] == key.mixed
-        met[0] = key.mixed
+        flat = local(Key)
+        mixed = key.mixed
+        size = i64(0)
+        if quick.any_size != 0:
+            size = flatten(key, flat)
+        if size > 0 and (word != 0 or not wants_gradient(key)):
+            place = find(quick, flat)
+            if place is None:
+                mixed = flat.mixed
+            elif serve_flat(place, key, size, made):
+                quick.counts[0] += 1
+                return SERVED
+        met = ref(quick.missed[i64(u64(mixed) >> 32 & (MISSES - 1))])
+        again = met[0] == mixed
+        met[0] = mixed
         quick.counts[3] += 1
         return NOT_KNOWN if again else NOT_HERE
     Py_IncRef(place)
@@ -415,7 +460,7 @@ def py_quick(self: raw, args: ptr[raw], nargs: i64, names: raw, *, INDEX) -> raw
     made = local(raw)
     what = try_call(quick, args, nargs, names, made, INDEX=INDEX)
     if what == SERVED:
-        return made[0]
+        return checked(made[0]) if CHECKED else made[0]
     if what == NOT_KNOWN:
         return PyObject_Vectorcall(quick.teach, args, nargs, names)
     return PyObject_Vectorcall(quick.python, args, nargs, names)
@@ -423,7 +468,7 @@ def py_quick(self: raw, args: ptr[raw], nargs: i64, names: raw, *, INDEX) -> raw
 
 # ---- filling the tables
 @native
-def py_words(self: raw, args: ptr[raw], nargs: i64, names: raw, *, INDEX) -> raw:
+def py_words(self: raw, args: ptr[raw], nargs: i64, names: raw, *, INDEX, ANY_SIZE) -> raw:
     """The key of a call as numbers: count, hash, kinds.., values..; None where it has none."""
     key = local(Key)
     if INDEX:
@@ -434,6 +479,11 @@ def py_words(self: raw, args: ptr[raw], nargs: i64, names: raw, *, INDEX) -> raw
     word = mode_word()
     if word < 0 or not known or not add_word(key, MODE, word):
         return new_reference(raw(NONE))
+    if ANY_SIZE:
+        flat = local(Key)
+        if flatten(key, flat) == 0:
+            return new_reference(raw(NONE))
+        key = flat
     count = key.count
     made = PyTuple_New(2 + 2 * count)
     if made is None:

@@ -58,7 +58,7 @@ MOST = 24  # words of a key
 MOST_TENSORS = 8
 MOST_NUMBERS = 3
 INT, BOOL, NOTHING, DOTS, SLICE, FLOAT, TENSOR, GRAD, OBJECT, ITEMS, NAME, TUPLE_END = range(1, 13)
-LOOSE_INT, LOOSE_FLOAT, MODE = 13, 14, 15
+LOOSE_INT, LOOSE_FLOAT, MODE, FAMILY = 13, 14, 15, 16
 slice_type = ExternData("PySlice_Type", u8)
 str_type = ExternData("PyUnicode_Type", u8)
 DOTS_OBJECT = ExternData("_Py_EllipsisObject", u8)
@@ -105,7 +105,7 @@ def add_word(key: ptr[Key], kind: i64, value: i64) -> bool:
     key.kinds[key.count] = kind
     key.values[key.count] = value
     key.count += 1
-    key.mixed = i64((u64(key.mixed) ^ u64(value * 16 + kind)) * 0x9E3779B97F4A7C15)
+    key.mixed = i64((u64(key.mixed) ^ u64(value * 32 + kind)) * 0x9E3779B97F4A7C15)
     key.mixed = i64(u64(key.mixed) ^ u64(key.mixed) >> 29)
     return True
 

@@ -15,6 +15,7 @@ from antorcha.runtime.call.native import record
 from antorcha.runtime.call.native.calls import (
     ALL,
     CONSTANT,
+    FLAT,
     FRESH,
     LOOSE,
     MANY,
@@ -26,12 +27,13 @@ from antorcha.runtime.call.native.calls import (
     WRITE,
     Place,
 )
+from antorcha.runtime.call.native.flat import flat_of
 from antorcha.runtime.call.native.keys import MOST as WORDS
 from antorcha.runtime.call.native.record import MOST_OPERANDS
 from antorcha.runtime.call.native.tensors import making_of
 from antorcha.runtime.call.plan import Plan
 from antorcha.runtime.launch import storage_of
-from antorcha.runtime.objects import words_in_memory
+from antorcha.runtime.objects import padded, words_in_memory
 from antorcha.runtime.sequence import sequence_of
 from antorcha.runtime.storage import Storage, new_storage
 from antorcha.runtime.tensor import Tensor
@@ -77,17 +79,34 @@ def place_for(
     """The place for a key (``py_words``) of a call with these arguments, the names of keywords
     among them; and why it leaves the call to Python, if it does. pack: what makes the caller's
     result of several, or ALL, FIRST, ONE."""
-    count, mixed = words[:2]
-    kinds, values = words[2 : 2 + count], words[2 + count :]
-    key = [count, mixed, *_padded(kinds, WORDS), *_padded(values, WORDS)]
     given = tensors_of(args)
     owners: list[Any] = [[t._layout for t in given], *_objects(args)]
     if isinstance(call, str):
         why, body = call, None
     else:
         why, body = "Python computes it, or moves its arguments", _body(call, given, pack, owners)
-    place = words_in_memory(_padded([*key, *(body or [NEVER])], Place.size // 8), *owners)
-    return place, "" if body else why
+    return _found_by(words, body or [NEVER], owners), "" if body else why
+
+
+def place_for_any_size(words: Sequence[int], args: Sequence[Any], call: Call) -> Storage:
+    """The place for the calls that differ in nothing but their size."""
+    given = tensors_of(args)
+    at = _positions(call.operands, given)
+    arguments = None if at is None else _arguments(call, at)
+    body, owners = [NEVER], _objects(args)
+    if at is not None and arguments is not None and len(arguments) <= MOST_ARGUMENTS:
+        flat = flat_of(call.plan, [t._layout for t in given])
+        owners += [flat, call.numbers, [each for each, _ in arguments]]
+        body = [FLAT, id(flat), 0, 0, 0, *[0] * MOST_OPERANDS, *_given(arguments)]
+    return _found_by(words, body, owners)
+
+
+def _found_by(words: Sequence[int], body: Sequence[int], owners: Sequence[Any]) -> Storage:
+    """A place: its key, as ``py_words`` gives it, and what it says."""
+    count, mixed = words[:2]
+    kinds, values = words[2 : 2 + count], words[2 + count :]
+    key = [count, mixed, *padded(kinds, WORDS), *padded(values, WORDS)]
+    return words_in_memory(padded([*key, *body], Place.size // 8), *owners)
 
 
 def _objects(args: Sequence[Any]) -> list[Any]:
@@ -99,10 +118,6 @@ def _objects(args: Sequence[Any]) -> list[Any]:
         elif not isinstance(each, Tensor):
             found.append(each)
     return found
-
-
-def _padded(words: Sequence[int], count: int) -> list[int]:
-    return [*words, *[0] * (count - len(words))]
 
 
 def _body(
@@ -133,13 +148,20 @@ def _body(
         0 if run is None else id(run),
         int(what in (MANY, WRITE) and sequence_of(plan.into) is not None),
         0 if recording is None else id(recording),
-        len(at), *_padded(at, MOST_OPERANDS),
-        len(arguments), *_padded([which for _, which in arguments], MOST_ARGUMENTS),
-        *_padded([id(value) for value, _ in arguments], MOST_ARGUMENTS),
+        len(at), *padded(at, MOST_OPERANDS),
+        *_given(arguments),
         0 if call.loose else id(call.numbers),
-        len(plan.outs), *_padded([id(lay) for lay in plan.outs], MOST_RESULTS),
-        *_padded(sizes, MOST_RESULTS),
+        len(plan.outs), *padded([id(lay) for lay in plan.outs], MOST_RESULTS),
+        *padded(sizes, MOST_RESULTS),
         pack if isinstance(pack, int) else ALL, 0 if isinstance(pack, int) else id(pack),
+    ]  # fmt: skip
+
+
+def _given(arguments: list[tuple[Any, int]]) -> list[int]:
+    """The words of a kernel's arguments."""
+    return [
+        len(arguments), *padded([which for _, which in arguments], MOST_ARGUMENTS),
+        *padded([id(value) for value, _ in arguments], MOST_ARGUMENTS),
     ]  # fmt: skip
 
 

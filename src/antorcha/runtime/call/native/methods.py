@@ -8,6 +8,7 @@ serve the call, and makes a place of what that did.
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -27,7 +28,7 @@ from antorcha.runtime.call.native.calls import (
     py_quick,
     py_words,
 )
-from antorcha.runtime.call.native.learn import Call, place_for, tensors_of
+from antorcha.runtime.call.native.learn import Call, place_for, place_for_any_size, tensors_of
 from antorcha.runtime.call.native.method import call_natively, method_of
 from antorcha.runtime.cpython import fast_def
 from antorcha.runtime.storage import wrap
@@ -52,34 +53,45 @@ def quick_of(
     *,
     index: bool = False,
     loose: int = 0,
+    any_size: bool = False,
 ) -> Callable[..., Any]:
     """A builtin in front of `python`, which knows nothing yet.
 
     ``serve(args, kwargs)`` serves a call and says what there is to learn of it. `index`: the call
-    is ``x[i]``. `loose`: see ``keys.read_call``.
+    is ``x[i]``. `loose`: see ``keys.read_call``. `any_size`: sizes make no difference to it.
     """
     memory = (ctypes.c_int64 * (Quick.size // 8))()
 
     def teach(*args: Any, **kwargs: Any) -> Any:
-        key = words(*args, **kwargs)  # before the call, which may change what it is about
+        # before the call, which may change what it is about
+        key = words(*args, **kwargs)
+        family = words_of_any(*args, **kwargs) if any_size else None
         result, call, pack = serve(args, kwargs)
         if key is not None and pack is not None:
             place, why = place_for(key, (*args, *kwargs, *kwargs.values()), call, pack)
             put(place)
             if why:
                 reasons[name] = why
+            if family is not None and isinstance(call, Call):
+                put(place_for_any_size(family, (*args, *kwargs, *kwargs.values()), call))
         return result
 
-    memory[0], memory[1], memory[2] = id(python), id(teach), loose
+    memory[0], memory[1], memory[2], memory[3] = id(python), id(teach), loose, int(any_size)
     quicks.append((name, memory))
     storage = wrap(ctypes.addressof(memory), Quick.size, (memory, python, teach))
     put = bind(_put_def, storage)
-    words = bind(method_def("words", py_words.spec(INDEX=index).addr, _NAMED), storage)
+    words = bind(_words_def(index, False), storage)
+    words_of_any = bind(_words_def(index, True), storage) if any_size else words
     plans.on_flush(bind(_flush_def, storage))
     made: Callable[..., Any] = bind(
         method_def(name, py_quick.spec(INDEX=index).addr, _NAMED), storage
     )
     return made
+
+
+@functools.cache
+def _words_def(index: bool, any_size: bool) -> Any:
+    return method_def("words", py_words.spec(INDEX=index, ANY_SIZE=any_size).addr, _NAMED)
 
 
 # ---- what there is to learn
@@ -198,7 +210,9 @@ def upgrade(op: Any, planned: bool) -> None:
         return
     serve = of_composite(op.in_python) if op.is_composite else of_op(op, op.in_python)
     loose = 0 if op.is_composite else op.signature.number_mask
-    quick = op.native = quick_of(op.name, op.in_python, serve, loose=loose)
+    quick = op.native = quick_of(
+        op.name, op.in_python, serve, loose=loose, any_size=op.any_size and not op.is_composite
+    )
     call_natively(type(op))
     _replace_methods(op.name, quick)
 

@@ -20,12 +20,9 @@ that were written to, inference tensors.
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
-from antorcha import modes
 from antorcha.lang.native import (
-    Extern,
     Global,
     bind,
     func,
@@ -44,6 +41,16 @@ from antorcha.lang.native import (
 from antorcha.runtime.call import plan as plans
 from antorcha.runtime.call import short
 from antorcha.runtime.call.native import record, slots
+from antorcha.runtime.call.native.checking import CHECKED, checked
+from antorcha.runtime.call.native.flat import (
+    Flat,
+    family_of,
+    flat_of,
+    run_flat,
+    same_shape,
+    size_of,
+)
+from antorcha.runtime.call.native.mode import mode_word
 from antorcha.runtime.call.native.record import MOST_OPERANDS, Recording, attach, recording
 from antorcha.runtime.call.native.tensors import (
     Making,
@@ -53,23 +60,21 @@ from antorcha.runtime.call.native.tensors import (
     making_of,
     parameter_type,
     tensor_type,
-    zero,
 )
 from antorcha.runtime.cpython import (
     FALSE,
     NONE,
     Py_DecRef,
     Py_IncRef,
-    PyErr_Clear,
     PyLong_AsLongLong,
     PyLong_FromLongLong,
-    PyObject_GetAttr,
     PyObject_Vectorcall,
     PyTuple_New,
     PyTuple_SetItem,
     fast_def,
     float_type,
     int_type,
+    new_reference,
     type_of,
 )
 from antorcha.runtime.storage import StorageObject
@@ -80,9 +85,9 @@ OPERATORS = ("add", "sub", "mul", "truediv", "matmul", "and", "or", "xor")
 COMPARISONS = ("lt", "le", "eq", "ne", "gt", "ge")  # in the order of CPython's own numbers
 """Those whose plan depends on their operands' kinds alone. (``//`` and ``%`` look whether an
 integer divisor is 0, ``**`` has a plan for each exponent.)"""
-NAMES = OPERATORS + COMPARISONS
+NAMES = OPERATORS + COMPARISONS + ("rsub",)
+RSUB = len(NAMES) - 1  # a number less a tensor: an op of its own
 ENTRIES, WAYS = 256, 4
-PyDict_GetItemWithError = Extern("PyDict_GetItemWithError", raw, raw, raw)
 
 
 @struct
@@ -102,14 +107,8 @@ left = Global("antorcha_python_left", raw, len(OPERATORS))  # Tensor.__add__
 right = Global("antorcha_python_right", raw, len(OPERATORS))  # Tensor.__radd__
 python_compare = Global("antorcha_python_compare", compare_t)
 teacher = Global("antorcha_teacher", raw)  # `teach`
-modes_names = Global("antorcha_modes_names", raw)  # the names of the module antorcha.modes
-busy_name = Global("antorcha_busy_name", raw)  # "busy"
-special_name = Global("antorcha_special_name", raw)
-word_name = Global("antorcha_word_name", raw)
-thread_modes = Global("antorcha_thread_modes", raw)  # modes.state
 COUNTS = 5
 counts = Global("antorcha_operator_counts", i64, len(NAMES) * COUNTS)  # as ``calls.COUNTED``
-off = Global("antorcha_native_off", i64)  # how many have asked for the Python path alone
 
 SERVED, NOT_KNOWN, NOT_HERE = 0, 1, 2
 """What `try_binary` says: there is a result (or an exception); no plan is known; not for it."""
@@ -143,27 +142,35 @@ def seat_for(op: i64, a: raw, b: raw) -> ptr[Entry]:
     return entry + i64(hash_of(a, b) >> 8 & (WAYS - 1))
 
 
-@native
-def mode_word() -> i64:
-    """0 in the default mode, NO_GRAD where nothing is recorded; -1: any other, for Python."""
-    if off[0] != 0:
-        return -1
-    if PyDict_GetItemWithError(modes_names[0], busy_name[0]) == zero[0]:
-        return 0
-    if PyDict_GetItemWithError(modes_names[0], special_name[0]) != zero[0]:
-        return -1
-    word = PyObject_GetAttr(thread_modes[0], word_name[0])
-    if word is None:
-        PyErr_Clear()
-        return -1
-    value = PyLong_AsLongLong(word)
-    Py_DecRef(word)
-    return value if value == 0 or value == modes.NO_GRAD else -1
-
-
 @inline
 def is_tensor(kind):
     return kind == tensor_type[0] or kind == parameter_type[0]
+
+
+@native
+def try_flat(op: i64, a: raw, other: raw, args: ptr[raw], made: ptr[raw]) -> i64:
+    """As `try_binary`, by a plan for any size, of a layout and another, or a number's type; -1:
+    there can be none."""
+    first, second, like = family_of(a), other, a
+    if first is None:
+        return -1
+    if other != raw(float_type) and other != raw(int_type):
+        second = family_of(other)
+        if second is None or not same_shape(a, other):
+            return -1
+    entry = place_of(op, first, second)
+    if entry.run is None or entry.a != first or entry.b != second:
+        missed = i64(hash_of(first, second))
+        known = entry.missed == missed
+        entry.missed = missed
+        return NOT_KNOWN if known else NOT_HERE
+    run = new_reference(entry.run)
+    flat = ptr[Flat](ptr[StorageObject](run).ptr)
+    if flat.like == 1:
+        like = other
+    done = run_flat(flat, args, size_of(a), like, made)
+    Py_DecRef(run)
+    return SERVED if done else -1
 
 
 @native(export=True, level="O2")
@@ -205,9 +212,15 @@ def try_binary(op: i64, a: raw, b: raw, made: ptr[raw]) -> i64:
         return NOT_HERE
     entry = place_of(op, x.layout, other)
     if entry.run is None or entry.a != x.layout or entry.b != other:
+        if word != 0 or not graph:
+            what = try_flat(op, x.layout, other, args, made)
+            if what >= 0:
+                counted[3 if what != SERVED else 0] += 1
+                return what
         # what is met once is not worth the place of what is met often
-        known = entry.missed == i64(x.layout) ^ i64(other)
-        entry.missed = i64(x.layout) ^ i64(other)
+        missed = i64(hash_of(x.layout, other))
+        known = entry.missed == missed
+        entry.missed = missed
         counted[3] += 1
         return NOT_KNOWN if known else NOT_HERE
     run, how = entry.run, entry.record
@@ -280,16 +293,19 @@ def in_python(op: i64, a: raw, b: raw) -> raw:
 
 
 @native
-def binary(a: raw, b: raw, *, OP, COMMUTES) -> raw:
+def binary(a: raw, b: raw, *, OP, SWAPPED) -> raw:
+    """``a <operator> b``; SWAPPED: which operator does the same of b and a; -1: none does."""
     made = local(raw)
     first, second = a, b
-    if COMMUTES and not is_tensor(type_of(a)):  # 2.0 * x
+    number = i64(OP)
+    if SWAPPED >= 0 and not is_tensor(type_of(a)):  # 2.0 * x
         first, second = b, a
-    what = try_binary(OP, first, second, made)
+        number = SWAPPED
+    what = try_binary(number, first, second, made)
     if what == SERVED:
-        return made[0]
+        return checked(made[0]) if CHECKED else made[0]
     result = in_python(OP, a, b)
-    return told(OP, first, second, result) if what == NOT_KNOWN else result
+    return told(number, first, second, result) if what == NOT_KNOWN else result
 
 
 @native
@@ -298,7 +314,7 @@ def compare(a: raw, b: raw, op: i32) -> raw:
     number = i64(op) + len(OPERATORS)
     what = try_binary(number, a, b, made)
     if what == SERVED:
-        return made[0]
+        return checked(made[0]) if CHECKED else made[0]
     result = python_compare[0](a, b, op)
     return told(number, a, b, result) if what == NOT_KNOWN else result
 
@@ -355,26 +371,30 @@ def teach(number: int, a: Any, b: Any) -> None:
         return
     other = b._layout if isinstance(b, Tensor) else type(b)
     plan = op.short_plans.get((a._layout, other))
+    if plan is None and op.native is not None:  # its builtin has served it, and plans nothing
+        op.in_python(a, b)
+        plan = op.short_plans.get((a._layout, other))
     run = None if plan is None else making_of(plan.run)
-    if run is not None:
+    if plan is not None and run is not None:
         _learn(number, a._layout, other, run, record.storage_of(plan))
+        sides = [a._layout, other] if isinstance(b, Tensor) else [a._layout]
+        families = [lay.family for lay in sides]
+        if all(families):
+            second = families[1] if isinstance(b, Tensor) else other
+            _learn(number, families[0], second, flat_of(plan, sides), None)
 
 
 # ---- setting up
 def install() -> None:
     """Puts `binary` and `compare` into the types."""
-    modes_names.refer_to(vars(modes))
-    busy_name.refer_to(sys.intern("busy"))
-    special_name.refer_to(sys.intern("special"))
-    word_name.refer_to(sys.intern("word"))
-    thread_modes.refer_to(modes.state)
     teacher.refer_to(teach)
     record.install()
     for k, name in enumerate(OPERATORS):
         for functions, method in ((left, f"__{name}__"), (right, f"__r{name}__")):
             at = functions.addr + slots.WORD * k
             slots.word(at).value = id(keep_forever(Tensor.__dict__[method]))
-        address = binary.spec(OP=k, COMMUTES=name in COMMUTE).addr
+        swapped = k if name in COMMUTE else RSUB if name == "sub" else -1
+        address = binary.spec(OP=k, SWAPPED=swapped).addr
         for cls in (Tensor, Parameter):
             slots.word(slots.number_slot(cls, name)).value = address
     slots.word(python_compare.addr).value = slots.word(id(Tensor) + slots.RICHCOMPARE).value

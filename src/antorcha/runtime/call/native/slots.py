@@ -20,7 +20,7 @@ from typing import Any
 from antorcha.runtime.cpython import HAS_GIL, HEADER
 
 WORD = 8
-BASICSIZE, AS_NUMBER, CALL, FLAGS, RICHCOMPARE = 32, 96, 128, 168, 200
+BASICSIZE, AS_NUMBER, CALL, FLAGS, RICHCOMPARE, MAKE = 32, 96, 128, 168, 200, 400
 """Bytes from the beginning of a type object to these fields (PyTypeObject)."""
 ITEMS = HEADER + WORD
 """Bytes from the beginning of a tuple to its items."""
@@ -68,6 +68,10 @@ def why_not() -> str:
             word(number_slot(cls, name)).value for cls in (plain, _probe(*NUMBER.keys() - {name}))
         ):
             return f"the slot of {name} is elsewhere"
+    if not (word(id(list) + MAKE).value and word(id(dict) + MAKE).value) or (
+        word(id(plain) + MAKE).value
+    ):
+        return "the slot of what makes instances is elsewhere"
     parts = (1.5, "stop", ())
     items = slice(*parts)
     if [word(id(items) + HEADER + WORD * k).value for k in range(3)] != [

@@ -38,6 +38,7 @@ from antorcha.lang.native import (
 )
 from antorcha.runtime.alloc import allocate, release
 from antorcha.runtime.call.native import nodes
+from antorcha.runtime.call.native.checking import CHECKED, checked
 from antorcha.runtime.call.native.life import NodeObject
 from antorcha.runtime.call.native.nodes import (
     DONE,
@@ -366,7 +367,7 @@ def py_walk(_self: raw, args: ptr[raw], nargs: i64) -> raw:
     elif what == NOT_HERE:
         result = handed_over(w)
     end_walk(w)
-    return result
+    return checked(result) if CHECKED else result
 
 
 _walk = bind(

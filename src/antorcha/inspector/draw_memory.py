@@ -1,0 +1,188 @@
+"""The storage as a drawing: a row of cells, broken into lines, with the way the view takes.
+
+Above the cells an arrow for each dim says how far its stride leads. In each cell that the view
+reads stands its number in the view's order, and below them hops lead from each to the next.
+"""
+
+from __future__ import annotations
+
+from antorcha.inspector import svg
+from antorcha.inspector.facts import TensorFacts
+from antorcha.inspector.memory import Cell, Gap, MemoryPicture, Step
+from antorcha.inspector.numbers import compact, ending, grouped
+from antorcha.inspector.words import Words
+
+WIDTH = 320.0
+_INDEX, _CELL, _HOPS = 13, 34, 17  # heights: numbers above, the cell, hops below
+_LINE = _INDEX + _CELL + _HOPS
+_ARROW = 16  # height of one arrow above the first line
+_MARK = 18  # height of a mark above another line
+_LETTER = 6.1  # width of a letter of the cells' text
+_DIGIT = 5.2  # width of a digit of the order
+_HALF = 2.9  # half of that of a letter of an arrow's label
+
+STYLE = (
+    ".ant .cell{fill:var(--ant-bg);stroke:var(--ant-line)}"
+    ".ant .read{fill:var(--ant-soft);stroke:var(--ant-accent)}"
+    ".ant svg .value{font-size:10px;text-anchor:middle}"
+    ".ant svg .at{font-size:8.5px;text-anchor:middle;fill:var(--ant-muted)}"
+    ".ant svg .order{font-size:9px;text-anchor:middle;fill:var(--ant-accent);font-weight:700}"
+    ".ant .hop{fill:none;stroke:var(--ant-accent);stroke-width:1;opacity:.75}"
+    ".ant .arrow{fill:none;stroke:var(--ant-negative);stroke-width:1.3}"
+    ".ant .tip{fill:var(--ant-negative)}"
+    ".ant svg .dim{font-size:10px;text-anchor:middle;fill:var(--ant-negative);"
+    "stroke:var(--ant-panel);stroke-width:3px;paint-order:stroke}"
+)
+
+
+def draw(facts: TensorFacts, drawn: MemoryPicture, words: Words) -> str:
+    """The drawing as SVG."""
+    slots: list[Cell | Gap] = []
+    for part in drawn.parts:
+        slots += [part] if isinstance(part, Gap) else part
+    board = _Board(slots, per_line(drawn), drawn)
+    pieces = [
+        svg.tag("path", d=_hop(a, b, board), class_="hop") for a, b in _path(slots, board.per_line)
+    ]
+    for k, slot in enumerate(slots):
+        if isinstance(slot, Gap):
+            pieces.append(_gap(slot, k, board, words))
+        else:
+            pieces.append(_cell(slot, k, board, facts, words))
+    pieces += [_arrow(step, level, board, words) for level, step in enumerate(board.over)]
+    pieces += [_mark(step, board, words) for step in board.below]
+    label = words("memory label", name=facts.name or words("this tensor"))
+    return svg.drawing("".join(pieces), WIDTH, board.height, label, "ant-memory")
+
+
+def per_line(drawn: MemoryPicture) -> int:
+    """Cells in a line: so many that a stride of the tensor leads to the line below, if one can."""
+    if not drawn.whole:
+        return 8
+    strides = [step.stride for step in drawn.steps if 3 <= step.stride <= 10]
+    if strides and drawn.cells > 10:
+        return max(strides) * (10 // max(strides))
+    return max(drawn.cells, 5) if drawn.cells <= 10 else 8
+
+
+class _Board:
+    """Where slots are. ``over``: strides that lead to a cell in the line of the first cell, the
+    shortest first; ``below``: those that lead to another line, which has room for a mark above."""
+
+    def __init__(self, slots: list[Cell | Gap], per_line: int, drawn: MemoryPicture) -> None:
+        self.per_line, self.cell = per_line, WIDTH / per_line
+        self.slots = {s.position: k for k, s in enumerate(slots) if isinstance(s, Cell)}
+        self.first = self.slots.get(drawn.first, -1)
+        steps = sorted(drawn.steps, key=lambda step: step.stride)
+        steps = [s for s in steps if s.stride and s.target in self.slots and self.first >= 0]
+        line = self.first // per_line
+        self.over = [s for s in steps if self.slots[s.target] // per_line == line]
+        self.below = [s for s in steps if s not in self.over]
+        marked = {self.slots[s.target] // per_line for s in self.below}
+        self.tops: list[float] = []
+        self.height = 2.0
+        for k in range(-(-len(slots) // per_line)):
+            self.height += _ARROW * len(self.over) + 3 if k == line and self.over else 0
+            self.height += _MARK if k in marked else 0
+            self.tops.append(self.height)
+            self.height += _LINE
+
+    def middle(self, slot: int) -> tuple[float, float]:
+        """The middle of a cell's upper edge."""
+        line, column = divmod(slot, self.per_line)
+        return (column + 0.5) * self.cell, self.tops[line] + _INDEX
+
+
+def _cell(cell: Cell, slot: int, board: _Board, facts: TensorFacts, words: Words) -> str:
+    middle, y = board.middle(slot)
+    is_read = cell.order is not None
+    letters, left = int((board.cell - 6) / _LETTER), middle - board.cell / 2 + 0.75
+    pieces = [
+        svg.titled("rect", _says(cell, facts, words), x=left, y=y, width=board.cell - 1.5,
+                   height=_CELL, rx=2, class_="read" if is_read else "cell"),
+    ]  # fmt: skip
+    position = str(cell.position)
+    if len(position) <= letters:
+        pieces.append(svg.text(position, middle, y - 3, class_="at mono"))
+    elif slot % board.per_line == 0 or cell.position - 1 not in board.slots:  # over its neighbours
+        pieces.append(svg.text(position, left, y - 3, class_="at mono", style="text-anchor:start"))
+    if cell.value:
+        low = y + (14 if is_read else 20)
+        value = compact(cell.value, letters)
+        pieces.append(svg.text(value, middle, low, class_="value mono", pointer_events="none"))
+    if cell.order is not None:
+        number = ending(cell.order, int((board.cell - 4) / _DIGIT))
+        pieces.append(svg.text(number, middle, y + 28, class_="order", pointer_events="none"))
+    return "".join(pieces)
+
+
+def _says(cell: Cell, facts: TensorFacts, words: Words) -> str:
+    """What a cell says when it is pointed at."""
+    name = facts.name or words("this tensor")
+    said = words("cell title", cell=cell.position)
+    said += f": {cell.value}" if cell.value else ""
+    if cell.index is None:
+        return f"{said}; {words('not read', name=name)}" if cell.readers == 0 else said
+    said += f"; {words('read as', index=list(cell.index), order=cell.order)}"
+    return said + (words("read times", times=cell.readers) if (cell.readers or 0) > 1 else "")
+
+
+def _gap(gap: Gap, slot: int, board: _Board, words: Words) -> str:
+    middle, y = board.middle(slot)
+    count = compact(str(gap.count), int(board.cell / _LETTER))
+    says = words("not shown", count=grouped(gap.count))
+    dots = svg.text("⋯", middle, y + 18, class_="value muted")
+    number = svg.text(count, middle, y + 28, class_="at")
+    return svg.tag("g", svg.tag("title", says) + dots + number)
+
+
+def _path(slots: list[Cell | Gap], per_line: int) -> list[tuple[int, int]]:
+    """Slots of a line that follow each other in the view's order (from one line to another the
+    numbers tell it)."""
+    orders = {slot.order: k for k, slot in enumerate(slots)
+              if isinstance(slot, Cell) and slot.order is not None}  # fmt: skip
+    pairs = [(orders[n], orders[n + 1]) for n in sorted(orders) if n + 1 in orders]
+    return [(a, b) for a, b in pairs if a // per_line == b // per_line]
+
+
+def _hop(a: int, b: int, board: _Board) -> str:
+    """From one cell to the next, below them."""
+    (x1, y), (x2, _) = board.middle(a), board.middle(b)
+    low = y + _CELL + 1
+    depth = 4 + 2 * min(abs(a - b), 9)  # (the curve comes half as deep)
+    return f"M{x1:g},{low:g}C{x1:g},{low + depth:g} {x2:g},{low + depth:g} {x2:g},{low:g}"
+
+
+def _arrow(step: Step, level: int, board: _Board, words: Words) -> str:
+    """Over the cells, from the first one to the next along a dim."""
+    (x1, y), (x2, _) = board.middle(board.first), board.middle(board.slots[step.target])
+    y -= _INDEX - 1
+    top = y - 6 - _ARROW * level
+    way = f"M{x1:g},{y:g}V{top:g}H{x2:g}V{y - 3:g}"
+    said = _says_step(step, words)
+    wide = 2 * _HALF * len(said)
+    if x2 - x1 >= wide:
+        label = svg.text(said, (x1 + x2) / 2, top - 3, class_="dim")
+    elif x2 + 5 + wide < WIDTH:  # no room above the arrow: at its right
+        label = svg.text(said, x2 + 5, top + 3, class_="dim", style="text-anchor:start")
+    else:
+        label = svg.text(said, x1 - 5, top + 3, class_="dim", style="text-anchor:end")
+    return svg.tag("path", d=way, class_="arrow") + _tip(x2, y) + label
+
+
+def _mark(step: Step, board: _Board, words: Words) -> str:
+    """Over a cell in another line, that a stride leads there."""
+    x, y = board.middle(board.slots[step.target])
+    y -= _INDEX - 1
+    said = _says_step(step, words)
+    half = _HALF * len(said)  # kept inside of the drawing
+    middle = min(max(x, half), WIDTH - half)
+    return _tip(x, y) + svg.text(said, middle, y - 7, class_="dim")
+
+
+def _tip(x: float, y: float) -> str:
+    return svg.tag("path", d=f"M{x - 3:g},{y - 4:g}h6l-3,5z", class_="tip")
+
+
+def _says_step(step: Step, words: Words) -> str:
+    return words("step", dim=step.dim, stride=grouped(step.stride))

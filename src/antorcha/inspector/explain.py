@@ -1,0 +1,383 @@
+"""``antorcha.explain``: an exception in the words of the program that raised it."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from antorcha.errors import ArgumentError, did_you_mean
+from antorcha.inspector import explain_draw as drawn
+from antorcha.inspector import explain_rules
+from antorcha.inspector.explain_case import Case
+from antorcha.inspector.explain_draw import Picture, Piece
+from antorcha.inspector.explain_operands import gather
+from antorcha.inspector.explain_site import Site, find, raw
+from antorcha.inspector.explain_values import (
+    UNKNOWN,
+    Names,
+    is_worth_telling,
+    keys_of,
+    short_text,
+    type_name,
+    value_of,
+)
+from antorcha.inspector.explain_words import LANGUAGES, say
+from antorcha.inspector.forms import cut, escaped
+from antorcha.inspector.page import block
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderResult
+
+_MESSAGE, _VALUES = 3000, 8  # characters of a message; names of a line
+_WIDE = 80
+
+
+@dataclass
+class Explanation:
+    """What an exception says, where it came from, what was there, and what would mend it.
+
+    Attributes:
+        kind: the exception's class
+        message: its text
+        file, number, function: the line of the program; empty, 0 where there is none
+        lines: its source; `start`, `end`: the failing part's columns in the first of them
+        expression: that part
+        picture: the operands' shapes as boxes, what does not fit marked (None: nothing to draw)
+        rule: what must hold, in a sentence
+        fixes: lines of code that would do, each with the shape that it gives
+        names: names on the line, each with its value in a few words
+        notes: did-you-mean, the layer, causes
+    """
+
+    kind: str
+    message: str
+    lang: str = "en"
+    file: str = ""
+    number: int = 0
+    function: str = ""
+    lines: list[str] = field(default_factory=list)
+    start: int | None = None
+    end: int | None = None
+    expression: str = ""
+    picture: Picture | None = None
+    rule: str = ""
+    fixes: list[tuple[str, str]] = field(default_factory=list)
+    names: list[tuple[str, str]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def fix(self) -> str:
+        """The first of the fixes, as code; empty where none is known."""
+        return self.fixes[0][0] if self.fixes else ""
+
+    @property
+    def text(self) -> str:
+        """The whole explanation, as plain text."""
+        return "\n".join(["".join([text for _, text in line]).rstrip() for line in self._lines()])
+
+    def __str__(self) -> str:
+        return self.text
+
+    __repr__ = __str__
+
+    def _lines(self) -> list[list[Piece]]:
+        """The explanation as lines of styled text."""
+        out: list[list[Piece]] = [[("bad", self.kind), ("plain", f": {self.message}")]]
+        if self.file:
+            out += [[], [("dim", f"  {self._place()}")]]
+            out += self._source_lines()
+        if self.picture is not None:
+            out.append([])
+            out += [[("plain", "  "), *line] for line in drawn.text_lines(self.picture)]
+        if self.rule:
+            out += self._rule_lines()
+        out += self._fix_lines()
+        if self.names:
+            out += [[], [("name", f"{say(self.lang, 'names')}:")]]
+            wide = max([len(name) for name, _ in self.names])
+            out += [[("plain", f"  {name:<{wide}}  {value}")] for name, value in self.names]
+        out += [[("plain", note)] for note in ([""] if self.notes else []) + self.notes]
+        return out
+
+    def _place(self) -> str:
+        where = f"{self.file}, {say(self.lang, 'line', number=self.number)}"
+        inside = say(self.lang, "in", function=self.function)
+        return f"{where}, {inside}" if self.function else where
+
+    def _source_lines(self) -> list[list[Piece]]:
+        if not self.lines:
+            return [[("dim", f"    ({say(self.lang, 'source unknown')})")]]
+        lead = min([len(line) - len(line.lstrip()) for line in self.lines if line.strip()] or [0])
+        out: list[list[Piece]] = []
+        for n, line in enumerate(self.lines):
+            out.append([("plain", f"    {line[lead:]}")])
+            if n == 0 and self.start is not None and self.end is not None:
+                marks = " " * (self.start - lead) + "^" * max(self.end - self.start, 1)
+                out.append([("bad", f"    {marks}")])
+        return out
+
+    def _rule_lines(self) -> list[list[Piece]]:
+        head = f"{say(self.lang, 'rule')}: "
+        first, *more = textwrap.wrap(self.rule, _WIDE - len(head))
+        return [
+            [], [("name", head), ("plain", first)],
+            *[[("plain", " " * len(head) + line)] for line in more],
+        ]  # fmt: skip
+
+    def _fix_lines(self) -> list[list[Piece]]:
+        out: list[list[Piece]] = []
+        for n, (code, gives) in enumerate(self.fixes):
+            rows = code.splitlines()
+            shape = f"   ({say(self.lang, 'gives', shape=gives)})" if gives else ""
+            head = f"{say(self.lang, 'fix')}: " if n == 0 else say(self.lang, "or", fix="")
+            pad = max(6, len(say(self.lang, "fix")) + 2)
+            for k, row in enumerate(rows):
+                start = f"{head:<{pad}}" if not k else " " * pad
+                end = shape if k == len(rows) - 1 else ""
+                out.append([("name", start), ("good", row), ("dim", end)])
+        return out
+
+    # -------------------------------------------------------------------------------- other faces
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        from rich.text import Text
+
+        styles = {"plain": "", "dim": "dim", "bad": "bold red", "good": "green", "name": "bold"}
+        for line in self._lines():
+            yield Text.assemble(*[(text, styles[style]) for style, text in line])
+
+    def html(self) -> str:
+        """A self-contained ``<div>``: no script, nothing from outside."""
+        parts = [f"<h3><span class='bad'>{escaped(self.kind)}</span>: {escaped(self.message)}</h3>"]
+        if self.file:
+            parts.append(f'<div class="muted">{escaped(self._place())}</div>')
+            parts.append(f"<pre>{self._html_source()}</pre>")
+        if self.picture is not None:
+            label = "; ".join(["".join([text for _, text in line]).strip()
+                               for line in drawn.text_lines(self.picture)])  # fmt: skip
+            parts.append(f'<div class="wide">{drawn.as_svg(self.picture, label)}</div>')
+        if self.rule:
+            parts.append(f"<p><b>{say(self.lang, 'rule')}:</b> {escaped(self.rule)}</p>")
+        for n, (code, gives) in enumerate(self.fixes):
+            shape = f" ({say(self.lang, 'gives', shape=gives)})" if gives else ""
+            head = f"{say(self.lang, 'fix')}: " if n == 0 else say(self.lang, "or", fix="")
+            parts.append(
+                f"<p><b>{head}</b><span class='muted'>{escaped(shape)}</span></p>"
+                f'<pre><code class="fix">{escaped(code)}</code></pre>'
+            )
+        if self.names:
+            parts.append(self._html_names())
+        parts += [f"<p>{escaped(note)}</p>" for note in self.notes]
+        return block("".join(parts), self.kind, drawn.STYLE, lang=self.lang)
+
+    _repr_html_ = html
+
+    def _html_names(self) -> str:
+        rows = "".join([
+            f"<tr><th scope='row'>{escaped(name)}</th><td>{escaped(value)}</td></tr>"
+            for name, value in self.names
+        ])  # fmt: skip
+        return (
+            f"<p><b>{say(self.lang, 'names')}</b></p>"
+            f"<div class='wide'><table><tbody>{rows}</tbody></table></div>"
+        )
+
+    def _html_source(self) -> str:
+        if not self.lines:
+            return escaped(f"({say(self.lang, 'source unknown')})")
+        lead = min([len(line) - len(line.lstrip()) for line in self.lines if line.strip()] or [0])
+        rows = [escaped(line[lead:]) for line in self.lines]
+        if self.start is not None and self.end is not None:
+            line, start, end = self.lines[0][lead:], self.start - lead, self.end - lead
+            rows[0] = (
+                f"{escaped(line[:start])}<mark>{escaped(line[start:end])}</mark>"
+                f"{escaped(line[end:])}"
+            )
+        return "\n".join(rows)
+
+
+def explain(error: BaseException, *, lang: str = "en") -> Explanation:
+    """What an exception means: the failing part of its line, the operands' shapes as boxes with
+    what does not fit marked, the rule in a sentence, and a fix as code.
+
+    For antorcha's errors of shape, dtype, device, index and autograd; for any other exception the
+    message, the line, the values of the names on it, and a did-you-mean. Nothing of the program is
+    run for it: names, plain fields and constants are looked up, the rest is taken from where the
+    exception passed. Whatever the exception is, this does not raise.
+
+    Args:
+        error (BaseException): the exception, as ``except ... as error`` gives it
+        lang (str): "en" or "es"
+
+    Raises:
+        TypeError: where `lang` is another language.
+
+    >>> a, b = torch.ones(3, 2), torch.ones(3, 2)
+    >>> try:
+    ...     a @ b
+    ... except RuntimeError as error:
+    ...     found = torch.explain(error)
+    >>> found.rule  # doctest: +ELLIPSIS
+    'In a @ b the last size of a must equal the second last size of b ...'
+    """
+    if lang not in LANGUAGES:
+        raise ArgumentError(
+            f"explain: lang must be 'en' or 'es', not {lang!r}.{did_you_mean(str(lang), LANGUAGES)}"
+        )
+    try:
+        return _explained(error, lang)
+    except Exception:  # nothing that an exception carries may stop its explanation
+        return _least(error, lang)
+
+
+def _least(error: Any, lang: str) -> Explanation:
+    """The class and the message, of anything."""
+    if not issubclass(type(error), BaseException):
+        kind = type_name(error)
+        return Explanation(kind, say(lang, "no error", kind=kind), lang)
+    return Explanation(type_name(error), message_of(error, lang), lang)
+
+
+def message_of(error: BaseException, lang: str) -> str:
+    """The text of an exception, if it can be had."""
+    try:
+        text = str(error)
+    except Exception:
+        return say(lang, "no text")
+    return cut(text, _MESSAGE) if type(text) is str else say(lang, "no text")
+
+
+def _explained(error: BaseException, lang: str) -> Explanation:
+    made = _least(error, lang)
+    if not issubclass(type(error), BaseException):
+        return made
+    if issubclass(type(error), SyntaxError) and type(getattr(error, "lineno", None)) is int:
+        _at_syntax(made, error)  # type: ignore[arg-type]
+    else:
+        site = find(error)
+        if site is not None:
+            _at(made, error, site)
+    if issubclass(type(error), BaseExceptionGroup):
+        made.notes += _members(error, lang)
+    made.notes += _chain(error, lang)
+    return made
+
+
+def _at_syntax(made: Explanation, error: SyntaxError) -> None:
+    """The line that could not be read."""
+    made.file, made.number = str(error.filename or ""), error.lineno or 0
+    made.message = cut(str(error.msg), _MESSAGE)
+    if type(error.text) is str and error.text.strip():
+        made.lines = [error.text.rstrip("\n").splitlines()[0]]
+        if type(error.offset) is int and error.offset > 0:
+            made.start = min(error.offset - 1, len(made.lines[0]))
+            ends = error.end_lineno == error.lineno and type(error.end_offset) is int
+            end = error.end_offset - 1 if ends and error.end_offset else made.start + 1
+            made.end = max(end, made.start + 1)
+
+
+def _at(made: Explanation, error: BaseException, site: Site) -> None:
+    """What is known at the site."""
+    lang = made.lang
+    made.file, made.number, made.function = site.file, site.number, site.function
+    made.lines, made.start, made.end = site.lines, site.start, site.end
+    made.expression = site.expression
+    names = Names(site.frame)
+    try:
+        failed = gather(site, names, made.message)
+        found = explain_rules.find(Case(error, made.message, site, names, failed, lang))
+        if found is not None:
+            made.rule, made.picture, made.fixes = found.rule, found.picture, found.fixes[:3]
+        if failed.layer is not None and found is not None:
+            kind = _layer_text(failed.layer)
+            name = failed.layer_name or type_name(failed.layer)
+            made.notes.append(say(lang, "layer", name=name, kind=kind))
+    except Exception:  # a rule that does not fit: the line and its names are still told
+        made.rule, made.picture, made.fixes, found = "", None, [], None
+    if made.picture is None and not made.rule:
+        made.names = _names_on(site, names)
+    hint = _near(error, site, names, made.message)
+    if hint:
+        made.notes.append(say(lang, "did you mean", name=hint))
+    names.known.clear()
+
+
+def _layer_text(layer: Any) -> str:
+    """A layer's class and its sizes, where those are plain numbers."""
+    fields = object.__getattribute__(layer, "__dict__")
+    words = [
+        f"{name}={fields[name]}"
+        for name in ("in_features", "out_features", "in_channels", "out_channels", "num_embeddings")
+        if type(fields.get(name)) is int
+    ]
+    return f"{type_name(layer)}({', '.join(words)})"
+
+
+def _names_on(site: Site, names: Names) -> list[tuple[str, str]]:
+    """The names of the failing part (else of the line), with their values."""
+    tree: ast.AST | None = site.node
+    if tree is None and site.lines:
+        try:
+            tree = ast.parse(site.lines[0].strip().rstrip(":"))
+        except Exception:
+            return []
+    found: dict[str, str] = {}
+    inner: set[ast.AST] = set()
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, (ast.Name, ast.Attribute)) and len(found) < _VALUES:
+            value = value_of(node, names)
+            if node in inner and value is UNKNOWN:
+                continue
+            if is_worth_telling(value):
+                found.setdefault(ast.unparse(node), short_text(value))
+        if isinstance(node, ast.Attribute):
+            inner.add(node.value)
+    return list(found.items())
+
+
+def _near(error: BaseException, site: Site, names: Names, message: str) -> str:
+    """A name that was perhaps meant, where one that is not there was asked for."""
+    if "did you mean" in message.lower():
+        return ""
+    near: str = ""
+    if issubclass(type(error), NameError):
+        wanted = raw(error, "name", NameError)
+        if type(wanted) is str:
+            import builtins
+
+            near = did_you_mean(wanted, [*filter(_is_text, names.known), *vars(builtins)])
+    elif issubclass(type(error), AttributeError):
+        wanted = raw(error, "name", AttributeError)
+        if type(wanted) is str:
+            owner = raw(error, "obj", AttributeError)
+            near = did_you_mean(wanted, keys_of(owner)) if owner is not None else ""
+    elif issubclass(type(error), KeyError) and isinstance(site.node, ast.Subscript):
+        table, key = value_of(site.node.value, names), raw(error, "args")
+        if type(table) is dict and key and type(key[0]) is str:
+            near = did_you_mean(key[0], [name for name in table if type(name) is str])
+    return near.rpartition("mean ")[2].strip("'?") if near else ""
+
+
+def _is_text(name: Any) -> bool:
+    return type(name) is str
+
+
+def _members(error: Any, lang: str) -> list[str]:
+    """The exceptions of a group."""
+    inside = raw(error, "exceptions", BaseExceptionGroup)
+    lines = [say(lang, "group", count=len(inside))]
+    lines += [f"  {type_name(each)}: {cut(message_of(each, lang), 200)}" for each in inside[:6]]
+    return lines + (["  …"] if len(inside) > 6 else [])
+
+
+def _chain(error: BaseException, lang: str) -> list[str]:
+    """What the exception came from."""
+    cause = raw(error, "__cause__")
+    context = raw(error, "__context__")
+    hidden = raw(error, "__suppress_context__")
+    for key, other in (("cause", cause), ("context", None if hidden else context)):
+        if other is not None and other is not error:
+            text = f"{type_name(other)}: {cut(message_of(other, lang), 200)}"
+            return [say(lang, key, error=text)]
+    return []

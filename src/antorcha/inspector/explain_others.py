@@ -1,0 +1,264 @@
+"""Why devices, dtypes, dims, indices and autograd refuse, and what they would take."""
+
+from __future__ import annotations
+
+import ast
+import re
+from math import prod
+
+from antorcha.inspector.explain_case import Case, Finding, Fixes, row, sizes
+from antorcha.inspector.explain_draw import Picture, Shape
+from antorcha.inspector.explain_operands import Operand
+from antorcha.inspector.explain_values import fact_of
+from antorcha.inspector.forms import shape_text
+
+_SHORT = {"float32": ".float()", "float64": ".double()", "float16": ".half()",
+          "bfloat16": ".bfloat16()", "int64": ".long()", "int32": ".int()"}  # fmt: skip
+
+
+# ------------------------------------------------------------------------------ devices and dtypes
+def devices(case: Case) -> Finding | None:
+    """Operands on different devices."""
+    operands = case.operands
+    where = [str(operand.fact.device) for operand in operands]
+    if len(set(where)) < 2:
+        return None
+    odd = [where.count(device) < len(where) or len(set(where)) > 1 for device in where]
+    rows = [
+        Shape(o.label, sizes(o.fact), set(), f"{o.fact.dtype.name} on {device}", loud)
+        for o, device, loud in zip(operands, where, odd, strict=True)
+    ]
+    real = [o for o in operands if o.fact.device.type != "meta"]
+    if len(real) < len(operands):
+        unreal = [o for o in operands if o.fact.device.type == "meta"]
+        fixes: Fixes = []
+        if real and unreal:
+            other = real[0]
+            like = f"{case.torch}.zeros_like({unreal[0].label}, device={_device(case, other)})"
+            fixes += case.fix((unreal[0].node, like))
+        return Finding(f"{case.say('device')} {case.say('meta')}", Picture(rows), fixes)
+    a, b = operands[0], next(o for o in operands if o.fact.device != operands[0].fact.device)
+    fixes = case.with_suffix(b, f".to({_device(case, a)})")
+    fixes += case.with_suffix(a, f".to({_device(case, b)})")
+    return Finding(case.say("device"), Picture(rows), fixes)
+
+
+def _device(case: Case, operand: Operand) -> str:
+    """Code for an operand's device."""
+    return f"{case.atom(operand.node)}.device" if operand.node is not None else (
+        repr(str(operand.fact.device))
+    )  # fmt: skip
+
+
+def no_device(case: Case) -> Finding | None:
+    """A device that is not there."""
+    for word in ("cuda", "mps", "xpu"):
+        node = case.argument(word) or case.argument(f"{word}:0")
+        if node is not None:
+            asked = f'"{word}" if {case.torch}.{word}.is_available() else "cpu"'
+            fixes = case.fix((node, '"cpu"'))
+            fixes += case.fix((node, asked)) if word == "cuda" else []
+            return Finding(case.say("no device"), None, fixes)
+    return Finding(case.say("no device"))
+
+
+def dtypes(case: Case) -> Finding | None:
+    """Operands of dtypes that the op does not mix."""
+    operands = [o for o in case.operands if o.fact.shape or len(case.operands) == 2]
+    kinds = {operand.fact.dtype.name for operand in operands}
+    if len(kinds) < 2:
+        return None
+    rows = [Shape(o.label, sizes(o.fact), set(), o.fact.dtype.name, True) for o in operands]
+    a, b = operands[0], next(o for o in operands if o.fact.dtype is not operands[0].fact.dtype)
+    change, to = (b, a)
+    if (a.fact.dtype.kind not in "fc" and b.fact.dtype.kind in "fc") or (
+        b.fact.is_parameter and not a.fact.is_parameter
+    ):
+        change, to = (a, b)
+    wanted = to.fact.dtype.name
+    suffix = _SHORT.get(wanted, f".to({case.torch}.{wanted})")
+    return Finding(case.say("dtype"), Picture(rows), case.with_suffix(change, suffix))
+
+
+def index_dtype(case: Case) -> Finding | None:
+    """Indices that are no integers."""
+    wrong = [o for o in case.operands if o.fact.dtype.kind in "fc"]
+    index = wrong[-1] if wrong else None
+    key = "integer index" if "int32 or int64" in case.message else "index dtype"
+    if index is None:
+        return Finding(case.say(key))
+    rows = [
+        Shape(o.label, sizes(o.fact), set(), o.fact.dtype.name, o is index) for o in case.operands
+    ]
+    fixes = case.with_suffix(index, ".long()")
+    if key == "index dtype":
+        fixes += case.with_suffix(index, ".bool()")
+    return Finding(case.say(key), Picture(rows, right=False), fixes)
+
+
+def integer_gradient(case: Case) -> Finding | None:
+    """requires_grad of integers."""
+    call = case.call
+    fixes: Fixes = []
+    if call is not None:
+        given = [word.value for word in call.keywords if word.arg == "dtype"]
+        if case.receiver is not None:
+            fixes += case.fix((case.receiver, f"{case.atom(case.receiver)}.float()"))
+        elif given:
+            fixes += case.fix((given[0], f"{case.torch}.float32"))
+        elif call.args:
+            last = call.args[-1]
+            text = f"{case.site.text_of(last)}, dtype={case.torch}.float32"
+            fixes += case.fix((last, text))
+    rows = [Shape(o.label, sizes(o.fact), set(), o.fact.dtype.name, True) for o in case.operands]
+    picture = Picture(rows) if rows else None
+    return Finding(case.say("int grad"), picture, fixes)
+
+
+# -------------------------------------------------------------------------------- dims and indices
+def dims(case: Case) -> Finding | None:
+    """A dim that the tensor does not have."""
+    pattern = r"dim (-?\d+) is out of range for a tensor of (\d+) dimensions \(expected (-?\d+)\.\."
+    found = re.search(pattern, case.message)
+    if found is None:
+        return None
+    given, ndim, low = int(found[1]), int(found[2]), int(found[3])
+    high = max(ndim - 1, 0)
+    rule = case.say("dim", ndim=ndim, low=low, high=high, given=given)
+    picture = None
+    if case.operands and len(case.operands[0].fact.shape) == ndim:
+        x = case.operands[0]
+        picture = Picture(
+            [row(x), Shape("dim", [str(k) for k in range(ndim)]),
+             Shape("", [str(k - ndim) for k in range(ndim)])], right=False,
+        )  # fmt: skip
+    nearest = high if given > high else low
+    return Finding(rule, picture, case.fix((case.argument(given), str(nearest))))
+
+
+def indices(case: Case) -> Finding | None:
+    """An index that the dim does not have."""
+    pattern = r"index (-?\d+) is out of bounds for dimension (\d+) with size (\d+)"
+    found = re.search(pattern, case.message)
+    if found is None:
+        return None
+    given, dim, size = int(found[1]), int(found[2]), int(found[3])
+    rule = case.say("index", size=size, low=-size, high=size - 1, given=given)
+    hit = [o for o in case.operands if len(o.fact.shape) > dim and o.fact.shape[dim] == size]
+    picture = Picture([row(hit[0], {dim})], right=False) if hit else None
+    if isinstance(case.site.node, ast.Subscript) and size:
+        return Finding(rule, picture, case.fix((case.argument(given), "-1" if given > 0 else "0")))
+    return Finding(rule, picture)
+
+
+def too_many(case: Case) -> Finding | None:
+    """More indices than dims."""
+    found = re.search(r"(\d+) indices for shape", case.message)
+    if found is None or not case.operands:
+        return None
+    x = case.operands[0]
+    rule = case.say("too many", given=found[1], ndim=len(x.fact.shape))
+    return Finding(rule, Picture([row(x)]))
+
+
+def classes(case: Case) -> Finding | None:
+    """A target that is no class."""
+    if not case.operands or not case.operands[0].fact.shape:
+        return None
+    shape = case.operands[0].fact.shape
+    at = 1 if len(shape) > 1 else 0
+    rows = [row(case.operands[0], {at}), *[row(o) for o in case.operands[1:2]]]
+    rule = case.say("class", count=shape[at], high=shape[at] - 1)
+    return Finding(rule, Picture(rows, right=False))
+
+
+# ----------------------------------------------------------------------------------------- autograd
+def _subject(case: Case) -> tuple[str, Operand | None]:
+    """The tensor that a method was called on: its label, and what is known of it."""
+    first = case.operands[0] if case.operands else None
+    return (first.label if first is not None else "x"), first
+
+
+def not_scalar(case: Case) -> Finding | None:
+    """``backward()`` of more than one number."""
+    label, x = _subject(case)
+    if x is None:
+        return None
+    rule = case.say("scalar", label=label, count=x.fact.numel)
+    fixes = case.with_suffix(x, ".sum()") + case.with_suffix(x, ".mean()")
+    return Finding(rule, Picture([row(x)]), fixes)
+
+
+def second_backward(case: Case) -> Finding | None:
+    """``backward()`` through a graph that was freed."""
+    call = case.call
+    if call is None:
+        return Finding(case.say("second"))
+    text = case.site.expression
+    inside = "" if text.endswith("()") else ", "
+    return Finding(case.say("second"), None, [(f"{text[:-1]}{inside}retain_graph=True)", "")])
+
+
+def leaf_write(case: Case) -> Finding | None:
+    """A write to a leaf that collects gradients."""
+    statement = case.site.lines[0].strip() if len(case.site.lines) == 1 else case.site.expression
+    fixes = [(f"with {case.torch}.no_grad():\n    {statement}", "")] if statement else []
+    node = case.site.node
+    symbols = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
+    if isinstance(node, ast.AugAssign) and type(node.op) in symbols:
+        target, value = case.site.text_of(node.target), case.site.text_of(node.value)
+        fixes.append((f"{target} = {target} {symbols[type(node.op)]} {value}", ""))
+    picture = Picture([row(case.operands[0])]) if case.operands else None
+    return Finding(case.say("leaf"), picture, fixes)
+
+
+def overwritten(case: Case) -> Finding | None:
+    """A saved value that has been written to."""
+    return Finding(case.say("overwritten"), None, [("y = y + 1  # and not y += 1, y.add_(1)", "")])
+
+
+def no_graph(case: Case) -> Finding | None:
+    """``backward()`` of what was computed from nothing that wants a gradient."""
+    label, _ = _subject(case)
+    source = "x"
+    if not isinstance(case.receiver, ast.Name):  # what it was computed from is on the line
+        for node in ast.walk(case.receiver) if case.receiver is not None else ():
+            fact = fact_of(case.names.get(node.id)) if isinstance(node, ast.Name) else None
+            if fact is not None and fact.dtype.kind in "fc":
+                source = case.site.text_of(node)
+    return Finding(case.say("no graph", label=label), None, [(f"{source}.requires_grad_()", "")])
+
+
+def numpy(case: Case) -> Finding | None:
+    """A NumPy array of a tensor in a graph."""
+    _, x = _subject(case)
+    return Finding(case.say("numpy"), None, case.with_suffix(x, ".detach()") if x else [])
+
+
+def one_element(case: Case) -> Finding | None:
+    """``item()`` of several elements."""
+    label, x = _subject(case)
+    if x is None:
+        return None
+    rule = case.say("item", label=label, count=x.fact.numel)
+    fixes = case.with_suffix(x, ".mean()")
+    call = case.call
+    if call is not None and isinstance(call.func, ast.Attribute):
+        fixes += case.fix((call.func, f"{case.atom(call.func.value)}.tolist"))
+    return Finding(rule, Picture([row(x)]), fixes)
+
+
+def truth(case: Case) -> Finding | None:
+    """``if x`` of several elements."""
+    _, x = _subject(case)
+    if x is None:
+        return None
+    picture = Picture([Shape(x.label or "?", sizes(x.fact), set(), shape_text(x.fact.shape))])
+    node = case.site.node
+    whole = case.site.expression
+    inside = node.args[0] if isinstance(node, ast.Call) and node.args else node
+    fixes: Fixes = []
+    for name in ("any", "all"):
+        if whole and inside is not None:
+            fixes += case.fix((inside, f"{case.atom(inside)}.{name}()"))
+    return Finding(case.say("truth", count=prod(x.fact.shape)), picture, fixes)

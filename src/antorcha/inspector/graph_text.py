@@ -1,0 +1,181 @@
+"""What is written in the boxes of a graph's picture, and the graph as plain text."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+
+from antorcha.autograd.origin import Line
+from antorcha.inspector.forms import cut, plural, shape_text, size_text
+from antorcha.inspector.graph_facts import Facts, Leaf, Operation, Result, Source
+from antorcha.inspector.graph_nest import Group
+
+_WIDE = 40  # characters in a box
+_LISTED = 40  # operations of a long graph that the text lists, at each end
+
+Lines = list[tuple[str, str]]
+"""Of a box: (style, text) for each line; style "name", "plain", "dim" or "bad"."""
+
+
+def where(line: Line) -> str:
+    """A line's place, without the folder."""
+    return f"{os.path.basename(line.file)}:{line.number}"
+
+
+def operation_lines(op: Operation) -> Lines:
+    """The text of an operation's box."""
+    lines: Lines = [("name", cut(op.name, _WIDE))]
+    for result in op.results[:3]:
+        lines.append(("plain", cut(_result_text(result), _WIDE)))
+        if result.gradient:
+            lines.append(("good", cut(f"grad {result.gradient}", _WIDE)))
+    if len(op.results) > 3:
+        lines.append(("dim", f"and {plural(len(op.results) - 3, 'result')} more"))
+    if op.line is not None:
+        text = op.line.text
+        lines.append(("dim", cut(f"{where(op.line)}  {text}" if text else where(op.line), _WIDE)))
+    kept = [saved for saved in op.saved if saved.state in ("kept", "packed")]
+    if kept:
+        lines.append(("dim", cut(f"keeps {', '.join(map(str, kept))}", _WIDE)))
+    for saved in op.saved:
+        if saved.state == "overwritten":
+            lines.append(("bad", cut(f"{saved.name} was overwritten since", _WIDE)))
+    return lines
+
+
+def _result_text(result: Result) -> str:
+    names = f"{', '.join(result.names)} = " if result.names else ""
+    return f"{names}{shape_text(result.shape)} {result.dtype}"
+
+
+def operation_title(op: Operation) -> str:
+    """All that is known of an operation: shown when the pointer rests on its box."""
+    parts = [op.name]
+    parts += [
+        f"result: {shape_text(r.shape)} {r.dtype}" + (f", grad {r.gradient}" if r.gradient else "")
+        for r in op.results
+    ]
+    parts += [f"{name} = {text}" for name, text in op.settings.items()]
+    parts += [
+        f"{'keeps' if saved.state != 'freed' else 'kept'} {saved}, {size_text(saved.nbytes)}"
+        for saved in op.saved
+    ]
+    for line in reversed(op.lines[-6:]):
+        parts.append(f"{line.file}:{line.number} in {line.function}  {line.text}".rstrip())
+    return "\n".join(parts)
+
+
+def leaf_lines(leaf: Leaf) -> Lines:
+    """The text of a leaf's box."""
+    lines: Lines = [
+        ("name", cut(leaf.name, _WIDE)),
+        ("plain", cut(f"{shape_text(leaf.shape)} {leaf.dtype}", _WIDE)),
+    ]
+    if leaf.gradient:
+        lines.append(("good", cut(f"grad {leaf.gradient}", _WIDE)))
+    return lines
+
+
+def leaf_title(leaf: Leaf) -> str:
+    """All that is known of a leaf."""
+    what = "parameter" if leaf.parameter else "leaf"
+    grad = f"grad: {leaf.gradient}" if leaf.gradient else "no grad yet"
+    return f"{what} {leaf.name}\n{shape_text(leaf.shape)} {leaf.dtype} on {leaf.device}\n{grad}"
+
+
+def group_lines(group: Group, facts: Facts) -> Lines:
+    """The text of a closed group's box."""
+    lines: Lines = [("name", cut(group.title, _WIDE))]
+    if group.title != group.kind:
+        lines.append(("dim", cut(group.kind, _WIDE)))
+    for value in list(group.results)[:2]:
+        if value[0] == "operation":
+            result = facts.operations[value[1]].results[value[2]]
+            lines.append(("plain", cut(_result_text(result), _WIDE)))
+    line = facts.operations[group.first].line if group.operations == 1 else None
+    if line is not None:
+        lines.append(("dim", cut(f"{where(line)}  {line.text}", _WIDE)))
+    lines.append(("dim", plural(group.operations, "operation")))
+    return lines
+
+
+def folded_lines(names: Sequence[str], leaves: int = 0) -> Lines:
+    """The text of the box that stands for many operations (their names), and leaves."""
+    words = [plural(len(names), "operation")] if names else []
+    words += [plural(leaves, "leaf")] if leaves else []
+    lines: Lines = [("name", f"… {', '.join(words)} …")]
+    for name, count in Counter(names).most_common(3):
+        lines.append(("dim", cut(f"{count:,} x {name}", _WIDE)))
+    return lines
+
+
+def caption(facts: Facts) -> list[str]:
+    """A graph in a few words."""
+    names = [name for name in facts.root_names if name]
+    of = f" of {', '.join(names[:4])}" if names else ""
+    words = [plural(len(facts.operations), "operation"), plural(len(facts.leaves), "leaf")]
+    if facts.freed and not facts.saved_bytes:
+        words.append("saved values freed by backward")
+    else:
+        words.append(f"{size_text(facts.saved_bytes)} kept for backward")
+    lines = [f"graph{of}: {', '.join(words)}"]
+    if not facts.operations:
+        why = "it is a leaf" if facts.leaves else "it requires no gradient"
+        lines.append(f"no operation leads to it: {why}")
+    if facts.more:
+        lines.append(
+            f"only the newest {len(facts.operations):,} operations were read; there are older ones"
+        )
+    if facts.operations and not facts.recorded:
+        lines.append(
+            "lines and modules: not noted (build it inside `with antorcha.graph.recording():`)"
+        )
+    return lines
+
+
+# ------------------------------------------------------------------------------------ plain text
+def as_text(facts: Facts) -> str:
+    """The graph as text: leaves, then operations in the order in which they ran."""
+    out = caption(facts)
+    if facts.leaves:
+        out += ["", "leaves"]
+        width = min(max([len(leaf.name) for leaf in facts.leaves]), 32)
+        for leaf in facts.leaves[: 2 * _LISTED]:
+            grad = f"  grad {leaf.gradient}" if leaf.gradient else ""
+            line = f"  {leaf.name:<{width}}  {shape_text(leaf.shape)} {leaf.dtype}{grad}"
+            out.append(line)
+        if len(facts.leaves) > 2 * _LISTED:
+            out.append(f"  … and {plural(len(facts.leaves) - 2 * _LISTED, 'leaf')} more")
+    if facts.operations:
+        out += ["", "operations, first to last"]
+    count = len(facts.operations)
+    for op in facts.operations:
+        if count > 2 * _LISTED and _LISTED <= op.index < count - _LISTED:
+            if op.index == _LISTED:
+                hidden = facts.operations[_LISTED : count - _LISTED]
+                out += [f"  {text}" for _, text in folded_lines([each.name for each in hidden])]
+            continue
+        out += _operation_text(op, facts)
+    return "\n".join(out)
+
+
+def _operation_text(op: Operation, facts: Facts) -> list[str]:
+    operands = ", ".join([_source_text(source, facts) for source in op.operands if source])
+    results = ", ".join([f"{shape_text(r.shape)} {r.dtype}" for r in op.results[:3]])
+    names = ", ".join([name for result in op.results for name in result.names])
+    first = f"  %{op.index} {op.name}({operands}) -> {results}"
+    out = [first + (f"  = {names}" if names else "")]
+    if op.line is not None:
+        out.append(f"       {where(op.line)}  {op.line.text}".rstrip())
+    kept = [saved for saved in op.saved if saved.state != "freed"]
+    if kept:
+        out.append(f"       keeps {', '.join(map(str, kept))}")
+    out += [f"       grad {r.gradient}" for r in op.results if r.gradient]
+    return out
+
+
+def _source_text(source: Source, facts: Facts) -> str:
+    if source.kind == "leaf":
+        return facts.leaves[source.index].name
+    return f"%{source.index}" + (f".{source.result}" if source.result else "")

@@ -1,0 +1,136 @@
+"""An inspection as HTML: panels side by side on a wide page, one below the other on a phone."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import replace
+from html import escape
+
+from antorcha.inspector import draw_memory, draw_values, theme
+from antorcha.inspector import rows as said
+from antorcha.inspector.facts import TensorFacts
+from antorcha.inspector.grids import shortened
+from antorcha.inspector.images import LARGEST, Image
+from antorcha.inspector.svg import tag
+from antorcha.inspector.words import Words
+
+_STYLE = (
+    ".ant-inspect{border:1px solid var(--ant-line);border-radius:6px;padding:8px;"
+    "max-width:1180px;box-sizing:border-box;overflow-wrap:anywhere}"
+    ".ant-inspect *{box-sizing:border-box}"
+    ".ant-head{display:flex;flex-wrap:wrap;gap:2px 12px;align-items:baseline;margin:0 2px 6px}"
+    ".ant-head b{font-size:14px}"
+    ".ant-panels{columns:342px 3;column-gap:8px}"
+    ".ant-panel{background:var(--ant-panel);border-radius:4px;padding:8px 10px;margin:0 0 8px;"
+    "break-inside:avoid}"
+    ".ant-panel h4{margin:0 0 4px;font-size:12px;font-weight:600;color:var(--ant-accent)}"
+    ".ant-panel p{margin:0 0 6px}"
+    ".ant-inspect table{border-collapse:collapse;margin:0;font-size:12px;border:0}"
+    ".ant-inspect td,.ant-inspect th{padding:1px 10px 1px 0;text-align:left;vertical-align:top;"
+    "font-weight:400;border:0;background:none;color:inherit;white-space:normal}"
+    ".ant-inspect th{color:var(--ant-muted);white-space:nowrap}"
+    ".ant-inspect tr{background:none}.ant-inspect td code{margin-right:6px;padding:0;color:inherit;"
+    "background:none}.ant-inspect td span{color:var(--ant-muted)}"
+    ".ant-maps{display:flex;flex-wrap:wrap;gap:8px;margin:4px 0}"
+    ".ant-maps figure{margin:0}.ant-maps figcaption{font-size:11px}"
+    ".ant-numbers{display:grid;grid-template-columns:repeat(4,1fr);gap:2px 8px;margin:0 0 6px}"
+    ".ant-numbers dt{color:var(--ant-muted);font-size:11px}"
+    ".ant-numbers dd{margin:0;font-size:12px}"
+    ".ant-image{display:block;image-rendering:pixelated;max-width:100%;"
+    "border:1px solid var(--ant-line)}"
+)
+_BLANK = "\N{NO-BREAK SPACE}"
+
+
+def page(facts: TensorFacts, words: Words, brief: bool) -> str:
+    """The whole ``<div>``; `brief`: only the headline and the values."""
+    inside = [_head(facts)]
+    if brief:
+        shorter = replace(facts, heat=facts.heat and shortened(facts.heat))
+        inside.append(_brief(shorter, words))
+    else:
+        panels = [_facts(facts, words), _memory(facts, words), *_values(facts, words)]
+        inside.append(tag("div", "".join(panels), class_="ant-panels"))
+    style = theme.style(_STYLE, draw_memory.STYLE, draw_values.STYLE)
+    return tag("div", style + "".join(inside), class_="ant ant-inspect", lang=words.lang)
+
+
+def _head(facts: TensorFacts) -> str:
+    head, rest = said.title(facts)
+    parts = [tag("b", escape(head), class_="mono"), tag("span", escape(rest), class_="mono")]
+    autograd = facts.autograd
+    if autograd.grad_fn:
+        parts.append(tag("span", escape(f"grad_fn={autograd.grad_fn}"), class_="mono muted"))
+    elif autograd.requires_grad:
+        parts.append(tag("span", "requires_grad", class_="mono muted"))
+    return tag("div", "".join(parts), class_="ant-head")
+
+
+def _panel(heading: str, content: str) -> str:
+    return tag("section", tag("h4", escape(heading)) + content, class_="ant-panel")
+
+
+def _facts(facts: TensorFacts, words: Words) -> str:
+    lines = [
+        tag("tr", tag("th", escape(row.label) or _BLANK, scope="row")
+            + tag("td", f"{tag('code', escape(row.value))} {tag('span', escape(row.note))}"))
+        for row in said.rows(facts, words)
+    ]  # fmt: skip
+    return _panel(words("Place"), tag("table", "".join(lines)))
+
+
+def _memory(facts: TensorFacts, words: Words) -> str:
+    drawn = facts.memory
+    if drawn is None or facts.why_no_values == "meta":
+        return ""
+    text = tag("p", escape(said.memory_text(facts, drawn, words)))
+    return _panel(words("Memory"), text + (draw_memory.draw(facts, drawn, words)
+                                           if drawn.cells else ""))  # fmt: skip
+
+
+def _values(facts: TensorFacts, words: Words) -> list[str]:
+    why = said.why_no_values(facts, words)
+    if why:
+        return [_panel(words("Values"), tag("p", escape(why)))]
+    numbers, heat = facts.statistics, facts.heat
+    assert numbers is not None
+    assert heat is not None
+    part = said.shown_part(facts, words)
+    shown = tag("p", escape(part), class_="muted") if part else ""
+    panels = []
+    if facts.image is not None:
+        panels.append(_panel(words("Image"), _image(facts.image, words)))
+    panels.append(_panel(words("Values"), shown + draw_values.draw_heat(heat, words)))
+    pairs = [tag("div", tag("dt", escape(label)) + tag("dd", escape(number), class_="mono"))
+             for label, number in said.counted(numbers, words)]  # fmt: skip
+    content = tag("p", escape(said.of_what(numbers, words)))
+    content += tag("dl", "".join(pairs), class_="ant-numbers")
+    if numbers.histogram is not None:
+        content += draw_values.draw_histogram(numbers.histogram, words)
+    return [*panels, _panel(words("Histogram"), content)]
+
+
+def _brief(facts: TensorFacts, words: Words) -> str:
+    why = said.why_no_values(facts, words)
+    if why:
+        return tag("p", escape(why), class_="muted")
+    assert facts.heat is not None
+    part = said.shown_part(facts, words)
+    shown = tag("div", escape(part), class_="muted") if part else ""
+    image = _image(facts.image, words) if facts.image is not None else ""
+    return image or draw_values.draw_heat(facts.heat, words) + shown
+
+
+def _image(image: Image, words: Words) -> str:
+    """The picture, small ones enlarged by a whole number."""
+    times = max(min(LARGEST * 2 // max(image.height, image.width), 8), 1)
+    data = base64.b64encode(image.png).decode("ascii")
+    picture = tag(
+        "img", src=f"data:image/png;base64,{data}", alt=words("image label"), class_="ant-image",
+        width=image.width * times, height=image.height * times,
+        style=f"height:auto;aspect-ratio:{image.width}/{image.height}",
+    )  # fmt: skip
+    size = words("pixels", width=image.width * image.step, height=image.height * image.step)
+    size += words("pixel step", step=image.step) if image.step > 1 else ""
+    size += words("of batch", index=image.of_batch) if image.of_batch is not None else ""
+    return picture + tag("div", escape(size), class_="muted")

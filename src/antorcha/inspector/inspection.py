@@ -1,0 +1,98 @@
+"""``antorcha.inspect``: what a tensor is, for people: text, HTML, a dictionary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from antorcha.inspector.facts import TensorFacts, gather
+from antorcha.inspector.naming import names_of, users_frame
+from antorcha.inspector.words import Words
+from antorcha.runtime.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderableType
+
+
+class Inspection:
+    """What `inspect` found: a snapshot that holds words and numbers, not the tensor.
+
+    ``print`` shows it as text 80 characters wide, rich in colours, a notebook as a picture.
+    `facts` are the same as fields, ``as_dict()`` as values that JSON has.
+    """
+
+    def __init__(self, facts: TensorFacts, lang: str = "en") -> None:
+        self.facts = facts
+        self.words = Words(lang)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The facts as nested dictionaries and lists."""
+        return self.facts.as_dict()
+
+    def __str__(self) -> str:
+        from antorcha.inspector.terminal import text
+
+        return text(self.facts, self.words)
+
+    __repr__ = __str__
+
+    def html(self, brief: bool = False) -> str:
+        """One ``<div>`` with all it needs in it: no script, nothing loaded; light and dark."""
+        from antorcha.inspector.html import page
+
+        return page(self.facts, self.words, brief)
+
+    def _repr_html_(self) -> str:
+        return self.html()
+
+    def show(self) -> None:
+        """Prints it with colours, as wide as the terminal is (at most 120 characters)."""
+        from rich.console import Console
+
+        console = Console()
+        console.print(self, width=min(console.width, 120))
+
+    def __rich_console__(
+        self, console: Console, options: ConsoleOptions
+    ) -> Iterator[RenderableType]:
+        from antorcha.inspector.terminal import renderables
+
+        yield from renderables(self.facts, self.words, options.max_width)
+
+
+def inspect(
+    tensor: Tensor,
+    *,
+    name: str | None = None,
+    axes: str | Sequence[str] | None = None,
+    lang: str = "en",
+) -> Inspection:
+    """What a tensor is: how it lies in memory, who shares it, its place in the graph, its values.
+
+    Nothing about the tensor or the program changes, and a gigabyte takes no longer than a page: of
+    more than a million elements an evenly spread sample is looked at, and the text says so.
+
+    Args:
+        tensor: any tensor, on any device, of any dtype.
+        name: what to call it; by default the name that the caller's variables have for it.
+        axes: a name for each dim: words, or letters such as "NCHW".
+        lang: "en" or "es".
+
+    Raises:
+        TypeError: what is given is no tensor, `axes` does not fit, or `lang` is neither.
+
+    >>> grid = torch.arange(6.).view(2, 3)
+    >>> found = torch.inspect(grid.t())
+    >>> found.facts.strides, found.facts.layout
+    ((1, 3), 'permuted')
+    >>> [cell.order for cell in found.facts.memory.shown()]
+    [0, 2, 4, 1, 3, 5]
+    """
+    words = Words(lang)  # a wrong one is refused before any work
+    facts = gather(tensor, name=name, axes=axes, names=names_of(users_frame()))
+    return Inspection(facts, words.lang)
+
+
+def brief_html(tensor: Tensor) -> str:
+    """The short form, ``Tensor._repr_html_``: bounded work, and nobody looks for who shares."""
+    return Inspection(gather(tensor, brief=True)).html(brief=True)

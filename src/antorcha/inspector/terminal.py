@@ -1,0 +1,185 @@
+"""An inspection as text, with rich: coloured in a terminal, complete without colours."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from antorcha.inspector import rows as said
+from antorcha.inspector.facts import TensorFacts
+from antorcha.inspector.grids import Grid
+from antorcha.inspector.memory import Cell, Gap, MemoryPicture
+from antorcha.inspector.numbers import compact, ending, grouped, rounded
+from antorcha.inspector.words import Words
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.text import Text
+
+WIDTH = 80
+_CELL = 8  # characters of one cell, with the space before it
+_BLOCKS = "▁▂▃▄▅▆▇█"
+_SPECIAL = f"{_BLOCKS}…─\N{NO-BREAK SPACE}"
+_PLAIN = str.maketrans(dict(zip(_SPECIAL, ".:-=+*%#~- ", strict=True)))
+
+
+def text(facts: TensorFacts, words: Words, width: int = WIDTH) -> str:
+    """The inspection as plain text, in characters that the terminal has."""
+    from rich.console import Console
+
+    console = Console(file=io.StringIO(), width=width, color_system=None, legacy_windows=False)
+    for part in renderables(facts, words, width):
+        console.print(part)
+    assert isinstance(console.file, io.StringIO)
+    lines = [line.rstrip() for line in console.file.getvalue().splitlines()]
+    found = "\n".join(lines)
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    try:
+        _SPECIAL.encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        found = found.translate(_PLAIN)
+    return found
+
+
+def renderables(facts: TensorFacts, words: Words, width: int) -> Iterator[RenderableType]:
+    """What rich prints, one after the other."""
+    from rich.text import Text
+
+    head, rest = said.title(facts)
+    yield Text.assemble((head, "bold"), "  ", rest)
+    yield _table(facts, words)
+    if facts.memory is not None and facts.device != "meta":
+        yield _heading(words("Memory"), width)
+        yield Text(said.memory_text(facts, facts.memory, words))
+        yield from _memory(facts.memory, words, width)
+    yield _heading(words("Values"), width)
+    why = said.why_no_values(facts, words)
+    if why:
+        yield Text(why)
+    else:
+        yield from _values(facts, words, width)
+
+
+def _heading(word: str, width: int) -> Text:
+    from rich.text import Text
+
+    return Text(f"\n── {word} ".ljust(width - 1, "─"), "dim")
+
+
+def _table(facts: TensorFacts, words: Words) -> RenderableType:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold", min_width=9, max_width=22)
+    table.add_column(overflow="fold", ratio=1)
+    for row in said.rows(facts, words):
+        table.add_row(Text(row.label, "cyan"), Text(row.value), Text(row.note, "dim"))
+    return table
+
+
+# ---- memory
+def _memory(drawn: MemoryPicture, words: Words, width: int) -> Iterator[Text]:
+    from rich.text import Text
+
+    labels = [words("cell"), words("value"), words("order")]
+    margin = max(map(len, labels))
+    per_line = max((width - margin - 1) // _CELL, 1)
+    cells = [cell for part in drawn.parts for cell in ([None] if isinstance(part, Gap) else part)]
+    for k in range(0, len(cells), per_line):
+        yield Text("")
+        yield from _cell_lines(cells[k : k + per_line], labels, margin)
+    steps = [words("step", dim=s.dim, stride=grouped(s.stride)) for s in drawn.steps]
+    if steps and drawn.cells:
+        yield Text(f"\n{words('strides')}: {', '.join(steps)}", "dim")
+
+
+def _cell_lines(cells: Sequence[Cell | None], labels: Sequence[str], margin: int) -> Iterator[Text]:
+    """Three lines: where, what, and which the view reads; a cell that is read stands in []. None
+    stands for cells that are not shown."""
+    from rich.text import Text
+
+    where = Text(f"{labels[0]:{margin}} ", "dim")
+    what = Text(f"{labels[1]:{margin}} ")
+    order = Text(f"{labels[2]:{margin}} ", "dim")
+    for cell in cells:
+        if cell is None:
+            for line in (where, what, order):
+                line.append(f"{'...' if line is what else '':>{_CELL - 1}} ", "dim")
+            continue
+        value = compact(cell.value or "?", _CELL - 3)
+        is_read = cell.order is not None
+        where.append(f"{_short(cell.position):>{_CELL - 1}} ")
+        what.append(
+            f"{f'[{value}]' if is_read else f'{value} ':>{_CELL}}", "bold" if is_read else ""
+        )
+        order.append(f"{_short(cell.order):>{_CELL - 1}} ")
+    yield where
+    yield what
+    if any(cell is not None and cell.order is not None for cell in cells):
+        yield order
+
+
+def _short(number: int | None) -> str:
+    return "" if number is None else ending(number, _CELL - 1)
+
+
+# ---- values
+def _values(facts: TensorFacts, words: Words, width: int) -> Iterator[Text]:
+    from rich.text import Text
+
+    numbers, heat = facts.statistics, facts.heat
+    assert numbers is not None
+    assert heat is not None
+    yield Text(said.of_what(numbers, words))
+    pairs = [Text.assemble((f"{label} ", "cyan"), value) for label, value in
+             said.counted(numbers, words)]  # fmt: skip
+    for half in (pairs[:4], pairs[4:]):
+        yield Text("   ").join(half)
+    if numbers.histogram is not None and len(numbers.histogram.counts) > 1:
+        counts = numbers.histogram.counts
+        tallest = max(max(counts), 1)
+        bars = "".join([_BLOCKS[-(-7 * n // tallest)] if n else " " for n in counts])
+        ends = rounded(numbers.histogram.low), rounded(numbers.histogram.high)
+        yield Text.assemble(f"{ends[0]} |", (bars, "yellow"), f"| {ends[1]}")
+    if heat.steps and max(heat.steps) > 1:
+        yield Text(f"\n{said.shown_part(facts, words)}", "dim")
+    for grid in heat.grids[:2]:
+        yield Text("")
+        yield from _grid(grid, width)
+    if facts.image is not None:
+        picture = facts.image
+        size = words("pixels", width=picture.width * picture.step,
+                     height=picture.height * picture.step)  # fmt: skip
+        yield Text(f"\n{words('Image')}: {size}", "dim")
+
+
+_ROWS = 8  # rows and columns that fit
+
+
+def _grid(grid: Grid, width: int) -> Iterator[Text]:
+    """The first rows and columns of a matrix, with their indices."""
+    from rich.text import Text
+
+    is_matrix = bool(grid.rows)
+    per_line = min(_ROWS, (width - 8) // (_CELL + 1))
+    if is_matrix and len(grid.columns) > per_line:
+        per_line -= 1  # (room for "...")
+    lines = grid.texts if is_matrix else _lines_of(grid.texts, per_line)
+    for k, line in enumerate(lines[:_ROWS]):
+        last = grid.rows[k : k + 1] if is_matrix else grid.columns[k * per_line :][:1]
+        index = map(str, (*grid.prefix, *last))
+        label = f"[{', '.join(index)}]" if grid.columns else ""
+        shown = "".join([f"{compact(value, _CELL - 1):>{_CELL + 1}}" for value in line[:per_line]])
+        more = " ..." if is_matrix and len(line) > per_line else ""
+        yield Text.assemble((f"{label:>7}", "dim"), shown, more)
+    if len(lines) > _ROWS:
+        yield Text(f"{'...':>7}")
+
+
+def _lines_of(texts: tuple[tuple[str, ...], ...], per_line: int) -> list[tuple[str, ...]]:
+    flat = [value for line in texts for value in line]
+    return [tuple(flat[k : k + per_line]) for k in range(0, len(flat), per_line)]

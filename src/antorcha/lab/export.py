@@ -1,0 +1,178 @@
+"""Lessons as Jupyter notebooks.
+
+Cells stay cells, with what they print. A quiz becomes text with its answers folded away; a
+challenge becomes its start, and for every step a cell for the answer and a cell that checks it.
+The format is nbformat 4.5 (https://nbformat.readthedocs.io).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from antorcha.lab.lesson import (
+    Cell,
+    Challenge,
+    Inspect,
+    Lesson,
+    Quiz,
+    Step,
+    Text,
+    languages,
+    lessons,
+)
+
+Notebook: TypeAlias = dict[str, Any]
+
+_WORDS = {
+    "en": {
+        "minutes": "{minutes} minutes",
+        "question": "Question {number}",
+        "answer": "Answer",
+        "right": "Right.",
+        "wrong": "No.",
+        "challenge": "Challenge: {title}",
+        "step": "Step {number}",
+        "hint": "Hint",
+        "solution": "A solution",
+        "here": "# your code for step {number}",
+        "passed": "Step {number}: right.",
+        "picture": "torch.inspect({expression})",
+    },
+    "es": {
+        "minutes": "{minutes} minutos",
+        "question": "Pregunta {number}",
+        "answer": "Respuesta",
+        "right": "Correcto.",
+        "wrong": "No.",
+        "challenge": "Reto: {title}",
+        "step": "Paso {number}",
+        "hint": "Pista",
+        "solution": "Una solución",
+        "here": "# tu código para el paso {number}",
+        "passed": "Paso {number}: correcto.",
+        "picture": 'torch.inspect({expression}, lang="es")',
+    },
+}
+
+
+def export(folder: str | Path, langs: Sequence[str] | None = None) -> list[Path]:
+    """Write every lesson to ``folder/<language>/<lesson>.ipynb``; return the files' paths.
+
+    `langs` are the languages, all of them unless given. A file that is there is replaced, whole or
+    not at all. Raises OSError where the folder cannot be written to.
+    """
+    written = []
+    for lang in languages() if langs is None else langs:
+        for lesson in lessons(lang):
+            path = Path(folder) / lang / lesson.path.with_suffix(".ipynb").name
+            _write(path, json.dumps(notebook(lesson), indent=1, ensure_ascii=False) + "\n")
+            written.append(path)
+    return written
+
+
+def notebook(lesson: Lesson) -> Notebook:
+    """The lesson as a notebook's JSON."""
+    words = _WORDS.get(lesson.lang, _WORDS["en"])
+    head = f"# {lesson.title}\n\n*{words['minutes'].format(minutes=lesson.minutes)}*"
+    cells = [_markdown(head), *_cells(lesson, words)]
+    for number, cell in enumerate(cells):
+        cell["id"] = f"{lesson.slug[:50]}-{number}"
+    return {
+        "cells": cells,
+        "metadata": {
+            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+            "language_info": {"name": "python"},
+        },
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+
+
+def _cells(lesson: Lesson, words: dict[str, str]) -> Iterator[Notebook]:
+    questions = 0
+    for part in lesson.parts:
+        match part:
+            case Text():
+                yield _markdown(part.markdown)
+            case Cell():
+                yield _code(part.code, part.output)
+            case Inspect():
+                yield _code(words["picture"].format(expression=part.expression))
+            case Quiz():
+                questions += 1
+                yield _markdown(_quiz(part, questions, words))
+            case Challenge():
+                yield from _challenge(part, words)
+
+
+def _quiz(quiz: Quiz, number: int, words: dict[str, str]) -> str:
+    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    asked, answers = [], []
+    for letter, option in zip(letters, quiz.options):
+        asked.append(f"- **{letter}.** {option.text}")
+        verdict = words["right" if option.right else "wrong"]
+        answers.append(f"- **{letter}.** **{verdict}** {option.why}")
+    title = words["question"].format(number=number)
+    options, folded = "\n".join(asked), _folded(words["answer"], "\n".join(answers))
+    return f"### {title}\n\n{quiz.question}\n\n{options}\n\n{folded}"
+
+
+def _challenge(challenge: Challenge, words: dict[str, str]) -> Iterator[Notebook]:
+    title = words["challenge"].format(title=challenge.title)
+    yield _markdown(f"## {title}\n\n{challenge.intro}")
+    yield _code(challenge.start)
+    for number, step in enumerate(challenge.steps, 1):
+        yield _markdown(_ask(step, number, words))
+        yield _code(words["here"].format(number=number))
+        passed = words["passed"].format(number=number)
+        yield _code(f"{step.check}\nprint({passed!r})")
+
+
+def _ask(step: Step, number: int, words: dict[str, str]) -> str:
+    folds = [_folded(words["hint"], hint) for hint in step.hints]
+    folds.append(_folded(words["solution"], f"```python\n{step.solution.rstrip()}\n```"))
+    title = words["step"].format(number=number)
+    return "\n\n".join([f"### {title}\n\n{step.ask}", *folds])
+
+
+def _folded(summary: str, markdown: str) -> str:
+    # The blank lines make it Markdown again inside of the HTML.
+    return f"<details>\n<summary>{summary}</summary>\n\n{markdown}\n\n</details>"
+
+
+def _markdown(text: str) -> Notebook:
+    return {"cell_type": "markdown", "metadata": {}, "source": _lines(text)}
+
+
+def _code(code: str, printed: str | None = None) -> Notebook:
+    stream = {"output_type": "stream", "name": "stdout", "text": _lines(printed or "")}
+    return {
+        "cell_type": "code",
+        "execution_count": None,
+        "metadata": {},
+        "outputs": [stream] if printed else [],
+        "source": _lines(code.rstrip("\n")),
+    }
+
+
+def _lines(text: str) -> list[str]:
+    """Line by line, as notebooks are kept: a change of one line is one line in a diff."""
+    return text.splitlines(keepends=True)
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(temporary, 0o644)  # mkstemp lets nobody else read it
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise

@@ -1,0 +1,42 @@
+"""``ANTORCHA_CALL=checked``: after each call that was served natively, all invariants are checked.
+
+It is for tests, and for whoever suspects the native path: a call takes a hundred times as long, and
+the first thing that is not as the files of this folder say raises ``Broken``, where it happened.
+In the other modes the machine code is compiled without any of it.
+"""
+
+# Native functions are in the kernel language, whose types are values: mypy cannot read them.
+# mypy: disable-error-code="valid-type,arg-type,attr-defined,index,misc"
+# mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
+# mypy: no-warn-unreachable
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from antorcha import config
+from antorcha.lang.native import Global, local, native, raw
+from antorcha.runtime.cpython import Py_DecRef, PyObject_Vectorcall
+
+CHECKED = config.call_path == "checked"
+checker = Global("antorcha_checker", raw)  # a function of the result
+
+
+@native(noinline=True)
+def checked(made: raw) -> raw:
+    """A call's result, which is passed on; null with an exception where something is not right."""
+    if made is None:
+        return made
+    args = local(raw)
+    args[0] = made
+    done = PyObject_Vectorcall(checker[0], args, 1, None)
+    if done is None:
+        Py_DecRef(made)
+        return done
+    Py_DecRef(done)
+    return made
+
+
+def install(check: Callable[[Any], None]) -> None:
+    """Has `check` called with each result."""
+    checker.refer_to(check)

@@ -1,0 +1,237 @@
+"""The mode of the thread that runs, and ``with torch.no_grad():`` without the interpreter.
+
+``modes.state.word`` is where a thread's mode is kept. To ask for it takes as long as a small
+kernel, so the last answer is kept here, with the number of the thread whose it is (a number that no
+later thread gets). Owns that answer; ``set_word`` stands in ``modes`` in place of the Python
+function, and ``py_enter`` and ``py_leave`` in the classes of ``modes.blocks``.
+
+Invariant: the answer kept is the thread's word, for nothing writes that but `put_word`.
+"""
+
+# Native functions are in the kernel language, whose types are values: mypy cannot read them.
+# mypy: disable-error-code="valid-type,arg-type,attr-defined,index,misc"
+# mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
+from __future__ import annotations
+
+import ctypes
+import functools
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from antorcha import modes
+from antorcha.lang.native import (
+    Extern,
+    Global,
+    bind,
+    i32,
+    i64,
+    keep_forever,
+    native,
+    ptr,
+    raw,
+    struct,
+    u64,
+)
+from antorcha.runtime.call.native.slots import MAKE, WORD, word
+from antorcha.runtime.cpython import (
+    NONE,
+    Py_DecRef,
+    PyErr_Clear,
+    PyLong_AsLongLong,
+    PyLong_FromLongLong,
+    PyObject_GetAttr,
+    PyObject_Vectorcall,
+    complain,
+    complaint,
+    failed,
+    fast_def,
+    new_reference,
+)
+from antorcha.runtime.objects import PyType_GenericAlloc, field_offset
+
+PyDict_GetItemWithError = Extern("PyDict_GetItemWithError", raw, raw, raw)
+PyDict_SetItem = Extern("PyDict_SetItem", i32, raw, raw, raw)
+PyObject_SetAttr = Extern("PyObject_SetAttr", i32, raw, raw, raw)
+PyThreadState_Get = Extern("PyThreadState_Get", raw)
+PyThreadState_GetID = Extern("PyThreadState_GetID", u64, raw)
+
+
+@struct
+class Answer:
+    thread: u64  # 0: none yet
+    word: i64
+
+
+answer = Global("antorcha_mode_answer", Answer)
+modes_names = Global("antorcha_modes_names", raw)  # the names of the module antorcha.modes
+busy_name = Global("antorcha_busy_name", raw)  # "busy"
+special_name = Global("antorcha_special_name", raw)
+word_name = Global("antorcha_word_name", raw)
+thread_modes = Global("antorcha_thread_modes", raw)  # modes.state
+nothing = Global("antorcha_mode_nothing", raw)  # the object 0
+off = Global("antorcha_native_off", i64)  # how many have asked for the Python path alone
+
+
+@native
+def current_word() -> i64:
+    """The thread's mode; -1: it cannot be read."""
+    thread = PyThreadState_GetID(PyThreadState_Get())
+    if answer.thread == thread:
+        return answer.word
+    held = PyObject_GetAttr(thread_modes[0], word_name[0])
+    if held is None:
+        PyErr_Clear()
+        return -1
+    value = PyLong_AsLongLong(held)
+    Py_DecRef(held)
+    answer.thread = thread
+    answer.word = value
+    return value
+
+
+@native
+def mode_word() -> i64:
+    """0 in the default mode, NO_GRAD where nothing is recorded; -1: any other, for Python."""
+    if off[0] != 0:
+        return -1
+    if PyDict_GetItemWithError(modes_names[0], busy_name[0]) == nothing[0]:
+        return 0
+    if PyDict_GetItemWithError(modes_names[0], special_name[0]) != nothing[0]:
+        return -1
+    value = current_word()
+    return value if value == 0 or value == modes.NO_GRAD else -1
+
+
+@native
+def add_busy(more: i64) -> bool:
+    """Counts the threads that are in another mode than the default; False with an exception."""
+    held = PyDict_GetItemWithError(modes_names[0], busy_name[0])
+    if held is None:
+        return False
+    number = PyLong_FromLongLong(PyLong_AsLongLong(held) + more)
+    if number is None:
+        return False
+    done = PyDict_SetItem(modes_names[0], busy_name[0], number)
+    Py_DecRef(number)
+    return done == 0
+
+
+@native(export=True)
+def put_word(value: i64) -> bool:
+    """Puts the thread in a mode; False with an exception."""
+    old = current_word()
+    if old == value:
+        return True
+    number = PyLong_FromLongLong(value)
+    if number is None:
+        return False
+    done = PyObject_SetAttr(thread_modes[0], word_name[0], number)
+    Py_DecRef(number)
+    if done != 0:
+        return False
+    answer.thread = PyThreadState_GetID(PyThreadState_Get())
+    answer.word = value
+    if old == 0:
+        return add_busy(1)
+    return add_busy(-1) if value == 0 else True
+
+
+@native
+def py_set_word(_self: raw, args: ptr[raw], _nargs: i64) -> raw:
+    """The word; gives the old one."""
+    value = PyLong_AsLongLong(args[0])
+    if value == -1 and failed():
+        return None
+    old = PyLong_FromLongLong(current_word())
+    if old is not None and not put_word(value):
+        Py_DecRef(old)
+        return None
+    return old
+
+
+# ---- blocks
+def _not_entered(first: Any, _second: Any, _number: int) -> BaseException:
+    return AttributeError(f"{type(first).__name__}: left without having been entered")
+
+
+NOT_ENTERED = complaint(_not_entered)
+old_at = Global("antorcha_mode_old_at", i64)  # where in the object the slot `_old` is
+MOST_CLASSES = 4
+made_by_python = Global("antorcha_mode_made_by_python", raw, MOST_CLASSES)
+
+
+@native
+def py_enter(self: raw, _args: ptr[raw], _nargs: i64, *, SET, CLEAR) -> raw:
+    """``__enter__``: the word as it is, but for some bits; the old one into ``_old``."""
+    now = current_word()
+    old = PyLong_FromLongLong(now)
+    if old is None or not put_word((now | SET) & ~CLEAR):
+        return None
+    place = ptr[raw](self + old_at[0])
+    before = place[0]
+    place[0] = old
+    if before is not None:
+        Py_DecRef(before)
+    return new_reference(raw(NONE))
+
+
+@native
+def py_leave(self: raw, _args: ptr[raw], _nargs: i64) -> raw:
+    """``__exit__``: back to the word in ``_old``."""
+    old = ptr[raw](self + old_at[0])[0]
+    if old is None:
+        complain(NOT_ENTERED, self, NONE, 0)
+        return None
+    value = PyLong_AsLongLong(old)
+    if (value == -1 and failed()) or not put_word(value):
+        return None
+    return new_reference(raw(NONE))
+
+
+@native
+def make(self: raw, args: ptr[raw], nargsf: i64, names: raw, *, CLASS) -> raw:
+    """``torch.no_grad()``; with arguments, Python makes it."""
+    nargs = nargsf & 0x7FFFFFFFFFFFFFFF  # without PY_VECTORCALL_ARGUMENTS_OFFSET
+    if nargs == 0 and names is None:
+        return PyType_GenericAlloc(self, 0)
+    return PyObject_Vectorcall(made_by_python[CLASS], args, nargs, names)
+
+
+def _serve(number: int, cls: Any, sets: int, clears: int) -> None:
+    """Has a class of ``modes.blocks`` served here."""
+    base = cls.__mro__[1]
+    old_at.np[0] = field_offset(base, "_old")
+    enter = py_enter.spec(SET=sets, CLEAR=clears).addr
+    for name, address in (("__enter__", enter), ("__exit__", py_leave.spec().addr)):
+        doc = base.__dict__[name].__doc__ or ""
+        setattr(cls, name, _descriptor(cls, ctypes.addressof(fast_def(name, address, doc))))
+    by_python = keep_forever(functools.partial(type.__call__, cls))
+    word(made_by_python.addr + WORD * number).value = id(by_python)
+    word(id(cls) + MAKE).value = make.spec(CLASS=number).addr
+
+
+_descriptor = ctypes.pythonapi.PyDescr_NewMethod
+_descriptor.restype = ctypes.py_object
+_descriptor.argtypes = [ctypes.py_object, ctypes.c_void_p]
+
+
+@native
+def py_current(_self: raw, _args: ptr[raw], _nargs: i64) -> raw:
+    return PyLong_FromLongLong(current_word())
+
+
+current: Callable[[], int] = bind(fast_def("current", py_current.spec().addr, "The thread's word."))
+
+
+def install() -> None:
+    """Tells the machine code where modes are, and takes the place of ``modes.set_word``."""
+    modes_names.refer_to(vars(modes))
+    busy_name.refer_to(sys.intern("busy"))
+    special_name.refer_to(sys.intern("special"))
+    word_name.refer_to(sys.intern("word"))
+    thread_modes.refer_to(modes.state)
+    nothing.refer_to(0)
+    modes.set_word = bind(fast_def("set_word", py_set_word.spec().addr, modes.set_word.__doc__))
+    for number, (cls, sets, clears) in enumerate(modes.blocks[:MOST_CLASSES]):
+        _serve(number, cls, sets, clears)

@@ -1,0 +1,329 @@
+"""``antorcha.inspect``: its three faces say the same, fit their place, and are safe to show."""
+
+from __future__ import annotations
+
+import doctest
+import io
+import re
+import string
+import subprocess
+import sys
+import weakref
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import antorcha as torch
+from antorcha.errors import ArgumentError
+from antorcha.inspector import theme
+from antorcha.inspector.inspection import Inspection
+from antorcha.inspector.words import LANGUAGES, WORDS
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def freed() -> Any:
+    x = torch.ones(5)
+    x.untyped_storage().resize_(0)
+    return x
+
+
+def with_grad() -> Any:
+    x = torch.randn(4, 3, requires_grad=True)
+    (x * x).sum().backward()
+    return x
+
+
+CASES: dict[str, Callable[[], Any]] = {
+    "matrix": lambda: torch.arange(12.0).view(3, 4),
+    "view of a view": lambda: torch.arange(12.0).view(3, 4).t()[1:3],
+    "expanded": lambda: torch.ones(3).expand(4, 3),
+    "number": lambda: torch.tensor(-1.2345678e-20),
+    "nothing": lambda: torch.zeros(2, 0, 3),
+    "long name": lambda: torch.zeros(1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 12345),
+    "large": lambda: torch.zeros(1 << 11, 1 << 11)[:, 1::2],
+    "many dims": lambda: torch.randn(2, 3, 4, 5, 6),
+    "image": lambda: torch.rand(3, 150, 200),
+    "batch": lambda: torch.rand(4, 1, 12, 12),
+    "bool": lambda: torch.rand(30) > 0.5,
+    "integers": lambda: torch.tensor([2**63 - 1, -(2**63), 0]),
+    "complex": lambda: torch.tensor([[1 + 2j, complex("nan")]]),
+    "bfloat16": lambda: torch.randn(3, 40).bfloat16(),
+    "not finite": lambda: torch.tensor([float("nan"), float("inf"), -float("inf"), 0.0, -2.5e30]),
+    "only nan": lambda: torch.full((3,), float("nan")),
+    "extremes": lambda: torch.tensor([1.7e308, -1.7e308], dtype=torch.float64),
+    "meta": lambda: torch.ones(2, 3, device="meta"),
+    "freed": freed,
+    "grad": with_grad,
+    "parameter": lambda: torch.nn.Parameter(torch.ones(2, 2)),
+    "array": lambda: torch.from_numpy(__import__("numpy").arange(4)),
+}  # fmt: skip
+
+
+def found(case: str, /, **kwargs: Any) -> Inspection:
+    torch.manual_seed(0)
+    return torch.inspect(CASES[case](), **kwargs)
+
+
+# ---- text
+@pytest.mark.parametrize("lang", LANGUAGES)
+@pytest.mark.parametrize("name", CASES)
+def test_the_text_fits_and_nothing_is_cut(name: str, lang: str) -> None:
+    inspection = found(name, lang=lang)
+    text = str(inspection)
+    assert max(len(line) for line in text.splitlines()) <= 80
+    joined = re.sub(r"\s+", "", text)
+    for number in (*inspection.facts.shape, *inspection.facts.strides, inspection.facts.offset):
+        assert str(number) in joined
+    assert inspection.facts.dtype in joined
+    assert "{" not in text  # nothing was left to be filled in
+    assert not re.search(r"(?m)^\.\.\.$", text)  # no line was broken
+
+
+def test_the_text_of_a_view() -> None:
+    x = torch.arange(12.0).view(3, 4)
+    corner = x.t()[1:3]
+    lines = str(torch.inspect(corner)).splitlines()
+    assert lines[0] == "corner: Tensor  (2, 3) float32 cpu"
+    cells = [line.split() for line in lines if line.startswith(("cell ", "value ", "order "))]
+    assert cells[:3] == [
+        ["cell", *map(str, range(9))],
+        ["value", "0.", "[1.]", "[2.]", "3.", "4.", "[5.]", "[6.]", "7.", "8."],
+        ["order", "0", "3", "1", "4"],
+    ]
+    assert any(line.startswith("               x ") for line in lines)  # who shares it
+
+
+def test_what_cannot_be_read_is_said() -> None:
+    assert "no memory: there are no values" in str(found("meta"))
+    assert "The storage has 0 B, the tensor needs 20 B" in str(found("freed"))
+    assert "There are no elements" in str(found("nothing"))
+    assert "Of a sample: " in str(found("large"))
+
+
+def test_the_languages_differ() -> None:
+    assert "una celda tras otra" in str(found("matrix", lang="es"))
+    with pytest.raises(
+        ArgumentError, match=r"lang='ess' must be one of en, es\. Did you mean 'es'"
+    ):
+        found("matrix", lang="ess")
+
+
+def test_every_word_is_in_both_languages() -> None:
+    def fields(text: str) -> set[str | None]:
+        return {field for _, field, _, _ in string.Formatter().parse(text)} - {None}
+
+    for key, texts in WORDS.items():
+        assert len(texts) == len(LANGUAGES), key
+        assert all(texts), key
+        assert fields(texts[0]) == fields(texts[1]), key
+
+
+def test_a_terminal_without_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding="ascii"))
+    text = str(found("many dims"))
+    assert text.isascii()
+    print(text)
+
+
+def test_rich_shows_it_in_colour() -> None:
+    from rich.console import Console
+
+    console = Console(file=io.StringIO(), width=100, force_terminal=True, color_system="truecolor")
+    console.print(found("matrix"))
+    assert isinstance(console.file, io.StringIO)
+    assert "\x1b[" in console.file.getvalue()
+    assert "\x1b" not in str(found("matrix"))
+
+
+def test_show_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    found("matrix", name="grid").show()
+    assert "grid: Tensor" in capsys.readouterr().out
+
+
+# ---- HTML
+@pytest.mark.parametrize("brief", [False, True])
+@pytest.mark.parametrize("name", CASES)
+def test_the_html_stands_by_itself(name: str, brief: bool) -> None:
+    html = found(name).html(brief)
+    root = ET.fromstring(html)  # well formed
+    assert root.tag == "div"
+    assert root.get("class") == "ant ant-inspect"
+    tags = {element.tag.removeprefix(SVG) for element in root.iter()}
+    assert not tags & {"script", "link", "iframe", "object", "use", "foreignObject"}
+    for element in root.iter():
+        assert not any(key.startswith("on") or key == "href" for key in element.attrib)
+        assert element.get("src", "data:").startswith("data:")
+    assert "url(" not in html
+    assert "@import" not in html
+    for picture in root.iter(f"{SVG}svg"):
+        assert picture.get("aria-label")
+        assert float(picture.get("width", "1e9")) <= 325
+    assert len(html) < 150_000
+
+
+def test_the_html_draws_every_cell() -> None:
+    inspection = found("view of a view", name="part")
+    root = ET.fromstring(inspection.html())
+    (memory,) = [s for s in root.iter(f"{SVG}svg") if s.get("class") == "ant-memory"]
+    titles = [title.text for title in memory.iter(f"{SVG}title")]
+    assert len(titles) == 12
+    assert titles[0] == "cell 0: 0.0; part does not read it"
+    assert titles[5] == "cell 5: 5.0; element [0, 1], number 1 in order"
+    read = [r for r in memory.iter(f"{SVG}rect") if r.get("class") == "read"]
+    assert len(read) == 6
+    hops = [p.get("d", "") for p in memory.iter(f"{SVG}path") if p.get("class") == "hop"]
+    assert len(hops) == 2  # 0 to 1 and 3 to 4; the third line begins with 2
+    ends = [re.findall(r"[\d.]+,", hop) for hop in hops]
+    width = 320 / 8
+    assert [(float(e[0][:-1]) // width, float(e[-1][:-1]) // width) for e in ends] == [
+        (1, 5), (2, 6),
+    ]  # fmt: skip
+    labels = [t.text for t in memory.iter(f"{SVG}text") if t.get("class") == "dim"]
+    assert labels == ["dim 0: +1", "dim 1: +4"]
+
+
+def test_the_heat_map_says_exact_numbers() -> None:
+    root = ET.fromstring(torch.inspect(torch.tensor([[0.1, -3.0]]), name="x").html())
+    titles = {title.text for title in root.iter(f"{SVG}title")}
+    assert {"[0, 0]: 0.1", "[0, 1]: -3.0"} <= titles
+    cells = [r for r in root.iter(f"{SVG}rect") if (r.get("class") or "").startswith("heat ")]
+    assert [r.get("class") for r in cells[:2]] == ["heat p", "heat n"]
+    weak, strong = [float(r.get("fill-opacity", "0")) for r in cells[:2]]
+    assert 0 < weak < strong < 1
+
+
+def test_the_short_form_of_a_long_one() -> None:
+    inspection = found("large")
+    assert len(inspection.html(brief=True)) < 40_000
+    root = ET.fromstring(inspection.html(brief=True))
+    titles = [title.text for title in root.iter(f"{SVG}title")]
+    assert titles[:2] == ["[0, 0]: 0.0", "[0, 96]: 0.0"]
+    assert "of every 192 rows and 96 columns one is shown" in inspection.html(brief=True)
+
+
+def test_strange_names_are_escaped() -> None:
+    inspection = torch.inspect(torch.ones(2, 4)[:, :2], name="<img src=x>&", axes=("<b>", '"'))
+    for html in (inspection.html(), inspection.html(brief=True)):
+        assert "<img src=x" not in html
+        assert '<b>"' not in html
+        ET.fromstring(html)
+
+
+def test_a_picture_has_its_pixels_and_says_what_is_left_out() -> None:
+    html = found("image").html()
+    assert 'src="data:image/png;base64,' in html
+    assert "200 x 150 pixels; of every 2 x 2 pixels one is shown" in html
+    assert "number 0 of the batch" in found("batch").html()
+
+
+def test_the_themes_have_the_same_colours() -> None:
+    assert list(theme.LIGHT) == list(theme.DARK)
+    style = theme.style()
+    used = set(re.findall(r"var\(--ant-(\w+)\)", found("matrix").html()))
+    assert used <= set(theme.LIGHT)
+    assert "prefers-color-scheme:dark" in style
+    assert '[data-theme="dark"] .ant' in style
+
+
+def _luminance(colour: str) -> float:
+    parts = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
+    r, g, b = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b
+
+
+@pytest.mark.parametrize("colours", [theme.LIGHT, theme.DARK])
+def test_text_can_be_read(colours: dict[str, str]) -> None:
+    # WCAG 2.2, 1.4.3: a contrast of 4.5 at least.
+    for ink in ("fg", "muted", "accent", "negative"):
+        for paper in ("bg", "panel"):
+            light, dark = sorted(map(_luminance, (colours[ink], colours[paper])), reverse=True)
+            assert (light + 0.05) / (dark + 0.05) >= 4.5, (ink, paper)
+    light, dark = sorted(map(_luminance, (colours["fg"], colours["soft"])), reverse=True)
+    assert (light + 0.05) / (dark + 0.05) >= 4.5
+
+
+# ---- the short form
+@pytest.mark.parametrize("name", CASES)
+def test_a_notebook_shows_the_short_form(name: str) -> None:
+    torch.manual_seed(0)
+    x = CASES[name]()
+    html = x._repr_html_()
+    assert str(x.dtype).removeprefix("torch.") in html
+    assert len(html) < 50_000
+
+
+def test_the_short_form_names_the_node() -> None:
+    x = torch.ones(2, requires_grad=True)
+    assert "grad_fn=ExpBackward0" in x.exp()._repr_html_()
+    assert "requires_grad" in x._repr_html_()
+
+
+def test_the_short_form_looks_at_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    from antorcha.inspector import reading
+
+    seen: list[int] = []
+    block = reading.Elements.block
+
+    def watched(self: Any, shape: Any, strides: Any, first: int) -> Any:
+        got = block(self, shape, strides, first)
+        seen.append(got.size)
+        return got
+
+    monkeypatch.setattr(reading.Elements, "block", watched)
+    torch.zeros(1 << 11, 1 << 11)._repr_html_()
+    assert 0 < sum(seen) < 1 << 16
+
+
+# ---- names, life, refusals
+def test_the_callers_names_are_found_in_a_function() -> None:
+    x = torch.arange(4.0)
+    half = x[2:]
+    inspection = torch.inspect(half)
+    assert inspection.facts.name == "half"
+    assert [s.name for s in inspection.facts.sharing.others] == ["x"]
+
+
+def test_an_inspection_keeps_nothing_alive() -> None:
+    x = torch.arange(4.0)
+    half = x[2:]
+    refs = [weakref.ref(x), weakref.ref(half)]
+    inspection = torch.inspect(half)
+    del x, half
+    assert [ref() for ref in refs] == [None, None]
+    assert "half" in str(inspection)
+
+
+@pytest.mark.parametrize("wrong", [None, 1, [1.0], "x"])
+def test_what_is_no_tensor_is_refused(wrong: Any) -> None:
+    with pytest.raises(TypeError, match=r"inspect: a tensor is needed, not \w+; torch.as_tensor"):
+        torch.inspect(wrong)
+
+
+def test_the_three_faces_say_the_same() -> None:
+    inspection = found("grad", name="w")
+    facts = inspection.as_dict()
+    mean = f"{facts['statistics']['mean']:.5g}"
+    assert mean in str(inspection)
+    assert mean in inspection.html()
+
+
+def test_nothing_of_it_is_imported_with_antorcha() -> None:
+    code = (
+        "import sys, antorcha; antorcha.ones(2) + 1; "
+        "print([m for m in sys.modules if m.startswith(('antorcha.inspector', 'rich', 'scipy'))])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+def test_examples_in_docstrings() -> None:
+    from antorcha.inspector import inspection, svg
+
+    names = {"torch": torch}
+    for module in (inspection, svg):
+        assert doctest.testmod(module, extraglobs=names).failed == 0

@@ -1,0 +1,76 @@
+"""``ANTORCHA_CALL=checked``: what is in order passes, and each thing that is not is found."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from antorcha.runtime.call import native
+
+pytestmark = pytest.mark.skipif(not native.ACTIVE, reason="the native path does not run")
+WARM = """
+import antorcha as torch
+from antorcha.runtime.call.native import calls, invariants, life, methods, operators, slots
+
+def work():
+    x, y = torch.rand(3, 4, requires_grad=True), torch.rand(3, 4)
+    for _ in range(6):
+        z = ((x + y) * 2 - x.t().t()).exp()
+        z.sum().backward()
+        with torch.no_grad():
+            y.add_(y)
+            torch.cat([x, y])[1:, 2].max(0)
+    return x, z
+
+x, z = work()
+invariants.check_everything()
+"""
+HARM = {
+    "operator entry": "slots.word(operators.tables.addr + 16).value ^= id(z)",
+    "places are not there": "methods.quicks[-1][1][6] += 0; "
+    "memory = next(m for _, m in methods.quicks if m[6]); memory[6] -= 1",
+    "another key": "memory = next(m for _, m in methods.quicks if m[6]); "
+    "place = next(w for w in (slots.word(memory[4] + 8 * k).value for k in range(memory[5])) if w);"
+    "words = slots.word(invariants._object(place).ptr + 8); words.value ^= 1 << 40",
+    "spare objects": "slots.word(life.lives.addr + 16).value += 1",
+    "the mode that is kept": "from antorcha.runtime.call.native import mode; "
+    "mode.current(); slots.word(mode.answer.addr + 8).value = 1",
+    "numel": "z._layout.numel += 1; invariants.check_result(z)",
+    "outside": "z._offset = 5; invariants.check_result(z)",
+    "no older": "z._fn.seq = 0; invariants.check_result(z)",
+    "view of a view": "v = x.detach().view(12); v._base = v; invariants.check_result(v)",
+}
+
+
+def run(program: str) -> subprocess.CompletedProcess[str]:
+    environ = {**os.environ, "ANTORCHA_CALL": "checked"}
+    return subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=300, env=environ
+    )
+
+
+def test_what_is_in_order_passes() -> None:
+    done = run(WARM + "assert invariants._count > 20; print('done')")
+    assert done.stdout.endswith("done\n"), done.stderr
+
+
+@pytest.mark.parametrize("found", HARM)
+def test_what_is_not_is_found(found: str) -> None:
+    """(The process ends at once: what has been harmed must not be taken apart.)"""
+    program = f"""{WARM}
+import os
+try:
+    {HARM[found]}
+    invariants.check_everything()
+except invariants.Broken as error:
+    print(error, flush=True)
+    os._exit(0)
+print("nothing was found", flush=True)
+os._exit(1)
+"""
+    done = run(program)
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    assert found in done.stdout

@@ -20,7 +20,7 @@ import antorcha
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 SWITCHES = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
             "--disable-background-networking", "--disable-component-update"]  # fmt: skip
-PATIENCE = 30.0  # seconds until something must have happened, on a machine with other work
+PATIENCE = 60.0  # seconds until something must have happened, on a machine with other work
 
 
 def find_browser() -> str:

@@ -325,7 +325,8 @@ def test_many_runs_leave_the_page_and_the_server_as_they_were(lab: Lab, learner:
     for number in range(RUNS):
         run(number)
     after = state()
-    assert after[1:] == before[1:]
+    assert after[1] <= before[1]
+    assert after[2] == before[2]
     assert after[0] - before[0] < 40e6
 
 

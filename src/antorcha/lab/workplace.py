@@ -13,10 +13,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from antorcha.errors import ValueRangeError
 from antorcha.lab.files import NAME, FileProblem, WorkFile, find_problem, programs, write_whole
 from antorcha.lab.kernel import Limits
-from antorcha.lab.lesson import Cell, Lesson, find, lessons, load
+from antorcha.lab.lesson import FOLDER, Cell, Lesson, lessons, load
 from antorcha.lab.session import Session
 
 MEMORY = ".antorcha-lab.json"
@@ -38,23 +37,28 @@ class Workplace:
         self.limits = limits
         self.own = own or []
         self.sessions: dict[str, Session] = {}
+        self._lessons: dict[str, tuple[list[Any], list[Lesson]]] = {}  # files' ages, what they hold
         self.memory: dict[str, Any] = self._recall()
 
     # ---- lessons and sessions -------------------------------------------------------------------
 
     def lessons(self, lang: str) -> list[Lesson]:
-        """The course in that language, and the user's own lessons. Raises LessonError."""
-        return [*lessons(lang), *[load(path, lang) for path in self.own]]
+        """The course in that language, and the user's own lessons. Raises LessonError.
+
+        They are read again when one of the files has changed.
+        """
+        files = [*sorted((FOLDER / lang).glob("*.md")), *self.own]
+        stamp = [(path, path.stat().st_mtime_ns) for path in files if path.exists()]
+        kept = self._lessons.get(lang)
+        if kept is None or kept[0] != stamp:
+            found = [*lessons(lang), *[load(path, lang) for path in self.own]]
+            kept = self._lessons[lang] = (stamp, found)
+        return kept[1]
 
     def lesson(self, slug: str, lang: str) -> Lesson | None:
-        """The lesson of that name or number, if there is one."""
-        for path in self.own:
-            if (mine := load(path, lang)).slug == slug:
-                return mine
-        try:
-            return find(slug, lang)
-        except ValueRangeError:
-            return None
+        """The lesson of that name, if there is one; one's own goes before the course's."""
+        named = {lesson.slug: lesson for lesson in self.lessons(lang)}
+        return named.get(slug)
 
     def of_lesson(self, lesson: Lesson) -> Session:
         """The session of a lesson. Raises FileProblem where its file cannot be read."""

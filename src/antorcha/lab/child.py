@@ -73,7 +73,10 @@ class LabKernel(Kernel):  # type: ignore[misc]
         self._allow_stdin = allow_stdin
         request = json.loads(code)
         work = {"run": self._run, "check": self._check, "draw": self._draw}[request["do"]]
-        answer = work(request)
+        try:
+            answer = work(request)
+        except Exception as error:  # in the telling, not in the program: without a reply, no page
+            answer = {"ended": "failed", "message": _message(error)}
         return {"status": "ok", "execution_count": 0, "lab": answer}
 
     def _run(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -149,7 +152,9 @@ class LabKernel(Kernel):  # type: ignore[misc]
         if tensor is None:
             return {"gone": True}
         if what == "graph":
-            return {"html": antorcha.graph(tensor, names=_leaf_names(names)).svg()}
+            models = [value for value in names.values() if isinstance(value, antorcha.nn.Module)]
+            model = models[0] if len(models) == 1 else None  # its parameters have better names
+            return {"html": antorcha.graph(tensor, model=model, names=_leaf_names(names)).svg()}
         return {"html": antorcha.inspect(tensor, name=name, lang=lang).html()}
 
     # ---- what is told without being asked -------------------------------------------------------

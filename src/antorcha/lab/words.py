@@ -81,7 +81,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "ended_failed": ("> The program could not be started: {0}",
                      "> No se pudo arrancar el programa: {0}"),
     # the inspector and its neighbours
-    "inspector": ("Tensor inspector", "Inspector de tensores"),
+    "inspector": ("Tensor inspector", "Inspector"),
     "live": ("Live", "En vivo"),
     "no_tensors": ("Run code to inspect active tensors",
                    "Ejecuta código para inspeccionar los tensores activos"),

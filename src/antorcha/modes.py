@@ -1,10 +1,10 @@
 """The modes of a thread: one word that says whether gradients are recorded and by what rules.
 
 Almost always every thread is in the default mode (word 0). ``busy`` counts the reasons to look
-closer: the threads that are in another mode, plus one once a Tensor subclass exists, plus the
-tensors of ``note_stale_views``. While it is 0 the call path skips the thread-local look-up, which
-would cost as much as the rest of the key. ``special`` counts the reasons that are no mode of a
-thread.
+closer: the threads that are in another mode, plus one once a Tensor subclass exists, one while a
+profile is on, plus the tensors of ``note_stale_views``. While it is 0 the call path skips the
+thread-local look-up, which would cost as much as the rest of the key. ``special`` counts the
+reasons that are no mode of a thread, but for the profile, which is ``watched``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from typing import Any
 NO_GRAD = 1  # operations are not recorded
 INFERENCE = 2  # nor are versions kept: results are inference tensors (always with NO_GRAD)
 ANOMALY = 4  # nodes remember the line that made them; NaN gradients are errors
-PROFILER = 8  # a profiler wants to hear of every call
 AUTOCAST = 16  # arguments may be cast first
 DETERMINISTIC = 32  # reserved for deterministic algorithms
 SAVED_HOOKS = 64  # saved tensors go through the user's pack hook
@@ -33,6 +32,7 @@ class _ThreadModes(threading.local):
 
 state = _ThreadModes()
 busy: int = 0
+watched: int = 0  # 1 while a profile is on, in whatever thread; ``busy`` counts it
 special: int = 0
 subclasses: bool = False  # has anybody made a subclass of Tensor (other than Parameter)?
 blocks: list[tuple[type, int, int]] = []
@@ -60,6 +60,15 @@ def _set_word_locked(word: int) -> int:
 
 _HAS_GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
 set_word = _set_word if _HAS_GIL else _set_word_locked
+
+
+def watch(on: bool) -> None:
+    """A profile begins, or is over."""
+    global busy, watched
+    with _lock:
+        more = int(on) - watched
+        busy += more  # no other thread comes in between: nothing is called
+        watched += more
 
 
 def note_subclass() -> None:

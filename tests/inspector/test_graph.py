@@ -192,6 +192,16 @@ def test_groups() -> None:
     assert names_without == [path for path, *_ in shown]  # the outermost module knows its parts
 
 
+def test_parameters_stand_in_their_module_and_inputs_outside() -> None:
+    layer = nn.Linear(2, 2)
+    x = torch.ones(1, 2, requires_grad=True)
+    with recording():
+        y = layer(x)
+    graph = torch.graph(y, names={"x": x})
+    outside = [item for item in graph._nest.groups[0].items if item[0] == "leaf"]
+    assert [graph.leaves[index].name for _, index in outside] == ["x"]
+
+
 def test_calls_of_one_module_are_apart() -> None:
     layer = nn.Linear(2, 2)
     x = torch.ones(1, 2)
@@ -332,6 +342,9 @@ def test_pictures_are_valid_and_self_contained() -> None:
     assert drawn.count("operation") == 8
     assert drawn.count("leaf") == 6
     assert drawn.count("frame") == 6
+    paths = [path.get("d", "") for path in root.iter(f"{space}path")]
+    assert sum(path.endswith("v-26.0") for path in paths) == 3  # into groups
+    assert sum(path.endswith("v12.0") for path in paths) == 6  # out of them
     html = graph._repr_html_()
     assert "<script" not in html
     assert html.count("<details>") >= 3

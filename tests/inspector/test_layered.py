@@ -63,6 +63,28 @@ def test_crossings_are_counted() -> None:
     assert layout.crossings() == 0
 
 
+def test_sweeping_takes_crossings_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    def crossings() -> int:
+        total = 0
+        for seed in range(5):
+            boxes, edges = boxes_of(25), edges_of(25, seed)
+            layout = _Layout(boxes, edges, layers_of(boxes, edges))
+            layout.order()
+            total += layout.crossings()
+        return total
+
+    swept = crossings()
+    monkeypatch.setattr(_Layout, "_sweep", lambda self, down: None)
+    assert swept < 0.8 * crossings()
+
+
+def test_an_exit_beside_the_middle() -> None:
+    boxes = [Box(200, 20), Box(20, 20), Box(200, 20)]
+    place(boxes, [Edge(0, 1, leave=60), Edge(1, 2, arrive=-50)])
+    assert boxes[1].x == pytest.approx(boxes[0].x + 60)
+    assert boxes[1].x == pytest.approx(boxes[2].x - 50)
+
+
 def test_a_chain_is_straight() -> None:
     boxes = boxes_of(8)
     place(boxes, [Edge(k, k + 1) for k in range(7)])

@@ -191,6 +191,15 @@ def test_after_an_error_too():
     assert all("forward" not in module.__dict__ for module in net.modules())
 
 
+def test_shapes_are_of_floats_and_an_error_says_so():
+    words = nn.Sequential(nn.Embedding(10, 4), nn.Linear(4, 2))
+    with pytest.raises(Exception, match="float") as caught:
+        torch.summary(words, (2, 5))
+    assert "dtype=torch.long" in caught.value.__notes__[0]
+    table = torch.summary(words, torch.zeros(2, 5, dtype=torch.long))
+    assert table.rows[0].outputs == [(2, 5, 2)]
+
+
 def test_nothing_is_computed_where_meta_will_do():
     class Big(nn.Module):
         def forward(self, x):
@@ -233,6 +242,20 @@ def test_faces():
     console = Console(width=80, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
     console.print(table)
     assert "└─ 1 ReLU" in console.export_text()
+
+
+def test_a_list_of_layers_is_not_idle():
+    class Listed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.ModuleList([nn.Linear(2, 2), nn.Linear(2, 2)])
+
+        def forward(self, x):
+            return self.layers[0](x)
+
+    lines = str(torch.summary(Listed(), (1, 2))).splitlines()
+    assert lines[2].split() == ["└─", "layers", "ModuleList", "-", "12", "4"]
+    assert lines[4].split()[:5] == ["└─", "1", "Linear", "not", "run"]
 
 
 def test_markup_in_names_is_text():

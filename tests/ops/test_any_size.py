@@ -10,7 +10,6 @@ import pytest
 import antorcha as torch
 from antorcha.ops.record import Op
 from antorcha.runtime.call import native
-from antorcha.runtime.call.native import report
 from antorcha.runtime.launch import gil_threshold
 from antorcha.runtime.tensor import Tensor
 from tests.ops.records import map_tensors, records, samples, tensors_in
@@ -52,48 +51,6 @@ def test_ops(op: Op) -> None:
                 continue
             assert looks(result) == looks(expected), what
             same_elements(result, expected, what)
-
-
-def by_python(call: Callable[..., Any], arguments: list[tuple[Any, ...]]) -> int:
-    """How many of the calls Python served."""
-
-    def count() -> int:
-        return sum([row.python for row in report.served()])
-
-    before = count()
-    for args in arguments:
-        call(*args)
-    return count() - before
-
-
-CALLS: dict[str, Callable[[Any], Any]] = {
-    "a + b": lambda a: a + a,
-    "a * 2.0": lambda a: a * 2.0,
-    "2 * a": lambda a: 2 * a,
-    "2 - a": lambda a: 2 - a,
-    "method": lambda a: a.exp(),
-    "function": lambda a: torch.tanh(a),
-    "keyword": lambda a: torch.clamp(a, min=0.5, max=2),
-    "three": lambda a: torch.lerp(a, a, 0.25),
-    "sum": lambda a: a.sum(),
-    "mean": lambda a: torch.mean(a),
-    "prod": lambda a: a.prod(),
-    "keepdim": lambda a: a.sum((0, 1), True),
-}
-
-
-@pytest.mark.parametrize("name", CALLS)
-def test_python_is_not_asked(name: str) -> None:
-    """Once two sizes have been met, calls of others are served natively."""
-    call = CALLS[name]
-    tensors = [torch.rand(2, n + 300) for n in range(30)]
-    views = [t[:, :] for t in tensors]  # (the subject is the call, not how its tensors are made)
-    by_python(call, [(t,) for t in tensors[:4]])
-    assert by_python(call, [(t,) for t in tensors[4:]]) == 0
-    assert by_python(call, [(t,) for t in views[4:]]) == 0
-    with torch.no_grad():
-        by_python(call, [(t,) for t in tensors[:4]])
-        assert by_python(call, [(t.requires_grad_(),) for t in tensors[4:]]) <= 4
 
 
 def test_what_is_not_for_any_size() -> None:

@@ -22,7 +22,7 @@ import antorcha as torch
 from antorcha.runtime import alloc
 from antorcha.runtime.call import native
 from antorcha.runtime.call import plan as plans
-from antorcha.runtime.call.native import operators
+from antorcha.runtime.call.native import operators, report
 from tests.runtime.watch import functions_run
 
 plain_getitem = torch.Tensor.__dict__["__getitem__"]  # nothing has been planned so far
@@ -131,6 +131,30 @@ def served_ops() -> None:
     assert not missing, missing
     made = [torch.mul(x, k / 2).tolist() for k in range(6)]
     assert made == [(x * (k / 2)).tolist() for k in range(6)]
+
+
+def served_any_size() -> None:
+    """Once two sizes have been met, calls of others are served natively."""
+    cases: list[Callable[[Any], Any]] = [
+        lambda a: a + a, lambda a: a * 2.0, lambda a: 2 * a, lambda a: 2 - a, lambda a: a.exp(),
+        lambda a: torch.tanh(a), lambda a: torch.clamp(a, min=0.5, max=2), lambda a: a.sum(),
+        lambda a: torch.lerp(a, a, 0.25), lambda a: torch.mean(a), lambda a: a.prod(),
+        lambda a: a.sum((0, 1), True),
+    ]  # fmt: skip
+
+    def by_python(call: Callable[[Any], Any], tensors: list[Any]) -> int:
+        before = sum([row.python for row in report.served()])
+        for each in tensors:
+            call(each)
+        return sum([row.python for row in report.served()]) - before
+
+    for k, case in enumerate(cases):
+        tensors = [torch.rand(2, n + 50 * k + 300) for n in range(30)]
+        by_python(case, tensors[:4])
+        assert by_python(case, tensors[4:]) == 0, k
+        with torch.no_grad():
+            by_python(case, tensors[:4])
+            assert by_python(case, [t.requires_grad_() for t in tensors[4:]]) <= 4, k
 
 
 def _outcome(run: Callable[[], Any]) -> Any:

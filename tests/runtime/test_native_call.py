@@ -11,9 +11,9 @@ import pytest
 
 NAMES = {
     "native_call_behaviour": [
-        "served", "served_methods", "served_ops", "random_operands", "reflected", "modes",
-        "versions_and_views", "views", "indices", "subclass", "broken_tensors", "methods",
-        "patched", "references", "threads",
+        "served", "served_methods", "served_ops", "served_any_size", "random_operands",
+        "reflected", "modes", "versions_and_views", "views", "indices", "subclass",
+        "broken_tensors", "methods", "patched", "references", "threads",
     ],
     "native_backward_behaviour": [
         "served", "graphs", "numbers", "accumulation", "hooks", "functions", "errors", "writes",

@@ -148,3 +148,18 @@ def test_huge_sizes_are_refused() -> None:
     ):  # fmt: skip
         with pytest.raises((RuntimeError, MemoryError)):
             make()
+
+
+@pytest.mark.parametrize("nbytes", [0, 8])
+def test_what_lies_outside_is_not_read(nbytes: int) -> None:
+    """Of a tensor whose storage has become too small nothing is shown: the memory is not its own.
+    (To NumPy a buffer of 0 bytes has any size.)"""
+    x = torch.arange(5.0)
+    x.untyped_storage().resize_(nbytes)
+    readings: list[Any] = [
+        repr, lambda t: t.tolist(), lambda t: t.numpy(), lambda t: t[4].item(), np.from_dlpack,
+        lambda t: t.numpy(force=True), np.asarray, lambda t: bytes(t.numpy()),
+    ]  # fmt: skip
+    for read in readings:
+        with pytest.raises((IndexError, RuntimeError)):
+            read(x)

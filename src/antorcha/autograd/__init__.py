@@ -30,7 +30,7 @@ __all__ = [
 ]  # fmt: skip
 
 _MODULES = ("anomaly", "anomaly_mode", "forward_ad", "function", "functional", "grad_mode", "graph",
-            "profiler", "variable")  # fmt: skip
+            "profiler", "profiler_util", "variable")  # fmt: skip
 _NAMES = {
     "Function": "function", "detect_anomaly": "anomaly", "set_detect_anomaly": "anomaly",
     "is_anomaly_enabled": "anomaly", "is_anomaly_check_nan_enabled": "anomaly",

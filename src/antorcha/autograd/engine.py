@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from heapq import heappop, heappush
 from typing import Any
 
@@ -36,7 +35,9 @@ from antorcha.runtime.tensor import Parameter, Tensor, bare
 
 tell_origin: Any = None  # set by autograd.anomaly: warns where a node was recorded
 check_nan: Any = None  # set by autograd.anomaly: refuses NaN among a node's gradients
-observe: Any = None  # set by autograd.profiler: a context manager around an event
+observe: Any = None  # set by autograd.profiler: runs a node, and writes it down
+watched: Any = None  # set by autograd.profiler: the native engine's walk while a profile is on
+note: Any = None  # set by autograd.profiler: runs what has a name, and writes it down
 
 
 def backward(
@@ -47,7 +48,8 @@ def backward(
     inputs: Sequence[Any] | None = None,
 ) -> None:
     """Adds the gradients of the roots to the leaves (or to ``inputs`` only)."""
-    if not modes.busy and inputs is None:  # the default mode is the right one
+    plain = not modes.busy or modes.busy == modes.watched  # the default mode is the right one
+    if plain and inputs is None:
         native = None if create_graph else _native()
         if native is not None:
             rest = native(bool(retain_graph), *first_gradients(roots, seeds, False))
@@ -133,13 +135,6 @@ class Walk:
 
     def start(self, roots: Sequence[Any], seeds: Sequence[Tensor | None]) -> None:
         """Brings the first gradients to the roots."""
-        if modes.busy and modes.state.word & modes.PROFILER:
-            with observe("torch::autograd::GraphRoot"):
-                self._start(roots, seeds)
-        else:
-            self._start(roots, seeds)
-
-    def _start(self, roots: Sequence[Any], seeds: Sequence[Tensor | None]) -> None:
         flat = first_gradients(roots, seeds, self.create)
         flat.reverse()
         while flat:  # (a gradient with no other owner may be taken, not copied)
@@ -215,7 +210,7 @@ class Walk:
     def run(self) -> None:
         heap, pending, leaves = self.heap, self.pending, self.leaves
         keep, create, add = self.keep, self.create, self.add
-        watched = modes.busy and modes.state.word & (modes.ANOMALY | modes.PROFILER)
+        watched = modes.busy and (modes.watched or modes.state.word & modes.ANOMALY)
         special = bool(watched or self.needed is not None)
         while heap:
             node = heappop(heap)[1]
@@ -333,13 +328,11 @@ class Walk:
         for entry in leaves:
             if entry[0]._extra is not None:
                 entry[1] = self.with_hooks(run_leaf_hooks, *entry)
-        watched = modes.busy and modes.state.word & modes.PROFILER
         for entry in leaves:
             leaf, g = entry
             entry[1] = None
-            if watched:
-                with observe("torch::autograd::AccumulateGrad"):
-                    accumulate(leaf, g, self.create)
+            if modes.watched:
+                note("torch::autograd::AccumulateGrad", accumulate, leaf, g, self.create)
             else:
                 accumulate(leaf, g, self.create)
             if leaf._extra is not None:
@@ -350,7 +343,9 @@ def watched_backward(node: Node, grads: list[Any], create: bool) -> Any:
     """Runs a node where anomaly mode or a profiler looks on."""
     word = modes.state.word
     try:
-        with observe(node.op.node_name) if word & modes.PROFILER else nullcontext():
+        if modes.watched:
+            results = observe(node, gradients_of, node, grads, create)
+        else:
             results = node.op.rule.backward(node, grads, create)
     except Exception:
         if word & modes.ANOMALY:
@@ -397,7 +392,9 @@ def _native() -> Any:
             from antorcha.runtime.call.native.nodes import teach
 
             replay.on_new = teach
-    return _engine[0] if _engine[0] is not None and not _engine[1]() else None
+    if _engine[0] is None or _engine[1]():
+        return None
+    return watched if modes.watched else _engine[0]
 
 
 def first_gradient(root: Any, seed: Tensor | None, position: int, create: bool) -> Tensor:

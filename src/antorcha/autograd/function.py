@@ -295,9 +295,8 @@ class Function(metaclass=FunctionMeta):
         if separate or kwargs:
             args = _positional(cls.forward, args, kwargs, separate)
         word = modes.state.word
-        if word & modes.PROFILER:
-            with path.observe(cls._op, args):
-                return _apply(cls, args, separate, word)
+        if modes.watched:
+            return path.observe(cls._op, args, kwargs, _apply, cls, args, separate, word)
         return _apply(cls, args, separate, word)
 
 

@@ -1,83 +1,51 @@
 """``torch.autograd.profiler``: which ops ran, forward and backward, and how long they took.
 
-While a profile is on, the thread is in the PROFILER mode: each call of an op and each run of a node
-enters and leaves an event. Off, it costs nothing.
+The engine is in ``profiling/``; ``torch.profiler`` (with schedules, and more to export) is built on
+what is here. Off, it costs nothing; see docs/profiling.md.
 """
 
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable
-from time import perf_counter_ns
-from typing import Any
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
 
 from antorcha import modes
-from antorcha.autograd import engine
-from antorcha.autograd.profiler_events import (
+from antorcha.autograd.profiler_util import (
     EventList,
     FunctionEvent,
     FunctionEventAvg,
     Interval,
+    Kernel,
+    MemRecordsAcc,
 )
-from antorcha.errors import GraphError
-from antorcha.ops.record import Op
-from antorcha.runtime.call import path
-from antorcha.runtime.tensor import Tensor
+from antorcha.errors import GraphError, MissingFeature, warn
 
-__all__ = ["EventList", "FunctionEvent", "FunctionEventAvg", "profile", "record_function"]
+if TYPE_CHECKING:
+    from antorcha.autograd.profiling.session import Recorded, Session
 
-_SHOWN = {"to_dtype": "_to_copy", "full_layout": "full", "copy_": "copy_"}
-
-
-class _Active(threading.local):
-    profile: profile | None = None
-
-
-_active = _Active()
-
-
-class _Observed:
-    """An event that lasts as long as the block."""
-
-    __slots__ = ("event", "name", "shapes")
-
-    def __init__(self, name: str, shapes: list[list[int]]) -> None:
-        self.name, self.shapes = name, shapes
-        self.event: FunctionEvent | None = None
-
-    def __enter__(self) -> None:
-        running = _active.profile
-        if running is not None:
-            self.event = running.begin(self.name, self.shapes)
-
-    def __exit__(self, *_: object) -> None:
-        running = _active.profile
-        if running is not None and self.event is not None:
-            running.end(self.event)
-
-
-def _observe_call(op: Any, args: tuple[Any, ...]) -> _Observed:
-    running = _active.profile
-    shapes = []
-    if running is not None and running.record_shapes:
-        shapes = [list(a._layout.shape) if isinstance(a, Tensor) else [] for a in args]
-    name = op.name
-    if isinstance(op, Op) or hasattr(op, "op"):
-        name = "aten::" + _SHOWN.get(name, name)
-    return _Observed(name, shapes)
-
-
-def _observe_node(name: str) -> _Observed:
-    return _Observed(name, [])
-
-
-path.observe = _observe_call
-engine.observe = _observe_node
+__all__ = [
+    "EventList", "FunctionEvent", "FunctionEventAvg", "Interval", "Kernel", "MemRecordsAcc",
+    "emit_itt", "emit_nvtx", "load_nvprof", "profile", "record_function",
+]  # fmt: skip
 
 
 class profile:
-    """Records the ops that run in this thread inside the block.
+    """Records the ops that run inside the block, in all threads.
+
+    Args:
+        enabled (bool): False: does nothing
+        use_cuda, use_device, use_kineto, use_cpu, experimental_config, acc_events,
+            custom_trace_id_callback, post_processing_timeout_s, activity_filters: accepted;
+            there is one device, the CPU
+        record_shapes (bool): of the operands of each call
+        with_flops (bool): estimates floating point operations
+        profile_memory (bool): what tensors allocate and free
+        with_stack (bool): the lines that called
+        with_modules (bool): the modules that calls are part of
+
+    Raises RuntimeError where another profile runs.
 
     See https://docs.pytorch.org/docs/stable/autograd.html#torch.autograd.profiler.profile.
 
@@ -102,85 +70,112 @@ class profile:
         experimental_config: Any = None,
         acc_events: bool = False,
         custom_trace_id_callback: Callable[[], str] | None = None,
+        post_processing_timeout_s: float | None = None,
+        activity_filters: Any = None,
     ) -> None:
-        self.enabled, self.record_shapes = enabled, record_shapes
+        if use_cuda or use_device not in (None, "cpu"):
+            warn(f"profiler: there is no {use_device or 'cuda'} here; the CPU is profiled")
+        self.enabled, self.record_shapes, self.with_flops = enabled, record_shapes, with_flops
+        self.profile_memory, self.with_stack = profile_memory, with_stack
+        self.with_modules = with_modules
         self.entered = False
-        self.function_events: EventList | None = None
-        self._open: list[FunctionEvent] = []
-        self._events: list[FunctionEvent] = []
+        self.metadata: dict[str, Any] = {}
+        self._session: Session | None = None
+        self._recorded: Recorded | None = None
+        self._events: EventList | None = None
 
     def __enter__(self) -> profile:
         if not self.enabled:
             return self
         if self.entered:
             raise GraphError("Profiler context manager is not reentrant")
-        if _active.profile is not None:
-            raise GraphError("Can't start Kineto profiler: a profiler is already running here")
-        self.entered = True
-        _active.profile = self
-        self._start = perf_counter_ns()
-        modes.set_word(modes.state.word | modes.PROFILER)
+        self.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if not self.enabled:
-            return
-        modes.set_word(modes.state.word & ~modes.PROFILER)
-        _active.profile = None
-        self.function_events = EventList(self._events, self.record_shapes)
+        if self.enabled:
+            self.stop()
 
-    def begin(self, name: str, shapes: list[list[int]]) -> FunctionEvent:
-        """An event starts, inside of the one that is open."""
-        event = FunctionEvent(
-            len(self._events) + 1, name, threading.get_ident(), self._now(), shapes
+    def start(self) -> None:
+        """Starts recording; raises RuntimeError where a profile runs."""
+        from antorcha.autograd.profiling.session import Options, Session
+
+        session = Session(
+            Options(self.record_shapes or self.with_flops, self.with_stack, self.with_modules)
         )
-        if self._open:
-            event.cpu_parent = self._open[-1]
-            event.cpu_parent.cpu_children.append(event)
-        self._events.append(event)
-        self._open.append(event)
-        return event
+        session.start()
+        self.entered, self._session = True, session
 
-    def end(self, event: FunctionEvent) -> None:
-        """An event ends, and whatever an exception has left open inside of it."""
-        while self._open and self._open.pop() is not event:
-            pass
-        event.time_range = Interval(event.time_range.start, self._now())
+    def stop(self) -> None:
+        """Stops recording. In a forked child nothing was recorded, and there is nothing to stop."""
+        if self._session is not None:
+            self._recorded, self._session = self._session.stop(), None
 
-    def _now(self) -> float:
-        return (perf_counter_ns() - self._start) / 1e3
+    @property
+    def running(self) -> bool:
+        """Is it recording now?"""
+        return self._session is not None and self._session.is_on()
 
-    def _ended(self) -> EventList:
-        if self.function_events is None:
+    @property
+    def function_events(self) -> EventList | None:
+        """The events; None until the profile is over."""
+        if self._events is None and self._recorded is not None:
+            if self._recorded.lost:
+                warn(f"profiler: there was no room for the last {self._recorded.lost} events")
+            from antorcha.autograd.profiling.build import build
+
+            self._events = build(
+                self._recorded, memory=self.profile_memory, flops=self.with_flops,
+                shapes=self.record_shapes, metadata={"user": self.metadata},
+            )  # fmt: skip
+            self._recorded = None
+        return self._events
+
+    def ended(self) -> EventList:
+        """The events; raises RuntimeError until the profile is over."""
+        events = self.function_events
+        if events is None:
             raise GraphError("Profiler didn't finish running")
-        return self.function_events
+        return events
 
-    def key_averages(self, *args: Any, **kwargs: Any) -> EventList:
-        """The events of each name added up."""
-        return self._ended().key_averages(*args, **kwargs)
+    def key_averages(
+        self,
+        group_by_input_shape: bool = False,
+        group_by_stack_n: int = 0,
+        group_by_overload_name: bool = False,
+        *,
+        kernels: bool = False,
+    ) -> EventList:
+        """The events of each name added up: see :meth:`EventList.key_averages`."""
+        return self.ended().key_averages(
+            group_by_input_shape, group_by_stack_n, group_by_overload_name, kernels=kernels
+        )
 
     def total_average(self) -> FunctionEventAvg:
         """All events added up."""
-        return self._ended().total_average()
+        return self.ended().total_average()
 
     def table(self, *args: Any, **kwargs: Any) -> str:
-        """Every event, as a text table."""
-        return self._ended().table(*args, **kwargs)
+        """Every event, as a text table: see :meth:`EventList.table`."""
+        return self.ended().table(*args, **kwargs)
 
     def export_chrome_trace(self, path: str) -> None:
-        """Writes the events for ``chrome://tracing``."""
-        self._ended().export_chrome_trace(path)
+        """Writes the events for ``chrome://tracing`` or Perfetto."""
+        self.ended().export_chrome_trace(path)
+
+    def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
+        """Writes the stacks for flame graph tools; the profile needs ``with_stack=True``."""
+        if not self.with_stack:
+            raise AssertionError("export_stacks() requires with_stack=True")
+        self.ended().export_stacks(path, metric)
 
     @property
     def self_cpu_time_total(self) -> float:
-        return self._ended().self_cpu_time_total
+        return self.ended().self_cpu_time_total
 
     def __str__(self) -> str:
-        return (
-            "<unfinished torch.autograd.profile>"
-            if self.function_events is None
-            else str(self.function_events)
-        )
+        events = self.function_events
+        return "<unfinished torch.autograd.profile>" if events is None else str(events)
 
     __repr__ = __str__
 
@@ -189,23 +184,79 @@ class record_function:
     """Names a block of code, or a function, in the profile.
 
     See https://docs.pytorch.org/docs/stable/generated/torch.autograd.profiler.record_function.html.
+
+    >>> with torch.autograd.profiler.profile() as prof:
+    ...     with torch.autograd.profiler.record_function("double"):
+    ...         y = torch.ones(2) * 2
+    >>> [event.name for event in prof.function_events if event.is_user_annotation]
+    ['double']
     """
 
     def __init__(self, name: str, args: str | None = None) -> None:
         self.name, self.args = name, args
+        self._record = -1
 
     def __enter__(self) -> record_function:
-        self._observed = _Observed(self.name, [])
-        self._observed.__enter__()
+        if modes.watched:
+            from antorcha.autograd.profiling.session import begin_block
+
+            self._record = begin_block(self.name)
         return self
 
-    def __exit__(self, *error: object) -> None:
-        self._observed.__exit__(*error)
+    def __exit__(
+        self,
+        kind: type[BaseException] | None = None,
+        error: BaseException | None = None,
+        where: TracebackType | None = None,
+    ) -> None:
+        if self._record >= 0:
+            from antorcha.autograd.profiling.session import end_block
+
+            end_block(self._record)
+            self._record = -1
 
     def __call__(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(fn)
         def inner(*args: Any, **kwargs: Any) -> Any:
-            with record_function(self.name):
+            with record_function(self.name, self.args):
                 return fn(*args, **kwargs)
 
         return inner
+
+
+class _Emit:
+    """Marks for the profiler of another vendor: there is none that could read them here."""
+
+    tool = ""
+
+    def __init__(self, enabled: bool = True, record_shapes: bool = False) -> None:
+        self.enabled, self.record_shapes = enabled, record_shapes
+
+    def __enter__(self) -> Any:
+        if self.enabled:
+            raise MissingFeature(
+                f"{type(self).__name__}: marks for {self.tool} are not written; "
+                "torch.profiler.profile() records ops and kernels, and export_chrome_trace() "
+                "writes them for a browser"
+            )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+class emit_nvtx(_Emit):
+    """Marks for NVIDIA's Nsight: not supported, raises NotImplementedError where it is entered."""
+
+    tool = "Nsight (NVTX)"
+
+
+class emit_itt(_Emit):
+    """Marks for Intel's VTune: not supported, raises NotImplementedError where it is entered."""
+
+    tool = "VTune (ITT)"
+
+
+def load_nvprof(path: str) -> EventList:
+    """Reads a trace of nvprof: not supported, raises NotImplementedError."""
+    raise MissingFeature("load_nvprof: traces of nvprof are not read")

@@ -40,6 +40,7 @@ def view(lay: Layout, storage: Storage, offset: int) -> Array:
     if lay.numel == 0:
         return np.empty(tuple(lay.shape), lay.dtype.np)
     size = lay.itemsize
+    L.check_inside(lay, storage.nbytes, offset)  # NumPy takes 0 bytes for a buffer of any size
     strides = tuple([s * size for s in lay.strides])
     return as_numpy(storage, offset * size, tuple(lay.shape), strides, lay.dtype.np)
 

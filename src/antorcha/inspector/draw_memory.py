@@ -18,7 +18,7 @@ _LINE = _INDEX + _CELL + _HOPS
 _ARROW = 16  # height of one arrow above the first line
 _MARK = 18  # height of a mark above another line
 _LETTER = 6.1  # width of a letter of the cells' text
-_DIGIT = 5.2  # width of a digit of the order
+_DIGIT = 6.4  # width of a digit of the order
 _HALF = 2.9  # half of that of a letter of an arrow's label
 
 STYLE = (
@@ -40,7 +40,8 @@ def draw(facts: TensorFacts, drawn: MemoryPicture, words: Words) -> str:
     slots: list[Cell | Gap] = []
     for part in drawn.parts:
         slots += [part] if isinstance(part, Gap) else part
-    board = _Board(slots, per_line(drawn), drawn)
+    most = 5 if facts.dtype.startswith("complex") else 10
+    board = _Board(slots, per_line(drawn, most), drawn)
     pieces = [
         svg.tag("path", d=_hop(a, b, board), class_="hop") for a, b in _path(slots, board.per_line)
     ]
@@ -55,14 +56,15 @@ def draw(facts: TensorFacts, drawn: MemoryPicture, words: Words) -> str:
     return svg.drawing("".join(pieces), WIDTH, board.height, label, "ant-memory")
 
 
-def per_line(drawn: MemoryPicture) -> int:
+def per_line(drawn: MemoryPicture, most: int) -> int:
     """Cells in a line: so many that a stride of the tensor leads to the line below, if one can."""
+    usual = min(8, most)
     if not drawn.whole:
-        return 8
-    strides = [step.stride for step in drawn.steps if 3 <= step.stride <= 10]
-    if strides and drawn.cells > 10:
-        return max(strides) * (10 // max(strides))
-    return max(drawn.cells, 5) if drawn.cells <= 10 else 8
+        return usual
+    strides = [step.stride for step in drawn.steps if 3 <= step.stride <= most]
+    if strides and drawn.cells > most:
+        return max(strides) * (most // max(strides))
+    return max(drawn.cells, 5) if drawn.cells <= most else usual
 
 
 class _Board:

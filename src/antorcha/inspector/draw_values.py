@@ -85,11 +85,12 @@ class _Board:
     def __init__(self, grid: Grid) -> None:
         self.rows = len(grid.texts)
         self.columns = max([len(line) for line in grid.texts], default=0)
-        self.numbered = self.columns <= _NUMBERED
+        is_complex = any([text.endswith("j") for line in grid.texts for text in line])
+        self.numbered = self.columns <= (_NUMBERED // 2 if is_complex else _NUMBERED)
         labels = [len(_row_label(grid, k)) for k in range(self.rows)]
         self.left = 4 + 6 * max(labels, default=0)
         self.top = 12 if grid.rows else 0
-        widest = 44.0 if self.numbered else 18.0
+        widest = (72.0 if is_complex else 44.0) if self.numbered else 18.0
         self.width = min((WIDTH - self.left) / max(self.columns, 1), widest)
         self.height = 22.0 if self.numbered else self.width
 

@@ -260,8 +260,16 @@ def _explained(error: BaseException, lang: str) -> Explanation:
             _at(made, error, site)
     if issubclass(type(error), BaseExceptionGroup):
         made.notes += _members(error, lang)
-    made.notes += _chain(error, lang)
+    made.notes += _notes(error) + _chain(error, lang)
     return made
+
+
+def _notes(error: BaseException) -> list[str]:
+    """What ``add_note`` has added."""
+    fields = object.__getattribute__(error, "__dict__")
+    notes = fields.get("__notes__") if type(fields) is dict else None
+    listed = notes[:3] if type(notes) is list else []
+    return [cut(note, _MESSAGE) for note in listed if type(note) is str]
 
 
 def _at_syntax(made: Explanation, error: SyntaxError) -> None:

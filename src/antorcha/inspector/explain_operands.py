@@ -62,9 +62,10 @@ def gather(site: Site, names: Names, message: str) -> Failed:
         if not label and k < len(parts) and _writes_to_part(site.node):
             node = list(parts)[k]
             label = site.text_of(node)
-        label = label or _name_of(tensor, failed, parameters, k)
+        label = label or _name_of(tensor, failed, names, parameters, k)
         failed.operands.append(Operand(label, fact, node))
-    if len(failed.operands) == 1 and failed.operands[0].node is None and layer is None:
+    alone = len(failed.operands) == 1 and failed.operands[0].node is None and layer is None
+    if alone and site.expression:
         failed.operands[0].label = site.expression.partition("\n")[0]  # it was made here
     if not failed.operands:
         failed.operands = [
@@ -144,8 +145,14 @@ def _next(labels: list[_Label]) -> _Label:
     return labels.pop(0) if len(labels) > 1 else labels[0]
 
 
-def _name_of(tensor: Tensor, failed: Failed, parameters: list[str], k: int) -> str:
-    """The name of a tensor that the program's line does not show: the layer's, or the op's."""
+def _name_of(
+    tensor: Tensor, failed: Failed, names: Names, parameters: list[str], k: int
+) -> str:  # fmt: skip
+    """The name of a tensor that the program's line does not show: its variable's, the layer's, or
+    the op's."""
+    for name, value in list(names.known.items())[:5000]:
+        if value is tensor and type(name) is str and not name.startswith("_"):
+            return name
     if failed.layer is not None:
         for name, value in named_in_module("", failed.layer):
             if value is tensor:

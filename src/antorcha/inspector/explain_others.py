@@ -23,11 +23,10 @@ def devices(case: Case) -> Finding | None:
     where = [str(operand.fact.device) for operand in operands]
     if len(set(where)) < 2:
         return None
-    odd = [where.count(device) < len(where) or len(set(where)) > 1 for device in where]
-    rows = [
-        Shape(o.label, sizes(o.fact), set(), f"{o.fact.dtype.name} on {device}", loud)
-        for o, device, loud in zip(operands, where, odd, strict=True)
-    ]
+    rows = []
+    for o in operands:
+        note = case.say("on", dtype=o.fact.dtype.name, device=o.fact.device)
+        rows.append(Shape(o.label, sizes(o.fact), set(), note, True))
     real = [o for o in operands if o.fact.device.type != "meta"]
     if len(real) < len(operands):
         unreal = [o for o in operands if o.fact.device.type == "meta"]
@@ -96,6 +95,32 @@ def index_dtype(case: Case) -> Finding | None:
     return Finding(case.say(key), Picture(rows, right=False), fixes)
 
 
+def needs_float(case: Case) -> Finding | None:
+    """Integers where real numbers are wanted."""
+    wrong = [o for o in case.operands if o.fact.dtype.kind not in "fc"]
+    if not wrong:
+        return None
+    x = wrong[0]
+    rows = [
+        Shape(o.label, sizes(o.fact), set(), o.fact.dtype.name, o in wrong) for o in case.operands
+    ]
+    rule = case.say("needs float", label=x.label, dtype=x.fact.dtype.name)
+    return Finding(rule, Picture(rows, right=False), case.with_suffix(x, ".float()"))
+
+
+def needs_mask(case: Case) -> Finding | None:
+    """Numbers where a mask is wanted."""
+    at = 0 if case.failed.op.startswith("where") else 1
+    if len(case.operands) <= at:
+        return None
+    mask = case.operands[at]
+    rows = [
+        Shape(o.label, sizes(o.fact), set(), o.fact.dtype.name, o is mask) for o in case.operands
+    ]
+    fixes = case.fix((mask.node, f"{case.atom(mask.node)} != 0"))
+    return Finding(case.say("needs mask"), Picture(rows), fixes)
+
+
 def integer_gradient(case: Case) -> Finding | None:
     """requires_grad of integers."""
     call = case.call
@@ -118,7 +143,9 @@ def integer_gradient(case: Case) -> Finding | None:
 # -------------------------------------------------------------------------------- dims and indices
 def dims(case: Case) -> Finding | None:
     """A dim that the tensor does not have."""
-    pattern = r"dim (-?\d+) is out of range for a tensor of (\d+) dimensions \(expected (-?\d+)\.\."
+    pattern = (
+        r"dim (-?\d+) is out of range for a tensor of (\d+) dimensions? \(expected (-?\d+)\.\."
+    )
     found = re.search(pattern, case.message)
     if found is None:
         return None

@@ -273,6 +273,27 @@ def _differ(shapes: Sequence[tuple[int, ...]], k: int) -> bool:
     return len({shape[k] for shape in shapes}) > 1
 
 
+def joining_ranks(case: Case) -> Finding | None:
+    """``cat`` of tensors with another number of dims."""
+    operands = case.operands
+    most = max([len(operand.fact.shape) for operand in operands], default=0)
+    fixes: Fixes = []
+    for operand in operands:
+        if len(operand.fact.shape) == most - 1:
+            fixes += case.with_suffix(operand, ".unsqueeze(0)")
+    picture = Picture([row(operand) for operand in operands], right=False) if operands else None
+    return Finding(case.say("same dims"), picture, fixes)
+
+
+def not_square(case: Case) -> Finding | None:
+    """A decomposition of what is no square matrix."""
+    if not case.operands or len(case.operands[0].fact.shape) < 2:
+        return None
+    x = case.operands[0]
+    last = len(x.fact.shape) - 1
+    return Finding(case.say("square"), Picture([row(x, {last - 1, last})]))
+
+
 def stacking(case: Case) -> Finding | None:
     """``stack`` of different shapes."""
     shapes = [operand.fact.shape for operand in case.operands]

@@ -7,6 +7,7 @@ import linecache
 import os
 import sysconfig
 from dataclasses import dataclass, field
+from functools import cache, lru_cache
 from itertools import islice
 from types import FrameType, TracebackType
 from typing import Any
@@ -107,12 +108,16 @@ def _steps(trace: TracebackType | None) -> list[tuple[FrameType, int, int]]:
     return found
 
 
+@cache
+def _libraries() -> tuple[str, ...]:
+    """Where libraries are installed."""
+    names = ("stdlib", "platstdlib", "purelib", "platlib")
+    return tuple([path + os.sep for name in names if (path := sysconfig.get_path(name))])
+
+
 def _chosen(steps: list[tuple[FrameType, int, int]]) -> int:
     """The innermost step of the program's own; else the innermost that is not antorcha's."""
-    libraries = tuple(
-        [path + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")
-         if (path := sysconfig.get_path(name))]
-    )  # fmt: skip
+    libraries = _libraries()
     for foreign in (True, False):
         for k in range(len(steps) - 1, -1, -1):
             file = steps[k][0].f_code.co_filename
@@ -189,7 +194,7 @@ def _parsed(
         rows = linecache.getlines(site.file, names)
         if sum(map(len, rows)) > _SOURCE:
             return None
-        tree = ast.parse("".join(rows))
+        tree = _tree("".join(rows))
     except Exception:  # not Python as it stands, such as a cell with magics; nested too deep
         return None
     best: ast.AST | None = None
@@ -202,6 +207,12 @@ def _parsed(
         elif best is None and isinstance(node, ast.Call) and _place(node)[:2] <= place[:2]:
             best = node  # (from 3.12 on a call of a method begins at its name)
     return _statement_of(tree, best)
+
+
+@lru_cache(maxsize=2)
+def _tree(text: str) -> ast.Module:
+    """A program, parsed; the last ones are kept."""
+    return ast.parse(text)
 
 
 def _statement_of(tree: ast.AST, node: ast.AST | None) -> ast.AST | None:

@@ -24,6 +24,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "no text": ("(its text cannot be shown)", "(su texto no se puede mostrar)"),
     "no error": ("{kind} is no exception", "{kind} no es una excepción"),
     "source unknown": ("the source is not known", "no se conoce el código fuente"),
+    "on": ("{dtype} on {device}", "{dtype} en {device}"),
     # ---- shapes
     "matmul": (
         "In a @ b the last size of a must equal the second last size of b (its only one, where b "
@@ -79,6 +80,14 @@ WORDS: dict[str, tuple[str, str]] = {
         "Tensors that are joined along dim {dim} must agree in all other sizes.",
         "Los tensores que se unen por la dimensión {dim} deben coincidir en los demás tamaños.",
     ),
+    "same dims": (
+        "Tensors that are joined must have the same number of dims.",
+        "Los tensores que se unen deben tener el mismo número de dimensiones.",
+    ),
+    "square": (
+        "The last two sizes must be equal: a square matrix.",
+        "Los dos últimos tamaños deben ser iguales: una matriz cuadrada.",
+    ),
     "stack": (
         "stack() makes a new dim: all its tensors must have one and the same shape.",
         "stack() crea una dimensión nueva: todos sus tensores deben tener la misma forma.",
@@ -116,6 +125,14 @@ WORDS: dict[str, tuple[str, str]] = {
     "integer index": (
         "This index must be an int32 or int64 tensor.",
         "Este índice debe ser un tensor int32 o int64.",
+    ),
+    "needs float": (
+        "This computes with real numbers, and {label} holds {dtype}.",
+        "Esto calcula con números reales y {label} contiene {dtype}.",
+    ),
+    "needs mask": (
+        "A mask says yes or no for each element: its dtype must be bool.",
+        "Una máscara dice sí o no para cada elemento: su dtype debe ser bool.",
     ),
     "int grad": (
         "Only floating point (or complex) numbers change smoothly, so only they have a gradient.",

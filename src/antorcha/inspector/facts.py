@@ -129,8 +129,6 @@ def gather(
     elements = Elements(tensor)
     lay = elements.layout
     told = parse_axes(axes, lay.ndim)
-    if told is None and _layout_word(elements) in ("channels_last", "channels_last_3d"):
-        told = tuple("NCHW" if lay.ndim == 4 else "NCDHW")  # the format has no other meaning
     statistics = heat = image = None
     try:
         statistics = _statistics(elements, brief)

@@ -13,6 +13,7 @@ from typing import Any
 from antorcha.autograd.origin import Line, ModuleCall, Origin
 from antorcha.device import backend
 from antorcha.inspector.forms import shape_text, size_text
+from antorcha.inspector.naming import field as field_of
 from antorcha.inspector.naming import named_in_module, named_tensors
 from antorcha.lazy import np
 from antorcha.runtime.call.node import RELEASED, Edge, Node, edge_of
@@ -186,10 +187,12 @@ class _Reader:
             known = self.leaves.get(id(tensor))
             if known is not None:
                 known[1].name = known[1].name or name
-            elif tensor._fn in self.nodes:
-                results = self.nodes[tensor._fn].results
-                if tensor._nr < len(results) and name not in results[tensor._nr].names:
-                    results[tensor._nr].names.append(name)
+                continue
+            node, place = field_of(tensor, "_fn"), field_of(tensor, "_nr")
+            if node in self.nodes:
+                results = self.nodes[node].results
+                if place < len(results) and name not in results[place].names:
+                    results[place].names.append(name)
 
     def facts(self, edges: list[Edge], roots: Sequence[Tensor], *named: Mapping[str, Any]) -> Facts:
         operations = sorted(self.nodes.values(), key=lambda op: op.sequence)

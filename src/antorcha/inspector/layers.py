@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from antorcha.autograd import no_grad
 from antorcha.device import Device
+from antorcha.errors import ArgumentError, DtypeError, OutOfRange
 from antorcha.ops.record import T
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.tensor import Tensor
@@ -113,8 +114,16 @@ def _for_real(model: Any, inputs: Sequence[Any]) -> Pass:
     device = Device("cpu") if first is None else first.device
     args = [T.zeros(each, device=device) if is_shape(each) else each for each in inputs]
     calls: dict[int, list[Call]] = {}
-    with _untouched(model), _watched(model, calls), no_grad():
-        model(*args)
+    try:
+        with _untouched(model), _watched(model, calls), no_grad():
+            model(*args)
+    except (DtypeError, OutOfRange, ArgumentError) as error:
+        if any(map(is_shape, inputs)):
+            error.add_note(
+                "summary: a shape stands for a tensor of floats. Where the model takes integers, "
+                "give a tensor: torch.zeros(2, 5, dtype=torch.long)"
+            )
+        raise
     return Pass(calls, _layouts(args), False)
 
 

@@ -26,14 +26,18 @@ def compact(text: str, width: int) -> str:
     ('2.', '-0.1235', '1.23e6', 'True')
     >>> compact("1e-07", 4), compact("-1.2345e-20", 6), compact("nan", 5), compact("1-2j", 6)
     ('1e-7', '-1e-20', 'nan', '1-2j')
+    >>> compact("1.23456-0.98765j", 10), compact("1.23456-0.98765j", 5)
+    ('1.23-0.99j', '1-1j')
     """
     if text.endswith(".0"):
         text = text[:-1]
     if len(text) <= width and (text[-1] == "." or len(text.strip("-0.")) <= _DIGITS + 1):
         return text
+    if text.endswith("j"):
+        return _compact_complex(complex(text), text, width)
     try:
         number = float(text)
-    except ValueError:  # a complex number, or a word
+    except ValueError:  # a word
         return text[: width - 1] + "…"
     if not math.isfinite(number):
         return text[:width]
@@ -45,6 +49,15 @@ def compact(text: str, width: int) -> str:
             if len(short) <= width and (float(short) != 0 or number == 0):
                 return short
     return _bare_exponent(f"{number:.0e}")
+
+
+def _compact_complex(number: complex, text: str, width: int) -> str:
+    for digits in range(_DIGITS, 0, -1):
+        for least in (digits, max(digits - 1, 1)):
+            short = f"{number.real:.{digits}g}{number.imag:+.{least}g}j"
+            if len(short) <= width:
+                return short
+    return text[: width - 1] + "…"
 
 
 def ending(number: int, width: int) -> str:

@@ -38,6 +38,7 @@ class Row:
     multiply_adds: int | None = None
     unknown: bool = False
     calls: int = 0
+    parts_ran: bool = False  # a list of layers has no calls of its own
     shared: str | None = None
     lead: str = ""  # the lines of the tree before the name
 
@@ -160,7 +161,8 @@ class Summary:
 
     def _shapes(self, row: Row) -> str:
         if not row.calls:
-            return "not run" if self.ran and row.shared is None else "-"
+            idle = self.ran and row.shared is None and not row.parts_ran
+            return "not run" if idle else "-"
         shapes = ", ".join([shape_text(shape) for shape in row.outputs[:3]]) or "no tensor"
         more = ", …" if len(row.outputs) > 3 else ""
         return shapes + more + (f"  x{row.calls}" if row.calls > 1 else "")
@@ -229,6 +231,8 @@ class _Gathering:
         for path, name, module, depth in _tree(model):
             del parents[depth:]
             row = self.row(path, name, module, depth)
+            for above in parents if row.calls else ():
+                above.parts_ran = True
             parents.append(row)
             self.rows.append(row)
             if row.shared is None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 WIDTH = 80
-_CELL = 8  # characters of one cell, with the space before it
+_CELL, _COMPLEX_CELL = 8, 14  # characters of one cell, with the space before it
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _SPECIAL = f"{_BLOCKS}…─\N{NO-BREAK SPACE}"
 _PLAIN = str.maketrans(dict(zip(_SPECIAL, ".:-=+*%#~- ", strict=True)))
@@ -53,7 +53,7 @@ def renderables(facts: TensorFacts, words: Words, width: int) -> Iterator[Render
     if facts.memory is not None and facts.device != "meta":
         yield _heading(words("Memory"), width)
         yield Text(said.memory_text(facts, facts.memory, words))
-        yield from _memory(facts.memory, words, width)
+        yield from _memory(facts.memory, words, width, _cell_width(facts))
     yield _heading(words("Values"), width)
     why = said.why_no_values(facts, words)
     if why:
@@ -82,22 +82,24 @@ def _table(facts: TensorFacts, words: Words) -> RenderableType:
 
 
 # ---- memory
-def _memory(drawn: MemoryPicture, words: Words, width: int) -> Iterator[Text]:
+def _memory(drawn: MemoryPicture, words: Words, width: int, size: int) -> Iterator[Text]:
     from rich.text import Text
 
     labels = [words("cell"), words("value"), words("order")]
     margin = max(map(len, labels))
-    per_line = max((width - margin - 1) // _CELL, 1)
+    per_line = max((width - margin - 1) // size, 1)
     cells = [cell for part in drawn.parts for cell in ([None] if isinstance(part, Gap) else part)]
     for k in range(0, len(cells), per_line):
         yield Text("")
-        yield from _cell_lines(cells[k : k + per_line], labels, margin)
+        yield from _cell_lines(cells[k : k + per_line], labels, margin, size)
     steps = [words("step", dim=s.dim, stride=grouped(s.stride)) for s in drawn.steps]
     if steps and drawn.cells:
         yield Text(f"\n{words('strides')}: {', '.join(steps)}", "dim")
 
 
-def _cell_lines(cells: Sequence[Cell | None], labels: Sequence[str], margin: int) -> Iterator[Text]:
+def _cell_lines(
+    cells: Sequence[Cell | None], labels: Sequence[str], margin: int, size: int
+) -> Iterator[Text]:
     """Three lines: where, what, and which the view reads; a cell that is read stands in []. None
     stands for cells that are not shown."""
     from rich.text import Text
@@ -108,23 +110,24 @@ def _cell_lines(cells: Sequence[Cell | None], labels: Sequence[str], margin: int
     for cell in cells:
         if cell is None:
             for line in (where, what, order):
-                line.append(f"{'...' if line is what else '':>{_CELL - 1}} ", "dim")
+                line.append(f"{'...' if line is what else '':>{size - 1}} ", "dim")
             continue
-        value = compact(cell.value or "?", _CELL - 3)
+        value = compact(cell.value or "?", size - 3)
         is_read = cell.order is not None
-        where.append(f"{_short(cell.position):>{_CELL - 1}} ")
+        where.append(f"{ending(cell.position, size - 1):>{size - 1}} ")
         what.append(
-            f"{f'[{value}]' if is_read else f'{value} ':>{_CELL}}", "bold" if is_read else ""
+            f"{f'[{value}]' if is_read else f'{value} ':>{size}}", "bold" if is_read else ""
         )
-        order.append(f"{_short(cell.order):>{_CELL - 1}} ")
+        number = "" if cell.order is None else ending(cell.order, size - 1)
+        order.append(f"{number:>{size - 1}} ")
     yield where
     yield what
     if any(cell is not None and cell.order is not None for cell in cells):
         yield order
 
 
-def _short(number: int | None) -> str:
-    return "" if number is None else ending(number, _CELL - 1)
+def _cell_width(facts: TensorFacts) -> int:
+    return _COMPLEX_CELL if facts.dtype.startswith("complex") else _CELL
 
 
 # ---- values
@@ -149,7 +152,7 @@ def _values(facts: TensorFacts, words: Words, width: int) -> Iterator[Text]:
         yield Text(f"\n{said.shown_part(facts, words)}", "dim")
     for grid in heat.grids[:2]:
         yield Text("")
-        yield from _grid(grid, width)
+        yield from _grid(grid, width, _cell_width(facts))
     if facts.image is not None:
         picture = facts.image
         size = words("pixels", width=picture.width * picture.step,
@@ -160,12 +163,12 @@ def _values(facts: TensorFacts, words: Words, width: int) -> Iterator[Text]:
 _ROWS = 8  # rows and columns that fit
 
 
-def _grid(grid: Grid, width: int) -> Iterator[Text]:
+def _grid(grid: Grid, width: int, size: int) -> Iterator[Text]:
     """The first rows and columns of a matrix, with their indices."""
     from rich.text import Text
 
     is_matrix = bool(grid.rows)
-    per_line = min(_ROWS, (width - 8) // (_CELL + 1))
+    per_line = min(_ROWS, (width - 8) // (size + 1))
     if is_matrix and len(grid.columns) > per_line:
         per_line -= 1  # (room for "...")
     lines = grid.texts if is_matrix else _lines_of(grid.texts, per_line)
@@ -173,7 +176,7 @@ def _grid(grid: Grid, width: int) -> Iterator[Text]:
         last = grid.rows[k : k + 1] if is_matrix else grid.columns[k * per_line :][:1]
         index = map(str, (*grid.prefix, *last))
         label = f"[{', '.join(index)}]" if grid.columns else ""
-        shown = "".join([f"{compact(value, _CELL - 1):>{_CELL + 1}}" for value in line[:per_line]])
+        shown = "".join([f"{compact(value, size - 1):>{size + 1}}" for value in line[:per_line]])
         more = " ..." if is_matrix and len(line) > per_line else ""
         yield Text.assemble((f"{label:>7}", "dim"), shown, more)
     if len(lines) > _ROWS:

@@ -116,10 +116,10 @@ WORDS: dict[str, tuple[str, str]] = {
         "Un tensor meta tiene forma y no tiene memoria: no hay valores.",
     ),
     "freed": (
-        "The storage has {has}, the tensor needs {needs}: its memory was given back (resize_), and "
-        "nothing can be read.",
-        "El almacenamiento tiene {has} y el tensor necesita {needs}: su memoria se devolvió "
-        "(resize_) y no se puede leer nada.",
+        "The storage has {has}, the tensor needs {needs}: memory was given back (resize_), and the "
+        "tensor cannot be read.",
+        "El almacenamiento tiene {has} y el tensor necesita {needs}: se devolvió memoria (resize_) "
+        "y el tensor no se puede leer.",
     ),
     "elsewhere": (
         "The device {device} cannot be reached from here: the values are not shown.",

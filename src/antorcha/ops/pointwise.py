@@ -60,7 +60,7 @@ class PointwiseOp(Op):
         self.types = types
         self.derive_fn: Callable[..., Any] | None = None
         self.check: Callable[..., None] | None = None
-        self.traced: dict[Any, tuple[list[DType], E.Expr]] = {}  # see `_traced_once`
+        self.traced: dict[Any, Traced] = {}  # see `_traced_once`
         never = types in ("compare", "predicate", "bits")
         self.rule = None if never else PointwiseRule(self)
 
@@ -167,12 +167,13 @@ class PointwiseOp(Op):
                     fixed.append(type(value))
                 if param.code != STATIC and param.code != NUMBER:
                     tensors.append(None)
-        types, made = self._traced_once(where, ins, statics, extra, fixed)
+        traced = self._traced_once(where, ins, statics, extra, fixed)
         plan = plan_exprs(
-            self, (made,), ins, made.dtype, outs, statics=statics, tensors=tuple(tensors)
-        )
+            self, (traced.made,), ins, traced.made.dtype, outs, statics=statics,
+            tensors=tuple(tensors),
+        )  # fmt: skip
         plan.post_names = tuple(numbers)
-        plan.post = (where, types, made)
+        plan.post = traced
         if plan.out.dtype.kind in "fc" and self.rule is not None:
             plan.rule = self.rule
         return plan
@@ -180,7 +181,7 @@ class PointwiseOp(Op):
     def _traced_once(
         self, where: dict[str, int], ins: list[Any], statics: dict[str, Any], extra: dict[int, str],
         fixed: list[Any],
-    ) -> tuple[list[DType], E.Expr]:  # fmt: skip
+    ) -> Traced:  # fmt: skip
         """What ``_trace`` gives, traced once for all shapes: only whether an operand has dims
         matters to it."""
         kinds = [(i.dtype, not i.ndim) if isinstance(i, L.Layout) else i for i in ins]
@@ -192,7 +193,7 @@ class PointwiseOp(Op):
         except TypeError:  # an argument that cannot be in a key
             return self._trace(where, ins, statics, extra, fixed)
 
-        def trace(_: Any) -> tuple[list[DType], E.Expr]:
+        def trace(_: Any) -> Traced:
             return self._trace(where, ins, statics, extra, fixed)
 
         return kept(self.traced, key, trace, _MOST_TRACED)
@@ -200,8 +201,8 @@ class PointwiseOp(Op):
     def _trace(
         self, where: dict[str, int], ins: list[Any], statics: dict[str, Any], extra: dict[int, str],
         fixed: list[Any],
-    ) -> tuple[list[DType], E.Expr]:  # fmt: skip
-        """The dtypes that operands are loaded as, and the record's function as an expression."""
+    ) -> Traced:  # fmt: skip
+        """The record's function as an expression over the operands."""
         rule = self.types(statics) if callable(self.types) else self.types
         types, out_dtype = self.computed_in(rule, ins, extra, fixed)
         args = {n: E.input_(k, types[k]) for n, k in where.items()}
@@ -212,7 +213,19 @@ class PointwiseOp(Op):
                 raise
             raise UnsupportedDtype(str(error)) from None
         made = made if isinstance(made, E.Expr) else E.const(made, out_dtype or types[0])
-        return types, made if out_dtype is None else E.cast(made, out_dtype)
+        return Traced(where, types, made if out_dtype is None else E.cast(made, out_dtype))
+
+
+class Traced:
+    """An op's function as an expression, for operands and arguments of one kind."""
+
+    __slots__ = ("gradients", "made", "types", "where")
+
+    def __init__(self, where: dict[str, int], types: list[DType], made: E.Expr) -> None:
+        self.where = where  # parameter -> which input of the expression it is
+        self.types = types  # the dtypes that the inputs are loaded as
+        self.made = made
+        self.gradients: dict[int, Any] = {}  # of operands, as the rule has worked them out
 
 
 _MOST_TRACED = 1000

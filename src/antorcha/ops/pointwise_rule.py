@@ -75,14 +75,15 @@ class PointwiseRule(Rule):
         return result
 
     def vjp(self, plan: Plan, k: int) -> GradientOp:
-        """The op that computes the gradient of operand k of this plan."""
-        found: GradientOp | None = plan.vjp.get(k)
+        """The op that computes the gradient of operand k of plans of this kind."""
+        known: dict[int, GradientOp] = plan.post.gradients
+        found = known.get(k)
         if found is None:
-            found = plan.vjp[k] = self._make_vjp(plan, k)
+            found = known[k] = self._make_vjp(plan, k)
         return found
 
     def _make_vjp(self, plan: Plan, k: int) -> GradientOp:
-        where, types, _made = plan.post
+        where, types = plan.post.where, plan.post.types
         n = len(types)
         args = {name: E.input_(j, types[j]) for name, j in where.items()}
         params = self.names()
@@ -100,35 +101,39 @@ class PointwiseRule(Rule):
         for number, name in enumerate(plan.post_names):
             source[where[name]] = -10 - number
         source[n], source[n + 1] = -1, -2
-        return GradientOp(self.op, k, gradient, source, lay)
+        return GradientOp(self.op, k, gradient, source, lay.dtype)
 
 
 class GradientOp:
     """The gradient of one operand of a pointwise op: an expression over some of what was saved."""
 
-    def __init__(self, op: Op, k: int, gradient: Expr, source: dict[int, int], lay: Layout) -> None:
+    def __init__(
+        self, op: Op, k: int, gradient: Expr, source: dict[int, int], dtype: DType
+    ) -> None:
         used = E.inputs_used(gradient)
         inputs = enumerate(_typed(gradient))
         renumbered = E.substitute(
             gradient, {E.input_(j, dt): E.input_(i, dt) for i, (j, dt) in inputs}
         )
         self.sources = [source[j] for j in used]
-        self.lay = lay
+        self.k = k
         self.identity = renumbered.op == "input" and self.sources == [-2]
-        if renumbered.dtype is not lay.dtype and lay.dtype.kind in "fc":
-            renumbered = E.cast(renumbered, lay.dtype)
+        if renumbered.dtype is not dtype and dtype.kind in "fc":
+            renumbered = E.cast(renumbered, dtype)
             self.identity = False
         self.op = ExprOp(f"{op.name}_backward", renumbered)
         self.constant = not used
 
     def gradient(self, node: Node, g: Tensor, kept: Any, create: bool) -> Tensor:
-        if self.identity:
-            return fit_one(g, self.lay)
-        if self.constant:
-            return constant_like(self.op.expr, self.lay)
         plan = node.plan
         assert plan is not None
         assert plan.rule is not None
+        lay = plan.tensors[self.k]
+        assert lay is not None
+        if self.identity:
+            return fit_one(g, lay)
+        if self.constant:
+            return constant_like(self.op.expr, lay)
         places = plan.rule.saves(plan, node.mask)
         operands: list[Any] = []
         for s in self.sources:
@@ -136,7 +141,7 @@ class GradientOp:
                 operands.append(node.values[-10 - s])
             else:
                 operands.append(g if s == -2 else unpack(node, s, kept[places.index(s)], create))
-        return fit_one(self.op(*operands), self.lay)
+        return fit_one(self.op(*operands), lay)
 
 
 def _typed(e: Expr) -> list[tuple[int, DType]]:

@@ -340,9 +340,8 @@ class Composite(Op):
             done = path.override(self, args, kwargs)
             if done is not NotImplemented:
                 return done
-        if modes.busy and modes.state.word & modes.PROFILER:
-            with path.observe(self, args):
-                result = self.run(args, kwargs)
+        if modes.watched:
+            result = path.observe(self, args, kwargs, self.run, args, kwargs)
         else:
             try:
                 result = self.run(args, kwargs)

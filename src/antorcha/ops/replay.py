@@ -76,7 +76,8 @@ class Replay:
 def gradients_of(node: Node, grads: Grads, create: bool) -> Any:
     """The gradients of a node's operands, by its rule or by replay."""
     kept, plan, rule = node.saved, node.plan, node.op.rule
-    if create or modes.busy or not rule.replays or kept is RELEASED or plan is None:
+    busy = modes.busy and modes.busy != modes.watched
+    if create or busy or not rule.replays or kept is RELEASED or plan is None:
         return rule.backward(node, grads, create)
     if type(kept) is not list and kept:  # packed by the user's hooks
         return rule.backward(node, grads, create)

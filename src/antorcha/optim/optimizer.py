@@ -15,6 +15,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from antorcha import modes
 from antorcha.autograd import enable_grad
 from antorcha.device import CPU
 from antorcha.errors import ArgumentError, MissingFeature, ValueRangeError
@@ -38,8 +39,16 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(step)
     def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
         self._opt_called = True  # the learning rate schedulers ask for it
+        if modes.watched:
+            from antorcha.autograd.profiling.session import observe_block
+
+            name = type(self).__name__
+            return observe_block(f"Optimizer.step#{name}.step", hooked, self, args, kwargs)
         if not (self._pre_hooks or self._post_hooks or _global_pre or _global_post):
             return step(self, *args, **kwargs)
+        return hooked(self, args, kwargs)
+
+    def hooked(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         for hook in (*_global_pre.values(), *self._pre_hooks.values()):
             changed = hook(self, args, kwargs)
             if changed is not None:
@@ -177,6 +186,15 @@ class Optimizer:
     # --------------------------------------------------------------------------------------- steps
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drops the gradients of all parameters (or sets them to zero)."""
+        if modes.watched:
+            from antorcha.autograd.profiling.session import observe_block
+
+            name = type(self).__name__
+            observe_block(f"Optimizer.zero_grad#{name}.zero_grad", self._drop_grads, set_to_none)
+        else:
+            self._drop_grads(set_to_none)
+
+    def _drop_grads(self, set_to_none: bool) -> None:
         for group in self.param_groups:
             for param in group["params"]:
                 if set_to_none:

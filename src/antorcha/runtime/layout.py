@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from antorcha.errors import ShapeError
+from antorcha.errors import OutOfRange, ShapeError
 from antorcha.shapes import Size, contiguous_strides, extent, is_contiguous, numel
 
 if TYPE_CHECKING:
@@ -103,6 +103,16 @@ def same(a: Layout, b: Layout) -> bool:
         a.shape == b.shape and a.strides == b.strides and a.dtype is b.dtype
         and a.device is b.device
     )  # fmt: skip
+
+
+def check_inside(lay: Layout, nbytes: int, offset: int) -> None:
+    """Refuses what reaches outside of a storage of so many bytes (it may have been resized)."""
+    size = lay.itemsize
+    if lay.numel and not (offset + lay.low >= 0 and (offset + lay.high) * size <= nbytes):
+        raise OutOfRange(
+            f"a tensor of shape {tuple(lay.shape)} at offset {offset} lies outside its storage: it "
+            f"reaches bytes {(offset + lay.low) * size} to {(offset + lay.high) * size} of {nbytes}"
+        )
 
 
 def table_size() -> int:

@@ -158,6 +158,7 @@ class Export:
 
     def __init__(self, tensor: Tensor, versioned: bool, flags: int) -> None:
         lay = tensor._layout
+        L.check_inside(lay, tensor._storage.nbytes, tensor._offset)
         self.pinned = memoryview(tensor._storage)  # type: ignore[arg-type]  # it stays where it is
         self.words = (ctypes.c_int64 * max(2 * lay.ndim, 1))(*lay.shape, *_strides(lay))
         self.managed: Any = _Versioned() if versioned else _Managed()

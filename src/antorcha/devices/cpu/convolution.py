@@ -17,7 +17,7 @@ from antorcha.devices.cpu.conv import data_kernel, forward_kernel, weight_kernel
 from antorcha.devices.cpu.conv_depthwise import depthwise_kernel, depthwise_weight_kernel
 from antorcha.devices.cpu.conv_pack import Task
 from antorcha.devices.cpu.emit import Unsupported
-from antorcha.devices.cpu.matmul import Shape
+from antorcha.devices.cpu.matmul import Shape, shape_of
 from antorcha.devices.cpu.pointwise import compile_pointwise, slot
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Conv, Launch, Pointwise
@@ -41,13 +41,13 @@ def compile_conv(what: Conv, outs: Sequence[Layout], ins: Sequence[Any]) -> Laun
         raise Unsupported("a convolution of other dtypes than float32 and float64")
     if 0 in (*what.x, *what.w, *what.y) or len(what.x) > 5:
         raise Unsupported("a convolution of nothing")
-    S = Shape(T)
+    S = shape_of(T)
     kernel, words = choose(what, S, len(ins) == 3)
     dense_out = L.contiguous(tuple(outs[0].shape), dtype, outs[0].device)
     dense_ins = [L.contiguous(tuple(i.shape), dtype, i.device) for i in ins]
     made = make_launch(
         kernel.addr, words, [slot(dense_out)], [slot(i) for i in dense_ins], work_of(what) // 64,
-        no_memory,
+        no_memory, what,
     )  # fmt: skip
     launch = Launch(made.fresh, made.into, (made, kernel))
     return staged(launch, outs[0], dense_out, ins, dense_ins)

@@ -10,6 +10,7 @@ Threads each take a part of the rows, the columns or the batch, and pack for the
 
 from __future__ import annotations
 
+import functools
 import struct as _struct
 from collections.abc import Sequence
 from typing import Any
@@ -327,11 +328,26 @@ def split(m: int, n: int, k: int, batch: int, S: Shape) -> tuple[int, int, int, 
     return -(-m // size), 1, size, n
 
 
+@functools.cache
+def shape_of(T: Any) -> Shape:
+    return Shape(T)
+
+
+@functools.cache
+def kernel_for(T: Any, swapped: bool) -> Any:
+    return (matmul_swapped if swapped else matmul_kernel).spec(S=shape_of(T))
+
+
+def bits(x: float) -> int:
+    """A float64's bits as an integer."""
+    return int(_struct.unpack("<q", _struct.pack("<d", x))[0])
+
+
 def compile_matmul(what: MatMul, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
     T = {"float32": f32, "float64": f64}.get(outs[0].dtype.name)
     if T is None or any(i.dtype is not outs[0].dtype for i in ins):
         raise Unsupported("a matrix product of other dtypes than float32 and float64")
-    S = Shape(T)
+    S = shape_of(T)
     b, m, n, k = what.batch, what.m, what.n, what.k
     a, c, o, bias = what.a, what.b, what.out, what.bias
     order = [0, 1]
@@ -346,20 +362,14 @@ def compile_matmul(what: MatMul, outs: Sequence[Layout], ins: Sequence[Any]) -> 
         order = [1, 0]
     row_parts, col_parts, row_size, col_size = split(m, n, k, b, S)
 
-    def bits(x: float) -> int:
-        return int(_struct.unpack("<q", _struct.pack("<d", x))[0])
-
     words = [
         b, m, n, k, *a, *c, o[0], o[1], int(bias is not None), *(bias or (0, 0, 0)),
         bits(what.alpha), bits(what.beta), row_parts, col_parts, row_size, col_size,
     ]  # fmt: skip
-    if order == [1, 0]:
-        kernel = matmul_swapped.spec(S=S)
-    else:
-        kernel = matmul_kernel.spec(S=S)
+    kernel = kernel_for(T, order == [1, 0])
     made = make_launch(
         kernel.addr, words, [slot(x) for x in outs], [slot(i) for i in ins], b * m * n * k // 64,
-        None,
+        None, what,
     )  # fmt: skip
     return Launch(made.fresh, made.into, (made, kernel))
 

@@ -21,7 +21,7 @@ def compile_native(what: NativeKernel, outs: Sequence[Layout], ins: Sequence[Any
     spec = what.fn.spec(**what.static)
     work = what.work or outs[0].numel
     made = make_launch(
-        spec.addr, what.desc, [slot(o) for o in outs], [slot(i) for i in ins], work, what.fail
+        spec.addr, what.desc, [slot(o) for o in outs], [slot(i) for i in ins], work, what.fail, what
     )
     if not what.preload:
         return Launch(made.fresh, made.into, (made, spec))

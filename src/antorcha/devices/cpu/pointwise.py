@@ -372,6 +372,6 @@ def compile_pointwise(what: Pointwise, outs: Sequence[Layout], ins: Sequence[Any
     kernel = kept(_kernels, key, _kernel_for, MOST_KEPT)
     made = make_launch(
         kernel.addr, words, [slot(o) for o in outs], [slot(i) for i in ins], outs[0].numel,
-        sizes=(0,) if flat and not stream else (),
+        what=what, sizes=(0,) if flat and not stream else (),
     )  # fmt: skip
     return Launch(made.fresh, made.into, (made, kernel))

@@ -443,6 +443,7 @@ def compile_reduce(what: Reduce, outs: Sequence[Layout], ins: Sequence[Any]) -> 
         [slot(o) for o in results_of(what, outs)],
         [slot(i) for i in ins],
         lay.numel,
+        what=what,
         sizes=(N, COUNT) if len(what.dims) == lay.ndim and len(words) == 8 + len(ins) else (),
     )
     return Launch(made.fresh, made.into, (made, spec))

@@ -409,6 +409,6 @@ def compile_rows(what: Rows, outs: Sequence[Layout], ins: Sequence[Any]) -> Laun
     words = [rows, what.length, len(sizes), *steps, *words_of(sizes, columns)]
     made = make_launch(
         spec.addr, words, [slot(o) for o in outs], [slot(i) for i in ins],
-        rows * max(what.length, 1), None,
+        rows * max(what.length, 1), None, what,
     )  # fmt: skip
     return Launch(made.fresh, made.into, (made, spec))

@@ -502,8 +502,9 @@ def compile_scan(what: Scan, outs: Sequence[Layout], ins: Sequence[Any]) -> Laun
     words += words_of(list(sizes), [list(c) for c in columns])
     spec = (scan_rows if form == "rows" else scan_strips).spec(P=program)
     made = make_launch(
-        spec.addr, words, [slot(o) for o in outs], [slot(i) for i in ins], lay.numel, None
-    )
+        spec.addr, words, [slot(o) for o in outs], [slot(i) for i in ins], lay.numel, None,
+        what,
+    )  # fmt: skip
     return Launch(made.fresh, made.into, (made, spec))
 
 

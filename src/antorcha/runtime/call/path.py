@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 override: Any = None  # set by tensor.subclass: runs __torch_function__ of subclasses
 foreign: Any = None  # set by tensor.subclass: the same for other classes, when a call has failed
-observe: Any = None  # set by autograd.profiler: a context manager around a call
+observe: Any = None  # set by autograd.profiler: runs a call, and writes it down
 retain: Any = None  # set by autograd.hooks: a tensor that retains its gradient has another node
 autocast: Any = None  # set by amp: casts arguments
 rebase: Any = None  # set by autograd.inplace: a write to a view changes its base's history
@@ -33,7 +33,7 @@ upgrade_write: Any = None  # set by the native path: an in-place form may get a 
 mark_inference: Any = None  # set by autograd.modes
 
 _UNRECORDED = modes.NO_GRAD | modes.INFERENCE
-_CAREFUL = modes.PROFILER | modes.AUTOCAST | modes.INFERENCE | modes.ANOMALY | modes.SAVED_HOOKS
+_CAREFUL = modes.AUTOCAST | modes.INFERENCE | modes.ANOMALY | modes.SAVED_HOOKS
 
 
 def call(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -45,7 +45,7 @@ def call(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             if done is not NotImplemented:
                 return done
         word = modes.state.word
-        if word & _CAREFUL:
+        if word & _CAREFUL or modes.watched:
             return _careful(op, args, kwargs, word)
     try:
         return run(op, args, kwargs, not word & _UNRECORDED)
@@ -61,9 +61,8 @@ def _careful(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], word: int) 
     if word & modes.AUTOCAST:
         args, kwargs = autocast(op, args, kwargs)
     record = not word & _UNRECORDED
-    if word & modes.PROFILER:
-        with observe(op, args):
-            result = run(op, args, kwargs, record)
+    if modes.watched:
+        result = observe(op, args, kwargs, run, op, args, kwargs, record)
     else:
         result = run(op, args, kwargs, record)
     if word & modes.INFERENCE:
@@ -176,9 +175,9 @@ def call_inplace(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             if done is not NotImplemented:
                 return done
         word = modes.state.word
-        if word & modes.PROFILER:
-            with observe(op.inplace, args):
-                return run_inplace(op, args, kwargs, not word & _UNRECORDED)
+        if modes.watched:
+            record = not word & _UNRECORDED
+            return observe(op.inplace, args, kwargs, run_inplace, op, args, kwargs, record)
     return run_inplace(op, args, kwargs, not word & _UNRECORDED)
 
 

@@ -94,3 +94,12 @@ def running(fresh: Callable[..., Any], out: Layout) -> Callable[..., Tensor]:
     if made is not None:
         return made
     return launch.running(fresh, Tensor, "_storage", {"_layout": out, **PLAIN})
+
+
+def watch() -> Callable[..., Any] | None:
+    """Compiles the routines for calls while a profile is on; gives the backward pass for then."""
+    if not ACTIVE:
+        return None
+    from antorcha.runtime.call.native import watched
+
+    return watched.install()

@@ -18,7 +18,20 @@ of a table is empty; it is emptied whole, by ``flush`` or when it would have mor
 
 from __future__ import annotations
 
-from antorcha.lang.native import array, i64, local, native, ptr, raw, ref, struct, u64, void
+from antorcha.lang.native import (
+    Global,
+    array,
+    func,
+    i64,
+    local,
+    native,
+    ptr,
+    raw,
+    ref,
+    struct,
+    u64,
+    void,
+)
 from antorcha.runtime.alloc import allocate, release
 from antorcha.runtime.call.native.checking import CHECKED, checked
 from antorcha.runtime.call.native.flat import Flat, flatten, run_flat
@@ -31,7 +44,7 @@ from antorcha.runtime.call.native.keys import (
     read_index,
 )
 from antorcha.runtime.call.native.keys import MOST as WORDS
-from antorcha.runtime.call.native.mode import mode_word
+from antorcha.runtime.call.native.mode import WATCHED, mode_word
 from antorcha.runtime.call.native.operators import NOT_HERE, NOT_KNOWN, SERVED
 from antorcha.runtime.call.native.record import (
     MOST_OPERANDS,
@@ -121,6 +134,11 @@ class Quick:
     used: i64
     missed: array[i64, MISSES]  # hashes of keys that were looked for in vain
     counts: array[i64, len(COUNTED)]
+    label: raw  # the op's name in a profile
+
+
+call_t = func[i64, ptr[Quick], ptr[raw], i64, raw, ptr[raw]]
+watched_calls = Global("antorcha_watched_calls", call_t, 2)  # ``watched.try_quick``, of x[i], too
 
 
 # ---- the table
@@ -410,27 +428,34 @@ def serve(place: ptr[Place], key: ptr[Key], recorded: bool, made: ptr[raw]) -> i
 
 @native
 def try_call(
-    quick: ptr[Quick], args: ptr[raw], nargs: i64, names: raw, made: ptr[raw], *, INDEX
-) -> i64:
-    """The result in `made`, or null with an exception, where it says SERVED."""
+    quick: ptr[Quick], args: ptr[raw], nargs: i64, names: raw, made: ptr[raw], *, INDEX,
+    PROFILED=False,
+) -> i64:  # fmt: skip
+    """The result in `made`, or null with an exception, where it says SERVED. PROFILED: for whoever
+    writes down that it runs."""
     key = local(Key)
+    word = mode_word()
+    if word < 0:
+        if not PROFILED and word <= WATCHED:
+            which = 1 if INDEX else 0
+            return watched_calls[which](quick, args, nargs, names, made)
+        if word > WATCHED or not PROFILED:
+            quick.counts[2] += 1
+            return NOT_HERE
+        word = WATCHED - word
     if INDEX:
         known = read_index(key, args, nargs, names)
     else:
         known = read_call(key, args, nargs, names, quick.loose)
-    word = mode_word()
     if not known or not add_word(key, MODE, word):
         quick.counts[1] += 1
-        return NOT_HERE
-    if word < 0:
-        quick.counts[2] += 1
         return NOT_HERE
     place = find(quick, key)
     if place is None:
         flat = local(Key)
         mixed = key.mixed
         size = i64(0)
-        if quick.any_size != 0:
+        if not PROFILED and quick.any_size != 0:
             size = flatten(key, flat)
         if size > 0 and (word != 0 or not wants_gradient(key)):
             place = find(quick, flat)
@@ -477,6 +502,8 @@ def py_words(self: raw, args: ptr[raw], nargs: i64, names: raw, *, INDEX, ANY_SI
         loose = ptr[Quick](ptr[StorageObject](self).ptr).loose
         known = read_call(key, args, nargs, names, loose)
     word = mode_word()
+    if word <= WATCHED:
+        word = WATCHED - word
     if word < 0 or not known or not add_word(key, MODE, word):
         return new_reference(raw(NONE))
     if ANY_SIZE:

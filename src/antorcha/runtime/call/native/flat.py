@@ -249,7 +249,7 @@ def _words(plan: Plan, given: list[Layout]) -> list[int] | None:
     sizes = [0 if isinstance(slot, str) else slot[0] for slot in slots]
     arrays = [padded(words, MOST_INPUTS) for words in (kinds, sizes, whole)]
     return [
-        owner.words[0], like, id(out), out.itemsize, len(slots), *arrays[0], *arrays[1], *arrays[2],
+        owner.kernel, like, id(out), out.itemsize, len(slots), *arrays[0], *arrays[1], *arrays[2],
         len(desc), *padded(desc, MOST_WORDS), len(places), *padded(places, MOST_PLACES),
     ]  # fmt: skip
 

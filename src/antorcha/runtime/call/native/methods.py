@@ -15,6 +15,7 @@ from typing import Any
 from antorcha import modes
 from antorcha.errors import ArgumentError
 from antorcha.lang.native import METH_FASTCALL, METH_KEYWORDS, bind, method_def
+from antorcha.runtime import trace
 from antorcha.runtime.call import path, short, tape
 from antorcha.runtime.call import plan as plans
 from antorcha.runtime.call.native import keys
@@ -54,11 +55,13 @@ def quick_of(
     index: bool = False,
     loose: int = 0,
     any_size: bool = False,
+    label: str = "",
 ) -> Callable[..., Any]:
     """A builtin in front of `python`, which knows nothing yet.
 
     ``serve(args, kwargs)`` serves a call and says what there is to learn of it. `index`: the call
     is ``x[i]``. `loose`: see ``keys.read_call``. `any_size`: sizes make no difference to it.
+    `label`: its name in a profile, if not `name`.
     """
     memory = (ctypes.c_int64 * (Quick.size // 8))()
 
@@ -77,6 +80,7 @@ def quick_of(
         return result
 
     memory[0], memory[1], memory[2], memory[3] = id(python), id(teach), loose, int(any_size)
+    memory[Quick.fields["label"][0] // 8] = id(trace.label_of(label or name))
     quicks.append((name, memory))
     storage = wrap(ctypes.addressof(memory), Quick.size, (memory, python, teach))
     put = bind(_put_def, storage)
@@ -240,7 +244,8 @@ def upgrade_property(name: str) -> None:
     found = Tensor.__dict__.get(name)
     if type(found) is not property or found.fget is None or modes.subclasses:
         return
-    quick = quick_of(name, found.fget, of_composite(found.fget))
+    label = {"T": "numpy_T", "H": "matrix_H"}.get(name, name)
+    quick = quick_of(name, found.fget, of_composite(found.fget), label=label)
     setattr(Tensor, name, property(quick, found.fset, found.fdel, found.__doc__))
 
 

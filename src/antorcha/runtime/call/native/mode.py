@@ -33,6 +33,7 @@ from antorcha.lang.native import (
     struct,
     u64,
 )
+from antorcha.runtime import trace
 from antorcha.runtime.call.native.slots import MAKE, WORD, word
 from antorcha.runtime.cpython import (
     NONE,
@@ -63,6 +64,7 @@ class Answer:
     word: i64
 
 
+WATCHED = -2
 answer = Global("antorcha_mode_answer", Answer)
 modes_names = Global("antorcha_modes_names", raw)  # the names of the module antorcha.modes
 busy_name = Global("antorcha_busy_name", raw)  # "busy"
@@ -70,6 +72,7 @@ special_name = Global("antorcha_special_name", raw)
 word_name = Global("antorcha_word_name", raw)
 thread_modes = Global("antorcha_thread_modes", raw)  # modes.state
 nothing = Global("antorcha_mode_nothing", raw)  # the object 0
+one = Global("antorcha_mode_one", raw)  # the object 1
 off = Global("antorcha_native_off", i64)  # how many have asked for the Python path alone
 
 
@@ -92,15 +95,21 @@ def current_word() -> i64:
 
 @native
 def mode_word() -> i64:
-    """0 in the default mode, NO_GRAD where nothing is recorded; -1: any other, for Python."""
+    """0 in the default mode, NO_GRAD where nothing is recorded; WATCHED less these while a profile
+    is on; -1: any other, for Python."""
     if off[0] != 0:
         return -1
-    if PyDict_GetItemWithError(modes_names[0], busy_name[0]) == nothing[0]:
+    busy = PyDict_GetItemWithError(modes_names[0], busy_name[0])
+    if busy == nothing[0]:
         return 0
+    if trace.state.on != 0 and busy == one[0]:
+        return WATCHED
     if PyDict_GetItemWithError(modes_names[0], special_name[0]) != nothing[0]:
         return -1
     value = current_word()
-    return value if value == 0 or value == modes.NO_GRAD else -1
+    if value != 0 and value != modes.NO_GRAD:
+        return -1
+    return WATCHED - value if trace.state.on != 0 else value
 
 
 @native
@@ -232,6 +241,7 @@ def install() -> None:
     word_name.refer_to(sys.intern("word"))
     thread_modes.refer_to(modes.state)
     nothing.refer_to(0)
+    one.refer_to(1)
     modes.set_word = bind(fast_def("set_word", py_set_word.spec().addr, modes.set_word.__doc__))
     for number, (cls, sets, clears) in enumerate(modes.blocks[:MOST_CLASSES]):
         _serve(number, cls, sets, clears)

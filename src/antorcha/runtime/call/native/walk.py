@@ -36,6 +36,7 @@ from antorcha.lang.native import (
     ref,
     u32,
 )
+from antorcha.runtime import trace
 from antorcha.runtime.alloc import allocate, release
 from antorcha.runtime.call.native import nodes
 from antorcha.runtime.call.native.checking import CHECKED, checked
@@ -96,6 +97,8 @@ PyErr_CheckSignals = Extern("PyErr_CheckSignals", i32)
 SIGNALS = 256  # nodes between two looks at whether the user pressed Ctrl+C
 python_accumulate = Global("antorcha_accumulate", raw)
 python_sum = Global("antorcha_sum_of", raw)
+ACCUMULATE = "torch::autograd::AccumulateGrad"
+accumulate_label = Global("antorcha_accumulate_label", raw)
 
 
 # ---- lists
@@ -193,7 +196,20 @@ def distribute(w: ptr[Walk], edges: raw, found: ptr[raw], operands: i64) -> i64:
 
 
 @native
-def step(w: ptr[Walk]) -> i64:
+def gradients_noted(o: raw, edges: raw, p: ptr[Pending], found: ptr[raw]) -> i64:
+    """``nodes.gradients``, with a record of the profile around it."""
+    op = ptr[NodeObject](o).op
+    if op is None:
+        op = raw(NONE)
+    before = trace.held()
+    begun = trace.clock()
+    what = gradients(o, edges, p, found)
+    trace.write(trace.NODE, new_reference(op), None, p.seq, begun, before)
+    return what
+
+
+@native
+def step(w: ptr[Walk], *, PROFILED) -> i64:
     """Runs the newest node."""
     p = local(Pending)
     pop_first(w, p)
@@ -215,7 +231,10 @@ def step(w: ptr[Walk]) -> i64:
     if what == DONE:
         for k in range(operands):
             found[k] = None
-        what = gradients(o, edges, p, found)
+        if PROFILED:
+            what = gradients_noted(o, edges, p, found)
+        else:
+            what = gradients(o, edges, p, found)
         drop_all(p.grads, MOST)
         if what == DONE and w.keep == 0 and not release_saved(o):
             what = ERROR
@@ -253,13 +272,18 @@ def put_grad(o: raw, g: raw) -> bool:
 
 
 @native
-def deliver(w: ptr[Walk]) -> i64:
+def deliver(w: ptr[Walk], *, PROFILED) -> i64:
     """Adds the sums to the leaves."""
     args = local(raw, 3)
     args[2] = raw(FALSE)
     what = i64(DONE)
     for k in range(w.leaves_count):
         each = w.leaves + k
+        before = i64(0)
+        begun = i64(0)
+        if PROFILED:
+            before = trace.held()
+            begun = trace.clock()
         if what == DONE and not put_grad(each.leaf, each.grad):
             args[0] = each.leaf
             args[1] = each.grad
@@ -271,6 +295,8 @@ def deliver(w: ptr[Walk]) -> i64:
                 Py_DecRef(each.grad)
         if what == DONE:
             each.grad = None
+        if PROFILED:
+            trace.write(trace.BLOCK, new_reference(accumulate_label[0]), None, -1, begun, before)
     return what
 
 
@@ -325,7 +351,7 @@ def handed_over(w: ptr[Walk]) -> raw:
 
 
 @native
-def go(w: ptr[Walk]) -> i64:
+def go(w: ptr[Walk], *, PROFILED) -> i64:
     """Runs nodes until there are none, or one is not for here (NOT_HERE; it is still to come)."""
     what = i64(DONE)
     count = i64(0)
@@ -333,7 +359,7 @@ def go(w: ptr[Walk]) -> i64:
         first = first_slot(w)
         if w.more is not None or not is_plain_node(ptr[NodeObject](first.node)):
             return NOT_HERE
-        what = step(w)
+        what = step(w, PROFILED=PROFILED)
         count += 1
         if count % SIGNALS == 0 and what == DONE and PyErr_CheckSignals() != 0:
             what = ERROR
@@ -341,7 +367,7 @@ def go(w: ptr[Walk]) -> i64:
 
 
 @native(level="O2")
-def py_walk(_self: raw, args: ptr[raw], nargs: i64) -> raw:
+def py_walk(_self: raw, args: ptr[raw], nargs: i64, *, PROFILED=False) -> raw:
     """(keep the graph?, edge, gradient, edge, gradient, ..), checked by ``backward``: None when all
     is done, else what is `handed_over`."""
     w = local(Walk)
@@ -355,11 +381,11 @@ def py_walk(_self: raw, args: ptr[raw], nargs: i64) -> raw:
             what = ERROR
         k += 2
     if what == DONE:
-        what = go(w)
+        what = go(w, PROFILED=PROFILED)
     if what == DONE and (w.more is not None or have_hooks(w)):
         what = NOT_HERE
     if what == DONE:
-        what = deliver(w)
+        what = deliver(w, PROFILED=PROFILED)
     result = raw(0)
     if what == DONE:
         result = raw(NONE)
@@ -368,6 +394,13 @@ def py_walk(_self: raw, args: ptr[raw], nargs: i64) -> raw:
         result = handed_over(w)
     end_walk(w)
     return checked(result) if CHECKED else result
+
+
+def profiled() -> Callable[..., Any]:
+    """``walk`` while a profile is on."""
+    accumulate_label.refer_to(ACCUMULATE)
+    made: Callable[..., Any] = bind(fast_def("walk", py_walk.spec(PROFILED=True).addr))
+    return made
 
 
 _walk = bind(

@@ -1,0 +1,187 @@
+"""Flame graphs: where the time went, as a picture without a script.
+
+Each box is a call, as wide as its share of the time; what it called stands on top of it, the
+busiest first. With ``with_stack=True`` the boxes are the lines of the program, then the op, then
+its kernels; else what ran inside of what. Brendan Gregg, "The Flame Graph", CACM 59(6), 2016.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+
+from antorcha.autograd.profiler_util import EventList, FunctionEvent, time_text
+
+WIDTH, ROW, EDGE, TOP = 1200, 19, 10, 44
+LETTER = 6.7  # width of a letter of 11 pixels, in a typeface of one width
+LEAST = 0.3  # pixels: narrower boxes are left out
+DEEPEST = 128  # rows; what lies deeper is left out
+STYLE = """
+ .flame { --paper: #ffffff; --ink: #1d2330; --soft: #5b6475; --line: #e4873b; --op: #f2b04e;
+   --back: #7fb2e5; --user: #8cc98a; --kernel: #e06c5f; --rest: #d5d9e0; --letters: #14171c;
+   background: var(--paper); }
+ @media (prefers-color-scheme: dark) { .flame { --paper: #14171f; --ink: #e8ebf2; --soft: #9aa4b8;
+   --line: #c9762f; --op: #d99a3d; --back: #6399cf; --user: #6dab6b; --kernel: #d0604f;
+   --rest: #6b7383; } }
+ [data-theme=light] .flame { --paper: #ffffff; --ink: #1d2330; --soft: #5b6475; --line: #e4873b;
+   --op: #f2b04e; --back: #7fb2e5; --user: #8cc98a; --kernel: #e06c5f; --rest: #d5d9e0; }
+ [data-theme=dark] .flame { --paper: #14171f; --ink: #e8ebf2; --soft: #9aa4b8; --line: #c9762f;
+   --op: #d99a3d; --back: #6399cf; --user: #6dab6b; --kernel: #d0604f; --rest: #6b7383; }
+ .flame .paper { fill: var(--paper); }
+ .flame text { font: 11px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace;
+   fill: var(--letters); pointer-events: none; }
+ .flame .head { font: 600 14px system-ui, sans-serif; fill: var(--ink); }
+ .flame .word { font: 12px system-ui, sans-serif; fill: var(--soft); }
+ .flame rect { stroke: var(--paper); stroke-width: 1; rx: 2; }
+ .flame g:hover > rect { stroke: var(--ink); }
+ .flame .line { fill: var(--line); } .flame .op { fill: var(--op); }
+ .flame .back { fill: var(--back); } .flame .user { fill: var(--user); }
+ .flame .kernel { fill: var(--kernel); } .flame .rest { fill: var(--rest); }
+"""
+_KINDS = (("line", "a line of source"), ("user", "a named block"), ("op", "an op"),
+          ("back", "a step of backward"), ("kernel", "a kernel"))  # fmt: skip
+
+
+class _Box:
+    """A call, or several by one name in one place."""
+
+    def __init__(self, name: str, kind: str) -> None:
+        self.name, self.kind = name, kind
+        self.time = 0.0
+        self.count = 0
+        self.inner: dict[tuple[str, str], _Box] = {}
+
+    def within(self, name: str, kind: str) -> _Box:
+        box = self.inner.get((name, kind))
+        if box is None:
+            box = self.inner[name, kind] = _Box(name, kind)
+        return box
+
+    @property
+    def depth(self) -> int:
+        return 1 + max([box.depth for box in self.inner.values()], default=0)
+
+
+def flame_graph(events: EventList, title: str = "") -> str:
+    """The flame graph of a profile's events, as a self-contained SVG.
+
+    >>> with torch.profiler.profile() as prof:
+    ...     y = torch.ones(100) * 2
+    >>> torch.profiler.flame_graph(prof.events()).startswith("<svg")
+    True
+    """
+    whole = _collect(events)
+    rows = min(whole.depth, DEEPEST)
+    height = TOP + rows * ROW + 34
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="flame" viewBox="0 0 {WIDTH} {height}" '
+        f'width="100%" style="min-width: 760px" role="img" '
+        f'aria-label="Flame graph: {escape(_summary(whole), quote=True)}">',
+        f"<style>{STYLE}</style>",
+        f'<rect class="paper" width="{WIDTH}" height="{height}"/>',
+        f'<text class="head" x="{EDGE}" y="24">{escape(title or "Where the time went")}</text>',
+        f'<text class="word" x="{WIDTH - EDGE}" y="24" text-anchor="end">'
+        f"{escape(_summary(whole))}</text>",
+    ]
+    if whole.time > 0:
+        scale = (WIDTH - 2 * EDGE) / whole.time
+        parts += _draw(whole, EDGE, 0, rows, scale, whole.time)
+    parts += _legend(whole, height - 14)
+    return "\n".join([*parts, "</svg>\n"])
+
+
+def _summary(whole: _Box) -> str:
+    if not whole.count:
+        return "nothing was recorded"
+    return f"{time_text(whole.time)} in {whole.count} event{'s' if whole.count != 1 else ''}"
+
+
+# ---- what stands on what
+def _collect(events: EventList) -> _Box:
+    whole = _Box("all", "rest")
+    by_lines = any([event.stack for event in events])
+    own: dict[int, list[FunctionEvent]] = {}
+    for kernel in events.kernels:
+        if kernel.cpu_parent is not None:
+            own.setdefault(id(kernel.cpu_parent), []).append(kernel)
+    orphans = [kernel for kernel in events.kernels if kernel.cpu_parent is None]
+    todo = [(e, whole, 0) for e in events if e.cpu_parent is None and not e.is_kernel]
+    while todo:
+        event, below, lines = todo.pop()
+        if event.name == "[memory]":
+            continue
+        whole.count += 1
+        if event.cpu_parent is None:
+            whole.time += event.cpu_time_total
+        if by_lines:  # the lines between the parent's and this one's
+            stack = event.stack[::-1]
+            for line in stack[lines:]:
+                below = below.within(line, "line")
+                below.time += event.cpu_time_total
+                below.count += 1
+            lines = max(lines, len(stack))
+        box = below.within(event.key, _kind(event))
+        box.time += event.cpu_time_total
+        box.count += 1
+        for kernel in own.get(id(event), ()):
+            inner = box.within(kernel.name, "kernel")
+            inner.time += kernel.cpu_time_total
+            inner.count += 1
+        todo += [(child, box, lines) for child in event.cpu_children]
+    for kernel in orphans:
+        whole.time += kernel.cpu_time_total
+        whole.count += 1
+        inner = whole.within(kernel.name, "kernel")
+        inner.time += kernel.cpu_time_total
+        inner.count += 1
+    return whole
+
+
+def _kind(event: FunctionEvent) -> str:
+    if event.is_user_annotation:
+        return "user"
+    return "back" if event.scope == 1 else "op"
+
+
+# ---- drawing
+def _draw(box: _Box, x: float, level: int, rows: int, scale: float, total: float) -> Iterator[str]:
+    width = box.time * scale
+    if width < LEAST or level >= rows:
+        return
+    y = TOP + (rows - 1 - level) * ROW
+    share = f"{box.time * 100 / total:.1f} %"
+    calls = f"{box.count} call{'s' if box.count != 1 else ''}"
+    what = f"{box.name}: {time_text(box.time)}, {share}, {calls}"
+    yield (
+        f'<g><title>{escape(what)}</title><rect class="{box.kind}" x="{x:.2f}" y="{y}" '
+        f'width="{width:.2f}" height="{ROW - 1}"/>{_label(box.name, x, y, width)}</g>'
+    )
+    at = x
+    for inner in sorted(box.inner.values(), key=lambda each: -each.time):
+        yield from _draw(inner, at, level + 1, rows, scale, total)
+        at += inner.time * scale
+
+
+def _label(name: str, x: float, y: int, width: float) -> str:
+    room = int((width - 8) / LETTER)
+    if room < 3:
+        return ""
+    text = name if len(name) <= room else name[: room - 2] + ".."
+    return f'<text x="{x + 4:.2f}" y="{y + 13}">{escape(text)}</text>'
+
+
+def _legend(whole: _Box, y: int) -> list[str]:
+    """The kinds of boxes that there are."""
+    found: set[str] = set()
+    todo = [whole]
+    while todo:
+        box = todo.pop()
+        found.add(box.kind)
+        todo += box.inner.values()
+    parts, x = [], float(EDGE)
+    for kind, words in _KINDS:
+        if kind in found:
+            parts.append(f'<rect class="{kind}" x="{x:.0f}" y="{y - 11}" width="14" height="14"/>')
+            parts.append(f'<text class="word" x="{x + 20:.0f}" y="{y}">{words}</text>')
+            x += 44 + 6.6 * len(words)
+    return parts

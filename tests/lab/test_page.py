@@ -172,6 +172,16 @@ def test_pictures_and_the_loss_curve_show(learner: Learner) -> None:
     learner.tab("Tensor inspector")
 
 
+def test_a_run_is_measured(learner: Learner) -> None:
+    learner.write("import torch\nx = torch.rand(64, 64)\nfor _ in range(20):\n    (x @ x).tanh()\n")
+    learner.tab("Profiler")
+    learner.button("Run and measure").click()
+    table = learner.page.locator(".lab-profile")
+    learner.until(lambda: "aten::tanh" in table.inner_text(), "the table")
+    assert learner.page.locator(".lab-flame svg").count() == 1
+    learner.tab("Tensor inspector")
+
+
 def test_user_output_is_text_and_never_markup(learner: Learner) -> None:
     evil = "<img src=x onerror=document.title='evil'><script>document.title='evil'</script>"
     learner.run(

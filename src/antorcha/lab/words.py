@@ -48,8 +48,6 @@ _WORDS: dict[str, tuple[str, str]] = {
     "saved": ("Saved", "Guardado"),
     "unsaved": ("Not saved yet", "Sin guardar"),
     "save_to": ("Save to folder", "Guardar en la carpeta"),
-    "save": ("Save", "Guardar"),
-    "cancel": ("Cancel", "Cancelar"),
     "folder": ("Folder", "Carpeta"),
     "try_it": ("Put in the editor", "Poner en el editor"),
     # the terminal

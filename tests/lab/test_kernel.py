@@ -313,7 +313,9 @@ def test_many_runs_leave_everything_as_it_was(bench: Bench) -> None:
     for _ in range(RUNS):
         assert bench.run(code)["ended"] == "ok"
     after = state()
-    assert after[1:] == before[1:]
+    assert after[1] <= before[1]
+    assert after[2] <= before[2]
+    assert after[3:] == before[3:]
     assert after[0] - before[0] < 16e6  # two runs' tensors; each run's would add up to more
 
 

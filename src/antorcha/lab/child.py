@@ -231,7 +231,12 @@ def _tell_profile(program: Program) -> dict[str, str] | None:
         return None
     averages = program.profile.key_averages()
     table = averages.table(sort_by="self_cpu_time_total", row_limit=40)
-    return {"table": table, "flame": program.profile.flame_graph()}
+    events = program.profile.events()
+    for event in events:  # of whose calls, those of the program: not what called it
+        own = [k for k, line in enumerate(event.stack) if line.startswith(f"{program.name}(")]
+        if own:
+            event.stack = event.stack[: own[-1] + 1]
+    return {"table": table, "flame": antorcha.profiler.flame_graph(events)}
 
 
 def _leaf_names(names: dict[str, Any]) -> dict[str, Any]:

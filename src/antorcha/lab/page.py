@@ -228,7 +228,8 @@ class Page:
         ui.navigate.to(f"{path}?lang={event.value}")
 
     def _key(self, event: Any) -> None:
-        if event.action.keydown and event.modifiers.ctrl and event.key == "Enter":
+        keys = event.modifiers
+        if event.action.keydown and (keys.ctrl or keys.meta) and event.key == "Enter":
             press(self._run)()
 
     async def _run(self) -> None:

@@ -6,21 +6,6 @@ import html
 from collections.abc import Sequence
 
 
-def size_text(count: float) -> str:
-    """A number of bytes.
-
-    >>> size_text(12), size_text(4096), size_text(3 * 2**20)
-    ('12 B', '4.0 KiB', '3.0 MiB')
-    """
-    if count < 1024:
-        return f"{count:.0f} B"
-    for unit in ("KiB", "MiB", "GiB"):
-        count /= 1024
-        if count < 1024:
-            return f"{count:.1f} {unit}"
-    return f"{count / 1024:.1f} TiB"
-
-
 def count_text(count: int) -> str:
     """A count: exact while it is short, then with its unit.
 

@@ -12,9 +12,10 @@ from typing import Any
 
 from antorcha.autograd.origin import Line, ModuleCall, Origin
 from antorcha.device import backend
-from antorcha.inspector.forms import shape_text, size_text
+from antorcha.inspector.forms import shape_text
 from antorcha.inspector.naming import field as field_of
 from antorcha.inspector.naming import named_in_module, named_tensors
+from antorcha.inspector.numbers import memory_size
 from antorcha.lazy import np
 from antorcha.runtime.call.node import RELEASED, Edge, Node, edge_of
 from antorcha.runtime.layout import Layout
@@ -333,7 +334,7 @@ def gradient_text(grad: Tensor | None) -> str:
     if lay.device.type == "meta" or not lay.numel:
         return shape_text(lay.shape)
     if lay.numel > _NORM:
-        return f"{shape_text(lay.shape)}, {size_text(lay.numel * lay.itemsize)}"
+        return f"{shape_text(lay.shape)}, {memory_size(lay.numel * lay.itemsize)}"
     try:
         array = backend(lay.device).to_host(lay, grad._storage, grad._offset)
         size = np.abs(array.astype(np.complex128 if lay.dtype.kind == "c" else np.float64))

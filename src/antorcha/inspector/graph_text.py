@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Sequence
 
 from antorcha.autograd.origin import Line
-from antorcha.inspector.forms import cut, plural, shape_text, size_text
+from antorcha.inspector.forms import cut, plural, shape_text
 from antorcha.inspector.graph_facts import Facts, Leaf, Operation, Result, Source
 from antorcha.inspector.graph_nest import Group
+from antorcha.inspector.numbers import memory_size
 
 _WIDE = 40  # characters in a box
 _LISTED = 40  # operations of a long graph that the text lists, at each end
@@ -58,7 +59,7 @@ def operation_title(op: Operation) -> str:
     ]
     parts += [f"{name} = {text}" for name, text in op.settings.items()]
     parts += [
-        f"{'keeps' if saved.state != 'freed' else 'kept'} {saved}, {size_text(saved.nbytes)}"
+        f"{'keeps' if saved.state != 'freed' else 'kept'} {saved}, {memory_size(saved.nbytes)}"
         for saved in op.saved
     ]
     for line in reversed(op.lines[-6:]):
@@ -118,7 +119,7 @@ def caption(facts: Facts) -> list[str]:
     if facts.freed and not facts.saved_bytes:
         words.append("saved values freed by backward")
     else:
-        words.append(f"{size_text(facts.saved_bytes)} kept for backward")
+        words.append(f"{memory_size(facts.saved_bytes)} kept for backward")
     lines = [f"graph{of}: {', '.join(words)}"]
     if not facts.operations:
         why = "it is a leaf" if facts.leaves else "it requires no gradient"

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from antorcha.errors import ArgumentError
-from antorcha.inspector.forms import count_text, escaped, shape_text, size_text
+from antorcha.inspector.forms import count_text, escaped, shape_text
 from antorcha.inspector.layers import Call, Pass, run
+from antorcha.inspector.numbers import memory_size
 from antorcha.inspector.page import block
 
 if TYPE_CHECKING:
@@ -145,8 +146,8 @@ class Summary:
         parts = [(t.parameter_bytes, "parameters"), (t.buffer_bytes, "buffers")]
         if self.ran:
             parts += [(t.input_bytes, "inputs"), (t.outputs, "outputs")]
-        listed = [f"{size_text(count)} {what}" for count, what in parts if count]
-        lines.append(f"memory         {size_text(sum([count for count, _ in parts]))}")
+        listed = [f"{memory_size(count)} {what}" for count, what in parts if count]
+        lines.append(f"memory         {memory_size(sum([count for count, _ in parts]))}")
         if len(listed) > 1:
             lines.append(f"               {', '.join(listed)}")
         return lines

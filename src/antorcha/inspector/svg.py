@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from html import escape
+from antorcha.inspector.forms import escaped
 
 
 def tag(name: str, content: str = "", /, **attributes: object) -> str:
@@ -15,7 +15,7 @@ def tag(name: str, content: str = "", /, **attributes: object) -> str:
     words = [name]
     for key, value in attributes.items():
         if value is not None:
-            text = f"{value:.6g}" if isinstance(value, float) else escape(str(value))
+            text = f"{value:.6g}" if isinstance(value, float) else escaped(str(value))
             words.append(f'{key.rstrip("_").replace("_", "-")}="{text}"')
     head = " ".join(words)
     return f"<{head}>{content}</{name}>" if content else f"<{head}/>"
@@ -23,12 +23,12 @@ def tag(name: str, content: str = "", /, **attributes: object) -> str:
 
 def text(words: str, x: float, y: float, **attributes: object) -> str:
     """A line of text whose baseline begins at (x, y)."""
-    return tag("text", escape(words), x=x, y=y, **attributes)
+    return tag("text", escaped(words), x=x, y=y, **attributes)
 
 
 def titled(name: str, title: str, **attributes: object) -> str:
     """An element that says `title` when it is pointed at."""
-    return tag(name, tag("title", escape(title)), **attributes)
+    return tag(name, tag("title", escaped(title)), **attributes)
 
 
 def drawing(content: str, width: float, height: float, label: str, class_: str = "") -> str:

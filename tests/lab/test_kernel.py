@@ -216,6 +216,7 @@ def test_a_program_that_does_not_listen_is_ended(bench: Bench, monkeypatch: Any)
     assert bench.run("print(1)")["ended"] == "ok"
 
 
+@pytest.mark.slow
 def test_a_stop_is_for_the_run_that_it_was_meant_for(bench: Bench, monkeypatch: Any) -> None:
     monkeypatch.setattr("antorcha.lab.kernel.GRACE", 0.3)
 
@@ -273,6 +274,7 @@ def test_more_memory_than_allowed_is_refused_to_the_program(bench: Bench) -> Non
     assert bench.run("print(1)")["ended"] == "ok"
 
 
+@pytest.mark.slow
 def test_memory_that_is_not_refused_is_watched(bench: Bench, monkeypatch: Any) -> None:
     bench.run("pass")
     monkeypatch.setattr(bench.child, "limits", Limits(seconds=20, memory=1 << 20))
@@ -282,12 +284,14 @@ def test_memory_that_is_not_refused_is_watched(bench: Bench, monkeypatch: Any) -
 # ---- what is left behind ------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_endless_output_does_not_stop_the_stop(bench: Bench) -> None:
     done = bench.run("while True:\n    print('x' * 100)", after=bench.child.stop)
     assert done["ended"] in ("stopped", "killed")
     assert bench.run("print(1)")["ended"] == "ok"
 
 
+@pytest.mark.slow
 def test_many_runs_leave_everything_as_it_was(bench: Bench) -> None:
     code = """
     import torch
@@ -351,6 +355,7 @@ def test_nothing_listens_on_the_network(bench: Bench) -> None:
     assert [c for c in child.net_connections("inet") if c.status == psutil.CONN_LISTEN] == []
 
 
+@pytest.mark.slow
 def test_a_child_ends_when_its_parent_is_gone(tmp_path: Path) -> None:
     parent = """
     import asyncio, os, sys

@@ -15,6 +15,7 @@ pytest.importorskip("nicegui", reason="needs antorcha[lab]")
 
 from tests.lab.learner import Lab, Learner, browser  # noqa: E402
 
+pytestmark = pytest.mark.slow
 TEMPS = ".lab-row:has(b:text-is('temps'))"
 RUNS = int(os.environ.get("ANTORCHA_LAB_RUNS", "20"))
 

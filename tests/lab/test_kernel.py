@@ -93,7 +93,7 @@ def test_output_streams_and_tensors_are_told_of(bench: Bench) -> None:
     assert rows["w"]["grad"]
     assert rows["loss"]["values"] == "15"
     assert done["graphs"] == ["loss"]
-    assert done["losses"] == {"loss": {"values": [15.0], "stride": 1, "count": 1}}
+    assert done["losses"] == {"loss": {"values": [15.0], "steps": [0], "count": 1}}
 
 
 def test_each_run_has_names_of_its_own(bench: Bench) -> None:
@@ -198,7 +198,9 @@ def test_a_running_loop_is_looked_at_and_can_be_asked(bench: Bench) -> None:
     assert [row["name"] for row in live[-1]["rows"]] == ["x"]
     curve = live[-1]["losses"]["loss"]
     assert curve["count"] > len(curve["values"]) > 100
-    assert curve["values"][1] == pytest.approx(1 / (1 + curve["stride"]))
+    assert curve["steps"][-1] > curve["steps"][1] > 0
+    wanted = [1 / (1 + step) for step in curve["steps"]]
+    assert curve["values"] == pytest.approx(wanted)
 
 
 def test_stop_ends_an_endless_loop(bench: Bench) -> None:

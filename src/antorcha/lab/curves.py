@@ -16,7 +16,7 @@ def draw(curves: dict[str, dict[str, Any]], label: str, step_word: str) -> str:
     """One picture of all curves; logarithmic where the values span more than a factor of fifty.
 
     Args:
-        curves: name -> values, stride (steps between two values) and count.
+        curves: name -> values, the steps they are of, and the count of all steps.
         label: what the picture says to those who do not see it.
         step_word: the horizontal axis' name.
     """
@@ -108,9 +108,9 @@ def _line(
 ) -> Sequence[str]:
     points: list[str] = []
     lines: list[list[str]] = [points]
-    for index, value in enumerate(curve["values"]):
+    for step, value in zip(curve["steps"], curve["values"]):
         if math.isfinite(value):
-            x = _across(index * curve["stride"], steps)
+            x = _across(step, steps)
             points.append(f"{x:.1f},{scale.height(value):.1f}")
         elif points:  # a NaN or an infinity is a gap
             lines.append(points := [])

@@ -10,63 +10,83 @@ from __future__ import annotations
 
 import ast
 import re
+from time import perf_counter
 from typing import Any
 
 HOOK = "__antorcha_note__"  # the call's name; it stands among the builtins while a program runs
-LIMIT = 2048  # points kept of a curve; a longer one is thinned out evenly
+LIMIT = 1024  # points kept of a curve; a longer one is thinned out evenly
+SHARE = 0.01  # of the program's time, at most, goes into reading losses
+FREE = 0.003  # seconds of reading that any program may take: short ones are noted whole
 _NAMES = re.compile(
     r"(?:(?:train|val|valid|test|batch|epoch|total)_)?(?:loss|cost|p[eé]rdida|coste)"
 )
 
 
 class Curve:
-    """The values that one name took, thinned out: every `stride`-th is kept.
+    """The values that one name took, and in which step each; thinned out when they are many.
 
     >>> curve = Curve()
-    >>> for i in range(5000):
-    ...     curve.add(float(i))
-    >>> curve.stride, len(curve.values), curve.values[:3], curve.count
-    (4, 1250, [0.0, 4.0, 8.0], 5000)
+    >>> for step in range(5000):
+    ...     curve.count += 1
+    ...     curve.add(float(step))
+    >>> curve.count, len(curve.values) <= LIMIT, curve.steps[:3], curve.values[:2]
+    (5000, True, [0, 8, 16], [0.0, 8.0])
     """
 
     def __init__(self) -> None:
+        self.steps: list[int] = []
         self.values: list[float] = []
-        self.stride = 1
-        self.count = 0
+        self.count = 0  # of all values, noted or not
+        self._stride = 1
 
     def add(self, value: Any) -> None:
-        """Add one value; it is read (a tensor's ``item``) only if it is kept."""
-        if self.count % self.stride == 0:
-            self.values.append(float(value))
-            if len(self.values) > LIMIT:
-                del self.values[1::2]
-                self.stride *= 2
-        self.count += 1
+        """Note the newest value."""
+        if (self.count - 1) % self._stride:
+            return
+        self.steps.append(self.count - 1)
+        self.values.append(float(value))
+        if len(self.values) > LIMIT:
+            del self.steps[1::2], self.values[1::2]
+            self._stride *= 2
 
 
 class Notes:
-    """The curves of one run; calling it notes a value."""
+    """The curves of one run; calling it notes a value.
+
+    Reading a number out of a tensor takes longer than many an operation. So that a tight loop is
+    not slowed down, values are passed over while reading has taken more than its share of the time.
+    """
 
     def __init__(self, scalar: tuple[type, ...]) -> None:
         self.scalar = scalar  # classes of values that may be scalars: float, Tensor
         self.curves: dict[str, Curve] = {}
+        self._begin = perf_counter()
+        self._spent = 0.0
 
     def __call__(self, name: str, value: Any) -> None:
         """Note `value` if it is a number; whatever else it is, the program is not disturbed."""
+        now = perf_counter()
+        curve = self.curves.get(name)
+        if curve is None:
+            if not isinstance(value, self.scalar):
+                return
+            curve = self.curves[name] = Curve()
+        curve.count += 1
+        if self._spent > FREE + SHARE * (now - self._begin):
+            return
         try:
             if isinstance(value, self.scalar) and getattr(value, "numel", _one)() == 1:
-                curve = self.curves.get(name)
-                if curve is None:
-                    curve = self.curves[name] = Curve()
                 curve.add(value)
         except Exception:
-            return  # inside a transform, on the meta device, overwritten: no number to be had
+            pass  # inside a transform, on the meta device, overwritten: no number to be had
+        self._spent += perf_counter() - now
 
     def as_dict(self) -> dict[str, Any]:
-        """The curves as JSON: the values, and how many steps lie between two of them."""
+        """The curves as JSON: values, their steps, and how many there were."""
         return {
-            name: {"values": curve.values[:], "stride": curve.stride, "count": curve.count}
+            name: {"values": curve.values[:], "steps": curve.steps[:], "count": curve.count}
             for name, curve in list(self.curves.items())
+            if curve.values
         }
 
 

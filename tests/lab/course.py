@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
+import linecache
 import types
 from typing import Any
 
@@ -19,11 +21,21 @@ every_lesson = pytest.mark.parametrize(
 )
 
 
-def run(code: str, names: dict[str, Any], line: int = 1, file: str = "<lesson>") -> str:
-    """Run code; return what it prints. Blank lines before it: errors show the lesson's line."""
+_COUNT = itertools.count(1)
+
+
+def run(code: str, names: dict[str, Any], line: int = 1, file: str = "") -> str:
+    """Run code; return what it prints. Blank lines before it: errors show the lesson's line.
+
+    Its source can be looked up, as in the lab and in a notebook: native functions are compiled
+    from it.
+    """
+    file = file or f"<lesson {next(_COUNT)}>"
+    source = "\n" * (line - 1) + code
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        exec(compile("\n" * (line - 1) + code, file, "exec", dont_inherit=True), names)
+        exec(compile(source, file, "exec", dont_inherit=True), names)
     return printed.getvalue()
 
 

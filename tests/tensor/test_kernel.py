@@ -96,6 +96,21 @@ def test_explicit_derivative() -> None:
         straight.derivative(lambda g, z: g)
 
 
+def test_a_derivative_given_after_a_backward_pass_counts() -> None:
+    @kernel
+    def rounded(x: Any) -> Any:
+        return torch.round(x)
+
+    def slope() -> list[float]:
+        x = torch.tensor([0.2, 1.7], requires_grad=True)
+        (grad,) = torch.autograd.grad(rounded(x).sum(), x)
+        return grad.tolist()
+
+    assert [slope() for _ in range(3)] == [[0, 0]] * 3
+    rounded.derivative(lambda g, x: g)
+    assert [slope() for _ in range(3)] == [[1, 1]] * 3
+
+
 def test_options_are_compiled_in() -> None:
     @kernel
     def f(x: Any, *, kind: str = "a", scale: float = 1.0) -> Any:

@@ -1,4 +1,4 @@
-"""The ``antorcha`` command: ``run``, ``info``, ``demo``.
+"""The ``antorcha`` command: ``run``, ``info``, ``demo``, ``lab``.
 
 ``antorcha run`` is sorted out here, before the command-line library is even imported: everything
 after the script's name belongs to the script, nothing of ours may stand in its stack, and a script

@@ -99,3 +99,38 @@ def demo(
     import antorcha.cli.demo as demo_command
 
     raise typer.Exit(demo_command.main(epochs=epochs, out=out, seed=seed, batch_size=batch_size))
+
+
+@app.command()
+def lab(
+    what: Annotated[
+        str | None,
+        typer.Argument(metavar="[LESSON or FILE.py]", help="What opens first.", show_default=False),
+    ] = None,
+    lang: Annotated[str, typer.Option(help="Language of the page: en or es.")] = "",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 uses a free one.")] = 0,
+    folder: Annotated[
+        Path | None, typer.Option(help="Where your work is saved.", show_default="~/antorcha-lab")
+    ] = None,
+    export: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write the lessons as Jupyter notebooks.")
+    ] = None,
+    seconds: Annotated[float, typer.Option(min=1, help="How long one run may take.")] = 600,
+    memory: Annotated[
+        float, typer.Option(min=0, help="GiB that one run may use; 0 is half of the machine's.")
+    ] = 0,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; others than this computer's are unsafe.")
+    ] = "127.0.0.1",
+    browser: Annotated[bool, typer.Option(help="Open a browser.")] = True,
+) -> None:
+    """Open the interactive lessons in a browser: editor, terminal, and the inside of every tensor.
+
+    Programs run on this computer with your rights. Nobody else can reach the page.
+    """
+    import antorcha.cli.lab as lab_command
+
+    raise typer.Exit(
+        lab_command.main(what, lang=lang, port=port, folder=folder, export=export, seconds=seconds,
+                         memory=memory, host=host, browser=browser)
+    )  # fmt: skip

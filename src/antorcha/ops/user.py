@@ -114,6 +114,7 @@ class UserKernel(PointwiseOp):
                 f"{self.name}.derivative: {strange[0]!r} is neither g, out nor one of "
                 f"{', '.join(self.signature.names)}"
             )
+        self.traced.clear()  # it knows the gradients that were worked out
         self.plans.clear()
         self.short_plans.clear()
         return super().derivative(fn)

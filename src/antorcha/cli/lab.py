@@ -1,0 +1,71 @@
+"""``antorcha lab``: from the command's options to the lab, or to the notebooks."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+INSTALL = 'antorcha lab needs more packages: pip install "antorcha[lab]"'
+NEEDED = ("nicegui", "jupyter_client", "ipykernel", "yaml", "nbformat", "matplotlib")
+
+
+def main(
+    what: str | None,
+    *,
+    lang: str,
+    port: int,
+    folder: Path | None,
+    export: Path | None,
+    seconds: float,
+    memory: float,
+    host: str,
+    browser: bool,
+) -> int:
+    """Run the lab until it is interrupted, or write the notebooks; return the exit code."""
+    from importlib.util import find_spec
+
+    missing = [name for name in NEEDED if find_spec(name) is None]
+    if missing:
+        print(f"{INSTALL} (missing: {', '.join(missing)})", file=sys.stderr)
+        return 1
+    if export is not None:
+        return _export(export, lang)
+
+    from antorcha.lab import app
+    from antorcha.lab.kernel import Limits
+
+    options = app.Options(
+        lang=lang or _language(),
+        port=port,
+        host=host,
+        folder=(folder or Path.home() / "antorcha-lab").expanduser().absolute(),
+        limits=Limits(seconds=seconds, memory=int(memory * 2**30)),
+        browser=browser,
+    )
+    try:
+        return app.serve(app.first_page(what, options))
+    except app.CannotStart as error:
+        print(f"antorcha lab: {error}", file=sys.stderr)
+        return 1
+
+
+def _export(folder: Path, lang: str) -> int:
+    from antorcha.lab.export import export
+
+    try:
+        written = export(folder, [lang] if lang else None)
+    except (OSError, ValueError) as error:
+        print(f"antorcha lab: {error}", file=sys.stderr)
+        return 1
+    for path in written:
+        print(path)
+    return 0
+
+
+def _language() -> str:
+    """The language that the system is set to, if the lab has it."""
+    for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
+        if value := os.environ.get(name):
+            return "es" if value.startswith("es") else "en"
+    return "en"

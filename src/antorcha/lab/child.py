@@ -1,0 +1,330 @@
+"""The child process: an ipykernel that runs the learner's programs and tells what they hold.
+
+It is started by `antorcha.lab.kernel` and speaks Jupyter's messages, over sockets in a private
+folder, with a vocabulary of its own: an ``execute_request`` holds JSON that says what to do (run,
+check, draw); a ``look_request`` on the control channel asks to see one tensor, also while a program
+runs. While one runs, a thread tells of its tensors a few times a second.
+
+The child ends itself when its parent is gone.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import faulthandler
+import html
+import io
+import json
+import os
+import shutil
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import ipykernel.kernelapp
+import zmq
+from ipykernel.iostream import IOPubThread
+from ipykernel.kernelbase import Kernel
+from zmq.eventloop.zmqstream import ZMQStream
+
+import antorcha
+from antorcha._version import __version__
+from antorcha.lab import namespace
+from antorcha.lab.child_names import CRASH, FOLDER, MEMORY
+from antorcha.lab.program import Program, position, traceback_text
+from antorcha.runtime.tensor import Tensor
+
+PACE = 0.3  # seconds between two looks at a running program
+SHARE = 0.03  # of the time, at most, is spent looking
+
+
+class LabKernel(Kernel):  # type: ignore[misc]
+    """Runs programs; one at a time, each in a namespace of its own."""
+
+    implementation = "antorcha-lab"
+    implementation_version = __version__
+    language_info = {"name": "python", "mimetype": "text/x-python", "file_extension": ".py"}  # noqa: RUF012
+    banner = "antorcha lab"
+    control_msg_types = [*Kernel.control_msg_types, "look_request"]  # noqa: RUF012
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.program: Program | None = None
+        builtins.input = self.raw_input
+
+    # ---- requests -------------------------------------------------------------------------------
+
+    async def do_execute(
+        self,
+        code: str,
+        silent: bool,
+        store_history: bool = True,
+        user_expressions: Any = None,
+        allow_stdin: bool = False,
+        *,
+        cell_meta: Any = None,
+        cell_id: Any = None,
+    ) -> dict[str, Any]:
+        """Answer a request of the lab."""
+        self._allow_stdin = allow_stdin
+        request = json.loads(code)
+        work = {"run": self._run, "check": self._check, "draw": self._draw}[request["do"]]
+        try:
+            answer = work(request)
+        except Exception as error:  # in the telling, not in the program: without a reply, no page
+            answer = {"ended": "failed", "message": _message(error)}
+        return {"status": "ok", "execution_count": 0, "lab": answer}
+
+    def _run(self, request: dict[str, Any]) -> dict[str, Any]:
+        if self.program is not None:
+            self.program.forget()
+        program = Program(request["code"], request["name"], request["folder"])
+        self.program = program
+        with _Looking(self, program):
+            error = program.run(profile=request["profile"])
+        # From here on, a Stop that comes late must not end the telling.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        _show_pictures()
+        sys.stdout.flush()
+        told = _tell_error(error, program, request["lang"])
+        if told.get("text"):
+            print(told["text"], end="", file=sys.stderr)
+        return {
+            **told,
+            "seconds": program.seconds,
+            "rows": namespace.rows(program.namespace),
+            "graphs": namespace.graph_names(program.namespace),
+            "losses": program.notes.as_dict(),
+            "profile": _tell_profile(program),
+        }
+
+    def _check(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Run the checks of a challenge's steps on what the last program left."""
+        from antorcha.lab.check import check_step
+        from antorcha.lab.lesson import Step
+
+        names = {} if self.program is None else self.program.namespace
+        verdicts = []
+        for step in request["steps"]:
+            verdict = check_step(Step(**step), names)
+            verdicts.append({"ok": verdict.ok, "message": verdict.message})
+            if not verdict.ok:
+                break
+        return {"verdicts": verdicts}
+
+    def _draw(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Draw the tensors that a lesson shows, in a namespace that no program sees."""
+        names: dict[str, Any] = {"__name__": "__lesson__"}
+        drawings = []
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            for step in request["steps"]:
+                try:
+                    if "code" in step:
+                        exec(step["code"], names)
+                    else:
+                        tensor = eval(step["inspect"], names)
+                        shown = antorcha.inspect(tensor, name=step["inspect"], lang=request["lang"])
+                        drawings.append(shown.html())
+                except Exception as error:  # a lesson's tests find it; the page shows the rest
+                    if "inspect" in step:
+                        drawings.append(html.escape(f"{type(error).__name__}: {error}"))
+        return {"drawings": drawings}
+
+    def look_request(self, stream: Any, ident: Any, parent: Any) -> None:
+        """Show one tensor (``what``: inspect or graph); answered in the control thread."""
+        begin = time.perf_counter()
+        content = parent["content"]
+        try:
+            reply = self._look(content["what"], content["name"], content["lang"])
+        except Exception as error:
+            reply = {"problem": f"{type(error).__name__}: {error}"}
+        reply["seconds"] = time.perf_counter() - begin
+        if self.session is not None:
+            self.session.send(stream, "look_reply", reply, parent, ident)
+
+    def _look(self, what: str, name: str, lang: str) -> dict[str, Any]:
+        names = {} if self.program is None else self.program.namespace
+        tensor = namespace.find(names, name)
+        if tensor is None:
+            return {"gone": True}
+        if what == "graph":
+            models = [value for value in names.values() if isinstance(value, antorcha.nn.Module)]
+            model = models[0] if len(models) == 1 else None  # its parameters have better names
+            return {"html": antorcha.graph(tensor, model=model, names=_leaf_names(names)).svg()}
+        return {"html": antorcha.inspect(tensor, name=name, lang=lang).html()}
+
+    # ---- what is told without being asked -------------------------------------------------------
+
+    def publish_picture(self, kind: str, data: str) -> None:
+        """Send a picture of the program's to the page."""
+        content = {"data": {kind: data}, "metadata": {}, "transient": {}}
+        self.send_response(self.iopub_socket, "display_data", content, channel="shell")
+
+    def publish_live(self, program: Program, parent: Any) -> None:
+        """Send the rows of a running program, and its curves."""
+        content = {"rows": namespace.rows(program.namespace), "losses": program.notes.as_dict()}
+        if self.session is not None:
+            self.session.send(self.iopub_socket, "live", content, parent)
+
+
+class _Looking:
+    """Looks at a program while it runs, in a thread that takes at most `SHARE` of the time."""
+
+    def __init__(self, kernel: LabKernel, program: Program) -> None:
+        self._kernel = kernel
+        self._program = program
+        self._parent = kernel.get_parent("shell")
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._look_on, daemon=True, name="antorcha-lab")
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join(timeout=2)
+
+    def _look_on(self) -> None:
+        pause = PACE
+        while not self._done.wait(pause):
+            begin = time.thread_time()
+            try:
+                self._kernel.publish_live(self._program, self._parent)
+            except Exception:
+                pause = 10 * PACE  # something in the namespace resists: look less, do not disturb
+                continue
+            pause = max(PACE, (time.thread_time() - begin) / SHARE)
+
+
+def _tell_error(error: BaseException | None, program: Program, lang: str) -> dict[str, Any]:
+    """How the program ended: ``ended`` is ok, error, stopped or exit; and what to show of it."""
+    if error is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
+        return {"ended": "ok"}
+    if isinstance(error, SystemExit):
+        return {"ended": "exit", "text": f"SystemExit: {error.code}\n"}
+    text = traceback_text(error)
+    told = {"text": text, "place": position(error, program), "message": _message(error)}
+    if isinstance(error, KeyboardInterrupt):
+        return {**told, "ended": "stopped"}
+    told["ended"] = "error"
+    try:
+        explanation = antorcha.explain(error, lang=lang)
+        told["explanation"] = explanation.html()
+    except Exception as failure:  # the traceback stands in the terminal all the same
+        told["problem"] = f"{type(failure).__name__}: {failure}"
+    return told
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:
+        return type(error).__name__
+
+
+def _tell_profile(program: Program) -> dict[str, str] | None:
+    if program.profile is None:
+        return None
+    averages = program.profile.key_averages()
+    table = averages.table(sort_by="self_cpu_time_total", row_limit=40)
+    events = program.profile.events()
+    for event in events:  # of whose calls, those of the program: not what called it
+        own = [k for k, line in enumerate(event.stack) if line.startswith(f"{program.name}(")]
+        if own:
+            event.stack = event.stack[: own[-1] + 1]
+    return {"table": table, "flame": antorcha.profiler.flame_graph(events)}
+
+
+def _leaf_names(names: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: value
+        for name, value in names.items()
+        if isinstance(value, Tensor) and not name.startswith("__")
+    }
+
+
+def _show_pictures() -> None:
+    pictures = sys.modules.get("antorcha.lab.pictures")
+    if pictures is not None:
+        try:
+            pictures.show()
+        except Exception as error:
+            print(f"matplotlib: {type(error).__name__}: {error}", file=sys.stderr)
+
+
+# ---- the process --------------------------------------------------------------------------------
+
+
+def _limit_memory() -> None:
+    """More memory than allowed is refused to the program, which can say so, and not to the machine.
+
+    Where the system has no such limit, the parent watches.
+    """
+    try:
+        import resource
+
+        allowed = int(os.environ[MEMORY])
+        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        if hard != resource.RLIM_INFINITY:
+            allowed = min(allowed, hard)
+        resource.setrlimit(resource.RLIMIT_DATA, (allowed, hard))
+    except (ImportError, OSError, ValueError):
+        return
+
+
+def _end_with_parent(folder: Path) -> None:
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        shutil.rmtree(folder, ignore_errors=True)
+        os.killpg(0, signal.SIGKILL)  # the processes that the program started, too
+
+    threading.Thread(target=watch, daemon=True, name="antorcha-lab-parent").start()
+
+
+class _PrivateOutput(IOPubThread):  # type: ignore[misc]
+    """Takes the output of forked processes by a socket in our folder; ipykernel's own listens on a
+    port of the machine."""
+
+    def _setup_pipe_in(self) -> None:
+        self._pipe_uuid = os.urandom(16)
+        pipe_in = self.socket.context.socket(zmq.PULL)
+        pipe_in.linger = 0
+        pipe_in.bind(_forked())
+        self._pipe_in = ZMQStream(pipe_in, self.io_loop)
+        self._pipe_in.on_recv(self._handle_pipe_msg)
+
+    def _setup_pipe_out(self) -> tuple[Any, Any]:
+        context = zmq.Context()  # sockets of the time before the fork are the parent's
+        pipe_out = context.socket(zmq.PUSH)
+        pipe_out.linger = 3000
+        pipe_out.connect(_forked())
+        return context, pipe_out
+
+
+def _forked() -> str:
+    return f"ipc://{os.environ[FOLDER]}/forked"
+
+
+def main() -> None:
+    """Be the child process."""
+    folder = Path(os.environ[FOLDER])
+    os.environ["MPLBACKEND"] = "module://antorcha.lab.pictures"
+    _limit_memory()
+    _end_with_parent(folder)
+    antorcha.torch_alias.install(hide=True)
+    antorcha.rand(2, 2).sum().item()  # loads the runtime, so that the first run need not wait
+    ipykernel.kernelapp.IOPubThread = _PrivateOutput
+    app = ipykernel.kernelapp.IPKernelApp.instance(
+        kernel_class=LabKernel, parent_handle=1
+    )  # 1: we watch the parent ourselves
+    app.initialize()
+    with open(folder / CRASH, "w", encoding="utf-8") as crash:
+        faulthandler.enable(crash, all_threads=False)
+        app.start()

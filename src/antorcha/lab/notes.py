@@ -1,0 +1,134 @@
+"""Noticing losses: the curve of every number that a training program calls its loss.
+
+A loop overwrites `loss` thousands of times a second, often inside a function, where looking in now
+and then would see next to nothing. So the program is compiled with one call added after every
+assignment to a name that speaks of a loss; positions are those of the assignment, and tracebacks
+show nothing of it. All other code is compiled as it stands, and runs as fast as ever.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from time import perf_counter
+from typing import Any
+
+HOOK = "__antorcha_note__"  # the call's name; it stands among the builtins while a program runs
+LIMIT = 1024  # points kept of a curve; a longer one is thinned out evenly
+SHARE = 0.01  # of the program's time, at most, goes into reading losses
+FREE = 0.003  # seconds of reading that any program may take: short ones are noted whole
+_NAMES = re.compile(
+    r"(?:(?:train|val|valid|test|batch|epoch|total)_)?(?:loss|cost|p[eé]rdida|coste)"
+)
+
+
+class Curve:
+    """The values that one name took, and in which step each; thinned out when they are many.
+
+    >>> curve = Curve()
+    >>> for step in range(5000):
+    ...     curve.count += 1
+    ...     curve.add(float(step))
+    >>> curve.count, len(curve.values) <= LIMIT, curve.steps[:3], curve.values[:2]
+    (5000, True, [0, 8, 16], [0.0, 8.0])
+    """
+
+    def __init__(self) -> None:
+        self.steps: list[int] = []
+        self.values: list[float] = []
+        self.count = 0  # of all values, noted or not
+        self._stride = 1
+
+    def add(self, value: Any) -> None:
+        """Note the newest value."""
+        if (self.count - 1) % self._stride:
+            return
+        self.steps.append(self.count - 1)
+        self.values.append(float(value))
+        if len(self.values) > LIMIT:
+            del self.steps[1::2], self.values[1::2]
+            self._stride *= 2
+
+
+class Notes:
+    """The curves of one run; calling it notes a value.
+
+    Reading a number out of a tensor takes longer than many an operation. So that a tight loop is
+    not slowed down, values are passed over while reading has taken more than its share of the time.
+    """
+
+    def __init__(self, scalar: tuple[type, ...]) -> None:
+        self.scalar = scalar  # classes of values that may be scalars: float, Tensor
+        self.curves: dict[str, Curve] = {}
+        self._begin = perf_counter()
+        self._spent = 0.0
+
+    def __call__(self, name: str, value: Any) -> None:
+        """Note `value` if it is a number; whatever else it is, the program is not disturbed."""
+        now = perf_counter()
+        curve = self.curves.get(name)
+        if curve is None:
+            if not isinstance(value, self.scalar):
+                return
+            curve = self.curves[name] = Curve()
+        curve.count += 1
+        if self._spent > FREE + SHARE * (now - self._begin):
+            return
+        try:
+            if isinstance(value, self.scalar) and getattr(value, "numel", _one)() == 1:
+                curve.add(value)
+        except Exception:
+            pass  # inside a transform, on the meta device, overwritten: no number to be had
+        self._spent += perf_counter() - now
+
+    def as_dict(self) -> dict[str, Any]:
+        """The curves as JSON: values, their steps, and how many there were."""
+        return {
+            name: {"values": curve.values[:], "steps": curve.steps[:], "count": curve.count}
+            for name, curve in list(self.curves.items())
+            if curve.values
+        }
+
+
+def _one() -> int:
+    return 1
+
+
+def noting(tree: ast.Module) -> ast.Module:
+    """Add the calls to a program, in place.
+
+    >>> print(ast.unparse(noting(ast.parse("loss = f(x)\\nglass = 1"))))
+    loss = f(x)
+    __antorcha_note__('loss', loss)
+    glass = 1
+    """
+    _Adder().visit(tree)
+    return tree
+
+
+class _Adder(ast.NodeTransformer):
+    def visit_Assign(self, node: ast.Assign) -> Any:
+        names = [name for target in node.targets for name in _names(target)]
+        return _followed(node, names)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
+        return _followed(node, _names(node.target) if node.value is not None else [])
+
+
+def _names(target: ast.expr) -> list[str]:
+    if isinstance(target, ast.Name):
+        return [target.id] if _NAMES.fullmatch(target.id) else []
+    if isinstance(target, (ast.Tuple, ast.List)):
+        return [name for each in target.elts for name in _names(each)]
+    return []
+
+
+def _followed(node: ast.stmt, names: list[str]) -> ast.stmt | list[ast.stmt]:
+    if not names:
+        return node
+    calls: list[ast.stmt] = []
+    for name in names:
+        words = [ast.Constant(name), ast.Name(name, ast.Load())]
+        call = ast.Expr(ast.Call(ast.Name(HOOK, ast.Load()), words, []))
+        calls.append(ast.fix_missing_locations(ast.copy_location(call, node)))
+    return [node, *calls]

@@ -1,0 +1,75 @@
+"""What the parts of the page have in common."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from nicegui import background_tasks, ui
+
+from antorcha.lab.lesson import Lesson
+from antorcha.lab.session import Session
+from antorcha.lab.words import Words
+from antorcha.lab.workplace import Workplace
+
+
+@dataclass
+class View:
+    """One page that looks at one session: what it shows, in which words."""
+
+    workplace: Workplace
+    session: Session
+    words: Words
+    lesson: Lesson | None = None
+    dark: bool = False
+    show: Callable[[str], None] = field(default=lambda name: None)  # brings a part to the front
+
+
+class Pane:
+    """A part of the page. `watches` names the counters of the session that it shows."""
+
+    watches: tuple[str, ...] = ()
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self.session = view.session
+        self.words = view.words
+        self._seen: tuple[int, ...] | None = None
+
+    def build(self) -> None:
+        """Make the elements, inside the one that is being filled."""
+        raise NotImplementedError
+
+    def refresh(self) -> None:
+        """Show what has changed since the last call."""
+        seen = tuple([self.session.versions[name] for name in self.watches])
+        if seen != self._seen:
+            self._seen = seen
+            self.update()
+
+    def update(self) -> None:
+        """Show the session as it is now."""
+
+
+def press(work: Callable[[], Awaitable[None]]) -> Callable[[], None]:
+    """A button's handler: starts the work and is done, so that a closed page cuts nothing off."""
+
+    def start() -> None:
+        background_tasks.create(_awaited(work))
+
+    return start
+
+
+async def _awaited(work: Callable[[], Awaitable[None]]) -> None:
+    await work()
+
+
+def trusted(content: str = "", *, classes: str = "") -> ui.html:
+    """HTML that we made or that the child sent: cleaned by the browser's DOMPurify, always."""
+    return ui.html(content, sanitize=True).classes(classes)
+
+
+def escape(text: object) -> str:
+    """Text inside HTML."""
+    return html.escape(str(text), quote=True)

@@ -1,0 +1,170 @@
+"""The editor: the program's text, its files, the buttons, and where the error is."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from nicegui import ui
+
+from antorcha.lab import complete
+from antorcha.lab.panes.base import Pane, press
+
+
+class Editor(Pane):
+    """Editor and toolbar."""
+
+    watches = ("text", "state", "result", "saved")
+
+    def build(self) -> None:
+        words = self.words
+        with ui.element("div").classes("lab-bar"):
+            self._tabs = ui.element("div").classes("lab-files").props('role="tablist"')
+            self._saved = ui.label().classes("lab-saved").props('aria-live="polite"')
+            ui.element("div").classes("lab-gap")
+            self._run = self._button("run", "play_arrow", self._start).classes("lab-run")
+            self._stop = self._button("stop", "stop", self.session.stop)
+            self._reset = self._button("reset", "restart_alt", self._clear)
+        self._problem = ui.element("div").classes("lab-problem").props('role="alert"')
+        self.editor = ui.codemirror(
+            self.session.file.text,
+            language="Python",
+            theme=theme_of(self.view.dark),
+            on_change=self._typed,
+            keymap={"Mod-Enter": press(self._start), "Mod-s": self.session.save},
+        ).classes("lab-editor")
+        self._shown = self.session.active
+        self._marked = -1
+        name = words("editor", self.session.file.name)
+        ui.timer(0.1, lambda: self._complete(name), once=True)
+
+    def _button(self, key: str, icon: str, work: Any) -> ui.button:
+        color = "primary" if key == "run" else None
+        button = ui.button(self.words(key), icon=icon, color=color, on_click=press(work))
+        button.props(f'no-caps dense unelevated title="{self.words(key + "_hint")}"')
+        return button.classes("lab-button")
+
+    async def _complete(self, label: str) -> None:
+        ui.run_javascript(await asyncio.to_thread(complete.script, self.editor.id, label))
+
+    async def _start(self) -> None:
+        await self.session.run(self.words)
+
+    async def _clear(self) -> None:
+        await self.session.reset(self.words)
+
+    def _typed(self, event: Any) -> None:
+        if self._shown == self.session.active:
+            self.session.edit(event.value or "")
+
+    def set_dark(self, dark: bool) -> None:
+        """Follow the page's theme."""
+        self.editor.set_theme(theme_of(dark))
+
+    # ---- showing --------------------------------------------------------------------------------
+
+    def update(self) -> None:
+        session = self.session
+        self._shown = session.active
+        if self.editor.value != session.file.text:
+            self.editor.set_value(session.file.text)
+        self._mark_error()
+        self._run.set_enabled(not session.busy)
+        self._stop.set_enabled(session.busy)
+        self._saved.set_text(self.words("saved" if session.file.is_saved else "unsaved"))
+        self._show_tabs()
+        self._show_problem()
+
+    def _mark_error(self) -> None:
+        """Underline the last run's error. What was typed since moves the mark along.
+
+        By calling the editor's own method: setting the element's property would also send the text
+        as the server knows it, and take back what is being typed at that moment.
+        """
+        seen = self.session.versions["result"]
+        if seen == self._marked:
+            return
+        self._marked = seen
+        place = self.session.place
+        marks: list[dict[str, Any]] = []
+        tips: dict[int, str] = {}
+        if place is not None:
+            begin, end = span(self.session.file.text, place)
+            if begin < end:
+                marks = [{"kind": "mark", "from": begin, "to": end, "class": "lab-error"}]
+            marks.append({"kind": "line", "line": place["line"], "class": "lab-error-line"})
+            tips = {place["line"]: self.session.result.get("message", "")}
+        self.editor.run_method("setDecorations", marks)
+        self.editor.run_method("setLineTooltips", tips)
+        if place is not None:
+            self.editor.reveal_line(place["line"])
+
+    def _show_tabs(self) -> None:
+        wanted = [(file.name, index == self.session.active)
+                  for index, file in enumerate(self.session.files)]  # fmt: skip
+        if getattr(self, "_tabs_shown", None) == wanted:
+            return
+        self._tabs_shown = wanted
+        self._tabs.clear()
+        with self._tabs:
+            for index, (name, active) in enumerate(wanted):
+                tab = ui.button(
+                    name, color=None, on_click=lambda index=index: self.session.open(index)
+                )
+                tab.props(f'flat dense no-caps role="tab" aria-selected="{str(active).lower()}"')
+                tab.classes("lab-file" + (" lab-file-active" if active else ""))
+
+    def _show_problem(self) -> None:
+        problem = self.session.problem
+        shown = None if problem is None else (problem.kind, problem.path)
+        if getattr(self, "_problem_shown", None) == shown:
+            return
+        self._problem_shown = shown
+        self._problem.clear()
+        if problem is None:
+            return
+        words = self.words
+        with self._problem:
+            ui.label(words(f"problem_{problem.kind}", problem.path, problem.detail))
+            if problem.kind == "changed":
+                self._choice("keep_mine", lambda: self.session.save(anyway=True))
+                self._choice("take_theirs", self.session.reread)
+            else:
+                folder = ui.input(words("folder"), value=str(Path.home())).classes("lab-input")
+                self._choice("save_to", lambda: self._move(folder.value))
+
+    def _choice(self, key: str, work: Any) -> None:
+        ui.button(self.words(key), on_click=work).props("no-caps dense outline")
+
+    def _move(self, folder: str) -> None:
+        problem = self.view.workplace.move(Path(folder).expanduser().absolute())
+        if problem is not None:
+            said = self.words(f"problem_{problem.kind}", problem.path, problem.detail)
+            ui.notify(said, type="negative", multi_line=True)
+
+
+def theme_of(dark: bool) -> Any:
+    """The editor's colours."""
+    return "vscodeDark" if dark else "vscodeLight"
+
+
+def span(text: str, place: dict[str, int]) -> tuple[int, int]:
+    """From lines and columns to positions in the text; what lies outside of it is cut off.
+
+    >>> span("a = 1\\nb = a @ c\\n", {"line": 2, "column": 4, "end_line": 2, "end_column": 9})
+    (10, 15)
+    """
+    begins = [0]
+    for line in text.splitlines(keepends=True):
+        begins.append(begins[-1] + len(line))
+
+    def position(line: int, column: int) -> int:
+        line = min(max(line, 1), len(begins))
+        return min(begins[line - 1] + column, len(text))
+
+    begin = position(place["line"], place["column"])
+    end = position(place["end_line"], place["end_column"])
+    if place["end_line"] > place["line"]:  # of a statement of many lines, the first
+        end = min(end, text.find("\n", begin) if "\n" in text[begin:] else len(text))
+    return begin, max(begin, end)

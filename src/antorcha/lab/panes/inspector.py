@@ -1,0 +1,134 @@
+"""The live inspector: every tensor that the program's names hold, and one of them opened; above
+them, what went wrong when something did."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from nicegui import background_tasks, ui
+
+from antorcha.lab.panes.base import Pane, View, escape, trusted
+
+# The table is one element, so a click says which row it was in. A key on a row's button clicks it.
+_WHICH = "(event) => emit(event.target.closest('[data-row]')?.dataset.row ?? null)"
+PACE = 0.7  # seconds between two looks at an opened tensor while the program runs
+SHARE = 0.03  # of the time, at most, that the child spends answering them
+
+
+class Inspector(Pane):
+    """Rows of tensors, the opened one, and the explanation of the last error."""
+
+    watches = ("rows", "result", "state")
+
+    def __init__(self, view: View) -> None:
+        super().__init__(view)
+        self._open: str | None = None
+        self._names: list[str] = []  # of the rows, as they are shown
+        self._next_look = 0.0
+        self._looking = False
+        self._explained: str | None = None
+
+    def build(self) -> None:
+        self._why = trusted(classes="lab-why")
+        self._why.set_visibility(False)
+        self._live = ui.label(self.words("live")).classes("lab-live")
+        self._hint = ui.label(self.words("no_tensors")).classes("lab-empty")
+        self._table = trusted(classes="lab-rows").on("click", self._pressed, js_handler=_WHICH)
+        self._detail = trusted(classes="lab-detail")
+
+    def refresh(self) -> None:
+        super().refresh()
+        if self._open is not None and self.session.state == "running":
+            self._look()
+
+    def update(self) -> None:
+        session = self.session
+        ran = bool(session.result) or session.busy
+        self._live.set_visibility(session.state == "running")
+        self._hint.set_text(self.words("none_left" if ran else "no_tensors"))
+        self._hint.set_visibility(not session.rows and not session.busy)
+        if not session.busy and self._open not in [row["name"] for row in session.rows]:
+            self._open = None
+            self._detail.set_content("")
+        self._table.set_content(self._rows())
+        self._explain()
+        if self._open is not None and not session.busy:
+            self._next_look = 0.0
+            self._look()
+
+    # ---- the rows -------------------------------------------------------------------------------
+
+    def _rows(self) -> str:
+        if not self.session.rows:
+            return ""
+        self._names = [row["name"] for row in self.session.rows]
+        return "".join([self._row(number, row) for number, row in enumerate(self.session.rows)])
+
+    def _row(self, number: int, row: dict[str, Any]) -> str:
+        name = escape(row["name"])
+        shape = escape("(" + ", ".join([str(n) for n in row["shape"]])
+                       + (",)" if len(row["shape"]) == 1 else ")"))  # fmt: skip
+        facts = " · ".join([escape(row["dtype"]), escape(row["device"])])
+        if row["grad"]:
+            facts += " · grad"
+        opened = row["name"] == self._open
+        return (
+            f'<button type="button" class="lab-row{" lab-row-open" if opened else ""}" '
+            f'data-row="{number}" aria-expanded="{str(opened).lower()}" '
+            f'aria-label="{escape(self.words("open_tensor", row["name"]))}: {shape} {facts}">'
+            f'<b>{name}</b><span class="lab-shape">{shape}</span>'
+            f'<span class="lab-facts">{facts}</span>'
+            f"<code>{escape(row['values'])}</code></button>"
+        )
+
+    def _pressed(self, event: Any) -> None:
+        number = int(event.args) if str(event.args).isdecimal() else len(self._names)
+        if number >= len(self._names):
+            return
+        name = self._names[number]
+        self._open = None if name == self._open else name
+        self._next_look = 0.0
+        self._table.set_content(self._rows())
+        if self._open is None:
+            self._detail.set_content("")
+        else:
+            self._look()
+
+    # ---- the opened one -------------------------------------------------------------------------
+
+    def _look(self) -> None:
+        if not self._looking and time.monotonic() >= self._next_look:
+            self._looking = True
+            background_tasks.create(self._show(self._open or ""))
+
+    async def _show(self, name: str) -> None:
+        try:
+            answer = await self.session.child.look("inspect", name, self.words.lang)
+        finally:
+            self._looking = False
+        self._next_look = time.monotonic() + max(PACE, answer.get("seconds", 0.0) / SHARE)
+        if name == self._open:
+            self._detail.set_content(told(answer, self.words, name))
+
+    # ---- errors ---------------------------------------------------------------------------------
+
+    def _explain(self) -> None:
+        result = self.session.result
+        explanation = result.get("explanation")
+        if explanation == self._explained:
+            return
+        self._explained = explanation
+        self._why.set_visibility(explanation is not None)
+        if explanation is not None:
+            self._why.set_content(f"<h3>{escape(self.words('explanation'))}</h3>{explanation}")
+            self.view.show("inspector")
+
+
+def told(answer: dict[str, Any], words: Any, name: str) -> str:
+    """What the child answered when it was asked to show a tensor."""
+    if "html" in answer:
+        return str(answer["html"])
+    if answer.get("gone"):
+        return f'<p class="lab-empty">{escape(words("gone", name))}</p>'
+    return f'<p class="lab-empty">{escape(words("cannot_show", answer["problem"]))}</p>'

@@ -1,0 +1,89 @@
+"""The lesson's text: its words, cells with what they print, drawings, questions, the challenge."""
+
+from __future__ import annotations
+
+from nicegui import background_tasks, ui
+
+from antorcha.lab.lesson import Cell, Challenge, Inspect, Lesson, Quiz, Text
+from antorcha.lab.panes import quiz
+from antorcha.lab.panes.base import Pane, View, trusted
+
+
+class LessonText(Pane):
+    """A lesson, from its title to the way on."""
+
+    def __init__(self, view: View, lesson: Lesson, following: Lesson | None) -> None:
+        super().__init__(view)
+        self.lesson = lesson
+        self.following = following
+        self._parts: list[Pane] = []
+        self._drawings: list[ui.html] = []
+
+    def build(self) -> None:
+        lesson = self.lesson
+        with ui.element("article").classes("lab-text").props(f'lang="{lesson.lang}"'):
+            ui.label(lesson.title).classes("lab-h1").props('role="heading" aria-level="1"')
+            ui.label(self.words("minutes", lesson.minutes)).classes("lab-minutes")
+            for part in lesson.parts:
+                self._part(part)
+            if self.following is not None:
+                target = f"/lesson/{self.following.slug}?lang={self.words.lang}"
+                ui.link(self.words("next", self.following.title), target).classes("lab-next")
+        if self._drawings:
+            background_tasks.create(self._draw())
+
+    def refresh(self) -> None:
+        for part in self._parts:
+            part.refresh()
+
+    def _part(self, part: object) -> None:
+        if isinstance(part, Text):
+            ui.markdown(part.markdown)
+        elif isinstance(part, Cell):
+            self._cell(part)
+        elif isinstance(part, Inspect):
+            self._drawings.append(trusted(classes="lab-drawing"))
+        elif isinstance(part, Quiz):
+            number = sum(isinstance(each, quiz.Quiz) for each in self._parts) + 1
+            self._add(quiz.Quiz(self.view, self.lesson, part, number))
+        elif isinstance(part, Challenge):
+            self._add(quiz.Challenge(self.view, self.lesson, part))
+
+    def _add(self, pane: Pane) -> None:
+        self._parts.append(pane)
+        pane.build()
+
+    def _cell(self, cell: Cell) -> None:
+        with ui.element("div").classes("lab-cell"):
+            ui.markdown(f"```python\n{cell.code}\n```")
+            label = self.words("try_it")
+            button = ui.button(icon="input", color=None, on_click=lambda: self._try(cell))
+            button.props(f'flat dense round size="sm" aria-label="{label}" title="{label}"')
+            button.classes("lab-try")
+            if cell.output:
+                ui.label(cell.output.rstrip("\n")).classes("lab-output")
+
+    def _try(self, wanted: Cell) -> None:
+        """Put a cell into the editor, after those before it that are not there yet."""
+        session = self.session
+        session.open(0)
+        text = session.file.text
+        for cell in self.lesson.cells:
+            if cell.code.strip() not in text:
+                text = text.rstrip("\n") + "\n\n" + cell.code.strip("\n") + "\n"
+            if cell is wanted:
+                break
+        session.edit(text.lstrip("\n"))
+        self.view.show("code")
+
+    async def _draw(self) -> None:
+        """Have the child run the lesson's cells and draw the tensors that it shows."""
+        steps = []
+        for part in self.lesson.parts:
+            if isinstance(part, Cell):
+                steps.append({"code": part.code})
+            elif isinstance(part, Inspect):
+                steps.append({"inspect": part.expression})
+        pictures = await self.session.drawings(steps, self.words.lang)
+        for element, picture in zip(self._drawings, pictures):
+            element.set_content(picture)

@@ -1,0 +1,129 @@
+"""Questions and the challenge: answers with their reasons, steps with hints and checks."""
+
+from __future__ import annotations
+
+from nicegui import ui
+
+from antorcha.lab.lesson import Challenge as ChallengePart
+from antorcha.lab.lesson import Lesson
+from antorcha.lab.lesson import Quiz as QuizPart
+from antorcha.lab.panes.base import Pane, View, press
+
+
+class Quiz(Pane):
+    """One question of a lesson."""
+
+    def __init__(self, view: View, lesson: Lesson, part: QuizPart, number: int) -> None:
+        super().__init__(view)
+        self.lesson = lesson
+        self.part = part
+        self.number = number
+
+    def build(self) -> None:
+        with ui.element("section").classes("lab-quiz"):
+            title = ui.label(self.words("question", self.number))
+            title.classes("lab-quiz-title").props('role="heading" aria-level="3"')
+            ui.markdown(self.part.question)
+            self._options = ui.element("div").classes("lab-options")
+            self._why = ui.element("div").classes("lab-reason").props('aria-live="polite"')
+        chosen = self.view.workplace.answers(self.lesson.slug).get(str(self.number))
+        self._show(chosen if isinstance(chosen, int) else None)
+
+    def _choose(self, index: int) -> None:
+        self.view.workplace.answer(self.lesson.slug, self.number, index)
+        self._show(index)
+
+    def _show(self, chosen: int | None) -> None:
+        self._options.clear()
+        with self._options:
+            for index, option in enumerate(self.part.options):
+                mark = ""
+                if index == chosen:
+                    mark = " lab-right" if option.right else " lab-wrong"
+                button = ui.button(color=None, on_click=lambda index=index: self._choose(index))
+                button.props(
+                    f'flat no-caps align="left" aria-pressed="{str(index == chosen).lower()}"'
+                )
+                button.classes("lab-option" + mark)
+                with button:
+                    ui.markdown(option.text)
+        self._why.clear()
+        if chosen is not None and chosen < len(self.part.options):
+            option = self.part.options[chosen]
+            with self._why:
+                word = self.words("right" if option.right else "wrong")
+                ui.markdown(f"**{word}** {option.why}")
+
+
+class Challenge(Pane):
+    """The lesson's challenge: its steps, checked in the child after the learner's code ran."""
+
+    watches = ("verdicts", "state")
+
+    def __init__(self, view: View, lesson: Lesson, part: ChallengePart) -> None:
+        super().__init__(view)
+        self.lesson = lesson
+        self.part = part
+        self._hints = [0] * len(part.steps)
+
+    def build(self) -> None:
+        words = self.words
+        with ui.element("section").classes("lab-challenge"):
+            title = ui.label(words("challenge", self.part.title))
+            title.classes("lab-quiz-title").props('role="heading" aria-level="3"')
+            ui.markdown(self.part.intro)
+            self._begin = ui.button(words("begin"), icon="edit", on_click=self._open)
+            self._begin.props("no-caps dense outline")
+            self._said = []
+            for number, step in enumerate(self.part.steps, 1):
+                with ui.element("div").classes("lab-step"):
+                    ui.label(words("challenge_step", number)).classes("lab-step-title")
+                    ui.markdown(step.ask)
+                    said = ui.label().classes("lab-verdict").props('aria-live="polite"')
+                    self._said.append(said)
+                    self._help(number - 1)
+            self._check = ui.button(words("check"), icon="task_alt", on_click=press(self._run))
+            self._check.props("no-caps dense unelevated").classes("lab-check")
+            self._passed = ui.label(words("passed")).classes("lab-passed")
+
+    def _open(self) -> None:
+        self.session.begin_challenge(self.lesson)
+        self.view.show("code")
+
+    async def _run(self) -> None:
+        await self.session.check(self.lesson, self.words)
+
+    def _help(self, index: int) -> None:
+        """The buttons that give a step's hints one by one, and then a solution."""
+        step, words = self.part.steps[index], self.words
+        box = ui.element("div").classes("lab-hints")
+
+        def more() -> None:
+            given = self._hints[index]
+            self._hints[index] += 1
+            with box:
+                if given < len(step.hints):
+                    ui.markdown(step.hints[given])
+                else:
+                    ui.markdown(f"```python\n{step.solution}\n```")
+            left = len(step.hints) - given - 1
+            button.set_text(words("hint_more" if left > 0 else "solution"))
+            button.set_visibility(left >= 0)
+
+        first = "hint" if step.hints else "solution"
+        button = ui.button(words(first), icon="lightbulb", color=None, on_click=more)
+        button.props("flat no-caps dense").classes("lab-hint")
+
+    def update(self) -> None:
+        verdicts = self.session.verdicts
+        for index, label in enumerate(self._said):
+            verdict = verdicts[index] if index < len(verdicts) else None
+            label.set_text("" if verdict is None else verdict["message"])
+            label.classes(remove="lab-right lab-wrong")
+            if verdict is not None:
+                label.classes("lab-right" if verdict["ok"] else "lab-wrong")
+        passed = len(verdicts) == len(self.part.steps) and all(v["ok"] for v in verdicts)
+        if passed and not self.view.workplace.passed(self.lesson.slug):
+            self.view.workplace.pass_challenge(self.lesson.slug)
+        self._passed.set_visibility(passed)
+        self._check.set_enabled(not self.session.busy)

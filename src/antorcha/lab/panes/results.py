@@ -1,0 +1,74 @@
+"""The smaller parts beside the inspector: loss curve, profiler, pictures."""
+
+from __future__ import annotations
+
+from nicegui import ui
+
+from antorcha.lab import curves
+from antorcha.lab.panes.base import Pane, escape, press, trusted
+
+
+class Loss(Pane):
+    """The curve of every number that the program calls its loss."""
+
+    watches = ("losses",)
+
+    def build(self) -> None:
+        self._hint = ui.label(self.words("no_loss")).classes("lab-empty")
+        self._picture = trusted(classes="lab-curves")
+
+    def update(self) -> None:
+        losses = {k: v for k, v in self.session.losses.items() if v["count"] > 1}
+        label = "; ".join(self._said(name, curve) for name, curve in losses.items())
+        self._hint.set_visibility(not losses)
+        picture = curves.draw(losses, label, self.words("step")) if losses else ""
+        self._picture.set_content(f'{picture}<p class="lab-caption">{escape(label)}</p>')
+
+    def _said(self, name: str, curve: dict[str, list[float]]) -> str:
+        return self.words("loss_curve", name, curve["count"], f"{curve['values'][-1]:.4g}")
+
+
+class Profiler(Pane):
+    """What every operation took, in a run that was measured."""
+
+    watches = ("result", "state")
+
+    def build(self) -> None:
+        self._hint = ui.label(self.words("no_profile")).classes("lab-empty")
+        self._button = ui.button(
+            self.words("profile_run"), icon="speed", on_click=press(self._start)
+        ).props("no-caps dense unelevated")
+        self._flame = trusted(classes="lab-flame")
+        self._table = ui.label().classes("lab-profile")
+
+    async def _start(self) -> None:
+        await self.session.run(self.words, profile=True)
+
+    def update(self) -> None:
+        profile = self.session.result.get("profile") or {}
+        self._button.set_enabled(not self.session.busy)
+        self._hint.set_visibility(not profile)
+        self._flame.set_content(profile.get("flame", ""))
+        self._table.set_text(profile.get("table", ""))
+
+
+class Pictures(Pane):
+    """The pictures that the program made with matplotlib."""
+
+    watches = ("pictures",)
+
+    def build(self) -> None:
+        self._all = trusted(classes="lab-pictures")
+        self._count = len(self.session.pictures)
+
+    def update(self) -> None:
+        pictures = self.session.pictures
+        parts = []
+        for number, picture in enumerate(pictures, 1):
+            label = escape(self.words("picture", number))
+            source = f"data:{picture['kind']};base64,{picture['data']}"
+            parts.append(f'<img alt="{label}" src="{escape(source)}">')
+        self._all.set_content("".join(parts))
+        if len(pictures) > self._count == 0:
+            self.view.show("pictures")
+        self._count = len(pictures)

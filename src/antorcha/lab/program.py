@@ -1,0 +1,227 @@
+"""One run of the learner's program, in the child: compiled, run as `python file.py` would, told of.
+
+Every run begins as a new process does: a module of its own in ``__main__``'s place, the program's
+folder in front of the import path, its modules not imported yet, random numbers freshly seeded, and
+settings (default dtype, printing, gradients) as antorcha starts with.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import builtins
+import contextlib
+import gc
+import linecache
+import os
+import random
+import sys
+import time
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from types import CodeType, ModuleType, TracebackType
+from typing import Any
+
+import antorcha
+from antorcha.autograd import set_grad_enabled
+from antorcha.dtypes import float32, set_default_dtype
+from antorcha.lab.notes import HOOK, Notes, noting
+from antorcha.runtime.tensor import Tensor
+from antorcha.tensor.printing import set_printoptions
+
+_FACE = str(Path(antorcha.__file__).parent) + os.sep
+_BEFORE = frozenset(sys.modules)  # what runs programs is never one of their modules
+
+
+class Program:
+    """A program and, once it ran, what it left behind.
+
+    Args:
+        code: its text.
+        name: its file's name, as tracebacks show it.
+        folder: where it runs.
+    """
+
+    def __init__(self, code: str, name: str, folder: str) -> None:
+        self.code = code
+        self.name = name
+        self.folder = folder
+        self.module = ModuleType("__main__")
+        self.notes = Notes((float, Tensor))
+        self.profile: Any = None  # the profiler that watched the run, if one was asked for
+        self.seconds = 0.0
+
+    @property
+    def namespace(self) -> dict[str, Any]:
+        """The names that the program has given, its own and the module's."""
+        return vars(self.module)
+
+    def run(self, *, profile: bool = False) -> BaseException | None:
+        """Run it; return what ended it early, or None."""
+        begin = time.perf_counter()
+        try:
+            code = self._compile()
+            with self._as_main(), _no_running_loop():
+                if profile:
+                    self._run_profiled(code)
+                else:
+                    exec(code, self.namespace)
+        except BaseException as error:
+            error.__traceback__ = self._own_frames(error.__traceback__)
+            return error
+        finally:
+            self.seconds = time.perf_counter() - begin
+        return None
+
+    def forget(self) -> None:
+        """Drop everything that the program left, so that its memory is free for the next."""
+        self.namespace.clear()
+        self.profile = None
+        if (pyplot := sys.modules.get("matplotlib.pyplot")) is not None:
+            pyplot.close("all")
+        own = {name for name in list(sys.modules) if self._is_own(name.partition(".")[0])}
+        for name in own - _BEFORE:  # they may be edited between runs
+            del sys.modules[name]
+        gc.collect()
+
+    def _is_own(self, name: str) -> bool:
+        """Is that top-level module one of the program's: does it lie beside it in its folder?"""
+        file = getattr(sys.modules.get(name), "__file__", None)
+        if not file:
+            return False
+        place = os.path.dirname(file)
+        if os.path.basename(file).startswith("__init__."):
+            place = os.path.dirname(place)
+        return bool(os.path.realpath(place) == os.path.realpath(self.folder))
+
+    def _own_frames(self, trace: TracebackType | None) -> TracebackType | None:
+        """`trace` from the program's first frame on; a program that is not Python has none."""
+        while trace is not None and trace.tb_frame.f_code.co_filename != self.name:
+            trace = trace.tb_next
+        return trace
+
+    def _compile(self) -> CodeType:
+        lines = self.code.splitlines(keepends=True)
+        linecache.cache[self.name] = (len(self.code), None, lines, self.name)
+        return compile(noting(ast.parse(self.code, self.name)), self.name, "exec")
+
+    def _run_profiled(self, code: CodeType) -> None:
+        with antorcha.profiler.profile(
+            record_shapes=True, profile_memory=True, with_stack=True
+        ) as self.profile:
+            exec(code, self.namespace)
+
+    @contextlib.contextmanager
+    def _as_main(self) -> Iterator[None]:
+        names = self.namespace
+        names.update(
+            __builtins__=builtins, __file__=os.path.join(self.folder, self.name), __annotations__={}
+        )
+        _begin_anew()
+        setattr(builtins, HOOK, self.notes)
+        before, path = sys.modules["__main__"], list(sys.path)
+        sys.modules["__main__"] = self.module
+        sys.argv[:] = [self.name]
+        sys.path.insert(0, self.folder)
+        os.chdir(self.folder)
+        try:
+            yield
+        finally:
+            sys.modules["__main__"] = before
+            sys.path[:] = path
+
+
+def position(error: BaseException, program: Program) -> dict[str, int] | None:
+    """Where in the program the error happened: line and columns, counted from 1 and from 0.
+
+    The innermost place in the program's own file; of a syntax error, the place it speaks of.
+    """
+    if isinstance(error, SyntaxError) and error.filename == program.name:
+        line = error.lineno or 1
+        begin = max((error.offset or 1) - 1, 0)
+        end_line, end = error.end_lineno or line, (error.end_offset or 0) - 1
+        return _place(line, begin, end_line, end if (end_line, end) > (line, begin) else begin + 1)
+    found = None
+    trace = error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if code.co_filename == program.name:
+            found = _positions(code, trace.tb_lasti) or (trace.tb_lineno, trace.tb_lineno, 0, 0)
+        trace = trace.tb_next
+    if found is None:
+        return None
+    line, end_line, begin, end = found
+    lines = program.code.splitlines()
+    # Python counts columns in bytes, editors in characters
+    return _place(line, _column(lines, line, begin), end_line, _column(lines, end_line, end))
+
+
+def _place(line: int, begin: int, end_line: int, end: int) -> dict[str, int]:
+    return {"line": line, "column": begin, "end_line": end_line, "end_column": end}
+
+
+def _positions(code: CodeType, instruction: int) -> tuple[int, int, int, int] | None:
+    for index, place in enumerate(code.co_positions()):
+        if index == instruction // 2:
+            line, end_line, begin, end = place
+            if line is not None and end_line is not None and begin is not None and end is not None:
+                return line, end_line, begin, end
+    return None
+
+
+def _column(lines: list[str], line: int, offset: int) -> int:
+    text = lines[line - 1] if 0 < line <= len(lines) else ""
+    return len(text.encode()[:offset].decode(errors="replace"))
+
+
+def traceback_text(error: BaseException) -> str:
+    """The traceback as Python prints it, without the frames inside antorcha."""
+    shown = traceback.TracebackException.from_exception(error, compact=True)
+    pending, seen = [shown], set()
+    while pending:
+        one = pending.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        kept = [frame for frame in one.stack if not frame.filename.startswith(_FACE)]
+        one.stack = traceback.StackSummary.from_list(kept)
+        pending += [each for each in (one.__cause__, one.__context__) if each is not None]
+        pending += one.exceptions or []
+    return "".join(shown.format())
+
+
+def _begin_anew() -> None:
+    """Put what a program may have set back to what a new process has."""
+    antorcha.seed()
+    set_grad_enabled(True)
+    set_default_dtype(float32)
+    set_printoptions(profile="default")
+    random.seed()
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed()
+        numpy.set_printoptions(**_numpy_defaults(numpy))
+
+
+_kept: dict[str, Any] = {}
+
+
+def _numpy_defaults(numpy: ModuleType) -> dict[str, Any]:
+    """How NumPy prints before any program touched it."""
+    if not _kept:
+        _kept.update(numpy.get_printoptions())
+    return dict(_kept)
+
+
+@contextlib.contextmanager
+def _no_running_loop() -> Iterator[None]:
+    """Let a program use ``asyncio.run``: to it, the loop that called us is not there."""
+    outer = asyncio._get_running_loop()
+    asyncio._set_running_loop(None)
+    try:
+        yield
+    finally:
+        if outer is not None:
+            asyncio.set_event_loop(outer)
+        asyncio._set_running_loop(outer)

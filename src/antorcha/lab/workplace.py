@@ -1,0 +1,157 @@
+"""The lab of one user: the folder, the sessions in it, and what is remembered between visits.
+
+What is remembered (language, theme, answers, challenges passed) is a small JSON file in the folder;
+losing it loses no work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from antorcha.lab.files import NAME, FileProblem, WorkFile, find_problem, programs, write_whole
+from antorcha.lab.kernel import Limits
+from antorcha.lab.lesson import FOLDER, Cell, Lesson, lessons, load
+from antorcha.lab.session import Session
+
+MEMORY = ".antorcha-lab.json"
+RESTING = 300.0  # seconds after its last viewer left that an idle session keeps its process
+PROCESSES = 4  # child processes at most, but for those that run something
+
+
+class Workplace:
+    """Sessions by key, and where their files are.
+
+    Args:
+        folder: of the files.
+        limits: of every run.
+        own: lessons outside the course, by path; each is found under its slug.
+    """
+
+    def __init__(self, folder: Path, limits: Limits, own: list[Path] | None = None) -> None:
+        self.folder = folder
+        self.limits = limits
+        self.own = own or []
+        self.sessions: dict[str, Session] = {}
+        self._lessons: dict[str, tuple[list[Any], list[Lesson]]] = {}  # files' ages, what they hold
+        self.memory: dict[str, Any] = self._recall()
+
+    # ---- lessons and sessions -------------------------------------------------------------------
+
+    def lessons(self, lang: str) -> list[Lesson]:
+        """The course in that language, and the user's own lessons. Raises LessonError.
+
+        They are read again when one of the files has changed.
+        """
+        files = [*sorted((FOLDER / lang).glob("*.md")), *self.own]
+        stamp = [(path, path.stat().st_mtime_ns) for path in files if path.exists()]
+        kept = self._lessons.get(lang)
+        if kept is None or kept[0] != stamp:
+            found = [*lessons(lang), *[load(path, lang) for path in self.own]]
+            kept = self._lessons[lang] = (stamp, found)
+        return kept[1]
+
+    def lesson(self, slug: str, lang: str) -> Lesson | None:
+        """The lesson of that name, if there is one; one's own goes before the course's."""
+        named = {lesson.slug: lesson for lesson in self.lessons(lang)}
+        return named.get(slug)
+
+    def of_lesson(self, lesson: Lesson) -> Session:
+        """The session of a lesson. Raises FileProblem where its file cannot be read."""
+        return self._session(lesson.slug, lesson.file, beginning(lesson))
+
+    def of_file(self, name: str) -> Session | None:
+        """The session of a file of the folder; None for a name that no file may have."""
+        return self._session(f"file {name}", name, "") if NAME.fullmatch(name) else None
+
+    def _session(self, key: str, name: str, start: str) -> Session:
+        session = self.sessions.get(key)
+        if session is None:
+            file = WorkFile(self.folder / name, start)
+            session = self.sessions[key] = Session(key, self.folder, file, self.limits)
+        return session
+
+    def programs(self) -> list[str]:
+        """The names of the files in the folder."""
+        return programs(self.folder)
+
+    def move(self, folder: Path) -> FileProblem | None:
+        """Save everything in another folder from now on, if it can be written to."""
+        problem = find_problem(folder)
+        if problem is None:
+            self.folder = folder
+            for session in self.sessions.values():
+                session.move(folder)
+            self.remember()
+        return problem
+
+    # ---- what is remembered ---------------------------------------------------------------------
+
+    def remember(self, **what: Any) -> None:
+        """Keep something for the next visit; where that cannot be written, for this one."""
+        self.memory.update(what)
+        with contextlib.suppress(OSError):
+            text = json.dumps(self.memory, indent=1, sort_keys=True, ensure_ascii=False)
+            write_whole(self.folder / MEMORY, text + "\n")
+
+    def answers(self, slug: str) -> dict[str, int]:
+        """The answers given to a lesson's questions: number -> option."""
+        return dict(self._kept("answers").get(slug, {}))
+
+    def answer(self, slug: str, question: int, option: int) -> None:
+        """Keep an answer."""
+        every = self._kept("answers")
+        self.remember(answers={**every, slug: {**every.get(slug, {}), str(question): option}})
+
+    def passed(self, slug: str) -> bool:
+        """Was that lesson's challenge passed?"""
+        return slug in self._kept("passed")
+
+    def pass_challenge(self, slug: str) -> None:
+        """Keep that a challenge was passed."""
+        self.remember(passed={**self._kept("passed"), slug: True})
+
+    def _kept(self, what: str) -> dict[str, Any]:
+        kept = self.memory.get(what)
+        return kept if isinstance(kept, dict) else {}
+
+    def _recall(self) -> dict[str, Any]:
+        try:
+            found = json.loads((self.folder / MEMORY).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    # ---- processes ------------------------------------------------------------------------------
+
+    async def tend(self) -> None:
+        """End processes that nobody uses any more; goes on until it is cancelled."""
+        while True:
+            await asyncio.sleep(5)
+            await self.tidy()
+
+    async def tidy(self) -> None:
+        """End the processes of sessions that rest; the longest resting first if they are many."""
+        now = time.monotonic()
+        alive = [each for each in self.sessions.values() if each.child.pid is not None]
+        resting = sorted(
+            (each for each in alive if not each.viewers and not each.busy),
+            key=lambda each: each.left,
+        )
+        for index, session in enumerate(resting):
+            if now - session.left > RESTING or len(alive) - index > PROCESSES:
+                await session.child.end()
+
+    async def close(self) -> None:
+        """Save all work and end all processes."""
+        await asyncio.gather(*[session.close() for session in self.sessions.values()])
+
+
+def beginning(lesson: Lesson) -> str:
+    """What a lesson's file holds before the learner writes in it: the lesson's first cell."""
+    first = next((part for part in lesson.parts if isinstance(part, Cell)), None)
+    return first.code.rstrip("\n") + "\n" if first is not None else "import antorcha as torch\n"

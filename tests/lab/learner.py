@@ -1,0 +1,152 @@
+"""A learner with a browser: what the tests of the lab's page share."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import antorcha
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+SWITCHES = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
+            "--disable-background-networking", "--disable-component-update"]  # fmt: skip
+PATIENCE = 60.0  # seconds until something must have happened, on a machine with other work
+
+
+def find_browser() -> str:
+    """The path of a browser; the test is skipped where there is none."""
+    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
+    if found is None:
+        pytest.skip("no Chromium is installed (Debian, Ubuntu: apt install chromium)")
+    return found
+
+
+class Lab:
+    """A running `antorcha lab` on a folder."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        self.folder = folder
+        root = Path(antorcha.__file__).parents[1]
+        command = [sys.executable, "-m", "antorcha", "lab", "--no-browser", "--lang", "en",
+                   "--folder", str(folder), *arguments]  # fmt: skip
+        environment = {**os.environ, "PYTHONPATH": str(root), "PYTHONUNBUFFERED": "1"}
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
+        )
+        self.lines: list[str] = []
+        self.address = self.read(r"http://\S+token=\S+")
+
+    def read(self, pattern: str) -> str:
+        """The next of what it prints that looks like that."""
+        assert self.process.stdout is not None
+        while line := self.process.stdout.readline():
+            self.lines.append(line)
+            if found := re.search(pattern, line):
+                return found[0]
+        raise AssertionError("the lab ended: " + "".join(self.lines))
+
+    def close(self) -> None:
+        self.process.terminate()
+        self.process.wait(20)
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+
+
+class Learner:
+    """One page of the lab, and what a learner does with it."""
+
+    def __init__(self, page: Any) -> None:
+        self.page = page
+        self.problems: list[str] = []
+        self.requests: list[str] = []
+        page.set_default_timeout(PATIENCE * 1000)
+        page.on("pageerror", lambda error: self.problems.append(str(error)))
+        page.on("console", self._note)
+        page.on("request", lambda request: self.requests.append(request.url))
+
+    def _note(self, message: Any) -> None:
+        if message.type in ("error", "warning"):
+            self.problems.append(message.text)
+
+    def open(self, address: str) -> None:
+        self.page.goto(address)
+        self.page.wait_for_selector(".cm-content")
+        self.until(lambda: self.terminal() != "", "the terminal's first words")
+
+    def until(self, holds: Callable[[], Any], what: str) -> Any:
+        """Wait for something; `what` names it where it does not come."""
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            if found := holds():
+                return found
+            self.page.wait_for_timeout(50)
+        raise AssertionError(f"{what} did not come; the terminal shows:\n{self.terminal()}")
+
+    # ---- the editor and its buttons -------------------------------------------------------------
+
+    def write(self, text: str) -> None:
+        self.page.click(".cm-content")
+        self.page.keyboard.press("Control+A")
+        self.page.keyboard.insert_text(text)
+
+    def text(self) -> str:
+        return "\n".join(self.page.locator(".cm-line").all_inner_texts())
+
+    def button(self, name: str) -> Any:
+        return self.page.get_by_role("button", name=name, exact=True)
+
+    def run(self, text: str, ends: str = "Done in") -> None:
+        """Run a program, and wait for how it ends."""
+        self.write(text)
+        self.press_run()
+        self.until(lambda: self.ended(ends), f"{ends!r}")
+
+    def press_run(self) -> None:
+        """Start the program, and wait until the terminal says so."""
+        before = self.terminal()
+        self.page.keyboard.press("Control+Enter")
+        self.until(lambda: self.terminal() != before, "the beginning of the run")
+
+    def ended(self, how: str) -> bool:
+        """Did the last run end like that?"""
+        return how in self.terminal().rpartition("> python ")[2]
+
+    # ---- what shows -----------------------------------------------------------------------------
+
+    def terminal(self) -> str:
+        """The terminal's visible text."""
+        rows = self.page.locator(".lab-terminal .xterm-rows > div").all_inner_texts()
+        return "\n".join([row.rstrip().replace("\xa0", " ") for row in rows]).strip()
+
+    def rows(self) -> dict[str, str]:
+        """The inspector's rows."""
+        read = "rows => rows.map(row => [row.querySelector('b').textContent, row.innerText])"
+        return dict(self.page.eval_on_selector_all(".lab-row", read))
+
+    def tab(self, name: str) -> None:
+        self.page.get_by_role("tab", name=name, exact=True).click()
+
+
+@contextmanager
+def browser(folder: Path, **how: Any) -> Iterator[Any]:
+    """A browser with a new, empty profile; gives its context."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    path = find_browser()
+    with sync_api.sync_playwright() as playwright:
+        context = playwright.chromium.launch_persistent_context(
+            str(folder), executable_path=path, headless=True, args=SWITCHES, **how
+        )
+        try:
+            yield context
+        finally:
+            context.close()

@@ -1,0 +1,70 @@
+"""Starting the lab: ports, addresses, what opens, and a clear word where something is missing."""
+
+from __future__ import annotations
+
+import importlib.util
+import socket
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("nicegui", reason="needs antorcha[lab]")
+
+from antorcha.cli import main
+from antorcha.lab import app
+
+
+def test_a_free_port_is_found_on_this_machine_alone() -> None:
+    with app.listen("127.0.0.1", 0) as sock:
+        assert sock.getsockname()[0] == "127.0.0.1"
+        assert sock.getsockname()[1] > 0
+
+
+def test_a_port_already_taken_is_told_of(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert main(["lab", "--port", str(port), "--no-browser"]) == 1
+    said = f"port {port} is taken by another program; leave out --port to use a free one"
+    assert capsys.readouterr().err == f"antorcha lab: {said}\n"
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", ""])
+def test_all_addresses_at_once_are_refused(host: str) -> None:
+    with pytest.raises(app.CannotStart, match="give the one address"):
+        app.listen(host, 0)
+
+
+def test_an_address_that_is_not_ours_is_told_of() -> None:
+    with pytest.raises(app.CannotStart, match=r"cannot listen on 192\.0\.2\.1"):
+        app.listen("192.0.2.1", 0)
+
+
+def test_without_the_extra_the_command_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    find = importlib.util.find_spec
+    hidden = lambda name, *rest: None if name == "nicegui" else find(name, *rest)  # noqa: E731
+    monkeypatch.setattr(importlib.util, "find_spec", hidden)
+    assert main(["lab"]) == 1
+    assert 'pip install "antorcha[lab]" (missing: nicegui)' in capsys.readouterr().err
+
+
+def test_a_lesson_a_number_or_a_file_opens_first(tmp_path: Path) -> None:
+    options = app.Options(folder=tmp_path)
+    assert app.first_page(None, options).first == "/lesson/fundamentals"
+    assert app.first_page("1", options).first == "/lesson/fundamentals"
+    opened = app.first_page(str(tmp_path / "deep" / "mine.py"), options)
+    assert (opened.first, opened.folder) == ("/file/mine.py", tmp_path / "deep")
+
+
+def test_an_unknown_lesson_is_told_of(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["lab", "fundamentls", "--lang", "en", "--no-browser"]) == 1
+    assert "Did you mean 'fundamentals'?" in capsys.readouterr().err
+
+
+def test_a_lesson_of_one_s_own_opens_by_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "mine.md"
+    path.write_text("---\ntitle: Mine\nminutes: 5\nfile: mine.py\n---\nHello\n")
+    opened = app.first_page(str(path), app.Options(folder=tmp_path))
+    assert opened.first == "/lesson/mine"
+    assert opened.own == (path,)

@@ -1,0 +1,392 @@
+"""The child process: what runs in it, how it is ended, and what it leaves behind."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+psutil = pytest.importorskip("psutil", reason="the lab's extra is not installed")
+pytest.importorskip("ipykernel", reason="the lab's extra is not installed")
+
+import antorcha  # noqa: E402
+from antorcha.lab.kernel import Child, Event, Limits  # noqa: E402
+
+RUNS = int(os.environ.get("ANTORCHA_LAB_RUNS", "20"))  # 1000 is run by hand
+
+
+class Bench:
+    """A child, the loop that it lives in, and what it said."""
+
+    def __init__(self, folder: Path, limits: Limits) -> None:
+        self.folder = folder
+        self.loop = asyncio.new_event_loop()
+        self.events: list[Event] = []
+        self.child = Child(self.events.append, limits)
+
+    def run(self, code: str, after: Any = None, delay: float = 0.6, **how: Any) -> dict[str, Any]:
+        """Run a program; `after` `delay` seconds, do something to the child."""
+
+        async def both() -> dict[str, Any]:
+            await self.child.start()
+            self.events.clear()
+            text = textwrap.dedent(code)
+            work = asyncio.ensure_future(
+                self.child.run(text, name="fundamentals.py", folder=self.folder, **how)
+            )
+            if after is not None:
+                await asyncio.sleep(delay)
+                await after()
+            return await work
+
+        return self.loop.run_until_complete(asyncio.wait_for(both(), 60))
+
+    def do(self, work: Any) -> Any:
+        return self.loop.run_until_complete(asyncio.wait_for(work, 60))
+
+    def text(self, stream: str = "stdout") -> str:
+        said = [e.content for e in self.events if e.kind == "output"]
+        return "".join(each["text"] for each in said if each["stream"] == stream)
+
+    def close(self) -> None:
+        self.do(self.child.end())
+        self.loop.close()
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    bench = Bench(tmp_path_factory.mktemp("work"), Limits(seconds=20, memory=3 << 30))
+    yield bench
+    bench.close()
+
+
+# ---- what a program finds -----------------------------------------------------------------------
+
+
+def test_output_streams_and_tensors_are_told_of(bench: Bench) -> None:
+    done = bench.run(
+        """
+        import antorcha as torch
+        x = torch.arange(6.).view(2, 3)
+        print("shape", x.shape)
+        w = torch.ones(3, requires_grad=True)
+        model = torch.nn.Linear(3, 1)
+        pair = [x, 1, {"deep": x}]
+        loss = (x @ w).sum()
+        """
+    )
+    assert done["ended"] == "ok"
+    assert bench.text() == "shape torch.Size([2, 3])\n"
+    rows = {row["name"]: row for row in done["rows"]}
+    assert list(rows) == ["x", "w", "model.weight", "model.bias", "pair[0]", "loss"]
+    assert rows["x"]["shape"] == [2, 3]
+    assert rows["x"]["values"] == "0, 1, 2, …"
+    assert rows["w"]["grad"]
+    assert rows["loss"]["values"] == "15"
+    assert done["graphs"] == ["loss"]
+    assert done["losses"] == {"loss": {"values": [15.0], "steps": [0], "count": 1}}
+
+
+def test_each_run_has_names_of_its_own(bench: Bench) -> None:
+    bench.run("import torch\ntorch.set_default_dtype(torch.float64)\nleft = 1")
+    done = bench.run("import torch\nprint(torch.ones(1).dtype)\nprint(left)")
+    assert bench.text() == "torch.float32\n"
+    assert done["message"] == "NameError: name 'left' is not defined"
+
+
+def test_it_runs_as_python_would_run_the_file(bench: Bench) -> None:
+    (bench.folder / "helper.py").write_text("value = 1\n")
+    code = """
+    import asyncio, pickle, sys
+    import helper
+    class Thing: pass
+    print(__name__, sys.argv, helper.value, type(pickle.loads(pickle.dumps(Thing()))) is Thing)
+    asyncio.run(asyncio.sleep(0))
+    """
+    assert bench.run(code)["ended"] == "ok"
+    assert bench.text() == "__main__ ['fundamentals.py'] 1 True\n"
+    (bench.folder / "helper.py").write_text("value = 2  # edited meanwhile\n")
+    bench.run(code)
+    assert " 2 True" in bench.text()
+
+
+def test_import_torch_is_antorcha(bench: Bench) -> None:
+    bench.run("import torch, torch.nn as nn\nprint(torch.__version__, nn.Linear.__module__)")
+    assert bench.text() == "2.13.0+antorcha antorcha.nn.linear\n"
+
+
+def test_a_program_can_ask_for_a_line(bench: Bench) -> None:
+    async def answer() -> None:
+        while not any(event.kind == "input" for event in bench.events):
+            await asyncio.sleep(0.02)
+        bench.child.answer("Ada")
+
+    done = bench.run("name = input('who? ')\nprint('hello', name)", after=answer, delay=0)
+    assert done["ended"] == "ok"
+    assert bench.text() == "hello Ada\n"
+    assert [e.content for e in bench.events if e.kind == "input"] == [{"prompt": "who? "}]
+
+
+def test_pictures_are_sent(bench: Bench) -> None:
+    pytest.importorskip("matplotlib", reason="the lab's extra is not installed")
+    bench.run("import matplotlib.pyplot as plt\nplt.plot([1, 3, 2])\nplt.show()\nplt.figure()")
+    pictures = [event.content for event in bench.events if event.kind == "picture"]
+    assert [picture["kind"] for picture in pictures] == ["image/png"]
+    assert pictures[0]["data"].startswith("iVBORw0KGgo")  # what every PNG begins with, in base64
+
+
+# ---- errors -------------------------------------------------------------------------------------
+
+
+def test_an_error_tells_its_place_and_hides_our_frames(bench: Bench) -> None:
+    done = bench.run("import torch\né = 1; y = torch.ones(3, 2) @ torch.ones(3, 2)\n")
+    assert done["ended"] == "error"
+    assert done["place"] == {"line": 2, "column": 11, "end_line": 2, "end_column": 46}
+    assert done["message"].startswith("ShapeError: matmul: (3, 2) @ (3, 2)")
+    text = bench.text("stderr")
+    assert text.startswith('Traceback (most recent call last):\n  File "fundamentals.py", line 2')
+    assert "lab/" not in text
+    assert text.count("  File ") == 1
+
+
+def test_a_syntax_error_tells_its_place(bench: Bench) -> None:
+    done = bench.run("x = (1,\n")
+    assert done["place"] == {"line": 1, "column": 4, "end_line": 1, "end_column": 5}
+    assert bench.text("stderr").startswith('  File "fundamentals.py", line 1\n')
+
+
+def test_sys_exit_ends_a_program_quietly(bench: Bench) -> None:
+    assert bench.run("import sys\nsys.exit()")["ended"] == "ok"
+    assert bench.run("import sys\nsys.exit(3)")["ended"] == "exit"
+
+
+# ---- while it runs ------------------------------------------------------------------------------
+
+
+def test_a_running_loop_is_looked_at_and_can_be_asked(bench: Bench) -> None:
+    answers: list[dict[str, Any]] = []
+
+    async def ask() -> None:
+        answers.append(await bench.child.look("inspect", "nothing of that name"))
+        await bench.child.stop()
+
+    done = bench.run(
+        """
+        import torch
+        def train():
+            for step in range(10**9):
+                loss = torch.tensor(1. / (1 + step))
+        x = torch.zeros(2)
+        train()
+        """,
+        after=ask,
+        delay=1.2,
+    )
+    assert done["ended"] == "stopped"
+    assert answers[0]["gone"]
+    live = [event.content for event in bench.events if event.kind == "live"]
+    assert len(live) >= 2
+    assert [row["name"] for row in live[-1]["rows"]] == ["x"]
+    curve = live[-1]["losses"]["loss"]
+    assert curve["count"] > len(curve["values"]) > 100
+    assert curve["steps"][-1] > curve["steps"][1] > 0
+    wanted = [1 / (1 + step) for step in curve["steps"]]
+    assert curve["values"] == pytest.approx(wanted)
+
+
+def test_stop_ends_an_endless_loop(bench: Bench) -> None:
+    pid = bench.child.pid
+    done = bench.run("while True:\n    pass", after=bench.child.stop)
+    assert done["ended"] == "stopped"
+    assert bench.child.pid == pid
+    assert bench.run("print(1)")["ended"] == "ok"
+
+
+def test_a_program_that_does_not_listen_is_ended(bench: Bench, monkeypatch: Any) -> None:
+    monkeypatch.setattr("antorcha.lab.kernel.GRACE", 0.3)
+    code = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass"
+    assert bench.run(code, after=bench.child.stop)["ended"] == "killed"
+    assert bench.run("print(1)")["ended"] == "ok"
+
+
+@pytest.mark.slow
+def test_a_stop_is_for_the_run_that_it_was_meant_for(bench: Bench, monkeypatch: Any) -> None:
+    monkeypatch.setattr("antorcha.lab.kernel.GRACE", 0.3)
+
+    async def twice() -> list[str]:
+        ended = []
+        for _ in range(2):
+            code = "import time\ntime.sleep(1.2)"
+            work = asyncio.ensure_future(bench.child.run(code, name="f.py", folder=bench.folder))
+            if not ended:
+                await asyncio.sleep(0.5)
+                stopping = asyncio.ensure_future(bench.child.stop())
+            ended.append((await work)["ended"])
+        await stopping
+        return ended
+
+    assert bench.do(twice()) == ["stopped", "ok"]
+
+
+def test_reset_ends_what_runs_and_gives_a_new_process(bench: Bench) -> None:
+    pid = bench.child.pid
+    done = bench.run("while True:\n    pass", after=bench.child.restart)
+    assert done["ended"] == "reset"
+    assert bench.child.pid not in (None, pid)
+    assert bench.run("print(1)")["ended"] == "ok"
+
+
+def test_a_crash_is_told_of_and_survived(bench: Bench) -> None:
+    done = bench.run("import os\n\nos.abort()")
+    assert done["ended"] == "crashed"
+    assert done["signal"] == "SIGABRT"
+    assert 'File "fundamentals.py", line 3' in done["text"]
+    assert bench.run("print(1)")["ended"] == "ok"
+
+
+def test_two_programs_do_not_run_at_once(bench: Bench) -> None:
+    async def second() -> None:
+        with pytest.raises(RuntimeError, match="is running"):
+            await bench.child.run("1", name="f.py", folder=bench.folder)
+
+    assert bench.run("import time\ntime.sleep(1)", after=second, delay=0.3)["ended"] == "ok"
+
+
+# ---- limits -------------------------------------------------------------------------------------
+
+
+def test_time_is_limited(bench: Bench, monkeypatch: Any) -> None:
+    monkeypatch.setattr(bench.child, "limits", Limits(seconds=0.5, memory=3 << 30))
+    assert bench.run("while True:\n    pass")["ended"] == "time"
+
+
+def test_more_memory_than_allowed_is_refused_to_the_program(bench: Bench) -> None:
+    done = bench.run("import torch\nx = torch.ones(10**10)")
+    assert done["ended"] == "error"
+    assert "OutOfMemory: cannot allocate 40,000,000,000 bytes" in done["message"]
+    assert bench.run("print(1)")["ended"] == "ok"
+
+
+@pytest.mark.slow
+def test_memory_that_is_not_refused_is_watched(bench: Bench, monkeypatch: Any) -> None:
+    bench.run("pass")
+    monkeypatch.setattr(bench.child, "limits", Limits(seconds=20, memory=1 << 20))
+    assert bench.run("import time\ntime.sleep(10)")["ended"] == "memory"
+
+
+# ---- what is left behind ------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_endless_output_does_not_stop_the_stop(bench: Bench) -> None:
+    done = bench.run("while True:\n    print('x' * 100)", after=bench.child.stop)
+    assert done["ended"] in ("stopped", "killed")
+    assert bench.run("print(1)")["ended"] == "ok"
+
+
+@pytest.mark.slow
+def test_many_runs_leave_everything_as_it_was(bench: Bench) -> None:
+    code = """
+    import torch
+    import matplotlib.pyplot as plt
+    data = [torch.rand(500, 500) for _ in range(8)]
+    w = torch.rand(500, requires_grad=True)
+    me = [data]; me.append(me)
+    (data[0] @ w).sum().backward()
+    figure = plt.figure()
+    open("result.txt", "w").write("same")
+    """
+
+    def state() -> tuple[int, int, int, int, int]:
+        gc.collect()
+        child, parent = psutil.Process(bench.child.pid), psutil.Process()
+        folder = [*bench.folder.iterdir(), *Path(bench.child._folder or "").iterdir()]
+        processes = len(parent.children(recursive=True))
+        return child.memory_info().rss, parent.num_fds(), child.num_fds(), processes, len(folder)
+
+    for _ in range(5):
+        bench.run(code)
+    before = state()
+    for _ in range(RUNS):
+        assert bench.run(code)["ended"] == "ok"
+    after = state()
+    assert after[1] <= before[1]
+    assert after[2] <= before[2]
+    assert after[3:] == before[3:]
+    assert after[0] - before[0] < 16e6  # two runs' tensors; each run's would add up to more
+
+
+def test_processes_of_a_program_can_print(bench: Bench) -> None:
+    done = bench.run(
+        """
+        import multiprocessing
+        def work(): print("from below")
+        process = multiprocessing.get_context("fork").Process(target=work)
+        process.start(); process.join()
+        """
+    )
+    assert done["ended"] == "ok"
+    bench.do(asyncio.sleep(1))
+    assert "from below" in bench.text()
+
+
+def test_ending_removes_processes_and_files(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, Limits())
+    code = "import subprocess\np = subprocess.Popen(['sleep', '100'])\nprint(p.pid)"
+    bench.run(code)
+    folder, pids = bench.child._folder, [bench.child.pid, int(bench.text())]
+    assert folder is not None
+    assert folder.stat().st_mode & 0o077 == 0
+    bench.close()
+    assert not folder.exists()
+    assert [pid for pid in pids if _alive(pid)] == []
+
+
+def test_nothing_listens_on_the_network(bench: Bench) -> None:
+    bench.run("pass")
+    child = psutil.Process(bench.child.pid)
+    assert [c for c in child.net_connections("inet") if c.status == psutil.CONN_LISTEN] == []
+
+
+@pytest.mark.slow
+def test_a_child_ends_when_its_parent_is_gone(tmp_path: Path) -> None:
+    parent = """
+    import asyncio, os, sys
+    from pathlib import Path
+    from antorcha.lab.kernel import Child
+    async def main():
+        child = Child(lambda event: None)
+        await child.start()
+        print(child.pid, child._folder, flush=True)
+        os.kill(os.getpid(), 9)
+    asyncio.run(main())
+    """
+    code = textwrap.dedent(parent)
+    environment = {**os.environ, "PYTHONPATH": str(Path(antorcha.__file__).parents[1])}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env=environment
+    )
+    assert done.returncode == -signal.SIGKILL
+    pid, folder = done.stdout.split()
+    for _ in range(100):
+        if not _alive(int(pid)):
+            break
+        asyncio.run(asyncio.sleep(0.1))
+    assert not _alive(int(pid))
+    assert not Path(folder).exists()
+
+
+def _alive(pid: int | None) -> bool:
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False

@@ -1,0 +1,384 @@
+"""The lab as a learner uses it, in a browser."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+psutil = pytest.importorskip("psutil", reason="needs antorcha[lab]")
+pytest.importorskip("nicegui", reason="needs antorcha[lab]")
+
+from tests.lab.learner import Lab, Learner, browser  # noqa: E402
+
+pytestmark = pytest.mark.slow
+TEMPS = ".lab-row:has(b:text-is('temps'))"
+RUNS = int(os.environ.get("ANTORCHA_LAB_RUNS", "20"))
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    lab = Lab(tmp_path_factory.mktemp("work"))
+    yield lab
+    lab.close()
+
+
+@pytest.fixture(scope="module")
+def context(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    size = {"width": 1280, "height": 800}
+    with browser(tmp_path_factory.mktemp("profile"), viewport=size) as context:
+        yield context
+
+
+@pytest.fixture(scope="module")
+def learner(lab: Lab, context: Any) -> Learner:
+    learner = Learner(context.pages[0])
+    learner.open(lab.address)
+    return learner
+
+
+def test_the_page_opens_and_the_token_is_used_up(lab: Lab, learner: Learner) -> None:
+    assert learner.terminal() == '> Ready. Click "Run" to execute.'
+    assert "Run code to inspect active tensors" in learner.page.inner_text(".lab-inside")
+    assert "token" not in learner.page.url
+    assert lab.read(r"http://\S+token=\S+") != lab.address
+    cookies = learner.page.context.cookies()
+    assert [(c["httpOnly"], c["sameSite"]) for c in cookies] == [(True, "Strict")]
+
+
+def test_fundamentals_runs_and_its_tensors_show(lab: Lab, learner: Learner) -> None:
+    assert learner.button("Run").is_enabled()
+    assert learner.text().startswith("import antorcha as torch")
+    learner.button("Run").click()
+    learner.until(lambda: learner.ended("Done in"), "the end")
+    assert "> python fundamentals.py\ntensor([[11.0000, 14.5000, 21.0000, 17.5000]," in (
+        learner.terminal()
+    )
+    row = learner.rows()["temps"]
+    assert "(3, 4)" in row
+    assert "float32 · cpu" in row
+    assert "11, 14.5, 21, 17.5" in row
+    learner.page.click(TEMPS)
+    detail = learner.until(lambda: learner.page.inner_text(".lab-detail"), "the opened tensor")
+    for fact in ("(3, 4)", "float32", "(4, 1)"):
+        assert fact in detail
+    learner.page.click(TEMPS)
+    learner.until(lambda: not learner.page.inner_text(".lab-detail"), "closing")
+
+
+def test_tensors_on_two_devices_are_explained(learner: Learner) -> None:
+    learner.run(
+        "import torch\nA = torch.ones(2, 3)\nB = torch.ones(2, 3, device='meta')\nC = A + B\n",
+        ends="ended with an error",
+    )
+    assert learner.page.inner_text(".lab-error") == "A + B"
+    why = learner.until(lambda: learner.page.inner_text(".lab-why"), "the explanation")
+    for word in ("What went wrong", "cpu", "meta", "A", "B"):
+        assert word in why
+
+
+def test_inner_sizes_that_differ_are_explained(learner: Learner) -> None:
+    learner.run(
+        "import torch\nA = torch.ones(3, 2)\nB = torch.ones(3, 2)\n\nC = A @ B\n",
+        ends="ended with an error",
+    )
+    assert learner.page.inner_text(".lab-error") == "A @ B"
+    assert "ShapeError: matmul: (3, 2) @ (3, 2)" in learner.terminal().replace("\n", "")
+    assert "(3, 2)" in learner.until(lambda: learner.page.inner_text(".lab-why"), "explanation")
+    learner.write("import torch\nA = torch.ones(3, 2)\nB = torch.ones(3, 2)\n\nC = A @ B.T\n")
+    learner.press_run()
+    learner.until(lambda: "C" in learner.rows(), "the mended program's result")
+    assert learner.page.locator(".lab-error").count() == 0
+    assert not learner.page.locator(".lab-why").is_visible()
+
+
+def test_the_quiz_says_why(learner: Learner) -> None:
+    quiz = learner.page.locator(".lab-quiz", has_text="CUDA").first
+    quiz.get_by_role("button", name="moved to the CUDA device").click()
+    learner.until(lambda: quiz.locator(".lab-reason").inner_text().startswith("No."), "No.")
+    assert quiz.locator(".lab-option.lab-wrong").count() == 1
+    quiz.get_by_role("button", name="An error, because").click()
+    learner.until(lambda: quiz.locator(".lab-reason").inner_text().startswith("Right."), "Right.")
+
+
+def test_the_challenge_is_passed_step_by_step(lab: Lab, learner: Learner) -> None:
+    challenge = learner.page.locator(".lab-challenge")
+    challenge.get_by_role("button", name="Open in the editor").click()
+    learner.until(lambda: "F_all" in learner.text(), "the challenge's beginning")
+    start = learner.text()
+
+    def verdict(step: int) -> str:
+        return str(challenge.locator(".lab-verdict").nth(step).inner_text())
+
+    def check(text: str, step: int, says: str) -> None:
+        learner.write(text)
+        challenge.get_by_role("button", name="Check").click()
+        learner.until(lambda: says in verdict(step), says)
+
+    check(start, 0, "F_new")
+    challenge.get_by_role("button", name="Hint").first.click()
+    learner.until(lambda: challenge.locator(".lab-hints p").count() == 1, "a hint")
+    check(start + "\nF_new = F.view(-1, 1)", 0, "(10, 1): that is a column")
+    done = start + "\nF_new = F.view(1, -1)\noutput = F_new @ W"
+    check(done, 2, "F_flat")
+    assert verdict(1) == "Right."
+    check(done + "\nF_flat = F_all.reshape(50)", 2, "Right.")
+    learner.until(lambda: challenge.locator(".lab-passed").is_visible(), "Challenge passed!")
+    assert "F_flat" in (lab.folder / "fundamentals_challenge.py").read_text()
+    learner.page.get_by_role("tab", name="fundamentals.py").click()
+    learner.until(lambda: "F_flat" not in learner.text(), "the lesson's file")
+
+
+def test_stop_ends_an_endless_loop_that_is_seen_running(learner: Learner) -> None:
+    learner.write("import torch\nx = torch.zeros(1)\nwhile True:\n    x += 1\n")
+    learner.press_run()
+    learner.until(lambda: "x" in learner.rows(), "the row of x")
+    first = learner.rows()["x"]
+    learner.until(lambda: learner.rows()["x"] != first, "a new value while it runs")
+    assert learner.page.locator(".lab-live").is_visible()
+    assert not learner.button("Run").is_enabled()
+    learner.button("Stop").click()
+    learner.until(lambda: learner.ended("Stopped."), "Stopped.")
+    learner.run("print('again')")
+
+
+def test_a_crash_is_survived(learner: Learner) -> None:
+    learner.run("import os\nos.abort()\n", ends="The process crashed (SIGABRT).")
+    learner.run("print('alive')")
+    assert "alive" in learner.terminal()
+
+
+def test_a_program_asks_and_gets_an_answer(learner: Learner) -> None:
+    learner.write("name = input('who? ')\nprint('hello', name)\n")
+    learner.page.keyboard.press("Control+Enter")
+    field = learner.page.get_by_label("The program waits for a line")
+    field.fill("Ada")
+    field.press("Enter")
+    learner.until(lambda: "hello Ada" in learner.terminal(), "the greeting")
+
+
+def test_pictures_and_the_loss_curve_show(learner: Learner) -> None:
+    learner.run("import matplotlib.pyplot as plt\nplt.plot([1, 3, 2])\nplt.show()\n")
+    image = learner.page.locator(".lab-pictures img")
+    assert learner.until(lambda: image.count() == 1 and image.is_visible(), "the picture")
+    assert image.evaluate("image => image.naturalWidth") > 100
+    learner.run("for step in range(100):\n    loss = 1 / (1 + step)\n")
+    learner.tab("Loss")
+    learner.until(lambda: learner.page.locator(".lab-curve polyline").count() == 1, "the curve")
+    assert "loss: 100 steps, now 0.01" in learner.page.inner_text(".lab-curves")
+    learner.tab("Tensor inspector")
+
+
+def test_a_run_is_measured(learner: Learner) -> None:
+    learner.write("import torch\nx = torch.rand(64, 64)\nfor _ in range(20):\n    (x @ x).tanh()\n")
+    learner.tab("Profiler")
+    learner.button("Run and measure").click()
+    table = learner.page.locator(".lab-profile")
+    learner.until(lambda: "aten::tanh" in table.inner_text(), "the table")
+    flame = learner.page.locator(".lab-flame svg")
+    assert "fundamentals.py(4)" in flame.text_content()
+    assert "kernelbase.py" not in flame.text_content()
+    learner.tab("Tensor inspector")
+
+
+def test_user_output_is_text_and_never_markup(learner: Learner) -> None:
+    evil = "<img src=x onerror=document.title='evil'><script>document.title='evil'</script>"
+    learner.run(
+        f"import torch\nprint({evil!r})\nprint('\\x1b]0;evil\\x07')\n"
+        f"names = {{{evil!r}: torch.ones(1)}}\nraise RuntimeError({evil!r})\n",
+        ends="ended with an error",
+    )
+    assert "<img src=x" in learner.terminal().replace("\n", "")
+    assert evil in "".join(learner.rows())
+    learner.page.locator(".lab-row").first.click()
+    learner.until(lambda: learner.page.inner_text(".lab-detail"), "the opened tensor")
+    learner.page.wait_for_timeout(300)
+    assert "evil" not in learner.page.title()
+    assert learner.page.locator(".lab-inside img, .lab-inside script").count() == 0
+
+
+def test_names_of_antorcha_are_completed(learner: Learner) -> None:
+    ready = learner.page.locator(".cm-content[aria-label='Editor: fundamentals.py']")
+    learner.until(lambda: ready.count() == 1, "the editor's additions")
+    learner.write("import torch\n")
+    learner.page.keyboard.type("torch.arang")
+    options = learner.page.locator(".cm-tooltip-autocomplete li")
+    learner.until(lambda: options.count() > 0, "completions")
+    assert options.first.inner_text().startswith("arange")
+    learner.page.wait_for_timeout(200)  # the editor takes a key this soon for one meant before
+    learner.page.keyboard.press("Enter")
+    learner.until(lambda: "torch.arange" in learner.text(), "the completed name")
+    learner.page.keyboard.press("Escape")
+
+
+def test_work_is_there_after_a_reload(lab: Lab, learner: Learner) -> None:
+    learner.run("answer = 42\nprint('kept')\n")
+    learner.page.reload()
+    learner.page.wait_for_selector(".cm-content")
+    learner.until(lambda: "kept" in learner.terminal(), "the terminal as it was")
+    assert learner.text().startswith("answer = 42")
+    assert (lab.folder / "fundamentals.py").read_text() == "answer = 42\nprint('kept')\n"
+    quiz = learner.page.locator(".lab-quiz", has_text="CUDA").first
+    learner.until(lambda: "Right." in quiz.inner_text(), "the answer given before")
+
+
+def test_two_tabs_show_the_same_work(lab: Lab, learner: Learner, context: Any) -> None:
+    other = Learner(context.new_page())
+    other.open(learner.page.url)
+    learner.run("shared = 'both'\nprint(shared)\n")
+    other.until(lambda: "both" in other.terminal(), "the other tab's output")
+    other.until(lambda: other.text().startswith("shared"), "the other tab's text")
+    other.run("print('from the other tab')\n")
+    learner.until(lambda: "from the other tab" in learner.terminal(), "the way back")
+    other.page.close()
+
+
+def test_a_change_by_another_program_is_not_overwritten(lab: Lab, learner: Learner) -> None:
+    path = lab.folder / "fundamentals.py"
+    path.write_text("theirs = 1\n")
+    learner.write("mine = 2\n")
+    problem = learner.page.locator(".lab-problem")
+    learner.until(lambda: "changed by another program" in problem.inner_text(), "the question")
+    assert path.read_text() == "theirs = 1\n"
+    learner.button("The one on disk").click()
+    learner.until(lambda: learner.text().startswith("theirs"), "their text")
+    assert not problem.is_visible()
+
+
+def test_reset_gives_an_empty_terminal_and_keeps_the_text(learner: Learner) -> None:
+    learner.run("import torch\nleft = torch.ones(1)\n")
+    learner.button("Reset").click()
+    learner.until(lambda: learner.terminal() == '> Ready. Click "Run" to execute.', "Ready")
+    learner.until(lambda: not learner.rows(), "an empty inspector")
+    assert learner.text().startswith("import torch")
+
+
+def test_a_new_file_is_made_and_listed(lab: Lab, learner: Learner) -> None:
+    learner.button("Lessons and files").click()
+    learner.page.get_by_label("Name, such as try.py").fill("../evil.py")
+    learner.button("New file").click()
+    learner.until(lambda: "letters, digits" in learner.page.inner_text("body"), "a refusal")
+    learner.page.get_by_label("Name, such as try.py").fill("mine.py")
+    learner.button("New file").click()
+    learner.page.wait_for_url("**/file/mine.py**")
+    learner.page.wait_for_selector(".cm-content")
+    learner.run("print('mine')\n")
+    assert (lab.folder / "mine.py").read_text() == "print('mine')\n"
+    learner.page.go_back()
+    learner.page.wait_for_selector(".lab-text")
+    learner.until(lambda: learner.terminal() != "", "the terminal")
+
+
+def test_the_language_is_switched_and_kept(lab: Lab, learner: Learner) -> None:
+    learner.page.locator(".lab-language").click()
+    learner.page.get_by_role("option", name="Español").click()
+    learner.page.wait_for_url("**lang=es")
+    learner.until(lambda: learner.button("Ejecutar").count() == 1, "Ejecutar")
+    assert "Por qué importan los tensores" in learner.page.inner_text(".lab-text")
+    learner.page.goto(learner.page.url.partition("?")[0])
+    learner.until(lambda: learner.button("Ejecutar").count() == 1, "Ejecutar again")
+    learner.page.locator(".lab-language").click()
+    learner.page.get_by_role("option", name="English").click()
+    learner.until(lambda: learner.button("Run").count() == 1, "Run")
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [1280, 400])
+def test_nothing_is_cut_or_hidden(learner: Learner, width: int, dark: bool) -> None:
+    page = learner.page
+    page.set_viewport_size({"width": width, "height": 800})
+    is_dark = page.evaluate("document.body.classList.contains('body--dark')")
+    if is_dark != dark:
+        learner.button("Light or dark").click()
+    page.wait_for_timeout(400)
+    for place in ("Lesson", "Code", "Inside"):
+        if width == 400:
+            page.locator(".lab-places").get_by_role("tab", name=place).click()
+            page.wait_for_timeout(300)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.evaluate("document.documentElement.scrollHeight") <= 800
+        for button in page.locator("header button, .lab-bar button").all():
+            if button.is_visible():
+                box = button.bounding_box()
+                assert 0 <= box["x"] <= box["x"] + box["width"] <= width
+    if width == 400:
+        page.locator(".lab-places").get_by_role("tab", name="Lesson").click()
+        page.set_viewport_size({"width": 1280, "height": 800})
+
+
+def test_what_can_be_pressed_has_a_name(learner: Learner) -> None:
+    nameless = learner.page.evaluate(
+        """() => [...document.querySelectorAll('button, input, [role=tab], [role=textbox]')]
+            .filter(each => each.offsetParent !== null)
+            .filter(each => !(each.innerText.trim() || each.getAttribute('aria-label')
+                || each.labels?.length || each.closest('label')?.innerText.trim()
+                || each.closest('.xterm')))
+            .map(each => each.outerHTML.slice(0, 200))"""
+    )
+    assert nameless == []
+
+
+def test_many_runs_leave_the_page_and_the_server_as_they_were(lab: Lab, learner: Learner) -> None:
+    def run(number: int) -> None:
+        learner.page.wait_for_timeout(400)  # a second press so soon is taken for the same one
+        learner.run(f"import torch\nx = torch.rand(300, 300)\nprint('run {number}')\n")
+
+    def state() -> tuple[int, int, int]:
+        server = psutil.Process(lab.process.pid)
+        memory = sum(p.memory_info().rss for p in [server, *server.children(recursive=True)])
+        return memory, server.num_fds(), len(server.children(recursive=True))
+
+    for number in range(5):
+        run(number)
+    before = state()
+    for number in range(RUNS):
+        run(number)
+    after = state()
+    assert after[1] <= before[1]
+    assert after[2] == before[2]
+    assert after[0] - before[0] < 40e6
+
+
+def test_nothing_left_the_page_s_own_origin(lab: Lab, learner: Learner) -> None:
+    own = urlsplit(lab.address).netloc
+    hosts = {urlsplit(url).netloc for url in learner.requests if not url.startswith("data:")}
+    assert hosts == {own}
+    assert learner.problems == []
+
+
+def test_a_read_only_folder_is_told_of_and_nothing_is_lost(tmp_path: Path, context: Any) -> None:
+    folder = tmp_path / "a file"
+    folder.write_text("not a folder")
+    lab = Lab(folder)
+    try:
+        learner = Learner(context.new_page())
+        learner.open(lab.address)
+        learner.write("precious = 1\nprint('ran anyway')\n")
+        problem = learner.page.locator(".lab-problem")
+        learner.until(lambda: "Your text stays here" in problem.inner_text(), "the problem")
+        learner.page.keyboard.press("Control+Enter")
+        learner.until(lambda: "ran anyway" in learner.terminal(), "the run")
+        problem.get_by_label("Folder").fill(str(tmp_path / "better"))
+        learner.button("Save to folder").click()
+        saved = tmp_path / "better" / "fundamentals.py"
+        learner.until(saved.exists, "the file in the other folder")
+        assert saved.read_text().startswith("precious = 1")
+        learner.until(lambda: not problem.is_visible(), "no problem any more")
+    finally:
+        lab.close()
+
+
+def test_ending_the_lab_ends_its_children(tmp_path: Path, context: Any) -> None:
+    lab = Lab(tmp_path)
+    learner = Learner(context.new_page())
+    learner.open(lab.address)
+    learner.run("print(1)")
+    children = psutil.Process(lab.process.pid).children(recursive=True)
+    assert children
+    lab.close()
+    _, alive = psutil.wait_procs(children, timeout=5)
+    assert alive == []

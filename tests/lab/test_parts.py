@@ -1,0 +1,279 @@
+"""The lab's smaller parts: words, losses, curves, completion, rows, and what is remembered."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import importlib
+import itertools
+import re
+import string
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("nicegui", reason="needs antorcha[lab]")
+
+import antorcha as torch
+from antorcha.lab import complete, curves, namespace, words
+from antorcha.lab.kernel import Limits
+from antorcha.lab.notes import HOOK, LIMIT, Curve, Notes, noting
+from antorcha.lab.panes import editor
+from antorcha.lab.program import Program, position
+from antorcha.lab.workplace import MEMORY, Workplace
+
+LAB = Path(words.__file__).parent
+
+
+@pytest.mark.parametrize("name", ["notes", "curves", "screen", "words", "namespace"])
+def test_examples(name: str) -> None:
+    module = importlib.import_module(f"antorcha.lab.{name}")
+    found = doctest.testmod(module, extraglobs={"antorcha": torch})
+    assert found.attempted > 0
+    assert found.failed == 0
+
+
+def test_examples_of_the_editor() -> None:
+    assert doctest.testmod(editor).failed == 0
+
+
+# ---- words --------------------------------------------------------------------------------------
+
+
+def gaps(text: str) -> list[str]:
+    return sorted(name for _, name, _, _ in string.Formatter().parse(text) if name is not None)
+
+
+def test_both_languages_have_the_same_gaps() -> None:
+    for key, (english, spanish) in words._WORDS.items():
+        assert english, key
+        assert spanish, key
+        if not key.startswith("problem_"):
+            assert gaps(english) == gaps(spanish), key
+
+
+def test_every_word_is_used_and_every_used_word_is_there() -> None:
+    source = "".join(path.read_text() for path in LAB.rglob("*.py") if path.name != "words.py")
+    own = (LAB / "words.py").read_text()
+    built = ("ended_", "problem_")  # composed where they are said
+    hints = {f"{key}_hint" for key in ("run", "stop", "reset")}
+    for key in words._WORDS:
+        assert key.startswith(built) or key in hints or re.search(f"[\"']{key}[\"']", source), key
+    for key in re.findall(r'words\("(\w+)"', source + own):
+        assert key in words._WORDS, key
+
+
+@pytest.mark.parametrize("lang", words.LANGUAGES)
+@pytest.mark.parametrize("ended", ["ok", "error", "exit", "stopped", "reset", "time", "memory",
+                                   "killed", "crashed", "failed"])  # fmt: skip
+def test_every_ending_is_told(lang: str, ended: str) -> None:
+    said = words.Words(lang).ending({"ended": ended, "seconds": 0.5, "signal": "SIGABRT"})
+    assert said.startswith("> ")
+    assert "{" not in said
+
+
+# ---- losses -------------------------------------------------------------------------------------
+
+
+def run(code: str) -> Program:
+    program = Program(code, "mine.py", "/")
+    notes = program.notes
+    tree = compile(noting(ast.parse(code)), "mine.py", "exec")
+    exec(tree, {HOOK: notes, "torch": torch})
+    return program
+
+
+def test_losses_are_noted_wherever_they_are_assigned() -> None:
+    program = run(
+        "def train():\n"
+        "    for k in range(3):\n"
+        "        train_loss = torch.tensor(float(k), requires_grad=True) * 2\n"
+        "    return train_loss\n"
+        "loss: float = 1.5\n"
+        "loss, other = 2.5, 'x'\n"
+        "pérdida = coste = 3.0\n"
+        "glass = lossy = losses = 1.0\n"
+        "train()\n"
+    )
+    curves = {name: curve["values"] for name, curve in program.notes.as_dict().items()}
+    assert curves == {
+        "loss": [1.5, 2.5], "pérdida": [3.0], "coste": [3.0], "train_loss": [0.0, 2.0, 4.0],
+    }  # fmt: skip
+
+
+def test_what_is_no_number_disturbs_nothing() -> None:
+    program = run(
+        "loss = torch.nn.MSELoss()\nloss = 'text'\nloss = torch.ones(3)\n"
+        "loss = torch.ones((), device='meta')\nloss = None\n"
+    )
+    assert program.notes.as_dict() == {}
+
+
+def test_a_long_curve_is_thinned_out_evenly() -> None:
+    curve = Curve()
+    for step in range(20 * LIMIT):
+        curve.count += 1
+        curve.add(float(step))
+    assert LIMIT / 2 <= len(curve.values) <= LIMIT
+    assert curve.values == [float(step) for step in curve.steps]
+    assert len({b - a for a, b in itertools.pairwise(curve.steps)}) == 1
+
+
+def test_reading_losses_takes_no_more_than_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = itertools.count()  # every look at the clock is a second: each reading takes one
+    monkeypatch.setattr("antorcha.lab.notes.perf_counter", lambda: float(next(clock)))
+
+    class Costly(float):
+        reads = 0
+
+        def __float__(self) -> float:
+            Costly.reads += 1
+            return 1.0
+
+    notes = Notes((float,))
+    for _ in range(1000):
+        notes("loss", Costly())
+    assert 10 < Costly.reads < 0.03 * 1000
+    assert notes.curves["loss"].count == 1000
+
+
+def test_notes_keep_the_place_of_errors() -> None:
+    program = Program("x = 1\nloss = x / 0\n", "mine.py", str(Path.cwd()))
+    code = program._compile()
+    try:
+        exec(code, {HOOK: Notes((float,))})
+    except ZeroDivisionError as error:
+        error.__traceback__ = program._own_frames(error.__traceback__)
+        place = position(error, program)
+    assert place == {"line": 2, "column": 7, "end_line": 2, "end_column": 12}
+
+
+def test_curves_are_drawn_with_gaps_and_scales() -> None:
+    nan = float("nan")
+    values = [100.0, 1.0, nan, 0.01, 0.001]
+    picture = curves.draw(
+        {"loss": {"values": values, "steps": [0, 2, 4, 6, 8], "count": 9}}, "a <b>", "step"
+    )
+    assert picture.count("<polyline") == 2
+    assert 'aria-label="a &lt;b&gt;"' in picture
+    assert ">0.01<" in picture.replace(" ", "")
+    flat = curves.draw({"loss": {"values": [2.0, 2.0], "steps": [0, 1], "count": 2}}, "", "")
+    assert "<polyline" in flat
+    assert curves.draw({"loss": {"values": [nan], "steps": [0], "count": 1}}, "", "") == ""
+
+
+# ---- rows and completion ------------------------------------------------------------------------
+
+
+class Hostile(torch.Tensor):
+    @property
+    def shape(self) -> Any:  # type: ignore[override]
+        raise ValueError("no shape today")
+
+
+def test_rows_show_every_tensor_and_survive_every_tensor() -> None:
+    half_built = torch.nn.Linear.__new__(torch.nn.Linear)
+    names = {
+        "z": torch.tensor([1 + 2j]),
+        "empty": torch.zeros(0, 3),
+        "half": torch.ones((), dtype=torch.bfloat16),
+        "nothing": torch.zeros(2, device="meta"),
+        "big": torch.zeros(4, 1000).t(),
+        "half_built": half_built,
+        "hostile": torch.zeros(2).as_subclass(Hostile),
+        "__hidden": torch.zeros(1),
+        "text": "x",
+    }
+    rows = {row["name"]: row for row in namespace.rows(names)}
+    assert list(rows) == ["z", "empty", "half", "nothing", "big", "hostile"]
+    assert rows["z"]["values"] == "1+2j"
+    assert rows["empty"]["values"] == rows["nothing"]["values"] == ""
+    assert rows["half"]["dtype"] == "bfloat16"
+    assert "no shape today" in rows["hostile"]["values"]
+
+
+def test_looking_neither_records_nor_writes() -> None:
+    w = torch.ones(3, requires_grad=True)
+    loss = (w * 2).sum()
+    before = (w._version, loss._version, torch.is_grad_enabled())
+    namespace.rows({"w": w, "loss": loss})
+    assert (w._version, loss._version, torch.is_grad_enabled()) == before
+    loss.backward()
+
+
+def test_many_tensors_are_bounded() -> None:
+    names = {"every": [torch.zeros(1)] * 1000, "x": torch.zeros(1)}
+    assert len(namespace.rows(names)) == namespace.MANY
+
+
+def test_completion_knows_modules_and_tensors() -> None:
+    table = complete.table()
+    labels = {path: {label for label, _, _ in options} for path, options in table.items()}
+    assert {"arange", "nn", "float32"} <= labels[""]
+    assert "Linear" in labels["nn"]
+    assert {"view", "shape", "backward"} <= labels["Tensor"]
+    script = complete.script(7, 'Editor: "x".py')
+    assert '"Editor: \\"x\\".py"' in script
+    assert script.count("{") == script.count("}")
+
+
+# ---- the workplace ------------------------------------------------------------------------------
+
+
+def test_what_is_remembered_is_found_again(tmp_path: Path) -> None:
+    place = Workplace(tmp_path, Limits())
+    place.answer("fundamentals", 1, 2)
+    place.answer("fundamentals", 1, 0)
+    place.pass_challenge("memory")
+    again = Workplace(tmp_path, Limits())
+    assert again.answers("fundamentals") == {"1": 0}
+    assert again.passed("memory")
+    assert not again.passed("fundamentals")
+
+
+@pytest.mark.parametrize("text", ["", "[1]", '{"answers": 3}', "\x00", '{"answers": {"a": 1}'])
+def test_a_spoilt_memory_is_no_obstacle(tmp_path: Path, text: str) -> None:
+    (tmp_path / MEMORY).write_text(text)
+    place = Workplace(tmp_path, Limits())
+    assert place.answers("a") == {}
+    place.answer("a", 1, 1)
+    assert Workplace(tmp_path, Limits()).answers("a") == {"1": 1}
+
+
+def test_files_that_lead_elsewhere_have_no_session(tmp_path: Path) -> None:
+    place = Workplace(tmp_path, Limits())
+    assert place.of_file("../evil.py") is None
+    session = place.of_file("good.py")
+    assert session is not None
+    assert place.of_file("good.py") is session
+
+
+def test_processes_that_rest_are_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import asyncio
+
+    ended: list[str] = []
+
+    class Child:
+        pid = 1
+
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        async def end(self) -> None:
+            ended.append(self.name)
+
+    async def tidy() -> None:
+        place = Workplace(tmp_path, Limits())
+        now = time.monotonic()
+        for number, name in enumerate(["watched.py", "old.py", "new.py", "busy.py"]):
+            session: Any = place.of_file(name)
+            session.child = Child(name)
+            session.left = now - (1000 if name != "new.py" else number)
+        place.sessions["file watched.py"].viewers = 1
+        place.sessions["file busy.py"].state = "running"
+        await place.tidy()
+
+    asyncio.run(tidy())
+    assert ended == ["old.py"]

@@ -183,3 +183,13 @@ def test_anomaly_tells_where_an_overwritten_tensor_was_saved(torch: Any) -> None
         y.detach().mul_(2)
         with pytest.raises(RuntimeError, match="THE LINE"):
             z.sum().backward()
+
+
+def test_a_refused_out_is_left_as_it_was() -> None:
+    import antorcha
+
+    with antorcha.inference_mode():
+        x = antorcha.tensor(2.0)
+    with pytest.raises(RuntimeError, match="Inplace update to inference tensor"):
+        antorcha.add(antorcha.ones(3), 1, out=x)
+    assert (tuple(x.shape), x.item()) == ((), 2.0)

@@ -8,12 +8,11 @@ The format is nbformat 4.5 (https://nbformat.readthedocs.io).
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from antorcha.lab.files import write_whole
 from antorcha.lab.lesson import (
     Cell,
     Challenge,
@@ -70,7 +69,8 @@ def export(folder: str | Path, langs: Sequence[str] | None = None) -> list[Path]
     for lang in languages() if langs is None else langs:
         for lesson in lessons(lang):
             path = Path(folder) / lang / lesson.path.with_suffix(".ipynb").name
-            _write(path, json.dumps(notebook(lesson), indent=1, ensure_ascii=False) + "\n")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, json.dumps(notebook(lesson), indent=1, ensure_ascii=False) + "\n")
             written.append(path)
     return written
 
@@ -163,16 +163,3 @@ def _code(code: str, printed: str | None = None) -> Notebook:
 def _lines(text: str) -> list[str]:
     """Line by line, as notebooks are kept: a change of one line is one line in a diff."""
     return text.splitlines(keepends=True)
-
-
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(temporary, 0o644)  # mkstemp lets nobody else read it
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise

@@ -362,6 +362,8 @@ class Composite(Op):
         results = result if isinstance(result, tuple) else (result,)
         outs = out if isinstance(out, (tuple, list)) else (out,)
         path.check_outs(self.name, (*outs, *results))
+        if any([each._storage.version < 0 for each in outs]):
+            path.check_inference(self.name)  # before anything is resized
         for each, value in zip(outs, results, strict=True):
             if each._layout.shape != value._layout.shape:
                 resize_out(self.name, each, value._layout)

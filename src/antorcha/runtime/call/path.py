@@ -368,9 +368,9 @@ def call_out(op: Any, out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     plan = op.plans.get(key)
     if plan is None:
         plan = remember(op.plans, key, op.make_plan(bound, None))
-    op.fit_outs(plan, outs)
     if any([each._storage.version < 0 for each in outs]):
-        check_inference(op.name)
+        check_inference(op.name)  # before anything is resized
+    op.fit_outs(plan, outs)
     written = tuple([each._layout for each in outs])
     if plan.kind in (FRESH, MANY) and not any(
         [shared(each._storage, o._storage) for each in outs for o in operands if o is not None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +21,7 @@ from antorcha.inspector.graph_text import (
 )
 from antorcha.inspector.layered import Box, Edge, Line, Placed, place
 
+_NARROW = 330.0  # a column of a page
 _PAD, _HEAD = 12.0, 26.0  # around what is in a group, and above it for its title
 _NAME, _SMALL = 7.9, 7.0  # width of a character: of a name, of the rest
 _LEAVES = 12  # of one operation that are drawn one by one
@@ -196,12 +198,19 @@ def _box(item: Item, lines: Lines, inner: _Level | None) -> Box:
 # --------------------------------------------------------------------------------------------- SVG
 def _svg(levels: dict[int, _Level], top: int, heading: Sequence[str], styled: bool) -> str:
     level = levels[top]
-    head = 8.0 + 18.0 * len(heading)
-    width = max([level.placed.width, *[len(text) * _SMALL for text in heading]]) + 2 * _PAD
+    label = escaped(heading[0] if heading else "autograd graph")
+    # A small graph is not to be made wide by the words above it: narrow pages cut them off.
+    across = max(level.placed.width, _NARROW)
+    words = [
+        (piece, "plain" if n == 0 else "dim")
+        for n, line in enumerate(heading)
+        for piece in textwrap.wrap(line, int(across / _SMALL))
+    ]
+    head = 8.0 + 18.0 * len(words)
+    width = max([level.placed.width, *[len(text) * _SMALL for text, _ in words]]) + 2 * _PAD
     height = level.placed.height + head + 2 * _PAD
     out: list[str] = []
-    for n, text in enumerate(heading):
-        style = "plain" if n == 0 else "dim"
+    for n, (text, style) in enumerate(words):
         out.append(f'<text class="{style}" x="{_PAD}" y="{18 * n + 20}">{escaped(text)}</text>')
     left = (width - level.placed.width) / 2
     titles: list[str] = []  # over the lines
@@ -222,7 +231,6 @@ def _svg(levels: dict[int, _Level], top: int, heading: Sequence[str], styled: bo
                 titles.append(_frame_title(inner.title, x, y))
                 room = (box.width - inner.placed.width) / 2
                 waiting.append((item[1], x + room, y + _HEAD))
-    label = escaped(heading[0] if heading else "autograd graph")
     style = theme.style(STYLE) if styled else ""
     return (
         '<svg class="ant ant-graph" xmlns="http://www.w3.org/2000/svg" role="img" '

@@ -15,6 +15,7 @@ _TEN_GRAD = "a = torch.arange(10., requires_grad=True); b = torch.ones(10)"
 _EIGHT = "a = torch.arange(64.).reshape(8, 8); b = torch.ones(8, 8)"
 
 _UNSEEN = "import itertools; n = itertools.count(1); a = torch.zeros(4_000_000)"
+_ROWS_OF = "import itertools; n = itertools.count(1); r = torch.zeros(1_000_000, 4)"
 _MILLION = "a = torch.ones(1_000_000); b = torch.ones(1_000_000)"
 _MILLION_TWICE = f"""{_MILLION}
 from concurrent.futures import ThreadPoolExecutor
@@ -47,6 +48,7 @@ EAGER = [
     Row("eager", "softmax", "torch.softmax(a, 0)", _TEN),
     Row("eager", "zeros(10)", "torch.zeros(10)", ""),
     Row("eager", "a size never seen", "a[: next(n)].exp()", _UNSEEN),
+    Row("eager", "a row never asked for", "r[next(n) % 1_000_000]", _ROWS_OF),
     Row("eager", "1M a + b", "a + b", _MILLION, 1.0),
     Row("eager", "1M a + b, two Python threads", "both()", _MILLION_TWICE, 1.0),
 ]

@@ -120,3 +120,44 @@ def test_written_with_itself() -> None:
         assert y.tolist() == [float(k % 3) * (2 if k > 1 else 1) for k in range(n)]
         with pytest.raises(RuntimeError, match="single memory location"):
             y[1:].add_(y[:-1])
+
+
+INDICES: list[Callable[[int, int], Any]] = [
+    lambda i, j: i, lambda i, j: slice(i, j), lambda i, j: (i, j), lambda i, j: (slice(None), j),
+    lambda i, j: (slice(i, j), i), lambda i, j: (i, slice(j, None)), lambda i, j: slice(None, -j),
+    lambda i, j: (slice(i, i + 2), slice(j, j + 2)), lambda i, j: (slice(i, j), slice(j, i)),
+    lambda i, j: slice(i, j, 1), lambda i, j: slice(i, j, 2), lambda i, j: (None, i),
+    lambda i, j: (..., j), lambda i, j: (i, j, 0), lambda i, j: True, lambda i, j: (i, True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("wants", [False, True])
+@pytest.mark.parametrize("recorded", [False, True])
+def test_views_that_begin_anywhere(wants: bool, recorded: bool) -> None:
+    """Integers and slices of all kinds, in and out of range, of dense and strided tensors."""
+    whole = torch.arange(60.0).view(3, 4, 5).requires_grad_(wants)
+    for x in (whole, whole[:, 1:3], whole.permute(2, 0, 1), whole[0], whole.detach()[1, 2]):
+        for index in INDICES:
+            for i in range(-4, 5):
+                for j in range(-3, 4):
+                    where = index(i, j)
+                    with torch.set_grad_enabled(recorded):
+                        result = outcome(lambda: x[where])  # noqa: B023
+                        with native.off():
+                            expected = outcome(lambda: x[where])  # noqa: B023
+                    if isinstance(expected, type):
+                        assert result is expected, where
+                        continue
+                    assert looks(result) == looks(expected), where
+                    same_elements(result, expected, str(where))
+
+
+def test_views_that_begin_anywhere_share_and_are_counted() -> None:
+    x = torch.zeros(50, 3)
+    for i in range(50):
+        x[i].add_(i)
+    assert x[:, 1].tolist() == list(range(50))
+    y = x[7]
+    x.mul_(2)
+    assert y.tolist() == [14, 14, 14]
+    assert (y._base is x, y._version, x._version) == (True, 51, 51)

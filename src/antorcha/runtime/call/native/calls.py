@@ -61,6 +61,7 @@ from antorcha.runtime.call.native.tensors import (
     zero,
 )
 from antorcha.runtime.call.native.views import has_counts, new_view
+from antorcha.runtime.call.native.window import slide
 from antorcha.runtime.cpython import (
     FALSE,
     NONE,
@@ -79,9 +80,10 @@ from antorcha.runtime.launch import py_launch
 from antorcha.runtime.sequence import play
 from antorcha.runtime.storage import NO_MEMORY, StorageObject, make_storage
 
-NEVER, FRESH, MANY, VIEWS, WRITE, FLAT = range(6)
+NEVER, FRESH, MANY, VIEWS, WRITE, FLAT, WINDOW = range(7)
 """What a place says: leave it to Python; a kernel's one result; several results; views; a result
-that is written over the first tensor; a kernel's one result, whatever the size (`flat`)."""
+that is written over the first tensor; a kernel's one result, whatever the size (`flat`); a view,
+wherever it begins (`window`)."""
 MOST_ARGUMENTS = 12
 MOST_RESULTS = 8
 SMALLEST = 16  # places of a table
@@ -388,6 +390,20 @@ def serve_flat(storage: raw, key: ptr[Key], size: i64, made: ptr[raw], *, PROFIL
     return done
 
 
+@native(noinline=True)
+def serve_window(
+    storage: raw, key: ptr[Key], delta: i64, recorded: bool, made: ptr[raw]
+) -> bool:  # fmt: skip
+    """Makes the view that a place for any beginning says, at this one; False: nothing is done."""
+    place = ptr[Place](ptr[StorageObject](storage).ptr)
+    if place.what != WINDOW or not has_counts(key.given[0]):
+        return False
+    Py_IncRef(storage)
+    made[0] = new_view(key.given[0], place.layouts[0], delta, recorded)
+    Py_DecRef(storage)
+    return True
+
+
 @native(export=True, level="O2")
 def serve(place: ptr[Place], key: ptr[Key], recorded: bool, made: ptr[raw]) -> i64:
     """Runs a place, which somebody holds: the result in `made`, or null with an exception, where it
@@ -455,7 +471,16 @@ def try_call(
         flat = local(Key)
         mixed = key.mixed
         size = i64(0)
-        if quick.any_size != 0:
+        if INDEX:
+            delta = local(i64)
+            if slide(key, flat, delta) and (word != 0 or not wants_gradient(key)):
+                place = find(quick, flat)
+                if place is None:
+                    mixed = flat.mixed
+                elif serve_window(place, key, delta[0], word == 0, made):
+                    quick.counts[0] += 1
+                    return SERVED
+        elif quick.any_size != 0:
             size = flatten(key, flat)
         if size > 0 and (word != 0 or not wants_gradient(key)):
             place = find(quick, flat)
@@ -508,7 +533,11 @@ def py_words(self: raw, args: ptr[raw], nargs: i64, names: raw, *, INDEX, ANY_SI
         return new_reference(raw(NONE))
     if ANY_SIZE:
         flat = local(Key)
-        if flatten(key, flat) == 0:
+        if INDEX:
+            known = slide(key, flat, local(i64))
+        else:
+            known = flatten(key, flat) > 0
+        if not known:
             return new_reference(raw(NONE))
         key = flat
     count = key.count

@@ -29,7 +29,13 @@ from antorcha.runtime.call.native.calls import (
     py_quick,
     py_words,
 )
-from antorcha.runtime.call.native.learn import Call, place_for, place_for_any_size, tensors_of
+from antorcha.runtime.call.native.learn import (
+    Call,
+    place_for,
+    place_for_any_beginning,
+    place_for_any_size,
+    tensors_of,
+)
 from antorcha.runtime.call.native.method import call_natively, method_of
 from antorcha.runtime.cpython import fast_def
 from antorcha.runtime.storage import wrap
@@ -76,7 +82,8 @@ def quick_of(
             if why:
                 reasons[name] = why
             if family is not None and isinstance(call, Call):
-                put(place_for_any_size(family, (*args, *kwargs, *kwargs.values()), call))
+                any_of = place_for_any_beginning if index else place_for_any_size
+                put(any_of(family, (*args, *kwargs, *kwargs.values()), call))
         return result
 
     memory[0], memory[1], memory[2], memory[3] = id(python), id(teach), loose, int(any_size)
@@ -258,5 +265,5 @@ def install() -> None:
     python, find = short.reading or (None, None)
     if python is None or find is None or Tensor.__dict__.get("__getitem__") is not python:
         return
-    quick = quick_of("__getitem__", python, of_index(python, find), index=True)
+    quick = quick_of("__getitem__", python, of_index(python, find), index=True, any_size=True)
     setattr(Tensor, "__getitem__", method_of(quick, python, True))  # noqa: B010

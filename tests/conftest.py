@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import sys
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
@@ -36,6 +38,24 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for marker, reason in reasons.items():
             if reason and item.get_closest_marker(marker):
                 item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(autouse=True)
+def _native_path_stays_on() -> Iterator[None]:
+    """A subclass of Tensor is for good, and so is the Python path from then on: every test after it
+    would test something else. Whoever makes one does it in a process of its own."""
+    modes = sys.modules.get("antorcha.modes")
+    before = modes is not None and modes.subclasses
+    assert not before, "a test file makes a subclass of Tensor: run that in a process of its own"
+    yield
+    modes = sys.modules.get("antorcha.modes")
+    made = modes is not None and modes.subclasses
+    if made:
+        assert modes is not None
+        modes.subclasses = False  # so that the test that did it is the one that fails
+        modes.busy -= 1
+        modes.special -= 1
+    assert not made, "the test makes a subclass of Tensor: run that in a process of its own"
 
 
 def _has_gpu() -> bool:

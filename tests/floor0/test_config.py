@@ -54,7 +54,7 @@ def test_values(tmp_path: Path) -> None:
         ("ANTORCHA_NUM_THREADS", "1e3", "must be a whole number"),
         ("ANTORCHA_NUM_THREADS", "99999", "must be a whole number"),
         ("OMP_NUM_THREADS", "-1", "OMP_NUM_THREADS='-1'"),
-        ("ANTORCHA_CALL", "pyhton", "'native' or 'python'. Did you mean 'python'?"),
+        ("ANTORCHA_CALL", "pyhton", "'native', 'python' or 'checked'. Did you mean 'python'?"),
         ("ANTORCHA_TARGET", "x86; rm", "LLVM CPU name"),
         ("ANTORCHA_CACHE", __file__, "is a file"),
     ],

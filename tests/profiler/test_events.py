@@ -14,7 +14,7 @@ import pytest
 
 import antorcha as torch
 from antorcha import modes
-from antorcha.runtime import launch, trace
+from antorcha.runtime import launched, trace
 from antorcha.runtime.alloc import stats
 from antorcha.runtime.call import native
 
@@ -38,7 +38,7 @@ def _leaves_all_as_it_was() -> Iterator[None]:
     yield
     assert (modes.busy, modes.watched, modes.state.word) == before
     assert not trace.state.on
-    assert all(owner.words[0] == owner.kernel for owner in launch._all_owners())
+    assert all(owner.words[0] == owner.kernel for owner in launched.all_owners())
 
 
 def _step() -> Callable[[], None]:

@@ -19,13 +19,11 @@ storages are then held and pinned.  Versions are the caller's affair.
 # mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
 from __future__ import annotations
 
-import functools
-import weakref
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
-from antorcha.errors import ArgumentError, NativeError, OutOfRange
+from antorcha.errors import ArgumentError, OutOfRange
 from antorcha.lang.native import (
     ExternData,
     Global,
@@ -69,6 +67,7 @@ from antorcha.runtime.cpython import (
     raise_object,
     type_of,
 )
+from antorcha.runtime.launched import Owner, Slot, register
 from antorcha.runtime.objects import NATIVE, Recipe, build, maker, recipe_words, words_in_memory
 from antorcha.runtime.storage import (
     LOCKED,
@@ -80,8 +79,6 @@ from antorcha.runtime.storage import (
     wrap,
 )
 
-Slot = tuple[int, int, int] | Literal["f64", "i64", "c128"]
-"""A tensor: (itemsize, lowest byte touched, one past the highest), from its offset; or a number."""
 kernel_t = func[i64, ptr[raw], ptr[i64]]
 
 
@@ -118,54 +115,8 @@ complex_type = ExternData("PyComplex_Type", u8)
 unicode_type = ExternData("PyUnicode_Type", u8)
 
 
-def _explain(fail: Callable[[int], Any] | None, code: int) -> BaseException:
-    """The exception for a kernel's error code."""
-    if fail is None:
-        return NativeError(f"a kernel failed with code {code}")
-    error = fail(code)
-    if not isinstance(error, BaseException):
-        return TypeError(f"a kernel's error {code} was explained by {error!r}, not an exception")
-    return error
-
-
-_unexplained = functools.partial(_explain, None)
-
-
-class _Owner:
-    """What a plan's native side points into, and what its errors need to know."""
-
-    __slots__ = ("__weakref__", "explain", "outs", "sizes", "slots", "start", "what", "words")
-
-    def __init__(
-        self, slots: tuple[Slot, ...], outs: int, fail: Callable[[int], Any] | None, what: Any
-    ) -> None:
-        self.slots, self.outs, self.what = slots, outs, what
-        self.sizes: Sequence[int] = ()
-        self.start = 0  # of the description, among the words; before it is the kernel's address
-        # not a method: that would be a cycle
-        self.explain = _unexplained if fail is None else functools.partial(_explain, fail)
-        self.words: Any = None
-
-    def desc(self) -> list[int]:
-        """The description words."""
-        return list(self.words[self.start :])
-
-    @property
-    def kernel(self) -> int:
-        """The kernel's address, whatever stands in for it (`watch`)."""
-        return int(self.words[self.start - 1])
-
-    @property
-    def address(self) -> int:
-        """Of the description."""
-        return int(self.words[1])
-
-    def name(self, k: int) -> str:
-        return f"output {k}" if k < self.outs else f"input {k - self.outs}"
-
-
 def _wrong_count(plan: Any, given: Any, fresh: int) -> BaseException:
-    owner: _Owner = plan.owner
+    owner: Owner = plan.owner
     words = owner.words
     if fresh and owner.outs != 1:
         return ArgumentError(f"fresh needs a kernel with one output; this one has {owner.outs}")
@@ -179,7 +130,7 @@ def _not_a_storage(plan: Any, given: Any, k: int) -> BaseException:
 
 def _outside(plan: Any, pair: Any, k: int) -> BaseException:
     storage, offset = pair
-    owner: _Owner = plan.owner
+    owner: Owner = plan.owner
     slot = owner.slots[k]
     assert not isinstance(slot, str)
     itemsize, low, high = slot
@@ -575,7 +526,7 @@ def make_launch(
         raise ArgumentError(
             "make_launch: a kernel's address, and at most 65536 operands, are needed"
         )
-    owner = _Owner(slots, len(outs), fail, what)
+    owner = Owner(slots, len(outs), fail, what)
     given = 0
     operands: list[int] = []
     for k, slot in enumerate(slots):
@@ -593,47 +544,8 @@ def make_launch(
     address, length = words.buffer_info()
     owner.start, owner.sizes = length - len(desc), sizes
     words[1] = address + 8 * owner.start
-    _owners.add(owner)
-    if _stand_in:
-        _replace(owner)
+    register(owner)
     return Launch(wrap(address, 8 * length, owner, readonly=True))
-
-
-# ---- watching kernels
-_owners: weakref.WeakSet[_Owner] = weakref.WeakSet()
-_stand_in = 0
-_watched: dict[int, _Owner] = {}
-
-
-def watch(stand_in: int) -> None:
-    """From now on the kernel at that address is called in the place of every launch's own, which it
-    finds one word before the description. 0: no longer."""
-    global _stand_in
-    _stand_in = stand_in
-    for owner in _all_owners():
-        _replace(owner)
-
-
-def _all_owners() -> list[_Owner]:
-    while True:  # until no thread has made one meanwhile; who does sees `_stand_in` itself
-        try:
-            return list(_owners)
-        except RuntimeError:
-            continue
-
-
-def _replace(owner: _Owner) -> None:
-    owner.words[0] = _stand_in or owner.kernel  # (one word: a thread reads the one or the other)
-    if _stand_in:
-        _watched[owner.address] = owner
-
-
-def watched() -> dict[int, Any]:
-    """What the launches compute that were watched since this was last asked, by the addresses of
-    their descriptions."""
-    found = {address: owner.what for address, owner in _watched.items()}
-    _watched.clear()
-    return found
 
 
 def gil_threshold() -> int:

@@ -47,7 +47,7 @@ from antorcha.lang.native import (
     u64,
     void,
 )
-from antorcha.runtime import alloc, launch
+from antorcha.runtime import alloc, launched
 from antorcha.runtime.cpython import (
     FALSE,
     NONE,
@@ -376,7 +376,7 @@ def start(notes: int = 0, collect: Callable[..., Any] | None = None) -> None:
     if collect is not None and _collecting != [collect]:
         _collecting[:] = [collect]
         collector.refer_to(collect)
-    launch.watch(stand_in.spec().addr)
+    launched.watch(stand_in.spec().addr)
     state.store(base=int(state.next), lost=0)
     _start = _ticks(), now()
     state.store(on=1)
@@ -390,7 +390,7 @@ def stop() -> tuple[list[Record], int]:
     written."""
     state.store(on=0)
     ticks, end = _ticks(), now()
-    launch.watch(0)
+    launched.watch(0)
     count = min(int(state.next) - int(state.base), CHUNK * CHUNKS)
     first, started = _start
     length = (end - started) / max(ticks - first, 1)  # of a tick
@@ -412,7 +412,7 @@ def stop() -> tuple[list[Record], int]:
 def _after_fork() -> None:
     """A forked child is not profiled: the records are its parent's."""
     state.store(on=0, lock=0)
-    launch.watch(0)
+    launched.watch(0)
 
 
 os.register_at_fork(after_in_child=_after_fork)

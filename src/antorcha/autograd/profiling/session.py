@@ -19,7 +19,7 @@ from antorcha import modes
 from antorcha.autograd import engine
 from antorcha.errors import GraphError
 from antorcha.ops.record import Op
-from antorcha.runtime import alloc, launch, trace
+from antorcha.runtime import alloc, launched, trace
 from antorcha.runtime.call import path
 from antorcha.runtime.call.node import Node
 from antorcha.runtime.tensor import Tensor
@@ -102,7 +102,7 @@ class Session:
             modes.watch(False)
         live = self.live, alloc.stats().live
         threads = {t.ident: t.name for t in threading.enumerate() if t.ident is not None}
-        return Recorded(records, launch.watched(), self.started, trace.now(), live, lost, threads)
+        return Recorded(records, launched.watched(), self.started, trace.now(), live, lost, threads)
 
 
 running: Session | None = None

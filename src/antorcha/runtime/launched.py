@@ -1,0 +1,107 @@
+"""What a launch's native side points into, and watching the kernels of all launches.
+
+Each launch has an Owner: Python's side of its words. All that live are known here, so that a
+profile can put a stand-in in the place of their kernels.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+from antorcha.errors import NativeError
+
+Slot = tuple[int, int, int] | Literal["f64", "i64", "c128"]
+"""A tensor: (itemsize, lowest byte touched, one past the highest), from its offset; or a number."""
+
+
+def _explain(fail: Callable[[int], Any] | None, code: int) -> BaseException:
+    """The exception for a kernel's error code."""
+    if fail is None:
+        return NativeError(f"a kernel failed with code {code}")
+    error = fail(code)
+    if not isinstance(error, BaseException):
+        return TypeError(f"a kernel's error {code} was explained by {error!r}, not an exception")
+    return error
+
+
+_unexplained = functools.partial(_explain, None)
+
+
+class Owner:
+    """What a plan's native side points into, and what its errors need to know."""
+
+    __slots__ = ("__weakref__", "explain", "outs", "sizes", "slots", "start", "what", "words")
+
+    def __init__(
+        self, slots: tuple[Slot, ...], outs: int, fail: Callable[[int], Any] | None, what: Any
+    ) -> None:
+        self.slots, self.outs, self.what = slots, outs, what
+        self.sizes: Sequence[int] = ()
+        self.start = 0  # of the description, among the words; before it is the kernel's address
+        # not a method: that would be a cycle
+        self.explain = _unexplained if fail is None else functools.partial(_explain, fail)
+        self.words: Any = None
+
+    def desc(self) -> list[int]:
+        """The description words."""
+        return list(self.words[self.start :])
+
+    @property
+    def kernel(self) -> int:
+        """The kernel's address, whatever stands in for it (`watch`)."""
+        return int(self.words[self.start - 1])
+
+    @property
+    def address(self) -> int:
+        """Of the description."""
+        return int(self.words[1])
+
+    def name(self, k: int) -> str:
+        return f"output {k}" if k < self.outs else f"input {k - self.outs}"
+
+
+# ---- watching kernels
+_owners: weakref.WeakSet[Owner] = weakref.WeakSet()
+_stand_in = 0
+_watched: dict[int, Owner] = {}
+
+
+def register(owner: Owner) -> None:
+    """Makes a new launch known, and watched if the others are."""
+    _owners.add(owner)
+    if _stand_in:
+        _replace(owner)
+
+
+def watch(stand_in: int) -> None:
+    """From now on the kernel at that address is called in the place of every launch's own, which it
+    finds one word before the description. 0: no longer."""
+    global _stand_in
+    _stand_in = stand_in
+    for owner in all_owners():
+        _replace(owner)
+
+
+def all_owners() -> list[Owner]:
+    while True:  # until no thread has made one meanwhile; who does sees `_stand_in` itself
+        try:
+            return list(_owners)
+        except RuntimeError:
+            continue
+
+
+def _replace(owner: Owner) -> None:
+    owner.words[0] = _stand_in or owner.kernel  # (one word: a thread reads the one or the other)
+    if _stand_in:
+        _watched[owner.address] = owner
+
+
+def watched() -> dict[int, Any]:
+    """What the launches compute that were watched since this was last asked, by the addresses of
+    their descriptions."""
+    found = {address: owner.what for address, owner in _watched.items()}
+    _watched.clear()
+    return found

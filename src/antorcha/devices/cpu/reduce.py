@@ -304,9 +304,8 @@ def reduce_rows(bufs: ptr[raw], desc: ptr[i64], *, P) -> i64:
     for r in range(shape.rows):
         first = r * shape.parts
         apart = i64(1)
-        while (
-            apart < shape.parts
-        ):  # in pairs: one after the other would round as often as there are
+        # in pairs: one after the other would round as often as there are
+        while apart < shape.parts:
             for s in range(first, first + shape.parts - apart, 2 * apart):
                 both = merged(P, part_of(P, partial, s), part_of(P, partial, s + apart))
                 for k in static(range(P.nstate)):

@@ -375,33 +375,25 @@ def wants_gradient(key: ptr[Key]) -> bool:
 
 
 @native(noinline=True)
-def serve_flat(storage: raw, key: ptr[Key], size: i64, made: ptr[raw], *, PROFILED) -> bool:
-    """Runs what a place for any size says, on tensors of this size; False: nothing is done."""
+def serve_any(
+    storage: raw, key: ptr[Key], number: i64, recorded: bool, made: ptr[raw], *, PROFILED
+) -> bool:
+    """Runs what a place says that is for any size (`number` is this one), or for any beginning
+    (`number` is to be added to the offset); False: nothing is done."""
     place = ptr[Place](ptr[StorageObject](storage).ptr)
-    if place.what != FLAT:
-        return False
+    done = False
     Py_IncRef(storage)
-    flat = ptr[Flat](ptr[StorageObject](place.run).ptr)
-    args = local(raw, 2 * MOST_ARGUMENTS)
-    gather(place, key, args)
-    layout = ptr[TensorObject](key.given[max(flat.like, 0)]).layout
-    done = run_flat(flat, args, size, layout, made, PROFILED=PROFILED)
+    if place.what == FLAT:
+        flat = ptr[Flat](ptr[StorageObject](place.run).ptr)
+        args = local(raw, 2 * MOST_ARGUMENTS)
+        gather(place, key, args)
+        layout = ptr[TensorObject](key.given[max(flat.like, 0)]).layout
+        done = run_flat(flat, args, number, layout, made, PROFILED=PROFILED)
+    elif place.what == WINDOW and has_counts(key.given[0]):
+        made[0] = new_view(key.given[0], place.layouts[0], number, recorded)
+        done = True
     Py_DecRef(storage)
     return done
-
-
-@native(noinline=True)
-def serve_window(
-    storage: raw, key: ptr[Key], delta: i64, recorded: bool, made: ptr[raw]
-) -> bool:  # fmt: skip
-    """Makes the view that a place for any beginning says, at this one; False: nothing is done."""
-    place = ptr[Place](ptr[StorageObject](storage).ptr)
-    if place.what != WINDOW or not has_counts(key.given[0]):
-        return False
-    Py_IncRef(storage)
-    made[0] = new_view(key.given[0], place.layouts[0], delta, recorded)
-    Py_DecRef(storage)
-    return True
 
 
 @native(export=True, level="O2")
@@ -470,23 +462,18 @@ def try_call(
     if place is None:
         flat = local(Key)
         mixed = key.mixed
-        size = i64(0)
+        number = local(i64)
+        known = False
         if INDEX:
-            delta = local(i64)
-            if slide(key, flat, delta) and (word != 0 or not wants_gradient(key)):
-                place = find(quick, flat)
-                if place is None:
-                    mixed = flat.mixed
-                elif serve_window(place, key, delta[0], word == 0, made):
-                    quick.counts[0] += 1
-                    return SERVED
+            known = slide(key, flat, number)
         elif quick.any_size != 0:
-            size = flatten(key, flat)
-        if size > 0 and (word != 0 or not wants_gradient(key)):
+            number[0] = flatten(key, flat)
+            known = number[0] > 0
+        if known and (word != 0 or not wants_gradient(key)):
             place = find(quick, flat)
             if place is None:
                 mixed = flat.mixed
-            elif serve_flat(place, key, size, made, PROFILED=PROFILED):
+            elif serve_any(place, key, number[0], word == 0, made, PROFILED=PROFILED):
                 quick.counts[0] += 1
                 return SERVED
         met = ref(quick.missed[i64(u64(mixed) >> 32 & (MISSES - 1))])

@@ -35,6 +35,7 @@ from antorcha.lang.native import (
 )
 from antorcha.runtime import trace
 from antorcha.runtime.call.native.slots import MAKE, WORD, word
+from antorcha.runtime.call.native.tensors import zero
 from antorcha.runtime.cpython import (
     NONE,
     Py_DecRef,
@@ -71,7 +72,6 @@ busy_name = Global("antorcha_busy_name", raw)  # "busy"
 special_name = Global("antorcha_special_name", raw)
 word_name = Global("antorcha_word_name", raw)
 thread_modes = Global("antorcha_thread_modes", raw)  # modes.state
-nothing = Global("antorcha_mode_nothing", raw)  # the object 0
 one = Global("antorcha_mode_one", raw)  # the object 1
 off = Global("antorcha_native_off", i64)  # how many have asked for the Python path alone
 
@@ -100,11 +100,11 @@ def mode_word() -> i64:
     if off[0] != 0:
         return -1
     busy = PyDict_GetItemWithError(modes_names[0], busy_name[0])
-    if busy == nothing[0]:
+    if busy == zero[0]:
         return 0
     if trace.state.on != 0 and busy == one[0]:
         return WATCHED
-    if PyDict_GetItemWithError(modes_names[0], special_name[0]) != nothing[0]:
+    if PyDict_GetItemWithError(modes_names[0], special_name[0]) != zero[0]:
         return -1
     value = current_word()
     if value != 0 and value != modes.NO_GRAD:
@@ -240,7 +240,6 @@ def install() -> None:
     special_name.refer_to(sys.intern("special"))
     word_name.refer_to(sys.intern("word"))
     thread_modes.refer_to(modes.state)
-    nothing.refer_to(0)
     one.refer_to(1)
     modes.set_word = bind(fast_def("set_word", py_set_word.spec().addr, modes.set_word.__doc__))
     for number, (cls, sets, clears) in enumerate(modes.blocks[:MOST_CLASSES]):

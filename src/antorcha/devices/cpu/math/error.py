@@ -50,16 +50,15 @@ TWO_OVER_ROOT_PI = 1.1283791670955126
 
 @inline
 def decay(a, a_low):
-    """exp(-(a + a_low)) for a >= 0."""
+    """exp(-(a + a_low)) for 0 <= a <= 40."""
     f = pick(a, SINGLE, DOUBLE)
     c = pick(a, RANGE_32, RANGE_64)
-    offset = static(f.magic + (f.bias + f.scale))
-    t = fma(greater(c.low, -a), LOG2_E, offset)
+    offset = static(f.magic + f.bias)
+    t = fma(a, -LOG2_E, offset)
     n = t - offset
-    r = fma(n, -c.ln2_low, fma(n, -c.ln2, greater(c.low, -a))) - a_low
+    r = fma(n, -c.ln2_low, fma(n, -c.ln2, -a)) - a_low
     power = bitcast(kind(a), bitcast(ints(a), t) << f.fraction)
-    y = fma(fma(polynomial(r, pick(a, EXP_32, EXP_64)), r, 1.0), r, 1.0)
-    return y * power * f.down
+    return fma(fma(polynomial(r, pick(a, EXP_32, EXP_64)), r, 1.0), r, 1.0) * power
 
 
 @inline

@@ -24,6 +24,8 @@ from antorcha.devices.cpu.math.base import (
     pick,
     polynomial,
     quick_sum,
+    scaled,
+    scales,
 )
 from antorcha.devices.cpu.math.coefficients import (
     EXP2_32,
@@ -78,35 +80,51 @@ def grown(r, low):
 
 
 @inline
+def rounds_with(x, below):
+    """What rounds to an integer when it is added; the sum's low end is that of a power of two."""
+    f = pick(x, SINGLE, DOUBLE)
+    if scales(x):
+        return kind(x)(f.magic)
+    return select(below, kind(x)(f.magic + f.bias + f.scale), f.magic + f.bias - f.scale)
+
+
+@inline
+def times_power(y, t, n, below):
+    """y * 2**n, rounded once; t = n + rounds_with(n, below)."""
+    f = pick(y, SINGLE, DOUBLE)
+    if scales(y):
+        return scaled(y, n)
+    power = bitcast(kind(y), bitcast(ints(y), t) << f.fraction)
+    return y * power * select(below, kind(y)(f.down), f.up)
+
+
+@inline
 def exp(x):
     """e ** x. Largest error: float32 0.897 ulp over all numbers, float64 0.82."""
-    f = pick(x, SINGLE, DOUBLE)
     c = pick(x, RANGE_32, RANGE_64)
     x = lesser(c.high, greater(c.low, x))
     below = x < 0.0
-    offset = select(below, kind(x)(f.magic + f.bias + f.scale), f.magic + f.bias - f.scale)
+    offset = rounds_with(x, below)
     t = fma(x, LOG2_E, offset)
     n = t - offset
     r = fma(n, -c.ln2_low, fma(n, -c.ln2, x))
-    power = bitcast(kind(x), bitcast(ints(x), t) << f.fraction)
     y = fma(fma(polynomial(r, pick(x, EXP_32, EXP_64)), r, 1.0), r, 1.0)
-    return y * power * select(below, kind(x)(f.down), f.up)
+    return times_power(y, t, n, below)
 
 
 @inline
 def exp2(x):
     """2 ** x. Largest error: float32 0.838 ulp over all numbers, float64 0.82."""
-    f = pick(x, SINGLE, DOUBLE)
     c = pick(x, RANGE_32, RANGE_64)
     x = lesser(c.high2, greater(c.low2, x))
     below = x < 0.0
-    offset = select(below, kind(x)(f.magic + f.bias + f.scale), f.magic + f.bias - f.scale)
+    offset = rounds_with(x, below)
     t = x + offset
-    r = x - (t - offset)
-    power = bitcast(kind(x), bitcast(ints(x), t) << f.fraction)
+    n = t - offset
+    r = x - n
     tail = fma(polynomial(r, pick(x, EXP2_32, EXP2_64)), r, c.ln2_low)
     y = 1.0 + fma(r, c.ln2, r * tail)
-    return y * power * select(below, kind(x)(f.down), f.up)
+    return times_power(y, t, n, below)
 
 
 @inline

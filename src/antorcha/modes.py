@@ -41,15 +41,25 @@ blocks: list[tuple[type, int, int]] = []
 _lock = threading.RLock()  # a collection inside of it may end a stale base
 
 
+def _count(more: int, more_special: int) -> None:
+    """The one that changes ``busy`` and ``special``; the native path, which keeps both in a place
+    of its own, puts its own in this one's place."""
+    global busy, special
+    busy += more  # no other thread comes in between: nothing is called
+    special += more_special
+
+
+count = _count
+
+
 def _set_word(word: int) -> int:
     """Puts this thread in the mode ``word``; gives the old one."""
-    global busy
     old = state.word
     if old != word:
         if not old:
-            busy += 1  # no other thread comes in between: nothing is called
+            count(1, 0)
         elif not word:
-            busy -= 1
+            count(-1, 0)
         state.word = word
     return old
 
@@ -65,30 +75,27 @@ set_word = _set_word if _HAS_GIL else _set_word_locked
 
 def watch(on: bool) -> None:
     """A profile begins, or is over."""
-    global busy, watched
+    global watched
     with _lock:
         more = int(on) - watched
-        busy += more  # no other thread comes in between: nothing is called
+        count(more, 0)
         watched += more
 
 
 def note_default_device(more: int) -> None:
     """New tensors are (1), or are no longer (-1), made on another device than the CPU: what is
     known of calls that name no device holds for the CPU."""
-    global busy, special
     with _lock:
-        busy += more
-        special += more
+        count(more, more)
 
 
 def note_subclass() -> None:
     """From now on a call must look at its arguments' types (they may override it)."""
-    global busy, special, subclasses
+    global subclasses
     with _lock:
         if not subclasses:
             subclasses = True
-            busy += 1
-            special += 1
+            count(1, 1)
 
 
 _stale_bases: set[Any] = set()
@@ -97,19 +104,15 @@ _stale_bases: set[Any] = set()
 def note_stale_views(base: Any) -> None:
     """A tensor that has views starts to require a gradient by a write: its views must too, though
     nothing on them says so. Calls look at the base of each operand while this one lives."""
-    global busy, special
 
     def gone(ref: Any) -> None:
-        global busy, special
         with _lock:
             _stale_bases.discard(ref)
-            busy -= 1
-            special -= 1
+            count(-1, -1)
 
     with _lock:
         _stale_bases.add(weakref.ref(base, gone))
-        busy += 1
-        special += 1
+        count(1, 1)
 
 
 def grad_enabled() -> bool:

@@ -9,7 +9,8 @@ Invariants: four classes per power of two, so a block is at most a quarter large
 the memory is aligned to 64 bytes; the 64 bytes before it are the block's own (its class and size);
 every list and counter is touched only under one spin lock, never held while the system is called,
 so that threads without the interpreter lock may allocate; a forked child starts with the lock free
-and lists that are whole.
+and lists that are whole.  `shelved` is touched only under the interpreter lock: of the bytes live,
+those that storages which have ended hold for the next ones (``storage``).
 """
 
 # Native functions are in the kernel language, whose types are values: mypy cannot read them.
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from antorcha.errors import AntorchaError
@@ -67,6 +69,8 @@ class Counters:
     peak: i64
     hits: i64
     misses: i64
+    shelved: i64
+    reused: i64  # hits, of what was shelved
 
 
 kept = Global("antorcha_alloc_kept", raw, CLASSES)
@@ -122,9 +126,9 @@ def evict(room: i64) -> void:
     gone = raw(0)
     lock()
     c = CLASSES - 1
-    while c >= 0 and state.cached + room > limit[0]:
+    while c >= 0 and state.cached + state.shelved + room > limit[0]:
         block = kept[c]
-        while block is not None and state.cached + room > limit[0]:
+        while block is not None and state.cached + state.shelved + room > limit[0]:
             head = ptr[Head](block - HEAD)
             after = head.next
             state.cached -= head.nbytes
@@ -178,10 +182,16 @@ def fresh_block(c: i64, nbytes: i64) -> raw:
 
 
 @inline
+def note_peak():
+    used = state.live - state.shelved
+    if used > state.peak:
+        state.peak = used
+
+
+@inline
 def count_in(nbytes):
     state.live += nbytes
-    if state.live > state.peak:
-        state.peak = state.live
+    note_peak()
 
 
 @native(export=True)
@@ -223,7 +233,7 @@ def release_slow(block: raw) -> void:
     if size <= limit[0]:
         evict(size)
         lock()
-        if state.cached + size <= limit[0]:
+        if state.cached + state.shelved + size <= limit[0]:
             head.next = kept[head.size_class]
             kept[head.size_class] = block
             state.cached += size
@@ -241,7 +251,7 @@ def release(block):
     c = head.size_class
     lock()
     state.live -= size
-    if state.cached + size > limit[0]:
+    if state.cached + state.shelved + size > limit[0]:
         unlock()
         release_slow(block)
     else:
@@ -266,10 +276,10 @@ def release_block(block: raw) -> void:
 @native
 def read_counters(out: ptr[i64]) -> void:
     lock()
-    out[0] = state.live
-    out[1] = state.cached
+    out[0] = state.live - state.shelved
+    out[1] = state.cached + state.shelved
     out[2] = state.peak
-    out[3] = state.hits
+    out[3] = state.hits + state.reused
     out[4] = state.misses
     unlock()
 
@@ -277,7 +287,7 @@ def read_counters(out: ptr[i64]) -> void:
 @native
 def start_peak() -> void:
     lock()
-    state.peak = state.live
+    state.peak = state.live - state.shelved
     unlock()
 
 
@@ -313,8 +323,14 @@ def stats() -> AllocatorStats:
     return AllocatorStats(*map(int, out), limit=int(limit.np[0]))
 
 
+clear_shelf: list[Callable[[], object]] = []
+"""What has the shelved bytes released."""
+
+
 def empty_cache() -> None:
     """Gives all memory that no tensor uses back to the system."""
+    for clear in clear_shelf:
+        clear()
     release_cached()
 
 
@@ -328,6 +344,8 @@ def set_cache_limit(nbytes: int) -> None:
     if not 0 <= nbytes < LARGEST:
         raise ValueError(f"set_cache_limit: {nbytes} is not a number of bytes from 0 to 2**46")
     limit.np[0] = nbytes
+    for clear in clear_shelf:
+        clear()
     evict(0)
 
 

@@ -1,10 +1,11 @@
 """CPython as native code sees it: the C functions called, where an object's fields lie, and how
 types and builtins are made from machine code.  Nothing else in antorcha names a C-API symbol twice.
 
-Only functions that CPython exports on 3.11 to 3.14 are used, and reference counts are changed only
-through Py_IncRef and Py_DecRef: their layout differs between versions and builds.  Two facts of
-layout are relied on, and checked at import: an object's own fields begin at object.__basicsize__,
-and the word before them is its type (true of ordinary and of free-threaded builds).
+Only functions that CPython exports on 3.11 to 3.14 are used.  Two facts of layout are relied on,
+and checked at import: an object's own fields begin at object.__basicsize__, and the word before
+them is its type (true of ordinary and of free-threaded builds).  Reference counts are changed only
+by the functions below: in line where the count is found to be the object's first word, by CPython's
+functions elsewhere (free-threaded and debug builds).
 """
 
 # Native functions are in the kernel language, whose types are values: mypy cannot read them.
@@ -36,6 +37,7 @@ from antorcha.lang.native import (
     ptr,
     raw,
     u8,
+    u32,
     void,
 )
 
@@ -58,9 +60,40 @@ def _check_layout() -> None:
 
 _check_layout()
 
+
+def _counts_in_first_word() -> bool:
+    if not HAS_GIL or hasattr(sys, "gettotalrefcount") or sys.byteorder != "little":
+        return False
+    sample = object()
+    count = ctypes.c_int64.from_address(id(sample))
+    before = count.value
+    held = [sample] * 5
+    return before >= 1 and count.value - before == len(held)
+
+
+IN_LINE: bool = _counts_in_first_word()
+IMMORTALS: bool = sys.version_info >= (3, 12)
+"""Objects whose count, seen as an i32, is negative are never freed, and never counted."""
+
+
+def _one_digit() -> int:
+    """What the first own word of an int says where one digit follows, and the int is above 0; -1:
+    they lie otherwise."""
+    samples = [1, 200, 1000, 2**30 - 1]
+    heads = {ctypes.c_int64.from_address(id(n) + HEADER).value for n in samples}
+    others = {ctypes.c_int64.from_address(id(n) + HEADER).value for n in (0, -1, -(2**29), 2**30)}
+    digits = [ctypes.c_uint32.from_address(id(n) + HEADER + 8).value for n in samples]
+    known = len(heads) == 1 and not heads & others and digits == samples
+    return heads.pop() if known else -1
+
+
+ONE_DIGIT: int = _one_digit()
+
 # ---- references and attributes
-Py_IncRef = Extern("Py_IncRef", void, raw)
-Py_DecRef = Extern("Py_DecRef", void, raw)
+_inc_ref = Extern("Py_IncRef", void, raw)
+_dec_ref = Extern("Py_DecRef", void, raw)
+_dealloc = Extern("_Py_Dealloc", void, raw)
+_new_reference = Extern("_Py_NewReference", void, raw)
 NONE = ExternData("_Py_NoneStruct", u8)
 TRUE = ExternData("_Py_TrueStruct", u8)
 FALSE = ExternData("_Py_FalseStruct", u8)
@@ -69,6 +102,8 @@ FALSE = ExternData("_Py_FalseStruct", u8)
 int_type = ExternData("PyLong_Type", u8)
 float_type = ExternData("PyFloat_Type", u8)
 PyLong_AsLongLong = Extern("PyLong_AsLongLong", i64, raw)
+zero = Global("antorcha_zero", raw)  # the object 0, of which there is one
+zero.refer_to(0)
 PyLong_FromLongLong = Extern("PyLong_FromLongLong", raw, i64)
 PyFloat_AsDouble = Extern("PyFloat_AsDouble", f64, raw)
 PyComplex_RealAsDouble = Extern("PyComplex_RealAsDouble", f64, raw)
@@ -111,6 +146,86 @@ PyBuffer_FillInfo = Extern("PyBuffer_FillInfo", i32, raw, raw, raw, i64, i32, i3
 def type_of(o):
     """The type of an object (borrowed)."""
     return ptr[raw](o)[TYPE_WORD]
+
+
+@inline
+def Py_IncRef(o):
+    """Holds an object once more; null is let be."""
+    if not IN_LINE:
+        _inc_ref(o)
+    elif o is not None:
+        if IMMORTALS:
+            low = ptr[i32](o)
+            if low[0] >= 0:
+                low[0] += 1
+        else:
+            ptr[i64](o)[0] += 1
+
+
+@native
+def Py_DecRef(o: raw) -> void:
+    """Drops a reference; null is let be."""
+    if not IN_LINE:
+        _dec_ref(o)
+    elif o is not None:
+        if IMMORTALS:
+            low = ptr[i32](o)
+            if low[0] >= 0:
+                low[0] -= 1
+                if low[0] == 0:
+                    _dealloc(o)
+        else:
+            count = ptr[i64](o)
+            count[0] -= 1
+            if count[0] == 0:
+                _dealloc(o)
+
+
+@inline
+def hold(o, times):
+    """Holds an object that is there for ever (None, False, a small int) so many times more."""
+    if IN_LINE:
+        if not IMMORTALS:
+            ptr[i64](o)[0] += times
+    else:
+        for _ in range(times):
+            _inc_ref(o)
+
+
+@inline
+def unhold(o, times):
+    """Takes back what `hold` did."""
+    if IN_LINE:
+        if not IMMORTALS:
+            ptr[i64](o)[0] -= times
+    else:
+        for _ in range(times):
+            _dec_ref(o)
+
+
+@inline
+def revive(o):
+    """Makes a dead object that was kept, with its type, one that is held once."""
+    if IN_LINE:
+        ptr[i64](o)[0] = 1
+    else:
+        _new_reference(o)
+
+
+@inline
+def integer(o):
+    """An int's value, as PyLong_AsLongLong says it: the commonest one at a glance."""
+    return i64(0) if o == zero[0] else PyLong_AsLongLong(o)
+
+
+@native
+def int_value(o: raw) -> i64:
+    """The value of what is known to be an int (no subclass), as PyLong_AsLongLong says it."""
+    if o == zero[0]:
+        return 0
+    if ONE_DIGIT >= 0 and ptr[i64](o + HEADER)[0] == ONE_DIGIT:
+        return i64(ptr[u32](o + (HEADER + 8))[0])
+    return PyLong_AsLongLong(o)
 
 
 @inline

@@ -62,10 +62,12 @@ from antorcha.runtime.cpython import (
     complaint,
     failed,
     fast_def,
+    integer,
     new_reference,
     pair_of,
     raise_object,
     type_of,
+    zero,
 )
 from antorcha.runtime.launched import Owner, Slot, register
 from antorcha.runtime.objects import NATIVE, Recipe, build, maker, recipe_words, words_in_memory
@@ -182,7 +184,11 @@ def take_tensor(
         complain(NOT_A_STORAGE, self, o, k)
         return False
     s = ptr[StorageObject](o)
-    offset = PyLong_AsLongLong(args[1])
+    whole = args[1] == zero[0] and slot.low == 0 and slot.high <= s.nbytes and s.ptr is not None
+    if whole and (s.flags & LOCKED == 0 or not written):  # as most operands are
+        bufs[k] = s.ptr
+        return True
+    offset = integer(args[1])
     if offset == -1 and failed():
         return False
     start = offset * slot.itemsize

@@ -28,7 +28,6 @@ from antorcha.runtime.cpython import (
     NONE,
     Py_DecRef,
     Py_IncRef,
-    PyLong_AsLongLong,
     PyLong_FromLongLong,
     PyObject_Vectorcall,
     PyTuple_New,
@@ -37,6 +36,7 @@ from antorcha.runtime.cpython import (
     complaint,
     failed,
     fast_def,
+    integer,
 )
 from antorcha.runtime.launch import py_launch, storage_of
 from antorcha.runtime.objects import words_in_memory
@@ -118,7 +118,7 @@ def gather(args: ptr[raw], places: ptr[raw], code: ptr[i64], count: i64) -> void
 @native
 def moved(o: raw, distance: i64) -> raw:
     """An offset and a distance, as an object; null with an exception."""
-    offset = PyLong_AsLongLong(o)
+    offset = integer(o)
     if offset == -1 and failed():
         return None
     return PyLong_FromLongLong(offset + distance)

@@ -7,7 +7,10 @@ else's, kept alive by `owner`), or none at all (a meta tensor's: only the size).
 Invariants: `ptr` is null only for null storages; memory that somebody may be reading (an exported
 buffer, a kernel that runs without the interpreter lock) is pinned, and pinned memory never moves;
 a storage can be in a reference cycle only through `owner`, so only those with one are tracked by
-the collector.
+the collector.  Storages that have ended are kept for the next ones, with their type's reference:
+on the shelf of their size class the small ones that had memory of their own, and still have it
+(`state.shelved` are their bytes), elsewhere the bare objects.  Only who holds the interpreter lock
+makes or frees a storage, so that this takes no lock.
 """
 
 # Native functions are in the kernel language, whose types are values: mypy cannot read them.
@@ -40,12 +43,17 @@ from antorcha.lang.native import (
     void,
 )
 from antorcha.runtime.alloc import (
+    CLASSES,
     LARGEST,
     allocate,
     class_bytes,
+    clear_shelf,
+    limit,
+    note_peak,
     out_of_memory,
     release,
     size_class,
+    state,
 )
 from antorcha.runtime.cpython import (
     BF_GETBUFFER,
@@ -69,12 +77,13 @@ from antorcha.runtime.cpython import (
     PyObject_GC_New,
     PyObject_GC_Track,
     PyObject_GC_UnTrack,
-    PyObject_Init,
     complain,
     complaint,
     failed,
     fast_def,
     make_type,
+    new_reference,
+    revive,
     type_of,
     visit_t,
 )
@@ -103,8 +112,11 @@ class FreeObjects:
 OWNED, LOCKED = 1, 2
 """Flags: the memory is the allocator's; it must not be written."""
 KEEP_OBJECTS = 256
+SHELVED_LARGEST = 64 << 10  # bytes of a storage
+MOST_SHELVED = 4 << 20  # bytes of all
 storage_type = Global("antorcha_storage_type", raw, 1)
 spare = Global("antorcha_storage_spare", FreeObjects)
+shelf = Global("antorcha_storage_shelf", raw, CLASSES)  # linked by `owner`
 
 
 def _argument_count(_first: Any, _second: Any, number: int) -> BaseException:
@@ -151,7 +163,7 @@ def blank_storage() -> raw:
     if o is not None:
         spare.first = ptr[StorageObject](o).ptr
         spare.count -= 1
-        PyObject_Init(o, storage_type[0])
+        revive(o)
     else:
         o = new_object()
         if o is None:
@@ -164,9 +176,70 @@ def blank_storage() -> raw:
     return o
 
 
+@native
+def from_shelf(nbytes: i64) -> raw:
+    """A storage that has ended, as a new one of that size; null where there is none."""
+    if not HAS_GIL or nbytes < 0 or nbytes > SHELVED_LARGEST:
+        return None
+    c = size_class(nbytes)
+    o = shelf[c]
+    if o is None:
+        return o
+    s = ptr[StorageObject](o)
+    shelf[c] = s.owner
+    state.shelved -= class_bytes(c)
+    state.reused += 1
+    note_peak()
+    revive(o)
+    s.nbytes = nbytes
+    s.version = 0
+    s.owner = None
+    return o
+
+
+@native
+def shelve(s: ptr[StorageObject]) -> bool:
+    """Keeps a storage that has ended with its memory; False where that is not to be kept."""
+    if not HAS_GIL or s.flags != OWNED or s.owner is not None or s.nbytes > SHELVED_LARGEST:
+        return False
+    c = size_class(s.nbytes)
+    more = state.shelved + class_bytes(c)
+    if more > MOST_SHELVED or state.cached + more > limit[0]:
+        return False
+    s.owner = shelf[c]
+    shelf[c] = raw(s)
+    state.shelved = more
+    return True
+
+
+@native
+def py_clear_shelf(_self: raw, _args: ptr[raw], _nargs: i64) -> raw:
+    """Ends for good what is on the shelf."""
+    for c in range(CLASSES):
+        while shelf[c] is not None:
+            o = shelf[c]
+            s = ptr[StorageObject](o)
+            shelf[c] = s.owner
+            state.shelved -= class_bytes(c)
+            release(s.ptr)
+            s.owner = None
+            drop_object(o)
+    return new_reference(raw(NONE))
+
+
+@native
+def drop_object(o: raw) -> void:
+    kind = type_of(o)
+    PyObject_GC_Del(o)
+    Py_DecRef(kind)
+
+
 @native(export=True, level="O2")
 def make_storage(nbytes: i64) -> raw:
     """A new storage with memory of its own (uninitialised); null with an exception."""
+    kept = from_shelf(nbytes)
+    if kept is not None:
+        return kept
     block = allocate(nbytes)
     if block is None:
         complain(NO_MEMORY, NONE, NONE, nbytes)
@@ -185,23 +258,24 @@ def make_storage(nbytes: i64) -> raw:
 @native(level="O2")
 def storage_dealloc(o: raw) -> void:
     s = ptr[StorageObject](o)
-    PyObject_GC_UnTrack(o)
+    if s.owner is not None:
+        PyObject_GC_UnTrack(o)
     if s.weak is not None:
         PyObject_ClearWeakRefs(o)
+    if shelve(s):
+        return
     if s.flags & OWNED != 0:
         release(s.ptr)
     owner = s.owner
     s.owner = None
     if owner is not None:
         Py_DecRef(owner)
-    kind = type_of(o)
     if HAS_GIL and spare.count < KEEP_OBJECTS:
         s.ptr = spare.first
         spare.first = o
         spare.count += 1
     else:
-        PyObject_GC_Del(o)
-    Py_DecRef(kind)
+        drop_object(o)
 
 
 @native
@@ -363,6 +437,7 @@ new_storage: Callable[[int], Storage] = bind(
 )
 _wrap = bind(fast_def("wrap", py_wrap.spec().addr))
 _resize = bind(fast_def("resize", py_resize.spec().addr))
+clear_shelf.append(bind(fast_def("clear_shelf", py_clear_shelf.spec().addr)))
 
 
 def _size(op: str, nbytes: int) -> int:

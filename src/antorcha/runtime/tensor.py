@@ -9,7 +9,7 @@ Fields (all private; the public names are properties and methods bound at floor 
 - ``_base``: the tensor that this is a view of, never itself a view. ``_seen``: of a view, the
   storage's version when ``_fn`` was made (a write through another view makes ``_fn`` stale), or,
   below 0, when the view was made in no_grad mode, its complement or CONSTANT; of others, how many
-  views there have been (unset: none).
+  views there have been (unset: none; from 2 on there may have been more).
 - ``_extra``: what few tensors have (hooks, name, flags); None otherwise.
 """
 

@@ -58,7 +58,6 @@ from antorcha.runtime.call.native.tensors import (
     TensorObject,
     make_result,
     new_tensor,
-    zero,
 )
 from antorcha.runtime.call.native.views import has_counts, new_view
 from antorcha.runtime.call.native.window import slide
@@ -75,6 +74,7 @@ from antorcha.runtime.cpython import (
     drop_all,
     drop_one,
     new_reference,
+    zero,
 )
 from antorcha.runtime.launch import py_launch
 from antorcha.runtime.sequence import play

@@ -45,6 +45,7 @@ from antorcha.runtime.cpython import (
     PyErr_Clear,
     PyLong_AsLongLong,
     failed,
+    integer,
     type_of,
 )
 from antorcha.runtime.launch import KINDS, TENSOR, kernel_t, storage_of, take_number, threshold
@@ -163,7 +164,7 @@ def locate(args: ptr[raw], size: i64, count: i64) -> raw:
     if type_of(args[0]) != storage_type[0]:
         return nowhere
     s = ptr[StorageObject](args[0])
-    offset = PyLong_AsLongLong(args[1])
+    offset = integer(args[1])
     if offset == -1 and failed():
         PyErr_Clear()
     if offset < 0 or offset > LARGEST or (offset + count) * size > s.nbytes or s.ptr is None:

@@ -33,7 +33,12 @@ from antorcha.lang.native import (
     u64,
     void,
 )
-from antorcha.runtime.call.native.tensors import TensorObject, is_whole
+from antorcha.runtime.call.native.tensors import (
+    TensorObject,
+    is_whole,
+    parameter_type,
+    tensor_type,
+)
 from antorcha.runtime.cpython import (
     FALSE,
     HEADER,
@@ -43,12 +48,12 @@ from antorcha.runtime.cpython import (
     PyFloat_AsDouble,
     PyList_GetItem,
     PyList_Size,
-    PyLong_AsLongLong,
     PyTuple_GetItem,
     PyTuple_Size,
     failed,
     float_type,
     int_type,
+    int_value,
     list_type,
     tuple_type,
     type_of,
@@ -127,7 +132,7 @@ def add_tensor(key: ptr[Key], o: raw) -> bool:
 def add_plain(key: ptr[Key], o: raw) -> bool:
     """Adds a number, None or ``...``; False: it is none of these."""
     if type_of(o) == raw(int_type):
-        value = PyLong_AsLongLong(o)
+        value = int_value(o)
         if value == -1 and failed():
             PyErr_Clear()
             return False
@@ -159,6 +164,10 @@ def add_argument(key: ptr[Key], o: raw) -> bool:
 def add_any(key: ptr[Key], o: raw) -> bool:
     """Adds an argument, also a tuple or a list of plain ones; False: it is not for here."""
     kind = type_of(o)
+    if kind == tensor_type[0] or kind == parameter_type[0]:
+        return add_tensor(key, o)
+    if kind == raw(int_type):
+        return add_plain(key, o)
     if kind == raw(tuple_type) or kind == size_type[0]:
         count = PyTuple_Size(o)
         ok = add_word(key, ITEMS, count)
@@ -243,10 +252,10 @@ def is_key(have: ptr[Key], key: ptr[Key]) -> bool:
     """Are they the same?"""
     if have.mixed != key.mixed or have.count != key.count:
         return False
-    same = True
     for k in range(key.count):
-        same = same and have.values[k] == key.values[k] and have.kinds[k] == key.kinds[k]
-    return same
+        if have.values[k] != key.values[k] or have.kinds[k] != key.kinds[k]:
+            return False
+    return True
 
 
 def install() -> None:

@@ -4,11 +4,11 @@ The interpreter's own way to free an instance of a Python class looks at much th
 Node does not have; it is left to it when one of them does: attributes of its own, a finalizer, a
 class of the user's. Everything else is freed here, in the slot ``tp_dealloc`` of the two classes.
 
-Owns, for each of the two, a list of dead objects (untracked, every field null), linked by their
-first field; and the list of those that wait to be freed: when one object's end ends another, and so
-on, DEEPEST times, the next ones wait for the outermost, so that a chain of any length takes no
-stack. While they wait they are untracked, and the two words of their collector's header are the
-link and the kind.
+Owns, for each of the two, a list of dead objects (untracked, every field null, with their type's
+reference), linked by their first field; and the list of those that wait to be freed: when one
+object's end ends another, and so on, DEEPEST times, the next ones wait for the outermost, so that a
+chain of any length takes no stack. While they wait they are untracked, and the two words of their
+collector's header are the link and the kind.
 
 (A subclass's objects are freed by the interpreter, which at the end calls what stands in the slot
 of the class that we know: so they come here, too, but are not kept.)
@@ -23,11 +23,26 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-from antorcha.lang.native import Global, array, func, i64, native, ptr, raw, struct, u8, void
+from antorcha.lang.native import (
+    Global,
+    array,
+    func,
+    i64,
+    inline,
+    memset,
+    native,
+    ptr,
+    raw,
+    static,
+    struct,
+    u8,
+    void,
+)
 from antorcha.runtime.call.native import slots
 from antorcha.runtime.call.node import Node
 from antorcha.runtime.cpython import (
     HEADER,
+    NONE,
     TYPE_WORD,
     Py_DecRef,
     Py_IncRef,
@@ -35,9 +50,9 @@ from antorcha.runtime.cpython import (
     PyObject_GC_Del,
     PyObject_GC_Track,
     PyObject_GC_UnTrack,
-    PyObject_Init,
-    drop_all,
+    revive,
     type_of,
+    unhold,
 )
 from antorcha.runtime.objects import PyType_GenericAlloc, field_offset, maker
 from antorcha.runtime.tensor import Parameter, Tensor
@@ -52,6 +67,8 @@ LINK, KIND = 16, 8
 """Bytes before an object: the two words of the collector's header."""
 TENSOR, NODE = 0, 1
 FIELDS = (10, 9)  # of a Tensor and a Node: they follow the head of the object
+OPTIONAL = (0, 1, 2, 3)
+"""A Tensor's fields that are None outside of a graph: base, extra, fn, grad."""
 KEEP = 512
 DEEPEST = 40
 
@@ -100,16 +117,38 @@ def new_object(what: i64) -> raw:
     life.spare = fields[0]
     life.count -= 1
     fields[0] = None
-    PyObject_Init(o, life.kind)
+    revive(o)
     PyObject_GC_Track(o)
     return o
+
+
+@inline
+def drop_fields(held):
+    """A Tensor's, of which half are most often None."""
+    nothing = True
+    for k in static(OPTIONAL):
+        nothing = nothing and held[k] == raw(NONE)
+    if nothing:
+        unhold(raw(NONE), len(OPTIONAL))
+    else:
+        for k in static(OPTIONAL):
+            Py_DecRef(held[k])
+    for k in static(range(FIELDS[TENSOR])):
+        if k not in OPTIONAL:
+            Py_DecRef(held[k])
 
 
 @native
 def finish(o: raw, *, WHAT) -> void:
     """Frees an object that is untracked, and to which no weak reference leads."""
     fields = ptr[raw](o + HEADER)
-    drop_all(fields, FIELDS[WHAT])
+    held = [fields[k] for k in static(range(FIELDS[WHAT]))]
+    memset(fields, 0, 8 * FIELDS[WHAT])
+    if WHAT == TENSOR:
+        drop_fields(held)
+    else:
+        for k in static(range(FIELDS[WHAT])):
+            Py_DecRef(held[k])
     life = lives + WHAT
     kind = type_of(o)
     if kind == life.kind and life.count < KEEP:
@@ -118,7 +157,7 @@ def finish(o: raw, *, WHAT) -> void:
         life.count += 1
     else:
         PyObject_GC_Del(o)
-    Py_DecRef(kind)
+        Py_DecRef(kind)
 
 
 @native(export=True)
@@ -166,7 +205,7 @@ def dealloc(o: raw, *, WHAT) -> void:
     depth[0] += 1
     finish(o, WHAT=WHAT)
     depth[0] -= 1
-    if depth[0] == 0:
+    if depth[0] == 0 and waiting[0] is not None:
         finish_waiting()
 
 

@@ -35,7 +35,6 @@ from antorcha.lang.native import (
 )
 from antorcha.runtime import trace
 from antorcha.runtime.call.native.slots import MAKE, WORD, word
-from antorcha.runtime.call.native.tensors import zero
 from antorcha.runtime.cpython import (
     NONE,
     Py_DecRef,
@@ -65,14 +64,22 @@ class Answer:
     word: i64
 
 
+@struct
+class Reasons:
+    """``modes.busy`` and ``modes.special``, which say the same: to ask there takes long."""
+
+    busy: i64
+    special: i64
+
+
 WATCHED = -2
 answer = Global("antorcha_mode_answer", Answer)
+reasons = Global("antorcha_mode_reasons", Reasons)
 modes_names = Global("antorcha_modes_names", raw)  # the names of the module antorcha.modes
 busy_name = Global("antorcha_busy_name", raw)  # "busy"
 special_name = Global("antorcha_special_name", raw)
 word_name = Global("antorcha_word_name", raw)
 thread_modes = Global("antorcha_thread_modes", raw)  # modes.state
-one = Global("antorcha_mode_one", raw)  # the object 1
 off = Global("antorcha_native_off", i64)  # how many have asked for the Python path alone
 
 
@@ -99,12 +106,11 @@ def mode_word() -> i64:
     is on; -1: any other, for Python."""
     if off[0] != 0:
         return -1
-    busy = PyDict_GetItemWithError(modes_names[0], busy_name[0])
-    if busy == zero[0]:
+    if reasons.busy == 0:
         return 0
-    if trace.state.on != 0 and busy == one[0]:
+    if trace.state.on != 0 and reasons.busy == 1:
         return WATCHED
-    if PyDict_GetItemWithError(modes_names[0], special_name[0]) != zero[0]:
+    if reasons.special != 0:
         return -1
     value = current_word()
     if value != 0 and value != modes.NO_GRAD:
@@ -113,17 +119,34 @@ def mode_word() -> i64:
 
 
 @native
-def add_busy(more: i64) -> bool:
-    """Counts the threads that are in another mode than the default; False with an exception."""
-    held = PyDict_GetItemWithError(modes_names[0], busy_name[0])
-    if held is None:
-        return False
-    number = PyLong_FromLongLong(PyLong_AsLongLong(held) + more)
+def write_down(name: raw, value: i64) -> bool:
+    """Puts a number into ``modes``; False with an exception."""
+    number = PyLong_FromLongLong(value)
     if number is None:
         return False
-    done = PyDict_SetItem(modes_names[0], busy_name[0], number)
+    done = PyDict_SetItem(modes_names[0], name, number)
     Py_DecRef(number)
     return done == 0
+
+
+@native
+def add_busy(more: i64) -> bool:
+    """Counts the threads that are in another mode than the default; False with an exception."""
+    reasons.busy += more
+    return write_down(busy_name[0], reasons.busy)
+
+
+@native
+def py_count(_self: raw, args: ptr[raw], _nargs: i64) -> raw:
+    """In place of ``modes.count``."""
+    more = PyLong_AsLongLong(args[0])
+    more_special = PyLong_AsLongLong(args[1])
+    if failed():
+        return None
+    reasons.special += more_special
+    if not (add_busy(more) and write_down(special_name[0], reasons.special)):
+        return None
+    return new_reference(raw(NONE))
 
 
 @native(export=True)
@@ -240,7 +263,9 @@ def install() -> None:
     special_name.refer_to(sys.intern("special"))
     word_name.refer_to(sys.intern("word"))
     thread_modes.refer_to(modes.state)
-    one.refer_to(1)
+    counted = reasons.pointer()
+    counted.busy, counted.special = modes.busy, modes.special
+    modes.count = bind(fast_def("count", py_count.spec().addr, modes.count.__doc__ or ""))
     modes.set_word = bind(fast_def("set_word", py_set_word.spec().addr, modes.set_word.__doc__))
     for number, (cls, sets, clears) in enumerate(modes.blocks[:MOST_CLASSES]):
         _serve(number, cls, sets, clears)

@@ -42,11 +42,11 @@ from antorcha.runtime.cpython import (
     PyList_New,
     PyList_SetItem,
     PyList_Size,
-    PyLong_AsLongLong,
     PyObject_Vectorcall,
     PyTuple_GetItem,
     PyTuple_Size,
     int_type,
+    integer,
     list_type,
     tuple_type,
     type_of,
@@ -141,7 +141,7 @@ def replay_for(node: ptr[NodeObject], p: ptr[Pending]) -> raw:
     if table is None or type_of(table) != storage_type[0]:
         return None
     words = ptr[i64](ptr[StorageObject](table).ptr)
-    mask = PyLong_AsLongLong(node.mask)
+    mask = integer(node.mask)
     for k in range(words[0]):
         known = ptr[Known](words + 1) + k
         same = known.mask == mask
@@ -176,7 +176,7 @@ def put_saved(item: raw, layout: raw, places: ptr[raw], at: i64) -> i64:
         return -1
     if type_of(version) != raw(int_type):
         return -1
-    if PyLong_AsLongLong(version) != ptr[StorageObject](storage).version:
+    if integer(version) != ptr[StorageObject](storage).version:
         return -1
     return put_tensor(places, at, storage, PyTuple_GetItem(item, 2))
 

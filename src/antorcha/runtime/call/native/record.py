@@ -28,7 +28,6 @@ from antorcha.runtime.call.native.life import NODE, NodeObject, new_object
 from antorcha.runtime.call.native.tensors import (
     TensorObject,
     is_whole,
-    zero,
 )
 from antorcha.runtime.call.plan import Plan
 from antorcha.runtime.cpython import (
@@ -39,15 +38,16 @@ from antorcha.runtime.cpython import (
     Py_IncRef,
     PyList_New,
     PyList_SetItem,
-    PyLong_AsLongLong,
     PyLong_FromLongLong,
     PyTuple_New,
     PyTuple_SetItem,
     drop_one,
     int_type,
+    integer,
     new_reference,
     pair_of,
     type_of,
+    zero,
 )
 from antorcha.runtime.objects import words_in_memory
 from antorcha.runtime.storage import Storage, StorageObject
@@ -132,7 +132,7 @@ def is_plain(o: raw) -> bool:
             return False
         if x.seen is None or type_of(x.seen) != raw(int_type):
             return False
-        if PyLong_AsLongLong(x.seen) != ptr[StorageObject](x.storage).version:
+        if integer(x.seen) != ptr[StorageObject](x.storage).version:
             return False
     return x.rg == raw(FALSE) or x.rg == raw(TRUE)
 

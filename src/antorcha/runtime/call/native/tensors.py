@@ -20,9 +20,11 @@ from antorcha.runtime.cpython import (
     NONE,
     Py_DecRef,
     fast_def,
+    hold,
     int_type,
     new_reference,
     type_of,
+    zero,
 )
 from antorcha.runtime.launch import py_launch, storage_of
 from antorcha.runtime.layout import Layout
@@ -60,7 +62,6 @@ class Making:
 
 tensor_type = Global("antorcha_tensor_type", raw)
 parameter_type = Global("antorcha_parameter_type", raw)
-zero = Global("antorcha_zero", raw)  # the object 0
 
 
 @native
@@ -74,13 +75,16 @@ def new_tensor(layout: raw, storage: raw) -> raw:
     t = ptr[TensorObject](o)
     t.storage = storage
     t.layout = new_reference(layout)
-    t.offset = new_reference(zero[0])
-    t.nr = new_reference(zero[0])
-    t.rg = new_reference(raw(FALSE))
-    t.base = new_reference(raw(NONE))
-    t.extra = new_reference(raw(NONE))
-    t.fn = new_reference(raw(NONE))
-    t.grad = new_reference(raw(NONE))
+    hold(zero[0], 2)
+    hold(raw(FALSE), 1)
+    hold(raw(NONE), 4)
+    t.offset = zero[0]
+    t.nr = zero[0]
+    t.rg = raw(FALSE)
+    t.base = raw(NONE)
+    t.extra = raw(NONE)
+    t.fn = raw(NONE)
+    t.grad = raw(NONE)
     return o
 
 
@@ -165,4 +169,3 @@ def install() -> None:
     """Tells the machine code what it makes."""
     tensor_type.refer_to(Tensor)
     parameter_type.refer_to(Parameter)
-    zero.refer_to(0)

@@ -18,25 +18,28 @@ from antorcha.runtime.cpython import (
     NONE,
     Py_DecRef,
     Py_IncRef,
-    PyLong_AsLongLong,
     PyLong_FromLongLong,
     failed,
     int_type,
+    int_value,
+    new_reference,
     type_of,
+    zero,
 )
 from antorcha.runtime.storage import StorageObject
+
+MANY = 2  # views of a base are not counted further: nobody asks
 
 
 @native
 def put_number(field: ptr[raw], value: i64) -> bool:
     """Puts a number into a field, whose old value it drops; False with an exception."""
-    number = PyLong_FromLongLong(value)
+    number = new_reference(zero[0]) if value == 0 else PyLong_FromLongLong(value)
     if number is None:
         return False
     old = field[0]
     field[0] = number
-    if old is not None:
-        Py_DecRef(old)
+    Py_DecRef(old)
     return True
 
 
@@ -74,18 +77,19 @@ def new_view(a: raw, layout: raw, delta: i64, recorded: bool) -> raw:
     if base == raw(NONE):
         base = a
     elif x.seen is not None:
-        own = PyLong_AsLongLong(x.seen)
+        own = int_value(x.seen)
         if own < 0:
             seen = own
     views = i64(0)
     if ptr[TensorObject](base).seen is not None:
-        views = PyLong_AsLongLong(ptr[TensorObject](base).seen)
-    offset = PyLong_AsLongLong(x.offset) + delta
-    if failed():
+        views = int_value(ptr[TensorObject](base).seen)
+    start = int_value(x.offset)
+    offset = start + delta
+    if (start == -1 or views == -1 or seen == -1) and failed():
         return None
     if not recorded and version >= 0:  # (of an inference tensor it is below 0)
         seen = constant_mark(a, base, version)
-    if not put_number(ref(ptr[TensorObject](base).seen), views + 1):
+    if views < MANY and not put_number(ref(ptr[TensorObject](base).seen), views + 1):
         return None
     Py_IncRef(x.storage)
     made = new_tensor(layout, x.storage)

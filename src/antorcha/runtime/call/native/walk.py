@@ -84,6 +84,7 @@ from antorcha.runtime.cpython import (
     drop_one,
     fast_def,
     int_type,
+    integer,
     new_reference,
     pair_of,
     tuple_type,
@@ -159,7 +160,7 @@ def add(w: ptr[Walk], edge: raw, g: raw) -> bool:
     nr = i64(0)
     if type_of(edge) == raw(tuple_type) and PyTuple_Size(edge) == 2:
         to = PyTuple_GetItem(edge, 0)
-        nr = PyLong_AsLongLong(PyTuple_GetItem(edge, 1))
+        nr = integer(PyTuple_GetItem(edge, 1))
     if not is_node(to):
         leaf = leaf_of(w, to)
         if leaf is None:

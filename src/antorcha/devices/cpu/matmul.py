@@ -46,6 +46,7 @@ from antorcha.runtime.layout import Layout
 from antorcha.runtime.pool import get_num_threads, pool_run
 
 KC, MC, NC = 384, 16, 1024  # depth of a block; its rows (in tiles) and columns
+DIRECT, DEEPEST = 1 << 18, 1024  # multiply-adds, and depth, up to which A is not packed
 SMALL = 1 << 17  # multiply-adds below which one thread does all
 
 
@@ -267,15 +268,72 @@ def product(
                         )  # fmt: skip
 
 
+@inline
+def strip(m, k, A, a_row, a_col, b, b_row, C, c_row, few, alpha, add, S, rows):
+    """Up to ``rows`` rows of L results or fewer; of rows beyond m the last one is computed again."""
+    a = [A + min(i64(q), m - 1) * a_row for q in static(range(rows))]
+    acc = [vec[S.T, S.L](0) for _ in static(range(rows))]
+    for p in range(k):
+        right = vload(b + p * b_row, S.L, few)
+        for q in static(range(rows)):
+            acc[q] = fma(vec[S.T, S.L](a[q][p * a_col]), right, acc[q])
+    for q in static(range(rows)):
+        if q < m:
+            made = acc[q] * S.T(alpha)
+            if add:
+                made = made + vload(C + q * c_row, S.L, few)
+            vstore(C + q * c_row, made, few)
+
+
+@native(export=True)
+def direct(
+    m: i64, n: i64, k: i64, A: raw, a_row: i64, a_col: i64, B: raw, b_row: i64, b_col: i64,
+    C: raw, c_row: i64, alpha: f64, add: bool, space: raw, *, S,
+) -> void:  # fmt: skip
+    """A small product: to pack A, and what of B lies by rows, would take longer than the product
+    itself. Sums are in the same order. ``space`` is for L columns of B."""
+    T = static(S.T)
+    for j in range(0, n, S.L):
+        few = first(S.L, n - j)
+        right = ptr[T](B) + j * b_col
+        down = b_row
+        if b_col != 1:
+            pack(k, min(n - j, S.L), raw(right), b_col, b_row, space, S=S, W=S.L)
+            right = ptr[T](space)
+            down = i64(S.L)
+        i = i64(0)
+        while i < m:
+            a = ptr[T](A) + i * a_row
+            c = ptr[T](C) + (i * c_row + j)
+            if m - i > 2:
+                strip(m - i, k, a, a_row, a_col, right, down, c, c_row, few, alpha, add, S, 8)
+                i += 8
+            else:
+                strip(m - i, k, a, a_row, a_col, right, down, c, c_row, few, alpha, add, S, 2)
+                i += 2
+
+
+@inline
+def is_direct(t, m, n):
+    return m * n * t.k <= DIRECT and t.k <= DEEPEST
+
+
 @native
 def job(u0: i64, u1: i64, args: raw, *, S) -> void:
     """Parts u0..u1 of the whole: a batch's block of rows and columns each."""
     work = ptr[Job](args)
     t = work.task
     size = static(S.T.size)
-    depth = min(t.k, 384)
-    width = (min(t.n, 1024) + S.NR - 1) // S.NR * S.NR
-    space = allocate((384 * 16 * S.MR + depth * width + 64) * size)
+    small = is_direct(t, t.row_size, t.col_size)
+    words = t.k * S.L
+    if small and t.b_col == 1:
+        words = i64(0)
+    elif not small:
+        width = (min(t.n, 1024) + S.NR - 1) // S.NR * S.NR
+        words = 384 * 16 * S.MR + min(t.k, 384) * width + 64
+    space = work.bufs[0]
+    if words > 0:
+        space = allocate(words * size)
     if space is not None:
         for u in range(u0, u1):
             part = u % (t.row_parts * t.col_parts)
@@ -293,11 +351,18 @@ def job(u0: i64, u1: i64, args: raw, *, S) -> void:
                     start(C, t.o_row, bias, t.c_row, t.c_col, m, n, t.beta, T=S.T)
                 elif t.k == 0:
                     fill_zero(C, t.o_row, m, n, T=S.T)
-                product(
-                    m, n, t.k, A, t.a_row, t.a_col, B, t.b_row, t.b_col, C, t.o_row, t.alpha,
-                    t.bias != 0, space, S=S,
-                )  # fmt: skip
-        release(space)
+                if small:
+                    direct(
+                        m, n, t.k, A, t.a_row, t.a_col, B, t.b_row, t.b_col, C, t.o_row, t.alpha,
+                        t.bias != 0, space, S=S,
+                    )  # fmt: skip
+                else:
+                    product(
+                        m, n, t.k, A, t.a_row, t.a_col, B, t.b_row, t.b_col, C, t.o_row, t.alpha,
+                        t.bias != 0, space, S=S,
+                    )  # fmt: skip
+        if words > 0:
+            release(space)
 
 
 @native(export=True)

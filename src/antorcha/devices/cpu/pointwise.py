@@ -52,6 +52,7 @@ MAX_DIMS = 12
 UNIT = 8192  # elements of a unit of work
 NARROW = 256  # the same, along the row, where an operand strides
 HEAD = 6  # description words before the strides
+FEW = 8  # elements of a row that are not worth a vector, where operands stride
 LINE = 64  # bytes of a cache line
 AHEAD = 2048  # bytes before they are needed, lines of large operands are asked for
 FAR = 4 << 20  # bytes of all operands from which on they are asked for ahead
@@ -76,7 +77,7 @@ class Program:
 
     __slots__ = (
         "body", "bytes", "flat", "in_kinds", "in_types", "nin", "nops", "nout", "out_kinds",
-        "out_types", "step", "stream", "unroll", "used", "width",
+        "out_types", "step", "stream", "strided", "unroll", "used", "width",
     )  # fmt: skip
 
     def __init__(
@@ -89,6 +90,7 @@ class Program:
         self.nout, self.nin = len(out_types), len(in_types)
         self.nops = self.nout + self.nin
         self.flat, self.stream = flat, stream
+        self.strided = "g" in in_kinds + out_kinds
         widest = max([body.lanes, *[t.size for t in out_types]])
         self.width = max(target().vector_bits // 8 // widest, 4)
         self.unroll = self.vectors_at_once()
@@ -181,6 +183,19 @@ def block(P, outs, ins, fixed, steps, at, mask, stream):
 
 
 @inline
+def single(P, outs, ins, steps, at):
+    """One element of the row."""
+    values = [
+        vec[P.in_types[k], 1]((ins[k] + at * steps[P.nout + k])[0]) if P.used[k] else None
+        for k in static(range(P.nin))
+    ]
+    results = evaluate(P.body, values, 1)
+    for k in static(range(P.nout)):
+        made = vec[P.out_types[k], 1](results[k])
+        (outs[k] + at * steps[k])[0] = made[0]
+
+
+@inline
 def ask(P, outs, ins, at):
     """Asks for the lines that will be needed soon, those to be written with the right to write.
 
@@ -228,8 +243,12 @@ def row(P, outs, ins, steps, lo, hi, far):
                     ask(P, outs, ins, i)
                 for u in static(range(P.unroll)):
                     block(P, outs, ins, fixed, steps, i + u * P.width, None, False)
-        for i in range(end, hi, P.width):
-            block(P, outs, ins, fixed, steps, i, first(P.width, hi - i), False)
+        if P.strided and hi - end <= FEW:  # a gather takes as long as its elements one by one
+            for i in range(end, hi):
+                single(P, outs, ins, steps, i)
+        else:
+            for i in range(end, hi, P.width):
+                block(P, outs, ins, fixed, steps, i, first(P.width, hi - i), False)
 
 
 @native
@@ -255,8 +274,10 @@ def job(u0: i64, u1: i64, args: raw, *, P) -> void:
     outer = desc + (6 + P.nops)
     index = local(i64, 12)
     offset = local(i64, P.nops)
-    r = u0 % rows if down != 0 else u0 // pieces
-    piece = u0 // rows if down != 0 else u0 % pieces
+    r, piece = i64(0), i64(0)
+    if u0 != 0:  # (divisions take as long as a short row)
+        r = u0 % rows if down != 0 else u0 // pieces
+        piece = u0 // rows if down != 0 else u0 % pieces
     seek(P, outer, dims, r, index, offset)
     far = n * rows * P.bytes >= FAR
     for _u in range(u0, u1):
@@ -285,8 +306,10 @@ def seek(P, outer, dims, r, index, offset):
     left = r
     for d in range(dims):
         words = outer + d * (1 + P.nops)
-        i = left % words[0]
-        left = left // words[0]
+        i = i64(0)
+        if left != 0:
+            i = left % words[0]
+            left = left // words[0]
         index[d] = i
         for k in static(range(P.nops)):
             offset[k] += i * words[1 + k]
@@ -326,7 +349,8 @@ def pointwise_kernel(bufs: ptr[raw], desc: ptr[i64], *, P) -> i64:
 @inline
 def grain(desc):
     """How many units make it worth waking another thread."""
-    return max(32768 // max(desc[3], 1), 1)
+    units, chunk = desc[2] * desc[4], desc[3]
+    return units if units * chunk <= 32768 else max(32768 // max(chunk, 1), 1)
 
 
 def order_dims(out: Layout) -> list[int]:

@@ -42,8 +42,8 @@ _lock = threading.RLock()  # a collection inside of it may end a stale base
 
 
 def _count(more: int, more_special: int) -> None:
-    """The one that changes ``busy`` and ``special``; the native path, which keeps both in a place
-    of its own, puts its own in this one's place."""
+    """The one that changes ``busy`` and ``special``. (The native path keeps ``busy`` and the words
+    of threads itself, and puts its own in place of this, ``state``, ``set_word`` and ``busy``.)"""
     global busy, special
     busy += more  # no other thread comes in between: nothing is called
     special += more_special

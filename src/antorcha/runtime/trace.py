@@ -203,7 +203,7 @@ def new_entry() -> ptr[Entry]:
 @native
 def held() -> i64:
     """Bytes that tensors hold."""
-    return alloc.state.live
+    return alloc.state.live - alloc.state.shelved
 
 
 @native

@@ -270,7 +270,7 @@ def product(
 
 @inline
 def strip(m, k, A, a_row, a_col, b, b_row, C, c_row, few, alpha, add, S, rows):
-    """Up to ``rows`` rows of L results or fewer; of rows beyond m the last one is computed again."""
+    """Up to ``rows`` rows of up to L results; of rows beyond m the last one is computed again."""
     a = [A + min(i64(q), m - 1) * a_row for q in static(range(rows))]
     acc = [vec[S.T, S.L](0) for _ in static(range(rows))]
     for p in range(k):

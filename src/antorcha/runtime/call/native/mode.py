@@ -1,11 +1,14 @@
 """The mode of the thread that runs, and ``with torch.no_grad():`` without the interpreter.
 
-``modes.state.word`` is where a thread's mode is kept. To ask for it takes as long as a small
-kernel, so the last answer is kept here, with the number of the thread whose it is (a number that no
-later thread gets). Owns that answer; ``set_word`` stands in ``modes`` in place of the Python
-function, and ``py_enter`` and ``py_leave`` in the classes of ``modes.blocks``.
+Where this runs, threads' modes are kept here, and not in ``modes.state`` and ``modes.busy`` as
+Python keeps them: to ask there takes as long as a small kernel, to write there as long as several.
+Owns the word of the thread that asked last, with its number (which no later thread gets), the words
+of the others in a dict, and `reasons`. In ``modes``, `state` and `busy` are properties that ask
+here, and ``set_word`` and ``count`` builtins; ``py_enter`` and ``py_leave`` stand in the classes of
+``modes.blocks``.
 
-Invariant: the answer kept is the thread's word, for nothing writes that but `put_word`.
+Invariants: a thread's word is `answer` if that is the thread's, else what `words` has for it, else
+what it had before this was set up, else 0; `reasons.busy` counts the threads whose word is not 0.
 """
 
 # Native functions are in the kernel language, whose types are values: mypy cannot read them.
@@ -17,6 +20,7 @@ import ctypes
 import functools
 import sys
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 from antorcha import modes
@@ -45,13 +49,16 @@ from antorcha.runtime.cpython import (
     PyObject_Vectorcall,
     complain,
     complaint,
+    drop_one,
     failed,
     fast_def,
     new_reference,
+    zero,
 )
 from antorcha.runtime.objects import PyType_GenericAlloc, field_offset
 
 PyDict_GetItemWithError = Extern("PyDict_GetItemWithError", raw, raw, raw)
+PyDict_DelItem = Extern("PyDict_DelItem", i32, raw, raw)
 PyDict_SetItem = Extern("PyDict_SetItem", i32, raw, raw, raw)
 PyObject_SetAttr = Extern("PyObject_SetAttr", i32, raw, raw, raw)
 PyThreadState_Get = Extern("PyThreadState_Get", raw)
@@ -76,28 +83,72 @@ WATCHED = -2
 answer = Global("antorcha_mode_answer", Answer)
 reasons = Global("antorcha_mode_reasons", Reasons)
 modes_names = Global("antorcha_modes_names", raw)  # the names of the module antorcha.modes
-busy_name = Global("antorcha_busy_name", raw)  # "busy"
-special_name = Global("antorcha_special_name", raw)
+special_name = Global("antorcha_special_name", raw)  # "special"
 word_name = Global("antorcha_word_name", raw)
-thread_modes = Global("antorcha_thread_modes", raw)  # modes.state
+before = Global("antorcha_modes_before", raw)  # what `modes.state` was: threads' words until then
+words = Global("antorcha_mode_words", raw)  # a dict
 off = Global("antorcha_native_off", i64)  # how many have asked for the Python path alone
+
+
+@native(noinline=True)
+def take_over(thread: u64) -> i64:
+    """Another thread runs than the one that asked last; -1: its word cannot be read."""
+    number = PyLong_FromLongLong(i64(thread))
+    if number is None or not put_away():
+        PyErr_Clear()
+        drop_one(number)
+        return -1
+    held = PyDict_GetItemWithError(words[0], number)
+    if held is not None:
+        value = PyLong_AsLongLong(held)
+        PyDict_DelItem(words[0], number)
+    else:
+        value = word_before()
+    Py_DecRef(number)
+    if value >= 0:
+        answer.thread = thread
+        answer.word = value
+    return value
+
+
+@native
+def put_away() -> bool:
+    """Puts the word that is here into the dict; False with an exception."""
+    if answer.thread == 0 or answer.word == 0:
+        return True
+    number, value = PyLong_FromLongLong(i64(answer.thread)), PyLong_FromLongLong(answer.word)
+    done = False
+    if number is not None and value is not None:
+        done = PyDict_SetItem(words[0], number, value) == 0
+    drop_one(number)
+    drop_one(value)
+    if done:
+        answer.thread = 0
+        answer.word = 0
+    return done
+
+
+@native
+def word_before() -> i64:
+    """The thread's word from before this was set up, which it has no longer there; -1: it cannot be
+    read."""
+    held = PyObject_GetAttr(before[0], word_name[0])
+    value = i64(-1)
+    if held is not None:
+        value = PyLong_AsLongLong(held)
+        Py_DecRef(held)
+    if value > 0 and PyObject_SetAttr(before[0], word_name[0], zero[0]) != 0:
+        value = i64(-1)
+    if value < 0:
+        PyErr_Clear()
+    return value
 
 
 @native
 def current_word() -> i64:
     """The thread's mode; -1: it cannot be read."""
     thread = PyThreadState_GetID(PyThreadState_Get())
-    if answer.thread == thread:
-        return answer.word
-    held = PyObject_GetAttr(thread_modes[0], word_name[0])
-    if held is None:
-        PyErr_Clear()
-        return -1
-    value = PyLong_AsLongLong(held)
-    Py_DecRef(held)
-    answer.thread = thread
-    answer.word = value
-    return value
+    return answer.word if answer.thread == thread else take_over(thread)
 
 
 @native
@@ -118,22 +169,31 @@ def mode_word() -> i64:
     return WATCHED - value if trace.state.on != 0 else value
 
 
-@native
-def write_down(name: raw, value: i64) -> bool:
-    """Puts a number into ``modes``; False with an exception."""
-    number = PyLong_FromLongLong(value)
-    if number is None:
-        return False
-    done = PyDict_SetItem(modes_names[0], name, number)
-    Py_DecRef(number)
-    return done == 0
+@native(export=True)
+def put_word(value: i64) -> bool:
+    """Puts the thread in a mode; False with an exception."""
+    old = current_word()
+    if old < 0:
+        return complain_unread()
+    if old == 0 and value != 0:
+        reasons.busy += 1
+    elif old != 0 and value == 0:
+        reasons.busy -= 1
+    answer.word = value
+    return True
 
 
-@native
-def add_busy(more: i64) -> bool:
-    """Counts the threads that are in another mode than the default; False with an exception."""
-    reasons.busy += more
-    return write_down(busy_name[0], reasons.busy)
+def _unread(_first: Any, _second: Any, _number: int) -> BaseException:
+    return MemoryError("the thread's mode cannot be read")
+
+
+UNREAD = complaint(_unread)
+
+
+@native(noinline=True)
+def complain_unread() -> bool:
+    complain(UNREAD, NONE, NONE, 0)
+    return False
 
 
 @native
@@ -143,30 +203,21 @@ def py_count(_self: raw, args: ptr[raw], _nargs: i64) -> raw:
     more_special = PyLong_AsLongLong(args[1])
     if failed():
         return None
-    reasons.special += more_special
-    if not (add_busy(more) and write_down(special_name[0], reasons.special)):
+    number = PyLong_FromLongLong(reasons.special + more_special)
+    if number is None:
+        return number
+    done = PyDict_SetItem(modes_names[0], special_name[0], number)
+    Py_DecRef(number)
+    if done != 0:
         return None
+    reasons.busy += more
+    reasons.special += more_special
     return new_reference(raw(NONE))
 
 
-@native(export=True)
-def put_word(value: i64) -> bool:
-    """Puts the thread in a mode; False with an exception."""
-    old = current_word()
-    if old == value:
-        return True
-    number = PyLong_FromLongLong(value)
-    if number is None:
-        return False
-    done = PyObject_SetAttr(thread_modes[0], word_name[0], number)
-    Py_DecRef(number)
-    if done != 0:
-        return False
-    answer.thread = PyThreadState_GetID(PyThreadState_Get())
-    answer.word = value
-    if old == 0:
-        return add_busy(1)
-    return add_busy(-1) if value == 0 else True
+@native
+def py_busy(_self: raw, _args: ptr[raw], _nargs: i64) -> raw:
+    return PyLong_FromLongLong(reasons.busy)
 
 
 @native
@@ -256,15 +307,30 @@ def py_current(_self: raw, _args: ptr[raw], _nargs: i64) -> raw:
 current: Callable[[], int] = bind(fast_def("current", py_current.spec().addr, "The thread's word."))
 
 
+class _State:
+    """In place of ``modes.state``."""
+
+    __slots__ = ()
+    word = property(current, doc="The thread's mode.")
+
+
+class _Modes(ModuleType):
+    """The class of ``modes``, whose `busy` is here."""
+
+    busy = property(bind(fast_def("busy", py_busy.spec().addr)))
+
+
 def install() -> None:
-    """Tells the machine code where modes are, and takes the place of ``modes.set_word``."""
+    """Tells the machine code where modes are, and takes the place of what keeps them in Python."""
     modes_names.refer_to(vars(modes))
-    busy_name.refer_to(sys.intern("busy"))
     special_name.refer_to(sys.intern("special"))
     word_name.refer_to(sys.intern("word"))
-    thread_modes.refer_to(modes.state)
+    before.refer_to(modes.state)
+    words.refer_to({})
     counted = reasons.pointer()
     counted.busy, counted.special = modes.busy, modes.special
+    modes.__class__ = _Modes
+    modes.state = _State()  # type: ignore[assignment]
     modes.count = bind(fast_def("count", py_count.spec().addr, modes.count.__doc__ or ""))
     modes.set_word = bind(fast_def("set_word", py_set_word.spec().addr, modes.set_word.__doc__))
     for number, (cls, sets, clears) in enumerate(modes.blocks[:MOST_CLASSES]):

@@ -148,9 +148,10 @@ def _values(facts: TensorFacts, words: Words, width: int) -> Iterator[Text]:
         bars = "".join([_BLOCKS[-(-7 * n // tallest)] if n else " " for n in counts])
         ends = rounded(numbers.histogram.low), rounded(numbers.histogram.high)
         yield Text.assemble(f"{ends[0]} |", (bars, "yellow"), f"| {ends[1]}")
-    if heat.steps and max(heat.steps) > 1:
-        yield Text(f"\n{said.shown_part(facts, words)}", "dim")
-    for grid in heat.grids[:2]:
+    part = said.shown_part(facts, words, _MATRICES)
+    if part:
+        yield Text(f"\n{part}", "dim")
+    for grid in heat.grids[:_MATRICES]:
         yield Text("")
         yield from _grid(grid, width, _cell_width(facts))
     if facts.image is not None:
@@ -160,7 +161,7 @@ def _values(facts: TensorFacts, words: Words, width: int) -> Iterator[Text]:
         yield Text(f"\n{words('Image')}: {size}", "dim")
 
 
-_ROWS = 8  # rows and columns that fit
+_ROWS, _MATRICES = 8, 2  # rows and columns that fit; matrices that are shown
 
 
 def _grid(grid: Grid, width: int, size: int) -> Iterator[Text]:

@@ -32,6 +32,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "stride": ("dim {dim} steps {stride} cells", "dim {dim} avanza {stride} celdas"),
     "stride 1": ("dim {dim} steps 1 cell", "dim {dim} avanza 1 celda"),
     "stride 0": ("dim {dim} stays in its cell", "dim {dim} no avanza"),
+    "no step": ("dim {dim} has one index: no step", "dim {dim} tiene un solo índice: sin paso"),
     "starts": ("its first element is in cell {cell}", "su primer elemento está en la celda {cell}"),
     "contiguous": (
         "one cell after the other, in order",
@@ -173,6 +174,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "read as": ("element {index}, number {order} in order", "elemento {index}, número {order}"),
     "read times": ("; read {times} times", "; leída {times} veces"),
     "step": ("dim {dim}: +{stride}", "dim {dim}: +{stride}"),
+    "steps": ("dims {dim}: +{stride}", "dims {dim}: +{stride}"),
     "memory label": (
         "The storage as memory cells; the cells that {name} reads are marked.",
         "El almacenamiento como celdas de memoria; las que lee {name} están marcadas.",

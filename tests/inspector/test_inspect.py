@@ -121,11 +121,33 @@ def test_every_word_is_in_both_languages() -> None:
         assert fields(texts[0]) == fields(texts[1]), key
 
 
-def test_a_terminal_without_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding="ascii"))
-    text = str(found("many dims"))
-    assert text.isascii()
+def faces() -> list[Any]:
+    """One of each thing that prints itself, with characters that ASCII lacks."""
+    x = torch.ones(3, 2, requires_grad=True)
+    explained = None
+    try:
+        x @ x
+    except RuntimeError as error:
+        explained = torch.explain(error, lang="es")
+    model = torch.nn.Sequential(torch.nn.Linear(2, 1))
+    named = torch.inspect(x, name="aña→", lang="es")
+    return [
+        found("many dims"), named, torch.summary(model, (1, 2)), torch.graph(x.sum()), explained,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("k", range(5))
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-8"])
+def test_a_terminal_of_few_characters(
+    k: int, encoding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = faces()[k]
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding=encoding))
+    text = str(shown)
     print(text)
+    shown.show()
+    assert encoding != "ascii" or text.isascii()
+    assert encoding != "utf-8" or text == shown.plain()
 
 
 def test_rich_shows_it_in_colour() -> None:

@@ -26,6 +26,7 @@ from antorcha.inspector.explain_values import (
 from antorcha.inspector.explain_words import LANGUAGES, say
 from antorcha.inspector.forms import cut, escaped
 from antorcha.inspector.page import block
+from antorcha.inspector.shown import Shown
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
@@ -34,8 +35,8 @@ _MESSAGE, _VALUES = 3000, 8  # characters of a message; names of a line
 _WIDE = 80
 
 
-@dataclass
-class Explanation:
+@dataclass(repr=False)
+class Explanation(Shown):
     """What an exception says, where it came from, what was there, and what would mend it.
 
     Attributes:
@@ -77,10 +78,8 @@ class Explanation:
         """The whole explanation, as plain text."""
         return "\n".join(["".join([text for _, text in line]).rstrip() for line in self._lines()])
 
-    def __str__(self) -> str:
+    def plain(self) -> str:
         return self.text
-
-    __repr__ = __str__
 
     def _lines(self) -> list[list[Piece]]:
         """The explanation as lines of styled text."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -21,12 +20,10 @@ if TYPE_CHECKING:
 WIDTH = 80
 _CELL, _COMPLEX_CELL = 8, 14  # characters of one cell, with the space before it
 _BLOCKS = "▁▂▃▄▅▆▇█"
-_SPECIAL = f"{_BLOCKS}…─\N{NO-BREAK SPACE}"
-_PLAIN = str.maketrans(dict(zip(_SPECIAL, ".:-=+*%#~- ", strict=True)))
 
 
 def text(facts: TensorFacts, words: Words, width: int = WIDTH) -> str:
-    """The inspection as plain text, in characters that the terminal has."""
+    """The inspection as plain text."""
     from rich.console import Console
 
     console = Console(file=io.StringIO(), width=width, color_system=None, legacy_windows=False)
@@ -34,13 +31,7 @@ def text(facts: TensorFacts, words: Words, width: int = WIDTH) -> str:
         console.print(part)
     assert isinstance(console.file, io.StringIO)
     lines = [line.rstrip() for line in console.file.getvalue().splitlines()]
-    found = "\n".join(lines)
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    try:
-        _SPECIAL.encode(encoding)
-    except (UnicodeEncodeError, LookupError):
-        found = found.translate(_PLAIN)
-    return found
+    return "\n".join(lines)
 
 
 def renderables(facts: TensorFacts, words: Words, width: int) -> Iterator[RenderableType]:

@@ -272,6 +272,42 @@ def test_arguments() -> None:
             pass
 
 
+def test_a_step_of_a_profile_that_was_not_started_starts_none() -> None:
+    prof = profile()
+    prof.step()
+    assert prof.step_num == 1
+    with profile():  # nothing else is running
+        _work()
+
+
+def test_names_that_programs_use_are_there() -> None:
+    prof = profile()
+    prof.preset_metadata_json("tags", "[1, 2]")
+    prof.set_custom_trace_id_callback(lambda: "run 7")
+    assert prof.get_trace_id() == "run 7"
+    with pytest.raises(NotImplementedError, match="toggle_collection_dynamic"):
+        prof.toggle_collection_dynamic(True, [ProfilerActivity.CPU])
+    with pytest.raises(NotImplementedError, match="ExecutionTraceObserver"):
+        torch.profiler.ExecutionTraceObserver()
+
+
+@pytest.mark.parametrize("write", ["export_chrome_trace", "export_flame_graph", "export_stacks"])
+def test_a_file_is_whole_or_as_it_was(
+    prof: Any, tmp_path: Path, write: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "kept"
+    path.write_text("before")
+
+    def full(*_: Any) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr("os.replace", full)
+    with pytest.raises(OSError, match="no space"):
+        getattr(prof, write)(str(path))
+    assert [each.name for each in tmp_path.iterdir()] == ["kept"]
+    assert path.read_text() == "before"
+
+
 # ---- PyTorch
 @pytest.mark.oracle
 def test_schedules_are_pytorchs() -> None:

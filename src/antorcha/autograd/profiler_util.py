@@ -367,6 +367,8 @@ class EventList(list[Any]):
             raise ValueRangeError(
                 f"metric should be one of: {self.supported_export_stacks_metrics}, not {metric!r}"
             )
+        from antorcha.autograd.profiling.files import write_whole
+
         sums: dict[str, float] = {}
         clean = str.maketrans(" ;\t\n", "____")
         for event in self:
@@ -375,8 +377,7 @@ class EventList(list[Any]):
                 words = [line.translate(clean) for line in (*event.stack[::-1], event.name)]
                 line = ";".join(words)
                 sums[line] = sums.get(line, 0.0) + value
-        with open(path, "w", encoding="utf-8") as file:
-            file.writelines([f"{line} {int(value)}\n" for line, value in sums.items()])
+        write_whole("".join([f"{line} {int(value)}\n" for line, value in sums.items()]), str(path))
 
     def __str__(self) -> str:
         return self.table()

@@ -6,7 +6,6 @@ PhYUmn5OOQtYMH4h6I0nSsKchNAySU). Times are microseconds.
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import socket
@@ -14,24 +13,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from antorcha.autograd.profiler_util import EventList, FunctionEvent
+from antorcha.autograd.profiling.files import write_whole
 
 
 def write(events: EventList, path: str) -> None:
     """Writes the trace, compressed if the path ends in ``.gz``. The file is whole or not there."""
-    text = json.dumps(trace_of(events))
-    half = f"{path}.{os.getpid()}.part"
-    try:
-        if str(path).endswith(".gz"):
-            with gzip.open(half, "wt", encoding="utf-8") as packed:
-                packed.write(text)
-        else:
-            with open(half, "w", encoding="utf-8") as file:
-                file.write(text)
-        os.replace(half, path)
-    except BaseException:
-        if os.path.exists(half):
-            os.unlink(half)
-        raise
+    write_whole(json.dumps(trace_of(events)), str(path))
 
 
 def trace_of(events: EventList) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import re
+import threading
 import warnings
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
@@ -135,6 +136,31 @@ def test_chrome_trace(prof: Any, tmp_path: Path, name: str) -> None:
     assert exp["args"]["Sequence number"] in starts
     assert any(e["ph"] == "M" and "MainThread" in str(e["args"]) for e in trace["traceEvents"])
     assert any(e["name"] == "[memory]" and e["ph"] == "i" for e in trace["traceEvents"])
+
+
+def test_threads_have_tracks_of_their_own(tmp_path: Path) -> None:
+    together = threading.Barrier(2)  # (an ident is used again when its thread has ended)
+
+    def work() -> None:
+        together.wait()
+        _work()
+        together.wait()
+
+    with profile() as prof:
+        _work()
+        others = [threading.Thread(target=work) for _ in range(2)]
+        for other in others:
+            other.start()
+        for other in others:
+            other.join()
+    prof.export_chrome_trace(tmp_path / "trace.json")
+    events = _trace(tmp_path / "trace.json")["traceEvents"]
+    threads = {e["tid"] for e in events if e["ph"] == "X"}
+    assert len(threads) == 3
+    assert all(0 < e["tid"] < 1 << 32 for e in events)  # what Perfetto can tell apart
+    names = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    assert threads == set(names)
+    assert names[os.getpid()].startswith("MainThread")
 
 
 def test_a_trace_that_cannot_be_written(prof: Any, tmp_path: Path) -> None:

@@ -349,3 +349,25 @@ def test_examples_in_docstrings() -> None:
     names = {"torch": torch}
     for module in (inspection, svg):
         assert doctest.testmod(module, extraglobs=names).failed == 0
+
+
+def test_text_is_text_in_a_notebook_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    import rich.console
+
+    shown: list[Any] = []
+    monkeypatch.setattr(rich.console, "_is_jupyter", lambda: True)
+    monkeypatch.setattr("rich.jupyter.display", lambda *args: shown.append(args))
+    for face in faces():
+        assert len(face.plain()) > 50
+    assert not shown
+
+
+def test_no_style_reaches_another_picture() -> None:
+    """Notebooks have many on one page: each rule names the picture that it is for."""
+    html = "".join(face.html() for face in faces())
+    html += torch.inspect(torch.ones(2), name="x").html(brief=True)
+    for sheet in set(re.findall("<style>(.*?)</style>", html, re.DOTALL)):
+        own = sheet.partition(theme.COLOURS + theme.TYPE)[2]
+        for selectors in re.findall(r"([^{}]+)\{[^{}]*\}", own):
+            for selector in re.split(r",(?![^(]*\))", selectors):
+                assert re.search(r"\.ant-|\.ant (mark|h3|code\.fix)", selector), selector

@@ -218,6 +218,24 @@ def test_flame_graph(prof: Any, tmp_path: Path) -> None:
     assert any(title.startswith("matmul: ") for title in titles)
 
 
+def test_a_flame_graph_begins_with_the_program() -> None:
+    library = f"{os.path.dirname(os.__file__)}/runpy.py(1): run"
+    stack = ["a.py(2): inner", library, "a.py(1): outer", library]
+    event = FunctionEvent(0, "aten::exp", 1, 0.0, 9.0, stack=stack)
+    picture = torch.profiler.flame_graph(EventList([event]))
+    titles = re.findall("<title>(.*?): 9.000us", picture)
+    assert titles == ["all", "a.py(1): outer", library, "a.py(2): inner", "aten::exp"]
+    event.stack = [library]
+    assert "runpy" in torch.profiler.flame_graph(EventList([event]))
+
+
+def test_a_notebook_shows_the_table() -> None:
+    html = _events().key_averages()._repr_html_()
+    assert html.startswith("<pre")
+    assert "Self CPU time total" in html
+    assert html.index("bbb") < html.index("aaa")  # the slowest first
+
+
 def test_flame_graphs_of_little() -> None:
     with profile() as empty:
         pass

@@ -382,6 +382,13 @@ class EventList(list[Any]):
     def __str__(self) -> str:
         return self.table()
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the table, of the rows that take the most time."""
+        from html import escape
+
+        text = self.table(sort_by="self_cpu_time_total", row_limit=30)
+        return f'<pre style="white-space:pre;overflow-x:auto;font-size:12px">{escape(text)}</pre>'
+
 
 class MemRecordsAcc:
     """Memory records by time: those within an interval are found without looking at all."""

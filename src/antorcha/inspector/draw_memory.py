@@ -27,15 +27,16 @@ _DIGIT = 6.4  # width of a digit of the order
 _HALF = 2.9  # half of that of a letter of an arrow's label
 
 STYLE = (
-    ".ant .cell{fill:var(--ant-bg);stroke:var(--ant-line)}"
-    ".ant .read{fill:var(--ant-soft);stroke:var(--ant-accent)}"
-    ".ant svg .value{font-size:10px;text-anchor:middle}"
-    ".ant svg .at{font-size:8.5px;text-anchor:middle;fill:var(--ant-muted)}"
-    ".ant svg .order{font-size:9px;text-anchor:middle;fill:var(--ant-accent);font-weight:700}"
-    ".ant .hop{fill:none;stroke:var(--ant-accent);stroke-width:1;opacity:.75}"
-    ".ant .arrow{fill:none;stroke:var(--ant-negative);stroke-width:1.3}"
-    ".ant .tip{fill:var(--ant-negative)}"
-    ".ant svg .dim{font-size:10px;text-anchor:middle;fill:var(--ant-negative);"
+    ".ant-inspect .cell{fill:var(--ant-bg);stroke:var(--ant-line)}"
+    ".ant-inspect .read{fill:var(--ant-soft);stroke:var(--ant-accent)}"
+    ".ant-inspect svg .value{font-size:10px;text-anchor:middle}"
+    ".ant-inspect svg .at{font-size:8.5px;text-anchor:middle;fill:var(--ant-muted)}"
+    ".ant-inspect svg .order{font-size:9px;text-anchor:middle;fill:var(--ant-accent);"
+    "font-weight:700}"
+    ".ant-inspect .hop{fill:none;stroke:var(--ant-accent);stroke-width:1;opacity:.75}"
+    ".ant-inspect .arrow{fill:none;stroke:var(--ant-negative);stroke-width:1.3}"
+    ".ant-inspect .tip{fill:var(--ant-negative)}"
+    ".ant-inspect svg .dim{font-size:10px;text-anchor:middle;fill:var(--ant-negative);"
     "stroke:var(--ant-panel);stroke-width:3px;paint-order:stroke}"
 )
 

@@ -111,7 +111,7 @@ def _steps(trace: TracebackType | None) -> list[tuple[FrameType, int, int]]:
 
 
 @cache
-def _libraries() -> tuple[str, ...]:
+def libraries() -> tuple[str, ...]:
     """Where libraries are installed."""
     names = ("stdlib", "platstdlib", "purelib", "platlib")
     return tuple([path + os.sep for name in names if (path := sysconfig.get_path(name))])
@@ -119,11 +119,11 @@ def _libraries() -> tuple[str, ...]:
 
 def _chosen(steps: list[tuple[FrameType, int, int]]) -> int:
     """The innermost step of the program's own; else the innermost that is not antorcha's."""
-    libraries = _libraries()
+    outside = libraries()
     for foreign in (True, False):
         for k in range(len(steps) - 1, -1, -1):
             file = steps[k][0].f_code.co_filename
-            if file.startswith((_ours, "<frozen")) or (foreign and file.startswith(libraries)):
+            if file.startswith((_ours, "<frozen")) or (foreign and file.startswith(outside)):
                 continue
             return k
     return len(steps) - 1

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import unicodedata
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _DRAWN = "▁▂▃▄▅▆▇█─│└┘├←…\N{NO-BREAK SPACE}"
 _PLAIN = str.maketrans(dict(zip(_DRAWN, ".:-=+*%#-|`'|<~ ", strict=True)))
@@ -27,6 +32,17 @@ def written(text: str, encoding: str | None) -> str:
     except (UnicodeEncodeError, LookupError):
         letters = [c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c)]
         return "".join(letters).encode("ascii", "replace").decode()
+
+
+def plain_console(width: int) -> Console:
+    """A console that writes plain text into memory (in a notebook, too, where rich would show it
+    there instead)."""
+    from rich.console import Console
+
+    return Console(
+        file=io.StringIO(), width=width, color_system=None, legacy_windows=False, emoji=False,
+        force_jupyter=False,
+    )  # fmt: skip
 
 
 class Shown:

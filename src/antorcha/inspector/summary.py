@@ -11,7 +11,7 @@ from antorcha.inspector.forms import count_text, escaped, shape_text
 from antorcha.inspector.layers import Call, Pass, run
 from antorcha.inspector.numbers import memory_size
 from antorcha.inspector.page import block
-from antorcha.inspector.shown import Shown
+from antorcha.inspector.shown import Shown, plain_console
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
@@ -113,17 +113,12 @@ class Summary(Shown):
     # -------------------------------------------------------------------------------------- faces
     def plain(self) -> str:
         """The table, as wide as it needs."""
-        import io
-
-        from rich.console import Console
         from rich.measure import Measurement
 
         table = self._table()
-        wide = Console(width=10_000)
+        wide = plain_console(10_000)
         width = max(80, Measurement.get(wide, wide.options, table).maximum)
-        console = Console(
-            file=io.StringIO(), width=width, color_system=None, legacy_windows=False, emoji=False
-        )
+        console = plain_console(width)
         with console.capture() as captured:
             console.print(table)
         text = "\n".join([line.rstrip() for line in captured.get().splitlines()])

@@ -11,6 +11,7 @@ from antorcha.inspector.facts import TensorFacts
 from antorcha.inspector.grids import Grid
 from antorcha.inspector.memory import Cell, Gap, MemoryPicture
 from antorcha.inspector.numbers import compact, ending, grouped, rounded
+from antorcha.inspector.shown import plain_console
 from antorcha.inspector.words import Words
 
 if TYPE_CHECKING:
@@ -24,9 +25,7 @@ _BLOCKS = "▁▂▃▄▅▆▇█"
 
 def text(facts: TensorFacts, words: Words, width: int = WIDTH) -> str:
     """The inspection as plain text."""
-    from rich.console import Console
-
-    console = Console(file=io.StringIO(), width=width, color_system=None, legacy_windows=False)
+    console = plain_console(width)
     for part in renderables(facts, words, width):
         console.print(part)
     assert isinstance(console.file, io.StringIO)

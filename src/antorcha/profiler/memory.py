@@ -24,15 +24,15 @@ COLUMNS = WIDTH - LEFT - RIGHT  # the picture keeps the most of each pixel's tim
 LARGEST = 5  # rows that are told below the picture
 CATEGORIES = 8  # PyTorch's: parameters, optimizer state, .., unknown; here all is unknown
 RULES = (
-    f".memory text{{font:11px {theme.SANS};fill:var(--ant-muted)}}"
-    ".memory .head{font-size:14px;font-weight:600;fill:var(--ant-fg)}"
-    ".memory .paper{fill:var(--ant-bg)}.memory .grid{stroke:var(--ant-line);stroke-width:1}"
-    ".memory .held{fill:var(--ant-negative);fill-opacity:.3;stroke:var(--ant-negative)}"
-    ".memory .peak{fill:var(--ant-bad)}.memory .most{fill:var(--ant-fg);font-weight:600}"
-    ".memory .here{fill:transparent}.memory .here:hover{fill:var(--ant-fg);fill-opacity:.25}"
-    ".memory .op{fill:#efb036}.memory .back{fill:#4f93d8}.memory .user{fill:#5fb25c}"
-    ".memory .ran{fill-opacity:.6;stroke:var(--ant-bg);stroke-width:.4}"
-    f".memory .word{{font:11px {theme.MONO};fill:var(--ant-fg);pointer-events:none}}"
+    f".ant-held text{{font:11px {theme.SANS};fill:var(--ant-muted)}}"
+    ".ant-held .head{font-size:14px;font-weight:600;fill:var(--ant-fg)}"
+    ".ant-held .paper{fill:var(--ant-bg)}.ant-held .grid{stroke:var(--ant-line);stroke-width:1}"
+    ".ant-held .held{fill:var(--ant-negative);fill-opacity:.3;stroke:var(--ant-negative)}"
+    ".ant-held .peak{fill:var(--ant-bad)}.ant-held .most{fill:var(--ant-fg);font-weight:600}"
+    ".ant-held .here{fill:transparent}.ant-held .here:hover{fill:var(--ant-fg);fill-opacity:.25}"
+    ".ant-held .op{fill:#efb036}.ant-held .back{fill:#4f93d8}.ant-held .user{fill:#5fb25c}"
+    ".ant-held .ran{fill-opacity:.6;stroke:var(--ant-bg);stroke-width:.4}"
+    f".ant-held .word{{font:11px {theme.MONO};fill:var(--ant-fg);pointer-events:none}}"
 )
 
 
@@ -78,8 +78,8 @@ def memory_timeline(events: EventList, title: str = "") -> str:
     )
     top = max(most.held, 1) * 1.08
     return "\n".join([
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="ant memory" viewBox="0 0 {WIDTH} {height}"'
-        f' width="100%" style="min-width: 760px" role="img" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="ant ant-held" '
+        f'viewBox="0 0 {WIDTH} {height}" width="100%" style="min-width: 760px" role="img" '
         f'aria-label="Memory: {escape(summary, quote=True)}">',
         theme.style(RULES),
         f'<rect class="paper" width="{WIDTH}" height="{height}"/>',

@@ -96,6 +96,17 @@ def test_the_text_of_a_view() -> None:
     assert any(line.startswith("               x ") for line in lines)  # who shares it
 
 
+def test_the_text_counts_how_often_a_cell_is_read() -> None:
+    windows = torch.arange(5.0).unfold(0, 3, 1)
+    lines = str(torch.inspect(windows, name="w")).splitlines()
+    at = next(k for k, line in enumerate(lines) if line.startswith("order"))
+    assert lines[at].split() == ["order", "0", "1", "2", "5", "8"]
+    assert lines[at + 1].split() == ["times", "1", "2", "3", "2", "1"]
+    assert "times" not in str(torch.inspect(windows.contiguous(), name="w"))
+    part = str(torch.inspect(torch.arange(48).view(3, 2, 2, 4), name="p"))
+    assert "1-2 of 6 matrices" in part  # of those, the text shows two
+
+
 def test_what_cannot_be_read_is_said() -> None:
     assert "no memory: there are no values" in str(found("meta"))
     assert "The storage has 0 B, the tensor needs 20 B" in str(found("freed"))

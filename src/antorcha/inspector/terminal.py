@@ -75,7 +75,7 @@ def _table(facts: TensorFacts, words: Words) -> RenderableType:
 def _memory(drawn: MemoryPicture, words: Words, width: int, size: int) -> Iterator[Text]:
     from rich.text import Text
 
-    labels = [words("cell"), words("value"), words("order")]
+    labels = [words("cell"), words("value"), words("order"), words("times")]
     margin = max(map(len, labels))
     per_line = max((width - margin - 1) // size, 1)
     cells = [cell for part in drawn.parts for cell in ([None] if isinstance(part, Gap) else part)]
@@ -90,16 +90,18 @@ def _memory(drawn: MemoryPicture, words: Words, width: int, size: int) -> Iterat
 def _cell_lines(
     cells: Sequence[Cell | None], labels: Sequence[str], margin: int, size: int
 ) -> Iterator[Text]:
-    """Three lines: where, what, and which the view reads; a cell that is read stands in []. None
-    stands for cells that are not shown."""
+    """Three lines: where, what, and which the view reads, and a fourth of how often, where that
+    is more than once; a cell that is read stands in []. None stands for cells that are not shown.
+    """
     from rich.text import Text
 
     where = Text(f"{labels[0]:{margin}} ", "dim")
     what = Text(f"{labels[1]:{margin}} ")
     order = Text(f"{labels[2]:{margin}} ", "dim")
+    times = Text(f"{labels[3]:{margin}} ", "dim")
     for cell in cells:
         if cell is None:
-            for line in (where, what, order):
+            for line in (where, what, order, times):
                 line.append(f"{'...' if line is what else '':>{size - 1}} ", "dim")
             continue
         value = compact(cell.value or "?", size - 3)
@@ -110,10 +112,13 @@ def _cell_lines(
         )
         number = "" if cell.order is None else ending(cell.order, size - 1)
         order.append(f"{number:>{size - 1}} ")
+        times.append(f"{cell.readers or '':>{size - 1}} ")
     yield where
     yield what
     if any(cell is not None and cell.order is not None for cell in cells):
         yield order
+    if any(cell is not None and (cell.readers or 0) > 1 for cell in cells):
+        yield times
 
 
 def _cell_width(facts: TensorFacts) -> int:

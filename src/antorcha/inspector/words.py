@@ -169,6 +169,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "cell": ("cell", "celda"),
     "value": ("value", "valor"),
     "order": ("order", "orden"),
+    "times": ("times", "veces"),
     "cell title": ("cell {cell}", "celda {cell}"),
     "not read": ("{name} does not read it", "{name} no la lee"),
     "read as": ("element {index}, number {order} in order", "elemento {index}, número {order}"),

@@ -58,6 +58,10 @@ def no_device(case: Case) -> Finding | None:
             fixes = case.fix((node, '"cpu"'))
             fixes += case.fix((node, asked)) if word == "cuda" else []
             return Finding(case.say("no device"), None, fixes)
+    named = re.search(r"no device '(\w+)'", case.message)
+    fixes = case.fix((case.argument(named[1]), '"cpu"')) if named else []
+    if fixes:
+        return Finding(case.say("no device"), None, fixes)
     call = case.call
     if call is not None and isinstance(call.func, ast.Attribute) and call.func.attr == "cuda":
         fixes = case.fix((call, f'{case.site.text_of(call.func.value)}.to("cpu")'))

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from antorcha.errors import AntorchaError
 from antorcha.inspector import explain_layers as layers
 from antorcha.inspector import explain_others as others
+from antorcha.inspector import explain_python as python
 from antorcha.inspector import explain_shapes as shapes
 from antorcha.inspector import explain_usage as usage
 from antorcha.inspector.explain_case import Case, Finding, row
@@ -87,11 +88,26 @@ RULES: tuple[tuple[str, Rule], ...] = (
     (r"does not require grad and does not have a grad_fn", others.no_graph),
     (r"numpy\(\) on Tensor that requires grad", others.numpy),
     (r"cannot be converted to Scalar", others.one_element),
+    (r"more than one value is ambiguous", python.both),
     (r"more than one value is ambiguous", others.truth),
+    (r"bitwise_\w+: not implemented for torch\.(b?float|complex)", python.bits_of_floats),
+    (r"on a bool tensor is not supported|with a bool tensor is not supported", python.bools),
+    (r"can't be cast to the desired output type", python.keeps_its_dtype),
+    (r"tensors must not be a tensor|^(cat|stack)\(\) takes", python.list_of_tensors),
+    (r"need to be at least 1D", python.number_times_matrix),
+    (r"only one size can be -1", python.one_unknown_size),
+    (r"dtype must be a dtype", python.dtype_by_name),
+    (r"Parameter or None expected", python.parameter_wanted),
+    (r"unsupported ScalarType BFloat16", python.no_bfloat16),
 )
 
 # The same for exceptions that Python itself, or a module of the program's own, raises.
 PLAIN: tuple[tuple[str, Rule], ...] = (
+    (r"object is not (iterable|subscriptable)", python.method_without_call),
+    (r"object is not callable", python.call_of_a_value),
+    (r"can only concatenate str", python.text_and_tensor),
+    (r"can only concatenate tuple", python.values_and_indices),
+    (r"'(list|tuple)' object has no attribute", python.list_as_tensor),
     (r"NoneType", usage.no_gradient_yet),
     (r"unsupported operand type\(s\)", usage.operators),
     (r"before Module\.__init__\(\) call", usage.no_super),

@@ -93,6 +93,10 @@ def not_a_tensor(case: Case) -> Finding | None:
             text = case.site.text_of(node)
             fixes += case.fix((node, f"{case.torch}.as_tensor({text})"))
             break
+    if not fixes and found[2] == "ndarray" and len(call.args) == 1:  # made on the line itself
+        text = case.site.text_of(call.args[0])
+        kind = f", dtype={case.torch}.float32" if case.failed.layer is not None else ""
+        fixes = case.fix((call.args[0], f"{case.torch}.as_tensor({text}{kind})"))
     return Finding(case.say("tensor wanted", kind=found[2]), _all_rows(case), fixes)
 
 

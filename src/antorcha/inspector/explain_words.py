@@ -225,6 +225,69 @@ WORDS: dict[str, tuple[str, str]] = {
         "permute() puts all dims in order: it takes {ndim} numbers, each dim once.",
         "permute() ordena todas las dimensiones: toma {ndim} números, cada dimensión una vez.",
     ),
+    # ---- Python's own
+    "not called": (
+        "{name} is a method: it gives what is wanted when it is called, with parentheses.",
+        "{name} es un método: da lo que se busca al llamarlo, con paréntesis.",
+    ),
+    "no call": (
+        "{name} is a value, not a function: it takes no parentheses.",
+        "{name} es un valor, no una función: no lleva paréntesis.",
+    ),
+    "text": (
+        "A text can be joined with a text only: str() makes one, and so does an f-string.",
+        "Un texto solo se une con otro texto: str() crea uno, y también una f-string.",
+    ),
+    "two results": (
+        "Along a dim this gives two tensors, the values and their indices.",
+        "A lo largo de una dimensión esto da dos tensores, los valores y sus índices.",
+    ),
+    "each element": (
+        "and, or, not ask for one true or false; for each element by itself there are &, | and ~, "
+        "with parentheses around comparisons.",
+        "and, or, not piden un solo verdadero o falso; para cada elemento por separado están &, | "
+        "y ~, con paréntesis alrededor de las comparaciones.",
+    ),
+    "bits": (
+        "&, | and ^ are for integers and bools. They bind tighter than comparisons: write "
+        "(x > 0) & (x < 2).",
+        "&, | y ^ son para enteros y booleanos. Ligan más fuerte que las comparaciones: escribe "
+        "(x > 0) & (x < 2).",
+    ),
+    "bool numbers": (
+        "Truth values are not subtracted: ~ inverts a mask, ^ tells where two masks differ.",
+        "Los valores de verdad no se restan: ~ invierte una máscara, ^ dice dónde difieren dos.",
+    ),
+    "keeps dtype": (
+        "A write in place keeps the tensor's dtype, which cannot hold this result.",
+        "Una escritura en el sitio conserva el dtype del tensor, que no admite este resultado.",
+    ),
+    "list of tensors": (
+        "The tensors to join come as one list.",
+        "Los tensores que se unen van en una sola lista.",
+    ),
+    "scale": (
+        "@ multiplies matrices and vectors; a single number scales with *.",
+        "@ multiplica matrices y vectores; un solo número escala con *.",
+    ),
+    "one -1": (
+        "-1 stands for the one size that follows from the others: there can be only one.",
+        "-1 vale por el único tamaño que se deduce de los demás: solo puede haber uno.",
+    ),
+    "dtype object": (
+        "A dtype is an object such as torch.float32, not its name.",
+        "Un dtype es un objeto como torch.float32, no su nombre.",
+    ),
+    "parameter wanted": (
+        "A layer's parameter is replaced by a parameter only: nn.Parameter(tensor). To write new "
+        "values into it: with torch.no_grad(): layer.weight.copy_(tensor).",
+        "Un parámetro de una capa solo se reemplaza por otro: nn.Parameter(tensor). Para escribir "
+        "valores nuevos en él: with torch.no_grad(): capa.weight.copy_(tensor).",
+    ),
+    "no bfloat16": (
+        "NumPy has no bfloat16.",
+        "NumPy no tiene bfloat16.",
+    ),
     # ---- devices and dtypes
     "device": (
         "An operation runs on one device, with all its tensors there; nothing is moved by itself.",

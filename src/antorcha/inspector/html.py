@@ -11,6 +11,7 @@ from antorcha.inspector import rows as said
 from antorcha.inspector.facts import TensorFacts
 from antorcha.inspector.grids import shortened
 from antorcha.inspector.images import LARGEST, Image
+from antorcha.inspector.numbers import rounded
 from antorcha.inspector.svg import tag
 from antorcha.inspector.words import Words
 
@@ -140,4 +141,7 @@ def _image(image: Image, words: Words) -> str:
     size = words("pixels", width=image.width * image.step, height=image.height * image.step)
     size += words("pixel step", step=image.step) if image.step > 1 else ""
     size += words("of batch", index=image.of_batch) if image.of_batch is not None else ""
+    if image.stretched is not None:
+        low, high = map(rounded, image.stretched)
+        size += words("stretched", low=low, high=high)
     return picture + tag("div", escape(size), class_="muted")

@@ -210,6 +210,10 @@ WORDS: dict[str, tuple[str, str]] = {
     ),
     "bin": ("from {low} to {high}: {count}", "de {low} a {high}: {count}"),
     "bin one": ("{low}: {count}", "{low}: {count}"),
+    "stretched": (
+        "; from {low}, black, to {high}, white",
+        "; de {low}, negro, a {high}, blanco",
+    ),
     "image label": ("The tensor as an image", "El tensor como imagen"),
     "pixels": ("{width} x {height} pixels", "{width} x {height} píxeles"),
     "pixel step": (

@@ -1,4 +1,5 @@
-"""Draws docs/img/flame_graph.svg: a profile of some training steps of a small network.
+"""Draws docs/img/flame_graph.svg and memory_timeline.svg: a profile of some training steps of a
+small network.
 
 python tools/profile_picture.py
 """
@@ -33,7 +34,30 @@ def main() -> None:
     epoch()  # plans and compiles
     with profile(with_stack=True) as prof:
         epoch()
-    prof.export_flame_graph(str(Path(__file__).parents[1] / "docs" / "img" / "flame_graph.svg"))
+    pictures = Path(__file__).parents[1] / "docs" / "img"
+    prof.export_flame_graph(str(pictures / "flame_graph.svg"))
+
+    images, labels = torch.randn(64, 1, 28, 28), torch.randint(0, 10, (64,))
+    net = torch.nn.Sequential(
+        torch.nn.Conv2d(1, 16, 3, padding=1), torch.nn.ReLU(), torch.nn.MaxPool2d(2),
+        torch.nn.Flatten(), torch.nn.Linear(16 * 14 * 14, 128), torch.nn.ReLU(),
+        torch.nn.Linear(128, 10),
+    )  # fmt: skip
+    adam = torch.optim.Adam(net.parameters())
+
+    def step() -> None:
+        with record_function("forward"):
+            loss = loss_of(net(images), labels)
+        adam.zero_grad()
+        loss.backward()
+        adam.step()
+
+    for _ in range(4):
+        step()
+    with profile(profile_memory=True) as held:
+        for _ in range(3):
+            step()
+    held.export_memory_timeline(str(pictures / "memory_timeline.svg"))
 
 
 if __name__ == "__main__":

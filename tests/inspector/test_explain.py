@@ -224,7 +224,7 @@ def test_channels() -> None:
     assert found.fix.endswith("conv(image.permute(0, 3, 1, 2)))")
     assert "(N, C, H, W)" in found.rule
     gray = torch.ones(1, 1, 28, 28)
-    assert explained(lambda: conv(gray)).fix == "conv = nn.Conv2d(1, 8, …)"
+    assert explained(lambda: conv(gray)).fix == "conv = nn.Conv2d(1, 8, 3)"
 
 
 def test_losses() -> None:

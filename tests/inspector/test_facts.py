@@ -387,6 +387,21 @@ def test_what_is_a_picture() -> None:
     ):  # fmt: skip
         assert image(other) is None
     assert image(torch.rand(3, 20, 30), axes=("classes", "x", "y")) is None
+    assert image(torch.rand(3, 20, 30), axes="CHW").stretched is None
+    assert image(torch.tensor([[[float("nan")] * 9] * 9]), axes="CHW") is None
+
+
+def test_a_picture_of_other_values_is_stretched_where_axes_say_that_it_is_one() -> None:
+    plt = pytest.importorskip("matplotlib.pyplot", reason="reads the PNG with matplotlib")
+    import io
+
+    x = torch.linspace(-3, 2, 80).view(1, 8, 10)
+    found = image(x, axes="CHW")
+    assert found.stretched == (-3.0, 2.0)
+    read = np.rint(plt.imread(io.BytesIO(found.png)) * 255)
+    assert np.array_equal(read, np.rint((x[0].numpy().astype(float) + 3) / 5 * 255))
+    html = torch.inspect(x, axes="CHW", name="x").html()
+    assert "10 x 8 pixels; from -3.0, black, to 2.0, white" in html
 
 
 def test_a_picture_is_a_png_of_its_pixels() -> None:

@@ -96,6 +96,17 @@ def test_the_text_of_a_view() -> None:
     assert any(line.startswith("               x ") for line in lines)  # who shares it
 
 
+def test_the_text_counts_how_often_a_cell_is_read() -> None:
+    windows = torch.arange(5.0).unfold(0, 3, 1)
+    lines = str(torch.inspect(windows, name="w")).splitlines()
+    at = next(k for k, line in enumerate(lines) if line.startswith("order"))
+    assert lines[at].split() == ["order", "0", "1", "2", "5", "8"]
+    assert lines[at + 1].split() == ["times", "1", "2", "3", "2", "1"]
+    assert "times" not in str(torch.inspect(windows.contiguous(), name="w"))
+    part = str(torch.inspect(torch.arange(48).view(3, 2, 2, 4), name="p"))
+    assert "1-2 of 6 matrices" in part  # of those, the text shows two
+
+
 def test_what_cannot_be_read_is_said() -> None:
     assert "no memory: there are no values" in str(found("meta"))
     assert "The storage has 0 B, the tensor needs 20 B" in str(found("freed"))
@@ -121,11 +132,33 @@ def test_every_word_is_in_both_languages() -> None:
         assert fields(texts[0]) == fields(texts[1]), key
 
 
-def test_a_terminal_without_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding="ascii"))
-    text = str(found("many dims"))
-    assert text.isascii()
+def faces() -> list[Any]:
+    """One of each thing that prints itself, with characters that ASCII lacks."""
+    x = torch.ones(3, 2, requires_grad=True)
+    explained = None
+    try:
+        x @ x
+    except RuntimeError as error:
+        explained = torch.explain(error, lang="es")
+    model = torch.nn.Sequential(torch.nn.Linear(2, 1))
+    named = torch.inspect(x, name="aña→", lang="es")
+    return [
+        found("many dims"), named, torch.summary(model, (1, 2)), torch.graph(x.sum()), explained,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("k", range(5))
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-8"])
+def test_a_terminal_of_few_characters(
+    k: int, encoding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = faces()[k]
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding=encoding))
+    text = str(shown)
     print(text)
+    shown.show()
+    assert encoding != "ascii" or text.isascii()
+    assert encoding != "utf-8" or text == shown.plain()
 
 
 def test_rich_shows_it_in_colour() -> None:
@@ -327,3 +360,25 @@ def test_examples_in_docstrings() -> None:
     names = {"torch": torch}
     for module in (inspection, svg):
         assert doctest.testmod(module, extraglobs=names).failed == 0
+
+
+def test_text_is_text_in_a_notebook_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    import rich.console
+
+    shown: list[Any] = []
+    monkeypatch.setattr(rich.console, "_is_jupyter", lambda: True)
+    monkeypatch.setattr("rich.jupyter.display", lambda *args: shown.append(args))
+    for face in faces():
+        assert len(face.plain()) > 50
+    assert not shown
+
+
+def test_no_style_reaches_another_picture() -> None:
+    """Notebooks have many on one page: each rule names the picture that it is for."""
+    html = "".join(face.html() for face in faces())
+    html += torch.inspect(torch.ones(2), name="x").html(brief=True)
+    for sheet in set(re.findall("<style>(.*?)</style>", html, re.DOTALL)):
+        own = sheet.partition(theme.COLOURS + theme.TYPE)[2]
+        for selectors in re.findall(r"([^{}]+)\{[^{}]*\}", own):
+            for selector in re.split(r",(?![^(]*\))", selectors):
+                assert re.search(r"\.ant-|\.ant (mark|h3|code\.fix)", selector), selector

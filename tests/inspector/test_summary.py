@@ -182,6 +182,16 @@ def test_the_model_is_left_as_it_was():
     assert all("forward" not in module.__dict__ for module in net.modules())
 
 
+def test_an_error_names_the_layer():
+    net = nn.Sequential(nn.Linear(4, 8), nn.Sequential(nn.ReLU(), nn.Linear(9, 2)))
+    with pytest.raises(RuntimeError, match="inner sizes") as caught:
+        torch.summary(net, (5, 4))
+    assert caught.value.__notes__ == [
+        "summary: it failed in 1.1: Linear, which was given (5, 8)",
+    ]
+    assert caught.value.__context__ is None  # the attempt on meta is nobody's business
+
+
 def test_after_an_error_too():
     net = Choosy()
     with pytest.raises(RuntimeError, match="do not broadcast"):
@@ -195,7 +205,7 @@ def test_shapes_are_of_floats_and_an_error_says_so():
     words = nn.Sequential(nn.Embedding(10, 4), nn.Linear(4, 2))
     with pytest.raises(Exception, match="float") as caught:
         torch.summary(words, (2, 5))
-    assert "dtype=torch.long" in caught.value.__notes__[0]
+    assert "dtype=torch.long" in caught.value.__notes__[-1]
     table = torch.summary(words, torch.zeros(2, 5, dtype=torch.long))
     assert table.rows[0].outputs == [(2, 5, 2)]
 

@@ -259,6 +259,21 @@ def test_what_is_freed_between_ops_is_nobodys() -> None:
     assert events["aten::exp"].bytes_freed == 0
 
 
+def test_reading_values_is_in_the_profile() -> None:
+    x = torch.ones(1)
+    with Profile(record_shapes=True, with_stack=True) as prof:
+        for read in (x.item, x.__float__, x.__int__, x.__bool__, x.tolist):
+            read()
+        with pytest.raises(RuntimeError, match="cannot be converted to Scalar"):
+            torch.ones(2).item()
+    counts = _counts(prof)
+    assert counts["aten::item"] == 5
+    assert counts["tolist"] == 1
+    item = next(e for e in prof.events() if e.name == "aten::item")
+    assert item.input_shapes == [[1]]
+    assert "test_events.py" in item.stack[0]
+
+
 def test_flops() -> None:
     a, w = torch.ones(4, 8), torch.ones(16, 8)
     with Profile(with_flops=True) as prof:

@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import re
+import threading
 import warnings
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
@@ -137,6 +138,31 @@ def test_chrome_trace(prof: Any, tmp_path: Path, name: str) -> None:
     assert any(e["name"] == "[memory]" and e["ph"] == "i" for e in trace["traceEvents"])
 
 
+def test_threads_have_tracks_of_their_own(tmp_path: Path) -> None:
+    together = threading.Barrier(2)  # (an ident is used again when its thread has ended)
+
+    def work() -> None:
+        together.wait()
+        _work()
+        together.wait()
+
+    with profile() as prof:
+        _work()
+        others = [threading.Thread(target=work) for _ in range(2)]
+        for other in others:
+            other.start()
+        for other in others:
+            other.join()
+    prof.export_chrome_trace(tmp_path / "trace.json")
+    events = _trace(tmp_path / "trace.json")["traceEvents"]
+    threads = {e["tid"] for e in events if e["ph"] == "X"}
+    assert len(threads) == 3
+    assert all(0 < e["tid"] < 1 << 32 for e in events)  # what Perfetto can tell apart
+    names = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    assert threads == set(names)
+    assert names[os.getpid()].startswith("MainThread")
+
+
 def test_a_trace_that_cannot_be_written(prof: Any, tmp_path: Path) -> None:
     with pytest.raises(OSError):
         prof.export_chrome_trace(tmp_path / "nowhere" / "trace.json")
@@ -190,6 +216,24 @@ def test_flame_graph(prof: Any, tmp_path: Path) -> None:
     assert [title.split(", ")[-1] for title in blocks] == ["1 call"] * 2  # from two lines
     assert any(re.match(r".*test_exports.py\(\d+\): _work", title) for title in titles)
     assert any(title.startswith("matmul: ") for title in titles)
+
+
+def test_a_flame_graph_begins_with_the_program() -> None:
+    library = f"{os.path.dirname(os.__file__)}/runpy.py(1): run"
+    stack = ["a.py(2): inner", library, "a.py(1): outer", library]
+    event = FunctionEvent(0, "aten::exp", 1, 0.0, 9.0, stack=stack)
+    picture = torch.profiler.flame_graph(EventList([event]))
+    titles = re.findall("<title>(.*?): 9.000us", picture)
+    assert titles == ["all", "a.py(1): outer", library, "a.py(2): inner", "aten::exp"]
+    event.stack = [library]
+    assert "runpy" in torch.profiler.flame_graph(EventList([event]))
+
+
+def test_a_notebook_shows_the_table() -> None:
+    html = _events().key_averages()._repr_html_()
+    assert html.startswith("<pre")
+    assert "Self CPU time total" in html
+    assert html.index("bbb") < html.index("aaa")  # the slowest first
 
 
 def test_flame_graphs_of_little() -> None:
@@ -270,6 +314,42 @@ def test_arguments() -> None:
             pass
         with pytest.raises(NotImplementedError), emit():
             pass
+
+
+def test_a_step_of_a_profile_that_was_not_started_starts_none() -> None:
+    prof = profile()
+    prof.step()
+    assert prof.step_num == 1
+    with profile():  # nothing else is running
+        _work()
+
+
+def test_names_that_programs_use_are_there() -> None:
+    prof = profile()
+    prof.preset_metadata_json("tags", "[1, 2]")
+    prof.set_custom_trace_id_callback(lambda: "run 7")
+    assert prof.get_trace_id() == "run 7"
+    with pytest.raises(NotImplementedError, match="toggle_collection_dynamic"):
+        prof.toggle_collection_dynamic(True, [ProfilerActivity.CPU])
+    with pytest.raises(NotImplementedError, match="ExecutionTraceObserver"):
+        torch.profiler.ExecutionTraceObserver()
+
+
+@pytest.mark.parametrize("write", ["export_chrome_trace", "export_flame_graph", "export_stacks"])
+def test_a_file_is_whole_or_as_it_was(
+    prof: Any, tmp_path: Path, write: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "kept"
+    path.write_text("before")
+
+    def full(*_: Any) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr("os.replace", full)
+    with pytest.raises(OSError, match="no space"):
+        getattr(prof, write)(str(path))
+    assert [each.name for each in tmp_path.iterdir()] == ["kept"]
+    assert path.read_text() == "before"
 
 
 # ---- PyTorch

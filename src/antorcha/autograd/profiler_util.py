@@ -367,6 +367,8 @@ class EventList(list[Any]):
             raise ValueRangeError(
                 f"metric should be one of: {self.supported_export_stacks_metrics}, not {metric!r}"
             )
+        from antorcha.autograd.profiling.files import write_whole
+
         sums: dict[str, float] = {}
         clean = str.maketrans(" ;\t\n", "____")
         for event in self:
@@ -375,11 +377,17 @@ class EventList(list[Any]):
                 words = [line.translate(clean) for line in (*event.stack[::-1], event.name)]
                 line = ";".join(words)
                 sums[line] = sums.get(line, 0.0) + value
-        with open(path, "w", encoding="utf-8") as file:
-            file.writelines([f"{line} {int(value)}\n" for line, value in sums.items()])
+        write_whole("".join([f"{line} {int(value)}\n" for line, value in sums.items()]), str(path))
 
     def __str__(self) -> str:
         return self.table()
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the table, of the rows that take the most time."""
+        from html import escape
+
+        text = self.table(sort_by="self_cpu_time_total", row_limit=30)
+        return f'<pre style="white-space:pre;overflow-x:auto;font-size:12px">{escape(text)}</pre>'
 
 
 class MemRecordsAcc:

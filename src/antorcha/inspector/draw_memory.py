@@ -1,14 +1,18 @@
 """The storage as a drawing: a row of cells, broken into lines, with the way the view takes.
 
-Above the cells an arrow for each dim says how far its stride leads. In each cell that the view
-reads stands its number in the view's order, and below them hops lead from each to the next.
+Above the cells an arrow for each dim says how far its stride leads; dims that lead to the same cell
+share one. In each cell that the view reads stands its number in the view's order, and below them
+hops lead from each to the next.
 """
 
 from __future__ import annotations
 
+from itertools import groupby
+from typing import NamedTuple
+
 from antorcha.inspector import svg
 from antorcha.inspector.facts import TensorFacts
-from antorcha.inspector.memory import Cell, Gap, MemoryPicture, Step
+from antorcha.inspector.memory import Cell, Gap, MemoryPicture
 from antorcha.inspector.numbers import compact, ending, grouped
 from antorcha.inspector.words import Words
 
@@ -17,20 +21,22 @@ _INDEX, _CELL, _HOPS = 13, 34, 17  # heights: numbers above, the cell, hops belo
 _LINE = _INDEX + _CELL + _HOPS
 _ARROW = 16  # height of one arrow above the first line
 _MARK = 18  # height of a mark above another line
+_FLAG = 11  # and of each further label above it
 _LETTER = 6.1  # width of a letter of the cells' text
 _DIGIT = 6.4  # width of a digit of the order
 _HALF = 2.9  # half of that of a letter of an arrow's label
 
 STYLE = (
-    ".ant .cell{fill:var(--ant-bg);stroke:var(--ant-line)}"
-    ".ant .read{fill:var(--ant-soft);stroke:var(--ant-accent)}"
-    ".ant svg .value{font-size:10px;text-anchor:middle}"
-    ".ant svg .at{font-size:8.5px;text-anchor:middle;fill:var(--ant-muted)}"
-    ".ant svg .order{font-size:9px;text-anchor:middle;fill:var(--ant-accent);font-weight:700}"
-    ".ant .hop{fill:none;stroke:var(--ant-accent);stroke-width:1;opacity:.75}"
-    ".ant .arrow{fill:none;stroke:var(--ant-negative);stroke-width:1.3}"
-    ".ant .tip{fill:var(--ant-negative)}"
-    ".ant svg .dim{font-size:10px;text-anchor:middle;fill:var(--ant-negative);"
+    ".ant-inspect .cell{fill:var(--ant-bg);stroke:var(--ant-line)}"
+    ".ant-inspect .read{fill:var(--ant-soft);stroke:var(--ant-accent)}"
+    ".ant-inspect svg .value{font-size:10px;text-anchor:middle}"
+    ".ant-inspect svg .at{font-size:8.5px;text-anchor:middle;fill:var(--ant-muted)}"
+    ".ant-inspect svg .order{font-size:9px;text-anchor:middle;fill:var(--ant-accent);"
+    "font-weight:700}"
+    ".ant-inspect .hop{fill:none;stroke:var(--ant-accent);stroke-width:1;opacity:.75}"
+    ".ant-inspect .arrow{fill:none;stroke:var(--ant-negative);stroke-width:1.3}"
+    ".ant-inspect .tip{fill:var(--ant-negative)}"
+    ".ant-inspect svg .dim{font-size:10px;text-anchor:middle;fill:var(--ant-negative);"
     "stroke:var(--ant-panel);stroke-width:3px;paint-order:stroke}"
 )
 
@@ -50,8 +56,9 @@ def draw(facts: TensorFacts, drawn: MemoryPicture, words: Words) -> str:
             pieces.append(_gap(slot, k, board, words))
         else:
             pieces.append(_cell(slot, k, board, facts, words))
-    pieces += [_arrow(step, level, board, words) for level, step in enumerate(board.over)]
-    pieces += [_mark(step, board, words) for step in board.below]
+    shown = [_arrow(way, level, board, words) for level, way in enumerate(board.over)]
+    shown += [_mark(way, board, words) for way in board.below]
+    pieces += [path for path, _ in shown] + [said for _, said in shown]  # words lie on all lines
     label = words("memory label", name=facts.name or words("this tensor"))
     return svg.drawing("".join(pieces), WIDTH, board.height, label, "ant-memory")
 
@@ -67,25 +74,47 @@ def per_line(drawn: MemoryPicture, most: int) -> int:
     return max(drawn.cells, 5) if drawn.cells <= most else usual
 
 
+class _Way(NamedTuple):
+    """Where one more along a dim leads, or along several dims of the same stride."""
+
+    dims: tuple[int, ...]
+    stride: int
+    target: int
+
+    def says(self, words: Words) -> str:
+        key = "step" if len(self.dims) == 1 else "steps"
+        return words(key, dim=", ".join(map(str, self.dims)), stride=grouped(self.stride))
+
+
+def _ways(drawn: MemoryPicture) -> list[_Way]:
+    """The shortest first."""
+    steps = sorted(drawn.steps, key=lambda step: (step.stride, step.dim))
+    groups = [list(group) for _, group in groupby(steps, key=lambda step: step.stride)]
+    return [_Way(tuple([s.dim for s in g]), g[0].stride, g[0].target) for g in groups]
+
+
 class _Board:
     """Where slots are. ``over``: strides that lead to a cell in the line of the first cell, the
-    shortest first; ``below``: those that lead to another line, which has room for a mark above."""
+    shortest first; ``below``: those that lead to another line, which has room for marks above."""
 
     def __init__(self, slots: list[Cell | Gap], per_line: int, drawn: MemoryPicture) -> None:
         self.per_line, self.cell = per_line, WIDTH / per_line
         self.slots = {s.position: k for k, s in enumerate(slots) if isinstance(s, Cell)}
         self.first = self.slots.get(drawn.first, -1)
-        steps = sorted(drawn.steps, key=lambda step: step.stride)
-        steps = [s for s in steps if s.stride and s.target in self.slots and self.first >= 0]
+        ways = [w for w in _ways(drawn) if w.target in self.slots and self.first >= 0]
         line = self.first // per_line
-        self.over = [s for s in steps if self.slots[s.target] // per_line == line]
-        self.below = [s for s in steps if s not in self.over]
-        marked = {self.slots[s.target] // per_line for s in self.below}
+        self.over = [w for w in ways if self.slots[w.target] // per_line == line]
+        self.below = [w for w in ways if w not in self.over]
+        self.flags: dict[_Way, int] = {}  # of marks above one line, the rightmost is the lowest
+        marked: dict[int, int] = {}
+        for way in reversed(self.below):
+            at = self.slots[way.target] // per_line
+            self.flags[way] = marked[at] = marked.get(at, -1) + 1
         self.tops: list[float] = []
         self.height = 2.0
         for k in range(-(-len(slots) // per_line)):
             self.height += _ARROW * len(self.over) + 3 if k == line and self.over else 0
-            self.height += _MARK if k in marked else 0
+            self.height += _MARK + _FLAG * marked[k] if k in marked else 0
             self.tops.append(self.height)
             self.height += _LINE
 
@@ -155,13 +184,15 @@ def _hop(a: int, b: int, board: _Board) -> str:
     return f"M{x1:g},{low:g}C{x1:g},{low + depth:g} {x2:g},{low + depth:g} {x2:g},{low:g}"
 
 
-def _arrow(step: Step, level: int, board: _Board, words: Words) -> str:
-    """Over the cells, from the first one to the next along a dim."""
-    (x1, y), (x2, _) = board.middle(board.first), board.middle(board.slots[step.target])
+def _arrow(way: _Way, level: int, board: _Board, words: Words) -> tuple[str, str]:
+    """Over the cells, from the first one to the next along a dim: the lines, and the words."""
+    (x1, y), (x2, _) = board.middle(board.first), board.middle(board.slots[way.target])
+    if not way.stride:  # back to where it begins
+        x1, x2 = x1 - 7, x2 + 7
     y -= _INDEX - 1
     top = y - 6 - _ARROW * level
-    way = f"M{x1:g},{y:g}V{top:g}H{x2:g}V{y - 3:g}"
-    said = _says_step(step, words)
+    path = svg.tag("path", d=f"M{x1:g},{y:g}V{top:g}H{x2:g}V{y - 3:g}", class_="arrow")
+    said = way.says(words)
     wide = 2 * _HALF * len(said)
     if x2 - x1 >= wide:
         label = svg.text(said, (x1 + x2) / 2, top - 3, class_="dim")
@@ -169,22 +200,19 @@ def _arrow(step: Step, level: int, board: _Board, words: Words) -> str:
         label = svg.text(said, x2 + 5, top + 3, class_="dim", style="text-anchor:start")
     else:
         label = svg.text(said, x1 - 5, top + 3, class_="dim", style="text-anchor:end")
-    return svg.tag("path", d=way, class_="arrow") + _tip(x2, y) + label
+    return path + _tip(x2, y), label
 
 
-def _mark(step: Step, board: _Board, words: Words) -> str:
-    """Over a cell in another line, that a stride leads there."""
-    x, y = board.middle(board.slots[step.target])
+def _mark(way: _Way, board: _Board, words: Words) -> tuple[str, str]:
+    """Over a cell in another line, that a stride leads there; of several each on its own level."""
+    x, y = board.middle(board.slots[way.target])
     y -= _INDEX - 1
-    said = _says_step(step, words)
+    said = way.says(words)
+    low = y - 7 - _FLAG * board.flags[way]
+    path = svg.tag("path", d=f"M{x:g},{low + 2:g}V{y - 3:g}", class_="arrow") + _tip(x, y)
     half = _HALF * len(said)  # kept inside of the drawing
-    middle = min(max(x, half), WIDTH - half)
-    return _tip(x, y) + svg.text(said, middle, y - 7, class_="dim")
+    return path, svg.text(said, min(max(x, half), WIDTH - half), low, class_="dim")
 
 
 def _tip(x: float, y: float) -> str:
     return svg.tag("path", d=f"M{x - 3:g},{y - 4:g}h6l-3,5z", class_="tip")
-
-
-def _says_step(step: Step, words: Words) -> str:
-    return words("step", dim=step.dim, stride=grouped(step.stride))

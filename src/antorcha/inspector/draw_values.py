@@ -17,15 +17,15 @@ _NUMBERED = 8  # up to so many columns, cells are wide and show their numbers
 _STRONGEST = 0.55  # opacity below a number, which must stay readable
 
 STYLE = (
-    ".ant .heat{shape-rendering:crispEdges}"
-    ".ant .ruled .heat{stroke:var(--ant-line);stroke-width:.5}"
-    ".ant .frame{fill:none;stroke:var(--ant-line)}"
-    ".ant .p{fill:var(--ant-positive)}.ant .n{fill:var(--ant-negative)}"
-    ".ant .x{fill:var(--ant-nan)}"
-    ".ant svg .number{font-size:10px;text-anchor:middle;pointer-events:none}"
-    ".ant svg .tick{font-size:9px;fill:var(--ant-muted)}"
-    ".ant .bar{fill:var(--ant-negative);fill-opacity:.8}"
-    ".ant .axis{stroke:var(--ant-line)}"
+    ".ant-inspect .heat{shape-rendering:crispEdges}"
+    ".ant-inspect .ruled .heat{stroke:var(--ant-line);stroke-width:.5}"
+    ".ant-inspect .frame{fill:none;stroke:var(--ant-line)}"
+    ".ant-inspect .p{fill:var(--ant-positive)}.ant-inspect .n{fill:var(--ant-negative)}"
+    ".ant-inspect .x{fill:var(--ant-nan)}"
+    ".ant-inspect svg .number{font-size:10px;text-anchor:middle;pointer-events:none}"
+    ".ant-inspect svg .tick{font-size:9px;fill:var(--ant-muted)}"
+    ".ant-inspect .bar{fill:var(--ant-negative);fill-opacity:.8}"
+    ".ant-inspect .axis{stroke:var(--ant-line)}"
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import textwrap
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ from antorcha.inspector.explain_values import (
 from antorcha.inspector.explain_words import LANGUAGES, say
 from antorcha.inspector.forms import cut, escaped
 from antorcha.inspector.page import block
+from antorcha.inspector.shown import Shown
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
@@ -34,15 +36,16 @@ _MESSAGE, _VALUES = 3000, 8  # characters of a message; names of a line
 _WIDE = 80
 
 
-@dataclass
-class Explanation:
+@dataclass(repr=False)
+class Explanation(Shown):
     """What an exception says, where it came from, what was there, and what would mend it.
 
     Attributes:
         kind: the exception's class
         message: its text
         file, number, function: the line of the program; empty, 0 where there is none
-        lines: its source; `start`, `end`: the failing part's columns in the first of them
+        lines: its source; `start`, `end`: the failing part's columns in the first of them,
+            `last_end` its end in the last
         expression: that part
         picture: the operands' shapes as boxes, what does not fit marked (None: nothing to draw)
         rule: what must hold, in a sentence
@@ -60,6 +63,7 @@ class Explanation:
     lines: list[str] = field(default_factory=list)
     start: int | None = None
     end: int | None = None
+    last_end: int | None = None
     expression: str = ""
     picture: Picture | None = None
     rule: str = ""
@@ -77,10 +81,8 @@ class Explanation:
         """The whole explanation, as plain text."""
         return "\n".join(["".join([text for _, text in line]).rstrip() for line in self._lines()])
 
-    def __str__(self) -> str:
+    def plain(self) -> str:
         return self.text
-
-    __repr__ = __str__
 
     def _lines(self) -> list[list[Piece]]:
         """The explanation as lines of styled text."""
@@ -93,6 +95,7 @@ class Explanation:
             out += [[("plain", "  "), *line] for line in drawn.text_lines(self.picture)]
         if self.rule:
             out += self._rule_lines()
+        out += [[]] if self.fixes and not self.rule else []
         out += self._fix_lines()
         if self.names:
             out += [[], [("name", f"{say(self.lang, 'names')}:")]]
@@ -113,10 +116,19 @@ class Explanation:
         out: list[list[Piece]] = []
         for n, line in enumerate(self.lines):
             out.append([("plain", f"    {line[lead:]}")])
-            if n == 0 and self.start is not None and self.end is not None:
-                marks = " " * (self.start - lead) + "^" * max(self.end - self.start, 1)
+            start, end = self._part(n)
+            if start is not None and end is not None:
+                marks = " " * (start - lead) + "^" * max(end - start, 1)
                 out.append([("bad", f"    {marks}")])
         return out
+
+    def _part(self, n: int) -> tuple[int | None, int | None]:
+        """The columns of the failing part in a line."""
+        if n == 0 or self.last_end is None:
+            return (self.start, self.end) if n == 0 else (None, None)
+        line = self.lines[n]
+        end = self.last_end if n == len(self.lines) - 1 else len(line.rstrip())
+        return len(line) - len(line.lstrip()), end
 
     def _rule_lines(self) -> list[list[Piece]]:
         head = f"{say(self.lang, 'rule')}: "
@@ -187,13 +199,14 @@ class Explanation:
         if not self.lines:
             return escaped(f"({say(self.lang, 'source unknown')})")
         lead = min([len(line) - len(line.lstrip()) for line in self.lines if line.strip()] or [0])
-        rows = [escaped(line[lead:]) for line in self.lines]
-        if self.start is not None and self.end is not None:
-            line, start, end = self.lines[0][lead:], self.start - lead, self.end - lead
-            rows[0] = (
-                f"{escaped(line[:start])}<mark>{escaped(line[start:end])}</mark>"
-                f"{escaped(line[end:])}"
-            )
+        rows = []
+        for n, line in enumerate(self.lines):
+            start, end = self._part(n)
+            if start is None or end is None:
+                rows.append(escaped(line[lead:]))
+            else:
+                before, part, after = line[lead:start], line[start:end], line[end:]
+                rows.append(f"{escaped(before)}<mark>{escaped(part)}</mark>{escaped(after)}")
         return "\n".join(rows)
 
 
@@ -290,6 +303,7 @@ def _at(made: Explanation, error: BaseException, site: Site) -> None:
     lang = made.lang
     made.file, made.number, made.function = site.file, site.number, site.function
     made.lines, made.start, made.end = site.lines, site.start, site.end
+    made.last_end = site.last_end
     made.expression = site.expression
     names = Names(site.frame)
     try:
@@ -308,6 +322,7 @@ def _at(made: Explanation, error: BaseException, site: Site) -> None:
     hint = _near(error, site, names, made.message)
     if hint:
         made.notes.append(say(lang, "did you mean", name=hint))
+    made.fixes = made.fixes or _respelt(site, made.message, hint)
     names.known.clear()
 
 
@@ -365,6 +380,28 @@ def _near(error: BaseException, site: Site, names: Names, message: str) -> str:
         if type(table) is dict and key and type(key[0]) is str:
             near = did_you_mean(key[0], [name for name in table if type(name) is str])
     return near.rpartition("mean ")[2].strip("'?") if near else ""
+
+
+def _respelt(site: Site, message: str, hint: str) -> list[tuple[str, str]]:
+    """The line with the name that was perhaps meant."""
+    said = re.search(r"Did you mean:? '(\w+)'", message)
+    found = re.search(r"(?:attribute|argument|name) '(\w+)'", message)
+    meant = hint or (said[1] if said else "")
+    if site.node is None or found is None or not meant.isidentifier():
+        return []
+    for node in ast.walk(site.node):
+        text = site.text_of(node)
+        if isinstance(node, ast.keyword):
+            fits = node.arg == found[1]
+            new = meant + text[len(found[1]) :]
+        else:
+            fits = isinstance(node, (ast.Name, ast.Attribute)) and text.endswith(found[1])
+            fits = fits and (isinstance(node, ast.Name) or text[: -len(found[1])].endswith("."))
+            new = text[: len(text) - len(found[1])] + meant
+        if fits:
+            code = site.rewritten([(node, new)])
+            return [(code, "")] if code else []
+    return []
 
 
 def _is_text(name: Any) -> bool:

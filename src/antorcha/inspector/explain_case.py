@@ -87,6 +87,15 @@ class Case:
                 return name
         return "torch"
 
+    @property
+    def nn(self) -> str:
+        """What the program calls ``antorcha.nn``."""
+        package = sys.modules.get("antorcha.nn")
+        for name, value in self.names.known.items():
+            if value is package and type(name) is str and not name.startswith("_"):
+                return name
+        return f"{self.torch}.nn"
+
     def argument(self, value: Any) -> ast.AST | None:
         """The argument (or index) that is written as this constant."""
         node = self.site.node

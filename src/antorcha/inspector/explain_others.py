@@ -58,6 +58,14 @@ def no_device(case: Case) -> Finding | None:
             fixes = case.fix((node, '"cpu"'))
             fixes += case.fix((node, asked)) if word == "cuda" else []
             return Finding(case.say("no device"), None, fixes)
+    named = re.search(r"no device '(\w+)'", case.message)
+    fixes = case.fix((case.argument(named[1]), '"cpu"')) if named else []
+    if fixes:
+        return Finding(case.say("no device"), None, fixes)
+    call = case.call
+    if call is not None and isinstance(call.func, ast.Attribute) and call.func.attr == "cuda":
+        fixes = case.fix((call, f'{case.site.text_of(call.func.value)}.to("cpu")'))
+        return Finding(case.say("no device"), None, fixes)
     return Finding(case.say("no device"))
 
 
@@ -83,14 +91,15 @@ def index_dtype(case: Case) -> Finding | None:
     """Indices that are no integers."""
     wrong = [o for o in case.operands if o.fact.dtype.kind in "fc"]
     index = wrong[-1] if wrong else None
-    key = "integer index" if "int32 or int64" in case.message else "index dtype"
+    key = "index dtype" if "tensors used as indices" in case.message else "integer index"
     if index is None:
         return Finding(case.say(key))
     rows = [
         Shape(o.label, sizes(o.fact), set(), o.fact.dtype.name, o is index) for o in case.operands
     ]
     fixes = case.with_suffix(index, ".long()")
-    if key == "index dtype":
+    mask, masked = index.fact.shape, case.operands[0].fact.shape
+    if key == "index dtype" and mask and mask == masked[: len(mask)]:
         fixes += case.with_suffix(index, ".bool()")
     return Finding(case.say(key), Picture(rows, right=False), fixes)
 
@@ -185,7 +194,12 @@ def too_many(case: Case) -> Finding | None:
         return None
     x = case.operands[0]
     rule = case.say("too many", given=found[1], ndim=len(x.fact.shape))
-    return Finding(rule, Picture([row(x)]))
+    node, most = case.site.node, len(x.fact.shape)
+    fixes: Fixes = []
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple) and most:
+        given = [case.site.text_of(each) for each in node.slice.elts[:most]]
+        fixes = case.fix((node.slice, ", ".join(given)))
+    return Finding(rule, Picture([row(x)]), fixes)
 
 
 def classes(case: Case) -> Finding | None:
@@ -196,7 +210,11 @@ def classes(case: Case) -> Finding | None:
     at = 1 if len(shape) > 1 else 0
     rows = [row(case.operands[0], {at}), *[row(o) for o in case.operands[1:2]]]
     rule = case.say("class", count=shape[at], high=shape[at] - 1)
-    return Finding(rule, Picture(rows, right=False))
+    fixes: Fixes = []
+    if f"Target {shape[at]} " in case.message and len(case.operands) > 1:  # numbered from 1
+        target = case.operands[1]
+        fixes = case.with_suffix(target, " - 1")
+    return Finding(rule, Picture(rows, right=False), fixes)
 
 
 # ----------------------------------------------------------------------------------------- autograd

@@ -10,6 +10,7 @@ from math import prod
 from antorcha.errors import ShapeError
 from antorcha.inspector.explain_case import Case, Finding, Fixes, row, sizes
 from antorcha.inspector.explain_draw import Picture, Shape
+from antorcha.inspector.explain_layers import conv_code, remade
 from antorcha.inspector.explain_operands import Operand
 from antorcha.inspector.forms import shape_text
 from antorcha.shapes import broadcast_shapes
@@ -329,11 +330,8 @@ def linear(case: Case) -> Finding | None:
         fixes += case.with_suffix(x, ".flatten(1)", made)
     if len(x.fact.shape) == 2 and x.fact.shape[0] == wanted:
         fixes += case.with_suffix(x, ".T", (got, weight.fact.shape[0]))
-    if case.failed.layer is not None:
-        made = (*x.fact.shape[:-1], weight.fact.shape[0])
-        code = f"nn.Linear({got}, {weight.fact.shape[0]})"
-        name = case.failed.layer_name
-        fixes.append((f"{name} = {code}" if name else code, shape_text(made)))
+    made = (*x.fact.shape[:-1], weight.fact.shape[0])
+    fixes += remade(case, f"Linear({got}, {weight.fact.shape[0]})", made)
     return Finding(case.say("linear", wanted=wanted, got=got), picture, fixes)
 
 
@@ -356,10 +354,7 @@ def channels(case: Case) -> Finding | None:
         fixes += case.with_suffix(x, f".permute{order}")
     layer = case.failed.layer
     if layer is not None and not fixes:
-        name = case.failed.layer_name
-        kind = type(layer).__name__
-        code = f"nn.{kind}({got}, {weight.fact.shape[0]}, …)"
-        fixes.append((f"{name} = {code}" if name else code, ""))
+        fixes += remade(case, conv_code(layer, in_channels=got))
     rule = case.say("channels", wanted=wanted, got=got, layout=f"({layout})")
     return Finding(rule, picture, fixes)
 

@@ -6,6 +6,7 @@ import ast
 import linecache
 import os
 import sysconfig
+import textwrap
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from itertools import islice
@@ -23,8 +24,8 @@ class Site:
     """The line that failed, in the program itself rather than in a library where there is one.
 
     `lines` are the statement's source lines; `start`, `end` the columns of the failing part in the
-    first of them (None where Python did not keep them); `node` is that part, parsed; `expression`
-    its text.
+    first of them (None where Python did not keep them), `last_end` the one in the last of them
+    where it ends there; `node` is that part, parsed; `expression` its text.
     """
 
     frame: FrameType | None
@@ -35,6 +36,7 @@ class Site:
     lines: list[str] = field(default_factory=list)
     start: int | None = None
     end: int | None = None
+    last_end: int | None = None
     node: ast.AST | None = None
     expression: str = ""
     base: tuple[int, int] = (0, 0)  # line and column (in bytes) where the expression begins
@@ -63,7 +65,7 @@ class Site:
         return sum(map(len, rows[:row])) + len(rows[row].encode()[:column].decode())
 
     def rewritten(self, changes: list[tuple[ast.AST, str]]) -> str:
-        """The expression with parts replaced; within its line where it has only one."""
+        """The expression with parts replaced, within its lines where they are all known."""
         text = self.expression
         spans = sorted([(self.span(node), new) for node, new in changes], key=lambda c: c[0] or ())
         for span, new in reversed(spans):
@@ -75,9 +77,9 @@ class Site:
                 if not (before.isalnum() or before in ("_", ")", "]")):  # its own, not a call's
                     start, end = start - 1, end + 1
             text = text[:start] + new + text[end:]
-        if len(self.lines) == 1 and self.start is not None and self.end is not None:
-            line = self.lines[0]
-            return (line[: self.start] + text + line[self.end :]).strip()
+        if self.lines and self.start is not None and self.last_end is not None:
+            tail = self.lines[-1][self.last_end :]
+            return textwrap.dedent(self.lines[0][: self.start] + text + tail).strip()
         return text
 
 
@@ -109,7 +111,7 @@ def _steps(trace: TracebackType | None) -> list[tuple[FrameType, int, int]]:
 
 
 @cache
-def _libraries() -> tuple[str, ...]:
+def libraries() -> tuple[str, ...]:
     """Where libraries are installed."""
     names = ("stdlib", "platstdlib", "purelib", "platlib")
     return tuple([path + os.sep for name in names if (path := sysconfig.get_path(name))])
@@ -117,11 +119,11 @@ def _libraries() -> tuple[str, ...]:
 
 def _chosen(steps: list[tuple[FrameType, int, int]]) -> int:
     """The innermost step of the program's own; else the innermost that is not antorcha's."""
-    libraries = _libraries()
+    outside = libraries()
     for foreign in (True, False):
         for k in range(len(steps) - 1, -1, -1):
             file = steps[k][0].f_code.co_filename
-            if file.startswith((_ours, "<frozen")) or (foreign and file.startswith(libraries)):
+            if file.startswith((_ours, "<frozen")) or (foreign and file.startswith(outside)):
                 continue
             return k
     return len(steps) - 1
@@ -145,6 +147,7 @@ def _read(site: Site, lasti: int) -> None:
     site.expression = _cut_out(rows, start, end)
     site.start = _column(rows[0], start)
     site.end = _column(rows[0], end) if last == first else len(rows[0].rstrip())
+    site.last_end = _column(rows[-1], end) if len(site.lines) == last - first + 1 else None
     if site.node is None:
         site.node = _alone(site.expression)
         site.base = (1, 1)  # behind its parenthesis
@@ -246,4 +249,4 @@ def _only_candidate(site: Site) -> None:
     site.node, site.base = node, (first, start)
     site.expression = _cut_out([stripped], start, end)
     site.start = lead + _column(stripped, start)
-    site.end = lead + _column(stripped, end)
+    site.end = site.last_end = lead + _column(stripped, end)

@@ -42,6 +42,7 @@ class Fact:
     is_leaf: bool
     is_parameter: bool
     key: int
+    is_inference: bool = False
 
     @property
     def numel(self) -> int:
@@ -65,7 +66,7 @@ def fact_of(value: Any) -> Fact | None:
     return Fact(
         tuple([int(size) for size in lay.shape]), tuple(lay.strides), lay.dtype, lay.device,
         bool(field(value, "_rg")), field(value, "_fn") is None,
-        issubclass(type(value), Parameter), id(value),
+        issubclass(type(value), Parameter), id(value), field(value, "_storage").version < 0,
     )  # fmt: skip
 
 

@@ -100,6 +100,194 @@ WORDS: dict[str, tuple[str, str]] = {
         "An input of N rows needs N targets: {rows} rows, {targets} targets.",
         "Una entrada de N filas necesita N objetivos: {rows} filas, {targets} objetivos.",
     ),
+    # ---- losses and layers
+    "class dtype": (
+        "A class is told by its number: the targets must be int64, and these are {dtype}.",
+        "Una clase se indica por su número: los objetivos deben ser int64 y estos son {dtype}.",
+    ),
+    "class shape": (
+        "There is one class number for each row, shape {wanted}; or a probability for each class, "
+        "as floats of the input's shape {shape}.",
+        "Hay un número de clase por fila, forma {wanted}; o una probabilidad por clase, en coma "
+        "flotante y con la forma {shape} de la entrada.",
+    ),
+    "same size": (
+        "This loss compares element by element: both tensors must have one and the same shape.",
+        "Esta pérdida compara elemento a elemento: ambos tensores deben tener la misma forma.",
+    ),
+    "probabilities": (
+        "This loss takes probabilities, from 0 to 1. Scores as a layer gives them go to the form "
+        "with logits, which is also more exact.",
+        "Esta pérdida toma probabilidades, de 0 a 1. Las puntuaciones que da una capa van a la "
+        "forma con logits, que además es más exacta.",
+    ),
+    "table": (
+        "A table of {size} rows has rows 0 to {high}; {given} is none of them.",
+        "Una tabla de {size} filas tiene las filas 0 a {high}; {given} no está.",
+    ),
+    "index dims": (
+        "The index needs as many dims as the tensor, {ndim}; it has {given}.",
+        "El índice necesita tantas dimensiones como el tensor, {ndim}; tiene {given}.",
+    ),
+    "letter": (
+        "A letter stands for one size: {letter} is {one} in one operand and {two} in another.",
+        "Una letra vale por un solo tamaño: {letter} es {one} en un operando y {two} en otro.",
+    ),
+    "last sizes": (
+        "This layer normalises the last dims, which must have the sizes {wanted}.",
+        "Esta capa normaliza las últimas dimensiones, que deben tener los tamaños {wanted}.",
+    ),
+    "one value": (
+        "While training, batch normalisation needs several values for each channel: the variance "
+        "of one is 0. Give larger batches, or use what was learnt: eval().",
+        "Al entrenar, la normalización por lotes necesita varios valores por canal: la varianza de "
+        "uno solo es 0. Usa lotes mayores, o lo aprendido: eval().",
+    ),
+    "norm dims": (
+        "{kind} is for inputs of another number of dims: 1d takes (N, C) or (N, C, L), 2d takes "
+        "(N, C, H, W), 3d takes (N, C, D, H, W).",
+        "{kind} es para entradas con otro número de dimensiones: 1d toma (N, C) o (N, C, L), 2d "
+        "toma (N, C, H, W), 3d toma (N, C, D, H, W).",
+    ),
+    "conv dims": (
+        "A convolution takes one input {one}, or a batch {many}.",
+        "Una convolución toma una entrada {one}, o un lote {many}.",
+    ),
+    "window": (
+        "The window must fit into the input (with its padding).",
+        "La ventana debe caber en la entrada (con su relleno).",
+    ),
+    # ---- optimizers, checkpoints, constructors
+    "no parameters": (
+        "An optimizer needs what it is to change: model.parameters(). Layers in a plain list are "
+        "not found there; nn.ModuleList holds them.",
+        "Un optimizador necesita lo que ha de cambiar: model.parameters(). Las capas en una lista "
+        "común no aparecen ahí; nn.ModuleList las contiene.",
+    ),
+    "list of parameters": (
+        "An optimizer takes several tensors: a list, or model.parameters().",
+        "Un optimizador toma varios tensores: una lista, o model.parameters().",
+    ),
+    "computed parameter": (
+        "{label} was computed: a step would be lost with the next computation. An optimizer "
+        "changes leaves.",
+        "{label} es resultado de un cálculo: un paso se perdería con el siguiente. Un optimizador "
+        "cambia hojas.",
+    ),
+    "checkpoint names": (
+        "The checkpoint has other names than the model: it was saved from another class, or from a "
+        "part or a wrapper of it.",
+        "El punto de control tiene otros nombres que el modelo: se guardó desde otra clase, o "
+        "desde una parte o una envoltura suya.",
+    ),
+    "checkpoint sizes": (
+        "The checkpoint has other sizes than the model: build the model with those it was saved "
+        "with.",
+        "El punto de control tiene otros tamaños que el modelo: construye el modelo con los que "
+        "tenía al guardarse.",
+    ),
+    "super": (
+        "A module must call super().__init__() before it gets layers or parameters.",
+        "Un módulo debe llamar a super().__init__() antes de recibir capas o parámetros.",
+    ),
+    "forward": (
+        "Calling a module runs its forward(self, x): the class has none (or it is indented "
+        "wrongly, or misspelt).",
+        "Llamar a un módulo ejecuta su forward(self, x): la clase no lo tiene (o está mal "
+        "sangrado, o mal escrito).",
+    ),
+    "tensor wanted": (
+        "A tensor is needed here, and this is a {kind}; it is not converted by itself.",
+        "Aquí hace falta un tensor y esto es {kind}; no se convierte solo.",
+    ),
+    "ragged": (
+        "A tensor is a full box of numbers: the lists of one depth must be equally long.",
+        "Un tensor es una caja llena de números: las listas de un mismo nivel deben tener la misma "
+        "longitud.",
+    ),
+    "size wanted": (
+        "Sizes are whole numbers, not tensors.",
+        "Los tamaños son números enteros, no tensores.",
+    ),
+    "backwards": (
+        "A tensor cannot run backwards through memory; a copy lies in order.",
+        "Un tensor no puede recorrer la memoria hacia atrás; una copia queda en orden.",
+    ),
+    "no length": (
+        "A tensor without dims is one number: it has no length, and nothing to loop over.",
+        "Un tensor sin dimensiones es un solo número: no tiene longitud ni nada que recorrer.",
+    ),
+    "mask shape": (
+        "A mask has the sizes of the dims that it stands for, from the first on.",
+        "Una máscara tiene los tamaños de las dimensiones que representa, desde la primera.",
+    ),
+    "permute": (
+        "permute() puts all dims in order: it takes {ndim} numbers, each dim once.",
+        "permute() ordena todas las dimensiones: toma {ndim} números, cada dimensión una vez.",
+    ),
+    # ---- Python's own
+    "not called": (
+        "{name} is a method: it gives what is wanted when it is called, with parentheses.",
+        "{name} es un método: da lo que se busca al llamarlo, con paréntesis.",
+    ),
+    "no call": (
+        "{name} is a value, not a function: it takes no parentheses.",
+        "{name} es un valor, no una función: no lleva paréntesis.",
+    ),
+    "text": (
+        "A text can be joined with a text only: str() makes one, and so does an f-string.",
+        "Un texto solo se une con otro texto: str() crea uno, y también una f-string.",
+    ),
+    "two results": (
+        "Along a dim this gives two tensors, the values and their indices.",
+        "A lo largo de una dimensión esto da dos tensores, los valores y sus índices.",
+    ),
+    "each element": (
+        "and, or, not ask for one true or false; for each element by itself there are &, | and ~, "
+        "with parentheses around comparisons.",
+        "and, or, not piden un solo verdadero o falso; para cada elemento por separado están &, | "
+        "y ~, con paréntesis alrededor de las comparaciones.",
+    ),
+    "bits": (
+        "&, | and ^ are for integers and bools. They bind tighter than comparisons: write "
+        "(x > 0) & (x < 2).",
+        "&, | y ^ son para enteros y booleanos. Ligan más fuerte que las comparaciones: escribe "
+        "(x > 0) & (x < 2).",
+    ),
+    "bool numbers": (
+        "Truth values are not subtracted: ~ inverts a mask, ^ tells where two masks differ.",
+        "Los valores de verdad no se restan: ~ invierte una máscara, ^ dice dónde difieren dos.",
+    ),
+    "keeps dtype": (
+        "A write in place keeps the tensor's dtype, which cannot hold this result.",
+        "Una escritura en el sitio conserva el dtype del tensor, que no admite este resultado.",
+    ),
+    "list of tensors": (
+        "The tensors to join come as one list.",
+        "Los tensores que se unen van en una sola lista.",
+    ),
+    "scale": (
+        "@ multiplies matrices and vectors; a single number scales with *.",
+        "@ multiplica matrices y vectores; un solo número escala con *.",
+    ),
+    "one -1": (
+        "-1 stands for the one size that follows from the others: there can be only one.",
+        "-1 vale por el único tamaño que se deduce de los demás: solo puede haber uno.",
+    ),
+    "dtype object": (
+        "A dtype is an object such as torch.float32, not its name.",
+        "Un dtype es un objeto como torch.float32, no su nombre.",
+    ),
+    "parameter wanted": (
+        "A layer's parameter is replaced by a parameter only: nn.Parameter(tensor). To write new "
+        "values into it: with torch.no_grad(): layer.weight.copy_(tensor).",
+        "Un parámetro de una capa solo se reemplaza por otro: nn.Parameter(tensor). Para escribir "
+        "valores nuevos en él: with torch.no_grad(): capa.weight.copy_(tensor).",
+    ),
+    "no bfloat16": (
+        "NumPy has no bfloat16.",
+        "NumPy no tiene bfloat16.",
+    ),
     # ---- devices and dtypes
     "device": (
         "An operation runs on one device, with all its tensors there; nothing is moved by itself.",
@@ -180,6 +368,42 @@ WORDS: dict[str, tuple[str, str]] = {
     "no graph": (
         "Nothing that {label} was computed from has requires_grad=True, so there is no graph.",
         "Nada de lo que produjo {label} tiene requires_grad=True, así que no hay grafo.",
+    ),
+    "inference": (
+        "What inference mode has made stays out of every graph; a clone made outside of it may "
+        "take part.",
+        "Lo hecho en modo de inferencia queda fuera de todo grafo; un clon hecho fuera de él sí "
+        "puede participar.",
+    ),
+    "deep copy": (
+        "A copy of what was computed would need a copy of its graph; the values alone can be "
+        "copied.",
+        "Copiar algo calculado exigiría copiar su grafo; los valores solos sí se pueden copiar.",
+    ),
+    "computed flag": (
+        "What is computed from tensors with gradients has one, too; detach() gives the values "
+        "without the graph.",
+        "Lo que se calcula a partir de tensores con gradiente también lo tiene; detach() da los "
+        "valores sin el grafo.",
+    ),
+    "gradient shape": (
+        "The gradient that backward() starts with has the shape of the tensor itself.",
+        "El gradiente con el que empieza backward() tiene la forma del propio tensor.",
+    ),
+    "grad not kept": (
+        "{label} was computed, and its gradient is used up on the way: ask for it with "
+        "retain_grad() before backward().",
+        "{label} es resultado de un cálculo y su gradiente se consume por el camino: pídelo con "
+        "retain_grad() antes de backward().",
+    ),
+    "grad unwanted": (
+        "{label} has no requires_grad=True, so backward() leaves its .grad None.",
+        "{label} no tiene requires_grad=True, así que backward() deja su .grad en None.",
+    ),
+    "grad not yet": (
+        "{label}.grad is None until backward() has come there (zero_grad() makes it None again).",
+        "{label}.grad es None hasta que backward() llega ahí (zero_grad() lo vuelve a dejar en "
+        "None).",
     ),
     "numpy": (
         "NumPy records no gradients: take the values out of the graph first.",

@@ -15,6 +15,7 @@ from antorcha.inspector.graph_text import as_text, caption
 from antorcha.inspector.naming import module_fields, names_of, users_frame
 from antorcha.inspector.page import block
 from antorcha.inspector.recording import recording
+from antorcha.inspector.shown import Shown
 from antorcha.runtime.tensor import Tensor
 
 _OVERVIEW, _LIMIT = 30, 150  # boxes in the first picture, and in any
@@ -97,7 +98,7 @@ def _checked_names(names: Any) -> dict[str, Tensor]:
     return given
 
 
-class Graph:
+class Graph(Shown):
     """A graph as it was when it was asked for: prints as text, shows as a picture.
 
     Attributes:
@@ -124,10 +125,9 @@ class Graph:
     def groups(self) -> list[Group]:
         return [group for serial, group in self._nest.groups.items() if serial != TOP]
 
-    def __str__(self) -> str:
+    def plain(self) -> str:
+        """The operations as lines of text."""
         return as_text(self.facts)
-
-    __repr__ = __str__
 
     def svg(self, *, boxes: int = _LIMIT) -> str:
         """The picture as an SVG, which needs nothing else: groups are open as long as there are
@@ -201,7 +201,7 @@ class Graph:
         elif suffix in (".html", ".htm"):
             text = f'<!doctype html><meta charset="utf-8"><title>graph</title>{self.html()}\n'
         elif suffix == ".txt":
-            text = f"{self}\n"
+            text = f"{self.plain()}\n"
         else:
             raise ArgumentError(f"graph: save to a .svg, .html or .txt file, not {path!r:.80}")
         with open(path, "w", encoding="utf-8") as file:

@@ -11,6 +11,7 @@ from antorcha.inspector import rows as said
 from antorcha.inspector.facts import TensorFacts
 from antorcha.inspector.grids import shortened
 from antorcha.inspector.images import LARGEST, Image
+from antorcha.inspector.numbers import rounded
 from antorcha.inspector.svg import tag
 from antorcha.inspector.words import Words
 
@@ -25,17 +26,23 @@ _STYLE = (
     "break-inside:avoid}"
     ".ant-panel h4{margin:0 0 4px;font-size:12px;font-weight:600;color:var(--ant-accent)}"
     ".ant-panel p{margin:0 0 6px}"
-    ".ant-inspect table{border-collapse:collapse;margin:0;font-size:12px;border:0}"
-    ".ant-inspect td,.ant-inspect th{padding:1px 10px 1px 0;text-align:left;vertical-align:top;"
-    "font-weight:400;border:0;background:none;color:inherit;white-space:normal}"
-    ".ant-inspect th{color:var(--ant-muted);white-space:nowrap}"
-    ".ant-inspect tr{background:none}.ant-inspect td code{margin-right:6px;padding:0;color:inherit;"
-    "background:none}.ant-inspect td span{color:var(--ant-muted)}"
+    # (notebooks have rules for tables and lists that outweigh those of one or two classes)
+    ".ant.ant-inspect .ant-facts table{border-collapse:collapse;margin:0;font-size:12px;border:0}"
+    ".ant.ant-inspect .ant-facts td,.ant.ant-inspect .ant-facts th{padding:1px 10px 1px 0;"
+    "text-align:left;vertical-align:top;font-weight:400;border:0;background:none;color:inherit;"
+    "white-space:normal}"
+    ".ant.ant-inspect .ant-facts th{color:var(--ant-muted);white-space:nowrap}"
+    ".ant.ant-inspect .ant-facts tr{background:none}"
+    ".ant-inspect td code{margin-right:6px;padding:0;color:inherit;background:none}"
+    ".ant-inspect td span{color:var(--ant-muted)}"
     ".ant-maps{display:flex;flex-wrap:wrap;gap:8px;margin:4px 0}"
     ".ant-maps figure{margin:0}.ant-maps figcaption{font-size:11px}"
-    ".ant-numbers{display:grid;grid-template-columns:repeat(4,1fr);gap:2px 8px;margin:0 0 6px}"
-    ".ant-numbers dt{color:var(--ant-muted);font-size:11px}"
-    ".ant-numbers dd{margin:0;font-size:12px}"
+    ".ant.ant-inspect .ant-numbers{display:grid;grid-template-columns:repeat(4,1fr);gap:2px 8px;"
+    "margin:0 0 6px}"
+    ".ant.ant-inspect .ant-numbers dt{color:var(--ant-muted);font-size:11px}"
+    ".ant.ant-inspect .ant-numbers dd{font-size:12px}"
+    ".ant.ant-inspect .ant-numbers :is(dt,dd){margin:0;padding:0;float:none;width:auto;"
+    "font-weight:400}"
     ".ant-image{display:block;image-rendering:pixelated;max-width:100%;"
     "border:1px solid var(--ant-line)}"
 )
@@ -76,7 +83,8 @@ def _facts(facts: TensorFacts, words: Words) -> str:
             + tag("td", f"{tag('code', escape(row.value))} {tag('span', escape(row.note))}"))
         for row in said.rows(facts, words)
     ]  # fmt: skip
-    return _panel(words("Place"), tag("table", "".join(lines)))
+    table = tag("table", "".join(lines))
+    return _panel(words("Place"), tag("div", table, class_="ant-facts"))
 
 
 def _memory(facts: TensorFacts, words: Words) -> str:
@@ -133,4 +141,7 @@ def _image(image: Image, words: Words) -> str:
     size = words("pixels", width=image.width * image.step, height=image.height * image.step)
     size += words("pixel step", step=image.step) if image.step > 1 else ""
     size += words("of batch", index=image.of_batch) if image.of_batch is not None else ""
+    if image.stretched is not None:
+        low, high = map(rounded, image.stretched)
+        size += words("stretched", low=low, high=high)
     return picture + tag("div", escape(size), class_="muted")

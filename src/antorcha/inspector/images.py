@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 import zlib
 from dataclasses import dataclass
@@ -16,24 +17,27 @@ _SMALLEST = 8  # what is smaller is hardly a picture
 
 @dataclass(frozen=True)
 class Image:
-    """A picture: the PNG's bytes, its size in pixels, every how many pixels it was taken, and
-    which of a batch it is (None: there is no batch)."""
+    """A picture: the PNG's bytes, its size in pixels, every how many pixels it was taken,
+    which of a batch it is (None: there is no batch), and the values that are shown as black and
+    as white (None: 0 and 1, or bytes as they are)."""
 
     png: bytes
     height: int
     width: int
     step: int
     of_batch: int | None
+    stretched: tuple[float, float] | None = None
 
 
 def as_image(
     elements: Elements, statistics: Statistics, axes: tuple[str, ...] | None
 ) -> Image | None:
     """The tensor as a picture, if it is one: C x H x W or N x C x H x W with 1 or 3 channels
-    (or in the order that `axes` tells), bytes or floats from 0 to 1 that are not all the same."""
+    (or in the order that `axes` tells), bytes or floats from 0 to 1 that are not all the same.
+    Where `axes` says that it is one, floats may have any values."""
     lay = elements.layout
     dims = _dims(tuple(lay.shape), axes)
-    if dims is None or not _plausible(lay.dtype.name, statistics):
+    if dims is None or not _plausible(lay.dtype.name, statistics, axes is not None):
         return None
     c, h, w = dims
     height, width = lay.shape[h], lay.shape[w]
@@ -44,11 +48,16 @@ def as_image(
         steps[batch] = max(lay.shape[batch], 1)
     pixels = np.moveaxis(elements.thinned(steps), (h, w, c), (-3, -2, -1))
     pixels = pixels.reshape(pixels.shape[-3:])
+    stretched = None
     if lay.dtype.name != "uint8":
-        real = np.nan_to_num(pixels.astype(np.float32)).clip(0, 1)
-        pixels = np.rint(real * 255).astype(np.uint8)
+        low, high = statistics.min or 0.0, statistics.max or 0.0
+        stretched = (low, high) if low < 0 or high > 1 else None
+        real = np.nan_to_num(pixels.astype(np.float64))
+        if stretched is not None:
+            real = real / (high - low) - low / (high - low)
+        pixels = np.rint(real.clip(0, 1) * 255).astype(np.uint8)
     rows, columns = pixels.shape[:2]
-    return Image(_png(pixels), rows, columns, step, None if batch is None else 0)
+    return Image(_png(pixels), rows, columns, step, None if batch is None else 0, stretched)
 
 
 def _dims(shape: tuple[int, ...], axes: tuple[str, ...] | None) -> tuple[int, int, int] | None:
@@ -65,14 +74,16 @@ def _dims(shape: tuple[int, ...], axes: tuple[str, ...] | None) -> tuple[int, in
     return (c, h, w) if fits else None
 
 
-def _plausible(dtype: str, statistics: Statistics) -> bool:
-    """Do the values look like a picture's?"""
+def _plausible(dtype: str, statistics: Statistics, is_told: bool) -> bool:
+    """Do the values look like a picture's? (Any do, where somebody says that it is one.)"""
     if statistics.finite < statistics.looked_at or statistics.min == statistics.max:
         return False
     if dtype == "uint8":
         return True
     if "float" not in dtype or statistics.min is None or statistics.max is None:
         return False
+    if is_told:
+        return math.isfinite(statistics.max - statistics.min)
     return statistics.min >= 0 and statistics.max <= 1
 
 

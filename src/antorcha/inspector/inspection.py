@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from antorcha.inspector.facts import TensorFacts, gather
 from antorcha.inspector.naming import names_of, users_frame
+from antorcha.inspector.shown import Shown
 from antorcha.inspector.words import Words
 from antorcha.runtime.tensor import Tensor
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
 
 
-class Inspection:
+class Inspection(Shown):
     """What `inspect` found: a snapshot that holds words and numbers, not the tensor.
 
     ``print`` shows it as text 80 characters wide, rich in colours, a notebook as a picture.
@@ -29,12 +30,11 @@ class Inspection:
         """The facts as nested dictionaries and lists."""
         return self.facts.as_dict()
 
-    def __str__(self) -> str:
+    def plain(self) -> str:
+        """The text, 80 characters wide."""
         from antorcha.inspector.terminal import text
 
         return text(self.facts, self.words)
-
-    __repr__ = __str__
 
     def html(self, brief: bool = False) -> str:
         """One ``<div>`` with all it needs in it: no script, nothing loaded; light and dark."""
@@ -44,13 +44,6 @@ class Inspection:
 
     def _repr_html_(self) -> str:
         return self.html()
-
-    def show(self) -> None:
-        """Prints it with colours, as wide as the terminal is (at most 120 characters)."""
-        from rich.console import Console
-
-        console = Console()
-        console.print(self, width=min(console.width, 120))
 
     def __rich_console__(
         self, console: Console, options: ConsoleOptions

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 from antorcha.autograd import no_grad
 from antorcha.device import Device
 from antorcha.errors import ArgumentError, DtypeError, OutOfRange
+from antorcha.inspector.forms import shape_text
 from antorcha.ops.record import T
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.tensor import Tensor
 
 MOST = 10_000  # tensors looked for in what a layer gives
+_FAILED = "summary: it failed in"
 
 
 class Call(NamedTuple):
@@ -44,8 +46,8 @@ def run(model: Any, inputs: Sequence[Any]) -> Pass:
 
     state = get_rng_state()
     try:
-        return _on_meta(model, inputs)
-    except Exception:  # an op that needs values, a model that cannot be copied
+        with suppress(Exception):  # an op that needs values, a model that cannot be copied
+            return _on_meta(model, inputs)
         return _for_real(model, inputs)
     finally:
         set_rng_state(state)
@@ -150,9 +152,11 @@ def _watched(model: Any, calls: dict[int, list[Call]]) -> Iterator[None]:
     """Notes the calls of every module inside. (A ``forward`` of the instance's own, not a hook: the
     first hook of a process makes every later call of a module look for hooks.)"""
     before = []
-    for module in model.modules():
+    for name, module in model.named_modules():
         before.append((module, module.__dict__.get("forward")))
-        module.__dict__["forward"] = _noting(module.forward, calls.setdefault(id(module), []))
+        where = f"{name or 'the model'}: {type(module).__name__}"
+        made = calls.setdefault(id(module), [])
+        module.__dict__["forward"] = _noting(module.forward, made, where)
     try:
         yield
     finally:
@@ -163,11 +167,17 @@ def _watched(model: Any, calls: dict[int, list[Call]]) -> Iterator[None]:
                 module.__dict__["forward"] = own
 
 
-def _noting(forward: Any, calls: list[Call]) -> Any:
+def _noting(forward: Any, calls: list[Call], where: str) -> Any:
     def noted(*args: Any, **kwargs: Any) -> Any:
         given = tensors_in([args, kwargs])
         layouts = [tensor._layout for tensor in given]
-        result = forward(*args, **kwargs)
+        try:
+            result = forward(*args, **kwargs)
+        except Exception as error:
+            if not any([note.startswith(_FAILED) for note in getattr(error, "__notes__", ())]):
+                shapes = ", ".join([shape_text(lay.shape) for lay in layouts])
+                error.add_note(f"{_FAILED} {where}, which was given {shapes or 'no tensor'}")
+            raise
         storages = {id(tensor._storage) for tensor in given}
         fresh = 0
         for tensor in tensors_in(result):

@@ -12,17 +12,18 @@ border-radius:6px;max-width:100%;box-sizing:border-box}}
 .ant-block .wide{{overflow-x:auto}}
 .ant-block table{{border-collapse:collapse;font:13px/1.6 {theme.MONO};width:auto;margin:0;
 color:inherit}}
-.ant-block tr{{background:none}}
-.ant-block th,.ant-block td{{padding:1px 14px 1px 0;white-space:nowrap;text-align:right;border:0;
-background:none;color:inherit}}
-.ant-block tr>:nth-child(-n+2){{text-align:left}}
-.ant-block tbody th{{font-weight:400}}
-.ant-block thead th{{border-bottom:1px solid var(--ant-line);font-weight:600}}
+.ant.ant-block .wide tr{{background:none}}
+.ant.ant-block .wide :is(th,td){{padding:1px 14px 1px 0;white-space:nowrap;text-align:right;
+border:0;background:none;color:inherit}}
+.ant.ant-block .wide tr>:nth-child(-n+2){{text-align:left}}
+.ant.ant-block .wide tbody th{{font-weight:400}}
+.ant.ant-block .wide thead th{{border-bottom:1px solid var(--ant-line);font-weight:600}}
 .ant-block .tree{{color:var(--ant-muted);opacity:.6;white-space:pre}}
 .ant-block .foot{{margin-top:8px;font:12.5px/1.6 {theme.MONO};color:var(--ant-muted);
 white-space:pre-wrap}}
 .ant-block pre{{font:13px/1.5 {theme.MONO};color:inherit;margin:6px 0;padding:8px 10px;
 background:var(--ant-panel);border-radius:4px;overflow-x:auto}}
+.ant.ant-block pre code{{font:inherit;background:none;padding:0;border:0}}
 .ant-block details{{margin:6px 0}}
 .ant-block summary{{cursor:pointer}}
 .ant-block h3{{font-size:15px;margin:0 0 6px;line-height:1.35;overflow-wrap:anywhere}}

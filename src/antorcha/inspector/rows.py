@@ -58,6 +58,7 @@ def _strides_note(facts: TensorFacts, words: Words) -> str:
     parts = []
     for dim, stride in enumerate(facts.strides):
         key = "stride" if stride > 1 else f"stride {stride}"
+        key = "no step" if facts.shape[dim] == 1 else key
         parts.append(words(key, dim=dim, stride=grouped(stride)))
     return ", ".join(parts)
 
@@ -202,15 +203,16 @@ def memory_text(facts: TensorFacts, drawn: MemoryPicture, words: Words) -> str:
     return said
 
 
-def shown_part(facts: TensorFacts, words: Words) -> str:
-    """Which part of the values the map shows; "" for all of them."""
+def shown_part(facts: TensorFacts, words: Words, most: int = 4) -> str:
+    """Which part of the values the map shows, of whose matrices `most` are drawn; "" for all."""
     heat = facts.heat
     if heat is None or not heat.grids:
         return ""
     parts = []
-    if len(heat.grids) < heat.of:
-        parts.append(words("matrix", index=f"1-{len(heat.grids)}" if len(heat.grids) > 1 else 1,
-                           of=grouped(heat.of)))  # fmt: skip
+    shown = min(len(heat.grids), most)
+    if shown < heat.of:
+        index = f"1-{shown}" if shown > 1 else 1
+        parts.append(words("matrix", index=index, of=grouped(heat.of)))
     if len(heat.steps) == 2 and max(heat.steps) > 1:
         parts.append(words("every", rows=heat.steps[0], columns=heat.steps[1]))
     elif len(heat.steps) == 1 and heat.steps[0] > 1:

@@ -11,6 +11,7 @@ from antorcha.inspector.forms import count_text, escaped, shape_text
 from antorcha.inspector.layers import Call, Pass, run
 from antorcha.inspector.numbers import memory_size
 from antorcha.inspector.page import block
+from antorcha.inspector.shown import Shown, plain_console
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
@@ -94,7 +95,7 @@ def summary(model: Module, *inputs: Any, depth: int | None = None) -> Summary:
     return Summary(model, run(model, inputs) if inputs else None, depth)
 
 
-class Summary:
+class Summary(Shown):
     """What :func:`summary` found: ``rows``, ``totals``; prints as a table, shows as HTML."""
 
     rows: list[Row]
@@ -110,24 +111,18 @@ class Summary:
         _draw_tree(self.rows)
 
     # -------------------------------------------------------------------------------------- faces
-    def __str__(self) -> str:
-        import io
-
-        from rich.console import Console
+    def plain(self) -> str:
+        """The table, as wide as it needs."""
         from rich.measure import Measurement
 
         table = self._table()
-        wide = Console(width=10_000)
+        wide = plain_console(10_000)
         width = max(80, Measurement.get(wide, wide.options, table).maximum)
-        console = Console(
-            file=io.StringIO(), width=width, color_system=None, legacy_windows=False, emoji=False
-        )
+        console = plain_console(width)
         with console.capture() as captured:
             console.print(table)
         text = "\n".join([line.rstrip() for line in captured.get().splitlines()])
         return text + "\n" + "\n".join(self.footer())
-
-    __repr__ = __str__
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield self._table()

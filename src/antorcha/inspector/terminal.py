@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from antorcha.inspector.facts import TensorFacts
 from antorcha.inspector.grids import Grid
 from antorcha.inspector.memory import Cell, Gap, MemoryPicture
 from antorcha.inspector.numbers import compact, ending, grouped, rounded
+from antorcha.inspector.shown import plain_console
 from antorcha.inspector.words import Words
 
 if TYPE_CHECKING:
@@ -21,26 +21,16 @@ if TYPE_CHECKING:
 WIDTH = 80
 _CELL, _COMPLEX_CELL = 8, 14  # characters of one cell, with the space before it
 _BLOCKS = "▁▂▃▄▅▆▇█"
-_SPECIAL = f"{_BLOCKS}…─\N{NO-BREAK SPACE}"
-_PLAIN = str.maketrans(dict(zip(_SPECIAL, ".:-=+*%#~- ", strict=True)))
 
 
 def text(facts: TensorFacts, words: Words, width: int = WIDTH) -> str:
-    """The inspection as plain text, in characters that the terminal has."""
-    from rich.console import Console
-
-    console = Console(file=io.StringIO(), width=width, color_system=None, legacy_windows=False)
+    """The inspection as plain text."""
+    console = plain_console(width)
     for part in renderables(facts, words, width):
         console.print(part)
     assert isinstance(console.file, io.StringIO)
     lines = [line.rstrip() for line in console.file.getvalue().splitlines()]
-    found = "\n".join(lines)
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    try:
-        _SPECIAL.encode(encoding)
-    except (UnicodeEncodeError, LookupError):
-        found = found.translate(_PLAIN)
-    return found
+    return "\n".join(lines)
 
 
 def renderables(facts: TensorFacts, words: Words, width: int) -> Iterator[RenderableType]:
@@ -85,7 +75,7 @@ def _table(facts: TensorFacts, words: Words) -> RenderableType:
 def _memory(drawn: MemoryPicture, words: Words, width: int, size: int) -> Iterator[Text]:
     from rich.text import Text
 
-    labels = [words("cell"), words("value"), words("order")]
+    labels = [words("cell"), words("value"), words("order"), words("times")]
     margin = max(map(len, labels))
     per_line = max((width - margin - 1) // size, 1)
     cells = [cell for part in drawn.parts for cell in ([None] if isinstance(part, Gap) else part)]
@@ -100,16 +90,18 @@ def _memory(drawn: MemoryPicture, words: Words, width: int, size: int) -> Iterat
 def _cell_lines(
     cells: Sequence[Cell | None], labels: Sequence[str], margin: int, size: int
 ) -> Iterator[Text]:
-    """Three lines: where, what, and which the view reads; a cell that is read stands in []. None
-    stands for cells that are not shown."""
+    """Three lines: where, what, and which the view reads, and a fourth of how often, where that
+    is more than once; a cell that is read stands in []. None stands for cells that are not shown.
+    """
     from rich.text import Text
 
     where = Text(f"{labels[0]:{margin}} ", "dim")
     what = Text(f"{labels[1]:{margin}} ")
     order = Text(f"{labels[2]:{margin}} ", "dim")
+    times = Text(f"{labels[3]:{margin}} ", "dim")
     for cell in cells:
         if cell is None:
-            for line in (where, what, order):
+            for line in (where, what, order, times):
                 line.append(f"{'...' if line is what else '':>{size - 1}} ", "dim")
             continue
         value = compact(cell.value or "?", size - 3)
@@ -120,10 +112,13 @@ def _cell_lines(
         )
         number = "" if cell.order is None else ending(cell.order, size - 1)
         order.append(f"{number:>{size - 1}} ")
+        times.append(f"{cell.readers or '':>{size - 1}} ")
     yield where
     yield what
     if any(cell is not None and cell.order is not None for cell in cells):
         yield order
+    if any(cell is not None and (cell.readers or 0) > 1 for cell in cells):
+        yield times
 
 
 def _cell_width(facts: TensorFacts) -> int:
@@ -148,9 +143,10 @@ def _values(facts: TensorFacts, words: Words, width: int) -> Iterator[Text]:
         bars = "".join([_BLOCKS[-(-7 * n // tallest)] if n else " " for n in counts])
         ends = rounded(numbers.histogram.low), rounded(numbers.histogram.high)
         yield Text.assemble(f"{ends[0]} |", (bars, "yellow"), f"| {ends[1]}")
-    if heat.steps and max(heat.steps) > 1:
-        yield Text(f"\n{said.shown_part(facts, words)}", "dim")
-    for grid in heat.grids[:2]:
+    part = said.shown_part(facts, words, _MATRICES)
+    if part:
+        yield Text(f"\n{part}", "dim")
+    for grid in heat.grids[:_MATRICES]:
         yield Text("")
         yield from _grid(grid, width, _cell_width(facts))
     if facts.image is not None:
@@ -160,7 +156,7 @@ def _values(facts: TensorFacts, words: Words, width: int) -> Iterator[Text]:
         yield Text(f"\n{words('Image')}: {size}", "dim")
 
 
-_ROWS = 8  # rows and columns that fit
+_ROWS, _MATRICES = 8, 2  # rows and columns that fit; matrices that are shown
 
 
 def _grid(grid: Grid, width: int, size: int) -> Iterator[Text]:

@@ -32,6 +32,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "stride": ("dim {dim} steps {stride} cells", "dim {dim} avanza {stride} celdas"),
     "stride 1": ("dim {dim} steps 1 cell", "dim {dim} avanza 1 celda"),
     "stride 0": ("dim {dim} stays in its cell", "dim {dim} no avanza"),
+    "no step": ("dim {dim} has one index: no step", "dim {dim} tiene un solo índice: sin paso"),
     "starts": ("its first element is in cell {cell}", "su primer elemento está en la celda {cell}"),
     "contiguous": (
         "one cell after the other, in order",
@@ -168,11 +169,13 @@ WORDS: dict[str, tuple[str, str]] = {
     "cell": ("cell", "celda"),
     "value": ("value", "valor"),
     "order": ("order", "orden"),
+    "times": ("times", "veces"),
     "cell title": ("cell {cell}", "celda {cell}"),
     "not read": ("{name} does not read it", "{name} no la lee"),
     "read as": ("element {index}, number {order} in order", "elemento {index}, número {order}"),
     "read times": ("; read {times} times", "; leída {times} veces"),
     "step": ("dim {dim}: +{stride}", "dim {dim}: +{stride}"),
+    "steps": ("dims {dim}: +{stride}", "dims {dim}: +{stride}"),
     "memory label": (
         "The storage as memory cells; the cells that {name} reads are marked.",
         "El almacenamiento como celdas de memoria; las que lee {name} están marcadas.",
@@ -207,6 +210,10 @@ WORDS: dict[str, tuple[str, str]] = {
     ),
     "bin": ("from {low} to {high}: {count}", "de {low} a {high}: {count}"),
     "bin one": ("{low}: {count}", "{low}: {count}"),
+    "stretched": (
+        "; from {low}, black, to {high}, white",
+        "; de {low}, negro, a {high}, blanco",
+    ),
     "image label": ("The tensor as an image", "El tensor como imagen"),
     "pixels": ("{width} x {height} pixels", "{width} x {height} píxeles"),
     "pixel step": (

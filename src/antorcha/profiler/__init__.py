@@ -14,6 +14,7 @@ See docs/profiling.md, and https://docs.pytorch.org/docs/stable/profiler.html.
 from antorcha.autograd.profiler import record_function
 from antorcha.autograd.profiler_util import DeviceType
 from antorcha.profiler.flame import flame_graph
+from antorcha.profiler.memory import memory_timeline
 from antorcha.profiler.profiler import (
     ExecutionTraceObserver,
     ProfilerAction,
@@ -27,6 +28,6 @@ from antorcha.profiler.profiler import (
 
 __all__ = [
     "DeviceType", "ExecutionTraceObserver", "ProfilerAction", "ProfilerActivity", "flame_graph",
-    "kineto_available", "profile", "record_function", "schedule", "supported_activities",
-    "tensorboard_trace_handler",
+    "kineto_available", "memory_timeline", "profile", "record_function", "schedule",
+    "supported_activities", "tensorboard_trace_handler",
 ]  # fmt: skip

@@ -12,6 +12,7 @@ from html import escape
 
 from antorcha.autograd.profiler_util import EventList, FunctionEvent, time_text
 from antorcha.inspector import theme
+from antorcha.inspector.explain_site import libraries
 
 WIDTH, ROW, EDGE, TOP = 1200, 19, 10, 44
 LETTER = 6.7  # width of a letter of 11 pixels, in a typeface of one width
@@ -104,7 +105,7 @@ def _collect(events: EventList) -> _Box:
         if event.cpu_parent is None:
             whole.time += event.cpu_time_total
         if by_lines:  # the lines between the parent's and this one's
-            stack = event.stack[::-1]
+            stack = _from_the_program(event.stack[::-1])
             for line in stack[lines:]:
                 below = below.within(line, "stack")
                 below.time += event.cpu_time_total
@@ -125,6 +126,15 @@ def _collect(events: EventList) -> _Box:
         inner.time += kernel.cpu_time_total
         inner.count += 1
     return whole
+
+
+def _from_the_program(stack: list[str]) -> list[str]:
+    """Lines, outermost first, without those of libraries that started the program: a notebook's
+    own, say. All of them where the program has none."""
+    for k, line in enumerate(stack):
+        if not line.startswith(libraries()):
+            return stack[k:]
+    return stack
 
 
 def _kind(event: FunctionEvent) -> str:

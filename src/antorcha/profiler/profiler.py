@@ -128,9 +128,9 @@ def tensorboard_trace_handler(
 
 
 class ExecutionTraceObserver:
-    """PyTorch's execution traces: not supported."""
+    """PyTorch's execution traces: not supported, raises NotImplementedError when one is made."""
 
-    def register_callback(self, output_file_path: str) -> Any:
+    def __init__(self) -> None:
         raise MissingFeature(
             "ExecutionTraceObserver: execution traces are not written; export_chrome_trace() "
             "writes what ran, and when"
@@ -215,6 +215,7 @@ class profile:
         self.current_action = self.schedule(0)
         self.step_rec_fn: record_function | None = None
         self.profiler: engine.profile | None = None
+        self._started = False
         self._metadata: dict[str, Any] = {}
         self._trace_id = custom_trace_id_callback
 
@@ -232,18 +233,21 @@ class profile:
             raise GraphError(
                 "profile: this profile is already running; stop() ends it, step() goes on"
             )
+        self._started = True
         self._enter(self.current_action)
         self._begin_step()
 
     def stop(self) -> None:
         """Ends the profile; what was recorded is handed to ``on_trace_ready``."""
+        self._started = False
         self._end_step()
         if self._is_recording():
             self._stop_recording()
             self._hand_over()
 
     def step(self) -> None:
-        """Says that a step of the program has ended, and the next one begins."""
+        """Says that a step of the program has ended, and the next one begins. Of a profile that
+        was not started it only counts."""
         self._end_step()
         before = self.current_action
         self.step_num += 1
@@ -259,8 +263,9 @@ class profile:
                 self._stop_recording()
                 if complete:
                     self._hand_over()
-        self._enter(self.current_action)
-        self._begin_step()
+        if self._started:
+            self._enter(self.current_action)
+            self._begin_step()
 
     def start_trace(self) -> None:
         """Starts recording, whatever the schedule."""
@@ -366,16 +371,32 @@ class profile:
 
     def export_flame_graph(self, path: str) -> None:
         """Writes :meth:`flame_graph` to a file, for a browser."""
-        text = self.flame_graph()
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
+        from antorcha.autograd.profiling.files import write_whole
+
+        write_whole(self.flame_graph(), str(path))
+
+    def memory_timeline(self) -> str:
+        """A picture of what tensors hold over time, as SVG; needs ``profile_memory=True``."""
+        from antorcha.profiler.memory import memory_timeline
+
+        return memory_timeline(self.events())
 
     def export_memory_timeline(self, path: str, device: str | None = None) -> None:
-        """Not supported: raises NotImplementedError. A trace has each allocation with its time."""
-        raise MissingFeature(
-            "export_memory_timeline: timelines of memory are not written; with "
-            "profile_memory=True the table and the trace have what each op allocates and frees"
-        )
+        """Writes what tensors hold over time; needs ``profile_memory=True``.
+
+        Args:
+            path (str): ``.html`` or ``.svg``: :meth:`memory_timeline`; ``.json`` (or ``.json.gz``):
+                ``[times, rows]`` in microseconds and bytes; ``.raw.json.gz``: a list of ``[time,
+                action, bytes, category]`` in nanoseconds. As in PyTorch's files a row has a column
+                for each of eight categories (after a 0); they are not told apart here, so all
+                is in the last one, the unknown
+            device (str): "cpu"
+
+        Raises ValueError where the profile has no memory, or the file has another ending.
+        """
+        from antorcha.profiler.memory import export
+
+        export(self._done("exporting the memory timeline").ended(), str(path), device)
 
     # ------------------------------------------------------------------------------------ metadata
     def add_metadata(self, key: str, value: str) -> None:
@@ -385,6 +406,19 @@ class profile:
     def add_metadata_json(self, key: str, value: str) -> None:
         """Puts a value, written as JSON, into the trace. Raises ValueError where it is no JSON."""
         self._metadata[str(key)] = json.loads(value)
+
+    preset_metadata_json = add_metadata_json
+
+    def set_custom_trace_id_callback(self, callback: Callable[[], str]) -> None:
+        """What :meth:`get_trace_id` asks."""
+        self._trace_id = callback
+
+    def toggle_collection_dynamic(self, enable: bool, activities: Iterable[Any]) -> None:
+        """Not supported: raises NotImplementedError."""
+        raise MissingFeature(
+            "toggle_collection_dynamic: a profile is not switched off and on in its middle; a "
+            "schedule, or start_trace() and stop_trace(), choose what is recorded"
+        )
 
     def get_trace_id(self) -> str | None:
         """What ``custom_trace_id_callback`` gives, if there is one."""

@@ -6,7 +6,7 @@ import copy
 import importlib
 import operator
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from antorcha import modes
 from antorcha.device import CPU, Device, as_device, backend
@@ -16,7 +16,7 @@ from antorcha.lazy import Array, np
 from antorcha.ops.params import to_bool
 from antorcha.ops.record import T
 from antorcha.runtime import layout as L
-from antorcha.runtime.call import tape
+from antorcha.runtime.call import path, tape
 from antorcha.runtime.call.node import edge_of
 from antorcha.runtime.tensor import Parameter, Tensor, bare
 from antorcha.tensor import printing
@@ -39,6 +39,18 @@ def item(self: Tensor) -> Any:
     >>> torch.tensor([2.5]).item()
     2.5
     """
+    if modes.busy and modes.watched:
+        return path.observe(_Watched("aten::item"), (self,), {}, _item, self)
+    return _item(self)
+
+
+class _Watched(NamedTuple):
+    """What is written into a profile, though it is no op."""
+
+    name: str
+
+
+def _item(self: Tensor) -> Any:
     lay = self._layout
     if lay.numel != 1:
         raise GraphError(
@@ -51,6 +63,12 @@ def item(self: Tensor) -> Any:
 
 def tolist(self: Tensor) -> Any:
     """The elements as nested lists of Python numbers (a number for a 0-dim tensor)."""
+    if modes.busy and modes.watched:
+        return path.observe(_Watched("tolist"), (self,), {}, _tolist, self)
+    return _tolist(self)
+
+
+def _tolist(self: Tensor) -> Any:
     array = to_array(self)
     if self._layout.dtype.name == "bfloat16":
         array = array.astype(np.float32)

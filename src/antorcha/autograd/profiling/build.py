@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from heapq import merge
+from time import time_ns
 from typing import Any, NamedTuple
 
 from antorcha.autograd.profiler_util import EventList, FunctionEvent, Kernel
 from antorcha.autograd.profiling import names
 from antorcha.autograd.profiling.session import Noted, Recorded
 from antorcha.dtypes import dtype
+from antorcha.runtime import trace
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.trace import BLOCK, KERNEL, NODE, Record
 
@@ -39,7 +41,7 @@ def build(seen: Recorded, *, memory: bool = False, flops: bool = False, shapes: 
           metadata: dict[str, Any] | None = None) -> EventList:  # fmt: skip
     """The events of a session. `shapes`: show them (they may have been noted for `flops` only)."""
     items = _nest(seen)
-    freed_between = _count_memory(items, seen)
+    freed_between, changes = _count_memory(items, seen)
     builder = _Builder(seen, shapes, flops)
     for item in items:
         builder.add(item)
@@ -47,11 +49,12 @@ def build(seen: Recorded, *, memory: bool = False, flops: bool = False, shapes: 
     if memory:
         events += [builder.memory_event(*each) for each in freed_between]
         events.sort(key=lambda event: event.time_range.start)
+        metadata = {**(metadata or {}), "memory": builder.timeline(changes)}
     for k, event in enumerate([*events, *[e for e in kernels if e.cpu_parent is not None]]):
         event.id = k
     about = {
-        "started_ns": seen.started, "ended_ns": seen.ended, "threads": seen.threads,
-        "lost": seen.lost, **(metadata or {}),
+        "calendar_ns": time_ns() - trace.now() + seen.started, "started_ns": seen.started,
+        "ended_ns": seen.ended, "threads": seen.threads, "lost": seen.lost, **(metadata or {}),
     }  # fmt: skip
     return EventList(
         events, profile_memory=memory, with_flops=flops, kernels=kernels, metadata=about
@@ -95,18 +98,27 @@ def _moments(items: list[_Item]) -> Iterator[tuple[int, int, _Item, bool]]:
             yield last.end, last.record.after, last, False
 
 
-def _count_memory(items: list[_Item], seen: Recorded) -> list[tuple[int, int, int]]:
+_Change = tuple[int, int, _Item | None]
+"""When what tensors hold has changed, to how many bytes, and by whom (None: between the calls)."""
+
+
+def _count_memory(
+    items: list[_Item], seen: Recorded
+) -> tuple[list[tuple[int, int, int]], list[_Change]]:
     """Gives each item what it has allocated and freed itself. What remains, as (time, bytes,
-    thread)."""
+    thread); and all changes in order."""
     by_thread: dict[int, list[_Item]] = {}
     for item in items:
         by_thread.setdefault(item.record.thread, []).append(item)
     between: list[tuple[int, int, int]] = []
+    changes: list[_Change] = [(seen.started, seen.live[0], None)]
     last = seen.live[0]
     order = merge(*[_moments(each) for each in by_thread.values()], key=lambda moment: moment[0])
     for time, held, item, begins in order:
         owner = item.parent if begins else item
         change, last = held - last, held
+        if change:
+            changes.append((time, held, owner))
         if owner is None:
             if change:
                 between.append((time, change, item.record.thread))
@@ -117,7 +129,8 @@ def _count_memory(items: list[_Item], seen: Recorded) -> list[tuple[int, int, in
     if seen.live[1] != last:
         thread = items[-1].record.thread if items else 0
         between.append((seen.ended, seen.live[1] - last, thread))
-    return between
+        changes.append((seen.ended, seen.live[1], None))
+    return between, changes
 
 
 # ---- events
@@ -232,6 +245,15 @@ class _Builder:
             self.calls[number] = item
         elif not _is_within(item, made_by):  # it gave back a tensor that it had not made
             event.sequence_nr = -1
+
+    def timeline(self, changes: list[_Change]) -> list[tuple[float, int, str]]:
+        """Changes of memory with the names of calls rather than of their kernels."""
+        found = []
+        for time, held, item in changes:
+            while item is not None and item.record.kind == KERNEL and item.parent is not None:
+                item = item.parent
+            found.append((self.us(time), held, self.name_of(item.record) if item else ""))
+        return found
 
     def memory_event(self, time: int, change: int, thread: int) -> FunctionEvent:
         event = FunctionEvent(0, "[memory]", thread, self.us(time), self.us(time))

@@ -6,7 +6,6 @@ PhYUmn5OOQtYMH4h6I0nSsKchNAySU). Times are microseconds.
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import socket
@@ -14,30 +13,19 @@ from collections.abc import Iterator
 from typing import Any
 
 from antorcha.autograd.profiler_util import EventList, FunctionEvent
+from antorcha.autograd.profiling.files import write_whole
 
 
 def write(events: EventList, path: str) -> None:
     """Writes the trace, compressed if the path ends in ``.gz``. The file is whole or not there."""
-    text = json.dumps(trace_of(events))
-    half = f"{path}.{os.getpid()}.part"
-    try:
-        if str(path).endswith(".gz"):
-            with gzip.open(half, "wt", encoding="utf-8") as packed:
-                packed.write(text)
-        else:
-            with open(half, "w", encoding="utf-8") as file:
-                file.write(text)
-        os.replace(half, path)
-    except BaseException:
-        if os.path.exists(half):
-            os.unlink(half)
-        raise
+    write_whole(json.dumps(trace_of(events)), str(path))
 
 
 def trace_of(events: EventList) -> dict[str, Any]:
     """The whole trace as a JSON object."""
     about = events.metadata
     user = about.get("user", {})
+    tids = _numbers(events)
     return {
         "schemaVersion": 1,
         "deviceProperties": [],
@@ -47,35 +35,43 @@ def trace_of(events: EventList) -> dict[str, Any]:
         "profile_memory": int(events.profile_memory),
         "with_flops": int(events.with_flops),
         **user,
-        "traceEvents": [*_names(events), *_spans(events), *_arrows(events)],
+        "traceEvents": [*_names(events, tids), *_spans(events, tids), *_arrows(events, tids)],
     }
 
 
-def _names(events: EventList) -> Iterator[dict[str, Any]]:
+def _numbers(events: EventList) -> dict[int, int]:
+    """A small number for each thread, the main one's first. (Python's own idents are addresses:
+    Perfetto reads 32 bits, and would lay all threads that do not fit on one track.)"""
+    threads = list(dict.fromkeys([event.thread for event in [*events, *events.kernels]]))
+    threads.sort(key=lambda thread: events.metadata.get("threads", {}).get(thread) != "MainThread")
+    return {thread: os.getpid() + k for k, thread in enumerate(threads)}
+
+
+def _names(events: EventList, tids: dict[int, int]) -> Iterator[dict[str, Any]]:
     """What the process and its threads are called."""
     pid = os.getpid()
-    yield {"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "ts": 0,
+    yield {"ph": "M", "name": "process_name", "pid": pid, "tid": pid, "ts": 0,
            "args": {"name": "python"}}  # fmt: skip
     known = events.metadata.get("threads", {})
-    for thread in sorted({event.thread for event in [*events, *events.kernels]}):
+    for thread, tid in tids.items():
         name = known.get(thread, "a thread that has ended")
-        yield {"ph": "M", "name": "thread_name", "pid": pid, "tid": thread, "ts": 0,
+        yield {"ph": "M", "name": "thread_name", "pid": pid, "tid": tid, "ts": 0,
                "args": {"name": f"{name} ({thread})"}}  # fmt: skip
 
 
-def _spans(events: EventList) -> Iterator[dict[str, Any]]:
+def _spans(events: EventList, tids: dict[int, int]) -> Iterator[dict[str, Any]]:
     pid = os.getpid()
     ops = [event for event in events if not event.is_kernel]
     for event in sorted([*ops, *events.kernels], key=lambda e: e.time_range.start):
         start = event.time_range.start
         if event.name == "[memory]":
             yield {"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": "[memory]", "pid": pid,
-                   "tid": event.thread, "ts": start,
+                   "tid": tids[event.thread], "ts": start,
                    "args": {"Bytes": event.cpu_memory_usage, "Device Type": 0}}  # fmt: skip
             continue
         yield {"ph": "X", "cat": _category(event), "name": event.name, "pid": pid,
-               "tid": event.thread, "ts": start, "dur": event.cpu_time_total,
-               "args": _arguments(event)}  # fmt: skip
+               "tid": tids[event.thread], "ts": start, "dur": event.cpu_time_total,
+               "args": _arguments(event, tids)}  # fmt: skip
 
 
 def _category(event: FunctionEvent) -> str:
@@ -84,12 +80,12 @@ def _category(event: FunctionEvent) -> str:
     return "user_annotation" if event.is_user_annotation else "cpu_op"
 
 
-def _arguments(event: FunctionEvent) -> dict[str, Any]:
+def _arguments(event: FunctionEvent, tids: dict[int, int]) -> dict[str, Any]:
     args: dict[str, Any] = {"External id": event.id}
     if event.sequence_nr >= 0:
         args["Sequence number"] = event.sequence_nr
     if event.fwd_thread is not None:
-        args["Fwd thread id"] = event.fwd_thread
+        args["Fwd thread id"] = tids.get(event.fwd_thread, event.fwd_thread)
     if event.input_shapes:
         args["Input Dims"] = event.input_shapes
         args["Input type"] = event.input_dtypes
@@ -111,7 +107,7 @@ def _arguments(event: FunctionEvent) -> dict[str, Any]:
     return args
 
 
-def _arrows(events: EventList) -> Iterator[dict[str, Any]]:
+def _arrows(events: EventList, tids: dict[int, int]) -> Iterator[dict[str, Any]]:
     """From each call to the node that it has made: forward to backward."""
     pid = os.getpid()
     calls: dict[int, FunctionEvent] = {}
@@ -122,5 +118,6 @@ def _arrows(events: EventList) -> Iterator[dict[str, Any]]:
         call = calls.get(event.sequence_nr) if event.scope == 1 else None
         if call is not None:
             both = {"cat": "fwdbwd", "name": "fwdbwd", "id": event.sequence_nr, "pid": pid}
-            yield {"ph": "s", **both, "tid": call.thread, "ts": call.time_range.start}
-            yield {"ph": "f", **both, "tid": event.thread, "ts": event.time_range.start, "bp": "e"}
+            yield {"ph": "s", **both, "tid": tids[call.thread], "ts": call.time_range.start}
+            yield {"ph": "f", **both, "tid": tids[event.thread], "ts": event.time_range.start,
+                   "bp": "e"}  # fmt: skip

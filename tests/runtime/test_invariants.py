@@ -38,7 +38,7 @@ HARM = {
     "place = next(w for w in (slots.word(memory[4] + 8 * k).value for k in range(memory[5])) if w);"
     "words = slots.word(invariants._object(place).ptr + 8); words.value ^= 1 << 40",
     "spare objects": "slots.word(life.lives.addr + 16).value += 1",
-    "the mode that is kept": "from antorcha.runtime.call.native import mode; "
+    "a thread in a mode": "from antorcha.runtime.call.native import mode; "
     "mode.current(); slots.word(mode.answer.addr + 8).value = 1",
     "numel": "z._layout.numel += 1; invariants.check_result(z)",
     "outside": "z._offset = 5; invariants.check_result(z)",

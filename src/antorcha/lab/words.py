@@ -78,6 +78,12 @@ _WORDS: dict[str, tuple[str, str]] = {
     ),
     "ended_failed": ("> The program could not be started: {0}",
                      "> No se pudo arrancar el programa: {0}"),
+    "ended_untold": ("> It ran, but what it left cannot be shown: {0}",
+                     "> Se ejecutó, pero lo que dejó no se puede mostrar: {0}"),
+    "threads_left": (
+        "> Threads that it started go on ({0}). Reset or the next run ends them.",
+        "> Siguen en marcha hilos que empezó ({0}). Se terminan al reiniciar o volver a ejecutar.",
+    ),
     # the inspector and its neighbours
     "inspector": ("Tensor inspector", "Inspector"),
     "live": ("Live", "En vivo"),
@@ -164,7 +170,7 @@ class Words:
             values = [self.seconds(result.get("seconds", 0.0))]
         elif ended == "crashed":
             values = [result.get("signal", "?")]
-        elif ended == "failed":
+        elif ended in ("failed", "untold"):
             values = [result.get("message", "?")]
         return self(f"ended_{ended}", *values)
 

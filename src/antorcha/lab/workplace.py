@@ -39,6 +39,7 @@ class Workplace:
         self.sessions: dict[str, Session] = {}
         self._lessons: dict[str, tuple[list[Any], list[Lesson]]] = {}  # files' ages, what they hold
         self.memory: dict[str, Any] = self._recall()
+        self._unwritten: dict[str, Any] = {}  # of the memory, what is not on disk yet
 
     # ---- lessons and sessions -------------------------------------------------------------------
 
@@ -92,20 +93,25 @@ class Workplace:
     # ---- what is remembered ---------------------------------------------------------------------
 
     def remember(self, **what: Any) -> None:
-        """Keep something for the next visit; where that cannot be written, for this one."""
-        self.memory.update(what)
+        """Keep something for the next visit; where that cannot be written, for this one.
+
+        What another lab on the same folder wrote meanwhile is kept, too.
+        """
+        self._unwritten = _merged(self._unwritten, what)
+        self.memory = _merged(_merged(self.memory, self._recall()), self._unwritten)
         with contextlib.suppress(OSError):
             text = json.dumps(self.memory, indent=1, sort_keys=True, ensure_ascii=False)
             write_whole(self.folder / MEMORY, text + "\n")
+            self._unwritten = {}
 
     def answers(self, slug: str) -> dict[str, int]:
         """The answers given to a lesson's questions: number -> option."""
-        return dict(self._kept("answers").get(slug, {}))
+        kept = self._kept("answers").get(slug)
+        return dict(kept) if isinstance(kept, dict) else {}
 
     def answer(self, slug: str, question: int, option: int) -> None:
         """Keep an answer."""
-        every = self._kept("answers")
-        self.remember(answers={**every, slug: {**every.get(slug, {}), str(question): option}})
+        self.remember(answers={slug: {str(question): option}})
 
     def passed(self, slug: str) -> bool:
         """Was that lesson's challenge passed?"""
@@ -113,7 +119,7 @@ class Workplace:
 
     def pass_challenge(self, slug: str) -> None:
         """Keep that a challenge was passed."""
-        self.remember(passed={**self._kept("passed"), slug: True})
+        self.remember(passed={slug: True})
 
     def _kept(self, what: str) -> dict[str, Any]:
         kept = self.memory.get(what)
@@ -149,6 +155,16 @@ class Workplace:
     async def close(self) -> None:
         """Save all work and end all processes."""
         await asyncio.gather(*[session.close() for session in self.sessions.values()])
+
+
+def _merged(kept: dict[str, Any], newer: dict[str, Any]) -> dict[str, Any]:
+    """Both, and the newer where they differ; dicts in them likewise."""
+    found = dict(kept)
+    for key, value in newer.items():
+        old = found.get(key)
+        both = isinstance(value, dict) and isinstance(old, dict)
+        found[key] = _merged(old, value) if both else value  # type: ignore[arg-type]
+    return found
 
 
 def beginning(lesson: Lesson) -> str:

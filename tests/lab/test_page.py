@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -170,6 +171,22 @@ def test_pictures_and_the_loss_curve_show(learner: Learner) -> None:
     learner.tab("Loss")
     learner.until(lambda: learner.page.locator(".lab-curve polyline").count() == 1, "the curve")
     assert "loss: 100 steps, now 0.01" in learner.page.inner_text(".lab-curves")
+    learner.tab("Tensor inspector")
+
+
+def test_the_graph_shows_its_lines_when_asked(learner: Learner) -> None:
+    learner.run(
+        "import torch\nmodel = torch.nn.Linear(2, 1)\nx = torch.ones(3, 2)\n"
+        "loss = (model(x) ** 2).mean()\n"
+    )
+    learner.tab("Graph")
+    graph = learner.page.locator(".lab-graph")
+    learner.until(lambda: graph.locator("svg").count() == 1, "the graph")
+    assert "fundamentals.py:4" not in graph.text_content()
+    learner.button("Run again, with lines and modules").click()
+    learner.until(lambda: "fundamentals.py:4" in graph.text_content(), "the lines")
+    assert "Linear" in graph.text_content()
+    assert not learner.button("Run again, with lines and modules").is_visible()
     learner.tab("Tensor inspector")
 
 
@@ -382,3 +399,65 @@ def test_ending_the_lab_ends_its_children(tmp_path: Path, context: Any) -> None:
     lab.close()
     _, alive = psutil.wait_procs(children, timeout=5)
     assert alive == []
+
+
+def test_what_is_typed_without_connection_is_not_lost(tmp_path: Path, context: Any) -> None:
+    lab = Lab(tmp_path)
+    learner = Learner(context.new_page())
+    file = tmp_path / "fundamentals.py"
+    try:
+        learner.open(lab.address)
+        learner.write("before = 1\n")
+        learner.until(file.exists, "the saved file")
+        lab.process.kill()
+        lab.close()
+        offline = learner.page.locator(".lab-offline")
+        learner.until(offline.is_visible, "the word about the connection")
+        learner.page.keyboard.insert_text("after = 2\n")
+        lab = Lab(tmp_path)  # on the same port
+        other = Learner(context.new_page())
+        other.open(lab.address)
+        learner.until(lambda: "after = 2" in file.read_text(), "what was typed meanwhile")
+        assert file.read_text() == "before = 1\nafter = 2\n"
+        assert not offline.is_visible()
+        other.page.close()
+        lab.process.kill()
+        lab.close()
+        learner.until(offline.is_visible, "the word about the connection")
+        learner.page.click(".cm-content")
+        learner.page.keyboard.press("Control+End")
+        learner.page.keyboard.insert_text("mine = 3\n")
+        file.write_text("theirs = 4\n")
+        lab = Lab(tmp_path)
+        Learner(context.new_page()).open(lab.address)
+        problem = learner.page.locator(".lab-problem")
+        learner.until(lambda: "without connection" in problem.inner_text(), "the question")
+        assert file.read_text() == "theirs = 4\n"
+        learner.button("What I typed").click()
+        learner.until(lambda: "mine = 3" in file.read_text(), "the answer")
+        assert not problem.is_visible()
+    finally:
+        lab.close()
+
+
+def test_a_lab_that_slept_takes_over_what_the_browser_has(tmp_path: Path, context: Any) -> None:
+    lab = Lab(tmp_path)
+    learner = Learner(context.new_page())
+    file = tmp_path / "fundamentals.py"
+    try:
+        learner.open(lab.address)
+        learner.write("import torch\nfor i in range(3):\n    print(i)\n")
+        learner.until(file.exists, "the saved file")
+        os.kill(lab.process.pid, signal.SIGSTOP)
+        learner.write("asleep = 1\n")
+        offline = learner.page.locator(".lab-offline")
+        learner.until(offline.is_visible, "the word about the connection")
+        learner.page.keyboard.insert_text("more = 2\n")
+        os.kill(lab.process.pid, signal.SIGCONT)
+        learner.until(lambda: "more = 2" in file.read_text(), "what was typed meanwhile")
+        learner.until(lambda: not offline.is_visible(), "the connection")
+        learner.page.wait_for_timeout(1500)
+        assert file.read_text() == "asleep = 1\nmore = 2\n"
+    finally:
+        os.kill(lab.process.pid, signal.SIGCONT)
+        lab.close()

@@ -29,7 +29,19 @@ from antorcha.lab.workplace import MEMORY, Workplace
 LAB = Path(words.__file__).parent
 
 
-@pytest.mark.parametrize("name", ["notes", "curves", "screen", "words", "namespace"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "notes",
+        "curves",
+        "screen",
+        "words",
+        "namespace",
+        "draft",
+        "kernel",
+        "panes.quiz",
+    ],
+)
 def test_examples(name: str) -> None:
     module = importlib.import_module(f"antorcha.lab.{name}")
     found = doctest.testmod(module, extraglobs={"antorcha": torch})

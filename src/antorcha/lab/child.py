@@ -88,7 +88,7 @@ class LabKernel(Kernel):  # type: ignore[misc]
         program = Program(request["code"], request["name"], request["folder"], self._beginning)
         self.program = program
         with _Looking(self, program):
-            error = program.run(profile=request["profile"])
+            error = program.run(watched=request["watched"])
         # From here on, a Stop that comes late must not end the telling.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         _show_pictures()
@@ -99,6 +99,7 @@ class LabKernel(Kernel):  # type: ignore[misc]
         return {
             **told,
             "seconds": program.seconds,
+            "watched": request["watched"],
             "threads": self._beginning.threads(),
             "rows": namespace.rows(program.namespace),
             "graphs": namespace.graph_names(program.namespace),

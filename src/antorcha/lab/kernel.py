@@ -183,9 +183,12 @@ class Child:
     # ---- running --------------------------------------------------------------------------------
 
     async def run(
-        self, code: str, *, name: str, folder: Path, profile: bool = False, lang: str = "en"
+        self, code: str, *, name: str, folder: Path, watched: str = "", lang: str = "en"
     ) -> dict[str, Any]:
         """Run a program and return what came of it.
+
+        What is `watched` besides costs time: "profile" measures every operation, "lines" notes
+        which line of the program asked for it, for the graph.
 
         ``ended`` says how it ended: ok, error, exit, stopped (by the learner), or, where the
         process did not live through it: killed (it did not react to Stop), crashed, time, memory,
@@ -194,7 +197,7 @@ class Child:
         """
         self._name = name
         request = {"do": "run", "code": code, "name": name, "folder": str(folder),
-                   "profile": profile, "lang": lang}  # fmt: skip
+                   "watched": watched, "lang": lang}  # fmt: skip
         return await self._do(request)
 
     async def check(self, steps: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -15,9 +15,9 @@ from typing import Any
 
 import antorcha
 from antorcha.autograd import no_grad
+from antorcha.lab.child_names import MANY
 from antorcha.runtime.tensor import Tensor
 
-MANY = 200  # rows at most
 DEEP = 4  # containers within each other that are entered
 LOOKS = 5000  # things looked at in containers: a list of a million numbers is no place to dwell
 FEW = 6  # values shown in a row

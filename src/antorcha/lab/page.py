@@ -71,6 +71,7 @@ class Page:
         self._dark = ui.dark_mode()
         ui.colors(primary=ACCENT)
         self.session.greet(self.words)
+        ui.label(self.words("offline")).classes("lab-offline").props('role="alert"')
         self._header()
         kind = "lab-with-lesson" if self.lesson else "lab-alone"
         with ui.element("main").classes(f"lab-main {kind}") as self._main:

@@ -59,14 +59,17 @@ class Program:
         """The names that the program has given, its own and the module's."""
         return vars(self.module)
 
-    def run(self, *, profile: bool = False) -> BaseException | None:
-        """Run it; return what ended it early, or None."""
+    def run(self, *, watched: str = "") -> BaseException | None:
+        """Run it; return what ended it early, or None. `watched` is "profile", "lines" or ""."""
         begin = time.perf_counter()
         try:
             code = self._compile()
             with self._as_main(), _no_running_loop():
-                if profile:
+                if watched == "profile":
                     self._run_profiled(code)
+                elif watched == "lines":
+                    with antorcha.graph.recording():
+                        exec(code, self.namespace)
                 else:
                     exec(code, self.namespace)
         except BaseException as error:

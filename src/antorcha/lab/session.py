@@ -109,14 +109,28 @@ class Session:
         self.active = index
         self._changed("text", "saved")
 
+    def open_named(self, name: str, lesson: Lesson | None) -> bool:
+        """Put the file of that name into the editor, the challenge's too; is there one?"""
+        names = [file.name for file in self.files]
+        if name not in names and lesson is not None and name == self._challenge_name:
+            self.begin_challenge(lesson)
+            return True
+        if name in names:
+            self.open(names.index(name))
+        return name in names
+
+    @property
+    def _challenge_name(self) -> str:
+        return self.files[0].path.stem + "_challenge.py"
+
     def begin_challenge(self, lesson: Lesson) -> None:
         """Put the challenge's beginning into the editor, or what was made of it already."""
         challenge = lesson.challenge
         if challenge is None:
             return
         if len(self.files) == 1:
-            name = self.files[0].path.stem + "_challenge.py"
-            self.files.append(WorkFile(self.folder / name, challenge.start.rstrip("\n") + "\n"))
+            path = self.folder / self._challenge_name
+            self.files.append(WorkFile(path, challenge.start.rstrip("\n") + "\n"))
         self.open(1)
 
     async def _save_later(self) -> None:
@@ -130,8 +144,9 @@ class Session:
     def busy(self) -> bool:
         return self.state != "ready"
 
-    async def run(self, words: Words, *, profile: bool = False) -> None:
-        """Run the text in the editor; what it does shows in the session's fields."""
+    async def run(self, words: Words, *, watched: str = "") -> None:
+        """Run the text in the editor; what it does shows in the session's fields. For what may be
+        `watched` see `Child.run`."""
         now = time.monotonic()
         if self.busy or now - self._requested < TWICE:
             return
@@ -153,7 +168,7 @@ class Session:
                 else:
                     self._enter("running")
                     result = await self.child.run(
-                        self._ran, name=name, folder=self._place(), profile=profile, lang=words.lang
+                        self._ran, name=name, folder=self._place(), watched=watched, lang=words.lang
                     )
             except RuntimeError as error:
                 result = {"ended": "failed", "message": str(error)}

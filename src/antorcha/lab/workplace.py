@@ -38,7 +38,7 @@ class Workplace:
         self.own = own or []
         self.sessions: dict[str, Session] = {}
         self._lessons: dict[str, tuple[list[Any], list[Lesson]]] = {}  # files' ages, what they hold
-        self.memory: dict[str, Any] = self._recall()
+        self.memory: dict[str, Any] = recall(self.folder)
         self._unwritten: dict[str, Any] = {}  # of the memory, what is not on disk yet
 
     # ---- lessons and sessions -------------------------------------------------------------------
@@ -98,7 +98,7 @@ class Workplace:
         What another lab on the same folder wrote meanwhile is kept, too.
         """
         self._unwritten = _merged(self._unwritten, what)
-        self.memory = _merged(_merged(self.memory, self._recall()), self._unwritten)
+        self.memory = _merged(_merged(self.memory, recall(self.folder)), self._unwritten)
         with contextlib.suppress(OSError):
             text = json.dumps(self.memory, indent=1, sort_keys=True, ensure_ascii=False)
             write_whole(self.folder / MEMORY, text + "\n")
@@ -125,13 +125,6 @@ class Workplace:
         kept = self.memory.get(what)
         return kept if isinstance(kept, dict) else {}
 
-    def _recall(self) -> dict[str, Any]:
-        try:
-            found = json.loads((self.folder / MEMORY).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return {}
-        return found if isinstance(found, dict) else {}
-
     # ---- processes ------------------------------------------------------------------------------
 
     async def tend(self) -> None:
@@ -155,6 +148,15 @@ class Workplace:
     async def close(self) -> None:
         """Save all work and end all processes."""
         await asyncio.gather(*[session.close() for session in self.sessions.values()])
+
+
+def recall(folder: Path) -> dict[str, Any]:
+    """What the labs on a folder remember."""
+    try:
+        found = json.loads((folder / MEMORY).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _merged(kept: dict[str, Any], newer: dict[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from nicegui import background_tasks, ui
 
+from antorcha.lab.child_names import MANY
 from antorcha.lab.panes.base import Pane, View, escape, trusted
 
 # The table is one element, so a click says which row it was in. A key on a row's button clicks it.
@@ -35,6 +36,7 @@ class Inspector(Pane):
         self._live = ui.label(self.words("live")).classes("lab-live")
         self._hint = ui.label(self.words("no_tensors")).classes("lab-empty")
         self._table = trusted(classes="lab-rows").on("click", self._pressed, js_handler=_WHICH)
+        self._more = ui.label(self.words("many_tensors", MANY)).classes("lab-empty")
         self._detail = trusted(classes="lab-detail")
 
     def refresh(self) -> None:
@@ -48,6 +50,7 @@ class Inspector(Pane):
         self._live.set_visibility(session.state == "running")
         self._hint.set_text(self.words("none_left" if ran else "no_tensors"))
         self._hint.set_visibility(not session.rows and not session.busy)
+        self._more.set_visibility(len(session.rows) >= MANY)
         if not session.busy and self._open not in [row["name"] for row in session.rows]:
             self._open = None
             self._detail.set_content("")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from nicegui import ui
 
 from antorcha.lab.lesson import Challenge as ChallengePart
 from antorcha.lab.lesson import Lesson
 from antorcha.lab.lesson import Quiz as QuizPart
-from antorcha.lab.panes.base import Pane, View, press
+from antorcha.lab.panes.base import Pane, View, escape, press, trusted
 
 
 class Quiz(Pane):
@@ -79,7 +81,7 @@ class Challenge(Pane):
                 with ui.element("div").classes("lab-step"):
                     ui.label(words("challenge_step", number)).classes("lab-step-title")
                     ui.markdown(step.ask)
-                    said = ui.label().classes("lab-verdict").props('aria-live="polite"')
+                    said = trusted(classes="lab-verdict").props('aria-live="polite"')
                     self._said.append(said)
                     self._help(number - 1)
             self._check = ui.button(words("check"), icon="task_alt", on_click=press(self._run))
@@ -118,7 +120,7 @@ class Challenge(Pane):
         verdicts = self.session.verdicts
         for index, label in enumerate(self._said):
             verdict = verdicts[index] if index < len(verdicts) else None
-            label.set_text("" if verdict is None else verdict["message"])
+            label.set_content("" if verdict is None else with_code(verdict["message"]))
             label.classes(remove="lab-right lab-wrong")
             if verdict is not None:
                 label.classes("lab-right" if verdict["ok"] else "lab-wrong")
@@ -127,3 +129,12 @@ class Challenge(Pane):
             self.view.workplace.pass_challenge(self.lesson.slug)
         self._passed.set_visibility(passed)
         self._check.set_enabled(not self.session.busy)
+
+
+def with_code(text: str) -> str:
+    """A check's words as HTML: what stands between backticks is code, and the rest is text.
+
+    >>> with_code("`F_new` is <b>not</b> there")
+    '<code>F_new</code> is &lt;b&gt;not&lt;/b&gt; there'
+    """
+    return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escape(text))

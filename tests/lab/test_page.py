@@ -219,7 +219,7 @@ def test_user_output_is_text_and_never_markup(learner: Learner) -> None:
 
 
 def test_names_of_antorcha_are_completed(learner: Learner) -> None:
-    ready = learner.page.locator(".cm-content[aria-label='Editor: fundamentals.py']")
+    ready = learner.page.locator(".cm-content[aria-label^='Editor: fundamentals.py']")
     learner.until(lambda: ready.count() == 1, "the editor's additions")
     learner.write("import torch\n")
     learner.page.keyboard.type("torch.arang")
@@ -325,6 +325,35 @@ def test_nothing_is_cut_or_hidden(learner: Learner, width: int, dark: bool) -> N
     if width == 400:
         page.locator(".lab-places").get_by_role("tab", name="Lesson").click()
         page.set_viewport_size({"width": 1280, "height": 800})
+
+
+def test_the_keyboard_leads_everywhere_and_stays_where_it_was(learner: Learner) -> None:
+    page = learner.page
+    learner.run("import torch\nx = torch.ones(2)\nfor _ in range(3): pass\n")
+    focused = "(document.activeElement.closest('{0}') !== null)"
+
+    def stands_in(what: str) -> bool:
+        return bool(page.evaluate(focused.format(what)))
+
+    page.click(".cm-content")
+    page.keyboard.press("Escape")
+    page.keyboard.press("Tab")
+    assert stands_in(".lab-below")
+    page.keyboard.press("Tab")
+    assert stands_in(".lab-inside")
+    page.locator(".lab-row").first.focus()
+    page.keyboard.press("Enter")
+    learner.until(lambda: page.inner_text(".lab-detail"), "the opened tensor")
+    learner.until(lambda: stands_in(".lab-row"), "the focus, on the row again")
+    page.keyboard.press("Enter")
+    learner.until(lambda: not page.inner_text(".lab-detail"), "closing")
+    option = page.locator(".lab-quiz .lab-option").first
+    option.focus()
+    page.keyboard.press("Enter")
+    learner.until(lambda: option.get_attribute("aria-pressed") == "true", "the answer")
+    assert stands_in(".lab-option")
+    assert "0px 0px 0px 2px" in option.evaluate("each => getComputedStyle(each).boxShadow")
+    assert page.evaluate("document.documentElement.lang") == "en"
 
 
 def test_what_can_be_pressed_has_a_name(learner: Learner) -> None:

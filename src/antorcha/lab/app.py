@@ -108,13 +108,13 @@ def serve(options: Options) -> int:
         return 1
     port = int(sock.getsockname()[1])
     guard, workplace = build(options, port, on_entry=_say_again)
-    workplace.remember(port=port)
     path = f"{options.first}?lang={options.lang}"
     problem = find_problem(workplace.folder)
     if problem is not None:
         words = Words(options.lang)
         said = words(f"problem_{problem.kind}", problem.path, problem.detail)
         print(f"antorcha lab: {said}", file=sys.stderr)
+    workplace.remember(port=port)
     config = uvicorn.Config(
         guard,
         log_level="warning",

@@ -159,6 +159,7 @@ class Page:
         with ui.element("div").classes("lab-bar"):
             self._inside_tabs = ui.tabs(on_change=lambda event: self._look(str(event.value)))
             self._inside_tabs.props("dense no-caps outside-arrows mobile-arrows shrink")
+            self._inside_tabs.props(f'aria-label="{words("inside")}"')
             with self._inside_tabs:
                 for name in _INSIDE:
                     ui.tab(name, words(name))
@@ -212,6 +213,7 @@ class Page:
             query = "matchMedia('(prefers-color-scheme: dark)').matches"
             dark = bool(await ui.run_javascript(query, timeout=5))
         self._set_dark(dark)
+        ui.run_javascript(f"document.documentElement.lang = '{self.words.lang}'")
 
     def _turn(self) -> None:
         self._set_dark(not self.view.dark)

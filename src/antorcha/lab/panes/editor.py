@@ -21,7 +21,11 @@ class Editor(Pane):
     def build(self) -> None:
         words = self.words
         with ui.element("div").classes("lab-bar"):
-            self._tabs = ui.element("div").classes("lab-files").props('role="tablist"')
+            self._tabs = (
+                ui.element("div")
+                .classes("lab-files")
+                .props(f'role="tablist" aria-label="{words("files")}"')
+            )
             self._saved = ui.label().classes("lab-saved").props('aria-live="polite"')
             ui.element("div").classes("lab-gap")
             self._run = self._button("run", "play_arrow", self._start).classes("lab-run")
@@ -181,6 +185,7 @@ class Editor(Pane):
                 self._choice("keep_mine", lambda: self.session.save(anyway=True))
                 self._choice("take_theirs", self.session.reread)
             else:
+                self._choice("save_again", self.session.save)
                 folder = ui.input(words("folder"), value=str(Path.home())).classes("lab-input")
                 self._choice("save_to", lambda: self._move(folder.value))
 

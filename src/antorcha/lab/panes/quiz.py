@@ -26,29 +26,29 @@ class Quiz(Pane):
             title = ui.label(self.words("question", self.number))
             title.classes("lab-quiz-title").props('role="heading" aria-level="3"')
             ui.markdown(self.part.question)
-            self._options = ui.element("div").classes("lab-options")
+            with ui.element("div").classes("lab-options"):
+                self._options = [self._option(index) for index in range(len(self.part.options))]
             self._why = ui.element("div").classes("lab-reason").props('aria-live="polite"')
         chosen = self.view.workplace.answers(self.lesson.slug).get(str(self.number))
         self._show(chosen if isinstance(chosen, int) else None)
+
+    def _option(self, index: int) -> ui.button:
+        button = ui.button(color=None, on_click=lambda: self._choose(index))
+        button.props('flat no-caps align="left"').classes("lab-option")
+        with button:
+            ui.markdown(self.part.options[index].text)
+        return button
 
     def _choose(self, index: int) -> None:
         self.view.workplace.answer(self.lesson.slug, self.number, index)
         self._show(index)
 
     def _show(self, chosen: int | None) -> None:
-        self._options.clear()
-        with self._options:
-            for index, option in enumerate(self.part.options):
-                mark = ""
-                if index == chosen:
-                    mark = " lab-right" if option.right else " lab-wrong"
-                button = ui.button(color=None, on_click=lambda index=index: self._choose(index))
-                button.props(
-                    f'flat no-caps align="left" aria-pressed="{str(index == chosen).lower()}"'
-                )
-                button.classes("lab-option" + mark)
-                with button:
-                    ui.markdown(option.text)
+        for index, (button, option) in enumerate(zip(self._options, self.part.options)):
+            button.classes(remove="lab-right lab-wrong")
+            if index == chosen:
+                button.classes("lab-right" if option.right else "lab-wrong")
+            button.props(f'aria-pressed="{str(index == chosen).lower()}"')
         self._why.clear()
         if chosen is not None and chosen < len(self.part.options):
             option = self.part.options[chosen]

@@ -159,7 +159,8 @@ class LabKernel(Kernel):  # type: ignore[misc]
         if what == "graph":
             models = [value for value in names.values() if isinstance(value, antorcha.nn.Module)]
             model = models[0] if len(models) == 1 else None  # its parameters have better names
-            return {"html": antorcha.graph(tensor, model=model, names=_leaf_names(names)).svg()}
+            graph = antorcha.graph(tensor, model=model, names=_leaf_names(names), lang=lang)
+            return {"html": graph.svg()}
         return {"html": antorcha.inspect(tensor, name=name, lang=lang).html()}
 
     # ---- what is told without being asked -------------------------------------------------------

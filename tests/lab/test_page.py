@@ -14,6 +14,7 @@ import pytest
 psutil = pytest.importorskip("psutil", reason="needs antorcha[lab]")
 pytest.importorskip("nicegui", reason="needs antorcha[lab]")
 
+from antorcha.inspector.theme import DARK, LIGHT  # noqa: E402
 from tests.lab.learner import Lab, Learner, browser  # noqa: E402
 
 pytestmark = pytest.mark.slow
@@ -312,6 +313,10 @@ def test_nothing_is_cut_or_hidden(learner: Learner, width: int, dark: bool) -> N
     if is_dark != dark:
         learner.button("Light or dark").click()
     page.wait_for_timeout(400)
+    read = "each => getComputedStyle(each).color"
+    accent = (DARK if dark else LIGHT)["accent"]
+    rgb = ", ".join([str(int(accent[k : k + 2], 16)) for k in (1, 3, 5)])
+    assert page.eval_on_selector(".lab-challenge .q-btn--outline", read) == f"rgb({rgb})"
     for place in ("Lesson", "Code", "Inside"):
         if width == 400:
             page.locator(".lab-places").get_by_role("tab", name=place).click()

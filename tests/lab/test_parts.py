@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import doctest
 import importlib
 import itertools
@@ -20,10 +21,12 @@ pytest.importorskip("nicegui", reason="needs antorcha[lab]")
 
 import antorcha as torch
 from antorcha.lab import complete, curves, namespace, words
+from antorcha.lab.files import WorkFile
 from antorcha.lab.kernel import Limits
 from antorcha.lab.notes import HOOK, LIMIT, Curve, Notes, noting
 from antorcha.lab.panes import editor
 from antorcha.lab.program import Program, position
+from antorcha.lab.session import Session
 from antorcha.lab.workplace import MEMORY, Workplace
 
 LAB = Path(words.__file__).parent
@@ -357,3 +360,20 @@ def test_processes_that_rest_are_ended(tmp_path: Path, monkeypatch: pytest.Monke
 
     asyncio.run(tidy())
     assert ended == ["old.py"]
+
+
+def test_a_stop_while_the_process_starts_is_obeyed(tmp_path: Path) -> None:
+    async def both() -> Session:
+        file = WorkFile(tmp_path / "mine.py", "while True: pass\n")
+        session = Session("mine", tmp_path, file, Limits(seconds=20))
+        work = asyncio.create_task(session.run(words.Words("en")))
+        await asyncio.sleep(0)
+        assert session.state == "starting"
+        await session.stop()
+        await asyncio.wait_for(work, 15)
+        await session.close()
+        return session
+
+    session = asyncio.run(both())
+    assert session.result["ended"] == "stopped"
+    assert session.state == "ready"

@@ -190,7 +190,7 @@ class Editor(Pane):
                 self._choice("save_to", lambda: self._move(folder.value))
 
     def _choice(self, key: str, work: Any) -> None:
-        ui.button(self.words(key), on_click=work).props("no-caps dense outline")
+        ui.button(self.words(key), color=None, on_click=work).props("no-caps dense outline")
 
     def _move(self, folder: str) -> None:
         problem = self.view.workplace.move(Path(folder).expanduser().absolute())

@@ -23,7 +23,9 @@ class Graph(Pane):
         self._hint = ui.label(self.words("no_graph")).classes("lab-empty")
         self._choice = ui.select([], label=self.words("graph_of"), on_change=self._chosen)
         self._choice.props("dense outlined options-dense").classes("lab-input")
-        self._lines = ui.button(self.words("graph_lines"), icon="notes", on_click=press(self._run))
+        self._lines = ui.button(
+            self.words("graph_lines"), icon="notes", color=None, on_click=press(self._run)
+        )
         self._lines.props(f'no-caps dense outline title="{self.words("graph_lines_hint")}"')
         self._lines.classes("lab-graph-lines")
         self._shown: dict[str, Any] | None = None  # the result whose graphs can be chosen

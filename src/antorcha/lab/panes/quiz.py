@@ -74,7 +74,7 @@ class Challenge(Pane):
             title = ui.label(words("challenge", self.part.title))
             title.classes("lab-quiz-title").props('role="heading" aria-level="3"')
             ui.markdown(self.part.intro)
-            self._begin = ui.button(words("begin"), icon="edit", on_click=self._open)
+            self._begin = ui.button(words("begin"), icon="edit", color=None, on_click=self._open)
             self._begin.props("no-caps dense outline")
             self._said = []
             for number, step in enumerate(self.part.steps, 1):

@@ -8,12 +8,21 @@ from types import ModuleType
 import pytest
 
 import antorcha
-from antorcha.inspector import explain, explain_shapes, forms, graph, multiply_adds, shown, summary
+from antorcha.inspector import (
+    explain,
+    explain_shapes,
+    forms,
+    graph,
+    graph_words,
+    multiply_adds,
+    shown,
+    summary,
+)
 
 
 @pytest.mark.parametrize(
     "module",
-    [explain, explain_shapes, forms, graph, multiply_adds, shown, summary],
+    [explain, explain_shapes, forms, graph, graph_words, multiply_adds, shown, summary],
     ids=lambda m: m.__name__,
 )
 def test_examples(module: ModuleType) -> None:

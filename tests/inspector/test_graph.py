@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import threading
 import weakref
 import xml.etree.ElementTree as ET
@@ -13,6 +14,7 @@ import pytest
 import antorcha as torch
 from antorcha import modes
 from antorcha.autograd import origin
+from antorcha.inspector import graph_words
 from antorcha.nn import hooks
 
 nn: Any = torch.nn
@@ -458,3 +460,31 @@ def test_save(tmp_path: Any) -> None:
 def test_refuses(call: Any) -> None:
     with pytest.raises(TypeError, match=r"^graph: "):
         call()
+
+
+def test_the_graph_speaks_spanish() -> None:
+    w = torch.ones(2, 3, requires_grad=True)
+    layer = torch.nn.Linear(3, 1)
+    loss = layer(w).exp().sum()
+    picture = torch.graph(loss, names={"loss": loss, "w": w}, lang="es")
+    text = str(picture)
+    assert text.startswith("grafo de loss: 3 operaciones, 3 hojas, ")
+    assert "operaciones, de la primera a la última" in text
+    assert "guarda result (2, 1)" in text
+    svg = picture.svg()
+    assert "hoja w" in svg
+    assert "parámetro" in svg
+    loss.backward()
+    assert "liberados por backward" in str(torch.graph(loss, lang="es"))
+    for shown in (svg, picture.html(), text):
+        html = " ".join(re.findall(r">([^<]+)<", re.sub(r"<style.*?</style>", "", f">{shown}<")))
+        assert "operaciones" in html
+        for word in ("operation", "leaf", "leaves", "keeps", "kept", "graph of", "result:"):
+            assert word not in html
+    with pytest.raises(TypeError, match="lang='fr' must be one of en, es"):
+        torch.graph(loss, lang="fr")
+
+
+def test_the_words_of_graphs_have_the_same_gaps_in_both_languages() -> None:
+    for english, spanish in graph_words._WORDS.values():
+        assert sorted(re.findall(r"{\w+", english)) == sorted(re.findall(r"{\w+", spanish))

@@ -12,6 +12,7 @@ pytest.importorskip("nicegui", reason="needs antorcha[lab]")
 
 from antorcha.cli import main
 from antorcha.lab import app
+from antorcha.lab.workplace import MEMORY
 
 
 def test_a_free_port_is_found_on_this_machine_alone() -> None:
@@ -68,3 +69,17 @@ def test_a_lesson_of_one_s_own_opens_by_its_file(tmp_path: Path) -> None:
     opened = app.first_page(str(path), app.Options(folder=tmp_path))
     assert opened.first == "/lesson/mine"
     assert opened.own == (path,)
+
+
+def test_the_port_of_last_time_is_taken_again_if_it_is_free(tmp_path: Path) -> None:
+    options = app.Options(folder=tmp_path)
+    with app._listen_again(options) as first:
+        port = first.getsockname()[1]
+    (tmp_path / MEMORY).write_text(f'{{"port": {port}}}')
+    with app._listen_again(options) as again:
+        assert again.getsockname()[1] == port
+        with app._listen_again(options) as other:  # a second lab on the folder
+            assert other.getsockname()[1] != port
+    (tmp_path / MEMORY).write_text('{"port": "80; rm"}')
+    with app._listen_again(options) as third:
+        assert third.getsockname()[1] >= 1024

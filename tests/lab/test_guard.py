@@ -238,3 +238,13 @@ def test_another_address_to_listen_on_is_another_name(inner: Inner) -> None:
     assert guard.address().startswith(f"http://192.168.1.7:{PORT}/?token=")
     assert ask(guard, host=f"192.168.1.7:{PORT}").status == 403
     assert ask(guard, host=f"192.168.1.8:{PORT}").status == 421
+
+
+@pytest.mark.parametrize("other", ['a={"x": 1}', "b=one two", "ñ=1", "flag", "_xsrf=2|a|b", "="])
+def test_cookies_of_other_programs_do_not_hide_ours(guard: Guard, inner: Inner, other: str) -> None:
+    cookie = enter(guard)
+    for cookies in (f"{other}; {cookie}", f"{cookie}; {other}"):
+        assert ask(guard, host=HOST, cookie=cookies).status == 200
+    name = cookie.partition("=")[0]
+    assert ask(guard, host=HOST, cookie=f"{other}; {name}=wrong").refused
+    assert ask(guard, host=HOST, cookie=f"{cookie}; {name}=wrong").refused

@@ -87,7 +87,9 @@ def test_output_streams_and_tensors_are_told_of(bench: Bench) -> None:
     assert done["ended"] == "ok"
     assert bench.text() == "shape torch.Size([2, 3])\n"
     rows = {row["name"]: row for row in done["rows"]}
-    assert list(rows) == ["x", "w", "model.weight", "model.bias", "pair[0]", "loss"]
+    assert list(rows) == [
+            "x", "w", "model.weight", "model.bias", "pair[0]", "pair[2]['deep']", "loss",
+        ]  # fmt: skip
     assert rows["x"]["shape"] == [2, 3]
     assert rows["x"]["values"] == "0, 1, 2, …"
     assert rows["w"]["grad"]
@@ -251,6 +253,113 @@ def test_a_crash_is_told_of_and_survived(bench: Bench) -> None:
     assert done["signal"] == "SIGABRT"
     assert 'File "fundamentals.py", line 3' in done["text"]
     assert bench.run("print(1)")["ended"] == "ok"
+
+
+def test_a_crash_tells_the_program_s_line(bench: Bench) -> None:
+    done = bench.run("import os\ndef f():\n    os.abort()\nf()\n")
+    assert done["text"].startswith("Fatal Python error: Aborted")
+    assert done["text"].endswith('line 3 in f\n  File "fundamentals.py", line 4 in <module>\n')
+    assert done["place"]["line"] == 3
+
+
+def test_what_a_program_breaks_is_whole_again_for_the_next(bench: Bench) -> None:
+    done = bench.run(
+        """
+        import builtins, gc, logging, os, signal, sys, warnings
+        sys.stdout = sys.stderr = sys.excepthook = None
+        builtins.print = None
+        builtins.mine = 1
+        os.environ["MINE"] = "1"
+        os.environ.pop("PATH")
+        logging.basicConfig(level=10)
+        warnings.simplefilter("error")
+        sys.setrecursionlimit(200)
+        gc.disable()
+        signal.setitimer(signal.ITIMER_REAL, 0.5)
+        """
+    )
+    assert done["ended"] == "ok"
+    done = bench.run(
+        """
+        import builtins, gc, logging, os, signal, sys, time, warnings
+        time.sleep(0.6)
+        print(hasattr(builtins, "mine"), "MINE" in os.environ, "PATH" in os.environ,
+              logging.root.handlers, sys.getrecursionlimit() > 500, gc.isenabled())
+        warnings.warn("careful")
+        """
+    )
+    assert done["ended"] == "ok"
+    assert bench.text() == "False False True [] True True\n"
+    assert "careful" in bench.text("stderr")
+
+
+def test_output_is_taken_in_whatever_form_it_comes(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.delenv("PYTEST_CURRENT_TEST")  # ipykernel takes no other programs' output in tests
+    bench = Bench(tmp_path, Limits())
+    done = bench.run(
+        r"""
+        import subprocess, sys
+        sys.stdout.buffer.write("ñ\n".encode() + b"\xff\n")
+        print("\ud800")
+        subprocess.run(["echo", "theirs"], stdout=sys.stdout)
+        sys.stdout.close()
+        print("after")
+        raise ValueError("\ud800")
+        """
+    )
+    assert done["ended"] == "error"
+    assert done["message"] == "ValueError: ?"
+    assert sorted(bench.text().split()) == sorted(["ñ", "\ufffd", "?", "theirs", "after"])
+    bench.close()
+
+
+def test_only_threads_of_the_program_are_told_of(bench: Bench) -> None:
+    assert bench.run("print('x' * 30_000_000)")["threads"] == []
+    done = bench.run(
+        "import threading, time\n"
+        "threading.Thread(target=time.sleep, args=(1,), name='mine', daemon=True).start()\n"
+    )
+    assert done["threads"] == ["mine"]
+    bench.do(asyncio.sleep(1))
+    assert bench.run("pass")["threads"] == []
+
+
+def test_a_stop_in_input_shows_the_program_alone(bench: Bench) -> None:
+    done = bench.run("input('? ')", after=bench.child.stop)
+    assert done["ended"] == "stopped"
+    assert "ipykernel" not in bench.text("stderr")
+
+
+def test_names_that_are_no_text_do_no_harm(bench: Bench) -> None:
+    done = bench.run(
+        "import torch\nglobals()[5] = torch.ones(1)\nglobals()['\\ud800'] = torch.ones(2)\n"
+    )
+    assert done["ended"] == "ok"
+    assert [row["name"] for row in done["rows"]] == ["?"]
+
+
+@pytest.mark.parametrize("length", [10, 120])
+def test_the_child_starts_where_temporary_files_have_long_paths(
+    tmp_path: Path, monkeypatch: Any, length: int
+) -> None:
+    deep = tmp_path / ("d" * length)
+    deep.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(deep))
+    bench = Bench(tmp_path, Limits())
+    try:
+        assert bench.run("print(1)")["ended"] == "ok"
+    finally:
+        bench.close()
+
+
+def test_a_child_that_cannot_start_is_told_of(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "not there"))
+    bench = Bench(tmp_path, Limits())
+    with pytest.raises(RuntimeError, match=r"did not start: .*No such file"):
+        bench.run("print(1)")
+    monkeypatch.undo()
+    assert bench.run("print(1)")["ended"] == "ok"
+    bench.close()
 
 
 def test_two_programs_do_not_run_at_once(bench: Bench) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 psutil = pytest.importorskip("psutil", reason="needs antorcha[lab]")
 pytest.importorskip("nicegui", reason="needs antorcha[lab]")
 
+from antorcha.inspector.theme import DARK, LIGHT  # noqa: E402
 from tests.lab.learner import Lab, Learner, browser  # noqa: E402
 
 pytestmark = pytest.mark.slow
@@ -173,6 +175,22 @@ def test_pictures_and_the_loss_curve_show(learner: Learner) -> None:
     learner.tab("Tensor inspector")
 
 
+def test_the_graph_shows_its_lines_when_asked(learner: Learner) -> None:
+    learner.run(
+        "import torch\nmodel = torch.nn.Linear(2, 1)\nx = torch.ones(3, 2)\n"
+        "loss = (model(x) ** 2).mean()\n"
+    )
+    learner.tab("Graph")
+    graph = learner.page.locator(".lab-graph")
+    learner.until(lambda: graph.locator("svg").count() == 1, "the graph")
+    assert "fundamentals.py:4" not in graph.text_content()
+    learner.button("Run again, with lines and modules").click()
+    learner.until(lambda: "fundamentals.py:4" in graph.text_content(), "the lines")
+    assert "Linear" in graph.text_content()
+    assert not learner.button("Run again, with lines and modules").is_visible()
+    learner.tab("Tensor inspector")
+
+
 def test_a_run_is_measured(learner: Learner) -> None:
     learner.write("import torch\nx = torch.rand(64, 64)\nfor _ in range(20):\n    (x @ x).tanh()\n")
     learner.tab("Profiler")
@@ -202,7 +220,7 @@ def test_user_output_is_text_and_never_markup(learner: Learner) -> None:
 
 
 def test_names_of_antorcha_are_completed(learner: Learner) -> None:
-    ready = learner.page.locator(".cm-content[aria-label='Editor: fundamentals.py']")
+    ready = learner.page.locator(".cm-content[aria-label^='Editor: fundamentals.py']")
     learner.until(lambda: ready.count() == 1, "the editor's additions")
     learner.write("import torch\n")
     learner.page.keyboard.type("torch.arang")
@@ -295,6 +313,10 @@ def test_nothing_is_cut_or_hidden(learner: Learner, width: int, dark: bool) -> N
     if is_dark != dark:
         learner.button("Light or dark").click()
     page.wait_for_timeout(400)
+    read = "each => getComputedStyle(each).color"
+    accent = (DARK if dark else LIGHT)["accent"]
+    rgb = ", ".join([str(int(accent[k : k + 2], 16)) for k in (1, 3, 5)])
+    assert page.eval_on_selector(".lab-challenge .q-btn--outline", read) == f"rgb({rgb})"
     for place in ("Lesson", "Code", "Inside"):
         if width == 400:
             page.locator(".lab-places").get_by_role("tab", name=place).click()
@@ -308,6 +330,35 @@ def test_nothing_is_cut_or_hidden(learner: Learner, width: int, dark: bool) -> N
     if width == 400:
         page.locator(".lab-places").get_by_role("tab", name="Lesson").click()
         page.set_viewport_size({"width": 1280, "height": 800})
+
+
+def test_the_keyboard_leads_everywhere_and_stays_where_it_was(learner: Learner) -> None:
+    page = learner.page
+    learner.run("import torch\nx = torch.ones(2)\nfor _ in range(3): pass\n")
+    focused = "(document.activeElement.closest('{0}') !== null)"
+
+    def stands_in(what: str) -> bool:
+        return bool(page.evaluate(focused.format(what)))
+
+    page.click(".cm-content")
+    page.keyboard.press("Escape")
+    page.keyboard.press("Tab")
+    assert stands_in(".lab-below")
+    page.keyboard.press("Tab")
+    assert stands_in(".lab-inside")
+    page.locator(".lab-row").first.focus()
+    page.keyboard.press("Enter")
+    learner.until(lambda: page.inner_text(".lab-detail"), "the opened tensor")
+    learner.until(lambda: stands_in(".lab-row"), "the focus, on the row again")
+    page.keyboard.press("Enter")
+    learner.until(lambda: not page.inner_text(".lab-detail"), "closing")
+    option = page.locator(".lab-quiz .lab-option").first
+    option.focus()
+    page.keyboard.press("Enter")
+    learner.until(lambda: option.get_attribute("aria-pressed") == "true", "the answer")
+    assert stands_in(".lab-option")
+    assert "0px 0px 0px 2px" in option.evaluate("each => getComputedStyle(each).boxShadow")
+    assert page.evaluate("document.documentElement.lang") == "en"
 
 
 def test_what_can_be_pressed_has_a_name(learner: Learner) -> None:
@@ -382,3 +433,65 @@ def test_ending_the_lab_ends_its_children(tmp_path: Path, context: Any) -> None:
     lab.close()
     _, alive = psutil.wait_procs(children, timeout=5)
     assert alive == []
+
+
+def test_what_is_typed_without_connection_is_not_lost(tmp_path: Path, context: Any) -> None:
+    lab = Lab(tmp_path)
+    learner = Learner(context.new_page())
+    file = tmp_path / "fundamentals.py"
+    try:
+        learner.open(lab.address)
+        learner.write("before = 1\n")
+        learner.until(file.exists, "the saved file")
+        lab.process.kill()
+        lab.close()
+        offline = learner.page.locator(".lab-offline")
+        learner.until(offline.is_visible, "the word about the connection")
+        learner.page.keyboard.insert_text("after = 2\n")
+        lab = Lab(tmp_path)  # on the same port
+        other = Learner(context.new_page())
+        other.open(lab.address)
+        learner.until(lambda: "after = 2" in file.read_text(), "what was typed meanwhile")
+        assert file.read_text() == "before = 1\nafter = 2\n"
+        assert not offline.is_visible()
+        other.page.close()
+        lab.process.kill()
+        lab.close()
+        learner.until(offline.is_visible, "the word about the connection")
+        learner.page.click(".cm-content")
+        learner.page.keyboard.press("Control+End")
+        learner.page.keyboard.insert_text("mine = 3\n")
+        file.write_text("theirs = 4\n")
+        lab = Lab(tmp_path)
+        Learner(context.new_page()).open(lab.address)
+        problem = learner.page.locator(".lab-problem")
+        learner.until(lambda: "without connection" in problem.inner_text(), "the question")
+        assert file.read_text() == "theirs = 4\n"
+        learner.button("What I typed").click()
+        learner.until(lambda: "mine = 3" in file.read_text(), "the answer")
+        assert not problem.is_visible()
+    finally:
+        lab.close()
+
+
+def test_a_lab_that_slept_takes_over_what_the_browser_has(tmp_path: Path, context: Any) -> None:
+    lab = Lab(tmp_path)
+    learner = Learner(context.new_page())
+    file = tmp_path / "fundamentals.py"
+    try:
+        learner.open(lab.address)
+        learner.write("import torch\nfor i in range(3):\n    print(i)\n")
+        learner.until(file.exists, "the saved file")
+        os.kill(lab.process.pid, signal.SIGSTOP)
+        learner.write("asleep = 1\n")
+        offline = learner.page.locator(".lab-offline")
+        learner.until(offline.is_visible, "the word about the connection")
+        learner.page.keyboard.insert_text("more = 2\n")
+        os.kill(lab.process.pid, signal.SIGCONT)
+        learner.until(lambda: "more = 2" in file.read_text(), "what was typed meanwhile")
+        learner.until(lambda: not offline.is_visible(), "the connection")
+        learner.page.wait_for_timeout(1500)
+        assert file.read_text() == "asleep = 1\nmore = 2\n"
+    finally:
+        os.kill(lab.process.pid, signal.SIGCONT)
+        lab.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import doctest
 import importlib
 import itertools
@@ -20,16 +21,30 @@ pytest.importorskip("nicegui", reason="needs antorcha[lab]")
 
 import antorcha as torch
 from antorcha.lab import complete, curves, namespace, words
+from antorcha.lab.files import WorkFile
 from antorcha.lab.kernel import Limits
 from antorcha.lab.notes import HOOK, LIMIT, Curve, Notes, noting
 from antorcha.lab.panes import editor
 from antorcha.lab.program import Program, position
+from antorcha.lab.session import Session
 from antorcha.lab.workplace import MEMORY, Workplace
 
 LAB = Path(words.__file__).parent
 
 
-@pytest.mark.parametrize("name", ["notes", "curves", "screen", "words", "namespace"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "notes",
+        "curves",
+        "screen",
+        "words",
+        "namespace",
+        "draft",
+        "kernel",
+        "panes.quiz",
+    ],
+)
 def test_examples(name: str) -> None:
     module = importlib.import_module(f"antorcha.lab.{name}")
     found = doctest.testmod(module, extraglobs={"antorcha": torch})
@@ -250,6 +265,57 @@ def test_what_is_remembered_is_found_again(tmp_path: Path) -> None:
     assert not again.passed("fundamentals")
 
 
+def test_two_labs_on_one_folder_keep_each_other_s_answers(tmp_path: Path) -> None:
+    one, other = [Workplace(tmp_path, Limits()) for _ in range(2)]
+    one.answer("memory", 1, 2)
+    other.answer("memory", 2, 0)
+    other.pass_challenge("graph")
+    one.remember(dark=True)
+    for each in (one, Workplace(tmp_path, Limits())):
+        assert each.answers("memory") == {"1": 2, "2": 0}
+        assert each.passed("graph")
+    other.remember(lang="es")
+    assert other.memory["dark"] is True
+
+
+def test_what_cannot_be_written_down_is_remembered_for_now(tmp_path: Path) -> None:
+    place = Workplace(tmp_path / "work", Limits())
+    (tmp_path / "work").write_text("a file stands in the way")
+    place.remember(dark=True)
+    place.answer("memory", 1, 2)
+    assert place.memory["dark"] is True
+    assert place.answers("memory") == {"1": 2}
+
+
+def test_rows_find_tensors_wherever_learners_keep_them() -> None:
+    names: dict[str, Any] = {"torch": torch}
+    code = """
+import collections, types
+class Own:
+    def __init__(self):
+        self.w = torch.ones(1)
+        self.itself = self
+own = Own()
+deep = {"a": [torch.ones(1), {("b", 1): torch.ones(1)}]}
+Pair = collections.namedtuple("Pair", "x y")
+pair = Pair(torch.ones(1), 2)
+line = collections.deque([torch.ones(1)])
+state = torch.nn.Linear(1, 1).state_dict()
+models = [torch.nn.Linear(1, 1)]
+space = types.SimpleNamespace(q=torch.ones(1))
+deep["again"] = deep
+numbers = [0] * 1_000_000
+last = torch.ones(1)
+"""
+    names["__name__"] = "__main__"
+    exec(code, names)
+    assert [row["name"] for row in namespace.rows(names)] == [
+        "own.w", "deep['a'][0]", "deep['a'][1][('b', 1)]", "pair.x", "line[0]", "state['weight']",
+        "state['bias']", "models[0].weight", "models[0].bias", "space.q", "last",
+    ]  # fmt: skip
+    assert namespace.find(names, "deep['a'][1][('b', 1)]") is names["deep"]["a"][1]["b", 1]
+
+
 @pytest.mark.parametrize("text", ["", "[1]", '{"answers": 3}', "\x00", '{"answers": {"a": 1}'])
 def test_a_spoilt_memory_is_no_obstacle(tmp_path: Path, text: str) -> None:
     (tmp_path / MEMORY).write_text(text)
@@ -294,3 +360,20 @@ def test_processes_that_rest_are_ended(tmp_path: Path, monkeypatch: pytest.Monke
 
     asyncio.run(tidy())
     assert ended == ["old.py"]
+
+
+def test_a_stop_while_the_process_starts_is_obeyed(tmp_path: Path) -> None:
+    async def both() -> Session:
+        file = WorkFile(tmp_path / "mine.py", "while True: pass\n")
+        session = Session("mine", tmp_path, file, Limits(seconds=20))
+        work = asyncio.create_task(session.run(words.Words("en")))
+        await asyncio.sleep(0)
+        assert session.state == "starting"
+        await session.stop()
+        await asyncio.wait_for(work, 15)
+        await session.close()
+        return session
+
+    session = asyncio.run(both())
+    assert session.result["ended"] == "stopped"
+    assert session.state == "ready"

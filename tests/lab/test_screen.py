@@ -53,3 +53,11 @@ def test_endless_output_is_bounded() -> None:
     shown = screen.since(0)
     assert len(shown) < BURST + 100
     assert shown.endswith("line 199999\n")
+
+
+def test_of_one_endless_line_the_end_is_shown() -> None:
+    screen = Screen()
+    screen.write("begin\n" + "y" * 3_000_000 + "\n> Done.\n")
+    text = screen.since(0)
+    assert text.endswith("y\n> Done.\n")
+    assert text.count("y") > 50_000

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from antorcha.errors import ArgumentError
-from antorcha.inspector.forms import escaped, plural
+from antorcha.inspector.forms import escaped
 from antorcha.inspector.graph_facts import Facts, Leaf, Operation, read
 from antorcha.inspector.graph_nest import TOP, Group, Nest
 from antorcha.inspector.graph_svg import STYLE, draw
 from antorcha.inspector.graph_text import as_text, caption
+from antorcha.inspector.graph_words import GraphWords
 from antorcha.inspector.naming import module_fields, names_of, users_frame
 from antorcha.inspector.page import block
 from antorcha.inspector.recording import recording
@@ -27,6 +28,7 @@ def graph(
     *,
     model: Any = None,
     names: Mapping[str, Tensor] | None = None,
+    lang: str = "en",
 ) -> Graph:
     """The graph that backward would walk from a tensor, or from several: see :class:`Graph`.
 
@@ -40,9 +42,10 @@ def graph(
         model (torch.nn.Module): names its parameters and modules
         names (dict of str to Tensor): names of tensors; those without one get theirs from `model`,
             then from the caller's variables
+        lang: "en" or "es", of the words in the picture and in the text
 
     Raises:
-        TypeError: for what is no tensor (names: no tensors; model: no module).
+        TypeError: for what is no tensor (names: no tensors; model: no module), another `lang`.
 
     >>> w = torch.tensor([1., 2.], requires_grad=True)
     >>> loss = (w * w).sum()
@@ -58,11 +61,13 @@ def graph(
            keeps input (2,), other (2,)
       %1 SumBackward0(%0) -> () float32  = loss
     """
+    say = GraphWords(lang)  # a wrong one is refused before any work
     roots = _checked(tensors)
     if model is not None and module_fields(model) is None:
         raise ArgumentError(f"graph: model must be a torch.nn.Module, not {type(model).__name__}")
     variables = names_of(users_frame())
     facts = read(roots, _checked_names(names), model, variables)
+    facts.say = say
     variables.clear()
     return Graph(facts, model)
 
@@ -149,10 +154,10 @@ class Graph(Shown):
         if everything != opened:
             picture = self._drawn(everything, _LIMIT)
             body.append(
-                "<details><summary>all groups opened</summary>"
+                f"<details><summary>{self.facts.say('all open')}</summary>"
                 f'<div class="wide">{picture}</div></details>'
             )
-        return block("".join(body), "Autograd graph", STYLE)
+        return block("".join(body), self.facts.say("title"), STYLE)
 
     _repr_html_ = html
 
@@ -172,7 +177,7 @@ class Graph(Shown):
                 group = self._nest.groups[serial]
                 within = self._nest.opened(_OVERVIEW, serial, least=2)
                 title = escaped(f"{group.path or group.title}: {group.kind}")
-                count = plural(group.operations, "operation")
+                count = self.facts.say.count("operation", group.operations)
                 picture = draw(self._nest, within, _LIMIT, serial, styled=False)
                 out.append(
                     f'<details><summary>{title} <span class="muted">{count}</span></summary>'
@@ -180,7 +185,8 @@ class Graph(Shown):
                 )
                 waiting.append((serial, within))
         if skipped:
-            out.append(f'<p class="muted">and {skipped} more groups</p>')
+            words = self.facts.say("more groups", count=skipped)
+            out.append(f'<p class="muted">{words}</p>')
         return out
 
     def _closed(self, inside: int, opened: set[int]) -> list[int]:

@@ -13,6 +13,7 @@ from typing import Any
 from antorcha.autograd.origin import Line, ModuleCall, Origin
 from antorcha.device import backend
 from antorcha.inspector.forms import shape_text
+from antorcha.inspector.graph_words import GraphWords
 from antorcha.inspector.naming import field as field_of
 from antorcha.inspector.naming import named_in_module, named_tensors
 from antorcha.inspector.numbers import memory_size
@@ -36,9 +37,14 @@ class Saved:
     nbytes: int
     state: str
 
-    def __str__(self) -> str:
+    def told(self, say: GraphWords) -> str:
+        """Name, shape and, where it is not simply kept, the state."""
         shape = "" if self.shape is None else f" {shape_text(self.shape)}"
-        return self.name + shape + ("" if self.state == "kept" else f" ({self.state})")
+        state = "" if self.state == "kept" else f" ({say(f'state {self.state}')})"
+        return self.name + shape + state
+
+    def __str__(self) -> str:
+        return self.told(GraphWords())
 
 
 @dataclass
@@ -103,6 +109,7 @@ class Facts:
     recorded: bool  # does any operation know its line?
     freed: bool  # has backward freed what was kept?
     saved_bytes: int  # kept for backward: of each memory once, without that of the leaves
+    say: GraphWords = field(default_factory=GraphWords)  # the words that it is told with
 
 
 def read(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from antorcha.inspector import theme
-from antorcha.inspector.forms import escaped, plural, shape_text
+from antorcha.inspector.forms import escaped, shape_text
 from antorcha.inspector.graph_nest import TOP, Item, Nest
 from antorcha.inspector.graph_text import (
     Lines,
@@ -50,7 +50,7 @@ def draw(
         levels[serial] = _lay_out(nest, serial, levels, limit, alone=False)
     levels[top] = _lay_out(nest, top, levels, limit, alone=True)
     if any(item[0] == "fold" for level in levels.values() for item, *_ in level.items):
-        heading = [*heading, "too much for one picture: boxes with … stand for many"]
+        heading = [*heading, nest.facts.say("crowded")]
     return _svg(levels, top, heading, styled)
 
 
@@ -151,16 +151,18 @@ def _texts(nest: Nest, item: Item, many: list[Item], alone: bool) -> tuple[Lines
     kind, what = item[0], item[1]
     if kind == "operation":
         op = facts.operations[what]
-        return operation_lines(op), operation_title(op)
+        return operation_lines(op, facts.say), operation_title(op, facts.say)
     if kind == "leaf":
-        return leaf_lines(facts.leaves[what]), leaf_title(facts.leaves[what])
+        return leaf_lines(facts.leaves[what]), leaf_title(facts.leaves[what], facts.say)
     if kind == "group":
         group = nest.groups[what]
-        title = f"{group.path or group.title} {group.kind}, {plural(group.operations, 'operation')}"
+        count = facts.say.count("operation", group.operations)
+        title = f"{group.path or group.title} {group.kind}, {count}"
         return group_lines(group, facts), title
     if kind == "fold":
         names = [facts.operations[k].name for k in _operations_in(nest, many)]
-        return folded_lines(names, sum(each[0] == "leaf" for each in many)), "not drawn one by one"
+        leaves = sum(each[0] == "leaf" for each in many)
+        return folded_lines(names, facts.say, leaves), facts.say("folded")
     return (_port_lines(nest, kind, what), "") if alone else ([], "")
 
 
@@ -181,7 +183,7 @@ def _port_lines(nest: Nest, kind: str, value: Any) -> Lines:
     made = nest.facts.operations[index].results[result]
     names = f"{', '.join(made.names)} " if made.names else ""
     way = "from outside" if kind == "in" else "to outside"
-    return [("dim", f"{way}: {names}{shape_text(made.shape)}")]
+    return [("dim", nest.facts.say(way, what=f"{names}{shape_text(made.shape)}"))]
 
 
 def _box(item: Item, lines: Lines, inner: _Level | None) -> Box:

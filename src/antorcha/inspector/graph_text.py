@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Sequence
 
 from antorcha.autograd.origin import Line
-from antorcha.inspector.forms import cut, plural, shape_text
-from antorcha.inspector.graph_facts import Facts, Leaf, Operation, Result, Source
+from antorcha.inspector.forms import cut, shape_text
+from antorcha.inspector.graph_facts import Facts, Leaf, Operation, Result, Saved, Source
 from antorcha.inspector.graph_nest import Group
+from antorcha.inspector.graph_words import GraphWords
 from antorcha.inspector.numbers import memory_size
 
 _WIDE = 40  # characters in a box
@@ -24,7 +25,7 @@ def where(line: Line) -> str:
     return f"{os.path.basename(line.file)}:{line.number}"
 
 
-def operation_lines(op: Operation) -> Lines:
+def operation_lines(op: Operation, say: GraphWords) -> Lines:
     """The text of an operation's box."""
     lines: Lines = [("name", cut(op.name, _WIDE))]
     for result in op.results[:3]:
@@ -32,17 +33,21 @@ def operation_lines(op: Operation) -> Lines:
         if result.gradient:
             lines.append(("good", cut(f"grad {result.gradient}", _WIDE)))
     if len(op.results) > 3:
-        lines.append(("dim", f"and {plural(len(op.results) - 3, 'result')} more"))
+        lines.append(("dim", say.count("more result", len(op.results) - 3)))
     if op.line is not None:
         text = op.line.text
         lines.append(("dim", cut(f"{where(op.line)}  {text}" if text else where(op.line), _WIDE)))
     kept = [saved for saved in op.saved if saved.state in ("kept", "packed")]
     if kept:
-        lines.append(("dim", cut(f"keeps {', '.join(map(str, kept))}", _WIDE)))
+        lines.append(("dim", cut(_keeps(kept, say), _WIDE)))
     for saved in op.saved:
         if saved.state == "overwritten":
-            lines.append(("bad", cut(f"{saved.name} was overwritten since", _WIDE)))
+            lines.append(("bad", cut(say("was overwritten", name=saved.name), _WIDE)))
     return lines
+
+
+def _keeps(kept: Sequence[Saved], say: GraphWords) -> str:
+    return say("keeps", what=", ".join([saved.told(say) for saved in kept]))
 
 
 def _result_text(result: Result) -> str:
@@ -50,20 +55,25 @@ def _result_text(result: Result) -> str:
     return f"{names}{shape_text(result.shape)} {result.dtype}"
 
 
-def operation_title(op: Operation) -> str:
+def operation_title(op: Operation, say: GraphWords) -> str:
     """All that is known of an operation: shown when the pointer rests on its box."""
     parts = [op.name]
     parts += [
-        f"result: {shape_text(r.shape)} {r.dtype}" + (f", grad {r.gradient}" if r.gradient else "")
+        say("result", what=f"{shape_text(r.shape)} {r.dtype}")
+        + (f", grad {r.gradient}" if r.gradient else "")
         for r in op.results
     ]
     parts += [f"{name} = {text}" for name, text in op.settings.items()]
     parts += [
-        f"{'keeps' if saved.state != 'freed' else 'kept'} {saved}, {memory_size(saved.nbytes)}"
+        say(
+            "keeps" if saved.state != "freed" else "kept",
+            what=f"{saved.told(say)}, {memory_size(saved.nbytes)}",
+        )
         for saved in op.saved
     ]
     for line in reversed(op.lines[-6:]):
-        parts.append(f"{line.file}:{line.number} in {line.function}  {line.text}".rstrip())
+        place = say("in", place=f"{line.file}:{line.number}", function=line.function)
+        parts.append(f"{place}  {line.text}".rstrip())
     return "\n".join(parts)
 
 
@@ -78,11 +88,12 @@ def leaf_lines(leaf: Leaf) -> Lines:
     return lines
 
 
-def leaf_title(leaf: Leaf) -> str:
+def leaf_title(leaf: Leaf, say: GraphWords) -> str:
     """All that is known of a leaf."""
-    what = "parameter" if leaf.parameter else "leaf"
-    grad = f"grad: {leaf.gradient}" if leaf.gradient else "no grad yet"
-    return f"{what} {leaf.name}\n{shape_text(leaf.shape)} {leaf.dtype} on {leaf.device}\n{grad}"
+    what = say("a parameter" if leaf.parameter else "a leaf", name=leaf.name)
+    place = say("on", what=f"{shape_text(leaf.shape)} {leaf.dtype}", device=leaf.device)
+    grad = f"grad: {leaf.gradient}" if leaf.gradient else say("no grad")
+    return f"{what}\n{place}\n{grad}"
 
 
 def group_lines(group: Group, facts: Facts) -> Lines:
@@ -97,14 +108,14 @@ def group_lines(group: Group, facts: Facts) -> Lines:
     line = facts.operations[group.first].line if group.operations == 1 else None
     if line is not None:
         lines.append(("dim", cut(f"{where(line)}  {line.text}", _WIDE)))
-    lines.append(("dim", plural(group.operations, "operation")))
+    lines.append(("dim", facts.say.count("operation", group.operations)))
     return lines
 
 
-def folded_lines(names: Sequence[str], leaves: int = 0) -> Lines:
+def folded_lines(names: Sequence[str], say: GraphWords, leaves: int = 0) -> Lines:
     """The text of the box that stands for many operations (their names), and leaves."""
-    words = [plural(len(names), "operation")] if names else []
-    words += [plural(leaves, "leaf")] if leaves else []
+    words = [say.count("operation", len(names))] if names else []
+    words += [say.count("leaf", leaves)] if leaves else []
     lines: Lines = [("name", f"… {', '.join(words)} …")]
     for name, count in Counter(names).most_common(3):
         lines.append(("dim", cut(f"{count:,} x {name}", _WIDE)))
@@ -113,49 +124,45 @@ def folded_lines(names: Sequence[str], leaves: int = 0) -> Lines:
 
 def caption(facts: Facts) -> list[str]:
     """A graph in a few words."""
-    names = [name for name in facts.root_names if name]
-    of = f" of {', '.join(names[:4])}" if names else ""
-    words = [plural(len(facts.operations), "operation"), plural(len(facts.leaves), "leaf")]
+    say = facts.say
+    names = ", ".join([name for name in facts.root_names if name][:4])
+    words = [say.count("operation", len(facts.operations)), say.count("leaf", len(facts.leaves))]
     if facts.freed and not facts.saved_bytes:
-        words.append("saved values freed by backward")
+        words.append(say("freed values"))
     else:
-        words.append(f"{memory_size(facts.saved_bytes)} kept for backward")
-    lines = [f"graph{of}: {', '.join(words)}"]
+        words.append(say("kept for", size=memory_size(facts.saved_bytes)))
+    lines = [say("graph of" if names else "graph", names=names, facts=", ".join(words))]
     if not facts.operations:
-        why = "it is a leaf" if facts.leaves else "it requires no gradient"
-        lines.append(f"no operation leads to it: {why}")
+        lines.append(say("no operation", why=say("is leaf" if facts.leaves else "no gradient")))
     if facts.more:
-        lines.append(
-            f"only the newest {len(facts.operations):,} operations were read; there are older ones"
-        )
+        lines.append(say("only newest", count=len(facts.operations)))
     if facts.operations and not facts.recorded:
-        lines.append(
-            "lines and modules: not noted (build it inside `with antorcha.graph.recording():`)"
-        )
+        lines.append(say("not recorded"))
     return lines
 
 
 # ------------------------------------------------------------------------------------ plain text
 def as_text(facts: Facts) -> str:
     """The graph as text: leaves, then operations in the order in which they ran."""
-    out = caption(facts)
+    out, say = caption(facts), facts.say
     if facts.leaves:
-        out += ["", "leaves"]
+        out += ["", say("leaves:")]
         width = min(max([len(leaf.name) for leaf in facts.leaves]), 32)
         for leaf in facts.leaves[: 2 * _LISTED]:
             grad = f"  grad {leaf.gradient}" if leaf.gradient else ""
             line = f"  {leaf.name:<{width}}  {shape_text(leaf.shape)} {leaf.dtype}{grad}"
             out.append(line)
         if len(facts.leaves) > 2 * _LISTED:
-            out.append(f"  … and {plural(len(facts.leaves) - 2 * _LISTED, 'leaf')} more")
+            out.append(f"  {say.count('more leaf', len(facts.leaves) - 2 * _LISTED)}")
     if facts.operations:
-        out += ["", "operations, first to last"]
+        out += ["", say("operations:")]
     count = len(facts.operations)
     for op in facts.operations:
         if count > 2 * _LISTED and _LISTED <= op.index < count - _LISTED:
             if op.index == _LISTED:
                 hidden = facts.operations[_LISTED : count - _LISTED]
-                out += [f"  {text}" for _, text in folded_lines([each.name for each in hidden])]
+                lines = folded_lines([each.name for each in hidden], say)
+                out += [f"  {text}" for _, text in lines]
             continue
         out += _operation_text(op, facts)
     return "\n".join(out)
@@ -171,7 +178,7 @@ def _operation_text(op: Operation, facts: Facts) -> list[str]:
         out.append(f"       {where(op.line)}  {op.line.text}".rstrip())
     kept = [saved for saved in op.saved if saved.state != "freed"]
     if kept:
-        out.append(f"       keeps {', '.join(map(str, kept))}")
+        out.append(f"       {_keeps(kept, facts.say)}")
     out += [f"       grad {r.gradient}" for r in op.results if r.gradient]
     return out
 

@@ -23,7 +23,7 @@ from antorcha.lab.files import FileProblem, find_problem
 from antorcha.lab.guard import Guard
 from antorcha.lab.kernel import Limits
 from antorcha.lab.words import Words
-from antorcha.lab.workplace import Workplace
+from antorcha.lab.workplace import Workplace, recall
 
 LOOPBACK = "127.0.0.1"
 ANY = ("0.0.0.0", "::", "")  # these name no address that a browser could use
@@ -102,7 +102,7 @@ def build(options: Options, port: int, on_entry: Callable[[str], None]) -> tuple
 def serve(options: Options) -> int:
     """Run the lab until it is interrupted; return the exit code."""
     try:
-        sock = listen(options.host, options.port)
+        sock = _listen_again(options)
     except CannotStart as error:
         print(f"antorcha lab: {error}", file=sys.stderr)
         return 1
@@ -114,6 +114,7 @@ def serve(options: Options) -> int:
         words = Words(options.lang)
         said = words(f"problem_{problem.kind}", problem.path, problem.detail)
         print(f"antorcha lab: {said}", file=sys.stderr)
+    workplace.remember(port=port)
     config = uvicorn.Config(
         guard,
         log_level="warning",
@@ -138,6 +139,15 @@ def serve(options: Options) -> int:
     with contextlib.suppress(KeyboardInterrupt):
         uvicorn.Server(config).run(sockets=[sock])
     return 0
+
+
+def _listen_again(options: Options) -> socket.socket:
+    """Listen on the port of last time if it is free: pages still open find the lab again."""
+    last = recall(options.folder).get("port") if not options.port else None
+    if isinstance(last, int) and 1024 <= last <= 65535:
+        with contextlib.suppress(CannotStart):
+            return listen(options.host, last)
+    return listen(options.host, options.port)
 
 
 def _say_again(address: str) -> None:

@@ -22,23 +22,24 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from pathlib import Path
 from typing import Any
 
 import ipykernel.kernelapp
-import zmq
-from ipykernel.iostream import IOPubThread
 from ipykernel.kernelbase import Kernel
-from zmq.eventloop.zmqstream import ZMQStream
 
 import antorcha
 from antorcha._version import __version__
 from antorcha.lab import namespace
+from antorcha.lab.anew import Beginning
 from antorcha.lab.child_names import CRASH, FOLDER, MEMORY
+from antorcha.lab.output import PrivateThread
 from antorcha.lab.program import Program, position, traceback_text
 from antorcha.runtime.tensor import Tensor
 
 PACE = 0.3  # seconds between two looks at a running program
+MESSAGE = 2000  # characters of an error's message shown beside the program
 SHARE = 0.03  # of the time, at most, is spent looking
 
 
@@ -54,6 +55,7 @@ class LabKernel(Kernel):  # type: ignore[misc]
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.program: Program | None = None
+        self._beginning: Beginning | None = None
         builtins.input = self.raw_input
 
     # ---- requests -------------------------------------------------------------------------------
@@ -76,16 +78,17 @@ class LabKernel(Kernel):  # type: ignore[misc]
         try:
             answer = work(request)
         except Exception as error:  # in the telling, not in the program: without a reply, no page
-            answer = {"ended": "failed", "message": _message(error)}
-        return {"status": "ok", "execution_count": 0, "lab": answer}
+            answer = {"ended": "untold", "message": _message(error)}
+        return {"status": "ok", "execution_count": 0, "lab": _sendable(answer)}
 
     def _run(self, request: dict[str, Any]) -> dict[str, Any]:
         if self.program is not None:
             self.program.forget()
-        program = Program(request["code"], request["name"], request["folder"])
+        self._beginning = self._beginning or Beginning()
+        program = Program(request["code"], request["name"], request["folder"], self._beginning)
         self.program = program
         with _Looking(self, program):
-            error = program.run(profile=request["profile"])
+            error = program.run(watched=request["watched"])
         # From here on, a Stop that comes late must not end the telling.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         _show_pictures()
@@ -96,6 +99,8 @@ class LabKernel(Kernel):  # type: ignore[misc]
         return {
             **told,
             "seconds": program.seconds,
+            "watched": request["watched"],
+            "threads": self._beginning.threads(),
             "rows": namespace.rows(program.namespace),
             "graphs": namespace.graph_names(program.namespace),
             "losses": program.notes.as_dict(),
@@ -144,7 +149,7 @@ class LabKernel(Kernel):  # type: ignore[misc]
             reply = {"problem": f"{type(error).__name__}: {error}"}
         reply["seconds"] = time.perf_counter() - begin
         if self.session is not None:
-            self.session.send(stream, "look_reply", reply, parent, ident)
+            self.session.send(stream, "look_reply", _sendable(reply), parent, ident)
 
     def _look(self, what: str, name: str, lang: str) -> dict[str, Any]:
         names = {} if self.program is None else self.program.namespace
@@ -154,7 +159,8 @@ class LabKernel(Kernel):  # type: ignore[misc]
         if what == "graph":
             models = [value for value in names.values() if isinstance(value, antorcha.nn.Module)]
             model = models[0] if len(models) == 1 else None  # its parameters have better names
-            return {"html": antorcha.graph(tensor, model=model, names=_leaf_names(names)).svg()}
+            graph = antorcha.graph(tensor, model=model, names=_leaf_names(names), lang=lang)
+            return {"html": graph.svg()}
         return {"html": antorcha.inspect(tensor, name=name, lang=lang).html()}
 
     # ---- what is told without being asked -------------------------------------------------------
@@ -168,7 +174,7 @@ class LabKernel(Kernel):  # type: ignore[misc]
         """Send the rows of a running program, and its curves."""
         content = {"rows": namespace.rows(program.namespace), "losses": program.notes.as_dict()}
         if self.session is not None:
-            self.session.send(self.iopub_socket, "live", content, parent)
+            self.session.send(self.iopub_socket, "live", _sendable(content), parent)
 
 
 class _Looking:
@@ -221,9 +227,21 @@ def _tell_error(error: BaseException | None, program: Program, lang: str) -> dic
 
 def _message(error: BaseException) -> str:
     try:
-        return f"{type(error).__name__}: {error}"
+        text = f"{type(error).__name__}: {error}"
     except Exception:
         return type(error).__name__
+    return text if len(text) <= MESSAGE else text[:MESSAGE] + " …"
+
+
+def _sendable(content: dict[str, Any]) -> dict[str, Any]:
+    """`content` as it can be sent: half of a surrogate pair has no bytes in UTF-8, and no message
+    that holds one would leave."""
+    text = json.dumps(content, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return dict(json.loads(text.encode("utf-8", "replace")))
+    return content
 
 
 def _tell_profile(program: Program) -> dict[str, str] | None:
@@ -288,43 +306,29 @@ def _end_with_parent(folder: Path) -> None:
     threading.Thread(target=watch, daemon=True, name="antorcha-lab-parent").start()
 
 
-class _PrivateOutput(IOPubThread):  # type: ignore[misc]
-    """Takes the output of forked processes by a socket in our folder; ipykernel's own listens on a
-    port of the machine."""
-
-    def _setup_pipe_in(self) -> None:
-        self._pipe_uuid = os.urandom(16)
-        pipe_in = self.socket.context.socket(zmq.PULL)
-        pipe_in.linger = 0
-        pipe_in.bind(_forked())
-        self._pipe_in = ZMQStream(pipe_in, self.io_loop)
-        self._pipe_in.on_recv(self._handle_pipe_msg)
-
-    def _setup_pipe_out(self) -> tuple[Any, Any]:
-        context = zmq.Context()  # sockets of the time before the fork are the parent's
-        pipe_out = context.socket(zmq.PUSH)
-        pipe_out.linger = 3000
-        pipe_out.connect(_forked())
-        return context, pipe_out
-
-
-def _forked() -> str:
-    return f"ipc://{os.environ[FOLDER]}/forked"
-
-
 def main() -> None:
     """Be the child process."""
     folder = Path(os.environ[FOLDER])
+    with open(folder / CRASH, "w", encoding="utf-8") as crash:
+        faulthandler.enable(crash, all_threads=False)
+        try:
+            _serve(folder)
+        except Exception:
+            traceback.print_exc(file=crash)
+            raise
+
+
+def _serve(folder: Path) -> None:
     os.environ["MPLBACKEND"] = "module://antorcha.lab.pictures"
     _limit_memory()
     _end_with_parent(folder)
     antorcha.torch_alias.install(hide=True)
     antorcha.rand(2, 2).sum().item()  # loads the runtime, so that the first run need not wait
-    ipykernel.kernelapp.IOPubThread = _PrivateOutput
+    ipykernel.kernelapp.IOPubThread = PrivateThread
     app = ipykernel.kernelapp.IPKernelApp.instance(
-        kernel_class=LabKernel, parent_handle=1
-    )  # 1: we watch the parent ourselves
+        kernel_class=LabKernel,
+        outstream_class="antorcha.lab.output.Output",
+        parent_handle=1,  # we watch the parent ourselves
+    )
     app.initialize()
-    with open(folder / CRASH, "w", encoding="utf-8") as crash:
-        faulthandler.enable(crash, all_threads=False)
-        app.start()
+    app.start()

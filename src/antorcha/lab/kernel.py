@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import sys
@@ -19,9 +20,11 @@ import tempfile
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import DEVNULL
 from typing import Any
 
 import psutil
+import zmq
 from jupyter_client.asynchronous.client import AsyncKernelClient
 from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
@@ -32,6 +35,7 @@ from antorcha.lab.child_names import CRASH, FOLDER, MEMORY
 STARTING = 60  # seconds that a new process may take until it answers
 GRACE = 2.0  # seconds between one request to stop and the next, firmer one
 TICK = 0.25  # seconds between two looks at the process's health
+LONGEST = 80  # bytes of a folder's path, so that a socket in it has a name that systems take
 LATE = 2.0  # seconds that the last output may come after the reply
 
 
@@ -91,7 +95,7 @@ class Child:
         self._readers: list[asyncio.Task[None]] = []
         self._idle: dict[str, asyncio.Event] = {}  # by request: all its output has come
         self._replies: dict[str, asyncio.Future[dict[str, Any]]] = {}  # by request
-        self._code: int | None = None  # the exit code of a process that ended by itself
+        self._name = ""  # of the program that runs, or ran last
 
     # ---- life -----------------------------------------------------------------------------------
 
@@ -113,38 +117,42 @@ class Child:
                 await self._start()
 
     async def _start(self) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="antorcha-lab-"))
-        manager = AsyncKernelManager(
-            kernel_spec_manager=_Specs(),
-            transport="ipc",
-            ip=str(self._folder / "s"),
-            connection_file=str(self._folder / "kernel.json"),
-        )
-        self._manager = manager
-        environment = {
-            **os.environ,
-            FOLDER: str(self._folder),
-            MEMORY: str(self.limits.bytes),
-            "IPYTHONDIR": str(self._folder),
-            "PYDEVD_DISABLE_FILE_VALIDATION": "1",
-            "PYTHONUNBUFFERED": "1",
-        }
         try:
-            await manager.start_kernel(env=environment)
-            client = manager.client()
-            client.start_channels()
-            self._client = client
-            await client.wait_for_ready(timeout=STARTING)
-        except (RuntimeError, OSError) as error:
-            said = self._last_words()
+            client = await self._launch()
+        except (RuntimeError, OSError, zmq.ZMQError) as error:
+            said = "\n".join([str(error), *self._last_words().splitlines()[-1:]])
             await self.end()
-            raise RuntimeError(f"the child process did not start: {error}{said}") from error
+            raise RuntimeError(f"the child process did not start: {said}") from error
         self._readers = [
             asyncio.create_task(self._read_output(client)),
             asyncio.create_task(self._read_replies(client.get_shell_msg)),
             asyncio.create_task(self._read_replies(client.get_control_msg)),
             asyncio.create_task(self._read_questions(client)),
         ]
+
+    async def _launch(self) -> AsyncKernelClient:
+        """Start a process, and wait until it answers."""
+        self._folder = folder = _private_folder()
+        manager = self._manager = AsyncKernelManager(
+            kernel_spec_manager=_Specs(),
+            transport="ipc",
+            ip=str(folder / "s"),
+            connection_file=str(folder / "kernel.json"),
+        )
+        environment = {
+            **os.environ,
+            FOLDER: str(folder),
+            MEMORY: str(self.limits.bytes),
+            "IPYTHONDIR": str(folder),
+            "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+            "PYTHONUNBUFFERED": "1",
+        }
+        # What it prints comes by message; to our own terminal it has nothing to say.
+        await manager.start_kernel(env=environment, stdout=DEVNULL, stderr=DEVNULL)
+        client = self._client = manager.client()
+        client.start_channels()
+        await client.wait_for_ready(timeout=STARTING)
+        return client
 
     async def end(self) -> None:
         """End the process, and those it started; remove what it had on disk."""
@@ -175,17 +183,21 @@ class Child:
     # ---- running --------------------------------------------------------------------------------
 
     async def run(
-        self, code: str, *, name: str, folder: Path, profile: bool = False, lang: str = "en"
+        self, code: str, *, name: str, folder: Path, watched: str = "", lang: str = "en"
     ) -> dict[str, Any]:
         """Run a program and return what came of it.
+
+        What is `watched` besides costs time: "profile" measures every operation, "lines" notes
+        which line of the program asked for it, for the graph.
 
         ``ended`` says how it ended: ok, error, exit, stopped (by the learner), or, where the
         process did not live through it: killed (it did not react to Stop), crashed, time, memory,
         reset.
         Raises RuntimeError when one is running already, or the process cannot be started.
         """
+        self._name = name
         request = {"do": "run", "code": code, "name": name, "folder": str(folder),
-                   "profile": profile, "lang": lang}  # fmt: skip
+                   "watched": watched, "lang": lang}  # fmt: skip
         return await self._do(request)
 
     async def check(self, steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -310,7 +322,10 @@ class Child:
         await self.end()
         if self._stopping is not None:
             return {"ended": self._stopping}
-        return {"ended": "crashed", "signal": _signal_name(code), "text": words}
+        text, line = crash_told(words, self._name)
+        place = {"line": line, "column": 0, "end_line": line, "end_column": 0} if line else None
+        name = _signal_name(code)
+        return {"ended": "crashed", "signal": name, "text": text, "place": place, "message": name}
 
     async def _kill(self, manager: AsyncKernelManager) -> None:
         if manager.provisioner is not None:
@@ -373,6 +388,30 @@ class Child:
                 idle = self._idle.get(message["parent_header"].get("msg_id", ""))
                 if idle is not None:
                     idle.set()
+
+
+def _private_folder() -> Path:
+    """A new folder that only this user may enter, with a path short enough for sockets in it."""
+    folder = tempfile.mkdtemp(prefix="antorcha-lab-")
+    if len(os.fsencode(folder)) > LONGEST and os.path.isdir("/tmp"):
+        os.rmdir(folder)
+        folder = tempfile.mkdtemp(prefix="antorcha-lab-", dir="/tmp")
+    return Path(folder)
+
+
+def crash_told(words: str, name: str) -> tuple[str, int]:
+    """Of what Python wrote when it crashed: the part about the program `name`, and its line.
+
+    >>> crash_told('Fatal Python error: Aborted\\n\\nThread 1:\\n  File "a.py", line 2 in f\\n'
+    ...            '  File "lab.py", line 9 in run', "a.py")
+    ('Fatal Python error: Aborted\\n\\nThread 1:\\n  File "a.py", line 2 in f\\n', 2)
+    """
+    lines = words.splitlines(keepends=True)
+    own = [index for index, line in enumerate(lines) if f'File "{name}", line ' in line]
+    if not own:
+        return "".join(lines[:1]), 0
+    found = re.search(r", line (\d+)", lines[own[0]])
+    return "".join(lines[: own[-1] + 1]), int(found[1]) if found else 0
 
 
 def _signal_name(code: int | None) -> str:

@@ -8,14 +8,18 @@ tensor, or raise.
 from __future__ import annotations
 
 import itertools
+from collections import deque
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import antorcha
 from antorcha.autograd import no_grad
+from antorcha.lab.child_names import MANY
 from antorcha.runtime.tensor import Tensor
 
-MANY = 200  # rows at most
+DEEP = 4  # containers within each other that are entered
+LOOKS = 5000  # things looked at in containers: a list of a million numbers is no place to dwell
 FEW = 6  # values shown in a row
 
 
@@ -45,29 +49,76 @@ def graph_names(namespace: dict[str, Any]) -> list[str]:
 
 
 def _tensors(namespace: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    for name, value in list(namespace.items()):
-        if not name.startswith("__"):
-            yield from _inside(name, value)
+    """Every tensor and its path, in the order of the names; each container is entered once."""
+    search = _Search()
+    names: list[tuple[Any, Any]] = list(namespace.items())  # of what type, globals() decides
+    for name, value in names:
+        if isinstance(name, str) and not name.startswith("__"):
+            yield from search.inside(name, value, DEEP)
 
 
-def _inside(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, Tensor):
-        yield name, value
-    elif isinstance(value, antorcha.nn.Module):
-        try:
-            named = [*value.named_parameters(), *value.named_buffers()]
-        except Exception:
-            return  # half built, or a class of the learner's that is not right yet
-        for path, tensor in named:
-            yield f"{name}.{path}", tensor
-    elif type(value) in (list, tuple):
-        for index, each in enumerate(value[:MANY]):
-            if isinstance(each, Tensor):
-                yield f"{name}[{index}]", each
-    elif type(value) is dict:
-        for key, each in list(value.items())[:MANY]:
-            if isinstance(each, Tensor) and isinstance(key, (str, int)):
-                yield f"{name}[{key!r}]", each
+class _Search:
+    """Walks through what may hold tensors. It reads by the builtin types' own methods: a learner's
+    subclass may do anything in its own, and is not to be called while a program runs."""
+
+    def __init__(self) -> None:
+        self._seen: set[int] = set()
+        self._left = LOOKS
+
+    def inside(self, path: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
+        if isinstance(value, Tensor):
+            yield path, value
+            return
+        if depth == 0 or id(value) in self._seen:
+            return
+        if isinstance(value, antorcha.nn.Module):
+            self._seen.add(id(value))
+            yield from _of_module(path, value)
+            return
+        pairs = _held(path, value)
+        if pairs is not None:
+            self._seen.add(id(value))
+            for inner, each in pairs:
+                self._left -= 1
+                if self._left < 0:
+                    return
+                yield from self.inside(inner, each, depth - 1)
+
+
+def _of_module(path: str, module: Any) -> list[tuple[str, Any]]:
+    try:
+        named = [*module.named_parameters(), *module.named_buffers()]
+    except Exception:
+        return []  # half built, or a class of the learner's that is not right yet
+    return [(f"{path}.{name}", tensor) for name, tensor in named]
+
+
+def _held(path: str, value: Any) -> list[tuple[str, Any]] | None:
+    """What a container holds, with paths; None for what is no container."""
+    if isinstance(value, tuple) and isinstance(getattr(type(value), "_fields", None), tuple):
+        names = type(value)._fields  # type: ignore[attr-defined]  # a named tuple
+        return [(f"{path}.{name}", each) for name, each in zip(names, tuple.__iter__(value))]
+    if isinstance(value, (list, tuple, deque)):
+        items = list(itertools.islice(_plain(value).__iter__(value), MANY))
+        return [(f"{path}[{index}]", each) for index, each in enumerate(items)]
+    if isinstance(value, dict):
+        items = list(itertools.islice(dict.items(value), MANY))
+        return [(f"{path}[{key!r}]", each) for key, each in items if _is_plain(key)]
+    if type(value) is SimpleNamespace or type(value).__module__ == "__main__":
+        own = getattr(value, "__dict__", None)
+        if type(own) is dict and not isinstance(value, type):
+            return [(f"{path}.{name}", each) for name, each in list(own.items())[:MANY]]
+    return None
+
+
+def _plain(value: Any) -> Any:
+    return next(kind for kind in (list, tuple, deque) if isinstance(value, kind))
+
+
+def _is_plain(key: Any) -> bool:
+    return type(key) in (str, int, float, bool) or (
+        type(key) is tuple and all(type(each) in (str, int) for each in key)
+    )
 
 
 def _row(path: str, tensor: Any) -> dict[str, Any]:

@@ -71,6 +71,7 @@ class Page:
         self._dark = ui.dark_mode()
         ui.colors(primary=ACCENT)
         self.session.greet(self.words)
+        ui.label(self.words("offline")).classes("lab-offline").props('role="alert"')
         self._header()
         kind = "lab-with-lesson" if self.lesson else "lab-alone"
         with ui.element("main").classes(f"lab-main {kind}") as self._main:
@@ -158,6 +159,7 @@ class Page:
         with ui.element("div").classes("lab-bar"):
             self._inside_tabs = ui.tabs(on_change=lambda event: self._look(str(event.value)))
             self._inside_tabs.props("dense no-caps outside-arrows mobile-arrows shrink")
+            self._inside_tabs.props(f'aria-label="{words("inside")}"')
             with self._inside_tabs:
                 for name in _INSIDE:
                     ui.tab(name, words(name))
@@ -211,6 +213,7 @@ class Page:
             query = "matchMedia('(prefers-color-scheme: dark)').matches"
             dark = bool(await ui.run_javascript(query, timeout=5))
         self._set_dark(dark)
+        ui.run_javascript(f"document.documentElement.lang = '{self.words.lang}'")
 
     def _turn(self) -> None:
         self._set_dark(not self.view.dark)

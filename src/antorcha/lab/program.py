@@ -1,8 +1,8 @@
 """One run of the learner's program, in the child: compiled, run as `python file.py` would, told of.
 
 Every run begins as a new process does: a module of its own in ``__main__``'s place, the program's
-folder in front of the import path, its modules not imported yet, random numbers freshly seeded, and
-settings (default dtype, printing, gradients) as antorcha starts with.
+folder in front of the import path, its modules not imported yet, and the rest of the process as it
+was before the first of them (`anew`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import contextlib
 import gc
 import linecache
 import os
-import random
 import sys
 import time
 import traceback
@@ -24,13 +23,11 @@ from types import CodeType, ModuleType, TracebackType
 from typing import Any
 
 import antorcha
-from antorcha.autograd import set_grad_enabled
-from antorcha.dtypes import float32, set_default_dtype
+from antorcha.lab.anew import Beginning
 from antorcha.lab.notes import HOOK, Notes, noting
 from antorcha.runtime.tensor import Tensor
-from antorcha.tensor.printing import set_printoptions
 
-_FACE = str(Path(antorcha.__file__).parent) + os.sep
+_FACES = (str(Path(antorcha.__file__).parent) + os.sep, f"{os.sep}ipykernel{os.sep}")
 _BEFORE = frozenset(sys.modules)  # what runs programs is never one of their modules
 
 
@@ -41,9 +38,14 @@ class Program:
         code: its text.
         name: its file's name, as tracebacks show it.
         folder: where it runs.
+        beginning: the process as the program shall find it, and as it is left; as it is now, if
+            nothing else is said.
     """
 
-    def __init__(self, code: str, name: str, folder: str) -> None:
+    def __init__(
+        self, code: str, name: str, folder: str, beginning: Beginning | None = None
+    ) -> None:
+        self._beginning = beginning or Beginning()
         self.code = code
         self.name = name
         self.folder = folder
@@ -57,14 +59,17 @@ class Program:
         """The names that the program has given, its own and the module's."""
         return vars(self.module)
 
-    def run(self, *, profile: bool = False) -> BaseException | None:
-        """Run it; return what ended it early, or None."""
+    def run(self, *, watched: str = "") -> BaseException | None:
+        """Run it; return what ended it early, or None. `watched` is "profile", "lines" or ""."""
         begin = time.perf_counter()
         try:
             code = self._compile()
             with self._as_main(), _no_running_loop():
-                if profile:
+                if watched == "profile":
                     self._run_profiled(code)
+                elif watched == "lines":
+                    with antorcha.graph.recording():
+                        exec(code, self.namespace)
                 else:
                     exec(code, self.namespace)
         except BaseException as error:
@@ -118,7 +123,7 @@ class Program:
         names.update(
             __builtins__=builtins, __file__=os.path.join(self.folder, self.name), __annotations__={}
         )
-        _begin_anew()
+        self._beginning.restore()
         setattr(builtins, HOOK, self.notes)
         before, path = sys.modules["__main__"], list(sys.path)
         sys.modules["__main__"] = self.module
@@ -130,6 +135,9 @@ class Program:
         finally:
             sys.modules["__main__"] = before
             sys.path[:] = path
+            with contextlib.suppress(Exception):
+                sys.stdout.flush()  # the program's own, if it set one
+            self._beginning.restore()  # the telling begins: it needs its builtins and its streams
 
 
 def position(error: BaseException, program: Program) -> dict[str, int] | None:
@@ -176,7 +184,7 @@ def _column(lines: list[str], line: int, offset: int) -> int:
 
 
 def traceback_text(error: BaseException) -> str:
-    """The traceback as Python prints it, without the frames inside antorcha."""
+    """The traceback as Python prints it, without the frames inside antorcha and what runs it."""
     shown = traceback.TracebackException.from_exception(error, compact=True)
     pending, seen = [shown], set()
     while pending:
@@ -184,34 +192,11 @@ def traceback_text(error: BaseException) -> str:
         if id(one) in seen:
             continue
         seen.add(id(one))
-        kept = [frame for frame in one.stack if not frame.filename.startswith(_FACE)]
+        kept = [f for f in one.stack if not any(face in f.filename for face in _FACES)]
         one.stack = traceback.StackSummary.from_list(kept)
         pending += [each for each in (one.__cause__, one.__context__) if each is not None]
         pending += one.exceptions or []
     return "".join(shown.format())
-
-
-def _begin_anew() -> None:
-    """Put what a program may have set back to what a new process has."""
-    antorcha.seed()
-    set_grad_enabled(True)
-    set_default_dtype(float32)
-    set_printoptions(profile="default")
-    random.seed()
-    numpy = sys.modules.get("numpy")
-    if numpy is not None:
-        numpy.random.seed()
-        numpy.set_printoptions(**_numpy_defaults(numpy))
-
-
-_kept: dict[str, Any] = {}
-
-
-def _numpy_defaults(numpy: ModuleType) -> dict[str, Any]:
-    """How NumPy prints before any program touched it."""
-    if not _kept:
-        _kept.update(numpy.get_printoptions())
-    return dict(_kept)
 
 
 @contextlib.contextmanager

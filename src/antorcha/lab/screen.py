@@ -46,7 +46,7 @@ class Screen:
             text = text[: partial.start()]
         self._text += plain(text)
         if len(self._text) > 2 * KEPT:
-            cut = self._text.find("\n", len(self._text) - KEPT) + 1 or len(self._text) - KEPT
+            cut = _line_begin(self._text, len(self._text) - KEPT)
             self._begin += cut
             self._text = self._text[cut:]
 
@@ -55,13 +55,18 @@ class Screen:
         text = self._text[max(place - self._begin, 0) :]
         if len(text) <= BURST:
             return text
-        cut = text.find("\n", len(text) - BURST) + 1 or len(text) - BURST
+        cut = _line_begin(text, len(text) - BURST)
         return f"\x1b[0m\n… {cut:,} …\n" + text[cut:]
 
     def clear(self) -> None:
         """Forget the text; readers' places stay valid."""
         self._begin = self.end
         self._text = self._partial = ""
+
+
+def _line_begin(text: str, place: int) -> int:
+    """The next line's beginning; `place` itself where that is far."""
+    return text.find("\n", place, place + 2000) + 1 or place
 
 
 def plain(text: str) -> str:

@@ -57,6 +57,7 @@ class Session:
         self._edited = 0.0
         self._saver: asyncio.Task[None] | None = None
         self._requested = 0.0
+        self._threads: list[str] = []  # that the last program left running
         self._ran = ""  # the text that the last run ran
 
     # ---- the text -------------------------------------------------------------------------------
@@ -108,14 +109,28 @@ class Session:
         self.active = index
         self._changed("text", "saved")
 
+    def open_named(self, name: str, lesson: Lesson | None) -> bool:
+        """Put the file of that name into the editor, the challenge's too; is there one?"""
+        names = [file.name for file in self.files]
+        if name not in names and lesson is not None and name == self._challenge_name:
+            self.begin_challenge(lesson)
+            return True
+        if name in names:
+            self.open(names.index(name))
+        return name in names
+
+    @property
+    def _challenge_name(self) -> str:
+        return self.files[0].path.stem + "_challenge.py"
+
     def begin_challenge(self, lesson: Lesson) -> None:
         """Put the challenge's beginning into the editor, or what was made of it already."""
         challenge = lesson.challenge
         if challenge is None:
             return
         if len(self.files) == 1:
-            name = self.files[0].path.stem + "_challenge.py"
-            self.files.append(WorkFile(self.folder / name, challenge.start.rstrip("\n") + "\n"))
+            path = self.folder / self._challenge_name
+            self.files.append(WorkFile(path, challenge.start.rstrip("\n") + "\n"))
         self.open(1)
 
     async def _save_later(self) -> None:
@@ -129,8 +144,9 @@ class Session:
     def busy(self) -> bool:
         return self.state != "ready"
 
-    async def run(self, words: Words, *, profile: bool = False) -> None:
-        """Run the text in the editor; what it does shows in the session's fields."""
+    async def run(self, words: Words, *, watched: str = "") -> None:
+        """Run the text in the editor; what it does shows in the session's fields. For what may be
+        `watched` see `Child.run`."""
         now = time.monotonic()
         if self.busy or now - self._requested < TWICE:
             return
@@ -144,11 +160,16 @@ class Session:
         name = self.file.name
         async with self._free:
             try:
+                if self._threads:  # of the last program; the next one is to be alone
+                    await self.child.end()
                 await self.child.start()
-                self._enter("running")
-                result = await self.child.run(
-                    self._ran, name=name, folder=self._place(), profile=profile, lang=words.lang
-                )
+                if self.state == "stopping":
+                    result = {"ended": "stopped"}
+                else:
+                    self._enter("running")
+                    result = await self.child.run(
+                        self._ran, name=name, folder=self._place(), watched=watched, lang=words.lang
+                    )
             except RuntimeError as error:
                 result = {"ended": "failed", "message": str(error)}
         self._take(result, words)
@@ -184,7 +205,7 @@ class Session:
 
     async def stop(self) -> None:
         """Stop the program that runs."""
-        if self.state in ("running", "checking"):
+        if self.state in ("starting", "running", "checking"):
             self._enter("stopping")
         await self.child.stop()
 
@@ -194,7 +215,7 @@ class Session:
         while self.busy:  # the run that was cut off has still to say so
             await asyncio.sleep(0.02)
         self.result, self.losses, self.pictures, self.rows, self.verdicts = {}, {}, [], [], []
-        self.prompt = None
+        self.prompt, self._threads = None, []
         self.screen.clear()
         self.greet(words)
         self._changed("result", "losses", "pictures", "rows", "verdicts", "cleared")
@@ -225,14 +246,19 @@ class Session:
         self.losses = result.get("losses", self.losses)
         self.rows = result.get("rows", self.rows if result["ended"] == "failed" else [])
         self.prompt = None
+        if result["ended"] == "crashed":
+            self.screen.write(f"\x1b[31m{result.get('text', '')}")
         self.screen.write("\x1b[0m" + words.ending(result) + "\n")
+        self._threads = result.get("threads", [])
+        if self._threads:
+            self.screen.write(words("threads_left", ", ".join(self._threads)) + "\n")
         self._enter("ready", "result", "losses", "rows", "prompt")
 
     @property
     def place(self) -> dict[str, int] | None:
         """Where the last run's error is in the text; None once the text was changed."""
         found: dict[str, int] | None = self.result.get("place")
-        is_error = self.result.get("ended") == "error"
+        is_error = self.result.get("ended") in ("error", "crashed")
         return found if is_error and self.file.text == self._ran else None
 
     # ---- what the child says --------------------------------------------------------------------

@@ -44,9 +44,11 @@ _WORDS: dict[str, tuple[str, str]] = {
     "reset": ("Reset", "Reiniciar"),
     "reset_hint": ("New process, empty terminal; your text stays",
                    "Proceso nuevo, terminal vacía; tu texto se queda"),
-    "editor": ("Editor: {0}", "Editor: {0}"),
+    "editor": ("Editor: {0}. Escape and then Tab leaves it.",
+               "Editor: {0}. Con Escape y luego Tab se sale."),
     "saved": ("Saved", "Guardado"),
     "unsaved": ("Not saved yet", "Sin guardar"),
+    "save_again": ("Try again", "Intentarlo otra vez"),
     "save_to": ("Save to folder", "Guardar en la carpeta"),
     "folder": ("Folder", "Carpeta"),
     "try_it": ("Put in the editor", "Poner en el editor"),
@@ -78,11 +80,19 @@ _WORDS: dict[str, tuple[str, str]] = {
     ),
     "ended_failed": ("> The program could not be started: {0}",
                      "> No se pudo arrancar el programa: {0}"),
+    "ended_untold": ("> It ran, but what it left cannot be shown: {0}",
+                     "> Se ejecutó, pero lo que dejó no se puede mostrar: {0}"),
+    "threads_left": (
+        "> Threads that it started go on ({0}). Reset or the next run ends them.",
+        "> Siguen en marcha hilos que empezó ({0}). Se terminan al reiniciar o volver a ejecutar.",
+    ),
     # the inspector and its neighbours
     "inspector": ("Tensor inspector", "Inspector"),
     "live": ("Live", "En vivo"),
     "no_tensors": ("Run code to inspect active tensors",
                    "Ejecuta código para inspeccionar los tensores activos"),
+    "many_tensors": ("The first {0} tensors of the program.",
+                     "Los primeros {0} tensores del programa."),
     "none_left": ("The program left no tensors.", "El programa no dejó ningún tensor."),
     "open_tensor": ("Look inside {0}", "Mirar dentro de {0}"),
     "gone": ("{0} is not there any more.", "{0} ya no existe."),
@@ -94,6 +104,9 @@ _WORDS: dict[str, tuple[str, str]] = {
         "Tras ejecutar, el grafo de un tensor calculado con requires_grad=True.",
     ),
     "graph_of": ("Graph of", "Grafo de"),
+    "graph_lines": ("Run again, with lines and modules", "Ejecutar otra vez, con líneas y módulos"),
+    "graph_lines_hint": ("Notes which line of the program made each operation; it runs slower",
+                         "Anota qué línea del programa hizo cada operación; va más despacio"),
     "loss": ("Loss", "Pérdida"),
     "no_loss": (
         "While a program trains: the curve of every number that it calls loss.",
@@ -137,6 +150,19 @@ _WORDS: dict[str, tuple[str, str]] = {
     "problem_unreadable": ("{0} is not a text in UTF-8, and is left alone.",
                            "{0} no es un texto en UTF-8, y no se toca."),
     "problem_other": ("{0} is not saved: {1}", "{0} no se ha guardado: {1}"),
+    "draft": ("What you typed in {0} without connection is not the text that the lab has. Which "
+              "one is right?",
+              "Lo que escribiste en {0} sin conexión no es el texto que tiene el laboratorio. "
+              "¿Cuál vale?"),
+    "keep_mine_draft": ("What I typed", "Lo que escribí"),
+    "offline": (
+        "No connection to the lab. If it has ended, start it again and open the address that its "
+        "terminal shows. What you type meanwhile is kept in this tab; copy it if the new address "
+        "has another port.",
+        "No hay conexión con el laboratorio. Si se ha cerrado, arráncalo otra vez y abre la "
+        "dirección que muestra su terminal. Lo que escribas mientras tanto se guarda en esta "
+        "pestaña; cópialo si la dirección nueva tiene otro puerto.",
+    ),
     "keep_mine": ("The one in the editor", "El del editor"),
     "take_theirs": ("The one on disk", "El del disco"),
 }  # fmt: skip
@@ -164,7 +190,7 @@ class Words:
             values = [self.seconds(result.get("seconds", 0.0))]
         elif ended == "crashed":
             values = [result.get("signal", "?")]
-        elif ended == "failed":
+        elif ended in ("failed", "untold"):
             values = [result.get("message", "?")]
         return self(f"ended_{ended}", *values)
 

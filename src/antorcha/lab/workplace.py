@@ -38,7 +38,8 @@ class Workplace:
         self.own = own or []
         self.sessions: dict[str, Session] = {}
         self._lessons: dict[str, tuple[list[Any], list[Lesson]]] = {}  # files' ages, what they hold
-        self.memory: dict[str, Any] = self._recall()
+        self.memory: dict[str, Any] = recall(self.folder)
+        self._unwritten: dict[str, Any] = {}  # of the memory, what is not on disk yet
 
     # ---- lessons and sessions -------------------------------------------------------------------
 
@@ -92,20 +93,25 @@ class Workplace:
     # ---- what is remembered ---------------------------------------------------------------------
 
     def remember(self, **what: Any) -> None:
-        """Keep something for the next visit; where that cannot be written, for this one."""
-        self.memory.update(what)
+        """Keep something for the next visit; where that cannot be written, for this one.
+
+        What another lab on the same folder wrote meanwhile is kept, too.
+        """
+        self._unwritten = _merged(self._unwritten, what)
+        self.memory = _merged(_merged(self.memory, recall(self.folder)), self._unwritten)
         with contextlib.suppress(OSError):
             text = json.dumps(self.memory, indent=1, sort_keys=True, ensure_ascii=False)
             write_whole(self.folder / MEMORY, text + "\n")
+            self._unwritten = {}
 
     def answers(self, slug: str) -> dict[str, int]:
         """The answers given to a lesson's questions: number -> option."""
-        return dict(self._kept("answers").get(slug, {}))
+        kept = self._kept("answers").get(slug)
+        return dict(kept) if isinstance(kept, dict) else {}
 
     def answer(self, slug: str, question: int, option: int) -> None:
         """Keep an answer."""
-        every = self._kept("answers")
-        self.remember(answers={**every, slug: {**every.get(slug, {}), str(question): option}})
+        self.remember(answers={slug: {str(question): option}})
 
     def passed(self, slug: str) -> bool:
         """Was that lesson's challenge passed?"""
@@ -113,18 +119,11 @@ class Workplace:
 
     def pass_challenge(self, slug: str) -> None:
         """Keep that a challenge was passed."""
-        self.remember(passed={**self._kept("passed"), slug: True})
+        self.remember(passed={slug: True})
 
     def _kept(self, what: str) -> dict[str, Any]:
         kept = self.memory.get(what)
         return kept if isinstance(kept, dict) else {}
-
-    def _recall(self) -> dict[str, Any]:
-        try:
-            found = json.loads((self.folder / MEMORY).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return {}
-        return found if isinstance(found, dict) else {}
 
     # ---- processes ------------------------------------------------------------------------------
 
@@ -149,6 +148,25 @@ class Workplace:
     async def close(self) -> None:
         """Save all work and end all processes."""
         await asyncio.gather(*[session.close() for session in self.sessions.values()])
+
+
+def recall(folder: Path) -> dict[str, Any]:
+    """What the labs on a folder remember."""
+    try:
+        found = json.loads((folder / MEMORY).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _merged(kept: dict[str, Any], newer: dict[str, Any]) -> dict[str, Any]:
+    """Both, and the newer where they differ; dicts in them likewise."""
+    found = dict(kept)
+    for key, value in newer.items():
+        old = found.get(key)
+        both = isinstance(value, dict) and isinstance(old, dict)
+        found[key] = _merged(old, value) if both else value  # type: ignore[arg-type]
+    return found
 
 
 def beginning(lesson: Lesson) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from pathlib import Path
 from typing import Any
 
-from nicegui import ui
+from nicegui import context, ui
 
-from antorcha.lab import complete
+from antorcha.lab import complete, draft
 from antorcha.lab.panes.base import Pane, press
 
 
@@ -20,7 +21,11 @@ class Editor(Pane):
     def build(self) -> None:
         words = self.words
         with ui.element("div").classes("lab-bar"):
-            self._tabs = ui.element("div").classes("lab-files").props('role="tablist"')
+            self._tabs = (
+                ui.element("div")
+                .classes("lab-files")
+                .props(f'role="tablist" aria-label="{words("files")}"')
+            )
             self._saved = ui.label().classes("lab-saved").props('aria-live="polite"')
             ui.element("div").classes("lab-gap")
             self._run = self._button("run", "play_arrow", self._start).classes("lab-run")
@@ -36,6 +41,10 @@ class Editor(Pane):
         ).classes("lab-editor")
         self._shown = self.session.active
         self._marked = -1
+        self._draft: draft.Draft | None = None  # typed without connection, and not what we have
+        self._parted: str | None = None  # the text when the connection was lost
+        context.client.on_disconnect(self._part)
+        context.client.on_connect(self._meet)
         name = words("editor", self.session.file.name)
         ui.timer(0.1, lambda: self._complete(name), once=True)
 
@@ -47,6 +56,45 @@ class Editor(Pane):
 
     async def _complete(self, label: str) -> None:
         ui.run_javascript(await asyncio.to_thread(complete.script, self.editor.id, label))
+        with contextlib.suppress(TimeoutError):
+            answer = await ui.run_javascript(draft.script(self.editor.id), timeout=20)
+            self._take_draft(draft.read(answer))
+
+    def _take_draft(self, found: draft.Draft | None) -> None:
+        """Go on with what was typed without connection; ask, if the file is another by now."""
+        if found is None:
+            return
+        if not self.session.open_named(found.name, self.view.lesson):
+            return
+        if self.session.file.text == found.base:
+            self.session.edit(found.text)
+        elif self.session.file.text != found.text:
+            self._draft = found
+            self._show_problem()
+
+    def _part(self) -> None:
+        self._parted = self.session.file.text
+
+    async def _meet(self) -> None:
+        """There is a connection again. The editor sends changes, not texts, and some may be lost on
+        the way: whatever we have made of them, the right text is the one in the browser."""
+        base, now, name = self._parted, self.session.file.text, self.session.file.name
+        self._parted = None
+        if base is None:
+            return
+        with contextlib.suppress(TimeoutError):
+            text = await ui.run_javascript(draft.whole_text(self.editor.id), timeout=20)
+            if isinstance(text, str) and name == self.session.file.name:
+                # `now` is older than all that this page has to say: others wrote it, if it is new
+                found = draft.Draft(name, self.session.file.text if now == base else base, text)
+                self._take_draft(found)
+
+    def _settle(self, text: str | None) -> None:
+        """Answer the question: this text, or (None) the one that is there."""
+        self._draft = None
+        if text is not None:
+            self.session.edit(text)
+        self._show_problem()
 
     async def _start(self) -> None:
         await self.session.run(self.words)
@@ -117,25 +165,32 @@ class Editor(Pane):
 
     def _show_problem(self) -> None:
         problem = self.session.problem
-        shown = None if problem is None else (problem.kind, problem.path)
+        shown: Any = self._draft if problem is None else (problem.kind, problem.path)
         if getattr(self, "_problem_shown", None) == shown:
             return
         self._problem_shown = shown
         self._problem.clear()
-        if problem is None:
-            return
         words = self.words
+        if problem is None:
+            if self._draft is not None:
+                text = self._draft.text
+                with self._problem:
+                    ui.label(words("draft", self._draft.name))
+                    self._choice("keep_mine_draft", lambda: self._settle(text))
+                    self._choice("take_theirs", lambda: self._settle(None))
+            return
         with self._problem:
             ui.label(words(f"problem_{problem.kind}", problem.path, problem.detail))
             if problem.kind == "changed":
                 self._choice("keep_mine", lambda: self.session.save(anyway=True))
                 self._choice("take_theirs", self.session.reread)
             else:
+                self._choice("save_again", self.session.save)
                 folder = ui.input(words("folder"), value=str(Path.home())).classes("lab-input")
                 self._choice("save_to", lambda: self._move(folder.value))
 
     def _choice(self, key: str, work: Any) -> None:
-        ui.button(self.words(key), on_click=work).props("no-caps dense outline")
+        ui.button(self.words(key), color=None, on_click=work).props("no-caps dense outline")
 
     def _move(self, folder: str) -> None:
         problem = self.view.workplace.move(Path(folder).expanduser().absolute())

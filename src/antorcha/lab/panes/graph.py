@@ -1,4 +1,8 @@
-"""The autograd graph of a tensor that the last program left."""
+"""The autograd graph of a tensor that the last program left.
+
+Which line made each node is not noted in a usual run, which it would slow down: a button runs the
+program once more, noting them.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +10,38 @@ from typing import Any
 
 from nicegui import background_tasks, ui
 
-from antorcha.lab.panes.base import Pane, trusted
+from antorcha.lab.panes.base import Pane, press, trusted
 from antorcha.lab.panes.inspector import told
 
 
 class Graph(Pane):
     """A choice of tensors, and the graph of the chosen one."""
 
-    watches = ("result",)
+    watches = ("result", "state")
 
     def build(self) -> None:
         self._hint = ui.label(self.words("no_graph")).classes("lab-empty")
         self._choice = ui.select([], label=self.words("graph_of"), on_change=self._chosen)
         self._choice.props("dense outlined options-dense").classes("lab-input")
+        self._lines = ui.button(
+            self.words("graph_lines"), icon="notes", color=None, on_click=press(self._run)
+        )
+        self._lines.props(f'no-caps dense outline title="{self.words("graph_lines_hint")}"')
+        self._lines.classes("lab-graph-lines")
+        self._shown: dict[str, Any] | None = None  # the result whose graphs can be chosen
         self._picture = trusted(classes="lab-graph")
 
+    async def _run(self) -> None:
+        await self.session.run(self.words, watched="lines")
+
     def update(self) -> None:
-        names = self.session.result.get("graphs", [])
+        result = self.session.result
+        self._lines.set_enabled(not self.session.busy)
+        if result is self._shown:
+            return
+        self._shown = result
+        names = result.get("graphs", [])
+        self._lines.set_visibility(bool(names) and result.get("watched") != "lines")
         self._hint.set_visibility(not names)
         self._choice.set_visibility(bool(names))
         self._picture.set_content("")

@@ -8,10 +8,22 @@ from typing import Any
 
 from nicegui import background_tasks, ui
 
+from antorcha.lab.child_names import MANY
 from antorcha.lab.panes.base import Pane, View, escape, trusted
 
 # The table is one element, so a click says which row it was in. A key on a row's button clicks it.
 _WHICH = "(event) => emit(event.target.closest('[data-row]')?.dataset.row ?? null)"
+# A new table takes the place of the one whose row had the focus: the focus goes with it.
+_KEEP_FOCUS = """
+const table = getHtmlElement(%d);
+let row = null;
+table.addEventListener("focusin", event => row = event.target.closest("[data-row]")?.dataset.row);
+document.addEventListener("focusin", event => { if (!table.contains(event.target)) row = null; });
+new MutationObserver(() => {
+  if (row !== null && document.activeElement === document.body)
+    table.querySelector(`[data-row="${row}"]`)?.focus({preventScroll: true});
+}).observe(table, {childList: true, subtree: true});
+"""
 PACE = 0.7  # seconds between two looks at an opened tensor while the program runs
 SHARE = 0.03  # of the time, at most, that the child spends answering them
 
@@ -35,6 +47,8 @@ class Inspector(Pane):
         self._live = ui.label(self.words("live")).classes("lab-live")
         self._hint = ui.label(self.words("no_tensors")).classes("lab-empty")
         self._table = trusted(classes="lab-rows").on("click", self._pressed, js_handler=_WHICH)
+        ui.timer(0.1, lambda: ui.run_javascript(_KEEP_FOCUS % self._table.id), once=True)
+        self._more = ui.label(self.words("many_tensors", MANY)).classes("lab-empty")
         self._detail = trusted(classes="lab-detail")
 
     def refresh(self) -> None:
@@ -48,6 +62,7 @@ class Inspector(Pane):
         self._live.set_visibility(session.state == "running")
         self._hint.set_text(self.words("none_left" if ran else "no_tensors"))
         self._hint.set_visibility(not session.rows and not session.busy)
+        self._more.set_visibility(len(session.rows) >= MANY)
         if not session.busy and self._open not in [row["name"] for row in session.rows]:
             self._open = None
             self._detail.set_content("")

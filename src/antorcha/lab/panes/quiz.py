@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from nicegui import ui
 
 from antorcha.lab.lesson import Challenge as ChallengePart
 from antorcha.lab.lesson import Lesson
 from antorcha.lab.lesson import Quiz as QuizPart
-from antorcha.lab.panes.base import Pane, View, press
+from antorcha.lab.panes.base import Pane, View, escape, press, trusted
 
 
 class Quiz(Pane):
@@ -24,29 +26,29 @@ class Quiz(Pane):
             title = ui.label(self.words("question", self.number))
             title.classes("lab-quiz-title").props('role="heading" aria-level="3"')
             ui.markdown(self.part.question)
-            self._options = ui.element("div").classes("lab-options")
+            with ui.element("div").classes("lab-options"):
+                self._options = [self._option(index) for index in range(len(self.part.options))]
             self._why = ui.element("div").classes("lab-reason").props('aria-live="polite"')
         chosen = self.view.workplace.answers(self.lesson.slug).get(str(self.number))
         self._show(chosen if isinstance(chosen, int) else None)
+
+    def _option(self, index: int) -> ui.button:
+        button = ui.button(color=None, on_click=lambda: self._choose(index))
+        button.props('flat no-caps align="left"').classes("lab-option")
+        with button:
+            ui.markdown(self.part.options[index].text)
+        return button
 
     def _choose(self, index: int) -> None:
         self.view.workplace.answer(self.lesson.slug, self.number, index)
         self._show(index)
 
     def _show(self, chosen: int | None) -> None:
-        self._options.clear()
-        with self._options:
-            for index, option in enumerate(self.part.options):
-                mark = ""
-                if index == chosen:
-                    mark = " lab-right" if option.right else " lab-wrong"
-                button = ui.button(color=None, on_click=lambda index=index: self._choose(index))
-                button.props(
-                    f'flat no-caps align="left" aria-pressed="{str(index == chosen).lower()}"'
-                )
-                button.classes("lab-option" + mark)
-                with button:
-                    ui.markdown(option.text)
+        for index, (button, option) in enumerate(zip(self._options, self.part.options)):
+            button.classes(remove="lab-right lab-wrong")
+            if index == chosen:
+                button.classes("lab-right" if option.right else "lab-wrong")
+            button.props(f'aria-pressed="{str(index == chosen).lower()}"')
         self._why.clear()
         if chosen is not None and chosen < len(self.part.options):
             option = self.part.options[chosen]
@@ -72,14 +74,14 @@ class Challenge(Pane):
             title = ui.label(words("challenge", self.part.title))
             title.classes("lab-quiz-title").props('role="heading" aria-level="3"')
             ui.markdown(self.part.intro)
-            self._begin = ui.button(words("begin"), icon="edit", on_click=self._open)
+            self._begin = ui.button(words("begin"), icon="edit", color=None, on_click=self._open)
             self._begin.props("no-caps dense outline")
             self._said = []
             for number, step in enumerate(self.part.steps, 1):
                 with ui.element("div").classes("lab-step"):
                     ui.label(words("challenge_step", number)).classes("lab-step-title")
                     ui.markdown(step.ask)
-                    said = ui.label().classes("lab-verdict").props('aria-live="polite"')
+                    said = trusted(classes="lab-verdict").props('aria-live="polite"')
                     self._said.append(said)
                     self._help(number - 1)
             self._check = ui.button(words("check"), icon="task_alt", on_click=press(self._run))
@@ -118,7 +120,7 @@ class Challenge(Pane):
         verdicts = self.session.verdicts
         for index, label in enumerate(self._said):
             verdict = verdicts[index] if index < len(verdicts) else None
-            label.set_text("" if verdict is None else verdict["message"])
+            label.set_content("" if verdict is None else with_code(verdict["message"]))
             label.classes(remove="lab-right lab-wrong")
             if verdict is not None:
                 label.classes("lab-right" if verdict["ok"] else "lab-wrong")
@@ -127,3 +129,12 @@ class Challenge(Pane):
             self.view.workplace.pass_challenge(self.lesson.slug)
         self._passed.set_visibility(passed)
         self._check.set_enabled(not self.session.busy)
+
+
+def with_code(text: str) -> str:
+    """A check's words as HTML: what stands between backticks is code, and the rest is text.
+
+    >>> with_code("`F_new` is <b>not</b> there")
+    '<code>F_new</code> is &lt;b&gt;not&lt;/b&gt; there'
+    """
+    return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escape(text))

@@ -42,7 +42,7 @@ class Profiler(Pane):
         self._table = ui.label().classes("lab-profile")
 
     async def _start(self) -> None:
-        await self.session.run(self.words, profile=True)
+        await self.session.run(self.words, watched="profile")
 
     def update(self) -> None:
         profile = self.session.result.get("profile") or {}

@@ -48,11 +48,19 @@ class Terminal(Pane):
         }
         with ui.element("div").classes("lab-terminal"):
             self.xterm = ui.xterm(options).props(f'aria-label="{words("terminal")}"')
+            ui.timer(0.1, self._let_tab_pass, once=True)
             ui.element("q-resize-observer").on("resize", lambda: self.xterm.fit(), throttle=0.2)
         with ui.element("form").classes("lab-ask").on("submit.prevent", self._send) as self._ask:
             self._line = ui.input(words("input")).props("dense outlined").classes("lab-input")
             ui.button(words("send"), on_click=self._send).props("no-caps dense unelevated")
         self._ask.set_visibility(False)
+
+    def _let_tab_pass(self) -> None:
+        """Tab leads on from the terminal, which would keep it for programs that read keys."""
+        ui.run_javascript(
+            f"getElement({self.xterm.id}).terminal"
+            ".attachCustomKeyEventHandler(event => event.key !== 'Tab')"
+        )
 
     def refresh(self) -> None:
         super().refresh()

@@ -1,0 +1,69 @@
+"""The lab's colours: text is readable on what it stands on, in both themes (WCAG 2.2, 1.4.3)."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("nicegui", reason="needs antorcha[lab]")
+
+from antorcha.inspector.theme import DARK, LIGHT
+from antorcha.lab import page
+from antorcha.lab.panes.terminal import THEME
+
+TEXT, PARTS = 4.5, 3.0  # the ratios of level AA: of text, and of what marks a control or its state
+STYLE = (Path(page.__file__).parent / "style.css").read_text(encoding="utf-8")
+
+
+def luminance(colour: str) -> float:
+    """WCAG's relative luminance of a colour such as #1b2230."""
+    channels = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return sum(weight * c for weight, c in zip((0.2126, 0.7152, 0.0722), linear))
+
+
+def contrast(one: str, other: str) -> float:
+    high, low = sorted((luminance(one), luminance(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+def mixed(colour: str, share: float, other: str) -> str:
+    """CSS's color-mix in srgb."""
+    pairs = [(int(colour[k : k + 2], 16), int(other[k : k + 2], 16)) for k in (1, 3, 5)]
+    return "#" + "".join(f"{round(a * share + b * (1 - share)):02x}" for a, b in pairs)
+
+
+def test_the_ratio_is_wcag_s() -> None:
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    assert contrast("#777777", "#ffffff") == pytest.approx(4.478, abs=1e-3)
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
+def test_text_is_readable_on_every_ground(theme: dict[str, str]) -> None:
+    quiz = mixed(theme["panel"], 0.6, theme["bg"])
+    problem = mixed(theme["bad"], 0.08, theme["bg"])
+    for ground in (theme["bg"], theme["panel"], quiz):
+        for name in ("fg", "muted", "accent", "good", "bad", "negative"):
+            assert contrast(theme[name], ground) >= TEXT, (name, ground)
+    assert contrast(theme["bad"], problem) >= TEXT
+    assert contrast(theme["accent"], theme["bg"]) >= PARTS  # the ring around what has the focus
+
+
+def test_filled_buttons_are_readable() -> None:
+    assert contrast("#ffffff", page.ACCENT) >= TEXT
+
+
+def test_the_terminal_s_colours_are_readable() -> None:
+    for name in set(THEME) - {"background", "cursor", "selectionBackground"}:
+        assert contrast(THEME[name], THEME["background"]) >= TEXT, name
+
+
+def test_every_colour_of_the_styles_is_the_theme_s() -> None:
+    """What is not named by a theme's colour is checked by nobody."""
+    used = set(re.findall(r"var\(--ant-(\w+)\)", STYLE))
+    assert used <= LIGHT.keys()
+    assert LIGHT.keys() == DARK.keys()
+    assert set(re.findall(r"#[0-9a-f]{3,6}\b", STYLE)) <= {THEME["background"], "#fff"}
+    assert "prefers-reduced-motion" in STYLE

@@ -159,6 +159,8 @@ def _backward_method(
     """
     if inputs is None:
         keep = create_graph if retain_graph is None else retain_graph
+        if gradient is None and not create_graph and engine.backward_from(self, keep):
+            return
         engine.backward((self,), (gradient,), keep, create_graph)
     else:
         backward((self,), (gradient,), retain_graph, create_graph, inputs)

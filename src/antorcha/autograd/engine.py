@@ -61,8 +61,7 @@ def backward(
         else:
             walk = Walk(retain_graph, create_graph)
             walk.start(roots, seeds)
-        walk.run()
-        walk.deliver(None)
+        walk.finish()
         return
     walk = Walk(retain_graph, create_graph)
     word = in_grad_mode(create_graph)
@@ -74,6 +73,23 @@ def backward(
         walk.deliver(inputs)
     finally:
         modes.set_word(word)
+
+
+def backward_from(root: Tensor, keep: Any) -> bool:
+    """The commonest ``backward``: from one number, no view, in the default mode, natively. False,
+    and nothing done: it is another."""
+    if modes.busy or not _engine or _engine[0] is None or _engine[1].offs:
+        return False
+    lay, fn = root._layout, root._fn
+    if fn is None or root._base is not None or lay.numel != 1 or lay.dtype.kind != "f":
+        return False
+    rest = _engine[0](bool(keep), (fn, root._nr) if root._nr else fn, ones(lay))
+    if rest is not None:
+        walk = Walk(keep, False)
+        walk.resume(*rest)
+        del rest  # (a gradient with no other owner may be taken, not copied)
+        walk.finish()
+    return True
 
 
 def gradients(
@@ -247,6 +263,10 @@ class Walk:
             results = g = None
             grads = []  # a gradient with no other owner may be taken, not copied
 
+    def finish(self) -> None:
+        self.run()
+        self.deliver(None)
+
     def run_special(self, node: Node, grads: list[Any], watched: int) -> Any:
         """Runs a node that has hooks, or in a pass that is limited or looked upon; None when the
         pass goes no further here."""
@@ -379,7 +399,7 @@ def first_gradients(
     return flat
 
 
-_engine: list[Any] = []  # once somebody has asked: the native engine, or None; and is it off?
+_engine: list[Any] = []  # once somebody has asked: the native engine, or None; the native path
 
 
 def _native() -> Any:
@@ -387,12 +407,12 @@ def _native() -> Any:
     if not _engine:
         from antorcha.runtime.call import native
 
-        _engine.extend((native.engine(gradients_of, accumulate, sum_of), native.is_off))
+        _engine.extend((native.engine(gradients_of, accumulate, sum_of), native))
         if _engine[0] is not None:
             from antorcha.runtime.call.native.nodes import teach
 
             replay.on_new = teach
-    if _engine[0] is None or _engine[1]():
+    if _engine[0] is None or _engine[1].offs:
         return None
     return watched if modes.watched else _engine[0]
 

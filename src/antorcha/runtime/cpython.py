@@ -118,6 +118,8 @@ PyList_New = Extern("PyList_New", raw, i64)
 PyList_SetItem = Extern("PyList_SetItem", i32, raw, i64, raw)
 PyList_GetItem = Extern("PyList_GetItem", raw, raw, i64)
 PyList_Size = Extern("PyList_Size", i64, raw)
+empty_tuple = Global("antorcha_empty_tuple", raw)  # of which there is one
+empty_tuple.refer_to(())
 tuple_type = ExternData("PyTuple_Type", u8)
 list_type = ExternData("PyList_Type", u8)
 
@@ -316,6 +318,12 @@ def pair_of(a: raw, b: raw) -> raw:
     PyTuple_SetItem(made, 0, a)
     PyTuple_SetItem(made, 1, b)
     return made
+
+
+@native
+def int_object(value: i64) -> raw:
+    """PyLong_FromLongLong: the commonest one at a glance."""
+    return new_reference(zero[0]) if value == 0 else PyLong_FromLongLong(value)
 
 
 # ---- builtins

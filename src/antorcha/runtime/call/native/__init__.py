@@ -64,18 +64,21 @@ def why_not() -> str:
 @contextmanager
 def off() -> Iterator[None]:
     """The Python path alone, in all threads: to compare the two."""
-    if ACTIVE:
-        mode.off.np[0] += 1
+    _turn_off(1)
     try:
         yield
     finally:
-        if ACTIVE:
-            mode.off.np[0] -= 1
+        _turn_off(-1)
 
 
-def is_off() -> bool:
-    """Is anybody within ``off()``?"""
-    return not ACTIVE or bool(mode.off.np[0])
+offs = 0  # how many are within ``off()``
+
+
+def _turn_off(more: int) -> None:
+    global offs
+    offs += more
+    if ACTIVE:
+        mode.off.np[0] = offs
 
 
 def engine(*python: Callable[..., Any]) -> Callable[..., Any] | None:

@@ -73,6 +73,7 @@ from antorcha.runtime.cpython import (
     complain,
     drop_all,
     drop_one,
+    empty_tuple,
     new_reference,
     zero,
 )
@@ -359,6 +360,8 @@ def numbers_of(place: ptr[Place], key: ptr[Key]) -> raw:
     """The numbers that the node keeps, as a new tuple; null with an exception."""
     if place.numbers is not None:
         return new_reference(place.numbers)
+    if key.numbers == 0:
+        return new_reference(empty_tuple[0])
     made = PyTuple_New(key.numbers)
     if made is not None:
         for k in range(key.numbers):

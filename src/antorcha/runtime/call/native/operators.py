@@ -72,6 +72,7 @@ from antorcha.runtime.cpython import (
     PyObject_Vectorcall,
     PyTuple_New,
     PyTuple_SetItem,
+    empty_tuple,
     fast_def,
     float_type,
     int_type,
@@ -258,10 +259,12 @@ def record_call(
     how: ptr[Recording], operands: ptr[raw], number: raw, mask: i64, made: ptr[raw]
 ) -> void:
     """Records the call on its result; where that fails, the result is dropped."""
-    values = PyTuple_New(i64(number is not None))
-    if values is not None and number is not None:
-        Py_IncRef(number)
-        PyTuple_SetItem(values, 0, number)
+    if number is None:
+        values = new_reference(empty_tuple[0])
+    else:
+        values = PyTuple_New(1)
+        if values is not None:
+            PyTuple_SetItem(values, 0, new_reference(number))
     if values is None or not attach(how, operands, values, mask, made, 1):
         Py_DecRef(made[0])
         made[0] = None

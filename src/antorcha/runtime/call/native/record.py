@@ -17,6 +17,7 @@ from antorcha.lang.native import (
     Global,
     array,
     i64,
+    inline,
     native,
     ptr,
     raw,
@@ -25,10 +26,8 @@ from antorcha.lang.native import (
 )
 from antorcha.runtime.call import node
 from antorcha.runtime.call.native.life import NODE, NodeObject, new_object
-from antorcha.runtime.call.native.tensors import (
-    TensorObject,
-    is_whole,
-)
+from antorcha.runtime.call.native.slots import ITEMS
+from antorcha.runtime.call.native.tensors import TensorObject, is_whole
 from antorcha.runtime.call.plan import Plan
 from antorcha.runtime.cpython import (
     FALSE,
@@ -40,8 +39,10 @@ from antorcha.runtime.cpython import (
     PyList_SetItem,
     PyLong_FromLongLong,
     PyTuple_New,
-    PyTuple_SetItem,
     drop_one,
+    empty_tuple,
+    hold,
+    int_object,
     int_type,
     integer,
     new_reference,
@@ -150,6 +151,12 @@ def edge_to(o: raw) -> raw:
     return new_reference(e)
 
 
+@inline
+def put_item(made, k, o):
+    """The k-th item of a new tuple, whose reference it takes over."""
+    ptr[raw](made + ITEMS)[k] = o
+
+
 @native
 def edges_of(how: ptr[Recording], operands: ptr[raw]) -> raw:
     made = PyTuple_New(how.operands)
@@ -159,7 +166,7 @@ def edges_of(how: ptr[Recording], operands: ptr[raw]) -> raw:
             if e is None:
                 Py_DecRef(made)
                 return e
-            PyTuple_SetItem(made, k, e)
+            put_item(made, k, e)
     return made
 
 
@@ -170,16 +177,16 @@ def saved_item(o: raw) -> raw:
         Py_IncRef(raw(NONE))
         return raw(NONE)
     x = ptr[TensorObject](o)
-    version = PyLong_FromLongLong(ptr[StorageObject](x.storage).version)
+    version = int_object(ptr[StorageObject](x.storage).version)
     made = PyTuple_New(4)
     if version is None or made is None:
         drop_one(version)
         drop_one(made)
         return None
-    PyTuple_SetItem(made, 0, new_reference(x.layout))
-    PyTuple_SetItem(made, 1, new_reference(x.storage))
-    PyTuple_SetItem(made, 2, new_reference(x.offset))
-    PyTuple_SetItem(made, 3, version)
+    put_item(made, 0, new_reference(x.layout))
+    put_item(made, 1, new_reference(x.storage))
+    put_item(made, 2, new_reference(x.offset))
+    put_item(made, 3, version)
     return made
 
 
@@ -187,7 +194,7 @@ def saved_item(o: raw) -> raw:
 def saved_of(kept: ptr[Kept], operands: ptr[raw], outs: ptr[raw]) -> raw:
     """The list of what the node saves; where that is nothing, an empty tuple."""
     if kept.count == 0:
-        return PyTuple_New(0)
+        return new_reference(empty_tuple[0])
     made = PyList_New(kept.count)
     if made is None:
         return made
@@ -255,8 +262,9 @@ def attach(
     node.plan = new_reference(how.plan)
     node.op = new_reference(how.op)
     node.mask = new_reference(kept.mask)
-    node.hooks = new_reference(raw(NONE))
-    node.stack = new_reference(raw(NONE))
+    hold(raw(NONE), 2)
+    node.hooks = raw(NONE)
+    node.stack = raw(NONE)
     ok = put_history(how, made, outs, count)
     Py_DecRef(made)
     return ok

@@ -18,13 +18,11 @@ from antorcha.runtime.cpython import (
     NONE,
     Py_DecRef,
     Py_IncRef,
-    PyLong_FromLongLong,
     failed,
+    int_object,
     int_type,
     int_value,
-    new_reference,
     type_of,
-    zero,
 )
 from antorcha.runtime.storage import StorageObject
 
@@ -34,7 +32,7 @@ MANY = 2  # views of a base are not counted further: nobody asks
 @native
 def put_number(field: ptr[raw], value: i64) -> bool:
     """Puts a number into a field, whose old value it drops; False with an exception."""
-    number = new_reference(zero[0]) if value == 0 else PyLong_FromLongLong(value)
+    number = int_object(value)
     if number is None:
         return False
     old = field[0]

@@ -111,6 +111,18 @@ def test_a_cycle_through_the_owner_is_collected():
     assert ws() is None
 
 
+def test_what_a_collection_has_cleared_is_used_again_untracked():
+    class Owner(list):  # type: ignore[type-arg]
+        """What a cycle can go through."""
+
+    owner, values = Owner(), np.ones(4)
+    owner.append(wrap(values.ctypes.data, values.nbytes, owner))
+    assert gc.is_tracked(owner[0])
+    del owner
+    gc.collect()
+    assert not any([gc.is_tracked(s) for s in [null_storage(8) for _ in range(20)]])
+
+
 def test_only_storages_with_owners_are_tracked():
     assert not gc.is_tracked(new_storage(8))
     assert gc.is_tracked(borrowed(np.zeros(3)))

@@ -258,7 +258,7 @@ def make_storage(nbytes: i64) -> raw:
 @native(level="O2")
 def storage_dealloc(o: raw) -> void:
     s = ptr[StorageObject](o)
-    if s.owner is not None:
+    if s.flags & OWNED == 0:  # (memory of its own has no owner, not even one that was cleared)
         PyObject_GC_UnTrack(o)
     if s.weak is not None:
         PyObject_ClearWeakRefs(o)

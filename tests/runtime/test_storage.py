@@ -112,12 +112,10 @@ def test_a_cycle_through_the_owner_is_collected():
 
 
 def test_what_a_collection_has_cleared_is_used_again_untracked():
-    class Owner(list):  # type: ignore[type-arg]
-        """What a cycle can go through."""
-
-    owner, values = Owner(), np.ones(4)
-    owner.append(wrap(values.ctypes.data, values.nbytes, owner))
-    assert gc.is_tracked(owner[0])
+    owner: dict[str, object] = {}  # not tracked yet: the storage will be cleared first
+    values = np.ones(4)
+    owner["storage"] = wrap(values.ctypes.data, values.nbytes, owner)
+    assert gc.is_tracked(owner["storage"])
     del owner
     gc.collect()
     assert not any([gc.is_tracked(s) for s in [null_storage(8) for _ in range(20)]])

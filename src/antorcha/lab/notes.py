@@ -34,8 +34,7 @@ class Curve:
     """
 
     def __init__(self) -> None:
-        self.steps: list[int] = []
-        self.values: list[float] = []
+        self.points: list[tuple[int, float]] = []  # (step, value): another thread looks at any time
         self.count = 0  # of all values, noted or not
         self._stride = 1
 
@@ -43,11 +42,27 @@ class Curve:
         """Note the newest value."""
         if (self.count - 1) % self._stride:
             return
-        self.steps.append(self.count - 1)
-        self.values.append(float(value))
-        if len(self.values) > LIMIT:
-            del self.steps[1::2], self.values[1::2]
+        self.points.append((self.count - 1, float(value)))
+        if len(self.points) > LIMIT:
+            del self.points[1::2]
             self._stride *= 2
+
+    @property
+    def steps(self) -> list[int]:
+        return [step for step, _ in self.points[:]]
+
+    @property
+    def values(self) -> list[float]:
+        return [value for _, value in self.points[:]]
+
+    def as_dict(self) -> dict[str, Any]:
+        """It as JSON."""
+        count, points = self.count, self.points[:]
+        return {
+            "values": [value for _, value in points],
+            "steps": [step for step, _ in points],
+            "count": max(count, points[-1][0] + 1),
+        }
 
 
 class Notes:
@@ -83,11 +98,8 @@ class Notes:
 
     def as_dict(self) -> dict[str, Any]:
         """The curves as JSON: values, their steps, and how many there were."""
-        return {
-            name: {"values": curve.values[:], "steps": curve.steps[:], "count": curve.count}
-            for name, curve in list(self.curves.items())
-            if curve.values
-        }
+        curves = list(self.curves.items())
+        return {name: curve.as_dict() for name, curve in curves if curve.points}
 
 
 def _one() -> int:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final, Self, SupportsIndex, overload
 
 from antorcha.errors import ArgumentError, OutOfRange, ShapeError, labelled, listed
+from antorcha.symbols import Symbol
 
 Ints = tuple[int, ...]
 
@@ -78,6 +79,8 @@ def _exact_ints(items: Sequence[Any], position: int) -> Ints:
     """Convert items of which the one at `position` is no plain int: a bool, a NumPy integer."""
     sizes = list(items)
     for place, item in enumerate(items[position:], position):
+        if isinstance(item, Symbol):
+            continue
         try:
             sizes[place] = item.__index__()
         except (AttributeError, TypeError):

@@ -50,6 +50,7 @@ def struct(cls: type[T]) -> type[T]:
 
     made: Any = cls
     made.__init__, made.__setattr__, made.__delattr__ = init, refuse, refuse
+    made.__fields__ = names
     if "__repr__" not in cls.__dict__:
         made.__repr__ = show
     return cls

@@ -336,7 +336,7 @@ def test_a_plan_goes_without_the_collector():
     gc.disable()
     try:
         plan = number_launch(1, 0, lambda code: ValueError(code))
-        w = weakref.ref(plan.plan)
+        w = weakref.ref(plan.fresh.__self__)
         del plan
         assert w() is None
     finally:

@@ -15,7 +15,7 @@ from antorcha.errors import ArgumentError, DtypeError, ShapeError
 from antorcha.lang.kernels import Conv
 from antorcha.ops.kernel import Planned, kernel
 from antorcha.ops.record import T, composite
-from antorcha.ops.types import Any, Bool, Int, Ints, OptTensor, Tensor
+from antorcha.ops.types import Any, Bool, Int, Ints, OptTensor, Shape, Tensor
 from antorcha.runtime import layout as L
 from antorcha.shapes import channels_last_strides, contiguous_strides
 
@@ -58,7 +58,7 @@ def conv_forward(
     input: Tensor,
     weight: Tensor,
     bias: OptTensor,
-    size: Ints,
+    size: Shape,
     stride: Ints,
     padding: Ints,
     dilation: Ints,
@@ -93,7 +93,7 @@ def conv_data(
     grad: Tensor,
     weight: Tensor,
     bias: OptTensor,
-    size: Ints,
+    size: Shape,
     stride: Ints,
     padding: Ints,
     dilation: Ints,
@@ -122,7 +122,7 @@ def _(g, grad, weight, bias_layout, stride, padding, dilation, groups, needs):
 def conv_weight(
     input: Tensor,
     grad: Tensor,
-    size: Ints,
+    size: Shape,
     stride: Ints,
     padding: Ints,
     dilation: Ints,

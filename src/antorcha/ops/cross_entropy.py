@@ -23,7 +23,7 @@ from antorcha.ops.pointwise import UnsupportedDtype
 from antorcha.ops.record import Op, T, composite
 from antorcha.ops.rows import Row, describe, rows
 from antorcha.ops.steps import Steps, in_steps
-from antorcha.ops.types import Bool, Float, Int, Ints, OptTensor, Str, Tensor
+from antorcha.ops.types import Bool, Float, Int, OptTensor, Shape, Str, Tensor
 from antorcha.runtime import layout as L
 from antorcha.runtime.call.plan import MANY, make
 from antorcha.runtime.tensor import Tensor as TensorType
@@ -216,7 +216,7 @@ def _(g, out1, input_layout, target, weight, reduction, ignore_index, smoothing)
 
 @rows(function=False, method=False, out=False)
 def nll_backward(
-    grad: Tensor, logs: OptTensor, target: Tensor, weight: OptTensor, total: OptTensor, size: Ints,
+    grad: Tensor, logs: OptTensor, target: Tensor, weight: OptTensor, total: OptTensor, size: Shape,
     ignore_index: Int, smoothing: Float,
 ):  # fmt: skip
     """The gradient of the logits, given their log-softmax ``logs``; without, of the

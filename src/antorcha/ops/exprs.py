@@ -49,6 +49,8 @@ class ExprOp:
     inplace = None
     random = False
     numbers_given = True
+    outlined = True
+    shapes: tuple[int, ...] = ()
     default_numbers = ()
     quick_bind = staticmethod(no_quick_bind)
 

@@ -21,6 +21,7 @@ from antorcha.shapes import (
     broadcast_shapes,
     normalize_dim,
 )
+from antorcha.structs import struct
 
 native = lazy("antorcha.ops.index_kernels")
 
@@ -45,16 +46,28 @@ def out_of_bounds(op: str, index: int, size: int, dim: int) -> IndexOutOfBounds:
     )
 
 
+@struct
+class Outside:
+    """The exception for the code of a bad index: which of the dims it is of, and its value."""
+
+    op: str
+    dims: tuple[int, ...]
+    sizes: tuple[int, ...]
+
+    def __call__(self, code: int) -> IndexOutOfBounds:
+        found, k = native.bad_index(code)
+        k = k if len(self.dims) > 1 else 0
+        return out_of_bounds(self.op, found, self.sizes[k], self.dims[k])
+
+
 def blocks_or_numpy(
     op: str, mode: str, big: Layout, dims: tuple[int, ...], index: Layout, values: Layout,
     place: tuple[int, int], run: Callable[..., Array], **options: _Any,
 ) -> Description:  # fmt: skip
     """The native kernel where the operands suit it, else NumPy."""
 
-    def fail(code: int) -> IndexOutOfBounds:
-        found, k = native.bad_index(code)
-        return out_of_bounds(op, found, big.shape[dims[k]] if big.ndim else 1, dims[k])
-
+    sizes = tuple([big.shape[d] if big.ndim else 1 for d in dims])
+    fail = Outside(op, dims, sizes)
     made = native.block_kernel(mode, big, dims, index, values, place, run, fail, **options)
     return made or Host(run)
 
@@ -64,9 +77,7 @@ def elements_or_numpy(
 ) -> Description:
     """The same for elements along a dim."""
 
-    def fail(code: int) -> IndexOutOfBounds:
-        return out_of_bounds(op, native.bad_index(code)[0], big.shape[dim], dim)
-
+    fail = Outside(op, (dim,), (big.shape[dim],))
     return native.element_kernel(mode, big, dim, index, values, run, fail) or Host(run)
 
 

@@ -83,7 +83,7 @@ def contiguous(input: Tensor, memory_format: Str = "contiguous"):
 
 
 @kernel(function=False, method=False, out=False)
-def full_layout(size: Ints, fill_value: Number, dtype: Dtype, device: DeviceArg):
+def full_layout(size: Shape, fill_value: Number, dtype: Dtype, device: DeviceArg):
     """A fresh tensor filled with one number: what ``full``, ``zeros`` and ``ones`` run."""
     device = as_device(device)
     return Planned(Pointwise((E.cast(E.input_(0, number_dtype(fill_value)), dtype),)),
@@ -180,7 +180,7 @@ def embed(fn: Callable[..., _Any]) -> EmbedOp:
 
 
 @embed
-def slice_backward(g: Tensor, size: Ints, dim: Int, start: Int, end: Int, step: Int):
+def slice_backward(g: Tensor, size: Shape, dim: Int, start: Int, end: Int, step: Int):
     """Zeros of shape ``size`` with ``g`` at the places that ``slice`` took."""
     d = normalize_dim(dim, len(size))
     strides = list(contiguous_strides(size))
@@ -196,7 +196,7 @@ def _(g, dim, start, end, step):
 
 
 @embed
-def select_backward(g: Tensor, size: Ints, dim: Int, index: Int):
+def select_backward(g: Tensor, size: Shape, dim: Int, index: Int):
     """Zeros of shape ``size`` with ``g`` at ``index`` along ``dim``."""
     d = normalize_dim(dim, len(size))
     strides = list(contiguous_strides(size))
@@ -210,7 +210,7 @@ def _(g, dim, index):
 
 
 @embed
-def embed_view(g: Tensor, size: Ints, op: Str, args: Any):
+def embed_view(g: Tensor, size: Shape, op: Str, args: Any):
     """Zeros of shape ``size`` with ``g`` at the places that the view op took."""
     taken = record.REGISTRY.get(op)
     if not isinstance(taken, ViewOp):

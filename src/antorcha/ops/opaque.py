@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 class OpaqueOp(Op):
     """See the module's docstring."""
 
+    outlined = False  # its plans are Python's
+
     def __init__(self, fn: Callable[..., Any], **options: Any) -> None:
         super().__init__(fn, out=False, **options)
         assert all([p.code != TENSORS for p in self.signature.params]), "no lists of tensors"

@@ -217,6 +217,7 @@ class Signature:
             if k and (number or (p.code == OPERAND and not p.static)):
                 self.number_mask |= 1 << k
         self.recipes: dict[Any, list[tuple[int, int]]] = {}  # by argument types: see quick_bind
+        self.shapes = [k for k, p in enumerate(self.params) if p.kind == "Shape"]
         self.plan_items = [(p.code, p.check, p.name, p.default) for p in self.params]
 
     def __str__(self) -> str:

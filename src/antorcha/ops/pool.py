@@ -15,7 +15,7 @@ from antorcha.lazy import lazy
 from antorcha.ops.kernel import Planned, kernel
 from antorcha.ops.params import to_int
 from antorcha.ops.record import T, composite, expose
-from antorcha.ops.types import Any, Bool, Int, Ints, Str, Tensor
+from antorcha.ops.types import Any, Bool, Int, Ints, Shape, Str, Tensor
 from antorcha.runtime import layout as L
 from antorcha.shapes import channels_last_strides
 
@@ -121,7 +121,7 @@ def _same_planes(op, grad, shape, nd):
 
 
 @kernel(function=False, method=False, out=False, dense=("grad", "indices"))
-def max_windows_backward(grad: Tensor, indices: Tensor, shape: Ints, nd: Int):
+def max_windows_backward(grad: Tensor, indices: Tensor, shape: Shape, nd: Int):
     """The gradient of a maximum: each result's goes to its element."""
     inside = math.prod(shape[len(shape) - nd :])
     results = math.prod(grad.shape[grad.ndim - nd :])
@@ -181,7 +181,7 @@ AVG = {
 
 
 @kernel(function=False, method=False, out=False, dense=("grad",))
-def avg_windows_backward(grad: Tensor, shape: Ints, kind: Any, kernel: Ints, stride: Ints,
+def avg_windows_backward(grad: Tensor, shape: Shape, kind: Any, kernel: Ints, stride: Ints,
                          padding: Ints, ceil: Bool, include_pad: Bool,
                          divisor: Int = None):  # fmt: skip
     """The gradient of an average: each result's is shared out among its window."""

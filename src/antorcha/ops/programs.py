@@ -35,6 +35,8 @@ class ProgramOp:
     has_out = False
     inplace = None
     random = numbers_given = False
+    outlined = True
+    shapes: tuple[int, ...] = ()
     static_number = False
     quick_bind = staticmethod(no_quick_bind)
 

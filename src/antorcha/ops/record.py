@@ -58,6 +58,7 @@ class Op:
     upgradable = True  # may it?
     is_composite = False
     any_size = False  # does its plan say the same for operands of any size?
+    outlined = True  # is it planned with symbols where sizes change (see runtime.call.sizes)?
     numbers_given = False  # of gradients: are its numbers those of the call that they are of?
 
     def __init__(
@@ -81,6 +82,7 @@ class Op:
         self.__qualname__ = self.name
         self.signature = Signature(self.name, fn)
         self.bind, self.quick_bind = self.signature.bind, self.signature.quick_bind
+        self.shapes = self.signature.shapes
         self.static_number = any(p.static for p in self.signature.params)
         self.has_inplace, self.has_out = inplace, out
         self.namespace = namespace  # where the function is public: "torch", "linalg", ...

@@ -14,7 +14,7 @@ from antorcha.lang import expr as E
 from antorcha.ops.record import T, composite
 from antorcha.ops.reduction import Fold, reduction
 from antorcha.ops.rows import Row, rows
-from antorcha.ops.types import Bool, Dims, Float, Ints, OptTensor, Tensor
+from antorcha.ops.types import Bool, Dims, Float, Ints, OptTensor, Shape, Tensor
 from antorcha.runtime import layout as L
 
 F = "nn.functional."
@@ -158,7 +158,7 @@ def _layer_norm_gradients(g, x, weight, bias, eps, dims):
 
 @rows(function=False, method=False, out=False)
 def layer_norm_backward(
-    g: Tensor, input: Tensor, mean: Tensor, rstd: Tensor, weight: OptTensor, shape: Ints
+    g: Tensor, input: Tensor, mean: Tensor, rstd: Tensor, weight: OptTensor, shape: Shape
 ):
     """The gradient of layer_norm's input, a row at a time."""
 
@@ -253,7 +253,7 @@ def _(g, input, normalized_shape, weight, eps, out1, needs, create):
 
 
 @rows(function=False, method=False, out=False)
-def rms_norm_backward(g: Tensor, input: Tensor, scale: Tensor, weight: OptTensor, shape: Ints):
+def rms_norm_backward(g: Tensor, input: Tensor, scale: Tensor, weight: OptTensor, shape: Shape):
     """The gradient of rms_norm's input, a row at a time."""
 
     def row(g, x, r, *weights):

@@ -124,6 +124,7 @@ class SamplerOp(Op):
     """An op that fills its result, or the operand itself, with random numbers."""
 
     random = True  # tests: two calls differ
+    outlined = False  # its plans are Python's
     general: Composite | None = None  # the function, where its arguments are not the method's
 
     def __init__(

@@ -19,7 +19,6 @@ storages are then held and pinned.  Versions are the caller's affair.
 # mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -69,7 +68,7 @@ from antorcha.runtime.cpython import (
     type_of,
     zero,
 )
-from antorcha.runtime.launched import Owner, Slot, register
+from antorcha.runtime.launched import Draft, Owner, Pending, Slot, register
 from antorcha.runtime.objects import NATIVE, Recipe, build, maker, recipe_words, words_in_memory
 from antorcha.runtime.storage import (
     LOCKED,
@@ -80,6 +79,7 @@ from antorcha.runtime.storage import (
     storage_type,
     wrap,
 )
+from antorcha.symbols import is_symbol, traces
 
 kernel_t = func[i64, ptr[raw], ptr[i64]]
 
@@ -449,12 +449,10 @@ _into = fast_def(
 class Launch:
     """A kernel ready to be called: `fresh` and `into` are builtins; each keeps the plan alive."""
 
-    __slots__ = ("fresh", "into", "plan")
+    __slots__ = ("fresh", "into")
 
-    def __init__(self, plan: Storage) -> None:
-        self.plan = plan
-        self.fresh: Callable[..., Storage] = bind(_fresh, plan)
-        self.into: Callable[..., None] = bind(_into, plan)
+    def __init__(self, fresh: Callable[..., Storage], into: Callable[..., None]) -> None:
+        self.fresh, self.into = fresh, into
 
 
 def storage_of(function: Any, name: str) -> Storage | None:
@@ -502,6 +500,8 @@ def _operand(slot: Slot) -> tuple[int, int, int, int]:
             raise ArgumentError(f"make_launch: a number is 'f64', 'i64' or 'c128', not {slot!r}")
         return KINDS[slot], 0, 0, 0
     itemsize, low, high = slot
+    if is_symbol(high):  # (of a layout, which has checked it)
+        return TENSOR, itemsize, low, high
     if not (0 < itemsize <= 1 << 16 and abs(low) <= LARGEST and abs(high) <= LARGEST):
         raise ArgumentError(f"make_launch: {slot!r} is not (itemsize, lowest, one past highest)")
     return TENSOR, itemsize, low, high
@@ -527,31 +527,54 @@ def make_launch(
     (as long as there are two at least, and fewer than `gil_threshold()`).
     """
     slots = (*outs, *ins)
-    count = len(slots)
-    if kernel_addr <= 0 or count > MAX_OPERANDS or any([isinstance(s, str) for s in outs]):
+    if kernel_addr <= 0 or len(slots) > MAX_OPERANDS or any([isinstance(s, str) for s in outs]):
         raise ArgumentError(
             "make_launch: a kernel's address, and at most 65536 operands, are needed"
         )
-    owner = Owner(slots, len(outs), fail, what)
+    words, start = _words(kernel_addr, desc, slots, len(outs), work)
+    if traces and any([is_symbol(word) for word in words]):
+        draft = Draft(words, start, len(outs), fail, what, sizes)
+        return Launch(Pending(draft, "fresh"), Pending(draft, "into"))
+    return launch_of(words, start, len(outs), fail, what, sizes)
+
+
+def _words(
+    kernel_addr: int, desc: Sequence[int], slots: Sequence[Slot], outs: int, work: int
+) -> tuple[list[int], int]:
+    """A launch's words, and where among them the description is; the addresses are filled in by
+    ``Owner.hold``."""
     given = 0
     operands: list[int] = []
     for k, slot in enumerate(slots):
         operand = _operand(slot)
         operands += operand
-        if k >= len(outs):
+        if k >= outs:
             given += 2 if operand[0] == TENSOR else 1
-    one = len(outs) == 1
+    one = outs == 1
     if one and operands[2] < 0:
         raise ArgumentError("make_launch: a fresh output begins at byte 0")
-    words = owner.words = array("q", [
-        kernel_addr, 0, len(outs), count, given if one else -1, given + 2 * len(outs), work,
-        operands[3] if one else 0, id(owner.explain), *operands, kernel_addr, *desc,
-    ])  # fmt: skip
-    address, length = words.buffer_info()
-    owner.start, owner.sizes = length - len(desc), sizes
-    words[1] = address + 8 * owner.start
+    head = [
+        kernel_addr, 0, outs, len(slots), given if one else -1, given + 2 * outs, work,
+        operands[3] if one else 0, 0,
+    ]  # fmt: skip
+    return [*head, *operands, kernel_addr, *desc], len(head) + len(operands) + 1
+
+
+def launch_of(
+    words: Sequence[int],
+    start: int,
+    outs: int,
+    fail: Callable[[int], BaseException] | None,
+    about: Any,
+    sizes: Sequence[int],
+) -> Launch:
+    """The launch that has these words, as `_words` gives them."""
+    owner = Owner(outs, fail, about, sizes)
+    owner.hold(words, start)
     register(owner)
-    return Launch(wrap(address, 8 * length, owner, readonly=True))
+    address, length = owner.words.buffer_info()
+    plan = wrap(address, 8 * length, owner, readonly=True)
+    return Launch(bind(_fresh, plan), bind(_into, plan))
 
 
 def gil_threshold() -> int:

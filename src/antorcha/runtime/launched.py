@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import functools
 import weakref
+from array import array
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from antorcha.errors import NativeError
+from antorcha.symbols import Untold, symbols_in, traces
 
 Slot = tuple[int, int, int] | Literal["f64", "i64", "c128"]
 """A tensor: (itemsize, lowest byte touched, one past the highest), from its offset; or a number."""
@@ -30,20 +32,48 @@ def _explain(fail: Callable[[int], Any] | None, code: int) -> BaseException:
 _unexplained = functools.partial(_explain, None)
 
 
+HEAD = 9
+"""Words of a launch before those of its operands, four each; ``launch.Plan`` names them."""
+NUMBERS: tuple[Any, ...] = ("", "f64", "i64", "c128")
+"""The slots that are numbers, by the operand's kind; 0 is a tensor's."""
+
+
 class Owner:
     """What a plan's native side points into, and what its errors need to know."""
 
-    __slots__ = ("__weakref__", "explain", "outs", "sizes", "slots", "start", "what", "words")
+    __slots__ = ("__weakref__", "about", "explain", "outs", "sizes", "start", "words")
 
     def __init__(
-        self, slots: tuple[Slot, ...], outs: int, fail: Callable[[int], Any] | None, what: Any
+        self, outs: int, fail: Callable[[int], Any] | None, about: Any, sizes: Sequence[int]
     ) -> None:
-        self.slots, self.outs, self.what = slots, outs, what
-        self.sizes: Sequence[int] = ()
+        self.outs, self.sizes = outs, sizes
+        self.about = about  # what the kernel computes, or a Late that knows
         self.start = 0  # of the description, among the words; before it is the kernel's address
         # not a method: that would be a cycle
         self.explain = _unexplained if fail is None else functools.partial(_explain, fail)
         self.words: Any = None
+
+    def hold(self, words: Sequence[int], start: int) -> None:
+        """Takes a launch's words, with the description at `start`, and fills in their addresses."""
+        held = self.words = array("q", words)
+        self.start = start
+        held[1] = held.buffer_info()[0] + 8 * start
+        held[8] = id(self.explain)
+
+    @property
+    def what(self) -> Any:
+        """What the kernel computes."""
+        return self.about() if isinstance(self.about, Late) else self.about
+
+    @property
+    def slots(self) -> tuple[Slot, ...]:
+        """How the operands lie, results first."""
+        words = self.words
+        found: list[Slot] = []
+        for at in range(HEAD, HEAD + 4 * words[3], 4):
+            kind, itemsize, low, high = words[at : at + 4]
+            found.append((itemsize, low, high) if kind == 0 else NUMBERS[kind])
+        return tuple(found)
 
     def desc(self) -> list[int]:
         """The description words."""
@@ -61,6 +91,75 @@ class Owner:
 
     def name(self, k: int) -> str:
         return f"output {k}" if k < self.outs else f"input {k - self.outs}"
+
+
+class Late:
+    """Something that is worked out when somebody asks."""
+
+    __slots__ = ("make",)
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self.make = make
+
+    def __call__(self) -> Any:
+        return self.make()
+
+
+# ---- launches with symbols among their words
+class Pending:
+    """What runs a kernel, or several, whose words have symbols among them: nothing can run yet.
+    The attribute `form` of what is made of `source`: a draft of a launch or a sequence, Parts."""
+
+    __slots__ = ("form", "source")
+
+    def __init__(self, source: Any, form: str) -> None:
+        self.source, self.form = source, form
+
+    def __call__(self, *flat: Any) -> Any:
+        raise Untold("a kernel whose sizes may be any numbers was run")
+
+
+class Draft:
+    """A launch with symbols among its words."""
+
+    def __init__(
+        self,
+        words: list[Any],
+        start: int,
+        outs: int,
+        fail: Callable[[int], Any] | None,
+        what: Any,
+        sizes: Sequence[int],
+    ) -> None:
+        self.words, self.start, self.outs = words, start, outs
+        self.fail, self.what, self.sizes = fail, what, sizes
+
+
+class Parts:
+    """A launch that ``make(*given)`` will be, once there are no symbols in what is given."""
+
+    __slots__ = ("given", "make")
+
+    def __init__(self, make: Callable[..., Any], given: tuple[Any, ...]) -> None:
+        self.make, self.given = make, given
+
+
+def made_of(make: Callable[..., Any], *given: Any) -> Any:
+    """``make(*given)``, which has the attributes fresh and into; with symbols inside of what is
+    given, something like it that is pending."""
+    if traces and symbols_in(given):
+        parts = Parts(make, given)
+        return Drafted(Pending(parts, "fresh"), Pending(parts, "into"))
+    return make(*given)
+
+
+class Drafted:
+    """A launch that is pending."""
+
+    __slots__ = ("fresh", "into")
+
+    def __init__(self, fresh: Pending, into: Pending) -> None:
+        self.fresh, self.into = fresh, into
 
 
 # ---- watching kernels

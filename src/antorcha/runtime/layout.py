@@ -8,26 +8,30 @@ from ``a is not b`` that they differ.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from antorcha.errors import OutOfRange, ShapeError
 from antorcha.shapes import Size, contiguous_strides, extent, is_contiguous, numel
+from antorcha.symbols import Untold, is_symbol
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from antorcha.device import Device
     from antorcha.dtypes import dtype as DType
 
 _MAX_BYTES = 1 << 62
 _table: dict[tuple[object, ...], Layout] = {}
 _families: dict[tuple[object, ...], object] = {}
+_forms: dict[tuple[object, ...], Form] = {}
 
 
 class Layout:
     """Shape, strides, dtype and device of a tensor, and what follows from them."""
 
     __slots__ = (
-        "contiguous", "device", "dtype", "family", "high", "itemsize", "low", "nbytes", "ndim",
-        "numel", "shape", "strides",
+        "contiguous", "device", "dtype", "family", "form", "high", "itemsize", "low", "nbytes",
+        "ndim", "numbers", "numel", "shape", "strides",
     )  # fmt: skip
     shape: Size
     strides: tuple[int, ...]
@@ -38,6 +42,8 @@ class Layout:
     itemsize: int
     contiguous: bool
     family: object  # of two elements and more in row-major order: what all such share, or None
+    form: object  # what it shares with those that differ in `numbers` only; None until `form_of`
+    numbers: tuple[int, ...]  # the sizes, and the strides that do not follow, other than 0 and 1
     low: int  # lowest element touched, relative to the offset (0, strides being >= 0)
     high: int  # one past the highest element touched; 0 when there is none
     nbytes: int  # of a fresh storage that holds just this
@@ -66,30 +72,102 @@ def layout(
 ) -> Layout:
     """The one layout with these parts."""
     key = (shape, strides, dtype, device)
-    found = _table.get(key)
-    return found if found is not None else _make(key, shape, strides, dtype, device)
+    try:
+        found = _table.get(key)
+    except Untold:
+        return _any_size(shape, strides, dtype, device)
+    if found is None:
+        found = _table[key] = _make(shape, strides, dtype, device)
+        if found.numel > 1 and strides == contiguous_strides(shape):
+            kind = (dtype, device, found.ndim)
+            found.family = _families.setdefault(kind, kind)
+    return found
 
 
-def _make(
-    key: tuple[object, ...], shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType,
-    device: Device,
-) -> Layout:  # fmt: skip
+def _make(shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType, device: Device) -> Layout:
     made = Layout()
     made.shape, made.strides = Size(shape), tuple(strides)
     made.dtype, made.device = dtype, device
     made.numel, made.ndim, made.itemsize = numel(shape), len(shape), dtype.itemsize
     made.contiguous = is_contiguous(shape, strides)
-    made.family = None
-    if made.numel > 1 and strides == contiguous_strides(shape):
-        kind = (dtype, device, made.ndim)
-        made.family = _families.setdefault(kind, kind)
+    made.family = made.form = None
     low, high = extent(shape, strides)
     made.low, made.high = (low, high + 1) if made.numel else (0, 0)
     made.nbytes = made.high * made.itemsize
     if made.nbytes > _MAX_BYTES or low < 0:
         raise ShapeError(f"a tensor of shape {tuple(shape)} {dtype} is too large to address")
-    _table[key] = made
     return made
+
+
+def _any_size(
+    shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType, device: Device
+) -> Layout:
+    """The same with symbols among the sizes: known to their trace only."""
+    sizes: tuple[Any, ...] = (*shape, *strides)
+    (trace, *_) = [n.trace for n in sizes if is_symbol(n)]
+    key = (trace.key(shape), trace.key(strides), dtype, device)
+    found: Layout | None = trace.layouts.get(key)
+    if found is None:
+        found = trace.layouts[key] = _make(shape, strides, dtype, device)
+    return found
+
+
+def from_parts(
+    shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType, device: Device, numel: int,
+    contiguous: bool, low: int, high: int,
+) -> Layout:  # fmt: skip
+    """What ``layout`` gives, where all that it would work out is known, and checked."""
+    key = (shape, strides, dtype, device)
+    found = _table.get(key)
+    if found is None:
+        found = _table[key] = made = Layout()
+        made.shape, made.strides = tuple.__new__(Size, shape), strides
+        made.dtype, made.device = dtype, device
+        made.numel, made.ndim, made.itemsize = numel, len(shape), dtype.itemsize
+        made.contiguous, made.low, made.high = contiguous, low, high
+        made.nbytes = high * made.itemsize
+        made.family = made.form = None
+        if contiguous and numel > 1 and strides == contiguous_strides(shape):
+            kind = (dtype, device, made.ndim)
+            made.family = _families.setdefault(kind, kind)
+    return found
+
+
+class Form:
+    """What layouts share that differ in their `numbers` only. Compared by identity."""
+
+    __slots__ = ("device", "dtype", "row_major", "shape", "strides")
+
+    def __init__(self, lay: Layout, row_major: bool) -> None:
+        self.dtype, self.device, self.row_major = lay.dtype, lay.device, row_major
+        self.shape = tuple([n if n < 2 else -1 for n in lay.shape])
+        self.strides = tuple([n if n < 2 else -1 for n in lay.strides])
+
+    def layout(self, numbers: Iterator[Any]) -> Layout:
+        """The layout of this form that has these numbers, or symbols."""
+        shape = tuple([next(numbers) if n == -1 else n for n in self.shape])
+        if self.row_major:
+            return contiguous(shape, self.dtype, self.device)
+        strides = tuple([next(numbers) if n == -1 else n for n in self.strides])
+        return layout(shape, strides, self.dtype, self.device)
+
+
+def form_of(lay: Layout) -> Any:
+    """A layout's form; its `numbers` are set from now on, too. Sizes and strides of 0 and 1 are
+    part of the form: too much depends on them."""
+    if lay.form is None:
+        shape, strides = lay.shape, lay.strides
+        row_major = strides == contiguous_strides(shape)
+        numbers = [n for n in shape if n > 1]
+        kind: tuple[object, ...] = (lay.dtype, lay.device, tuple([min(n, 2) for n in shape]))
+        if not row_major:
+            numbers += [n for n in strides if n > 1]
+            kind = (*kind, tuple([min(n, 2) for n in strides]))
+        found = _forms.get(kind)
+        if found is None:
+            found = _forms[kind] = Form(lay, row_major)
+        lay.numbers, lay.form = tuple(numbers), found
+    return lay.form
 
 
 def contiguous(shape: tuple[int, ...], dtype: DType, device: Device) -> Layout:
@@ -122,3 +200,4 @@ def table_size() -> int:
 def flush_table() -> None:
     """Forgets all; called by ``call.plan.flush`` only, which forgets the plans too."""
     _table.clear()
+    _forms.clear()

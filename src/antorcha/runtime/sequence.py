@@ -39,6 +39,7 @@ from antorcha.runtime.cpython import (
     integer,
 )
 from antorcha.runtime.launch import py_launch, storage_of
+from antorcha.runtime.launched import Pending
 from antorcha.runtime.objects import words_in_memory
 from antorcha.runtime.storage import (
     NO_MEMORY,
@@ -47,6 +48,7 @@ from antorcha.runtime.storage import (
     make_storage,
     new_storage,
 )
+from antorcha.symbols import Symbol, Untold, symbols_in, traces
 
 
 @struct
@@ -241,8 +243,9 @@ class Sequence:
         self.given = given
         self.constants: list[Any] = []
         self.made = 0
-        self.steps: list[tuple[int, list[int], list[int], list[int]]] = []
-        """Kind and, in the order of the words: numbers, places written, places read."""
+        self.steps: list[tuple[int, list[Any], list[int], list[int]]] = []
+        """Kind and, in the order of the words: numbers, places written, places read. A number is
+        an int, a symbol, or what is to be called (Pending)."""
         self.owners: list[Any] = []
 
     def constant(self, value: Any) -> int:
@@ -260,22 +263,24 @@ class Sequence:
     def run(self, fresh: Callable[..., Any], *places: int) -> int:
         """``fresh(*places)``; the place of its result."""
         out = self._new()
-        launch = storage_of(fresh, "fresh")
-        self.owners.append(fresh)
-        if launch is not None:
-            self.steps.append((RUN, [id(launch)], [out], list(places)))
-        else:
-            self.steps.append((CALL, [id(fresh)], [out], list(places)))
+        self._call(RUN, fresh, "fresh", [out], places)
         return out
 
     def into(self, into: Callable[..., Any], *places: int) -> None:
         """``into(*places)``: it writes to places that are there."""
-        launch = storage_of(into, "into")
-        self.owners.append(into)
-        if launch is not None:
-            self.steps.append((INTO, [id(launch)], [], list(places)))
-        else:
-            self.steps.append((CALL, [id(into)], [], list(places)))
+        self._call(INTO, into, "into", [], places)
+
+    def _call(
+        self, kind: int, what: Callable[..., Any], name: str, outs: list[int], places: Several[int]
+    ) -> None:
+        """A step that calls a launch's builtin of that name, or anything else."""
+        launch = storage_of(what, name)
+        self.owners.append(what)
+        word: Any = id(what if launch is None else launch)
+        if isinstance(what, Pending):
+            word = what
+        native = launch is not None or (word is what and word.form == name)
+        self.steps.append((kind if native else CALL, [word], outs, list(places)))
 
     def allocate(self, nbytes: int, how: Callable[[int], Any]) -> int:
         """Fresh memory, of the device whose allocator it is."""
@@ -293,14 +298,14 @@ class Sequence:
         self.steps.append((MOVE, [distance], [out], [offset]))
         return out
 
-    def finish(self, results: Several[int], packed: bool = False) -> tuple[list[int], list[Any]]:
+    def finish(self, results: Several[int], packed: bool = False) -> tuple[list[Any], list[Any]]:
         """The words of a Program and what they rely on. What is no result is dropped after its last
         use."""
         last: dict[int, int] = {}
         for k, (_, _, written, read) in enumerate(self.steps):
             for place in (*written, *read):
                 last[place] = k
-        code: list[int] = []
+        code: list[Any] = []
         for k, (kind, numbers, written, read) in enumerate(self.steps):
             code += self._words(kind, numbers, written, read)
             for place in sorted({*written, *read}):
@@ -314,8 +319,8 @@ class Sequence:
         return words, [*self.owners, *self.constants]
 
     def _words(
-        self, kind: int, numbers: list[int], written: list[int], read: list[int]
-    ) -> list[int]:
+        self, kind: int, numbers: list[Any], written: list[int], read: list[int]
+    ) -> list[Any]:
         out, ins = [self._at(p) for p in written], [self._at(p) for p in read]
         if kind == MOVE:
             return [kind, *ins, *numbers, *out]
@@ -334,5 +339,21 @@ class Sequence:
     def bound(self, *results: int, packed: bool = False) -> Callable[..., Any]:
         """The builtin that runs it: it gives the result, or a tuple of them."""
         words, owners = self.finish(results, packed)
-        made: Callable[..., Any] = bind(_play, words_in_memory(words, *owners))
-        return made
+        if traces and any([type(word) in (Symbol, Pending) for word in words]):
+            if symbols_in(self.constants):
+                raise Untold("a size that may be any number is a constant of a sequence")
+            return Pending(Draft(words, owners), "play")
+        return playing(words, owners)
+
+
+def playing(words: Several[int], owners: Several[Any]) -> Callable[..., Any]:
+    """The builtin that runs a program of these words, which rely on these objects."""
+    made: Callable[..., Any] = bind(_play, words_in_memory(words, *owners))
+    return made
+
+
+class Draft:
+    """A program with symbols, or launches that have some, among its words."""
+
+    def __init__(self, words: list[Any], owners: list[Any]) -> None:
+        self.words, self.owners = words, owners

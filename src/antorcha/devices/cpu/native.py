@@ -6,13 +6,14 @@ launch of its own, left out where the two are the same memory already.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from antorcha.devices.cpu.pointwise import compile_pointwise, slot
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Launch, NativeKernel, Pointwise
 from antorcha.runtime.launch import make_launch
+from antorcha.runtime.launched import made_of
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.storage import new_storage
 
@@ -25,25 +26,27 @@ def compile_native(what: NativeKernel, outs: Sequence[Layout], ins: Sequence[Any
     )
     if not what.preload:
         return Launch(made.fresh, made.into, (made, spec))
-    return _preloaded(made, spec, outs, ins)
-
-
-def _preloaded(made: Any, spec: Any, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
-    """The launch after a copy of the first input into the first output."""
     out, source = outs[0], ins[0]
     copy = compile_pointwise(Pointwise((E.input_(0, source.dtype),)), (out,), (source,))
-    at = 2 * len(outs)
     alike = out.shape == source.shape and out.strides == source.strides
+    launch: Launch = made_of(_preloaded, copy.into, made.into, alike, 2 * len(outs), out.nbytes)
+    return launch
+
+
+def _preloaded(
+    copy: Callable[..., None], run: Callable[..., None], alike: bool, at: int, nbytes: int
+) -> Launch:
+    """The launch after a copy of the first input, the argument `at`, into the first output."""
 
     def into(*flat: Any) -> None:
         in_place = alike and flat[0] is flat[at] and flat[1] == flat[at + 1]
         if not in_place:
-            copy.into(flat[0], flat[1], flat[at], flat[at + 1])
-        made.into(*flat)
+            copy(flat[0], flat[1], flat[at], flat[at + 1])
+        run(*flat)
 
     def fresh(*flat: Any) -> Any:
-        storage = new_storage(out.nbytes)
+        storage = new_storage(nbytes)
         into(storage, 0, *flat)
         return storage
 
-    return Launch(fresh, into, (made, copy, spec))
+    return Launch(fresh, into)

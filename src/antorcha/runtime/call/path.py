@@ -80,7 +80,7 @@ def run(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool) ->
     key, operands, flat, numbers, bound = op.bind(args, kwargs)
     plan = op.plans.get(key)
     if plan is None:
-        plan = remember(op.plans, key, op.make_plan(bound, None))
+        plan = remember(op.plans, key, planned(op, key, operands, bound, False))
     if quick is not None:
         remember(op.plans, quick[0], plan)
     return execute(plan, operands, flat, numbers, record)
@@ -121,6 +121,13 @@ def execute(plan: Plan, operands: Any, flat: list[Any], numbers: Any, record: bo
                 attach(plan, operands, numbers, outs)
                 break
     return result
+
+
+def planned(op: Any, key: Any, operands: Any, values: list[Any], write: bool) -> Plan:
+    """The plan of a call, found by its sizes or made; see ``sizes``."""
+    from antorcha.runtime.call import sizes  # (runs kernels: importing antorcha is not to)
+
+    return sizes.planned(op, key, operands, values, write)
 
 
 def view_of(source: Tensor, plan: Plan, record: bool) -> Tensor:
@@ -205,7 +212,7 @@ def run_inplace(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], record: 
     key = ("in place", *key)
     plan = op.plans.get(key)
     if plan is None:
-        plan = remember(op.plans, key, op.make_plan(bound, (target._layout,)))
+        plan = remember(op.plans, key, planned(op, key, operands, bound, True))
     kept = before_write(plan, target, operands, edges) if wants else ()
     plan.into(storage, target._offset, *flat)
     storage.version += 1

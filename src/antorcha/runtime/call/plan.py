@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from antorcha import dtypes
 from antorcha.runtime import layout as layouts
+from antorcha.runtime.launched import Pending
 from antorcha.runtime.tensor import PLAIN, Tensor
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def make(
     plan.statics = {} if statics is None else statics
     plan.post, plan.post_names = post, post_names
     plan.record, plan.keeps, plan.replays, plan.vjp = None, {}, None, {}
-    if kind == FRESH and fresh is not None:
+    if kind == FRESH and fresh is not None and not isinstance(fresh, Pending):
         plan.run = _running()(fresh, plan.out)
     elif kind == VIEW:
         plan.run = functools.partial(_view_maker(), plan.out)

@@ -69,11 +69,13 @@ class LayoutObject:
     device: raw
     dtype: raw
     family: raw
+    form: raw
     high: raw
     itemsize: raw
     low: raw
     nbytes: raw
     ndim: raw
+    numbers: raw
     numel: raw
     shape: raw
     strides: raw

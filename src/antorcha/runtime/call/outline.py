@@ -1,0 +1,206 @@
+"""Outlines: what is left of a plan when sizes are taken out; with other sizes, a plan again.
+
+An op is planned once with symbols for sizes (``symbols``). What comes out is a plan whose layouts
+and kernels' words have symbols in them, and a list of what was asked of the sizes on the way. An
+``Outline`` keeps both as one function from sizes to words: a plan for other sizes costs that
+function and the making of its parts, and nothing is decided again.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from antorcha.runtime import launch as launches
+from antorcha.runtime import layout as layouts
+from antorcha.runtime import sequence as sequences
+from antorcha.runtime.call.plan import HOST, Plan, make
+from antorcha.runtime.launched import Draft, Late, Pending
+from antorcha.runtime.layout import Layout
+from antorcha.structs import replace
+from antorcha.symbols import Symbol, Trace, Untold, filled, symbols_in
+
+Made = list[Any]
+"""What a plan is being made of: layouts and launches."""
+Build = Callable[[Made, Any], Any]
+"""Makes a part of those before it, and of the words for these sizes."""
+
+
+class Outline:
+    """A plan for sizes of which only some answers are known."""
+
+    def __init__(self, trace: Trace, plan: Plan, given: Sequence[Layout]) -> None:
+        """given: the operands' layouts, in order, as the plan was made for."""
+        self.plan = plan
+        self.groups: list[Sequence[Any]] = []  # of words
+        self.builds: list[Build] = []
+        self.places: dict[int, int] = {}  # id of a layout or a draft -> which of Made it is
+        self.known: list[Any] = [*given]  # whose ids those are
+        for k, lay in enumerate(given):
+            self.places.setdefault(id(lay), k)
+        if plan.kind == HOST:
+            raise Untold("what runs on the host is not outlined")
+        if symbols_in((plan.op, plan.rule)):
+            raise Untold("a size is part of the op")
+        self.outs = [self._layout(lay) for lay in plan.outs]
+        self.tensors = [None if lay is None else self._layout(lay) for lay in plan.tensors]
+        self.fresh = self._filler(getattr(plan, "fresh", None))
+        self.into = self._filler(getattr(plan, "into", None))
+        self.rest = self._filler((plan.delta, plan.statics, plan.post, plan.post_names))
+        trace.close()
+        self.program = trace.program(self.groups)
+
+    # ---- taking apart
+    def _add(self, thing: Any, build: Build) -> int:
+        place = self.places[id(thing)] = len(self.known)
+        self.known.append(thing)
+        self.builds.append(build)
+        return place
+
+    def _layout(self, lay: Layout) -> int:
+        """Which of what is made a layout is."""
+        place = self.places.get(id(lay))
+        if place is not None:
+            return place
+        if not symbols_in((lay.shape, lay.strides)):
+            return self._add(lay, lambda made, words: lay)
+        group = len(self.groups)
+        self.groups += [lay.shape, lay.strides, (lay.numel, lay.low, lay.high)]
+        dtype, device, contiguous = lay.dtype, lay.device, lay.contiguous
+
+        def build(made: Made, words: Any) -> Layout:
+            count, low, high = words[group + 2]
+            return layouts.from_parts(
+                words[group], words[group + 1], dtype, device, count, contiguous, low, high
+            )
+
+        return self._add(lay, build)
+
+    def _filler(self, thing: Any) -> Build:
+        """How to make something again with numbers in it."""
+        if not symbols_in(thing):
+            return lambda made, words: thing
+        symbols: list[Symbol] = []
+
+        def note(symbol: Symbol) -> int:
+            symbols.append(symbol)
+            return symbol.value
+
+        def find(part: Any) -> Any:
+            """A layout or a draft, which has its place from now on."""
+            if isinstance(part, Layout):
+                self._layout(part)
+                return part
+            if isinstance(part, Pending):
+                self._draft(part.source)
+                return part
+            return None
+
+        filled(thing, note, find)
+        group = len(self.groups)
+        self.groups.append(symbols)
+        places = self.places
+
+        def build(made: Made, words: Any) -> Any:
+            numbers = iter(words[group])
+
+            def part_of(part: Any) -> Any:
+                if isinstance(part, Layout):
+                    return made[places[id(part)]]
+                if isinstance(part, Pending):
+                    return getattr(made[places[id(part.source)]], part.form)
+                return None
+
+            return filled(thing, lambda _: next(numbers), part_of)
+
+        if isinstance(thing, Pending):
+            place, form = places[id(thing.source)], thing.form
+            return lambda made, words: getattr(made[place], form)
+        return build
+
+    def _draft(self, draft: Any) -> int:
+        place = self.places.get(id(draft))
+        if place is not None:
+            return place
+        if isinstance(draft, Draft):
+            return self._add(draft, self._launch(draft))
+        if isinstance(draft, sequences.Draft):
+            return self._add(draft, self._sequence(draft))
+        given, make = self._filler(draft.given), draft.make
+        return self._add(draft, lambda made, words: make(*given(made, words)))
+
+    def _launch(self, draft: Draft) -> Build:
+        group = len(self.groups)
+        self.groups.append(draft.words)
+        start, outs, sizes = draft.start, draft.outs, draft.sizes
+        fail, about = self._filler(draft.fail), _shown(draft.what)
+        tell, tells = self._filler(about), symbols_in(about)
+
+        def build(made: Made, words: Any) -> launches.Launch:
+            told = Late(functools.partial(self._told, tell, words)) if tells else about
+            return launches.launch_of(words[group], start, outs, fail(made, words), told, sizes)
+
+        return build
+
+    def _told(self, tell: Build, words: Any) -> Any:
+        """What a kernel computes, for people to read; no launch is part of that."""
+        made: Made = [None] * len(self.known)
+        for k, each in enumerate(self.known):
+            if isinstance(each, Layout):
+                at = k - (len(self.known) - len(self.builds))
+                made[k] = each if at < 0 else self.builds[at](made, words)
+        return tell(made, words)
+
+    def _sequence(self, draft: sequences.Draft) -> Build:
+        pending = [(k, word) for k, word in enumerate(draft.words) if isinstance(word, Pending)]
+        calls = [(k, self._filler(word), word.form != "play") for k, word in pending]
+        owners = [self._filler(owner) for owner in draft.owners]
+        group = len(self.groups)
+        self.groups.append([0 if isinstance(word, Pending) else word for word in draft.words])
+
+        def build(made: Made, words: Any) -> Any:
+            code = list(words[group])
+            for at, find, launched in calls:
+                called = find(made, words)
+                code[at] = id(called.__self__ if launched else called)
+            return Playing(sequences.playing(code, [find(made, words) for find in owners]))
+
+        return build
+
+    # ---- putting together
+    def plan_for(self, given: Sequence[Layout], numbers: Sequence[int]) -> Plan | None:
+        """The plan for operands of these layouts, which have these numbers; None: something that
+        was asked has another answer."""
+        words = self.program(*numbers)
+        if words is None:
+            return None
+        made: Made = list(given)
+        for build in self.builds:
+            made.append(build(made, words))
+        plan = self.plan
+        delta, statics, post, names = self.rest(made, words)
+        return make(
+            plan.op, plan.kind, tuple([made[k] for k in self.outs]),
+            fresh=self.fresh(made, words), into=self.into(made, words), delta=delta,
+            tensors=tuple([None if k is None else made[k] for k in self.tensors]),
+            rule=plan.rule, statics=statics, post=post, post_names=names,
+        )  # fmt: skip
+
+
+def _shown(what: Any) -> Any:
+    """A description for people to read: functions that have sizes in them by their names."""
+    if getattr(type(what), "__fields__", None) is None:
+        return what
+    fields = {name: getattr(what, name) for name in what.__fields__}
+    hidden = {n: f for n, f in fields.items() if hasattr(f, "__code__") and symbols_in(f)}
+    return replace(what, **{n: f.__qualname__ for n, f in hidden.items()})
+
+
+class Playing:
+    """A sequence's builtin, found as a launch's are."""
+
+    __slots__ = ("play",)
+
+    def __init__(self, play: Callable[..., Any]) -> None:
+        self.play = play

@@ -1,0 +1,182 @@
+"""Planning for sizes that change: an op that meets a second size of one kind is outlined.
+
+A *family* is what has one key but for its tensors' numbers: the op, the arguments, and each
+operand's form (dtype, device, dims, where a size or a stride is 0 or 1, whether it is row-major).
+Its first size is planned as any call. With the second, the op is planned with symbols for the
+numbers; the outline serves all sizes that give the same answers to what was asked meanwhile. Sizes
+with other answers get outlines of their own, up to a bound. What cannot be planned with symbols is
+planned size by size, as if there were no outlines.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from antorcha.errors import NativeError
+from antorcha.runtime.call import plan as plans
+from antorcha.runtime.call.outline import Outline
+from antorcha.runtime.call.plan import Plan
+from antorcha.runtime.layout import Layout, form_of
+from antorcha.runtime.tensor import Tensor, bare
+from antorcha.symbols import Trace, Untold
+
+MOST_OUTLINES = 4  # of a family; the first goes when there are more
+MOST_MISSES = 12  # sizes of a family that no outline has served, after which none is made
+MOST_FAMILIES = 5_000
+compared = False
+"""Is every plan that an outline gives compared with one made for the size itself? For tests."""
+refused: dict[str, str] = {}
+"""Why an op could not be outlined, the last time."""
+
+
+class Family:
+    """The outlines of calls that differ in their sizes only."""
+
+    __slots__ = ("misses", "outlines")
+
+    def __init__(self) -> None:
+        self.outlines: list[Outline] = []
+        self.misses = 0
+
+
+_families: dict[Any, Family] = {}
+plans.on_flush(_families.clear)
+
+
+def planned(op: Any, key: Any, operands: Sequence[Any], values: list[Any], write: bool) -> Plan:
+    """The plan of a call with these bound values, found or made. key: as ``op.bind`` gives it, the
+    operands' layouts in it. write: it writes over its first operand."""
+    given = [o._layout for o in operands if o is not None]
+    outs = (given[0],) if write else None
+    if not op.outlined:
+        made: Plan = op.make_plan(values, outs)
+        return made
+    shapes = shapes_in(op, values)
+    forms = tuple([form_of(lay) for lay in given])
+    numbers: tuple[int, ...] = ()
+    for lay in given:
+        numbers += lay.numbers
+    for k in shapes:
+        numbers += tuple([n for n in values[k] if n > 1])
+    if not numbers:
+        made = op.make_plan(values, outs)
+        return made
+    rest = without_sizes(key, [values[k] for k in shapes])
+    family_key = (op, write, rest, forms)
+    family = _families.get(family_key)
+    if family is None:
+        if len(_families) >= MOST_FAMILIES:
+            _families.clear()
+        _families[family_key] = Family()
+        plan: Plan = op.make_plan(values, outs)
+        return plan
+    for outline in family.outlines:
+        found = outline.plan_for(given, numbers)
+        if found is not None:
+            if compared:
+                compare(op, found, op.make_plan(values, outs))
+            return found
+    plan = op.make_plan(values, outs)  # (refuses what it refuses)
+    if family.misses < MOST_MISSES:
+        family.misses += 1
+        made_outline = outlined(op, values, operands, numbers, write)
+        if made_outline is not None:
+            family.outlines = [*family.outlines, made_outline][-MOST_OUTLINES:]
+        else:
+            family.misses = MOST_MISSES
+    return plan
+
+
+def shapes_in(op: Any, values: list[Any]) -> list[int]:
+    """Which of an op's bound values are shapes, whose sizes may be any numbers as those of operands
+    are: what is one tuple with another argument is left as it is."""
+    found = []
+    for k in op.shapes:
+        value = values[k]
+        if type(value) is tuple and sum([value is other for other in values]) == 1:
+            found.append(k)
+    return found
+
+
+def without_sizes(key: Any, shapes: Sequence[Any]) -> Any:
+    """A key without what the operands' forms say of it, and with forms in the place of shapes."""
+    if type(key) is tuple:
+        if any([key is shape for shape in shapes]):
+            return ("shape", *[min(n, 2) for n in key])
+        return tuple([without_sizes(item, shapes) for item in key])
+    return Layout if type(key) is Layout else key
+
+
+def outlined(
+    op: Any, values: list[Any], operands: Sequence[Any], numbers: Sequence[int], write: bool
+) -> Outline | None:
+    """The outline of a call; None: it cannot be planned with symbols."""
+    trace = Trace(numbers)
+    try:
+        symbols = iter(trace.symbols)
+        given = [form_of(o._layout).layout(symbols) for o in operands if o is not None]
+        stand_ins = iter([bare(lay, None) for lay in given])
+        found = [o for o in operands if o is not None]
+        bound = _replaced(values, iter(found), stand_ins)
+        for k in shapes_in(op, values):
+            bound[k] = tuple([next(symbols) if n > 1 else n for n in values[k]])
+        if next(stand_ins, None) is not None:
+            raise Untold("its operands are not its arguments")
+        plan = op.make_plan(bound, (given[0],) if write else None)
+        return Outline(trace, plan, given)
+    except Exception as error:  # whatever it is, the op is planned size by size
+        refused[op.name] = f"{type(error).__name__}: {error}"
+        return None
+    finally:
+        trace.close()
+
+
+def _replaced(values: Sequence[Any], found: Iterator[Any], others: Iterator[Any]) -> list[Any]:
+    """Bound values with the stand-ins in the place of their tensors."""
+    replaced: list[Any] = []
+    for value in values:
+        if isinstance(value, Tensor):
+            if next(found, None) is not value:
+                raise Untold("its operands are not its arguments, in order")
+            replaced.append(next(others))
+        elif isinstance(value, (tuple, list)) and any([isinstance(v, Tensor) for v in value]):
+            items = _replaced(value, found, others)
+            replaced.append(tuple(items) if type(value) is tuple else items)
+        else:
+            replaced.append(value)
+    return replaced
+
+
+# ---- checking
+def compare(op: Any, found: Plan, made: Plan) -> None:
+    """Refuses a plan by outline that is not what planning gives."""
+    for name in ("kind", "outs", "delta", "tensors", "rule", "post_names"):
+        if getattr(found, name) != getattr(made, name):
+            raise NativeError(
+                f"{op.name}: an outline's plan has {name} {getattr(found, name)}, where planning "
+                f"gives {getattr(made, name)}"
+            )
+    for name in ("fresh", "into"):
+        one, other = getattr(found, name, None), getattr(made, name, None)
+        texts = [described(each) for each in (one, other)]
+        if texts[0] != texts[1]:
+            raise NativeError(
+                f"{op.name}: an outline's kernel is {texts[0]}, where planning gives {texts[1]}"
+            )
+
+
+def described(function: Any) -> Any:
+    """What a launch or a sequence runs, without its addresses."""
+    owner = getattr(getattr(function, "__self__", None), "owner", None)
+    if owner is None:
+        return type(function).__name__
+    words = getattr(owner, "words", None)
+    if words is not None:
+        kept = list(words)
+        kept[1] = kept[8] = 0
+        what = re.sub(r" at 0x[0-9a-f]+", "", repr(owner.what))
+        return kept, re.sub(r"<function ([^>]*>?[^>]*)>", r"'\1'", what)  # f, or f.<locals>.g
+    held, *owners = owner
+    return len(held), [described(each) for each in owners]

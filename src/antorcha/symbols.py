@@ -1,0 +1,423 @@
+"""Sizes that stand for any number: what planning is done with to plan for sizes not yet seen.
+
+A ``Symbol`` behaves as an int of which only one example is known. Sums, products, quotients and
+remainders of symbols are symbols. What is *asked* of one (is it 0? is it less than that? is it this
+very dim?) is answered for the example, and the answer is noted: what was planned holds for all
+numbers that give the same answers, and for no others. A symbol that is needed as an int (an index,
+a float, a text) is one from then on, which is noted as well; one that cannot be noted (in a hash)
+raises. So nothing can depend on the example unseen.
+
+A ``Trace`` has the symbols of one planning and the answers given; ``Trace.program`` makes of them a
+function from numbers to numbers, or to None where an answer differs.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from antorcha.structs import replace
+
+Terms = dict[tuple[int, ...], int]
+"""A sum: products of atoms (their numbers, in order) and the factor of each; ``()`` has the rest.
+An atom is a given number, or a quotient or a remainder of two sums."""
+
+
+traces: set[Trace] = set()
+"""Those that are open. Where there is none, no number is a symbol."""
+
+
+class Untold(TypeError):
+    """A symbol was used in a way that cannot be noted."""
+
+
+class Symbol:
+    """A number of which an example is known. See the module."""
+
+    __slots__ = ("least", "terms", "trace", "value")
+
+    def __init__(self, trace: Trace, terms: Terms, value: int) -> None:
+        self.trace, self.terms, self.value = trace, terms, value
+        self.least = trace.least(terms)
+
+    def known(self) -> int:
+        """The example, as all that it may be from now on."""
+        self.trace.note(self, "==", self.value, True)
+        return self.value
+
+    # ---- arithmetic
+    def __add__(self, other: Any) -> Any:
+        return self.trace.sum(self, other, 1)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        return self.trace.sum(self, other, -1)
+
+    def __rsub__(self, other: Any) -> Any:
+        return self.trace.sum(-self, other, 1)
+
+    def __neg__(self) -> Any:
+        return self.trace.product(self, -1)
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __abs__(self) -> Any:
+        return self if self >= 0 else -self
+
+    def __mul__(self, other: Any) -> Any:
+        return self.trace.product(self, other)
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: Any) -> Any:
+        return self.trace.quotient(self, other)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return self.trace.quotient(other, self)
+
+    def __mod__(self, other: Any) -> Any:
+        return self.trace.remainder(self, other)
+
+    def __rmod__(self, other: Any) -> Any:
+        return self.trace.remainder(other, self)
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    # ---- questions
+    def __eq__(self, other: object) -> bool:
+        return self.trace.ask(self, "==", other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self.trace.ask(self, "==", other)
+
+    def __lt__(self, other: Any) -> bool:
+        return self.trace.ask(self, "<", other)
+
+    def __ge__(self, other: Any) -> bool:
+        return not self.trace.ask(self, "<", other)
+
+    def __gt__(self, other: Any) -> bool:
+        return self.trace.ask(other, "<", self)
+
+    def __le__(self, other: Any) -> bool:
+        return not self.trace.ask(other, "<", self)
+
+    def __bool__(self) -> bool:
+        return self != 0
+
+    def __hash__(self) -> int:
+        raise Untold("a size that may be any number has no hash")
+
+    # ---- as an int
+    def __index__(self) -> int:
+        return self.known()
+
+    __int__ = __index__
+
+    def __float__(self) -> float:
+        return float(self.known())
+
+    def __str__(self) -> str:
+        return str(self.known())
+
+    def __format__(self, how: str) -> str:
+        return format(self.known(), how)
+
+    def __repr__(self) -> str:
+        return f"<{self.trace.text(self.terms)}, e.g. {self.value}>"
+
+
+def _as_ints(name: str) -> Callable[..., Any]:
+    def method(self: Symbol, *others: Any) -> Any:
+        return getattr(self.known(), name)(
+            *[o.known() if isinstance(o, Symbol) else o for o in others]
+        )
+
+    return method
+
+
+for _name in ("truediv", "rtruediv", "pow", "rpow", "lshift", "rlshift", "rshift", "rrshift",
+              "and", "rand", "or", "ror", "xor", "rxor", "invert"):  # fmt: skip
+    setattr(Symbol, f"__{_name}__", _as_ints(f"__{_name}__"))
+
+
+class Trace:
+    """The symbols of one planning, and what was asked of them."""
+
+    def __init__(self, given: Sequence[int]) -> None:
+        """given: examples of the numbers, all of them 2 at least, as theirs will be."""
+        traces.add(self)
+        self.open = True
+        self.count = len(given)
+        self.values = list(given)  # of the atoms
+        self.leasts = [2] * len(given)
+        self.steps: list[str] = []  # lines of the program, in order
+        self.asked: set[str] = set()
+        self.atoms: dict[str, int] = {}  # quotients and remainders by their text
+        self.layouts: dict[Any, Any] = {}  # see runtime.layout
+        self.symbols = [Symbol(self, {(k,): 1}, value) for k, value in enumerate(given)]
+
+    def close(self) -> None:
+        """No symbol can be asked anything from now on."""
+        self.open = False
+        traces.discard(self)
+
+    def key(self, values: Iterable[Any]) -> tuple[Any, ...]:
+        """Ints and symbols as something that has a hash."""
+        return tuple([
+            tuple(sorted(v.terms.items())) if isinstance(v, Symbol) else v for v in values
+        ])  # fmt: skip
+
+    # ---- sums
+    def terms_of(self, x: Any) -> Terms | None:
+        """An int or a symbol as a sum; None: neither."""
+        if isinstance(x, Symbol):
+            return x.terms
+        return {(): x} if type(x) is int else None
+
+    def least(self, terms: Terms) -> int | None:
+        """A bound from below, where one is known."""
+        bound = 0
+        for atoms, factor in terms.items():
+            product = factor
+            for atom in atoms:
+                product *= self.leasts[atom]
+            if atoms and (factor < 0 or product < 0):
+                return None
+            bound += product
+        return bound
+
+    def made(self, terms: Terms, value: int) -> Any:
+        terms = {atoms: factor for atoms, factor in terms.items() if factor}
+        if not terms or (len(terms) == 1 and () in terms):
+            return value
+        return Symbol(self, terms, value)
+
+    def sum(self, a: Symbol, b: Any, sign: int) -> Any:
+        more = self.terms_of(b)
+        if more is None:
+            return NotImplemented
+        terms = dict(a.terms)
+        for atoms, factor in more.items():
+            terms[atoms] = terms.get(atoms, 0) + sign * factor
+        return self.made(terms, a.value + sign * value_of(b))
+
+    def product(self, a: Symbol, b: Any) -> Any:
+        more = self.terms_of(b)
+        if more is None:
+            return NotImplemented
+        terms: Terms = {}
+        for one, factor in a.terms.items():
+            for other, times in more.items():
+                atoms = tuple(sorted(one + other))
+                terms[atoms] = terms.get(atoms, 0) + factor * times
+        return self.made(terms, a.value * value_of(b))
+
+    def quotient(self, a: Any, b: Any) -> Any:
+        """a // b, where both are ints or symbols."""
+        over, under = self.terms_of(a), self.terms_of(b)
+        if over is None or under is None:
+            return NotImplemented
+        if b == 0:
+            raise ZeroDivisionError("integer division or modulo by zero")
+        exact = _divided(over, under)
+        if exact is not None:
+            return self.made(exact, value_of(a) // value_of(b))
+        return self._atom(f"({self.text(over)}) // ({self.text(under)})", a, b, _quotient)
+
+    def remainder(self, a: Any, b: Any) -> Any:
+        over, under = self.terms_of(a), self.terms_of(b)
+        if over is None or under is None:
+            return NotImplemented
+        if b == 0:
+            raise ZeroDivisionError("integer division or modulo by zero")
+        if _divided(over, under) is not None:
+            return 0
+        return self._atom(f"({self.text(over)}) % ({self.text(under)})", a, b, _remainder)
+
+    def _atom(self, text: str, a: Any, b: Any, compute: Callable[[int, int], int]) -> Any:
+        value = compute(value_of(a), value_of(b))
+        number = self.atoms.get(text)
+        if number is None:
+            number = self.atoms[text] = len(self.values)
+            self.values.append(value)
+            self.leasts.append(0 if a >= 0 and b > 0 else -(1 << 64))
+            self.steps.append(f"a{number} = {text}")
+        return Symbol(self, {(number,): 1}, value)
+
+    # ---- questions
+    def ask(self, a: Any, what: str, b: Any) -> bool:
+        """a == b or a < b, noted unless it is so for all numbers."""
+        one, other = self.terms_of(a), self.terms_of(b)
+        if one is None or other is None:
+            if isinstance(b, (float, bool)):
+                return bool(a.known() == b if what == "==" else a.known() < b)
+            if isinstance(a, (float, bool)):
+                return bool(a == b.known() if what == "==" else a < b.known())
+            if what == "==":
+                return False
+            raise Untold("a size is compared with what is no number")
+        more = (b - a) if isinstance(b, Symbol) else -(a - b)
+        if not isinstance(more, Symbol):
+            return bool(more == 0 if what == "==" else more > 0)
+        above, below = more.least, (-more).least
+        if what == "==" and ((above or 0) > 0 or (below or 0) > 0):
+            return False
+        if what == "<" and (above or 0) > 0:
+            return True
+        if what == "<" and below is not None and below >= 0:
+            return False
+        x, y = value_of(a), value_of(b)
+        answer = x == y if what == "==" else x < y
+        self.note(a, what, b, answer)
+        return answer
+
+    def note(self, a: Any, what: str, b: Any, answer: bool) -> None:
+        if not self.open:
+            raise Untold("a size that may be any number has outlived its planning")
+        terms = [self.terms_of(x) for x in (a, b)]
+        texts = [self.text(t) for t in terms if t is not None]
+        text = f"{texts[0]} {what} {texts[1]}"
+        if text not in self.asked:
+            self.asked.add(text)
+            self.steps.append(f"if {'not ' if answer else ''}({text}): return None")
+
+    # ---- the program
+    def text(self, terms: Terms) -> str:
+        """A sum as Python text."""
+        parts = []
+        for atoms, factor in sorted(terms.items()):
+            names = [f"a{atom}" for atom in atoms]
+            parts.append("*".join(names if factor == 1 and names else [*names, str(factor)]))
+        return " + ".join(parts) or "0"
+
+    def text_of(self, value: Any) -> str:
+        """An int or a symbol as Python text."""
+        return self.text(value.terms) if isinstance(value, Symbol) else repr(int(value))
+
+    def program(self, groups: Iterable[Sequence[Any]]) -> Callable[..., Any]:
+        """``program(*numbers)``: a tuple of ints for each group of ints and symbols; None, where
+        something that was asked has another answer."""
+        results = ["(" + "".join([self.text_of(v) + ", " for v in group]) + ")" for group in groups]
+        lines = [*self.steps, f"return ({''.join([r + ', ' for r in results])})"]
+        names = ", ".join([f"a{k}" for k in range(self.count)])
+        text = f"def program({names}):\n" + "".join([f"    {line}\n" for line in lines])
+        space: dict[str, Any] = {}
+        exec(compile(text, "<outline>", "exec"), space)
+        made: Callable[..., Any] = space["program"]
+        return made
+
+
+def is_symbol(x: Any) -> bool:
+    """Is it no int, although it may be where an int is said to be?"""
+    return type(x) is Symbol
+
+
+def value_of(x: Any) -> int:
+    """An int, or a symbol's example."""
+    found: int = x.value if isinstance(x, Symbol) else x
+    return found
+
+
+def _quotient(a: int, b: int) -> int:
+    return a // b
+
+
+def _remainder(a: int, b: int) -> int:
+    return a % b
+
+
+def _divided(over: Terms, under: Terms) -> Terms | None:
+    """The quotient, where the divisor is one product that is in every term; else None."""
+    if len(under) != 1:
+        return None
+    ((divisor, by),) = under.items()
+    found: Terms = {}
+    for atoms, factor in over.items():
+        rest = list(atoms)
+        for atom in divisor:
+            if atom not in rest:
+                return None
+            rest.remove(atom)
+        if factor % by:
+            return None
+        found[tuple(rest)] = factor // by
+    return found
+
+
+# ---- symbols inside of other things
+_PLAIN = (int, float, complex, str, bytes, type(None), type)
+
+
+def symbols_in(thing: Any, seen: set[int] | None = None) -> bool:
+    """Is there a symbol in it, or in what it holds: items, fields, what a function closes over?"""
+    if isinstance(thing, Symbol):
+        return True
+    if isinstance(thing, _PLAIN):
+        return False
+    seen = set() if seen is None else seen
+    if id(thing) in seen:
+        return False
+    seen.add(id(thing))
+    return any([symbols_in(part, seen) for part in _parts(thing)])
+
+
+def _parts(thing: Any) -> list[Any]:
+    """What a thing holds."""
+    if isinstance(thing, (tuple, list, set, frozenset)):
+        return list(thing)
+    if isinstance(thing, dict):
+        return [*thing, *thing.values()]
+    if isinstance(thing, functools.partial):
+        return [thing.func, *thing.args, *thing.keywords.values()]
+    found: list[Any] = []
+    code = getattr(thing, "__code__", None)
+    if code is not None:
+        for cell in getattr(thing, "__closure__", None) or ():
+            try:
+                found.append(cell.cell_contents)
+            except ValueError:  # an empty cell
+                continue
+        return [*found, *(getattr(thing, "__defaults__", None) or ()),
+                getattr(thing, "__self__", None)]  # fmt: skip
+    held = getattr(thing, "__self__", None)
+    if held is not None and held is not thing and type(held).__name__ != "module":
+        found.append(held)
+    if type(thing).__module__ != "builtins":
+        found += getattr(thing, "__dict__", {}).values()
+        for kind in type(thing).__mro__:
+            slots = kind.__dict__.get("__slots__", ())
+            for name in (slots,) if isinstance(slots, str) else slots:
+                if not name.startswith("__"):
+                    found.append(getattr(thing, name, None))
+    return found
+
+
+def filled(thing: Any, number: Callable[[Symbol], int], other: Callable[[Any], Any]) -> Any:
+    """The same with ``number(symbol)`` in the place of each symbol: of tuples, lists, dicts and
+    records. ``other(part)`` is asked first of every part; None: it has nothing to say."""
+    if isinstance(thing, Symbol):
+        return number(thing)
+    if isinstance(thing, _PLAIN):
+        return thing
+    found = other(thing)
+    if found is not None:
+        return found
+    if isinstance(thing, tuple):
+        items = [filled(item, number, other) for item in thing]
+        return type(thing)(*items) if hasattr(thing, "_fields") else type(thing)(items)
+    if isinstance(thing, list):
+        return [filled(item, number, other) for item in thing]
+    if isinstance(thing, dict):
+        return {key: filled(value, number, other) for key, value in thing.items()}
+    if not symbols_in(thing):
+        return thing
+    if getattr(type(thing), "__fields__", None) is not None:
+        fields = {n: filled(getattr(thing, n), number, other) for n in thing.__fields__}
+        return replace(thing, **fields)
+    name = getattr(thing, "__qualname__", type(thing).__name__)
+    raise Untold(f"a size that may be any number is inside of {name}")

@@ -519,8 +519,9 @@ def test_a_child_ends_when_its_parent_is_gone(tmp_path: Path) -> None:
     code = textwrap.dedent(parent)
     environment = {**os.environ, "PYTHONPATH": str(Path(antorcha.__file__).parents[1])}
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, env=environment
-    )
+        [sys.executable, "-c", code], env=environment,
+        capture_output=True, text=True, timeout=PATIENCE,
+    )  # fmt: skip
     assert done.returncode == -signal.SIGKILL
     pid, folder = done.stdout.split()
     assert _in_time(lambda: not _alive(int(pid)))

@@ -13,6 +13,7 @@ import pytest
 
 from antorcha import config
 from antorcha.cli import main
+from tests.patience import PATIENCE
 
 SRC = Path(__file__).parents[2] / "src"
 
@@ -32,7 +33,8 @@ def test_info_is_json(capsys: pytest.CaptureFixture[str]) -> None:
 def test_info_says_which_call_path_runs(asked: str, runs: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "antorcha", "info", "--json"],
-        env={**os.environ, "ANTORCHA_CALL": asked}, capture_output=True, text=True, timeout=300,
+        env={**os.environ, "ANTORCHA_CALL": asked},
+        capture_output=True, text=True, timeout=PATIENCE,
     )  # fmt: skip
     assert json.loads(done.stdout)["antorcha"]["call path"] == runs, done.stderr
 

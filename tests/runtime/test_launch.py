@@ -30,6 +30,8 @@ from antorcha.runtime.cpython import HAS_GIL
 from antorcha.runtime.launch import make_launch
 from antorcha.runtime.storage import as_numpy, new_storage, null_storage, resize, wrap
 
+pytestmark = pytest.mark.usefixtures("no_collection")
+
 usleep = Extern("usleep", i32, i32)
 
 

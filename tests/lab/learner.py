@@ -19,8 +19,10 @@ import antorcha
 from antorcha.lab.session import TWICE
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-SWITCHES = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
-            "--disable-background-networking", "--disable-component-update"]  # fmt: skip
+# (Containers have little of the shared memory that it would take without being told.)
+SWITCHES = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--disable-quic",
+            "--no-first-run", "--disable-sync", "--disable-background-networking",
+            "--disable-component-update"]  # fmt: skip
 PATIENCE = 180.0  # seconds until something must have happened, on a machine with other work
 # The lab, but patient as we are with a child that takes long to stop: that is no wrong answer here.
 LAB = f"""
@@ -34,10 +36,11 @@ sys.exit(main(sys.argv[1:]))
 
 def find_browser() -> str:
     """The path of a browser; the test is skipped where there is none."""
-    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
-    if found is None:
-        pytest.skip("no Chromium is installed (Debian, Ubuntu: apt install chromium)")
-    return found
+    paths = [path for name in BROWSERS if (path := shutil.which(name))]
+    for path in paths:  # Ubuntu has a chromium-browser that only says what to install
+        if subprocess.run([path, "--version"], capture_output=True, check=False).returncode == 0:
+            return path
+    pytest.skip("no Chromium is installed (Debian, Ubuntu: apt install chromium)")
 
 
 class Lab:

@@ -16,6 +16,7 @@ from antorcha.cli import main
 from tests.patience import PATIENCE
 
 SRC = Path(__file__).parents[2] / "src"
+PATHS = os.pathsep.join([str(SRC), os.environ.get("PYTHONPATH", "")])
 
 
 def test_info_is_json(capsys: pytest.CaptureFixture[str]) -> None:
@@ -59,7 +60,7 @@ def test_help_is_quick_to_load() -> None:
     )
     done = subprocess.run(
         [sys.executable, "-c", program],
-        env={**os.environ, "PYTHONPATH": str(SRC)},
+        env={**os.environ, "PYTHONPATH": PATHS},
         capture_output=True,
         text=True,
     )
@@ -73,7 +74,7 @@ def test_import_is_quick_to_load() -> None:
     program = f"import sys, antorcha; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run(
         [sys.executable, "-S", "-c", f"import sys; sys.path[:0] = {sys.path!r}; {program}"],
-        env={**os.environ, "PYTHONPATH": str(SRC)},
+        env={**os.environ, "PYTHONPATH": PATHS},
         capture_output=True,
         text=True,
     )

@@ -51,7 +51,8 @@ class Lab:
         root = Path(antorcha.__file__).parents[1]
         command = [sys.executable, "-c", LAB, "lab", "--no-browser", "--lang", "en",
                    "--folder", str(folder), *arguments]  # fmt: skip
-        environment = {**os.environ, "PYTHONPATH": str(root), "PYTHONUNBUFFERED": "1"}
+        paths = os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])
+        environment = {**os.environ, "PYTHONPATH": paths, "PYTHONUNBUFFERED": "1"}
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
         )

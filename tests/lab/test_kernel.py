@@ -517,7 +517,8 @@ def test_a_child_ends_when_its_parent_is_gone(tmp_path: Path) -> None:
     asyncio.run(main())
     """
     code = textwrap.dedent(parent)
-    environment = {**os.environ, "PYTHONPATH": str(Path(antorcha.__file__).parents[1])}
+    paths = [str(Path(antorcha.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment,
         capture_output=True, text=True, timeout=PATIENCE,

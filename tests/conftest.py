@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import sys
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # Read when the libraries are imported, so set before any test module is.
 os.environ.setdefault("ANTORCHA_NUM_THREADS", "2")
 os.environ.setdefault("OMP_NUM_THREADS", "2")
 
 # A first call compiles its kernel: a deadline would measure the compiler. Derandomised, so that a
-# failure is the same on every machine; the fuzz tests draw their own seeds.
-settings.register_profile("antorcha", deadline=None, derandomize=True)
+# failure is the same on every machine; the fuzz tests draw their own seeds. A machine that is slow
+# in drawing examples is no failure either.
+settings.register_profile(
+    "antorcha", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("antorcha")
 
 
@@ -60,6 +64,14 @@ def _native_path_stays_on(request: pytest.FixtureRequest) -> Iterator[None]:
         modes.busy -= 1
         modes.special -= 1
     assert not made, "the test makes a subclass of Tensor: run that in a process of its own"
+
+
+@pytest.fixture
+def no_collection() -> Iterator[None]:
+    """What earlier tests have left in cycles is not freed while this one counts bytes."""
+    gc.disable()
+    yield
+    gc.enable()
 
 
 def _has_gpu() -> bool:

@@ -13,8 +13,10 @@ import pytest
 
 from antorcha import config
 from antorcha.cli import main
+from tests.patience import PATIENCE
 
 SRC = Path(__file__).parents[2] / "src"
+PATHS = os.pathsep.join([str(SRC), os.environ.get("PYTHONPATH", "")])
 
 
 def test_info_is_json(capsys: pytest.CaptureFixture[str]) -> None:
@@ -32,7 +34,8 @@ def test_info_is_json(capsys: pytest.CaptureFixture[str]) -> None:
 def test_info_says_which_call_path_runs(asked: str, runs: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "antorcha", "info", "--json"],
-        env={**os.environ, "ANTORCHA_CALL": asked}, capture_output=True, text=True, timeout=300,
+        env={**os.environ, "ANTORCHA_CALL": asked},
+        capture_output=True, text=True, timeout=PATIENCE,
     )  # fmt: skip
     assert json.loads(done.stdout)["antorcha"]["call path"] == runs, done.stderr
 
@@ -57,7 +60,7 @@ def test_help_is_quick_to_load() -> None:
     )
     done = subprocess.run(
         [sys.executable, "-c", program],
-        env={**os.environ, "PYTHONPATH": str(SRC)},
+        env={**os.environ, "PYTHONPATH": PATHS},
         capture_output=True,
         text=True,
     )
@@ -71,7 +74,7 @@ def test_import_is_quick_to_load() -> None:
     program = f"import sys, antorcha; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run(
         [sys.executable, "-S", "-c", f"import sys; sys.path[:0] = {sys.path!r}; {program}"],
-        env={**os.environ, "PYTHONPATH": str(SRC)},
+        env={**os.environ, "PYTHONPATH": PATHS},
         capture_output=True,
         text=True,
     )

@@ -24,6 +24,7 @@ import pytest
 
 import antorcha as torch
 from tests.docs.pages import PAGES, ROOT, Block, blocks, links, missing
+from tests.patience import PATIENCE
 
 NEEDS = {"lessons.md": "yaml"}  # pages about what is in an extra
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -134,5 +135,5 @@ def run_program(*words: str, source: str = "") -> subprocess.CompletedProcess[st
         input=source,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PATIENCE,
     )

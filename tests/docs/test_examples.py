@@ -15,6 +15,7 @@ import pytest
 
 from tests.docs.pages import ROOT
 from tests.docs.test_docs import run_program
+from tests.patience import PATIENCE
 
 EXAMPLES = ROOT / "examples"
 
@@ -63,12 +64,10 @@ def test_an_example_runs(name: str) -> None:
 @pytest.mark.parametrize("name", _cases(sorted(set(LAST_LINES) - ONLY_ANTORCHA)))
 def test_an_example_runs_on_pytorch(name: str, tmp_path: Path) -> None:
     program = str(EXAMPLES / f"{name}.py")
-    _check(
-        name,
-        subprocess.run(
-            [sys.executable, program], cwd=tmp_path, capture_output=True, text=True, timeout=300
-        ),
+    done = subprocess.run(
+        [sys.executable, program], cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE
     )
+    _check(name, done)
 
 
 def _check(name: str, done: subprocess.CompletedProcess[str]) -> None:

@@ -1,4 +1,4 @@
-"""Throws random arguments at everything, until its time is up; run by test_fuzz.py in a process.
+"""Throws random arguments at everything, so many times; run by test_fuzz.py in a process.
 
 Each call stands alone: its function and arguments are drawn from (seed, number), and written to the
 log before it runs, so that a dead process leaves its last words. To run one call again::
@@ -20,7 +20,6 @@ import os
 import random
 import resource
 import sys
-import time
 import types
 import warnings
 from collections.abc import Callable
@@ -298,23 +297,30 @@ def run(fuzzer: Fuzzer, number: int, log: Any, found: dict[str, Any]) -> None:
         found["fine"] += 1
     except CONFUSED as error:
         if not str(error).startswith(EXPECTED):
-            found["confused"].append(f"{words}: {error!r}"[:600])
+            tell("confused", f"{words}: {error!r}"[:600])
     except POOR as error:
         if "today" not in str(error):
             key = f"{name}: {type(error).__name__}: {error}"[:200]
-            found["poor"].setdefault(key, words[:400])
+            if key not in found["poor"]:
+                found["poor"].add(key)
+                tell("poor", f"{key} by {words}"[:600])
     except Exception as error:
         found["errors"][type(error).__name__] += 1
     finally:
         faulthandler.cancel_dump_traceback_later()
 
 
+def tell(kind: str, words: str) -> None:
+    """Says it at once: the process may not live to the end."""
+    print(json.dumps({kind: words}), flush=True)
+
+
 def main() -> None:
     """See the module's docstring."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--end", type=int, default=1000, help="the number after the last call's")
     parser.add_argument("--only", type=int)
     parser.add_argument("--log", default=os.devnull)
     options = parser.parse_args()
@@ -326,22 +332,19 @@ def main() -> None:
     warnings.simplefilter("ignore")
     fuzzer = Fuzzer(antorcha, options.seed)
     found: dict[str, Any] = {
-        "calls": 0, "fine": 0, "confused": [], "poor": {}, "errors": collections.Counter(),
+        "calls": 0, "fine": 0, "poor": set(), "errors": collections.Counter(),
     }  # fmt: skip
     if options.only is not None:
         name, fn, args, kwargs = fuzzer.draw(options.only)
         print(name, *map(describe, args), {k: describe(v) for k, v in kwargs.items()}, flush=True)
         touch(fn(*args, **kwargs))
         return
-    end = time.monotonic() + options.seconds
-    number = options.first
     with open(options.log, "w") as log:
-        while time.monotonic() < end:
+        for number in range(options.first, options.end):
             run(fuzzer, number, log, found)
             antorcha.set_grad_enabled(True)
-            number += 1
             found["calls"] += 1
-    print(json.dumps(found))
+    print(json.dumps({**found, "poor": len(found["poor"])}), file=sys.stderr)
 
 
 if __name__ == "__main__":

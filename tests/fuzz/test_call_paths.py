@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from tests.patience import PATIENCE
+
 CORPUS = [58, *range(24)]
 """Seeds of programs that have shown something, and some more."""
 _RUN = """
@@ -26,7 +28,7 @@ def run(seeds: list[int], **environment: str) -> None:
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
-        timeout=800,
+        timeout=PATIENCE,
     )
     assert (done.returncode, done.stdout) == (0, ""), done.stderr[-3000:]
 

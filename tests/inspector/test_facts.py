@@ -26,6 +26,7 @@ from antorcha.inspector.facts import TensorFacts, gather
 from antorcha.inspector.memory import Gap, MemoryPicture, _View
 from antorcha.inspector.reading import Elements, steps_for
 from antorcha.runtime.layout import table_size
+from tests.patience import PATIENCE
 
 
 def memory(t: Any) -> MemoryPicture:
@@ -345,7 +346,7 @@ def test_subclasses_in_a_process_of_their_own() -> None:
     cases = Path(__file__).with_name("subclass_cases.py")
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(cases)],
-        capture_output=True, text=True, timeout=300, cwd=cases.parents[2],
+        capture_output=True, text=True, timeout=PATIENCE, cwd=cases.parents[2],
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-4000:]
 

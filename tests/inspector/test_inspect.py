@@ -20,6 +20,7 @@ from antorcha.errors import ArgumentError
 from antorcha.inspector import theme
 from antorcha.inspector.inspection import Inspection
 from antorcha.inspector.words import LANGUAGES, WORDS
+from tests.patience import PATIENCE
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -349,7 +350,7 @@ def test_nothing_of_it_is_imported_with_antorcha() -> None:
         "print([m for m in sys.modules if m.startswith(('antorcha.inspector', 'rich', 'scipy'))])"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=True
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=True
     )
     assert done.stdout.strip() == "[]"
 

@@ -16,19 +16,31 @@ from typing import Any
 import pytest
 
 import antorcha
+from antorcha.lab.session import TWICE
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-SWITCHES = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
-            "--disable-background-networking", "--disable-component-update"]  # fmt: skip
-PATIENCE = 60.0  # seconds until something must have happened, on a machine with other work
+# (Containers have little of the shared memory that it would take without being told.)
+SWITCHES = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--disable-quic",
+            "--no-first-run", "--disable-sync", "--disable-background-networking",
+            "--disable-component-update"]  # fmt: skip
+PATIENCE = 180.0  # seconds until something must have happened, on a machine with other work
+# The lab, but patient as we are with a child that takes long to stop: that is no wrong answer here.
+LAB = f"""
+import sys
+from antorcha.cli import main
+from antorcha.lab import kernel
+kernel.STARTING = kernel.GRACE = kernel.LATE = {PATIENCE / 3}
+sys.exit(main(sys.argv[1:]))
+"""
 
 
 def find_browser() -> str:
     """The path of a browser; the test is skipped where there is none."""
-    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
-    if found is None:
-        pytest.skip("no Chromium is installed (Debian, Ubuntu: apt install chromium)")
-    return found
+    paths = [path for name in BROWSERS if (path := shutil.which(name))]
+    for path in paths:  # Ubuntu has a chromium-browser that only says what to install
+        if subprocess.run([path, "--version"], capture_output=True, check=False).returncode == 0:
+            return path
+    pytest.skip("no Chromium is installed (Debian, Ubuntu: apt install chromium)")
 
 
 class Lab:
@@ -37,9 +49,10 @@ class Lab:
     def __init__(self, folder: Path, *arguments: str) -> None:
         self.folder = folder
         root = Path(antorcha.__file__).parents[1]
-        command = [sys.executable, "-m", "antorcha", "lab", "--no-browser", "--lang", "en",
+        command = [sys.executable, "-c", LAB, "lab", "--no-browser", "--lang", "en",
                    "--folder", str(folder), *arguments]  # fmt: skip
-        environment = {**os.environ, "PYTHONPATH": str(root), "PYTHONUNBUFFERED": "1"}
+        paths = os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])
+        environment = {**os.environ, "PYTHONPATH": paths, "PYTHONUNBUFFERED": "1"}
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
         )
@@ -57,7 +70,10 @@ class Lab:
 
     def close(self) -> None:
         self.process.terminate()
-        self.process.wait(20)
+        try:
+            self.process.wait(PATIENCE)
+        finally:
+            self.process.kill()
         if self.process.stdout is not None:
             self.process.stdout.close()
 
@@ -111,8 +127,13 @@ class Learner:
         self.press_run()
         self.until(lambda: self.ended(ends), f"{ends!r}")
 
+    def rest(self) -> None:
+        """A run asked for too soon after the last is taken for the same one, and not begun."""
+        self.page.wait_for_timeout(1000 * TWICE)
+
     def press_run(self) -> None:
         """Start the program, and wait until the terminal says so."""
+        self.rest()
         before = self.terminal()
         self.page.keyboard.press("Control+Enter")
         self.until(lambda: self.terminal() != before, "the beginning of the run")
@@ -133,6 +154,14 @@ class Learner:
         read = "rows => rows.map(row => [row.querySelector('b').textContent, row.innerText])"
         return dict(self.page.eval_on_selector_all(".lab-row", read))
 
+    def marked(self) -> list[str]:
+        """What is underlined in the editor, as the place of an error."""
+        return list(self.page.locator(".lab-error").all_inner_texts())
+
+    def row(self, name: str) -> str:
+        """One of the inspector's rows, once it is there."""
+        return str(self.until(lambda: self.rows().get(name), f"the row of {name}"))
+
     def tab(self, name: str) -> None:
         self.page.get_by_role("tab", name=name, exact=True).click()
 
@@ -144,8 +173,9 @@ def browser(folder: Path, **how: Any) -> Iterator[Any]:
     path = find_browser()
     with sync_api.sync_playwright() as playwright:
         context = playwright.chromium.launch_persistent_context(
-            str(folder), executable_path=path, headless=True, args=SWITCHES, **how
-        )
+            str(folder), executable_path=path, headless=True, args=SWITCHES,
+            timeout=PATIENCE * 1000, **how,
+        )  # fmt: skip
         try:
             yield context
         finally:

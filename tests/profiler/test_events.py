@@ -18,6 +18,8 @@ from antorcha.runtime import launched, trace
 from antorcha.runtime.alloc import stats
 from antorcha.runtime.call import native
 
+pytestmark = pytest.mark.usefixtures("no_collection")
+
 F = torch.nn.functional
 Profile = torch.profiler.profile
 

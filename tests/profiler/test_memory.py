@@ -15,6 +15,8 @@ import antorcha as torch
 from antorcha.profiler import memory, memory_timeline, profile, record_function
 from antorcha.runtime.alloc import stats
 
+pytestmark = pytest.mark.usefixtures("no_collection")
+
 SVG = "{http://www.w3.org/2000/svg}"
 
 

@@ -11,6 +11,8 @@ import pytest
 
 from antorcha.runtime import alloc
 
+pytestmark = pytest.mark.usefixtures("no_collection")
+
 
 @pytest.fixture
 def limit():

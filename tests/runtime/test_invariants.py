@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from antorcha.runtime.call import native
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.skipif(not native.ACTIVE, reason="the native path does not run")
 WARM = """
@@ -50,8 +51,9 @@ HARM = {
 def run(program: str) -> subprocess.CompletedProcess[str]:
     environ = {**os.environ, "ANTORCHA_CALL": "checked"}
     return subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=300, env=environ
-    )
+        [sys.executable, "-c", program], env=environ,
+        capture_output=True, text=True, timeout=PATIENCE,
+    )  # fmt: skip
 
 
 def test_what_is_in_order_passes() -> None:

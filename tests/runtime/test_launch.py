@@ -7,15 +7,30 @@ import gc
 import os
 import sys
 import threading
+import time
 import weakref
 
 import numpy as np
 import pytest
 
-from antorcha.lang.native import Extern, f32, f64, i32, i64, native, ptr, raw
+from antorcha.lang.native import (
+    Extern,
+    atomic_load,
+    atomic_store,
+    f32,
+    f64,
+    i32,
+    i64,
+    native,
+    ptr,
+    raw,
+)
 from antorcha.runtime import alloc, launch
+from antorcha.runtime.cpython import HAS_GIL
 from antorcha.runtime.launch import make_launch
 from antorcha.runtime.storage import as_numpy, new_storage, null_storage, resize, wrap
+
+pytestmark = pytest.mark.usefixtures("no_collection")
 
 usleep = Extern("usleep", i32, i32)
 
@@ -71,9 +86,16 @@ def swap(bufs: ptr[raw], desc: ptr[i64]) -> i64:
 
 
 @native
-def slow(bufs: ptr[raw], desc: ptr[i64]) -> i64:
-    usleep(i32(desc[0]))
-    return 0
+def handshake(bufs: ptr[raw], desc: ptr[i64]) -> i64:
+    """The input's first word says that this runs; it ends once another thread has set the second.
+    Where none does so in desc[0] naps, the result is 1."""
+    words = ptr[i64](bufs[1])
+    atomic_store(words, 1)
+    for _ in range(desc[0]):
+        if atomic_load(words + 1) != 0:
+            return 0
+        usleep(i32(1000))
+    return 1
 
 
 def of(values):
@@ -383,30 +405,43 @@ def test_memory_and_references_stay_flat_without_the_collector():
         gc.enable()
 
 
-def test_the_interpreter_lock_is_released_for_large_work():
-    ticks = 0
-    done = threading.Event()
-    out = new_storage(8)
-    plan = make_launch(slow.spec().addr, [200_000], [(8, 0, 8)], [], launch.gil_threshold())
+def shake_hands(work, naps):
+    """What resize says of the output while a kernel of that much work runs, and what the launch
+    says where nothing else could run meanwhile (in words: an exception would hold this frame)."""
+    words, out, refused, errors = np.zeros(2, np.int64), new_storage(8), "", ""
+    plan = make_launch(handshake.spec().addr, [naps], [(8, 0, 8)], [(8, 0, 16)], work)
 
     def run():
-        plan.into(out, 0)
-        done.set()
+        nonlocal errors
+        try:
+            plan.into(out, 0, of(words), 0)
+        except BaseException as error:
+            errors = repr(error)
 
     thread = threading.Thread(target=run)
     thread.start()
-    refused = 0
-    while not done.is_set():
-        ticks += 1
-        try:
-            resize(out, 100_000)
-        except BufferError:
-            refused += 1
-        done.wait(0.001)
+    while not words[0] and thread.is_alive():
+        time.sleep(0.001)
+    try:
+        resize(out, 100_000)
+    except BufferError as error:
+        refused = str(error)
+    words[1] = 1
     thread.join()
-    assert ticks > 20
-    assert refused > 10
     resize(out, 1 << 20)
+    return refused, errors
+
+
+def test_the_interpreter_lock_is_released_for_large_work():
+    refused, errors = shake_hands(launch.gil_threshold(), naps=60_000)
+    assert not errors, "nothing else ran while the kernel did: the lock was kept"
+    assert "a running kernel" in refused
+
+
+@pytest.mark.skipif(not HAS_GIL, reason="this interpreter has no lock to keep")
+def test_the_interpreter_lock_is_kept_for_small_work():
+    _, errors = shake_hands(launch.gil_threshold() - 1, naps=50)
+    assert "failed with code 1" in errors
 
 
 def test_the_threshold_can_be_set():

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
+
 NAMES = {
     "native_call_behaviour": [
         "served", "served_methods", "served_ops", "served_any_size", "random_operands",
@@ -30,7 +32,7 @@ def run(file: str, name: str, **environment: str) -> None:
         env={**os.environ, "PYTHONMALLOC": "debug", **environment},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PATIENCE,
     )
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
 

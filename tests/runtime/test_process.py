@@ -12,11 +12,12 @@ import pytest
 
 from antorcha.lang.native import Global, i64
 from antorcha.lang.native.values import _globals
+from tests.patience import PATIENCE
 
 START = """
 import os, sys, threading, time
 import numpy as np
-from antorcha.lang.native import i32, i64, Extern, native, ptr, raw, void
+from antorcha.lang.native import i32, i64, Extern, atomic_store, native, ptr, raw, void
 from antorcha.runtime import alloc, pool, random
 from antorcha.runtime.launch import make_launch
 from antorcha.runtime.storage import new_storage, wrap, as_numpy
@@ -36,6 +37,7 @@ unlocked = job.spec().cfunc
 
 @native
 def slow(bufs: ptr[raw], desc: ptr[i64]) -> i64:
+    atomic_store(ptr[i64](bufs[1]), 1)
     usleep(i32(desc[0]))
     return 0
 
@@ -43,7 +45,14 @@ pool.set_num_threads(3)
 data = np.zeros(10_000, np.int64)
 job(data.ctypes.data, 10_000)
 assert data[9_999] == 9_999
-plan = make_launch(slow.spec().addr, [300_000], [(8, 0, 8)], [], 1 << 40)
+plan = make_launch(slow.spec().addr, [300_000], [(8, 0, 8)], [(8, 0, 8)], 1 << 40)
+inside = np.zeros(1, np.int64)  # is a kernel running, in the background?
+flag = wrap(inside.ctypes.data, 8, inside)
+def background(work):
+    def run():
+        while True: work()
+    threading.Thread(target=run, daemon=True).start()
+    while not inside[0]: time.sleep(0.001)
 storage = new_storage(1 << 20)
 print("begun", flush=True)
 """
@@ -54,21 +63,17 @@ ENDS = {
     "objects in modules": (
         "import builtins\nsys.keep = storage; sys.plan = plan; builtins.k = new_storage(9)"
     ),
-    "a daemon thread in a kernel": (
-        "threading.Thread(target=lambda: [plan.fresh() for _ in range(100)], daemon=True).start()\n"
-        "time.sleep(0.05)"
-    ),
+    "a daemon thread in a kernel": ("background(lambda: plan.fresh(flag, 0))"),
     "a daemon thread in the pool": (
-        "def spin():\n"
-        "    while True: unlocked(data.ctypes.data, 10_000)\n"
-        "threading.Thread(target=spin, daemon=True).start()\n"
-        "time.sleep(0.05)"
+        "def spin(): unlocked(data.ctypes.data, 10_000); inside[0] = 1\nbackground(spin)"
     ),
     "a thread that outlives main": (
-        "threading.Thread(target=lambda: (time.sleep(0.1), job(data.ctypes.data, 10_000))).start()"
+        "def outlive(): threading.main_thread().join(); job(data.ctypes.data, 10_000)\n"
+        "threading.Thread(target=outlive).start()"
     ),
     "at exit": (
-        "import atexit\natexit.register(lambda: (plan.fresh(), job(data.ctypes.data, 10_000)))"
+        "import atexit\n"
+        "atexit.register(lambda: (plan.fresh(flag, 0), job(data.ctypes.data, 10_000)))"
     ),
     "a finaliser": (
         "class D:\n    def __del__(self): new_storage(100)\nd = D(); d.me = d; sys.d = D()"
@@ -76,7 +81,7 @@ ENDS = {
     "sys.exit in a fork": (
         "child = os.fork()\n"
         "if child == 0:\n"
-        "    job(data.ctypes.data, 10_000); x = plan.fresh(); sys.exit(0)\n"
+        "    job(data.ctypes.data, 10_000); x = plan.fresh(flag, 0); sys.exit(0)\n"
         "assert os.waitpid(child, 0)[1] == 0"
     ),
     "many forks": (
@@ -91,17 +96,15 @@ ENDS = {
     "a generator in use": (
         "g = random.Generator(3)\n"
         "big = np.zeros(1 << 22)\n"
-        "def draw():\n"
-        "    for _ in range(9): random.fill_normal(g, big.ctypes.data, 1 << 22, 'float64')\n"
-        "threading.Thread(target=draw, daemon=True).start()\n"
-        "time.sleep(0.05)"
+        "def draw(): inside[0] = 1; random.fill_normal(g, big.ctypes.data, 1 << 22, 'float64')\n"
+        "background(draw)"
     ),
     "multiprocessing": (
         "import multiprocessing as mp\n"
         "def child(q): job(data.ctypes.data, 10_000); q.put(int(data[5]))\n"
         "context = mp.get_context('fork'); q = context.Queue()\n"
-        "p = context.Process(target=child, args=(q,)); p.start(); assert q.get(timeout=180) == 5\n"
-        "p.join(20); assert p.exitcode == 0"
+        "p = context.Process(target=child, args=(q,)); p.start(); assert q.get() == 5\n"
+        "p.join(); assert p.exitcode == 0"
     ),
 }
 
@@ -146,7 +149,7 @@ def _ends_well(tmp_path, program):
         env=DEBUG,
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=PATIENCE,
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "begun\n", "")
@@ -164,7 +167,7 @@ def test_an_interrupt_ends_a_process(tmp_path):
     assert process.stdout.readline() == "begun\n"
     process.send_signal(2)
     try:
-        assert process.wait(timeout=180) != 0
+        assert process.wait(timeout=PATIENCE) != 0
     finally:
         process.kill()  # one that did not end must not go on computing
     process.communicate()

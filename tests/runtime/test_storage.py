@@ -12,6 +12,8 @@ import pytest
 from antorcha.runtime import alloc, storage
 from antorcha.runtime.storage import Storage, as_numpy, new_storage, null_storage, resize, wrap
 
+pytestmark = pytest.mark.usefixtures("no_collection")
+
 
 def borrowed(values):
     return wrap(values.ctypes.data, values.nbytes, values)

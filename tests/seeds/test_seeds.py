@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
 from tests.seeds.notebook import Cell, matches, read_cells
 
 HERE = Path(__file__).parent
@@ -34,7 +35,7 @@ def _run_page(backend: str, page: Path) -> list[dict[str, str]]:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=PATIENCE,
     )
     if done.returncode != 0:
         pytest.fail(f"{page.name} did not run on {backend}:\n{done.stderr[-4000:]}", pytrace=False)

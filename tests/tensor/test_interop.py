@@ -17,6 +17,7 @@ import pytest
 import antorcha as torch
 from antorcha.dtypes import ALL
 from antorcha.tensor.dlpack import DLDeviceType, to_dlpack
+from tests.patience import PATIENCE
 
 SHAPES: list[tuple[tuple[int, ...], Any]] = [
     ((), ...), ((0,), ...), ((3,), ...), ((2, 3), ...), ((2, 0, 3), ...), ((1, 5, 1), ...),
@@ -161,7 +162,7 @@ def test_nobody_crashes_at_exit() -> None:
         " a.from_dlpack(torch.ones(3)), a.from_dlpack(np.ones(3))]\n"
         "torch.kept, np.kept, a.kept = kept, kept, kept\n"
     )
-    assert subprocess.run([sys.executable, "-c", code], timeout=120).returncode == 0
+    assert subprocess.run([sys.executable, "-c", code], timeout=PATIENCE).returncode == 0
 
 
 # ---------------------------------------------------------------------------------- from_numpy

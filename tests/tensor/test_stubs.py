@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -15,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 def test_stubs_are_not_stale() -> None:
     done = subprocess.run(
         [sys.executable, str(ROOT / "tools" / "generate_stubs.py"), "--check"],
-        capture_output=True, text=True, timeout=600,
+        capture_output=True, text=True, timeout=PATIENCE,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr[-2000:]
 
@@ -45,7 +47,7 @@ def test_user_code_is_checked(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--follow-imports=silent",
          str(script)],
-        capture_output=True, text=True, timeout=600, cwd=tmp_path,
+        capture_output=True, text=True, timeout=PATIENCE, cwd=tmp_path,
         env={"PATH": "", "MYPYPATH": str(ROOT / "src")},
     )  # fmt: skip
     assert done.stdout.count('"antorcha.runtime.tensor.Tensor"') == 2, done.stdout

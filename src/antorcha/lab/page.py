@@ -15,7 +15,7 @@ from nicegui import context, ui
 from antorcha.inspector.theme import DARK, LIGHT
 from antorcha.lab.files import NAME, FileProblem
 from antorcha.lab.lesson import Lesson, LessonError
-from antorcha.lab.panes.base import Pane, View, press
+from antorcha.lab.panes.base import ANSWER, Pane, View, press
 from antorcha.lab.panes.editor import Editor
 from antorcha.lab.panes.graph import Graph
 from antorcha.lab.panes.inspector import Inspector
@@ -211,7 +211,7 @@ class Page:
         dark = self.view.workplace.memory.get("dark")
         if not isinstance(dark, bool):
             query = "matchMedia('(prefers-color-scheme: dark)').matches"
-            dark = bool(await ui.run_javascript(query, timeout=5))
+            dark = bool(await ui.run_javascript(query, timeout=ANSWER))
         self._set_dark(dark)
         ui.run_javascript(f"document.documentElement.lang = '{self.words.lang}'")
 

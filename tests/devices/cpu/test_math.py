@@ -340,7 +340,8 @@ def test_roots_in_plain_python(name: str) -> None:
 def test_targets_agree(target: str) -> None:
     """Not one bit differs between vector widths."""
     root = Path(__file__).parents[3]
-    environment = {**os.environ, "ANTORCHA_TARGET": target, "PYTHONPATH": str(root / "src")}
+    paths = os.pathsep.join([str(root / "src"), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "ANTORCHA_TARGET": target, "PYTHONPATH": paths}
     command = [sys.executable, str(Path(K.__file__))]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == K.digest()

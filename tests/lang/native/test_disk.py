@@ -15,6 +15,7 @@ import pytest
 from antorcha import errors
 from antorcha.lang.native import NoDescription, cache, f32, i64, inline, native, ptr, void
 from antorcha.lang.native.digest import dotted_names
+from tests.patience import PATIENCE
 
 PROGRAM = """
 from __future__ import annotations
@@ -62,7 +63,7 @@ def command(path: Path) -> list[str]:
 
 def run(path: Path, folder: Path, **env: str) -> list[str]:
     done = subprocess.run(
-        command(path), capture_output=True, text=True, timeout=100, check=False,
+        command(path), capture_output=True, text=True, timeout=PATIENCE, check=False,
         env={**os.environ, "ANTORCHA_CACHE": str(folder), "PYTHONDONTWRITEBYTECODE": "1",
              "PYTHONPATH": os.pathsep.join(p for p in sys.path if p), **env},
     )  # fmt: skip
@@ -140,7 +141,7 @@ def test_operators_on_other_targets(name, which):
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", which,
          str(Path(__file__).with_name("test_operators.py"))],
-        capture_output=True, text=True, timeout=300, check=False,
+        capture_output=True, text=True, timeout=PATIENCE, check=False,
         env={**os.environ, "ANTORCHA_TARGET": name,
              "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
     )  # fmt: skip
@@ -155,7 +156,7 @@ def test_processes_that_write_one_cache(program, tmp_path):
         subprocess.Popen(command(program), stdout=subprocess.PIPE, text=True, env=env)
         for _ in range(6)
     ]
-    assert all(p.communicate(timeout=100)[0].startswith("135 38 ") for p in running)
+    assert all(p.communicate(timeout=PATIENCE)[0].startswith("135 38 ") for p in running)
     assert len(files(folder)) == 3
     assert not [p for p in folder.rglob("*") if p.is_file() and p.suffix != ".o"]
 

@@ -13,6 +13,8 @@ from antorcha.lab.session import Session
 from antorcha.lab.words import Words
 from antorcha.lab.workplace import Workplace
 
+ANSWER = 60.0  # seconds that a browser may take to answer, on a machine with other work
+
 
 @dataclass
 class View:

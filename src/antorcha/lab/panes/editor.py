@@ -10,7 +10,7 @@ from typing import Any
 from nicegui import context, ui
 
 from antorcha.lab import complete, draft
-from antorcha.lab.panes.base import Pane, press
+from antorcha.lab.panes.base import ANSWER, Pane, press
 
 
 class Editor(Pane):
@@ -57,7 +57,7 @@ class Editor(Pane):
     async def _complete(self, label: str) -> None:
         ui.run_javascript(await asyncio.to_thread(complete.script, self.editor.id, label))
         with contextlib.suppress(TimeoutError):
-            answer = await ui.run_javascript(draft.script(self.editor.id), timeout=20)
+            answer = await ui.run_javascript(draft.script(self.editor.id), timeout=ANSWER)
             self._take_draft(draft.read(answer))
 
     def _take_draft(self, found: draft.Draft | None) -> None:
@@ -83,7 +83,7 @@ class Editor(Pane):
         if base is None:
             return
         with contextlib.suppress(TimeoutError):
-            text = await ui.run_javascript(draft.whole_text(self.editor.id), timeout=20)
+            text = await ui.run_javascript(draft.whole_text(self.editor.id), timeout=ANSWER)
             if isinstance(text, str) and name == self.session.file.name:
                 # `now` is older than all that this page has to say: others wrote it, if it is new
                 found = draft.Draft(name, self.session.file.text if now == base else base, text)

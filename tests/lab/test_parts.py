@@ -7,11 +7,14 @@ import asyncio
 import doctest
 import importlib
 import itertools
+import json
+import math
 import re
 import string
 import subprocess
 import sys
 import time
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
 
@@ -178,7 +181,45 @@ def test_curves_are_drawn_with_gaps_and_scales() -> None:
     assert ">0.01<" in picture.replace(" ", "")
     flat = curves.draw({"loss": {"values": [2.0, 2.0], "steps": [0, 1], "count": 2}}, "", "")
     assert "<polyline" in flat
-    assert curves.draw({"loss": {"values": [nan], "steps": [0], "count": 1}}, "", "") == ""
+    assert curves.draw({"loss": {"values": [], "steps": [], "count": 1}}, "", "") == ""
+
+
+def test_a_training_that_diverges_is_drawn_and_told() -> None:
+    program = run(
+        "loss = 1.0\nloss = 1e300\nloss = float('inf')\nloss = float('nan')\nloss = 2.0\n"
+    )
+    sent = json.loads(json.dumps(program.notes.as_dict(), allow_nan=False))
+    assert sent["loss"]["values"] == [1.0, 1e300, "inf", "nan", 2.0]
+    picture = curves.draw(sent, "", "step")
+    ElementTree.fromstring(picture)  # it is whole
+    assert [mark for mark in (">∞<", ">NaN<") if mark in picture] == [">∞<", ">NaN<"]
+    assert (picture.count("<polyline"), picture.count("<circle")) == (1, 1)
+    assert curves.first_gap(sent["loss"]) == 2
+
+
+@pytest.mark.parametrize(
+    "values",
+    [["nan", "nan"], ["inf"], ["-inf", 1.0, "nan"], [-1.7e308, 1.7e308], [5e-324, 1.7e308],
+     [0.0, 0.0], [1e16, 1e16 + 2], [1.7e308, 1.7e308], [5e-324, 1e-323], ["nan", 1.0] * 500],
+)  # fmt: skip
+def test_no_values_break_the_picture(values: list[Any]) -> None:
+    curve = {"values": values, "steps": [*range(len(values))], "count": len(values)}
+    picture = curves.draw({"loss": curve, "val_loss": curve}, "", "step")
+    ElementTree.fromstring(picture)
+    numbers = re.findall(r' (?:x|y|x1|x2|y1|y2|cx|cy)="([^"]*)"', picture)
+    assert all(math.isfinite(float(number)) for number in numbers)
+    assert picture.count('class="lab-gap"') <= 2 * curves.GAPS
+
+
+def test_curves_are_told_apart_without_their_colours() -> None:
+    some = {"values": [3.0, 2.0, 1.0], "steps": [0, 1, 2], "count": 3}
+    picture = curves.draw(dict.fromkeys(["loss", "val_loss", "cost"], some), "", "step")
+    lines = re.findall(r"<polyline[^>]*>", picture)
+    dashes = [re.findall(r'stroke-dasharray="([^"]*)"', line) for line in lines]
+    assert dashes == [[], ["7 4"], ["2 3"]]
+    for name in ("loss", "val_loss", "cost"):
+        assert picture.count(f">{name}</text>") == 1  # in the legend
+    assert "lab-legend" not in curves.draw({"loss": some}, "", "step")
 
 
 # ---- rows and completion ------------------------------------------------------------------------

@@ -9,6 +9,7 @@ show nothing of it. All other code is compiled as it stands, and runs as fast as
 from __future__ import annotations
 
 import ast
+import math
 import re
 from time import perf_counter
 from typing import Any
@@ -56,10 +57,10 @@ class Curve:
         return [value for _, value in self.points[:]]
 
     def as_dict(self) -> dict[str, Any]:
-        """It as JSON."""
+        """It as JSON, which has no word for NaN and infinities: they are texts ("nan", "inf")."""
         count, points = self.count, self.points[:]
         return {
-            "values": [value for _, value in points],
+            "values": [value if math.isfinite(value) else str(value) for _, value in points],
             "steps": [step for step, _ in points],
             "count": max(count, points[-1][0] + 1),
         }

@@ -113,6 +113,8 @@ _WORDS: dict[str, tuple[str, str]] = {
         "Mientras un programa entrena: la curva de cada número que llame loss.",
     ),
     "loss_curve": ("{0}: {1} steps, now {2}", "{0}: {1} pasos, ahora {2}"),
+    "loss_gap": (" (NaN or infinite for the first time in step {0}: the training diverges)",
+                 " (NaN o infinito por primera vez en el paso {0}: el entrenamiento diverge)"),
     "step": ("step", "paso"),
     "profiler": ("Profiler", "Perfil"),
     "profile_run": ("Run and measure", "Ejecutar y medir"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from nicegui import ui
 
 from antorcha.lab import curves
@@ -24,8 +26,11 @@ class Loss(Pane):
         picture = curves.draw(losses, label, self.words("step")) if losses else ""
         self._picture.set_content(f'{picture}<p class="lab-caption">{escape(label)}</p>')
 
-    def _said(self, name: str, curve: dict[str, list[float]]) -> str:
-        return self.words("loss_curve", name, curve["count"], f"{curve['values'][-1]:.4g}")
+    def _said(self, name: str, curve: dict[str, Any]) -> str:
+        last = f"{float(curve['values'][-1]):.4g}"
+        said = self.words("loss_curve", name, curve["count"], last)
+        gap = curves.first_gap(curve)
+        return said if gap is None else said + self.words("loss_gap", gap)
 
 
 class Profiler(Pane):

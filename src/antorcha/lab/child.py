@@ -36,6 +36,7 @@ from antorcha.lab.anew import Beginning
 from antorcha.lab.child_names import CRASH, FOLDER, MEMORY
 from antorcha.lab.output import PrivateThread
 from antorcha.lab.program import Program, position, traceback_text
+from antorcha.nn.module import Module
 from antorcha.runtime.tensor import Tensor
 
 PACE = 0.3  # seconds between two looks at a running program
@@ -157,7 +158,7 @@ class LabKernel(Kernel):  # type: ignore[misc]
         if tensor is None:
             return {"gone": True}
         if what == "graph":
-            models = [value for value in names.values() if isinstance(value, antorcha.nn.Module)]
+            models = [value for value in names.values() if isinstance(value, Module)]
             model = models[0] if len(models) == 1 else None  # its parameters have better names
             graph = antorcha.graph(tensor, model=model, names=_leaf_names(names), lang=lang)
             return {"html": graph.svg()}

@@ -13,9 +13,9 @@ from html import escape
 from typing import Any, NamedTuple
 
 from antorcha.autograd.profiler_util import EventList, time_text
-from antorcha.autograd.profiling.files import write_whole
 from antorcha.autograd.profiling.table import memory_text
 from antorcha.errors import ValueRangeError
+from antorcha.files import write_whole
 from antorcha.inspector import theme
 
 WIDTH, HEIGHT, TOP, LEFT, RIGHT = 1200, 300, 60, 84, 16
@@ -207,14 +207,14 @@ def export(events: EventList, path: str, device: str | None = None) -> None:
             f"export_memory_timeline: memory of {device!r} is not recorded, only that of 'cpu'"
         )
     if path.endswith(".raw.json.gz"):
-        write_whole(json.dumps(_raw(events)), path)
+        write_whole(path, json.dumps(_raw(events)))
     elif path.endswith((".json", ".json.gz")):
-        write_whole(json.dumps(_columns(events)), path)
+        write_whole(path, json.dumps(_columns(events)))
     elif path.endswith(".svg"):
-        write_whole(memory_timeline(events), path)
+        write_whole(path, memory_timeline(events))
     elif path.endswith((".html", ".htm")):
         head = '<!doctype html><meta charset="utf-8"><title>memory</title>'
-        write_whole(f"{head}<body style='margin:0'>{memory_timeline(events)}", path)
+        write_whole(path, f"{head}<body style='margin:0'>{memory_timeline(events)}")
     else:
         raise ValueRangeError(
             "export_memory_timeline: write to a .html, .svg, .json, .json.gz or .raw.json.gz file, "

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-LANGUAGES = {"en": "English", "es": "Español"}
+from antorcha.inspector.vocabulary import Vocabulary, spoken
 
-_WORDS: dict[str, tuple[str, str]] = {
+WORDS: dict[str, tuple[str, str]] = {
     # the page
     "title": ("antorcha lab", "antorcha lab"),
     "course": ("Course", "Curso"),
@@ -170,19 +170,17 @@ _WORDS: dict[str, tuple[str, str]] = {
 }  # fmt: skip
 
 
-class Words:
-    """The words of one language: ``words("run")``, ``words("question", 2)``.
+class Words(Vocabulary):
+    """The words of one language (English for one that we have not): ``words("question", 2)``.
 
     >>> Words("es")("question", 2)
     'Pregunta 2'
     """
 
-    def __init__(self, lang: str) -> None:
-        self.lang = lang if lang in LANGUAGES else "en"
-        self._index = list(LANGUAGES).index(self.lang)
+    table = WORDS
 
-    def __call__(self, key: str, *values: object) -> str:
-        return _WORDS[key][self._index].format(*values)
+    def __init__(self, lang: str) -> None:
+        super().__init__(spoken(lang))
 
     def ending(self, result: dict[str, Any]) -> str:
         """The terminal's last line of a run."""

@@ -301,6 +301,14 @@ def test_a_flame_graph_needs_no_recursion() -> None:
     assert "of 5001 levels the upper 4937 are left out" in picture
 
 
+def test_names_may_hold_any_character() -> None:
+    with profile(profile_memory=True) as prof, record_function("a\x00\x1b<&\ud800"):
+        torch.ones(100) + 1
+    for picture in (prof.flame_graph(), prof.memory_timeline()):
+        ElementTree.fromstring(picture)
+        picture.encode()
+
+
 # ---- schedules
 def test_schedule_hands_over_what_it_has_recorded() -> None:
     seen: list[tuple[int, dict[str, int]]] = []

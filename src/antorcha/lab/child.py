@@ -13,7 +13,6 @@ from __future__ import annotations
 import builtins
 import contextlib
 import faulthandler
-import html
 import io
 import json
 import os
@@ -31,6 +30,7 @@ from ipykernel.kernelbase import Kernel
 
 import antorcha
 from antorcha._version import __version__
+from antorcha.inspector.forms import escaped
 from antorcha.lab import namespace
 from antorcha.lab.anew import Beginning
 from antorcha.lab.child_names import CRASH, FOLDER, MEMORY
@@ -137,7 +137,7 @@ class LabKernel(Kernel):  # type: ignore[misc]
                         drawings.append(shown.html())
                 except Exception as error:  # a lesson's tests find it; the page shows the rest
                     if "inspect" in step:
-                        drawings.append(html.escape(f"{type(error).__name__}: {error}"))
+                        drawings.append(escaped(f"{type(error).__name__}: {error}"))
         return {"drawings": drawings}
 
     def look_request(self, stream: Any, ident: Any, parent: Any) -> None:

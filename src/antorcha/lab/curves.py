@@ -6,11 +6,12 @@ mark says so. Curves are told apart by dashes as well as by colours, and named i
 
 from __future__ import annotations
 
-import html
 import itertools
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any
+
+from antorcha.inspector.forms import escaped
 
 WIDTH, HEIGHT = 480, 220
 LEFT, RIGHT, TOP, BOTTOM = 58, 12, 12, 34  # margins
@@ -54,7 +55,7 @@ def draw(curves: dict[str, dict[str, Any]], label: str, step_word: str) -> str:
         parts += _legend(list(shown))
     return (
         f'<svg class="ant lab-curve" viewBox="0 {-above} {WIDTH} {HEIGHT + above}" role="img" '
-        f'aria-label="{html.escape(label)}">{"".join(parts)}</svg>'
+        f'aria-label="{escaped(label)}">{"".join(parts)}</svg>'
     )
 
 
@@ -138,7 +139,7 @@ def _grid(scale: _Scale, steps: int, step_word: str) -> list[str]:
     ]
     parts.append(
         f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 4}" text-anchor="middle" '
-        f'class="lab-mark">{html.escape(step_word)}</text>'
+        f'class="lab-mark">{escaped(step_word)}</text>'
     )
     return parts
 
@@ -151,7 +152,7 @@ def _line(
     points: Sequence[tuple[int, float]], scale: _Scale, steps: int, stroke: str, name: str
 ) -> Iterator[str]:
     """The curve, in as many pieces as gaps leave it; a point alone is a dot."""
-    title = f"<title>{html.escape(name)}</title>"
+    title = f"<title>{escaped(name)}</title>"
     for is_finite, some in itertools.groupby(points, key=lambda point: math.isfinite(point[1])):
         if not is_finite:
             continue
@@ -179,7 +180,7 @@ def _gaps(points: Sequence[tuple[int, float]], steps: int, place: int, name: str
         down = HEIGHT - BOTTOM - 15 * place if word == "-∞" else TOP + 15 * place
         anchor = "end" if x > WIDTH / 2 else "start"
         yield (
-            f'<g class="lab-gap"><title>{html.escape(name)}: {word} ({step})</title>'
+            f'<g class="lab-gap"><title>{escaped(name)}: {word} ({step})</title>'
             f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}" stroke="{colour}" '
             'stroke-dasharray="1 3"/>'
             f'<path d="M{x - 4:.1f},{down - 4}l8,8m0,-8l-8,8" stroke="{colour}" '
@@ -207,9 +208,9 @@ def _legend(names: list[str]) -> Iterator[str]:
         letters = int((room - 34) / 6)
         text = name if len(name) <= letters else name[: letters - 1] + "…"
         yield (
-            f'<g class="lab-legend"><title>{html.escape(name)}</title>'
+            f'<g class="lab-legend"><title>{escaped(name)}</title>'
             f'<line x1="{x:.0f}" x2="{x + 26:.0f}" y1="{4 - LEGEND / 2:.0f}" '
             f'y2="{4 - LEGEND / 2:.0f}" stroke="{colour}" stroke-width="1.8"{_dashed(dashes)}/>'
             f'<text x="{x + 31:.0f}" y="{8 - LEGEND / 2:.0f}" class="lab-mark">'
-            f"{html.escape(text)}</text></g>"
+            f"{escaped(text)}</text></g>"
         )

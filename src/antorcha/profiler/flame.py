@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from html import escape
 
 from antorcha.autograd.profiler_util import EventList, FunctionEvent, time_text
 from antorcha.autograd.profiling.session import MOST_FRAMES
 from antorcha.inspector import theme
 from antorcha.inspector.explain_site import libraries
+from antorcha.inspector.forms import escaped
 
 WIDTH, ROW, EDGE, TOP = 1200, 19, 10, 44
 LETTER = 6.7  # width of a letter of 11 pixels, in a typeface of one width
@@ -69,12 +69,12 @@ def flame_graph(events: EventList, title: str = "") -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="ant flame" viewBox="0 0 {WIDTH} {height}" '
         f'width="100%" style="min-width: 760px" role="img" '
-        f'aria-label="Flame graph: {escape(_summary(whole, depth), quote=True)}">',
+        f'aria-label="Flame graph: {escaped(_summary(whole, depth))}">',
         theme.style(RULES),
         f'<rect class="paper" width="{WIDTH}" height="{height}"/>',
-        f'<text class="head" x="{EDGE}" y="24">{escape(title or "Where the time went")}</text>',
+        f'<text class="head" x="{EDGE}" y="24">{escaped(title or "Where the time went")}</text>',
         f'<text class="word" x="{WIDTH - EDGE}" y="24" text-anchor="end">'
-        f"{escape(_summary(whole, depth))}</text>",
+        f"{escaped(_summary(whole, depth))}</text>",
     ]
     if whole.time > 0:
         scale = (WIDTH - 2 * EDGE) / whole.time
@@ -181,7 +181,7 @@ def _draw(box: _Box, x: float, level: int, rows: int, scale: float, total: float
         what += f", {box.levels} levels deep"
         name += f" x {box.levels}"
     yield (
-        f'<g><title>{escape(what)}</title><rect class="box {box.kind}" x="{x:.2f}" y="{y}" '
+        f'<g><title>{escaped(what)}</title><rect class="box {box.kind}" x="{x:.2f}" y="{y}" '
         f'width="{width:.2f}" height="{ROW - 1}"/>{_label(name, x, y, width)}</g>'
     )
     at = x
@@ -195,7 +195,7 @@ def _label(name: str, x: float, y: int, width: float) -> str:
     if room < 3:
         return ""
     text = name if len(name) <= room else name[: room - 2] + ".."
-    return f'<text x="{x + 4:.2f}" y="{y + 13}">{escape(text)}</text>'
+    return f'<text x="{x + 4:.2f}" y="{y + 13}">{escaped(text)}</text>'
 
 
 def _legend(whole: _Box, y: int) -> list[str]:

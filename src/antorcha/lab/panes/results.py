@@ -6,8 +6,9 @@ from typing import Any
 
 from nicegui import ui
 
+from antorcha.inspector.forms import escaped
 from antorcha.lab import curves
-from antorcha.lab.panes.base import Pane, escape, press, trusted
+from antorcha.lab.panes.base import Pane, press, trusted
 
 
 class Loss(Pane):
@@ -24,7 +25,7 @@ class Loss(Pane):
         label = "; ".join(self._said(name, curve) for name, curve in losses.items())
         self._hint.set_visibility(not losses)
         picture = curves.draw(losses, label, self.words("step")) if losses else ""
-        self._picture.set_content(f'{picture}<p class="lab-caption">{escape(label)}</p>')
+        self._picture.set_content(f'{picture}<p class="lab-caption">{escaped(label)}</p>')
 
     def _said(self, name: str, curve: dict[str, Any]) -> str:
         last = f"{float(curve['values'][-1]):.4g}"
@@ -70,9 +71,9 @@ class Pictures(Pane):
         pictures = self.session.pictures
         parts = []
         for number, picture in enumerate(pictures, 1):
-            label = escape(self.words("picture", number))
+            label = escaped(self.words("picture", number))
             source = f"data:{picture['kind']};base64,{picture['data']}"
-            parts.append(f'<img alt="{label}" src="{escape(source)}">')
+            parts.append(f'<img alt="{label}" src="{escaped(source)}">')
         self._all.set_content("".join(parts))
         if len(pictures) > self._count == 0:
             self.view.show("pictures")

@@ -19,6 +19,8 @@ psutil = pytest.importorskip("psutil", reason="the lab's extra is not installed"
 pytest.importorskip("ipykernel", reason="the lab's extra is not installed")
 
 import antorcha  # noqa: E402
+from antorcha.lab import child, notes  # noqa: E402
+from antorcha.lab.allowance import Allowance  # noqa: E402
 from antorcha.lab.kernel import Child, Event, Limits  # noqa: E402
 
 RUNS = int(os.environ.get("ANTORCHA_LAB_RUNS", "20"))  # 1000 is run by hand
@@ -207,6 +209,45 @@ def test_a_running_loop_is_looked_at_and_can_be_asked(bench: Bench) -> None:
     assert curve["steps"][-1] > curve["steps"][1] > 0
     wanted = [1 / (1 + step) for step in curve["steps"]]
     assert curve["values"] == pytest.approx(wanted)
+
+
+def test_looks_at_a_running_program_are_rationed(bench: Bench) -> None:
+    answers: list[dict[str, Any]] = []
+
+    async def ask() -> None:
+        look = bench.child.look
+        answers.append(await look("inspect", "x", pressed=False))
+        answers.append(await look("inspect", "x", pressed=False))
+        answers.append(await look("inspect", "x", pressed=True))
+        answers.append(await look("inspect", "x", pressed=False))
+        await bench.child.stop()
+
+    done = bench.run("import torch\nx = torch.ones(3)\nwhile True: pass\n", after=ask, delay=1.0)
+    assert done["ended"] == "stopped"
+    first, soon, pressed, again = answers
+    assert "html" in first
+    assert set(soon) == set(again) == {"wait"}  # another page's look counts, too
+    assert 0 < soon["wait"] <= first["wait"]
+    assert "html" in pressed  # a person is answered at once, and the pauses add up
+    assert again["wait"] > soon["wait"]
+    after = bench.do(bench.child.look("inspect", "x", pressed=False))
+    assert "html" in after
+    assert "wait" not in after
+
+
+def test_looking_takes_no_more_than_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of big namespaces, and of those that resist, too."""
+    clock = [0.0]
+    monkeypatch.setattr("antorcha.lab.allowance.time.monotonic", lambda: clock[0])
+    for share, took in ((child.ROWS, [0.001, 0.5, 0.02]), (child.OPENED, [0.3, 0.05, 2.0])):
+        looks, spent, begin = Allowance(share, child.PACE), 0.0, clock[0]
+        for seconds in took:
+            clock[0] += looks.wait() + seconds
+            spent += seconds
+            looks.spend(seconds)
+        clock[0] += looks.wait()
+        assert spent <= share * (clock[0] - begin)
+    assert child.ROWS + child.OPENED + notes.SHARE <= 0.05
 
 
 def test_stop_ends_an_endless_loop(bench: Bench) -> None:

@@ -24,6 +24,7 @@ pytest.importorskip("nicegui", reason="needs antorcha[lab]")
 import antorcha as torch
 from antorcha.inspector.vocabulary import LANGUAGES
 from antorcha.lab import complete, curves, namespace, words
+from antorcha.lab.child_names import MANY
 from antorcha.lab.files import WorkFile
 from antorcha.lab.kernel import Limits
 from antorcha.lab.notes import HOOK, LIMIT, Curve, Notes, noting
@@ -38,6 +39,7 @@ LAB = Path(words.__file__).parent
 @pytest.mark.parametrize(
     "name",
     [
+        "allowance",
         "notes",
         "curves",
         "screen",
@@ -263,6 +265,21 @@ def test_looking_neither_records_nor_writes() -> None:
     namespace.rows({"w": w, "loss": loss})
     assert (w._version, loss._version, torch.is_grad_enabled()) == before
     loss.backward()
+
+
+def test_a_big_namespace_is_read_in_part() -> None:
+    many = {f"n{k}": k for k in range(2 * namespace.NAMES)}
+    assert namespace.rows({"first": torch.ones(1), **many})[0]["name"] == "first"
+    read = 0
+
+    class Layers(torch.nn.Module):
+        def named_parameters(self, *_: Any, **__: Any) -> Any:
+            nonlocal read
+            for read in range(10**6):
+                yield f"p{read}", torch.ones(1)
+
+    assert len(namespace.rows({"model": Layers()})) == MANY
+    assert read <= MANY
 
 
 def test_many_tensors_are_bounded() -> None:

@@ -26,7 +26,6 @@ new MutationObserver(() => {
 }).observe(table, {childList: true, subtree: true});
 """
 PACE = 0.7  # seconds between two looks at an opened tensor while the program runs
-SHARE = 0.03  # of the time, at most, that the child spends answering them
 
 
 class Inspector(Pane):
@@ -109,22 +108,28 @@ class Inspector(Pane):
         if self._open is None:
             self._detail.set_content("")
         else:
-            self._look()
+            self._look(pressed=True)
 
     # ---- the opened one -------------------------------------------------------------------------
 
-    def _look(self) -> None:
+    def _look(self, *, pressed: bool = False) -> None:
         if not self._looking and time.monotonic() >= self._next_look:
             self._looking = True
-            background_tasks.create(self._show(self._open or ""))
+            background_tasks.create(self._show(self._open or "", pressed))
 
-    async def _show(self, name: str) -> None:
+    async def _show(self, name: str, pressed: bool) -> None:
+        look = self.session.child.look
         try:
-            answer = await self.session.child.look("inspect", name, self.words.lang)
+            answer = await look("inspect", name, self.words.lang, pressed=pressed)
         finally:
             self._looking = False
-        self._next_look = time.monotonic() + max(PACE, answer.get("seconds", 0.0) / SHARE)
-        if name == self._open:
+        if name != self._open:  # another one was pressed meanwhile
+            self._next_look = 0.0
+            if self._open is not None:
+                self._look(pressed=True)
+            return
+        self._next_look = time.monotonic() + max(PACE, answer.pop("wait", 0.0))
+        if answer:
             self._detail.set_content(told(answer, self.words, name))
 
     # ---- errors ---------------------------------------------------------------------------------

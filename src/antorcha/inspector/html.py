@@ -51,15 +51,16 @@ _BLANK = "\N{NO-BREAK SPACE}"
 
 def page(facts: TensorFacts, words: Words, brief: bool) -> str:
     """The whole ``<div>``; `brief`: only the headline and the values."""
-    inside = [_head(facts)]
+    style = theme.style(_STYLE, draw_memory.STYLE, draw_values.STYLE)
+    # (joined once: heat maps are long, and an inspection is to take little memory)
+    inside = [f'<div class="ant ant-inspect" lang="{words.lang}">', style, _head(facts)]
     if brief:
         shorter = replace(facts, heat=facts.heat and shortened(facts.heat))
         inside.append(_brief(shorter, words))
     else:
-        panels = [_facts(facts, words), _memory(facts, words), *_values(facts, words)]
-        inside.append(tag("div", "".join(panels), class_="ant-panels"))
-    style = theme.style(_STYLE, draw_memory.STYLE, draw_values.STYLE)
-    return tag("div", style + "".join(inside), class_="ant ant-inspect", lang=words.lang)
+        inside.append('<div class="ant-panels">')
+        inside += [_facts(facts, words), _memory(facts, words), *_values(facts, words), "</div>"]
+    return "".join([*inside, "</div>"])
 
 
 def _head(facts: TensorFacts) -> str:

@@ -409,6 +409,30 @@ def test_processes_that_rest_are_ended(tmp_path: Path, monkeypatch: pytest.Monke
     assert ended == ["old.py"]
 
 
+def test_a_key_seen_twice_is_one_run_and_another_text_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[tuple[str, str]] = []
+
+    async def run(code: str, *, watched: str, **_: Any) -> dict[str, Any]:
+        ran.append((code, watched))
+        return {"ended": "ok", "seconds": 0.0}
+
+    async def work() -> None:
+        session = Session("", tmp_path, WorkFile(tmp_path / "one.py", "a"), Limits())
+        monkeypatch.setattr(session.child, "start", lambda: asyncio.sleep(0))
+        monkeypatch.setattr(session.child, "run", run)
+        spoken = words.Words("en")
+        await asyncio.gather(session.run(spoken), session.run(spoken))
+        await session.run(spoken)
+        session.file.text = "b"
+        await session.run(spoken)
+        await session.run(spoken, watched="profile")
+
+    asyncio.run(work())
+    assert ran == [("a", ""), ("b", ""), ("b", "profile")]
+
+
 def test_a_stop_while_the_process_starts_is_obeyed(tmp_path: Path) -> None:
     async def both() -> Session:
         file = WorkFile(tmp_path / "mine.py", "while True: pass\n")

@@ -150,6 +150,34 @@ def test_reading_losses_takes_no_more_than_its_share(monkeypatch: pytest.MonkeyP
     assert notes.curves["loss"].count == 1000
 
 
+def test_an_interrupted_reading_leaves_no_hole(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("antorcha.lab.notes.perf_counter", lambda: clock[0])
+
+    class Read(float):
+        took = 1e-6
+        reads = 0
+
+        def __float__(self) -> float:
+            clock[0] += self.took
+            type(self).reads += 1
+            return 1.0
+
+    class Interrupted(Read):
+        took = 0.05
+
+    notes = Notes((float,))
+    for step in range(1000):  # of a millisecond each
+        clock[0] += 1e-3
+        notes("loss", Interrupted() if step % 100 == 99 else Read())
+    assert notes.curves["loss"].steps == [*range(1000)]
+    Interrupted.reads = 0
+    for _ in range(1000):  # from now on they are slow indeed
+        clock[0] += 1e-3
+        notes("loss", Interrupted())
+    assert Interrupted.reads < 20
+
+
 def test_notes_keep_the_place_of_errors() -> None:
     program = Program("x = 1\nloss = x / 0\n", "mine.py", str(Path.cwd()))
     code = program._compile()

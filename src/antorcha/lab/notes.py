@@ -18,6 +18,7 @@ HOOK = "__antorcha_note__"  # the call's name; it stands among the builtins whil
 LIMIT = 1024  # points kept of a curve; a longer one is thinned out evenly
 SHARE = 0.01  # of the program's time, at most, goes into reading losses
 FREE = 0.003  # seconds of reading that any program may take: short ones are noted whole
+FAR = 8  # times as long as usual: interrupted
 _NAMES = re.compile(
     r"(?:(?:train|val|valid|test|batch|epoch|total)_)?(?:loss|cost|p[eé]rdida|coste)"
 )
@@ -71,6 +72,8 @@ class Notes:
 
     Reading a number out of a tensor takes longer than many an operation. So that a tight loop is
     not slowed down, values are passed over while reading has taken more than its share of the time.
+    A reading that took far longer than the others was interrupted (by another thread's turn, say):
+    the time was not its own, and the curve is not to have a hole for it.
     """
 
     def __init__(self, scalar: tuple[type, ...]) -> None:
@@ -78,6 +81,7 @@ class Notes:
         self.curves: dict[str, Curve] = {}
         self._begin = perf_counter()
         self._spent = 0.0
+        self._usual = 0.0  # seconds that a reading takes
 
     def __call__(self, name: str, value: Any) -> None:
         """Note `value` if it is a number; whatever else it is, the program is not disturbed."""
@@ -95,7 +99,11 @@ class Notes:
                 curve.add(value)
         except Exception:
             pass  # inside a transform, on the meta device, overwritten: no number to be had
-        self._spent += perf_counter() - now
+        took = perf_counter() - now
+        if self._usual:
+            took = min(took, FAR * self._usual)
+        self._usual += (took - self._usual) / (FAR if self._usual else 1)
+        self._spent += took
 
     def as_dict(self) -> dict[str, Any]:
         """The curves as JSON: values, their steps, and how many there were."""

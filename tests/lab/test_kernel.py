@@ -340,8 +340,8 @@ def test_what_a_program_breaks_is_whole_again_for_the_next(bench: Bench) -> None
 
 def test_settings_of_one_run_are_not_those_of_the_next(bench: Bench) -> None:
     code = """
-    import antorcha as torch, locale, os, signal, sys, threading
-    import decimal, numpy as np
+    import antorcha as torch, decimal, multiprocessing, os, signal, socket, sys, time
+    import numpy as np
     x = torch.ones(3, requires_grad=True)
     def facts():
         return [
@@ -355,8 +355,11 @@ def test_settings_of_one_run_are_not_those_of_the_next(bench: Bench) -> None:
             torch.nn.Linear(1, 1).bias.shape, hasattr(torch.Tensor, "mine"),
             np.geterr()["divide"], repr(np.array([0.123456])), decimal.getcontext().prec,
             signal.getsignal(signal.SIGTERM), os.umask(0o022), sys.getswitchinterval(),
+            socket.getdefaulttimeout(), time.tzname, torch.serialization.get_safe_globals(),
+            multiprocessing.get_start_method(allow_none=True),
         ]
     print(facts())
+    multiprocessing.set_start_method("spawn")
     """
     spoil = """
     torch.set_default_dtype(torch.float64)
@@ -387,6 +390,10 @@ def test_settings_of_one_run_are_not_those_of_the_next(bench: Bench) -> None:
     signal.signal(signal.SIGTERM, lambda *_: None)
     os.umask(0)
     sys.setswitchinterval(1)
+    socket.setdefaulttimeout(1)
+    os.environ["TZ"] = "Asia/Tokyo"
+    time.tzset()
+    torch.serialization.add_safe_globals([Layer])
     """
     assert bench.run(code)["ended"] == "ok"
     before = bench.text()

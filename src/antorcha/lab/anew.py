@@ -16,8 +16,10 @@ import logging
 import os
 import random
 import signal
+import socket
 import sys
 import threading
+import time
 import warnings
 from types import ModuleType
 from typing import Any
@@ -77,6 +79,9 @@ class Beginning:
                 with contextlib.suppress(OSError, ValueError, TypeError):
                     signal.signal(number, handler)
         os.umask(self._umask)
+        if hasattr(time, "tzset"):
+            time.tzset()  # (what the environment says is put back already)
+        socket.setdefaulttimeout(None)
         threading.excepthook = self._threading
         sys.setswitchinterval(self._switching)
         if locale.setlocale(locale.LC_ALL) != self._locale:
@@ -85,6 +90,9 @@ class Beginning:
 
     def _restore_libraries(self) -> None:
         random.seed()
+        multiprocessing = sys.modules.get("multiprocessing")
+        if multiprocessing is not None:  # (it may be set once)
+            multiprocessing.set_start_method(None, force=True)
         decimal = sys.modules.get("decimal")
         if decimal is not None:
             decimal.setcontext(decimal.Context())

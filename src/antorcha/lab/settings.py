@@ -20,6 +20,7 @@ from antorcha.autograd.profiling import session
 from antorcha.dtypes import float32, set_default_dtype
 from antorcha.nn.hooks import remove_global_hooks
 from antorcha.optim.optimizer import remove_global_step_hooks
+from antorcha.serialization import clear_safe_globals
 from antorcha.tensor.printing import set_printoptions
 from antorcha.tensor.subclass import leave_modes
 
@@ -52,6 +53,7 @@ class Settings:
         for owner, switches in self._switches:
             vars(owner).clear()
             vars(owner).update(switches)
+        clear_safe_globals()
         remove_global_hooks()
         remove_global_step_hooks()
 

@@ -340,7 +340,7 @@ def test_what_a_program_breaks_is_whole_again_for_the_next(bench: Bench) -> None
 
 def test_settings_of_one_run_are_not_those_of_the_next(bench: Bench) -> None:
     code = """
-    import antorcha as torch, decimal, multiprocessing, os, signal, socket, sys, time
+    import antorcha as torch, decimal, functools, multiprocessing, os, signal, socket, sys, time
     import numpy as np
     x = torch.ones(3, requires_grad=True)
     def facts():
@@ -352,6 +352,7 @@ def test_settings_of_one_run_are_not_those_of_the_next(bench: Bench) -> None:
             torch.backends.cuda.matmul.allow_tf32, hasattr(torch.backends.cudnn, "mine"),
             repr(torch.tensor([0.123456, 1e10])), repr(x), (x * 2).grad_fn.name(),
             torch.nn.functional.relu(x).sum().item(), torch.sum(x).item(),
+            type(torch.relu).__name__, type(torch.sigmoid).__name__,
             torch.nn.Linear(1, 1).bias.shape, hasattr(torch.Tensor, "mine"),
             np.geterr()["divide"], repr(np.array([0.123456])), decimal.getcontext().prec,
             signal.getsignal(signal.SIGTERM), os.umask(0o022), sys.getswitchinterval(),
@@ -381,6 +382,8 @@ def test_settings_of_one_run_are_not_those_of_the_next(bench: Bench) -> None:
     torch.Tensor.mine = lambda self: 1
     torch.nn.functional.relu = lambda x: x * 0
     torch.sum = lambda x: x[0]
+    torch.relu = torch.nn.GELU()
+    torch.sigmoid = functools.partial(torch.mul, 2)
     class Layer(torch.nn.Module): bias = x
     torch.nn.Linear = lambda *_: Layer()
     torch.nn.Module.__call__ = None

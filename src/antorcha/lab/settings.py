@@ -6,6 +6,7 @@ of its own in the place of ``Tensor.__repr__``. `as_new` takes all of that back.
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Iterator
 from types import FunctionType
@@ -19,6 +20,7 @@ from antorcha.autograd.origin import unwatch_all
 from antorcha.autograd.profiling import session
 from antorcha.dtypes import float32, set_default_dtype
 from antorcha.nn.hooks import remove_global_hooks
+from antorcha.nn.module import Module
 from antorcha.optim.optimizer import remove_global_step_hooks
 from antorcha.serialization import clear_safe_globals
 from antorcha.tensor.printing import set_printoptions
@@ -78,16 +80,16 @@ class Settings:
         self._remember()
 
     def _is_foreign(self, value: Any) -> bool:
-        """Is that a program's function or class? (antorcha puts functions in places, too.)"""
+        """Is that of a program's making? (antorcha puts functions in places, too.)"""
         if isinstance(value, property):
             value = value.fget
         value = getattr(value, "__func__", value)  # of a static or a class method
         if isinstance(value, FunctionType):
             home = value.__globals__.get("__name__")  # (functools.wraps copies __module__)
-        elif isinstance(value, type):
-            home = value.__module__
+        elif isinstance(value, (functools.partial, Module)):
+            return True  # antorcha puts none of these into a module
         else:
-            return False
+            home = (value if isinstance(value, type) else type(value)).__module__
         return isinstance(home, str) and home.partition(".")[0] not in self._tops
 
 

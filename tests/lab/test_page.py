@@ -172,6 +172,16 @@ def test_pictures_and_the_loss_curve_show(learner: Learner) -> None:
     learner.tab("Loss")
     learner.until(lambda: learner.page.locator(".lab-curve polyline").count() == 1, "the curve")
     assert "loss: 100 steps, now 0.01" in learner.page.inner_text(".lab-curves")
+    learner.run(
+        "import torch\nfor k in range(50):\n    loss = torch.tensor(10.0) ** k\n"
+        "    val_loss = 1.0\n"
+    )
+    learner.until(
+        lambda: learner.page.locator(".lab-curve-gap").count() == 1, "the mark of infinity"
+    )
+    told = learner.page.inner_text(".lab-curves")
+    assert "loss: 50 steps, now inf (NaN or infinite for the first time in step 39" in told
+    assert learner.page.locator(".lab-curve polyline[stroke-dasharray]").count() == 1
     learner.tab("Tensor inspector")
 
 

@@ -169,7 +169,7 @@ def test_an_interrupted_reading_leaves_no_hole(monkeypatch: pytest.MonkeyPatch) 
     notes = Notes((float,))
     for step in range(1000):  # of a millisecond each
         clock[0] += 1e-3
-        notes("loss", Interrupted() if step % 100 == 99 else Read())
+        notes("loss", Interrupted() if step % 100 == 0 else Read())
     assert notes.curves["loss"].steps == [*range(1000)]
     Interrupted.reads = 0
     for _ in range(1000):  # from now on they are slow indeed
@@ -227,7 +227,7 @@ def test_no_values_break_the_picture(values: list[Any]) -> None:
     ElementTree.fromstring(picture)
     numbers = re.findall(r' (?:x|y|x1|x2|y1|y2|cx|cy)="([^"]*)"', picture)
     assert all(math.isfinite(float(number)) for number in numbers)
-    assert picture.count('class="lab-gap"') <= 2 * curves.GAPS
+    assert picture.count('class="lab-curve-gap"') <= 2 * curves.GAPS
 
 
 def test_curves_are_told_apart_without_their_colours() -> None:
@@ -238,7 +238,7 @@ def test_curves_are_told_apart_without_their_colours() -> None:
     assert dashes == [[], ["7 4"], ["2 3"]]
     for name in ("loss", "val_loss", "cost"):
         assert picture.count(f">{name}</text>") == 1  # in the legend
-    assert "lab-legend" not in curves.draw({"loss": some}, "", "step")
+    assert "lab-curve-legend" not in curves.draw({"loss": some}, "", "step")
 
 
 # ---- rows and completion ------------------------------------------------------------------------

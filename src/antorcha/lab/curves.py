@@ -178,9 +178,9 @@ def _gaps(points: Sequence[tuple[int, float]], steps: int, place: int, name: str
         step = next(some)[0]
         x = _across(step, steps)
         down = HEIGHT - BOTTOM - 15 * place if word == "-∞" else TOP + 15 * place
-        anchor = "end" if x > WIDTH / 2 else "start"
+        anchor = "end" if x > WIDTH - 50 else "start"  # (on the right there is no line, mostly)
         yield (
-            f'<g class="lab-gap"><title>{escaped(name)}: {word} ({step})</title>'
+            f'<g class="lab-curve-gap"><title>{escaped(name)}: {word} ({step})</title>'
             f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}" stroke="{colour}" '
             'stroke-dasharray="1 3"/>'
             f'<path d="M{x - 4:.1f},{down - 4}l8,8m0,-8l-8,8" stroke="{colour}" '
@@ -208,7 +208,7 @@ def _legend(names: list[str]) -> Iterator[str]:
         letters = int((room - 34) / 6)
         text = name if len(name) <= letters else name[: letters - 1] + "…"
         yield (
-            f'<g class="lab-legend"><title>{escaped(name)}</title>'
+            f'<g class="lab-curve-legend"><title>{escaped(name)}</title>'
             f'<line x1="{x:.0f}" x2="{x + 26:.0f}" y1="{4 - LEGEND / 2:.0f}" '
             f'y2="{4 - LEGEND / 2:.0f}" stroke="{colour}" stroke-width="1.8"{_dashed(dashes)}/>'
             f'<text x="{x + 31:.0f}" y="{8 - LEGEND / 2:.0f}" class="lab-mark">'

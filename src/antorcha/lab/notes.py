@@ -72,8 +72,8 @@ class Notes:
 
     Reading a number out of a tensor takes longer than many an operation. So that a tight loop is
     not slowed down, values are passed over while reading has taken more than its share of the time.
-    A reading that took far longer than the others was interrupted (by another thread's turn, say):
-    the time was not its own, and the curve is not to have a hole for it.
+    One reading that took far longer than the others was interrupted (another thread had its turn):
+    the time was not its own, and the curve is not to have a hole for it. Two in a row are slow.
     """
 
     def __init__(self, scalar: tuple[type, ...]) -> None:
@@ -81,7 +81,8 @@ class Notes:
         self.curves: dict[str, Curve] = {}
         self._begin = perf_counter()
         self._spent = 0.0
-        self._usual = 0.0  # seconds that a reading takes
+        self._usual = 1e-4  # seconds that a reading takes
+        self._was_far = False  # did the last one take far longer?
 
     def __call__(self, name: str, value: Any) -> None:
         """Note `value` if it is a number; whatever else it is, the program is not disturbed."""
@@ -99,11 +100,15 @@ class Notes:
                 curve.add(value)
         except Exception:
             pass  # inside a transform, on the meta device, overwritten: no number to be had
-        took = perf_counter() - now
-        if self._usual:
-            took = min(took, FAR * self._usual)
-        self._usual += (took - self._usual) / (FAR if self._usual else 1)
-        self._spent += took
+        self._charge(perf_counter() - now)
+
+    def _charge(self, took: float) -> None:
+        self._was_far = took > FAR * self._usual and not self._was_far
+        if self._was_far:
+            self._spent += FAR * self._usual
+        else:
+            self._spent += took
+            self._usual += (took - self._usual) / FAR
 
     def as_dict(self) -> dict[str, Any]:
         """The curves as JSON: values, their steps, and how many there were."""

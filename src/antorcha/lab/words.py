@@ -113,6 +113,7 @@ WORDS: dict[str, tuple[str, str]] = {
         "Mientras un programa entrena: la curva de cada número que llame loss.",
     ),
     "loss_curve": ("{0}: {1} steps, now {2}", "{0}: {1} pasos, ahora {2}"),
+    "more_curves": ("not drawn: {0}", "sin dibujar: {0}"),
     "loss_gap": (" (NaN or infinite for the first time in step {0}: the training diverges)",
                  " (NaN o infinito por primera vez en el paso {0}: el entrenamiento diverge)"),
     "step": ("step", "paso"),

@@ -21,8 +21,11 @@ class Loss(Pane):
         self._picture = trusted(classes="lab-curves")
 
     def update(self) -> None:
-        losses = {k: v for k, v in self.session.losses.items() if v["count"] > 1}
+        every = {k: v for k, v in self.session.losses.items() if v["count"] > 1}
+        losses = dict(list(every.items())[: len(curves.LINES)])
         label = "; ".join(self._said(name, curve) for name, curve in losses.items())
+        if len(every) > len(losses):
+            label += "; " + self.words("more_curves", ", ".join([*every][len(losses) :]))
         self._hint.set_visibility(not losses)
         picture = curves.draw(losses, label, self.words("step")) if losses else ""
         self._picture.set_content(f'{picture}<p class="lab-caption">{escaped(label)}</p>')

@@ -34,13 +34,14 @@ model = torch.nn.Sequential(
     torch.nn.Linear(2, 16), torch.nn.Tanh(), torch.nn.Linear(16, 1)
 )
 x = torch.rand(256, 2)
-y = x[:, :1] * x[:, 1:]
+y = x[:, :1] * x[:, 1:] + torch.randn(256, 1) / 50
 optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
 for step in range(100_000_000):
-    loss = ((model(x) - y) ** 2).mean()
+    loss = ((model(x[:200]) - y[:200]) ** 2).mean()
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
+    val_loss = ((model(x[200:]) - y[200:]) ** 2).mean()
 """
 GRAPH = """import antorcha as torch
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import doctest
 import io
 import re
-import string
 import subprocess
 import sys
 import weakref
@@ -19,7 +18,7 @@ import antorcha as torch
 from antorcha.errors import ArgumentError
 from antorcha.inspector import theme
 from antorcha.inspector.inspection import Inspection
-from antorcha.inspector.words import LANGUAGES, WORDS
+from antorcha.inspector.vocabulary import LANGUAGES
 from tests.patience import PATIENCE
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -121,16 +120,6 @@ def test_the_languages_differ() -> None:
         ArgumentError, match=r"lang='ess' must be one of en, es\. Did you mean 'es'"
     ):
         found("matrix", lang="ess")
-
-
-def test_every_word_is_in_both_languages() -> None:
-    def fields(text: str) -> set[str | None]:
-        return {field for _, field, _, _ in string.Formatter().parse(text)} - {None}
-
-    for key, texts in WORDS.items():
-        assert len(texts) == len(LANGUAGES), key
-        assert all(texts), key
-        assert fields(texts[0]) == fields(texts[1]), key
 
 
 def faces() -> list[Any]:

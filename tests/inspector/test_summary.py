@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 import antorcha as torch
@@ -275,6 +277,24 @@ def test_markup_in_names_is_text():
     assert "<b>[bold]" in str(table)
     assert "<b>" not in table.html()
     assert "&lt;b&gt;" in table.html()
+
+
+class Deep(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.inner = Deep(n - 1) if n else nn.Linear(2, 2)
+
+    def forward(self, x):
+        return self.inner(x)
+
+
+def test_a_model_is_summarised_as_deep_as_it_runs():
+    limit = sys.getrecursionlimit()
+    deepest = limit // 4
+    model = Deep(deepest)
+    model(torch.ones(1, 2))
+    assert torch.summary(model, (1, 2)).rows[-1].params == 6
+    assert sys.getrecursionlimit() == limit
 
 
 def test_a_module_that_contains_itself():

@@ -238,6 +238,9 @@ def test_another_address_to_listen_on_is_another_name(inner: Inner) -> None:
     assert guard.address().startswith(f"http://192.168.1.7:{PORT}/?token=")
     assert ask(guard, host=f"192.168.1.7:{PORT}").status == 403
     assert ask(guard, host=f"192.168.1.8:{PORT}").status == 421
+    guard = Guard(inner, port=PORT, host="::1")
+    assert guard.address().startswith(f"http://[::1]:{PORT}/?token=")
+    assert ask(guard, host=f"[::1]:{PORT}").status == 403  # (no cookie yet)
 
 
 @pytest.mark.parametrize("other", ['a={"x": 1}', "b=one two", "ñ=1", "flag", "_xsrf=2|a|b", "="])

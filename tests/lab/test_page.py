@@ -181,6 +181,16 @@ def test_pictures_and_the_loss_curve_show(learner: Learner) -> None:
     learner.until(lambda: learner.page.locator(".lab-curve polyline").count() == 1, "the curve")
     curves = learner.page.locator(".lab-curves")
     learner.until(lambda: "loss: 100 steps, now 0.01" in curves.inner_text(), "its words")
+    learner.run(
+        "import torch\nfor k in range(50):\n    loss = torch.tensor(10.0) ** k\n"
+        "    val_loss = 1.0\n"
+    )
+    learner.until(
+        lambda: learner.page.locator(".lab-curve-gap").count() == 1, "the mark of infinity"
+    )
+    wanted = "loss: 50 steps, now inf (NaN or infinite for the first time in step 39"
+    learner.until(lambda: wanted in curves.inner_text(), "its words")
+    assert learner.page.locator(".lab-curve polyline[stroke-dasharray]").count() == 1
     learner.tab("Tensor inspector")
 
 

@@ -7,11 +7,13 @@ import asyncio
 import doctest
 import importlib
 import itertools
+import json
+import math
 import re
-import string
 import subprocess
 import sys
 import time
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,9 @@ import pytest
 pytest.importorskip("nicegui", reason="needs antorcha[lab]")
 
 import antorcha as torch
+from antorcha.inspector.vocabulary import LANGUAGES
 from antorcha.lab import complete, curves, namespace, words
+from antorcha.lab.child_names import MANY
 from antorcha.lab.files import WorkFile
 from antorcha.lab.kernel import Limits
 from antorcha.lab.notes import HOOK, LIMIT, Curve, Notes, noting
@@ -35,6 +39,7 @@ LAB = Path(words.__file__).parent
 @pytest.mark.parametrize(
     "name",
     [
+        "allowance",
         "notes",
         "curves",
         "screen",
@@ -59,30 +64,19 @@ def test_examples_of_the_editor() -> None:
 # ---- words --------------------------------------------------------------------------------------
 
 
-def gaps(text: str) -> list[str]:
-    return sorted(name for _, name, _, _ in string.Formatter().parse(text) if name is not None)
-
-
-def test_both_languages_have_the_same_gaps() -> None:
-    for key, (english, spanish) in words._WORDS.items():
-        assert english, key
-        assert spanish, key
-        if not key.startswith("problem_"):
-            assert gaps(english) == gaps(spanish), key
-
-
 def test_every_word_is_used_and_every_used_word_is_there() -> None:
-    source = "".join(path.read_text() for path in LAB.rglob("*.py") if path.name != "words.py")
+    others = ("words.py", "check.py", "export.py")  # with words of their own
+    source = "".join(path.read_text() for path in LAB.rglob("*.py") if path.name not in others)
     own = (LAB / "words.py").read_text()
     built = ("ended_", "problem_")  # composed where they are said
     hints = {f"{key}_hint" for key in ("run", "stop", "reset")}
-    for key in words._WORDS:
+    for key in words.WORDS:
         assert key.startswith(built) or key in hints or re.search(f"[\"']{key}[\"']", source), key
     for key in re.findall(r'words\("(\w+)"', source + own):
-        assert key in words._WORDS, key
+        assert key in words.WORDS, key
 
 
-@pytest.mark.parametrize("lang", words.LANGUAGES)
+@pytest.mark.parametrize("lang", LANGUAGES)
 @pytest.mark.parametrize("ended", ["ok", "error", "exit", "stopped", "reset", "time", "memory",
                                    "killed", "crashed", "failed"])  # fmt: skip
 def test_every_ending_is_told(lang: str, ended: str) -> None:
@@ -162,6 +156,34 @@ def test_reading_losses_takes_no_more_than_its_share(monkeypatch: pytest.MonkeyP
     assert notes.curves["loss"].count == 1000
 
 
+def test_an_interrupted_reading_leaves_no_hole(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("antorcha.lab.notes.perf_counter", lambda: clock[0])
+
+    class Read(float):
+        took = 1e-6
+        reads = 0
+
+        def __float__(self) -> float:
+            clock[0] += self.took
+            type(self).reads += 1
+            return 1.0
+
+    class Interrupted(Read):
+        took = 0.05
+
+    notes = Notes((float,))
+    for step in range(1000):  # of a millisecond each
+        clock[0] += 1e-3
+        notes("loss", Interrupted() if step % 100 == 0 else Read())
+    assert notes.curves["loss"].steps == [*range(1000)]
+    Interrupted.reads = 0
+    for _ in range(1000):  # from now on they are slow indeed
+        clock[0] += 1e-3
+        notes("loss", Interrupted())
+    assert Interrupted.reads < 20
+
+
 def test_notes_keep_the_place_of_errors() -> None:
     program = Program("x = 1\nloss = x / 0\n", "mine.py", str(Path.cwd()))
     code = program._compile()
@@ -184,7 +206,45 @@ def test_curves_are_drawn_with_gaps_and_scales() -> None:
     assert ">0.01<" in picture.replace(" ", "")
     flat = curves.draw({"loss": {"values": [2.0, 2.0], "steps": [0, 1], "count": 2}}, "", "")
     assert "<polyline" in flat
-    assert curves.draw({"loss": {"values": [nan], "steps": [0], "count": 1}}, "", "") == ""
+    assert curves.draw({"loss": {"values": [], "steps": [], "count": 1}}, "", "") == ""
+
+
+def test_a_training_that_diverges_is_drawn_and_told() -> None:
+    program = run(
+        "loss = 1.0\nloss = 1e300\nloss = float('inf')\nloss = float('nan')\nloss = 2.0\n"
+    )
+    sent = json.loads(json.dumps(program.notes.as_dict(), allow_nan=False))
+    assert sent["loss"]["values"] == [1.0, 1e300, "inf", "nan", 2.0]
+    picture = curves.draw(sent, "", "step")
+    ElementTree.fromstring(picture)  # it is whole
+    assert [mark for mark in (">∞<", ">NaN<") if mark in picture] == [">∞<", ">NaN<"]
+    assert (picture.count("<polyline"), picture.count("<circle")) == (1, 1)
+    assert curves.first_gap(sent["loss"]) == 2
+
+
+@pytest.mark.parametrize(
+    "values",
+    [["nan", "nan"], ["inf"], ["-inf", 1.0, "nan"], [-1.7e308, 1.7e308], [5e-324, 1.7e308],
+     [0.0, 0.0], [1e16, 1e16 + 2], [1.7e308, 1.7e308], [5e-324, 1e-323], ["nan", 1.0] * 500],
+)  # fmt: skip
+def test_no_values_break_the_picture(values: list[Any]) -> None:
+    curve = {"values": values, "steps": [*range(len(values))], "count": len(values)}
+    picture = curves.draw({"loss": curve, "val_loss": curve}, "", "step")
+    ElementTree.fromstring(picture)
+    numbers = re.findall(r' (?:x|y|x1|x2|y1|y2|cx|cy)="([^"]*)"', picture)
+    assert all(math.isfinite(float(number)) for number in numbers)
+    assert picture.count('class="lab-curve-gap"') <= 2 * curves.GAPS
+
+
+def test_curves_are_told_apart_without_their_colours() -> None:
+    some = {"values": [3.0, 2.0, 1.0], "steps": [0, 1, 2], "count": 3}
+    picture = curves.draw(dict.fromkeys(["loss", "val_loss", "cost"], some), "", "step")
+    lines = re.findall(r"<polyline[^>]*>", picture)
+    dashes = [re.findall(r'stroke-dasharray="([^"]*)"', line) for line in lines]
+    assert dashes == [[], ["7 4"], ["2 3"]]
+    for name in ("loss", "val_loss", "cost"):
+        assert picture.count(f">{name}</text>") == 1  # in the legend
+    assert "lab-curve-legend" not in curves.draw({"loss": some}, "", "step")
 
 
 # ---- rows and completion ------------------------------------------------------------------------
@@ -239,6 +299,21 @@ def test_looking_neither_records_nor_writes() -> None:
     namespace.rows({"w": w, "loss": loss})
     assert (w._version, loss._version, torch.is_grad_enabled()) == before
     loss.backward()
+
+
+def test_a_big_namespace_is_read_in_part() -> None:
+    many = {f"n{k}": k for k in range(2 * namespace.NAMES)}
+    assert namespace.rows({"first": torch.ones(1), **many})[0]["name"] == "first"
+    read = 0
+
+    class Layers(torch.nn.Module):
+        def named_parameters(self, *_: Any, **__: Any) -> Any:
+            nonlocal read
+            for read in range(10**6):
+                yield f"p{read}", torch.ones(1)
+
+    assert len(namespace.rows({"model": Layers()})) == MANY
+    assert read <= MANY
 
 
 def test_many_tensors_are_bounded() -> None:
@@ -366,6 +441,30 @@ def test_processes_that_rest_are_ended(tmp_path: Path, monkeypatch: pytest.Monke
 
     asyncio.run(tidy())
     assert ended == ["old.py"]
+
+
+def test_a_key_seen_twice_is_one_run_and_another_text_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[tuple[str, str]] = []
+
+    async def run(code: str, *, watched: str, **_: Any) -> dict[str, Any]:
+        ran.append((code, watched))
+        return {"ended": "ok", "seconds": 0.0}
+
+    async def work() -> None:
+        session = Session("", tmp_path, WorkFile(tmp_path / "one.py", "a"), Limits())
+        monkeypatch.setattr(session.child, "start", lambda: asyncio.sleep(0))
+        monkeypatch.setattr(session.child, "run", run)
+        spoken = words.Words("en")
+        await asyncio.gather(session.run(spoken), session.run(spoken))
+        await session.run(spoken)
+        session.file.text = "b"
+        await session.run(spoken)
+        await session.run(spoken, watched="profile")
+
+    asyncio.run(work())
+    assert ran == [("a", ""), ("b", ""), ("b", "profile")]
 
 
 def test_a_stop_while_the_process_starts_is_obeyed(tmp_path: Path) -> None:

@@ -247,6 +247,68 @@ def test_flame_graphs_of_little() -> None:
     assert [title.split(":")[0] for title in order[:3] if title] == ["all", "a", "b"]
 
 
+def _recursive(n: int, x: torch.Tensor) -> torch.Tensor:
+    return x * 2 if n == 0 else _recursive(n - 1, x) + 1
+
+
+def test_a_recursion_is_one_box_of_a_flame_graph() -> None:
+    with profile(with_stack=True) as prof:
+        _recursive(500, torch.ones(3))
+    picture = prof.flame_graph()
+    root = ElementTree.fromstring(picture)
+    assert float(root.attrib["viewBox"].split()[3]) < 1500
+    titles = [g.findtext(SVG + "title") or "" for g in root.iter(SVG + "g")]
+    (own,) = [each for each in titles if "calls further out" in each]
+    assert own.startswith("...")  # the profiler keeps the innermost lines only
+    assert any(re.search(r"_recursive: .* levels deep", each) for each in titles)
+    assert any(each.startswith("aten::mul") for each in titles)
+
+
+class _Deep(torch.nn.Module):
+    def __init__(self, n: int) -> None:
+        super().__init__()
+        self.name = f"block {n}"
+        self.inner = _Deep(n - 1) if n else torch.nn.Linear(2, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        with record_function(self.name):
+            return self.inner(x)  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("with_stack", [False, True])
+def test_a_flame_graph_of_very_deep_calls_says_what_it_leaves_out(with_stack: bool) -> None:
+    with profile(with_stack=with_stack, with_modules=True) as prof:
+        _Deep(150)(torch.ones(1, 2))
+    picture = prof.flame_graph()
+    root = ElementTree.fromstring(picture)
+    assert float(root.attrib["viewBox"].split()[3]) < 1500
+    told = re.search(r"of (\d+) levels the upper (\d+) are left out", picture)
+    assert told is not None
+    assert int(told[1]) - int(told[2]) == 64
+
+
+def test_a_flame_graph_needs_no_recursion() -> None:
+    events: list[FunctionEvent] = []
+    parent: FunctionEvent | None = None
+    for level in range(5000):
+        event = FunctionEvent(level, f"call {level}", 1, 0.0, 9.0)
+        if parent is not None:
+            parent.cpu_children.append(event)
+            event.cpu_parent = parent
+        parent = event
+        events.append(event)
+    picture = torch.profiler.flame_graph(EventList(events))
+    assert "of 5001 levels the upper 4937 are left out" in picture
+
+
+def test_names_may_hold_any_character() -> None:
+    with profile(profile_memory=True) as prof, record_function("a\x00\x1b<&\ud800"):
+        torch.ones(100) + 1
+    for picture in (prof.flame_graph(), prof.memory_timeline()):
+        ElementTree.fromstring(picture)
+        picture.encode()
+
+
 # ---- schedules
 def test_schedule_hands_over_what_it_has_recorded() -> None:
     seen: list[tuple[int, dict[str, int]]] = []

@@ -72,7 +72,7 @@ def test_the_picture(prof: Any) -> None:
     assert any(title.startswith("make <&>: ") for title in titles)
     assert any("by aten::exp" in title for title in titles)
     words = [label.text or "" for label in root.iter(f"{SVG}text")]
-    assert any(re.fullmatch(r"\d\.\d\d MB aten::exp", word) for word in words)
+    assert any(re.fullmatch(r"\d+\.\d\d MB aten::exp", word) for word in words)
     assert "Who took the most" in words
     assert "<script" not in text
     for rect in root.iter(f"{SVG}rect"):

@@ -83,6 +83,11 @@ def unwatch() -> None:
         _watch.code, _watch.around = None, ()
 
 
+def unwatch_all() -> None:
+    """The end of every ``watch`` of this thread."""
+    _watch.depth, _watch.code, _watch.around = 0, None, ()
+
+
 def origin() -> Origin:
     """Of the operation that is being recorded."""
     lines, frames = [], []

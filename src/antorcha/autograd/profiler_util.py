@@ -367,7 +367,7 @@ class EventList(list[Any]):
             raise ValueRangeError(
                 f"metric should be one of: {self.supported_export_stacks_metrics}, not {metric!r}"
             )
-        from antorcha.autograd.profiling.files import write_whole
+        from antorcha.files import write_whole
 
         sums: dict[str, float] = {}
         clean = str.maketrans(" ;\t\n", "____")
@@ -377,7 +377,7 @@ class EventList(list[Any]):
                 words = [line.translate(clean) for line in (*event.stack[::-1], event.name)]
                 line = ";".join(words)
                 sums[line] = sums.get(line, 0.0) + value
-        write_whole("".join([f"{line} {int(value)}\n" for line, value in sums.items()]), str(path))
+        write_whole(path, "".join([f"{line} {int(value)}\n" for line, value in sums.items()]))
 
     def __str__(self) -> str:
         return self.table()

@@ -105,6 +105,13 @@ class saved_tensors_hooks:
             modes.set_word(modes.state.word & ~modes.SAVED_HOOKS)
 
 
+def leave_hooks() -> None:
+    """This thread packs nothing from now on, whatever was entered and never left."""
+    _active.hooks.clear()
+    _active.refusal = None
+    modes.set_word(modes.state.word & ~modes.SAVED_HOOKS)
+
+
 class save_on_cpu(saved_tensors_hooks):
     """Inside, tensors saved for backward are kept in the host's memory.
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from html import escape
 
 from antorcha.inspector import svg
+from antorcha.inspector.forms import escaped
 from antorcha.inspector.grids import LINE, Grid, HeatMap
 from antorcha.inspector.numbers import compact, rounded
 from antorcha.inspector.values import Histogram
@@ -75,7 +75,9 @@ def _draw_grid(grid: Grid, heat: HeatMap, words: Words) -> str:
     picture = svg.drawing("".join(pieces), *size, words("heat label"), ruled)
     if not grid.prefix:
         return picture
-    caption = svg.tag("figcaption", escape(f"[{', '.join(map(str, grid.prefix))}]"), class_="muted")
+    caption = svg.tag(
+        "figcaption", escaped(f"[{', '.join(map(str, grid.prefix))}]"), class_="muted"
+    )
     return svg.tag("figure", caption + picture)
 
 

@@ -8,7 +8,7 @@ import textwrap
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from antorcha.errors import ArgumentError, did_you_mean
+from antorcha.errors import did_you_mean
 from antorcha.inspector import explain_draw as drawn
 from antorcha.inspector import explain_rules
 from antorcha.inspector.explain_case import Case
@@ -24,7 +24,7 @@ from antorcha.inspector.explain_values import (
     type_name,
     value_of,
 )
-from antorcha.inspector.explain_words import LANGUAGES, say
+from antorcha.inspector.explain_words import ExplainWords, say
 from antorcha.inspector.forms import cut, escaped
 from antorcha.inspector.page import block
 from antorcha.inspector.shown import Shown
@@ -234,10 +234,7 @@ def explain(error: BaseException, *, lang: str = "en") -> Explanation:
     >>> found.rule  # doctest: +ELLIPSIS
     'In a @ b the last size of a must equal the second last size of b ...'
     """
-    if lang not in LANGUAGES:
-        raise ArgumentError(
-            f"explain: lang must be 'en' or 'es', not {lang!r}.{did_you_mean(str(lang), LANGUAGES)}"
-        )
+    ExplainWords(lang)  # a wrong one is refused
     try:
         return _explained(error, lang)
     except Exception:  # nothing that an exception carries may stop its explanation

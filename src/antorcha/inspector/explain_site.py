@@ -1,6 +1,7 @@
 """Where an exception came from: the line of the program, and the part of it that failed."""
 
 from __future__ import annotations
+import __future__
 
 import ast
 import linecache
@@ -10,7 +11,7 @@ import textwrap
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from itertools import islice
-from types import FrameType, TracebackType
+from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 _ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -132,17 +133,19 @@ def _chosen(steps: list[tuple[FrameType, int, int]]) -> int:
 def _read(site: Site, lasti: int) -> None:
     """The source, and the part that Python says it was at."""
     assert site.frame is not None
-    names = site.frame.f_globals
-    site.lines = _lines(site.file, site.number, site.number, names)
+    source = _source(site.frame)
+    site.lines = _lines(source, site.number, site.number)
     positions = next(islice(site.frame.f_code.co_positions(), lasti // 2, None), (None,) * 4)
     first, last, start, end = positions
     if first is None or last is None or start is None or end is None or not site.lines:
         _only_candidate(site)
         return
-    site.node = _parsed(site, (first, start, last, end), names)
+    site.node = _parsed(source, (first, start, last, end))
     if site.node is not None:  # (a statement may be around that part)
         first, start, last, end = _place(site.node)
-    rows = _lines(site.file, first, min(last, first + 200), names)
+    rows = _lines(source, first, min(last, first + 200))
+    if not rows:
+        return
     site.number, site.base, site.lines = first, (first, start), rows[:_SHOWN]
     site.expression = _cut_out(rows, start, end)
     site.start = _column(rows[0], start)
@@ -179,25 +182,57 @@ def _cut_out(lines: list[str], start: int, end: int) -> str:
     return "\n".join([row.decode(errors="replace") for row in rows])
 
 
-def _lines(file: str, first: int, last: int, names: dict[str, Any]) -> list[str]:
-    """Source lines; none where they are not known."""
+def _source(frame: FrameType) -> list[str]:
+    """The lines of the file that a frame runs; none where they are not known."""
+    code = frame.f_code
     try:
-        linecache.checkcache(file)
-        found = [linecache.getline(file, n, names) for n in range(first, last + 1)]
+        linecache.checkcache(code.co_filename)
+        found = linecache.getlines(code.co_filename, frame.f_globals)
+        if not found:  # Python 3.14 keeps what it was given by `-c` and at its prompt elsewhere
+            of_code = getattr(linecache, "_getlines_from_code", None)
+            found = of_code(code) if of_code is not None else []
+        if code.co_filename in _SHARED and not _holds("".join(found), code):
+            return []
     except Exception:
         return []
-    return [line.rstrip("\n") for line in found] if found and found[0] else []
+    return list(found)
 
 
-def _parsed(
-    site: Site, place: tuple[int, int, int, int], names: dict[str, Any]
-) -> ast.AST | None:  # fmt: skip
+_SHARED = ("<string>", "<stdin>")
+"""Names that many texts go by: Python 3.13 knows that of `python -c`, and exec() uses the same."""
+
+
+_FUTURE = __future__.annotations.compiler_flag
+
+
+def _holds(text: str, code: CodeType) -> bool:
+    """Was that code made from this text?"""
+    if len(text) > _SOURCE:
+        return False
+    flags = code.co_flags & _FUTURE  # exec() hands on those of who calls it
+    todo = [compile(text, code.co_filename, "exec", flags, dont_inherit=True)]
+    while todo:
+        each = todo.pop()
+        if each == code:
+            return True
+        todo += [inner for inner in each.co_consts if isinstance(inner, CodeType)]
+    return False
+
+
+def _lines(source: list[str], first: int, last: int) -> list[str]:
+    """Lines of the source, counted from 1; none where they are not known."""
+    found = source[first - 1 : last] if first > 0 else []
+    if found:  # (the file may have become shorter)
+        found += [""] * (last - first + 1 - len(found))
+    return [line.rstrip("\n") for line in found]
+
+
+def _parsed(source: list[str], place: tuple[int, int, int, int]) -> ast.AST | None:
     """The part of the program at that place."""
     try:
-        rows = linecache.getlines(site.file, names)
-        if sum(map(len, rows)) > _SOURCE:
+        if sum(map(len, source)) > _SOURCE:
             return None
-        tree = _tree("".join(rows))
+        tree = _tree("".join(source))
     except Exception:  # not Python as it stands, such as a cell with magics; nested too deep
         return None
     best: ast.AST | None = None

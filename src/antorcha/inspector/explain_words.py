@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-LANGUAGES = ("en", "es")
+from antorcha.inspector.vocabulary import Vocabulary
 
 # key: (English, Spanish); {} are filled in where it is said.
 WORDS: dict[str, tuple[str, str]] = {
@@ -421,6 +421,13 @@ WORDS: dict[str, tuple[str, str]] = {
 }
 
 
+class ExplainWords(Vocabulary):
+    """The table in one language."""
+
+    table = WORDS
+    asked_by = "explain"
+
+
 def say(lang: str, key: str, **values: object) -> str:
     """A sentence in a language."""
-    return WORDS[key][LANGUAGES.index(lang)].format(**values)
+    return ExplainWords(lang)(key, **values)

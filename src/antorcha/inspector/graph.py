@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from antorcha.errors import ArgumentError
+from antorcha.files import write_whole
 from antorcha.inspector.forms import escaped
 from antorcha.inspector.graph_facts import Facts, Leaf, Operation, read
 from antorcha.inspector.graph_nest import TOP, Group, Nest
@@ -210,5 +211,4 @@ class Graph(Shown):
             text = f"{self.plain()}\n"
         else:
             raise ArgumentError(f"graph: save to a .svg, .html or .txt file, not {path!r:.80}")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
+        write_whole(path, text)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from antorcha.inspector.vocabulary import Vocabulary
 
-from antorcha.inspector.words import LANGUAGES, Words
-
-_WORDS: dict[str, tuple[str, str]] = {
+WORDS: dict[str, tuple[str, str]] = {
     "graph": ("graph: {facts}", "grafo: {facts}"),
     "graph of": ("graph of {names}: {facts}", "grafo de {names}: {facts}"),
     "title": ("Autograd graph", "Grafo de autograd"),
@@ -59,7 +57,7 @@ _MANY = {"operation": "operations", "leaf": "leaves", "more result": "more resul
          "more leaf": "more leaves"}  # fmt: skip
 
 
-class GraphWords:
+class GraphWords(Vocabulary):
     """The table in one language.
 
     >>> say = GraphWords("es")
@@ -67,12 +65,8 @@ class GraphWords:
     ('1 hoja', '3 hojas', 'guarda input')
     """
 
-    def __init__(self, lang: str = "en") -> None:
-        self._column = LANGUAGES.index(Words(lang).lang)  # (refuses other languages)
-
-    def __call__(self, key: str, **values: Any) -> str:
-        text = _WORDS[key][self._column]
-        return text.format(**values) if values else text
+    table = WORDS
+    asked_by = "graph"
 
     def count(self, key: str, count: int) -> str:
         """A count with its noun."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import base64
 from dataclasses import replace
-from html import escape
 
 from antorcha.inspector import draw_memory, draw_values, theme
 from antorcha.inspector import rows as said
 from antorcha.inspector.facts import TensorFacts
+from antorcha.inspector.forms import escaped
 from antorcha.inspector.grids import shortened
 from antorcha.inspector.images import LARGEST, Image
 from antorcha.inspector.numbers import rounded
@@ -51,36 +51,37 @@ _BLANK = "\N{NO-BREAK SPACE}"
 
 def page(facts: TensorFacts, words: Words, brief: bool) -> str:
     """The whole ``<div>``; `brief`: only the headline and the values."""
-    inside = [_head(facts)]
+    style = theme.style(_STYLE, draw_memory.STYLE, draw_values.STYLE)
+    # (joined once: heat maps are long, and an inspection is to take little memory)
+    inside = [f'<div class="ant ant-inspect" lang="{words.lang}">', style, _head(facts)]
     if brief:
         shorter = replace(facts, heat=facts.heat and shortened(facts.heat))
         inside.append(_brief(shorter, words))
     else:
-        panels = [_facts(facts, words), _memory(facts, words), *_values(facts, words)]
-        inside.append(tag("div", "".join(panels), class_="ant-panels"))
-    style = theme.style(_STYLE, draw_memory.STYLE, draw_values.STYLE)
-    return tag("div", style + "".join(inside), class_="ant ant-inspect", lang=words.lang)
+        inside.append('<div class="ant-panels">')
+        inside += [_facts(facts, words), _memory(facts, words), *_values(facts, words), "</div>"]
+    return "".join([*inside, "</div>"])
 
 
 def _head(facts: TensorFacts) -> str:
     head, rest = said.title(facts)
-    parts = [tag("b", escape(head), class_="mono"), tag("span", escape(rest), class_="mono")]
+    parts = [tag("b", escaped(head), class_="mono"), tag("span", escaped(rest), class_="mono")]
     autograd = facts.autograd
     if autograd.grad_fn:
-        parts.append(tag("span", escape(f"grad_fn={autograd.grad_fn}"), class_="mono muted"))
+        parts.append(tag("span", escaped(f"grad_fn={autograd.grad_fn}"), class_="mono muted"))
     elif autograd.requires_grad:
         parts.append(tag("span", "requires_grad", class_="mono muted"))
     return tag("div", "".join(parts), class_="ant-head")
 
 
 def _panel(heading: str, content: str) -> str:
-    return tag("section", tag("h4", escape(heading)) + content, class_="ant-panel")
+    return tag("section", tag("h4", escaped(heading)) + content, class_="ant-panel")
 
 
 def _facts(facts: TensorFacts, words: Words) -> str:
     lines = [
-        tag("tr", tag("th", escape(row.label) or _BLANK, scope="row")
-            + tag("td", f"{tag('code', escape(row.value))} {tag('span', escape(row.note))}"))
+        tag("tr", tag("th", escaped(row.label) or _BLANK, scope="row")
+            + tag("td", f"{tag('code', escaped(row.value))} {tag('span', escaped(row.note))}"))
         for row in said.rows(facts, words)
     ]  # fmt: skip
     table = tag("table", "".join(lines))
@@ -91,7 +92,7 @@ def _memory(facts: TensorFacts, words: Words) -> str:
     drawn = facts.memory
     if drawn is None or facts.why_no_values == "meta":
         return ""
-    text = tag("p", escape(said.memory_text(facts, drawn, words)))
+    text = tag("p", escaped(said.memory_text(facts, drawn, words)))
     return _panel(words("Memory"), text + (draw_memory.draw(facts, drawn, words)
                                            if drawn.cells else ""))  # fmt: skip
 
@@ -99,19 +100,19 @@ def _memory(facts: TensorFacts, words: Words) -> str:
 def _values(facts: TensorFacts, words: Words) -> list[str]:
     why = said.why_no_values(facts, words)
     if why:
-        return [_panel(words("Values"), tag("p", escape(why)))]
+        return [_panel(words("Values"), tag("p", escaped(why)))]
     numbers, heat = facts.statistics, facts.heat
     assert numbers is not None
     assert heat is not None
     part = said.shown_part(facts, words)
-    shown = tag("p", escape(part), class_="muted") if part else ""
+    shown = tag("p", escaped(part), class_="muted") if part else ""
     panels = []
     if facts.image is not None:
         panels.append(_panel(words("Image"), _image(facts.image, words)))
     panels.append(_panel(words("Values"), shown + draw_values.draw_heat(heat, words)))
-    pairs = [tag("div", tag("dt", escape(label)) + tag("dd", escape(number), class_="mono"))
+    pairs = [tag("div", tag("dt", escaped(label)) + tag("dd", escaped(number), class_="mono"))
              for label, number in said.counted(numbers, words)]  # fmt: skip
-    content = tag("p", escape(said.of_what(numbers, words)))
+    content = tag("p", escaped(said.of_what(numbers, words)))
     content += tag("dl", "".join(pairs), class_="ant-numbers")
     if numbers.histogram is not None:
         content += draw_values.draw_histogram(numbers.histogram, words)
@@ -121,10 +122,10 @@ def _values(facts: TensorFacts, words: Words) -> list[str]:
 def _brief(facts: TensorFacts, words: Words) -> str:
     why = said.why_no_values(facts, words)
     if why:
-        return tag("p", escape(why), class_="muted")
+        return tag("p", escaped(why), class_="muted")
     assert facts.heat is not None
     part = said.shown_part(facts, words)
-    shown = tag("div", escape(part), class_="muted") if part else ""
+    shown = tag("div", escaped(part), class_="muted") if part else ""
     image = _image(facts.image, words) if facts.image is not None else ""
     return image or draw_values.draw_heat(facts.heat, words) + shown
 
@@ -144,4 +145,4 @@ def _image(image: Image, words: Words) -> str:
     if image.stretched is not None:
         low, high = map(rounded, image.stretched)
         size += words("stretched", low=low, high=high)
-    return picture + tag("div", escape(size), class_="muted")
+    return picture + tag("div", escaped(size), class_="muted")

@@ -8,6 +8,7 @@ graph; what such a pass may change (modes, buffers, the generator's state) is pu
 from __future__ import annotations
 
 import copy
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
@@ -45,11 +46,14 @@ def run(model: Any, inputs: Sequence[Any]) -> Pass:
     from antorcha.random import get_rng_state, set_rng_state
 
     state = get_rng_state()
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(3 * limit)  # watching takes calls, too: as deep as it runs it is watched
     try:
         with suppress(Exception):  # an op that needs values, a model that cannot be copied
             return _on_meta(model, inputs)
         return _for_real(model, inputs)
     finally:
+        sys.setrecursionlimit(limit)
         set_rng_state(state)
 
 

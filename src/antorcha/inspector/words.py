@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from antorcha.errors import ArgumentError, did_you_mean
-
-LANGUAGES = ("en", "es")
+from antorcha.inspector.vocabulary import Vocabulary
 
 # key: (English, Spanish); {} are filled in where it is said.
 WORDS: dict[str, tuple[str, str]] = {
@@ -234,23 +230,13 @@ WORDS: dict[str, tuple[str, str]] = {
 }
 
 
-class Words:
+class Words(Vocabulary):
     """The table in one language: ``words("starts", cell=3)``."""
 
-    def __init__(self, lang: str = "en") -> None:
-        if lang not in LANGUAGES:
-            raise ArgumentError(
-                f"inspect: lang={lang!r} must be one of {', '.join(LANGUAGES)}."
-                + did_you_mean(str(lang), LANGUAGES)
-            )
-        self.lang = lang
-        self._column = LANGUAGES.index(lang)
-
-    def __call__(self, key: str, **values: Any) -> str:
-        text = WORDS[key][self._column]
-        return text.format(**values) if values else text
+    table = WORDS
+    asked_by = "inspect"
 
     def axis(self, name: str) -> str:
         """An axis's name; of the letters of the field with what they stand for."""
-        known = len(name) == 1 and name in WORDS
+        known = len(name) == 1 and name in self.table
         return f"{name} {self(name)}" if known else name

@@ -11,20 +11,20 @@ from __future__ import annotations
 import builtins
 import contextlib
 import gc
+import locale
 import logging
 import os
 import random
 import signal
+import socket
 import sys
 import threading
+import time
 import warnings
 from types import ModuleType
 from typing import Any
 
-import antorcha
-from antorcha.autograd import set_grad_enabled
-from antorcha.dtypes import float32, set_default_dtype
-from antorcha.tensor.printing import set_printoptions
+from antorcha.lab.settings import Settings
 
 _HOOKS = ("stdin", "stdout", "stderr", "excepthook", "displayhook", "unraisablehook",
           "breakpointhook")  # fmt: skip
@@ -42,7 +42,13 @@ class Beginning:
         self._threads = set(threading.enumerate())
         self._handlers = list(logging.root.handlers)
         self._level = logging.root.level
-        self._numpy: dict[str, Any] = {}  # how NumPy prints
+        self._handled = {number: signal.getsignal(number) for number in _signals()}
+        self._umask = _umask()
+        self._threading = threading.excepthook
+        self._switching = sys.getswitchinterval()
+        self._locale = locale.setlocale(locale.LC_ALL)
+        self._numpy: dict[str, Any] = {}  # how NumPy prints, and minds errors
+        self._settings = Settings()
 
     def restore(self) -> None:
         """Put back what a program may have set; give random numbers a fresh seed."""
@@ -60,20 +66,42 @@ class Beginning:
         warnings.filters = self._warnings[:]
         logging.root.handlers[:] = self._handlers
         logging.root.setLevel(self._level)
+        logging.disable(logging.NOTSET)
         gc.enable()
         _silence_timers()
+        self._restore_process()
         self._restore_libraries()
+        self._settings.restore()
+
+    def _restore_process(self) -> None:
+        for number, handler in self._handled.items():
+            if signal.getsignal(number) is not handler:
+                with contextlib.suppress(OSError, ValueError, TypeError):
+                    signal.signal(number, handler)
+        os.umask(self._umask)
+        if hasattr(time, "tzset"):
+            time.tzset()  # (what the environment says is put back already)
+        socket.setdefaulttimeout(None)
+        threading.excepthook = self._threading
+        sys.setswitchinterval(self._switching)
+        if locale.setlocale(locale.LC_ALL) != self._locale:
+            with contextlib.suppress(locale.Error):
+                locale.setlocale(locale.LC_ALL, self._locale)
 
     def _restore_libraries(self) -> None:
-        antorcha.seed()
-        set_grad_enabled(True)
-        set_default_dtype(float32)
-        set_printoptions(profile="default")
         random.seed()
+        multiprocessing = sys.modules.get("multiprocessing")
+        if multiprocessing is not None:  # (it may be set once)
+            multiprocessing.set_start_method(None, force=True)
+        decimal = sys.modules.get("decimal")
+        if decimal is not None:
+            decimal.setcontext(decimal.Context())
         numpy = sys.modules.get("numpy")
         if numpy is not None:
             numpy.random.seed()
-            numpy.set_printoptions(**self._numpy_defaults(numpy))
+            before = self._numpy_defaults(numpy)
+            numpy.set_printoptions(**before["print"])
+            numpy.seterr(**before["errors"])
         matplotlib = sys.modules.get("matplotlib")
         if matplotlib is not None:
             backend = matplotlib.rcParams["backend"]
@@ -81,16 +109,27 @@ class Beginning:
             matplotlib.rcParams["backend"] = backend
 
     def _numpy_defaults(self, numpy: ModuleType) -> dict[str, Any]:
-        """How NumPy prints before any program touched it."""
+        """How NumPy prints, and minds errors, before any program touched it."""
         if not self._numpy:
-            self._numpy.update(numpy.get_printoptions())
-        return dict(self._numpy)
+            self._numpy.update(print=numpy.get_printoptions(), errors=numpy.geterr())
+        return self._numpy
 
     def threads(self) -> list[str]:
         """Names of the threads that programs started and that go on."""
         new = set(threading.enumerate()) - self._threads
         own = [each for each in new if not type(each).__module__.startswith("zmq.")]
         return sorted([each.name for each in own if each.is_alive()])
+
+
+def _signals() -> set[int]:
+    """Those that a program may handle. (Interrupts are the kernel's: it sets them for each run.)"""
+    return {int(number) for number in signal.valid_signals()} - {int(signal.SIGINT)}
+
+
+def _umask() -> int:
+    found = os.umask(0o077)
+    os.umask(found)
+    return found
 
 
 def _silence_timers() -> None:

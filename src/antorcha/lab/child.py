@@ -13,7 +13,6 @@ from __future__ import annotations
 import builtins
 import contextlib
 import faulthandler
-import html
 import io
 import json
 import os
@@ -31,16 +30,20 @@ from ipykernel.kernelbase import Kernel
 
 import antorcha
 from antorcha._version import __version__
+from antorcha.inspector.forms import escaped
 from antorcha.lab import namespace
+from antorcha.lab.allowance import Allowance
 from antorcha.lab.anew import Beginning
 from antorcha.lab.child_names import CRASH, FOLDER, MEMORY
 from antorcha.lab.output import PrivateThread
 from antorcha.lab.program import Program, position, traceback_text
+from antorcha.nn.module import Module
 from antorcha.runtime.tensor import Tensor
 
 PACE = 0.3  # seconds between two looks at a running program
+ROWS = 0.01  # of its time, at most, is spent on telling of all of its tensors
+OPENED = 0.02  # and on showing those that are opened, in however many pages
 MESSAGE = 2000  # characters of an error's message shown beside the program
-SHARE = 0.03  # of the time, at most, is spent looking
 
 
 class LabKernel(Kernel):  # type: ignore[misc]
@@ -56,6 +59,7 @@ class LabKernel(Kernel):  # type: ignore[misc]
         super().__init__(**kwargs)
         self.program: Program | None = None
         self._beginning: Beginning | None = None
+        self._looking: _Looking | None = None  # at the program that runs
         builtins.input = self.raw_input
 
     # ---- requests -------------------------------------------------------------------------------
@@ -87,8 +91,9 @@ class LabKernel(Kernel):  # type: ignore[misc]
         self._beginning = self._beginning or Beginning()
         program = Program(request["code"], request["name"], request["folder"], self._beginning)
         self.program = program
-        with _Looking(self, program):
+        with _Looking(self, program) as self._looking:
             error = program.run(watched=request["watched"])
+        self._looking = None
         # From here on, a Stop that comes late must not end the telling.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         _show_pictures()
@@ -136,18 +141,26 @@ class LabKernel(Kernel):  # type: ignore[misc]
                         drawings.append(shown.html())
                 except Exception as error:  # a lesson's tests find it; the page shows the rest
                     if "inspect" in step:
-                        drawings.append(html.escape(f"{type(error).__name__}: {error}"))
+                        drawings.append(escaped(f"{type(error).__name__}: {error}"))
         return {"drawings": drawings}
 
     def look_request(self, stream: Any, ident: Any, parent: Any) -> None:
-        """Show one tensor (``what``: inspect or graph); answered in the control thread."""
-        begin = time.perf_counter()
-        content = parent["content"]
-        try:
-            reply = self._look(content["what"], content["name"], content["lang"])
-        except Exception as error:
-            reply = {"problem": f"{type(error).__name__}: {error}"}
-        reply["seconds"] = time.perf_counter() - begin
+        """Show one tensor (``what``: inspect or graph); answered in the control thread.
+
+        While a program runs, only every now and then, unless a person asked (``pressed``): else
+        the answer is to ``wait`` so many seconds.
+        """
+        begin, content = time.perf_counter(), parent["content"]
+        looking = self._looking
+        if looking is not None and not content["pressed"] and looking.opened.wait():
+            reply: dict[str, Any] = {"wait": looking.opened.wait()}
+        else:
+            try:
+                reply = self._look(content["what"], content["name"], content["lang"])
+            except Exception as error:
+                reply = {"problem": f"{type(error).__name__}: {error}"}
+            if looking is not None:
+                reply["wait"] = looking.opened.spend(time.perf_counter() - begin)
         if self.session is not None:
             self.session.send(stream, "look_reply", _sendable(reply), parent, ident)
 
@@ -157,7 +170,7 @@ class LabKernel(Kernel):  # type: ignore[misc]
         if tensor is None:
             return {"gone": True}
         if what == "graph":
-            models = [value for value in names.values() if isinstance(value, antorcha.nn.Module)]
+            models = [value for value in names.values() if isinstance(value, Module)]
             model = models[0] if len(models) == 1 else None  # its parameters have better names
             graph = antorcha.graph(tensor, model=model, names=_leaf_names(names), lang=lang)
             return {"html": graph.svg()}
@@ -178,17 +191,20 @@ class LabKernel(Kernel):  # type: ignore[misc]
 
 
 class _Looking:
-    """Looks at a program while it runs, in a thread that takes at most `SHARE` of the time."""
+    """Looks at a program while it runs, in a thread that takes at most `ROWS` of the time; `opened`
+    is what may go into single tensors."""
 
     def __init__(self, kernel: LabKernel, program: Program) -> None:
         self._kernel = kernel
         self._program = program
         self._parent = kernel.get_parent("shell")
+        self._rows, self.opened = Allowance(ROWS, PACE), Allowance(OPENED)
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._look_on, daemon=True, name="antorcha-lab")
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> _Looking:
         self._thread.start()
+        return self
 
     def __exit__(self, *_: object) -> None:
         self._done.set()
@@ -197,13 +213,10 @@ class _Looking:
     def _look_on(self) -> None:
         pause = PACE
         while not self._done.wait(pause):
-            begin = time.thread_time()
-            try:
+            begin = time.thread_time()  # (while it waits for its turn, the program goes on)
+            with contextlib.suppress(Exception):  # something in the namespace resists
                 self._kernel.publish_live(self._program, self._parent)
-            except Exception:
-                pause = 10 * PACE  # something in the namespace resists: look less, do not disturb
-                continue
-            pause = max(PACE, (time.thread_time() - begin) / SHARE)
+            pause = self._rows.spend(time.thread_time() - begin)
 
 
 def _tell_error(error: BaseException | None, program: Program, lang: str) -> dict[str, Any]:

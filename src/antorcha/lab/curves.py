@@ -1,53 +1,92 @@
-"""The loss curve, drawn as SVG."""
+"""The loss curves, drawn as SVG.
+
+A training that diverges is drawn, too: where a loss is NaN or infinite its line has a gap, and a
+mark says so. Curves are told apart by dashes as well as by colours, and named in a legend.
+"""
 
 from __future__ import annotations
 
-import html
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
+
+from antorcha.inspector.forms import escaped
 
 WIDTH, HEIGHT = 480, 220
 LEFT, RIGHT, TOP, BOTTOM = 58, 12, 12, 34  # margins
-COLOURS = ("var(--ant-accent)", "var(--ant-negative)", "var(--ant-nan)", "var(--ant-good)")
+LEGEND = 20  # height of the legend's row, where there is more than one curve
+LINES = (
+    ("var(--ant-accent)", ""),
+    ("var(--ant-negative)", "7 4"),
+    ("var(--ant-nan)", "2 3"),
+    ("var(--ant-good)", "9 3 2 3"),
+)
+"""The colour and the dashes of each curve; so many are drawn."""
+GAPS = 6  # gaps marked in a curve; more would hide it
+LARGEST = 1e300  # larger numbers are drawn here, so that differences stay finite
 
 
 def draw(curves: dict[str, dict[str, Any]], label: str, step_word: str) -> str:
     """One picture of all curves; logarithmic where the values span more than a factor of fifty.
 
     Args:
-        curves: name -> values, the steps they are of, and the count of all steps.
+        curves: name -> values (or the texts "nan", "inf", "-inf"), the steps they are of, and the
+            count of all steps.
         label: what the picture says to those who do not see it.
         step_word: the horizontal axis' name.
     """
-    shown = dict(list(curves.items())[: len(COLOURS)])
-    finite = [v for curve in shown.values() for v in curve["values"] if math.isfinite(v)]
-    if not finite:
+    shown = {
+        name: [*zip(curve["steps"], [float(value) for value in curve["values"]])]
+        for name, curve in list(curves.items())[: len(LINES)]
+    }
+    if not any(shown.values()):
         return ""
-    low, high = min(finite), max(finite)
-    log = low > 0 and high / low > 50
-    scale = _Scale(low, high, log)
-    steps = max(max(curve["count"] for curve in shown.values()) - 1, 1)
+    finite = [value for points in shown.values() for _, value in points if math.isfinite(value)]
+    scale = _Scale(finite)
+    steps = max(max(curves[name]["count"] for name in shown) - 1, 1)
     parts = [*_grid(scale, steps, step_word)]
-    for colour, (name, curve) in zip(COLOURS, shown.items()):
-        parts += _line(curve, scale, steps, colour, name)
+    for place, (name, points) in enumerate(shown.items()):
+        colour, dashes = LINES[place]
+        parts += _line(points, scale, steps, f'stroke="{colour}"{_dashed(dashes)}', name)
+        parts += _gaps(points, steps, place, name)
+    above = LEGEND if len(shown) > 1 else 0
+    if above:
+        parts += _legend(list(shown))
     return (
-        f'<svg class="ant lab-curve" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
-        f'aria-label="{html.escape(label)}">{"".join(parts)}</svg>'
+        f'<svg class="ant lab-curve" viewBox="0 {-above} {WIDTH} {HEIGHT + above}" role="img" '
+        f'aria-label="{escaped(label)}">{"".join(parts)}</svg>'
     )
+
+
+def first_gap(curve: dict[str, Any]) -> int | None:
+    """The first step whose value is NaN or infinite; None where all are numbers.
+
+    >>> first_gap({"values": [1.0, "inf", "nan"], "steps": [0, 8, 16], "count": 20})
+    8
+    """
+    found = zip(curve["steps"], curve["values"])
+    return next((step for step, value in found if not math.isfinite(float(value))), None)
 
 
 class _Scale:
     """From values to heights."""
 
-    def __init__(self, low: float, high: float, log: bool) -> None:
-        self.log = log
+    def __init__(self, finite: list[float]) -> None:
+        self.empty = not finite
+        low, high = self._bounded(min(finite or [0.0])), self._bounded(max(finite or [1.0]))
+        self.log = low > 0 and high / 50 > low
         self.low, self.high = self._in(low), self._in(high)
-        if self.low == self.high:
+        if self.high - self.low <= max(abs(self.high) * 1e-12, 1 / LARGEST):  # flat
             spread = abs(self.low) * 0.1 or 1.0
             self.low, self.high = self.low - spread, self.high + spread
 
+    @staticmethod
+    def _bounded(value: float) -> float:
+        return min(max(value, -LARGEST), LARGEST)
+
     def _in(self, value: float) -> float:
+        value = self._bounded(value)
         return math.log10(value) if self.log else value
 
     def height(self, value: float) -> float:
@@ -56,6 +95,8 @@ class _Scale:
 
     def marks(self) -> list[float]:
         """Round values to draw lines at."""
+        if self.empty:
+            return []
         if self.log and self.high - self.low >= 2:
             every = math.ceil((self.high - self.low) / 6)
             return [10.0**k for k in range(math.ceil(self.low), math.floor(self.high) + 1, every)]
@@ -98,29 +139,78 @@ def _grid(scale: _Scale, steps: int, step_word: str) -> list[str]:
     ]
     parts.append(
         f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 4}" text-anchor="middle" '
-        f'class="lab-mark">{html.escape(step_word)}</text>'
+        f'class="lab-mark">{escaped(step_word)}</text>'
     )
     return parts
 
 
+def _dashed(dashes: str) -> str:
+    return f' stroke-dasharray="{dashes}"' if dashes else ""
+
+
 def _line(
-    curve: dict[str, Any], scale: _Scale, steps: int, colour: str, name: str
-) -> Sequence[str]:
-    points: list[str] = []
-    lines: list[list[str]] = [points]
-    for step, value in zip(curve["steps"], curve["values"]):
-        if math.isfinite(value):
-            x = _across(step, steps)
-            points.append(f"{x:.1f},{scale.height(value):.1f}")
-        elif points:  # a NaN or an infinity is a gap
-            lines.append(points := [])
-    title = f"<title>{html.escape(name)}</title>"
-    return [
-        f'<circle cx="{one[0].split(",")[0]}" cy="{one[0].split(",")[1]}" r="3" '
-        f'fill="{colour}">{title}</circle>'
-        if len(one) == 1
-        else f'<polyline points="{" ".join(one)}" fill="none" stroke="{colour}" '
-        f'stroke-width="1.8" stroke-linejoin="round">{title}</polyline>'
-        for one in lines
-        if one
-    ]
+    points: Sequence[tuple[int, float]], scale: _Scale, steps: int, stroke: str, name: str
+) -> Iterator[str]:
+    """The curve, in as many pieces as gaps leave it; a point alone is a dot."""
+    title = f"<title>{escaped(name)}</title>"
+    for is_finite, some in itertools.groupby(points, key=lambda point: math.isfinite(point[1])):
+        if not is_finite:
+            continue
+        places = [(_across(step, steps), scale.height(value)) for step, value in some]
+        if len(places) == 1:
+            x, y = places[0]
+            yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5" fill="none" {stroke}>{title}</circle>'
+        else:
+            way = " ".join([f"{x:.1f},{y:.1f}" for x, y in places])
+            yield (
+                f'<polyline points="{way}" fill="none" {stroke} stroke-width="1.8" '
+                f'stroke-linejoin="round">{title}</polyline>'
+            )
+
+
+def _gaps(points: Sequence[tuple[int, float]], steps: int, place: int, name: str) -> Iterator[str]:
+    """A mark where each run of values that are no numbers begins; each curve's at its own height,
+    so that they can stand at one step."""
+    count, colour = 0, LINES[place][0]
+    for word, some in itertools.groupby(points, key=lambda point: _no_number(point[1])):
+        if not word:
+            continue
+        step = next(some)[0]
+        x = _across(step, steps)
+        down = HEIGHT - BOTTOM - 15 * place if word == "-∞" else TOP + 15 * place
+        anchor = "end" if x > WIDTH - 50 else "start"  # (on the right there is no line, mostly)
+        yield (
+            f'<g class="lab-curve-gap"><title>{escaped(name)}: {word} ({step})</title>'
+            f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}" stroke="{colour}" '
+            'stroke-dasharray="1 3"/>'
+            f'<path d="M{x - 4:.1f},{down - 4}l8,8m0,-8l-8,8" stroke="{colour}" '
+            'stroke-width="1.8"/>'
+            f'<text x="{x + (-8 if anchor == "end" else 8):.1f}" y="{down + 4}" '
+            f'text-anchor="{anchor}" class="lab-mark">{word}</text></g>'
+        )
+        count += 1
+        if count == GAPS:
+            return
+
+
+def _no_number(value: float) -> str:
+    """What to write of a value that cannot be drawn; "" of others."""
+    if math.isfinite(value):
+        return ""
+    return "NaN" if math.isnan(value) else "∞" if value > 0 else "-∞"
+
+
+def _legend(names: list[str]) -> Iterator[str]:
+    """Which line is which, in a row above the picture."""
+    room = (WIDTH - LEFT - RIGHT) / len(names)
+    for place, (name, (colour, dashes)) in enumerate(zip(names, LINES)):
+        x = LEFT + place * room
+        letters = int((room - 34) / 6)
+        text = name if len(name) <= letters else name[: letters - 1] + "…"
+        yield (
+            f'<g class="lab-curve-legend"><title>{escaped(name)}</title>'
+            f'<line x1="{x:.0f}" x2="{x + 26:.0f}" y1="{4 - LEGEND / 2:.0f}" '
+            f'y2="{4 - LEGEND / 2:.0f}" stroke="{colour}" stroke-width="1.8"{_dashed(dashes)}/>'
+            f'<text x="{x + 31:.0f}" y="{8 - LEGEND / 2:.0f}" class="lab-mark">'
+            f"{escaped(text)}</text></g>"
+        )

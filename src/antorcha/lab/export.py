@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from antorcha.lab.files import write_whole
+from antorcha.files import write_whole
+from antorcha.inspector.vocabulary import Vocabulary, spoken
 from antorcha.lab.lesson import (
     Cell,
     Challenge,
@@ -27,36 +28,24 @@ from antorcha.lab.lesson import (
 
 Notebook: TypeAlias = dict[str, Any]
 
-_WORDS = {
-    "en": {
-        "minutes": "{minutes} minutes",
-        "question": "Question {number}",
-        "answer": "Answer",
-        "right": "Right.",
-        "wrong": "No.",
-        "challenge": "Challenge: {title}",
-        "step": "Step {number}",
-        "hint": "Hint",
-        "solution": "A solution",
-        "here": "# your code for step {number}",
-        "passed": "Step {number}: right.",
-        "picture": "torch.inspect({expression})",
-    },
-    "es": {
-        "minutes": "{minutes} minutos",
-        "question": "Pregunta {number}",
-        "answer": "Respuesta",
-        "right": "Correcto.",
-        "wrong": "No.",
-        "challenge": "Reto: {title}",
-        "step": "Paso {number}",
-        "hint": "Pista",
-        "solution": "Una solución",
-        "here": "# tu código para el paso {number}",
-        "passed": "Paso {number}: correcto.",
-        "picture": 'torch.inspect({expression}, lang="es")',
-    },
-}
+
+class NotebookWords(Vocabulary):
+    """What a notebook says beside its lesson."""
+
+    table = {  # noqa: RUF012
+        "minutes": ("{0} minutes", "{0} minutos"),
+        "question": ("Question {0}", "Pregunta {0}"),
+        "answer": ("Answer", "Respuesta"),
+        "right": ("Right.", "Correcto."),
+        "wrong": ("No.", "No."),
+        "challenge": ("Challenge: {0}", "Reto: {0}"),
+        "step": ("Step {0}", "Paso {0}"),
+        "hint": ("Hint", "Pista"),
+        "solution": ("A solution", "Una solución"),
+        "here": ("# your code for step {0}", "# tu código para el paso {0}"),
+        "passed": ("Step {0}: right.", "Paso {0}: correcto."),
+        "picture": ("torch.inspect({0})", 'torch.inspect({0}, lang="es")'),
+    }
 
 
 def export(folder: str | Path, langs: Sequence[str] | None = None) -> list[Path]:
@@ -77,8 +66,8 @@ def export(folder: str | Path, langs: Sequence[str] | None = None) -> list[Path]
 
 def notebook(lesson: Lesson) -> Notebook:
     """The lesson as a notebook's JSON."""
-    words = _WORDS.get(lesson.lang, _WORDS["en"])
-    head = f"# {lesson.title}\n\n*{words['minutes'].format(minutes=lesson.minutes)}*"
+    words = NotebookWords(spoken(lesson.lang))
+    head = f"# {lesson.title}\n\n*{words('minutes', lesson.minutes)}*"
     cells = [_markdown(head), *_cells(lesson, words)]
     for number, cell in enumerate(cells):
         cell["id"] = f"{lesson.slug[:50]}-{number}"
@@ -93,7 +82,7 @@ def notebook(lesson: Lesson) -> Notebook:
     }
 
 
-def _cells(lesson: Lesson, words: dict[str, str]) -> Iterator[Notebook]:
+def _cells(lesson: Lesson, words: NotebookWords) -> Iterator[Notebook]:
     questions = 0
     for part in lesson.parts:
         match part:
@@ -102,7 +91,7 @@ def _cells(lesson: Lesson, words: dict[str, str]) -> Iterator[Notebook]:
             case Cell():
                 yield _code(part.code, part.output)
             case Inspect():
-                yield _code(words["picture"].format(expression=part.expression))
+                yield _code(words("picture", part.expression))
             case Quiz():
                 questions += 1
                 yield _markdown(_quiz(part, questions, words))
@@ -110,33 +99,33 @@ def _cells(lesson: Lesson, words: dict[str, str]) -> Iterator[Notebook]:
                 yield from _challenge(part, words)
 
 
-def _quiz(quiz: Quiz, number: int, words: dict[str, str]) -> str:
+def _quiz(quiz: Quiz, number: int, words: NotebookWords) -> str:
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
     asked, answers = [], []
     for letter, option in zip(letters, quiz.options):
         asked.append(f"- **{letter}.** {option.text}")
-        verdict = words["right" if option.right else "wrong"]
+        verdict = words("right" if option.right else "wrong")
         answers.append(f"- **{letter}.** **{verdict}** {option.why}")
-    title = words["question"].format(number=number)
-    options, folded = "\n".join(asked), _folded(words["answer"], "\n".join(answers))
+    title = words("question", number)
+    options, folded = "\n".join(asked), _folded(words("answer"), "\n".join(answers))
     return f"### {title}\n\n{quiz.question}\n\n{options}\n\n{folded}"
 
 
-def _challenge(challenge: Challenge, words: dict[str, str]) -> Iterator[Notebook]:
-    title = words["challenge"].format(title=challenge.title)
+def _challenge(challenge: Challenge, words: NotebookWords) -> Iterator[Notebook]:
+    title = words("challenge", challenge.title)
     yield _markdown(f"## {title}\n\n{challenge.intro}")
     yield _code(challenge.start)
     for number, step in enumerate(challenge.steps, 1):
         yield _markdown(_ask(step, number, words))
-        yield _code(words["here"].format(number=number))
-        passed = words["passed"].format(number=number)
+        yield _code(words("here", number))
+        passed = words("passed", number)
         yield _code(f"{step.check}\nprint({passed!r})")
 
 
-def _ask(step: Step, number: int, words: dict[str, str]) -> str:
-    folds = [_folded(words["hint"], hint) for hint in step.hints]
-    folds.append(_folded(words["solution"], f"```python\n{step.solution.rstrip()}\n```"))
-    title = words["step"].format(number=number)
+def _ask(step: Step, number: int, words: NotebookWords) -> str:
+    folds = [_folded(words("hint"), hint) for hint in step.hints]
+    folds.append(_folded(words("solution"), f"```python\n{step.solution.rstrip()}\n```"))
+    title = words("step", number)
     return "\n\n".join([f"### {title}\n\n{step.ask}", *folds])
 
 

@@ -7,12 +7,12 @@ cannot be written, the text stays as it is, and the error says why.
 
 from __future__ import annotations
 
-import contextlib
 import errno
-import os
 import re
 import tempfile
 from pathlib import Path
+
+from antorcha.files import write_whole
 
 NAME = re.compile(r"\w[\w -]{0,80}\.py")  # a file of the folder's own: no way out of it
 
@@ -112,42 +112,6 @@ class WorkFile:
             raise FileProblem.of(error, self.path) from error
         self._ends = "\r\n" if "\r\n" in text else "\n"
         return text.replace("\r\n", "\n")
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a text file whole or not at all; its permissions stay. Raises OSError.
-
-    A link is followed: what it leads to is replaced, not the link.
-    """
-    path = Path(os.path.realpath(path))
-    handle, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with open(handle, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(beside, _mode(path))
-        os.replace(beside, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(beside)
-        raise
-
-
-def _mode(path: Path) -> int:
-    try:
-        mode = path.stat().st_mode & 0o7777
-    except FileNotFoundError:
-        return 0o666 & ~_umask()
-    if not os.access(path, os.W_OK):  # a file made read-only is not to be replaced
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
-    return mode
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def programs(folder: Path) -> list[str]:

@@ -82,7 +82,7 @@ class Guard:
     ) -> None:
         self.app = app
         self.port = port
-        self.host = host
+        self.host = host = f"[{host}]" if ":" in host else host  # RFC 3986, 3.2.2
         self.on_entry = on_entry
         self.cookie = f"antorcha-lab-{port}"
         names = dict.fromkeys((host, "127.0.0.1", "localhost"))

@@ -225,14 +225,18 @@ class Child:
         self._stopping = "killed" if self._stopping == "stopped" else self._stopping
         await self._kill(manager)
 
-    async def look(self, what: str, name: str, lang: str = "en") -> dict[str, Any]:
+    async def look(
+        self, what: str, name: str, lang: str = "en", *, pressed: bool = True
+    ) -> dict[str, Any]:
         """Ask to see one tensor of the last program, or of the one that runs.
 
-        Returns ``html`` and the ``seconds`` that it took; or ``gone``; or ``problem``, a message.
+        Returns ``html``, or ``gone``, or ``problem``, a message; while a program runs with the
+        seconds to ``wait`` before asking again. Who asks sooner than that gets nothing else, but
+        for a person who `pressed` something.
         """
         if self._client is None:
             return {"gone": True}
-        content = {"what": what, "name": name, "lang": lang}
+        content = {"what": what, "name": name, "lang": lang, "pressed": pressed}
         message = self._client.session.msg("look_request", content)
         reply = self._expect(message)
         self._client.control_channel.send(message)

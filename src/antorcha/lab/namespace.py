@@ -20,6 +20,7 @@ from antorcha.runtime.tensor import Tensor
 
 DEEP = 4  # containers within each other that are entered
 LOOKS = 5000  # things looked at in containers: a list of a million numbers is no place to dwell
+NAMES = 20_000  # names of the program that are looked at
 FEW = 6  # values shown in a row
 
 
@@ -52,7 +53,7 @@ def _tensors(namespace: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """Every tensor and its path, in the order of the names; each container is entered once."""
     search = _Search()
     names: list[tuple[Any, Any]] = list(namespace.items())  # of what type, globals() decides
-    for name, value in names:
+    for name, value in itertools.islice(names, NAMES):
         if isinstance(name, str) and not name.startswith("__"):
             yield from search.inside(name, value, DEEP)
 
@@ -87,7 +88,8 @@ class _Search:
 
 def _of_module(path: str, module: Any) -> list[tuple[str, Any]]:
     try:
-        named = [*module.named_parameters(), *module.named_buffers()]
+        every = itertools.chain(module.named_parameters(), module.named_buffers())
+        named = list(itertools.islice(every, MANY + 1))  # (more are not shown)
     except Exception:
         return []  # half built, or a class of the learner's that is not right yet
     return [(f"{path}.{name}", tensor) for name, tensor in named]

@@ -9,6 +9,7 @@ show nothing of it. All other code is compiled as it stands, and runs as fast as
 from __future__ import annotations
 
 import ast
+import math
 import re
 from time import perf_counter
 from typing import Any
@@ -17,6 +18,7 @@ HOOK = "__antorcha_note__"  # the call's name; it stands among the builtins whil
 LIMIT = 1024  # points kept of a curve; a longer one is thinned out evenly
 SHARE = 0.01  # of the program's time, at most, goes into reading losses
 FREE = 0.003  # seconds of reading that any program may take: short ones are noted whole
+FAR = 8  # times as long as usual: interrupted
 _NAMES = re.compile(
     r"(?:(?:train|val|valid|test|batch|epoch|total)_)?(?:loss|cost|p[eé]rdida|coste)"
 )
@@ -56,10 +58,10 @@ class Curve:
         return [value for _, value in self.points[:]]
 
     def as_dict(self) -> dict[str, Any]:
-        """It as JSON."""
+        """It as JSON, which has no word for NaN and infinities: they are texts ("nan", "inf")."""
         count, points = self.count, self.points[:]
         return {
-            "values": [value for _, value in points],
+            "values": [value if math.isfinite(value) else str(value) for _, value in points],
             "steps": [step for step, _ in points],
             "count": max(count, points[-1][0] + 1),
         }
@@ -70,6 +72,8 @@ class Notes:
 
     Reading a number out of a tensor takes longer than many an operation. So that a tight loop is
     not slowed down, values are passed over while reading has taken more than its share of the time.
+    One reading that took far longer than the others was interrupted (another thread had its turn):
+    the time was not its own, and the curve is not to have a hole for it. Two in a row are slow.
     """
 
     def __init__(self, scalar: tuple[type, ...]) -> None:
@@ -77,6 +81,8 @@ class Notes:
         self.curves: dict[str, Curve] = {}
         self._begin = perf_counter()
         self._spent = 0.0
+        self._usual = 1e-4  # seconds that a reading takes
+        self._was_far = False  # did the last one take far longer?
 
     def __call__(self, name: str, value: Any) -> None:
         """Note `value` if it is a number; whatever else it is, the program is not disturbed."""
@@ -94,7 +100,15 @@ class Notes:
                 curve.add(value)
         except Exception:
             pass  # inside a transform, on the meta device, overwritten: no number to be had
-        self._spent += perf_counter() - now
+        self._charge(perf_counter() - now)
+
+    def _charge(self, took: float) -> None:
+        self._was_far = took > FAR * self._usual and not self._was_far
+        if self._was_far:
+            self._spent += FAR * self._usual
+        else:
+            self._spent += took
+            self._usual += (took - self._usual) / FAR
 
     def as_dict(self) -> dict[str, Any]:
         """The curves as JSON: values, their steps, and how many there were."""

@@ -13,6 +13,7 @@ from typing import Any
 from nicegui import context, ui
 
 from antorcha.inspector.theme import DARK, LIGHT
+from antorcha.inspector.vocabulary import LANGUAGES
 from antorcha.lab.files import NAME, FileProblem
 from antorcha.lab.lesson import Lesson, LessonError
 from antorcha.lab.panes.base import ANSWER, Pane, View, press
@@ -23,7 +24,7 @@ from antorcha.lab.panes.lesson import LessonText
 from antorcha.lab.panes.results import Loss, Pictures, Profiler
 from antorcha.lab.panes.terminal import Terminal
 from antorcha.lab.session import Session
-from antorcha.lab.words import LANGUAGES, Words
+from antorcha.lab.words import Words
 from antorcha.lab.workplace import Workplace
 
 REFRESH = 0.1  # seconds between two looks at what has changed

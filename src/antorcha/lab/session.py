@@ -20,7 +20,7 @@ from antorcha.lab.screen import Screen
 from antorcha.lab.words import Words
 
 SETTLED = 0.8  # seconds without typing after which the text is saved
-TWICE = 0.4  # seconds within which a second request to run is the same key, seen twice
+TWICE = 0.4  # seconds within which a second request for the same is the same key, seen twice
 PICTURES = 12  # pictures kept of a run
 
 
@@ -56,7 +56,8 @@ class Session:
         self._free = asyncio.Lock()  # held while the child does something
         self._edited = 0.0
         self._saver: asyncio.Task[None] | None = None
-        self._requested = 0.0
+        self._requested = 0.0  # when somebody last asked for a run
+        self._asked = ("", "", "")  # and for a run of what
         self._threads: list[str] = []  # that the last program left running
         self._ran = ""  # the text that the last run ran
 
@@ -147,10 +148,10 @@ class Session:
     async def run(self, words: Words, *, watched: str = "") -> None:
         """Run the text in the editor; what it does shows in the session's fields. For what may be
         `watched` see `Child.run`."""
-        now = time.monotonic()
-        if self.busy or now - self._requested < TWICE:
+        now, what = time.monotonic(), (self.file.name, self.file.text, watched)
+        if self.busy or (now - self._requested < TWICE and what == self._asked):
             return
-        self._requested = now
+        self._requested, self._asked = now, what
         self.save()
         self._ran = self.file.text
         self.result, self.losses, self.pictures, self.verdicts = {}, {}, [], []

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-LANGUAGES = {"en": "English", "es": "Español"}
+from antorcha.inspector.vocabulary import Vocabulary, spoken
 
-_WORDS: dict[str, tuple[str, str]] = {
+WORDS: dict[str, tuple[str, str]] = {
     # the page
     "title": ("antorcha lab", "antorcha lab"),
     "course": ("Course", "Curso"),
@@ -113,6 +113,9 @@ _WORDS: dict[str, tuple[str, str]] = {
         "Mientras un programa entrena: la curva de cada número que llame loss.",
     ),
     "loss_curve": ("{0}: {1} steps, now {2}", "{0}: {1} pasos, ahora {2}"),
+    "more_curves": ("not drawn: {0}", "sin dibujar: {0}"),
+    "loss_gap": (" (NaN or infinite for the first time in step {0}: the training diverges)",
+                 " (NaN o infinito por primera vez en el paso {0}: el entrenamiento diverge)"),
     "step": ("step", "paso"),
     "profiler": ("Profiler", "Perfil"),
     "profile_run": ("Run and measure", "Ejecutar y medir"),
@@ -168,19 +171,17 @@ _WORDS: dict[str, tuple[str, str]] = {
 }  # fmt: skip
 
 
-class Words:
-    """The words of one language: ``words("run")``, ``words("question", 2)``.
+class Words(Vocabulary):
+    """The words of one language (English for one that we have not): ``words("question", 2)``.
 
     >>> Words("es")("question", 2)
     'Pregunta 2'
     """
 
-    def __init__(self, lang: str) -> None:
-        self.lang = lang if lang in LANGUAGES else "en"
-        self._index = list(LANGUAGES).index(self.lang)
+    table = WORDS
 
-    def __call__(self, key: str, *values: object) -> str:
-        return _WORDS[key][self._index].format(*values)
+    def __init__(self, lang: str) -> None:
+        super().__init__(spoken(lang))
 
     def ending(self, result: dict[str, Any]) -> str:
         """The terminal's last line of a run."""

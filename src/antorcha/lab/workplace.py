@@ -13,7 +13,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from antorcha.lab.files import NAME, FileProblem, WorkFile, find_problem, programs, write_whole
+from antorcha.files import write_whole
+from antorcha.lab.files import NAME, FileProblem, WorkFile, find_problem, programs
 from antorcha.lab.kernel import Limits
 from antorcha.lab.lesson import FOLDER, Cell, Lesson, lessons, load
 from antorcha.lab.session import Session

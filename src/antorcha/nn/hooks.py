@@ -93,6 +93,14 @@ _global_forward_with_kwargs = _Flags()
 _global_forward_always = _Flags()
 
 
+def remove_global_hooks() -> None:
+    """Removes the hooks of all modules (``register_module_forward_hook`` and its like)."""
+    for hooks in (_global_forward_pre, _global_forward, _global_backward_pre, _global_backward):
+        hooks.clear()
+    _global_forward_with_kwargs.clear()
+    _global_forward_always.clear()
+
+
 class Hooks:
     """The part of Module that registers hooks."""
 

@@ -347,6 +347,12 @@ def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> Any:
     return _add(_global_post, hook)
 
 
+def remove_global_step_hooks() -> None:
+    """Removes the hooks of all optimizers."""
+    _global_pre.clear()
+    _global_post.clear()
+
+
 def _fitted(param: Tensor, value: Any, key: Any) -> Any:
     """A loaded value, its tensors with the parameter's dtype and device (counts keep theirs)."""
     if isinstance(value, Tensor):

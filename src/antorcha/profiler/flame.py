@@ -2,22 +2,26 @@
 
 Each box is a call, as wide as its share of the time; what it called stands on top of it, the
 busiest first. With ``with_stack=True`` the boxes are the lines of the program, then the op, then
-its kernels; else what ran inside of what. Brendan Gregg, "The Flame Graph", CACM 59(6), 2016.
+its kernels; else what ran inside of what. A line that calls itself again and again (a recursion) is
+one box. Brendan Gregg, "The Flame Graph", CACM 59(6), 2016.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
-from html import escape
 
 from antorcha.autograd.profiler_util import EventList, FunctionEvent, time_text
+from antorcha.autograd.profiling.session import MOST_FRAMES
 from antorcha.inspector import theme
 from antorcha.inspector.explain_site import libraries
+from antorcha.inspector.forms import escaped
 
 WIDTH, ROW, EDGE, TOP = 1200, 19, 10, 44
 LETTER = 6.7  # width of a letter of 11 pixels, in a typeface of one width
 LEAST = 0.3  # pixels: narrower boxes are left out
-DEEPEST = 128  # rows; what lies deeper is left out
+DEEPEST = 64  # rows: a picture that fits two screens; what lies deeper is counted only
+FURTHER_OUT = "... (calls further out)"  # what the lowest box says where a stack was cut
 RULES = (
     f".flame text{{font:11px {theme.MONO};fill:var(--ant-fg);pointer-events:none}}"
     f".flame .head{{font:600 14px {theme.SANS}}}"
@@ -40,6 +44,7 @@ class _Box:
         self.name, self.kind = name, kind
         self.time = 0.0
         self.count = 0
+        self.levels = 1  # that it stands for: of a recursion, how deep it went
         self.inner: dict[tuple[str, str], _Box] = {}
 
     def within(self, name: str, kind: str) -> _Box:
@@ -47,10 +52,6 @@ class _Box:
         if box is None:
             box = self.inner[name, kind] = _Box(name, kind)
         return box
-
-    @property
-    def depth(self) -> int:
-        return 1 + max([box.depth for box in self.inner.values()], default=0)
 
 
 def flame_graph(events: EventList, title: str = "") -> str:
@@ -62,17 +63,18 @@ def flame_graph(events: EventList, title: str = "") -> str:
     True
     """
     whole = _collect(events)
-    rows = min(whole.depth, DEEPEST)
+    depth = _depth(whole)
+    rows = min(depth, DEEPEST)
     height = TOP + rows * ROW + 34
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="ant flame" viewBox="0 0 {WIDTH} {height}" '
         f'width="100%" style="min-width: 760px" role="img" '
-        f'aria-label="Flame graph: {escape(_summary(whole), quote=True)}">',
+        f'aria-label="Flame graph: {escaped(_summary(whole, depth))}">',
         theme.style(RULES),
         f'<rect class="paper" width="{WIDTH}" height="{height}"/>',
-        f'<text class="head" x="{EDGE}" y="24">{escape(title or "Where the time went")}</text>',
+        f'<text class="head" x="{EDGE}" y="24">{escaped(title or "Where the time went")}</text>',
         f'<text class="word" x="{WIDTH - EDGE}" y="24" text-anchor="end">'
-        f"{escape(_summary(whole))}</text>",
+        f"{escaped(_summary(whole, depth))}</text>",
     ]
     if whole.time > 0:
         scale = (WIDTH - 2 * EDGE) / whole.time
@@ -81,10 +83,23 @@ def flame_graph(events: EventList, title: str = "") -> str:
     return "\n".join([*parts, "</svg>\n"])
 
 
-def _summary(whole: _Box) -> str:
+def _summary(whole: _Box, depth: int) -> str:
     if not whole.count:
         return "nothing was recorded"
-    return f"{time_text(whole.time)} in {whole.count} event{'s' if whole.count != 1 else ''}"
+    text = f"{time_text(whole.time)} in {whole.count} event{'s' if whole.count != 1 else ''}"
+    if depth > DEEPEST:
+        text += f"; of {depth} levels the upper {depth - DEEPEST} are left out"
+    return text
+
+
+def _depth(whole: _Box) -> int:
+    """Levels of boxes on each other; without recursion, as there can be thousands."""
+    deepest, todo = 1, [(whole, 1)]
+    while todo:
+        box, level = todo.pop()
+        deepest = max(deepest, level)
+        todo += [(inner, level + 1) for inner in box.inner.values()]
+    return deepest
 
 
 # ---- what stands on what
@@ -106,10 +121,11 @@ def _collect(events: EventList) -> _Box:
             whole.time += event.cpu_time_total
         if by_lines:  # the lines between the parent's and this one's
             stack = _from_the_program(event.stack[::-1])
-            for line in stack[lines:]:
+            for line, levels in _folded(stack[lines:]):
                 below = below.within(line, "stack")
                 below.time += event.cpu_time_total
                 below.count += 1
+                below.levels = max(below.levels, levels)
             lines = max(lines, len(stack))
         box = below.within(event.key, _kind(event))
         box.time += event.cpu_time_total
@@ -128,9 +144,17 @@ def _collect(events: EventList) -> _Box:
     return whole
 
 
+def _folded(stack: list[str]) -> Iterator[tuple[str, int]]:
+    """Each line, and how many times in a row it is there."""
+    for line, same in itertools.groupby(stack):
+        yield line, len(list(same))
+
+
 def _from_the_program(stack: list[str]) -> list[str]:
     """Lines, outermost first, without those of libraries that started the program: a notebook's
     own, say. All of them where the program has none."""
+    if len(stack) >= MOST_FRAMES:  # the profiler keeps no more
+        return [FURTHER_OUT, *stack]
     for k, line in enumerate(stack):
         if not line.startswith(libraries()):
             return stack[k:]
@@ -152,9 +176,13 @@ def _draw(box: _Box, x: float, level: int, rows: int, scale: float, total: float
     share = f"{box.time * 100 / total:.1f} %"
     calls = f"{box.count} call{'s' if box.count != 1 else ''}"
     what = f"{box.name}: {time_text(box.time)}, {share}, {calls}"
+    name = box.name
+    if box.levels > 1:
+        what += f", {box.levels} levels deep"
+        name += f" x {box.levels}"
     yield (
-        f'<g><title>{escape(what)}</title><rect class="box {box.kind}" x="{x:.2f}" y="{y}" '
-        f'width="{width:.2f}" height="{ROW - 1}"/>{_label(box.name, x, y, width)}</g>'
+        f'<g><title>{escaped(what)}</title><rect class="box {box.kind}" x="{x:.2f}" y="{y}" '
+        f'width="{width:.2f}" height="{ROW - 1}"/>{_label(name, x, y, width)}</g>'
     )
     at = x
     for inner in sorted(box.inner.values(), key=lambda each: -each.time):
@@ -167,7 +195,7 @@ def _label(name: str, x: float, y: int, width: float) -> str:
     if room < 3:
         return ""
     text = name if len(name) <= room else name[: room - 2] + ".."
-    return f'<text x="{x + 4:.2f}" y="{y + 13}">{escape(text)}</text>'
+    return f'<text x="{x + 4:.2f}" y="{y + 13}">{escaped(text)}</text>'
 
 
 def _legend(whole: _Box, y: int) -> list[str]:

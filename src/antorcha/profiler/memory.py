@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import itertools
 import json
-from html import escape
 from typing import Any, NamedTuple
 
 from antorcha.autograd.profiler_util import EventList, time_text
-from antorcha.autograd.profiling.files import write_whole
 from antorcha.autograd.profiling.table import memory_text
 from antorcha.errors import ValueRangeError
+from antorcha.files import write_whole
 from antorcha.inspector import theme
+from antorcha.inspector.forms import escaped
 
 WIDTH, HEIGHT, TOP, LEFT, RIGHT = 1200, 300, 60, 84, 16
 STRIP, GAP = 18, 8  # the row of what ran, and the space above it
@@ -80,11 +80,11 @@ def memory_timeline(events: EventList, title: str = "") -> str:
     return "\n".join([
         f'<svg xmlns="http://www.w3.org/2000/svg" class="ant ant-held" '
         f'viewBox="0 0 {WIDTH} {height}" width="100%" style="min-width: 760px" role="img" '
-        f'aria-label="Memory: {escape(summary, quote=True)}">',
+        f'aria-label="Memory: {escaped(summary)}">',
         theme.style(RULES),
         f'<rect class="paper" width="{WIDTH}" height="{height}"/>',
-        f'<text class="head" x="10" y="22">{escape(title or "What tensors hold")}</text>',
-        f'<text x="10" y="42">{escape(summary)}</text>',
+        f'<text class="head" x="10" y="22">{escaped(title or "What tensors hold")}</text>',
+        f'<text x="10" y="42">{escaped(summary)}</text>',
         *_grid(top, last, scale),
         *_area(found, last, scale, top),
         *_peak(most, scale, top),
@@ -142,7 +142,7 @@ def _area(found: list[Moment], last: float, scale: float, top: float) -> list[st
             says = f"{memory_text(moment.held)} from {time_text(moment.at)} on"
             says += f", by {moment.by}" if moment.by else ""
             parts.append(f'<rect class="here" x="{x:.1f}" y="{TOP}" width="{wide:.1f}" '
-                         f'height="{HEIGHT}"><title>{escape(says)}</title></rect>')  # fmt: skip
+                         f'height="{HEIGHT}"><title>{escaped(says)}</title></rect>')  # fmt: skip
     return [f'<path class="held" d="{way}V{TOP + HEIGHT}Z"/>', *parts]
 
 
@@ -153,7 +153,7 @@ def _peak(most: Moment, scale: float, top: float) -> list[str]:
     return [
         f'<circle class="peak" cx="{x:.1f}" cy="{y:.1f}" r="3.5"/>',
         f'<text class="most" x="{x + (-7 if right else 7):.1f}" y="{y - 5:.1f}" '
-        f'text-anchor="{"end" if right else "start"}">{escape(words)}</text>',
+        f'text-anchor="{"end" if right else "start"}">{escaped(words)}</text>',
     ]
 
 
@@ -170,12 +170,12 @@ def _strip(events: EventList, scale: float, y: int) -> list[str]:
         says = f"{event.name}: {time_text(event.cpu_time_total)}"
         parts.append(
             f'<rect class="ran {kind}" x="{x:.1f}" y="{y}" width="{wide:.1f}" height="{STRIP}">'
-            f"<title>{escape(says)}</title></rect>"
+            f"<title>{escaped(says)}</title></rect>"
         )
         room = int((wide - 6) / 6.7)
         if room > 3:
             name = event.name if len(event.name) <= room else event.name[: room - 2] + ".."
-            parts.append(f'<text class="word" x="{x + 3:.1f}" y="{y + 13}">{escape(name)}</text>')
+            parts.append(f'<text class="word" x="{x + 3:.1f}" y="{y + 13}">{escaped(name)}</text>')
     return parts
 
 
@@ -193,7 +193,7 @@ def _largest(events: EventList) -> list[str]:
 def _told(rows: list[str], y: int) -> list[str]:
     head = [f'<text class="most" x="{LEFT}" y="{y}">Who took the most</text>'] if rows else []
     return head + [
-        f'<text x="{LEFT}" y="{y + 15 * (k + 1)}">{escape(row)}</text>'
+        f'<text x="{LEFT}" y="{y + 15 * (k + 1)}">{escaped(row)}</text>'
         for k, row in enumerate(rows)
     ]
 
@@ -207,14 +207,14 @@ def export(events: EventList, path: str, device: str | None = None) -> None:
             f"export_memory_timeline: memory of {device!r} is not recorded, only that of 'cpu'"
         )
     if path.endswith(".raw.json.gz"):
-        write_whole(json.dumps(_raw(events)), path)
+        write_whole(path, json.dumps(_raw(events)))
     elif path.endswith((".json", ".json.gz")):
-        write_whole(json.dumps(_columns(events)), path)
+        write_whole(path, json.dumps(_columns(events)))
     elif path.endswith(".svg"):
-        write_whole(memory_timeline(events), path)
+        write_whole(path, memory_timeline(events))
     elif path.endswith((".html", ".htm")):
         head = '<!doctype html><meta charset="utf-8"><title>memory</title>'
-        write_whole(f"{head}<body style='margin:0'>{memory_timeline(events)}", path)
+        write_whole(path, f"{head}<body style='margin:0'>{memory_timeline(events)}")
     else:
         raise ValueRangeError(
             "export_memory_timeline: write to a .html, .svg, .json, .json.gz or .raw.json.gz file, "

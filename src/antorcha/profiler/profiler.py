@@ -371,9 +371,9 @@ class profile:
 
     def export_flame_graph(self, path: str) -> None:
         """Writes :meth:`flame_graph` to a file, for a browser."""
-        from antorcha.autograd.profiling.files import write_whole
+        from antorcha.files import write_whole
 
-        write_whole(self.flame_graph(), str(path))
+        write_whole(path, self.flame_graph())
 
     def memory_timeline(self) -> str:
         """A picture of what tensors hold over time, as SVG; needs ``profile_memory=True``."""

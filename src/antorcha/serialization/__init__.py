@@ -8,13 +8,12 @@ See https://docs.pytorch.org/docs/stable/notes/serialization.html.
 
 from __future__ import annotations
 
-import contextlib
 import io
 import os
-import stat
 from typing import Any
 
 from antorcha.errors import ArgumentError, MissingFeature
+from antorcha.files import replacing
 from antorcha.serialization.errors import CheckpointError, UnpicklingError
 from antorcha.serialization.names import (
     add_safe_globals,
@@ -64,7 +63,10 @@ def save(
     if isinstance(f, (str, os.PathLike)):
         path = os.path.realpath(os.fspath(f))
         name = os.path.splitext(os.path.basename(os.fspath(f)))[0] or "archive"
-        with _replacing(path) as file:
+        parent = os.path.dirname(path)
+        if not os.path.isdir(parent):
+            raise CheckpointError(f"save: Parent directory {parent} does not exist.")
+        with replacing(path) as file:
             write(obj, file, str(name), pickle_protocol)
         return
     if not hasattr(f, "write"):
@@ -75,32 +77,6 @@ def save(
     whole = io.BytesIO()
     write(obj, whole, "archive", pickle_protocol)
     f.write(whole.getbuffer())
-
-
-@contextlib.contextmanager
-def _replacing(path: str) -> Any:
-    """A file that takes the place of ``path`` when it is complete, and not otherwise."""
-    with contextlib.suppress(FileNotFoundError):
-        if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe, a device: nothing to replace
-            whole = io.BytesIO()
-            yield whole
-            with open(path, "wb") as target:
-                target.write(whole.getbuffer())
-            return
-    parent = os.path.dirname(path)
-    if not os.path.isdir(parent):
-        raise CheckpointError(f"save: Parent directory {parent} does not exist.")
-    temporary = f"{path}.{os.getpid()}.{id(object())}.part"
-    try:
-        with open(temporary, "xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
 
 
 def load(

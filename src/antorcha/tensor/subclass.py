@@ -33,6 +33,11 @@ class _State(threading.local):
 _state = _State()
 
 
+def leave_modes() -> None:
+    """This thread is in no mode any more, whatever was entered and never left."""
+    _state.disabled, _state.modes_off, _state.stack = False, False, ()
+
+
 # ---------------------------------------------------------------------------------- who is asked
 def disabled_torch_function(
     cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None

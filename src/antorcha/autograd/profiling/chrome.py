@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from antorcha.autograd.profiler_util import EventList, FunctionEvent
-from antorcha.autograd.profiling.files import write_whole
+from antorcha.files import write_whole
 
 
 def write(events: EventList, path: str) -> None:
     """Writes the trace, compressed if the path ends in ``.gz``. The file is whole or not there."""
-    write_whole(json.dumps(trace_of(events)), str(path))
+    write_whole(path, json.dumps(trace_of(events)))
 
 
 def trace_of(events: EventList) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
@@ -70,8 +69,3 @@ async def _awaited(work: Callable[[], Awaitable[None]]) -> None:
 def trusted(content: str = "", *, classes: str = "") -> ui.html:
     """HTML that we made or that the child sent: cleaned by the browser's DOMPurify, always."""
     return ui.html(content, sanitize=True).classes(classes)
-
-
-def escape(text: object) -> str:
-    """Text inside HTML."""
-    return html.escape(str(text), quote=True)

@@ -8,8 +8,9 @@ from typing import Any
 
 from nicegui import background_tasks, ui
 
+from antorcha.inspector.forms import escaped
 from antorcha.lab.child_names import MANY
-from antorcha.lab.panes.base import Pane, View, escape, trusted
+from antorcha.lab.panes.base import Pane, View, trusted
 
 # The table is one element, so a click says which row it was in. A key on a row's button clicks it.
 _WHICH = "(event) => emit(event.target.closest('[data-row]')?.dataset.row ?? null)"
@@ -25,7 +26,6 @@ new MutationObserver(() => {
 }).observe(table, {childList: true, subtree: true});
 """
 PACE = 0.7  # seconds between two looks at an opened tensor while the program runs
-SHARE = 0.03  # of the time, at most, that the child spends answering them
 
 
 class Inspector(Pane):
@@ -81,20 +81,20 @@ class Inspector(Pane):
         return "".join([self._row(number, row) for number, row in enumerate(self.session.rows)])
 
     def _row(self, number: int, row: dict[str, Any]) -> str:
-        name = escape(row["name"])
-        shape = escape("(" + ", ".join([str(n) for n in row["shape"]])
+        name = escaped(row["name"])
+        shape = escaped("(" + ", ".join([str(n) for n in row["shape"]])
                        + (",)" if len(row["shape"]) == 1 else ")"))  # fmt: skip
-        facts = " · ".join([escape(row["dtype"]), escape(row["device"])])
+        facts = " · ".join([escaped(row["dtype"]), escaped(row["device"])])
         if row["grad"]:
             facts += " · grad"
         opened = row["name"] == self._open
         return (
             f'<button type="button" class="lab-row{" lab-row-open" if opened else ""}" '
             f'data-row="{number}" aria-expanded="{str(opened).lower()}" '
-            f'aria-label="{escape(self.words("open_tensor", row["name"]))}: {shape} {facts}">'
+            f'aria-label="{escaped(self.words("open_tensor", row["name"]))}: {shape} {facts}">'
             f'<b>{name}</b><span class="lab-shape">{shape}</span>'
             f'<span class="lab-facts">{facts}</span>'
-            f"<code>{escape(row['values'])}</code></button>"
+            f"<code>{escaped(row['values'])}</code></button>"
         )
 
     def _pressed(self, event: Any) -> None:
@@ -108,22 +108,28 @@ class Inspector(Pane):
         if self._open is None:
             self._detail.set_content("")
         else:
-            self._look()
+            self._look(pressed=True)
 
     # ---- the opened one -------------------------------------------------------------------------
 
-    def _look(self) -> None:
+    def _look(self, *, pressed: bool = False) -> None:
         if not self._looking and time.monotonic() >= self._next_look:
             self._looking = True
-            background_tasks.create(self._show(self._open or ""))
+            background_tasks.create(self._show(self._open or "", pressed))
 
-    async def _show(self, name: str) -> None:
+    async def _show(self, name: str, pressed: bool) -> None:
+        look = self.session.child.look
         try:
-            answer = await self.session.child.look("inspect", name, self.words.lang)
+            answer = await look("inspect", name, self.words.lang, pressed=pressed)
         finally:
             self._looking = False
-        self._next_look = time.monotonic() + max(PACE, answer.get("seconds", 0.0) / SHARE)
-        if name == self._open:
+        if name != self._open:  # another one was pressed meanwhile
+            self._next_look = 0.0
+            if self._open is not None:
+                self._look(pressed=True)
+            return
+        self._next_look = time.monotonic() + max(PACE, answer.pop("wait", 0.0))
+        if answer:
             self._detail.set_content(told(answer, self.words, name))
 
     # ---- errors ---------------------------------------------------------------------------------
@@ -136,7 +142,7 @@ class Inspector(Pane):
         self._explained = explanation
         self._why.set_visibility(explanation is not None)
         if explanation is not None:
-            self._why.set_content(f"<h3>{escape(self.words('explanation'))}</h3>{explanation}")
+            self._why.set_content(f"<h3>{escaped(self.words('explanation'))}</h3>{explanation}")
             self.view.show("inspector")
 
 
@@ -145,5 +151,5 @@ def told(answer: dict[str, Any], words: Any, name: str) -> str:
     if "html" in answer:
         return str(answer["html"])
     if answer.get("gone"):
-        return f'<p class="lab-empty">{escape(words("gone", name))}</p>'
-    return f'<p class="lab-empty">{escape(words("cannot_show", answer["problem"]))}</p>'
+        return f'<p class="lab-empty">{escaped(words("gone", name))}</p>'
+    return f'<p class="lab-empty">{escaped(words("cannot_show", answer["problem"]))}</p>'

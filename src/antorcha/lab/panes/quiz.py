@@ -6,10 +6,11 @@ import re
 
 from nicegui import ui
 
+from antorcha.inspector.forms import escaped
 from antorcha.lab.lesson import Challenge as ChallengePart
 from antorcha.lab.lesson import Lesson
 from antorcha.lab.lesson import Quiz as QuizPart
-from antorcha.lab.panes.base import Pane, View, escape, press, trusted
+from antorcha.lab.panes.base import Pane, View, press, trusted
 
 
 class Quiz(Pane):
@@ -137,4 +138,4 @@ def with_code(text: str) -> str:
     >>> with_code("`F_new` is <b>not</b> there")
     '<code>F_new</code> is &lt;b&gt;not&lt;/b&gt; there'
     """
-    return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escape(text))
+    return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escaped(text))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from nicegui import ui
 
+from antorcha.inspector.forms import escaped
 from antorcha.lab import curves
-from antorcha.lab.panes.base import Pane, escape, press, trusted
+from antorcha.lab.panes.base import Pane, press, trusted
 
 
 class Loss(Pane):
@@ -18,14 +21,20 @@ class Loss(Pane):
         self._picture = trusted(classes="lab-curves")
 
     def update(self) -> None:
-        losses = {k: v for k, v in self.session.losses.items() if v["count"] > 1}
+        every = {k: v for k, v in self.session.losses.items() if v["count"] > 1}
+        losses = dict(list(every.items())[: len(curves.LINES)])
         label = "; ".join(self._said(name, curve) for name, curve in losses.items())
+        if len(every) > len(losses):
+            label += "; " + self.words("more_curves", ", ".join([*every][len(losses) :]))
         self._hint.set_visibility(not losses)
         picture = curves.draw(losses, label, self.words("step")) if losses else ""
-        self._picture.set_content(f'{picture}<p class="lab-caption">{escape(label)}</p>')
+        self._picture.set_content(f'{picture}<p class="lab-caption">{escaped(label)}</p>')
 
-    def _said(self, name: str, curve: dict[str, list[float]]) -> str:
-        return self.words("loss_curve", name, curve["count"], f"{curve['values'][-1]:.4g}")
+    def _said(self, name: str, curve: dict[str, Any]) -> str:
+        last = f"{float(curve['values'][-1]):.4g}"
+        said = self.words("loss_curve", name, curve["count"], last)
+        gap = curves.first_gap(curve)
+        return said if gap is None else said + self.words("loss_gap", gap)
 
 
 class Profiler(Pane):
@@ -65,9 +74,9 @@ class Pictures(Pane):
         pictures = self.session.pictures
         parts = []
         for number, picture in enumerate(pictures, 1):
-            label = escape(self.words("picture", number))
+            label = escaped(self.words("picture", number))
             source = f"data:{picture['kind']};base64,{picture['data']}"
-            parts.append(f'<img alt="{label}" src="{escape(source)}">')
+            parts.append(f'<img alt="{label}" src="{escaped(source)}">')
         self._all.set_content("".join(parts))
         if len(pictures) > self._count == 0:
             self.view.show("pictures")

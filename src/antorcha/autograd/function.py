@@ -20,7 +20,7 @@ from antorcha.ops.derive import Rule, check_version, fit_one, saved_items
 from antorcha.ops.record import T
 from antorcha.runtime.call import node as nodes
 from antorcha.runtime.call import path
-from antorcha.runtime.call.node import Edge, Node, edge_of, next_seq, save
+from antorcha.runtime.call.node import Edge, Node, edge_of, save
 from antorcha.runtime.call.plan import HOST, make
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.tensor import Tensor, bare, new
@@ -368,7 +368,7 @@ def _make_node(
         tensors=tuple([t._layout for t in tensors]),
     )
     node.mask = sum(1 << k for k, edge in enumerate(edges) if edge is not None)
-    node.saved, node.hooks, node.seq = None, None, next_seq()
+    node.saved, node.hooks, node.seq = None, None, nodes.next_seq()
     node.stack = nodes.where()
     return node
 
@@ -478,7 +478,7 @@ def _refusing(tensor: Any) -> Any:
     node = new(nodes.node_type("Error"))
     node.op, node.plan = _DelayedError, make(_DelayedError, HOST, (tensor._layout,))
     node.edges, node.saved, node.values, node.mask = (), None, None, 0
-    node.hooks, node.stack, node.seq = None, None, next_seq()
+    node.hooks, node.stack, node.seq = None, None, nodes.next_seq()
     made._rg, made._fn = True, node
     return made
 

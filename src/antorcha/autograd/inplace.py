@@ -22,7 +22,6 @@ from antorcha.runtime.call.node import (
     Node,
     check_view,
     edge_of,
-    next_seq,
     node_type,
 )
 from antorcha.runtime.call.plan import FRESH, make
@@ -133,7 +132,7 @@ def _node(op: Any, edges: tuple[Edge, ...], place: Place, saved: Any, out: Layou
     node.plan = make(op, FRESH, (out,), tensors=(place.base,) + (None,) * (len(edges) - 1))
     node.mask = (1 << len(edges)) - 1
     node.hooks, node.stack = None, nodes.where()
-    node.seq = next_seq()
+    node.seq = nodes.next_seq()
     return node
 
 

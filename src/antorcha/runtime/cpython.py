@@ -215,6 +215,14 @@ def revive(o):
 
 
 @inline
+def is_held_once(o):
+    """Does nobody hold it but who asks? No, where that cannot be told."""
+    if not IN_LINE:
+        return i64(0) == 1
+    return ptr[i32](o)[0] == 1 if IMMORTALS else ptr[i64](o)[0] == 1
+
+
+@inline
 def integer(o):
     """An int's value, as PyLong_AsLongLong says it: the commonest one at a glance."""
     return i64(0) if o == zero[0] else PyLong_AsLongLong(o)

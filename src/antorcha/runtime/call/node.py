@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from antorcha.runtime.storage import Storage
 
 Edge = Any  # None | Tensor | Node | tuple[Node, int]
-next_seq = itertools.count(1).__next__
+next_seq = itertools.count(1).__next__  # (the native path puts another in its place)
 
 
 Saved = tuple["Layout", "Storage", int, int]

@@ -27,6 +27,7 @@ from antorcha.runtime.call.native import (
     mode,
     operators,
     slots,
+    spares,
     tensors,
 )
 from antorcha.runtime.layout import Layout
@@ -38,12 +39,17 @@ def _why_not() -> str:
         return "ANTORCHA_CALL=python"
     if not objects.NATIVE:
         return "objects are made otherwise than machine code would make them"
-    return slots.why_not() or tensors.why_not() or flat.why_not() or life.why_not()
+    for part in (slots, tensors, flat, spares, life):
+        found = part.why_not()
+        if found:
+            return found
+    return ""
 
 
 _reason = _why_not()
 ACTIVE = not _reason
 if ACTIVE:
+    spares.install()
     life.install()
     tensors.install()
     flat.install()

@@ -39,6 +39,7 @@ from antorcha.lang.native import (
     void,
 )
 from antorcha.runtime.call.native import slots
+from antorcha.runtime.call.native.spares import drop_number, drop_tuple
 from antorcha.runtime.call.node import Node
 from antorcha.runtime.cpython import (
     HEADER,
@@ -69,6 +70,8 @@ TENSOR, NODE = 0, 1
 FIELDS = (10, 9)  # of a Tensor and a Node: they follow the head of the object
 OPTIONAL = (0, 1, 2, 3)
 """A Tensor's fields that are None outside of a graph: base, extra, fn, grad."""
+EDGES, SEQ = 0, 6
+"""A Node's fields that are kept for others: see ``spares``."""
 KEEP = 512
 DEEPEST = 40
 
@@ -148,7 +151,12 @@ def finish(o: raw, *, WHAT) -> void:
         drop_fields(held)
     else:
         for k in static(range(FIELDS[WHAT])):
-            Py_DecRef(held[k])
+            if k == EDGES:
+                drop_tuple(held[k])
+            elif k == SEQ:
+                drop_number(held[k])
+            else:
+                Py_DecRef(held[k])
     life = lives + WHAT
     kind = type_of(o)
     if kind == life.kind and life.count < KEEP:

@@ -400,7 +400,6 @@ def teach(number: int, a: Any, b: Any) -> None:
 def install() -> None:
     """Puts `binary` and `compare` into the types."""
     teacher.refer_to(teach)
-    record.install()
     for k, name in enumerate(OPERATORS):
         for functions, method in ((left, f"__{name}__"), (right, f"__r{name}__")):
             at = functions.addr + slots.WORD * k

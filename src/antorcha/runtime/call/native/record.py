@@ -13,8 +13,6 @@ same words, tuples and list; its memory comes from ``life``.
 from __future__ import annotations
 
 from antorcha.lang.native import (
-    Extern,
-    Global,
     array,
     i64,
     inline,
@@ -24,9 +22,9 @@ from antorcha.lang.native import (
     ref,
     struct,
 )
-from antorcha.runtime.call import node
 from antorcha.runtime.call.native.life import NODE, NodeObject, new_object
 from antorcha.runtime.call.native.slots import ITEMS
+from antorcha.runtime.call.native.spares import new_number, new_tuple
 from antorcha.runtime.call.native.tensors import TensorObject, is_whole
 from antorcha.runtime.call.plan import Plan
 from antorcha.runtime.cpython import (
@@ -53,11 +51,9 @@ from antorcha.runtime.cpython import (
 from antorcha.runtime.objects import words_in_memory
 from antorcha.runtime.storage import Storage, StorageObject
 
-PyIter_Next = Extern("PyIter_Next", raw, raw)
 MOST_OPERANDS = 4
 MASKS = (1 << MOST_OPERANDS) - 1
 MOST_SAVED = 5
-counter = Global("antorcha_node_counter", raw)  # what `node.next_seq` counts with
 
 
 @struct
@@ -159,7 +155,7 @@ def put_item(made, k, o):
 
 @native
 def edges_of(how: ptr[Recording], operands: ptr[raw]) -> raw:
-    made = PyTuple_New(how.operands)
+    made = new_tuple(how.operands)
     if made is not None:
         for k in range(how.operands):
             e = edge_to(operands[k])
@@ -244,7 +240,7 @@ def attach(
     kept = ref(how.kept[mask - 1])
     edges = edges_of(how, operands)
     saved = saved_of(kept, operands, outs)
-    seq = PyIter_Next(counter[0])
+    seq = new_number()
     made = raw(0)
     if edges is not None and saved is not None and seq is not None:
         made = new_object(NODE)
@@ -289,8 +285,3 @@ def storage_of(plan: Plan) -> Storage | None:
         words += [0 if kept is None else id(mask), len(which) if served else -1]
         words += [*which, *[0] * MOST_SAVED][:MOST_SAVED]
     return words_in_memory(words, *owners)
-
-
-def install() -> None:
-    """Looks up what counts the nodes."""
-    counter.refer_to(node.next_seq.__self__)

@@ -280,7 +280,7 @@ def test_output_is_taken_in_whatever_form_it_comes(tmp_path: Path, monkeypatch: 
         print("\ud800")
         subprocess.run(["echo", "theirs"], stdout=sys.stdout)
         sys.stdout.close()
-        print("after")
+        sys.stdout.write("after\n")  # in one piece: theirs come by another way
         raise ValueError("\ud800")
         """
     )

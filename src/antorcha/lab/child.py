@@ -150,7 +150,7 @@ class LabKernel(Kernel):  # type: ignore[misc]
         While a program runs, only every now and then, unless a person asked (``pressed``): else
         the answer is to ``wait`` so many seconds.
         """
-        begin, content = time.perf_counter(), parent["content"]
+        begin, content = time.thread_time(), parent["content"]
         looking = self._looking
         if looking is not None and not content["pressed"] and looking.opened.wait():
             reply: dict[str, Any] = {"wait": looking.opened.wait()}
@@ -160,7 +160,7 @@ class LabKernel(Kernel):  # type: ignore[misc]
             except Exception as error:
                 reply = {"problem": f"{type(error).__name__}: {error}"}
             if looking is not None:
-                reply["wait"] = looking.opened.spend(time.perf_counter() - begin)
+                reply["wait"] = looking.opened.spend(time.thread_time() - begin)
         if self.session is not None:
             self.session.send(stream, "look_reply", _sendable(reply), parent, ident)
 
@@ -192,7 +192,8 @@ class LabKernel(Kernel):  # type: ignore[misc]
 
 class _Looking:
     """Looks at a program while it runs, in a thread that takes at most `ROWS` of the time; `opened`
-    is what may go into single tensors."""
+    is what may go into single tensors. What counts is the time in which these threads worked: while
+    they wait for their turn, the program goes on."""
 
     def __init__(self, kernel: LabKernel, program: Program) -> None:
         self._kernel = kernel
@@ -213,7 +214,7 @@ class _Looking:
     def _look_on(self) -> None:
         pause = PACE
         while not self._done.wait(pause):
-            begin = time.thread_time()  # (while it waits for its turn, the program goes on)
+            begin = time.thread_time()
             with contextlib.suppress(Exception):  # something in the namespace resists
                 self._kernel.publish_live(self._program, self._parent)
             pause = self._rows.spend(time.thread_time() - begin)
@@ -336,7 +337,9 @@ def _serve(folder: Path) -> None:
     _limit_memory()
     _end_with_parent(folder)
     antorcha.torch_alias.install(hide=True)
-    antorcha.rand(2, 2).sum().item()  # loads the runtime, so that the first run need not wait
+    # Loads the runtime, so that the first run need not wait, and what draws tensors: a first look
+    # at a running program that took long would be followed by a long pause.
+    antorcha.inspect(antorcha.rand(2, 2) + antorcha.rand(2, 2).sum().item()).html()
     ipykernel.kernelapp.IOPubThread = PrivateThread
     app = ipykernel.kernelapp.IPKernelApp.instance(
         kernel_class=LabKernel,

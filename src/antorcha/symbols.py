@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
+from types import ModuleType
 from typing import Any
 
 from antorcha.structs import replace
@@ -264,12 +265,10 @@ class Trace:
         more = (b - a) if isinstance(b, Symbol) else -(a - b)
         if not isinstance(more, Symbol):
             return bool(more == 0 if what == "==" else more > 0)
-        above, below = more.least, (-more).least
-        if what == "==" and ((above or 0) > 0 or (below or 0) > 0):
-            return False
-        if what == "<" and (above or 0) > 0:
-            return True
-        if what == "<" and below is not None and below >= 0:
+        if (more.least or 0) > 0:
+            return what == "<"
+        below = self.least({atoms: -factor for atoms, factor in more.terms.items()})
+        if below is not None and below >= (1 if what == "==" else 0):
             return False
         x, y = value_of(a), value_of(b)
         answer = x == y if what == "==" else x < y
@@ -350,14 +349,20 @@ def _divided(over: Terms, under: Terms) -> Terms | None:
 
 
 # ---- symbols inside of other things
-_PLAIN = (int, float, complex, str, bytes, type(None), type)
+_PLAIN = (int, float, complex, str, bytes, type(None), type, ModuleType)
+_holding_none: list[tuple[type, ...]] = [_PLAIN]
+
+
+def hold_no_sizes(*kinds: type) -> None:
+    """Says of classes that their objects have no sizes in them: nobody need look."""
+    _holding_none[0] += kinds
 
 
 def symbols_in(thing: Any, seen: set[int] | None = None) -> bool:
     """Is there a symbol in it, or in what it holds: items, fields, what a function closes over?"""
     if isinstance(thing, Symbol):
         return True
-    if isinstance(thing, _PLAIN):
+    if isinstance(thing, _holding_none[0]):
         return False
     seen = set() if seen is None else seen
     if id(thing) in seen:
@@ -402,7 +407,7 @@ def filled(thing: Any, number: Callable[[Symbol], int], other: Callable[[Any], A
     records. ``other(part)`` is asked first of every part; None: it has nothing to say."""
     if isinstance(thing, Symbol):
         return number(thing)
-    if isinstance(thing, _PLAIN):
+    if isinstance(thing, _holding_none[0]):
         return thing
     found = other(thing)
     if found is not None:

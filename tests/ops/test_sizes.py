@@ -15,7 +15,6 @@ from antorcha.ops.record import Composite, Op
 from antorcha.runtime.call import outline as outlines
 from antorcha.runtime.call import plan as plans
 from antorcha.runtime.call import sizes
-from antorcha.runtime.layout import form_of
 from tests.ops.records import everything, samples
 
 F = torch.nn.functional
@@ -41,12 +40,9 @@ def bound(op: Op) -> Iterator[tuple[Any, ...]]:
     for args, kwargs in samples(op, torch.float32):
         _, operands, _, _, values = op.bind(args, kwargs)
         given = [o._layout for o in operands if o is not None]
-        for lay in given:
-            form_of(lay)
-        numbers = [n for lay in given for n in lay.numbers]
-        numbers += [n for k in sizes.shapes_in(op, values) for n in values[k] if n > 1]
+        numbers = sizes.numbers_of(given, [values[k] for k in sizes.shapes_in(op, values)])
         if numbers:
-            yield values, operands, given, tuple(numbers)
+            yield values, operands, given, numbers
 
 
 @everything
@@ -137,7 +133,7 @@ def test_results_are_those_of_numpy() -> None:
 
 
 def test_a_size_that_does_not_fit_is_refused_as_ever() -> None:
-    for n in (3, 4, 5, 6):
+    for n in (3, 4, 5, 6, 9):
         torch.rand(2, n) @ torch.rand(n, 2)
         torch.rand(n) + torch.rand(n, 1).t()
     with pytest.raises(ShapeError, match="inner sizes 7 and 8"):
@@ -157,15 +153,16 @@ def families(name: str) -> list[sizes.Family]:
     return [family for key, family in sizes._families.items() if key[0].name == name]
 
 
-def test_an_op_is_outlined_at_its_second_size() -> None:
+def test_an_op_is_outlined_at_its_third_size() -> None:
     torch.rand(3, 8).softmax(-1)
+    torch.rand(2, 8).softmax(-1)
     (family,) = families("softmax")
-    assert family.misses == len(family.outlines) == 0
+    assert (family.misses, len(family.outlines)) == (2, 0)
     torch.rand(4, 8).softmax(-1)
-    assert len(family.outlines) == family.misses == 1
+    assert (family.misses, len(family.outlines)) == (3, 1)
     for n in range(5, 50):
         torch.rand(n, 8).softmax(-1)
-    assert family.misses < 4  # (how rows are shared out is asked of some)
+    assert family.misses < 6  # (how rows are shared out is asked of some)
 
 
 def test_a_family_keeps_a_bounded_number_of_outlines(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,7 +171,7 @@ def test_a_family_keeps_a_bounded_number_of_outlines(monkeypatch: pytest.MonkeyP
         torch.rand(n, 8).softmax(-1)
     (family,) = families("softmax")
     assert len(family.outlines) == sizes.MOST_OUTLINES
-    assert family.misses == sizes.MOST_MISSES
+    assert family.misses > sizes.MOST_MISSES
 
 
 def test_families_are_bounded_and_flushed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,12 +188,12 @@ def test_an_op_that_cannot_be_planned_with_symbols_is_planned_size_by_size() -> 
         x = np.eye(n, dtype="float32") * 3
         np.testing.assert_allclose(torch.linalg.inv(torch.from_numpy(x)).numpy(), x / 9, rtol=1e-6)
     (family,) = families("linalg_inv")
-    assert family.misses == sizes.MOST_MISSES
+    assert family.misses >= sizes.MOST_MISSES
     assert not family.outlines
 
 
 def test_a_wrong_outline_is_found_where_plans_are_compared() -> None:
-    for n in (3, 4):
+    for n in (3, 4, 5):
         torch.rand(n, 8).softmax(-1)
     (family,) = families("softmax")
     program = family.outlines[0].program

@@ -12,6 +12,12 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from antorcha.device import Device
+from antorcha.dtypes import dtype
+from antorcha.lang.expr import Expr
+from antorcha.lang.expr.rows import RowProgram
+from antorcha.lang.native.function import Native, Spec
+from antorcha.lang.native.types import Ty
 from antorcha.runtime import launch as launches
 from antorcha.runtime import layout as layouts
 from antorcha.runtime import sequence as sequences
@@ -19,8 +25,9 @@ from antorcha.runtime.call.plan import HOST, Plan, make
 from antorcha.runtime.launched import Draft, Late, Pending
 from antorcha.runtime.layout import Layout
 from antorcha.structs import replace
-from antorcha.symbols import Symbol, Trace, Untold, filled, symbols_in
+from antorcha.symbols import Symbol, Trace, Untold, filled, hold_no_sizes, symbols_in
 
+hold_no_sizes(dtype, Device, Expr, RowProgram, Native, Spec, Ty)
 Made = list[Any]
 """What a plan is being made of: layouts and launches."""
 Build = Callable[[Made, Any], Any]

@@ -1,11 +1,12 @@
-"""Planning for sizes that change: an op that meets a second size of one kind is outlined.
+"""Planning for sizes that change: an op that meets a third size of one kind is outlined.
 
 A *family* is what has one key but for its tensors' numbers: the op, the arguments, and each
 operand's form (dtype, device, dims, where a size or a stride is 0 or 1, whether it is row-major).
-Its first size is planned as any call. With the second, the op is planned with symbols for the
-numbers; the outline serves all sizes that give the same answers to what was asked meanwhile. Sizes
-with other answers get outlines of their own, up to a bound. What cannot be planned with symbols is
-planned size by size, as if there were no outlines.
+Its first two sizes (a data set's batches, and its last) are planned as any call. With the third,
+which costs some milliseconds once, the op is planned with symbols for the numbers; the outline
+serves all sizes that give the same answers to what was asked meanwhile. Sizes with other answers
+get outlines of their own, up to a bound. What cannot be planned with symbols is planned size by
+size, as if there were no outlines.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from antorcha.errors import NativeError
+from antorcha.memo import keep
 from antorcha.runtime.call import plan as plans
 from antorcha.runtime.call.outline import Outline
 from antorcha.runtime.call.plan import Plan
@@ -22,8 +24,9 @@ from antorcha.runtime.layout import Layout, form_of
 from antorcha.runtime.tensor import Tensor, bare
 from antorcha.symbols import Trace, Untold
 
+SINGLY = 2  # sizes of a family that are planned one by one
 MOST_OUTLINES = 4  # of a family; the first goes when there are more
-MOST_MISSES = 12  # sizes of a family that no outline has served, after which none is made
+MOST_MISSES = 12  # sizes of a family that were planned, after which no more outlines are made
 MOST_FAMILIES = 5_000
 compared = False
 """Is every plan that an outline gives compared with one made for the size itself? For tests."""
@@ -38,7 +41,7 @@ class Family:
 
     def __init__(self) -> None:
         self.outlines: list[Outline] = []
-        self.misses = 0
+        self.misses = 0  # sizes that were planned
 
 
 _families: dict[Any, Family] = {}
@@ -50,43 +53,45 @@ def planned(op: Any, key: Any, operands: Sequence[Any], values: list[Any], write
     operands' layouts in it. write: it writes over its first operand."""
     given = [o._layout for o in operands if o is not None]
     outs = (given[0],) if write else None
-    if not op.outlined:
-        made: Plan = op.make_plan(values, outs)
-        return made
-    shapes = shapes_in(op, values)
-    forms = tuple([form_of(lay) for lay in given])
-    numbers: tuple[int, ...] = ()
-    for lay in given:
-        numbers += lay.numbers
-    for k in shapes:
-        numbers += tuple([n for n in values[k] if n > 1])
+    shapes = [values[k] for k in shapes_in(op, values)] if op.outlined else []
+    numbers = numbers_of(given, shapes) if op.outlined else ()
     if not numbers:
-        made = op.make_plan(values, outs)
-        return made
-    rest = without_sizes(key, [values[k] for k in shapes])
-    family_key = (op, write, rest, forms)
-    family = _families.get(family_key)
-    if family is None:
-        if len(_families) >= MOST_FAMILIES:
-            _families.clear()
-        _families[family_key] = Family()
-        plan: Plan = op.make_plan(values, outs)
-        return plan
+        alone: Plan = op.make_plan(values, outs)
+        return alone
+    family = family_of(op, without_sizes(key, shapes), given, write)
     for outline in family.outlines:
         found = outline.plan_for(given, numbers)
         if found is not None:
             if compared:
                 compare(op, found, op.make_plan(values, outs))
             return found
-    plan = op.make_plan(values, outs)  # (refuses what it refuses)
-    if family.misses < MOST_MISSES:
-        family.misses += 1
-        made_outline = outlined(op, values, operands, numbers, write)
-        if made_outline is not None:
-            family.outlines = [*family.outlines, made_outline][-MOST_OUTLINES:]
-        else:
+    plan: Plan = op.make_plan(values, outs)  # (refuses what it refuses)
+    family.misses += 1
+    if SINGLY < family.misses <= MOST_MISSES:
+        made = outlined(op, values, operands, numbers, write)
+        if made is None:
             family.misses = MOST_MISSES
+        else:
+            family.outlines = [*family.outlines, made][-MOST_OUTLINES:]
     return plan
+
+
+def numbers_of(given: Sequence[Layout], shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """What a family's members differ in."""
+    numbers: tuple[int, ...] = ()
+    for lay in given:
+        form_of(lay)
+        numbers += lay.numbers
+    for shape in shapes:
+        numbers += tuple([n for n in shape if n > 1])
+    return numbers
+
+
+def family_of(op: Any, key: Any, given: Sequence[Layout], write: bool) -> Family:
+    """The family of a call, a new one if need be."""
+    whole = (op, write, key, *[lay.form for lay in given])
+    family = _families.get(whole)
+    return keep(_families, whole, Family(), MOST_FAMILIES) if family is None else family
 
 
 def shapes_in(op: Any, values: list[Any]) -> list[int]:

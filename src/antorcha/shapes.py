@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final, Self, SupportsIndex, overload
 
 from antorcha.errors import ArgumentError, OutOfRange, ShapeError, labelled, listed
-from antorcha.symbols import Symbol
 
 Ints = tuple[int, ...]
 
@@ -77,9 +76,11 @@ class Size(tuple[int, ...]):
 
 def _exact_ints(items: Sequence[Any], position: int) -> Ints:
     """Convert items of which the one at `position` is no plain int: a bool, a NumPy integer."""
+    from antorcha.symbols import is_symbol  # (in the slow way only: it need not be loaded)
+
     sizes = list(items)
     for place, item in enumerate(items[position:], position):
-        if isinstance(item, Symbol):
+        if is_symbol(item):
             continue
         try:
             sizes[place] = item.__index__()

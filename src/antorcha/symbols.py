@@ -355,7 +355,7 @@ _holding_none: list[tuple[type, ...]] = [_PLAIN]
 
 def hold_no_sizes(*kinds: type) -> None:
     """Says of classes that their objects have no sizes in them: nobody need look."""
-    _holding_none[0] += kinds
+    _holding_none[0] = tuple({*_holding_none[0], *kinds})
 
 
 def symbols_in(thing: Any, seen: set[int] | None = None) -> bool:

@@ -26,7 +26,6 @@ from antorcha.ops.params import NUMBER, OPERAND, OPTIONAL, STATIC, TENSOR, TENSO
 from antorcha.runtime.call import tape as tapes
 from antorcha.runtime.call.node import RELEASED, Node, Saved
 from antorcha.runtime.tensor import Tensor, bare
-from antorcha.symbols import hold_no_sizes
 
 if TYPE_CHECKING:
     from antorcha.ops.record import Op
@@ -51,9 +50,6 @@ class Rule:
     def backward(self, node: Node, grads: list[Tensor | None], create: bool) -> Any:
         """The gradient of each operand. With ``create`` they are recorded in their turn."""
         raise NotImplementedError
-
-
-hold_no_sizes(Rule)
 
 
 def saved_items(node: Node) -> Any:

@@ -33,7 +33,6 @@ from antorcha.ops.params import TENSORS, Signature, no_quick_bind
 from antorcha.runtime.call import path, short
 from antorcha.runtime.call.plan import table
 from antorcha.runtime.tensor import Tensor
-from antorcha.symbols import hold_no_sizes
 
 if TYPE_CHECKING:
     from antorcha.dtypes import dtype as DType
@@ -226,9 +225,6 @@ class Op:
 
     def __reduce__(self) -> Any:
         return get, (self.name,)
-
-
-hold_no_sizes(Op)
 
 
 class InPlace:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from antorcha.errors import OutOfRange, ShapeError
 from antorcha.shapes import Size, contiguous_strides, extent, is_contiguous, numel
-from antorcha.symbols import Untold, is_symbol
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,7 +73,7 @@ def layout(
     key = (shape, strides, dtype, device)
     try:
         found = _table.get(key)
-    except Untold:
+    except TypeError:
         return _any_size(shape, strides, dtype, device)
     if found is None:
         found = _table[key] = _make(shape, strides, dtype, device)
@@ -103,8 +102,12 @@ def _any_size(
     shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType, device: Device
 ) -> Layout:
     """The same with symbols among the sizes: known to their trace only."""
+    from antorcha.symbols import is_symbol  # (seldom wanted: importing antorcha does not load it)
+
     sizes: tuple[Any, ...] = (*shape, *strides)
-    (trace, *_) = [n.trace for n in sizes if is_symbol(n)]
+    trace = next((n.trace for n in sizes if is_symbol(n)), None)
+    if trace is None:
+        raise TypeError(f"a layout's sizes are ints, not {sizes}")
     key = (trace.key(shape), trace.key(strides), dtype, device)
     found: Layout | None = trace.layouts.get(key)
     if found is None:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from antorcha import dtypes
 from antorcha.runtime import layout as layouts
-from antorcha.runtime.launched import Pending
 from antorcha.runtime.tensor import PLAIN, Tensor
 
 if TYPE_CHECKING:
@@ -82,7 +81,7 @@ def make(
     plan.statics = {} if statics is None else statics
     plan.post, plan.post_names = post, post_names
     plan.record, plan.keeps, plan.replays, plan.vjp = None, {}, None, {}
-    if kind == FRESH and fresh is not None and not isinstance(fresh, Pending):
+    if kind == FRESH and fresh is not None:
         plan.run = _running()(fresh, plan.out)
     elif kind == VIEW:
         plan.run = functools.partial(_view_maker(), plan.out)

@@ -22,7 +22,7 @@ from antorcha.runtime.call.outline import Outline
 from antorcha.runtime.call.plan import Plan
 from antorcha.runtime.layout import Layout, form_of
 from antorcha.runtime.tensor import Tensor, bare
-from antorcha.symbols import Trace, Untold
+from antorcha.symbols import Trace, Untold, hold_no_sizes
 
 SINGLY = 2  # sizes of a family that are planned one by one
 MOST_OUTLINES = 4  # of a family; the first goes when there are more
@@ -118,6 +118,9 @@ def outlined(
     op: Any, values: list[Any], operands: Sequence[Any], numbers: Sequence[int], write: bool
 ) -> Outline | None:
     """The outline of a call; None: it cannot be planned with symbols."""
+    for part in (op, op.rule):
+        if part is not None:
+            hold_no_sizes(type(part).__mro__[-2])  # what all ops, or rules, are
     trace = Trace(numbers)
     try:
         symbols = iter(trace.symbols)

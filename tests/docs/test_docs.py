@@ -41,6 +41,7 @@ def _as_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None
     torch.set_rng_state(state)
 
 
+@pytest.mark.usefixtures("no_collection")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_a_page_runs(page: Path) -> None:
     if page.name in NEEDS:

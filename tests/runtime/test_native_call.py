@@ -39,7 +39,7 @@ def run(file: str, name: str, **environment: str) -> None:
 
 @pytest.mark.parametrize(("file", "name"), ALL)
 def test_native(file: str, name: str) -> None:
-    run(file, name)
+    run(file, name, ANTORCHA_CALL="native")
 
 
 @pytest.mark.parametrize(("file", "name"), [each for each in ALL if "served" not in each[1]])

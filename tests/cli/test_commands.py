@@ -111,6 +111,7 @@ def test_info_says_who_served_the_calls(tmp_path: Path) -> None:
     )
     done = subprocess.run(
         [sys.executable, "-m", "antorcha", "info", "--json", "--calls", str(script), "one"],
+        env={**os.environ, "ANTORCHA_CALL": "native"},
         capture_output=True,
         text=True,
     )

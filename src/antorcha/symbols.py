@@ -220,28 +220,32 @@ class Trace:
 
     def quotient(self, a: Any, b: Any) -> Any:
         """a // b, where both are ints or symbols."""
-        over, under = self.terms_of(a), self.terms_of(b)
-        if over is None or under is None:
+        exact = self._exactly(a, b)
+        if exact is NotImplemented:
             return NotImplemented
-        if b == 0:
-            raise ZeroDivisionError("integer division or modulo by zero")
-        exact = _divided(over, under)
         if exact is not None:
             return self.made(exact, value_of(a) // value_of(b))
-        return self._atom(f"({self.text(over)}) // ({self.text(under)})", a, b, _quotient)
+        return self._atom(a, "//", b, value_of(a) // value_of(b))
 
     def remainder(self, a: Any, b: Any) -> Any:
+        """a % b, as well."""
+        exact = self._exactly(a, b)
+        if exact is NotImplemented:
+            return NotImplemented
+        return self._atom(a, "%", b, value_of(a) % value_of(b)) if exact is None else 0
+
+    def _exactly(self, a: Any, b: Any) -> Any:
+        """a / b as a sum, where it is one for all numbers; else None. NotImplemented: they are no
+        numbers."""
         over, under = self.terms_of(a), self.terms_of(b)
         if over is None or under is None:
             return NotImplemented
         if b == 0:
             raise ZeroDivisionError("integer division or modulo by zero")
-        if _divided(over, under) is not None:
-            return 0
-        return self._atom(f"({self.text(over)}) % ({self.text(under)})", a, b, _remainder)
+        return _divided(over, under)
 
-    def _atom(self, text: str, a: Any, b: Any, compute: Callable[[int, int], int]) -> Any:
-        value = compute(value_of(a), value_of(b))
+    def _atom(self, a: Any, what: str, b: Any, value: int) -> Any:
+        text = f"({self.text_of(a)}) {what} ({self.text_of(b)})"
         number = self.atoms.get(text)
         if number is None:
             number = self.atoms[text] = len(self.values)
@@ -320,14 +324,6 @@ def value_of(x: Any) -> int:
     """An int, or a symbol's example."""
     found: int = x.value if isinstance(x, Symbol) else x
     return found
-
-
-def _quotient(a: int, b: int) -> int:
-    return a // b
-
-
-def _remainder(a: int, b: int) -> int:
-    return a % b
 
 
 def _divided(over: Terms, under: Terms) -> Terms | None:

@@ -288,7 +288,8 @@ class Deep(nn.Module):
         return self.inner(x)
 
 
-def test_a_model_is_summarised_as_deep_as_it_runs():
+def test_a_model_is_summarised_as_deep_as_it_runs(monkeypatch):
+    monkeypatch.setattr("antorcha.nn.hooks.any_hooks", False)  # (another test may have had some)
     limit = sys.getrecursionlimit()
     deepest = limit // 4
     model = Deep(deepest)

@@ -77,7 +77,7 @@ def elements_or_numpy(
 ) -> Description:
     """The same for elements along a dim."""
 
-    fail = Outside(op, (dim,), (big.shape[dim],))
+    fail = Outside(op, (dim,), (big.shape[dim] if big.ndim else 1,))
     return native.element_kernel(mode, big, dim, index, values, run, fail) or Host(run)
 
 

@@ -23,6 +23,7 @@ from typing import Any
 import pytest
 
 import antorcha as torch
+from antorcha.runtime.call import native
 from tests.docs.pages import PAGES, ROOT, Block, blocks, links, missing
 from tests.patience import PATIENCE
 
@@ -46,6 +47,8 @@ def _as_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None
 def test_a_page_runs(page: Path) -> None:
     if page.name in NEEDS:
         pytest.importorskip(NEEDS[page.name], reason="needs antorcha[lab]")
+    if page.name == "call_path.md" and not native.ACTIVE:
+        pytest.skip("the page is about the native path: " + native.why_not())
     names: dict[str, Any] = {"__name__": page.stem}
     for block in blocks(page):
         if block.language == "python":

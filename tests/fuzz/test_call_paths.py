@@ -25,7 +25,7 @@ for seed in map(int, sys.argv[1:]):
 def run(seeds: list[int], **environment: str) -> None:
     done = subprocess.run(
         [sys.executable, "-X", "faulthandler", "-c", _RUN, *map(str, seeds)],
-        env={**os.environ, **environment},
+        env={**os.environ, "ANTORCHA_CALL": "native", **environment},
         capture_output=True,
         text=True,
         timeout=PATIENCE,

@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Iterator
 
 from antorcha.autograd.profiler_util import EventList, FunctionEvent, time_text
-from antorcha.autograd.profiling.session import MOST_FRAMES
+from antorcha.autograd.profiling.names import FURTHER_OUT
 from antorcha.inspector import theme
 from antorcha.inspector.explain_site import libraries
 from antorcha.inspector.forms import escaped
@@ -21,7 +21,6 @@ WIDTH, ROW, EDGE, TOP = 1200, 19, 10, 44
 LETTER = 6.7  # width of a letter of 11 pixels, in a typeface of one width
 LEAST = 0.3  # pixels: narrower boxes are left out
 DEEPEST = 64  # rows: a picture that fits two screens; what lies deeper is counted only
-FURTHER_OUT = "... (calls further out)"  # what the lowest box says where a stack was cut
 RULES = (
     f".flame text{{font:11px {theme.MONO};fill:var(--ant-fg);pointer-events:none}}"
     f".flame .head{{font:600 14px {theme.SANS}}}"
@@ -153,8 +152,8 @@ def _folded(stack: list[str]) -> Iterator[tuple[str, int]]:
 def _from_the_program(stack: list[str]) -> list[str]:
     """Lines, outermost first, without those of libraries that started the program: a notebook's
     own, say. All of them where the program has none."""
-    if len(stack) >= MOST_FRAMES:  # the profiler keeps no more
-        return [FURTHER_OUT, *stack]
+    if stack and stack[0] == FURTHER_OUT:
+        return stack
     for k, line in enumerate(stack):
         if not line.startswith(libraries()):
             return stack[k:]

@@ -66,13 +66,18 @@ def short_path(file: str) -> str:
     return file[len(folder) :] if file.startswith(folder) else file
 
 
+MOST_FRAMES = 96  # of a stack: what lies further out is left out
+FURTHER_OUT = "... (calls further out)"  # the last line, where a stack was cut
+
+
 def stack_of(frames: Sequence[tuple[CodeType, int]]) -> list[str]:
     """Lines of the user's own code, innermost first, as PyTorch writes them."""
-    return [
+    found = [
         f"{short_path(code.co_filename)}({line}): {code.co_name}"
         for code, line in frames
         if is_users(code.co_filename)
     ]
+    return found if len(frames) < MOST_FRAMES else [*found, FURTHER_OUT]
 
 
 def hierarchy_of(modules: Sequence[Any]) -> str:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from antorcha import modes
 from antorcha.autograd import engine
+from antorcha.autograd.profiling.names import MOST_FRAMES
 from antorcha.errors import GraphError
 from antorcha.ops.record import Op
 from antorcha.runtime import alloc, launched, trace
@@ -24,7 +25,6 @@ from antorcha.runtime.call import path
 from antorcha.runtime.call.node import Node
 from antorcha.runtime.tensor import Tensor
 
-MOST_FRAMES = 96  # of a stack: what lies further out is left out
 Frames = list[tuple[CodeType, int]]
 
 

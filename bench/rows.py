@@ -16,6 +16,7 @@ _EIGHT = "a = torch.arange(64.).reshape(8, 8); b = torch.ones(8, 8)"
 
 _UNSEEN = "import itertools; n = itertools.count(1); a = torch.zeros(4_000_000)"
 _ROWS_OF = "import itertools; n = itertools.count(1); r = torch.zeros(1_000_000, 4)"
+_ROWS_OF_W = f"{_ROWS_OF}; w = torch.ones(4, 4)"
 _MILLION = "a = torch.ones(1_000_000); b = torch.ones(1_000_000)"
 _MILLION_TWICE = f"""{_MILLION}
 from concurrent.futures import ThreadPoolExecutor
@@ -48,6 +49,8 @@ EAGER = [
     Row("eager", "softmax", "torch.softmax(a, 0)", _TEN),
     Row("eager", "zeros(10)", "torch.zeros(10)", ""),
     Row("eager", "a size never seen", "a[: next(n)].exp()", _UNSEEN),
+    Row("eager", "softmax of a size never seen", "torch.softmax(r[: next(n)], 1)", _ROWS_OF),
+    Row("eager", "matmul of a size never seen", "r[: next(n)] @ w", _ROWS_OF_W),
     Row("eager", "a row never asked for", "r[next(n) % 1_000_000]", _ROWS_OF),
     Row("eager", "1M a + b", "a + b", _MILLION, 1.0),
     Row("eager", "1M a + b, two Python threads", "both()", _MILLION_TWICE, 1.0),

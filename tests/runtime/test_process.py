@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import subprocess
 import sys
+import time
 import weakref
 
 import pytest
@@ -155,6 +157,18 @@ def _ends_well(tmp_path, program):
     assert (done.returncode, done.stdout, done.stderr) == (0, "begun\n", "")
 
 
+def _interrupted(process):
+    """The exit status after as many interrupts as it takes: CPython 3.11 can lose one that comes
+    just as a thread takes the interpreter lock (``COMPUTE_EVAL_BREAKER`` is no atomic step)."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        process.send_signal(signal.SIGINT)
+        try:
+            return process.wait(timeout=1)
+        except subprocess.TimeoutExpired:
+            assert time.monotonic() < end, "interrupts are ignored"
+
+
 def test_an_interrupt_ends_a_process(tmp_path):
     script = tmp_path / "script.py"
     # a shell's background job is born with SIGINT ignored, and so would be this child of it
@@ -165,9 +179,8 @@ def test_an_interrupt_ends_a_process(tmp_path):
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "begun\n"
-    process.send_signal(2)
     try:
-        assert process.wait(timeout=PATIENCE) != 0
+        assert _interrupted(process) != 0
     finally:
         process.kill()  # one that did not end must not go on computing
     process.communicate()

@@ -68,7 +68,7 @@ from antorcha.runtime.cpython import (
     type_of,
     zero,
 )
-from antorcha.runtime.launched import Draft, Owner, Pending, Slot, register
+from antorcha.runtime.launched import Draft, Launch, Owner, Pending, Slot, register
 from antorcha.runtime.objects import NATIVE, Recipe, build, maker, recipe_words, words_in_memory
 from antorcha.runtime.storage import (
     LOCKED,
@@ -444,15 +444,6 @@ _into = fast_def(
     py_launch.spec(FRESH=False).addr,
     "into(out_storage, out_offset, ..., storage, offset, ..., number, ...): writes the outputs.",
 )
-
-
-class Launch:
-    """A kernel ready to be called: `fresh` and `into` are builtins; each keeps the plan alive."""
-
-    __slots__ = ("fresh", "into")
-
-    def __init__(self, fresh: Callable[..., Storage], into: Callable[..., None]) -> None:
-        self.fresh, self.into = fresh, into
 
 
 def storage_of(function: Any, name: str) -> Storage | None:

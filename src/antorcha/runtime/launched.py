@@ -47,7 +47,7 @@ class Owner:
         self, outs: int, fail: Callable[[int], Any] | None, about: Any, sizes: Sequence[int]
     ) -> None:
         self.outs, self.sizes = outs, sizes
-        self.about = about  # what the kernel computes, or a Late that knows
+        self.about = about  # what the kernel computes, or a partial that works it out
         self.start = 0  # of the description, among the words; before it is the kernel's address
         # not a method: that would be a cycle
         self.explain = _unexplained if fail is None else functools.partial(_explain, fail)
@@ -63,7 +63,7 @@ class Owner:
     @property
     def what(self) -> Any:
         """What the kernel computes."""
-        return self.about() if isinstance(self.about, Late) else self.about
+        return self.about() if isinstance(self.about, functools.partial) else self.about
 
     @property
     def slots(self) -> tuple[Slot, ...]:
@@ -93,16 +93,13 @@ class Owner:
         return f"output {k}" if k < self.outs else f"input {k - self.outs}"
 
 
-class Late:
-    """Something that is worked out when somebody asks."""
+class Launch:
+    """A kernel ready to be called: `fresh` and `into` are builtins; each keeps the plan alive."""
 
-    __slots__ = ("make",)
+    __slots__ = ("fresh", "into")
 
-    def __init__(self, make: Callable[[], Any]) -> None:
-        self.make = make
-
-    def __call__(self) -> Any:
-        return self.make()
+    def __init__(self, fresh: Callable[..., Any], into: Callable[..., None]) -> None:
+        self.fresh, self.into = fresh, into
 
 
 # ---- launches with symbols among their words
@@ -149,17 +146,8 @@ def made_of(make: Callable[..., Any], *given: Any) -> Any:
     given, something like it that is pending."""
     if traces and symbols_in(given):
         parts = Parts(make, given)
-        return Drafted(Pending(parts, "fresh"), Pending(parts, "into"))
+        return Launch(Pending(parts, "fresh"), Pending(parts, "into"))
     return make(*given)
-
-
-class Drafted:
-    """A launch that is pending."""
-
-    __slots__ = ("fresh", "into")
-
-    def __init__(self, fresh: Pending, into: Pending) -> None:
-        self.fresh, self.into = fresh, into
 
 
 # ---- watching kernels

@@ -75,12 +75,16 @@ def layout(
         found = _table.get(key)
     except TypeError:
         return _any_size(shape, strides, dtype, device)
-    if found is None:
-        found = _table[key] = _make(shape, strides, dtype, device)
-        if found.numel > 1 and strides == contiguous_strides(shape):
-            kind = (dtype, device, found.ndim)
-            found.family = _families.setdefault(kind, kind)
-    return found
+    return _interned(key, _make(shape, strides, dtype, device)) if found is None else found
+
+
+def _interned(key: tuple[object, ...], made: Layout) -> Layout:
+    """Puts a new layout into the table, and its family into it."""
+    if made.numel > 1 and made.strides == contiguous_strides(made.shape):
+        kind = (made.dtype, made.device, made.ndim)
+        made.family = _families.setdefault(kind, kind)
+    _table[key] = made
+    return made
 
 
 def _make(shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType, device: Device) -> Layout:
@@ -122,18 +126,16 @@ def from_parts(
     """What ``layout`` gives, where all that it would work out is known, and checked."""
     key = (shape, strides, dtype, device)
     found = _table.get(key)
-    if found is None:
-        found = _table[key] = made = Layout()
-        made.shape, made.strides = tuple.__new__(Size, shape), strides
-        made.dtype, made.device = dtype, device
-        made.numel, made.ndim, made.itemsize = numel, len(shape), dtype.itemsize
-        made.contiguous, made.low, made.high = contiguous, low, high
-        made.nbytes = high * made.itemsize
-        made.family = made.form = None
-        if contiguous and numel > 1 and strides == contiguous_strides(shape):
-            kind = (dtype, device, made.ndim)
-            made.family = _families.setdefault(kind, kind)
-    return found
+    if found is not None:
+        return found
+    made = Layout()
+    made.shape, made.strides = tuple.__new__(Size, shape), strides
+    made.dtype, made.device = dtype, device
+    made.numel, made.ndim, made.itemsize = numel, len(shape), dtype.itemsize
+    made.contiguous, made.low, made.high = contiguous, low, high
+    made.nbytes = high * made.itemsize
+    made.family = made.form = None
+    return _interned(key, made)
 
 
 class Form:

@@ -22,7 +22,7 @@ from antorcha.runtime import launch as launches
 from antorcha.runtime import layout as layouts
 from antorcha.runtime import sequence as sequences
 from antorcha.runtime.call.plan import HOST, Plan, make
-from antorcha.runtime.launched import Draft, Late, Pending
+from antorcha.runtime.launched import Draft, Pending
 from antorcha.runtime.layout import Layout
 from antorcha.structs import replace
 from antorcha.symbols import Symbol, Trace, Untold, filled, hold_no_sizes, symbols_in
@@ -145,19 +145,11 @@ class Outline:
         tell, tells = self._filler(about), symbols_in(about)
 
         def build(made: Made, words: Any) -> launches.Launch:
-            told = Late(functools.partial(self._told, tell, words)) if tells else about
+            # (a copy: `made` will have the launch itself)
+            told = functools.partial(tell, [*made], words) if tells else about
             return launches.launch_of(words[group], start, outs, fail(made, words), told, sizes)
 
         return build
-
-    def _told(self, tell: Build, words: Any) -> Any:
-        """What a kernel computes, for people to read; no launch is part of that."""
-        made: Made = [None] * len(self.known)
-        for k, each in enumerate(self.known):
-            if isinstance(each, Layout):
-                at = k - (len(self.known) - len(self.builds))
-                made[k] = each if at < 0 else self.builds[at](made, words)
-        return tell(made, words)
 
     def _sequence(self, draft: sequences.Draft) -> Build:
         pending = [(k, word) for k, word in enumerate(draft.words) if isinstance(word, Pending)]

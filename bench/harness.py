@@ -20,7 +20,7 @@ from typing import Any
 
 THREADS = 2
 TURN_SECONDS = 0.1  # one turn's loop is made at least this long
-REST_SECONDS = 0.005
+REST_SECONDS = 0.03
 
 
 @dataclass(frozen=True)

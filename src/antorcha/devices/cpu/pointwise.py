@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from antorcha.devices.cpu.emit import MOST_KEPT, Body, Unsupported, body_of, evaluate, type_of
+from antorcha.devices.cpu.memory import asks_ahead, streams_from
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Launch, Pointwise
 from antorcha.lang.native import (
@@ -56,28 +57,15 @@ FEW = 8  # elements of a row that are not worth a vector, where operands stride
 LINE = 64  # bytes of a cache line
 AHEAD = 2048  # bytes before they are needed, lines of large operands are asked for
 FAR = 4 << 20  # bytes of all operands from which on they are asked for ahead
-
-
-def _stream_bytes() -> int:
-    """From this size on, outputs are written past the caches. Asking for their lines ahead is as
-    quick for one core (`ask`); but it moves more bytes, and drives out what the caches hold."""
-    try:
-        with open("/sys/devices/system/cpu/cpu0/cache/index3/size") as file:
-            last = int(file.read().strip().removesuffix("K")) << 10
-    except (OSError, ValueError):  # another system, or no third cache
-        last = 0
-    return max(4 * last, 128 << 20)
-
-
-STREAM = _stream_bytes()
+STREAMED = 32  # bytes of a vector that is worth writing past the caches
 
 
 class Program:
     """What a pointwise kernel is compiled for; everything else is data."""
 
     __slots__ = (
-        "body", "bytes", "flat", "in_kinds", "in_types", "nin", "nops", "nout", "out_kinds",
-        "out_types", "step", "stream", "strided", "unroll", "used", "width",
+        "asks", "body", "bytes", "flat", "in_kinds", "in_types", "nin", "nops", "nout",
+        "out_kinds", "out_types", "step", "stream", "strided", "unroll", "used", "width",
     )  # fmt: skip
 
     def __init__(
@@ -89,11 +77,13 @@ class Program:
         self.in_types, self.in_kinds = in_types, in_kinds
         self.nout, self.nin = len(out_types), len(in_types)
         self.nops = self.nout + self.nin
-        self.flat, self.stream = flat, stream
+        self.flat, self.stream, self.asks = flat, stream, asks_ahead()
         self.strided = "g" in in_kinds + out_kinds
         widest = max([body.lanes, *[t.size for t in out_types]])
         self.width = max(target().vector_bits // 8 // widest, 4)
         self.unroll = self.vectors_at_once()
+        if self.unroll == 2 and target().vector_bits == 512:
+            self.width, self.unroll = 2 * self.width, 1  # (two registers: their steps in turns)
         self.step = self.width * max(self.unroll, 1)  # elements of a pass
         used = E.inputs_used(*body.exprs)
         self.used = [k in used for k in range(self.nin)]
@@ -115,7 +105,7 @@ class Program:
         types = ",".join(t.name for t in (*self.out_types, *self.in_types))
         return (
             f"{self.body.key}|{types}|{self.out_kinds}|{self.in_kinds}|{self.flat}|{self.stream}|"
-            f"{self.width}|{self.unroll}"
+            f"{self.asks}|{self.width}|{self.unroll}"
         )
 
 
@@ -196,12 +186,18 @@ def single(P, outs, ins, steps, at):
 
 
 @inline
-def ask(P, outs, ins, at):
-    """Asks for the lines that will be needed soon, those to be written with the right to write.
+def fresh(P, outs, ins):
+    """Are the output's lines read by nobody? (Those that are read are in the caches anyway.)"""
+    apart = True
+    for k in static(range(P.nin)):
+        if P.in_kinds[k] == "c" and P.used[k]:
+            apart = apart and i64(ins[k]) != i64(outs[0])
+    return apart
 
-    A core waits for few lines at a time by itself, and a store to a line that is not there takes
-    one of these places for as long as a load does: memory is used to three quarters then.
-    """
+
+@inline
+def ask(P, outs, ins, at):
+    """Asks for the lines that will be needed soon, those to be written with the right to write."""
     for k in static(range(P.nout)):
         if P.out_kinds[k] == "c" and not P.stream:
             lines(outs[k] + at, P.step * P.out_types[k].size, 1)
@@ -225,21 +221,22 @@ def row(P, outs, ins, steps, lo, hi, far):
     if P.unroll == 0:
         whole = first(P.width, P.width)
         for i in range(lo, hi, P.width):
-            if far:
+            if P.asks and far:
                 ask(P, outs, ins, i)
             mask = whole if hi - i >= P.width else first(P.width, hi - i)
             block(P, outs, ins, fixed, steps, i, mask, False)
     else:
         size = P.width * P.unroll
         end = lo + (hi - lo) // size * size
-        if P.stream and i64(outs[0] + lo) & 63 == 0:
+        if P.stream and i64(outs[0] + lo) & 63 == 0 and fresh(P, outs, ins):
             for i in range(lo, end, size):
-                ask(P, outs, ins, i)
+                if P.asks:
+                    ask(P, outs, ins, i)
                 for u in static(range(P.unroll)):
                     block(P, outs, ins, fixed, steps, i + u * P.width, None, True)
         else:
             for i in range(lo, end, size):
-                if far:
+                if P.asks and far:
                     ask(P, outs, ins, i)
                 for u in static(range(P.unroll)):
                     block(P, outs, ins, fixed, steps, i + u * P.width, None, False)
@@ -418,16 +415,22 @@ def _kernel_for(key: Any) -> Any:
     return pointwise_kernel.spec(P=program)
 
 
+def _streams(body: Body, out: Layout, ins: Sequence[Any]) -> bool:
+    """Is the result written past the caches?"""
+    lanes = target().vector_bits // 8 // max(body.lanes, out.itemsize)
+    if lanes * out.itemsize < STREAMED:
+        return False
+    read = [(i.high - i.low) * i.itemsize for i in ins if isinstance(i, Layout)]
+    return bool(out.numel * out.itemsize + sum(read) >= streams_from())
+
+
 def compile_pointwise(what: Pointwise, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
     body = body_of(what.exprs)
     words, kinds, flat = describe(outs, ins)
     nout = len(outs)
     in_types = [type_of(i) for i in ins]
     out_types = [type_of(o) for o in outs]
-    stream = bool(
-        nout == 1 and outs[0].numel * outs[0].itemsize >= STREAM and kinds[0] == "c" and flat
-        and out_types[0].size * max(target().vector_bits // 8 // body.lanes, 4) == 64
-    )  # fmt: skip
+    stream = kinds[0] == "c" and nout == 1 and _streams(body, outs[0], ins)
     key = (body, tuple(out_types), tuple(in_types), kinds, flat, stream)
     kernel = kept(_kernels, key, _kernel_for, MOST_KEPT)
     made = make_launch(

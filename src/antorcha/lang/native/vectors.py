@@ -223,14 +223,14 @@ def vload(g: Any, node: Any, p: Any, n: int, mask: Any = None) -> V:
 @intrinsic(py.vstore)
 def vstore(g: Any, node: Any, p: Any, v: Any, mask: Any = None, stream: bool = False) -> None:
     """Writes a vector's lanes from p on, all or those of the mask. ``stream``: past the caches; the
-    address must then be a multiple of the vector's size."""
+    address must then be a multiple of the vector's size, or of 64."""
     p, v = g.rt(p, node), g.rt(v, node)
     if p.ty.kind != "p" or v.ty.kind != "v" or v.ty.elem is not p.ty.elem:
         g.fail(node, f"a {v.ty} does not go through a {p.ty}")
     align = p.ty.elem.align
     if mask is None:
         extra = ", !nontemporal !0" if stream else ""
-        return g.store(v, p.ref, v.ty.size if stream else align, extra)  # type: ignore[no-any-return]
+        return g.store(v, p.ref, min(v.ty.size, 64) if stream else align, extra)  # type: ignore[no-any-return]
     kept = _stored(v.ty)
     if kept is not v.ty:
         v = g.to_bytes(v)

@@ -27,6 +27,7 @@ from antorcha.lang.native import (
     intrinsic,
     reduce_any,
     select,
+    shuffle,
     static,
     u32,
     u64,
@@ -96,7 +97,7 @@ def any_lane(g: Any, node: Any, mask: Any) -> Any:
 @intrinsic(lambda x: False)
 def scales(g: Any, node: Any, x: Any) -> Any:
     """Compile-time: whether `scaled` is there for x's type."""
-    whole = x.ty.kind == "v" and x.ty.size in (32, 64)
+    whole = x.ty.kind == "v" and x.ty.size in (32, 64, 128, 256)
     return whole and g.target.arch == "x86_64" and g.target.has("avx512vl")
 
 
@@ -104,6 +105,13 @@ def scales(g: Any, node: Any, x: Any) -> Any:
 def scaled(g: Any, node: Any, x: Any, n: Any) -> Any:
     """x * 2**n for integral n, rounded once, whatever n is: one instruction where `scales(x)`."""
     ty = x.ty
+    if ty.size > 64:
+        half = ty.n // 2
+        parts = [
+            scaled.emit(g, node, *[shuffle.emit(g, node, v, None, part) for v in (x, n)])
+            for part in (range(half), range(half, ty.n))
+        ]
+        return shuffle.emit(g, node, *parts, range(ty.n))
     form = f"{'ps' if ty.elem is f32 else 'pd'}.{8 * ty.size}"
     rounding = ["i32 4"] if ty.size == 64 else []  # as the CPU is set, to the nearest
     whole = [x, n, x, f"i{max(ty.n, 8)} -1", *rounding]

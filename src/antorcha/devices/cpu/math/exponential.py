@@ -17,6 +17,7 @@ from typing import NamedTuple
 from antorcha.devices.cpu.math.base import (
     DOUBLE,
     SINGLE,
+    any_lane,
     greater,
     ints,
     kind,
@@ -58,6 +59,8 @@ RANGE_64 = Range(
     -746.0, 710.0, -1076.0, 1025.0, 0.6931471805599453094, 2.3190468138462996e-17, 42.0
 )
 LOG2_E = 1 / math.log(2)
+GUESS = 0x7EF33800  # this less the bits of a number d are those of y, about 1 / d
+GUESS_SUM = 2.00143  # with this s, y (s - d y) is 1 / d to 0.0015
 SPARE = 8  # sinh and cosh are divided by 2**SPARE until the last multiplication
 
 
@@ -145,7 +148,45 @@ def expm1(x):
 
 @inline
 def sigmoid(x):
-    """1 / (1 + exp(-x)). Largest error: float32 0.944 ulp over all numbers, float64 0.86.
+    """1 / (1 + exp(-x)). Largest error: float32 0.938 ulp over all numbers, float64 0.86."""
+    if pick(x, True, False):
+        return sigmoid_single(x)
+    return sigmoid_double(x)
+
+
+@inline
+def sigmoid_single(x):
+    """``sigmoid`` of float32, without a division: on many CPUs it takes as long as all the rest.
+
+    With exp(-x) = (1 + e) 2**n it is 1 / (1 + 2**n + e 2**n). What a guess y lacks is told by
+    h = 1 - y - 2**n y - 2**n e y, a small difference: y is cut to twelve bits, so that all but the
+    last term is exact as far as it matters. A guess is made by subtracting bits as integers, to
+    0.05; improved by a step of Newton's, to 0.0017; and by y (1 + h + h**2), to 2**-27.
+    """
+    c = RANGE_32
+    whole = ints(x)
+    near_zero = x < -87.0  # results are exp(x), and y would be denormal
+    at = lesser(c.all_one, x)
+    t = fma(at, -LOG2_E, SINGLE.magic)
+    n = t - SINGLE.magic
+    r = fma(n, -c.ln2_low, fma(n, -c.ln2, -at))
+    rest = polynomial(r, EXP_32) * (r * r)  # e = r + rest
+    shift = bitcast(whole, t) << SINGLE.fraction
+    power = bitcast(kind(x), shift + SINGLE.one)
+    under = fma(r + rest, power, power) + 1.0
+    y = bitcast(kind(x), GUESS - bitcast(whole, under))
+    bits = bitcast(whole, y * fma(-under, y, GUESS_SUM)) & -4096
+    y, times = bitcast(kind(x), bits), bitcast(kind(x), bits + shift)  # y, 2**n y
+    h = fma(-times, rest, fma(-times, r, (0.5 - times) + (0.5 - y)))
+    q = fma(fma(h, h, h), y, y)
+    if any_lane(near_zero):
+        q = select(near_zero, exp(x), q)
+    return q
+
+
+@inline
+def sigmoid_double(x):
+    """``sigmoid`` of float64.
 
     With e = exp(-|x|), it is e / (1 + e) for negative x, else 1 / (1 + e).
     """

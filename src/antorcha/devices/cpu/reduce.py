@@ -20,9 +20,11 @@ from typing import Any
 from antorcha.devices.cpu.emit import MOST_KEPT, TYPES, Unsupported, body_of, evaluate, type_of
 from antorcha.devices.cpu.pointwise import (
     MAX_DIMS,
+    advance,
     inputs_at,
     load,
     repeated,
+    seek,
     slot,
     words_of,
 )
@@ -212,16 +214,20 @@ def fold_row(P, ins, steps, shape, fold_words, lo, hi):
     total = fresh_state(P)
     index = local(i64, 12)
     offset = local(i64, P.nin)
-    at = lo
-    while at < hi:
-        q = at // n
-        begin = at - q * n
-        end = min(n, begin + hi - at)
+    q, begin = i64(0), lo
+    if lo >= n:  # (a division takes as long as a short row)
+        q = lo // n
+        begin = lo - q * n
+    left = hi - lo
+    while left > 0:
+        end = min(n, begin + left)
         set_odometer(fold_words, shape.fold_dims, P.nin, q, index, offset)
         here = [ins[k] + offset[k] for k in static(range(P.nin))]
         one = fold_segment(P, here, repeated(P, here), steps, q * n, begin, end)
         keep(P, total, merged(P, total, one))
-        at += end - begin
+        left -= end - begin
+        q += 1
+        begin = i64(0)
     return total
 
 
@@ -253,11 +259,12 @@ def rows_job(r0: i64, r1: i64, args: raw, *, P) -> void:
     fold_words = kept + shape.dims * (1 + P.nops)
     index = local(i64, 12)
     offset = local(i64, P.nops)
-    for r in range(r0, r1):
-        set_odometer(kept, shape.dims, P.nops, r, index, offset)
+    seek(P, kept, shape.dims, r0, index, offset)
+    for _r in range(r0, r1):
         ins = inputs_at(P, work.bufs, offset)
         state = fold_row(P, ins, steps, shape, fold_words, i64(0), shape.n * shape.folds)
         finish_row(P, work.bufs, offset, fold_lanes(P, state), shape)
+        advance(P, kept, shape.dims, index, offset)
 
 
 @native

@@ -46,6 +46,14 @@ class DeviceError(AntorchaError, RuntimeError):
     """
 
 
+class ZeroDivisor(AntorchaError, RuntimeError, ZeroDivisionError):
+    """Integers divided by 0, which they have no value for. PyTorch raises RuntimeError here.
+
+    Example: ``torch.tensor([1, 2]) // torch.tensor([0, 1])`` raises
+    ``floor_divide: ZeroDivisionError: the divisor, of torch.int64, has zeros; replace them first``.
+    """
+
+
 class GraphError(AntorchaError, RuntimeError):
     """A derivative that cannot be computed: freed graph, overwritten value, no path.
 

@@ -147,6 +147,8 @@ def normalize_dim(dim: int, ndim: int, op: str = "") -> int:
     >>> normalize_dim(-1, 3)
     2
     """
+    if dim is True or dim is False:
+        raise ArgumentError(labelled(op, f"dim must be an int, not bool ({dim})"))
     if 0 <= dim < ndim:
         return dim
     bound = ndim or 1

@@ -74,3 +74,27 @@ def test_refused_values_stay_refused():
                 torch.transpose(X, bad, 1)
         with pytest.raises(IndexError):
             torch.sum(X, 7)
+
+
+BOOLS_AS_INTS = [
+    "x.sum(V)", "x.sum(dim=V)", "x.sum((V,))", "x.mean(V)", "x.argmax(V)", "x.amax(V)",
+    "torch.softmax(x, V)", "x.cumsum(V)", "torch.cat([x, x], V)", "torch.cat([x, x], dim=V)",
+    "torch.zeros(V)", "torch.zeros(V, 2)", "torch.zeros((V, 2))", "torch.rand(V)", "torch.eye(V)",
+    "x.view(V, 8)", "x.view((V, 8))", "x.reshape(V, -1)", "x.expand(V, 2, 4)", "x.repeat(V, 2)",
+    "x.unsqueeze(V)", "x.transpose(0, V)", "x.permute(V, 0)", "x.movedim(V, 0)",
+    "x.narrow(1, V, 1)", "x.select(0, V)", "x.index_select(V, torch.tensor([0]))", "x.topk(V)", "x.chunk(V)",
+    "x.split(V)", "x.roll(V, 0)", "x.tril(V)", "x.size(V)", "x.stride(V)", "x.new_zeros(V, 2)",
+    "torch.randint(V, (2,))", "torch.full((V,), 2.0)", "torch.stack([x, x], V)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("call", BOOLS_AS_INTS)
+def test_a_bool_is_no_int(call: str) -> None:
+    """Nor does it find the plan of 1, which is the same key to Python."""
+    names = {"torch": torch, "x": torch.arange(8.0).reshape(2, 4)}
+    for _ in range(3):
+        eval(call.replace("V", "1"), names)
+    for _ in range(2):
+        with pytest.raises(TypeError, match="bool"):
+            eval(call.replace("V", "True"), names)
+    eval(call.replace("V", "1"), names)

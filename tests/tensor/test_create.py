@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import antorcha
+import antorcha as torch
 
 
 def test_a_new_default_dtype_holds_at_once() -> None:
@@ -75,3 +76,18 @@ def test_broadcast_shapes() -> None:
     for wrong in ([(2,), (3,)], [(2,), (-1, 2)]):
         with pytest.raises(RuntimeError, match="broadcast_shapes"):
             antorcha.broadcast_shapes(*wrong)
+
+
+def test_tensors_in_lists() -> None:
+    """Of one element, they are numbers, whatever their dims; a whole row may be a tensor."""
+    one, two = torch.ones(1), torch.ones(2)
+    assert torch.tensor([one, one]).shape == (2,)
+    assert torch.tensor([[one], [torch.ones(1, 1)]]).shape == (2, 1)
+    assert torch.tensor([2, one]).tolist() == [2.0, 1.0]
+    assert torch.tensor([[1, 2], two]).tolist() == [[1.0, 2.0], [1.0, 1.0]]
+    assert torch.tensor([torch.tensor([3])], dtype=torch.float64).tolist() == [3.0]
+    for wrong in ([two, two], [one, two], [[two]], [torch.ones(0)], [two, 1.0]):
+        with pytest.raises(ValueError, match="only one element tensors"):
+            torch.tensor(wrong)
+        with pytest.raises(ValueError, match="only one element tensors"):
+            torch.as_tensor(wrong)

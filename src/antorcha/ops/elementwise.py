@@ -13,6 +13,7 @@ from typing import Any
 from antorcha import dtypes
 from antorcha.errors import ArgumentError, DtypeError, ShapeError
 from antorcha.lang import expr as E
+from antorcha.ops.divisors import refuse_zero_divisor
 from antorcha.ops.pointwise import UnsupportedDtype, pointwise
 from antorcha.ops.record import T, composite
 from antorcha.ops.types import Bool, Dtype, Number, Operand, Power, Str, Tensor
@@ -36,22 +37,6 @@ def is_bool(*operands: Any) -> bool:
 
 def is_one(number: Any) -> bool:
     return isinstance(number, int) and number == 1
-
-
-def refuse_zero_divisor(op: Any) -> None:
-    """Integers divided by the Python number 0 raise, as PyTorch's do."""
-    bind = op.signature.bind
-
-    def checked(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        bound = bind(args, kwargs)
-        a, b = bound[4][:2]
-        if type(b) is int and b == 0 and getattr(a, "_layout", None) is not None:
-            mode = bound[4][2] if len(bound[4]) > 2 else "floor"
-            if a._layout.dtype.kind in "ui" and mode is not None:
-                raise DtypeError(f"{op.name}: ZeroDivisionError: {a._layout.dtype} divided by 0")
-        return bound
-
-    op.use_bind(checked)
 
 
 @pointwise(inplace=True)
@@ -224,6 +209,7 @@ def _(make):
 def _(make):
     yield (make(3), 2), {"rounding_mode": "up"}, RuntimeError, "rounding_mode"
     yield (make(3).long(), 0), {"rounding_mode": "floor"}, RuntimeError, "ZeroDivisionError"
+    yield (make(3).long(), make(3) * 0 > 1), {"rounding_mode": "floor"}, RuntimeError, "has zeros"
 
 
 @pointwise(inplace=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from antorcha import dtypes
@@ -16,7 +16,11 @@ from antorcha.shapes import broadcast_shapes, broadcast_strides, result_strides
 if TYPE_CHECKING:
     from antorcha.dtypes import dtype as DType
     from antorcha.lang.expr import Expr
+    from antorcha.lang.kernels import Launch
     from antorcha.runtime.layout import Layout
+
+    Guard = Callable[[Launch, Sequence[Any], Layout, DType], Launch]
+    """Of a launch, its inputs, result and dtype: the launch that looks at the inputs first."""
 
 
 def common_device(op: str, layouts: Sequence[Layout | None]) -> Any:
@@ -90,6 +94,7 @@ def plan_exprs(
     ins: Sequence[Any],
     out_dtype: DType,
     outs: tuple[Layout, ...] | None,
+    guard: Guard | None = None,
     **fields: Any,
 ) -> Plan:
     """A plan that computes an expression over layouts and number types, broadcast together."""
@@ -112,4 +117,6 @@ def plan_exprs(
             )
     wide = [expanded(i, out.shape) if isinstance(i, L.Layout) else i for i in ins]
     launch = backend(device).compile(Pointwise(exprs), (out,), wide)
+    if guard is not None:
+        launch = guard(launch, ins, out, out_dtype)
     return make(op, FRESH, (out,), fresh=launch.fresh, into=launch.into, **fields)

@@ -35,8 +35,6 @@ def to_int(op: str, name: str, value: Any) -> int:
     if type(value) is int:
         return value
     if isinstance(value, (bool, float)):
-        if isinstance(value, bool):
-            return int(value)
         raise ArgumentError(f"{op}: {name} must be an int, not {_text(value)}")
     try:
         return int(operator.index(value))
@@ -180,6 +178,8 @@ def _treatment(param: Param, kind: Any, given: bool, loose: bool) -> int | None:
     if kind not in _KNOWN or code in (TENSORS, NUMBER, TENSOR):
         return None
     if code == STATIC:
+        if kind is bool and param.check in (to_int, to_ints, to_dims):
+            return None
         if kind is tuple:
             return _SIZES
         return None if loose else _VALUE

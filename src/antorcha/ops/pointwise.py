@@ -45,6 +45,7 @@ from antorcha.runtime.tensor import Tensor
 
 if TYPE_CHECKING:
     from antorcha.dtypes import dtype as DType
+    from antorcha.ops.operands import Guard
     from antorcha.runtime.layout import Layout
 
 
@@ -60,6 +61,7 @@ class PointwiseOp(Op):
         self.types = types
         self.derive_fn: Callable[..., Any] | None = None
         self.check: Callable[..., None] | None = None
+        self.guard: Guard | None = None
         self.traced: dict[Any, Traced] = {}  # see `_traced_once`
         never = types in ("compare", "predicate", "bits")
         self.rule = None if never else PointwiseRule(self)
@@ -169,7 +171,7 @@ class PointwiseOp(Op):
                     tensors.append(None)
         traced = self._traced_once(where, ins, statics, extra, fixed)
         plan = plan_exprs(
-            self, (traced.made,), ins, traced.made.dtype, outs, statics=statics,
+            self, (traced.made,), ins, traced.made.dtype, outs, self.guard, statics=statics,
             tensors=tuple(tensors),
         )  # fmt: skip
         plan.post_names = tuple(numbers)

@@ -77,7 +77,7 @@ def _range(name, low, high, size):
     if size is not None:
         size = tuple(size) if isinstance(size, (tuple, list)) else (size,)
     for what, value in (("low", low), ("high", high)):
-        if not isinstance(value, int) and not hasattr(value, "__index__"):
+        if isinstance(value, bool) or not hasattr(value, "__index__"):
             raise ArgumentError(f"{name}(): {what} must be an int, not {type(value).__name__}")
     return int(low), int(high), size
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any as _Any
 
 from antorcha import dtypes
-from antorcha.errors import ArgumentError, ShapeError
+from antorcha.errors import ShapeError
 from antorcha.ops.kernel import ViewOp, view
+from antorcha.ops.params import to_ints
 from antorcha.ops.record import Composite, T, composite
 from antorcha.ops.types import Any, Dim, Dims, Ints, Shape, Tensor
 from antorcha.runtime import layout as L
@@ -533,15 +533,6 @@ def _(make):
     yield make(3, 1), (2, 3, 4)
 
 
-def as_dims(op: str, value: _Any) -> tuple[int, ...]:
-    if isinstance(value, (tuple, list)):
-        return tuple([operator.index(v) for v in value])
-    try:
-        return (operator.index(value),)
-    except TypeError:
-        raise ArgumentError(f"{op}: dims must be ints, not {value!r}") from None
-
-
 @composite(out=False, aliases=("moveaxis",))
 def movedim(input: Tensor, source: Any, destination: Any):
     """A view with dims ``source`` at the places ``destination``; the others keep their order.
@@ -552,8 +543,8 @@ def movedim(input: Tensor, source: Any, destination: Any):
     torch.Size([3, 5, 2])
     """
     ndim = input._layout.ndim
-    taken = normalize_dims(as_dims("movedim", source), ndim, op="movedim")
-    placed = normalize_dims(as_dims("movedim", destination), ndim, op="movedim")
+    taken = normalize_dims(to_ints("movedim", "source", source), ndim, op="movedim")
+    placed = normalize_dims(to_ints("movedim", "destination", destination), ndim, op="movedim")
     if len(taken) != len(placed):
         raise ShapeError(
             f"movedim: Invalid source or destination dims: source ({list(taken)} dims) should "

@@ -113,12 +113,13 @@ def _numbers(data: Any, want: dtypes.dtype | None) -> tuple[Array, dtypes.dtype]
 
 def flatten(data: Any) -> tuple[list[Any], tuple[int, ...], set[Any]]:
     """Nested sequences as a flat list, a shape, and what the numbers are: Python's types, dtypes of
-    NumPy's and of tensors. Raises ValueError when they are ragged."""
+    NumPy's and of tensors. Raises ValueError when they are ragged. A tensor in a list is a number,
+    but for one that stands where a list does."""
     shape: list[int] = []
     kinds: set[Any] = set()
     level: Any = data
-    while _is_sequence(level):
-        if isinstance(level, (Tensor, np.ndarray)) and not len(level):
+    while _is_sequence(level) and not isinstance(level, Tensor):
+        if isinstance(level, np.ndarray) and not len(level):
             kinds.add(_dtype_of(level))
         shape.append(len(level))
         if not len(level):
@@ -142,8 +143,15 @@ def flatten(data: Any) -> tuple[list[Any], tuple[int, ...], set[Any]]:
         flat = deeper
     items: list[Any] = []
     for item in flat:
-        if (isinstance(item, np.generic) and not isinstance(item, str)) or (
-            isinstance(item, (Tensor, np.ndarray)) and item.ndim == 0
+        if isinstance(item, Tensor) and item._layout.numel != 1:
+            raise ValueRangeError(
+                "tensor: only one element tensors can be converted to Python scalars, not one of "
+                f"shape {tuple(item.shape)}; torch.stack makes one tensor of several"
+            )
+        if (
+            isinstance(item, Tensor)
+            or (isinstance(item, np.generic) and not isinstance(item, str))
+            or (isinstance(item, np.ndarray) and item.ndim == 0)
         ):
             kinds.add(_dtype_of(item))
             items.append(_item(item))

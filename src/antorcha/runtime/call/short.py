@@ -182,12 +182,12 @@ def _learn(op: Any, args: tuple[Any, ...]) -> None:
 
 
 def valued(op: Any) -> Callable[..., Any]:
-    """``op(a, 0, True)`` for one tensor and arguments by value (a dim, a flag)."""
+    """``op(a, 0)`` for one tensor and integers by value (a dim)."""
     plans = op.short_plans
 
     def short(a: Any, *args: Any, **kwargs: Any) -> Any:
-        for each in args:  # 1.0 would be the same key as 1
-            if type(each) is not int and type(each) is not bool:
+        for each in args:  # 1.0 and True would be the same key as 1
+            if type(each) is not int:
                 return op.slow(a, *args, **kwargs) if kwargs else _numbered(op, a, args)
         try:
             plan = plans[a._layout, *args] if args else plans[a._layout]
@@ -206,8 +206,8 @@ def valued(op: Any) -> Callable[..., Any]:
 
 
 def _numbered(op: Any, a: Any, args: tuple[Any, ...]) -> Any:
-    """``op(a, 0.5, 1)``: arguments that are numbers which the kernel gets, or floats by value; ops
-    of several results; and all that has no plan."""
+    """``op(a, 0.5, 1)``: arguments that are numbers which the kernel gets, or floats and flags by
+    value; ops of several results; and all that has no plan."""
     if modes.busy:
         return op.slow(a, *args)
     kinds = tuple([type(each) for each in args])
@@ -235,8 +235,7 @@ _BY_VALUE = (int, float, bool, tuple, str, type(None))
 
 
 def _learn_valued(op: Any, a: Any, args: tuple[Any, ...], kinds: tuple[type, ...]) -> None:
-    """Keeps the plan of a call by value. True and 1 are one key, and mean the same where the plan
-    is found by it alone."""
+    """Keeps the plan of a call by value."""
     if modes.subclasses or not isinstance(a, Tensor):
         return
     key, operands, _, numbers, _ = op.bind((a, *args), {})
@@ -247,7 +246,7 @@ def _learn_valued(op: Any, a: Any, args: tuple[Any, ...], kinds: tuple[type, ...
         _keep(op, (a._layout, kinds), plan)
     elif numbers or operands[1:] != [None] * (len(operands) - 1):
         return
-    elif plan.kind == FRESH and len(operands) == 1 and all([k in (int, bool) for k in kinds]):
+    elif plan.kind == FRESH and len(operands) == 1 and all([k is int for k in kinds]):
         _keep(op, (a._layout, *args) if args else a._layout, plan)
     elif len(operands) == 1:
         _keep(op, (a._layout, kinds, args), plan)

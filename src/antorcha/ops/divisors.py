@@ -1,0 +1,101 @@
+"""Integers divided by 0: refused before anything is written, with PyTorch's ``ZeroDivisionError``.
+
+A Python number is looked at as it is bound. Of a tensor, a fold says whether it has zeros, and a
+kernel of its own fails there, both before the division, in one launch (``steps``).
+"""
+
+# Native functions are in the kernel language, whose types are values: mypy cannot read them.
+# mypy: disable-error-code="valid-type,index", no-warn-return-any
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from antorcha import dtypes
+from antorcha.device import backend
+from antorcha.errors import ZeroDivisor
+from antorcha.lang import expr as E
+from antorcha.lang.kernels import Launch, NativeKernel, Reduce
+from antorcha.lang.native import i64, native, ptr, raw, u8
+from antorcha.ops.pointwise import PointwiseOp
+from antorcha.ops.steps import Steps, in_steps
+from antorcha.runtime import layout as L
+
+PLACES = {True: 2, False: 1}  # of a tensor and of a number among a launch's arguments
+
+
+def refuse_zero_divisor(op: PointwiseOp) -> None:
+    """Integers divided by zeros raise, in this op of a dividend, a divisor and a rounding mode."""
+    bind = op.signature.bind
+
+    def checked(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        bound = bind(args, kwargs)
+        a, b = bound[4][:2]
+        if type(b) is int and b == 0 and getattr(a, "_layout", None) is not None:
+            mode = bound[4][2] if len(bound[4]) > 2 else "floor"
+            if a._layout.dtype.kind in "ui" and mode is not None:
+                raise _refusal(op.name, f"{a._layout.dtype} divided by 0")
+        return bound
+
+    def guard(launch: Launch, ins: Sequence[Any], out: L.Layout, computed: dtypes.dtype) -> Launch:
+        divisor = ins[1]
+        if computed.kind not in "ui" or not isinstance(divisor, L.Layout) or out.numel == 0:
+            return launch
+        return _checked(op.name, launch, ins, out)
+
+    op.use_bind(checked)
+    op.guard = guard
+
+
+def _refusal(op: str, what: str) -> ZeroDivisor:
+    return ZeroDivisor(f"{op}: ZeroDivisionError: {what}")
+
+
+def _checked(op: str, launch: Launch, ins: Sequence[Any], out: L.Layout) -> Launch:
+    """The launch, after a look at its second input."""
+    device, divisor = backend(out.device), ins[1]
+    if not divisor.ndim:
+        divisor = L.layout((1,), (1,), divisor.dtype, divisor.device)
+    flag = L.layout(divisor.shape, (0,) * divisor.ndim, dtypes.uint8, out.device)
+    byte = L.contiguous((1,), dtypes.uint8, out.device)
+    a, b = E.input_(0, dtypes.uint8), E.input_(1, dtypes.uint8)
+    nought = E.cast(E.eq(E.input_(0, divisor.dtype), 0), dtypes.uint8)
+    look = device.compile(
+        Reduce(tuple(range(divisor.ndim)), (0,), (nought,), (a | b,), (a,)), [flag], [divisor]
+    )
+    fail = _Failed(op, str(divisor.dtype))
+    stop = device.compile(NativeKernel(stop_if, {}, (), fail.of_arrays, fail), [byte], [byte])
+    at = PLACES[isinstance(ins[0], L.Layout)]
+
+    def write(steps: Steps, outs: list[int], given: list[int]) -> None:
+        found = steps.room(byte.nbytes)
+        steps.into(look, *found, *given[at : at + 2])
+        steps.into(stop, *steps.room(byte.nbytes), *found)
+        steps.into(launch, *outs, *given)
+
+    places = sum([PLACES[isinstance(i, L.Layout)] for i in ins])
+    return in_steps(device, 1, out.nbytes, places, write)
+
+
+@native
+def stop_if(bufs: ptr[raw], desc: ptr[i64]) -> i64:
+    """A status other than 0 where the byte that it is given is not 0."""
+    return i64(ptr[u8](bufs[1])[0])
+
+
+class _Failed:
+    """What a status of ``stop_if`` means."""
+
+    def __init__(self, op: str, dtype: str) -> None:
+        self.op, self.dtype = op, dtype
+
+    def __call__(self, code: int) -> BaseException:
+        return _refusal(self.op, f"the divisor, of {self.dtype}, has zeros; replace them first")
+
+    def of_arrays(self, found: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any]]:
+        """``stop_if`` with NumPy."""
+        if found[0]:
+            raise self(1)
+        return (found,)

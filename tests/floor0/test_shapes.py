@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from antorcha import shapes
+from antorcha import loops, shapes
 from antorcha.errors import ArgumentError, OutOfRange, ShapeError
 from antorcha.shapes import Size
 
@@ -161,7 +161,7 @@ def test_memory_formats(torch: Any) -> None:
             made = torch.empty(shape, memory_format=form)
             assert shapes.channels_last_strides(shape) == made.stride()
         assert shapes.contiguous_strides(shape) == torch.empty(shape).stride()
-        assert shapes.dense_strides(shape, strides) == torch.empty_like(tensor).stride(), (
+        assert loops.dense_strides(shape, strides) == torch.empty_like(tensor).stride(), (
             shape,
             strides,
         )
@@ -277,7 +277,7 @@ def test_result_strides(torch: Any) -> None:
             result = ops[count](*operands)
         except RuntimeError:  # a zero size met a size of 2 or 3
             continue
-        ours = shapes.result_strides(tuple(result.shape), [layout(each) for each in operands])
+        ours = loops.result_strides(tuple(result.shape), [layout(each) for each in operands])
         assert ours == result.stride(), [layout(each) for each in operands]
         seen += ours != shapes.contiguous_strides(result.shape)
     assert seen > 2000
@@ -312,7 +312,7 @@ def test_result_strides_with_empty_operands(torch: Any) -> None:
             result = torch.add(*operands)
         except RuntimeError:
             continue
-        ours = shapes.result_strides(tuple(result.shape), [layout(each) for each in operands])
+        ours = loops.result_strides(tuple(result.shape), [layout(each) for each in operands])
         assert ours == result.stride(), [layout(each) for each in operands]
 
 
@@ -329,17 +329,17 @@ def test_result_strides_of_promoted_operands(torch: Any) -> None:
             continue
         whole = torch.zeros(2000, dtype=torch.int32).as_strided(two.shape, two.stride())
         result = torch.add(one, whole)
-        converted = (tuple(two.shape), shapes.dense_strides(*layout(two)))
-        ours = shapes.result_strides(tuple(result.shape), [layout(one), converted])
+        converted = (tuple(two.shape), loops.dense_strides(*layout(two)))
+        ours = loops.result_strides(tuple(result.shape), [layout(one), converted])
         assert ours == result.stride(), (layout(one), layout(two))
 
 
 def test_result_strides_of_scalars(torch: Any) -> None:
     tensor = torch.empty(2, 3, 4).permute(2, 0, 1)
-    ours = shapes.result_strides(tuple(tensor.shape), [layout(tensor), ((), ())])
+    ours = loops.result_strides(tuple(tensor.shape), [layout(tensor), ((), ())])
     assert ours == (tensor + 2.0).stride()
     odd = torch.empty(4, 1, 1, 3).permute(0, 3, 1, 2)
-    ours = shapes.result_strides(tuple(odd.shape), [layout(odd), ((), ())])
+    ours = loops.result_strides(tuple(odd.shape), [layout(odd), ((), ())])
     assert ours == (odd + 2.0).stride()
 
 
@@ -351,12 +351,12 @@ def test_collapse_walks_the_same_elements() -> None:
         several = [shapes.contiguous_strides(shape)]
         several.append(tuple(stride if rng.random() < 0.8 else 0 for stride in several[0]))
         several.append(tuple(2 * stride for stride in several[0]))
-        small, walked = shapes.collapse(shape, several)
+        small, walked = loops.collapse(shape, several)
         assert 1 not in small
         assert len(walked) == 3
         for before, after in zip(several, walked, strict=True):
             assert offsets(shape, before) == offsets(small, after)
         merged += len(small) < len(shape)
     assert merged > 1000
-    assert shapes.collapse((1, 1), [(5, 7)]) == ((), [()])
-    assert shapes.collapse((2, 3), []) == ((6,), [])
+    assert loops.collapse((1, 1), [(5, 7)]) == ((), [()])
+    assert loops.collapse((2, 3), []) == ((6,), [])

@@ -84,7 +84,8 @@ BOOLS_AS_INTS = [
     "x.unsqueeze(V)", "x.transpose(0, V)", "x.permute(V, 0)", "x.movedim(V, 0)",
     "x.narrow(1, V, 1)", "x.select(0, V)", "x.index_select(V, torch.tensor([0]))", "x.topk(V)",
     "x.chunk(V)", "x.split(V)", "x.roll(V, 0)", "x.tril(V)", "x.size(V)", "x.stride(V)",
-    "x.new_zeros(V, 2)", "torch.randint(V, (2,))", "torch.full((V,), 2.0)", "torch.stack([x, x], V)",
+    "x.new_zeros(V, 2)", "torch.randint(V, (2,))", "torch.full((V,), 2.0)",
+    "torch.stack([x, x], V)",
 ]  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from antorcha.errors import ArgumentError, DtypeError, OutOfRange, ShapeError
 from antorcha.indexing import AdvancedIndex, advanced_position, broadcast_indices
 from antorcha.lang.kernels import Host
 from antorcha.lazy import Array, np
+from antorcha.loops import result_strides
 from antorcha.ops.index import add_at, blocks_or_numpy, check_range, zeros_like_layout
 from antorcha.ops.kernel import Planned, kernel
 from antorcha.ops.memory import strides_of_format
@@ -16,13 +17,7 @@ from antorcha.ops.types import Any, Bool, Ints, Tensor, Tensors
 from antorcha.runtime import layout as L
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.tensor import Tensor as TensorType
-from antorcha.shapes import (
-    Size,
-    broadcast_strides,
-    contiguous_strides,
-    result_strides,
-    view_strides,
-)
+from antorcha.shapes import Size, broadcast_strides, contiguous_strides, view_strides
 
 
 # ------------------------------------------------------------------------------------ x[tensors]

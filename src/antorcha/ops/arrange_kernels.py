@@ -34,9 +34,9 @@ from antorcha.lang.native import (
     vstore,
 )
 from antorcha.lang.native.machine import target
+from antorcha.loops import collapse
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.pool import pool_run
-from antorcha.shapes import collapse
 
 MOVED = {1: u8, 2: u16, 4: u32, 8: u64}
 PIECE = 8192  # elements of a row that are a unit of work

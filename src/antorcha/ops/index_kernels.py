@@ -35,8 +35,8 @@ from antorcha.lang.native import (
     u32,
     u64,
 )
+from antorcha.loops import collapse
 from antorcha.runtime.layout import Layout
-from antorcha.shapes import collapse
 
 GET, SET, ADD, FILL = "get", "set", "add", "fill"
 MOVED = {1: u8, 2: u16, 4: u32, 8: u64}  # moving needs no more than the size

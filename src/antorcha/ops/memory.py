@@ -11,6 +11,7 @@ from antorcha.device import as_device, backend
 from antorcha.errors import ArgumentError, ShapeError, ValueRangeError
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Pointwise
+from antorcha.loops import dense_strides
 from antorcha.ops import record
 from antorcha.ops.kernel import KernelOp, Planned, ViewOp, kernel
 from antorcha.ops.record import T, composite
@@ -25,7 +26,6 @@ from antorcha.shapes import (
     broadcast_shapes,
     channels_last_strides,
     contiguous_strides,
-    dense_strides,
     may_overlap,
     normalize_dim,
 )

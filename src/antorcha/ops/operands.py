@@ -9,9 +9,10 @@ from antorcha import dtypes
 from antorcha.device import CPU, backend
 from antorcha.errors import DeviceError, DtypeError, ShapeError
 from antorcha.lang.kernels import Pointwise
+from antorcha.loops import result_strides
 from antorcha.runtime import layout as L
 from antorcha.runtime.call.plan import FRESH, Plan, make
-from antorcha.shapes import broadcast_shapes, broadcast_strides, result_strides
+from antorcha.shapes import broadcast_shapes, broadcast_strides
 
 if TYPE_CHECKING:
     from antorcha.dtypes import dtype as DType

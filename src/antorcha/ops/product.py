@@ -15,6 +15,7 @@ from antorcha.device import backend
 from antorcha.errors import DtypeError, MissingFeature, ShapeError
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Launch, MatMul, Pointwise
+from antorcha.loops import collapse
 from antorcha.ops.operands import common_device, expanded
 from antorcha.ops.params import NUMBER
 from antorcha.ops.record import Op
@@ -22,7 +23,7 @@ from antorcha.ops.steps import Steps, in_steps
 from antorcha.runtime import layout as L
 from antorcha.runtime.call.plan import FRESH, Plan, make
 from antorcha.runtime.tensor import Tensor
-from antorcha.shapes import broadcast_shapes, collapse
+from antorcha.shapes import broadcast_shapes
 from antorcha.structs import replace, struct
 
 if TYPE_CHECKING:

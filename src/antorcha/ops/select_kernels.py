@@ -43,11 +43,11 @@ from antorcha.lang.native import (
     vload,
     void,
 )
+from antorcha.loops import collapse
 from antorcha.ops.found import NO_MEMORY
 from antorcha.runtime.alloc import allocate, release
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.pool import pool_run
-from antorcha.shapes import collapse
 
 NUMBERS = {
     "bool": u8, "uint8": u8, "uint16": u16, "uint32": u32, "uint64": u64, "int8": i8, "int16": i16,

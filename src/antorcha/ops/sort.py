@@ -12,6 +12,7 @@ from antorcha import dtypes
 from antorcha.errors import DtypeError, ShapeError
 from antorcha.lang.kernels import Host
 from antorcha.lazy import lazy, np
+from antorcha.loops import dense_strides
 from antorcha.ops import return_types
 from antorcha.ops.extrema import check_ordered
 from antorcha.ops.found import failed
@@ -21,7 +22,7 @@ from antorcha.ops.reduction import EmptyReduction
 from antorcha.ops.types import Any, Bool, Dim, Int, Str, Tensor
 from antorcha.runtime import layout as L
 from antorcha.runtime.tensor import Tensor as TensorType
-from antorcha.shapes import contiguous_strides, dense_strides, normalize_dim
+from antorcha.shapes import contiguous_strides, normalize_dim
 
 kernels = lazy("antorcha.ops.sort_kernels")
 long_lines = lazy("antorcha.ops.sort_long")

@@ -39,11 +39,11 @@ from antorcha.lang.native import (
     u64,
     void,
 )
+from antorcha.loops import collapse
 from antorcha.ops.found import NO_MEMORY
 from antorcha.runtime.alloc import allocate, release
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.pool import pool_run
-from antorcha.shapes import collapse
 
 WORDS = {1: u8, 2: u16, 4: u32, 8: u64}
 INFINITY = {"float16": 0x7C00, "bfloat16": 0x7F80, "float32": 0x7F80_0000,

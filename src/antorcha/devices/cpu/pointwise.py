@@ -43,11 +43,11 @@ from antorcha.lang.native import (
 )
 from antorcha.lang.native.machine import target
 from antorcha.lang.native.types import Ty
+from antorcha.loops import collapse
 from antorcha.memo import kept
 from antorcha.runtime.launch import make_launch
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.pool import pool_run
-from antorcha.shapes import collapse
 
 MAX_DIMS = 12
 UNIT = 8192  # elements of a unit of work

@@ -52,11 +52,11 @@ from antorcha.lang.native import (
 )
 from antorcha.lang.native.machine import target
 from antorcha.lang.native.types import Ty
+from antorcha.loops import collapse
 from antorcha.memo import kept
 from antorcha.runtime.launch import make_launch
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.pool import pool_run
-from antorcha.shapes import collapse
 
 BLOCK = 16384  # elements folded into one set of accumulators
 STRIP = 1024  # results accumulated side by side

@@ -60,11 +60,11 @@ from antorcha.lang.native import (
     void,
 )
 from antorcha.lang.native.machine import target
+from antorcha.loops import collapse
 from antorcha.memo import kept
 from antorcha.runtime.launch import make_launch
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.pool import pool_run
-from antorcha.shapes import collapse
 
 REDUCTIONS = ("reduce_sum", "reduce_prod", "reduce_max", "reduce_min", "reduce_any", "reduce_all")
 _JOINS = {"reduce_sum": "add", "reduce_prod": "mul", "reduce_max": "maximum",

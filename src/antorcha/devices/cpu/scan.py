@@ -52,10 +52,10 @@ from antorcha.lang.native import (
 )
 from antorcha.lang.native.machine import target
 from antorcha.lang.native.types import Ty
+from antorcha.loops import collapse
 from antorcha.runtime.launch import make_launch
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.pool import pool_run
-from antorcha.shapes import collapse
 
 STRIP = 1024  # lines side by side: narrower strips would touch a new page too often
 PARTS = 512  # pieces of all lines together, at most

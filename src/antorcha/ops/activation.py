@@ -384,7 +384,7 @@ def softsign(input: Tensor):
 softsign.samples(spread())
 
 
-@pointwise("floating", namespace=NN, node="log_sigmoid")
+@pointwise("floating", row_major=True, namespace=NN, node="log_sigmoid")
 def logsigmoid(input: Tensor):
     """``log(sigmoid(input))``, without overflow.
 
@@ -538,6 +538,8 @@ def rrelu(input: Tensor, lower: Float = 0.125, upper: Float = 1.0 / 3, training:
     >>> torch.nn.functional.rrelu(torch.tensor([-3., 3.]), 0.0, 0.5)
     tensor([-0.7500,  3.0000])
     """
+    if not inplace:
+        input = T.contiguous(input)
     if lower > upper:
         raise ShapeError(f"rrelu: Lower bound {lower} should be less than or equal to {upper}")
     if not training:

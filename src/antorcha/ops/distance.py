@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any as _Any
 
-from antorcha.errors import ShapeError, ValueRangeError
+from antorcha import dtypes
+from antorcha.errors import DtypeError, ShapeError, ValueRangeError
 from antorcha.lang import expr as E
 from antorcha.ops.loss import reduced, reduction_of
 from antorcha.ops.pointwise import pointwise
@@ -28,6 +29,13 @@ def _(g, out):
 
 def norm_along(x: _Any, p: float, dim: _Any, keepdim: bool) -> _Any:
     """The p-norm along a dim."""
+    if x._layout.dtype.kind in "bui":
+        raise DtypeError(
+            f"norm: Expected a floating point or complex tensor as input. Got {x._layout.dtype}; "
+            "cast it to float."
+        )
+    if x._layout.dtype.kind == "c":
+        x = T.abs(x)
     if p == 2:
         return T.norm_root(T.sum(x * x, dim, keepdim))
     size = T.abs(x)
@@ -63,6 +71,12 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: Dim = 1, eps: Float = 1e-8):
     >>> torch.cosine_similarity(torch.tensor([[1., 0.]]), torch.tensor([[1., 1.]]))
     tensor([0.7071])
     """
+    common = dtypes.promote_types(x1._layout.dtype, x2._layout.dtype)
+    if common.kind != "f":
+        raise DtypeError(
+            "cosine_similarity: expected common dtype to be floating point, yet it is "
+            f"{common}; cast one to float."
+        )
     a, b = T.broadcast_tensors(x1, x2)
     a = a / T.clamp_min(norm_along(a, 2, dim, True), eps)
     b = b / T.clamp_min(norm_along(b, 2, dim, True), eps)

@@ -4,25 +4,22 @@ A Python number is looked at as it is bound. Of a tensor, a fold says whether it
 kernel of its own fails there, both before the division, in one launch (``steps``).
 """
 
-# Native functions are in the kernel language, whose types are values: mypy cannot read them.
-# mypy: disable-error-code="valid-type,index", no-warn-return-any
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
-
-import numpy as np
 
 from antorcha import dtypes
 from antorcha.device import backend
 from antorcha.errors import ZeroDivisor
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Launch, NativeKernel, Reduce
-from antorcha.lang.native import i64, native, ptr, raw, u8
+from antorcha.lazy import Array, lazy
 from antorcha.ops.pointwise import PointwiseOp
 from antorcha.ops.steps import Steps, in_steps
 from antorcha.runtime import layout as L
 
+kernels = lazy("antorcha.ops.divisors_kernel")
 PLACES = {True: 2, False: 1}  # of a tensor and of a number among a launch's arguments
 
 
@@ -66,7 +63,9 @@ def _checked(op: str, launch: Launch, ins: Sequence[Any], out: L.Layout) -> Laun
         Reduce(tuple(range(divisor.ndim)), (0,), (nought,), (a | b,), (a,)), [flag], [divisor]
     )
     fail = _Failed(op, str(divisor.dtype))
-    stop = device.compile(NativeKernel(stop_if, {}, (), fail.of_arrays, fail), [byte], [byte])
+    stop = device.compile(
+        NativeKernel(kernels.stop_if, {}, (), fail.of_arrays, fail), [byte], [byte]
+    )
     at = PLACES[isinstance(ins[0], L.Layout)]
 
     def write(steps: Steps, outs: list[int], given: list[int]) -> None:
@@ -79,12 +78,6 @@ def _checked(op: str, launch: Launch, ins: Sequence[Any], out: L.Layout) -> Laun
     return in_steps(device, 1, out.nbytes, places, write)
 
 
-@native
-def stop_if(bufs: ptr[raw], desc: ptr[i64]) -> i64:
-    """A status other than 0 where the byte that it is given is not 0."""
-    return i64(ptr[u8](bufs[1])[0])
-
-
 class _Failed:
     """What a status of ``stop_if`` means."""
 
@@ -94,7 +87,7 @@ class _Failed:
     def __call__(self, code: int) -> BaseException:
         return _refusal(self.op, f"the divisor, of {self.dtype}, has zeros; replace them first")
 
-    def of_arrays(self, found: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any]]:
+    def of_arrays(self, found: Array) -> tuple[Array]:
         """``stop_if`` with NumPy."""
         if found[0]:
             raise self(1)

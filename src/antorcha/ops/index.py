@@ -11,6 +11,7 @@ from typing import Any as _Any
 from antorcha.errors import DtypeError, OutOfRange, ShapeError
 from antorcha.lang.kernels import Description, Host
 from antorcha.lazy import Array, lazy, np
+from antorcha.loops import dense_strides
 from antorcha.ops.kernel import KernelOp, Planned, kernel
 from antorcha.ops.record import T, composite
 from antorcha.ops.types import Bool, Dim, Number, Operand, Tensor
@@ -106,6 +107,11 @@ def check_vector(op: str, index: Layout) -> None:
 
 def plain(lay: Layout, shape: _Any = None) -> Layout:
     return L.contiguous(tuple(lay.shape) if shape is None else shape, lay.dtype, lay.device)
+
+
+def kept(lay: Layout) -> Layout:
+    """Of a copy that keeps the order of dims, as ``clone``'s does."""
+    return L.layout(lay.shape, dense_strides(lay.shape, lay.strides), lay.dtype, lay.device)
 
 
 def along(ndim: int, dim: int, op: str) -> int:
@@ -341,7 +347,7 @@ def index_fill(input: Tensor, dim: Dim, index: Tensor, value: Operand):
 
         return onto_copy(x, write)
 
-    return Planned(Host(run), [plain(input)])
+    return Planned(Host(run), [kept(input)])
 
 
 @index_fill.derivative
@@ -532,7 +538,7 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: Bool = False):
             made.reshape(-1)[at] = src.reshape(-1)
         return made
 
-    return Planned(Host(run), [plain(input)])
+    return Planned(Host(run), [kept(input)])
 
 
 @put.derivative

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from typing import Any as _Any
 
-from antorcha.errors import ShapeError, ValueRangeError, warn
+from antorcha.errors import DtypeError, ShapeError, ValueRangeError, warn
 from antorcha.lang import expr as E
 from antorcha.ops.pointwise import PointwiseOp
 from antorcha.ops.record import T, composite
@@ -170,6 +170,8 @@ def l1_loss(
     reduction = reduction_of(size_average, reduce, reduction)
     if weight is not None:
         return weighted(_l1(input, target, "none"), weight, reduction)
+    if input._layout.dtype.kind != "f" or target._layout.dtype.kind != "f":
+        return reduced(T.abs(input - target), reduction)  # (of integers there is no mean)
     return _l1(input, target, reduction)
 
 
@@ -368,6 +370,9 @@ def kl_div(
     >>> torch.nn.functional.kl_div(torch.tensor([-1.]), torch.tensor([0.5]), reduction="sum")
     tensor(0.1534)
     """
+    for lay in (input._layout, target._layout):
+        if lay.dtype.kind != "f":
+            raise DtypeError(f"kl_div: {lay.dtype} inputs are not supported; cast them to float.")
     if reduction == "batchmean":
         return _kl_div(input, target, "sum", log_target) / input._layout.shape[0]
     reduction = reduction_of(size_average, reduce, reduction)

@@ -26,6 +26,7 @@ from antorcha.ops.types import (
     OptTensor,
     Tensor,
 )
+from antorcha.shapes import suggests_channels_last
 
 F = "nn.functional."
 
@@ -231,9 +232,18 @@ def batch_norm(
         raise ShapeError(f"batch_norm: expected at least 2D input, got shape {list(lay.shape)}")
     if not lay.numel:
         return T.clone(input)
+    input = _in_memory_format(input)
     return T.native_batch_norm(
         input, weight, bias, running_mean, running_var, training, momentum, eps
     )[0]
+
+
+def _in_memory_format(input):
+    """The input as it is or, where it lies in neither memory format, row by row."""
+    lay = input._layout
+    if lay.contiguous:
+        return input
+    return input if suggests_channels_last(lay.shape, lay.strides) else T.contiguous(input)
 
 
 def _enough_values(op: str, lay: _Any, count: int) -> None:
@@ -376,6 +386,7 @@ def group_norm(
             )
     n, c = lay.shape[:2]
     rest = math.prod(lay.shape[2:])
+    input = _in_memory_format(input)
     return T.native_group_norm(input, weight, bias, n, c, rest, num_groups, eps)[0]
 
 

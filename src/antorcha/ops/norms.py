@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from antorcha.errors import ShapeError
+from antorcha.errors import DtypeError, ShapeError
 from antorcha.lazy import np
 from antorcha.ops.lapack import check_float, check_matrix, check_square
 from antorcha.ops.record import T, composite
@@ -239,6 +239,9 @@ def cdist(
     tensor([[5.]])
     """
     a, b = x1._layout, x2._layout
+    for lay in (a, b):
+        if lay.dtype.kind != "f":
+            raise DtypeError(f"cdist: only supports floating-point dtypes, got {lay.dtype}")
     if a.ndim < 2 or b.ndim < 2:
         raise ShapeError("cdist: both tensors must have at least 2 dimensions")
     if a.shape[-1] != b.shape[-1]:

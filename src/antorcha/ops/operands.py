@@ -96,6 +96,7 @@ def plan_exprs(
     out_dtype: DType,
     outs: tuple[Layout, ...] | None,
     guard: Guard | None = None,
+    row_major: bool = False,
     **fields: Any,
 ) -> Plan:
     """A plan that computes an expression over layouts and number types, broadcast together."""
@@ -103,7 +104,7 @@ def plan_exprs(
     shape = broadcast_shapes(*[lay.shape for lay in tensors], op=op.name)
     device = common_device(op.name, tensors)
     if outs is None:
-        out = result_layout(tuple(shape), out_dtype, device, ins)
+        out = result_layout(tuple(shape), out_dtype, device, () if row_major else ins)
     else:
         (out,) = outs
         if not dtypes.can_cast(out_dtype, out.dtype):

@@ -55,9 +55,11 @@ class PointwiseOp(Op):
     short_binary = any_size = True
 
     def __init__(
-        self, fn: Callable[..., Any], types: str | Callable[[Any], str] = "promote", **options: Any
-    ) -> None:
+        self, fn: Callable[..., Any], types: str | Callable[[Any], str] = "promote",
+        row_major: bool = False, **options: Any,
+    ) -> None:  # fmt: skip
         super().__init__(fn, **options)
+        self.row_major = row_major  # a fresh result is, however the operands lie
         self.types = types
         self.derive_fn: Callable[..., Any] | None = None
         self.check: Callable[..., None] | None = None
@@ -171,8 +173,8 @@ class PointwiseOp(Op):
                     tensors.append(None)
         traced = self._traced_once(where, ins, statics, extra, fixed)
         plan = plan_exprs(
-            self, (traced.made,), ins, traced.made.dtype, outs, self.guard, statics=statics,
-            tensors=tuple(tensors),
+            self, (traced.made,), ins, traced.made.dtype, outs, self.guard, self.row_major,
+            statics=statics, tensors=tuple(tensors),
         )  # fmt: skip
         plan.post_names = tuple(numbers)
         plan.post = traced

@@ -6,7 +6,7 @@ broadcast operands are read where they lie. Gradients are products with transpos
 
 from __future__ import annotations
 
-from antorcha.errors import ShapeError
+from antorcha.errors import DtypeError, ShapeError
 from antorcha.ops.product import Product, inner_sizes_differ, product_op
 from antorcha.ops.record import T, composite
 from antorcha.ops.types import OptTensor, StaticNumber, Tensor
@@ -460,6 +460,13 @@ def addr(
             [6., 8.]])
     """
     made = _scaled(T.outer(vec1, vec2), alpha)
+    kinds = {t._layout.dtype.kind for t in (input, vec1, vec2)}
+    for name, number in (("beta", beta), ("alpha", alpha)):
+        if not kinds & {"f", "c"} and isinstance(number, (float, complex)):
+            raise DtypeError(
+                f"addr: For integral input tensors, argument {name} must not be a floating point "
+                f"number, but is {number}."
+            )
     return made if beta == 0 else T.add(_scaled(input, beta), made)
 
 

@@ -273,7 +273,8 @@ def nan_to_num(input: Tensor, nan: Number = None, posinf: Number = None, neginf:
         return input
     if input.dtype.kind == "c":
         replace = nan_to_num.fn
-        return E.complex(*[replace(p(input), nan, posinf, neginf) for p in (E.real, E.imag)])
+        numbers = [E.real(n) if isinstance(n, E.Expr) else n for n in (nan, posinf, neginf)]
+        return E.complex(*[replace(part(input), *numbers) for part in (E.real, E.imag)])
     limits = finfo(input.dtype)
     top = limits.max if posinf is None else posinf
     bottom = limits.min if neginf is None else neginf

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from antorcha import dtypes
-from antorcha.errors import MissingFeature, ShapeError
+from antorcha.errors import DtypeError, MissingFeature, ShapeError
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Host, Scan
 from antorcha.lazy import np
@@ -492,8 +492,14 @@ def _steps(name, y, x, dx, dim):
 def _area(name, y, x, dx, dim, combine):
     from antorcha.runtime.tensor import Tensor as TensorType
 
+    if y._layout.dtype.kind == "b":
+        raise DtypeError(f"{name}: received a bool input for `y`, but bool is not supported")
     if x is not None and not isinstance(x, TensorType):
         x, dx = None, x
+    if x is None and name == "trapezoid" and y._layout.numel:
+        d = normalize_dim(dim, y._layout.ndim, op=name)
+        ends = T.select(y, d, 0) + T.select(y, d, -1)
+        return (T.sum(y, d) - ends * 0.5) * (1 if dx is None else dx)
     pairs, width, d = _steps(name, y, x, dx, dim)
     if x is None:
         return combine(pairs, d) * (width / 2)

@@ -54,7 +54,7 @@ def _(make):
     yield (make(3), make(3), make(3)), {}, RuntimeError, "boolean tensor"
 
 
-@pointwise("masked", inplace=True, function=True)
+@pointwise("masked", row_major=True, inplace=True, function=True)
 def masked_fill(input: Tensor, mask: Tensor, value: Operand):
     """``value`` (a number or a 0-dim tensor) where ``mask`` holds, else the element of ``input``.
 

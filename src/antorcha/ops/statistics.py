@@ -468,8 +468,10 @@ def cov(
     lay = input._layout
     if lay.ndim > 2:
         raise ShapeError(f"cov(): expected input to have two or fewer dimensions, got {lay.ndim}")
+    if lay.dtype.kind == "b":
+        raise DtypeError("cov(): bool dtype is not supported for input; cast it first.")
     rows = T.view(input, (1, -1)) if lay.ndim < 2 else input
-    if lay.dtype.kind in "bui":
+    if lay.dtype.kind in "ui":
         rows = T.to_dtype(rows, dtypes.get_default_dtype())
     count = rows._layout.shape[1]
     weights = None

@@ -81,7 +81,11 @@ def copysign(g: Any, node: Any, x: Any, sign: Any) -> V:
     x, sign = g.same(x, sign, node)
     if x.ty.scalar.kind != "f":
         g.fail(node, f"copysign takes floats, not {x.ty}")
-    found = g.overloaded("copysign", x.ty.wide, g.widen(x), g.widen(sign))
+    wide = x.ty.wide
+    # Frozen, or LLVM would round a sign that was an f64 straight to f16 to narrow the whole, and
+    # call a function for that which is nowhere.
+    frozen = g.v(wide, f"freeze {wide.ll} {g.widen(sign).ref}")
+    found = g.overloaded("copysign", wide, g.widen(x), frozen)
     return g.narrow(x.ty, found) if x.ty.half else found  # type: ignore[no-any-return]
 
 

@@ -1,0 +1,24 @@
+"""``torch.special``: the special functions of the records, under their public names.
+
+The records are in ``ops.special``, ``ops.transcendental`` and their neighbours; many are functions
+of ``torch`` itself, too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from antorcha.errors import MissingName, did_you_mean
+from antorcha.ops.record import NAMESPACES, REGISTRY
+
+_PUBLIC: dict[str, Any] = {**NAMESPACES["special"], "logsumexp": REGISTRY["logsumexp"]}
+globals().update(_PUBLIC)
+
+
+def __getattr__(name: str) -> Any:
+    text = f"module 'torch.special' has no attribute {name!r}."
+    raise MissingName(text, name, lambda: did_you_mean(name, _PUBLIC))
+
+
+def __dir__() -> list[str]:
+    return sorted(_PUBLIC)

@@ -333,3 +333,13 @@ def test_numpy_agrees(name: str) -> None:
         np.testing.assert_allclose(
             getattr(antorcha, name)(antorcha.tensor(x)).numpy(), getattr(np, name)(x), rtol=1e-5
         )
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_copysign_of_every_layout(dtype: str) -> None:
+    """A sign that is a float64, or a number, beside a narrower magnitude."""
+    x = antorcha.ones(40, dtype=getattr(antorcha, dtype))
+    for size in (x, x[::2], x[1:5], x[0]):
+        assert antorcha.copysign(size, -2.0).eq(-1).all()
+        assert antorcha.copysign(size, 2).eq(1).all()
+        assert antorcha.copysign(size, antorcha.tensor(-0.0, dtype=antorcha.float64)).eq(-1).all()

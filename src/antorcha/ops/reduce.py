@@ -10,7 +10,7 @@ import builtins
 import math
 
 from antorcha import dtypes
-from antorcha.errors import DtypeError
+from antorcha.errors import DtypeError, MissingFeature
 from antorcha.lang import expr as E
 from antorcha.ops.pointwise import pointwise
 from antorcha.ops.record import T
@@ -304,7 +304,7 @@ def logsumexp(input: Tensor, dim: Dims, keepdim: Bool = False):
     tensor([1000.6932,    1.3133])
     """
     if input.dtype.kind == "c":
-        raise DtypeError(
+        raise MissingFeature(
             "logsumexp: complex inputs are not supported yet; use x.exp().sum(dim).log()"
         )
 

@@ -204,8 +204,6 @@ def topk(input: Tensor, k: Int, dim: Dim = -1, largest: Bool = True, sorted: Boo
     indices=tensor([4, 3, 2]))
     """
     check_ordered("topk", input, DtypeError)
-    if input.dtype.kind == "b":
-        raise DtypeError("topk: does not support bool dtypes; cast the input to uint8")
     d = normalize_dim(dim, input.ndim, op="topk")
     size = input.shape[d] if input.ndim else 1
     if not 0 <= k <= size:

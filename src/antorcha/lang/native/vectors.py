@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from antorcha.lang.native import plain as py
-from antorcha.lang.native.types import Ty, bool_, i32, i64, ptr, u32, vec, void
+from antorcha.lang.native.types import Ty, bool_, i32, i64, ptr, u32, u64, vec, void
 from antorcha.lang.native.values import Intrinsic, V, intrinsic
 
 
@@ -81,11 +81,18 @@ def copysign(g: Any, node: Any, x: Any, sign: Any) -> V:
     x, sign = g.same(x, sign, node)
     if x.ty.scalar.kind != "f":
         g.fail(node, f"copysign takes floats, not {x.ty}")
+    # Of bits, for LLVM would narrow its own form, where the sign was an f64 and the result is an
+    # f16, by a conversion that calls a function which is nowhere.
     wide = x.ty.wide
-    # Frozen, or LLVM would round a sign that was an f64 straight to f16 to narrow the whole, and
-    # call a function for that which is nowhere.
-    frozen = g.v(wide, f"freeze {wide.ll} {g.widen(sign).ref}")
-    found = g.overloaded("copysign", wide, g.widen(x), frozen)
+    word = wide.with_scalar(u64 if wide.scalar.size == 8 else u32)
+    top = 1 << (8 * wide.scalar.size - 1)
+    size, side = [
+        g.v(word, f"and {word.ll} {g.v(word, f'bitcast {wide.ll} {v.ref} to {word.ll}').ref}, "
+                  f"{g.const(mask, word).ref}")
+        for v, mask in ((g.widen(x), top - 1), (g.widen(sign), top))
+    ]  # fmt: skip
+    both = g.v(word, f"or {word.ll} {size.ref}, {side.ref}")
+    found = g.v(wide, f"bitcast {word.ll} {both.ref} to {wide.ll}")
     return g.narrow(x.ty, found) if x.ty.half else found  # type: ignore[no-any-return]
 
 
@@ -346,7 +353,6 @@ def mask_bits(g: Any, node: Any, mask: Any) -> V:
     mask = g.rt(mask, node)
     if mask.ty.kind != "v" or mask.ty.elem is not bool_ or mask.ty.n > 64:
         g.fail(node, f"mask_bits takes a mask of up to 64 lanes, not {mask.ty}")
-    from antorcha.lang.native.types import u64
 
     n = mask.ty.n
     word = g.op(f"bitcast {mask.ty.ll} {mask.ref} to i{n}")

@@ -104,7 +104,8 @@ def to_torch(value: Any, torch: Any) -> Any:
     """Arguments with tensors and dtypes of PyTorch in the place of ours."""
 
     def one(t: Tensor) -> Any:
-        array = t.detach().numpy() if t.dtype is not antorcha.bfloat16 else t.float().numpy()
+        plain = t.detach()
+        array = (plain.float() if t.dtype is antorcha.bfloat16 else plain).numpy()
         made = torch.from_numpy(array.copy())
         if t.dtype is antorcha.bfloat16:
             made = made.bfloat16()

@@ -81,18 +81,12 @@ def copysign(g: Any, node: Any, x: Any, sign: Any) -> V:
     x, sign = g.same(x, sign, node)
     if x.ty.scalar.kind != "f":
         g.fail(node, f"copysign takes floats, not {x.ty}")
-    # Of bits, for LLVM would narrow its own form, where the sign was an f64 and the result is an
-    # f16, by a conversion that calls a function which is nowhere.
+    # The fence, for of a sign that was an f64 and a result that is an f16 LLVM would make a
+    # conversion of one to the other, which calls a function that is nowhere. (In bits instead, LLVM
+    # 22 makes a wrong masked vpternlog of it where a select follows.)
     wide = x.ty.wide
-    word = wide.with_scalar(u64 if wide.scalar.size == 8 else u32)
-    top = 1 << (8 * wide.scalar.size - 1)
-    size, side = [
-        g.v(word, f"and {word.ll} {g.v(word, f'bitcast {wide.ll} {v.ref} to {word.ll}').ref}, "
-                  f"{g.const(mask, word).ref}")
-        for v, mask in ((g.widen(x), top - 1), (g.widen(sign), top))
-    ]  # fmt: skip
-    both = g.v(word, f"or {word.ll} {size.ref}, {side.ref}")
-    found = g.v(wide, f"bitcast {word.ll} {both.ref} to {wide.ll}")
+    fenced = g.overloaded("arithmetic.fence", wide, g.widen(sign))
+    found = g.overloaded("copysign", wide, g.widen(x), fenced)
     return g.narrow(x.ty, found) if x.ty.half else found  # type: ignore[no-any-return]
 
 

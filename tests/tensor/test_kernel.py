@@ -202,3 +202,37 @@ def test_rows_refuse() -> None:
     ):  # fmt: skip
         with pytest.raises(error):
             wrong()
+
+
+def chosen_bits(m, a, b):
+    return torch.where(m > 0, (a & 0x7FFFFFFF) | (b & -0x80000000), b)
+
+
+def chosen_bits_the_other_way(m, a, b):
+    return torch.where(m > 0, (b & 0x7FFFFFF0) | (a & 15), b)
+
+
+def chosen_bits_or_the_first(m, a, b):
+    return torch.where(m > 0, (a & 0x7FFFFFF0) | (b & 15), a)
+
+
+def by_differences(m, a, b):
+    return torch.where(m > 0, ((a ^ b) & 0x7FFF00) ^ b, b)
+
+
+def kept_above(m, a, b):
+    return torch.where(m > 0, b, (a & b) | (b ^ 5))
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+@pytest.mark.parametrize(
+    "fn",
+    [chosen_bits, chosen_bits_the_other_way, chosen_bits_or_the_first, by_differences, kept_above],
+)
+def test_bits_chosen_by_a_condition(fn: Any, dtype: str) -> None:
+    """AVX-512 has one instruction for the whole; LLVM 22 gives it its operands in a wrong order."""
+    random = np.random.default_rng(0)
+    m, a, b = (random.integers(-(1 << 31), 1 << 31, 1000).astype(dtype) for _ in range(3))
+    expected = fn(torch.tensor(m), torch.tensor(a), torch.tensor(b))  # op by op
+    found = torch.kernel(fn)(torch.tensor(m), torch.tensor(a), torch.tensor(b))
+    assert found.equal(expected)

@@ -45,7 +45,10 @@ class Arithmetic(Conversions):
             return self._divide(op, a, b)
         if op in ("shl", "shr"):
             return self._shift(op, a, b, node)
-        return self.v(a.ty, f"{op} {a.ty.ll} {a.ref}, {b.ref}")
+        made = self.v(a.ty, f"{op} {a.ty.ll} {a.ref}, {b.ref}")
+        if op in ("and", "or", "xor") and a.ty.kind == "v":
+            self.logic.add(made.ref)
+        return made
 
     def loaded(self, x: Value, node: Any) -> Value:
         """Loads a place; makes a symbol a pointer."""

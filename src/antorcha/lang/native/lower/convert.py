@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from antorcha.lang.native.lower.emitter import Emitter, Value
-from antorcha.lang.native.types import Ty, bool_, f16, f32, i32, i64, u8, u16, u32, vec
+from antorcha.lang.native.types import Ty, bool_, f16, f32, f64, i32, i64, u8, u16, u32, vec
 from antorcha.lang.native.values import Place, V
 
 
@@ -153,8 +153,21 @@ class Conversions(Emitter):
         return self.v(a.ty.with_scalar(bool_), f"{name} {a.ty.ll} {a.ref}, {other.ref}")
 
     def choose(self, mask: V, a: V, b: V) -> V:
-        """Lane by lane, a where the mask is set, else b (LLVM's select)."""
+        """Lane by lane, a where the mask is set, else b (LLVM's select).
+
+        For AVX-512, LLVM 22 makes one masked vpternlog of a select between x and bits of x and of
+        another value, and it takes the operands in the wrong order: logic is fenced off there.
+        """
+        a, b = self._fenced(a), self._fenced(b)
         return self.v(a.ty, f"select {mask.ty.ll} {mask.ref}, {a.ty.ll} {a.ref}, {b.ty.ll} {b.ref}")
+
+    def _fenced(self, x: V) -> V:
+        """The value, out of sight of what would fuse its computation with its use."""
+        if x.ref not in self.logic or x.ty.scalar.size < 4 or self.target.vector_bits != 512:
+            return x
+        floats = x.ty.with_scalar(f64 if x.ty.scalar.size == 8 else f32)
+        made = self.overloaded("arithmetic.fence", floats, self.bitcast(floats, x))
+        return self.bitcast(x.ty, made)
 
     def _narrow_bf16(self, ty: Ty, x: V, word: Ty) -> V:
         bits = self._bits(word, x)
@@ -212,11 +225,12 @@ class Conversions(Emitter):
             have.scalar.kind, ty.scalar.kind,
         ):  # fmt: skip
             self.fail(node, f"the bits of a {have} are not those of a {ty}")
-        return (
-            V(ty, x.ref)
-            if have.ll == ty.ll
-            else self.v(ty, f"bitcast {have.ll} {x.ref} to {ty.ll}")
-        )
+        if have.ll == ty.ll:
+            return V(ty, x.ref)
+        made = self.v(ty, f"bitcast {have.ll} {x.ref} to {ty.ll}")
+        if x.ref in self.logic:
+            self.logic.add(made.ref)
+        return made
 
 
 __all__ = ["Conversions", "i32", "u8", "u16", "vec"]

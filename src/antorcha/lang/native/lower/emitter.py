@@ -70,6 +70,7 @@ class Emitter:
         self.allocas: list[str] = []
         self.env: dict[str, Value] = {}
         self.unset: dict[str, str] = {}  # why a name has no value here
+        self.logic: set[str] = set()  # results of and, or, xor of vectors: see `choose`
         self.count = 0
         self.block = "entry"
         self.dead = False

@@ -131,6 +131,17 @@ class MissingName(AttributeError):
 MissingName.__name__ = "AttributeError"
 
 
+def no_such_name(module: str, name: str, names: Iterable[str]) -> MissingName:
+    """What a module's ``__getattr__`` raises: PyTorch's words, with a hint from its names.
+
+    >>> raise no_such_name("torch.linalg", "nrom", ["norm"])
+    Traceback (most recent call last):
+    AttributeError: module 'torch.linalg' has no attribute 'nrom'. Did you mean 'norm'?
+    """
+    text = f"module {module!r} has no attribute {name!r}."
+    return MissingName(text, name, lambda: did_you_mean(name, names))
+
+
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:
     """Return ``" Did you mean 'x'?"`` for the candidate nearest to `name`; ``""`` if none is.
 

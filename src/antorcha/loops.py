@@ -16,6 +16,7 @@ from antorcha.shapes import (
     is_channels_last,
     is_contiguous,
     is_dense,
+    strides_in_order,
 )
 
 Layout = tuple[Sequence[int], Sequence[int]]  # (shape, strides)
@@ -44,7 +45,7 @@ def result_strides(shape: Sequence[int], operands: Sequence[Layout]) -> Ints:
     order = _loop_order(shape, [broadcast_strides(own, steps, shape) for own, steps in operands])
     if order == list(range(len(shape) - 1, -1, -1)):
         return contiguous_strides(shape)
-    return _strides_in_order(shape, order)
+    return strides_in_order(shape, order)
 
 
 def _same_shape_strides(shape: Ints, operands: Sequence[Layout]) -> Ints | None:
@@ -64,7 +65,7 @@ def dense_strides(shape: Sequence[int], strides: Sequence[int]) -> Ints:
     if is_dense(shape, strides):
         return tuple(strides)
     order = _loop_order(tuple(shape), [strides])
-    return _strides_in_order([size or 1 for size in shape], order)
+    return strides_in_order([size or 1 for size in shape], order)
 
 
 def _loop_order(shape: Ints, operand_strides: Sequence[Sequence[int]]) -> list[int]:
@@ -99,15 +100,6 @@ def _compare_dims(
         if shape[inner] > shape[outer]:
             return 1
     return 0
-
-
-def _strides_in_order(shape: Sequence[int], order: Sequence[int]) -> Ints:
-    strides = [0] * len(shape)
-    step = 1
-    for dim in order:
-        strides[dim] = step
-        step *= shape[dim]
-    return tuple(strides)
 
 
 def collapse(

@@ -308,6 +308,15 @@ def channels_last_strides(shape: Sequence[int], op: str = "") -> Ints:
         raise ShapeError(
             labelled(op, f"channels_last needs a tensor of 4 or 5 dimensions, got {tuple(shape)}")
         )
+    return strides_in_order(shape, order)
+
+
+def strides_in_order(shape: Sequence[int], order: Sequence[int]) -> Ints:
+    """Strides without gaps, with `order` naming the dims from the innermost to the outermost.
+
+    >>> strides_in_order((2, 3), (0, 1))
+    (1, 2)
+    """
     strides = [0] * len(shape)
     step = 1
     for dim in order:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from antorcha.errors import MissingName, did_you_mean
+from antorcha.errors import no_such_name
 from antorcha.ops.record import NAMESPACES, REGISTRY
 
 _PUBLIC: dict[str, Any] = {**NAMESPACES["special"], "logsumexp": REGISTRY["logsumexp"]}
@@ -16,8 +16,7 @@ globals().update(_PUBLIC)
 
 
 def __getattr__(name: str) -> Any:
-    text = f"module 'torch.special' has no attribute {name!r}."
-    raise MissingName(text, name, lambda: did_you_mean(name, _PUBLIC))
+    raise no_such_name("torch.special", name, _PUBLIC)
 
 
 def __dir__() -> list[str]:

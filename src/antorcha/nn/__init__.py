@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from antorcha.errors import MissingName, did_you_mean
+from antorcha.errors import no_such_name
 from antorcha.nn import functional, init
 from antorcha.nn.activation import (
     CELU,
@@ -156,5 +156,4 @@ _LAZY = ("utils", "modules")
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
         return importlib.import_module(f"antorcha.nn.{name}")
-    text = f"module 'torch.nn' has no attribute {name!r}."
-    raise MissingName(text, name, lambda: did_you_mean(name, globals()))
+    raise no_such_name("torch.nn", name, globals())

@@ -11,7 +11,7 @@ import math
 from typing import Any
 
 from antorcha.autograd import no_grad
-from antorcha.errors import MissingFeature, MissingName, ShapeError, ValueRangeError, did_you_mean
+from antorcha.errors import MissingFeature, ShapeError, ValueRangeError, no_such_name
 from antorcha.ops.record import NAMESPACES, REGISTRY, T
 
 _SHARED = (
@@ -325,5 +325,4 @@ def __getattr__(name: str) -> Any:
     found = _record(name) if name in _SHARED else None  # ops registered since
     if found is not None:
         return found
-    text = f"module 'torch.nn.functional' has no attribute {name!r}."
-    raise MissingName(text, name, lambda: did_you_mean(name, globals()))
+    raise no_such_name("torch.nn.functional", name, globals())

@@ -20,7 +20,6 @@ from antorcha.ops.steps import Steps, in_steps
 from antorcha.runtime import layout as L
 
 kernels = lazy("antorcha.ops.divisors_kernel")
-PLACES = {True: 2, False: 1}  # of a tensor and of a number among a launch's arguments
 
 
 def refuse_zero_divisor(op: PointwiseOp) -> None:
@@ -66,16 +65,15 @@ def _checked(op: str, launch: Launch, ins: Sequence[Any], out: L.Layout) -> Laun
     stop = device.compile(
         NativeKernel(kernels.stop_if, {}, (), fail.of_arrays, fail), [byte], [byte]
     )
-    at = PLACES[isinstance(ins[0], L.Layout)]
+    places = [2 if isinstance(i, L.Layout) else 1 for i in ins]  # among the arguments
 
     def write(steps: Steps, outs: list[int], given: list[int]) -> None:
         found = steps.room(byte.nbytes)
-        steps.into(look, *found, *given[at : at + 2])
+        steps.into(look, *found, *given[places[0] : places[0] + 2])
         steps.into(stop, *steps.room(byte.nbytes), *found)
         steps.into(launch, *outs, *given)
 
-    places = sum([PLACES[isinstance(i, L.Layout)] for i in ins])
-    return in_steps(device, 1, out.nbytes, places, write)
+    return in_steps(device, 1, out.nbytes, sum(places), write)
 
 
 class _Failed:

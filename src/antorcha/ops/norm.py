@@ -241,9 +241,8 @@ def batch_norm(
 def _in_memory_format(input):
     """The input as it is or, where it lies in neither memory format, row by row."""
     lay = input._layout
-    if lay.contiguous:
-        return input
-    return input if suggests_channels_last(lay.shape, lay.strides) else T.contiguous(input)
+    as_it_is = lay.contiguous or suggests_channels_last(lay.shape, lay.strides)
+    return input if as_it_is else T.contiguous(input)
 
 
 def _enough_values(op: str, lay: _Any, count: int) -> None:

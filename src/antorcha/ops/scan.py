@@ -489,17 +489,16 @@ def _steps(name, y, x, dx, dim):
     return pairs, T.diff(x, 1, d - y._layout.ndim), d
 
 
-def _area(name, y, x, dx, dim, combine):
+def _points(name, y, x, dx):
+    """(x, dx) of a call that may give the spacing in the place of the points."""
     from antorcha.runtime.tensor import Tensor as TensorType
 
     if y._layout.dtype.kind == "b":
         raise DtypeError(f"{name}: received a bool input for `y`, but bool is not supported")
-    if x is not None and not isinstance(x, TensorType):
-        x, dx = None, x
-    if x is None and name == "trapezoid" and y._layout.numel:
-        d = normalize_dim(dim, y._layout.ndim, op=name)
-        ends = T.select(y, d, 0) + T.select(y, d, -1)
-        return (T.sum(y, d) - ends * 0.5) * (1 if dx is None else dx)
+    return (x, dx) if x is None or isinstance(x, TensorType) else (None, x)
+
+
+def _area(name, y, x, dx, dim, combine):
     pairs, width, d = _steps(name, y, x, dx, dim)
     if x is None:
         return combine(pairs, d) * (width / 2)
@@ -515,6 +514,11 @@ def trapezoid(y: Tensor, x: OptTensor = None, *, dx: StaticNumber = None, dim: D
     >>> torch.trapezoid(torch.tensor([1., 5., 10.]))
     tensor(10.5000)
     """
+    x, dx = _points("trapezoid", y, x, dx)
+    if x is None and y._layout.numel:
+        d = normalize_dim(dim, y._layout.ndim, op="trapezoid")
+        ends = T.select(y, d, 0) + T.select(y, d, -1)
+        return (T.sum(y, d) - ends * 0.5) * (1 if dx is None else dx)
     return _area("trapezoid", y, x, dx, dim, lambda v, d: T.sum(v, d))
 
 
@@ -527,6 +531,7 @@ def cumulative_trapezoid(y: Tensor, x: OptTensor = None, *, dx: StaticNumber = N
     >>> torch.cumulative_trapezoid(torch.tensor([1., 5., 10.]))
     tensor([ 3.0000, 10.5000])
     """
+    x, dx = _points("cumulative_trapezoid", y, x, dx)
     return _area("cumulative_trapezoid", y, x, dx, dim, lambda v, d: T.cumsum(v, d))
 
 

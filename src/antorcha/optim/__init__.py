@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from antorcha.errors import MissingName, did_you_mean
+from antorcha.errors import no_such_name
 from antorcha.optim.adagrad import Adagrad
 from antorcha.optim.adam import Adam, AdamW
 from antorcha.optim.optimizer import Optimizer
@@ -21,5 +21,4 @@ __all__ = ["SGD", "Adagrad", "Adam", "AdamW", "Optimizer", "RMSprop", "lr_schedu
 def __getattr__(name: str) -> Any:
     if name == "lr_scheduler":
         return importlib.import_module("antorcha.optim.lr_scheduler")
-    text = f"module 'torch.optim' has no attribute {name!r}."
-    raise MissingName(text, name, lambda: did_you_mean(name, globals()))
+    raise no_such_name("torch.optim", name, globals())

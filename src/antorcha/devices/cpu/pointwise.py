@@ -275,7 +275,7 @@ def job(u0: i64, u1: i64, args: raw, *, P) -> void:
     if u0 != 0:  # (divisions take as long as a short row)
         r = u0 % rows if down != 0 else u0 // pieces
         piece = u0 // rows if down != 0 else u0 % pieces
-    seek(P, outer, dims, r, index, offset)
+    seek(P.nops, outer, dims, r, index, offset)
     far = n * rows * P.bytes >= FAR
     for _u in range(u0, u1):
         outs, ins = outputs_at(P, bufs, offset), inputs_at(P, bufs, offset)
@@ -285,47 +285,47 @@ def job(u0: i64, u1: i64, args: raw, *, P) -> void:
             if r == rows:
                 r = i64(0)
                 piece += 1
-                seek(P, outer, dims, r, index, offset)
+                seek(P.nops, outer, dims, r, index, offset)
             else:
-                advance(P, outer, dims, index, offset)
+                advance(P.nops, outer, dims, index, offset)
         else:
             piece += 1
             if piece == pieces:
                 piece = i64(0)
-                advance(P, outer, dims, index, offset)
+                advance(P.nops, outer, dims, index, offset)
 
 
 @inline
-def seek(P, outer, dims, r, index, offset):
-    """Sets the odometer to row r: an index a dim, and each operand's offset."""
-    for k in static(range(P.nops)):
+def seek(per, outer, dims, r, index, offset):
+    """Sets the odometer to row r: an index a dim, and the offsets of as many operands as `per`."""
+    for k in static(range(per)):
         offset[k] = 0
     left = r
     for d in range(dims):
-        words = outer + d * (1 + P.nops)
+        words = outer + d * (1 + per)
         i = i64(0)
         if left != 0:
             i = left % words[0]
             left = left // words[0]
         index[d] = i
-        for k in static(range(P.nops)):
+        for k in static(range(per)):
             offset[k] += i * words[1 + k]
 
 
 @inline
-def advance(P, outer, dims, index, offset):
+def advance(per, outer, dims, index, offset):
     """The odometer's next row."""
     d = i64(0)
     while d < dims:
-        words = outer + d * (1 + P.nops)
+        words = outer + d * (1 + per)
         i = index[d] + 1
         if i < words[0]:
             index[d] = i
-            for k in static(range(P.nops)):
+            for k in static(range(per)):
                 offset[k] += words[1 + k]
             break
         index[d] = 0
-        for k in static(range(P.nops)):
+        for k in static(range(per)):
             offset[k] -= (i - 1) * words[1 + k]
         d += 1
 

@@ -193,20 +193,6 @@ def halves(width: int) -> list[int]:
 
 
 @inline
-def set_odometer(words, dims, per, r, index, offset):
-    """Sets indices and offsets to position r of nested dims, given innermost first."""
-    for k in static(range(per)):
-        offset[k] = 0
-    left = r
-    for d in range(dims):
-        w = words + d * (1 + per)
-        index[d] = left % w[0]
-        left = left // w[0]
-        for k in static(range(per)):
-            offset[k] += index[d] * w[1 + k]
-
-
-@inline
 def fold_row(P, ins, steps, shape, fold_words, lo, hi):
     """A result's elements, from fold position lo to hi, as a vector of states. The inner dim is
     gone through once for each position of the outer reduced dims."""
@@ -221,7 +207,7 @@ def fold_row(P, ins, steps, shape, fold_words, lo, hi):
     left = hi - lo
     while left > 0:
         end = min(n, begin + left)
-        set_odometer(fold_words, shape.fold_dims, P.nin, q, index, offset)
+        seek(P.nin, fold_words, shape.fold_dims, q, index, offset)
         here = [ins[k] + offset[k] for k in static(range(P.nin))]
         one = fold_segment(P, here, repeated(P, here), steps, q * n, begin, end)
         keep(P, total, merged(P, total, one))
@@ -259,12 +245,12 @@ def rows_job(r0: i64, r1: i64, args: raw, *, P) -> void:
     fold_words = kept + shape.dims * (1 + P.nops)
     index = local(i64, 12)
     offset = local(i64, P.nops)
-    seek(P, kept, shape.dims, r0, index, offset)
+    seek(P.nops, kept, shape.dims, r0, index, offset)
     for _r in range(r0, r1):
         ins = inputs_at(P, work.bufs, offset)
         state = fold_row(P, ins, steps, shape, fold_words, i64(0), shape.n * shape.folds)
         finish_row(P, work.bufs, offset, fold_lanes(P, state), shape)
-        advance(P, kept, shape.dims, index, offset)
+        advance(P.nops, kept, shape.dims, index, offset)
 
 
 @native
@@ -282,7 +268,7 @@ def parts_job(u0: i64, u1: i64, args: raw, *, P) -> void:
     for u in range(u0, u1):
         r = u // shape.parts
         lo = (u - r * shape.parts) * each
-        set_odometer(kept, shape.dims, P.nops, r, index, offset)
+        seek(P.nops, kept, shape.dims, r, index, offset)
         ins = inputs_at(P, work.bufs, offset)
         hi = min(lo + each, elements)
         state = fold_lanes(P, fold_row(P, ins, steps, shape, fold_words, min(lo, hi), hi))
@@ -318,7 +304,7 @@ def reduce_rows(bufs: ptr[raw], desc: ptr[i64], *, P) -> i64:
                 for k in static(range(P.nstate)):
                     ptr[P.state_types[k]](raw(partial) + k * 4096)[s] = both[k][0]
             apart = 2 * apart
-        set_odometer(kept, shape.dims, P.nops, r, index, offset)
+        seek(P.nops, kept, shape.dims, r, index, offset)
         finish_row(P, bufs, offset, part_of(P, partial, first), shape)
     return 0
 
@@ -352,8 +338,8 @@ def fold_strip(P, ins, steps, shape, fold_words, acc, q0, q1, lo, m):
     W = static(P.width)
     index = local(i64, 12)
     offset = local(i64, P.nin)
+    seek(P.nin, fold_words, shape.fold_dims, q0, index, offset)
     for q in range(q0, q1):
-        set_odometer(fold_words, shape.fold_dims, P.nin, q, index, offset)
         here = [ins[k] + offset[k] + lo * steps[k] for k in static(range(P.nin))]
         fixed = repeated(P, here)
         position = None
@@ -367,6 +353,7 @@ def fold_strip(P, ins, steps, shape, fold_words, acc, q0, q1, lo, m):
             mask = first(W, m - i)
             one = lifted(P, here, fixed, steps, i, position, mask)
             put(P, acc, i, merged(P, loaded(P, acc, i), one))
+        advance(P.nin, fold_words, shape.fold_dims, index, offset)
 
 
 @inline
@@ -392,7 +379,7 @@ def columns_job(u0: i64, u1: i64, args: raw, *, P) -> void:
         r = u // shape.strips
         lo = (u - r * shape.strips) * 1024
         m = min(shape.n - lo, 1024)
-        set_odometer(kept, shape.dims, P.nops, r, index, offset)
+        seek(P.nops, kept, shape.dims, r, index, offset)
         ins = inputs_at(P, work.bufs, offset)
         clear(P, total, m)
         for q in range(0, shape.folds, 256):

@@ -341,7 +341,7 @@ def rows_job(r0: i64, r1: i64, args: raw, *, P) -> void:
     outer = desc + (3 + P.nops)
     index = local(i64, 12)
     offset = local(i64, P.nops)
-    seek(P, outer, dims, r0, index, offset)
+    seek(P.nops, outer, dims, r0, index, offset)
     for _r in range(r0, r1):
         outs, ins = outputs_at(P, bufs, offset), inputs_at(P, bufs, offset)
         fixed = [
@@ -362,7 +362,7 @@ def rows_job(r0: i64, r1: i64, args: raw, *, P) -> void:
             for k in static(range(len(P.finals))):
                 value = vec[P.out_types[P.finals[k]], P.width](made[k])
                 outs[P.finals[k]][0] = value[0]
-        advance(P, outer, dims, index, offset)
+        advance(P.nops, outer, dims, index, offset)
 
 
 @native

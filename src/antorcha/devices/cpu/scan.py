@@ -24,11 +24,12 @@ from antorcha.devices.cpu.pointwise import (
     MAX_DIMS,
     load,
     repeated,
+    seek,
     slot,
     store,
     words_of,
 )
-from antorcha.devices.cpu.reduce import Part, fresh_state, halves, keep, merged, set_odometer
+from antorcha.devices.cpu.reduce import Part, fresh_state, halves, keep, merged
 from antorcha.lang import expr as E
 from antorcha.lang.expr import Expr
 from antorcha.lang.kernels import Launch, Scan
@@ -261,7 +262,7 @@ def pointers(P, work, shape, unit, group):
     index = local(i64, 12)
     offset = local(i64, P.nops)
     skip = static(8 + 2 * P.nops if P.form == "rows" else 8 + 3 * P.nops)
-    set_odometer(work.desc + skip, shape.dims, P.nops, group, index, offset)
+    seek(P.nops, work.desc + skip, shape.dims, group, index, offset)
     starts = work.desc + (8 + P.nops)
     outs = [
         ptr[P.out_types[k]](work.bufs[k]) + (offset[k] + starts[k]) for k in static(range(P.nout))

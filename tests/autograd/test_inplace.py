@@ -23,6 +23,60 @@ def test_leaves(lib: Any) -> None:
     assert x.is_leaf
 
 
+LEAVES_THAT_ARE_VIEWS: dict[str, Any] = {
+    "slice": lambda lib: lib.arange(6.0)[2:],
+    "view": lambda lib: lib.arange(4.0).view(2, 2),
+    "reshape": lambda lib: lib.arange(4.0).reshape(4, 1),
+    "transposed": lambda lib: lib.zeros(2, 2).t(),
+    "part": lambda lib: lib.arange(8.0).split(4)[0],
+    "real": lambda lib: lib.zeros(4, dtype=lib.complex64).real,
+    "expanded": lambda lib: lib.zeros(1).expand(1),
+    "parameter": lambda lib: lib.nn.Parameter(lib.arange(6.0)[2:]).data.view(4),
+}
+WRITES: dict[str, Any] = {
+    "mul_": lambda lib, w: w.mul_(2),
+    "item": lambda lib, w: w.__setitem__(0, 7.0),
+    "row": lambda lib, w: w[0].mul_(2),
+    "mask": lambda lib, w: w.__setitem__(w.detach() >= 0, 0.0),
+    "places": lambda lib, w: w.__setitem__(lib.tensor([0]), 0.0),
+    "view of it": lambda lib, w: w.view_as(w).zero_(),
+    "copy_": lambda lib, w: w.copy_(lib.ones(1)),
+    "fill_": lambda lib, w: w.fill_(1),
+    "random": lambda lib, w: w.uniform_(),
+    "unsqueeze_": lambda lib, w: w.unsqueeze_(0),
+    "set_": lambda lib, w: w.set_(lib.ones(3)),
+    "function": lambda lib, w: _doubled(lib).apply(w),
+}
+
+
+def _doubled(lib: Any) -> Any:
+    class Doubled(lib.autograd.Function):  # type: ignore[name-defined, misc]
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.mark_dirty(x)
+            return x.mul_(2)
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return g * 2
+
+    return Doubled
+
+
+@pytest.mark.parametrize("made", LEAVES_THAT_ARE_VIEWS)
+def test_leaves_that_are_views_keep_their_gradient(lib: Any, made: str) -> None:
+    for name, write in WRITES.items():
+        w = LEAVES_THAT_ARE_VIEWS[made](lib).requires_grad_()
+        with pytest.raises(RuntimeError):
+            write(lib, w)
+        assert w.is_leaf, name
+        (w * 2).sum().backward()
+        assert w.grad.flatten().tolist() == [2.0] * w.numel(), name
+        with lib.no_grad():
+            w[0] = 7.0
+        assert w.is_leaf, name
+
+
 def test_a_write_to_a_view_reaches_its_base_and_its_views(lib: Any) -> None:
     x = leaf(lib)
     y = x * 1

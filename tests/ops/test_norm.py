@@ -144,7 +144,7 @@ def test_running_statistics() -> None:
     F.batch_norm(x, mean, var, training=True, momentum=0.5)
     assert mean.tolist() == [1.0]
     assert var.tolist() == [1.5]  # the unbiased variance is 2
-    assert mean._version > before
+    assert mean._version == before  # as in PyTorch: the layer may run again before backward
 
 
 def test_layer_norm_is_one_kernel() -> None:

@@ -404,9 +404,9 @@ def _result(
 def _written(node: FunctionNode, out: Tensor, k: int) -> None:
     """Gives an input that ``forward`` wrote to its new history."""
     base = out._base
-    if (out._rg and out._fn is None) or (base is not None and base._rg and base._fn is None):
-        what = "a leaf Variable" if base is None else "a view of a leaf Variable"
-        raise GraphError(f"{what} that requires grad has been used in an in-place operation.")
+    leaf = path.leaf_written(out)
+    if leaf:
+        raise GraphError(f"{leaf} that requires grad has been used in an in-place operation.")
     if base is None:
         if not out._rg and path.was_viewed(out):
             modes.note_stale_views(out)

@@ -15,6 +15,7 @@ from antorcha.ops.record import Op, T, composite
 from antorcha.ops.types import Tensor
 from antorcha.runtime import layout as L
 from antorcha.runtime.call.node import attach
+from antorcha.runtime.call.path import join
 from antorcha.runtime.call.plan import VIEW, make, remember
 from antorcha.runtime.tensor import bare
 
@@ -45,10 +46,9 @@ class RecastView(Op):
             )
         offset = source._offset * 2 + plan.delta if doubled else source._offset // 2
         result = bare(plan.out, source._storage, offset)
-        base = source._base
-        result._base = source if base is None else base
-        result._seen = source._storage.version
-        if modes.grad_enabled() and (source._rg or (base is not None and base._rg)):
+        record = modes.grad_enabled()
+        join(result, source, record)
+        if record and (source._rg or result._base._rg):
             attach(plan, (source,), (), (result,))
         return result
 

@@ -26,6 +26,7 @@ from antorcha.ops.types import (
     OptTensor,
     Tensor,
 )
+from antorcha.runtime.tensor import bare
 from antorcha.shapes import suggests_channels_last
 
 F = "nn.functional."
@@ -123,12 +124,20 @@ def native_batch_norm(
             (running_mean, mean, 1.0), (running_var, var, count / max(count - 1, 1)),
         ):  # fmt: skip
             if kept is not None:
-                T.running_average_(kept, value, float(momentum), float(factor))
-    else:
-        mean, var = _widened(running_mean), _widened(running_var)
+                _move_average(kept, value, float(momentum), float(factor))
+    else:  # (a copy: backward needs the mean of now, whatever training makes of it until then)
+        mean, var = T.clone(_widened(running_mean)), _widened(running_var)
     rstd = T.rsqrt(var + eps)
     params = [_along(_widened(t), nd) for t in (mean, rstd, weight, bias)]
     return _applied(input, *params), mean, rstd
+
+
+def _move_average(running: _Any, value: _Any, momentum: float, factor: float) -> None:
+    """Moves a running statistic without a new version of it: the layer may run again before
+    backward, which reads the statistics of its own batch. A user's write is still noticed."""
+    version = running._storage.version
+    T.running_average_(running, value, momentum, factor)
+    running._storage.version = version
 
 
 @native_batch_norm.derivative
@@ -145,8 +154,9 @@ def _(g, input, weight, bias_layout, running_mean, running_var, training, eps, o
             xhat, rstd = normalised(x, dims, eps)
             dx = input_gradient(scaled, xhat, rstd, dims)
         else:
-            rstd = T.rsqrt(_along(running_var, nd) + eps)
-            xhat = (x - _along(running_mean, nd)) * rstd
+            constants = [bare(t._layout, t._storage, t._offset) for t in (out1, out2)]
+            mean, rstd = [_along(t, nd) for t in constants]
+            xhat = (x - mean) * rstd
             dx = rstd * scaled
         dw = None if weight is None else T.sum(dy * xhat, dims)
         return dx, dw, None if bias_layout is None else T.sum(dy, dims), None, None

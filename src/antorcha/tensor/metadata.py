@@ -103,6 +103,8 @@ def set_(
 
     See https://docs.pytorch.org/docs/stable/generated/torch.Tensor.set_.html.
     """
+    if self._rg and modes.grad_enabled():
+        check_inplace("set_", self)
     if source is None:
         from antorcha.device import backend
 

@@ -233,19 +233,23 @@ def writer(plan: Plan) -> Any:
 def check_inplace(name: str, target: Tensor) -> None:
     """Refuses writes whose history could not be told: to a leaf that collects gradients, to a view
     made where nothing is recorded."""
-    base = target._base
-    if base is not None:
+    if target._base is not None:
         check_view(target, "is being modified inplace")
-        if base._rg and base._fn is None:
-            raise GraphError(
-                f"{name}: a view of a leaf Variable that requires grad is being used in an in-place"
-                " operation. Do it inside `with torch.no_grad():`, or on a copy: x.clone()."
-            )
-    if target._rg and edge_of(target) is target:
+    leaf = leaf_written(target)
+    if leaf:
         raise GraphError(
-            f"{name}: a leaf Variable that requires grad is being used in an in-place operation. "
+            f"{name}: {leaf} that requires grad is being used in an in-place operation. "
             "Do it inside `with torch.no_grad():`, or on a copy: x.clone()."
         )
+
+
+def leaf_written(target: Tensor) -> str:
+    """Which leaf would lose its gradient if the write to ``target`` were recorded; "" if none. (A
+    leaf may itself be a view: then its base requires no gradient, and has no history either.)"""
+    base = target._base
+    if base is not None and base._fn is None and (base._rg or target._rg):
+        return "a view of a leaf Variable"
+    return "a leaf Variable" if target._rg and edge_of(target) is target else ""
 
 
 def check_inference(name: str) -> None:

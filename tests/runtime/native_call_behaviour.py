@@ -133,6 +133,40 @@ def served_ops() -> None:
     assert made == [(x * (k / 2)).tolist() for k in range(6)]
 
 
+def served_first_in_no_grad() -> None:
+    """What is served natively in the default mode is also served where nothing is recorded, when
+    that is where it was met first."""
+    from tests.ops.records import records, samples, tensors_in
+
+    cases: dict[str, Callable[[], Any]] = {}
+    for op in records():
+        args, kwargs = next(samples(op, torch.float32))
+        if op.is_function:
+            cases[op.name] = functools.partial(op, *args, **kwargs)
+        if op.is_method is True and args and isinstance(args[0], torch.Tensor):
+            # (looked up at each call: a method may be replaced by its builtin)
+            cases[f".{op.name}"] = functools.partial(
+                lambda name, first, *args, **kwargs: getattr(first, name)(*args, **kwargs),
+                op.name, *args, **kwargs,
+            )  # fmt: skip
+        if op.namespace == "nn.functional":
+            cases[f"F.{op.name}"] = functools.partial(op, *args, **kwargs)
+        assert all([not t.requires_grad for t in tensors_in((args, kwargs))])
+    ours = "antorcha"
+
+    def in_python(case: Callable[[], Any]) -> list[str]:
+        for _ in range(WARM):
+            case()
+        return [name for file, name in functions_run(case) if ours in file and "tests" not in file]
+
+    with torch.no_grad():
+        first = {name: in_python(case) for name, case in cases.items()}
+    then = {name: in_python(case) for name, case in cases.items()}
+    assert sum([not found for found in then.values()]) > 250  # most are served natively
+    late = {name: first[name] for name, found in then.items() if first[name] and not found}
+    assert not late, late
+
+
 def served_any_size() -> None:
     """Once two sizes have been met, calls of others are served natively."""
     cases: list[Callable[[Any], Any]] = [

@@ -73,8 +73,6 @@ def test_an_if_names_its_line() -> None:
         kernel(lambda x: torch.sort(x))(torch.ones(2))
     with pytest.raises(TypeError, match="args"):
         kernel(lambda *x: x)
-    with pytest.raises(NotImplementedError, match="rows=True"):
-        kernel(lambda x: (x, x))(torch.ones(2))
 
 
 def test_explicit_derivative() -> None:
@@ -236,3 +234,149 @@ def test_bits_chosen_by_a_condition(fn: Any, dtype: str) -> None:
     expected = fn(torch.tensor(m), torch.tensor(a), torch.tensor(b))  # op by op
     found = torch.kernel(fn)(torch.tensor(m), torch.tensor(a), torch.tensor(b))
     assert found.equal(expected)
+
+
+# ------------------------------------------------------------------------------- several results
+@kernel
+def scaled_pair(x: Any, y: Any = 2.0) -> Any:
+    return torch.sin(x) * y, torch.cos(x), x > 0
+
+
+def test_several_results_of_one_pass() -> None:
+    x, y = rand(2, 3), rand(3)
+    sine, _, positive = scaled_pair(x, y)
+    np.testing.assert_allclose(sine.detach().numpy(), np.sin(x.detach()) * y.detach().numpy())
+    assert (sine.dtype, positive.dtype) == (torch.float64, torch.bool)
+    assert not positive.requires_grad
+    assert torch.equal(positive, x > 0)
+    for both in (scaled_pair, lambda x, y: scaled_pair(x, y)[0], lambda x, y: scaled_pair(x, y)[1]):
+        numbers = lambda x, y, both=both: [  # noqa: E731
+            t for t in both(x, y) if t.is_floating_point()
+        ]  # fmt: skip
+        assert gradcheck(numbers, (x, y))
+        assert gradgradcheck(numbers, (x, y))
+    for n in range(1, 6):  # sizes never met
+        again = rand(n, 1)
+        scaled_pair(again)[1].sum().backward()
+        np.testing.assert_allclose(again.grad.numpy(), -np.sin(again.detach().numpy()))
+
+
+def test_several_results_elsewhere() -> None:
+    x = rand(2, 3).detach()
+    outs = (torch.empty(3, 2, dtype=torch.float64).t(), torch.empty(2, 3, dtype=torch.float64),
+            torch.empty(2, 3, dtype=torch.bool))  # fmt: skip
+    made = scaled_pair(x, out=outs)
+    assert all(a is b for a, b in zip(made, outs))
+    for out, fresh in zip(outs, scaled_pair(x)):
+        assert torch.equal(out, fresh)
+    for out, same in zip(scaled_pair(x), scaled_pair(x.to("reference"))):
+        np.testing.assert_allclose(out.numpy(), same.cpu().numpy())
+    assert [t.shape for t in scaled_pair(x.to("meta"))] == [(2, 3)] * 3
+
+    @kernel
+    def total(x):
+        sine, cosine, _ = scaled_pair(x)
+        return sine + cosine
+
+    np.testing.assert_allclose(total(x).numpy(), 2 * np.sin(x.numpy()) + np.cos(x.numpy()))
+
+
+def test_an_explicit_derivative_of_several_results() -> None:
+    @kernel
+    def polar(r, angle):
+        return r * torch.cos(angle), r * torch.sin(angle)
+
+    r, angle = rand(4), rand(4)
+    found = [polar(r, angle)[1].sum(), sum(polar(r, angle)).sum()]
+    expected = [torch.autograd.grad(f, (r, angle), retain_graph=True) for f in found]
+
+    @polar.derivative
+    def _(g, out, angle):
+        return (
+            g[0] * torch.cos(angle) + g[1] * torch.sin(angle), g[1] * out[0] - g[0] * out[1],
+        )  # fmt: skip
+
+    found = [polar(r, angle)[1].sum(), sum(polar(r, angle)).sum()]
+    for f, wanted in zip(found, expected):
+        for a, b in zip(torch.autograd.grad(f, (r, angle)), wanted):
+            np.testing.assert_allclose(a.numpy(), b.numpy())
+
+
+def test_a_kernel_returns_something() -> None:
+    for wrong in (kernel(lambda x: None), kernel(lambda x: ())):
+        with pytest.raises(RuntimeError, match="a kernel returns a value, or several"):
+            wrong(rand(2))
+
+
+# ---------------------------------------------------------------------------- traced once, anywhere
+def test_rows_are_traced_once_a_kind() -> None:
+    traced = []
+
+    @kernel(rows=True)
+    def centred(x, *, scale=1.0):
+        traced.append(scale)
+        return (x - x.mean()) * scale
+
+    for n in range(2, 6):
+        x = rand(n, 4)
+        centred(x).sum().backward()
+        centred(x, scale=2)
+    assert traced == [1.0, 2]
+    for _ in range(2):
+        centred(rand(3, 2), scale=math.nan)
+        centred(rand(3, 2), scale=float("nan"))
+    assert len(traced) == 3
+    with pytest.raises(TypeError, match=r"centred: scale must be a number, not list"):
+        centred(rand(3, 2), scale=[1])
+
+
+@pytest.mark.parametrize("rows", [False, True])
+def test_options_that_are_equal_but_not_the_same(rows: bool) -> None:
+    @kernel(rows=rows)
+    def signed(x, *, of=1.0):
+        return torch.copysign(x, of)
+
+    x = torch.ones(2)
+    found = [signed(x, of=of).tolist() for of in (0.0, -0.0, 0, -1, -1.0, True)]
+    assert found == [[1.0] * 2, [-1.0] * 2, [1.0] * 2, [-1.0] * 2, [-1.0] * 2, [1.0] * 2]
+
+
+MODES: dict[str, Any] = {
+    "inference": torch.inference_mode,
+    "no_grad": torch.no_grad,
+    "anomaly": lambda: torch.autograd.set_detect_anomaly(True),
+    "profile": torch.profiler.profile,
+    "saved": lambda: torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t),
+    "graph": torch.graph.recording,
+    "device": lambda: torch.device("cpu"),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("rows", [False, True])
+def test_a_kernel_is_first_traced_in_any_mode(mode: str, rows: bool) -> None:
+    @kernel(rows=rows)
+    def gated(x):
+        return torch.where(x > 0, torch.exp(x), 1) * torch.nn.functional.silu(torch.sigmoid(x))
+
+    x = rand(3, 4)
+    plain = torch.where(x > 0, torch.exp(x), 1) * torch.nn.functional.silu(torch.sigmoid(x))
+    with MODES[mode]():
+        made = gated(x)
+        if made.requires_grad:
+            made.sum().backward()
+    np.testing.assert_allclose(made.detach().numpy(), plain.detach().numpy())
+
+
+def test_operands_of_other_classes_are_asked_in_any_mode() -> None:
+    class Meter:
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None):
+            return getattr(func, "__name__", func)
+
+        __torch_function_symbolic__ = True  # (other tests are not to be watched from now on)
+
+    for mode in MODES.values():
+        with mode():
+            assert torch.exp(Meter()) == "exp"
+            assert torch.nn.functional.gelu(Meter()) == "gelu"

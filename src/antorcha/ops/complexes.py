@@ -48,7 +48,8 @@ class RecastView(Op):
         result = bare(plan.out, source._storage, offset)
         record = modes.grad_enabled()
         join(result, source, record)
-        if record and (source._rg or result._base._rg):
+        base = source._base
+        if record and (source._rg or (base is not None and base._rg)):
             attach(plan, (source,), (), (result,))
         return result
 

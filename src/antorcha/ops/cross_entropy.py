@@ -138,7 +138,7 @@ class NllOp(Op):
         launch = in_steps(where, len(made), 0, given, write)
         return make(
             self, MANY, made, into=launch.into, tensors=tensors, statics=statics,
-            post=where.allocate, rule=self.rule,
+            rule=self.rule,
         )  # fmt: skip
 
     def row(self, lay: _Any, target: _Any, weight: _Any, dim: int, statics: _Any) -> Row:

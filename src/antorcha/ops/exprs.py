@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from antorcha.lang import expr as E
@@ -24,17 +25,24 @@ def place(leaf: Expr) -> int:
     return leaf.payload
 
 
-def gradients(result: Expr, count: int, seed: Expr, out: Expr | None = None) -> list[Expr | None]:
-    """The gradient of each of ``count`` inputs. Where the result itself is part of one (``exp``,
-    ``tanh``), ``out`` stands for it: the saved result saves computing it again."""
-    leaves = {place(e): e for e in E.walk(result) if e.op == "input" and e.dtype.kind in "fc"}
+def gradients(
+    results: Sequence[Expr],
+    count: int,
+    seeds: Sequence[Expr | None],
+    outs: Sequence[Expr] = (),
+) -> list[Expr | None]:
+    """The gradient of each of ``count`` inputs, for the results' gradients ``seeds`` (None where
+    there is none). Where a result itself is part of one (``exp``, ``tanh``), its place in ``outs``
+    stands for it: the saved result saves computing it again."""
+    leaves = {place(e): e for e in E.walk(*results) if e.op == "input" and e.dtype.kind in "fc"}
     found: list[Expr | None] = [None] * count
-    slopes = E.vjp((result,), (seed,), tuple(leaves.values()))
+    slopes = E.vjp(results, seeds, tuple(leaves.values()))
     for k, slope in zip(leaves, slopes, strict=True):
         if k < count and slope is not None:
             found[k] = E.simplify(slope)
-    if out is not None and result.op not in E.LEAVES and result.op != "cast":
-        found = [None if e is None else E.simplify(E.substitute(e, {result: out})) for e in found]
+    known = {r: o for r, o in zip(results, outs) if r.op not in E.LEAVES and r.op != "cast"}
+    if known:
+        found = [None if e is None else E.simplify(E.substitute(e, known)) for e in found]
     return found
 
 
@@ -92,7 +100,7 @@ class ExprOp:
 
     def plan_for(self, ins: tuple[Any, ...], outs: Any = None) -> Plan:
         plan = plan_exprs(
-            self, (self.expr,), ins, self.expr.dtype, outs,
+            self, (self.expr,), ins, outs,
             tensors=tuple([i if isinstance(i, L.Layout) else None for i in ins]),
         )  # fmt: skip
         plan.post_names = ()
@@ -116,7 +124,7 @@ class ExprRule(Rule):
             n = op.arity
             seed = E.input_(n, op.expr.dtype)
             made: list[ExprOp | None] = []
-            for k, e in enumerate(gradients(op.expr, n, seed)):
+            for k, e in enumerate(gradients((op.expr,), n, (seed,))):
                 if e is None or is_zero(e):
                     made.append(None)
                 else:

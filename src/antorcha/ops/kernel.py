@@ -17,7 +17,7 @@ from antorcha.device import backend
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Description, Host, Launch, NativeKernel, Pointwise
 from antorcha.ops.operands import check_outs, common_device
-from antorcha.ops.params import NUMBER, OPERAND, TENSORS
+from antorcha.ops.params import NUMBER, OPERAND, TENSORS, is_default
 from antorcha.ops.record import Op, T
 from antorcha.ops.steps import Steps, in_steps
 from antorcha.runtime import layout as L
@@ -159,9 +159,8 @@ class KernelOp(Op):
                 tensors += lays
                 seen.append(lays)
             elif param.code == OPERAND or (
-                param.code == NUMBER and value is not None and not (
-                    type(value) is type(param.default) and value == param.default)
-            ):  # fmt: skip
+                param.code == NUMBER and value is not None and not is_default(param, value)
+            ):
                 ins.append(type(value))
                 numbers.append(param.name)
                 if param.code == OPERAND:
@@ -199,7 +198,7 @@ class KernelOp(Op):
         else:
             kind = FRESH if len(made) == 1 else MANY
         plan = make(
-            self, kind, made, fresh=launch.fresh, into=launch.into, post=where.allocate,
+            self, kind, made, fresh=launch.fresh, into=launch.into,
             tensors=tuple(tensors), statics=statics, post_names=tuple(numbers),
         )  # fmt: skip
         if self.rule is not None and any([o.dtype.kind in "fc" for o in made]):

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from antorcha.ops.operands import common_device
-from antorcha.ops.params import NUMBER, TENSORS
+from antorcha.ops.params import NUMBER, TENSORS, is_default
 from antorcha.ops.record import Op, T
 from antorcha.ops.sampler import unrecorded
 from antorcha.runtime.call.plan import HOST, Plan, make
@@ -46,8 +46,7 @@ class OpaqueOp(Op):
         common_device(self.name, tensors)
         numbers = [
             k for k, p in enumerate(params)
-            if p.code == NUMBER and given[k] is not None and not (
-                type(given[k]) is type(p.default) and given[k] == p.default)
+            if p.code == NUMBER and given[k] is not None and not is_default(p, given[k])
         ]  # fmt: skip
 
         def fresh(*flat: Any) -> list[tuple[Layout, Storage]]:

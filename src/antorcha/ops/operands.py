@@ -11,7 +11,7 @@ from antorcha.errors import DeviceError, DtypeError, ShapeError
 from antorcha.lang.kernels import Pointwise
 from antorcha.loops import result_strides
 from antorcha.runtime import layout as L
-from antorcha.runtime.call.plan import FRESH, Plan, make
+from antorcha.runtime.call.plan import FRESH, MANY, Plan, make
 from antorcha.shapes import broadcast_shapes, broadcast_strides
 
 if TYPE_CHECKING:
@@ -93,32 +93,38 @@ def plan_exprs(
     op: Any,
     exprs: tuple[Expr, ...],
     ins: Sequence[Any],
-    out_dtype: DType,
     outs: tuple[Layout, ...] | None,
     guard: Guard | None = None,
     row_major: bool = False,
     **fields: Any,
 ) -> Plan:
-    """A plan that computes an expression over layouts and number types, broadcast together."""
+    """A plan that computes expressions over layouts and number types, broadcast together."""
     tensors = [lay for lay in ins if isinstance(lay, L.Layout)]
-    shape = broadcast_shapes(*[lay.shape for lay in tensors], op=op.name)
+    shape = tuple(broadcast_shapes(*[lay.shape for lay in tensors], op=op.name))
     device = common_device(op.name, tensors)
     if outs is None:
-        out = result_layout(tuple(shape), out_dtype, device, () if row_major else ins)
+        like = () if row_major else ins
+        made = tuple([result_layout(shape, e.dtype, device, like) for e in exprs])
     else:
-        (out,) = outs
-        if not dtypes.can_cast(out_dtype, out.dtype):
-            raise DtypeError(
-                f"{op.name}: result type {out_dtype} can't be cast to the desired output type "
-                f"{out.dtype}"
-            )
-        if tuple(out.shape) != tuple(shape):
-            raise ShapeError(
-                f"{op.name}: output with shape {list(out.shape)} doesn't match the broadcast shape "
-                f"{list(shape)}"
-            )
-    wide = [expanded(i, out.shape) if isinstance(i, L.Layout) else i for i in ins]
-    launch = backend(device).compile(Pointwise(exprs), (out,), wide)
+        made = outs
+        for expr, out in zip(exprs, outs, strict=True):
+            _check_out(op.name, shape, expr.dtype, out)
+    wide = [expanded(i, made[0].shape) if isinstance(i, L.Layout) else i for i in ins]
+    launch = backend(device).compile(Pointwise(exprs), made, wide)
     if guard is not None:
-        launch = guard(launch, ins, out, out_dtype)
-    return make(op, FRESH, (out,), fresh=launch.fresh, into=launch.into, **fields)
+        launch = guard(launch, ins, made[0], exprs[0].dtype)
+    kind = FRESH if len(made) == 1 else MANY
+    return make(op, kind, made, fresh=launch.fresh, into=launch.into, **fields)
+
+
+def _check_out(op: str, shape: tuple[int, ...], dtype: DType, out: Layout) -> None:
+    """Refuses an output that a result of this shape and dtype cannot be written to."""
+    if not dtypes.can_cast(dtype, out.dtype):
+        raise DtypeError(
+            f"{op}: result type {dtype} can't be cast to the desired output type {out.dtype}"
+        )
+    if tuple(out.shape) != shape:
+        raise ShapeError(
+            f"{op}: output with shape {list(out.shape)} doesn't match the broadcast shape "
+            f"{list(shape)}"
+        )

@@ -21,7 +21,8 @@ from antorcha.memo import keep
 from antorcha.runtime.tensor import Tensor
 
 TENSOR, OPTIONAL, OPERAND, NUMBER, TENSORS, STATIC = range(6)
-SPELLINGS = {"axis": "dim", "keepdims": "keepdim", "x": "input", "x1": "input", "x2": "other"}
+SPELLINGS = {"axis": "dim", "keepdims": "keepdim", "x": "input", "x1": "input", "x2": "other",
+             "axis0": "dim0", "axis1": "dim1"}  # fmt: skip
 _MISSING: Any = type("_Missing", (), {"__repr__": lambda self: "<no default>"})()
 
 
@@ -130,6 +131,26 @@ KINDS: dict[str, tuple[int, Callable[[str, str, Any], Any] | None]] = {
     "Dims": (STATIC, to_dims), "Dtype": (STATIC, to_dtype), "DeviceArg": (STATIC, to_device),
     "Floats": (STATIC, to_scalars), "Any": (STATIC, anything), "StaticNumber": (STATIC, to_number),
 }  # fmt: skip
+
+
+_OF_NUMBERS = (to_number, to_float, to_scalars)
+
+
+def static_key(value: Any) -> Any:
+    """What a value that is part of a plan is in the plan's key: of dictionary keys 1, 1.0 and True
+    are one, 0.0 and -0.0 too, and nan is none."""
+    if type(value) is tuple:
+        return tuple([static_key(each) for each in value])
+    plain = not isinstance(value, (float, complex)) or (value and value == value)
+    return type(value), value if plain else repr(value)
+
+
+def is_default(param: Param, value: Any) -> bool:
+    """Is a number the parameter's default, of the same type?"""
+    default = param.default
+    return type(value) is type(default) and (
+        value is default or static_key(value) == static_key(default)
+    )
 
 
 class Param:
@@ -287,8 +308,7 @@ class Signature:
                         value = values[k] = check(op, name, value)
                     elif default is not None and default is not _MISSING:
                         raise ArgumentError(f"{op}: {name} must not be None")
-                # 1, 1.0 and True are one dictionary key but not one number
-                key.append((type(value), value) if check is to_number else value)
+                key.append(static_key(value) if check in _OF_NUMBERS else value)
             elif isinstance(value, Tensor):
                 if code >= NUMBER:
                     if code == NUMBER and value._layout.numel == 1:
@@ -309,14 +329,14 @@ class Signature:
             elif code == TENSORS:
                 key.append(self._bind_list(name, value, operands, flat))
                 values[k] = tuple(value)
-            elif code == NUMBER and type(value) is type(default) and value == default:
+            elif code == NUMBER and is_default(self.params[k], value):
                 key.append(None)
             elif code in (NUMBER, OPERAND):
                 value = values[k] = to_number(op, name, value)
                 if code == OPERAND:
                     operands.append(None)
                     if self.params[k].static:
-                        key.append((type(value), value))
+                        key.append(static_key(value))
                         continue
                 key.append(type(value))
                 numbers.append(value)
@@ -351,7 +371,8 @@ class Signature:
                 flat.append(tensor._storage)
                 flat.append(tensor._offset)
             elif what == _VALUE:
-                key.append(values[at])
+                value = values[at]
+                key.append(static_key(value) if type(value) is float else value)
             elif what == _SIZES:
                 value = values[at]
                 for each in value:

@@ -36,7 +36,7 @@ from antorcha.errors import DtypeError
 from antorcha.lang import expr as E
 from antorcha.memo import kept
 from antorcha.ops.operands import common_dtype, plan_exprs
-from antorcha.ops.params import NUMBER, OPERAND, STATIC
+from antorcha.ops.params import NUMBER, OPERAND, STATIC, is_default, static_key
 from antorcha.ops.pointwise_rule import PointwiseRule
 from antorcha.ops.record import Op
 from antorcha.runtime import layout as L
@@ -156,7 +156,7 @@ class PointwiseOp(Op):
                 ins.append(value._layout)
                 tensors.append(value._layout)
             elif (param.code == OPERAND and not param.static and value is not None) or (
-                param.code == NUMBER and not _is_default(param, value)
+                param.code == NUMBER and not is_default(param, value)
             ):
                 where[param.name] = len(ins)
                 if param.code == NUMBER:
@@ -173,12 +173,12 @@ class PointwiseOp(Op):
                     tensors.append(None)
         traced = self._traced_once(where, ins, statics, extra, fixed)
         plan = plan_exprs(
-            self, (traced.made,), ins, traced.made.dtype, outs, self.guard, self.row_major,
+            self, traced.made, ins, outs, self.guard, self.row_major,
             statics=statics, tensors=tuple(tensors),
         )  # fmt: skip
         plan.post_names = tuple(numbers)
         plan.post = traced
-        if plan.out.dtype.kind in "fc" and self.rule is not None:
+        if self.rule is not None and any([out.dtype.kind in "fc" for out in plan.outs]):
             plan.rule = self.rule
         return plan
 
@@ -189,7 +189,7 @@ class PointwiseOp(Op):
         """What ``_trace`` gives, traced once for all shapes: only whether an operand has dims
         matters to it."""
         kinds = [(i.dtype, not i.ndim) if isinstance(i, L.Layout) else i for i in ins]
-        values = [(type(v), v) for v in statics.values()]  # 1, 1.0 and True are one key
+        values = [static_key(v) for v in statics.values()]
         usual = dtypes.get_default_dtype()  # of the floats that integers give
         key = (usual, tuple(kinds), tuple(where), tuple(statics), tuple(values), tuple(fixed))
         try:
@@ -206,7 +206,7 @@ class PointwiseOp(Op):
         self, where: dict[str, int], ins: list[Any], statics: dict[str, Any], extra: dict[int, str],
         fixed: list[Any],
     ) -> Traced:  # fmt: skip
-        """The record's function as an expression over the operands."""
+        """The record's function as expressions over the operands."""
         rule = self.types(statics) if callable(self.types) else self.types
         types, out_dtype = self.computed_in(rule, ins, extra, fixed)
         args = {n: E.input_(k, types[k]) for n, k in where.items()}
@@ -216,20 +216,27 @@ class PointwiseOp(Op):
             if isinstance(error, UnsupportedDtype) or "defined for" not in str(error):
                 raise
             raise UnsupportedDtype(str(error)) from None
-        made = made if isinstance(made, E.Expr) else E.const(made, out_dtype or types[0])
-        return Traced(where, types, made if out_dtype is None else E.cast(made, out_dtype))
+        return Traced(where, types, results_of(made, out_dtype or types[0], out_dtype))
+
+
+def results_of(made: Any, usual: DType, wanted: DType | None) -> tuple[E.Expr, ...]:
+    """What an element function gave, one value or several, as expressions: a number has the dtype
+    ``usual``, all are cast to ``wanted`` where that is given."""
+    values = made if isinstance(made, (tuple, list)) else (made,)
+    exprs = [v if isinstance(v, E.Expr) else E.const(v, usual) for v in values]
+    return tuple([e if wanted is None else E.cast(e, wanted) for e in exprs])
 
 
 class Traced:
-    """An op's function as an expression, for operands and arguments of one kind."""
+    """An op's function as expressions, for operands and arguments of one kind."""
 
     __slots__ = ("gradients", "made", "types", "where")
 
-    def __init__(self, where: dict[str, int], types: list[DType], made: E.Expr) -> None:
-        self.where = where  # parameter -> which input of the expression it is
+    def __init__(self, where: dict[str, int], types: list[DType], made: tuple[E.Expr, ...]) -> None:
+        self.where = where  # parameter -> which input of the expressions it is
         self.types = types  # the dtypes that the inputs are loaded as
-        self.made = made
-        self.gradients: dict[int, Any] = {}  # of operands, as the rule has worked them out
+        self.made = made  # an expression for each result
+        self.gradients: dict[Any, Any] = {}  # of operands, as the rule has worked them out
 
 
 _MOST_TRACED = 1000
@@ -250,10 +257,6 @@ def _beside(common: DType, value: Any) -> DType:
     if common.name in ("float16", "bfloat16") and not isinstance(value, L.Layout):
         return dtypes.float32
     return common
-
-
-def _is_default(param: Any, value: Any) -> bool:
-    return type(value) is type(param.default) and bool(value == param.default)
 
 
 def pointwise(

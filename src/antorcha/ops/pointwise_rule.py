@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 
 
 class PointwiseRule(Rule):
-    """Gradients of a pointwise op: one fused kernel for each operand that wants one."""
+    """Gradients of a pointwise op: one fused kernel for each operand that wants one.
+
+    They are expressions over inputs numbered so: operands and numbers 0 to n-1, then the results,
+    then the results' gradients.
+    """
 
     replays = replays_numbers = True
 
@@ -32,24 +36,35 @@ class PointwiseRule(Rule):
         """The parameters that are operands, in order."""
         return [p.name for p in self.op.signature.params if p.code < NUMBER]
 
-    def expressions(self, args: dict[str, Expr], rest: dict[str, Any], n: int) -> list[Any]:
-        """The gradient of each operand over Inputs: operands and numbers 0..n-1, the result n,
-        the result's gradient n + 1."""
-        result = self.op.fn(**args, **rest)
-        if not isinstance(result, E.Expr):
+    def expressions(
+        self, args: dict[str, Expr], rest: dict[str, Any], n: int, have: int
+    ) -> list[Any]:
+        """The gradient of each operand. Bit k of ``have``: there is a gradient of result k."""
+        made = self.op.fn(**args, **rest)
+        several = isinstance(made, (tuple, list))
+        results = [r for r in (made if several else (made,)) if isinstance(r, E.Expr)]
+        if not results:
             return [None] * n
-        common = result.dtype
-        out, g = E.input_(n, common), E.input_(n + 1, common)
+        count = len(results)
+        outs = [E.input_(n + k, r.dtype) for k, r in enumerate(results)]
+        seeds: list[Expr | None] = [
+            E.input_(n + count + k, r.dtype) if have >> k & 1 else None
+            for k, r in enumerate(results)
+        ]
         fn = self.op.derive_fn
         operands = self.names()
         if fn is None:
-            found = gradients(result, n, g, out)
+            found = gradients(results, n, seeds, outs)
             return [found[place(args[name])] if name in args else None for name in operands]
-        given = {**args, **rest, "out": out, "g": g}
+        g = [E.const(0, r.dtype) if s is None else s for s, r in zip(seeds, results)]
+        given = {**args, **rest, "out": tuple(outs), "g": tuple(g)}
+        if not several:
+            given["out"], given["g"] = outs[0], g[0]
         wanted = fn.__code__.co_varnames[: fn.__code__.co_argcount]
-        made = fn(**{name: given[name] for name in wanted})
-        made = made if isinstance(made, (tuple, list)) else (made,)
-        return [m if m is None or isinstance(m, E.Expr) else E.const(m, common) for m in made]
+        slopes = fn(**{name: given[name] for name in wanted})
+        slopes = slopes if isinstance(slopes, (tuple, list)) else (slopes,)
+        common = results[0].dtype
+        return [m if m is None or isinstance(m, E.Expr) else E.const(m, common) for m in slopes]
 
     def saves(self, plan: Plan, mask: int) -> tuple[int, ...]:
         key = ("saves", mask)
@@ -57,58 +72,69 @@ class PointwiseRule(Rule):
         if found is None:
             wanted: set[int] = set()
             for k in bits(mask):
-                wanted.update(self.vjp(plan, k).sources)
-            found = plan.vjp[key] = tuple([k for k in sorted(wanted, reverse=True) if k >= -1])
+                sources = self.vjp(plan, k, self.all_of(plan)).sources
+                wanted.update([at for kind, at in sources if kind == SAVED])
+            found = plan.vjp[key] = tuple(sorted(wanted, reverse=True))
         return found
 
+    def all_of(self, plan: Plan) -> int:
+        """The mask of the results that can have a gradient."""
+        return sum([1 << k for k, out in enumerate(plan.outs) if out.dtype.kind in "fc"])
+
     def backward(self, node: Node, grads: list[Tensor | None], create: bool) -> Any:
-        (g,) = grads
         plan = node.plan
         assert plan is not None
-        assert g is not None
         kept = node.saved
         if kept is RELEASED:
             saved_items(node)  # refuses
         result: list[Tensor | None] = [None] * len(node.edges)
-        for k in bits(node.mask):
-            result[k] = self.vjp(plan, k).gradient(node, g, kept, create)
+        have = sum([1 << k for k, g in enumerate(grads) if g is not None]) & self.all_of(plan)
+        for k in bits(node.mask) if have else ():
+            result[k] = self.vjp(plan, k, have).gradient(node, grads, kept, create)
         return result
 
-    def vjp(self, plan: Plan, k: int) -> GradientOp:
+    def vjp(self, plan: Plan, k: int, have: int) -> GradientOp:
         """The op that computes the gradient of operand k of plans of this kind."""
-        known: dict[int, GradientOp] = plan.post.gradients
-        found = known.get(k)
+        known: dict[Any, GradientOp] = plan.post.gradients
+        found = known.get((k, have))
         if found is None:
-            found = known[k] = self._make_vjp(plan, k)
+            found = known[k, have] = self._make_vjp(plan, k, have)
         return found
 
-    def _make_vjp(self, plan: Plan, k: int) -> GradientOp:
+    def _make_vjp(self, plan: Plan, k: int, have: int) -> GradientOp:
         where, types = plan.post.where, plan.post.types
         n = len(types)
         args = {name: E.input_(j, types[j]) for name, j in where.items()}
         params = self.names()
-        gradient = self.expressions(args, plan.statics, n)[k]
+        gradient = self.expressions(args, plan.statics, n, have)[k]
         lay = plan.tensors[k]
         assert lay is not None
         if gradient is None or (isinstance(gradient, E.Expr) and is_zero(gradient)):
             gradient = E.const(0, lay.dtype)
         if lay.dtype.kind != "c" and gradient.dtype.kind == "c":
             gradient = E.real(gradient)
-        # kernel input -> operand position (-1 result, -2 g, -10-j number)
-        source: dict[int, int] = {}
+        source: dict[int, Source] = {}
         for name, j in where.items():
-            source[j] = params.index(name) if name in params else 0
+            source[j] = (SAVED, params.index(name) if name in params else 0)
         for number, name in enumerate(plan.post_names):
-            source[where[name]] = -10 - number
-        source[n], source[n + 1] = -1, -2
+            source[where[name]] = (NUMBER_GIVEN, number)
+        count = len(plan.outs)
+        for j in range(count):
+            source[n + j], source[n + count + j] = (SAVED, -1 - j), (GRADIENT, j)
         return GradientOp(self.op, k, gradient, source, lay.dtype)
+
+
+SAVED, GRADIENT, NUMBER_GIVEN = range(3)
+Source = tuple[int, int]
+"""Where an input of a gradient comes from: (SAVED, operand k or result -1 - k), (GRADIENT, of
+result k) or (NUMBER_GIVEN, number k of the call)."""
 
 
 class GradientOp:
     """The gradient of one operand of a pointwise op: an expression over some of what was saved."""
 
     def __init__(
-        self, op: Op, k: int, gradient: Expr, source: dict[int, int], dtype: DType
+        self, op: Op, k: int, gradient: Expr, source: dict[int, Source], dtype: DType
     ) -> None:
         used = E.inputs_used(gradient)
         inputs = enumerate(_typed(gradient))
@@ -117,30 +143,32 @@ class GradientOp:
         )
         self.sources = [source[j] for j in used]
         self.k = k
-        self.identity = renumbered.op == "input" and self.sources == [-2]
+        self.identity = renumbered.op == "input" and self.sources[0][0] == GRADIENT
         if renumbered.dtype is not dtype and dtype.kind in "fc":
             renumbered = E.cast(renumbered, dtype)
             self.identity = False
         self.op = ExprOp(f"{op.name}_backward", renumbered)
         self.constant = not used
 
-    def gradient(self, node: Node, g: Tensor, kept: Any, create: bool) -> Tensor:
+    def gradient(self, node: Node, grads: list[Tensor | None], kept: Any, create: bool) -> Tensor:
         plan = node.plan
         assert plan is not None
         assert plan.rule is not None
         lay = plan.tensors[self.k]
         assert lay is not None
-        if self.identity:
-            return fit_one(g, lay)
         if self.constant:
             return constant_like(self.op.expr, lay)
+        if self.identity:
+            g = grads[self.sources[0][1]]
+            assert g is not None
+            return fit_one(g, lay)
         places = plan.rule.saves(plan, node.mask)
         operands: list[Any] = []
-        for s in self.sources:
-            if s <= -10:
-                operands.append(node.values[-10 - s])
+        for kind, at in self.sources:
+            if kind == SAVED:
+                operands.append(unpack(node, at, kept[places.index(at)], create))
             else:
-                operands.append(g if s == -2 else unpack(node, s, kept[places.index(s)], create))
+                operands.append(grads[at] if kind == GRADIENT else node.values[at])
         return fit_one(self.op(*operands), lay)
 
 

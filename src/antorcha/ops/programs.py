@@ -88,7 +88,7 @@ class ProgramOp:
         launch = where.compile(what, [_last(o, dim) for o in made], ins)
         return make(
             self, FRESH if len(made) == 1 else MANY, made, fresh=launch.fresh, into=launch.into,
-            post=where.allocate, tensors=tuple(layouts), rule=self.rule,
+            tensors=tuple(layouts), rule=self.rule,
         )  # fmt: skip
 
 

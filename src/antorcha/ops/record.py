@@ -342,23 +342,23 @@ class Composite(Op):
             done = path.override(self, args, kwargs)
             if done is not NotImplemented:
                 return done
-        if modes.watched:
-            result = path.observe(self, args, kwargs, self.run, args, kwargs)
-        else:
-            try:
+        try:
+            if modes.watched:
+                result = path.observe(self, args, kwargs, self.run, args, kwargs)
+            else:
                 result = self.run(args, kwargs)
-            except ArgumentError:
-                result = path.foreign(self, args, kwargs)
-                if result is NotImplemented:
-                    raise
-            except AttributeError as error:
-                wanted = ("_layout", "_storage", "_rg")
-                if error.name not in wanted or isinstance(error.obj, Tensor):
-                    raise
-                raise ArgumentError(
-                    f"{self.name}(): expected a Tensor, not {type(error.obj).__name__}; its "
-                    f"signature is {self.signature}"
-                ) from None
+        except ArgumentError:
+            result = path.foreign(self, args, kwargs)
+            if result is NotImplemented:
+                raise
+        except AttributeError as error:
+            wanted = ("_layout", "_storage", "_rg")
+            if error.name not in wanted or isinstance(error.obj, Tensor):
+                raise
+            raise ArgumentError(
+                f"{self.name}(): expected a Tensor, not {type(error.obj).__name__}; its "
+                f"signature is {self.signature}"
+            ) from None
         if out is None:
             return result
         results = result if isinstance(result, tuple) else (result,)

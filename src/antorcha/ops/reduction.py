@@ -32,6 +32,7 @@ from antorcha.lang import expr as E
 from antorcha.lang.kernels import Launch, Pointwise, Reduce
 from antorcha.memo import kept
 from antorcha.ops.operands import expanded
+from antorcha.ops.params import static_key
 from antorcha.ops.record import Op
 from antorcha.ops.steps import Steps, in_steps
 from antorcha.runtime import layout as L
@@ -132,7 +133,6 @@ class ReductionOp(Op):
         plan = make(
             self.form(node) if node else self, FRESH if len(made) == 1 else MANY, made,
             fresh=launch.fresh, into=launch.into, statics=rest, tensors=tuple(tensors),
-            post=device.allocate,
         )  # fmt: skip
         if self.rule is not None and any(o.dtype.kind in "fc" for o in made):
             plan.rule = self.rule
@@ -141,7 +141,7 @@ class ReductionOp(Op):
     def fold_of(self, values: list[Any]) -> Fold:
         """What the function gives, asked once for operands and arguments of one kind."""
         seen = [Kind(v._layout.dtype) if isinstance(v, Tensor) else v for v in values]
-        kinds = [v.dtype if isinstance(v, Kind) else (type(v), v) for v in seen]
+        kinds = [v.dtype if isinstance(v, Kind) else static_key(v) for v in seen]
         key = (dtypes.get_default_dtype(), *kinds)
         return kept(self.folds, key, lambda _: self.apply_fn(seen), _MOST_FOLDS)
 

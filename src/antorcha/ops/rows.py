@@ -22,7 +22,7 @@ from antorcha.lang.expr import RowInput, RowProgram, trace_rows
 from antorcha.lang.kernels import Rows
 from antorcha.memo import kept
 from antorcha.ops.operands import check_outs
-from antorcha.ops.params import NUMBER, OPTIONAL
+from antorcha.ops.params import NUMBER, OPTIONAL, static_key
 from antorcha.ops.record import Op
 from antorcha.runtime import layout as L
 from antorcha.runtime.call.plan import FRESH, MANY, Plan, make
@@ -77,7 +77,7 @@ class RowsOp(Op):
             made = tuple([L.contiguous(tuple(shape), dtype, device) for shape, dtype in row.shown])
         plan = make(
             self, FRESH if len(made) == 1 else MANY, made, fresh=launch.fresh, into=launch.into,
-            post=where.allocate, tensors=tuple(tensors), statics=statics,
+            tensors=tuple(tensors), statics=statics,
         )  # fmt: skip
         if self.rule is not None:
             plan.rule = self.rule
@@ -106,7 +106,7 @@ def _traced(fn: Callable[..., Any], kinds: list[RowInput]) -> RowProgram:
     values are one."""
     values = [*(fn.__defaults__ or ()), *[c.cell_contents for c in fn.__closure__ or ()]]
     key = (
-        fn.__code__, tuple([(type(v), v) for v in values]),
+        fn.__code__, tuple([static_key(v) for v in values]),
         tuple([(k.dtype, k.is_row) for k in kinds]),
     )  # fmt: skip
     try:

@@ -27,8 +27,8 @@ from antorcha.lang import expr as E
 from antorcha.lang.expr import Expr, RowInput, trace_rows
 from antorcha.lang.expr.graph import METHODS
 from antorcha.ops.operands import common_dtype
-from antorcha.ops.params import NUMBER, OPERAND, STATIC
-from antorcha.ops.pointwise import PointwiseOp
+from antorcha.ops.params import NUMBER, OPERAND, STATIC, static_key, to_number
+from antorcha.ops.pointwise import PointwiseOp, results_of
 from antorcha.ops.programs import ProgramOp, ProgramRule
 from antorcha.ops.record import Composite, T
 from antorcha.runtime import layout as L
@@ -71,10 +71,9 @@ class Declared:
             made = self.fn(*args, **kwargs)
         except GraphError as error:
             raise GraphError(f"{self.__name__}: {self.where(error)}{error}") from None
-        if isinstance(made, (tuple, list)):
-            raise MissingFeature(
-                f"{self.__name__}: it returns {len(made)} values; a kernel computes one. Write one "
-                "kernel for each, or rows=True, where a function may return several"
+        if made is None or (isinstance(made, (tuple, list)) and not made):
+            raise GraphError(
+                f"{self.__name__}: it returns {made!r}; a kernel returns a value, or several"
             )
         return made
 
@@ -172,8 +171,8 @@ class RowKernel:
         shape = tuple(broadcast_shapes(*[lay.shape for lay in layouts], op=self.name))
         at = normalize_dim(dim, len(shape), op=self.name) - len(shape) if shape else -1
         kinds = self._kinds(layouts, shape, at)
-        key = (kinds, at, dtypes.get_default_dtype(), tuple(sorted(
-            [(name, type(value), value) for name, value in options.items()])))  # fmt: skip
+        given = tuple([(name, self._option(name, options[name])) for name in sorted(options)])
+        key = (tuple([(k.dtype, k.is_row) for k in kinds]), at, dtypes.get_default_dtype(), given)
         op = self.ops.get(key)
         if op is None:
             op = self.ops[key] = self._make(kinds, at, options)
@@ -198,11 +197,23 @@ class RowKernel:
             kinds.append(RowInput(dtype, not single or shape[at] == 1))
         return tuple(kinds)
 
+    def _option(self, name: str, value: Any) -> Any:
+        """What a keyword argument, which is compiled in, is in the key of a program."""
+        kind = self.declared.__annotations__.get(name, "Operand")
+        if kind == "Operand":
+            raise ArgumentError(f"{self.name}() got an unexpected keyword argument {name!r}")
+        if kind == "StaticNumber":
+            value = to_number(self.name, name, value)
+        try:
+            hash(value)
+        except TypeError:
+            raise ArgumentError(
+                f"{self.name}: {name} is compiled in, so it must be a number, a string or another "
+                f"value with a hash, not {type(value).__name__}"
+            ) from None
+        return static_key(value)
+
     def _make(self, kinds: tuple[Any, ...], at: int, options: dict[str, Any]) -> ProgramOp:
-        known = self.declared.__annotations__
-        for name in options:
-            if name not in known or name in self.declared.operands:
-                raise ArgumentError(f"{self.name}() got an unexpected keyword argument {name!r}")
         fn = self._traced(self.fn, options)
         op = ProgramOp(self.name, trace_rows(fn, kinds), at)
         if self.derive_fn is not None and op.rule is not None:
@@ -253,8 +264,8 @@ def kernel(
     """Makes a fused, differentiable op of a function of scalars (or, with ``rows``, of rows).
 
     Positional parameters are the operands: tensors (broadcast, promoted as PyTorch does) or
-    numbers. Keyword-only parameters are compiled in: each value makes a kernel of its own. ``out=``
-    works.
+    numbers. Keyword-only parameters are compiled in: each value makes a kernel of its own. It may
+    return several values. ``out=`` works.
 
     Args:
         rows: the function is of whole rows, along ``dim=-1`` of the call: reductions (``x.sum()``,
@@ -326,8 +337,8 @@ def inline(op: PointwiseOp, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     exprs = [E.cast(v, t) if isinstance(v, Expr) else E.const(v, t)
              for v, t in zip(given, types, strict=True)]  # fmt: skip
     made = op.fn(**{n: exprs[k] for n, k in places.items()}, **statics)
-    made = made if isinstance(made, Expr) else E.const(made, out or types[0])
-    return made if out is None else E.cast(made, out)
+    results = results_of(made, out or types[0], out)
+    return results if isinstance(made, (tuple, list)) else results[0]
 
 
 def on_expressions(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -76,7 +76,7 @@ def view_record(fn: Callable[..., _Any]) -> View:
 
 
 @view_record
-def view_(input: Tensor, shape: Shape):
+def view_(input: Tensor, size: Shape):
     """The same elements with another shape, sharing memory; one size may be -1.
 
     Raises RuntimeError when the strides do not allow it (use ``reshape``, which copies then).
@@ -89,7 +89,7 @@ def view_(input: Tensor, shape: Shape):
     >>> torch.tensor([1.0]).view(torch.int32)
     tensor([1065353216], dtype=torch.int32)
     """
-    sizes = infer_size(shape, input.numel, op="view")
+    sizes = infer_size(size, input.numel, op="view")
     strides = view_strides(input.shape, input.strides, sizes)
     if strides is None:
         raise ShapeError(

@@ -1758,7 +1758,7 @@ class Methods:
     def vdot(self, other: Tensor, *, out: Any = ...) -> Tensor:
         """The dot product of two vectors, the first conjugated."""
 
-    def view(self, *shape: Any) -> Tensor:
+    def view(self, *size: Any) -> Tensor:
         """The same elements with another shape, sharing memory; one size may be -1."""
 
     def view_as(self, other: Tensor) -> Tensor:

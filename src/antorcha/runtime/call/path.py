@@ -45,9 +45,9 @@ def call(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             if done is not NotImplemented:
                 return done
         word = modes.state.word
+    try:
         if word & _CAREFUL or modes.watched:
             return _careful(op, args, kwargs, word)
-    try:
         return run(op, args, kwargs, not word & _UNRECORDED)
     except ArgumentError:
         done = foreign(op, args, kwargs)
@@ -96,7 +96,7 @@ def execute(plan: Plan, operands: Any, flat: list[Any], numbers: Any, record: bo
         result = view_of(operands[0], plan, record)
         outs = (result,)
     elif kind == MANY:
-        allocate = plan.post
+        allocate = plan.allocate
         outs = tuple([make(allocate(o.nbytes)) for make, o in zip(plan.makers, plan.outs)])
         places: list[Any] = []
         for out in outs:

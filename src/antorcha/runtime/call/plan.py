@@ -11,6 +11,7 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from antorcha import dtypes
+from antorcha.device import backend
 from antorcha.runtime import layout as layouts
 from antorcha.runtime.tensor import PLAIN, Tensor
 
@@ -29,8 +30,8 @@ class Plan:
     """How to run one op on one kind of arguments."""
 
     __slots__ = (
-        "delta", "fresh", "into", "keeps", "kind", "makers", "op", "out", "outs", "post",
-        "post_names", "record", "replays", "rule", "run", "statics", "tensors", "vjp",
+        "allocate", "delta", "fresh", "into", "keeps", "kind", "makers", "op", "out", "outs",
+        "post", "post_names", "record", "replays", "rule", "run", "statics", "tensors", "vjp",
     )  # fmt: skip
     op: Any
     kind: int  # FRESH, MANY, VIEW, HOST or VIEWS
@@ -38,6 +39,7 @@ class Plan:
     out: Layout  # of the first
     fresh: Callable[..., Any]  # (storage, offset, .., numbers ..) -> Storage of the one result
     into: Callable[..., None]  # (out storage, out offset, .., inputs as above)
+    allocate: Callable[[int], Any]  # of several results: a storage of so many bytes
     delta: int  # of a view: what to add to the offset
     tensors: tuple[Layout | None, ...]  # the tensor operands' layouts
     rule: Any  # how to record it; None when it has no derivative
@@ -87,6 +89,7 @@ def make(
         plan.run = functools.partial(_view_maker(), plan.out)
     elif kind == MANY:
         plan.makers = tuple([tensor_maker(out) for out in outs])
+        plan.allocate = backend(plan.out.device).allocate
     return plan
 
 

@@ -105,15 +105,18 @@ def view(op: Any) -> Callable[..., Any]:
     plans = op.short_plans
 
     def short(a: Any, *args: Any, **kwargs: Any) -> Any:
+        plain = not (modes.busy or kwargs)
         for each in args:  # 1.0 would be the same key as 1
             if type(each) is not int and not (type(each) is tuple and _all_int(each)):
-                return op.slow(a, *args, **kwargs)
+                plain = False
+        if not plain:  # the native path serves such calls, too
+            if upgrade is not None:
+                upgrade(op, False)
+            return op.slow(a, *args, **kwargs)
         try:
             plan = plans[a._layout, *args]
         except (KeyError, AttributeError):
             plan = None
-        if modes.busy or kwargs:
-            return op.slow(a, *args, **kwargs)
         if plan is None:
             result = op.slow(a, *args)
             _learn_view(op, a, args)

@@ -68,7 +68,7 @@ class Tape:
             if plan.kind == FRESH:
                 self.put(outs[0], self.steps.run(plan.fresh, *ins), self.start)
                 return
-            rooms = [self.steps.allocate(lay.nbytes, plan.post) for lay in plan.outs]
+            rooms = [self.steps.allocate(lay.nbytes, plan.allocate) for lay in plan.outs]
             self.steps.into(plan.into, *[at for room in rooms for at in (room, self.start)], *ins)
             for out, room in zip(outs, rooms, strict=True):
                 self.put(out, room, self.start)

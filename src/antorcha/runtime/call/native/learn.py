@@ -184,7 +184,9 @@ def _runs(plan: Plan) -> tuple[int, Storage | None] | None:
     if plan.kind == plans.FRESH:
         making = making_of(plan.run)
         return None if making is None else (FRESH, making)
-    return _run_into(plan, MANY) if plan.kind == plans.MANY and plan.post is new_storage else None
+    return (
+        _run_into(plan, MANY) if plan.kind == plans.MANY and plan.allocate is new_storage else None
+    )
 
 
 def _writes(call: Call) -> tuple[int, Storage | None] | None:

@@ -141,6 +141,7 @@ from antorcha.nn.pooling import (
     MaxPool2d,
     MaxPool3d,
 )  # fmt: skip
+from antorcha.nn.rnn import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNBase, RNNCell, RNNCellBase
 from antorcha.nn.sparse import Embedding
 from antorcha.nn.upsampling import (
     PixelShuffle,

@@ -28,6 +28,8 @@ from antorcha.ops import (  # noqa: F401
     products,
     random,
     random_new,
+    recurrent,
+    recurrent_layers,
     reduce,
     rounding,
     row_norm,

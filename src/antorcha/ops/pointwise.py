@@ -40,7 +40,8 @@ from antorcha.ops.params import NUMBER, OPERAND, STATIC, is_default, static_key
 from antorcha.ops.pointwise_rule import PointwiseRule
 from antorcha.ops.record import Op
 from antorcha.runtime import layout as L
-from antorcha.runtime.call.plan import Plan
+from antorcha.runtime.call import tape as tapes
+from antorcha.runtime.call.plan import Plan, remember
 from antorcha.runtime.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -139,6 +140,20 @@ class PointwiseOp(Op):
                 f"{self.name}: For non-complex input tensors, argument {name} must not be a "
                 "complex number."
             )
+
+    def into(self, outs: Sequence[Tensor], operands: Sequence[Tensor]) -> None:
+        """Writes the results over tensors that the caller has made, and nobody else has seen yet:
+        nothing is checked, recorded, nor a new version of them."""
+        tapes.spoil(f"{self.name} writes into memory")
+        key = ("into", *[t._layout for t in outs], *[t._layout for t in operands])
+        plan = self.plans.get(key)
+        if plan is None:
+            layouts = tuple([t._layout for t in outs])
+            plan = remember(self.plans, key, self.make_plan(list(operands), layouts))
+        flat: list[Any] = []
+        for t in (*outs, *operands):
+            flat += (t._storage, t._offset)
+        plan.into(*flat)
 
     def make_plan(self, values: list[Any], outs: tuple[Layout, ...] | None) -> Plan:
         if self.check is not None:

@@ -224,6 +224,9 @@ __all__ = [
     "greater_equal",
     "greater_equal_",
     "group_norm",
+    "gru",
+    "gru_cell",
+    "gru_sequence",
     "gt",
     "gt_",
     "hardshrink",
@@ -294,6 +297,9 @@ __all__ = [
     "logit",
     "logit_",
     "logsumexp",
+    "lstm",
+    "lstm_cell",
+    "lstm_sequence",
     "lt",
     "lt_",
     "masked_fill",
@@ -387,6 +393,12 @@ __all__ = [
     "resolve_conj",
     "resolve_neg",
     "rms_norm",
+    "rnn_relu",
+    "rnn_relu_cell",
+    "rnn_relu_sequence",
+    "rnn_tanh",
+    "rnn_tanh_cell",
+    "rnn_tanh_sequence",
     "roll",
     "rot90",
     "round",
@@ -1106,6 +1118,15 @@ def greater_equal_(input: Tensor, other: Tensor | Number) -> Tensor:
 def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = ..., bias: Tensor | None = ..., eps: float = ..., cudnn_enabled: bool = ...) -> Tensor:
     """Normalises groups of channels of each sample; then ``weight`` and ``bias`` a channel."""
 
+def gru(input: Tensor, hx: Any, params: Any, has_biases: Any, num_layers: Any, dropout: Any, train: Any, bidirectional: Any, batch_first: Any) -> tuple[Tensor, ...]:
+    """Gated recurrent units (torch.nn.GRU) over sequences: (results, last states)."""
+
+def gru_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = ..., b_hh: Tensor | None = ...) -> Tensor:
+    """One step of a gated recurrent unit: the new h; see torch.nn.GRUCell."""
+
+def gru_sequence(x: Tensor, h0: Tensor, w_hh: Tensor, b_hh: Tensor | None, sizes: Sequence[int] | int, reverse: bool) -> tuple[Tensor, ...]:
+    """One layer in one direction: (results, the state's part of the gates)."""
+
 def gt(input: Tensor, other: Tensor | Number, *, out: Any = ...) -> Tensor:
     """Whether ``input`` is greater than ``other``."""
 
@@ -1315,6 +1336,15 @@ def logit_(input: Tensor, eps: float | None = ...) -> Tensor:
 
 def logsumexp(input: Tensor, dim: Sequence[int] | int, keepdim: bool = ..., *, out: Any = ...) -> Tensor:
     """``log(sum(exp(input)))`` along ``dim`` without overflow: the maximum is taken out first."""
+
+def lstm(input: Tensor, hx: Any, params: Any, has_biases: Any, num_layers: Any, dropout: Any, train: Any, bidirectional: Any, batch_first: Any) -> tuple[Tensor, ...]:
+    """Long short-term memory (torch.nn.LSTM) over sequences: (results, last states)."""
+
+def lstm_cell(input: Tensor, hx: Any, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = ..., b_hh: Tensor | None = ...) -> tuple[Tensor, ...]:
+    """One step of an LSTM: the new (h, c); see torch.nn.LSTMCell."""
+
+def lstm_sequence(x: Tensor, h0: Tensor, c0: Tensor, w_hh: Tensor, w_hr: Tensor | None, sizes: Sequence[int] | int, reverse: bool) -> tuple[Tensor, ...]:
+    """One layer in one direction: (results, cells, gates, results before their projection)."""
 
 def lt(input: Tensor, other: Tensor | Number, *, out: Any = ...) -> Tensor:
     """Whether ``input`` is less than ``other``."""
@@ -1594,6 +1624,24 @@ def resolve_neg(input: Tensor) -> Any:
 
 def rms_norm(input: Tensor, normalized_shape: Sequence[int] | int, weight: Tensor | None = ..., eps: float | None = ...) -> Tensor:
     """``x / sqrt(mean(x ** 2) + eps) * weight`` over the last dims; eps defaults to the dtype's."""
+
+def rnn_relu(input: Tensor, hx: Any, params: Any, has_biases: Any, num_layers: Any, dropout: Any, train: Any, bidirectional: Any, batch_first: Any) -> tuple[Tensor, ...]:
+    """An Elman network with relu (torch.nn.RNN) over sequences: (results, last states)."""
+
+def rnn_relu_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = ..., b_hh: Tensor | None = ...) -> Tensor:
+    """``relu(w_ih input + b_ih + w_hh hx + b_hh)``; see torch.nn.RNNCell."""
+
+def rnn_relu_sequence(x: Tensor, h0: Tensor, w_hh: Tensor, sizes: Sequence[int] | int, reverse: bool) -> Tensor:
+    """One layer in one direction of an Elman network with relu."""
+
+def rnn_tanh(input: Tensor, hx: Any, params: Any, has_biases: Any, num_layers: Any, dropout: Any, train: Any, bidirectional: Any, batch_first: Any) -> tuple[Tensor, ...]:
+    """An Elman network with tanh (torch.nn.RNN) over sequences: (results, last states)."""
+
+def rnn_tanh_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = ..., b_hh: Tensor | None = ...) -> Tensor:
+    """``tanh(w_ih input + b_ih + w_hh hx + b_hh)``; see torch.nn.RNNCell."""
+
+def rnn_tanh_sequence(x: Tensor, h0: Tensor, w_hh: Tensor, sizes: Sequence[int] | int, reverse: bool) -> Tensor:
+    """One layer in one direction of an Elman network with tanh."""
 
 def roll(input: Tensor, shifts: Sequence[int] | int, dims: Sequence[int] | int = ...) -> Tensor:
     """A copy rolled along ``dims``: what leaves at one end enters at the other. Without ``dims``, the flattened tensor is rolled."""

@@ -20,6 +20,7 @@ from antorcha.nn import (
     norm,
     padding,
     pooling,
+    rnn,
     sparse,
     upsampling,
 )  # fmt: skip
@@ -29,7 +30,7 @@ _FILES: dict[str, ModuleType] = {
     "activation": activation, "batchnorm": norm, "container": containers, "conv": conv,
     "distance": distance, "dropout": dropout, "flatten": flatten, "fold": fold,
     "instancenorm": norm, "linear": linear, "loss": loss, "module": module,
-    "normalization": norm, "padding": padding, "pooling": pooling,
+    "normalization": norm, "padding": padding, "pooling": pooling, "rnn": rnn,
     "sparse": sparse, "upsampling": upsampling,
 }  # fmt: skip
 for _name, _module in _FILES.items():

@@ -6,8 +6,21 @@ from collections.abc import Iterable
 from typing import Any
 
 from antorcha.errors import ArgumentError, ValueRangeError
+from antorcha.nn.utils.packed import (
+    PackedSequence,
+    invert_permutation,
+    pack_padded_sequence,
+    pack_sequence,
+    pad_packed_sequence,
+    unpack_sequence,
+)
 from antorcha.ops.record import T
 from antorcha.runtime.tensor import Tensor
+
+__all__ = [
+    "PackedSequence", "invert_permutation", "pack_padded_sequence", "pack_sequence",
+    "pad_packed_sequence", "pad_sequence", "unpack_sequence", "unpad_sequence",
+]  # fmt: skip
 
 
 def pad_sequence(

@@ -6,6 +6,7 @@ from antorcha.ops import (  # noqa: F401
     activation,
     advanced,
     arrange,
+    attention,
     compare,
     complexes,
     contract,

@@ -1,0 +1,146 @@
+"""Attention: what a query finds among keys, as a mean of their values."""
+
+from __future__ import annotations
+
+import math
+from typing import Any as _Any
+
+from antorcha import dtypes
+from antorcha.errors import DtypeError, ShapeError, ValueRangeError
+from antorcha.lang import expr as E
+from antorcha.ops.record import T, composite
+from antorcha.ops.rows import rows
+from antorcha.ops.softmax import _plan
+from antorcha.ops.types import Bool, Dim, Dtype, Float, OptTensor, Tensor
+
+
+@rows(method=False)
+def _safe_softmax(input: Tensor, dim: Dim, dtype: Dtype = None):
+    """softmax that gives zeros where all elements along ``dim`` are -inf (softmax: nan)."""
+
+    def row(x):
+        top = x.amax()
+        e = E.exp(x - E.detach(E.where(top == -math.inf, 0, top)))
+        total = e.sum()
+        return e / E.where(total == 0, 1, total)
+
+    return _plan("_safe_softmax", row, input, dim, dtype)
+
+
+@_safe_softmax.derivative
+def _(g, out, dim):
+    return T.softmax_backward(g, out, dim)
+
+
+@_safe_softmax.samples
+def _(make):
+    yield make(3, 4), 1
+    yield make(2, 3, 4), 0
+
+
+def _check(query: _Any, key: _Any, value: _Any, mask: _Any, is_causal: bool) -> None:
+    name = "scaled_dot_product_attention"
+    for what, each in (("query", query), ("key", key), ("value", value)):
+        if each._layout.ndim < 2:
+            raise ShapeError(
+                f"{name}: {what} must have at least 2 dimensions (sequence, features), got shape "
+                f"{tuple(each._layout.shape)}"
+            )
+        if each._layout.dtype is not query._layout.dtype:
+            raise DtypeError(
+                f"{name}: Expected query, key, and value to have the same dtype, but got "
+                f"query.dtype: {query._layout.dtype} and {what}.dtype: {each._layout.dtype}"
+            )
+    if mask is None:
+        return
+    if is_causal:
+        raise ShapeError(f"{name}: Explicit attn_mask should not be set when is_causal=True")
+    if mask._layout.dtype.kind != "b" and mask._layout.dtype is not query._layout.dtype:
+        raise DtypeError(
+            f"{name}: Expected attn_mask dtype to be bool or to match query dtype, but got "
+            f"attn_mask.dtype: {mask._layout.dtype} and query.dtype: {query._layout.dtype}"
+        )
+
+
+@composite(method=False, out=False)
+def scaled_dot_product_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: OptTensor = None,
+    dropout_p: Float = 0.0,
+    is_causal: Bool = False,
+    *,
+    scale: Float = None,
+    enable_gqa: Bool = False,
+):
+    """``softmax(query @ key.T * scale + attn_mask) @ value``, over the last two dims.
+
+    ``query`` is (..., L, E), ``key`` (..., S, E), ``value`` (..., S, Ev), the result (..., L, Ev).
+    ``attn_mask``, which broadcasts to (..., L, S), says where to look (bool) or is added (float);
+    ``is_causal`` looks at no later place than its own. ``scale`` is 1/sqrt(E) unless it is given.
+    A query that may look nowhere finds zeros. With ``enable_gqa`` the third last dim of key and
+    value divides that of query, and each of theirs serves as many heads.
+
+    See torch.nn.functional.scaled_dot_product_attention in PyTorch's documentation, and Vaswani et
+    al., "Attention is all you need" (2017).
+
+    >>> q = k = torch.eye(2)
+    >>> v = torch.tensor([[1.], [2.]])
+    >>> torch.nn.functional.scaled_dot_product_attention(q, k, v, scale=0.0)
+    tensor([[1.5000],
+            [1.5000]])
+    """
+    _check(query, key, value, attn_mask, is_causal)
+    if not 0 <= dropout_p <= 1:
+        raise ValueRangeError(
+            "scaled_dot_product_attention: dropout probability has to be between 0 and 1, but got "
+            f"{dropout_p}"
+        )
+    if enable_gqa:
+        key, value = _for_all_heads(query, key), _for_all_heads(query, value)
+    length, features = query._layout.shape[-2:]
+    if scale is None:
+        scale = 1.0 / math.sqrt(features) if features else 1.0
+    scores = T.matmul(query * scale, T.transpose(key, -2, -1))
+    if is_causal:
+        device = query._layout.device
+        attn_mask = T.tril(
+            T.ones((length, key._layout.shape[-2]), dtype=dtypes.bool_, device=device)
+        )
+    if attn_mask is None:
+        weights = T.softmax(scores, -1)
+    elif attn_mask._layout.dtype.kind == "b":
+        weights = T._safe_softmax(T.where(attn_mask, scores, -math.inf), -1)
+    else:
+        weights = T._safe_softmax(scores + attn_mask, -1)
+    if dropout_p:
+        weights = T.dropout(weights, dropout_p, True)
+    return T.matmul(weights, value)
+
+
+def _for_all_heads(query: _Any, t: _Any) -> _Any:
+    """Keys or values repeated for the heads that share them."""
+    heads, own = query._layout.shape[-3], t._layout.shape[-3]
+    if not own or heads % own:
+        raise ShapeError(
+            "scaled_dot_product_attention: with enable_gqa the number of heads of query must be a "
+            f"multiple of those of key and value, got {heads} and {own}"
+        )
+    return T.repeat_interleave(t, heads // own, -3) if heads != own else t
+
+
+@scaled_dot_product_attention.samples
+def _(make):
+    yield make(2, 3, 4), make(2, 5, 4), make(2, 5, 6)
+    yield make(2, 3, 4), make(2, 5, 4), make(2, 5, 6), make(3, 5)
+    yield make(3, 4), make(3, 4), make(3, 2), None, 0.0, True
+    yield (make(2, 4, 3, 2), make(2, 2, 3, 2), make(2, 2, 3, 2)), {"enable_gqa": True, "scale": 0.3}
+
+
+@scaled_dot_product_attention.errors
+def _(make):
+    q = make(3, 4)
+    yield (q, q, q, make(3, 3), 0.0, True), {}, RuntimeError, "should not be set when is_causal"
+    yield (make(4), q, q), {}, RuntimeError, "at least 2 dimensions"
+    yield (q, q, q.float()), {}, RuntimeError, "same dtype"

@@ -8,6 +8,7 @@ import textwrap
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from antorcha.cells import cell_of
 from antorcha.errors import did_you_mean
 from antorcha.inspector import explain_draw as drawn
 from antorcha.inspector import explain_rules
@@ -105,9 +106,13 @@ class Explanation(Shown):
         return out
 
     def _place(self) -> str:
-        where = f"{self.file}, {say(self.lang, 'line', number=self.number)}"
+        cell = cell_of(self.file)
+        file = self.file if cell is None else say(self.lang, "cell", cell=cell)
+        where = f"{file}, {say(self.lang, 'line', number=self.number)}"
         inside = say(self.lang, "in", function=self.function)
-        return f"{where}, {inside}" if self.function else where
+        # (a cell's outermost level is the cell)
+        named = self.function if cell is None else self.function.replace("<module>", "")
+        return f"{where}, {inside}" if named else where
 
     def _source_lines(self) -> list[list[Piece]]:
         if not self.lines:

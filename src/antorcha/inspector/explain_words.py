@@ -7,6 +7,7 @@ from antorcha.inspector.vocabulary import Vocabulary
 # key: (English, Spanish); {} are filled in where it is said.
 WORDS: dict[str, tuple[str, str]] = {
     "line": ("line {number}", "línea {number}"),
+    "cell": ("cell {cell}", "celda {cell}"),
     "in": ("in {function}", "en {function}"),
     "rule": ("Rule", "Regla"),
     "fix": ("Fix", "Arreglo"),

@@ -1,5 +1,7 @@
-"""Which cell of a notebook a piece of code is from: IPython gives cells names of its own making,
-``<ipython-input-8-0eeeb05ea098>`` or a file under ``/tmp/ipykernel_...``, which tell nobody anything.
+"""Which cell of a notebook a piece of code is from.
+
+IPython compiles cells under file names such as ``<ipython-input-8-0eeeb05ea098>`` or
+``ipykernel_11645/3647576811.py`` in the folder of temporary files, which tell a reader nothing.
 """
 
 from __future__ import annotations

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from antorcha.inspector.facts import TensorFacts, gather
 from antorcha.inspector.forms import cut
-from antorcha.inspector.naming import names_of, users_frame
+from antorcha.inspector.naming import names_around, users_frame
 from antorcha.inspector.shown import Shown
 from antorcha.inspector.words import Words
 from antorcha.runtime.tensor import Tensor
@@ -68,6 +68,7 @@ def inspect(
     name: str | None = None,
     axes: str | Sequence[str] | None = None,
     lang: str = "en",
+    names: Mapping[str, Any] | None = None,
 ) -> Inspection:
     """What a tensor is: how it lies in memory, who shares it, its place in the graph, its values.
 
@@ -79,6 +80,8 @@ def inspect(
         name: what to call it; by default the name that the caller's variables have for it.
         axes: a name for each dim: words, or letters such as "NCHW".
         lang: "en" or "es".
+        names: where names for the tensor and for those that share its memory are looked up; by
+            default the variables of the caller, and of those who called it.
 
     Raises:
         TypeError: what is given is no tensor, `axes` does not fit, or `lang` is neither.
@@ -91,7 +94,8 @@ def inspect(
     [0, 2, 4, 1, 3, 5]
     """
     words = Words(lang)  # a wrong one is refused before any work
-    facts = gather(tensor, name=name, axes=axes, names=names_of(users_frame()))
+    known = names_around(users_frame()) if names is None else names
+    facts = gather(tensor, name=name, axes=axes, names=known)
     return Inspection(facts, words.lang)
 
 

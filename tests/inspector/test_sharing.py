@@ -92,7 +92,7 @@ def test_every_way_to_a_tensor_is_a_name() -> None:
     model, grad = Model(), torch.ones(3)
     found = shared(model.layers[0].weight, {"model": model})
     assert found.name == "model.layers.0.weight"
-    assert ("model.cache[0]", "alias") in [(s.name, s.kind) for s in found.others]
+    assert ("model.cache[0]", "view") in [(s.name, s.kind) for s in found.others]
     leaf = torch.ones(3, requires_grad=True)
     leaf.grad = grad
     assert shared(grad[1:], {"leaf": leaf}).others[0].name == "leaf.grad"

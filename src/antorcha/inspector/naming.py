@@ -169,11 +169,10 @@ def _stored(value: Any) -> list[tuple[str, Any]]:
     except Exception:  # it has none
         pass
     for cls in type.mro(type(value)):
+        if not type.__dict__["__flags__"].__get__(cls) & _HEAP:
+            continue
         for name, slot in _attributes(cls).items():
-            if (
-                type(slot) is MemberDescriptorType
-                and type.__dict__["__flags__"].__get__(cls) & _HEAP
-            ):
+            if type(slot) is MemberDescriptorType:
                 with suppress(AttributeError):  # (it has no value yet)
                     found.setdefault(name, slot.__get__(value))
     return [(name, each) for name, each in found.items() if type(name) is str]

@@ -257,8 +257,9 @@ def test_a_device_that_is_not_there() -> None:
 
 
 def test_dtypes() -> None:
-    found = explained(lambda: A @ W.double())
-    assert "A @ W.double().float())" in found.fix
+    found = explained(lambda: A @ C.T.double())
+    assert "A @ C.T.double().float())" in found.fix
+    assert explained(lambda: A @ W.double()).fixes == []  # the shapes do not fit either
     layer = nn.Linear(4, 2)
     ints = torch.ones(3, 4, dtype=torch.int64)
     found = explained(lambda: layer(ints))
@@ -269,7 +270,7 @@ def test_dtype_of_an_index() -> None:
     found = explained(lambda: P[IDS])
     assert found.fix.endswith("P[IDS.long()])")
     assert [shape.loud for shape in found.picture.shapes] == [False, True]
-    found = explained(lambda index=IDS: A.gather(0, index))
+    found = explained(lambda index=IDS[:, None]: A.gather(0, index))
     assert "index.long()" in found.fix
 
 
@@ -290,8 +291,11 @@ def test_integers_bools_ranks_and_squares() -> None:
     assert found.rule.startswith("A mask says")
     found = explained(lambda: numbers.masked_fill(numbers, 0))
     assert "numbers.masked_fill(numbers != 0, 0)" in found.fix
-    found = explained(lambda: torch.cat([A, P]))
-    assert "torch.cat([A, P.unsqueeze(0)])" in found.fix
+    found = explained(lambda: torch.cat([A, P[:2]]))
+    assert "torch.cat([A, P[:2].unsqueeze(0)])" in found.fix
+    found = explained(lambda: torch.cat([A, P], 1))
+    assert "torch.cat([A, P.unsqueeze(1)], 1)" in found.fix
+    assert explained(lambda: torch.cat([A, P])).fixes == []
     found = explained(lambda: torch.linalg.det(A))
     assert cells(found) == [("A", ["3", "2"], {0, 1})]
     assert explained(lambda: P.cumsum(1)).rule.startswith("A tensor of 1 dims")

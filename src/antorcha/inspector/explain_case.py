@@ -10,6 +10,7 @@ from typing import Any
 from antorcha.inspector.explain_draw import Picture, Shape
 from antorcha.inspector.explain_operands import Failed, Operand
 from antorcha.inspector.explain_site import Site
+from antorcha.inspector.explain_trial import try_code
 from antorcha.inspector.explain_values import Fact, Names, constant_of
 from antorcha.inspector.explain_words import say
 from antorcha.inspector.forms import shape_text
@@ -52,13 +53,17 @@ class Case:
         return say(self.lang, key, **values)
 
     def fix(self, *changes: tuple[ast.AST | None, str], gives: object = "") -> Fixes:
-        """The line with parts of it replaced; nothing where one of them is not in it."""
+        """The line with parts of it replaced; nothing where one of them is not in it, or where it
+        would fail, too."""
         known = [(node, text) for node, text in changes if node is not None]
         if len(known) < len(changes) or not known:
             return []
         code = self.site.rewritten(known)
-        shape = shape_text(gives) if isinstance(gives, tuple) else str(gives)
-        return [(code, shape)] if code else []
+        verdict = try_code(self.site.replaced(known), self.names, self.failed.parts)
+        if not code or verdict.holds is False:
+            return []
+        gives = verdict.shape if gives and verdict.shape is not None else gives
+        return [(code, shape_text(gives) if isinstance(gives, tuple) else str(gives))]
 
     def atom(self, node: ast.AST | None) -> str:
         """The source of an operand, such that ``.name`` can follow it."""

@@ -10,6 +10,7 @@ from typing import Any
 from antorcha.inspector.explain_case import Case, Finding, Fixes, row, sizes
 from antorcha.inspector.explain_draw import Picture, Shape
 from antorcha.inspector.explain_operands import Operand
+from antorcha.inspector.explain_trial import try_layer
 from antorcha.inspector.explain_values import plain_field
 from antorcha.inspector.forms import shape_text
 
@@ -17,11 +18,14 @@ _DEFAULTS = {"stride": 1, "padding": 0, "dilation": 1, "groups": 1, "padding_mod
 
 
 def remade(case: Case, code: str, gives: tuple[int, ...] | None = None) -> Fixes:
-    """The layer that it happened in, made otherwise: ``name = nn.`` and the code."""
+    """The layer that it happened in, made otherwise: ``name = nn.`` and the code; nothing where
+    that one would fail, too."""
     if case.failed.layer is None:
         return []
     name = case.failed.layer_name
     made = f"{case.nn}.{code}"
+    if try_layer(made, case.failed.layer_args, case.names).holds is False:
+        return []
     return [(f"{name} = {made}" if name else made, "" if gives is None else shape_text(gives))]
 
 

@@ -7,7 +7,7 @@ What names, fields and constants say is looked up. What was only computed on the
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
@@ -38,6 +38,7 @@ class Failed:
     parts: dict[ast.AST, Any]
     layer: Any = None
     layer_name: str = ""
+    layer_args: list[Any] = field(default_factory=list)
 
 
 def gather(site: Site, names: Names, message: str) -> Failed:
@@ -50,8 +51,8 @@ def gather(site: Site, names: Names, message: str) -> Failed:
     if not op and (found := message.partition(":")[0]).isidentifier():
         op = found
     labels = _labels(site, parts)
-    layer = _layer(site.inner)
-    failed = Failed(op, [], parts, layer)
+    layer, layer_args = _layer(site.inner)
+    failed = Failed(op, [], parts, layer, layer_args=layer_args)
     if layer is not None:
         failed.layer_name = _path_of(layer, names)
     for k, tensor in enumerate((tensors or outer)[:_MOST]):
@@ -219,14 +220,14 @@ def _innermost(frames: list[FrameType]) -> tuple[str, list[Tensor], list[str]]:
     return "", [], []
 
 
-def _layer(frames: list[FrameType]) -> Any:
-    """The innermost module whose forward was running inside antorcha."""
+def _layer(frames: list[FrameType]) -> tuple[Any, list[Any]]:
+    """The innermost module whose forward was running inside antorcha, and what it was given."""
     for frame in reversed(frames):
         if frame.f_code.co_name == "forward":
             module = frame.f_locals.get("self")
             if module_fields(module) is not None:
-                return module
-    return None
+                return module, _arguments(frame)[1:]
+    return None, []
 
 
 def _path_of(module: Any, names: Names) -> str:

@@ -67,6 +67,14 @@ class Site:
 
     def rewritten(self, changes: list[tuple[ast.AST, str]]) -> str:
         """The expression with parts replaced, within its lines where they are all known."""
+        text = self.replaced(changes)
+        if text and self.lines and self.start is not None and self.last_end is not None:
+            tail = self.lines[-1][self.last_end :]
+            return textwrap.dedent(self.lines[0][: self.start] + text + tail).strip()
+        return text
+
+    def replaced(self, changes: list[tuple[ast.AST, str]]) -> str:
+        """The expression with parts replaced; empty where one of them is not in it."""
         text = self.expression
         spans = sorted([(self.span(node), new) for node, new in changes], key=lambda c: c[0] or ())
         for span, new in reversed(spans):
@@ -78,9 +86,6 @@ class Site:
                 if not (before.isalnum() or before in ("_", ")", "]")):  # its own, not a call's
                     start, end = start - 1, end + 1
             text = text[:start] + new + text[end:]
-        if self.lines and self.start is not None and self.last_end is not None:
-            tail = self.lines[-1][self.last_end :]
-            return textwrap.dedent(self.lines[0][: self.start] + text + tail).strip()
         return text
 
 

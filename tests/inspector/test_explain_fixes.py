@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -209,3 +211,184 @@ def test_every_fix_mends_it(name: str, tmp_path: Path) -> None:
         assert programs[0] != f"{HEAD}{before}\n{line}\n"
         results = [run(tmp_path / f"{k}_{n}.py", text) for n, text in enumerate(programs)]
         assert None in results, (fix, results[0])
+
+
+# ------------------------------------------------------------------------------ varied operands
+# The same mistakes with operands by chance: what is proposed for one shape may fail for another.
+# Each gives what comes before and the line that may fail; where it happens to hold, nothing is said.
+Draw = random.Random
+
+
+def shape(r: Draw, least: int = 1, most: int = 3, top: int = 4) -> tuple[int, ...]:
+    return tuple([r.randint(1, top) for _ in range(r.randint(least, most))])
+
+
+def ones(r: Draw, *dims: int) -> str:
+    return f"torch.rand({dims or shape(r)})"
+
+
+def dtype(r: Draw) -> str:
+    return "torch." + r.choice(["float32", "float64", "float16", "bfloat16", "int64", "int32",
+                                "uint8", "bool", "complex64"])  # fmt: skip
+
+
+def labels(r: Draw, count: int, low: int = -1, high: int = 6) -> str:
+    return f"torch.tensor({[r.randint(low, high) for _ in range(count)]})"
+
+
+def of_two(line: str, least: int = 1, most: int = 3) -> Callable[[Draw], tuple[str, str]]:
+    return lambda r: (
+        f"a, b = {ones(r, *shape(r, least, most))}, {ones(r, *shape(r, least, most))}", line
+    )  # fmt: skip
+
+
+def of_dtypes(line: str) -> Callable[[Draw], tuple[str, str]]:
+    def made(r: Draw) -> tuple[str, str]:
+        size = r.randint(1, 3)
+        return (f"a = torch.ones({size}, {r.choice([size, 2])}, dtype={dtype(r)})\n"
+                f"b = torch.ones({size}, {size}, dtype={dtype(r)})", line)  # fmt: skip
+
+    return made
+
+
+def classes(line: str, low: int = -1) -> Callable[[Draw], tuple[str, str]]:
+    def made(r: Draw) -> tuple[str, str]:
+        rows, count = r.randint(1, 4), r.randint(1, 5)
+        low_, high = r.choice([(0, count), (1, count), (0, count + 2), (low, count - 1)])
+        given = rows if r.random() < 0.8 else rows + 1
+        return (f"s, t = torch.randn({rows}, {count}), {labels(r, given, low_, max(high, low_))}",
+                line)  # fmt: skip
+
+    return made
+
+
+def images(r: Draw) -> tuple[str, str]:
+    dims = r.choice([(2, 8, 8, 3), (2, 3, 8, 8), (8, 8, 3), (2, 1, 8, 8), (8, 8), (1, 4, 2, 3),
+                     (3, 3, 8, 3), (3, 3, 2, 2)])  # fmt: skip
+    kernel, groups = r.choice([1, 3, 5]), r.choice([1, 1, 3])
+    return (f"x = torch.rand({dims})\n"
+            f"conv = nn.Conv2d(3, 6, {kernel}, groups={groups}, padding={r.randint(0, 1)})",
+            "v = conv(x)")  # fmt: skip
+
+
+def views(r: Draw) -> tuple[str, str]:
+    new = [*shape(r, 1, 3, 6)]
+    if r.random() < 0.3:
+        new[r.randrange(len(new))] = -1
+    turn = r.choice(["", ".t()", "[:, ::2]", ".expand(3, 4)"])
+    what = "torch.rand(1, 4)" if "expand" in turn else f"torch.rand({r.randint(1, 6)}, 4)"
+    return f"x = {what}{turn}", f"v = x.{r.choice(['view', 'reshape'])}{tuple(new)}"
+
+
+def joined(r: Draw) -> tuple[str, str]:
+    parts = [ones(r, *shape(r, 1, 2, 3)) for _ in range(r.randint(2, 3))]
+    names = "abc"[: len(parts)]
+    dim = r.choice(["", ", 0", ", 1", ", dim=1", ", dim=-1"])
+    text = f"[{', '.join(names)}]"
+    if r.random() < 0.3:
+        text = ", ".join(names)
+    return f"{', '.join(names)}, = {', '.join(parts)}", f"v = torch.{r.choice(['cat', 'stack'])}({text}{dim})"  # noqa: E501
+
+
+def layers(r: Draw) -> tuple[str, str]:
+    size = r.randint(1, 4)
+    made = r.choice([f"nn.Linear({size}, 2)", f"nn.LayerNorm({size})", f"nn.BatchNorm1d({size})",
+                     f"nn.BatchNorm2d({size})", f"nn.Sequential(nn.Flatten(), nn.Linear({size}, 3))",
+                     f"nn.Bilinear({size}, 2, 3)"])  # fmt: skip
+    cast = r.choice(["", "", ".double()", ".long()", ".numpy()", ".tolist()"])
+    return f"x, m = {ones(r, *shape(r, 1, 4))}{cast}, {made}", "v = m(x)"
+
+
+def tables(r: Draw) -> tuple[str, str]:
+    kind = r.choice(["", ".float()", ".int()"])
+    given = labels(r, 3, r.choice([0, 0, -2]), 5)
+    return f"m, i = nn.Embedding({r.randint(1, 4)}, 2), {given}{kind}", "v = m(i)"
+
+
+def picked(r: Draw) -> tuple[str, str]:
+    x = f"x = {ones(r, *shape(r))}"
+    given = r.choice([labels(r, 2), f"{labels(r, 2, 0, 1)}.float()", f"{labels(r, 3, 0, 1)}.bool()"])
+    index = r.choice(["7", "0, 5", "0, 0, 1, 0", "-9", "i", ":, i", "i, 0", "..., 9"])
+    return f"{x}\ni = {given}", f"v = x[{index}]"
+
+
+def gathered(r: Draw) -> tuple[str, str]:
+    line = r.choice(["v = x.gather(1, i)", "v = torch.gather(x, 0, i)", "v = x.index_select(1, i)",
+                     "v = x.scatter(1, i, 1.0)", "v = torch.take(x, i)"])  # fmt: skip
+    given = labels(r, 4, 0, 3) + r.choice(["", ".view(2, 2)", ".float()", ".view(4, 1)"])
+    return f"x, i = {ones(r, *shape(r, 1, 3))}, {given}", line
+
+
+VARIED: dict[str, Callable[[Draw], tuple[str, str]]] = {
+    "matmul": of_two("v = a @ b"),
+    "mm": of_two("v = torch.mm(a, b)", 1, 2),
+    "bmm": of_two("v = torch.bmm(a, b)", 2, 3),
+    "dot": of_two("v = torch.dot(a, b)", 1, 2),
+    "addmm": of_two("v = torch.addmm(torch.zeros(2), a, b)", 1, 2),
+    "add": of_two("v = a + b"),
+    "in place": of_two("a -= b"),
+    "where": of_two("v = torch.where(a > 0.5, a, b)"),
+    "write": of_two("a[0] = b"),
+    "masked": of_two("v = a[b > 0.5]"),
+    "mse": of_two("v = F.mse_loss(a, b)"),
+    "bce": of_two("v = F.binary_cross_entropy(a, b)"),
+    "bce with logits": of_two("v = F.binary_cross_entropy_with_logits(a, b)"),
+    "bce in a layer": of_two("v = nn.BCELoss()(a, b)"),
+    "expand": of_two("v = a.expand(b.shape)"),
+    "product of dtypes": of_dtypes("v = a @ b"),
+    "linear of dtypes": of_dtypes("v = F.linear(a, b)"),
+    "mean of dtypes": of_dtypes("v = a.mean()"),
+    "bits of dtypes": of_dtypes("v = a & b"),
+    "minus of dtypes": of_dtypes("v = a - b"),
+    "division in place": of_dtypes("a /= b"),
+    "mask of dtypes": of_dtypes("v = a.masked_fill(b, 0)"),
+    "softmax of dtypes": of_dtypes("v = a.softmax(1)"),
+    "grad of dtypes": of_dtypes("v = a.requires_grad_()"),
+    "cross entropy": classes("v = F.cross_entropy(s, t)"),
+    "cross entropy in a layer": classes("v = nn.CrossEntropyLoss()(s, t)"),
+    "nll": classes("v = F.nll_loss(s.log_softmax(1), t)"),
+    "cross entropy of floats": classes("v = F.cross_entropy(s, t.float())"),
+    "cross entropy of a column": classes("v = F.cross_entropy(s, t[:, None])"),
+    "cross entropy of one-hot": classes("v = F.cross_entropy(s, torch.eye(4)[t % 4].long())"),
+    "scores": classes("v = F.binary_cross_entropy(s[:, 0], t.float())"),
+    "one-hot": classes("v = F.one_hot(t, num_classes=3)"),
+    "images": images,
+    "views": views,
+    "joined": joined,
+    "layers": layers,
+    "tables": tables,
+    "picked": picked,
+    "gathered": gathered,
+    "dim": lambda r: (f"x = {ones(r)}", f"v = x.sum({r.randint(-5, 4)})"),
+    "permute": lambda r: (f"x = {ones(r)}", f"v = x.permute({r.choice(['0, 1', '1, 2', '0, 2', '1, 0'])})"),  # noqa: E501
+    "square": lambda r: (f"x = {ones(r)}", "v = torch.linalg.inv(x)"),
+    "item": lambda r: (f"x = {ones(r)}", r.choice(["v = x.item()", "v = float(x)", "v = bool(x)"])),
+    "backward": lambda r: (f"x = {ones(r)}.requires_grad_()\ny = x * 2",
+                           r.choice(["y.backward()", "y.backward(torch.ones(2))"])),
+    "arrays": lambda r: (f"a, b = np.ones({shape(r)}), np.ones({shape(r)})",
+                         r.choice(["v = a + b", "v = a * b", "a += b", "v = a @ b"])),
+    "pairs": lambda r: (f"from antorcha.utils.data import TensorDataset\n"
+                        f"x, y = {ones(r, *shape(r, 1, 2))}, {ones(r, *shape(r, 1, 2))}",
+                        "d = TensorDataset(x, y)"),
+    "a list": lambda r: (f"a = {ones(r, 2, 2)}", r.choice(
+        ["v = a @ [1, 2]", "v = a + [1, 2, 3]", "v = a * [[1, 2]]", "v = torch.cat(a, a)"])),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", VARIED)
+def test_no_fix_fails_whatever_the_operands(name: str, tmp_path: Path) -> None:
+    r = random.Random(name)
+    for turn in range(25):
+        torch.manual_seed(turn)
+        before, line = VARIED[name](r)
+        error = run(tmp_path / f"{turn}.py", f"{HEAD}torch.manual_seed({turn})\n{before}\n{line}\n")
+        if error is None:
+            continue
+        found = torch.explain(error)
+        assert torch.explain(error, lang="es").fixes == found.fixes
+        for k, (fix, gives) in enumerate(found.fixes):
+            programs = mended(f"torch.manual_seed({turn})\n{before}", line, found, fix)
+            results = [run(tmp_path / f"{turn}_{k}_{n}.py", text)
+                       for n, text in enumerate(programs)]  # fmt: skip
+            assert None in results, (before, line, str(error), fix, gives, results)

@@ -14,6 +14,8 @@ import antorcha as torch
 
 HEAD = "import numpy as np\nimport antorcha as torch\nfrom antorcha import nn\nF = nn.functional\n"
 
+DATA = "from antorcha.utils.data import DataLoader, TensorDataset"
+
 # name: (what comes before, the line that fails, how many fixes are shown)
 MISTAKES: dict[str, tuple[str, str, int]] = {
     # ---- shapes
@@ -45,6 +47,7 @@ MISTAKES: dict[str, tuple[str, str, int]] = {
     "batch of one": ("x, norm = torch.ones(1, 4), nn.BatchNorm1d(4)", "y = norm(x)", 1),
     "batch norm dims": ("x, norm = torch.ones(2, 4), nn.BatchNorm2d(4)", "y = norm(x)", 1),
     "rows of a table": ("t, i = nn.Embedding(10, 3), torch.tensor([3, 10])", "v = t(i)", 1),
+    "more rows of a table": ("t, i = nn.Embedding(10, 3), torch.tensor([10, 12])", "v = t(i)", 1),
     "rows by floats": ("t, i = nn.Embedding(10, 3), torch.tensor([3.0])", "v = t(i)", 1),
     "no super": ("class M(nn.Module):\n    def __init__(self):\n        self.a = nn.Linear(1, 1)",
                  "m = M()", 1),
@@ -59,6 +62,22 @@ MISTAKES: dict[str, tuple[str, str, int]] = {
                             "v = F.cross_entropy(s, t)", 1),
     "classes from 1": ("s, t = torch.ones(3, 4), torch.tensor([1, 2, 4])",
                        "v = F.cross_entropy(s, t)", 1),
+    "a class more": ("s, t = torch.ones(3, 3), torch.tensor([0, 1, 3])",
+                     "v = F.cross_entropy(s, t)", 0),
+    "many classes from 1": ("s, t = torch.zeros(30000, 10), torch.arange(30000) % 10 + 1",
+                            "v = F.cross_entropy(s, t)", 1),
+    "a class more of many": ("s, t = torch.zeros(30000, 10), torch.arange(30000) % 11",
+                             "v = F.cross_entropy(s, t)", 0),
+    "classes and ignored ones": ("s, t = torch.ones(3, 2), torch.tensor([1, 2, -100])",
+                                 "v = F.cross_entropy(s, t)", 0),
+    "a column of probabilities": ("s, t = torch.rand(3, 1), torch.rand(3)",
+                                  "v = F.binary_cross_entropy(s, t)", 2),
+    "a column in a layer": ("s, t, loss = torch.rand(3), torch.rand(3, 1), nn.BCELoss()",
+                            "v = loss(s, t)", 2),
+    "a column of scores and integers": ("s, t = torch.rand(3, 1), torch.tensor([0, 1, 1])",
+                                        "v = F.binary_cross_entropy_with_logits(s, t)", 2),
+    "scores of classes": ("s, t = torch.rand(3, 2), torch.tensor([0, 1, 1])",
+                          "v = F.binary_cross_entropy_with_logits(s, t)", 1),
     "a class too high": ("s, t = torch.ones(3, 4), torch.tensor([1, 2, 9])",
                          "v = F.cross_entropy(s, t)", 0),
     "fewer targets": ("s, t = torch.ones(3, 4), torch.tensor([1, 2])", "v = F.cross_entropy(s, t)",
@@ -70,6 +89,7 @@ MISTAKES: dict[str, tuple[str, str, int]] = {
     "scores in a layer": ("s, t, loss = torch.tensor([1.5]), torch.rand(1), nn.BCELoss()",
                           "v = loss(s, t)", 2),
     "one-hot of floats": ("t = torch.tensor([1.0, 2.0])", "v = F.one_hot(t)", 1),
+    "one-hot of fewer": ("t = torch.tensor([5, 1, 9])", "v = F.one_hot(t, num_classes=3)", 1),
     "one-hot of few": ("t = torch.tensor([1, 5])", "v = F.one_hot(t, num_classes=3)", 1),
     # ---- devices and dtypes
     "cuda": ("a = torch.ones(2)", "c = a.cuda()", 1),
@@ -117,6 +137,31 @@ MISTAKES: dict[str, tuple[str, str, int]] = {
     "sum of a list": ("", "v = torch.sum([1, 2, 3])", 1),
     "sum of an array": ("a = np.ones(3)", "v = torch.sum(a)", 1),
     "times a list": ("a = torch.ones(2, 2)", "v = a @ [1, 2]", 1),
+    "a model to optimize": ("m = nn.Linear(2, 2)", "o = torch.optim.SGD(m, lr=0.1)", 1),
+    "a model by name": ("m = nn.Linear(2, 2)", "o = torch.optim.Adam(lr=0.1, params=m)", 1),
+    "two models to optimize": ("a, b = nn.Linear(2, 2), nn.Linear(2, 2)",
+                               "o = torch.optim.AdamW([a, b])", 1),
+    # ---- data, memory, NumPy
+    "rows of a dataset": (f"{DATA}\nx, y = torch.ones(5, 2), torch.ones(4)",
+                          "d = TensorDataset(x, y)", 0),
+    "a dataset of columns": (f"{DATA}\nx, y = torch.ones(5, 2), torch.ones(3, 5)",
+                             "d = TensorDataset(x, y)", 1),
+    "unequal samples": (f"{DATA}\nd = [torch.ones(3), torch.ones(4)]",
+                        "for x in DataLoader(d, batch_size=2): pass", 2),
+    "unequal pairs": (f"{DATA}\nd = [(torch.ones(3), 0), (torch.ones(4), 1)]\n"
+                      "b = DataLoader(d, batch_size=2)", "for x, y in b: len(x[0]), y[1]", 1),
+    "unequal images": (f"{DATA}\nd = [torch.ones(1, 3), torch.ones(1, 4)]\n"
+                       "b = DataLoader(d, 2)", "v = next(iter(b))", 1),
+    "unequal lists": (f"{DATA}\nb = DataLoader([[1, 2], [1]], 2)", "v = list(b)", 1),
+    "too large": ("", "v = torch.empty(10**13)", 0),
+    "an array too large": ("", "v = np.empty((10**7, 10**7))", 0),
+    "arrays": ("a, b = np.ones((3, 2)), np.ones(3)", "v = a + b", 1),
+    "computed arrays": ("a, b = np.ones((3, 2)), np.ones(3)", "v = (a + 1) * (b + 1)", 1),
+    "arrays in place": ("a, b = np.ones(3), np.ones((3, 2))", "a += b", 0),
+    "write to an array": ("a, b = np.ones((2, 3)), np.ones(2)", "a[0] = b", 0),
+    "product of arrays": ("a, b = np.ones((3, 2)), np.ones((3, 4))", "v = a @ b", 1),
+    "dot of arrays": ("a, b = np.ones((3, 2)), np.ones((3, 4))", "v = np.dot(a, b)", 1),
+    "an array reshaped": ("a = np.ones((2, 3))", "v = a.reshape(4, 2)", 1),
     "ragged": ("", "v = torch.tensor([[1, 2], [3]])", 0),
     "size of a tensor": ("n = torch.ones(3)", "v = torch.zeros(n)", 1),
     "backwards": ("a = np.ones((2, 2))", "v = torch.from_numpy(a[::-1])", 1),
@@ -215,7 +260,7 @@ def test_every_fix_mends_it(name: str, tmp_path: Path) -> None:
 
 # ------------------------------------------------------------------------------ varied operands
 # The same mistakes with operands by chance: what is proposed for one shape may fail for another.
-# Each gives what comes before and the line that may fail; where it happens to hold, nothing is said.
+# Each gives what comes before and the line that may fail; where that holds, nothing is said.
 Draw = random.Random
 
 
@@ -287,13 +332,17 @@ def joined(r: Draw) -> tuple[str, str]:
     text = f"[{', '.join(names)}]"
     if r.random() < 0.3:
         text = ", ".join(names)
-    return f"{', '.join(names)}, = {', '.join(parts)}", f"v = torch.{r.choice(['cat', 'stack'])}({text}{dim})"  # noqa: E501
+    return (
+        f"{', '.join(names)}, = {', '.join(parts)}",
+        f"v = torch.{r.choice(['cat', 'stack'])}({text}{dim})",
+    )
 
 
 def layers(r: Draw) -> tuple[str, str]:
     size = r.randint(1, 4)
     made = r.choice([f"nn.Linear({size}, 2)", f"nn.LayerNorm({size})", f"nn.BatchNorm1d({size})",
-                     f"nn.BatchNorm2d({size})", f"nn.Sequential(nn.Flatten(), nn.Linear({size}, 3))",
+                     f"nn.BatchNorm2d({size})",
+                     f"nn.Sequential(nn.Flatten(), nn.Linear({size}, 3))",
                      f"nn.Bilinear({size}, 2, 3)"])  # fmt: skip
     cast = r.choice(["", "", ".double()", ".long()", ".numpy()", ".tolist()"])
     return f"x, m = {ones(r, *shape(r, 1, 4))}{cast}, {made}", "v = m(x)"
@@ -307,7 +356,9 @@ def tables(r: Draw) -> tuple[str, str]:
 
 def picked(r: Draw) -> tuple[str, str]:
     x = f"x = {ones(r, *shape(r))}"
-    given = r.choice([labels(r, 2), f"{labels(r, 2, 0, 1)}.float()", f"{labels(r, 3, 0, 1)}.bool()"])
+    given = r.choice(
+        [labels(r, 2), f"{labels(r, 2, 0, 1)}.float()", f"{labels(r, 3, 0, 1)}.bool()"]
+    )
     index = r.choice(["7", "0, 5", "0, 0, 1, 0", "-9", "i", ":, i", "i, 0", "..., 9"])
     return f"{x}\ni = {given}", f"v = x[{index}]"
 

@@ -16,6 +16,7 @@ from antorcha.inspector.explain_case import Case
 from antorcha.inspector.explain_draw import Picture, Piece
 from antorcha.inspector.explain_operands import gather
 from antorcha.inspector.explain_site import Site, find, raw
+from antorcha.inspector.explain_syntax import brackets
 from antorcha.inspector.explain_values import (
     UNKNOWN,
     Names,
@@ -298,6 +299,11 @@ def _at_syntax(made: Explanation, error: SyntaxError) -> None:
             ends = error.end_lineno == error.lineno and type(error.end_offset) is int
             end = error.end_offset - 1 if ends and error.end_offset else made.start + 1
             made.end = max(end, made.start + 1)
+    found = brackets(error)
+    if found is not None:
+        key, values, fix = found
+        made.rule = say(made.lang, key, **values)
+        made.fixes = [(fix, "")] if fix else []
 
 
 def _at(made: Explanation, error: BaseException, site: Site) -> None:
@@ -313,6 +319,7 @@ def _at(made: Explanation, error: BaseException, site: Site) -> None:
         found = explain_rules.find(Case(error, made.message, site, names, failed, lang))
         if found is not None:
             made.rule, made.picture, made.fixes = found.rule, found.picture, found.fixes[:3]
+            made.notes += found.notes
         if failed.layer is not None and found is not None:
             kind = _layer_text(failed.layer)
             name = failed.layer_name or type_name(failed.layer)

@@ -14,9 +14,12 @@ from antorcha.inspector.explain_trial import try_code
 from antorcha.inspector.explain_values import Fact, Names, constant_of
 from antorcha.inspector.explain_words import say
 from antorcha.inspector.forms import shape_text
+from antorcha.inspector.naming import is_tensor
+from antorcha.inspector.reading import Elements
 
 Fixes = list[tuple[str, str]]
 """Pieces of code, each with the shape of what it gives (empty where that is not known)."""
+_READ = 1 << 22  # integers that are looked through
 _ATOMS = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.List)
 
 
@@ -27,6 +30,7 @@ class Finding:
     rule: str
     picture: Picture | None = None
     fixes: Fixes = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -101,6 +105,14 @@ class Case:
                 return name
         return f"{self.torch}.nn"
 
+    def extremes(self, operand: Operand, but: int | None = None) -> tuple[int, int] | None:
+        """The lowest and the highest element of an operand of integers, `but` left out; None where
+        they cannot be told."""
+        for at, tensor in zip(self.operands, self.failed.tensors, strict=False):
+            if at is operand:
+                return _extremes(tensor, but)
+        return None
+
     def argument(self, value: Any) -> ast.AST | None:
         """The argument (or index) that is written as this constant."""
         node = self.site.node
@@ -118,6 +130,18 @@ class Case:
                 if type(found) is type(value) and found == value:
                     return one
         return None
+
+
+def _extremes(tensor: Any, but: int | None) -> tuple[int, int] | None:
+    if not is_tensor(tensor):
+        return None
+    elements = Elements(tensor)
+    lay = elements.layout
+    if elements.why_not or lay.dtype.kind not in "iu" or not 0 < lay.numel <= _READ:
+        return None
+    found = elements.thinned((1,) * lay.ndim)
+    found = found if but is None else found[found != but]
+    return (int(found.min()), int(found.max())) if found.size else None
 
 
 def sizes(fact: Fact) -> list[str | None]:

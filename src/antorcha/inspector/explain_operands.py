@@ -39,6 +39,7 @@ class Failed:
     layer: Any = None
     layer_name: str = ""
     layer_args: list[Any] = field(default_factory=list)
+    tensors: list[Any] = field(default_factory=list)  # of the operands, while a rule looks
 
 
 def gather(site: Site, names: Names, message: str) -> Failed:
@@ -65,14 +66,16 @@ def gather(site: Site, names: Names, message: str) -> Failed:
             label = site.text_of(node)
         label = label or _name_of(tensor, failed, names, parameters, k)
         failed.operands.append(Operand(label, fact, node))
+        failed.tensors.append(tensor)
     alone = len(failed.operands) == 1 and failed.operands[0].node is None and layer is None
     if alone and site.expression:
         failed.operands[0].label = site.expression.partition("\n")[0]  # it was made here
     if not failed.operands:
-        failed.operands = [
-            Operand(site.text_of(node), fact, node)
-            for node, value in parts.items() if (fact := fact_of(value)) is not None
-        ]  # fmt: skip
+        for node, value in parts.items():
+            fact = fact_of(value)
+            if fact is not None:
+                failed.operands.append(Operand(site.text_of(node), fact, node))
+                failed.tensors.append(value)
     return failed
 
 

@@ -12,6 +12,7 @@ from antorcha.inspector.explain_operands import Operand
 from antorcha.inspector.explain_values import fact_of
 from antorcha.inspector.forms import shape_text
 
+_IGNORED = -100  # the target that losses of classes leave out
 _SHORT = {"float32": ".float()", "float64": ".double()", "float16": ".half()",
           "bfloat16": ".bfloat16()", "int64": ".long()", "int32": ".int()"}  # fmt: skip
 
@@ -211,9 +212,15 @@ def classes(case: Case) -> Finding | None:
     rows = [row(case.operands[0], {at}), *[row(o) for o in case.operands[1:2]]]
     rule = case.say("class", count=shape[at], high=shape[at] - 1)
     fixes: Fixes = []
-    if f"Target {shape[at]} " in case.message and len(case.operands) > 1:  # numbered from 1
-        target = case.operands[1]
-        fixes = case.with_suffix(target, " - 1")
+    target = case.operands[1] if len(case.operands) > 1 else None
+    every = case.extremes(target) if target is not None else None
+    some = case.extremes(target, but=_IGNORED) if target is not None else None
+    if target is not None and every is not None and some is not None:
+        rule += f" {case.say('class range', low=some[0], high=some[1])}"
+        if every[0] == 1 and every[1] <= shape[at]:
+            fixes = case.with_suffix(target, " - 1")
+        elif some[0] >= 0:
+            rule += f" {case.say('class outputs', count=some[1] + 1)}"
     return Finding(rule, Picture(rows, right=False), fixes)
 
 

@@ -439,4 +439,7 @@ def _classes() -> set[type]:
         for value in list(vars(package).values()) if package is not None else ():
             if issubclass(type(value), type) and value.__module__.startswith(name):
                 found.add(value)
+    data = sys.modules.get("antorcha.data.dataset")
+    if data is not None:
+        found.add(data.TensorDataset)
     return found

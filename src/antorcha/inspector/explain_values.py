@@ -17,6 +17,7 @@ from typing import Any
 from antorcha.inspector.forms import cut, shape_text
 from antorcha.inspector.naming import field, has_plain_locals, is_tensor, module_fields, names_of
 from antorcha.lazy import np
+from antorcha.ops.record import Op
 from antorcha.runtime.tensor import Parameter, Tensor
 
 _SHORT = 40  # characters of a value
@@ -226,8 +227,15 @@ def is_worth_telling(value: Any) -> bool:
         value is UNKNOWN
         or issubclass(type(value), (type, ModuleType))
         or type_name(value)
-        in ("function", "builtin_function_or_method", "method", "Op", "LazyModule")
-        or type_name(value).endswith("Op")
+        in (
+            "function",
+            "builtin_function_or_method",
+            "method",
+            "LazyModule",
+            "ufunc",
+            "_ArrayFunctionDispatcher",
+        )
+        or issubclass(type(value), Op)
     )
 
 

@@ -50,10 +50,16 @@ def _machine() -> int:
 def _largest(case: Case) -> tuple[int, list[str]]:
     """The bytes of all tensors, and a line for each of the largest, by the names they have."""
     found: dict[int, tuple[int, str, str]] = {}
+    covered: dict[
+        int, int
+    ] = {}  # elements of a storage's tensor that is told: the whole, not a part
     known = {**names_around(case.site.frame), **case.names.known}
     for label, tensor in [*named_tensors(known), *_nameless()]:
         storage, fact = field(tensor, "_storage"), fact_of(tensor)
-        if id(storage) not in found and fact is not None and fact.device.type != "meta":
+        if fact is None or fact.device.type == "meta":
+            continue
+        if fact.numel > covered.get(id(storage), -1) and (label or id(storage) not in found):
+            covered[id(storage)] = fact.numel
             text = f"{shape_text(fact.shape)} {fact.dtype.name}"
             found[id(storage)] = (storage.nbytes, label or case.say("no name"), text)
     known.clear()

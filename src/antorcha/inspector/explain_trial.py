@@ -109,8 +109,7 @@ def _tried(work: Callable[[_Trial], Any], names: Names, parts: Mapping[ast.AST, 
 
 
 def _run(work: Callable[[_Trial], Any], trial: _Trial) -> Verdict:
-    import antorcha as torch
-
+    torch: Any = sys.modules["antorcha"]
     numbers = torch.get_rng_state()  # (what draws them gives them back)
     word = modes.set_word(0)
     try:
@@ -351,7 +350,7 @@ class _Trial:
             raise Unknown
 
     def _tensor(self, value: Any) -> Tensor:
-        import antorcha as torch
+        torch: Any = sys.modules["antorcha"]
 
         fact = fact_of(value)
         assert fact is not None
@@ -369,7 +368,9 @@ class _Trial:
         if fact.requires_grad and not fact.is_inference:
             made.requires_grad_()
             made = made if fact.is_leaf else made.view_as(made) * 1
-        return torch.nn.Parameter(made) if fact.is_parameter and fact.is_leaf else made  # type: ignore[no-any-return]
+        parameter = fact.is_parameter and fact.is_leaf
+        whole: Tensor = torch.nn.Parameter(made) if parameter else made
+        return whole
 
     def _layer(self, layer: Any) -> Any:
         """A layer of antorcha's own, without hooks: the same fields, stand-ins for its tensors."""

@@ -109,6 +109,17 @@ MISTAKES: dict[str, tuple[str, str, int]] = {
     "no graph": ("x = torch.ones(3)", "x.sum().backward()", 1),
     "many": ("x = torch.ones(3, requires_grad=True)\ny = x * 2", "y.backward()", 2),
     "write to a leaf": ("x = torch.ones(3, requires_grad=True)", "x += 1", 2),
+    "backward twice": ("x = torch.ones(2, requires_grad=True)\ny = (x * x).sum()\ny.backward()",
+                       "y.backward()", 1),
+    "backward in a loop": ("x = torch.ones(2, requires_grad=True)\ny = (x * x).sum()",
+                           "for _ in range(2): y.backward()", 1),
+    "overwritten": ("x = torch.ones(2, requires_grad=True)\ny = x.exp()\ny += 1 # write",
+                    "y.sum().backward()", 1),
+    "overwritten by a method": ("x = torch.ones(2, requires_grad=True)\ny = x.exp()\n"
+                                "y.mul_(2) # write", "y.sum().backward()", 1),
+    "overwritten twice": ("x = torch.ones(2, requires_grad=True)\ny = x.exp()\ny += 1\ny -= 1",
+                          "y.sum().backward()", 0),
+    "a loss without a graph": ("x = torch.ones(3)\nloss = x.sum()", "loss.backward()", 0),
     "numpy": ("x = torch.ones(3, requires_grad=True)", "v = x.numpy()", 1),
     "inference": ("with torch.inference_mode():\n    x = torch.ones(3)\n"
                   "w = torch.ones(3, requires_grad=True)", "v = (w * x).sum()", 1),
@@ -132,6 +143,9 @@ MISTAKES: dict[str, tuple[str, str, int]] = {
                            "m.load_state_dict(kept)", 1),
     "part of a model": ("m = nn.Linear(1, 1)\nkept = m.state_dict()\nm = nn.Sequential(m)",
                         "m.load_state_dict(kept)", 1),
+    "part of other names": ("m = nn.Sequential(nn.Linear(1, 1))\n"
+                            "kept = {'a.0.weight': m[0].weight, 'a.0.scale': m[0].bias}",
+                            "m.load_state_dict(kept)", 0),
     "other sizes": ("m, kept = nn.Linear(1, 1), nn.Linear(2, 1).state_dict()",
                     "m.load_state_dict(kept)", 0),
     "sum of a list": ("", "v = torch.sum([1, 2, 3])", 1),
@@ -232,6 +246,9 @@ def mended(before: str, line: str, found: Any, fix: str) -> list[str]:
     programs = [f"{before}\n{instead}\n", f"{before}\n{fix}\n{line}\n"]
     if "# here" in before:
         programs.append(f"{before.replace('# here', fix)}\n{line}\n")
+    programs.append(f"{before.replace(line, fix)}\n{line}\n")  # the same line, earlier
+    rows = [fix if row.endswith("# write") else row for row in before.splitlines()]
+    programs.append("\n".join([*rows, line, ""]))
     if found.lines and found.lines[0] in before:  # in a function of the program's
         deep = found.lines[0][: found.start]
         programs.append(f"{before.replace(found.lines[0], f'{deep}{fix}{chr(10)}{found.lines[0]}')}"

@@ -95,8 +95,8 @@ def test_nothing_of_the_programs_is_called(tmp_path: Path) -> None:
              "leaf": leaf, "fn": calls.append, "path": str(tmp_path / "f"),
              "out": calls}  # fmt: skip
     for code in ("mine(x)", "hooked(x)", "inner(x)", "fn(x)", "torch.save(x, path)",
-                 "out.append(x)", "x.register_hook(fn)", "x.map_(x, fn)", "torch.set_num_threads(x)",
-                 "torch.manual_seed(3)", "x.apply_(fn)"):  # fmt: skip
+                 "out.append(x)", "x.register_hook(fn)", "x.map_(x, fn)",
+                 "torch.set_num_threads(x)", "torch.manual_seed(3)", "x.apply_(fn)"):  # fmt: skip
         assert tried(code, **names).holds is not True, code
     assert tried("(leaf * 2).sum().backward()", **names).holds is True
     assert calls == []

@@ -89,6 +89,23 @@ class Site:
         return text
 
 
+def program_of(site: Site) -> ast.AST | None:
+    """The function (or the whole file, or cell) that the failing line is in, parsed."""
+    if site.frame is None:
+        return None
+    try:
+        source = _source(site.frame)
+        tree: ast.AST | None = _tree("".join(source)) if sum(map(len, source)) <= _SOURCE else None
+    except Exception:  # (see _parsed)
+        return None
+    for node in ast.walk(tree) if tree is not None else ():
+        kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+        around = isinstance(node, kinds) and node.lineno <= site.number <= (node.end_lineno or 0)
+        if around and node.name == site.function:  # type: ignore[attr-defined]
+            tree = node
+    return tree
+
+
 def raw(error: BaseException, name: str, owner: type = BaseException) -> Any:
     """A field of an exception as `owner` has it, whatever the exception's own class does."""
     return vars(owner)[name].__get__(error)

@@ -84,15 +84,22 @@ def state_dict(case: Case) -> Finding | None:
         wanted, given = (re.findall(r'"([^"]+)"', each[1]) for each in (lost, found))
         text = case.atom(call.args[0])
         long, short = given[0], wanted[0]
-        if long.endswith(f".{short}"):
+        if "size mismatch" in case.message:  # (other names are not enough)
+            pass
+        elif long.endswith(f".{short}") and _renamed(given, wanted, long[: -len(short)]):
             start = long[: -len(short)]
             made = f'{{k.removeprefix("{start}"): v for k, v in {text}.items()}}'
             fixes = case.fix((call.args[0], made))
-        elif short.endswith(f".{long}"):
+        elif short.endswith(f".{long}") and _renamed(wanted, given, short[: -len(long)]):
             start = short[: -len(long)]
             fixes = case.fix((call.args[0], f'{{"{start}" + k: v for k, v in {text}.items()}}'))
     key = "checkpoint names" if lost or found else "checkpoint sizes"
     return Finding(case.say(key), None, fixes)
+
+
+def _renamed(long: list[str], short: list[str], start: str) -> bool:
+    """Are these the same names, but for what they start with?"""
+    return sorted(long) == sorted([start + name for name in short])
 
 
 def no_super(case: Case) -> Finding | None:

@@ -414,6 +414,10 @@ WORDS: dict[str, tuple[str, str]] = {
         "backward() libera lo que el grafo guardaba. Una segunda pasada necesita "
         "retain_graph=True en la primera o, en un bucle, construir el grafo en cada vuelta.",
     ),
+    "first call": (
+        "It belongs into the first call, in line {number}.",
+        "Va en la primera llamada, en la línea {number}.",
+    ),
     "leaf": (
         "A leaf's gradient is with respect to the value it was made with: autograd lets nobody "
         "overwrite it, unless told not to look.",
@@ -421,8 +425,10 @@ WORDS: dict[str, tuple[str, str]] = {
         "sobrescribirlo, salvo que se le diga que no mire.",
     ),
     "overwritten": (
-        "A value that the graph keeps for backward was written to afterwards.",
-        "Se escribió sobre un valor que el grafo guarda para backward.",
+        "A value that the graph keeps for backward was written to afterwards: y += 1 and y.add_(1) "
+        "write, y = y + 1 makes a new tensor.",
+        "Se escribió sobre un valor que el grafo guarda para backward: y += 1 e y.add_(1) "
+        "escriben, y = y + 1 crea un tensor nuevo.",
     ),
     "no graph": (
         "Nothing that {label} was computed from has requires_grad=True, so there is no graph.",

@@ -221,9 +221,10 @@ def explain(error: BaseException, *, lang: str = "en") -> Explanation:
     what does not fit marked, the rule in a sentence, and a fix as code.
 
     For antorcha's errors of shape, dtype, device, index and autograd; for any other exception the
-    message, the line, the values of the names on it, and a did-you-mean. Nothing of the program is
-    run for it: names, plain fields and constants are looked up, the rest is taken from where the
-    exception passed. Whatever the exception is, this does not raise.
+    message, the line, the values of the names on it, and a did-you-mean. No function of the program
+    is run for it: names, plain fields and constants are looked up, the rest is taken from where the
+    exception passed. A fix is tried on stand-ins of the operands before it is told. Whatever the
+    exception is, this does not raise.
 
     Args:
         error (BaseException): the exception, as ``except ... as error`` gives it

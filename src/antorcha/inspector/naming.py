@@ -93,18 +93,23 @@ def named_tensors(names: Mapping[str, Any]) -> Iterator[tuple[str, Tensor]]:
     """The tensors that names lead to, with the code that reaches each: themselves, then what is in
     lists, dictionaries, modules and other objects, gradients, the shorter way first.
 
-    Names that begin with "_" (a notebook's old results) come last, and are not looked into.
+    A tensor with a short name is not told again by a longer one. Names that begin with "_" (a
+    notebook's old results) come last, and are not looked into.
     """
     items = [(name, value) for name, value in list(names.items())[:_NAMES] if type(name) is str]
     items.sort(key=lambda item: item[0].startswith("_"))
-    level, seen, looks = items, set[int](), 0
+    level, seen, told, looks = items, set[int](), set[int](), 0
     for depth in range(_DEEP + 1):
         inside: list[tuple[str, Any]] = []
+        tensors: list[int] = []
         for label, value in level:
             looks += 1
             if looks > _LOOKS:
                 return
             if is_tensor(value):
+                if id(value) in told:
+                    continue
+                tensors.append(id(value))
                 yield label, value
                 grad = field(value, "_grad")
                 inside += [(f"{label}.grad", grad)] if grad is not None else []
@@ -112,6 +117,7 @@ def named_tensors(names: Mapping[str, Any]) -> Iterator[tuple[str, Tensor]]:
                 held = _held(label, value)
                 seen.update([id(value)] if held else [])  # (in `names`, so it stays alive)
                 inside += held
+        told.update(tensors)
         level = inside
 
 

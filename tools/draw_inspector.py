@@ -53,7 +53,7 @@ def main() -> None:
     draw(browser, "inspect_narrow", torch.inspect(photo.mul(255).byte()[:, 4:], name="photo",
                                                   axes="CHW").html(), 344, "light")  # fmt: skip
     brief = torch.randn(4, 6, requires_grad=True).exp()._repr_html_()
-    draw(browser, "inspect_brief", brief, 344, "light")
+    draw(browser, "inspect_brief", brief, 440, "light")
 
 
 def draw(browser: str, name: str, content: str, width: int, kind: str) -> None:

@@ -45,3 +45,19 @@ def test_a_strange_class_is_escaped() -> None:
 def test_the_short_form_asks_no_subclass() -> None:
     assert "Loud" in torch.arange(3.0).as_subclass(Loud)._repr_html_()
     assert Loud.heard == []
+
+
+def test_the_text_of_subclasses() -> None:
+    class Named(torch.Tensor):
+        def __repr__(self) -> str:  # type: ignore[override]
+            return "<named>"
+
+    class Broken(torch.Tensor):
+        def __repr__(self) -> str:  # type: ignore[override]
+            raise ValueError
+
+    def text(x: Any) -> Any:
+        return ET.fromstring(x._repr_html_()).findtext("pre")
+
+    assert text(torch.ones(2).as_subclass(Named)) == "<named>"
+    assert text(torch.ones(2).as_subclass(Broken)) == "Broken([1., 1.])"

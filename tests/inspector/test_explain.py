@@ -12,6 +12,7 @@ import traceback
 import weakref
 from typing import Any
 
+import numpy as np
 import pytest
 
 import antorcha as torch
@@ -257,8 +258,9 @@ def test_a_device_that_is_not_there() -> None:
 
 
 def test_dtypes() -> None:
-    found = explained(lambda: A @ W.double())
-    assert "A @ W.double().float())" in found.fix
+    found = explained(lambda: A @ C.T.double())
+    assert "A @ C.T.double().float())" in found.fix
+    assert explained(lambda: A @ W.double()).fixes == []  # the shapes do not fit either
     layer = nn.Linear(4, 2)
     ints = torch.ones(3, 4, dtype=torch.int64)
     found = explained(lambda: layer(ints))
@@ -269,7 +271,7 @@ def test_dtype_of_an_index() -> None:
     found = explained(lambda: P[IDS])
     assert found.fix.endswith("P[IDS.long()])")
     assert [shape.loud for shape in found.picture.shapes] == [False, True]
-    found = explained(lambda index=IDS: A.gather(0, index))
+    found = explained(lambda index=IDS[:, None]: A.gather(0, index))
     assert "index.long()" in found.fix
 
 
@@ -290,8 +292,11 @@ def test_integers_bools_ranks_and_squares() -> None:
     assert found.rule.startswith("A mask says")
     found = explained(lambda: numbers.masked_fill(numbers, 0))
     assert "numbers.masked_fill(numbers != 0, 0)" in found.fix
-    found = explained(lambda: torch.cat([A, P]))
-    assert "torch.cat([A, P.unsqueeze(0)])" in found.fix
+    found = explained(lambda: torch.cat([A, P[:2]]))
+    assert "torch.cat([A, P[:2].unsqueeze(0)])" in found.fix
+    found = explained(lambda: torch.cat([A, P], 1))
+    assert "torch.cat([A, P.unsqueeze(1)], 1)" in found.fix
+    assert explained(lambda: torch.cat([A, P])).fixes == []
     found = explained(lambda: torch.linalg.det(A))
     assert cells(found) == [("A", ["3", "2"], {0, 1})]
     assert explained(lambda: P.cumsum(1)).rule.startswith("A tensor of 1 dims")
@@ -432,6 +437,70 @@ def test_syntax_errors() -> None:
     found = explained(lambda: compile("for x in y\n    pass", "a.py", "exec"))
     assert found.lines == ["for x in y"]
     assert "^" in found.text
+
+
+BRACKETS = {
+    "y = torch.ones((2, 3)\nz = 3\n": "y = torch.ones((2, 3))",
+    "x = [1,\n     2\nfor i in x:\n    print(i)\n": "2]",
+    "print('a'  # first\nprint('b')\n": "print('a')  # first",
+    "def f(a:\n    return a\n": "def f(a):",
+    "if (a == 1:\n    pass\n": "if (a == 1):",
+    "x = (1, 2]\n": "x = (1, 2)",
+    "x = [(1, 2), (3, 4]\n": "x = [(1, 2), (3, 4)]",
+    "x = 1)\n": "x = 1",
+    "d = {'a': [1, 2}\n": "d = {'a': [1, 2]}",
+    "x = 1\ny = f'{x'\n": "y = f'{x}'",
+    "x = f(1, (2\n": "",
+    "x = 1 +\n": "",
+}
+
+
+@pytest.mark.parametrize("text", BRACKETS)
+@pytest.mark.parametrize("known", [True, False])
+def test_brackets(text: str, known: bool, tmp_path: Any) -> None:
+    path = tmp_path / "lesson.py"
+    if known:
+        path.write_text(text)
+    found = explained(lambda: compile(text, str(path), "exec"))
+    spanish = explained(lambda: compile(text, str(path), "exec"), "es")
+    fix = BRACKETS[text]
+    assert len(found.fixes) <= 1
+    if known:  # (of one line alone nobody knows how it goes on)
+        assert found.fix == fix
+    assert found.fixes == spanish.fixes
+    assert (found.rule != "") == (text != "x = 1 +\n")
+    assert (spanish.rule != found.rule) == bool(found.rule)
+    if known and fix:
+        lines = text.splitlines()
+        at = next(k for k, line in enumerate(lines) if fix.startswith(line.strip()[:4]))
+        lead = lines[at][: len(lines[at]) - len(lines[at].lstrip())]
+        compile("\n".join([*lines[:at], lead + found.fix, *lines[at + 1 :]]), "x", "exec")
+
+
+def test_labels_say_where_they_lie() -> None:
+    labels = torch.tensor([0, 3, -100])
+    found = explained(lambda: F.cross_entropy(torch.ones(3, 3), labels))
+    assert found.rule.endswith("These go from 0 to 3. The model must give 4 scores for each row.")
+    assert found.fixes == []
+
+
+def test_memory_that_runs_out() -> None:
+    weights = {"first": torch.zeros(1000, 1000)}
+    images = torch.zeros(3, 1000, 1000)
+
+    def load() -> Any:
+        part = images[0]
+        return torch.empty(1 << 40), part
+
+    found = explained(load)
+    assert "This asks for 4 TiB at once" in found.rule
+    assert found.notes[0] == "The largest tensors:"
+    assert found.notes[1].split() == ["images", "11.44", "MiB", "(3,", "1000,", "1000)", "float32"]
+    assert found.notes[2].split()[:3] == ["weights['first']", "3.815", "MiB"]
+    assert explained(load, "es").notes[0] == "Los tensores más grandes:"
+    assert "This asks for 4.00 TiB" in explained(lambda: np.empty(1 << 39)).rule
+    assert explained(lambda: exec("raise MemoryError")).rule.startswith("There is no memory left")
+    assert len(weights) == 1
 
 
 def test_groups_and_chains() -> None:

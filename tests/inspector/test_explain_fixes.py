@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,8 @@ import pytest
 import antorcha as torch
 
 HEAD = "import numpy as np\nimport antorcha as torch\nfrom antorcha import nn\nF = nn.functional\n"
+
+DATA = "from antorcha.utils.data import DataLoader, TensorDataset"
 
 # name: (what comes before, the line that fails, how many fixes are shown)
 MISTAKES: dict[str, tuple[str, str, int]] = {
@@ -43,6 +47,7 @@ MISTAKES: dict[str, tuple[str, str, int]] = {
     "batch of one": ("x, norm = torch.ones(1, 4), nn.BatchNorm1d(4)", "y = norm(x)", 1),
     "batch norm dims": ("x, norm = torch.ones(2, 4), nn.BatchNorm2d(4)", "y = norm(x)", 1),
     "rows of a table": ("t, i = nn.Embedding(10, 3), torch.tensor([3, 10])", "v = t(i)", 1),
+    "more rows of a table": ("t, i = nn.Embedding(10, 3), torch.tensor([10, 12])", "v = t(i)", 1),
     "rows by floats": ("t, i = nn.Embedding(10, 3), torch.tensor([3.0])", "v = t(i)", 1),
     "no super": ("class M(nn.Module):\n    def __init__(self):\n        self.a = nn.Linear(1, 1)",
                  "m = M()", 1),
@@ -57,6 +62,22 @@ MISTAKES: dict[str, tuple[str, str, int]] = {
                             "v = F.cross_entropy(s, t)", 1),
     "classes from 1": ("s, t = torch.ones(3, 4), torch.tensor([1, 2, 4])",
                        "v = F.cross_entropy(s, t)", 1),
+    "a class more": ("s, t = torch.ones(3, 3), torch.tensor([0, 1, 3])",
+                     "v = F.cross_entropy(s, t)", 0),
+    "many classes from 1": ("s, t = torch.zeros(30000, 10), torch.arange(30000) % 10 + 1",
+                            "v = F.cross_entropy(s, t)", 1),
+    "a class more of many": ("s, t = torch.zeros(30000, 10), torch.arange(30000) % 11",
+                             "v = F.cross_entropy(s, t)", 0),
+    "classes and ignored ones": ("s, t = torch.ones(3, 2), torch.tensor([1, 2, -100])",
+                                 "v = F.cross_entropy(s, t)", 0),
+    "a column of probabilities": ("s, t = torch.rand(3, 1), torch.rand(3)",
+                                  "v = F.binary_cross_entropy(s, t)", 2),
+    "a column in a layer": ("s, t, loss = torch.rand(3), torch.rand(3, 1), nn.BCELoss()",
+                            "v = loss(s, t)", 2),
+    "a column of scores and integers": ("s, t = torch.rand(3, 1), torch.tensor([0, 1, 1])",
+                                        "v = F.binary_cross_entropy_with_logits(s, t)", 2),
+    "scores of classes": ("s, t = torch.rand(3, 2), torch.tensor([0, 1, 1])",
+                          "v = F.binary_cross_entropy_with_logits(s, t)", 1),
     "a class too high": ("s, t = torch.ones(3, 4), torch.tensor([1, 2, 9])",
                          "v = F.cross_entropy(s, t)", 0),
     "fewer targets": ("s, t = torch.ones(3, 4), torch.tensor([1, 2])", "v = F.cross_entropy(s, t)",
@@ -68,6 +89,7 @@ MISTAKES: dict[str, tuple[str, str, int]] = {
     "scores in a layer": ("s, t, loss = torch.tensor([1.5]), torch.rand(1), nn.BCELoss()",
                           "v = loss(s, t)", 2),
     "one-hot of floats": ("t = torch.tensor([1.0, 2.0])", "v = F.one_hot(t)", 1),
+    "one-hot of fewer": ("t = torch.tensor([5, 1, 9])", "v = F.one_hot(t, num_classes=3)", 1),
     "one-hot of few": ("t = torch.tensor([1, 5])", "v = F.one_hot(t, num_classes=3)", 1),
     # ---- devices and dtypes
     "cuda": ("a = torch.ones(2)", "c = a.cuda()", 1),
@@ -87,6 +109,17 @@ MISTAKES: dict[str, tuple[str, str, int]] = {
     "no graph": ("x = torch.ones(3)", "x.sum().backward()", 1),
     "many": ("x = torch.ones(3, requires_grad=True)\ny = x * 2", "y.backward()", 2),
     "write to a leaf": ("x = torch.ones(3, requires_grad=True)", "x += 1", 2),
+    "backward twice": ("x = torch.ones(2, requires_grad=True)\ny = (x * x).sum()\ny.backward()",
+                       "y.backward()", 1),
+    "backward in a loop": ("x = torch.ones(2, requires_grad=True)\ny = (x * x).sum()",
+                           "for _ in range(2): y.backward()", 1),
+    "overwritten": ("x = torch.ones(2, requires_grad=True)\ny = x.exp()\ny += 1 # write",
+                    "y.sum().backward()", 1),
+    "overwritten by a method": ("x = torch.ones(2, requires_grad=True)\ny = x.exp()\n"
+                                "y.mul_(2) # write", "y.sum().backward()", 1),
+    "overwritten twice": ("x = torch.ones(2, requires_grad=True)\ny = x.exp()\ny += 1\ny -= 1",
+                          "y.sum().backward()", 0),
+    "a loss without a graph": ("x = torch.ones(3)\nloss = x.sum()", "loss.backward()", 0),
     "numpy": ("x = torch.ones(3, requires_grad=True)", "v = x.numpy()", 1),
     "inference": ("with torch.inference_mode():\n    x = torch.ones(3)\n"
                   "w = torch.ones(3, requires_grad=True)", "v = (w * x).sum()", 1),
@@ -110,11 +143,39 @@ MISTAKES: dict[str, tuple[str, str, int]] = {
                            "m.load_state_dict(kept)", 1),
     "part of a model": ("m = nn.Linear(1, 1)\nkept = m.state_dict()\nm = nn.Sequential(m)",
                         "m.load_state_dict(kept)", 1),
+    "part of other names": ("m = nn.Sequential(nn.Linear(1, 1))\n"
+                            "kept = {'a.0.weight': m[0].weight, 'a.0.scale': m[0].bias}",
+                            "m.load_state_dict(kept)", 0),
     "other sizes": ("m, kept = nn.Linear(1, 1), nn.Linear(2, 1).state_dict()",
                     "m.load_state_dict(kept)", 0),
     "sum of a list": ("", "v = torch.sum([1, 2, 3])", 1),
     "sum of an array": ("a = np.ones(3)", "v = torch.sum(a)", 1),
     "times a list": ("a = torch.ones(2, 2)", "v = a @ [1, 2]", 1),
+    "a model to optimize": ("m = nn.Linear(2, 2)", "o = torch.optim.SGD(m, lr=0.1)", 1),
+    "a model by name": ("m = nn.Linear(2, 2)", "o = torch.optim.Adam(lr=0.1, params=m)", 1),
+    "two models to optimize": ("a, b = nn.Linear(2, 2), nn.Linear(2, 2)",
+                               "o = torch.optim.AdamW([a, b])", 1),
+    # ---- data, memory, NumPy
+    "rows of a dataset": (f"{DATA}\nx, y = torch.ones(5, 2), torch.ones(4)",
+                          "d = TensorDataset(x, y)", 0),
+    "a dataset of columns": (f"{DATA}\nx, y = torch.ones(5, 2), torch.ones(3, 5)",
+                             "d = TensorDataset(x, y)", 1),
+    "unequal samples": (f"{DATA}\nd = [torch.ones(3), torch.ones(4)]",
+                        "for x in DataLoader(d, batch_size=2): pass", 2),
+    "unequal pairs": (f"{DATA}\nd = [(torch.ones(3), 0), (torch.ones(4), 1)]\n"
+                      "b = DataLoader(d, batch_size=2)", "for x, y in b: len(x[0]), y[1]", 1),
+    "unequal images": (f"{DATA}\nd = [torch.ones(1, 3), torch.ones(1, 4)]\n"
+                       "b = DataLoader(d, 2)", "v = next(iter(b))", 1),
+    "unequal lists": (f"{DATA}\nb = DataLoader([[1, 2], [1]], 2)", "v = list(b)", 1),
+    "too large": ("", "v = torch.empty(10**13)", 0),
+    "an array too large": ("", "v = np.empty((10**7, 10**7))", 0),
+    "arrays": ("a, b = np.ones((3, 2)), np.ones(3)", "v = a + b", 1),
+    "computed arrays": ("a, b = np.ones((3, 2)), np.ones(3)", "v = (a + 1) * (b + 1)", 1),
+    "arrays in place": ("a, b = np.ones(3), np.ones((3, 2))", "a += b", 0),
+    "write to an array": ("a, b = np.ones((2, 3)), np.ones(2)", "a[0] = b", 0),
+    "product of arrays": ("a, b = np.ones((3, 2)), np.ones((3, 4))", "v = a @ b", 1),
+    "dot of arrays": ("a, b = np.ones((3, 2)), np.ones((3, 4))", "v = np.dot(a, b)", 1),
+    "an array reshaped": ("a = np.ones((2, 3))", "v = a.reshape(4, 2)", 1),
     "ragged": ("", "v = torch.tensor([[1, 2], [3]])", 0),
     "size of a tensor": ("n = torch.ones(3)", "v = torch.zeros(n)", 1),
     "backwards": ("a = np.ones((2, 2))", "v = torch.from_numpy(a[::-1])", 1),
@@ -185,6 +246,9 @@ def mended(before: str, line: str, found: Any, fix: str) -> list[str]:
     programs = [f"{before}\n{instead}\n", f"{before}\n{fix}\n{line}\n"]
     if "# here" in before:
         programs.append(f"{before.replace('# here', fix)}\n{line}\n")
+    programs.append(f"{before.replace(line, fix)}\n{line}\n")  # the same line, earlier
+    rows = [fix if row.endswith("# write") else row for row in before.splitlines()]
+    programs.append("\n".join([*rows, line, ""]))
     if found.lines and found.lines[0] in before:  # in a function of the program's
         deep = found.lines[0][: found.start]
         programs.append(f"{before.replace(found.lines[0], f'{deep}{fix}{chr(10)}{found.lines[0]}')}"
@@ -209,3 +273,190 @@ def test_every_fix_mends_it(name: str, tmp_path: Path) -> None:
         assert programs[0] != f"{HEAD}{before}\n{line}\n"
         results = [run(tmp_path / f"{k}_{n}.py", text) for n, text in enumerate(programs)]
         assert None in results, (fix, results[0])
+
+
+# ------------------------------------------------------------------------------ varied operands
+# The same mistakes with operands by chance: what is proposed for one shape may fail for another.
+# Each gives what comes before and the line that may fail; where that holds, nothing is said.
+Draw = random.Random
+
+
+def shape(r: Draw, least: int = 1, most: int = 3, top: int = 4) -> tuple[int, ...]:
+    return tuple([r.randint(1, top) for _ in range(r.randint(least, most))])
+
+
+def ones(r: Draw, *dims: int) -> str:
+    return f"torch.rand({dims or shape(r)})"
+
+
+def dtype(r: Draw) -> str:
+    return "torch." + r.choice(["float32", "float64", "float16", "bfloat16", "int64", "int32",
+                                "uint8", "bool", "complex64"])  # fmt: skip
+
+
+def labels(r: Draw, count: int, low: int = -1, high: int = 6) -> str:
+    return f"torch.tensor({[r.randint(low, high) for _ in range(count)]})"
+
+
+def of_two(line: str, least: int = 1, most: int = 3) -> Callable[[Draw], tuple[str, str]]:
+    return lambda r: (
+        f"a, b = {ones(r, *shape(r, least, most))}, {ones(r, *shape(r, least, most))}", line
+    )  # fmt: skip
+
+
+def of_dtypes(line: str) -> Callable[[Draw], tuple[str, str]]:
+    def made(r: Draw) -> tuple[str, str]:
+        size = r.randint(1, 3)
+        return (f"a = torch.ones({size}, {r.choice([size, 2])}, dtype={dtype(r)})\n"
+                f"b = torch.ones({size}, {size}, dtype={dtype(r)})", line)  # fmt: skip
+
+    return made
+
+
+def classes(line: str, low: int = -1) -> Callable[[Draw], tuple[str, str]]:
+    def made(r: Draw) -> tuple[str, str]:
+        rows, count = r.randint(1, 4), r.randint(1, 5)
+        low_, high = r.choice([(0, count), (1, count), (0, count + 2), (low, count - 1)])
+        given = rows if r.random() < 0.8 else rows + 1
+        return (f"s, t = torch.randn({rows}, {count}), {labels(r, given, low_, max(high, low_))}",
+                line)  # fmt: skip
+
+    return made
+
+
+def images(r: Draw) -> tuple[str, str]:
+    dims = r.choice([(2, 8, 8, 3), (2, 3, 8, 8), (8, 8, 3), (2, 1, 8, 8), (8, 8), (1, 4, 2, 3),
+                     (3, 3, 8, 3), (3, 3, 2, 2)])  # fmt: skip
+    kernel, groups = r.choice([1, 3, 5]), r.choice([1, 1, 3])
+    return (f"x = torch.rand({dims})\n"
+            f"conv = nn.Conv2d(3, 6, {kernel}, groups={groups}, padding={r.randint(0, 1)})",
+            "v = conv(x)")  # fmt: skip
+
+
+def views(r: Draw) -> tuple[str, str]:
+    new = [*shape(r, 1, 3, 6)]
+    if r.random() < 0.3:
+        new[r.randrange(len(new))] = -1
+    turn = r.choice(["", ".t()", "[:, ::2]", ".expand(3, 4)"])
+    what = "torch.rand(1, 4)" if "expand" in turn else f"torch.rand({r.randint(1, 6)}, 4)"
+    return f"x = {what}{turn}", f"v = x.{r.choice(['view', 'reshape'])}{tuple(new)}"
+
+
+def joined(r: Draw) -> tuple[str, str]:
+    parts = [ones(r, *shape(r, 1, 2, 3)) for _ in range(r.randint(2, 3))]
+    names = "abc"[: len(parts)]
+    dim = r.choice(["", ", 0", ", 1", ", dim=1", ", dim=-1"])
+    text = f"[{', '.join(names)}]"
+    if r.random() < 0.3:
+        text = ", ".join(names)
+    return (
+        f"{', '.join(names)}, = {', '.join(parts)}",
+        f"v = torch.{r.choice(['cat', 'stack'])}({text}{dim})",
+    )
+
+
+def layers(r: Draw) -> tuple[str, str]:
+    size = r.randint(1, 4)
+    made = r.choice([f"nn.Linear({size}, 2)", f"nn.LayerNorm({size})", f"nn.BatchNorm1d({size})",
+                     f"nn.BatchNorm2d({size})",
+                     f"nn.Sequential(nn.Flatten(), nn.Linear({size}, 3))",
+                     f"nn.Bilinear({size}, 2, 3)"])  # fmt: skip
+    cast = r.choice(["", "", ".double()", ".long()", ".numpy()", ".tolist()"])
+    return f"x, m = {ones(r, *shape(r, 1, 4))}{cast}, {made}", "v = m(x)"
+
+
+def tables(r: Draw) -> tuple[str, str]:
+    kind = r.choice(["", ".float()", ".int()"])
+    given = labels(r, 3, r.choice([0, 0, -2]), 5)
+    return f"m, i = nn.Embedding({r.randint(1, 4)}, 2), {given}{kind}", "v = m(i)"
+
+
+def picked(r: Draw) -> tuple[str, str]:
+    x = f"x = {ones(r, *shape(r))}"
+    given = r.choice(
+        [labels(r, 2), f"{labels(r, 2, 0, 1)}.float()", f"{labels(r, 3, 0, 1)}.bool()"]
+    )
+    index = r.choice(["7", "0, 5", "0, 0, 1, 0", "-9", "i", ":, i", "i, 0", "..., 9"])
+    return f"{x}\ni = {given}", f"v = x[{index}]"
+
+
+def gathered(r: Draw) -> tuple[str, str]:
+    line = r.choice(["v = x.gather(1, i)", "v = torch.gather(x, 0, i)", "v = x.index_select(1, i)",
+                     "v = x.scatter(1, i, 1.0)", "v = torch.take(x, i)"])  # fmt: skip
+    given = labels(r, 4, 0, 3) + r.choice(["", ".view(2, 2)", ".float()", ".view(4, 1)"])
+    return f"x, i = {ones(r, *shape(r, 1, 3))}, {given}", line
+
+
+VARIED: dict[str, Callable[[Draw], tuple[str, str]]] = {
+    "matmul": of_two("v = a @ b"),
+    "mm": of_two("v = torch.mm(a, b)", 1, 2),
+    "bmm": of_two("v = torch.bmm(a, b)", 2, 3),
+    "dot": of_two("v = torch.dot(a, b)", 1, 2),
+    "addmm": of_two("v = torch.addmm(torch.zeros(2), a, b)", 1, 2),
+    "add": of_two("v = a + b"),
+    "in place": of_two("a -= b"),
+    "where": of_two("v = torch.where(a > 0.5, a, b)"),
+    "write": of_two("a[0] = b"),
+    "masked": of_two("v = a[b > 0.5]"),
+    "mse": of_two("v = F.mse_loss(a, b)"),
+    "bce": of_two("v = F.binary_cross_entropy(a, b)"),
+    "bce with logits": of_two("v = F.binary_cross_entropy_with_logits(a, b)"),
+    "bce in a layer": of_two("v = nn.BCELoss()(a, b)"),
+    "expand": of_two("v = a.expand(b.shape)"),
+    "product of dtypes": of_dtypes("v = a @ b"),
+    "linear of dtypes": of_dtypes("v = F.linear(a, b)"),
+    "mean of dtypes": of_dtypes("v = a.mean()"),
+    "bits of dtypes": of_dtypes("v = a & b"),
+    "minus of dtypes": of_dtypes("v = a - b"),
+    "division in place": of_dtypes("a /= b"),
+    "mask of dtypes": of_dtypes("v = a.masked_fill(b, 0)"),
+    "softmax of dtypes": of_dtypes("v = a.softmax(1)"),
+    "grad of dtypes": of_dtypes("v = a.requires_grad_()"),
+    "cross entropy": classes("v = F.cross_entropy(s, t)"),
+    "cross entropy in a layer": classes("v = nn.CrossEntropyLoss()(s, t)"),
+    "nll": classes("v = F.nll_loss(s.log_softmax(1), t)"),
+    "cross entropy of floats": classes("v = F.cross_entropy(s, t.float())"),
+    "cross entropy of a column": classes("v = F.cross_entropy(s, t[:, None])"),
+    "cross entropy of one-hot": classes("v = F.cross_entropy(s, torch.eye(4)[t % 4].long())"),
+    "scores": classes("v = F.binary_cross_entropy(s[:, 0], t.float())"),
+    "one-hot": classes("v = F.one_hot(t, num_classes=3)"),
+    "images": images,
+    "views": views,
+    "joined": joined,
+    "layers": layers,
+    "tables": tables,
+    "picked": picked,
+    "gathered": gathered,
+    "dim": lambda r: (f"x = {ones(r)}", f"v = x.sum({r.randint(-5, 4)})"),
+    "permute": lambda r: (f"x = {ones(r)}", f"v = x.permute({r.choice(['0, 1', '1, 2', '0, 2', '1, 0'])})"),  # noqa: E501
+    "square": lambda r: (f"x = {ones(r)}", "v = torch.linalg.inv(x)"),
+    "item": lambda r: (f"x = {ones(r)}", r.choice(["v = x.item()", "v = float(x)", "v = bool(x)"])),
+    "backward": lambda r: (f"x = {ones(r)}.requires_grad_()\ny = x * 2",
+                           r.choice(["y.backward()", "y.backward(torch.ones(2))"])),
+    "arrays": lambda r: (f"a, b = np.ones({shape(r)}), np.ones({shape(r)})",
+                         r.choice(["v = a + b", "v = a * b", "a += b", "v = a @ b"])),
+    "pairs": lambda r: (f"from antorcha.utils.data import TensorDataset\n"
+                        f"x, y = {ones(r, *shape(r, 1, 2))}, {ones(r, *shape(r, 1, 2))}",
+                        "d = TensorDataset(x, y)"),
+    "a list": lambda r: (f"a = {ones(r, 2, 2)}", r.choice(
+        ["v = a @ [1, 2]", "v = a + [1, 2, 3]", "v = a * [[1, 2]]", "v = torch.cat(a, a)"])),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", VARIED)
+def test_no_fix_fails_whatever_the_operands(name: str, tmp_path: Path) -> None:
+    r = random.Random(name)
+    for turn in range(25):
+        torch.manual_seed(turn)
+        before, line = VARIED[name](r)
+        error = run(tmp_path / f"{turn}.py", f"{HEAD}torch.manual_seed({turn})\n{before}\n{line}\n")
+        if error is None:
+            continue
+        found = torch.explain(error)
+        assert torch.explain(error, lang="es").fixes == found.fixes
+        for k, (fix, gives) in enumerate(found.fixes):
+            programs = mended(f"torch.manual_seed({turn})\n{before}", line, found, fix)
+            results = [run(tmp_path / f"{turn}_{k}_{n}.py", text)
+                       for n, text in enumerate(programs)]  # fmt: skip
+            assert None in results, (before, line, str(error), fix, gives, results)

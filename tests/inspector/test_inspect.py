@@ -278,6 +278,31 @@ def test_a_notebook_shows_the_short_form(name: str) -> None:
     assert len(html) < 50_000
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_the_printed_text_stands_above_the_picture(name: str) -> None:
+    torch.manual_seed(0)
+    x = CASES[name]()
+    html = ET.fromstring(x._repr_html_())
+    try:
+        printed = [repr(x)]
+    except IndexError:  # (its memory is freed)
+        printed = []
+    assert [pre.text for pre in html.iter("pre")] == printed
+    kinds = [element.tag.removeprefix(SVG) for element in html.iter()]
+    pictures = [kinds.index(kind) for kind in ("svg", "img") if kind in kinds]
+    assert all(kinds.index("pre") < at for at in pictures)
+
+
+def test_long_texts_are_cut() -> None:
+    torch.set_printoptions(threshold=10**6)
+    try:
+        text = ET.fromstring(torch.zeros(20_000)._repr_html_()).findtext("pre")
+    finally:
+        torch.set_printoptions(profile="default")
+    assert text is not None
+    assert len(text) == 20_000
+
+
 def test_the_short_form_names_the_node() -> None:
     x = torch.ones(2, requires_grad=True)
     assert "grad_fn=ExpBackward0" in x.exp()._repr_html_()

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gc
 import weakref
-from typing import Any
+from collections import OrderedDict, deque
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -48,6 +51,79 @@ def test_what_names_hold_is_looked_through() -> None:
         ("tied[0]", "view"),
         ("state['w']", "alias"),
     ]
+
+
+class Pair(NamedTuple):
+    left: Any
+    right: Any
+
+
+@dataclass(slots=True)
+class Slotted:
+    kept: Any
+    empty: Any = field(init=False)
+
+
+class Model(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = torch.nn.ModuleList([torch.nn.Linear(2, 3)])
+        self.cache = [self.layers[0].weight.detach()]
+
+
+def test_every_way_to_a_tensor_is_a_name() -> None:
+    x = torch.arange(6.0)
+    ways = {
+        "x": x,
+        "rows": [x[0:], [x[1:], {"k": (x[2:],)}]],
+        "state": OrderedDict(w=x[3:]),
+        "by_number": {0: x[0:2], (1, 2): "no constant"},
+        "pair": Pair(x[0:3], [x[0:4]]),
+        "slotted": Slotted([x[0:5]]),
+        "space": SimpleNamespace(part=x[1:2]),
+        "last": deque([x[5:]]),
+    }
+    found = shared(x.view(2, 3), ways, name="grid")
+    names = [s.name for s in found.others]
+    assert len(names) == 11
+    for name, sharer in zip(names, found.others, strict=True):
+        value = eval(name, dict(ways))
+        assert (tuple(value.shape), value.storage_offset()) == (sharer.shape, sharer.offset)
+    model, grad = Model(), torch.ones(3)
+    found = shared(model.layers[0].weight, {"model": model})
+    assert found.name == "model.layers.0.weight"
+    assert ("model.cache[0]", "view") in [(s.name, s.kind) for s in found.others]
+    leaf = torch.ones(3, requires_grad=True)
+    leaf.grad = grad
+    assert shared(grad[1:], {"leaf": leaf}).others[0].name == "leaf.grad"
+
+
+def test_variables_of_functions_further_out_are_names() -> None:
+    def look(part: Any) -> Any:
+        return torch.inspect(part).facts.sharing
+
+    def train() -> Any:
+        batch = torch.arange(6.0)
+        rows = {"first": batch[:3]}
+        part = batch[1:]
+        return look(batch[2:]), len(rows), len(part)
+
+    found, _, _ = train()
+    assert found.name == "part"
+    assert {s.name for s in found.others} == {"batch", "train(): part", "rows['first']"}
+
+
+def test_a_base_is_called_by_its_view() -> None:
+    grid = torch.arange(6.0).view(2, 3)
+    (base,) = torch.inspect(grid).facts.sharing.others
+    assert (base.name, base.is_base) == ("grid._base", True)
+    assert eval(base.name) is grid._base
+
+
+def test_a_namespace_may_be_given() -> None:
+    x = torch.arange(4.0)
+    found = torch.inspect(x[1:], names={"mine": x}).facts.sharing
+    assert [s.name for s in found.others] == ["mine"]
 
 
 def test_arrays_are_found() -> None:
@@ -135,7 +211,17 @@ def test_strange_names_do_no_harm() -> None:
     broken = object.__new__(torch.Tensor)
     loop: list[Any] = [x]
     loop.append(loop)
-    names = {"rude": Rude(), "broken": broken, 3: x, "loop": loop, "kind": Rude}
+
+    class Meta(type):
+        def __getattribute__(cls, name: str) -> Any:
+            raise SystemExit("touched")
+
+    class Strange(metaclass=Meta):
+        __slots__ = ("x",)
+
+    strange = Strange()
+    names = {"rude": Rude(), "broken": broken, 3: x, "loop": loop, "kind": Rude,
+             "strange": strange, "class": Strange}  # fmt: skip
     assert shared(x, names).name == "loop[0]"
 
 

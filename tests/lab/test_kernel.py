@@ -23,6 +23,7 @@ import antorcha  # noqa: E402
 from antorcha.lab import child, kernel, notes  # noqa: E402
 from antorcha.lab.allowance import Allowance  # noqa: E402
 from antorcha.lab.kernel import Limits  # noqa: E402
+from antorcha.lab.lesson import Cell, Inspect, lessons  # noqa: E402
 from antorcha.lab.notes import LIMIT  # noqa: E402
 from tests.lab.bench import PATIENCE, Bench, patient  # noqa: E402
 
@@ -140,6 +141,34 @@ def test_a_syntax_error_tells_its_place(bench: Bench) -> None:
 def test_sys_exit_ends_a_program_quietly(bench: Bench) -> None:
     assert bench.run("import sys\nsys.exit()")["ended"] == "ok"
     assert bench.run("import sys\nsys.exit(3)")["ended"] == "exit"
+
+
+def test_sharers_of_a_program_and_of_a_lesson_have_their_names(bench: Bench) -> None:
+    bench.run(
+        """
+        import torch
+        model = torch.nn.Linear(3, 2)
+        parts = [model.weight[0], {"last": model.weight[1]}]
+        def look():
+            inner = model.weight.view(-1)
+            print(torch.inspect(inner))
+        look()
+        """
+    )
+    for name in ("model.weight", "parts[0]", "parts[1]['last']"):
+        assert f" {name} " in bench.text()
+    seen = bench.do(bench.child.look("inspect", "model.weight", pressed=True))["html"]
+    assert "parts[1][&#x27;last&#x27;]" in seen
+    assert "(no name)" not in bench.text() + seen
+    for lang in ("en", "es"):
+        steps = [
+            step for part in lessons(lang)[1].parts
+            if (step := {"code": part.code} if isinstance(part, Cell) else
+                {"inspect": part.expression} if isinstance(part, Inspect) else None)
+        ]  # fmt: skip
+        drawings = bench.do(bench.child.draw(steps, lang))
+        assert len(drawings) == 3
+        assert not [drawn for drawn in drawings if "(no name)" in drawn or "(sin nombre)" in drawn]
 
 
 # ---- while it runs ------------------------------------------------------------------------------

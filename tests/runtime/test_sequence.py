@@ -150,3 +150,20 @@ def test_it_owns_what_it_runs() -> None:
     run = build()
     gc.collect()
     assert read(run(filled(*ONE), 0)) == [3 * x for x in ONE]
+
+
+@pytest.mark.parametrize("device", ["meta", "reference"])
+def test_many_sizes_of_ops_of_several_kernels(device: str) -> None:
+    """Scratch memory of a device without native kernels has a size of its own in every plan."""
+    import antorcha as torch
+
+    def made(*shape: int, **how: Any) -> Any:
+        return torch.ones(*shape, device=device, **how)
+
+    F: Any = torch.nn.functional
+    for n in range(3, 12):
+        labels = made(n, dtype=torch.int64)
+        assert F.cross_entropy(made(n, 3), labels, reduction="none").shape == (n,)
+        assert F.nll_loss(made(n, 3), labels).shape == ()
+        assert torch.var_mean(made(n, 3), 1)[0].shape == (n,)
+        assert F.batch_norm(made(n, 3), None, None, training=True).shape == (n, 3)

@@ -16,6 +16,7 @@ import weakref
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
+from antorcha.cells import cell_of
 from antorcha.runtime.call import node as nodes
 
 _ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -52,7 +53,18 @@ class Origin:
         self.lines, self.calls = lines, calls
 
     def __str__(self) -> str:
-        return "".join(traceback.format_list([(*line, line.text) for line in self.lines]))
+        cells = [cell_of(line.file) for line in self.lines]
+        first = next((k for k, cell in enumerate(cells) if cell is not None), 0)  # (not IPython's)
+        shown = zip(self.lines[first:], cells[first:], strict=True)
+        return "".join([_text_of(line, cell) for line, cell in shown])
+
+
+def _text_of(line: Line, cell: int | None) -> str:
+    """A line as a traceback writes it, a notebook's as IPython does."""
+    (text,) = traceback.format_list([(*line, line.text)])
+    if cell is None:
+        return text
+    return text.replace(f'File "{line.file}"', f"Cell In[{cell}]", 1)
 
 
 class _Watch(threading.local):

@@ -8,6 +8,7 @@ import textwrap
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from antorcha.cells import cell_of
 from antorcha.errors import did_you_mean
 from antorcha.inspector import explain_draw as drawn
 from antorcha.inspector import explain_rules
@@ -15,6 +16,7 @@ from antorcha.inspector.explain_case import Case
 from antorcha.inspector.explain_draw import Picture, Piece
 from antorcha.inspector.explain_operands import gather
 from antorcha.inspector.explain_site import Site, find, raw
+from antorcha.inspector.explain_syntax import brackets
 from antorcha.inspector.explain_values import (
     UNKNOWN,
     Names,
@@ -105,9 +107,13 @@ class Explanation(Shown):
         return out
 
     def _place(self) -> str:
-        where = f"{self.file}, {say(self.lang, 'line', number=self.number)}"
+        cell = cell_of(self.file)
+        file = self.file if cell is None else say(self.lang, "cell", cell=cell)
+        where = f"{file}, {say(self.lang, 'line', number=self.number)}"
         inside = say(self.lang, "in", function=self.function)
-        return f"{where}, {inside}" if self.function else where
+        # (a cell's outermost level is the cell)
+        named = self.function if cell is None else self.function.replace("<module>", "")
+        return f"{where}, {inside}" if named else where
 
     def _source_lines(self) -> list[list[Piece]]:
         if not self.lines:
@@ -215,9 +221,10 @@ def explain(error: BaseException, *, lang: str = "en") -> Explanation:
     what does not fit marked, the rule in a sentence, and a fix as code.
 
     For antorcha's errors of shape, dtype, device, index and autograd; for any other exception the
-    message, the line, the values of the names on it, and a did-you-mean. Nothing of the program is
-    run for it: names, plain fields and constants are looked up, the rest is taken from where the
-    exception passed. Whatever the exception is, this does not raise.
+    message, the line, the values of the names on it, and a did-you-mean. No function of the program
+    is run for it: names, plain fields and constants are looked up, the rest is taken from where the
+    exception passed. A fix is tried on stand-ins of the operands before it is told. Whatever the
+    exception is, this does not raise.
 
     Args:
         error (BaseException): the exception, as ``except ... as error`` gives it
@@ -293,6 +300,11 @@ def _at_syntax(made: Explanation, error: SyntaxError) -> None:
             ends = error.end_lineno == error.lineno and type(error.end_offset) is int
             end = error.end_offset - 1 if ends and error.end_offset else made.start + 1
             made.end = max(end, made.start + 1)
+    found = brackets(error)
+    if found is not None:
+        key, values, fix = found
+        made.rule = say(made.lang, key, **values)
+        made.fixes = [(fix, "")] if fix else []
 
 
 def _at(made: Explanation, error: BaseException, site: Site) -> None:
@@ -308,6 +320,7 @@ def _at(made: Explanation, error: BaseException, site: Site) -> None:
         found = explain_rules.find(Case(error, made.message, site, names, failed, lang))
         if found is not None:
             made.rule, made.picture, made.fixes = found.rule, found.picture, found.fixes[:3]
+            made.notes += found.notes
         if failed.layer is not None and found is not None:
             kind = _layer_text(failed.layer)
             name = failed.layer_name or type_name(failed.layer)

@@ -10,12 +10,16 @@ from typing import Any
 from antorcha.inspector.explain_draw import Picture, Shape
 from antorcha.inspector.explain_operands import Failed, Operand
 from antorcha.inspector.explain_site import Site
+from antorcha.inspector.explain_trial import try_code
 from antorcha.inspector.explain_values import Fact, Names, constant_of
 from antorcha.inspector.explain_words import say
 from antorcha.inspector.forms import shape_text
+from antorcha.inspector.naming import is_tensor
+from antorcha.inspector.reading import Elements
 
 Fixes = list[tuple[str, str]]
 """Pieces of code, each with the shape of what it gives (empty where that is not known)."""
+_READ = 1 << 22  # integers that are looked through
 _ATOMS = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.List)
 
 
@@ -26,6 +30,7 @@ class Finding:
     rule: str
     picture: Picture | None = None
     fixes: Fixes = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -52,13 +57,17 @@ class Case:
         return say(self.lang, key, **values)
 
     def fix(self, *changes: tuple[ast.AST | None, str], gives: object = "") -> Fixes:
-        """The line with parts of it replaced; nothing where one of them is not in it."""
+        """The line with parts of it replaced; nothing where one of them is not in it, or where it
+        would fail, too."""
         known = [(node, text) for node, text in changes if node is not None]
         if len(known) < len(changes) or not known:
             return []
         code = self.site.rewritten(known)
-        shape = shape_text(gives) if isinstance(gives, tuple) else str(gives)
-        return [(code, shape)] if code else []
+        verdict = try_code(self.site.replaced(known), self.names, self.failed.parts)
+        if not code or verdict.holds is False:
+            return []
+        gives = verdict.shape if gives and verdict.shape is not None else gives
+        return [(code, shape_text(gives) if isinstance(gives, tuple) else str(gives))]
 
     def atom(self, node: ast.AST | None) -> str:
         """The source of an operand, such that ``.name`` can follow it."""
@@ -96,6 +105,14 @@ class Case:
                 return name
         return f"{self.torch}.nn"
 
+    def extremes(self, operand: Operand, but: int | None = None) -> tuple[int, int] | None:
+        """The lowest and the highest element of an operand of integers, `but` left out; None where
+        they cannot be told."""
+        for at, tensor in zip(self.operands, self.failed.tensors, strict=False):
+            if at is operand:
+                return _extremes(tensor, but)
+        return None
+
     def argument(self, value: Any) -> ast.AST | None:
         """The argument (or index) that is written as this constant."""
         node = self.site.node
@@ -113,6 +130,18 @@ class Case:
                 if type(found) is type(value) and found == value:
                     return one
         return None
+
+
+def _extremes(tensor: Any, but: int | None) -> tuple[int, int] | None:
+    if not is_tensor(tensor):
+        return None
+    elements = Elements(tensor)
+    lay = elements.layout
+    if elements.why_not or lay.dtype.kind not in "iu" or not 0 < lay.numel <= _READ:
+        return None
+    found = elements.thinned((1,) * lay.ndim)
+    found = found if but is None else found[found != but]
+    return (int(found.min()), int(found.max())) if found.size else None
 
 
 def sizes(fact: Fact) -> list[str | None]:

@@ -10,6 +10,7 @@ from typing import Any
 from antorcha.inspector.explain_case import Case, Finding, Fixes, row, sizes
 from antorcha.inspector.explain_draw import Picture, Shape
 from antorcha.inspector.explain_operands import Operand
+from antorcha.inspector.explain_trial import try_layer
 from antorcha.inspector.explain_values import plain_field
 from antorcha.inspector.forms import shape_text
 
@@ -17,11 +18,14 @@ _DEFAULTS = {"stride": 1, "padding": 0, "dilation": 1, "groups": 1, "padding_mod
 
 
 def remade(case: Case, code: str, gives: tuple[int, ...] | None = None) -> Fixes:
-    """The layer that it happened in, made otherwise: ``name = nn.`` and the code."""
+    """The layer that it happened in, made otherwise: ``name = nn.`` and the code; nothing where
+    that one would fail, too."""
     if case.failed.layer is None:
         return []
     name = case.failed.layer_name
     made = f"{case.nn}.{code}"
+    if try_layer(made, case.failed.layer_args, case.names).holds is False:
+        return []
     return [(f"{name} = {made}" if name else made, "" if gives is None else shape_text(gives))]
 
 
@@ -90,12 +94,34 @@ def same_size(case: Case) -> Finding | None:
     x, target = case.operands[:2]
     fixes: Fixes = []
     one, two = x.fact.shape, target.fact.shape
+    cast = "" if target.fact.dtype.kind in "fc" else ".float()"
     for a, b, short, long in ((target, x, two, one), (x, target, one, two)):
         if (*short, 1) == long:
-            fixes += case.with_suffix(a, ".unsqueeze(-1)") + case.with_suffix(b, ".squeeze(-1)")
+            fixes += _matched(case, a, ".unsqueeze(-1)", target, cast)
+            fixes += _matched(case, b, ".squeeze(-1)", target, cast)
     if not fixes and prod(one) == prod(two):
-        fixes += case.with_suffix(target, f".reshape{shape_text(one)}")
+        fixes += case.with_suffix(target, f".reshape{shape_text(one)}{cast}")
+    if not fixes and len(one) == 2 and one[:1] == two and target.fact.dtype.kind in "iu":
+        fixes += _as_classes(case)
     return Finding(case.say("same size"), Picture([row(x), row(target)], right=False), fixes)
+
+
+def _matched(case: Case, changed: Operand, suffix: str, target: Operand, cast: str) -> Fixes:
+    """The line with one operand in another shape, and with targets of integers as floats."""
+    if changed is target or not cast:
+        return case.with_suffix(changed, suffix + cast)
+    floats = (target.node, case.atom(target.node) + cast)
+    return case.fix((changed.node, case.atom(changed.node) + suffix), floats)
+
+
+def _as_classes(case: Case) -> Fixes:
+    """The loss for one class number in each row."""
+    call = case.call
+    if case.failed.layer is not None:
+        return remade(case, "CrossEntropyLoss()")
+    if call is None or not isinstance(call.func, ast.Attribute):
+        return []
+    return case.fix((call.func, f"{case.site.text_of(call.func.value)}.cross_entropy"))
 
 
 def probabilities(case: Case) -> Finding | None:
@@ -124,8 +150,9 @@ def rows_of_a_table(case: Case) -> Finding | None:
     if table is None or len(table.fact.shape) != 2:
         return None
     fixes: Fixes = []
+    most = max([given, *[e[1] for o in case.operands if (e := case.extremes(o)) is not None]])
     if given >= size:
-        fixes = remade(case, f"Embedding({given + 1}, {table.fact.shape[1]})")
+        fixes = remade(case, f"Embedding({most + 1}, {table.fact.shape[1]})")
     rule = case.say("table", size=size, high=size - 1, given=given)
     return Finding(rule, Picture([row(table, {0})], right=False), fixes)
 
@@ -136,6 +163,8 @@ def class_values(case: Case) -> Finding | None:
     if found is None:
         return None
     given, count = int(found[1]), int(found[2])
+    every = case.extremes(case.operands[0]) if case.operands else None
+    given = max(given, every[1]) if every is not None else given
     fixes = case.fix((case.argument(count), str(given + 1)))
     return Finding(case.say("class", count=count, high=count - 1), _rows(case), fixes)
 

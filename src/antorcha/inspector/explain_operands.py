@@ -7,7 +7,7 @@ What names, fields and constants say is looked up. What was only computed on the
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
@@ -38,6 +38,8 @@ class Failed:
     parts: dict[ast.AST, Any]
     layer: Any = None
     layer_name: str = ""
+    layer_args: list[Any] = field(default_factory=list)
+    tensors: list[Any] = field(default_factory=list)  # of the operands, while a rule looks
 
 
 def gather(site: Site, names: Names, message: str) -> Failed:
@@ -50,8 +52,8 @@ def gather(site: Site, names: Names, message: str) -> Failed:
     if not op and (found := message.partition(":")[0]).isidentifier():
         op = found
     labels = _labels(site, parts)
-    layer = _layer(site.inner)
-    failed = Failed(op, [], parts, layer)
+    layer, layer_args = _layer(site.inner)
+    failed = Failed(op, [], parts, layer, layer_args=layer_args)
     if layer is not None:
         failed.layer_name = _path_of(layer, names)
     for k, tensor in enumerate((tensors or outer)[:_MOST]):
@@ -64,14 +66,16 @@ def gather(site: Site, names: Names, message: str) -> Failed:
             label = site.text_of(node)
         label = label or _name_of(tensor, failed, names, parameters, k)
         failed.operands.append(Operand(label, fact, node))
+        failed.tensors.append(tensor)
     alone = len(failed.operands) == 1 and failed.operands[0].node is None and layer is None
     if alone and site.expression:
         failed.operands[0].label = site.expression.partition("\n")[0]  # it was made here
     if not failed.operands:
-        failed.operands = [
-            Operand(site.text_of(node), fact, node)
-            for node, value in parts.items() if (fact := fact_of(value)) is not None
-        ]  # fmt: skip
+        for node, value in parts.items():
+            fact = fact_of(value)
+            if fact is not None:
+                failed.operands.append(Operand(site.text_of(node), fact, node))
+                failed.tensors.append(value)
     return failed
 
 
@@ -219,14 +223,14 @@ def _innermost(frames: list[FrameType]) -> tuple[str, list[Tensor], list[str]]:
     return "", [], []
 
 
-def _layer(frames: list[FrameType]) -> Any:
-    """The innermost module whose forward was running inside antorcha."""
+def _layer(frames: list[FrameType]) -> tuple[Any, list[Any]]:
+    """The innermost module whose forward was running inside antorcha, and what it was given."""
     for frame in reversed(frames):
         if frame.f_code.co_name == "forward":
             module = frame.f_locals.get("self")
             if module_fields(module) is not None:
-                return module
-    return None
+                return module, _arguments(frame)[1:]
+    return None, []
 
 
 def _path_of(module: Any, names: Names) -> str:

@@ -9,9 +9,12 @@ from math import prod
 from antorcha.inspector.explain_case import Case, Finding, Fixes, row, sizes
 from antorcha.inspector.explain_draw import Picture, Shape
 from antorcha.inspector.explain_operands import Operand
+from antorcha.inspector.explain_site import program_of
 from antorcha.inspector.explain_values import fact_of
 from antorcha.inspector.forms import shape_text
+from antorcha.runtime.tensor import Tensor
 
+_IGNORED = -100  # the target that losses of classes leave out
 _SHORT = {"float32": ".float()", "float64": ".double()", "float16": ".half()",
           "bfloat16": ".bfloat16()", "int64": ".long()", "int32": ".int()"}  # fmt: skip
 
@@ -211,9 +214,15 @@ def classes(case: Case) -> Finding | None:
     rows = [row(case.operands[0], {at}), *[row(o) for o in case.operands[1:2]]]
     rule = case.say("class", count=shape[at], high=shape[at] - 1)
     fixes: Fixes = []
-    if f"Target {shape[at]} " in case.message and len(case.operands) > 1:  # numbered from 1
-        target = case.operands[1]
-        fixes = case.with_suffix(target, " - 1")
+    target = case.operands[1] if len(case.operands) > 1 else None
+    every = case.extremes(target) if target is not None else None
+    some = case.extremes(target, but=_IGNORED) if target is not None else None
+    if target is not None and every is not None and some is not None:
+        rule += f" {case.say('class range', low=some[0], high=some[1])}"
+        if every[0] == 1 and every[1] <= shape[at]:
+            fixes = case.with_suffix(target, " - 1")
+        elif some[0] >= 0:
+            rule += f" {case.say('class outputs', count=some[1] + 1)}"
     return Finding(rule, Picture(rows, right=False), fixes)
 
 
@@ -237,11 +246,23 @@ def not_scalar(case: Case) -> Finding | None:
 def second_backward(case: Case) -> Finding | None:
     """``backward()`` through a graph that was freed."""
     call = case.call
-    if call is None:
+    if call is None or not isinstance(call.func, ast.Attribute):
         return Finding(case.say("second"))
     text = case.site.expression
     inside = "" if text.endswith("()") else ", "
-    return Finding(case.say("second"), None, [(f"{text[:-1]}{inside}retain_graph=True)", "")])
+    fixes = [(f"{text[:-1]}{inside}retain_graph=True)", "")]
+    tree, notes = program_of(case.site), []
+    every = list(ast.walk(tree)) if tree is not None else []
+    loops = [node for node in every if isinstance(node, (ast.For, ast.While))]
+    if not any(loop.lineno <= case.site.number <= (loop.end_lineno or 0) for loop in loops):
+        first = [node for node in every if isinstance(node, ast.Call) and _same_call(node, call)]
+        before = [node.lineno for node in first if node.lineno < case.site.number]
+        notes = [case.say("first call", number=min(before))] if before else []
+    return Finding(case.say("second"), None, fixes, notes)
+
+
+def _same_call(one: ast.Call, two: ast.Call) -> bool:
+    return ast.unparse(one.func) == ast.unparse(two.func)
 
 
 def leaf_write(case: Case) -> Finding | None:
@@ -259,19 +280,41 @@ def leaf_write(case: Case) -> Finding | None:
 
 def overwritten(case: Case) -> Finding | None:
     """A saved value that has been written to."""
-    return Finding(case.say("overwritten"), None, [("y = y + 1  # and not y += 1, y.add_(1)", "")])
+    tree = program_of(case.site)
+    found = [fix for node in ast.walk(tree) if (fix := _out_of_place(case, node))] if tree else []
+    return Finding(case.say("overwritten"), None, [(found[0], "")] if len(found) == 1 else [])
+
+
+def _out_of_place(case: Case, node: ast.AST) -> str:
+    """A write in place to a tensor, ``y += 1`` or ``y.add_(1)``, as code that makes a new one."""
+    if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+        name = node.target.id
+        made: ast.expr = ast.BinOp(ast.Name(name, ast.Load()), node.op, node.value)
+    elif (
+        isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
+        and isinstance(node.value.func, ast.Attribute)
+        and isinstance(node.value.func.value, ast.Name)
+        and (method := node.value.func.attr).endswith("_") and hasattr(Tensor, method[:-1])
+    ):  # fmt: skip
+        name = node.value.func.value.id
+        func = ast.Attribute(ast.Name(name, ast.Load()), method[:-1], ast.Load())
+        made = ast.Call(func, node.value.args, node.value.keywords)
+    else:
+        return ""
+    fact = fact_of(case.names.get(name))
+    return f"{name} = {ast.unparse(made)}" if fact is not None and not fact.is_leaf else ""
 
 
 def no_graph(case: Case) -> Finding | None:
     """``backward()`` of what was computed from nothing that wants a gradient."""
     label, _ = _subject(case)
-    source = "x"
+    fixes: Fixes = []
     if not isinstance(case.receiver, ast.Name):  # what it was computed from is on the line
         for node in ast.walk(case.receiver) if case.receiver is not None else ():
             fact = fact_of(case.names.get(node.id)) if isinstance(node, ast.Name) else None
             if fact is not None and fact.dtype.kind in "fc":
-                source = case.site.text_of(node)
-    return Finding(case.say("no graph", label=label), None, [(f"{source}.requires_grad_()", "")])
+                fixes = [(f"{case.site.text_of(node)}.requires_grad_()", "")]
+    return Finding(case.say("no graph", label=label), None, fixes)
 
 
 def numpy(case: Case) -> Finding | None:

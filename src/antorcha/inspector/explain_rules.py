@@ -6,7 +6,9 @@ import re
 from collections.abc import Callable
 
 from antorcha.errors import AntorchaError
+from antorcha.inspector import explain_arrays as arrays
 from antorcha.inspector import explain_layers as layers
+from antorcha.inspector import explain_memory as memory
 from antorcha.inspector import explain_others as others
 from antorcha.inspector import explain_python as python
 from antorcha.inspector import explain_shapes as shapes
@@ -34,12 +36,16 @@ RULES: tuple[tuple[str, Rule], ...] = (
     (r"except in dimension", shapes.joining),
     (r"must have same number of dimensions", shapes.joining_ranks),
     (r"must be batches of square matrices", shapes.not_square),
+    (
+        r"expects each tensor to be equal size|list of batch should be of equal size",
+        usage.unequal_samples,
+    ),
     (r"expects each tensor to be equal size", shapes.stacking),
     (r"channels, but got", shapes.channels),
     (r"to match target batch_size", shapes.batches),
     (r"expected scalar type Long but found .* for the target", layers.class_dtype),
     (r"Expected target size", layers.class_shape),
-    (r"must be the same as input size", layers.same_size),
+    (r"must be the same as input size|that is different to the input size", layers.same_size),
     (r"should be between 0 and 1", layers.probabilities),
     (r"^embedding: index", layers.rows_of_a_table),
     (r"Class values must be smaller", layers.class_values),
@@ -51,6 +57,9 @@ RULES: tuple[tuple[str, Rule], ...] = (
     (r"D \(unbatched\) or \dD \(batched\) input", layers.conv_dims),
     (r"Kernel size can't be greater|output size .* is too small", layers.window),
     (r"empty parameter list", usage.no_parameters),
+    (r"can only optimize Tensors", usage.module_as_parameters),
+    (r"Size mismatch between tensors", usage.sizes_of_a_dataset),
+    (r"cannot allocate [\d,]+ bytes|there is no memory", memory.out_of_memory),
     (r"params argument given to the optimizer", usage.bare_parameter),
     (r"can't optimize a non-leaf", usage.computed_parameter),
     (r"in loading state_dict", usage.state_dict),
@@ -103,6 +112,16 @@ RULES: tuple[tuple[str, Rule], ...] = (
 
 # The same for exceptions that Python itself, or a module of the program's own, raises.
 PLAIN: tuple[tuple[str, Rule], ...] = (
+    (r"object is not iterable", usage.module_as_parameters),
+    (
+        r"could not be broadcast together|doesn't match the broadcast shape"
+        r"|could not broadcast input array",
+        arrays.broadcasting,
+    ),
+    (r"mismatch in its core dimension|^shapes \(.*not aligned", arrays.matmul),
+    (r"cannot reshape array", arrays.element_count),
+    (r"Unable to allocate .* for an array", memory.out_of_memory),
+    (r"list of batch should be of equal size|expects each tensor", usage.unequal_samples),
     (r"object is not (iterable|subscriptable)", python.method_without_call),
     (r"object is not callable", python.call_of_a_value),
     (r"can only concatenate str", python.text_and_tensor),
@@ -118,6 +137,8 @@ PLAIN: tuple[tuple[str, Rule], ...] = (
 def find(case: Case) -> Finding | None:
     """What is wrong; None where no rule knows."""
     ours = issubclass(type(case.error), AntorchaError) or "this version of antorcha" in case.message
+    if issubclass(type(case.error), MemoryError):
+        return memory.out_of_memory(case)
     for pattern, rule in RULES if ours else PLAIN:
         if re.search(pattern, case.message):
             found = rule(case)

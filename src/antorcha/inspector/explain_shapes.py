@@ -281,7 +281,8 @@ def joining_ranks(case: Case) -> Finding | None:
     fixes: Fixes = []
     for operand in operands:
         if len(operand.fact.shape) == most - 1:
-            fixes += case.with_suffix(operand, ".unsqueeze(0)")
+            made = [case.with_suffix(operand, f".unsqueeze({k})") for k in range(most)]
+            fixes += next(filter(None, made), [])
     picture = Picture([row(operand) for operand in operands], right=False) if operands else None
     return Finding(case.say("same dims"), picture, fixes)
 

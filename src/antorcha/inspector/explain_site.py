@@ -67,6 +67,14 @@ class Site:
 
     def rewritten(self, changes: list[tuple[ast.AST, str]]) -> str:
         """The expression with parts replaced, within its lines where they are all known."""
+        text = self.replaced(changes)
+        if text and self.lines and self.start is not None and self.last_end is not None:
+            tail = self.lines[-1][self.last_end :]
+            return textwrap.dedent(self.lines[0][: self.start] + text + tail).strip()
+        return text
+
+    def replaced(self, changes: list[tuple[ast.AST, str]]) -> str:
+        """The expression with parts replaced; empty where one of them is not in it."""
         text = self.expression
         spans = sorted([(self.span(node), new) for node, new in changes], key=lambda c: c[0] or ())
         for span, new in reversed(spans):
@@ -78,10 +86,24 @@ class Site:
                 if not (before.isalnum() or before in ("_", ")", "]")):  # its own, not a call's
                     start, end = start - 1, end + 1
             text = text[:start] + new + text[end:]
-        if self.lines and self.start is not None and self.last_end is not None:
-            tail = self.lines[-1][self.last_end :]
-            return textwrap.dedent(self.lines[0][: self.start] + text + tail).strip()
         return text
+
+
+def program_of(site: Site) -> ast.AST | None:
+    """The function (or the whole file, or cell) that the failing line is in, parsed."""
+    if site.frame is None:
+        return None
+    try:
+        source = _source(site.frame)
+        tree: ast.AST | None = _tree("".join(source)) if sum(map(len, source)) <= _SOURCE else None
+    except Exception:  # (see _parsed)
+        return None
+    for node in ast.walk(tree) if tree is not None else ():
+        kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+        around = isinstance(node, kinds) and node.lineno <= site.number <= (node.end_lineno or 0)
+        if around and node.name == site.function:  # type: ignore[attr-defined]
+            tree = node
+    return tree
 
 
 def raw(error: BaseException, name: str, owner: type = BaseException) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 
 from antorcha.inspector.explain_case import Case, Finding, Fixes, row
 from antorcha.inspector.explain_draw import Picture, Shape
@@ -28,6 +29,31 @@ def no_parameters(case: Case) -> Finding | None:
     if call is not None and call.args and len(models) == 1:
         fixes = case.fix((call.args[0], f"{models[0]}.parameters()"))
     return Finding(case.say("no parameters"), None, fixes)
+
+
+def module_as_parameters(case: Case) -> Finding | None:
+    """``SGD(model)``, ``SGD([encoder, decoder])``."""
+    call = case.call
+    if call is None or value_of(call.func, case.names) not in _optimizers():
+        return None
+    given = [word.value for word in call.keywords if word.arg == "params"] + call.args[:1]
+    if not given:
+        return None
+    node = given[0]
+    parts = node.elts if isinstance(node, (ast.List, ast.Tuple)) else [node]
+    found = [part for part in parts if module_fields(value_of(part, case.names)) is not None]
+    if not found:
+        return None
+    texts = [f"{case.atom(part)}.parameters()" for part in found]
+    made = texts[0] if len(texts) == 1 else f"[{', '.join([f'*{text}' for text in texts])}]"
+    fixes = case.fix((node, made)) if len(found) == len(parts) else []
+    return Finding(case.say("list of parameters"), None, fixes)
+
+
+def _optimizers() -> list[type]:
+    """The classes of antorcha.optim."""
+    package = sys.modules.get("antorcha.optim")
+    return [v for v in list(vars(package).values()) if isinstance(v, type)] if package else []
 
 
 def bare_parameter(case: Case) -> Finding | None:
@@ -58,15 +84,22 @@ def state_dict(case: Case) -> Finding | None:
         wanted, given = (re.findall(r'"([^"]+)"', each[1]) for each in (lost, found))
         text = case.atom(call.args[0])
         long, short = given[0], wanted[0]
-        if long.endswith(f".{short}"):
+        if "size mismatch" in case.message:  # (other names are not enough)
+            pass
+        elif long.endswith(f".{short}") and _renamed(given, wanted, long[: -len(short)]):
             start = long[: -len(short)]
             made = f'{{k.removeprefix("{start}"): v for k, v in {text}.items()}}'
             fixes = case.fix((call.args[0], made))
-        elif short.endswith(f".{long}"):
+        elif short.endswith(f".{long}") and _renamed(wanted, given, short[: -len(long)]):
             start = short[: -len(long)]
             fixes = case.fix((call.args[0], f'{{"{start}" + k: v for k, v in {text}.items()}}'))
     key = "checkpoint names" if lost or found else "checkpoint sizes"
     return Finding(case.say(key), None, fixes)
+
+
+def _renamed(long: list[str], short: list[str], start: str) -> bool:
+    """Are these the same names, but for what they start with?"""
+    return sorted(long) == sorted([start + name for name in short])
 
 
 def no_super(case: Case) -> Finding | None:
@@ -77,6 +110,82 @@ def no_super(case: Case) -> Finding | None:
 def no_forward(case: Case) -> Finding | None:
     """A module without ``forward``."""
     return Finding(case.say("forward"))
+
+
+# -------------------------------------------------------------------------------------------- data
+def sizes_of_a_dataset(case: Case) -> Finding | None:
+    """``TensorDataset`` of tensors of another number of rows."""
+    if len(case.operands) < 2:
+        return None
+    first = case.operands[0]
+    rows = first.fact.shape[:1]
+    fixes: Fixes = []
+    for operand in case.operands:
+        shape = operand.fact.shape
+        if shape[:1] != rows and len(shape) == 2 and shape[1:] == rows:
+            fixes += case.with_suffix(operand, ".T")
+    counts = [str(o.fact.shape[0]) if o.fact.shape else "-" for o in case.operands]
+    picture = Picture([row(o, {0}) for o in case.operands[:8]], right=False)
+    return Finding(case.say("dataset", counts=", ".join(counts)), picture, fixes)
+
+
+def unequal_samples(case: Case) -> Finding | None:
+    """A batch of samples of different shapes."""
+    calls = [frame.f_code.co_name for frame in case.site.inner]
+    by_loader = any("collate" in name for name in calls) or "DataLoader worker" in case.message
+    if not by_loader:
+        return None
+    found = re.search(
+        r"got (\[[\d, ]*\]) at entry 0 and (\[[\d, ]*\]) at entry (\d+)", case.message
+    )
+    picture = None
+    if found is not None:
+        rows = [(0, re.findall(r"\d+", found[1])), (int(found[3]), re.findall(r"\d+", found[2]))]
+        differ = {k for k, (a, b) in enumerate(zip(rows[0][1], rows[1][1], strict=False)) if a != b}
+        picture = Picture([
+            Shape(case.say("sample", number=number), list(sizes), differ) for number, sizes in rows
+        ], right=False)  # fmt: skip
+    return Finding(case.say("samples"), picture, _collated(case))
+
+
+def _collated(case: Case) -> Fixes:
+    """The loader with a function that makes batches of such samples."""
+    fixes: Fixes = []
+    for code in _batches(case):
+        for node in ast.walk(case.site.node) if case.site.node is not None else ():
+            if isinstance(node, (ast.Name, ast.Attribute)):
+                kinds = [cls.__name__ for cls in type.mro(type(value_of(node, case.names)))]
+                if "DataLoader" in kinds:
+                    fixes += [(f"{case.site.text_of(node)}.collate_fn = {code}", "")]
+                    break
+            elif isinstance(node, ast.Call) and node.args:
+                made = case.site.text_of(node.func).rpartition(".")[2] == "DataLoader"
+                if made and not any(k.arg == "collate_fn" for k in node.keywords):
+                    last = [*node.args, *[k.value for k in node.keywords]][-1]
+                    text = f"{case.site.text_of(last)}, collate_fn={code}"
+                    word = next((k for k in node.keywords if k.value is last), last)
+                    text = text if word is last else f"{word.arg}={text}"  # type: ignore[union-attr]
+                    fixes += case.fix((word, text))
+                    break
+    return fixes
+
+
+def _batches(case: Case) -> list[str]:
+    """Code for functions that make a batch of the samples that the loader was given: padded, as a
+    tuple of each field's values, or as they are."""
+    batches = [frame.f_locals.get("batch") for frame in case.site.inner
+               if "collate" in frame.f_code.co_name]  # fmt: skip
+    batch = batches[0] if batches else None
+    if type(batch) is not list or not batch:
+        return ["list"]
+    if type(batch[0]) is tuple:
+        return ["lambda batch: tuple(zip(*batch))"]
+    facts = [fact_of(sample) for sample in batch]
+    known = [fact.shape for fact in facts if fact is not None and fact.shape]
+    if len(known) == len(batch) and len({shape[1:] for shape in known}) == 1:
+        padded = f"{case.nn}.utils.rnn.pad_sequence(batch, batch_first=True)"
+        return [f"lambda batch: {padded}", "list"]
+    return ["list"]
 
 
 # ----------------------------------------------------------------------------------- constructors

@@ -15,8 +15,9 @@ from types import FrameType, ModuleType
 from typing import Any
 
 from antorcha.inspector.forms import cut, shape_text
-from antorcha.inspector.naming import field, is_tensor, module_fields, names_of
+from antorcha.inspector.naming import field, has_plain_locals, is_tensor, module_fields, names_of
 from antorcha.lazy import np
+from antorcha.ops.record import Op
 from antorcha.runtime.tensor import Parameter, Tensor
 
 _SHORT = 40  # characters of a value
@@ -76,9 +77,7 @@ class Names:
     def __init__(self, frame: FrameType | None) -> None:
         self.known: dict[Any, Any] = {}
         if frame is not None:
-            # (locals in a mapping of the program's own, which may do anything, are left alone)
-            plain = type(frame.f_locals).__name__ in ("dict", "FrameLocalsProxy")
-            self.known = names_of(frame) if plain else dict(frame.f_globals)
+            self.known = names_of(frame) if has_plain_locals(frame) else dict(frame.f_globals)
 
     def get(self, name: str) -> Any:
         """A variable, or UNKNOWN."""
@@ -228,8 +227,15 @@ def is_worth_telling(value: Any) -> bool:
         value is UNKNOWN
         or issubclass(type(value), (type, ModuleType))
         or type_name(value)
-        in ("function", "builtin_function_or_method", "method", "Op", "LazyModule")
-        or type_name(value).endswith("Op")
+        in (
+            "function",
+            "builtin_function_or_method",
+            "method",
+            "LazyModule",
+            "ufunc",
+            "_ArrayFunctionDispatcher",
+        )
+        or issubclass(type(value), Op)
     )
 
 

@@ -7,6 +7,7 @@ from antorcha.inspector.vocabulary import Vocabulary
 # key: (English, Spanish); {} are filled in where it is said.
 WORDS: dict[str, tuple[str, str]] = {
     "line": ("line {number}", "línea {number}"),
+    "cell": ("cell {cell}", "celda {cell}"),
     "in": ("in {function}", "en {function}"),
     "rule": ("Rule", "Regla"),
     "fix": ("Fix", "Arreglo"),
@@ -344,6 +345,64 @@ WORDS: dict[str, tuple[str, str]] = {
         "Classes are numbered from 0: with {count} of them a target is 0 to {high}.",
         "Las clases se numeran desde 0: con {count}, un objetivo va de 0 a {high}.",
     ),
+    "class range": (
+        "These go from {low} to {high}.",
+        "Estos van de {low} a {high}.",
+    ),
+    "class outputs": (
+        "The model must give {count} scores for each row.",
+        "El modelo debe dar {count} puntuaciones por fila.",
+    ),
+    # ---- data, memory
+    "dataset": (
+        "Row i of every tensor belongs to sample i: all must have the same size in dim 0, and "
+        "these have {counts}.",
+        "La fila i de cada tensor es de la muestra i: todos deben tener el mismo tamaño en la "
+        "dimensión 0 y estos tienen {counts}.",
+    ),
+    "samples": (
+        "A batch stacks its samples: they must have one and the same shape. Cut or pad them to one "
+        "length in the dataset, or give the loader a collate_fn (collate_fn=list leaves them as a "
+        "list).",
+        "Un lote apila sus muestras: deben tener todas la misma forma. Recórtalas o rellénalas "
+        "hasta una misma longitud en el dataset, o da al cargador una collate_fn "
+        "(collate_fn=list las deja en una lista).",
+    ),
+    "sample": ("sample {number}", "muestra {number}"),
+    "memory": (
+        "There is no memory left; tensors hold {held}.",
+        "No queda memoria; los tensores ocupan {held}.",
+    ),
+    "memory asked": (
+        "This asks for {asked} at once, and tensors hold {held} already.",
+        "Esto pide {asked} de una vez y los tensores ya ocupan {held}.",
+    ),
+    "memory machine": (
+        "The whole machine has {has}: no order of computing makes this fit; are the sizes meant?",
+        "La máquina entera tiene {has}: no hay forma de que quepa; ¿son esos los tamaños?",
+    ),
+    "memory less": (
+        "Smaller batches take less, as do {torch}.no_grad() where nothing is trained, and `del` of "
+        "what is no longer needed.",
+        "Ocupan menos unos lotes más pequeños, {torch}.no_grad() donde no se entrena y `del` de lo "
+        "que ya no hace falta.",
+    ),
+    "largest": ("The largest tensors:", "Los tensores más grandes:"),
+    "no name": ("(no name)", "(sin nombre)"),
+    # ---- brackets
+    "never closed": (
+        "Every {open} needs its {close}: this one is never closed.",
+        "Cada {open} necesita su {close}: este no se cierra nunca.",
+    ),
+    "wrong bracket": (
+        "Brackets close in pairs, the last opened first: {close} cannot close {open}.",
+        "Los paréntesis se cierran por parejas, primero el último que se abrió: {close} no puede "
+        "cerrar {open}.",
+    ),
+    "unmatched": (
+        "Nothing that is open can be closed by this {close}.",
+        "No hay nada abierto que este {close} pueda cerrar.",
+    ),
     # ---- autograd
     "scalar": (
         "backward() starts at a single number; {label} has {count}.",
@@ -355,6 +414,10 @@ WORDS: dict[str, tuple[str, str]] = {
         "backward() libera lo que el grafo guardaba. Una segunda pasada necesita "
         "retain_graph=True en la primera o, en un bucle, construir el grafo en cada vuelta.",
     ),
+    "first call": (
+        "It belongs into the first call, in line {number}.",
+        "Va en la primera llamada, en la línea {number}.",
+    ),
     "leaf": (
         "A leaf's gradient is with respect to the value it was made with: autograd lets nobody "
         "overwrite it, unless told not to look.",
@@ -362,8 +425,10 @@ WORDS: dict[str, tuple[str, str]] = {
         "sobrescribirlo, salvo que se le diga que no mire.",
     ),
     "overwritten": (
-        "A value that the graph keeps for backward was written to afterwards.",
-        "Se escribió sobre un valor que el grafo guarda para backward.",
+        "A value that the graph keeps for backward was written to afterwards: y += 1 and y.add_(1) "
+        "write, y = y + 1 makes a new tensor.",
+        "Se escribió sobre un valor que el grafo guarda para backward: y += 1 e y.add_(1) "
+        "escriben, y = y + 1 crea un tensor nuevo.",
     ),
     "no graph": (
         "Nothing that {label} was computed from has requires_grad=True, so there is no graph.",

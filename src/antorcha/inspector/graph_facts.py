@@ -190,7 +190,8 @@ class _Reader:
         return sum(found.values())
 
     def give_names(self, named: Iterable[tuple[str, Any]]) -> None:
-        """Names leaves, each by the first name it gets, and results, by all of them."""
+        """Names leaves, each by the first name it gets, and results, by all their variables; by
+        the way through a list, a module or the like where they have no other name."""
         for name, tensor in named:
             known = self.leaves.get(id(tensor))
             if known is not None:
@@ -199,8 +200,9 @@ class _Reader:
             node, place = field_of(tensor, "_fn"), field_of(tensor, "_nr")
             if node in self.nodes:
                 results = self.nodes[node].results
-                if place < len(results) and name not in results[place].names:
-                    results[place].names.append(name)
+                have = results[place].names if place < len(results) else [name]
+                if name not in have and (name.isidentifier() or not have):
+                    have.append(name)
 
     def facts(self, edges: list[Edge], roots: Sequence[Tensor], *named: Mapping[str, Any]) -> Facts:
         operations = sorted(self.nodes.values(), key=lambda op: op.sequence)

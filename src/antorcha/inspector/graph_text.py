@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from antorcha.autograd.origin import Line
+from antorcha.cells import cell_of
 from antorcha.inspector.forms import cut, shape_text
 from antorcha.inspector.graph_facts import Facts, Leaf, Operation, Result, Saved, Source
 from antorcha.inspector.graph_nest import Group
@@ -20,9 +21,14 @@ Lines = list[tuple[str, str]]
 """Of a box: (style, text) for each line; style "name", "plain", "dim" or "bad"."""
 
 
-def where(line: Line) -> str:
+def where(line: Line, say: GraphWords) -> str:
     """A line's place, without the folder."""
-    return f"{os.path.basename(line.file)}:{line.number}"
+    return _place(os.path.basename(line.file), line, say)
+
+
+def _place(file: str, line: Line, say: GraphWords) -> str:
+    cell = cell_of(line.file)
+    return f"{file}:{line.number}" if cell is None else say("cell", cell=cell, line=line.number)
 
 
 def operation_lines(op: Operation, say: GraphWords) -> Lines:
@@ -36,7 +42,7 @@ def operation_lines(op: Operation, say: GraphWords) -> Lines:
         lines.append(("dim", say.count("more result", len(op.results) - 3)))
     if op.line is not None:
         text = op.line.text
-        lines.append(("dim", cut(f"{where(op.line)}  {text}" if text else where(op.line), _WIDE)))
+        lines.append(("dim", cut(f"{where(op.line, say)}  {text}".rstrip(), _WIDE)))
     kept = [saved for saved in op.saved if saved.state in ("kept", "packed")]
     if kept:
         lines.append(("dim", cut(_keeps(kept, say), _WIDE)))
@@ -72,7 +78,7 @@ def operation_title(op: Operation, say: GraphWords) -> str:
         for saved in op.saved
     ]
     for line in reversed(op.lines[-6:]):
-        place = say("in", place=f"{line.file}:{line.number}", function=line.function)
+        place = say("in", place=_place(line.file, line, say), function=line.function)
         parts.append(f"{place}  {line.text}".rstrip())
     return "\n".join(parts)
 
@@ -107,7 +113,7 @@ def group_lines(group: Group, facts: Facts) -> Lines:
             lines.append(("plain", cut(_result_text(result), _WIDE)))
     line = facts.operations[group.first].line if group.operations == 1 else None
     if line is not None:
-        lines.append(("dim", cut(f"{where(line)}  {line.text}", _WIDE)))
+        lines.append(("dim", cut(f"{where(line, facts.say)}  {line.text}", _WIDE)))
     lines.append(("dim", facts.say.count("operation", group.operations)))
     return lines
 
@@ -175,7 +181,7 @@ def _operation_text(op: Operation, facts: Facts) -> list[str]:
     first = f"  %{op.index} {op.name}({operands}) -> {results}"
     out = [first + (f"  = {names}" if names else "")]
     if op.line is not None:
-        out.append(f"       {where(op.line)}  {op.line.text}".rstrip())
+        out.append(f"       {where(op.line, facts.say)}  {op.line.text}".rstrip())
     kept = [saved for saved in op.saved if saved.state != "freed"]
     if kept:
         out.append(f"       {_keeps(kept, facts.say)}")

@@ -36,6 +36,7 @@ WORDS: dict[str, tuple[str, str]] = {
         "demasiado para un dibujo: las cajas con … representan muchas",
     ),
     "folded": ("not drawn one by one", "no se dibujan una a una"),
+    "cell": ("cell {cell}, line {line}", "celda {cell}, línea {line}"),
     "keeps": ("keeps {what}", "guarda {what}"),
     "kept": ("kept {what}", "guardó {what}"),
     "was overwritten": ("{name} was overwritten since", "{name} se sobrescribió después"),

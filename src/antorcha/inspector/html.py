@@ -21,6 +21,8 @@ _STYLE = (
     ".ant-inspect *{box-sizing:border-box}"
     ".ant-head{display:flex;flex-wrap:wrap;gap:2px 12px;align-items:baseline;margin:0 2px 6px}"
     ".ant-head b{font-size:14px}"
+    f".ant.ant-inspect .ant-printed{{font:12px/1.4 {theme.MONO};margin:0 2px 8px;padding:0;"
+    "border:0;color:inherit;background:none;white-space:pre;overflow:auto;max-height:420px}"
     ".ant-panels{columns:342px 3;column-gap:8px}"
     ".ant-panel{background:var(--ant-panel);border-radius:4px;padding:8px 10px;margin:0 0 8px;"
     "break-inside:avoid}"
@@ -49,13 +51,14 @@ _STYLE = (
 _BLANK = "\N{NO-BREAK SPACE}"
 
 
-def page(facts: TensorFacts, words: Words, brief: bool) -> str:
-    """The whole ``<div>``; `brief`: only the headline and the values."""
+def page(facts: TensorFacts, words: Words, brief: bool, printed: str = "") -> str:
+    """The whole ``<div>``; `brief`: only the headline, the text `printed` and the values."""
     style = theme.style(_STYLE, draw_memory.STYLE, draw_values.STYLE)
     # (joined once: heat maps are long, and an inspection is to take little memory)
     inside = [f'<div class="ant ant-inspect" lang="{words.lang}">', style, _head(facts)]
     if brief:
         shorter = replace(facts, heat=facts.heat and shortened(facts.heat))
+        inside += [tag("pre", escaped(printed), class_="ant-printed")] if printed else []
         inside.append(_brief(shorter, words))
     else:
         inside.append('<div class="ant-panels">')

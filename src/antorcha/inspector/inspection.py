@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from antorcha.inspector.facts import TensorFacts, gather
-from antorcha.inspector.naming import names_of, users_frame
+from antorcha.inspector.forms import cut
+from antorcha.inspector.naming import names_around, users_frame
 from antorcha.inspector.shown import Shown
 from antorcha.inspector.words import Words
 from antorcha.runtime.tensor import Tensor
+from antorcha.tensor.subclass import DisableTorchFunctionSubclass
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
+
+
+_PRINTED = 20_000  # characters of a printed tensor
 
 
 class Inspection(Shown):
@@ -36,11 +42,14 @@ class Inspection(Shown):
 
         return text(self.facts, self.words)
 
-    def html(self, brief: bool = False) -> str:
-        """One ``<div>`` with all it needs in it: no script, nothing loaded; light and dark."""
+    def html(self, brief: bool = False, printed: str = "") -> str:
+        """One ``<div>`` with all it needs in it: no script, nothing loaded; light and dark.
+
+        `brief`: the headline and the values only, below the text `printed`.
+        """
         from antorcha.inspector.html import page
 
-        return page(self.facts, self.words, brief)
+        return page(self.facts, self.words, brief, printed)
 
     def _repr_html_(self) -> str:
         return self.html()
@@ -59,6 +68,7 @@ def inspect(
     name: str | None = None,
     axes: str | Sequence[str] | None = None,
     lang: str = "en",
+    names: Mapping[str, Any] | None = None,
 ) -> Inspection:
     """What a tensor is: how it lies in memory, who shares it, its place in the graph, its values.
 
@@ -70,6 +80,8 @@ def inspect(
         name: what to call it; by default the name that the caller's variables have for it.
         axes: a name for each dim: words, or letters such as "NCHW".
         lang: "en" or "es".
+        names: where names for the tensor and for those that share its memory are looked up; by
+            default the variables of the caller, and of those who called it.
 
     Raises:
         TypeError: what is given is no tensor, `axes` does not fit, or `lang` is neither.
@@ -82,10 +94,24 @@ def inspect(
     [0, 2, 4, 1, 3, 5]
     """
     words = Words(lang)  # a wrong one is refused before any work
-    facts = gather(tensor, name=name, axes=axes, names=names_of(users_frame()))
+    known = names_around(users_frame()) if names is None else names
+    facts = gather(tensor, name=name, axes=axes, names=known)
     return Inspection(facts, words.lang)
 
 
 def brief_html(tensor: Tensor) -> str:
-    """The short form, ``Tensor._repr_html_``: bounded work, and nobody looks for who shares."""
-    return Inspection(gather(tensor, brief=True)).html(brief=True)
+    """The short form, ``Tensor._repr_html_``: the printed text and, below it, a picture of the
+    values; bounded work, and nobody looks for who shares."""
+    return Inspection(gather(tensor, brief=True)).html(brief=True, printed=_printed(tensor))
+
+
+def _printed(tensor: Tensor) -> str:
+    """What ``print`` shows, which a notebook does not where there is HTML. "" where it cannot be
+    printed: memory that is freed, or out of reach; the picture says why."""
+    own = type(tensor).__repr__
+    if own is not Tensor.__repr__:
+        with contextlib.suppress(Exception):
+            return cut(own(tensor), _PRINTED)
+    with contextlib.suppress(Exception), DisableTorchFunctionSubclass():
+        return cut(Tensor.__repr__(tensor), _PRINTED)
+    return ""

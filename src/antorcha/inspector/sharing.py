@@ -1,8 +1,8 @@
 """Who else uses a tensor's memory: found when asked, held by nobody.
 
-The names of the caller are looked through first, and what one step away they hold (lists,
-dictionaries, modules). Only if more tensors hold the storage than were found there is the
-collector asked who does: one walk over its objects. Only words are kept of what is found.
+The names of the caller are looked through first, and what is a few steps away from them (in lists,
+dictionaries, modules, other objects). Only if more tensors hold the storage than were found there
+is the collector asked who does: one walk over its objects. Only words are kept of what is found.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def find(
     others += _arrays(names or {}, storage)
     base = tensor._base
     if base is not None and base is not tensor and base._storage is storage:
-        known.setdefault(id(base), ("", base))
+        known.setdefault(id(base), (f"{own}._base" if own else "", base))
     saved = 0
     # What one holder, a name and the call count for differs between versions of Python.
     holder = [object()]

@@ -137,7 +137,9 @@ class LabKernel(Kernel):  # type: ignore[misc]
                         exec(step["code"], names)
                     else:
                         tensor = eval(step["inspect"], names)
-                        shown = antorcha.inspect(tensor, name=step["inspect"], lang=request["lang"])
+                        shown = antorcha.inspect(
+                            tensor, name=step["inspect"], lang=request["lang"], names=names
+                        )
                         drawings.append(shown.html())
                 except Exception as error:  # a lesson's tests find it; the page shows the rest
                     if "inspect" in step:
@@ -174,7 +176,7 @@ class LabKernel(Kernel):  # type: ignore[misc]
             model = models[0] if len(models) == 1 else None  # its parameters have better names
             graph = antorcha.graph(tensor, model=model, names=_leaf_names(names), lang=lang)
             return {"html": graph.svg()}
-        return {"html": antorcha.inspect(tensor, name=name, lang=lang).html()}
+        return {"html": antorcha.inspect(tensor, name=name, lang=lang, names=names).html()}
 
     # ---- what is told without being asked -------------------------------------------------------
 

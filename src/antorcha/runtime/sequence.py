@@ -339,9 +339,9 @@ class Sequence:
     def bound(self, *results: int, packed: bool = False) -> Callable[..., Any]:
         """The builtin that runs it: it gives the result, or a tuple of them."""
         words, owners = self.finish(results, packed)
+        if traces and symbols_in(self.constants):  # (such as scratch memory on the meta device)
+            raise Untold("a size that may be any number is a constant of a sequence")
         if traces and any([type(word) in (Symbol, Pending) for word in words]):
-            if symbols_in(self.constants):
-                raise Untold("a size that may be any number is a constant of a sequence")
             return Pending(Draft(words, owners), "play")
         return playing(words, owners)
 

@@ -92,6 +92,7 @@ from antorcha.nn.loss import (
     TripletMarginWithDistanceLoss,
 )  # fmt: skip
 from antorcha.nn.module import Module
+from antorcha.nn.multihead import MultiheadAttention
 from antorcha.nn.norm import (
     BatchNorm1d,
     BatchNorm2d,
@@ -143,6 +144,13 @@ from antorcha.nn.pooling import (
 )  # fmt: skip
 from antorcha.nn.rnn import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNBase, RNNCell, RNNCellBase
 from antorcha.nn.sparse import Embedding
+from antorcha.nn.transformer import (
+    Transformer,
+    TransformerDecoder,
+    TransformerDecoderLayer,
+    TransformerEncoder,
+    TransformerEncoderLayer,
+)  # fmt: skip
 from antorcha.nn.upsampling import (
     PixelShuffle,
     PixelUnshuffle,

@@ -322,6 +322,10 @@ _fill_module()
 
 
 def __getattr__(name: str) -> Any:
+    if name == "multi_head_attention_forward":  # (its file needs this one)
+        from antorcha.nn.multihead import multi_head_attention_forward
+
+        return multi_head_attention_forward
     found = _record(name) if name in _SHARED else None  # ops registered since
     if found is not None:
         return found

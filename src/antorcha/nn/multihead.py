@@ -240,6 +240,8 @@ class MultiheadAttention(Module):
     """
 
     __constants__ = ["batch_first"]  # noqa: RUF012
+    bias_k: Any
+    bias_v: Any
 
     def __init__(
         self,

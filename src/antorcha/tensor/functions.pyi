@@ -17,6 +17,7 @@ from antorcha.shapes import Size
 Number = Any
 
 __all__ = [
+    "_safe_softmax",
     "abs",
     "abs_",
     "absolute",
@@ -407,6 +408,7 @@ __all__ = [
     "rsqrt",
     "rsqrt_",
     "rsub",
+    "scaled_dot_product_attention",
     "scatter",
     "scatter_add",
     "scatter_add_",
@@ -496,6 +498,9 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]
+
+def _safe_softmax(input: Tensor, dim: int, dtype: DType | None = ..., *, out: Any = ...) -> Tensor:
+    """softmax that gives zeros where all elements along ``dim`` are -inf (softmax: nan)."""
 
 def abs(input: Tensor, *, out: Any = ...) -> Tensor:
     """The absolute value of each element; of a complex number its magnitude, a real number."""
@@ -1666,6 +1671,9 @@ def rsqrt_(input: Tensor) -> Tensor:
 
 def rsub(input: Tensor, other: Tensor | Number, *, alpha: Number = ..., out: Any = ...) -> Tensor:
     """Subtracts ``input``, scaled by ``alpha``, from ``other``: ``other - alpha * input``."""
+
+def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = ..., dropout_p: float = ..., is_causal: bool = ..., *, scale: float | None = ..., enable_gqa: bool = ...) -> Tensor:
+    """``softmax(query @ key.T * scale + attn_mask) @ value``, over the last two dims."""
 
 def scatter(input: Tensor, dim: int, index: Tensor, src: Any = ..., *, value: Any = ..., reduce: Any = ..., out: Any = ...) -> Tensor:
     """``input`` with elements of ``src`` (a tensor or a number) written where ``index`` says."""

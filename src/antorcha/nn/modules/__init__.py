@@ -22,6 +22,7 @@ from antorcha.nn import (
     pooling,
     rnn,
     sparse,
+    transformer,
     upsampling,
 )  # fmt: skip
 from antorcha.nn.module import Module
@@ -31,7 +32,7 @@ _FILES: dict[str, ModuleType] = {
     "distance": distance, "dropout": dropout, "flatten": flatten, "fold": fold,
     "instancenorm": norm, "linear": linear, "loss": loss, "module": module,
     "normalization": norm, "padding": padding, "pooling": pooling, "rnn": rnn,
-    "sparse": sparse, "upsampling": upsampling,
+    "sparse": sparse, "transformer": transformer, "upsampling": upsampling,
 }  # fmt: skip
 for _name, _module in _FILES.items():
     globals()[_name] = _module

@@ -12,7 +12,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from types import FrameType
+from types import FrameType, ModuleType
 from typing import Any, TypeAlias
 
 _OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -229,7 +229,7 @@ def missing_attribute_text(error: AttributeError) -> str:
         return ""
     if owner is tensor or isinstance(owner, tensor):
         return not_yet("torch.Tensor", name)
-    if type(owner) is type(face) and owner.__name__.startswith(f"{__package__}."):
+    if isinstance(owner, ModuleType) and owner.__name__.startswith(f"{__package__}."):
         return not_yet(f"torch{owner.__name__.removeprefix(__package__)}", name)
     return ""
 

@@ -100,10 +100,10 @@ def _shorten(error: BaseException, is_head: bool, undo: list[Callable[[], None]]
     if type(error) is AttributeError and (text := missing_attribute_text(error)):
         args, name = error.args, error.name
         undo.append(lambda: _restore(error, args, name))
-        error.args, error.name = (text,), ""  # (without a name Python adds no hint of its own)
+        error.args, error.name = (text,), None  # (without a name Python adds no hint of its own)
 
 
-def _restore(error: AttributeError, args: tuple[Any, ...], name: str) -> None:
+def _restore(error: AttributeError, args: tuple[Any, ...], name: str | None) -> None:
     error.args, error.name = args, name
 
 

@@ -14,6 +14,8 @@ from hypothesis import HealthCheck, settings
 # Read when the libraries are imported, so set before any test module is.
 os.environ.setdefault("ANTORCHA_NUM_THREADS", "2")
 os.environ.setdefault("OMP_NUM_THREADS", "2")
+# Who mends a test needs antorcha's own lines, too.
+os.environ.setdefault("ANTORCHA_TRACEBACK", "full")
 
 # A first call compiles its kernel: a deadline would measure the compiler. Derandomised, so that a
 # failure is the same on every machine; the fuzz tests draw their own seeds. A machine that is slow

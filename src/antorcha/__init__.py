@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import importlib
 import os as _os
+import sys as _sys
 from typing import TYPE_CHECKING, Any
 
 from antorcha import autograd, basics, dtypes
 from antorcha import tensor as _tensor
+from antorcha import tracebacks as _tracebacks
 from antorcha._version import __version__
 from antorcha.autograd import (
     enable_grad,
@@ -33,8 +35,8 @@ from antorcha.dtypes import (
     promote_types,
     set_default_dtype,
 )
-from antorcha.errors import MissingName as _MissingName
-from antorcha.errors import did_you_mean as _did_you_mean
+from antorcha.errors import MissingModules as _MissingModules
+from antorcha.errors import no_such_name as _no_such_name
 from antorcha.ops.record import NAMESPACES as _NAMESPACES
 from antorcha.ops.record import REGISTRY as _REGISTRY
 from antorcha.runtime.tensor import Tensor
@@ -50,8 +52,10 @@ if TYPE_CHECKING:
     from antorcha.tensor.functions import *  # noqa: F403
 
 _SETTINGS = ("ANTORCHA_CACHE", "ANTORCHA_CACHE_SIZE", "ANTORCHA_NUM_THREADS", "OMP_NUM_THREADS",
-             "ANTORCHA_CALL", "ANTORCHA_TARGET")  # fmt: skip
+             "ANTORCHA_CALL", "ANTORCHA_TARGET", "ANTORCHA_TRACEBACK",
+             "ANTORCHA_PROGRESS")  # fmt: skip
 
+_tracebacks.install()
 if not _os.environ.keys().isdisjoint(_SETTINGS):
     from antorcha import config as _config  # a bad setting is an error here and now
 
@@ -66,9 +70,8 @@ for _name, _op in _REGISTRY.items():
     if _op.inplace is not None and _op.is_function:
         globals().setdefault(_name + "_", _op.inplace)
 
-_LAZY = ("nn", "optim", "utils", "overrides", "linalg", "fft", "special", "random", "cuda",
-         "backends", "profiler", "inspector", "amp", "distributed", "testing", "mps", "version",
-         "torch_alias", "__config__")  # fmt: skip
+_LAZY = ("nn", "optim", "utils", "overrides", "linalg", "special", "random", "cuda", "backends",
+         "profiler", "inspector", "testing", "version", "torch_alias", "__config__")  # fmt: skip
 _FROM = {
     "serialization": ("save", "load"),
     "tensor.dlpack": ("from_dlpack", "to_dlpack"),
@@ -84,30 +87,20 @@ _FROM = {
 }  # fmt: skip
 _HOME = {name: module for module, names in _FROM.items() for name in names}
 
+if _MissingModules not in _sys.meta_path:
+    _sys.meta_path.append(_MissingModules)
+
 
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
-        try:
-            return importlib.import_module(f"antorcha.{name}")
-        except ModuleNotFoundError as error:
-            if error.name != f"antorcha.{name}":
-                raise
-            # with a name and without an object, Python adds no hint of its own
-            raise AttributeError(f"antorcha has no torch.{name} yet", name=name) from None
+        return importlib.import_module(f"antorcha.{name}")
     home = _HOME.get(name)
     if home is not None:
         found = getattr(importlib.import_module(f"antorcha.{home}"), name)
         globals()[name] = found
         return found
-    raise _MissingName(f"module 'torch' has no attribute {name!r}.", name, lambda: _hint(name))
-
-
-def _hint(name: str) -> str:
-    return _did_you_mean(name, [n for n in __dir__() if not n.startswith("_")])
+    raise _no_such_name("torch", name, __dir__)
 
 
 def __dir__() -> list[str]:
-    from importlib.util import find_spec
-
-    there = [name for name in _LAZY if name in globals() or find_spec(f"antorcha.{name}")]
-    return sorted({*globals(), *there, *_HOME})
+    return sorted({*globals(), *_LAZY, *_HOME})

@@ -13,18 +13,23 @@ ANTORCHA_NUM_THREADS   threads of the CPU pool; default ``OMP_NUM_THREADS``, els
 ANTORCHA_CALL          ``native`` (default) or ``python``: which implementation of an op's call
                        runs; ``checked``: native, all its invariants checked at each call (slow)
 ANTORCHA_TARGET        CPU to compile for, an LLVM name such as ``x86-64-v3``; default: this one
+ANTORCHA_TRACEBACK     ``short`` (default): an error shows the program's lines; ``full``: antorcha's
+                       own, too
+ANTORCHA_PROGRESS      ``on`` (default): a terminal shows when kernels are compiled for more than
+                       half a second; ``off``: it does not
 =====================  =========================================================================
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from antorcha.errors import ArgumentError, did_you_mean
+from antorcha.errors import ArgumentError, did_you_mean, listed
 
-CALL_PATHS: Final = ("native", "python", "checked")
+CALL_PATHS: Final = ("native", "python", "checked")  # (the first of such is the default)
+TRACEBACKS: Final = ("short", "full")
 MAX_THREADS: Final = 4096
 CACHE_MIB: Final = 512
 
@@ -38,6 +43,8 @@ class Settings(NamedTuple):
     call_path: str
     target: str | None
     cache_size: int
+    traceback: str
+    progress: bool
 
 
 def settings(environ: Mapping[str, str], *, root: str = "/") -> Settings:
@@ -45,9 +52,11 @@ def settings(environ: Mapping[str, str], *, root: str = "/") -> Settings:
     return Settings(
         cache_dir=_cache_dir(environ),
         num_threads=_num_threads(environ, root),
-        call_path=_call_path(environ),
+        call_path=_one_of(environ, "ANTORCHA_CALL", CALL_PATHS),
         target=_target(environ),
         cache_size=_cache_size(environ),
+        traceback=_one_of(environ, "ANTORCHA_TRACEBACK", TRACEBACKS),
+        progress=_one_of(environ, "ANTORCHA_PROGRESS", ("on", "off")) == "on",
     )
 
 
@@ -86,14 +95,13 @@ def _num_threads(environ: Mapping[str, str], root: str) -> int:
     return available_cpus(root)
 
 
-def _call_path(environ: Mapping[str, str]) -> str:
-    chosen = environ.get("ANTORCHA_CALL", "").strip().lower()
-    if chosen and chosen not in CALL_PATHS:
-        hint = did_you_mean(chosen, CALL_PATHS)
-        raise ArgumentError(
-            f"ANTORCHA_CALL={chosen!r} must be 'native', 'python' or 'checked'.{hint}"
-        )
-    return chosen or CALL_PATHS[0]
+def _one_of(environ: Mapping[str, str], name: str, choices: Sequence[str]) -> str:
+    chosen = environ.get(name, "").strip().lower()
+    if chosen and chosen not in choices:
+        wanted = listed([repr(each) for each in choices], "or")
+        hint = did_you_mean(chosen, choices)
+        raise ArgumentError(f"{name}={chosen!r} must be {wanted}.{hint}")
+    return chosen or choices[0]
 
 
 def _target(environ: Mapping[str, str]) -> str | None:
@@ -179,4 +187,6 @@ def _read(path: str) -> str:
         return ""
 
 
-cache_dir, num_threads, call_path, target, cache_size = settings(os.environ)
+(
+    cache_dir, num_threads, call_path, target, cache_size, traceback, progress,
+) = settings(os.environ)  # fmt: skip

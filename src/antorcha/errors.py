@@ -11,7 +11,11 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from functools import cache
+from types import FrameType, ModuleType
+from typing import Any, TypeAlias
+
+_OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 class AntorchaError(Exception):
@@ -107,8 +111,9 @@ class MissingFeature(AntorchaError, NotImplementedError):
 
 
 class MissingName(AttributeError):
-    """A name that is not there. Its hint is worked out only if somebody reads it: ``hasattr``
-    raises this too. Tracebacks call it AttributeError, and it is pickled as one.
+    """A name that is not there. Its hint, or the text `instead` of all, is worked out only if
+    somebody reads it: ``hasattr`` raises this too. Tracebacks call it AttributeError, and it is
+    pickled as one.
 
     `obj` stays unset, or Python would add a second hint to ours.
     """
@@ -116,11 +121,15 @@ class MissingName(AttributeError):
     __module__ = "builtins"
     __qualname__ = "AttributeError"
 
-    def __init__(self, text: str, name: str, hint: Callable[[], str]) -> None:
+    def __init__(
+        self, text: str, name: str, hint: Callable[[], str], instead: Callable[[], str] = str
+    ) -> None:
         super().__init__(text, name=name)
-        self._hint = hint
+        self._hint, self._instead = hint, instead
 
     def __str__(self) -> str:
+        if instead := self._instead():
+            return instead
         text, hint = super().__str__(), self._hint()
         return f"{text.rstrip('.')}.{hint}" if hint else text
 
@@ -131,15 +140,124 @@ class MissingName(AttributeError):
 MissingName.__name__ = "AttributeError"
 
 
-def no_such_name(module: str, name: str, names: Iterable[str]) -> MissingName:
-    """What a module's ``__getattr__`` raises: PyTorch's words, with a hint from its names.
+# ---- names and modules that are not there --------------------------------------------------------
+
+NOT_YET = "PyTorch 2.13 has it, antorcha not yet. docs/coverage.md lists what there is."
+Names: TypeAlias = "Iterable[str] | Callable[[], Iterable[str]]"
+
+
+def no_such_name(module: str, name: str, names: Names) -> AttributeError | ImportError:
+    """What a module's ``__getattr__`` raises: of a name that PyTorch has, that antorcha has it not
+    yet; of any other, PyTorch's words, with a hint from the public ones of `names`.
+
+    ``from torch.linalg import nrom`` gets an ImportError: Python would put its own in the place of
+    an AttributeError, without the hint.
 
     >>> raise no_such_name("torch.linalg", "nrom", ["norm"])
     Traceback (most recent call last):
     AttributeError: module 'torch.linalg' has no attribute 'nrom'. Did you mean 'norm'?
+    >>> print(no_such_name("torch.nn", "Fold2d", ["Fold"]))
+    module 'torch.nn' has no attribute 'Fold2d'. Did you mean 'Fold'?
     """
+
+    def hint() -> str:
+        public = [each for each in (names() if callable(names) else names) if each[:1] != "_"]
+        return did_you_mean(name, public)
+
+    if _is_from_import(name):
+        text = f"cannot import name {name!r} from {module!r}."
+        return ImportError(not_yet(module, name) or f"{text}{hint()}", name=module)
     text = f"module {module!r} has no attribute {name!r}."
-    return MissingName(text, name, lambda: did_you_mean(name, names))
+    return MissingName(text, name, hint, lambda: not_yet(module, name))
+
+
+def explain_missing(module: str, names: dict[str, Any]) -> None:
+    """Give the module of those names (its ``globals()``) a ``__getattr__`` that speaks of it as
+    PyTorch's `module`."""
+
+    def __getattr__(name: str) -> Any:  # noqa: N807
+        raise no_such_name(module, name, names)
+
+    names.setdefault("__getattr__", __getattr__)
+
+
+def no_such_module(module: str, siblings: Iterable[str] = ()) -> ModuleNotFoundError:
+    """What the import of a module of PyTorch's raises that antorcha lacks."""
+    child = module.rpartition(".")[2]
+    if module in _pytorch_names():
+        return ModuleNotFoundError(f"{module}: {NOT_YET}", name=module)
+    text = f"No module named {module!r}: antorcha does not have it.{did_you_mean(child, siblings)}"
+    return ModuleNotFoundError(text, name=module)
+
+
+class MissingModules:
+    """The last of the import system's finders: ``import antorcha.fx`` fails with our words."""
+
+    @staticmethod
+    def find_spec(fullname: str, path: object = None, target: object = None) -> None:
+        """Finds nothing, and says so where somebody imports (a program may also only ask)."""
+        package, _, rest = fullname.partition(".")
+        if package == __package__ and f"torch.{rest}" in _pytorch_names() and is_importing():
+            raise ModuleNotFoundError(f"torch.{rest}: {NOT_YET}", name=fullname)
+
+
+def is_importing() -> bool:
+    """Is the finder that asks this called by an import? Else by ``importlib.util.find_spec``."""
+    asker = sys._getframe(2).f_back  # (of the import system's loop over the finders)
+    return asker is not None and asker.f_code.co_name == "_find_and_load_unlocked"
+
+
+def not_yet(owner: str, name: str) -> str:
+    """Says that PyTorch's `owner` has a name that antorcha's lacks; "" where neither has it.
+
+    >>> not_yet("torch", "fx"), not_yet("torch", "zebra")
+    ('torch.fx: PyTorch 2.13 has it, antorcha not yet. docs/coverage.md lists what there is.', '')
+    """
+    known = _pytorch_names()
+    if name in known.get(owner, ()) or f"{owner}.{name}" in known:
+        return f"{owner}.{name}: {NOT_YET}"
+    return ""
+
+
+def missing_attribute_text(error: AttributeError) -> str:
+    """What to say of an error that Python made of a Tensor's missing method, or a module's: Tensor
+    has no ``__getattr__``, which would slow down every attribute. "" where Python's text is right.
+    """
+    face, owner, name = sys.modules.get(__package__), error.obj, error.name
+    tensor = getattr(face, "Tensor", None)
+    if tensor is None or type(name) is not str:
+        return ""
+    if owner is tensor or isinstance(owner, tensor):
+        return not_yet("torch.Tensor", name)
+    if isinstance(owner, ModuleType) and owner.__name__.startswith(f"{__package__}."):
+        return not_yet(f"torch{owner.__name__.removeprefix(__package__)}", name)
+    return ""
+
+
+@cache
+def _pytorch_names() -> dict[str, frozenset[str]]:
+    """The public names of PyTorch by module (written by tools/list_pytorch_names.py)."""
+    try:
+        with open(os.path.join(_OURS, "pytorch_names.txt"), encoding="utf-8") as file:
+            lines = [line.partition(":") for line in file]
+    except OSError:  # packed without it
+        return {}
+    return {owner: frozenset(names.split()) for owner, _, names in lines}
+
+
+def _is_from_import(name: str) -> bool:
+    """Does the program's line say ``from .. import name``? Its frame stands at that instruction."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and ours(frame):
+        frame = frame.f_back
+    if frame is None or frame.f_lasti < 0 or name not in frame.f_code.co_names:
+        return False
+    from opcode import opmap
+
+    code, at = frame.f_code, frame.f_lasti
+    if code.co_code[at] != opmap.get("IMPORT_FROM"):
+        return False
+    return code.co_code[at + 1] == code.co_names.index(name) & 255  # (a prefix holds the rest)
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:
@@ -161,15 +279,25 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str:
     return f" Did you mean '{near[0]}'?" if near else ""
 
 
-_OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
-
-
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the line of the program that called antorcha, however deep in antorcha we are."""
+    if sys.version_info >= (3, 12):
+        warnings.warn(message, category, skip_file_prefixes=(_OURS,))
+        return
     level, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_OURS):
-        level, frame = level + 1, frame.f_back
+    while frame.f_back is not None and (ours(frame) or _is_import(frame)):
+        level += not _is_import(frame)  # `warnings` does not count those
+        frame = frame.f_back
     warnings.warn(message, category, stacklevel=level)
+
+
+def ours(frame: FrameType) -> bool:
+    """Does a frame run antorcha's own code?"""
+    return frame.f_code.co_filename.startswith(_OURS)
+
+
+def _is_import(frame: FrameType) -> bool:
+    return frame.f_code.co_filename.startswith("<frozen importlib._bootstrap")
 
 
 def operand(shape: Sequence[int], dtype: object = None, device: object = None) -> str:

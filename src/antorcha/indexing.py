@@ -11,11 +11,10 @@ is anything with `shape`, `dtype` and a length. `dtype.kind` must read as NumPy'
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from antorcha.errors import ArgumentError, OutOfRange, ShapeError, ValueRangeError
+from antorcha.errors import ArgumentError, OutOfRange, ShapeError, ValueRangeError, warn
 from antorcha.shapes import INT64_MAX, Ints, broadcast_shapes
 
 if TYPE_CHECKING:
@@ -281,11 +280,10 @@ def _as_tuple(index: Any) -> tuple[Any, ...]:
     if isinstance(index, tuple):
         return index
     if isinstance(index, (list, range)) and len(index) < 32 and any(map(_is_item, index)):
-        warnings.warn(
+        warn(
             "Using a non-tuple sequence for multidimensional indexing is deprecated; "
             "use x[tuple(seq)] instead of x[seq].",
             UserWarning,
-            stacklevel=4,
         )
         return tuple(index)
     return (index,)

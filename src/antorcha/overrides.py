@@ -9,6 +9,7 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from antorcha.errors import explain_missing
 from antorcha.ops.record import NAMESPACES, REGISTRY
 from antorcha.runtime.tensor import Tensor
 from antorcha.tensor import subclass as _subclass
@@ -126,3 +127,6 @@ class enable_reentrant_dispatch(_subclass._Off):
 
     def __enter__(self) -> None:
         self.before = (_subclass._state.disabled, _subclass._state.modes_off)
+
+
+explain_missing("torch.overrides", globals())

@@ -12,7 +12,7 @@ from typing import Any
 
 from antorcha import dtypes
 from antorcha.device import CPU, Device, as_device
-from antorcha.errors import ArgumentError, ShapeError
+from antorcha.errors import ArgumentError, ShapeError, explain_missing
 from antorcha.lazy import np
 from antorcha.ops.memory import constant
 from antorcha.ops.record import T
@@ -131,3 +131,5 @@ def fork_rng(
 
 __all__ = ["default_generator", "fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed",
            "set_rng_state"]  # fmt: skip
+
+explain_missing("torch.random", globals())

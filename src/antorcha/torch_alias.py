@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
-from antorcha.errors import MissingName, did_you_mean
+from antorcha.errors import is_importing, no_such_module
 
 PYTORCH_VERSION = "2.13.0"
 SERVED_VERSION = f"{PYTORCH_VERSION}+antorcha"
@@ -132,16 +132,7 @@ class TorchModule(ModuleType):
         face: ModuleType = self.__dict__["_face"]
         if name == "__all__" and name not in vars(face):
             return [public for public in dir(face) if not public.startswith("_")]
-        try:
-            return getattr(face, name)
-        except AttributeError as error:
-            said = str(error).replace(f"module {_FACE!r}", f"module {_NAME!r}")
-        except ModuleNotFoundError as error:
-            if error.name != f"{_FACE}.{name}":
-                raise  # a module of antorcha's that is there, and needs one that is not
-            said = f"module {_NAME!r} has no attribute {name!r}: antorcha does not have it yet"
-        hinted = "Did you mean" in said or "has no torch." in said
-        raise MissingName(said, name, lambda: "" if hinted else did_you_mean(name, dir(face)))
+        return getattr(face, name)
 
     def __setattr__(self, name: str, value: object) -> None:
         # What the import system writes on a module is this module's own; the rest is antorcha's.
@@ -190,7 +181,12 @@ class _Finder(importlib.abc.MetaPathFinder):
         if fullname == _NAME:
             module: ModuleType = TorchModule(importlib.import_module(_FACE))
         elif fullname.startswith(f"{_NAME}."):
-            module = _same_module(fullname)
+            try:
+                module = _same_module(fullname)
+            except ModuleNotFoundError as error:
+                if error.name == fullname and not is_importing():
+                    return None
+                raise
         else:
             return None
         return importlib.machinery.ModuleSpec(
@@ -245,7 +241,4 @@ def _missing(fullname: str) -> ModuleNotFoundError:
         for info in pkgutil.iter_modules(getattr(parent, "__path__", ()))
         if info.name != child and not info.name.startswith("_")
     ]
-    hint = did_you_mean(child, siblings)
-    return ModuleNotFoundError(
-        f"No module named {fullname!r}: antorcha does not have it yet.{hint}", name=fullname
-    )
+    return no_such_module(fullname, siblings)

@@ -22,6 +22,7 @@ def test_defaults(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert found.call_path == "native"
     assert found.target is None
     assert found.cache_size == 512 << 20
+    assert (found.traceback, found.progress) == ("short", True)
     assert settings({"ANTORCHA_CACHE": " ", "OMP_NUM_THREADS": ""}) == found
 
 
@@ -39,6 +40,8 @@ def test_values(tmp_path: Path) -> None:
     assert settings({"OMP_NUM_THREADS": "3,2"}).num_threads == 3
     assert settings({"OMP_NUM_THREADS": "3", "ANTORCHA_NUM_THREADS": "5"}).num_threads == 5
     assert settings({"ANTORCHA_CALL": "Python"}).call_path == "python"
+    assert settings({"ANTORCHA_TRACEBACK": "full"}).traceback == "full"
+    assert settings({"ANTORCHA_PROGRESS": "off"}).progress is False
     assert settings({"ANTORCHA_TARGET": "x86-64-v3"}).target == "x86-64-v3"
     assert settings({"ANTORCHA_CACHE_SIZE": "3"}).cache_size == 3 << 20
     assert settings({"ANTORCHA_CACHE_SIZE": "0"}).cache_size == 0
@@ -54,6 +57,8 @@ def test_values(tmp_path: Path) -> None:
         ("ANTORCHA_NUM_THREADS", "1e3", "must be a whole number"),
         ("ANTORCHA_NUM_THREADS", "99999", "must be a whole number"),
         ("OMP_NUM_THREADS", "-1", "OMP_NUM_THREADS='-1'"),
+        ("ANTORCHA_TRACEBACK", "ful", "must be 'short' or 'full'. Did you mean 'full'?"),
+        ("ANTORCHA_PROGRESS", "1", "must be 'on' or 'off'"),
         ("ANTORCHA_CALL", "pyhton", "'native', 'python' or 'checked'. Did you mean 'python'?"),
         ("ANTORCHA_TARGET", "x86; rm", "LLVM CPU name"),
         ("ANTORCHA_CACHE", __file__, "is a file"),

@@ -19,7 +19,7 @@ from antorcha.autograd.modes import (
     no_grad,
     set_grad_enabled,
 )
-from antorcha.errors import GraphError, ValueRangeError
+from antorcha.errors import GraphError, ValueRangeError, no_such_name
 from antorcha.ops.record import T
 from antorcha.runtime.tensor import Tensor
 
@@ -44,7 +44,7 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"antorcha.autograd.{name}")
     if name in _NAMES:
         return getattr(importlib.import_module(f"antorcha.autograd.{_NAMES[name]}"), name)
-    raise AttributeError(f"module 'torch.autograd' has no attribute {name!r}")
+    raise no_such_name("torch.autograd", name, [*__all__, *_MODULES, *_NAMES])
 
 
 hooks.bind()

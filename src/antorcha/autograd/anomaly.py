@@ -6,7 +6,6 @@ with a NaN in it is an error. The mode belongs to the thread.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from antorcha import modes
@@ -14,7 +13,7 @@ from antorcha.autograd import (
     engine,
     origin,  # noqa: F401  (gives nodes their stack)
 )
-from antorcha.errors import GraphError
+from antorcha.errors import GraphError, warn
 from antorcha.ops.record import T
 from antorcha.runtime.call.node import Node
 
@@ -64,10 +63,9 @@ class detect_anomaly:
 
     def __init__(self, check_nan: bool = True) -> None:
         self.check_nan = check_nan
-        warnings.warn(
+        warn(
             "Anomaly Detection has been enabled. This mode will increase the runtime and should "
             "only be enabled for debugging.",
-            stacklevel=2,
         )
 
     def __enter__(self) -> None:
@@ -89,7 +87,7 @@ def tell_origin(node: Node) -> None:
             f"Error detected in {node.op.node_name}. No forward pass information available. Enable "
             "detect anomaly during forward pass for more information."
         )
-    warnings.warn(text, stacklevel=2)
+    warn(text)
 
 
 def check_nan(node: Node, results: Any) -> None:

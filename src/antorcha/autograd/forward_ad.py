@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from antorcha.errors import MissingFeature
+from antorcha.errors import MissingFeature, explain_missing
 
 __all__ = ["dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
 
@@ -48,3 +48,6 @@ def enter_dual_level() -> NoReturn:
 def exit_dual_level(*, level: int | None = None) -> NoReturn:
     """Not supported yet."""
     _missing("exit_dual_level")
+
+
+explain_missing("torch.autograd.forward_ad", globals())

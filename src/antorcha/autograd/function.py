@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from antorcha import modes
 from antorcha.autograd.inplace import rebase
-from antorcha.errors import ArgumentError, GraphError, MissingFeature, ShapeError
+from antorcha.errors import ArgumentError, GraphError, MissingFeature, ShapeError, explain_missing
 from antorcha.ops import derive
 from antorcha.ops.derive import Rule, check_version, fit_one, saved_items
 from antorcha.ops.record import T
@@ -491,3 +491,6 @@ class InplaceFunction(Function):
 
     def __init__(self, inplace: bool = False) -> None:
         self.inplace = inplace
+
+
+explain_missing("torch.autograd.function", globals())

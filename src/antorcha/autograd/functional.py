@@ -10,7 +10,7 @@ from typing import Any
 
 from antorcha.autograd import grad
 from antorcha.autograd.modes import enable_grad
-from antorcha.errors import ArgumentError, GraphError, MissingFeature
+from antorcha.errors import ArgumentError, GraphError, MissingFeature, explain_missing
 from antorcha.lazy import np
 from antorcha.ops.record import T
 from antorcha.runtime.call.node import edge_of
@@ -294,3 +294,6 @@ def hessian(
 
     made = jacobian(first, given, create_graph, strict, vectorize, outer_jacobian_strategy)
     return made if many_in else made[0][0]
+
+
+explain_missing("torch.autograd.functional", globals())

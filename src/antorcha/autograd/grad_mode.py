@@ -3,5 +3,8 @@
 from __future__ import annotations
 
 from antorcha.autograd.modes import enable_grad, inference_mode, no_grad, set_grad_enabled
+from antorcha.errors import explain_missing
 
 __all__ = ["enable_grad", "inference_mode", "no_grad", "set_grad_enabled"]
+
+explain_missing("torch.autograd.grad_mode", globals())

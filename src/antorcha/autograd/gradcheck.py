@@ -6,11 +6,17 @@ input ``x + iy`` of a real function f the gradient is ``df/dx + i df/dy``, as ba
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from antorcha.errors import AntorchaError, ArgumentError, MissingFeature, ValueRangeError
+from antorcha.errors import (
+    AntorchaError,
+    ArgumentError,
+    MissingFeature,
+    ValueRangeError,
+    explain_missing,
+    warn,
+)
 from antorcha.lazy import Array, np
 from antorcha.runtime.call.node import edge_of
 from antorcha.runtime.tensor import Tensor
@@ -150,11 +156,10 @@ def _check_inputs(inputs: Sequence[Any]) -> None:
             continue
         lay = each._layout
         if lay.dtype.name not in ("float64", "complex128"):
-            warnings.warn(
+            warn(
                 f"Input #{k} requires gradient and is not a double precision floating point or "
                 "complex. This check will likely fail if all the inputs are not of double "
                 "precision floating point or complex.",
-                stacklevel=4,
             )
         if may_overlap(lay.shape, lay.strides):
             raise GradcheckError(
@@ -304,3 +309,6 @@ def _array(tensor: Tensor) -> Array:
     from antorcha.tensor.convert import to_array
 
     return to_array(tensor)
+
+
+explain_missing("torch.autograd.gradcheck", globals())

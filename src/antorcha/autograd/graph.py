@@ -18,7 +18,7 @@ from antorcha.autograd.saved import (
     save_on_cpu,
     saved_tensors_hooks,
 )
-from antorcha.errors import GraphError, MissingFeature, ValueRangeError
+from antorcha.errors import GraphError, MissingFeature, ValueRangeError, explain_missing
 from antorcha.runtime.call.node import Edge, Node, edge_of
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.tensor import Tensor
@@ -142,3 +142,6 @@ def allow_mutation_on_saved_tensors() -> Any:
         "autograd.graph.allow_mutation_on_saved_tensors is not supported: writing to a saved "
         "tensor is an error, clone() it before the write"
     )
+
+
+explain_missing("torch.autograd.graph", globals())

@@ -20,7 +20,7 @@ from antorcha.autograd.profiler_util import (
     Kernel,
     MemRecordsAcc,
 )
-from antorcha.errors import GraphError, MissingFeature, warn
+from antorcha.errors import GraphError, MissingFeature, explain_missing, warn
 
 if TYPE_CHECKING:
     from antorcha.autograd.profiling.session import Recorded, Session
@@ -260,3 +260,6 @@ class emit_itt(_Emit):
 def load_nvprof(path: str) -> EventList:
     """Reads a trace of nvprof: not supported, raises NotImplementedError."""
     raise MissingFeature("load_nvprof: traces of nvprof are not read")
+
+
+explain_missing("torch.autograd.profiler", globals())

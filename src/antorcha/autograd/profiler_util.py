@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from antorcha.errors import MissingName, ValueRangeError
+from antorcha.errors import MissingName, ValueRangeError, explain_missing
 
 __all__ = [
     "DeviceType", "EventList", "FormattedTimesMixin", "FunctionEvent", "FunctionEventAvg",
@@ -412,3 +412,6 @@ def time_text(us: float, unit: str | None = None) -> str:
     if unit not in scales:
         raise ValueRangeError(f"time_unit must be 's', 'ms' or 'us', not {unit!r}")
     return f"{us / scales[unit]:.3f}{unit}"
+
+
+explain_missing("torch.autograd.profiler_util", globals())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from antorcha.errors import ArgumentError
+from antorcha.errors import ArgumentError, explain_missing
 from antorcha.runtime.tensor import Tensor
 
 __all__ = ["Variable"]
@@ -25,3 +25,6 @@ class _VariableMeta(type):
 
 class Variable(metaclass=_VariableMeta):
     """Deprecated: a Tensor does all of it."""
+
+
+explain_missing("torch.autograd.variable", globals())

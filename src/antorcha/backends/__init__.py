@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
 
-class _Backend:
-    """One backend's switches, as PyTorch names them."""
+from antorcha.errors import explain_missing
 
-    def __init__(self, available: bool = False, **settings: object) -> None:
+
+class _Backend(ModuleType):
+    """One backend's switches, as PyTorch names them. A module: programs import it by name."""
+
+    def __init__(self, name: str, available: bool = False, **settings: object) -> None:
+        super().__init__(f"{__name__}.{name}", f"``torch.backends.{name}``: its switches.")
+        self.__path__: list[str] = []  # PyTorch's are packages
         self._available = available
-        for name, value in settings.items():
-            setattr(self, name, value)
+        for setting, value in settings.items():
+            setattr(self, setting, value)
+        explain_missing(f"torch.backends.{name}", vars(self))
+        sys.modules[self.__name__] = self
 
     def is_available(self) -> bool:
         """Can it be used here?"""
@@ -28,10 +37,19 @@ class _CPU(_Backend):
         return {512: "AVX512", 256: "AVX2"}.get(target().vector_bits, "DEFAULT")
 
 
-cpu = _CPU(True)
-cuda = _Backend(matmul=_Backend(allow_tf32=False))
-cudnn = _Backend(enabled=False, benchmark=False, deterministic=False, allow_tf32=False)
-mps = _Backend()
-mkl = _Backend()
-mkldnn = _Backend(enabled=False)
-openmp = _Backend()
+class _Switches:
+    """Some switches of one part of a backend."""
+
+    def __init__(self, **settings: object) -> None:
+        vars(self).update(settings)
+
+
+cpu = _CPU("cpu", True)
+cuda = _Backend("cuda", matmul=_Switches(allow_tf32=False))
+cudnn = _Backend("cudnn", enabled=False, benchmark=False, deterministic=False, allow_tf32=False)
+mps = _Backend("mps")
+mkl = _Backend("mkl")
+mkldnn = _Backend("mkldnn", enabled=False)
+openmp = _Backend("openmp")
+
+explain_missing("torch.backends", globals())

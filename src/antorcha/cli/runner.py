@@ -2,7 +2,8 @@
 
 What a program can see is as under ``python script.py``: ``sys.argv``, ``__main__`` and its names,
 ``sys.path[0]``, its own lines (and none of ours) in tracebacks, and the exit code. What differs is
-that ``import torch`` gives antorcha.
+that ``import torch`` gives antorcha, and that under a traceback stands what `antorcha.explain` adds
+to it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from importlib.abc import InspectLoader, Loader
 from types import CodeType, ModuleType, TracebackType
 from typing import Any, cast
 
-from antorcha import torch_alias
+from antorcha import torch_alias, tracebacks
 
 USAGE = "usage: antorcha run script.py [args] | antorcha run -m module [args]"
 INTERRUPTED = 130  # 128 + SIGINT, what a shell shows for a program ended with control-C
@@ -187,13 +188,25 @@ def _report(error: BaseException) -> None:
         _reword(one)
         pending += [one.__cause__, one.__context__]
     sys.stdout.flush()
+    hook = sys.excepthook
     try:
-        sys.excepthook(type(error), error, error.__traceback__)
+        hook(type(error), error, error.__traceback__)
     except Exception:
         print("Error in sys.excepthook:", file=sys.stderr)
         traceback.print_exc()
         print("\nOriginal exception was:", file=sys.stderr)
         sys.__excepthook__(type(error), error, error.__traceback__)
+    if hook in (tracebacks.show, sys.__excepthook__) and isinstance(error, Exception):
+        _explain(error)
+
+
+def _explain(error: Exception) -> None:
+    """What fits the shapes on the line, and the fix, where antorcha knows them."""
+    from antorcha.inspector.explain import explain
+
+    advice = explain(error).advice
+    if advice:
+        print(f"\n{advice}", file=sys.stderr)
 
 
 def _reword(error: BaseException) -> None:

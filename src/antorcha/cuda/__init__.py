@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from antorcha.device import Device, backend
+from antorcha.errors import explain_missing
 
 
 def is_available() -> bool:
@@ -73,3 +74,6 @@ def memory_allocated(device: Any = None) -> int:
 def max_memory_allocated(device: Any = None) -> int:
     """The most bytes that tensors have held: 0 without a device."""
     return 0
+
+
+explain_missing("torch.cuda", globals())

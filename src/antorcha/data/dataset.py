@@ -11,11 +11,10 @@ from __future__ import annotations
 import bisect
 import itertools
 import math
-import warnings
 from collections.abc import Sequence
 from typing import Any, Generic, Iterable, TypeVar  # noqa: UP035 (PyTorch's bases, in its order)
 
-from antorcha.errors import AntorchaError, MissingFeature, ValueRangeError
+from antorcha.errors import AntorchaError, MissingFeature, ValueRangeError, warn
 from antorcha.ops.record import T
 from antorcha.random import default_generator
 from antorcha.runtime.random import Generator
@@ -188,10 +187,9 @@ class ConcatDataset(Dataset[SampleCo]):
     @property
     def cummulative_sizes(self) -> list[int]:
         """An old misspelling of ``cumulative_sizes``."""
-        warnings.warn(
+        warn(
             "`cummulative_sizes` attribute is renamed to `cumulative_sizes`",
             FutureWarning,
-            stacklevel=2,
         )
         return self.cumulative_sizes
 
@@ -294,8 +292,7 @@ def _sizes_of_fractions(fractions: Sequence[float], total: int) -> list[int]:
         sizes[rest % len(sizes)] += 1
     for index, size in enumerate(sizes):
         if size == 0:
-            warnings.warn(
+            warn(
                 f"Length of split at index {index} is 0. This might result in an empty dataset.",
-                stacklevel=3,
             )
     return sizes

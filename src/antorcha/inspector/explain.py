@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from antorcha.cells import cell_of
-from antorcha.errors import did_you_mean
+from antorcha.errors import NOT_YET, did_you_mean, missing_attribute_text
 from antorcha.inspector import explain_draw as drawn
 from antorcha.inspector import explain_rules
 from antorcha.inspector.explain_case import Case
@@ -92,6 +92,18 @@ class Explanation(Shown):
         if self.file:
             out += [[], [("dim", f"  {self._place()}")]]
             out += self._source_lines()
+        return out + self._advice_lines()
+
+    @property
+    def advice(self) -> str:
+        """What the explanation adds to a traceback: picture, rule, fixes, layer; "" if nothing."""
+        if self.picture is None and not self.rule and not self.fixes:
+            return ""
+        lines = ["".join([text for _, text in line]).rstrip() for line in self._advice_lines()]
+        return "\n".join(lines).strip("\n")
+
+    def _advice_lines(self) -> list[list[Piece]]:
+        out: list[list[Piece]] = []
         if self.picture is not None:
             out.append([])
             out += [[("plain", "  "), *line] for line in drawn.text_lines(self.picture)]
@@ -259,7 +271,8 @@ def _least(error: Any, lang: str) -> Explanation:
 def message_of(error: BaseException, lang: str) -> str:
     """The text of an exception, if it can be had."""
     try:
-        text = str(error)
+        text = missing_attribute_text(error) if type(error) is AttributeError else ""
+        text = text or str(error)
     except Exception:
         return say(lang, "no text")
     return cut(text, _MESSAGE) if type(text) is str else say(lang, "no text")
@@ -371,7 +384,7 @@ def _names_on(site: Site, names: Names) -> list[tuple[str, str]]:
 
 def _near(error: BaseException, site: Site, names: Names, message: str) -> str:
     """A name that was perhaps meant, where one that is not there was asked for."""
-    if "did you mean" in message.lower():
+    if "did you mean" in message.lower() or message.endswith(NOT_YET):
         return ""
     near: str = ""
     if issubclass(type(error), NameError):

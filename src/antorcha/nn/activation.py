@@ -7,11 +7,10 @@ at the end of this file.
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Callable
 from typing import Any
 
-from antorcha.errors import ValueRangeError
+from antorcha.errors import ValueRangeError, warn
 from antorcha.nn import functional as F
 from antorcha.nn.module import Module
 from antorcha.nn.parameter import add_parameter
@@ -216,9 +215,9 @@ class Hardtanh(Module):
         super().__init__()
         for old, value in (("min_value", min_value), ("max_value", max_value)):
             if value is not None:
-                warnings.warn(
+                warn(
                     f"keyword argument `{old}` is deprecated and rename to `{old[:-2]}`",
-                    FutureWarning, stacklevel=2,
+                    FutureWarning,
                 )  # fmt: skip
         self.min_val = min_val if min_value is None else min_value
         self.max_val = max_val if max_value is None else max_value

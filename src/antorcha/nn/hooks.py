@@ -6,13 +6,12 @@
 
 from __future__ import annotations
 
-import warnings
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from antorcha.errors import ArgumentError, GraphError
+from antorcha.errors import ArgumentError, GraphError, warn
 from antorcha.runtime.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -281,10 +280,9 @@ def _always(module: Module, args: Any, kwargs: Any, called: set[int]) -> None:
             try:
                 _run_forward_hook(key, hook, module, args, kwargs, None)
             except Exception as error:
-                warnings.warn(
+                warn(
                     "forward hook with ``always_call=True`` raised an exception that was silenced "
                     f"as another error was raised in forward: {error!s}",
-                    stacklevel=2,
                 )
 
 

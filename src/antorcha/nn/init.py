@@ -8,11 +8,10 @@ See https://docs.pytorch.org/docs/stable/nn.init.html.
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 from antorcha.autograd import no_grad
-from antorcha.errors import ValueRangeError
+from antorcha.errors import ValueRangeError, explain_missing, warn
 from antorcha.ops.record import T
 
 __all__ = [
@@ -87,10 +86,9 @@ def trunc_normal_(
     if tensor.is_meta:
         return tensor
     if mean < a - 2 * std or mean > b + 2 * std:
-        warnings.warn(
+        warn(
             "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. "
             "The distribution of values may be incorrect.",
-            stacklevel=2,
         )
     with no_grad():
         if _below((b - mean) / std) - _below((a - mean) / std) > 0.3:
@@ -235,7 +233,7 @@ def _kaiming_std(tensor: Any, a: float, mode: str, nonlinearity: str) -> float:
 
 def _nothing_to_fill(tensor: Any) -> bool:
     if 0 in tensor.shape:
-        warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=3)
+        warn("Initializing zero-element tensors is a no-op")
         return True
     return False
 
@@ -334,9 +332,9 @@ def _deprecated(fn: Any) -> Any:
     old = fn.__name__[:-1]
 
     def named(*args: Any, **kwargs: Any) -> Any:
-        warnings.warn(
+        warn(
             f"`nn.init.{old}` is now deprecated in favor of `nn.init.{fn.__name__}`.",
-            FutureWarning, stacklevel=2,
+            FutureWarning,
         )  # fmt: skip
         return fn(*args, **kwargs)
 
@@ -347,3 +345,5 @@ def _deprecated(fn: Any) -> Any:
 for _fn in (uniform_, normal_, constant_, eye_, dirac_, xavier_uniform_, xavier_normal_,
             kaiming_uniform_, kaiming_normal_, orthogonal_, sparse_):  # fmt: skip
     globals()[_fn.__name__[:-1]] = _deprecated(_fn)
+
+explain_missing("torch.nn.init", globals())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from antorcha.errors import ArgumentError, GraphError, MissingFeature
+from antorcha.errors import ArgumentError, GraphError, MissingFeature, explain_missing
 from antorcha.ops.record import T
 from antorcha.runtime.tensor import Parameter, Tensor, new
 
@@ -137,3 +137,6 @@ def is_buffer(value: Any) -> bool:
 def is_lazy(param: Any) -> bool:
     """Is it a parameter without a shape yet? Never, here."""
     return False
+
+
+explain_missing("torch.nn.parameter", globals())

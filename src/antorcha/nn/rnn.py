@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
-from antorcha.errors import ArgumentError, ShapeError, ValueRangeError
+from antorcha.errors import ArgumentError, ShapeError, ValueRangeError, warn
 from antorcha.nn import init
 from antorcha.nn.module import Module
 from antorcha.nn.parameter import add_parameter
@@ -204,11 +203,10 @@ def _check_settings(
             f"being zeroed, got {dropout!r}"
         )
     if dropout > 0 and num_layers == 1:
-        warnings.warn(
+        warn(
             "dropout option adds dropout after all but last recurrent layer, so non-zero dropout "
             f"expects num_layers greater than 1, but got dropout={dropout} and "
-            f"num_layers={num_layers}",
-            stacklevel=4,
+            f"num_layers={num_layers}"
         )
     if not isinstance(hidden_size, int):
         raise ArgumentError(f"hidden_size should be of type int, got: {type(hidden_size).__name__}")

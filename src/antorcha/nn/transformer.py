@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import copy
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 from antorcha import modes
-from antorcha.errors import ShapeError
+from antorcha.errors import ShapeError, warn
 from antorcha.nn import functional as F
 from antorcha.nn import init
 from antorcha.nn.activation import GELU, ReLU
@@ -258,10 +257,9 @@ class TransformerEncoder(Module):
         why_not = _why_not_nested(encoder_layer)
         self.use_nested_tensor = enable_nested_tensor and not why_not
         if enable_nested_tensor and why_not:
-            warnings.warn(
+            warn(
                 "enable_nested_tensor is True, but self.use_nested_tensor is False because "
-                f"encoder_layer.{why_not}",
-                stacklevel=2,
+                f"encoder_layer.{why_not}"
             )
 
     def forward(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from antorcha.errors import MissingName, did_you_mean
+from antorcha.errors import MissingName, did_you_mean, not_yet
 from antorcha.runtime.tensor import Tensor
 
 
@@ -17,7 +17,7 @@ def missing_attribute(owner: Any, name: str) -> AttributeError:
         return did_you_mean(name, names) or _one_letter_off(name, own)
 
     text = f"{type(owner).__name__!r} object has no attribute {name!r}"
-    return MissingName(text, name, hint)
+    return MissingName(text, name, hint, lambda: not_yet("torch.nn.Module", name))
 
 
 def _one_letter_off(name: str, own: list[str]) -> str:

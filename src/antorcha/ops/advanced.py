@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any as _Any
 
-from antorcha.errors import ArgumentError, DtypeError, OutOfRange, ShapeError
+from antorcha.errors import ArgumentError, DtypeError, OutOfRange, ShapeError, warn
 from antorcha.indexing import AdvancedIndex, advanced_position, broadcast_indices
 from antorcha.lang.kernels import Host
 from antorcha.lazy import Array, np
@@ -175,12 +175,9 @@ def mask_indices(mask: TensorType, sizes: tuple[int, ...], dim: int) -> tuple[Te
 
 
 def warn_byte() -> None:
-    import warnings
-
-    warnings.warn(
+    warn(
         "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
         UserWarning,
-        stacklevel=6,
     )
 
 

@@ -7,9 +7,8 @@ value a channel) and multiplied: the masks are PyTorch's bit for bit; ``grad_fn`
 from __future__ import annotations
 
 import math
-import warnings
 
-from antorcha.errors import RandomError, ShapeError
+from antorcha.errors import RandomError, ShapeError, warn
 from antorcha.ops.create import uninitialised
 from antorcha.ops.memory import strides_of_format
 from antorcha.ops.record import T, composite
@@ -94,11 +93,10 @@ def _of_channels(name, input, p, training, inplace, plain):
     check_probability(p)
     ndim = input._layout.ndim
     if ndim not in plain:
-        warnings.warn(
+        warn(
             f"{name}: Received a {ndim}-D input to {name}, which is deprecated and will result in "
             "an error in a future release. To retain the behavior and silence this warning, please "
             "use dropout instead.",
-            stacklevel=5,
         )
     return _dropped(name, input, p, training, inplace, feature=True)
 
@@ -139,11 +137,10 @@ def dropout2d(input: Tensor, p: Float = 0.5, training: Bool = True, inplace: Boo
     torch.Size([1, 2, 3, 3])
     """
     if input._layout.ndim == 3:
-        warnings.warn(
+        warn(
             "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout "
             "behavior is desired - input is interpreted as shape (N, C, L), where C is the channel "
             "dim.",
-            stacklevel=4,
         )
     return _of_channels("dropout2d", input, p, training, inplace, (3, 4))
 

@@ -7,7 +7,7 @@ from typing import Any as _Any
 
 from antorcha import dtypes
 from antorcha.device import as_device
-from antorcha.errors import DtypeError, ShapeError, ValueRangeError
+from antorcha.errors import DtypeError, ShapeError, ValueRangeError, warn
 from antorcha.lazy import np
 from antorcha.ops.memory import constant
 from antorcha.ops.operands import common_device, common_dtype
@@ -389,11 +389,9 @@ def meshgrid(tensors: Tensors, *, indexing: Str = None):
     if not tensors:
         raise ShapeError("meshgrid expects a non-empty TensorList")
     if indexing is None:
-        import warnings
-
-        warnings.warn(
+        warn(
             "torch.meshgrid: in an upcoming release, it will be required to pass the indexing "
-            "argument: indexing='ij' is what this call does.", UserWarning, stacklevel=5,
+            "argument: indexing='ij' is what this call does.", UserWarning,
         )  # fmt: skip
         indexing = "ij"
     if indexing not in ("ij", "xy"):

@@ -8,7 +8,7 @@ from typing import Any as _Any
 
 from antorcha import dtypes
 from antorcha.device import as_device, backend
-from antorcha.errors import ArgumentError, ShapeError, ValueRangeError
+from antorcha.errors import ArgumentError, ShapeError, ValueRangeError, warn
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Pointwise
 from antorcha.loops import dense_strides
@@ -339,13 +339,10 @@ def _(make):
 def resize_out(name: str, out: TensorType, lay: Layout) -> None:
     """Gives an ``out=`` tensor the result's shape, as PyTorch does (with its warning)."""
     if out._layout.numel:
-        import warnings
-
-        warnings.warn(
+        warn(
             f"{name}: An output with one or more elements was resized since it had shape "
             f"{list(out._layout.shape)}, which does not match the required output shape "
             f"{list(lay.shape)}. Resize it to zero elements first: out.resize_(0).",
-            stacklevel=4,
         )
     resize(out, tuple(lay.shape))
 

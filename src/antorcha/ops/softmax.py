@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any as _Any
 
 from antorcha.dtypes import dtype as DType
+from antorcha.errors import warn
 from antorcha.lang import expr as E
 from antorcha.ops.pointwise import UnsupportedDtype
 from antorcha.ops.record import T, composite, expose
@@ -132,14 +132,11 @@ def _(g, grad, result, dim):
     return to_grad, -(g * p) * T.sum(grad, dim, True)
 
 
-def _chosen_dim(name: str, dim: int | None, ndim: int, stacklevel: int) -> int:
+def _chosen_dim(name: str, ndim: int) -> int:
     """PyTorch's old choice of the dim when none is given, with its warning."""
-    if dim is not None:
-        return dim
-    warnings.warn(
+    warn(
         f"Implicit dimension choice for {name} has been deprecated. Change the call to include "
-        "dim=X as an argument.",
-        stacklevel=stacklevel,
+        "dim=X as an argument."
     )
     return 0 if ndim in (0, 1, 3) else 1
 
@@ -151,7 +148,7 @@ def _functional(name: str, op: _Any) -> None:
         input: _Any, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None
     ) -> _Any:
         if dim is None:
-            dim = _chosen_dim(name, dim, input._layout.ndim, _stacklevel)
+            dim = _chosen_dim(name, input._layout.ndim)
         return op(input, dim, dtype)
 
     functional.__name__ = functional.__qualname__ = name

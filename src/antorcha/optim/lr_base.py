@@ -7,10 +7,9 @@ the rates too. The recurrences are PyTorch's, in Python floats: the rates agree 
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
-from antorcha.errors import ArgumentError, ValueRangeError
+from antorcha.errors import ArgumentError, ValueRangeError, warn
 from antorcha.optim.optimizer import Optimizer
 from antorcha.runtime.tensor import Tensor
 
@@ -102,10 +101,10 @@ class LRScheduler:
     def step(self, epoch: int | None = None) -> None:
         """Goes on to the next epoch and sets the learning rates."""
         if self._step_count == 1 and not self.optimizer._opt_called:
-            warnings.warn(_ORDER, UserWarning, stacklevel=2)
+            warn(_ORDER, UserWarning)
         self._step_count += 1
         if epoch is not None:
-            warnings.warn(_EPOCH, UserWarning, stacklevel=2)
+            warn(_EPOCH, UserWarning)
         self._update_lr(epoch)
 
     def _update_lr(self, epoch: int | None = None) -> None:
@@ -128,11 +127,10 @@ class LRScheduler:
 
     def _warn_outside_step(self) -> None:
         if not self._get_lr_called_within_step:
-            warnings.warn(
+            warn(
                 "To get the last learning rate computed by the scheduler, please use "
                 "`get_last_lr()`.",
                 UserWarning,
-                stacklevel=3,
             )
 
     def _scaled(self, factor: float) -> list[Any]:

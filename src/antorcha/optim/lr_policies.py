@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
-from antorcha.errors import ArgumentError, ShapeError, ValueRangeError
+from antorcha.errors import ArgumentError, ShapeError, ValueRangeError, warn
 from antorcha.optim.lr_base import _EPOCH, LRScheduler, each_group, set_value, values_of
 from antorcha.optim.optimizer import Optimizer
 
@@ -97,7 +96,7 @@ class ReduceLROnPlateau(LRScheduler):
         """Looks at an epoch's metric and reduces the rates when it has long not improved."""
         current = float(metrics)
         if epoch is not None:
-            warnings.warn(_EPOCH, UserWarning, stacklevel=2)
+            warn(_EPOCH, UserWarning)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self._is_better(current, self.best):
             self.best = current

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from antorcha.errors import ArgumentError, ValueRangeError
+from antorcha.errors import ArgumentError, ValueRangeError, explain_missing
 from antorcha.optim.lr_base import LRScheduler, set_value, values_of
 from antorcha.optim.lr_policies import OneCycleLR, ReduceLROnPlateau
 from antorcha.optim.optimizer import Optimizer
@@ -524,3 +524,6 @@ class ChainedScheduler(_OfSchedulers):
         for each in self._schedulers:
             each.step()
         self._last_lr = values_of(self.optimizer, "lr")
+
+
+explain_missing("torch.optim.lr_scheduler", globals())

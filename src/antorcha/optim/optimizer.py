@@ -10,7 +10,6 @@ import copy
 import ctypes
 import functools
 import itertools
-import warnings
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -18,7 +17,7 @@ from typing import Any
 from antorcha import modes
 from antorcha.autograd import enable_grad, engine
 from antorcha.device import CPU
-from antorcha.errors import ArgumentError, MissingFeature, ValueRangeError
+from antorcha.errors import ArgumentError, MissingFeature, ValueRangeError, warn
 from antorcha.ops.record import T
 from antorcha.runtime.tensor import Tensor
 
@@ -165,11 +164,10 @@ class Optimizer:
             param_group.setdefault(name, default)
         ids = {id(p) for p in params}
         if len(ids) != len(params):
-            warnings.warn(
+            warn(
                 "optimizer contains a parameter group with duplicate parameters; in future, this "
                 "will cause an error; see github.com/pytorch/pytorch/issues/40967 for more "
                 "information",
-                stacklevel=3,
             )
         if any(id(p) in ids for group in self.param_groups for p in group["params"]):
             raise ValueRangeError("some parameters appear in more than one parameter group")

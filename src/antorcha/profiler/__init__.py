@@ -13,6 +13,7 @@ See docs/profiling.md, and https://docs.pytorch.org/docs/stable/profiler.html.
 
 from antorcha.autograd.profiler import record_function
 from antorcha.autograd.profiler_util import DeviceType
+from antorcha.errors import explain_missing
 from antorcha.profiler.flame import flame_graph
 from antorcha.profiler.memory import memory_timeline
 from antorcha.profiler.profiler import (
@@ -31,3 +32,5 @@ __all__ = [
     "kineto_available", "memory_timeline", "profile", "record_function", "schedule",
     "supported_activities", "tensorboard_trace_handler",
 ]  # fmt: skip
+
+explain_missing("torch.profiler", globals())

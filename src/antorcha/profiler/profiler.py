@@ -13,7 +13,7 @@ from typing import Any
 from antorcha.autograd import profiler as engine
 from antorcha.autograd.profiler import record_function
 from antorcha.autograd.profiler_util import EventList, FunctionEventAvg
-from antorcha.errors import GraphError, MissingFeature, warn
+from antorcha.errors import GraphError, MissingFeature, explain_missing, warn
 
 
 class ProfilerActivity(enum.Enum):
@@ -423,3 +423,6 @@ class profile:
     def get_trace_id(self) -> str | None:
         """What ``custom_trace_id_callback`` gives, if there is one."""
         return None if self._trace_id is None else str(self._trace_id())
+
+
+explain_missing("torch.profiler", globals())

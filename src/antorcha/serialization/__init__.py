@@ -12,7 +12,7 @@ import io
 import os
 from typing import Any
 
-from antorcha.errors import ArgumentError, MissingFeature
+from antorcha.errors import ArgumentError, MissingFeature, explain_missing
 from antorcha.files import replacing
 from antorcha.serialization.errors import CheckpointError, UnpicklingError
 from antorcha.serialization.names import (
@@ -120,3 +120,6 @@ def load(
                 "try to load from it instead."
             )
     return read(f, map_location)
+
+
+explain_missing("torch.serialization", globals())

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from antorcha import modes
-from antorcha.errors import ArgumentError, DtypeError, GraphError
+from antorcha.errors import ArgumentError, DtypeError, GraphError, warn
 from antorcha.ops.record import T
 from antorcha.runtime.call.node import CONSTANT, Node, edge_of, named
 from antorcha.runtime.tensor import Tensor, bare
@@ -123,12 +122,11 @@ def _is_leaf(self: Tensor) -> bool:
 def _grad(self: Tensor) -> Tensor | None:
     """The gradient that backward has accumulated here; None when there is none."""
     if self._grad is None and self._fn is not None and not self.retains_grad:
-        warnings.warn(
+        warn(
             "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad"
             " attribute won't be populated during autograd.backward(). If you indeed want the .grad"
             " field to be populated for a non-leaf Tensor, use .retain_grad() on the non-leaf "
             "Tensor.",
-            stacklevel=2,
         )
     return self._grad
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from typing import Any
 
 from antorcha import dtypes
 from antorcha.device import CPU, Device, as_device, backend
-from antorcha.errors import ArgumentError, DtypeError, ValueRangeError
+from antorcha.errors import ArgumentError, DtypeError, ValueRangeError, warn
 from antorcha.lazy import Array, lazy, np
 from antorcha.ops.create import finish, number_dtype
 from antorcha.ops.params import to_device, to_dtype
@@ -38,11 +37,10 @@ def tensor(
             [ 1., -1.]])
     """
     if isinstance(data, Tensor):
-        warnings.warn(
+        warn(
             "To copy construct from a tensor, it is recommended to use "
             "sourceTensor.detach().clone() or sourceTensor.detach().clone().requires_grad_(True), "
             "rather than torch.tensor(sourceTensor).",
-            stacklevel=2,
         )
         made = T.clone(data.detach())
         made = T.contiguous(made)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from antorcha import dtypes
 from antorcha.device import CPU
-from antorcha.errors import ArgumentError, GraphError, ValueRangeError
+from antorcha.errors import ArgumentError, GraphError, ValueRangeError, warn
 from antorcha.lazy import Array, lazy, np
 from antorcha.ops.params import to_device, to_dtype, to_int
 from antorcha.ops.record import T
@@ -90,7 +90,7 @@ def from_numpy(ndarray: Array) -> Tensor:
     made = share(ndarray)
     if not ndarray.flags.writeable and made._layout.numel:
         advice = "Copy the array first if the tensor is to be written: torch.tensor(array)."
-        warnings.warn(_READ_ONLY.format("NumPy array", advice), UserWarning, stacklevel=2)
+        warn(_READ_ONLY.format("NumPy array", advice), UserWarning)
     return made
 
 
@@ -164,7 +164,7 @@ def frombuffer(
         )
     if view.readonly:
         advice = "Pass a bytearray if the tensor is to be written."
-        warnings.warn(_READ_ONLY.format("buffer", advice), UserWarning, stacklevel=2)
+        warn(_READ_ONLY.format("buffer", advice), UserWarning)
     lay = L.contiguous((count,), kind, CPU)
     made = bare(lay, S.wrap(address_of(view) + offset, lay.nbytes, view, readonly=view.readonly))
     return made.requires_grad_() if requires_grad else made

@@ -8,13 +8,12 @@ small raises when it is used.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from antorcha import dtypes
 from antorcha.device import Device, as_device, backend
-from antorcha.errors import ArgumentError, GraphError, MissingFeature, OutOfRange
+from antorcha.errors import ArgumentError, GraphError, MissingFeature, OutOfRange, warn
 from antorcha.lazy import Array, lazy, np
 from antorcha.ops.params import to_int
 from antorcha.runtime.tensor import Tensor
@@ -383,12 +382,11 @@ def storage(self: Tensor) -> TypedStorage:
     global _warned
     if not _warned:
         _warned = True
-        warnings.warn(
+        warn(
             "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will "
             "be the only storage class. This should only matter to you if you are using storages "
             "directly.  To access UntypedStorage directly, use tensor.untyped_storage() instead of "
             "tensor.storage()",
-            stacklevel=2,
         )
     return TypedStorage(wrap_storage=untyped_storage(self), dtype=self._layout.dtype)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from antorcha.errors import explain_missing
 from antorcha.lazy import np
 from antorcha.runtime.tensor import Tensor
 
@@ -104,3 +105,6 @@ def _compare(actual: Any, expected: Any, options: dict[str, Any]) -> None:
         f"Greatest absolute difference: {gap.max()} at index {at} (up to {absolute} allowed)\n"
         f"Relative tolerance: {relative}"
     )
+
+
+explain_missing("torch.testing", globals())

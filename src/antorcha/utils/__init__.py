@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from antorcha.errors import MissingName, did_you_mean
+from antorcha.errors import no_such_name
 
 _LAZY = ("data", "dlpack", "hooks")
 
@@ -13,5 +13,4 @@ _LAZY = ("data", "dlpack", "hooks")
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
         return importlib.import_module(f"antorcha.utils.{name}")
-    text = f"module 'torch.utils' has no attribute {name!r}."
-    raise MissingName(text, name, lambda: did_you_mean(name, _LAZY))
+    raise no_such_name("torch.utils", name, _LAZY)

@@ -20,6 +20,7 @@ from antorcha.errors import NativeError
 from antorcha.lang.native import cache as disk
 from antorcha.lang.native.forever import keep_forever
 from antorcha.lang.native.machine import Target, binding, machine, optimise, target
+from antorcha.lang.native.progress import compiling
 from antorcha.lang.native.values import defined_globals
 
 if TYPE_CHECKING:
@@ -123,7 +124,8 @@ def load(spec: Spec) -> int:
             raise NativeError(f"{spec.native.__name__}: exported functions may not call each other")
         addr = _defined.get(symbol) or _link_stored(symbol)
         if not addr:
-            needs, code = compile_spec(spec)
+            with compiling():
+                needs, code = compile_spec(spec)
             disk.write(symbol, needs, code)
             _loading.add(symbol)
             try:

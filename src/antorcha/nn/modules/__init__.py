@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from types import ModuleType
 
+from antorcha.errors import explain_missing
 from antorcha.nn import *  # noqa: F403
 from antorcha.nn import (
     activation,
@@ -36,4 +37,7 @@ _FILES: dict[str, ModuleType] = {
 }  # fmt: skip
 for _name, _module in _FILES.items():
     globals()[_name] = _module
+    explain_missing("torch.nn", vars(_module))
     sys.modules[f"{__name__}.{_name}"] = _module  # import torch.nn.modules.batchnorm
+
+explain_missing("torch.nn", globals())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from antorcha.errors import explain_missing
 from antorcha.nn.utils import rnn
 from antorcha.nn.utils.clip import (
     clip_grad_norm,
@@ -16,3 +17,5 @@ __all__ = [
     "clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_",
     "get_total_norm", "parameters_to_vector", "rnn", "vector_to_parameters",
 ]  # fmt: skip
+
+explain_missing("torch.nn.utils", globals())

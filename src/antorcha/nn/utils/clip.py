@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from typing import Any
 
 from antorcha.autograd import no_grad
-from antorcha.errors import ShapeError
+from antorcha.errors import ShapeError, warn
 from antorcha.ops.record import T
 from antorcha.runtime.tensor import Tensor
 
@@ -82,9 +81,7 @@ def clip_grad_norm_(
     """
     listed = _listed(parameters)
     if not listed:
-        warnings.warn(
-            "`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=3
-        )
+        warn("`parameters` is an empty generator, no gradient clipping will occur.")
     grads = [p._grad for p in listed if p._grad is not None]
     total = get_total_norm(grads, norm_type, error_if_nonfinite, foreach)
     clip_grads_with_norm_(listed, max_norm, total, foreach)
@@ -96,10 +93,10 @@ def clip_grad_norm(
     foreach: bool | None = None,
 ) -> Any:  # fmt: skip
     """The old name of :func:`clip_grad_norm_`."""
-    warnings.warn(
+    warn(
         "torch.nn.utils.clip_grad_norm is now deprecated in favor of "
         "torch.nn.utils.clip_grad_norm_.",
-        FutureWarning, stacklevel=2,
+        FutureWarning,
     )  # fmt: skip
     return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from antorcha.errors import ArgumentError, ValueRangeError
+from antorcha.errors import ArgumentError, ValueRangeError, explain_missing
 from antorcha.nn.utils.packed import (
     PackedSequence,
     invert_permutation,
@@ -72,3 +72,6 @@ def unpad_sequence(padded_sequences: Any, lengths: Any, batch_first: bool = Fals
     if not batch_first:
         padded_sequences = T.transpose(padded_sequences, 0, 1)
     return [s[: int(n)] for s, n in zip(padded_sequences, lengths, strict=True)]
+
+
+explain_missing("torch.nn.utils.rnn", globals())

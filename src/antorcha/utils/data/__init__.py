@@ -19,10 +19,14 @@ from antorcha.data import (
     sampler,
 )
 from antorcha.data.fetch import _DatasetKind
+from antorcha.errors import explain_missing
 from antorcha.utils.data import _utils
 
 for _module in (dataloader, dataset, distributed, sampler):
+    explain_missing(_module.__name__.replace("antorcha", "torch.utils"), vars(_module))
     sys.modules[f"{__name__}.{_module.__name__.rpartition('.')[2]}"] = _module
 for _module in (collate, fetch):
     sys.modules[f"{_utils.__name__}.{_module.__name__.rpartition('.')[2]}"] = _module
 del collate, fetch
+
+explain_missing("torch.utils.data", globals())

@@ -84,7 +84,9 @@ def to_dims(op: str, name: str, value: Any) -> tuple[int, ...] | int:
 def to_dtype(op: str, name: str, value: Any) -> dtypes.dtype:
     if isinstance(value, dtypes.dtype):
         return value
-    found = {float: dtypes.float64, int: dtypes.int64, bool: dtypes.bool_}.get(value)
+    found = None
+    if isinstance(value, type):
+        found = {float: dtypes.float64, int: dtypes.int64, bool: dtypes.bool_}.get(value)
     if found is None:
         raise ArgumentError(
             f"{op}: {name} must be a dtype such as torch.float32, not {_text(value)}"
@@ -124,23 +126,35 @@ def anything(op: str, name: str, value: Any) -> Any:
 KINDS: dict[str, tuple[int, Callable[[str, str, Any], Any] | None]] = {
     "Tensor": (TENSOR, None), "OptTensor": (OPTIONAL, None), "Operand": (OPERAND, None),
     "Power": (OPERAND, None), "Number": (NUMBER, to_number),
-    "Tensors": (TENSORS, None), "Int": (STATIC, to_int),
+    "Tensors": (TENSORS, None), "Int": (STATIC, to_int), "OptInt": (STATIC, to_int),
     "Float": (STATIC, to_float), "Bool": (STATIC, to_bool), "Str": (STATIC, to_str),
     "Ints": (STATIC, to_ints), "Shape": (STATIC, to_ints), "Dim": (STATIC, to_int),
     "Dims": (STATIC, to_dims), "Dtype": (STATIC, to_dtype), "DeviceArg": (STATIC, to_device),
     "Floats": (STATIC, to_scalars), "Any": (STATIC, anything), "StaticNumber": (STATIC, to_number),
 }  # fmt: skip
 
+NEVER_TENSORS = frozenset((to_bool, to_str, to_dtype, to_device))
+"""Checks of what not even a composite may be given as a tensor."""
+
 
 class Param:
     """One parameter: its name, kind, default and check."""
 
-    __slots__ = ("check", "code", "default", "keyword_only", "kind", "name", "static")
+    __slots__ = ("check", "code", "default", "keyword_only", "kind", "name", "optional", "static")
 
     def __init__(self, name: str, kind: str, default: Any, keyword_only: bool) -> None:
         self.name, self.kind, self.default, self.keyword_only = name, kind, default, keyword_only
         self.code, self.check = KINDS[kind]
         self.static = kind == "Power"  # a number here is part of the plan: x ** 2 is x * x
+        self.optional = default is None or kind in ("Any", "OptInt")  # may it be None?
+
+    def checked(self, op: str, value: Any) -> Any:
+        """An argument that is no operand, as the op gets it: of the parameter's kind, or None where
+        that may be left out."""
+        if value is None and self.optional:
+            return None
+        assert self.check is not None
+        return self.check(op, self.name, value)
 
 
 def parameters(fn: Callable[..., Any]) -> list[tuple[str, str, Any, bool]]:
@@ -282,11 +296,7 @@ class Signature:
             value = values[k]
             if code == STATIC:
                 if value is not default:
-                    if value is not None:
-                        assert check is not None
-                        value = values[k] = check(op, name, value)
-                    elif default is not None and default is not _MISSING:
-                        raise ArgumentError(f"{op}: {name} must not be None")
+                    value = values[k] = self.params[k].checked(op, value)
                 # 1, 1.0 and True are one dictionary key but not one number
                 key.append((type(value), value) if check is to_number else value)
             elif isinstance(value, Tensor):
@@ -302,7 +312,7 @@ class Signature:
                 operands.append(value)
                 flat.append(value._storage)
                 flat.append(value._offset)
-            elif value is None and (code in (OPTIONAL, NUMBER) or default is None):
+            elif value is None and (code == OPTIONAL or default is None):
                 key.append(None)  # an Operand that may be left out has the default None
                 if code != NUMBER:
                     operands.append(None)

@@ -26,7 +26,7 @@ from antorcha.lazy import Array, lazy, np
 from antorcha.ops.create import check_format, finish, uninitialised
 from antorcha.ops.derive import Rule, saved_items
 from antorcha.ops.operands import common_device
-from antorcha.ops.params import OPERAND, STATIC, TENSOR
+from antorcha.ops.params import OPERAND, STATIC, TENSOR, to_number
 from antorcha.ops.record import Composite, Op, T
 from antorcha.runtime import layout as L
 from antorcha.runtime.call.plan import FRESH, Plan, make
@@ -165,8 +165,10 @@ class SamplerOp(Op):
                 signature.bind(args, kwargs)  # raises what a call with this value raises
             if param.code <= OPERAND:
                 operands.append(None)
-            if value is not param.default and value is not None and param.check is not None:
-                value = values[k] = param.check(self.name, param.name, value)
+            if value is not param.default and param.check is not None:
+                value = values[k] = param.checked(self.name, value)
+            elif value is not param.default and param.code == OPERAND:
+                value = values[k] = to_number(self.name, param.name, value)
             if self.result is not None and param.code == STATIC:
                 key.append(value)
         if self.nodes is not None:  # an in-place call's key says so itself

@@ -16,6 +16,7 @@ Power: TypeAlias = Any  # a tensor, or a Python number that is part of the plan
 Number: TypeAlias = Any  # a Python number given at run time
 StaticNumber: TypeAlias = Any  # a Python number that is part of the plan
 Int: TypeAlias = Any  # values that are part of the plan
+OptInt: TypeAlias = Any  # an int or None
 Float: TypeAlias = Any
 Bool: TypeAlias = Any
 Str: TypeAlias = Any

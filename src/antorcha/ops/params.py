@@ -317,8 +317,9 @@ class Signature:
                 if code != NUMBER:
                     operands.append(None)
             elif code == TENSORS:
+                if isinstance(value, list):
+                    value = values[k] = tuple(value)  # which no other code changes
                 key.append(self._bind_list(name, value, operands, flat))
-                values[k] = tuple(value)
             elif code == NUMBER and type(value) is type(default) and value == default:
                 key.append(None)
             elif code in (NUMBER, OPERAND):

@@ -384,6 +384,8 @@ class Composite(Op):
                     signature.bind(args, kwargs)  # raises what a call with this value raises
                 elif param.code == TENSORS and not isinstance(value, (tuple, list)):
                     signature.bind(args, kwargs)
+                elif type(value) is list:
+                    values[k] = tuple(value)  # which stays as it is, whatever code runs meanwhile
             elif param.check in NEVER_TENSORS or not isinstance(value, Tensor):
                 values[k] = param.checked(self.name, value)
         return self.apply_fn(values)

@@ -225,9 +225,10 @@ class SamplerOp(Op):
                     given[k] = where.to_host(seen[k], flat[at], flat[at + 1])
                     at += 2
             inplace = outs is not None and flat[0] is storage and flat[1] == offset
-            check_place(self.name, out, storage, offset)
-            memory = Memory(self.name, out, storage, offset, generator, inplace)
-            self.apply_fn_to(given)(memory)
+            with memoryview(storage):  # type: ignore[arg-type]  # nobody resizes it meanwhile
+                check_place(self.name, out, storage, offset)
+                memory = Memory(self.name, out, storage, offset, generator, inplace)
+                self.apply_fn_to(given)(memory)
 
         def fresh(*flat: Any) -> Storage:
             storage = where.allocate(out.nbytes)

@@ -59,8 +59,8 @@ def by_kind(param: Any) -> Any:
     return {
         "Tensor": torch.ones(3, 3), "OptTensor": torch.ones(3, 3), "Operand": 2.0, "Power": 2.0,
         "Number": 2.0, "Tensors": [torch.ones(3, 3)], "Int": 1, "Float": 0.5, "Bool": False,
-        "Str": "sum", "OptInt": None, "Ints": (2, 3), "Shape": (2, 3), "Dim": 0, "Dims": (0,),
-        "Floats": (0.5,),
+        "Str": "sum", "OptInt": None, "OptFloat": 0.5, "Ints": (2, 3), "Shape": (2, 3), "Dim": 0,
+        "Floats": (0.5,), "Dims": (0,),
         "Dtype": torch.float32, "DeviceArg": torch.device("cpu"), "StaticNumber": 2,
         "Any": torch.ones(3, 3),
     }[param.kind]  # fmt: skip

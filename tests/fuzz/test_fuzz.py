@@ -11,8 +11,11 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from tests.ops.records import records, samples, to_torch, torch_form
 
 CALLS = int(os.environ.get("ANTORCHA_FUZZ_CALLS", "2500"))
 SEED = int(os.environ.get("ANTORCHA_FUZZ_SEED", "0"))
@@ -81,3 +84,36 @@ def test_none_and_wrong_types_in_every_place(tmp_path: Path) -> None:
     print(f"{len(told['plain'])} errors in Python's words")
     for kind in ("dead", "slow", "confused", "poor"):
         assert not told[kind], f"{kind}:\n" + "\n".join(told[kind][:20])
+
+
+def _outcome(call: Any, args: Any, kwargs: Any) -> str:
+    try:
+        call(*args, **kwargs)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"[:200]
+    return ""
+
+
+@pytest.mark.oracle
+@pytest.mark.filterwarnings("ignore")
+def test_none_is_taken_where_pytorch_takes_it() -> None:
+    import torch
+
+    refused = []
+    for op in records():
+        there = torch_form(op, torch)
+        if there is None:
+            continue
+        args, kwargs = next(samples(op))
+        for k, param in enumerate(op.signature.params):
+            if param.default is None:
+                continue
+            given = list(args)
+            if k < len(args):
+                given[k] = None
+            rest = kwargs if k < len(args) else {**kwargs, param.name: None}
+            if _outcome(there, *to_torch((given, rest), torch)) == "":
+                why = _outcome(op, given, rest)
+                if why:
+                    refused.append(f"{op.name}({param.name}=None): {why}")
+    assert not refused, "\n".join(refused)

@@ -130,11 +130,17 @@ KINDS: dict[str, tuple[int, Callable[[str, str, Any], Any] | None]] = {
     "Float": (STATIC, to_float), "Bool": (STATIC, to_bool), "Str": (STATIC, to_str),
     "Ints": (STATIC, to_ints), "Shape": (STATIC, to_ints), "Dim": (STATIC, to_int),
     "Dims": (STATIC, to_dims), "Dtype": (STATIC, to_dtype), "DeviceArg": (STATIC, to_device),
-    "Floats": (STATIC, to_scalars), "Any": (STATIC, anything), "StaticNumber": (STATIC, to_number),
+    "OptFloat": (STATIC, to_float), "Floats": (STATIC, to_scalars), "Any": (STATIC, anything),
+    "StaticNumber": (STATIC, to_number),
 }  # fmt: skip
 
 NEVER_TENSORS = frozenset((to_bool, to_str, to_dtype, to_device))
 """Checks of what not even a composite may be given as a tensor."""
+NONE_IS_A_VALUE = ("Any", "OptInt")  # kinds
+NONE_IS_DEFAULT = frozenset(
+    ("requires_grad", "pin_memory", "memory_format", "inplace", "return_indices", "full", "stable")
+)
+"""Parameters for which PyTorch takes None, as for sizes of which there are none by default."""
 
 
 class Param:
@@ -146,13 +152,19 @@ class Param:
         self.name, self.kind, self.default, self.keyword_only = name, kind, default, keyword_only
         self.code, self.check = KINDS[kind]
         self.static = kind == "Power"  # a number here is part of the plan: x ** 2 is x * x
-        self.optional = default is None or kind in ("Any", "OptInt")  # may it be None?
+        self.optional = (  # may it be None?
+            default is None
+            or default == ()
+            or kind in NONE_IS_A_VALUE
+            or kind == "OptFloat"
+            or (name in NONE_IS_DEFAULT and default is not _MISSING)
+        )
 
     def checked(self, op: str, value: Any) -> Any:
-        """An argument that is no operand, as the op gets it: of the parameter's kind, or None where
-        that may be left out."""
+        """An argument that is no operand, as the op gets it: of the parameter's kind. None, where
+        it may be None, is the default, but where the kind says that it is a value of its own."""
         if value is None and self.optional:
-            return None
+            return None if self.kind in NONE_IS_A_VALUE else self.default
         assert self.check is not None
         return self.check(op, self.name, value)
 

@@ -18,6 +18,7 @@ StaticNumber: TypeAlias = Any  # a Python number that is part of the plan
 Int: TypeAlias = Any  # values that are part of the plan
 OptInt: TypeAlias = Any  # an int or None
 Float: TypeAlias = Any
+OptFloat: TypeAlias = Any  # a number; None is the default
 Bool: TypeAlias = Any
 Str: TypeAlias = Any
 Ints: TypeAlias = Any  # tuples of them; a Shape may be written as loose arguments

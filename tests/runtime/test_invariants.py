@@ -61,6 +61,28 @@ def test_what_is_in_order_passes() -> None:
     assert done.stdout.endswith("done\n"), done.stderr
 
 
+def test_no_kernel_runs_without_an_operand_that_it_reads() -> None:
+    """(As when a number was None, and so no operand.)"""
+    done = run("""
+from antorcha import dtypes
+from antorcha.device import as_device, backend
+from antorcha.errors import NativeError
+from antorcha.ops.index_kernels import element_kernel
+from antorcha.runtime import layout as L
+
+cpu = as_device("cpu")
+big, index = L.contiguous((3, 3), dtypes.float32, cpu), L.contiguous((2, 3), dtypes.int64, cpu)
+what = element_kernel("fill", big, 0, index, float, None, None)
+backend(cpu).compile(what, (big,), (big, index, float))
+try:
+    backend(cpu).compile(what, (big,), (big, index))
+except NativeError as error:
+    print(error)
+""")
+    assert done.returncode == 0, done.stderr
+    assert "reads buffer 3, and is given 3: an operand is missing" in done.stdout, done.stdout
+
+
 @pytest.mark.parametrize("found", HARM)
 def test_what_is_not_is_found(found: str) -> None:
     """(The process ends at once: what has been harmed must not be taken apart.)"""

@@ -293,6 +293,34 @@ def test_bad_tensors(k):
     assert alloc.stats().live == live
 
 
+class Frees:
+    """A number that frees a storage's memory when it is asked for its value."""
+
+    def __init__(self, storage):
+        self.storage = storage
+
+    def __float__(self):
+        resize(self.storage, 0)
+        return 2.0
+
+    __complex__ = __float__
+    __index__ = __float__
+
+
+def test_a_number_runs_its_code_before_addresses_are_read():
+    plan = make_launch(scale.spec().addr, [9], [(8, 0, 72)], [(8, 0, 72), "f64"], 9)
+    x = new_storage(72)
+    with pytest.raises(IndexError, match=r"input 0 .* of 0"):
+        plan.fresh(x, 0, Frees(x))
+    x = new_storage(72)
+    with pytest.raises(IndexError, match=r"output 0 .* of 0"):
+        plan.into(x, 0, new_storage(72), 0, Frees(x))
+    x = new_storage(72)
+    with pytest.raises(TypeError, match="input 0: an offset must be an integer"):
+        plan.fresh(x, Frees(x), 1.0)
+    assert x.nbytes == 72
+
+
 def test_read_only_inputs_are_fine():
     fixed = np.ones(10, np.float32)
     locked = wrap(fixed.ctypes.data, 40, fixed, readonly=True)

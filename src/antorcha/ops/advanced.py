@@ -213,6 +213,8 @@ def standing(lay: Layout, indices: _Any) -> tuple[list[TensorType], tuple[int, .
             f"too many indices for tensor of dimension {lay.ndim} (got {at}): index_put on shape "
             f"{tuple(lay.shape)}"
         )
+    if not tensors:
+        raise ArgumentError("index_put(): there is no tensor among the indices")
     return tensors, tuple(dims)
 
 

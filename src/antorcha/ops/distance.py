@@ -11,7 +11,7 @@ from antorcha.lang import expr as E
 from antorcha.ops.loss import reduced, reduction_of
 from antorcha.ops.pointwise import pointwise
 from antorcha.ops.record import T, composite
-from antorcha.ops.types import Any, Bool, Dim, Float, Int, OptTensor, Str, Tensor
+from antorcha.ops.types import Any, Bool, Dim, Float, Int, OptFloat, OptTensor, Str, Tensor
 
 NN = "nn.functional"
 
@@ -49,7 +49,7 @@ def norm_along(x: _Any, p: float, dim: _Any, keepdim: bool) -> _Any:
 
 
 @composite(namespace=NN, out=False)
-def normalize(input: Tensor, p: Float = 2.0, dim: Any = 1, eps: Float = 1e-12,
+def normalize(input: Tensor, p: OptFloat = 2.0, dim: Any = 1, eps: Float = 1e-12,
               out: OptTensor = None):  # fmt: skip
     """``input`` divided by its p-norm along ``dim``, or by ``eps`` where the norm is less.
 

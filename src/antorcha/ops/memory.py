@@ -39,6 +39,13 @@ def strides_of_format(shape: _Any, strides: _Any, memory_format: str) -> tuple[i
         return tuple(contiguous_strides(shape))
     if memory_format.startswith("channels_last"):
         return tuple(channels_last_strides(shape))
+    if memory_format != "preserve":
+        raise ArgumentError(
+            "memory_format must be a torch.memory_format such as torch.channels_last, not "
+            f"{memory_format!r}"
+        )
+    if len(strides) != len(shape):
+        raise ShapeError("unsupported memory format: there are no strides that it could preserve")
     return tuple(dense_strides(shape, strides))
 
 

@@ -8,7 +8,7 @@ from antorcha.errors import DtypeError, ShapeError
 from antorcha.lazy import np
 from antorcha.ops.lapack import check_float, check_matrix, check_square
 from antorcha.ops.record import T, composite
-from antorcha.ops.types import Any, Bool, Dim, Dims, Dtype, Float, Ints, Str, Tensor
+from antorcha.ops.types import Any, Bool, Dim, Dims, Dtype, Float, Int, Ints, Str, Tensor
 from antorcha.shapes import broadcast_shapes, normalize_dim, normalize_dims
 
 LINALG = "linalg"
@@ -207,7 +207,7 @@ def _(make):
 
 
 @composite(name="linalg_vander", namespace=LINALG)
-def vander(x: Tensor, *, N: Any = None):
+def vander(x: Tensor, *, N: Int = None):
     """The Vandermonde matrix: powers 0, 1, .. N - 1 of each element, along a new last dim.
 
     See https://docs.pytorch.org/docs/stable/generated/torch.linalg.vander.html.
@@ -217,10 +217,9 @@ def vander(x: Tensor, *, N: Any = None):
             [1, 3]])
     """
     n = x._layout.shape[-1] if N is None else N
-    powers = [T.ones_like(x)]
-    for _k in range(1, n):
-        powers.append(powers[-1] * x)
-    return T.stack(powers, -1)
+    column = T.unsqueeze(x, -1)
+    factors = T.expand(column, (*x._layout.shape, max(n - 1, 0)))
+    return T.cumprod(T.cat([T.ones_like(column), factors], -1), -1)
 
 
 @composite(method=False, out=False)

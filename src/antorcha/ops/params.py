@@ -85,7 +85,9 @@ def to_dims(op: str, name: str, value: Any) -> tuple[int, ...] | int:
 def to_dtype(op: str, name: str, value: Any) -> dtypes.dtype:
     if isinstance(value, dtypes.dtype):
         return value
-    found = {float: dtypes.float64, int: dtypes.int64, bool: dtypes.bool_}.get(value)
+    found = None
+    if isinstance(value, type):
+        found = {float: dtypes.float64, int: dtypes.int64, bool: dtypes.bool_}.get(value)
     if found is None:
         raise ArgumentError(
             f"{op}: {name} must be a dtype such as torch.float32, not {_text(value)}"
@@ -125,12 +127,21 @@ def anything(op: str, name: str, value: Any) -> Any:
 KINDS: dict[str, tuple[int, Callable[[str, str, Any], Any] | None]] = {
     "Tensor": (TENSOR, None), "OptTensor": (OPTIONAL, None), "Operand": (OPERAND, None),
     "Power": (OPERAND, None), "Number": (NUMBER, to_number),
-    "Tensors": (TENSORS, None), "Int": (STATIC, to_int),
+    "Tensors": (TENSORS, None), "Int": (STATIC, to_int), "OptInt": (STATIC, to_int),
     "Float": (STATIC, to_float), "Bool": (STATIC, to_bool), "Str": (STATIC, to_str),
     "Ints": (STATIC, to_ints), "Shape": (STATIC, to_ints), "Dim": (STATIC, to_int),
     "Dims": (STATIC, to_dims), "Dtype": (STATIC, to_dtype), "DeviceArg": (STATIC, to_device),
-    "Floats": (STATIC, to_scalars), "Any": (STATIC, anything), "StaticNumber": (STATIC, to_number),
+    "OptFloat": (STATIC, to_float), "Floats": (STATIC, to_scalars), "Any": (STATIC, anything),
+    "StaticNumber": (STATIC, to_number),
 }  # fmt: skip
+
+NEVER_TENSORS = frozenset((to_bool, to_str, to_dtype, to_device))
+"""Checks of what not even a composite may be given as a tensor."""
+NONE_IS_A_VALUE = ("Any", "OptInt")  # kinds
+NONE_IS_DEFAULT = frozenset(
+    ("requires_grad", "pin_memory", "memory_format", "inplace", "return_indices", "full", "stable")
+)
+"""Parameters for which PyTorch takes None, as for sizes of which there are none by default."""
 
 
 _OF_NUMBERS = (to_number, to_float, to_scalars)
@@ -156,12 +167,27 @@ def is_default(param: Param, value: Any) -> bool:
 class Param:
     """One parameter: its name, kind, default and check."""
 
-    __slots__ = ("check", "code", "default", "keyword_only", "kind", "name", "static")
+    __slots__ = ("check", "code", "default", "keyword_only", "kind", "name", "optional", "static")
 
     def __init__(self, name: str, kind: str, default: Any, keyword_only: bool) -> None:
         self.name, self.kind, self.default, self.keyword_only = name, kind, default, keyword_only
         self.code, self.check = KINDS[kind]
         self.static = kind == "Power"  # a number here is part of the plan: x ** 2 is x * x
+        self.optional = (  # may it be None?
+            default is None
+            or default == ()
+            or kind in NONE_IS_A_VALUE
+            or kind == "OptFloat"
+            or (name in NONE_IS_DEFAULT and default is not _MISSING)
+        )
+
+    def checked(self, op: str, value: Any) -> Any:
+        """An argument that is no operand, as the op gets it: of the parameter's kind. None, where
+        it may be None, is the default, but where the kind says that it is a value of its own."""
+        if value is None and self.optional:
+            return None if self.kind in NONE_IS_A_VALUE else self.default
+        assert self.check is not None
+        return self.check(op, self.name, value)
 
 
 def parameters(fn: Callable[..., Any]) -> list[tuple[str, str, Any, bool]]:
@@ -303,11 +329,7 @@ class Signature:
             value = values[k]
             if code == STATIC:
                 if value is not default:
-                    if value is not None:
-                        assert check is not None
-                        value = values[k] = check(op, name, value)
-                    elif default is not None and default is not _MISSING:
-                        raise ArgumentError(f"{op}: {name} must not be None")
+                    value = values[k] = self.params[k].checked(op, value)
                 key.append(static_key(value) if check in _OF_NUMBERS else value)
             elif isinstance(value, Tensor):
                 if code >= NUMBER:
@@ -322,13 +344,14 @@ class Signature:
                 operands.append(value)
                 flat.append(value._storage)
                 flat.append(value._offset)
-            elif value is None and (code in (OPTIONAL, NUMBER) or default is None):
+            elif value is None and (code == OPTIONAL or default is None):
                 key.append(None)  # an Operand that may be left out has the default None
                 if code != NUMBER:
                     operands.append(None)
             elif code == TENSORS:
+                if isinstance(value, list):
+                    value = values[k] = tuple(value)  # which no other code changes
                 key.append(self._bind_list(name, value, operands, flat))
-                values[k] = tuple(value)
             elif code == NUMBER and is_default(self.params[k], value):
                 key.append(None)
             elif code in (NUMBER, OPERAND):

@@ -15,7 +15,7 @@ from antorcha.lazy import lazy
 from antorcha.ops.kernel import Planned, kernel
 from antorcha.ops.params import to_int
 from antorcha.ops.record import T, composite, expose
-from antorcha.ops.types import Any, Bool, Int, Ints, Shape, Str, Tensor
+from antorcha.ops.types import Any, Bool, Int, Ints, OptInt, Shape, Str, Tensor
 from antorcha.runtime import layout as L
 from antorcha.shapes import channels_last_strides
 
@@ -153,7 +153,7 @@ def _avg_record(name, node):
 
     @kernel(function=False, method=False, out=False, dense=("input",), name=name, node=node)
     def record(input: Tensor, kind: Any, kernel: Ints, stride: Ints, padding: Ints, ceil: Bool,
-               include_pad: Bool, divisor: Int, form: Str):  # fmt: skip
+               include_pad: Bool, divisor: OptInt, form: Str):  # fmt: skip
         """The average of each window."""
         windows = _windows(
             input, kind, kernel, stride, padding, (1,) * len(kernel), ceil, include_pad, divisor

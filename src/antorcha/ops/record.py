@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 from antorcha import modes
 from antorcha.errors import ArgumentError, ShapeError
-from antorcha.ops.params import TENSORS, Signature, no_quick_bind
+from antorcha.ops.params import NEVER_TENSORS, TENSORS, Signature, no_quick_bind
 from antorcha.runtime.call import path, short
 from antorcha.runtime.call.plan import table
 from antorcha.runtime.tensor import Tensor
@@ -364,6 +364,8 @@ class Composite(Op):
         results = result if isinstance(result, tuple) else (result,)
         outs = out if isinstance(out, (tuple, list)) else (out,)
         path.check_outs(self.name, (*outs, *results))
+        if len(outs) != len(results):
+            raise ArgumentError(f"{self.name}: out= needs {len(results)} tensors, not {len(outs)}")
         if any([each._storage.version < 0 for each in outs]):
             path.check_inference(self.name)  # before anything is resized
         for each, value in zip(outs, results, strict=True):
@@ -382,8 +384,10 @@ class Composite(Op):
                     signature.bind(args, kwargs)  # raises what a call with this value raises
                 elif param.code == TENSORS and not isinstance(value, (tuple, list)):
                     signature.bind(args, kwargs)
-            elif value is not None and not isinstance(value, Tensor):
-                values[k] = param.check(self.name, param.name, value)
+                elif type(value) is list:
+                    values[k] = tuple(value)  # which stays as it is, whatever code runs meanwhile
+            elif param.check in NEVER_TENSORS or not isinstance(value, Tensor):
+                values[k] = param.checked(self.name, value)
         return self.apply_fn(values)
 
 

@@ -26,7 +26,7 @@ from antorcha.lazy import Array, lazy, np
 from antorcha.ops.create import check_format, finish, uninitialised
 from antorcha.ops.derive import Rule, saved_items
 from antorcha.ops.operands import common_device
-from antorcha.ops.params import OPERAND, STATIC, TENSOR
+from antorcha.ops.params import OPERAND, STATIC, TENSOR, to_number
 from antorcha.ops.record import Composite, Op, T
 from antorcha.runtime import layout as L
 from antorcha.runtime.call.plan import FRESH, Plan, make
@@ -165,8 +165,10 @@ class SamplerOp(Op):
                 signature.bind(args, kwargs)  # raises what a call with this value raises
             if param.code <= OPERAND:
                 operands.append(None)
-            if value is not param.default and value is not None and param.check is not None:
-                value = values[k] = param.check(self.name, param.name, value)
+            if value is not param.default and param.check is not None:
+                value = values[k] = param.checked(self.name, value)
+            elif value is not param.default and param.code == OPERAND:
+                value = values[k] = to_number(self.name, param.name, value)
             if self.result is not None and param.code == STATIC:
                 key.append(value)
         if self.nodes is not None:  # an in-place call's key says so itself
@@ -223,9 +225,10 @@ class SamplerOp(Op):
                     given[k] = where.to_host(seen[k], flat[at], flat[at + 1])
                     at += 2
             inplace = outs is not None and flat[0] is storage and flat[1] == offset
-            check_place(self.name, out, storage, offset)
-            memory = Memory(self.name, out, storage, offset, generator, inplace)
-            self.apply_fn_to(given)(memory)
+            with memoryview(storage):  # type: ignore[arg-type]  # nobody resizes it meanwhile
+                check_place(self.name, out, storage, offset)
+                memory = Memory(self.name, out, storage, offset, generator, inplace)
+                self.apply_fn_to(given)(memory)
 
         def fresh(*flat: Any) -> Storage:
             storage = where.allocate(out.nbytes)

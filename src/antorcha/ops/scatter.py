@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any as _Any
 
 from antorcha import dtypes
-from antorcha.errors import DtypeError, GraphError, ShapeError
+from antorcha.errors import ArgumentError, DtypeError, GraphError, ShapeError
 from antorcha.lang.kernels import Host
 from antorcha.lazy import Array, lazy, np
 from antorcha.ops.found import Passes, failed, found
@@ -22,6 +22,7 @@ from antorcha.ops.index import (
     plain,
 )
 from antorcha.ops.kernel import KernelOp, Planned, kernel
+from antorcha.ops.params import to_number
 from antorcha.ops.record import T, composite
 from antorcha.ops.types import Any, Bool, Dim, Number, Str, Tensor
 from antorcha.runtime import layout as L
@@ -175,8 +176,16 @@ class Scatter:
         return ops["scatter_by"](input, dim, index, src, reduce)
 
 
-def source_of(src: _Any, value: _Any) -> _Any:
-    return value if src is None else src
+def source_of(op: str, src: _Any, value: _Any) -> _Any:
+    """The one of the two that is given: ``src``, a tensor or a number, or ``value``, a number."""
+    if (src is None) == (value is None):
+        raise ArgumentError(
+            f"{op}(): {'nothing says' if src is None else 'src and value both say'} what is "
+            "written: give src=, a tensor, or value=, a number"
+        )
+    if src is None or not isinstance(src, TensorType):
+        return to_number(op, "value" if src is None else "src", value if src is None else src)
+    return src
 
 
 @composite()
@@ -193,7 +202,7 @@ def scatter(
     tensor([[0., 6.],
             [5., 0.]])
     """
-    return Scatter("")(input, dim, index, source_of(src, value), reduce)
+    return Scatter("")(input, dim, index, source_of("scatter", src, value), reduce)
 
 
 @scatter.samples
@@ -213,7 +222,7 @@ def scatter_(
     reduce: Any = None,
 ):  # fmt: skip
     """In-place form of :func:`antorcha.scatter`; gives the changed tensor."""
-    return Scatter("_")(input, dim, index, source_of(src, value), reduce)
+    return Scatter("_")(input, dim, index, source_of("scatter_", src, value), reduce)
 
 
 @kernel(inplace=True)

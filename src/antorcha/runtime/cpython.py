@@ -140,6 +140,11 @@ PyObject_Init = Extern("PyObject_Init", raw, raw, raw)
 PyObject_GC_Del = Extern("PyObject_GC_Del", void, raw)
 PyObject_GC_Track = Extern("PyObject_GC_Track", void, raw)
 PyObject_GC_UnTrack = Extern("PyObject_GC_UnTrack", void, raw)
+PyGC_Enable = Extern("PyGC_Enable", i32)
+PyGC_Disable = Extern("PyGC_Disable", i32)
+COLLECTS_AT_ONCE: bool = sys.version_info < (3, 12)
+"""May an allocation collect garbage, and so run any finalizer? (Later ones leave that to the
+interpreter, between two instructions.)"""
 PyObject_ClearWeakRefs = Extern("PyObject_ClearWeakRefs", void, raw)
 PyBuffer_FillInfo = Extern("PyBuffer_FillInfo", i32, raw, raw, raw, i64, i32, i32)
 

@@ -4,7 +4,9 @@ A plan says how a kernel is called: its address, its description words, and a sl
 `make_launch` makes of a plan two Python builtins, `fresh` (allocates the output) and `into` (writes
 an output that exists), which share that one routine.  Before a kernel runs, every argument has been
 checked here: a storage of the exact type, its offset and extent inside the memory, a number that
-converts.  What goes wrong raises, and leaves nothing behind.
+converts.  What goes wrong raises, and leaves nothing behind.  From the reading of the first address
+to the kernel's end nobody else's code runs, no finalizer and no number's ``__float__``: it could
+free what the address leads to.
 
 A kernel is func[i64, ptr[raw], ptr[i64]]: kernel(bufs, desc), where bufs holds the address of each
 output, then of each input; a Python number arrives as the address of an f64, an i64, or two f64.
@@ -22,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from antorcha.errors import ArgumentError, OutOfRange
+from antorcha.errors import ArgumentError
 from antorcha.lang.native import (
     ExternData,
     Global,
@@ -43,6 +45,7 @@ from antorcha.lang.native import (
     void,
 )
 from antorcha.runtime.alloc import LARGEST, allocate, release
+from antorcha.runtime.buffers import CHECKED
 from antorcha.runtime.cpython import (
     FALSE,
     NONE,
@@ -58,15 +61,24 @@ from antorcha.runtime.cpython import (
     PyLong_FromLongLong,
     PyObject_Vectorcall,
     complain,
-    complaint,
     failed,
     fast_def,
+    float_type,
+    int_type,
     integer,
     new_reference,
     pair_of,
     raise_object,
     type_of,
     zero,
+)
+from antorcha.runtime.launch_errors import (
+    LEFT_OUT,
+    NOT_A_STORAGE,
+    NOT_AN_OFFSET,
+    OUTSIDE,
+    READ_ONLY,
+    WRONG_COUNT,
 )
 from antorcha.runtime.launched import Draft, Launch, Owner, Pending, Slot, register
 from antorcha.runtime.objects import NATIVE, Recipe, build, maker, recipe_words, words_in_memory
@@ -112,48 +124,11 @@ KINDS = {"f64": F64, "i64": I64, "c128": C128}
 SMALL = 12
 """Operands that fit on the machine's stack; more take a block from the allocator."""
 MAX_OPERANDS = 1 << 16
+UNWRITTEN = 1
+"""No buffer's address: what the buffers hold first in ``ANTORCHA_CALL=checked``."""
 threshold = Global("antorcha_gil_threshold", i64)
 complex_type = ExternData("PyComplex_Type", u8)
 unicode_type = ExternData("PyUnicode_Type", u8)
-
-
-def _wrong_count(plan: Any, given: Any, fresh: int) -> BaseException:
-    owner: Owner = plan.owner
-    words = owner.words
-    if fresh and owner.outs != 1:
-        return ArgumentError(f"fresh needs a kernel with one output; this one has {owner.outs}")
-    wanted = words[4] if fresh else words[5]
-    return ArgumentError(f"this kernel takes {wanted} arguments, not {given}")
-
-
-def _not_a_storage(plan: Any, given: Any, k: int) -> BaseException:
-    return ArgumentError(f"{plan.owner.name(k)} must be a Storage, not {type(given).__name__}")
-
-
-def _outside(plan: Any, pair: Any, k: int) -> BaseException:
-    storage, offset = pair
-    owner: Owner = plan.owner
-    slot = owner.slots[k]
-    assert not isinstance(slot, str)
-    itemsize, low, high = slot
-    if storage.ptr == 0 and storage.nbytes:
-        return ArgumentError(f"{owner.name(k)} is a meta storage: it has a size and no data")
-    return OutOfRange(
-        f"{owner.name(k)} lies outside its storage: offset {offset} (elements of {itemsize} bytes) "
-        f"reaches bytes {offset * itemsize + int(low)} to {offset * itemsize + int(high)} "
-        f"of {storage.nbytes}"
-    )
-
-
-def _read_only(plan: Any, _given: Any, k: int) -> BaseException:
-    return ArgumentError(f"{plan.owner.name(k)} is read-only memory; clone() it first")
-
-
-WRONG_COUNT = complaint(_wrong_count)
-NOT_A_STORAGE = complaint(_not_a_storage)
-OUTSIDE = complaint(_outside)
-READ_ONLY = complaint(_read_only)
-"""Complaints about an operand; the number is the operand's, except WRONG_COUNT's (is it fresh?)."""
 
 
 @native(export=True)
@@ -188,6 +163,9 @@ def take_tensor(
     if whole and (s.flags & LOCKED == 0 or not written):  # as most operands are
         bufs[k] = s.ptr
         return True
+    if type_of(args[1]) != raw(int_type):  # another's __index__ would run
+        complain(NOT_AN_OFFSET, self, args[1], k)
+        return False
     offset = integer(args[1])
     if offset == -1 and failed():
         return False
@@ -211,11 +189,20 @@ def take_tensor(
     return True
 
 
+@native
+def is_number(o: raw) -> bool:
+    """Is it one of Python's own, whose value is read without running any code?"""
+    kind = type_of(o)
+    if kind == raw(float_type) or kind == raw(int_type) or kind == raw(complex_type):
+        return True
+    return o == raw(TRUE) or o == raw(FALSE)
+
+
 @native(noinline=True)
 def take_complex(o: raw, at: ptr[f64]) -> bool:
     """A complex from any number; what has only __complex__ goes through complex()."""
     held = raw(0)
-    if type_of(o) != raw(complex_type) and type_of(o) != raw(unicode_type):
+    if not is_number(o) and type_of(o) != raw(unicode_type):
         arg = local(raw)
         arg[0] = o
         held = PyObject_Vectorcall(raw(complex_type), arg, 1, None)
@@ -254,6 +241,7 @@ def take_arguments(
     plan = ptr[Plan](ptr[StorageObject](self).ptr)
     slots = ptr[Operand](plan + 1)
     at = 0
+    strange = False
     for k in range(first, plan.count):
         slot = slots + k
         if slot.kind == TENSOR:
@@ -264,8 +252,37 @@ def take_arguments(
             number = numbers + 2 * k
             if not take_number(args[at], slot.kind, number):
                 return False
+            strange = strange or not is_number(args[at])
             bufs[k] = raw(number)
             at += 1
+    return not strange or take_tensors(self, args, bufs, first)
+
+
+@native(noinline=True)
+def take_tensors(self: raw, args: ptr[raw], bufs: ptr[raw], first: i64) -> bool:
+    """The tensors' addresses once more, after a number has run code of its own."""
+    plan = ptr[Plan](ptr[StorageObject](self).ptr)
+    slots = ptr[Operand](plan + 1)
+    at = 0
+    for k in range(first, plan.count):
+        slot = slots + k
+        if slot.kind == TENSOR:
+            if not take_tensor(self, k, slot, args + at, bufs, k < plan.outs):
+                return False
+            at += 2
+        else:
+            at += 1
+    return True
+
+
+@native
+def are_written(self: raw, bufs: ptr[raw]) -> bool:
+    """Has every buffer been given its address? False with an exception."""
+    plan = ptr[Plan](ptr[StorageObject](self).ptr)
+    for k in range(plan.count):
+        if bufs[k] == raw(UNWRITTEN):
+            complain(LEFT_OUT, self, NONE, k)
+            return False
     return True
 
 
@@ -323,6 +340,9 @@ def with_output(self: raw, args: ptr[raw], nargs: i64, bufs: ptr[raw], numbers: 
     if out is None:
         return None
     bufs[0] = ptr[StorageObject](out).ptr
+    if CHECKED and not are_written(self, bufs):
+        Py_DecRef(out)
+        return None
     code = run(plan, args, nargs, bufs)
     if code != 0:
         Py_DecRef(out)
@@ -336,6 +356,8 @@ def in_place(self: raw, args: ptr[raw], nargs: i64, bufs: ptr[raw], numbers: ptr
     """into, once there is room for the operands."""
     plan = ptr[Plan](ptr[StorageObject](self).ptr)
     if not take_arguments(self, args, bufs, numbers, 0):
+        return None
+    if CHECKED and not are_written(self, bufs):
         return None
     code = run(plan, args, nargs, bufs)
     if code != 0:
@@ -361,6 +383,9 @@ def py_launch(self: raw, args: ptr[raw], nargs: i64, *, FRESH) -> raw:
             return None
         numbers = ptr[f64](room)
         bufs = ptr[raw](room + 16 * plan.count)
+    if CHECKED:
+        for k in range(plan.count):
+            bufs[k] = raw(UNWRITTEN)
     if FRESH:
         result = with_output(self, args, nargs, bufs, numbers)
     else:

@@ -9,7 +9,8 @@ runs a kernel on places, allocates, or moves an offset; what no later step reads
 be a launch, which then runs without going through the interpreter, or any other callable.
 
 Invariants: a place is written once; the program's owner holds every object that its words name;
-whoever runs one drops what it made, also when a step fails.
+whoever runs one holds its arguments meanwhile (a step may run any code, and other threads run
+beside it), and drops them and what it made, also when a step fails.
 """
 
 # Native functions are in the kernel language, whose types are values: mypy cannot read them.
@@ -34,6 +35,7 @@ from antorcha.runtime.cpython import (
     PyTuple_SetItem,
     complain,
     complaint,
+    drop_all,
     failed,
     fast_def,
     integer,
@@ -73,9 +75,11 @@ SMALL = 48  # places and arguments that fit on the machine's stack
 # ---- the machine
 @native
 def begin(program: ptr[Program], places: ptr[raw]) -> void:
-    """Prepares the places, of which the arguments are set."""
+    """Prepares the places, of which the arguments are set, and holds these."""
     constants = ptr[raw](program + 1)
     at = program.given
+    for k in range(at):
+        Py_IncRef(places[k])
     for k in range(program.constants):
         places[at + k] = constants[k]
     for k in range(at + program.constants, program.places):
@@ -84,12 +88,10 @@ def begin(program: ptr[Program], places: ptr[raw]) -> void:
 
 @native
 def end(program: ptr[Program], places: ptr[raw]) -> void:
-    """Drops what the steps have made, and nobody has taken."""
-    for k in range(program.given + program.constants, program.places):
-        made = places[k]
-        if made is not None:
-            places[k] = None
-            Py_DecRef(made)
+    """Drops what the steps have made, and nobody has taken, and the arguments."""
+    made = program.given + program.constants
+    drop_all(places + made, program.places - made)
+    drop_all(places, program.given)
 
 
 @native

@@ -6,11 +6,12 @@ else's, kept alive by `owner`), or none at all (a meta tensor's: only the size).
 
 Invariants: `ptr` is null only for null storages; memory that somebody may be reading (an exported
 buffer, a kernel that runs without the interpreter lock) is pinned, and pinned memory never moves;
-a storage can be in a reference cycle only through `owner`, so only those with one are tracked by
-the collector.  Storages that have ended are kept for the next ones, with their type's reference:
-on the shelf of their size class the small ones that had memory of their own, and still have it
-(`state.shelved` are their bytes), elsewhere the bare objects.  Only who holds the interpreter lock
-makes or frees a storage, so that this takes no lock.
+making a storage runs nobody's code, no finalizer either, unless it fails; a storage can be in a
+reference cycle only through `owner`, so only those with one are tracked by the collector.  Storages
+that have ended are kept for the next ones, with their type's reference: on the shelf of their size
+class the small ones that had memory of their own, and still have it (`state.shelved` are their
+bytes), elsewhere the bare objects.  Only who holds the interpreter lock makes or frees a storage,
+so that this takes no lock.
 """
 
 # Native functions are in the kernel language, whose types are values: mypy cannot read them.
@@ -58,6 +59,7 @@ from antorcha.runtime.alloc import (
 from antorcha.runtime.cpython import (
     BF_GETBUFFER,
     BF_RELEASEBUFFER,
+    COLLECTS_AT_ONCE,
     HAS_GIL,
     HEADER,
     LONGLONG,
@@ -71,6 +73,8 @@ from antorcha.runtime.cpython import (
     Py_DecRef,
     Py_IncRef,
     PyBuffer_FillInfo,
+    PyGC_Disable,
+    PyGC_Enable,
     PyLong_AsLongLong,
     PyObject_ClearWeakRefs,
     PyObject_GC_Del,
@@ -151,7 +155,14 @@ CANNOT_RESIZE = complaint(_cannot_resize)
 # ---- the object's life
 @native(noinline=True)
 def new_object() -> raw:
-    return PyObject_GC_New(storage_type[0])
+    """Collects nothing: whoever makes a storage may hold addresses that a finalizer would free."""
+    if not COLLECTS_AT_ONCE:
+        return PyObject_GC_New(storage_type[0])
+    collects = PyGC_Disable()
+    o = PyObject_GC_New(storage_type[0])
+    if collects != 0:
+        PyGC_Enable()
+    return o
 
 
 @native
@@ -472,7 +483,8 @@ def alias(storage: Storage) -> Storage:
     """
     if not storage.ptr:
         return null_storage(storage.nbytes)
-    made: Storage = _wrap(storage.ptr, storage.nbytes, memoryview(storage), storage.flags & LOCKED)
+    pinned = memoryview(storage)  # before the address is read
+    made: Storage = _wrap(storage.ptr, storage.nbytes, pinned, storage.flags & LOCKED)
     return made
 
 

@@ -157,13 +157,13 @@ class Export:
     """A tensor that another library may be using: the C structure and what it points to."""
 
     def __init__(self, tensor: Tensor, versioned: bool, flags: int) -> None:
-        lay = tensor._layout
-        L.check_inside(lay, tensor._storage.nbytes, tensor._offset)
-        self.pinned = memoryview(tensor._storage)  # type: ignore[arg-type]  # it stays where it is
+        lay, storage, offset = tensor._layout, tensor._storage, tensor._offset
+        self.pinned = memoryview(storage)  # type: ignore[arg-type]  # it stays where it is
+        L.check_inside(lay, storage.nbytes, offset)
         self.words = (ctypes.c_int64 * max(2 * lay.ndim, 1))(*lay.shape, *_strides(lay))
         self.managed: Any = _Versioned() if versioned else _Managed()
         array = self.managed.array
-        array.data = tensor._storage.ptr + tensor._offset * lay.itemsize if lay.numel else None
+        array.data = storage.ptr + offset * lay.itemsize if lay.numel else None
         array.device_type, array.device_id = dlpack_device(tensor)
         array.ndim = lay.ndim
         array.code = _BFLOAT if lay.dtype.name == "bfloat16" else _CODES[lay.dtype.kind]

@@ -28,6 +28,8 @@ def in_place(name: str) -> Callable[..., Tensor]:
 
     def change(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         recorded = modes.grad_enabled()
+        if not isinstance(self, Tensor):
+            raise ArgumentError(f"{name}_(): expected a Tensor, not {type(self).__name__}")
         if recorded and self._rg:
             check_inplace(f"{name}_", self)
         view = op(self, *args, **kwargs)

@@ -171,8 +171,10 @@ class UntypedStorage:
                                  "supported")  # fmt: skip
             length = max(stop - start, 0)
             storage = self._storage
+            pinned = memoryview(storage)  # type: ignore[arg-type]  # before the address is read
+            length = max(min(length, storage.nbytes - start), 0)
             address = storage.ptr + start if length else 0
-            part = S.wrap(address, length, memoryview(storage), S.is_readonly(storage))  # type: ignore[arg-type]
+            part = S.wrap(address, length, pinned, S.is_readonly(storage))
             return UntypedStorage._of(part, self._device)
         return int(elements(self._storage, dtypes.uint8, "storage[]")[_place(index, self.nbytes())])
 

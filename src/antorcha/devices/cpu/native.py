@@ -12,6 +12,7 @@ from typing import Any
 from antorcha.devices.cpu.pointwise import compile_pointwise, slot
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Launch, NativeKernel, Pointwise
+from antorcha.runtime.buffers import CHECKED, check_buffers
 from antorcha.runtime.launch import make_launch
 from antorcha.runtime.launched import made_of
 from antorcha.runtime.layout import Layout
@@ -20,6 +21,8 @@ from antorcha.runtime.storage import new_storage
 
 def compile_native(what: NativeKernel, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
     spec = what.fn.spec(**what.static)
+    if CHECKED:
+        check_buffers(spec, len(outs) + len(ins))
     work = what.work or outs[0].numel
     made = make_launch(
         spec.addr, what.desc, [slot(o) for o in outs], [slot(i) for i in ins], work, what.fail, what

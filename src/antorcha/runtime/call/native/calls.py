@@ -328,12 +328,14 @@ def write(place: ptr[Place], key: ptr[Key]) -> raw:
     args = local(raw, 2 * (1 + MOST_ARGUMENTS))
     target = key.given[0]
     t = ptr[TensorObject](target)
-    args[0] = t.storage
+    memory = new_reference(t.storage)  # other threads may give the tensor another meanwhile
+    args[0] = memory
     args[1] = t.offset
-    if not run_into(place, args, 2 + gather(place, key, args + 2)):
-        return None
-    ptr[StorageObject](t.storage).version += 1
-    return new_reference(target)
+    done = run_into(place, args, 2 + gather(place, key, args + 2))
+    if done:
+        ptr[StorageObject](memory).version += 1
+    Py_DecRef(memory)
+    return new_reference(target) if done else raw(0)
 
 
 @native
@@ -377,6 +379,21 @@ def wants_gradient(key: ptr[Key]) -> bool:
     return wanted
 
 
+@native
+def hold_listed(key: ptr[Key]) -> void:
+    """Holds the call's tensors where nobody does but a list."""
+    if key.listed != 0:
+        for k in range(key.tensors):
+            Py_IncRef(key.given[k])
+
+
+@native
+def drop_listed(key: ptr[Key]) -> void:
+    if key.listed != 0:
+        for k in range(key.tensors):
+            Py_DecRef(key.given[k])
+
+
 @native(noinline=True)
 def serve_any(
     storage: raw, key: ptr[Key], number: i64, recorded: bool, made: ptr[raw], *, PROFILED
@@ -386,6 +403,7 @@ def serve_any(
     place = ptr[Place](ptr[StorageObject](storage).ptr)
     done = False
     Py_IncRef(storage)
+    hold_listed(key)
     if place.what == FLAT:
         flat = ptr[Flat](ptr[StorageObject](place.run).ptr)
         args = local(raw, 2 * MOST_ARGUMENTS)
@@ -395,6 +413,7 @@ def serve_any(
     elif place.what == WINDOW and has_counts(key.given[0]):
         made[0] = new_view(key.given[0], place.layouts[0], number, recorded)
         done = True
+    drop_listed(key)
     Py_DecRef(storage)
     return done
 
@@ -485,7 +504,9 @@ def try_call(
         quick.counts[3] += 1
         return NOT_KNOWN if again else NOT_HERE
     Py_IncRef(place)
+    hold_listed(key)
     what = serve(ptr[Place](ptr[StorageObject](place).ptr), key, word == 0, made)
+    drop_listed(key)
     Py_DecRef(place)
     if what == SERVED:
         quick.counts[0] += 1

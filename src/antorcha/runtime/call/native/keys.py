@@ -84,6 +84,7 @@ class Key:
     given: array[raw, MOST_TENSORS]  # the tensors, in order; no part of what is compared
     numbers: i64
     loose: array[raw, MOST_NUMBERS]  # numbers that the kernel gets, whatever their value
+    listed: i64  # is there a list among the arguments? (Any code may change it, and end its items.)
 
 
 @struct
@@ -99,6 +100,7 @@ def begin_key(key: ptr[Key]) -> void:
     key.count = 0
     key.tensors = 0
     key.numbers = 0
+    key.listed = 0
     key.mixed = 0
 
 
@@ -175,6 +177,7 @@ def add_any(key: ptr[Key], o: raw) -> bool:
             ok = ok and add_argument(key, PyTuple_GetItem(o, k))
         return ok
     if kind == raw(list_type):
+        key.listed = 1
         count = PyList_Size(o)
         ok = add_word(key, ITEMS, count)
         for k in range(count):

@@ -185,6 +185,7 @@ def try_binary(op: i64, a: raw, b: raw, made: ptr[raw], *, PROFILED=False) -> i6
     if not is_whole(a):
         counted[1] += 1
         return NOT_HERE
+    word = mode_word()  # before anything is read: it may run code, in a thread's first call
     x = ptr[TensorObject](a)
     other = type_of(b)
     args = local(raw, 4)
@@ -211,7 +212,6 @@ def try_binary(op: i64, a: raw, b: raw, made: ptr[raw], *, PROFILED=False) -> i6
     else:
         counted[1] += 1
         return NOT_HERE
-    word = mode_word()
     if word < 0:
         if not PROFILED and word <= WATCHED:
             return watched_try[0](op, a, b, made)

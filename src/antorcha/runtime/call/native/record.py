@@ -173,8 +173,8 @@ def saved_item(o: raw) -> raw:
         Py_IncRef(raw(NONE))
         return raw(NONE)
     x = ptr[TensorObject](o)
+    made = PyTuple_New(4)  # which may run any code
     version = int_object(ptr[StorageObject](x.storage).version)
-    made = PyTuple_New(4)
     if version is None or made is None:
         drop_one(version)
         drop_one(made)

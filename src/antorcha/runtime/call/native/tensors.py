@@ -19,6 +19,7 @@ from antorcha.runtime.cpython import (
     HEADER,
     NONE,
     Py_DecRef,
+    Py_IncRef,
     fast_def,
     hold,
     int_type,
@@ -68,13 +69,15 @@ parameter_type = Global("antorcha_parameter_type", raw)
 def new_tensor(layout: raw, storage: raw) -> raw:
     """A tensor outside of any graph, at the beginning of a storage, whose reference it takes over;
     null with an exception, the storage then dropped."""
+    Py_IncRef(layout)  # before anything is allocated, which may run any code
     o = new_object(TENSOR)
     if o is None:
+        Py_DecRef(layout)
         Py_DecRef(storage)
         return o
     t = ptr[TensorObject](o)
     t.storage = storage
-    t.layout = new_reference(layout)
+    t.layout = layout
     hold(zero[0], 2)
     hold(raw(FALSE), 1)
     hold(raw(NONE), 4)

@@ -89,15 +89,16 @@ def new_view(a: raw, layout: raw, delta: i64, recorded: bool) -> raw:
         seen = constant_mark(a, base, version)
     if views < MANY and not put_number(ref(ptr[TensorObject](base).seen), views + 1):
         return None
+    Py_IncRef(base)  # before anything is allocated, which may run any code
     Py_IncRef(x.storage)
     made = new_tensor(layout, x.storage)
     if made is None:
+        Py_DecRef(base)
         return made
     t = ptr[TensorObject](made)
+    Py_DecRef(t.base)
+    t.base = base
     if not put_number(ref(t.offset), offset) or not put_number(ref(t.seen), seen):
         Py_DecRef(made)
         return None
-    Py_IncRef(base)
-    Py_DecRef(t.base)
-    t.base = base
     return made

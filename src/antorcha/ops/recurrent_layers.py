@@ -8,6 +8,7 @@ from typing import Any as _Any
 from antorcha.errors import ArgumentError, ShapeError
 from antorcha.ops.record import T, composite
 from antorcha.ops.types import Any, OptTensor, Tensor
+from antorcha.runtime.tensor import Tensor as TensorType
 
 
 # ---------------------------------------------------------------------------- layers over layers
@@ -88,6 +89,7 @@ def _recurrent(mode: str, *args: _Any) -> _Any:
     packed = isinstance(args[3], (tuple, list))
     if packed:
         data, batch_sizes, hx, weights, biases, layers, dropout, train, both = args
+        _tensors(mode, "batch_sizes", [batch_sizes])
         sizes = tuple([int(n) for n in batch_sizes.tolist()])
         batch_first = False
     else:
@@ -104,7 +106,8 @@ def _recurrent(mode: str, *args: _Any) -> _Any:
             raise ShapeError(f"{mode}: Expected sequence length to be larger than 0 in RNN")
         sizes = (batch,) * time
         data = T.reshape(data, (time * batch, features))
-    states = tuple(hx) if mode == "lstm" else (hx,)
+    states = _tensors(mode, "hx", hx if mode == "lstm" else [hx])
+    weights = _tensors(mode, "params", weights)
     per = _weights_of_one(mode, biases, len(weights), layers, 2 if both else 1)
     _check_states(mode, states, weights, sizes[0], layers * (2 if both else 1), per)
     result, *last = _stacked(
@@ -114,6 +117,18 @@ def _recurrent(mode: str, *args: _Any) -> _Any:
         result = T.reshape(result, (len(sizes), sizes[0], result._layout.shape[1]))
         result = T.transpose(result, 0, 1) if batch_first else result
     return result, *last
+
+
+def _tensors(mode: str, name: str, values: _Any) -> tuple[_Any, ...]:
+    """A tuple of tensors, which the values must be."""
+    if isinstance(values, (tuple, list)) and values:
+        wrong = [each for each in values if not isinstance(each, TensorType)]
+        if not wrong:
+            return tuple(values)
+        values = wrong[0]
+    raise ArgumentError(
+        f"{mode}(): argument {name!r} must be made of tensors, not {type(values).__name__}"
+    )
 
 
 def _check_states(

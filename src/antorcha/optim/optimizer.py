@@ -88,6 +88,7 @@ class Optimizer:
     """
 
     _opt_called = False
+    _step_supports_amp_scaling = False
     _in_profiles = "Optimizer.step#Optimizer.step", "Optimizer.zero_grad#Optimizer.zero_grad"
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -171,6 +172,13 @@ class Optimizer:
                 "information",
                 stacklevel=3,
             )
+        for group in self.param_groups:
+            if ("param_names" in param_group) != ("param_names" in group):
+                kind = "with" if "param_names" in param_group else "without"
+                raise ValueRangeError(
+                    "all optimizer param groups should be with/without names. cannot add param "
+                    f"group {kind} names to the optimizer"
+                )
         if any(id(p) in ids for group in self.param_groups for p in group["params"]):
             raise ValueRangeError("some parameters appear in more than one parameter group")
         self.param_groups.append(param_group)
@@ -198,7 +206,7 @@ class Optimizer:
                 if set_to_none:
                     param._grad = None
                 elif param._grad is not None:
-                    grad = param._grad = param._grad.detach()
+                    grad = param._grad.detach_().requires_grad_(False)
                     grad.zero_()
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -368,39 +376,12 @@ def _fitted(param: Tensor, value: Any, key: Any) -> Any:
     return value
 
 
-def number(value: Any) -> float:
-    """A setting that may be a number or a tensor of one element."""
-    return value if type(value) is float else float(value)
-
-
-def updated(param: Tensor) -> list[Tensor] | None:
-    """What a step reads and writes of a parameter: it and its gradient; None if it has none."""
-    grad = param._grad
-    return None if grad is None else [param, grad]
-
-
-def as_reals(tensors: list[Tensor]) -> list[Tensor]:
-    """Complex tensors as pairs of reals, which is how they are optimised."""
-    if tensors[0]._layout.dtype.kind != "c":
-        return tensors
-    return [T.view_as_real(t.detach()) for t in tensors]
-
-
 def check(**settings: Any) -> None:
     """Raises ValueError for a setting that must not be negative and is."""
     names = {"lr": "learning rate: {}", "eps": "epsilon value: {}"}
     for name, value in settings.items():
-        if isinstance(value, Tensor):
-            if name == "lr" and value.numel() != 1:
-                raise ValueRangeError("Tensor lr must be 1-element")
-        elif not value >= 0.0:
+        if isinstance(value, Tensor) and value.numel() != 1:
+            raise ValueRangeError(f"Tensor {name} must be 1-element")
+        if not value >= 0.0:
             text = names.get(name, name + " value: {}").format(value)
             raise ValueRangeError(f"Invalid {text}")
-
-
-def refuse_differentiable(differentiable: bool) -> None:
-    """Steps that are themselves differentiated are not supported."""
-    if differentiable:
-        raise MissingFeature(
-            "differentiable=True (a gradient through the optimizer's step) is not supported"
-        )

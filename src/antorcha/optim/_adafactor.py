@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from antorcha.autograd import no_grad
 from antorcha.dtypes import finfo
@@ -45,7 +45,7 @@ class Adafactor(StepOptimizer):
     tensor([0.9000, 0.9000])
     """
 
-    _added = {"foreach": None}
+    _added: ClassVar[dict[str, Any]] = {"foreach": None}
 
     def __init__(
         self,

@@ -19,5 +19,3 @@ __all__ = [
     "adadelta", "adagrad", "adam", "adamax", "adamw", "asgd", "nadam", "radam", "rmsprop", "rprop",
     "sgd", "sparse_adam",
 ]  # fmt: skip
-
-

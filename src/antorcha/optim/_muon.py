@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 from antorcha.autograd import no_grad
 from antorcha.errors import ShapeError, ValueRangeError
@@ -54,8 +54,8 @@ class Muon(StepOptimizer):
     (True, 0.0)
     """
 
-    _added: dict[str, Any] = {}
-    _scalars = ()
+    _added: ClassVar[dict[str, Any]] = {}
+    _scalars: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from antorcha.errors import ValueRangeError
 from antorcha.ops import optim_step
@@ -51,7 +51,12 @@ class Adagrad(StepOptimizer):
     tensor([0.9000])
     """
 
-    _added = {"foreach": None, "maximize": False, "differentiable": False, "fused": None}
+    _added: ClassVar[dict[str, Any]] = {
+        "foreach": None,
+        "maximize": False,
+        "differentiable": False,
+        "fused": None,
+    }
 
     def __init__(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from antorcha.errors import ValueRangeError
 from antorcha.ops import optim_step
@@ -56,7 +56,7 @@ class Adam(StepOptimizer):
     tensor([0.9000, 1.1000])
     """
 
-    _added = {
+    _added: ClassVar[dict[str, Any]] = {
         "amsgrad": False, **StepOptimizer._added, "fused": None, "decoupled_weight_decay": False,
     }  # fmt: skip
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from antorcha.optim.adam import Adam
 from antorcha.optim.frame import functional
@@ -35,6 +35,8 @@ class AdamW(Adam):
     >>> w.detach()
     tensor([0.9500])
     """
+
+    _added: ClassVar[dict[str, Any]] = {**Adam._added, "decoupled_weight_decay": True}
 
     def __init__(
         self,

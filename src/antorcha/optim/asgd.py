@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from antorcha.ops import optim_step
+from antorcha.ops.record import T
 from antorcha.optim.frame import Group, Run, State, StepOptimizer, functional, number, scalar, zeros
 from antorcha.optim.optimizer import check
 from antorcha.runtime.tensor import Tensor
@@ -41,7 +42,7 @@ class ASGD(StepOptimizer):
     tensor([0.8000])
     """
 
-    _scalars = ("step", "eta", "mu")
+    _scalars: ClassVar[tuple[str, ...]] = ("step", "eta", "mu")
 
     def __init__(
         self,
@@ -82,8 +83,10 @@ class ASGD(StepOptimizer):
         fused = optim_step.asgd
         numbers = (1 - lambd * eta, eta, mu, decay)
         run(fused, [p, grad, state["ax"]], numbers, fused.flags(**flags, averaging=mu != 1))
-        state["eta"].fill_(lr / (1 + lambd * lr * step) ** alpha)
-        state["mu"].fill_(1 / max(1, step - t0))
+        for name, value in (
+            ("eta", lr / (1 + lambd * lr * step) ** alpha), ("mu", 1 / max(1, step - t0))
+        ):  # fmt: skip
+            state[name].copy_(T.full((), value))  # rounded to the default dtype, as PyTorch does
 
 
 asgd = functional(

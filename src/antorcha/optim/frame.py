@@ -104,7 +104,7 @@ class StepOptimizer(Optimizer):
 def check_options(name: str, group: Group, params: Sequence[Tensor]) -> None:
     """Refuses the options that PyTorch refuses at a step: all of them are hints here."""
     get = group.get
-    if get("capturable"):
+    if get("capturable") and not get("fused"):
         raise AssertionError(
             f"{name}: If capturable=True, params and state_steps must be on supported devices: "
             f"{_CAPTURING}."
@@ -215,7 +215,11 @@ def functional(cls: type[StepOptimizer], lists: str, options: str, settings: str
     """
     keys = [pair.split(":") for pair in lists.split()]
     kinds = inspect.Parameter
-    names = ["params", "d_p_list" if cls.__name__ == "SGD" else "grads", *[name for name, _ in keys]]
+    names = [
+        "params",
+        "d_p_list" if cls.__name__ == "SGD" else "grads",
+        *[name for name, _ in keys],
+    ]
     params = [kinds(name, kinds.POSITIONAL_OR_KEYWORD) for name in names]
     params += [
         kinds(name, kinds.POSITIONAL_OR_KEYWORD, default=_DEFAULTS[name])

@@ -28,16 +28,16 @@ _EPOCH = (
 
 
 def each_group(name: str, optimizer: Optimizer, value: Any) -> list[Any]:
-    """A setting for each group: a sequence of them, or one for all."""
+    """A setting for each group: a sequence of them, or one for all (tensors copied)."""
     count = len(optimizer.param_groups)
     if not isinstance(value, (list, tuple)):
-        return [value] * count
+        value = [value] * count
     if len(value) != count:
         raise ValueRangeError(
             f"{name} must have the same length as optimizer.param_groups. {name} has {len(value)} "
             f"values, param_groups has {count}."
         )
-    return list(value)
+    return [v.clone() if isinstance(v, Tensor) else v for v in value]
 
 
 def values_of(optimizer: Optimizer, key: str) -> list[Any]:

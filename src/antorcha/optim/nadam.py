@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from antorcha.ops import optim_step
 from antorcha.optim.frame import (
@@ -53,8 +53,8 @@ class NAdam(StepOptimizer):
     tensor([0.8600, 1.1400])
     """
 
-    _added = {**StepOptimizer._added, "decoupled_weight_decay": False}
-    _scalars = ("step", "mu_product")
+    _added: ClassVar[dict[str, Any]] = {**StepOptimizer._added, "decoupled_weight_decay": False}
+    _scalars: ClassVar[tuple[str, ...]] = ("step", "mu_product")
 
     def __init__(
         self,

@@ -18,7 +18,7 @@ from typing import Any
 from antorcha import modes
 from antorcha.autograd import enable_grad, engine
 from antorcha.device import CPU
-from antorcha.errors import ArgumentError, MissingFeature, ValueRangeError
+from antorcha.errors import ArgumentError, ValueRangeError
 from antorcha.ops.record import T
 from antorcha.runtime.tensor import Tensor
 
@@ -362,11 +362,12 @@ def remove_global_step_hooks() -> None:
 
 
 def _fitted(param: Tensor, value: Any, key: Any) -> Any:
-    """A loaded value, its tensors with the parameter's dtype and device (counts keep theirs)."""
+    """A loaded value, its tensors with the parameter's device, and its dtype where that is real
+    (counts keep theirs)."""
     if isinstance(value, Tensor):
         if key == "step":
             return value.clone()
-        if param._layout.dtype.kind in "fc":
+        if param._layout.dtype.kind == "f":
             return value.to(param._layout.device, param._layout.dtype, copy=True)
         return value.to(param._layout.device, copy=True)
     if isinstance(value, dict):

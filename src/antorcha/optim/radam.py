@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from antorcha.ops import optim_step
 from antorcha.optim.frame import (
@@ -53,7 +53,7 @@ class RAdam(StepOptimizer):
     tensor([0.9000, 1.2000])
     """
 
-    _added = {**StepOptimizer._added, "decoupled_weight_decay": False}
+    _added: ClassVar[dict[str, Any]] = {**StepOptimizer._added, "decoupled_weight_decay": False}
 
     def __init__(
         self,

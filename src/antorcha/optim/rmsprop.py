@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from antorcha.ops import optim_step
 from antorcha.optim.frame import Group, Run, State, StepOptimizer, functional, number, scalar, zeros
@@ -49,7 +49,7 @@ class RMSprop(StepOptimizer):
     tensor([0.9000])
     """
 
-    _added = {"momentum": 0, "centered": False, **StepOptimizer._added}
+    _added: ClassVar[dict[str, Any]] = {"momentum": 0, "centered": False, **StepOptimizer._added}
 
     def __init__(
         self,

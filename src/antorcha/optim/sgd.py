@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from antorcha.errors import ValueRangeError
 from antorcha.ops import optim_step
@@ -52,11 +52,11 @@ class SGD(StepOptimizer):
     tensor([0.9000, 0.8000])
     """
 
-    _added = {
+    _added: ClassVar[dict[str, Any]] = {
         "nesterov": False, "maximize": False, "foreach": None, "differentiable": False,
         "fused": False,
     }  # fmt: skip
-    _scalars = ()
+    _scalars: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
         self,

@@ -257,9 +257,7 @@ class SWALR(LRScheduler):
         step, epochs = self._step_count - 1, max(1, self.anneal_epochs)
         if self.anneal_epochs == 0:
             step = max(1, step)
-        before, now = [
-            self.anneal_func(max(0, min(1, at / epochs))) for at in (step - 1, step)
-        ]
+        before, now = [self.anneal_func(max(0, min(1, at / epochs))) for at in (step - 1, step)]
         rates = []
         for group in self.optimizer.param_groups:
             lr, end = group["lr"], group["swa_lr"]

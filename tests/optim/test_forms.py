@@ -1,9 +1,11 @@
-"""Functional forms, modules as programs import them, averaged weights, gradient scaling, swapping."""
+"""Functional forms, modules as programs import them, averaged weights, gradient scaling."""
 
 from __future__ import annotations
 
+import doctest
 import importlib
 import inspect
+import pkgutil
 from typing import Any
 
 import numpy as np
@@ -91,8 +93,8 @@ def test_names_are_where_programs_import_them() -> None:
         ]  # fmt: skip
         assert shapes[0] == shapes[1], name
         for method in dir(theirs):
-            assert method.startswith("_") or hasattr(mine, method) or method in (
-                "OptimizerPostHook", "OptimizerPreHook", "profile_hook_step"), (name, method)  # fmt: skip
+            if not method.startswith("_"):
+                assert hasattr(mine, method), (name, method)
     for name in ("Adam", "AdamW", "SGD", "LBFGS", "RMSprop", "NAdam", "RAdam", "Rprop", "ASGD"):
         module = importlib.import_module(f"antorcha.optim.{name.lower()}")
         assert getattr(module, name) is getattr(antorcha.optim, name)
@@ -129,7 +131,7 @@ def test_averaged_models(how: str) -> None:
         swa.update_bn([(b, 0) for b in batches], average)
         assert not average.training
         assert average.module[1].momentum == 0.1
-        assert list(average.state_dict())[0] == "n_averaged"
+        assert next(iter(average.state_dict())) == "n_averaged"
         last = [t.detach().numpy() for t in average.state_dict().values()]
         results.append([*first, *last, average(batches[0]).detach().numpy()])
     for x, y in zip(*results, strict=True):
@@ -193,3 +195,110 @@ def test_older_checkpoints_are_read() -> None:
         again.step()
         assert torch.equal(w, v), name
         assert again.state_dict()["state"][0]["step"].item() == 2
+
+
+def test_an_optimizer_written_for_pytorch_runs() -> None:
+    """With the helpers that such files import, hooks by their names in PyTorch, and pickling."""
+    torch: Any = antorcha
+    base = importlib.import_module("antorcha.optim.optimizer")
+
+    class Plain(base.Optimizer):  # type: ignore[misc, name-defined]
+        def __init__(self, params: Any, lr: float = 0.1) -> None:
+            super().__init__(params, {"lr": lr, "differentiable": False})
+
+        @base._use_grad_for_differentiable
+        def step(self, closure: Any = None) -> None:
+            for group in self.param_groups:
+                for p in group["params"]:
+                    p.add_(p.grad, alpha=-base._get_value(base._to_scalar(group["lr"])))
+
+    w = torch.nn.Parameter(torch.ones(1))
+    optimizer = Plain([w], lr=torch.tensor([0.5]))
+    seen: list[str] = []
+    handle = optimizer.register_step_post_hook(lambda *args: seen.append("post"))
+    assert list(optimizer._optimizer_step_post_hooks) == [handle.id]
+    w.grad = torch.ones(1)
+    optimizer.step()
+    handle.remove()
+    optimizer.step()
+    assert seen == ["post"]
+    assert w.item() == 0
+    for name in ("ParamsT", "_params_doc", "_default_to_fused_or_foreach", "required"):
+        assert getattr(base, name) is not None
+    with pytest.raises(AttributeError, match="Did you mean"):
+        base._get_valu
+
+
+@pytest.mark.oracle
+def test_zero_grad_and_groups_as_in_pytorch() -> None:
+    torch = pytest.importorskip("torch")
+    for library in (antorcha, torch):
+        w, v = library.nn.Parameter(library.ones(2)), library.nn.Parameter(library.ones(2))
+        w.grad = library.ones(2) * 3
+        grad = w.grad
+        optimizer = library.optim.SGD([w], lr=0.1)
+        optimizer.zero_grad(set_to_none=False)
+        assert w.grad is grad
+        assert grad.tolist() == [0, 0]
+        (w * w * v).sum().backward(create_graph=True)
+        optimizer.zero_grad(set_to_none=False)
+        assert not w.grad.requires_grad
+        named = library.optim.SGD([("w", w)], lr=0.1)
+        assert named.param_groups[0]["param_names"] == ["w"]
+        with pytest.raises(ValueError, match="without names to the optimizer"):
+            named.add_param_group({"params": [v]})
+        named.add_param_group({"params": [("v", v)]})
+        assert named.state_dict()["param_groups"][1]["param_names"] == ["v"]
+        with pytest.raises(ValueError, match="Invalid learning rate"):
+            library.optim.SGD([w], lr=library.tensor(-1.0))
+
+
+def test_swapping_leaves_the_optimizer_as_it_was() -> None:
+    torch: Any = antorcha
+    w, v = torch.nn.Parameter(torch.ones(2)), torch.nn.Parameter(torch.zeros(2))
+    w.grad, v.grad = torch.ones(2), torch.ones(2)
+    optimizer = torch.optim.Adam([w], lr=0.1)
+    with pytest.raises(RuntimeError, match="initialized"):
+        optimizer_swap(optimizer, {}, {}).__enter__()
+    optimizer.step()
+    state = optimizer.state_dict()
+    other = {
+        "state": {0: {key: t.clone() for key, t in state["state"][0].items()}},
+        "param_groups": [{**state["param_groups"][0], "lr": 1.0}],
+    }
+    before = w.detach().clone()
+    with optimizer_swap(optimizer, {"v": v}, other):
+        assert optimizer.param_groups[0]["lr"] == 1.0
+        optimizer.step()
+    assert optimizer.param_groups[0]["lr"] == 0.1
+    assert optimizer.param_groups[0]["params"] == [w]
+    assert torch.equal(w, before)
+    assert v.detach().tolist() == pytest.approx([-1, -1], rel=1e-4)
+    assert other["state"][0]["step"].item() == 2
+    assert optimizer.state[w]["step"].item() == 1
+    for change in (
+        {"state": [], "param_groups": other["param_groups"]},
+        {"state": {}, "param_groups": []},
+        {"state": {5: {}}, "param_groups": other["param_groups"]},
+        {"state": {}, "param_groups": [{"params": [0]}]},
+        {"state": {}, "param_groups": [{**other["param_groups"][0], "params": []}]},
+    ):
+        with pytest.raises(RuntimeError), optimizer_swap(optimizer, {"v": v}, change):
+            pass
+    with pytest.raises(RuntimeError), optimizer_swap(optimizer, {}, other):
+        pass
+
+
+def optimizer_swap(*args: Any) -> Any:
+    return antorcha.optim.swap_in_optimizer_params_and_state(*args)
+
+
+def test_the_examples_of_docstrings() -> None:
+    names = {"torch": antorcha, "antorcha": antorcha}
+    attempted = 0
+    for found in pkgutil.iter_modules(antorcha.optim.__path__):
+        module = importlib.import_module(f"antorcha.optim.{found.name}")
+        result = doctest.testmod(module, extraglobs=names)
+        assert result.failed == 0, found.name
+        attempted += result.attempted
+    assert attempted > 80

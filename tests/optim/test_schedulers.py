@@ -87,12 +87,11 @@ def metric(epoch: int) -> float:
 def test_every_step_to_the_last_bit_and_state_to_and_fro(name: str) -> None:
     torch = pytest.importorskip("torch")
     for optimizer, lr in itertools.product(("SGD", "Adam"), (0.1, [0.125])):
-        optimizers, pair = [], []
-        for library in (antorcha, torch):
-            optimizers.append(build(library, optimizer, lr))
-            pair.append(schedulers(library)[name](optimizers[-1]))
+        optimizers = [build(library, optimizer, lr) for library in (antorcha, torch)]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            pair = [schedulers(library)[name](one)
+                    for library, one in zip((antorcha, torch), optimizers, strict=True)]  # fmt: skip
             for epoch in range(30):
                 args = (metric(epoch),) if name.startswith("plateau") else ()
                 for one, scheduler in zip(optimizers, pair, strict=True):

@@ -175,7 +175,8 @@ def number(value: Any, group: Group | None = None) -> Any:
 def scalar(value: float, group: Group) -> Tensor:
     """A 0-dim tensor for the state: float32, or float64 where that is the default dtype."""
     wide = dtypes.get_default_dtype() is dtypes.float64 and not group.get("fused")
-    return T.full((), value, dtype=dtypes.float64 if wide else dtypes.float32)
+    made: Tensor = T.full((), value, dtype=dtypes.float64 if wide else dtypes.float32)
+    return made
 
 
 def zeros(p: Tensor) -> Tensor:

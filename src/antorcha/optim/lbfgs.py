@@ -258,7 +258,7 @@ def _zoom(
         least, most = sorted([bracket[0].t, bracket[1].t])
         if abs(most - least) * reach < small:
             break
-        t = _cubic(*bracket, least, most)
+        t = _cubic(bracket[0], bracket[1], least, most)
         margin = 0.1 * (most - least)
         near = min(most - t, t - least) < margin
         if near and (stuck or t >= most or t <= least):

@@ -50,7 +50,7 @@ class NAdam(StepOptimizer):
     >>> w.grad = torch.tensor([1., -2.])
     >>> torch.optim.NAdam([w], lr=0.1).step()
     >>> w.detach()
-    tensor([0.8600, 1.1400])
+    tensor([0.8944, 1.1056])
     """
 
     _added: ClassVar[dict[str, Any]] = {**StepOptimizer._added, "decoupled_weight_decay": False}

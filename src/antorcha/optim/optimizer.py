@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import ctypes
 import functools
+import importlib
 import itertools
 import warnings
 from collections import OrderedDict, defaultdict
@@ -18,7 +19,7 @@ from typing import Any
 from antorcha import modes
 from antorcha.autograd import enable_grad, engine
 from antorcha.device import CPU
-from antorcha.errors import ArgumentError, ValueRangeError
+from antorcha.errors import ArgumentError, ValueRangeError, no_such_name
 from antorcha.ops.record import T
 from antorcha.runtime.tensor import Tensor
 
@@ -29,8 +30,8 @@ class _Required:
 
 
 required = _Required()
-_global_pre: OrderedDict[int, Any] = OrderedDict()
-_global_post: OrderedDict[int, Any] = OrderedDict()
+_global_optimizer_pre_hooks: OrderedDict[int, Any] = OrderedDict()
+_global_optimizer_post_hooks: OrderedDict[int, Any] = OrderedDict()
 
 
 def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
@@ -39,7 +40,10 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(step)
     def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
         self._opt_called = True  # the learning rate schedulers ask for it
-        plain = not (self._pre_hooks or self._post_hooks or _global_pre or _global_post)
+        plain = not (
+            self._optimizer_step_pre_hooks or self._optimizer_step_post_hooks
+            or _global_optimizer_pre_hooks or _global_optimizer_post_hooks
+        )  # fmt: skip
         if modes.watched:
             if plain and not kwargs:
                 return engine.note(self._in_profiles[0], step, self, *args)
@@ -47,7 +51,8 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
         return step(self, *args, **kwargs) if plain else hooked(self, args, kwargs)
 
     def hooked(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        for hook in (*_global_pre.values(), *self._pre_hooks.values()):
+        own = self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks
+        for hook in (*_global_optimizer_pre_hooks.values(), *own[0].values()):
             changed = hook(self, args, kwargs)
             if changed is not None:
                 if not isinstance(changed, tuple) or len(changed) != 2:
@@ -57,7 +62,7 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
                     )
                 args, kwargs = changed
         result = step(self, *args, **kwargs)
-        for hook in (*self._post_hooks.values(), *_global_post.values()):
+        for hook in (*own[1].values(), *_global_optimizer_post_hooks.values()):
             hook(self, args, kwargs)
         return result
 
@@ -86,6 +91,10 @@ class Optimizer:
     >>> w.detach()
     tensor([0.7000])
     """
+
+    OptimizerPreHook = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
+    OptimizerPostHook = Callable[[Any, tuple[Any, ...], dict[str, Any]], None]
+    profile_hook_step = staticmethod(_with_hooks)
 
     _opt_called = False
     _step_supports_amp_scaling = False
@@ -118,8 +127,8 @@ class Optimizer:
             self.add_param_group(group)
 
     def _make_hooks(self) -> None:
-        self._pre_hooks: OrderedDict[int, Any] = OrderedDict()
-        self._post_hooks: OrderedDict[int, Any] = OrderedDict()
+        self._optimizer_step_pre_hooks: OrderedDict[int, Any] = OrderedDict()
+        self._optimizer_step_post_hooks: OrderedDict[int, Any] = OrderedDict()
         self._state_hooks: dict[str, OrderedDict[int, Any]] = {
             name: OrderedDict() for name in ("save_pre", "save_post", "load_pre", "load_post")
         }
@@ -300,7 +309,7 @@ class Optimizer:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        if "_pre_hooks" not in self.__dict__:
+        if "_optimizer_step_pre_hooks" not in self.__dict__:
             self._make_hooks()
         self._counters = {}
         self.defaults.setdefault("differentiable", False)
@@ -308,11 +317,11 @@ class Optimizer:
     # --------------------------------------------------------------------------------------- hooks
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> Any:
         """Runs ``hook(optimizer, args, kwargs)`` before every step."""
-        return _add(self._pre_hooks, hook)
+        return _add(self._optimizer_step_pre_hooks, hook)
 
     def register_step_post_hook(self, hook: Callable[..., Any]) -> Any:
         """Runs ``hook(optimizer, args, kwargs)`` after every step."""
-        return _add(self._post_hooks, hook)
+        return _add(self._optimizer_step_post_hooks, hook)
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Any:
         """Runs ``hook(optimizer)`` before ``state_dict``."""
@@ -347,18 +356,18 @@ def _add(hooks: OrderedDict[int, Any], hook: Any, prepend: bool = False) -> Any:
 
 def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> Any:
     """Runs ``hook(optimizer, args, kwargs)`` before every step of every optimizer."""
-    return _add(_global_pre, hook)
+    return _add(_global_optimizer_pre_hooks, hook)
 
 
 def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> Any:
     """Runs ``hook(optimizer, args, kwargs)`` after every step of every optimizer."""
-    return _add(_global_post, hook)
+    return _add(_global_optimizer_post_hooks, hook)
 
 
 def remove_global_step_hooks() -> None:
     """Removes the hooks of all optimizers."""
-    _global_pre.clear()
-    _global_post.clear()
+    _global_optimizer_pre_hooks.clear()
+    _global_optimizer_post_hooks.clear()
 
 
 def _fitted(param: Tensor, value: Any, key: Any) -> Any:
@@ -386,3 +395,13 @@ def check(**settings: Any) -> None:
         if not value >= 0.0:
             text = names.get(name, name + " value: {}").format(value)
             raise ValueRangeError(f"Invalid {text}")
+
+
+def __getattr__(name: str) -> Any:
+    """The helpers of PyTorch's module, for optimizers written for it."""
+    known = globals()
+    if not name.startswith("__"):
+        known = {**known, **vars(importlib.import_module("antorcha.optim.helpers"))}
+        if name in known:
+            return known[name]
+    raise no_such_name("torch.optim.optimizer", name, known)

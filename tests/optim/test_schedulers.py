@@ -6,6 +6,7 @@ import copy
 import itertools
 import math
 import pickle
+import types
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -90,8 +91,8 @@ def test_every_step_to_the_last_bit_and_state_to_and_fro(name: str) -> None:
         optimizers = [build(library, optimizer, lr) for library in (antorcha, torch)]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            pair = [schedulers(library)[name](one)
-                    for library, one in zip((antorcha, torch), optimizers, strict=True)]  # fmt: skip
+            makers = [schedulers(library)[name] for library in (antorcha, torch)]
+            pair = [make(one) for make, one in zip(makers, optimizers, strict=True)]
             for epoch in range(30):
                 args = (metric(epoch),) if name.startswith("plateau") else ()
                 for one, scheduler in zip(optimizers, pair, strict=True):
@@ -173,3 +174,28 @@ def test_names_and_refusals() -> None:
                      build(library, "SGD", 0.1))  # fmt: skip
             found.append(error.type)
         assert issubclass(found[1], found[0]), (k, found)
+
+
+@pytest.mark.oracle
+def test_a_step_that_was_overridden() -> None:
+    """Before the scheduler was made: no warning. After: PyTorch's."""
+    torch = pytest.importorskip("torch")
+    for library in (antorcha, torch):
+        for before, stepped, warned in (
+            (True, True, None),
+            (True, False, "before `optimizer.step"),
+            (False, True, "overridden"),
+        ):  # fmt: skip
+            optimizer = build(library, "SGD", 0.1)
+            if before:
+                optimizer.step = types.MethodType(lambda self: 3, optimizer)
+            scheduler = library.optim.lr_scheduler.StepLR(optimizer, 1)
+            if not before:
+                optimizer.step = types.MethodType(lambda self: 3, optimizer)
+            if stepped:
+                optimizer.step()
+            with warnings.catch_warnings(record=True) as seen:
+                warnings.simplefilter("always")
+                scheduler.step()
+            assert len(seen) == (warned is not None), (library.__name__, before, stepped)
+            assert warned is None or warned in str(seen[0].message)

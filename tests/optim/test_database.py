@@ -148,7 +148,7 @@ def tolerance_of(name: str, dtype: str, options: dict[str, Any]) -> float:
     if name == "ASGD" and options.get("foreach"):
         return 1e-5  # there PyTorch computes the learning rate in float32
     if name == "Muon":
-        return 1e-2  # its steps are computed in bfloat16, which has 8 bits
+        return 1e-4  # a bit of bfloat16, in which its steps are computed, times the learning rate
     if name == "LBFGS":
         return 1e-7 if dtype == "float64" else 1e-3  # two hundred iterations, each from the last
     return 1e-11 if dtype == "float64" else 2e-5

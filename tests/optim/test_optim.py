@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import pickle
-import warnings
 from typing import Any
 
 import numpy as np
@@ -145,53 +144,6 @@ def test_closure_hooks_and_version() -> None:
     optimizer.step(closure)
     with pytest.raises(RuntimeError, match=r"modified|version|inplace"):
         kept.backward()
-
-
-def schedulers(library: Any) -> Any:
-    s = library.optim.lr_scheduler
-    return {
-        "step": lambda o: s.StepLR(o, 3),
-        "multistep": lambda o: s.MultiStepLR(o, [2, 5, 5]),
-        "exponential": lambda o: s.ExponentialLR(o, 0.9),
-        "cosine": lambda o: s.CosineAnnealingLR(o, 7, 0.01),
-        "lambda": lambda o: s.LambdaLR(o, lambda e: 0.95**e),
-        "multiplicative": lambda o: s.MultiplicativeLR(o, lambda e: 0.95),
-        "onecycle": lambda o: s.OneCycleLR(o, 0.5, total_steps=30),
-        "threephase": lambda o: s.OneCycleLR(o, 0.5, total_steps=30, three_phase=True,
-                                             anneal_strategy="linear"),
-        "linear": lambda o: s.LinearLR(o),
-        "constant": lambda o: s.ConstantLR(o),
-        "polynomial": lambda o: s.PolynomialLR(o, 10, 2.0),
-        "restarts": lambda o: s.CosineAnnealingWarmRestarts(o, 4, 2, 0.001),
-        "sequential": lambda o: s.SequentialLR(
-            o, [s.LinearLR(o, 0.1), s.CosineAnnealingLR(o, 10)], [5]),
-        "chained": lambda o: s.ChainedScheduler([s.ConstantLR(o), s.ExponentialLR(o, 0.9)]),
-        "plateau": lambda o: s.ReduceLROnPlateau(o, patience=2, cooldown=1),
-    }  # fmt: skip
-
-
-@pytest.mark.oracle
-@pytest.mark.parametrize("name", list(schedulers(antorcha)))
-def test_schedulers_are_equal_to_the_last_bit(name: str) -> None:
-    torch = pytest.importorskip("torch")
-    both = []
-    for library in (antorcha, torch):
-        p = library.nn.Parameter(library.zeros(1))
-        optimizer = library.optim.SGD([p], lr=0.1, momentum=0.9)
-        both.append((optimizer, schedulers(library)[name](optimizer)))
-    (x, a), (y, b) = both
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for epoch in range(25):
-            args = (1 / (1 + min(epoch, 8)),) if name == "plateau" else ()
-            for optimizer, scheduler in both:
-                optimizer.step()
-                scheduler.step(*args)
-            assert a.get_last_lr() == b.get_last_lr(), epoch
-            assert x.param_groups[0]["momentum"] == y.param_groups[0]["momentum"]
-    assert set(a.state_dict()) == set(b.state_dict())
-    a.load_state_dict(copy.deepcopy(a.state_dict()))
-    assert a.get_last_lr() == b.get_last_lr()
 
 
 def test_scheduler_before_optimizer_warns() -> None:

@@ -6,6 +6,8 @@ and the like are run-time numbers: changing them compiles nothing. The order of 
 of PyTorch's unfused loops, so the values agree with them to the last bit or nearly so.
 
 Updates are outside of any graph. They bump the versions of what they write, as any write does.
+:meth:`Step.recorded` is the other way, for ``differentiable=True``: the same function as an op with
+derivatives.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from antorcha.errors import ShapeError
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Pointwise
 from antorcha.ops.operands import common_device
+from antorcha.ops.record import T
 from antorcha.runtime.call.plan import remember, table
 from antorcha.runtime.tensor import Tensor
 from antorcha.shapes import may_overlap
@@ -38,6 +41,7 @@ class Step:
         self.name = fn.__name__.strip("_")
         self.names = inspect.getfullargspec(fn).kwonlyargs
         self.plans: dict[Any, Any] = table()
+        self.op: Any = None  # the update as an op: see `recorded`
 
     def flags(self, **values: bool) -> int:
         """The flags as one number."""
@@ -66,6 +70,22 @@ class Step:
         storage, at = p._storage, p._offset
         launch.into(storage, at, storage, at, g._storage, g._offset, *numbers)
         storage.version += 1
+
+    def recorded(self, tensors: Sequence[Tensor], numbers: Sequence[Any], flags: int) -> None:
+        """The same as ops that autograd records; ``numbers`` may be 0-dim tensors.
+
+        The op reads copies of what is written afterwards: its derivative needs the old values.
+        """
+        from antorcha.ops.user import UserKernel
+
+        if self.op is None:
+            self.op = UserKernel(self.fn, "promote", self.name)
+        values = {name: bool(flags >> k & 1) for k, name in enumerate(self.names)}
+        param, grad, *state = tensors
+        made = self.op(T.clone(param), grad, *[T.clone(t) for t in state], *numbers, **values)
+        results = made if isinstance(made, tuple) else (made,)
+        for target, value in zip((param, *state), results, strict=True):
+            target.copy_(value)
 
     def _compile(self, tensors: Sequence[Tensor], numbers: int, flags: int) -> Any:
         lays = [t._layout for t in tensors]
@@ -213,3 +233,85 @@ def rmsprop_centered_momentum(
     mean = _lerp(mean, g, rate, near)
     buf = buf * momentum + g / (E.sqrt(E.fma(-mean, mean, square)) + eps)
     return E.fma(buf, -lr, p), square, mean, buf
+
+
+@Step
+def adadelta(p, g, square, total, lr, rho, rate, eps, weight_decay, *, maximize, decay):
+    """``delta = sqrt(total + eps) / sqrt(square + eps) * g; p - lr * delta``, where ``square`` and
+    ``total`` are running means of g^2 and of delta^2; rate is 1 - rho."""
+    g = _with_decay(g, p, weight_decay, maximize, decay)
+    square = E.fma(rate * g, g, square * rho)
+    delta = E.sqrt(total + eps) / E.sqrt(square + eps) * g
+    total = E.fma(rate * delta, delta, total * rho)
+    return E.fma(delta, -lr, p), square, total
+
+
+@Step
+def adamax(
+    p, g, mean, largest, rate1, beta2, step_size, eps, weight_decay, *, maximize, decay, near
+):
+    """``largest = max(beta2 * largest, |g| + eps); p - step_size * mean / largest``."""
+    g = _with_decay(g, p, weight_decay, maximize, decay)
+    mean = _lerp(mean, g, rate1, near)
+    largest = E.maximum(largest * beta2, E.abs(g) + eps)
+    return p + (-step_size) * mean / largest, mean, largest
+
+
+@Step
+def asgd(p, g, average, shrink, eta, mu, weight_decay, *, maximize, decay, averaging):
+    """``p = shrink*p - eta*g``; the average follows p by the share mu, or is p."""
+    g = _with_decay(g, p, weight_decay, maximize, decay)
+    p = E.fma(g, -eta, p * shrink)
+    return p, average + (p - average) * mu if averaging else p
+
+
+@Step
+def nadam(
+    p, g, mean, square, rate1, beta2, rate2, correction, size_g, size_mean, eps, weight_decay, *,
+    maximize, decay, decoupled, near,
+):  # fmt: skip
+    """Adam with Nesterov momentum: a step along g and one along the mean, of sizes of their own;
+    correction = 1 - beta2^t. ``decoupled``: weight_decay is 1 - lr*decay and scales p."""
+    if decoupled:
+        p = p * weight_decay
+    g = _with_decay(g, p, weight_decay, maximize, decay)
+    mean = _lerp(mean, g, rate1, near)
+    square = E.fma(rate2 * g, g, square * beta2)
+    bottom = E.sqrt(square / correction) + eps
+    return p + (-size_g) * g / bottom + (-size_mean) * mean / bottom, mean, square
+
+
+@Step
+def radam(
+    p, g, mean, square, rate1, beta2, rate2, correction, lr, root, rectify, eps, weight_decay, *,
+    maximize, decay, decoupled, near, rectified,
+):  # fmt: skip
+    """Rectified Adam: correction = 1 - beta1^t, root = sqrt(1 - beta2^t). Not ``rectified``: plain
+    momentum, while too few squares have been seen."""
+    if decoupled:
+        p = p * weight_decay
+    g = _with_decay(g, p, weight_decay, maximize, decay)
+    mean = _lerp(mean, g, rate1, near)
+    square = E.fma(rate2 * g, g, square * beta2)
+    step = mean / correction * lr
+    if rectified:
+        step = step * (root / (E.sqrt(square) + eps)) * rectify
+    return p - step, mean, square
+
+
+@Step
+def rprop(p, g, previous, size, shrink, grow, least, most, *, maximize):
+    """The sign of the gradient times a step size that grows while the sign stays and shrinks when
+    it changes; after a change the gradient counts as 0."""
+    g = -g if maximize else g
+    turn = E.sign(g * previous)
+    size = size * E.where(turn > 0, grow, E.where(turn < 0, shrink, 1))
+    size = E.minimum(E.maximum(size, least), most)
+    g = E.where(turn < 0, 0, g)
+    return E.fma(-E.sign(g), size, p), g, size
+
+
+@Step
+def along(p, direction, shrink, size):
+    """``shrink*p - size*direction``, for optimizers that work their direction out otherwise."""
+    return E.fma(direction, -size, p * shrink)

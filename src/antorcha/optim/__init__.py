@@ -9,20 +9,55 @@ import importlib
 from typing import Any
 
 from antorcha.errors import explain_missing, no_such_name
-from antorcha.optim import adagrad, adam, optimizer, rmsprop, sgd
+from antorcha.optim import (
+    _adafactor,
+    _muon,
+    adadelta,
+    adagrad,
+    adam,
+    adamax,
+    adamw,
+    asgd,
+    lbfgs,
+    nadam,
+    radam,
+    rmsprop,
+    rprop,
+    sgd,
+    sparse_adam,
+)  # fmt: skip
+from antorcha.optim._adafactor import Adafactor
+from antorcha.optim._muon import Muon
+from antorcha.optim._stateless import swap_in_optimizer_params_and_state
+from antorcha.optim.adadelta import Adadelta
 from antorcha.optim.adagrad import Adagrad
-from antorcha.optim.adam import Adam, AdamW
+from antorcha.optim.adam import Adam
+from antorcha.optim.adamax import Adamax
+from antorcha.optim.adamw import AdamW
+from antorcha.optim.asgd import ASGD
+from antorcha.optim.lbfgs import LBFGS
+from antorcha.optim.nadam import NAdam
 from antorcha.optim.optimizer import Optimizer
+from antorcha.optim.radam import RAdam
 from antorcha.optim.rmsprop import RMSprop
+from antorcha.optim.rprop import Rprop
 from antorcha.optim.sgd import SGD
+from antorcha.optim.sparse_adam import SparseAdam
 
-__all__ = ["SGD", "Adagrad", "Adam", "AdamW", "Optimizer", "RMSprop", "lr_scheduler"]
+__all__ = [
+    "ASGD", "LBFGS", "SGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "Muon",
+    "NAdam", "Optimizer", "RAdam", "RMSprop", "Rprop", "SparseAdam", "lr_scheduler",
+    "swa_utils", "swap_in_optimizer_params_and_state",
+]  # fmt: skip
 
-for _module in (adagrad, adam, optimizer, rmsprop, sgd):
+_MODULES = ("lr_scheduler", "swa_utils", "_functional", "_multi_tensor")  # at their first use
+
+for _module in (_adafactor, _muon, adadelta, adagrad, adam, adamax, adamw, asgd, lbfgs, nadam,
+                radam, rmsprop, rprop, sgd, sparse_adam):  # fmt: skip
     explain_missing(_module.__name__.replace("antorcha", "torch"), vars(_module))
 
 
 def __getattr__(name: str) -> Any:
-    if name == "lr_scheduler":
-        return importlib.import_module("antorcha.optim.lr_scheduler")
+    if name in _MODULES:
+        return importlib.import_module(f"antorcha.optim.{name}")
     raise no_such_name("torch.optim", name, globals())

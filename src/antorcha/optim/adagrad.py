@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from antorcha.errors import ValueRangeError
 from antorcha.ops import optim_step
-from antorcha.ops.record import T
-from antorcha.optim.optimizer import Optimizer, as_reals, check, number, refuse_differentiable
+from antorcha.optim.frame import (
+    Group,
+    Run,
+    State,
+    StepOptimizer,
+    check_fused,
+    filled,
+    functional,
+    number,
+    scalar,
+)
+from antorcha.optim.optimizer import check
+from antorcha.runtime.tensor import Tensor
+
+__all__ = ["Adagrad", "adagrad"]
 
 
-class Adagrad(Optimizer):
+class Adagrad(StepOptimizer):
     r"""Adagrad: steps divided by the root of the sum of all squared gradients.
 
     ``s += g^2;  p -= lr/(1 + (t - 1)*lr_decay) * g / (sqrt(s) + eps)``.
@@ -27,7 +39,8 @@ class Adagrad(Optimizer):
         initial_accumulator_value (float): where s starts. Default: 0
         eps (float): added to the denominator. Default: 1e-10
         maximize (bool): step along the gradient instead of against it. Default: False
-        foreach, fused: accepted; a step is always one fused kernel for each parameter
+        foreach, fused (bool): accepted; a step is always one fused kernel for each parameter
+        differentiable (bool): let autograd record the step. Default: False
 
     See https://docs.pytorch.org/docs/stable/generated/torch.optim.Adagrad.html.
 
@@ -37,6 +50,13 @@ class Adagrad(Optimizer):
     >>> w.detach()
     tensor([0.9000])
     """
+
+    _added: ClassVar[dict[str, Any]] = {
+        "foreach": None,
+        "maximize": False,
+        "differentiable": False,
+        "fused": None,
+    }
 
     def __init__(
         self,
@@ -58,32 +78,40 @@ class Adagrad(Optimizer):
                 f"Invalid initial_accumulator_value value: {initial_accumulator_value}"
             )
         check(eps=eps)
-        refuse_differentiable(differentiable)
         defaults = {
             "lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay,
             "initial_accumulator_value": initial_accumulator_value, "foreach": foreach,
             "maximize": maximize, "differentiable": differentiable, "fused": fused,
         }  # fmt: skip
         super().__init__(params, defaults)
+        check_fused(self, fused, differentiable, foreach)
         for group in self.param_groups:
-            start = group["initial_accumulator_value"]
             for p in group["params"]:
-                value = complex(start, start) if p._layout.dtype.kind == "c" else start
-                self.state[p]["step"] = T.full((), 0.0)
-                self.state[p]["sum"] = T.full_like(p.detach(), value)
+                self.state[p].update(self._start(group, p))
 
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """One update of all parameters that have a gradient."""
-        loss = self._loss(closure)
+    def _start(self, group: Group, p: Tensor) -> State:
+        total = filled(p, self.defaults["initial_accumulator_value"])
+        return {"step": scalar(0.0, group), "sum": total}
+
+    def share_memory(self) -> None:
+        """Moves the sums of squares to memory that processes share."""
         for group in self.param_groups:
-            lr, decay = number(group["lr"]), number(group["weight_decay"])
-            eps = number(group["eps"])
-            flags = optim_step.adagrad.flags(maximize=group["maximize"], decay=decay != 0)
             for p in group["params"]:
-                if p._grad is None:
-                    continue
-                state = self.state[p]
-                step = self._advance(state)
-                rate = lr / (1 + (step - 1) * group["lr_decay"])
-                optim_step.adagrad(as_reals([p, p._grad, state["sum"]]), (rate, eps, decay), flags)
-        return loss
+                self.state[p]["sum"].share_memory_()
+
+    def _settings(self, group: Group) -> Any:
+        lr, decay = number(group["lr"], group), number(group["weight_decay"], group)
+        flags = optim_step.adagrad.flags(maximize=group["maximize"], decay=decay != 0)
+        return lr, group["lr_decay"], number(group["eps"], group), decay, flags
+
+    def _update(self, run: Run, p: Tensor, grad: Tensor, state: State, settings: Any) -> None:
+        lr, lr_decay, eps, decay, flags = settings
+        rate = lr / (1 + (self._advance(state) - 1) * lr_decay)
+        run(optim_step.adagrad, [p, grad, state["sum"]], (rate, eps, decay), flags)
+
+
+adagrad = functional(
+    Adagrad, "state_sums:sum state_steps:step",
+    "fused grad_scale found_inf has_sparse_grad foreach differentiable has_complex",
+    "lr weight_decay lr_decay eps maximize",
+)  # fmt: skip

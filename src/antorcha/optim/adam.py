@@ -1,18 +1,31 @@
-"""Adam and AdamW."""
+"""Adam."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 from antorcha.errors import ValueRangeError
 from antorcha.ops import optim_step
-from antorcha.ops.record import T
-from antorcha.optim.optimizer import Optimizer, as_reals, check, number, refuse_differentiable
+from antorcha.optim.frame import (
+    Group,
+    Run,
+    State,
+    StepOptimizer,
+    check_betas,
+    check_fused,
+    functional,
+    number,
+    scalar,
+    zeros,
+)
+from antorcha.optim.optimizer import check
 from antorcha.runtime.tensor import Tensor
 
+__all__ = ["Adam", "adam"]
 
-class Adam(Optimizer):
+
+class Adam(StepOptimizer):
     r"""Adam: steps divided by a running estimate of the gradient's size.
 
     ``m = beta1*m + (1 - beta1)*g;  v = beta2*v + (1 - beta2)*g^2;``
@@ -30,8 +43,9 @@ class Adam(Optimizer):
         amsgrad (bool): divide by the largest v so far. Default: False
         maximize (bool): step along the gradient instead of against it. Default: False
         decoupled_weight_decay (bool): decay the weights themselves, as AdamW. Default: False
-        foreach, fused, capturable: accepted; a step is always one fused kernel a parameter
-        differentiable (bool): not supported
+        foreach, fused (bool): accepted; a step is always one fused kernel for each parameter
+        capturable (bool): for accelerators only. Default: False
+        differentiable (bool): let autograd record the step. Default: False
 
     See https://docs.pytorch.org/docs/stable/generated/torch.optim.Adam.html.
 
@@ -41,6 +55,10 @@ class Adam(Optimizer):
     >>> w.detach()
     tensor([0.9000, 1.1000])
     """
+
+    _added: ClassVar[dict[str, Any]] = {
+        "amsgrad": False, **StepOptimizer._added, "fused": None, "decoupled_weight_decay": False,
+    }  # fmt: skip
 
     def __init__(
         self,
@@ -58,128 +76,73 @@ class Adam(Optimizer):
         fused: bool | None = None,
         decoupled_weight_decay: bool = False,
     ) -> None:
+        if isinstance(lr, Tensor) and foreach and not capturable:
+            raise ValueRangeError(
+                "lr as a Tensor is not supported for capturable=False and foreach=True"
+            )
         check(lr=lr, eps=eps)
-        for k, beta in enumerate(betas):
-            if not 0.0 <= float(beta) < 1.0:
-                raise ValueRangeError(f"Invalid beta parameter at index {k}: {beta}")
+        check_betas(betas)
         check(weight_decay=weight_decay)
-        refuse_differentiable(differentiable)
+        _check_kinds(betas, bool(foreach and not capturable))
         defaults = {
-            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad,
-            "maximize": maximize, "foreach": foreach, "capturable": capturable,
-            "differentiable": differentiable, "fused": fused,
-            "decoupled_weight_decay": decoupled_weight_decay,
+            "lr": lr, "betas": tuple([b.squeeze() if isinstance(b, Tensor) else b for b in betas]),
+            "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad, "maximize": maximize,
+            "foreach": foreach, "capturable": capturable, "differentiable": differentiable,
+            "fused": fused, "decoupled_weight_decay": decoupled_weight_decay,
         }  # fmt: skip
         super().__init__(params, defaults)
+        check_fused(self, fused, differentiable, foreach)
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        for group in self.param_groups:
-            for name in ("amsgrad", "maximize", "capturable", "differentiable",
-                         "decoupled_weight_decay"):  # fmt: skip
-                group.setdefault(name, False)
-            group.setdefault("foreach", None)
-            group.setdefault("fused", None)
-            for p in group["params"]:
-                kept = self.state.get(p, {})
-                if kept and not isinstance(kept["step"], Tensor):
-                    kept["step"] = T.full((), float(kept["step"]))
-
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """One update of all parameters that have a gradient."""
-        loss = self._loss(closure)
-        for group in self.param_groups:
-            numbers = _settings(group)
-            for p in group["params"]:
-                if p._grad is not None:
-                    self._update(group, p, numbers)
-        return loss
-
-    def _start(self, group: dict[str, Any], p: Any) -> dict[str, Any]:
-        """The state of a parameter before its first step."""
-        state: dict[str, Any] = self.state[p]
-        state["step"] = T.full((), 0.0)
-        state["exp_avg"] = T.zeros_like(p.detach())
-        state["exp_avg_sq"] = T.zeros_like(p.detach())
+    def _start(self, group: Group, p: Tensor) -> State:
+        state = {"step": scalar(0.0, group), "exp_avg": zeros(p), "exp_avg_sq": zeros(p)}
         if group["amsgrad"]:
-            state["max_exp_avg_sq"] = T.zeros_like(p.detach())
+            state["max_exp_avg_sq"] = zeros(p)
         return state
 
-    def _update(self, group: dict[str, Any], p: Any, numbers: tuple[Any, ...]) -> None:
-        lr, beta1, beta2, eps, decay, flags = numbers
-        state = self.state[p] or self._start(group, p)
+    def _settings(self, group: Group) -> Any:
+        lr, decay = number(group["lr"], group), number(group["weight_decay"], group)
+        beta1, beta2 = number(group["betas"][0], group), number(group["betas"][1], group)
+        decoupled = bool(group["decoupled_weight_decay"]) and decay != 0
+        flags = optim_step.adam.flags(  # amsgrad has the same ones
+            maximize=group["maximize"], decay=decay != 0 and not decoupled, decoupled=decoupled,
+            near=1 - beta1 < 0.5,
+        )  # fmt: skip
+        if decoupled:
+            decay = 1 - lr * decay
+        return lr, beta1, beta2, number(group["eps"], group), decay, bool(group["amsgrad"]), flags
+
+    def _update(self, run: Run, p: Tensor, grad: Tensor, state: State, settings: Any) -> None:
+        lr, beta1, beta2, eps, decay, amsgrad, flags = settings
         step = self._advance(state)
-        tensors = [p, p._grad, state["exp_avg"], state["exp_avg_sq"]]
-        fused = optim_step.adam
-        if group["amsgrad"]:
+        tensors = [p, grad, state["exp_avg"], state["exp_avg_sq"]]
+        if amsgrad:
             tensors.append(state["max_exp_avg_sq"])
-            fused = optim_step.adam_amsgrad
-        if p._layout.dtype.kind == "c":
-            tensors = as_reals(tensors)
         size = lr / (1 - beta1**step)
         root = (1 - beta2**step) ** 0.5
-        fused(tensors, (1 - beta1, beta2, 1 - beta2, size, root, eps, decay), flags)
+        numbers = (1 - beta1, beta2, 1 - beta2, size, root, eps, decay)
+        run(optim_step.adam_amsgrad if amsgrad else optim_step.adam, tensors, numbers, flags)
 
 
-def _settings(group: dict[str, Any]) -> tuple[Any, ...]:
-    """A group's numbers and flags as the kernels take them."""
-    lr, decay = number(group["lr"]), number(group["weight_decay"])
-    beta1, beta2 = number(group["betas"][0]), number(group["betas"][1])
-    decoupled = bool(group["decoupled_weight_decay"]) and decay != 0
-    flags = optim_step.adam.flags(  # amsgrad has the same ones
-        maximize=group["maximize"], decay=decay != 0 and not decoupled, decoupled=decoupled,
-        near=1 - beta1 < 0.5,
-    )  # fmt: skip
-    return lr, beta1, beta2, number(group["eps"]), 1 - lr * decay if decoupled else decay, flags
+def _check_kinds(betas: Sequence[Any], foreach: bool) -> None:
+    """Betas are two floats or two tensors of one element."""
+    tensors = [isinstance(beta, Tensor) for beta in betas[:2]]
+    if tensors[0] != tensors[1] or not all(
+        tensor or isinstance(beta, float) for tensor, beta in zip(tensors, betas, strict=False)
+    ):
+        raise ValueRangeError("betas must be either both floats or both Tensors")
+    for k, beta in enumerate(betas[:2]):
+        if tensors[k] and foreach:
+            raise ValueRangeError(
+                f"betas[{k}] as a Tensor is not supported for capturable=False and foreach=True"
+            )
+        if tensors[k] and beta.numel() != 1:
+            raise ValueRangeError(f"Tensor betas[{k}] must be 1-element")
 
 
-class AdamW(Adam):
-    r"""Adam whose weight decay shrinks the weights themselves: ``p *= 1 - lr * weight_decay``.
-
-    Loshchilov & Hutter, "Decoupled weight decay regularization" (2017).
-
-    Args:
-        params (iterable): parameters or groups of them
-        lr (float or Tensor): the learning rate. Default: 1e-3
-        betas (pair of float): Default: (0.9, 0.999)
-        eps (float): added to the denominator. Default: 1e-8
-        weight_decay (float): Default: 1e-2
-        amsgrad (bool): divide by the largest v so far. Default: False
-        maximize (bool): step along the gradient instead of against it. Default: False
-        foreach, fused, capturable: accepted; a step is always one fused kernel a parameter
-        differentiable (bool): not supported
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.optim.AdamW.html.
-
-    >>> w = torch.nn.Parameter(torch.ones(1))
-    >>> w.grad = torch.zeros(1)
-    >>> torch.optim.AdamW([w], lr=0.1, weight_decay=0.5).step()
-    >>> w.detach()
-    tensor([0.9500])
-    """
-
-    def __init__(
-        self,
-        params: Any,
-        lr: Any = 1e-3,
-        betas: tuple[Any, Any] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 1e-2,
-        amsgrad: bool = False,
-        *,
-        maximize: bool = False,
-        foreach: bool | None = None,
-        capturable: bool = False,
-        differentiable: bool = False,
-        fused: bool | None = None,
-    ) -> None:
-        super().__init__(
-            params, lr, betas, eps, weight_decay, amsgrad, foreach=foreach, maximize=maximize,
-            capturable=capturable, differentiable=differentiable, fused=fused,
-            decoupled_weight_decay=True,
-        )  # fmt: skip
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        for group in self.param_groups:
-            group["decoupled_weight_decay"] = True
+adam = functional(
+    Adam,
+    "exp_avgs:exp_avg exp_avg_sqs:exp_avg_sq max_exp_avg_sqs:max_exp_avg_sq state_steps:step",
+    "foreach capturable differentiable fused grad_scale found_inf has_complex "
+    "decoupled_weight_decay",
+    "amsgrad beta1 beta2 lr weight_decay eps maximize",
+)

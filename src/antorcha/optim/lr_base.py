@@ -7,6 +7,8 @@ the rates too. The recurrences are PyTorch's, in Python floats: the rates agree 
 
 from __future__ import annotations
 
+import functools
+import weakref
 from typing import Any
 
 from antorcha.errors import ArgumentError, ValueRangeError, warn
@@ -20,6 +22,11 @@ _ORDER = (
     "schedule. See more details at "
     "https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate"
 )
+_OVERRIDDEN = (
+    "Seems like `optimizer.step()` has been overridden after learning rate scheduler "
+    "initialization. Please, make sure to call `optimizer.step()` before `lr_scheduler.step()`. "
+    "See more details at https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate"
+)
 _EPOCH = (
     "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where "
     "possible. Please use `scheduler.step()` to step the scheduler."
@@ -27,16 +34,16 @@ _EPOCH = (
 
 
 def each_group(name: str, optimizer: Optimizer, value: Any) -> list[Any]:
-    """A setting for each group: a sequence of them, or one for all."""
+    """A setting for each group: a sequence of them, or one for all (tensors copied)."""
     count = len(optimizer.param_groups)
     if not isinstance(value, (list, tuple)):
-        return [value] * count
+        value = [value] * count
     if len(value) != count:
         raise ValueRangeError(
             f"{name} must have the same length as optimizer.param_groups. {name} has {len(value)} "
             f"values, param_groups has {count}."
         )
-    return list(value)
+    return [v.clone() if isinstance(v, Tensor) else v for v in value]
 
 
 def values_of(optimizer: Optimizer, key: str) -> list[Any]:
@@ -51,6 +58,30 @@ def set_value(group: dict[str, Any], key: str, value: Any) -> None:
         group[key].fill_(float(value))
     else:
         group[key] = value
+
+
+def _overridden(optimizer: Optimizer) -> bool:
+    """Has this one optimizer a step of its own that does not say when it is called?"""
+    step = vars(optimizer).get("step")
+    return step is not None and not hasattr(step, "_wrapped_by_lr_sched")
+
+
+def _notice_steps(optimizer: Optimizer) -> None:
+    """Lets a step that was set on the optimizer itself say when it is called; others do."""
+    optimizer._opt_called = False
+    if not _overridden(optimizer):
+        return
+    own, found = optimizer.step, weakref.ref(optimizer)
+
+    @functools.wraps(own)
+    def step(*args: Any, **kwargs: Any) -> Any:
+        owner = found()
+        if owner is not None:
+            owner._opt_called = True
+        return own(*args, **kwargs)
+
+    step._wrapped_by_lr_sched = True  # type: ignore[attr-defined]
+    optimizer.step = step  # type: ignore[method-assign]
 
 
 class LRScheduler:
@@ -81,7 +112,7 @@ class LRScheduler:
                 )
         self.base_lrs = values_of(optimizer, "initial_lr")
         self.last_epoch = last_epoch
-        optimizer._opt_called = False
+        _notice_steps(optimizer)
         self._initial_step()
 
     def _initial_step(self) -> None:
@@ -100,8 +131,11 @@ class LRScheduler:
 
     def step(self, epoch: int | None = None) -> None:
         """Goes on to the next epoch and sets the learning rates."""
-        if self._step_count == 1 and not self.optimizer._opt_called:
-            warn(_ORDER, UserWarning)
+        if self._step_count == 1:
+            if _overridden(self.optimizer):
+                warn(_OVERRIDDEN, UserWarning)
+            elif not self.optimizer._opt_called:
+                warn(_ORDER, UserWarning)
         self._step_count += 1
         if epoch is not None:
             warn(_EPOCH, UserWarning)

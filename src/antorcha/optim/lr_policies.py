@@ -1,8 +1,10 @@
-"""Schedulers with a policy of their own: ReduceLROnPlateau, OneCycleLR."""
+"""Schedulers with a policy of their own: ReduceLROnPlateau, OneCycleLR, CyclicLR."""
 
 from __future__ import annotations
 
 import math
+import types
+from collections.abc import Callable
 from typing import Any
 
 from antorcha.errors import ArgumentError, ShapeError, ValueRangeError, warn
@@ -134,7 +136,35 @@ class ReduceLROnPlateau(LRScheduler):
         self._compare_by(self.mode, self.threshold, self.threshold_mode)
 
 
-class OneCycleLR(LRScheduler):
+class _WithMomentum(LRScheduler):
+    """Schedulers that move the momentum (or beta1) too."""
+
+    use_beta1: bool
+
+    def _start_momentum(self, low: Any, high: Any, last_epoch: int) -> tuple[list[Any], list[Any]]:
+        """The bounds for each group; a fresh schedule starts at the upper one."""
+        optimizer = self.optimizer
+        if not {"momentum", "betas"} & set(optimizer.defaults):
+            raise ValueRangeError(
+                "optimizer must support momentum or beta1 with `cycle_momentum` option enabled"
+            )
+        self.use_beta1 = "betas" in optimizer.defaults
+        highs = each_group("max_momentum", optimizer, high)
+        lows = each_group("base_momentum", optimizer, low)
+        if last_epoch == -1:
+            for group, a, b in zip(optimizer.param_groups, highs, lows, strict=True):
+                self._set_momentum(group, a)
+                group["max_momentum"], group["base_momentum"] = a, b
+        return lows, highs
+
+    def _set_momentum(self, group: dict[str, Any], value: float) -> None:
+        if self.use_beta1:
+            group["betas"] = (value, *group["betas"][1:])
+        else:
+            group["momentum"] = value
+
+
+class OneCycleLR(_WithMomentum):
     """One cycle: the rate rises to ``max_lr``, then falls far below where it started.
 
     Stepped after every batch. Smith & Topin, "Super-convergence" (2017).
@@ -195,24 +225,8 @@ class OneCycleLR(LRScheduler):
                 group["max_lr"] = top
                 group["min_lr"] = group["initial_lr"] / final_div_factor
         if cycle_momentum:
-            if not {"momentum", "betas"} & set(optimizer.defaults):
-                raise ValueRangeError(
-                    "optimizer must support momentum or beta1 with `cycle_momentum` option enabled"
-                )
-            self.use_beta1 = "betas" in optimizer.defaults
-            high = each_group("max_momentum", optimizer, max_momentum)
-            low = each_group("base_momentum", optimizer, base_momentum)
-            if last_epoch == -1:
-                for group, a, b in zip(optimizer.param_groups, high, low, strict=True):
-                    self._set_momentum(group, a)
-                    group["max_momentum"], group["base_momentum"] = a, b
+            self._start_momentum(base_momentum, max_momentum, last_epoch)
         super().__init__(optimizer, last_epoch)
-
-    def _set_momentum(self, group: dict[str, Any], value: float) -> None:
-        if self.use_beta1:
-            group["betas"] = (value, *group["betas"][1:])
-        else:
-            group["momentum"] = value
 
     def _anneal(self, start: Any, end: Any, share: float) -> Any:
         if self._anneal_func_type == "cos":
@@ -270,3 +284,117 @@ def _phases(total: int, pct: float, three: bool) -> list[dict[str, Any]]:
         return [rise, phase(total - 1, "max min", "base max")]
     fall = phase(float(2 * pct * total) - 2, "max initial", "base max")
     return [rise, fall, phase(total - 1, "initial min", "max max")]
+
+
+class CyclicLR(_WithMomentum):
+    """The rate goes up and down between two bounds, again and again.
+
+    Stepped after every batch. Smith, "Cyclical learning rates for training neural networks" (2015).
+
+    Args:
+        optimizer (Optimizer): whose learning rates change
+        base_lr (float or list): the lower bound
+        max_lr (float or list): the upper bound
+        step_size_up (int): steps up. Default: 2000
+        step_size_down (int, optional): steps down. Default: as up
+        mode (str): 'triangular', 'triangular2' (each cycle half as high) or 'exp_range' (the height
+            times ``gamma`` at each step). Default: 'triangular'
+        gamma (float): Default: 1.0
+        scale_fn (callable, optional): the height's factor, in place of ``mode``
+        scale_mode (str): is it a function of the 'cycle' or of the 'iterations'? Default: 'cycle'
+        cycle_momentum (bool): move momentum (or beta1) the other way? Default: True
+        base_momentum, max_momentum (float or list): its bounds. Default: 0.8, 0.9
+        last_epoch (int): where to go on. Default: -1
+
+    >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0, momentum=0.9)
+    >>> scheduler = torch.optim.lr_scheduler.CyclicLR(optimizer, 1.0, 3.0, step_size_up=2)
+    >>> for _ in range(2): optimizer.step(); scheduler.step()
+    >>> scheduler.get_last_lr()
+    [3.0]
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        base_lr: Any,
+        max_lr: Any,
+        step_size_up: int = 2000,
+        step_size_down: int | None = None,
+        mode: str = "triangular",
+        gamma: float = 1.0,
+        scale_fn: Callable[[float], float] | None = None,
+        scale_mode: str = "cycle",
+        cycle_momentum: bool = True,
+        base_momentum: Any = 0.8,
+        max_momentum: Any = 0.9,
+        last_epoch: int = -1,
+    ) -> None:
+        if not isinstance(optimizer, Optimizer):
+            raise ArgumentError(f"{type(optimizer).__name__} is not an Optimizer")
+        self.optimizer = optimizer
+        lows = each_group("base_lr", optimizer, base_lr)
+        self.max_lrs = each_group("max_lr", optimizer, max_lr)
+        if mode not in ("triangular", "triangular2", "exp_range") and scale_fn is None:
+            raise ValueRangeError("mode is invalid and scale_fn is None")
+        if last_epoch == -1:
+            for lr, group in zip(lows, optimizer.param_groups, strict=True):
+                set_value(group, "lr", lr)
+        up = float(step_size_up)
+        self.total_size = up + (up if step_size_down is None else float(step_size_down))
+        self.step_ratio = up / self.total_size
+        self.mode = mode
+        self.gamma = gamma
+        self._scale_fn_custom = scale_fn
+        self.scale_mode = scale_mode
+        if scale_fn is None:
+            self.scale_mode = "iterations" if mode == "exp_range" else "cycle"
+        self.cycle_momentum = cycle_momentum
+        if cycle_momentum:
+            self.base_momentums, self.max_momentums = self._start_momentum(
+                base_momentum, max_momentum, last_epoch
+            )
+        super().__init__(optimizer, last_epoch)
+        self.base_lrs = lows
+
+    def scale_fn(self, x: float) -> float:
+        """The height's factor in a cycle or at a step."""
+        if self._scale_fn_custom is not None:
+            return self._scale_fn_custom(x)
+        if self.mode == "exp_range":
+            return float(self.gamma**x)
+        return 1.0 if self.mode == "triangular" else 1 / (2.0 ** (x - 1))
+
+    def get_lr(self) -> list[Any]:
+        """The learning rates of this step; also sets the momentum."""
+        self._warn_outside_step()
+        at = self.last_epoch
+        cycle = math.floor(1 + at / self.total_size)
+        x = 1.0 + at / self.total_size - cycle
+        rising = x <= self.step_ratio
+        height = x / self.step_ratio if rising else (x - 1) / (self.step_ratio - 1)
+
+        def swing(low: Any, high: Any) -> Any:
+            return (
+                (high - low) * height * self.scale_fn(cycle if self.scale_mode == "cycle" else at)
+            )
+
+        if self.cycle_momentum:
+            bounds = zip(self.base_momentums, self.max_momentums, strict=True)
+            for group, (low, high) in zip(self.optimizer.param_groups, bounds, strict=True):
+                self._set_momentum(group, high - swing(low, high))
+        return [low + swing(low, high)
+                for low, high in zip(self.base_lrs, self.max_lrs, strict=True)]  # fmt: skip
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything but the optimizer; of ``scale_fn`` only a callable object's attributes."""
+        state = super().state_dict()
+        fn = state.pop("_scale_fn_custom")
+        kept = None if fn is None or isinstance(fn, types.FunctionType) else dict(fn.__dict__)
+        return {**state, "_scale_fn_custom": kept}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes what :meth:`state_dict` gave."""
+        kept = state_dict["_scale_fn_custom"]
+        super().load_state_dict({k: v for k, v in state_dict.items() if k != "_scale_fn_custom"})
+        if kept is not None:
+            vars(self._scale_fn_custom).update(kept)

@@ -14,13 +14,13 @@ from typing import Any
 
 from antorcha.errors import ArgumentError, ValueRangeError, explain_missing
 from antorcha.optim.lr_base import LRScheduler, set_value, values_of
-from antorcha.optim.lr_policies import OneCycleLR, ReduceLROnPlateau
+from antorcha.optim.lr_policies import CyclicLR, OneCycleLR, ReduceLROnPlateau
 from antorcha.optim.optimizer import Optimizer
 
 __all__ = [
     "ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts",
-    "ExponentialLR", "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR", "MultiplicativeLR",
-    "OneCycleLR", "PolynomialLR", "ReduceLROnPlateau", "SequentialLR", "StepLR",
+    "CyclicLR", "ExponentialLR", "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR",
+    "MultiplicativeLR", "OneCycleLR", "PolynomialLR", "ReduceLROnPlateau", "SequentialLR", "StepLR",
 ]  # fmt: skip
 _LRScheduler = LRScheduler  # the old name
 
@@ -37,6 +37,9 @@ class _ByFunction(LRScheduler):
             if len(lr_lambda) != count:
                 raise ValueRangeError(f"Expected {count} lr_lambdas, but got {len(lr_lambda)}")
             self.lr_lambdas = list(lr_lambda)
+        for fn in self.lr_lambdas:
+            if not callable(fn):
+                raise ArgumentError(f"lr_lambda should be a function, but got {type(fn).__name__}")
         super().__init__(optimizer, last_epoch)
 
     def state_dict(self) -> dict[str, Any]:
@@ -358,6 +361,10 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             raise ValueRangeError(f"Expected positive integer T_0, but got {T_0}")
         if type(T_mult) is not int or T_mult < 1:
             raise ValueRangeError(f"Expected integer T_mult >= 1, but got {T_mult}")
+        if not isinstance(eta_min, (float, int)):
+            raise ValueRangeError(
+                f"Expected float or int eta_min, but got {eta_min} of type {type(eta_min)}"
+            )
         self.T_0 = T_0
         self.T_i: float = T_0
         self.T_mult = T_mult

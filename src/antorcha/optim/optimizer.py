@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import ctypes
 import functools
+import importlib
 import itertools
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
@@ -17,7 +18,7 @@ from typing import Any
 from antorcha import modes
 from antorcha.autograd import enable_grad, engine
 from antorcha.device import CPU
-from antorcha.errors import ArgumentError, MissingFeature, ValueRangeError, warn
+from antorcha.errors import ArgumentError, ValueRangeError, no_such_name, warn
 from antorcha.ops.record import T
 from antorcha.runtime.tensor import Tensor
 
@@ -28,8 +29,8 @@ class _Required:
 
 
 required = _Required()
-_global_pre: OrderedDict[int, Any] = OrderedDict()
-_global_post: OrderedDict[int, Any] = OrderedDict()
+_global_optimizer_pre_hooks: OrderedDict[int, Any] = OrderedDict()
+_global_optimizer_post_hooks: OrderedDict[int, Any] = OrderedDict()
 
 
 def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
@@ -38,7 +39,10 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(step)
     def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
         self._opt_called = True  # the learning rate schedulers ask for it
-        plain = not (self._pre_hooks or self._post_hooks or _global_pre or _global_post)
+        plain = not (
+            self._optimizer_step_pre_hooks or self._optimizer_step_post_hooks
+            or _global_optimizer_pre_hooks or _global_optimizer_post_hooks
+        )  # fmt: skip
         if modes.watched:
             if plain and not kwargs:
                 return engine.note(self._in_profiles[0], step, self, *args)
@@ -46,7 +50,8 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
         return step(self, *args, **kwargs) if plain else hooked(self, args, kwargs)
 
     def hooked(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        for hook in (*_global_pre.values(), *self._pre_hooks.values()):
+        own = self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks
+        for hook in (*_global_optimizer_pre_hooks.values(), *own[0].values()):
             changed = hook(self, args, kwargs)
             if changed is not None:
                 if not isinstance(changed, tuple) or len(changed) != 2:
@@ -56,7 +61,7 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
                     )
                 args, kwargs = changed
         result = step(self, *args, **kwargs)
-        for hook in (*self._post_hooks.values(), *_global_post.values()):
+        for hook in (*own[1].values(), *_global_optimizer_post_hooks.values()):
             hook(self, args, kwargs)
         return result
 
@@ -86,7 +91,12 @@ class Optimizer:
     tensor([0.7000])
     """
 
+    OptimizerPreHook = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
+    OptimizerPostHook = Callable[[Any, tuple[Any, ...], dict[str, Any]], None]
+    profile_hook_step = staticmethod(_with_hooks)
+
     _opt_called = False
+    _step_supports_amp_scaling = False
     _in_profiles = "Optimizer.step#Optimizer.step", "Optimizer.zero_grad#Optimizer.zero_grad"
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -116,8 +126,8 @@ class Optimizer:
             self.add_param_group(group)
 
     def _make_hooks(self) -> None:
-        self._pre_hooks: OrderedDict[int, Any] = OrderedDict()
-        self._post_hooks: OrderedDict[int, Any] = OrderedDict()
+        self._optimizer_step_pre_hooks: OrderedDict[int, Any] = OrderedDict()
+        self._optimizer_step_post_hooks: OrderedDict[int, Any] = OrderedDict()
         self._state_hooks: dict[str, OrderedDict[int, Any]] = {
             name: OrderedDict() for name in ("save_pre", "save_post", "load_pre", "load_post")
         }
@@ -169,6 +179,13 @@ class Optimizer:
                 "will cause an error; see github.com/pytorch/pytorch/issues/40967 for more "
                 "information",
             )
+        for group in self.param_groups:
+            if ("param_names" in param_group) != ("param_names" in group):
+                kind = "with" if "param_names" in param_group else "without"
+                raise ValueRangeError(
+                    "all optimizer param groups should be with/without names. cannot add param "
+                    f"group {kind} names to the optimizer"
+                )
         if any(id(p) in ids for group in self.param_groups for p in group["params"]):
             raise ValueRangeError("some parameters appear in more than one parameter group")
         self.param_groups.append(param_group)
@@ -196,7 +213,7 @@ class Optimizer:
                 if set_to_none:
                     param._grad = None
                 elif param._grad is not None:
-                    grad = param._grad = param._grad.detach()
+                    grad = param._grad.detach_().requires_grad_(False)
                     grad.zero_()
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -290,7 +307,7 @@ class Optimizer:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        if "_pre_hooks" not in self.__dict__:
+        if "_optimizer_step_pre_hooks" not in self.__dict__:
             self._make_hooks()
         self._counters = {}
         self.defaults.setdefault("differentiable", False)
@@ -298,11 +315,11 @@ class Optimizer:
     # --------------------------------------------------------------------------------------- hooks
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> Any:
         """Runs ``hook(optimizer, args, kwargs)`` before every step."""
-        return _add(self._pre_hooks, hook)
+        return _add(self._optimizer_step_pre_hooks, hook)
 
     def register_step_post_hook(self, hook: Callable[..., Any]) -> Any:
         """Runs ``hook(optimizer, args, kwargs)`` after every step."""
-        return _add(self._post_hooks, hook)
+        return _add(self._optimizer_step_post_hooks, hook)
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Any:
         """Runs ``hook(optimizer)`` before ``state_dict``."""
@@ -337,26 +354,27 @@ def _add(hooks: OrderedDict[int, Any], hook: Any, prepend: bool = False) -> Any:
 
 def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> Any:
     """Runs ``hook(optimizer, args, kwargs)`` before every step of every optimizer."""
-    return _add(_global_pre, hook)
+    return _add(_global_optimizer_pre_hooks, hook)
 
 
 def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> Any:
     """Runs ``hook(optimizer, args, kwargs)`` after every step of every optimizer."""
-    return _add(_global_post, hook)
+    return _add(_global_optimizer_post_hooks, hook)
 
 
 def remove_global_step_hooks() -> None:
     """Removes the hooks of all optimizers."""
-    _global_pre.clear()
-    _global_post.clear()
+    _global_optimizer_pre_hooks.clear()
+    _global_optimizer_post_hooks.clear()
 
 
 def _fitted(param: Tensor, value: Any, key: Any) -> Any:
-    """A loaded value, its tensors with the parameter's dtype and device (counts keep theirs)."""
+    """A loaded value, its tensors with the parameter's device, and its dtype where that is real
+    (counts keep theirs)."""
     if isinstance(value, Tensor):
         if key == "step":
             return value.clone()
-        if param._layout.dtype.kind in "fc":
+        if param._layout.dtype.kind == "f":
             return value.to(param._layout.device, param._layout.dtype, copy=True)
         return value.to(param._layout.device, copy=True)
     if isinstance(value, dict):
@@ -366,39 +384,22 @@ def _fitted(param: Tensor, value: Any, key: Any) -> Any:
     return value
 
 
-def number(value: Any) -> float:
-    """A setting that may be a number or a tensor of one element."""
-    return value if type(value) is float else float(value)
-
-
-def updated(param: Tensor) -> list[Tensor] | None:
-    """What a step reads and writes of a parameter: it and its gradient; None if it has none."""
-    grad = param._grad
-    return None if grad is None else [param, grad]
-
-
-def as_reals(tensors: list[Tensor]) -> list[Tensor]:
-    """Complex tensors as pairs of reals, which is how they are optimised."""
-    if tensors[0]._layout.dtype.kind != "c":
-        return tensors
-    return [T.view_as_real(t.detach()) for t in tensors]
-
-
 def check(**settings: Any) -> None:
     """Raises ValueError for a setting that must not be negative and is."""
     names = {"lr": "learning rate: {}", "eps": "epsilon value: {}"}
     for name, value in settings.items():
-        if isinstance(value, Tensor):
-            if name == "lr" and value.numel() != 1:
-                raise ValueRangeError("Tensor lr must be 1-element")
-        elif not value >= 0.0:
+        if isinstance(value, Tensor) and value.numel() != 1:
+            raise ValueRangeError(f"Tensor {name} must be 1-element")
+        if not value >= 0.0:
             text = names.get(name, name + " value: {}").format(value)
             raise ValueRangeError(f"Invalid {text}")
 
 
-def refuse_differentiable(differentiable: bool) -> None:
-    """Steps that are themselves differentiated are not supported."""
-    if differentiable:
-        raise MissingFeature(
-            "differentiable=True (a gradient through the optimizer's step) is not supported"
-        )
+def __getattr__(name: str) -> Any:
+    """The helpers of PyTorch's module, for optimizers written for it."""
+    known = globals()
+    if not name.startswith("__"):
+        known = {**known, **vars(importlib.import_module("antorcha.optim.helpers"))}
+        if name in known:
+            return known[name]
+    raise no_such_name("torch.optim.optimizer", name, known)

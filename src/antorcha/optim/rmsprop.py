@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from antorcha.ops import optim_step
-from antorcha.ops.record import T
-from antorcha.optim.optimizer import Optimizer, as_reals, check, number, refuse_differentiable
+from antorcha.optim.frame import Group, Run, State, StepOptimizer, functional, number, scalar, zeros
+from antorcha.optim.optimizer import check
+from antorcha.runtime.tensor import Tensor
+
+__all__ = ["RMSprop", "rmsprop"]
 
 _STEPS = {
     (False, False): optim_step.rmsprop,
@@ -17,7 +19,7 @@ _STEPS = {
 }
 
 
-class RMSprop(Optimizer):
+class RMSprop(StepOptimizer):
     r"""RMSprop: steps divided by the root of a running mean of squared gradients.
 
     ``v = alpha*v + (1 - alpha)*g^2;  p -= lr * g / (sqrt(v) + eps)``. ``centered`` subtracts the
@@ -34,7 +36,9 @@ class RMSprop(Optimizer):
         momentum (float): Default: 0
         centered (bool): divide by the standard deviation. Default: False
         maximize (bool): step along the gradient instead of against it. Default: False
-        foreach, capturable: accepted; a step is always one fused kernel for each parameter
+        foreach (bool): accepted; a step is always one fused kernel for each parameter
+        capturable (bool): for accelerators only. Default: False
+        differentiable (bool): let autograd record the step. Default: False
 
     See https://docs.pytorch.org/docs/stable/generated/torch.optim.RMSprop.html.
 
@@ -44,6 +48,8 @@ class RMSprop(Optimizer):
     >>> w.detach()
     tensor([0.9000])
     """
+
+    _added: ClassVar[dict[str, Any]] = {"momentum": 0, "centered": False, **StepOptimizer._added}
 
     def __init__(
         self,
@@ -60,7 +66,6 @@ class RMSprop(Optimizer):
         differentiable: bool = False,
     ) -> None:
         check(lr=lr, eps=eps, momentum=momentum, weight_decay=weight_decay, alpha=alpha)
-        refuse_differentiable(differentiable)
         defaults = {
             "lr": lr, "momentum": momentum, "alpha": alpha, "eps": eps, "centered": centered,
             "weight_decay": weight_decay, "capturable": capturable, "foreach": foreach,
@@ -68,35 +73,40 @@ class RMSprop(Optimizer):
         }  # fmt: skip
         super().__init__(params, defaults)
 
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """One update of all parameters that have a gradient."""
-        loss = self._loss(closure)
-        for group in self.param_groups:
-            for p in group["params"]:
-                if p._grad is not None:
-                    self._update(group, p)
-        return loss
+    def _start(self, group: Group, p: Tensor) -> State:
+        state = {"step": scalar(0.0, group), "square_avg": zeros(p)}
+        if group["momentum"] > 0:
+            state["momentum_buffer"] = zeros(p)
+        if group["centered"]:
+            state["grad_avg"] = zeros(p)
+        return state
 
-    def _update(self, group: dict[str, Any], p: Any) -> None:
-        momentum, centered = number(group["momentum"]), bool(group["centered"])
+    def _settings(self, group: Group) -> Any:
+        momentum, centered = number(group["momentum"], group), bool(group["centered"])
+        lr, alpha = number(group["lr"], group), number(group["alpha"], group)
+        decay = number(group["weight_decay"], group)
+        numbers = [lr, alpha, 1 - alpha, number(group["eps"], group), decay]
+        flags = {"maximize": group["maximize"], "decay": decay != 0}
         names = ["square_avg"]
         if centered:
+            flags["near"] = 1 - alpha < 0.5
             names.append("grad_avg")
         if momentum > 0:
-            names.append("momentum_buffer")
-        state = self.state[p]
-        if not state:
-            state["step"] = T.full((), 0.0)
-            for name in ("square_avg", *reversed(names[1:])):
-                state[name] = T.zeros_like(p.detach())
-        self._advance(state)
-        alpha, decay = number(group["alpha"]), number(group["weight_decay"])
-        numbers = [number(group["lr"]), alpha, 1 - alpha, number(group["eps"]), decay]
-        flags = {"maximize": group["maximize"], "decay": decay != 0}
-        if momentum > 0:
             numbers.append(momentum)
-        if centered:
-            flags["near"] = 1 - alpha < 0.5
-        tensors = as_reals([p, p._grad, *[state[name] for name in names]])
+            names.append("momentum_buffer")
         fused = _STEPS[centered, momentum > 0]
-        fused(tensors, tuple(numbers), fused.flags(**flags))
+        return fused, names, numbers, fused.flags(**flags)
+
+    def _update(self, run: Run, p: Tensor, grad: Tensor, state: State, settings: Any) -> None:
+        fused, names, numbers, flags = settings
+        self._advance(state)
+        run(fused, [p, grad, *[state[name] for name in names]], numbers, flags)
+
+
+rmsprop = functional(
+    RMSprop,
+    "square_avgs:square_avg grad_avgs:grad_avg momentum_buffer_list:momentum_buffer "
+    "state_steps:step",
+    "foreach maximize differentiable capturable has_complex",
+    "lr alpha eps weight_decay momentum centered",
+)

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from antorcha.errors import ValueRangeError
 from antorcha.ops import optim_step
-from antorcha.ops.record import T
-from antorcha.optim.optimizer import Optimizer, as_reals, check, number, refuse_differentiable
+from antorcha.optim.frame import (
+    Group,
+    Run,
+    State,
+    StepOptimizer,
+    check_fused,
+    functional,
+    in_place,
+    number,
+    zeros,
+)
+from antorcha.optim.optimizer import check
+from antorcha.runtime.tensor import Tensor
+
+__all__ = ["SGD", "sgd"]
 
 
-class SGD(Optimizer):
+class SGD(StepOptimizer):
     r"""Stochastic gradient descent.
 
     ``g += weight_decay * p;  buf = momentum * buf + (1 - dampening) * g;  p -= lr * buf``
@@ -28,8 +40,8 @@ class SGD(Optimizer):
         weight_decay (float): L2 penalty. Default: 0
         nesterov (bool): Default: False
         maximize (bool): step along the gradient instead of against it. Default: False
-        foreach, fused: accepted; a step is always one fused kernel for each parameter
-        differentiable (bool): not supported
+        foreach, fused (bool): accepted; a step is always one fused kernel for each parameter
+        differentiable (bool): let autograd record the step. Default: False
 
     See https://docs.pytorch.org/docs/stable/generated/torch.optim.SGD.html.
 
@@ -39,6 +51,12 @@ class SGD(Optimizer):
     >>> w.detach()
     tensor([0.9000, 0.8000])
     """
+
+    _added: ClassVar[dict[str, Any]] = {
+        "nesterov": False, "maximize": False, "foreach": None, "differentiable": False,
+        "fused": False,
+    }  # fmt: skip
+    _scalars: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
         self,
@@ -57,53 +75,42 @@ class SGD(Optimizer):
         check(lr=lr, momentum=momentum, weight_decay=weight_decay)
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueRangeError("Nesterov momentum requires a momentum and zero dampening")
-        refuse_differentiable(differentiable)
         defaults = {
             "lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay,
             "nesterov": nesterov, "maximize": maximize, "foreach": foreach,
             "differentiable": differentiable, "fused": fused,
         }  # fmt: skip
         super().__init__(params, defaults)
+        check_fused(self, fused, differentiable, foreach)
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        for group in self.param_groups:
-            for name in ("nesterov", "maximize", "differentiable"):
-                group.setdefault(name, False)
-            group.setdefault("foreach", None)
-            group.setdefault("fused", None)
+    def _state_of(self, group: Group, p: Tensor) -> State:
+        return self.state[p] if group["momentum"] else {}
 
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """One update of all parameters that have a gradient."""
-        loss = self._loss(closure)
-        for group in self.param_groups:
-            lr, decay = number(group["lr"]), number(group["weight_decay"])
-            momentum = number(group["momentum"])
-            flags = optim_step.sgd.flags(maximize=group["maximize"], decay=decay != 0)
-            for p in group["params"]:
-                grad = p._grad
-                if grad is None:
-                    continue
-                if momentum:
-                    self._with_momentum(group, p, lr, momentum, decay)
-                elif p._layout.dtype.kind == "c":
-                    optim_step.sgd(as_reals([p, grad]), (lr, decay), flags)
-                else:
-                    optim_step.sgd.stateless(p, grad, (lr, decay), flags)
-        return loss
+    def _settings(self, group: Group) -> Any:
+        lr, decay = number(group["lr"], group), number(group["weight_decay"], group)
+        momentum, rate = number(group["momentum"], group), 1.0 - group["dampening"]
+        flags = {"maximize": group["maximize"], "decay": decay != 0}
+        if not momentum:
+            return False, (lr, decay), optim_step.sgd.flags(**flags), None
+        packed = optim_step.sgd_momentum.flags(**flags, nesterov=group["nesterov"])
+        return True, (lr, momentum, rate, decay), packed, (lr, momentum, decay)
 
-    def _with_momentum(
-        self, group: dict[str, Any], p: Any, lr: float, momentum: float, decay: float
-    ) -> None:
-        state = self.state[p]
-        flags = {"maximize": group["maximize"], "decay": decay != 0, "nesterov": group["nesterov"]}
-        buf = state.get("momentum_buffer")
-        if buf is None:
-            buf = state["momentum_buffer"] = T.zeros_like(p._grad.detach())
-            first = optim_step.sgd_first
-            first(as_reals([p, p._grad, buf]), (lr, momentum, decay), first.flags(**flags))
+    def _update(self, run: Run, p: Tensor, grad: Tensor, state: State, settings: Any) -> None:
+        momentum, numbers, flags, first = settings
+        if not momentum:
+            if run is in_place and p._layout.dtype.kind != "c":
+                optim_step.sgd.stateless(p, grad, numbers, flags)
+            else:
+                run(optim_step.sgd, [p, grad], numbers, flags)
+        elif (buf := state.get("momentum_buffer")) is not None:
+            run(optim_step.sgd_momentum, [p, grad, buf], numbers, flags)
         else:
-            rate = 1.0 - group["dampening"]
-            later = optim_step.sgd_momentum
-            numbers = (lr, momentum, rate, decay)
-            later(as_reals([p, p._grad, buf]), numbers, later.flags(**flags))
+            buf = state["momentum_buffer"] = zeros(grad)
+            run(optim_step.sgd_first, [p, grad, buf], first, flags)  # it has the same flags
+
+
+sgd = functional(
+    SGD, "momentum_buffer_list:momentum_buffer",
+    "has_sparse_grad foreach fused grad_scale found_inf",
+    "weight_decay momentum lr dampening nesterov maximize",
+)  # fmt: skip

@@ -1,0 +1,95 @@
+"""Averaged stochastic gradient descent."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from antorcha.ops import optim_step
+from antorcha.ops.record import T
+from antorcha.optim.frame import Group, Run, State, StepOptimizer, functional, number, scalar, zeros
+from antorcha.optim.optimizer import check
+from antorcha.runtime.tensor import Tensor
+
+__all__ = ["ASGD", "asgd"]
+
+
+class ASGD(StepOptimizer):
+    r"""Averaged stochastic gradient descent.
+
+    ``p = (1 - lambd*eta)*p - eta*g;  eta = lr/(1 + lambd*lr*t)^alpha``. The average of the
+    parameters since step ``t0`` is kept as ``ax`` in the optimizer's state.
+
+    Polyak & Juditsky, "Acceleration of stochastic approximation by averaging" (1992).
+
+    Args:
+        params (iterable): parameters or groups of them
+        lr (float or Tensor): the learning rate. Default: 1e-2
+        lambd (float): decay of the parameters and of the rate. Default: 1e-4
+        alpha (float): power of the rate's decay. Default: 0.75
+        t0 (float): the step at which averaging starts. Default: 1e6
+        weight_decay (float): L2 penalty. Default: 0
+        foreach (bool): accepted; a step is always one fused kernel for each parameter
+        maximize (bool): step along the gradient instead of against it. Default: False
+        differentiable (bool): let autograd record the step. Default: False
+        capturable (bool): for accelerators only. Default: False
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.optim.ASGD.html.
+
+    >>> w = torch.nn.Parameter(torch.ones(1))
+    >>> w.grad = torch.ones(1)
+    >>> torch.optim.ASGD([w], lr=0.1, lambd=1.0).step()
+    >>> w.detach()
+    tensor([0.8000])
+    """
+
+    _scalars: ClassVar[tuple[str, ...]] = ("step", "eta", "mu")
+
+    def __init__(
+        self,
+        params: Any,
+        lr: Any = 1e-2,
+        lambd: float = 1e-4,
+        alpha: float = 0.75,
+        t0: float = 1e6,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
+        check(lr=lr, weight_decay=weight_decay)
+        defaults = {
+            "lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0, "weight_decay": weight_decay,
+            "foreach": foreach, "maximize": maximize, "differentiable": differentiable,
+            "capturable": capturable,
+        }  # fmt: skip
+        super().__init__(params, defaults)
+
+    def _start(self, group: Group, p: Tensor) -> State:
+        return {
+            "step": scalar(0.0, group), "eta": scalar(number(group["lr"]), group),
+            "mu": scalar(1.0, group), "ax": zeros(p),
+        }  # fmt: skip
+
+    def _settings(self, group: Group) -> Any:
+        decay = number(group["weight_decay"], group)
+        flags = {"maximize": group["maximize"], "decay": decay != 0}
+        return decay, flags, *[number(group[k]) for k in ("lr", "lambd", "alpha", "t0")]
+
+    def _update(self, run: Run, p: Tensor, grad: Tensor, state: State, settings: Any) -> None:
+        decay, flags, lr, lambd, alpha, t0 = settings
+        step = self._advance(state)
+        eta, mu = number(state["eta"]), number(state["mu"])
+        fused = optim_step.asgd
+        numbers = (1 - lambd * eta, eta, mu, decay)
+        run(fused, [p, grad, state["ax"]], numbers, fused.flags(**flags, averaging=mu != 1))
+        for name, value in (
+            ("eta", lr / (1 + lambd * lr * step) ** alpha), ("mu", 1 / max(1, step - t0))
+        ):  # fmt: skip
+            state[name].copy_(T.full((), value))  # rounded to the default dtype, as PyTorch does
+
+
+asgd = functional(
+    ASGD, "axs:ax mus:mu etas:eta state_steps:step",
+    "foreach maximize differentiable capturable has_complex", "lambd lr t0 alpha weight_decay",
+)  # fmt: skip

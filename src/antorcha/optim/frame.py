@@ -1,0 +1,264 @@
+"""What the optimizers share whose step is one kernel for each parameter.
+
+A subclass of :class:`StepOptimizer` says how the state of a parameter starts (`_start`), what the
+settings of a group are as numbers (`_settings`), and how one parameter is updated (`_update`). The
+loop, the checks of options, older checkpoints and the functional form (``torch.optim.adam.adam``)
+follow.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+from antorcha import dtypes
+from antorcha.autograd import no_grad
+from antorcha.errors import DtypeError, GraphError, ValueRangeError
+from antorcha.ops.optim_step import Step
+from antorcha.ops.record import T
+from antorcha.optim.optimizer import Optimizer
+from antorcha.runtime.tensor import Tensor
+
+Run = Callable[[Step, list[Tensor], Sequence[Any], int], None]
+State = dict[str, Any]
+Group = dict[str, Any]
+
+_CAPTURING = ["cuda", "xpu", "hpu", "privateuseone", "xla"]
+_FUSING = ["mps", "cuda", "xpu", "hpu", "cpu", "privateuseone"]
+
+
+class StepOptimizer(Optimizer):
+    """An optimizer whose step is one kernel for each parameter."""
+
+    _added: ClassVar[dict[str, Any]] = {
+        "foreach": None, "maximize": False, "differentiable": False, "capturable": False,
+    }  # fmt: skip
+    """Options that older checkpoints lack, and what they meant then."""
+
+    _scalars: ClassVar[tuple[str, ...]] = ("step",)
+    """The state of one number, which older checkpoints hold as a Python number."""
+
+    def _start(self, group: Group, p: Tensor) -> State:
+        """The state of a parameter before its first step."""
+        raise NotImplementedError
+
+    def _settings(self, group: Group) -> Any:
+        """What `_update` needs to know of a group, worked out once for all its parameters."""
+        raise NotImplementedError
+
+    def _update(self, run: Run, p: Tensor, grad: Tensor, state: State, settings: Any) -> None:
+        """Updates one parameter and its state; ``run`` runs a :class:`Step`."""
+        raise NotImplementedError
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """One update of all parameters that have a gradient.
+
+        Args:
+            closure (callable, optional): computes the loss again and returns it
+        """
+        loss = self._loss(closure)
+        if self._step_supports_amp_scaling and not self._unscale():
+            return loss
+        run = recorded if self.defaults.get("differentiable") else in_place
+        for group in self.param_groups:
+            params = [p for p in group["params"] if p._grad is not None]
+            if params:
+                check_options(type(self).__name__, group, params)
+                settings = self._settings(group)
+                for p in params:
+                    self._update(run, p, p._grad, self._state_of(group, p), settings)
+        return loss
+
+    def _state_of(self, group: Group, p: Tensor) -> State:
+        state: State = self.state[p]
+        if not state:
+            state.update(self._start(group, p))
+        return state
+
+    def _unscale(self) -> bool:
+        """Divides the gradients by a gradient scaler's ``grad_scale``; is there a step to make?"""
+        overflow, scale = getattr(self, "found_inf", None), getattr(self, "grad_scale", None)
+        if overflow is not None and float(overflow):
+            return False
+        if scale is not None:
+            with no_grad():
+                for group in self.param_groups:
+                    for p in group["params"]:
+                        if p._grad is not None:
+                            p._grad.div_(scale)
+        return True
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        for group in self.param_groups:
+            for name, value in self._added.items():
+                group.setdefault(name, value)
+            for p in group["params"]:
+                kept = self.state.get(p, {})
+                for name in self._scalars:
+                    if name in kept and not isinstance(kept[name], Tensor):
+                        kept[name] = scalar(float(kept[name]), group)
+
+
+def check_options(name: str, group: Group, params: Sequence[Tensor]) -> None:
+    """Refuses the options that PyTorch refuses at a step: all of them are hints here."""
+    get = group.get
+    if get("capturable") and not get("fused"):
+        raise AssertionError(
+            f"{name}: If capturable=True, params and state_steps must be on supported devices: "
+            f"{_CAPTURING}."
+        )
+    if get("foreach"):
+        if get("differentiable") and name != "SGD":
+            raise AssertionError(f"{name}: _foreach ops don't support autograd")
+        if name in ("Adam", "AdamW") and isinstance(group["lr"], Tensor):
+            raise GraphError(
+                f"{name}: lr as a Tensor is not supported for capturable=False and foreach=True"
+            )
+    if get("fused"):
+        for p in params:
+            if p._layout.dtype.kind != "f":
+                raise DtypeError(
+                    f"{name}: `fused=True` requires all the params to be floating point Tensors of "
+                    f"supported devices: {_FUSING} but {p._layout.dtype} and "
+                    f"{p._layout.device.type}"
+                )
+
+
+def check_fused(optimizer: Optimizer, fused: Any, differentiable: bool, foreach: Any) -> None:
+    """What ``fused=True`` excludes at construction, and what it promises to a gradient scaler."""
+    if fused:
+        if differentiable:
+            raise GraphError("`fused` does not support `differentiable`")
+        if foreach:
+            raise GraphError("`fused` and `foreach` cannot be `True` together.")
+        optimizer._step_supports_amp_scaling = True
+
+
+def check_betas(betas: Sequence[Any]) -> None:
+    """Raises ValueError for a beta outside of [0, 1)."""
+    for k, beta in enumerate(betas[:2]):
+        if not 0.0 <= beta < 1.0:
+            raise ValueRangeError(f"Invalid beta parameter at index {k}: {beta}")
+
+
+# ------------------------------------------------------------------------------- running one step
+def in_place(step: Step, tensors: list[Tensor], numbers: Sequence[Any], flags: int) -> None:
+    """One pass over memory, outside of any graph; complex tensors go as pairs of reals."""
+    if tensors[0]._layout.dtype.kind == "c":
+        tensors = [T.view_as_real(t.detach()) for t in tensors]
+    step(tensors, numbers, flags)  # type: ignore[arg-type]
+
+
+def recorded(step: Step, tensors: list[Tensor], numbers: Sequence[Any], flags: int) -> None:
+    """The same as ops that autograd records, for ``differentiable=True``."""
+    if tensors[0]._layout.dtype.kind == "c":
+        tensors = [T.view_as_real(t) for t in tensors]
+    step.recorded(tensors, numbers, flags)
+
+
+def number(value: Any, group: Group | None = None) -> Any:
+    """A setting as a float; a tensor that requires a gradient stays one in a differentiable step.
+
+    A tensor has one element: a learning rate, a beta.
+    """
+    if type(value) is float:
+        return value
+    if group is not None and isinstance(value, Tensor) and value.requires_grad:
+        if group["differentiable"]:
+            return value.squeeze() if value.ndim else value
+        value = value.detach()
+    return float(value)
+
+
+def scalar(value: float, group: Group) -> Tensor:
+    """A 0-dim tensor for the state: float32, or float64 where that is the default dtype."""
+    wide = dtypes.get_default_dtype() is dtypes.float64 and not group.get("fused")
+    made: Tensor = T.full((), value, dtype=dtypes.float64 if wide else dtypes.float32)
+    return made
+
+
+def zeros(p: Tensor) -> Tensor:
+    """A buffer of a parameter's shape, strides and dtype."""
+    made: Tensor = T.zeros_like(p.detach())
+    return made
+
+
+def filled(p: Tensor, value: float) -> Tensor:
+    """The same, filled; both parts of complex elements are."""
+    both = complex(value, value) if p._layout.dtype.kind == "c" else value
+    made: Tensor = T.full_like(p.detach(), both)
+    return made
+
+
+# -------------------------------------------------------------------------------- functional forms
+_DEFAULTS = {
+    "foreach": None, "fused": None, "capturable": False, "differentiable": False,
+    "has_complex": False, "has_sparse_grad": False, "maximize": False,
+    "decoupled_weight_decay": False, "grad_scale": None, "found_inf": None,
+}  # fmt: skip
+_TUPLES = {
+    "betas": ("beta1", "beta2"), "etas": ("etaminus", "etaplus"),
+    "step_sizes": ("step_size_min", "step_size_max"), "eps": ("eps1", "eps2"),
+}  # fmt: skip
+
+
+def functional(cls: type[StepOptimizer], lists: str, options: str, settings: str) -> Any:
+    """The functional form of an optimizer: ``adam(params, grads, exp_avgs, ..., lr=0.1, ...)``.
+
+    Args:
+        cls: the optimizer
+        lists: the arguments after ``params`` and ``grads``, each a list of tensors, as
+            ``argument:key``, where ``key`` is the state's name
+        options: arguments with defaults, in PyTorch's order
+        settings: required keyword arguments
+    """
+    keys = [pair.split(":") for pair in lists.split()]
+    kinds = inspect.Parameter
+    names = [
+        "params",
+        "d_p_list" if cls.__name__ == "SGD" else "grads",
+        *[name for name, _ in keys],
+    ]
+    params = [kinds(name, kinds.POSITIONAL_OR_KEYWORD) for name in names]
+    params += [
+        kinds(name, kinds.POSITIONAL_OR_KEYWORD, default=_DEFAULTS[name])
+        for name in options.split()
+    ]
+    params += [kinds(name, kinds.KEYWORD_ONLY) for name in settings.split()]
+    signature = inspect.Signature(params)
+    name = cls.__name__.lower()
+
+    def update(*args: Any, **kwargs: Any) -> None:
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        given = bound.arguments
+        group = {**_DEFAULTS, **cls._added, **given}
+        for whole, parts in _TUPLES.items():
+            if parts[0] in given:
+                group[whole] = tuple([given[part] for part in parts])
+        tensors, grads, *states = [given[name] for name in names]
+        if not tensors:
+            return
+        check_options(cls.__name__, group, tensors)
+        frame = cls.__new__(cls)
+        frame._counters = {}
+        run = recorded if group["differentiable"] else in_place
+        made = frame._settings(group)
+        for k, (p, grad) in enumerate(zip(tensors, grads, strict=True)):
+            state = {key: values[k] for (_, key), values in zip(keys, states, strict=True)
+                     if len(values) > k and values[k] is not None}  # fmt: skip
+            frame._update(run, p, grad, state, made)
+            for (_, key), values in zip(keys, states, strict=True):
+                if len(values) > k:
+                    values[k] = state.get(key)
+
+    update.__name__ = update.__qualname__ = name
+    update.__module__ = cls.__module__
+    update.__doc__ = (
+        f"The functional form of :class:`~torch.optim.{cls.__name__}`: one update of ``params``\n"
+        "from lists of gradients and of state, in place."
+    )
+    update.__signature__ = signature  # type: ignore[attr-defined]
+    return update

@@ -226,7 +226,7 @@ def test_an_optimizer_written_for_pytorch_runs() -> None:
     for name in ("ParamsT", "_params_doc", "_default_to_fused_or_foreach", "required"):
         assert getattr(base, name) is not None
     with pytest.raises(AttributeError, match="Did you mean"):
-        base._get_valu
+        base.Optimzer
 
 
 @pytest.mark.oracle

@@ -586,6 +586,8 @@ def unique_consecutive(
     """
     d = unique_dim(input, dim, "unique_consecutive")
     found = T.unique_parts(T.contiguous(input) if d < 0 else input, d, True)
+    if dim is not None and input._layout.ndim > 1:
+        found = (in_front(found[0], dim), *found[1:])
     return chosen(found, return_inverse, return_counts)
 
 

@@ -28,6 +28,7 @@ from antorcha.shapes import (
     contiguous_strides,
     may_overlap,
     normalize_dim,
+    suggests_channels_last,
 )
 
 FORMATS = ("preserve", "contiguous", "channels_last", "channels_last_3d")
@@ -40,6 +41,14 @@ def strides_of_format(shape: _Any, strides: _Any, memory_format: str) -> tuple[i
     if memory_format.startswith("channels_last"):
         return tuple(channels_last_strides(shape))
     return tuple(dense_strides(shape, strides))
+
+
+def in_format_of(made: TensorType, lay: Layout) -> TensorType:
+    """The tensor, in channels_last if that is how an operand of this layout lies."""
+    if not suggests_channels_last(lay.shape, lay.strides):
+        return made
+    wanted = "channels_last" if lay.ndim == 4 else "channels_last_3d"
+    return T.contiguous(made, wanted)  # type: ignore[no-any-return]
 
 
 @kernel(out=False)

@@ -9,6 +9,7 @@ from antorcha.lazy import np
 from antorcha.ops.lapack import check_float, check_matrix, check_square
 from antorcha.ops.record import T, composite
 from antorcha.ops.types import Any, Bool, Dim, Dims, Dtype, Float, Ints, Str, Tensor
+from antorcha.runtime.tensor import Tensor as TensorType
 from antorcha.shapes import broadcast_shapes, normalize_dim, normalize_dims
 
 LINALG = "linalg"
@@ -50,7 +51,10 @@ def matrix_norm(
         raise ShapeError(f"{op}: Order {ord} not supported.")
     along, over = (row, column) if abs(ord) == 1 else (column, row)
     sums = T.linalg_vector_norm(A, 1, along, True)
-    found = T.amax(sums, over, True) if ord > 0 else T.amin(sums, over, True)
+    if ord > 0 and not lay.shape[over]:
+        found = T.sum(sums, over, True)  # as PyTorch: 0, the greatest of no sizes
+    else:
+        found = T.amax(sums, over, True) if ord > 0 else T.amin(sums, over, True)
     return found if keepdim else T.squeeze(found, (row, column))
 
 
@@ -133,13 +137,17 @@ def matrix_rank(
     tensor(1)
     """
     check_matrix("linalg.matrix_rank", A._layout)
-    values = T.linalg_svdvals(A.detach())
+    if hermitian:  # the values whose size is the singular ones'; one triangle of A is read
+        values = T.abs(T.linalg_eigvalsh(A.detach()))
+    else:
+        values = T.linalg_svdvals(A.detach())
     atol = tol if atol is None else atol
     if rtol is None:
         eps = float(np.finfo(A._layout.dtype.to_real().np).eps)
         rtol = max(A._layout.shape[-2:]) * eps if atol is None else 0.0
     if not values._layout.shape[-1]:
         return T.sum(T.gt(values, 0), -1)
+    atol, rtol = [T.unsqueeze(t, -1) if isinstance(t, TensorType) else t for t in (atol, rtol)]
     cut = T.amax(values, -1, True) * rtol
     cut = cut if atol is None else T.clamp(cut, atol)
     return T.sum(T.gt(values, cut), -1)
@@ -216,6 +224,8 @@ def vander(x: Tensor, *, N: Any = None):
     tensor([[1, 2],
             [1, 3]])
     """
+    if not x._layout.ndim:
+        x = T.unsqueeze(x, 0)
     n = x._layout.shape[-1] if N is None else N
     powers = [T.ones_like(x)]
     for _k in range(1, n):

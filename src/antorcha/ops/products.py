@@ -319,6 +319,10 @@ def _scaled(x, by):
     return x if by == 1 else x * by
 
 
+def _conjugate(number):
+    return number.conjugate() if isinstance(number, complex) else number
+
+
 @product_op(inplace=True)
 def addmm(
     input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: StaticNumber = 1, alpha: StaticNumber = 1
@@ -338,7 +342,7 @@ def addmm(
 
 @addmm.derivative
 def _(g, mat1, mat2, beta, alpha, needs):
-    scaled = _scaled(g, alpha)
+    beta, scaled = _conjugate(beta), _scaled(g, _conjugate(alpha))
     return _scaled(g, beta) if needs[0] else None, *_of_matrices(scaled, mat1, mat2, needs[1:])
 
 
@@ -366,7 +370,7 @@ def addmv(
 
 @addmv.derivative
 def _(g, mat, vec, beta, alpha):
-    scaled = _scaled(g, alpha)
+    beta, scaled = _conjugate(beta), _scaled(g, _conjugate(alpha))
     return (
         _scaled(g, beta), T.mul(T.unsqueeze(scaled, 1), conjugate(vec)), T.mv(adjoint(mat), scaled)
     )  # fmt: skip
@@ -405,7 +409,7 @@ def baddbmm(
 
 @baddbmm.derivative
 def _(g, batch1, batch2, beta, alpha):
-    scaled = _scaled(g, alpha)
+    beta, scaled = _conjugate(beta), _scaled(g, _conjugate(alpha))
     return (
         _scaled(g, beta), T.bmm(scaled, adjoint(batch2)), T.bmm(adjoint(batch1), scaled)
     )  # fmt: skip

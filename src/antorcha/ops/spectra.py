@@ -388,7 +388,7 @@ def lu(A: Tensor, *, pivot: Bool = True):
         ])  # fmt: skip
 
     return planned("linalg.lu", run, [
-        by_columns((*batch, *shape), A.dtype, A.device) for shape in ((m, m), (m, k), (k, n))
+        ((*batch, *shape), A.dtype) for shape in ((m, m), (m, k), (k, n))
     ])  # fmt: skip
 
 

@@ -42,7 +42,7 @@ def matrix_norm(
         if ord == "nuc":
             found = T.sum(values, -1)
         else:
-            found = T.amax(values, -1) if ord > 0 else T.amin(values, -1)
+            found = _greatest(values, -1, False) if ord > 0 else T.amin(values, -1)
         if keepdim:
             for d in sorted((row, column)):
                 found = T.unsqueeze(found, d)
@@ -51,11 +51,13 @@ def matrix_norm(
         raise ShapeError(f"{op}: Order {ord} not supported.")
     along, over = (row, column) if abs(ord) == 1 else (column, row)
     sums = T.linalg_vector_norm(A, 1, along, True)
-    if ord > 0 and not lay.shape[over]:
-        found = T.sum(sums, over, True)  # as PyTorch: 0, the greatest of no sizes
-    else:
-        found = T.amax(sums, over, True) if ord > 0 else T.amin(sums, over, True)
+    found = _greatest(sums, over, True) if ord > 0 else T.amin(sums, over, True)
     return found if keepdim else T.squeeze(found, (row, column))
+
+
+def _greatest(sizes, d, keepdim):
+    """The greatest along ``d``; of none it is 0, as in PyTorch."""
+    return (T.amax if sizes._layout.shape[d] else T.sum)(sizes, d, keepdim)
 
 
 @matrix_norm.samples

@@ -395,14 +395,15 @@ def lstsq(A: Tensor, B: Tensor, rcond: Float = None, *, driver: Str = None):
             )
         rank = T.empty((0,), dtype=dtypes.int64, device=a.device)
     full = full and m > n and driver != "gelsy"
-    empty = T.empty((0,), dtype=a.dtype.to_real(), device=a.device)
-    residuals = empty
     if full:
         residuals = T.sum(T.square(T.abs(T.matmul(A, found) - right)), -2)
+    else:  # none, but they are of the graph as in PyTorch
+        real = T.real(found) if a.dtype.kind == "c" else found
+        residuals = T.narrow(T.reshape(real, (-1,)), 0, 0, 0)
     if driver in ("gelsd", "gelss"):
-        values = T.linalg_svdvals(A)
+        values = T.linalg_svdvals(A.detach())
     else:
-        values = empty
+        values = T.empty((0,), dtype=a.dtype.to_real(), device=a.device)
     solution = T.squeeze(found, -1) if vector else found
     return return_types.linalg_lstsq(solution, residuals, rank, values)
 

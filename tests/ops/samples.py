@@ -38,7 +38,9 @@ def database(module: str, name: str) -> list[Any]:
             stand_in: Any = types.ModuleType("expecttest")
             stand_in.TestCase, stand_in.ACCEPT = unittest.TestCase, False
             sys.modules["expecttest"] = stand_in
-        listed: list[Any] = getattr(importlib.import_module(f"torch.testing._internal.{module}"), name)
+        listed: list[Any] = getattr(
+            importlib.import_module(f"torch.testing._internal.{module}"), name
+        )
     return listed
 
 
@@ -224,8 +226,15 @@ def array(tensor: Any) -> Any:
     return (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy(force=True)
 
 
-def differ(ours: Any, theirs: Any, wide: Any, what: str, strides: bool, scale: float = 1.0) -> str:
-    """Where two results differ, or the empty string."""
+def differ(
+    ours: Any, theirs: Any, wide: Any, what: str, strides: bool, scale: float = 1.0,
+    sums: bool = False,
+) -> str:  # fmt: skip
+    """Where two results differ, or the empty string.
+
+    ``wide`` is the same result from wider arguments: where the two differ, ours must be as near to
+    it as PyTorch's, element by element or, of ``sums``, measured by the greatest.
+    """
     import torch
 
     if isinstance(theirs, (tuple, list)) and not isinstance(theirs, torch.Size):
@@ -233,7 +242,7 @@ def differ(ours: Any, theirs: Any, wide: Any, what: str, strides: bool, scale: f
             return f"{what}: {type(ours).__name__} of {len(ours)} for {type(theirs).__name__}"
         for k, each in enumerate(theirs):
             of_wide = wide[k] if wide is not None else None
-            found = differ(ours[k], each, of_wide, f"{what}[{k}]", strides, scale)
+            found = differ(ours[k], each, of_wide, f"{what}[{k}]", strides, scale, sums)
             if found:
                 return found
         return ""
@@ -253,7 +262,7 @@ def differ(ours: Any, theirs: Any, wide: Any, what: str, strides: bool, scale: f
         return f"{what}: shape {tuple(ours.shape)} for {tuple(theirs.shape)}"
     if strides and _steps(ours) != _steps(theirs):
         return f"{what}: strides {ours.stride()} for {theirs.stride()} of {tuple(ours.shape)}"
-    return _values(array(ours), array(theirs), wide, what, str(theirs.dtype)[6:], scale)
+    return _values(array(ours), array(theirs), wide, what, str(theirs.dtype)[6:], scale, sums)
 
 
 def _steps(tensor: Any) -> list[int]:
@@ -263,7 +272,9 @@ def _steps(tensor: Any) -> list[int]:
     return [s for s, n in zip(tensor.stride(), tensor.shape, strict=True) if n > 1]
 
 
-def _values(mine: Any, other: Any, wide: Any, what: str, dtype: str, scale: float) -> str:
+def _values(
+    mine: Any, other: Any, wide: Any, what: str, dtype: str, scale: float, sums: bool
+) -> str:
     tolerance = TOLERANCE.get(dtype, 0) * scale
     with np.errstate(all="ignore"):
         if np.allclose(mine, other, tolerance, tolerance, equal_nan=True):
@@ -273,7 +284,8 @@ def _values(mine: Any, other: Any, wide: Any, what: str, dtype: str, scale: floa
             truth = array(wide)
             if truth.shape == mine.shape:
                 errors = [np.abs(x - truth) for x in (mine, other)]
-                allowed = 2 * errors[1].max(where=bad, initial=0) + tolerance * np.abs(truth)
+                size = np.abs(truth).max(initial=0) if sums else np.abs(truth)
+                allowed = 2 * errors[1].max(where=bad, initial=0) + tolerance * size
                 if (errors[0] <= allowed)[bad].all():
                     return ""  # PyTorch's is no nearer to the truth
     where = tuple([int(i) for i in np.argwhere(bad)[0]])
@@ -310,6 +322,11 @@ def both(entry: Any, grad: bool) -> tuple[Any, Any]:
     return partial(wrap, theirs), partial(wrapped, ours)
 
 
+def elementwise(entry: Any) -> bool:
+    """Does each element of the result come from one of each operand?"""
+    return type(entry).__name__ in ("UnaryUfuncInfo", "BinaryUfuncInfo")
+
+
 def spread(items: Any, most: int) -> Iterator[tuple[int, Any]]:
     """At most so many of the items, from all over, with their numbers."""
     found = list(items)
@@ -321,7 +338,8 @@ class Side:
     """A call on one of the libraries: its results and the gradients of its arguments."""
 
     def __init__(self, lib: Any, call: Callable[..., Any], process: Any, args: Any, kwargs: Any):
-        tensors = tensors_in([args, kwargs], lib.Tensor)
+        own = [p for _, p in call.named_parameters()] if hasattr(call, "named_parameters") else []
+        tensors = tensors_in([args, kwargs, own], lib.Tensor)
         self.lib, self.inputs = lib, [t for t in tensors if t.requires_grad]
         lib.manual_seed(5)
         self.results = call(*args, **kwargs)
@@ -347,7 +365,7 @@ REFUSED = (RuntimeError, NotImplementedError, ValueError, TypeError, IndexError)
 
 def compare(
     call: Any, ours: Any, sample: Any, *, grad: bool, process: Any = None, strides: bool = True,
-    indices: bool = True, values: bool = True, scale: float = 1,
+    indices: bool = True, values: bool = True, sums: bool = True, scale: float = 1,
 ) -> str:  # fmt: skip
     """How antorcha differs from PyTorch for this sample, or the empty string.
 
@@ -356,7 +374,8 @@ def compare(
     """
     import torch
 
-    arguments = ([sample.input, *sample.args], sample.kwargs)
+    first = [sample.input] if hasattr(sample, "input") else []
+    arguments = ([*first, *sample.args], sample.kwargs)
     mine = converted(copied(arguments))
     try:
         theirs = Side(torch, call, process, *copied(arguments))
@@ -375,14 +394,14 @@ def compare(
         return "".join([_kind(a, b) for a, b in pairs])
     truth = Truth(call, process, arguments, grad)
     if not indices:
-        first = theirs.tensors()[0].dtype
+        kind = theirs.tensors()[0].dtype
         for k, (a, b) in enumerate(pairs):
-            if b.dtype is first and not (k == 0 and first is torch.int64 and len(pairs) == 1):
+            if b.dtype is kind and not (kind is torch.int64 and (k or len(pairs) == 1)):
                 message = differ(a, b, None, f"result[{k}]", strides, scale)
                 if message:
                     return message
         return ""
-    message = _compared(found.results, theirs.results, truth, 0, "result", strides, scale)
+    message = _compared(found.results, theirs.results, truth, 0, "result", strides, scale, sums)
     if message or not grad:
         return message
     for a, b in pairs:
@@ -390,7 +409,7 @@ def compare(
             return f"requires_grad is {a.requires_grad} for {b.requires_grad}"
     if wanted is None:
         return ""
-    return _compared(gradients, wanted, truth, 1, "gradient", False, scale)
+    return _compared(gradients, wanted, truth, 1, "gradient", False, scale, True)
 
 
 def _kind(ours: Any, theirs: Any) -> str:
@@ -421,10 +440,21 @@ class Truth:
 
 
 def _compared(
-    mine: Any, other: Any, truth: Truth, part: int, what: str, strides: bool, scale: float
-) -> str:
+    mine: Any, other: Any, truth: Truth, part: int, what: str, strides: bool, scale: float,
+    sums: bool,
+) -> str:  # fmt: skip
     scale *= 1 + 9 * part  # gradients are sums of more terms
     message = differ(mine, other, None, what, strides, scale)
     if message:
-        message = differ(mine, other, truth[part], what, strides, scale)
+        message = differ(mine, other, truth[part], what, strides, scale, sums)
     return message
+
+
+def twins(info: Any, given: Any, dtype: Any, training: bool) -> tuple[Any, Any]:
+    """A module of PyTorch's list with these arguments, and antorcha's with the same parameters."""
+    args, kwargs = given.constructor_input.args, given.constructor_input.kwargs
+    theirs = info.module_cls(*args, **kwargs).to(dtype).train(training)
+    made = attrgetter(info.name)(antorcha)(*converted(args), **converted(kwargs))
+    made = made.to(converted(dtype)).train(training)
+    made.load_state_dict({key: converted(value) for key, value in theirs.state_dict().items()})
+    return theirs, made

@@ -92,6 +92,7 @@ def check(entry: Any, dtype: str, grad: bool, most: int) -> list[str]:
             call, ours, sample, grad=grad and not ties,
             process=sample.output_process_fn_grad if processed else None,
             strides=title not in STRIDES, indices=not ties,
+            sums=not samples.elementwise(entry),
             values="empty" not in title and not entry.has_nondeterministic_output,
             scale=1e5 if title in DEVIATES and dtype == "float64" else 1,
         )  # fmt: skip

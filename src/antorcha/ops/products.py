@@ -560,7 +560,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: OptTensor = N
     >>> torch.nn.functional.bilinear(torch.ones(1, 2), torch.ones(1, 2), torch.ones(1, 2, 2))
     tensor([[4.]])
     """
-    made = T.einsum("...i,kij,...j->...k", input1, weight, input2)
+    made = T.contiguous(T.einsum("...i,kij,...j->...k", input1, weight, input2))
     return made if bias is None else T.add(made, bias)
 
 

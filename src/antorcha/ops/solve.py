@@ -250,7 +250,11 @@ def pinv(
         check_square("linalg.pinv", lay)
         lower = T.tril(A, -1)
         real = T.diag_embed(T.real(T.diagonal(A, 0, -2, -1)))
-        A = lower + adjoint(lower) + (real if lay.dtype.kind != "c" else T.to_dtype(real, lay.dtype))
+        A = (
+            lower
+            + adjoint(lower)
+            + (real if lay.dtype.kind != "c" else T.to_dtype(real, lay.dtype))
+        )
     rtol = rcond if rtol is None else rtol
     if rtol is None:
         eps = float(np.finfo(lay.dtype.to_real().np).eps)

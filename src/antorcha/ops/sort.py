@@ -478,7 +478,7 @@ def _quantile(name, input, q, dim, keepdim, interpolation, skip_nan):
     d = 0 if dim is None else normalize_dim(dim, lay.ndim, op=name)
     flat = T.reshape(input, (-1,)) if dim is None or not lay.ndim else input
     rows = T.sort(T.transpose(flat, d, -1), -1)[0]
-    exact: list[_Any] = list(fractions)
+    exact: list[Any] = list(fractions)
     if isinstance(q, TensorType) and q.requires_grad:  # the same numbers, with a gradient
         exact = [T.select(T.reshape(q, (-1,)), 0, k) for k in range(len(fractions))]
     made = [

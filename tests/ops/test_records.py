@@ -31,7 +31,7 @@ DEVIATIONS = {
 }
 # Functions of symmetric matrices read one triangle; their gradient is that of the symmetric part.
 SYMMETRIC = ("linalg_cholesky", "linalg_eigvalsh", "linalg_eigh")
-# One of a triangular matrix gives, as PyTorch does, the gradient of a full one: its triangle counts.
+# A triangular factor gets, as in PyTorch, the gradient of a full one: only its triangle counts.
 TRIANGULAR = {"cholesky_solve": 1}
 
 MAKES_RANDOM = ("rand", "normal", "bernoulli", "dropout", "multinomial", "poisson", "empty")

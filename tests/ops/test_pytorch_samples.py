@@ -16,9 +16,10 @@ from tests.ops import samples
 pytestmark = pytest.mark.oracle
 
 CHUNKS = 4
-QUICK, MOST = 10, 40  # samples of an entry, spread over all of them
+QUICK, MOST = 10, 20  # samples of an entry, spread over all of them
 
 PARTLY = {
+    "complex": "no complex32 yet",
     "linalg.lu": "no derivative yet",
     "linalg.lu_factor": "no derivative yet",
     "linalg.matrix_norm": "no halves yet",
@@ -36,6 +37,7 @@ PARTLY = {
     "nn.functional.interpolate.linear": "this mode is missing",
     "nn.functional.interpolate.trilinear": "this mode is missing",
     "nn.functional.rms_norm": "no complex numbers yet",
+    "view_as_complex": "no complex32 yet",
 }
 """Entries of which antorcha lacks a part, and says so with NotImplementedError."""
 

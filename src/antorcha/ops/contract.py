@@ -268,9 +268,9 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2):
         raise ShapeError(f"tensordot: both dimension lists should have same length, got {dims}")
     for d, e in zip(ours, theirs, strict=True):
         if left.shape[d] == 1 != right.shape[e]:  # one element is repeated: sum what it meets
-            b = T.sum(b, (e,), True)
+            b = T.sum(b, (e,), True, dtype=right.dtype)
         elif right.shape[e] == 1 != left.shape[d]:
-            a = T.sum(a, (d,), True)
+            a = T.sum(a, (d,), True, dtype=left.dtype)
         elif left.shape[d] != right.shape[e]:
             raise ShapeError(
                 f"tensordot: contracted dimensions need to match, but first has size "

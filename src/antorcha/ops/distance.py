@@ -211,6 +211,9 @@ def margin_ranking_loss(
     tensor(1.)
     """
     reduction = reduction_of(size_average, reduce, reduction)
+    if all([t._layout.dtype.kind in "iu" for t in (input1, input2, target)]):
+        gap = T.mul(T.neg(target), T.sub(input1, input2))  # in integers, which wrap around
+        return reduced(T.clamp_min(T.add(gap, float(margin)), 0), reduction)
     return reduced(T.margin_ranking_each(input1, input2, target, margin), reduction)
 
 

@@ -326,7 +326,8 @@ def sum_to_size(input: Tensor, size: Shape):
     """
     shape = input._layout.shape
     if tuple(shape) == tuple(size):
-        return input
+        # as PyTorch: to no dims it always sums, which makes int64 of small integers
+        return T.sum(input) if not size and input._layout.dtype.kind in "biu" else input
     lead = len(shape) - len(size)
     if lead < 0 or tuple(broadcast_shapes(size, shape)) != tuple(shape):
         raise ShapeError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from antorcha import dtypes
 from antorcha.errors import DtypeError, ShapeError
 from antorcha.lazy import np
 from antorcha.ops.lapack import check_float, check_matrix, check_square
@@ -228,6 +229,8 @@ def vander(x: Tensor, *, N: Any = None):
     """
     if not x._layout.ndim:
         x = T.unsqueeze(x, 0)
+    if x._layout.dtype.kind in "iu":
+        x = T.to_dtype(x, dtypes.int64)  # what powers of integers are
     n = x._layout.shape[-1] if N is None else N
     powers = [T.ones_like(x)]
     for _k in range(1, n):

@@ -6,6 +6,7 @@ broadcast operands are read where they lie. Gradients are products with transpos
 
 from __future__ import annotations
 
+from antorcha import dtypes
 from antorcha.errors import DtypeError, ShapeError
 from antorcha.ops.product import Product, inner_sizes_differ, product_op
 from antorcha.ops.record import T, composite
@@ -471,7 +472,10 @@ def addr(
                 f"addr: For integral input tensors, argument {name} must not be a floating point "
                 f"number, but is {number}."
             )
-    return made if beta == 0 else T.add(_scaled(input, beta), made)
+    made = made if beta == 0 else T.add(_scaled(input, beta), made)
+    if kinds == {"b"} and made._layout.dtype.kind != "b":
+        return T.to_dtype(made, dtypes.bool_)  # the numbers do not take part in the promotion
+    return made
 
 
 @addr.samples

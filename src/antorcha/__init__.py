@@ -70,6 +70,9 @@ for _name, _op in _REGISTRY.items():
     if _op.inplace is not None and _op.is_function:
         globals().setdefault(_name + "_", _op.inplace)
 
+for _name in ("as_strided_", "detach_", "fill_", "resize_as_", "zero_"):
+    globals()[_name] = getattr(Tensor, _name)  # methods that PyTorch shows as functions, too
+
 _LAZY = ("nn", "optim", "utils", "overrides", "linalg", "special", "random", "cuda", "backends",
          "profiler", "inspector", "testing", "version", "torch_alias", "__config__")  # fmt: skip
 _FROM = {

@@ -138,8 +138,8 @@ class MatMul:
     b: tuple[int, int, int]
     out: tuple[int, int, int]
     bias: tuple[int, int, int] | None = None
-    alpha: float = 1.0
-    beta: float = 1.0
+    alpha: complex = 1.0  # complex only with complex operands
+    beta: complex = 1.0
 
 
 @struct

@@ -12,6 +12,7 @@ from typing import Any
 
 from antorcha.autograd import no_grad
 from antorcha.errors import MissingFeature, ShapeError, ValueRangeError, no_such_name
+from antorcha.ops.memory import in_format_of
 from antorcha.ops.record import NAMESPACES, REGISTRY, T
 
 _SHARED = (
@@ -136,6 +137,10 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None
         before, after = pairs[2 * k], pairs[2 * k + 1]
         if before or after:
             dim = input.dim() - 1 - k
+            if mode == "circular":  # what negative numbers take away is not repeated
+                kept = input.shape[dim] + min(before, 0) + min(after, 0)
+                input = input.narrow(dim, max(-before, 0), kept)
+                before, after = max(before, 0), max(after, 0)
             input = T.index_select(input, dim, _pad_index(input, dim, before, after, mode))
     return input
 
@@ -225,7 +230,7 @@ def interpolate(
             "align_corners option can only be set with the interpolating modes: linear | bilinear "
             "| bicubic | trilinear"
         )
-    dims = input.dim() - 2
+    dims, layout = input.dim() - 2, input._layout
     if (size is None) == (scale_factor is None):
         what = (
             "either size or scale_factor should be defined"
@@ -255,7 +260,7 @@ def interpolate(
             half = 0.5 if mode == "nearest-exact" else 0.0
             places = [min(math.floor((i + half) * scale), n - 1) for i in range(wanted)]
             input = T.index_select(input, k + 2, _long(places, input))
-    return input
+    return in_format_of(input, layout)
 
 
 def _sizes(

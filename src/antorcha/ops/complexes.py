@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any as _Any
 
 from antorcha import dtypes
-from antorcha.errors import DtypeError, ShapeError
+from antorcha.errors import DtypeError, MissingFeature, ShapeError
 from antorcha.lang import expr as E
 from antorcha.ops.pointwise import UnsupportedDtype, pointwise
 from antorcha.ops.record import Op, T, composite
@@ -94,6 +94,8 @@ def view_as_complex(input: Tensor):
     >>> torch.view_as_complex(torch.tensor([[1., 2.]]))
     tensor([1.+2.j])
     """
+    if input.dtype.name == "float16":
+        raise MissingFeature("view_as_complex: there is no complex32 yet; use x.float()")
     if input.dtype.name not in ("float32", "float64"):
         raise DtypeError(
             f"view_as_complex: is only supported for floating point tensors, but got {input.dtype}"

@@ -267,11 +267,16 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2):
     if len(ours) != len(theirs):
         raise ShapeError(f"tensordot: both dimension lists should have same length, got {dims}")
     for d, e in zip(ours, theirs, strict=True):
-        if left.shape[d] != right.shape[e]:
+        if left.shape[d] == 1 != right.shape[e]:  # one element is repeated: sum what it meets
+            b = T.sum(b, (e,), True, dtype=right.dtype)
+        elif right.shape[e] == 1 != left.shape[d]:
+            a = T.sum(a, (d,), True, dtype=left.dtype)
+        elif left.shape[d] != right.shape[e]:
             raise ShapeError(
                 f"tensordot: contracted dimensions need to match, but first has size "
                 f"{left.shape[d]} in dim {d} and second has size {right.shape[e]} in dim {e}"
             )
+    left, right = a._layout, b._layout
     rows = [d for d in range(left.ndim) if d not in ours]
     columns = [d for d in range(right.ndim) if d not in theirs]
     k = math.prod([left.shape[d] for d in ours])

@@ -14,6 +14,7 @@ from typing import Any as _Any
 from antorcha.errors import ArgumentError, DtypeError, ShapeError
 from antorcha.lang.kernels import Conv
 from antorcha.ops.kernel import Planned, kernel
+from antorcha.ops.products import conjugate
 from antorcha.ops.record import T, composite
 from antorcha.ops.types import Any, Bool, Int, Ints, OptTensor, Shape, Tensor
 from antorcha.runtime import layout as L
@@ -77,8 +78,8 @@ def _(g, input, weight, bias_layout, stride, padding, dilation, groups, needs):
     x, w = input._layout.shape, weight._layout.shape
     rest = (stride, padding, dilation, groups)
     return (
-        T.conv_data(g, weight, None, tuple(x[2:]), *rest) if needs[0] else None,
-        T.conv_weight(input, g, tuple(w[2:]), *rest) if needs[1] else None,
+        T.conv_data(g, conjugate(weight), None, tuple(x[2:]), *rest) if needs[0] else None,
+        T.conv_weight(conjugate(input), g, tuple(w[2:]), *rest) if needs[1] else None,
         _bias_gradient(g, bias_layout) if needs[2] else None,
     )
 
@@ -112,8 +113,8 @@ def _(g, grad, weight, bias_layout, stride, padding, dilation, groups, needs):
     y, w = grad._layout.shape, weight._layout.shape
     rest = (stride, padding, dilation, groups)
     return (
-        T.conv_forward(g, weight, None, tuple(y[2:]), *rest) if needs[0] else None,
-        T.conv_weight(g, grad, tuple(w[2:]), *rest) if needs[1] else None,
+        T.conv_forward(g, conjugate(weight), None, tuple(y[2:]), *rest) if needs[0] else None,
+        T.conv_weight(g, conjugate(grad), tuple(w[2:]), *rest) if needs[1] else None,
         _bias_gradient(g, bias_layout) if needs[2] else None,
     )
 
@@ -141,8 +142,8 @@ def _(g, input, grad, stride, padding, dilation, groups, needs):
     x, y = input._layout.shape, grad._layout.shape
     rest = (stride, padding, dilation, groups)
     return (
-        T.conv_data(grad, g, None, tuple(x[2:]), *rest) if needs[0] else None,
-        T.conv_forward(input, g, None, tuple(y[2:]), *rest) if needs[1] else None,
+        T.conv_data(conjugate(grad), g, None, tuple(x[2:]), *rest) if needs[0] else None,
+        T.conv_forward(conjugate(input), g, None, tuple(y[2:]), *rest) if needs[1] else None,
     )
 
 

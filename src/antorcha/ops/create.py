@@ -344,6 +344,10 @@ def arange(
         )
     whole = isinstance(start, int) and isinstance(end, int) and isinstance(step, int)
     chosen = dtype or (dtypes.int64 if whole else dtypes.get_default_dtype())
+    if chosen is dtypes.int64 and not whole:  # as PyTorch counts them: in whole numbers
+        start, end, step, whole = int(start), int(end), int(step), True
+        if step == 0:
+            raise ValueRangeError("arange: step must be nonzero, but as an int64 it is 0")
     if whole:
         count = -((start - end) // step) if step > 0 else -((end - start) // -step)
         count = max(count, 0)
@@ -399,6 +403,8 @@ def linspace(
     if steps < 0:
         raise ValueRangeError("linspace: number of steps must be non-negative")
     chosen = dtype or dtypes.get_default_dtype()
+    if chosen.kind in "iu":  # as PyTorch: the ends are whole numbers too
+        start, end = int(start), int(end)
     made = T.linspace_kernel(start, end, steps, chosen, as_device(device))
     return finish(made, requires_grad)
 

@@ -211,6 +211,9 @@ def margin_ranking_loss(
     tensor(1.)
     """
     reduction = reduction_of(size_average, reduce, reduction)
+    if all([t._layout.dtype.kind in "iu" for t in (input1, input2, target)]):
+        gap = T.mul(T.neg(target), T.sub(input1, input2))  # in integers, which wrap around
+        return reduced(T.clamp_min(T.add(gap, float(margin)), 0), reduction)
     return reduced(T.margin_ranking_each(input1, input2, target, margin), reduction)
 
 
@@ -291,6 +294,7 @@ def multi_margin_loss(
     reduction = reduction_of(size_average, reduce, reduction)
     if p not in (1, 2):
         raise ValueRangeError("multi_margin_loss: only p == 1 and p == 2 supported")
+    input = T.unsqueeze(input, 0) if not input._layout.ndim else input  # one class
     classes = input._layout.shape[-1]
     here = T.eq(T.unsqueeze(target, -1), T.arange(classes, device=input._layout.device))
     own = T.sum(T.where_self(here, input, 0), -1, True)
@@ -320,6 +324,8 @@ def multilabel_margin_loss(
             f"multilabel_margin_loss: inconsistent target size: {list(target._layout.shape)} for "
             f"input of size: {list(input._layout.shape)}"
         )
+    if not input._layout.ndim:  # one class
+        input, target = T.unsqueeze(input, 0), T.unsqueeze(target, 0)
     classes = input._layout.shape[-1]
     listed = T.eq(T.cumsum(T.to_dtype(T.lt(target, 0), target._layout.dtype), -1), 0)
     each = T.eq(T.unsqueeze(target, -1), T.arange(classes, device=input._layout.device))

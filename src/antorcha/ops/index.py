@@ -78,6 +78,8 @@ def elements_or_numpy(
 ) -> Description:
     """The same for elements along a dim."""
 
+    if not index.numel:
+        return Host(run)  # its dims need not be the operand's
     fail = Outside(op, (dim,), (big.shape[dim] if big.ndim else 1,))
     return native.element_kernel(mode, big, dim, index, values, run, fail) or Host(run)
 
@@ -366,8 +368,10 @@ def _(make):
 
 # ----------------------------------------------------------------------------- element by element
 def check_same_ndim(op: str, input: Layout, index: Layout) -> None:
+    if not index.numel:
+        return  # an index of no elements may be of any dtype and number of dims
     check_index_dtype(op, index)
-    if index.numel and max(index.ndim, 1) != max(input.ndim, 1):
+    if max(index.ndim, 1) != max(input.ndim, 1):
         raise ShapeError(
             f"{op}(): Index tensor must have the same number of dimensions as input tensor: "
             f"index {tuple(index.shape)}, input {tuple(input.shape)}"

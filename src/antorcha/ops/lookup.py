@@ -471,7 +471,10 @@ def unique_rows(x: Array, d: int) -> tuple[Array, Array, Array]:
 
 def runs(x: Array, d: int | None) -> tuple[Array, Array, Array]:
     """Values, inverse and counts of runs of equal elements (or slices)."""
-    rows = x.reshape(-1, 1) if d is None else np.moveaxis(x, d, 0).reshape(x.shape[d], -1)
+    if d is None:
+        rows = x.reshape(-1, 1)
+    else:
+        rows = np.moveaxis(x, d, 0).reshape(x.shape[d], x.size // max(x.shape[d], 1))
     n = len(rows)
     starts = np.ones(n, np.bool_)
     if n:
@@ -586,6 +589,8 @@ def unique_consecutive(
     """
     d = unique_dim(input, dim, "unique_consecutive")
     found = T.unique_parts(T.contiguous(input) if d < 0 else input, d, True)
+    if dim is not None and input._layout.ndim > 1:
+        found = (in_front(found[0], dim), *found[1:])
     return chosen(found, return_inverse, return_counts)
 
 

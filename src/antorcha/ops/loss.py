@@ -374,7 +374,8 @@ def kl_div(
         if lay.dtype.kind != "f":
             raise DtypeError(f"kl_div: {lay.dtype} inputs are not supported; cast them to float.")
     if reduction == "batchmean":
-        return _kl_div(input, target, "sum", log_target) / input._layout.shape[0]
+        total = _kl_div(input, target, "sum", log_target)
+        return total / input._layout.shape[0] if input._layout.ndim else total
     reduction = reduction_of(size_average, reduce, reduction)
     if reduction == "mean":
         warn(

@@ -28,6 +28,7 @@ from antorcha.shapes import (
     contiguous_strides,
     may_overlap,
     normalize_dim,
+    suggests_channels_last,
 )
 
 FORMATS = ("preserve", "contiguous", "channels_last", "channels_last_3d")
@@ -47,6 +48,14 @@ def strides_of_format(shape: _Any, strides: _Any, memory_format: str) -> tuple[i
     if len(strides) != len(shape):
         raise ShapeError("unsupported memory format: there are no strides that it could preserve")
     return tuple(dense_strides(shape, strides))
+
+
+def in_format_of(made: TensorType, lay: Layout) -> TensorType:
+    """The tensor, in channels_last if that is how an operand of this layout lies."""
+    if not suggests_channels_last(lay.shape, lay.strides):
+        return made
+    wanted = "channels_last" if lay.ndim == 4 else "channels_last_3d"
+    return T.contiguous(made, wanted)  # type: ignore[no-any-return]
 
 
 @kernel(out=False)
@@ -324,7 +333,8 @@ def sum_to_size(input: Tensor, size: Shape):
     """
     shape = input._layout.shape
     if tuple(shape) == tuple(size):
-        return input
+        # as PyTorch: to no dims it always sums, which makes int64 of small integers
+        return T.sum(input) if not size and input._layout.dtype.kind in "biu" else input
     lead = len(shape) - len(size)
     if lead < 0 or tuple(broadcast_shapes(size, shape)) != tuple(shape):
         raise ShapeError(

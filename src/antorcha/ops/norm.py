@@ -17,7 +17,13 @@ from antorcha.errors import ArgumentError, DtypeError, ShapeError, ValueRangeErr
 from antorcha.ops.opaque import opaque
 from antorcha.ops.pointwise import pointwise
 from antorcha.ops.record import T, composite
-from antorcha.ops.row_norm import floats_only, input_gradient, normalised
+from antorcha.ops.row_norm import (
+    floats_only,
+    input_gradient,
+    normalised,
+    shown_statistic,
+    statistics_dtype,
+)
 from antorcha.ops.types import (
     Bool,
     Float,
@@ -96,8 +102,8 @@ def _widened(t: _Any) -> _Any:
     return T.to_dtype(t, dtypes.float32)
 
 
-@opaque(method=False)
-def native_batch_norm(
+@opaque(function=False, method=False, node="native_batch_norm")
+def batch_norm_node(
     input: Tensor,
     weight: OptTensor,
     bias: OptTensor,
@@ -109,10 +115,7 @@ def native_batch_norm(
 ):
     """batch_norm as (result, mean, 1 / deviation); when training it updates the running statistics.
 
-    >>> x = torch.tensor([[1.], [3.]])
-    >>> torch.native_batch_norm(x, None, None, None, None, True, 0.1, 0.0)[0]
-    tensor([[-1.],
-            [ 1.]])
+    The statistics are saved for the gradient: as float32 for halves.
     """
     lay = input._layout
     nd = lay.ndim
@@ -140,7 +143,7 @@ def _move_average(running: _Any, value: _Any, momentum: float, factor: float) ->
     running._storage.version = version
 
 
-@native_batch_norm.derivative
+@batch_norm_node.derivative
 def _(g, input, weight, bias_layout, running_mean, running_var, training, eps, out1, out2,
       needs, create):  # fmt: skip
     g = g[0]
@@ -179,6 +182,34 @@ def _(g, input, weight, bias_layout, running_mean, running_var, training, eps, o
         None,
         None,
     )
+
+
+@composite(method=False, out=False)
+def native_batch_norm(
+    input: Tensor,
+    weight: OptTensor,
+    bias: OptTensor,
+    running_mean: OptTensor,
+    running_var: OptTensor,
+    training: Bool,
+    momentum: Number,
+    eps: Float,
+):
+    """batch_norm as (result, mean, 1 / deviation); when training it updates the running statistics.
+
+    Only the result has a gradient. When not training the other two are empty.
+
+    >>> x = torch.tensor([[1.], [3.]])
+    >>> torch.native_batch_norm(x, None, None, None, None, True, 0.1, 0.0)[0]
+    tensor([[-1.],
+            [ 1.]])
+    """
+    given = (weight, bias, running_mean, running_var)
+    result, mean, rstd = T.batch_norm_node(input, *given, training, momentum, eps)
+    dtype = statistics_dtype(input, given)
+    if not training:
+        return result, *[T.empty((0,), dtype=dtype, device=input._layout.device) for _ in range(2)]
+    return result, *[shown_statistic(each, dtype) for each in (mean, rstd)]
 
 
 def _check_channels(op: str, lay: _Any, **given: _Any) -> None:
@@ -238,12 +269,12 @@ def batch_norm(
         bias=bias,
     )
     floats_only("batch_norm", lay)
-    if lay.ndim < 2:
-        raise ShapeError(f"batch_norm: expected at least 2D input, got shape {list(lay.shape)}")
     if not lay.numel:
         return T.clone(input)
+    if lay.ndim < 2:
+        raise ShapeError(f"batch_norm: expected at least 2D input, got shape {list(lay.shape)}")
     input = _in_memory_format(input)
-    return T.native_batch_norm(
+    return T.batch_norm_node(
         input, weight, bias, running_mean, running_var, training, momentum, eps
     )[0]
 
@@ -297,8 +328,8 @@ def _check_groups(shape: tuple[int, ...], n: int, c: int, rest: int, groups: int
         )
 
 
-@opaque(method=False)
-def native_group_norm(
+@opaque(function=False, method=False, node="native_group_norm")
+def group_norm_node(
     input: Tensor,
     weight: OptTensor,
     bias: OptTensor,
@@ -308,11 +339,7 @@ def native_group_norm(
     group: Int,
     eps: Float,
 ):
-    """group_norm as (result, mean, 1 / deviation).
-
-    >>> torch.native_group_norm(torch.tensor([[1., 3.]]), None, None, 1, 2, 1, 1, 0.0)[0]
-    tensor([[-1.,  1.]])
-    """
+    """group_norm as (result, mean, 1 / deviation), these two as float32 for halves."""
     _check_groups(tuple(input._layout.shape), N, C, HxW, group)
     x = _widened(_grouped(input, group))
     var, mean = T.var_mean(x, (2, 3), correction=0, keepdim=True)
@@ -330,10 +357,12 @@ def native_group_norm(
     return made, *kept
 
 
-@native_group_norm.derivative
+@group_norm_node.derivative
 def _(g, input, weight, bias_layout, group, eps, out1, out2, create):
     lay = input._layout
-    x, dy = _widened(_grouped(input, group)), _widened(_grouped(g[0], group))
+    g, g_mean, g_rstd = g
+    g = T.zeros_like(input) if g is None else g
+    x, dy = _widened(_grouped(input, group)), _widened(_grouped(g, group))
     n, _, per, rest = x._layout.shape
     count = max(per * rest, 1)
     if create:
@@ -352,11 +381,37 @@ def _(g, input, weight, bias_layout, group, eps, out1, out2, create):
         dx = rstd * (scaled - shares[0] - xhat * shares[1])
     else:
         dx = T.norm_gradient(scaled, x, mean, rstd, rstd, *shares)
+    if g_mean is not None:
+        dx = dx + T.view(g_mean, (n, group, 1, 1)) / count
+    if g_rstd is not None:
+        xhat = xhat if create else (x - mean) * rstd
+        dx = dx - T.view(g_rstd, (n, group, 1, 1)) * rstd * rstd * xhat / count
     dx = T.reshape(dx, tuple(lay.shape))
     channels = (lay.shape[1],)
     dw = None if weight is None else T.reshape(T.sum(sum_gx, 0), channels)
     db = None if bias_layout is None else T.reshape(T.sum(sum_g, 0), channels)
     return dx, dw, db
+
+
+@composite(method=False, out=False)
+def native_group_norm(
+    input: Tensor,
+    weight: OptTensor,
+    bias: OptTensor,
+    N: Int,
+    C: Int,
+    HxW: Int,
+    group: Int,
+    eps: Float,
+):
+    """group_norm as (result, mean, 1 / deviation).
+
+    >>> torch.native_group_norm(torch.tensor([[1., 3.]]), None, None, 1, 2, 1, 1, 0.0)[0]
+    tensor([[-1.,  1.]])
+    """
+    result, *saved = T.group_norm_node(input, weight, bias, N, C, HxW, group, eps)
+    dtype = statistics_dtype(input, (weight, bias))
+    return result, *[t if t._layout.dtype is dtype else T.to_dtype(t, dtype) for t in saved]
 
 
 @composite(method=False, out=False, aliases=(F + "group_norm",))
@@ -396,7 +451,7 @@ def group_norm(
     n, c = lay.shape[:2]
     rest = math.prod(lay.shape[2:])
     input = _in_memory_format(input)
-    return T.native_group_norm(input, weight, bias, n, c, rest, num_groups, eps)[0]
+    return T.group_norm_node(input, weight, bias, n, c, rest, num_groups, eps)[0]
 
 
 @group_norm.samples

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 
+from antorcha import dtypes
 from antorcha.errors import DtypeError, ShapeError
 from antorcha.lazy import np
 from antorcha.ops.lapack import check_float, check_matrix, check_square
 from antorcha.ops.record import T, composite
 from antorcha.ops.types import Any, Bool, Dim, Dims, Dtype, Float, Int, Ints, Str, Tensor
+from antorcha.runtime.tensor import Tensor as TensorType
 from antorcha.shapes import broadcast_shapes, normalize_dim, normalize_dims
 
 LINALG = "linalg"
@@ -41,7 +43,7 @@ def matrix_norm(
         if ord == "nuc":
             found = T.sum(values, -1)
         else:
-            found = T.amax(values, -1) if ord > 0 else T.amin(values, -1)
+            found = _greatest(values, -1, False) if ord > 0 else T.amin(values, -1)
         if keepdim:
             for d in sorted((row, column)):
                 found = T.unsqueeze(found, d)
@@ -50,8 +52,13 @@ def matrix_norm(
         raise ShapeError(f"{op}: Order {ord} not supported.")
     along, over = (row, column) if abs(ord) == 1 else (column, row)
     sums = T.linalg_vector_norm(A, 1, along, True)
-    found = T.amax(sums, over, True) if ord > 0 else T.amin(sums, over, True)
+    found = _greatest(sums, over, True) if ord > 0 else T.amin(sums, over, True)
     return found if keepdim else T.squeeze(found, (row, column))
+
+
+def _greatest(sizes, d, keepdim):
+    """The greatest along ``d``; of none it is 0, as in PyTorch."""
+    return (T.amax if sizes._layout.shape[d] else T.sum)(sizes, d, keepdim)
 
 
 @matrix_norm.samples
@@ -133,13 +140,17 @@ def matrix_rank(
     tensor(1)
     """
     check_matrix("linalg.matrix_rank", A._layout)
-    values = T.linalg_svdvals(A.detach())
+    if hermitian:  # the values whose size is the singular ones'; one triangle of A is read
+        values = T.abs(T.linalg_eigvalsh(A.detach()))
+    else:
+        values = T.linalg_svdvals(A.detach())
     atol = tol if atol is None else atol
     if rtol is None:
         eps = float(np.finfo(A._layout.dtype.to_real().np).eps)
         rtol = max(A._layout.shape[-2:]) * eps if atol is None else 0.0
     if not values._layout.shape[-1]:
         return T.sum(T.gt(values, 0), -1)
+    atol, rtol = [T.unsqueeze(t, -1) if isinstance(t, TensorType) else t for t in (atol, rtol)]
     cut = T.amax(values, -1, True) * rtol
     cut = cut if atol is None else T.clamp(cut, atol)
     return T.sum(T.gt(values, cut), -1)
@@ -216,6 +227,10 @@ def vander(x: Tensor, *, N: Int = None):
     tensor([[1, 2],
             [1, 3]])
     """
+    if not x._layout.ndim:
+        x = T.unsqueeze(x, 0)
+    if x._layout.dtype.kind in "iu":
+        x = T.to_dtype(x, dtypes.int64)  # what powers of integers are
     n = x._layout.shape[-1] if N is None else N
     column = T.unsqueeze(x, -1)
     factors = T.expand(column, (*x._layout.shape, max(n - 1, 0)))

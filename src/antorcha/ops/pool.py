@@ -13,6 +13,7 @@ from antorcha import dtypes, modes
 from antorcha.errors import ArgumentError, MissingFeature, ShapeError, ValueRangeError
 from antorcha.lazy import lazy
 from antorcha.ops.kernel import Planned, kernel
+from antorcha.ops.memory import in_format_of
 from antorcha.ops.params import to_int
 from antorcha.ops.record import T, composite, expose
 from antorcha.ops.types import Any, Bool, Int, Ints, OptInt, Shape, Str, Tensor
@@ -513,7 +514,7 @@ def max_unpool2d(input: Tensor, indices: Tensor, kernel_size: Any, stride: Any =
     lead = tuple(lay.shape[:-2])
     flat = T.zeros((*lead, size[0] * size[1]), dtype=lay.dtype, device=lay.device)
     put = T.scatter(flat, -1, T.reshape(indices, (*lead, -1)), T.reshape(input, (*lead, -1)))
-    return T.reshape(put, (*lead, *size))
+    return in_format_of(T.reshape(put, (*lead, *size)), lay)
 
 
 def _lp_pool(nd, input, norm_type, kernel_size, stride, ceil_mode):

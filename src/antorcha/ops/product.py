@@ -41,8 +41,8 @@ class Product:
     a: Layout
     b: Layout
     bias: Layout | None = None  # broadcasts to the result
-    alpha: float = 1
-    beta: float = 1
+    alpha: complex = 1
+    beta: complex = 1
     hide: Ints = ()  # which of the result's last two dims, -2 and -1, the caller does not see
     node: str = ""  # the grad_fn's name, where it depends on the operands
     order: Ints = (0, 1, 2)  # places of a, b and the bias among the op's tensors
@@ -210,7 +210,7 @@ def describe(p: Product, operands: list[Layout], out: Layout) -> MatMul | None:
     k = a.shape[-1]
     count = math.prod(batch)
     lead = len(batch)
-    alpha, beta = float(p.alpha), float(p.beta)
+    alpha, beta = weight(p, p.alpha), weight(p, p.beta)
     if count > 1 and not any(b.strides[:lead]):  # a batch times one matrix: more rows
         rows = [each.strides[:-1] for each in (a, out, *rest)]
         size, steps = collapse((*batch, m), rows)
@@ -230,6 +230,11 @@ def describe(p: Product, operands: list[Layout], out: Layout) -> MatMul | None:
     ]
     bias = stacks[3] if rest else None
     return MatMul(count, m, n, k, stacks[0], stacks[1], stacks[2], bias, alpha, beta)
+
+
+def weight(p: Product, number: complex) -> complex:
+    """``alpha`` or ``beta``: a complex number only where the operands are complex."""
+    return complex(number) if p.a.dtype.kind == "c" else float(number)  # type: ignore[arg-type]
 
 
 def with_copies(

@@ -6,6 +6,7 @@ broadcast operands are read where they lie. Gradients are products with transpos
 
 from __future__ import annotations
 
+from antorcha import dtypes
 from antorcha.errors import DtypeError, ShapeError
 from antorcha.ops.product import Product, inner_sizes_differ, product_op
 from antorcha.ops.record import T, composite
@@ -319,6 +320,10 @@ def _scaled(x, by):
     return x if by == 1 else x * by
 
 
+def _conjugate(number):
+    return number.conjugate() if isinstance(number, complex) else number
+
+
 @product_op(inplace=True)
 def addmm(
     input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: StaticNumber = 1, alpha: StaticNumber = 1
@@ -338,7 +343,7 @@ def addmm(
 
 @addmm.derivative
 def _(g, mat1, mat2, beta, alpha, needs):
-    scaled = _scaled(g, alpha)
+    beta, scaled = _conjugate(beta), _scaled(g, _conjugate(alpha))
     return _scaled(g, beta) if needs[0] else None, *_of_matrices(scaled, mat1, mat2, needs[1:])
 
 
@@ -366,7 +371,7 @@ def addmv(
 
 @addmv.derivative
 def _(g, mat, vec, beta, alpha):
-    scaled = _scaled(g, alpha)
+    beta, scaled = _conjugate(beta), _scaled(g, _conjugate(alpha))
     return (
         _scaled(g, beta), T.mul(T.unsqueeze(scaled, 1), conjugate(vec)), T.mv(adjoint(mat), scaled)
     )  # fmt: skip
@@ -405,7 +410,7 @@ def baddbmm(
 
 @baddbmm.derivative
 def _(g, batch1, batch2, beta, alpha):
-    scaled = _scaled(g, alpha)
+    beta, scaled = _conjugate(beta), _scaled(g, _conjugate(alpha))
     return (
         _scaled(g, beta), T.bmm(scaled, adjoint(batch2)), T.bmm(adjoint(batch1), scaled)
     )  # fmt: skip
@@ -467,7 +472,10 @@ def addr(
                 f"addr: For integral input tensors, argument {name} must not be a floating point "
                 f"number, but is {number}."
             )
-    return made if beta == 0 else T.add(_scaled(input, beta), made)
+    made = made if beta == 0 else T.add(_scaled(input, beta), made)
+    if kinds == {"b"} and made._layout.dtype.kind != "b":
+        return T.to_dtype(made, dtypes.bool_)  # the numbers do not take part in the promotion
+    return made
 
 
 @addr.samples
@@ -556,7 +564,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: OptTensor = N
     >>> torch.nn.functional.bilinear(torch.ones(1, 2), torch.ones(1, 2), torch.ones(1, 2, 2))
     tensor([[4.]])
     """
-    made = T.einsum("...i,kij,...j->...k", input1, weight, input2)
+    made = T.contiguous(T.einsum("...i,kij,...j->...k", input1, weight, input2))
     return made if bias is None else T.add(made, bias)
 
 

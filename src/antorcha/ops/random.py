@@ -77,9 +77,7 @@ def normal(input: Tensor, mean: Float = 0.0, std: Float = 1.0, *, generator: Any
 
 def _fill_normal(out: Memory, mean: float, std: float) -> None:
     if out.layout.dtype.kind == "c":
-        if mean:
-            raise DtypeError("normal_: complex tensors take a mean of 0")
-        std = std / math.sqrt(2)
+        std = std / math.sqrt(2)  # of each part; the mean is both parts', as in PyTorch
     out.fill(R.fill_normal, mean, std)
 
 
@@ -244,6 +242,8 @@ def _bernoulli_each(out, chance):
         raise RandomError(
             f"bernoulli: Expected p_in >= 0 && p_in <= 1 to be true, got {p[outside][0]}"
         )
+    if not p.size:
+        return
     out.fill(R.fill_bernoulli_each, p.ctypes.data, p.dtype.name, kinds=ALL_REAL)
 
 

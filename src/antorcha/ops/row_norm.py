@@ -92,15 +92,11 @@ def _gradient_row(fn: _Any, g: _Any, input: _Any, shape: _Any, saved: _Any, weig
     return Row(fn, 1, full, ins, [(full, input.dtype)], [(tuple(input.shape), input.dtype)])
 
 
-@rows(method=False, out=False)
-def native_layer_norm(
+@rows(function=False, method=False, out=False, node="native_layer_norm")
+def layer_norm_rows(
     input: Tensor, normalized_shape: Ints, weight: OptTensor, bias: OptTensor, eps: Float
 ):
-    """layer_norm of a contiguous input: (result, mean, 1 / deviation).
-
-    >>> torch.native_layer_norm(torch.tensor([1., 3.]), (2,), None, None, 0.0)[0]
-    tensor([-1.,  1.])
-    """
+    """layer_norm of a contiguous input: (result, mean, 1 / deviation)."""
 
     def row(x, *params):
         given = list(params)
@@ -115,7 +111,7 @@ def native_layer_norm(
     return _norm_row(row, input, normalized_shape, (weight, bias), 2)
 
 
-@native_layer_norm.derivative
+@layer_norm_rows.derivative
 def _(g, input, normalized_shape, weight, bias_layout, eps, out1, out2, needs, create):
     g = T.contiguous(g[0])
     lead = input._layout.ndim - len(normalized_shape)
@@ -183,6 +179,36 @@ def norm_sums(g: Tensor, input: Tensor, mean: Tensor, rstd: Tensor, dim: Dims = 
     )  # fmt: skip
 
 
+@composite(method=False, out=False)
+def native_layer_norm(
+    input: Tensor, normalized_shape: Ints, weight: OptTensor, bias: OptTensor, eps: Float
+):
+    """layer_norm as (result, mean, 1 / deviation); only the result has a gradient.
+
+    >>> torch.native_layer_norm(torch.tensor([1., 3.]), (2,), None, None, 0.0)[0]
+    tensor([-1.,  1.])
+    """
+    floats_only("native_layer_norm", input._layout)
+    _check_shape("native_layer_norm", input._layout, normalized_shape, weight=weight, bias=bias)
+    given = [_dense(p) for p in (weight, bias)]
+    result, *saved = T.layer_norm_rows(_dense(input), normalized_shape, *given, eps)
+    dtype = statistics_dtype(input, given)
+    return result, *[shown_statistic(each, dtype) for each in saved]
+
+
+def statistics_dtype(input: _Any, params: _Any) -> _Any:
+    """Of a mean that a ``native_.._norm`` gives: float32 where a half's parameters are float32."""
+    dtype = input._layout.dtype
+    wider = [p._layout.dtype for p in params if p is not None and p._layout.dtype is not dtype]
+    return wider[0] if wider else dtype
+
+
+def shown_statistic(value: _Any, dtype: _Any) -> _Any:
+    """A mean or deviation as the user sees it, without a gradient."""
+    value = value.detach()
+    return value if value._layout.dtype is dtype else T.to_dtype(value, dtype)
+
+
 @composite(method=False, out=False, aliases=(F + "layer_norm",))
 def layer_norm(
     input: Tensor,
@@ -204,7 +230,7 @@ def layer_norm(
     floats_only("layer_norm", lay)
     _check_shape("layer_norm", lay, normalized_shape, weight=weight, bias=bias)
     given = [_dense(p) for p in (weight, bias)]
-    return T.native_layer_norm(_dense(input), normalized_shape, *given, eps)[0]
+    return T.layer_norm_rows(_dense(input), normalized_shape, *given, eps)[0]
 
 
 @layer_norm.samples

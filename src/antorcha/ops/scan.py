@@ -449,10 +449,10 @@ def diff(
     if n < 0:
         raise ShapeError(f"diff: order must be non-negative but got {n}")
     d = normalize_dim(dim, input._layout.ndim, op="diff")
+    if n == 0:
+        return T.clone(input)  # as PyTorch: without what stands before and after
     parts = [each for each in (prepend, input, append) if each is not None]
     found = T.cat(parts, d) if len(parts) > 1 else input
-    if n == 0:
-        return T.clone(found) if len(parts) == 1 else found
     for _round in range(builtins.min(n, found._layout.shape[d])):
         size = found._layout.shape[d]
         later, earlier = T.slice(found, d, 1, size, 1), T.slice(found, d, 0, size - 1, 1)

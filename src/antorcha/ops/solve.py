@@ -5,6 +5,7 @@ LAPACK does the work, through NumPy; the gradients are the textbook ones, writte
 
 from __future__ import annotations
 
+from antorcha import dtypes
 from antorcha.errors import MissingFeature, ShapeError
 from antorcha.lazy import np
 from antorcha.ops import return_types
@@ -245,6 +246,15 @@ def pinv(
     """
     lay = A._layout
     check_matrix("linalg.pinv", lay)
+    if hermitian:  # one triangle of A is read
+        check_square("linalg.pinv", lay)
+        lower = T.tril(A, -1)
+        real = T.diag_embed(T.real(T.diagonal(A, 0, -2, -1)))
+        A = (
+            lower
+            + adjoint(lower)
+            + (real if lay.dtype.kind != "c" else T.to_dtype(real, lay.dtype))
+        )
     rtol = rcond if rtol is None else rtol
     if rtol is None:
         eps = float(np.finfo(lay.dtype.to_real().np).eps)
@@ -293,7 +303,8 @@ def solve(A: Tensor, B: Tensor, *, left: Bool = True):
     tail = 1 if vector else 2
     batch = broadcast_shapes(A.shape[:-2], B.shape[: B.ndim - tail], op=op)
     shape = (*batch, *B.shape[B.ndim - tail :])
-    out = (shape, B.dtype) if vector or not left else by_columns(shape, B.dtype, B.device)
+    columns = len(shape) > 1 if vector else left  # a stack of vectors lies as one matrix would
+    out = by_columns(shape, B.dtype, B.device) if columns else (shape, B.dtype)
 
     def run(a, b):
         b = b[..., None] if vector else b
@@ -379,15 +390,24 @@ def lstsq(A: Tensor, B: Tensor, rcond: Float = None, *, driver: Str = None):
         )
     found = T.matmul(T.linalg_pinv(A, rcond), right)
     rank = T.linalg_matrix_rank(A, rtol=rcond)
-    full = m > n and driver != "gelsy" and bool(T.all(rank == n).item())
-    empty = T.empty((0,), dtype=a.dtype.to_real(), device=a.device)
-    residuals = empty
+    full = bool(T.all(rank == min(m, n)).item())
+    if driver == "gels":  # which works on matrices of full rank, and does not give it
+        if not full:
+            raise LinAlgError(
+                "torch.linalg.lstsq: The least squares solution could not be computed because the "
+                "input matrix does not have full rank; use another driver, e.g. 'gelsd'"
+            )
+        rank = T.empty((0,), dtype=dtypes.int64, device=a.device)
+    full = full and m > n and driver != "gelsy"
     if full:
         residuals = T.sum(T.square(T.abs(T.matmul(A, found) - right)), -2)
+    else:  # none, but they are of the graph as in PyTorch
+        real = T.real(found) if a.dtype.kind == "c" else found
+        residuals = T.narrow(T.reshape(real, (-1,)), 0, 0, 0)
     if driver in ("gelsd", "gelss"):
-        values = T.linalg_svdvals(A)
+        values = T.linalg_svdvals(A.detach())
     else:
-        values = empty
+        values = T.empty((0,), dtype=a.dtype.to_real(), device=a.device)
     solution = T.squeeze(found, -1) if vector else found
     return return_types.linalg_lstsq(solution, residuals, rank, values)
 
@@ -423,9 +443,8 @@ def cholesky(A: Tensor, *, upper: Bool = False):
 def _(g, out, upper):
     # Iain Murray, "Differentiation of the Cholesky decomposition", 2016
     L, g = (adjoint(out), adjoint(g)) if upper else (out, g)
-    phi = T.tril(T.matmul(adjoint(L), g))
-    phi = phi - T.mul(T.diag_embed(T.diagonal(phi, 0, -2, -1)), 0.5)
-    inside = T.mul(phi + adjoint(phi), 0.5)
+    phi = T.matmul(adjoint(L), g)
+    inside = T.mul(T.tril(phi) + adjoint(T.tril(phi, -1)), 0.5)
     back = adjoint(L)
     left = T.linalg_solve(back, inside)
     return T.linalg_solve(L, left, left=False)
@@ -480,7 +499,7 @@ def _with_info(kind, A, check_errors, run):
         return kind(T.mul(A.detach(), float("nan")), info + 1)
 
 
-@composite()
+@kernel()
 def cholesky_solve(B: Tensor, L: Tensor, upper: Bool = False):
     """The X with ``A @ X = B``, from the Cholesky factor of A.
 
@@ -489,9 +508,32 @@ def cholesky_solve(B: Tensor, L: Tensor, upper: Bool = False):
     >>> torch.cholesky_solve(torch.tensor([[8.]]), torch.tensor([[2.]]))
     tensor([[2.]])
     """
-    lower = adjoint(L) if upper else L
-    half = T.linalg_solve_triangular(lower, B, upper=False)
-    return T.linalg_solve_triangular(adjoint(lower), half, upper=True)
+    op = "cholesky_solve"
+    check_matrix(op, B, "B")
+    check_square(op, L, "L")
+    check_same(op, B, L)
+    if B.shape[-2] != L.shape[-1]:
+        raise ShapeError(
+            f"{op}: Incompatible matrix sizes: each L is {L.shape[-1]} by {L.shape[-1]} but each B "
+            f"is {B.shape[-2]} by {B.shape[-1]}"
+        )
+    batch = broadcast_shapes(B.shape[:-2], L.shape[:-2], op=op)
+
+    def run(b, factor):
+        lower = np.conj(np.swapaxes(np.triu(factor), -1, -2)) if upper else np.tril(factor)
+        return np.linalg.solve(np.conj(np.swapaxes(lower, -1, -2)), np.linalg.solve(lower, b))
+
+    out = by_columns((*batch, *B.shape[-2:]), B.dtype, B.device)
+    return planned(op, run, [out], SINGULAR)
+
+
+@cholesky_solve.derivative
+def _(g, L, out, upper):
+    # the other triangle of L is not read, but PyTorch gives it the gradient of a full L
+    of_b = T.cholesky_solve(g, L, upper)
+    common = T.matmul(of_b, adjoint(out))
+    common = common + adjoint(common)
+    return of_b, -T.matmul(L, common) if upper else -T.matmul(common, L)
 
 
 @cholesky_solve.samples

@@ -478,7 +478,13 @@ def _quantile(name, input, q, dim, keepdim, interpolation, skip_nan):
     d = 0 if dim is None else normalize_dim(dim, lay.ndim, op=name)
     flat = T.reshape(input, (-1,)) if dim is None or not lay.ndim else input
     rows = T.sort(T.transpose(flat, d, -1), -1)[0]
-    made = [_at_fraction(rows, each, interpolation, skip_nan) for each in fractions or [0]]
+    exact: list[Any] = list(fractions)
+    if isinstance(q, TensorType) and q.requires_grad:  # the same numbers, with a gradient
+        exact = [T.select(T.reshape(q, (-1,)), 0, k) for k in range(len(fractions))]
+    made = [
+        _at_fraction(rows, each, by, interpolation, skip_nan)
+        for each, by in zip(fractions or [0], exact or [0], strict=True)
+    ]
     if dim is None or not lay.ndim:
         shape = (1,) * lay.ndim if keepdim else ()
         made = [T.reshape(each, shape) for each in made]
@@ -492,8 +498,8 @@ def _quantile(name, input, q, dim, keepdim, interpolation, skip_nan):
     return T.movedim(out, -1, 0) if several else T.squeeze(out, -1)
 
 
-def _at_fraction(rows, q, interpolation, skip_nan):
-    """The quantile of sorted rows, the last dim kept."""
+def _at_fraction(rows, q, exact, interpolation, skip_nan):
+    """The quantile of sorted rows, the last dim kept; ``exact`` is q, or a tensor of it."""
     lay = rows._layout
     last = lay.shape[-1] - 1
     isnan = T.isnan(rows)
@@ -504,13 +510,13 @@ def _at_fraction(rows, q, interpolation, skip_nan):
             low = high = round(rank)
         low, high = (high, high) if interpolation == "higher" else (low, high)
         first, second = T.narrow(rows, -1, low, 1), T.narrow(rows, -1, high, 1)
-        weight = 0.5 if interpolation == "midpoint" and high != low else rank - low
+        weight = 0.5 if interpolation == "midpoint" and high != low else exact * last - low
         if interpolation in ("linear", "midpoint") and high != low:
             first = first + (second - first) * weight
         # sorted, so one NaN in the row means that its last element is
         return T.where(T.narrow(isnan, -1, last, 1), math.nan, first)
     count = T.sum(T.bitwise_not(isnan), -1, True)
-    rank = T.clamp(T.mul(T.to_dtype(count - 1, lay.dtype), q), 0)
+    rank = T.clamp(T.mul(T.to_dtype(count - 1, lay.dtype), exact), 0)
     low, high = T.floor(rank), T.ceil(rank)
     if interpolation == "nearest":
         low = high = T.round(rank)

@@ -145,13 +145,7 @@ def _(g, out0, out1, out2, A_layout):
     U, S, Vh = T.narrow(out0, -1, 0, k), out1, T.narrow(out2, -2, 0, k)
     if of_u is None and of_vh is None:
         return T.matmul(U * as_row(of_s), Vh)
-    if (of_u is not None and of_u._layout.shape[-1] > k) or (
-        of_vh is not None and of_vh._layout.shape[-2] > k
-    ):
-        raise GraphError(
-            "linalg.svd: the singular vectors beyond the reduced decomposition have no derivative; "
-            "use full_matrices=False"
-        )
+    of_u, of_vh = _within_reduced(of_u, -1, k), _within_reduced(of_vh, -2, k)
     # James Townsend, "Differentiating the singular value decomposition", 2016
     E = as_row(S * S) - as_column(S * S) + eye_like(as_row(S) + as_column(S))
     inside = 0
@@ -177,6 +171,19 @@ def _(g, out0, out1, out2, A_layout):
         rest = rest - T.matmul(T.matmul(rest, adjoint(Vh)), Vh)
         found = found + T.matmul(U, rest)
     return found
+
+
+def _within_reduced(g, dim, k):
+    """The gradient of the first ``k`` singular vectors; the others' must be zero."""
+    if g is None or g._layout.shape[dim] <= k:
+        return g
+    beyond = T.narrow(g, dim, k, g._layout.shape[dim] - k)
+    if bool(T.any(beyond.detach() != 0).item()):
+        raise GraphError(
+            "linalg.svd: the singular vectors beyond the reduced decomposition have no derivative; "
+            "use full_matrices=False"
+        )
+    return T.narrow(g, dim, 0, k)
 
 
 @svd.samples
@@ -388,7 +395,7 @@ def lu(A: Tensor, *, pivot: Bool = True):
         ])  # fmt: skip
 
     return planned("linalg.lu", run, [
-        by_columns((*batch, *shape), A.dtype, A.device) for shape in ((m, m), (m, k), (k, n))
+        ((*batch, *shape), A.dtype) for shape in ((m, m), (m, k), (k, n))
     ])  # fmt: skip
 
 

@@ -478,13 +478,8 @@ def cov(
     for each in (fweights, aweights):
         if each is not None:
             weights = each if weights is None else weights * each
-    if weights is None:
-        total = count
-        mean = T.mean(rows, 1, True)
-    else:
-        weights = T.to_dtype(weights, rows._layout.dtype)
-        total = T.sum(weights)
-        mean = T.sum(rows * weights, 1, True) / total
+    total = count if weights is None else T.sum(weights)
+    mean = T.sum(rows if weights is None else rows * weights, 1, True) / total
     if correction and weights is not None and aweights is not None:
         norm_by = total - correction * T.sum(weights * aweights) / total
     else:
@@ -493,8 +488,7 @@ def cov(
     centred = rows - mean
     other = centred if weights is None else centred * weights
     other = T.conj(other) if rows._layout.dtype.kind == "c" else other
-    found = T.true_divide(T.mm(centred, T.t(other)), norm_by)
-    return T.squeeze(found) if lay.ndim < 2 else found
+    return T.squeeze(T.true_divide(T.mm(centred, T.t(other)), norm_by))
 
 
 @cov.samples
@@ -516,7 +510,8 @@ def corrcoef(input: Tensor):
     found = T.cov(input)
     if found._layout.ndim == 0:
         return found / found
-    size = T.sqrt(T.diagonal(found))
+    variances = T.diagonal(found)
+    size = T.sqrt(T.real(variances) if found._layout.dtype.kind == "c" else variances)
     found = found / T.unsqueeze(size, -1) / T.unsqueeze(size, 0)
     if found._layout.dtype.kind == "c":
         return T.complex(T.clamp(T.real(found), -1, 1), T.clamp(T.imag(found), -1, 1))

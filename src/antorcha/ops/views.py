@@ -415,7 +415,7 @@ def _(make):
     yield (make(2, 3, 4), 2, 1), {}, RuntimeError, "start_dim cannot come after end_dim"
 
 
-@reshaping(out=False)
+@composite(out=False)
 def ravel(input: Tensor):
     """The elements in one dim, in order; a view of a contiguous tensor.
 
@@ -424,7 +424,7 @@ def ravel(input: Tensor):
     >>> torch.ravel(torch.tensor([[1, 2], [3, 4]]))
     tensor([1, 2, 3, 4])
     """
-    return (input.numel,)
+    return T.view(T.contiguous(input), (input._layout.numel,))
 
 
 @ravel.samples

@@ -326,7 +326,9 @@ def _caster(name: str) -> Any:
     wanted = by_name(name)
 
     def cast(self: Tensor, memory_format: Any = None) -> Tensor:
-        return self if self._layout.dtype is wanted else T.to_dtype(self, wanted)
+        if memory_format is None or memory_format == "preserve":
+            return self if self._layout.dtype is wanted else T.to_dtype(self, wanted)
+        return to(self, wanted, memory_format=memory_format)
 
     cast.__doc__ = f"The tensor as {wanted}; itself if it is so already."
     return cast
@@ -334,7 +336,7 @@ def _caster(name: str) -> Any:
 
 def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
     """The tensor on the CPU; itself if it is there already."""
-    return to(self, CPU)
+    return to(self, CPU, memory_format=memory_format)
 
 
 def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, **_: Any) -> Tensor:

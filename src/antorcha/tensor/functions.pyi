@@ -1469,7 +1469,7 @@ def native_group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None,
     """group_norm as (result, mean, 1 / deviation)."""
 
 def native_layer_norm(input: Tensor, normalized_shape: Sequence[int] | int, weight: Tensor | None, bias: Tensor | None, eps: float) -> Any:
-    """layer_norm of a contiguous input: (result, mean, 1 / deviation)."""
+    """layer_norm as (result, mean, 1 / deviation); only the result has a gradient."""
 
 def ne(input: Tensor, other: Tensor | Number, *, out: Any = ...) -> Tensor:
     """Whether the elements differ."""

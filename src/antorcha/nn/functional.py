@@ -78,6 +78,8 @@ def embedding(
     tensor([[3., 4.],
             [1., 2.]])
     """
+    if weight.dim() != 2:
+        raise ShapeError(f"embedding: 'weight' must be 2-D, not {tuple(weight.shape)}")
     row = padding_row(padding_idx, weight.size(0))
     if max_norm is not None:
         _renormalize(weight, input, max_norm, norm_type)

@@ -334,11 +334,11 @@ def arange(
     if end is None:
         start, end = 0, start
     if step == 0:
-        raise ValueRangeError("arange: step must be nonzero")
+        raise ShapeError("arange: step must be nonzero")
     if not (math.isfinite(start) and math.isfinite(end)):
-        raise ValueRangeError(f"arange: unsupported range: {start} -> {end}")
+        raise ShapeError(f"arange: unsupported range: {start} -> {end}")
     if (end - start) * step < 0:
-        raise ValueRangeError(
+        raise ShapeError(
             f"arange: upper bound and lower bound inconsistent with step sign: {start}, {end}, "
             f"step {step}"
         )
@@ -397,7 +397,7 @@ def linspace(
     tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
     """
     if steps < 0:
-        raise ValueRangeError("linspace: number of steps must be non-negative")
+        raise ShapeError("linspace: number of steps must be non-negative")
     chosen = dtype or dtypes.get_default_dtype()
     made = T.linspace_kernel(start, end, steps, chosen, as_device(device))
     return finish(made, requires_grad)

@@ -152,6 +152,8 @@ def converted(value: Any, grad: bool = True, wide: str | None = None) -> Any:
 
 def _tensor(tensor: Any, grad: bool) -> Any:
     """The same storage, offset and strides."""
+    import torch
+
     plain = tensor.detach().resolve_conj().resolve_neg()
     raw = plain.untyped_storage()
     dtype = getattr(antorcha, str(plain.dtype).removeprefix("torch."))

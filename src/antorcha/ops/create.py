@@ -344,6 +344,10 @@ def arange(
         )
     whole = isinstance(start, int) and isinstance(end, int) and isinstance(step, int)
     chosen = dtype or (dtypes.int64 if whole else dtypes.get_default_dtype())
+    if chosen is dtypes.int64 and not whole:  # as PyTorch counts them: in whole numbers
+        start, end, step, whole = int(start), int(end), int(step), True
+        if step == 0:
+            raise ValueRangeError("arange: step must be nonzero, but as an int64 it is 0")
     if whole:
         count = -((start - end) // step) if step > 0 else -((end - start) // -step)
         count = max(count, 0)
@@ -396,6 +400,12 @@ def linspace(
     >>> torch.linspace(0, 1, 5)
     tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
     """
+    for each in (start, end):
+        if isinstance(each, TensorType) and each._layout.ndim:
+            raise ShapeError(
+                "linspace only supports 0-dimensional start and end tensors, but got one of shape "
+                f"{tuple(each._layout.shape)}"
+            )
     if steps < 0:
         raise ShapeError("linspace: number of steps must be non-negative")
     chosen = dtype or dtypes.get_default_dtype()

@@ -291,8 +291,8 @@ def multi_margin_loss(
     reduction = reduction_of(size_average, reduce, reduction)
     if p not in (1, 2):
         raise ValueRangeError("multi_margin_loss: only p == 1 and p == 2 supported")
-    _check_margin_target(input._layout, target._layout)
     _check_margin_weight(input._layout, weight)
+    _check_margin_target(input._layout, target._layout)
     classes = input._layout.shape[-1]
     here = T.eq(T.unsqueeze(target, -1), T.arange(classes, device=input._layout.device))
     own = T.sum(T.where_self(here, input, 0), -1, True)

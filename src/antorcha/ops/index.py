@@ -13,6 +13,7 @@ from antorcha.lang.kernels import Description, Host
 from antorcha.lazy import Array, lazy, np
 from antorcha.loops import dense_strides
 from antorcha.ops.kernel import KernelOp, Planned, kernel
+from antorcha.ops.operands import check_holds, in_dtype
 from antorcha.ops.record import T, composite
 from antorcha.ops.types import Bool, Dim, Number, Operand, Tensor
 from antorcha.runtime import layout as L
@@ -341,6 +342,9 @@ def index_fill(input: Tensor, dim: Dim, index: Tensor, value: Operand):
 
     def run(x: Array, at: Array, number: _Any) -> Array:
         at = check_range("index_fill", at.reshape(-1), size, d, negative=True)
+        if not isinstance(number, np.ndarray):
+            check_holds("index_fill", input.dtype, number)
+            number = in_dtype(number, input.dtype)
 
         def write(out: Array) -> None:
             out[at_dim(out, d, at)] = number

@@ -14,6 +14,7 @@ from antorcha.lang.kernels import Pointwise
 from antorcha.loops import dense_strides
 from antorcha.ops import record
 from antorcha.ops.kernel import KernelOp, Planned, ViewOp, kernel
+from antorcha.ops.operands import check_holds
 from antorcha.ops.record import T, composite
 from antorcha.ops.steps import Steps, in_steps
 from antorcha.ops.types import Any, DeviceArg, Dtype, Int, Ints, Number, Shape, Str, Tensor
@@ -113,6 +114,18 @@ def fill(input: Tensor, value: Number):
     strides = strides_of_format(input.shape, input.strides, "preserve")
     out = L.layout(input.shape, strides, input.dtype, input.device)
     return Planned(Pointwise((E.cast(E.input_(1, number_dtype(value)), input.dtype),)), [out])
+
+
+def _bind_fill(args: tuple[_Any, ...], kwargs: dict[str, _Any]) -> _Any:
+    """Refuses an imaginary part that would be lost: short cuts take no complex numbers."""
+    bound = fill.signature.bind(args, kwargs)
+    target, value = bound[4]
+    if isinstance(value, complex):
+        check_holds("fill_", target._layout.dtype, value)
+    return bound
+
+
+fill.bind = _bind_fill
 
 
 @fill.derivative

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from antorcha import dtypes
 from antorcha.device import CPU, backend
-from antorcha.errors import DeviceError, DtypeError, ShapeError
+from antorcha.errors import DeviceError, DtypeError, NumberOverflow, ShapeError
 from antorcha.lang.kernels import Pointwise
 from antorcha.loops import result_strides
 from antorcha.runtime import layout as L
@@ -58,6 +58,23 @@ def common_dtype(values: Sequence[Any]) -> DType:
         else:
             numbers.append(value)
     return dtypes.result_type(sized, zero_dim, numbers)
+
+
+def check_holds(op: str, dtype: DType, value: Any) -> None:
+    """Refuses a Python number that the dtype it is written to does not hold."""
+    if isinstance(value, (int, float, complex)) and not dtypes.holds(dtype, value):
+        raise NumberOverflow(
+            f"{op}: value cannot be converted to type {dtype} without overflow: {value}"
+        )
+
+
+def in_dtype(value: Any, dtype: DType) -> Any:
+    """A Python number that the dtype holds, as NumPy takes it: wrapped around, or its real part."""
+    if isinstance(value, complex) and dtype.kind != "c":
+        value = value.real
+    if isinstance(value, int) and value < 0 and dtype.kind == "u":
+        return value + (1 << 8 * dtype.itemsize)
+    return value
 
 
 def result_layout(shape: tuple[int, ...], dtype: DType, device: Any, ins: Any) -> Layout:

@@ -74,9 +74,6 @@ class PointwiseOp(Op):
         self.rule = PointwiseRule(self)
         return fn
 
-    def no_derivative(self) -> None:
-        self.rule = None
-
     def accepts(self, fn: Callable[..., None]) -> Callable[..., None]:
         """Decorates a check of the bound values, run when a call is planned, which may look at
         dtypes, numbers of dims and the types of numbers: other sizes are not checked again."""
@@ -138,8 +135,7 @@ class PointwiseOp(Op):
         if common.kind in refused:
             raise UnsupportedDtype(f"{self.name}: not implemented for {common}")
         if rule == "compare":
-            mixed = common.kind in "ui" and any([v is int for v in values])
-            return [dtypes.int64 if mixed else common] * len(values), dtypes.bool_
+            return [common] * len(values), dtypes.bool_
         return [_beside(common, v) for v in values], common
 
     def _check_number(self, name: str, kind: Any, common: DType) -> None:

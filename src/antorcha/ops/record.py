@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from antorcha import modes
-from antorcha.errors import ArgumentError, ShapeError
+from antorcha.errors import ArgumentError, MissingFeature, ShapeError
 from antorcha.ops.outs import check_apart, check_exact
 from antorcha.ops.params import TENSORS, Signature, no_quick_bind
 from antorcha.runtime.call import path, short
@@ -181,6 +181,15 @@ class Op:
 
         self.rule = TensorRule(self, fn)
         return fn
+
+    def has_no_derivative(self) -> None:
+        """Results that require a gradient say so, and backward through them is refused."""
+        from antorcha.ops.derive import TensorRule
+
+        def refuse(g: Any) -> Any:
+            raise MissingFeature(f"derivative for {self.name} is not implemented")
+
+        self.rule = TensorRule(self, refuse)
 
     def samples(self, fn: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
         """Decorates a generator of sample arguments: tuples, or (tuple, dict)."""
@@ -379,6 +388,11 @@ class Composite(Op):
         if out is None:
             return result
         results = result if isinstance(result, tuple) else (result,)
+        if isinstance(result, tuple) is isinstance(out, Tensor):
+            wanted = f"tuple of {len(results)} Tensors" if isinstance(result, tuple) else "Tensor"
+            raise ArgumentError(
+                f"{self.name}(): argument 'out' must be {wanted}, not {type(out).__name__}"
+            )
         outs = out if isinstance(out, (tuple, list)) else (out,)
         path.check_outs(self.name, (*outs, *results))
         if any([each._storage.version < 0 for each in outs]):
@@ -401,7 +415,7 @@ class Composite(Op):
                     signature.bind(args, kwargs)  # raises what a call with this value raises
                 elif param.code == TENSORS and not isinstance(value, (tuple, list)):
                     signature.bind(args, kwargs)
-            elif value is not None and not isinstance(value, Tensor):
+            elif value is not None and (param.kind == "Dtype" or not isinstance(value, Tensor)):
                 values[k] = param.check(self.name, param.name, value)
         return self.apply_fn(values)
 

@@ -22,6 +22,7 @@ from antorcha.ops.index import (
     plain,
 )
 from antorcha.ops.kernel import KernelOp, Planned, kernel
+from antorcha.ops.operands import check_holds
 from antorcha.ops.record import T, composite
 from antorcha.ops.types import Any, Bool, Dim, Number, Str, Tensor
 from antorcha.runtime import layout as L
@@ -166,6 +167,7 @@ class Scatter:
         if reduce is None:
             if isinstance(src, TensorType):
                 return ops["scatter_src"](input, dim, index, src)
+            check_holds("scatter", input._layout.dtype, src)
             return ops["scatter_value"](input, dim, index, src)
         if reduce not in ("add", "multiply"):
             raise ShapeError(f"reduce argument must be either add or multiply, got {reduce!r}")

@@ -291,14 +291,14 @@ def holds(dtype: dtype, value: complex) -> bool:
     >>> holds(uint8, -2), holds(uint8, 300), holds(uint8, -2.0), holds(int8, 1.5), holds(int8, 1j)
     (True, False, False, True, False)
     """
+    if dtype.kind == "b":
+        return True
     if isinstance(value, complex):
         if dtype.kind == "c":
             return True
         if value.imag:
             return False
         value = value.real
-    if dtype.kind == "b":
-        return True
     if dtype.kind in "iu":
         top = iinfo(dtype).max
         low = -top if dtype.kind == "u" and isinstance(value, int) else iinfo(dtype).min

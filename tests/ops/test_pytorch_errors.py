@@ -41,7 +41,9 @@ def converted(value: Any, storages: dict[int, Any]) -> Any:
         raw = value.detach().resolve_conj().untyped_storage()
         at = raw.data_ptr()
         if at not in storages:
-            storages[at] = antorcha.tensor(torch.empty(0, dtype=torch.uint8).set_(raw).clone().numpy())
+            storages[at] = antorcha.tensor(
+                torch.empty(0, dtype=torch.uint8).set_(raw).clone().numpy()
+            )
         dtype = getattr(antorcha, str(value.dtype).removeprefix("torch."))
         whole = storages[at][: raw.nbytes() // dtype.itemsize * dtype.itemsize].view(dtype)
         return whole.as_strided(tuple(value.shape), value.stride(), value.storage_offset())
@@ -96,11 +98,15 @@ def test_what_operators_refuse() -> None:
             continue
         for kind, theirs, ours in forms(entry):
             listed = list(entry.error_inputs("cpu"))
-            given_as = [(s.sample_input.input, s.sample_input.args, s.sample_input.kwargs) for s in listed]
+            given_as = [
+                (s.sample_input.input, s.sample_input.args, s.sample_input.kwargs) for s in listed
+            ]
             mine = [converted([[i, *a], k], {}) for i, a, k in given_as]  # before any call writes
             for k, sample in enumerate(listed):
                 given = sample.sample_input
-                if kind and not (isinstance(given.input, torch.Tensor) and "out" not in given.kwargs):
+                if kind and not (
+                    isinstance(given.input, torch.Tensor) and "out" not in given.kwargs
+                ):
                     continue  # a method's own argument is a tensor, and it has no out=
                 arguments = ([given.input, *given.args], given.kwargs)
                 found = verdict(

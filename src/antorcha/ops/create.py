@@ -16,7 +16,7 @@ from antorcha.lang.kernels import Host
 from antorcha.lazy import np
 from antorcha.ops.kernel import Planned, kernel
 from antorcha.ops.memory import strides_of_format
-from antorcha.ops.operands import check_holds
+from antorcha.ops.operands import held
 from antorcha.ops.record import T, composite
 from antorcha.ops.types import (
     Any,
@@ -103,7 +103,7 @@ def full(
     """
     check_format(layout)
     chosen = dtype or number_dtype(fill_value)
-    check_holds("full", chosen, fill_value)
+    fill_value = held("full", chosen, fill_value)
     return finish(T.full_layout(size, fill_value, chosen, as_device(device)), requires_grad)
 
 
@@ -219,8 +219,7 @@ def empty_as(input: TensorType, dtype: _Any, device: _Any, memory_format: str) -
 def _like(input: _Any, dtype: _Any, device: _Any, memory_format: str, value: _Any) -> TensorType:
     made = empty_as(input, dtype, device, memory_format)
     if value is not None:
-        check_holds("full_like", made._layout.dtype, value)
-        T.fill_(made, value)
+        T.fill_(made, held("full_like", made._layout.dtype, value))
         made._storage.version = 0
     return made
 

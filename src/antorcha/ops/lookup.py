@@ -260,6 +260,9 @@ def negative() -> ShapeError:
     return ShapeError("bincount only supports 1-d non-negative integral inputs.")
 
 
+counts_of.has_no_derivative("bincount")
+
+
 @counts_of.passes
 def _(input, weights, minlength):
     made = dtypes.int64
@@ -383,8 +386,9 @@ def searchsorted(
     if lay.ndim == 0:
         raise ShapeError("torch.searchsorted(): input value can't be scalar boundaries")
     order = None if sorter is None else T.contiguous(sorter)
-    return T.places_in(T.contiguous(sorted_sequence), T.contiguous(as_values("searchsorted", input, lay)),
-                       out_int32, right or side == "right", order)  # fmt: skip
+    values = T.contiguous(as_values("searchsorted", input, lay))
+    right = right or side == "right"
+    return T.places_in(T.contiguous(sorted_sequence), values, out_int32, right, order)
 
 
 def as_values(op: str, value: _Any, lay: _Any) -> _Any:
@@ -509,7 +513,7 @@ def unique_parts(input: Tensor, dim: Int, consecutive: Bool):
     )
 
 
-unique_parts.has_no_derivative()
+unique_parts.has_no_derivative("unique")
 
 
 @unique_parts.passes

@@ -285,6 +285,8 @@ def binary_cross_entropy(
             f"binary_cross_entropy: Found dtype {target._layout.dtype} for the target but expected "
             f"{input._layout.dtype}; cast one of them."
         )
+    if input._layout.dtype.kind != "f":
+        raise UnsupportedDtype(f"binary_cross_entropy: not implemented for {input._layout.dtype}")
     if input._layout.numel:
         low, high = float(T.amin(input.detach()).item()), float(T.amax(input.detach()).item())
         if not (low >= 0 and high <= 1):

@@ -60,21 +60,25 @@ def common_dtype(values: Sequence[Any]) -> DType:
     return dtypes.result_type(sized, zero_dim, numbers)
 
 
-def check_holds(op: str, dtype: DType, value: Any) -> None:
-    """Refuses a Python number that the dtype it is written to does not hold."""
-    if isinstance(value, (int, float, complex)) and not dtypes.holds(dtype, value):
+def held(op: str, dtype: DType, value: Any) -> Any:
+    """A Python number as the dtype holds it: wrapped around in an unsigned one, a complex number's
+    real part in a real one. Refuses one that it does not hold."""
+    if not isinstance(value, (int, float, complex)):
+        return value
+    wide = isinstance(value, int) and not -(1 << 63) <= value < 1 << 64
+    if wide or not dtypes.holds(dtype, value):
+        shown = f"an int of {value.bit_length()} bits" if wide else value  # type: ignore[union-attr]
         raise NumberOverflow(
-            f"{op}: value cannot be converted to type {dtype} without overflow: {value}"
+            f"{op}: value cannot be converted to type {dtype} without overflow: {shown}"
         )
-
-
-def in_dtype(value: Any, dtype: DType) -> Any:
-    """A Python number that the dtype holds, as NumPy takes it: wrapped around, or its real part."""
-    if isinstance(value, complex) and dtype.kind != "c":
+    if dtype.kind == "b":
+        return bool(value)
+    if dtype.kind != "c" and isinstance(value, complex):
         value = value.real
-    if isinstance(value, int) and value < 0 and dtype.kind == "u":
-        return value + (1 << 8 * dtype.itemsize)
-    return value
+    if dtype.kind in "iu":
+        value = int(value)
+        return value + (1 << 8 * dtype.itemsize) if dtype.kind == "u" and value < 0 else value
+    return float(value) if isinstance(value, int) else value
 
 
 def result_layout(shape: tuple[int, ...], dtype: DType, device: Any, ins: Any) -> Layout:

@@ -19,10 +19,11 @@ APART = {"cat": 1 << 30, "gather": 1, "index_select": 2, "kthvalue": 1, "masked_
 are: an element that is read may be one that was written."""
 
 ANYWHERE = frozenset(
-    ("all", "amax", "amin", "any", "argmax", "argmin", "avg_pool2d",
-     "bmm", "bucketize", "cholesky_solve", "diag", "diff", "histc", "inner", "log_softmax", "logsigmoid", "logsumexp", "matmul", "matrix_power", "mean", "mm",
-     "mv", "nanmean", "nanquantile", "nansum", "norm", "prod", "quantile", "searchsorted",
-     "softmax", "std", "sum", "tensordot", "threshold", "tril", "triu", "var")
+    ("all", "amax", "amin", "any", "argmax", "argmin", "avg_pool2d", "bmm", "bucketize",
+     "cholesky_solve", "diag", "diff", "histc", "inner", "log_softmax", "logsigmoid", "logsumexp",
+     "matmul", "matrix_power", "mean", "mm", "mv", "nanmean", "nanquantile", "nansum", "norm",
+     "prod", "quantile", "searchsorted", "softmax", "std", "sum", "tensordot", "threshold", "tril",
+     "triu", "var")
 )  # fmt: skip
 """The ops whose result may reach into an operand: PyTorch does not look either."""
 

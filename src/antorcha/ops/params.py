@@ -10,6 +10,7 @@ equals its parameter's default is a constant of the plan, so ``alpha=1`` costs n
 
 from __future__ import annotations
 
+import contextlib
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -115,18 +116,15 @@ def to_number(op: str, name: str, value: Any) -> Any:
 _BIG = 1 << 63
 
 
-def _beyond(op: str, name: str, value: int, operands: list[Tensor | None]) -> int | float:
-    """An int that is none of 64 bits: a float beside floats, as in PyTorch, else it wraps around;
-    what is no unsigned one of 64 bits either is refused."""
-    if not 0 <= value < 2 * _BIG:
-        raise NumberOverflow(f"{op}: {name}: int too big to convert: {value}")
+def _beyond(op: str, name: str, value: int, operands: list[Tensor | None]) -> float:
+    """An int that is none of 64 bits: a float beside floats, else it is refused."""
     if any([each is not None and each._layout.dtype.kind in "fc" for each in operands]):
-        return float(value)
-    if name == "alpha":
-        raise NumberOverflow(
-            f"{op}: {name}: value cannot be converted to type int64 without overflow: {value}"
-        )
-    return value - 2 * _BIG
+        with contextlib.suppress(OverflowError):
+            return float(value)
+    raise NumberOverflow(
+        f"{op}: {name}: value cannot be converted to type int64 without overflow: an int of "
+        f"{value.bit_length()} bits is too big to convert"
+    )
 
 
 def to_scalars(op: str, name: str, value: Any) -> tuple[float, ...]:

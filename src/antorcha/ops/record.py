@@ -182,12 +182,13 @@ class Op:
         self.rule = TensorRule(self, fn)
         return fn
 
-    def has_no_derivative(self) -> None:
-        """Results that require a gradient say so, and backward through them is refused."""
+    def has_no_derivative(self, shown: str = "") -> None:
+        """The result requires a gradient where an operand does, as in PyTorch; backward through it
+        is refused. ``shown`` is the op's public name."""
         from antorcha.ops.derive import TensorRule
 
         def refuse(g: Any) -> Any:
-            raise MissingFeature(f"derivative for {self.name} is not implemented")
+            raise MissingFeature(f"{shown or self.name}: its derivative is not implemented")
 
         self.rule = TensorRule(self, refuse)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import math
+from typing import Any as _Any
 
 from antorcha import dtypes
 from antorcha.errors import ArgumentError, DtypeError, MissingFeature, ShapeError

@@ -33,24 +33,26 @@ def forms(entry: Any) -> Iterator[tuple[str, Callable[..., Any], Callable[..., A
             yield kind, theirs, mine
 
 
-def converted(value: Any, storages: dict[int, Any]) -> Any:
-    """The same arguments for antorcha; what shared memory still does."""
+def converted(value: Any, known: dict[int, Any]) -> Any:
+    """The same arguments for antorcha; what was one tensor, or shared memory, still does."""
     import torch
 
+    if id(value) in known:
+        return known[id(value)]
     if isinstance(value, torch.Tensor) and value.device.type == "cpu":
         raw = value.detach().resolve_conj().untyped_storage()
         at = raw.data_ptr()
-        if at not in storages:
-            storages[at] = antorcha.tensor(
-                torch.empty(0, dtype=torch.uint8).set_(raw).clone().numpy()
-            )
+        if at not in known:
+            known[at] = antorcha.tensor(torch.empty(0, dtype=torch.uint8).set_(raw).clone().numpy())
         dtype = getattr(antorcha, str(value.dtype).removeprefix("torch."))
-        whole = storages[at][: raw.nbytes() // dtype.itemsize * dtype.itemsize].view(dtype)
-        return whole.as_strided(tuple(value.shape), value.stride(), value.storage_offset())
+        whole = known[at][: raw.nbytes() // dtype.itemsize * dtype.itemsize].view(dtype)
+        made = whole.as_strided(tuple(value.shape), value.stride(), value.storage_offset())
+        known[id(value)] = made
+        return made
     if isinstance(value, (tuple, list)) and not isinstance(value, torch.Size):
-        return type(value)([converted(each, storages) for each in value])
+        return type(value)([converted(each, known) for each in value])
     if isinstance(value, dict):
-        return {name: converted(each, storages) for name, each in value.items()}
+        return {name: converted(each, known) for name, each in value.items()}
     return samples.converted(value)
 
 

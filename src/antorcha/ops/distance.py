@@ -288,11 +288,11 @@ def multi_margin_loss(
     >>> torch.nn.functional.multi_margin_loss(torch.tensor([[0.1, 0.8]]), torch.tensor([0]))
     tensor(0.8500)
     """
+    _check_margin_weight(input._layout, weight)
+    _check_margin_target(input._layout, target._layout)
     reduction = reduction_of(size_average, reduce, reduction)
     if p not in (1, 2):
         raise ValueRangeError("multi_margin_loss: only p == 1 and p == 2 supported")
-    _check_margin_weight(input._layout, weight)
-    _check_margin_target(input._layout, target._layout)
     classes = input._layout.shape[-1]
     here = T.eq(T.unsqueeze(target, -1), T.arange(classes, device=input._layout.device))
     own = T.sum(T.where_self(here, input, 0), -1, True)
@@ -357,13 +357,13 @@ def multilabel_margin_loss(
     ...     torch.tensor([[0.1, 0.2, 0.4, 0.8]]), torch.tensor([[3, 0, -1, 1]]))
     tensor(0.8500)
     """
+    _vector_or_matrix("multilabel_margin_loss", input._layout)
     reduction = reduction_of(size_average, reduce, reduction)
     if input._layout.shape != target._layout.shape:
         raise ShapeError(
             f"multilabel_margin_loss: inconsistent target size: {list(target._layout.shape)} for "
             f"input of size: {list(input._layout.shape)}"
         )
-    _vector_or_matrix("multilabel_margin_loss", input._layout)
     classes = input._layout.shape[-1]
     listed = T.eq(T.cumsum(T.to_dtype(T.lt(target, 0), target._layout.dtype), -1), 0)
     each = T.eq(T.unsqueeze(target, -1), T.arange(classes, device=input._layout.device))

@@ -75,9 +75,11 @@ def check_exact(op: str, out: Tensor, dtype: Any) -> None:
 def _collide(out: Tensor, operand: Tensor, apart: bool) -> bool:
     """Does the result share memory with the operand? Lying just where it does counts if `apart`."""
     a, b = out._layout, operand._layout
+    if out is operand:
+        return apart  # even of no elements: it is going to get some
     if not (a.numel and b.numel):
         return False
-    if out is not operand and not (is_dense(a.shape, a.strides) and is_dense(b.shape, b.strides)):
+    if not (is_dense(a.shape, a.strides) and is_dense(b.shape, b.strides)):
         return False  # as in PyTorch: too hard to say
     starts, stops = zip(
         *[
@@ -88,9 +90,7 @@ def _collide(out: Tensor, operand: Tensor, apart: bool) -> bool:
     )  # fmt: skip
     if max(starts) >= min(stops):
         return False
-    whole = out is operand or (
-        starts[0] == starts[1] and stops[0] == stops[1] and a.strides == b.strides
-    )
+    whole = starts[0] == starts[1] and stops[0] == stops[1] and a.strides == b.strides
     return apart or not whole
 
 

@@ -284,7 +284,7 @@ def scalar_dtype(scalar_type: type) -> dtype:
     raise ArgumentError(f"expected a number, got {scalar_type.__name__}")
 
 
-def holds(dtype: dtype, value: complex) -> bool:
+def holds(dtype: dtype, value: Any) -> bool:
     """Whether a Python number can be written to a tensor of the dtype, as PyTorch decides it: a
     negative int wraps in an unsigned dtype, inf and nan are floats, a fraction is cut off.
 
@@ -293,19 +293,16 @@ def holds(dtype: dtype, value: complex) -> bool:
     """
     if dtype.kind == "b":
         return True
-    if isinstance(value, complex):
-        if dtype.kind == "c":
-            return True
-        if value.imag:
-            return False
-        value = value.real
+    if isinstance(value, complex) and (dtype.kind == "c" or value.imag):
+        return dtype.kind == "c"
+    real = value.real
     if dtype.kind in "iu":
         top = iinfo(dtype).max
         low = -top if dtype.kind == "u" and isinstance(value, int) else iinfo(dtype).min
-        return low <= value <= top
-    if isinstance(value, float) and not math.isfinite(value):
+        return bool(low <= real <= top)
+    if isinstance(real, float) and not math.isfinite(real):
         return True
-    return abs(value) <= finfo(dtype).max
+    return bool(abs(real) <= finfo(dtype).max)
 
 
 def can_cast(from_: dtype, to: dtype) -> builtins.bool:

@@ -288,12 +288,12 @@ def multi_margin_loss(
     >>> torch.nn.functional.multi_margin_loss(torch.tensor([[0.1, 0.8]]), torch.tensor([0]))
     tensor(0.8500)
     """
-    _check_margin_weight(input._layout, weight)
-    _check_margin_target(input._layout, target._layout)
     reduction = reduction_of(size_average, reduce, reduction)
     if p not in (1, 2):
         raise ValueRangeError("multi_margin_loss: only p == 1 and p == 2 supported")
     classes = input._layout.shape[-1]
+    _check_margin_weight(input._layout, weight)
+    _check_margin_target(input._layout, target._layout)
     here = T.eq(T.unsqueeze(target, -1), T.arange(classes, device=input._layout.device))
     own = T.sum(T.where_self(here, input, 0), -1, True)
     gap = T.clamp_min(margin - own + input, 0)

@@ -389,12 +389,13 @@ class Composite(Op):
         if out is None:
             return result
         results = result if isinstance(result, tuple) else (result,)
-        if isinstance(result, tuple) is isinstance(out, Tensor):
-            wanted = f"tuple of {len(results)} Tensors" if isinstance(result, tuple) else "Tensor"
-            raise ArgumentError(
-                f"{self.name}(): argument 'out' must be {wanted}, not {type(out).__name__}"
-            )
         outs = out if isinstance(out, (tuple, list)) else (out,)
+        if isinstance(result, tuple) is isinstance(out, Tensor) or len(outs) != len(results):
+            several = f"tuple of {len(results)} Tensors"
+            raise ArgumentError(
+                f"{self.name}(): argument 'out' must be "
+                f"{several if isinstance(result, tuple) else 'Tensor'}, not {type(out).__name__}"
+            )
         path.check_outs(self.name, (*outs, *results))
         if any([each._storage.version < 0 for each in outs]):
             path.check_inference(self.name)  # before anything is resized

@@ -284,6 +284,27 @@ def scalar_dtype(scalar_type: type) -> dtype:
     raise ArgumentError(f"expected a number, got {scalar_type.__name__}")
 
 
+def holds(dtype: dtype, value: Any) -> bool:
+    """Whether a Python number can be written to a tensor of the dtype, as PyTorch decides it: a
+    negative int wraps in an unsigned dtype, inf and nan are floats, a fraction is cut off.
+
+    >>> holds(uint8, -2), holds(uint8, 300), holds(uint8, -2.0), holds(int8, 1.5), holds(int8, 1j)
+    (True, False, False, True, False)
+    """
+    if dtype.kind == "b":
+        return True
+    if isinstance(value, complex) and (dtype.kind == "c" or value.imag):
+        return dtype.kind == "c"
+    real = value.real
+    if dtype.kind in "iu":
+        top = iinfo(dtype).max
+        low = -top if dtype.kind == "u" and isinstance(value, int) else iinfo(dtype).min
+        return bool(low <= real <= top)
+    if isinstance(real, float) and not math.isfinite(real):
+        return True
+    return bool(abs(real) <= finfo(dtype).max)
+
+
 def can_cast(from_: dtype, to: dtype) -> builtins.bool:
     """Whether an op may store a result of type `from_` in an output of type `to`.
 

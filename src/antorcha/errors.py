@@ -58,6 +58,15 @@ class ZeroDivisor(AntorchaError, RuntimeError, ZeroDivisionError):
     """
 
 
+class NumberOverflow(AntorchaError, RuntimeError, OverflowError):
+    """A number that the dtype it is meant for does not hold. PyTorch raises RuntimeError for some,
+    OverflowError for ints beyond 64 bits.
+
+    Example: ``torch.full((2,), 300, dtype=torch.uint8)`` raises
+    ``full: value cannot be converted to type torch.uint8 without overflow: 300``.
+    """
+
+
 class GraphError(AntorchaError, RuntimeError):
     """A derivative that cannot be computed: freed graph, overwritten value, no path.
 

@@ -13,6 +13,7 @@ from typing import Any
 from antorcha.autograd import no_grad
 from antorcha.errors import MissingFeature, ShapeError, ValueRangeError, no_such_name
 from antorcha.ops.memory import in_format_of
+from antorcha.ops.params import to_float
 from antorcha.ops.record import NAMESPACES, REGISTRY, T
 
 _SHARED = (
@@ -79,6 +80,8 @@ def embedding(
     tensor([[3., 4.],
             [1., 2.]])
     """
+    if weight.dim() != 2:
+        raise ShapeError(f"embedding: 'weight' must be 2-D, not {tuple(weight.shape)}")
     row = padding_row(padding_idx, weight.size(0))
     if max_norm is not None:
         _renormalize(weight, input, max_norm, norm_type)
@@ -112,6 +115,8 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None
     >>> torch.nn.functional.pad(torch.tensor([[1., 2., 3.]]), (2, 0), mode='reflect')
     tensor([[3., 2., 1., 2., 3.]])
     """
+    if value is not None:
+        value = to_float("pad", "value", value)
     pairs = [int(p) for p in pad]
     if len(pairs) % 2:
         raise ShapeError(f"pad: Padding length must be divisible by 2, but got {len(pairs)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from antorcha.errors import MissingFeature, warn
+from antorcha.errors import ArgumentError, MissingFeature, warn
 from antorcha.nn import functional as F
 from antorcha.nn.distance import PairwiseDistance
 from antorcha.nn.module import Module
@@ -119,6 +119,8 @@ class HuberLoss(_Loss):
     __constants__ = ["reduction", "delta"]  # noqa: RUF012
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
+        if not isinstance(delta, (float, int)):
+            raise ArgumentError(f"HuberLoss: delta must be a float or int, got: {type(delta)}")
         super().__init__(reduction=reduction)
         self.delta = delta
 

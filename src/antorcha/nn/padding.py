@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from antorcha.errors import ValueRangeError
 from antorcha.nn import functional as F
 from antorcha.nn.module import Module
 
@@ -22,6 +23,11 @@ class _Pad(Module):
 
     def forward(self, input: Any) -> Any:
         """The input with more around it."""
+        if self.mode == "circular" and input.dim() not in (self.ndim + 1, self.ndim + 2):
+            raise ValueRangeError(
+                f"{type(self).__name__}: expected {self.ndim + 1}D or {self.ndim + 2}D input (got "
+                f"{input.dim()}D input)"
+            )
         return F.pad(input, self.padding, self.mode)
 
     def extra_repr(self) -> str:

@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from antorcha import dtypes
-from antorcha.errors import DtypeError, ShapeError
+from antorcha.errors import DtypeError, ShapeError, ValueRangeError
 from antorcha.lang import expr as E
 from antorcha.ops.elementwise import is_bool, spread
 from antorcha.ops.pointwise import pointwise
@@ -61,6 +61,14 @@ def hardtanh(input: Tensor, min_val: Number = -1.0, max_val: Number = 1.0):
     if input.dtype.kind == "u" and isinstance(min_val, (int, float)) and min_val < 0:
         raise DtypeError("hardtanh: cannot do hardtanh on an unsigned type with negative limits")
     return E.where(input < min_val, min_val, E.where(input > max_val, max_val, input))
+
+
+@hardtanh.accepts_values
+def _(input, min_val, max_val):
+    if min_val > max_val:
+        raise ValueRangeError(
+            f"hardtanh: min_val cannot be greater than max_val, but {min_val} > {max_val}"
+        )
 
 
 @hardtanh.derivative
@@ -184,7 +192,7 @@ def _(g, input, alpha):
     return _elu_grad(g, input, alpha, 1.0, 1.0 / alpha)
 
 
-@celu.accepts
+@celu.accepts_values
 def _(input, alpha):
     if alpha == 0:
         raise DtypeError("celu: ZeroDivisionError: alpha cannot be 0 for CELU")
@@ -432,6 +440,14 @@ def softshrink(input: Tensor, lambd: Number = 0.5):
     """
     beyond = E.where(input < -lambd, input + lambd, input * 0)  # nan stays nan
     return E.where(input > lambd, input - lambd, beyond)
+
+
+@softshrink.accepts_values
+def _(input, lambd):
+    if not lambd >= 0:
+        raise ShapeError(
+            f"softshrink: lambda must be greater or equal to 0, but found to be {lambd}"
+        )
 
 
 @softshrink.derivative

@@ -7,7 +7,7 @@ from typing import Any as _Any
 
 from antorcha import dtypes
 from antorcha.device import as_device
-from antorcha.errors import DtypeError, ShapeError
+from antorcha.errors import DtypeError, OutOfRange, ShapeError
 from antorcha.lang.kernels import Host
 from antorcha.lazy import lazy, np
 from antorcha.ops.kernel import Planned, kernel
@@ -40,7 +40,7 @@ def flip(input: Tensor, dims: Ints):
     read, start = flipped(input, input.strides, at)
     return Planned(
         kernels.described(
-            out, input.shape, strides, read, start, lambda x: np.flip(x, at) if at else x
+            out, input.shape, strides, read, start, lambda x: np.flip(x, at) if at and x.ndim else x
         ),
         [out],
     )
@@ -49,7 +49,7 @@ def flip(input: Tensor, dims: Ints):
 def flipped(input: Layout, strides: _Any, dims: _Any) -> tuple[list[int], int]:
     """The strides that walk ``dims`` from their ends, and where they start."""
     read, start = list(strides), 0
-    for d in dims if input.numel else ():
+    for d in dims if input.numel and input.ndim else ():
         start += (input.shape[d] - 1) * read[d]
         read[d] = -read[d]
     return read, start
@@ -195,6 +195,8 @@ def roll(input: Tensor, shifts: Ints, dims: Ints = ()):
         flat = L.contiguous(shape, input.dtype, input.device)
         by = shifts[0] % n if n else 0
         return Pieces(flat, lambda out: rolled((n,), (1,), (1,), {0: by}))
+    if not shape:
+        raise OutOfRange(f"roll: Dimension specified as {dims[0]} but tensor has no dimensions")
     moved: dict[int, int] = {}
     for shift, dim in zip(shifts, dims, strict=True):
         d = normalize_dim(dim, len(shape), op="roll")

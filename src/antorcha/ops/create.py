@@ -16,6 +16,7 @@ from antorcha.lang.kernels import Host
 from antorcha.lazy import np
 from antorcha.ops.kernel import Planned, kernel
 from antorcha.ops.memory import strides_of_format
+from antorcha.ops.operands import held
 from antorcha.ops.record import T, composite
 from antorcha.ops.types import (
     Any,
@@ -102,6 +103,7 @@ def full(
     """
     check_format(layout)
     chosen = dtype or number_dtype(fill_value)
+    fill_value = held("full", chosen, fill_value)
     return finish(T.full_layout(size, fill_value, chosen, as_device(device)), requires_grad)
 
 
@@ -217,7 +219,7 @@ def empty_as(input: TensorType, dtype: _Any, device: _Any, memory_format: str) -
 def _like(input: _Any, dtype: _Any, device: _Any, memory_format: str, value: _Any) -> TensorType:
     made = empty_as(input, dtype, device, memory_format)
     if value is not None:
-        T.fill_(made, value)
+        T.fill_(made, held("full_like", made._layout.dtype, value))
         made._storage.version = 0
     return made
 
@@ -334,11 +336,11 @@ def arange(
     if end is None:
         start, end = 0, start
     if step == 0:
-        raise ValueRangeError("arange: step must be nonzero")
+        raise ShapeError("arange: step must be nonzero")
     if not (math.isfinite(start) and math.isfinite(end)):
-        raise ValueRangeError(f"arange: unsupported range: {start} -> {end}")
+        raise ShapeError(f"arange: unsupported range: {start} -> {end}")
     if (end - start) * step < 0:
-        raise ValueRangeError(
+        raise ShapeError(
             f"arange: upper bound and lower bound inconsistent with step sign: {start}, {end}, "
             f"step {step}"
         )
@@ -400,8 +402,14 @@ def linspace(
     >>> torch.linspace(0, 1, 5)
     tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
     """
+    for each in (start, end):
+        if isinstance(each, TensorType) and each._layout.ndim:
+            raise ShapeError(
+                "linspace only supports 0-dimensional start and end tensors, but got one of shape "
+                f"{tuple(each._layout.shape)}"
+            )
     if steps < 0:
-        raise ValueRangeError("linspace: number of steps must be non-negative")
+        raise ShapeError("linspace: number of steps must be non-negative")
     chosen = dtype or dtypes.get_default_dtype()
     if chosen.kind in "iu":  # as PyTorch: the ends are whole numbers too
         start, end = int(start), int(end)

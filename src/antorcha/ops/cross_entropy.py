@@ -343,6 +343,11 @@ def cross_entropy(
             f"cross_entropy: label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}"
         )
     if target._layout.dtype.kind == "f" and target._layout.shape == input._layout.shape:
+        if ignore_index >= 0:
+            raise ShapeError(
+                "cross_entropy: ignore_index is not supported for floating point target, but is "
+                f"{ignore_index}"
+            )
         return _with_probabilities(input, target, weight, reduction, label_smoothing)
     target = _checked_target("cross_entropy", input, target, weight)
     return T.nll_of_logits(input, target, weight, reduction, ignore_index, label_smoothing)

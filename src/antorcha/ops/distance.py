@@ -296,6 +296,8 @@ def multi_margin_loss(
         raise ValueRangeError("multi_margin_loss: only p == 1 and p == 2 supported")
     input = T.unsqueeze(input, 0) if not input._layout.ndim else input  # one class
     classes = input._layout.shape[-1]
+    _check_margin_weight(input._layout, weight)
+    _check_margin_target(input._layout, target._layout)
     here = T.eq(T.unsqueeze(target, -1), T.arange(classes, device=input._layout.device))
     own = T.sum(T.where_self(here, input, 0), -1, True)
     gap = T.clamp_min(margin - own + input, 0)
@@ -303,6 +305,47 @@ def multi_margin_loss(
     if weight is not None:
         gap = gap * T.sum(T.where_self(here, weight, 0), -1, True)
     return reduced(T.sum(T.where_self(here, 0, gap), -1) / classes, reduction)
+
+
+def _vector_or_matrix(name: str, lay: _Any) -> None:
+    """Refuses scores that are not one row or a batch of them."""
+    if lay.ndim > 2 or (lay.ndim and not lay.shape[-1]):
+        raise ShapeError(
+            f"{name}: Expected non-empty vector or matrix with optional 0-dim batch size, but got: "
+            f"{list(lay.shape)}"
+        )
+
+
+def _check_margin_target(lay: _Any, own: _Any) -> None:
+    """Refuses targets that are not one class index for each row."""
+    _vector_or_matrix("multi_margin_loss", lay)
+    rows = lay.shape[0] if lay.ndim == 2 else 1
+    if own.ndim > 1 or own.numel != rows:
+        raise ShapeError(
+            f"multi_margin_loss: inconsistent target size, expected {rows} but got "
+            f"{list(own.shape)}"
+        )
+    if own.dtype is not dtypes.int64:
+        raise DtypeError(
+            f"multi_margin_loss: expected scalar type Long but found {own.dtype} for the target: "
+            "class indices are int64; cast with target.long()."
+        )
+
+
+def _check_margin_weight(lay: _Any, weight: _Any) -> None:
+    """Refuses weights that are not one number for each class."""
+    if weight is None:
+        return
+    own, classes = weight._layout, lay.shape[-1] if lay.ndim else 1
+    if own.ndim != 1:
+        raise ValueRangeError(
+            f"multi_margin_loss: weight must be one-dimensional, not {list(own.shape)}"
+        )
+    if own.numel != classes:
+        raise ShapeError(
+            f"multi_margin_loss: inconsistent weight size, expected {classes} but got "
+            f"{list(own.shape)}"
+        )
 
 
 @composite(namespace=NN, out=False)
@@ -318,6 +361,7 @@ def multilabel_margin_loss(
     ...     torch.tensor([[0.1, 0.2, 0.4, 0.8]]), torch.tensor([[3, 0, -1, 1]]))
     tensor(0.8500)
     """
+    _vector_or_matrix("multilabel_margin_loss", input._layout)
     reduction = reduction_of(size_average, reduce, reduction)
     if input._layout.shape != target._layout.shape:
         raise ShapeError(

@@ -18,6 +18,7 @@ from antorcha.lazy import Array, lazy
 from antorcha.ops.pointwise import PointwiseOp
 from antorcha.ops.steps import Steps, in_steps
 from antorcha.runtime import layout as L
+from antorcha.runtime.tensor import Tensor
 
 kernels = lazy("antorcha.ops.divisors_kernel")
 
@@ -29,7 +30,7 @@ def refuse_zero_divisor(op: PointwiseOp) -> None:
     def checked(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         bound = bind(args, kwargs)
         a, b = bound[4][:2]
-        if type(b) is int and b == 0 and getattr(a, "_layout", None) is not None:
+        if type(b) in (int, bool) and not b and isinstance(a, Tensor) and a._layout.numel:
             mode = bound[4][2] if len(bound[4]) > 2 else "floor"
             if a._layout.dtype.kind in "ui" and mode is not None:
                 raise _refusal(op.name, f"{a._layout.dtype} divided by 0")

@@ -225,7 +225,9 @@ def floor_divide(input: Operand, other: Operand):
 
 
 refuse_zero_divisor(floor_divide)
-floor_divide.no_derivative()
+floor_divide.has_no_derivative()
+for _op in (add, sub, mul, div, floor_divide):
+    _op.numbers_alone = True  # torch.add(2, 3) is a tensor, as in PyTorch
 
 
 @floor_divide.samples

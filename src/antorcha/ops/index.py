@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any as _Any
 
-from antorcha.errors import DtypeError, OutOfRange, ShapeError
+from antorcha.errors import DtypeError, NumberOverflow, OutOfRange, ShapeError
 from antorcha.lang.kernels import Description, Host
 from antorcha.lazy import Array, lazy, np
 from antorcha.loops import dense_strides
 from antorcha.ops.kernel import KernelOp, Planned, kernel
+from antorcha.ops.operands import held
 from antorcha.ops.record import T, composite
 from antorcha.ops.types import Bool, Dim, Number, Operand, Tensor
 from antorcha.runtime import layout as L
@@ -343,6 +344,12 @@ def index_fill(input: Tensor, dim: Dim, index: Tensor, value: Operand):
 
     def run(x: Array, at: Array, number: _Any) -> Array:
         at = check_range("index_fill", at.reshape(-1), size, d, negative=True)
+        if not isinstance(number, np.ndarray):
+            if isinstance(number, complex) and input.dtype.kind != "c":
+                raise NumberOverflow(
+                    "index_fill: Converting complex Scalar to non-complex type is not supported"
+                )
+            number = held("index_fill", input.dtype, number)
 
         def write(out: Array) -> None:
             out[at_dim(out, d, at)] = number

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any as _Any
 
 from antorcha import dtypes
-from antorcha.errors import DtypeError, MissingFeature, OutOfRange, ShapeError
+from antorcha.errors import ArgumentError, DtypeError, MissingFeature, OutOfRange, ShapeError
 from antorcha.lang.kernels import Host
 from antorcha.lazy import Array, lazy, np
 from antorcha.ops.found import Passes, failed, found
@@ -260,6 +260,9 @@ def negative() -> ShapeError:
     return ShapeError("bincount only supports 1-d non-negative integral inputs.")
 
 
+counts_of.has_no_derivative("bincount")
+
+
 @counts_of.passes
 def _(input, weights, minlength):
     made = dtypes.int64
@@ -383,13 +386,17 @@ def searchsorted(
     if lay.ndim == 0:
         raise ShapeError("torch.searchsorted(): input value can't be scalar boundaries")
     order = None if sorter is None else T.contiguous(sorter)
-    return T.places_in(T.contiguous(sorted_sequence), T.contiguous(as_values(input, lay)),
-                       out_int32, right or side == "right", order)  # fmt: skip
+    values = T.contiguous(as_values("searchsorted", input, lay))
+    right = right or side == "right"
+    return T.places_in(T.contiguous(sorted_sequence), values, out_int32, right, order)
 
 
-def as_values(value: _Any, lay: _Any) -> _Any:
+def as_values(op: str, value: _Any, lay: _Any) -> _Any:
+    """The values to place: a tensor, or a number with the boundaries' dtype."""
     if isinstance(value, TensorType):
         return value
+    if not isinstance(value, (int, float)):
+        raise ArgumentError(f"{op}(): the values must be a Tensor or a number, not {value!r:.60}")
     return constant(np.asarray(value).astype(lay.dtype.np), lay.device)
 
 
@@ -411,7 +418,7 @@ def bucketize(input: Any, boundaries: Tensor, *, out_int32: Bool = False, right:
     lay = boundaries._layout
     if lay.ndim != 1:
         raise ShapeError(f"bucketize: boundaries tensor must be 1 dimension, not {lay.ndim}")
-    values = T.contiguous(as_values(input, lay))
+    values = T.contiguous(as_values("bucketize", input, lay))
     return T.places_in(T.contiguous(boundaries), values, out_int32, right, None)
 
 
@@ -441,6 +448,11 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: Bool = False, inve
     tensor([[False,  True],
             [ True, False]])
     """
+    for each in (elements, test_elements):
+        if not isinstance(each, (TensorType, int, float, complex)):
+            raise ArgumentError(f"isin(): expected a Tensor or a number, not {each!r:.60}")
+    if not (isinstance(elements, TensorType) or isinstance(test_elements, TensorType)):
+        raise ArgumentError("isin(): expected a Tensor among elements and test_elements")
     some = elements if isinstance(elements, TensorType) else test_elements
     lay = some._layout
     pair = [
@@ -502,6 +514,9 @@ def unique_parts(input: Tensor, dim: Int, consecutive: Bool):
         Host(run, dynamic=True),
         [((0,), input.dtype), ((0,), dtypes.int64), ((0,), dtypes.int64)],
     )
+
+
+unique_parts.has_no_derivative("unique")
 
 
 @unique_parts.passes

@@ -13,7 +13,7 @@ from typing import Any as _Any
 
 from antorcha.errors import DtypeError, ShapeError, ValueRangeError, warn
 from antorcha.lang import expr as E
-from antorcha.ops.pointwise import PointwiseOp
+from antorcha.ops.pointwise import PointwiseOp, UnsupportedDtype
 from antorcha.ops.record import T, composite
 from antorcha.ops.reduction import Fold, ReductionOp
 from antorcha.ops.types import Any, Bool, Float, Number, OptTensor, StaticNumber, Str, Tensor
@@ -280,6 +280,13 @@ def binary_cross_entropy(
             f"to the input size ({input._layout.shape}) is deprecated. Please ensure they have the "
             "same size."
         )
+    if target._layout.dtype is not input._layout.dtype:
+        raise DtypeError(
+            f"binary_cross_entropy: Found dtype {target._layout.dtype} for the target but expected "
+            f"{input._layout.dtype}; cast one of them."
+        )
+    if input._layout.dtype.kind != "f":
+        raise UnsupportedDtype(f"binary_cross_entropy: not implemented for {input._layout.dtype}")
     if input._layout.numel:
         low, high = float(T.amin(input.detach()).item()), float(T.amax(input.detach()).item())
         if not (low >= 0 and high <= 1):
@@ -337,6 +344,15 @@ def binary_cross_entropy_with_logits(
         raise ValueRangeError(
             f"binary_cross_entropy_with_logits: Target size ({target._layout.shape}) must be the "
             f"same as input size ({input._layout.shape})"
+        )
+    if target._layout.dtype.kind not in "fc":
+        raise DtypeError(
+            "binary_cross_entropy_with_logits: result type Float can't be cast to the target's "
+            f"{target._layout.dtype}; cast it with target.float()."
+        )
+    if input._layout.dtype.kind not in "f":
+        raise UnsupportedDtype(
+            f"binary_cross_entropy_with_logits: not implemented for {input._layout.dtype}"
         )
     if weight is None and pos_weight is None:
         return _bce_with_logits(input, target, reduction)

@@ -257,6 +257,8 @@ def batch_norm(
             raise ValueRangeError(
                 f"batch_norm: batch_norm eps must be positive during training, but got {eps}"
             )
+    elif eps < 0:
+        raise ValueRangeError(f"batch_norm: batch_norm eps must be non-negative, but got {eps}")
     elif running_mean is None or running_var is None:
         missing = "running_mean" if running_mean is None else "running_var"
         raise ShapeError(f"batch_norm: {missing} must be defined in evaluation mode")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from antorcha import dtypes
 from antorcha.device import CPU, backend
-from antorcha.errors import DeviceError, DtypeError, ShapeError
+from antorcha.errors import DeviceError, DtypeError, NumberOverflow, ShapeError
 from antorcha.lang.kernels import Pointwise
 from antorcha.loops import result_strides
 from antorcha.runtime import layout as L
@@ -58,6 +58,27 @@ def common_dtype(values: Sequence[Any]) -> DType:
         else:
             numbers.append(value)
     return dtypes.result_type(sized, zero_dim, numbers)
+
+
+def held(op: str, dtype: DType, value: Any) -> Any:
+    """A Python number as the dtype holds it: wrapped around in an unsigned one, a complex number's
+    real part in a real one. Refuses one that it does not hold."""
+    if not isinstance(value, (int, float, complex)):
+        return value
+    wide = isinstance(value, int) and not -(1 << 63) <= value < 1 << 64
+    if wide or not dtypes.holds(dtype, value):
+        shown = f"an int of {value.bit_length()} bits" if wide else value  # type: ignore[union-attr]
+        raise NumberOverflow(
+            f"{op}: value cannot be converted to type {dtype} without overflow: {shown}"
+        )
+    if dtype.kind == "b":
+        return bool(value)
+    if dtype.kind != "c" and isinstance(value, complex):
+        value = value.real
+    if dtype.kind in "iu":
+        value = int(value)
+        return value + (1 << 8 * dtype.itemsize) if dtype.kind == "u" and value < 0 else value
+    return float(value) if isinstance(value, int) else value
 
 
 def result_layout(shape: tuple[int, ...], dtype: DType, device: Any, ins: Any) -> Layout:

@@ -10,13 +10,14 @@ equals its parameter's default is a constant of the plan, so ``alpha=1`` costs n
 
 from __future__ import annotations
 
+import contextlib
 import operator
 from collections.abc import Callable
 from typing import Any
 
 from antorcha import dtypes
 from antorcha.device import Device, as_device
-from antorcha.errors import ArgumentError, did_you_mean
+from antorcha.errors import ArgumentError, NumberOverflow, did_you_mean
 from antorcha.memo import keep
 from antorcha.runtime.tensor import Tensor
 
@@ -85,9 +86,8 @@ def to_dims(op: str, name: str, value: Any) -> tuple[int, ...] | int:
 def to_dtype(op: str, name: str, value: Any) -> dtypes.dtype:
     if isinstance(value, dtypes.dtype):
         return value
-    found = None
-    if isinstance(value, type):
-        found = {float: dtypes.float64, int: dtypes.int64, bool: dtypes.bool_}.get(value)
+    kinds = {float: dtypes.float64, int: dtypes.int64, bool: dtypes.bool_}
+    found = kinds.get(value) if isinstance(value, type) else None
     if found is None:
         raise ArgumentError(
             f"{op}: {name} must be a dtype such as torch.float32, not {_text(value)}"
@@ -112,6 +112,20 @@ def to_number(op: str, name: str, value: Any) -> Any:
     if item is not None and getattr(value, "ndim", 1) == 0:
         return item()
     raise ArgumentError(f"{op}: {name} must be a number, not {_text(value)}")
+
+
+_BIG = 1 << 63
+
+
+def _beyond(op: str, name: str, value: int, operands: list[Tensor | None]) -> float:
+    """An int that is none of 64 bits: a float beside floats, else it is refused."""
+    if any([each is not None and each._layout.dtype.kind in "fc" for each in operands]):
+        with contextlib.suppress(OverflowError):
+            return float(value)
+    raise NumberOverflow(
+        f"{op}: {name}: value cannot be converted to type int64 without overflow: an int of "
+        f"{value.bit_length()} bits is too big to convert"
+    )
 
 
 def to_scalars(op: str, name: str, value: Any) -> tuple[float, ...]:
@@ -355,7 +369,10 @@ class Signature:
             elif code == NUMBER and is_default(self.params[k], value):
                 key.append(None)
             elif code in (NUMBER, OPERAND):
-                value = values[k] = to_number(op, name, value)
+                value = to_number(op, name, value)
+                if type(value) is int and not -_BIG <= value < _BIG:
+                    value = _beyond(op, name, value, operands)
+                values[k] = value
                 if code == OPERAND:
                     operands.append(None)
                     if self.params[k].static:

@@ -32,7 +32,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from antorcha import dtypes
-from antorcha.errors import DtypeError
+from antorcha.errors import ArgumentError, DtypeError
 from antorcha.lang import expr as E
 from antorcha.memo import kept
 from antorcha.ops.operands import common_dtype, plan_exprs
@@ -54,6 +54,7 @@ class PointwiseOp(Op):
     """An op whose function gives one element of the result from the operands' elements."""
 
     short_binary = any_size = True
+    numbers_alone = False  # may all its operands be Python numbers?
 
     def __init__(
         self, fn: Callable[..., Any], types: str | Callable[[Any], str] = "promote",
@@ -74,13 +75,23 @@ class PointwiseOp(Op):
         self.rule = PointwiseRule(self)
         return fn
 
-    def no_derivative(self) -> None:
-        self.rule = None
-
     def accepts(self, fn: Callable[..., None]) -> Callable[..., None]:
         """Decorates a check of the bound values, run when a call is planned, which may look at
         dtypes, numbers of dims and the types of numbers: other sizes are not checked again."""
         self.check = fn
+        return fn
+
+    def accepts_values(self, fn: Callable[..., None]) -> Callable[..., None]:
+        """Decorates a check of the bound values that may look at numbers: run before every call,
+        which then never takes a short cut."""
+        bind = self.signature.bind
+
+        def checked(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            bound = bind(args, kwargs)
+            fn(*bound[4])
+            return bound
+
+        self.use_bind(checked)
         return fn
 
     def computed_in(
@@ -125,8 +136,7 @@ class PointwiseOp(Op):
         if common.kind in refused:
             raise UnsupportedDtype(f"{self.name}: not implemented for {common}")
         if rule == "compare":
-            mixed = common.kind in "ui" and any([v is int for v in values])
-            return [dtypes.int64 if mixed else common] * len(values), dtypes.bool_
+            return [common] * len(values), dtypes.bool_
         return [_beside(common, v) for v in values], common
 
     def _check_number(self, name: str, kind: Any, common: DType) -> None:
@@ -158,6 +168,11 @@ class PointwiseOp(Op):
     def make_plan(self, values: list[Any], outs: tuple[Layout, ...] | None) -> Plan:
         if self.check is not None:
             self.check(*values)
+        if not (self.numbers_alone or any([isinstance(v, Tensor) for v in values])):
+            raise ArgumentError(
+                f"{self.name}(): expected a Tensor among the operands, got numbers alone; make one "
+                "with torch.tensor(..)"
+            )
         ins: list[Any] = []  # what the kernel gets, in order
         where: dict[str, int] = {}  # parameter -> its place among them
         statics: dict[str, Any] = {}

@@ -335,8 +335,18 @@ def _adaptive_size(op, lay, nd, output_size):
     return size
 
 
+def _enough_dims(op, lay, nd):
+    """Refuses an input without a dim beside the pooled ones. As in PyTorch, pooling along one dim
+    leaves that to the check of its input."""
+    if nd > 1 and lay.ndim <= nd:
+        raise ValueRangeError(
+            f"{op}: Input dimension should be at least {nd + 1}, got shape {list(lay.shape)}"
+        )
+
+
 def _adaptive_avg(op, nd, input, output_size):
     lay = input._layout
+    _enough_dims(op, lay, nd)
     _check_input(op, lay, nd)
     size = _adaptive_size(op, lay, nd, output_size)
     if nd > 1 and set(size) == {1}:
@@ -349,6 +359,7 @@ def _adaptive_avg(op, nd, input, output_size):
 
 def _adaptive_max(op, nd, input, output_size, indices):
     lay = input._layout
+    _enough_dims(op, lay, nd)
     _check_input(op, lay, nd, "fiu")
     size = _adaptive_size(op, lay, nd, output_size)
     zero = (0,) * nd

@@ -28,7 +28,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from antorcha import modes
-from antorcha.errors import ArgumentError, ShapeError
+from antorcha.errors import ArgumentError, MissingFeature, ShapeError
+from antorcha.ops.outs import check_apart, check_exact
 from antorcha.ops.params import NEVER_TENSORS, TENSORS, Signature, no_quick_bind
 from antorcha.runtime.call import path, short
 from antorcha.runtime.call.plan import table
@@ -139,6 +140,7 @@ class Op:
             if out is not None:
                 if not self.has_out:
                     raise ArgumentError(f"{self.name}() has no out= form")
+                self.check_apart(out, args, kwargs)
                 return path.call_out(self, out, args, kwargs)
         return path.call(self, args, kwargs)
 
@@ -180,6 +182,16 @@ class Op:
         self.rule = TensorRule(self, fn)
         return fn
 
+    def has_no_derivative(self, shown: str = "") -> None:
+        """The result requires a gradient where an operand does, as in PyTorch; backward through it
+        is refused. ``shown`` is the op's public name."""
+        from antorcha.ops.derive import TensorRule
+
+        def refuse(g: Any) -> Any:
+            raise MissingFeature(f"{shown or self.name}: its derivative is not implemented")
+
+        self.rule = TensorRule(self, refuse)
+
     def samples(self, fn: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
         """Decorates a generator of sample arguments: tuples, or (tuple, dict)."""
         self.sample_functions.append(fn)
@@ -198,6 +210,11 @@ class Op:
     def copy_into(self, out: Tensor, result: Tensor) -> None:
         path.run_inplace(REGISTRY["copy"], (out, result), {}, False)
 
+    def check_apart(self, out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Refuses ``out=`` tensors that share memory with the operands, or with themselves."""
+        outs = out if isinstance(out, (tuple, list)) else (out,)
+        check_apart(self.name, outs, (*args, *kwargs.values()))
+
     def fit_outs(self, plan: Plan, outs: Sequence[Tensor]) -> None:
         """Checks ``out=`` tensors and resizes those whose shape is not the result's."""
         from antorcha.dtypes import can_cast
@@ -212,6 +229,7 @@ class Op:
                     f"{self.name}: result type {_short(lay.dtype)} can't be cast to the desired "
                     f"output type {_short(out._layout.dtype)}"
                 )
+            check_exact(self.name, out, lay.dtype)
             if out._layout.device is not lay.device:
                 raise ShapeError(
                     f"{self.name}: Expected out tensor to have device {lay.device}, but got "
@@ -327,6 +345,11 @@ class Composite(Op):
 
     is_composite = True
 
+    @property
+    def makes(self) -> bool:
+        """Does it make tensors of nothing, such as ``arange``?"""
+        return "pin_memory" in self.signature.names
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         native = self.native
         if native is not None:
@@ -338,6 +361,10 @@ class Composite(Op):
     def in_python(self, *args: Any, **kwargs: Any) -> Any:
         """The call by the Python path."""
         out = kwargs.pop("out", None) if kwargs else None
+        if out is not None:
+            self.check_apart(out, args, kwargs)
+            if self.makes and isinstance(out, Tensor) and kwargs.get("dtype") is None:
+                kwargs["dtype"] = out._layout.dtype  # what is computed, not only what is written
         if modes.busy and modes.subclasses:
             done = path.override(self, args, kwargs)
             if done is not NotImplemented:
@@ -363,11 +390,17 @@ class Composite(Op):
             return result
         results = result if isinstance(result, tuple) else (result,)
         outs = out if isinstance(out, (tuple, list)) else (out,)
+        if isinstance(result, tuple) is isinstance(out, Tensor) or len(outs) != len(results):
+            several = f"tuple of {len(results)} Tensors"
+            raise ArgumentError(
+                f"{self.name}(): argument 'out' must be "
+                f"{several if isinstance(result, tuple) else 'Tensor'}, not {type(out).__name__}"
+            )
         path.check_outs(self.name, (*outs, *results))
-        if len(outs) != len(results):
-            raise ArgumentError(f"{self.name}: out= needs {len(results)} tensors, not {len(outs)}")
         if any([each._storage.version < 0 for each in outs]):
             path.check_inference(self.name)  # before anything is resized
+        for each, value in zip(outs, results, strict=True):
+            check_exact(self.name, each, value._layout.dtype)
         for each, value in zip(outs, results, strict=True):
             if each._layout.shape != value._layout.shape:
                 resize_out(self.name, each, value._layout)

@@ -71,6 +71,7 @@ class Kind:
 
 
 _MOST_FOLDS = 1000
+_MOST_DIMS = 64  # of a tensor that is reduced along some of them
 
 
 def as_tuple(value: Any) -> tuple[Any, ...]:
@@ -94,6 +95,11 @@ class ReductionOp(Op):
 
     def result_dtype(self, dtype: DType, asked: DType | None) -> DType:
         if asked is not None:
+            if self.types == "float" and asked.kind not in "fc":
+                raise DtypeError(
+                    f"{self.name}(): could not infer output dtype. Optional dtype must be either a "
+                    f"floating point or complex dtype. Got: {asked}"
+                )
             return asked
         if self.types == "sum" and dtype.kind in "bui":
             return dtypes.int64
@@ -150,6 +156,11 @@ class ReductionOp(Op):
         dim = statics.get("dim")
         if dim == () and self.empty_dims_are_all:
             dim = None
+        if lay.ndim > _MOST_DIMS and dim is not None:
+            raise ShapeError(
+                f"{self.name}: only tensors with up to {_MOST_DIMS} dims are supported, not "
+                f"{lay.ndim}; flatten some with x.flatten()"
+            )
         dims = normalize_dims(dim, lay.ndim, op=self.name)
         return tuple(dims) if lay.ndim else ()
 

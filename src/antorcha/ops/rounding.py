@@ -406,7 +406,7 @@ def _(input, values):
         )
 
 
-heaviside.no_derivative()
+heaviside.has_no_derivative()
 
 
 @heaviside.samples

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from antorcha import dtypes
-from antorcha.errors import DtypeError, MissingFeature, ShapeError
+from antorcha.errors import DtypeError, MissingFeature, OutOfRange, ShapeError
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Host, Scan
 from antorcha.lazy import np
@@ -473,6 +473,8 @@ def _(make):
 def _steps(name, y, x, dx, dim):
     """(sum of neighbouring values, width of each step) along the last dim."""
     d = normalize_dim(dim, y._layout.ndim, op=name)
+    if not y._layout.ndim:
+        raise OutOfRange(f"{name}: Dimension specified as {dim} but tensor has no dimensions")
     size = y._layout.shape[d]
     pairs = T.slice(y, d, 1, size, 1) + T.slice(y, d, 0, size - 1, 1)
     if x is None:

@@ -22,6 +22,7 @@ from antorcha.ops.index import (
     plain,
 )
 from antorcha.ops.kernel import KernelOp, Planned, kernel
+from antorcha.ops.operands import held
 from antorcha.ops.params import to_number
 from antorcha.ops.record import T, composite
 from antorcha.ops.types import Any, Bool, Dim, Number, Str, Tensor
@@ -167,12 +168,14 @@ class Scatter:
         if reduce is None:
             if isinstance(src, TensorType):
                 return ops["scatter_src"](input, dim, index, src)
-            return ops["scatter_value"](input, dim, index, src)
+            value = held("scatter", input._layout.dtype, src)
+            return ops["scatter_value"](input, dim, index, value)
         if reduce not in ("add", "multiply"):
             raise ShapeError(f"reduce argument must be either add or multiply, got {reduce!r}")
         if not isinstance(src, TensorType):
-            src = T.full_layout(tuple(index._layout.shape), src, input._layout.dtype,
-                                input._layout.device)  # fmt: skip
+            dtype = input._layout.dtype
+            value = held("scatter", dtype, src)
+            src = T.full_layout(tuple(index._layout.shape), value, dtype, input._layout.device)
         return ops["scatter_by"](input, dim, index, src, reduce)
 
 

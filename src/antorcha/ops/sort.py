@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from antorcha import dtypes
-from antorcha.errors import DtypeError, ShapeError
+from antorcha.errors import ArgumentError, DtypeError, ShapeError
 from antorcha.lang.kernels import Host
 from antorcha.lazy import lazy, np
 from antorcha.loops import dense_strides
@@ -17,7 +17,7 @@ from antorcha.ops import return_types
 from antorcha.ops.extrema import check_ordered
 from antorcha.ops.found import failed
 from antorcha.ops.kernel import Planned, kernel
-from antorcha.ops.record import T, composite
+from antorcha.ops.record import Composite, T, composite
 from antorcha.ops.reduction import EmptyReduction
 from antorcha.ops.types import Any, Bool, Dim, Int, Str, Tensor
 from antorcha.runtime import layout as L
@@ -254,6 +254,7 @@ def kthvalue(input: Tensor, k: Int, dim: Dim = -1, keepdim: Bool = False):
     """
     check_ordered("kthvalue", input, DtypeError)
     d = normalize_dim(dim, input.ndim, op="kthvalue")
+    check_some("kthvalue", input, d)
     size = input.shape[d] if input.ndim else 1
     if not 1 <= k <= size:
         raise ShapeError(
@@ -365,7 +366,16 @@ median_all.derivative(_share_all)
 nanmedian_all.derivative(_share_all)
 
 
-@composite()
+class MedianOp(Composite):
+    """With ``out=``, PyTorch has only the form along a dim."""
+
+    def in_python(self, *args: Any, **kwargs: Any) -> Any:
+        if kwargs.get("out") is not None and len(args) < 2 and kwargs.get("dim") is None:
+            raise ArgumentError(f'{self.name}() missing 1 required positional argument: "dim"')
+        return super().in_python(*args, **kwargs)
+
+
+@MedianOp
 def median(input: Tensor, dim: Dim = None, keepdim: Bool = False):
     """The median of all elements; with ``dim``, along it, as (values, indices).
 
@@ -378,7 +388,7 @@ def median(input: Tensor, dim: Dim = None, keepdim: Bool = False):
     return T.median_all(T.contiguous(input)) if dim is None else T.median_dim(input, dim, keepdim)
 
 
-@composite()
+@MedianOp
 def nanmedian(input: Tensor, dim: Dim = None, keepdim: Bool = False):
     """The median of the elements that are not NaN; with ``dim``, along it, as (values, indices).
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import math
+from typing import Any as _Any
 
 from antorcha import dtypes
 from antorcha.errors import ArgumentError, DtypeError, MissingFeature, ShapeError
@@ -470,6 +471,7 @@ def cov(
         raise ShapeError(f"cov(): expected input to have two or fewer dimensions, got {lay.ndim}")
     if lay.dtype.kind == "b":
         raise DtypeError("cov(): bool dtype is not supported for input; cast it first.")
+    _check_cov_weights(input, fweights, aweights)
     rows = T.view(input, (1, -1)) if lay.ndim < 2 else input
     if lay.dtype.kind in "ui":
         rows = T.to_dtype(rows, dtypes.get_default_dtype())
@@ -489,6 +491,32 @@ def cov(
     other = centred if weights is None else centred * weights
     other = T.conj(other) if rows._layout.dtype.kind == "c" else other
     return T.squeeze(T.true_divide(T.mm(centred, T.t(other)), norm_by))
+
+
+def _check_cov_weights(input: _Any, fweights: _Any, aweights: _Any) -> None:
+    """Refuses weights that are not one number at least 0 for each observation."""
+    count = input._layout.shape[-1] if input._layout.ndim else 1
+    for name, each, kinds in (("fweights", fweights, "ui"), ("aweights", aweights, "f")):
+        if each is None:
+            continue
+        lay = each._layout
+        if lay.ndim > 1:
+            raise ShapeError(
+                f"cov(): expected {name} to have one or fewer dimensions but got {name} with "
+                f"{lay.ndim} dimensions"
+            )
+        if lay.dtype.kind not in kinds:
+            want = "integral" if kinds == "ui" else "floating point"
+            raise DtypeError(
+                f"cov(): expected {name} to have {want} dtype but got {name} with {lay.dtype}"
+            )
+        if lay.numel != count:
+            raise ShapeError(
+                f"cov(): expected {name} to have the same numel as there are observations in the "
+                f"input but got {lay.numel} != {count}"
+            )
+        if lay.numel and T.min(each).item() < 0:
+            raise ShapeError(f"cov(): {name} cannot be negative")
 
 
 @cov.samples

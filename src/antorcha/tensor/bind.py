@@ -76,6 +76,11 @@ def operator(op: Any, name: str) -> Callable[..., Any]:
     if op.short_binary:
         # the operator itself is the short cut: what is no operand ends in ArgumentError here
         def otherwise(op: Any, args: tuple[Any, ...]) -> Any:
+            if not isinstance(args[0], Tensor):
+                raise ArgumentError(
+                    f"descriptor '__{name}__' for 'Tensor' objects doesn't apply to a "
+                    f"{type(args[0]).__name__!r} object"
+                )
             try:
                 return short.general(op, args)
             except ArgumentError:

@@ -212,7 +212,7 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         raise ArgumentError(f"to() got an unexpected keyword argument {next(iter(kwargs))!r}")
     flags = []
     for arg in args:
-        if isinstance(arg, DType) or arg in (float, int, bool):
+        if isinstance(arg, DType) or (isinstance(arg, type) and arg in (float, int, bool)):
             dtype = arg
         elif isinstance(arg, Tensor):
             other = arg

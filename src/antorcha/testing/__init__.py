@@ -40,21 +40,33 @@ def assert_close(
     """
     options = {"rtol": rtol, "atol": atol, "equal_nan": equal_nan, "check_dtype": check_dtype,
                "check_device": check_device, "check_stride": check_stride, "msg": msg}  # fmt: skip
+    _compare_items(actual, expected, options, "")
+
+
+def _compare_items(actual: Any, expected: Any, options: dict[str, Any], item: str) -> None:
+    """Compares two values, or what is in them; `item` says where in the arguments they stand."""
     if isinstance(expected, (list, tuple)):
         if len(actual) != len(expected):
-            raise AssertionError(f"The length of the sequences mismatch: {len(actual)} != "
-                                 f"{len(expected)}")  # fmt: skip
-        for a, b in zip(actual, expected, strict=True):
-            assert_close(a, b, **options)
-        return
-    if isinstance(expected, dict):
+            text = f"The length of the sequences mismatch: {len(actual)} != {len(expected)}"
+            _fail(text, options, item)
+        for k, (a, b) in enumerate(zip(actual, expected, strict=True)):
+            _compare_items(a, b, options, f"{item}[{k}]")
+    elif isinstance(expected, dict):
         if actual.keys() != expected.keys():
-            raise AssertionError(f"The keys of the mappings do not match: {sorted(actual)} != "
-                                 f"{sorted(expected)}")  # fmt: skip
+            _fail(f"The keys of the mappings do not match: {sorted(actual)} != {sorted(expected)}",
+                  options, item)  # fmt: skip
         for key in expected:
-            assert_close(actual[key], expected[key], **options)
-        return
-    _compare(actual, expected, options)
+            _compare_items(actual[key], expected[key], options, f"{item}[{key!r}]")
+    else:
+        text = _difference(actual, expected, options)
+        if text:
+            _fail(text, options, item)
+
+
+def _fail(text: str, options: dict[str, Any], item: str) -> None:
+    text += f"\n\nThe failure occurred for item {item}" if item else ""
+    msg = options["msg"]
+    raise AssertionError(msg(text) if callable(msg) else msg or text)
 
 
 def _array(value: Any) -> Any:
@@ -66,45 +78,66 @@ def _array(value: Any) -> Any:
     return np.asarray(value)
 
 
-def _compare(actual: Any, expected: Any, options: dict[str, Any]) -> None:
-    def fail(text: str) -> None:
-        msg = options["msg"]
-        raise AssertionError(msg(text) if callable(msg) else msg or text)
+def _attributes(actual: Tensor, expected: Tensor, options: dict[str, Any]) -> str:
+    """Which attribute of the tensors differs, or the empty string."""
+    a, b = actual._layout, expected._layout
+    for name, one, other, looked_at in (
+        ("shape", a.shape, b.shape, True), ("dtype", a.dtype, b.dtype, options["check_dtype"]),
+        ("device", a.device, b.device, options["check_device"]),
+        ("stride()", a.strides, b.strides, options["check_stride"]),
+    ):  # fmt: skip
+        if looked_at and one != other:
+            return f"The values for attribute {name!r} do not match: {one} != {other}."
+    return ""
 
-    name = "float64"
+
+def _difference(actual: Any, expected: Any, options: dict[str, Any]) -> str:
+    """How two tensors or numbers differ, in PyTorch's words, or the empty string."""
+    kinds = {type(actual), type(expected)}
+    name = "float64" if float in kinds else "complex128" if complex in kinds else ""
     if isinstance(actual, Tensor) and isinstance(expected, Tensor):
+        text = _attributes(actual, expected, options)
+        if text:
+            return text
         name = actual._layout.dtype.name
-        if actual._layout.shape != expected._layout.shape:
-            fail(f"The values for attribute 'shape' do not match: {actual._layout.shape} != "
-                 f"{expected._layout.shape}.")  # fmt: skip
-        if options["check_dtype"] and actual._layout.dtype is not expected._layout.dtype:
-            fail(f"The values for attribute 'dtype' do not match: {actual._layout.dtype} != "
-                 f"{expected._layout.dtype}.")  # fmt: skip
-        if options["check_device"] and actual._layout.device is not expected._layout.device:
-            fail(f"The values for attribute 'device' do not match: {actual._layout.device} != "
-                 f"{expected._layout.device}.")  # fmt: skip
-        if options["check_stride"] and actual._layout.strides != expected._layout.strides:
-            fail(f"The values for attribute 'stride()' do not match: {actual._layout.strides} != "
-                 f"{expected._layout.strides}.")  # fmt: skip
     a, b = _array(actual), _array(expected)
-    relative, absolute = _TOLERANCES.get(name, (0.0, 0.0))
+    relative, absolute = _TOLERANCES.get(name or a.dtype.name, (0.0, 0.0))
     relative = relative if options["rtol"] is None else options["rtol"]
     absolute = absolute if options["atol"] is None else options["atol"]
     with np.errstate(all="ignore"):
         near = np.isclose(a, b, rtol=relative, atol=absolute, equal_nan=options["equal_nan"])
-    if near.all():
-        return
-    wrong = int((~near).sum())
-    with np.errstate(all="ignore"):
-        gap = np.abs(a.astype(np.complex128) - b.astype(np.complex128))
-        gap = np.where(np.isnan(gap), np.inf, gap)
-    at = tuple(int(i) for i in np.unravel_index(int(np.argmax(gap)), gap.shape))
-    fail(
-        f"{'Tensor-likes' if np.ndim(b) else 'Scalars'} are not close!\n\n"
-        f"Mismatched elements: {wrong} / {max(near.size, 1)} ({100 * wrong / near.size:.1f}%)\n"
-        f"Greatest absolute difference: {gap.max()} at index {at} (up to {absolute} allowed)\n"
-        f"Relative tolerance: {relative}"
-    )
+        if near.all():
+            return ""
+        if not near.ndim:  # as Python numbers
+            a, b = np.asarray(a.item()), np.asarray(b.item())
+        if a.dtype.kind in "biu" and b.dtype.kind in "biu":
+            a, b = a.astype(object), b.astype(object)  # ints of any size
+        gap = np.asarray(np.where(near, 0, np.abs(a - b)))
+        size = np.asarray(np.abs(b), np.float64 if b.dtype.kind == "O" else None)
+        share = np.where(near, 0, gap.astype(size.dtype) / size)
+    exact = not (relative or absolute)
+    gaps = (("absolute", gap, absolute), ("relative", share, relative))
+    if not near.ndim:
+        lines = [f"Expected {b.item()} but got {a.item()}."]
+        lines += [f"{kind.capitalize()} difference: {each.item()}{_allowed(limit, exact)}"
+                  for kind, each, limit in gaps]  # fmt: skip
+    else:
+        wrong = int((~near).sum())
+        lines = [f"Mismatched elements: {wrong} / {near.size} ({100 * wrong / near.size:.1f}%)"]
+        for kind, each, limit in gaps:
+            order = each.astype(np.float64)
+            at = tuple([int(i) for i in np.unravel_index(int(np.argmax(order)), each.shape)])
+            most = each[at]
+            most = most.item() if hasattr(most, "item") else most
+            lines.append(
+                f"Greatest {kind} difference: {most} at index {at}{_allowed(limit, exact)}"
+            )
+    what = f"{'Tensor-likes' if near.ndim else 'Scalars'} are not {'equal' if exact else 'close'}!"
+    return "\n".join([what, "", *lines])
+
+
+def _allowed(limit: float, exact: bool) -> str:
+    return "" if exact else f" (up to {limit} allowed)"
 
 
 explain_missing("torch.testing", globals())

@@ -262,11 +262,14 @@ def check_inference(name: str) -> None:
         )
 
 
+_ONE_VALUE = ("fill_", "zero_", "masked_fill_")  # what they write does not depend on the order
+
+
 def check_overlap(name: str, target: Tensor, operands: Any) -> list[Tensor]:
     """Refuses writes whose result would depend on the order of the elements. Gives the operands
     that must be copied first: they reach into the target's memory in a way of their own."""
     lay = target._layout
-    if not lay.contiguous and name != "fill_" and may_overlap(lay.shape, lay.strides):
+    if not lay.contiguous and name not in _ONE_VALUE and may_overlap(lay.shape, lay.strides):
         raise ShapeError(
             f"{name}: unsupported operation: more than one element of the written-to tensor "
             f"(shape {tuple(lay.shape)}, strides {lay.strides}) refers to a single memory location."

@@ -33,6 +33,19 @@ REFRESH = 0.1  # seconds between two looks at what has changed
 ACCENT = LIGHT["accent"]  # of filled buttons, with white upon it, in both themes
 STYLE = Path(__file__).with_name("style.css")
 
+# Ctrl+Enter runs from anywhere: a button that has the focus would take it for a click. (The editor
+# has a key of its own for it.) And the framework's word for a text that is too long is translated.
+_SCRIPT = """
+document.addEventListener("keydown", event => {
+  if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+  if (event.target.closest?.(".cm-editor")) return;
+  event.preventDefault();
+  event.stopImmediatePropagation();
+  emitEvent("lab-run");
+}, true);
+const [head, body] = document.querySelectorAll("#too_long_message_popup span");
+if (body) [head.textContent, body.textContent] = ["%s", ""];
+"""
 _INSIDE = ("inspector", "graph", "loss", "profiler", "pictures")
 _PLACES = ("lesson", "code", "inside")
 
@@ -92,7 +105,8 @@ class Page:
                 self._inspectors()
             self.layout.lines()
         self._go("lesson" if self.lesson is not None else "code")
-        ui.keyboard(self._key, ignore=["input", "select", "textarea"])
+        ui.on("lab-run", press(self._run))
+        ui.timer(0.1, lambda: ui.run_javascript(_SCRIPT % self.words("too_long")), once=True)
         self.session.viewers += 1
         context.client.on_delete(self._left)
         ui.timer(REFRESH, self._refresh)
@@ -149,7 +163,7 @@ class Page:
                     f"{number}. {lesson.title}",
                     f"/lesson/{lesson.slug}{lang}",
                     words("minutes", lesson.minutes),
-                    self._progress(lesson),
+                    workplace.progress(lesson, words),
                     is_here=is_here,
                 )
                 entry.classes("lab-entry-done" if workplace.is_done(lesson) else "")
@@ -173,19 +187,7 @@ class Page:
         script = "document.querySelector('.lab-menu [aria-current]')?.scrollIntoView"
         ui.run_javascript(f"setTimeout(() => {script}({{block: 'nearest'}}), 100)")
 
-    def _progress(self, lesson: Lesson) -> str:
-        """How far somebody is in a lesson, in a few words."""
-        workplace, words = self.view.workplace, self.words
-        answered, questions = workplace.answered(lesson), len(lesson.quizzes)
-        if workplace.is_done(lesson):
-            return f"✓ {words('done')}"
-        if answered:
-            return words("answered", answered, questions)
-        return words("begun") if workplace.was_opened(lesson.slug) else ""
-
-    def _entry(
-        self, text: str, target: str, *more: str, is_here: bool = False
-    ) -> ui.menu_item:
+    def _entry(self, text: str, target: str, *more: str, is_here: bool = False) -> ui.menu_item:
         with ui.menu_item(on_click=lambda: ui.navigate.to(target)) as item:
             with ui.element("div").classes("lab-entry"):
                 ui.label(text).classes("lab-entry-name")
@@ -283,11 +285,6 @@ class Page:
         self.view.workplace.remember(lang=event.value)
         path = context.client.request.url.path
         ui.navigate.to(f"{path}?lang={event.value}")
-
-    def _key(self, event: Any) -> None:
-        keys = event.modifiers
-        if event.action.keydown and (keys.ctrl or keys.meta) and event.key == "Enter":
-            press(self._run)()
 
     async def _run(self) -> None:
         await self.session.run()

@@ -51,6 +51,8 @@ WORDS: dict[str, tuple[str, str]] = {
     "split_low": ("Width of the terminal", "Anchura de la terminal"),
     "split_hint": ("Drag, or use the arrow keys; a double click gives the usual size",
                    "Arrastra, o usa las flechas; con doble clic vuelve al tamaño habitual"),
+    "too_long": ("This is too much text to be sent at once.",
+                 "Es demasiado texto para enviarlo de una vez."),
     # the editor
     "run": ("Run", "Ejecutar"),
     "run_hint": ("Run the program (Ctrl+Enter)", "Ejecutar el programa (Ctrl+Intro)"),
@@ -182,6 +184,18 @@ WORDS: dict[str, tuple[str, str]] = {
     "solution": ("A solution", "Una solución"),
     "passed": ("Challenge passed!", "¡Reto superado!"),
     "done": ("Done", "Hecho"),
+    # what the command prints
+    "cli_saved": ("Work is saved in {0}. Control-C ends the lab.",
+                  "El trabajo se guarda en {0}. Control-C cierra el laboratorio."),
+    "cli_open": (
+        "The lab is open to the network, unencrypted: whoever has the address can run programs "
+        "with your rights.",
+        "El laboratorio está abierto a la red, sin cifrar: quien tenga la dirección puede ejecutar "
+        "programas con tus permisos.",
+    ),
+    "cli_again": ("For another browser: {0}", "Para otro navegador: {0}"),
+    "cli_knock": ("Somebody opened the page without its key; this address has it: {0}",
+                  "Alguien abrió la página sin su llave; esta dirección la tiene: {0}"),
     # saving
     "problem_full": ("The disk is full: {0} is not saved. Your text stays here; make room, or save "
                      "to another folder.",

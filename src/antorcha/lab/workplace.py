@@ -18,6 +18,7 @@ from antorcha.lab.files import NAME, FileProblem, WorkFile, find_problem, progra
 from antorcha.lab.kernel import Limits
 from antorcha.lab.lesson import FOLDER, Cell, Lesson, lessons, load
 from antorcha.lab.session import Session, challenge_file
+from antorcha.lab.words import Words
 
 MEMORY = ".antorcha-lab.json"
 RESTING = 300.0  # seconds after its last viewer left that an idle session keeps its process
@@ -132,8 +133,8 @@ class Workplace:
         path = self.memory.get("last")
         kind, _, name = path[1:].partition("/") if isinstance(path, str) else ("", "", "")
         if kind == "lesson":
-            there = (FOLDER.glob(f"*/*_{name}.md") if name.isidentifier() else ())
-            return str(path) if any(there) or name in [own.stem for own in self.own] else ""
+            there = FOLDER.glob(f"*/*_{name}.md") if name.isidentifier() else ()
+            return str(path) if any(there) else ""
         return str(path) if kind == "file" and name in self.programs() else ""
 
     def was_opened(self, slug: str) -> bool:
@@ -155,6 +156,14 @@ class Workplace:
         if lesson.challenge is not None:
             return self.passed(lesson.slug)
         return 0 < len(lesson.quizzes) == self.answered(lesson)
+
+    def progress(self, lesson: Lesson, words: Words) -> str:
+        """How far somebody is in a lesson, in a few words."""
+        if self.is_done(lesson):
+            return f"✓ {words('done')}"
+        if answered := self.answered(lesson):
+            return words("answered", answered, len(lesson.quizzes))
+        return words("begun") if self.was_opened(lesson.slug) else ""
 
     def passed(self, slug: str) -> bool:
         """Was that lesson's challenge passed?"""

@@ -60,7 +60,6 @@ class FlameWords(Vocabulary):
     }  # fmt: skip
 
 
-
 class _Box:
     """A call, or several by one name in one place."""
 
@@ -99,8 +98,7 @@ def flame_graph(events: EventList, title: str = "", *, lang: str = "en") -> str:
         theme.style(RULES),
         f'<rect class="paper" width="{WIDTH}" height="{height}"/>',
         f'<text class="head" x="{EDGE}" y="24">{escaped(title or words("title"))}</text>',
-        f'<text class="word" x="{WIDTH - EDGE}" y="24" text-anchor="end">'
-        f"{escaped(summary)}</text>",
+        f'<text class="word" x="{WIDTH - EDGE}" y="24" text-anchor="end">{escaped(summary)}</text>',
     ]
     if whole.time > 0:
         scale = (WIDTH - 2 * EDGE) / whole.time

@@ -28,7 +28,10 @@ class LessonText(Pane):
     def build(self) -> None:
         lesson = self.lesson
         self._bar()
-        with ui.element("article").classes("lab-text").props(f'lang="{lesson.lang}"'):
+        with (
+            ui.element("div").classes("lab-reader").props('tabindex="0"'),
+            ui.element("article").classes("lab-text").props(f'lang="{lesson.lang}"'),
+        ):
             ui.label(lesson.title).classes("lab-h1").props('role="heading" aria-level="1"')
             ui.label(self.words("minutes", lesson.minutes)).classes("lab-minutes")
             for part in lesson.parts:
@@ -43,7 +46,6 @@ class LessonText(Pane):
 
     def _bar(self) -> None:
         words = self.words
-        number, count = self.view.workplace.place_of(self.lesson)
         with ui.element("div").classes("lab-bar lab-lesson-bar"):
             button = ui.button(words("contents"), icon="toc", color=None)
             button.props("flat dense no-caps").classes("lab-contents")
@@ -52,7 +54,8 @@ class LessonText(Pane):
                     item = ui.menu_item(title, on_click=lambda where=where: self._scroll_to(where))
                     item.classes(f"lab-contents-{level}")
             ui.element("div").classes("lab-gap")
-            ui.label(words("lesson_of", number, count)).classes("lab-saved")
+            self._progress = ui.label().classes("lab-saved")
+            self._known: object = None  # the workplace's memory, as it shows
             self.view.maximiser("lesson")
 
     def _scroll_to(self, where: tuple[str, int]) -> None:
@@ -66,6 +69,10 @@ class LessonText(Pane):
     def refresh(self) -> None:
         for part in self._parts:
             part.refresh()
+        workplace = self.view.workplace
+        if workplace.memory is not self._known:
+            self._known = workplace.memory
+            self._progress.set_text(workplace.progress(self.lesson, self.words))
 
     def _part(self, part: object) -> None:
         if isinstance(part, Text):

@@ -71,7 +71,9 @@ class Profiler(Pane):
         words = self.words
         whole = sum([row["own"] for row in rows]) or 1.0
         heads = ("op", "calls", "own_time", "share", "whole_time", "mean_time")
-        head = "".join([f'<th scope="col">{escaped(words(f"profile_{key}"))}</th>' for key in heads])
+        head = "".join(
+            [f'<th scope="col">{escaped(words(f"profile_{key}"))}</th>' for key in heads]
+        )
         body = [
             f'<tr><th scope="row">{escaped(row["name"])}</th>'
             + "".join([

@@ -102,7 +102,7 @@ class WorkFile:
         self.start = start
 
     def aside(self) -> list[Path]:
-        """The files beside it in which earlier texts were kept: ``mine_1.py``, ``mine_2.py``, ..."""
+        """The files beside it in which earlier texts were kept: ``mine_1.py``, ``mine_2.py``."""
         named = re.compile(re.escape(self.path.stem) + r"_(\d{1,4})\.py")
         try:
             found = [(named.fullmatch(path.name), path) for path in self.path.parent.iterdir()]

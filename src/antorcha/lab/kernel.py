@@ -239,9 +239,9 @@ class Child:
     ) -> dict[str, Any]:
         """Ask to see one tensor of the last program, or of the one that runs.
 
-        Returns ``html``, or ``gone``, or ``problem``, a message (empty: no answer came); while a program runs with the
-        seconds to ``wait`` before asking again. Who asks sooner than that gets nothing else, but
-        for a person who `pressed` something.
+        Returns ``html``, or ``gone``, or ``problem``, a message (empty where no answer came); while
+        a program runs with the seconds to ``wait`` before asking again. Who asks sooner than that
+        gets nothing else, but for a person who `pressed` something.
         """
         if self._client is None:
             return {"gone": True}

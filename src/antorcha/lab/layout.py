@@ -115,13 +115,14 @@ class Layout:
             if name == "lesson" and not self.with_lesson:
                 continue
             kind = "columns" if split.columns else "rows"
+            said = self.words(f"split_{name}")
             bar = ui.element("div").classes(f"lab-split lab-split-{kind} lab-split-{name}")
             bar._props["data-split"] = json.dumps({"name": name, **split._asdict()})
             bar.props(
                 f'role="separator" tabindex="0" aria-valuenow="{self.shares[name]:.0f}" '
                 f'aria-valuemin="{split.least}" aria-valuemax="{split.most}" '
                 f'aria-orientation="{"vertical" if split.columns else "horizontal"}" '
-                f'aria-label="{self.words("split_" + name)}" title="{self.words("split_hint")}"'
+                f'aria-label="{said}" title="{self.words("split_hint")}"'
             )
         ui.on("lab-split", self._moved)
         ui.timer(0.1, lambda: ui.run_javascript(_DRAG % {"main": self._main.id}), once=True)

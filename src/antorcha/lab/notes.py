@@ -233,22 +233,23 @@ class _Adder(ast.NodeTransformer):
         self._in_loop = False  # of the function that is being visited, or of the program
         self._count = 0  # assignments that are noted, so far
 
-    def generic_visit(self, node: ast.AST) -> ast.AST:
+    def visit(self, node: ast.AST) -> Any:
+        if isinstance(node, _LOOPS):
+            return self._visit_loop(node)
+        if isinstance(node, (ast.Assign, ast.AnnAssign)):
+            return self._visit_assignment(node)
         outer = self._in_loop
-        if isinstance(node, _FUNCTIONS):
-            self._in_loop = False
-        super().generic_visit(node)
+        self._in_loop = outer and not isinstance(node, _FUNCTIONS)
+        self.generic_visit(node)
         self._in_loop = outer
         return node
 
     def _visit_loop(self, node: ast.stmt) -> Any:
         outer, before = self._in_loop, self._count
         self._in_loop = True
-        super().generic_visit(node)
+        self.generic_visit(node)
         self._in_loop = outer
         return node if self._count == before else [_call(node, [], "enter"), node]
-
-    visit_For = visit_AsyncFor = visit_While = _visit_loop
 
     @staticmethod
     def names(node: ast.Assign | ast.AnnAssign) -> list[str]:
@@ -265,8 +266,6 @@ class _Adder(ast.NodeTransformer):
             words: list[ast.expr] = [ast.Constant(name), ast.Name(name, ast.Load())]
             calls.append(_call(node, [*words, ast.Constant(self._in_loop)]))
         return [node, *calls] if calls else node
-
-    visit_Assign = visit_AnnAssign = _visit_assignment
 
 
 def _call(node: ast.stmt, values: list[ast.expr], method: str = "") -> ast.stmt:

@@ -188,13 +188,13 @@ class Page:
         ui.run_javascript(f"setTimeout(() => {script}({{block: 'nearest'}}), 100)")
 
     def _entry(self, text: str, target: str, *more: str, is_here: bool = False) -> ui.menu_item:
-        with ui.menu_item(on_click=lambda: ui.navigate.to(target)) as item:
-            with ui.element("div").classes("lab-entry"):
-                ui.label(text).classes("lab-entry-name")
-                about = [self.words("here"), *more] if is_here else list(more)
-                told = " · ".join([each for each in about if each])
-                if told:
-                    ui.label(told).classes("lab-entry-more")
+        about = [self.words("here"), *more] if is_here else list(more)
+        told = " · ".join([each for each in about if each])
+        item = ui.menu_item(on_click=lambda: ui.navigate.to(target))
+        with item, ui.element("div").classes("lab-entry"):
+            ui.label(text).classes("lab-entry-name")
+            if told:
+                ui.label(told).classes("lab-entry-more")
         if is_here:
             item.props('aria-current="page"').classes("lab-entry-here")
         return item

@@ -223,7 +223,7 @@ def shoot(learner: Learner, path: Path) -> None:
     learner.page.wait_for_timeout(900)
     learner.page.screenshot(path=str(path))
     with Image.open(path) as picture:
-        picture.convert("RGB").quantize(128).save(path, optimize=True)
+        picture.convert("RGB").quantize(256).save(path, optimize=True)
     print(path.name, path.stat().st_size // 1024, "KB", flush=True)
 
 

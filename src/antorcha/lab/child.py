@@ -79,7 +79,8 @@ class LabKernel(Kernel):  # type: ignore[misc]
     ) -> dict[str, Any]:
         """Answer a request of the lab."""
         self._allow_stdin = allow_stdin
-        for stream in (sys.stdout, sys.stderr):
+        streams: tuple[Any, ...] = sys.stdout, sys.stderr  # both of them an Output
+        for stream in streams:
             stream.begin()
         request = json.loads(code)
         work = {"run": self._run, "check": self._check, "draw": self._draw}[request["do"]]

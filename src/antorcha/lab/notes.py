@@ -176,7 +176,8 @@ def _one() -> int:
 def _trained(loss: Any) -> list[Any]:
     """Leaves that a loss is computed from, of the nearest part of its graph."""
     found: list[Any] = []
-    todo, seen = [getattr(loss, "grad_fn", None)], set()
+    todo: list[Any] = [getattr(loss, "grad_fn", None)]
+    seen: set[Any] = set()
     while todo and len(seen) < NODES:
         node = todo.pop()
         if node is None or node in seen:

@@ -202,7 +202,7 @@ class Session:
         self._requested, self._asked = now, what
         if watched == "profile" and self._warm != (self.child.pid, self.file.text):
             await self._run_once("")
-            if self.result.get("ended") != "ok" or self.busy or self._asked != what:
+            if self.result.get("ended") != "ok" or self._asked != what:
                 return
         await self._run_once(watched)
 

@@ -147,8 +147,8 @@ class Workplace:
         right = 0
         for number, quiz in enumerate(lesson.quizzes, 1):
             chosen = answers.get(str(number))
-            known = isinstance(chosen, int) and 0 <= chosen < len(quiz.options)
-            right += known and quiz.options[chosen].right
+            if isinstance(chosen, int) and 0 <= chosen < len(quiz.options):
+                right += quiz.options[chosen].right
         return right
 
     def is_done(self, lesson: Lesson) -> bool:

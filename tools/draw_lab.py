@@ -1,6 +1,7 @@
-"""Takes the pictures of docs/lab.md: the lab's main states, in both themes and at both widths.
+"""Takes the pictures of docs/lab.md: the lab's states, in both themes and at several widths.
 
-    python tools/draw_lab.py
+    python tools/draw_lab.py              # the pictures of the documentation
+    python tools/draw_lab.py --all DIR    # every state at every width in both themes, to look at
 
 It starts a lab on an empty folder and uses it in a browser, as the tests do; it needs what they
 need (``antorcha[lab,dev]``, Chromium). Look at the pictures before they are committed.
@@ -8,9 +9,13 @@ need (``antorcha[lab,dev]``, Chromium). Look at the pictures before they are com
 
 from __future__ import annotations
 
+import argparse
+import re
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]  # this checkout, whatever is installed
@@ -18,7 +23,22 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src")]  # this checkout, whatever is inst
 from tests.lab.learner import Lab, Learner, browser  # noqa: E402
 
 WHERE = ROOT / "docs" / "img"
-WIDE, NARROW = {"width": 1280, "height": 800}, {"width": 400, "height": 800}
+WIDTHS = {1280: 800, 1600: 900, 400: 800}  # each with its height
+NARROW = 400
+# Of the documentation: what the file is called -> state, width, theme, and what shows where narrow.
+CHOSEN = {
+    "light": ("tensor", 1280, "light", ""),
+    "error": ("error", 1280, "light", ""),
+    "dark": ("graph", 1280, "dark", ""),
+    "training": ("training", 1280, "dark", ""),
+    "menu": ("menu", 1280, "light", ""),
+    "wide": ("full", 1600, "light", ""),
+    "way_in": ("way_in", 1280, "light", ""),
+    "narrow_lesson": ("training", 400, "dark", "Lesson"),
+    "narrow_code": ("training", 400, "dark", "Code"),
+    "narrow_inside": ("training", 400, "dark", "Inside"),
+    "narrow_light": ("error", 400, "light", "Code"),
+}
 
 MISTAKE = """import antorcha as torch
 
@@ -30,18 +50,25 @@ C = A @ B
 TRAINING = """import antorcha as torch
 
 torch.manual_seed(0)
-model = torch.nn.Sequential(
-    torch.nn.Linear(2, 16), torch.nn.Tanh(), torch.nn.Linear(16, 1)
-)
 x = torch.rand(256, 2)
 y = x[:, :1] * x[:, 1:] + torch.randn(256, 1) / 50
-optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-for step in range(100_000_000):
-    loss = ((model(x[:200]) - y[:200]) ** 2).mean()
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-    val_loss = ((model(x[200:]) - y[200:]) ** 2).mean()
+
+
+def train(rate):
+    model = torch.nn.Sequential(
+        torch.nn.Linear(2, 16), torch.nn.Tanh(), torch.nn.Linear(16, 1)
+    )
+    optimizer = torch.optim.Adam(model.parameters(), lr=rate)
+    for step in range(400):
+        loss = ((model(x) - y) ** 2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    print(f"lr={rate}: {loss.item():.5f}")
+
+
+for rate in (0.1, 0.01, 0.001):
+    train(rate)
 """
 GRAPH = """import antorcha as torch
 
@@ -51,67 +78,153 @@ b = torch.tensor(0.1, requires_grad=True)
 
 loss = ((w * x).sum() + b) ** 2
 """
+MANY = """import antorcha as torch
+
+names = ["Ana", "Luis", "Eva"]
+scores = torch.tensor([[7.5, 6.0, 9.0], [5.0, 8.5, 4.0], [9.5, 9.0, 8.0]])
+mean = scores.mean(dim=0)
+deviation = scores.std(dim=0)
+normal = (scores - mean) / deviation
+rank = scores.sum(dim=1).argsort(descending=True)
+turned = scores.T
+best = scores[rank[0]]
+print(normal)
+print(torch.arange(40.0) / 7)
+"""
+
+
+def tensor(learner: Learner, lab: Lab) -> None:
+    learner.run(MANY)
+    learner.tab("Tensor inspector")
+    learner.page.click(".lab-row:has(b:text-is('turned'))")
+    learner.until(lambda: learner.page.inner_text(".lab-detail"), "the opened tensor")
+
+
+def full(learner: Learner, lab: Lab) -> None:
+    tensor(learner, lab)
+    learner.page.locator(".lab-inside").get_by_role("button", name="in full").click()
+
+
+def error(learner: Learner, lab: Lab) -> None:
+    learner.run(MISTAKE, ends="ended with an error")
+    learner.until(lambda: learner.page.locator(".lab-why").count(), "the explanation")
+
+
+def graph(learner: Learner, lab: Lab) -> None:
+    learner.run(GRAPH)
+    learner.tab("Graph")
+    learner.until(lambda: learner.page.locator(".lab-graph svg").count(), "the graph")
+    quiz = learner.page.locator(".lab-quiz").first
+    quiz.get_by_role("button", name="moved to the CUDA device").click()
+    quiz.scroll_into_view_if_needed()
+
+
+def training(learner: Learner, lab: Lab) -> None:
+    learner.run(TRAINING)
+    learner.tab("Loss")
+    learner.until(lambda: learner.page.locator(".lab-curve polyline").count() == 3, "the curves")
+
+
+def profile(learner: Learner, lab: Lab) -> None:
+    learner.write(TRAINING)
+    learner.tab("Profiler")
+    learner.rest()
+    learner.button("Run and measure").click()
+    learner.until(lambda: learner.page.locator(".lab-profile tr").count(), "the profile")
+
+
+def menu(learner: Learner, lab: Lab) -> None:
+    learner.page.locator(".lab-quiz .lab-option").first.click()
+    error(learner, lab)
+
+
+contents = begin_again = tensor
+OPENED = {"menu": "Lessons and files", "contents": "Contents", "begin_again": "Reset"}
+"""States in which a button is pressed when everything else is ready."""
+
+
+def way_in(learner: Learner, lab: Lab) -> None:
+    """The page without its key. (The cookies come back with the address of the next state.)"""
+    learner.page.context.clear_cookies()
+    learner.page.goto(re.sub(r"(?<=\d)/.*", "/", learner.page.url) + "?lang=en")
+
+
+State = Callable[[Learner, Lab], None]
+STATES: dict[str, State] = {
+    "tensor": tensor, "full": full, "error": error, "graph": graph, "training": training,
+    "profile": profile, "menu": menu, "contents": contents, "begin_again": begin_again,
+    "way_in": way_in,
+}  # fmt: skip
 
 
 def main() -> None:
-    """Take all pictures."""
+    """Take the pictures."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--all", type=Path, metavar="DIR", help="every state, to look at")
+    parser.add_argument("--only", default="", help="of these states alone, such as error,menu")
+    chosen = parser.parse_args()
+    wanted: dict[str, tuple[str, int, str, str]] = CHOSEN
+    if chosen.all is not None:
+        wanted = {
+            f"{state}_{width}_{theme}{place and '_' + place.lower()}": (state, width, theme, place)
+            for state in STATES
+            for width in WIDTHS
+            if (state, width) != ("full", NARROW)
+            for theme in ("light", "dark")
+            for place in (places_of(state) if width == NARROW else [""])
+        }
+    if chosen.only:
+        wanted = {k: v for k, v in wanted.items() if v[0] in chosen.only.split(",")}
+    where = chosen.all or WHERE
+    where.mkdir(parents=True, exist_ok=True)
+    for look in sorted({each[:3] for each in wanted.values()}):
+        shots = {name: each[3] for name, each in wanted.items() if each[:3] == look}
+        draw(*look, {where / f"lab_{name}.png": place for name, place in shots.items()})
+
+
+def places_of(state: str) -> list[str]:
+    """The parts that are looked at on a narrow page."""
+    if state in ("menu", "way_in"):
+        return [""]
+    return {"contents": ["Lesson"], "begin_again": ["Code"]}.get(
+        state, ["Lesson", "Code", "Inside"]
+    )
+
+
+def draw(state: str, width: int, theme: str, shots: dict[Path, str]) -> None:
+    """Bring a new lab into a state, and take its pictures."""
+    size = {"width": 1280, "height": 800}
     with tempfile.TemporaryDirectory() as folder:
         lab = Lab(Path(folder) / "work")
         try:
-            with browser(Path(folder) / "profile", viewport=WIDE, color_scheme="light") as context:
-                draw(Learner(context.pages[0]), lab)
+            how: dict[str, Any] = {"viewport": size, "color_scheme": theme}
+            with browser(Path(folder) / "profile", **how) as context:
+                learner = Learner(context.pages[0])
+                learner.open(lab.address)
+                STATES[state](learner, lab)
+                learner.page.set_viewport_size({"width": width, "height": WIDTHS[width]})
+                for path, place in shots.items():
+                    if place:
+                        places = learner.page.locator(".lab-places")
+                        places.get_by_role("tab", name=place).click()
+                    if state in OPENED:
+                        learner.page.wait_for_timeout(500)
+                        learner.button(OPENED[state]).click()
+                    shoot(learner, path)
         finally:
             lab.close()
 
 
-def draw(learner: Learner, lab: Lab) -> None:
-    """Bring the page into each state, and take its picture."""
-    page = learner.page
-    learner.open(lab.address)
-    learner.button("Run").click()
-    learner.until(lambda: learner.ended("Done in"), "the end")
-    page.click(".lab-row:has(b:text-is('temps'))")
-    learner.until(lambda: page.inner_text(".lab-detail"), "the opened tensor")
-    shoot(learner, "light")
-    learner.run(MISTAKE, ends="ended with an error")
-    learner.until(lambda: page.locator(".lab-why").is_visible(), "the explanation")
-    shoot(learner, "error")
-    learner.button("Light or dark").click()
-    learner.run(GRAPH)
-    learner.tab("Graph")
-    learner.until(lambda: page.locator(".lab-graph svg").count(), "the graph")
-    quiz = page.locator(".lab-quiz").first
-    quiz.get_by_role("button", name="moved to the CUDA device").click()
-    quiz.scroll_into_view_if_needed()
-    shoot(learner, "dark")
-    learner.write(TRAINING)
-    learner.press_run()
-    learner.tab("Loss")
-    learner.until(lambda: page.locator(".lab-curve polyline").count(), "the curve")
-    page.wait_for_timeout(2500)
-    shoot(learner, "training")
-    page.set_viewport_size(NARROW)
-    for place in ("Lesson", "Code", "Inside"):
-        page.locator(".lab-places").get_by_role("tab", name=place).click()
-        shoot(learner, f"narrow_{place.lower()}")
-    learner.button("Light or dark").click()
-    page.locator(".lab-places").get_by_role("tab", name="Code").click()
-    shoot(learner, "narrow_light")
-    learner.button("Stop").click()
-    learner.until(lambda: learner.ended("Stopped."), "Stopped.")
-
-
-def shoot(learner: Learner, name: str) -> None:
+def shoot(learner: Learner, path: Path) -> None:
     """Write one picture, small: few colours are enough for a page."""
     from PIL import Image  # comes with matplotlib
 
     learner.page.mouse.move(0, 0)
     learner.page.wait_for_timeout(900)
-    path = WHERE / f"lab_{name}.png"
     learner.page.screenshot(path=str(path))
     with Image.open(path) as picture:
-        picture.convert("RGB").quantize(128).save(path, optimize=True)
-    print(path.relative_to(ROOT), path.stat().st_size // 1024, "KB")
+        picture.convert("RGB").quantize(256).save(path, optimize=True)
+    print(path.name, path.stat().st_size // 1024, "KB", flush=True)
 
 
 if __name__ == "__main__":

@@ -142,6 +142,12 @@ class Learner:
         """Did the last run end like that?"""
         return how in self.terminal().rpartition("> python ")[2]
 
+    def reset(self, what: str) -> None:
+        """Choose from what Reset offers."""
+        self.button("Reset").click()
+        self.page.locator(".lab-resets").get_by_text(what, exact=True).click()
+        self.page.locator(".lab-resets").wait_for(state="hidden")
+
     # ---- what shows -----------------------------------------------------------------------------
 
     def terminal(self) -> str:

@@ -166,3 +166,42 @@ def test_programs_are_listed(tmp_path: Path) -> None:
     (tmp_path / "folder.py").mkdir()
     assert programs(tmp_path) == ["año 2.py", "b.py"]
     assert programs(tmp_path / "missing") == []
+
+
+def test_a_text_is_kept_aside_once_and_never_overwritten(tmp_path: Path) -> None:
+    file = WorkFile(tmp_path / "mine.py", "start\n")
+    assert file.put_aside("start\n") == ""  # nothing of the learner's
+    file.text = "first\n"
+    assert file.put_aside("start\n") == "mine_1.py"
+    assert file.put_aside("start\n") == "mine_1.py"
+    file.text = "second\n"
+    (tmp_path / "mine_7.py").write_text("somebody else's\n")
+    (tmp_path / "mine_x.py").write_text("")
+    assert file.put_aside("start\n") == "mine_8.py"
+    assert [path.name for path in file.aside()] == ["mine_1.py", "mine_7.py", "mine_8.py"]
+    assert (tmp_path / "mine_1.py").read_text() == "first\n"
+    assert (tmp_path / "mine_7.py").read_text() == "somebody else's\n"
+
+
+def test_what_cannot_be_kept_aside_is_not_given_up(tmp_path: Path) -> None:
+    from antorcha.lab.kernel import Limits
+    from antorcha.lab.session import Session
+
+    folder = tmp_path / "a file"
+    folder.write_text("")
+    session = Session("", folder, WorkFile(folder / "mine.py", "start\n"), Limits())
+    session.file.text = "precious\n"
+    assert session.begin_again() == ""
+    assert session.file.text == "precious\n"
+    assert session.problem is not None
+
+
+def test_another_language_s_beginning_is_taken_only_by_who_has_written_nothing(
+    tmp_path: Path,
+) -> None:
+    file = WorkFile(tmp_path / "mine.py", "start\n")
+    file.begin_with("comienzo\n")
+    assert file.text == "comienzo\n"
+    file.text = "mine\n"
+    file.begin_with("start\n")
+    assert (file.text, file.start) == ("mine\n", "start\n")

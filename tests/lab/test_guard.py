@@ -251,3 +251,49 @@ def test_cookies_of_other_programs_do_not_hide_ours(guard: Guard, inner: Inner, 
     name = cookie.partition("=")[0]
     assert ask(guard, host=HOST, cookie=f"{other}; {name}=wrong").refused
     assert ask(guard, host=HOST, cookie=f"{cookie}; {name}=wrong").refused
+
+
+def test_who_lacks_the_key_is_told_how_to_get_it(inner: Inner) -> None:
+    knocks: list[str] = []
+    guard = Guard(inner, port=PORT, on_knock=knocks.append, lang="es")
+    page = {"host": HOST, "accept": "text/html,application/xhtml+xml"}
+    answer = ask(guard, "/lesson/memory", **page)
+    assert answer.status == 403
+    assert "Cómo entrar" in answer.body.decode()
+    assert "How to get in" in ask(guard, **page, accept_language="en-GB,en;q=0.5").body.decode()
+    assert "How to get in" in ask(guard, query="lang=en", **page).body.decode()
+    assert "Cómo entrar" in ask(guard, query="lang=<b>", **page).body.decode()
+    assert knocks == [guard.address()]  # once for each token
+    assert guard._token not in answer.body.decode()
+    policy = answer.headers[b"content-security-policy"].decode()
+    assert "default-src 'none'" in policy
+    assert "script" not in policy
+    assert b"<script" not in answer.body
+    enter(guard)
+    ask(guard, **page)
+    assert knocks[1:] == [guard.address()]
+
+
+def test_what_is_no_page_gets_a_word_only(guard: Guard) -> None:
+    for path, accept in (("/_nicegui/x.js", "*/*"), ("/", "")):
+        answer = ask(guard, path, host=HOST, accept=accept)
+        assert answer.status == 403
+        assert answer.headers[b"content-type"].startswith(b"text/plain")
+    foreign = ask(guard, host=HOST, accept="text/html", origin="http://evil.example")
+    assert b"<form" not in foreign.body
+
+
+def test_a_pasted_address_lets_in_as_its_token_does(guard: Guard, inner: Inner) -> None:
+    from urllib.parse import quote
+
+    def paste(text: str) -> Answer:
+        return ask(guard, query=f"token={quote(text)}", host=HOST)
+
+    token = guard.address().partition("token=")[2]
+    for wrong in (f"{ORIGIN}/?token={token}&token={token}", "token=", f"{token}x", f"{ORIGIN}/"):
+        assert paste(wrong).status == 403
+    first = paste(f"  {ORIGIN}/lesson/x?lang=es&token={token}\n")
+    assert first.status == 200
+    assert token.encode() not in first.body
+    assert paste(f"{ORIGIN}/?token={token}").status == 403
+    assert inner.seen == []

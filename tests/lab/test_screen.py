@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from antorcha.lab.screen import BURST, KEPT, Screen, plain
+from antorcha.lab.screen import BURST, KEPT, WIDEST, Screen, columns, plain
 
 
 @pytest.mark.parametrize(
@@ -61,3 +61,31 @@ def test_of_one_endless_line_the_end_is_shown() -> None:
     text = screen.since(0)
     assert text.endswith("y\n> Done.\n")
     assert text.count("y") > 50_000
+
+
+def test_what_the_lab_says_is_said_in_the_words_and_lines_of_each_page() -> None:
+    screen = Screen()
+    screen.write("it printed\n")
+    screen.say(lambda words: f"> {words} that is long\n    and code, which is never broken")
+    screen.write("\n")
+    assert screen.since(0, "English", 12) == (
+        "it printed\n> English\nthat is long\n    and code, which is never broken\n"
+    )
+    assert "> Español that" in screen.since(0, "Español", 80)
+
+
+def test_no_program_speaks_for_the_lab() -> None:
+    screen = Screen()
+    screen.say(lambda words: "the lab")
+    screen.clear()
+    screen.write("\x010\x02 \x01\x02 \x01999\x02\n")
+    assert screen.since(0, "") == "0  999\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "wide"),
+    [("", 0), ("ab\ncde\rf", 3), ("\x1b[31mab\x1b[0m\x1b[2K", 2), ("日本語", 6), ("a\tb", 9),
+     ("x" * 5000, WIDEST), ("é" * 90 + "\nx", 90)],
+)  # fmt: skip
+def test_the_longest_line_is_measured(text: str, wide: int) -> None:
+    assert columns(text) == wide

@@ -32,14 +32,18 @@ def main(
     if export is not None:
         return _export(export, lang)
 
+    from antorcha.inspector.vocabulary import LANGUAGES
     from antorcha.lab import app
     from antorcha.lab.kernel import Limits
+    from antorcha.lab.workplace import recall
 
+    place = (folder or Path.home() / "antorcha-lab").expanduser().absolute()
+    chosen = recall(place).get("lang")  # in the page, the last time
     options = app.Options(
-        lang=lang or _language(),
+        lang=lang or (chosen if chosen in [*LANGUAGES] else _language()),
         port=port,
         host=host,
-        folder=(folder or Path.home() / "antorcha-lab").expanduser().absolute(),
+        folder=place,
         limits=Limits(seconds=seconds, memory=int(memory * 2**30)),
         browser=browser,
     )

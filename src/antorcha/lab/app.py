@@ -70,7 +70,12 @@ def listen(host: str, port: int) -> socket.socket:
     return sock
 
 
-def build(options: Options, port: int, on_entry: Callable[[str], None]) -> tuple[Guard, Workplace]:
+def build(
+    options: Options,
+    port: int,
+    on_entry: Callable[[str], None],
+    on_knock: Callable[[str], None] | None = None,
+) -> tuple[Guard, Workplace]:
     """The whole application behind its guard."""
     workplace = Workplace(options.folder, options.limits, list(options.own))
     page.register(workplace, options.first, options.lang)
@@ -96,7 +101,11 @@ def build(options: Options, port: int, on_entry: Callable[[str], None]) -> tuple
         gzip_middleware_factory=None,  # the guard reads pages, and nothing travels far
         show_welcome_message=False,
     )
-    return Guard(outer, port=port, host=options.host, on_entry=on_entry), workplace
+    guard = Guard(
+        outer, port=port, host=options.host, on_entry=on_entry, on_knock=on_knock,
+        lang=options.lang,
+    )  # fmt: skip
+    return guard, workplace
 
 
 def serve(options: Options) -> int:
@@ -107,11 +116,15 @@ def serve(options: Options) -> int:
         print(f"antorcha lab: {error}", file=sys.stderr)
         return 1
     port = int(sock.getsockname()[1])
-    guard, workplace = build(options, port, on_entry=_say_again)
+    words = Words(options.lang)
+
+    def say(key: str) -> Callable[[str], None]:
+        return lambda address: print(words(key, address), flush=True)
+
+    guard, workplace = build(options, port, say("cli_again"), say("cli_knock"))
     path = f"{options.first}?lang={options.lang}"
     problem = find_problem(workplace.folder)
     if problem is not None:
-        words = Words(options.lang)
         said = words(f"problem_{problem.kind}", problem.path, problem.detail)
         print(f"antorcha lab: {said}", file=sys.stderr)
     workplace.remember(port=port)
@@ -125,13 +138,9 @@ def serve(options: Options) -> int:
     )
     address = guard.address(path)
     print(f"antorcha lab: {address}", flush=True)
-    print(f"Work is saved in {workplace.folder}. Control-C ends the lab.", flush=True)
+    print(words("cli_saved", workplace.folder), flush=True)
     if options.host not in (LOOPBACK, "localhost"):
-        print(
-            "The lab is open to the network, unencrypted: whoever has the address can run programs "
-            "with your rights.",
-            flush=True,
-        )
+        print(words("cli_open"), flush=True)
     if options.browser:
         opener = threading.Timer(0.8, webbrowser.open, (address,))
         opener.daemon = True
@@ -150,10 +159,6 @@ def _listen_again(options: Options) -> socket.socket:
     return listen(options.host, options.port)
 
 
-def _say_again(address: str) -> None:
-    print(f"For another browser: {address}", flush=True)
-
-
 def first_page(what: str | None, options: Options) -> Options:
     """`options` with the page of a lesson, of a lesson's file, or of a program's file.
 
@@ -164,7 +169,8 @@ def first_page(what: str | None, options: Options) -> Options:
     from antorcha.lab.lesson import LessonError, find, load
 
     if what is None:
-        return options
+        last = Workplace(options.folder, options.limits).last
+        return replace(options, first=last or options.first)
     path = Path(what).expanduser()
     try:
         if path.suffix == ".md" and path.exists():

@@ -30,7 +30,9 @@ from ipykernel.kernelbase import Kernel
 
 import antorcha
 from antorcha._version import __version__
+from antorcha.autograd.profiling import session as profiling
 from antorcha.inspector.forms import escaped
+from antorcha.inspector.vocabulary import LANGUAGES
 from antorcha.lab import namespace
 from antorcha.lab.allowance import Allowance
 from antorcha.lab.anew import Beginning
@@ -77,6 +79,9 @@ class LabKernel(Kernel):  # type: ignore[misc]
     ) -> dict[str, Any]:
         """Answer a request of the lab."""
         self._allow_stdin = allow_stdin
+        streams: tuple[Any, ...] = sys.stdout, sys.stderr  # both of them an Output
+        for stream in streams:
+            stream.begin()
         request = json.loads(code)
         work = {"run": self._run, "check": self._check, "draw": self._draw}[request["do"]]
         try:
@@ -89,7 +94,9 @@ class LabKernel(Kernel):  # type: ignore[misc]
         if self.program is not None:
             self.program.forget()
         self._beginning = self._beginning or Beginning()
-        program = Program(request["code"], request["name"], request["folder"], self._beginning)
+        program = Program(
+            request["code"], request["name"], request["folder"], self._beginning, request["size"]
+        )
         self.program = program
         with _Looking(self, program) as self._looking:
             error = program.run(watched=request["watched"])
@@ -98,11 +105,8 @@ class LabKernel(Kernel):  # type: ignore[misc]
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         _show_pictures()
         sys.stdout.flush()
-        told = _tell_error(error, program, request["lang"])
-        if told.get("text"):
-            print(told["text"], end="", file=sys.stderr)
         return {
-            **told,
+            **_tell_error(error, program),
             "seconds": program.seconds,
             "watched": request["watched"],
             "threads": self._beginning.threads(),
@@ -154,8 +158,11 @@ class LabKernel(Kernel):  # type: ignore[misc]
         """
         begin, content = time.thread_time(), parent["content"]
         looking = self._looking
-        if looking is not None and not content["pressed"] and looking.opened.wait():
-            reply: dict[str, Any] = {"wait": looking.opened.wait()}
+        reply: dict[str, Any]
+        if profiling.running is not None:  # it would count our calls
+            reply = {"wait": PACE}
+        elif looking is not None and not content["pressed"] and looking.opened.wait():
+            reply = {"wait": looking.opened.wait()}
         else:
             try:
                 reply = self._look(content["what"], content["name"], content["lang"])
@@ -216,26 +223,33 @@ class _Looking:
     def _look_on(self) -> None:
         pause = PACE
         while not self._done.wait(pause):
+            if profiling.running is not None:  # it would count our calls
+                continue
             begin = time.thread_time()
             with contextlib.suppress(Exception):  # something in the namespace resists
                 self._kernel.publish_live(self._program, self._parent)
             pause = self._rows.spend(time.thread_time() - begin)
 
 
-def _tell_error(error: BaseException | None, program: Program, lang: str) -> dict[str, Any]:
-    """How the program ended: ``ended`` is ok, error, stopped or exit; and what to show of it."""
+def _tell_error(error: BaseException | None, program: Program) -> dict[str, Any]:
+    """How the program ended: ``ended`` is ok, error, stopped or exit; and what to show of it, in
+    every language: another page may be in another one."""
     if error is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
         return {"ended": "ok"}
     if isinstance(error, SystemExit):
         return {"ended": "exit", "text": f"SystemExit: {error.code}\n"}
     text = traceback_text(error)
-    told = {"text": text, "place": position(error, program), "message": _message(error)}
+    told: dict[str, Any] = {
+        "text": text, "place": position(error, program), "message": _message(error),
+        "kinds": [kind.__name__ for kind in type(error).__mro__],
+    }  # fmt: skip
     if isinstance(error, KeyboardInterrupt):
         return {**told, "ended": "stopped"}
     told["ended"] = "error"
     try:
-        explanation = antorcha.explain(error, lang=lang)
-        told["explanation"] = explanation.html()
+        found = {lang: antorcha.explain(error, lang=lang) for lang in LANGUAGES}
+        told["explanation"] = {lang: each.html() for lang, each in found.items()}
+        told["fixes"] = next(iter(found.values())).fixes
     except Exception as failure:  # the traceback stands in the terminal all the same
         told["problem"] = f"{type(failure).__name__}: {failure}"
     return told
@@ -260,17 +274,25 @@ def _sendable(content: dict[str, Any]) -> dict[str, Any]:
     return content
 
 
-def _tell_profile(program: Program) -> dict[str, str] | None:
+def _tell_profile(program: Program) -> dict[str, Any] | None:
+    """The rows of the table, the busiest first, and the picture, in every language."""
     if program.profile is None:
         return None
-    averages = program.profile.key_averages()
-    table = averages.table(sort_by="self_cpu_time_total", row_limit=40)
+    rows = sorted(program.profile.key_averages(), key=lambda row: -row.self_cpu_time_total)
     events = program.profile.events()
     for event in events:  # of whose calls, those of the program: not what called it
         own = [k for k, line in enumerate(event.stack) if line.startswith(f"{program.name}(")]
         if own:
             event.stack = event.stack[: own[-1] + 1]
-    return {"table": table, "flame": antorcha.profiler.flame_graph(events)}
+    flame = antorcha.profiler.flame_graph
+    return {
+        "rows": [
+            {"name": row.key, "calls": row.count, "own": row.self_cpu_time_total / 1e6,
+             "whole": row.cpu_time_total / 1e6, "memory": row.self_cpu_memory_usage}
+            for row in rows
+        ],
+        "flame": {lang: flame(events, lang=lang) for lang in LANGUAGES},
+    }  # fmt: skip
 
 
 def _leaf_names(names: dict[str, Any]) -> dict[str, Any]:

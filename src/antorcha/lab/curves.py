@@ -8,26 +8,36 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from antorcha.inspector.forms import escaped
 
-WIDTH, HEIGHT = 480, 220
-LEFT, RIGHT, TOP, BOTTOM = 58, 12, 12, 34  # margins
-LEGEND = 20  # height of the legend's row, where there is more than one curve
+WIDTH, HEIGHT = 480, 240
+LEFT, RIGHT, TOP, BOTTOM = 76, 12, 12, 34  # margins
+LEGEND = 20  # height of a row of the legend, where there is more than one curve
+IN_ROW = 3  # curves named in a row of it
+POINTS = 60  # places of a curve that tell their value to who points there
 LINES = (
     ("var(--ant-accent)", ""),
     ("var(--ant-negative)", "7 4"),
     ("var(--ant-nan)", "2 3"),
     ("var(--ant-good)", "9 3 2 3"),
+    ("var(--ant-fg)", "14 3"),
+    ("var(--ant-bad)", "4 2 1 2"),
 )
 """The colour and the dashes of each curve; so many are drawn."""
 GAPS = 6  # gaps marked in a curve; more would hide it
 LARGEST = 1e300  # larger numbers are drawn here, so that differences stay finite
 
 
-def draw(curves: dict[str, dict[str, Any]], label: str, step_word: str) -> str:
+def draw(
+    curves: dict[str, dict[str, Any]],
+    label: str,
+    step_word: str,
+    value_words: tuple[str, str] = ("", ""),
+    number: Callable[[str], str] = str,
+) -> str:
     """One picture of all curves; logarithmic where the values span more than a factor of fifty.
 
     Args:
@@ -35,6 +45,8 @@ def draw(curves: dict[str, dict[str, Any]], label: str, step_word: str) -> str:
             count of all steps.
         label: what the picture says to those who do not see it.
         step_word: the horizontal axis' name.
+        value_words: the vertical axis' name, and that of a logarithmic one.
+        number: how the language writes a number.
     """
     shown = {
         name: [*zip(curve["steps"], [float(value) for value in curve["values"]])]
@@ -45,14 +57,15 @@ def draw(curves: dict[str, dict[str, Any]], label: str, step_word: str) -> str:
     finite = [value for points in shown.values() for _, value in points if math.isfinite(value)]
     scale = _Scale(finite)
     steps = max(max(curves[name]["count"] for name in shown) - 1, 1)
-    parts = [*_grid(scale, steps, step_word)]
+    parts = [*_grid(scale, steps, step_word, value_words[scale.log], number)]
     for place, (name, points) in enumerate(shown.items()):
         colour, dashes = LINES[place]
         parts += _line(points, scale, steps, f'stroke="{colour}"{_dashed(dashes)}', name)
         parts += _gaps(points, steps, place, name)
-    above = LEGEND if len(shown) > 1 else 0
+        parts += _told(points, scale, steps, name, step_word, number)
+    above = LEGEND * math.ceil(len(shown) / IN_ROW) if len(shown) > 1 else 0
     if above:
-        parts += _legend(list(shown))
+        parts += _legend(list(shown), above)
     return (
         f'<svg class="ant lab-curve" viewBox="0 {-above} {WIDTH} {HEIGHT + above}" role="img" '
         f'aria-label="{escaped(label)}">{"".join(parts)}</svg>'
@@ -100,8 +113,11 @@ class _Scale:
         if self.log and self.high - self.low >= 2:
             every = math.ceil((self.high - self.low) / 6)
             return [10.0**k for k in range(math.ceil(self.low), math.floor(self.high) + 1, every)]
-        low, high = (10**self.low, 10**self.high) if self.log else (self.low, self.high)
-        return round_marks(low, high)
+        if self.log:  # 1, 2, 5, 10, 20, ...
+            powers = range(math.floor(self.low), math.ceil(self.high) + 1)
+            every_mark = [float(f"{k}e{power}") for power in powers for k in (1, 2, 5)]
+            return [mark for mark in every_mark if self.low <= math.log10(mark) <= self.high]
+        return round_marks(self.low, self.high)
 
 
 def round_marks(low: float, high: float, most: int = 5) -> list[float]:
@@ -121,15 +137,33 @@ def _across(step: float, steps: int) -> float:
     return LEFT + step / steps * (WIDTH - LEFT - RIGHT)
 
 
-def _grid(scale: _Scale, steps: int, step_word: str) -> list[str]:
-    parts = []
+def marked(value: float) -> str:
+    """A mark's number, as short as it can be without being another one.
+
+    >>> marked(0.2), marked(1000.0002), marked(1e-7)
+    ('0.2', '1000.0002', '1e-07')
+    """
+    short = f"{value:g}"
+    return short if float(short) == value else f"{value:.10g}"
+
+
+def _grid(
+    scale: _Scale, steps: int, step_word: str, value_word: str, number: Callable[[str], str]
+) -> list[str]:
+    middle = (TOP + HEIGHT - BOTTOM) / 2
+    parts = [
+        f'<text x="14" y="{middle}" text-anchor="middle" transform="rotate(-90 14 {middle})" '
+        f'class="lab-mark">{escaped(value_word)}</text>',
+        f'<path d="M{LEFT},{TOP}V{HEIGHT - BOTTOM}H{WIDTH - RIGHT}" fill="none" '
+        'stroke="var(--ant-muted)"/>',
+    ]
     for mark in scale.marks():
         y = scale.height(mark)
         parts.append(
             f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}" '
             'stroke="var(--ant-line)"/>'
             f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end" class="lab-mark">'
-            f"{mark:g}</text>"
+            f"{number(marked(mark))}</text>"
         )
     parts += [
         f'<text x="{_across(mark, steps):.1f}" y="{HEIGHT - BOTTOM + 16}" '
@@ -142,6 +176,24 @@ def _grid(scale: _Scale, steps: int, step_word: str) -> list[str]:
         f'class="lab-mark">{escaped(step_word)}</text>'
     )
     return parts
+
+
+def _told(
+    points: Sequence[tuple[int, float]],
+    scale: _Scale,
+    steps: int,
+    name: str,
+    step_word: str,
+    number: Callable[[str], str],
+) -> Iterator[str]:
+    """Places that say their step and value when somebody points at them."""
+    for step, value in points[:: max(1, math.ceil(len(points) / POINTS))]:
+        if math.isfinite(value):
+            said = f"{name}: {number(f'{value:.4g}')} ({step_word} {step})"
+            yield (
+                f'<circle cx="{_across(step, steps):.1f}" cy="{scale.height(value):.1f}" r="5" '
+                f'class="lab-point"><title>{escaped(said)}</title></circle>'
+            )
 
 
 def _dashed(dashes: str) -> str:
@@ -200,17 +252,18 @@ def _no_number(value: float) -> str:
     return "NaN" if math.isnan(value) else "∞" if value > 0 else "-∞"
 
 
-def _legend(names: list[str]) -> Iterator[str]:
-    """Which line is which, in a row above the picture."""
-    room = (WIDTH - LEFT - RIGHT) / len(names)
+def _legend(names: list[str], above: int) -> Iterator[str]:
+    """Which line is which, in rows above the picture."""
+    room = (WIDTH - LEFT - RIGHT) / min(len(names), IN_ROW)
+    letters = int((room - 34) / 6)
     for place, (name, (colour, dashes)) in enumerate(zip(names, LINES)):
-        x = LEFT + place * room
-        letters = int((room - 34) / 6)
+        x = LEFT + place % IN_ROW * room
+        y = place // IN_ROW * LEGEND + 10 - above
         text = name if len(name) <= letters else name[: letters - 1] + "…"
         yield (
             f'<g class="lab-curve-legend"><title>{escaped(name)}</title>'
-            f'<line x1="{x:.0f}" x2="{x + 26:.0f}" y1="{4 - LEGEND / 2:.0f}" '
-            f'y2="{4 - LEGEND / 2:.0f}" stroke="{colour}" stroke-width="1.8"{_dashed(dashes)}/>'
-            f'<text x="{x + 31:.0f}" y="{8 - LEGEND / 2:.0f}" class="lab-mark">'
+            f'<line x1="{x:.0f}" x2="{x + 26:.0f}" y1="{y - 4}" '
+            f'y2="{y - 4}" stroke="{colour}" stroke-width="1.8"{_dashed(dashes)}/>'
+            f'<text x="{x + 31:.0f}" y="{y}" class="lab-mark">'
             f"{escaped(text)}</text></g>"
         )

@@ -95,6 +95,42 @@ class WorkFile:
             raise FileProblem.of(error, self.path) from error
         self._saved = self.text
 
+    def begin_with(self, start: str) -> None:
+        """Let another text be the beginning; it is taken if nobody has written anything yet."""
+        if self._saved is None and self.text == self.start:
+            self.text = start
+        self.start = start
+
+    def aside(self) -> list[Path]:
+        """The files beside it in which earlier texts were kept: ``mine_1.py``, ``mine_2.py``."""
+        named = re.compile(re.escape(self.path.stem) + r"_(\d{1,4})\.py")
+        try:
+            found = [(named.fullmatch(path.name), path) for path in self.path.parent.iterdir()]
+        except OSError:
+            return []
+        return [path for _, path in sorted([(int(m[1]), path) for m, path in found if m])]
+
+    def put_aside(self, new: str) -> str:
+        """Keep the text in a file of its own, before `new` takes its place. Returns that file's
+        name; "" if the text is kept already, or is nothing of the learner's. Raises FileProblem."""
+        if self.text.strip() in ("", self.start.strip(), new.strip()):
+            return ""
+        kept = self.aside()
+        for path in kept:
+            try:
+                if path.read_text(encoding="utf-8") == self.text:
+                    return path.name
+            except (OSError, UnicodeDecodeError):
+                continue
+        number = int(kept[-1].stem.rpartition("_")[2]) + 1 if kept else 1
+        path = self.path.with_name(f"{self.path.stem}_{number}.py")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, self.text)
+        except OSError as error:
+            raise FileProblem.of(error, path) from error
+        return path.name
+
     def move(self, folder: Path) -> None:
         """Go on in another folder; a file of this name that is there is not overwritten unasked."""
         self.path = folder / self.name

@@ -4,7 +4,8 @@ One ASGI middleware stands in front of everything, pages, files and sockets alik
 through that is not known to come from the page it opened itself:
 
 - the address that is opened carries a *token* that works once; it is exchanged for a cookie that
-  scripts cannot read and that other sites' requests do not carry;
+  scripts cannot read and that other sites' requests do not carry (who comes without either gets a
+  page that says so, `way_in`, with a field for the address);
 - the ``Host`` must be one of the lab's own names, or another page could give its own name our
   address (DNS rebinding);
 - every request that is not a plain GET, and every socket, must come from the lab's own page: its
@@ -23,7 +24,9 @@ import secrets
 from collections.abc import Awaitable, Callable, MutableMapping
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import parse_qsl, quote, urlencode
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
+
+from antorcha.lab import way_in
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -56,10 +59,11 @@ _NOTHING = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ances
 class Refusal(Exception):
     """Why a request goes no further: the status, and a sentence for whoever reads it."""
 
-    def __init__(self, status: HTTPStatus, reason: str) -> None:
+    def __init__(self, status: HTTPStatus, reason: str, *, lacks_key: bool = False) -> None:
         super().__init__(reason)
         self.status = status
         self.reason = reason
+        self.lacks_key = lacks_key
 
 
 class Guard:
@@ -70,6 +74,9 @@ class Guard:
         port: the port that the server listens on; part of its names and of the cookie's.
         host: the address that it listens on, beside the names of this machine's loopback.
         on_entry: called with a fresh address whenever the last one was used up.
+        on_knock: called with the address that lets in when somebody opens a page without it; once
+            for each address.
+        lang: of the page that says how to get in, where the browser wants no other.
     """
 
     def __init__(
@@ -79,11 +86,16 @@ class Guard:
         port: int,
         host: str = "127.0.0.1",
         on_entry: Callable[[str], None] | None = None,
+        on_knock: Callable[[str], None] | None = None,
+        lang: str = "en",
     ) -> None:
         self.app = app
         self.port = port
         self.host = host = f"[{host}]" if ":" in host else host  # RFC 3986, 3.2.2
         self.on_entry = on_entry
+        self.on_knock = on_knock
+        self.lang = lang
+        self._knocked = ""  # the token that was spoken of last
         self.cookie = f"antorcha-lab-{port}"
         names = dict.fromkeys((host, "127.0.0.1", "localhost"))
         self.hosts = {f"{name}:{port}" for name in names} | (set(names) if port == 80 else set())
@@ -103,8 +115,8 @@ class Guard:
         if kind == "lifespan":
             await self.app(scope, receive, send)
             return
+        headers = _Headers(scope)
         try:
-            headers = _Headers(scope)
             self._check_host(headers)
             self._check_origin(scope, headers)
             if kind == "http" and self._brings_token(scope):
@@ -114,7 +126,10 @@ class Guard:
             if kind not in ("http", "websocket"):
                 raise Refusal(HTTPStatus.FORBIDDEN, "only pages and their sockets are served here")
         except Refusal as refusal:
-            await _refuse(kind, refusal, receive, send)
+            if kind == "http" and refusal.lacks_key and _wants_page(scope):
+                await self._show_way_in(scope, send)
+            else:
+                await _refuse(kind, refusal, receive, send)
             return
         scope["headers"] = [pair for pair in scope["headers"] if pair[0] not in _PROXY_HEADERS]
         if kind == "websocket":
@@ -150,6 +165,7 @@ class Guard:
             raise Refusal(
                 HTTPStatus.FORBIDDEN,
                 "open the address that the terminal shows: it carries the key to this page",
+                lacks_key=True,
             )
 
     # ---- the token ------------------------------------------------------------------------------
@@ -158,7 +174,19 @@ class Guard:
         if scope["method"] != "GET":
             return False
         given = [value for name, value in _query(scope) if name == "token"]
-        return len(given) == 1 and _same(given[0], self._token)
+        return len(given) == 1 and _same(_token_in(given[0]), self._token)
+
+    async def _show_way_in(self, scope: Scope, send: Send) -> None:
+        """Answer who comes without the key: with a page that says how to get it."""
+        wanted = [*_values(scope, b"accept-language"), ""][0]
+        asked = [value for name, value in _query(scope) if name == "lang"]
+        lang = asked[0] if asked else wanted[:2].lower() or self.lang
+        tried = any(name == "token" for name, _ in _query(scope))
+        page, policy = way_in.page(lang, self.lang, was_wrong=tried)
+        if self.on_knock is not None and self._knocked != self._token:
+            self._knocked = self._token
+            self.on_knock(self.address(self._opened))
+        await _answer(HTTPStatus.FORBIDDEN, page, "text/html", send, [], policy)
 
     async def _welcome(self, scope: Scope, send: Send) -> None:
         """Take the token, give the cookie, and send the browser on to the address without it.
@@ -252,6 +280,25 @@ class _Headers:
         return found[0] if len(found) == 1 else ""
 
 
+def _token_in(given: str) -> str:
+    """The token, of which somebody may have pasted the whole address."""
+    given = given.strip()
+    if "token=" not in given:
+        return given
+    found = [value for name, value in parse_qsl(urlsplit(given).query) if name == "token"]
+    return found[0] if len(found) == 1 else ""
+
+
+def _wants_page(scope: Scope) -> bool:
+    """Does a person look at the answer? (What a page loads by itself asks for no text/html.)"""
+    accepted = ",".join(_values(scope, b"accept"))
+    return scope["method"] == "GET" and "text/html" in accepted
+
+
+def _values(scope: Scope, name: bytes) -> list[str]:
+    return [value.decode("latin-1") for key, value in scope.get("headers", ()) if key == name]
+
+
 def _query(scope: Scope) -> list[tuple[str, str]]:
     return parse_qsl(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True)
 
@@ -276,14 +323,19 @@ async def _refuse(kind: str, refusal: Refusal, receive: Receive, send: Send) -> 
 
 
 async def _answer(
-    status: HTTPStatus, text: str, kind: str, send: Send, extra: list[Header]
+    status: HTTPStatus,
+    text: str,
+    kind: str,
+    send: Send,
+    extra: list[Header],
+    policy: str = _NOTHING,
 ) -> None:
     body = text.encode()
     headers = [
         (b"content-type", f"{kind}; charset=utf-8".encode()),
         (b"content-length", str(len(body)).encode()),
         (b"cache-control", b"no-store"),
-        (b"content-security-policy", _NOTHING.encode()),
+        (b"content-security-policy", policy.encode()),
         *_ALWAYS,
         *extra,
     ]

@@ -17,6 +17,7 @@ import shutil
 import signal
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,7 @@ from jupyter_client.manager import AsyncKernelManager
 
 import antorcha
 from antorcha.lab.child_names import CRASH, FOLDER, MEMORY
+from antorcha.lab.tail import unsent
 
 STARTING = 60  # seconds that a new process may take until it answers
 GRACE = 2.0  # seconds between one request to stop and the next, firmer one
@@ -96,6 +98,7 @@ class Child:
         self._idle: dict[str, asyncio.Event] = {}  # by request: all its output has come
         self._replies: dict[str, asyncio.Future[dict[str, Any]]] = {}  # by request
         self._name = ""  # of the program that runs, or ran last
+        self._received: Counter[str] = Counter()  # by stream: bytes of what runs that have come
 
     # ---- life -----------------------------------------------------------------------------------
 
@@ -122,7 +125,7 @@ class Child:
         except (RuntimeError, OSError, zmq.ZMQError) as error:
             said = "\n".join([str(error), *self._last_words().splitlines()[-1:]])
             await self.end()
-            raise RuntimeError(f"the child process did not start: {said}") from error
+            raise RuntimeError(said) from error
         self._readers = [
             asyncio.create_task(self._read_output(client)),
             asyncio.create_task(self._read_replies(client.get_shell_msg)),
@@ -183,9 +186,15 @@ class Child:
     # ---- running --------------------------------------------------------------------------------
 
     async def run(
-        self, code: str, *, name: str, folder: Path, watched: str = "", lang: str = "en"
+        self,
+        code: str,
+        *,
+        name: str,
+        folder: Path,
+        watched: str = "",
+        size: tuple[int, int] = (80, 24),
     ) -> dict[str, Any]:
-        """Run a program and return what came of it.
+        """Run a program and return what came of it; to it the terminal has `size` columns, rows.
 
         What is `watched` besides costs time: "profile" measures every operation, "lines" notes
         which line of the program asked for it, for the graph.
@@ -197,7 +206,7 @@ class Child:
         """
         self._name = name
         request = {"do": "run", "code": code, "name": name, "folder": str(folder),
-                   "watched": watched, "lang": lang}  # fmt: skip
+                   "watched": watched, "size": size}  # fmt: skip
         return await self._do(request)
 
     async def check(self, steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -230,9 +239,9 @@ class Child:
     ) -> dict[str, Any]:
         """Ask to see one tensor of the last program, or of the one that runs.
 
-        Returns ``html``, or ``gone``, or ``problem``, a message; while a program runs with the
-        seconds to ``wait`` before asking again. Who asks sooner than that gets nothing else, but
-        for a person who `pressed` something.
+        Returns ``html``, or ``gone``, or ``problem``, a message (empty where no answer came); while
+        a program runs with the seconds to ``wait`` before asking again. Who asks sooner than that
+        gets nothing else, but for a person who `pressed` something.
         """
         if self._client is None:
             return {"gone": True}
@@ -243,7 +252,7 @@ class Child:
         try:
             return await asyncio.wait_for(reply, 30)
         except (asyncio.CancelledError, TimeoutError):
-            return {"problem": "no answer"}
+            return {"problem": ""}
         finally:
             self._forget(message)
 
@@ -322,6 +331,7 @@ class Child:
         provisioner = self._manager.provisioner if self._manager is not None else None
         code = await provisioner.poll() if provisioner is not None else None
         await asyncio.sleep(TICK)  # its last output is on its way
+        self._tell_unsent()
         words = self._last_words()
         await self.end()
         if self._stopping is not None:
@@ -329,7 +339,16 @@ class Child:
         text, line = crash_told(words, self._name)
         place = {"line": line, "column": 0, "end_line": line, "end_column": 0} if line else None
         name = _signal_name(code)
-        return {"ended": "crashed", "signal": name, "text": text, "place": place, "message": name}
+        return {"ended": "crashed", "signal": name, "code": code, "text": text, "place": place}
+
+    def _tell_unsent(self) -> None:
+        """Show what the process wrote just before it died, and could not send."""
+        if self._folder is not None:
+            for stream in ("stdout", "stderr"):
+                text = unsent(self._folder, stream, self._received[stream])
+                if text:
+                    self._received[stream] += len(text.encode())
+                    self.tell(Event("output", {"stream": stream, "text": text}))
 
     async def _kill(self, manager: AsyncKernelManager) -> None:
         if manager.provisioner is not None:
@@ -381,6 +400,7 @@ class Child:
             message = await client.get_iopub_msg(timeout=None)
             kind, content = message["msg_type"], message["content"]
             if kind == "stream":
+                self._received[content["name"]] += len(content["text"].encode("utf-8", "replace"))
                 text = {"stream": content["name"], "text": content["text"]}
                 self.tell(Event("output", text))
             elif kind == "display_data":
@@ -388,10 +408,12 @@ class Child:
                     self.tell(Event("picture", {"kind": mime, "data": data}))
             elif kind == "live":
                 self.tell(Event("live", content))
-            elif kind == "status" and content["execution_state"] == "idle":
+            elif kind == "status":
                 idle = self._idle.get(message["parent_header"].get("msg_id", ""))
-                if idle is not None:
+                if idle is not None and content["execution_state"] == "idle":
                     idle.set()
+                elif idle is not None:  # it begins
+                    self._received.clear()
 
 
 def _private_folder() -> Path:
@@ -419,8 +441,9 @@ def crash_told(words: str, name: str) -> tuple[str, int]:
 
 
 def _signal_name(code: int | None) -> str:
+    """The signal that ended a process; empty where it ended with a code of its own."""
     if code is None or code >= 0:
-        return f"exit code {code}"
+        return ""
     with contextlib.suppress(ValueError):
         return signal.Signals(-code).name
     return f"signal {-code}"

@@ -4,6 +4,10 @@ A loop overwrites `loss` thousands of times a second, often inside a function, w
 and then would see next to nothing. So the program is compiled with one call added after every
 assignment to a name that speaks of a loss; positions are those of the assignment, and tracebacks
 show nothing of it. All other code is compiled as it stands, and runs as fast as ever.
+
+Each training has curves of its own. A new one begins where another statement of the program starts
+a loop that assigns losses; and, in the same statement (a loop over learning rates), where such a
+loop is entered and the loss is computed from other parameters than the last time.
 """
 
 from __future__ import annotations
@@ -11,13 +15,18 @@ from __future__ import annotations
 import ast
 import math
 import re
+import weakref
 from time import perf_counter
 from typing import Any
+
+from antorcha.autograd.profiling import session as profiling
 
 HOOK = "__antorcha_note__"  # the call's name; it stands among the builtins while a program runs
 LIMIT = 1024  # points kept of a curve; a longer one is thinned out evenly
 SHARE = 0.01  # of the program's time, at most, goes into reading losses
 FREE = 0.003  # seconds of reading that any program may take: short ones are noted whole
+TRAININGS = 12  # curves kept: of more, the last
+NODES = 300  # of a loss's graph that are looked at, for what it trains
 FAR = 8  # times as long as usual: interrupted
 _NAMES = re.compile(
     r"(?:(?:train|val|valid|test|batch|epoch|total)_)?(?:loss|cost|p[eé]rdida|coste)"
@@ -37,6 +46,8 @@ class Curve:
 
     def __init__(self) -> None:
         self.points: list[tuple[int, float]] = []  # (step, value): another thread looks at any time
+        self.begun = (0, 0)  # the statement and the loop that its last value was noted in
+        self.trained: list[weakref.ref[Any]] = []  # some of the parameters that it is computed from
         self.count = 0  # of all values, noted or not
         self._stride = 1
 
@@ -78,29 +89,71 @@ class Notes:
 
     def __init__(self, scalar: tuple[type, ...]) -> None:
         self.scalar = scalar  # classes of values that may be scalars: float, Tensor
-        self.curves: dict[str, Curve] = {}
+        self.curves: dict[str, Curve] = {}  # by name and, of later trainings, number: "loss 2"
+        self._current: dict[str, tuple[int, Curve]] = {}  # by name: which training, its curve
+        self._statement = 0  # the number of the program's statement that runs
+        self._is_loop = False  # is it a loop?
+        self._loops = 0  # how many loops that assign losses were entered
         self._begin = perf_counter()
         self._spent = 0.0
         self._usual = 1e-4  # seconds that a reading takes
         self._was_far = False  # did the last one take far longer?
 
-    def __call__(self, name: str, value: Any) -> None:
-        """Note `value` if it is a number; whatever else it is, the program is not disturbed."""
+    def __call__(self, name: str, value: Any, in_loop: bool = False) -> None:
+        """Note `value` if it is a number; whatever else it is, the program is not disturbed.
+        `in_loop`: is it assigned in a loop, of the function or the program?"""
         now = perf_counter()
-        curve = self.curves.get(name)
-        if curve is None:
-            if not isinstance(value, self.scalar):
+        _, curve = self._current.get(name, (0, None))
+        if curve is None or curve.begun != (self._statement, self._loops):
+            if curve is None and not isinstance(value, self.scalar):
                 return
-            curve = self.curves[name] = Curve()
+            curve = self._curve_of(name, value, in_loop)
+            self._spent += perf_counter() - now
+            now = perf_counter()
         curve.count += 1
-        if self._spent > FREE + SHARE * (now - self._begin):
-            return
+        if self._spent > FREE + SHARE * (now - self._begin) or profiling.running is not None:
+            return  # (a profile would count our calls)
         try:
             if isinstance(value, self.scalar) and getattr(value, "numel", _one)() == 1:
                 curve.add(value)
         except Exception:
             pass  # inside a transform, on the meta device, overwritten: no number to be had
         self._charge(perf_counter() - now)
+
+    def begin(self, statement: int, is_loop: bool) -> None:
+        """Another statement of the program runs."""
+        self._statement, self._is_loop = statement, is_loop
+
+    def enter(self) -> None:
+        """A loop that assigns losses is entered."""
+        self._loops += 1
+
+    def _curve_of(self, name: str, value: Any, in_loop: bool) -> Curve:
+        """The curve to go on with, or a new one where another training has begun."""
+        number, curve = self._current.get(name, (0, None))
+        here = self._statement, self._loops
+        try:
+            trained = _trained(value)
+        except Exception:  # a graph that is freed, a subclass that resists
+            trained = []
+        if curve is not None and in_loop | self._is_loop and self._begins(curve, trained):
+            curve = None
+        if curve is None:
+            curve, number = Curve(), number + 1
+            self._current[name] = number, curve
+            self.curves[name if number == 1 else f"{name} {number}"] = curve
+            if len(self.curves) > TRAININGS:
+                del self.curves[next(iter(self.curves))]
+        curve.begun = here
+        curve.trained = [weakref.ref(each) for each in trained] or curve.trained
+        return curve
+
+    def _begins(self, curve: Curve, trained: list[Any]) -> bool:
+        """Does another training begin, with a loss of these parameters?"""
+        if curve.begun[0] != self._statement:
+            return True
+        before = {id(each()) for each in curve.trained}
+        return bool(before and trained) and not any(id(each) in before for each in trained)
 
     def _charge(self, took: float) -> None:
         self._was_far = took > FAR * self._usual and not self._was_far
@@ -112,7 +165,7 @@ class Notes:
 
     def as_dict(self) -> dict[str, Any]:
         """The curves as JSON: values, their steps, and how many there were."""
-        curves = list(self.curves.items())
+        curves = [*self.curves.items()]
         return {name: curve.as_dict() for name, curve in curves if curve.points}
 
 
@@ -120,25 +173,109 @@ def _one() -> int:
     return 1
 
 
+def _trained(loss: Any) -> list[Any]:
+    """Leaves that a loss is computed from, of the nearest part of its graph."""
+    found: list[Any] = []
+    todo: list[Any] = [getattr(loss, "grad_fn", None)]
+    seen: set[Any] = set()
+    while todo and len(seen) < NODES:
+        node = todo.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        leaf = getattr(node, "variable", None)
+        if leaf is not None:
+            found.append(leaf)
+        todo += [inner for inner, _ in node.next_functions]
+    return found
+
+
 def noting(tree: ast.Module) -> ast.Module:
     """Add the calls to a program, in place.
 
     >>> print(ast.unparse(noting(ast.parse("loss = f(x)\\nglass = 1"))))
     loss = f(x)
-    __antorcha_note__('loss', loss)
+    __antorcha_note__('loss', loss, False)
+    __antorcha_note__.begin(2, False)
     glass = 1
+    >>> print(ast.unparse(noting(ast.parse("for x in data:\\n    loss = f(x)"))))
+    __antorcha_note__.begin(1, True)
+    __antorcha_note__.enter()
+    for x in data:
+        loss = f(x)
+        __antorcha_note__('loss', loss, True)
     """
-    _Adder().visit(tree)
+    adder = _Adder()
+    body: list[ast.stmt] = []
+    for number, statement in enumerate(tree.body, 1):
+        assigns = isinstance(statement, (ast.Assign, ast.AnnAssign)) and adder.names(statement)
+        if not (assigns or isinstance(statement, _QUIET) or _is_text(statement)):
+            is_loop = isinstance(statement, _LOOPS)
+            values: list[ast.expr] = [ast.Constant(number), ast.Constant(is_loop)]
+            body.append(_call(statement, values, "begin"))
+        changed = adder.visit(statement)
+        body += changed if isinstance(changed, list) else [changed]
+    tree.body = body
     return tree
 
 
-class _Adder(ast.NodeTransformer):
-    def visit_Assign(self, node: ast.Assign) -> Any:
-        names = [name for target in node.targets for name in _names(target)]
-        return _followed(node, names)
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_QUIET = (ast.Import, ast.ImportFrom, ast.ClassDef, *_FUNCTIONS, ast.Pass)  # they train nothing
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
-        return _followed(node, _names(node.target) if node.value is not None else [])
+
+def _is_text(statement: ast.stmt) -> bool:
+    """Is it a docstring? (What stands before it makes it none.)"""
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+class _Adder(ast.NodeTransformer):
+    def __init__(self) -> None:
+        self._in_loop = False  # of the function that is being visited, or of the program
+        self._count = 0  # assignments that are noted, so far
+
+    def visit(self, node: ast.AST) -> Any:
+        if isinstance(node, _LOOPS):
+            return self._visit_loop(node)
+        if isinstance(node, (ast.Assign, ast.AnnAssign)):
+            return self._visit_assignment(node)
+        outer = self._in_loop
+        self._in_loop = outer and not isinstance(node, _FUNCTIONS)
+        self.generic_visit(node)
+        self._in_loop = outer
+        return node
+
+    def _visit_loop(self, node: ast.stmt) -> Any:
+        outer, before = self._in_loop, self._count
+        self._in_loop = True
+        self.generic_visit(node)
+        self._in_loop = outer
+        return node if self._count == before else [_call(node, [], "enter"), node]
+
+    @staticmethod
+    def names(node: ast.Assign | ast.AnnAssign) -> list[str]:
+        """What is noted after an assignment."""
+        if isinstance(node, ast.Assign):
+            return [name for target in node.targets for name in _names(target)]
+        return _names(node.target) if node.value is not None else []
+
+    def _visit_assignment(self, node: Any) -> Any:
+        names = self.names(node)
+        self._count += len(names)
+        calls: list[ast.stmt] = []
+        for name in names:
+            words: list[ast.expr] = [ast.Constant(name), ast.Name(name, ast.Load())]
+            calls.append(_call(node, [*words, ast.Constant(self._in_loop)]))
+        return [node, *calls] if calls else node
+
+
+def _call(node: ast.stmt, values: list[ast.expr], method: str = "") -> ast.stmt:
+    """A call of the hook, at the place of `node`."""
+    hook: ast.expr = ast.Name(HOOK, ast.Load())
+    if method:
+        hook = ast.Attribute(hook, method, ast.Load())
+    call = ast.Expr(ast.Call(hook, values, []))
+    return ast.fix_missing_locations(ast.copy_location(call, node))
 
 
 def _names(target: ast.expr) -> list[str]:
@@ -147,14 +284,3 @@ def _names(target: ast.expr) -> list[str]:
     if isinstance(target, (ast.Tuple, ast.List)):
         return [name for each in target.elts for name in _names(each)]
     return []
-
-
-def _followed(node: ast.stmt, names: list[str]) -> ast.stmt | list[ast.stmt]:
-    if not names:
-        return node
-    calls: list[ast.stmt] = []
-    for name in names:
-        words = [ast.Constant(name), ast.Name(name, ast.Load())]
-        call = ast.Expr(ast.Call(ast.Name(HOOK, ast.Load()), words, []))
-        calls.append(ast.fix_missing_locations(ast.copy_location(call, node)))
-    return [node, *calls]

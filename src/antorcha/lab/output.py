@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+from pathlib import Path
 from typing import Any
 
 import zmq
@@ -11,6 +12,7 @@ from ipykernel.iostream import IOPubThread, OutStream
 from zmq.eventloop.zmqstream import ZMQStream
 
 from antorcha.lab.child_names import FOLDER
+from antorcha.lab.tail import Tail
 
 
 class PrivateThread(IOPubThread):  # type: ignore[misc]
@@ -42,12 +44,26 @@ class Output(OutStream):  # type: ignore[misc]
 
     errors = "replace"
 
+    def __init__(self, session: Any, pub_thread: Any, name: str, *rest: Any, **how: Any) -> None:
+        folder = os.environ.get(FOLDER)  # (not in tests)
+        self._tail = Tail(Path(folder), name) if folder else None
+        super().__init__(session, pub_thread, name, *rest, **how)
+
     def write(self, string: str) -> int:
         """Show text; what has no bytes in UTF-8 (half of a surrogate pair) shows as ``?``."""
         if not str.isascii(string):
             string = string.encode("utf-8", "replace").decode("utf-8")
+        if self._tail is not None:
+            with self._buffer_lock:
+                self._tail.add(string)
         super().write(string)
         return len(string)
+
+    def begin(self) -> None:
+        """A program begins: send what the last one wrote."""
+        self.flush()
+        if self._tail is not None:
+            self._tail.clear()
 
     @property
     def buffer(self) -> _Bytes:

@@ -1,7 +1,8 @@
-"""The page: its frame, how the parts lie in it, and what brings them to the front.
+"""The page: its frame, its menu, and what brings its parts to the front.
 
-Wide, the lesson stands beside the editor, and terminal and inspector below that; narrow (under 900
-pixels), one of the three shows at a time, and tabs choose it. The styles are in ``style.css``.
+Wide, the lesson stands beside the editor, and terminal and inspector below that (`layout`); narrow
+(under 900 pixels), one of the three shows at a time, and tabs choose it. The styles are in
+``style.css``.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from nicegui import context, ui
 from antorcha.inspector.theme import DARK, LIGHT
 from antorcha.inspector.vocabulary import LANGUAGES
 from antorcha.lab.files import NAME, FileProblem
+from antorcha.lab.layout import Layout
 from antorcha.lab.lesson import Lesson, LessonError
 from antorcha.lab.panes.base import ANSWER, Pane, View, press
 from antorcha.lab.panes.editor import Editor
@@ -31,6 +33,19 @@ REFRESH = 0.1  # seconds between two looks at what has changed
 ACCENT = LIGHT["accent"]  # of filled buttons, with white upon it, in both themes
 STYLE = Path(__file__).with_name("style.css")
 
+# Ctrl+Enter runs from anywhere: a button that has the focus would take it for a click. (The editor
+# has a key of its own for it.) And the framework's word for a text that is too long is translated.
+_SCRIPT = """
+document.addEventListener("keydown", event => {
+  if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+  if (event.target.closest?.(".cm-editor")) return;
+  event.preventDefault();
+  event.stopImmediatePropagation();
+  emitEvent("lab-run");
+}, true);
+const [head, body] = document.querySelectorAll("#too_long_message_popup span");
+if (body) [head.textContent, body.textContent] = ["%s", ""];
+"""
 _INSIDE = ("inspector", "graph", "loss", "profiler", "pictures")
 _PLACES = ("lesson", "code", "inside")
 
@@ -58,7 +73,10 @@ class Page:
     def __init__(
         self, workplace: Workplace, session: Session, words: Words, lesson: Lesson | None
     ) -> None:
-        self.view = View(workplace, session, words, lesson, show=self.show)
+        self.layout = Layout(workplace, words, lesson is not None)
+        self.view = View(
+            workplace, session, words, lesson, show=self.show, maximiser=self.layout.maximiser
+        )
         self.session = session
         self.words = words
         self.lesson = lesson
@@ -71,15 +89,13 @@ class Page:
         ui.page_title(f"{self.lesson.title if self.lesson else self.session.file.name} · antorcha")
         self._dark = ui.dark_mode()
         ui.colors(primary=ACCENT)
-        self.session.greet(self.words)
+        self.session.greet()
         ui.label(self.words("offline")).classes("lab-offline").props('role="alert"')
         self._header()
-        kind = "lab-with-lesson" if self.lesson else "lab-alone"
-        with ui.element("main").classes(f"lab-main {kind}") as self._main:
+        with self.layout.main() as self._main:
             if self.lesson is not None:
                 with self._place("lesson"):
-                    following = _following(self.view.workplace, self.lesson)
-                    self._add(LessonText(self.view, self.lesson, following))
+                    self._add(LessonText(self.view, self.lesson))
             with self._place("code"):
                 with ui.element("div").classes("lab-edit"):
                     self._add(self._editor)
@@ -87,8 +103,10 @@ class Page:
                     self._add(Terminal(self.view))
             with self._place("inside"):
                 self._inspectors()
+            self.layout.lines()
         self._go("lesson" if self.lesson is not None else "code")
-        ui.keyboard(self._key, ignore=["input", "select", "textarea"])
+        ui.on("lab-run", press(self._run))
+        ui.timer(0.1, lambda: ui.run_javascript(_SCRIPT % self.words("too_long")), once=True)
         self.session.viewers += 1
         context.client.on_delete(self._left)
         ui.timer(REFRESH, self._refresh)
@@ -101,11 +119,16 @@ class Page:
         with ui.element("header").classes("lab-header"):
             menu = ui.button(icon="menu", color=None)
             menu.props(f'flat dense round aria-label="{words("menu")}"')
-            with menu, ui.menu().classes("lab-menu"):
-                self._menu()
+            with menu, ui.menu().classes("lab-menu") as opened:
+                body = ui.element("div")
+            opened.on_value_change(lambda event: self._fill(body) if event.value else None)
             ui.label("antorcha lab").classes("lab-brand")
             if self.lesson is not None:
+                number, count = self.view.workplace.place_of(self.lesson)
+                ui.label(words("lesson_of", number, count)).classes("lab-number")
                 ui.label(self.lesson.title).classes("lab-name")
+            else:
+                ui.label(self.session.file.name).classes("lab-name")
             ui.element("div").classes("lab-gap")
             language = ui.select(LANGUAGES, value=words.lang, on_change=self._speak)
             language.props(f'dense borderless options-dense aria-label="{words("language")}"')
@@ -123,17 +146,32 @@ class Page:
     def _menu(self) -> None:
         words, workplace = self.words, self.view.workplace
         lang = f"?lang={words.lang}"
+        lessons = workplace.lessons(words.lang)
+        left = [each for each in lessons if not workplace.is_done(each)]
         with ui.list().props("dense"):
             ui.item_label(words("course")).props("header")
-            for number, lesson in enumerate(workplace.lessons(words.lang), 1):
-                text = f"{number}. {lesson.title}"
-                if workplace.passed(lesson.slug):
-                    text += f" ✓ {words('done')}"
-                self._entry(text, f"/lesson/{lesson.slug}{lang}")
+            told = words("course_left", len(lessons) - len(left), len(lessons),
+                         words.span(sum([each.minutes for each in left])))  # fmt: skip
+            ui.label(told).classes("lab-course")
+            share = (len(lessons) - len(left)) / max(len(lessons), 1)
+            ui.linear_progress(share, show_value=False, size="4px").classes("lab-progress").props(
+                f'aria-label="{told}"'
+            )
+            for number, lesson in enumerate(lessons, 1):
+                is_here = self.lesson is not None and lesson.slug == self.lesson.slug
+                entry = self._entry(
+                    f"{number}. {lesson.title}",
+                    f"/lesson/{lesson.slug}{lang}",
+                    words("minutes", lesson.minutes),
+                    workplace.progress(lesson, words),
+                    is_here=is_here,
+                )
+                entry.classes("lab-entry-done" if workplace.is_done(lesson) else "")
             ui.separator()
             ui.item_label(words("files")).props("header")
             for name in workplace.programs():
-                self._entry(name, f"/file/{name}{lang}")
+                is_here = self.lesson is None and name == self.session.file.name
+                self._entry(name, f"/file/{name}{lang}", is_here=is_here)
         with ui.row().classes("lab-new"):
             wanted = ui.input(words("new_file_name")).props("dense outlined")
             ui.button(words("new_file"), on_click=lambda: self._make(wanted.value or "")).props(
@@ -141,8 +179,25 @@ class Page:
             )
         ui.label(words("about")).classes("lab-about")
 
-    def _entry(self, text: str, target: str) -> None:
-        ui.menu_item(text, on_click=lambda: ui.navigate.to(target))
+    def _fill(self, body: ui.element) -> None:
+        """The menu as it is now: how far the course is, and what files there are."""
+        body.clear()
+        with body:
+            self._menu()
+        script = "document.querySelector('.lab-menu [aria-current]')?.scrollIntoView"
+        ui.run_javascript(f"setTimeout(() => {script}({{block: 'nearest'}}), 100)")
+
+    def _entry(self, text: str, target: str, *more: str, is_here: bool = False) -> ui.menu_item:
+        about = [self.words("here"), *more] if is_here else list(more)
+        told = " · ".join([each for each in about if each])
+        item = ui.menu_item(on_click=lambda: ui.navigate.to(target))
+        with item, ui.element("div").classes("lab-entry"):
+            ui.label(text).classes("lab-entry-name")
+            if told:
+                ui.label(told).classes("lab-entry-more")
+        if is_here:
+            item.props('aria-current="page"').classes("lab-entry-here")
+        return item
 
     def _make(self, name: str) -> None:
         if NAME.fullmatch(name):
@@ -157,13 +212,15 @@ class Page:
     def _inspectors(self) -> None:
         words = self.words
         makers = dict(zip(_INSIDE, (Inspector, Graph, Loss, Profiler, Pictures)))
-        with ui.element("div").classes("lab-bar"):
+        with ui.element("div").classes("lab-bar lab-bar-tabs"):
             self._inside_tabs = ui.tabs(on_change=lambda event: self._look(str(event.value)))
             self._inside_tabs.props("dense no-caps outside-arrows mobile-arrows shrink")
             self._inside_tabs.props(f'aria-label="{words("inside")}"')
             with self._inside_tabs:
                 for name in _INSIDE:
                     ui.tab(name, words(name))
+            ui.element("div").classes("lab-gap")
+            self.layout.maximiser("inside")
         for name in _INSIDE:
             label = words(name)
             panel = (
@@ -187,16 +244,14 @@ class Page:
         """Bring a part to the front: one of the places, or of what is inside."""
         if name in _PLACES:
             self._tabs.set_value(name)
+            self.layout.uncover(*(("edit", "below") if name == "code" else (name,)))
         else:
             self._inside_tabs.set_value(name)
+            self.layout.uncover("inside")
 
     def _go(self, place: str) -> None:
         self._tabs.set_value(place)
-        self._main.classes(replace=self._classes(place))
-
-    def _classes(self, place: str) -> str:
-        kind = "lab-with-lesson" if self.lesson else "lab-alone"
-        return f"lab-main {kind} lab-show-{place}"
+        self.layout.go(place)
 
     def _look(self, name: str) -> None:
         for each, panel in self._inside.items():
@@ -231,24 +286,12 @@ class Page:
         path = context.client.request.url.path
         ui.navigate.to(f"{path}?lang={event.value}")
 
-    def _key(self, event: Any) -> None:
-        keys = event.modifiers
-        if event.action.keydown and (keys.ctrl or keys.meta) and event.key == "Enter":
-            press(self._run)()
-
     async def _run(self) -> None:
-        await self.session.run(self.words)
+        await self.session.run()
 
     def _left(self) -> None:
         self.session.viewers -= 1
         self.session.left = time.monotonic()
-
-
-def _following(workplace: Workplace, lesson: Lesson) -> Lesson | None:
-    every = workplace.lessons(lesson.lang)
-    places = [index for index, each in enumerate(every) if each.slug == lesson.slug]
-    rest = every[places[0] + 1 :] if places else []
-    return rest[0] if rest else None
 
 
 # ---- the addresses ------------------------------------------------------------------------------
@@ -263,7 +306,7 @@ def register(workplace: Workplace, first: str, default_lang: str) -> None:
 
     @ui.page("/")
     def index(lang: str = "") -> None:
-        ui.navigate.to(f"{first}?lang={words_of(lang).lang}")
+        ui.navigate.to(f"{workplace.last or first}?lang={words_of(lang).lang}")
 
     @ui.page("/lesson/{slug}")
     def lesson_page(slug: str, lang: str = "") -> None:
@@ -274,6 +317,7 @@ def register(workplace: Workplace, first: str, default_lang: str) -> None:
                 _message(words("no_lesson"))
                 return
             Page(workplace, workplace.of_lesson(lesson), words, lesson).build()
+            workplace.remember(last=f"/lesson/{slug}", opened={slug: True})
         except LessonError as error:
             _message(f"{words('lesson_broken')} {error}")
         except FileProblem as error:
@@ -288,6 +332,7 @@ def register(workplace: Workplace, first: str, default_lang: str) -> None:
                 _message(words("no_file"))
                 return
             Page(workplace, session, words, None).build()
+            workplace.remember(last=f"/file/{name}")
         except FileProblem as error:
             _message(words(f"problem_{error.kind}", error.path, error.detail))
 

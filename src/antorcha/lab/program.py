@@ -17,7 +17,7 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import CodeType, ModuleType, TracebackType
 from typing import Any
@@ -40,11 +40,18 @@ class Program:
         folder: where it runs.
         beginning: the process as the program shall find it, and as it is left; as it is now, if
             nothing else is said.
+        size: columns and rows of the terminal that shows what it prints.
     """
 
     def __init__(
-        self, code: str, name: str, folder: str, beginning: Beginning | None = None
+        self,
+        code: str,
+        name: str,
+        folder: str,
+        beginning: Beginning | None = None,
+        size: Sequence[int] = (80, 24),
     ) -> None:
+        self._size = size
         self._beginning = beginning or Beginning()
         self.code = code
         self.name = name
@@ -124,6 +131,9 @@ class Program:
             __builtins__=builtins, __file__=os.path.join(self.folder, self.name), __annotations__={}
         )
         self._beginning.restore()
+        # What asks for the terminal's size (shutil, rich, tqdm, pandas) reads it here. Tensors are
+        # printed 80 columns wide whatever it is, as PyTorch prints them.
+        os.environ["COLUMNS"], os.environ["LINES"] = map(str, self._size)
         setattr(builtins, HOOK, self.notes)
         before, path = sys.modules["__main__"], list(sys.path)
         sys.modules["__main__"] = self.module

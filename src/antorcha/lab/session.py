@@ -16,12 +16,16 @@ from typing import Any
 from antorcha.lab.files import FileProblem, WorkFile
 from antorcha.lab.kernel import Child, Event, Limits
 from antorcha.lab.lesson import Lesson
-from antorcha.lab.screen import Screen
-from antorcha.lab.words import Words
+from antorcha.lab.screen import USUAL, Screen, plain
 
 SETTLED = 0.8  # seconds without typing after which the text is saved
 TWICE = 0.4  # seconds within which a second request for the same is the same key, seen twice
 PICTURES = 12  # pictures kept of a run
+
+
+def challenge_file(name: str) -> str:
+    """The name of the file of a lesson's challenge."""
+    return name.removesuffix(".py") + "_challenge.py"
 
 
 class Session:
@@ -60,6 +64,8 @@ class Session:
         self._asked = ("", "", "")  # and for a run of what
         self._threads: list[str] = []  # that the last program left running
         self._ran = ""  # the text that the last run ran
+        self._warm: tuple[int | None, str] = None, ""  # what ran to its end, in which process
+        self.size = (USUAL, 24)  # columns and rows of the terminal, as programs are told
 
     # ---- the text -------------------------------------------------------------------------------
 
@@ -122,7 +128,45 @@ class Session:
 
     @property
     def _challenge_name(self) -> str:
-        return self.files[0].path.stem + "_challenge.py"
+        return challenge_file(self.files[0].name)
+
+    def begin_in(self, starts: dict[str, str]) -> None:
+        """The page's language may be another one: what nobody has written in begins in it."""
+        for file in self.files:
+            start = starts.get(file.name, file.start)
+            if start != file.start:
+                file.begin_with(start)
+                self._changed("text", "saved")
+
+    def begin_again(self) -> str:
+        """Bring the active file's first text back. What the learner wrote is kept in a file beside
+        it; returns that file's name, "" where nothing had to be kept. What stands against it
+        becomes `problem`, and the text stays."""
+        return self._replace(self.file.start)
+
+    def take_back(self) -> str:
+        """Bring back what was kept aside last; returns as `begin_again`."""
+        kept = self.file.aside()
+        if not kept:
+            return ""
+        try:
+            text = kept[-1].read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            self.problem = FileProblem("unreadable", kept[-1])
+            self._changed("saved")
+            return ""
+        return self._replace(text)
+
+    def _replace(self, text: str) -> str:
+        try:
+            name = self.file.put_aside(text)
+        except FileProblem as error:
+            self.problem = error
+            self._changed("saved")
+            return ""
+        self.edit(text)
+        self.save()
+        return name
 
     def begin_challenge(self, lesson: Lesson) -> None:
         """Put the challenge's beginning into the editor, or what was made of it already."""
@@ -145,20 +189,33 @@ class Session:
     def busy(self) -> bool:
         return self.state != "ready"
 
-    async def run(self, words: Words, *, watched: str = "") -> None:
+    async def run(self, *, watched: str = "") -> None:
         """Run the text in the editor; what it does shows in the session's fields. For what may be
-        `watched` see `Child.run`."""
+        `watched` see `Child.run`.
+
+        A program that is measured runs once before, if it has not run yet: what happens only once,
+        such as compiling, is not what is measured.
+        """
         now, what = time.monotonic(), (self.file.name, self.file.text, watched)
         if self.busy or (now - self._requested < TWICE and what == self._asked):
             return
         self._requested, self._asked = now, what
+        if watched == "profile" and self._warm != (self.child.pid, self.file.text):
+            await self._run_once("")
+            if self.result.get("ended") != "ok" or self._asked != what:
+                return
+        await self._run_once(watched)
+
+    async def _run_once(self, watched: str) -> None:
         self.save()
         self._ran = self.file.text
         self.result, self.losses, self.pictures, self.verdicts = {}, {}, [], []
         self._enter("starting" if self.child.pid is None else "running", "result", "losses")
         self._changed("pictures", "verdicts")
-        self.screen.write(f"\x1b[2m> python {self.file.name}\x1b[0m\n")
         name = self.file.name
+        self.screen.write("\x1b[2m")
+        self.say("run_measured" if watched == "profile" else "run_line", name)
+        self.screen.write("\x1b[0m")
         async with self._free:
             try:
                 if self._threads:  # of the last program; the next one is to be alone
@@ -169,16 +226,18 @@ class Session:
                 else:
                     self._enter("running")
                     result = await self.child.run(
-                        self._ran, name=name, folder=self._place(), watched=watched, lang=words.lang
+                        self._ran, name=name, folder=self._place(), watched=watched, size=self.size
                     )
             except RuntimeError as error:
                 result = {"ended": "failed", "message": str(error)}
-        self._take(result, words)
+        if result["ended"] == "ok":
+            self._warm = self.child.pid, self._ran
+        self._take(result)
 
-    async def check(self, lesson: Lesson, words: Words) -> None:
+    async def check(self, lesson: Lesson) -> None:
         """Run the challenge's program, and check its steps."""
         self.begin_challenge(lesson)
-        await self.run(words)
+        await self.run()
         if self.result.get("ended") not in ("ok", "error") or lesson.challenge is None:
             return
         steps = [
@@ -188,9 +247,10 @@ class Session:
         self._enter("checking")
         async with self._free:
             try:
-                self.verdicts = await self.child.check(steps)
+                found = await self.child.check(steps)
+                self.verdicts = [{**each, "lang": lesson.lang} for each in found]
             except RuntimeError as error:
-                self.screen.write(f"{error}\n")
+                self.say("ended_failed", str(error))
         self._enter("ready", "verdicts")
 
     async def drawings(self, steps: list[dict[str, str]], lang: str) -> list[str]:
@@ -210,7 +270,7 @@ class Session:
             self._enter("stopping")
         await self.child.stop()
 
-    async def reset(self, words: Words) -> None:
+    async def reset(self) -> None:
         """Clear everything but the text: a new process, an empty terminal."""
         await self.child.end()
         while self.busy:  # the run that was cut off has still to say so
@@ -218,7 +278,7 @@ class Session:
         self.result, self.losses, self.pictures, self.rows, self.verdicts = {}, {}, [], [], []
         self.prompt, self._threads = None, []
         self.screen.clear()
-        self.greet(words)
+        self.greet()
         self._changed("result", "losses", "pictures", "rows", "verdicts", "cleared")
 
     def answer(self, line: str) -> None:
@@ -228,10 +288,15 @@ class Session:
         self._changed("prompt")
         self.child.answer(line)
 
-    def greet(self, words: Words) -> None:
+    def greet(self) -> None:
         """Begin the terminal's text."""
-        if self.screen.end == 0 or not self.screen.since(0):
-            self.screen.write(words("ready") + "\n")
+        if self.screen.is_empty:
+            self.say("ready")
+
+    def say(self, key: str, *values: object) -> None:
+        """Write a line of the lab's own into the terminal."""
+        self.screen.say(lambda words: words(key, *values))
+        self.screen.write("\n")
 
     async def close(self) -> None:
         """End the child and save the work."""
@@ -242,17 +307,21 @@ class Session:
         """Where programs run: the work's folder, or where we are while it cannot be made."""
         return self.folder if self.folder.is_dir() else Path.cwd()
 
-    def _take(self, result: dict[str, Any], words: Words) -> None:
+    def _take(self, result: dict[str, Any]) -> None:
         self.result = result
         self.losses = result.get("losses", self.losses)
         self.rows = result.get("rows", self.rows if result["ended"] == "failed" else [])
         self.prompt = None
-        if result["ended"] == "crashed":
-            self.screen.write(f"\x1b[31m{result.get('text', '')}")
-        self.screen.write("\x1b[0m" + words.ending(result) + "\n")
+        text = plain(result.get("text", ""))
+        if text:
+            self.screen.write("\x1b[31m")
+            self.screen.say(lambda words: text)
+        self.screen.write("\x1b[0m")
+        self.screen.say(lambda words: words.ending(result))
+        self.screen.write("\n")
         self._threads = result.get("threads", [])
         if self._threads:
-            self.screen.write(words("threads_left", ", ".join(self._threads)) + "\n")
+            self.say("threads_left", ", ".join(self._threads))
         self._enter("ready", "result", "losses", "rows", "prompt")
 
     @property

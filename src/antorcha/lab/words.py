@@ -6,6 +6,7 @@ Nothing else in the lab holds text that a learner reads, but the lessons, the dr
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from antorcha.inspector.vocabulary import Vocabulary, spoken
@@ -36,14 +37,40 @@ WORDS: dict[str, tuple[str, str]] = {
     "no_file": ("There is no file of that name.", "No hay ningún archivo con ese nombre."),
     "lesson_broken": ("A lesson cannot be read:", "No se puede leer una lección:"),
     "next": ("Next: {0}", "Siguiente: {0}"),
+    "lesson_of": ("Lesson {0} of {1}", "Lección {0} de {1}"),
+    "course_left": ("{0} of {1} lessons done; about {2} left",
+                    "{0} de {1} lecciones hechas; quedan unas {2}"),
+    "here": ("You are here", "Estás aquí"),
+    "begun": ("begun", "empezada"),
+    "answered": ("{0} of {1} questions", "{0} de {1} preguntas"),
+    "contents": ("Contents", "Contenido"),
+    "maximise": ("Show this part in full", "Ver esta parte entera"),
+    "restore": ("Show all parts", "Ver todas las partes"),
+    "split_lesson": ("Width of the lesson", "Anchura de la lección"),
+    "split_rows": ("Height of the editor", "Altura del editor"),
+    "split_low": ("Width of the terminal", "Anchura de la terminal"),
+    "split_hint": ("Drag, or use the arrow keys; a double click gives the usual size",
+                   "Arrastra, o usa las flechas; con doble clic vuelve al tamaño habitual"),
+    "too_long": ("This is too much text to be sent at once.",
+                 "Es demasiado texto para enviarlo de una vez."),
     # the editor
     "run": ("Run", "Ejecutar"),
     "run_hint": ("Run the program (Ctrl+Enter)", "Ejecutar el programa (Ctrl+Intro)"),
     "stop": ("Stop", "Parar"),
     "stop_hint": ("Stop the program", "Parar el programa"),
     "reset": ("Reset", "Reiniciar"),
-    "reset_hint": ("New process, empty terminal; your text stays",
-                   "Proceso nuevo, terminal vacía; tu texto se queda"),
+    "reset_hint": ("Begin again: the process, or the text",
+                   "Empezar de nuevo: el proceso o el texto"),
+    "reset_process": ("New process", "Proceso nuevo"),
+    "reset_process_hint": ("Empty terminal, no tensors; your text stays",
+                           "Terminal vacía, sin tensores; tu texto se queda"),
+    "reset_text": ("Starter code", "Código inicial"),
+    "reset_text_hint": ("As the lesson gave it; your text is kept in a file of its own",
+                        "Como lo dio la lección; tu texto se guarda en otro archivo"),
+    "reset_back": ("Your text again", "Tu texto otra vez"),
+    "reset_back_hint": ("What was kept when you last began again",
+                        "Lo que se guardó la última vez que empezaste de nuevo"),
+    "kept_as": ("What you wrote is kept in {0}.", "Lo que escribiste está guardado en {0}."),
     "editor": ("Editor: {0}. Escape and then Tab leaves it.",
                "Editor: {0}. Con Escape y luego Tab se sale."),
     "saved": ("Saved", "Guardado"),
@@ -53,6 +80,9 @@ WORDS: dict[str, tuple[str, str]] = {
     "folder": ("Folder", "Carpeta"),
     "try_it": ("Put in the editor", "Poner en el editor"),
     # the terminal
+    "run_line": ("> python {0}", "> python {0}"),
+    "run_measured": ("> python {0} (measured)", "> python {0} (midiendo)"),
+    "exit_code": ("exit code {0}", "código de salida {0}"),
     "terminal": ("Terminal", "Terminal"),
     "ready": ('> Ready. Click "Run" to execute.', '> Listo. Pulsa "Ejecutar" para empezar.'),
     "input": ("The program waits for a line", "El programa espera una línea"),
@@ -97,7 +127,12 @@ WORDS: dict[str, tuple[str, str]] = {
     "open_tensor": ("Look inside {0}", "Mirar dentro de {0}"),
     "gone": ("{0} is not there any more.", "{0} ya no existe."),
     "cannot_show": ("This cannot be shown: {0}", "Esto no se puede mostrar: {0}"),
-    "explanation": ("What went wrong", "Qué ha fallado"),
+    "no_answer": ("no answer came", "no llegó respuesta"),
+    "explanation": ("What went wrong: {0}", "Qué ha fallado: {0}"),
+    "fix": ("Fix:", "Arreglo:"),
+    "fix_gives": ("Fix (gives {0}):", "Arreglo (da {0}):"),
+    "fix_or": ("Or:", "O bien:"),
+    "fix_or_gives": ("Or (gives {0}):", "O bien (da {0}):"),
     "graph": ("Graph", "Grafo"),
     "no_graph": (
         "After a run, the graph of a tensor that was computed with requires_grad=True.",
@@ -117,10 +152,23 @@ WORDS: dict[str, tuple[str, str]] = {
     "loss_gap": (" (NaN or infinite for the first time in step {0}: the training diverges)",
                  " (NaN o infinito por primera vez en el paso {0}: el entrenamiento diverge)"),
     "step": ("step", "paso"),
-    "profiler": ("Profiler", "Perfil"),
+    "loss_axis": ("loss", "pérdida"),
+    "loss_axis_log": ("loss (log scale)", "pérdida (escala log.)"),
+    "profiler": ("Profiler", "Perfilador"),
     "profile_run": ("Run and measure", "Ejecutar y medir"),
-    "no_profile": ("Runs the program and measures what every operation takes.",
-                   "Ejecuta el programa y mide lo que tarda cada operación."),
+    "no_profile": ("Runs the program and measures what every operation takes; if it has not run "
+                   "yet, once before, so that compiling is not counted.",
+                   "Ejecuta el programa y mide lo que tarda cada operación; si aún no se ha "
+                   "ejecutado, antes lo hace una vez, para no contar la compilación."),
+    "profile_op": ("Operation", "Operación"),
+    "profile_calls": ("Calls", "Llamadas"),
+    "profile_own_time": ("Own time", "Tiempo propio"),
+    "profile_share": ("Share", "Parte"),
+    "profile_whole_time": ("With what it called", "Con lo que llamó"),
+    "profile_mean_time": ("Per call", "Por llamada"),
+    "profile_told": ("Own time is without that of the operations inside.",
+                     "El tiempo propio no cuenta el de las operaciones que hay dentro."),
+    "profile_more": ("{0} more are not shown.", "Hay {0} más, que no se muestran."),
     "pictures": ("Pictures", "Imágenes"),
     "picture": ("Picture {0} of the program", "Imagen {0} del programa"),
     # quiz and challenge
@@ -136,6 +184,18 @@ WORDS: dict[str, tuple[str, str]] = {
     "solution": ("A solution", "Una solución"),
     "passed": ("Challenge passed!", "¡Reto superado!"),
     "done": ("Done", "Hecho"),
+    # what the command prints
+    "cli_saved": ("Work is saved in {0}. Control-C ends the lab.",
+                  "El trabajo se guarda en {0}. Control-C cierra el laboratorio."),
+    "cli_open": (
+        "The lab is open to the network, unencrypted: whoever has the address can run programs "
+        "with your rights.",
+        "El laboratorio está abierto a la red, sin cifrar: quien tenga la dirección puede ejecutar "
+        "programas con tus permisos.",
+    ),
+    "cli_again": ("For another browser: {0}", "Para otro navegador: {0}"),
+    "cli_knock": ("Somebody opened the page without its key; this address has it: {0}",
+                  "Alguien abrió la página sin su llave; esta dirección la tiene: {0}"),
     # saving
     "problem_full": ("The disk is full: {0} is not saved. Your text stays here; make room, or save "
                      "to another folder.",
@@ -171,6 +231,44 @@ WORDS: dict[str, tuple[str, str]] = {
 }  # fmt: skip
 
 
+HEADLINES: dict[str, tuple[str, str]] = {
+    "ShapeError": ("shapes that do not fit", "las formas no encajan"),
+    "DtypeError": ("dtypes that do not fit", "los tipos de datos no encajan"),
+    "DeviceError": ("tensors on different devices", "los tensores están en dispositivos distintos"),
+    "GraphError": ("the graph does not allow it", "el grafo no lo permite"),
+    "OutOfMemoryError": ("the memory is not enough", "no hay memoria suficiente"),
+    "MemoryError": ("the memory is not enough", "no hay memoria suficiente"),
+    "SyntaxError": ("this is not Python", "esto no es Python"),
+    "IndentationError": ("a wrong indentation", "la sangría no es correcta"),
+    "UnboundLocalError": ("a name used before it has a value",
+                          "se usa un nombre antes de darle valor"),
+    "NameError": ("a name that is not there", "un nombre que no existe"),
+    "AttributeError": ("it has nothing of that name", "no tiene nada con ese nombre"),
+    "KeyError": ("a key that is not there", "una clave que no está"),
+    "IndexError": ("an index out of range", "un índice fuera de rango"),
+    "ZeroDivisionError": ("a division by zero", "una división entre cero"),
+    "OverflowError": ("a number that is too large", "un número demasiado grande"),
+    "ModuleNotFoundError": ("a module that is not installed", "un módulo que no está instalado"),
+    "ImportError": ("an import that failed", "una importación que ha fallado"),
+    "FileNotFoundError": ("a file that is not there", "un archivo que no existe"),
+    "PermissionError": ("not allowed", "sin permiso"),
+    "OSError": ("a file or the system refused", "lo impidió un archivo o el sistema"),
+    "RecursionError": ("a function that calls itself without end",
+                       "una función que se llama a sí misma sin fin"),
+    "AssertionError": ("an assert that does not hold", "un assert que no se cumple"),
+    "NotImplementedError": ("this is not available", "esto no está disponible"),
+    "StopIteration": ("there is nothing more to take", "no queda nada que tomar"),
+    "TypeError": ("an argument of a wrong kind", "un argumento de tipo equivocado"),
+    "ValueError": ("a value that does not fit", "un valor que no vale"),
+    "ZeroDivisor": ("a division by zero", "una división entre cero"),
+    "NativeError": ("the kernel language has no word for it",
+                    "el lenguaje de los kernels no lo permite"),
+    "RuntimeError": ("it cannot be done like this", "así no se puede hacer"),
+    "Exception": ("an error", "un error"),
+}  # fmt: skip
+"""What an error means, by the name of its class or of the nearest of its bases."""
+
+
 class Words(Vocabulary):
     """The words of one language (English for one that we have not): ``words("question", 2)``.
 
@@ -190,16 +288,51 @@ class Words(Vocabulary):
         if ended in ("ok", "error"):
             values = [self.seconds(result.get("seconds", 0.0))]
         elif ended == "crashed":
-            values = [result.get("signal", "?")]
+            values = [self.death(result)]
         elif ended in ("failed", "untold"):
             values = [result.get("message", "?")]
         return self(f"ended_{ended}", *values)
+
+    def death(self, result: dict[str, Any]) -> str:
+        """What ended a process: a signal, or the code that it ended with."""
+        return result.get("signal") or self("exit_code", result.get("code", "?"))
+
+    def headline(self, kinds: Iterable[str]) -> str:
+        """What an error means, in a few words; `kinds`: the names of its class and of its bases.
+
+        >>> Words("es").headline(["ShapeError", "RuntimeError", "Exception"])
+        'las formas no encajan (ShapeError)'
+        """
+        kinds = [*kinds]
+        known = next((kind for kind in kinds if kind in HEADLINES), "Exception")
+        said = HEADLINES[known][self._column]
+        return f"{said} ({kinds[0]})" if kinds else said
+
+    def span(self, minutes: int) -> str:
+        """Hours and minutes.
+
+        >>> Words("en").span(135), Words("en").span(40), Words("es").span(120)
+        ('2 h 15 min', '40 min', '2 h')
+        """
+        hours, rest = divmod(minutes, 60)
+        return " ".join([f"{hours} h"] * bool(hours) + [f"{rest} min"] * bool(rest or not hours))
+
+    def number(self, text: str) -> str:
+        """A number with the language's decimal sign."""
+        return text.replace(".", ",") if self.lang == "es" else text
 
     def seconds(self, seconds: float) -> str:
         """A time span, as short as it can be said.
 
         >>> Words("en").seconds(0.00312), Words("es").seconds(2.5), Words("en").seconds(75)
         ('3.1 ms', '2,5 s', '75 s')
+        >>> Words("en").seconds(4.2e-06)
+        '4.2 µs'
         """
-        text = f"{seconds * 1e3:.2g} ms" if seconds < 0.0995 else f"{seconds:.3g} s"
-        return text.replace(".", ",") if self.lang == "es" else text
+        if seconds < 0.000995:
+            text = f"{seconds * 1e6:.3g} µs"
+        elif seconds < 0.0995:
+            text = f"{seconds * 1e3:.2g} ms"
+        else:
+            text = f"{seconds:.3g} s"
+        return self.number(text)

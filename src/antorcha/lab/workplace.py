@@ -17,7 +17,8 @@ from antorcha.files import write_whole
 from antorcha.lab.files import NAME, FileProblem, WorkFile, find_problem, programs
 from antorcha.lab.kernel import Limits
 from antorcha.lab.lesson import FOLDER, Cell, Lesson, lessons, load
-from antorcha.lab.session import Session
+from antorcha.lab.session import Session, challenge_file
+from antorcha.lab.words import Words
 
 MEMORY = ".antorcha-lab.json"
 RESTING = 300.0  # seconds after its last viewer left that an idle session keeps its process
@@ -62,9 +63,21 @@ class Workplace:
         named = {lesson.slug: lesson for lesson in self.lessons(lang)}
         return named.get(slug)
 
+    def place_of(self, lesson: Lesson) -> tuple[int, int]:
+        """A lesson's number among the lessons, from 1, and how many there are."""
+        slugs = [each.slug for each in self.lessons(lesson.lang)]
+        return slugs.index(lesson.slug) + 1 if lesson.slug in slugs else 1, len(slugs)
+
+    def following(self, lesson: Lesson) -> Lesson | None:
+        """The lesson after that one."""
+        number, _ = self.place_of(lesson)
+        return next(iter(self.lessons(lesson.lang)[number : number + 1]), None)
+
     def of_lesson(self, lesson: Lesson) -> Session:
         """The session of a lesson. Raises FileProblem where its file cannot be read."""
-        return self._session(lesson.slug, lesson.file, beginning(lesson))
+        session = self._session(lesson.slug, lesson.file, beginning(lesson))
+        session.begin_in(beginnings(lesson))
+        return session
 
     def of_file(self, name: str) -> Session | None:
         """The session of a file of the folder; None for a name that no file may have."""
@@ -113,6 +126,44 @@ class Workplace:
     def answer(self, slug: str, question: int, option: int) -> None:
         """Keep an answer."""
         self.remember(answers={slug: {str(question): option}})
+
+    @property
+    def last(self) -> str:
+        """The path of the page that was opened last, if it still leads somewhere; else ""."""
+        path = self.memory.get("last")
+        kind, _, name = path[1:].partition("/") if isinstance(path, str) else ("", "", "")
+        if kind == "lesson":
+            there = FOLDER.glob(f"*/*_{name}.md") if name.isidentifier() else ()
+            return str(path) if any(there) else ""
+        return str(path) if kind == "file" and name in self.programs() else ""
+
+    def was_opened(self, slug: str) -> bool:
+        """Was that lesson's page ever opened?"""
+        return slug in self._kept("opened")
+
+    def answered(self, lesson: Lesson) -> int:
+        """How many of a lesson's questions were answered rightly."""
+        answers = self.answers(lesson.slug)
+        right = 0
+        for number, quiz in enumerate(lesson.quizzes, 1):
+            chosen = answers.get(str(number))
+            if isinstance(chosen, int) and 0 <= chosen < len(quiz.options):
+                right += quiz.options[chosen].right
+        return right
+
+    def is_done(self, lesson: Lesson) -> bool:
+        """Was its challenge passed? Of a lesson without one: was every question answered?"""
+        if lesson.challenge is not None:
+            return self.passed(lesson.slug)
+        return 0 < len(lesson.quizzes) == self.answered(lesson)
+
+    def progress(self, lesson: Lesson, words: Words) -> str:
+        """How far somebody is in a lesson, in a few words."""
+        if self.is_done(lesson):
+            return f"✓ {words('done')}"
+        if answered := self.answered(lesson):
+            return words("answered", answered, len(lesson.quizzes))
+        return words("begun") if self.was_opened(lesson.slug) else ""
 
     def passed(self, slug: str) -> bool:
         """Was that lesson's challenge passed?"""
@@ -167,6 +218,14 @@ def _merged(kept: dict[str, Any], newer: dict[str, Any]) -> dict[str, Any]:
         old = found.get(key)
         both = isinstance(value, dict) and isinstance(old, dict)
         found[key] = _merged(old, value) if both else value  # type: ignore[arg-type]
+    return found
+
+
+def beginnings(lesson: Lesson) -> dict[str, str]:
+    """What a lesson's files hold before the learner writes in them."""
+    found = {lesson.file: beginning(lesson)}
+    if lesson.challenge is not None:
+        found[challenge_file(lesson.file)] = lesson.challenge.start.rstrip("\n") + "\n"
     return found
 
 

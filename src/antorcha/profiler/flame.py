@@ -16,6 +16,7 @@ from antorcha.autograd.profiling.names import FURTHER_OUT
 from antorcha.inspector import theme
 from antorcha.inspector.explain_site import libraries
 from antorcha.inspector.forms import escaped
+from antorcha.inspector.vocabulary import Vocabulary
 
 WIDTH, ROW, EDGE, TOP = 1200, 19, 10, 44
 LETTER = 6.7  # width of a letter of 11 pixels, in a typeface of one width
@@ -32,8 +33,31 @@ RULES = (
     ".flame .user{fill:#5fb25c}.flame .kernel{fill:#d94b3d}.flame .rest{fill:#8b93a3}"
 )
 """One set of colours, half transparent, does for both backgrounds."""
-_KINDS = (("stack", "a line of source"), ("user", "a named block"), ("op", "an op"),
-          ("back", "a step of backward"), ("kernel", "a kernel"))  # fmt: skip
+_KINDS = ("stack", "user", "op", "back", "kernel")
+
+
+class FlameWords(Vocabulary):
+    """What a flame graph says."""
+
+    asked_by = "flame_graph"
+    table = {  # noqa: RUF012
+        "title": ("Where the time went", "En qué se fue el tiempo"),
+        "label": ("Flame graph: {0}", "Gráfico de llamas: {0}"),
+        "nothing": ("nothing was recorded", "no se anotó nada"),
+        "all": ("all", "todo"),
+        "event": ("{0} in 1 event", "{0} en 1 evento"),
+        "events": ("{0} in {1} events", "{0} en {1} eventos"),
+        "cut": ("; of {0} levels the upper {1} are left out",
+                "; de {0} niveles faltan los {1} de arriba"),
+        "call": ("1 call", "1 llamada"),
+        "calls": ("{0} calls", "{0} llamadas"),
+        "deep": (", {0} levels deep", ", {0} niveles de profundidad"),
+        "stack": ("a line of source", "una línea del programa"),
+        "user": ("a named block", "un bloque con nombre"),
+        "op": ("an op", "una operación"),
+        "back": ("a step of backward", "un paso hacia atrás"),
+        "kernel": ("a kernel", "un kernel"),
+    }  # fmt: skip
 
 
 class _Box:
@@ -53,42 +77,41 @@ class _Box:
         return box
 
 
-def flame_graph(events: EventList, title: str = "") -> str:
-    """The flame graph of a profile's events, as a self-contained SVG.
+def flame_graph(events: EventList, title: str = "", *, lang: str = "en") -> str:
+    """The flame graph of a profile's events, as a self-contained SVG, in English or Spanish.
 
     >>> with torch.profiler.profile() as prof:
     ...     y = torch.ones(100) * 2
     >>> torch.profiler.flame_graph(prof.events()).startswith("<svg")
     True
     """
-    whole = _collect(events)
+    words = FlameWords(lang)
+    whole = _collect(events, words("all"))
+    summary = _summary(whole, _depth(whole), words)
     depth = _depth(whole)
     rows = min(depth, DEEPEST)
     height = TOP + rows * ROW + 34
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="ant flame" viewBox="0 0 {WIDTH} {height}" '
         f'width="100%" style="min-width: 760px" role="img" '
-        f'aria-label="Flame graph: {escaped(_summary(whole, depth))}">',
+        f'aria-label="{escaped(words("label", summary))}">',
         theme.style(RULES),
         f'<rect class="paper" width="{WIDTH}" height="{height}"/>',
-        f'<text class="head" x="{EDGE}" y="24">{escaped(title or "Where the time went")}</text>',
-        f'<text class="word" x="{WIDTH - EDGE}" y="24" text-anchor="end">'
-        f"{escaped(_summary(whole, depth))}</text>",
+        f'<text class="head" x="{EDGE}" y="24">{escaped(title or words("title"))}</text>',
+        f'<text class="word" x="{WIDTH - EDGE}" y="24" text-anchor="end">{escaped(summary)}</text>',
     ]
     if whole.time > 0:
         scale = (WIDTH - 2 * EDGE) / whole.time
-        parts += _draw(whole, EDGE, 0, rows, scale, whole.time)
-    parts += _legend(whole, height - 14)
+        parts += _draw(whole, EDGE, 0, rows, scale, whole.time, words)
+    parts += _legend(whole, height - 14, words)
     return "\n".join([*parts, "</svg>\n"])
 
 
-def _summary(whole: _Box, depth: int) -> str:
+def _summary(whole: _Box, depth: int, words: FlameWords) -> str:
     if not whole.count:
-        return "nothing was recorded"
-    text = f"{time_text(whole.time)} in {whole.count} event{'s' if whole.count != 1 else ''}"
-    if depth > DEEPEST:
-        text += f"; of {depth} levels the upper {depth - DEEPEST} are left out"
-    return text
+        return words("nothing")
+    text = words("event" if whole.count == 1 else "events", time_text(whole.time), whole.count)
+    return text + words("cut", depth, depth - DEEPEST) if depth > DEEPEST else text
 
 
 def _depth(whole: _Box) -> int:
@@ -102,8 +125,8 @@ def _depth(whole: _Box) -> int:
 
 
 # ---- what stands on what
-def _collect(events: EventList) -> _Box:
-    whole = _Box("all", "rest")
+def _collect(events: EventList, all_word: str) -> _Box:
+    whole = _Box(all_word, "rest")
     by_lines = any([event.stack for event in events])
     own: dict[int, list[FunctionEvent]] = {}
     for kernel in events.kernels:
@@ -167,17 +190,19 @@ def _kind(event: FunctionEvent) -> str:
 
 
 # ---- drawing
-def _draw(box: _Box, x: float, level: int, rows: int, scale: float, total: float) -> Iterator[str]:
+def _draw(
+    box: _Box, x: float, level: int, rows: int, scale: float, total: float, words: FlameWords
+) -> Iterator[str]:
     width = box.time * scale
     if width < LEAST or level >= rows:
         return
     y = TOP + (rows - 1 - level) * ROW
     share = f"{box.time * 100 / total:.1f} %"
-    calls = f"{box.count} call{'s' if box.count != 1 else ''}"
+    calls = words("call" if box.count == 1 else "calls", box.count)
     what = f"{box.name}: {time_text(box.time)}, {share}, {calls}"
     name = box.name
     if box.levels > 1:
-        what += f", {box.levels} levels deep"
+        what += words("deep", box.levels)
         name += f" x {box.levels}"
     yield (
         f'<g><title>{escaped(what)}</title><rect class="box {box.kind}" x="{x:.2f}" y="{y}" '
@@ -185,7 +210,7 @@ def _draw(box: _Box, x: float, level: int, rows: int, scale: float, total: float
     )
     at = x
     for inner in sorted(box.inner.values(), key=lambda each: -each.time):
-        yield from _draw(inner, at, level + 1, rows, scale, total)
+        yield from _draw(inner, at, level + 1, rows, scale, total, words)
         at += inner.time * scale
 
 
@@ -197,7 +222,7 @@ def _label(name: str, x: float, y: int, width: float) -> str:
     return f'<text x="{x + 4:.2f}" y="{y + 13}">{escaped(text)}</text>'
 
 
-def _legend(whole: _Box, y: int) -> list[str]:
+def _legend(whole: _Box, y: int, words: FlameWords) -> list[str]:
     """The kinds of boxes that there are."""
     found: set[str] = set()
     todo = [whole]
@@ -206,11 +231,12 @@ def _legend(whole: _Box, y: int) -> list[str]:
         found.add(box.kind)
         todo += box.inner.values()
     parts, x = [], float(EDGE)
-    for kind, words in _KINDS:
+    for kind in _KINDS:
         if kind in found:
+            word = words(kind)
             parts.append(
                 f'<rect class="box {kind}" x="{x:.0f}" y="{y - 11}" width="14" height="14"/>'
             )
-            parts.append(f'<text class="word" x="{x + 20:.0f}" y="{y}">{words}</text>')
-            x += 44 + 6.6 * len(words)
+            parts.append(f'<text class="word" x="{x + 20:.0f}" y="{y}">{word}</text>')
+            x += 44 + 6.6 * len(word)
     return parts

@@ -25,6 +25,7 @@ class View:
     lesson: Lesson | None = None
     dark: bool = False
     show: Callable[[str], None] = field(default=lambda name: None)  # brings a part to the front
+    maximiser: Callable[[str], None] = field(default=lambda part: None)  # makes a part's button
 
 
 class Pane:

@@ -9,7 +9,7 @@ from typing import Any
 
 from nicegui import context, ui
 
-from antorcha.lab import complete, draft
+from antorcha.lab import complete, draft, phrases
 from antorcha.lab.panes.base import ANSWER, Pane, press
 
 
@@ -30,7 +30,8 @@ class Editor(Pane):
             ui.element("div").classes("lab-gap")
             self._run = self._button("run", "play_arrow", self._start).classes("lab-run")
             self._stop = self._button("stop", "stop", self.session.stop)
-            self._reset = self._button("reset", "restart_alt", self._clear)
+            self._resets()
+            self.view.maximiser("edit")
         self._problem = ui.element("div").classes("lab-problem").props('role="alert"')
         self.editor = ui.codemirror(
             self.session.file.text,
@@ -54,8 +55,37 @@ class Editor(Pane):
         button.props(f'no-caps dense unelevated title="{self.words(key + "_hint")}"')
         return button.classes("lab-button")
 
+    def _resets(self) -> None:
+        """The button that begins again, and its menu: with the process, or with the text."""
+        words = self.words
+        button = ui.button(words("reset"), icon="restart_alt", color=None)
+        button.props(f'no-caps dense unelevated title="{words("reset_hint")}"')
+        button.classes("lab-button")
+        with button, ui.menu().classes("lab-resets") as menu:
+            self._reset_entry("reset_process", "reset_process_hint", press(self._clear))
+            self._reset_entry("reset_text", "reset_text_hint", self._begin_again)
+            self._back = self._reset_entry("reset_back", "reset_back_hint", self._take_back)
+        menu.on_value_change(lambda: self._back.set_visibility(bool(self.session.file.aside())))
+
+    def _reset_entry(self, key: str, hint: str, work: Any) -> ui.menu_item:
+        with ui.menu_item(on_click=work) as item, ui.element("div").classes("lab-entry"):
+            ui.label(self.words(key)).classes("lab-entry-name")
+            ui.label(self.words(hint)).classes("lab-entry-more")
+        return item
+
+    def _begin_again(self) -> None:
+        self._say_kept(self.session.begin_again())
+
+    def _take_back(self) -> None:
+        self._say_kept(self.session.take_back())
+
+    def _say_kept(self, name: str) -> None:
+        if name:
+            ui.notify(self.words("kept_as", name), type="positive")
+
     async def _complete(self, label: str) -> None:
         ui.run_javascript(await asyncio.to_thread(complete.script, self.editor.id, label))
+        ui.run_javascript(phrases.script(self.editor.id, self.words.lang))
         with contextlib.suppress(TimeoutError):
             answer = await ui.run_javascript(draft.script(self.editor.id), timeout=ANSWER)
             self._take_draft(draft.read(answer))
@@ -97,10 +127,10 @@ class Editor(Pane):
         self._show_problem()
 
     async def _start(self) -> None:
-        await self.session.run(self.words)
+        await self.session.run()
 
     async def _clear(self) -> None:
-        await self.session.reset(self.words)
+        await self.session.reset()
 
     def _typed(self, event: Any) -> None:
         if self._shown == self.session.active:
@@ -142,7 +172,8 @@ class Editor(Pane):
             if begin < end:
                 marks = [{"kind": "mark", "from": begin, "to": end, "class": "lab-error"}]
             marks.append({"kind": "line", "line": place["line"], "class": "lab-error-line"})
-            tips = {place["line"]: self.session.result.get("message", "")}
+            result = self.session.result
+            tips = {place["line"]: result.get("message") or self.words.death(result)}
         self.editor.run_method("setDecorations", marks)
         self.editor.run_method("setLineTooltips", tips)
         if place is not None:

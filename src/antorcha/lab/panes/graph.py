@@ -32,7 +32,7 @@ class Graph(Pane):
         self._picture = trusted(classes="lab-graph")
 
     async def _run(self) -> None:
-        await self.session.run(self.words, watched="lines")
+        await self.session.run(watched="lines")
 
     def update(self) -> None:
         result = self.session.result

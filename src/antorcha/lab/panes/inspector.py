@@ -1,5 +1,8 @@
 """The live inspector: every tensor that the program's names hold, and one of them opened; above
-them, what went wrong when something did."""
+them, what went wrong when something did.
+
+The opened tensor stands right below its row; where the pane is wide, beside the rows.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,12 @@ from antorcha.inspector.forms import escaped
 from antorcha.lab.child_names import MANY
 from antorcha.lab.panes.base import Pane, View, trusted
 
-# The table is one element, so a click says which row it was in. A key on a row's button clicks it.
-_WHICH = "(event) => emit(event.target.closest('[data-row]')?.dataset.row ?? null)"
+# The rows are text of one element, so a click says which row it was in. A key on a row's button
+# clicks it.
+_WHICH = """(event) => {
+  const row = event.target.closest("[data-row]");
+  if (row) emit(row.dataset.row);
+}"""
 # A new table takes the place of the one whose row had the focus: the focus goes with it.
 _KEEP_FOCUS = """
 const table = getHtmlElement(%d);
@@ -24,6 +31,21 @@ new MutationObserver(() => {
   if (row !== null && document.activeElement === document.body)
     table.querySelector(`[data-row="${row}"]`)?.focus({preventScroll: true});
 }).observe(table, {childList: true, subtree: true});
+"""
+# Once the opened tensor is there, its row goes to the top of the pane, and it can be seen.
+_REVEAL = """
+let tries = 40;
+function reveal() {
+  const table = getHtmlElement(%d), row = table.querySelector(".lab-row-open");
+  const detail = table.querySelector(".lab-detail");
+  if (!row || !detail.childElementCount) { if (tries--) setTimeout(reveal, 50); return; }
+  const panel = table.closest(".lab-panel");
+  const top = row.getBoundingClientRect().top - panel.getBoundingClientRect().top;
+  const beside = detail.getBoundingClientRect().left >= row.getBoundingClientRect().right;
+  if (!beside || top < 0) panel.scrollTop += top - 8;
+  detail.scrollTop = 0;
+}
+reveal();
 """
 PACE = 0.7  # seconds between two looks at an opened tensor while the program runs
 
@@ -46,10 +68,13 @@ class Inspector(Pane):
         self._why.set_visibility(False)
         self._live = ui.label(self.words("live")).classes("lab-live")
         self._hint = ui.label(self.words("no_tensors")).classes("lab-empty")
-        self._table = trusted(classes="lab-rows").on("click", self._pressed, js_handler=_WHICH)
+        with ui.element("div").classes("lab-inspect") as self._table:
+            self._upper = trusted(classes="lab-rows")
+            self._detail = trusted(classes="lab-detail")
+            self._lower = trusted(classes="lab-rows lab-rows-lower")
+        self._table.on("click", self._pressed, js_handler=_WHICH)
         ui.timer(0.1, lambda: ui.run_javascript(_KEEP_FOCUS % self._table.id), once=True)
         self._more = ui.label(self.words("many_tensors", MANY)).classes("lab-empty")
-        self._detail = trusted(classes="lab-detail")
 
     def refresh(self) -> None:
         super().refresh()
@@ -66,7 +91,7 @@ class Inspector(Pane):
         if not session.busy and self._open not in [row["name"] for row in session.rows]:
             self._open = None
             self._detail.set_content("")
-        self._table.set_content(self._rows())
+        self._show_rows()
         self._explain()
         if self._open is not None and not session.busy:
             self._next_look = 0.0
@@ -74,11 +99,18 @@ class Inspector(Pane):
 
     # ---- the rows -------------------------------------------------------------------------------
 
-    def _rows(self) -> str:
-        if not self.session.rows:
-            return ""
-        self._names = [row["name"] for row in self.session.rows]
-        return "".join([self._row(number, row) for number, row in enumerate(self.session.rows)])
+    def _show_rows(self) -> None:
+        """Show the rows: up to the opened one, and, below what is inside of it, the others."""
+        rows = self.session.rows
+        self._names = [row["name"] for row in rows]
+        made = [self._row(number, row) for number, row in enumerate(rows)]
+        upper = self._names.index(self._open) + 1 if self._open in self._names else len(made)
+        self._upper.set_content("".join(made[:upper]))
+        self._lower.set_content("".join(made[upper:]))
+        self._table.classes(
+            add="lab-inspect-open" if self._open else "",
+            remove="" if self._open else "lab-inspect-open",
+        )
 
     def _row(self, number: int, row: dict[str, Any]) -> str:
         name = escaped(row["name"])
@@ -104,11 +136,11 @@ class Inspector(Pane):
         name = self._names[number]
         self._open = None if name == self._open else name
         self._next_look = 0.0
-        self._table.set_content(self._rows())
-        if self._open is None:
-            self._detail.set_content("")
-        else:
+        self._detail.set_content("")
+        self._show_rows()
+        if self._open is not None:
             self._look(pressed=True)
+            ui.run_javascript(_REVEAL % self._table.id)
 
     # ---- the opened one -------------------------------------------------------------------------
 
@@ -135,15 +167,26 @@ class Inspector(Pane):
     # ---- errors ---------------------------------------------------------------------------------
 
     def _explain(self) -> None:
-        result = self.session.result
-        explanation = result.get("explanation")
+        """Show what went wrong: in a sentence, what mends it, and the whole of it below."""
+        result, words = self.session.result, self.words
+        explanation = result.get("explanation", {}).get(words.lang)
         if explanation == self._explained:
             return
         self._explained = explanation
         self._why.set_visibility(explanation is not None)
         if explanation is not None:
-            self._why.set_content(f"<h3>{escaped(self.words('explanation'))}</h3>{explanation}")
+            headline = words("explanation", words.headline(result.get("kinds", [])))
+            fixes = "".join([self._fix(n, *fix) for n, fix in enumerate(result.get("fixes", []))])
+            self._why.set_content(f"<h3>{escaped(headline)}</h3>{fixes}{explanation}")
             self.view.show("inspector")
+            ui.run_javascript(f"getHtmlElement({self._why.id}).parentElement.scrollTop = 0")
+
+    def _fix(self, number: int, code: str, gives: str) -> str:
+        words = self.words
+        said = words("fix_gives" if gives else "fix", gives) if not number else (
+            words("fix_or_gives" if gives else "fix_or", gives)
+        )  # fmt: skip
+        return f'<p class="lab-fix"><b>{escaped(said)}</b><code>{escaped(code)}</code></p>'
 
 
 def told(answer: dict[str, Any], words: Any, name: str) -> str:
@@ -152,4 +195,5 @@ def told(answer: dict[str, Any], words: Any, name: str) -> str:
         return str(answer["html"])
     if answer.get("gone"):
         return f'<p class="lab-empty">{escaped(words("gone", name))}</p>'
-    return f'<p class="lab-empty">{escaped(words("cannot_show", answer["problem"]))}</p>'
+    problem = answer["problem"] or words("no_answer")
+    return f'<p class="lab-empty">{escaped(words("cannot_show", problem))}</p>'

@@ -94,7 +94,7 @@ class Challenge(Pane):
         self.view.show("code")
 
     async def _run(self) -> None:
-        await self.session.check(self.lesson, self.words)
+        await self.session.check(self.lesson)
 
     def _help(self, index: int) -> None:
         """The buttons that give a step's hints one by one, and then a solution."""
@@ -121,6 +121,9 @@ class Challenge(Pane):
         verdicts = self.session.verdicts
         for index, label in enumerate(self._said):
             verdict = verdicts[index] if index < len(verdicts) else None
+            if verdict is not None and verdict.get("lang", self.lesson.lang) != self.lesson.lang:
+                # It was checked in a page of another language.
+                verdict = {"ok": True, "message": self.words("right")} if verdict["ok"] else None
             label.set_content("" if verdict is None else with_code(verdict["message"]))
             label.classes(remove="lab-right lab-wrong")
             if verdict is not None:

@@ -10,6 +10,8 @@ from antorcha.inspector.forms import escaped
 from antorcha.lab import curves
 from antorcha.lab.panes.base import Pane, press, trusted
 
+ROWS = 40  # of a profile's table, at most
+
 
 class Loss(Pane):
     """The curve of every number that the program calls its loss."""
@@ -22,16 +24,18 @@ class Loss(Pane):
 
     def update(self) -> None:
         every = {k: v for k, v in self.session.losses.items() if v["count"] > 1}
-        losses = dict(list(every.items())[: len(curves.LINES)])
+        losses = dict(list(every.items())[-len(curves.LINES) :])
         label = "; ".join(self._said(name, curve) for name, curve in losses.items())
         if len(every) > len(losses):
-            label += "; " + self.words("more_curves", ", ".join([*every][len(losses) :]))
+            label += "; " + self.words("more_curves", ", ".join([*every][: -len(losses)]))
         self._hint.set_visibility(not losses)
-        picture = curves.draw(losses, label, self.words("step")) if losses else ""
+        words = self.words
+        axis = words("loss_axis"), words("loss_axis_log")
+        picture = curves.draw(losses, label, words("step"), axis, words.number) if losses else ""
         self._picture.set_content(f'{picture}<p class="lab-caption">{escaped(label)}</p>')
 
     def _said(self, name: str, curve: dict[str, Any]) -> str:
-        last = f"{float(curve['values'][-1]):.4g}"
+        last = self.words.number(f"{float(curve['values'][-1]):.4g}")
         said = self.words("loss_curve", name, curve["count"], last)
         gap = curves.first_gap(curve)
         return said if gap is None else said + self.words("loss_gap", gap)
@@ -48,17 +52,45 @@ class Profiler(Pane):
             self.words("profile_run"), icon="speed", on_click=press(self._start)
         ).props("no-caps dense unelevated")
         self._flame = trusted(classes="lab-flame")
-        self._table = ui.label().classes("lab-profile")
+        self._table = trusted(classes="lab-profile")
 
     async def _start(self) -> None:
-        await self.session.run(self.words, watched="profile")
+        await self.session.run(watched="profile")
 
     def update(self) -> None:
         profile = self.session.result.get("profile") or {}
         self._button.set_enabled(not self.session.busy)
         self._hint.set_visibility(not profile)
-        self._flame.set_content(profile.get("flame", ""))
-        self._table.set_text(profile.get("table", ""))
+        self._flame.set_content(profile.get("flame", {}).get(self.words.lang, ""))
+        self._table.set_content(self._rows(profile.get("rows", [])))
+
+    def _rows(self, rows: list[dict[str, Any]]) -> str:
+        """The table, as HTML."""
+        if not rows:
+            return ""
+        words = self.words
+        whole = sum([row["own"] for row in rows]) or 1.0
+        heads = ("op", "calls", "own_time", "share", "whole_time", "mean_time")
+        head = "".join(
+            [f'<th scope="col">{escaped(words(f"profile_{key}"))}</th>' for key in heads]
+        )
+        body = [
+            f'<tr><th scope="row">{escaped(row["name"])}</th>'
+            + "".join([
+                f"<td>{escaped(text)}</td>"
+                for text in (
+                    str(row["calls"]), words.seconds(row["own"]),
+                    words.number(f"{row['own'] / whole * 100:.1f} %"),
+                    words.seconds(row["whole"]), words.seconds(row["whole"] / row["calls"]),
+                )
+            ]) + "</tr>"
+            for row in rows[:ROWS]
+        ]  # fmt: skip
+        more = words("profile_more", len(rows) - ROWS) if len(rows) > ROWS else ""
+        return (
+            f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
+            f'<p class="lab-caption">{escaped(" ".join([words("profile_told"), more]))}</p>'
+        )
 
 
 class Pictures(Pane):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from nicegui import ui
 
 from antorcha.lab.panes.base import Pane
+from antorcha.lab.screen import USUAL, WIDEST, columns
 
 # Dark in both themes, as terminals are; the colours are readable on it (WCAG AA).
 THEME = {
@@ -23,8 +25,34 @@ THEME = {
 }
 
 
+# Tells how many columns and rows there is room for, now and whenever that changes; lets Tab lead on
+# (a terminal keeps it for programs that read keys); and speaks of itself in the page's words.
+_MEASURE = """
+const component = getElement(%(id)d);
+const terminal = component.terminal;
+const box = getHtmlElement(%(id)d).parentElement;
+terminal.attachCustomKeyEventHandler(event => event.key !== "Tab");
+terminal.textarea?.setAttribute("aria-label", %(label)s);
+let told = "", waiting = null;
+function measure() {
+  waiting = null;
+  const room = component.fit_addon.proposeDimensions();
+  if (!room || !(room.cols > 1) || !(room.rows > 1) || !box.offsetParent) return;
+  const now = [room.cols, room.rows];
+  if (String(now) === told) return;
+  told = String(now);
+  emitEvent("lab-terminal-%(id)d", now);
+}
+new ResizeObserver(() => { waiting ??= setTimeout(measure, 120); }).observe(box);
+"""
+
+
 class Terminal(Pane):
-    """Output and input of the program."""
+    """Output and input of the program.
+
+    The terminal has as many columns as there is room for, and never less than 80, nor than its
+    longest line: what does not fit is scrolled to, and no line is broken in the middle of a number.
+    """
 
     watches = ("prompt", "state", "cleared")
 
@@ -32,10 +60,15 @@ class Terminal(Pane):
         words = self.words
         self._read = 0  # up to here the screen's text is shown
         self._cleared = self.session.versions["cleared"]
-        self._state_shown = ""
+        self._room = (0, 0)  # columns and rows that can be seen; (0, 0): the browser has not said
+        self._shape = (0, 0)  # columns and rows of the terminal
+        self._longest = USUAL
+        self._line_open = ""  # the last line, which may go on
         with ui.element("div").classes("lab-bar"):
             ui.label(words("terminal")).classes("lab-title").props('role="heading" aria-level="2"')
             self._state = ui.label().classes("lab-state").props('aria-live="polite"')
+            ui.element("div").classes("lab-gap")
+            self.view.maximiser("below")
         options: dict[str, Any] = {
             "convertEol": True,
             "disableStdin": True,
@@ -48,32 +81,59 @@ class Terminal(Pane):
         }
         with ui.element("div").classes("lab-terminal"):
             self.xterm = ui.xterm(options).props(f'aria-label="{words("terminal")}"')
-            ui.timer(0.1, self._let_tab_pass, once=True)
-            ui.element("q-resize-observer").on("resize", lambda: self.xterm.fit(), throttle=0.2)
+        ui.on(f"lab-terminal-{self.xterm.id}", self._measured)
+        script = _MEASURE % {"id": self.xterm.id, "label": json.dumps(words("terminal"))}
+        ui.timer(0.1, lambda: ui.run_javascript(script), once=True)
         with ui.element("form").classes("lab-ask").on("submit.prevent", self._send) as self._ask:
             self._line = ui.input(words("input")).props("dense outlined").classes("lab-input")
             ui.button(words("send"), on_click=self._send).props("no-caps dense unelevated")
         self._ask.set_visibility(False)
 
-    def _let_tab_pass(self) -> None:
-        """Tab leads on from the terminal, which would keep it for programs that read keys."""
-        ui.run_javascript(
-            f"getElement({self.xterm.id}).terminal"
-            ".attachCustomKeyEventHandler(event => event.key !== 'Tab')"
-        )
+    def _measured(self, event: Any) -> None:
+        """The browser says how much room there is."""
+        given = event.args if isinstance(event.args, list) else []
+        if len(given) != 2 or not all(isinstance(n, int) and 1 < n < 2000 for n in given):
+            return
+        before, self._room = self._room, (given[0], given[1])
+        self.session.size = (max(given[0], USUAL), given[1])
+        self._fit()
+        if before[0] != given[0]:  # the lab's own lines are broken elsewhere
+            self._show_all()
+
+    def _fit(self) -> None:
+        shape = (max(self._room[0], self._longest), self._room[1])
+        if shape != self._shape:
+            self._shape = shape
+            self.xterm.run_terminal_method("resize", *shape)
+
+    def _show_all(self) -> None:
+        """Show the text from its beginning, on an empty terminal."""
+        self._read, self._longest, self._line_open = 0, USUAL, ""
+        self.xterm.write("\x1bc")
+        self._show_new()
+        self._fit()
+
+    def _show_new(self) -> None:
+        end = self.session.screen.end
+        if end != self._read:
+            text = self.session.screen.since(self._read, self.words, self._room[0])
+            self._longest = max(self._longest, columns(self._line_open + text))
+            self._line_open = (self._line_open + text).rpartition("\n")[2][:WIDEST]
+            self._fit()
+            self.xterm.write(text)
+            self._read = end
 
     def refresh(self) -> None:
         super().refresh()
-        end = self.session.screen.end
-        if end != self._read:
-            self.xterm.write(self.session.screen.since(self._read))
-            self._read = end
+        if self._room[0]:
+            self._show_new()
 
     def update(self) -> None:
         session = self.session
         if self._cleared != session.versions["cleared"]:
             self._cleared = session.versions["cleared"]
-            self.xterm.run_terminal_method("reset")
+            if self._room[0]:
+                self._show_all()
         self._ask.set_visibility(session.prompt is not None)
         if session.prompt is not None:
             self._line.run_method("focus")

@@ -148,9 +148,21 @@ def converted(value: Any, grad: bool = True) -> Any:
         return getattr(antorcha, str(value).removeprefix("torch."))
     if isinstance(value, torch.device):
         return antorcha.device(str(value))
+    if isinstance(value, torch.nn.TransformerEncoderLayer):
+        return _encoder_layer(value)
     if callable(value) and not isinstance(value, type):
         return on_antorcha(value)
     return value
+
+
+def _encoder_layer(layer: Any) -> Any:
+    """The same layer; its parameters come with those of the module that it is for."""
+    attention = layer.self_attn
+    return antorcha.nn.TransformerEncoderLayer(
+        attention.embed_dim, attention.num_heads, layer.linear1.out_features, layer.dropout.p,
+        on_antorcha(layer.activation), layer.norm1.eps, attention.batch_first, layer.norm_first,
+        layer.linear1.bias is not None, dtype=converted(layer.linear1.weight.dtype),
+    )  # fmt: skip
 
 
 def _tensor(tensor: Any, grad: bool) -> Any:

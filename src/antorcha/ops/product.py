@@ -68,6 +68,12 @@ class MatMulOp(Op):
         device = common_device(self.name, operands)
         check_dtypes(self.name, operands)
         product: Product = self.apply_fn(seen)
+        for number in (product.alpha, product.beta):
+            if isinstance(number, complex) and product.a.dtype.kind != "c":
+                raise DtypeError(
+                    f"{self.name}: alpha and beta must be real numbers for operands of "
+                    f"{product.a.dtype}, not {number}; make the operands complex first"
+                )
         if product.beta == 0:  # a bias of weight 0 is not read: NaN in it does not count
             product = replace(product, bias=None)
         out, launch = plan_product(self.name, product, backend(device), outs)

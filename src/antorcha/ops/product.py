@@ -240,7 +240,7 @@ def describe(p: Product, operands: list[Layout], out: Layout) -> MatMul | None:
 
 def weight(p: Product, number: complex) -> complex:
     """``alpha`` or ``beta``: a complex number only where the operands are complex."""
-    return complex(number) if p.a.dtype.kind == "c" else float(number)  # type: ignore[arg-type]
+    return complex(number) if p.a.dtype.kind == "c" else float(number.real)
 
 
 def with_copies(

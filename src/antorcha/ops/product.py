@@ -69,7 +69,7 @@ class MatMulOp(Op):
         check_dtypes(self.name, operands)
         product: Product = self.apply_fn(seen)
         for number in (product.alpha, product.beta):
-            if isinstance(number, complex) and product.a.dtype.kind != "c":
+            if number.imag and product.a.dtype.kind != "c":
                 raise DtypeError(
                     f"{self.name}: alpha and beta must be real numbers for operands of "
                     f"{product.a.dtype}, not {number}; make the operands complex first"

@@ -261,3 +261,11 @@ def test_with_numpy() -> None:
     a = spd(3)
     np.testing.assert_allclose(antorcha.linalg.inv(t(a)).numpy(), np.linalg.inv(a))
     np.testing.assert_allclose(antorcha.linalg.eigvalsh(t(a)).numpy(), np.linalg.eigvalsh(a))
+
+
+def test_complex_weights_of_real_products_are_refused() -> None:
+    one = antorcha.ones(1, 1)
+    for call in (antorcha.addmm, lambda *a, **k: antorcha.baddbmm(*[t[None] for t in a], **k)):
+        for name in ("alpha", "beta"):
+            with pytest.raises(RuntimeError, match="must be real numbers"):
+                call(one, one, one, **{name: 1j})

@@ -68,6 +68,12 @@ class MatMulOp(Op):
         device = common_device(self.name, operands)
         check_dtypes(self.name, operands)
         product: Product = self.apply_fn(seen)
+        for number in (product.alpha, product.beta):
+            if number.imag and product.a.dtype.kind != "c":
+                raise DtypeError(
+                    f"{self.name}: alpha and beta must be real numbers for operands of "
+                    f"{product.a.dtype}, not {number}; make the operands complex first"
+                )
         if product.beta == 0:  # a bias of weight 0 is not read: NaN in it does not count
             product = replace(product, bias=None)
         out, launch = plan_product(self.name, product, backend(device), outs)
@@ -234,7 +240,7 @@ def describe(p: Product, operands: list[Layout], out: Layout) -> MatMul | None:
 
 def weight(p: Product, number: complex) -> complex:
     """``alpha`` or ``beta``: a complex number only where the operands are complex."""
-    return complex(number) if p.a.dtype.kind == "c" else float(number)  # type: ignore[arg-type]
+    return complex(number) if p.a.dtype.kind == "c" else float(number.real)
 
 
 def with_copies(

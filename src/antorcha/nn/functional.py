@@ -12,6 +12,7 @@ from typing import Any
 
 from antorcha.autograd import no_grad
 from antorcha.errors import MissingFeature, ShapeError, ValueRangeError, no_such_name
+from antorcha.ops.params import to_ints
 from antorcha.ops.record import NAMESPACES, REGISTRY, T
 
 _SHARED = (
@@ -111,7 +112,7 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None
     >>> torch.nn.functional.pad(torch.tensor([[1., 2., 3.]]), (2, 0), mode='reflect')
     tensor([[3., 2., 1., 2., 3.]])
     """
-    pairs = [int(p) for p in pad]
+    pairs = to_ints("pad", "pad", pad)
     if len(pairs) % 2:
         raise ShapeError(f"pad: Padding length must be divisible by 2, but got {len(pairs)}")
     dims = len(pairs) // 2
@@ -140,7 +141,7 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None
     return input
 
 
-def _pad_constant(input: Any, pairs: list[int], value: float) -> Any:
+def _pad_constant(input: Any, pairs: tuple[int, ...], value: float) -> Any:
     shape = list(input.shape)
     into: list[Any] = [slice(None)] * len(shape)  # where the input goes in the result
     source = input

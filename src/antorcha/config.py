@@ -5,7 +5,8 @@ Nothing on the path of an op reads the environment. Other modules use the consta
 
 =====================  =========================================================================
 ANTORCHA_CACHE         folder for compiled kernels; default ``antorcha`` in ``$XDG_CACHE_HOME``,
-                       else in ``~/.cache``
+                       else in ``~/.cache``; where there is no home, ``antorcha-<user id>`` in
+                       ``$TMPDIR`` or ``/tmp``
 ANTORCHA_CACHE_SIZE    MiB of compiled kernels that are kept there, those used last; default 512,
                        0 for no bound
 ANTORCHA_NUM_THREADS   threads of the CPU pool; default ``OMP_NUM_THREADS``, else the CPUs that
@@ -61,16 +62,46 @@ def settings(environ: Mapping[str, str], *, root: str = "/") -> Settings:
 
 
 def _cache_dir(environ: Mapping[str, str]) -> str:
+    """The folder; empty where there is no place for one. Always absolute: it holds code, which is
+    not to be loaded from wherever a program happens to run."""
     chosen = environ.get("ANTORCHA_CACHE", "").strip()
     if chosen:
-        path = os.path.abspath(os.path.expanduser(chosen))
-        if os.path.exists(path) and not os.path.isdir(path):
-            raise ArgumentError(f"ANTORCHA_CACHE={chosen!r} is a file; it must name a folder")
-        return path
+        return _named_folder(chosen)
     base = environ.get("XDG_CACHE_HOME", "").strip()
-    if not os.path.isabs(base):  # the XDG standard: a relative path is ignored
-        base = os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(base, "antorcha")
+    if os.path.isabs(base):  # the XDG standard: a relative path is ignored
+        return os.path.join(base, "antorcha")
+    home = os.path.expanduser("~")
+    if os.path.isabs(home) and os.path.isdir(home):
+        return os.path.join(home, ".cache", "antorcha")
+    return _temporary_folder(environ)
+
+
+def _named_folder(chosen: str) -> str:
+    path = os.path.expanduser(chosen)
+    if path.startswith("~"):
+        raise ArgumentError(
+            f"ANTORCHA_CACHE={chosen!r}: that home is not known; give the folder's whole path"
+        )
+    try:
+        path = os.path.abspath(path)
+    except OSError as error:  # the working directory is gone
+        raise ArgumentError(
+            f"ANTORCHA_CACHE={chosen!r} is relative, and there is no working directory ({error}); "
+            "give the folder's whole path"
+        ) from None
+    if os.path.exists(path) and not os.path.isdir(path):
+        raise ArgumentError(f"ANTORCHA_CACHE={chosen!r} is a file; it must name a folder")
+    return path
+
+
+def _temporary_folder(environ: Mapping[str, str]) -> str:
+    """A folder of this user in the system's folder for temporary files. The cache refuses it if
+    somebody else has made it."""
+    user = os.getuid() if hasattr(os, "getuid") else environ.get("USERNAME", "")
+    for place in (*[environ.get(name, "") for name in ("TMPDIR", "TEMP", "TMP")], "/tmp"):
+        if os.path.isabs(place) and os.path.isdir(place):
+            return os.path.join(place, f"antorcha-{user}")
+    return ""
 
 
 def _cache_size(environ: Mapping[str, str]) -> int:

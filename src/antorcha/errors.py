@@ -8,6 +8,7 @@ names the op first, then shows the operands, then says the fix where one is like
 from __future__ import annotations
 
 import os
+import reprlib
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -307,6 +308,18 @@ def ours(frame: FrameType) -> bool:
 
 def _is_import(frame: FrameType) -> bool:
     return frame.f_code.co_filename.startswith("<frozen importlib._bootstrap")
+
+
+def shown(value: Any, most: int = 30) -> str:
+    """A value's text, short enough for a message, and quickly made: nested lists may have any
+    length. That a value has no text is no error."""
+    shortened = reprlib.Repr()
+    shortened.maxlevel = 3
+    shortened.maxstring = shortened.maxother = shortened.maxlong = most
+    try:
+        return shortened.repr(value)[:most]
+    except Exception:
+        return f"a {type(value).__name__}"
 
 
 def operand(shape: Sequence[int], dtype: object = None, device: object = None) -> str:

@@ -11,15 +11,18 @@ is anything with `shape`, `dtype` and a length. `dtype.kind` must read as NumPy'
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from antorcha.errors import ArgumentError, OutOfRange, ShapeError, ValueRangeError, warn
-from antorcha.shapes import INT64_MAX, Ints, broadcast_shapes
+from antorcha.errors import ArgumentError, OutOfRange, ShapeError, ValueRangeError, shown, warn
+from antorcha.lazy import lazy
+from antorcha.shapes import INT64_MAX, Ints, broadcast_shapes, nested_items, nested_shape
 
 if TYPE_CHECKING:
     import numpy as np
 
+alloc = lazy("antorcha.runtime.alloc")
 Layout = tuple[Ints, Ints, int]  # (shape, strides, offset)
 Step = tuple[Any, ...]
 
@@ -307,7 +310,7 @@ def _as_index(item: Any) -> Any:
         if item.shape == () and _is_mask(item):
             return bool(item)
         return item
-    if isinstance(item, Sequence) and not isinstance(item, (str, bytes)):
+    if _is_list(item):
         return _list_index(item)
     kind = type(item).__name__
     if isinstance(item, (str, bytes)):
@@ -319,8 +322,12 @@ def _list_index(items: Sequence[Any]) -> np.ndarray[Any, Any]:
     """A (nested) list of integers or bools as an array: bools are a mask, the rest int64."""
     import numpy as np
 
+    shape, _ = nested_shape("index", items, _holds_others)
+    alloc.check_plausible(8 * math.prod(shape))
+    flat = nested_items("index", items, shape, _holds_others)
     try:
-        array = np.asarray(items)
+        array = np.asarray(flat)
+        array = array.reshape((*shape, *array.shape[1:]))
     except ValueError as error:
         raise ValueRangeError(f"index list is not rectangular: {error}") from None
     if array.size == 0:
@@ -329,9 +336,21 @@ def _list_index(items: Sequence[Any]) -> np.ndarray[Any, Any]:
         return array
     if array.dtype.kind not in "iu":
         raise OutOfRange(
-            f"an index list must hold integers or bools, got {array.dtype.name}: {items!r}"
+            f"an index list must hold integers or bools, got {array.dtype.name}: {shown(items)}"
         )
     return array.astype(np.int64)
+
+
+def _is_list(item: Any) -> bool:
+    return isinstance(item, Sequence) and not isinstance(item, (str, bytes))
+
+
+def _holds_others(item: Any) -> bool:
+    if isinstance(item, (list, tuple)):
+        return True
+    if isinstance(item, (str, bytes, dict, set)) or hasattr(item, "dtype"):
+        return False
+    return hasattr(item, "__len__") and hasattr(item, "__getitem__")
 
 
 def _flag_index(flag: bool) -> np.ndarray[Any, Any]:

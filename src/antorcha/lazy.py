@@ -2,13 +2,39 @@
 
 NumPy takes most of the import's time, the runtime loads machine code; neither is needed until the
 first tensor. A file that needs NumPy says ``from antorcha.lazy import np``.
+
+A process that forks while a thread imports a module leaves its child that module half imported, and
+locked for ever. So `load_deferred` imports, before a fork (``forks``), every module that a call may
+be the first to import: those that `lazy` stands for, and those that functions import, `WITHIN`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+WITHIN: Final = (
+    "antorcha.devices.cpu", "antorcha.devices.meta", "antorcha.devices.reference",
+    "antorcha.autograd", "antorcha.autograd.anomaly", "antorcha.autograd.profiling.session",
+    "antorcha.lang.native.entry", "antorcha.lang.native.interpret", "antorcha.lang.native.lower",
+    "antorcha.lang.native.rewrite", "antorcha.lang.expr.interpret", "antorcha.lang.expr.meaning",
+    "antorcha.lang.expr.printing",
+    "antorcha.devices.cpu.integers", "antorcha.devices.cpu.math",
+    "antorcha.runtime.call.native", "antorcha.runtime.call.native.invariants",
+    "antorcha.runtime.call.native.nodes", "antorcha.runtime.call.native.walk",
+    "antorcha.runtime.call.native.watched",
+    "antorcha.runtime.call.sizes", "antorcha.runtime.sequence",
+    "antorcha.overrides", "antorcha.linalg", "antorcha.nn", "antorcha.nn.utils", "antorcha.optim",
+    "antorcha.optim.lr_scheduler", "antorcha.random", "antorcha.serialization.reader",
+    "antorcha.serialization.writer", "antorcha.special", "antorcha.tensor.dlpack",
+    "antorcha.utils.data", "antorcha.ops.user",
+    "difflib", "gzip", "inspect", "linecache", "llvmlite.binding", "ml_dtypes", "numpy",
+    "scipy.linalg", "scipy.special", "textwrap",
+)  # fmt: skip
+"""What functions import when they are called (and what those modules import)."""
+_deferred: dict[str, None] = dict.fromkeys(WITHIN)
 
 
 class LazyModule(ModuleType):
@@ -25,7 +51,17 @@ class LazyModule(ModuleType):
 
 def lazy(name: str) -> Any:
     """The module of that name, imported at its first use. Do not keep what may be rebound in it."""
+    _deferred[name] = None
     return LazyModule(name)
+
+
+def load_deferred() -> None:
+    """Imports every module whose import is deferred; waits for those that a thread is importing."""
+    while names := list(_deferred):  # (imported modules may defer others)
+        for name in names:
+            with contextlib.suppress(Exception):  # whoever uses it is told
+                importlib.import_module(name)
+            _deferred.pop(name, None)
 
 
 if TYPE_CHECKING:
@@ -33,5 +69,5 @@ if TYPE_CHECKING:
 else:
     np = lazy("numpy")
 
-__all__ = ["Array", "LazyModule", "lazy", "np"]
+__all__ = ["WITHIN", "Array", "LazyModule", "lazy", "load_deferred", "np"]
 Array: TypeAlias = "np.ndarray[Any, Any]"

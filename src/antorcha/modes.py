@@ -15,6 +15,8 @@ import threading
 import weakref
 from typing import Any
 
+from antorcha.forks import held_over_forks
+
 NO_GRAD = 1  # operations are not recorded
 INFERENCE = 2  # nor are versions kept: results are inference tensors (always with NO_GRAD)
 ANOMALY = 4  # nodes remember the line that made them; NaN gradients are errors
@@ -38,7 +40,7 @@ special: int = 0
 subclasses: bool = False  # has anybody made a subclass of Tensor (other than Parameter)?
 blocks: list[tuple[type, int, int]] = []
 """The context managers that do no more than to set and clear bits: (class, set, cleared)."""
-_lock = threading.RLock()  # a collection inside of it may end a stale base
+_lock = held_over_forks(threading.RLock())  # a collection inside of it may end a stale base
 
 
 def _count(more: int, more_special: int) -> None:

@@ -7,15 +7,25 @@ Where a rule is PyTorch's and not obvious, its source file is named. Functions t
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Self, SupportsIndex, overload
 
-from antorcha.errors import ArgumentError, OutOfRange, ShapeError, labelled, listed
+from antorcha.errors import (
+    ArgumentError,
+    OutOfRange,
+    ShapeError,
+    ValueRangeError,
+    labelled,
+    listed,
+    shown,
+)
 
 Ints = tuple[int, ...]
 
 INT64_MAX: Final = 2**63 - 1
+MOST_DIMS: Final = 64  # of data from outside; NumPy has no more
 
 
 class Size(tuple[int, ...]):
@@ -491,3 +501,61 @@ def view_strides(
             chunk_stride = strides[dim - 1]
             chunk_count = view_count = 1
     return tuple(steps) if view_dim < 0 else None
+
+
+def nested_shape(
+    op: str, data: Any, is_sequence: Callable[[Any], bool]
+) -> tuple[tuple[int, ...], Any]:
+    """The shape of nested sequences as the first one at each depth tells it, and what lies deepest.
+
+    It is known before any item is taken: one that holds itself is an error, and one that says that
+    it is endless can be.
+    """
+    shape: list[int] = []
+    while is_sequence(data):
+        if len(shape) == MOST_DIMS:
+            raise ValueRangeError(
+                f"{op}: too many dimensions {type(data).__name__!r}: sequences are nested more "
+                f"than {MOST_DIMS} deep, or one holds itself"
+            )
+        shape.append(len(data))
+        if not shape[-1]:
+            break
+        data = data[0]
+    return tuple(shape), data
+
+
+def nested_items(
+    op: str, data: Any, shape: tuple[int, ...], is_sequence: Callable[[Any], bool]
+) -> list[Any]:
+    """The items of nested sequences in order, if all at one depth are as long as the first is."""
+    flat: list[Any] = [data]
+    for depth, size in enumerate(shape):
+        deeper: list[Any] = []
+        for item in flat:
+            if not is_sequence(item):
+                raise ValueRangeError(
+                    f"{op}: expected sequence of length {size} at dim {depth} (got "
+                    f"{type(item).__name__} {shown(item)}): every row needs the same shape"
+                )
+            if len(item) != size:
+                raise ValueRangeError(
+                    f"{op}: expected sequence of length {size} at dim {depth} (got {len(item)}): "
+                    f"the lists are ragged; every list at this depth needs {size} elements"
+                )
+            deeper.extend(_items(op, item, size))
+        flat = deeper
+    return flat
+
+
+def _items(op: str, sequence: Any, size: int) -> list[Any]:
+    if isinstance(sequence, (list, tuple)):
+        found = list(sequence)
+    else:  # its length need not be true
+        found = list(itertools.islice(iter(sequence), size + 1))
+    if len(found) != size:
+        raise ValueRangeError(
+            f"{op}: a {type(sequence).__name__} says that it has {size} items, and gives "
+            f"{'more' if len(found) > size else len(found)}"
+        )
+    return found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -60,6 +62,46 @@ def test_draws_only_when_an_index_is_asked_for() -> None:
         return torch.rand(1)
 
     same(program)
+
+
+class _Many:
+    """A data set of more samples than any list has room for."""
+
+    def __len__(self) -> int:
+        return 1 << 40
+
+    def __getitem__(self, index: int) -> int:
+        return index
+
+
+LONG = {
+    "sequential": lambda d: d.SequentialSampler(_Many()),
+    "replacement": lambda d: d.RandomSampler(range(100), True, 10**10),
+    "replacement of many": lambda d: d.RandomSampler(_Many(), True),
+    "more than there are": lambda d: d.RandomSampler(range(100), False, 10**10),
+    "batches": lambda d: d.BatchSampler(range(1 << 40), 5, False),
+    "batches of a sampler": lambda d: d.BatchSampler(d.SequentialSampler(_Many()), 5, True),
+    "a great batch": lambda d: d.BatchSampler(range(3), 1 << 40, False),
+    "loader": lambda d: d.DataLoader(_Many(), 3),
+    "loader, shuffled": lambda d: d.DataLoader(range(100), 2, sampler=LONG["replacement"](d)),
+    "loader of a part": lambda d: d.DataLoader(d.Subset(_Many(), range(1 << 39)), 3),
+    "loader of two": lambda d: d.DataLoader(d.ConcatDataset([_Many(), _Many()]), 3),
+    "loader of pairs": lambda d: d.DataLoader(d.StackDataset(_Many(), _Many()), 3),
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_an_epoch_may_be_longer_than_memory(name: str) -> None:
+    def program(torch: Any) -> Any:
+        sampler = LONG[name](torch.utils.data)
+        return len(sampler), list(itertools.islice(iter(sampler), 70))
+
+    tracemalloc.start()
+    try:
+        same(program)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 24
+    finally:
+        tracemalloc.stop()
 
 
 REFUSED = {

@@ -47,6 +47,30 @@ def test_values(tmp_path: Path) -> None:
     assert settings({"ANTORCHA_CACHE_SIZE": "0"}).cache_size == 0
 
 
+def test_the_cache_folder_is_never_relative(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert settings({"ANTORCHA_CACHE": "a/../b"}).cache_dir == str(tmp_path / "b")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert settings({"ANTORCHA_CACHE": "~/c"}).cache_dir == str(tmp_path / "c")
+    with pytest.raises(ArgumentError, match="home is not known"):
+        settings({"ANTORCHA_CACHE": "~no-such-user/c"})
+    for home in ("~", "relative", str(tmp_path / "nowhere")):
+        monkeypatch.setenv("HOME", home)
+        private = settings({"TMPDIR": str(tmp_path)}).cache_dir
+        assert os.path.dirname(private) == str(tmp_path)
+        assert os.path.basename(private).startswith("antorcha-")
+        for nowhere in ("relative", "/no/such/folder"):
+            found = settings({"TMPDIR": nowhere}).cache_dir
+            assert not found or (os.path.isabs(found) and os.path.isdir(os.path.dirname(found)))
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(ArgumentError, match="no working directory"):
+        settings({"ANTORCHA_CACHE": "c"})
+
+
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [

@@ -297,7 +297,7 @@ def test_errors_of_other_classes() -> None:
         basic_index((), (), 0, 0)
     with pytest.raises(IndexError, match="could not be broadcast"):
         indexing.broadcast_indices([(2,), (3,)])
-    with pytest.raises(ValueRangeError, match="not rectangular"):
+    with pytest.raises(ValueRangeError, match="ragged"):
         plan_index(*LAYOUT, ([[0, 1], [0]],))
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from antorcha.device import backend
+from antorcha.forks import held_over_forks
 from antorcha.ops.record import T
 from antorcha.runtime.call import path
 from antorcha.runtime.call.plan import Plan, remember, table
@@ -19,7 +20,7 @@ from antorcha.runtime.layout import same
 from antorcha.runtime.tensor import Tensor, bare
 from antorcha.shapes import is_dense
 
-_accumulating = threading.RLock()  # several threads may add to one leaf
+_accumulating = held_over_forks(threading.RLock())  # several threads may add to one leaf
 _refs: Callable[[Any], int] = getattr(sys, "getrefcount", lambda _: 1 << 30)
 
 

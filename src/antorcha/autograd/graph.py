@@ -19,6 +19,7 @@ from antorcha.autograd.saved import (
     saved_tensors_hooks,
 )
 from antorcha.errors import GraphError, MissingFeature, ValueRangeError, explain_missing
+from antorcha.forks import held_over_forks
 from antorcha.runtime.call.node import Edge, Node, edge_of
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.tensor import Tensor
@@ -90,7 +91,7 @@ def register_multi_grad_hook(
     """
     if mode not in ("all", "any"):
         raise ValueRangeError(f"Expects mode to be one of ('all', 'any') but got {mode}")
-    lock = threading.Lock()
+    lock = held_over_forks(threading.Lock())
     passes: WeakKeyDictionary[Walk, _Seen] = WeakKeyDictionary()
 
     def hook_for(k: int) -> Callable[[Tensor], None]:

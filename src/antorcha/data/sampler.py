@@ -100,8 +100,9 @@ class RandomSampler(Sampler[int]):
             generator = Generator().manual_seed(draw_seed())
         rounds, rest = divmod(self.num_samples, _CHUNK if self.replacement else size)
         if self.replacement:
-            for count in [_CHUNK] * rounds + [rest]:
-                yield from T.randint(0, size, (count,), generator=generator).tolist()
+            for _ in range(rounds):
+                yield from T.randint(0, size, (_CHUNK,), generator=generator).tolist()
+            yield from T.randint(0, size, (rest,), generator=generator).tolist()
         else:
             for _ in range(rounds):
                 yield from T.randperm(size, generator=generator).tolist()

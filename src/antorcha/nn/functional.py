@@ -13,7 +13,7 @@ from typing import Any
 from antorcha.autograd import no_grad
 from antorcha.errors import MissingFeature, ShapeError, ValueRangeError, no_such_name
 from antorcha.ops.memory import in_format_of
-from antorcha.ops.params import to_float
+from antorcha.ops.params import to_float, to_ints
 from antorcha.ops.record import NAMESPACES, REGISTRY, T
 
 _SHARED = (
@@ -117,7 +117,7 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None
     """
     if value is not None:
         value = to_float("pad", "value", value)
-    pairs = [int(p) for p in pad]
+    pairs = to_ints("pad", "pad", pad)
     if len(pairs) % 2:
         raise ShapeError(f"pad: Padding length must be divisible by 2, but got {len(pairs)}")
     dims = len(pairs) // 2
@@ -150,7 +150,7 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None
     return input
 
 
-def _pad_constant(input: Any, pairs: list[int], value: float) -> Any:
+def _pad_constant(input: Any, pairs: tuple[int, ...], value: float) -> Any:
     shape = list(input.shape)
     into: list[Any] = [slice(None)] * len(shape)  # where the input goes in the result
     source = input

@@ -17,7 +17,7 @@ from typing import Any
 
 from antorcha import dtypes
 from antorcha.device import Device, as_device
-from antorcha.errors import ArgumentError, NumberOverflow, did_you_mean
+from antorcha.errors import ArgumentError, NumberOverflow, did_you_mean, shown
 from antorcha.memo import keep
 from antorcha.runtime.tensor import Tensor
 
@@ -29,8 +29,9 @@ _MISSING: Any = type("_Missing", (), {"__repr__": lambda self: "<no default>"})(
 
 def _text(value: Any) -> str:
     kind = type(value).__name__
-    shown = repr(value) if not isinstance(value, Tensor) else f"shape {tuple(value._layout.shape)}"
-    return f"{kind} ({shown[:60]})"
+    if isinstance(value, Tensor):
+        return f"{kind} (shape {tuple(value._layout.shape)})"
+    return f"{kind} ({shown(value, 60)})"
 
 
 def to_int(op: str, name: str, value: Any) -> int:

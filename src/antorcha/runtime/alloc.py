@@ -351,11 +351,22 @@ def set_cache_limit(nbytes: int) -> None:
 
 def default_limit() -> int:
     """A quarter of the machine's memory."""
+    return min(max((physical_memory() or 4 << 30) // 4, 64 << 20), LARGEST - 1)
+
+
+def physical_memory() -> int:
+    """Bytes that the machine has; 0 where it does not tell."""
     try:
-        total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (ValueError, OSError, AttributeError):
-        total = 4 << 30
-    return min(max(total // 4, 64 << 20), LARGEST - 1)
+        return 0
+
+
+def check_plausible(nbytes: int) -> None:
+    """Raises OutOfMemory where the machine has less memory. A system that promises more than it has
+    would let a loop begin that can only end with the process."""
+    if nbytes > 1 << 30 and (nbytes > LARGEST or 0 < physical_memory() < nbytes):
+        raise out_of_memory(nbytes)
 
 
 def _after_fork() -> None:

@@ -18,12 +18,12 @@ import ctypes
 import functools
 import os
 import threading
-import weakref
 from typing import Any
 
 import numpy as np
 
 from antorcha.errors import ArgumentError, RandomError
+from antorcha.forks import held_over_forks
 from antorcha.lang.native import (
     Extern,
     bind,
@@ -124,20 +124,18 @@ _LAYOUT: Any = {
     "itemsize": Twister.size,
 }
 _TWISTER: np.dtype[Any] = np.dtype(_LAYOUT)
-_generators: weakref.WeakSet[Generator] = weakref.WeakSet()
 
 
 class Generator:
     """A stream of random numbers on the CPU, with PyTorch's state and seeds."""
 
     def __init__(self, seed: int = DEFAULT_SEED) -> None:
-        self.lock = threading.Lock()
+        self.lock = held_over_forks(threading.Lock())
         self._memory = new_storage(Twister.size)
         self.address: int = self._memory.ptr
         self._fields = as_numpy(self._memory, 0, (), (), _TWISTER)
         self._float_normal = (0.0, 0)  # PyTorch's CPU never uses it; kept for round trips
         self.manual_seed(seed)
-        _generators.add(self)
 
     def manual_seed(self, seed: int) -> Generator:
         """Starts the stream that belongs to `seed`; negative seeds count from 2**64 - 1 down."""
@@ -206,19 +204,6 @@ class Generator:
         return result
 
 
-_forking: list[Generator] = []
-
-
-def _before_fork() -> None:
-    _forking.extend([g for g in list(_generators) if g.lock.acquire(timeout=10)])
-
-
-def _after_fork() -> None:
-    while _forking:
-        _forking.pop().lock.release()
-
-
-os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
 default_generator = Generator()
 default_generator.seed()
 

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 from antorcha import dtypes
 from antorcha.device import CPU, Device, as_device, backend
-from antorcha.errors import ArgumentError, DtypeError, ValueRangeError, warn
+from antorcha.errors import ArgumentError, DtypeError, ValueRangeError, shown, warn
 from antorcha.lazy import Array, lazy, np
 from antorcha.ops.create import finish, number_dtype
 from antorcha.ops.params import to_device, to_dtype
 from antorcha.ops.record import T
 from antorcha.runtime import layout as L
 from antorcha.runtime.tensor import Tensor, bare
+from antorcha.shapes import nested_items, nested_shape
 from antorcha.tensor.interop import check_array, from_numpy
 
-S = lazy("antorcha.runtime.storage")
+alloc = lazy("antorcha.runtime.alloc")
 
 
 def tensor(
@@ -77,7 +79,7 @@ def _from_data(data: Any, dtype: Any, device: Any) -> Tensor:
     quick = _numbers(data, want)
     if quick is not None:
         return from_array(*quick, where)
-    flat, shape, kinds = flatten(data)
+    flat, shape, kinds = flatten(data, want)
     own = want or _infer(kinds)
     array = _fill(flat, own).reshape(shape)
     return from_array(array, own, where)
@@ -109,65 +111,51 @@ def _numbers(data: Any, want: dtypes.dtype | None) -> tuple[Array, dtypes.dtype]
     return array, own
 
 
-def flatten(data: Any) -> tuple[list[Any], tuple[int, ...], set[Any]]:
+def flatten(
+    data: Any, want: dtypes.dtype | None = None
+) -> tuple[list[Any], tuple[int, ...], set[Any]]:
     """Nested sequences as a flat list, a shape, and what the numbers are: Python's types, dtypes of
     NumPy's and of tensors. Raises ValueError when they are ragged. A tensor in a list is a number,
     but for one that stands where a list does."""
-    shape: list[int] = []
     kinds: set[Any] = set()
-    level: Any = data
-    while _is_sequence(level) and not isinstance(level, Tensor):
-        if isinstance(level, np.ndarray) and not len(level):
-            kinds.add(_dtype_of(level))
-        shape.append(len(level))
-        if not len(level):
-            break
-        level = level[0]
-    flat: list[Any] = [data]
-    for depth, size in enumerate(shape):
-        deeper: list[Any] = []
-        for item in flat:
-            if not _is_sequence(item):
-                raise ValueRangeError(
-                    f"tensor: expected sequence of length {size} at dim {depth} (got "
-                    f"{type(item).__name__} {str(item)[:30]!r}): every row needs the same shape"
-                )
-            if len(item) != size:
-                raise ValueRangeError(
-                    f"expected sequence of length {size} at dim {depth} (got {len(item)}): the "
-                    f"lists are ragged; every list at this depth needs {size} elements"
-                )
-            deeper.extend(item)
-        flat = deeper
-    items: list[Any] = []
-    for item in flat:
-        if isinstance(item, Tensor) and item._layout.numel != 1:
-            raise ValueRangeError(
-                "tensor: only one element tensors can be converted to Python scalars, not one of "
-                f"shape {tuple(item.shape)}; torch.stack makes one tensor of several"
-            )
-        if (
-            isinstance(item, Tensor)
-            or (isinstance(item, np.generic) and not isinstance(item, str))
-            or (isinstance(item, np.ndarray) and item.ndim == 0)
-        ):
-            kinds.add(_dtype_of(item))
-            items.append(_item(item))
-        elif isinstance(item, (bool, int, float, complex)):
-            kinds.add(next(kind for kind in _PYTHON if isinstance(item, kind)))
-            items.append(item)
-        elif isinstance(item, str):
-            raise ValueRangeError(f"tensor: too many dimensions 'str': {item[:30]!r} is no number")
-        elif _is_sequence(item):
-            raise ValueRangeError(
-                f"tensor: too many nested sequences: a {type(item).__name__} of {len(item)} "
-                "elements stands where a number is expected (the lists are ragged)"
-            )
-        else:
-            raise ArgumentError(
-                f"tensor: must be real number, not {type(item).__name__} ({str(item)[:30]!r})"
-            )
-    return items, tuple(shape), kinds
+    shape, last = nested_shape("tensor", data, _holds_others)
+    alloc.check_plausible(8 * math.prod(shape))
+    if isinstance(last, np.ndarray):  # an empty one
+        kinds.add(_dtype_of(last))
+    flat = nested_items("tensor", data, shape, _is_sequence)
+    return [_number(k, item, kinds, want) for k, item in enumerate(flat)], shape, kinds
+
+
+def _number(k: int, item: Any, kinds: set[Any], want: dtypes.dtype | None) -> Any:
+    """The item at `k` as a number; its kind is added to the kinds."""
+    if isinstance(item, Tensor) and item._layout.numel != 1:
+        raise ValueRangeError(
+            "tensor: only one element tensors can be converted to Python scalars, not one of "
+            f"shape {tuple(item.shape)}; torch.stack makes one tensor of several"
+        )
+    if (
+        isinstance(item, Tensor)
+        or (isinstance(item, np.generic) and not isinstance(item, str))
+        or (isinstance(item, np.ndarray) and item.ndim == 0)
+    ):
+        kinds.add(_dtype_of(item))
+        return _item(item)
+    if isinstance(item, (bool, int, float, complex)):
+        kinds.add(next(kind for kind in _PYTHON if isinstance(item, kind)))
+        return item
+    kind = type(item).__name__
+    if isinstance(item, str) and k == 0:
+        raise ValueRangeError(f"tensor: too many dimensions 'str': {item[:30]!r} is no number")
+    if isinstance(item, (str, bytes)):
+        raise ArgumentError(f"tensor: new(): invalid data type '{kind}': {item[:30]!r}")
+    if _is_sequence(item):
+        raise ValueRangeError(
+            f"tensor: too many nested sequences: a {kind} of {len(item)} elements stands where a "
+            "number is expected (the lists are ragged)"
+        )
+    if want is None:
+        raise DtypeError(f"tensor: Could not infer dtype of {kind} ({shown(item)}): no number")
+    raise ArgumentError(f"tensor: must be real number, not {kind} ({shown(item)})")
 
 
 _PYTHON = (bool, int, float, complex)
@@ -191,6 +179,10 @@ def _is_sequence(value: Any) -> bool:
     if isinstance(value, (Tensor, np.ndarray)):
         return bool(value.ndim)
     return hasattr(value, "__len__") and hasattr(value, "__getitem__")
+
+
+def _holds_others(value: Any) -> bool:
+    return not isinstance(value, Tensor) and _is_sequence(value)
 
 
 def _infer(kinds: set[Any]) -> dtypes.dtype:

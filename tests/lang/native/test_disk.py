@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from antorcha import errors
+from antorcha import config, errors
 from antorcha.lang.native import NoDescription, cache, f32, i64, inline, native, ptr, void
-from antorcha.lang.native.digest import dotted_names
+from antorcha.lang.native.digest import digest_of, dotted_names
 from tests.patience import PATIENCE
 
 PROGRAM = """
@@ -321,6 +321,162 @@ def test_importing_the_language_loads_no_compiler(tmp_path):
 
 
 def test_the_folder_is_the_configured_one():
-    from antorcha import config
-
     assert cache.folder().startswith(config.cache_dir)
+
+
+# ---- what others have put there
+def test_files_under_each_others_names(program, tmp_path):
+    folder = tmp_path / "cache"
+    run(program, folder)
+    whole = files(folder)
+    content = [path.read_bytes() for path in whole]
+    for turn in (1, 2):
+        for path, blob in zip(whole, content[turn:] + content[:turn], strict=True):
+            path.write_bytes(blob)
+        assert run(program, folder)[0] == "135 38 True"
+        assert run(program, folder)[0] == "135 38 False", "what was wrong is replaced"
+
+
+def test_code_that_does_not_link_is_compiled_again(program, tmp_path):
+    """A header that says what is not true: the code is another function's, or none."""
+    folder = tmp_path / "cache"
+    run(program, folder)
+    whole = files(folder)
+    codes = [path.read_bytes().split(b"\n", 2)[2] for path in whole]
+    heads = [path.read_bytes().split(b"\n", 2)[1] for path in whole]
+    for wrong in (codes[1:] + codes[:1], codes[2:] + codes[:2], [b"", b"none", b"\x7fELF\x02\x01"]):
+        for path, head, code in zip(whole, heads, wrong, strict=True):
+            rest = head + b"\n" + code
+            path.write_bytes(b"%s %s\n%s" % (cache._MAGIC, digest_of(rest).encode(), rest))
+        assert run(program, folder)[0] == "135 38 True"
+
+
+@pytest.fixture
+def stored(tmp_path, monkeypatch):
+    """The path of a file in a cache of its own; its symbol is "k00"."""
+    monkeypatch.setattr(config, "cache_dir", str(tmp_path / "cache"))
+    monkeypatch.setattr(cache, "_warned", False)
+    cache.write("k00", ["malloc"], b"code" * 50)
+    assert cache.read("k00") == (["malloc"], b"code" * 50)
+    return Path(cache.shard("k00"), "k00.o")
+
+
+def test_every_damage_is_seen(stored):
+    whole = stored.read_bytes()
+    damaged = [whole[:k] for k in range(len(whole))]
+    damaged += [whole + b"x", b"\n", b"", b"\n\n\n", os.urandom(100), whole[1:]]
+    for k in range(len(whole)):
+        for bit in range(8):
+            damaged.append(whole[:k] + bytes([whole[k] ^ (1 << bit)]) + whole[k + 1 :])
+    for blob in damaged:
+        stored.write_bytes(blob)
+        assert cache.read("k00") is None, blob
+    stored.write_bytes(whole)
+    assert cache.read("k00") is not None
+    assert cache.read("k10") is None
+    stored.with_name("k10.o").write_bytes(whole)
+    assert cache.read("k10") is None, "another function's file"
+
+
+def test_no_file_is_anything_but_a_file(stored, tmp_path):
+    whole = stored.read_bytes()
+    for make in (
+        stored.mkdir, lambda: os.mkfifo(stored), lambda: stored.symlink_to("/dev/zero"),
+        lambda: stored.symlink_to(tmp_path / "nothing"), lambda: _sparse(stored, 1 << 40),
+    ):  # fmt: skip
+        stored.unlink() if not stored.is_dir() else stored.rmdir()
+        make()
+        assert cache.read("k00") is None
+        cache.write("k00", [], b"code")  # (a folder stays)
+    stored.unlink()
+    (tmp_path / "elsewhere").write_bytes(whole)
+    (tmp_path / "elsewhere").chmod(0o600)
+    stored.symlink_to(tmp_path / "elsewhere")
+    assert cache.read("k00") is not None, "ours, wherever it lies"
+
+
+def _sparse(path: Path, size: int) -> None:
+    with path.open("wb") as file:
+        file.truncate(size)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="no users here")
+@pytest.mark.parametrize("level", range(4))
+def test_what_others_may_write_is_not_used(stored, level):
+    """The file, and the three folders above it."""
+    path = [stored, *stored.parents][level]
+    before = path.stat().st_mode & 0o777
+    for mode in (before | 0o020, before | 0o002):
+        cache._warned = False
+        path.chmod(mode)
+        with pytest.warns(UserWarning, match="the cache of compiled kernels is not used") as caught:
+            found = [cache.read("k00"), cache.read("k00")]
+        assert found == [None, None]
+        assert len(caught) == 1, "one warning"
+        assert str(path) in str(caught[0].message)
+        if level:
+            cache.write("k20", [], b"code")
+            assert not stored.with_name("k20.o").exists()
+    if level:
+        path.chmod(before | 0o1022)  # sticky: nobody else can replace what is in it
+        assert cache.read("k00") is not None
+    path.chmod(before)
+    assert cache.read("k00") is not None
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="no users here")
+def test_what_belongs_to_others_is_not_used(stored, monkeypatch):
+    user = os.geteuid()
+    if user:
+        monkeypatch.setattr(os, "geteuid", lambda: user + 1)
+        with pytest.warns(UserWarning, match="belongs to another user"):
+            assert cache.read("k00") is None
+        return
+    for path in [stored, *stored.parents][:4]:
+        cache._warned = False
+        os.chown(path, 12345, -1)
+        with pytest.warns(UserWarning, match="belongs to another user"):
+            assert cache.read("k00") is None
+        os.chown(path, 0, -1)
+        assert cache.read("k00") is not None
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="no users here")
+def test_folders_are_made_for_nobody_else(stored):
+    before = os.umask(0)
+    try:
+        cache.write("k11", [], b"code")  # another shard
+    finally:
+        os.umask(before)
+    made = Path(cache.shard("k11"))
+    assert made.stat().st_mode & 0o777 == 0o700
+    assert cache.read("k11") == ([], b"code")
+
+
+def test_without_a_place_nothing_is_kept(monkeypatch, tmp_path):
+    monkeypatch.setattr(config, "cache_dir", "")
+    monkeypatch.chdir(tmp_path)
+    cache.write("k00", [], b"code")
+    assert cache.read("k00") is None
+    assert not list(tmp_path.iterdir())
+
+
+def test_where_home_is_not_known_code_is_not_loaded_from_here(program, tmp_path):
+    here, temporary = tmp_path / "here", tmp_path / "temporary"
+    here.mkdir()
+    temporary.mkdir()
+    environment = {
+        "ANTORCHA_CACHE": "",
+        "XDG_CACHE_HOME": "",
+        "HOME": "~",
+        "TMPDIR": str(temporary),
+    }
+    environment["PYTHONPATH"] = os.pathsep.join(p for p in sys.path if p)
+    for warm in ("True", "False"):
+        done = subprocess.run(
+            command(program), capture_output=True, text=True, timeout=PATIENCE, check=True,
+            cwd=here, env={**os.environ, **environment},
+        )  # fmt: skip
+        assert done.stdout.startswith(f"135 38 {warm}")
+    assert not list(here.iterdir())
+    assert [path.name for path in temporary.iterdir()] == [f"antorcha-{os.getuid()}"]

@@ -19,6 +19,7 @@ from antorcha import modes
 from antorcha.autograd import engine
 from antorcha.autograd.profiling.names import MOST_FRAMES
 from antorcha.errors import GraphError
+from antorcha.forks import held_over_forks
 from antorcha.ops.record import Op
 from antorcha.runtime import alloc, launched, trace
 from antorcha.runtime.call import path
@@ -106,7 +107,7 @@ class Session:
 
 
 running: Session | None = None
-_lock = threading.RLock()
+_lock = held_over_forks(threading.RLock())
 
 
 def prepare() -> None:
@@ -118,8 +119,7 @@ def prepare() -> None:
 
 
 def _after_fork() -> None:
-    global running, _lock
-    _lock = threading.RLock()
+    global running
     if running is not None:
         running = None
         modes.watch(False)

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 from antorcha import dtypes
 from antorcha.dtypes import dtype
 from antorcha.errors import DtypeError, GraphError
+from antorcha.forks import held_over_forks
 
 if TYPE_CHECKING:
     from antorcha.lang.expr.op import Op
@@ -245,7 +246,7 @@ _PLAIN = (bool, int, float, complex)
 # Making nodes
 
 _nodes: weakref.WeakValueDictionary[tuple[object, ...], Expr] = weakref.WeakValueDictionary()
-_lock = threading.Lock()
+_lock = held_over_forks(threading.Lock())
 
 
 def node(op: str, args: tuple[Expr, ...], dtype: dtype, payload: Payload = None) -> Expr:

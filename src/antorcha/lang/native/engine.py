@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import ctypes.util
-import os
 import sys
 import threading
 import time
@@ -17,6 +16,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from antorcha.errors import NativeError
+from antorcha.forks import held_over_forks
 from antorcha.lang.native import cache as disk
 from antorcha.lang.native.forever import keep_forever
 from antorcha.lang.native.machine import Target, binding, machine, optimise, target
@@ -29,24 +29,10 @@ if TYPE_CHECKING:
 __all__ = ["LOCK", "Target", "address_of", "define", "load", "lowered", "target"]
 
 LEVEL = "small"
-LOCK = threading.RLock()
+LOCK = held_over_forks(threading.RLock())
 _exports: dict[str, Spec] = {}  # specs that other modules link by symbol
 _loading: set[str] = set()
 _defined: dict[str, int] = {}  # symbols given to LLVM by us
-
-
-def _before_fork() -> None:
-    LOCK.acquire()
-
-
-def _after_fork() -> None:
-    LOCK.release()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork
-    )
 
 
 class Lowered(NamedTuple):
@@ -144,6 +130,8 @@ def _link_stored(symbol: str) -> int:
     if stored is None:
         return 0
     needs, code = stored
+    if not disk.is_what_it_says(symbol, needs, code):
+        return 0
     _loading.add(symbol)
     try:
         for name in needs:
@@ -151,7 +139,10 @@ def _link_stored(symbol: str) -> int:
                 return 0
     finally:
         _loading.discard(symbol)
-    return _link(symbol, code)
+    try:
+        return _link(symbol, code)
+    except (NativeError, RuntimeError):  # no sound object file, whatever its checksum says
+        return 0
 
 
 def _link(symbol: str, code: bytes) -> int:

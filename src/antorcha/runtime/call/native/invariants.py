@@ -14,6 +14,7 @@ from typing import Any
 
 from antorcha import modes
 from antorcha.errors import AntorchaError
+from antorcha.forks import held_over_forks
 from antorcha.runtime.call.native import calls, keys, life, methods, mode, operators
 from antorcha.runtime.call.native.flat import Flat
 from antorcha.runtime.call.native.slots import word
@@ -206,7 +207,7 @@ def check_modes() -> None:
 
 
 # ---- after a call
-_lock = threading.Lock()
+_lock = held_over_forks(threading.Lock())
 _count = 0
 
 

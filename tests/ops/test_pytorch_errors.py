@@ -39,7 +39,10 @@ def converted(value: Any, known: dict[int, Any]) -> Any:
 
     if id(value) in known:
         return known[id(value)]
-    if isinstance(value, torch.Tensor) and value.device.type == "cpu":
+    if isinstance(value, torch.Tensor) and value.device.type != "cpu":
+        dtype = samples.converted(value.dtype)
+        return antorcha.empty(tuple(value.shape), dtype=dtype, device=value.device.type)
+    if isinstance(value, torch.Tensor):
         raw = value.detach().resolve_conj().untyped_storage()
         at = raw.data_ptr()
         if at not in known:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ import pytest
 
 import antorcha
 from antorcha.errors import AntorchaError
+from tests.ops import records
 from tests.ops.parity import numpy_of
 
 BIG = (2**63, 2**64, -(2**63) - 1, math.inf, -math.inf, math.nan, 300, -2, -2.0, 1.5, 1e40,
@@ -25,6 +28,13 @@ def answer(call: Any, lib: Any) -> Any:
         return call(lib)
     except Exception as error:
         return error
+
+
+def replaced(args: Any, kwargs: Any, k: int, name: str, value: Any) -> Any:
+    """The arguments with another one at place `k`, or by its name."""
+    if k < len(args):
+        return (*args[:k], value, *args[k + 1 :]), kwargs
+    return args, {**kwargs, name: value}
 
 
 def differ(call: Any, told: bool = True) -> str:
@@ -110,6 +120,22 @@ def test_small_things_are_refused_as_pytorch_refuses_them() -> None:
 
 
 @pytest.mark.oracle
+def test_a_limit_that_is_not_a_number_is_refused() -> None:
+    nan = math.nan
+    for name, options in (
+        ("nn.functional.huber_loss", {"delta": nan}),
+        ("nn.functional.smooth_l1_loss", {"beta": nan}), ("cdist", {"p": nan}),
+        ("isclose", {"rtol": nan}), ("isclose", {"atol": nan}),
+        ("cosine_similarity", {"eps": -1.0}), ("cosine_similarity", {"eps": nan}),
+    ):  # fmt: skip
+
+        def call(t: Any, name: str = name, options: Any = options) -> Any:
+            return attrgetter(name)(t)(t.ones(2, 2), t.ones(2, 2), **options)
+
+        assert not differ(call), f"{name}: {differ(call)}"
+
+
+@pytest.mark.oracle
 def test_losses_look_at_dtypes() -> None:
     failures = []
     for name, x, y in itertools.product(
@@ -153,6 +179,21 @@ def test_a_number_that_a_dtype_does_not_hold_is_not_written() -> None:
         if found:
             failures.append(f"{name} of {dtype} and {number}: {found}")
     assert not failures, "\n".join(failures)
+
+
+@pytest.mark.oracle
+def test_the_weights_of_a_product_are_numbers_of_its_dtype() -> None:
+    for dtype, number, name in itertools.product(
+        ("int8", "int64", "float16", "float32"), BIG, ("alpha", "beta")
+    ):
+
+        def call(t: Any, dtype: str = dtype, number: Any = number, name: str = name) -> Any:
+            x = t.ones(2, 2, dtype=getattr(t, dtype))
+            t.addmm(x, x, x, **{name: number})
+            t.baddbmm(x[None], x[None], x[None], **{name: number})
+            return None
+
+        assert not differ(call), f"{name}={number} of {dtype}: {differ(call)}"
 
 
 @pytest.mark.oracle
@@ -205,6 +246,32 @@ def test_ints_beyond_64_bits() -> None:
             with pytest.raises(OverflowError, match="too big to convert"):
                 refused(number)
     assert whole.tolist() == [1, 1]
+
+
+@pytest.mark.oracle
+def test_ints_beyond_64_bits_are_refused_by_every_op_that_takes_an_int() -> None:
+    import torch
+
+    failures, compared = [], 0
+    for op in records.records():
+        theirs = records.torch_form(op, torch)
+        with contextlib.suppress(Exception):  # no sample in float32, or PyTorch has another form
+            args, kwargs = next(records.samples(op, antorcha.float32))
+            given, options = records.to_torch((args, kwargs), torch)
+            theirs(*given, **options)
+            for k, param in enumerate(op.signature.params):
+                for number in (2**63, 2**64, -(2**63) - 1) if param.kind in ("Int", "Dim") else ():
+                    mine = replaced(args, kwargs, k, param.name, number)
+                    hers = replaced(given, options, k, param.name, number)
+                    refused = answer(lambda _, f=theirs, a=hers: f(*a[0], **a[1]), torch)
+                    if not isinstance(refused, ValueError):
+                        continue  # another name for the argument, or a form that it picks
+                    compared += 1
+                    ours = answer(lambda _, f=op, a=mine: f(*a[0], **a[1]), antorcha)
+                    if not (isinstance(ours, ValueError) and isinstance(ours, AntorchaError)):
+                        failures.append(f"{op.name} {param.name}: {ours!r:.150}")
+    assert not failures, "\n".join(failures)
+    assert compared > 250
 
 
 @pytest.mark.oracle

@@ -13,6 +13,7 @@ from antorcha import dtypes
 from antorcha.errors import DtypeError, ShapeError, ValueRangeError
 from antorcha.lang import expr as E
 from antorcha.ops.elementwise import is_bool, spread
+from antorcha.ops.params import to_real
 from antorcha.ops.pointwise import pointwise
 from antorcha.ops.record import T, composite
 from antorcha.ops.types import Bool, Dim, Float, Number, Str, Tensor
@@ -444,7 +445,7 @@ def softshrink(input: Tensor, lambd: Number = 0.5):
 
 @softshrink.accepts_values
 def _(input, lambd):
-    if not lambd >= 0:
+    if not to_real("softshrink", "lambd", lambd) >= 0:
         raise ShapeError(
             f"softshrink: lambda must be greater or equal to 0, but found to be {lambd}"
         )

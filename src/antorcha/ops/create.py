@@ -11,12 +11,13 @@ from typing import Any as _Any
 
 from antorcha import dtypes, modes
 from antorcha.device import as_device, backend
-from antorcha.errors import DtypeError, ShapeError, ValueRangeError
+from antorcha.errors import ArgumentError, DtypeError, ShapeError, ValueRangeError
 from antorcha.lang.kernels import Host
 from antorcha.lazy import np
 from antorcha.ops.kernel import Planned, kernel
 from antorcha.ops.memory import strides_of_format
 from antorcha.ops.operands import held
+from antorcha.ops.params import to_real
 from antorcha.ops.record import T, composite
 from antorcha.ops.types import (
     Any,
@@ -335,6 +336,12 @@ def arange(
     """
     if end is None:
         start, end = 0, start
+    start, end, step = [
+        to_real("arange", name, each)
+        for name, each in (("start", start), ("end", end), ("step", step))
+    ]
+    if step != step or (isinstance(step, int) and not -(1 << 63) <= step < 1 << 63):
+        raise ArgumentError(f"arange: step must be a finite number, not {step}")
     if step == 0:
         raise ShapeError("arange: step must be nonzero")
     if not (math.isfinite(start) and math.isfinite(end)):

@@ -77,6 +77,8 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: Dim = 1, eps: Float = 1e-8):
             "cosine_similarity: expected common dtype to be floating point, yet it is "
             f"{common}; cast one to float."
         )
+    if not eps >= 0:
+        raise ShapeError(f"cosine_similarity: eps must be non-negative, got: {eps}")
     a, b = T.broadcast_tensors(x1, x2)
     a = a / T.clamp_min(norm_along(a, 2, dim, True), eps)
     b = b / T.clamp_min(norm_along(b, 2, dim, True), eps)

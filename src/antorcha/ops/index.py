@@ -216,7 +216,7 @@ class Scaled(KernelOp):
             return self.signature.bind(args, kwargs)
         values = self.signature.fill(args, kwargs)
         source = values[3]
-        scaled = T.mul(source, alpha)
+        scaled = T.mul(source, held("index_add", source._layout.dtype, alpha))
         if isinstance(source, TensorType) and scaled._layout.dtype is not source._layout.dtype:
             scaled = T.to_dtype(scaled, source._layout.dtype)
         return self.signature.bind((*values[:3], scaled), {})

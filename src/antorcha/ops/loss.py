@@ -203,7 +203,7 @@ def smooth_l1_loss(
     """
     same_sizes("smooth_l1_loss", input, target)
     reduction = reduction_of(size_average, reduce, reduction)
-    if beta < 0:
+    if not beta >= 0:
         raise ShapeError("smooth_l1_loss: does not support negative values for beta.")
     if beta == 0:
         return _l1(input, target, reduction)
@@ -238,7 +238,7 @@ def huber_loss(
     """
     same_sizes("huber_loss", input, target)
     reduction = reduction_of(None, None, reduction)
-    if delta <= 0:
+    if not delta > 0:
         raise ShapeError("huber_loss: does not support non-positive values for delta.")
     if weight is not None:
         return reduced(_huber(input, target, "none", delta) * weight, reduction)

@@ -263,7 +263,7 @@ def cdist(
             f"cdist: X1 and X2 must have the same number of columns. X1: {a.shape[-1]} X2: "
             f"{b.shape[-1]}"
         )
-    if p < 0:
+    if not p >= 0:
         raise ShapeError("cdist: only supports non-negative p values")
     large = a.shape[-2] > 25 or b.shape[-2] > 25
     if (

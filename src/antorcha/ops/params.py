@@ -17,7 +17,7 @@ from typing import Any
 
 from antorcha import dtypes
 from antorcha.device import Device, as_device
-from antorcha.errors import ArgumentError, NumberOverflow, did_you_mean, shown
+from antorcha.errors import ArgumentError, NumberOverflow, ValueRangeError, did_you_mean, shown
 from antorcha.memo import keep
 from antorcha.runtime.tensor import Tensor
 
@@ -35,14 +35,32 @@ def _text(value: Any) -> str:
 
 
 def to_int(op: str, name: str, value: Any) -> int:
-    if type(value) is int:
-        return value
-    if isinstance(value, (bool, float)):
-        raise ArgumentError(f"{op}: {name} must be an int, not {_text(value)}")
-    try:
-        return int(operator.index(value))
-    except TypeError:
-        raise ArgumentError(f"{op}: {name} must be an int, not {_text(value)}") from None
+    if type(value) is not int:
+        if isinstance(value, (bool, float)):
+            raise ArgumentError(f"{op}: {name} must be an int, not {_text(value)}")
+        try:
+            value = int(operator.index(value))
+        except TypeError:
+            raise ArgumentError(f"{op}: {name} must be an int, not {_text(value)}") from None
+    if not -_BIG <= value < _BIG:
+        raise ValueRangeError(
+            f"{op}: {name}: Overflow when unpacking long long: an int of {value.bit_length()} bits"
+        )
+    return int(value)
+
+
+_BIG = 1 << 63
+
+
+def to_real(op: str, name: str, value: Any) -> Any:
+    """Refuses a number with an imaginary part where a real one is computed with."""
+    if isinstance(value, complex):
+        if value.imag:
+            raise NumberOverflow(
+                f"{op}: {name}: value cannot be converted to type double without overflow: {value}"
+            )
+        return value.real
+    return value
 
 
 def to_float(op: str, name: str, value: Any) -> float:
@@ -113,9 +131,6 @@ def to_number(op: str, name: str, value: Any) -> Any:
     if item is not None and getattr(value, "ndim", 1) == 0:
         return item()
     raise ArgumentError(f"{op}: {name} must be a number, not {_text(value)}")
-
-
-_BIG = 1 << 63
 
 
 def _beyond(op: str, name: str, value: int, operands: list[Tensor | None]) -> float:

@@ -11,12 +11,13 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from antorcha import dtypes
 from antorcha.device import backend
 from antorcha.errors import DtypeError, MissingFeature, ShapeError
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Launch, MatMul, Pointwise
 from antorcha.loops import collapse
-from antorcha.ops.operands import common_device, expanded
+from antorcha.ops.operands import common_device, expanded, held
 from antorcha.ops.params import NUMBER
 from antorcha.ops.record import Op
 from antorcha.ops.steps import Steps, in_steps
@@ -74,6 +75,10 @@ class MatMulOp(Op):
                     f"{self.name}: alpha and beta must be real numbers for operands of "
                     f"{product.a.dtype}, not {number}; make the operands complex first"
                 )
+        dtype = product.a.dtype
+        wide = dtypes.float32 if dtype.kind == "f" and dtype.itemsize == 2 else dtype
+        alpha, beta = [held(self.name, wide, number) for number in (product.alpha, product.beta)]
+        product = replace(product, alpha=alpha, beta=beta)
         if product.beta == 0:  # a bias of weight 0 is not read: NaN in it does not count
             product = replace(product, bias=None)
         out, launch = plan_product(self.name, product, backend(device), outs)

@@ -106,8 +106,8 @@ def isclose(input: Tensor, other: Tensor, rtol: Float = 1e-5, atol: Float = 1e-8
     >>> torch.isclose(torch.tensor([1., 2.]), torch.tensor([1.000001, 2.1]))
     tensor([ True, False])
     """
-    if rtol < 0 or atol < 0:
-        name, value = ("rtol", rtol) if rtol < 0 else ("atol", atol)
+    if not (rtol >= 0 and atol >= 0):
+        name, value = ("rtol", rtol) if not rtol >= 0 else ("atol", atol)
         raise ShapeError(f"isclose: {name} must be greater than or equal to zero, but got {value}")
     same = input == other
     if equal_nan and input.dtype.kind in "fc":

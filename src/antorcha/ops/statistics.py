@@ -17,6 +17,7 @@ from antorcha.lang.kernels import Host
 from antorcha.lazy import np
 from antorcha.ops.extrema import NONE
 from antorcha.ops.kernel import Planned, kernel
+from antorcha.ops.params import to_real
 from antorcha.ops.pointwise import pointwise
 from antorcha.ops.record import T, composite
 from antorcha.ops.reduce import beside, count_of
@@ -58,7 +59,7 @@ def correction_of(unbiased, correction):
     """How much less than the count the squares are divided by."""
     if unbiased is not None:
         return 1.0 if unbiased else 0.0
-    return 1.0 if correction is None else float(correction)
+    return 1.0 if correction is None else float(to_real("var", "correction", correction))
 
 
 def squares(input, correction, root, give_mean):
@@ -428,6 +429,7 @@ def histc(input: Tensor, bins: Int = 100, min: StaticNumber = 0, max: StaticNumb
         raise MissingFeature(f'histc: "histogram_cpu" not implemented for {input.dtype}')
     if bins <= 0:
         raise ShapeError("histc: bins must be > 0")
+    min, max = to_real("histc", "min", min), to_real("histc", "max", max)
     if max < min:
         raise ShapeError(f"histc: max must be larger than min, got {min} and {max}")
 

@@ -43,7 +43,8 @@ class RNNBase(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        _check_settings(mode, hidden_size, num_layers, dropout, proj_size)
+        _check_sizes(input_size=input_size, hidden_size=hidden_size, num_layers=num_layers)
+        _check_settings(mode, hidden_size, num_layers, dropout, proj_size, bias, batch_first)
         self.mode, self.input_size, self.hidden_size = mode, input_size, hidden_size
         self.num_layers, self.bias, self.batch_first = num_layers, bias, batch_first
         self.dropout, self.bidirectional = float(dropout), bidirectional
@@ -99,9 +100,12 @@ class RNNBase(Module):
     # ------------------------------------------------------------------------------------ checking
     def check_input(self, input: Any, batch_sizes: Any) -> None:
         """Refuses inputs that do not fit the layer."""
-        if not input.is_floating_point():
+        dtype = self._flat_weights[0].dtype
+        if input.dtype is not dtype:
             raise ValueRangeError(
-                f"{type(self).__name__}: the input has dtype {input.dtype}; it must be floating"
+                f"{type(self).__name__}: RNN input dtype ({input.dtype}) does not match weight "
+                f"dtype ({dtype}). Convert input: input.to({dtype}), or convert model: "
+                f"model.to({input.dtype})"
             )
         wanted = 2 if batch_sizes is not None else 3
         if input.dim() != wanted:
@@ -194,9 +198,21 @@ class RNNBase(Module):
         return result, self._ended(hidden, batched, None)
 
 
+def _check_sizes(**sizes: Any) -> None:
+    for name, value in sizes.items():
+        if not isinstance(value, int):
+            raise ArgumentError(f"{name} should be of type int, got: {type(value).__name__}")
+        if value <= 0:
+            raise ValueRangeError(f"{name} must be greater than zero")
+
+
 def _check_settings(
-    mode: str, hidden_size: Any, num_layers: int, dropout: Any, proj_size: int
-) -> None:
+    mode: str, hidden_size: int, num_layers: int, dropout: Any, proj_size: int, bias: Any,
+    batch_first: Any,
+) -> None:  # fmt: skip
+    for name, value in (("bias", bias), ("batch_first", batch_first)):
+        if not isinstance(value, bool):
+            raise ArgumentError(f"{name} should be of type bool, got: {type(value).__name__}")
     if isinstance(dropout, bool) or not isinstance(dropout, (int, float)) or not 0 <= dropout <= 1:
         raise ValueRangeError(
             "dropout should be a number in range [0, 1] representing the probability of an element "
@@ -208,12 +224,6 @@ def _check_settings(
             f"expects num_layers greater than 1, but got dropout={dropout} and "
             f"num_layers={num_layers}"
         )
-    if not isinstance(hidden_size, int):
-        raise ArgumentError(f"hidden_size should be of type int, got: {type(hidden_size).__name__}")
-    if hidden_size <= 0:
-        raise ValueRangeError("hidden_size must be greater than zero")
-    if num_layers <= 0:
-        raise ValueRangeError("num_layers must be greater than zero")
     if proj_size < 0:
         raise ValueRangeError(
             "proj_size should be a positive integer or zero to disable projections"

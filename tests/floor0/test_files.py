@@ -7,12 +7,16 @@ import gzip
 import os
 import re
 import stat
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
 import pytest
 
+from antorcha import files
 from antorcha.files import replacing, write_whole
+from tests.patience import PATIENCE
 
 
 def test_a_text_is_written_as_it_is(tmp_path: Path) -> None:
@@ -90,3 +94,104 @@ def test_a_pipe_is_written_to(tmp_path: Path) -> None:
     assert read == [b"through"]
     assert stat.S_ISFIFO(path.stat().st_mode)
     write_whole(os.devnull, "gone")
+
+
+# ---- parts that killed processes leave
+WRITER = """
+import os, sys
+from antorcha.files import replacing
+with replacing(sys.argv[1]) as file:
+    file.write(b"half")
+    file.flush()
+    print("begun", flush=True)
+    sys.stdin.readline()
+    file.write(b" and half")
+print("done", flush=True)
+"""
+
+
+def _writer(path: Path) -> subprocess.Popen[str]:
+    """A process in the middle of writing a file."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    process = subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(path)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"
+    return process
+
+
+def _names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.mark.skipif(not files._kernel(), reason="no telling whether a part was written here")
+def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
+    path = tmp_path / "one"
+    for _ in range(3):
+        process = _writer(path)
+        process.kill()
+        process.communicate(timeout=PATIENCE)
+    assert len(_names(tmp_path)) == 1, "each has removed what the one before it left"
+    write_whole(tmp_path / "other", "x")
+    assert len(_names(tmp_path)) == 2, "and nobody what is another file's"
+    write_whole(path, "whole")
+    assert _names(tmp_path) == ["one", "other"]
+
+
+def test_what_a_living_process_writes_is_never_removed(tmp_path: Path) -> None:
+    path = tmp_path / "one"
+    writers = [_writer(path) for _ in range(3)]
+    for name in _names(tmp_path):
+        os.utime(tmp_path / name, (0, 0))  # for however long nothing has come
+    for k in range(5):
+        write_whole(path, f"{k}")
+        assert path.read_text() == f"{k}"
+        assert len(_names(tmp_path)) == 4
+    for process in writers:
+        assert process.communicate("go on\n", timeout=PATIENCE)[0] == "done\n"
+        assert path.read_text() == "half and half"
+        write_whole(path, "again")
+    assert _names(tmp_path) == ["one"]
+
+
+def test_parts_of_elsewhere_stay_until_they_are_old(tmp_path: Path) -> None:
+    """Of another machine, or of a version that marks none."""
+    path = tmp_path / "one"
+    parts = [f".one.{'0' * 12}.part", f".one.{'f' * 24}.part"]
+    others = ["one.part", ".one.part", ".one.notes.part", f".two.{'0' * 12}.part",
+              f".one.{'0' * 11}.part", f".one.two.{'0' * 12}.part"]  # fmt: skip
+    for name in parts + others:
+        (tmp_path / name).write_text("x")
+        if name in others:
+            os.utime(tmp_path / name, (0, 0))
+    (tmp_path / f".one.{'1' * 12}.part").mkdir()
+    os.utime(tmp_path / f".one.{'1' * 12}.part", (0, 0))
+    write_whole(path, "whole")
+    assert len(_names(tmp_path)) == len(parts + others) + 2
+    for name in parts:
+        os.utime(tmp_path / name, (0, 0))
+    write_whole(path, "whole")
+    assert len(_names(tmp_path)) == len(others) + 2
+
+
+def test_many_at_once_write_one_file(tmp_path: Path) -> None:
+    path = tmp_path / "one"
+    failures: list[BaseException] = []
+
+    def write(k: int) -> None:
+        try:
+            for _ in range(30):
+                write_whole(path, f"{k}" * 1000)
+                assert len(set(path.read_text())) == 1
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=write, args=(k,)) for k in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    assert _names(tmp_path) == ["one"]

@@ -8,6 +8,9 @@ import io
 import os
 import pickle
 import random
+import struct
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -15,6 +18,11 @@ from typing import Any
 import pytest
 
 import antorcha
+from antorcha.errors import AntorchaError
+from antorcha.serialization.reader import MAGIC
+from antorcha.serialization.writer import _bytes_of
+from tests.patience import PATIENCE
+from tests.serialization import damage
 
 DTYPES = "bool uint8 int8 int16 int32 int64 float16 float64 complex64 complex128 bfloat16".split()
 
@@ -225,6 +233,169 @@ def test_damaged_files() -> None:
         antorcha.load(io.BytesIO(b"hello world"))
     with pytest.raises(FileNotFoundError):
         antorcha.load("/does/not/exist.pt")
+
+
+def old_format(value: Any) -> bytes:
+    """What PyTorch 1.5 would have written, by antorcha's own pickler."""
+    from antorcha.serialization.writer import _Pickler
+
+    main = io.BytesIO()
+    pickler = _Pickler(main, 2)
+    pickler.dump(value)
+    parts = [pickle.dumps(each, protocol=2) for each in (MAGIC, 1001, {"little_endian": True})]
+    keys = [str(k) for k in range(len(pickler.storages))]
+    parts += [main.getvalue(), pickle.dumps(keys, protocol=2)]
+    for storage, device in pickler.storages:
+        content = bytes(_bytes_of(storage, device))
+        parts += [struct.pack("<q", len(content) // 4), content]
+    return b"".join(parts)
+
+
+@pytest.mark.parametrize("old", [False, True], ids=["zip", "old"])
+@pytest.mark.parametrize("large", [False, True], ids=["small", "large"])
+def test_every_damage_is_refused_or_harmless(old: bool, large: bool, tmp_path: Path) -> None:
+    """Thousands of damaged files in a process that may not take much memory, and does not die."""
+    x = antorcha.arange(6.0)
+    value: Any = {"a": x, "b": [x[2:], antorcha.ones(2, 3), 1, "x"], "n": antorcha.nn.Parameter(x)}
+    if large:
+        value = {**value, "state": antorcha.nn.Linear(3, 2).state_dict(), "many": list(range(99)),
+                 "set": {1}, "size": x.shape, "device": antorcha.device("cpu"), "c": 1 + 2j,
+                 "bytes": b"ab", "float": 1.5, "counter": collections.Counter("aab")}  # fmt: skip
+    path = tmp_path / "x.pt"
+    path.write_bytes(old_format(value) if old else saved(antorcha, value).getvalue())
+    done = subprocess.run(
+        [sys.executable, damage.__file__, str(path), "1", "4000"],
+        capture_output=True, text=True, timeout=PATIENCE, check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = {line.partition(" ")[2] for line in done.stdout.splitlines()}
+    assert found <= {"refused", "loaded"}, done.stdout
+
+
+def zipped(pickled: bytes, **records: bytes) -> io.BytesIO:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("archive/data.pkl", pickled)
+        for name, content in records.items():
+            archive.writestr(f"archive/data/{name[1:]}", content)
+    file.seek(0)
+    return file
+
+
+def rebuilt(
+    size: tuple[int, ...], stride: tuple[int, ...], offset: int = 0, kind: str = "FloatStorage",
+    numel: int = 4, metadata: Any = None, key: Any = "0",
+) -> bytes:  # fmt: skip
+    """A pickle of one tensor that says of itself what is not so."""
+    made = pickle.PROTO + b"\x02" + b"ctorch._utils\n_rebuild_tensor_v2\n"
+    made += pickle.MARK
+    made += pickle.MARK + part("storage") + b"ctorch\n%s\n" % kind.encode()
+    made += part(key) + part("cpu") + part(numel) + pickle.TUPLE + pickle.BINPERSID
+    made += part(offset) + part(size) + part(stride) + pickle.NEWFALSE + part({})
+    return made + part(metadata) + pickle.TUPLE + pickle.REDUCE + pickle.STOP
+
+
+def part(value: Any) -> bytes:
+    return pickle.dumps(value, protocol=2)[2:-1]
+
+
+HUGE = 1 << 62
+TENSORS = {
+    "65 dims": rebuilt((1,) * 65, (1,) * 65),
+    "more elements than can be counted": rebuilt((HUGE, HUGE), (0, 0)),
+    "a size beyond int64": rebuilt((1 << 70,), (0,)),
+    "a stride beyond int64": rebuilt((1,), (1 << 70,)),
+    "an offset beyond int64": rebuilt((0,), (1,), 1 << 70),
+    "a great stride": rebuilt((2,), (HUGE,)),
+    "a great offset": rebuilt((1,), (1,), HUGE),
+    "a great storage": rebuilt((1,), (1,), numel=HUGE),
+    "a storage beyond int64": rebuilt((1,), (1,), numel=1 << 70),
+    "a storage under another type": rebuilt((1,), (1,), kind="DoubleStorage"),
+    "a key that is no name": rebuilt((1,), (1,), key=[["0"]]),
+}
+
+
+@pytest.mark.parametrize("what", TENSORS)
+def test_tensors_that_cannot_be(what: str) -> None:
+    with pytest.raises((RuntimeError, pickle.UnpicklingError)) as caught:
+        antorcha.load(zipped(TENSORS[what], _0=bytes(16)))
+    assert isinstance(caught.value, AntorchaError)
+    fine = antorcha.load(zipped(rebuilt((1,) * 64, (1,) * 64), _0=bytes(16)))
+    assert fine.ndim == 64
+
+
+def test_a_conjugate_is_as_large_as_its_storage() -> None:
+    wide = rebuilt((1 << 40, 2), (0, 1), kind="ComplexFloatStorage", metadata={"conj": True})
+    loaded = antorcha.load(zipped(wide, _0=struct.pack("<8f", *range(8))))
+    assert loaded.shape == (1 << 40, 2)
+    assert loaded[7].tolist() == [0 - 1j, 2 - 3j]
+
+
+def _ways(depth: int, width: int = 2) -> bytes:
+    """A tuple of tuples with width ** depth ways through it, though it takes few bytes."""
+    step = pickle.DUP * (width - 1) + {1: pickle.TUPLE1, 2: pickle.TUPLE2}[width]
+    return pickle.NONE + step * depth
+
+
+PICKLES = {
+    "a key of many ways": b"}" + _ways(100) + b"Ns.",
+    "a key that is deep": b"}" + _ways(1_000_000, 1) + b"Ns.",
+    "keys": b"}(" + _ways(100) + b"Nu.",
+    "a set": b"\x8f(" + _ways(100) + b"\x90.",
+    "a frozenset": b"(" + _ways(100) + b"\x91.",
+    "a dict": b"(" + _ways(100) + b"Nd.",
+    "what a set is made of": b"c__builtin__\nset\n(" + _ways(100) + b"l\x85R.",
+    "what is counted": b"ccollections\nCounter\n(" + _ways(100) + b"l\x85R.",
+    "an ordered dict": b"ccollections\nOrderedDict\n(" + _ways(100) + b"N\x86l\x85R.",
+    "so many zeros": b"c__builtin__\nbytearray\n" + part(1 << 45) + b"\x85R.",
+    "no function": _ways(100) + b")R.",
+    "no class": _ways(100) + b")\x81.",
+    "no persistent id": _ways(100) + b"Q.",
+    "a default of many ways": b"ccollections\ndefaultdict\n" + _ways(100) + b"\x85R.",
+    "a mark": b"(.", "two marks": b"((.", "a mark in a tuple": b"(\x85.", "no mark": b"t.",
+    "nothing": b".", "no end": b"N", "a popped mark": b"(00.", "a size of tuples":
+    b"ctorch\nSize\n" + part(((1, 2),)) + b"\x85R.", "a number of many digits": b"L" + b"9" * 10**5,
+    "a text of another length": b"X\xff\xff\xff\xff", "bytes": b"\x8e" + b"\xff" * 8,
+    "a line without an end": b"cposix", "a memo that is empty": b"h\x05.", "a frame": b"\x95\x00",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", PICKLES)
+def test_pickles_that_cannot_be(what: str) -> None:
+    code = pickle.PROTO + b"\x02" + PICKLES[what]
+    first = b"".join(pickle.dumps(each, protocol=2) for each in (MAGIC, 1001, {}))
+    for file in (zipped(code), io.BytesIO(first + code)):
+        with pytest.raises(pickle.UnpicklingError) as caught:
+            antorcha.load(file)
+        assert isinstance(caught.value, AntorchaError)
+        assert len(str(caught.value)) < 1000
+
+
+def test_a_file_does_not_take_more_memory_than_it_has_bytes() -> None:
+    many = b"".join(rebuilt((1,), (1,), key=str(k))[2:-1] for k in range(100))
+    file = zipped(
+        pickle.PROTO + b"\x02(" + many + b"l.", **{f"_{k}": bytes(16) for k in range(100)}
+    )
+    assert len(antorcha.load(file)) == 100
+    first = b"".join(pickle.dumps(each, protocol=2) for each in (MAGIC, 1001, {}))
+    wide = many.replace(part(4) + b"tQ", part(len(many) // 8) + b"tQ")  # each half the file
+    with pytest.raises(RuntimeError, match="no room for"):
+        antorcha.load(io.BytesIO(first + pickle.PROTO + b"\x02(" + wide + b"l."))
+    with pytest.raises(RuntimeError, match="not in it"):  # one storage, whose bytes are missing
+        antorcha.load(io.BytesIO(first + rebuilt((1,), (1,)) + pickle.dumps([], protocol=2)))
+    squeezed = io.BytesIO()
+    with zipfile.ZipFile(squeezed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("archive/data.pkl", rebuilt((4,), (1,)))
+        archive.writestr("archive/data/0", bytes(16))
+    assert antorcha.load(io.BytesIO(squeezed.getvalue())).tolist() == [0] * 4
+    raw = squeezed.getvalue().replace(rebuilt((4,), (1,)), b"")
+    at = raw.rindex(b"PK\x01\x02")  # the directory's entry of the storage: its size
+    lie = raw[: at + 24] + struct.pack("<I", 1 << 31) + raw[at + 28 :]
+    with zipfile.ZipFile(io.BytesIO(lie)) as archive:
+        assert archive.getinfo("archive/data/0").file_size == 1 << 31
+    with pytest.raises(RuntimeError, match="damaged"):
+        antorcha.load(io.BytesIO(lie))
 
 
 def test_a_failed_save_leaves_the_old_file(tmp_path: Path) -> None:

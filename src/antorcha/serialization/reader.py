@@ -10,13 +10,13 @@ import sys
 import zipfile
 import zlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from antorcha.device import CPU, Device, as_device, backend
 from antorcha.dtypes import uint8
-from antorcha.errors import MissingFeature
+from antorcha.errors import MissingFeature, shown
 from antorcha.ops.record import T
 from antorcha.runtime.layout import contiguous
 from antorcha.runtime.storage import Storage, as_numpy, new_storage
@@ -27,8 +27,9 @@ from antorcha.serialization.rebuild import Loaded
 from antorcha.serialization.unpickle import Unpickler
 
 MAGIC = 0x1950A86A20F9469CFC6C
-_READ_ERRORS = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError,
-                RuntimeError, ValueError, struct.error)  # fmt: skip  # what zipfile may raise
+# what zipfile may raise over a damaged file
+_READ_ERRORS = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ArithmeticError,
+                LookupError, TypeError, ValueError, struct.error)  # fmt: skip
 _NO_CUDA = (
     "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False. If "
     "you are running on a CPU-only machine, please use torch.load with "
@@ -45,12 +46,42 @@ def read(file: Any, map_location: Any) -> Any:
         raise EOFError("load: Ran out of input: the file is empty")
     if head[:2] == b"PK":
         return _read_zip(file, map_location)
-    return _read_old(file.read(), map_location)
+    if head[:1] != b"\x80":
+        raise _no_checkpoint()
+    return _OldFile(file.read(), map_location).read()
+
+
+def _no_checkpoint() -> UnpicklingError:
+    return UnpicklingError(
+        "load: Invalid magic number; corrupt file? This is no checkpoint: it is neither a zip "
+        "archive nor in PyTorch's old format"
+    )
+
+
+class _Room:
+    """What storages may take. They lie in the file one beside the other, so together they are no
+    larger: a file that says otherwise is damaged, and is not to take the machine's memory."""
+
+    def __init__(self, nbytes: int) -> None:
+        self.left = nbytes
+
+    def take(self, name: str, nbytes: int) -> None:
+        self.left -= nbytes
+        if self.left < 0:
+            raise CheckpointError(
+                f"load: the file is truncated or damaged: it has no room for {name} of "
+                f"{nbytes:,} bytes"
+            )
 
 
 # -------------------------------------------------------------------------------------- zip format
+_DEFLATED: Final = 1032  # how much smaller zlib makes anything, at the most
+
+
 def _read_zip(file: Any, map_location: Any) -> Any:
     try:
+        room = _Room(file.seek(0, 2))
+        file.seek(0)
         archive = zipfile.ZipFile(file)
     except _READ_ERRORS as error:
         raise CheckpointError(
@@ -67,7 +98,7 @@ def _read_zip(file: Any, map_location: Any) -> Any:
             raise MissingFeature("load: TorchScript archives are not supported")
         swap = False
         if f"{prefix}byteorder" in entries:
-            swap = _record(archive, entries[f"{prefix}byteorder"]).strip() != (
+            swap = _record(archive, entries[f"{prefix}byteorder"], room).strip() != (
                 sys.byteorder.encode()
             )
 
@@ -78,10 +109,10 @@ def _read_zip(file: Any, map_location: Any) -> Any:
                     f"load: storage {key} of {numel * kind.itemsize} bytes is not in the file: it "
                     "is truncated or damaged"
                 )
-            return _storage(archive, entry, kind, swap)
+            return _storage(archive, entry, kind, swap, room)
 
         storages = _Storages(fetch, map_location)
-        return Unpickler(_record(archive, entries[found[0]]), storages.load).load()
+        return Unpickler(_record(archive, entries[found[0]], room), storages.load).load()
 
 
 def _damaged(name: str, error: Exception) -> CheckpointError:
@@ -91,7 +122,19 @@ def _damaged(name: str, error: Exception) -> CheckpointError:
     )
 
 
-def _record(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
+def _check_sizes(info: zipfile.ZipInfo, room: _Room) -> None:
+    """Before memory is asked for: is there so much in the file?"""
+    if info.compress_type == zipfile.ZIP_STORED and info.compress_size != info.file_size:
+        raise _damaged(info.filename, ValueError("two sizes"))
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise _damaged(info.filename, ValueError(f"compressed in way {info.compress_type}"))
+    room.take(info.filename, info.compress_size)
+    if info.file_size > _DEFLATED * (info.compress_size + 1):
+        raise _damaged(info.filename, ValueError(f"{info.file_size:,} bytes are not in it"))
+
+
+def _record(archive: zipfile.ZipFile, info: zipfile.ZipInfo, room: _Room) -> bytes:
+    _check_sizes(info, room)
     try:
         return archive.read(info)
     except _READ_ERRORS as error:
@@ -99,11 +142,10 @@ def _record(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
 
 
 def _storage(
-    archive: zipfile.ZipFile, info: zipfile.ZipInfo, kind: StorageType, swap: bool
+    archive: zipfile.ZipFile, info: zipfile.ZipInfo, kind: StorageType, swap: bool, room: _Room
 ) -> Storage:
     """A record's bytes, read into a new storage."""
-    if info.compress_type == zipfile.ZIP_STORED and info.compress_size != info.file_size:
-        raise _damaged(info.filename, ValueError("two sizes"))
+    _check_sizes(info, room)
     made = new_storage(info.file_size)
     memory = as_numpy(made, 0, (info.file_size,), (1,), np.uint8) if info.file_size else None
     try:
@@ -145,15 +187,17 @@ class _Storages:
 
     def load(self, id: Any) -> Loaded:
         if not (isinstance(id, tuple) and len(id) >= 5 and id[0] == "storage"):
-            raise UnpicklingError(f"load: an unknown persistent id {id!r:.60}")
+            raise UnpicklingError(f"load: an unknown persistent id {shown(id, 60)}")
         _, kind, key, location, numel = id[:5]
         if not isinstance(kind, StorageType) or type(numel) is not int or numel < 0:
             raise UnpicklingError("load: a storage of unknown type: the file is damaged")
+        if type(key) not in (str, int) or type(location) is not str:
+            raise UnpicklingError("load: a storage of unknown place: the file is damaged")
         key = str(key)
         found = self.loaded.get(key)
         if found is None:
             storage = self.fetch(kind, key, numel)
-            storage, device = placed(storage, str(location), self.map_location)
+            storage, device = placed(storage, location, self.map_location)
             found = self.loaded[key] = Loaded(storage, kind, device)
         if found.kind is not kind:  # the same bytes under another type
             return Loaded(found.storage, kind, found.device)
@@ -192,53 +236,72 @@ def _has_cuda() -> bool:
 
 
 # -------------------------------------------------------------------------------------- old format
-def _read_old(data: bytes, map_location: Any) -> Any:
+class _OldFile:
     """The format before PyTorch 1.6: pickles one after the other, then the storages."""
-    at = 0
 
-    def part(load: Callable[[Any], Any]) -> Any:
-        nonlocal at
-        machine = Unpickler(data, load, at)
+    def __init__(self, data: bytes, map_location: Any) -> None:
+        self.data, self.at = data, 0
+        self.room = _Room(len(data))
+        self.waiting: dict[str, tuple[Storage, int]] = {}  # for their bytes: storage, itemsize
+        self.storages = _Storages(self._fetch, None if callable(map_location) else "cpu")
+
+    def read(self) -> Any:
+        if self._part() != MAGIC:
+            raise _no_checkpoint()
+        if self._part() != 1001:
+            raise UnpicklingError("load: Invalid protocol version of an old checkpoint")
+        self._part()  # the writer's byte order and word sizes
+        result = self._part(self._load)
+        keys = self._part()
+        if not isinstance(keys, list) or not all(type(key) in (str, int) for key in keys):
+            raise CheckpointError("load: the file is damaged: the list of its storages is none")
+        for key in map(str, keys):
+            self._fill(key)
+        if self.waiting:
+            raise CheckpointError(
+                f"load: the file is truncated or damaged: {len(self.waiting)} storages are not in "
+                "it"
+            )
+        return result
+
+    def _part(self, load: Callable[[Any], Any] | None = None) -> Any:
+        """The next pickle's object."""
+        machine = Unpickler(self.data, load or _no_storage, self.at)
         value = machine.load()
-        at = machine.at
+        self.at = machine.at
         return value
 
-    def nothing(id: Any) -> Any:
-        raise UnpicklingError(f"load: an unknown persistent id {id!r:.60}")
-
-    if data[:1] != b"\x80" or part(nothing) != MAGIC:
-        raise UnpicklingError(
-            "load: Invalid magic number; corrupt file? This is no checkpoint: it is neither a zip "
-            "archive nor in PyTorch's old format"
-        )
-    if part(nothing) != 1001:
-        raise UnpicklingError("load: Invalid protocol version of an old checkpoint")
-    part(nothing)  # the writer's byte order and word sizes
-    waiting: dict[str, tuple[Storage, int]] = {}
-
-    def fetch(kind: StorageType, key: str, numel: int) -> Storage:
-        size = numel * kind.itemsize
-        if size > len(data):
-            raise CheckpointError(f"load: the file is truncated: storage {key} has {size} bytes")
-        made = new_storage(size)
-        waiting[key] = made, kind.itemsize
-        return made
-
-    storages = _Storages(fetch, None if callable(map_location) else "cpu")
-
-    def load(id: Any) -> Loaded:
+    def _load(self, id: Any) -> Loaded:
         if isinstance(id, tuple) and len(id) == 6 and id[5] is not None:
             raise MissingFeature("load: views of storages in an old checkpoint are not supported")
-        return storages.load(id)
+        return self.storages.load(id)
 
-    result = part(load)
-    for key in part(nothing):
-        made, itemsize = waiting[str(key)]
-        end = at + 8 + made.nbytes
-        if end > len(data) or struct.unpack_from("<q", data, at)[0] * itemsize != made.nbytes:
+    def _fetch(self, kind: StorageType, key: str, numel: int) -> Storage:
+        """A storage whose bytes come later."""
+        size = numel * kind.itemsize
+        self.room.take(f"storage {key}", size)
+        made = new_storage(size)
+        self.waiting[key] = made, kind.itemsize
+        return made
+
+    def _fill(self, key: str) -> None:
+        """Reads a storage's bytes."""
+        if key not in self.waiting:
+            raise CheckpointError(
+                f"load: the file is damaged: no tensor has storage {key}, or it is there twice"
+            )
+        made, itemsize = self.waiting.pop(key)
+        end = self.at + 8 + made.nbytes
+        if (
+            end > len(self.data)
+            or struct.unpack_from("<q", self.data, self.at)[0] * itemsize != made.nbytes
+        ):
             raise CheckpointError(f"load: the file is truncated or damaged at storage {key}")
         if made.nbytes:
             memory = as_numpy(made, 0, (made.nbytes,), (1,), np.uint8)
-            memory[:] = np.frombuffer(data, np.uint8, made.nbytes, at + 8)
-        at = end
-    return result
+            memory[:] = np.frombuffer(self.data, np.uint8, made.nbytes, self.at + 8)
+        self.at = end
+
+
+def _no_storage(id: Any) -> Any:
+    raise UnpicklingError(f"load: an unknown persistent id {shown(id, 60)}")

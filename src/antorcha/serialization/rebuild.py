@@ -6,12 +6,14 @@ from typing import Any
 
 from antorcha.device import META, Device
 from antorcha.dtypes import dtype as DType
+from antorcha.errors import shown
 from antorcha.ops.record import T
 from antorcha.runtime import layout as L
 from antorcha.runtime.storage import Storage
 from antorcha.runtime.tensor import Parameter, Tensor, bare
 from antorcha.serialization.errors import UnpicklingError
 from antorcha.serialization.names import StorageType
+from antorcha.shapes import INT64_MAX, MOST_DIMS
 
 
 class Loaded:
@@ -24,8 +26,14 @@ class Loaded:
 
 
 def _sizes(what: str, value: Any) -> tuple[int, ...]:
-    if not isinstance(value, tuple) or not all(type(n) is int and n >= 0 for n in value):
-        raise UnpicklingError(f"load: a tensor's {what} is {value!r}: the file is damaged")
+    if not isinstance(value, tuple) or not all(
+        type(n) is int and 0 <= n <= INT64_MAX for n in value
+    ):
+        raise UnpicklingError(f"load: a tensor's {what} is {shown(value)}: the file is damaged")
+    if len(value) > MOST_DIMS:
+        raise UnpicklingError(
+            f"load: a tensor of {len(value)} dims; {MOST_DIMS} is the most that one may have"
+        )
     return tuple(value)
 
 
@@ -36,9 +44,10 @@ def _over(
     if not isinstance(loaded, Loaded):
         raise UnpicklingError("load: a tensor without a storage: the file is damaged")
     shape, strides = _sizes("size", size), _sizes("stride", stride)
-    if len(shape) != len(strides) or type(offset) is not int or offset < 0:
+    if len(shape) != len(strides) or type(offset) is not int or not 0 <= offset <= INT64_MAX:
         raise UnpicklingError(
-            f"load: a tensor of size {shape}, stride {strides}, offset {offset!r}: damaged file"
+            f"load: a tensor of size {shape}, stride {strides}, offset {shown(offset)}: damaged "
+            "file"
         )
     lay = L.layout(shape, strides, dtype, loaded.device)
     if (offset + lay.high) * lay.itemsize > loaded.storage.nbytes and lay.numel:
@@ -85,25 +94,32 @@ def tensor_of_bytes(
 ) -> Tensor:
     """A tensor whose dtype has no storage class (uint16, uint32, uint64)."""
     if not isinstance(dtype, DType):
-        raise UnpicklingError(f"load: a tensor of dtype {dtype!r}: the file is damaged")
+        raise UnpicklingError(f"load: a tensor of dtype {shown(dtype)}: the file is damaged")
     made = _over(storage, dtype, storage_offset, size, stride, requires_grad)
     return _with_bits(made, metadata)
 
 
 def _with_bits(made: Tensor, metadata: Any) -> Tensor:
     """PyTorch's lazy conjugate and negative, made real."""
-    if isinstance(metadata, dict):
-        if metadata.get("conj"):
-            made = T.clone(T.conj_physical(made))
-        if metadata.get("neg"):
-            made = T.clone(T.neg(made))
-    return made
+    bits = metadata if isinstance(metadata, dict) else {}
+    if not (bits.get("conj") or bits.get("neg")):
+        return made
+    lay, storage = made._layout, made._storage
+    # The storage's numbers, each once: an expanded tensor may have any number of elements.
+    numbers = bare(L.contiguous((storage.nbytes // lay.itemsize,), lay.dtype, lay.device), storage)
+    if bits.get("conj"):
+        numbers = T.conj_physical(numbers)
+    if bits.get("neg"):
+        numbers = T.neg(numbers)
+    turned = bare(lay, numbers._storage, made._offset)
+    turned._rg = made._rg
+    return turned
 
 
 def meta_tensor(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Tensor:
     """A tensor without data."""
     if not isinstance(dtype, DType):
-        raise UnpicklingError(f"load: a tensor of dtype {dtype!r}: the file is damaged")
+        raise UnpicklingError(f"load: a tensor of dtype {shown(dtype)}: the file is damaged")
     made: Tensor = T.empty_strided(
         _sizes("size", size), _sizes("stride", stride), dtype=dtype, device=META
     )

@@ -14,6 +14,7 @@ from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable
 from typing import Any
 
+from antorcha.errors import AntorchaError, shown
 from antorcha.runtime.tensor import Tensor
 from antorcha.serialization.errors import UnpicklingError
 from antorcha.serialization.names import added, known
@@ -31,11 +32,22 @@ _NEVER = (
 )
 
 
-class _Mark:
-    """Where a group of stack items begins."""
+_HASHED = (set, frozenset, Counter, OrderedDict)  # these hash what they are called with
+_MOST_HASHED = 10_000  # parts of one key
 
 
-_MARK = _Mark()
+def _check_key(key: Any) -> Any:
+    """The key, if its hash can be had: of a tuple of tuples it takes as long as there are ways
+    through them, and as much of the machine's stack as they are deep."""
+    left, waiting = _MOST_HASHED, [key]
+    while waiting:
+        part = waiting.pop()
+        left -= 1
+        if left < 0:
+            raise UnpicklingError("load: a key of more than 10,000 parts: the pickle is damaged")
+        if isinstance(part, tuple):
+            waiting.extend(part[: left + 1])
+    return key
 
 
 class Unpickler:
@@ -45,6 +57,7 @@ class Unpickler:
         self.data, self.at = memoryview(data), start
         self.persistent_load = persistent_load
         self.stack: list[Any] = []
+        self.outer: list[list[Any]] = []  # the stacks below each mark
         self.memo: dict[int, Any] = {}
         self.values, self.functions = known()
         self.safe = dict(added())
@@ -64,8 +77,10 @@ class Unpickler:
                 handler(self)
         except UnpicklingError:
             raise
-        except (IndexError, struct.error, UnicodeDecodeError, ValueError, TypeError, KeyError,
-                AttributeError) as error:  # fmt: skip
+        except (ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError,
+                TypeError, ValueError, struct.error) as error:  # fmt: skip
+            if isinstance(error, AntorchaError) and isinstance(error, RuntimeError):
+                raise  # it says what is wrong, in a class that is expected
             raise UnpicklingError(
                 f"load: the pickle is damaged at byte {self.at}: {type(error).__name__}: {error}"
             ) from error
@@ -103,13 +118,9 @@ class Unpickler:
 
     def _group(self) -> list[Any]:
         """The items above the last mark, which goes away."""
-        k = len(self.stack) - 1
-        while self.stack[k] is not _MARK:
-            k -= 1
-            if k < 0:
-                raise UnpicklingError("load: the pickle is damaged: a mark is missing")
-        items = self.stack[k + 1 :]
-        del self.stack[k:]
+        if not self.outer:
+            raise UnpicklingError("load: the pickle is damaged: a mark is missing")
+        items, self.stack = self.stack, self.outer.pop()
         return items
 
     # -------------------------------------------------------------------------------------- names
@@ -144,9 +155,17 @@ class Unpickler:
         if self._is_safe(fn):
             return fn(*args)
         if not any(fn is each for each in self.functions.values()):
-            raise UnpicklingError(f"load: Trying to call reduce for unrecognized function {fn!r}")
+            raise UnpicklingError(
+                f"load: Trying to call reduce for unrecognized function {shown(fn, 60)}"
+            )
         if fn is defaultdict and args and args[0] not in (None, list, dict, int, float, set, str):
-            raise UnpicklingError(f"load: a defaultdict of {args[0]!r} is not allowed")
+            raise UnpicklingError(f"load: a defaultdict of {shown(args[0])} is not allowed")
+        if fn is bytearray and args and isinstance(args[0], int):  # so many zeros
+            raise UnpicklingError("load: the pickle is damaged: a bytearray of a number")
+        if fn in _HASHED and args and isinstance(args[0], (list, tuple)):
+            for item in args[0]:
+                pair = fn is OrderedDict and isinstance(item, (list, tuple)) and item
+                _check_key(item[0] if pair else item)
         return fn(*args)
 
     def make(self, kind: Any, args: Any) -> Any:
@@ -155,7 +174,9 @@ class Unpickler:
             return kind.__new__(kind, *args)
         if kind in (OrderedDict, Counter, defaultdict, set):
             return kind(*args)
-        raise UnpicklingError(f"load: Trying to create new object for unrecognized class {kind!r}")
+        raise UnpicklingError(
+            f"load: Trying to create new object for unrecognized class {shown(kind, 60)}"
+        )
 
     def build(self, made: Any, state: Any) -> None:
         """BUILD: sets an object's attributes."""
@@ -194,12 +215,15 @@ def _constant(code: bytes, make: Callable[[], Any]) -> None:
 
 
 def _reads(code: bytes, read: Callable[[Unpickler], Any]) -> None:
-    _HANDLERS[code[0]] = lambda u: u.stack.append(read(u))
+    def handler(u: Unpickler) -> None:
+        value = read(u)  # (which may change the stack)
+        u.stack.append(value)
+
+    _HANDLERS[code[0]] = handler
 
 
 for _code, _make in ((b"N", lambda: None), (b"\x88", lambda: True), (b"\x89", lambda: False),
-                     (b"}", dict), (b"]", list), (b")", tuple), (b"\x8f", set),
-                     (b"(", lambda: _MARK)):  # fmt: skip
+                     (b"}", dict), (b"]", list), (b")", tuple), (b"\x8f", set)):  # fmt: skip
     _constant(_code, _make)
 for _code, _form in ((b"J", "<i"), (b"K", "<B"), (b"M", "<H"), (b"G", ">d")):
     _reads(_code, functools.partial(Unpickler._number, form=_form))
@@ -216,12 +240,18 @@ _reads(b"h", lambda u: u.memo[u._number("<B")])
 _reads(b"j", lambda u: u.memo[u._number("<I")])
 _reads(b"t", lambda u: tuple(u._group()))
 _reads(b"l", lambda u: u._group())
-_reads(b"\x91", lambda u: frozenset(u._group()))
+_reads(b"\x91", lambda u: frozenset(map(_check_key, u._group())))
 _reads(b"c", lambda u: u.find(u._line(), u._line()))
 _reads(b"Q", lambda u: u.persistent_load(u.stack.pop()))
 _reads(b"S", lambda u: codecs.escape_decode(u._line()[1:-1].encode("ascii"))[0].decode("ascii"))
 _reads(b"V", lambda u: codecs.raw_unicode_escape_decode(u._line().encode("latin-1"))[0])
 _reads(b"F", lambda u: float(u._line()))
+
+
+@_on(b"(")
+def _mark(u: Unpickler) -> None:
+    u.outer.append(u.stack)
+    u.stack = []
 
 
 @_on(b"I")
@@ -264,7 +294,10 @@ def _memoize(u: Unpickler) -> None:
 
 @_on(b"0")
 def _pop(u: Unpickler) -> None:
-    u.stack.pop()
+    if u.stack:
+        u.stack.pop()
+    else:  # a mark is what lies on top
+        u._group()
 
 
 @_on(b"1")
@@ -289,7 +322,7 @@ def _tuple(u: Unpickler) -> None:
 @_on(b"d")
 def _dict(u: Unpickler) -> None:
     items = u._group()
-    u.stack.append(dict(zip(items[::2], items[1::2], strict=True)))
+    u.stack.append(dict(zip(map(_check_key, items[::2]), items[1::2], strict=True)))
 
 
 def _container(u: Unpickler, *kinds: type) -> Any:
@@ -303,7 +336,7 @@ def _container(u: Unpickler, *kinds: type) -> Any:
 @_on(b"s")
 def _set_item(u: Unpickler) -> None:
     value, key = u.stack.pop(), u.stack.pop()
-    _container(u, dict, OrderedDict, Counter, defaultdict)[key] = value
+    _container(u, dict, OrderedDict, Counter, defaultdict)[_check_key(key)] = value
 
 
 @_on(b"u")
@@ -311,7 +344,7 @@ def _set_items(u: Unpickler) -> None:
     items = u._group()
     target = _container(u, dict, OrderedDict, Counter, defaultdict)
     for key, value in zip(items[::2], items[1::2], strict=True):
-        target[key] = value
+        target[_check_key(key)] = value
 
 
 @_on(b"a")
@@ -329,7 +362,7 @@ def _appends(u: Unpickler) -> None:
 @_on(b"\x90")
 def _add_items(u: Unpickler) -> None:
     items = u._group()
-    _container(u, set).update(items)
+    _container(u, set).update(map(_check_key, items))
 
 
 @_on(b"\x93")

@@ -52,23 +52,33 @@ class _Layer(Module):
     """What encoder and decoder layers share: attention to itself, and the feed-forward part."""
 
     __constants__ = ["norm_first"]  # noqa: RUF012
+    crossed = False  # is there attention to another sequence?
 
     def __init__(
-        self, d_model: int, nhead: int, dim_feedforward: int, dropout: float, activation: Any,
-        layer_norm_eps: float, batch_first: bool, norm_first: bool, bias: bool, device: Any,
-        dtype: Any, crossed: bool,
-    ) -> None:  # fmt: skip
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: str | Callable[[Any], Any] = F.relu,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
         super().__init__()
         where = {"device": device, "dtype": dtype}
         heads: dict[str, Any] = {"dropout": dropout, "batch_first": batch_first, "bias": bias}
         self.self_attn = MultiheadAttention(d_model, nhead, **heads, **where)
-        if crossed:
+        if self.crossed:
             self.multihead_attn = MultiheadAttention(d_model, nhead, **heads, **where)
         self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **where)
         self.dropout = Dropout(dropout)
         self.linear2 = Linear(dim_feedforward, d_model, bias=bias, **where)
         self.norm_first = norm_first
-        numbers = (1, 2, 3) if crossed else (1, 2)
+        numbers = (1, 2, 3) if self.crossed else (1, 2)
         for k in numbers:
             setattr(self, f"norm{k}", LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **where))
         for k in numbers:
@@ -120,29 +130,13 @@ class TransformerEncoderLayer(_Layer):
         "``x = norm2(x + linear2(activation(linear1(x))))``.",
     )  # fmt: skip
 
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: str | Callable[[Any], Any] = F.relu,
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__(
-            d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first,
-            norm_first, bias, device, dtype, False,
-        )  # fmt: skip
+    @property
+    def activation_relu_or_gelu(self) -> int:
+        """1: the activation is relu, 2: gelu, 0: another function."""
         known = self.activation
-        self.activation_relu_or_gelu = (
-            1 if known is F.relu or isinstance(known, ReLU)
-            else 2 if known is F.gelu or isinstance(known, GELU) else 0
-        )  # fmt: skip
+        if known is F.relu or isinstance(known, ReLU):
+            return 1
+        return 2 if known is F.gelu or isinstance(known, GELU) else 0
 
     def forward(
         self, src: Any, src_mask: Any = None, src_key_padding_mask: Any = None,
@@ -170,24 +164,7 @@ class TransformerDecoderLayer(_Layer):
         "``x = norm3(x + linear2(activation(linear1(x))))``.",
     )  # fmt: skip
 
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: str | Callable[[Any], Any] = F.relu,
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__(
-            d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first,
-            norm_first, bias, device, dtype, True,
-        )  # fmt: skip
+    crossed = True
 
     def forward(
         self,

@@ -473,8 +473,6 @@ def _(make):
 def _steps(name, y, x, dx, dim):
     """(sum of neighbouring values, width of each step) along the last dim."""
     d = normalize_dim(dim, y._layout.ndim, op=name)
-    if not y._layout.ndim:
-        raise OutOfRange(f"{name}: Dimension specified as {dim} but tensor has no dimensions")
     size = y._layout.shape[d]
     pairs = T.slice(y, d, 1, size, 1) + T.slice(y, d, 0, size - 1, 1)
     if x is None:
@@ -491,12 +489,14 @@ def _steps(name, y, x, dx, dim):
     return pairs, T.diff(x, 1, d - y._layout.ndim), d
 
 
-def _points(name, y, x, dx):
+def _points(name, y, x, dx, dim):
     """(x, dx) of a call that may give the spacing in the place of the points."""
     from antorcha.runtime.tensor import Tensor as TensorType
 
     if y._layout.dtype.kind == "b":
         raise DtypeError(f"{name}: received a bool input for `y`, but bool is not supported")
+    if not y._layout.ndim:
+        raise OutOfRange(f"{name}: Dimension specified as {dim} but tensor has no dimensions")
     return (x, dx) if x is None or isinstance(x, TensorType) else (None, x)
 
 
@@ -516,7 +516,7 @@ def trapezoid(y: Tensor, x: OptTensor = None, *, dx: StaticNumber = None, dim: D
     >>> torch.trapezoid(torch.tensor([1., 5., 10.]))
     tensor(10.5000)
     """
-    x, dx = _points("trapezoid", y, x, dx)
+    x, dx = _points("trapezoid", y, x, dx, dim)
     if x is None and y._layout.numel:
         d = normalize_dim(dim, y._layout.ndim, op="trapezoid")
         ends = T.select(y, d, 0) + T.select(y, d, -1)
@@ -533,7 +533,7 @@ def cumulative_trapezoid(y: Tensor, x: OptTensor = None, *, dx: StaticNumber = N
     >>> torch.cumulative_trapezoid(torch.tensor([1., 5., 10.]))
     tensor([ 3.0000, 10.5000])
     """
-    x, dx = _points("cumulative_trapezoid", y, x, dx)
+    x, dx = _points("cumulative_trapezoid", y, x, dx, dim)
     return _area("cumulative_trapezoid", y, x, dx, dim, lambda v, d: T.cumsum(v, d))
 
 

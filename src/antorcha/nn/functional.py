@@ -7,7 +7,6 @@ See https://docs.pytorch.org/docs/stable/nn.functional.html.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from antorcha.autograd import no_grad
@@ -193,97 +192,7 @@ def _long(values: list[int], like: Any) -> Any:
     return tensor(values, dtype=int64, device=like.device)
 
 
-# ---------------------------------------------------------------------------------------- resizing
-MOST_PLACES = 1 << 24
-"""Along a dim: the place that each result comes from is listed in Python."""
-
-
-def interpolate(
-    input: Any,
-    size: Any = None,
-    scale_factor: Any = None,
-    mode: str = "nearest",
-    align_corners: bool | None = None,
-    recompute_scale_factor: bool | None = None,
-    antialias: bool = False,
-) -> Any:
-    """Resamples the dims after the second to another size, or by a factor.
-
-    Args:
-        input (Tensor): ``(N, C, ...)`` with 1 to 3 spatial dims
-        size (int or tuple, optional): the output's spatial sizes
-        scale_factor (float or tuple, optional): multiplies the input's; give one of the two
-        mode (str): ``'nearest'`` or ``'nearest-exact'`` (the others raise NotImplementedError)
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.interpolate.html.
-
-    >>> torch.nn.functional.interpolate(torch.tensor([[[1., 2.]]]), scale_factor=2)
-    tensor([[[1., 1., 2., 2.]]])
-    """
-    if mode in ("nearest", "area", "nearest-exact") and align_corners is not None:
-        raise ValueRangeError(
-            "align_corners option can only be set with the interpolating modes: linear | bilinear "
-            "| bicubic | trilinear"
-        )
-    dims = input.dim() - 2
-    if (size is None) == (scale_factor is None):
-        what = (
-            "either size or scale_factor should be defined"
-            if size is None
-            else ("only one of size or scale_factor should be defined")
-        )
-        raise ValueRangeError(f"interpolate: {what}")
-    sizes, scales = _sizes(input, size, scale_factor, dims, recompute_scale_factor)
-    if mode not in ("nearest", "nearest-exact"):
-        raise MissingFeature(
-            f"interpolate: mode {mode!r} is not supported yet; 'nearest' and 'nearest-exact' are"
-        )
-    if not 1 <= dims <= 3:
-        raise MissingFeature(
-            "Input Error: Only 3D, 4D and 5D input Tensors supported "
-            f"(got {input.dim()}D) for the modes: nearest"
-        )
-    if min(*sizes, *input.shape[2:]) <= 0 or max(sizes) > MOST_PLACES:
-        raise ShapeError(
-            f"interpolate: Input and output sizes should be greater than 0, and no output size "
-            f"above {MOST_PLACES}, but got input {tuple(input.shape[2:])} and output {tuple(sizes)}"
-        )
-    for k in range(dims):
-        n, wanted = input.shape[k + 2], sizes[k]
-        if wanted != n:
-            scale = 1 / scales[k] if scales[k] else n / wanted
-            half = 0.5 if mode == "nearest-exact" else 0.0
-            places = [min(math.floor((i + half) * scale), n - 1) for i in range(wanted)]
-            input = T.index_select(input, k + 2, _long(places, input))
-    return input
-
-
-def _sizes(
-    input: Any, size: Any, scale_factor: Any, dims: int, recompute: bool | None
-) -> tuple[list[int], list[Any]]:
-    """The output's spatial sizes, and the scales that were given."""
-    given = size if size is not None else scale_factor
-    values = list(given) if isinstance(given, (tuple, list)) else [given] * dims
-    if len(values) != dims:
-        what = "output_size" if size is not None else "scale_factor"
-        raise ValueRangeError(
-            f"Input and {what} must have the same number of spatial dimensions, but got input with "
-            f"spatial dimensions of {list(input.shape[2:])} and {what} of {given}."
-        )
-    if size is not None:
-        return [int(v) for v in values], [None] * dims
-    sizes = [math.floor(float(n) * f) for n, f in zip(input.shape[2:], values, strict=True)]
-    return sizes, [None] * dims if recompute else [float(v) for v in values]
-
-
-def upsample(
-    input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
-    align_corners: bool | None = None,
-) -> Any:  # fmt: skip
-    """The old name of :func:`interpolate`."""
-    return interpolate(input, size, scale_factor, mode, align_corners)
-
-
+# ----------------------------------------------------------------------------------- rearranging
 def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
     """``(*, C*r^2, H, W)`` to ``(*, C, H*r, W*r)``.
 

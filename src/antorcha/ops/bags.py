@@ -149,7 +149,7 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: Int = 0):
             f"{tuple(bias._layout.shape)}"
         )
     made = T.conv1d(T.permute(input, (1, 2, 0)), T.permute(weight, (2, 1, 0)), bias, 1, pad)
-    return T.permute(made, (2, 0, 1))
+    return T.contiguous(T.permute(made, (2, 0, 1)))
 
 
 @conv_tbc.samples

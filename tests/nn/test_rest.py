@@ -258,9 +258,7 @@ def test_nearest_takes_pytorchs_element() -> None:
                     a = antorcha.nn.functional.interpolate(
                         antorcha.from_numpy(x), size=wanted, mode=mode
                     )
-                    b = torch.nn.functional.interpolate(
-                        torch.from_numpy(x), size=wanted, mode=mode
-                    )
+                    b = torch.nn.functional.interpolate(torch.from_numpy(x), size=wanted, mode=mode)
                     assert np.array_equal(a.numpy(), b.numpy()), (dtype, mode, n, wanted)
 
 

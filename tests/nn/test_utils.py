@@ -140,3 +140,47 @@ def test_fusion_and_calls_without_state() -> None:
         conv = library.nn.Sequential(library.nn.Conv2d(3, 2, 2))
         library.nn.utils.convert_conv2d_weight_memory_format(conv, library.channels_last)
         assert conv[0].weight.stride() == (12, 1, 6, 3)
+
+
+def test_pruning() -> None:
+    cases = [
+        [("l1_unstructured", (0.4,)), ("l1_unstructured", (3,))],
+        [("random_unstructured", (0.3,)), ("ln_structured", (1, 2, 0))],
+        [("ln_structured", (0.5, 1, 1)), ("l1_unstructured", (2,))],
+        [("random_structured", (2, 1)), ("random_structured", (1, -1)), ("identity", ())],
+    ]
+    for steps in cases:
+
+        def run(library: Any, steps: Any = steps) -> Any:
+            from importlib import import_module
+
+            prune = import_module(f"{library.__name__}.nn.utils.prune")
+            library.manual_seed(6)
+            module = library.nn.Linear(4, 5)
+            for name, args in steps:
+                getattr(prune, name)(module, "weight", *args)
+            x = library.from_numpy(numbers(0, 2, 4))
+            values = [*trained(library, module, x), module.weight]
+            assert prune.is_pruned(module)
+            state = dict(module.state_dict())
+            prune.remove(module, "weight")
+            assert not prune.is_pruned(module) and "weight" in module._parameters
+            return module, [*values, *state.values(), module(x)]
+
+        both_sides(run, steps)
+
+    def run_global(library: Any) -> Any:
+        from importlib import import_module
+
+        prune = import_module(f"{library.__name__}.nn.utils.prune")
+        library.manual_seed(6)
+        net = library.nn.Sequential(library.nn.Linear(4, 5), library.nn.Linear(5, 2))
+        prune.l1_unstructured(net[0], "weight", 3)
+        pairs = [(net[0], "weight"), (net[1], "weight")]
+        prune.global_unstructured(pairs, prune.L1Unstructured, amount=0.5)
+        for bad, kind in ((1.5, ValueError), ("a", TypeError), (999, ValueError)):
+            with pytest.raises(kind, match="amount"):
+                prune.l1_unstructured(library.nn.Linear(2, 2), "weight", bad)
+        return net, list(net.state_dict().values())
+
+    both_sides(run_global, "global")

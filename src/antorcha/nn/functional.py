@@ -312,9 +312,7 @@ def _long(values: list[int], like: Any) -> Any:
 
 
 # ----------------------------------------------------------------------------------- rearranging
-def rrelu_(
-    input: Any, lower: float = 0.125, upper: float = 1.0 / 3, training: bool = False
-) -> Any:
+def rrelu_(input: Any, lower: float = 0.125, upper: float = 1.0 / 3, training: bool = False) -> Any:
     """:func:`rrelu` in place."""
     return T.rrelu(input, lower, upper, training, True)
 

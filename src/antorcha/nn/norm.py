@@ -540,9 +540,7 @@ class CrossMapLRN2d(LocalResponseNorm):
     torch.Size([1, 4, 2, 2])
     """
 
-    def __init__(
-        self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1
-    ) -> None:
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
         super().__init__(size, alpha, beta, k)
 
     def forward(self, input: Any) -> Any:

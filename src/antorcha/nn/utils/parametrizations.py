@@ -114,7 +114,9 @@ def _is_orthogonal(q: Any) -> bool:
 
     n, k = q.shape[-2:]
     eye = T.eye(k, dtype=q.dtype, device=q.device)
-    return bool(T.allclose(q.mH @ q, T.expand_as(eye, q.mH @ q), atol=10.0 * n * finfo(q.dtype).eps))
+    return bool(
+        T.allclose(q.mH @ q, T.expand_as(eye, q.mH @ q), atol=10.0 * n * finfo(q.dtype).eps)
+    )
 
 
 def orthogonal(

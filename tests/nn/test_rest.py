@@ -25,7 +25,7 @@ def same(mine: Any, theirs: Any, what: Any, rtol: float = 3e-5) -> None:
             same(a, b, what, rtol)
         return
     a, b = mine.detach().numpy(), theirs.detach().numpy()
-    assert a.dtype == b.dtype and a.shape == b.shape, what
+    assert (a.dtype, a.shape) == (b.dtype, b.shape), what
     np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol / 3, err_msg=str(what))
 
 
@@ -94,7 +94,8 @@ def test_layers() -> None:
                 x = x.abs()
             before = repr(module)
             values = trained(library, module, x.requires_grad_())
-            assert repr(copy.deepcopy(module)) == repr(module) and before
+            assert repr(copy.deepcopy(module)) == repr(module)
+            assert before
             return module, values
 
         both_sides(run, text)
@@ -243,7 +244,8 @@ def test_lazy_state() -> None:
         assert lazy[0].weight.shape == (3, 2, 2, 2)
         x = library.ones(1, 2, 4, 4, dtype=library.float64)
         assert (lazy(x) == full(x)).all()
-        assert type(lazy[1]) is nn.BatchNorm2d and lazy[1].weight.dtype is library.float64
+        assert type(lazy[1]) is nn.BatchNorm2d
+        assert lazy[1].weight.dtype is library.float64
         with pytest.raises(ValueError, match="divisible by groups"):
             nn.LazyConv2d(4, 1, groups=2)(library.ones(1, 3, 2, 2))
 

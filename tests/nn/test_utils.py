@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 import warnings
 from typing import Any
 
@@ -64,7 +65,8 @@ def test_register_parametrization() -> None:
         weight = layer.weight.detach().clone()
         made.register_parametrization(layer, "weight", Twice())
         made.register_parametrization(layer, "weight", Twice())
-        assert (layer.weight == weight * 2).all() and type(layer).__name__ == "ParametrizedLinear"
+        assert (layer.weight == weight * 2).all()
+        assert type(layer).__name__ == "ParametrizedLinear"
         assert list(layer.state_dict()) == ["bias", "parametrizations.weight.original"]
         layer.weight = library.ones(2, 3)
         assert (layer.parametrizations.weight.original == 0.25).all()
@@ -77,12 +79,12 @@ def test_register_parametrization() -> None:
         with pytest.raises(ValueError, match="does not have a parameter"):
             made.register_parametrization(layer, "nothing", Twice())
         with pytest.raises(RuntimeError, match="state_dict"):
-            import pickle
-
             pickle.dumps(layer)
         made.remove_parametrizations(layer, "weight")
-        assert type(layer) is nn.Linear and isinstance(layer.weight, nn.Parameter)
-        assert (layer.weight == 1).all() and not made.is_parametrized(layer)
+        assert type(layer) is nn.Linear
+        assert isinstance(layer.weight, nn.Parameter)
+        assert (layer.weight == 1).all()
+        assert not made.is_parametrized(layer)
 
 
 def test_old_norms() -> None:
@@ -136,7 +138,8 @@ def test_fusion_and_calls_without_state() -> None:
     both_sides(run, "fusion")
     for library in (antorcha, torch):
         made = library.nn.utils.skip_init(library.nn.Linear, 4, 3)
-        assert made.weight.shape == (3, 4) and made.weight.device.type == "cpu"
+        assert made.weight.shape == (3, 4)
+        assert made.weight.device.type == "cpu"
         conv = library.nn.Sequential(library.nn.Conv2d(3, 2, 2))
         library.nn.utils.convert_conv2d_weight_memory_format(conv, library.channels_last)
         assert conv[0].weight.stride() == (12, 1, 6, 3)
@@ -164,7 +167,8 @@ def test_pruning() -> None:
             assert prune.is_pruned(module)
             state = dict(module.state_dict())
             prune.remove(module, "weight")
-            assert not prune.is_pruned(module) and "weight" in module._parameters
+            assert not prune.is_pruned(module)
+            assert "weight" in module._parameters
             return module, [*values, *state.values(), module(x)]
 
         both_sides(run, steps)

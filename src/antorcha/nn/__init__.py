@@ -141,6 +141,7 @@ from antorcha.nn.padding import (
     ZeroPad2d,
     ZeroPad3d,
 )  # fmt: skip
+from antorcha.nn.parallel import DataParallel
 from antorcha.nn.parameter import (
     Buffer,
     Parameter,
@@ -161,7 +162,6 @@ from antorcha.nn.pooling import (
     MaxPool2d,
     MaxPool3d,
 )  # fmt: skip
-from antorcha.nn.parallel import DataParallel
 from antorcha.nn.pooling_more import (
     FractionalMaxPool2d,
     FractionalMaxPool3d,

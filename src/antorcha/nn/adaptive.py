@@ -90,9 +90,9 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     def reset_parameters(self) -> None:
         """Draws all weights afresh."""
         self.head.reset_parameters()
-        for projection, classes in self.tail:
-            projection.reset_parameters()
-            classes.reset_parameters()
+        for cluster in self.tail:
+            for layer in cluster.children():
+                layer.reset_parameters()
 
     def forward(self, input_: Any, target_: Any) -> _ASMoutput:
         """Each target's log probability, and the loss."""

@@ -109,7 +109,7 @@ class LazyLinear(LazyModuleMixin, linear.Linear):
         if not self.has_uninitialized_params() and self.in_features != 0:
             super().reset_parameters()
 
-    def initialize_parameters(self, input: Any) -> None:  # type: ignore[override]
+    def initialize_parameters(self, input: Any) -> None:
         """Takes ``in_features`` from the input."""
         if self.has_uninitialized_params():
             with no_grad():
@@ -135,7 +135,7 @@ class _LazyConv(LazyModuleMixin):
         if len(args) > len(names):
             inspect.signature(type(self)).bind(*args, **kwargs)  # raises the usual error
         given = {**dict(zip(names, args, strict=False)), **kwargs}
-        where = {"device": given.get("device"), "dtype": given.get("dtype")}
+        where: dict[str, Any] = {"device": given.get("device"), "dtype": given.get("dtype")}
         wanted, out = given.pop("bias", True), given.pop("out_channels")
         super().__init__(0, 0, bias=False, **given)
         self.weight = UninitializedParameter(**where)
@@ -182,7 +182,7 @@ class _LazyNorm(LazyModuleMixin):
     ) -> None:  # fmt: skip
         super().__init__(0, eps, momentum, False, False, device, dtype, bias=False)
         self.affine, self.track_running_stats = affine, track_running_stats
-        where = {"device": device, "dtype": dtype}
+        where: dict[str, Any] = {"device": device, "dtype": dtype}
         if affine:
             self.weight = UninitializedParameter(**where)
             if bias:
@@ -197,7 +197,7 @@ class _LazyNorm(LazyModuleMixin):
         if not self.has_uninitialized_params() and self.num_features != 0:
             super().reset_parameters()  # type: ignore[misc]
 
-    def initialize_parameters(self: Any, input: Any) -> None:  # type: ignore[override]
+    def initialize_parameters(self: Any, input: Any) -> None:
         """Takes ``num_features`` from the input."""
         if not self.has_uninitialized_params():
             return

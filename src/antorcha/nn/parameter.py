@@ -61,7 +61,7 @@ def _marked(data: Any, requires_grad: bool) -> Any:
     return made
 
 
-Parameter.__new__ = staticmethod(_new_parameter)  # type: ignore[assignment]
+Parameter.__new__ = staticmethod(_new_parameter)  # type: ignore[method-assign]
 Parameter.__module__ = __name__  # where pickle finds it
 Parameter.__doc__ = """A tensor that is a module's parameter.
 
@@ -157,7 +157,7 @@ class UninitializedTensorMixin:
         return memo[id(self)]
 
 
-class UninitializedParameter(UninitializedTensorMixin, Parameter):
+class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: ignore[misc]
     """A parameter whose shape is not known yet: a lazy module gives it one at its first call.
 
     Args:
@@ -181,7 +181,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
         return _new_parameter(cls, T.empty(0, device=device, dtype=dtype), requires_grad)
 
 
-class UninitializedBuffer(UninitializedTensorMixin, Tensor):
+class UninitializedBuffer(UninitializedTensorMixin, Tensor):  # type: ignore[misc]
     """A buffer whose shape is not known yet: a lazy module gives it one at its first call.
 
     Args:

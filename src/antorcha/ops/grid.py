@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any as _Any
 
 from antorcha import dtypes
@@ -113,7 +114,7 @@ class _Image:
         shape = x._layout.shape
         self.sizes = tuple(reversed(shape[2:]))
         self.lead = tuple(shape[:2])  # (N, C)
-        self.rows = T.reshape(x, (*self.lead, -1))
+        self.rows = T.reshape(x, (*self.lead, math.prod(self.sizes)))
         self.padding, self.align = padding, align
 
     def unnormalized(self, x: _Any, axis: int) -> _Any:
@@ -133,7 +134,8 @@ class _Image:
 
     def at(self, places: list[_Any]) -> tuple[_Any, _Any]:
         """The elements at whole numbers of each axis, (N, C, ...), and which lie inside."""
-        index = inside = None
+        index: _Any = None
+        inside: _Any = None
         for axis in reversed(range(len(places))):
             place, n = places[axis].detach(), self.sizes[axis]
             within = T.logical_and(T.ge(place, 0), T.le(place, n - 1))
@@ -141,8 +143,8 @@ class _Image:
             index = whole if index is None else index * n + whole
             inside = within if inside is None else T.logical_and(inside, within)
         shape = tuple(index._layout.shape)  # (N, ...)
-        flat = T.reshape(index, (shape[0], 1, -1))
-        flat = T.expand(flat, (*self.lead, flat._layout.shape[2]))
+        count = math.prod(shape[1:])
+        flat = T.expand(T.reshape(index, (shape[0], 1, count)), (*self.lead, count))
         return T.reshape(T.gather(self.rows, 2, flat), (*self.lead, *shape[1:])), inside
 
 

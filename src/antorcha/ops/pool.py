@@ -7,7 +7,6 @@ does. One-dimensional pooling is two-dimensional pooling of images of height 1, 
 from __future__ import annotations
 
 import math
-from typing import Any as _Any
 
 from antorcha import dtypes, modes
 from antorcha.errors import ArgumentError, MissingFeature, ShapeError, ValueRangeError

@@ -30,7 +30,8 @@ def unpooled(input: Tensor, indices: Tensor, size: Shape, nd: Int):
                 f"{'x'.join([str(n) for n in size])})"
             )
     flat = T.zeros((*lead, room), dtype=lay.dtype, device=lay.device)
-    put = T.scatter(flat, -1, T.reshape(indices, (*lead, -1)), T.reshape(input, (*lead, -1)))
+    rows = (*lead, math.prod(lay.shape[lay.ndim - nd :]))
+    put = T.scatter(flat, -1, T.reshape(indices, rows), T.reshape(input, rows))
     return T.reshape(put, (*lead, *size))
 
 

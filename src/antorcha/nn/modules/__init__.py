@@ -35,8 +35,8 @@ _FILES: dict[str, ModuleType] = {
     "channelshuffle": channelshuffle, "container": containers, "conv": conv,
     "distance": distance, "dropout": dropout, "flatten": flatten, "fold": fold,
     "instancenorm": norm, "lazy": lazy, "linear": linear, "loss": loss, "module": module,
-    "normalization": norm, "padding": padding, "pixelshuffle": upsampling, "pooling": pooling, "rnn": rnn,
-    "sparse": sparse, "transformer": transformer, "upsampling": upsampling,
+    "normalization": norm, "padding": padding, "pixelshuffle": upsampling, "pooling": pooling,
+    "rnn": rnn, "sparse": sparse, "transformer": transformer, "upsampling": upsampling,
 }  # fmt: skip
 for _name, _module in _FILES.items():
     globals()[_name] = _module

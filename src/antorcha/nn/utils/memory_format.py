@@ -10,9 +10,10 @@ __all__ = ["convert_conv2d_weight_memory_format", "convert_conv3d_weight_memory_
 
 
 def _convert(module: Any, kinds: tuple[type, ...], memory_format: Any) -> Any:
+    each: Any
     for each in module.modules():
         if isinstance(each, kinds):
-            weight: Any = each.weight
+            weight = each.weight
             weight.data = weight.detach().clone(memory_format=memory_format)
     return module
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from antorcha.autograd import no_grad
@@ -68,10 +68,8 @@ class ParametrizationList(ModuleList):
         with no_grad():
             for module in reversed(list(self)):
                 if hasattr(module, "right_inverse"):
-                    try:
+                    with suppress(NotImplementedError):  # then the identity is taken
                         new = module.right_inverse(new)
-                    except NotImplementedError:  # the identity is taken
-                        pass
         if not isinstance(new, (Tensor, Sequence)):
             raise ValueRangeError(
                 "'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). "
@@ -175,22 +173,22 @@ def _own_class(module: Module) -> None:
     """Gives the module a class of its own, which can have properties of its own."""
     base = type(module)
 
-    def __getstate__(self: Any) -> Any:
+    def no_state(self: Any) -> Any:
         raise ShapeError(
             "Serialization of parametrized modules is only supported through state_dict(). See:\n"
             "https://pytorch.org/tutorials/beginner/saving_loading_models.html"
             "#saving-loading-a-general-checkpoint-for-inference-and-or-resuming-training"
         )
 
-    def __deepcopy__(self: Any, memo: dict[int, Any]) -> Any:
+    def copied(self: Any, memo: dict[int, Any]) -> Any:
         if id(self) not in memo:
-            made = memo[id(self)] = type(self).__new__(type(self))
+            made = memo[id(self)] = object.__new__(type(self))
             made.__dict__.update(copy.deepcopy(self.__dict__, memo))
         return memo[id(self)]
 
-    members: dict[str, Any] = {"__getstate__": __getstate__}
+    members: dict[str, Any] = {"__getstate__": no_state}
     if not hasattr(base, "__deepcopy__"):
-        members["__deepcopy__"] = __deepcopy__
+        members["__deepcopy__"] = copied
     module.__class__ = type(f"Parametrized{base.__name__}", (base,), members)
 
 

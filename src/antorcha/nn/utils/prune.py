@@ -157,14 +157,17 @@ class Identity(BasePruningMethod):
 class _Amount(BasePruningMethod):
     """Prunes an amount: a count, or a part from 0 to 1."""
 
+    amount: Any
+
     def __init__(self, amount: Any) -> None:
         _check_amount(amount)
         self.amount = amount
 
     def count(self, size: int) -> int:
         """How many of ``size`` are pruned."""
-        if not isinstance(self.amount, numbers.Integral):
-            return round(self.amount * size)
+        if not is_whole(self.amount):
+            whole: int = round(self.amount * size)
+            return whole
         if self.amount > size:
             raise ValueRangeError(
                 f"amount={self.amount} should be smaller than the number of parameters to "
@@ -173,11 +176,15 @@ class _Amount(BasePruningMethod):
         return int(self.amount)
 
 
+def is_whole(amount: Any) -> bool:
+    """Is it a count, and not a part?"""
+    return isinstance(amount, numbers.Integral)
+
+
 def _check_amount(amount: Any) -> None:
-    if not isinstance(amount, numbers.Real):
+    if not isinstance(amount, (int, float, numbers.Real)):
         raise ArgumentError(f"Invalid type for amount: {amount}. Must be int or float.")
-    whole = isinstance(amount, numbers.Integral)
-    if amount < 0 or (not whole and amount > 1.0):
+    if float(amount) < 0 or (not is_whole(amount) and float(amount) > 1.0):
         raise ValueRangeError(
             f"amount={amount} should either be a float in the range [0, 1] or a non-negative "
             "integer"

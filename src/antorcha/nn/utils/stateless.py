@@ -60,7 +60,7 @@ def _tied(own: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
                 "Consider using tie_weights=False"
             )
         for value in values.values():
-            made.update({n: value for n in group})
+            made.update(dict.fromkeys(group, value))
     return made
 
 

@@ -9,8 +9,7 @@ from antorcha.nn.conv import Conv2d, Conv3d, ConvTranspose2d, ConvTranspose3d
 __all__ = ["convert_conv2d_weight_memory_format", "convert_conv3d_weight_memory_format"]
 
 
-def _convert(module: Any, kinds: tuple[type, ...], memory_format: Any) -> Any:
-    each: Any
+def _convert(module: Any, kinds: Any, memory_format: Any) -> Any:
     for each in module.modules():
         if isinstance(each, kinds):
             weight = each.weight

@@ -307,10 +307,10 @@ def test_utils() -> None:
 
 
 def test_what_is_not_there_says_so() -> None:
-    with pytest.raises(NotImplementedError, match="CTCLoss"):
-        nn.CTCLoss()
-    with pytest.raises(NotImplementedError, match="'nearest' and 'nearest-exact' are"):
-        nn.functional.interpolate(torch.ones(1, 1, 2, 2), scale_factor=2, mode="bilinear")
+    with pytest.raises(NotImplementedError, match="several processes"):
+        nn.parallel.DistributedDataParallel(nn.ReLU())
+    with pytest.raises(NotImplementedError, match="among several devices"):
+        nn.DataParallel(nn.ReLU(), device_ids=[0, 1])
 
 
 def test_config_says_what_runs() -> None:

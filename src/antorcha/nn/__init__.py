@@ -40,6 +40,8 @@ from antorcha.nn.activation import (
     Tanhshrink,
     Threshold,
 )  # fmt: skip
+from antorcha.nn.adaptive import AdaptiveLogSoftmaxWithLoss
+from antorcha.nn.channelshuffle import ChannelShuffle
 from antorcha.nn.containers import (
     ModuleDict,
     ModuleList,
@@ -66,6 +68,21 @@ from antorcha.nn.dropout import (
 )  # fmt: skip
 from antorcha.nn.flatten import Flatten, Unflatten
 from antorcha.nn.fold import Fold, Unfold
+from antorcha.nn.lazy import (
+    LazyBatchNorm1d,
+    LazyBatchNorm2d,
+    LazyBatchNorm3d,
+    LazyConv1d,
+    LazyConv2d,
+    LazyConv3d,
+    LazyConvTranspose1d,
+    LazyConvTranspose2d,
+    LazyConvTranspose3d,
+    LazyInstanceNorm1d,
+    LazyInstanceNorm2d,
+    LazyInstanceNorm3d,
+    LazyLinear,
+)  # fmt: skip
 from antorcha.nn.linear import Bilinear, Identity, Linear
 from antorcha.nn.loss import (
     BCELoss,
@@ -97,6 +114,7 @@ from antorcha.nn.norm import (
     BatchNorm1d,
     BatchNorm2d,
     BatchNorm3d,
+    CrossMapLRN2d,
     GroupNorm,
     InstanceNorm1d,
     InstanceNorm2d,
@@ -104,6 +122,7 @@ from antorcha.nn.norm import (
     LayerNorm,
     LocalResponseNorm,
     RMSNorm,
+    SyncBatchNorm,
 )  # fmt: skip
 from antorcha.nn.padding import (
     CircularPad1d,
@@ -122,6 +141,7 @@ from antorcha.nn.padding import (
     ZeroPad2d,
     ZeroPad3d,
 )  # fmt: skip
+from antorcha.nn.parallel import DataParallel
 from antorcha.nn.parameter import (
     Buffer,
     Parameter,
@@ -142,8 +162,18 @@ from antorcha.nn.pooling import (
     MaxPool2d,
     MaxPool3d,
 )  # fmt: skip
+from antorcha.nn.pooling_more import (
+    FractionalMaxPool2d,
+    FractionalMaxPool3d,
+    LPPool1d,
+    LPPool2d,
+    LPPool3d,
+    MaxUnpool1d,
+    MaxUnpool2d,
+    MaxUnpool3d,
+)  # fmt: skip
 from antorcha.nn.rnn import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNBase, RNNCell, RNNCellBase
-from antorcha.nn.sparse import Embedding
+from antorcha.nn.sparse import Embedding, EmbeddingBag
 from antorcha.nn.transformer import (
     Transformer,
     TransformerDecoder,

@@ -7,12 +7,11 @@ See https://docs.pytorch.org/docs/stable/nn.functional.html.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
+from antorcha import dtypes
 from antorcha.autograd import no_grad
-from antorcha.errors import MissingFeature, ShapeError, ValueRangeError, no_such_name
-from antorcha.ops.memory import in_format_of
+from antorcha.errors import MissingFeature, ShapeError, ValueRangeError, no_such_name, warn
 from antorcha.ops.params import to_float, to_ints
 from antorcha.ops.record import NAMESPACES, REGISTRY, T
 
@@ -22,9 +21,9 @@ _SHARED = (
     "cosine_embedding_loss cosine_similarity ctc_loss embedding_bag group_norm hardshrink "
     "hinge_embedding_loss layer_norm linear logsigmoid margin_ranking_loss one_hot "
     "pairwise_distance pdist pixel_shuffle pixel_unshuffle poisson_nll_loss prelu relu_ rms_norm "
-    "scaled_dot_product_attention selu_ sigmoid tanh threshold_ triplet_margin_loss rrelu_ "
+    "scaled_dot_product_attention selu_ sigmoid tanh threshold_ triplet_margin_loss "
     "elu_ leaky_relu_ hardtanh_ batch_norm instance_norm dropout alpha_dropout "
-    "feature_alpha_dropout"
+    "feature_alpha_dropout conv_tbc"
 ).split()
 
 
@@ -86,6 +85,124 @@ def embedding(
     if max_norm is not None:
         _renormalize(weight, input, max_norm, norm_type)
     return T.embedding(weight, input, -1 if row is None else row, scale_grad_by_freq, sparse)
+
+
+def embedding_bag(
+    input: Any,
+    weight: Any,
+    offsets: Any = None,
+    max_norm: float | None = None,
+    norm_type: float = 2,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: Any = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Any:
+    """The sum, mean or maximum of the rows of ``weight`` that each bag of integers names.
+
+    Args:
+        input (LongTensor): bags of one size ``(bags, size)``, or all bags joined ``(N)``
+        weight (Tensor): the table ``(rows, columns)``
+        offsets (LongTensor, optional): where each bag starts in a joined ``input``
+        max_norm (float, optional): the rows that are taken are first scaled down to it, in place
+        norm_type (float): p of that norm. Default: 2
+        scale_grad_by_freq (bool): divide a row's gradient by how often it was taken
+        mode (str): ``'sum'``, ``'mean'`` or ``'max'``. Default: ``'mean'``
+        sparse (bool): not supported
+        per_sample_weights (Tensor, optional): multiply the rows; only with ``'sum'``
+        include_last_offset (bool): does the last offset say where the last bag ends?
+        padding_idx (int, optional): this row is left out, and gets no gradient
+
+    A bag of nothing gives zeros.
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.embedding_bag.html.
+
+    >>> table = torch.tensor([[1., 2.], [3., 4.]])
+    >>> torch.nn.functional.embedding_bag(torch.tensor([[1, 0]]), table, mode='sum')
+    tensor([[4., 6.]])
+    """
+    if weight.dtype is dtypes.int64 and input.is_floating_point():
+        warn(
+            "Argument order of nn.functional.embedding_bag was changed. Usage "
+            "`embedding_bag(weight, input, ...)` is deprecated, and should now be "
+            "`embedding_bag(input, weight, ...)`."
+        )
+        weight, input = input, weight
+    _check_bags(input, weight, offsets, mode, scale_grad_by_freq, sparse, per_sample_weights)
+    if input.dim() == 2:
+        count, each = input.shape
+        bag = T.arange(count, device=input.device).unsqueeze(1).expand(count, each).reshape(-1)
+        input = input.reshape(-1)
+        if per_sample_weights is not None:
+            per_sample_weights = per_sample_weights.reshape(-1)
+    else:
+        count, bag = _bags_at(input, offsets, include_last_offset)
+    row = padding_row(padding_idx, weight.size(0))
+    if max_norm is not None:
+        _renormalize(weight, input, max_norm, norm_type)
+    rows = T.embedding(weight, input, -1 if row is None else row, scale_grad_by_freq, sparse)
+    return T.bags_of(rows, bag, input != (-1 if row is None else row), per_sample_weights, count,
+                     mode)  # fmt: skip
+
+
+def _check_bags(
+    input: Any, weight: Any, offsets: Any, mode: str, by_freq: bool, sparse: bool, weights: Any
+) -> None:
+    if weights is not None and input.shape != weights.shape:
+        raise ValueRangeError(
+            f"embedding_bag: If per_sample_weights ({weights.shape}) is not None, then it must "
+            f"have the same shape as the input ({input.shape})"
+        )
+    if weight.dim() != 2:
+        raise ValueRangeError(
+            f"weight has to be a 2D Tensor, but got Tensor of dimension {weight.dim()}"
+        )
+    if input.dim() == 2 and offsets is not None:
+        raise ValueRangeError(
+            "if input is 2D, then offsets has to be None, as input is treated is a mini-batch of "
+            f"fixed length sequences. However, found offsets of type {type(offsets)}"
+        )
+    if input.dim() == 1 and (offsets is None or offsets.dim() != 1):
+        got = " but got None" if offsets is None else ""
+        raise ValueRangeError(f"offsets has to be a 1D Tensor{got}")
+    if input.dim() not in (1, 2):
+        raise ValueRangeError(
+            f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.dim()}"
+        )
+    if mode not in ("sum", "mean", "max"):
+        raise ValueRangeError("mode has to be one of sum, mean or max")
+    if mode == "max" and by_freq:
+        raise ValueRangeError("max mode does not support scaling the gradient by the frequency")
+    if mode == "max" and sparse:
+        raise ValueRangeError("max mode does not support sparse weights")
+    if weights is not None and mode != "sum":
+        raise MissingFeature(
+            "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported "
+            f"for mode='sum' (got mode='{mode}')."
+        )
+
+
+def _bags_at(input: Any, offsets: Any, include_last: bool) -> tuple[int, Any]:
+    """How many bags there are, and the bag of each element of ``input``."""
+    count = offsets.numel() - include_last
+    if count < 0:
+        raise ShapeError("include_last_offset: number of offset should be at least 1")
+    if count and input.device.type != "meta":
+        first, last = int(offsets[0]), int(offsets[-1])
+        if first != 0:
+            raise ShapeError(
+                "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start "
+                f"from position 0. However, got {first}"
+            )
+        if last > input.numel():
+            raise ShapeError(
+                f"offsets[-1] can not be greater than input's length {input.numel()} but got "
+                f"offsets[-1] of {last}"
+            )
+    starts = offsets[:count].to(input.dtype)
+    place = T.arange(input.numel(), device=input.device, dtype=input.dtype)
+    return count, T.searchsorted(starts, place, right=True) - 1
 
 
 def _renormalize(weight: Any, input: Any, max_norm: float, norm_type: float) -> None:
@@ -203,95 +320,10 @@ def _long(values: list[int], like: Any) -> Any:
     return tensor(values, dtype=int64, device=like.device)
 
 
-# ---------------------------------------------------------------------------------------- resizing
-MOST_PLACES = 1 << 24
-"""Along a dim: the place that each result comes from is listed in Python."""
-
-
-def interpolate(
-    input: Any,
-    size: Any = None,
-    scale_factor: Any = None,
-    mode: str = "nearest",
-    align_corners: bool | None = None,
-    recompute_scale_factor: bool | None = None,
-    antialias: bool = False,
-) -> Any:
-    """Resamples the dims after the second to another size, or by a factor.
-
-    Args:
-        input (Tensor): ``(N, C, ...)`` with 1 to 3 spatial dims
-        size (int or tuple, optional): the output's spatial sizes
-        scale_factor (float or tuple, optional): multiplies the input's; give one of the two
-        mode (str): ``'nearest'`` or ``'nearest-exact'`` (the others raise NotImplementedError)
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.interpolate.html.
-
-    >>> torch.nn.functional.interpolate(torch.tensor([[[1., 2.]]]), scale_factor=2)
-    tensor([[[1., 1., 2., 2.]]])
-    """
-    if mode in ("nearest", "area", "nearest-exact") and align_corners is not None:
-        raise ValueRangeError(
-            "align_corners option can only be set with the interpolating modes: linear | bilinear "
-            "| bicubic | trilinear"
-        )
-    dims, layout = input.dim() - 2, input._layout
-    if (size is None) == (scale_factor is None):
-        what = (
-            "either size or scale_factor should be defined"
-            if size is None
-            else ("only one of size or scale_factor should be defined")
-        )
-        raise ValueRangeError(f"interpolate: {what}")
-    sizes, scales = _sizes(input, size, scale_factor, dims, recompute_scale_factor)
-    if mode not in ("nearest", "nearest-exact"):
-        raise MissingFeature(
-            f"interpolate: mode {mode!r} is not supported yet; 'nearest' and 'nearest-exact' are"
-        )
-    if not 1 <= dims <= 3:
-        raise MissingFeature(
-            "Input Error: Only 3D, 4D and 5D input Tensors supported "
-            f"(got {input.dim()}D) for the modes: nearest"
-        )
-    if min(*sizes, *input.shape[2:]) <= 0 or max(sizes) > MOST_PLACES:
-        raise ShapeError(
-            f"interpolate: Input and output sizes should be greater than 0, and no output size "
-            f"above {MOST_PLACES}, but got input {tuple(input.shape[2:])} and output {tuple(sizes)}"
-        )
-    for k in range(dims):
-        n, wanted = input.shape[k + 2], sizes[k]
-        if wanted != n:
-            scale = 1 / scales[k] if scales[k] else n / wanted
-            half = 0.5 if mode == "nearest-exact" else 0.0
-            places = [min(math.floor((i + half) * scale), n - 1) for i in range(wanted)]
-            input = T.index_select(input, k + 2, _long(places, input))
-    return in_format_of(input, layout)
-
-
-def _sizes(
-    input: Any, size: Any, scale_factor: Any, dims: int, recompute: bool | None
-) -> tuple[list[int], list[Any]]:
-    """The output's spatial sizes, and the scales that were given."""
-    given = size if size is not None else scale_factor
-    values = list(given) if isinstance(given, (tuple, list)) else [given] * dims
-    if len(values) != dims:
-        what = "output_size" if size is not None else "scale_factor"
-        raise ValueRangeError(
-            f"Input and {what} must have the same number of spatial dimensions, but got input with "
-            f"spatial dimensions of {list(input.shape[2:])} and {what} of {given}."
-        )
-    if size is not None:
-        return [int(v) for v in values], [None] * dims
-    sizes = [math.floor(float(n) * f) for n, f in zip(input.shape[2:], values, strict=True)]
-    return sizes, [None] * dims if recompute else [float(v) for v in values]
-
-
-def upsample(
-    input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
-    align_corners: bool | None = None,
-) -> Any:  # fmt: skip
-    """The old name of :func:`interpolate`."""
-    return interpolate(input, size, scale_factor, mode, align_corners)
+# ----------------------------------------------------------------------------------- rearranging
+def rrelu_(input: Any, lower: float = 0.125, upper: float = 1.0 / 3, training: bool = False) -> Any:
+    """:func:`rrelu` in place."""
+    return T.rrelu(input, lower, upper, training, True)
 
 
 def pixel_shuffle(input: Any, upscale_factor: int) -> Any:

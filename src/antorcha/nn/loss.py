@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from antorcha.errors import ArgumentError, MissingFeature, warn
+from antorcha.errors import ArgumentError, warn
 from antorcha.nn import functional as F
 from antorcha.nn.distance import PairwiseDistance
 from antorcha.nn.module import Module
@@ -526,13 +526,37 @@ class TripletMarginWithDistanceLoss(_Loss):
 
 
 class CTCLoss(_Loss):
-    """Connectionist temporal classification is not supported yet: making it raises
-    NotImplementedError.
+    """Connectionist temporal classification: minus the log probability that inputs, one label or
+    blank a time step, read as the targets once repeats are joined and blanks taken out.
 
+    Graves et al., "Connectionist temporal classification: labelling unsegmented sequence data with
+    recurrent neural networks" (2006).
+
+    Args:
+        blank (int): the label that stands for nothing. Default: 0
+        reduction (str): ``'mean'`` (of losses divided by their target's length), ``'sum'`` or
+            ``'none'``. Default: ``'mean'``
+        zero_infinity (bool): count impossible targets as a loss of 0. Default: False
+
+    Shape: log probabilities ``(T, N, C)`` or ``(T, C)``; targets ``(N, S)`` or joined; the lengths
+    of the inputs and of the targets ``(N)``.
     See https://docs.pytorch.org/docs/stable/generated/torch.nn.CTCLoss.html.
+
+    >>> x = torch.tensor([[[0.5, 0.5]], [[0.5, 0.5]]]).log()
+    >>> torch.nn.CTCLoss()(x, torch.tensor([[1]]), (2,), (1,))
+    tensor(0.2877)
     """
+
+    __constants__ = ["blank", "reduction"]  # noqa: RUF012
 
     def __init__(
         self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False
     ) -> None:
-        raise MissingFeature("CTCLoss: connectionist temporal classification is not supported yet")
+        super().__init__(reduction=reduction)
+        self.blank = blank
+        self.zero_infinity = zero_infinity
+
+    def forward(self, log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any) -> Any:
+        """The loss."""
+        return F.ctc_loss(log_probs, targets, input_lengths, target_lengths, self.blank,
+                          self.reduction, self.zero_infinity)  # fmt: skip

@@ -15,7 +15,7 @@ from typing import Any
 from antorcha.autograd import no_grad
 from antorcha.errors import ArgumentError, MissingFeature, ValueRangeError
 from antorcha.nn import hooks as H
-from antorcha.nn.parameter import Parameter, is_buffer
+from antorcha.nn.parameter import Parameter, is_buffer, is_lazy
 from antorcha.nn.state import State
 from antorcha.nn.words import indented, missing_attribute, typename
 from antorcha.runtime.tensor import Tensor
@@ -439,7 +439,9 @@ class Module(H.Hooks, State):
                 if grad is not None:
                     grad.data = fn(grad)
         for key, buffer in self._buffers.items():
-            if buffer is not None:
+            if is_lazy(buffer):
+                buffer.data = fn(buffer)
+            elif buffer is not None:
                 self._buffers[key] = fn(buffer)
         return self
 

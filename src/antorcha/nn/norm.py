@@ -175,6 +175,78 @@ class BatchNorm3d(_BatchNorm):
         _expect(input, 5)
 
 
+class SyncBatchNorm(_BatchNorm):
+    """Batch normalisation whose statistics are those of the batches of all processes.
+
+    antorcha runs in one process: this is batch normalisation of inputs of any number of dims.
+
+    Args:
+        num_features (int): C, the number of channels
+        eps (float): added to the variance. Default: 1e-5
+        momentum (float or None): how fast the running estimates move. Default: 0.1
+        affine (bool): learn weight and bias (they start as 1 and 0)? Default: True
+        track_running_stats (bool): keep running estimates? Default: True
+        process_group: accepted, without effect
+        bias (bool): with ``affine``, learn a bias? Default: True
+
+    Shape: (N, C, *); the output has the input's.
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.SyncBatchNorm.html.
+
+    >>> torch.nn.SyncBatchNorm(2)(torch.zeros(3, 2, 4)).shape
+    torch.Size([3, 2, 4])
+    """
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        process_group: Any = None,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(
+            num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
+        )
+        self.process_group = process_group
+
+    def _check_input_dim(self, input: Any) -> None:
+        if input.dim() < 2:
+            raise ValueRangeError(f"expected at least 2D input (got {input.dim()}D input)")
+        if input.size(1) == 0:
+            raise ValueRangeError(
+                "SyncBatchNorm number of input channels should be non-zero, got input of shape "
+                f"{tuple(input.shape)}"
+            )
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module: Any, process_group: Any = None) -> Any:
+        """The module with its BatchNorm layers replaced by SyncBatchNorm.
+
+        >>> net = torch.nn.Sequential(torch.nn.BatchNorm1d(2))
+        >>> torch.nn.SyncBatchNorm.convert_sync_batchnorm(net)[0].__class__.__name__
+        'SyncBatchNorm'
+        """
+        made = module
+        if isinstance(module, _BatchNorm):
+            made = SyncBatchNorm(
+                module.num_features, module.eps, module.momentum, module.affine,
+                module.track_running_stats, process_group, bias=module.bias is not None,
+            )  # fmt: skip
+            if module.affine:
+                made.weight, made.bias = module.weight, module.bias
+            for name in ("running_mean", "running_var", "num_batches_tracked"):
+                setattr(made, name, getattr(module, name))
+            made.training = module.training
+        for name, child in module.named_children():
+            made.add_module(name, cls.convert_sync_batchnorm(child, process_group))
+        return made
+
+
 class _InstanceNorm(_NormBase):
     channel: int = 0  # negative: where the channels are, counted from the end
 
@@ -451,3 +523,37 @@ class LocalResponseNorm(Module):
 
     def extra_repr(self) -> str:
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+
+
+class CrossMapLRN2d(LocalResponseNorm):
+    """:class:`LocalResponseNorm` of images as AlexNet has it: the same, under Lua torch's name.
+
+    Args:
+        size (int): how many neighbouring channels
+        alpha (float): factor. Default: 1e-4
+        beta (float): exponent. Default: 0.75
+        k (float): added. Default: 1
+
+    Shape: (N, C, H, W); the output has the input's.
+
+    >>> torch.nn.CrossMapLRN2d(2)(torch.zeros(1, 4, 2, 2)).shape
+    torch.Size([1, 4, 2, 2])
+    """
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
+        super().__init__(size, alpha, beta, k)
+
+    def forward(self, input: Any) -> Any:
+        """The input divided by a power of its neighbours' squares."""
+        if input.dim() != 4:
+            raise ValueRangeError(
+                f"CrossMapLRN2d: Expected input to be 4D, got {input.dim()}D instead."
+            )
+        n, channels, height, width = input.shape
+        before = int((self.size - 1) / 2 + 1)
+        near = T.ones((channels, channels), dtype=input.dtype, device=input.device)
+        near = near.tril(before - 1).triu(1 - before)
+        near[:, 0] = 1  # PyTorch never drops the first channel
+        squares = (input * input).reshape(n, channels, height * width)
+        total = (near @ squares).reshape(input.shape)
+        return input * (total * (self.alpha / self.size) + self.k) ** -self.beta

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from antorcha.errors import ArgumentError, GraphError, MissingFeature, explain_missing
+from antorcha.errors import ArgumentError, GraphError, ShapeError, explain_missing
 from antorcha.ops.record import T
 from antorcha.runtime.tensor import Parameter, Tensor, new
+from antorcha.tensor.subclass import disabled_torch_function
 
-__all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter"]
+__all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "is_lazy"]
 
 
-def _new_parameter(cls: type, data: Any = None, requires_grad: bool = True) -> Parameter:
+def _new_parameter(cls: type, data: Any = None, requires_grad: bool = True) -> Any:
     """A parameter that shares the elements of ``data`` (an empty one without it)."""
     if data is None:
         data = T.empty(0)
@@ -25,8 +26,8 @@ def _new_parameter(cls: type, data: Any = None, requires_grad: bool = True) -> P
             "write Parameter(torch.tensor(...))"
         )
     elif type(data) is not Tensor and type(data) is not Parameter:
-        return _marked(data, requires_grad)  # type: ignore[no-any-return]
-    made: Parameter = new(cls)
+        return _marked(data, requires_grad)
+    made: Any = new(cls)
     made._layout, made._storage, made._offset = data._layout, data._storage, data._offset
     made._rg, made._fn, made._nr = False, None, 0
     made._grad = made._base = made._extra = None
@@ -60,7 +61,7 @@ def _marked(data: Any, requires_grad: bool) -> Any:
     return made
 
 
-Parameter.__new__ = staticmethod(_new_parameter)  # type: ignore[assignment]
+Parameter.__new__ = staticmethod(_new_parameter)  # type: ignore[method-assign]
 Parameter.__module__ = __name__  # where pickle finds it
 Parameter.__doc__ = """A tensor that is a module's parameter.
 
@@ -113,20 +114,95 @@ class Buffer(metaclass=_BufferType):
         return made
 
 
-class _Uninitialized:
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        raise MissingFeature(
-            f"{cls.__name__}: tensors without a shape (lazy modules) are not supported; "
-            "give the layer its sizes"
+class UninitializedTensorMixin:
+    """What tensors without a shape yet share: asking for the shape is an error."""
+
+    __slots__ = ()
+    __torch_function__ = classmethod(disabled_torch_function)
+
+    def materialize(self: Any, shape: Any, device: Any = None, dtype: Any = None) -> None:
+        """Gives it this shape: from now on it is a tensor like others, its elements still to be
+        set."""
+        device = self._layout.device if device is None else device
+        dtype = self._layout.dtype if dtype is None else dtype
+        self.data = T.empty(tuple(shape), device=device, dtype=dtype)
+        self.__class__ = self.cls_to_become
+
+    @property
+    def shape(self) -> Any:
+        """There is none yet: raises RuntimeError."""
+        raise ShapeError(
+            "Can't access the shape of an uninitialized parameter or buffer. This error usually "
+            "happens in `load_state_dict` when trying to load an uninitialized parameter into an "
+            "initialized one. Call `forward` to initialize the parameters before accessing their "
+            "attributes."
         )
 
+    def share_memory_(self) -> Any:
+        """Raises RuntimeError."""
+        raise ShapeError(
+            "Can't share memory on an uninitialized parameter or buffer. Call `forward` to "
+            "initialize the parameters before calling `module.share_memory()`."
+        )
 
-class UninitializedParameter(_Uninitialized):
-    """Lazy parameters are not supported: making one raises NotImplementedError."""
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+    def __reduce_ex__(self: Any, protocol: Any) -> Any:
+        return type(self), (self._rg, str(self._layout.device), self._layout.dtype)
+
+    def __deepcopy__(self: Any, memo: dict[int, Any]) -> Any:
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(self._rg, self._layout.device, self._layout.dtype)
+        return memo[id(self)]
 
 
-class UninitializedBuffer(_Uninitialized):
-    """Lazy buffers are not supported: making one raises NotImplementedError."""
+class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: ignore[misc]
+    """A parameter whose shape is not known yet: a lazy module gives it one at its first call.
+
+    Args:
+        requires_grad (bool): will it want a gradient? Default: True
+        device, dtype: of the parameter to be
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.parameter.UninitializedParameter.html.
+
+    >>> p = torch.nn.UninitializedParameter()
+    >>> p
+    <UninitializedParameter>
+    >>> p.materialize((2, 3))
+    >>> p.shape
+    torch.Size([2, 3])
+    """
+
+    __slots__ = ()
+    cls_to_become = Parameter
+
+    def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> Any:
+        return _new_parameter(cls, T.empty(0, device=device, dtype=dtype), requires_grad)
+
+
+class UninitializedBuffer(UninitializedTensorMixin, Tensor):  # type: ignore[misc]
+    """A buffer whose shape is not known yet: a lazy module gives it one at its first call.
+
+    Args:
+        requires_grad (bool): Default: False
+        device, dtype: of the buffer to be
+        persistent (bool): is it part of the ``state_dict``? Default: True
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.parameter.UninitializedBuffer.html.
+    """
+
+    __slots__ = ()
+    cls_to_become = Tensor
+
+    def __new__(
+        cls, requires_grad: bool = False, device: Any = None, dtype: Any = None,
+        persistent: bool = True,
+    ) -> Any:  # fmt: skip
+        made: Any = _new_parameter(cls, T.empty(0, device=device, dtype=dtype), requires_grad)
+        made.persistent = persistent
+        made._is_buffer = True
+        return made
 
 
 def is_buffer(value: Any) -> bool:
@@ -135,8 +211,8 @@ def is_buffer(value: Any) -> bool:
 
 
 def is_lazy(param: Any) -> bool:
-    """Is it a parameter without a shape yet? Never, here."""
-    return False
+    """Is it a parameter or buffer without a shape yet?"""
+    return isinstance(param, UninitializedTensorMixin)
 
 
 explain_missing("torch.nn.parameter", globals())

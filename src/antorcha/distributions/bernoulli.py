@@ -70,5 +70,5 @@ class Bernoulli(ProbsOrLogits, ExponentialFamily):
     def _natural_params(self) -> Any:
         return (T.logit(self.probs),)
 
-    def _log_normalizer(self, x: Any) -> Any:  # type: ignore[override]
+    def _log_normalizer(self, x: Any) -> Any:
         return x.exp().log1p()

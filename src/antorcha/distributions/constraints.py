@@ -71,11 +71,11 @@ class _Dependent(Constraint):
         self._is_discrete, self._event_dim = is_discrete, event_dim
 
     @property
-    def is_discrete(self) -> bool:  # type: ignore[override]
+    def is_discrete(self) -> bool:
         return self._known("is_discrete")
 
     @property
-    def event_dim(self) -> int:  # type: ignore[override]
+    def event_dim(self) -> int:
         return self._known("event_dim")
 
     def _known(self, name: str) -> Any:
@@ -126,7 +126,7 @@ class _OfAnother(Constraint):
         self.base_constraint = base_constraint
 
     @property
-    def is_discrete(self) -> bool:  # type: ignore[override]
+    def is_discrete(self) -> bool:
         return self.base_constraint.is_discrete
 
     def _need_dims(self, value: Any, dims: int, expected: int) -> None:
@@ -137,7 +137,7 @@ class _OfAnother(Constraint):
 class _IndependentConstraint(_OfAnother):
     """A constraint whose events take some batch dims more: all of their parts must be in it."""
 
-    def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int) -> None:
+    def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: Any) -> None:
         super().__init__(base_constraint)
         if not isinstance(reinterpreted_batch_ndims, int) or reinterpreted_batch_ndims < 0:
             raise AssertionError(
@@ -146,7 +146,7 @@ class _IndependentConstraint(_OfAnother):
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
 
     @property
-    def event_dim(self) -> int:  # type: ignore[override]
+    def event_dim(self) -> int:
         return self.base_constraint.event_dim + self.reinterpreted_batch_ndims
 
     def check(self, value: Any) -> Any:
@@ -163,7 +163,7 @@ class MixtureSameFamilyConstraint(_OfAnother):
     """The support of a mixture: a value must be in the support of every component."""
 
     @property
-    def event_dim(self) -> int:  # type: ignore[override]
+    def event_dim(self) -> int:
         return self.base_constraint.event_dim
 
     def check(self, value: Any) -> Any:
@@ -357,11 +357,11 @@ class _Several(Constraint):
         self.dim = dim
 
     @property
-    def is_discrete(self) -> bool:  # type: ignore[override]
+    def is_discrete(self) -> bool:
         return any(c.is_discrete for c in self.cseq)
 
     @property
-    def event_dim(self) -> int:  # type: ignore[override]
+    def event_dim(self) -> int:
         return max(c.event_dim for c in self.cseq)
 
     def _need_dim(self, value: Tensor) -> None:
@@ -395,7 +395,7 @@ class _Stack(_Several):
     """A constraint for each index of a dim."""
 
     @property
-    def event_dim(self) -> int:  # type: ignore[override]
+    def event_dim(self) -> int:
         dim = super().event_dim
         return dim + 1 if self.dim + dim < 0 else dim
 

@@ -129,7 +129,7 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
     def _natural_params(self) -> Any:
         return (self.logits,)
 
-    def _log_normalizer(self, x: Any) -> Any:  # type: ignore[override]
+    def _log_normalizer(self, x: Any) -> Any:
         low, high = self._lims[0] - 0.5, self._lims[1] - 0.5
         stable = (x <= low) | (x > high)
         safe = T.where(stable, x, low)

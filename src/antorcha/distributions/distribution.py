@@ -1,7 +1,8 @@
 """Distribution: what all distributions share.
 
 A distribution has a *batch shape* (independent distributions, each with its own parameters) and an
-*event shape* (the shape of one draw); ``sample(shape)`` gives ``shape + batch_shape + event_shape``.
+*event shape* (the shape of one draw); ``sample(shape)`` gives draws of shape
+``shape + batch_shape + event_shape``.
 """
 
 from __future__ import annotations
@@ -36,7 +37,6 @@ class Distribution:
     has_rsample: Any = False
     has_enumerate_support: Any = False
     _validate_args = __debug__
-    arg_constraints: Any
     _expanded: tuple[str, ...] | None = None  # what `expand` expands, where not the parameters
 
     @staticmethod
@@ -139,7 +139,7 @@ class Distribution:
 
     # --------------------------------------------------------------- what subclasses say
     @property
-    def arg_constraints(self) -> Any:  # type: ignore[no-redef]
+    def arg_constraints(self) -> Any:
         """The constraint of each parameter, by name."""
         raise NotImplementedError
 

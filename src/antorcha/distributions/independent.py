@@ -51,12 +51,12 @@ class Independent(Distribution):
         return cls  # annotations say Independent[Normal]
 
     @property
-    def has_rsample(self) -> bool:  # type: ignore[override]
+    def has_rsample(self) -> bool:
         """The base's."""
         return self.base_dist.has_rsample
 
     @property
-    def has_enumerate_support(self) -> bool:  # type: ignore[override]
+    def has_enumerate_support(self) -> bool:
         """The base's, where no dim is taken."""
         return self.reinterpreted_batch_ndims == 0 and self.base_dist.has_enumerate_support
 

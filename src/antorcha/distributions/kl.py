@@ -49,7 +49,7 @@ _KL_REGISTRY: dict[Pair, Callable[..., Any]] = {}
 _KL_MEMOIZE: dict[Pair, Callable[..., Any] | None] = {}
 
 
-def register_kl(type_p: type, type_q: type) -> Callable[[Any], Any]:
+def register_kl(type_p: Any, type_q: Any) -> Callable[[Any], Any]:
     """Decorates a function (p, q) that gives KL(p || q) for two classes and their subclasses.
 
     Where several pairs match, the one with the most specific classes is taken; where that is not
@@ -73,14 +73,12 @@ def register_kl(type_p: type, type_q: type) -> Callable[[Any], Any]:
 
 def _dispatch(type_p: type, type_q: type) -> Callable[..., Any] | None:
     """The function of the most specific pair: by p's class first, and by q's first."""
-    matches = [
-        (p, q) for p, q in _KL_REGISTRY if issubclass(type_p, p) and issubclass(type_q, q)
-    ]
+    matches = [(p, q) for p, q in _KL_REGISTRY if issubclass(type_p, p) and issubclass(type_q, q)]
     if not matches:
         return None
 
-    def depth(pair: Pair) -> Pair:  # how far above the classes asked for
-        return type_p.__mro__.index(pair[0]), type_q.__mro__.index(pair[1])  # type: ignore
+    def depth(pair: Pair) -> tuple[int, int]:  # how far above the classes asked for
+        return type_p.__mro__.index(pair[0]), type_q.__mro__.index(pair[1])
 
     left = min(matches, key=depth)
     right = min(matches, key=lambda pair: depth(pair)[::-1])
@@ -357,4 +355,4 @@ def _independent(p: Any, q: Any) -> Any:
     return _sum_rightmost(kl_divergence(p.base_dist, q.base_dist), p.reinterpreted_batch_ndims)
 
 
-import antorcha.distributions.kl_pairs  # noqa: E402  (it registers with this table)
+import antorcha.distributions.kl_pairs  # noqa: E402, F401  (it registers with this table)

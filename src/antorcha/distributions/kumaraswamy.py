@@ -40,7 +40,7 @@ class Kumaraswamy(TransformedDistribution):
     ) -> None:
         self.concentration1, self.concentration0 = broadcast_all(concentration1, concentration0)
         zero, one = T.zeros_like(self.concentration0), T.ones_like(self.concentration0)
-        steps = [
+        steps: list[Any] = [
             PowerTransform(self.concentration0.reciprocal()),
             AffineTransform(loc=1.0, scale=-1.0),
             PowerTransform(self.concentration1.reciprocal()),

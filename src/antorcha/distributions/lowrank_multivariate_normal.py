@@ -104,7 +104,7 @@ class LowRankMultivariateNormal(Distribution):
         return self.loc
 
     @lazy_property
-    def variance(self) -> Any:  # type: ignore[override]
+    def variance(self) -> Any:
         of_factor = self._unbroadcasted_cov_factor.pow(2).sum(-1)
         return (of_factor + self._unbroadcasted_cov_diag).expand(self.loc.shape)
 

@@ -57,7 +57,7 @@ class MixtureSameFamily(Distribution):
                 f"`mixture_distribution.batch_shape` ({mixture.batch_shape}) is not compatible "
                 f"with `component_distribution.batch_shape`({shape})"
             )
-        self._num_component = mixture._num_events
+        self._num_component = mixture.logits.shape[-1]
         if components.batch_shape[-1] != self._num_component:
             raise ValueRangeError(
                 f"`mixture_distribution component` ({self._num_component}) does not equal "

@@ -60,7 +60,7 @@ class ProbsOrLogits(Distribution):
     @property
     def _param(self) -> Tensor:
         given = self.__dict__.get("probs")
-        return self.logits if given is None else given  # type: ignore[no-any-return]
+        return self.logits if given is None else given
 
     def _new(self, *args: Any, **kwargs: Any) -> Any:
         return self._param.new(*args, **kwargs)

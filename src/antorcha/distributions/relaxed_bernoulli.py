@@ -17,9 +17,9 @@ __all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]
 class LogitRelaxedBernoulli(ProbsOrLogits):
     """The logit of a relaxed Bernoulli number: a logistic number over a temperature.
 
-    ``(log(p / (1 - p)) + log(u / (1 - u))) / temperature`` for uniform u. Maddison, Mnih & Teh, "The
-    Concrete distribution" (2017); Jang, Gu & Poole, "Categorical reparametrization with
-    Gumbel-Softmax" (2017). Support: the real numbers.
+    ``(log(p / (1 - p)) + log(u / (1 - u))) / temperature`` for uniform u. Support: the reals.
+    Maddison, Mnih & Teh, "The Concrete distribution" (2017); Jang, Gu & Poole, "Categorical
+    reparametrization with Gumbel-Softmax" (2017).
 
     Args:
         temperature (Tensor): the lower, the closer to a coin
@@ -67,7 +67,8 @@ class RelaxedBernoulli(TransformedDistribution):
         logits (float or Tensor): its log odds, instead
         validate_args (bool, optional): check the arguments?
 
-    >>> torch.distributions.RelaxedBernoulli(torch.tensor(2.0), torch.tensor([0.1, 0.9])).has_rsample
+    >>> d = torch.distributions.RelaxedBernoulli(torch.tensor(2.0), torch.tensor([0.1, 0.9]))
+    >>> d.has_rsample
     True
     """
 

@@ -199,11 +199,11 @@ class ComposeTransform(Transform):
         return with_event_dim(self.parts[-1].codomain, dims)
 
     @lazy_property
-    def bijective(self) -> bool:  # type: ignore[override]
+    def bijective(self) -> bool:
         return all(p.bijective for p in self.parts)
 
     @lazy_property
-    def sign(self) -> Any:  # type: ignore[override]
+    def sign(self) -> Any:
         return math.prod(p.sign for p in self.parts)
 
     @property

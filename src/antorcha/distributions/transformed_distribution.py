@@ -37,7 +37,7 @@ class TransformedDistribution(Distribution):
     def __init__(
         self,
         base_distribution: Distribution,
-        transforms: Transform | list[Transform],
+        transforms: Any,
         validate_args: bool | None = None,
     ) -> None:
         self.transforms = [transforms] if isinstance(transforms, Transform) else transforms
@@ -83,7 +83,7 @@ class TransformedDistribution(Distribution):
         return constraints.independent(support, more) if more > 0 else support
 
     @property
-    def has_rsample(self) -> bool:  # type: ignore[override]
+    def has_rsample(self) -> bool:
         """The base's."""
         return self.base_dist.has_rsample
 

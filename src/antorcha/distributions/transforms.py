@@ -119,7 +119,7 @@ class PowerTransform(_Broadcast):
         (self.exponent,) = broadcast_all(exponent)
 
     @lazy_property
-    def sign(self) -> Any:  # type: ignore[override]
+    def sign(self) -> Any:
         return self.exponent.sign()
 
     def _call(self, x: Any) -> Any:

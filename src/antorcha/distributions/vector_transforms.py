@@ -18,6 +18,7 @@ from antorcha.distributions.utils import (
 from antorcha.dtypes import finfo
 from antorcha.errors import ValueRangeError
 from antorcha.ops.record import T
+from antorcha.shapes import Size
 
 
 def _after_one(x: Any) -> Any:
@@ -62,14 +63,14 @@ class CorrCholeskyTransform(Transform):
             raise ValueRangeError(
                 f"Input is not a flattened lower-diagonal number: its last dim has size {n}"
             )
-        return shape[:-1] + (d, d)
+        return Size((*shape[:-1], d, d))
 
     def inverse_shape(self, shape: Any) -> Any:
         need_dims(shape, 2)
         if shape[-2] != shape[-1]:
             raise ValueRangeError(f"Input is not square: {tuple(shape)}")
         d = shape[-1]
-        return shape[:-2] + (d * (d - 1) // 2,)
+        return Size((*shape[:-2], d * (d - 1) // 2))
 
 
 class SoftmaxTransform(Transform):
@@ -128,11 +129,11 @@ class StickBreakingTransform(Transform):
 
     def forward_shape(self, shape: Any) -> Any:
         need_dims(shape, 1)
-        return shape[:-1] + (shape[-1] + 1,)
+        return Size((*shape[:-1], shape[-1] + 1))
 
     def inverse_shape(self, shape: Any) -> Any:
         need_dims(shape, 1)
-        return shape[:-1] + (shape[-1] - 1,)
+        return Size((*shape[:-1], shape[-1] - 1))
 
 
 class LowerCholeskyTransform(Transform):
@@ -181,12 +182,14 @@ class _Several(Transform):
         self.dim = dim
 
     @property
-    def bijective(self) -> bool:  # type: ignore[override]
+    def bijective(self) -> bool:
         return all(t.bijective for t in self.transforms)
 
     def _need(self, x: Any, size: int) -> None:
         if not -x.dim() <= self.dim < x.dim():
-            raise AssertionError(f"dim {self.dim} out of range for a tensor of {x.dim()} dimensions")
+            raise AssertionError(
+                f"dim {self.dim} out of range for a tensor of {x.dim()} dimensions"
+            )
         if x.shape[self.dim] != size:
             raise AssertionError(f"x.size({self.dim}) = {x.shape[self.dim]} must equal {size}")
 
@@ -234,7 +237,7 @@ class CatTransform(_Several):
             )
 
     @lazy_property
-    def event_dim(self) -> int:  # type: ignore[override]
+    def event_dim(self) -> int:
         return max(t.event_dim for t in self.transforms)
 
     @lazy_property

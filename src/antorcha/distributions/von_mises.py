@@ -110,7 +110,7 @@ class VonMises(Distribution):
         return self.loc
 
     @lazy_property
-    def variance(self) -> Any:  # type: ignore[override]
+    def variance(self) -> Any:
         """The circular variance, ``1 - I1(k) / I0(k)``."""
         k = self.concentration
         return 1 - (_log_bessel(k, order=1) - _log_bessel(k)).exp()

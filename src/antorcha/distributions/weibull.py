@@ -36,7 +36,7 @@ class Weibull(TransformedDistribution):
     def __init__(self, scale: Any, concentration: Any, validate_args: bool | None = None) -> None:
         self.scale, self.concentration = broadcast_all(scale, concentration)
         base = Exponential(T.ones_like(self.scale), validate_args=validate_args)
-        steps = [
+        steps: list[Any] = [
             PowerTransform(self.concentration_reciprocal),
             AffineTransform(loc=0, scale=self.scale),
         ]

@@ -162,7 +162,7 @@ class Wishart(WithCovariance, ExponentialFamily):
     def _natural_params(self) -> Any:
         return -self.precision_matrix / 2, (self.df - self._event_shape[-1] - 1) / 2
 
-    def _log_normalizer(self, x: Any, y: Any) -> Any:  # type: ignore[override]
+    def _log_normalizer(self, x: Any, y: Any) -> Any:
         p = self._event_shape[-1]
         power = y + (p + 1) / 2
         log_det = T.linalg_slogdet(-2 * x).logabsdet

@@ -2,8 +2,8 @@
 and Dirichlet samples move with their parameters.
 
 The last two are what makes those samples differentiable ("implicit reparametrisation", Figurnov,
-Mohamed & Mnih 2018): the derivative of a sample is ``-(d cdf / d parameter) / density``. They follow
-PyTorch's approximations (ATen/native/Distributions.h), computed in float64 throughout.
+Mohamed & Mnih 2018): the derivative of a sample is ``-(d cdf / d parameter) / density``. They
+follow PyTorch's approximations (ATen/native/Distributions.h), computed in float64 throughout.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ def _incomplete(op, function, input, other):
     def run(a, x):
         from scipy import special
 
-        return getattr(special, function)(a.astype(np.float64), x.astype(np.float64)).astype(dtype.np)
+        return getattr(special, function)(a.astype(np.float64), x.astype(np.float64)).astype(
+            dtype.np
+        )
 
     return Planned(Host(run), [(broadcast_shapes(input.shape, other.shape, op=op), dtype)])
 
@@ -102,6 +104,16 @@ def mvlgamma(input: Tensor, p: Int):
     halves = T.div(T.arange(p, dtype=wide, device=lay.device), 2)
     terms = T.lgamma(T.sub(T.unsqueeze(input, -1), halves))
     return T.add(T.sum(terms, -1), p * (p - 1) * math.log(math.pi) / 4)
+
+
+@mvlgamma.samples
+def _(make):
+    yield make(3, 4, low=2, high=5), 3
+
+
+@mvlgamma.errors
+def _(make):
+    yield (make(3), 0), {}, ValueError, "greater than or equal to 1"
 
 
 # ------------------------------------------------------------------------- gamma samples
@@ -206,7 +218,8 @@ BETA_RATIO = (
       (0.001925008108, -0.002869809258, 0.0008000589141, -6.063713228e-05),
       (-0.0003477407336, 6.959756487e-05, 1.097287507e-05, -1.650964693e-06))),
 )  # fmt: skip
-"""A correction of the middle range: a ratio of polynomials in log(x), log(a / x), log(total x/a)."""
+"""A correction of the middle range: a ratio of polynomials in
+log(x), log(a / x), log(total x / a)."""
 
 
 def _beta_slope_in_a_near_zero(x, a, b):

@@ -477,13 +477,13 @@ def cholesky_alias(input: Tensor, upper: Bool = False):
 def cholesky_ex(A: Tensor, *, upper: Bool = False, check_errors: Bool = False):
     """The Cholesky factor and ``info``, 0 where it exists; nothing is raised when it does not."""
     return _with_info(return_types.linalg_cholesky_ex, A, check_errors,
-                      lambda: T.linalg_cholesky(A, upper=upper))  # fmt: skip
+                      lambda each: T.linalg_cholesky(each, upper=upper))  # fmt: skip
 
 
 @composite(name="linalg_inv_ex", namespace=LINALG, out=False)
 def inv_ex(A: Tensor, *, check_errors: Bool = False):
     """The inverse and ``info``, 0 where it exists; nothing is raised when it does not."""
-    return _with_info(return_types.linalg_inv_ex, A, check_errors, lambda: T.linalg_inv(A))
+    return _with_info(return_types.linalg_inv_ex, A, check_errors, T.linalg_inv)
 
 
 def _with_info(kind, A, check_errors, run):
@@ -492,11 +492,15 @@ def _with_info(kind, A, check_errors, run):
     lay = A._layout
     info = T.zeros(lay.shape[:-2], dtype=dtypes.int32, device=lay.device)
     try:
-        return kind(run(), info)
+        return kind(run(A), info)
     except LinAlgError:
         if check_errors:
             raise
+    if lay.ndim == 2:
         return kind(T.mul(A.detach(), float("nan")), info + 1)
+    # some of the stack have none: each says so for itself
+    found = [_with_info(kind, each, False, run) for each in T.unbind(A)]
+    return kind(*[T.stack(parts) for parts in zip(*found)])
 
 
 @kernel()

@@ -43,7 +43,7 @@ from antorcha.lang.native import (
     u32,
     u64,
 )
-from antorcha.runtime import samplers
+from antorcha.runtime import rejection, samplers
 from antorcha.runtime.cpython import (
     PyEval_RestoreThread,
     PyEval_SaveThread,
@@ -95,7 +95,8 @@ _sample = bind(fast_def("sample", py_sample.spec().addr))
 @functools.cache
 def _address(name: str, **static: Any) -> int:
     """The machine address of a sampler, compiled when first needed."""
-    address: int = getattr(samplers, name).spec(**static).addr
+    home = samplers if hasattr(samplers, name) else rejection
+    address: int = getattr(home, name).spec(**static).addr
     return address
 
 
@@ -363,6 +364,15 @@ def fill_bernoulli_each(
     bad = gen.sample(_address("fill_bernoulli_each", **static), address, n, u=p_address)
     if bad:
         raise RandomError(f"bernoulli: the value at position {bad - 1} is not a probability")
+
+
+def fill_from_parameters(
+    gen: Generator, address: int, n: int, dtype_name: str, sampler: str, parameters: int
+) -> None:
+    """A sampler of `rejection`: parameters of their own for each value, at an address, of its
+    type."""
+    kind = _TYPES[dtype_name]
+    gen.sample(_address(sampler, T=kind, P=kind), address, n, u=parameters)
 
 
 def fill_exponential(

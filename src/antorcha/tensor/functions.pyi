@@ -17,7 +17,11 @@ from antorcha.shapes import Size
 Number = Any
 
 __all__ = [
+    "_dirichlet_grad",
     "_safe_softmax",
+    "_sample_dirichlet",
+    "_standard_gamma",
+    "_standard_gamma_grad",
     "abs",
     "abs_",
     "absolute",
@@ -87,6 +91,7 @@ __all__ = [
     "bernoulli",
     "bernoulli_",
     "bincount",
+    "binomial",
     "bitwise_and",
     "bitwise_and_",
     "bitwise_left_shift",
@@ -238,6 +243,8 @@ __all__ = [
     "hstack",
     "hypot",
     "hypot_",
+    "igamma",
+    "igammac",
     "imag",
     "index_add",
     "index_add_",
@@ -331,6 +338,7 @@ __all__ = [
     "multiply",
     "multiply_",
     "mv",
+    "mvlgamma",
     "nan_to_num",
     "nan_to_num_",
     "nanmean",
@@ -361,6 +369,7 @@ __all__ = [
     "pairwise_distance",
     "permute",
     "pinverse",
+    "poisson",
     "polar",
     "polygamma",
     "positive",
@@ -499,8 +508,20 @@ __all__ = [
     "zeros_like",
 ]
 
+def _dirichlet_grad(x: Tensor, alpha: Tensor, total: Tensor) -> Any:
+    """The slope of a Dirichlet sample's part ``x`` in its own concentration, over ``1 - x``."""
+
 def _safe_softmax(input: Tensor, dim: int, dtype: DType | None = ..., *, out: Any = ...) -> Tensor:
     """softmax that gives zeros where all elements along ``dim`` are -inf (softmax: nan)."""
+
+def _sample_dirichlet(input: Tensor, generator: Any = ...) -> Any:
+    """A point of the simplex for each row of concentrations."""
+
+def _standard_gamma(input: Tensor, generator: Any = ...) -> Any:
+    """Gamma numbers, each of the shape that ``input`` has at that place, of rate 1."""
+
+def _standard_gamma_grad(input: Tensor, output: Tensor) -> Any:
+    """The slope of a gamma sample ``output`` in its shape ``input``."""
 
 def abs(input: Tensor, *, out: Any = ...) -> Tensor:
     """The absolute value of each element; of a complex number its magnitude, a real number."""
@@ -708,6 +729,9 @@ def bernoulli_(input: Tensor, p: Tensor | Number | None = ..., *, generator: Any
 
 def bincount(input: Tensor, weights: Tensor | None = ..., minlength: int = ...) -> Tensor:
     """How often each non-negative integer occurs, or the sum of its weights."""
+
+def binomial(count: Tensor, prob: Tensor, generator: Any = ...) -> Any:
+    """How many of ``count`` tries hit, where each hits with probability ``prob``."""
 
 def bitwise_and(input: Tensor | Number, other: Tensor | Number, *, out: Any = ...) -> Tensor:
     """Bitwise and of integers; logical and of bools."""
@@ -1162,6 +1186,12 @@ def hypot(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
 def hypot_(input: Tensor, other: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.hypot`; gives the changed tensor."""
 
+def igamma(input: Tensor, other: Tensor, *, out: Any = ...) -> Any:
+    """The lower incomplete gamma function, scaled: the share of gamma(``input``) below ``other``."""
+
+def igammac(input: Tensor, other: Tensor, *, out: Any = ...) -> Any:
+    """The upper incomplete gamma function, scaled: ``1 - igamma(input, other)``."""
+
 def imag(input: Tensor) -> Any:
     """The imaginary parts of a complex tensor, a view."""
 
@@ -1441,6 +1471,9 @@ def multiply_(input: Tensor | Number, other: Tensor | Number) -> Tensor:
 def mv(input: Tensor, vec: Tensor, *, out: Any = ...) -> Tensor:
     """A matrix (n, m) times a vector (m)."""
 
+def mvlgamma(input: Tensor, p: int, *, out: Any = ...) -> Tensor:
+    """The logarithm of the multivariate gamma function of dimension ``p``."""
+
 def nan_to_num(input: Tensor, nan: Number | None = ..., posinf: Number | None = ..., neginf: Number | None = ..., *, out: Any = ...) -> Tensor:
     """Replaces nan (by 0), inf and -inf (by the dtype's greatest and least), or as given."""
 
@@ -1530,6 +1563,9 @@ def permute(input: Tensor, *dims: Any) -> Tensor:
 
 def pinverse(input: Tensor, rcond: float = ..., *, out: Any = ...) -> Any:
     """The pseudo-inverse: ``torch.linalg.pinv``."""
+
+def poisson(input: Tensor, generator: Any = ...) -> Any:
+    """Poisson numbers, each of the rate that ``input`` has at that place."""
 
 def polar(abs: Tensor, angle: Tensor, *, out: Any = ...) -> Tensor:
     """Complex numbers from magnitude and argument."""

@@ -880,6 +880,12 @@ class Methods:
     def hypot_(self, other: Tensor) -> Tensor:
         """In-place form of :func:`antorcha.hypot`; gives the changed tensor."""
 
+    def igamma(self, other: Tensor, *, out: Any = ...) -> Any:
+        """The lower incomplete gamma function, scaled: the share of gamma(``input``) below ``other``."""
+
+    def igammac(self, other: Tensor, *, out: Any = ...) -> Any:
+        """The upper incomplete gamma function, scaled: ``1 - igamma(input, other)``."""
+
     @property
     def imag(self) -> Tensor:
         """..."""
@@ -1219,6 +1225,9 @@ class Methods:
 
     def mv(self, vec: Tensor, *, out: Any = ...) -> Tensor:
         """A matrix (n, m) times a vector (m)."""
+
+    def mvlgamma(self, p: _int, *, out: Any = ...) -> Tensor:
+        """The logarithm of the multivariate gamma function of dimension ``p``."""
 
     def nan_to_num(self, nan: Number | None = ..., posinf: Number | None = ..., neginf: Number | None = ..., *, out: Any = ...) -> Tensor:
         """Replaces nan (by 0), inf and -inf (by the dtype's greatest and least), or as given."""

@@ -1,0 +1,132 @@
+"""Draws whose every number has parameters of its own: gamma, Dirichlet, Poisson and binomial.
+
+They are what ``torch.distributions`` draws from. On the CPU the numbers are PyTorch's, bit for bit,
+after the same ``manual_seed``.
+"""
+
+from __future__ import annotations
+
+from antorcha.errors import DtypeError, MissingFeature, RandomError, ShapeError
+from antorcha.lazy import lazy, np
+from antorcha.ops.record import T
+from antorcha.ops.sampler import Memory, memory_order, sampler
+from antorcha.ops.types import Any, Tensor
+
+R = lazy("antorcha.runtime.random")
+
+
+def _fill(out: Memory, name: str, *parameters: Any) -> None:
+    """Draws with a native sampler; the parameters lie in the order of the result's memory."""
+    lay = out.layout
+    if lay.dtype.name not in ("float32", "float64"):
+        raise MissingFeature(f"{out.name}: not implemented for {lay.dtype}; use float32 or float64")
+    order = memory_order(lay)
+    spread = [
+        np.transpose(np.broadcast_to(each, tuple(lay.shape)), order).ravel() for each in parameters
+    ]
+    side = np.stack(spread, -1).astype(lay.dtype.np)
+    out.fill(R.fill_from_parameters, name, side.ctypes.data, kinds="f")
+
+
+@sampler(method=False, out=False)
+def _standard_gamma(input: Tensor, generator: Any = None):
+    """Gamma numbers, each of the shape that ``input`` has at that place, of rate 1.
+
+    >>> (torch._standard_gamma(torch.full((100,), 2.0)) > 0).all()
+    tensor(True)
+    """
+    return lambda out: _fill(out, "fill_gamma", input)
+
+
+@_standard_gamma.derivative
+def _(g, input, out):
+    return T.mul(g, T._standard_gamma_grad(input, out))
+
+
+@sampler(method=False, out=False)
+def _sample_dirichlet(input: Tensor, generator: Any = None):
+    """A point of the simplex for each row of concentrations.
+
+    The gamma numbers are drawn in float64 whatever the dtype, and divided by their sum.
+
+    >>> torch._sample_dirichlet(torch.ones(4)).sum().round()
+    tensor(1.)
+    """
+
+    def draw(out: Memory) -> None:
+        kind = out.layout.dtype
+        if kind.name not in ("float32", "float64"):
+            raise MissingFeature(f"{out.name}: not implemented for {kind}; use float32 or float64")
+        shapes = np.ascontiguousarray(input, np.float64)
+        gammas = np.empty(shapes.shape, np.float64)
+        R.fill_from_parameters(
+            out.generator, gammas.ctypes.data, gammas.size, "float64", "fill_gamma",
+            shapes.ctypes.data,
+        )  # fmt: skip
+        least = np.finfo(kind.np).tiny
+        most = np.nextafter(kind.np.type(1), kind.np.type(0))
+        share = (gammas / gammas.sum(-1, keepdims=True)).astype(kind.np)
+        out.array()[...] = np.clip(share, least, most)
+
+    return draw
+
+
+@_sample_dirichlet.derivative
+def _(g, input, out):
+    total = T.expand(T.sum(input, -1, True), input._layout.shape)
+    share = T.sum(T.mul(out, g), -1, True)
+    return T.mul(T._dirichlet_grad(out, input, total), T.sub(g, share))
+
+
+@sampler(method=False, out=False)
+def poisson(input: Tensor, generator: Any = None):
+    """Poisson numbers, each of the rate that ``input`` has at that place.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.poisson.html.
+
+    >>> torch.poisson(torch.zeros(3))
+    tensor([0., 0., 0.])
+    """
+
+    def draw(out: Memory) -> None:
+        rates = np.asarray(input)
+        if not (rates >= 0).all():
+            raise RandomError("poisson: invalid Poisson rate, expected rate to be non-negative")
+        _fill(out, "fill_poisson", rates)
+
+    return draw
+
+
+@poisson.errors
+def _(make):
+    yield (make(3, low=-2, high=-1),), {}, RuntimeError, "non-negative"
+
+
+def _binomial_result(count, prob, generator):
+    if count.dtype is not prob.dtype:
+        raise DtypeError(
+            f"binomial: count and prob must have the same dtype, got {count.dtype} and {prob.dtype}"
+        )
+    if count.dtype.kind != "f":
+        raise DtypeError(f"binomial: takes floating-point tensors, got {count.dtype}")
+    if tuple(count.shape) != tuple(prob.shape):
+        raise ShapeError(
+            f"binomial: count and prob must have the same shape, got {tuple(count.shape)} and "
+            f"{tuple(prob.shape)}; expand one of them"
+        )
+    return count.shape, count.dtype
+
+
+@sampler(method=False, out=False, result=_binomial_result)
+def binomial(count: Tensor, prob: Tensor, generator: Any = None):
+    """How many of ``count`` tries hit, where each hits with probability ``prob``.
+
+    >>> torch.binomial(torch.tensor([5., 5.]), torch.tensor([0., 1.]))
+    tensor([0., 5.])
+    """
+    return lambda out: _fill(out, "fill_binomial", count, prob)
+
+
+@binomial.errors
+def _(make):
+    yield (make(3), make(4)), {}, RuntimeError, "same shape"

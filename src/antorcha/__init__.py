@@ -73,8 +73,9 @@ for _name, _op in _REGISTRY.items():
 for _name in ("as_strided_", "detach_", "fill_", "resize_as_", "zero_"):
     globals()[_name] = getattr(Tensor, _name)  # methods that PyTorch shows as functions, too
 
-_LAZY = ("nn", "optim", "utils", "distributions", "overrides", "linalg", "special", "random", "cuda",
-         "backends", "profiler", "inspector", "testing", "version", "torch_alias", "__config__")  # fmt: skip
+_LAZY = ("nn", "optim", "utils", "distributions", "overrides", "linalg", "special", "random",
+         "cuda", "backends", "profiler", "inspector", "testing", "version", "torch_alias",
+         "__config__")  # fmt: skip
 _FROM = {
     "serialization": ("save", "load"),
     "tensor.dlpack": ("from_dlpack", "to_dlpack"),

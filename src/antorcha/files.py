@@ -10,18 +10,20 @@ import contextlib
 import errno
 import functools
 import hashlib
+import importlib
 import io
 import os
 import re
 import stat
 import time
 from collections.abc import Iterator
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
+fcntl: Any
 try:
-    import fcntl
+    fcntl = importlib.import_module("fcntl")
 except ImportError:  # Windows, where a file that is open cannot be removed
-    fcntl = None  # type: ignore[assignment]
+    fcntl = None
 
 
 @contextlib.contextmanager

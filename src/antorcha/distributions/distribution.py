@@ -7,13 +7,12 @@ A distribution has a *batch shape* (independent distributions, each with its own
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from antorcha.autograd import no_grad
 from antorcha.distributions import constraints
 from antorcha.distributions.utils import lazy_property
-from antorcha.errors import MissingFeature, ValueRangeError
+from antorcha.errors import MissingFeature, ValueRangeError, warn
 from antorcha.ops.record import T
 from antorcha.runtime.tensor import Tensor
 from antorcha.shapes import Size
@@ -63,11 +62,10 @@ class Distribution:
         try:
             arg_constraints = self.arg_constraints
         except NotImplementedError:
-            warnings.warn(
+            warn(
                 f"{self.__class__} does not define `arg_constraints`. Please set `arg_constraints "
                 "= {}` or initialize the distribution with `validate_args=False` to turn off "
-                "validation.",
-                stacklevel=4,
+                "validation."
             )
             return
         for name, constraint in arg_constraints.items():
@@ -179,11 +177,7 @@ class Distribution:
 
     def sample_n(self, n: int) -> Any:
         """`n` draws; deprecated."""
-        warnings.warn(
-            "`sample_n(n)` will be deprecated. Use `sample((n,))` instead.",
-            FutureWarning,
-            stacklevel=2,
-        )
+        warn("`sample_n(n)` will be deprecated. Use `sample((n,))` instead.", FutureWarning)
         return self.sample((n,))
 
     def log_prob(self, value: Any) -> Any:
@@ -234,10 +228,9 @@ class Distribution:
         try:
             support = self.support
         except NotImplementedError:
-            warnings.warn(
+            warn(
                 f"{self.__class__} does not define `support` to enable sample validation. Please "
-                "initialize the distribution with `validate_args=False` to turn off validation.",
-                stacklevel=4,
+                "initialize the distribution with `validate_args=False` to turn off validation."
             )
             return
         if not support.check(value).all():

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -37,7 +36,7 @@ from antorcha.distributions.poisson import Poisson
 from antorcha.distributions.transformed_distribution import TransformedDistribution
 from antorcha.distributions.uniform import Uniform
 from antorcha.distributions.utils import _sum_rightmost, euler_constant
-from antorcha.errors import ArgumentError, MissingFeature, ValueRangeError
+from antorcha.errors import ArgumentError, MissingFeature, ValueRangeError, warn
 from antorcha.ops.record import T
 from antorcha.runtime.tensor import Tensor
 from antorcha.shapes import broadcast_shapes
@@ -83,11 +82,10 @@ def _dispatch(type_p: type, type_q: type) -> Callable[..., Any] | None:
     left = min(matches, key=depth)
     right = min(matches, key=lambda pair: depth(pair)[::-1])
     if _KL_REGISTRY[left] is not _KL_REGISTRY[right]:
-        warnings.warn(
+        warn(
             f"Ambiguous kl_divergence({type_p.__name__}, {type_q.__name__}). Please "
             f"register_kl({left[0].__name__}, {right[1].__name__})",
             RuntimeWarning,
-            stacklevel=3,
         )
     return _KL_REGISTRY[left]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 from antorcha.distributions import constraints
@@ -11,7 +10,7 @@ from antorcha.distributions.chi2 import Chi2
 from antorcha.distributions.exp_family import ExponentialFamily
 from antorcha.distributions.multivariate_normal import FORMS, WithCovariance
 from antorcha.dtypes import finfo
-from antorcha.errors import ValueRangeError
+from antorcha.errors import ValueRangeError, warn
 from antorcha.ops.record import T
 from antorcha.runtime.tensor import Tensor
 from antorcha.shapes import Size
@@ -71,10 +70,9 @@ class Wishart(WithCovariance, ExponentialFamily):
                 f"Value of df={df} expected to be greater than ndim - 1 = {p - 1}."
             )
         if self.df.lt(p).any():
-            warnings.warn(
+            warn(
                 "Low df values detected. Singular samples are highly likely to occur for ndim - 1 "
-                "< df < ndim.",
-                stacklevel=2,
+                "< df < ndim."
             )
         super().__init__(batch_shape, event_shape, validate_args=validate_args)
         self._set_factor(given)
@@ -127,7 +125,7 @@ class Wishart(WithCovariance, ExponentialFamily):
         sample = self._bartlett(sample_shape)
         singular = ~self.support.check(sample)
         if singular.any():
-            warnings.warn("Singular sample detected.", stacklevel=2)
+            warn("Singular sample detected.")
         for _ in range(_TRIES if max_try_correction is None else max_try_correction):
             if not singular.any():
                 break

@@ -44,6 +44,7 @@ __all__ = [
     "addmv",
     "addmv_",
     "addr",
+    "affine_grid_generator",
     "all",
     "allclose",
     "alpha_dropout",
@@ -117,6 +118,7 @@ __all__ = [
     "celu",
     "celu_",
     "chain_matmul",
+    "channel_shuffle",
     "cholesky",
     "cholesky_inverse",
     "cholesky_solve",
@@ -139,6 +141,7 @@ __all__ = [
     "conv1d",
     "conv2d",
     "conv3d",
+    "conv_tbc",
     "conv_transpose1d",
     "conv_transpose2d",
     "conv_transpose3d",
@@ -154,6 +157,7 @@ __all__ = [
     "count_nonzero",
     "cov",
     "cross",
+    "ctc_loss",
     "cummax",
     "cummin",
     "cumprod",
@@ -229,6 +233,7 @@ __all__ = [
     "greater_",
     "greater_equal",
     "greater_equal_",
+    "grid_sampler",
     "group_norm",
     "gru",
     "gru_cell",
@@ -367,6 +372,7 @@ __all__ = [
     "ones_like",
     "outer",
     "pairwise_distance",
+    "pdist",
     "permute",
     "pinverse",
     "poisson",
@@ -589,6 +595,9 @@ def addmv_(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Number = ..., alpha
 def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = ..., alpha: Number = ..., out: Any = ...) -> Tensor:
     """``beta * input + alpha * outer(vec1, vec2)``."""
 
+def affine_grid_generator(theta: Tensor, size: Any, align_corners: bool) -> Tensor:
+    """What ``nn.functional.affine_grid`` runs."""
+
 def all(input: Tensor, dim: Sequence[int] | int | None = ..., keepdim: bool = ..., *, out: Any = ...) -> Tensor:
     """Whether all elements are not zero, or all along ``dim``; over no elements it holds."""
 
@@ -808,6 +817,9 @@ def celu_(input: Tensor, alpha: Number = ...) -> Tensor:
 def chain_matmul(matrices: Sequence[Tensor]) -> Any:
     """The product of several matrices, in the cheapest order; see ``linalg.multi_dot``."""
 
+def channel_shuffle(input: Tensor, groups: int) -> Tensor:
+    """Deals the channels of ``(N, C, *)``, which lie in ``groups`` groups, one of each in turn."""
+
 def cholesky(input: Tensor, upper: bool = ..., *, out: Any = ...) -> Any:
     """The Cholesky factor: ``torch.linalg.cholesky``."""
 
@@ -874,6 +886,9 @@ def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: Any
 def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: Any = ..., padding: Any = ..., dilation: Any = ..., groups: int = ..., *, out: Any = ...) -> Tensor:
     """Slides ``weight`` (K, C / groups, T, R, S) through volumes ``input`` (N, C, D, H, W)."""
 
+def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = ...) -> Tensor:
+    """Convolution of sequences ``(time, batch, channels)`` with ``weight`` (taps, in, out)."""
+
 def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: Any = ..., padding: Any = ..., output_padding: Any = ..., groups: int = ..., dilation: Any = ..., *, out: Any = ...) -> Tensor:
     """The transpose of conv1d: each element of ``input`` adds ``weight`` to the result."""
 
@@ -918,6 +933,9 @@ def cov(input: Tensor, *, correction: int = ..., fweights: Tensor | None = ..., 
 
 def cross(input: Tensor, other: Tensor, dim: int | None = ..., *, out: Any = ...) -> Any:
     """The cross product along ``dim``, by default the first dim of size 3; see ``linalg.cross``."""
+
+def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int = ..., reduction: Any = ..., zero_infinity: bool = ...) -> Any:
+    """Connectionist temporal classification: minus the log probability that inputs, one label or blank a time step, read as the targets once repeats are joined and blanks taken out."""
 
 def cummax(input: Tensor, dim: int, *, out: Any = ...) -> Any:
     """The running maximum along ``dim`` and the (last) index of each, as (values, indices)."""
@@ -1143,6 +1161,9 @@ def greater_equal(input: Tensor, other: Tensor | Number, *, out: Any = ...) -> T
 
 def greater_equal_(input: Tensor, other: Tensor | Number) -> Tensor:
     """In-place form of :func:`antorcha.ge`; gives the changed tensor."""
+
+def grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
+    """What ``nn.functional.grid_sample`` runs: the modes are numbers."""
 
 def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = ..., bias: Tensor | None = ..., eps: float = ..., cudnn_enabled: bool = ...) -> Tensor:
     """Normalises groups of channels of each sample; then ``weight`` and ``bias`` a channel."""
@@ -1557,6 +1578,9 @@ def outer(input: Tensor, vec2: Tensor, *, out: Any = ...) -> Tensor:
 
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = ..., eps: float = ..., keepdim: bool = ...) -> Tensor:
     """The p-norm of ``x1 - x2 + eps`` along the last dim."""
+
+def pdist(input: Tensor, p: float = ...) -> Tensor:
+    """The ``p`` norm of the difference of every two rows: (0, 1), (0, 2), .."""
 
 def permute(input: Tensor, *dims: Any) -> Tensor:
     """A view with its dims in another order."""

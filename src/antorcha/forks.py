@@ -62,7 +62,7 @@ def _hooks_come_in_pairs() -> Iterator[None]:
         if "before" in hooks:
             late.append(hooks["before"])
 
-    os.register_at_fork = noting
+    os.register_at_fork = noting  # type: ignore[assignment]
     try:
         yield
     finally:

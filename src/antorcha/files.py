@@ -10,20 +10,18 @@ import contextlib
 import errno
 import functools
 import hashlib
-import importlib
 import io
 import os
 import re
 import stat
+import sys
 import time
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
-fcntl: Any
-try:
-    fcntl = importlib.import_module("fcntl")
-except ImportError:  # Windows, where a file that is open cannot be removed
-    fcntl = None
+_LOCKS = sys.platform != "win32"  # where a file that is open cannot be removed
+if _LOCKS:
+    import fcntl
 
 
 @contextlib.contextmanager
@@ -115,12 +113,12 @@ def _remove_abandoned(folder: str, start: str) -> None:
 
 
 def _remove_if_abandoned(path: str, mark: str) -> None:
-    ours = bool(_kernel()) and fcntl is not None and len(mark) == 24 and mark.startswith(_kernel())
+    ours = bool(_LOCKS and _kernel()) and len(mark) == 24 and mark.startswith(_kernel())
     if not ours and time.time() - os.stat(path).st_mtime < _ABANDONED:
         return
     handle = os.open(path, os.O_RDWR | _BINARY | getattr(os, "O_NOFOLLOW", 0))
     try:
-        if fcntl is None or (_lock(handle, wait=False) and _is_at(handle, path)):
+        if not _LOCKS or (_lock(handle, wait=False) and _is_at(handle, path)):
             os.unlink(path)
     finally:
         os.close(handle)
@@ -139,7 +137,7 @@ def _kernel() -> str:
 
 def _lock(handle: int, wait: bool = True) -> bool:
     """Locks an open file until it is closed; False if it is locked, or cannot be."""
-    if fcntl is None:
+    if not _LOCKS:
         return False
     try:
         fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -311,7 +311,14 @@ class _State:
     """In place of ``modes.state``."""
 
     __slots__ = ()
-    word = property(current, doc="The thread's mode.")
+
+    def _put(self, word: int) -> None:
+        """For a thread that was within ``modes._set_word`` when this took its place: it has counted
+        itself."""
+        old = modes.set_word(word)
+        modes.count(bool(old) - bool(word), 0)
+
+    word = property(current, _put, doc="The thread's mode.")
 
 
 class _Modes(ModuleType):

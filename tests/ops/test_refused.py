@@ -124,9 +124,13 @@ def test_a_limit_that_is_not_a_number_is_refused() -> None:
     nan = math.nan
     for name, options in (
         ("nn.functional.huber_loss", {"delta": nan}),
-        ("nn.functional.smooth_l1_loss", {"beta": nan}), ("cdist", {"p": nan}), ("isclose", {"rtol": nan}), ("isclose", {"atol": nan}),
-        ("cosine_similarity", {"eps": -1.0}), ("cosine_similarity", {"eps": nan}),
-    ):  # fmt: skip
+        ("nn.functional.smooth_l1_loss", {"beta": nan}),
+        ("cdist", {"p": nan}),
+        ("isclose", {"rtol": nan}),
+        ("isclose", {"atol": nan}),
+        ("cosine_similarity", {"eps": -1.0}),
+        ("cosine_similarity", {"eps": nan}),
+    ):
 
         def call(t: Any, name: str = name, options: Any = options) -> Any:
             return attrgetter(name)(t)(t.ones(2, 2), t.ones(2, 2), **options)

@@ -79,7 +79,8 @@ def results(value: Any) -> list[Tensor]:
 
 
 def differentiable(op: Op, args: Any, kwargs: Any) -> bool:
-    return any(t.dtype.is_floating_point for t in tensors_in((args, kwargs)))
+    floats = any(t.dtype.is_floating_point for t in tensors_in((args, kwargs)))
+    return op.differentiable and floats
 
 
 def torch_name(op: Op) -> str:

@@ -8,7 +8,7 @@ from typing import Any as _Any
 
 from antorcha import dtypes
 from antorcha.device import as_device, backend
-from antorcha.errors import ArgumentError, ShapeError, ValueRangeError, warn
+from antorcha.errors import ArgumentError, NumberOverflow, ShapeError, ValueRangeError, warn
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Pointwise
 from antorcha.loops import dense_strides
@@ -136,6 +136,10 @@ def _bind_fill(args: tuple[_Any, ...], kwargs: dict[str, _Any]) -> _Any:
     """Refuses an imaginary part that would be lost: short cuts take no complex numbers."""
     bound = fill.signature.bind(args, kwargs)
     given = args[1] if len(args) > 1 else kwargs.get("value")
+    if isinstance(given, int) and not -(1 << 63) <= given < 1 << 63:
+        raise NumberOverflow(
+            f"fill_: an int of {given.bit_length()} bits is too big to convert; give a float"
+        )
     if isinstance(given, complex):
         held("fill_", bound[4][0]._layout.dtype, given)
     return bound

@@ -35,18 +35,24 @@ def _text(value: Any) -> str:
 
 
 def to_int(op: str, name: str, value: Any) -> int:
-    if type(value) is not int:
-        if isinstance(value, (bool, float)):
-            raise ArgumentError(f"{op}: {name} must be an int, not {_text(value)}")
-        try:
-            value = int(operator.index(value))
-        except TypeError:
-            raise ArgumentError(f"{op}: {name} must be an int, not {_text(value)}") from None
-    if not -_BIG <= value < _BIG:
+    if type(value) is int:
+        return value
+    if isinstance(value, (bool, float)):
+        raise ArgumentError(f"{op}: {name} must be an int, not {_text(value)}")
+    try:
+        return int(operator.index(value))
+    except TypeError:
+        raise ArgumentError(f"{op}: {name} must be an int, not {_text(value)}") from None
+
+
+def to_long(op: str, name: str, value: Any) -> int:
+    """An int of 64 bits, as PyTorch's ops take them."""
+    found = to_int(op, name, value)
+    if not -_BIG <= found < _BIG:
         raise ValueRangeError(
-            f"{op}: {name}: Overflow when unpacking long long: an int of {value.bit_length()} bits"
+            f"{op}: {name}: Overflow when unpacking long long: an int of {found.bit_length()} bits"
         )
-    return int(value)
+    return found
 
 
 _BIG = 1 << 63
@@ -134,7 +140,8 @@ def to_number(op: str, name: str, value: Any) -> Any:
 
 
 def _beyond(op: str, name: str, value: int, operands: list[Tensor | None]) -> float:
-    """An int that is none of 64 bits: a float beside floats, else it is refused."""
+    """An int that is none of 64 bits: a parameter such as ``alpha`` is a float beside these floats,
+    else it is refused."""
     if any([each is not None and each._layout.dtype.kind in "fc" for each in operands]):
         with contextlib.suppress(OverflowError):
             return float(value)
@@ -157,9 +164,9 @@ def anything(op: str, name: str, value: Any) -> Any:
 KINDS: dict[str, tuple[int, Callable[[str, str, Any], Any] | None]] = {
     "Tensor": (TENSOR, None), "OptTensor": (OPTIONAL, None), "Operand": (OPERAND, None),
     "Power": (OPERAND, None), "Number": (NUMBER, to_number),
-    "Tensors": (TENSORS, None), "Int": (STATIC, to_int), "OptInt": (STATIC, to_int),
+    "Tensors": (TENSORS, None), "Int": (STATIC, to_long), "OptInt": (STATIC, to_long),
     "Float": (STATIC, to_float), "Bool": (STATIC, to_bool), "Str": (STATIC, to_str),
-    "Ints": (STATIC, to_ints), "Shape": (STATIC, to_ints), "Dim": (STATIC, to_int),
+    "Ints": (STATIC, to_ints), "Shape": (STATIC, to_ints), "Dim": (STATIC, to_long),
     "Dims": (STATIC, to_dims), "Dtype": (STATIC, to_dtype), "DeviceArg": (STATIC, to_device),
     "OptFloat": (STATIC, to_float), "Floats": (STATIC, to_scalars), "Any": (STATIC, anything),
     "StaticNumber": (STATIC, to_number),
@@ -255,7 +262,7 @@ def _treatment(param: Param, kind: Any, given: bool, loose: bool) -> int | None:
     if kind not in _KNOWN or code in (TENSORS, NUMBER, TENSOR):
         return None
     if code == STATIC:
-        if kind is bool and param.check in (to_int, to_ints, to_dims):
+        if kind is bool and param.check in (to_long, to_ints, to_dims):
             return None
         if kind is tuple:
             return _SIZES
@@ -386,7 +393,7 @@ class Signature:
                 key.append(None)
             elif code in (NUMBER, OPERAND):
                 value = to_number(op, name, value)
-                if type(value) is int and not -_BIG <= value < _BIG:
+                if code == NUMBER and type(value) is int and not -_BIG <= value < _BIG:
                     value = _beyond(op, name, value, operands)
                 values[k] = value
                 if code == OPERAND:

@@ -58,6 +58,7 @@ class Op:
     native: Any = None  # set by the native path: serves any call, or has `in_python` serve it
     upgradable = True  # may it?
     is_composite = False
+    differentiable = True  # False: the rule refuses to go back
     any_size = False  # does its plan say the same for operands of any size?
     outlined = True  # is it planned with symbols where sizes change (see runtime.call.sizes)?
     numbers_given = False  # of gradients: are its numbers those of the call that they are of?
@@ -190,7 +191,7 @@ class Op:
         def refuse(g: Any) -> Any:
             raise MissingFeature(f"{shown or self.name}: its derivative is not implemented")
 
-        self.rule = TensorRule(self, refuse)
+        self.rule, self.differentiable = TensorRule(self, refuse), False
 
     def samples(self, fn: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
         """Decorates a generator of sample arguments: tuples, or (tuple, dict)."""

@@ -468,5 +468,9 @@ def twins(info: Any, given: Any, dtype: Any, training: bool) -> tuple[Any, Any]:
     theirs = info.module_cls(*args, **kwargs).to(dtype).train(training)
     made = attrgetter(info.name)(antorcha)(*converted(args), **converted(kwargs))
     made = made.to(converted(dtype)).train(training)
+    if type(theirs).__name__.startswith("Lazy"):  # their first input tells them their sizes
+        inputs = given.forward_input
+        theirs(*inputs.args, **inputs.kwargs)
+        made(*converted(inputs.args, False), **converted(inputs.kwargs, False))
     made.load_state_dict({key: converted(value) for key, value in theirs.state_dict().items()})
     return theirs, made

@@ -31,11 +31,7 @@ PARTLY = {
     "logdet": "no gradient of a complex sign yet",
     "logsumexp": "no complex numbers yet",
     "nn.functional.embedding": "no sparse gradients yet",
-    "nn.functional.interpolate.area": "this mode is missing",
-    "nn.functional.interpolate.bicubic": "this mode is missing",
-    "nn.functional.interpolate.bilinear": "this mode is missing",
-    "nn.functional.interpolate.linear": "this mode is missing",
-    "nn.functional.interpolate.trilinear": "this mode is missing",
+    "nn.functional.embedding_bag": "no sparse gradients yet",
     "nn.functional.rms_norm": "no complex numbers yet",
     "view_as_complex": "no complex32 yet",
 }

@@ -8,7 +8,7 @@ from typing import Any as _Any
 from antorcha import dtypes
 from antorcha.errors import ArgumentError, MissingFeature, ShapeError, ValueRangeError
 from antorcha.lazy import np
-from antorcha.ops.memory import constant
+from antorcha.ops.memory import constant, in_format_of
 from antorcha.ops.pool import F, per_dim
 from antorcha.ops.record import T, composite, expose
 from antorcha.ops.types import Any, Bool, Int, OptTensor, Shape, Tensor
@@ -94,7 +94,8 @@ def _max_unpool(nd: int) -> None:
         if min(step) <= 0:
             raise ShapeError(f"{name}: strides should be greater than zero, but got stride: {step}")
         size = _unpool_size(name, lay, (kernel, step, pad), output_size)
-        return T.unpooled(input, indices, size, nd)
+        made = T.unpooled(input, indices, size, nd)
+        return in_format_of(made, lay) if nd == 2 else made
 
     shape = (1, *[1] * nd)
     unpool.__doc__ = f"""Puts each value back to the place that ``max_pool{nd}d`` took it from; the
@@ -218,11 +219,14 @@ def _fractional(nd: int) -> None:
         drawn = _random_samples
         if drawn is None:
             drawn = T.rand((*planes, nd), dtype=lay.dtype, device=lay.device)
-        if tuple(drawn._layout.shape) != (*planes, nd) or drawn._layout.dtype is not lay.dtype:
+        given = tuple(drawn._layout.shape)
+        fits = len(given) == 3 and given[0] >= planes[0] and given[1:] == (planes[1], nd)
+        if not fits or drawn._layout.dtype is not lay.dtype:
             raise ShapeError(
                 f"{name}: Expect _random_samples of shape {(*planes, nd)} and {lay.dtype}, got "
-                f"{tuple(drawn._layout.shape)} and {drawn._layout.dtype}"
+                f"{given} and {drawn._layout.dtype}"
             )
+        drawn = T.narrow(drawn, 0, 0, planes[0])
         both = T.fractional_windows(input, kernel, size, drawn)
         return both if return_indices else both[0]
 

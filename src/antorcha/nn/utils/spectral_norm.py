@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from antorcha.autograd import no_grad
-from antorcha.errors import ShapeError, ValueRangeError
+from antorcha.errors import ShapeError, ValueRangeError, explain_missing
 from antorcha.nn import functional as F
 from antorcha.nn.parameter import Parameter, is_lazy
 from antorcha.nn.utils.parametrizations import as_matrix, output_dim, unit_noise
@@ -127,3 +127,6 @@ def remove_spectral_norm(module: Any, name: str = "weight") -> Any:
             del module._state_dict_hooks[key]
             break
     return module
+
+
+explain_missing("torch.nn.utils.spectral_norm", globals())

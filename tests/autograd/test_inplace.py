@@ -312,3 +312,19 @@ def test_copies_of_what_a_write_changes_lie_otherwise():
         turned.mul_(turned)
         turned.sum().backward()
         assert leaf.grad.tolist() == (2 * leaf).tolist()
+
+
+def test_a_mask_over_an_expanded_target_is_refused(torch: Any) -> None:
+    """One element is written for several masks, in any order: PyTorch warns that it should not be,
+    and the result must not depend on which came last."""
+    for place in (0, 5, 63):
+        target = torch.zeros(1).expand(64)
+        mask = torch.arange(64) == place
+        with pytest.raises(RuntimeError, match="more than one element"):
+            target.masked_fill_(mask, 1.0)
+        with pytest.raises(RuntimeError, match="more than one element"):
+            target[mask] = 1.0
+        assert target[0] == 0
+        target.fill_(2.0)
+        assert target[place] == 2
+        target.zero_()

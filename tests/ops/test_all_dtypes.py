@@ -33,6 +33,12 @@ LAID_OUT_OTHERWISE = {
 }
 NOT_ALIKE = {
     ("softsign", "uint8"): "PyTorch's 1 + 255 is 0",
+    ("grid_sampler", "float16"): "PyTorch's places are halves; ours are ten times as near",
+    ("grid_sampler", "bfloat16"): "the same",
+    ("interpolate", "uint8"): "PyTorch's weights have 8 bits",
+    ("affine_grid_generator", "uint8"): "PyTorch's places are integers that wrap around",
+    ("affine_grid_generator", "int8"): "the same",
+    ("affine_grid_generator", "int64"): "the same",
     ("as_strided", "strided"): "it shows what lies between the elements",
 }
 

@@ -60,7 +60,7 @@ def test_interpolate_refuses_sizes_at_once(size: int) -> None:
 
 @pytest.mark.parametrize("call", [
     lambda: antorcha.tensor_split(antorcha.ones(3), HUGE),
-    lambda: antorcha.chunk(antorcha.ones(0), HUGE),
+    lambda: antorcha.chunk(antorcha.ones(0), 1 << 62),
     lambda: antorcha.split(antorcha.ones(1).expand(1 << 40), 1),
     lambda: antorcha.unbind(antorcha.ones(1).expand(1 << 40)),
     lambda: iter(antorcha.ones(1).expand(1 << 40)),

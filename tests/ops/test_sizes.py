@@ -20,8 +20,8 @@ from tests.ops.records import everything, samples
 F = torch.nn.functional
 NOT_OUTLINED = {
     # computed by NumPy, SciPy or LAPACK, or after a look at the operands' values
-    "complex", "histc", "index_fill", "linalg_cholesky", "linalg_det", "linalg_inv",
-    "linalg_matrix_exp", "linalg_qr", "linalg_slogdet", "linalg_solve", "linalg_svd",
+    "cholesky_solve", "complex", "histc", "index_fill", "linalg_cholesky", "linalg_det",
+    "linalg_inv", "linalg_matrix_exp", "linalg_qr", "linalg_slogdet", "linalg_solve", "linalg_svd",
     "masked_scatter", "mode", "nextafter", "polar", "put", "scatter_reduce", "take",
 }  # fmt: skip
 

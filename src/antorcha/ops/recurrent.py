@@ -39,9 +39,10 @@ def lstm_step_backward(
 
 @pointwise("floating", method=False, function=False, out=False)
 def gru_step(
-    xr: Tensor, xz: Tensor, xn: Tensor, hr: Tensor, hz: Tensor, hn: Tensor, h: Tensor
+    h: Tensor, xr: Tensor, xz: Tensor, xn: Tensor, hr: Tensor, hz: Tensor, hn: Tensor
 ):  # fmt: skip
-    """The state after a step, from the input's and the state's parts of the gates."""
+    """The state after a step, from the one before, the input's and the state's parts of the gates.
+    (The result lies as the state before.)"""
     reset, update = E.sigmoid(xr + hr), E.sigmoid(xz + hz)
     new = E.tanh(xn + reset * hn)
     return (h - new) * update + new
@@ -49,11 +50,11 @@ def gru_step(
 
 @pointwise("floating", method=False, function=False, out=False)
 def gru_step_backward(
-    xr: Tensor, xz: Tensor, xn: Tensor, hr: Tensor, hz: Tensor, hn: Tensor, h: Tensor, dh: Tensor
+    h: Tensor, xr: Tensor, xz: Tensor, xn: Tensor, hr: Tensor, hz: Tensor, hn: Tensor, dh: Tensor
 ):  # fmt: skip
-    """The gradients of gru_step's operands."""
-    operands = (xr, xz, xn, hr, hz, hn, h)
-    return E.vjp((gru_step.fn(*operands),), (dh,), operands)
+    """The gradients of gru_step's operands, the state's last."""
+    operands = (h, xr, xz, xn, hr, hz, hn)
+    return E.vjp((gru_step.fn(*operands),), (dh,), (*operands[1:], h))
 
 
 @pointwise("floating", method=False, function=False, out=False)
@@ -307,7 +308,7 @@ def gru_sequence(
         rows = step.of(gates)
         T.copy_(rows, T.matmul(h, w) if b_hh is None else T.addmm(b_hh, h, w))
         out = step.of(results)
-        gru_step.into((out,), (*_parts(step.of(x), 3), *_parts(rows, 3), h))
+        gru_step.into((out,), (h, *_parts(step.of(x), 3), *_parts(rows, 3)))
         h = out
     return results, gates
 
@@ -321,7 +322,7 @@ def _(g, x, h0, w_hh, b_hh_layout, sizes, reverse, out0, out1, create, needs):
     for k in range(len(steps) - 1, -1, -1):
         step = steps[k]
         operands = (
-            *_parts(step.of(x), 3), *_parts(step.of(out1), 3), before[k], dh.at(step, g[0]),
+            before[k], *_parts(step.of(x), 3), *_parts(step.of(out1), 3), dh.at(step, g[0]),
         )  # fmt: skip
         (_, made), (own,) = gates.put(step, operands, (None, g[1]))
         dh.back(own + T.matmul(made, w_hh), steps[k - 1].rows if k else 0)

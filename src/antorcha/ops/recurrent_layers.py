@@ -252,7 +252,7 @@ def gru_cell(
     tensor([[0.]])
     """
     x, more = _gates_of("gru_cell", input, hx, w_ih, w_hh, b_ih, b_hh)
-    return T.gru_step(*T.chunk(x, 3, 1), *T.chunk(more, 3, 1), hx)
+    return T.gru_step(hx, *T.chunk(x, 3, 1), *T.chunk(more, 3, 1))
 
 
 @composite(method=False, out=False)

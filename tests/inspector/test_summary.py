@@ -141,7 +141,9 @@ def test_every_layer_of_nn_but_containers_and_losses_has_a_rule():
     without = {each.__name__ for each in layers - set(RULES)}
     assert without == {
         "Module", "Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict",
-        "PairwiseDistance", "Upsample", "UpsamplingBilinear2d", "NLLLoss2d",
+        "PairwiseDistance", "Upsample", "UpsamplingBilinear2d", "NLLLoss2d", "DataParallel",
+        "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder",
+        "TransformerEncoderLayer",  # (made of layers that have)
     }  # fmt: skip
     assert len(RULES) == sum(len(names.split()) for _, names in TABLE)
 

@@ -69,18 +69,43 @@ def similarity(module: Any, given: Shapes, made: Shapes) -> int:
     return 3 * max(prod(shape) for shape in given)
 
 
+def recurrent(module: Any, given: Shapes, made: Shapes) -> int:
+    """Each place takes a product with every weight."""
+    weights = sum([w.numel() for name, w in module.named_parameters() if "weight" in name])
+    return prod(given[0][:-1]) * int(weights)
+
+
+def attention(module: Any, given: Shapes, made: Shapes) -> int:
+    """Four projections; then each query meets each key of its sequence, and its value."""
+    query, key = given[0], given[min(1, len(given) - 1)]
+    batch = 1 if len(query) < 3 else query[0 if module.batch_first else 1]
+    queries, keys, size = prod(query[:-1]), prod(key[:-1]), int(module.embed_dim)
+    projected = 2 * queries * size * size + keys * size * int(module.kdim + module.vdim)
+    return projected + 2 * queries * (keys // max(batch, 1)) * size
+
+
 TABLE: tuple[tuple[Rule, str], ...] = (
-    (linear, "Linear"),
+    (linear, "Linear LazyLinear"),
     (bilinear, "Bilinear"),
-    (conv, "Conv1d Conv2d Conv3d"),
-    (conv_transpose, "ConvTranspose1d ConvTranspose2d ConvTranspose3d"),
-    (scale, "BatchNorm1d BatchNorm2d BatchNorm3d"),
-    (instance_norm, "InstanceNorm1d InstanceNorm2d InstanceNorm3d"),
+    (conv, "Conv1d Conv2d Conv3d LazyConv1d LazyConv2d LazyConv3d"),
+    (conv_transpose, """
+    ConvTranspose1d ConvTranspose2d ConvTranspose3d LazyConvTranspose1d LazyConvTranspose2d
+    LazyConvTranspose3d"""),
+    (recurrent, "RNNBase RNN LSTM GRU RNNCellBase RNNCell LSTMCell GRUCell"),
+    (attention, "MultiheadAttention"),
+    (scale, """
+    BatchNorm1d BatchNorm2d BatchNorm3d LazyBatchNorm1d LazyBatchNorm2d LazyBatchNorm3d
+    SyncBatchNorm"""),
+    (instance_norm, """
+    InstanceNorm1d InstanceNorm2d InstanceNorm3d LazyInstanceNorm1d LazyInstanceNorm2d
+    LazyInstanceNorm3d"""),
     (normalise, "LayerNorm GroupNorm RMSNorm"),
-    (local_response, "LocalResponseNorm"),
+    (local_response, "LocalResponseNorm CrossMapLRN2d"),
     (similarity, "CosineSimilarity"),
     (none, """
-    Identity Embedding Flatten Unflatten Fold Unfold PixelShuffle PixelUnshuffle UpsamplingNearest2d
+    Identity ChannelShuffle Embedding EmbeddingBag FractionalMaxPool2d FractionalMaxPool3d LPPool1d
+    LPPool2d LPPool3d MaxUnpool1d MaxUnpool2d MaxUnpool3d Flatten Unflatten Fold Unfold PixelShuffle
+    PixelUnshuffle UpsamplingNearest2d
     CELU ELU GELU GLU SELU Hardshrink Hardsigmoid Hardswish Hardtanh LeakyReLU LogSigmoid LogSoftmax
     Mish PReLU ReLU ReLU6 RReLU Sigmoid SiLU Softmax Softmax2d Softmin Softplus Softshrink Softsign
     Tanh Tanhshrink Threshold AlphaDropout Dropout Dropout1d Dropout2d Dropout3d FeatureAlphaDropout

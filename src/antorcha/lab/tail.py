@@ -13,7 +13,7 @@ import mmap
 import os
 from pathlib import Path
 
-SIZE = 1 << 16  # bytes kept of each stream
+SIZE = 1 << 20  # bytes kept of each stream: what a busy machine may not have sent yet
 _HEAD = 8  # bytes of the number of all that was written
 
 

@@ -304,7 +304,7 @@ def empty_like(
 
 @kernel(function=False, method=False, out=False)
 def arange_kernel(count: Int, start: StaticNumber, step: StaticNumber, dtype: Dtype,
-                  device: DeviceArg):  # fmt: skip
+                  device: DeviceArg = None):  # fmt: skip
     """``start + k * step`` for k = 0 .. count - 1."""
     wide: _Any = np.int64 if isinstance(start, int) and isinstance(step, int) else np.float64
 
@@ -378,7 +378,7 @@ def _(make):
 
 @kernel(function=False, method=False, out=False)
 def linspace_kernel(start: StaticNumber, end: StaticNumber, steps: Int, dtype: Dtype,
-                    device: DeviceArg):  # fmt: skip
+                    device: DeviceArg = None):  # fmt: skip
     """``steps`` evenly spaced numbers; the second half counted from the end, as PyTorch does."""
 
     def compute() -> _Any:
@@ -431,7 +431,7 @@ def _(make):
 
 
 @kernel(function=False, method=False, out=False)
-def eye_kernel(n: Int, m: Int, dtype: Dtype, device: DeviceArg):
+def eye_kernel(n: Int, m: Int, dtype: Dtype, device: DeviceArg = None):
     """Ones on the diagonal, zeros elsewhere."""
     return Planned(Host(lambda: np.eye(n, m)), [L.contiguous((n, m), dtype, device)])
 

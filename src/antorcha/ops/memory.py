@@ -100,7 +100,7 @@ def contiguous(input: Tensor, memory_format: Str = "contiguous"):
 
 
 @kernel(function=False, method=False, out=False)
-def full_layout(size: Shape, fill_value: Number, dtype: Dtype, device: DeviceArg):
+def full_layout(size: Shape, fill_value: Number, dtype: Dtype, device: DeviceArg = None):
     """A fresh tensor filled with one number: what ``full``, ``zeros`` and ``ones`` run."""
     device = as_device(device)
     return Planned(Pointwise((E.cast(E.input_(0, number_dtype(fill_value)), dtype),)),

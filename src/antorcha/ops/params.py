@@ -174,9 +174,18 @@ KINDS: dict[str, tuple[int, Callable[[str, str, Any], Any] | None]] = {
 
 NEVER_TENSORS = frozenset((to_bool, to_str, to_dtype, to_device))
 """Checks of what not even a composite may be given as a tensor."""
-NONE_IS_A_VALUE = ("Any", "OptInt", "DeviceArg")  # kinds
+NONE_IS_A_VALUE = ("Any", "OptInt")  # kinds
 NONE_IS_DEFAULT = frozenset(
-    ("requires_grad", "pin_memory", "memory_format", "inplace", "return_indices", "full", "stable")
+    (
+        "requires_grad",
+        "pin_memory",
+        "memory_format",
+        "inplace",
+        "return_indices",
+        "full",
+        "stable",
+        "antialias",
+    )
 )
 """Parameters for which PyTorch takes None, as for sizes of which there are none by default."""
 

@@ -99,6 +99,11 @@ def scaled_dot_product_attention(
         )
     if enable_gqa:
         key, value = _for_all_heads(query, key), _for_all_heads(query, value)
+    dtype = query._layout.dtype
+    if dtype.itemsize == 2:  # halves meet as float32, and are rounded once
+        query, key, value = [T.to_dtype(t, dtypes.float32) for t in (query, key, value)]
+        if attn_mask is not None and attn_mask._layout.dtype is dtype:
+            attn_mask = T.to_dtype(attn_mask, dtypes.float32)
     length, features = query._layout.shape[-2:]
     if scale is None:
         scale = 1.0 / math.sqrt(features) if features else 1.0
@@ -116,7 +121,8 @@ def scaled_dot_product_attention(
         weights = T._safe_softmax(scores + attn_mask, -1)
     if dropout_p:
         weights = T.dropout(weights, dropout_p, True)
-    return T.matmul(weights, value)
+    found = T.matmul(weights, value)
+    return found if found._layout.dtype is dtype else T.to_dtype(found, dtype)
 
 
 def _for_all_heads(query: _Any, t: _Any) -> _Any:

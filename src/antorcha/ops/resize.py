@@ -13,7 +13,7 @@ from typing import Any as _Any
 from antorcha import dtypes
 from antorcha.errors import ArgumentError, MissingFeature, ShapeError, ValueRangeError
 from antorcha.lazy import np
-from antorcha.ops.memory import constant
+from antorcha.ops.memory import constant, in_format_of
 from antorcha.ops.record import T, composite
 from antorcha.ops.types import Any, Bool, Str, Tensor
 
@@ -79,7 +79,7 @@ def interpolate(
         pool = (T.adaptive_avg_pool1d, T.adaptive_avg_pool2d, T.adaptive_avg_pool3d)[lay.ndim - 3]
         return pool(input, tuple(sizes))
     if mode in NEAREST:
-        return _nearest(input, sizes, scales, mode == "nearest-exact")
+        return in_format_of(_nearest(input, sizes, scales, mode == "nearest-exact"), input._layout)
     return _filtered(input, sizes, scales, mode, bool(align_corners), antialias)
 
 

@@ -264,6 +264,34 @@ def test_nearest_takes_pytorchs_element() -> None:
                     assert np.array_equal(a.numpy(), b.numpy()), (dtype, mode, n, wanted)
 
 
+BYTE_SIZES: tuple[dict[str, Any], ...] = (
+    {"size": (20, 45)},
+    {"size": (80, 60)},
+    {"size": (7, 3)},
+    {"size": (40, 30)},
+    {"scale_factor": (0.31, 1.7)},
+    {"scale_factor": 1.3, "recompute_scale_factor": True},
+)
+
+
+def test_bytes_are_resampled_to_the_last_bit() -> None:
+    """Pixels as bytes are filtered in fixed point, and equal PyTorch's in every bit."""
+    for channels in (1, 3, 5):
+        pixels = np.random.default_rng(channels).integers(0, 256, (2, channels, 40, 30), np.uint8)
+        for mode, aligns in {"bilinear": (0, 1), "bicubic": (0, 1), "lanczos": (0,)}.items():
+            for align in map(bool, aligns):
+                for antialias in (True,) if mode == "lanczos" else (False, True):
+                    options = {"mode": mode, "align_corners": align, "antialias": antialias}
+                    for size in BYTE_SIZES:
+                        a, b = (
+                            library.nn.functional.interpolate(
+                                library.from_numpy(pixels), **size, **options
+                            ).numpy()
+                            for library in (antorcha, torch)
+                        )
+                        assert np.array_equal(a, b), (channels, options, size)
+
+
 def test_antialias_and_scales() -> None:
     for mode in ("bilinear", "bicubic"):
         for size in ((3, 4), (9, 11), (1, 20)):

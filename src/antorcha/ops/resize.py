@@ -161,9 +161,13 @@ def _filtered(
             f"interpolate: mode {mode!r} is not implemented for {lay.dtype}; cast the input to "
             "float"
         )
-    wide = dtypes.float32 if lay.dtype.kind not in "fc" or lay.dtype.itemsize < 4 else lay.dtype
+    of_bytes = lay.dtype is dtypes.uint8
+    if of_bytes:
+        wide, f = dtypes.int32, np.float64
+    else:
+        wide = dtypes.float32 if lay.dtype.itemsize < 4 else lay.dtype
+        f = _real(wide)
     x = T.to_dtype(input, wide) if wide is not lay.dtype else input
-    f = _real(wide)
     for k in reversed(range(len(sizes))):
         n = lay.shape[k + 2]
         if sizes[k] == n and not antialias and scales[k] in (None, 1.0):
@@ -173,12 +177,13 @@ def _filtered(
             places, weights = _wide_taps(f, n, sizes[k], step, mode)
         else:
             places, weights = _taps(f, n, sizes[k], step, mode, align)
-        x = _weighted(x, k + 2, places, weights)
-    if wide is lay.dtype:
-        return x
-    if lay.dtype.kind not in "fc":
-        x = T.clamp(T.round(x), 0, 255)
-    return T.to_dtype(x, lay.dtype)
+        if of_bytes:
+            weights, precision = _fixed_point(places, weights)
+            x = T.add(_weighted(x, k + 2, places, weights), 1 << (precision - 1))
+            x = T.clamp(T.bitwise_right_shift(x, precision), 0, 255)
+        else:
+            x = _weighted(x, k + 2, places, weights)
+    return x if wide is lay.dtype else T.to_dtype(x, lay.dtype)
 
 
 def _step(f: _Any, n: int, wanted: int, scale: float | None, align: bool) -> _Any:
@@ -239,6 +244,25 @@ def _wide_taps(f: _Any, n: int, wanted: int, step: _Any, mode: str) -> _Any:
     total = weights.sum(0)
     weights = weights / np.where(total == 0, 1, total)
     return np.clip(places, 0, n - 1), weights.astype(f)
+
+
+def _fixed_point(places: _Any, weights: _Any) -> tuple[_Any, int]:
+    """Weights for bytes, as Pillow and PyTorch take them: integers, and the bits of their fraction.
+
+    The most bits with which the largest weight fits in 16. At an edge several taps read one place;
+    their weights are one weight before it is rounded.
+    """
+    weights = weights.copy()
+    for k in range(1, len(places)):
+        same = places[k] == places[k - 1]
+        weights[k] += np.where(same, weights[k - 1], 0)
+        weights[k - 1] = np.where(same, 0, weights[k - 1])
+    largest = float(weights.max(initial=0.0))
+    precision = 0
+    while precision < 22 and int(0.5 + largest * (1 << (precision + 1))) < 1 << 15:
+        precision += 1
+    scaled = weights * (1 << precision)
+    return np.trunc(scaled + np.copysign(0.5, scaled)).astype(np.int32), precision
 
 
 def _weighted(x: _Any, dim: int, places: _Any, weights: _Any) -> _Any:

@@ -7,6 +7,7 @@ A statement that only makes a result drops it at once, as a program's temporarie
 from __future__ import annotations
 
 from bench.harness import Row
+from bench.programs import PROGRAMS
 
 # ---- eager: ten elements, so that nothing but the call is measured -------------------------------
 
@@ -185,4 +186,4 @@ TRAIN = [
     ),
 ]
 
-ROWS = [*EAGER, *KERNELS, *TRAIN]
+ROWS = [*EAGER, *KERNELS, *TRAIN, *PROGRAMS]

@@ -33,6 +33,7 @@ from antorcha.ops.types import (
 )
 from antorcha.runtime import layout as L
 from antorcha.runtime.call import path
+from antorcha.runtime.call import tape as tapes
 from antorcha.runtime.tensor import Tensor as TensorType
 from antorcha.runtime.tensor import bare
 
@@ -59,6 +60,14 @@ def uninitialised(shape: _Any, dtype: _Any, device: _Any, strides: _Any = None) 
         else (L.layout(shape, strides, dtype, device))
     )
     return bare(lay, backend(device).allocate(lay.nbytes))
+
+
+def _empty(shape: _Any, dtype: _Any, device: _Any, strides: _Any = None) -> TensorType:
+    """As ``uninitialised``, where ops alone write to it: a tape says so."""
+    made = uninitialised(shape, dtype, device, strides)
+    if modes.busy and tapes.current.tape is not None:
+        tapes.current.tape.note_memory(made)
+    return made
 
 
 def number_dtype(value: _Any) -> dtypes.dtype:
@@ -184,7 +193,7 @@ def empty(
     check_format(layout)
     chosen = dtype or dtypes.get_default_dtype()
     strides = None if memory_format == "contiguous" else strides_of_format(size, (), memory_format)
-    return finish(uninitialised(size, chosen, as_device(device), strides), requires_grad)
+    return finish(_empty(size, chosen, as_device(device), strides), requires_grad)
 
 
 @composite(method=False, out=False)
@@ -206,7 +215,7 @@ def empty_strided(
     if len(size) != len(stride):
         raise ShapeError(f"empty_strided: {len(size)} sizes and {len(stride)} strides")
     chosen = dtype or dtypes.get_default_dtype()
-    return finish(uninitialised(size, chosen, as_device(device), stride), requires_grad)
+    return finish(_empty(size, chosen, as_device(device), stride), requires_grad)
 
 
 def empty_as(input: TensorType, dtype: _Any, device: _Any, memory_format: str) -> TensorType:
@@ -214,7 +223,7 @@ def empty_as(input: TensorType, dtype: _Any, device: _Any, memory_format: str) -
     lay = input._layout
     strides = strides_of_format(lay.shape, lay.strides, memory_format)
     where = lay.device if device is None else as_device(device)
-    return uninitialised(lay.shape, dtype or lay.dtype, where, strides)
+    return _empty(lay.shape, dtype or lay.dtype, where, strides)
 
 
 def _like(input: _Any, dtype: _Any, device: _Any, memory_format: str, value: _Any) -> TensorType:

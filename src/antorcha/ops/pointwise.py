@@ -31,7 +31,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from antorcha import dtypes
+from antorcha import dtypes, modes
 from antorcha.errors import ArgumentError, DtypeError
 from antorcha.lang import expr as E
 from antorcha.memo import kept
@@ -154,7 +154,6 @@ class PointwiseOp(Op):
     def into(self, outs: Sequence[Tensor], operands: Sequence[Tensor]) -> None:
         """Writes the results over tensors that the caller has made, and nobody else has seen yet:
         nothing is checked, recorded, nor a new version of them."""
-        tapes.spoil(f"{self.name} writes into memory")
         key = ("into", *[t._layout for t in outs], *[t._layout for t in operands])
         plan = self.plans.get(key)
         if plan is None:
@@ -164,6 +163,8 @@ class PointwiseOp(Op):
         for t in (*outs, *operands):
             flat += (t._storage, t._offset)
         plan.into(*flat)
+        if modes.busy and tapes.current.tape is not None:
+            tapes.current.tape.note_into(plan, outs, operands)
 
     def make_plan(self, values: list[Any], outs: tuple[Layout, ...] | None) -> Plan:
         if self.check is not None:

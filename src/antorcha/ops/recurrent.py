@@ -1,7 +1,8 @@
 """Recurrent networks: one op runs a layer over a whole sequence, with one gradient of its own.
 
-A step is a product with the recurrent weight and one pointwise kernel. The gates' derivatives come
-from the step's own expression; the weights' gradients are one product over all steps at the end.
+A step is a product with the recurrent weight and one pointwise kernel; the weights' gradients are
+one product over all steps at the end. What is run for sequences that lie alike is noted once, and
+then replayed without this Python (see ``opaque`` and ``replay``).
 
 Sequences lie *packed*: the rows of all steps one after another, step t having ``sizes[t]`` of them
 (a sequence that has ended has none). Sequences of one length are packed with equal sizes.
@@ -24,17 +25,38 @@ from antorcha.ops.types import Bool, Ints, OptTensor, Tensor
 @pointwise("floating", method=False, function=False, out=False)
 def lstm_step(i: Tensor, f: Tensor, g: Tensor, o: Tensor, c: Tensor):
     """The state (h, c) after a step, from the gates before their nonlinearities."""
-    c = E.sigmoid(f) * c + E.sigmoid(i) * E.tanh(g)
-    return E.sigmoid(o) * E.tanh(c), c
+    return _lstm(i, f, g, o, c)[:2]
+
+
+@pointwise("floating", method=False, function=False, out=False)
+def lstm_step_kept(i: Tensor, f: Tensor, g: Tensor, o: Tensor, c: Tensor):
+    """As lstm_step, and then the gates (i, f, g, o), which the step's gradient is made of."""
+    return _lstm(i, f, g, o, c)
+
+
+def _lstm(i: _Any, f: _Any, g: _Any, o: _Any, c: _Any) -> tuple[_Any, ...]:
+    i, f, g, o = E.sigmoid(i), E.sigmoid(f), E.tanh(g), E.sigmoid(o)
+    c = f * c + i * g
+    return o * E.tanh(c), c, i, f, g, o
 
 
 @pointwise("floating", method=False, function=False, out=False)
 def lstm_step_backward(
     i: Tensor, f: Tensor, g: Tensor, o: Tensor, c: Tensor, dh: Tensor, dc: Tensor
 ):
-    """The gradients of lstm_step's operands."""
-    operands = (i, f, g, o, c)
-    return E.vjp(lstm_step.fn(*operands), (dh, dc), operands)
+    """The gradients of a step's operands, by the gates that it gave and the cell before it."""
+    bent = E.tanh(f * c + i * g)
+    dc = dc + dh * o * (1 - bent * bent)
+    return (
+        dc * g * (i * (1 - i)), dc * c * (f * (1 - f)), dc * i * (1 - g * g),
+        dh * bent * (o * (1 - o)), dc * f,
+    )  # fmt: skip
+
+
+def _slopes(gates: _Any) -> _Any:
+    """The derivatives of an LSTM's gates, by what they are after their nonlinearities."""
+    i, f, g, o = _parts(gates, 4)
+    return T.cat([i * (1 - i), f * (1 - f), 1 - g * g, o * (1 - o)], 1)
 
 
 @pointwise("floating", method=False, function=False, out=False)
@@ -70,6 +92,11 @@ def rnn_relu_step_backward(h: Tensor, dh: Tensor):
 
 
 @lstm_step.samples
+def _(make):
+    yield tuple(make(2, 3) for _ in range(5))
+
+
+@lstm_step_kept.samples
 def _(make):
     yield tuple(make(2, 3) for _ in range(5))
 
@@ -177,6 +204,12 @@ def _like(t: _Any, columns: int) -> _Any:
     return T.empty((lay.shape[0], columns), dtype=lay.dtype, device=lay.device)
 
 
+def _turned(w: _Any, steps: list[Step]) -> _Any:
+    """A weight's transpose, for a product at each step: many small products are quicker where it
+    lies in memory as it is read."""
+    return T.clone(T.t(w), memory_format="contiguous") if len(steps) > 4 else T.t(w)
+
+
 def _parts(t: _Any, count: int) -> _Any:
     """The gates' columns."""
     return T.split(t, t._layout.shape[1] // count, 1)
@@ -248,7 +281,7 @@ def lstm_sequence(
     """
     steps = steps_of(sizes, reverse)
     hidden = w_hh._layout.shape[0] // 4
-    gates, w = T.clone(x, memory_format="contiguous"), T.t(w_hh)
+    gates, w = T.clone(x, memory_format="contiguous"), _turned(w_hh, steps)
     raw, cells = _like(x, hidden), _like(x, hidden)
     results = raw if w_hr is None else _like(x, w_hr._layout.shape[0])
     h = c = None
@@ -256,8 +289,8 @@ def lstm_sequence(
         h, c = carried(h, h0, step.rows), carried(c, c0, step.rows)
         rows = step.of(gates)
         T.addmm_(rows, h, w)
-        outs = step.of(raw), step.of(cells)
-        lstm_step.into(outs, (*_parts(rows, 4), c))
+        outs, parts = (step.of(raw), step.of(cells)), _parts(rows, 4)
+        lstm_step_kept.into((*outs, *parts), (*parts, c))
         h, c = outs
         if w_hr is not None:
             h = T.copy_(step.of(results), T.matmul(h, T.t(w_hr)))
@@ -270,6 +303,7 @@ def _(g, h0, c0, w_hh, w_hr, sizes, reverse, out0, out1, out2, out3, create, nee
     before = _states_before(steps, out1, c0)
     dh, dc = StateGradient(h0), StateGradient(c0)
     gates = GateGradients(lstm_step_backward, (out2,), 4, 1, steps, create)
+    of_gates = None if g[2] is None else g[2] * _slopes(out2)
     projected: list[_Any] = []
     for k in range(len(steps) - 1, -1, -1):
         step, rows_before = steps[k], steps[k - 1].rows if k else 0
@@ -278,7 +312,7 @@ def _(g, h0, c0, w_hh, w_hr, sizes, reverse, out0, out1, out2, out3, create, nee
             projected.append(gh)
             gh = _add(T.matmul(gh, w_hr), step, g[3])
         operands = (*_parts(step.of(out2), 4), before[k], gh, gc)
-        (made,), (c_gradient,) = gates.put(step, operands, (g[2],))
+        (made,), (c_gradient,) = gates.put(step, operands, (of_gates,))
         dh.back(T.matmul(made, w_hh), rows_before)
         dc.back(c_gradient, rows_before)
     (dx,) = gates.all()
@@ -300,7 +334,7 @@ def gru_sequence(
     ``x`` has the input's part, with its bias, (rows, 3 * hidden).
     """
     steps = steps_of(sizes, reverse)
-    w = T.t(w_hh)
+    w = _turned(w_hh, steps)
     results, gates = _like(x, w_hh._layout.shape[1]), T.empty_like(x, memory_format="contiguous")
     h = None
     for step in steps:
@@ -337,9 +371,10 @@ def _elman(nonlinearity: str, backward: PointwiseOp) -> _Any:
 
     def rnn_sequence(x: Tensor, h0: Tensor, w_hh: Tensor, sizes: Ints, reverse: Bool):
         step_op: _Any = REGISTRY[nonlinearity]
-        w, results = T.t(w_hh), T.clone(x, memory_format="contiguous")
+        steps = steps_of(sizes, reverse)
+        w, results = _turned(w_hh, steps), T.clone(x, memory_format="contiguous")
         h = None
-        for step in steps_of(sizes, reverse):
+        for step in steps:
             h = carried(h, h0, step.rows)
             rows = step.of(results)
             T.addmm_(rows, h, w)

@@ -348,7 +348,9 @@ def job(u0: i64, u1: i64, args: raw, *, S) -> void:
                 C = work.bufs[0] + (b * t.o_batch + i0 * t.o_row + j0) * size
                 if t.bias != 0:
                     bias = work.bufs[3] + (b * t.c_batch + i0 * t.c_row + j0 * t.c_col) * size
-                    start(C, t.o_row, bias, t.c_row, t.c_col, m, n, t.beta, T=S.T)
+                    there = bias == C and t.c_row == t.o_row and t.c_col == 1 and t.beta == 1.0
+                    if not there:
+                        start(C, t.o_row, bias, t.c_row, t.c_col, m, n, t.beta, T=S.T)
                 elif t.k == 0:
                     fill_zero(C, t.o_row, m, n, T=S.T)
                 if small:

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from antorcha import modes
+from antorcha.device import backend
 from antorcha.runtime.call.plan import FRESH, HOST, MANY, VIEW, Plan
 from antorcha.runtime.tensor import Tensor
 
@@ -91,6 +92,23 @@ class Tape:
             return
         self.calls.append((plan, operands, flat, (), ()))
         self.steps.into(plan.into, *found, *ins)
+
+    def note_memory(self, made: Tensor) -> None:
+        """Memory has been allocated for a tensor, to which ops are going to write."""
+        lay = made._layout
+        self.put(made, self.steps.allocate(lay.nbytes, backend(lay.device).allocate), self.start)
+
+    def note_into(self, plan: Plan, outs: Sequence[Tensor], operands: Sequence[Tensor]) -> None:
+        """A plan has written over tensors that the noted Python made for it."""
+        places = [self.places.get(id(t)) for t in (*outs, *operands)]
+        flat: list[int] = []
+        for k, found in enumerate(places):
+            if found is None or (k < len(outs) and found[0] < self.steps.given):
+                self.fail(f"{plan.op.name} writes into memory from elsewhere")
+                return
+            flat += found
+        self.calls.append((plan, operands, flat, (), ()))
+        self.steps.into(plan.into, *flat)
 
     def _arguments(self, plan: Plan, operands: Any, flat: Sequence[Any]) -> list[int] | None:
         """The places of a launch's arguments; None when one is not known."""

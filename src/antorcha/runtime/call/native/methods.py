@@ -154,7 +154,8 @@ def of_composite(python: Callable[..., Any]) -> Callable[..., Learnt]:
             noted.put(tensor, 2 * k, 2 * k + 1)
         with tape.running(noted):
             result = python(*args, **kwargs)
-        if noted.why or len(noted.calls) != 1 or "out" in kwargs:
+        wrote = any([not made for *_, made in noted.calls])  # (over memory that was made for it)
+        if noted.why or wrote or len(noted.calls) != 1 or "out" in kwargs:
             return result, noted.why or f"{len(noted.calls)} kernels, one after another", ONE
         plan, operands, flat, numbers, outs = noted.calls[0]
         call: Call | str = Call(plan, operands, flat, numbers)

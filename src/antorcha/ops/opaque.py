@@ -53,12 +53,13 @@ class OpaqueOp(Op):
 
         def compute(flat: Sequence[Any], noted: Tape | None = None) -> list[Tensor]:
             """The results; what runs is noted."""
-            args, at = list(given), 0
+            args: list[Any] = list(given)
+            at = 0
             for k, value in enumerate(given):
                 if isinstance(value, Layout):
-                    args[k] = bare(value, flat[at], flat[at + 1])
+                    args[k] = tensor = bare(value, flat[at], flat[at + 1])
                     if noted is not None:
-                        noted.put(args[k], at, at + 1)
+                        noted.put(tensor, at, at + 1)
                     at += 2
                 elif k in numbers:
                     args[k] = flat[at]
@@ -123,7 +124,8 @@ def _is_plain() -> bool:
 def _whole(result: Tensor) -> Tensor:
     """A result at the beginning of a storage of its own, whose versions begin here."""
     if result._offset or result._base is not None:
-        return T.clone(result)
+        copied: Tensor = T.clone(result)
+        return copied
     if result._storage.version > 0:
         result._storage.version = 0
     return result

@@ -12,6 +12,7 @@ import os as _os
 import sys as _sys
 from typing import TYPE_CHECKING, Any
 
+from antorcha import absent as _absent
 from antorcha import autograd, basics, dtypes
 from antorcha import tensor as _tensor
 from antorcha import tracebacks as _tracebacks
@@ -75,11 +76,14 @@ for _name in ("as_strided_", "detach_", "fill_", "resize_as_", "zero_"):
 
 _LAZY = ("nn", "optim", "utils", "distributions", "overrides", "linalg", "special", "random",
          "cuda", "backends", "profiler", "inspector", "testing", "version", "torch_alias",
-         "__config__")  # fmt: skip
+         "__config__", "accelerator", "compiler", "cpu", "distributed", "export", "ao", "futures",
+         "hub", "jit", "mps", "mtia", "nested", "onnx", "package", "quantization", "torch_version",
+         "types", "xpu", "_C", "_dynamo", "_inductor", "_utils", "_tensor_str")  # fmt: skip
 _FROM = {
     "serialization": ("save", "load"),
     "tensor.dlpack": ("from_dlpack", "to_dlpack"),
     "ops.user": ("kernel",),
+    "compiler.eager": ("compile",),
     "inspector.inspection": ("inspect",),
     "autograd.anomaly": ("is_anomaly_enabled", "is_anomaly_check_nan_enabled"),
     "autograd.modes": ("is_inference",),
@@ -93,6 +97,7 @@ _HOME = {name: module for module, names in _FROM.items() for name in names}
 
 if _MissingModules not in _sys.meta_path:
     _sys.meta_path.append(_MissingModules)
+_absent.install()
 
 
 def __getattr__(name: str) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 from antorcha import dtypes
 from antorcha.device import Device, as_device, set_default
 from antorcha.dtypes import dtype as DType
-from antorcha.errors import ArgumentError, MissingFeature, ShapeError
+from antorcha.errors import ArgumentError, ShapeError
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.tensor import Tensor
 from antorcha.shapes import Size
@@ -16,7 +16,7 @@ from antorcha.shapes import broadcast_shapes as common_shape
 
 __all__ = [
     "are_deterministic_algorithms_enabled", "broadcast_shapes", "channels_last",
-    "channels_last_3d", "compile", "contiguous_format", "e", "empty_cache", "get_default_device",
+    "channels_last_3d", "contiguous_format", "e", "empty_cache", "get_default_device",
     "get_float32_matmul_precision", "get_num_interop_threads", "get_num_threads", "inf",
     "is_complex", "is_floating_point", "is_nonzero", "is_storage",
     "is_tensor", "layout", "memory_format", "memory_stats", "nan", "newaxis", "numel", "pi",
@@ -221,14 +221,6 @@ def get_float32_matmul_precision() -> str:
 def set_flush_denormal(mode: bool) -> bool:
     """False: antorcha never flushes denormal numbers to zero."""
     return False
-
-
-def compile(model: Any = None, **_: Any) -> Any:
-    """Not there yet: fused whole-step compilation is a later version's."""
-    raise MissingFeature(
-        "torch.compile is not in this version of antorcha: its eager kernels are compiled already; "
-        "leave the call out, and the program computes the same"
-    )
 
 
 def empty_cache() -> None:

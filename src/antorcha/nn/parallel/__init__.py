@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from antorcha.errors import MissingFeature, no_such_name
+from antorcha import absent
+from antorcha.errors import MissingFeature
 from antorcha.nn.module import Module
 
 __all__ = ["DataParallel", "DistributedDataParallel", "data_parallel"]
@@ -68,5 +69,4 @@ class DistributedDataParallel(Module):
         )
 
 
-def __getattr__(name: str) -> Any:
-    raise no_such_name("torch.nn.parallel", name, globals())
+__getattr__ = absent.names("torch.nn.parallel", globals())

@@ -76,7 +76,7 @@ for _name in ("as_strided_", "detach_", "fill_", "resize_as_", "zero_"):
 
 _LAZY = ("nn", "optim", "utils", "distributions", "overrides", "linalg", "special", "random",
          "cuda", "backends", "profiler", "inspector", "testing", "version", "torch_alias",
-         "__config__", "accelerator", "compiler", "cpu", "distributed", "export", "ao", "futures",
+         "__config__", "accelerator", "classes", "compiler", "cpu", "distributed", "export", "ao", "futures",
          "hub", "jit", "mps", "mtia", "nested", "onnx", "package", "quantization", "return_types",
          "torch_version", "types", "xpu", "_C", "_dynamo", "_inductor", "_utils", "_tensor_str")  # fmt: skip
 _FROM = {
@@ -84,6 +84,14 @@ _FROM = {
     "tensor.dlpack": ("from_dlpack", "to_dlpack"),
     "ops.user": ("kernel",),
     "compiler.eager": ("compile",),
+    "accelerator": ("Stream", "Event"),
+    "jit.modules": ("ScriptModule", "ScriptFunction"),
+    "sym": ("SymBool", "SymFloat", "SymInt", "sym_constrain_range", "sym_constrain_range_for_size",
+            "sym_float", "sym_fresh_size", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not",
+            "sym_sqrt", "sym_sum", "_assert", "_assert_async", "_check", "_check_index",
+            "_check_is_size", "_check_not_implemented", "_check_tensor_all",
+            "_check_tensor_all_with", "_check_type", "_check_value", "_check_with",
+            "_shape_as_tensor"),
     "inspector.inspection": ("inspect",),
     "autograd.anomaly": ("is_anomaly_enabled", "is_anomaly_check_nan_enabled"),
     "autograd.modes": ("is_inference",),
@@ -101,6 +109,8 @@ _absent.install()
 
 
 def __getattr__(name: str) -> Any:
+    if name == "torch":  # (PyTorch holds itself under its own name)
+        return _sys.modules[__name__]
     if name in _LAZY:
         return importlib.import_module(f"antorcha.{name}")
     home = _HOME.get(name)

@@ -25,6 +25,8 @@ from antorcha.errors import MissingFeature, MissingModules, no_such_name, pytorc
 _FACE = __package__
 
 REASONS: Final = {
+    "torch._C": "there is no C++ below these functions; use the public ones",
+    "torch.classes": "there are no classes of C++ here",
     "torch.distributed": "a program runs in one process on one device here "
                          "(torch.distributed.is_available() is False); leave it out",
     "torch.nn.parallel": "a program runs in one process on one device here; use the module itself",
@@ -53,6 +55,11 @@ REASONS: Final = {
 """The parts that are absent, and what to do without them."""
 
 PRIVATE: Final = {
+    "torch._C": "Block DispatchKey DispatchKeySet Graph Node PyTorchFileReader PyTorchFileWriter "
+                "ScriptObject Value _ExcludeDispatchKeyGuard _IncludeDispatchKeyGuard "
+                "_disabled_torch_dispatch_impl",
+    "torch._C._distributed_c10d": "ProcessGroup Reducer",
+    "torch._C._distributed_rpc": "_is_current_rpc_agent_set",
     "torch.distributed": "FileStore TCPStore HashStore PrefixStore",
     "torch.distributed._composable": "",
     "torch.distributed._composable.fsdp": "FSDPModule fully_shard MixedPrecisionPolicy "

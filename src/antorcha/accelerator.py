@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from antorcha.device import Device
+from antorcha import cpu
+from antorcha.device import CPU, Device
 from antorcha.errors import DeviceError, explain_missing
 
 __all__ = [
@@ -57,6 +58,25 @@ current_stream = set_stream = synchronize = get_device_capability = get_memory_i
 empty_cache = empty_host_cache = memory_stats = memory_allocated = memory_reserved = _refuse
 max_memory_allocated = max_memory_reserved = reset_peak_memory_stats = _refuse
 reset_accumulated_memory_stats = _refuse
+
+
+class Stream(cpu.Stream):
+    """``torch.Stream``: the order of a device's work. The CPU's is the one there is."""
+
+    def __init__(self, device: Any = None, *, priority: int = 0) -> None:
+        if device is not None and Device(device).type != "cpu":
+            _refuse()
+        super().__init__(priority)
+        self.device = CPU
+
+
+class Event(cpu.Event):
+    """``torch.Event``: a point in a device's work. The CPU's has passed when it is recorded."""
+
+    def __init__(self, device: Any = None, *, enable_timing: bool = False) -> None:
+        if device is not None and Device(device).type != "cpu":
+            _refuse()
+        self.device = CPU
 
 
 class device_index:

@@ -113,9 +113,11 @@ def __getattr__(name: str) -> Any:
         return _sys.modules[__name__]
     if name in _LAZY:
         return importlib.import_module(f"antorcha.{name}")
-    home = _HOME.get(name)
+    home = "foreach" if name.startswith("_foreach_") else _HOME.get(name)
     if home is not None:
-        found = getattr(importlib.import_module(f"antorcha.{home}"), name)
+        found = getattr(importlib.import_module(f"antorcha.{home}"), name, None)
+        if found is None:
+            raise _no_such_name("torch", name, __dir__)
         globals()[name] = found
         return found
     raise _no_such_name("torch", name, __dir__)

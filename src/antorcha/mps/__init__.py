@@ -19,4 +19,14 @@ def _refuse() -> Any:
 
 globals().update(queries("mps", _refuse))
 
+
+def current_allocated_memory() -> int:
+    """Needs the device: raises RuntimeError, since there is none."""
+    _refuse()
+    raise RuntimeError
+
+
+driver_allocated_memory = recommended_max_memory = current_allocated_memory
+compile_shader = load_metallib = current_allocated_memory
+
 explain_missing("torch.mps", globals())

@@ -1,4 +1,7 @@
-"""``torch._utils``: helpers that libraries import from there."""
+"""``torch._utils``: helpers that libraries import, and what pickles of PyTorch's tensors call.
+
+(In checkpoints these names mean the same functions, which the loader finds without this module.)
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,21 @@ from typing import Any
 from antorcha.compiler import is_compiling
 from antorcha.device import Device
 from antorcha.dtypes import dtype as DType
-from antorcha.errors import ShapeError, ValueRangeError, explain_missing
-from antorcha.nn.parameter import Parameter
+from antorcha.errors import ValueRangeError, explain_missing
 from antorcha.ops.record import T
 from antorcha.runtime.tensor import Tensor
-from antorcha.tensor.storages import TypedStorage
+from antorcha.serialization.rebuild import meta_tensor as _rebuild_meta_tensor_no_storage
+from antorcha.serialization.rebuild import parameter as _rebuild_parameter
+from antorcha.serialization.rebuild import parameter_with_state as _rebuild_parameter_with_state
+from antorcha.serialization.rebuild import tensor as _rebuild_tensor_v2
+from antorcha.serialization.rebuild import tensor_of_bytes as _rebuild_tensor_v3
+from antorcha.serialization.rebuild import tensor_v1 as _rebuild_tensor
 
-__all__ = ["ExceptionWrapper", "KeyErrorMessage", "is_compiling"]
+__all__ = [
+    "ExceptionWrapper", "KeyErrorMessage", "_rebuild_meta_tensor_no_storage", "_rebuild_parameter",
+    "_rebuild_parameter_with_state", "_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_tensor_v3",
+    "is_compiling",
+]  # fmt: skip
 
 
 class KeyErrorMessage(str):
@@ -101,41 +112,6 @@ def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = Fal
     if optional and device is None:
         return 0
     raise ValueRangeError(f"Expected a torch.device with a specified index, but got: {device}")
-
-
-# ---- tensors from what a checkpoint holds --------------------------------------------------------
-
-
-def _rebuild_tensor(storage: Any, storage_offset: int, size: Any, stride: Any) -> Tensor:
-    """A tensor over a typed storage."""
-    if not isinstance(storage, TypedStorage):
-        raise ShapeError(f"_rebuild_tensor: a TypedStorage is needed, not {type(storage).__name__}")
-    made: Tensor = T.empty((0,), dtype=storage.dtype, device=storage.device)
-    return made.set_(storage._untyped_storage, storage_offset, tuple(size), tuple(stride))
-
-
-def _rebuild_tensor_v2(
-    storage: Any, storage_offset: int, size: Any, stride: Any, requires_grad: bool,
-    backward_hooks: Any = None, metadata: Any = None,
-) -> Tensor:  # fmt: skip
-    """A tensor over a typed storage, as checkpoints name it."""
-    made = _rebuild_tensor(storage, storage_offset, size, stride)
-    made.requires_grad = requires_grad
-    return made
-
-
-def _rebuild_parameter(data: Any, requires_grad: bool, backward_hooks: Any = None) -> Any:
-    """A parameter over a tensor's elements, as checkpoints name it."""
-    return Parameter(data, requires_grad)
-
-
-def _rebuild_parameter_with_state(
-    data: Any, requires_grad: bool, backward_hooks: Any, state: Any
-) -> Any:
-    """A parameter with attributes of its own."""
-    made = Parameter(data, requires_grad)
-    vars(made).update(state or {})
-    return made
 
 
 # ---- several tensors in one ----------------------------------------------------------------------

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 import antorcha as torch
-from antorcha import _tensor_str, _utils, nn
-from antorcha.nn.modules import utils as numbers
+from antorcha import _tensor_str, _utils
 
 
 def test_checks_raise_their_class() -> None:
@@ -100,25 +99,12 @@ def test_lists_of_other_lengths_do_not_go_along() -> None:
         torch._foreach_neg([])
 
 
-def test_helpers_of_layers() -> None:
-    assert numbers._pair(2) == (2, 2) and numbers._triple([1, 2, 3]) == (1, 2, 3)
-    assert numbers._reverse_repeat_tuple((1, 2), 2) == (2, 2, 1, 1)
-    model = nn.Sequential(nn.Linear(1, 1))
-    state = nn.DataParallel(model).state_dict()
-    numbers.consume_prefix_in_state_dict_if_present(state, "module.")
-    assert list(state) == list(model.state_dict())
-    assert list(state._metadata) == list(model.state_dict()._metadata)
-    model.load_state_dict(state)
-
-
 def test_helpers_of_private_modules() -> None:
     weights = [torch.ones(2, 2), torch.zeros(3)]
     flat = _utils._flatten_dense_tensors(weights)
     for one, other in zip(_utils._unflatten_dense_tensors(flat, weights), weights, strict=True):
         assert torch.equal(one, other)
     assert [len(g) for g in _utils._take_tensors([*weights, torch.ones(9)], 30)] == [2, 1]
-    made = _utils._rebuild_tensor_v2(torch.ones(6).storage(), 1, (2, 2), (2, 1), True, None)
-    assert made.shape == (2, 2) and made.requires_grad
     try:
         raise KeyError("k")
     except KeyError:

@@ -189,7 +189,7 @@ from antorcha.nn.upsampling import (
     UpsamplingNearest2d,
 )  # fmt: skip
 
-_LAZY = ("utils", "modules", "quantized", "quantizable", "intrinsic", "qat")
+_LAZY = ("utils", "modules")
 
 
 def __getattr__(name: str) -> Any:

@@ -16,8 +16,7 @@ from antorcha.autograd import no_grad
 from antorcha.errors import ArgumentError, MissingFeature, ValueRangeError
 from antorcha.nn import hooks as H
 from antorcha.nn.parameter import Parameter, is_buffer, is_lazy
-from antorcha.nn.state import EXTRA as _EXTRA_STATE_KEY_SUFFIX
-from antorcha.nn.state import State, _IncompatibleKeys
+from antorcha.nn.state import State
 from antorcha.nn.words import indented, missing_attribute, typename
 from antorcha.runtime.tensor import Tensor
 

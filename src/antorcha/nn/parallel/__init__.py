@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from antorcha import absent
-from antorcha.errors import MissingFeature
+from antorcha.errors import MissingFeature, no_such_name
 from antorcha.nn.module import Module
 
 __all__ = ["DataParallel", "DistributedDataParallel", "data_parallel"]
@@ -69,4 +68,5 @@ class DistributedDataParallel(Module):
         )
 
 
-__getattr__ = absent.names("torch.nn.parallel", globals())
+def __getattr__(name: str) -> Any:
+    raise no_such_name("torch.nn.parallel", name, globals())

@@ -76,9 +76,10 @@ for _name in ("as_strided_", "detach_", "fill_", "resize_as_", "zero_"):
 
 _LAZY = ("nn", "optim", "utils", "distributions", "overrides", "linalg", "special", "random",
          "cuda", "backends", "profiler", "inspector", "testing", "version", "torch_alias",
-         "__config__", "accelerator", "classes", "compiler", "cpu", "distributed", "export", "ao", "futures",
-         "hub", "jit", "mps", "mtia", "nested", "onnx", "package", "quantization", "return_types",
-         "torch_version", "types", "xpu", "_C", "_dynamo", "_inductor", "_utils", "_tensor_str")  # fmt: skip
+         "__config__", "accelerator", "classes", "compiler", "cpu", "distributed", "export", "ao",
+         "futures", "hub", "jit", "mps", "mtia", "nested", "onnx", "package", "quantization",
+         "return_types", "torch_version", "types", "xpu", "_C", "_dynamo", "_inductor", "_utils",
+         "_tensor_str")  # fmt: skip
 _FROM = {
     "serialization": ("save", "load"),
     "tensor.dlpack": ("from_dlpack", "to_dlpack"),

@@ -1,4 +1,4 @@
-"""``torch._tensor_str``: the parts of a tensor's text, for classes with a ``__repr__`` of their own."""
+"""``torch._tensor_str``: the parts of a tensor's text, for classes that print otherwise."""
 
 from __future__ import annotations
 

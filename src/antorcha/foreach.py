@@ -14,8 +14,8 @@ from antorcha.ops.record import T
 from antorcha.runtime.tensor import Tensor
 
 _UNARY = (
-    "abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 neg "
-    "reciprocal round rsqrt sigmoid sign sin sinh sqrt tan tanh trunc"
+    "abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 "
+    "neg reciprocal round rsqrt sigmoid sign sin sinh sqrt tan tanh trunc"
 ).split()
 _BINARY = {"add": "add", "sub": "sub", "mul": "mul", "div": "div", "pow": "pow"}
 _BOUNDS = {"clamp_max": "minimum", "clamp_min": "maximum", "maximum": "maximum",
@@ -69,7 +69,7 @@ def _make(name: str, compute: Callable[..., Any]) -> None:
 
 def _make_all() -> None:
     for name in _UNARY:
-        _make(name, lambda self, op=getattr(T, name): [op(x) for (x,) in _rows(self)])
+        _make(name, _unary(getattr(T, name)))
     for name, op in _BINARY.items():
         _make(name, _binary(getattr(T, op)))
     for name, op in _BOUNDS.items():
@@ -79,6 +79,10 @@ def _make_all() -> None:
     _make("lerp", lambda self, tensors1, weight: [
         T.lerp(x, y, w) for x, y, w in _rows(self, tensors1, weight)
     ])  # fmt: skip
+
+
+def _unary(op: Any) -> Callable[..., Any]:
+    return lambda self: [op(x) for (x,) in _rows(self)]
 
 
 def _binary(op: Any) -> Callable[..., Any]:

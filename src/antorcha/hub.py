@@ -83,9 +83,7 @@ def load(
     See https://docs.pytorch.org/docs/stable/hub.html#torch.hub.load.
     """
     if source.lower() not in ("github", "local"):
-        raise ValueRangeError(
-            f'Unknown source: "{source}". Allowed values: "github" | "local".'
-        )
+        raise ValueRangeError(f'Unknown source: "{source}". Allowed values: "github" | "local".')
     local = source.lower() == "local"
     folder = repo_or_dir if local else _cached(repo_or_dir, force_reload)
     with _hubconf(folder) as module:
@@ -145,7 +143,8 @@ def _hubconf(folder: str) -> Iterator[ModuleType]:
     sys.path.insert(0, os.path.expanduser(folder))
     try:
         spec = importlib.util.spec_from_file_location(MODULE_HUBCONF, place)
-        assert spec is not None and spec.loader is not None
+        assert spec is not None
+        assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
         yield module
@@ -187,9 +186,7 @@ def download_url_to_file(
         if hash_prefix:
             digest = hashlib.file_digest(source, "sha256").hexdigest()
             if not digest.startswith(hash_prefix):
-                raise HubError(
-                    f'invalid hash value (expected "{hash_prefix}", got "{digest}")'
-                )
+                raise HubError(f'invalid hash value (expected "{hash_prefix}", got "{digest}")')
             source.seek(0)
         shutil.copyfileobj(source, target)
 

@@ -21,7 +21,8 @@ __all__ = ["SymBool", "SymFloat", "SymInt", "sym_constrain_range", "sym_constrai
 
 
 def _no_symbols(self: Any, *_: Any) -> NoReturn:
-    raise MissingFeature(f"torch.{type(self).__name__}: sizes are plain ints here, none is symbolic")
+    name = type(self).__name__
+    raise MissingFeature(f"torch.{name}: sizes are plain ints here, none is symbolic")
 
 
 class SymInt:

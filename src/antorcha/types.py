@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
-from builtins import bool as _bool
-from builtins import bytes as _bytes
-from builtins import complex as _complex
-from builtins import float as _float
-from builtins import int as _int
-from builtins import str as _str
+from builtins import bool as _bool  # noqa: F401  (programs import them)
+from builtins import bytes as _bytes  # noqa: F401  (programs import them)
+from builtins import complex as _complex  # noqa: F401  (programs import them)
+from builtins import float as _float  # noqa: F401  (programs import them)
+from builtins import int as _int  # noqa: F401  (programs import them)
+from builtins import str as _str  # noqa: F401  (programs import them)
 from collections.abc import Sequence
 from typing import IO, Any, TypeAlias
 
-from antorcha.basics import layout as _layout
-from antorcha.basics import qscheme as _qscheme
+from antorcha.basics import layout as _layout  # noqa: F401
+from antorcha.basics import qscheme as _qscheme  # noqa: F401
 from antorcha.device import Device as _device
-from antorcha.dtypes import dtype as _dtype
+from antorcha.dtypes import dtype as _dtype  # noqa: F401
 from antorcha.errors import explain_missing
 from antorcha.runtime.tensor import Tensor
 from antorcha.shapes import Size

@@ -61,7 +61,7 @@ def test_questions_are_answered_as_on_a_cpu() -> None:
 def test_what_needs_a_device_raises_pytorchs_class() -> None:
     theirs = pytest.importorskip("torch")
     for question in REFUSED.split()[:-1]:
-        with pytest.raises(Exception) as expected:  # noqa: PT011
+        with pytest.raises(Exception) as expected:
             _value(theirs, question)
         with pytest.raises(expected.type):
             _value(torch, question)
@@ -86,8 +86,9 @@ def test_switches_keep_what_they_are_set_to() -> None:
     with switches.flags(enabled=False, deterministic=True):
         assert (switches.enabled, switches.deterministic) == (False, True)
     assert (switches.enabled, switches.deterministic) == (True, False)
-    with pytest.raises(TypeError, match="unexpected keyword argument 'fast'"), switches.flags(
-        fast=True
+    with (
+        pytest.raises(TypeError, match="unexpected keyword argument 'fast'"),
+        switches.flags(fast=True),
     ):
         pass
     cuda = torch.backends.cuda

@@ -1,4 +1,4 @@
-"""Checks, symbolic numbers, type_as, lists of tensors, and what libraries import of private parts."""
+"""Checks, symbolic numbers, type_as, lists of tensors, and helpers of private modules."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ def test_type_as_converts_with_a_gradient() -> None:
     x = torch.ones(2, requires_grad=True)
     y = x.type_as(torch.ones(1, dtype=torch.float64))
     y.sum().backward()
-    assert y.dtype is torch.float64 and x.grad.dtype is torch.float32
+    assert y.dtype is torch.float64
+    assert x.grad.dtype is torch.float32
     assert x.type_as(x) is x
     with pytest.raises(TypeError, match="must be Tensor, not int"):
         x.type_as(3)
@@ -68,9 +69,9 @@ def test_ops_over_lists_give_pytorchs_numbers() -> None:
         b = [x * 2 + 1 for x in a]
         found = []
         for name, args, kwargs in (
-            ("add", (b,), {"alpha": 2}), ("add", (1,), {}), ("sub", (b,), {}), ("mul", ([2, 3],), {}),
-            ("div", (b,), {}), ("pow", (2,), {}), ("sqrt", (), {}), ("neg", (), {}),
-            ("addcmul", (b, b), {"value": 0.5}), ("addcdiv", (b, b, [1.0, 2.0]), {}),
+            ("add", (b,), {"alpha": 2}), ("add", (1,), {}), ("sub", (b,), {}),
+            ("mul", ([2, 3],), {}), ("div", (b,), {}), ("pow", (2,), {}),
+            ("sqrt", (), {}), ("neg", (), {}), ("addcmul", (b, b), {"value": 0.5}), ("addcdiv", (b, b, [1.0, 2.0]), {}),
             ("addcmul", (b, b, torch.tensor([1.0, 2.0])), {}), ("lerp", (b, 0.25), {}),
             ("maximum", (1.5,), {}), ("minimum", (b,), {}), ("clamp_max", ([1, 2],), {}),
             ("maximum", ([1.5, 2.0],), {}), ("reciprocal", (), {}), ("abs", (), {}),

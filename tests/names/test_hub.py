@@ -42,7 +42,8 @@ def test_functions_of_a_folder(tmp_path: Path, cache: Path) -> None:
     folder = repository(tmp_path / "repo")
     assert hub.load(folder, "model", 3, source="local", bias=False) == (6, False)
     assert hub.help(folder, "model") == "A layer."
-    assert "model" in hub.list(folder) and "_hidden" not in hub.list(folder)
+    assert "model" in hub.list(folder)
+    assert "_hidden" not in hub.list(folder)
     with pytest.raises(RuntimeError, match="Cannot find callable nothing in hubconf"):
         hub.load(folder, "nothing", source="local")
     with pytest.raises(ValueError, match="Unknown source"):

@@ -1,4 +1,4 @@
-"""``torch.jit``, ``torch.compile`` and ``torch._dynamo``: the program runs, and nothing pretends."""
+"""``torch.jit``, ``torch.compile``, ``torch._dynamo``: programs run, and nothing pretends."""
 
 from __future__ import annotations
 
@@ -33,17 +33,21 @@ def test_a_scripted_module_shares_its_tensors_and_runs() -> None:
     model = net()
     x = torch.randn(5, 3)
     scripted = jit.script(model)
-    assert isinstance(scripted, jit.ScriptModule) and scripted.original_name == "Sequential"
+    assert isinstance(scripted, jit.ScriptModule)
+    assert scripted.original_name == "Sequential"
     assert scripted[0].weight is model[0].weight
     assert list(scripted.state_dict()) == list(model.state_dict())
     scripted.eval()
-    assert model.training and not scripted.training and not scripted[1].training
+    assert model.training
+    assert not scripted.training
+    assert not scripted[1].training
     model.eval()
     assert torch.equal(scripted(x), model(x))
     scripted[0].weight.data.zero_()
     assert not model[0].weight.any()
     assert copy.deepcopy(scripted)(x).shape == (5, 4)
-    assert jit.script(scripted) is scripted and jit.freeze(scripted) is scripted
+    assert jit.script(scripted) is scripted
+    assert jit.freeze(scripted) is scripted
     assert str(jit.script(nn.Linear(1, 1))) == "RecursiveScriptModule(original_name=Linear)"
     hooked: list[int] = []
     scripted.register_forward_hook(lambda *_: hooked.append(1))
@@ -61,11 +65,14 @@ def test_traces_and_functions_run_the_python() -> None:
         return x + 1
 
     traced = jit.trace(f, torch.ones(2))
-    assert torch.equal(traced(torch.ones(3), 2), torch.full((3,), 2.0)) and seen == [None, 2]
+    assert torch.equal(traced(torch.ones(3), 2), torch.full((3,), 2.0))
+    assert seen == [None, 2]
     module = jit.trace(net(), (torch.ones(2, 3),))
-    assert isinstance(module, jit.TopLevelTracedModule) and isinstance(module[0], jit.TracedModule)
+    assert isinstance(module, jit.TopLevelTracedModule)
+    assert isinstance(module[0], jit.TracedModule)
     scripted = jit.script(f)
-    assert scripted.__name__ == "f" and isinstance(scripted, jit.ScriptFunction)
+    assert scripted.__name__ == "f"
+    assert isinstance(scripted, jit.ScriptFunction)
     assert jit.script_if_tracing(f)(1) == 2
     assert jit.wait(jit.fork(f, 1)) == 2
 
@@ -93,7 +100,9 @@ def test_notes_for_the_script_compiler_change_nothing() -> None:
             return jit.annotate(int, 4)
 
     old = Old()
-    assert old(torch.ones(1)).item() == 2.0 and old.other() == 3 and old.last() == 4
+    assert old(torch.ones(1)).item() == 2.0
+    assert old.other() == 3
+    assert old.last() == 4
     assert not jit.is_tracing()
     assert jit.isinstance({"a": [1]}, dict[str, list[int]])
     assert not jit.isinstance((1, "a"), tuple[int, int])
@@ -117,17 +126,22 @@ def test_a_compiled_module_is_the_module() -> None:
     model = net()
     compiled = torch.compile(model, mode="reduce-overhead", fullgraph=True)
     assert isinstance(compiled, _dynamo.eval_frame.OptimizedModule)
-    assert list(compiled.state_dict())[0] == "_orig_mod.0.weight"
+    assert next(iter(compiled.state_dict())) == "_orig_mod.0.weight"
     compiled.eval()
-    assert not model.training and not compiled.training and not model[2].training
+    assert not model.training
+    assert not compiled.training
+    assert not model[2].training
     compiled.note = 3
-    assert model.note == 3 and compiled.note == 3 and len(compiled) == 3
-    assert compiled[0] is model[0] and compiled._orig_mod is model
+    assert model.note == 3
+    assert compiled.note == 3
+    assert len(compiled) == 3
+    assert compiled[0] is model[0]
+    assert compiled._orig_mod is model
     x = torch.ones(2, 3)
     assert torch.equal(compiled(x), model(x))
     assert torch.equal(copy.deepcopy(compiled)(x), model(x))
     assert torch.equal(pickle.loads(pickle.dumps(compiled))(x), model(x))
-    assert [name for name, _ in compiled.named_parameters()][0] == "_orig_mod.0.weight"
+    assert next(name for name, _ in compiled.named_parameters()) == "_orig_mod.0.weight"
     model.compile(dynamic=True)
     assert torch.compile(compiled) is compiled
 
@@ -142,7 +156,9 @@ def test_functions_are_compiled_as_decorated() -> None:
     def g(x: Any) -> Any:
         return x + 2
 
-    assert f(1) == 2 and g(1) == 3 and f.__doc__ == "Adds one."
+    assert f(1) == 2
+    assert g(1) == 3
+    assert f.__doc__ == "Adds one."
 
     class Net(nn.Module):
         @torch.compile
@@ -161,14 +177,16 @@ def test_options_are_checked() -> None:
     ):
         with pytest.raises(kind, match=text):  # type: ignore[arg-type]
             torch.compile(torch.relu, **options)  # type: ignore[arg-type]
-    assert eager.BACKENDS and "inductor" in compiler.list_backends()
+    assert eager.BACKENDS
+    assert "inductor" in compiler.list_backends()
 
 
 def test_it_says_once_that_it_runs_eagerly() -> None:
     code = ("import antorcha as torch, warnings; warnings.simplefilter('always'); "
             "f = torch.compile(abs); g = torch.compile(abs); print(f(-1))")  # fmt: skip
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "1\n" and done.stderr.count("runs the program eagerly") == 1
+    assert done.stdout == "1\n"
+    assert done.stderr.count("runs the program eagerly") == 1
 
 
 def test_marks_and_settings_of_dynamo_are_accepted() -> None:
@@ -185,7 +203,8 @@ def test_marks_and_settings_of_dynamo_are_accepted() -> None:
     _dynamo.mark_static_address(x)
     _dynamo.reset()
     compiler.cudagraph_mark_step_begin()
-    assert not (compiler.is_compiling() or _dynamo.is_compiling())
+    assert not (compiler.is_compiling())
+    assert not (_dynamo.is_compiling())
     with _dynamo.config.patch(verbose=True, capture_scalar_outputs=True):
         assert _dynamo.config.verbose
     assert not _dynamo.config.verbose

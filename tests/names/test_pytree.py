@@ -61,14 +61,16 @@ def test_mapping() -> None:
     assert pytree.tree_map_only(lambda x: x > 1, str, [1, 2]) == [1, "2"]
     seen: list[int] = []
     tree = {"a": 1, "b": [2]}
-    assert pytree.tree_map_(seen.append, tree) is tree and seen == [1, 2]
+    assert pytree.tree_map_(seen.append, tree) is tree
+    assert seen == [1, 2]
     assert pytree.tree_map_with_path(lambda p, x: (pytree.keystr(p), x), tree)["b"] == [
         ("['b'][0]", 2)
     ]
     assert pytree.tree_leaves([1, (2, 3)], is_leaf=lambda x: isinstance(x, tuple)) == [1, (2, 3)]
-    assert pytree.tree_all(bool, [1, [2]]) and not pytree.tree_any_only(int, bool, [0, "a"])
+    assert pytree.tree_all(bool, [1, [2]])
+    assert not pytree.tree_any_only(int, bool, [0, "a"])
     for wrong in ([1], (1, 2), {"a": 1}):
-        with pytest.raises(ValueError, match="Node (type|arity) mismatch"):
+        with pytest.raises(ValueError, match=r"Node (type|arity) mismatch"):
             pytree.tree_map(lambda *x: x, [1, 2], wrong)
     with pytest.raises(ValueError, match="missing key"):
         pytree.tree_map(lambda *x: x, {"a": 1}, {"b": 1})
@@ -105,4 +107,5 @@ def test_results_of_ops_are_nodes() -> None:
     found = torch.max(torch.tensor([[1.0, 3.0]]), 1)
     doubled = pytree.tree_map(lambda t: t * 2, found)
     assert type(doubled) is type(found)
-    assert doubled.values.item() == 6.0 and doubled.indices.item() == 2
+    assert doubled.values.item() == 6.0
+    assert doubled.indices.item() == 2

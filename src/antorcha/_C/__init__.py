@@ -112,7 +112,7 @@ class _Functions(ModuleType):
 
 
 def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
-    """The device, dtype, ``non_blocking`` and memory format that the arguments of ``to`` ask for."""
+    """The device, dtype, ``non_blocking`` and memory format that ``to``'s arguments ask for."""
     wait = bool(kwargs.pop("non_blocking", False))
     kwargs.pop("copy", None)
     kind, place, form = parse_to(args, kwargs)

@@ -192,8 +192,10 @@ class _CUDA(_Backend):
         return False
 
     @contextlib.contextmanager
-    def sdp_kernel(self, enable_flash: bool = True, enable_math: bool = True,
-                   enable_mem_efficient: bool = True, enable_cudnn: bool = True) -> Iterator[None]:  # fmt: skip
+    def sdp_kernel(
+        self, enable_flash: bool = True, enable_math: bool = True,
+        enable_mem_efficient: bool = True, enable_cudnn: bool = True,
+    ) -> Iterator[None]:  # fmt: skip
         """The older form of ``torch.nn.attention.sdpa_kernel``: sets the four switches."""
         warn("`torch.backends.cuda.sdp_kernel()` is deprecated. In the future, this context "
              "manager will be removed. Please see `torch.nn.attention.sdpa_kernel()` for the new "

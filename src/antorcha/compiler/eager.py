@@ -141,7 +141,7 @@ def check_backend(backend: Any) -> None:
 
 def wrapped(model: Any) -> Any:
     """A module in its OptimizedModule, a function in a function; a class is given back."""
-    if isinstance(model, OptimizedModule) or isinstance(model, type):
+    if isinstance(model, (OptimizedModule, type)):
         return model
     if isinstance(model, Module):
         return OptimizedModule(model)

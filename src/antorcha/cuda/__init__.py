@@ -7,6 +7,7 @@ See https://docs.pytorch.org/docs/stable/cuda.html.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import sys
 from types import ModuleType
@@ -114,7 +115,7 @@ def _mark(*args: Any, **kwargs: Any) -> Any:
     raise RuntimeError("NVTX functions not installed. Are you sure you have a CUDA build?")
 
 
-memory, random, streams, graphs = _Part("memory"), _Part("random"), _Part("streams"), _Part("graphs")
+memory, random, streams, graphs = map(_Part, ("memory", "random", "streams", "graphs"))
 nvtx = _Part("nvtx", range_push=_mark, range_pop=_mark, range_start=_mark, range_end=_mark,
              mark=_mark, range=_mark)  # fmt: skip
 profiler = _Part("profiler", init=_mark, start=_mark, stop=_mark, profile=_mark)
@@ -123,5 +124,6 @@ nccl = _Part("nccl", is_available=lambda tensors: False, version=_mark)
 
 def __getattr__(name: str) -> Any:
     if name == "amp":
-        return importlib.import_module(f"{__name__}.amp")
+        with contextlib.suppress(ModuleNotFoundError):
+            return importlib.import_module(f"{__name__}.amp")
     raise no_such_name("torch.cuda", name, globals())

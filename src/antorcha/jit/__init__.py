@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
 from antorcha.errors import explain_missing
-from antorcha.jit.annotations import isinstance_of as isinstance  # noqa: A004 (PyTorch's name)
+from antorcha.jit.annotations import isinstance_of as isinstance
 from antorcha.jit.modules import (
     CompilationUnit,
     Future,

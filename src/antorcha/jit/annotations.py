@@ -34,7 +34,8 @@ def isinstance_of(obj: Any, target_type: Any) -> bool:
     if isinstance(target_type, tuple):
         return any([isinstance_of(obj, each) for each in target_type])
     origin, inner = typing.get_origin(target_type), typing.get_args(target_type)
-    if target_type in (list, tuple, dict, List, Tuple, Dict):
+    containers = (list, tuple, dict)
+    if target_type in containers or (origin in containers and not inner):
         name = (origin or target_type).__name__.capitalize()
         raise ArgumentError(f"Attempted to use {name} without a contained type. "
                             f"Please add a contained type, e.g. {name}[int]")  # fmt: skip

@@ -110,8 +110,8 @@ def _copy(module: Module, kind: type, memo: dict[int, Any]) -> Any:
         return module
     if id(module) not in memo:
         made = memo[id(module)] = object.__new__(_derived(kind, type(module)))
-        own = {k: v.copy() if type(v) in (dict, list, set) or k[:1] == "_" and hasattr(v, "copy")
-               and not callable(v) else v for k, v in vars(module).items()}  # fmt: skip
+        own = {k: v.copy() if type(v) in (dict, list, set) or (k[:1] == "_" and hasattr(v, "copy")
+               and not callable(v)) else v for k, v in vars(module).items()}  # fmt: skip
         vars(made).update(own)
         inner = TracedModule if issubclass(kind, TracedModule) else kind
         for name, child in module._modules.items():

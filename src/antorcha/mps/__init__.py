@@ -14,7 +14,9 @@ from antorcha.errors import explain_missing
 
 
 def _refuse() -> Any:
-    raise RuntimeError("Torch not compiled with MPS enabled: antorcha has no MPS device; use device='cpu'")
+    raise RuntimeError(
+        "Torch not compiled with MPS enabled: antorcha has no MPS device; use device='cpu'"
+    )
 
 
 globals().update(queries("mps", _refuse))

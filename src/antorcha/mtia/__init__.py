@@ -14,7 +14,9 @@ from antorcha.errors import explain_missing
 
 
 def _refuse() -> Any:
-    raise RuntimeError("Torch not compiled with MTIA enabled: antorcha has no MTIA device; use device='cpu'")
+    raise RuntimeError(
+        "Torch not compiled with MTIA enabled: antorcha has no MTIA device; use device='cpu'"
+    )
 
 
 globals().update(queries("mtia", _refuse))

@@ -117,7 +117,8 @@ def bind() -> None:
     for name in ("name", "_backward_hooks"):
         if not hasattr(Tensor, name):
             setattr(Tensor, name, property(lambda self: None, doc="None."))
-    names = property(lambda self: (None,) * self._layout.ndim, doc="A None per dim: no dim is named.")
+    doc = "A None for each dim: no dim is named."
+    names = property(lambda self: (None,) * self._layout.ndim, doc=doc)
     Tensor.names = names  # type: ignore[attr-defined]
     set_methods({
         "type_as": type_as, "is_same_size": is_same_size, "is_nonzero": is_nonzero,

@@ -14,7 +14,9 @@ from antorcha.errors import explain_missing
 
 
 def _refuse() -> Any:
-    raise AssertionError("Torch not compiled with XPU enabled: antorcha has no XPU device; use device='cpu'")
+    raise AssertionError(
+        "Torch not compiled with XPU enabled: antorcha has no XPU device; use device='cpu'"
+    )
 
 
 globals().update(queries("xpu", _refuse))

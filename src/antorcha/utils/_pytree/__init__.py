@@ -1,4 +1,6 @@
-"""``torch.utils._pytree``: trees of lists, tuples, dicts and registered classes; all else is a leaf.
+"""``torch.utils._pytree``: trees of lists, tuples, dicts and registered classes.
+
+Anything else is a leaf.
 
 A tree is taken apart into its leaves and its structure (a `TreeSpec`), and put together again::
 

@@ -129,9 +129,7 @@ class TreeSpec:
         kind = _get_node_type(node)
         dicts = self.type in STANDARD_DICT_TYPES and kind in STANDARD_DICT_TYPES
         if kind != self.type and not dicts:
-            raise ValueRangeError(
-                f"Node type mismatch; expected {self.type!r}, but got {kind!r}."
-            )
+            raise ValueRangeError(f"Node type mismatch; expected {self.type!r}, but got {kind!r}.")
         if dicts:
             keys = self._context[1] if self.type is defaultdict else self._context
             self._check_arity(len(node))

@@ -190,7 +190,10 @@ def _read_list() -> dict[str, list[str]]:
 
 
 def _there(owner: str, names: list[str]) -> list[str] | None:
-    """Those of the names that antorcha has; None where it lacks the module itself."""
+    """Those of the names that antorcha has; None where it lacks the module itself. (Names that
+    raise when they are used are not there.)"""
+    from antorcha import absent
+
     if owner in CLASSES:
         module, _, name = owner.rpartition(".")
         found: Any = getattr(importlib.import_module(module), name)
@@ -199,9 +202,12 @@ def _there(owner: str, names: list[str]) -> list[str] | None:
             found = importlib.import_module(owner)
         except ImportError:
             return None
+        if absent.is_absent(found):
+            return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return [name for name in names if hasattr(found, name)]
+        return [name for name in names
+                if hasattr(found, name) and not absent.is_absent(getattr(found, name))]  # fmt: skip
 
 
 if __name__ == "__main__":

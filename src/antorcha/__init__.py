@@ -12,6 +12,7 @@ import os as _os
 import sys as _sys
 from typing import TYPE_CHECKING, Any
 
+from antorcha import absent as _absent
 from antorcha import autograd, basics, dtypes
 from antorcha import tensor as _tensor
 from antorcha import tracebacks as _tracebacks
@@ -75,11 +76,23 @@ for _name in ("as_strided_", "detach_", "fill_", "resize_as_", "zero_"):
 
 _LAZY = ("nn", "optim", "utils", "distributions", "overrides", "linalg", "special", "random",
          "cuda", "backends", "profiler", "inspector", "testing", "version", "torch_alias",
-         "__config__")  # fmt: skip
+         "__config__", "accelerator", "classes", "compiler", "cpu", "distributed", "export", "ao",
+         "futures", "hub", "jit", "mps", "mtia", "nested", "onnx", "package", "quantization",
+         "return_types", "torch_version", "types", "xpu", "_C", "_dynamo", "_inductor", "_utils",
+         "_tensor_str")  # fmt: skip
 _FROM = {
     "serialization": ("save", "load"),
     "tensor.dlpack": ("from_dlpack", "to_dlpack"),
     "ops.user": ("kernel",),
+    "compiler.eager": ("compile",),
+    "accelerator": ("Stream", "Event"),
+    "jit.modules": ("ScriptModule", "ScriptFunction"),
+    "sym": ("SymBool", "SymFloat", "SymInt", "sym_constrain_range", "sym_constrain_range_for_size",
+            "sym_float", "sym_fresh_size", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not",
+            "sym_sqrt", "sym_sum", "_assert", "_assert_async", "_check", "_check_index",
+            "_check_is_size", "_check_not_implemented", "_check_tensor_all",
+            "_check_tensor_all_with", "_check_type", "_check_value", "_check_with",
+            "_shape_as_tensor"),
     "inspector.inspection": ("inspect",),
     "autograd.anomaly": ("is_anomaly_enabled", "is_anomaly_check_nan_enabled"),
     "autograd.modes": ("is_inference",),
@@ -93,14 +106,19 @@ _HOME = {name: module for module, names in _FROM.items() for name in names}
 
 if _MissingModules not in _sys.meta_path:
     _sys.meta_path.append(_MissingModules)
+_absent.install()
 
 
 def __getattr__(name: str) -> Any:
+    if name == "torch":  # (PyTorch holds itself under its own name)
+        return _sys.modules[__name__]
     if name in _LAZY:
         return importlib.import_module(f"antorcha.{name}")
-    home = _HOME.get(name)
+    home = "foreach" if name.startswith("_foreach_") else _HOME.get(name)
     if home is not None:
-        found = getattr(importlib.import_module(f"antorcha.{home}"), name)
+        found = getattr(importlib.import_module(f"antorcha.{home}"), name, None)
+        if found is None:
+            raise _no_such_name("torch", name, __dir__)
         globals()[name] = found
         return found
     raise _no_such_name("torch", name, __dir__)

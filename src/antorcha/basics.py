@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from typing import Any
 
 from antorcha import dtypes
 from antorcha.device import Device, as_device, set_default
 from antorcha.dtypes import dtype as DType
-from antorcha.errors import ArgumentError, MissingFeature, ShapeError
+from antorcha.errors import ArgumentError, ShapeError
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.tensor import Tensor
 from antorcha.shapes import Size
 from antorcha.shapes import broadcast_shapes as common_shape
 
 __all__ = [
-    "are_deterministic_algorithms_enabled", "broadcast_shapes", "channels_last",
-    "channels_last_3d", "compile", "contiguous_format", "e", "empty_cache", "get_default_device",
+    "AcceleratorError", "OutOfMemoryError", "are_deterministic_algorithms_enabled",
+    "broadcast_shapes", "channels_last", "channels_last_3d", "contiguous_format", "e",
+    "empty_cache", "get_default_device", "get_deterministic_debug_mode", "get_device_module",
     "get_float32_matmul_precision", "get_num_interop_threads", "get_num_threads", "inf",
-    "is_complex", "is_floating_point", "is_nonzero", "is_storage",
-    "is_tensor", "layout", "memory_format", "memory_stats", "nan", "newaxis", "numel", "pi",
-    "preserve_format", "result_type", "set_default_device", "set_default_tensor_type",
-    "set_float32_matmul_precision", "set_flush_denormal", "set_num_interop_threads",
-    "set_num_threads", "strided", "typename", "use_deterministic_algorithms",
+    "is_complex", "is_deterministic_algorithms_warn_only_enabled", "is_floating_point",
+    "is_nonzero", "is_storage", "is_tensor", "is_vulkan_available", "is_warn_always_enabled",
+    "jagged", "layout", "legacy_contiguous_format", "memory_format", "memory_stats", "nan",
+    "newaxis", "numel", "per_channel_affine", "per_channel_affine_float_qparams",
+    "per_channel_symmetric", "per_tensor_affine", "per_tensor_symmetric", "pi", "preserve_format",
+    "qscheme", "result_type", "scalar_tensor", "set_default_device", "set_default_tensor_type",
+    "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_flush_denormal",
+    "set_num_interop_threads", "set_num_threads", "set_warn_always", "strided", "typename",
+    "use_deterministic_algorithms",
 ]  # fmt: skip
 inf, nan, pi, e = math.inf, math.nan, math.pi, math.e
 newaxis = None
@@ -47,6 +53,7 @@ class memory_format(str):
 
 
 contiguous_format = memory_format("contiguous")
+legacy_contiguous_format = contiguous_format
 preserve_format = memory_format("preserve")
 channels_last = memory_format("channels_last")
 channels_last_3d = memory_format("channels_last_3d")
@@ -65,6 +72,35 @@ class layout:
 
 
 strided = layout("strided")
+jagged = layout("jagged")
+
+
+class qscheme:
+    """How numbers are mapped to integers; there are no quantized tensors."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+
+per_tensor_affine, per_tensor_symmetric, per_channel_affine, per_channel_symmetric = [
+    qscheme(f"per_{of}_{kind}") for of in ("tensor", "channel") for kind in ("affine", "symmetric")
+]
+per_channel_affine_float_qparams = qscheme("per_channel_affine_float_qparams")
+
+
+class OutOfMemoryError(RuntimeError):
+    """No memory on a GPU. (Without memory on the CPU PyTorch raises RuntimeError: so do we.)"""
+
+
+class AcceleratorError(RuntimeError):
+    """A GPU's error; nothing raises it here."""
+
+
 Tensor.layout = property(lambda self: strided, doc="Always ``torch.strided``.")  # type: ignore[assignment,method-assign]
 
 
@@ -194,17 +230,97 @@ def result_type(tensor1: Any, tensor2: Any) -> DType:
 
 
 _deterministic = False
+_warn_only = False
+_warn_always = False
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
     """Accepted: every CPU kernel of antorcha gives the same result each time."""
-    global _deterministic
-    _deterministic = bool(mode)
+    global _deterministic, _warn_only
+    _deterministic, _warn_only = bool(mode), bool(mode and warn_only)
 
 
 def are_deterministic_algorithms_enabled() -> bool:
     """What ``use_deterministic_algorithms`` last said."""
     return _deterministic
+
+
+def is_deterministic_algorithms_warn_only_enabled() -> bool:
+    """Did ``use_deterministic_algorithms`` last say ``warn_only=True``?"""
+    return _warn_only
+
+
+def set_deterministic_debug_mode(debug_mode: int | str) -> None:
+    """Another form of ``use_deterministic_algorithms``: ``"default"`` (0), ``"warn"`` (1) or
+    ``"error"`` (2)."""
+    if not isinstance(debug_mode, (int, str)):
+        raise ArgumentError(f"debug_mode must be str or int, but got {type(debug_mode)}")
+    modes = {"default": 0, "warn": 1, "error": 2}
+    mode = modes.get(debug_mode, debug_mode) if isinstance(debug_mode, str) else debug_mode
+    if mode not in modes.values():
+        raise ShapeError(
+            "invalid value of debug_mode, expected one of `default`, `warn`, `error` (0, 1, 2), "
+            f"but got {debug_mode}"
+        )
+    use_deterministic_algorithms(mode != 0, warn_only=mode == 1)
+
+
+def get_deterministic_debug_mode() -> int:
+    """0, 1 or 2, as `set_deterministic_debug_mode` takes it.
+
+    >>> torch.get_deterministic_debug_mode()
+    0
+    """
+    return 1 if _warn_only else 2 * _deterministic
+
+
+def set_warn_always(b: bool, /) -> None:
+    """Notes whether warnings that PyTorch gives once should be given always."""
+    global _warn_always
+    _warn_always = bool(b)
+
+
+def is_warn_always_enabled() -> bool:
+    """What `set_warn_always` was told."""
+    return _warn_always
+
+
+def is_vulkan_available() -> bool:
+    """False: there is no Vulkan device."""
+    return False
+
+
+def get_device_module(device: Any = None) -> Any:
+    """The module of a device's kind: ``torch.cpu`` for the CPU, the default.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.get_device_module.html.
+
+    >>> torch.get_device_module("cpu") is torch.cpu
+    True
+    """
+    place = Device(device) if device is not None else as_device(None)
+    try:
+        return importlib.import_module(f"antorcha.{place.type}")
+    except ModuleNotFoundError:
+        raise ShapeError(
+            f"Device '{place.type}' does not have a corresponding module registered as "
+            f"'torch.{place.type}'."
+        ) from None
+
+
+def scalar_tensor(
+    s: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Any:  # fmt: skip
+    """A number as a tensor of no dims, of the default dtype unless one is said.
+
+    >>> torch.scalar_tensor(3)
+    tensor(3.)
+    """
+    from antorcha.tensor.create import tensor
+
+    chosen = dtypes.get_default_dtype() if dtype is None else dtype
+    return tensor(s, dtype=chosen, device=device, requires_grad=requires_grad)
 
 
 def set_float32_matmul_precision(precision: str) -> None:
@@ -221,14 +337,6 @@ def get_float32_matmul_precision() -> str:
 def set_flush_denormal(mode: bool) -> bool:
     """False: antorcha never flushes denormal numbers to zero."""
     return False
-
-
-def compile(model: Any = None, **_: Any) -> Any:
-    """Not there yet: fused whole-step compilation is a later version's."""
-    raise MissingFeature(
-        "torch.compile is not in this version of antorcha: its eager kernels are compiled already; "
-        "leave the call out, and the program computes the same"
-    )
 
 
 def empty_cache() -> None:

@@ -194,7 +194,7 @@ def explain_missing(module: str, names: dict[str, Any]) -> None:
 def no_such_module(module: str, siblings: Iterable[str] = ()) -> ModuleNotFoundError:
     """What the import of a module of PyTorch's raises that antorcha lacks."""
     child = module.rpartition(".")[2]
-    if module in _pytorch_names():
+    if module in pytorch_names():
         return ModuleNotFoundError(f"{module}: {NOT_YET}", name=module)
     text = f"No module named {module!r}: antorcha does not have it.{did_you_mean(child, siblings)}"
     return ModuleNotFoundError(text, name=module)
@@ -207,7 +207,7 @@ class MissingModules:
     def find_spec(fullname: str, path: object = None, target: object = None) -> None:
         """Finds nothing, and says so where somebody imports (a program may also only ask)."""
         package, _, rest = fullname.partition(".")
-        if package == __package__ and f"torch.{rest}" in _pytorch_names() and is_importing():
+        if package == __package__ and f"torch.{rest}" in pytorch_names() and is_importing():
             raise ModuleNotFoundError(f"torch.{rest}: {NOT_YET}", name=fullname)
 
 
@@ -223,7 +223,7 @@ def not_yet(owner: str, name: str) -> str:
     >>> not_yet("torch", "fx"), not_yet("torch", "zebra")
     ('torch.fx: PyTorch 2.13 has it, antorcha not yet. docs/coverage.md lists what there is.', '')
     """
-    known = _pytorch_names()
+    known = pytorch_names()
     if name in known.get(owner, ()) or f"{owner}.{name}" in known:
         return f"{owner}.{name}: {NOT_YET}"
     return ""
@@ -245,7 +245,7 @@ def missing_attribute_text(error: AttributeError) -> str:
 
 
 @cache
-def _pytorch_names() -> dict[str, frozenset[str]]:
+def pytorch_names() -> dict[str, frozenset[str]]:
     """The public names of PyTorch by module (written by tools/list_pytorch_names.py)."""
     try:
         with open(os.path.join(_OURS, "pytorch_names.txt"), encoding="utf-8") as file:

@@ -40,7 +40,7 @@ def check(kind, code, name):
     else:
         print(code, "works")
 
-for module, names in sorted(errors._pytorch_names().items()):
+for module, names in sorted(errors.pytorch_names().items()):
     if module in ("torch.Tensor", "torch.nn.Module"):
         continue
     ours = face + module.removeprefix("torch")
@@ -159,7 +159,7 @@ def test_programs_may_ask() -> None:
 
 def test_the_list_is_read_only_where_a_name_is_missing() -> None:
     read = "import antorcha, antorcha.errors as e; antorcha.nn.Linear; hasattr(antorcha, 'fx')\n"
-    done = _child("-c", read + "print(e._pytorch_names.cache_info().currsize)")
+    done = _child("-c", read + "print(e.pytorch_names.cache_info().currsize)")
     assert done.stdout == "0\n", done.stderr
 
 
@@ -188,5 +188,5 @@ def test_the_list_is_pytorchs() -> None:
 
 
 def _is_fresh(what: str) -> None:
-    done = _child(str(ROOT / "tools" / "list_pytorch_names.py"), "--check", what)
+    done = _child(str(ROOT / "tools" / "listpytorch_names.py"), "--check", what)
     assert done.returncode == 0, done.stdout + done.stderr[-2000:]

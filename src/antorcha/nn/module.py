@@ -92,8 +92,10 @@ class Module(H.Hooks, State):
         return self.forward(*args, **kwargs)
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Compiles ``forward`` in place. Not supported yet: raises NotImplementedError."""
-        raise MissingFeature("Module.compile is not supported yet; the eager module is complete")
+        """Takes the options of ``torch.compile``; the module goes on to run eagerly."""
+        from antorcha.compiler.eager import compile_in_place
+
+        compile_in_place(self, *args, **kwargs)
 
     # ---------------------------------------------------------------------------------- registering
     def register_parameter(self, name: str, param: Parameter | None) -> None:

@@ -147,7 +147,7 @@ def tensor_repr(
     if tangent:
         suffixes.append(f"tangent={tangent}")
     if is_meta:
-        return _with_suffixes(f"{name}(...", suffixes, len(name) + 1, options)
+        return with_suffixes(f"{name}(...", suffixes, len(name) + 1, options)
     return format_tensor(source, dtype=dtype, suffixes=suffixes, name=name, options=options)
 
 
@@ -168,7 +168,7 @@ def format_tensor(
     options = options or _options
     indent = len(name) + 1
     contents = format_contents(source, dtype=dtype, indent=indent, options=options)
-    return _with_suffixes(f"{name}({contents}", suffixes, indent, options)
+    return with_suffixes(f"{name}({contents}", suffixes, indent, options)
 
 
 def _type_suffixes(
@@ -193,11 +193,20 @@ def _type_suffixes(
     return suffixes
 
 
-def _with_suffixes(text: str, suffixes: Sequence[str], indent: int, options: PrintOptions) -> str:
+def with_suffixes(
+    text: str,
+    suffixes: Sequence[str],
+    indent: int,
+    options: PrintOptions,
+    force_newline: bool = False,
+) -> str:
+    """The text with ``, suffix`` for each, on a new line where the line is full (the first one also
+    for `force_newline`), and the closing bracket."""
     pieces = [text]
     column = len(text) - text.rfind("\n") + 1
     for suffix in suffixes:
-        if column + len(suffix) + 2 > options.linewidth:
+        if force_newline or column + len(suffix) + 2 > options.linewidth:
+            force_newline = False
             pieces.append(f",\n{' ' * indent}{suffix}")
             column = indent + len(suffix)
         else:

@@ -232,6 +232,16 @@ class Methods:
     def __xor__(self, b: Any) -> Tensor:
         """Bitwise exclusive or of integers; logical of bools."""
 
+    @property
+    def _backward_hooks(self) -> Any:
+        """None."""
+
+    def _is_all_true(self) -> Any:
+        """A bool tensor of no dims: are all elements true?"""
+
+    def _is_any_true(self) -> Any:
+        """A bool tensor of no dims: is an element true?"""
+
     def _is_view(self) -> _bool:
         """Is it a view of another tensor, ``_base``?"""
 
@@ -322,6 +332,9 @@ class Methods:
 
     def any(self, dim: Sequence[_int] | _int | None = ..., keepdim: _bool = ..., *, out: Any = ...) -> Tensor:
         """Whether any element is not zero (NaN is not), among all or along ``dim``."""
+
+    def apply_(self, callable: Any) -> Tensor:
+        """Replaces each element by what a Python function makes of it: slow, on the CPU only."""
 
     def arccos(self, *, out: Any = ...) -> Tensor:
         """The inverse cosine of each element: nan outside of -1..1."""
@@ -554,6 +567,9 @@ class Methods:
     def conj_physical_(self) -> Tensor:
         """In-place form of :func:`antorcha.conj_physical`; gives the changed tensor."""
 
+    def const_data_ptr(self) -> Any:
+        """..."""
+
     def contiguous(self, memory_format: str = ...) -> Any:
         """This tensor if its elements lie in order in memory, else a copy whose elements do."""
 
@@ -663,6 +679,9 @@ class Methods:
 
     def dim(self) -> _int:
         """The number of dims."""
+
+    def dim_order(self, ambiguity_check: Any = ...) -> Any:
+        """The dims from the one with the largest stride to the one with the smallest."""
 
     def dist(self, other: Tensor, p: _float = ...) -> Tensor:
         """The ``p``-norm of ``input - other``."""
@@ -862,6 +881,9 @@ class Methods:
     def hardshrink(self, lambd: Number = ..., *, out: Any = ...) -> Tensor:
         """``input`` outside of -``lambd``..``lambd``, 0 within."""
 
+    def has_names(self) -> Any:
+        """..."""
+
     def heaviside(self, values: Tensor, *, out: Any = ...) -> Tensor:
         """0 below zero, 1 above, and ``values`` at zero. No gradient."""
 
@@ -932,7 +954,13 @@ class Methods:
     def inverse(self, *, out: Any = ...) -> Any:
         """The inverse: ``torch.linalg.inv``."""
 
+    def ipu(self, *args: Any, **kwargs: Any) -> Any:
+        """Needs an ipu device: raises RuntimeError, since there is none."""
+
     def is_complex(self) -> _bool:
+        """..."""
+
+    def is_conj(self) -> Any:
         """..."""
 
     def is_contiguous(self, memory_format: Any = ...) -> _bool:
@@ -946,27 +974,56 @@ class Methods:
     def is_cuda(self) -> _bool:
         """..."""
 
+    def is_distributed(self) -> Any:
+        """..."""
+
     def is_floating_point(self) -> _bool:
         """..."""
 
+    @property
+    def is_hpu(self) -> _bool:
+        """False: no tensor is of that kind or on such a device."""
+
     def is_inference(self) -> Any:
         """Was the tensor's memory made in inference mode?"""
+
+    @property
+    def is_ipu(self) -> _bool:
+        """False: no tensor is of that kind or on such a device."""
 
     @property
     def is_leaf(self) -> _bool:
         """Was it made by the user rather than by a recorded operation?"""
 
     @property
+    def is_maia(self) -> _bool:
+        """False: no tensor is of that kind or on such a device."""
+
+    @property
     def is_meta(self) -> _bool:
         """..."""
+
+    @property
+    def is_mkldnn(self) -> _bool:
+        """False: no tensor is of that kind or on such a device."""
 
     @property
     def is_mps(self) -> _bool:
         """..."""
 
     @property
+    def is_mtia(self) -> _bool:
+        """False: no tensor is of that kind or on such a device."""
+
+    def is_neg(self) -> Any:
+        """..."""
+
+    @property
     def is_nested(self) -> _bool:
         """..."""
+
+    def is_nonzero(self) -> Any:
+        """Is the only element not zero?"""
 
     def is_pinned(self, device: Any = ...) -> _bool:
         """..."""
@@ -974,6 +1031,9 @@ class Methods:
     @property
     def is_quantized(self) -> _bool:
         """..."""
+
+    def is_same_size(self, other: Any) -> Any:
+        """Have both the same shape?"""
 
     def is_set_to(self, other: Any) -> _bool:
         """..."""
@@ -987,6 +1047,18 @@ class Methods:
     @property
     def is_sparse(self) -> _bool:
         """..."""
+
+    @property
+    def is_vulkan(self) -> _bool:
+        """False: no tensor is of that kind or on such a device."""
+
+    @property
+    def is_xla(self) -> _bool:
+        """False: no tensor is of that kind or on such a device."""
+
+    @property
+    def is_xpu(self) -> _bool:
+        """False: no tensor is of that kind or on such a device."""
 
     def isclose(self, other: Tensor, rtol: _float = ..., atol: _float = ..., equal_nan: _bool = ..., *, out: Any = ...) -> Tensor:
         """Whether ``abs(input - other) <= atol + rtol * abs(other)``, or the elements are equal."""
@@ -1154,6 +1226,12 @@ class Methods:
     def mT(self) -> Tensor:
         """A view with the last two dims exchanged."""
 
+    def map2_(self, x: Any, y: Any, callable: Any) -> Tensor:
+        """Replaces each element by what a Python function makes of it and of those of `x` and `y`."""
+
+    def map_(self, tensor: Any, callable: Any) -> Tensor:
+        """Replaces each element by what a Python function makes of it and of `tensor`'s."""
+
     def masked_fill(self, mask: Tensor, value: Tensor | Number, *, out: Any = ...) -> Tensor:
         """``value`` (a number or a 0-dim tensor) where ``mask`` holds, else the element of ``input``."""
 
@@ -1208,6 +1286,9 @@ class Methods:
     def msort(self, *, out: Any = ...) -> Tensor:
         """The elements in order along the first dim."""
 
+    def mtia(self, *args: Any, **kwargs: Any) -> Any:
+        """Needs an mtia device: raises AssertionError, since there is none."""
+
     def mul(self, other: Tensor | Number, *, out: Any = ...) -> Tensor:
         """Multiplies ``input`` by ``other``, element by element, with broadcasting and promotion."""
 
@@ -1229,6 +1310,14 @@ class Methods:
     def mvlgamma(self, p: _int, *, out: Any = ...) -> Tensor:
         """The logarithm of the multivariate gamma function of dimension ``p``."""
 
+    @property
+    def name(self) -> str | None:
+        """None."""
+
+    @property
+    def names(self) -> Any:
+        """A None per dim: no dim is named."""
+
     def nan_to_num(self, nan: Number | None = ..., posinf: Number | None = ..., neginf: Number | None = ..., *, out: Any = ...) -> Tensor:
         """Replaces nan (by 0), inf and -inf (by the dtype's greatest and least), or as given."""
 
@@ -1249,6 +1338,9 @@ class Methods:
 
     def narrow(self, dim: _int, start: Any, length: _int) -> Tensor:
         """``length`` elements from ``start`` (a number or a 0-dim tensor) along ``dim``: a view."""
+
+    def narrow_copy(self, dim: Any, start: Any, length: Any) -> Any:
+        """``narrow``, copied."""
 
     @property
     def nbytes(self) -> _int:
@@ -1406,6 +1498,9 @@ class Methods:
 
     def reciprocal_(self) -> Tensor:
         """In-place form of :func:`antorcha.reciprocal`; gives the changed tensor."""
+
+    def record_stream(self, stream: Any) -> Any:
+        """Needs a device with streams: raises RuntimeError on the CPU."""
 
     def register_hook(self, hook: Any) -> Any:
         """Calls ``hook(grad)`` each time a gradient of this tensor is computed."""
@@ -1734,6 +1829,9 @@ class Methods:
     def type(self, dtype: Any = ..., non_blocking: Any = ..., **_: Any) -> Any:
         """The type's name, as ``'torch.FloatTensor'``; with a dtype, the tensor converted to it."""
 
+    def type_as(self, other: Any) -> Tensor:
+        """The elements in the dtype, and on the device, of `other`: the tensor itself if it has them."""
+
     def unbind(self, dim: _int = ...) -> tuple[Tensor, ...]:
         """The slices along a dim, each a view without it, as a tuple."""
 
@@ -1784,6 +1882,9 @@ class Methods:
 
     def xlogy_(self, other: Tensor | Number) -> Tensor:
         """In-place form of :func:`antorcha.xlogy`; gives the changed tensor."""
+
+    def xpu(self, *args: Any, **kwargs: Any) -> Any:
+        """Needs an xpu device: raises AssertionError, since there is none."""
 
     def zero_(self) -> Tensor:
         """In-place form of :func:`antorcha.zero`; gives the changed tensor."""

@@ -7,7 +7,16 @@ from typing import Any
 
 from antorcha.errors import no_such_name
 
-_LAZY = ("data", "dlpack", "hooks")
+_LAZY = (
+    "_pytree",
+    "collect_env",
+    "cpp_extension",
+    "data",
+    "deterministic",
+    "dlpack",
+    "hooks",
+    "model_zoo",
+)
 
 
 def __getattr__(name: str) -> Any:

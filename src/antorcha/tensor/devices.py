@@ -1,0 +1,131 @@
+"""What programs ask a tensor of devices and kinds that are not here (``is_xpu``, ``is_quantized``),
+and the methods of Tensor that are no ops of their own (``type_as``, ``apply_``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from antorcha.errors import ArgumentError, GraphError, ShapeError
+from antorcha.ops.record import T
+from antorcha.runtime.tensor import Tensor
+from antorcha.tensor.methods import set_methods
+
+_NO_DEVICES = ("is_xpu", "is_ipu", "is_hpu", "is_maia", "is_mtia", "is_vulkan", "is_xla",
+               "is_mkldnn")  # fmt: skip
+_NOT_BUILT = {"xpu": AssertionError, "ipu": RuntimeError, "mtia": AssertionError}
+
+
+def type_as(self: Tensor, other: Tensor) -> Tensor:
+    """The elements in the dtype, and on the device, of `other`: the tensor itself if it has them.
+
+    >>> torch.tensor([1, 2]).type_as(torch.rand(1))
+    tensor([1., 2.])
+    """
+    if not isinstance(other, Tensor):
+        raise ArgumentError(
+            f"type_as(): argument 'other' (position 1) must be Tensor, not {type(other).__name__}"
+        )
+    converted: Tensor = self.to(other)
+    return converted
+
+
+def is_same_size(self: Tensor, other: Tensor) -> bool:
+    """Have both the same shape?"""
+    return self._layout.shape == other._layout.shape
+
+
+def is_nonzero(self: Tensor) -> bool:
+    """Is the only element not zero?"""
+    return bool(self)
+
+
+def dim_order(self: Tensor, ambiguity_check: Any = False) -> tuple[int, ...]:
+    """The dims from the one with the largest stride to the one with the smallest."""
+    lay = self._layout
+    return tuple(sorted(range(lay.ndim), key=lambda d: (-lay.strides[d], d)))
+
+
+def narrow_copy(self: Tensor, dim: int, start: int, length: int) -> Any:
+    """``narrow``, copied."""
+    return T.clone(T.narrow(self, dim, start, length))
+
+
+def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
+    """Replaces each element by what a Python function makes of it: slow, on the CPU only.
+
+    >>> torch.tensor([1., 2.]).apply_(lambda x: x * 10)
+    tensor([10., 20.])
+    """
+    return _replace(self, "apply_", callable)
+
+
+def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
+    """Replaces each element by what a Python function makes of it and of `tensor`'s."""
+    return _replace(self, "map_", callable, tensor)
+
+
+def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[..., Any]) -> Tensor:
+    """Replaces each element by what a Python function makes of it and of those of `x` and `y`."""
+    return _replace(self, "map2_", callable, x, y)
+
+
+def _replace(self: Tensor, name: str, function: Callable[..., Any], *others: Tensor) -> Tensor:
+    for each in (self, *others):
+        if each.requires_grad:
+            raise GraphError(
+                f"Can't call {name}() on Variable that requires grad. Use "
+                f"var.detach().{name}() instead."
+            )
+    shape = self._layout.shape
+    lists = [T.reshape(T.expand(each, shape), (-1,)).tolist() for each in (self, *others)]
+    from antorcha.tensor.create import tensor
+
+    values = [function(*row) for row in zip(*lists, strict=True)]
+    made = tensor(values, dtype=self._layout.dtype, device=self._layout.device)
+    return T.copy_(self, T.reshape(made, shape))  # type: ignore[no-any-return]
+
+
+def _all_true(self: Tensor) -> Any:
+    """A bool tensor of no dims: are all elements true?"""
+    return T.all(self)
+
+
+def _any_true(self: Tensor) -> Any:
+    """A bool tensor of no dims: is an element true?"""
+    return T.any(self)
+
+
+def record_stream(self: Tensor, stream: Any) -> None:
+    """Needs a device with streams: raises RuntimeError on the CPU."""
+    raise ShapeError("record_stream: the CPU has no streams; leave it out")
+
+
+def _refuse(name: str, kind: type[Exception]) -> Callable[..., Any]:
+    def convert(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        raise kind(f"Torch not compiled with {name.upper()} enabled: antorcha has no {name} device")
+
+    convert.__doc__ = f"Needs an {name} device: raises {kind.__name__}, since there is none."
+    return convert
+
+
+def bind() -> None:
+    """Sets the properties and methods of this file on Tensor."""
+    for name in _NO_DEVICES:
+        doc = "False: no tensor is of that kind or on such a device."
+        setattr(Tensor, name, property(lambda self: False, doc=doc))
+    for name in ("name", "_backward_hooks"):
+        if not hasattr(Tensor, name):
+            setattr(Tensor, name, property(lambda self: None, doc="None."))
+    doc = "A None for each dim: no dim is named."
+    names = property(lambda self: (None,) * self._layout.ndim, doc=doc)
+    Tensor.names = names  # type: ignore[attr-defined]
+    set_methods({
+        "type_as": type_as, "is_same_size": is_same_size, "is_nonzero": is_nonzero,
+        "dim_order": dim_order, "narrow_copy": narrow_copy, "apply_": apply_, "map_": map_,
+        "map2_": map2_, "_is_all_true": _all_true, "_is_any_true": _any_true,
+        "record_stream": record_stream, "is_distributed": lambda self: False,
+        "is_conj": lambda self: False, "is_neg": lambda self: False,
+        "has_names": lambda self: False, "const_data_ptr": lambda self: self.data_ptr(),
+        **{name: _refuse(name, kind) for name, kind in _NOT_BUILT.items()},
+    })  # fmt: skip

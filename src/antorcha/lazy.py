@@ -28,7 +28,7 @@ WITHIN: Final = (
     "antorcha.runtime.call.sizes", "antorcha.runtime.sequence",
     "antorcha.overrides", "antorcha.linalg", "antorcha.nn", "antorcha.nn.utils", "antorcha.optim",
     "antorcha.optim.lr_scheduler", "antorcha.random", "antorcha.serialization.reader",
-    "antorcha.serialization.writer", "antorcha.special", "antorcha.tensor.dlpack",
+    "antorcha.serialization.writer", "antorcha.serialization", "antorcha.special", "antorcha.tensor.dlpack",
     "antorcha.utils.data", "antorcha.ops.user", "antorcha.distributions.categorical",
     "difflib", "gzip", "inspect", "linecache", "llvmlite.binding", "ml_dtypes", "numpy",
     "scipy.linalg", "scipy.special", "textwrap",

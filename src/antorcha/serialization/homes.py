@@ -64,7 +64,7 @@ def is_torch(module: str) -> bool:
 
 
 _PUBLIC: Final = ("nn", "optim", "distributions", "data", "utils.data")
-_OPS: Final = ("torch", "torch._C._nn", "torch._C._VariableFunctions", "torch.functional",
+_OPS: Final = ("torch", "torch._C", "torch._C._nn", "torch._C._VariableFunctions", "torch.functional",
                "torch._C._VariableFunctionsClass", "torch._C._special",
                "torch._C._linalg")  # fmt: skip
 
@@ -76,8 +76,8 @@ def resolve(module: str, name: str) -> Any:
     nowhere else: what these give runs no code of a file's.
     """
     path = module.partition(".")[2]
-    if module in _OPS:
-        return _op(name)
+    if module in _OPS or module == "torch._utils":
+        return _generator() if name == "Generator" else _op(name.removeprefix("torch."))
     if not any(path == each or path.startswith(f"{each}.") for each in _PUBLIC):
         return None
     found = _class(path, name)
@@ -108,8 +108,17 @@ def _class(path: str, name: str) -> Any:
     return None
 
 
+def _generator() -> Any:
+    from antorcha.random import Generator
+
+    return Generator
+
+
 def _op(name: str) -> Any:
+    from antorcha import basics
     from antorcha.nn import functional
     from antorcha.ops.record import REGISTRY
 
+    if isinstance(vars(basics).get(name), basics.memory_format):
+        return vars(basics)[name]
     return REGISTRY[name] if name in REGISTRY else vars(functional).get(name)

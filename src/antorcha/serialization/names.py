@@ -82,6 +82,12 @@ REBUILD_TYPE = Global("torch._tensor", "_rebuild_from_type_v2")
 TENSOR = Global("torch", "Tensor")
 SIZE = Global("torch", "Size")
 DEVICE = Global("torch", "device")
+LAYOUT = Global("torch.serialization", "_get_layout")
+GENERATOR = Global("torch._C", "Generator")
+FORMATS = {
+    f"torch.{name}": Global("torch", name)
+    for name in ("contiguous_format", "preserve_format", "channels_last", "channels_last_3d")
+}
 
 
 def _encode(text: str, encoding: str) -> bytes:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import _compat_pickle
 import codecs
 import functools
+import pickletools
 import struct
 import sys
 from collections import Counter, OrderedDict, defaultdict, deque
@@ -35,8 +36,14 @@ _NEVER = (
 )
 
 
-OLD_NAMES, OLD_MODULES = _compat_pickle.NAME_MAPPING, _compat_pickle.IMPORT_MAPPING
-"""What Python 2, and protocol 2, call parts of Python's library."""
+
+
+def _new_name(module: str, name: str) -> tuple[str, str]:
+    """What Python 2, and with it protocol 2, calls otherwise, by its name of today."""
+    modules = _compat_pickle.IMPORT_MAPPING
+    return _compat_pickle.NAME_MAPPING.get((module, name), (modules.get(module, module), name))
+
+
 _HASHED = (set, frozenset, Counter, OrderedDict)  # these hash what they are called with
 _MOST_HASHED = 10_000  # parts of one key
 
@@ -98,6 +105,24 @@ class Unpickler:
                 f"load: the pickle is damaged at byte {self.at}: {type(error).__name__}: {error}"
             ) from error
 
+    def unsafe_names(self) -> list[str]:
+        """What the pickle names that loading does not allow; nothing is made of it."""
+        found: dict[str, None] = {}
+        strings: list[str] = []
+        for op, argument, _ in pickletools.genops(self.data[self.at :].tobytes()):
+            if op.name == "STACK_GLOBAL":
+                module, name = strings[-2:]
+            elif op.name == "GLOBAL":
+                module, name = argument.split(" ", 1)
+            else:
+                if isinstance(argument, str):
+                    strings.append(argument)
+                continue
+            full = ".".join(_new_name(module, name))
+            if full not in self.safe and full not in self.values and full not in self.functions:
+                found[full] = None
+        return list(found)
+
     # ------------------------------------------------------------------------------------ reading
     def _byte(self) -> int:
         value = self.data[self.at]
@@ -144,7 +169,7 @@ class Unpickler:
     # -------------------------------------------------------------------------------------- names
     def find(self, module: str, name: str) -> Any:
         """What a name stands for; refuses what is not on the list."""
-        module, name = OLD_NAMES.get((module, name), (OLD_MODULES.get(module, module), name))
+        module, name = _new_name(module, name)
         full = f"{module}.{name}"
         if full in self.safe:
             return self.safe[full]
@@ -239,15 +264,15 @@ class Unpickler:
 
 def _refusal(module: str, name: str, trust: bool) -> str:
     full = f"{module}.{name}"
-    if module.split(".")[0] in _NEVER or (trust and module in sys.stdlib_module_names):
+    if module.split(".")[0] in _NEVER:
         return (
             f"load: Trying to load unsupported GLOBAL {full} whose module {module} is blocked. "
             "Loading never executes code from a file; do not trust this one."
         )
     if trust:
-        known = "has no such class of its own" if module in sys.modules else "is not imported"
+        known = "gives a file no such class" if module in sys.modules else "is not imported here"
         return (
-            f"load: Unsupported global: GLOBAL {full}: module {module} {known} in this program. "
+            f"load: Unsupported global: GLOBAL {full}: module {module} {known}. "
             "Import what the file's objects are made of before it is loaded, or allow another "
             f"class under that name: torch.serialization.add_safe_globals([(cls, {full!r})])."
         )

@@ -1,4 +1,4 @@
-"""``torch.utils``: so far ``data``, ``dlpack`` and ``hooks``."""
+"""``torch.utils``: so far ``data``, ``dlpack``, ``hooks`` and ``serialization``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from antorcha.errors import no_such_name
 
-_LAZY = ("data", "dlpack", "hooks")
+_LAZY = ("data", "dlpack", "hooks", "serialization")
 
 
 def __getattr__(name: str) -> Any:

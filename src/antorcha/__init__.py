@@ -75,7 +75,8 @@ for _name in ("as_strided_", "detach_", "fill_", "resize_as_", "zero_"):
 
 _LAZY = ("nn", "optim", "utils", "distributions", "overrides", "linalg", "special", "random",
          "cuda", "backends", "profiler", "inspector", "testing", "version", "torch_alias",
-         "storage", "__config__")  # fmt: skip
+         "storage", "_utils", "_tensor",
+         "__config__")  # fmt: skip
 _FROM = {
     "serialization": ("save", "load"),
     "tensor.dlpack": ("from_dlpack", "to_dlpack"),

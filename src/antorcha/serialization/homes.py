@@ -11,9 +11,11 @@ _RENAMED: Final = {
     "nn.containers": "nn.modules.container", "nn.module": "nn.modules.module",
     "nn.multihead": "nn.modules.activation", "nn.pooling_more": "nn.modules.pooling",
     "optim.lr_base": "optim.lr_scheduler", "optim.lr_policies": "optim.lr_scheduler",
+    "nn.lazy": "nn.modules.lazy", "nn.state": "nn.modules.module", "nn.hooks": "utils.hooks",
     "optim._adafactor": "optim", "optim._muon": "optim",
     "data.sampler": "utils.data.sampler", "data.dataset": "utils.data.dataset",
-    "data.dataloader": "utils.data.dataloader", "data.distributed": "utils.data.distributed",
+    "data.collate": "utils.data._utils.collate", "data.dataloader": "utils.data.dataloader",
+    "data.distributed": "utils.data.distributed",
     "distributions.transform": "distributions.transforms",
     "distributions.vector_transforms": "distributions.transforms",
 }  # fmt: skip
@@ -25,6 +27,7 @@ _NAMED: Final = {
     "antorcha.runtime.tensor.Tensor": "torch", "antorcha.dtypes.dtype": "torch",
     "antorcha.runtime.tensor.Parameter": "torch.nn.parameter", "antorcha.shapes.Size": "torch",
     "antorcha.random.Generator": "torch._C",
+    "antorcha.nn.parallel.DataParallel": "torch.nn.parallel.data_parallel",
 }  # fmt: skip
 
 
@@ -32,7 +35,7 @@ def torch_module(thing: Any) -> str:
     """The module in which PyTorch has a class or function, given antorcha's."""
     module: str = thing.__module__
     if module == "antorcha":
-        return "torch"
+        return "torch" if getattr(thing, "is_function", True) else "torch.nn.functional"
     if not module.startswith("antorcha."):
         return module
     found = _NAMED.get(f"{module}.{thing.__qualname__}")
@@ -43,6 +46,9 @@ def torch_module(thing: Any) -> str:
 
 
 def _torch_path(path: str, name: str) -> str:
+    if path == "nn.lazy" and name != "LazyModuleMixin":
+        ordinary: Any = getattr(importlib.import_module("antorcha.nn"), name.removeprefix("Lazy"))
+        return torch_module(ordinary).removeprefix("torch.")
     if path == "nn.norm":
         for file in ("BatchNorm", "InstanceNorm"):
             if file in name:
@@ -63,7 +69,7 @@ def is_torch(module: str) -> bool:
     return module.split(".")[0] in ("torch", "antorcha")
 
 
-_PUBLIC: Final = ("nn", "optim", "distributions", "data", "utils.data")
+_PUBLIC: Final = ("nn", "optim", "distributions", "data", "utils.data", "utils.hooks")
 _OPS: Final = ("torch", "torch._C", "torch._C._nn", "torch._C._VariableFunctions", "torch.functional",
                "torch._C._VariableFunctionsClass", "torch._C._special",
                "torch._C._linalg")  # fmt: skip
@@ -88,7 +94,7 @@ def resolve(module: str, name: str) -> Any:
 
 
 def _class(path: str, name: str) -> Any:
-    if path.startswith("nn.modules") or path == "nn":
+    if path.startswith(("nn.modules.", "nn.parallel.")) or path == "nn":
         nn: Any = importlib.import_module("antorcha.nn")
         found = vars(nn).get(name)
         if found is not None:

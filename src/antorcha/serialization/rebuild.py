@@ -8,6 +8,7 @@ import numpy as np
 
 from antorcha.device import META, Device, as_device
 from antorcha.dtypes import dtype as DType
+from antorcha.dtypes import uint8
 from antorcha.errors import MissingFeature, shown
 from antorcha.ops.record import T
 from antorcha.runtime import layout as L
@@ -17,15 +18,24 @@ from antorcha.serialization.errors import UnpicklingError
 from antorcha.serialization.names import StorageType
 from antorcha.shapes import INT64_MAX, MOST_DIMS
 from antorcha.tensor.interop import share
+from antorcha.tensor.storages import TypedStorage, UntypedStorage
 
 
-class Loaded:
+class Loaded(TypedStorage):
     """A storage read from a checkpoint."""
 
-    __slots__ = ("device", "kind", "storage")
+    __slots__ = ("kind",)
 
     def __init__(self, storage: Storage, kind: StorageType, device: Device) -> None:
-        self.storage, self.kind, self.device = storage, kind, device
+        super().__init__(
+            wrap_storage=UntypedStorage._of(storage, device), dtype=kind.dtype or uint8
+        )
+        self.kind = kind
+
+    @property
+    def storage(self) -> Storage:
+        """The memory."""
+        return self._untyped._storage
 
 
 def _sizes(what: str, value: Any) -> tuple[int, ...]:

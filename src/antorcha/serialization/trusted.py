@@ -31,10 +31,17 @@ _reconstructor: Any = copyreg._reconstructor  # type: ignore[attr-defined]
 
 
 def _getattr(owner: Any, name: Any) -> Any:
-    """How PyTorch's ops are pickled: attributes of a class that holds them all."""
+    """How PyTorch's ops are pickled, attributes of a class that holds them all; and hooks that are
+    methods of their module."""
+    from antorcha.nn.module import Module
     from antorcha.serialization.errors import UnpicklingError
 
-    found = homes.resolve("torch", name) if owner is _FUNCTIONS and type(name) is str else None
+    found = None
+    if type(name) is str and owner is _FUNCTIONS:
+        found = homes.resolve("torch", name)
+    elif type(name) is str and isinstance(owner, Module):
+        method = getattr(type(owner), name, None)
+        found = method.__get__(owner) if isinstance(method, types.FunctionType) else None
     if found is None:
         raise UnpicklingError(f"load: getattr of {name!r} is not allowed")
     return found
@@ -90,11 +97,11 @@ def known() -> tuple[dict[str, Any], dict[str, Any]]:
 
 def find(module: str, name: str) -> Any:
     """The class or function of that name; None where a file may not have it."""
-    if homes.is_torch(module):
-        return homes.resolve(module, name)
     for table in known():
         if f"{module}.{name}" in table:
             return table[f"{module}.{name}"]
+    if homes.is_torch(module):
+        return homes.resolve(module, name)
     if module.split(".")[0] in sys.stdlib_module_names - {"__main__"} or module.startswith("numpy"):
         return None
     found: Any = sys.modules.get(module)

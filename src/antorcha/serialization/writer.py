@@ -12,6 +12,7 @@ import io
 import pickle
 import struct
 import sys
+import types
 from collections import OrderedDict
 from typing import Any
 
@@ -33,7 +34,7 @@ from antorcha.serialization.errors import CheckpointError
 from antorcha.serialization.homes import is_torch, torch_module
 from antorcha.serialization.reader import MAGIC, OLD_VERSION
 from antorcha.shapes import Size
-from antorcha.tensor.storages import UntypedStorage
+from antorcha.tensor.storages import TypedStorage, UntypedStorage
 
 
 class _Stored:
@@ -62,15 +63,10 @@ class _Writing:
     def persistent_id(self, obj: Any) -> Any:
         if isinstance(obj, _Stored):
             return obj.id
-        if type(obj).__name__ in ("UntypedStorage", "TypedStorage") and hasattr(obj, "_storage"):
-            return self._public_storage(obj)
+        if isinstance(obj, (TypedStorage, UntypedStorage)):
+            dtype = obj.dtype if isinstance(obj, TypedStorage) else None
+            return self._stored(obj._storage, obj.device, dtype).id
         return None
-
-    def _public_storage(self, obj: Any) -> Any:
-        untyped = obj if type(obj).__name__ == "UntypedStorage" else obj._storage
-        dtype = None if untyped is obj else obj.dtype
-        found = untyped._storage if hasattr(untyped, "_storage") else untyped
-        return self._stored(found, untyped.device, dtype).id
 
     def _stored(self, storage: Storage, device: Device, dtype: DType | None) -> _Stored:
         found = self.numbers.get(id(storage))
@@ -99,7 +95,7 @@ class _Writing:
         if kind is layout:
             return names.LAYOUT, (repr(obj),)
         if isinstance(obj, Op):
-            return obj.name  # as a function of PyTorch's, by its name
+            return obj.name  # a function of PyTorch's, by its name
         if kind is Generator:
             state = (obj.initial_seed(), None, obj.get_state())
             return names.GENERATOR, (obj.device,), state
@@ -160,9 +156,14 @@ class _Writing:
 def _pickler(base: Any) -> Any:
     """The class of picklers that write checkpoints in the way of a module's pickler."""
     ours = _Writing
+
+    def save_function(pickler: Any, obj: Any) -> None:
+        own = is_torch(str(getattr(obj, "__module__", "")))
+        (ours.save_global if own else base.dispatch[types.FunctionType])(pickler, obj)
+
     dispatch = {
         **base.dispatch, names.Global: ours._save_name, DType: ours._save_dtype,
-        memory_format: ours._save_format,
+        memory_format: ours._save_format, types.FunctionType: save_function,
     }  # fmt: skip
     return type("Pickler", (ours, base), {"dispatch": dispatch})
 

@@ -17,7 +17,7 @@ from antorcha.errors import (
     GraphError,
     MissingFeature,
     ValueRangeError,
-    explain_missing,
+    no_such_name,
     warn,
 )
 from antorcha.files import replacing
@@ -259,11 +259,9 @@ def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
     return unsafe_names(f)
 
 
-def load_gguf(path: Any) -> Any:
-    """The tensors and metadata of a GGUF file, as ``(tensors, metadata)``; see `gguf`."""
-    from antorcha.serialization import gguf
+def __getattr__(name: str) -> Any:
+    if name == "load_gguf":
+        from antorcha.serialization.gguf import load_gguf
 
-    return gguf.load(path)
-
-
-explain_missing("torch.serialization", globals())
+        return load_gguf
+    raise no_such_name("torch.serialization", name, __all__)

@@ -123,8 +123,8 @@ def test_objects_go_both_ways() -> None:
                 assert list(loaded.state_dict()) == list(value.state_dict()), where
             back = through(loaded, reader, writer)
             assert type(back) is type(value), where
-            if name == "generator":  # whose state an old file has only behind it
-                continue
+            if name == "generator" and reader is not antorcha:
+                continue  # PyTorch asks for its state before it has read it
             old = through(value, writer, reader, _use_new_zipfile_serialization=False)
             assert type(old) is type(loaded), where
 

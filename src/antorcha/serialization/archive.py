@@ -20,6 +20,14 @@ _MADE_BY: Final = 0x031E  # unix, version 3.0
 _CHUNK: Final = 1 << 24
 
 
+def write_all(file: Any, content: Any) -> None:
+    """Writes to a file that may take a part at a time, as files without a buffer do."""
+    content = memoryview(content)
+    while len(content):
+        taken = file.write(content)
+        content = content[taken if isinstance(taken, int) else len(content) :]
+
+
 class Archive:
     """A zip archive that is being written; ``name`` is the folder of its records."""
 
@@ -43,11 +51,8 @@ class Archive:
             self._write(zeros[: nbytes - start])
 
     def _write(self, content: Any) -> None:
-        content = memoryview(content)
+        write_all(self.file, content)
         self.at += len(content)
-        while len(content):  # (a file without a buffer may take a part)
-            taken = self.file.write(content)
-            content = content[taken if isinstance(taken, int) else len(content) :]
 
     def _head(self, path: str, size: int, total: int) -> None:
         name = f"{self.name}/{path}".encode()

@@ -28,7 +28,7 @@ from antorcha.serialization import options
 from antorcha.serialization.errors import CheckpointError, UnpicklingError
 from antorcha.serialization.names import StorageType
 from antorcha.serialization.rebuild import Loaded
-from antorcha.serialization.unpickle import Unpickler
+from antorcha.serialization.unpickle import Scanner, Unpickler
 from antorcha.tensor.storages import UntypedStorage
 
 MAGIC = 0x1950A86A20F9469CFC6C
@@ -362,8 +362,8 @@ def _has_cuda() -> bool:
 class _OldFile:
     """The format before PyTorch 1.6: pickles one after the other, then the storages.
 
-    Where storages go is known when they are filled, and tensors are made before: where they are not
-    to stay on the CPU, the tensors are made again.
+    The objects come before the storages that they need: their pickle is run twice, first to learn
+    which storages there are.
     """
 
     def __init__(self, data: bytes, wanted: Wanted) -> None:
@@ -371,7 +371,6 @@ class _OldFile:
         self.room = _Room(len(data))
         self.waiting: dict[str, tuple[Storage, int]] = {}  # for their bytes: storage, itemsize
         self.storages: dict[str, Storage] = {}
-        self.stay = wanted.map_location is None
 
     def read(self) -> Any:
         if self._part() != MAGIC:
@@ -380,7 +379,7 @@ class _OldFile:
             raise UnpicklingError("load: Invalid protocol version of an old checkpoint")
         self._part()  # the writer's byte order and word sizes; the storages' is little
         start = self.at
-        result = self._part(_Storages(self._fetch, "cpu"))
+        self._part(_Storages(self._fetch, "cpu"), Scanner)
         keys = self._part()
         if not isinstance(keys, list) or not all(type(key) in (str, int) for key in keys):
             raise CheckpointError("load: the file is damaged: the list of its storages is none")
@@ -391,30 +390,29 @@ class _OldFile:
                 f"load: the file is truncated or damaged: {len(self.waiting)} storages are not in "
                 "it"
             )
-        if self.stay:
-            return result
         self.at = start
         return self._part(
             _Storages(lambda kind, key, numel: self.storages[key], self.wanted.map_location)
         )
 
-    def _part(self, storages: _Storages | None = None) -> Any:
+    def _part(
+        self, storages: _Storages | None = None, machine: type[Unpickler] = Unpickler
+    ) -> Any:
         """The next pickle's object."""
 
         def load(id: Any) -> Any:
             return _no_storage(id) if storages is None else self._load(storages, id)
 
         trust = self.wanted.trust and storages is not None
-        machine = Unpickler(self.data, load, self.at, trust, self.wanted.encoding)
-        value = machine.load()
-        self.at = machine.at
+        run = machine(self.data, load, self.at, trust, self.wanted.encoding)
+        value = run.load()
+        self.at = run.at
         return value
 
     def _load(self, storages: _Storages, id: Any) -> Any:
         if isinstance(id, tuple) and len(id) == 4 and id[0] == "module":
             return id[1]  # the class; its file and source are of no use
         found = storages.load(id)
-        self.stay = self.stay and id[3] == "cpu"
         view = id[5] if len(id) == 6 else None
         if view is None:
             return found

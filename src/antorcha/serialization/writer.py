@@ -29,7 +29,7 @@ from antorcha.runtime.layout import contiguous
 from antorcha.runtime.storage import Storage
 from antorcha.runtime.tensor import Parameter, Tensor, bare
 from antorcha.serialization import names, options
-from antorcha.serialization.archive import Archive
+from antorcha.serialization.archive import Archive, write_all
 from antorcha.serialization.errors import CheckpointError
 from antorcha.serialization.homes import is_torch, torch_module
 from antorcha.serialization.reader import MAGIC, OLD_VERSION
@@ -225,14 +225,14 @@ def write_old(obj: Any, file: Any, protocol: int = 2, module: Any = None) -> Non
     system = {"protocol_version": OLD_VERSION, "little_endian": sys.byteorder == "little",
               "type_sizes": sizes}  # fmt: skip
     for each in (MAGIC, OLD_VERSION, system):
-        file.write(pickle.dumps(each, protocol))
-    file.write(data)
+        write_all(file, pickle.dumps(each, protocol))
+    write_all(file, data)
     keys = sorted(str(k) for k in range(len(pickler.storages)))
-    file.write(pickle.dumps(keys, protocol))
+    write_all(file, pickle.dumps(keys, protocol))
     for key in keys:
         storage, device, itemsize = pickler.storages[int(key)]
-        file.write(struct.pack("<q", storage.nbytes // itemsize))
-        file.write(_bytes_of(storage, device))
+        write_all(file, struct.pack("<q", storage.nbytes // itemsize))
+        write_all(file, _bytes_of(storage, device))
 
 
 def _bytes_of(storage: Storage, device: Device) -> Any:

@@ -6,7 +6,7 @@ True
 
 from __future__ import annotations
 
-import mmap
+import mmap as _mmap
 from typing import Any
 
 
@@ -17,7 +17,7 @@ class load:
     """Are files mapped rather than read?"""
     endianness: Any = None
     """The byte order (a ``LoadEndianness``) of files that do not say theirs; None: little."""
-    mmap_flags: int | None = getattr(mmap, "MAP_PRIVATE", None)
+    mmap_flags: int | None = getattr(_mmap, "MAP_PRIVATE", None)
     """``mmap.MAP_PRIVATE``, or ``mmap.MAP_SHARED``: writes to tensors go to the file."""
     calculate_storage_offsets = False
     """Accepted; where storages lie is read from the file's directory, which is quick."""

@@ -22,8 +22,8 @@ __all__ = [
     "_rebuild_tensor_v3",
 ]  # fmt: skip
 
-_FORMATS = {repr(each): each
-            for each in (channels_last, channels_last_3d, contiguous_format, preserve_format)}  # fmt: skip
+_ALL = (channels_last, channels_last_3d, contiguous_format, preserve_format)
+_FORMATS = {repr(each): each for each in _ALL}
 
 
 def __getattr__(name: str) -> Any:

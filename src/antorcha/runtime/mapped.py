@@ -40,6 +40,6 @@ def map_file(path: str, shared: bool, nbytes: int) -> Storage:
 
 def part(storage: Storage, start: int, nbytes: int) -> Storage:
     """A storage over some bytes of another, whose memory stays where it is meanwhile."""
-    pinned = memoryview(storage)  # type: ignore[arg-type]  # before the address is read
+    pinned = memoryview(storage)  # before the address is read
     address = storage.ptr + start if nbytes else 0
     return wrap(address, nbytes, pinned, is_readonly(storage))

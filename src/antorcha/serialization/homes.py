@@ -14,7 +14,8 @@ _RENAMED: Final = {
     "nn.lazy": "nn.modules.lazy", "nn.state": "nn.modules.module", "nn.hooks": "utils.hooks",
     "optim._adafactor": "optim", "optim._muon": "optim",
     "data.sampler": "utils.data.sampler", "data.dataset": "utils.data.dataset",
-    "data.collate": "utils.data._utils.collate", "data.dataloader": "utils.data.dataloader",
+    "data.collate": "utils.data._utils.collate",
+    "data.dataloader": "utils.data.dataloader",
     "data.distributed": "utils.data.distributed",
     "distributions.transform": "distributions.transforms",
     "distributions.vector_transforms": "distributions.transforms",
@@ -56,8 +57,6 @@ def _torch_path(path: str, name: str) -> str:
         return "nn.modules." + ("batchnorm" if name.startswith("_") else "normalization")
     if path == "nn.upsampling" and name.startswith("Pixel"):
         return "nn.modules.pixelshuffle"
-    if path == "nn.linear" and name == "NonDynamicallyQuantizableLinear":
-        return "nn.modules.linear"
     package, _, file = path.rpartition(".")
     if package == "nn" and file in _SAME:
         return f"nn.modules.{file}"
@@ -70,9 +69,9 @@ def is_torch(module: str) -> bool:
 
 
 _PUBLIC: Final = ("nn", "optim", "distributions", "data", "utils.data", "utils.hooks")
-_OPS: Final = ("torch", "torch._C", "torch._C._nn", "torch._C._VariableFunctions", "torch.functional",
-               "torch._C._VariableFunctionsClass", "torch._C._special",
-               "torch._C._linalg")  # fmt: skip
+_OPS: Final = ("torch", "torch.functional", "torch._C", "torch._C._nn", "torch._C._special",
+               "torch._C._linalg", "torch._C._VariableFunctions",
+               "torch._C._VariableFunctionsClass")  # fmt: skip
 
 
 def resolve(module: str, name: str) -> Any:

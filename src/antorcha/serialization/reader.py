@@ -28,7 +28,7 @@ from antorcha.serialization import options
 from antorcha.serialization.errors import CheckpointError, UnpicklingError
 from antorcha.serialization.names import StorageType
 from antorcha.serialization.rebuild import Loaded
-from antorcha.serialization.unpickle import Scanner, Unpickler
+from antorcha.serialization.unpickle import NameScanner, Scanner, Unpickler
 from antorcha.tensor.storages import UntypedStorage
 
 MAGIC = 0x1950A86A20F9469CFC6C
@@ -81,7 +81,9 @@ def unsafe_names(file: Any) -> list[str]:
     file.seek(start)
     if magic != b"PK\x03\x04":
         raise ValueRangeError("Expected input to be a checkpoint returned by torch.save")
-    return Unpickler(_ZipFile(file, Wanted()).pickle(), _no_storage).unsafe_names()
+    scanner = NameScanner(_ZipFile(file, Wanted()).pickle())
+    scanner.load()
+    return list(scanner.unsafe)
 
 
 def _no_checkpoint() -> UnpicklingError:
@@ -217,7 +219,7 @@ class _ZipFile:
         head = self.file.read(30)
         if len(head) < 30 or head[:4] != b"PK\x03\x04":
             raise ValueError("its header is no header")
-        start = info.header_offset + 30 + sum(struct.unpack_from("<HH", head, 26))
+        start: int = info.header_offset + 30 + sum(struct.unpack_from("<HH", head, 26))
         if start + info.file_size > self.size:
             raise EOFError("it ends too early")
         return start
@@ -395,9 +397,7 @@ class _OldFile:
             _Storages(lambda kind, key, numel: self.storages[key], self.wanted.map_location)
         )
 
-    def _part(
-        self, storages: _Storages | None = None, machine: type[Unpickler] = Unpickler
-    ) -> Any:
+    def _part(self, storages: _Storages | None = None, machine: type[Unpickler] = Unpickler) -> Any:
         """The next pickle's object."""
 
         def load(id: Any) -> Any:

@@ -58,7 +58,7 @@ def _numpy() -> dict[str, Any]:
     found: dict[str, Any] = {}
     for module in ("numpy._core.multiarray", "numpy.core.multiarray"):
         array: Any = np.zeros(0).__reduce__()[0]
-        scalar: Any = np.float64(0).__reduce__()[0]  # type: ignore[no-untyped-call]
+        scalar: Any = np.float64(0).__reduce__()[0]
         found |= {f"{module}._reconstruct": array, f"{module}.scalar": scalar}
     for module in ("numpy._core.numeric", "numpy.core.numeric"):
         found[f"{module}._frombuffer"] = _frombuffer

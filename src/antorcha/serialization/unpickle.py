@@ -11,7 +11,6 @@ from __future__ import annotations
 import _compat_pickle
 import codecs
 import functools
-import pickletools
 import struct
 import sys
 from collections import Counter, OrderedDict, defaultdict, deque
@@ -34,8 +33,6 @@ _NEVER = (
     "importlib",
     "shutil",
 )
-
-
 
 
 def _new_name(module: str, name: str) -> tuple[str, str]:
@@ -104,24 +101,6 @@ class Unpickler:
             raise UnpicklingError(
                 f"load: the pickle is damaged at byte {self.at}: {type(error).__name__}: {error}"
             ) from error
-
-    def unsafe_names(self) -> list[str]:
-        """What the pickle names that loading does not allow; nothing is made of it."""
-        found: dict[str, None] = {}
-        strings: list[str] = []
-        for op, argument, _ in pickletools.genops(self.data[self.at :].tobytes()):
-            if op.name == "STACK_GLOBAL":
-                module, name = strings[-2:]
-            elif op.name == "GLOBAL":
-                module, name = argument.split(" ", 1)
-            else:
-                if isinstance(argument, str):
-                    strings.append(argument)
-                continue
-            full = ".".join(_new_name(module, name))
-            if full not in self.safe and full not in self.values and full not in self.functions:
-                found[full] = None
-        return list(found)
 
     # ------------------------------------------------------------------------------------ reading
     def _byte(self) -> int:
@@ -286,6 +265,20 @@ class Scanner(Unpickler):
         pass
 
 
+class NameScanner(Scanner):
+    """Runs a pickle for the names that ``weights_only`` does not allow: `unsafe`."""
+
+    def __init__(self, data: Any) -> None:
+        super().__init__(data, lambda id: Nothing())
+        self.unsafe: dict[str, None] = {}
+
+    def find(self, module: str, name: str) -> Any:
+        full = ".".join(_new_name(module, name))
+        if full not in self.safe and full not in self.values and full not in self.functions:
+            self.unsafe[full] = None
+        return Nothing()
+
+
 def _refusal(module: str, name: str, trust: bool) -> str:
     full = f"{module}.{name}"
     if module.split(".")[0] in _NEVER:
@@ -438,7 +431,11 @@ def _dict(u: Unpickler) -> None:
 
 def _container(u: Unpickler, *kinds: type) -> Any:
     kind = type(u.stack[-1])
-    if kind not in kinds and kind is not Nothing and not (u._is_trusted(kind) and issubclass(kind, (*kinds, deque))):
+    if (
+        kind not in kinds
+        and kind is not Nothing
+        and not (u._is_trusted(kind) and issubclass(kind, (*kinds, deque)))
+    ):
         raise UnpicklingError(
             f"load: items for a {type(u.stack[-1]).__name__}: the pickle is damaged"
         )

@@ -217,9 +217,7 @@ def write(obj: Any, file: Any, name: str, protocol: int = 2, module: Any = None,
 def write_old(obj: Any, file: Any, protocol: int = 2, module: Any = None) -> None:
     """Writes a checkpoint in the format from before version 1.6."""
     if options.local.skip_data:
-        raise CheckpointError(
-            "Cannot use skip_data=True with _use_new_zipfile_serialization=False"
-        )
+        raise CheckpointError("Cannot use skip_data=True with _use_new_zipfile_serialization=False")
     data, pickler = _pickled(obj, protocol, module, old=True)
     sizes = {"short": 2, "int": 4, "long": 4}
     system = {"protocol_version": OLD_VERSION, "little_endian": sys.byteorder == "little",

@@ -79,7 +79,7 @@ _LAZY = ("nn", "optim", "utils", "distributions", "overrides", "linalg", "specia
          "__config__", "accelerator", "classes", "compiler", "cpu", "distributed", "export", "ao",
          "futures", "hub", "jit", "mps", "mtia", "nested", "onnx", "package", "quantization",
          "return_types", "torch_version", "types", "xpu", "_C", "_dynamo", "_inductor", "_utils",
-         "_tensor_str")  # fmt: skip
+         "_tensor", "_tensor_str", "storage")  # fmt: skip
 _FROM = {
     "serialization": ("save", "load"),
     "tensor.dlpack": ("from_dlpack", "to_dlpack"),

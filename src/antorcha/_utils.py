@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
+from antorcha.basics import channels_last, channels_last_3d, contiguous_format, preserve_format
 from antorcha.compiler import is_compiling
 from antorcha.device import Device
 from antorcha.dtypes import dtype as DType
@@ -18,6 +19,7 @@ from antorcha.errors import ValueRangeError, explain_missing
 from antorcha.ops.record import T
 from antorcha.runtime.tensor import Tensor
 from antorcha.serialization.rebuild import meta_tensor as _rebuild_meta_tensor_no_storage
+from antorcha.serialization.rebuild import on_device as _rebuild_device_tensor_from_cpu_tensor
 from antorcha.serialization.rebuild import parameter as _rebuild_parameter
 from antorcha.serialization.rebuild import parameter_with_state as _rebuild_parameter_with_state
 from antorcha.serialization.rebuild import tensor as _rebuild_tensor_v2
@@ -25,7 +27,8 @@ from antorcha.serialization.rebuild import tensor_of_bytes as _rebuild_tensor_v3
 from antorcha.serialization.rebuild import tensor_v1 as _rebuild_tensor
 
 __all__ = [
-    "ExceptionWrapper", "KeyErrorMessage", "_rebuild_meta_tensor_no_storage", "_rebuild_parameter",
+    "ExceptionWrapper", "KeyErrorMessage", "_rebuild_device_tensor_from_cpu_tensor",
+    "_rebuild_meta_tensor_no_storage", "_rebuild_parameter",
     "_rebuild_parameter_with_state", "_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_tensor_v3",
     "is_compiling",
 ]  # fmt: skip
@@ -142,5 +145,9 @@ def _take_tensors(tensors: Sequence[Tensor], size_limit: int) -> Any:
         held[kind] = held.get(kind, 0) + nbytes
     yield from groups.values()
 
+
+# Memory formats are pickled as names of this module, with a dot in them.
+_FORMATS = (channels_last, channels_last_3d, contiguous_format, preserve_format)
+globals().update({repr(each): each for each in _FORMATS})
 
 explain_missing("torch._utils", globals())

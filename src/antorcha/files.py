@@ -25,16 +25,17 @@ if _LOCKS:
 
 
 @contextlib.contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+def replacing(path: str | os.PathLike[str], durable: bool = True) -> Iterator[BinaryIO]:
     """A file that takes the place of `path` when the block is complete, and not otherwise.
 
     Permissions stay. A link is followed: what it leads to is replaced. Pipes and devices, which
     nothing can take the place of, are written to when the block is complete. Raises OSError.
+    ``durable`` waits for the disk, so that it is true of a machine that loses power, too.
     """
     place = os.path.realpath(path)
     mode = _mode(place)
     if mode is None or stat.S_ISREG(mode):
-        with _beside(place, mode) as file:
+        with _beside(place, mode, durable) as file:
             yield file
     else:
         whole = io.BytesIO()
@@ -55,7 +56,7 @@ def write_whole(path: str | os.PathLike[str], text: str) -> None:
 
 
 @contextlib.contextmanager
-def _beside(place: str, mode: int | None) -> Iterator[BinaryIO]:
+def _beside(place: str, mode: int | None, durable: bool) -> Iterator[BinaryIO]:
     folder, name = os.path.split(place)
     start = f".{name[:40]}."
     _remove_abandoned(folder, start)
@@ -66,7 +67,8 @@ def _beside(place: str, mode: int | None) -> Iterator[BinaryIO]:
             with open(handle, "w+b") as file:
                 yield file
                 file.flush()
-                os.fsync(file.fileno())
+                if durable:
+                    os.fsync(file.fileno())
             if mode is not None and mode != os.stat(beside).st_mode:
                 os.chmod(beside, stat.S_IMODE(mode))
             os.replace(beside, place)

@@ -63,6 +63,11 @@ class Generator(runtime.Generator):
     def __reduce__(self) -> Any:
         return _restore, (bytes(_bytes_of(self.get_state())),)
 
+    def __setstate__(self, state: Any) -> None:
+        """Goes on from what PyTorch pickles: seed, offset, state."""
+        _, _, numbers = state
+        self.set_state(numbers)
+
 
 def _restore(state: bytes) -> Generator:
     made = Generator()

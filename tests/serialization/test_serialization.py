@@ -20,7 +20,6 @@ import pytest
 import antorcha
 from antorcha.errors import AntorchaError
 from antorcha.serialization.reader import MAGIC
-from antorcha.serialization.writer import _bytes_of
 from tests.patience import PATIENCE
 from tests.serialization import damage
 
@@ -235,22 +234,6 @@ def test_damaged_files() -> None:
         antorcha.load("/does/not/exist.pt")
 
 
-def old_format(value: Any) -> bytes:
-    """What PyTorch 1.5 would have written, by antorcha's own pickler."""
-    from antorcha.serialization.writer import _Pickler
-
-    main = io.BytesIO()
-    pickler = _Pickler(main, 2)
-    pickler.dump(value)
-    parts = [pickle.dumps(each, protocol=2) for each in (MAGIC, 1001, {"little_endian": True})]
-    keys = [str(k) for k in range(len(pickler.storages))]
-    parts += [main.getvalue(), pickle.dumps(keys, protocol=2)]
-    for storage, device in pickler.storages:
-        content = bytes(_bytes_of(storage, device))
-        parts += [struct.pack("<q", len(content) // 4), content]
-    return b"".join(parts)
-
-
 @pytest.mark.parametrize("old", [False, True], ids=["zip", "old"])
 @pytest.mark.parametrize("large", [False, True], ids=["small", "large"])
 def test_every_damage_is_refused_or_harmless(old: bool, large: bool, tmp_path: Path) -> None:
@@ -262,7 +245,7 @@ def test_every_damage_is_refused_or_harmless(old: bool, large: bool, tmp_path: P
                  "set": {1}, "size": x.shape, "device": antorcha.device("cpu"), "c": 1 + 2j,
                  "bytes": b"ab", "float": 1.5, "counter": collections.Counter("aab")}  # fmt: skip
     path = tmp_path / "x.pt"
-    path.write_bytes(old_format(value) if old else saved(antorcha, value).getvalue())
+    path.write_bytes(saved(antorcha, value, _use_new_zipfile_serialization=not old).getvalue())
     done = subprocess.run(
         [sys.executable, damage.__file__, str(path), "1", "4000"],
         capture_output=True, text=True, timeout=PATIENCE, check=False,

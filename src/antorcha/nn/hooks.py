@@ -58,6 +58,16 @@ class RemovableHandle:
             if hooks is not None:
                 hooks.pop(self.id, None)
 
+    def __getstate__(self) -> Any:
+        return self.hooks_dict_ref(), self.id, tuple([ref() for ref in self.extra_dict_ref])
+
+    def __setstate__(self, state: Any) -> None:
+        hooks, self.id, *extra = state
+        self.hooks_dict_ref = weakref.ref(OrderedDict() if hooks is None else hooks)
+        others = extra[0] if extra else None
+        self.extra_dict_ref = tuple([weakref.ref(d) for d in others or () if d is not None])
+        RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
+
     def __enter__(self) -> RemovableHandle:
         return self
 

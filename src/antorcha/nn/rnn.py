@@ -87,6 +87,16 @@ class RNNBase(Module):
     def _flat_weights_names(self) -> list[str]:
         return [name for names in self._all_weights for name in names]
 
+    def __getstate__(self) -> dict[str, Any]:
+        """With what PyTorch keeps of a pickled module, and this class computes."""
+        return {**self.__dict__, "_flat_weights": self._flat_weights,
+                "_flat_weights_names": self._flat_weights_names}  # fmt: skip
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        computed = ("_flat_weights", "_flat_weights_names", "_flat_weight_refs")
+        super().__setstate__({k: v for k, v in state.items() if k not in computed})
+        self.__dict__.setdefault("proj_size", 0)
+
     def extra_repr(self) -> str:
         shown = f"{self.input_size}, {self.hidden_size}"
         usual = {"proj_size": 0, "num_layers": 1, "bias": True, "batch_first": False,

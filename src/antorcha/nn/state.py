@@ -272,7 +272,7 @@ class State:
         self, hook: Callable[..., None], with_module: bool = False
     ) -> RemovableHandle:
         if with_module:
-            return _add(self._load_state_dict_pre_hooks, WithModule(hook, self))
+            return _add(self._load_state_dict_pre_hooks, _WrappedHook(hook, self))
         return _add(self._load_state_dict_pre_hooks, hook)
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., None]) -> RemovableHandle:
@@ -280,25 +280,33 @@ class State:
         return _add(self._load_state_dict_post_hooks, hook)
 
 
-class WithModule:
-    """A hook that wants its module first; holds it weakly, and is copied with it."""
+class _WrappedHook:
+    """A hook that may want its module first; holds it weakly, and is copied with it.
 
-    def __init__(self, hook: Callable[..., Any], module: Any) -> None:
-        self.hook, self.module = hook, weakref.ref(module)
+    (Pickles of whole modules have it under this name.)
+    """
+
+    def __init__(self, hook: Callable[..., Any], module: Any = None) -> None:
+        self.hook, self.with_module = hook, module is not None
+        if module is not None:
+            self.module = weakref.ref(module)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not self.with_module:
+            return self.hook(*args, **kwargs)
         module = self.module()
         if module is None:
             raise ShapeError("You are trying to call the hook of a dead Module!")
         return self.hook(module, *args, **kwargs)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"hook": self.hook, "module": self.module()}
+        state = {"hook": self.hook, "with_module": self.with_module}
+        return {**state, "module": self.module()} if self.with_module else state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        if state["module"] is None:
+        if state["with_module"] and state["module"] is None:
             raise ShapeError("You are trying to revive the hook of a dead Module!")
-        self.__init__(state["hook"], state["module"])  # type: ignore[misc]
+        self.__init__(state["hook"], state.get("module"))  # type: ignore[misc]
 
 
 def _add(hooks: Any, hook: Any) -> RemovableHandle:

@@ -138,6 +138,14 @@ class TransformerEncoderLayer(_Layer):
             return 1
         return 2 if known is F.gelu or isinstance(known, GELU) else 0
 
+    def __getstate__(self) -> dict[str, Any]:
+        """With what PyTorch keeps of a pickled module, and this class computes."""
+        return {**self.__dict__, "activation_relu_or_gelu": self.activation_relu_or_gelu}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        kept = {k: v for k, v in state.items() if k != "activation_relu_or_gelu"}
+        super().__setstate__({"activation": F.relu, **kept})
+
     def forward(
         self, src: Any, src_mask: Any = None, src_key_padding_mask: Any = None,
         is_causal: bool = False,

@@ -14,7 +14,9 @@ from typing import Any
 from antorcha import dtypes
 from antorcha.device import Device
 from antorcha.dtypes import dtype as DType
+from antorcha.errors import ArgumentError, ValueRangeError
 from antorcha.runtime.tensor import Parameter, Tensor
+from antorcha.serialization.homes import torch_module
 from antorcha.shapes import Size
 
 STORAGE_NAMES = {
@@ -51,6 +53,17 @@ class StorageType:
         return 1 if self.dtype is None else self.dtype.itemsize
 
 
+_QUANTIZED = ("QInt8", "QUInt8", "QInt32", "QUInt4x2", "QUInt2x4")
+REFUSED = {
+    "torch._utils._rebuild_qtensor": "quantized tensors",
+    "torch._utils._rebuild_sparse_tensor": "sparse tensors in checkpoints",
+    "torch._utils._rebuild_nested_tensor": "nested tensors",
+    "torch._utils._rebuild_wrapper_subclass": "wrapper subclasses in checkpoints",
+    **{f"torch.{name}Storage": "quantized tensors" for name in _QUANTIZED},
+    **{f"torch.storage.{name}Storage": "quantized tensors" for name in _QUANTIZED},
+    **{f"torch.{name.lower()}": "quantized tensors" for name in _QUANTIZED},
+}
+"""What PyTorch saves and antorcha does not have, by the names in the pickle."""
 _by_name = {d.name: d for d in dtypes.ALL}
 UNTYPED = StorageType(None, Global("torch.storage", "UntypedStorage"))
 STORAGE_TYPES = {
@@ -69,6 +82,12 @@ REBUILD_TYPE = Global("torch._tensor", "_rebuild_from_type_v2")
 TENSOR = Global("torch", "Tensor")
 SIZE = Global("torch", "Size")
 DEVICE = Global("torch", "device")
+LAYOUT = Global("torch.serialization", "_get_layout")
+GENERATOR = Global("torch._C", "Generator")
+FORMATS = {
+    f"torch.{name}": Global("torch", name)
+    for name in ("contiguous_format", "preserve_format", "channels_last", "channels_last_3d")
+}
 
 
 def _encode(text: str, encoding: str) -> bytes:
@@ -99,6 +118,9 @@ def _table() -> tuple[dict[str, Any], dict[str, Any]]:
         "torch._utils._rebuild_parameter": rebuild.parameter,
         "torch._utils._rebuild_parameter_with_state": rebuild.parameter_with_state,
         "torch._tensor._rebuild_from_type_v2": rebuild.from_type,
+        "torch._utils._rebuild_device_tensor_from_cpu_tensor": rebuild.on_device,
+        "torch._utils._rebuild_device_tensor_from_numpy": rebuild.from_array,
+        "torch.serialization._get_layout": rebuild.layout,
         "torch.Size": Size, "torch.device": Device, "_codecs.encode": _encode,
         "collections.OrderedDict": OrderedDict, "collections.Counter": Counter,
         "collections.defaultdict": defaultdict,
@@ -126,18 +148,25 @@ def known() -> tuple[dict[str, Any], dict[str, Any]]:
 _added: list[Any] = []
 
 
-def full_name(thing: Any) -> str:
-    """Under which name a pickle asks for a class or function."""
-    return f"{thing.__module__}.{thing.__qualname__}"
-
-
 def added() -> Iterator[tuple[str, Any]]:
-    """The user's additions, by name."""
+    """The user's additions, by the names under which a pickle asks for them."""
     for each in _added:
-        if isinstance(each, tuple):
-            yield each[1], each[0]
+        if not isinstance(each, tuple):
+            name = each.__qualname__
+            yield f"{each.__module__}.{name}", each
+            yield f"{torch_module(each)}.{name}", each
+        elif len(each) != 2:
+            raise ValueRangeError(
+                "Expected tuple of length 2 (global, str of callable full path), but got tuple of "
+                f"length: {len(each)}"
+            )
+        elif type(each[1]) is not str:
+            raise ArgumentError(
+                "Expected second item in tuple to be str of callable full path, but got: "
+                f"{type(each[1])}"
+            )
         else:
-            yield full_name(each), each
+            yield each[1], each[0]
 
 
 def add_safe_globals(safe_globals: list[Any]) -> None:
@@ -146,7 +175,7 @@ def add_safe_globals(safe_globals: list[Any]) -> None:
     Args:
         safe_globals (list): classes or functions, or pairs (object, full name in the file)
     """
-    _added.extend(safe_globals)
+    _added.extend(each for each in safe_globals if each not in _added)
 
 
 def clear_safe_globals() -> None:

@@ -1,32 +1,38 @@
 """Reading a checkpoint: PyTorch's zip format, and the format from before version 1.6.
 
-Storages are read as the pickle asks for them, each once, into memory of their own.
+Storages are read as the pickle asks for them, each once, straight into memory of their own; or the
+file is mapped, and they are parts of it. Their sums are not checked, as PyTorch does not: it takes
+longer than reading.
 """
 
 from __future__ import annotations
 
+import mmap
+import os
 import struct
 import sys
 import zipfile
 import zlib
 from collections.abc import Callable
-from typing import Any, Final
-
-import numpy as np
+from typing import Any, Final, NamedTuple
 
 from antorcha.device import CPU, Device, as_device, backend
 from antorcha.dtypes import uint8
-from antorcha.errors import MissingFeature, shown
+from antorcha.errors import AntorchaError, ArgumentError, MissingFeature, ValueRangeError, shown
 from antorcha.ops.record import T
+from antorcha.runtime import mapped
 from antorcha.runtime.layout import contiguous
-from antorcha.runtime.storage import Storage, as_numpy, new_storage
+from antorcha.runtime.storage import Storage, is_owned, new_storage
 from antorcha.runtime.tensor import bare
+from antorcha.serialization import options
 from antorcha.serialization.errors import CheckpointError, UnpicklingError
 from antorcha.serialization.names import StorageType
 from antorcha.serialization.rebuild import Loaded
-from antorcha.serialization.unpickle import Unpickler
+from antorcha.serialization.unpickle import NameScanner, Scanner, Unpickler
+from antorcha.tensor.storages import UntypedStorage
 
 MAGIC = 0x1950A86A20F9469CFC6C
+OLD_VERSION = 1001
 # what zipfile may raise over a damaged file
 _READ_ERRORS = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ArithmeticError,
                 LookupError, TypeError, ValueError, struct.error)  # fmt: skip
@@ -37,18 +43,47 @@ _NO_CUDA = (
 )
 
 
-def read(file: Any, map_location: Any) -> Any:
+class Wanted(NamedTuple):
+    """How a checkpoint is to be read."""
+
+    map_location: Any = None
+    trust: bool = False
+    encoding: str = "utf-8"
+    path: str | None = None
+    """Of the file, if it is to be mapped."""
+
+
+def read(file: Any, wanted: Wanted) -> Any:
     """The object in a seekable binary file."""
     start = file.tell()
-    head = file.read(4)
+    head = file.read(262)
     file.seek(start)
     if not head:
         raise EOFError("load: Ran out of input: the file is empty")
     if head[:2] == b"PK":
-        return _read_zip(file, map_location)
+        return _ZipFile(file, wanted).read()
+    if head[257:262] == b"ustar":
+        raise MissingFeature("load: tar archives, the format before PyTorch 0.1.10, are not read")
     if head[:1] != b"\x80":
         raise _no_checkpoint()
-    return _OldFile(file.read(), map_location).read()
+    if wanted.path is not None:
+        raise CheckpointError(
+            "mmap can only be used with files saved with `torch.save(_use_new_zipfile_serialization"
+            "=True), please torch.save your checkpoint with this option in order to use mmap."
+        )
+    return _OldFile(file.read(), wanted).read()
+
+
+def unsafe_names(file: Any) -> list[str]:
+    """The names in a checkpoint's pickle that ``weights_only`` does not allow."""
+    start = file.tell()
+    magic = file.read(4)
+    file.seek(start)
+    if magic != b"PK\x03\x04":
+        raise ValueRangeError("Expected input to be a checkpoint returned by torch.save")
+    scanner = NameScanner(_ZipFile(file, Wanted()).pickle())
+    scanner.load()
+    return list(scanner.unsafe)
 
 
 def _no_checkpoint() -> UnpicklingError:
@@ -75,44 +110,142 @@ class _Room:
 
 
 # -------------------------------------------------------------------------------------- zip format
+_CHUNK: Final = 1 << 20
 _DEFLATED: Final = 1032  # how much smaller zlib makes anything, at the most
 
 
-def _read_zip(file: Any, map_location: Any) -> Any:
-    try:
-        room = _Room(file.seek(0, 2))
-        file.seek(0)
-        archive = zipfile.ZipFile(file)
-    except _READ_ERRORS as error:
-        raise CheckpointError(
-            "load: PytorchStreamReader failed reading zip archive: the file is truncated or "
-            f"damaged ({error})"
-        ) from None
-    with archive:
-        entries = {info.filename: info for info in archive.infolist()}
-        found = [name for name in entries if name.endswith("/data.pkl") and name.count("/") == 1]
+class _ZipFile:
+    """The format since PyTorch 1.6."""
+
+    def __init__(self, file: Any, wanted: Wanted) -> None:
+        self.file, self.wanted = file, wanted
+        try:
+            self.size = file.seek(0, 2)
+            self.room = _Room(self.size)
+            file.seek(0)
+            self.archive = zipfile.ZipFile(file)
+        except _READ_ERRORS as error:
+            raise CheckpointError(
+                "load: PytorchStreamReader failed reading zip archive: the file is truncated or "
+                f"damaged ({error})"
+            ) from None
+        self.entries = {info.filename: info for info in self.archive.infolist()}
+        names = self.entries
+        found = [name for name in names if name.endswith("/data.pkl") and name.count("/") == 1]
         if not found:
             raise CheckpointError("load: the zip file is no checkpoint: it has no data.pkl")
-        prefix = found[0][: -len("data.pkl")]
-        if f"{prefix}constants.pkl" in entries:
+        self.prefix = found[0][: -len("data.pkl")]
+        if f"{self.prefix}constants.pkl" in names:
             raise MissingFeature("load: TorchScript archives are not supported")
-        swap = False
-        if f"{prefix}byteorder" in entries:
-            swap = _record(archive, entries[f"{prefix}byteorder"], room).strip() != (
-                sys.byteorder.encode()
+        self.mapped: Storage | None = None
+
+    def pickle(self) -> bytes:
+        return self._record("data.pkl")
+
+    def read(self) -> Any:
+        wanted = self.wanted
+        self.swap = self._byteorder() != sys.byteorder
+        if wanted.path is not None:
+            shared = options.get_default_mmap_options() == getattr(mmap, "MAP_SHARED", None)
+            size = os.path.getsize(wanted.path)
+            self.mapped = mapped.map_file(wanted.path, shared, size)
+        storages = _Storages(self._fetch, wanted.map_location)
+        return Unpickler(
+            self.pickle(), storages.load, trust=wanted.trust, encoding=wanted.encoding
+        ).load()
+
+    def _byteorder(self) -> str:
+        if f"{self.prefix}byteorder" not in self.entries:
+            order = options.get_default_load_endianness()
+            if order is options.LoadEndianness.NATIVE:
+                return sys.byteorder
+            return "big" if order is options.LoadEndianness.BIG else "little"
+        found = self._record("byteorder").strip()
+        if found not in (b"little", b"big"):
+            raise CheckpointError(f"load: Unknown endianness type: {shown(found)}")
+        return found.decode()
+
+    def _record(self, name: str) -> bytes:
+        """A small record."""
+        info = self.entries[self.prefix + name]
+        _check_sizes(info, self.room)
+        if not info.CRC:  # (it was saved without its sum)
+            info.CRC = None  # type: ignore[assignment]
+        try:
+            return self.archive.read(info)
+        except _READ_ERRORS as error:
+            raise _damaged(info.filename, error) from None
+
+    def _fetch(self, kind: StorageType, key: str, numel: int) -> Storage:
+        """A storage's bytes."""
+        info = self.entries.get(f"{self.prefix}data/{key}")
+        if info is None or info.file_size != numel * kind.itemsize:
+            raise CheckpointError(
+                f"load: storage {key} of {numel * kind.itemsize} bytes is not in the file: it is "
+                "truncated or damaged"
             )
-
-        def fetch(kind: StorageType, key: str, numel: int) -> Storage:
-            entry = entries.get(f"{prefix}data/{key}")
-            if entry is None or entry.file_size != numel * kind.itemsize:
+        _check_sizes(info, self.room)
+        if options.local.skip_data or _is_meta(self.wanted.map_location):
+            return new_storage(info.file_size)
+        try:
+            found = self._content(info)
+        except _READ_ERRORS as error:
+            if isinstance(error, AntorchaError):
+                raise
+            raise _damaged(info.filename, error) from None
+        if self.swap and info.file_size:
+            if kind.dtype is None:
                 raise CheckpointError(
-                    f"load: storage {key} of {numel * kind.itemsize} bytes is not in the file: it "
-                    "is truncated or damaged"
+                    "load: a storage without a dtype was saved on a machine of the other byte order"
                 )
-            return _storage(archive, entry, kind, swap, room)
+            found = _own(found)
+            UntypedStorage._of(found, CPU).byteswap(kind.dtype)
+        return found
 
-        storages = _Storages(fetch, map_location)
-        return Unpickler(_record(archive, entries[found[0]], room), storages.load).load()
+    def _content(self, info: zipfile.ZipInfo) -> Storage:
+        if info.compress_type != zipfile.ZIP_STORED:
+            info.CRC = None  # type: ignore[assignment]
+            with self.archive.open(info) as source:
+                return _filled(source, info.file_size)
+        start = self._start(info)
+        if self.mapped is not None:
+            return mapped.part(self.mapped, start, info.file_size)
+        self.file.seek(start)
+        return _filled(self.file, info.file_size)
+
+    def _start(self, info: zipfile.ZipInfo) -> int:
+        """Where a record's bytes lie: behind its header and fields whose lengths that has."""
+        self.file.seek(info.header_offset)
+        head = self.file.read(30)
+        if len(head) < 30 or head[:4] != b"PK\x03\x04":
+            raise ValueError("its header is no header")
+        start: int = info.header_offset + 30 + sum(struct.unpack_from("<HH", head, 26))
+        if start + info.file_size > self.size:
+            raise EOFError("it ends too early")
+        return start
+
+
+def _filled(source: Any, nbytes: int) -> Storage:
+    """A new storage with the next bytes of a file, read into its memory."""
+    made = new_storage(nbytes)
+    memory = memoryview(made)  # type: ignore[arg-type]
+    at, readinto = 0, getattr(source, "readinto", None)
+    while at < nbytes:
+        if readinto is not None:
+            count = readinto(memory[at:])
+        else:
+            part = source.read(min(nbytes - at, _CHUNK))
+            count = len(part)
+            memory[at : at + count] = part
+        if not count:
+            raise EOFError("it ends too early")
+        at += count
+    return made
+
+
+def _own(storage: Storage) -> Storage:
+    """The storage, copied if its memory is a file's."""
+    return storage if is_owned(storage) else UntypedStorage._of(storage, CPU).clone()._storage
 
 
 def _damaged(name: str, error: Exception) -> CheckpointError:
@@ -131,48 +264,6 @@ def _check_sizes(info: zipfile.ZipInfo, room: _Room) -> None:
     room.take(info.filename, info.compress_size)
     if info.file_size > _DEFLATED * (info.compress_size + 1):
         raise _damaged(info.filename, ValueError(f"{info.file_size:,} bytes are not in it"))
-
-
-def _record(archive: zipfile.ZipFile, info: zipfile.ZipInfo, room: _Room) -> bytes:
-    _check_sizes(info, room)
-    try:
-        return archive.read(info)
-    except _READ_ERRORS as error:
-        raise _damaged(info.filename, error) from None
-
-
-def _storage(
-    archive: zipfile.ZipFile, info: zipfile.ZipInfo, kind: StorageType, swap: bool, room: _Room
-) -> Storage:
-    """A record's bytes, read into a new storage."""
-    _check_sizes(info, room)
-    made = new_storage(info.file_size)
-    memory = as_numpy(made, 0, (info.file_size,), (1,), np.uint8) if info.file_size else None
-    try:
-        with archive.open(info) as source:
-            at = 0
-            while memory is not None and at < len(memory):
-                count = source.readinto(memory[at:])  # type: ignore[attr-defined]
-                if not count:
-                    raise EOFError("it ends too early")
-                at += count
-            source.read(1)  # checks the sum
-    except _READ_ERRORS as error:
-        raise _damaged(info.filename, error) from None
-    if swap and memory is not None:
-        _swap(memory, kind)
-    return made
-
-
-def _swap(memory: Any, kind: StorageType) -> None:
-    """Turns the bytes of each number round."""
-    if kind.dtype is None:
-        raise CheckpointError(
-            "load: a storage without a dtype was saved on a machine of the other byte order"
-        )
-    width = kind.itemsize // 2 if kind.dtype.kind == "c" else kind.itemsize
-    numbers = memory.reshape(-1, width)
-    numbers[:] = numbers[:, ::-1].copy()
 
 
 # ----------------------------------------------------------------------------------------- storages
@@ -206,25 +297,59 @@ class _Storages:
 
 def placed(storage: Storage, location: str, map_location: Any) -> tuple[Storage, Device]:
     """A storage, moved to where ``map_location`` wants it (None: where it was saved)."""
-    if callable(map_location) and not isinstance(map_location, Device):
-        from antorcha.tensor.storages import UntypedStorage
-
+    if isinstance(map_location, dict):
+        location = map_location.get(location, location)
+    elif isinstance(map_location, (str, bytes)):
+        location = map_location if isinstance(map_location, str) else map_location.decode()
+    elif isinstance(map_location, Device):
+        location = str(map_location)
+    elif map_location is not None:
         answer = map_location(UntypedStorage._of(storage, CPU), location)
         if answer is not None:
-            inner = getattr(answer, "_untyped_storage", answer)
-            return inner._storage, inner.device
-        wanted: Any = location
-    elif isinstance(map_location, dict):
-        wanted = map_location.get(location, location)
-    else:
-        wanted = location if map_location is None else map_location
-    if map_location is None and location.startswith("cuda") and not _has_cuda():
+            return _of_face(answer)
+    return _restored(storage, str(location))
+
+
+def _of_face(found: Any) -> tuple[Storage, Device]:
+    untyped = getattr(found, "_untyped_storage", found)
+    if not isinstance(untyped, UntypedStorage):
+        raise ArgumentError(f"load: expected a storage, not {type(found).__name__}")
+    return untyped._storage, untyped.device
+
+
+def _restored(storage: Storage, location: str) -> tuple[Storage, Device]:
+    """A storage, at the place of that name."""
+    for priority, _, deserializer in options.packages:
+        if priority >= options.BUILT_IN and _is_device(location):
+            break
+        found = deserializer(UntypedStorage._of(storage, CPU), location)
+        if found is not None:
+            return _of_face(found)
+    if not _is_device(location):
+        raise CheckpointError(
+            "load: don't know how to restore data location of torch.storage.UntypedStorage "
+            f"(tagged with {shown(location, 60)})"
+        )
+    if location.startswith("cuda") and not _has_cuda():
         raise CheckpointError(f"load: {_NO_CUDA}")
-    device = as_device(wanted)
+    device = as_device(location)
     if device is CPU:
         return storage, CPU
     flat = bare(contiguous((storage.nbytes,), uint8, CPU), storage)
     return T.to_device(flat, device)._storage, device
+
+
+def _is_device(location: str) -> bool:
+    try:
+        as_device(location)
+    except (RuntimeError, ValueError, TypeError):
+        return False
+    return True
+
+
+def _is_meta(map_location: Any) -> bool:
+    """Is nothing of the storages to be read?"""
+    return isinstance(map_location, (str, Device)) and str(map_location) == "meta"
 
 
 def _has_cuda() -> bool:
@@ -237,21 +362,26 @@ def _has_cuda() -> bool:
 
 # -------------------------------------------------------------------------------------- old format
 class _OldFile:
-    """The format before PyTorch 1.6: pickles one after the other, then the storages."""
+    """The format before PyTorch 1.6: pickles one after the other, then the storages.
 
-    def __init__(self, data: bytes, map_location: Any) -> None:
-        self.data, self.at = data, 0
+    The objects come before the storages that they need: their pickle is run twice, first to learn
+    which storages there are.
+    """
+
+    def __init__(self, data: bytes, wanted: Wanted) -> None:
+        self.data, self.at, self.wanted = data, 0, wanted
         self.room = _Room(len(data))
         self.waiting: dict[str, tuple[Storage, int]] = {}  # for their bytes: storage, itemsize
-        self.storages = _Storages(self._fetch, None if callable(map_location) else "cpu")
+        self.storages: dict[str, Storage] = {}
 
     def read(self) -> Any:
         if self._part() != MAGIC:
             raise _no_checkpoint()
-        if self._part() != 1001:
+        if self._part() != OLD_VERSION:
             raise UnpicklingError("load: Invalid protocol version of an old checkpoint")
-        self._part()  # the writer's byte order and word sizes
-        result = self._part(self._load)
+        self._part()  # the writer's byte order and word sizes; the storages' is little
+        start = self.at
+        self._part(_Storages(self._fetch, "cpu"), Scanner)
         keys = self._part()
         if not isinstance(keys, list) or not all(type(key) in (str, int) for key in keys):
             raise CheckpointError("load: the file is damaged: the list of its storages is none")
@@ -262,25 +392,42 @@ class _OldFile:
                 f"load: the file is truncated or damaged: {len(self.waiting)} storages are not in "
                 "it"
             )
-        return result
+        self.at = start
+        return self._part(
+            _Storages(lambda kind, key, numel: self.storages[key], self.wanted.map_location)
+        )
 
-    def _part(self, load: Callable[[Any], Any] | None = None) -> Any:
+    def _part(self, storages: _Storages | None = None, machine: type[Unpickler] = Unpickler) -> Any:
         """The next pickle's object."""
-        machine = Unpickler(self.data, load or _no_storage, self.at)
-        value = machine.load()
-        self.at = machine.at
+
+        def load(id: Any) -> Any:
+            return _no_storage(id) if storages is None else self._load(storages, id)
+
+        trust = self.wanted.trust and storages is not None
+        run = machine(self.data, load, self.at, trust, self.wanted.encoding)
+        value = run.load()
+        self.at = run.at
         return value
 
-    def _load(self, id: Any) -> Loaded:
-        if isinstance(id, tuple) and len(id) == 6 and id[5] is not None:
-            raise MissingFeature("load: views of storages in an old checkpoint are not supported")
-        return self.storages.load(id)
+    def _load(self, storages: _Storages, id: Any) -> Any:
+        if isinstance(id, tuple) and len(id) == 4 and id[0] == "module":
+            return id[1]  # the class; its file and source are of no use
+        found = storages.load(id)
+        view = id[5] if len(id) == 6 else None
+        if view is None:
+            return found
+        if not isinstance(view, tuple) or [type(each) for each in view[1:]] != [int, int]:
+            raise UnpicklingError("load: a view of a storage that is none: the file is damaged")
+        at, nbytes = (each * found.kind.itemsize for each in view[1:])
+        if min(at, nbytes) < 0 or at + nbytes > found.storage.nbytes:
+            raise UnpicklingError("load: a view beyond its storage: the file is damaged")
+        return Loaded(mapped.part(found.storage, at, nbytes), found.kind, found.device)
 
     def _fetch(self, kind: StorageType, key: str, numel: int) -> Storage:
         """A storage whose bytes come later."""
         size = numel * kind.itemsize
         self.room.take(f"storage {key}", size)
-        made = new_storage(size)
+        made = self.storages[key] = new_storage(size)
         self.waiting[key] = made, kind.itemsize
         return made
 
@@ -297,9 +444,9 @@ class _OldFile:
             or struct.unpack_from("<q", self.data, self.at)[0] * itemsize != made.nbytes
         ):
             raise CheckpointError(f"load: the file is truncated or damaged at storage {key}")
-        if made.nbytes:
-            memory = as_numpy(made, 0, (made.nbytes,), (1,), np.uint8)
-            memory[:] = np.frombuffer(self.data, np.uint8, made.nbytes, self.at + 8)
+        if not options.local.skip_data:
+            memory = memoryview(made)  # type: ignore[arg-type]
+            memory[:] = memoryview(self.data)[self.at + 8 : end]
         self.at = end
 
 

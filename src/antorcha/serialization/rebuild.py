@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from antorcha.device import META, Device
+import numpy as np
+
+from antorcha.device import META, Device, as_device
 from antorcha.dtypes import dtype as DType
-from antorcha.errors import shown
+from antorcha.dtypes import uint8
+from antorcha.errors import MissingFeature, shown
 from antorcha.ops.record import T
 from antorcha.runtime import layout as L
 from antorcha.runtime.storage import Storage
@@ -14,15 +17,25 @@ from antorcha.runtime.tensor import Parameter, Tensor, bare
 from antorcha.serialization.errors import UnpicklingError
 from antorcha.serialization.names import StorageType
 from antorcha.shapes import INT64_MAX, MOST_DIMS
+from antorcha.tensor.interop import share
+from antorcha.tensor.storages import TypedStorage, UntypedStorage
 
 
-class Loaded:
+class Loaded(TypedStorage):
     """A storage read from a checkpoint."""
 
-    __slots__ = ("device", "kind", "storage")
+    __slots__ = ("kind",)
 
     def __init__(self, storage: Storage, kind: StorageType, device: Device) -> None:
-        self.storage, self.kind, self.device = storage, kind, device
+        super().__init__(
+            wrap_storage=UntypedStorage._of(storage, device), dtype=kind.dtype or uint8
+        )
+        self.kind = kind
+
+    @property
+    def storage(self) -> Storage:
+        """The memory."""
+        return self._untyped._storage
 
 
 def _sizes(what: str, value: Any) -> tuple[int, ...]:
@@ -165,3 +178,23 @@ def _with_state(made: Tensor, state: Any) -> Tensor:
             raise UnpicklingError(f"load: a tensor's attributes are {type(state).__name__}")
         made.__dict__.update(state)
     return made
+
+
+def on_device(data: Any, dtype: Any, device: Any, requires_grad: Any) -> Tensor:
+    """A tensor of a device whose storages cannot be saved, from its copy on the CPU."""
+    if not isinstance(data, Tensor) or not isinstance(dtype, DType):
+        raise UnpicklingError("load: a tensor without a tensor: the file is damaged")
+    made: Tensor = data.to(device=as_device(device), dtype=dtype)
+    return made.requires_grad_() if requires_grad else made
+
+
+def from_array(data: Any, dtype: Any, device: Any, requires_grad: Any) -> Tensor:
+    """A tensor of a device whose storages cannot be saved, from its copy as a NumPy array."""
+    return on_device(share(np.array(data)), dtype, device, requires_grad)
+
+
+def layout(name: Any) -> Any:
+    """``torch.strided``."""
+    if name != "torch.strided":
+        raise MissingFeature(f"load: the layout {shown(name)} is not in this version of antorcha")
+    return T.empty(0).layout

@@ -2,22 +2,25 @@
 
 Python's own unpickler calls whatever a file names. This one knows a short list of names (see
 ``names``) and refuses the rest; it sets attributes only on OrderedDicts and on instances of classes
-that the user has declared safe. Protocols 2 to 5.
+that the user has declared safe. With ``trust`` (``weights_only=False``) the list is longer: see
+``trusted``. Protocols 2 to 5.
 """
 
 from __future__ import annotations
 
+import _compat_pickle
 import codecs
 import functools
 import struct
-from collections import Counter, OrderedDict, defaultdict
+import sys
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from typing import Any
 
-from antorcha.errors import AntorchaError, shown
+from antorcha.errors import AntorchaError, MissingFeature, shown
 from antorcha.runtime.tensor import Tensor
 from antorcha.serialization.errors import UnpicklingError
-from antorcha.serialization.names import added, known
+from antorcha.serialization.names import REFUSED, added, known
 
 _NEVER = (
     "os",
@@ -30,6 +33,12 @@ _NEVER = (
     "importlib",
     "shutil",
 )
+
+
+def _new_name(module: str, name: str) -> tuple[str, str]:
+    """What Python 2, and with it protocol 2, calls otherwise, by its name of today."""
+    modules = _compat_pickle.IMPORT_MAPPING
+    return _compat_pickle.NAME_MAPPING.get((module, name), (modules.get(module, module), name))
 
 
 _HASHED = (set, frozenset, Counter, OrderedDict)  # these hash what they are called with
@@ -53,14 +62,22 @@ def _check_key(key: Any) -> Any:
 class Unpickler:
     """Runs one pickle in ``data`` from ``start``; ``persistent_load`` gives storages by id."""
 
-    def __init__(self, data: Any, persistent_load: Callable[[Any], Any], start: int = 0) -> None:
-        self.data, self.at = memoryview(data), start
+    def __init__(
+        self,
+        data: Any,
+        persistent_load: Callable[[Any], Any],
+        start: int = 0,
+        trust: bool = False,
+        encoding: str = "utf-8",
+    ) -> None:
+        self.data, self.at, self.trust, self.encoding = memoryview(data), start, trust, encoding
         self.persistent_load = persistent_load
         self.stack: list[Any] = []
         self.outer: list[list[Any]] = []  # the stacks below each mark
         self.memo: dict[int, Any] = {}
         self.values, self.functions = known()
         self.safe = dict(added())
+        self.trusted: list[Any] = []  # what the pickle has named of what only trust allows
 
     def load(self) -> Any:
         """The object; afterwards ``at`` is behind the pickle."""
@@ -108,6 +125,11 @@ class Unpickler:
     def _text(self, form: str) -> str:
         return str(self._take(self._number(form)), "utf-8", "surrogatepass")
 
+    def _old_text(self, form: str) -> Any:
+        """A string of Python 2, which may have been meant as bytes."""
+        content = self._take(self._number(form))
+        return content if self.encoding == "bytes" else content.decode(self.encoding)
+
     def _line(self) -> str:
         end = self.at
         while self.data[end] != 10:
@@ -126,27 +148,39 @@ class Unpickler:
     # -------------------------------------------------------------------------------------- names
     def find(self, module: str, name: str) -> Any:
         """What a name stands for; refuses what is not on the list."""
+        module, name = _new_name(module, name)
         full = f"{module}.{name}"
         if full in self.safe:
             return self.safe[full]
+        if full in REFUSED:
+            raise MissingFeature(f"load: {REFUSED[full]} are not in this version of antorcha")
         for table in (self.values, self.functions):
             if full in table:
                 return table[full]
-        if module.split(".")[0] in _NEVER:
-            raise UnpicklingError(
-                f"load: the file wants {full}, which would run code. Loading never executes code "
-                "from a file; do not trust this one."
-            )
-        raise UnpicklingError(
-            f"load: Unsupported global: GLOBAL {full} was not an allowed global by default. "
-            "Loading never executes code from a file: it gives tensors, numbers, strings and "
-            "containers. Save a state_dict instead of the object; or, if you trust the file, "
-            "allow the class under its name in the file: torch.serialization.add_safe_globals("
-            f"[({name.split('.')[-1]}, {full!r})])."
-        )
+        if self.trust:
+            from antorcha.serialization import trusted
+
+            found = trusted.find(module, name)
+            if found is not None:
+                self.trusted.append(found)
+                return found
+        raise UnpicklingError(_refusal(module, name, self.trust))
 
     def _is_safe(self, thing: Any) -> bool:
         return any(thing is each for each in self.safe.values())
+
+    def _is_trusted(self, kind: Any) -> bool:
+        """Is it a class that only ``weights_only=False`` gives objects of?"""
+        return isinstance(kind, type) and any(kind is each for each in self.trusted)
+
+    def _may_call(self, fn: Any, args: Any) -> bool:
+        if any(fn is each for each in self.functions.values()):
+            return True
+        if not any(fn is each for each in self.trusted):
+            return False
+        from antorcha.serialization import trusted
+
+        return trusted.may_call(fn, args)
 
     def call(self, fn: Any, args: Any) -> Any:
         """REDUCE: calls one of the functions on the list."""
@@ -154,7 +188,7 @@ class Unpickler:
             raise UnpicklingError("load: the pickle is damaged: arguments that are no tuple")
         if self._is_safe(fn):
             return fn(*args)
-        if not any(fn is each for each in self.functions.values()):
+        if not self._may_call(fn, args):
             raise UnpicklingError(
                 f"load: Trying to call reduce for unrecognized function {shown(fn, 60)}"
             )
@@ -168,22 +202,31 @@ class Unpickler:
                 _check_key(item[0] if pair else item)
         return fn(*args)
 
-    def make(self, kind: Any, args: Any) -> Any:
+    def make(self, kind: Any, args: Any, more: Any = None) -> Any:
         """NEWOBJ: an instance of one of the classes on the list."""
-        if self._is_safe(kind):
-            return kind.__new__(kind, *args)
+        if self._is_safe(kind) or self._is_trusted(kind):
+            return kind.__new__(kind, *args, **(more or {}))
         if kind in (OrderedDict, Counter, defaultdict, set):
             return kind(*args)
         raise UnpicklingError(
             f"load: Trying to create new object for unrecognized class {shown(kind, 60)}"
         )
 
+    def _may_build(self, kind: Any) -> bool:
+        if self._is_safe(kind) or self._is_trusted(kind):
+            return True
+        if not self.trust:
+            return False
+        from antorcha.serialization import trusted
+
+        return trusted.is_known(kind)  # (of NumPy's dtypes, whose classes need no name)
+
     def build(self, made: Any, state: Any) -> None:
         """BUILD: sets an object's attributes."""
         kind = type(made)
         if kind is OrderedDict and isinstance(state, dict):
             made.__dict__.update(state)
-        elif not self._is_safe(kind) or isinstance(made, Tensor):
+        elif not self._may_build(kind) or isinstance(made, Tensor):
             raise UnpicklingError(
                 "load: Can only build OrderedDict or types allowlisted via "
                 f"`add_safe_globals`, but got {kind}"
@@ -196,6 +239,67 @@ class Unpickler:
                 made.__dict__[key] = value
             for key, value in (slots or {}).items():
                 setattr(made, key, value)
+
+
+class Nothing:
+    """Stands for an object that a pickle would make."""
+
+    __slots__ = ()
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        pass
+
+    append = extend = update = lambda self, items: None
+
+
+class Scanner(Unpickler):
+    """Runs a pickle for its storages alone: nothing is called, and no object made."""
+
+    def call(self, fn: Any, args: Any) -> Any:
+        return Nothing()
+
+    def make(self, kind: Any, args: Any, more: Any = None) -> Any:
+        return Nothing()
+
+    def build(self, made: Any, state: Any) -> None:
+        pass
+
+
+class NameScanner(Scanner):
+    """Runs a pickle for the names that ``weights_only`` does not allow: `unsafe`."""
+
+    def __init__(self, data: Any) -> None:
+        super().__init__(data, lambda id: Nothing())
+        self.unsafe: dict[str, None] = {}
+
+    def find(self, module: str, name: str) -> Any:
+        full = ".".join(_new_name(module, name))
+        if full not in self.safe and full not in self.values and full not in self.functions:
+            self.unsafe[full] = None
+        return Nothing()
+
+
+def _refusal(module: str, name: str, trust: bool) -> str:
+    full = f"{module}.{name}"
+    if module.split(".")[0] in _NEVER:
+        return (
+            f"load: Trying to load unsupported GLOBAL {full} whose module {module} is blocked. "
+            "Loading never executes code from a file; do not trust this one."
+        )
+    if trust:
+        known = "gives a file no such class" if module in sys.modules else "is not imported here"
+        return (
+            f"load: Unsupported global: GLOBAL {full}: module {module} {known}. "
+            "Import what the file's objects are made of before it is loaded, or allow another "
+            f"class under that name: torch.serialization.add_safe_globals([(cls, {full!r})])."
+        )
+    return (
+        f"load: Unsupported global: GLOBAL {full} was not an allowed global by default. Please use "
+        f"`torch.serialization.add_safe_globals([{name}])` or the "
+        f"`torch.serialization.safe_globals([{name}])` context manager to allowlist this global "
+        f"if you trust this class/function (or [({name}, {full!r})], if its name is another here). "
+        "Loading never executes code from a file: a state_dict needs none."
+    )
 
 
 _HANDLERS: dict[int, Callable[[Unpickler], None]] = {}
@@ -231,8 +335,8 @@ for _code, _form in ((b"X", "<I"), (b"\x8c", "<B"), (b"\x8d", "<Q")):
     _reads(_code, functools.partial(Unpickler._text, form=_form))
 for _code, _form in ((b"B", "<I"), (b"C", "<B"), (b"\x8e", "<Q")):
     _reads(_code, functools.partial(Unpickler._bytes, form=_form))
-for _code, _form in ((b"T", "<i"), (b"U", "<B")):  # Python 2's strings
-    _reads(_code, functools.partial(Unpickler._text, form=_form))
+for _code, _form in ((b"T", "<i"), (b"U", "<B")):
+    _reads(_code, functools.partial(Unpickler._old_text, form=_form))
 _reads(b"\x96", lambda u: bytearray(u._take(u._number("<Q"))))
 _reads(b"\x8a", lambda u: int.from_bytes(u._take(u._number("<B")), "little", signed=True))
 _reads(b"\x8b", lambda u: int.from_bytes(u._take(u._number("<i")), "little", signed=True))
@@ -326,7 +430,12 @@ def _dict(u: Unpickler) -> None:
 
 
 def _container(u: Unpickler, *kinds: type) -> Any:
-    if type(u.stack[-1]) not in kinds:
+    kind = type(u.stack[-1])
+    if (
+        kind not in kinds
+        and kind is not Nothing
+        and not (u._is_trusted(kind) and issubclass(kind, (*kinds, deque)))
+    ):
         raise UnpicklingError(
             f"load: items for a {type(u.stack[-1]).__name__}: the pickle is damaged"
         )
@@ -383,6 +492,12 @@ def _reduce(u: Unpickler) -> None:
 def _new_object(u: Unpickler) -> None:
     args = u.stack.pop()
     u.stack[-1] = u.make(u.stack[-1], args)
+
+
+@_on(b"\x92")
+def _new_object_with_names(u: Unpickler) -> None:
+    more, args = u.stack.pop(), u.stack.pop()
+    u.stack[-1] = u.make(u.stack[-1], args, more)
 
 
 @_on(b"b")

@@ -1,33 +1,40 @@
-"""Writing a checkpoint: PyTorch's zip format, version 3.
+"""Writing a checkpoint: PyTorch's zip format, version 3, and the format from before 1.6.
 
 The archive holds ``data.pkl`` (the objects, storages by number), ``data/<number>`` (each storage's
-bytes, once, aligned to 64) and a few small records. Records are not compressed.
+bytes, once, aligned to 64) and a few small records. Records are not compressed, and are written
+from the tensors' own memory.
 """
 
 from __future__ import annotations
 
-import hashlib
+import functools
 import io
 import pickle
 import struct
 import sys
-import zipfile
+import types
 from collections import OrderedDict
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from antorcha.device import Device, backend
+from antorcha.basics import layout, memory_format
+from antorcha.device import CPU, Device, backend
 from antorcha.dtypes import dtype as DType
+from antorcha.dtypes import uint8
+from antorcha.errors import MissingFeature
+from antorcha.ops.record import Op
+from antorcha.random import Generator
 from antorcha.runtime.layout import contiguous
 from antorcha.runtime.storage import Storage
 from antorcha.runtime.tensor import Parameter, Tensor, bare
-from antorcha.serialization import names
+from antorcha.serialization import names, options
+from antorcha.serialization.archive import Archive, write_all
 from antorcha.serialization.errors import CheckpointError
+from antorcha.serialization.homes import is_torch, torch_module
+from antorcha.serialization.reader import MAGIC, OLD_VERSION
 from antorcha.shapes import Size
-
-ALIGNMENT = 64
-_LARGE = (1 << 31) - 1  # a record from this size on has a zip64 header
+from antorcha.tensor.storages import TypedStorage, UntypedStorage
 
 
 class _Stored:
@@ -42,34 +49,30 @@ class _Stored:
 _PythonPickler: Any = pickle._Pickler  # the C one writes no names
 
 
-class _Pickler(_PythonPickler):  # type: ignore[misc]
-    """Writes tensors as PyTorch does, and collects their storages."""
+class _Writing:
+    """Writes tensors as PyTorch does, and collects their storages (a mixin of picklers)."""
 
-    dispatch: ClassVar[dict[Any, Any]] = dict(_PythonPickler.dispatch)
-
-    def __init__(self, file: Any, protocol: int) -> None:
-        super().__init__(file, protocol=protocol)
-        self.storages: list[tuple[Storage, Device]] = []
-        self.numbers: dict[int, tuple[str, DType | None]] = {}
+    old = False
+    """Is it the format from before version 1.6?"""
+    storages: list[tuple[Storage, Device, int]]
+    numbers: dict[int, tuple[str, DType | None]]
+    write: Any
+    memoize: Any
+    save: Any
 
     def persistent_id(self, obj: Any) -> Any:
         if isinstance(obj, _Stored):
             return obj.id
-        if type(obj).__name__ in ("UntypedStorage", "TypedStorage") and hasattr(obj, "_storage"):
-            return self._public_storage(obj)
+        if isinstance(obj, (TypedStorage, UntypedStorage)):
+            dtype = obj.dtype if isinstance(obj, TypedStorage) else None
+            return self._stored(obj._storage, obj.device, dtype).id
         return None
-
-    def _public_storage(self, obj: Any) -> Any:
-        untyped = obj if type(obj).__name__ == "UntypedStorage" else obj._storage
-        dtype = None if untyped is obj else obj.dtype
-        found = untyped._storage if hasattr(untyped, "_storage") else untyped
-        return self._stored(found, untyped.device, dtype).id
 
     def _stored(self, storage: Storage, device: Device, dtype: DType | None) -> _Stored:
         found = self.numbers.get(id(storage))
         if found is None:
             found = self.numbers[id(storage)] = str(len(self.storages)), dtype
-            self.storages.append((storage, device))
+            self.storages.append((storage, device, 1 if dtype is None else dtype.itemsize))
         key, before = found
         if before is not dtype and before is not None and dtype is not None:
             raise CheckpointError(
@@ -77,18 +80,31 @@ class _Pickler(_PythonPickler):  # type: ignore[misc]
                 f"different types: {before} and {dtype}; clone() one of them"
             )
         kind = names.UNTYPED if dtype is None else names.STORAGE_TYPES[dtype.name]
-        return _Stored(("storage", kind.written, key, str(device), storage.nbytes // kind.itemsize))
+        place = _place(storage, device)
+        id_ = ("storage", kind.written, key, place, storage.nbytes // kind.itemsize)
+        return _Stored((*id_, None) if self.old else id_)
 
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, Tensor):
             return self._tensor(obj)
-        if type(obj) is Size:
+        kind = type(obj)
+        if kind is Size:
             return names.SIZE, (tuple(obj),)
-        if type(obj) is Device:
+        if kind is Device:
             return names.DEVICE, (obj.type,) if obj.index is None else (obj.type, obj.index)
+        if kind is layout:
+            return names.LAYOUT, (repr(obj),)
+        if isinstance(obj, Op):
+            return obj.name  # a function of PyTorch's, by its name
+        if kind is Generator:
+            state = (obj.initial_seed(), None, obj.get_state())
+            return names.GENERATOR, (obj.device,), state
         return NotImplemented
 
     def _tensor(self, t: Tensor) -> Any:
+        own = type(t).__reduce_ex__
+        if own is not Tensor.__reduce_ex__:  # a subclass that says itself how it is saved
+            return own(t, 2)
         state = dict(t.__dict__.items())
         if isinstance(t, Parameter):
             data = bare(t._layout, t._storage, t._offset)
@@ -113,58 +129,114 @@ class _Pickler(_PythonPickler):  # type: ignore[misc]
         return names.REBUILD_TENSOR_3, (stored, t._offset, size, strides, t._rg, OrderedDict(),
                                         lay.dtype)  # fmt: skip
 
+    def save_global(self, obj: Any, name: Any = None) -> None:
+        """A class or function by its name: antorcha's by PyTorch's."""
+        module = getattr(obj, "__module__", None)
+        if not isinstance(module, str) or not is_torch(module):
+            super().save_global(obj, name)  # type: ignore[misc]
+            return
+        self._write_name(torch_module(obj), name or obj.__qualname__)
+        self.memoize(obj)
+
+    def _write_name(self, module: str, name: str) -> None:
+        self.write(b"c" + f"{module}\n{name}\n".encode())
+
     def _save_name(self, obj: names.Global) -> None:
-        self.write(b"c" + f"{obj.module}\n{obj.name}\n".encode())
+        self._write_name(obj.module, obj.name)
         self.memoize(obj)
 
     def _save_dtype(self, obj: DType) -> None:
         self.save(names.DTYPES[obj])
 
-    dispatch[names.Global] = _save_name
-    dispatch[DType] = _save_dtype
+    def _save_format(self, obj: memory_format) -> None:
+        self.save(names.FORMATS[str(obj)])
 
 
-def write(obj: Any, file: Any, name: str, protocol: int = 2) -> None:
-    """Writes a checkpoint of ``obj`` into a seekable file; ``name`` is the archive's folder."""
+@functools.cache
+def _pickler(base: Any) -> Any:
+    """The class of picklers that write checkpoints in the way of a module's pickler."""
+    ours = _Writing
+
+    def save_function(pickler: Any, obj: Any) -> None:
+        own = is_torch(str(getattr(obj, "__module__", "")))
+        (ours.save_global if own else base.dispatch[types.FunctionType])(pickler, obj)
+
+    dispatch = {
+        **base.dispatch, names.Global: ours._save_name, DType: ours._save_dtype,
+        memory_format: ours._save_format, types.FunctionType: save_function,
+    }  # fmt: skip
+    return type("Pickler", (ours, base), {"dispatch": dispatch})
+
+
+def _pickled(obj: Any, protocol: int, module: Any, old: bool = False) -> tuple[bytes, Any]:
+    """The object's pickle, and the pickler, which has the storages."""
+    base = _PythonPickler if module is None or module is pickle else module.Pickler
+    if not (isinstance(base, type) and issubclass(base, _PythonPickler)):
+        raise MissingFeature(
+            f"save: the pickler of {module.__name__} is not written in Python (as pickle._Pickler "
+            "is), and cannot be taught PyTorch's names"
+        )
     data = io.BytesIO()
-    pickler = _Pickler(data, protocol)
+    pickler = _pickler(base)(data, protocol)
+    pickler.storages, pickler.numbers, pickler.old = [], {}, old
     pickler.dump(obj)
-    digest = hashlib.sha256()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+    return data.getvalue(), pickler
 
-        def record(path: str, content: Any) -> None:
-            _write_record(archive, f"{name}/{path}", content)
-            digest.update(archive.filelist[-1].CRC.to_bytes(4, "little"))
 
-        record("data.pkl", data.getvalue())
-        record(".format_version", b"1")
-        record(".storage_alignment", str(ALIGNMENT).encode())
-        record("byteorder", sys.byteorder.encode())
-        for k, (storage, device) in enumerate(pickler.storages):
-            record(f"data/{k}", _bytes_of(storage, device))
-        record("version", b"3\n")
-        serial = int.from_bytes(digest.digest(), "big") % 10**40
-        record(".data/serialization_id", f"{serial:040d}".encode())
+def _place(storage: Storage, device: Device) -> str:
+    """Where a storage is, as PyTorch (or a registered package) names the place."""
+    for _, tagger, _ in options.packages:
+        found = tagger(UntypedStorage._of(storage, device))
+        if found is not None:
+            return found
+    return str(device)
+
+
+def write(obj: Any, file: Any, name: str, protocol: int = 2, module: Any = None,
+          byteorder: bool = True) -> None:  # fmt: skip
+    """Writes a checkpoint of ``obj`` into a binary file; ``name`` is the archive's folder."""
+    data, pickler = _pickled(obj, protocol, module)
+    archive = Archive(file, name)
+    archive.add("data.pkl", data)
+    # From 1 on, storages lie where PyTorch can compute it, behind a descriptor each.
+    archive.add(".format_version", b"0")
+    archive.add(".storage_alignment", str(archive.alignment).encode())
+    if byteorder:
+        archive.add("byteorder", sys.byteorder.encode())
+    for k, (storage, device, _) in enumerate(pickler.storages):
+        if options.local.skip_data:
+            archive.leave(f"data/{k}", storage.nbytes)
+        else:
+            archive.add(f"data/{k}", _bytes_of(storage, device))
+    archive.add("version", b"3\n")
+    serial = int.from_bytes(archive.digest.digest(), "big") % 10**40
+    archive.add(".data/serialization_id", f"{serial:040d}".encode())
+    archive.close()
+
+
+def write_old(obj: Any, file: Any, protocol: int = 2, module: Any = None) -> None:
+    """Writes a checkpoint in the format from before version 1.6."""
+    if options.local.skip_data:
+        raise CheckpointError("Cannot use skip_data=True with _use_new_zipfile_serialization=False")
+    data, pickler = _pickled(obj, protocol, module, old=True)
+    sizes = {"short": 2, "int": 4, "long": 4}
+    system = {"protocol_version": OLD_VERSION, "little_endian": sys.byteorder == "little",
+              "type_sizes": sizes}  # fmt: skip
+    for each in (MAGIC, OLD_VERSION, system):
+        write_all(file, pickle.dumps(each, protocol))
+    write_all(file, data)
+    keys = sorted(str(k) for k in range(len(pickler.storages)))
+    write_all(file, pickle.dumps(keys, protocol))
+    for key in keys:
+        storage, device, itemsize = pickler.storages[int(key)]
+        write_all(file, struct.pack("<q", storage.nbytes // itemsize))
+        write_all(file, _bytes_of(storage, device))
 
 
 def _bytes_of(storage: Storage, device: Device) -> Any:
     """A storage's memory, brought to the host."""
-    from antorcha.dtypes import uint8
-
+    if device is CPU:
+        return memoryview(storage)  # type: ignore[arg-type]
     lay = contiguous((storage.nbytes,), uint8, device)
     array: Any = np.ascontiguousarray(backend(device).to_host(lay, storage, 0))
     return memoryview(array)
-
-
-def _write_record(archive: zipfile.ZipFile, name: str, content: Any) -> None:
-    """One record, its content aligned by padding in the header's extra field."""
-    info = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
-    info.external_attr = 0o644 << 16
-    large = len(content) > _LARGE
-    start = archive.fp.tell() + 30 + len(name.encode()) + (20 if large else 0) + 4  # type: ignore[union-attr]
-    padding = -start % ALIGNMENT
-    info.extra = struct.pack("<HH", 0x4246, padding) + b"Z" * padding
-    info.file_size = len(content)
-    with archive.open(info, "w", force_zip64=large) as target:
-        for at in range(0, len(content), 1 << 24):
-            target.write(content[at : at + (1 << 24)])

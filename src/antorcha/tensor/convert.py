@@ -21,6 +21,7 @@ from antorcha.runtime.call.node import edge_of
 from antorcha.runtime.tensor import Parameter, Tensor, bare
 from antorcha.tensor import printing
 from antorcha.tensor.methods import set_methods
+from antorcha.tensor.storages import UntypedStorage
 
 
 def to_array(tensor: Tensor) -> Array:
@@ -265,13 +266,8 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     if id(self) in memo:
         return memo[id(self)]  # type: ignore[no-any-return]
     lay = self._layout
-    key = ("storage", id(self._storage))
-    storage = memo.get(key)  # type: ignore[call-overload]
-    if storage is None:
-        whole = L.contiguous((self._storage.nbytes // max(lay.itemsize, 1),), lay.dtype, lay.device)
-        flat = bare(whole, self._storage)
-        storage = memo[key] = T.clone(flat)._storage  # type: ignore[index]
-    made = bare(lay, storage, self._offset)
+    storage = copy.deepcopy(UntypedStorage._of(self._storage, lay.device), memo)
+    made = bare(lay, storage._storage, self._offset)
     if type(self) is not Tensor:
         made = made.as_subclass(type(self))
     made._rg = self._rg

@@ -19,6 +19,7 @@ from antorcha.ops.record import T
 from antorcha.runtime import layout as L
 from antorcha.runtime.tensor import Tensor, bare
 from antorcha.tensor.methods import set_methods
+from antorcha.tensor.storages import TypedStorage, UntypedStorage
 
 if TYPE_CHECKING:
     from antorcha.runtime import storage as S
@@ -203,6 +204,10 @@ def _shared(obj: Any, want: dtypes.dtype | None, copy: bool | None) -> Tensor | 
     """A tensor over the object's own memory, if it has any."""
     if isinstance(obj, Tensor):
         return obj
+    if isinstance(obj, (UntypedStorage, TypedStorage)):
+        kind = obj.dtype if isinstance(obj, TypedStorage) else want or dtypes.get_default_dtype()
+        lay = L.contiguous((obj.nbytes() // kind.itemsize,), kind, obj.device)
+        return bare(lay, obj._storage)
     if isinstance(obj, np.ndarray):
         return share(obj) if copy else from_numpy(obj)
     if isinstance(obj, np.generic):

@@ -8,6 +8,7 @@ small raises when it is used.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +17,17 @@ from antorcha.device import Device, as_device, backend
 from antorcha.errors import ArgumentError, GraphError, MissingFeature, OutOfRange, warn
 from antorcha.lazy import Array, lazy, np
 from antorcha.ops.params import to_int
-from antorcha.runtime.tensor import Tensor
+from antorcha.ops.record import T
+from antorcha.runtime.layout import contiguous
+from antorcha.runtime.tensor import Tensor, bare
 from antorcha.tensor.methods import set_methods
 
 if TYPE_CHECKING:
+    from antorcha.runtime import mapped
     from antorcha.runtime import storage as S
 else:
     S = lazy("antorcha.runtime.storage")
+    mapped = lazy("antorcha.runtime.mapped")
 
 _SHARING = (
     "share_memory_: memory shared between processes is not in this version of antorcha. A forked "
@@ -57,12 +62,15 @@ class UntypedStorage:
     8
     """
 
-    __slots__ = ("__weakref__", "_device", "_storage")
+    __slots__ = ("__weakref__", "_device", "_storage", "filename")
     _storage: S.Storage
     _device: Device
+    filename: str | None
+    """The file that the memory is mapped from, if `from_file` made it."""
     is_sparse = is_sparse_csr = False
 
     def __init__(self, size: Any = 0, *, device: Any = None) -> None:
+        self.filename = None
         self._device = as_device("cpu" if device is None else device)
         memory = backend(self._device)
         if isinstance(size, (list, tuple)):
@@ -88,7 +96,22 @@ class UntypedStorage:
     @classmethod
     def _of(cls, storage: S.Storage, device: Device) -> UntypedStorage:
         made = object.__new__(cls)
-        made._storage, made._device = storage, device
+        made._storage, made._device, made.filename = storage, device, None
+        return made
+
+    @classmethod
+    def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
+        """The first ``nbytes`` of a file as memory; nothing is read before it is used.
+
+        With ``shared``, writes go to the file, which is made where there is none; otherwise they
+        stay in this process. Raises OSError, and RuntimeError where the file is too short.
+        See https://docs.pytorch.org/docs/stable/storage.html#torch.UntypedStorage.from_file.
+        """
+        count = to_int("from_file", "nbytes", nbytes)
+        if count < 0:
+            raise GraphError(f"from_file: the size, {count} bytes, is negative")
+        made = cls._of(mapped.map_file(os.fspath(filename), bool(shared), count), as_device("cpu"))
+        made.filename = os.fspath(filename)
         return made
 
     # ---- what it says of itself
@@ -169,13 +192,9 @@ class UntypedStorage:
             if step != 1:
                 raise GraphError(f"Trying to slice with a step of {step}, but only a step of 1 is "
                                  "supported")  # fmt: skip
-            length = max(stop - start, 0)
-            storage = self._storage
-            pinned = memoryview(storage)  # type: ignore[arg-type]  # before the address is read
-            length = max(min(length, storage.nbytes - start), 0)
-            address = storage.ptr + start if length else 0
-            part = S.wrap(address, length, pinned, S.is_readonly(storage))
-            return UntypedStorage._of(part, self._device)
+            return UntypedStorage._of(
+                mapped.part(self._storage, start, max(stop - start, 0)), self._device
+            )
         return int(elements(self._storage, dtypes.uint8, "storage[]")[_place(index, self.nbytes())])
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -206,11 +225,66 @@ class UntypedStorage:
 
     def clone(self) -> UntypedStorage:
         """A copy."""
-        return UntypedStorage(self.nbytes(), device=self._device).copy_(self)
+        copied = UntypedStorage(self.nbytes(), device=self._device)
+        return copied if self._device.type == "meta" else copied.copy_(self)
+
+    def __copy__(self) -> UntypedStorage:
+        return self.clone()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> UntypedStorage:
+        """A copy; of what tensors share, one copy that their copies share."""
+        found = memo.setdefault("torch", {})  # type: ignore[call-overload]  # PyTorch's place
+        if id(self._storage) not in found:
+            found[id(self._storage)] = self.clone()._storage
+        return UntypedStorage._of(found[id(self._storage)], self._device)
+
+    def __reduce__(self) -> Any:
+        return _untyped_of, (bytes(memoryview(self._storage)),)  # type: ignore[arg-type]
+
+    def byteswap(self, dtype: dtypes.dtype) -> None:
+        """Reverses the bytes of each number of that dtype, in place."""
+        width = dtype.itemsize // 2 if dtype.is_complex else dtype.itemsize
+        numbers = writable(self._storage, dtypes.uint8, "byteswap")
+        if len(numbers) % width:
+            raise GraphError(
+                f"byteswap: {len(numbers)} bytes are no whole number of elements of {dtype}"
+            )
+        numbers = numbers.reshape(-1, width)
+        numbers[:] = numbers[:, ::-1].copy()
+
+    def new(self) -> UntypedStorage:
+        """An empty storage on the same device."""
+        return UntypedStorage(0, device=self._device)
+
+    def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
+        """The type's name."""
+        if dtype is None:
+            return "torch.storage.UntypedStorage"
+        return self if dtype is UntypedStorage else dtype(wrap_storage=self)
+
+    def resizable(self) -> bool:
+        """Can the memory be given another size (is it not another object's)?"""
+        return S.is_owned(self._storage)
+
+    def get_device(self) -> int:
+        """The number of the device; -1 on the CPU."""
+        return -1 if self._device.index is None else self._device.index
+
+    def to(self, *, device: Any, non_blocking: bool = False) -> UntypedStorage:
+        """The bytes on another device; the storage itself if it is there already."""
+        place = as_device(device)
+        if place is self._device:
+            return self
+        flat = bare(contiguous((self.nbytes(),), dtypes.uint8, self._device), self._storage)
+        return UntypedStorage._of(T.to_device(flat, place)._storage, place)
 
     def cpu(self) -> UntypedStorage:
-        """The storage itself."""
-        return self
+        """The storage on the CPU; itself if it is there already."""
+        return self.to(device="cpu")
+
+    def cuda(self, device: Any = None, non_blocking: bool = False) -> UntypedStorage:
+        """The storage on a CUDA device."""
+        return self.to(device="cuda" if device is None else device)
 
     def resize_(self, size: Any) -> UntypedStorage:
         """Another size; the contents stay. Tensors that need more than is left raise when used."""
@@ -220,6 +294,14 @@ class UntypedStorage:
     def untyped(self) -> UntypedStorage:
         """The storage itself."""
         return self
+
+
+def _untyped_of(content: bytes) -> UntypedStorage:
+    """A storage that was pickled."""
+    made = UntypedStorage(len(content))
+    if content:
+        elements(made._storage, dtypes.uint8, "pickle")[:] = np.frombuffer(content, np.uint8)
+    return made
 
 
 def _place(index: Any, count: int) -> int:
@@ -343,9 +425,73 @@ class TypedStorage:
         """A copy."""
         return TypedStorage(wrap_storage=self._untyped.clone(), dtype=self.dtype)
 
+    def __copy__(self) -> TypedStorage:
+        return self.clone()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> TypedStorage:
+        copied = self._untyped.__deepcopy__(memo)
+        return TypedStorage(wrap_storage=copied, dtype=self.dtype)
+
+    def __reduce__(self) -> Any:
+        return _typed_of, (self._untyped, self.dtype)
+
+    @property
+    def _untyped_storage(self) -> UntypedStorage:
+        return self._untyped
+
+    @property
+    def filename(self) -> str | None:
+        """The file that the memory is mapped from, if `from_file` made it."""
+        return self._untyped.filename
+
+    @classmethod
+    def from_file(
+        cls, filename: Any, shared: bool = False, size: int = 0, *, dtype: Any = None
+    ) -> TypedStorage:
+        """The first elements of a file as memory; see `UntypedStorage.from_file`."""
+        kind = dtypes.get_default_dtype() if dtype is None else dtype
+        count = to_int("from_file", "size", size) * kind.itemsize
+        return cls(wrap_storage=UntypedStorage.from_file(filename, shared, count), dtype=kind)
+
+    def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
+        """The type's name, as ``'torch.FloatStorage'``; with a class, the elements converted."""
+        from antorcha.tensor.legacy import STORAGE_NAMES
+
+        if dtype is None:
+            names = {kind: name for name, kind in STORAGE_NAMES.items()}
+            return f"torch.{names.get(self.dtype.name, 'storage.TypedStorage')}"
+        return self._cast(dtypes.by_name(STORAGE_NAMES[dtype.rsplit(".", 1)[-1]])
+                          if isinstance(dtype, str) else dtype.dtype)  # fmt: skip
+
+    def _cast(self, dtype: dtypes.dtype) -> TypedStorage:
+        """The elements in another dtype; itself where it has that."""
+        if dtype is self.dtype:
+            return self
+        flat = bare(contiguous((len(self),), self.dtype, self.device), self._storage)
+        made = T.to_dtype(flat, dtype)
+        return TypedStorage(wrap_storage=untyped_storage(made), dtype=dtype)
+
+    def resizable(self) -> bool:
+        """Can the memory be given another size (is it not another object's)?"""
+        return self._untyped.resizable()
+
+    def get_device(self) -> int:
+        """The number of the device; -1 on the CPU."""
+        return self._untyped.get_device()
+
+    def to(self, *, device: Any, non_blocking: bool = False) -> TypedStorage:
+        """The elements on another device; the storage itself if it is there already."""
+        moved = self._untyped.to(device=device)
+        return self if moved is self._untyped else TypedStorage(wrap_storage=moved,
+                                                                dtype=self.dtype)  # fmt: skip
+
     def cpu(self) -> TypedStorage:
-        """The storage itself."""
-        return self
+        """The storage on the CPU; itself if it is there already."""
+        return self.to(device="cpu")
+
+    def cuda(self, device: Any = None, non_blocking: bool = False) -> TypedStorage:
+        """The storage on a CUDA device."""
+        return self.to(device="cuda" if device is None else device)
 
     def resize_(self, size: Any) -> TypedStorage:
         """Another number of elements; the contents stay."""
@@ -368,8 +514,30 @@ class TypedStorage:
         return "\n".join([f" {value}" for value in self.tolist()]) + f"\n{tail}"
 
 
+def _typed_of(untyped: UntypedStorage, dtype: dtypes.dtype) -> TypedStorage:
+    """A storage that was pickled."""
+    return TypedStorage(wrap_storage=untyped, dtype=dtype)
+
+
+def _caster(name: str) -> Any:
+    dtype = dtypes.by_name(name)
+
+    def cast(self: UntypedStorage | TypedStorage) -> TypedStorage:
+        if isinstance(self, UntypedStorage):
+            self = TypedStorage(wrap_storage=self, dtype=dtypes.uint8)
+        return self._cast(dtype)
+
+    cast.__doc__ = f"The elements (bytes, of an untyped storage) as {name}."
+    return cast
+
+
+_CASTS = {"float": "float32", "double": "float64", "half": "float16", "bfloat16": "bfloat16",
+          "long": "int64", "int": "int32", "short": "int16", "char": "int8", "byte": "uint8",
+          "bool": "bool", "complex_float": "complex64", "complex_double": "complex128"}  # fmt: skip
 for _cls in (UntypedStorage, TypedStorage):
     _cls.__module__ = "torch.storage"
+    for _name, _kind in _CASTS.items():
+        setattr(_cls, _name, _caster(_kind))
 
 _warned = False
 

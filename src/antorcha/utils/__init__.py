@@ -1,4 +1,4 @@
-"""``torch.utils``: so far ``data``, ``dlpack`` and ``hooks``."""
+"""``torch.utils``: so far ``data``, ``dlpack``, ``hooks`` and ``serialization``."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ _LAZY = (
     "dlpack",
     "hooks",
     "model_zoo",
+    "serialization",
 )
 
 

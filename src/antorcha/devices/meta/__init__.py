@@ -39,7 +39,7 @@ class MetaBackend:
 
     def to_host(self, layout: Layout, storage: Storage, offset: int) -> Any:
         raise MissingFeature(
-            "meta: this tensor has no data; make it on another device, e.g. device='cpu'"
+            "Cannot copy out of meta tensor; no data! Make it on another device, e.g. device='cpu'"
         )
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 from antorcha.device import Device, backend
-from antorcha.errors import explain_missing
+from antorcha.errors import no_such_name
 
 
 def is_available() -> bool:
@@ -76,4 +77,7 @@ def max_memory_allocated(device: Any = None) -> int:
     return 0
 
 
-explain_missing("torch.cuda", globals())
+def __getattr__(name: str) -> Any:
+    if name == "amp":
+        return importlib.import_module("antorcha.cuda.amp")
+    raise no_such_name("torch.cuda", name, globals())

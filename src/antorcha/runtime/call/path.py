@@ -27,13 +27,13 @@ override: Any = None  # set by tensor.subclass: runs __torch_function__ of subcl
 foreign: Any = None  # set by tensor.subclass: the same for other classes, when a call has failed
 observe: Any = None  # set by autograd.profiler: runs a call, and writes it down
 retain: Any = None  # set by autograd.hooks: a tensor that retains its gradient has another node
-autocast: Any = None  # set by amp: casts arguments
+autocast: Any = None  # set by amp: runs a call with its arguments cast
 rebase: Any = None  # set by autograd.inplace: a write to a view changes its base's history
 upgrade_write: Any = None  # set by the native path: an in-place form may get a builtin
 mark_inference: Any = None  # set by autograd.modes
 
 _UNRECORDED = modes.NO_GRAD | modes.INFERENCE
-_CAREFUL = modes.AUTOCAST | modes.INFERENCE | modes.ANOMALY | modes.SAVED_HOOKS
+_CAREFUL = modes.INFERENCE | modes.ANOMALY | modes.SAVED_HOOKS
 
 
 def call(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -46,6 +46,8 @@ def call(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
                 return done
         word = modes.state.word
     try:
+        if word & modes.AUTOCAST:
+            return autocast(op, args, kwargs, lambda args, kwargs: _careful(op, args, kwargs, word))
         if word & _CAREFUL or modes.watched:
             return _careful(op, args, kwargs, word)
         return run(op, args, kwargs, not word & _UNRECORDED)
@@ -58,8 +60,6 @@ def call(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 def _careful(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], word: int) -> Any:
     """The call in a mode where somebody else has a say."""
-    if word & modes.AUTOCAST:
-        args, kwargs = autocast(op, args, kwargs)
     record = not word & _UNRECORDED
     if modes.watched:
         result = observe(op, args, kwargs, run, op, args, kwargs, record)

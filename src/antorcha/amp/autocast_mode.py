@@ -45,9 +45,7 @@ def is_autocast_available(device_type: str) -> bool:
 
 def _known(device_type: Any) -> str:
     if not isinstance(device_type, str):
-        raise ValueRangeError(
-            f"Expected `device_type` of type `str`, got: `{type(device_type)}`"
-        )
+        raise ValueRangeError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
     if device_type not in _TYPES:
         raise ShapeError(
             f"Expected one of {', '.join(_TYPES)} device type at start of device string: "
@@ -179,12 +177,12 @@ class autocast:
         cache_enabled: bool | None = None,
     ) -> None:  # fmt: skip
         if not is_autocast_available(device_type):
-            raise ShapeError(
-                f"User specified an unsupported autocast device_type '{device_type}'"
-            )
+            raise ShapeError(f"User specified an unsupported autocast device_type '{device_type}'")
         self.device = device_type
         self.fast_dtype = get_autocast_dtype(device_type) if dtype is None else dtype
-        self._cache_enabled = is_autocast_cache_enabled() if cache_enabled is None else cache_enabled
+        self._cache_enabled = (
+            is_autocast_cache_enabled() if cache_enabled is None else cache_enabled
+        )
         self._enabled = enabled and self._can_run()
 
     def _can_run(self) -> bool:
@@ -234,9 +232,7 @@ class autocast:
         return autocast_decorator(self, func)
 
 
-def autocast_decorator(
-    autocast_instance: autocast, func: Callable[..., Any]
-) -> Callable[..., Any]:
+def autocast_decorator(autocast_instance: autocast, func: Callable[..., Any]) -> Callable[..., Any]:
     """``func`` with its calls inside the block."""
 
     @functools.wraps(func)
@@ -304,9 +300,7 @@ def custom_fwd(
     return decorate_fwd
 
 
-def custom_bwd(
-    bwd: Callable[..., Any] | None = None, *, device_type: str
-) -> Callable[..., Any]:
+def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str) -> Callable[..., Any]:
     """Decorates the ``backward`` of such a Function: it runs with autocast as ``forward`` did."""
     _known(device_type)
     if bwd is None:

@@ -19,8 +19,8 @@ from antorcha.runtime.tensor import Tensor
 
 LOWER = (
     "addbmm", "addmm", "baddbmm", "bmm", "conv1d", "conv2d", "conv3d", "conv_tbc",
-    "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "linalg_vecdot", "linear",
-    "matmul", "mm", "prelu", "scaled_dot_product_attention",
+    "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "linalg_vecdot", "linear", "lstm",
+    "matmul", "mm", "prelu", "rnn_relu", "rnn_tanh", "scaled_dot_product_attention",
 )  # fmt: skip
 """Ops that run in the region's dtype."""
 
@@ -36,7 +36,7 @@ FLOAT32 = (
     "linalg_householder_product", "linalg_inv", "linalg_inv_ex", "linalg_lstsq",
     "linalg_matrix_rank", "linalg_qr", "linalg_solve", "linalg_svd", "linalg_svdvals",
     "linalg_tensorinv", "linalg_tensorsolve", "lu_solve", "margin_ranking_loss", "max_pool3d",
-    "max_unpool2d", "max_unpool3d", "mse_loss", "multi_margin_loss", "multilabel_margin_loss",
+    "max_unpool1d", "max_unpool2d", "max_unpool3d", "mse_loss", "multi_margin_loss", "multilabel_margin_loss",
     "nanquantile", "nll_loss", "orgqr", "ormqr", "pinverse", "poisson_nll_loss", "polar", "prod",
     "qr", "quantile", "smooth_l1_loss", "soft_margin_loss", "stft", "svd", "trace",
     "triangular_solve", "triplet_margin_loss", "view_as_complex",
@@ -122,10 +122,26 @@ def _float32(args: Any) -> dtypes.dtype:
     return dtypes.float32
 
 
+def _of_state(args: Any) -> dtypes.dtype:
+    """The dtype of a recurrent layer's state, which is its second argument or, where the first two
+    are packed data, the third."""
+    for value in args[1:3]:
+        if eligible(value):
+            return value._layout.dtype  # type: ignore[no-any-return]
+    return state.lower
+
+
+def _averaged(args: Any) -> dtypes.dtype:
+    """Images and volumes are normalized by ``avg_pool3d``, sequences by ``avg_pool2d``."""
+    return dtypes.float32 if args[0]._layout.ndim > 3 else args[0]._layout.dtype
+
+
 Policy = Callable[[Any], dtypes.dtype]
 POLICIES: dict[str, Policy] = {
     **dict.fromkeys(LOWER, _lower),
     **dict.fromkeys(FLOAT32, _float32),
+    "gru": _of_state,
+    "local_response_norm": _averaged,
     **dict.fromkeys(WIDEST, lambda args: _widest(args, state.lower)),
 }
 

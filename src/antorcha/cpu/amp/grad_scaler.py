@@ -20,9 +20,7 @@ class GradScaler(amp.GradScaler):
             "`torch.amp.GradScaler('cpu', args...)` instead.",
             FutureWarning,
         )
-        super().__init__(
-            "cpu", init_scale, growth_factor, backoff_factor, growth_interval, enabled
-        )
+        super().__init__("cpu", init_scale, growth_factor, backoff_factor, growth_interval, enabled)
 
 
 explain_missing("torch.cpu.amp.grad_scaler", globals())

@@ -33,7 +33,7 @@ _TYPES = (
 _LOWER = (dtypes.bfloat16, dtypes.float16)
 
 
-# ---------------------------------------------------------------------------------------- the state
+# --------------------------------------------------------------------------------------- the state
 def is_autocast_available(device_type: str) -> bool:
     """Has a type of device autocast?
 
@@ -153,13 +153,13 @@ for _device, _word in (("cpu", "cpu"), ("cuda", "gpu"), ("ipu", "ipu"), ("xla", 
     _old_form(f"set_autocast_{_word}_dtype", set_autocast_dtype, _device, "dtype")
 
 
-# ---------------------------------------------------------------------------------------- the block
+# --------------------------------------------------------------------------------------- the block
 class autocast:
     """Inside, ops run in the dtype that suits them: matrix products and convolutions in ``dtype``,
     losses and decompositions in float32, the others in that of their operands.
 
-    A context manager and a decorator. ``dtype`` is bfloat16 (the CPU's default) or float16. A weight
-    is cast once in a block, unless ``cache_enabled`` is False; its gradient has the weight's dtype.
+    A context manager and a decorator. ``dtype`` is bfloat16 (the CPU's default) or float16. Unless
+    ``cache_enabled`` is False a weight is cast once in a block; its gradient has its own dtype.
     ``enabled=False`` turns autocast off inside. For ``"cuda"`` without such a device it warns, and
     does nothing. Backward passes run without autocast, in the dtypes of the forward pass.
 
@@ -253,7 +253,7 @@ def _exit_autocast(mode: autocast) -> None:
     mode.__exit__(None, None, None)
 
 
-# ------------------------------------------------------------------------ autograd.Function's methods
+# ---------------------------------------------------------------------- autograd.Function's methods
 def _cast(value: Any, device_type: str, dtype: dtypes.dtype) -> Any:
     """The floating-point tensors of a nested value in ``dtype`` (float64 stays)."""
     if isinstance(value, Tensor):

@@ -36,9 +36,10 @@ FLOAT32 = (
     "linalg_householder_product", "linalg_inv", "linalg_inv_ex", "linalg_lstsq",
     "linalg_matrix_rank", "linalg_qr", "linalg_solve", "linalg_svd", "linalg_svdvals",
     "linalg_tensorinv", "linalg_tensorsolve", "lu_solve", "margin_ranking_loss", "max_pool3d",
-    "max_unpool1d", "max_unpool2d", "max_unpool3d", "mse_loss", "multi_margin_loss", "multilabel_margin_loss",
-    "nanquantile", "nll_loss", "orgqr", "ormqr", "pinverse", "poisson_nll_loss", "polar", "prod",
-    "qr", "quantile", "smooth_l1_loss", "soft_margin_loss", "stft", "svd", "trace",
+    "max_unpool1d", "max_unpool2d", "max_unpool3d", "mse_loss", "multi_margin_loss",
+    "multilabel_margin_loss", "nanquantile", "nll_loss", "orgqr", "ormqr", "pinverse",
+    "poisson_nll_loss", "polar", "prod", "qr", "quantile", "smooth_l1_loss",
+    "soft_margin_loss", "stft", "svd", "trace",
     "triangular_solve", "triplet_margin_loss", "view_as_complex",
 )  # fmt: skip
 """Ops that run in float32."""

@@ -334,8 +334,8 @@ class GradScaler:
         if self._enabled:
             if self._per_optimizer_states:
                 raise AssertionError(
-                    "A GradScaler instance may only be pickled at the beginning of an iteration, or "
-                    "at the end after scaler.update()."
+                    "A GradScaler instance may only be pickled at the beginning of an iteration, "
+                    "or at the end after scaler.update()."
                 )
             state["_init_scale"] = self.get_scale()
             state["_init_growth_tracker"] = self._get_growth_tracker()

@@ -67,9 +67,10 @@ def backward(
     word = in_grad_mode(create_graph)
     try:
         walk.start(roots, seeds)
-        if inputs is not None:
-            walk.limit_to([_target(t) for t in inputs])
-        walk.run()
+        if inputs is None:
+            walk.run()
+        else:
+            walk.run_to([_target(t) for t in inputs])
         walk.deliver(inputs)
     finally:
         modes.set_word(word)
@@ -105,8 +106,7 @@ def gradients(
         walk = Walk(retain_graph, create_graph)
         walk.start(roots, seeds)
         targets = [_target(t) for t in inputs]
-        walk.limit_to(targets)
-        walk.run()
+        walk.run_to(targets)
         found = {_key(t): walk.captured(t) for t in targets}
         return [found[_key(t)] for t in targets]
     finally:
@@ -130,9 +130,11 @@ def _target(root: Any) -> Edge:
 
 class _Running(threading.local):
     walk: Any = None
+    limited: bool = False
 
 
-running = _Running()  # running.walk: the pass whose hooks run now in this thread
+running = _Running()
+"""Of this thread: ``walk``, the pass whose hooks run now; ``limited``, is it one to some inputs?"""
 
 
 class Walk:
@@ -194,6 +196,15 @@ class Walk:
             self.pending[edge] = have = {0: have}
         old = have.get(nr)
         have[nr] = g if old is None else T.add(old, g)
+
+    def run_to(self, targets: Sequence[Edge]) -> None:
+        """Runs what leads to the targets; a custom function may ask whether the pass is such."""
+        self.limit_to(targets)
+        before, running.limited = running.limited, True
+        try:
+            self.run()
+        finally:
+            running.limited = before
 
     def limit_to(self, targets: Sequence[Edge]) -> None:
         """Runs only what leads to the targets, and captures what arrives there."""

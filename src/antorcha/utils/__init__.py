@@ -1,4 +1,4 @@
-"""``torch.utils``: so far ``data``, ``dlpack`` and ``hooks``."""
+"""``torch.utils``: data, checkpoints, measurements and small tools."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from antorcha.errors import no_such_name
 
-_LAZY = ("data", "dlpack", "hooks")
+_LAZY = ("checkpoint", "data", "dlpack", "hooks")
 
 
 def __getattr__(name: str) -> Any:

@@ -225,7 +225,7 @@ def test_contexts(lib: Any) -> None:
     assert entered == ["forward", "again"]
 
 
-# ------------------------------------------------------------------------------------ antorcha's own
+# ----------------------------------------------------------------------------------- antorcha's own
 def selective(wanted: Any) -> Any:
     names = importlib.import_module("antorcha.utils.checkpoint")
     return functools.partial(names.create_selective_checkpoint_contexts, wanted)

@@ -18,9 +18,8 @@ from typing import Any
 
 from antorcha import modes
 from antorcha.amp import autocast_mode as amp
-from antorcha.autograd import enable_grad, no_grad
 from antorcha.autograd import backward as run_backward
-from antorcha.autograd import engine, saved
+from antorcha.autograd import enable_grad, engine, no_grad, saved
 from antorcha.autograd.function import Function
 from antorcha.autograd.saved import saved_tensors_hooks
 from antorcha.errors import GraphError, ShapeError, ValueRangeError, explain_missing, warn
@@ -37,11 +36,23 @@ from antorcha.utils.selective import (
 )
 
 __all__ = [
-    "CheckpointError", "CheckpointFunction", "CheckpointPolicy", "DefaultDeviceType",
-    "GraphExecGroup", "SAC_IGNORED_OPS", "SelectiveCheckpointContext", "check_backward_validity",
-    "checkpoint", "checkpoint_sequential", "create_selective_checkpoint_contexts",
-    "detach_variable", "get_device_states", "noop_context_fn", "set_checkpoint_debug_enabled",
-    "set_checkpoint_early_stop", "set_device_states",
+    "SAC_IGNORED_OPS",
+    "CheckpointError",
+    "CheckpointFunction",
+    "CheckpointPolicy",
+    "DefaultDeviceType",
+    "GraphExecGroup",
+    "SelectiveCheckpointContext",
+    "check_backward_validity",
+    "checkpoint",
+    "checkpoint_sequential",
+    "create_selective_checkpoint_contexts",
+    "detach_variable",
+    "get_device_states",
+    "noop_context_fn",
+    "set_checkpoint_debug_enabled",
+    "set_checkpoint_early_stop",
+    "set_device_states",
 ]  # fmt: skip
 
 Contexts = Callable[[], tuple[Any, Any]]
@@ -92,7 +103,7 @@ def checkpoint(
         function: must do the same both times
         use_reentrant (bool): True runs a backward pass within the backward pass: all arguments are
             positional, one of them must require a gradient, and ``autograd.grad`` is refused.
-            False has no such limits. PyTorch asks for it to be given; without it, a warning and True
+            False has no such limits. It should be given: without it, a warning and True
         preserve_rng_state (bool): the recomputation draws the numbers of the forward pass.
             Default: True
         context_fn: gives two context managers, for the forward pass and for the recomputation
@@ -199,7 +210,7 @@ class _Surroundings:
 
 
 # --------------------------------------------------------------------------- without a second graph
-class _Stop(Exception):  # noqa: N818
+class _Stop(Exception):
     """The last tensor that is needed was computed."""
 
 
@@ -398,7 +409,7 @@ def _linked(tensor: Tensor, edge: Any) -> Tensor:
     return made
 
 
-# ------------------------------------------------------------------------------- with a second graph
+# ------------------------------------------------------------------------------ with a second graph
 class CheckpointFunction(Function):
     """``checkpoint`` with ``use_reentrant=True``."""
 
@@ -463,7 +474,7 @@ def check_backward_validity(inputs: Iterable[Any]) -> None:
         warn("None of the inputs have requires_grad=True. Gradients will be None", UserWarning)
 
 
-# ------------------------------------------------------------------------------------- other devices
+# ------------------------------------------------------------------------------------ other devices
 class DefaultDeviceType:
     """The device whose generators ``checkpoint`` keeps where no argument is on one; on the CPU
     there is only the default generator."""

@@ -126,8 +126,8 @@ def create_selective_checkpoint_contexts(
     some ops.
 
     Args:
-        policy_fn_or_list: ``policy(ctx, op, *tensors)`` gives a ``CheckpointPolicy``; or the list of
-            ops to keep, such as ``torch.ops.aten.mm.default`` or ``torch.mm``
+        policy_fn_or_list: ``policy(ctx, op, *tensors)`` gives a ``CheckpointPolicy``; or the list
+            of ops to keep, such as ``torch.ops.aten.mm.default`` or ``torch.mm``
         allow_cache_entry_mutation (bool): what is kept may be written to meanwhile
 
     A policy gets the op's tensors, not its other arguments.

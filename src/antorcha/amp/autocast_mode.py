@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from antorcha import dtypes, modes
+from antorcha import cuda, dtypes, modes
 from antorcha.amp.casts import state
 from antorcha.errors import (
     ArgumentError,
@@ -187,8 +187,6 @@ class autocast:
 
     def _can_run(self) -> bool:
         if self.device == "cuda":
-            from antorcha import cuda
-
             if cuda.is_available():
                 return True
             warn("CUDA is not available or torch_xla is imported. Disabling autocast.", UserWarning)

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Any
 
-from antorcha import dtypes
+from antorcha import cuda, dtypes
 from antorcha.amp.unscale import check_and_unscale, update_scale
 from antorcha.autograd import no_grad
 from antorcha.device import Device
@@ -63,15 +63,12 @@ class GradScaler:
         backoff_factor: float = 0.5, growth_interval: int = 2000, enabled: bool = True,
     ) -> None:  # fmt: skip
         self._device, self._enabled = device, enabled
-        if enabled and device == "cuda":
-            from antorcha import cuda
-
-            if not cuda.is_available():
-                warn(
-                    "torch.cuda.amp.GradScaler is enabled, but CUDA is not available.  Disabling.",
-                    UserWarning,
-                )
-                self._enabled = False
+        if enabled and device == "cuda" and not cuda.is_available():
+            warn(
+                "torch.cuda.amp.GradScaler is enabled, but CUDA is not available.  Disabling.",
+                UserWarning,
+            )
+            self._enabled = False
         if not self._enabled:
             return
         if growth_factor <= 1.0:

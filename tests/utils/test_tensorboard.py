@@ -31,8 +31,8 @@ def read(folder: Path) -> list[Any]:
 
 def report(lib: Any, folder: Path) -> None:
     writing = importlib.import_module(f"{lib.__name__}.utils.tensorboard")
-    x = lib.linspace(-2, 2, 24).reshape(2, 3, 4)
-    image = lib.linspace(0, 1, 48).reshape(3, 4, 4)
+    x = (lib.arange(24) / 8 - 1.5).reshape(2, 3, 4)
+    image = (lib.arange(48) / 64).reshape(3, 4, 4)
     with writing.SummaryWriter(folder, purge_step=3) as w:
         for step in range(3):
             w.add_scalar("loss/train", lib.tensor(0.5 + step), step)
@@ -52,7 +52,7 @@ def report(lib: Any, folder: Path) -> None:
         w.add_images("ones", image[:, None])
         boxes = lib.tensor([[0.0, 0.0, 2.0, 2.0]])
         w.add_image_with_boxes("boxes", lib.zeros(3, 20, 20), boxes, labels="a")
-        w.add_audio("tone", lib.sin(lib.arange(100) / 5.0), sample_rate=8000)
+        w.add_audio("tone", lib.arange(100) / 128, sample_rate=8000)
         w.add_text("words", "# what\n*it* is ä", 2)
         w.add_pr_curve("pr", lib.tensor([0, 1, 1, 0]), lib.tensor([0.2, 0.7, 0.4, 0.6]), 1, 11)
         w.add_pr_curve_raw("raw pr", *[[1, 2]] * 4, [0.5, 1.0], [0.25, 0.5], num_thresholds=2)

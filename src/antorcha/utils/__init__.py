@@ -7,7 +7,7 @@ from typing import Any
 
 from antorcha.errors import no_such_name
 
-_LAZY = ("checkpoint", "data", "dlpack", "hooks", "tensorboard")
+_LAZY = ("benchmark", "checkpoint", "data", "dlpack", "hooks", "tensorboard")
 
 
 def __getattr__(name: str) -> Any:

@@ -131,10 +131,12 @@ def _target(root: Any) -> Edge:
 class _Running(threading.local):
     walk: Any = None
     limited: bool = False
+    inside: bool = False
 
 
 running = _Running()
-"""Of this thread: ``walk``, the pass whose hooks run now; ``limited``, is it one to some inputs?"""
+"""Of this thread: ``walk``, the pass whose hooks run now; ``limited``, is it one to some inputs?
+``inside``, does a pass run that is not the native engine's?"""
 
 
 class Walk:
@@ -235,6 +237,13 @@ class Walk:
         self.needed = {node for node, useful in leads.items() if useful}
 
     def run(self) -> None:
+        before, running.inside = running.inside, True
+        try:
+            self._run()
+        finally:
+            running.inside = before
+
+    def _run(self) -> None:
         heap, pending, leaves = self.heap, self.pending, self.leaves
         keep, create, add = self.keep, self.create, self.add
         watched = modes.busy and (modes.watched or modes.state.word & modes.ANOMALY)

@@ -7,10 +7,22 @@ from typing import Any
 
 from antorcha.errors import no_such_name
 
-_LAZY = ("benchmark", "checkpoint", "data", "dlpack", "hooks", "tensorboard")
+_LAZY = (
+    "benchmark",
+    "checkpoint",
+    "data",
+    "dlpack",
+    "flop_counter",
+    "hooks",
+    "module_tracker",
+    "tensorboard",
+    "weak",
+)
 
 
 def __getattr__(name: str) -> Any:
+    if name == "swap_tensors":
+        return importlib.import_module("antorcha.utils.swap").swap_tensors
     if name in _LAZY:
         return importlib.import_module(f"antorcha.utils.{name}")
-    raise no_such_name("torch.utils", name, _LAZY)
+    raise no_such_name("torch.utils", name, (*_LAZY, "swap_tensors"))

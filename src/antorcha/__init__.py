@@ -74,13 +74,24 @@ for _name, _op in _REGISTRY.items():
 for _name in ("as_strided_", "detach_", "fill_", "resize_as_", "zero_"):
     globals()[_name] = getattr(Tensor, _name)  # methods that PyTorch shows as functions, too
 
-_LAZY = ("nn", "optim", "utils", "distributions", "overrides", "linalg", "special", "random",
+_LAZY = ("amp", "cpu", "nn", "optim", "utils", "distributions", "overrides", "linalg", "special",
+         "random",
          "cuda", "backends", "profiler", "inspector", "testing", "version", "torch_alias",
          "__config__", "accelerator", "classes", "compiler", "cpu", "distributed", "export", "ao",
          "futures", "hub", "jit", "mps", "mtia", "nested", "onnx", "package", "quantization",
          "return_types", "torch_version", "types", "xpu", "_C", "_dynamo", "_inductor", "_utils",
          "_tensor", "_tensor_str", "storage")  # fmt: skip
 _FROM = {
+    "amp.autocast_mode": (
+        "autocast", "autocast_decrement_nesting", "autocast_increment_nesting",
+        "clear_autocast_cache", "get_autocast_cpu_dtype", "get_autocast_dtype",
+        "get_autocast_gpu_dtype", "get_autocast_ipu_dtype", "get_autocast_xla_dtype",
+        "is_autocast_cache_enabled", "is_autocast_cpu_enabled", "is_autocast_enabled",
+        "is_autocast_ipu_enabled", "is_autocast_xla_enabled", "set_autocast_cache_enabled",
+        "set_autocast_cpu_dtype", "set_autocast_cpu_enabled", "set_autocast_dtype",
+        "set_autocast_enabled", "set_autocast_gpu_dtype", "set_autocast_ipu_dtype",
+        "set_autocast_ipu_enabled", "set_autocast_xla_dtype", "set_autocast_xla_enabled",
+    ),
     "serialization": ("save", "load"),
     "tensor.dlpack": ("from_dlpack", "to_dlpack"),
     "ops.user": ("kernel",),

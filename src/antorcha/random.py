@@ -123,8 +123,16 @@ def fork_rng(
     devices: Any = None, enabled: bool = True, _caller: str = "fork_rng",
     _devices_kw: str = "devices", device_type: str | None = None,
 ) -> Iterator[None]:  # fmt: skip
-    """What is drawn inside leaves no trace: the state is put back at the end."""
-    if not enabled:
+    """What is drawn inside leaves no trace: the state is put back at the end.
+
+    >>> with torch.random.fork_rng():
+    ...     _ = torch.manual_seed(0)
+    ...     x = torch.rand(2)
+
+    ``enabled=False`` and ``device_type="meta"`` do nothing. ``devices`` name GPUs, of which there
+    are none.
+    """
+    if not enabled or device_type == "meta":
         yield
         return
     before = get_rng_state()
@@ -134,7 +142,13 @@ def fork_rng(
         set_rng_state(before)
 
 
+def thread_safe_generator() -> Generator | None:
+    """The generator of the DataLoader's thread that calls; None elsewhere, which stands for the
+    default one. (Workers are processes here.)"""
+    return None
+
+
 __all__ = ["default_generator", "fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed",
-           "set_rng_state"]  # fmt: skip
+           "set_rng_state", "thread_safe_generator"]  # fmt: skip
 
 explain_missing("torch.random", globals())

@@ -21,6 +21,7 @@ ROOT = pathlib.Path(antorcha.__file__).parent
 ELSEWHERE = (
     "__config__.py", "__init__.py", "autograd/gradcheck.py", "autograd/profiler", "cli/",
     "inspector/", "lab/", "nn/state.py", "profiler/", "testing/", "torch_alias.py",
+    "utils/benchmark/", "utils/tensorboard/",
 )  # fmt: skip
 """Reports and tools, which are not part of an op's call."""
 

@@ -67,9 +67,10 @@ def backward(
     word = in_grad_mode(create_graph)
     try:
         walk.start(roots, seeds)
-        if inputs is not None:
-            walk.limit_to([_target(t) for t in inputs])
-        walk.run()
+        if inputs is None:
+            walk.run()
+        else:
+            walk.run_to([_target(t) for t in inputs])
         walk.deliver(inputs)
     finally:
         modes.set_word(word)
@@ -105,8 +106,7 @@ def gradients(
         walk = Walk(retain_graph, create_graph)
         walk.start(roots, seeds)
         targets = [_target(t) for t in inputs]
-        walk.limit_to(targets)
-        walk.run()
+        walk.run_to(targets)
         found = {_key(t): walk.captured(t) for t in targets}
         return [found[_key(t)] for t in targets]
     finally:
@@ -130,9 +130,13 @@ def _target(root: Any) -> Edge:
 
 class _Running(threading.local):
     walk: Any = None
+    limited: bool = False
+    inside: bool = False
 
 
-running = _Running()  # running.walk: the pass whose hooks run now in this thread
+running = _Running()
+"""Of this thread: ``walk``, the pass whose hooks run now; ``limited``, is it one to some inputs?
+``inside``, does a pass run that is not the native engine's?"""
 
 
 class Walk:
@@ -195,6 +199,15 @@ class Walk:
         old = have.get(nr)
         have[nr] = g if old is None else T.add(old, g)
 
+    def run_to(self, targets: Sequence[Edge]) -> None:
+        """Runs what leads to the targets; a custom function may ask whether the pass is such."""
+        self.limit_to(targets)
+        before, running.limited = running.limited, True
+        try:
+            self.run()
+        finally:
+            running.limited = before
+
     def limit_to(self, targets: Sequence[Edge]) -> None:
         """Runs only what leads to the targets, and captures what arrives there."""
         goals: set[Any] = set()
@@ -224,6 +237,13 @@ class Walk:
         self.needed = {node for node, useful in leads.items() if useful}
 
     def run(self) -> None:
+        before, running.inside = running.inside, True
+        try:
+            self._run()
+        finally:
+            running.inside = before
+
+    def _run(self) -> None:
         heap, pending, leaves = self.heap, self.pending, self.leaves
         keep, create, add = self.keep, self.create, self.add
         watched = modes.busy and (modes.watched or modes.state.word & modes.ANOMALY)

@@ -14,11 +14,12 @@ from antorcha.autograd.engine import Walk, running
 from antorcha.autograd.hooks import RemovableHandle
 from antorcha.autograd.node import AccumulateGrad, shown
 from antorcha.autograd.saved import (
+    allow_mutation_on_saved_tensors,
     disable_saved_tensors_hooks,
     save_on_cpu,
     saved_tensors_hooks,
 )
-from antorcha.errors import GraphError, MissingFeature, ValueRangeError, explain_missing
+from antorcha.errors import GraphError, ValueRangeError, explain_missing
 from antorcha.forks import held_over_forks
 from antorcha.runtime.call.node import Edge, Node, edge_of
 from antorcha.runtime.layout import Layout
@@ -135,14 +136,6 @@ class _Handles(RemovableHandle):
     def remove(self) -> None:
         for each in self.handles:
             each.remove()
-
-
-def allow_mutation_on_saved_tensors() -> Any:
-    """Not supported: writing to a saved tensor is an error; ``clone()`` it first."""
-    raise MissingFeature(
-        "autograd.graph.allow_mutation_on_saved_tensors is not supported: writing to a saved "
-        "tensor is an error, clone() it before the write"
-    )
 
 
 explain_missing("torch.autograd.graph", globals())

@@ -129,6 +129,55 @@ class save_on_cpu(saved_tensors_hooks):
         super().__init__(to_host, back)
 
 
+class _Mutable:
+    """What ``allow_mutation_on_saved_tensors`` gives; ``clear()`` forgets nothing here, for what is
+    kept belongs to the graph."""
+
+    active = True
+
+    def clear(self) -> None:
+        """Accepted."""
+
+
+class allow_mutation_on_saved_tensors:
+    """Inside, tensors saved for backward may be written to: copies of them are kept (of all, where
+    PyTorch copies those that are written to). The graph's backward passes run inside, too.
+
+    See https://docs.pytorch.org/docs/stable/autograd.html#torch.autograd.graph.allow_mutation_on_saved_tensors.
+
+    >>> a = torch.ones(2, requires_grad=True)
+    >>> with torch.autograd.graph.allow_mutation_on_saved_tensors():
+    ...     b = a.clone()
+    ...     out = (b ** 2).sum()
+    ...     _ = b.sin_()
+    ...     out.backward()
+    >>> a.grad
+    tensor([2., 2.])
+    """
+
+    def __enter__(self) -> _Mutable:
+        context = _Mutable()
+
+        def pack(tensor: Tensor) -> Tensor:
+            return tensor.clone()
+
+        def unpack(tensor: Tensor) -> Tensor:
+            if not context.active:
+                raise AssertionError(
+                    "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context "
+                    "in which the graph was originally recorded."
+                )
+            return tensor
+
+        self.context, self.hooks = context, saved_tensors_hooks(pack, unpack)
+        self.hooks.__enter__()
+        return context
+
+    def __exit__(self, *_: object) -> None:
+        self.hooks.__exit__()
+        self.context.active = False
+
+
 class disable_saved_tensors_hooks:
     """Inside, entering ``saved_tensors_hooks`` is an error with this message."""
 

@@ -7,7 +7,6 @@ See https://docs.pytorch.org/docs/stable/cuda.html.
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import sys
 from types import ModuleType
@@ -124,6 +123,5 @@ nccl = _Part("nccl", is_available=lambda tensors: False, version=_mark)
 
 def __getattr__(name: str) -> Any:
     if name == "amp":
-        with contextlib.suppress(ModuleNotFoundError):
-            return importlib.import_module(f"{__name__}.amp")
+        return importlib.import_module(f"{__name__}.amp")
     raise no_such_name("torch.cuda", name, globals())

@@ -280,6 +280,8 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2):
     rows = [d for d in range(left.ndim) if d not in ours]
     columns = [d for d in range(right.ndim) if d not in theirs]
     k = math.prod([left.shape[d] for d in ours])
+    if not rows and not columns:
+        return T.dot(T.reshape(T.permute(a, ours), (k,)), T.reshape(T.permute(b, theirs), (k,)))
     m, n = [left.shape[d] for d in rows], [right.shape[d] for d in columns]
     x = T.reshape(T.permute(a, (*rows, *ours)), (math.prod(m), k))
     y = T.reshape(T.permute(b, (*theirs, *columns)), (k, math.prod(n)))
@@ -291,6 +293,7 @@ def _(make):
     yield make(3, 4), make(4, 5), 1
     yield make(2, 3, 4), make(3, 4, 5), 2
     yield make(2, 3, 4), make(4, 2, 5), ((0, 2), (1, 0))
+    yield make(2, 3), make(3, 2), ((0, 1), (1, 0))
 
 
 @composite()

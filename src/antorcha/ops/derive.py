@@ -256,15 +256,14 @@ def bits(mask: int) -> tuple[int, ...]:
 
 
 def in_grad_mode(create: bool) -> int:
-    """Enters the mode in which a backward pass runs; gives the word to restore.
+    """Enters the mode in which a backward pass runs, without autocast; gives the word to restore.
 
     Without ``create`` nothing that rules compute with requires a gradient, so nothing is recorded
     whatever the mode. Only what the user wrote (hooks, custom functions) must see it off.
     """
     word = modes.state.word
-    if not create or not word & modes.NO_GRAD:
-        return word
-    return modes.set_word(word & ~modes.NO_GRAD)
+    wanted = word & ~(modes.AUTOCAST | modes.NO_GRAD if create else modes.AUTOCAST)
+    return word if wanted == word else modes.set_word(wanted)
 
 
 def in_users_mode(create: bool) -> int:

@@ -371,10 +371,10 @@ class Composite(Op):
             if done is not NotImplemented:
                 return done
         try:
-            if modes.watched:
-                result = path.observe(self, args, kwargs, self.run, args, kwargs)
+            if modes.busy and modes.state.word & modes.AUTOCAST:
+                result = path.autocast(self, args, kwargs, self.observed)
             else:
-                result = self.run(args, kwargs)
+                result = self.observed(args, kwargs)
         except ArgumentError:
             result = path.foreign(self, args, kwargs)
             if result is NotImplemented:
@@ -407,6 +407,12 @@ class Composite(Op):
                 resize_out(self.name, each, value._layout)
             self.copy_into(each, value)
         return type(result)(outs) if isinstance(result, tuple) else out
+
+    def observed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """``run``, which a profile writes down."""
+        if modes.watched:
+            return path.observe(self, args, kwargs, self.run, args, kwargs)
+        return self.run(args, kwargs)
 
     def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         signature = self.signature

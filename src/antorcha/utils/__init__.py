@@ -1,4 +1,4 @@
-"""``torch.utils``: so far ``data``, ``dlpack``, ``hooks`` and ``serialization``."""
+"""``torch.utils``: data, checkpoints, measurements and small tools."""
 
 from __future__ import annotations
 
@@ -9,18 +9,26 @@ from antorcha.errors import no_such_name
 
 _LAZY = (
     "_pytree",
+    "benchmark",
+    "checkpoint",
     "collect_env",
     "cpp_extension",
     "data",
     "deterministic",
     "dlpack",
+    "flop_counter",
     "hooks",
     "model_zoo",
+    "module_tracker",
     "serialization",
+    "tensorboard",
+    "weak",
 )
 
 
 def __getattr__(name: str) -> Any:
+    if name == "swap_tensors":
+        return importlib.import_module("antorcha.utils.swap").swap_tensors
     if name in _LAZY:
         return importlib.import_module(f"antorcha.utils.{name}")
-    raise no_such_name("torch.utils", name, _LAZY)
+    raise no_such_name("torch.utils", name, (*_LAZY, "swap_tensors"))

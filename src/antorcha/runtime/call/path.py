@@ -27,13 +27,14 @@ override: Any = None  # set by tensor.subclass: runs __torch_function__ of subcl
 foreign: Any = None  # set by tensor.subclass: the same for other classes, when a call has failed
 observe: Any = None  # set by autograd.profiler: runs a call, and writes it down
 retain: Any = None  # set by autograd.hooks: a tensor that retains its gradient has another node
-autocast: Any = None  # set by amp: casts arguments
+autocast: Any = None  # set by amp: runs a call with its arguments cast
+intercept: Any = None  # set by call.intercepting: runs a plan, or does without
 rebase: Any = None  # set by autograd.inplace: a write to a view changes its base's history
 upgrade_write: Any = None  # set by the native path: an in-place form may get a builtin
 mark_inference: Any = None  # set by autograd.modes
 
 _UNRECORDED = modes.NO_GRAD | modes.INFERENCE
-_CAREFUL = modes.AUTOCAST | modes.INFERENCE | modes.ANOMALY | modes.SAVED_HOOKS
+_CAREFUL = modes.INFERENCE | modes.ANOMALY | modes.SAVED_HOOKS
 
 
 def call(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -46,6 +47,8 @@ def call(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
                 return done
         word = modes.state.word
     try:
+        if word & modes.AUTOCAST:
+            return autocast(op, args, kwargs, lambda args, kwargs: _careful(op, args, kwargs, word))
         if word & _CAREFUL or modes.watched:
             return _careful(op, args, kwargs, word)
         return run(op, args, kwargs, not word & _UNRECORDED)
@@ -58,8 +61,6 @@ def call(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 def _careful(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], word: int) -> Any:
     """The call in a mode where somebody else has a say."""
-    if word & modes.AUTOCAST:
-        args, kwargs = autocast(op, args, kwargs)
     record = not word & _UNRECORDED
     if modes.watched:
         result = observe(op, args, kwargs, run, op, args, kwargs, record)
@@ -88,27 +89,11 @@ def run(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool) ->
 
 def execute(plan: Plan, operands: Any, flat: list[Any], numbers: Any, record: bool) -> Any:
     """Runs a plan on operands that fit its key."""
-    kind = plan.kind
-    if kind == FRESH:
-        result = plan.run(*flat)
-        outs: tuple[Tensor, ...] = (result,)
-    elif kind == VIEW:
-        result = view_of(operands[0], plan, record)
-        outs = (result,)
-    elif kind == MANY:
-        allocate = plan.allocate
-        outs = tuple([make(allocate(o.nbytes)) for make, o in zip(plan.makers, plan.outs)])
-        places: list[Any] = []
-        for out in outs:
-            places += (out._storage, 0)
-        plan.into(*places, *flat)
-        result = plan.op.pack(outs)
-    elif kind == VIEWS:
-        outs = views_of(operands[0], plan, record)
-        result = plan.op.pack(outs)
+    if modes.busy and modes.state.word & modes.INTERCEPT:
+        outs = intercept(plan, operands, lambda: results_of(plan, operands, flat, record))
     else:
-        outs = tuple([bare(lay, storage) for lay, storage in plan.fresh(*flat)])
-        result = plan.op.pack(outs)
+        outs = results_of(plan, operands, flat, record)
+    result = outs[0] if plan.kind == FRESH or plan.kind == VIEW else plan.op.pack(outs)
     if modes.busy and modes.state.word & modes.TAPE:
         tape = tapes.current.tape
         if tape is not None:
@@ -121,6 +106,26 @@ def execute(plan: Plan, operands: Any, flat: list[Any], numbers: Any, record: bo
                 attach(plan, operands, numbers, outs)
                 break
     return result
+
+
+def results_of(plan: Plan, operands: Any, flat: list[Any], record: bool) -> tuple[Tensor, ...]:
+    """What a plan makes of operands that fit its key, before it has a history."""
+    kind = plan.kind
+    if kind == FRESH:
+        return (plan.run(*flat),)
+    if kind == VIEW:
+        return (view_of(operands[0], plan, record),)
+    if kind == MANY:
+        allocate = plan.allocate
+        outs = tuple([make(allocate(o.nbytes)) for make, o in zip(plan.makers, plan.outs)])
+        places: list[Any] = []
+        for out in outs:
+            places += (out._storage, 0)
+        plan.into(*places, *flat)
+        return outs
+    if kind == VIEWS:
+        return views_of(operands[0], plan, record)
+    return tuple([bare(lay, storage) for lay, storage in plan.fresh(*flat)])
 
 
 def planned(op: Any, key: Any, operands: Any, values: list[Any], write: bool) -> Plan:

@@ -1,0 +1,164 @@
+"""What autocast does to a call: in which dtype each op runs, and the casts of its arguments.
+
+An op on no list runs as it is called. The lists are those of PyTorch's CPU (aten/src/ATen/
+autocast_mode.cpp). Only floating-point tensors on the CPU are cast, float64 never; an op that is
+on a list runs its own parts without autocast. In-place and ``out=`` forms are not cast.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from antorcha import dtypes, modes
+from antorcha.errors import ShapeError
+from antorcha.ops.record import T
+from antorcha.runtime.call import path
+from antorcha.runtime.tensor import Tensor
+
+LOWER = (
+    "addbmm", "addmm", "baddbmm", "bmm", "conv1d", "conv2d", "conv3d", "conv_tbc",
+    "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "linalg_vecdot", "linear", "lstm",
+    "matmul", "mm", "prelu", "rnn_relu", "rnn_tanh", "scaled_dot_product_attention",
+)  # fmt: skip
+"""Ops that run in the region's dtype."""
+
+FLOAT32 = (
+    "adaptive_avg_pool3d", "adaptive_max_pool3d", "avg_pool3d", "binary_cross_entropy",
+    "binary_cross_entropy_with_logits", "cdist", "cholesky", "cholesky_inverse", "cholesky_solve",
+    "cosine_embedding_loss", "cross_entropy", "ctc_loss", "fft_fft", "fft_fft2", "fft_fftn",
+    "fft_hfft", "fft_ifft", "fft_ifft2", "fft_ifftn", "fft_ihfft", "fft_irfft", "fft_irfft2",
+    "fft_irfftn", "fft_rfft", "fft_rfft2", "fft_rfftn", "fractional_max_pool2d",
+    "fractional_max_pool3d", "geqrf", "grid_sample", "grid_sampler", "hinge_embedding_loss",
+    "huber_loss", "inverse", "kl_div", "l1_loss", "linalg_cholesky", "linalg_cholesky_ex",
+    "linalg_cond", "linalg_eig", "linalg_eigh", "linalg_eigvals", "linalg_eigvalsh",
+    "linalg_householder_product", "linalg_inv", "linalg_inv_ex", "linalg_lstsq",
+    "linalg_matrix_rank", "linalg_qr", "linalg_solve", "linalg_svd", "linalg_svdvals",
+    "linalg_tensorinv", "linalg_tensorsolve", "lu_solve", "margin_ranking_loss", "max_pool3d",
+    "max_unpool1d", "max_unpool2d", "max_unpool3d", "mse_loss", "multi_margin_loss",
+    "multilabel_margin_loss", "nanquantile", "nll_loss", "orgqr", "ormqr", "pinverse",
+    "poisson_nll_loss", "polar", "prod", "qr", "quantile", "smooth_l1_loss",
+    "soft_margin_loss", "stft", "svd", "trace",
+    "triangular_solve", "triplet_margin_loss", "view_as_complex",
+)  # fmt: skip
+"""Ops that run in float32."""
+
+WIDEST = ("cat", "index_copy", "stack")
+"""Ops that run in float32 where one of their tensors is float32, else in the region's dtype."""
+
+
+class _State(threading.local):
+    """A thread's settings. Whether the CPU's autocast is on is the bit AUTOCAST of its mode."""
+
+    def __init__(self) -> None:
+        self.enabled: dict[str, bool] = {}  # of other devices
+        self.dtypes: dict[str, dtypes.dtype] = {}
+        self.lower = dtypes.bfloat16  # the CPU's dtype
+        self.caching = True
+        self.nesting = 0
+        self.cache: dict[Any, tuple[Tensor, int, Tensor]] = {}
+
+
+state = _State()
+
+
+def eligible(value: Any) -> bool:
+    """Is it a tensor that autocast casts?"""
+    if not isinstance(value, Tensor):
+        return False
+    lay = value._layout
+    return lay.dtype.kind == "f" and lay.dtype is not dtypes.float64 and lay.device.type == "cpu"
+
+
+def cast(value: Any, dtype: dtypes.dtype) -> Any:
+    """An argument with its tensors in ``dtype``, those that are cast at all."""
+    if type(value) in (tuple, list):
+        return type(value)([cast(each, dtype) for each in value])
+    if not eligible(value) or value._layout.dtype is dtype:
+        return value
+    weight = value._rg and value._fn is None and value._base is None
+    if not (weight and state.caching and dtype is state.lower):
+        return T.to_dtype(value, dtype)
+    if value._layout.dtype is not dtypes.float32:
+        return T.to_dtype(value, dtype)
+    return _cached(value, dtype)
+
+
+def _cached(weight: Tensor, dtype: dtypes.dtype) -> Tensor:
+    """A weight is cast once in a region; again where it was written to, or where the other cast was
+    not recorded (PyTorch goes on with what it has)."""
+    key = id(weight), dtype, modes.state.word & modes.PLAIN
+    version = weight._storage.version
+    found = state.cache.get(key)
+    if found is not None and found[1] == version:
+        return found[2]
+    made: Tensor = T.to_dtype(weight, dtype)
+    state.cache[key] = weight, version, made
+    return made
+
+
+def _widest(args: Any, found: dtypes.dtype) -> dtypes.dtype:
+    """float32 if one of the tensors is, else what was found so far."""
+    for value in args:
+        if type(value) in (tuple, list):
+            found = _widest(value, found)
+        elif eligible(value):
+            have = value._layout.dtype
+            if dtypes.float32 in (have, found):
+                found = dtypes.float32
+            elif have is not found:
+                raise ShapeError(
+                    f"Unexpected floating ScalarType in at::autocast::prioritize: {have}, in a "
+                    f"region of {found}"
+                )
+    return found
+
+
+def _lower(args: Any) -> dtypes.dtype:
+    return state.lower
+
+
+def _float32(args: Any) -> dtypes.dtype:
+    return dtypes.float32
+
+
+def _of_state(args: Any) -> dtypes.dtype:
+    """The dtype of a recurrent layer's state, which is its second argument or, where the first two
+    are packed data, the third."""
+    for value in args[1:3]:
+        if eligible(value):
+            return value._layout.dtype  # type: ignore[no-any-return]
+    return state.lower
+
+
+def _averaged(args: Any) -> dtypes.dtype:
+    """Images and volumes are normalized by ``avg_pool3d``, sequences by ``avg_pool2d``."""
+    return dtypes.float32 if args[0]._layout.ndim > 3 else args[0]._layout.dtype
+
+
+Policy = Callable[[Any], dtypes.dtype]
+POLICIES: dict[str, Policy] = {
+    **dict.fromkeys(LOWER, _lower),
+    **dict.fromkeys(FLOAT32, _float32),
+    "gru": _of_state,
+    "local_response_norm": _averaged,
+    **dict.fromkeys(WIDEST, lambda args: _widest(args, state.lower)),
+}
+
+
+def autocast(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], run: Any) -> Any:
+    """``run(args, kwargs)``, with the arguments cast as the op's list says."""
+    policy = POLICIES.get(op.name)
+    if policy is None:
+        return run(args, kwargs)
+    word = modes.set_word(modes.state.word & ~modes.AUTOCAST)
+    try:
+        dtype = policy((*args, *kwargs.values()))
+        args = tuple([cast(each, dtype) for each in args])
+        return run(args, {name: cast(each, dtype) for name, each in kwargs.items()})
+    finally:
+        modes.set_word(word)
+
+
+path.autocast = autocast

@@ -1,0 +1,29 @@
+"""The deprecated names of ``torch.autocast("cpu")`` and what goes with it."""
+
+from __future__ import annotations
+
+from antorcha import dtypes
+from antorcha.amp import autocast_mode
+from antorcha.errors import explain_missing, warn
+
+
+class autocast(autocast_mode.autocast):
+    """Deprecated form of ``torch.amp.autocast("cpu")``."""
+
+    def __init__(
+        self,
+        enabled: bool = True,
+        dtype: dtypes.dtype = dtypes.bfloat16,
+        cache_enabled: bool = True,
+    ) -> None:
+        warn(
+            "`torch.cpu.amp.autocast(args...)` is deprecated. Please use "
+            "`torch.amp.autocast('cpu', args...)` instead.",
+            FutureWarning,
+        )
+        super().__init__("cpu", enabled=enabled, dtype=dtype, cache_enabled=cache_enabled)
+
+
+__all__ = ["autocast"]
+
+explain_missing("torch.cpu.amp.autocast_mode", globals())

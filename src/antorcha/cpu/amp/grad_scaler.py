@@ -1,0 +1,26 @@
+"""The deprecated name of ``torch.amp.GradScaler("cpu")``."""
+
+from __future__ import annotations
+
+from antorcha import amp
+from antorcha.errors import explain_missing, warn
+
+__all__ = ["GradScaler"]
+
+
+class GradScaler(amp.GradScaler):
+    """Deprecated form of ``torch.amp.GradScaler("cpu")``."""
+
+    def __init__(
+        self, init_scale: float = 2.0**16, growth_factor: float = 2.0,
+        backoff_factor: float = 0.5, growth_interval: int = 2000, enabled: bool = True,
+    ) -> None:  # fmt: skip
+        warn(
+            "`torch.cpu.amp.GradScaler(args...)` is deprecated. Please use "
+            "`torch.amp.GradScaler('cpu', args...)` instead.",
+            FutureWarning,
+        )
+        super().__init__("cpu", init_scale, growth_factor, backoff_factor, growth_interval, enabled)
+
+
+explain_missing("torch.cpu.amp.grad_scaler", globals())

@@ -189,7 +189,7 @@ from antorcha.nn.upsampling import (
     UpsamplingNearest2d,
 )  # fmt: skip
 
-_LAZY = ("utils", "modules")
+_LAZY = ("utils", "modules", "attention")
 
 
 def __getattr__(name: str) -> Any:

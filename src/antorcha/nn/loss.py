@@ -7,6 +7,7 @@ from typing import Any
 
 from antorcha.errors import ArgumentError, warn
 from antorcha.nn import functional as F
+from antorcha.nn._reduction import legacy_get_string
 from antorcha.nn.distance import PairwiseDistance
 from antorcha.nn.module import Module
 
@@ -15,12 +16,7 @@ def _reduction(size_average: bool | None, reduce: bool | None, reduction: str) -
     """The reduction, PyTorch's deprecated arguments considered."""
     if size_average is None and reduce is None:
         return reduction
-    averaged = size_average is None or size_average
-    found = "none" if reduce is False else ("mean" if averaged else "sum")
-    warn(
-        f"size_average and reduce args will be deprecated, please use reduction='{found}' instead.",
-    )
-    return found
+    return legacy_get_string(size_average, reduce)
 
 
 class _Loss(Module):

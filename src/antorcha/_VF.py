@@ -1,3 +1,4 @@
+# ruff: noqa: N999  (PyTorch's name)
 """``torch._VF``: the functions of ``torch`` under the name by which PyTorch's layers call them."""
 
 from __future__ import annotations

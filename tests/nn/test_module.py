@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
-from collections import OrderedDict
 import warnings
+from collections import OrderedDict
 from typing import Any
 
 import pytest

@@ -65,9 +65,7 @@ def _in_projection(
             )
     for what, bias in (("query", b_q), ("key", b_k), ("value", b_v)):
         if bias is not None and tuple(bias.shape) != (size,):
-            raise AssertionError(
-                f"expecting {what} bias shape of {(size,)}, but got {bias.shape}"
-            )
+            raise AssertionError(f"expecting {what} bias shape of {(size,)}, but got {bias.shape}")
     return F.linear(q, w_q, b_q), F.linear(k, w_k, b_k), F.linear(v, w_v, b_v)
 
 
@@ -133,7 +131,9 @@ def grouped_mm(
     if bias is not None:
         raise MissingFeature("grouped_mm: bias is not supported (nor is it in PyTorch 2.13)")
     if mat_a.dim() not in (2, 3) or mat_b.dim() not in (2, 3):
-        raise ShapeError(f"grouped_mm: operands are 2-D or 3-D, got {mat_a.dim()} and {mat_b.dim()}")
+        raise ShapeError(
+            f"grouped_mm: operands are 2-D or 3-D, got {mat_a.dim()} and {mat_b.dim()}"
+        )
     if (mat_a.dim() == 2 or mat_b.dim() == 2) != (offs is not None):
         raise ShapeError("grouped_mm: give offs if, and only if, an operand is 2-D")
     result = _groups(mat_a, mat_b, None if offs is None else offs.tolist())

@@ -385,13 +385,15 @@ class Taps:
     def __init__(self, module: Module, hooks: list[Hook], before: list[Hook]) -> None:
         self.module, self.hooks, self.before = module, hooks, before
         self.grad_outputs: tuple[Any, ...] | None = None
-        self.tapped_inputs = False
+        self.inputs_want_gradients = False
+        self.nothing: tuple[None, ...] = ()  # the gradients of inputs that want none
 
     def inputs(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         places = [k for k, a in enumerate(args) if isinstance(a, Tensor) and a._rg]
+        self.inputs_want_gradients = bool(places)
+        self.nothing = (None,) * len(args)
         if not places or not self.hooks:
             return args
-        self.tapped_inputs = True
         made = list(args)
         fn = self._on_inputs(len(args), places)
         tapped = tap_function().apply(fn, *[args[k] for k in places])
@@ -411,6 +413,22 @@ class Taps:
             made[k] = tensor
         return tuple(made) if isinstance(result, tuple) else made[0]
 
+    def _tell_of_outputs(self, full: tuple[Any, ...]) -> None:
+        """No input wants a gradient: the hooks are told when the outputs' are there."""
+        warn(
+            "Full backward hook is firing when gradients are computed with respect to module "
+            "outputs since no inputs require gradients. See https://docs.pytorch.org/docs/main/"
+            "generated/torch.nn.Module.html#torch.nn.Module.register_full_backward_hook for more "
+            "details."
+        )
+        for hook in self.hooks:
+            changed = hook(self.module, self.nothing, full)
+            if changed is not None and changed != self.nothing:
+                raise GraphError(
+                    "Backward hook for Modules where no input requires gradient should always "
+                    "return None or None for all gradients."
+                )
+
     def _on_outputs(self, count: int, places: list[int]) -> Any:
         def run(grads: tuple[Any, ...]) -> tuple[Any, ...]:
             full: Any = [None] * count
@@ -420,15 +438,10 @@ class Taps:
             for hook in self.before:
                 changed = hook(self.module, full)
                 if changed is not None:
-                    full = _checked("grad_output", changed, full)
+                    full = _checked("pre hook", "grad_output", changed, full)
             self.grad_outputs = full
-            if self.hooks and not self.tapped_inputs:
-                for hook in self.hooks:
-                    if hook(self.module, (None,), full) is not None:
-                        raise GraphError(
-                            "backward hook for Modules where no input requires gradient should "
-                            "always return None or None for all gradients."
-                        )
+            if not self.inputs_want_gradients:
+                self._tell_of_outputs(full)
             return tuple([full[k] for k in places])
 
         return run
@@ -444,19 +457,19 @@ class Taps:
             for hook in self.hooks:
                 changed = hook(self.module, full, self.grad_outputs)
                 if changed is not None:
-                    full = _checked("grad_input", changed, full)
+                    full = _checked("hook", "grad_input", changed, full)
             self.grad_outputs = None
             return tuple([full[k] for k in places])
 
         return run
 
 
-def _checked(what: str, changed: Any, old: tuple[Any, ...]) -> tuple[Any, ...]:
+def _checked(kind: str, what: str, changed: Any, old: tuple[Any, ...]) -> tuple[Any, ...]:
     changed = changed if isinstance(changed, tuple) else (changed,)
     if len(changed) != len(old):
         raise GraphError(
-            f"Backward hook returned an invalid number of {what}, got {len(changed)}, but expected "
-            f"{len(old)}"
+            f"Backward {kind} returned an invalid number of {what}, got {len(changed)}, but "
+            f"expected {len(old)}"
         )
     return tuple(changed)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from antorcha.errors import ArgumentError, warn
+from antorcha.errors import ArgumentError
 from antorcha.nn import functional as F
 from antorcha.nn._reduction import legacy_get_string
 from antorcha.nn.distance import PairwiseDistance

@@ -121,7 +121,9 @@ class Module(H.Hooks, State):
         global _told_of_compile
         if not _told_of_compile:
             _told_of_compile = True
-            warn("Module.compile: the module runs op by op, each compiled; the numbers are the same")
+            warn(
+                "Module.compile: the module runs op by op, each compiled; the numbers are the same"
+            )
 
     # ---------------------------------------------------------------------------------- registering
     def register_parameter(self, name: str, param: Parameter | None) -> None:

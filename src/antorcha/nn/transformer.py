@@ -32,7 +32,9 @@ def _detect_is_causal_mask(mask: Any, hint: bool | None, size: int | None) -> bo
         return hint is True
     if mask.dim() != 2 or mask.size(-2) != size or mask.size(-1) != size:
         return False
-    return bool((mask == _generate_square_subsequent_mask(mask.size(-2), mask.device, mask.dtype)).all())
+    return bool(
+        (mask == _generate_square_subsequent_mask(mask.size(-2), mask.device, mask.dtype)).all()
+    )
 
 
 def _get_activation_fn(given: str | Callable[[Any], Any]) -> Callable[[Any], Any]:

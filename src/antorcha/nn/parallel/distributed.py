@@ -1,4 +1,4 @@
-"""``torch.nn.parallel.distributed``: the module that libraries import DistributedDataParallel from."""
+"""``torch.nn.parallel.distributed``: where libraries look for DistributedDataParallel."""
 
 from __future__ import annotations
 

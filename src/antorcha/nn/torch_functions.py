@@ -58,6 +58,7 @@ def embedding_bag(
     kept = indices != (-1 if row is None else row)
     none = T.zeros(count, dtype=indices.dtype, device=indices.device)
     if mode == 0:
+        none = T.zeros_like(offsets)
         return result, bag if row is not None else bag[:0], none, none.clone()
     size = none.index_add(0, bag, kept.to(indices.dtype))
     if mode == 1:

@@ -25,6 +25,8 @@ def _position(index: Any, length: int) -> int:
 class Container(Module):
     """The oldest container: its keyword arguments are its children. Deprecated in PyTorch.
 
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html.
+
     >>> torch.nn.Container(act=torch.nn.ReLU())
     Container(
       (act): ReLU()

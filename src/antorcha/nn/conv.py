@@ -290,8 +290,10 @@ Args:
     output_padding (int or tuple): added to one side of the output's size. Default: 0
     groups (int): the channels are divided into groups that do not see each other. Default: 1
     bias (bool): learn an addend for each output channel? Default: True
+    padding_mode (str): only 'zeros'
 
-Shape: ``L_out = (L - 1)*stride - 2*padding + dilation*(kernel_size - 1) + output_padding + 1``.
+Shape: input ``(N, C_in, *)``, output ``(N, C_out, *)`` with
+``L_out = (L - 1)*stride - 2*padding + dilation*(kernel_size - 1) + output_padding + 1``.
 
 Weight ``(in_channels, out_channels/groups, *kernel_size)`` and bias start uniform in
 ``(-1/sqrt(k), 1/sqrt(k))``, ``k = out_channels/groups * prod(kernel_size)``.

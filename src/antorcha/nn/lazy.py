@@ -87,6 +87,7 @@ class LazyLinear(LazyModuleMixin, linear.Linear):
         out_features (int): size of each output sample
         bias (bool): learn an addend? Default: True
 
+    Shape: as :class:`Linear`'s. Weight and bias are initialised at the first call, as Linear's.
     See https://docs.pytorch.org/docs/stable/generated/torch.nn.LazyLinear.html.
 
     >>> torch.nn.LazyLinear(3)(torch.zeros(2, 5)).shape
@@ -210,7 +211,9 @@ class _LazyNormBase(LazyModuleMixin):
 
 _DOC = """A :class:`{name}` that takes ``{what}`` from its first input's size.
 
-The other arguments, the shapes and the initial values are those of :class:`{name}`.
+Args: those of :class:`{name}` but ``{what}``.
+
+Shape and initial values are those of :class:`{name}`; before the first input there are none.
 See https://docs.pytorch.org/docs/stable/generated/torch.nn.Lazy{name}.html.
 
 >>> torch.nn.Lazy{name}({call})(torch.zeros(1, 2{sizes})).shape

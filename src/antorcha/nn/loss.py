@@ -157,7 +157,19 @@ class NLLLoss(_WeightedLoss):
 
 
 class NLLLoss2d(NLLLoss):
-    """The old name of :class:`NLLLoss`."""
+    """The old name of :class:`NLLLoss`.
+
+    Args:
+        weight (Tensor, optional): a weight for each class
+        ignore_index (int): targets with this value do not count. Default: -100
+        reduction (str): ``'mean'``, ``'sum'`` or ``'none'``. Default: ``'mean'``
+
+    Shape: input ``(N, C, H, W)``, target ``(N, H, W)`` of class numbers.
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.NLLLoss.html.
+
+    >>> torch.nn.NLLLoss2d()(torch.full((1, 2, 2, 2), -3.0), torch.zeros(1, 2, 2, dtype=torch.long))
+    tensor(3.)
+    """
 
 
 class CrossEntropyLoss(_WeightedLoss):
@@ -486,6 +498,10 @@ class TripletMarginWithDistanceLoss(_Loss):
         margin (float): Default: 1.0
         swap (bool): as there. Default: False
         reduction (str): ``'mean'``, ``'sum'`` or ``'none'``. Default: ``'mean'``
+
+    Shape: three tensors ``(N, *)`` as the distance takes them; the result is a number, or the
+    distances' shape with ``'none'``.
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.TripletMarginWithDistanceLoss.html.
 
     >>> loss = torch.nn.TripletMarginWithDistanceLoss(distance_function=lambda a, b: (a - b).sum(1))
     >>> loss(torch.zeros(1, 2), torch.ones(1, 2), torch.zeros(1, 2))

@@ -26,6 +26,7 @@ class DataParallel(Module):
         output_device (optional): the same device
         dim (int): the batch dim. Default: 0
 
+    Shape: the module's.
     See https://docs.pytorch.org/docs/stable/generated/torch.nn.DataParallel.html.
 
     >>> list(torch.nn.DataParallel(torch.nn.Linear(2, 1)).state_dict())

@@ -75,9 +75,8 @@ for _name in ("as_strided_", "detach_", "fill_", "resize_as_", "zero_"):
     globals()[_name] = getattr(Tensor, _name)  # methods that PyTorch shows as functions, too
 
 _LAZY = ("amp", "cpu", "nn", "optim", "utils", "distributions", "overrides", "linalg", "special",
-         "random",
-         "cuda", "backends", "profiler", "inspector", "testing", "version", "torch_alias",
-         "__config__", "accelerator", "classes", "compiler", "cpu", "distributed", "export", "ao",
+         "random", "cuda", "backends", "profiler", "inspector", "testing", "version", "torch_alias",
+         "__config__", "_VF", "accelerator", "classes", "compiler", "distributed", "export", "ao",
          "futures", "hub", "jit", "mps", "mtia", "nested", "onnx", "package", "quantization",
          "return_types", "torch_version", "types", "xpu", "_C", "_dynamo", "_inductor", "_utils",
          "_tensor", "_tensor_str", "storage")  # fmt: skip
@@ -104,6 +103,8 @@ _FROM = {
             "_check_is_size", "_check_not_implemented", "_check_tensor_all",
             "_check_tensor_all_with", "_check_type", "_check_value", "_check_with",
             "_shape_as_tensor"),
+    "nn.torch_functions": ("_embedding_bag", "_weight_norm", "batch_norm", "embedding_bag",
+                           "instance_norm", "norm_except_dim", "rrelu"),
     "inspector.inspection": ("inspect",),
     "autograd.anomaly": ("is_anomaly_enabled", "is_anomaly_check_nan_enabled"),
     "autograd.modes": ("is_inference",),

@@ -1,6 +1,7 @@
 """Nothing that anybody passes to anything ends the process.
 
-ANTORCHA_FUZZ_CALLS says how many random calls to try (2500); ANTORCHA_FUZZ_SEED which ones (0).
+ANTORCHA_FUZZ_CALLS says how many random calls to try (2500), ANTORCHA_FUZZ_MODULES how many modules
+(600); ANTORCHA_FUZZ_SEED which ones (0).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import pytest
 from tests.ops.records import records, samples, to_torch, torch_form
 
 CALLS = int(os.environ.get("ANTORCHA_FUZZ_CALLS", "2500"))
+MODULES = int(os.environ.get("ANTORCHA_FUZZ_MODULES", "600"))
 SEED = int(os.environ.get("ANTORCHA_FUZZ_SEED", "0"))
 ROOT = Path(__file__).parents[2]
 MOST_DEAD = 5
@@ -75,6 +77,14 @@ def test_random_arguments_never_end_the_process(tmp_path: Path) -> None:
     told = sweep("tests.fuzz.child", log, "--seed", str(SEED), "--end", str(CALLS))
     # (a call that takes its time is no crash)
     print(f"{CALLS} calls, {len(told['slow'])} slow, {len(told['poor'])} poor errors")
+    assert not told["dead"], "\n".join(told["dead"])
+    assert not told["confused"], "\n".join(told["confused"][:20])
+
+
+def test_modules_of_random_arguments_never_end_the_process(tmp_path: Path) -> None:
+    log = tmp_path / "last_call.txt"
+    told = sweep("tests.fuzz.modules", log, "--seed", str(SEED), "--end", str(MODULES))
+    print(f"{MODULES} modules, {len(told['slow'])} slow")
     assert not told["dead"], "\n".join(told["dead"])
     assert not told["confused"], "\n".join(told["confused"][:20])
 

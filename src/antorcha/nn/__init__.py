@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from antorcha.errors import no_such_name
+from antorcha.errors import ArgumentError, no_such_name
 from antorcha.nn import functional, init
 from antorcha.nn.activation import (
     CELU,
@@ -43,6 +43,7 @@ from antorcha.nn.activation import (
 from antorcha.nn.adaptive import AdaptiveLogSoftmaxWithLoss
 from antorcha.nn.channelshuffle import ChannelShuffle
 from antorcha.nn.containers import (
+    Container,
     ModuleDict,
     ModuleList,
     ParameterDict,
@@ -84,6 +85,7 @@ from antorcha.nn.lazy import (
     LazyLinear,
 )  # fmt: skip
 from antorcha.nn.linear import Bilinear, Identity, Linear
+from antorcha.nn.linear_cross_entropy import LinearCrossEntropyLoss, LinearCrossEntropyOptions
 from antorcha.nn.loss import (
     BCELoss,
     BCEWithLogitsLoss,
@@ -189,7 +191,29 @@ from antorcha.nn.upsampling import (
     UpsamplingNearest2d,
 )  # fmt: skip
 
-_LAZY = ("utils", "modules")
+_LAZY = (
+    "_reduction", "attention", "common_types", "grad", "intrinsic", "modules", "qat", "quantizable",
+    "quantized", "utils",
+)  # fmt: skip
+
+
+def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
+    """``device``, ``dtype`` and ``memory_format`` of the keyword arguments, for ``torch.empty``.
+
+    >>> torch.nn.factory_kwargs({"device": "cpu", "factory_kwargs": {"dtype": torch.float64}})
+    {'dtype': torch.float64, 'device': 'cpu'}
+    """
+    given = dict(kwargs or {})
+    found: dict[str, Any] = dict(given.pop("factory_kwargs", {}))
+    wrong = given.keys() - {"device", "dtype", "memory_format"}
+    if wrong:
+        raise ArgumentError(f"unexpected kwargs {wrong}")
+    for name in ("device", "dtype", "memory_format"):
+        if name in given:
+            if name in found:
+                raise ArgumentError(f"{name} specified twice, in **kwargs and in factory_kwargs")
+            found[name] = given[name]
+    return found
 
 
 def __getattr__(name: str) -> Any:

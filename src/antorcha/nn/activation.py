@@ -194,6 +194,7 @@ class Hardtanh(Module):
         min_val (float): Default: -1
         max_val (float): Default: 1
         inplace (bool): write the result over the input? Default: False
+        min_value, max_value (float): the old names of the bounds
 
     Shape: any; the output has the input's.
     See https://docs.pytorch.org/docs/stable/generated/torch.nn.Hardtanh.html.

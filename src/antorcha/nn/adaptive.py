@@ -40,6 +40,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
 
     Shape: input ``(N, in_features)`` or ``(in_features)``, target ``(N)`` or ``()``; gives
     ``(output, loss)``: each target's log probability, and the mean of their negatives.
+
+    The weights of head and clusters are initialised as Linear's.
     See https://docs.pytorch.org/docs/stable/generated/torch.nn.AdaptiveLogSoftmaxWithLoss.html.
 
     >>> layer = torch.nn.AdaptiveLogSoftmaxWithLoss(8, 20, [5, 10])

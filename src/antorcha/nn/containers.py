@@ -1,4 +1,4 @@
-"""Containers: Sequential, ModuleList, ModuleDict, ParameterList, ParameterDict."""
+"""Containers: Container, Sequential, ModuleList, ModuleDict, ParameterList, ParameterDict."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from antorcha.errors import ArgumentError, OutOfRange, ShapeError, ValueRangeError
+from antorcha.errors import ArgumentError, OutOfRange, ShapeError, ValueRangeError, warn
 from antorcha.nn.module import Module
 from antorcha.nn.parameter import Parameter
 from antorcha.nn.words import indented, typename
@@ -20,6 +20,28 @@ def _position(index: Any, length: int) -> int:
     if not -length <= at < length:
         raise OutOfRange(f"index {at} is out of range")
     return at % length
+
+
+class Container(Module):
+    """The oldest container: its keyword arguments are its children. Deprecated in PyTorch.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html.
+
+    >>> torch.nn.Container(act=torch.nn.ReLU())
+    Container(
+      (act): ReLU()
+    )
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__()
+        warn(
+            "nn.Container is deprecated. All of it's functionality is now implemented in "
+            "nn.Module. Subclass that instead.",
+            FutureWarning,
+        )
+        for name, module in kwargs.items():
+            self.add_module(name, module)
 
 
 class Sequential(Module):

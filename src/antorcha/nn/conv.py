@@ -99,13 +99,14 @@ class _ConvNd(Module):
         super().__setstate__(state)
         self.__dict__.setdefault("padding_mode", "zeros")
 
-    def _convolve(self, fn: Callable[..., Any], input: Any) -> Any:
-        if self.padding_mode == "zeros":
-            return fn(input, self.weight, self.bias, self.stride, self.padding, self.dilation,
-                      self.groups)  # fmt: skip
-        input = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode)
-        return fn(input, self.weight, self.bias, self.stride, (0,) * len(self.stride),
-                  self.dilation, self.groups)  # fmt: skip
+    def _conv_forward(self, input: Any, weight: Any, bias: Any) -> Any:
+        """The convolution with this layer's padding; layers that change the weight call it."""
+        fn = getattr(F, f"conv{self.ndim}d")
+        padding = self.padding
+        if self.padding_mode != "zeros":
+            input = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode)
+            padding = (0,) * len(self.stride)
+        return fn(input, weight, bias, self.stride, padding, self.dilation, self.groups)
 
 
 def _check(
@@ -132,7 +133,7 @@ def _check(
         )
 
 
-def _padding_pairs(padding: Any, kernel_size: Any, dilation: Any) -> list[int]:
+def _padding_pairs(padding: Any, kernel_size: Any, dilation: Any) -> Any:
     """What ``F.pad`` wants for this padding: (before, after) for each dim, the last dim first."""
     pairs: list[int] = []
     for k in reversed(range(len(kernel_size))):
@@ -143,7 +144,7 @@ def _padding_pairs(padding: Any, kernel_size: Any, dilation: Any) -> list[int]:
             pairs += [0, 0]
         else:
             pairs += [padding[k], padding[k]]
-    return pairs
+    return pairs if isinstance(padding, str) else tuple(pairs)
 
 
 class _Conv(_ConvNd):
@@ -167,6 +168,10 @@ class _Conv(_ConvNd):
             padding if isinstance(padding, str) else repeated(padding, n), repeated(dilation, n),
             False, (0,) * n, groups, bias, padding_mode, device, dtype,
         )  # fmt: skip
+
+    def forward(self, input: Any) -> Any:
+        """The convolution of the input with the weight."""
+        return self._conv_forward(input, self.weight, self.bias)
 
 
 _CONV = """A convolution (cross-correlation) over {dims} of input with several channels.
@@ -202,10 +207,6 @@ class Conv1d(_Conv):
                            result="20, 33, 24")  # fmt: skip
     ndim = 1
 
-    def forward(self, input: Any) -> Any:
-        """The convolution of the input with the weight."""
-        return self._convolve(F.conv1d, input)
-
 
 class Conv2d(_Conv):
     __doc__ = _CONV.format(dims="the last two dims", d=2, shape_in="(N, C_in, H, W)",
@@ -213,20 +214,12 @@ class Conv2d(_Conv):
                            result="20, 33, 24, 49")  # fmt: skip
     ndim = 2
 
-    def forward(self, input: Any) -> Any:
-        """The convolution of the input with the weight."""
-        return self._convolve(F.conv2d, input)
-
 
 class Conv3d(_Conv):
     __doc__ = _CONV.format(dims="the last three dims", d=3, shape_in="(N, C_in, D, H, W)",
                            shape_out="(N, C_out, D_out, H_out, W_out)", example="2, 16, 5, 7, 9",
                            result="2, 33, 2, 3, 4")  # fmt: skip
     ndim = 3
-
-    def forward(self, input: Any) -> Any:
-        """The convolution of the input with the weight."""
-        return self._convolve(F.conv3d, input)
 
 
 class _ConvTransposeNd(_ConvNd):
@@ -297,8 +290,10 @@ Args:
     output_padding (int or tuple): added to one side of the output's size. Default: 0
     groups (int): the channels are divided into groups that do not see each other. Default: 1
     bias (bool): learn an addend for each output channel? Default: True
+    padding_mode (str): only 'zeros'
 
-Shape: ``L_out = (L - 1)*stride - 2*padding + dilation*(kernel_size - 1) + output_padding + 1``.
+Shape: input ``(N, C_in, *)``, output ``(N, C_out, *)`` with
+``L_out = (L - 1)*stride - 2*padding + dilation*(kernel_size - 1) + output_padding + 1``.
 
 Weight ``(in_channels, out_channels/groups, *kernel_size)`` and bias start uniform in
 ``(-1/sqrt(k), 1/sqrt(k))``, ``k = out_channels/groups * prod(kernel_size)``.

@@ -43,6 +43,7 @@ class CosineSimilarity(Module):
         dim (int): along which dim the vectors lie. Default: 1
         eps (float): keeps the quotient finite. Default: 1e-8
 
+    Shape: two tensors that broadcast; the output lacks dim ``dim``.
     See https://docs.pytorch.org/docs/stable/generated/torch.nn.CosineSimilarity.html.
 
     >>> torch.nn.CosineSimilarity()(torch.ones(1, 2), torch.ones(1, 2))

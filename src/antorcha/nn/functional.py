@@ -7,6 +7,7 @@ See https://docs.pytorch.org/docs/stable/nn.functional.html.
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 from antorcha import dtypes
@@ -363,11 +364,33 @@ def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
 _fill_module()
 
 
-def __getattr__(name: str) -> Any:
-    if name == "multi_head_attention_forward":  # (its file needs this one)
-        from antorcha.nn.multihead import multi_head_attention_forward
+_PRIVATE = (
+    "ScalingType SwizzleType _canonical_mask _get_softmax_dim _in_projection _in_projection_packed "
+    "_none_or_dtype _verify_batch_size _verify_spatial_size assert_int_or_pair grouped_mm "
+    "scaled_grouped_mm scaled_mm"
+).split()
+_UTILS = ("_list_with_default", "_pair", "_single", "_triple")
+_OVERRIDES = (
+    "handle_torch_function", "has_torch_function", "has_torch_function_unary",
+    "has_torch_function_variadic",
+)  # fmt: skip
+_FROM = {  # files that need this one, or stand higher
+    "multi_head_attention_forward": "nn.multihead",
+    "linear_cross_entropy": "nn.linear_cross_entropy",
+    **dict.fromkeys(_PRIVATE, "nn.functional_private"),
+    **dict.fromkeys(_UTILS, "nn.modules.utils"),
+    **dict.fromkeys(_OVERRIDES, "overrides"),
+}
+_MODULES = {"_Reduction": "nn._reduction", "_VF": "_VF", "grad": "nn.grad"}
 
-        return multi_head_attention_forward
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"antorcha.{_MODULES[name]}")
+    if name in _FROM:
+        found = getattr(importlib.import_module(f"antorcha.{_FROM[name]}"), name)
+        globals()[name] = found
+        return found
     found = _record(name) if name in _SHARED else None  # ops registered since
     if found is not None:
         return found

@@ -25,6 +25,10 @@ _global_forward_pre: OrderedDict[int, Hook] = OrderedDict()
 _global_forward: OrderedDict[int, Hook] = OrderedDict()
 _global_backward_pre: OrderedDict[int, Hook] = OrderedDict()
 _global_backward: OrderedDict[int, Hook] = OrderedDict()
+_global_is_full: bool | None = None  # of which form the global backward hooks are
+at_parameter: OrderedDict[int, Hook] = OrderedDict()
+at_buffer: OrderedDict[int, Hook] = OrderedDict()
+at_module: OrderedDict[int, Hook] = OrderedDict()
 
 
 def note_hooks() -> None:
@@ -104,8 +108,11 @@ _global_forward_always = _Flags()
 
 def remove_global_hooks() -> None:
     """Removes the hooks of all modules (``register_module_forward_hook`` and its like)."""
-    for hooks in (_global_forward_pre, _global_forward, _global_backward_pre, _global_backward):
+    global _global_is_full
+    for hooks in (_global_forward_pre, _global_forward, _global_backward_pre, _global_backward,
+                  at_parameter, at_buffer, at_module):  # fmt: skip
         hooks.clear()
+    _global_is_full = None
     _global_forward_with_kwargs.clear()
     _global_forward_always.clear()
 
@@ -226,74 +233,160 @@ def register_module_full_backward_pre_hook(hook: Hook) -> RemovableHandle:
 
 def register_module_full_backward_hook(hook: Hook) -> RemovableHandle:
     """A backward hook of every module: ``hook(module, grad_input, grad_output)``."""
+    _set_global_form(True)
     return add_hook(_global_backward, hook)
+
+
+def register_module_backward_hook(hook: Hook) -> RemovableHandle:
+    """The old form of `register_module_full_backward_hook`. Deprecated in PyTorch."""
+    _set_global_form(False)
+    return add_hook(_global_backward, hook)
+
+
+def _set_global_form(is_full: bool) -> None:
+    global _global_is_full
+    if _global_is_full is not None and _global_is_full is not is_full:
+        raise GraphError(
+            "Cannot use both regular backward hooks and full backward hooks as a global Module "
+            "hook. Please use only one of them."
+        )
+    _global_is_full = is_full
+
+
+def _at_registration(hooks: OrderedDict[int, Hook], hook: Hook) -> RemovableHandle:
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = hook
+    return handle
+
+
+def register_module_buffer_registration_hook(hook: Hook) -> RemovableHandle:
+    """Runs ``hook(module, name, buffer)`` when any module gets a buffer; what it returns, if not
+    None, replaces the buffer."""
+    return _at_registration(at_buffer, hook)
+
+
+def register_module_module_registration_hook(hook: Hook) -> RemovableHandle:
+    """Runs ``hook(module, name, submodule)`` when any module gets a child; what it returns, if not
+    None, replaces the child."""
+    return _at_registration(at_module, hook)
+
+
+def register_module_parameter_registration_hook(hook: Hook) -> RemovableHandle:
+    """Runs ``hook(module, name, param)`` when any module gets a parameter; what it returns, if not
+    None, replaces the parameter.
+
+    >>> from antorcha.nn.modules.module import register_module_parameter_registration_hook
+    >>> with register_module_parameter_registration_hook(lambda m, name, p: print(name)):
+    ...     layer = torch.nn.Linear(1, 1)
+    weight
+    bias
+    """
+    return _at_registration(at_parameter, hook)
+
+
+def registered(hooks: OrderedDict[int, Hook], module: Module, name: str, value: Any) -> Any:
+    """What the hooks make of a value that a module gets under a name."""
+    for hook in hooks.values():
+        changed = hook(module, name, value)
+        if changed is not None:
+            value = changed
+    return value
 
 
 # --------------------------------------------------------------------------------------- the call
 def call_with_hooks(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``module(*args, **kwargs)`` with every hook that stands around it."""
-    called: set[int] = set()
+    call = _Call(module, args, kwargs)
     try:
-        return _call(module, args, kwargs, called)
+        return call.run()
     except Exception:
-        _always(module, args, kwargs, called)
+        call.run_always_called()
         raise
 
 
-def _call(module: Module, args: Any, kwargs: dict[str, Any], called: set[int]) -> Any:
-    for key, hook in (*_global_forward_pre.items(), *module._forward_pre_hooks.items()):
-        if key in module._forward_pre_hooks_with_kwargs:
-            changed = hook(module, args, kwargs)
-            if changed is not None:
-                if not isinstance(changed, tuple) or len(changed) != 2:
-                    raise GraphError(
-                        "forward pre-hook must return None or a tuple of (new_args, new_kwargs), "
-                        f"but got {changed}."
-                    )
-                args, kwargs = changed
-        else:
-            changed = hook(module, args)
-            if changed is not None:
-                args = changed if isinstance(changed, tuple) else (changed,)
-    old = module._is_full_backward_hook is False
-    backward = [*_global_backward.values(), *(() if old else module._backward_hooks.values())]
-    before = [*_global_backward_pre.values(), *module._backward_pre_hooks.values()]
-    tap = Taps(module, backward, before) if backward or before else None
-    if tap is not None:
-        args = tap.inputs(args)
-    result = module.forward(*args, **kwargs)
-    for key, hook in (*_global_forward.items(), *module._forward_hooks.items()):
-        called.add(key)
-        changed = _run_forward_hook(key, hook, module, args, kwargs, result)
-        if changed is not None:
-            result = changed
-    if tap is not None:
-        result = tap.outputs(result)
-    if old and module._backward_hooks:
-        _old_backward_hooks(module, result)
-    return result
+class _Call:
+    """One call of a module: its arguments and result, which hooks change."""
 
+    def __init__(self, module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.module, self.args, self.kwargs = module, args, kwargs
+        self.result: Any = None
+        self.called: set[int] = set()
 
-def _run_forward_hook(
-    key: int, hook: Hook, module: Module, args: Any, kwargs: Any, out: Any
-) -> Any:
-    if key in module._forward_hooks_with_kwargs or key in _global_forward_with_kwargs:
-        return hook(module, args, kwargs, out)
-    return hook(module, args, out)
-
-
-def _always(module: Module, args: Any, kwargs: Any, called: set[int]) -> None:
-    """After an exception: the hooks that are to be called whatever happens."""
-    for key, hook in (*_global_forward.items(), *module._forward_hooks.items()):
-        wanted = key in module._forward_hooks_always_called or key in _global_forward_always
-        if wanted and key not in called:
-            try:
-                _run_forward_hook(key, hook, module, args, kwargs, None)
-            except Exception as error:
+    def run(self) -> Any:
+        """The result."""
+        module = self.module
+        before = [*_global_backward_pre.values(), *module._backward_pre_hooks.values()]
+        full, old = _backward_hooks(module)
+        self._run_pre_hooks()
+        tap = Taps(module, full, before) if full or before else None
+        if tap is not None:
+            self.args = tap.inputs(self.args)
+        self.result = module.forward(*self.args, **self.kwargs)
+        for key, hook in (*_global_forward.items(), *module._forward_hooks.items()):
+            self.called.add(key)
+            self._run_forward_hook(key, hook)
+        if tap is not None:
+            if not isinstance(self.result, (Tensor, tuple)):
                 warn(
-                    "forward hook with ``always_call=True`` raised an exception that was silenced "
-                    f"as another error was raised in forward: {error!s}",
+                    "For backward hooks to be called, module output should be a Tensor or a tuple "
+                    f"of Tensors but received {type(self.result)}"
                 )
+            self.result = tap.outputs(self.result)
+        if old:
+            _old_backward_hooks(module, old, self.args, self.result)
+        return self.result
+
+    def _run_pre_hooks(self) -> None:
+        module = self.module
+        for key, hook in (*_global_forward_pre.items(), *module._forward_pre_hooks.items()):
+            if key in module._forward_pre_hooks_with_kwargs:
+                changed = hook(module, self.args, self.kwargs)
+                if changed is not None:
+                    if not isinstance(changed, tuple) or len(changed) != 2:
+                        raise GraphError(
+                            "forward pre-hook must return None or a tuple of (new_args, "
+                            f"new_kwargs), but got {changed}."
+                        )
+                    self.args, self.kwargs = changed
+            else:
+                changed = hook(module, self.args)
+                if changed is not None:
+                    self.args = changed if isinstance(changed, tuple) else (changed,)
+
+    def _run_forward_hook(self, key: int, hook: Hook) -> None:
+        module = self.module
+        if key in module._forward_hooks_with_kwargs or key in _global_forward_with_kwargs:
+            changed = hook(module, self.args, self.kwargs, self.result)
+        else:
+            changed = hook(module, self.args, self.result)
+        if changed is not None:
+            self.result = changed
+
+    def run_always_called(self) -> None:
+        """After an exception: the hooks that are to be called whatever happens."""
+        module = self.module
+        for what, always, hooks in (
+            ("global module", _global_forward_always, _global_forward),
+            ("module", module._forward_hooks_always_called, module._forward_hooks),
+        ):
+            for key, hook in hooks.items():
+                if key not in always or key in self.called:
+                    continue
+                try:
+                    self._run_forward_hook(key, hook)
+                except Exception as error:
+                    warn(
+                        f"{what} forward hook with ``always_call=True`` raised an exception that "
+                        f"was silenced as another error was raised in forward: {error!s}",
+                    )
+
+
+def _backward_hooks(module: Module) -> tuple[list[Hook], list[Hook]]:
+    """The full backward hooks of a call, and those of the old form."""
+    found: tuple[list[Hook], list[Hook]] = ([], [])
+    found[_global_is_full is False].extend(_global_backward.values())
+    found[module._is_full_backward_hook is False].extend(module._backward_hooks.values())
+    return found
 
 
 class Taps:
@@ -302,13 +395,15 @@ class Taps:
     def __init__(self, module: Module, hooks: list[Hook], before: list[Hook]) -> None:
         self.module, self.hooks, self.before = module, hooks, before
         self.grad_outputs: tuple[Any, ...] | None = None
-        self.tapped_inputs = False
+        self.inputs_want_gradients = False
+        self.nothing: tuple[None, ...] = ()  # the gradients of inputs that want none
 
     def inputs(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         places = [k for k, a in enumerate(args) if isinstance(a, Tensor) and a._rg]
+        self.inputs_want_gradients = bool(places)
+        self.nothing = (None,) * len(args)
         if not places or not self.hooks:
             return args
-        self.tapped_inputs = True
         made = list(args)
         fn = self._on_inputs(len(args), places)
         tapped = tap_function().apply(fn, *[args[k] for k in places])
@@ -328,6 +423,22 @@ class Taps:
             made[k] = tensor
         return tuple(made) if isinstance(result, tuple) else made[0]
 
+    def _tell_of_outputs(self, full: tuple[Any, ...]) -> None:
+        """No input wants a gradient: the hooks are told when the outputs' are there."""
+        warn(
+            "Full backward hook is firing when gradients are computed with respect to module "
+            "outputs since no inputs require gradients. See https://docs.pytorch.org/docs/main/"
+            "generated/torch.nn.Module.html#torch.nn.Module.register_full_backward_hook for more "
+            "details."
+        )
+        for hook in self.hooks:
+            changed = hook(self.module, self.nothing, full)
+            if changed is not None and changed != self.nothing:
+                raise GraphError(
+                    "Backward hook for Modules where no input requires gradient should always "
+                    "return None or None for all gradients."
+                )
+
     def _on_outputs(self, count: int, places: list[int]) -> Any:
         def run(grads: tuple[Any, ...]) -> tuple[Any, ...]:
             full: Any = [None] * count
@@ -337,15 +448,10 @@ class Taps:
             for hook in self.before:
                 changed = hook(self.module, full)
                 if changed is not None:
-                    full = _checked("grad_output", changed, full)
+                    full = _checked("pre hook", "grad_output", changed, full)
             self.grad_outputs = full
-            if self.hooks and not self.tapped_inputs:
-                for hook in self.hooks:
-                    if hook(self.module, (None,), full) is not None:
-                        raise GraphError(
-                            "backward hook for Modules where no input requires gradient should "
-                            "always return None or None for all gradients."
-                        )
+            if not self.inputs_want_gradients:
+                self._tell_of_outputs(full)
             return tuple([full[k] for k in places])
 
         return run
@@ -361,19 +467,19 @@ class Taps:
             for hook in self.hooks:
                 changed = hook(self.module, full, self.grad_outputs)
                 if changed is not None:
-                    full = _checked("grad_input", changed, full)
+                    full = _checked("hook", "grad_input", changed, full)
             self.grad_outputs = None
             return tuple([full[k] for k in places])
 
         return run
 
 
-def _checked(what: str, changed: Any, old: tuple[Any, ...]) -> tuple[Any, ...]:
+def _checked(kind: str, what: str, changed: Any, old: tuple[Any, ...]) -> tuple[Any, ...]:
     changed = changed if isinstance(changed, tuple) else (changed,)
     if len(changed) != len(old):
         raise GraphError(
-            f"Backward hook returned an invalid number of {what}, got {len(changed)}, but expected "
-            f"{len(old)}"
+            f"Backward {kind} returned an invalid number of {what}, got {len(changed)}, but "
+            f"expected {len(old)}"
         )
     return tuple(changed)
 
@@ -402,11 +508,50 @@ def tap_function() -> Any:
     return _tap
 
 
-def _old_backward_hooks(module: Module, result: Any) -> None:
+def _old_backward_hooks(module: Module, hooks: list[Hook], args: Any, result: Any) -> None:
     found = result
     while not isinstance(found, Tensor):
-        found = next(iter(found.values())) if isinstance(found, dict) else found[0]
+        if isinstance(found, dict):
+            found = next(value for value in found.values() if isinstance(value, Tensor))
+        else:
+            found = found[0]
     node = found.grad_fn
     if node is not None:
-        for hook in module._backward_hooks.values():
+        for hook in hooks:
             node.register_hook(lambda gi, go, hook=hook: hook(module, gi, go))
+        _warn_of_old_hooks(args, result, node)
+
+
+def _warn_of_old_hooks(args: Any, result: Any, node: Any) -> None:
+    """What the hooks will not be told of, in PyTorch's words."""
+    please = "Please use register_full_backward_hook to get the documented behavior."
+    results = result if isinstance(result, tuple) else (result,)
+    nodes = {r.grad_fn for r in results if isinstance(r, Tensor) and r.grad_fn is not None}
+    sources = {a.grad_fn for a in args if isinstance(a, Tensor) and a.grad_fn is not None}
+    if not all(isinstance(r, Tensor) for r in results):
+        said = (
+            "Using non-full backward hooks on a Module that does not return a single Tensor or a "
+            "tuple of Tensors is deprecated and will be removed in future versions. This hook will "
+            f"be missing some of the grad_output. {please}"
+        )
+    elif not all(isinstance(a, Tensor) for a in args):
+        said = (
+            "Using non-full backward hooks on a Module that does not take as input a single Tensor "
+            "or a tuple of Tensors is deprecated and will be removed in future versions. This hook "
+            f"will be missing some of the grad_input. {please}"
+        )
+    elif len(nodes) > 1:
+        said = (
+            "Using a non-full backward hook when outputs are generated by different autograd Nodes "
+            "is deprecated and will be removed in future versions. This hook will be missing some "
+            f"grad_output. {please}"
+        )
+    elif sources != {edge[0] for edge in node.next_functions}:
+        said = (
+            "Using a non-full backward hook when the forward contains multiple autograd Nodes is "
+            "deprecated and will be removed in future versions. This hook will be missing some "
+            f"grad_input. {please}"
+        )
+    else:
+        return
+    warn(said, FutureWarning)

@@ -87,6 +87,7 @@ class LazyLinear(LazyModuleMixin, linear.Linear):
         out_features (int): size of each output sample
         bias (bool): learn an addend? Default: True
 
+    Shape: as :class:`Linear`'s. Weight and bias are initialised at the first call, as Linear's.
     See https://docs.pytorch.org/docs/stable/generated/torch.nn.LazyLinear.html.
 
     >>> torch.nn.LazyLinear(3)(torch.zeros(2, 5)).shape
@@ -127,7 +128,7 @@ class LazyLinear(LazyModuleMixin, linear.Linear):
             self.in_features = input.shape[-1]
 
 
-class _LazyConv(LazyModuleMixin):
+class _LazyConvXdMixin(LazyModuleMixin):
     """What lazy convolutions share; the signature is the ordinary one without ``in_channels``."""
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -171,7 +172,7 @@ class _LazyConv(LazyModuleMixin):
         self.reset_parameters()
 
 
-class _LazyNorm(LazyModuleMixin):
+class _LazyNormBase(LazyModuleMixin):
     """What lazy normalisations share; the signature is the ordinary one without
     ``num_features``."""
 
@@ -210,7 +211,9 @@ class _LazyNorm(LazyModuleMixin):
 
 _DOC = """A :class:`{name}` that takes ``{what}`` from its first input's size.
 
-The other arguments, the shapes and the initial values are those of :class:`{name}`.
+Args: those of :class:`{name}` but ``{what}``.
+
+Shape and initial values are those of :class:`{name}`; before the first input there are none.
 See https://docs.pytorch.org/docs/stable/generated/torch.nn.Lazy{name}.html.
 
 >>> torch.nn.Lazy{name}({call})(torch.zeros(1, 2{sizes})).shape
@@ -218,22 +221,34 @@ torch.Size([1, {out}])
 """
 
 
-def _class(kind: type, base: type, what: str, call: str, shown: str) -> Any:
+def _class(
+    kind: type,
+    base: type,
+    what: str,
+    call: str,
+    shown: str,
+    parent: type | None = None,
+    **more: Any,
+) -> Any:
     name = base.__name__
     n = int(name[-2])
     doc = _DOC.format(name=name, what=what, call=call, sizes=", 4" * n, out=shown)
     members = {"__doc__": doc, "__module__": __name__, "cls_to_become": base}
-    return type(f"Lazy{name}", (kind, base), members)
+    return type(f"Lazy{name}", (kind, parent or base), {**more, **members})
 
 
 def _conv(base: type) -> Any:
     n = int(base.__name__[-2])
-    return _class(_LazyConv, base, "in_channels", "3, 1", ", ".join(["3", *["4"] * n]))
+    return _class(_LazyConvXdMixin, base, "in_channels", "3, 1", ", ".join(["3", *["4"] * n]))
 
 
 def _norm(base: type) -> Any:
     n = int(base.__name__[-2])
-    return _class(_LazyNorm, base, "num_features", "", ", ".join(["2", *["4"] * n]))
+    # As in PyTorch a LazyBatchNorm2d is no BatchNorm2d before it becomes one: it has its parent,
+    # and what it defines.
+    own = {name: value for name, value in vars(base).items() if not name.startswith("__")}
+    shown = ", ".join(["2", *["4"] * n])
+    return _class(_LazyNormBase, base, "num_features", "", shown, base.__bases__[0], **own)
 
 
 LazyConv1d, LazyConv2d, LazyConv3d = _conv(conv.Conv1d), _conv(conv.Conv2d), _conv(conv.Conv3d)

@@ -14,6 +14,7 @@ from antorcha.nn.parameter import add_parameter
 class Identity(Module):
     """Gives its input back; takes any arguments and ignores them.
 
+    Shape: any; the output is the input.
     See https://docs.pytorch.org/docs/stable/generated/torch.nn.Identity.html.
 
     >>> torch.nn.Identity(54, unused=True)(torch.ones(2))

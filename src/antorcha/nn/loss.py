@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from antorcha.errors import ArgumentError, warn
+from antorcha.errors import ArgumentError
 from antorcha.nn import functional as F
+from antorcha.nn._reduction import legacy_get_string
 from antorcha.nn.distance import PairwiseDistance
 from antorcha.nn.module import Module
 
@@ -15,12 +16,7 @@ def _reduction(size_average: bool | None, reduce: bool | None, reduction: str) -
     """The reduction, PyTorch's deprecated arguments considered."""
     if size_average is None and reduce is None:
         return reduction
-    averaged = size_average is None or size_average
-    found = "none" if reduce is False else ("mean" if averaged else "sum")
-    warn(
-        f"size_average and reduce args will be deprecated, please use reduction='{found}' instead.",
-    )
-    return found
+    return legacy_get_string(size_average, reduce)
 
 
 class _Loss(Module):
@@ -161,7 +157,19 @@ class NLLLoss(_WeightedLoss):
 
 
 class NLLLoss2d(NLLLoss):
-    """The old name of :class:`NLLLoss`."""
+    """The old name of :class:`NLLLoss`.
+
+    Args:
+        weight (Tensor, optional): a weight for each class
+        ignore_index (int): targets with this value do not count. Default: -100
+        reduction (str): ``'mean'``, ``'sum'`` or ``'none'``. Default: ``'mean'``
+
+    Shape: input ``(N, C, H, W)``, target ``(N, H, W)`` of class numbers.
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.NLLLoss.html.
+
+    >>> torch.nn.NLLLoss2d()(torch.full((1, 2, 2, 2), -3.0), torch.zeros(1, 2, 2, dtype=torch.long))
+    tensor(3.)
+    """
 
 
 class CrossEntropyLoss(_WeightedLoss):
@@ -490,6 +498,10 @@ class TripletMarginWithDistanceLoss(_Loss):
         margin (float): Default: 1.0
         swap (bool): as there. Default: False
         reduction (str): ``'mean'``, ``'sum'`` or ``'none'``. Default: ``'mean'``
+
+    Shape: three tensors ``(N, *)`` as the distance takes them; the result is a number, or the
+    distances' shape with ``'none'``.
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.TripletMarginWithDistanceLoss.html.
 
     >>> loss = torch.nn.TripletMarginWithDistanceLoss(distance_function=lambda a, b: (a - b).sum(1))
     >>> loss(torch.zeros(1, 2), torch.ones(1, 2), torch.zeros(1, 2))

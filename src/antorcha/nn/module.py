@@ -15,8 +15,19 @@ from typing import Any
 from antorcha.autograd import no_grad
 from antorcha.errors import ArgumentError, MissingFeature, ValueRangeError
 from antorcha.nn import hooks as H
+from antorcha.nn.hooks import (  # noqa: F401  (PyTorch has them here)
+    register_module_backward_hook,
+    register_module_buffer_registration_hook,
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+    register_module_full_backward_hook,
+    register_module_full_backward_pre_hook,
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
+)
 from antorcha.nn.parameter import Parameter, is_buffer, is_lazy
-from antorcha.nn.state import State
+from antorcha.nn.state import EXTRA as _EXTRA_STATE_KEY_SUFFIX  # noqa: F401  (as above)
+from antorcha.nn.state import State, _IncompatibleKeys  # noqa: F401  (as above)
 from antorcha.nn.words import indented, missing_attribute, typename
 from antorcha.runtime.tensor import Tensor
 
@@ -26,6 +37,9 @@ _DICTS = (
     "_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks",
     "_load_state_dict_post_hooks",
 )  # fmt: skip
+
+
+_addindent = indented
 
 
 class Module(H.Hooks, State):
@@ -55,6 +69,7 @@ class Module(H.Hooks, State):
 
     dump_patches: bool = False
     call_super_init: bool = False
+    _compiled_call_impl: None = None
     training: bool
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -91,6 +106,12 @@ class Module(H.Hooks, State):
             return H.call_with_hooks(self, args, kwargs)
         return self.forward(*args, **kwargs)
 
+    def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
+        """What calling the module does, under the name that PyTorch has for it."""
+        return Module.__call__(self, *args, **kwargs)
+
+    _wrapped_call_impl = _call_impl
+
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Takes the options of ``torch.compile``; the module goes on to run eagerly."""
         from antorcha.compiler.eager import compile_in_place
@@ -123,7 +144,7 @@ class Module(H.Hooks, State):
                 f"created explicitly. To express '{name}' as a function of another Tensor, compute "
                 "the value in the forward() method."
             )
-        self._parameters[name] = param
+        self._parameters[name] = H.registered(H.at_parameter, self, name, param)
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Adds a tensor that is state but no parameter, such as a running mean.
@@ -146,7 +167,7 @@ class Module(H.Hooks, State):
                 f"cannot assign '{typename(tensor)}' object to buffer '{name}' "
                 "(torch Tensor or None required)"
             )
-        self._buffers[name] = tensor
+        self._buffers[name] = H.registered(H.at_buffer, self, name, tensor)
         if persistent:
             self._non_persistent_buffers_set.discard(name)
         else:
@@ -163,7 +184,7 @@ class Module(H.Hooks, State):
         if not isinstance(module, Module) and module is not None:
             raise ArgumentError(f"{typename(module)} is not a Module subclass")
         self._check_name("module", name, self._modules)
-        self._modules[name] = module
+        self._modules[name] = H.registered(H.at_module, self, name, module)
 
     def register_module(self, name: str, module: Module | None) -> None:
         """The same as :meth:`add_module`."""
@@ -215,7 +236,7 @@ class Module(H.Hooks, State):
         elif isinstance(value, Module):
             self._ready("module")
             self._forget(name, fields["_modules"])
-            fields["_modules"][name] = value
+            fields["_modules"][name] = H.registered(H.at_module, self, name, value)
         elif params is not None and name in fields["_modules"]:
             if value is not None:
                 raise ArgumentError(
@@ -239,7 +260,7 @@ class Module(H.Hooks, State):
             self._forget(name, self._buffers)
             self.register_buffer(name, value, getattr(value, "persistent", True))
         else:
-            self._buffers[name] = value
+            self._buffers[name] = H.registered(H.at_buffer, self, name, value)
 
     def _ready(self, what: str) -> None:
         if "_parameters" not in self.__dict__:
@@ -591,9 +612,3 @@ def parse_to(args: Any, kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
     if tensor is not None:
         dtype, device = tensor._layout.dtype, tensor._layout.device
     return dtype, None if device is None else as_device(device), memory_format
-
-
-register_module_forward_hook = H.register_module_forward_hook
-register_module_forward_pre_hook = H.register_module_forward_pre_hook
-register_module_full_backward_hook = H.register_module_full_backward_hook
-register_module_full_backward_pre_hook = H.register_module_full_backward_pre_hook

@@ -504,6 +504,8 @@ class LocalResponseNorm(Module):
         beta (float): Default: 0.75
         k (float): Default: 1
 
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.LocalResponseNorm.html.
+
     >>> torch.nn.LocalResponseNorm(2)(torch.zeros(1, 5, 3, 3)).shape
     torch.Size([1, 5, 3, 3])
     """
@@ -535,6 +537,7 @@ class CrossMapLRN2d(LocalResponseNorm):
         k (float): added. Default: 1
 
     Shape: (N, C, H, W); the output has the input's.
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.LocalResponseNorm.html.
 
     >>> torch.nn.CrossMapLRN2d(2)(torch.zeros(1, 4, 2, 2)).shape
     torch.Size([1, 4, 2, 2])

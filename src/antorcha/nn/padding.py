@@ -23,18 +23,13 @@ class _Pad(Module):
 
     def forward(self, input: Any) -> Any:
         """The input with more around it."""
-        if self.mode == "circular" and input.dim() not in (self.ndim + 1, self.ndim + 2):
-            raise ValueRangeError(
-                f"{type(self).__name__}: expected {self.ndim + 1}D or {self.ndim + 2}D input (got "
-                f"{input.dim()}D input)"
-            )
         return F.pad(input, self.padding, self.mode)
 
     def extra_repr(self) -> str:
         return f"{self.padding}"
 
 
-class _ConstantPad(_Pad):
+class _ConstantPadNd(_Pad):
     __constants__ = ["padding", "value"]  # noqa: RUF012
 
     def __init__(self, padding: Any, value: float) -> None:
@@ -49,21 +44,42 @@ class _ConstantPad(_Pad):
         return f"padding={self.padding}, value={self.value}"
 
 
-class _ZeroPad(_ConstantPad):
+class _ReflectionPadNd(_Pad):
+    mode = "reflect"
+
+
+class _ReplicationPadNd(_Pad):
+    mode = "replicate"
+
+
+class _CircularPadNd(_Pad):
+    mode = "circular"
+
+    def forward(self, input: Any) -> Any:
+        """The input with more around it."""
+        self._check_input_dim(input)
+        return super().forward(input)
+
+    def _check_input_dim(self, input: Any) -> None:
+        if input.dim() not in (self.ndim + 1, self.ndim + 2):
+            raise ValueRangeError(
+                f"{type(self).__name__}: expected {self.ndim + 1}D or {self.ndim + 2}D input (got "
+                f"{input.dim()}D input)"
+            )
+
+
+class _ZeroPad:
+    """Goes before a ConstantPad."""
+
+    padding: tuple[int, ...]
+
     def __init__(self, padding: Any) -> None:
-        super().__init__(padding, 0.0)
+        super().__init__(padding, 0.0)  # type: ignore[call-arg]
 
     def extra_repr(self) -> str:
         return f"{self.padding}"
 
 
-_WHAT = {
-    "Constant": ("with a constant", _ConstantPad, "constant", "2, 3.5"),
-    "Zero": ("with zeros", _ZeroPad, "constant", "2"),
-    "Reflection": ("with its mirror image, the edge not repeated", _Pad, "reflect", "2"),
-    "Replication": ("with its edge, repeated", _Pad, "replicate", "2"),
-    "Circular": ("with itself, as if it repeated for ever", _Pad, "circular", "2"),
-}
 _DOC = """Pads the last {d} dims of the input {how}.
 
 Args:
@@ -78,18 +94,30 @@ torch.Size([{result}])
 """
 
 
-def _make(kind: str, d: int) -> type[_Pad]:
-    how, base, mode, example = _WHAT[kind]
+def _make(kind: str, how: str, example: str, d: int, *bases: type) -> Any:
     name = f"{kind}Pad{d}d"
     more = "\n    value (float): the constant" if kind == "Constant" else ""
     doc = _DOC.format(d=d, how=how, n=2 * d, more=more, name=name, example=example,
                       shape=", ".join(["1", "1", *["4"] * d]),
                       result=", ".join(["1", "1", *["8"] * d]))  # fmt: skip
-    return type(name, (base,), {"__doc__": doc, "__module__": __name__, "ndim": d, "mode": mode})
+    return type(name, bases, {"__doc__": doc, "__module__": __name__, "ndim": d})
 
 
-ConstantPad1d, ConstantPad2d, ConstantPad3d = [_make("Constant", d) for d in (1, 2, 3)]
-ZeroPad1d, ZeroPad2d, ZeroPad3d = [_make("Zero", d) for d in (1, 2, 3)]
-ReflectionPad1d, ReflectionPad2d, ReflectionPad3d = [_make("Reflection", d) for d in (1, 2, 3)]
-ReplicationPad1d, ReplicationPad2d, ReplicationPad3d = [_make("Replication", d) for d in (1, 2, 3)]
-CircularPad1d, CircularPad2d, CircularPad3d = [_make("Circular", d) for d in (1, 2, 3)]
+ConstantPad1d, ConstantPad2d, ConstantPad3d = [
+    _make("Constant", "with a constant", "2, 3.5", d, _ConstantPadNd) for d in (1, 2, 3)
+]
+ZeroPad1d, ZeroPad2d, ZeroPad3d = [
+    _make("Zero", "with zeros", "2", d, _ZeroPad, base)
+    for d, base in enumerate((ConstantPad1d, ConstantPad2d, ConstantPad3d), 1)
+]
+ReflectionPad1d, ReflectionPad2d, ReflectionPad3d = [
+    _make("Reflection", "with its mirror image, the edge not repeated", "2", d, _ReflectionPadNd)
+    for d in (1, 2, 3)
+]
+ReplicationPad1d, ReplicationPad2d, ReplicationPad3d = [
+    _make("Replication", "with its edge, repeated", "2", d, _ReplicationPadNd) for d in (1, 2, 3)
+]
+CircularPad1d, CircularPad2d, CircularPad3d = [
+    _make("Circular", "with itself, as if it repeated for ever", "2", d, _CircularPadNd)
+    for d in (1, 2, 3)
+]

@@ -190,6 +190,9 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):  # type: ignore[mis
         persistent (bool): is it part of the ``state_dict``? Default: True
 
     See https://docs.pytorch.org/docs/stable/generated/torch.nn.parameter.UninitializedBuffer.html.
+
+    >>> torch.nn.LazyBatchNorm1d().running_mean
+    <UninitializedBuffer>
     """
 
     __slots__ = ()

@@ -105,10 +105,16 @@ torch.Size([{result}])
 _DIVISOR = "\n    divisor_override (int, optional): divide by this instead of the window's size"
 
 
-class AvgPool1d(Module):
+class _AvgPoolNd(Module):
+    __constants__ = ["kernel_size", "stride", "padding", "ceil_mode", "count_include_pad"]  # noqa: RUF012
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class AvgPool1d(_AvgPoolNd):
     __doc__ = _AVG.format(dims="one dim", d=1, shape="(N, C, L)", example="1, 2, 6",
                           result="1, 2, 3", divisor="")  # fmt: skip
-    __constants__ = ["kernel_size", "stride", "padding", "ceil_mode", "count_include_pad"]  # noqa: RUF012
 
     def __init__(
         self,
@@ -131,11 +137,8 @@ class AvgPool1d(Module):
         return F.avg_pool1d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
                             self.count_include_pad)  # fmt: skip
 
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
-
-class _AvgPool(Module):
+class _AvgPoolWithDivisor(_AvgPoolNd):
     __constants__ = [  # noqa: RUF012
         "kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override",
     ]  # fmt: skip
@@ -161,11 +164,8 @@ class _AvgPool(Module):
         return fn(input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
                   self.count_include_pad, self.divisor_override)  # fmt: skip
 
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
-
-class AvgPool2d(_AvgPool):
+class AvgPool2d(_AvgPoolWithDivisor):
     __doc__ = _AVG.format(dims="two dims", d=2, shape="(N, C, H, W)", example="1, 2, 6, 8",
                           result="1, 2, 3, 4", divisor=_DIVISOR)  # fmt: skip
 
@@ -174,7 +174,7 @@ class AvgPool2d(_AvgPool):
         return self._pool(F.avg_pool2d, input)
 
 
-class AvgPool3d(_AvgPool):
+class AvgPool3d(_AvgPoolWithDivisor):
     __doc__ = _AVG.format(dims="three dims", d=3, shape="(N, C, D, H, W)",
                           example="1, 2, 2, 6, 8", result="1, 2, 1, 3, 4",
                           divisor=_DIVISOR)  # fmt: skip
@@ -184,7 +184,7 @@ class AvgPool3d(_AvgPool):
         return self._pool(F.avg_pool3d, input)
 
 
-class _AdaptivePool(Module):
+class _AdaptiveAvgPoolNd(Module):
     __constants__ = ["output_size"]  # noqa: RUF012
 
     def __init__(self, output_size: Any) -> None:
@@ -195,12 +195,16 @@ class _AdaptivePool(Module):
         return f"output_size={self.output_size}"
 
 
-class _AdaptiveMaxPool(_AdaptivePool):
+class _AdaptiveMaxPoolNd(Module):
     __constants__ = ["output_size", "return_indices"]  # noqa: RUF012
 
     def __init__(self, output_size: Any, return_indices: bool = False) -> None:
-        super().__init__(output_size)
+        super().__init__()
+        self.output_size = output_size
         self.return_indices = return_indices
+
+    def extra_repr(self) -> str:
+        return f"output_size={self.output_size}"
 
 
 _ADAPTIVE = """The {what} of each of ``output_size`` windows that cover the input, over {dims}.
@@ -229,7 +233,7 @@ def _adaptive_doc(name: str, d: int) -> str:
                             more=more if name == "Max" else "")  # fmt: skip
 
 
-class AdaptiveAvgPool1d(_AdaptivePool):
+class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
     __doc__ = _adaptive_doc("Avg", 1)
 
     def forward(self, input: Any) -> Any:
@@ -237,7 +241,7 @@ class AdaptiveAvgPool1d(_AdaptivePool):
         return F.adaptive_avg_pool1d(input, self.output_size)
 
 
-class AdaptiveAvgPool2d(_AdaptivePool):
+class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
     __doc__ = _adaptive_doc("Avg", 2)
 
     def forward(self, input: Any) -> Any:
@@ -245,7 +249,7 @@ class AdaptiveAvgPool2d(_AdaptivePool):
         return F.adaptive_avg_pool2d(input, self.output_size)
 
 
-class AdaptiveAvgPool3d(_AdaptivePool):
+class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
     __doc__ = _adaptive_doc("Avg", 3)
 
     def forward(self, input: Any) -> Any:
@@ -253,7 +257,7 @@ class AdaptiveAvgPool3d(_AdaptivePool):
         return F.adaptive_avg_pool3d(input, self.output_size)
 
 
-class AdaptiveMaxPool1d(_AdaptiveMaxPool):
+class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
     __doc__ = _adaptive_doc("Max", 1)
 
     def forward(self, input: Any) -> Any:
@@ -261,7 +265,7 @@ class AdaptiveMaxPool1d(_AdaptiveMaxPool):
         return F.adaptive_max_pool1d(input, self.output_size, self.return_indices)
 
 
-class AdaptiveMaxPool2d(_AdaptiveMaxPool):
+class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
     __doc__ = _adaptive_doc("Max", 2)
 
     def forward(self, input: Any) -> Any:
@@ -269,7 +273,7 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPool):
         return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)
 
 
-class AdaptiveMaxPool3d(_AdaptiveMaxPool):
+class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     __doc__ = _adaptive_doc("Max", 3)
 
     def forward(self, input: Any) -> Any:

@@ -20,7 +20,26 @@ def _permuted(tensor: Any, order: Any, dim: int = 1) -> Any:
 
 
 class RNNBase(Module):
-    """What recurrent layers share: weights of all layers and directions, and the forms of input."""
+    """What recurrent layers share: weights of all layers and directions, and the forms of input.
+
+    Args:
+        mode (str): ``'RNN_TANH'``, ``'RNN_RELU'``, ``'LSTM'`` or ``'GRU'``
+        input_size (int): features of each element of the sequence
+        hidden_size (int): features of the state
+        num_layers (int): layers on top of each other. Default: 1
+        bias (bool): learn addends? Default: True
+        batch_first (bool): ``(N, L, H)`` instead of ``(L, N, H)``. Default: False
+        dropout (float): between the layers. Default: 0
+        bidirectional (bool): also from the end to the start? Default: False
+        proj_size (int): an LSTM's output is projected to so many features. Default: 0
+
+    Shape: as of :class:`RNN`, :class:`LSTM` and :class:`GRU`, which are made of it.
+    All weights start uniform in ``(-1/sqrt(hidden_size), 1/sqrt(hidden_size))``.
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.RNNBase.html.
+
+    >>> list(torch.nn.RNNBase('GRU', 2, 3).state_dict())
+    ['weight_ih_l0', 'weight_hh_l0', 'bias_ih_l0', 'bias_hh_l0']
+    """
 
     __constants__ = [  # noqa: RUF012
         "mode", "input_size", "hidden_size", "num_layers", "bias", "batch_first", "dropout",
@@ -384,7 +403,21 @@ class GRU(RNNBase):
 
 # ------------------------------------------------------------------------------------------- cells
 class RNNCellBase(Module):
-    """What the cells share: weights and biases of the input and of the state."""
+    """What the cells share: weights and biases of the input and of the state.
+
+    Args:
+        input_size (int): features of the input
+        hidden_size (int): features of the state
+        bias (bool): learn addends?
+        num_chunks (int): gates: 1 of an RNN, 4 of an LSTM, 3 of a GRU
+
+    Shape: the weights are ``(num_chunks * hidden_size, ...)``.
+    They start uniform in ``(-1/sqrt(hidden_size), 1/sqrt(hidden_size))``.
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.RNNCell.html.
+
+    >>> torch.nn.RNNCellBase(2, 3, True, 4).weight_hh.shape
+    torch.Size([12, 3])
+    """
 
     __constants__ = ["input_size", "hidden_size", "bias"]  # noqa: RUF012
 

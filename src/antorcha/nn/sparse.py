@@ -73,6 +73,9 @@ class Embedding(Module):
     def reset_parameters(self) -> None:
         """Draws the table afresh."""
         init.normal_(self.weight)
+        self._fill_padding_idx_with_zero()
+
+    def _fill_padding_idx_with_zero(self) -> None:
         if self.padding_idx is not None:
             self.weight.data[self.padding_idx].fill_(0)
 

@@ -21,21 +21,23 @@ from antorcha.nn.norm import LayerNorm
 from antorcha.ops.record import T
 
 
-def _causal_mask(size: int, device: Any = None, dtype: Any = None) -> Any:
+def _generate_square_subsequent_mask(size: int, device: Any = None, dtype: Any = None) -> Any:
     """-inf above the diagonal: no place sees a later one."""
     return T.triu(T.full((size, size), -math.inf, dtype=dtype, device=device), 1)
 
 
-def _is_causal(mask: Any, hint: bool | None, size: int | None) -> bool:
+def _detect_is_causal_mask(mask: Any, hint: bool | None, size: int | None) -> bool:
     """The hint, or whether the mask is a causal one."""
     if hint is not None or mask is None:
         return hint is True
     if mask.dim() != 2 or mask.size(-2) != size or mask.size(-1) != size:
         return False
-    return bool((mask == _causal_mask(mask.size(-2), mask.device, mask.dtype)).all())
+    return bool(
+        (mask == _generate_square_subsequent_mask(mask.size(-2), mask.device, mask.dtype)).all()
+    )
 
 
-def _activation(given: str | Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _get_activation_fn(given: str | Callable[[Any], Any]) -> Callable[[Any], Any]:
     if not isinstance(given, str):
         return given
     if given not in ("relu", "gelu"):
@@ -44,7 +46,7 @@ def _activation(given: str | Callable[[Any], Any]) -> Callable[[Any], Any]:
     return found
 
 
-def _copies(module: Any, count: int) -> Any:
+def _get_clones(module: Any, count: int) -> Any:
     return ModuleList([copy.deepcopy(module) for _ in range(count)])
 
 
@@ -83,7 +85,7 @@ class _Layer(Module):
             setattr(self, f"norm{k}", LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **where))
         for k in numbers:
             setattr(self, f"dropout{k}", Dropout(dropout))
-        self.activation = _activation(activation)
+        self.activation = _get_activation_fn(activation)
 
     def _sa_block(self, x: Any, attn_mask: Any, key_padding_mask: Any, is_causal: bool) -> Any:
         """What each place finds among the others."""
@@ -236,7 +238,7 @@ class TransformerEncoder(Module):
         enable_nested_tensor: bool = True, mask_check: bool = True,
     ) -> None:  # fmt: skip
         super().__init__()
-        self.layers = _copies(encoder_layer, num_layers)
+        self.layers = _get_clones(encoder_layer, num_layers)
         self.num_layers, self.norm = num_layers, norm
         self.enable_nested_tensor, self.mask_check = enable_nested_tensor, mask_check
         why_not = _why_not_nested(encoder_layer)
@@ -256,7 +258,7 @@ class TransformerEncoder(Module):
         padding = float_mask(src_key_padding_mask, "src_key_padding_mask", src.dtype)
         mask = float_mask(mask, "mask", src.dtype)
         size = src.size(1 if src.dim() == 3 and self._batch_first() else 0)
-        causal = _is_causal(mask, is_causal, size)
+        causal = _detect_is_causal_mask(mask, is_causal, size)
         x = src
         for layer in self.layers:
             x = layer(x, src_mask=mask, is_causal=causal, src_key_padding_mask=padding)
@@ -316,7 +318,7 @@ class TransformerDecoder(Module):
 
     def __init__(self, decoder_layer: Any, num_layers: int, norm: Any = None) -> None:
         super().__init__()
-        self.layers = _copies(decoder_layer, num_layers)
+        self.layers = _get_clones(decoder_layer, num_layers)
         self.num_layers, self.norm = num_layers, norm
 
     def forward(
@@ -333,7 +335,7 @@ class TransformerDecoder(Module):
         """The sequence ``tgt`` through all layers, each looking at ``memory``."""
         batch_first = self.layers[0].self_attn.batch_first
         size = tgt.size(1 if tgt.dim() == 3 and batch_first else 0)
-        causal = _is_causal(tgt_mask, tgt_is_causal, size)
+        causal = _detect_is_causal_mask(tgt_mask, tgt_is_causal, size)
         x = tgt
         for layer in self.layers:
             x = layer(
@@ -451,7 +453,7 @@ class Transformer(Module):
         tensor([[0., -inf],
                 [0., 0.]])
         """
-        return _causal_mask(sz, device, dtype)
+        return _generate_square_subsequent_mask(sz, device, dtype)
 
     def _reset_parameters(self) -> None:
         for parameter in self.parameters():

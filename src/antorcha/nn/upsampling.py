@@ -70,6 +70,9 @@ class UpsamplingNearest2d(Upsample):
         size (int or tuple, optional): the output's (height, width)
         scale_factor (float or tuple, optional): multiplies the input's
 
+    Shape: input ``(N, C, H, W)``, output ``(N, C, H_out, W_out)``.
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.UpsamplingNearest2d.html.
+
     >>> torch.nn.UpsamplingNearest2d(scale_factor=2)(torch.ones(1, 1, 2, 2)).shape
     torch.Size([1, 1, 4, 4])
     """
@@ -79,7 +82,20 @@ class UpsamplingNearest2d(Upsample):
 
 
 class UpsamplingBilinear2d(Upsample):
-    """Upsampling of images, bilinear between the corners (``align_corners=True``)."""
+    """Upsampling of images, bilinear between the corners (``align_corners=True``).
+
+    Args:
+        size (int or tuple, optional): the output's (height, width)
+        scale_factor (float or tuple, optional): multiplies the input's
+
+    Shape: input ``(N, C, H, W)``, output ``(N, C, H_out, W_out)``.
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.UpsamplingBilinear2d.html.
+
+    >>> torch.nn.UpsamplingBilinear2d(size=3)(torch.tensor([[[[0., 2.], [4., 6.]]]]))
+    tensor([[[[0., 1., 2.],
+              [2., 3., 4.],
+              [4., 5., 6.]]]])
+    """
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
         super().__init__(size, scale_factor, mode="bilinear", align_corners=True)
@@ -93,6 +109,8 @@ class PixelShuffle(Module):
 
     Args:
         upscale_factor (int): r
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.PixelShuffle.html.
 
     >>> torch.nn.PixelShuffle(3)(torch.zeros(1, 9, 4, 4)).shape
     torch.Size([1, 1, 12, 12])
@@ -115,6 +133,8 @@ class PixelUnshuffle(Module):
 
     Args:
         downscale_factor (int): r
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.PixelUnshuffle.html.
 
     >>> torch.nn.PixelUnshuffle(3)(torch.zeros(1, 1, 12, 12)).shape
     torch.Size([1, 9, 4, 4])

@@ -67,6 +67,8 @@ class LambdaLR(_ByFunction):
         lr_lambda (function or list): epoch -> factor
         last_epoch (int): where to go on. Default: -1
 
+    See https://docs.pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.LambdaLR.html.
+
     >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
     >>> torch.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 0.5 ** epoch).get_last_lr()
     [1.0]
@@ -83,6 +85,14 @@ class MultiplicativeLR(_ByFunction):
     """The present rate times a function of the epoch, at each epoch.
 
     Args: as :class:`LambdaLR`.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.MultiplicativeLR.html.
+
+    >>> from antorcha.optim import lr_scheduler
+    >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+    >>> scheduler = lr_scheduler.MultiplicativeLR(optimizer, lambda epoch: 0.5)
+    >>> optimizer.step(); scheduler.step(); scheduler.get_last_lr()
+    [0.5]
     """
 
     def get_lr(self) -> list[Any]:
@@ -103,6 +113,8 @@ class StepLR(LRScheduler):
         step_size (int): how often
         gamma (float): Default: 0.1
         last_epoch (int): where to go on. Default: -1
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.StepLR.html.
 
     >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
     >>> scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=2)
@@ -138,6 +150,14 @@ class MultiStepLR(LRScheduler):
         milestones (iterable of int): the epochs
         gamma (float): Default: 0.1
         last_epoch (int): where to go on. Default: -1
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.MultiStepLR.html.
+
+    >>> from antorcha.optim import lr_scheduler
+    >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+    >>> scheduler = lr_scheduler.MultiStepLR(optimizer, [1, 2])
+    >>> optimizer.step(); scheduler.step(); scheduler.get_last_lr()
+    [0.1]
     """
 
     def __init__(
@@ -168,6 +188,14 @@ class ConstantLR(LRScheduler):
         factor (float): Default: 1/3
         total_iters (int): Default: 5
         last_epoch (int): where to go on. Default: -1
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.ConstantLR.html.
+
+    >>> from antorcha.optim import lr_scheduler
+    >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+    >>> scheduler = lr_scheduler.ConstantLR(optimizer, factor=0.5, total_iters=2)
+    >>> optimizer.step(); scheduler.step(); scheduler.get_last_lr()
+    [0.5]
     """
 
     def __init__(
@@ -204,6 +232,14 @@ class LinearLR(LRScheduler):
         end_factor (float): Default: 1.0
         total_iters (int): how many epochs it takes. Default: 5
         last_epoch (int): where to go on. Default: -1
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.LinearLR.html.
+
+    >>> from antorcha.optim import lr_scheduler
+    >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+    >>> scheduler = lr_scheduler.LinearLR(optimizer, 0.5, total_iters=2)
+    >>> optimizer.step(); scheduler.step(); scheduler.get_last_lr()
+    [0.75]
     """
 
     def __init__(
@@ -250,6 +286,14 @@ class ExponentialLR(LRScheduler):
         optimizer (Optimizer): whose learning rates change
         gamma (float): the factor
         last_epoch (int): where to go on. Default: -1
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.ExponentialLR.html.
+
+    >>> from antorcha.optim import lr_scheduler
+    >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+    >>> scheduler = lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+    >>> optimizer.step(); scheduler.step(); scheduler.get_last_lr()
+    [0.5]
     """
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
@@ -273,6 +317,14 @@ class PolynomialLR(LRScheduler):
         total_iters (int): Default: 5
         power (float): Default: 1.0
         last_epoch (int): where to go on. Default: -1
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.PolynomialLR.html.
+
+    >>> from antorcha.optim import lr_scheduler
+    >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+    >>> scheduler = lr_scheduler.PolynomialLR(optimizer, total_iters=4)
+    >>> optimizer.step(); scheduler.step(); scheduler.get_last_lr()
+    [0.75]
     """
 
     def __init__(
@@ -307,6 +359,8 @@ class CosineAnnealingLR(LRScheduler):
         T_max (int): epochs from the top to the bottom
         eta_min (float): the bottom. Default: 0
         last_epoch (int): where to go on. Default: -1
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.CosineAnnealingLR.html.
 
     >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
     >>> scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=2)
@@ -351,6 +405,14 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         T_mult (int): each period is this many times the one before. Default: 1
         eta_min (float): the bottom. Default: 0
         last_epoch (int): where to go on. Default: -1
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.CosineAnnealingWarmRestarts.html.
+
+    >>> from antorcha.optim import lr_scheduler
+    >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+    >>> scheduler = lr_scheduler.CosineAnnealingWarmRestarts(optimizer, T_0=2)
+    >>> optimizer.step(); scheduler.step(); scheduler.get_last_lr()
+    [0.5]
     """
 
     def __init__(
@@ -458,6 +520,16 @@ class SequentialLR(_OfSchedulers):
         schedulers (list): one more than there are milestones
         milestones (list of int): the epochs
         last_epoch (int): where to go on. Default: -1
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.SequentialLR.html.
+
+    >>> from antorcha.optim import lr_scheduler
+    >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+    >>> warm_up = lr_scheduler.ConstantLR(optimizer, 0.5)
+    >>> parts = [warm_up, lr_scheduler.ExponentialLR(optimizer, 0.9)]
+    >>> scheduler = lr_scheduler.SequentialLR(optimizer, parts, milestones=[1])
+    >>> optimizer.step(); scheduler.step(); scheduler.get_last_lr()
+    [1.0]
     """
 
     def __init__(
@@ -511,6 +583,16 @@ class ChainedScheduler(_OfSchedulers):
     Args:
         schedulers (sequence): the schedulers
         optimizer (Optimizer, optional): Default: that of the first
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.ChainedScheduler.html.
+
+    >>> from antorcha.optim import lr_scheduler
+    >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+    >>> warm_up = lr_scheduler.ConstantLR(optimizer, 0.5)
+    >>> parts = [warm_up, lr_scheduler.ExponentialLR(optimizer, 0.5)]
+    >>> scheduler = lr_scheduler.ChainedScheduler(parts)
+    >>> optimizer.step(); scheduler.step(); scheduler.get_last_lr()
+    [0.25]
     """
 
     def __init__(

@@ -32,6 +32,9 @@ class SparseAdam(Optimizer):
         maximize (bool): step along the gradient instead of against it. Default: False
 
     See https://docs.pytorch.org/docs/stable/generated/torch.optim.SparseAdam.html.
+
+    >>> torch.optim.SparseAdam([torch.nn.Parameter(torch.ones(1))], lr=0.1).defaults['lr']
+    0.1
     """
 
     def __init__(

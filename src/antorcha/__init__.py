@@ -46,7 +46,7 @@ from antorcha.tensor.interop import asarray, from_numpy, frombuffer
 from antorcha.tensor.legacy import STORAGE_TYPES as _STORAGES
 from antorcha.tensor.legacy import TENSOR_TYPES as _TENSORS
 from antorcha.tensor.printing import get_printoptions, set_printoptions
-from antorcha.tensor.storages import TypedStorage, UntypedStorage
+from antorcha.tensor.storages import TypedStorage, UntypedStorage, from_file
 
 if TYPE_CHECKING:
     from antorcha.tensor.functions import *  # noqa: F403
@@ -75,7 +75,7 @@ for _name in ("as_strided_", "detach_", "fill_", "resize_as_", "zero_"):
 
 _LAZY = ("nn", "optim", "utils", "distributions", "overrides", "linalg", "special", "random",
          "cuda", "backends", "profiler", "inspector", "testing", "version", "torch_alias",
-         "__config__")  # fmt: skip
+         "multiprocessing", "__config__")  # fmt: skip
 _FROM = {
     "serialization": ("save", "load"),
     "tensor.dlpack": ("from_dlpack", "to_dlpack"),

@@ -86,7 +86,10 @@ class ExceptionWrapper:
             exception = self.exc_type(text)
         except Exception:
             raise GraphError(text) from None
-        raise exception
+        try:
+            raise exception
+        finally:
+            del exception  # it holds this frame, and so the iterator and its workers
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from antorcha.errors import ArgumentError, ValueRangeError, warn
 from antorcha.lazy import lazy
 from antorcha.runtime.random import Generator
 
+contexts = lazy("multiprocessing.context")
 multiprocessing = lazy("antorcha.multiprocessing")
 prefetch = lazy("antorcha.data.prefetch")
 
@@ -165,6 +166,7 @@ class DataLoader(Generic[SampleCo]):
     def _get_iterator(self) -> _BaseDataLoaderIter:
         if self.num_workers == 0:
             return _SingleProcessDataLoaderIter(self)
+        self.check_worker_number_rationality()
         found: _BaseDataLoaderIter = prefetch._MultiProcessingDataLoaderIter(self)
         return found
 
@@ -230,7 +232,7 @@ def _checked_context(context: Any, num_workers: int) -> Any:
                 f"but got multiprocessing_context={context!r}"
             )
         return multiprocessing.get_context(context)
-    if not isinstance(context, multiprocessing.context.BaseContext):
+    if not isinstance(context, contexts.BaseContext):
         raise ArgumentError(
             "multiprocessing_context option should be a valid context object or a string "
             f"specifying the start method, but got multiprocessing_context={context}"

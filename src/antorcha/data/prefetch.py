@@ -171,8 +171,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         active = sum(worker.active for worker in self._workers)
         for worker in itertools.islice(self._cycle, self._num_workers):
             if worker.active and (
-                self._in_order
-                or worker.tasks < self._prefetch_factor * self._num_workers // active
+                self._in_order or worker.tasks < self._prefetch_factor * self._num_workers // active
             ):
                 break
         else:

@@ -39,7 +39,7 @@ from antorcha.multiprocessing.spawn import (
     start_processes,
 )
 
-__all__ = [  # noqa: PLE0604
+__all__ = [
     "get_all_sharing_strategies", "get_sharing_strategy", "set_sharing_strategy",
     *multiprocessing.__all__,  # type: ignore[attr-defined]
 ]  # fmt: skip

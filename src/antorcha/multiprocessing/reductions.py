@@ -8,13 +8,13 @@ from __future__ import annotations
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
-from antorcha.device import CPU, Device
+from antorcha.device import Device
 from antorcha.dtypes import dtype as DType
 from antorcha.errors import GraphError
 from antorcha.runtime import layout as L
 from antorcha.runtime import shared
 from antorcha.runtime.shared import Segment
-from antorcha.runtime.storage import Storage
+from antorcha.runtime.storage import Storage, null_storage
 from antorcha.runtime.tensor import Parameter, Tensor, bare
 from antorcha.tensor.storages import TypedStorage, UntypedStorage
 
@@ -36,21 +36,22 @@ def reduce_tensor(tensor: Tensor) -> Any:
             "call detach() on the tensor before serializing (e.g., putting it on the queue)."
         )
     lay = tensor._layout
-    if lay.device.type == "meta":
-        return tensor.__reduce_ex__(2)
     place = _place(tensor._storage)
     rest = dict(tensor.__dict__) if tensor.__dict__ else None
     shape, strides = tuple(lay.shape), tuple(lay.strides)
-    what = (type(tensor), *place, lay.dtype, shape, strides, tensor._offset, tensor._rg, rest)
+    what = (type(tensor), *place, lay.device, lay.dtype, shape, strides, tensor._offset,
+            tensor._rg, rest)  # fmt: skip
     return rebuild_tensor, what
 
 
 def rebuild_tensor(
-    cls: type, segment: Segment, start: int, nbytes: int, dtype: DType, shape: tuple[int, ...],
-    strides: tuple[int, ...], offset: int, requires_grad: bool, rest: dict[str, Any] | None,
+    cls: type, segment: Segment | None, start: int, nbytes: int, device: Device, dtype: DType,
+    shape: tuple[int, ...], strides: tuple[int, ...], offset: int, requires_grad: bool,
+    rest: dict[str, Any] | None,
 ) -> Tensor:  # fmt: skip
     """The tensor, over the memory that the sender sees."""
-    made = bare(L.layout(shape, strides, dtype, CPU), segment.storage(start, nbytes), offset)
+    storage = _storage_at(segment, start, nbytes)
+    made = bare(L.layout(shape, strides, dtype, device), storage, offset)
     if cls is not Tensor:
         made = made.as_subclass(cls)
     made._rg = requires_grad
@@ -59,9 +60,15 @@ def rebuild_tensor(
     return made
 
 
-def _place(storage: Storage) -> tuple[Segment, int, int]:
+def _place(storage: Storage) -> tuple[Segment | None, int, int]:
+    if not storage.ptr and storage.nbytes:  # a meta tensor's, which has no memory
+        return None, 0, storage.nbytes
     segment, start = shared.sendable(storage)
     return segment, start, storage.nbytes
+
+
+def _storage_at(segment: Segment | None, start: int, nbytes: int) -> Storage:
+    return null_storage(nbytes) if segment is None else segment.storage(start, nbytes)
 
 
 def reduce_storage(storage: UntypedStorage) -> Any:
@@ -69,9 +76,11 @@ def reduce_storage(storage: UntypedStorage) -> Any:
     return rebuild_storage, (*_place(storage._storage), storage.device)
 
 
-def rebuild_storage(segment: Segment, start: int, nbytes: int, device: Device) -> UntypedStorage:
+def rebuild_storage(
+    segment: Segment | None, start: int, nbytes: int, device: Device
+) -> UntypedStorage:
     """The storage, over the memory that the sender sees."""
-    return UntypedStorage._of(segment.storage(start, nbytes), device)
+    return UntypedStorage._of(_storage_at(segment, start, nbytes), device)
 
 
 def reduce_typed_storage(storage: TypedStorage) -> Any:

@@ -127,7 +127,7 @@ def attach(fd: int, *, keep: bool = True) -> Segment:
     status = os.fstat(fd)
     with _lock:
         found = _known.get((status.st_dev, status.st_ino))
-        if found is None:
+        if found is None or found.nbytes < status.st_size:  # (a file may have grown)
             try:
                 found = _know(Segment(fd, status.st_size))
             except BaseException:

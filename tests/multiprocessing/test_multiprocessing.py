@@ -35,8 +35,10 @@ def test_a_tensor_moves_with_its_views():
     part, version = whole.t(), whole._version
     assert not whole.is_shared()
     assert whole.share_memory_() is whole
-    assert whole.is_shared() and part.untyped_storage().is_shared()
-    assert whole.data_ptr() == part.data_ptr() and whole._version == version
+    assert whole.is_shared()
+    assert part.untyped_storage().is_shared()
+    assert whole.data_ptr() == part.data_ptr()
+    assert whole._version == version
     part.add_(1)
     assert whole.tolist() == [[1, 2, 3], [4, 5, 6]]
 
@@ -47,9 +49,11 @@ def test_a_leaf_moves_with_its_data_and_keeps_its_graph():
     data = x.data
     data.share_memory_()
     data.mul_(2)
-    assert x.is_shared() and x.tolist() == [2, 2, 2]
+    assert x.is_shared()
+    assert x.tolist() == [2, 2, 2]
     product.backward()
-    assert x.grad.tolist() == [4, 4, 4] and not x.grad.is_shared()
+    assert x.grad.tolist() == [4, 4, 4]
+    assert not x.grad.is_shared()
 
 
 def test_memory_in_use_does_not_move():
@@ -90,7 +94,9 @@ def test_small_tensors_lie_in_one_segment():
 
 def test_storages():
     made = torch.UntypedStorage._new_shared(8)
-    assert made.is_shared() and made.tolist() == [0] * 8 and made.filename is None
+    assert made.is_shared()
+    assert made.tolist() == [0] * 8
+    assert made.filename is None
     assert torch.UntypedStorage(0).share_memory_().is_shared()
     with pytest.raises(NotImplementedError):
         torch.ones(2, device="meta").share_memory_()
@@ -100,13 +106,15 @@ def test_files(tmp_path):
     name = str(tmp_path / "numbers")
     written = torch.from_file(name, shared=True, size=4, dtype=torch.int32)
     written.copy_(torch.arange(4))
-    assert Path(name).stat().st_size == 16 and written.untyped_storage().filename == name
+    assert Path(name).stat().st_size == 16
+    assert written.untyped_storage().filename == name
     private = torch.from_file(name, size=2, dtype=torch.int32)
     private.add_(10)
     assert torch.from_file(name, size=4, dtype=torch.int32).tolist() == [0, 1, 2, 3]
     storage = torch.UntypedStorage.from_file(name, True, 8)
     storage[4] = 7
-    assert written.tolist() == [0, 7, 2, 3] and storage.is_shared()
+    assert written.tolist() == [0, 7, 2, 3]
+    assert storage.is_shared()
     with pytest.raises(RuntimeError, match="size <16> is smaller than"):
         torch.UntypedStorage.from_file(name, False, 17)
     with pytest.raises(RuntimeError, match="unable to open file <.*> in read-write mode: No such"):
@@ -115,7 +123,8 @@ def test_files(tmp_path):
     queue.put((written, private))
     same, copy = queue.get()
     same.add_(1)
-    assert written.tolist() == [1, 8, 3, 4] and copy.tolist() == [10, 11]
+    assert written.tolist() == [1, 8, 3, 4]
+    assert copy.tolist() == [10, 11]
 
 
 def test_strategies():
@@ -151,12 +160,17 @@ def test_queues(method):
         for x in mine:
             inbox.put(x)
         process.join(PATIENCE)  # what it put in is there although it has ended
-        assert process.exitcode == 0 and direct.tolist() == [1, 1, 1]
+        assert process.exitcode == 0
+        assert direct.tolist() == [1, 1, 1]
         for i, x in enumerate(mine):
             back, large, parameter, pid = outbox.get()
-            assert back.data_ptr() == x.data_ptr() and x.tolist() == [2 * i, 2 * i]
-            assert large.is_shared() and large.sum() == 90000 and pid == process.pid
-            assert type(parameter) is torch.nn.Parameter and parameter.requires_grad
+            assert back.data_ptr() == x.data_ptr()
+            assert x.tolist() == [2 * i, 2 * i]
+            assert large.is_shared()
+            assert large.sum() == 90000
+            assert pid == process.pid
+            assert type(parameter) is torch.nn.Parameter
+            assert parameter.requires_grad
 
 
 def total(x):
@@ -177,7 +191,8 @@ def test_pipes_and_queues_of_the_standard_library():
         x = torch.ones(2)
         near.send({"x": x, "twice": [x, x[1:]]})
         got = far.recv()
-        assert got["x"].data_ptr() == x.data_ptr() and got["twice"][1].tolist() == [1]
+        assert got["x"].data_ptr() == x.data_ptr()
+        assert got["twice"][1].tolist() == [1]
         near.close()
         with pytest.raises(EOFError):
             far.recv()
@@ -204,18 +219,21 @@ def test_what_is_sent():
 
     leaf = torch.ones(2, requires_grad=True)
     leaf.grad = torch.ones(2)
-    assert sent(leaf).requires_grad and sent(leaf).grad is None
+    assert sent(leaf).requires_grad
+    assert sent(leaf).grad is None
     with pytest.raises(RuntimeError, match="Cowardly refusing to serialize non-leaf tensor"):
         near.send(leaf * 2)
     strided = sent(torch.arange(6).reshape(2, 3).t()[1:])
-    assert strided.tolist() == [[1, 4], [2, 5]] and strided.stride() == (1, 3)
+    assert strided.tolist() == [[1, 4], [2, 5]]
+    assert strided.stride() == (1, 3)
     assert sent(torch.empty(0, 3)).shape == (0, 3)
     assert sent(torch.tensor(1.5)).item() == 1.5
     assert sent(torch.empty(2, device="meta")).device.type == "meta"
     storage = torch.ones(2).untyped_storage()
     assert sent(storage).data_ptr() == storage.data_ptr()
     typed = sent(torch.TypedStorage([1.0, 1.0]))
-    assert typed.tolist() == [1, 1] and typed.dtype is torch.float32
+    assert typed.tolist() == [1, 1]
+    assert typed.dtype is torch.float32
     model = torch.nn.Linear(2, 2)
     assert sent(model).weight.data_ptr() == model.weight.data_ptr()
 
@@ -240,12 +258,14 @@ def test_start_processes(method):
     with pytest.raises(mp.ProcessRaisedException) as raised:
         mp.start_processes(ends, (counts, "raise"), nprocs=2, start_method=method)
     assert "-- Process 1 terminated with the following error:\nTraceback" in str(raised.value)
-    assert "ValueError: that is why" in str(raised.value) and raised.value.error_index == 1
+    assert "ValueError: that is why" in str(raised.value)
+    assert raised.value.error_index == 1
     with pytest.raises(mp.ProcessExitedException, match="process 1 terminated with exit code 7"):
         mp.start_processes(ends, (counts, "exit"), nprocs=2, start_method=method)
     with pytest.raises(mp.ProcessExitedException, match="terminated with signal SIGKILL") as killed:
         mp.start_processes(ends, (counts, "kill"), nprocs=2, start_method=method)
-    assert killed.value.exit_code == -9 and killed.value.signal_name == "SIGKILL"
+    assert killed.value.exit_code == -9
+    assert killed.value.signal_name == "SIGKILL"
 
 
 def test_spawn_without_join():

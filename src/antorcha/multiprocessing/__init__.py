@@ -41,29 +41,29 @@ from antorcha.multiprocessing.spawn import (
 
 __all__ = [
     "get_all_sharing_strategies", "get_sharing_strategy", "set_sharing_strategy",
-    *multiprocessing.__all__,  # type: ignore[attr-defined]
+    *multiprocessing.__all__,
 ]  # fmt: skip
 
 _STRATEGIES = {"file_descriptor", "file_system"}
 _strategy = "file_descriptor"
 
 
-def Queue(maxsize: int = 0) -> Any:
+def Queue(maxsize: int = 0) -> Any:  # type: ignore[no-redef]
     """A queue between processes, which carries tensors in shared memory."""
     return get_context().Queue(maxsize)
 
 
-def JoinableQueue(maxsize: int = 0) -> Any:
+def JoinableQueue(maxsize: int = 0) -> Any:  # type: ignore[no-redef]
     """A queue that can be joined, which carries tensors in shared memory."""
     return get_context().JoinableQueue(maxsize)
 
 
-def SimpleQueue() -> Any:
+def SimpleQueue() -> Any:  # type: ignore[no-redef]
     """A queue without a limit, which carries tensors in shared memory."""
     return get_context().SimpleQueue()
 
 
-def Pool(
+def Pool(  # type: ignore[no-redef]
     processes: int | None = None, initializer: Any = None, initargs: Any = (),
     maxtasksperchild: int | None = None,
 ) -> Any:  # fmt: skip

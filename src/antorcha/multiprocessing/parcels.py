@@ -20,6 +20,7 @@ import pickle
 import socket
 import struct
 import threading
+from collections.abc import Callable
 from multiprocessing import connection as plain
 from multiprocessing import reduction
 from typing import Any, Final
@@ -122,6 +123,10 @@ class Connection(plain.Connection):
     """
 
     keep = True
+    _check_closed: Callable[[], None]
+    _check_readable: Callable[[], None]
+    _check_writable: Callable[[], None]
+    _bad_message_length: Callable[[], None]
 
     def __init__(self, handle: int, readable: bool = True, writable: bool = True) -> None:
         super().__init__(handle, readable, writable)

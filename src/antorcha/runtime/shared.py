@@ -21,7 +21,7 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from antorcha.errors import GraphError, MissingFeature
 from antorcha.forks import held_over_forks
@@ -159,7 +159,7 @@ def new_shared(nbytes: int) -> S.Storage:
 def _base(storage: S.Storage) -> S.Storage:
     """The storage whose memory this is: of a tensor's ``.data`` that tensor's."""
     owner = storage.owner
-    whole = owner.obj if isinstance(owner, memoryview) else None
+    whole: Any = owner.obj if isinstance(owner, memoryview) else None
     return whole if isinstance(whole, S.Storage) and whole.ptr == storage.ptr else storage
 
 
@@ -209,7 +209,7 @@ def _move(storage: S.Storage) -> S.Storage:
     S.move(base, home, 0 if base is storage else 1)
     segment.pieces[base.ptr - segment.address] = base
     if base is not storage:
-        S.move(storage, S.wrap(base.ptr, storage.nbytes, memoryview(base)))  # type: ignore[arg-type]
+        S.move(storage, S.wrap(base.ptr, storage.nbytes, memoryview(base)))
     return base
 
 

@@ -550,7 +550,7 @@ def move(storage: Storage, home: Storage, pins: int = 0) -> None:
 
 def copy_bytes(target: Storage, source: Storage) -> None:
     """Copies the memory of a storage to one of the same size."""
-    np.frombuffer(memoryview(target), np.uint8)[:] = np.frombuffer(memoryview(source), np.uint8)  # type: ignore[arg-type]
+    np.frombuffer(memoryview(target), np.uint8)[:] = np.frombuffer(memoryview(source), np.uint8)
 
 
 def is_owned(storage: Storage) -> bool:

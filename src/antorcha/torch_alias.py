@@ -241,7 +241,18 @@ class _Loader(importlib.abc.Loader):
         # The import system has just written the alias's spec on antorcha's module. `torch` itself
         # had none and keeps it: importlib.util.find_spec("torch") is how programs look for PyTorch.
         if self.spec is not None:
+            _keep_shadowing_names(module, str(module.__spec__ and module.__spec__.name))
             module.__spec__ = self.spec
+
+
+def _keep_shadowing_names(package: ModuleType, alias: str) -> None:
+    """Where a function stands in the place of a module of its name (``multiprocessing.spawn``), the
+    module is known under its alias already: importing it would put it in the function's place."""
+    prefix = f"{package.__name__}."
+    for name, module in list(sys.modules.items()):
+        child = name.removeprefix(prefix)
+        if child != name and getattr(package, child, module) is not module:
+            sys.modules[f"{alias}.{child}"] = module
 
 
 def _watched(

@@ -117,7 +117,7 @@ def test_files(tmp_path):
     assert storage.is_shared()
     with pytest.raises(RuntimeError, match="size <16> is smaller than"):
         torch.UntypedStorage.from_file(name, False, 17)
-    with pytest.raises(RuntimeError, match="unable to open file <.*> in read-write mode: No such"):
+    with pytest.raises(RuntimeError, match=r"unable to open file <.*> in read-write mode: No such"):
         torch.UntypedStorage.from_file(str(tmp_path / "no" / "file"), True, 17)
     queue = mp.SimpleQueue()
     queue.put((written, private))

@@ -47,7 +47,7 @@ from antorcha.tensor.interop import asarray, from_numpy, frombuffer
 from antorcha.tensor.legacy import STORAGE_TYPES as _STORAGES
 from antorcha.tensor.legacy import TENSOR_TYPES as _TENSORS
 from antorcha.tensor.printing import get_printoptions, set_printoptions
-from antorcha.tensor.storages import TypedStorage, UntypedStorage
+from antorcha.tensor.storages import TypedStorage, UntypedStorage, from_file
 
 if TYPE_CHECKING:
     from antorcha.tensor.functions import *  # noqa: F403
@@ -79,7 +79,7 @@ _LAZY = ("amp", "cpu", "nn", "optim", "utils", "distributions", "overrides", "li
          "__config__", "_VF", "accelerator", "classes", "compiler", "distributed", "export", "ao",
          "futures", "hub", "jit", "mps", "mtia", "nested", "onnx", "package", "quantization",
          "return_types", "torch_version", "types", "xpu", "_C", "_dynamo", "_inductor", "_utils",
-         "_tensor", "_tensor_str", "storage")  # fmt: skip
+         "_tensor", "_tensor_str", "storage", "multiprocessing")  # fmt: skip
 _FROM = {
     "amp.autocast_mode": (
         "autocast", "autocast_decrement_nesting", "autocast_increment_nesting",

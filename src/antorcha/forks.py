@@ -8,6 +8,7 @@ locks are taken, and given back on both sides afterwards.
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import os
 import sys
@@ -31,6 +32,7 @@ class _Mine(threading.local):
 
     def __init__(self) -> None:
         self.held: list[Any] = []
+        self.interrupted = False
 
 
 _mine = _Mine()
@@ -43,6 +45,14 @@ def held_over_forks(lock: Lock) -> Lock:
 
 
 def _before() -> None:
+    try:
+        _prepare()
+    except KeyboardInterrupt:  # Python ignores what a hook raises: it comes again after the fork
+        _mine.interrupted = True
+        _prepare()
+
+
+def _prepare() -> None:
     if len(sys._current_frames()) > 1:  # alone, nobody else can be in the middle of an import
         with _hooks_come_in_pairs():
             load_deferred()
@@ -92,10 +102,26 @@ def _take_all(locks: list[Any]) -> None:
             return
 
 
+def _after_in_parent() -> None:
+    _give_back()
+    if _mine.interrupted:
+        _mine.interrupted = False
+        again = threading.Timer(0.05, _thread.interrupt_main)  # by then the hooks have run
+        again.daemon = True
+        again.start()
+
+
+def _after_in_child() -> None:
+    _give_back()
+    _mine.interrupted = False
+
+
 def _give_back() -> None:
     while _mine.held:
         _mine.held.pop().release()
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(before=_before, after_in_parent=_give_back, after_in_child=_give_back)
+    os.register_at_fork(
+        before=_before, after_in_parent=_after_in_parent, after_in_child=_after_in_child
+    )

@@ -8,8 +8,9 @@ two names, so ``torch.nn.functional is antorcha.nn.functional`` and nothing is l
 A PyTorch that is really installed is not hidden by accident: ``install()`` then raises, and
 ``install(hide=True)`` is the asking. Modules that imported the real one earlier keep it.
 
-``vars(torch)`` does not list antorcha's names (``dir(torch)`` does), and a process started with the
-``spawn`` method must call ``install()`` itself.
+``vars(torch)`` does not list antorcha's names (``dir(torch)`` does). Processes that
+``multiprocessing`` starts anew (``spawn``, ``forkserver``) are served as their parent is: what they
+are told first, before they import the program's modules, installs this here too.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ SERVED_VERSION = f"{PYTORCH_VERSION}+antorcha"
 
 _NAME = "torch"
 _FACE = "antorcha"
+_SPAWN = "multiprocessing.spawn"
 
 
 def install(*, hide: bool = False) -> None:
@@ -51,6 +53,8 @@ def install(*, hide: bool = False) -> None:
         )
     hidden = {name: sys.modules.pop(name) for name in imported}
     sys.meta_path.insert(0, _Finder(hidden))
+    if _SPAWN in sys.modules:
+        _serve_children(sys.modules[_SPAWN])
 
 
 def uninstall() -> None:
@@ -73,6 +77,33 @@ def pytorch_is_installed() -> bool:
 
 def _finder() -> _Finder | None:
     return next((finder for finder in sys.meta_path if isinstance(finder, _Finder)), None)
+
+
+class _ServeChild:
+    """Unpickled in a child, it serves ``torch`` there."""
+
+    def __reduce__(self) -> Any:
+        lines = (
+            f"import sys; sys.path[:] = {sys.path!r}; "
+            "from antorcha import torch_alias; torch_alias.install(hide=True)"
+        )
+        return exec, (lines, {})
+
+
+def _serve_children(spawn: ModuleType) -> None:
+    """Has ``multiprocessing.spawn`` tell the processes it starts to serve ``torch``."""
+    prepare = spawn.get_preparation_data
+    if hasattr(prepare, "serves_torch"):
+        return
+
+    def prepare_and_serve(name: str) -> dict[str, Any]:
+        data: dict[str, Any] = prepare(name)
+        if _finder() is not None:
+            data["antorcha"] = _ServeChild()
+        return data
+
+    prepare_and_serve.serves_torch = True  # type: ignore[attr-defined]
+    spawn.get_preparation_data = prepare_and_serve  # type: ignore[attr-defined]
 
 
 class TorchVersion(str):
@@ -187,6 +218,8 @@ class _Finder(importlib.abc.MetaPathFinder):
                 if error.name == fullname and not is_importing():
                     return None
                 raise
+        elif fullname == _SPAWN:
+            return _watched(importlib.machinery.PathFinder.find_spec(fullname, path))
         else:
             return None
         return importlib.machinery.ModuleSpec(
@@ -208,7 +241,44 @@ class _Loader(importlib.abc.Loader):
         # The import system has just written the alias's spec on antorcha's module. `torch` itself
         # had none and keeps it: importlib.util.find_spec("torch") is how programs look for PyTorch.
         if self.spec is not None:
+            _keep_shadowing_names(module, str(module.__spec__ and module.__spec__.name))
             module.__spec__ = self.spec
+
+
+def _keep_shadowing_names(package: ModuleType, alias: str) -> None:
+    """Where a function stands in the place of a module of its name (``multiprocessing.spawn``), the
+    module is known under its alias already: importing it would put it in the function's place."""
+    prefix = f"{package.__name__}."
+    for name, module in list(sys.modules.items()):
+        child = name.removeprefix(prefix)
+        if child != name and getattr(package, child, module) is not module:
+            sys.modules[f"{alias}.{child}"] = module
+
+
+def _watched(
+    spec: importlib.machinery.ModuleSpec | None,
+) -> importlib.machinery.ModuleSpec | None:
+    if spec is not None and spec.loader is not None:
+        spec.loader = _SpawnLoader(spec.loader)
+    return spec
+
+
+class _SpawnLoader(importlib.abc.Loader):
+    """Loads ``multiprocessing.spawn`` as its own loader does, and has it serve children."""
+
+    def __init__(self, loader: Any) -> None:
+        self.loader = loader
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
+        found: ModuleType | None = self.loader.create_module(spec)
+        return found
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__loader__ = self.loader
+        if module.__spec__ is not None:
+            module.__spec__.loader = self.loader
+        self.loader.exec_module(module)
+        _serve_children(module)
 
 
 def _same_module(fullname: str) -> ModuleType:

@@ -36,6 +36,12 @@ def test_data_is_where_pytorch_has_it(torch: torch_alias.TorchModule) -> None:
     assert data.DataLoader is torch.utils.data.DataLoader
 
 
+def test_a_function_keeps_its_name_from_a_module(torch: torch_alias.TorchModule) -> None:
+    spawn = importlib.import_module("torch.multiprocessing.spawn")
+    assert spawn is importlib.import_module("antorcha.multiprocessing.spawn")
+    assert torch.multiprocessing.spawn is spawn.spawn
+
+
 def test_the_version_is_pytorchs_and_compares_as_one(torch: torch_alias.TorchModule) -> None:
     assert torch.__version__ == "2.13.0+antorcha"
     assert torch.__version__ >= "2.6"  # as strings it would be less

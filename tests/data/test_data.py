@@ -102,8 +102,6 @@ def test_datasets() -> None:
         data.Dataset()[0]
     with pytest.raises(AssertionError):
         data.TensorDataset(torch.zeros(2), torch.zeros(3))
-    with pytest.raises(NotImplementedError, match="num_workers=2"):
-        data.DataLoader(joined, num_workers=2)
     with pytest.raises(ValueError, match="mutually exclusive"):
         data.DataLoader(joined, shuffle=True, sampler=[0])
     with pytest.raises(ValueError, match="Sum of input lengths"):

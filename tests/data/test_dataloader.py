@@ -211,11 +211,6 @@ def test_the_length_of_a_stream_without_one() -> None:
         len(antorcha.utils.data.DataLoader(stream(antorcha, 1)))
 
 
-def test_workers_are_refused_by_name() -> None:
-    with pytest.raises(NotImplementedError, match="num_workers=2"):
-        antorcha.utils.data.DataLoader([1], num_workers=2)
-
-
 def test_an_iterator_cannot_be_pickled() -> None:
     import pickle
 

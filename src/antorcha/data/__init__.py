@@ -7,7 +7,7 @@ batch), then `dataloader`, which puts them together, and `fetch`, its inner step
 from __future__ import annotations
 
 from antorcha.data.collate import default_collate, default_convert
-from antorcha.data.dataloader import DataLoader, get_worker_info
+from antorcha.data.dataloader import DataLoader
 from antorcha.data.dataset import (
     ChainDataset,
     ConcatDataset,
@@ -27,6 +27,7 @@ from antorcha.data.sampler import (
     SubsetRandomSampler,
     WeightedRandomSampler,
 )
+from antorcha.data.worker import get_worker_info
 
 __all__ = [
     "BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "DistributedSampler",

@@ -1,10 +1,7 @@
 """``DataLoader``: batches of a data set, an epoch each time it is iterated.
 
-Batches are made in this process, when they are asked for: there are no worker processes yet.
-
-Invariant: the random numbers drawn are PyTorch's, at the same moments. Starting an epoch draws one
-seed (PyTorch's workers would use it) from ``generator``, or from the default one; the sampler draws
-when the first batch is asked for.
+Batches are made in this process, when they are asked for (`iterator`), or ahead by worker processes
+(`prefetch`; what those do: `worker`).
 """
 
 from __future__ import annotations
@@ -13,29 +10,25 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
-from antorcha.autograd.profiler import record_function
+from antorcha.config import available_cpus
 from antorcha.data import collate
 from antorcha.data.collate import default_collate, default_convert
-from antorcha.data.dataset import DataError, IterableDataset
+from antorcha.data.dataset import IterableDataset
 from antorcha.data.fetch import _DatasetKind
-from antorcha.data.sampler import (
-    BatchSampler,
-    RandomSampler,
-    Sampler,
-    SequentialSampler,
-    draw_seed,
-)
-from antorcha.errors import MissingFeature, ValueRangeError, warn
+from antorcha.data.iterator import _BaseDataLoaderIter, _SingleProcessDataLoaderIter
+from antorcha.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
+from antorcha.data.worker import get_worker_info
+from antorcha.errors import ArgumentError, ValueRangeError, warn
+from antorcha.lazy import lazy
 from antorcha.runtime.random import Generator
+
+contexts = lazy("multiprocessing.context")
+multiprocessing = lazy("antorcha.multiprocessing")
+prefetch = lazy("antorcha.data.prefetch")
 
 __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
 
 SampleCo = TypeVar("SampleCo", covariant=True)
-
-
-def get_worker_info() -> None:
-    """None: this is the main process, as it always is without worker processes."""
-    return None
 
 
 class _InfiniteConstantSampler(Sampler[None]):
@@ -56,18 +49,24 @@ class DataLoader(Generic[SampleCo]):
         sampler: the order, as an iterable of indices; not together with ``shuffle``.
         batch_sampler: an iterable of lists of indices, each a batch; not together with
             ``batch_size``, ``shuffle``, ``sampler`` and ``drop_last``.
-        num_workers: 0, as there are no worker processes yet: batches are made in this process.
+        num_workers: how many processes make batches; 0 makes them in this one.
         collate_fn: makes a batch of a list of samples; ``default_collate`` by default.
         pin_memory: accepted; without an accelerator, it warns and changes nothing.
         drop_last: leave out a last batch that would be smaller?
-        timeout: 0, as there are no workers to wait for.
-        worker_init_fn: accepted, and never called.
-        multiprocessing_context: None, as there are no workers.
+        timeout: seconds to wait for a batch of a worker, then RuntimeError; 0 waits for ever.
+        worker_init_fn: called with the worker's number in each worker, after seeding.
+        multiprocessing_context: how workers start: ``"fork"``, ``"spawn"``, ``"forkserver"`` or a
+            context of ``torch.multiprocessing``; by default as ``multiprocessing`` does.
         generator: draws the order and the epoch's seed; by default the default generator does.
-        prefetch_factor: None, as there are no workers.
-        persistent_workers: False, as there are no workers.
+        prefetch_factor: how many batches each worker makes ahead; 2 by default.
+        persistent_workers: keep the workers, and their copies of the data set, between epochs?
         pin_memory_device: deprecated; it warns.
-        in_order: accepted; batches always come in order.
+        in_order: give batches in the order of the sampler? Otherwise as workers finish them.
+
+    Tensors come from workers in shared memory. Worker ``i`` seeds ``torch`` and ``random`` with the
+    epoch's seed plus ``i``, and NumPy with numbers made of both. What a worker raises is raised
+    here, with its traceback in the text; a worker that dies, or takes longer than ``timeout``, is a
+    RuntimeError, and all workers are ended then, as they are when the iterator goes.
 
     >>> data = torch.utils.data.TensorDataset(torch.arange(5))
     >>> [batch for (batch,) in torch.utils.data.DataLoader(data, batch_size=2)]
@@ -107,6 +106,8 @@ class DataLoader(Generic[SampleCo]):
         in_order: bool = True,
     ) -> None:
         _check_workers(num_workers, timeout, prefetch_factor, persistent_workers)
+        if num_workers > 0 and prefetch_factor is None:
+            prefetch_factor = 2
         self.dataset = dataset
         self.num_workers = num_workers
         self.prefetch_factor = prefetch_factor
@@ -141,7 +142,9 @@ class DataLoader(Generic[SampleCo]):
         self.collate_fn = collate_fn
         self.persistent_workers = persistent_workers
         self._IterableDataset_len_called: int | None = None
+        self._iterator: Any = None
         self._fixed = True
+        self.check_worker_number_rationality()
 
     def _default_sampler(self, shuffle: bool | None, generator: Generator | None) -> Iterable[Any]:
         if self._dataset_kind == _DatasetKind.Iterable:
@@ -151,10 +154,21 @@ class DataLoader(Generic[SampleCo]):
         return SequentialSampler(self.dataset)
 
     def __iter__(self) -> _BaseDataLoaderIter:
-        return self._get_iterator()
+        if not (self.persistent_workers and self.num_workers):
+            return self._get_iterator()
+        if self._iterator is None or self._iterator._shutdown:
+            self._iterator = self._get_iterator()
+        else:
+            self._iterator._reset(self)
+        found: _BaseDataLoaderIter = self._iterator
+        return found
 
     def _get_iterator(self) -> _BaseDataLoaderIter:
-        return _SingleProcessDataLoaderIter(self)
+        if self.num_workers == 0:
+            return _SingleProcessDataLoaderIter(self)
+        self.check_worker_number_rationality()
+        found: _BaseDataLoaderIter = prefetch._MultiProcessingDataLoaderIter(self)
+        return found
 
     def __len__(self) -> int:
         """How many batches an epoch has. A stream is believed what it says of its length."""
@@ -174,16 +188,14 @@ class DataLoader(Generic[SampleCo]):
 
     @property
     def multiprocessing_context(self) -> Any:
-        """None: there are no workers."""
-        return None
+        """How workers are started; None leaves it to ``multiprocessing``."""
+        return self._context
 
     @multiprocessing_context.setter
     def multiprocessing_context(self, context: Any) -> None:
         if context is not None:
-            raise ValueRangeError(
-                "multiprocessing_context can only be used with multi-process loading "
-                f"(num_workers > 0), but got num_workers={self.num_workers}"
-            )
+            context = _checked_context(context, self.num_workers)
+        self._context = context
 
     @property
     def _auto_collation(self) -> bool:
@@ -194,7 +206,38 @@ class DataLoader(Generic[SampleCo]):
         return self.batch_sampler if self._auto_collation else self.sampler
 
     def check_worker_number_rationality(self) -> None:
-        """No workers are too many: nothing to warn of."""
+        """Warns of more workers than there are cores."""
+        cores = available_cpus()
+        if self.num_workers > cores:
+            warn(
+                f"This DataLoader will create {self.num_workers} worker processes in total. Our "
+                f"suggested max number of worker in current system is {cores}, which is smaller "
+                "than what this DataLoader is going to create. Please be aware that excessive "
+                "worker creation might get DataLoader running slow or even freeze, lower the "
+                "worker number to avoid potential slowness/freeze if necessary."
+            )
+
+
+def _checked_context(context: Any, num_workers: int) -> Any:
+    if num_workers == 0:
+        raise ValueRangeError(
+            "multiprocessing_context can only be used with multi-process loading "
+            f"(num_workers > 0), but got num_workers={num_workers}"
+        )
+    if isinstance(context, str):
+        methods = multiprocessing.get_all_start_methods()
+        if context not in methods:
+            raise ValueRangeError(
+                f"multiprocessing_context option should specify a valid start method in {methods}, "
+                f"but got multiprocessing_context={context!r}"
+            )
+        return multiprocessing.get_context(context)
+    if not isinstance(context, contexts.BaseContext):
+        raise ArgumentError(
+            "multiprocessing_context option should be a valid context object or a string "
+            f"specifying the start method, but got multiprocessing_context={context}"
+        )
+    return context
 
 
 def _check_workers(
@@ -216,11 +259,6 @@ def _check_workers(
         raise ValueRangeError("prefetch_factor option should be non-negative")
     if persistent_workers and num_workers == 0:
         raise ValueRangeError("persistent_workers option needs num_workers > 0")
-    if num_workers > 0:
-        raise MissingFeature(
-            f"DataLoader: num_workers={num_workers} asks for worker processes, which antorcha does "
-            "not have yet; use num_workers=0"
-        )
 
 
 def _check_stream(shuffle: Any, sampler: Any, batch_sampler: Any) -> None:
@@ -256,85 +294,3 @@ def _check_batches(
         raise ValueRangeError(
             "batch_size=None option disables auto-batching and is mutually exclusive with drop_last"
         )
-
-
-class _BaseDataLoaderIter:
-    """An epoch: its settings are the loader's at the time it began."""
-
-    def __init__(self, loader: DataLoader[Any]) -> None:
-        self._dataset = loader.dataset
-        self._dataset_kind = loader._dataset_kind
-        self._IterableDataset_len_called = loader._IterableDataset_len_called
-        self._auto_collation = loader._auto_collation
-        self._drop_last = loader.drop_last
-        self._index_sampler = loader._index_sampler
-        self._num_workers = loader.num_workers
-        self._warn_of_pinning(loader)
-        self._timeout = loader.timeout
-        self._collate_fn = loader.collate_fn
-        self._sampler_iter = iter(self._index_sampler)
-        self._base_seed = draw_seed(loader.generator)
-        self._persistent_workers = loader.persistent_workers
-        self._num_yielded = 0
-        self._profile_name = f"enumerate(DataLoader)#{type(self).__name__}.__next__"
-
-    @staticmethod
-    def _warn_of_pinning(loader: DataLoader[Any]) -> None:
-        if not loader.pin_memory:
-            return
-        if loader.pin_memory_device:
-            warn(
-                "pin_memory_device is deprecated, the current accelerator will be used as the "
-                f"device,ignore pin_memory_device='{loader.pin_memory_device}'.",
-            )
-        warn(
-            "'pin_memory' argument is set as true but no accelerator is found, "
-            "then device pinned memory won't be used.",
-        )
-
-    def __iter__(self) -> _BaseDataLoaderIter:
-        return self
-
-    def __next__(self) -> Any:
-        with record_function(self._profile_name):
-            data = self._next_data()
-        self._num_yielded += 1
-        said = self._IterableDataset_len_called
-        if said is not None and self._num_yielded > said:
-            warn(
-                f"Length of IterableDataset {self._dataset} was reported to be {said}"
-                f"(when accessing len(dataloader)), but {self._num_yielded} samples have been "
-                "fetched. ",
-            )
-        return data
-
-    def _next_index(self) -> Any:
-        return next(self._sampler_iter)
-
-    def _next_data(self) -> Any:
-        raise NotImplementedError
-
-    def __len__(self) -> int:
-        return len(self._index_sampler)
-
-    def __getstate__(self) -> Any:
-        raise NotImplementedError("{} cannot be pickled", type(self).__name__)
-
-
-class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
-    """Makes each batch in this process, when it is asked for."""
-
-    def __init__(self, loader: DataLoader[Any]) -> None:
-        super().__init__(loader)
-        if self._timeout != 0:
-            raise DataError("_SingleProcessDataLoaderIter requires timeout == 0")
-        self._dataset_fetcher = _DatasetKind.create_fetcher(
-            self._dataset_kind,
-            self._dataset,
-            self._auto_collation,
-            self._collate_fn,
-            self._drop_last,
-        )
-
-    def _next_data(self) -> Any:
-        return self._dataset_fetcher.fetch(self._next_index())

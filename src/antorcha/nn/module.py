@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from antorcha.autograd import no_grad
-from antorcha.errors import ArgumentError, MissingFeature, ValueRangeError
+from antorcha.errors import ArgumentError, ValueRangeError
 from antorcha.nn import hooks as H
 from antorcha.nn.hooks import (  # noqa: F401  (PyTorch has them here)
     register_module_backward_hook,
@@ -530,8 +530,8 @@ class Module(H.Hooks, State):
         return self._apply(lambda t: t.cuda(device))
 
     def share_memory(self) -> Any:
-        """Sharing with other processes is not supported: raises NotImplementedError."""
-        raise MissingFeature("Module.share_memory is not supported: processes do not share tensors")
+        """Moves parameters and buffers to memory that processes share (Tensor.share_memory_)."""
+        return self._apply(lambda t: t.share_memory_())
 
     def train(self, mode: bool = True) -> Any:
         """Sets training mode here and below (dropout drops, batch norm uses the batch).

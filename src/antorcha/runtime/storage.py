@@ -146,10 +146,18 @@ def _cannot_resize(first: Any, _second: Any, number: int) -> BaseException:
     return BufferError(f"a storage of {first.nbytes} bytes cannot become {number} bytes: {why}")
 
 
+def _cannot_move(first: Any, _second: Any, _number: int) -> BaseException:
+    return BufferError(
+        f"a storage of {first.nbytes} bytes cannot move to shared memory: its memory is in use by "
+        "a NumPy array, a memoryview, a tensor's .data or a running kernel"
+    )
+
+
 ARGUMENT_COUNT = complaint(_argument_count)
 NO_MEMORY = complaint(_no_memory)
 NO_DATA = complaint(_no_data)
 CANNOT_RESIZE = complaint(_cannot_resize)
+CANNOT_MOVE = complaint(_cannot_move)
 
 
 # ---- the object's life
@@ -394,6 +402,40 @@ def py_resize(_self: raw, args: ptr[raw], _nargs: i64) -> raw:
     return None
 
 
+@native
+def track(s: ptr[StorageObject]) -> void:
+    """Tells the collector of a storage if it has an owner, and only then."""
+    PyObject_GC_UnTrack(raw(s))
+    if s.owner is not None:
+        PyObject_GC_Track(raw(s))
+
+
+@native
+def py_move(_self: raw, args: ptr[raw], _nargs: i64) -> raw:
+    """(storage, home, pins), checked by `move`: they exchange their memory."""
+    s = ptr[StorageObject](args[0])
+    home = ptr[StorageObject](args[1])
+    pins = PyLong_AsLongLong(args[2])
+    if failed():
+        return None
+    if s.pins > pins or s.nbytes != home.nbytes:
+        complain(CANNOT_MOVE, args[0], NONE, 0)
+        return None
+    memcpy(home.ptr, s.ptr, s.nbytes)
+    address = s.ptr
+    flags = s.flags
+    owner = s.owner
+    s.ptr = home.ptr
+    s.flags = home.flags
+    s.owner = home.owner
+    home.ptr = address
+    home.flags = flags
+    home.owner = owner
+    track(s)
+    track(home)
+    return new_reference(raw(NONE))
+
+
 def _make_type() -> type:
     offsets = {name: field[0] for name, field in StorageObject.fields.items()}
     members = [
@@ -448,6 +490,7 @@ new_storage: Callable[[int], Storage] = bind(
 )
 _wrap = bind(fast_def("wrap", py_wrap.spec().addr))
 _resize = bind(fast_def("resize", py_resize.spec().addr))
+_move = bind(fast_def("move", py_move.spec().addr))
 clear_shelf.append(bind(fast_def("clear_shelf", py_clear_shelf.spec().addr)))
 
 
@@ -495,6 +538,21 @@ def resize(storage: Storage, nbytes: int) -> None:
     _resize(storage, _size("resize", nbytes))
 
 
+def move(storage: Storage, home: Storage, pins: int = 0) -> None:
+    """Moves the contents into another storage's memory, which becomes this storage's own.
+
+    `home` takes over the old memory. BufferError if more than `pins` readers may be looking at it.
+    """
+    if type(storage) is not Storage or type(home) is not Storage or not home.ptr:
+        raise ArgumentError("move: two storages with memory are needed")
+    _move(storage, home, pins)
+
+
+def copy_bytes(target: Storage, source: Storage) -> None:
+    """Copies the memory of a storage to one of the same size."""
+    np.frombuffer(memoryview(target), np.uint8)[:] = np.frombuffer(memoryview(source), np.uint8)
+
+
 def is_owned(storage: Storage) -> bool:
     """Is the memory the allocator's (not borrowed, not meta)?"""
     return bool(storage.flags & OWNED)
@@ -518,3 +576,10 @@ def as_numpy(
     """
     bytes_of = np.frombuffer(memoryview(storage), np.uint8)
     return np.ndarray(shape, np_dtype, bytes_of, byte_offset, byte_strides)
+
+
+def part(storage: Storage, start: int, nbytes: int) -> Storage:
+    """A storage over some bytes of another, whose memory stays where it is meanwhile."""
+    pinned = memoryview(storage)  # before the address is read
+    address = storage.ptr + start if nbytes else 0
+    return wrap(address, nbytes, pinned, is_readonly(storage))

@@ -19,8 +19,8 @@ from antorcha.device import CPU
 from antorcha.errors import MissingFeature, shown
 from antorcha.lazy import Array
 from antorcha.runtime import layout as L
-from antorcha.runtime.mapped import map_file, part
-from antorcha.runtime.storage import Storage, as_numpy
+from antorcha.runtime.shared import map_file
+from antorcha.runtime.storage import Storage, as_numpy, part
 from antorcha.runtime.tensor import Tensor, bare
 from antorcha.serialization.errors import CheckpointError
 from antorcha.shapes import INT64_MAX, MOST_DIMS

@@ -20,9 +20,9 @@ from antorcha.device import CPU, Device, as_device, backend
 from antorcha.dtypes import uint8
 from antorcha.errors import AntorchaError, ArgumentError, MissingFeature, ValueRangeError, shown
 from antorcha.ops.record import T
-from antorcha.runtime import mapped
 from antorcha.runtime.layout import contiguous
-from antorcha.runtime.storage import Storage, is_owned, new_storage
+from antorcha.runtime.shared import map_file
+from antorcha.runtime.storage import Storage, is_owned, new_storage, part
 from antorcha.runtime.tensor import bare
 from antorcha.serialization import options
 from antorcha.serialization.errors import CheckpointError, UnpicklingError
@@ -148,7 +148,7 @@ class _ZipFile:
         if wanted.path is not None:
             shared = options.get_default_mmap_options() == getattr(mmap, "MAP_SHARED", None)
             size = os.path.getsize(wanted.path)
-            self.mapped = mapped.map_file(wanted.path, shared, size)
+            self.mapped = map_file(wanted.path, shared, size)
         storages = _Storages(self._fetch, wanted.map_location)
         return Unpickler(
             self.pickle(), storages.load, trust=wanted.trust, encoding=wanted.encoding
@@ -209,7 +209,7 @@ class _ZipFile:
                 return _filled(source, info.file_size)
         start = self._start(info)
         if self.mapped is not None:
-            return mapped.part(self.mapped, start, info.file_size)
+            return part(self.mapped, start, info.file_size)
         self.file.seek(start)
         return _filled(self.file, info.file_size)
 
@@ -421,7 +421,7 @@ class _OldFile:
         at, nbytes = (each * found.kind.itemsize for each in view[1:])
         if min(at, nbytes) < 0 or at + nbytes > found.storage.nbytes:
             raise UnpicklingError("load: a view beyond its storage: the file is damaged")
-        return Loaded(mapped.part(found.storage, at, nbytes), found.kind, found.device)
+        return Loaded(part(found.storage, at, nbytes), found.kind, found.device)
 
     def _fetch(self, kind: StorageType, key: str, numel: int) -> Storage:
         """A storage whose bytes come later."""

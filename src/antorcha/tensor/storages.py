@@ -8,7 +8,6 @@ small raises when it is used.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -18,21 +17,15 @@ from antorcha.errors import ArgumentError, GraphError, MissingFeature, OutOfRang
 from antorcha.lazy import Array, lazy, np
 from antorcha.ops.params import to_int
 from antorcha.ops.record import T
-from antorcha.runtime.layout import contiguous
+from antorcha.runtime import layout as L
 from antorcha.runtime.tensor import Tensor, bare
 from antorcha.tensor.methods import set_methods
 
 if TYPE_CHECKING:
-    from antorcha.runtime import mapped
+    from antorcha.runtime import shared as H
     from antorcha.runtime import storage as S
 else:
-    S = lazy("antorcha.runtime.storage")
-    mapped = lazy("antorcha.runtime.mapped")
-
-_SHARING = (
-    "share_memory_: memory shared between processes is not in this version of antorcha. A forked "
-    "child sees the tensors of its parent as they were; send others through files or pipes."
-)
+    H, S = lazy("antorcha.runtime.shared"), lazy("antorcha.runtime.storage")
 
 
 def elements(storage: S.Storage, dtype: dtypes.dtype, op: str) -> Array:
@@ -62,15 +55,12 @@ class UntypedStorage:
     8
     """
 
-    __slots__ = ("__weakref__", "_device", "_storage", "filename")
+    __slots__ = ("__weakref__", "_device", "_storage")
     _storage: S.Storage
     _device: Device
-    filename: str | None
-    """The file that the memory is mapped from, if `from_file` made it."""
     is_sparse = is_sparse_csr = False
 
     def __init__(self, size: Any = 0, *, device: Any = None) -> None:
-        self.filename = None
         self._device = as_device("cpu" if device is None else device)
         memory = backend(self._device)
         if isinstance(size, (list, tuple)):
@@ -96,22 +86,7 @@ class UntypedStorage:
     @classmethod
     def _of(cls, storage: S.Storage, device: Device) -> UntypedStorage:
         made = object.__new__(cls)
-        made._storage, made._device, made.filename = storage, device, None
-        return made
-
-    @classmethod
-    def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
-        """The first ``nbytes`` of a file as memory; nothing is read before it is used.
-
-        With ``shared``, writes go to the file, which is made where there is none; otherwise they
-        stay in this process. Raises OSError, and RuntimeError where the file is too short.
-        See https://docs.pytorch.org/docs/stable/storage.html#torch.UntypedStorage.from_file.
-        """
-        count = to_int("from_file", "nbytes", nbytes)
-        if count < 0:
-            raise GraphError(f"from_file: the size, {count} bytes, is negative")
-        made = cls._of(mapped.map_file(os.fspath(filename), bool(shared), count), as_device("cpu"))
-        made.filename = os.fspath(filename)
+        made._storage, made._device = storage, device
         return made
 
     # ---- what it says of itself
@@ -153,12 +128,45 @@ class UntypedStorage:
         return hash(self._storage.ptr or id(self._storage))
 
     def is_shared(self) -> bool:
-        """False: the memory is this process's own."""
-        return False
+        """Do other processes, once they have it, see what is written to it?"""
+        return H.is_shared(self._storage)
 
     def share_memory_(self) -> UntypedStorage:
-        """Not there yet: raises NotImplementedError."""
-        raise MissingFeature(_SHARING)
+        """Moves the bytes to memory that processes share; every tensor over them goes along.
+
+        BufferError where an array or a running kernel uses the memory.
+        """
+        H.share(self._storage)
+        return self
+
+    @classmethod
+    def _new_shared(cls, size: int, *, device: Any = "cpu") -> UntypedStorage:
+        if as_device(device).type != "cpu":
+            raise MissingFeature(f"_new_shared: not available on {device}")
+        return cls._of(H.new_shared(to_int("_new_shared", "size", size)), as_device(device))
+
+    @classmethod
+    def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
+        """The first bytes of a file, mapped into memory.
+
+        Args:
+            filename: the file.
+            shared: do writes go to the file, which is made or grows where it must? Otherwise they
+                stay in this process, and a file that is too small is an error.
+            nbytes: how many bytes.
+
+        Raises RuntimeError if the file cannot be opened or is too small.
+        """
+        size = to_int("from_file", "nbytes", nbytes)
+        if size < 0:
+            raise GraphError(f"from_file: the size, {size} bytes, is negative")
+        return cls._of(H.map_file(filename, bool(shared), size), as_device("cpu"))
+
+    @property
+    def filename(self) -> str | None:
+        """The file that was mapped; None for other memory."""
+        segment = H.segment_of(self._storage)
+        return None if segment is None else segment.filename
 
     def is_pinned(self, device: Any = None) -> bool:
         """False: there is no pinned memory."""
@@ -193,7 +201,7 @@ class UntypedStorage:
                 raise GraphError(f"Trying to slice with a step of {step}, but only a step of 1 is "
                                  "supported")  # fmt: skip
             return UntypedStorage._of(
-                mapped.part(self._storage, start, max(stop - start, 0)), self._device
+                S.part(self._storage, start, max(stop - start, 0)), self._device
             )
         return int(elements(self._storage, dtypes.uint8, "storage[]")[_place(index, self.nbytes())])
 
@@ -275,7 +283,7 @@ class UntypedStorage:
         place = as_device(device)
         if place is self._device:
             return self
-        flat = bare(contiguous((self.nbytes(),), dtypes.uint8, self._device), self._storage)
+        flat = bare(L.contiguous((self.nbytes(),), dtypes.uint8, self._device), self._storage)
         return UntypedStorage._of(T.to_device(flat, place)._storage, place)
 
     def cpu(self) -> UntypedStorage:
@@ -379,12 +387,18 @@ class TypedStorage:
         return self._untyped.data_ptr()
 
     def is_shared(self) -> bool:
-        """False: the memory is this process's own."""
-        return False
+        """Do other processes, once they have it, see what is written to it?"""
+        return self._untyped.is_shared()
 
     def share_memory_(self) -> TypedStorage:
-        """Not there yet: raises NotImplementedError."""
-        raise MissingFeature(_SHARING)
+        """Moves the elements to memory that processes share; tensors over them go along."""
+        self._untyped.share_memory_()
+        return self
+
+    @property
+    def filename(self) -> str | None:
+        """The file that was mapped; None for other memory."""
+        return self._untyped.filename
 
     def pin_memory(self, device: Any = None) -> TypedStorage:
         """The storage itself."""
@@ -439,11 +453,6 @@ class TypedStorage:
     def _untyped_storage(self) -> UntypedStorage:
         return self._untyped
 
-    @property
-    def filename(self) -> str | None:
-        """The file that the memory is mapped from, if `from_file` made it."""
-        return self._untyped.filename
-
     @classmethod
     def from_file(
         cls, filename: Any, shared: bool = False, size: int = 0, *, dtype: Any = None
@@ -467,7 +476,7 @@ class TypedStorage:
         """The elements in another dtype; itself where it has that."""
         if dtype is self.dtype:
             return self
-        flat = bare(contiguous((len(self),), self.dtype, self.device), self._storage)
+        flat = bare(L.contiguous((len(self),), self.dtype, self.device), self._storage)
         made = T.to_dtype(flat, dtype)
         return TypedStorage(wrap_storage=untyped_storage(made), dtype=dtype)
 
@@ -562,8 +571,51 @@ def storage(self: Tensor) -> TypedStorage:
 
 
 def share_memory_(self: Tensor) -> Tensor:
-    """Not there yet: raises NotImplementedError."""
-    raise MissingFeature(_SHARING)
+    """Moves the storage to memory that processes share; gives the tensor.
+
+    Every view of it goes along. Forked children and those that get it through a queue of
+    ``torch.multiprocessing`` then see what is written to it. BufferError where a NumPy array or a
+    running kernel uses the memory.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.Tensor.share_memory_.html.
+
+    >>> torch.ones(2).share_memory_().is_shared()
+    True
+    """
+    H.share(self._storage)
+    return self
+
+
+def from_file(
+    filename: Any, shared: bool | None = None, size: int | None = 0, *, dtype: Any = None,
+    layout: Any = None, device: Any = None, pin_memory: bool | None = False,
+) -> Tensor:  # fmt: skip
+    """A tensor over the first elements of a file, which is mapped into memory.
+
+    Args:
+        filename: the file; it holds the elements and nothing else.
+        shared: do writes go to the file, which is made or grows where it must? Otherwise they stay
+            in this process, and a file that is too small is an error.
+        size: how many elements.
+        dtype: of the elements; by default the default dtype.
+        layout, device: strided, on the CPU.
+        pin_memory: accepted; changes nothing.
+
+    Raises RuntimeError if the file cannot be opened or is too small.
+    See https://docs.pytorch.org/docs/stable/generated/torch.from_file.html.
+
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     torch.from_file(file.name, shared=True, size=3).fill_(2)
+    tensor([2., 2., 2.])
+    """
+    where = as_device(device)
+    if where.type != "cpu":
+        raise MissingFeature(f"from_file: files are mapped on the CPU, not on {where}")
+    kind = dtypes.get_default_dtype() if dtype is None else dtype
+    count = to_int("from_file", "size", 0 if size is None else size)
+    file = UntypedStorage.from_file(filename, bool(shared), count * kind.itemsize)
+    return bare(L.contiguous((count,), kind, where), file._storage)
 
 
 def pin_memory(self: Tensor, device: Any = None) -> Tensor:
@@ -580,6 +632,6 @@ def bind() -> None:
     for fn in (untyped_storage, storage, share_memory_, pin_memory):
         setattr(Tensor, fn.__name__, fn)
     set_methods({
-        "is_shared": lambda self: False,
+        "is_shared": lambda self: H.is_shared(self._storage),
         "is_pinned": lambda self, device=None: False,
     })  # fmt: skip

@@ -1629,7 +1629,7 @@ class Methods:
         """The size of each dim, a ``torch.Size``."""
 
     def share_memory_(self) -> Tensor:
-        """Not there yet: raises NotImplementedError."""
+        """Moves the storage to memory that processes share; gives the tensor."""
 
     def short(self, memory_format: Any = ...) -> Tensor:
         """The tensor as torch.int16; itself if it is so already."""

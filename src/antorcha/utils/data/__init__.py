@@ -17,6 +17,7 @@ from antorcha.data import (
     distributed,
     fetch,
     sampler,
+    worker,
 )
 from antorcha.data.fetch import _DatasetKind
 from antorcha.errors import explain_missing
@@ -25,8 +26,8 @@ from antorcha.utils.data import _utils
 for _module in (dataloader, dataset, distributed, sampler):
     explain_missing(_module.__name__.replace("antorcha", "torch.utils"), vars(_module))
     sys.modules[f"{__name__}.{_module.__name__.rpartition('.')[2]}"] = _module
-for _module in (collate, fetch):
+for _module in (collate, fetch, worker):
     sys.modules[f"{_utils.__name__}.{_module.__name__.rpartition('.')[2]}"] = _module
-del collate, fetch
+del collate, fetch, worker
 
 explain_missing("torch.utils.data", globals())

@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-from antorcha.data import collate, fetch
+from antorcha.data import collate, fetch, worker

@@ -75,12 +75,13 @@ for _name in ("as_strided_", "detach_", "fill_", "resize_as_", "zero_"):
 
 _LAZY = ("nn", "optim", "utils", "distributions", "overrides", "linalg", "special", "random",
          "cuda", "backends", "profiler", "inspector", "testing", "version", "torch_alias",
-         "__config__", "func")  # fmt: skip
+         "__config__", "func", "library", "_ops")  # fmt: skip
 _FROM = {
     "serialization": ("save", "load"),
     "tensor.dlpack": ("from_dlpack", "to_dlpack"),
     "ops.user": ("kernel",),
     "func.vmap": ("vmap",),
+    "_ops": ("ops",),
     "inspector.inspection": ("inspect",),
     "autograd.anomaly": ("is_anomaly_enabled", "is_anomaly_check_nan_enabled"),
     "autograd.modes": ("is_inference",),
@@ -91,6 +92,8 @@ _FROM = {
                "set_rng_state", "default_generator"),
 }  # fmt: skip
 _HOME = {name: module for module, names in _FROM.items() for name in names}
+
+del ops  # noqa: F821  (the package of that name; torch.ops is another thing, see `_ops`)
 
 if _MissingModules not in _sys.meta_path:
     _sys.meta_path.append(_MissingModules)

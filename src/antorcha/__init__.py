@@ -75,13 +75,14 @@ for _name in ("as_strided_", "detach_", "fill_", "resize_as_", "zero_"):
 
 _LAZY = ("nn", "optim", "utils", "distributions", "overrides", "linalg", "special", "random",
          "cuda", "backends", "profiler", "inspector", "testing", "version", "torch_alias",
-         "__config__", "func", "library", "_ops")  # fmt: skip
+         "__config__", "func", "library", "_ops", "fx")  # fmt: skip
 _FROM = {
     "serialization": ("save", "load"),
     "tensor.dlpack": ("from_dlpack", "to_dlpack"),
     "ops.user": ("kernel",),
     "func.vmap": ("vmap",),
     "_ops": ("ops",),
+    "basics": ("_assert",),
     "inspector.inspection": ("inspect",),
     "autograd.anomaly": ("is_anomaly_enabled", "is_anomaly_check_nan_enabled"),
     "autograd.modes": ("is_inference",),

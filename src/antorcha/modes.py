@@ -10,11 +10,9 @@ the profile, which is ``watched``.
 
 from __future__ import annotations
 
-import contextlib
 import sys
 import threading
 import weakref
-from collections.abc import Iterator
 from typing import Any
 
 from antorcha.forks import held_over_forks
@@ -95,11 +93,12 @@ def note_default_device(more: int) -> None:
 
 def note_subclass() -> None:
     """From now on a call must look at its arguments' types (they may override it)."""
-    global subclasses
+    global _lookers, subclasses
     with _lock:
         if not subclasses:
             subclasses = True
             count(1, 1)
+        _lookers = 0
 
 
 _stale_bases: set[Any] = set()
@@ -123,20 +122,20 @@ def grad_enabled() -> bool:
     return not state.word & NO_GRAD
 
 
-@contextlib.contextmanager
-def looking_at_arguments() -> Iterator[None]:
-    """While this lasts, calls look at their arguments' types, as they do for good once there is a
-    subclass of Tensor."""
-    global subclasses
+_lookers = 0
+
+
+def look_at_arguments(more: int) -> None:
+    """Calls look at their arguments' types while there is a reason to: 1 adds one, -1 takes it
+    away. (A subclass of Tensor is a reason for good: `note_subclass`.)"""
+    global _lookers, subclasses
     with _lock:
-        before = subclasses
-        if not before:
+        if not subclasses and more > 0:
             subclasses = True
             count(1, 1)
-    try:
-        yield
-    finally:
-        with _lock:
-            if not before:
+            _lookers = 1
+        elif _lookers:
+            _lookers += more
+            if not _lookers:
                 subclasses = False
                 count(-1, -1)

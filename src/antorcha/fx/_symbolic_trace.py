@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from antorcha import modes
 from antorcha.errors import MissingFeature, warn
-from antorcha.fx.functions import FUNCTIONAL, as_pytorch_calls
+from antorcha.fx.functions import FUNCTIONAL, as_pytorch_calls, is_ours
 from antorcha.fx.graph import Graph
 from antorcha.fx.graph_module import GraphModule
 from antorcha.fx.node import base_types, map_aggregate
@@ -223,7 +223,7 @@ class Tracer(TracerBase):
             for module in self._autowrap_search:
                 _autowrap_check(patcher, module.__dict__, self._autowrap_function_ids)
             result = called(*args)
-            hints = inspect.get_annotations(inspect.unwrap(fn))
+            hints = {} if is_ours(fn) else inspect.get_annotations(inspect.unwrap(fn))
             self.create_node("output", "output", (self.create_arg(result),), {},
                              type_expr=hints.get("return"))  # fmt: skip
         self.submodule_paths = None
@@ -254,7 +254,8 @@ class Tracer(TracerBase):
             return self.call_module(module, forward, args, kwargs)
 
         _tracing += 1
-        with _Patcher() as patcher, modes.looking_at_arguments():
+        modes.look_at_arguments(1)
+        with _Patcher() as patcher:
             try:
                 patcher.patch_method(Module, "__getattr__", functools.wraps(_module_getattr)(read))
                 patcher.patch_method(Module, "__call__", functools.wraps(_module_call)(call))
@@ -264,6 +265,7 @@ class Tracer(TracerBase):
                 yield patcher
             finally:
                 _tracing -= 1
+                modes.look_at_arguments(-1)
 
     def create_args_for_root(
         self, root_fn: Any, is_module: bool, concrete_args: Any = None
@@ -285,7 +287,7 @@ class Tracer(TracerBase):
                 )
             concrete_args = dict(zip(own, concrete_args, strict=True))
         signature = inspect.signature(fn)
-        hints = getattr(fn, "__annotations__", {})
+        hints = {} if is_ours(fn) else getattr(fn, "__annotations__", {})
         for name in own:
             args.append(self._placeholder(name, concrete_args, signature, hints))
         if code.co_kwonlyargcount or code.co_flags & _VARIADIC:

@@ -11,7 +11,7 @@ from typing import Any
 
 from antorcha._ops import OpOverload
 from antorcha.device import Device
-from antorcha.fx.functions import is_ours, qualified_name, type_name
+from antorcha.fx.functions import is_found, is_ours, qualified_name, type_name
 from antorcha.fx.node import Node
 from antorcha.runtime.tensor import Tensor
 
@@ -147,7 +147,9 @@ class _Writer:
     def name_of(self, hint: str, obj: Any) -> str:
         """The name by which the code finds an object: its own under ``torch``, else a global."""
         if is_ours(obj) and obj is not Device:
-            return qualified_name(obj)
+            found = type_name(obj) if isinstance(obj, type) else qualified_name(obj)
+            if is_found(found):
+                return found
         name: str = self.namespace.create_name(hint, obj)
         self.globals[name] = obj
         return name
@@ -156,8 +158,6 @@ class _Writer:
         """A type annotation."""
         if kind == ():
             return "()"
-        if isinstance(kind, str):
-            return kind
         if isinstance(kind, types.UnionType):
             return "|".join([self.type_text(each) for each in typing.get_args(kind)])
         origin = getattr(kind, "__origin__", None)

@@ -300,6 +300,23 @@ def _public(func: Any, name: str, module: str) -> str:
     return module.replace("antorcha", "torch", 1)
 
 
+def public_form(func: Any) -> Any:
+    """The function of ``nn.functional`` behind which an op stands that is public only there."""
+    import antorcha
+
+    if isinstance(func, Op) and getattr(antorcha, func.name, None) is not func:
+        return FUNCTIONAL.get(func.name, func)
+    return func
+
+
+def is_found(name: str) -> bool:
+    """Does generated code find something under this name?"""
+    found: Any = TORCH
+    for atom in name.split(".")[1:]:
+        found = getattr(found, atom, None)
+    return found is not None
+
+
 def type_name(obj: Any) -> str:
     """A type as generated code writes it."""
     if isinstance(obj, type) and not isinstance(obj, types.GenericAlias):

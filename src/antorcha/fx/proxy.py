@@ -6,17 +6,19 @@ import dis
 import enum
 import operator
 import sys
+import weakref
 from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any, NoReturn
 
+from antorcha import modes
 from antorcha._ops import OpOverload
 from antorcha.device import Device
 from antorcha.dtypes import dtype
 from antorcha.fx.codegen import MAGIC, REFLECTABLE
-from antorcha.fx.functions import as_pytorch_calls, qualified_name
+from antorcha.fx.functions import as_pytorch_calls, public_form, qualified_name
 from antorcha.fx.graph import Graph
 from antorcha.fx.node import Node, map_aggregate, map_arg
 from antorcha.runtime.tensor import Tensor
@@ -189,6 +191,8 @@ class GraphAppendingTracer(TracerBase):
 
     def __init__(self, graph: Graph) -> None:
         self.graph, self.scope = graph, Scope("", None)
+        modes.look_at_arguments(1)  # its proxies may be the arguments of any call
+        weakref.finalize(self, modes.look_at_arguments, -1)
         self.module_stack, self.node_name_to_scope = OrderedDict(), {}
 
 
@@ -274,6 +278,7 @@ class Proxy:
                 f" {orig_method}"
             )
         tracer = next(iter(tracers))
+        orig_method = public_form(orig_method)
         shown = qualified_name(orig_method)
         if shown.startswith("torch.Tensor."):
             return tracer.create_proxy("call_method", orig_method.__name__, args, kwargs)

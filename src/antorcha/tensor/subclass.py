@@ -127,9 +127,14 @@ def foreign(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return ask(func, asked, args, kwargs)
 
 
+_noted = False
+
+
 def note() -> None:
     """From now on everybody looks."""
-    if not modes.subclasses:
+    global _noted
+    if not _noted:
+        _noted = True
         modes.note_subclass()
         _watch_methods()
 

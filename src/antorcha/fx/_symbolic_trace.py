@@ -288,8 +288,7 @@ class Tracer(TracerBase):
             concrete_args = dict(zip(own, concrete_args, strict=True))
         signature = inspect.signature(fn)
         hints = {} if is_ours(fn) else getattr(fn, "__annotations__", {})
-        for name in own:
-            args.append(self._placeholder(name, concrete_args, signature, hints))
+        args += [self._placeholder(name, concrete_args, signature, hints) for name in own]
         if code.co_kwonlyargcount or code.co_flags & _VARIADIC:
             rest = iter(names[total:])
             if code.co_flags & inspect.CO_VARARGS:

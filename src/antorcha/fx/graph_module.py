@@ -122,8 +122,8 @@ class GraphModule(Module):
     """A module whose ``forward`` is generated from a graph.
 
     Args:
-        root (Module or dict): where the parameters, buffers and modules are that the graph names; of
-            a dict, its values by dotted name
+        root (Module or dict): has the parameters, buffers and modules that the graph names; a dict
+            has them by dotted name
         graph (Graph): what it computes
         class_name (str): the class's name in texts. Default: ``"GraphModule"``
 
@@ -276,7 +276,6 @@ class GraphModule(Module):
         """Pickles hold the code, not the graph."""
         made = self.recompile()
         body = self.__dict__.copy()
-        body["_graphmodule_cls_name"] = type(self).__name__
         del body["_graph"]
         names = {name: value for name, value in made.globals.items() if name not in _BUILTINS}
         return reduce_graph_module, (body, names)

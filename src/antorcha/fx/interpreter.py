@@ -28,7 +28,8 @@ class Interpreter:
 
     >>> class Sines(torch.fx.Interpreter):
     ...     def call_function(self, target, args, kwargs):
-    ...         return super().call_function(torch.sin if target is torch.cos else target, args, kwargs)
+    ...         target = torch.sin if target is torch.cos else target
+    ...         return super().call_function(target, args, kwargs)
     >>> Sines(torch.fx.symbolic_trace(lambda x: torch.cos(x))).run(torch.zeros(2))
     tensor([0., 0.])
     """

@@ -199,7 +199,7 @@ class GraphAppendingTracer(TracerBase):
 class Proxy:
     """Stands for a node's value: operators, methods and torch functions add nodes to the graph.
 
-    What it cannot do is to say its value: ``if proxy``, ``for x in proxy`` and ``len(proxy)`` raise.
+    It cannot say its value: ``if proxy``, ``for x in proxy`` and ``len(proxy)`` raise.
     See https://docs.pytorch.org/docs/stable/fx.html#torch.fx.Proxy.
 
     >>> graph = torch.fx.Graph()

@@ -94,7 +94,7 @@ _FROM = {
 }  # fmt: skip
 _HOME = {name: module for module, names in _FROM.items() for name in names}
 
-del ops  # noqa: F821  (the package of that name; torch.ops is another thing, see `_ops`)
+del globals()["ops"]  # (the package of that name; torch.ops is another thing, see `_ops`)
 
 if _MissingModules not in _sys.meta_path:
     _sys.meta_path.append(_MissingModules)

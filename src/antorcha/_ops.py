@@ -208,14 +208,15 @@ _BINARY = frozenset(
     "add sub mul div pow remainder fmod floor_divide eq ne lt le gt ge bitwise_and bitwise_or "
     "bitwise_xor bitwise_left_shift bitwise_right_shift true_divide".split()
 )
+_OTHER_NAMES = {"max_all": "max", "min_all": "min", "full_layout": "full"}
 _SCALAR_FORM = frozenset("eq ne lt le gt ge remainder fmod".split())
-_REDUCING = frozenset("sum any all prod".split())
-_DIM = frozenset("mean argsort".split())
 
 
 def overload_of(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> OpOverload:
     """PyTorch's overload for a call of an op, what ``__torch_dispatch__`` is told."""
-    name = getattr(op, "name", "")
+    name = _OTHER_NAMES.get(op.name, op.name)
+    if name == "matmul" and len(args) == 2:
+        name = {(2, 2): "mm", (3, 3): "bmm"}.get((args[0].dim(), args[1].dim()), name)
     base = name.removesuffix("_")
     overload = "default"
     if base in _BINARY and len(args) > 1:

@@ -26,8 +26,8 @@ def functions(torch: Any) -> Iterator[Callable[..., Any]]:
         return F.cross_entropy(F.interpolate(x, scale_factor=2.0), F.pad(x, (1, 1)))
 
     def unused(x):
-        y = x.relu()
-        z = torch.sigmoid(input=x)
+        x.relu()
+        torch.sigmoid(input=x)
         x.add_(1)
         return x.T
 

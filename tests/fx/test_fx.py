@@ -73,7 +73,7 @@ def test_graphs_are_changed() -> None:
     relu.append(new)
     with pytest.raises(RuntimeError, match="used before it has been defined"):
         gm.graph.lint()
-    assert [n.name for n in reversed(gm.graph.nodes)][0] == "output"
+    assert next(n.name for n in reversed(gm.graph.nodes)) == "output"
     assert len(gm.graph.nodes) == 5
 
 
@@ -120,7 +120,7 @@ def test_known_arguments() -> None:
     ("fn", "error", "text"),
     [
         (lambda x: x if x.sum() > 0 else -x, ValueError, "cannot be used as inputs to control"),
-        (lambda x: [y for y in x], ValueError, "Proxy object cannot be iterated"),
+        (lambda x: list(x), ValueError, "Proxy object cannot be iterated"),
         (lambda x: len(x), RuntimeError, "'len' is not supported in symbolic tracing"),
         (lambda x: torch.relu(object(), x), NotImplementedError, "argument of type"),
     ],

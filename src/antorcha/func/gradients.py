@@ -198,7 +198,7 @@ def grad(
     return wrapper
 
 
-def _named_like(func: Callable[..., Any]) -> Callable[[Any], Any]:
+def _named_like(func: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return functools.wraps(func) if hasattr(func, "__name__") else lambda wrapper: wrapper
 
 
@@ -408,7 +408,8 @@ def _rows(fn: Callable[..., Any], outputs: list[Tensor], at: int, structure: Any
 def _unit(like: Tensor, k: int) -> Tensor:
     made = T.zeros(like.numel(), dtype=like.dtype, device=like.device)
     made[k : k + 1] = 1
-    return T.reshape(made, tuple(like.shape))
+    unit: Tensor = T.reshape(made, tuple(like.shape))
+    return unit
 
 
 def _refuse_complex(name: str, what: str, values: list[Any]) -> None:

@@ -6,6 +6,7 @@ import builtins
 import copy
 import functools
 import inspect
+import operator
 import sys
 import types
 from collections import OrderedDict
@@ -59,7 +60,7 @@ class ProxyableClassMeta(type):
         super().__init__(name, bases, attrs)
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        instance = cls.__new__(cls)
+        instance: Any = cls.__new__(cls)  # type: ignore[call-overload]
         if not is_fx_tracing():
             cls.__init__(instance, *args, **kwargs)  # type: ignore[misc]
             return instance
@@ -315,7 +316,7 @@ class Tracer(TracerBase):
             from antorcha.basics import _assert
 
             text = f"{name} has been specialized to have value {value} but got another value"
-            self.create_proxy("call_function", _assert, (out == value, text), {})
+            self.create_proxy("call_function", _assert, (operator.eq(out, value), text), {})
         elif value is None:
             text = f"{name} has been specialized to have value None but got another value"
             self.create_proxy("call_function", _assert_is_none, (out, text), {})

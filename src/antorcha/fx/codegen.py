@@ -253,7 +253,7 @@ class _Writer:
     def _annotation(self, node: Node) -> str:
         if self.verbose:
             meta = node.meta
-            value = meta.get("val", meta.get("tensor_meta", meta.get("example_value")))
+            value: Any = meta.get("val", meta.get("tensor_meta", meta.get("example_value")))
             if hasattr(value, "shape") and hasattr(value, "dtype"):
                 stride = (
                     _listed(value.stride()) if self.stride and isinstance(value, Tensor) else ""

@@ -319,7 +319,7 @@ def is_found(name: str) -> bool:
 
 def type_name(obj: Any) -> str:
     """A type as generated code writes it."""
-    if isinstance(obj, type) and not isinstance(obj, types.GenericAlias):
+    if inspect.isclass(obj) and type(obj) is not types.GenericAlias:
         if obj.__module__ == "builtins":
             return obj.__qualname__
         if is_ours(obj):

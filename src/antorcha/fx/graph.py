@@ -131,7 +131,7 @@ class Graph:
         self, owning_module: Any = None, tracer_cls: Any = None, tracer_extras: Any = None
     ) -> None:
         self._root = Node(self, "", "root", "", (), {})
-        self._insert = self._root.prepend
+        self._insert: Callable[[Node], None] = self._root.prepend
         self._len = 0
         self._graph_namespace = _Namespace()
         self._owning_module = owning_module

@@ -255,7 +255,7 @@ class GraphModule(Module):
 
     # ------------------------------------------------------------------------------ copies, files
     def __deepcopy__(self, memo: Any) -> GraphModule:
-        made = type(self).__new__(type(self))
+        made: GraphModule = type(self).__new__(type(self))
         memo[id(self)] = made
         body = _CodeOnlyModule(copy.deepcopy(self.__dict__, memo))
         GraphModule.__init__(made, body, body.__dict__["_graph"])

@@ -22,8 +22,8 @@ def _refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
 class immutable_list(list[Any]):
     """A list that refuses to be changed."""
 
-    __delitem__ = __iadd__ = __imul__ = __setitem__ = _refuse  # type: ignore[assignment]
-    append = clear = extend = insert = pop = remove = reverse = sort = _refuse  # type: ignore[assignment]
+    __delitem__ = __iadd__ = __imul__ = __setitem__ = _refuse
+    append = clear = extend = insert = pop = remove = reverse = sort = _refuse
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(tuple(self))
@@ -35,8 +35,8 @@ class immutable_list(list[Any]):
 class immutable_dict(dict[Any, Any]):
     """A dict that refuses to be changed."""
 
-    __delitem__ = __ior__ = __setitem__ = _refuse  # type: ignore[assignment]
-    clear = pop = popitem = setdefault = update = _refuse  # type: ignore[assignment]
+    __delitem__ = __ior__ = __setitem__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(frozenset(self.items()))

@@ -335,12 +335,12 @@ class ParameterProxy(Proxy):
         return f"ParameterProxy({self.name})"
 
     @property
-    def shape(self) -> Any:  # type: ignore[override]
+    def shape(self) -> Any:
         """The parameter's shape."""
         return self.param.shape
 
     @property
-    def ndim(self) -> Any:  # type: ignore[override]
+    def ndim(self) -> Any:
         """How many dims it has."""
         return self.param.ndim
 

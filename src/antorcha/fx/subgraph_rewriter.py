@@ -150,14 +150,11 @@ class _Matcher:
         if len(p.args) == len(g.args) and set(p.kwargs) == set(g.kwargs):
             pairs = [*zip(p.args, g.args, strict=True)]
             pairs += [(p.kwargs[name], g.kwargs[name]) for name in p.kwargs]
-            if all(self._matches_value(a, b, nodes_map) for a, b in pairs):
+            if all(self._matches(a, b, nodes_map) for a, b in pairs):
                 return True
         nodes_map.clear()
         nodes_map.update(before)
         return False
-
-    def _matches_value(self, a: Any, b: Any, nodes_map: dict[Node, Node]) -> bool:
-        return self._matches(a, b, nodes_map)
 
     def _bind(self, p: Node, value: Any, nodes_map: dict[Node, Any]) -> bool:
         if p in nodes_map:
@@ -179,11 +176,8 @@ class _Matcher:
             return bool(p.target == g.target)
         owner = p.graph.owning_module
         if owner is None:
-            return p.target.rpartition(".")[2] == g.target.rpartition(".")[2]
-        mine, theirs = _at(owner, p.target), _at(self.gm, g.target)
-        if p.op == "call_module":
-            return type(mine) is type(theirs)
-        return type(mine) is type(theirs)
+            return bool(p.target.rpartition(".")[2] == g.target.rpartition(".")[2])
+        return type(_at(owner, p.target)) is type(_at(self.gm, g.target))
 
 
 def _at(module: Any, target: str) -> Any:
@@ -211,10 +205,9 @@ def _put(
         [u for node in inner for u in node.users if u not in inner] or [match.anchor.next],
         key=lambda n: order.get(n, len(order)),
     )
-    place = first_user if any(u in order for u in [first_user]) else match.anchor.next
     copied: list[Node] = []
-    with gm.graph.inserting_before(place):
-        result = None
+    with gm.graph.inserting_before(first_user):
+        result: Any = None
         for node in new.nodes:
             if node.op == "placeholder":
                 continue
@@ -225,7 +218,7 @@ def _put(
             copied.append(values[node])
     olds: list[Node] = []
     map_arg(pattern.output_node().args[0], lambda p: olds.append(match.nodes_map[p]))
-    news = list(result) if isinstance(result, (tuple, list)) else [result]
+    news: list[Any] = list(result) if isinstance(result, (tuple, list)) else [result]
     for old, made in zip(olds, news, strict=True):
         old.replace_all_uses_with(made)
         changed[old] = made

@@ -40,7 +40,7 @@ def fallthrough_kernel() -> None:
 
 def _key(dispatch_key: Any) -> str:
     name = getattr(dispatch_key, "name", dispatch_key)
-    return _KEYS.get(name, name.lower())
+    return str(_KEYS.get(name, name.lower()))
 
 
 class Library:

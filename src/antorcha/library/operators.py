@@ -151,7 +151,7 @@ class _Node(Function):
     op: PythonOverload
 
     @classmethod
-    def forward(cls, ctx: Any, call: _Call, *flat: Any) -> Any:  # type: ignore[override]
+    def forward(cls, ctx: Any, call: _Call, *flat: Any) -> Any:
         result = cls.op.run(call.values, call.only)
         ctx.call = call
         if cls.op.setup_context is not None:
@@ -165,7 +165,7 @@ class _Node(Function):
         return tuple(result) if isinstance(result, list) else result
 
     @classmethod
-    def backward(cls, ctx: Any, *grads: Any) -> Any:  # type: ignore[override]
+    def backward(cls, ctx: Any, *grads: Any) -> Any:
         op = cls.op
         if op.backward is None:
             raise GraphError(

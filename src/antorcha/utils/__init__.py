@@ -7,7 +7,7 @@ from typing import Any
 
 from antorcha.errors import no_such_name
 
-_LAZY = ("data", "dlpack", "hooks")
+_LAZY = ("_python_dispatch", "data", "dlpack", "hooks")
 
 
 def __getattr__(name: str) -> Any:

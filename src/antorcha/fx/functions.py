@@ -319,7 +319,9 @@ def is_found(name: str) -> bool:
 
 def type_name(obj: Any) -> str:
     """A type as generated code writes it."""
-    if inspect.isclass(obj) and type(obj) is not types.GenericAlias:
+    if isinstance(obj, types.GenericAlias):
+        return repr(obj)  # (`list[int]` counts as a class)
+    if isinstance(obj, type):
         if obj.__module__ == "builtins":
             return obj.__qualname__
         if is_ours(obj):

@@ -1,4 +1,4 @@
-"""``torch.utils._python_dispatch``: modes that are told of every op below ``__torch_function__``."""
+"""``torch.utils._python_dispatch``: modes that are told of every op."""
 
 from __future__ import annotations
 
@@ -21,10 +21,9 @@ __all__ = [
 class TorchDispatchMode:
     """A context whose ``__torch_dispatch__(self, func, types, args, kwargs)`` is told of every op.
 
-    ``func`` prints as PyTorch's operator, ``aten.mul.Tensor``; calling it computes. Ops that are
-    made of others are told of as those others. An op is told of where it is called, with the tensors
-    it is called with: what is told is antorcha's ops, so that a linear layer is
-    ``aten.linear.default``.
+    ``func`` prints as PyTorch's operator, ``aten.mul.Tensor``; calling it computes. An op made of
+    others is told of as those others. What is told of are antorcha's ops, with the arguments of the
+    call: a linear layer is ``aten.linear.default``, and gradients are recorded inside ``func``.
 
     >>> from antorcha.utils._python_dispatch import TorchDispatchMode
     >>> class Log(TorchDispatchMode):

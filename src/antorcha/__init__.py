@@ -79,7 +79,8 @@ _LAZY = ("amp", "cpu", "nn", "optim", "utils", "distributions", "overrides", "li
          "__config__", "_VF", "accelerator", "classes", "compiler", "distributed", "export", "ao",
          "futures", "hub", "jit", "mps", "mtia", "nested", "onnx", "package", "quantization",
          "return_types", "torch_version", "types", "xpu", "_C", "_dynamo", "_inductor", "_utils",
-         "_tensor", "_tensor_str", "storage", "multiprocessing")  # fmt: skip
+         "_tensor", "_tensor_str", "storage", "multiprocessing",
+         "func", "library", "_ops", "fx")  # fmt: skip
 _FROM = {
     "amp.autocast_mode": (
         "autocast", "autocast_decrement_nesting", "autocast_increment_nesting",
@@ -94,12 +95,15 @@ _FROM = {
     "serialization": ("save", "load"),
     "tensor.dlpack": ("from_dlpack", "to_dlpack"),
     "ops.user": ("kernel",),
+    "func.vmap": ("vmap",),
+    "_ops": ("ops",),
+    "basics": ("_assert",),
     "compiler.eager": ("compile",),
     "accelerator": ("Stream", "Event"),
     "jit.modules": ("ScriptModule", "ScriptFunction"),
     "sym": ("SymBool", "SymFloat", "SymInt", "sym_constrain_range", "sym_constrain_range_for_size",
             "sym_float", "sym_fresh_size", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not",
-            "sym_sqrt", "sym_sum", "_assert", "_assert_async", "_check", "_check_index",
+            "sym_sqrt", "sym_sum", "_assert_async", "_check", "_check_index",
             "_check_is_size", "_check_not_implemented", "_check_tensor_all",
             "_check_tensor_all_with", "_check_type", "_check_value", "_check_with",
             "_shape_as_tensor"),
@@ -115,6 +119,8 @@ _FROM = {
                "set_rng_state", "default_generator"),
 }  # fmt: skip
 _HOME = {name: module for module, names in _FROM.items() for name in names}
+
+del globals()["ops"]  # (the package of that name; torch.ops is another thing, see `_ops`)
 
 if _MissingModules not in _sys.meta_path:
     _sys.meta_path.append(_MissingModules)

@@ -352,3 +352,11 @@ def memory_stats() -> dict[str, int]:
 
     found = alloc.stats()
     return {name: getattr(found, name) for name in found.__annotations__}
+
+
+def _assert(condition: Any, message: str) -> Any:
+    """An assertion that a trace can record."""
+    if hasattr(type(condition), "__torch_function__") and not isinstance(condition, Tensor):
+        return type(condition).__torch_function__(_assert, (), (condition, message), {})
+    assert condition, message
+    return None

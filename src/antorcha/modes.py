@@ -94,11 +94,12 @@ def note_default_device(more: int) -> None:
 
 def note_subclass() -> None:
     """From now on a call must look at its arguments' types (they may override it)."""
-    global subclasses
+    global _lookers, subclasses
     with _lock:
         if not subclasses:
             subclasses = True
             count(1, 1)
+        _lookers = 0
 
 
 _stale_bases: set[Any] = set()
@@ -120,3 +121,22 @@ def note_stale_views(base: Any) -> None:
 
 def grad_enabled() -> bool:
     return not state.word & NO_GRAD
+
+
+_lookers = 0
+
+
+def look_at_arguments(more: int) -> None:
+    """Calls look at their arguments' types while there is a reason to: 1 adds one, -1 takes it
+    away. (A subclass of Tensor is a reason for good: `note_subclass`.)"""
+    global _lookers, subclasses
+    with _lock:
+        if not subclasses and more > 0:
+            subclasses = True
+            count(1, 1)
+            _lookers = 1
+        elif _lookers:
+            _lookers += more
+            if not _lookers:
+                subclasses = False
+                count(-1, -1)

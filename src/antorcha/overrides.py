@@ -20,7 +20,7 @@ from antorcha.tensor.subclass import (
 )
 
 __all__ = [
-    "DisableTorchFunction", "DisableTorchFunctionSubclass", "TorchFunctionMode",
+    "BaseTorchFunctionMode", "DisableTorchFunction", "DisableTorchFunctionSubclass", "TorchFunctionMode",
     "enable_reentrant_dispatch", "get_default_nowrap_functions", "get_ignored_functions",
     "get_overridable_functions", "handle_torch_function", "has_torch_function",
     "has_torch_function_unary", "has_torch_function_variadic", "is_tensor_like",
@@ -119,7 +119,30 @@ def resolve_name(f: Any) -> str | None:
     name = getattr(f, "__qualname__", None) or getattr(f, "__name__", None)
     if name is None:
         return None
-    return f"torch.{name}"
+    for space, functions in NAMESPACES.items():
+        for short in (name, name.removeprefix(f"{space}_")):
+            if functions.get(short) is f and REGISTRY.get(short) is not f:
+                return f"torch.{space}.{short}"
+    module = str(getattr(f, "__module__", "")).replace("antorcha", "torch", 1)
+    return f"{module}.{name}" if module == "torch.nn.functional" else f"torch.{name}"
+
+
+class BaseTorchFunctionMode(TorchFunctionMode):
+    """A mode that computes as usual; for subclasses that only look."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return func(*args, **(kwargs or {}))
+
+
+def _get_current_function_mode() -> Any:
+    """The innermost active TorchFunctionMode; None if there is none."""
+    stack = _subclass._state.stack
+    return stack[-1] if stack else None
+
+
+def _get_current_function_mode_stack() -> list[Any]:
+    """The active modes, the outermost first."""
+    return list(_subclass._state.stack)
 
 
 class enable_reentrant_dispatch(_subclass._Off):

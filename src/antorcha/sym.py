@@ -184,11 +184,6 @@ def _check_tensor_all(cond: Any, message: Any = None) -> None:
     _check_tensor_all_with(RuntimeError, cond, message)
 
 
-def _assert(condition: Any, message: str) -> None:
-    """``assert condition, message``, as programs that are captured write it."""
-    assert condition, message
-
-
 def _assert_async(input: Tensor, assert_msg: str | None = None) -> None:
     """Raises RuntimeError unless the one element is true."""
     if input._layout.numel != 1:

@@ -18,16 +18,21 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from antorcha import modes
-from antorcha.errors import ArgumentError
-from antorcha.ops.record import T
+from antorcha.errors import ArgumentError, MissingFeature
+from antorcha.ops.record import InPlace, Op, T
 from antorcha.runtime.call import path
 from antorcha.runtime.tensor import Parameter, Tensor
+
+overload_of: Any = (
+    None  # set by utils._python_dispatch: the operator of PyTorch's that a call of an op is
+)
 
 
 class _State(threading.local):
     disabled = False  # inside DisableTorchFunctionSubclass
     modes_off = False  # inside DisableTorchFunction
     stack: tuple[Any, ...] = ()  # the active modes
+    dispatch: tuple[Any, ...] = ()  # the active modes that are told of ops, TorchDispatchMode
 
 
 _state = _State()
@@ -36,6 +41,7 @@ _state = _State()
 def leave_modes() -> None:
     """This thread is in no mode any more, whatever was entered and never left."""
     _state.disabled, _state.modes_off, _state.stack = False, False, ()
+    _state.dispatch = ()
 
 
 # ---------------------------------------------------------------------------------- who is asked
@@ -112,8 +118,23 @@ def override(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if kwargs:
         asked = asked or relevant(kwargs.values())
     if not asked and (not _state.stack or _state.modes_off):
-        return NotImplemented
+        return dispatch(func, args, kwargs) if _state.dispatch else NotImplemented
     return ask(func, asked, args, kwargs)
+
+
+def dispatch(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What the innermost TorchDispatchMode makes of an op; NotImplemented for what is none, or is
+    made of others."""
+    if not isinstance(func, (Op, InPlace)) or getattr(func, "is_composite", False):
+        return NotImplemented
+    assert overload_of is not None
+    stack = _state.dispatch
+    types = tuple({type(value): None for value in _flat(args) if isinstance(value, Tensor)})
+    _state.dispatch = stack[:-1]
+    try:
+        return stack[-1].__torch_dispatch__(overload_of(func, args, kwargs), types, args, kwargs)
+    finally:
+        _state.dispatch = stack
 
 
 def foreign(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -127,9 +148,14 @@ def foreign(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return ask(func, asked, args, kwargs)
 
 
+_noted = False
+
+
 def note() -> None:
     """From now on everybody looks."""
-    if not modes.subclasses:
+    global _noted
+    if not _noted:
+        _noted = True
         modes.note_subclass()
         _watch_methods()
 
@@ -313,6 +339,11 @@ def check_class(cls: Any) -> None:
         raise ArgumentError(
             "Creating a Tensor subclass from a class that does not inherit from Tensor is not "
             f"possible. Make sure your class inherits from Tensor: {cls!r}"
+        )
+    if getattr(cls, "__torch_dispatch__", None) is not None:
+        raise MissingFeature(
+            f"{cls.__name__}.__torch_dispatch__: subclasses of Tensor are asked through "
+            "__torch_function__ alone; a TorchDispatchMode is told of every op"
         )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from antorcha.errors import no_such_name
 
 _LAZY = (
+    "_python_dispatch",
     "_pytree",
     "benchmark",
     "checkpoint",

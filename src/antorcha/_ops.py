@@ -1,0 +1,271 @@
+"""``torch.ops``: operators by namespace, name and overload: ``torch.ops.aten.add.Tensor``.
+
+Programs add operators through ``torch.library``; those of the namespace ``aten`` are antorcha's own
+records. PyTorch's module of this name holds the same classes.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from antorcha import modes
+from antorcha.errors import MissingFeature
+from antorcha.ops.record import NAMESPACES, REGISTRY, Op
+from antorcha.runtime.call import path
+from antorcha.runtime.tensor import Tensor
+
+if TYPE_CHECKING:
+    from antorcha.library.schema import FunctionSchema
+
+# The overloads that PyTorch gives names; which of them an op has is not told apart here.
+_OVERLOADS = frozenset(
+    "default Tensor Scalar Tensor_Scalar Tensor_Tensor Scalar_Tensor Tensor_mode Scalar_mode out "
+    "dim dim_IntList int self ScalarOther ScalarSelf correction dim_max dim_min dim_DimnameList "
+    "memory_format dtype device dtype_layout start start_step Tensor_out Scalar_out grad_input "
+    "ScalarOpt_dim p sizes split vec input dimname names low_generator generator from to "
+    "this".split()
+)
+
+
+class OpOverload:
+    """One overload of an operator: callable, named ``ns.op.overload``."""
+
+    def __init__(self, packet: OpOverloadPacket, overload: str, fn: Any = None) -> None:
+        self._packet, self._overloadname, self._op = packet, overload, fn
+        self.__name__ = f"{packet.__name__}.{overload}"
+        self.__qualname__, self.__module__ = self.__name__, packet.__module__
+        self.__doc__ = getattr(fn, "__doc__", None)
+        self.tags: list[Any] = []
+
+    @property
+    def _schema(self) -> FunctionSchema:
+        raise MissingFeature(f"{self}: the schemas of antorcha's own operators are not written out")
+
+    @property
+    def namespace(self) -> str:
+        """``"aten"`` of ``aten.add.Tensor``."""
+        return self._packet._qualified_op_name.partition("::")[0]
+
+    _namespace = namespace
+
+    @property
+    def _opname(self) -> str:
+        return self._packet.__name__
+
+    @property
+    def overloadpacket(self) -> OpOverloadPacket:
+        """The operator with all its overloads."""
+        return self._packet
+
+    @property
+    def op(self) -> Any:
+        """What computes it."""
+        return self._op
+
+    def name(self) -> str:
+        """``"aten::add.Tensor"``; the overload ``default`` is not named."""
+        tail = "" if self._overloadname == "default" else f".{self._overloadname}"
+        return self._packet._qualified_op_name + tail
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        return self._op(*args, **kwargs)
+
+    def __str__(self) -> str:
+        return f"{self._packet}.{self._overloadname}"
+
+    def __repr__(self) -> str:
+        return f"<OpOverload(op='{self._packet}', overload='{self._overloadname}')>"
+
+    def __deepcopy__(self, memo: Any = None) -> OpOverload:
+        return self
+
+    def __reduce__(self) -> Any:
+        return _find, (self._packet._qualified_op_name, self._overloadname)
+
+
+class OpOverloadPacket:
+    """An operator: its overloads are attributes, a call takes the one that fits."""
+
+    def __init__(self, qualname: str, overloads: dict[str, OpOverload], fn: Any = None) -> None:
+        namespace, _, name = qualname.partition("::")
+        self._qualified_op_name, self.__name__ = qualname, name
+        self.__qualname__, self.__module__ = name, f"torch.ops.{namespace}"
+        self._found, self._fn = overloads, fn
+
+    def __getattr__(self, name: str) -> OpOverload:
+        if name.startswith("_"):
+            raise AttributeError(f"'{self}' can't have an overload name beginning with '_'")
+        found = self._found.get(name)
+        if found is None and self._fn is not None and name in _OVERLOADS:
+            found = self._found[name] = OpOverload(self, name, self._fn)
+        if found is None:
+            raise AttributeError(f"The underlying op of '{self}' has no overload name '{name}'")
+        return found
+
+    def overloads(self) -> list[str]:
+        """The names of the overloads; of antorcha's own operators, those used so far."""
+        return list(self._found)
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        if self._fn is not None:
+            return self._fn(*args, **kwargs)
+        return next(iter(self._found.values()))(*args, **kwargs)
+
+    def __str__(self) -> str:
+        return self._qualified_op_name.replace("::", ".")
+
+    def __repr__(self) -> str:
+        return f"<OpOverloadPacket(op='{self}')>"
+
+    def __deepcopy__(self, memo: Any = None) -> OpOverloadPacket:
+        return self
+
+    def __reduce__(self) -> Any:
+        return _find, (self._qualified_op_name, None)
+
+
+def _find(qualname: str, overload: str | None) -> Any:
+    namespace, _, name = qualname.partition("::")
+    packet = getattr(getattr(ops, namespace), name)
+    return packet if overload is None else getattr(packet, overload)
+
+
+class _OpNamespace(ModuleType):
+    """``torch.ops.<namespace>``."""
+
+    __file__ = "torch.ops"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"torch.ops.{name}")
+        self.name = name
+        self._dir: list[str] = []
+
+    def __getattr__(self, name: str) -> OpOverloadPacket:
+        own = None if name.startswith("__") or self.name != "aten" else _own(name)
+        if own is None:
+            raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{name}'")
+        packet = OpOverloadPacket(f"{self.name}::{name}", {}, own)
+        self._add(name, packet)
+        return packet
+
+    def _add(self, name: str, packet: OpOverloadPacket) -> None:
+        setattr(self, name, packet)
+        self._dir.append(name)
+
+    def __iter__(self) -> Any:
+        return iter(self._dir)
+
+
+def _own(name: str) -> Any:
+    """What computes PyTorch's operator of that name, where antorcha has it as one op."""
+    if name in REGISTRY:
+        return REGISTRY[name]
+    if name.endswith("_") and name[:-1] in REGISTRY and REGISTRY[name[:-1]].inplace is not None:
+        return REGISTRY[name[:-1]].inplace
+    for namespace in ("nn.functional", "linalg", "special"):
+        short = name.removeprefix(f"{namespace}_")
+        if short in NAMESPACES[namespace]:
+            return NAMESPACES[namespace][short]
+    return Tensor.__dict__.get(name)
+
+
+class _Ops(ModuleType):
+    """``torch.ops``."""
+
+    __file__ = "_ops.py"
+
+    def __init__(self) -> None:
+        super().__init__("torch.ops")
+        self.loaded_libraries: set[str] = set()
+
+    def __getattr__(self, name: str) -> _OpNamespace:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        made = _OpNamespace(name)
+        setattr(self, name, made)
+        return made
+
+    def load_library(self, path: str) -> None:
+        """Compiled operators are PyTorch's: raises OSError, as PyTorch does for a missing file."""
+        raise OSError(
+            f"Could not load this library: {path} (compiled PyTorch extensions cannot be loaded "
+            "by antorcha)"
+        )
+
+    def import_module(self, module: str) -> None:
+        """Imports a module that adds operators."""
+        import importlib
+
+        importlib.import_module(module)
+
+
+ops = _Ops()
+
+
+# ------------------------------------------------------------------------- an op's name in PyTorch
+_BINARY = frozenset(
+    "add sub mul div pow remainder fmod floor_divide eq ne lt le gt ge bitwise_and bitwise_or "
+    "bitwise_xor bitwise_left_shift bitwise_right_shift true_divide".split()
+)
+_OTHER_NAMES = {"max_all": "max", "min_all": "min", "full_layout": "full"}
+_SCALAR_FORM = frozenset("eq ne lt le gt ge remainder fmod".split())
+
+
+def overload_of(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> OpOverload:
+    """PyTorch's overload for a call of an op, what ``__torch_dispatch__`` is told."""
+    name = _OTHER_NAMES.get(op.name, op.name)
+    if name == "matmul" and len(args) == 2:
+        name = {(2, 2): "mm", (3, 3): "bmm"}.get((args[0].dim(), args[1].dim()), name)
+    base = name.removesuffix("_")
+    overload = "default"
+    if base in _BINARY and len(args) > 1:
+        first, second = isinstance(args[0], Tensor), isinstance(args[1], Tensor)
+        if base == "pow":
+            overload = f"{'Tensor' if first else 'Scalar'}_{'Tensor' if second else 'Scalar'}"
+            overload = {"Scalar_Tensor": "Scalar"}.get(overload, overload)
+        elif not second and (base in _SCALAR_FORM or base.startswith("bitwise")):
+            overload = "Scalar"
+        else:
+            overload = "Tensor"
+        overload += "_mode" if kwargs.get("rounding_mode") is not None else ""
+    elif base in ("sum", "mean", "prod", "any", "all") and ("dim" in kwargs or len(args) > 1):
+        by_list = {"sum": "dim_IntList", "mean": "dim", "prod": "dim_int"}
+        overload = by_list.get(base, "dim")
+    elif base in ("max", "min", "median", "mode") and ("dim" in kwargs or len(args) > 1):
+        overload = "other" if len(args) > 1 and isinstance(args[1], Tensor) else "dim"
+    elif base in ("select", "transpose", "unbind", "softmax", "log_softmax", "squeeze", "chunk"):
+        aten = {"softmax": "_softmax", "log_softmax": "_log_softmax"}
+        name = aten.get(base, name)
+        overload = "int" if base in ("select", "transpose", "unbind") else "default"
+        overload = "dim" if base == "squeeze" and len(args) > 1 else overload
+    elif base in ("slice", "where", "fill", "index_put", "masked_fill", "index"):
+        tensors = len(args) > 1 and isinstance(args[-1], Tensor)
+        overload = {
+            "slice": "Tensor", "where": "self", "index": "Tensor",
+            "fill": "Tensor" if tensors else "Scalar",
+            "masked_fill": "Tensor" if tensors else "Scalar",
+        }.get(base, "default")  # fmt: skip
+    return _named(name, overload, op)
+
+
+_made: dict[tuple[str, str], OpOverload] = {}
+
+
+def _named(name: str, overload: str, op: Any) -> OpOverload:
+    found = _made.get((name, overload))
+    if found is None:
+        packet = ops.aten.__dict__.get(name)
+        if packet is None:
+            packet = OpOverloadPacket(f"aten::{name}", {}, op)
+            ops.aten._add(name, packet)
+        found = packet._found.setdefault(overload, OpOverload(packet, overload, op))
+        _made[name, overload] = found
+    return found
+
+
+def overridden(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What modes and the arguments' classes make of a call; NotImplemented where nobody cares."""
+    if modes.busy and modes.subclasses:
+        return path.override(op, args, kwargs)
+    return NotImplemented

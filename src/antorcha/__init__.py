@@ -59,7 +59,7 @@ _tracebacks.install()
 if not _os.environ.keys().isdisjoint(_SETTINGS):
     from antorcha import config as _config  # a bad setting is an error here and now
 
-for _each in dtypes.ALL:
+for _each in dtypes.ALL + dtypes.NAMES_ONLY:
     globals()[_each.name] = _each
 globals().update(dtypes.ALIASES)
 globals().update(_TENSORS)

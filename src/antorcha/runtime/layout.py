@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from antorcha.errors import OutOfRange, ShapeError
+from antorcha.errors import MissingFeature, OutOfRange, ShapeError
 from antorcha.shapes import Size, contiguous_strides, extent, is_contiguous, numel
 
 if TYPE_CHECKING:
@@ -88,6 +88,11 @@ def _interned(key: tuple[object, ...], made: Layout) -> Layout:
 
 
 def _make(shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType, device: Device) -> Layout:
+    if dtype.code < 0:
+        raise MissingFeature(
+            f"tensors of {dtype} (quantized, or of few bits) are not supported: antorcha knows the "
+            "dtype's name only"
+        )
     made = Layout()
     made.shape, made.strides = Size(shape), tuple(strides)
     made.dtype, made.device = dtype, device

@@ -57,7 +57,7 @@ STORAGE_TYPES = {
     name: StorageType(_by_name[name], Global("torch", shown))
     for name, shown in STORAGE_NAMES.items()
 }
-DTYPES = {d: Global("torch", d.name) for d in dtypes.ALL}
+DTYPES = {d: Global("torch", d.name) for d in dtypes.ALL + dtypes.NAMES_ONLY}
 
 # written
 REBUILD_TENSOR = Global("torch._utils", "_rebuild_tensor_v2")
@@ -86,7 +86,7 @@ def _table() -> tuple[dict[str, Any], dict[str, Any]]:
         "torch.Tensor": Tensor, "torch.nn.parameter.Parameter": Parameter,
         "torch.storage.UntypedStorage": UNTYPED,
     }  # fmt: skip
-    for each in dtypes.ALL:
+    for each in dtypes.ALL + dtypes.NAMES_ONLY:
         values[f"torch.{each.name}"] = each
     for kind in STORAGE_TYPES.values():
         values[f"torch.{kind.written.name}"] = kind

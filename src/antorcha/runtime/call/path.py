@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from antorcha import modes
 from antorcha.errors import ArgumentError, GraphError, ShapeError
+from antorcha.float8 import check_known
 from antorcha.runtime.call import tape as tapes
 from antorcha.runtime.call.node import CONSTANT, attach, check_view, edge_of
 from antorcha.runtime.call.plan import FRESH, HOST, MANY, VIEW, VIEWS, Plan, remember
@@ -127,7 +128,10 @@ def planned(op: Any, key: Any, operands: Any, values: list[Any], write: bool) ->
     """The plan of a call, found by its sizes or made; see ``sizes``."""
     from antorcha.runtime.call import sizes  # (runs kernels: importing antorcha is not to)
 
-    return sizes.planned(op, key, operands, values, write)
+    check_known(op, [None if o is None else o._layout for o in operands])
+    plan = sizes.planned(op, key, operands, values, write)
+    check_known(op, plan.outs)
+    return plan
 
 
 def view_of(source: Tensor, plan: Plan, record: bool) -> Tensor:
@@ -381,6 +385,7 @@ def call_out(op: Any, out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
         )
     plan = op.plans.get(key)
     if plan is None:
+        check_known(op, [each._layout for each in (*operands, *outs) if each is not None])
         plan = remember(op.plans, key, op.make_plan(bound, None))
     if any([each._storage.version < 0 for each in outs]):
         check_inference(op.name)  # before anything is resized

@@ -74,12 +74,14 @@ for _name in ("as_strided_", "detach_", "fill_", "resize_as_", "zero_"):
     globals()[_name] = getattr(Tensor, _name)  # methods that PyTorch shows as functions, too
 
 _LAZY = ("nn", "optim", "utils", "distributions", "overrides", "linalg", "special", "random",
-         "cuda", "backends", "profiler", "inspector", "testing", "version", "torch_alias",
-         "__config__")  # fmt: skip
+         "sparse", "cuda", "backends", "profiler", "inspector", "testing", "version",
+         "torch_alias", "__config__")  # fmt: skip
 _FROM = {
     "serialization": ("save", "load"),
     "tensor.dlpack": ("from_dlpack", "to_dlpack"),
     "ops.user": ("kernel",),
+    "sparse": ("sparse_coo_tensor", "sparse_csr_tensor", "sparse_csc_tensor", "sparse_bsr_tensor",
+               "sparse_bsc_tensor", "sparse_compressed_tensor", "spmm", "smm", "hspmm"),
     "inspector.inspection": ("inspect",),
     "autograd.anomaly": ("is_anomaly_enabled", "is_anomaly_check_nan_enabled"),
     "autograd.modes": ("is_inference",),

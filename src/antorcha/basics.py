@@ -13,16 +13,27 @@ from antorcha.runtime.layout import Layout
 from antorcha.runtime.tensor import Tensor
 from antorcha.shapes import Size
 from antorcha.shapes import broadcast_shapes as common_shape
+from antorcha.tensor.layouts import (
+    _mkldnn,
+    layout,
+    sparse_bsc,
+    sparse_bsr,
+    sparse_coo,
+    sparse_csc,
+    sparse_csr,
+    strided,
+)
 
 __all__ = [
-    "are_deterministic_algorithms_enabled", "broadcast_shapes", "channels_last",
+    "_mkldnn", "are_deterministic_algorithms_enabled", "broadcast_shapes", "channels_last",
     "channels_last_3d", "compile", "contiguous_format", "e", "empty_cache", "get_default_device",
     "get_float32_matmul_precision", "get_num_interop_threads", "get_num_threads", "inf",
     "is_complex", "is_floating_point", "is_nonzero", "is_storage",
     "is_tensor", "layout", "memory_format", "memory_stats", "nan", "newaxis", "numel", "pi",
     "preserve_format", "result_type", "set_default_device", "set_default_tensor_type",
     "set_float32_matmul_precision", "set_flush_denormal", "set_num_interop_threads",
-    "set_num_threads", "strided", "typename", "use_deterministic_algorithms",
+    "set_num_threads", "sparse_bsc", "sparse_bsr", "sparse_coo", "sparse_csc", "sparse_csr",
+    "strided", "typename", "use_deterministic_algorithms",
 ]  # fmt: skip
 inf, nan, pi, e = math.inf, math.nan, math.pi, math.e
 newaxis = None
@@ -52,20 +63,7 @@ channels_last = memory_format("channels_last")
 channels_last_3d = memory_format("channels_last_3d")
 
 
-class layout:
-    """How a tensor's elements are kept; antorcha has strided tensors."""
-
-    __slots__ = ("name",)
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __repr__(self) -> str:
-        return f"torch.{self.name}"
-
-
-strided = layout("strided")
-Tensor.layout = property(lambda self: strided, doc="Always ``torch.strided``.")  # type: ignore[assignment,method-assign]
+Tensor.layout = property(lambda self: strided, doc="How the elements are kept.")  # type: ignore[assignment,method-assign]
 
 
 def is_tensor(obj: Any) -> bool:

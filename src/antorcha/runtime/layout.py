@@ -46,6 +46,7 @@ class Layout:
     low: int  # lowest element touched, relative to the offset (0, strides being >= 0)
     high: int  # one past the highest element touched; 0 when there is none
     nbytes: int  # of a fresh storage that holds just this
+    sparse = False  # is it the layout of a sparse tensor, which no kernel reads?
 
     def __repr__(self) -> str:
         return f"Layout({tuple(self.shape)}, {self.strides}, {self.dtype}, {self.device})"

@@ -61,6 +61,8 @@ DTYPES = {d: Global("torch", d.name) for d in dtypes.ALL + dtypes.NAMES_ONLY}
 
 # written
 REBUILD_TENSOR = Global("torch._utils", "_rebuild_tensor_v2")
+REBUILD_SPARSE = Global("torch._utils", "_rebuild_sparse_tensor")
+LAYOUT = Global("torch.serialization", "_get_layout")
 REBUILD_TENSOR_3 = Global("torch._utils", "_rebuild_tensor_v3")
 REBUILD_META = Global("torch._utils", "_rebuild_meta_tensor_no_storage")
 REBUILD_PARAMETER = Global("torch._utils", "_rebuild_parameter")
@@ -98,6 +100,8 @@ def _table() -> tuple[dict[str, Any], dict[str, Any]]:
         "torch._utils._rebuild_meta_tensor_no_storage": rebuild.meta_tensor,
         "torch._utils._rebuild_parameter": rebuild.parameter,
         "torch._utils._rebuild_parameter_with_state": rebuild.parameter_with_state,
+        "torch._utils._rebuild_sparse_tensor": rebuild.sparse,
+        "torch.serialization._get_layout": rebuild.layout_of,
         "torch._tensor._rebuild_from_type_v2": rebuild.from_type,
         "torch.Size": Size, "torch.device": Device, "_codecs.encode": _encode,
         "collections.OrderedDict": OrderedDict, "collections.Counter": Counter,

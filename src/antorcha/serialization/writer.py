@@ -25,6 +25,7 @@ from antorcha.runtime.tensor import Parameter, Tensor, bare
 from antorcha.serialization import names
 from antorcha.serialization.errors import CheckpointError
 from antorcha.shapes import Size
+from antorcha.tensor.layouts import layout
 
 ALIGNMENT = 64
 _LARGE = (1 << 31) - 1  # a record from this size on has a zip64 header
@@ -84,6 +85,8 @@ class _Pickler(_PythonPickler):  # type: ignore[misc]
             return self._tensor(obj)
         if type(obj) is Size:
             return names.SIZE, (tuple(obj),)
+        if type(obj) is layout:
+            return names.LAYOUT, (repr(obj),)
         if type(obj) is Device:
             return names.DEVICE, (obj.type,) if obj.index is None else (obj.type, obj.index)
         return NotImplemented
@@ -95,10 +98,11 @@ class _Pickler(_PythonPickler):  # type: ignore[misc]
             if state:
                 return names.REBUILD_PARAMETER_STATE, (data, t._rg, OrderedDict(), state)
             return names.REBUILD_PARAMETER, (data, t._rg, OrderedDict())
-        function, args = self._plain(t)
-        if type(t) is Tensor and not state:
+        function, args = self._sparse(t) if t._layout.sparse else self._plain(t)
+        plain = type(t) is Tensor or t._layout.sparse
+        if plain and not state:
             return function, args
-        kind = names.TENSOR if type(t) is Tensor else type(t)
+        kind = names.TENSOR if plain else type(t)
         return names.REBUILD_TYPE, (function, kind, args, state)
 
     def _plain(self, t: Tensor) -> tuple[names.Global, tuple[Any, ...]]:
@@ -112,6 +116,12 @@ class _Pickler(_PythonPickler):  # type: ignore[misc]
         stored = self._stored(t._storage, lay.device, None)
         return names.REBUILD_TENSOR_3, (stored, t._offset, size, strides, t._rg, OrderedDict(),
                                         lay.dtype)  # fmt: skip
+
+    def _sparse(self, t: Any) -> tuple[names.Global, tuple[Any, ...]]:
+        size = Size(t._layout.shape)
+        if t.layout.name == "sparse_coo":
+            return names.REBUILD_SPARSE, (t.layout, (*t._parts, size, t._coalesced))
+        return names.REBUILD_SPARSE, (t.layout, (*t._parts, size))
 
     def _save_name(self, obj: names.Global) -> None:
         self.write(b"c" + f"{obj.module}\n{obj.name}\n".encode())

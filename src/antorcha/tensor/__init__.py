@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import antorcha.ops.all  # registers every record
 from antorcha.runtime.tensor import Parameter, Tensor
-from antorcha.tensor import factories, indexing, interop, legacy, metadata, storages, subclass
+from antorcha.tensor import (
+    factories,
+    indexing,
+    interop,
+    legacy,
+    metadata,
+    sparse_methods,
+    storages,
+    subclass,
+)
 from antorcha.tensor.attributes import bind_attributes
 from antorcha.tensor.bind import bind_methods
 from antorcha.tensor.convert import bind_conversions
@@ -18,6 +27,7 @@ interop.bind()
 storages.bind()
 factories.bind()
 legacy.bind()
+sparse_methods.bind()
 subclass.bind()
 
 __all__ = ["Parameter", "Tensor"]

@@ -147,7 +147,7 @@ def tensor_repr(
     if tangent:
         suffixes.append(f"tangent={tangent}")
     if is_meta:
-        return _with_suffixes(f"{name}(...", suffixes, len(name) + 1, options)
+        return with_suffixes(f"{name}(...", suffixes, len(name) + 1, options)
     return format_tensor(source, dtype=dtype, suffixes=suffixes, name=name, options=options)
 
 
@@ -168,7 +168,7 @@ def format_tensor(
     options = options or _options
     indent = len(name) + 1
     contents = format_contents(source, dtype=dtype, indent=indent, options=options)
-    return _with_suffixes(f"{name}({contents}", suffixes, indent, options)
+    return with_suffixes(f"{name}({contents}", suffixes, indent, options)
 
 
 def _type_suffixes(
@@ -193,7 +193,8 @@ def _type_suffixes(
     return suffixes
 
 
-def _with_suffixes(text: str, suffixes: Sequence[str], indent: int, options: PrintOptions) -> str:
+def with_suffixes(text: str, suffixes: Sequence[str], indent: int, options: PrintOptions) -> str:
+    """A text and what follows it, each part on the last line while it fits."""
     pieces = [text]
     column = len(text) - text.rfind("\n") + 1
     for suffix in suffixes:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from antorcha import modes
-from antorcha.errors import ArgumentError, GraphError, ShapeError
+from antorcha.errors import ArgumentError, GraphError, MissingFeature, ShapeError
 from antorcha.float8 import check_known
 from antorcha.runtime.call import tape as tapes
 from antorcha.runtime.call.node import CONSTANT, attach, check_view, edge_of
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 override: Any = None  # set by tensor.subclass: runs __torch_function__ of subclasses
 foreign: Any = None  # set by tensor.subclass: the same for other classes, when a call has failed
+sparse: Any = None  # set by tensor.sparse: runs an op that has a sparse tensor among its arguments
 observe: Any = None  # set by autograd.profiler: runs a call, and writes it down
 retain: Any = None  # set by autograd.hooks: a tensor that retains its gradient has another node
 autocast: Any = None  # set by amp: casts arguments
@@ -40,6 +41,10 @@ _CAREFUL = modes.AUTOCAST | modes.INFERENCE | modes.ANOMALY | modes.SAVED_HOOKS
 def call(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Runs an op on any arguments."""
     word = 0
+    if modes.sparse:
+        done = sparse(op, args, kwargs)
+        if done is not NotImplemented:
+            return done
     if modes.busy:
         if modes.subclasses:
             done = override(op, args, kwargs)
@@ -128,6 +133,9 @@ def planned(op: Any, key: Any, operands: Any, values: list[Any], write: bool) ->
     """The plan of a call, found by its sizes or made; see ``sizes``."""
     from antorcha.runtime.call import sizes  # (runs kernels: importing antorcha is not to)
 
+    for operand in operands:
+        if operand is not None and operand._layout.sparse:
+            raise MissingFeature(f"{op.name}: not implemented for sparse tensors")
     check_known(op, [None if o is None else o._layout for o in operands])
     plan = sizes.planned(op, key, operands, values, write)
     check_known(op, plan.outs)
@@ -180,6 +188,10 @@ def call_inplace(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if upgrade_write is not None and op.inplace is not None and op.inplace.native is None:
         upgrade_write(op)
     word = 0
+    if modes.sparse:
+        done = sparse(op.inplace, args, kwargs)
+        if done is not NotImplemented:
+            return done
     if modes.busy:
         if modes.subclasses:
             done = override(op.inplace, args, kwargs)
@@ -375,6 +387,8 @@ def call_out(op: Any, out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     """``op(..., out=t)``: the result is written to ``t``, which is resized if it does not fit."""
     outs = out if isinstance(out, (tuple, list)) else (out,)
     check_outs(op.name, outs)
+    if modes.sparse and sparse(op, (*args, *outs), kwargs) is not NotImplemented:
+        raise ArgumentError(f"{op.name}(): out= is not supported with sparse tensors")
     if modes.busy:
         tapes.spoil(f"{op.name} writes to out=")
     key, operands, flat, _, bound = op.bind(args, kwargs)

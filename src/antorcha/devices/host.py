@@ -108,7 +108,8 @@ def cast_array(array: Array, to: np.dtype[Any]) -> Array:
             if (to.itemsize < 8)
             else wide.astype(to)
         )
-    return float8.cast(array, to)
+    made: np.ndarray[Any, Any] = float8.cast(array, to)
+    return made
 
 
 def _dynamic(what: Host, outs: Sequence[Layout], read: Any) -> Callable[..., Any]:

@@ -156,7 +156,7 @@ def sparse(layout: Any, data: Any) -> Tensor:
             create.check_coalesced(made)
         else:
             made = compressed.make_compressed(
-                name.removeprefix("sparse_"), *parts, size, None, None, False
+                name.removeprefix("sparse_"), parts[0], parts[1], parts[2], size, None, None, False
             )
     except (RuntimeError, TypeError, IndexError) as error:
         raise UnpicklingError(f"load: a sparse tensor whose parts do not fit: {error}") from None

@@ -13,6 +13,7 @@ from typing import Any
 
 from antorcha.errors import GraphError, MissingFeature, ShapeError, explain_missing
 from antorcha.lazy import np
+from antorcha.ops.record import T as _T
 from antorcha.runtime.tensor import Tensor
 from antorcha.tensor.create import as_tensor
 from antorcha.tensor.interop import from_numpy
@@ -156,7 +157,7 @@ def mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
     if reduce not in (None, "sum"):
         raise MissingFeature(f"sparse.mm: reduce={reduce!r} is not supported; 'sum' is")
     if not _is_sparse(mat1) and not _is_sparse(mat2):
-        return _products.T.mm(mat1, mat2)  # type: ignore[no-any-return]
+        return _T.mm(mat1, mat2)  # type: ignore[no-any-return]
     return _named(_products.mm(mat1, mat2), "SparseMmBackward0")  # type: ignore[no-any-return]
 
 

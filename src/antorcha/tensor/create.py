@@ -232,7 +232,8 @@ def _fill(flat: list[Any], dtype: dtypes.dtype) -> Array:
             return np.array([bool(v) for v in flat], dtype=np.bool_)
         wide = np.array([float(v.real if isinstance(v, complex) else v) for v in flat],
                         dtype=np.float64)  # fmt: skip
-        return float8.cast(wide, dtype.np)
+        made: Array = float8.cast(wide, dtype.np)
+        return made
 
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:

@@ -56,7 +56,7 @@ def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool | None = None
     tensor([[1., 0.],
             [0., 1.]])
     """
-    return self if dtype is None else T.to_dtype(self, dtype)  # type: ignore[no-any-return]
+    return self if dtype is None else T.to_dtype(self, dtype)
 
 
 def sparse_mask(self: Tensor, mask: Tensor) -> Tensor:
@@ -100,4 +100,4 @@ def bind() -> None:
         "row_indices": _only_sparse("row_indices", column), "_nnz": _no_elements,
         "sparse_dim": lambda self: 0, "dense_dim": lambda self: self._layout.ndim,
     })  # fmt: skip
-    Tensor.is_sparse_csr = property(lambda self: False)  # type: ignore[attr-defined]
+    Tensor.is_sparse_csr = property(lambda self: False)  # type: ignore[method-assign,assignment]

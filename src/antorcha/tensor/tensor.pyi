@@ -232,11 +232,20 @@ class Methods:
     def __xor__(self, b: Any) -> Tensor:
         """Bitwise exclusive or of integers; logical of bools."""
 
+    def _indices(self) -> Any:
+        """Of a sparse tensor only: see ``torch.sparse``. (sparse coordinate layout)"""
+
     def _is_view(self) -> _bool:
         """Is it a view of another tensor, ``_base``?"""
 
+    def _nnz(self) -> Any:
+        """How many elements a sparse tensor stores."""
+
     def _repr_html_(self) -> str:
         """What a notebook shows: the short form of ``antorcha.inspect``, which a higher floor makes."""
+
+    def _values(self) -> Any:
+        """Of a sparse tensor only: see ``torch.sparse``. (sparse layout)"""
 
     @property
     def _version(self) -> _int:
@@ -491,6 +500,9 @@ class Methods:
     def cauchy_(self, median: _float = ..., sigma: _float = ..., *, generator: Any = ...) -> Tensor:
         """In-place form of :func:`antorcha.cauchy`; gives the changed tensor."""
 
+    def ccol_indices(self) -> Any:
+        """Of a sparse tensor only: see ``torch.sparse``. (sparse column compressed layout)"""
+
     def cdouble(self, memory_format: Any = ...) -> Tensor:
         """The tensor as torch.complex128; itself if it is so already."""
 
@@ -548,6 +560,12 @@ class Methods:
     def clone(self, *, memory_format: str = ...) -> Tensor:
         """A copy, through which gradients flow."""
 
+    def coalesce(self) -> Any:
+        """Of a sparse tensor only: see ``torch.sparse``. (sparse coordinate layout)"""
+
+    def col_indices(self) -> Any:
+        """Of a sparse tensor only: see ``torch.sparse``. (sparse row compressed layout)"""
+
     def conj(self) -> Any:
         """The complex conjugate of each element; a real tensor itself. (Computed, not a lazy view.)"""
 
@@ -593,6 +611,9 @@ class Methods:
     def cross(self, other: Tensor, dim: _int | None = ..., *, out: Any = ...) -> Any:
         """The cross product along ``dim``, by default the first dim of size 3; see ``linalg.cross``."""
 
+    def crow_indices(self) -> Any:
+        """Of a sparse tensor only: see ``torch.sparse``. (sparse row compressed layout)"""
+
     def cuda(self, device: Any = ..., non_blocking: Any = ..., **_: Any) -> Tensor:
         """The tensor on a CUDA device (the current one if none is named)."""
 
@@ -629,6 +650,9 @@ class Methods:
 
     def deg2rad_(self) -> Tensor:
         """In-place form of :func:`antorcha.deg2rad`; gives the changed tensor."""
+
+    def dense_dim(self) -> Any:
+        """..."""
 
     def det(self, *, out: Any = ...) -> Tensor:
         """The determinant: ``torch.linalg.det``."""
@@ -923,6 +947,9 @@ class Methods:
     def index_select(self, dim: _int, index: Tensor, *, out: Any = ...) -> Tensor:
         """The slices of ``input`` at the indices along ``dim``, in their order."""
 
+    def indices(self) -> Any:
+        """Of a sparse tensor only: see ``torch.sparse``. (sparse coordinate layout)"""
+
     def inner(self, other: Tensor, *, out: Any = ...) -> Tensor:
         """The products along the last dim of both: every row of one with every row of the other."""
 
@@ -931,6 +958,9 @@ class Methods:
 
     def inverse(self, *, out: Any = ...) -> Any:
         """The inverse: ``torch.linalg.inv``."""
+
+    def is_coalesced(self) -> Any:
+        """Of a sparse tensor only: see ``torch.sparse``. (sparse coordinate layout)"""
 
     def is_complex(self) -> _bool:
         """..."""
@@ -988,6 +1018,10 @@ class Methods:
     def is_sparse(self) -> _bool:
         """..."""
 
+    @property
+    def is_sparse_csr(self) -> _bool:
+        """..."""
+
     def isclose(self, other: Tensor, rtol: _float = ..., atol: _float = ..., equal_nan: _bool = ..., *, out: Any = ...) -> Tensor:
         """Whether ``abs(input - other) <= atol + rtol * abs(other)``, or the elements are equal."""
 
@@ -1024,7 +1058,7 @@ class Methods:
 
     @property
     def layout(self) -> Any:
-        """Always ``torch.strided``."""
+        """How the elements are kept."""
 
     def ldexp(self, other: Tensor, *, out: Any = ...) -> Tensor:
         """``input * 2**other``."""
@@ -1478,6 +1512,9 @@ class Methods:
     def round_(self, *, decimals: _int = ...) -> Tensor:
         """In-place form of :func:`antorcha.round`; gives the changed tensor."""
 
+    def row_indices(self) -> Any:
+        """Of a sparse tensor only: see ``torch.sparse``. (sparse column compressed layout)"""
+
     def rsqrt(self, *, out: Any = ...) -> Tensor:
         """One divided by the square root of each element."""
 
@@ -1583,6 +1620,12 @@ class Methods:
 
     def sort(self, dim: _int = ..., descending: _bool = ..., *, stable: _bool = ..., out: Any = ...) -> Any:
         """The elements along ``dim`` in order, and where each was, as (values, indices)."""
+
+    def sparse_dim(self) -> Any:
+        """..."""
+
+    def sparse_mask(self, mask: Any) -> Tensor:
+        """The elements of the tensor where the sparse tensor ``mask`` has elements, sparse."""
 
     def split(self, split_size: Any, dim: _int = ...) -> tuple[Tensor, ...]:
         """Parts along a dim, views, as a tuple: of ``split_size`` elements, or of the sizes in a list."""
@@ -1692,6 +1735,27 @@ class Methods:
     def to(self, *args: Any, **kwargs: Any) -> Tensor:
         """The tensor with another dtype and/or on another device; itself if it is so already."""
 
+    def to_dense(self, dtype: Any = ..., *, masked_grad: Any = ...) -> Tensor:
+        """The same elements in a dense tensor: itself, if it is one."""
+
+    def to_sparse(self, *args: Any, **kwargs: Any) -> Tensor:
+        """The tensor in a sparse layout: ``to_sparse(sparse_dim)`` or ``to_sparse(layout=...)``."""
+
+    def to_sparse_bsc(self, *args: Any, **kwargs: Any) -> Tensor:
+        """The tensor in layout ``torch.sparse_bsc``; see ``to_sparse``."""
+
+    def to_sparse_bsr(self, *args: Any, **kwargs: Any) -> Tensor:
+        """The tensor in layout ``torch.sparse_bsr``; see ``to_sparse``."""
+
+    def to_sparse_coo(self) -> Any:
+        """..."""
+
+    def to_sparse_csc(self, *args: Any, **kwargs: Any) -> Tensor:
+        """The tensor in layout ``torch.sparse_csc``; see ``to_sparse``."""
+
+    def to_sparse_csr(self, *args: Any, **kwargs: Any) -> Tensor:
+        """The tensor in layout ``torch.sparse_csr``; see ``to_sparse``."""
+
     def tolist(self) -> Any:
         """The elements as nested lists of Python numbers (a number for a 0-dim tensor)."""
 
@@ -1760,6 +1824,9 @@ class Methods:
 
     def untyped_storage(self) -> Any:
         """The bytes that the tensor, and every view of it, is made of."""
+
+    def values(self) -> Any:
+        """Of a sparse tensor only: see ``torch.sparse``. (sparse layout)"""
 
     def var(self, dim: Sequence[_int] | _int | None = ..., unbiased: _bool | None = ..., keepdim: _bool = ..., *, correction: Number | None = ..., out: Any = ...) -> Tensor:
         """The variance of all elements, or along ``dim``."""

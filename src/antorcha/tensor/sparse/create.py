@@ -160,7 +160,7 @@ def to_sparse(
         return named(in_format(self, format or "coo", blocksize), "ToSparseBackward0")  # type: ignore[no-any-return]
     made = from_dense(self, sparse_dim)
     if format not in (None, "coo"):
-        made = in_format(made, format, blocksize)  # type: ignore[arg-type]
+        made = in_format(made, format, blocksize)
     return named(made, "ToSparseBackward0")  # type: ignore[no-any-return]
 
 

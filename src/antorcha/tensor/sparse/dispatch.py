@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
+from antorcha import modes
 from antorcha.errors import ArgumentError, GraphError, MissingFeature
 from antorcha.ops.record import node_name
-from antorcha.runtime.call import path, tape
+from antorcha.runtime.call import tape
 from antorcha.tensor.sparse.parts import named
 from antorcha.tensor.sparse.tensor import FORMATS, SparseTensor, replace
 
@@ -64,7 +65,7 @@ def in_place(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     fn = RULES.get(name[:-1])
     if fn is None:
         refuse(name, target)
-    recorded = path.modes.grad_enabled()
+    recorded = modes.grad_enabled()
     if recorded and target._rg and target._fn is None:
         raise GraphError(
             f"{name}: a leaf Variable that requires grad is being used in an in-place operation. "

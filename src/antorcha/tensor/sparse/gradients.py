@@ -9,6 +9,7 @@ from antorcha.errors import GraphError
 from antorcha.ops.record import T
 from antorcha.runtime.tensor import Tensor
 from antorcha.tensor.sparse import rules
+from antorcha.tensor.sparse.parts import from_values
 from antorcha.tensor.sparse.tensor import SparseTensor, replace
 
 
@@ -31,7 +32,7 @@ def accumulate(leaf: Tensor, g: Tensor, create: bool) -> None:
         elif isinstance(old, SparseTensor):
             replace(old, total(old, g))  # type: ignore[arg-type]
         else:
-            rules.add_into(old, g)
+            rules.add_into(old, g)  # type: ignore[arg-type]
     finally:
         modes.set_word(word)
 
@@ -49,7 +50,7 @@ def of_embedding(
     if padding_idx != -1:
         kept = T.ne(at, padding_idx)
         at, values = at[kept], values[kept]
-    return rules.from_values(values, (at.unsqueeze(0),), shape)
+    return from_values(values, (at.unsqueeze(0),), shape)
 
 
 def of_gather(g: Tensor, index: Tensor, shape: tuple[int, ...], dim: int) -> SparseTensor:
@@ -57,12 +58,12 @@ def of_gather(g: Tensor, index: Tensor, shape: tuple[int, ...], dim: int) -> Spa
     sizes = tuple(index._layout.shape)
     values = T.reshape(g, (-1,))
     if not shape:
-        return rules.from_values(values, (T.zeros((0, 1), dtype=_int64()),), shape)
+        return from_values(values, (T.zeros((0, 1), dtype=_int64()),), shape)
     rows = []
     for d, n in enumerate(sizes):
         own = T.arange(n).view(*[n if k == d else 1 for k in range(len(sizes))])
         rows.append(T.reshape(index if d == dim % len(shape) else T.expand(own, sizes), (-1,)))
-    return rules.from_values(values, (T.to_dtype(T.stack(rows), _int64()),), shape)
+    return from_values(values, (T.to_dtype(T.stack(rows), _int64()),), shape)
 
 
 def _int64() -> Any:

@@ -52,6 +52,12 @@ def indices(self: SparseTensor) -> Tensor:
     return self._parts[0].detach()
 
 
+def _indices(self: SparseTensor) -> Tensor:
+    """The indices as they are."""
+    _coo("_indices", self)
+    return self._parts[0].detach()
+
+
 def values(self: SparseTensor) -> Tensor:
     """The values, of a coalesced or a compressed tensor; gradients flow through them."""
     if self._format == "coo" and not self._coalesced:
@@ -82,13 +88,13 @@ def to_dense(self: SparseTensor, dtype: Any = None, *, masked_grad: bool | None 
         made = _blocks_to_dense(self)
     else:
         made = parts.to_dense(self)
-    return made if dtype is None else T.to_dtype(made, dtype)  # type: ignore[no-any-return]
+    return made if dtype is None else T.to_dtype(made, dtype)
 
 
 def _blocks_to_dense(x: SparseTensor) -> Tensor:
     rows, columns = block_of(x)
     shape = x._layout.shape
-    grid = parts.dense_zeros(x, (shape[0] // rows, shape[1] // columns, rows, columns))
+    grid = sparse.dense_zeros(x, (shape[0] // rows, shape[1] // columns, rows, columns))
     at = coo_indices(x._parts, shape, x._format)
     filled = T.index_put(grid, tuple(T.unbind(at, 0)), x._parts[2])
     return T.reshape(T.transpose(filled, 1, 2), tuple(shape))  # type: ignore[no-any-return]
@@ -289,7 +295,7 @@ def bind() -> None:
     rows, columns = ("csr", "bsr"), ("csc", "bsc")
     methods: dict[str, Any] = {
         "coalesce": coalesce, "is_coalesced": is_coalesced, "indices": indices, "values": values,
-        "_indices": lambda self: (_coo("_indices", self), self._parts[0].detach())[1],
+        "_indices": _indices,
         "_values": lambda self: self._parts[-1].detach(), "_nnz": stored,
         "sparse_dim": sparse_dims,
         "dense_dim": lambda self: self._layout.ndim - sparse_dims(self),

@@ -23,7 +23,9 @@ from antorcha.tensor.sparse.tensor import SparseTensor, dense_zeros, is_sparse, 
 
 def check_matrix(name: str, x: Tensor) -> None:
     """Refuses what is no matrix."""
-    if x._layout.ndim != 2 or (is_sparse(x) and x._format == "coo" and sparse_dims(x) != 2):
+    if x._layout.ndim != 2 or (
+        isinstance(x, SparseTensor) and x._format == "coo" and sparse_dims(x) != 2
+    ):
         raise ShapeError(
             f"{name}: expected a matrix, with two sparse dims where it is sparse; got a tensor of "
             f"{tuple(x._layout.shape)}"

@@ -439,7 +439,7 @@ def _cat(tensors: Any, dim: int = 0) -> SparseTensor:
 
 @rule("stack")
 def _stack(tensors: Any, dim: int = 0) -> SparseTensor:
-    return _cat([_unsqueeze(t, dim) for t in tensors], dim)
+    return _cat([_unsqueeze(t, dim) for t in tensors], dim)  # type: ignore[no-any-return]
 
 
 # ------------------------------------------------------------------------------------------- sums

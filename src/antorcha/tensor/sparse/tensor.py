@@ -57,7 +57,7 @@ class SparseTensor(Tensor):
     _format: str
     _coalesced: bool
 
-    __torch_function__ = classmethod(disabled_torch_function)  # type: ignore[assignment]
+    __torch_function__ = classmethod(disabled_torch_function)
 
 
 def new_sparse(

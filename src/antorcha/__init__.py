@@ -60,7 +60,7 @@ _tracebacks.install()
 if not _os.environ.keys().isdisjoint(_SETTINGS):
     from antorcha import config as _config  # a bad setting is an error here and now
 
-for _each in dtypes.ALL:
+for _each in dtypes.ALL + dtypes.NAMES_ONLY:
     globals()[_each.name] = _each
 globals().update(dtypes.ALIASES)
 globals().update(_TENSORS)
@@ -75,8 +75,8 @@ for _name in ("as_strided_", "detach_", "fill_", "resize_as_", "zero_"):
     globals()[_name] = getattr(Tensor, _name)  # methods that PyTorch shows as functions, too
 
 _LAZY = ("amp", "cpu", "nn", "optim", "utils", "distributions", "overrides", "linalg", "special",
-         "random", "cuda", "backends", "profiler", "inspector", "testing", "version", "torch_alias",
-         "__config__", "_VF", "accelerator", "classes", "compiler", "distributed", "export", "ao",
+         "sparse", "random", "cuda", "backends", "profiler", "inspector", "testing", "version",
+         "torch_alias", "__config__", "_VF", "accelerator", "classes", "compiler", "distributed", "export", "ao",
          "futures", "hub", "jit", "mps", "mtia", "nested", "onnx", "package", "quantization",
          "return_types", "torch_version", "types", "xpu", "_C", "_dynamo", "_inductor", "_utils",
          "_tensor", "_tensor_str", "storage", "multiprocessing",
@@ -98,6 +98,8 @@ _FROM = {
     "func.vmap": ("vmap",),
     "_ops": ("ops",),
     "basics": ("_assert",),
+    "sparse": ("sparse_coo_tensor", "sparse_csr_tensor", "sparse_csc_tensor", "sparse_bsr_tensor",
+               "sparse_bsc_tensor", "sparse_compressed_tensor", "spmm", "smm", "hspmm"),
     "compiler.eager": ("compile",),
     "accelerator": ("Stream", "Event"),
     "jit.modules": ("ScriptModule", "ScriptFunction"),

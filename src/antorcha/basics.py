@@ -14,9 +14,20 @@ from antorcha.runtime.layout import Layout
 from antorcha.runtime.tensor import Tensor
 from antorcha.shapes import Size
 from antorcha.shapes import broadcast_shapes as common_shape
+from antorcha.tensor.layouts import (
+    _mkldnn,
+    jagged,
+    layout,
+    sparse_bsc,
+    sparse_bsr,
+    sparse_coo,
+    sparse_csc,
+    sparse_csr,
+    strided,
+)
 
 __all__ = [
-    "AcceleratorError", "OutOfMemoryError", "are_deterministic_algorithms_enabled",
+    "AcceleratorError", "OutOfMemoryError", "_mkldnn", "are_deterministic_algorithms_enabled",
     "broadcast_shapes", "channels_last", "channels_last_3d", "contiguous_format", "e",
     "empty_cache", "get_default_device", "get_deterministic_debug_mode", "get_device_module",
     "get_float32_matmul_precision", "get_num_interop_threads", "get_num_threads", "inf",
@@ -27,7 +38,8 @@ __all__ = [
     "per_channel_symmetric", "per_tensor_affine", "per_tensor_symmetric", "pi", "preserve_format",
     "qscheme", "result_type", "scalar_tensor", "set_default_device", "set_default_tensor_type",
     "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_flush_denormal",
-    "set_num_interop_threads", "set_num_threads", "set_warn_always", "strided", "typename",
+    "set_num_interop_threads", "set_num_threads", "set_warn_always", "sparse_bsc", "sparse_bsr",
+    "sparse_coo", "sparse_csc", "sparse_csr", "strided", "typename",
     "use_deterministic_algorithms",
 ]  # fmt: skip
 inf, nan, pi, e = math.inf, math.nan, math.pi, math.e
@@ -59,22 +71,6 @@ channels_last = memory_format("channels_last")
 channels_last_3d = memory_format("channels_last_3d")
 
 
-class layout:
-    """How a tensor's elements are kept; antorcha has strided tensors."""
-
-    __slots__ = ("name",)
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __repr__(self) -> str:
-        return f"torch.{self.name}"
-
-
-strided = layout("strided")
-jagged = layout("jagged")
-
-
 class qscheme:
     """How numbers are mapped to integers; there are no quantized tensors."""
 
@@ -101,7 +97,7 @@ class AcceleratorError(RuntimeError):
     """A GPU's error; nothing raises it here."""
 
 
-Tensor.layout = property(lambda self: strided, doc="Always ``torch.strided``.")  # type: ignore[assignment,method-assign]
+Tensor.layout = property(lambda self: strided, doc="How the elements are kept.")  # type: ignore[assignment,method-assign]
 
 
 def is_tensor(obj: Any) -> bool:

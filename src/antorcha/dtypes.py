@@ -87,17 +87,18 @@ def _make(name: str, kind: str, itemsize: int) -> dtype:
     made.name = name
     made.kind = kind
     made.itemsize = itemsize
-    made.code = len(_REGISTRY)
+    made.code = -1 if kind == "?" else len(_REGISTRY)
     letter = "bf" if name == "bfloat16" else "b" if kind == "b" else kind
-    made.abbr = f"{letter}{8 * itemsize}"
+    made.abbr = f"f8{name[7:]}" if name.startswith("float8") else f"{letter}{8 * itemsize}"
     made.is_floating_point = kind == "f"
     made.is_complex = kind == "c"
-    made.is_signed = kind in "ifc"
-    _REGISTRY[name] = made
+    made.is_signed = kind in "ifc" and name != "float8_e8m0fnu"
+    (_NAMES_ONLY if kind == "?" else _REGISTRY)[name] = made
     return made
 
 
 _REGISTRY: Final[dict[str, dtype]] = {}
+_NAMES_ONLY: Final[dict[str, dtype]] = {}
 
 bool_ = _make("bool", "b", 1)
 uint8 = _make("uint8", "u", 1)
@@ -114,8 +115,40 @@ float32 = _make("float32", "f", 4)
 float64 = _make("float64", "f", 8)
 complex64 = _make("complex64", "c", 8)
 complex128 = _make("complex128", "c", 16)
+float8_e5m2 = _make("float8_e5m2", "f", 1)
+float8_e4m3fn = _make("float8_e4m3fn", "f", 1)
+float8_e5m2fnuz = _make("float8_e5m2fnuz", "f", 1)
+float8_e4m3fnuz = _make("float8_e4m3fnuz", "f", 1)
+float8_e8m0fnu = _make("float8_e8m0fnu", "f", 1)
 
 ALL: Final[tuple[dtype, ...]] = tuple(_REGISTRY.values())
+
+for _name in (
+    "qint8",
+    "quint8",
+    "quint4x2",
+    "quint2x4",
+    "bits8",
+    "bits1x8",
+    "bits2x4",
+    "bits4x2",
+    "float4_e2m1fn_x2",
+    *[f"{sign}int{n}" for sign in ("", "u") for n in range(1, 8)],
+):
+    _make(_name, "?", 1)  # fmt: skip
+_make("bits16", "?", 2)
+_make("qint32", "?", 4)
+for _each in _NAMES_ONLY.values():
+    _each.is_signed = _each.name.startswith(("qint", "int"))
+_NAMES_ONLY["float4_e2m1fn_x2"].is_floating_point = True
+
+NAMES_ONLY: Final[tuple[dtype, ...]] = tuple(_NAMES_ONLY.values())
+"""The types that programs name (quantized, of few bits) and of which there are no tensors here."""
+
+FLOAT8: Final = frozenset(name for name in _REGISTRY if name.startswith("float8"))
+"""The types whose numbers are stored, moved and converted, but not computed with."""
+BEYOND_NUMPY: Final = FLOAT8 | {"bfloat16"}
+"""The types that NumPy has from ml_dtypes only."""
 
 ALIASES: Final[dict[str, dtype]] = {
     "half": float16,
@@ -144,7 +177,7 @@ def by_name(name: str) -> dtype:
     True
     """
     bare = name.removeprefix("torch.")
-    found = _REGISTRY.get(bare) or ALIASES.get(bare)
+    found = _REGISTRY.get(bare) or ALIASES.get(bare) or _NAMES_ONLY.get(bare)
     if found is None:
         raise ArgumentError(f"there is no dtype {name!r}; there are {', '.join(_REGISTRY)}")
     return found
@@ -153,11 +186,11 @@ def by_name(name: str) -> dtype:
 def _numpy_dtype(name: str) -> numpy.dtype[Any]:
     import numpy
 
-    if name == "bfloat16":
+    if name in BEYOND_NUMPY:
         import ml_dtypes
 
-        brain_float: numpy.dtype[Any] = numpy.dtype(ml_dtypes.bfloat16)
-        return brain_float
+        found: numpy.dtype[Any] = numpy.dtype(getattr(ml_dtypes, name))
+        return found
     return numpy.dtype(name)
 
 
@@ -192,6 +225,8 @@ def _promote(a: dtype, b: dtype) -> dtype | None:
     """The rule behind the table; None where PyTorch refuses."""
     if a is b:
         return a
+    if a.name in FLOAT8 or b.name in FLOAT8:
+        return None
     low, high = sorted((a, b), key=lambda t: (_KIND_RANK[t.kind], t.itemsize))
     if low in _LONE_UNSIGNED or high in _LONE_UNSIGNED:
         return high if high.is_floating_point else None
@@ -215,7 +250,13 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
     """
     _require_dtype("promote_types", type1)
     _require_dtype("promote_types", type2)
-    common = _PROMOTED[type1.code][type2.code]
+    known = type1.code >= 0 and type2.code >= 0
+    common = _PROMOTED[type1.code][type2.code] if known else None
+    if common is None and (type1.name in FLOAT8 or type2.name in FLOAT8):
+        raise DtypeError(
+            "promote_types: Promotion for Float8 Types is not supported, attempted to promote "
+            f"{type1.name} and {type2.name}; cast with .to(dtype) first"
+        )
     if common is None:
         raise DtypeError(
             f"promote_types: {type1.name} and {type2.name} have no common dtype; "
@@ -361,6 +402,14 @@ _FORMATS: Final = {
     "float32": (23, 127, 6),
     "float64": (52, 1023, 15),
 }
+#: name -> (eps, largest number, smallest normal one); these formats keep few or no special values
+_FORMATS_8: Final = {
+    "float8_e5m2": (2.0**-2, 57344.0, 2.0**-14),
+    "float8_e4m3fn": (2.0**-3, 448.0, 2.0**-6),
+    "float8_e5m2fnuz": (2.0**-3, 57344.0, 2.0**-15),
+    "float8_e4m3fnuz": (2.0**-3, 240.0, 2.0**-7),
+    "float8_e8m0fnu": (1.0, 2.0**127, 2.0**-127),
+}
 
 
 class finfo:
@@ -381,14 +430,19 @@ tiny=6.10352e-05, dtype=float16)
             raise ArgumentError(
                 f"finfo: {given.name} is not a floating-point type; use torch.iinfo({given!r})"
             )
-        significand, exponent, digits = _FORMATS[real.name]
         self.dtype = real.name
         self.bits = 8 * real.itemsize
-        self.eps = 2.0**-significand
-        self.max = math.ldexp(2.0 - self.eps, exponent)
-        self.min = -self.max
-        self.tiny = self.smallest_normal = 2.0 ** (1 - exponent)
-        self.resolution = float(f"1e-{digits}")
+        if real.name in FLOAT8:
+            self.eps, self.max, self.smallest_normal = _FORMATS_8[real.name]
+            self.resolution = 1.0
+        else:
+            significand, exponent, digits = _FORMATS[real.name]
+            self.eps = 2.0**-significand
+            self.max = math.ldexp(2.0 - self.eps, exponent)
+            self.smallest_normal = 2.0 ** (1 - exponent)
+            self.resolution = float(f"1e-{digits}")
+        self.min = self.smallest_normal if real is float8_e8m0fnu else -self.max  # (no sign)
+        self.tiny = self.smallest_normal
 
     def __repr__(self) -> str:
         return (

@@ -116,7 +116,7 @@ class NativeError(AntorchaError, TypeError):
 class MissingFeature(AntorchaError, NotImplementedError):
     """Part of PyTorch's interface that antorcha does not have (yet).
 
-    Example: ``torch.ones(2).to_sparse()`` raises ``to_sparse: sparse tensors are not supported``.
+    Example: ``torch.empty(2, dtype=torch.qint8)``: antorcha knows the name of that dtype only.
     """
 
 

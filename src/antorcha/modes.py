@@ -39,6 +39,7 @@ busy: int = 0
 watched: int = 0  # 1 while a profile is on, in whatever thread; ``busy`` counts it
 special: int = 0
 subclasses: bool = False  # has anybody made a subclass of Tensor (other than Parameter)?
+sparse: bool = False  # has anybody made a sparse tensor? (Then calls without a plan look for them.)
 blocks: list[tuple[type, int, int]] = []
 """The context managers that do no more than to set and clear bits: (class, set, cleared)."""
 _lock = held_over_forks(threading.RLock())  # a collection inside of it may end a stale base

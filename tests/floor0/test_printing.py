@@ -69,6 +69,8 @@ def random_array(rng: np.random.Generator, dtype: dtypes.dtype, shape: tuple[int
 def to_torch(torch: Any, array: Any, dtype: dtypes.dtype) -> Any:
     if dtype is dtypes.bfloat16:
         return torch.from_numpy(array.view(np.int16).copy()).view(torch.bfloat16)
+    if dtype.name in dtypes.FLOAT8:
+        return torch.from_numpy(array.view(np.uint8).copy()).view(getattr(torch, dtype.name))
     return torch.from_numpy(array.copy())
 
 

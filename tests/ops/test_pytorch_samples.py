@@ -30,8 +30,6 @@ PARTLY = {
     "logcumsumexp": "no complex numbers yet",
     "logdet": "no gradient of a complex sign yet",
     "logsumexp": "no complex numbers yet",
-    "nn.functional.embedding": "no sparse gradients yet",
-    "nn.functional.embedding_bag": "no sparse gradients yet",
     "nn.functional.rms_norm": "no complex numbers yet",
     "view_as_complex": "no complex32 yet",
 }

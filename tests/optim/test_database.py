@@ -26,6 +26,7 @@ NAMES = [
 ]  # fmt: skip
 SHAPES = ((7, 13), (5,), (), (2, 3, 4))
 MATRICES = ((7, 13), (6, 3), (1, 1))
+SPARSE = ((7, 13), (5,), (2, 3, 4))
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -70,6 +71,8 @@ def to(library: Any, value: Any) -> Any:
         return type(value)([to(library, item) for item in value])
     if hasattr(value, "detach"):
         leaf = value.detach()
+        if "sparse" in str(leaf.layout):
+            return library.zeros(tuple(leaf.shape), layout=library.sparse_coo)
         if "bfloat16" in str(leaf.dtype):
             return library.tensor(leaf.float().numpy()).bfloat16()
         return library.tensor(leaf.numpy().copy())
@@ -82,7 +85,7 @@ class Side:
     def __init__(self, library: Any, name: str, options: dict[str, Any], dtype: str) -> None:
         self.library, self.name, self.dtype = library, name, dtype
         self.options = to(library, options)
-        self.shapes = MATRICES if name == "Muon" else SHAPES
+        self.shapes = {"Muon": MATRICES, "SparseAdam": SPARSE}.get(name, SHAPES)
         self.params = [
             library.nn.Parameter(library.tensor(draw(k, shape, dtype)))
             for k, shape in enumerate(self.shapes)
@@ -97,7 +100,13 @@ class Side:
             self.optimizer.step(self.closure)
             return
         for k, p in enumerate(self.params):
-            p.grad = self.library.tensor(draw(100 + 10 * seed + k, self.shapes[k], self.dtype))
+            grad = draw(100 + 10 * seed + k, self.shapes[k], self.dtype)
+            if self.name == "SparseAdam":  # half of the elements, those of a row together or alone
+                some = np.random.default_rng(k + seed).random(grad.shape) < 0.5
+                dims = 1 if seed % 2 else grad.ndim
+                p.grad = self.library.tensor(grad * some).to_sparse(dims)
+            else:
+                p.grad = self.library.tensor(grad)
         self.optimizer.step()
 
     def closure(self) -> Any:
@@ -158,8 +167,6 @@ def tolerance_of(name: str, dtype: str, options: dict[str, Any]) -> float:
 def test_ten_steps_and_checkpoints_both_ways(name: str) -> None:
     torch = pytest.importorskip("torch")
     found = info(name)
-    if found.only_supports_sparse_grads:
-        pytest.skip("needs sparse gradients")
     steps = 4 if name == "LBFGS" else 10  # of twenty iterations each
     middle = steps // 2 - 1
     dtypes = ["float32", "float64", *["complex64"] * found.supports_complex]
@@ -194,8 +201,6 @@ def test_refusals(name: str) -> None:
         params = bad.params
         if params is None:
             params = [torch.nn.Parameter(torch.ones(2, 2))]
-        elif "sparse" in str(given.error_regex).lower() and "dense" in given.error_regex:
-            continue  # its parameters are sparse
         params, options = moved(params), to(antorcha, bad.kwargs)
         make = getattr(antorcha.optim, name)
         late = given.error_on is common.OptimizerErrorEnum.STEP_ERROR

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import antorcha as torch
-from antorcha.dtypes import ALL
+from antorcha.dtypes import ALL, BEYOND_NUMPY
 from antorcha.tensor.dlpack import DLDeviceType, to_dlpack
 from tests.patience import PATIENCE
 
@@ -33,7 +33,7 @@ def sample(dtype: Any, shape: Any, part: Any) -> torch.Tensor:
 # ---------------------------------------------------------------------------------------- DLPack
 @pytest.mark.parametrize("dtype", ALL, ids=str)
 def test_numpy_reads_tensors_through_dlpack(dtype: Any) -> None:
-    if dtype.name == "bfloat16":
+    if dtype.name in BEYOND_NUMPY:
         with pytest.raises((BufferError, RuntimeError)):
             np.from_dlpack(torch.ones(2, dtype=dtype))
         return
@@ -168,7 +168,7 @@ def test_nobody_crashes_at_exit() -> None:
 # ---------------------------------------------------------------------------------- from_numpy
 def test_from_numpy_shares_both_ways() -> None:
     for dtype in ALL:
-        if dtype.name == "bfloat16":
+        if dtype.name in BEYOND_NUMPY:
             continue
         for shape, part in SHAPES:
             owner = np.arange(int(np.prod(shape))).reshape(shape).astype(dtype.np)[part]

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from antorcha import modes
 from antorcha.device import backend
 from antorcha.forks import held_over_forks
 from antorcha.ops.record import T
@@ -50,8 +51,24 @@ _OWN = _own_refs()
 _writes: Any = table()  # writers of ``a += b`` by both layouts
 
 
+sparse: Any = None  # set by tensor.sparse: (sum, accumulate) where a gradient is sparse
+
+
+def are_sparse(a: Tensor, b: Tensor | None) -> bool:
+    """Is one of two gradients sparse?"""
+    return modes.sparse and (a._layout.sparse or (b is not None and b._layout.sparse))
+
+
+def plus(a: Tensor, b: Tensor) -> Tensor:
+    """``a + b`` as the user's mode says."""
+    total: Tensor = sparse.total(a, b) if are_sparse(a, b) else T.add(a, b)
+    return total
+
+
 def sum_of(a: Tensor, b: Tensor) -> Tensor:
     """``a + b`` outside of any graph."""
+    if are_sparse(a, b):
+        return sparse.total(a, b)  # type: ignore[no-any-return]
     plan: Plan | None = T.add.short_plans.get((a._layout, b._layout))
     if plan is not None:
         return plan.run(a._storage, a._offset, b._storage, b._offset)
@@ -75,7 +92,9 @@ def accumulate(leaf: Tensor, g: Tensor, create: bool) -> None:
     """Adds a gradient to ``leaf.grad``."""
     with _accumulating:
         old = leaf._grad
-        if old is None:
+        if are_sparse(g, old):
+            sparse.accumulate(leaf, g, create)
+        elif old is None:
             lay, want = g._layout, leaf._layout
             fits = lay is want or same(lay, want) or (lay.contiguous and not _plain(want))
             if create and g._rg:

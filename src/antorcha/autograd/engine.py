@@ -15,7 +15,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 from antorcha import modes
-from antorcha.autograd.accumulate import accumulate, sum_of
+from antorcha.autograd.accumulate import accumulate, plus, sum_of
 from antorcha.autograd.hooks import (
     run_accumulated_hooks,
     run_leaf_hooks,
@@ -31,7 +31,7 @@ from antorcha.ops.replay import gradients_of
 from antorcha.runtime.call.node import RELEASED, Edge, Node, edge_of
 from antorcha.runtime.call.plan import remember, table
 from antorcha.runtime.layout import Layout
-from antorcha.runtime.tensor import Parameter, Tensor, bare
+from antorcha.runtime.tensor import Parameter, Tensor
 
 tell_origin: Any = None  # set by autograd.anomaly: warns where a node was recorded
 check_nan: Any = None  # set by autograd.anomaly: refuses NaN among a node's gradients
@@ -182,7 +182,7 @@ class Walk:
             if entry is None:
                 self.leaves[id(edge)] = [edge, g]
             else:
-                entry[1] = T.add(entry[1], g) if self.create else sum_of(entry[1], g)
+                entry[1] = plus(entry[1], g) if self.create else sum_of(entry[1], g)
             return
         have = self.pending.get(edge)
         if have is None:
@@ -193,11 +193,11 @@ class Walk:
             self.pending[edge] = have = {}
         elif type(have) is not dict:
             if nr == 0:
-                self.pending[edge] = T.add(have, g) if self.create else sum_of(have, g)
+                self.pending[edge] = plus(have, g) if self.create else sum_of(have, g)
                 return
             self.pending[edge] = have = {0: have}
         old = have.get(nr)
-        have[nr] = g if old is None else T.add(old, g)
+        have[nr] = g if old is None else plus(old, g)
 
     def run_to(self, targets: Sequence[Edge]) -> None:
         """Runs what leads to the targets; a custom function may ask whether the pass is such."""
@@ -469,7 +469,7 @@ def first_gradient(root: Any, seed: Tensor | None, position: int, create: bool) 
             f"output[{position}] has a dtype of {lay.dtype}."
         )
     if seed._rg and not create:
-        seed = bare(seed._layout, seed._storage, seed._offset)
+        seed = seed.detach()
     if seed._layout.dtype is not lay.dtype:
         seed = T.to_dtype(seed, lay.dtype)
     return seed

@@ -202,7 +202,7 @@ class FunctionRule(Rule):
                 f"{list(have)} but expected shape compatible with {list(want)}"
             )
         if g._rg and not create:
-            g = bare(g._layout, g._storage, g._offset)
+            g = g.detach()
         return fit_one(g, lay)
 
 

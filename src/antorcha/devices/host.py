@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from antorcha import dtypes
+from antorcha import dtypes, float8
 from antorcha.devices.host_conv import compute_conv
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import (
@@ -108,7 +108,8 @@ def cast_array(array: Array, to: np.dtype[Any]) -> Array:
             if (to.itemsize < 8)
             else wide.astype(to)
         )
-    return array.astype(to)
+    made: np.ndarray[Any, Any] = float8.cast(array, to)
+    return made
 
 
 def _dynamic(what: Host, outs: Sequence[Layout], read: Any) -> Callable[..., Any]:

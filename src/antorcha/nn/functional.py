@@ -72,7 +72,7 @@ def embedding(
         max_norm (float, optional): the rows that are taken are first scaled down to it, in place
         norm_type (float): p of that norm. Default: 2
         scale_grad_by_freq (bool): divide a row's gradient by how often it was taken
-        sparse (bool): not supported
+        sparse (bool): is the gradient of ``weight`` sparse?
 
     See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.embedding.html.
 
@@ -111,7 +111,7 @@ def embedding_bag(
         norm_type (float): p of that norm. Default: 2
         scale_grad_by_freq (bool): divide a row's gradient by how often it was taken
         mode (str): ``'sum'``, ``'mean'`` or ``'max'``. Default: ``'mean'``
-        sparse (bool): not supported
+        sparse (bool): is the gradient of ``weight`` sparse?
         per_sample_weights (Tensor, optional): multiply the rows; only with ``'sum'``
         include_last_offset (bool): does the last offset say where the last bag ends?
         padding_idx (int, optional): this row is left out, and gets no gradient

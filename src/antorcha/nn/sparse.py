@@ -21,7 +21,7 @@ class Embedding(Module):
         max_norm (float, optional): vectors with a larger norm are scaled down when looked up
         norm_type (float): p of that norm. Default: 2
         scale_grad_by_freq (bool): divide gradients by how often the number occurs in the batch
-        sparse (bool): ask for sparse gradients (accepted; gradients are dense). Default: False
+        sparse (bool): is the table's gradient sparse (for SGD, Adagrad, SparseAdam)? Default: False
 
     Shape: input ``(*)`` of integers, output ``(*, embedding_dim)``.
 
@@ -130,7 +130,7 @@ class EmbeddingBag(Module):
         norm_type (float): p of that norm. Default: 2
         scale_grad_by_freq (bool): divide gradients by how often the number occurs in the batch
         mode (str): ``'sum'``, ``'mean'`` or ``'max'``. Default: ``'mean'``
-        sparse (bool): ask for sparse gradients (accepted; gradients are dense). Default: False
+        sparse (bool): is the table's gradient sparse (for SGD, Adagrad, SparseAdam)? Default: False
         include_last_offset (bool): does the last offset say where the last bag ends?
         padding_idx (int, optional): this vector starts as zeros, is left out of the bags, and gets
             no gradient

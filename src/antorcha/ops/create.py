@@ -18,7 +18,7 @@ from antorcha.ops.kernel import Planned, kernel
 from antorcha.ops.memory import strides_of_format
 from antorcha.ops.operands import held
 from antorcha.ops.params import to_real
-from antorcha.ops.record import T, composite
+from antorcha.ops.record import T, composite, sparse_create
 from antorcha.ops.types import (
     Any,
     Bool,
@@ -91,7 +91,15 @@ def scalar_like(value: _Any, like: TensorType) -> TensorType:
 
 def check_format(layout: _Any) -> None:
     if layout is not None and str(layout) not in ("torch.strided", "strided"):
-        raise NotImplementedError(f"layout={layout}: antorcha has strided tensors only")
+        raise NotImplementedError(
+            f"layout={layout}: only torch.zeros and torch.empty make sparse tensors; "
+            "others are made dense, and converted by .to_sparse()"
+        )
+
+
+def is_sparse_format(layout: _Any) -> bool:
+    """Is another layout than ``torch.strided`` asked for?"""
+    return layout is not None and str(layout).startswith("torch.sparse")
 
 
 @composite(method=False)
@@ -139,6 +147,8 @@ def zeros(
     tensor([[0., 0., 0.],
             [0., 0., 0.]])
     """
+    if is_sparse_format(layout):
+        return sparse_create.without_elements(size, dtype, device, layout, requires_grad)
     check_format(layout)
     chosen = dtype or dtypes.get_default_dtype()
     return finish(T.full_layout(size, 0, chosen, as_device(device)), requires_grad)
@@ -190,6 +200,8 @@ def empty(
     >>> torch.empty(2, 3).shape
     torch.Size([2, 3])
     """
+    if is_sparse_format(layout):
+        return sparse_create.without_elements(size, dtype, device, layout, requires_grad)
     check_format(layout)
     chosen = dtype or dtypes.get_default_dtype()
     strides = None if memory_format == "contiguous" else strides_of_format(size, (), memory_format)

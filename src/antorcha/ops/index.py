@@ -14,7 +14,7 @@ from antorcha.lazy import Array, lazy, np
 from antorcha.loops import dense_strides
 from antorcha.ops.kernel import KernelOp, Planned, kernel
 from antorcha.ops.operands import held
-from antorcha.ops.record import T, composite
+from antorcha.ops.record import T, composite, sparse_gradients
 from antorcha.ops.types import Bool, Dim, Number, Operand, Tensor
 from antorcha.runtime import layout as L
 from antorcha.runtime.layout import Layout
@@ -432,7 +432,9 @@ def gather(input: Tensor, dim: Dim, index: Tensor, *, sparse_grad: Bool = False)
 
 
 @gather.derivative
-def _(g, input_layout, dim, index):
+def _(g, input_layout, dim, index, sparse_grad):
+    if sparse_grad:
+        return sparse_gradients.of_gather(g, index, tuple(input_layout.shape), dim), None
     return T.scatter_add_(zeros_like_layout(input_layout), dim, index, g), None
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any as _Any
 
 from antorcha import dtypes
-from antorcha.errors import ArgumentError, DtypeError, MissingFeature, OutOfRange, ShapeError
+from antorcha.errors import ArgumentError, DtypeError, OutOfRange, ShapeError
 from antorcha.lang.kernels import Host
 from antorcha.lazy import Array, lazy, np
 from antorcha.ops.found import Passes, failed, found
 from antorcha.ops.index import blocks_or_numpy, check_range
 from antorcha.ops.kernel import Planned, kernel
 from antorcha.ops.memory import constant
-from antorcha.ops.record import T, composite
+from antorcha.ops.record import T, composite, sparse_gradients
 from antorcha.ops.types import Any, Bool, Int, OptTensor, Str, Tensor
 from antorcha.runtime import layout as L
 from antorcha.runtime.tensor import Tensor as TensorType
@@ -101,7 +101,7 @@ def embedding(
     """The rows of ``weight`` at the indices, whose shape the result has in front.
 
     The row ``padding_idx`` gets no gradient; ``scale_grad_by_freq`` divides a row's gradient by how
-    often it was taken. See
+    often it was taken; with ``sparse`` the gradient of ``weight`` is a sparse tensor. See
     https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.embedding.html.
 
     >>> torch.embedding(torch.tensor([[1., 2.], [3., 4.]]), torch.tensor([1, 0, 1]))
@@ -116,8 +116,6 @@ def embedding(
         )
     if weight.ndim != 2:
         raise ShapeError(f"embedding: 'weight' must be 2-D, not {tuple(weight.shape)}")
-    if sparse:
-        raise MissingFeature("embedding: sparse gradients are not supported; use sparse=False")
     size = weight.shape[0]
 
     def run(table: Array, at: Array) -> Array:
@@ -130,7 +128,11 @@ def embedding(
 
 
 @embedding.derivative
-def _(g, weight_layout, indices, padding_idx, scale_grad_by_freq):
+def _(g, weight_layout, indices, padding_idx, scale_grad_by_freq, sparse):
+    if sparse:
+        shape = tuple(weight_layout.shape)
+        made = sparse_gradients.of_embedding(g, indices, shape, padding_idx, scale_grad_by_freq)
+        return made, None
     rows = weight_layout.shape[0]
     return T.embedding_backward(g, indices, rows, padding_idx, scale_grad_by_freq), None
 

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 from antorcha import modes
 from antorcha.errors import ArgumentError, MissingFeature, ShapeError
+from antorcha.lazy import lazy
 from antorcha.ops.outs import check_apart, check_exact
 from antorcha.ops.params import NEVER_TENSORS, TENSORS, Signature, no_quick_bind
 from antorcha.runtime.call import path, short
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from antorcha.runtime.call.plan import Plan
     from antorcha.runtime.layout import Layout
 
+sparse_create = lazy("antorcha.tensor.sparse.create")
+sparse_gradients = lazy("antorcha.tensor.sparse.gradients")  # for rules of ops that look up
 REGISTRY: dict[str, Op] = {}
 NAMESPACES: dict[str, dict[str, Any]] = {"nn.functional": {}, "special": {}, "linalg": {}}
 """What the face shows elsewhere than under ``torch``: namespace -> name -> callable."""
@@ -368,6 +371,10 @@ class Composite(Op):
                 kwargs["dtype"] = out._layout.dtype  # what is computed, not only what is written
         if modes.busy and modes.subclasses:
             done = path.override(self, args, kwargs)
+            if done is not NotImplemented:
+                return done
+        if modes.sparse:
+            done = path.sparse(self, args, kwargs)
             if done is not NotImplemented:
                 return done
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from antorcha.errors import ValueRangeError
+from antorcha.errors import GraphError, ValueRangeError
 from antorcha.ops import optim_step
 from antorcha.optim.frame import (
     Group,
@@ -14,6 +14,7 @@ from antorcha.optim.frame import (
     check_fused,
     filled,
     functional,
+    like,
     number,
     scalar,
 )
@@ -108,6 +109,20 @@ class Adagrad(StepOptimizer):
         lr, lr_decay, eps, decay, flags = settings
         rate = lr / (1 + (self._advance(state) - 1) * lr_decay)
         run(optim_step.adagrad, [p, grad, state["sum"]], (rate, eps, decay), flags)
+
+    def _update_sparse(self, p: Tensor, grad: Any, state: State, group: Group) -> None:
+        """The same where a sparse gradient has elements."""
+        if group.get("fused"):
+            raise GraphError("`fused` does not support sparse grad or complex param")
+        step = self._advance(state)
+        if group["weight_decay"]:
+            raise GraphError("weight_decay option is not compatible with sparse gradients")
+        rate = number(group["lr"]) / (1 + (step - 1) * group["lr_decay"])
+        grad = grad.coalesce()  # squares of sums, not sums of squares
+        values = grad._values()
+        state["sum"].add_(like(grad, values.pow(2)))
+        root = state["sum"].sparse_mask(grad)._values().sqrt().add(group["eps"])
+        p.add_(like(grad, values / root), alpha=-rate)
 
 
 adagrad = functional(

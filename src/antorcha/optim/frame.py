@@ -67,8 +67,25 @@ class StepOptimizer(Optimizer):
                 check_options(type(self).__name__, group, params)
                 settings = self._settings(group)
                 for p in params:
-                    self._update(run, p, p._grad, self._state_of(group, p), settings)
+                    if p._grad._layout.sparse:
+                        self._sparse(group, p, p._grad, None)
+                    else:
+                        self._update(run, p, p._grad, self._state_of(group, p), settings)
         return loss
+
+    def _sparse(self, group: Group, p: Tensor, grad: Any, state: State | None) -> None:
+        """One parameter with a sparse gradient; ``state``: None, or that of a functional form."""
+        if type(self)._update_sparse is StepOptimizer._update_sparse:
+            check_dense(type(self).__name__, grad)
+        with no_grad():
+            self._update_sparse(
+                p, -grad if group["maximize"] else grad,
+                self._state_of(group, p) if state is None else state, group,
+            )  # fmt: skip
+
+    def _update_sparse(self, p: Tensor, grad: Any, state: State, group: Group) -> None:
+        """Updates one parameter that has a sparse gradient, already negated for ``maximize``."""
+        raise NotImplementedError
 
     def _state_of(self, group: Group, p: Tensor) -> State:
         state: State = self.state[p]
@@ -99,6 +116,16 @@ class StepOptimizer(Optimizer):
                 for name in self._scalars:
                     if name in kept and not isinstance(kept[name], Tensor):
                         kept[name] = scalar(float(kept[name]), group)
+
+
+def check_dense(name: str, grad: Tensor) -> None:
+    """Refuses a sparse gradient."""
+    if grad._layout.sparse:
+        if name in ("Adam", "AdamW"):
+            raise GraphError(
+                "Adam does not support sparse gradients, please consider SparseAdam instead"
+            )
+        raise GraphError(f"{name} does not support sparse gradients")
 
 
 def check_options(name: str, group: Group, params: Sequence[Tensor]) -> None:
@@ -185,6 +212,13 @@ def zeros(p: Tensor) -> Tensor:
     return made
 
 
+def like(grad: Any, values: Tensor) -> Tensor:
+    """A sparse tensor with the indices of a coalesced gradient and other values."""
+    from antorcha.tensor.sparse.tensor import new_sparse
+
+    return new_sparse((grad._indices(), values), grad.shape, "coo", True)
+
+
 def filled(p: Tensor, value: float) -> Tensor:
     """The same, filled; both parts of complex elements are."""
     both = complex(value, value) if p._layout.dtype.kind == "c" else value
@@ -249,7 +283,10 @@ def functional(cls: type[StepOptimizer], lists: str, options: str, settings: str
         for k, (p, grad) in enumerate(zip(tensors, grads, strict=True)):
             state = {key: values[k] for (_, key), values in zip(keys, states, strict=True)
                      if len(values) > k and values[k] is not None}  # fmt: skip
-            frame._update(run, p, grad, state, made)
+            if grad._layout.sparse:
+                frame._sparse(group, p, grad, state)
+            else:
+                frame._update(run, p, grad, state, made)
             for (_, key), values in zip(keys, states, strict=True):
                 if len(values) > k:
                     values[k] = state.get(key)

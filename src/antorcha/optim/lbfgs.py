@@ -192,7 +192,7 @@ class LBFGS(Optimizer):
         """All gradients, one after the other; complex ones as pairs of reals."""
         parts = []
         for p in self.param_groups[0]["params"]:
-            grad = T.zeros_like(p) if p._grad is None else p._grad
+            grad = T.zeros_like(p) if p._grad is None else p._grad.to_dense()
             parts.append(T.reshape(_real(grad), (-1,)))
         return T.cat(parts)
 

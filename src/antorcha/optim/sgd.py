@@ -108,6 +108,20 @@ class SGD(StepOptimizer):
             buf = state["momentum_buffer"] = zeros(grad)
             run(optim_step.sgd_first, [p, grad, buf], first, flags)  # it has the same flags
 
+    def _update_sparse(self, p: Tensor, grad: Any, state: State, group: Group) -> None:
+        """The same with a sparse gradient: the momentum buffer is sparse, too."""
+        lr, momentum = number(group["lr"]), group["momentum"]
+        if group["weight_decay"]:
+            grad = grad.add(p, alpha=group["weight_decay"])  # refused: the sum would be dense
+        if momentum:
+            buf = state.get("momentum_buffer")
+            if buf is None:
+                buf = state["momentum_buffer"] = grad.detach().clone()
+            else:
+                buf.mul_(momentum).add_(grad, alpha=1 - group["dampening"])
+            grad = grad.add(buf, alpha=momentum) if group["nesterov"] else buf
+        p.add_(grad, alpha=-lr)
+
 
 sgd = functional(
     SGD, "momentum_buffer_list:momentum_buffer",

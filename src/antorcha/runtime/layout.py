@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from antorcha.errors import OutOfRange, ShapeError
+from antorcha.errors import MissingFeature, OutOfRange, ShapeError
 from antorcha.shapes import Size, contiguous_strides, extent, is_contiguous, numel
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ class Layout:
     low: int  # lowest element touched, relative to the offset (0, strides being >= 0)
     high: int  # one past the highest element touched; 0 when there is none
     nbytes: int  # of a fresh storage that holds just this
+    sparse = False  # is it the layout of a sparse tensor, which no kernel reads?
 
     def __repr__(self) -> str:
         return f"Layout({tuple(self.shape)}, {self.strides}, {self.dtype}, {self.device})"
@@ -88,6 +89,11 @@ def _interned(key: tuple[object, ...], made: Layout) -> Layout:
 
 
 def _make(shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType, device: Device) -> Layout:
+    if dtype.code < 0:
+        raise MissingFeature(
+            f"tensors of {dtype} (quantized, or of few bits) are not supported: antorcha knows the "
+            "dtype's name only"
+        )
     made = Layout()
     made.shape, made.strides = Size(shape), tuple(strides)
     made.dtype, made.device = dtype, device

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from antorcha.errors import ArgumentError, RandomError
+from antorcha.errors import ArgumentError, MissingFeature, RandomError
 from antorcha.forks import held_over_forks
 from antorcha.lang.native import (
     Extern,
@@ -264,7 +264,8 @@ def _at(address: int, n: int, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
 
 def _need(op: str, name: str, floating: bool = True) -> None:
     if name not in _HALVES and (name not in _TYPES or (floating and name not in _MANTISSA)):
-        raise ArgumentError(f"{op} does not fill {name}")
+        error = MissingFeature if name.startswith("float8") else ArgumentError
+        raise error(f"{op} does not fill {name}")
 
 
 def _fill(

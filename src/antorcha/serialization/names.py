@@ -70,10 +70,12 @@ STORAGE_TYPES = {
     name: StorageType(_by_name[name], Global("torch", shown))
     for name, shown in STORAGE_NAMES.items()
 }
-DTYPES = {d: Global("torch", d.name) for d in dtypes.ALL}
+DTYPES = {d: Global("torch", d.name) for d in dtypes.ALL + dtypes.NAMES_ONLY}
 
 # written
 REBUILD_TENSOR = Global("torch._utils", "_rebuild_tensor_v2")
+REBUILD_SPARSE = Global("torch._utils", "_rebuild_sparse_tensor")
+LAYOUT = Global("torch.serialization", "_get_layout")
 REBUILD_TENSOR_3 = Global("torch._utils", "_rebuild_tensor_v3")
 REBUILD_META = Global("torch._utils", "_rebuild_meta_tensor_no_storage")
 REBUILD_PARAMETER = Global("torch._utils", "_rebuild_parameter")
@@ -82,7 +84,6 @@ REBUILD_TYPE = Global("torch._tensor", "_rebuild_from_type_v2")
 TENSOR = Global("torch", "Tensor")
 SIZE = Global("torch", "Size")
 DEVICE = Global("torch", "device")
-LAYOUT = Global("torch.serialization", "_get_layout")
 GENERATOR = Global("torch._C", "Generator")
 FORMATS = {
     f"torch.{name}": Global("torch", name)
@@ -105,7 +106,7 @@ def _table() -> tuple[dict[str, Any], dict[str, Any]]:
         "torch.Tensor": Tensor, "torch.nn.parameter.Parameter": Parameter,
         "torch.storage.UntypedStorage": UNTYPED,
     }  # fmt: skip
-    for each in dtypes.ALL:
+    for each in dtypes.ALL + dtypes.NAMES_ONLY:
         values[f"torch.{each.name}"] = each
     for kind in STORAGE_TYPES.values():
         values[f"torch.{kind.written.name}"] = kind
@@ -117,10 +118,11 @@ def _table() -> tuple[dict[str, Any], dict[str, Any]]:
         "torch._utils._rebuild_meta_tensor_no_storage": rebuild.meta_tensor,
         "torch._utils._rebuild_parameter": rebuild.parameter,
         "torch._utils._rebuild_parameter_with_state": rebuild.parameter_with_state,
+        "torch._utils._rebuild_sparse_tensor": rebuild.sparse,
+        "torch.serialization._get_layout": rebuild.layout_of,
         "torch._tensor._rebuild_from_type_v2": rebuild.from_type,
         "torch._utils._rebuild_device_tensor_from_cpu_tensor": rebuild.on_device,
         "torch._utils._rebuild_device_tensor_from_numpy": rebuild.from_array,
-        "torch.serialization._get_layout": rebuild.layout,
         "torch.Size": Size, "torch.device": Device, "_codecs.encode": _encode,
         "collections.OrderedDict": OrderedDict, "collections.Counter": Counter,
         "collections.defaultdict": defaultdict,

@@ -9,7 +9,7 @@ import numpy as np
 from antorcha.device import META, Device, as_device
 from antorcha.dtypes import dtype as DType
 from antorcha.dtypes import uint8
-from antorcha.errors import MissingFeature, shown
+from antorcha.errors import shown
 from antorcha.ops.record import T
 from antorcha.runtime import layout as L
 from antorcha.runtime.storage import Storage
@@ -17,6 +17,7 @@ from antorcha.runtime.tensor import Parameter, Tensor, bare
 from antorcha.serialization.errors import UnpicklingError
 from antorcha.serialization.names import StorageType
 from antorcha.shapes import INT64_MAX, MOST_DIMS
+from antorcha.tensor import layouts
 from antorcha.tensor.interop import share
 from antorcha.tensor.storages import TypedStorage, UntypedStorage
 
@@ -140,6 +141,41 @@ def meta_tensor(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Tenso
     return made
 
 
+def layout_of(name: Any) -> Any:
+    """A layout by its name, ``torch.sparse_coo``."""
+    found = [each for each in layouts.ALL if repr(each) == name]
+    if not found:
+        raise UnpicklingError(f"load: there is no layout {shown(name)}: the file is damaged")
+    return found[0]
+
+
+def sparse(layout: Any, data: Any) -> Tensor:
+    """A sparse tensor of its parts; its indices are checked, whatever the program's setting."""
+    from antorcha.tensor.sparse import compressed, create
+
+    formats = {"sparse_coo": (3, 4), "sparse_csr": (4,), "sparse_csc": (4,), "sparse_bsr": (4,),
+               "sparse_bsc": (4,)}  # fmt: skip
+    name = getattr(layout, "name", "")
+    if not isinstance(data, tuple) or len(data) not in formats.get(name, ()):
+        raise UnpicklingError("load: a sparse tensor without its parts: the file is damaged")
+    count = 2 if name == "sparse_coo" else 3
+    parts, size = data[:count], _sizes("size", tuple(data[count]))
+    if not all(type(part) is Tensor for part in parts):
+        raise UnpicklingError("load: a sparse tensor without its parts: the file is damaged")
+    try:
+        if count == 2:
+            coalesced = len(data) == 4 and data[3] is True
+            made = create.make_coo((*parts, size), None, None, False, True, coalesced)
+            create.check_coalesced(made)
+        else:
+            made = compressed.make_compressed(
+                name.removeprefix("sparse_"), parts[0], parts[1], parts[2], size, None, None, False
+            )
+    except (RuntimeError, TypeError, IndexError) as error:
+        raise UnpicklingError(f"load: a sparse tensor whose parts do not fit: {error}") from None
+    return made
+
+
 def parameter(data: Any, requires_grad: Any, backward_hooks: Any) -> Tensor:
     """A Parameter over a tensor."""
     import antorcha.nn.parameter  # noqa: F401  # gives Parameter its constructor
@@ -191,10 +227,3 @@ def on_device(data: Any, dtype: Any, device: Any, requires_grad: Any) -> Tensor:
 def from_array(data: Any, dtype: Any, device: Any, requires_grad: Any) -> Tensor:
     """A tensor of a device whose storages cannot be saved, from its copy as a NumPy array."""
     return on_device(share(np.array(data)), dtype, device, requires_grad)
-
-
-def layout(name: Any) -> Any:
-    """``torch.strided``."""
-    if name != "torch.strided":
-        raise MissingFeature(f"load: the layout {shown(name)} is not in this version of antorcha")
-    return T.empty(0).layout

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from antorcha.basics import layout, memory_format
+from antorcha.basics import memory_format
 from antorcha.device import CPU, Device, backend
 from antorcha.dtypes import dtype as DType
 from antorcha.dtypes import uint8
@@ -34,6 +34,7 @@ from antorcha.serialization.errors import CheckpointError
 from antorcha.serialization.homes import is_torch, torch_module
 from antorcha.serialization.reader import MAGIC, OLD_VERSION
 from antorcha.shapes import Size
+from antorcha.tensor.layouts import layout
 from antorcha.tensor.storages import TypedStorage, UntypedStorage
 
 
@@ -111,10 +112,11 @@ class _Writing:
             if state:
                 return names.REBUILD_PARAMETER_STATE, (data, t._rg, OrderedDict(), state)
             return names.REBUILD_PARAMETER, (data, t._rg, OrderedDict())
-        function, args = self._plain(t)
-        if type(t) is Tensor and not state:
+        function, args = self._sparse(t) if t._layout.sparse else self._plain(t)
+        plain = type(t) is Tensor or t._layout.sparse
+        if plain and not state:
             return function, args
-        kind = names.TENSOR if type(t) is Tensor else type(t)
+        kind = names.TENSOR if plain else type(t)
         return names.REBUILD_TYPE, (function, kind, args, state)
 
     def _plain(self, t: Tensor) -> tuple[names.Global, tuple[Any, ...]]:
@@ -140,6 +142,12 @@ class _Writing:
 
     def _write_name(self, module: str, name: str) -> None:
         self.write(b"c" + f"{module}\n{name}\n".encode())
+
+    def _sparse(self, t: Any) -> tuple[names.Global, tuple[Any, ...]]:
+        size = Size(t._layout.shape)
+        if t.layout.name == "sparse_coo":
+            return names.REBUILD_SPARSE, (t.layout, (*t._parts, size, t._coalesced))
+        return names.REBUILD_SPARSE, (t.layout, (*t._parts, size))
 
     def _save_name(self, obj: names.Global) -> None:
         self._write_name(obj.module, obj.name)

@@ -11,6 +11,7 @@ from antorcha.tensor import (
     interop,
     legacy,
     metadata,
+    sparse_methods,
     storages,
     subclass,
 )
@@ -28,6 +29,7 @@ storages.bind()
 factories.bind()
 legacy.bind()
 devices.bind()
+sparse_methods.bind()
 subclass.bind()
 
 __all__ = ["Parameter", "Tensor"]

@@ -8,8 +8,9 @@ import operator
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from antorcha import modes
+from antorcha import float8, modes
 from antorcha.device import CPU, Device, as_device, backend
+from antorcha.dtypes import BEYOND_NUMPY, FLOAT8
 from antorcha.dtypes import dtype as DType
 from antorcha.errors import ArgumentError, DtypeError, GraphError
 from antorcha.lazy import Array, np
@@ -59,7 +60,7 @@ def _item(self: Tensor) -> Any:
             f"element, this tensor has shape {tuple(lay.shape)}; tolist() gives them all"
         )
     value = to_array(self).reshape(())[()]
-    return float(value) if lay.dtype.name == "bfloat16" else value.item()
+    return float(value) if lay.dtype.name in BEYOND_NUMPY else value.item()
 
 
 def tolist(self: Tensor) -> Any:
@@ -71,7 +72,7 @@ def tolist(self: Tensor) -> Any:
 
 def _tolist(self: Tensor) -> Any:
     array = to_array(self)
-    if self._layout.dtype.name == "bfloat16":
+    if self._layout.dtype.name in BEYOND_NUMPY:
         array = array.astype(np.float32)
     return array.tolist()
 
@@ -94,8 +95,9 @@ def numpy(self: Tensor, *, force: bool = False) -> Array:
             f"can't convert {lay.device} device type tensor to numpy. Use Tensor.cpu() to copy the "
             "tensor to host memory first."
         )
-    if lay.dtype.name == "bfloat16":
-        raise ArgumentError("Got unsupported ScalarType BFloat16: cast first, e.g. x.float()")
+    if lay.dtype.name in BEYOND_NUMPY:
+        name = "BFloat16" if lay.dtype.name == "bfloat16" else float8.scalar_type(lay.dtype)
+        raise ArgumentError(f"Got unsupported ScalarType {name}: cast first, e.g. x.float()")
     return to_array(self)
 
 
@@ -366,7 +368,12 @@ _TYPE_NAMES = {
 
 def type_name(self: Tensor) -> str:
     """As PyTorch names types: ``torch.FloatTensor``."""
-    name = _TYPE_NAMES.get(self._layout.dtype.name, self._layout.dtype.name)
+    own = self._layout.dtype
+    name = (
+        f"{float8.scalar_type(own)}Tensor"
+        if own.name in FLOAT8
+        else _TYPE_NAMES.get(own.name, own.name)
+    )
     where = self._layout.device.type
     return f"torch.{name}" if where == "cpu" else f"torch.{where}.{name}"
 

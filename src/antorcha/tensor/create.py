@@ -6,7 +6,7 @@ import functools
 import math
 from typing import Any
 
-from antorcha import dtypes
+from antorcha import dtypes, float8
 from antorcha.device import CPU, Device, as_device, backend
 from antorcha.errors import ArgumentError, DtypeError, ValueRangeError, shown, warn
 from antorcha.lazy import Array, lazy, np
@@ -91,7 +91,7 @@ def from_array(array: Array, dtype: dtypes.dtype, device: Device) -> Tensor:
     with np.errstate(all="ignore"):
         if array.dtype.kind == "c" and dtype.kind not in "cb":
             array = array.real
-        converted = array if array.dtype == dtype.np else array.astype(dtype.np)
+        converted = float8.cast(array, dtype.np)
     return bare(lay, backend(device).from_host(converted, lay))
 
 
@@ -230,8 +230,10 @@ def _fill(flat: list[Any], dtype: dtypes.dtype) -> Array:
             return np.array(flat, dtype=np.complex128).astype(dtype.np)
         if dtype.kind == "b":
             return np.array([bool(v) for v in flat], dtype=np.bool_)
-        return np.array([float(v.real if isinstance(v, complex) else v) for v in flat],
-                        dtype=np.float64).astype(dtype.np)  # fmt: skip
+        wide = np.array([float(v.real if isinstance(v, complex) else v) for v in flat],
+                        dtype=np.float64)  # fmt: skip
+        made: Array = float8.cast(wide, dtype.np)
+        return made
 
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:

@@ -57,7 +57,10 @@ class DLDeviceType(enum.IntEnum):
 
 _DEVICES = {"cpu": DLDeviceType.kDLCPU, "cuda": DLDeviceType.kDLCUDA, "mps": DLDeviceType.kDLMetal}
 _CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
-_BFLOAT = 4
+_NAMED_CODES = {
+    "bfloat16": 4, "float8_e4m3fn": 10, "float8_e4m3fnuz": 11, "float8_e5m2": 12,
+    "float8_e5m2fnuz": 13, "float8_e8m0fnu": 14,
+}  # fmt: skip
 READ_ONLY, IS_COPIED = 1, 2
 VERSION = (1, 0)
 
@@ -166,7 +169,7 @@ class Export:
         array.data = storage.ptr + offset * lay.itemsize if lay.numel else None
         array.device_type, array.device_id = dlpack_device(tensor)
         array.ndim = lay.ndim
-        array.code = _BFLOAT if lay.dtype.name == "bfloat16" else _CODES[lay.dtype.kind]
+        array.code = _code_of(lay.dtype)
         array.bits, array.lanes = 8 * lay.itemsize, 1
         at = ctypes.addressof(self.words)
         array.shape = ctypes.cast(at, ctypes.POINTER(ctypes.c_int64))
@@ -359,11 +362,14 @@ def _layout_of(array: Any) -> tuple[L.Layout, int]:
     return L.layout(shape, strides, dtype, CPU), low
 
 
+def _code_of(dtype: dtypes.dtype) -> int:
+    return _NAMED_CODES.get(dtype.name) or _CODES[dtype.kind]
+
+
 def _dtype_of(code: int, bits: int, lanes: int) -> dtypes.dtype:
     if lanes == 1:
         for dtype in dtypes.ALL:
-            own = _BFLOAT if dtype.name == "bfloat16" else _CODES[dtype.kind]
-            if own == code and 8 * dtype.itemsize == bits:
+            if _code_of(dtype) == code and 8 * dtype.itemsize == bits:
                 return dtype
     raise BufferError(
         f"from_dlpack: there is no dtype for DLPack code {code} with {bits} bits and {lanes} lanes"

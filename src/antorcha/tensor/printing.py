@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from antorcha import dtypes
+from antorcha import dtypes, float8
 from antorcha.errors import ArgumentError, ValueRangeError, did_you_mean
 
 if TYPE_CHECKING:
@@ -352,7 +352,10 @@ class _Floats:
         self.width = 1
         self.spec = ".0f"
         self.point = "."
-        counted = self.values[np.isfinite(self.values) & (self.values != 0)]
+        counts = np.isfinite(self.values) & (self.values != 0)
+        if values.dtype.name == "float8_e8m0fnu":  # no zero, no infinity; PyTorch counts its NaN
+            counts = self.values != float8.ZERO_E8M0
+        counted = self.values[counts]
         if counted.size == 0:
             return
         magnitudes = np.abs(counted)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from antorcha import dtypes
+from antorcha import dtypes, float8
 from antorcha.device import Device, as_device, backend
 from antorcha.errors import ArgumentError, GraphError, MissingFeature, OutOfRange, warn
 from antorcha.lazy import Array, lazy, np
@@ -407,7 +407,7 @@ class TypedStorage:
     def tolist(self) -> list[Any]:
         """The elements as Python numbers."""
         array = elements(self._storage, self.dtype, "tolist")
-        if self.dtype.name == "bfloat16":
+        if self.dtype.name in dtypes.BEYOND_NUMPY:
             array = array.astype(np.float32)
         found: list[Any] = array.tolist()
         return found
@@ -422,7 +422,7 @@ class TypedStorage:
 
     def __setitem__(self, index: Any, value: Any) -> None:
         where = index if isinstance(index, slice) else _place(index, len(self))
-        number = np.array(value).astype(self.dtype.np)
+        number = float8.cast(np.array(value), self.dtype.np)
         writable(self._storage, self.dtype, "storage[]")[where] = number
 
     def fill_(self, value: Any) -> TypedStorage:

@@ -236,6 +236,9 @@ class Methods:
     def _backward_hooks(self) -> Any:
         """None."""
 
+    def _indices(self) -> Any:
+        """Of a sparse tensor only: see ``torch.sparse``. (sparse coordinate layout)"""
+
     def _is_all_true(self) -> Any:
         """A bool tensor of no dims: are all elements true?"""
 
@@ -245,8 +248,14 @@ class Methods:
     def _is_view(self) -> _bool:
         """Is it a view of another tensor, ``_base``?"""
 
+    def _nnz(self) -> Any:
+        """How many elements a sparse tensor stores."""
+
     def _repr_html_(self) -> str:
         """What a notebook shows: the short form of ``antorcha.inspect``, which a higher floor makes."""
+
+    def _values(self) -> Any:
+        """Of a sparse tensor only: see ``torch.sparse``. (sparse layout)"""
 
     @property
     def _version(self) -> _int:
@@ -504,6 +513,9 @@ class Methods:
     def cauchy_(self, median: _float = ..., sigma: _float = ..., *, generator: Any = ...) -> Tensor:
         """In-place form of :func:`antorcha.cauchy`; gives the changed tensor."""
 
+    def ccol_indices(self) -> Any:
+        """Of a sparse tensor only: see ``torch.sparse``. (sparse column compressed layout)"""
+
     def cdouble(self, memory_format: Any = ...) -> Tensor:
         """The tensor as torch.complex128; itself if it is so already."""
 
@@ -561,6 +573,12 @@ class Methods:
     def clone(self, *, memory_format: str = ...) -> Tensor:
         """A copy, through which gradients flow."""
 
+    def coalesce(self) -> Any:
+        """Of a sparse tensor only: see ``torch.sparse``. (sparse coordinate layout)"""
+
+    def col_indices(self) -> Any:
+        """Of a sparse tensor only: see ``torch.sparse``. (sparse row compressed layout)"""
+
     def conj(self) -> Any:
         """The complex conjugate of each element; a real tensor itself. (Computed, not a lazy view.)"""
 
@@ -609,6 +627,9 @@ class Methods:
     def cross(self, other: Tensor, dim: _int | None = ..., *, out: Any = ...) -> Any:
         """The cross product along ``dim``, by default the first dim of size 3; see ``linalg.cross``."""
 
+    def crow_indices(self) -> Any:
+        """Of a sparse tensor only: see ``torch.sparse``. (sparse row compressed layout)"""
+
     def cuda(self, device: Any = ..., non_blocking: Any = ..., **_: Any) -> Tensor:
         """The tensor on a CUDA device (the current one if none is named)."""
 
@@ -645,6 +666,9 @@ class Methods:
 
     def deg2rad_(self) -> Tensor:
         """In-place form of :func:`antorcha.deg2rad`; gives the changed tensor."""
+
+    def dense_dim(self) -> Any:
+        """..."""
 
     def det(self, *, out: Any = ...) -> Tensor:
         """The determinant: ``torch.linalg.det``."""
@@ -945,6 +969,9 @@ class Methods:
     def index_select(self, dim: _int, index: Tensor, *, out: Any = ...) -> Tensor:
         """The slices of ``input`` at the indices along ``dim``, in their order."""
 
+    def indices(self) -> Any:
+        """Of a sparse tensor only: see ``torch.sparse``. (sparse coordinate layout)"""
+
     def inner(self, other: Tensor, *, out: Any = ...) -> Tensor:
         """The products along the last dim of both: every row of one with every row of the other."""
 
@@ -956,6 +983,9 @@ class Methods:
 
     def ipu(self, *args: Any, **kwargs: Any) -> Any:
         """Needs an ipu device: raises RuntimeError, since there is none."""
+
+    def is_coalesced(self) -> Any:
+        """Of a sparse tensor only: see ``torch.sparse``. (sparse coordinate layout)"""
 
     def is_complex(self) -> _bool:
         """..."""
@@ -1049,6 +1079,10 @@ class Methods:
         """..."""
 
     @property
+    def is_sparse_csr(self) -> _bool:
+        """..."""
+
+    @property
     def is_vulkan(self) -> _bool:
         """False: no tensor is of that kind or on such a device."""
 
@@ -1096,7 +1130,7 @@ class Methods:
 
     @property
     def layout(self) -> Any:
-        """Always ``torch.strided``."""
+        """How the elements are kept."""
 
     def ldexp(self, other: Tensor, *, out: Any = ...) -> Tensor:
         """``input * 2**other``."""
@@ -1316,7 +1350,7 @@ class Methods:
 
     @property
     def names(self) -> Any:
-        """A None per dim: no dim is named."""
+        """A None for each dim: no dim is named."""
 
     def nan_to_num(self, nan: Number | None = ..., posinf: Number | None = ..., neginf: Number | None = ..., *, out: Any = ...) -> Tensor:
         """Replaces nan (by 0), inf and -inf (by the dtype's greatest and least), or as given."""
@@ -1573,6 +1607,9 @@ class Methods:
     def round_(self, *, decimals: _int = ...) -> Tensor:
         """In-place form of :func:`antorcha.round`; gives the changed tensor."""
 
+    def row_indices(self) -> Any:
+        """Of a sparse tensor only: see ``torch.sparse``. (sparse column compressed layout)"""
+
     def rsqrt(self, *, out: Any = ...) -> Tensor:
         """One divided by the square root of each element."""
 
@@ -1678,6 +1715,12 @@ class Methods:
 
     def sort(self, dim: _int = ..., descending: _bool = ..., *, stable: _bool = ..., out: Any = ...) -> Any:
         """The elements along ``dim`` in order, and where each was, as (values, indices)."""
+
+    def sparse_dim(self) -> Any:
+        """..."""
+
+    def sparse_mask(self, mask: Any) -> Tensor:
+        """The elements of the tensor where the sparse tensor ``mask`` has elements, sparse."""
 
     def split(self, split_size: Any, dim: _int = ...) -> tuple[Tensor, ...]:
         """Parts along a dim, views, as a tuple: of ``split_size`` elements, or of the sizes in a list."""
@@ -1787,6 +1830,27 @@ class Methods:
     def to(self, *args: Any, **kwargs: Any) -> Tensor:
         """The tensor with another dtype and/or on another device; itself if it is so already."""
 
+    def to_dense(self, dtype: Any = ..., *, masked_grad: Any = ...) -> Tensor:
+        """The same elements in a dense tensor: itself, if it is one."""
+
+    def to_sparse(self, *args: Any, **kwargs: Any) -> Tensor:
+        """The tensor in a sparse layout: ``to_sparse(sparse_dim)`` or ``to_sparse(layout=...)``."""
+
+    def to_sparse_bsc(self, *args: Any, **kwargs: Any) -> Tensor:
+        """The tensor in layout ``torch.sparse_bsc``; see ``to_sparse``."""
+
+    def to_sparse_bsr(self, *args: Any, **kwargs: Any) -> Tensor:
+        """The tensor in layout ``torch.sparse_bsr``; see ``to_sparse``."""
+
+    def to_sparse_coo(self) -> Any:
+        """..."""
+
+    def to_sparse_csc(self, *args: Any, **kwargs: Any) -> Tensor:
+        """The tensor in layout ``torch.sparse_csc``; see ``to_sparse``."""
+
+    def to_sparse_csr(self, *args: Any, **kwargs: Any) -> Tensor:
+        """The tensor in layout ``torch.sparse_csr``; see ``to_sparse``."""
+
     def tolist(self) -> Any:
         """The elements as nested lists of Python numbers (a number for a 0-dim tensor)."""
 
@@ -1858,6 +1922,9 @@ class Methods:
 
     def untyped_storage(self) -> Any:
         """The bytes that the tensor, and every view of it, is made of."""
+
+    def values(self) -> Any:
+        """Of a sparse tensor only: see ``torch.sparse``. (sparse layout)"""
 
     def var(self, dim: Sequence[_int] | _int | None = ..., unbiased: _bool | None = ..., keepdim: _bool = ..., *, correction: Number | None = ..., out: Any = ...) -> Tensor:
         """The variance of all elements, or along ``dim``."""

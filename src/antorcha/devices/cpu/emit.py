@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+from antorcha.dtypes import FLOAT8
 from antorcha.dtypes import dtype as DType
 from antorcha.lang import expr as E
 from antorcha.lang.expr import Expr
@@ -123,6 +124,8 @@ def prepare(exprs: tuple[Expr, ...]) -> tuple[Expr, ...]:
     for e in E.walk(*exprs):
         if e.dtype.kind == "c":
             raise Unsupported("complex")
+        if e.dtype.name in FLOAT8:
+            raise Unsupported(e.dtype.name)
     made = E.opmath_all(exprs)
     try:
         made = E.expand_all(made, available())

@@ -36,7 +36,7 @@ Number: TypeAlias = bool | int | float | complex
 Payload: TypeAlias = Number | str | None
 
 LEAVES = frozenset({"input", "scalar", "const", "position", "length"})
-HALVES = frozenset({"float16", "bfloat16"})
+HALVES = frozenset({"float16", "bfloat16"}) | dtypes.FLOAT8
 
 OPS: dict[str, Op] = {}
 """Every op by its node name; filled by the records in functions.py and reductions.py."""
@@ -324,6 +324,12 @@ def _round(value: float, dtype: dtype) -> float:
         bits = struct.unpack("<I", struct.pack("<f", value))[0]
         bits += 0x7FFF + ((bits >> 16) & 1)  # to nearest, ties to even
         return float(struct.unpack("<f", struct.pack("<I", bits & 0xFFFF0000))[0])
+    if dtype.name in dtypes.FLOAT8:
+        import numpy as np
+
+        from antorcha.float8 import cast
+
+        return float(cast(np.asarray(value), dtype.np))
     code = "<e" if dtype.name == "float16" else "<f"
     try:
         return float(struct.unpack(code, struct.pack(code, value))[0])

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from antorcha.dtypes import FLOAT8
 from antorcha.errors import ArgumentError
 from antorcha.lang.expr.graph import HALVES, OPS, Expr, walk
 
@@ -70,6 +71,10 @@ def convert(value: Array, to: Any) -> Array:
     """`value` in another dtype: complex numbers lose their imaginary part without a warning."""
     if value.dtype.kind == "c" and to.kind not in "cb":
         value = value.real
+    if to.name in FLOAT8 or value.dtype.name in FLOAT8:
+        from antorcha import float8
+
+        return float8.cast(value, to)
     return value.astype(to, copy=False)
 
 

@@ -308,8 +308,8 @@ def _holds(wide: dtype, narrow: dtype) -> bool:
         return True
     if wide.kind == "c":
         return _holds(wide.to_real(), narrow.to_real())
-    if narrow.kind == "c" or wide.kind == "b":
-        return False
+    if narrow.kind == "c" or wide.kind == "b" or wide.name in dtypes.FLOAT8:
+        return False  # (the float8 types differ in what else they have: infinity, a sign, zero)
     if wide.kind == "f":
         digits, top = _FLOATS[wide.name]
         if narrow.kind == "f":
@@ -325,6 +325,8 @@ def _holds(wide: dtype, narrow: dtype) -> bool:
 
 _FLOATS = {  # significant bits, greatest exponent
     "float16": (11, 15), "bfloat16": (8, 127), "float32": (24, 127), "float64": (53, 1023),
+    "float8_e5m2": (3, 15), "float8_e4m3fn": (4, 8), "float8_e5m2fnuz": (3, 15),
+    "float8_e4m3fnuz": (4, 7), "float8_e8m0fnu": (1, 127),
 }  # fmt: skip
 
 

@@ -13,7 +13,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from antorcha import modes
-from antorcha.errors import ArgumentError, GraphError, ShapeError
+from antorcha.errors import ArgumentError, GraphError, MissingFeature, ShapeError
+from antorcha.float8 import check_known
 from antorcha.runtime.call import tape as tapes
 from antorcha.runtime.call.node import CONSTANT, attach, check_view, edge_of
 from antorcha.runtime.call.plan import FRESH, HOST, MANY, VIEW, VIEWS, Plan, remember
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 override: Any = None  # set by tensor.subclass: runs __torch_function__ of subclasses
 foreign: Any = None  # set by tensor.subclass: the same for other classes, when a call has failed
+sparse: Any = None  # set by tensor.sparse: runs an op that has a sparse tensor among its arguments
 observe: Any = None  # set by autograd.profiler: runs a call, and writes it down
 retain: Any = None  # set by autograd.hooks: a tensor that retains its gradient has another node
 autocast: Any = None  # set by amp: runs a call with its arguments cast
@@ -40,6 +42,10 @@ _CAREFUL = modes.INFERENCE | modes.ANOMALY | modes.SAVED_HOOKS
 def call(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Runs an op on any arguments."""
     word = 0
+    if modes.sparse:
+        done = sparse(op, args, kwargs)
+        if done is not NotImplemented:
+            return done
     if modes.busy:
         if modes.subclasses:
             done = override(op, args, kwargs)
@@ -132,7 +138,13 @@ def planned(op: Any, key: Any, operands: Any, values: list[Any], write: bool) ->
     """The plan of a call, found by its sizes or made; see ``sizes``."""
     from antorcha.runtime.call import sizes  # (runs kernels: importing antorcha is not to)
 
-    return sizes.planned(op, key, operands, values, write)
+    for operand in operands:
+        if operand is not None and operand._layout.sparse:
+            raise MissingFeature(f"{op.name}: not implemented for sparse tensors")
+    check_known(op, [None if o is None else o._layout for o in operands])
+    plan = sizes.planned(op, key, operands, values, write)
+    check_known(op, plan.outs)
+    return plan
 
 
 def view_of(source: Tensor, plan: Plan, record: bool) -> Tensor:
@@ -181,6 +193,10 @@ def call_inplace(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if upgrade_write is not None and op.inplace is not None and op.inplace.native is None:
         upgrade_write(op)
     word = 0
+    if modes.sparse:
+        done = sparse(op.inplace, args, kwargs)
+        if done is not NotImplemented:
+            return done
     if modes.busy:
         if modes.subclasses:
             done = override(op.inplace, args, kwargs)
@@ -376,6 +392,8 @@ def call_out(op: Any, out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     """``op(..., out=t)``: the result is written to ``t``, which is resized if it does not fit."""
     outs = out if isinstance(out, (tuple, list)) else (out,)
     check_outs(op.name, outs)
+    if modes.sparse and sparse(op, (*args, *outs), kwargs) is not NotImplemented:
+        raise ArgumentError(f"{op.name}(): out= is not supported with sparse tensors")
     if modes.busy:
         tapes.spoil(f"{op.name} writes to out=")
     key, operands, flat, _, bound = op.bind(args, kwargs)
@@ -386,6 +404,7 @@ def call_out(op: Any, out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
         )
     plan = op.plans.get(key)
     if plan is None:
+        check_known(op, [each._layout for each in (*operands, *outs) if each is not None])
         plan = remember(op.plans, key, op.make_plan(bound, None))
     if any([each._storage.version < 0 for each in outs]):
         check_inference(op.name)  # before anything is resized

@@ -22,7 +22,7 @@ SCALE = torch.tensor([1.0, 1.0, 10.0, 2.0])  # the angle is small beside the pos
 
 
 class CartPole:
-    """The physics of Barto, Sutton and Anderson (1983): a cart of 1 kg, a pole of 1 m and 0.1 kg."""
+    """The physics of Barto, Sutton and Anderson (1983): cart 1 kg, pole 1 m and 0.1 kg."""
 
     def __init__(self):
         self.reset()

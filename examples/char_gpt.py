@@ -8,6 +8,7 @@ writes new text. The picture shows the loss on text it learns from and on text i
 """
 
 import argparse
+import textwrap
 from pathlib import Path
 
 import antorcha as torch
@@ -114,7 +115,7 @@ def draw(path, losses, checks, text):
     left.set(xlabel="step", ylabel="loss (nats per character)")
     left.legend()
     right.axis("off")
-    right.text(0, 1, text, va="top", family="monospace", fontsize=7)
+    right.text(0, 1, textwrap.fill(text, 60), va="top", family="monospace", fontsize=8)
     figure.savefig(path)
 
 

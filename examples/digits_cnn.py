@@ -8,8 +8,9 @@ first layer's filters, and the digits that the network misreads.
 
 import argparse
 
-import antorcha as torch
 from sklearn.datasets import load_digits
+
+import antorcha as torch
 
 nn, F = torch.nn, torch.nn.functional
 DataLoader, TensorDataset = torch.utils.data.DataLoader, torch.utils.data.TensorDataset

@@ -1,19 +1,21 @@
-"""Fine-tuning: what a network learnt on many digits helps it with new ones it saw five times each.
+"""Fine-tuning: what a network learnt from one task helps it with another, of few examples.
 
     python examples/fine_tuning.py [--steps 300] [--seed 0] [--out fine_tuning.png]
 
-A network learns the digits 0 to 4 and is saved to a `.pt` file. Another one takes its body from the
-file (`strict=False`: the file has no head for it), freezes it, and trains a new head on the digits
-5 to 9, five images of each. A third learns the same 25 images from scratch. The data comes with
-scikit-learn; the picture shows how often each of the two is right.
+A network learns to read handwritten digits and is saved to a `.pt` file. Another one, that is to
+tell odd digits from even ones after seeing only thirty, takes its body from the file
+(`strict=False`: the file has no head for it), freezes it, and trains a new head. A third learns the
+same thirty images from scratch. The data comes with scikit-learn; the picture shows how often each
+of the two is right on images it never saw.
 """
 
 import argparse
 import os
 import tempfile
 
-import antorcha as torch
 from sklearn.datasets import load_digits
+
+import antorcha as torch
 
 nn, F = torch.nn, torch.nn.functional
 
@@ -23,9 +25,10 @@ class Reader(nn.Module):
         super().__init__()
         self.body = nn.Sequential(  # (B, 1, 8, 8)
             nn.Conv2d(1, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),  # (B, 32, 4, 4)
-            nn.Conv2d(32, 64, 3, padding=1), nn.ReLU(), nn.Flatten(),  # (B, 1024)
+            nn.Conv2d(32, 64, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),  # (B, 64, 2, 2)
+            nn.Flatten(), nn.Linear(256, 32), nn.ReLU(),  # (B, 32)
         )  # fmt: skip
-        self.head = nn.Linear(64 * 4 * 4, classes)
+        self.head = nn.Linear(32, classes)
 
     def forward(self, x):
         return self.head(self.body(x))  # (B, classes)
@@ -39,7 +42,8 @@ def accuracy(model, images, labels):
 def train(name, model, images, labels, steps, test):
     """Trains what is not frozen; the accuracy on the test images every ten steps."""
     parameters = [p for p in model.parameters() if p.requires_grad]
-    print(f"{name}: {sum(p.numel() for p in parameters)} parameters learn from {len(images)} images")
+    count = sum(p.numel() for p in parameters)
+    print(f"{name}: {count} parameters learn from {len(images)} images")
     optimizer = torch.optim.AdamW(parameters, lr=2e-3)
     curve = []
     for step in range(1, steps + 1):
@@ -60,7 +64,7 @@ def load_body(path, model):
     saved = torch.load(path)  # tensors only: nothing in the file is executed
     body = {name: value for name, value in saved.items() if name.startswith("body.")}
     missing, unexpected = model.load_state_dict(body, strict=False)
-    print(f"loaded {sorted(body)}; not in the file: {missing}")
+    print(f"loaded {len(body)} tensors; not in the file: {missing}")
     assert not unexpected
     model.body.requires_grad_(False)  # frozen: no gradients, and the optimizer never sees it
 
@@ -74,7 +78,7 @@ def draw(path, curves):
     axes = figure.subplots()
     for name, curve in curves.items():
         axes.plot(*zip(*curve), label=name)
-    axes.set(xlabel="step", ylabel="accuracy on unseen digits", ylim=(0, 1))
+    axes.set(xlabel="step", ylabel="accuracy on unseen digits", ylim=(0.4, 1))
     axes.legend(loc="lower right")
     figure.savefig(path)
 
@@ -90,32 +94,29 @@ def main():
     digits = load_digits()
     images = torch.tensor(digits.images, dtype=torch.float32)[:, None] / 16  # (1797, 1, 8, 8)
     labels = torch.tensor(digits.target)
-    old, new = labels < 5, labels >= 5
-    old_images, old_labels = images[old], labels[old]
-    new_images, new_labels = images[new], labels[new] - 5
-    few = torch.cat([(new_labels == k).nonzero()[:5, 0] for k in range(5)])  # five of each
-    rest = torch.ones(len(new_labels), dtype=torch.bool).index_fill(0, few, False)
-    test = new_images[rest], new_labels[rest]
+    order = torch.randperm(len(images))
+    many, few, rest = order[:1000], order[1000:1030], order[1030:]
+    odd = labels % 2
+    test = images[rest], odd[rest]
 
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "reader.pt")
-        first = Reader(classes=5)
-        train("0 to 4", first, old_images, old_labels, options.steps, (old_images, old_labels))
-        torch.save(first.state_dict(), path)
+        reader = Reader(classes=10)
+        digit_test = images[rest], labels[rest]
+        train("reading digits", reader, images[many], labels[many], options.steps, digit_test)
+        torch.save(reader.state_dict(), path)
 
-        tuned = Reader(classes=5)
+        tuned = Reader(classes=2)
         load_body(path, tuned)
-    before = [p.clone() for p in tuned.body.parameters()]
-    scratch = Reader(classes=5)
+    models = {"fine-tuned": tuned, "from scratch": Reader(classes=2)}
     curves = {}
-    for name, model in ("fine-tuned", tuned), ("from scratch", scratch):
-        curves[name] = train(name, model, new_images[few], new_labels[few], options.steps, test)
+    for name, model in models.items():
+        curves[name] = train(name, model, images[few], odd[few], options.steps, test)
 
-    assert all(map(torch.equal, before, tuned.body.parameters()))
+    assert all(map(torch.equal, tuned.body.parameters(), reader.body.parameters()))  # frozen
     draw(options.out, curves)
-    ends = {name: accuracy(model, *test) for name, model in zip(curves, (tuned, scratch))}
-    print(f"accuracy on 5 to 9 fine-tuned: {ends['fine-tuned']:.3f}; "
-          f"from scratch: {ends['from scratch']:.3f}")  # fmt: skip
+    ends = [accuracy(model, *test) for model in models.values()]
+    print(f"odd or even, fine-tuned: {ends[0]:.3f}; from scratch: {ends[1]:.3f}")
 
 
 if __name__ == "__main__":

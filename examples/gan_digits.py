@@ -9,8 +9,9 @@ from the other (Goodfellow and others, 2014; with convolutions, Radford and othe
 
 import argparse
 
-import antorcha as torch
 from sklearn.datasets import load_digits
+
+import antorcha as torch
 
 nn, F = torch.nn, torch.nn.functional
 NOISE = 16
@@ -73,9 +74,9 @@ def train(generator, discriminator, images, steps):
     return losses
 
 
-def sheet(images, columns=10):  # (n, 1, 8, 8) -> one image of rows of images
-    rows = images.view(-1, columns, 8, 8)
-    return rows.permute(0, 2, 1, 3).reshape(-1, columns * 8).numpy()
+def sheet(images, columns=10):  # (n, 1, 8, 8) -> one image: rows of images with gaps between them
+    tiles = F.pad(images, (1, 1, 1, 1), value=-1).view(-1, columns, 10, 10)
+    return tiles.permute(0, 2, 1, 3).reshape(-1, columns * 10).numpy()
 
 
 def draw(path, drawn, real, losses):
@@ -83,7 +84,7 @@ def draw(path, drawn, real, losses):
         from matplotlib.figure import Figure
     except ImportError:
         return print("no picture: matplotlib is not installed")
-    figure = Figure(figsize=(10, 3), layout="constrained")
+    figure = Figure(figsize=(11, 2.6), layout="constrained")
     left, middle, right = figure.subplots(1, 3)
     for axes, title, images in ((left, "drawn", drawn), (middle, "real", real)):
         axes.imshow(sheet(images), cmap="gray_r")

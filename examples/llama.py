@@ -1,12 +1,12 @@
 """A small Llama: loads a checkpoint as Hugging Face names it, and writes with a key-value cache.
 
-    python examples/llama.py [--steps 200] [--seed 0] [--out llama.png]      # makes its own
-    python examples/llama.py --model FOLDER [--prompt TEXT]                  # Llama 2, TinyLlama, ...
+    python examples/llama.py [--steps 300] [--seed 0] [--out llama.png]
+    python examples/llama.py --model FOLDER [--prompt TEXT]
 
-Without a folder, a tiny model of bytes learns from Don Quixote and is saved to a `.safetensors` file
-that the one that writes is loaded from. A folder holds a real one: config.json, *.safetensors and
-tokenizer.json (which needs the package tokenizers). The picture
-shows what it holds likely after the prompt.
+Without a folder, a tiny model of bytes learns from Don Quixote and is saved, and the one that writes
+is loaded from what was saved. A folder holds a real one (Llama 2, TinyLlama): config.json,
+*.safetensors, and tokenizer.json, which needs the package tokenizers. The picture shows what the
+model holds likely after the prompt.
 """
 
 import argparse
@@ -54,8 +54,8 @@ class Attention(nn.Module):
         q, k = rotate(q, positions, self.theta), rotate(k, positions, self.theta)
         if cache is not None:
             k, v = torch.cat([cache[0], k], dim=2), torch.cat([cache[1], v], dim=2)
-        # Grouped queries (Ainslie and others, 2023): several heads share a key and a value. After the
-        # first call one position comes at a time, and sees all there is.
+        # Grouped queries (Ainslie and others, 2023): several heads share a key and a value. After
+        # the first call one position comes at a time, and sees all there is.
         first = cache is None
         x = F.scaled_dot_product_attention(q, k, v, is_causal=first, enable_gqa=True)
         return self.o_proj(x.transpose(1, 2).reshape(B, T, -1)), (k, v)

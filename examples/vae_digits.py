@@ -9,8 +9,9 @@ point (Kingma and Welling, "Auto-Encoding Variational Bayes", 2013). The data, 1
 
 import argparse
 
-import antorcha as torch
 from sklearn.datasets import load_digits
+
+import antorcha as torch
 
 nn, F = torch.nn, torch.nn.functional
 DataLoader, TensorDataset = torch.utils.data.DataLoader, torch.utils.data.TensorDataset
@@ -66,23 +67,23 @@ def train(model, loader, steps):
 
 
 @torch.no_grad()
-def draw(path, model, images, labels, side=16):
+def draw(path, model, images, labels, side=14):
     try:
         from matplotlib.figure import Figure
     except ImportError:
         return print("no picture: matplotlib is not installed")
     mean, _ = model.encode(images)  # (n, 2)
-    # A grid of points that are equally likely: the quantiles of the normal distribution.
-    quantiles = torch.special.ndtri((torch.arange(side) + 0.5) / side)
+    # A grid of which each square is equally likely: the quantiles of the normal distribution.
+    quantiles = torch.distributions.Normal(0.0, 1.0).icdf((torch.arange(side) + 0.5) / side)
     points = torch.cartesian_prod(-quantiles, quantiles).flip(1)  # (side * side, 2), from the top
-    tiles = torch.sigmoid(model.decoder(points)).view(side, side, 8, 8)
-    sheet = tiles.permute(0, 2, 1, 3).reshape(side * 8, side * 8)
+    tiles = F.pad(torch.sigmoid(model.decoder(points)).view(-1, 8, 8), (1, 1, 1, 1))
+    sheet = tiles.view(side, side, 10, 10).permute(0, 2, 1, 3).reshape(side * 10, side * 10)
 
     figure = Figure(figsize=(9, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2)
     dots = left.scatter(*mean.T.tolist(), c=labels, cmap="tab10", s=5)
     figure.colorbar(dots, ax=left, ticks=range(10))
-    left.set(title="where the encoder puts the digits", xlim=(-4, 4), ylim=(-4, 4), aspect="equal")
+    left.set(title="where the encoder puts the digits", xlim=(-3, 3), ylim=(-3, 3), aspect="equal")
     right.imshow(sheet.numpy(), cmap="gray_r")
     right.set_title("what the decoder draws there")
     right.axis("off")

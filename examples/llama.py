@@ -3,8 +3,8 @@
     python examples/llama.py [--steps 300] [--seed 0] [--out llama.png]
     python examples/llama.py --model FOLDER [--prompt TEXT]
 
-Without a folder, a tiny model of bytes learns from Don Quixote and is saved, and the one that writes
-is loaded from what was saved. A folder holds a real one (Llama 2, TinyLlama): config.json,
+Without a folder, a tiny model of bytes learns from Don Quixote and is saved; the one that writes is
+loaded from that file. A folder holds a real one (Llama 2, TinyLlama): config.json,
 *.safetensors, and tokenizer.json, which needs the package tokenizers. The picture shows what the
 model holds likely after the prompt.
 """

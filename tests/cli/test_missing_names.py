@@ -82,7 +82,7 @@ def test_every_module_speaks_of_what_it_lacks(face: str) -> None:
 # What a program says, and the last line of what its user reads.
 LATER = "LinearCrossEntropyLoss"  # a layer that antorcha lacks
 READ = {
-    "torch.accelerator": f"AttributeError: torch.accelerator: {NOT_YET}",
+    "torch.masked": f"AttributeError: torch.masked: {NOT_YET}",
     f"torch.nn.{LATER}": f"AttributeError: torch.nn.{LATER}: {NOT_YET}",
     "torch.fx": f"AttributeError: torch.fx: {NOT_YET}",
     f"from torch.nn import Linear, {LATER}": f"ImportError: torch.nn.{LATER}: {NOT_YET}",
@@ -130,7 +130,7 @@ def test_what_the_user_reads(command: list[str], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "code", ["import torch.fx", "from torch.nn import LinearCrossEntropyLoss", "torch.accelerator"]
+    "code", ["import torch.fx", "from torch.nn import LinearCrossEntropyLoss", "torch.masked"]
 )
 def test_a_whole_program(code: str, tmp_path: Path) -> None:
     program = tmp_path / "program.py"
@@ -188,5 +188,5 @@ def test_the_list_is_pytorchs() -> None:
 
 
 def _is_fresh(what: str) -> None:
-    done = _child(str(ROOT / "tools" / "listpytorch_names.py"), "--check", what)
+    done = _child(str(ROOT / "tools" / "list_pytorch_names.py"), "--check", what)
     assert done.returncode == 0, done.stdout + done.stderr[-2000:]

@@ -1316,7 +1316,7 @@ class Methods:
 
     @property
     def names(self) -> Any:
-        """A None per dim: no dim is named."""
+        """A None for each dim: no dim is named."""
 
     def nan_to_num(self, nan: Number | None = ..., posinf: Number | None = ..., neginf: Number | None = ..., *, out: Any = ...) -> Tensor:
         """Replaces nan (by 0), inf and -inf (by the dtype's greatest and least), or as given."""

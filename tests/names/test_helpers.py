@@ -71,7 +71,8 @@ def test_ops_over_lists_give_pytorchs_numbers() -> None:
         for name, args, kwargs in (
             ("add", (b,), {"alpha": 2}), ("add", (1,), {}), ("sub", (b,), {}),
             ("mul", ([2, 3],), {}), ("div", (b,), {}), ("pow", (2,), {}),
-            ("sqrt", (), {}), ("neg", (), {}), ("addcmul", (b, b), {"value": 0.5}), ("addcdiv", (b, b, [1.0, 2.0]), {}),
+            ("sqrt", (), {}), ("neg", (), {}), ("addcmul", (b, b), {"value": 0.5}),
+            ("addcdiv", (b, b, [1.0, 2.0]), {}),
             ("addcmul", (b, b, torch.tensor([1.0, 2.0])), {}), ("lerp", (b, 0.25), {}),
             ("maximum", (1.5,), {}), ("minimum", (b,), {}), ("clamp_max", ([1, 2],), {}),
             ("maximum", ([1.5, 2.0],), {}), ("reciprocal", (), {}), ("abs", (), {}),

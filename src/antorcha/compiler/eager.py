@@ -38,7 +38,7 @@ class OptimizedModule(Module):
         return self._modules["_orig_mod"](*args, **kwargs)
 
     @property
-    def training(self) -> bool:  # type: ignore[override]
+    def training(self) -> bool:
         """Is the module in training mode?"""
         return bool(self._modules["_orig_mod"].training)
 

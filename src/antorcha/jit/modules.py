@@ -109,13 +109,15 @@ def _copy(module: Module, kind: type, memo: dict[int, Any]) -> Any:
     if isinstance(module, ScriptModule):
         return module
     if id(module) not in memo:
-        made = memo[id(module)] = object.__new__(_derived(kind, type(module)))
+        cls: Any = type(module)
+        made: Any = object.__new__(_derived(kind, cls))
+        memo[id(module)] = made
         own = {k: v.copy() if type(v) in (dict, list, set) or (k[:1] == "_" and hasattr(v, "copy")
                and not callable(v)) else v for k, v in vars(module).items()}  # fmt: skip
         vars(made).update(own)
         inner = TracedModule if issubclass(kind, TracedModule) else kind
         for name, child in module._modules.items():
-            made._modules[name] = child and _copy(child, inner, memo)
+            made._modules[name] = None if child is None else _copy(child, inner, memo)
     return memo[id(module)]
 
 

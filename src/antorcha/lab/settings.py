@@ -50,6 +50,7 @@ class Settings:
         antorcha.set_default_device(None)
         set_printoptions(profile="default")
         antorcha.use_deterministic_algorithms(False)
+        antorcha.set_warn_always(False)
         if antorcha.get_num_threads() != self._threads:
             antorcha.set_num_threads(self._threads)
         for owner, switches in self._switches:

@@ -119,7 +119,7 @@ def bind() -> None:
             setattr(Tensor, name, property(lambda self: None, doc="None."))
     doc = "A None for each dim: no dim is named."
     names = property(lambda self: (None,) * self._layout.ndim, doc=doc)
-    Tensor.names = names  # type: ignore[attr-defined]
+    setattr(Tensor, "names", names)  # noqa: B010  (mypy knows the name as a method's)
     set_methods({
         "type_as": type_as, "is_same_size": is_same_size, "is_nonzero": is_nonzero,
         "dim_order": dim_order, "narrow_copy": narrow_copy, "apply_": apply_, "map_": map_,

@@ -48,9 +48,13 @@ for _module in (_registry, _spec):  # one module in PyTorch
     })  # fmt: skip
 
 
+def _maker(cls: Any) -> UnflattenFn:
+    return lambda values, context: cls(values)
+
+
 for _cls in _RETURN_TYPES.values():  # ``torch.max(x, 0)`` is a node of two leaves
     _registry.register_pytree_node(
-        _cls, _registry._tuple_flatten, lambda values, _, cls=_cls: cls(values),
+        _cls, _registry._tuple_flatten, _maker(_cls),
         flatten_with_keys_fn=_registry._tuple_flatten_with_keys,
     )  # fmt: skip
 

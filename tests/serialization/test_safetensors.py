@@ -62,9 +62,10 @@ for refused in ({"a": one.a.weight, "b": one.b.weight}, {"x": torch.ones(2, 2, d
 def test_the_package_works(tmp_path: Path) -> None:
     if importlib.util.find_spec("safetensors") is None:
         pytest.skip("safetensors is not installed")
+    places = os.pathsep.join(os.path.abspath(p) for p in sys.path if p)
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False, cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(os.path.abspath(p) for p in sys.path if p)},
+        env={**os.environ, "PYTHONPATH": places},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [

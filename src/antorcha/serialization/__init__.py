@@ -44,8 +44,9 @@ __all__ = [
     "CheckpointError", "LoadEndianness", "UnpicklingError", "add_safe_globals",
     "clear_safe_globals", "default_restore_location", "get_crc32_options",
     "get_default_load_endianness", "get_default_mmap_options", "get_safe_globals",
-    "get_unsafe_globals_in_checkpoint", "load", "load_gguf", "location_tag", "register_package", "safe_globals", "save", "set_crc32_options",
-    "set_default_load_endianness", "set_default_mmap_options", "skip_data",
+    "get_unsafe_globals_in_checkpoint", "load", "load_gguf", "location_tag",
+    "register_package", "safe_globals", "save", "set_crc32_options", "set_default_load_endianness",
+    "set_default_mmap_options", "skip_data",
 ]  # fmt: skip
 DEFAULT_PROTOCOL = 2
 

@@ -144,6 +144,9 @@ def test_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     assert b"far" in file.getvalue()
     assert antorcha.load(io.BytesIO(file.getvalue())).tolist() == [1, 1]
     assert seen == ["far"]
+    storage = antorcha.ones(2).untyped_storage()
+    assert serialization.location_tag(storage) == "far"
+    assert serialization.default_restore_location(storage, "far") == storage
 
 
 @pytest.mark.oracle

@@ -42,10 +42,11 @@ from antorcha.serialization.options import (
 
 __all__ = [
     "CheckpointError", "LoadEndianness", "UnpicklingError", "add_safe_globals",
-    "clear_safe_globals", "get_crc32_options", "get_default_load_endianness",
-    "get_default_mmap_options", "get_safe_globals", "get_unsafe_globals_in_checkpoint", "load",
-    "load_gguf", "register_package", "safe_globals", "save", "set_crc32_options",
-    "set_default_load_endianness", "set_default_mmap_options", "skip_data",
+    "clear_safe_globals", "default_restore_location", "get_crc32_options",
+    "get_default_load_endianness", "get_default_mmap_options", "get_safe_globals",
+    "get_unsafe_globals_in_checkpoint", "load", "load_gguf", "location_tag",
+    "register_package", "safe_globals", "save", "set_crc32_options", "set_default_load_endianness",
+    "set_default_mmap_options", "skip_data",
 ]  # fmt: skip
 DEFAULT_PROTOCOL = 2
 
@@ -257,6 +258,27 @@ def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
             return unsafe_names(file)
     _check_seekable(f)
     return unsafe_names(f)
+
+
+def location_tag(storage: Any) -> str:
+    """How a checkpoint names the place of a storage: ``cpu``, ``meta``, or what a package says."""
+    from antorcha.serialization.writer import place
+
+    return place(getattr(storage, "_untyped_storage", storage))
+
+
+def default_restore_location(storage: Any, location: str) -> Any:
+    """A storage at the place of that name, as ``load`` brings it there without ``map_location``.
+
+    >>> storage = torch.ones(2).untyped_storage()
+    >>> torch.serialization.default_restore_location(storage, "cpu").nbytes()
+    8
+    """
+    from antorcha.serialization.reader import placed
+    from antorcha.tensor.storages import UntypedStorage
+
+    untyped = getattr(storage, "_untyped_storage", storage)
+    return UntypedStorage._of(*placed(untyped._storage, location, None))
 
 
 def __getattr__(name: str) -> Any:

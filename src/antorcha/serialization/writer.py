@@ -81,8 +81,8 @@ class _Writing:
                 f"different types: {before} and {dtype}; clone() one of them"
             )
         kind = names.UNTYPED if dtype is None else names.STORAGE_TYPES[dtype.name]
-        place = _place(storage, device)
-        id_ = ("storage", kind.written, key, place, storage.nbytes // kind.itemsize)
+        where = place(UntypedStorage._of(storage, device))
+        id_ = ("storage", kind.written, key, where, storage.nbytes // kind.itemsize)
         return _Stored((*id_, None) if self.old else id_)
 
     def reducer_override(self, obj: Any) -> Any:
@@ -191,13 +191,13 @@ def _pickled(obj: Any, protocol: int, module: Any, old: bool = False) -> tuple[b
     return data.getvalue(), pickler
 
 
-def _place(storage: Storage, device: Device) -> str:
+def place(storage: UntypedStorage) -> str:
     """Where a storage is, as PyTorch (or a registered package) names the place."""
     for _, tagger, _ in options.packages:
-        found = tagger(UntypedStorage._of(storage, device))
+        found = tagger(storage)
         if found is not None:
             return found
-    return str(device)
+    return str(storage.device)
 
 
 def write(obj: Any, file: Any, name: str, protocol: int = 2, module: Any = None,

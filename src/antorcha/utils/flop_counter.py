@@ -30,7 +30,7 @@ flop_registry: dict[str, Callable[..., int]] = {}
 _PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "linear", "matmul")
 
 
-# --------------------------------------------------------------------------------------- what counts
+# ------------------------------------------------------------------------------------- what counts
 def _counted(plan: Plan, given: list[Layout | None]) -> tuple[str, int]:
     """PyTorch's name of the op that runs, and how many operations it takes; 0 for most."""
     name, out = plan.op.name, plan.outs[0]
@@ -104,7 +104,7 @@ def _packet(name: str) -> Any:
         return f"aten.{name}"
 
 
-# --------------------------------------------------------------------------------------- the counter
+# ------------------------------------------------------------------------------------- the counter
 class FlopCounterMode(Interceptor):
     """A context that counts operations, and prints a table of them at its end.
 
@@ -140,7 +140,7 @@ class FlopCounterMode(Interceptor):
     def see(self, plan: Plan, operands: Any, run: Run) -> Results:
         outs = run()
         name, count = _counted(plan, [None if t is None else t._layout for t in operands])
-        formula = self._formulas.get(name) or flop_registry.get(name)
+        formula = self._formulas.get(name, flop_registry.get(name))
         if formula is not None:
             count = formula(*operands, out_val=outs if len(outs) > 1 else outs[0])
         if count:

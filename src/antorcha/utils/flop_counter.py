@@ -124,13 +124,14 @@ class FlopCounterMode(Interceptor):
     """
 
     def __init__(
-        self, mods: Any = None, depth: int = 2, display: bool = True,
+        self, mods: Any = None, depth: int | None = 2, display: bool = True,
         custom_mapping: dict[Any, Any] | None = None,
     ) -> None:  # fmt: skip
         if mods is not None:
             warn("mods argument is not needed anymore, you can stop passing it", UserWarning)
         self.flop_counts: dict[str, dict[Any, int]] = defaultdict(lambda: defaultdict(int))
-        self.depth, self.display = depth, display
+        self.depth: int | None = depth
+        self.display = display
         self.mod_tracker = ModuleTracker()
         self._formulas = {
             _name_of(op): formula if getattr(formula, "_get_raw", False) else _of_shapes(formula)

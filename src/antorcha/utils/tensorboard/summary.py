@@ -214,7 +214,7 @@ def make_image(
     height, width, channels = pixels.shape
     picture = Image.fromarray(pixels)
     for k, box in enumerate([] if rois is None else rois):
-        _draw_box(picture, *box, None if labels is None else labels[k])
+        _draw_box(picture, box, None if labels is None else labels[k])
     sizes = int(width * rescale), int(height * rescale)
     picture = picture.resize(sizes, Image.Resampling.LANCZOS)
     file = io.BytesIO()
@@ -224,10 +224,11 @@ def make_image(
     )
 
 
-def _draw_box(picture: Any, left: Any, top: Any, right: Any, bottom: Any, text: str | None) -> None:
+def _draw_box(picture: Any, box: Any, text: str | None) -> None:
     from PIL import ImageDraw, ImageFont
 
     draw = ImageDraw.Draw(picture)
+    left, top, right, bottom = box
     corners = [(left, top), (left, bottom), (right, bottom), (right, top), (left, top)]
     draw.line(corners, width=2, fill="Red")
     if text:

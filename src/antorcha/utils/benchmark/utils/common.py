@@ -194,8 +194,8 @@ def trim_sigfig(x: float, n: int) -> float:
     """``x`` with ``n`` significant figures.
 
     >>> from torch.utils.benchmark import trim_sigfig
-    >>> trim_sigfig(3.14159, 2)
-    3.1
+    >>> trim_sigfig(1234.5, 2)
+    1200.0
     """
     if n != int(n):
         raise AssertionError("Number of significant figures must be an integer")

@@ -212,13 +212,12 @@ class autocast:
         set_autocast_cache_enabled(self._cache_enabled)
         return self
 
-    def __exit__(self, *_: object) -> bool:
+    def __exit__(self, *_: object) -> None:
         if autocast_decrement_nesting() == 0:
             clear_autocast_cache()
         set_autocast_enabled(self.device, self.prev)
         set_autocast_dtype(self.device, self.prev_fastdtype)
         set_autocast_cache_enabled(self.prev_cache_enabled)
-        return False
 
     def __call__(self, func: Callable[..., Any]) -> Callable[..., Any]:
         if not callable(func):
@@ -266,7 +265,7 @@ def _cast(value: Any, device_type: str, dtype: dtypes.dtype) -> Any:
         }
     if isinstance(value, Iterable):
         each = (_cast(v, device_type, dtype) for v in value)
-        return type(value)(each) if isinstance(value, (list, tuple)) else each  # type: ignore[call-arg]
+        return type(value)(each) if isinstance(value, (list, tuple)) else each
     return value
 
 

@@ -95,7 +95,7 @@ class GradScaler:
             return T.mul(outputs, self._scale)
         if isinstance(outputs, Iterable):
             scaled = map(self.scale, outputs)
-            return type(outputs)(scaled) if isinstance(outputs, (list, tuple)) else scaled  # type: ignore[call-arg]
+            return type(outputs)(scaled) if isinstance(outputs, (list, tuple)) else scaled
         raise ValueRangeError("outputs must be a Tensor or an iterable of Tensors")
 
     def unscale_(self, optimizer: Any) -> None:
@@ -147,8 +147,8 @@ class GradScaler:
         if isinstance(new_scale, float):
             scale.fill_(new_scale)
         elif new_scale is not None:
-            given = isinstance(new_scale, Tensor) and new_scale.device.type == self._device
-            if not given or new_scale.numel() != 1 or new_scale.requires_grad:
+            placed = new_scale.device.type == self._device
+            if not placed or new_scale.numel() != 1 or new_scale.requires_grad:
                 raise AssertionError(
                     "new_scale should be a float or a 1-element torch.cuda.FloatTensor or "
                     "torch.FloatTensor with requires_grad=False."

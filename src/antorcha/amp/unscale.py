@@ -5,6 +5,7 @@ scale. PyTorch shows both as ops (``_amp_foreach_non_finite_check_and_unscale_``
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from antorcha import dtypes
 from antorcha.ops.record import T
@@ -19,7 +20,9 @@ def check_and_unscale(
     if found_inf is None:
         found_inf = T.zeros_like(inv_scale)
     for grad in grads:
-        values = grad._values() if getattr(grad, "is_sparse", False) else grad
+        values: Any = grad
+        if getattr(grad, "is_sparse", False):
+            values = values._values()
         finite = T.all(T.isfinite(values))
         found_inf = T.maximum(found_inf, T.to_dtype(T.logical_not(finite), dtypes.float32))
         T.mul_(values, inv_scale)

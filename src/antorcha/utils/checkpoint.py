@@ -23,7 +23,7 @@ from antorcha.autograd import enable_grad, engine, no_grad, saved
 from antorcha.autograd.function import Function
 from antorcha.autograd.saved import saved_tensors_hooks
 from antorcha.errors import GraphError, ShapeError, ValueRangeError, explain_missing, warn
-from antorcha.nn import Sequential
+from antorcha.nn.containers import Sequential
 from antorcha.random import fork_rng, get_rng_state, set_rng_state
 from antorcha.runtime.call.node import edge_of
 from antorcha.runtime.tensor import Tensor
@@ -189,13 +189,10 @@ class _Surroundings:
 
     def __init__(self, preserve_rng_state: bool) -> None:
         self.rng = get_rng_state() if preserve_rng_state else None
-        self.autocast = {
-            device: {
-                "enabled": amp.is_autocast_enabled(device),
-                "dtype": amp.get_autocast_dtype(device),
-                "cache_enabled": amp.is_autocast_cache_enabled(),
-            }
-            for device in ("cpu",)
+        self.autocast: dict[str, Any] = {
+            "enabled": amp.is_autocast_enabled("cpu"),
+            "dtype": amp.get_autocast_dtype("cpu"),
+            "cache_enabled": amp.is_autocast_cache_enabled(),
         }
 
     @contextlib.contextmanager
@@ -204,8 +201,7 @@ class _Surroundings:
             if self.rng is not None:
                 stack.enter_context(fork_rng())
                 set_rng_state(self.rng)
-            for device, settings in self.autocast.items():
-                stack.enter_context(amp.autocast(device, **settings))
+            stack.enter_context(amp.autocast("cpu", **self.autocast))
             yield
 
 

@@ -30,7 +30,7 @@ flop_registry: dict[str, Callable[..., int]] = {}
 _PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "linear", "matmul")
 
 
-# --------------------------------------------------------------------------------------- what counts
+# ------------------------------------------------------------------------------------- what counts
 def _counted(plan: Plan, given: list[Layout | None]) -> tuple[str, int]:
     """PyTorch's name of the op that runs, and how many operations it takes; 0 for most."""
     name, out = plan.op.name, plan.outs[0]
@@ -104,7 +104,7 @@ def _packet(name: str) -> Any:
         return f"aten.{name}"
 
 
-# --------------------------------------------------------------------------------------- the counter
+# ------------------------------------------------------------------------------------- the counter
 class FlopCounterMode(Interceptor):
     """A context that counts operations, and prints a table of them at its end.
 
@@ -124,13 +124,14 @@ class FlopCounterMode(Interceptor):
     """
 
     def __init__(
-        self, mods: Any = None, depth: int = 2, display: bool = True,
+        self, mods: Any = None, depth: int | None = 2, display: bool = True,
         custom_mapping: dict[Any, Any] | None = None,
     ) -> None:  # fmt: skip
         if mods is not None:
             warn("mods argument is not needed anymore, you can stop passing it", UserWarning)
         self.flop_counts: dict[str, dict[Any, int]] = defaultdict(lambda: defaultdict(int))
-        self.depth, self.display = depth, display
+        self.depth: int | None = depth
+        self.display = display
         self.mod_tracker = ModuleTracker()
         self._formulas = {
             _name_of(op): formula if getattr(formula, "_get_raw", False) else _of_shapes(formula)
@@ -140,7 +141,7 @@ class FlopCounterMode(Interceptor):
     def see(self, plan: Plan, operands: Any, run: Run) -> Results:
         outs = run()
         name, count = _counted(plan, [None if t is None else t._layout for t in operands])
-        formula = self._formulas.get(name) or flop_registry.get(name)
+        formula = self._formulas.get(name, flop_registry.get(name))
         if formula is not None:
             count = formula(*operands, out_val=outs if len(outs) > 1 else outs[0])
         if count:

@@ -26,7 +26,7 @@ class ModuleTracker:
     >>> from torch.utils.module_tracker import ModuleTracker
     >>> net = torch.nn.Sequential(torch.nn.Linear(2, 2))
     >>> with ModuleTracker() as tracker:
-    ...     handle = net[0].register_forward_hook(lambda *_: print(sorted(tracker.parents)))
+    ...     handle = net[0].register_forward_pre_hook(lambda *_: print(sorted(tracker.parents)))
     ...     y = net(torch.ones(2))
     ['Global', 'Sequential', 'Sequential.0']
     """

@@ -31,7 +31,7 @@ def figure_to_image(figures: Any, close: bool = True) -> Array:
 
     if isinstance(figures, list):
         return np.stack([figure_to_image(each, close) for each in figures])
-    canvas = FigureCanvasAgg(figures)
+    canvas: Any = FigureCanvasAgg(figures)
     canvas.draw()
     width, height = figures.canvas.get_width_height()
     pixels = np.frombuffer(canvas.buffer_rgba(), dtype=np.uint8).reshape(height, width, 4)
@@ -80,7 +80,7 @@ def frames_of(video: Array) -> Array:
     them beside one another; black ones make their number a power of 2."""
     count, time, channels, height, width = video.shape
     if video.dtype == np.uint8:
-        video = np.float32(video) / 255.0
+        video = video.astype(np.float32) / 255.0
     if count & (count - 1):
         more = 2 ** count.bit_length() - count
         video = np.concatenate((video, np.zeros((more, time, channels, height, width))), 0)

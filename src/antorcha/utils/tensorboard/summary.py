@@ -214,7 +214,7 @@ def make_image(
     height, width, channels = pixels.shape
     picture = Image.fromarray(pixels)
     for k, box in enumerate([] if rois is None else rois):
-        _draw_box(picture, *box, text=None if labels is None else labels[k])
+        _draw_box(picture, box, None if labels is None else labels[k])
     sizes = int(width * rescale), int(height * rescale)
     picture = picture.resize(sizes, Image.Resampling.LANCZOS)
     file = io.BytesIO()
@@ -224,10 +224,11 @@ def make_image(
     )
 
 
-def _draw_box(picture: Any, left: Any, top: Any, right: Any, bottom: Any, text: str | None) -> None:
+def _draw_box(picture: Any, box: Any, text: str | None) -> None:
     from PIL import ImageDraw, ImageFont
 
     draw = ImageDraw.Draw(picture)
+    left, top, right, bottom = box
     corners = [(left, top), (left, bottom), (right, bottom), (right, top), (left, top)]
     draw.line(corners, width=2, fill="Red")
     if text:
@@ -346,7 +347,7 @@ def mesh(
 
 def hparams(
     hparam_dict: dict[str, Any], metric_dict: dict[str, Any],
-    hparam_domain_discrete: dict[str, list[Any]] | None = None,
+    hparam_domain_discrete: dict[str, Any] | None = None,
 ) -> tuple[Any, Any, Any]:  # fmt: skip
     """An experiment's settings and the names of its results: three records, for what there is, for
     the beginning and for the end of a run."""
@@ -380,7 +381,7 @@ def hparams(
     )
 
 
-def _setting(begin: Any, name: str, value: Any, domains: dict[str, list[Any]]) -> Any:
+def _setting(begin: Any, name: str, value: Any, domains: dict[str, Any]) -> Any:
     if isinstance(value, Tensor):
         value = make_np(value).reshape(-1)[0]
         domains = {}

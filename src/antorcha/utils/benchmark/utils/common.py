@@ -194,8 +194,8 @@ def trim_sigfig(x: float, n: int) -> float:
     """``x`` with ``n`` significant figures.
 
     >>> from torch.utils.benchmark import trim_sigfig
-    >>> trim_sigfig(3.14159, 2)
-    3.1
+    >>> trim_sigfig(1234.5, 2)
+    1200.0
     """
     if n != int(n):
         raise AssertionError("Number of significant figures must be an integer")
@@ -206,7 +206,7 @@ def trim_sigfig(x: float, n: int) -> float:
 def magnitude(x: float) -> int:
     """How many digits there are before the point. (Of 10.000000000000002 there is one, as of 10:
     more than float32 holds is noise.)"""
-    return math.ceil(np.log10(np.float32(abs(x))))
+    return int(np.ceil(np.log10(np.float32(abs(x)))))
 
 
 def ordered_unique(elements: Iterable[Any]) -> list[Any]:

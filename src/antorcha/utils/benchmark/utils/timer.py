@@ -68,7 +68,7 @@ class Timer:
         )
 
     def _timeit(self, number: int) -> float:
-        return max(self._timer.timeit(number), 1e-9)  # (no clock has less)
+        return float(max(self._timer.timeit(number), 1e-9))  # (no clock has less)
 
     def _measured(self, number: int, times: list[float]) -> Measurement:
         return Measurement(number, times, self._task_spec)

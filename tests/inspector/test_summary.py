@@ -140,7 +140,8 @@ def test_every_layer_of_nn_but_containers_and_losses_has_a_rule():
     }  # fmt: skip
     without = {each.__name__ for each in layers - set(RULES)}
     assert without == {
-        "Module", "Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict",
+        "Module", "Container", "Sequential", "ModuleList", "ModuleDict", "ParameterList",
+        "ParameterDict",
         "PairwiseDistance", "Upsample", "UpsamplingBilinear2d", "NLLLoss2d", "DataParallel",
         "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder",
         "TransformerEncoderLayer",  # (made of layers that have)

@@ -28,6 +28,11 @@ def linear(module: Any, given: Shapes, made: Shapes) -> int:
     return prod(made[0]) * int(module.in_features)
 
 
+def linear_loss(module: Any, given: Shapes, made: Shapes) -> int:
+    """The logits of the linear layer inside: each row of the input with each row of the weight."""
+    return prod(given[0][:-1]) * int(module.linear.weight.numel())
+
+
 def bilinear(module: Any, given: Shapes, made: Shapes) -> int:
     """Each output is ``x1^T W x2``: a product and a sum for each element of ``W`` and of ``x2``."""
     return prod(made[0]) * int(module.in2_features) * (int(module.in1_features) + 1)
@@ -86,6 +91,7 @@ def attention(module: Any, given: Shapes, made: Shapes) -> int:
 
 TABLE: tuple[tuple[Rule, str], ...] = (
     (linear, "Linear LazyLinear"),
+    (linear_loss, "LinearCrossEntropyLoss"),
     (bilinear, "Bilinear"),
     (conv, "Conv1d Conv2d Conv3d LazyConv1d LazyConv2d LazyConv3d"),
     (conv_transpose, """

@@ -302,23 +302,12 @@ def _pad_index(input: Any, dim: int, before: int, after: int, mode: str) -> Any:
         )
     if mode == "circular" and not (before <= n and after <= n):
         raise ShapeError("pad: Padding value causes wrapping around more than once.")
-    places = []
-    for k in range(-before, n + after):
-        if mode == "circular":
-            k %= n
-        elif mode == "replicate":
-            k = min(max(k, 0), n - 1)
-        else:
-            k = abs(k) if k < n else 2 * (n - 1) - k
-        places.append(k)
-    return _long(places, input)
-
-
-def _long(values: list[int], like: Any) -> Any:
-    from antorcha.dtypes import int64
-    from antorcha.tensor.create import tensor
-
-    return tensor(values, dtype=int64, device=like.device)
+    k = T.arange(-before, n + after, device=input.device)
+    if mode == "circular":
+        return T.remainder(k, n)
+    if mode == "replicate":
+        return T.clamp(k, 0, n - 1)
+    return (n - 1) - T.abs((n - 1) - T.abs(k))
 
 
 # ----------------------------------------------------------------------------------- rearranging

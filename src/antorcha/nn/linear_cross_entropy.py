@@ -50,7 +50,7 @@ class LinearCrossEntropyOptions:
             by_ratio = name == "aspect_ratio"
             if not by_ratio or (colon and not (factor.isdigit() and int(factor) > 0)):
                 raise ValueRangeError(f"invalid chunking_method: {self.chunking_method!r}")
-        rows = self.batch_chunk_size
+        rows: Any = self.batch_chunk_size
         if rows is not None and not (isinstance(rows, int) and rows > 0):
             raise ValueRangeError(f"batch_chunk_size must be positive int or None, got {rows!r}")
         floating = (None, dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64)

@@ -92,7 +92,7 @@ def batch_norm(
     """``nn.functional.batch_norm`` with every argument in PyTorch's order.
 
     >>> x = torch.tensor([[1.], [3.]])
-    >>> torch.batch_norm(x, None, None, None, None, True, 0.1, 0.0, False)
+    >>> torch.batch_norm(x, None, None, None, None, True, 0.1, 1e-12, False)
     tensor([[-1.],
             [ 1.]])
     """
@@ -108,7 +108,7 @@ def instance_norm(
     """``nn.functional.instance_norm`` with every argument in PyTorch's order.
 
     >>> x = torch.tensor([[[1., 3.]]])
-    >>> torch.instance_norm(x, None, None, None, None, True, 0.1, 0.0, False)
+    >>> torch.instance_norm(x, None, None, None, None, True, 0.1, 1e-12, False)
     tensor([[[-1.,  1.]]])
     """
     return F.instance_norm(

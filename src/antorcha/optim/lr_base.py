@@ -92,6 +92,14 @@ class LRScheduler:
         last_epoch (int): -1 to start; otherwise where to go on. Default: -1
 
     See https://docs.pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.LRScheduler.html.
+
+    >>> class Halved(torch.optim.lr_scheduler.LRScheduler):
+    ...     def get_lr(self):
+    ...         return [lr / 2**self.last_epoch for lr in self.base_lrs]
+    >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+    >>> scheduler = Halved(optimizer)
+    >>> optimizer.step(); scheduler.step(); scheduler.get_last_lr()
+    [0.5]
     """
 
     _get_lr_called_within_step = False

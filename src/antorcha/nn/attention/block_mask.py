@@ -251,10 +251,12 @@ class BlockMask:
 
     def to(self, device: Any) -> BlockMask:
         """The same mask with its tensors on another device."""
-        tensors = [getattr(self, name) for name in self._TENSOR_ATTRS[:8]]
-        moved = [each.to(device) if isinstance(each, Tensor) else each for each in tensors]
+        moved: dict[str, Any] = {}
+        for name in self._TENSOR_ATTRS[:8]:
+            tensor = getattr(self, name)
+            moved[name] = tensor.to(device) if isinstance(tensor, Tensor) else tensor
         return BlockMask(
-            self.seq_lengths, *moved, BLOCK_SIZE=self.BLOCK_SIZE, mask_mod=self.mask_mod,
+            self.seq_lengths, **moved, BLOCK_SIZE=self.BLOCK_SIZE, mask_mod=self.mask_mod,
             dq_kv_order_spt=self.dq_kv_order_spt,
         )  # fmt: skip
 

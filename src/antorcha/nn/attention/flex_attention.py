@@ -198,14 +198,16 @@ def create_block_mask(
         raise AssertionError(f"create-block_mask requires a mask_mod function! Got {mask_mod}")
     if compute_dq_write_order:
         raise MissingFeature("create_block_mask: dq_write_order is for a GPU kernel not here")
-    size = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else tuple(BLOCK_SIZE)
+    size = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else BLOCK_SIZE
     mask = create_mask(mask_mod, B, H, Q_LEN, KV_LEN, device)
     if mask.dtype is not dtypes.bool_:
         raise AssertionError(f"mask.dtype must be torch.bool, got {mask.dtype}")
     seen = _blocks_seen(mask, *size)
     most = size[0] * size[1]
     partial: Any = (seen > 0) & (seen < most) if separate_full_blocks else seen > 0
-    full = dense_to_ordered(seen == most) if separate_full_blocks else (None, None)
+    full: tuple[Any, Any] = (None, None)
+    if separate_full_blocks:
+        full = dense_to_ordered(seen == most)
     return BlockMask.from_kv_blocks(
         *dense_to_ordered(partial), *full, BLOCK_SIZE=(size[0], size[1]), mask_mod=mask_mod,
         seq_lengths=(Q_LEN, KV_LEN),

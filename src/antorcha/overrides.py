@@ -20,7 +20,8 @@ from antorcha.tensor.subclass import (
 )
 
 __all__ = [
-    "BaseTorchFunctionMode", "DisableTorchFunction", "DisableTorchFunctionSubclass", "TorchFunctionMode",
+    "BaseTorchFunctionMode", "DisableTorchFunction", "DisableTorchFunctionSubclass",
+    "TorchFunctionMode",
     "enable_reentrant_dispatch", "get_default_nowrap_functions", "get_ignored_functions",
     "get_overridable_functions", "handle_torch_function", "has_torch_function",
     "has_torch_function_unary", "has_torch_function_variadic", "is_tensor_like",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import copy
+import importlib
 import keyword
 import math
 import re
@@ -347,7 +348,7 @@ class Graph:
     def print_tabular(self) -> None:
         """Prints a table of the nodes; needs the package ``tabulate``."""
         try:
-            from tabulate import tabulate  # type: ignore[import-untyped,import-not-found,unused-ignore]
+            tabulate = importlib.import_module("tabulate").tabulate
         except ImportError:
             print(
                 "`print_tabular` relies on the library `tabulate`, which could not be found on "

@@ -63,9 +63,7 @@ class _CodeOnlyModule(Module):
 
 
 def _deserialize_graph_module(forward: Callable[..., Any], body: dict[str, Any]) -> Module:
-    from antorcha.fx._symbolic_trace import Tracer
-
-    tracer_cls: Any = body.get("_tracer_cls") or Tracer
+    tracer_cls: Any = body.get("_tracer_cls") or sys.modules["antorcha.fx"].Tracer
 
     class KeepModules(tracer_cls):  # type: ignore[misc]
         def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:

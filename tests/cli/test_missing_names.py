@@ -84,12 +84,12 @@ LATER = "LinearCrossEntropyLoss"  # a layer that antorcha lacks
 READ = {
     "torch.accelerator": f"AttributeError: torch.accelerator: {NOT_YET}",
     f"torch.nn.{LATER}": f"AttributeError: torch.nn.{LATER}: {NOT_YET}",
-    "torch.fx": f"AttributeError: torch.fx: {NOT_YET}",
+    "torch.export": f"AttributeError: torch.export: {NOT_YET}",
     f"from torch.nn import Linear, {LATER}": f"ImportError: torch.nn.{LATER}: {NOT_YET}",
-    "from torch import fx": f"ImportError: torch.fx: {NOT_YET}",
-    "import torch.fx": f"ModuleNotFoundError: torch.fx: {NOT_YET}",
-    "from torch.fx import symbolic_trace": f"ModuleNotFoundError: torch.fx: {NOT_YET}",
-    "import antorcha.fx": f"ModuleNotFoundError: torch.fx: {NOT_YET}",
+    "from torch import export": f"ImportError: torch.export: {NOT_YET}",
+    "import torch.export": f"ModuleNotFoundError: torch.export: {NOT_YET}",
+    "from torch.export import Dim": f"ModuleNotFoundError: torch.export: {NOT_YET}",
+    "import antorcha.export": f"ModuleNotFoundError: torch.export: {NOT_YET}",
     "torch.eye(2).to_sparse()": f"AttributeError: torch.Tensor.to_sparse: {NOT_YET}",
     "torch.Tensor.to_sparse": f"AttributeError: torch.Tensor.to_sparse: {NOT_YET}",
     "torch.eye(2).sofmax(0)": "Did you mean: 'softmax'?",
@@ -130,7 +130,8 @@ def test_what_the_user_reads(command: list[str], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "code", ["import torch.fx", "from torch.nn import LinearCrossEntropyLoss", "torch.accelerator"]
+    "code",
+    ["import torch.export", "from torch.nn import LinearCrossEntropyLoss", "torch.accelerator"],
 )
 def test_a_whole_program(code: str, tmp_path: Path) -> None:
     program = tmp_path / "program.py"
@@ -144,10 +145,10 @@ def test_a_whole_program(code: str, tmp_path: Path) -> None:
 def test_programs_may_ask() -> None:
     import antorcha as torch
 
-    assert not hasattr(torch, "fx")
+    assert not hasattr(torch, "export")
     assert getattr(torch.nn, "LinearCrossEntropyLoss", None) is None
     assert not hasattr(torch.ones(2), "to_sparse")
-    assert importlib.util.find_spec("antorcha.fx") is None
+    assert importlib.util.find_spec("antorcha.export") is None
     with pytest.raises(ImportError, match="LinearCrossEntropyLoss"):
         from antorcha.nn import LinearCrossEntropyLoss  # noqa: F401
     try:
@@ -158,7 +159,9 @@ def test_programs_may_ask() -> None:
 
 
 def test_the_list_is_read_only_where_a_name_is_missing() -> None:
-    read = "import antorcha, antorcha.errors as e; antorcha.nn.Linear; hasattr(antorcha, 'fx')\n"
+    read = (
+        "import antorcha, antorcha.errors as e; antorcha.nn.Linear; hasattr(antorcha, 'export')\n"
+    )
     done = _child("-c", read + "print(e._pytorch_names.cache_info().currsize)")
     assert done.stdout == "0\n", done.stderr
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from antorcha.device import Device
+from antorcha.errors import explain_missing
 from antorcha.fx.codegen import CodeGen, PythonCode
 from antorcha.fx.functions import TORCH
 from antorcha.fx.node import Node, map_arg
@@ -422,3 +423,6 @@ def _check_target(owner: Any, node: Node) -> None:
             f"Node {node} target {node.target} {node.target.rpartition('.')[2]} of "
             f"{type(owner).__name__} does not reference an nn.Module"
         )
+
+
+explain_missing("torch.fx.graph", globals())

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from antorcha.errors import warn
+from antorcha.errors import explain_missing, warn
 from antorcha.fx.codegen import PythonCode
 from antorcha.fx.graph import _BUILTINS, Graph
 from antorcha.nn.module import Module
@@ -376,3 +376,6 @@ def _call_and_explain(self: Any, *args: Any, **kwargs: Any) -> Any:
             file=sys.stderr,
         )
         raise
+
+
+explain_missing("torch.fx.graph_module", globals())

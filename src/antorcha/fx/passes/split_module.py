@@ -6,6 +6,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from antorcha.errors import explain_missing
 from antorcha.fx.graph import Graph
 from antorcha.fx.graph_module import GraphModule, _copy_attr
 from antorcha.fx.node import Node, map_arg
@@ -139,3 +140,6 @@ def _part_module(
     outputs = tuple([made[node] for node in part.outputs])
     graph.output(outputs[0] if len(outputs) == 1 else outputs)
     return GraphModule(root, graph)
+
+
+explain_missing("torch.fx.passes.split_module", globals())

@@ -201,7 +201,7 @@ def no_such_module(module: str, siblings: Iterable[str] = ()) -> ModuleNotFoundE
 
 
 class MissingModules:
-    """The last of the import system's finders: ``import antorcha.fx`` fails with our words."""
+    """The last of the import system's finders: ``import antorcha.export`` fails with our words."""
 
     @staticmethod
     def find_spec(fullname: str, path: object = None, target: object = None) -> None:
@@ -220,8 +220,8 @@ def is_importing() -> bool:
 def not_yet(owner: str, name: str) -> str:
     """Says that PyTorch's `owner` has a name that antorcha's lacks; "" where neither has it.
 
-    >>> not_yet("torch", "fx"), not_yet("torch", "zebra")
-    ('torch.fx: PyTorch 2.13 has it, antorcha not yet. docs/coverage.md lists what there is.', '')
+    >>> not_yet("torch", "mtia"), not_yet("torch", "zebra")
+    ('torch.mtia: PyTorch 2.13 has it, antorcha not yet. docs/coverage.md lists what there is.', '')
     """
     known = pytorch_names()
     if name in known.get(owner, ()) or f"{owner}.{name}" in known:

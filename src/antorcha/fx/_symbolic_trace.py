@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from antorcha import modes
-from antorcha.errors import MissingFeature, warn
+from antorcha.errors import MissingFeature, explain_missing, warn
 from antorcha.fx.functions import FUNCTIONAL, as_pytorch_calls, is_ours
 from antorcha.fx.graph import Graph
 from antorcha.fx.graph_module import GraphModule
@@ -510,3 +510,6 @@ def symbolic_trace(root: Any, concrete_args: dict[str, Any] | None = None) -> Gr
     graph = tracer.trace(root, concrete_args)
     name = root.__class__.__name__ if isinstance(root, Module) else root.__name__
     return GraphModule(tracer.root, graph, name)
+
+
+explain_missing("torch.fx._symbolic_trace", globals())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import re
+import sys
 import types
 import typing
 from collections.abc import Callable, Sequence
@@ -100,9 +101,7 @@ class CodeGen:
             writer.body.append("pass\n")
         wraps = ""
         if writer.wrapped:
-            from antorcha.fx import wrap
-
-            name = writer.name_of("wrap", wrap)
+            name = writer.name_of("wrap", sys.modules["antorcha.fx"].wrap)
             wraps = "\n".join([f'{name}("{each}")' for each in writer.wrapped])
         body = (
             writer.body if self._body_transformer is None else self._body_transformer(writer.body)

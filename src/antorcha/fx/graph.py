@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import copy
+import importlib
 import keyword
 import math
 import re
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from antorcha.device import Device
+from antorcha.errors import explain_missing
 from antorcha.fx.codegen import CodeGen, PythonCode
 from antorcha.fx.functions import TORCH
 from antorcha.fx.node import Node, map_arg
@@ -347,7 +349,7 @@ class Graph:
     def print_tabular(self) -> None:
         """Prints a table of the nodes; needs the package ``tabulate``."""
         try:
-            from tabulate import tabulate  # type: ignore[import-untyped,import-not-found,unused-ignore]
+            tabulate = importlib.import_module("tabulate").tabulate
         except ImportError:
             print(
                 "`print_tabular` relies on the library `tabulate`, which could not be found on "
@@ -421,3 +423,6 @@ def _check_target(owner: Any, node: Node) -> None:
             f"Node {node} target {node.target} {node.target.rpartition('.')[2]} of "
             f"{type(owner).__name__} does not reference an nn.Module"
         )
+
+
+explain_missing("torch.fx.graph", globals())

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from antorcha.errors import warn
+from antorcha.errors import explain_missing, warn
 from antorcha.fx.codegen import PythonCode
 from antorcha.fx.graph import _BUILTINS, Graph
 from antorcha.nn.module import Module
@@ -63,9 +63,7 @@ class _CodeOnlyModule(Module):
 
 
 def _deserialize_graph_module(forward: Callable[..., Any], body: dict[str, Any]) -> Module:
-    from antorcha.fx._symbolic_trace import Tracer
-
-    tracer_cls: Any = body.get("_tracer_cls") or Tracer
+    tracer_cls: Any = body.get("_tracer_cls") or sys.modules["antorcha.fx"].Tracer
 
     class KeepModules(tracer_cls):  # type: ignore[misc]
         def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
@@ -378,3 +376,6 @@ def _call_and_explain(self: Any, *args: Any, **kwargs: Any) -> Any:
             file=sys.stderr,
         )
         raise
+
+
+explain_missing("torch.fx.graph_module", globals())

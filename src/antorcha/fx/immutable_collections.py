@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from antorcha.errors import explain_missing
+
 __all__ = ["immutable_dict", "immutable_list"]
 
 _HELP = """
@@ -43,3 +45,6 @@ class immutable_dict(dict[Any, Any]):
 
     def __reduce__(self) -> Any:
         return type(self), (tuple(self.items()),)
+
+
+explain_missing("torch.fx.immutable_collections", globals())

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Iterator
 from typing import Any
 
+from antorcha.errors import explain_missing
 from antorcha.fx._symbolic_trace import Tracer
 from antorcha.fx.graph import Graph
 from antorcha.fx.graph_module import GraphModule
@@ -233,3 +234,6 @@ class Transformer(Interpreter):
 
 def _new_module(module: Any, graph: Graph) -> GraphModule:
     return GraphModule(module, graph, type(module).__name__)
+
+
+explain_missing("torch.fx.interpreter", globals())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from antorcha.errors import explain_missing
 from antorcha.fx.functions import qualified_name, type_name
 from antorcha.fx.immutable_collections import immutable_dict, immutable_list
 
@@ -298,3 +299,6 @@ def map_aggregate(a: Argument, fn: Callable[[Argument], Argument]) -> Argument:
     if isinstance(a, slice):
         return slice(*[map_aggregate(each, fn) for each in (a.start, a.stop, a.step)])
     return fn(a)
+
+
+explain_missing("torch.fx.node", globals())

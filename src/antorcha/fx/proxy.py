@@ -17,6 +17,7 @@ from antorcha import modes
 from antorcha._ops import OpOverload
 from antorcha.device import Device
 from antorcha.dtypes import dtype
+from antorcha.errors import explain_missing, ours
 from antorcha.fx.codegen import MAGIC, REFLECTABLE
 from antorcha.fx.functions import as_pytorch_calls, public_form, qualified_name
 from antorcha.fx.graph import Graph
@@ -169,8 +170,6 @@ class TracerBase:
 def _user_stack() -> str | None:
     """The program's frames from the first ``forward`` on, as a traceback's text."""
     import traceback
-
-    from antorcha.errors import ours
 
     frame: Any = sys._getframe(2)
     found = []
@@ -385,3 +384,6 @@ for _name in REFLECTABLE:
     if _name != "getitem":
         setattr(Proxy, f"__r{_name.strip('_')}__", _reflected(_name))
 Proxy.__hash__ = object.__hash__  # type: ignore[method-assign]  # (== is recorded)
+
+
+explain_missing("torch.fx.proxy", globals())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from antorcha.errors import explain_missing
 from antorcha.fx._symbolic_trace import symbolic_trace
 from antorcha.fx.graph import Graph
 from antorcha.fx.graph_module import GraphModule, _copy_attr
@@ -242,3 +243,6 @@ def _add_attributes(gm: GraphModule, replacement: Module) -> None:
                 )
             _copy_attr(replacement, gm, node.target)
     gm.graph.lint()
+
+
+explain_missing("torch.fx.subgraph_rewriter", globals())

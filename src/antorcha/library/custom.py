@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from antorcha.errors import GraphError
+from antorcha.errors import GraphError, MissingFeature
 from antorcha.library.operators import PythonOverload, define, forget, lookup
 from antorcha.library.schema import infer_schema, parse_schema
 
@@ -84,15 +84,11 @@ class CustomOpDef:
 
     def register_torch_dispatch(self, torch_dispatch_class: Any, fn: Any = None, /) -> Any:
         """Not supported: raises NotImplementedError."""
-        from antorcha.library import register_torch_dispatch
-
-        return register_torch_dispatch(self._qualname, torch_dispatch_class, fn)
+        raise MissingFeature("torch.library.register_torch_dispatch is not supported")
 
     def register_autocast(self, device_type: str, cast_inputs: Any) -> None:
         """Not supported: raises NotImplementedError."""
-        from antorcha.library import register_autocast
-
-        register_autocast(self._qualname, device_type, cast_inputs)
+        raise MissingFeature("torch.library.register_autocast is not supported")
 
 
 def register_autograd(

@@ -23,9 +23,7 @@ from antorcha.ops.record import InPlace, Op, T
 from antorcha.runtime.call import path
 from antorcha.runtime.tensor import Parameter, Tensor
 
-overload_of: Any = (
-    None  # set by utils._python_dispatch: the operator of PyTorch's that a call of an op is
-)
+overload_of: Any = None  # set by utils._python_dispatch: PyTorch's operator for a call
 
 
 class _State(threading.local):

@@ -6,6 +6,7 @@ import copy
 from collections.abc import Iterable
 from typing import Any
 
+from antorcha.errors import explain_missing
 from antorcha.fx._symbolic_trace import symbolic_trace
 from antorcha.fx.graph_module import GraphModule
 from antorcha.fx.node import Node
@@ -90,3 +91,6 @@ def remove_dropout(model: Module) -> Module:
             node.replace_all_uses_with(node.args[0])
             traced.graph.erase_node(node)
     return GraphModule(traced, traced.graph)
+
+
+explain_missing("torch.fx.experimental.optimization", globals())

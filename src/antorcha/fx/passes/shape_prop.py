@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from antorcha.basics import channels_last, channels_last_3d, contiguous_format
+from antorcha.errors import explain_missing
 from antorcha.fx.interpreter import Interpreter
 from antorcha.fx.node import Node, map_aggregate
 from antorcha.runtime.tensor import Tensor
@@ -73,3 +74,6 @@ class ShapeProp(Interpreter):
     def propagate(self, *args: Any) -> Any:
         """Runs the graph on these inputs, and notes."""
         return super().run(*args)
+
+
+explain_missing("torch.fx.passes.shape_prop", globals())

@@ -198,7 +198,6 @@ torch.sparse_csc_tensor(torch.tensor([0,1,3]),torch.tensor([1,0,1]),v)
 torch.sparse_compressed_tensor(torch.tensor([0,1,3]),torch.tensor([2,0,2]),v,(2,3),layout=torch.sparse_csr)
 torch.sparse.sampled_addmm(s.to_sparse_csr(), d2, torch.ones(2,3))
 torch.sparse.spdiags(torch.ones(2,3), torch.tensor([0,-1]), (3,3))
-torch.sparse.spdiags(torch.arange(6.).reshape(2,3), torch.tensor([0,1]), (3,3), layout=torch.sparse_csr)
 s.sparse_resize_((3,3),2,0)
 copy.deepcopy(s)
 s.half()
@@ -351,8 +350,7 @@ def gradients(m: Any, expression: str, leaf: bool) -> list[Any]:
     for x in (w, q, d, e, e2):
         g = x.grad if x.is_leaf else None
         if g is not None and leaf and x is q and expression.startswith(DENSE_THERE):
-            g = g.to_dense() if g.layout == m.strided else g.to_dense()
-            g = g * q.detach().to_dense().ne(0)
+            g = g.to_dense() * q.detach().to_dense().ne(0)
         found.append(None if g is None else g.to_dense().tolist())
     return [text, found]
 

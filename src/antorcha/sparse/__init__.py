@@ -166,7 +166,7 @@ def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1.0, alpha: An
 
     See https://docs.pytorch.org/docs/stable/generated/torch.sparse.addmm.html.
     """
-    return _products.addmm(mat, mat1, mat2, beta=beta, alpha=alpha)
+    return _products.addmm(mat, mat1, mat2, beta=beta, alpha=alpha)  # type: ignore[no-any-return]
 
 
 def sampled_addmm(

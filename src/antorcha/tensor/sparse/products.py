@@ -74,7 +74,7 @@ def sparse_by_sparse(a: SparseTensor, b: SparseTensor) -> SparseTensor:
 
 
 @rule("mm", "smm", "spmm", "hspmm")
-def mm(input: Any, mat2: Any) -> Tensor:
+def mm(input: Any, mat2: Any) -> Any:
     """The product of two matrices of which at least one is sparse."""
     check_matrix("mm", input)
     check_matrix("mm", mat2)
@@ -83,12 +83,12 @@ def mm(input: Any, mat2: Any) -> Tensor:
         return sparse_by_dense(input, mat2)
     if not is_sparse(input):
         turned = permuted("t", mat2, [1, 0])
-        return T.transpose(sparse_by_dense(turned, T.transpose(input, 0, 1)), 0, 1)  # type: ignore[no-any-return]
+        return T.transpose(sparse_by_dense(turned, T.transpose(input, 0, 1)), 0, 1)
     return in_format(sparse_by_sparse(input, mat2), input._format)
 
 
 @rule("mv")
-def mv(input: Any, vec: Any) -> Tensor:
+def mv(input: Any, vec: Any) -> Any:
     """A sparse matrix times a dense vector."""
     if not is_sparse(input) or is_sparse(vec):
         return refuse("mv", vec if is_sparse(vec) else input)
@@ -96,11 +96,11 @@ def mv(input: Any, vec: Any) -> Tensor:
     if vec._layout.ndim != 1:
         raise ShapeError(f"mv: the second argument must be 1-D, not {tuple(vec._layout.shape)}")
     check_product("mv", input, vec)
-    return T.squeeze(sparse_by_dense(input, T.unsqueeze(vec, 1)), 1)  # type: ignore[no-any-return]
+    return T.squeeze(sparse_by_dense(input, T.unsqueeze(vec, 1)), 1)
 
 
 @rule("matmul")
-def matmul(input: Any, other: Any) -> Tensor:
+def matmul(input: Any, other: Any) -> Any:
     """``input @ other``."""
     left, right = input._layout.ndim, other._layout.ndim
     if left == 2 and right == 2:
@@ -113,7 +113,7 @@ def matmul(input: Any, other: Any) -> Tensor:
 
 
 @rule("addmm", "sspaddmm")
-def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """``beta * input + alpha * (mat1 @ mat2)``."""
     product = mm(mat1, mat2) if is_sparse(mat1) or is_sparse(mat2) else T.mm(mat1, mat2)
     if is_sparse(product) and is_sparse(input):
@@ -122,8 +122,8 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) ->
         return refuse("addmm", input)
     scaled = input if beta == 1 else T.mul(input, beta)
     if is_sparse(product):
-        return T.add(T.expand(scaled, tuple(product._layout.shape)), product, alpha=alpha)  # type: ignore[no-any-return]
-    return T.add(scaled, product, alpha=alpha)  # type: ignore[no-any-return]
+        return T.add(T.expand(scaled, tuple(product._layout.shape)), product, alpha=alpha)
+    return T.add(scaled, product, alpha=alpha)
 
 
 @rule("bmm")

@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
-from antorcha.errors import is_importing, no_such_module
+from antorcha.errors import explain_missing, is_importing, no_such_module
 
 PYTORCH_VERSION = "2.13.0"
 SERVED_VERSION = f"{PYTORCH_VERSION}+antorcha"
@@ -196,6 +196,7 @@ def _version_module() -> ModuleType:
         debug=False,
         git_version="antorcha",
     )
+    explain_missing(module.__name__, module.__dict__)
     return module
 
 

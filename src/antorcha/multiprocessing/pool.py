@@ -5,6 +5,8 @@ from __future__ import annotations
 from multiprocessing import pool
 from typing import Any
 
+from antorcha.errors import explain_missing
+
 __all__ = ["Pool"]
 
 
@@ -20,3 +22,6 @@ class Pool(pool.Pool):
 
             context = get_context()
         super().__init__(processes, initializer, initargs, maxtasksperchild, context)
+
+
+explain_missing("torch.multiprocessing.pool", globals())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from multiprocessing import queues
 from typing import Any
 
+from antorcha.errors import explain_missing
 from antorcha.multiprocessing.parcels import Connection, Parcel, Pipe, unpack
 
 __all__ = ["JoinableQueue", "Queue", "SimpleQueue"]
@@ -68,3 +69,6 @@ class SimpleQueue(queues.SimpleQueue):  # type: ignore[type-arg]
         """Puts an object in."""
         with self._wlock:
             self._writer.send(obj)
+
+
+explain_missing("torch.multiprocessing.queue", globals())

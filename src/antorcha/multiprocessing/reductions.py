@@ -10,7 +10,7 @@ from typing import Any
 
 from antorcha.device import Device
 from antorcha.dtypes import dtype as DType
-from antorcha.errors import GraphError
+from antorcha.errors import GraphError, explain_missing
 from antorcha.runtime import layout as L
 from antorcha.runtime import shared
 from antorcha.runtime.shared import Segment
@@ -99,3 +99,6 @@ def init_reductions() -> None:
     ForkingPickler.register(Parameter, reduce_tensor)
     ForkingPickler.register(UntypedStorage, reduce_storage)
     ForkingPickler.register(TypedStorage, reduce_typed_storage)
+
+
+explain_missing("torch.multiprocessing.reductions", globals())

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from multiprocessing import connection
 from typing import Any
 
-from antorcha.errors import warn
+from antorcha.errors import explain_missing, warn
 from antorcha.multiprocessing.context import get_context
 
 __all__ = [
@@ -210,3 +210,6 @@ def spawn(
             FutureWarning,
         )
     return start_processes(fn, args, nprocs, join, daemon, start_method="spawn")
+
+
+explain_missing("torch.multiprocessing.spawn", globals())

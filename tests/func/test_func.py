@@ -123,3 +123,27 @@ def test_random_numbers_in_vmap() -> None:
 def test_what_is_refused(call: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         call(torch.ones(3))
+
+
+def test_what_goes_into_a_map_and_comes_out() -> None:
+    """None where there is no batch, on either side, and results that are no tensors."""
+
+    def cases(lib: Any) -> list[Any]:
+        ones, vmap = lib.ones(3, 2), lib.func.vmap
+        return [
+            lambda: vmap(lambda x: (x, 3.0), out_dims=(0, None))(ones)[1],
+            lambda: vmap(lambda x: (x, lib.ones(2)), out_dims=(0, None))(ones)[1].shape,
+            lambda: vmap(lambda x, y: x, in_dims=(0, None))(ones, None).shape,
+            lambda: vmap(lambda x: (x.sum(), None))(ones),
+            lambda: vmap(lambda x: x, out_dims="0")(ones),
+            lambda: lib.func.grad(lambda x, n: x.sum())(ones, None).tolist(),
+        ]
+
+    for mine, theirs in zip(cases(antorcha), cases(torch), strict=True):
+        try:
+            wanted: Any = theirs()
+        except Exception as error:
+            with pytest.raises(type(error)):
+                mine()
+        else:
+            assert mine() == wanted

@@ -14,10 +14,10 @@ from typing import Any
 from antorcha.autograd import grad as _autograd_grad
 from antorcha.autograd.modes import enable_grad, is_grad_enabled
 from antorcha.errors import GraphError
-from antorcha.func import tree
 from antorcha.ops.record import T
 from antorcha.runtime.call.node import edge_of
 from antorcha.runtime.tensor import Tensor
+from antorcha.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 Argnums = int | tuple[int, ...]
 
@@ -31,7 +31,7 @@ class _Level:
 
     def variables(self, values: Any) -> Any:
         """The tree with its tensors as variables of this level."""
-        return tree.map_tree(self._variable, values)
+        return tree_map(self._variable, values)
 
     def _variable(self, value: Any) -> Any:
         if not isinstance(value, Tensor):
@@ -45,7 +45,7 @@ class _Level:
     def results(self, values: Any) -> Any:
         """The tree with its tensors outside of the graph, unless others than this level's variables
         are behind them."""
-        return tree.map_tree(self._result, values)
+        return tree_map(self._result, values)
 
     def _result(self, value: Any) -> Any:
         if not isinstance(value, Tensor) or not value.requires_grad:
@@ -112,7 +112,7 @@ def _with_variables(level: _Level, args: tuple[Any, ...], argnums: Argnums) -> t
     for place in places:
         changed[place] = level.variables(args[place])
     chosen = tuple([changed[place] for place in places])
-    _check_tensors(tree.flatten(chosen)[0])
+    _check_tensors(tree_flatten(chosen)[0])
     return tuple(changed), chosen if isinstance(argnums, tuple) else chosen[0]
 
 
@@ -161,8 +161,8 @@ def grad_and_value(
                     f"{name}: Expected f(*args) to return a scalar Tensor, got tensor with "
                     f"{output.dim()} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
                 )
-            leaves, structure = tree.flatten(chosen)
-            made = tree.unflatten(_gradients([output], leaves), structure)
+            leaves, structure = tree_flatten(chosen)
+            made = tree_unflatten(_gradients([output], leaves), structure)
             made, output, aux = level.results(made), level.results(output), level.results(aux)
         return (made, (output, aux)) if has_aux else (made, output)
 
@@ -237,26 +237,26 @@ def _pullback(
     with enable_grad():
         if argnums is None:
             given = chosen = level.variables(args)
-            _check_tensors(tree.flatten(args)[0])
+            _check_tensors(tree_flatten(args)[0])
         else:
             given, chosen = _with_variables(level, args, argnums)
         output, aux = _split_aux(func(*given, **(kwargs or {})), "vjp(f, *primals)", has_aux)
-        leaves, structure = tree.flatten(chosen)
-        outputs, shape_of_output = tree.flatten(output)
+        leaves, structure = tree_flatten(chosen)
+        outputs, shape_of_output = tree_flatten(output)
         _check_outputs(outputs, output)
         shown_output, aux = level.results(output), level.results(aux)
 
     def fn(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
-        vectors, found = tree.flatten(cotangents)
+        vectors, found = tree_flatten(cotangents)
         if found != shape_of_output:
             raise GraphError(
                 "Expected pytree structure of cotangents to be the same as pytree structure of "
-                f"outputs to the function. cotangents: {tree.shown(found)}, primal output: "
-                f"{tree.shown(shape_of_output)}"
+                f"outputs to the function. cotangents: {found}, primal output: "
+                f"{shape_of_output}"
             )
         create = is_grad_enabled() if create_graph is None else create_graph
         made = _gradients(outputs, leaves, vectors, create)
-        return tree.unflatten([level._result(g) for g in made], structure)
+        return tree_unflatten([level._result(g) for g in made], structure)
 
     return shown_output, fn, aux
 
@@ -312,25 +312,25 @@ def jvp(
 def _pushforward(
     func: Callable[..., Any], primals: tuple[Any, ...], tangents: Any, has_aux: bool
 ) -> tuple[Any, Any, Any]:
-    vectors, found = tree.flatten(tangents)
-    structure = tree.flatten(primals)[1]
+    vectors, found = tree_flatten(tangents)
+    structure = tree_flatten(primals)[1]
     if found != structure:
         raise GraphError(
             "jvp(f, primals, tangents): Expected primals and tangents to have the same python "
             "structure. For example, if primals is a tuple of 3 tensors, tangents also must be. "
-            f"Got primals with structure {tree.shown(structure)} and tangents with structure "
-            f"{tree.shown(found)}"
+            f"Got primals with structure {structure} and tangents with structure "
+            f"{found}"
         )
     level = _Level()
     with enable_grad():
         variables = level.variables(primals)
         output, aux = _split_aux(func(*variables), "jvp(f, primals, tangents)", has_aux)
-        outputs, shape_of_output = tree.flatten(output)
+        outputs, shape_of_output = tree_flatten(output)
         dummies = [T.zeros_like(out).requires_grad_() for out in outputs]
         level.leaves += dummies
-        first = _gradients(outputs, tree.flatten(variables)[0], dummies)
+        first = _gradients(outputs, tree_flatten(variables)[0], dummies)
         made = _gradients(first, dummies, vectors)
-        push = tree.unflatten([level._result(each) for each in made], shape_of_output)
+        push = tree_unflatten([level._result(each) for each in made], shape_of_output)
         return level.results(output), push, level.results(aux)
 
 
@@ -378,9 +378,9 @@ def jacrev(
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         places = _places(argnums, len(args))
         output, fn, aux = _pullback(func, args, places, has_aux, kwargs)
-        outputs, shape_of_output = tree.flatten(output)
+        outputs, shape_of_output = tree_flatten(output)
         _refuse_complex("jacrev", "outputs", outputs)
-        made = tree.unflatten(
+        made = tree_unflatten(
             [_rows(fn, outputs, k, shape_of_output) for k in range(len(outputs))], shape_of_output
         )
         return (made, aux) if has_aux else made
@@ -396,13 +396,13 @@ def _rows(fn: Callable[..., Any], outputs: list[Tensor], at: int, structure: Any
     passes = []
     for k in range(max(count, 1)):  # (of no elements: once, for the structure)
         seeds[at] = _unit(out, k)
-        passes.append(tree.flatten(fn(tree.unflatten(seeds, structure))))
+        passes.append(tree_flatten(fn(tree_unflatten(seeds, structure))))
     columns = zip(*[leaves[:] for leaves, _ in passes], strict=True)
     made = [
         T.reshape(T.stack(tuple(column))[:count], (*out.shape, *column[0].shape))
         for column in columns
     ]
-    return tree.unflatten(made, passes[0][1])
+    return tree_unflatten(made, passes[0][1])
 
 
 def _unit(like: Tensor, k: int) -> Tensor:

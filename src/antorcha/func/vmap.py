@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from types import NoneType
 from typing import Any
 
 from antorcha.errors import GraphError
-from antorcha.func import tree
 from antorcha.ops.record import T
 from antorcha.random import get_rng_state, set_rng_state
 from antorcha.runtime.tensor import Tensor
+from antorcha.utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
 
 _RANDOMNESS = ("error", "different", "same")
 
@@ -55,7 +56,7 @@ def vmap(
 
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         _check_out_dims(out_dims, func)
-        leaves, structure = tree.flatten(args)
+        leaves, structure = tree_flatten(args)
         dims = _in_dims(in_dims, args, leaves, structure, func)
         size = _batch_size(dims, leaves)
         parts = [
@@ -69,7 +70,7 @@ def vmap(
                 part if dim is None else part[k] for part, dim in zip(parts, dims, strict=True)
             ]
             with draws:
-                results.append(func(*tree.unflatten(given, structure), **kwargs))
+                results.append(func(*tree_unflatten(given, structure), **kwargs))
         if not results:
             raise ValueError("vmap: the batch has no examples, so the function cannot be run")
         return _stacked(results, out_dims, func)
@@ -109,8 +110,8 @@ def _name(func: Any) -> str:
 
 
 def _check_out_dims(out_dims: Any, func: Any) -> None:
-    for each in tree.flatten(out_dims)[0]:
-        if not isinstance(each, int):
+    for each in tree_flatten(out_dims)[0]:
+        if not isinstance(each, (int, NoneType)):
             raise ValueError(
                 f"vmap({_name(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None "
                 "or a python collection of ints representing where in the outputs the vmapped "
@@ -136,12 +137,12 @@ def _in_dims(
             f"vmap({_name(func)})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you "
             "are trying to vmap over a function with no inputs. The latter is unsupported."
         )
-    dims = tree.spread(in_dims, structure)
+    dims = _broadcast_to_and_flatten(in_dims, structure)
     if dims is None:
         raise ValueError(
             f"{called}: in_dims is not compatible with the structure of `inputs`. in_dims has "
-            f"structure {tree.shown(tree.flatten(in_dims)[1])} but inputs has structure "
-            f"{tree.shown(structure)}."
+            f"structure {tree_flatten(in_dims)[1]} but inputs has structure "
+            f"{structure}."
         )
     return [_in_dim(dim, leaf, called) for dim, leaf in zip(dims, leaves, strict=True)]
 
@@ -182,24 +183,24 @@ def _batch_size(dims: list[int | None], leaves: list[Any]) -> int:
 
 def _stacked(results: list[Any], out_dims: Any, func: Any) -> Any:
     """The examples' results as one tree of stacked tensors."""
-    flat = [tree.flatten(each) for each in results]
+    flat = [tree_flatten(each) for each in results]
     structure = flat[0][1]
     if isinstance(results[0], Tensor) and isinstance(out_dims, tuple) and len(out_dims) == 1:
         out_dims = out_dims[0]
-    dims = tree.spread(out_dims, structure)
+    dims = _broadcast_to_and_flatten(out_dims, structure)
     if dims is None:
         raise ValueError(
             f"vmap({_name(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible "
             f"with the structure of `outputs`. out_dims has structure "
-            f"{tree.shown(tree.flatten(out_dims)[1])} but outputs has structure "
-            f"{tree.shown(structure)}."
+            f"{tree_flatten(out_dims)[1]} but outputs has structure "
+            f"{structure}."
         )
     columns = zip(*[leaves for leaves, _ in flat], strict=True)
     made = [
         column[0] if dim is None else _stack(column, dim, func)
         for column, dim in zip(columns, dims, strict=True)
     ]
-    return tree.unflatten(made, structure)
+    return tree_unflatten(made, structure)
 
 
 def _stack(column: tuple[Any, ...], dim: int, func: Any) -> Tensor:

@@ -1,10 +1,10 @@
-"""A convolutional network on handwritten digits: training stops half-way and resumes from a file.
+"""Training stops half-way and resumes from a file, as if it had never stopped.
 
-    antorcha run examples/digits_conv.py
+    antorcha run examples/resume_training.py
 
-The checkpoint holds all that training depends on: parameters, the optimizer's state, the schedule
-and the random numbers. Resumed training is then the same as training that never stopped, to the
-last bit; the last line says whether it was.
+A convolutional network learns handwritten digits. The checkpoint holds all that training depends
+on: parameters, the optimizer's state, the schedule and the random numbers. Resumed training is then
+the same as training that never stopped, to the last bit; the last line says whether it was.
 """
 
 import os

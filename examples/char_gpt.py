@@ -86,13 +86,9 @@ def train(model, data, steps):
     windows = data.unfold(0, CONTEXT + 1, 1)  # (n, CONTEXT + 1): a view, no copy
     known, unseen = windows[: len(windows) * 9 // 10], windows[len(windows) * 9 // 10 :: 32]
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3, betas=(0.9, 0.99))
-<<<<<<< HEAD
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps, eta_min=2e-4)
-=======
     schedule = torch.optim.lr_scheduler.OneCycleLR(
         optimizer, max_lr=3e-3, total_steps=steps, pct_start=0.1, cycle_momentum=False
     )  # up for a tenth of the steps (at full speed the first ones overshoot), then down
->>>>>>> examples
     losses, checks = [], []
     for step in range(1, steps + 1):
         loss = model.loss(known[torch.randint(len(known), (32,))])

@@ -6,11 +6,7 @@ A network learns to read handwritten digits and is saved to a `.pt` file. Anothe
 say what a digit leaves when divided by five after seeing only thirty, takes its body from the file
 (`strict=False`: the file has no head for it), freezes it, and trains a new head. A third learns the
 same thirty images from scratch. The data comes with scikit-learn; the picture shows how often each
-<<<<<<< HEAD
-of the two is right on images it never saw.
-=======
 of the two is right on images it never saw. Not every task gains: odd or even hardly does.
->>>>>>> examples
 """
 
 import argparse

@@ -112,18 +112,12 @@ def main():
 
     with torch.no_grad():
         drawn = generator.eval()(noise(60))  # (60, 1, 8, 8)
-<<<<<<< HEAD
-        passed = (discriminator.eval()(drawn) > 0).float().mean().item()
-    draw(options.out, drawn, images[:60], losses)
-    print(f"drawn digits that the discriminator takes for real: {passed:.2f}")
-=======
         d = discriminator.eval()
         odds = [torch.sigmoid(d(x)).mean().item() for x in (drawn, images)]
     draw(options.out, drawn, images[:60], losses)
     print(
         f"real, says the discriminator of drawn digits: {odds[0]:.2f}, of real ones: {odds[1]:.2f}"
     )
->>>>>>> examples
 
 
 if __name__ == "__main__":

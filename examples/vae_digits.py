@@ -67,11 +67,7 @@ def train(model, loader, steps):
 
 
 @torch.no_grad()
-<<<<<<< HEAD
-def draw(path, model, images, labels, side=14):
-=======
 def draw(path, model, images, labels, side=12):
->>>>>>> examples
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -83,25 +79,15 @@ def draw(path, model, images, labels, side=12):
     tiles = F.pad(torch.sigmoid(model.decoder(points)).view(-1, 8, 8), (1, 1, 1, 1))
     sheet = tiles.view(side, side, 10, 10).permute(0, 2, 1, 3).reshape(side * 10, side * 10)
 
-<<<<<<< HEAD
-    figure = Figure(figsize=(9, 4.2), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    dots = left.scatter(*mean.T.tolist(), c=labels, cmap="tab10", s=5)
-=======
     figure = Figure(figsize=(8, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2)
     dots = left.scatter(*mean.T.tolist(), c=labels, cmap="tab10", s=3)
->>>>>>> examples
     figure.colorbar(dots, ax=left, ticks=range(10))
     left.set(title="where the encoder puts the digits", xlim=(-3, 3), ylim=(-3, 3), aspect="equal")
     right.imshow(sheet.numpy(), cmap="gray_r")
     right.set_title("what the decoder draws there")
     right.axis("off")
-<<<<<<< HEAD
-    figure.savefig(path, dpi=80)
-=======
     figure.savefig(path, dpi=75)
->>>>>>> examples
 
 
 def main():

@@ -1,16 +1,9 @@
 """Every example runs and ends with the line it should.
 
-<<<<<<< HEAD
-The programs that draw a picture are written for antorcha: a few steps of each are run, and the whole of
-the quick ones. With PyTorch installed, `import antorcha as torch` is changed to `import torch`: the
-losses printed must be the same. The others are PyTorch programs and run under ``antorcha run``, and
-on PyTorch.
-=======
 The programs that draw a picture are written for antorcha: a few steps of each are run, and the
 whole of the quick ones. With PyTorch installed, `import antorcha as torch` is changed to `import
 torch`: the losses printed must be the same. The others are PyTorch programs and run under
 ``antorcha run``, and on PyTorch.
->>>>>>> examples
 """
 
 from __future__ import annotations

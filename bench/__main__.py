@@ -1,6 +1,7 @@
 """``python -m bench [NAMES]``: measure, print a table, write ``bench/results/NAME.json``.
 
-NAMES are groups (eager, kernels, train, programs, start) or parts of row names; without any, everything runs.
+NAMES are groups (eager, kernels, train, programs, start) or parts of row names; without any,
+everything runs.
 A group's file is written only when the whole group was measured.
 """
 

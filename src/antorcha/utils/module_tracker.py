@@ -8,7 +8,7 @@ from typing import Any
 from antorcha.autograd import engine
 from antorcha.autograd.graph import register_multi_grad_hook
 from antorcha.errors import explain_missing
-from antorcha.nn.module import (
+from antorcha.nn.hooks import (
     register_module_forward_hook,
     register_module_forward_pre_hook,
 )

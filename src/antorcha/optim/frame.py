@@ -199,6 +199,15 @@ def number(value: Any, group: Group | None = None) -> Any:
     return float(value)
 
 
+def weight_decay(group: Group, lr: Any) -> tuple[Any, dict[str, bool]]:
+    """The weight decay of a group with ``decoupled_weight_decay`` and the flags that say what it
+    is: added to the gradient, or decoupled, the factor of the weights themselves."""
+    decay = number(group["weight_decay"], group)
+    decoupled = group["decoupled_weight_decay"] and decay != 0
+    flags = {"decay": decay != 0 and not decoupled, "decoupled": decoupled}
+    return 1 - lr * decay if decoupled else decay, flags
+
+
 def scalar(value: float, group: Group) -> Tensor:
     """A 0-dim tensor for the state: float32, or float64 where that is the default dtype."""
     wide = dtypes.get_default_dtype() is dtypes.float64 and not group.get("fused")

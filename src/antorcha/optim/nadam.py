@@ -14,6 +14,7 @@ from antorcha.optim.frame import (
     functional,
     number,
     scalar,
+    weight_decay,
     zeros,
 )
 from antorcha.optim.optimizer import check
@@ -90,14 +91,9 @@ class NAdam(StepOptimizer):
 
     def _settings(self, group: Group) -> Any:
         beta1, beta2 = number(group["betas"][0], group), number(group["betas"][1], group)
-        lr, decay = number(group["lr"], group), number(group["weight_decay"], group)
-        decoupled = group["decoupled_weight_decay"] and decay != 0
-        flags = optim_step.nadam.flags(
-            maximize=group["maximize"], decay=decay != 0 and not decoupled, decoupled=decoupled,
-            near=1 - beta1 < 0.5,
-        )  # fmt: skip
-        if decoupled:
-            decay = 1 - lr * decay
+        lr = number(group["lr"], group)
+        decay, of_decay = weight_decay(group, lr)
+        flags = optim_step.nadam.flags(maximize=group["maximize"], near=1 - beta1 < 0.5, **of_decay)
         momentum_decay = number(group["momentum_decay"], group)
         return lr, beta1, beta2, number(group["eps"], group), decay, momentum_decay, flags
 

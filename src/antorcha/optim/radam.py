@@ -14,6 +14,7 @@ from antorcha.optim.frame import (
     functional,
     number,
     scalar,
+    weight_decay,
     zeros,
 )
 from antorcha.optim.optimizer import check
@@ -84,14 +85,9 @@ class RAdam(StepOptimizer):
 
     def _settings(self, group: Group) -> Any:
         beta1, beta2 = number(group["betas"][0], group), number(group["betas"][1], group)
-        lr, decay = number(group["lr"], group), number(group["weight_decay"], group)
-        decoupled = group["decoupled_weight_decay"] and decay != 0
-        flags = {
-            "maximize": group["maximize"], "decay": decay != 0 and not decoupled,
-            "decoupled": decoupled, "near": 1 - beta1 < 0.5,
-        }  # fmt: skip
-        if decoupled:
-            decay = 1 - lr * decay
+        lr = number(group["lr"], group)
+        decay, of_decay = weight_decay(group, lr)
+        flags = {"maximize": group["maximize"], "near": 1 - beta1 < 0.5, **of_decay}
         return lr, beta1, beta2, number(group["eps"], group), decay, flags
 
     def _update(self, run: Run, p: Tensor, grad: Tensor, state: State, settings: Any) -> None:

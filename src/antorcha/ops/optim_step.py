@@ -61,15 +61,22 @@ class Step:
         for t in tensors[2:]:
             t._storage.version += 1
 
-    def stateless(self, p: Tensor, g: Tensor, numbers: tuple[float, ...], flags: int) -> None:
-        """The same for an update without state: a shorter way."""
-        launch = self.plans.get((flags, p._layout, g._layout))
-        if launch is None:
-            self((p, g), numbers, flags)
-            return
-        storage, at = p._storage, p._offset
-        launch.into(storage, at, storage, at, g._storage, g._offset, *numbers)
-        storage.version += 1
+    def stateless(
+        self, params: Sequence[Tensor], numbers: tuple[float, ...], flags: int
+    ) -> list[Tensor]:
+        """The same for parameters without state, by their gradients: a shorter way. It gives those
+        that it leaves alone, as they have not been met before."""
+        plans, left = self.plans, []
+        for p in params:
+            g: Any = p._grad
+            launch = plans.get((flags, p._layout, g._layout))
+            if launch is None:
+                left.append(p)
+                continue
+            storage, at = p._storage, p._offset
+            launch.into(storage, at, storage, at, g._storage, g._offset, *numbers)
+            storage.version += 1
+        return left
 
     def recorded(self, tensors: Sequence[Tensor], numbers: Sequence[Any], flags: int) -> None:
         """The same as ops that autograd records; ``numbers`` may be 0-dim tensors.

@@ -65,13 +65,17 @@ class StepOptimizer(Optimizer):
             params = [p for p in group["params"] if p._grad is not None]
             if params:
                 check_options(type(self).__name__, group, params)
-                settings = self._settings(group)
-                for p in params:
-                    if p._grad._layout.sparse:
-                        self._sparse(group, p, p._grad, None)
-                    else:
-                        self._update(run, p, p._grad, self._state_of(group, p), settings)
+                self._update_all(run, group, params, self._settings(group))
         return loss
+
+    def _update_all(self, run: Run, group: Group, params: list[Tensor], settings: Any) -> None:
+        """Updates the parameters of a group that have a gradient."""
+        for p in params:
+            grad: Any = p._grad
+            if grad._layout.sparse:
+                self._sparse(group, p, grad, None)
+            else:
+                self._update(run, p, grad, self._state_of(group, p), settings)
 
     def _sparse(self, group: Group, p: Tensor, grad: Any, state: State | None) -> None:
         """One parameter with a sparse gradient; ``state``: None, or that of a functional form."""

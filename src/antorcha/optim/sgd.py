@@ -95,13 +95,16 @@ class SGD(StepOptimizer):
         packed = optim_step.sgd_momentum.flags(**flags, nesterov=group["nesterov"])
         return True, (lr, momentum, rate, decay), packed, (lr, momentum, decay)
 
+    def _update_all(self, run: Run, group: Group, params: list[Tensor], settings: Any) -> None:
+        momentum, numbers, flags, _ = settings
+        if not momentum and run is in_place:
+            params = optim_step.sgd.stateless(params, numbers, flags)
+        super()._update_all(run, group, params, settings)
+
     def _update(self, run: Run, p: Tensor, grad: Tensor, state: State, settings: Any) -> None:
         momentum, numbers, flags, first = settings
         if not momentum:
-            if run is in_place and p._layout.dtype.kind != "c":
-                optim_step.sgd.stateless(p, grad, numbers, flags)
-            else:
-                run(optim_step.sgd, [p, grad], numbers, flags)
+            run(optim_step.sgd, [p, grad], numbers, flags)
         elif (buf := state.get("momentum_buffer")) is not None:
             run(optim_step.sgd_momentum, [p, grad, buf], numbers, flags)
         else:

@@ -47,7 +47,8 @@ from antorcha.tensor.interop import asarray, from_numpy, frombuffer
 from antorcha.tensor.legacy import STORAGE_TYPES as _STORAGES
 from antorcha.tensor.legacy import TENSOR_TYPES as _TENSORS
 from antorcha.tensor.printing import get_printoptions, set_printoptions
-from antorcha.tensor.storages import TypedStorage, UntypedStorage, from_file
+from antorcha.tensor.storages import UntypedStorage, from_file
+from antorcha.tensor.typed_storage import TypedStorage
 
 if TYPE_CHECKING:
     from antorcha.tensor.functions import *  # noqa: F403

@@ -107,7 +107,8 @@ def is_tensor(obj: Any) -> bool:
 
 def is_storage(obj: Any) -> bool:
     """Is the object a storage?"""
-    from antorcha.tensor.storages import TypedStorage, UntypedStorage
+    from antorcha.tensor.storages import UntypedStorage
+    from antorcha.tensor.typed_storage import TypedStorage
 
     return isinstance(obj, (TypedStorage, UntypedStorage))
 

@@ -6,7 +6,8 @@ import io
 from typing import Any
 
 from antorcha.errors import explain_missing
-from antorcha.tensor.storages import TypedStorage, UntypedStorage
+from antorcha.tensor.storages import UntypedStorage
+from antorcha.tensor.typed_storage import TypedStorage
 
 __all__ = ["TypedStorage", "UntypedStorage"]
 

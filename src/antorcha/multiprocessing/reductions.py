@@ -16,7 +16,8 @@ from antorcha.runtime import shared
 from antorcha.runtime.shared import Segment
 from antorcha.runtime.storage import Storage, null_storage
 from antorcha.runtime.tensor import Parameter, Tensor, bare
-from antorcha.tensor.storages import TypedStorage, UntypedStorage
+from antorcha.tensor.storages import UntypedStorage
+from antorcha.tensor.typed_storage import TypedStorage
 
 __all__ = [
     "init_reductions", "rebuild_storage", "rebuild_tensor", "rebuild_typed_storage",

@@ -19,7 +19,8 @@ from antorcha.serialization.names import StorageType
 from antorcha.shapes import INT64_MAX, MOST_DIMS
 from antorcha.tensor import layouts
 from antorcha.tensor.interop import share
-from antorcha.tensor.storages import TypedStorage, UntypedStorage
+from antorcha.tensor.storages import UntypedStorage
+from antorcha.tensor.typed_storage import TypedStorage
 
 
 class Loaded(TypedStorage):

@@ -35,7 +35,8 @@ from antorcha.serialization.homes import is_torch, torch_module
 from antorcha.serialization.reader import MAGIC, OLD_VERSION
 from antorcha.shapes import Size
 from antorcha.tensor.layouts import layout
-from antorcha.tensor.storages import TypedStorage, UntypedStorage
+from antorcha.tensor.storages import UntypedStorage
+from antorcha.tensor.typed_storage import TypedStorage
 
 
 class _Stored:

@@ -14,6 +14,7 @@ from antorcha.tensor import (
     sparse_methods,
     storages,
     subclass,
+    typed_storage,
 )
 from antorcha.tensor.attributes import bind_attributes
 from antorcha.tensor.bind import bind_methods
@@ -26,6 +27,7 @@ indexing.bind()
 metadata.bind()
 interop.bind()
 storages.bind()
+typed_storage.bind()
 factories.bind()
 legacy.bind()
 devices.bind()

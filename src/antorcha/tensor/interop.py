@@ -19,7 +19,8 @@ from antorcha.ops.record import T
 from antorcha.runtime import layout as L
 from antorcha.runtime.tensor import Tensor, bare
 from antorcha.tensor.methods import set_methods
-from antorcha.tensor.storages import TypedStorage, UntypedStorage
+from antorcha.tensor.storages import UntypedStorage
+from antorcha.tensor.typed_storage import TypedStorage
 
 if TYPE_CHECKING:
     from antorcha.runtime import storage as S

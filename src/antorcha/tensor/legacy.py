@@ -16,8 +16,9 @@ from antorcha.ops.record import T
 from antorcha.runtime import layout as L
 from antorcha.runtime.tensor import Tensor, bare
 from antorcha.shapes import Size
-from antorcha.tensor.storages import TypedStorage, UntypedStorage
+from antorcha.tensor.storages import UntypedStorage
 from antorcha.tensor.subclass import as_subclass, check_class
+from antorcha.tensor.typed_storage import TypedStorage
 
 TYPE_NAMES = {
     "FloatTensor": "float32", "DoubleTensor": "float64", "HalfTensor": "float16",

@@ -29,6 +29,9 @@ _NAMED: Final = {
     "antorcha.runtime.tensor.Parameter": "torch.nn.parameter", "antorcha.shapes.Size": "torch",
     "antorcha.random.Generator": "torch._C",
     "antorcha.nn.parallel.DataParallel": "torch.nn.parallel.data_parallel",
+    "antorcha.nn.linear_cross_entropy.LinearCrossEntropyLoss": "torch.nn.modules.loss",
+    "antorcha.nn.linear_cross_entropy.LinearCrossEntropyOptions":
+        "torch.nn.modules.linear_cross_entropy_options",
 }  # fmt: skip
 
 

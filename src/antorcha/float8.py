@@ -25,7 +25,7 @@ ZERO_E8M0: Final = 2.0**-127  # what 0 becomes in float8_e8m0fnu
 MOVES: Final = frozenset({
     "abs", "alias", "cat", "clone", "copy", "copy_backward", "eq", "fill", "full_layout",
     "index_at", "index_put_at", "index_select", "isnan", "ne", "repeat", "roll", "selected",
-    "stack", "to_dtype", "to_dtype_backward", "where", "where_self", "zero",
+    "stack", "to_device", "to_dtype", "to_dtype_backward", "where", "where_self", "zero",
 })  # fmt: skip
 """The ops that take float8 tensors, besides views: they move elements, or look at the bits."""
 

@@ -86,7 +86,9 @@ def differences(mine: Any, theirs: Any) -> Iterator[str]:
             continue
         own = vars(mine)[name]
         if isinstance(value, dict):
-            if list(value) != list(own):
+            # (hooks are kept by numbers, counted through the whole process)
+            keys = [len(d) if "hooks" in name else list(d) for d in (value, own)]
+            if keys[0] != keys[1]:
                 yield f"{name} has {list(own)}, not {list(value)}"
         elif type(value).__module__ == "builtins" and not callable(value):
             same = (type(own).__name__, repr(own)) == (type(value).__name__, repr(value))

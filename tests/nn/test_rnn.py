@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import antorcha
+from antorcha.ops.record import REGISTRY
 from tests.ops.parity import needs_torch
 
 SETTINGS: list[tuple[str, dict[str, Any]]] = [
@@ -260,7 +261,7 @@ def test_what_is_replayed_equals_what_was_computed(kind: str, monkeypatch: Any) 
     """From the third call on, noted kernels run in place of the op's Python: with other data, in
     other modes, after a gradient of a gradient, with the same results to the last bit."""
     layer = getattr(antorcha.nn, kind)(3, 4, num_layers=2, bidirectional=True)
-    op = antorcha.ops.record.REGISTRY[f"{kind.lower()}{'_tanh' * (kind == 'RNN')}_sequence"]
+    op = REGISTRY[f"{kind.lower()}{'_tanh' * (kind == 'RNN')}_sequence"]
     computed = [0]
     apply = op.apply_fn
     monkeypatch.setattr(op, "apply_fn", lambda args: computed.append(0) or apply(args))

@@ -171,3 +171,13 @@ def test_sparse_and_dense_gradients_add_up() -> None:
     e(torch.tensor([1])).sum().backward()
     with pytest.raises(RuntimeError, match="does not support sparse gradients"):
         torch.optim.RMSprop(e.parameters()).step()
+
+
+def test_deep_lists_are_looked_through_to_a_depth() -> None:
+    """Once there is a sparse tensor, calls look for one among their arguments: not without end."""
+    torch.eye(2).to_sparse()
+    deep: list[object] = []
+    for _ in range(5000):
+        deep = [deep]
+    with pytest.raises(TypeError):
+        torch.stack(deep)

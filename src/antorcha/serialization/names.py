@@ -56,7 +56,6 @@ class StorageType:
 _QUANTIZED = ("QInt8", "QUInt8", "QInt32", "QUInt4x2", "QUInt2x4")
 REFUSED = {
     "torch._utils._rebuild_qtensor": "quantized tensors",
-    "torch._utils._rebuild_sparse_tensor": "sparse tensors in checkpoints",
     "torch._utils._rebuild_nested_tensor": "nested tensors",
     "torch._utils._rebuild_wrapper_subclass": "wrapper subclasses in checkpoints",
     **{f"torch.{name}Storage": "quantized tensors" for name in _QUANTIZED},

@@ -105,8 +105,8 @@ class _Writing:
 
     def _tensor(self, t: Tensor) -> Any:
         own = type(t).__reduce_ex__
-        if own is not Tensor.__reduce_ex__:  # a subclass that says itself how it is saved
-            return own(t, 2)
+        if own is not Tensor.__reduce_ex__ and not t._layout.sparse:
+            return own(t, 2)  # a subclass that says itself how it is saved
         state = dict(t.__dict__.items())
         if isinstance(t, Parameter):
             data = bare(t._layout, t._storage, t._offset)

@@ -27,13 +27,14 @@ def rule(*names: str) -> Callable[[Any], Any]:
     return register
 
 
-def first_sparse(args: Iterable[Any]) -> SparseTensor | None:
-    """The first sparse tensor among arguments, or in a list among them."""
+def first_sparse(args: Iterable[Any], deep: int = 2) -> SparseTensor | None:
+    """The first sparse tensor among arguments, or in a list among them (no op takes tensors from
+    deeper than so many lists)."""
     for value in args:
         if isinstance(value, SparseTensor):
             return value
-        if type(value) in (tuple, list):
-            found = first_sparse(value)
+        if deep and type(value) in (tuple, list):
+            found = first_sparse(value, deep - 1)
             if found is not None:
                 return found
     return None

@@ -27,7 +27,7 @@ from typing import Any
 
 GIGABYTE = 1 << 30
 CONFUSED = (SystemError, AssertionError)
-EXPECTED = ("stream should be None", "Torch not compiled with CUDA")  # PyTorch asserts these too
+EXPECTED = ("stream should be None", "Torch not compiled with")  # PyTorch asserts these too
 POOR = (KeyError, AttributeError, UnboundLocalError, RecursionError, ZeroDivisionError, NameError)
 SKIPPED = {
     "save", "load", "compile", "set_default_device", "set_default_dtype", "set_num_threads",
@@ -38,7 +38,6 @@ SKIPPED = {
     "layout", "memory_format", "set_float32_matmul_precision", "use_deterministic_algorithms",
     "set_rng_state", "finfo", "iinfo", "set_deterministic_debug_mode", "__reduce_ex__",
     "manual_seed", "seed", "set_warn_always", "__dlpack__", "__getattr__", "__dir__",
-
 }  # fmt: skip
 
 
@@ -146,7 +145,7 @@ class Fuzzer:
         elif way < 0.34:
             made = made.detach().clone()
             made.untyped_storage().resize_(0)
-        elif way < 0.36 and dtype.kind in "biuf" and dtype.name != "bfloat16":
+        elif way < 0.36 and dtype.kind in "biuf" and not dtype.name.startswith(("bfl", "float8")):
             array = made.numpy().copy()
             array.setflags(write=False)
             made = torch.from_numpy(array)

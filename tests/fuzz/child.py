@@ -37,7 +37,7 @@ SKIPPED = {
     "no_grad", "enable_grad", "__init__", "kernel", "set_flush_denormal", "device", "dtype",
     "layout", "memory_format", "set_float32_matmul_precision", "use_deterministic_algorithms",
     "set_rng_state", "finfo", "iinfo", "set_deterministic_debug_mode", "__reduce_ex__",
-    "manual_seed", "seed", "set_warn_always", "__dlpack__", "__getattr__", "__dir__",
+    "manual_seed", "seed", "set_warn_always", "__dlpack__", "__getattr__", "__dir__", "_assert",
 }  # fmt: skip
 
 

@@ -7,6 +7,6 @@ raises NotImplementedError by name.
 
 from __future__ import annotations
 
-from antorcha.library.vision import image, schemas
+from antorcha.library.vision import deform, image, regions, schemas
 
-__all__ = ["image", "schemas"]
+__all__ = ["deform", "image", "regions", "schemas"]

@@ -33,8 +33,7 @@ SCHEMAS: Final = (
     f"_ps_roi_pool_backward(Tensor grad, Tensor rois, Tensor channel_mapping, {_POOLED}, {_SIZES})"
     " -> Tensor",
     f"deform_conv2d({_DEFORM}) -> Tensor",
-    f"_deform_conv2d_backward(Tensor grad, {_DEFORM}) -> "
-    "(Tensor, Tensor, Tensor, Tensor, Tensor)",
+    f"_deform_conv2d_backward(Tensor grad, {_DEFORM}) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
     "_cuda_version() -> int",
 )
 

@@ -1,4 +1,4 @@
-"""``torch._custom_ops``: the older names of what ``torch.library`` does, as libraries import them."""
+"""``torch._custom_ops``: older names of what ``torch.library`` does, as libraries import them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``torch.ops.torchvision``: regions of interest, non-maximum suppression, deformed convolutions."""
+"""``torch.ops.torchvision``: regions of interest, nms, deformed convolutions."""
 
 from __future__ import annotations
 

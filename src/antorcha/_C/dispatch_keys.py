@@ -1,7 +1,8 @@
 """``torch._C.DispatchKey`` and the guards that turn keys off for a block.
 
-PyTorch finds an operator's kernel by such keys. Operators written in Python (``torch.library``) have
-kernels by device and, of the other keys, for autocast (``AutocastCPU``): those can be turned off.
+PyTorch finds an operator's kernel by such keys. Operators written in Python (``torch.library``)
+have kernels by device and, of the other keys, for autocast (``AutocastCPU``): those can be turned
+off.
 """
 
 from __future__ import annotations

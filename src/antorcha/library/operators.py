@@ -47,10 +47,10 @@ class PythonOverload(OpOverload):
         if done is not NotImplemented:
             return done
         values, only = self.schema.bind(args, kwargs)
-        if modes.state.word & modes.AUTOCAST and "autocastcpu" in self.kernels:
-            if not is_excluded("AutocastCPU"):
-                given, named = self.schema.without_defaults(values, only)
-                return self.kernels["autocastcpu"](*given, **named)
+        cast = self.kernels.get("autocastcpu") if modes.state.word & modes.AUTOCAST else None
+        if cast is not None and not is_excluded("AutocastCPU"):
+            given, named = self.schema.without_defaults(values, only)
+            return cast(*given, **named)
         kernel = self.kernels.get("autograd")
         if kernel is not None:
             return kernel(*self.schema.without_defaults(values, only)[0], **only)

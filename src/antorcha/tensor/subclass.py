@@ -308,7 +308,8 @@ _BINARY = {f"__{prefix}{name}__" for prefix in ("", "r", "i") for name in (
 
 class _WatchedMethod:
     """A method that asks first. It equals the method that it replaces: a class may keep methods in
-    a set, ``{torch.Tensor.clone, ..}``, before they are replaced and look there for its ``func``."""
+    a set, ``{torch.Tensor.clone, ..}``, before they are replaced, and look there for its ``func``.
+    """
 
     def __init__(self, method: Callable[..., Any], name: str) -> None:
         functools.update_wrapper(self, method)

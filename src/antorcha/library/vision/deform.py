@@ -62,8 +62,8 @@ class _Windows:
     def _check(self, name: str, given: Tensor, expected: tuple[int, ...]) -> None:
         if tuple(given.shape) != expected:
             raise ShapeError(
-                f"deform_conv2d: {name} {operand(given.shape)} must be {operand(expected)}: as many "
-                "channels as the windows have places, and the size of the result"
+                f"deform_conv2d: {name} {operand(given.shape)} must be {operand(expected)}: as "
+                "many channels as the windows have places, and the size of the result"
             )
 
     def columns(self) -> Tensor:
@@ -90,7 +90,7 @@ class _Windows:
 
 
 def deform_conv2d(input: Tensor, weight: Tensor, *rest: Any) -> Tensor:
-    """The convolution of windows whose elements are moved by ``offset`` and weighted by ``mask``."""
+    """The convolution of windows whose places ``offset`` moves and ``mask`` weights."""
     call = _Windows(input, weight, *rest)
     matrix = weight.detach().reshape(call.groups, -1, call.rows)
     product = (matrix @ call.columns()).reshape(call.result)

@@ -1,4 +1,4 @@
-"""The native functions behind ``torch.ops.torchvision``: regions of interest, nms, deformed windows.
+"""The native functions behind ``torch.ops.torchvision``: regions of interest, and nms.
 
 ``plane`` and ``sums`` below are one plane (H, W) of an image and of its gradient. Forward kernels
 share their results out among the threads; backward kernels add into planes that regions share, and
@@ -244,7 +244,7 @@ def regions(
     pool_run(job, out if BACKWARD else count * out, 1 if BACKWARD else 8, raw(t))
 
 
-# --------------------------------------------------------------------------- non-maximum suppression
+# -------------------------------------------------------------------------- non-maximum suppression
 @native
 def suppress(
     boxes: raw, order: ptr[i64], areas: raw, gone: ptr[u8], keep: ptr[i64], n: i64, most: f64, *, T

@@ -1,4 +1,4 @@
-"""The operators of ``torch.ops.torchvision``, defined with the schemas of torchvision's C++ part."""
+"""The operators of ``torch.ops.torchvision``, with the schemas of torchvision's C++ part."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class _Progress:
 
 
 try:
-    from tqdm import tqdm
+    from tqdm import tqdm as tqdm
 except ImportError:
     tqdm = _Progress
 

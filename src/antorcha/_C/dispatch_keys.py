@@ -82,7 +82,7 @@ class _Excluded(threading.local):
     keys: Final[list[DispatchKeySet]]
 
     def __init__(self) -> None:
-        self.keys = []  # type: ignore[misc]
+        self.keys = []
 
 
 _excluded = _Excluded()

@@ -94,7 +94,8 @@ def deform_conv2d(input: Tensor, weight: Tensor, *rest: Any) -> Tensor:
     call = _Windows(input, weight, *rest)
     matrix = weight.detach().reshape(call.groups, -1, call.rows)
     product = (matrix @ call.columns()).reshape(call.result)
-    return product.transpose(0, 1).contiguous() + from_numpy(call.bias).reshape(1, -1, 1, 1)
+    made: Tensor = product.transpose(0, 1).contiguous()
+    return made.add_(from_numpy(call.bias).reshape(1, -1, 1, 1))
 
 
 def _backward(grad: Tensor, input: Tensor, weight: Tensor, *rest: Any) -> tuple[Tensor, ...]:

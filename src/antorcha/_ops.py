@@ -6,8 +6,10 @@ records. PyTorch's module of this name holds the same classes.
 
 from __future__ import annotations
 
+import importlib
+import os
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from antorcha import modes
 from antorcha.errors import MissingFeature
@@ -17,6 +19,13 @@ from antorcha.runtime.tensor import Tensor
 
 if TYPE_CHECKING:
     from antorcha.library.schema import FunctionSchema
+
+SERVED: Final = {
+    "torchvision": ("antorcha.library.vision", ("_C", "_C_stable")),
+    "image": ("antorcha.library.vision", ("image", "image_stable")),
+}
+"""Namespaces whose compiled operators antorcha has: the module that defines them, and the names of
+the libraries that do in the package itself."""
 
 # The overloads that PyTorch gives names; which of them an op has is not told apart here.
 _OVERLOADS = frozenset(
@@ -142,7 +151,13 @@ class _OpNamespace(ModuleType):
         self._dir: list[str] = []
 
     def __getattr__(self, name: str) -> OpOverloadPacket:
-        own = None if name.startswith("__") or self.name != "aten" else _own(name)
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if self.name in SERVED:
+            importlib.import_module(SERVED[self.name][0])
+            if name in self.__dict__:
+                return cast(OpOverloadPacket, self.__dict__[name])
+        own = None if self.name != "aten" else _own(name)
         if own is None:
             raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{name}'")
         packet = OpOverloadPacket(f"{self.name}::{name}", {}, own)
@@ -187,7 +202,16 @@ class _Ops(ModuleType):
         return made
 
     def load_library(self, path: str) -> None:
-        """Compiled operators are PyTorch's: raises OSError, as PyTorch does for a missing file."""
+        """Compiled operators cannot be loaded: raises OSError, as PyTorch does for a missing file.
+
+        Those of torchvision's wheel are antorcha's own (`SERVED`), and are there from now on.
+        """
+        folder, name = os.path.split(path)
+        for package, libraries in SERVED.values():
+            if os.path.basename(folder) == "torchvision" and name.split(".")[0] in libraries:
+                importlib.import_module(package)
+                self.loaded_libraries.add(os.path.realpath(path))
+                return
         raise OSError(
             f"Could not load this library: {path} (compiled PyTorch extensions cannot be loaded "
             "by antorcha)"
@@ -195,8 +219,6 @@ class _Ops(ModuleType):
 
     def import_module(self, module: str) -> None:
         """Imports a module that adds operators."""
-        import importlib
-
         importlib.import_module(module)
 
 

@@ -50,8 +50,8 @@ REASONS: Final = {
 """The parts that are absent, and what to do without them."""
 
 PRIVATE: Final = {
-    "torch._C": "Block DispatchKey DispatchKeySet Graph Node PyTorchFileReader PyTorchFileWriter "
-                "ScriptObject Value _ExcludeDispatchKeyGuard _IncludeDispatchKeyGuard "
+    "torch._C": "Block Graph Node PyTorchFileReader PyTorchFileWriter "
+                "ScriptObject Value _IncludeDispatchKeyGuard "
                 "_disabled_torch_dispatch_impl",
     "torch._C._distributed_c10d": "ProcessGroup Reducer",
     "torch._C._distributed_rpc": "_is_current_rpc_agent_set",
@@ -85,10 +85,9 @@ PRIVATE: Final = {
     "torch.distributed.tensor.experimental._attention": "set_rotate_method",
     "torch.distributed.tensor.placement_types": "_StridedShard",
     "torch.distributed.utils": "_sync_module_states",
-    "torch.onnx": "OperatorExportTypes TensorProtoDataType TrainingMode register_custom_op_symbolic"
-                  " unregister_custom_op_symbolic dynamo_export",
+    "torch.onnx": "OperatorExportTypes TensorProtoDataType TrainingMode dynamo_export",
     "torch.onnx._internal": "exporter",
-    "torch.onnx.symbolic_helper": "cast_pytorch_to_onnx parse_args",
+    "torch.onnx.symbolic_helper": "cast_pytorch_to_onnx",
     "torch.onnx.symbolic_opset9": "masked_fill softmax",
     "torch.onnx.symbolic_opset11": "select squeeze unsqueeze",
     "torch.onnx.symbolic_opset12": "dropout",

@@ -35,6 +35,49 @@ READ_DATA_CHUNK = 128 * 1024
 _hub_dir: str | None = None
 
 
+class _Progress:
+    """The part of tqdm's progress bar that downloads use, for where tqdm is not installed."""
+
+    def __init__(
+        self, total: float | None = None, disable: bool = False, unit: str | None = None,
+        *args: Any, **kwargs: Any,
+    ) -> None:  # fmt: skip
+        self.total, self.disable, self.n = total, disable, 0
+
+    def update(self, n: int) -> None:
+        """``n`` more bytes are there."""
+        if self.disable:
+            return
+        self.n += n
+        done = f"{self.n:.1f} bytes" if self.total is None else f"{100 * self.n / self.total:.1f}%"
+        sys.stderr.write(f"\r{done}")
+        sys.stderr.flush()
+
+    def set_description(self, *args: Any, **kwargs: Any) -> None:
+        """Shown by tqdm alone."""
+
+    def write(self, s: str) -> None:
+        """A line of its own."""
+        sys.stderr.write(f"{s}\n")
+
+    def close(self) -> None:
+        """Ends the bar."""
+        self.disable = True
+
+    def __enter__(self) -> _Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if not self.disable:
+            sys.stderr.write("\n")
+
+
+try:
+    from tqdm import tqdm as tqdm
+except ImportError:
+    tqdm = _Progress
+
+
 class HubError(AntorchaError, RuntimeError):
     """A folder or a file that is not what the hub expects.
 

@@ -26,7 +26,8 @@ c.transpose(0, 2).unfold(0, 3, 2)|x.flatten()|c.flatten(1)|c.permute(2, 1, 0).fl
 s.flatten()
 x.unflatten(1, (2, 2))|x.unflatten(-1, (-1, 2))|x.ravel()|x.t().ravel()|x.unbind()|x.unbind(1)[2]
 x.split(2)|x.split(3, 1)|x.split([1, 2])|x.split((1, 0, 3), 1)[2]|x.chunk(2)|x.chunk(5, 1)[1]
-x.tensor_split(2)|x.tensor_split(3, 1)|x.tensor_split((1, 2), 1)|x.hsplit(2)|x.vsplit((1,))
+x.tensor_split(2)|x.tensor_split(sections=3)|x.tensor_split(indices=[1], dim=1)
+x.vsplit(sections=1)|x.tensor_split(3, 1)|x.tensor_split((1, 2), 1)|x.hsplit(2)|x.vsplit((1,))
 c.dsplit(2)
 x.flip(0)|x.flip(0, 1)|c.permute(2, 0, 1).flip(1)|x.fliplr()|x.flipud()|torch.rot90(x)
 torch.rot90(x, 3)|torch.rot90(c, 2, (1, 2))|x.roll(1)|x.t().roll(2)|x.roll(1, 0)

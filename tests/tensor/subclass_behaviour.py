@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -279,3 +281,38 @@ def test_a_parameter_of_a_subclass() -> None:
 
     with pytest.raises(RuntimeError, match="Creating a Parameter from an instance of type Forget"):
         torch.nn.Parameter(make(Forgetful))
+
+
+def test_calls_look_at_their_arguments_while_there_is_an_instance() -> None:
+    # (instances that other tests left in this process are not counted on)
+    done = subprocess.run([sys.executable, "-c", LOOKS], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    expected = ["False", "True", "Kept", "True", "True", "False", "True", "False"]
+    assert done.stdout.split() == expected
+
+
+LOOKS = """
+import gc
+import antorcha as torch
+from antorcha import modes
+ASKED = {torch.Tensor.clone, torch.Tensor.sum}  # before anything is replaced
+class Kept(torch.Tensor):
+    seen = []
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        cls.seen.append(func in ASKED)
+        return super().__torch_function__(func, types, args, kwargs)
+print(modes.subclasses)
+x = torch.ones(2).as_subclass(Kept)
+print(modes.subclasses)
+y = x.clone()
+print(type(y).__name__, Kept.seen[-1])
+y.sum()
+print(Kept.seen[-1])
+del x, y
+gc.collect()
+print(modes.subclasses)
+with torch.overrides.BaseTorchFunctionMode():
+    print(modes.subclasses)
+print(modes.subclasses)
+"""

@@ -10,6 +10,8 @@ from types import ModuleType
 from typing import Any
 
 from antorcha import absent
+from antorcha._C.dispatch_keys import DispatchKey, DispatchKeySet
+from antorcha._C.dispatch_keys import ExcludeDispatchKeyGuard as _ExcludeDispatchKeyGuard
 from antorcha.device import CPU, Device
 from antorcha.dtypes import dtype
 from antorcha.jit.modules import ScriptFunction, ScriptModule
@@ -19,8 +21,8 @@ from antorcha.runtime.tensor import Tensor
 from antorcha.shapes import Size
 from antorcha.tensor.subclass import DisableTorchFunction, DisableTorchFunctionSubclass
 
-__all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass", "Generator", "ScriptFunction",
-           "ScriptModule", "Size", "device", "dtype"]  # fmt: skip
+__all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet",
+           "Generator", "ScriptFunction", "ScriptModule", "Size", "device", "dtype"]  # fmt: skip
 device = Device
 TensorBase = _TensorBase = Tensor
 _TensorMeta = type(Tensor)

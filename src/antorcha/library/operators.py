@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from antorcha import modes
+from antorcha._C.dispatch_keys import is_excluded
 from antorcha._ops import OpOverload, OpOverloadPacket, ops, overridden
 from antorcha.autograd import no_grad
 from antorcha.autograd.function import Function
@@ -46,6 +47,10 @@ class PythonOverload(OpOverload):
         if done is not NotImplemented:
             return done
         values, only = self.schema.bind(args, kwargs)
+        cast = self.kernels.get("autocastcpu") if modes.state.word & modes.AUTOCAST else None
+        if cast is not None and not is_excluded("AutocastCPU"):
+            given, named = self.schema.without_defaults(values, only)
+            return cast(*given, **named)
         kernel = self.kernels.get("autograd")
         if kernel is not None:
             return kernel(*self.schema.without_defaults(values, only)[0], **only)

@@ -23,7 +23,10 @@ from antorcha.runtime.tensor import Tensor
 
 TENSOR, OPTIONAL, OPERAND, NUMBER, TENSORS, STATIC = range(6)
 SPELLINGS = {"axis": "dim", "keepdims": "keepdim", "x": "input", "x1": "input", "x2": "other",
-             "axis0": "dim0", "axis1": "dim1"}  # fmt: skip
+             "axis0": "dim0", "axis1": "dim1", "tensor": "input",
+             "split_size_or_sections": "split_size",
+             **dict.fromkeys(("indices", "sections", "tensor_indices_or_sections"),
+                             "indices_or_sections")}  # fmt: skip
 _MISSING: Any = type("_Missing", (), {"__repr__": lambda self: "<no default>"})()
 
 

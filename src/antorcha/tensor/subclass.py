@@ -4,9 +4,11 @@ A class with ``__torch_function__(cls, func, types, args, kwargs)`` is asked whe
 instances is an argument of a torch function. A subclass of Tensor inherits one that computes as
 usual and gives the results its own class. Modes (``TorchFunctionMode``) are asked before all.
 
-Until the first such class or mode exists, nothing here costs anything: then `modes.note_subclass`
-makes the call path look at its arguments (`path.override`), and the methods and properties of
-Tensor, of which the class must hear too, are replaced by ones that look (`_watch_methods`).
+Until the first instance of such a class or the first mode, nothing here costs anything: then the
+methods and properties of Tensor, of which the class must hear too, are replaced by ones that look
+(`_watch_methods`). While there are instances or modes, and no longer, the call path looks at its
+arguments (`path.override`). A class that is no Tensor may come with any call: it makes them look
+for good.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from __future__ import annotations
 import functools
 import threading
 import types as python_types
+import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -151,11 +154,27 @@ _noted = False
 
 def note() -> None:
     """From now on everybody looks."""
-    global _noted
-    if not _noted:
-        _noted = True
-        modes.note_subclass()
-        _watch_methods()
+    _watch_methods()
+    modes.note_subclass()
+
+
+_instances: dict[int, weakref.ref[Any]] = {}
+
+
+def note_instance(made: Any) -> None:
+    """Calls look at their arguments while this tensor lives, if its class wants to be asked."""
+    found = getattr(type(made), "__torch_function__", None)
+    if getattr(found, "__func__", found) is disabled_torch_function or id(made) in _instances:
+        return
+    _watch_methods()
+    modes.look_at_arguments(1)
+    key = id(made)
+
+    def gone(ref: Any) -> None:
+        del _instances[key]
+        modes.look_at_arguments(-1)
+
+    _instances[key] = weakref.ref(made, gone)
 
 
 # ------------------------------------------------------------------------- the Tensor's own answer
@@ -236,12 +255,14 @@ class TorchFunctionMode:
         raise NotImplementedError("a TorchFunctionMode needs a __torch_function__")
 
     def __enter__(self) -> Any:
-        note()
+        _watch_methods()
+        modes.look_at_arguments(1)
         _state.stack = (*_state.stack, self)
         return self
 
     def __exit__(self, *_: object) -> None:
         _state.stack = _state.stack[:-1]
+        modes.look_at_arguments(-1)
 
 
 # ------------------------------------------------------------------------------ methods that look
@@ -255,13 +276,18 @@ _UNWATCHED = {
 
 
 def _watch_methods() -> None:
-    """Replaces Tensor's methods and properties by ones that ask the arguments' classes first."""
+    """Replaces Tensor's methods and properties, once, by ones that ask the arguments' classes
+    first."""
+    global _noted
+    if _noted:
+        return
+    _noted = True
     for name, value in list(Tensor.__dict__.items()):
         if name in _UNWATCHED:
             continue
         served_natively = type(value).__name__ == "Method"  # of runtime.call.native
         if isinstance(value, python_types.FunctionType) or served_natively:
-            setattr(Tensor, name, _watched(value, name))
+            setattr(Tensor, name, _WatchedMethod(value, name))
         elif isinstance(value, property):
             setattr(Tensor, name, _watched_property(value))
 
@@ -280,7 +306,36 @@ _BINARY = {f"__{prefix}{name}__" for prefix in ("", "r", "i") for name in (
     "lshift", "rshift", "eq", "ne", "lt", "le", "gt", "ge")}  # fmt: skip
 
 
-def _watched(method: Callable[..., Any], name: str) -> Callable[..., Any]:
+class _WatchedMethod:
+    """A method that asks first. It equals the method that it replaces: a class may keep methods in
+    a set, ``{torch.Tensor.clone, ..}``, before they are replaced, and look there for its ``func``.
+    """
+
+    def __init__(self, method: Callable[..., Any], name: str) -> None:
+        functools.update_wrapper(self, method)
+        self.__name__, self.__qualname__ = name, f"Tensor.{name}"
+        self._method, self._run = method, _watched(self, method, name)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else python_types.MethodType(self._run, instance)
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        return self._run(*args, **kwargs)
+
+    def __eq__(self, other: object) -> bool:
+        return other is self or other is self._method
+
+    def __hash__(self) -> int:
+        return hash(self._method)
+
+    def __repr__(self) -> str:
+        return repr(self._method)
+
+    def __reduce__(self) -> Any:
+        return getattr, (Tensor, self.__name__)
+
+
+def _watched(made: Any, method: Callable[..., Any], name: str) -> Callable[..., Any]:
     @functools.wraps(method)
     def watched(*args: Any, **kwargs: Any) -> Any:
         for value in args:
@@ -289,7 +344,7 @@ def _watched(method: Callable[..., Any], name: str) -> Callable[..., Any]:
         else:
             if not kwargs and not _state.stack:
                 return method(*args)
-        func = Tensor.__dict__.get(_CALLED.get(name, name), watched)
+        func = Tensor.__dict__.get(_CALLED.get(name, name), made)
         done = override(func, args, kwargs)
         if done is not NotImplemented:
             return done
@@ -359,15 +414,8 @@ def as_subclass(self: Tensor, cls: type) -> Any:
         setattr(made, name, getattr(self, name))
     if self._base is not None:
         made._seen = self._seen
+    note_instance(made)
     return made
-
-
-def _init_subclass(cls: Any, **kwargs: Any) -> None:
-    """Another subclass: from now on calls look at their arguments, unless it is a Parameter."""
-    object.__init_subclass__(**kwargs)
-    found = getattr(cls, "__torch_function__", None)
-    if getattr(found, "__func__", found) is not disabled_torch_function:
-        note()
 
 
 def bind() -> None:
@@ -375,6 +423,5 @@ def bind() -> None:
     Tensor.as_subclass = as_subclass  # type: ignore[assignment,method-assign]
     Tensor.__torch_function__ = classmethod(torch_function)  # type: ignore[attr-defined]
     Parameter.__torch_function__ = classmethod(disabled_torch_function)  # type: ignore[attr-defined]
-    Tensor.__init_subclass__ = classmethod(_init_subclass)  # type: ignore[assignment,arg-type]
     path.override = override
     path.foreign = foreign

@@ -13,6 +13,7 @@ MODULES = (
     "func.gradients func.vmap func.modules func.tree library library.schema library.custom fx "
     "fx.graph fx.graph_module fx.proxy fx._symbolic_trace fx.interpreter fx.subgraph_rewriter "
     "fx.codegen fx.passes.shape_prop fx.passes.split_module fx.experimental.optimization "
+    "fx.experimental.symbolic_shapes "
     "utils._python_dispatch"
 ).split()
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE

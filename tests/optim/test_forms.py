@@ -6,6 +6,7 @@ import doctest
 import importlib
 import inspect
 import pkgutil
+import warnings
 from typing import Any
 
 import numpy as np
@@ -228,6 +229,59 @@ def test_an_optimizer_written_for_pytorch_runs() -> None:
         assert getattr(base, name) is not None
     with pytest.raises(AttributeError, match="Did you mean"):
         base.Optimzer
+
+
+def test_an_optimizer_that_wraps_another_has_no_hooks_of_its_own() -> None:
+    """As accelerate's AcceleratedOptimizer: a subclass that never calls ``Optimizer.__init__``."""
+    torch: Any = antorcha
+    seen: list[str] = []
+
+    class Wrapper(torch.optim.Optimizer):  # type: ignore[misc, name-defined]
+        def __init__(self, optimizer: Any) -> None:
+            self.optimizer = optimizer
+
+        @property
+        def param_groups(self) -> Any:
+            return self.optimizer.param_groups
+
+        def step(self, closure: Any = None) -> None:
+            seen.append("wrapper")
+            self.optimizer.step(closure)
+
+    w = torch.nn.Parameter(torch.ones(1))
+    inner = torch.optim.SGD([w], lr=0.5)
+    inner.register_step_pre_hook(lambda *args: seen.append("hook"))
+    optimizer = Wrapper(inner)
+    w.grad = torch.ones(1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # the scheduler has seen the step
+        scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1)
+        optimizer.step()
+        scheduler.step()
+        again = torch.optim.lr_scheduler.StepLR(optimizer, 1)
+        optimizer.step()
+        again.step()
+    assert seen == ["wrapper", "hook"] * 2
+    assert w.item() == pytest.approx(0.45)
+
+
+def test_hooks_run_once_where_a_step_calls_the_one_it_inherits() -> None:
+    """Only the step of a class of which an optimizer was made has hooks around it."""
+    torch: Any = antorcha
+    seen: list[str] = []
+
+    class Base(torch.optim.Optimizer):  # type: ignore[misc, name-defined]
+        def step(self, closure: Any = None) -> None:
+            seen.append("base")
+
+    class Derived(Base):
+        def step(self, closure: Any = None) -> None:
+            super().step(closure)
+
+    optimizer = Derived([torch.nn.Parameter(torch.ones(1))], {"lr": 0.1})
+    optimizer.register_step_post_hook(lambda *args: seen.append("post"))
+    optimizer.step()
+    assert seen == ["base", "post"]
 
 
 @pytest.mark.oracle

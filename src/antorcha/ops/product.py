@@ -16,7 +16,7 @@ from antorcha.device import backend
 from antorcha.errors import DtypeError, MissingFeature, ShapeError
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Launch, MatMul, Pointwise
-from antorcha.loops import collapse
+from antorcha.loops import collapse, dense_strides
 from antorcha.ops.operands import common_device, expanded, held
 from antorcha.ops.params import NUMBER
 from antorcha.ops.record import Op
@@ -166,6 +166,8 @@ def plan_product(
         return out, Launch(lambda *flat: device.allocate(0), lambda *flat: None)
     if k == 0:
         return out, no_terms(p, out, device)
+    if p.a.dtype.kind == "f" and p.a.dtype.itemsize == 2:
+        return out, in_float32(op, p, out, device)
     bias = None if p.bias is None else expanded(p.bias, shown)
     operands = [expanded(p.a, (*batch, m, k)), expanded(p.b, (*batch, k, n))]
     if bias is not None:
@@ -186,6 +188,31 @@ def plan_product(
     if scratch is not None:
         launch = through_scratch(launch, fresh, out, 2 * len(operands), device)
     return out, launch
+
+
+def in_float32(op: str, p: Product, out: Layout, device: Backend) -> Launch:
+    """A product of halves: of float32 copies of the operands, rounded once."""
+    given = [lay for lay in (p.a, p.b, p.bias) if lay is not None]
+    wide = [
+        L.layout(lay.shape, dense_strides(lay.shape, lay.strides), dtypes.float32, lay.device)
+        for lay in given
+    ]
+    bias = None if p.bias is None else wide[2]
+    made, product = plan_product(op, replace(p, a=wide[0], b=wide[1], bias=bias), device, None)
+    widen = [
+        device.compile(Pointwise((E.cast(E.input_(0, lay.dtype), to.dtype),)), (to,), (lay,))
+        for lay, to in zip(given, wide, strict=True)
+    ]
+    rounded = E.cast(E.input_(0, made.dtype), out.dtype)
+    narrow = device.compile(Pointwise((rounded,)), (out,), (made,))
+
+    def write(steps: Steps, outs: list[int], ins: list[int]) -> None:
+        copies: list[int] = []
+        for k, copy in enumerate(widen):
+            copies += steps.fresh(copy, ins[2 * k], ins[2 * k + 1])
+        steps.into(narrow, *outs, *steps.fresh(product, *copies))
+
+    return in_steps(device, 1, out.nbytes, 2 * len(given), write)
 
 
 def unhidden(lay: Layout, full: Ints, hide: Ints) -> Layout:

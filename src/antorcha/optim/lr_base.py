@@ -67,9 +67,10 @@ def _overridden(optimizer: Optimizer) -> bool:
 
 
 def _notice_steps(optimizer: Optimizer) -> None:
-    """Lets a step that was set on the optimizer itself say when it is called; others do."""
+    """Lets a step without hooks (set on the optimizer itself, or of a class that wraps another
+    optimizer) say when it is called; others do."""
     optimizer._opt_called = False
-    if not _overridden(optimizer):
+    if hasattr(optimizer.step, "_wrapped_by_lr_sched") or hasattr(optimizer.step, "hooked"):
         return
     own, found = optimizer.step, weakref.ref(optimizer)
 

@@ -103,9 +103,6 @@ class Optimizer:
         super().__init_subclass__(**kwargs)
         name = cls.__name__
         cls._in_profiles = f"Optimizer.step#{name}.step", f"Optimizer.zero_grad#{name}.zero_grad"
-        step = cls.__dict__.get("step")
-        if step is not None and not hasattr(step, "hooked"):
-            cls.step = _with_hooks(step)  # type: ignore[method-assign]
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
@@ -126,6 +123,11 @@ class Optimizer:
             self.add_param_group(group)
 
     def _make_hooks(self) -> None:
+        # Only a class of which an optimizer is made: one that wraps another optimizer and forwards
+        # to it (accelerate's AcceleratedOptimizer) has a step of its own and no hooks.
+        cls = type(self)
+        if not hasattr(cls.step, "hooked"):
+            cls.step = _with_hooks(cls.step)  # type: ignore[method-assign]
         self._optimizer_step_pre_hooks: OrderedDict[int, Any] = OrderedDict()
         self._optimizer_step_post_hooks: OrderedDict[int, Any] = OrderedDict()
         self._state_hooks: dict[str, OrderedDict[int, Any]] = {

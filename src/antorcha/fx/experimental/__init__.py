@@ -1,4 +1,4 @@
-"""``torch.fx.experimental``: so far ``optimization``."""
+"""``torch.fx.experimental``: so far ``optimization`` and ``symbolic_shapes``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from antorcha.errors import no_such_name
 
-_LAZY = ("optimization",)
+_LAZY = ("optimization", "symbolic_shapes")
 
 
 def __getattr__(name: str) -> Any:

@@ -71,7 +71,7 @@ for _name, _op in _REGISTRY.items():
     if _op.inplace is not None and _op.is_function:
         globals().setdefault(_name + "_", _op.inplace)
 
-for _name in ("as_strided_", "detach_", "fill_", "resize_as_", "zero_"):
+for _name in ("as_strided_", "detach", "detach_", "fill_", "resize_as_", "zero_"):
     globals()[_name] = getattr(Tensor, _name)  # methods that PyTorch shows as functions, too
 
 _LAZY = ("amp", "cpu", "nn", "optim", "utils", "distributions", "overrides", "linalg", "special",

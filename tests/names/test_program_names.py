@@ -64,3 +64,36 @@ def test_operators_of_the_profiler_are_traced() -> None:
     graph = torch.fx.Tracer().trace(Marks())
     assert [node.op for node in graph.nodes].count("call_function") == 1
     assert "torch.ops.profiler._record_function_exit(relu)" in graph.python_code("self").src
+
+
+def older_forms() -> list[Any]:
+    a, b, c = torch.ones(2, 2), torch.full((2, 2), 2.0), torch.full((2, 2), 3.0)
+    v, many = torch.ones(2), torch.Tensor.unsqueeze
+    return [
+        (lambda: a.clone().add_(2, b), 5.0), (lambda: torch.add(a, 2, b), 5.0),
+        (lambda: torch.sub(a, 2, b), -3.0), (lambda: a.clone().sub_(2, b), -3.0),
+        (lambda: a.clone().addcmul_(2, b, c), 13.0), (lambda: torch.addcmul(a, 2, b, c), 13.0),
+        (lambda: a.clone().addcdiv_(-3, b, c), -1.0), (lambda: a.addcdiv(3, b, c), 3.0),
+        (lambda: torch.addmm(2, a, 3, b, c), 38.0), (lambda: torch.addmm(2, a, b, c), 14.0),
+        (lambda: a.clone().addmm_(2, 3, b, c), 38.0), (lambda: a.addmm(2, b, c), 14.0),
+        (lambda: torch.addmv(2, v, 3, b, v), 14.0), (lambda: torch.addr(2, a, 3, v, v), 5.0),
+        (lambda: torch.baddbmm(2, many(a, 0), 3, many(b, 0), many(c, 0)), 38.0),
+        (lambda: torch.addbmm(2, a, 3, many(b, 0), many(c, 0)), 38.0),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("k", range(len(older_forms())))
+def test_numbers_before_the_tensors(k: int) -> None:
+    call, expected = older_forms()[k]
+    with pytest.warns(UserWarning, match="numbers before the tensors are deprecated"):
+        result = call()
+    assert result.unique().tolist() == [expected]
+
+
+def test_older_forms_are_still_checked() -> None:
+    a = torch.ones(2)
+    with pytest.raises(TypeError, match="takes 2 positional arguments but 3 were given"):
+        a.add(1, 2)
+    with pytest.raises(TypeError, match="takes 2 positional arguments but 3 were given"):
+        a.mul(1, a)  # type: ignore[call-arg]
+    assert torch.detach(torch.ones(2, requires_grad=True)).requires_grad is False

@@ -72,7 +72,7 @@ for _name, _op in _REGISTRY.items():
     if _op.inplace is not None and _op.is_function:
         globals().setdefault(_name + "_", _op.inplace)
 
-for _name in ("as_strided_", "detach_", "fill_", "resize_as_", "zero_"):
+for _name in ("as_strided_", "detach", "detach_", "fill_", "resize_as_", "zero_"):
     globals()[_name] = getattr(Tensor, _name)  # methods that PyTorch shows as functions, too
 
 _LAZY = ("amp", "cpu", "nn", "optim", "utils", "distributions", "overrides", "linalg", "special",
@@ -82,7 +82,7 @@ _LAZY = ("amp", "cpu", "nn", "optim", "utils", "distributions", "overrides", "li
          "quantization", "return_types", "torch_version", "types", "xpu", "_C", "_dynamo",
          "_inductor", "_utils",
          "_tensor", "_tensor_str", "storage", "multiprocessing",
-         "func", "library", "_ops", "fx")  # fmt: skip
+         "func", "library", "_ops", "fx", "serialization", "functional")  # fmt: skip
 _FROM = {
     "amp.autocast_mode": (
         "autocast", "autocast_decrement_nesting", "autocast_increment_nesting",

@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from antorcha import modes
+from antorcha.autograd.profiler import record_function
 from antorcha.errors import MissingFeature
 from antorcha.ops.record import NAMESPACES, REGISTRY, Op
 from antorcha.runtime.call import path
@@ -157,10 +158,14 @@ class _OpNamespace(ModuleType):
             importlib.import_module(SERVED[self.name][0])
             if name in self.__dict__:
                 return cast(OpOverloadPacket, self.__dict__[name])
-        own = None if self.name != "aten" else _own(name)
+        own, kind = None, OpOverloadPacket
+        if self.name == "aten":
+            own = _own(name)
+        elif self.name == "profiler":
+            own, kind = _PROFILER.get(name), _PythonPacket
         if own is None:
             raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{name}'")
-        packet = OpOverloadPacket(f"{self.name}::{name}", {}, own)
+        packet = kind(f"{self.name}::{name}", {}, own)
         self._add(name, packet)
         return packet
 
@@ -170,6 +175,32 @@ class _OpNamespace(ModuleType):
 
     def __iter__(self) -> Any:
         return iter(self._dir)
+
+
+def _enter_block(name: str, args: str | None = None) -> record_function:
+    return record_function(name, args).__enter__()
+
+
+def _exit_block(block: record_function) -> None:
+    block.__exit__()
+
+
+_PROFILER = {
+    "_record_function_enter": _enter_block,
+    "_record_function_enter_new": _enter_block,
+    "_record_function_exit": _exit_block,
+}
+
+
+class _PythonPacket(OpOverloadPacket):
+    """An operator of plain Python, which has to look for arguments like torch.fx's proxies."""
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        for arg in (*args, *kwargs.values()):
+            override = getattr(type(arg), "__torch_function__", None)
+            if override is not None:
+                return override(self, (type(arg),), args, kwargs)
+        return super().__call__(*args, **kwargs)
 
 
 def _own(name: str) -> Any:

@@ -17,7 +17,14 @@ from typing import Any
 
 from antorcha import dtypes
 from antorcha.device import Device, as_device
-from antorcha.errors import ArgumentError, NumberOverflow, ValueRangeError, did_you_mean, shown
+from antorcha.errors import (
+    ArgumentError,
+    NumberOverflow,
+    ValueRangeError,
+    did_you_mean,
+    shown,
+    warn,
+)
 from antorcha.memo import keep
 from antorcha.runtime.tensor import Tensor
 
@@ -59,6 +66,12 @@ def to_long(op: str, name: str, value: Any) -> int:
 
 
 _BIG = 1 << 63
+# What the numbers of the deprecated forms are: torch.addmm(beta, input, alpha, mat1, mat2).
+_OLDER_FORMS = {
+    **dict.fromkeys(("add", "sub"), ("alpha",)),
+    **dict.fromkeys(("addcmul", "addcdiv"), ("value",)),
+    **dict.fromkeys(("addmm", "addmv", "addr", "addbmm", "baddbmm"), ("beta", "alpha")),
+}
 
 
 def to_real(op: str, name: str, value: Any) -> Any:
@@ -332,6 +345,8 @@ class Signature:
             loose = values[self.loose]
             if not isinstance(loose, (tuple, list)) and self.params[self.loose].name not in kwargs:
                 values[self.loose :] = [tuple(values[self.loose :])]
+        if len(values) > self.positional and self.op in _OLDER_FORMS:
+            values, kwargs = self._from_older_form(values, kwargs)
         if len(values) > self.positional:
             raise ArgumentError(
                 f"{self.op}() takes {self.positional} positional arguments but {len(values)} were "
@@ -344,13 +359,29 @@ class Signature:
             if k < given:
                 raise ArgumentError(f"{self.op}() got multiple values for argument {name!r}")
             values[k] = value
-        if len(args) < self.required and any([v is _MISSING for v in values]):
+        if given < self.required and any([v is _MISSING for v in values]):
             missing = [n for n, v in zip(self.names, values, strict=True) if v is _MISSING]
             raise ArgumentError(
                 f"{self.op}() missing required argument {', '.join(map(repr, missing))}; "
                 f"its signature is {self}"
             )
         return values
+
+    def _from_older_form(
+        self, values: list[Any], kwargs: dict[str, Any]
+    ) -> tuple[list[Any], dict[str, Any]]:
+        """``x.add_(alpha, other)`` as ``x.add_(other, alpha=alpha)``; likewise the others that
+        PyTorch once took with their numbers before the tensors."""
+        tensors = [value for value in values if isinstance(value, Tensor)]
+        numbers = [value for value in values if not isinstance(value, Tensor)]
+        names = _OLDER_FORMS[self.op]
+        if len(tensors) != self.positional or not 0 < len(numbers) <= len(names):
+            return values, kwargs
+        warn(
+            f"{self.op}: numbers before the tensors are deprecated. The signature is {self}: "
+            f"write {', '.join(f'{name}=' for name in names)} by name"
+        )
+        return tensors, {**dict(zip(names, numbers, strict=False)), **kwargs}
 
     def position(self, name: str) -> int:
         names = self.names

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from antorcha.errors import explain_missing
 from antorcha.nn.utils import parametrizations, parametrize, prune, rnn, stateless
-from antorcha.nn.utils.clip import (
+from antorcha.nn.utils.clip_grad import (
     clip_grad_norm,
     clip_grad_norm_,
     clip_grad_value_,
@@ -24,7 +24,7 @@ from antorcha.nn.utils.memory_format import (
     convert_conv3d_weight_memory_format,
 )
 from antorcha.nn.utils.spectral_norm import remove_spectral_norm, spectral_norm
-from antorcha.nn.utils.vectors import parameters_to_vector, vector_to_parameters
+from antorcha.nn.utils.convert_parameters import parameters_to_vector, vector_to_parameters
 from antorcha.nn.utils.weight_norm import remove_weight_norm, weight_norm
 
 __all__ = [

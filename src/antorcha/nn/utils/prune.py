@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from antorcha.errors import ArgumentError, OutOfRange, ValueRangeError
-from antorcha.nn.utils.vectors import parameters_to_vector
+from antorcha.nn.utils.convert_parameters import parameters_to_vector
 from antorcha.ops.record import T
 
 

@@ -1,0 +1,99 @@
+"""Names that programs reach as attributes or import from where PyTorch defines them."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+import antorcha as torch
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["serialization.safe_globals", "functional.einsum", "functional.F.relu", "functional.Tensor",
+     "nn.utils.clip_grad.clip_grad_norm_", "_C._LinAlgError",
+     "nn.utils.convert_parameters.parameters_to_vector"],
+)  # fmt: skip
+def test_import_torch_is_enough(name: str) -> None:
+    program = f"import antorcha as torch; torch.{name}"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_modules_hold_the_public_functions() -> None:
+    from antorcha.nn.utils import clip_grad, convert_parameters
+
+    assert clip_grad.clip_grad_norm_ is torch.nn.utils.clip_grad_norm_
+    assert convert_parameters.vector_to_parameters is torch.nn.utils.vector_to_parameters
+    functional: Any = importlib.import_module("antorcha.functional")
+    for name in functional.__all__:
+        expected = torch.Tensor if name == "Tensor" else getattr(torch, name)
+        assert getattr(functional, name) is expected
+    with pytest.raises(AttributeError, match=r"torch\.functional\.stft: PyTorch 2\.13 has it"):
+        _ = functional.stft
+
+
+def test_the_error_of_a_singular_matrix_has_its_internal_name() -> None:
+    with pytest.raises(torch._C._LinAlgError, match="singular"):
+        torch.linalg.solve(torch.zeros(2, 2), torch.ones(2))
+
+
+def test_blocks_of_the_profiler_as_operators() -> None:
+    enter, leave = (torch.ops.profiler._record_function_enter,
+                    torch.ops.profiler._record_function_exit)  # fmt: skip
+    with torch.autograd.profiler.profile() as prof:
+        block = enter("foo")
+        torch.ones(2).relu()
+        leave(block)
+    assert "foo" in [event.name for event in prof.function_events]
+    with pytest.raises(AttributeError, match="no attribute '_record_function'"):
+        _ = torch.ops.profiler._record_function
+
+
+def test_operators_of_the_profiler_are_traced() -> None:
+    class Marks(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            y = x.relu()
+            torch.ops.profiler._record_function_exit(y)
+            return y
+
+    graph = torch.fx.Tracer().trace(Marks())
+    assert [node.op for node in graph.nodes].count("call_function") == 1
+    assert "torch.ops.profiler._record_function_exit(relu)" in graph.python_code("self").src
+
+
+def older_forms() -> list[Any]:
+    a, b, c = torch.ones(2, 2), torch.full((2, 2), 2.0), torch.full((2, 2), 3.0)
+    v, many = torch.ones(2), torch.Tensor.unsqueeze
+    return [
+        (lambda: a.clone().add_(2, b), 5.0), (lambda: torch.add(a, 2, b), 5.0),
+        (lambda: torch.sub(a, 2, b), -3.0), (lambda: a.clone().sub_(2, b), -3.0),
+        (lambda: a.clone().addcmul_(2, b, c), 13.0), (lambda: torch.addcmul(a, 2, b, c), 13.0),
+        (lambda: a.clone().addcdiv_(-3, b, c), -1.0), (lambda: a.addcdiv(3, b, c), 3.0),
+        (lambda: torch.addmm(2, a, 3, b, c), 38.0), (lambda: torch.addmm(2, a, b, c), 14.0),
+        (lambda: a.clone().addmm_(2, 3, b, c), 38.0), (lambda: a.addmm(2, b, c), 14.0),
+        (lambda: torch.addmv(2, v, 3, b, v), 14.0), (lambda: torch.addr(2, a, 3, v, v), 5.0),
+        (lambda: torch.baddbmm(2, many(a, 0), 3, many(b, 0), many(c, 0)), 38.0),
+        (lambda: torch.addbmm(2, a, 3, many(b, 0), many(c, 0)), 38.0),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("k", range(len(older_forms())))
+def test_numbers_before_the_tensors(k: int) -> None:
+    call, expected = older_forms()[k]
+    with pytest.warns(UserWarning, match="numbers before the tensors are deprecated"):
+        result = call()
+    assert result.unique().tolist() == [expected]
+
+
+def test_older_forms_are_still_checked() -> None:
+    a = torch.ones(2)
+    with pytest.raises(TypeError, match="takes 2 positional arguments but 3 were given"):
+        a.add(1, 2)
+    with pytest.raises(TypeError, match="takes 2 positional arguments but 3 were given"):
+        a.mul(1, a)  # type: ignore[call-arg]
+    assert torch.detach(torch.ones(2, requires_grad=True)).requires_grad is False

@@ -9,7 +9,7 @@ from typing import Any
 from antorcha.errors import no_such_name
 from antorcha.runtime.tensor import Tensor
 
-__all__ = [
+__all__ = [  # noqa: F822  (found by __getattr__)
     "Tensor", "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_shapes",
     "broadcast_tensors", "cartesian_prod", "cdist", "chain_matmul", "einsum", "meshgrid", "norm",
     "split", "tensordot", "unique", "unique_consecutive",

@@ -10,7 +10,7 @@ import pytest
 import antorcha as torch
 
 MODULES = (
-    "func.gradients func.vmap func.modules func.tree library library.schema library.custom fx "
+    "func.gradients func.vmap func.modules library library.schema library.custom fx "
     "fx.graph fx.graph_module fx.proxy fx._symbolic_trace fx.interpreter fx.subgraph_rewriter "
     "fx.codegen fx.passes.shape_prop fx.passes.split_module fx.experimental.optimization "
     "fx.experimental.symbolic_shapes "

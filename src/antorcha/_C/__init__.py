@@ -14,7 +14,7 @@ from antorcha.device import CPU, Device
 from antorcha.dtypes import dtype
 from antorcha.jit.modules import ScriptFunction, ScriptModule
 from antorcha.nn.module import parse_to
-from antorcha.ops.lapack import LinAlgError as _LinAlgError  # noqa: F401  (programs catch it)
+from antorcha.ops.lapack import LinAlgError as _LinAlgError
 from antorcha.random import Generator
 from antorcha.runtime.tensor import Tensor
 from antorcha.shapes import Size

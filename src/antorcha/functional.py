@@ -7,7 +7,6 @@ import importlib
 from typing import Any
 
 from antorcha.errors import no_such_name
-from antorcha.runtime.tensor import Tensor
 
 _NAMES = [
     "Tensor", "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_shapes",

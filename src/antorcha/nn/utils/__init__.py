@@ -12,6 +12,7 @@ from antorcha.nn.utils.clip_grad import (
     clip_grads_with_norm_,
     get_total_norm,
 )
+from antorcha.nn.utils.convert_parameters import parameters_to_vector, vector_to_parameters
 from antorcha.nn.utils.fusion import (
     fuse_conv_bn_eval,
     fuse_conv_bn_weights,
@@ -24,7 +25,6 @@ from antorcha.nn.utils.memory_format import (
     convert_conv3d_weight_memory_format,
 )
 from antorcha.nn.utils.spectral_norm import remove_spectral_norm, spectral_norm
-from antorcha.nn.utils.convert_parameters import parameters_to_vector, vector_to_parameters
 from antorcha.nn.utils.weight_norm import remove_weight_norm, weight_norm
 
 __all__ = [

@@ -80,8 +80,7 @@ _LAZY = ("amp", "cpu", "nn", "optim", "utils", "distributions", "overrides", "li
          "torch_alias", "__config__", "_VF", "accelerator", "classes", "compiler", "distributed",
          "export", "ao", "futures", "hub", "jit", "mps", "mtia", "nested", "onnx", "package",
          "quantization", "return_types", "torch_version", "types", "xpu", "_C", "_dynamo",
-         "_inductor", "_utils",
-         "_tensor", "_tensor_str", "storage", "multiprocessing",
+         "_inductor", "_utils", "_tensor", "_tensor_str", "storage", "multiprocessing",
          "func", "library", "_ops", "fx", "serialization", "functional")  # fmt: skip
 _FROM = {
     "amp.autocast_mode": (

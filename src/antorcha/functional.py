@@ -7,22 +7,22 @@ import importlib
 from typing import Any
 
 from antorcha.errors import no_such_name
-from antorcha.runtime.tensor import Tensor
 
-__all__ = [  # noqa: F822  (found by __getattr__)
+_NAMES = [
     "Tensor", "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_shapes",
     "broadcast_tensors", "cartesian_prod", "cdist", "chain_matmul", "einsum", "meshgrid", "norm",
     "split", "tensordot", "unique", "unique_consecutive",
 ]  # fmt: skip
+__all__ = [*_NAMES]
 
 
 def __getattr__(name: str) -> Any:
     if name == "F":
         return importlib.import_module("antorcha.nn.functional")
-    if name not in __all__:
-        raise no_such_name("torch.functional", name, __all__)
+    if name not in _NAMES:
+        raise no_such_name("torch.functional", name, _NAMES)
     return getattr(importlib.import_module("antorcha"), name)
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "F"]
+    return [*_NAMES, "F"]

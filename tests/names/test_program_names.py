@@ -97,3 +97,14 @@ def test_older_forms_are_still_checked() -> None:
     with pytest.raises(TypeError, match="takes 2 positional arguments but 3 were given"):
         a.mul(1, a)  # type: ignore[call-arg]
     assert torch.detach(torch.ones(2, requires_grad=True)).requires_grad is False
+
+
+def test_what_replaces_a_name_of_torch_for_a_while_leaves_it_there() -> None:
+    from antorcha.torch_alias import TorchModule
+
+    module = TorchModule(torch)
+    own = torch.sigmoid
+    module.sigmoid = len
+    assert torch.sigmoid is len
+    del module.sigmoid
+    assert module.sigmoid is torch.sigmoid is own

@@ -26,8 +26,8 @@ WITHIN: Final = (
     "antorcha.runtime.call.native.nodes", "antorcha.runtime.call.native.walk",
     "antorcha.runtime.call.native.watched",
     "antorcha.runtime.call.sizes", "antorcha.runtime.sequence",
-    "antorcha.compiler.eager", "antorcha.backends",
-    "antorcha.overrides", "antorcha.linalg", "antorcha.nn", "antorcha.nn.utils", "antorcha.optim",
+    "antorcha.nn", "antorcha.compiler.eager", "antorcha.backends",  # (packages before their users)
+    "antorcha.overrides", "antorcha.linalg", "antorcha.nn.utils", "antorcha.optim",
     "antorcha.optim.lr_scheduler", "antorcha.random", "antorcha.serialization.reader",
     "antorcha.serialization.writer", "antorcha.serialization", "antorcha.serialization.gguf",
     "antorcha.serialization.trusted", "antorcha.utils.serialization",

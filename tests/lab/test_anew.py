@@ -74,6 +74,8 @@ def test_settings_of_one_run_are_not_those_of_the_next(bench: Bench) -> None:
             signal.getsignal(signal.SIGTERM), os.umask(0o022), sys.getswitchinterval(),
             socket.getdefaulttimeout(), time.tzname, torch.serialization.get_safe_globals(),
             multiprocessing.get_start_method(allow_none=True),
+            torch.is_autocast_enabled("cpu"), torch.is_autocast_enabled("cuda"),
+            torch.get_autocast_dtype("cpu"), torch.is_autocast_cache_enabled(),
         ]
     print(facts())
     multiprocessing.set_start_method("spawn")
@@ -82,6 +84,8 @@ def test_settings_of_one_run_are_not_those_of_the_next(bench: Bench) -> None:
     torch.set_default_dtype(torch.float64)
     torch.set_default_device("meta")
     torch.set_num_threads(7)
+    torch.autocast("cpu", torch.float16, cache_enabled=False).__enter__()
+    torch.set_autocast_enabled("cuda", True)
     torch.use_deterministic_algorithms(True)
     torch.backends.cudnn.benchmark = torch.backends.cuda.matmul.allow_tf32 = True
     torch.backends.cudnn.mine = 1
@@ -141,6 +145,7 @@ def test_every_setting_of_antorcha_is_put_back() -> None:
         "set_default_device", "set_default_dtype", "set_default_tensor_type", "set_num_threads",
         "set_grad_enabled", "set_printoptions", "set_rng_state", "use_deterministic_algorithms",
         "set_deterministic_debug_mode", "set_warn_always",
+        *[name for name in dir(antorcha) if name.startswith("set_autocast_")],
     }  # fmt: skip
     without_effect = {
         "set_float32_matmul_precision", "set_flush_denormal", "set_num_interop_threads",

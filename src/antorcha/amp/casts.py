@@ -52,6 +52,10 @@ class _State(threading.local):
     """A thread's settings. Whether the CPU's autocast is on is the bit AUTOCAST of its mode."""
 
     def __init__(self) -> None:
+        self.renew()
+
+    def renew(self) -> None:
+        """The settings of a new thread."""
         self.enabled: dict[str, bool] = {}  # of other devices
         self.dtypes: dict[str, dtypes.dtype] = {}
         self.lower = dtypes.bfloat16  # the CPU's dtype

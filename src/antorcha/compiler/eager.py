@@ -10,6 +10,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import antorcha.nn  # noqa: F401  (whole: another thread may be importing it)
 from antorcha.errors import GraphError, MissingFeature, warn
 from antorcha.nn.module import Module
 

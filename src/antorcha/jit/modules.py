@@ -10,6 +10,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+import antorcha.nn  # noqa: F401  (whole: another thread may be importing it)
 from antorcha.autograd import no_grad
 from antorcha.errors import ArgumentError, GraphError, MissingFeature
 from antorcha.nn.module import Module

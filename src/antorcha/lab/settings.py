@@ -14,6 +14,7 @@ from typing import Any
 
 import antorcha
 from antorcha import backends, modes
+from antorcha.amp import casts
 from antorcha.autograd import saved
 from antorcha.autograd.anomaly import set_detect_anomaly
 from antorcha.autograd.origin import unwatch_all
@@ -122,6 +123,7 @@ def _backends(owner: Any) -> Iterator[Any]:
 def _leave_modes() -> None:
     """Leave what was entered: no_grad, inference_mode, hooks of saved tensors, ..."""
     modes.set_word(0)
+    casts.state.renew()
     saved.leave_hooks()
     leave_modes()
     unwatch_all()

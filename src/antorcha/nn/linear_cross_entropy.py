@@ -155,6 +155,16 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         weight: Any = None, ignore_index: int | None = None, label_smoothing: float = 0.0,
         options: LinearCrossEntropyOptions | None = None,
     ) -> None:  # fmt: skip
+        if weight is not None and tuple(weight.shape) != (num_classes,):
+            raise ShapeError(
+                f"LinearCrossEntropyLoss: expected weight shape to be ({num_classes},), got "
+                f"{tuple(weight.shape)}"
+            )
+        if not 0.0 <= label_smoothing <= 1.0:
+            raise ShapeError(
+                "LinearCrossEntropyLoss: expected label_smoothing to be in range [0, 1], got "
+                f"{label_smoothing}"
+            )
         super().__init__(weight, None, None, reduction)
         self.num_classes = num_classes
         self.out_features = out_features

@@ -275,6 +275,11 @@ def _checked_target(name: str, input: _Any, target: _Any, weight: _Any) -> _Any:
         raise ValueRangeError(f"{name}: Expected 1 or more dimensions (got 0)")
     if lay.dtype.kind != "f":
         raise UnsupportedDtype(f"{name}: not implemented for {lay.dtype}")
+    if lay.ndim > 1 and own.ndim and own.shape[0] != lay.shape[0]:
+        raise ValueRangeError(
+            f"{name}: Expected input batch_size ({lay.shape[0]}) to match target batch_size "
+            f"({own.shape[0]})."
+        )
     if own.dtype.name not in ("int64", "uint8"):
         raise DtypeError(
             f"{name}: expected scalar type Long but found {own.dtype} for the target: class "
@@ -283,11 +288,6 @@ def _checked_target(name: str, input: _Any, target: _Any, weight: _Any) -> _Any:
     dim = class_dim(lay)
     want = tuple(lay.shape[:dim]) + tuple(lay.shape[dim + 1 :])
     if tuple(own.shape) != want:
-        if lay.ndim > 1 and own.ndim and own.shape[0] != lay.shape[0]:
-            raise ValueRangeError(
-                f"{name}: Expected input batch_size ({lay.shape[0]}) to match target batch_size "
-                f"({own.shape[0]})."
-            )
         raise ShapeError(
             f"{name}: Expected target size {list(want)}, got {list(own.shape)}, for input of "
             f"shape {tuple(lay.shape)}"

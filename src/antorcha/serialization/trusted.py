@@ -33,6 +33,7 @@ _reconstructor: Any = copyreg._reconstructor  # type: ignore[attr-defined]
 def _getattr(owner: Any, name: Any) -> Any:
     """How PyTorch's ops are pickled, attributes of a class that holds them all; and hooks that are
     methods of their module."""
+    import antorcha.nn  # noqa: F401  (whole: another thread may be importing it)
     from antorcha.nn.module import Module
     from antorcha.serialization.errors import UnpicklingError
 

@@ -48,6 +48,11 @@ def dim_order(self: Tensor, ambiguity_check: Any = False) -> tuple[int, ...]:
 
 def narrow_copy(self: Tensor, dim: int, start: int, length: int) -> Any:
     """``narrow``, copied."""
+    lay = self._layout
+    if not -lay.ndim <= dim < lay.ndim:
+        raise ShapeError(
+            f"narrow_copy: Expected dim < {lay.ndim}, got {dim} for shape {tuple(lay.shape)}"
+        )
     return T.clone(T.narrow(self, dim, start, length))
 
 

@@ -49,7 +49,7 @@ def dim_order(self: Tensor, ambiguity_check: Any = False) -> tuple[int, ...]:
 def narrow_copy(self: Tensor, dim: int, start: int, length: int) -> Any:
     """``narrow``, copied."""
     lay = self._layout
-    if not -lay.ndim <= dim < lay.ndim:
+    if dim >= lay.ndim:  # (PyTorch refuses it otherwise than a dim that is too low)
         raise ShapeError(
             f"narrow_copy: Expected dim < {lay.ndim}, got {dim} for shape {tuple(lay.shape)}"
         )

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import antorcha
-from tests.nn.test_rest import both_sides, numbers, same, trained
+from tests.nn.beside import both_sides, numbers, same, trained
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.oracle

@@ -13,7 +13,6 @@ hands the rest on: ``__getattr__ = absent.names("torch.onnx")``.
 from __future__ import annotations
 
 import importlib
-import importlib.abc
 import importlib.machinery
 import sys
 from collections.abc import Callable, Sequence
@@ -171,8 +170,12 @@ class _AbsentModule(ModuleType):
     """A module of which antorcha has nothing."""
 
 
-class AbsentModules(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds ``antorcha.distributed.fsdp`` and the other modules of absent parts."""
+class AbsentModules:
+    """Finds ``antorcha.distributed.fsdp`` and the other modules of absent parts.
+
+    A finder and loader by its methods: ``importlib.abc``, which has base classes for them, imports
+    a dozen modules more, and this file is imported with antorcha.
+    """
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -181,7 +184,8 @@ class AbsentModules(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         package, _, rest = fullname.partition(".")
         if package != _FACE or not _is_module(f"torch.{rest}"):
             return None
-        return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
+        loader: Any = self
+        return importlib.machinery.ModuleSpec(fullname, loader, is_package=True)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
         """The module, empty."""

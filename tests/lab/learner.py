@@ -23,6 +23,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 SWITCHES = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--disable-quic",
             "--no-first-run", "--disable-sync", "--disable-background-networking",
             "--disable-component-update"]  # fmt: skip
+SLOWER = int(os.environ.get("ANTORCHA_LAB_SLOWER", "1"))  # times, the browser's processor
 PATIENCE = 180.0  # seconds until something must have happened, on a machine with other work
 # The lab, but patient as we are with a child that takes long to stop: that is no wrong answer here.
 LAB = f"""
@@ -83,6 +84,9 @@ class Learner:
 
     def __init__(self, page: Any) -> None:
         self.page = page
+        if SLOWER > 1:  # what a test reads too early is still to come on a slow machine
+            browser = page.context.new_cdp_session(page)
+            browser.send("Emulation.setCPUThrottlingRate", {"rate": SLOWER})
         self.problems: list[str] = []
         self.requests: list[str] = []
         page.set_default_timeout(PATIENCE * 1000)

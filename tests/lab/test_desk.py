@@ -223,7 +223,7 @@ def test_successive_trainings_are_separate_curves(learner: Learner) -> None:
     learner.tab("Loss")
     curves = learner.page.locator(".lab-curves")
     learner.until(lambda: "loss 3: 40 steps" in curves.inner_text(), "three curves")
-    assert curves.locator("polyline").count() == 3
+    learner.until(lambda: curves.locator("polyline").count() == 3, "three lines")
     marks = curves.locator("svg > text.lab-mark").all_text_contents()
     values = [float(mark) for mark in marks if re.fullmatch(r"[\d.]+", mark)]
     assert len(values) >= 7
@@ -260,10 +260,14 @@ def test_a_lesson_has_a_table_of_contents(learner: Learner) -> None:
     page = learner.page
     learner.button("Contents").click()
     menu = page.locator(".lab-menu:visible")
-    titles = [text.strip() for text in menu.locator(".q-item").all_inner_texts()]
     headings = page.locator(".lab-text > .nicegui-markdown h2").all_inner_texts()
-    assert [title for title in titles if title in headings] == headings
     assert len(headings) > 3
+
+    def listed() -> list[str]:
+        titles = [text.strip() for text in menu.locator(".q-item").all_inner_texts()]
+        return [title for title in titles if title in headings]
+
+    learner.until(lambda: listed() == headings, "every part's heading")
     last = page.locator(".lab-text > .nicegui-markdown h2").last
     menu.get_by_text(headings[-1], exact=True).click()
     learner.until(lambda: is_all_within(learner, last, ".lab-reader"), "the last part")
@@ -386,7 +390,7 @@ def test_in_spanish_every_word_is_spanish(lab: Lab, learner: Learner) -> None:
     assert "ended" not in learner.terminal()
     why = page.locator(".lab-why")
     learner.until(lambda: "Qué ha fallado: las formas no encajan" in why.inner_text(), "a headline")
-    assert "Arreglo" in why.inner_text()
+    learner.until(lambda: "Arreglo" in why.inner_text(), "the fix")
     look("error")
     learner.run(MANY + "x = torch.ones(2, requires_grad=True)\nloss = (x * 2).sum()\n", "Hecho en")
     page.click(".lab-row:has(b:text-is('t1'))")

@@ -168,7 +168,8 @@ def test_pictures_and_the_loss_curve_show(learner: Learner) -> None:
     )
     wanted = "loss: 50 steps, now inf (NaN or infinite for the first time in step 39"
     learner.until(lambda: wanted in curves.inner_text(), "its words")
-    assert learner.page.locator(".lab-curve polyline[stroke-dasharray]").count() == 1
+    dashed = learner.page.locator(".lab-curve polyline[stroke-dasharray]")
+    learner.until(lambda: dashed.count() == 1, "the other curve")
     learner.tab("Tensor inspector")
 
 
@@ -185,7 +186,7 @@ def test_the_graph_shows_its_lines_when_asked(learner: Learner) -> None:
     learner.rest()
     again.click()
     learner.until(lambda: "fundamentals.py:4" in graph.text_content(), "the lines")
-    assert "Linear" in graph.text_content()
+    learner.until(lambda: "Linear" in graph.text_content(), "the module")
     learner.until(lambda: not again.is_visible(), "nothing more to ask for")
     learner.tab("Tensor inspector")
 
@@ -200,7 +201,7 @@ def test_a_run_is_measured(learner: Learner) -> None:
     flame = learner.page.locator(".lab-flame svg")
     learner.until(lambda: "fundamentals.py(4)" in flame.text_content(), "the flame graph")
     calls = table.locator("tr", has_text="aten::tanh").locator("td").first
-    assert calls.inner_text() == "20"
+    learner.until(lambda: calls.inner_text() == "20", "the count of calls")
     assert "aten::item" not in table.inner_text()
     assert "kernelbase.py" not in flame.text_content()
     learner.tab("Tensor inspector")
@@ -228,8 +229,8 @@ def test_names_of_antorcha_are_completed(learner: Learner) -> None:
     learner.write("import torch\n")
     learner.page.keyboard.type("torch.arang")
     options = learner.page.locator(".cm-tooltip-autocomplete li")
-    learner.until(lambda: options.count() > 0, "completions")
-    assert options.first.inner_text().startswith("arange")
+    first = lambda: options.count() and options.first.inner_text()  # noqa: E731
+    learner.until(lambda: str(first()).startswith("arange"), "completions")
     learner.page.wait_for_timeout(200)  # the editor takes a key this soon for one meant before
     learner.page.keyboard.press("Enter")
     learner.until(lambda: "torch.arange" in learner.text(), "the completed name")
@@ -360,7 +361,7 @@ def test_the_keyboard_leads_everywhere_and_stays_where_it_was(learner: Learner) 
         if not stands_in(".lab-inside"):
             page.keyboard.press("Tab")
             page.wait_for_timeout(100)
-    assert stands_in(".lab-inside")
+    learner.until(lambda: stands_in(".lab-inside"), "the focus, in the inspector")
     page.locator(".lab-row").first.focus()
     page.keyboard.press("Enter")
     learner.until(lambda: page.inner_text(".lab-detail"), "the opened tensor")

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -140,50 +141,59 @@ def test_a_long_curve_is_thinned_out_evenly() -> None:
     assert len({b - a for a, b in itertools.pairwise(curve.steps)}) == 1
 
 
-def test_reading_losses_takes_no_more_than_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = itertools.count()  # every look at the clock is a second: each reading takes one
-    monkeypatch.setattr("antorcha.lab.notes.perf_counter", lambda: float(next(clock)))
+class Reading(float):
+    """A number whose reading takes `work` seconds of this thread, and others `waited`."""
 
-    class Costly(float):
-        reads = 0
+    clock, worked, reads = 0.0, 0.0, 0
+    work, waited = 1e-6, 0.0
 
-        def __float__(self) -> float:
-            Costly.reads += 1
-            return 1.0
+    def __float__(self) -> float:
+        Reading.clock += self.work + self.waited
+        Reading.worked += self.work
+        Reading.reads += 1
+        return 1.0
 
+
+def noted(monkeypatch: pytest.MonkeyPatch, values: Iterable[Reading]) -> Notes:
+    """The notes of a loop whose steps take a millisecond each."""
+    monkeypatch.setattr("antorcha.lab.notes.perf_counter", lambda: Reading.clock)
+    monkeypatch.setattr("antorcha.lab.notes.thread_time", lambda: Reading.worked)
+    Reading.clock = Reading.worked = Reading.reads = 0
     notes = Notes((float,))
-    for _ in range(1000):
-        notes("loss", Costly())
-    assert 10 < Costly.reads < 0.03 * 1000
+    for value in values:
+        Reading.clock += 1e-3
+        notes("loss", value)
+    return notes
+
+
+def test_reading_losses_takes_no_more_than_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Costly(Reading):
+        work = 1e-3
+
+    notes = noted(monkeypatch, (Costly() for _ in range(1000)))
+    assert 10 < Reading.reads < 0.03 * 1000
     assert notes.curves["loss"].count == 1000
 
 
 def test_an_interrupted_reading_leaves_no_hole(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = [0.0]
-    monkeypatch.setattr("antorcha.lab.notes.perf_counter", lambda: clock[0])
+    class Interrupted(Reading):
+        waited = 0.05
 
-    class Read(float):
-        took = 1e-6
-        reads = 0
-
-        def __float__(self) -> float:
-            clock[0] += self.took
-            type(self).reads += 1
-            return 1.0
-
-    class Interrupted(Read):
-        took = 0.05
-
-    notes = Notes((float,))
-    for step in range(1000):  # of a millisecond each
-        clock[0] += 1e-3
-        notes("loss", Interrupted() if step % 100 == 0 else Read())
+    notes = noted(monkeypatch, (Interrupted() for _ in range(1000)))
     assert notes.curves["loss"].steps == [*range(1000)]
-    Interrupted.reads = 0
-    for _ in range(1000):  # from now on they are slow indeed
-        clock[0] += 1e-3
-        notes("loss", Interrupted())
-    assert Interrupted.reads < 20
+
+
+def test_each_training_shows_however_long_the_first_took_to_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Costly(Reading):
+        work = 60.0
+
+    notes = noted(monkeypatch, [Costly()])
+    for k in range(3):
+        notes.begin(k + 1, True)
+        notes("loss", Costly(), True)
+    assert list(notes.as_dict()) == ["loss", "loss 2", "loss 3", "loss 4"]
 
 
 def test_notes_keep_the_place_of_errors() -> None:

@@ -13,10 +13,11 @@ loop is entered and the loss is computed from other parameters than the last tim
 from __future__ import annotations
 
 import ast
+import contextlib
 import math
 import re
 import weakref
-from time import perf_counter
+from time import perf_counter, thread_time
 from typing import Any
 
 from antorcha.autograd.profiling import session as profiling
@@ -27,7 +28,6 @@ SHARE = 0.01  # of the program's time, at most, goes into reading losses
 FREE = 0.003  # seconds of reading that any program may take: short ones are noted whole
 TRAININGS = 12  # curves kept: of more, the last
 NODES = 300  # of a loss's graph that are looked at, for what it trains
-FAR = 8  # times as long as usual: interrupted
 _NAMES = re.compile(
     r"(?:(?:train|val|valid|test|batch|epoch|total)_)?(?:loss|cost|p[eé]rdida|coste)"
 )
@@ -83,8 +83,8 @@ class Notes:
 
     Reading a number out of a tensor takes longer than many an operation. So that a tight loop is
     not slowed down, values are passed over while reading has taken more than its share of the time.
-    One reading that took far longer than the others was interrupted (another thread had its turn):
-    the time was not its own, and the curve is not to have a hole for it. Two in a row are slow.
+    What counts is the time in which this thread worked: where another one had its turn meanwhile,
+    or another program, the curve is not to have a hole for it. A curve's first value always counts.
     """
 
     def __init__(self, scalar: tuple[type, ...]) -> None:
@@ -95,30 +95,34 @@ class Notes:
         self._is_loop = False  # is it a loop?
         self._loops = 0  # how many loops that assign losses were entered
         self._begin = perf_counter()
-        self._spent = 0.0
-        self._usual = 1e-4  # seconds that a reading takes
-        self._was_far = False  # did the last one take far longer?
+        self._spent = 0.0  # seconds of work
 
     def __call__(self, name: str, value: Any, in_loop: bool = False) -> None:
         """Note `value` if it is a number; whatever else it is, the program is not disturbed.
         `in_loop`: is it assigned in a loop, of the function or the program?"""
-        now = perf_counter()
         _, curve = self._current.get(name, (0, None))
+        begin = None
         if curve is None or curve.begun != (self._statement, self._loops):
             if curve is None and not isinstance(value, self.scalar):
                 return
+            begin = thread_time()
             curve = self._curve_of(name, value, in_loop)
-            self._spent += perf_counter() - now
-            now = perf_counter()
         curve.count += 1
-        if self._spent > FREE + SHARE * (now - self._begin) or profiling.running is not None:
-            return  # (a profile would count our calls)
-        try:
+        reads = profiling.running is None  # (a profile would count our calls)
+        if reads and not (curve.points and self._is_late()):
+            begin = begin or thread_time()
+            self._read(curve, value)
+        if begin is not None:
+            self._spent += thread_time() - begin
+
+    def _is_late(self) -> bool:
+        """Has reading taken more than its share?"""
+        return self._spent > FREE + SHARE * (perf_counter() - self._begin)
+
+    def _read(self, curve: Curve, value: Any) -> None:
+        with contextlib.suppress(Exception):  # in a transform, on the meta device, overwritten
             if isinstance(value, self.scalar) and getattr(value, "numel", _one)() == 1:
                 curve.add(value)
-        except Exception:
-            pass  # inside a transform, on the meta device, overwritten: no number to be had
-        self._charge(perf_counter() - now)
 
     def begin(self, statement: int, is_loop: bool) -> None:
         """Another statement of the program runs."""
@@ -154,14 +158,6 @@ class Notes:
             return True
         before = {id(each()) for each in curve.trained}
         return bool(before and trained) and not any(id(each) in before for each in trained)
-
-    def _charge(self, took: float) -> None:
-        self._was_far = took > FAR * self._usual and not self._was_far
-        if self._was_far:
-            self._spent += FAR * self._usual
-        else:
-            self._spent += took
-            self._usual += (took - self._usual) / FAR
 
     def as_dict(self) -> dict[str, Any]:
         """The curves as JSON: values, their steps, and how many there were."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import importlib
 import operator
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from antorcha import float8, modes
@@ -259,7 +259,20 @@ def move(self: Tensor, device: Device) -> Tensor:
     return bare(made, target.from_host(array, made))
 
 
-def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
+def _copied(self: Tensor, memo: dict[int, Any]) -> Tensor:
+    """A tensor of a copy of the storage, which tensors that share it share in the copy, too."""
+    lay = self._layout
+    storage = copy.deepcopy(UntypedStorage._of(self._storage, lay.device), memo)
+    made = bare(lay, storage._storage, self._offset)
+    return made if type(self) is Tensor else made.as_subclass(type(self))
+
+
+def deepcopy(
+    self: Tensor,
+    memo: dict[int, Any],
+    copy_values: Callable[[Any, dict[int, Any]], Tensor] = _copied,
+) -> Tensor:
+    """What `copy.deepcopy` makes of a tensor: its values, its attributes and its gradient."""
     if self._fn is not None:
         raise GraphError(
             "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
@@ -267,11 +280,7 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
         )
     if id(self) in memo:
         return memo[id(self)]  # type: ignore[no-any-return]
-    lay = self._layout
-    storage = copy.deepcopy(UntypedStorage._of(self._storage, lay.device), memo)
-    made = bare(lay, storage._storage, self._offset)
-    if type(self) is not Tensor:
-        made = made.as_subclass(type(self))
+    made = copy_values(self, memo)
     made._rg = self._rg
     memo[id(self)] = made
     made.__dict__.update(copy.deepcopy(self.__dict__, memo))
@@ -386,7 +395,7 @@ def bind_conversions() -> None:
         "__complex__": lambda self: complex(item(self)), "__index__": _index, "__len__": _len,
         "__iter__": _iter, "__reversed__": _reversed, "__contains__": _contains,
         "__repr__": _repr, "_repr_html_": _repr_html, "__format__": _format,
-        "to": to, "cpu": cpu, "cuda": cuda, "type": type_, "__deepcopy__": _deepcopy,
+        "to": to, "cpu": cpu, "cuda": cuda, "type": type_, "__deepcopy__": deepcopy,
         "__reduce_ex__": _reduce_ex,
     })  # fmt: skip
     Tensor.__array_priority__ = 1000  # type: ignore[attr-defined]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from antorcha import dtypes
 from antorcha.amp import autocast_mode
-from antorcha.errors import explain_missing, warn
+from antorcha.amp.old_names import warn_old_name
+from antorcha.errors import explain_missing
 
 
 class autocast(autocast_mode.autocast):
@@ -16,11 +17,7 @@ class autocast(autocast_mode.autocast):
         dtype: dtypes.dtype = dtypes.bfloat16,
         cache_enabled: bool = True,
     ) -> None:
-        warn(
-            "`torch.cpu.amp.autocast(args...)` is deprecated. Please use "
-            "`torch.amp.autocast('cpu', args...)` instead.",
-            FutureWarning,
-        )
+        warn_old_name("cpu", "autocast")
         super().__init__("cpu", enabled=enabled, dtype=dtype, cache_enabled=cache_enabled)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from antorcha import amp
-from antorcha.errors import explain_missing, warn
+from antorcha.amp.old_names import warn_old_name
+from antorcha.errors import explain_missing
 
 __all__ = ["GradScaler"]
 
@@ -15,11 +16,7 @@ class GradScaler(amp.GradScaler):
         self, init_scale: float = 2.0**16, growth_factor: float = 2.0,
         backoff_factor: float = 0.5, growth_interval: int = 2000, enabled: bool = True,
     ) -> None:  # fmt: skip
-        warn(
-            "`torch.cpu.amp.GradScaler(args...)` is deprecated. Please use "
-            "`torch.amp.GradScaler('cpu', args...)` instead.",
-            FutureWarning,
-        )
+        warn_old_name("cpu", "GradScaler")
         super().__init__("cpu", init_scale, growth_factor, backoff_factor, growth_interval, enabled)
 
 

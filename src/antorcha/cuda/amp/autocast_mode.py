@@ -6,7 +6,8 @@ from typing import Any
 
 from antorcha import dtypes
 from antorcha.amp import autocast_mode
-from antorcha.errors import explain_missing, warn
+from antorcha.amp.old_names import warn_old_name
+from antorcha.errors import explain_missing
 
 
 class autocast(autocast_mode.autocast):
@@ -18,31 +19,19 @@ class autocast(autocast_mode.autocast):
         dtype: dtypes.dtype = dtypes.float16,
         cache_enabled: bool = True,
     ) -> None:
-        warn(
-            "`torch.cuda.amp.autocast(args...)` is deprecated. Please use "
-            "`torch.amp.autocast('cuda', args...)` instead.",
-            FutureWarning,
-        )
+        warn_old_name("cuda", "autocast")
         super().__init__("cuda", enabled=enabled, dtype=dtype, cache_enabled=cache_enabled)
 
 
 def custom_fwd(fwd: Any = None, *, cast_inputs: dtypes.dtype | None = None) -> Any:
     """Deprecated form of ``torch.amp.custom_fwd(device_type="cuda")``."""
-    warn(
-        "`torch.cuda.amp.custom_fwd(args...)` is deprecated. Please use "
-        "`torch.amp.custom_fwd(args..., device_type='cuda')` instead.",
-        FutureWarning,
-    )
+    warn_old_name("cuda", "custom_fwd", "args..., device_type='cuda'")
     return autocast_mode.custom_fwd(fwd, device_type="cuda", cast_inputs=cast_inputs)
 
 
 def custom_bwd(bwd: Any) -> Any:
     """Deprecated form of ``torch.amp.custom_bwd(device_type="cuda")``."""
-    warn(
-        "`torch.cuda.amp.custom_bwd(args...)` is deprecated. Please use "
-        "`torch.amp.custom_bwd(args..., device_type='cuda')` instead.",
-        FutureWarning,
-    )
+    warn_old_name("cuda", "custom_bwd", "args..., device_type='cuda'")
     return autocast_mode.custom_bwd(bwd, device_type="cuda")
 
 

@@ -15,6 +15,7 @@ from antorcha.errors import ArgumentError, GraphError, MissingFeature
 from antorcha.ops.record import T
 from antorcha.runtime.tensor import Tensor
 from antorcha.shapes import normalize_dim
+from antorcha.tensor.convert import deepcopy
 from antorcha.tensor.create import as_tensor
 from antorcha.tensor.sparse import parts, printing, rules
 from antorcha.tensor.sparse import tensor as sparse
@@ -149,24 +150,13 @@ def _getitem(self: SparseTensor, index: Any) -> Any:
     return named(made, "SelectBackward0")
 
 
-def _deepcopy(self: SparseTensor, memo: dict[int, Any]) -> SparseTensor:
-    if self._fn is not None:
-        raise GraphError(
-            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
-            "protocol at the moment: use x.detach().clone()."
-        )
-    if id(self) in memo:
-        return memo[id(self)]  # type: ignore[no-any-return]
-    made = new_sparse(
-        [copy.deepcopy(part, memo) for part in self._parts], self._layout.shape, self._format,
-        self._coalesced,
-    )  # fmt: skip
-    made._rg = self._rg
-    memo[id(self)] = made
-    made.__dict__.update(copy.deepcopy(self.__dict__, memo))
-    if self._grad is not None:
-        made._grad = copy.deepcopy(self._grad, memo)
-    return made
+def _copied(self: SparseTensor, memo: dict[int, Any]) -> SparseTensor:
+    parts = [copy.deepcopy(part, memo) for part in self._parts]
+    return new_sparse(parts, self._layout.shape, self._format, self._coalesced)
+
+
+def _deepcopy(self: SparseTensor, memo: dict[int, Any]) -> Tensor:
+    return deepcopy(self, memo, _copied)
 
 
 def rebuild(parts: Any, shape: Any, format: str, coalesced: bool, rg: bool) -> SparseTensor:

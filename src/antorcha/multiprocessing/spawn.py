@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pickle
 import signal
 import sys
 import tempfile
@@ -62,8 +61,9 @@ def _run(fn: Callable[..., Any], i: int, args: Sequence[Any], error_file: str) -
     except KeyboardInterrupt:
         pass  # the parent ended it
     except Exception:
-        with open(error_file, "wb") as file:
-            pickle.dump(traceback.format_exc(), file)
+        # Others may write to the folder too: a text is not run, and a file of theirs is not taken.
+        with open(error_file, "x", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(traceback.format_exc())
         sys.exit(1)
 
 
@@ -122,13 +122,23 @@ class ProcessContext:
         for process in self.processes:
             process.join(max(0, deadline - time.monotonic()))
 
+    def _take_words(self) -> list[str]:
+        """What each process said of its failure ("": nothing); the files are removed."""
+        said = []
+        for path in self.error_files:
+            try:
+                with open(path, encoding="utf-8") as file:
+                    said.append(file.read())
+                os.unlink(path)
+            except OSError:
+                said.append("")
+        return said
+
     def _failure(self, index: int) -> ProcessException:
         process = self.processes[index]
         code, pid = process.exitcode, process.pid
-        if os.access(self.error_files[index], os.R_OK):
-            with open(self.error_files[index], "rb") as file:
-                said = pickle.load(file)
-            os.unlink(self.error_files[index])
+        said = self._take_words()[index]
+        if said:
             return ProcessRaisedException(
                 f"\n\n-- Process {index} terminated with the following error:\n{said}", index, pid
             )
@@ -178,7 +188,7 @@ def start_processes(
     error_files: list[str] = []
     processes: list[Any] = []
     for i in range(nprocs):
-        error_file = tempfile.mktemp("-error.pickle", "antorcha-process-", folder)
+        error_file = tempfile.mktemp("-error.txt", "antorcha-process-", folder)
         process = ctx.Process(target=_run, args=(fn, i, args, error_file), daemon=daemon)
         process.start()
         processes.append(process)

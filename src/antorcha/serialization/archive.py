@@ -7,9 +7,13 @@ https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import struct
+import threading
 import zlib
+from collections.abc import Iterator, Sequence
+from queue import SimpleQueue
 from typing import Any, Final
 
 from antorcha.utils.serialization import config
@@ -18,6 +22,7 @@ _MOST: Final = 0xFFFFFFFF
 _DATE: Final = 0x21  # the first of January 1980
 _MADE_BY: Final = 0x031E  # unix, version 3.0
 _CHUNK: Final = 1 << 24
+_WORTH: Final = 1 << 22  # bytes whose sum takes longer than to begin a thread
 
 
 def write_all(file: Any, content: Any) -> None:
@@ -26,6 +31,33 @@ def write_all(file: Any, content: Any) -> None:
     while len(content):
         taken = file.write(content)
         content = content[taken if isinstance(taken, int) else len(content) :]
+
+
+@contextlib.contextmanager
+def checksums(contents: Sequence[Any]) -> Iterator[Iterator[int]]:
+    """The sums of the contents of records, in their order. Another thread works them out, so that
+    one record is summed while the one before it is written: both take about as long."""
+    if not config.save.compute_crc32:
+        yield iter([0] * len(contents))
+    elif sum([len(content) for content in contents]) < _WORTH:
+        yield map(zlib.crc32, contents)
+    else:
+        sums: SimpleQueue[int] = SimpleQueue()
+        given_up = threading.Event()
+
+        def work() -> None:
+            for content in contents:
+                if given_up.is_set():
+                    return
+                sums.put(zlib.crc32(content))
+
+        thread = threading.Thread(target=work, name="antorcha-save", daemon=True)
+        thread.start()
+        try:
+            yield (sums.get() for _ in contents)
+        finally:
+            given_up.set()
+            thread.join()
 
 
 class Archive:
@@ -37,9 +69,10 @@ class Archive:
         self.digest = hashlib.sha256()
         self.alignment = max(int(config.save.storage_alignment), 1)
 
-    def add(self, path: str, content: Any) -> None:
-        """Writes a record."""
-        total = zlib.crc32(content) if config.save.compute_crc32 else 0
+    def add(self, path: str, content: Any, total: int | None = None) -> None:
+        """Writes a record; ``total``: its sum, where that is known."""
+        if total is None:
+            total = zlib.crc32(content) if config.save.compute_crc32 else 0
         self._head(path, len(content), total)
         self._write(content)
 

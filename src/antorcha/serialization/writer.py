@@ -14,6 +14,7 @@ import struct
 import sys
 import types
 from collections import OrderedDict
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from antorcha.runtime.layout import contiguous
 from antorcha.runtime.storage import Storage
 from antorcha.runtime.tensor import Parameter, Tensor, bare
 from antorcha.serialization import names, options
-from antorcha.serialization.archive import Archive, write_all
+from antorcha.serialization.archive import Archive, checksums, write_all
 from antorcha.serialization.errors import CheckpointError
 from antorcha.serialization.homes import is_torch, torch_module
 from antorcha.serialization.reader import MAGIC, OLD_VERSION
@@ -212,15 +213,24 @@ def write(obj: Any, file: Any, name: str, protocol: int = 2, module: Any = None,
     archive.add(".storage_alignment", str(archive.alignment).encode())
     if byteorder:
         archive.add("byteorder", sys.byteorder.encode())
-    for k, (storage, device, _) in enumerate(pickler.storages):
-        if options.local.skip_data:
+    if options.local.skip_data:
+        for k, (storage, _, _) in enumerate(pickler.storages):
             archive.leave(f"data/{k}", storage.nbytes)
-        else:
-            archive.add(f"data/{k}", _bytes_of(storage, device))
+    else:
+        _add_storages(archive, pickler.storages)
     archive.add("version", b"3\n")
     serial = int.from_bytes(archive.digest.digest(), "big") % 10**40
     archive.add(".data/serialization_id", f"{serial:040d}".encode())
     archive.close()
+
+
+def _add_storages(archive: Archive, storages: Sequence[tuple[Storage, Device, int]]) -> None:
+    """Writes the storages' records; at most one of those brought to the host is held."""
+    hosts = [memoryview(storage) for storage, device, _ in storages if device is CPU]  # type: ignore[arg-type]
+    with checksums(hosts) as sums:
+        for k, (storage, device, _) in enumerate(storages):
+            total = next(sums) if device is CPU else None
+            archive.add(f"data/{k}", _bytes_of(storage, device), total)
 
 
 def write_old(obj: Any, file: Any, protocol: int = 2, module: Any = None) -> None:

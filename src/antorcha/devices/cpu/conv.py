@@ -177,9 +177,9 @@ def forward_job(u0: i64, u1: i64, args: raw, *, S, HAS) -> void:
                         p = q + j - image * t.pixels
                         if p + n <= t.pixels:
                             C = y + (image * t.groups * t.kg * t.pixels + m * t.pixels + p) * size
-                            tiles(rows, A, B, C, t.pixels, t.kg - m, n, 1.0, k0 > 0, S=S)
+                            tiles(rows, A, B, i64(NR), C, t.pixels, t.kg - m, n, 1.0, k0 > 0, S=S)
                         else:
-                            tiles(rows, A, B, side, NR, t.kg - m, n, 1.0, False, S=S)
+                            tiles(rows, A, B, i64(NR), side, NR, t.kg - m, n, 1.0, False, S=S)
                             spread_tile(
                                 t, side, min(t.kg - m, MR), n, q + j, y + m * t.pixels * size,
                                 k0 > 0, S=S,
@@ -297,7 +297,7 @@ def data_job(u0: i64, u1: i64, args: raw, *, S, HAS) -> void:
                         to = space + ((m - c0) * t.plane + taps[tap]) * size
                         for j in range(0, wide, NR):
                             tiles(
-                                kc, A, packed + j * kc * size, side, NR, few,
+                                kc, A, packed + j * kc * size, i64(NR), side, NR, few,
                                 min(wide - j, NR), 1.0, False, S=S,
                             )  # fmt: skip
                             add_runs(
@@ -392,7 +392,7 @@ def weight_job(u0: i64, u1: i64, args: raw, *, S) -> void:
                     pack(px, few, flat, wide, 1, B, S=S, W=S.NR)
                     for m in range(0, t.kg, MR):
                         tiles(
-                            px, A + m * px * size, B, sums + (m * ct + col) * size, ct,
+                            px, A + m * px * size, B, i64(S.NR), sums + (m * ct + col) * size, ct,
                             t.kg - m, few, 1.0, True, S=S,
                         )  # fmt: skip
     release(space)

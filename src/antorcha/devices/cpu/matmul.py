@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from antorcha.devices.cpu.emit import Unsupported
+from antorcha.devices.cpu.matmul_thin import THIN, by_dots, by_rows
 from antorcha.devices.cpu.pointwise import slot
 from antorcha.lang.kernels import Launch, MatMul
 from antorcha.lang.native import (
@@ -53,7 +54,7 @@ SMALL = 1 << 17  # multiply-adds below which one thread does all
 class Shape:
     """The register tile of a dtype on this machine: a compile-time value."""
 
-    __slots__ = ("L", "MR", "NR", "NV", "T", "parts")
+    __slots__ = ("L", "MR", "NR", "NV", "T", "WIDE", "parts")
 
     def __init__(self, T: Any) -> None:
         bits = target().vector_bits
@@ -61,6 +62,7 @@ class Shape:
         self.L = bits // 8 // T.size
         self.MR, self.NV = (14, 2) if bits == 512 else (6, 2)
         self.NR = self.L * self.NV
+        self.WIDE = 8 if bits == 512 else 4  # rows of two vectors that are in registers at a time
         self.parts = [w for w in (14, 8, 6, 4, 2, 1) if w <= self.MR]
 
     def __native_key__(self) -> str:
@@ -161,9 +163,11 @@ def pack(K: i64, lanes: i64, src: raw, lane_step: i64, k_step: i64, dst: raw, *,
 
 @native
 def tile(
-    K: i64, A: raw, B: raw, C: raw, c_row: i64, n: i64, alpha: f64, add: bool, *, S, MR, masked
-) -> void:
-    """MR x NR results from packed panels A[k][S.MR] and B[k][NR]; ``add`` to what C holds."""
+    K: i64, A: raw, B: raw, b_row: i64, C: raw, c_row: i64, n: i64, alpha: f64, add: bool,
+    *, S, MR, masked,
+) -> void:  # fmt: skip
+    """MR x NR results from a packed panel A[k][S.MR] and NR columns of B, which lies by
+    rows; ``add`` to what C holds."""
     T = static(S.T)
     L = static(S.L)
     NV = static(S.NV)
@@ -172,14 +176,17 @@ def tile(
     c = ptr[T](C)
     acc = [vec[T, S.L](0) for _ in static(range(MR * S.NV))]
     for _k in range(K):
-        right = [vload(b + L * j, L) for j in static(range(S.NV))]
+        right = [
+            vload(b + L * j, L, first(L, n - L * j) if masked else None)
+            for j in static(range(S.NV))
+        ]
         prefetch(a + 16 * S.MR)
         for i in static(range(MR)):
             left = vec[T, S.L](a[i])
             for j in static(range(S.NV)):
                 acc[i * NV + j] = fma(left, right[j], acc[i * NV + j])
         a += S.MR
-        b += S.NR
+        b += b_row
     scale = T(alpha)
     for i in static(range(MR)):
         for j in static(range(S.NV)):
@@ -192,21 +199,22 @@ def tile(
 
 @native(export=True)
 def tiles(
-    K: i64, A: raw, B: raw, C: raw, c_row: i64, m: i64, n: i64, alpha: f64, add: bool, *, S
-) -> void:
+    K: i64, A: raw, B: raw, b_row: i64, C: raw, c_row: i64, m: i64, n: i64, alpha: f64, add: bool,
+    *, S,
+) -> void:  # fmt: skip
     """A panel of up to MR rows: whole, or in parts of 8, 4, 2 and 1 rows. Like ``pack`` it is
     compiled once for a dtype, and linked by every kernel that multiplies."""
     size = static(S.T.size)
     if m >= S.MR and n >= S.NR:
-        tile(K, A, B, C, c_row, n, alpha, add, S=S, MR=S.MR, masked=False)
+        tile(K, A, B, b_row, C, c_row, n, alpha, add, S=S, MR=S.MR, masked=False)
     elif m >= S.MR:
-        tile(K, A, B, C, c_row, n, alpha, add, S=S, MR=S.MR, masked=True)
+        tile(K, A, B, b_row, C, c_row, n, alpha, add, S=S, MR=S.MR, masked=True)
     else:
         at = i64(0)
         for w in static(S.parts):
             while m - at >= w:
                 tile(
-                    K, A + at * size, B, C + at * c_row * size, c_row, n, alpha, add,
+                    K, A + at * size, B, b_row, C + at * c_row * size, c_row, n, alpha, add,
                     S=S, MR=w, masked=True,
                 )  # fmt: skip
                 at += w
@@ -233,6 +241,12 @@ def fill_zero(C: raw, c_row: i64, m: i64, n: i64, *, T) -> void:
             c[i * c_row + j] = T(0)
 
 
+@inline
+def lies_well(m, b_col, S):
+    """Is B read where it lies? To pack what few rows of A are multiplied by is no gain."""
+    return b_col == 1 and m <= 6 * S.MR
+
+
 @native
 def product(
     m: i64, n: i64, k: i64, A: raw, a_row: i64, a_col: i64, B: raw, b_row: i64, b_col: i64,
@@ -243,15 +257,24 @@ def product(
     MR = static(S.MR)
     NR = static(S.NR)
     packed_b = space + 384 * 16 * S.MR * S.T.size
+    whole = lies_well(m, b_col, S)
     for jc in range(0, n, 1024):
         nc = min(n - jc, 1024)
         for pc in range(0, k, 384):
             kc = min(k - pc, 384)
-            for jr in range(0, nc, NR):
-                pack(
-                    kc, min(nc - jr, NR), B + (pc * b_row + (jc + jr) * b_col) * size, b_col,
-                    b_row, packed_b + jr * kc * size, S=S, W=S.NR,
-                )  # fmt: skip
+            right = packed_b
+            b_step = i64(S.NR)
+            b_next = kc * size
+            if whole:
+                right = B + (pc * b_row + jc) * size
+                b_step = b_row
+                b_next = size
+            else:
+                for jr in range(0, nc, NR):
+                    pack(
+                        kc, min(nc - jr, NR), B + (pc * b_row + (jc + jr) * b_col) * size, b_col,
+                        b_row, packed_b + jr * kc * size, S=S, W=S.NR,
+                    )  # fmt: skip
             for ic in range(0, m, 16 * MR):
                 mc = min(m - ic, 16 * MR)
                 for ir in range(0, mc, MR):
@@ -262,27 +285,47 @@ def product(
                 for jr in range(0, nc, NR):
                     for ir in range(0, mc, MR):
                         tiles(
-                            kc, space + ir * kc * size, packed_b + jr * kc * size,
+                            kc, space + ir * kc * size, right + jr * b_next, b_step,
                             C + ((ic + ir) * c_row + jc + jr) * size, c_row, mc - ir, nc - jr,
                             alpha, add or pc > 0, S=S,
                         )  # fmt: skip
 
 
 @inline
-def strip(m, k, A, a_row, a_col, b, b_row, C, c_row, few, alpha, add, S, rows):
-    """Up to ``rows`` rows of up to L results; of rows beyond m the last one is computed again."""
+def strip(m, k, A, a_row, a_col, b, b_row, C, c_row, few, alpha, add, S, rows, wide):
+    """Up to ``rows`` rows of ``wide`` vectors of results (``few``: None, or the mask of one); of
+    rows beyond m the last one is computed again."""
+    L = static(S.L)
     a = [A + min(i64(q), m - 1) * a_row for q in static(range(rows))]
-    acc = [vec[S.T, S.L](0) for _ in static(range(rows))]
+    acc = [vec[S.T, S.L](0) for _ in static(range(rows * wide))]
     for p in range(k):
-        right = vload(b + p * b_row, S.L, few)
+        right = [vload(b + p * b_row + L * w, L, few) for w in static(range(wide))]
         for q in static(range(rows)):
-            acc[q] = fma(vec[S.T, S.L](a[q][p * a_col]), right, acc[q])
+            left = vec[S.T, S.L](a[q][p * a_col])
+            for w in static(range(wide)):
+                acc[q * wide + w] = fma(left, right[w], acc[q * wide + w])
     for q in static(range(rows)):
         if q < m:
-            made = acc[q] * S.T(alpha)
-            if add:
-                made = made + vload(C + q * c_row, S.L, few)
-            vstore(C + q * c_row, made, few)
+            for w in static(range(wide)):
+                made = acc[q * wide + w] * S.T(alpha)
+                if add:
+                    made = made + vload(C + q * c_row + L * w, L, few)
+                vstore(C + q * c_row + L * w, made, few)
+
+
+@inline
+def strips(m, k, A, a_row, a_col, b, b_row, C, c_row, few, alpha, add, S, most, wide):
+    """All rows of as many columns: ``most`` at a time, the last two more quickly."""
+    i = i64(0)
+    while i < m:
+        a = A + i * a_row
+        c = C + i * c_row
+        if m - i > 2:
+            strip(m - i, k, a, a_row, a_col, b, b_row, c, c_row, few, alpha, add, S, most, wide)
+            i += most
+        else:
+            strip(m - i, k, a, a_row, a_col, b, b_row, c, c_row, few, alpha, add, S, 2, wide)
+            i += 2
 
 
 @native(export=True)
@@ -293,7 +336,17 @@ def direct(
     """A small product: to pack A, and what of B lies by rows, would take longer than the product
     itself. Sums are in the same order. ``space`` is for L columns of B."""
     T = static(S.T)
-    for j in range(0, n, S.L):
+    a = ptr[T](A)
+    c = ptr[T](C)
+    j = i64(0)
+    if b_col == 1:
+        while n - j >= 2 * S.L:
+            strips(
+                m, k, a, a_row, a_col, ptr[T](B) + j, b_row, c + j, c_row, None, alpha, add, S,
+                S.WIDE, 2,
+            )  # fmt: skip
+            j += 2 * S.L
+    while j < n:
         few = first(S.L, n - j)
         right = ptr[T](B) + j * b_col
         down = b_row
@@ -301,21 +354,23 @@ def direct(
             pack(k, min(n - j, S.L), raw(right), b_col, b_row, space, S=S, W=S.L)
             right = ptr[T](space)
             down = i64(S.L)
-        i = i64(0)
-        while i < m:
-            a = ptr[T](A) + i * a_row
-            c = ptr[T](C) + (i * c_row + j)
-            if m - i > 2:
-                strip(m - i, k, a, a_row, a_col, right, down, c, c_row, few, alpha, add, S, 8)
-                i += 8
-            else:
-                strip(m - i, k, a, a_row, a_col, right, down, c, c_row, few, alpha, add, S, 2)
-                i += 2
+        strips(m, k, a, a_row, a_col, right, down, c + j, c_row, few, alpha, add, S, 8, 1)
+        j += S.L
 
 
 @inline
 def is_direct(t, m, n):
     return m * n * t.k <= DIRECT and t.k <= DEEPEST
+
+
+@inline
+def has_dots(t, m):
+    return m <= THIN and t.b_row == 1 and t.a_col == 1
+
+
+@inline
+def has_rows(t, m):
+    return m <= THIN and t.b_col == 1
 
 
 @native
@@ -326,11 +381,13 @@ def job(u0: i64, u1: i64, args: raw, *, S) -> void:
     size = static(S.T.size)
     small = is_direct(t, t.row_size, t.col_size)
     words = t.k * S.L
-    if small and t.b_col == 1:
+    if has_rows(t, t.row_size) or has_dots(t, t.row_size) or (small and t.b_col == 1):
         words = i64(0)
     elif not small:
         width = (min(t.n, 1024) + S.NR - 1) // S.NR * S.NR
         words = 384 * 16 * S.MR + min(t.k, 384) * width + 64
+        if lies_well(t.row_size, t.b_col, S):
+            words = i64(384 * 16 * S.MR)
     space = work.bufs[0]
     if words > 0:
         space = allocate(words * size)
@@ -353,7 +410,16 @@ def job(u0: i64, u1: i64, args: raw, *, S) -> void:
                         start(C, t.o_row, bias, t.c_row, t.c_col, m, n, t.beta, T=S.T)
                 elif t.k == 0:
                     fill_zero(C, t.o_row, m, n, T=S.T)
-                if small:
+                if has_rows(t, t.row_size):
+                    by_rows(
+                        m, n, t.k, A, t.a_row, t.a_col, B, t.b_row, C, t.o_row, t.alpha,
+                        t.bias != 0, S=S,
+                    )  # fmt: skip
+                elif has_dots(t, t.row_size):
+                    by_dots(
+                        m, n, t.k, A, t.a_row, B, t.b_col, C, t.o_row, t.alpha, t.bias != 0, S=S
+                    )
+                elif small:
                     direct(
                         m, n, t.k, A, t.a_row, t.a_col, B, t.b_row, t.b_col, C, t.o_row, t.alpha,
                         t.bias != 0, space, S=S,
@@ -385,14 +451,24 @@ def split(m: int, n: int, k: int, batch: int, S: Shape) -> tuple[int, int, int, 
     threads = get_num_threads()
     if m * n * k < SMALL or threads == 1 or batch >= 2 * threads:
         return 1, 1, max(m, 1), max(n, 1)
-    parts = threads if m * n * k < 1 << 24 else 2 * threads
+    most = threads if m * n * k < 1 << 24 else 2 * threads
     if n >= m:
-        size = -(-n // parts)
-        size = max(-(-size // S.NR) * S.NR, S.NR)
+        size = block(n, S.NR, most, threads)
         return 1, -(-n // size), m, size
-    size = -(-m // parts)
-    size = max(-(-size // S.MR) * S.MR, S.MR)
+    size = block(m, S.MR, most, threads)
     return -(-m // size), 1, size, n
+
+
+def block(count: int, tile: int, most: int, threads: int) -> int:
+    """The size of each of up to `most` parts of `count` that are whole tiles, so that all threads
+    are done soonest; of two such, the smaller, which evens out how fast threads are."""
+    tiles = -(-count // tile)
+
+    def rounds(size: int) -> int:
+        return -(-(-(-tiles // size)) // threads) * size
+
+    sizes = {-(-tiles // parts) for parts in (threads, most)}
+    return min(sizes, key=lambda size: (rounds(size), size)) * tile
 
 
 @functools.cache

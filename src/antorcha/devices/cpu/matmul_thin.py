@@ -1,0 +1,133 @@
+"""Products of few rows: nothing is packed, since nearly all time goes into reading B once.
+
+A vector times a matrix (a layer that gets one example, a model that writes a word at a time) does
+two operations for every number that it reads. So B is read in the order in which it lies, by rows
+(``by_rows``) or by columns (``by_dots``), and as many results are on their way at a time as
+registers allow: each waits for its own last step only.
+"""
+
+from __future__ import annotations
+
+from antorcha.lang.native import (
+    f64,
+    first,
+    fma,
+    i64,
+    inline,
+    native,
+    ptr,
+    raw,
+    reduce_add,
+    static,
+    vec,
+    vload,
+    void,
+    vstore,
+)
+
+THIN = 4  # rows at most
+
+
+@inline
+def dots(m, n, k, A, a_row, B, b_col, C, c_row, alpha, add, S, rows, cols):
+    """The products of ``rows`` rows with ``cols`` columns that lie one after another; beyond m and
+    n the last ones are computed again."""
+    L = static(S.L)
+    a = [A + min(i64(q), m - 1) * a_row for q in static(range(rows))]
+    b = [B + min(i64(w), n - 1) * b_col for w in static(range(cols))]
+    acc = [vec[S.T, S.L](0) for _ in static(range(rows * cols))]
+    whole = k // L * L
+    for p in range(0, whole, L):
+        left = [vload(a[q] + p, L) for q in static(range(rows))]
+        for w in static(range(cols)):
+            right = vload(b[w] + p, L)
+            for q in static(range(rows)):
+                acc[q * cols + w] = fma(left[q], right, acc[q * cols + w])
+    if whole < k:
+        few = first(L, k - whole)
+        left = [vload(a[q] + whole, L, few) for q in static(range(rows))]
+        for w in static(range(cols)):
+            right = vload(b[w] + whole, L, few)
+            for q in static(range(rows)):
+                acc[q * cols + w] = fma(left[q], right, acc[q * cols + w])
+    for q in static(range(rows)):
+        for w in static(range(cols)):
+            if q < m and w < n:
+                made = reduce_add(acc[q * cols + w]) * S.T(alpha)
+                to = C + q * c_row + w
+                to[0] = to[0] + made if add else made
+
+
+@inline
+def all_dots(m, n, k, A, a_row, B, b_col, C, c_row, alpha, add, S, rows, cols):
+    for j in range(0, n, cols):
+        dots(m, n - j, k, A, a_row, B + j * b_col, b_col, C + j, c_row, alpha, add, S, rows, cols)
+
+
+@native(export=True)
+def by_dots(
+    m: i64, n: i64, k: i64, A: raw, a_row: i64, B: raw, b_col: i64, C: raw, c_row: i64, alpha: f64,
+    add: bool, *, S,
+) -> void:  # fmt: skip
+    """Few rows times a matrix whose columns lie one after another, as ``x @ w.t()``."""
+    a = ptr[S.T](A)
+    b = ptr[S.T](B)
+    c = ptr[S.T](C)
+    if m == 1:
+        all_dots(m, n, k, a, a_row, b, b_col, c, c_row, alpha, add, S, 1, 8)
+    elif m == 2:
+        all_dots(m, n, k, a, a_row, b, b_col, c, c_row, alpha, add, S, 2, S.WIDE)
+    else:
+        all_dots(m, n, k, a, a_row, b, b_col, c, c_row, alpha, add, S, 4, S.WIDE // 2)
+
+
+@inline
+def some_rows(m, n, A, a_row, a_col, b, b_row, C, c_row, alpha, add, S, rows, deep):
+    """Adds what ``deep`` rows of B give."""
+    L = static(S.L)
+    left = [
+        vec[S.T, S.L](A[min(i64(q), m - 1) * a_row + p * a_col] * S.T(alpha))
+        for q in static(range(rows)) for p in static(range(deep))
+    ]  # fmt: skip
+    for j in range(0, n, L):
+        few = first(L, n - j)
+        right = [vload(b + p * b_row + j, L, few) for p in static(range(deep))]
+        for q in static(range(rows)):
+            if q < m:
+                to = C + q * c_row + j
+                acc = vload(to, L, few) if add else vec[S.T, S.L](0)
+                for p in static(range(deep)):
+                    acc = fma(left[q * deep + p], right[p], acc)
+                vstore(to, acc, few)
+
+
+@inline
+def all_rows(m, n, k, A, a_row, a_col, b, b_row, C, c_row, alpha, add, S, rows, deep):
+    p = i64(0)
+    while k - p >= deep:
+        some_rows(
+            m, n, A + p * a_col, a_row, a_col, b + p * b_row, b_row, C, c_row, alpha, add or p > 0,
+            S, rows, deep,
+        )  # fmt: skip
+        p += deep
+    while p < k:
+        some_rows(
+            m, n, A + p * a_col, a_row, a_col, b + p * b_row, b_row, C, c_row, alpha, add or p > 0,
+            S, rows, 1,
+        )  # fmt: skip
+        p += 1
+
+
+@native(export=True)
+def by_rows(
+    m: i64, n: i64, k: i64, A: raw, a_row: i64, a_col: i64, B: raw, b_row: i64, C: raw, c_row: i64,
+    alpha: f64, add: bool, *, S,
+) -> void:  # fmt: skip
+    """Few rows times a large matrix that lies by rows: the results stay in the nearest cache."""
+    a = ptr[S.T](A)
+    b = ptr[S.T](B)
+    c = ptr[S.T](C)
+    if m == 1:
+        all_rows(m, n, k, a, a_row, a_col, b, b_row, c, c_row, alpha, add, S, 1, 8)
+    else:
+        all_rows(m, n, k, a, a_row, a_col, b, b_row, c, c_row, alpha, add, S, 4, S.WIDE // 2)

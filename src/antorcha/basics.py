@@ -174,8 +174,12 @@ def set_num_threads(num: int) -> None:
     2
     """
     from antorcha.runtime import pool
+    from antorcha.runtime.call import plan
 
+    before = pool.get_num_threads()
     pool.set_num_threads(num)
+    if pool.get_num_threads() != before:
+        plan.flush()  # a plan says into how many parts work is cut
 
 
 def get_num_threads() -> int:

@@ -10,6 +10,7 @@ import sys
 import textwrap
 import traceback
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -482,6 +483,32 @@ def test_labels_say_where_they_lie() -> None:
     found = explained(lambda: F.cross_entropy(torch.ones(3, 3), labels))
     assert found.rule.endswith("These go from 0 to 3. The model must give 4 scores for each row.")
     assert found.fixes == []
+
+
+LEARNT: dict[str, Callable[[int], Any]] = {
+    "index": lambda i: torch.arange(6.0)[torch.tensor([1, i])],
+    "gather": lambda i: torch.gather(torch.ones(2, 3) * 1, 1, torch.tensor([[i]])),
+    "embedding": lambda i: F.embedding(torch.tensor([i]) * 1, torch.ones(3, 4) * 1),
+    "floor_divide": lambda i: (torch.tensor([4, 5]) * 1) // (torch.tensor([2, i - 9]) * 1),
+    "remainder": lambda i: (torch.tensor([4, 5]) * 1) % (torch.tensor([2, i - 9]) * 1),
+    "nll_loss": lambda i: F.nll_loss(torch.ones(2, 3) * 1, torch.tensor([i, 1])),
+    "cross_entropy": lambda i: F.cross_entropy(torch.ones(2, 3) * 1, torch.tensor([i, 1])),
+    "take": lambda i: torch.take(torch.ones(2) * 1, torch.tensor([i])),
+    "index_select": lambda i: torch.index_select(torch.ones(2) * 1, 0, torch.tensor([i])),
+    "scatter": lambda i: torch.scatter(torch.ones(2) * 1, 0, torch.tensor([i]), 1.0),
+    "index_add_": lambda i: (torch.ones(2) * 1).index_add_(0, torch.tensor([i]), torch.ones(1)),
+    "bincount": lambda i: torch.bincount(torch.tensor([1 - i]) * 1),
+}
+"""Calls that refuse 9, and take 1."""
+
+
+@pytest.mark.parametrize("name", LEARNT)
+def test_a_call_that_was_learnt_is_explained_as_the_first(name: str) -> None:
+    call = LEARNT[name]
+    fresh = explained(lambda: call(9)).text
+    for _ in range(6):
+        call(1)
+    assert explained(lambda: call(9)).text == fresh
 
 
 def test_memory_that_runs_out() -> None:

@@ -127,6 +127,7 @@ MAX_OPERANDS = 1 << 16
 UNWRITTEN = 1
 """No buffer's address: what the buffers hold first in ``ANTORCHA_CALL=checked``."""
 threshold = Global("antorcha_gil_threshold", i64)
+refused = Global("antorcha_refused", i64)  # 1 since a kernel refused what it was given
 complex_type = ExternData("PyComplex_Type", u8)
 unicode_type = ExternData("PyUnicode_Type", u8)
 
@@ -321,6 +322,7 @@ def kernel_error(plan: ptr[Plan], code: i64) -> void:
     if arg[0] is not None:
         raise_object(PyObject_Vectorcall(plan.fail, arg, 1, None))
         Py_DecRef(arg[0])
+    refused[0] = 1
 
 
 @inline

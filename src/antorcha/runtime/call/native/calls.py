@@ -66,6 +66,7 @@ from antorcha.runtime.cpython import (
     NONE,
     Py_DecRef,
     Py_IncRef,
+    PyErr_Clear,
     PyLong_FromLongLong,
     PyObject_Vectorcall,
     PyTuple_New,
@@ -77,7 +78,7 @@ from antorcha.runtime.cpython import (
     new_reference,
     zero,
 )
-from antorcha.runtime.launch import py_launch
+from antorcha.runtime.launch import py_launch, refused
 from antorcha.runtime.sequence import play
 from antorcha.runtime.storage import NO_MEMORY, StorageObject, make_storage
 
@@ -409,7 +410,11 @@ def serve_any(
         args = local(raw, 2 * MOST_ARGUMENTS)
         gather(place, key, args)
         layout = ptr[TensorObject](key.given[max(flat.like, 0)]).layout
+        refused[0] = 0
         done = run_flat(flat, args, number, layout, made, PROFILED=PROFILED)
+        if done and made[0] is None and refused[0] != 0:  # as in `serve`
+            PyErr_Clear()
+            done = False
     elif place.what == WINDOW and has_counts(key.given[0]):
         made[0] = new_view(key.given[0], place.layouts[0], number, recorded)
         done = True
@@ -444,7 +449,12 @@ def serve(place: ptr[Place], key: ptr[Key], recorded: bool, made: ptr[raw]) -> i
         if mask < 0:
             return NOT_KNOWN if mask == -1 else NOT_HERE
     outs = local(raw, MOST_RESULTS)
+    refused[0] = 0
     ok = run(place, key, recorded, outs)
+    if not ok and refused[0] != 0:  # Python raises it from where the operands can be seen
+        drop_all(outs, place.results)
+        PyErr_Clear()
+        return NOT_HERE
     if ok and mask != 0:
         numbers = numbers_of(place, key)
         ok = numbers is not None and attach(how, operands, numbers, mask, outs, place.results)

@@ -51,7 +51,7 @@ def guard_scalar(a: bool | int | float) -> bool | int | float:
 def guard_or_false(a: bool) -> bool:
     """`a` itself: it is known.
 
-    >>> from torch.fx.experimental.symbolic_shapes import guard_or_false
+    >>> from antorcha.fx.experimental.symbolic_shapes import guard_or_false
     >>> guard_or_false(torch.ones(2, 3).size(1) == 3)
     True
     """

@@ -177,9 +177,12 @@ def forward_job(u0: i64, u1: i64, args: raw, *, S, HAS) -> void:
                         p = q + j - image * t.pixels
                         if p + n <= t.pixels:
                             C = y + (image * t.groups * t.kg * t.pixels + m * t.pixels + p) * size
-                            tiles(rows, A, B, i64(NR), C, t.pixels, t.kg - m, n, 1.0, k0 > 0, S=S)
+                            tiles(
+                                rows, A, B, i64(NR), C, t.pixels, C if k0 > 0 else raw(0), t.pixels,
+                                t.kg - m, n, 1.0, S=S,
+                            )  # fmt: skip
                         else:
-                            tiles(rows, A, B, i64(NR), side, NR, t.kg - m, n, 1.0, False, S=S)
+                            tiles(rows, A, B, i64(NR), side, NR, raw(0), NR, t.kg - m, n, 1.0, S=S)
                             spread_tile(
                                 t, side, min(t.kg - m, MR), n, q + j, y + m * t.pixels * size,
                                 k0 > 0, S=S,
@@ -297,8 +300,8 @@ def data_job(u0: i64, u1: i64, args: raw, *, S, HAS) -> void:
                         to = space + ((m - c0) * t.plane + taps[tap]) * size
                         for j in range(0, wide, NR):
                             tiles(
-                                kc, A, packed + j * kc * size, i64(NR), side, NR, few,
-                                min(wide - j, NR), 1.0, False, S=S,
+                                kc, A, packed + j * kc * size, i64(NR), side, NR, raw(0), NR, few,
+                                min(wide - j, NR), 1.0, S=S,
                             )  # fmt: skip
                             add_runs(
                                 side, few, places + j // NR * 192, counts[j // NR], to, t.plane,
@@ -393,7 +396,7 @@ def weight_job(u0: i64, u1: i64, args: raw, *, S) -> void:
                     for m in range(0, t.kg, MR):
                         tiles(
                             px, A + m * px * size, B, i64(S.NR), sums + (m * ct + col) * size, ct,
-                            t.kg - m, few, 1.0, True, S=S,
+                            sums + (m * ct + col) * size, ct, t.kg - m, few, 1.0, S=S,
                         )  # fmt: skip
     release(space)
 

@@ -163,18 +163,23 @@ def pack(K: i64, lanes: i64, src: raw, lane_step: i64, k_step: i64, dst: raw, *,
 
 @native
 def tile(
-    K: i64, A: raw, B: raw, b_row: i64, C: raw, c_row: i64, n: i64, alpha: f64, add: bool,
+    K: i64, A: raw, B: raw, b_row: i64, C: raw, c_row: i64, D: raw, d_row: i64, n: i64, alpha: f64,
     *, S, MR, masked,
 ) -> void:  # fmt: skip
-    """MR x NR results from a packed panel A[k][S.MR] and NR columns of B, which lies by
-    rows; ``add`` to what C holds."""
+    """MR x NR results C from a packed panel A[k][S.MR] and NR columns of B, which lies by rows.
+    They are added to D where there is one: C itself, or a bias."""
     T = static(S.T)
     L = static(S.L)
     NV = static(S.NV)
     a = ptr[T](A)
     b = ptr[T](B)
     c = ptr[T](C)
+    d = ptr[T](D)
     acc = [vec[T, S.L](0) for _ in static(range(MR * S.NV))]
+    if D is not None:  # it has not been touched for long: it is on its way meanwhile
+        for i in static(range(MR)):
+            for j in static(range(S.NV)):
+                prefetch(d + i * d_row + L * j)
     for _k in range(K):
         right = [
             vload(b + L * j, L, first(L, n - L * j) if masked else None)
@@ -192,30 +197,33 @@ def tile(
         for j in static(range(S.NV)):
             few = first(L, n - L * j) if masked else None
             made = acc[i * NV + j] * scale
-            if add:
-                made = made + vload(c + i * c_row + L * j, L, few)
+            if D is not None:
+                made = made + vload(d + i * d_row + L * j, L, few)
             vstore(c + i * c_row + L * j, made, few)
 
 
 @native(export=True)
 def tiles(
-    K: i64, A: raw, B: raw, b_row: i64, C: raw, c_row: i64, m: i64, n: i64, alpha: f64, add: bool,
-    *, S,
+    K: i64, A: raw, B: raw, b_row: i64, C: raw, c_row: i64, D: raw, d_row: i64, m: i64, n: i64,
+    alpha: f64, *, S,
 ) -> void:  # fmt: skip
     """A panel of up to MR rows: whole, or in parts of 8, 4, 2 and 1 rows. Like ``pack`` it is
     compiled once for a dtype, and linked by every kernel that multiplies."""
     size = static(S.T.size)
     if m >= S.MR and n >= S.NR:
-        tile(K, A, B, b_row, C, c_row, n, alpha, add, S=S, MR=S.MR, masked=False)
+        tile(K, A, B, b_row, C, c_row, D, d_row, n, alpha, S=S, MR=S.MR, masked=False)
     elif m >= S.MR:
-        tile(K, A, B, b_row, C, c_row, n, alpha, add, S=S, MR=S.MR, masked=True)
+        tile(K, A, B, b_row, C, c_row, D, d_row, n, alpha, S=S, MR=S.MR, masked=True)
     else:
         at = i64(0)
         for w in static(S.parts):
             while m - at >= w:
+                below = D
+                if D is not None:
+                    below = D + at * d_row * size
                 tile(
-                    K, A + at * size, B, b_row, C + at * c_row * size, c_row, n, alpha, add,
-                    S=S, MR=w, masked=True,
+                    K, A + at * size, B, b_row, C + at * c_row * size, c_row, below, d_row, n,
+                    alpha, S=S, MR=w, masked=True,
                 )  # fmt: skip
                 at += w
 
@@ -250,9 +258,10 @@ def lies_well(m, b_col, S):
 @native
 def product(
     m: i64, n: i64, k: i64, A: raw, a_row: i64, a_col: i64, B: raw, b_row: i64, b_col: i64,
-    C: raw, c_row: i64, alpha: f64, add: bool, space: raw, *, S,
+    C: raw, c_row: i64, D: raw, d_row: i64, alpha: f64, space: raw, *, S,
 ) -> void:  # fmt: skip
-    """One thread's product. ``space`` holds a packed block of A, then one of B."""
+    """One thread's product, added to D where there is one. ``space`` holds a packed block of A,
+    then one of B."""
     size = static(S.T.size)
     MR = static(S.MR)
     NR = static(S.NR)
@@ -284,10 +293,17 @@ def product(
                     )  # fmt: skip
                 for jr in range(0, nc, NR):
                     for ir in range(0, mc, MR):
+                        to = C + ((ic + ir) * c_row + jc + jr) * size
+                        below = to
+                        down = c_row
+                        if pc == 0:
+                            below = D
+                            down = d_row
+                            if D is not None:
+                                below = D + ((ic + ir) * d_row + jc + jr) * size
                         tiles(
-                            kc, space + ir * kc * size, right + jr * b_next, b_step,
-                            C + ((ic + ir) * c_row + jc + jr) * size, c_row, mc - ir, nc - jr,
-                            alpha, add or pc > 0, S=S,
+                            kc, space + ir * kc * size, right + jr * b_next, b_step, to, c_row,
+                            below, down, mc - ir, nc - jr, alpha, S=S,
                         )  # fmt: skip
 
 
@@ -380,8 +396,10 @@ def job(u0: i64, u1: i64, args: raw, *, S) -> void:
     t = work.task
     size = static(S.T.size)
     small = is_direct(t, t.row_size, t.col_size)
+    thin = has_rows(t, t.row_size) or has_dots(t, t.row_size)
+    wide = not (small or thin)
     words = t.k * S.L
-    if has_rows(t, t.row_size) or has_dots(t, t.row_size) or (small and t.b_col == 1):
+    if thin or (small and t.b_col == 1):
         words = i64(0)
     elif not small:
         width = (min(t.n, 1024) + S.NR - 1) // S.NR * S.NR
@@ -403,10 +421,16 @@ def job(u0: i64, u1: i64, args: raw, *, S) -> void:
                 A = work.bufs[1] + (b * t.a_batch + i0 * t.a_row) * size
                 B = work.bufs[2] + (b * t.b_batch + j0 * t.b_col) * size
                 C = work.bufs[0] + (b * t.o_batch + i0 * t.o_row + j0) * size
+                D = raw(0)
+                d_row = t.o_row
                 if t.bias != 0:
                     bias = work.bufs[3] + (b * t.c_batch + i0 * t.c_row + j0 * t.c_col) * size
                     there = bias == C and t.c_row == t.o_row and t.c_col == 1 and t.beta == 1.0
-                    if not there:
+                    D = C
+                    if wide and t.c_col == 1 and t.beta == 1.0:
+                        D = bias
+                        d_row = t.c_row
+                    elif not there:
                         start(C, t.o_row, bias, t.c_row, t.c_col, m, n, t.beta, T=S.T)
                 elif t.k == 0:
                     fill_zero(C, t.o_row, m, n, T=S.T)
@@ -426,8 +450,8 @@ def job(u0: i64, u1: i64, args: raw, *, S) -> void:
                     )  # fmt: skip
                 else:
                     product(
-                        m, n, t.k, A, t.a_row, t.a_col, B, t.b_row, t.b_col, C, t.o_row, t.alpha,
-                        t.bias != 0, space, S=S,
+                        m, n, t.k, A, t.a_row, t.a_col, B, t.b_row, t.b_col, C, t.o_row, D, d_row,
+                        t.alpha, space, S=S,
                     )  # fmt: skip
         if words > 0:
             release(space)
@@ -465,7 +489,8 @@ def block(count: int, tile: int, most: int, threads: int) -> int:
     tiles = -(-count // tile)
 
     def rounds(size: int) -> int:
-        return -(-(-(-tiles // size)) // threads) * size
+        parts = -(-tiles // size)
+        return -(-parts // threads) * size
 
     sizes = {-(-tiles // parts) for parts in (threads, most)}
     return min(sizes, key=lambda size: (rounds(size), size)) * tile

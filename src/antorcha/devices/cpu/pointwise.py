@@ -51,6 +51,7 @@ from antorcha.runtime.pool import pool_run
 
 MAX_DIMS = 12
 UNIT = 8192  # elements of a unit of work
+WORTH = 32768, 2048  # elements that are worth another thread: of a sum, and of any body
 NARROW = 256  # the same, along the row, where an operand strides
 HEAD = 6  # description words before the strides
 FEW = 8  # elements of a row that are not worth a vector, where operands stride
@@ -65,7 +66,7 @@ class Program:
 
     __slots__ = (
         "asks", "body", "bytes", "flat", "in_kinds", "in_types", "nin", "nops", "nout",
-        "out_kinds", "out_types", "step", "stream", "strided", "unroll", "used", "width",
+        "out_kinds", "out_types", "step", "stream", "strided", "unroll", "used", "width", "worth",
     )  # fmt: skip
 
     def __init__(
@@ -88,6 +89,8 @@ class Program:
         used = E.inputs_used(*body.exprs)
         self.used = [k in used for k in range(self.nin)]
         self.bytes = sum(t.size for t in (*out_types, *in_types))
+        weight = max(body.cost + self.bytes, 13)  # (a sum: one operation, twelve bytes)
+        self.worth = max(WORTH[0] * 13 // weight, WORTH[1])
 
     def vectors_at_once(self) -> int:
         """Vectors in a pass of the loop; 0: one, always masked, so that the body is there once.
@@ -105,7 +108,7 @@ class Program:
         types = ",".join(t.name for t in (*self.out_types, *self.in_types))
         return (
             f"{self.body.key}|{types}|{self.out_kinds}|{self.in_kinds}|{self.flat}|{self.stream}|"
-            f"{self.asks}|{self.width}|{self.unroll}"
+            f"{self.asks}|{self.width}|{self.unroll}|{self.worth}"
         )
 
 
@@ -337,17 +340,17 @@ def pointwise_kernel(bufs: ptr[raw], desc: ptr[i64], *, P) -> i64:
     work.bufs = bufs
     work.desc = desc
     if P.flat:
-        pool_run(address(flat_job, P=P), desc[0], desc[3], raw(work))
+        pool_run(address(flat_job, P=P), desc[0], min(desc[3], i64(P.worth)), raw(work))
     else:
-        pool_run(address(job, P=P), desc[2] * desc[4], grain(desc), raw(work))
+        pool_run(address(job, P=P), desc[2] * desc[4], grain(desc, P), raw(work))
     return 0
 
 
 @inline
-def grain(desc):
+def grain(desc, P):
     """How many units make it worth waking another thread."""
     units, chunk = desc[2] * desc[4], desc[3]
-    return units if units * chunk <= 32768 else max(32768 // max(chunk, 1), 1)
+    return units if units * chunk <= P.worth else max(P.worth // max(chunk, 1), 1)
 
 
 def order_dims(out: Layout) -> list[int]:

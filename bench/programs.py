@@ -139,6 +139,6 @@ PROGRAMS = [
         4,
     ),
     Row("programs", "DataLoader, 2 workers", "epoch()", _LOADER, 2, turns=7),
-    Row("programs", "save 500 MB", "torch.save(state, path)", _FILES, 1.0, turns=5),
+    Row("programs", "save 500 MB", "torch.save(state, path)", _FILES, 1.0, turns=15),
     Row("programs", "load 500 MB", "torch.load(path)", _FILES, 1.0, turns=5),
 ]

@@ -19,6 +19,7 @@ import time
 from collections.abc import Iterator
 from typing import BinaryIO
 
+LARGE = 1 << 24  # bytes
 _LOCKS = sys.platform != "win32"  # where a file that is open cannot be removed
 if _LOCKS:
     import fcntl
@@ -62,6 +63,7 @@ def _beside(place: str, mode: int | None, durable: bool) -> Iterator[BinaryIO]:
     _remove_abandoned(folder, start)
     beside = ""
     try:
+        _let_go(place)
         beside, handle, held = _new_part(folder, start)
         try:
             with open(handle, "w+b") as file:
@@ -82,6 +84,14 @@ def _beside(place: str, mode: int | None, durable: bool) -> Iterator[BinaryIO]:
         if isinstance(error, OSError) and str(error.filename).startswith(parts):
             error.filename, error.filename2 = place, None
         raise
+
+
+def _let_go(place: str) -> None:
+    """Lets the system take the memory that caches a large file whose content is to be replaced: the
+    new one fills it again, instead of as much more (which a virtual machine has to ask for)."""
+    with contextlib.suppress(OSError, AttributeError), open(place, "rb") as file:
+        if os.fstat(file.fileno()).st_size > LARGE:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 # ---- parts: files that are being written, or whose writer was killed

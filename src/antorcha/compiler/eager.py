@@ -33,6 +33,7 @@ class OptimizedModule(Module):
         super().__init__()
         del self.__dict__["training"]  # (it is the module's)
         self._modules["_orig_mod"] = mod
+        self.__dict__["dynamo_ctx"] = dynamo_ctx  # (libraries tell a compiled module by it)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the module gives."""

@@ -55,7 +55,7 @@ PRIVATE: Final = {
                 "_disabled_torch_dispatch_impl",
     "torch._C._distributed_c10d": "ProcessGroup Reducer",
     "torch._C._distributed_rpc": "_is_current_rpc_agent_set",
-    "torch.distributed": "FileStore TCPStore HashStore PrefixStore",
+    "torch.distributed": "FileStore",
     "torch.distributed._composable": "",
     "torch.distributed._composable.fsdp": "FSDPModule fully_shard MixedPrecisionPolicy "
                                           "CPUOffloadPolicy OffloadPolicy",

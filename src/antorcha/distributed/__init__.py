@@ -1,7 +1,8 @@
 """``torch.distributed``: not available, and it says so. A program runs in one process here.
 
 Libraries ask ``torch.distributed.is_available()`` and ``is_initialized()``: both are False. The
-names that they import on the way are there; using one raises NotImplementedError.
+names that they import on the way are there; using one raises NotImplementedError. Stores, which
+need no backend, work (`store`).
 
 See https://docs.pytorch.org/docs/stable/distributed.html.
 """
@@ -13,6 +14,15 @@ import os
 from typing import Any, ClassVar
 
 from antorcha import absent
+from antorcha.distributed.store import (
+    DistStoreError,
+    HashStore,
+    PrefixStore,
+    QueueEmptyError,
+    Store,
+    TCPStore,
+)
+from antorcha.distributed.wire import DistBackendError, DistError, DistNetworkError
 from antorcha.errors import ValueRangeError
 
 

@@ -267,10 +267,8 @@ def _copied(self: Tensor, memo: dict[int, Any]) -> Tensor:
     return made if type(self) is Tensor else made.as_subclass(type(self))
 
 
-def deepcopy(
-    self: Tensor,
-    memo: dict[int, Any],
-    copy_values: Callable[[Any, dict[int, Any]], Tensor] = _copied,
+def deepcopy_of(
+    self: Tensor, memo: dict[int, Any], copy_values: Callable[[Any, dict[int, Any]], Tensor]
 ) -> Tensor:
     """What `copy.deepcopy` makes of a tensor: its values, its attributes and its gradient."""
     if self._fn is not None:
@@ -287,6 +285,10 @@ def deepcopy(
     if self._grad is not None:
         made._grad = copy.deepcopy(self._grad, memo)
     return made
+
+
+def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
+    return deepcopy_of(self, memo, _copied)
 
 
 def rebuild(cls: type, array: Array, dtype: DType, strides: Any, rg: bool, rest: Any) -> Tensor:
@@ -395,7 +397,7 @@ def bind_conversions() -> None:
         "__complex__": lambda self: complex(item(self)), "__index__": _index, "__len__": _len,
         "__iter__": _iter, "__reversed__": _reversed, "__contains__": _contains,
         "__repr__": _repr, "_repr_html_": _repr_html, "__format__": _format,
-        "to": to, "cpu": cpu, "cuda": cuda, "type": type_, "__deepcopy__": deepcopy,
+        "to": to, "cpu": cpu, "cuda": cuda, "type": type_, "__deepcopy__": _deepcopy,
         "__reduce_ex__": _reduce_ex,
     })  # fmt: skip
     Tensor.__array_priority__ = 1000  # type: ignore[attr-defined]

@@ -8,6 +8,9 @@ look alike, so transposed views cost nothing; ``pack`` transposes in registers w
 Threads each take a part of the rows, the columns or the batch, and pack for themselves.
 """
 
+# Native functions are in the kernel language, whose types are values: a pointer may be None.
+# mypy: disable-error-code="unreachable"
+
 from __future__ import annotations
 
 import functools

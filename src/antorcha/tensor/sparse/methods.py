@@ -15,7 +15,7 @@ from antorcha.errors import ArgumentError, GraphError, MissingFeature
 from antorcha.ops.record import T
 from antorcha.runtime.tensor import Tensor
 from antorcha.shapes import normalize_dim
-from antorcha.tensor.convert import deepcopy
+from antorcha.tensor.convert import deepcopy_of
 from antorcha.tensor.create import as_tensor
 from antorcha.tensor.sparse import parts, printing, rules
 from antorcha.tensor.sparse import tensor as sparse
@@ -156,7 +156,7 @@ def _copied(self: SparseTensor, memo: dict[int, Any]) -> SparseTensor:
 
 
 def _deepcopy(self: SparseTensor, memo: dict[int, Any]) -> Tensor:
-    return deepcopy(self, memo, _copied)
+    return deepcopy_of(self, memo, _copied)
 
 
 def rebuild(parts: Any, shape: Any, format: str, coalesced: bool, rg: bool) -> SparseTensor:

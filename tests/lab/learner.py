@@ -137,6 +137,7 @@ class Learner:
 
     def press_run(self) -> None:
         """Start the program, and wait until the terminal says so."""
+        self.until(lambda: not self.page.inner_text(".lab-state"), "the end of the last run")
         self.rest()
         before = self.terminal()
         self.page.keyboard.press("Control+Enter")

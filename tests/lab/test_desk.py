@@ -178,6 +178,24 @@ def test_no_number_is_broken_and_programs_know_the_width(learner: Learner) -> No
     assert all(len(line) <= room + 1 for line in own), own
 
 
+def test_the_last_line_is_followed_until_somebody_scrolls(learner: Learner) -> None:
+    viewport = learner.page.locator(".lab-terminal .xterm-viewport")
+    learner.run("for k in range(200):\n    print('line', k)\n")
+    viewport.evaluate("each => { each.scrollTop = 0; }")  # as browsers do of their own accord
+    learner.until(lambda: "line 199" in learner.terminal(), "the last line again")
+    learner.write("import time\nfor k in range(40):\n    print('slow', k)\n    time.sleep(0.1)\n")
+    learner.press_run()
+    learner.until(lambda: "slow 5" in learner.terminal(), "the first lines")
+    learner.page.hover(".lab-terminal", force=True)
+    learner.page.mouse.wheel(0, -1500)
+    learner.until(lambda: "slow 5" not in learner.terminal(), "older lines")
+    read = learner.terminal()
+    learner.page.wait_for_timeout(1000)
+    assert learner.terminal() == read  # what is being read stays
+    learner.run("print('anew')\n")
+    assert learner.ended("anew")
+
+
 def test_a_wide_terminal_says_so(learner: Learner) -> None:
     learner.write("import shutil\nprint('columns', shutil.get_terminal_size().columns)\n")
     below = learner.page.locator(".lab-below")

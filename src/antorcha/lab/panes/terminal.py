@@ -27,6 +27,8 @@ THEME = {
 
 # Tells how many columns and rows there is room for, now and whenever that changes; lets Tab lead on
 # (a terminal keeps it for programs that read keys); and speaks of itself in the page's words.
+# The last line stays in view until somebody scrolls: a browser also moves the view of its own accord,
+# when what it shows grows shorter for a moment, and xterm takes that for a person's hand.
 _MEASURE = """
 const component = getElement(%(id)d);
 const terminal = component.terminal;
@@ -43,6 +45,17 @@ function measure() {
   told = String(now);
   emitEvent("lab-terminal-%(id)d", now);
 }
+let scrolling = false;
+const is_below = () => terminal.buffer.active.viewportY >= terminal.buffer.active.baseY;
+function keep() {
+  if (is_below()) scrolling = false;
+  else if (!scrolling) terminal.scrollToBottom();
+}
+terminal.follow = () => { scrolling = false; terminal.scrollToBottom(); };
+for (const by of ["wheel", "touchmove", "pointerdown", "keydown"])
+  box.addEventListener(by, () => { scrolling = true; }, {capture: true, passive: true});
+terminal.onWriteParsed(keep);
+box.querySelector(".xterm-viewport").addEventListener("scroll", () => setTimeout(keep));
 new ResizeObserver(() => { waiting ??= setTimeout(measure, 120); }).observe(box);
 """
 
@@ -64,6 +77,7 @@ class Terminal(Pane):
         self._shape = (0, 0)  # columns and rows of the terminal
         self._longest = USUAL
         self._line_open = ""  # the last line, which may go on
+        self._was = self.session.state
         with ui.element("div").classes("lab-bar"):
             ui.label(words("terminal")).classes("lab-title").props('role="heading" aria-level="2"')
             self._state = ui.label().classes("lab-state").props('aria-live="polite"')
@@ -137,6 +151,9 @@ class Terminal(Pane):
         self._ask.set_visibility(session.prompt is not None)
         if session.prompt is not None:
             self._line.run_method("focus")
+        if session.state != self._was and self._was == "ready" and self._room[0]:
+            self.xterm.run_terminal_method("follow")
+        self._was = session.state
         self._state.set_text("" if session.state == "ready" else self.words(session.state))
 
     def _send(self) -> None:

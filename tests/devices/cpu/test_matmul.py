@@ -83,4 +83,5 @@ def test_another_number_of_threads_cuts_the_work_anew(monkeypatch: pytest.Monkey
                 x @ y
     finally:
         torch.set_num_threads(before)
-    assert [cut[0] * cut[1] for cut in cuts] == [1, 2, 1]
+    # (A size may be planned twice: for all sizes at first, for itself when it comes again.)
+    assert [parts for parts, _ in itertools.groupby([cut[0] * cut[1] for cut in cuts])] == [1, 2, 1]

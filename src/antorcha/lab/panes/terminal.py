@@ -27,8 +27,8 @@ THEME = {
 
 # Tells how many columns and rows there is room for, now and whenever that changes; lets Tab lead on
 # (a terminal keeps it for programs that read keys); and speaks of itself in the page's words.
-# The last line stays in view until somebody scrolls: a browser also moves the view of its own accord,
-# when what it shows grows shorter for a moment, and xterm takes that for a person's hand.
+# The last line stays in view until somebody scrolls: a browser also moves the view by itself, when
+# what it shows grows shorter for a moment, and xterm takes that for a person's hand.
 _MEASURE = """
 const component = getElement(%(id)d);
 const terminal = component.terminal;

@@ -32,7 +32,6 @@ from antorcha.lang.native import (
     struct,
     u8,
     u64,
-    void,
 )
 from antorcha.runtime import layout as layouts
 from antorcha.runtime.call import plan as plans
@@ -67,7 +66,7 @@ PyDict_GetItemWithError = Extern("PyDict_GetItemWithError", raw, raw, raw)
 PyDict_SetItem = Extern("PyDict_SetItem", i32, raw, raw, raw)
 MOST_DIMS = 12
 RECENT = 1024  # layouts in the cache
-KINDS = 64  # families and forms in theirs
+FAMILIES = 64  # in theirs
 MOST_CREATED = 20_000  # until all are forgotten, as ``plan.LIMIT``
 LARGEST = 1 << 40
 """Sizes and strides are less, and so are their products, or the layout is for Python to make."""
@@ -105,23 +104,21 @@ class Sizes:
 
 
 @struct
-class Kin:
-    """A family or a form, and what those have in common that share it."""
+class Family:
+    """A family that is known here, and what its layouts have in common."""
 
     dtype: raw
     device: raw
-    kind: i64  # the number of dims of a family's, `kind_of` a form's
-    found: raw  # null: there is none here
+    ndim: i64
+    family: raw  # null: there is none here
 
 
 layout_type = Global("antorcha_layout_type", raw)
 recent = Global("antorcha_recent_layouts", raw, RECENT)
 table = Global("antorcha_layout_table", raw)  # Python's own
 tuple_new = Global("antorcha_tuple_new", raw)  # tuple.__new__
-families = Global("antorcha_layout_families", Kin, KINDS)
+families = Global("antorcha_layout_families", Family, FAMILIES)
 family_in_python = Global("antorcha_family_in_python", raw)  # `layout.family_of`
-forms = Global("antorcha_layout_forms", Kin, KINDS)
-form_in_python = Global("antorcha_form_in_python", raw)  # `layout.form_of`
 flush_plans = Global("antorcha_flush_plans", raw)  # `plan.flush`
 created = Global("antorcha_layouts_created", i64)
 
@@ -231,55 +228,30 @@ def is_contiguous(sizes: ptr[Sizes], count: i64) -> bool:
 
 
 @native
-def kind_of(sizes: ptr[Sizes]) -> i64:
-    """What ``layout.Form`` says of sizes and strides, as a number: which are 0, 1 or more."""
-    kind = sizes.ndim
-    for k in range(sizes.ndim):
-        kind = kind * 4 + min(sizes.shape[k], i64(2))
-    if is_row_major(sizes):
-        return kind
-    for k in range(sizes.ndim):
-        kind = kind * 4 + min(sizes.strides[k], i64(2))
-    return ~kind
+def family_seat(lay: ptr[LayoutObject], ndim: i64) -> ptr[Family]:
+    """Where the family of a layout of so many dims is, or would be."""
+    mixed = (u64(ndim) ^ u64(lay.dtype) >> 4) * 0x9E3779B97F4A7C15
+    return families + i64(mixed >> 40 & (FAMILIES - 1))
 
 
 @native
-def seat_of(kins: ptr[Kin], layout: raw, kind: i64) -> ptr[Kin]:
-    """Where a family or a form of that kind is, or would be."""
-    lay = ptr[LayoutObject](layout)
-    mixed = (u64(kind) ^ u64(lay.dtype) >> 4) * 0x9E3779B97F4A7C15
-    return kins + i64(mixed >> 40 & (KINDS - 1))
-
-
-@native
-def kin_of(kins: ptr[Kin], layout: raw, kind: i64) -> raw:
-    """The family or the form that is known here (borrowed), or null."""
-    lay = ptr[LayoutObject](layout)
-    seat = seat_of(kins, layout, kind)
-    if seat.kind != kind or seat.dtype != lay.dtype or seat.device != lay.device:
-        return None
-    return seat.found
-
-
-@native
-def keep_kin(kins: ptr[Kin], layout: raw, kind: i64, found: raw) -> void:
-    """Puts one where it is found from now on. (What it is of outlives all plans.)"""
-    lay = ptr[LayoutObject](layout)
-    seat = seat_of(kins, layout, kind)
-    old = seat.found
-    seat.dtype = lay.dtype
-    seat.device = lay.device
-    seat.kind = kind
-    seat.found = new_reference(found)
-    drop_one(old)
-
-
-@native
-def asked(function: raw, layout: raw) -> raw:
-    """What a Python function says of a layout; null with an exception."""
+def family_in(seat: ptr[Family], lay: ptr[LayoutObject], ndim: i64) -> raw:
+    """The family there, if it is that layout's: a new reference; else Python's, or null with an
+    exception. (Families, their dtypes and devices outlive all plans.)"""
+    same = seat.ndim == ndim and seat.dtype == lay.dtype and seat.device == lay.device
+    if same and seat.family is not None:
+        return new_reference(seat.family)
     arg = local(raw)
-    arg[0] = layout
-    return PyObject_Vectorcall(function, arg, 1, None)
+    arg[0] = raw(lay)
+    found = PyObject_Vectorcall(family_in_python[0], arg, 1, None)
+    if found is not None:
+        old = seat.family
+        seat.dtype = lay.dtype
+        seat.device = lay.device
+        seat.ndim = ndim
+        seat.family = new_reference(found)
+        drop_one(old)
+    return found
 
 
 # ---- making layouts
@@ -312,10 +284,9 @@ def shape_of(sizes: ptr[Sizes]) -> raw:
 
 
 @native
-def fill(lay: ptr[LayoutObject], sizes: ptr[Sizes], shape: raw, strides: raw) -> bool:
+def fill(lay: ptr[LayoutObject], sizes: ptr[Sizes], count: i64, shape: raw, strides: raw) -> bool:
     """The fields of a new layout, but for its family; False with an exception."""
     like = ptr[LayoutObject](sizes.like)
-    count = count_of(sizes)
     high = highest(sizes, count)
     lay.shape = new_reference(shape)
     lay.strides = new_reference(strides)
@@ -334,41 +305,32 @@ def fill(lay: ptr[LayoutObject], sizes: ptr[Sizes], shape: raw, strides: raw) ->
 
 
 @native
-def find_family(lay: ptr[LayoutObject], sizes: ptr[Sizes]) -> bool:
-    """Gives a new layout its family; False with an exception."""
-    found = raw(NONE)
-    if count_of(sizes) > 1 and is_row_major(sizes):
-        found = kin_of(families, raw(lay), sizes.ndim)
-        if found is None:
-            lay.family = asked(family_in_python[0], raw(lay))
-            if lay.family is not None:
-                keep_kin(families, raw(lay), sizes.ndim, lay.family)
-            return lay.family is not None
-    lay.family = new_reference(found)
-    return True
-
-
-@native
-def make(sizes: ptr[Sizes], shape: raw, strides: raw) -> raw:
-    """A new layout; null with an exception."""
+def make(sizes: ptr[Sizes], count: i64, shape: raw, strides: raw) -> raw:
+    """A new layout of so many elements; null with an exception."""
     o = PyType_GenericAlloc(layout_type[0], 0)
-    if o is not None:
-        lay = ptr[LayoutObject](o)
-        if fill(lay, sizes, shape, strides) and find_family(lay, sizes):
-            return o
+    if o is None:
+        return o
+    lay = ptr[LayoutObject](o)
+    ok = fill(lay, sizes, count, shape, strides)
+    if ok and count > 1 and is_row_major(sizes):
+        lay.family = family_in(family_seat(lay, sizes.ndim), lay, sizes.ndim)
+    elif ok:
+        lay.family = new_reference(raw(NONE))
+    if not ok or lay.family is None:
         Py_DecRef(o)
-    return None
+        o = None
+    return o
 
 
 @native
-def find_or_make(sizes: ptr[Sizes], key: raw, shape: raw, strides: raw) -> raw:
+def find_or_make(sizes: ptr[Sizes], count: i64, key: raw, shape: raw, strides: raw) -> raw:
     """The layout of Python's table that has this key, where it is put if there is none."""
     found = PyDict_GetItemWithError(table[0], key)
     if found is not None:
         return new_reference(found)
     made = raw(0)
     if not failed():
-        made = make(sizes, shape, strides)
+        made = make(sizes, count, shape, strides)
     if made is not None and i64(PyDict_SetItem(table[0], key, made)) != 0:
         Py_DecRef(made)
         made = None
@@ -377,7 +339,7 @@ def find_or_make(sizes: ptr[Sizes], key: raw, shape: raw, strides: raw) -> raw:
 
 
 @native
-def with_key(sizes: ptr[Sizes], shape: raw, strides: raw) -> raw:
+def with_key(sizes: ptr[Sizes], count: i64, shape: raw, strides: raw) -> raw:
     """The layout, by its key."""
     like = ptr[LayoutObject](sizes.like)
     made = raw(0)
@@ -387,7 +349,7 @@ def with_key(sizes: ptr[Sizes], shape: raw, strides: raw) -> raw:
         PyTuple_SetItem(key, 1, new_reference(strides))
         PyTuple_SetItem(key, 2, new_reference(like.dtype))
         PyTuple_SetItem(key, 3, new_reference(like.device))
-        made = find_or_make(sizes, key, shape, strides)
+        made = find_or_make(sizes, count, key, shape, strides)
         Py_DecRef(key)
     return made
 
@@ -412,7 +374,8 @@ def layout_of(sizes: ptr[Sizes]) -> raw:
     if found is not None and is_that(found, sizes):
         return new_reference(found)
     made = raw(0)
-    if count_of(sizes) < 0:
+    count = count_of(sizes)
+    if count < 0:
         return made
     if created[0] >= MOST_CREATED:
         created[0] = 0
@@ -422,7 +385,7 @@ def layout_of(sizes: ptr[Sizes]) -> raw:
     if shape is not None:
         strides = tuple_of(ref(sizes.strides[0]), sizes.ndim)
     if strides is not None and not failed():
-        made = with_key(sizes, shape, strides)
+        made = with_key(sizes, count, shape, strides)
     drop_one(shape)
     drop_one(strides)
     if made is not None:
@@ -432,76 +395,11 @@ def layout_of(sizes: ptr[Sizes]) -> raw:
     return made
 
 
-# ---- forms
-@native
-def form_of(layout: raw) -> raw:
-    """``layout.form_of`` of what `has_dims` (borrowed); null: there is none, or none for here."""
-    lay = ptr[LayoutObject](layout)
-    if lay.form != raw(NONE):
-        return lay.form
-    nothing = raw(0)
-    sizes = local(Sizes)
-    if not read_sizes(layout, sizes) or count_of(sizes) < 0:
-        return nothing
-    kind = kind_of(sizes)
-    known = kin_of(forms, layout, kind)
-    if known is None:
-        known = asked(form_in_python[0], layout)
-        if known is None:
-            PyErr_Clear()
-            return nothing
-        keep_kin(forms, layout, kind, known)
-        Py_DecRef(known)
-        return lay.form
-    numbers = numbers_in(sizes, kind >= 0)
-    if numbers is None:
-        PyErr_Clear()
-        return nothing
-    old = lay.numbers
-    lay.numbers = numbers
-    lay.form = new_reference(known)
-    drop_one(old)
-    Py_DecRef(raw(NONE))
-    return known
-
-
-@native
-def numbers_in(sizes: ptr[Sizes], row_major: bool) -> raw:
-    """A layout's `numbers`, in which its form's differ; null with an exception."""
-    found = local(i64, 2 * MOST_DIMS)
-    count = i64(0)
-    for k in range(sizes.ndim):
-        if sizes.shape[k] > 1:
-            found[count] = sizes.shape[k]
-            count += 1
-    if not row_major:
-        for k in range(sizes.ndim):
-            if sizes.strides[k] > 1:
-                found[count] = sizes.strides[k]
-                count += 1
-    return tuple_of(found, count)
-
-
-@native
-def py_form(_self: raw, args: ptr[raw], _nargs: i64) -> raw:
-    found = raw(0)
-    if has_dims(args[0]):
-        found = form_of(args[0])
-    return new_reference(raw(NONE) if found is None else found)
-
-
 # ---- setting up
 @native
 def py_forget(_self: raw, _args: ptr[raw], _nargs: i64) -> raw:
     drop_all(recent, RECENT)
-    for k in range(KINDS):
-        old = forms[k].found
-        forms[k].found = None
-        drop_one(old)
     return new_reference(raw(NONE))
-
-
-form_natively = bind(fast_def("form_natively", py_form.spec().addr, "`form_of`, for tests."))
 
 
 def why_not() -> str:
@@ -519,6 +417,5 @@ def install() -> None:
     table.refer_to(layouts._table)
     tuple_new.refer_to(tuple.__new__)
     family_in_python.refer_to(layouts.family_of)
-    form_in_python.refer_to(layouts.form_of)
     flush_plans.refer_to(plans.flush)
     plans.on_flush(bind(fast_def("forget", py_forget.spec().addr, "Empties the caches.")))

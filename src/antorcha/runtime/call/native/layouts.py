@@ -55,6 +55,7 @@ from antorcha.runtime.cpython import (
     int_object,
     int_value,
     new_reference,
+    tuple_of,
     tuple_type,
     type_of,
     zero,
@@ -255,21 +256,6 @@ def family_in(seat: ptr[Family], lay: ptr[LayoutObject], ndim: i64) -> raw:
 
 
 # ---- making layouts
-@native
-def tuple_of(numbers: ptr[i64], count: i64) -> raw:
-    """A tuple of ints; null with an exception."""
-    made = PyTuple_New(count)
-    if made is None:
-        return made
-    for k in range(count):
-        number = int_object(numbers[k])
-        if number is None:
-            Py_DecRef(made)
-            return number
-        PyTuple_SetItem(made, k, number)
-    return made
-
-
 @native
 def shape_of(sizes: ptr[Sizes]) -> raw:
     """A Size; null with an exception."""

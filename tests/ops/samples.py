@@ -32,7 +32,6 @@ WIDER = {"float16": "float64", "bfloat16": "float64", "float32": "float64",
 
 def database(module: str, name: str) -> list[Any]:
     """One of PyTorch's lists of samples."""
-    _seed_only_the_cpu()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -41,6 +40,7 @@ def database(module: str, name: str) -> list[Any]:
             stand_in: Any = types.ModuleType("expecttest")
             stand_in.TestCase, stand_in.ACCEPT = unittest.TestCase, False
             sys.modules["expecttest"] = stand_in
+        _keep_no_stacks()
         listed: list[Any] = getattr(
             importlib.import_module(f"torch.testing._internal.{module}"), name
         )
@@ -48,16 +48,19 @@ def database(module: str, name: str) -> list[Any]:
 
 
 @functools.cache
-def _seed_only_the_cpu() -> None:
-    """For each kind of device, also those that are not there, PyTorch keeps the stack that has
-    seeded it; and its lists seed before each sample: that would take a sixth of the time."""
+def _keep_no_stacks() -> None:
+    """PyTorch's lists look at the stack of calls for the unittest that asks, which there is not;
+    and PyTorch keeps the stack that seeds, before each sample, a device that is not there. Within
+    pytest, whose stacks are deep, that would take most of the time."""
     import torch
+    from torch.testing._internal import common_utils
 
     @functools.wraps(torch.manual_seed)
     def manual_seed(seed: Any) -> Any:
         return torch.default_generator.manual_seed(int(seed))
 
     torch.manual_seed = manual_seed
+    common_utils.extract_test_fn = lambda: None
 
 
 def operators() -> list[Any]:

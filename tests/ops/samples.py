@@ -54,13 +54,14 @@ def _keep_no_stacks() -> None:
     pytest, whose stacks are deep, that would take most of the time."""
     import torch
     from torch.testing._internal import common_utils
+    from torch.testing._internal.opinfo import core
 
     @functools.wraps(torch.manual_seed)
     def manual_seed(seed: Any) -> Any:
         return torch.default_generator.manual_seed(int(seed))
 
     torch.manual_seed = manual_seed
-    common_utils.extract_test_fn = lambda: None
+    common_utils.extract_test_fn = core.extract_test_fn = lambda: None
 
 
 def operators() -> list[Any]:

@@ -3,9 +3,9 @@
 A changed test file runs, and every test file that a changed helper is part of. Of a changed source
 file those run that are near to it, those that name it and those that are far (``graph`` says what
 that means), the nearest first, as long as they are no more than a quarter of all test files. Where
-they are more, the file is central: the quick suite stands for what is left out. Of tests with a case
-for each op only the cases of the changed ops run. Any other file touches the tests that mention it,
-or else its folder.
+they are more, the file is central: the quick suite stands for what is left out. Of tests with a
+case for each op only the cases of the changed ops run. Any other file touches the tests that
+mention it, or else its folder.
 """
 
 from __future__ import annotations

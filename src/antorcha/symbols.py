@@ -23,6 +23,9 @@ from antorcha.structs import replace
 Terms = dict[tuple[int, ...], int]
 """A sum: products of atoms (their numbers, in order) and the factor of each; ``()`` has the rest.
 An atom is a given number, or a quotient or a remainder of two sums."""
+Step = tuple[str, Terms, Terms, int]
+"""What is done on the way: "//" or "%" of two sums gives the atom of that number; "==" or "<" of two
+sums has that answer (0 or 1), or the program ends."""
 
 
 traces: set[Trace] = set()
@@ -156,8 +159,8 @@ class Trace:
         self.count = len(given)
         self.values = list(given)  # of the atoms
         self.leasts = [2] * len(given)
-        self.steps: list[str] = []  # lines of the program, in order
-        self.asked: set[str] = set()
+        self.steps: list[Step] = []  # of the program, in order
+        self.asked: set[tuple[str, str, str]] = set()
         self.atoms: dict[str, int] = {}  # quotients and remainders by their text
         self.layouts: dict[Any, Any] = {}  # see runtime.layout
         self.symbols = [Symbol(self, {(k,): 1}, value) for k, value in enumerate(given)]
@@ -179,6 +182,10 @@ class Trace:
         if isinstance(x, Symbol):
             return x.terms
         return {(): x} if type(x) is int else None
+
+    def sure_terms(self, x: Any) -> Terms:
+        """An int or a symbol as a sum."""
+        return x.terms if isinstance(x, Symbol) else {(): int(x)}
 
     def least(self, terms: Terms) -> int | None:
         """A bound from below, where one is known."""
@@ -251,7 +258,7 @@ class Trace:
             number = self.atoms[text] = len(self.values)
             self.values.append(value)
             self.leasts.append(0 if a >= 0 and b > 0 else -(1 << 64))
-            self.steps.append(f"a{number} = {text}")
+            self.steps.append((what, self.sure_terms(a), self.sure_terms(b), number))
         return Symbol(self, {(number,): 1}, value)
 
     # ---- questions
@@ -282,12 +289,10 @@ class Trace:
     def note(self, a: Any, what: str, b: Any, answer: bool) -> None:
         if not self.open:
             raise Untold("a size that may be any number has outlived its planning")
-        terms = [self.terms_of(x) for x in (a, b)]
-        texts = [self.text(t) for t in terms if t is not None]
-        text = f"{texts[0]} {what} {texts[1]}"
-        if text not in self.asked:
-            self.asked.add(text)
-            self.steps.append(f"if {'not ' if answer else ''}({text}): return None")
+        asked = (what, self.text_of(a), self.text_of(b))
+        if asked not in self.asked:
+            self.asked.add(asked)
+            self.steps.append((what, self.sure_terms(a), self.sure_terms(b), int(answer)))
 
     # ---- the program
     def text(self, terms: Terms) -> str:
@@ -302,11 +307,19 @@ class Trace:
         """An int or a symbol as Python text."""
         return self.text(value.terms) if isinstance(value, Symbol) else repr(int(value))
 
+    def _line(self, step: Step) -> str:
+        """A step as Python text."""
+        what, one, other, number = step
+        text = f"({self.text(one)}) {what} ({self.text(other)})"
+        if what in ("//", "%"):
+            return f"a{number} = {text}"
+        return f"if {'not ' if number else ''}({text}): return None"
+
     def program(self, groups: Iterable[Sequence[Any]]) -> Callable[..., Any]:
         """``program(*numbers)``: a tuple of ints for each group of ints and symbols; None, where
         something that was asked has another answer."""
         results = ["(" + "".join([self.text_of(v) + ", " for v in group]) + ")" for group in groups]
-        lines = [*self.steps, f"return ({''.join([r + ', ' for r in results])})"]
+        lines = [*map(self._line, self.steps), f"return ({''.join([r + ', ' for r in results])})"]
         names = ", ".join([f"a{k}" for k in range(self.count)])
         text = f"def program({names}):\n" + "".join([f"    {line}\n" for line in lines])
         space: dict[str, Any] = {}

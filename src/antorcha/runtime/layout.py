@@ -82,10 +82,15 @@ def layout(
 def _interned(key: tuple[object, ...], made: Layout) -> Layout:
     """Puts a new layout into the table, and its family into it."""
     if made.numel > 1 and made.strides == contiguous_strides(made.shape):
-        kind = (made.dtype, made.device, made.ndim)
-        made.family = _families.setdefault(kind, kind)
+        made.family = family_of(made)
     _table[key] = made
     return made
+
+
+def family_of(lay: Layout) -> object:
+    """What a layout shares with all row-major ones of its dtype, device and number of dims."""
+    kind = (lay.dtype, lay.device, lay.ndim)
+    return _families.setdefault(kind, kind)
 
 
 def _make(shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType, device: Device) -> Layout:

@@ -21,7 +21,7 @@ from antorcha import config
 from antorcha.runtime import launch, objects
 from antorcha.runtime.call.native import (
     checking,
-    flat,
+    layouts,
     life,
     methods,
     mode,
@@ -39,7 +39,7 @@ def _why_not() -> str:
         return "ANTORCHA_CALL=python"
     if not objects.NATIVE:
         return "objects are made otherwise than machine code would make them"
-    for part in (slots, tensors, flat, spares, life):
+    for part in (slots, tensors, layouts, spares, life):
         found = part.why_not()
         if found:
             return found
@@ -52,7 +52,7 @@ if ACTIVE:
     spares.install()
     life.install()
     tensors.install()
-    flat.install()
+    layouts.install()
     mode.install()
     operators.install()
     methods.install()

@@ -60,7 +60,7 @@ from antorcha.runtime.call.native.tensors import (
     new_tensor,
 )
 from antorcha.runtime.call.native.views import has_counts, new_view
-from antorcha.runtime.call.native.window import slide
+from antorcha.runtime.call.native.window import view_by_index
 from antorcha.runtime.cpython import (
     FALSE,
     NONE,
@@ -82,10 +82,9 @@ from antorcha.runtime.launch import py_launch, refused
 from antorcha.runtime.sequence import play
 from antorcha.runtime.storage import NO_MEMORY, StorageObject, make_storage
 
-NEVER, FRESH, MANY, VIEWS, WRITE, FLAT, WINDOW = range(7)
+NEVER, FRESH, MANY, VIEWS, WRITE, FLAT = range(6)
 """What a place says: leave it to Python; a kernel's one result; several results; views; a result
-that is written over the first tensor; a kernel's one result, whatever the size (`flat`); a view,
-wherever it begins (`window`)."""
+that is written over the first tensor; a kernel's one result, whatever the size (`flat`)."""
 MOST_ARGUMENTS = 12
 MOST_RESULTS = 8
 SMALLEST = 16  # places of a table
@@ -397,10 +396,10 @@ def drop_listed(key: ptr[Key]) -> void:
 
 @native(noinline=True)
 def serve_any(
-    storage: raw, key: ptr[Key], number: i64, recorded: bool, made: ptr[raw], *, PROFILED
+    storage: raw, key: ptr[Key], number: i64, made: ptr[raw], *, PROFILED
 ) -> bool:
-    """Runs what a place says that is for any size (`number` is this one), or for any beginning
-    (`number` is to be added to the offset); False: nothing is done."""
+    """Runs what a place says that is for any size, of which `number` is this one; False: nothing is
+    done."""
     place = ptr[Place](ptr[StorageObject](storage).ptr)
     done = False
     Py_IncRef(storage)
@@ -415,9 +414,6 @@ def serve_any(
         if done and made[0] is None and refused[0] != 0:  # as in `serve`
             PyErr_Clear()
             done = False
-    elif place.what == WINDOW and has_counts(key.given[0]):
-        made[0] = new_view(key.given[0], place.layouts[0], number, recorded)
-        done = True
     drop_listed(key)
     Py_DecRef(storage)
     return done
@@ -467,6 +463,15 @@ def serve(place: ptr[Place], key: ptr[Key], recorded: bool, made: ptr[raw]) -> i
 
 
 @native
+def is_met(quick: ptr[Quick], mixed: i64) -> bool:
+    """Has a key of this hash been looked for in vain not long ago? From now on it has."""
+    met = ref(quick.missed[i64(u64(mixed) >> 32 & (MISSES - 1))])
+    again = met[0] == mixed
+    met[0] = mixed
+    return again
+
+
+@native
 def try_call(
     quick: ptr[Quick], args: ptr[raw], nargs: i64, names: raw, made: ptr[raw], *, INDEX,
     PROFILED=False,
@@ -492,25 +497,26 @@ def try_call(
         return NOT_HERE
     place = find(quick, key)
     if place is None:
-        flat = local(Key)
-        mixed = key.mixed
-        number = local(i64)
-        known = False
+        constant = word != 0 or not wants_gradient(key)
         if INDEX:
-            known = slide(key, flat, number)
-        elif quick.any_size != 0:
-            number[0] = flatten(key, flat)
-            known = number[0] > 0
-        if known and (word != 0 or not wants_gradient(key)):
-            place = find(quick, flat)
-            if place is None:
-                mixed = flat.mixed
-            elif serve_any(place, key, number[0], word == 0, made, PROFILED=PROFILED):
+            again = is_met(quick, key.mixed)
+            if not again and constant and view_by_index(key, word == 0, made):
                 quick.counts[0] += 1
                 return SERVED
-        met = ref(quick.missed[i64(u64(mixed) >> 32 & (MISSES - 1))])
-        again = met[0] == mixed
-        met[0] = mixed
+        else:
+            flat = local(Key)
+            mixed = key.mixed
+            size = i64(0)
+            if quick.any_size != 0 and constant:
+                size = flatten(key, flat)
+            if size > 0:
+                place = find(quick, flat)
+                if place is None:
+                    mixed = flat.mixed
+                elif serve_any(place, key, size, made, PROFILED=PROFILED):
+                    quick.counts[0] += 1
+                    return SERVED
+            again = is_met(quick, mixed)
         quick.counts[3] += 1
         return NOT_KNOWN if again else NOT_HERE
     Py_IncRef(place)
@@ -539,7 +545,7 @@ def py_quick(self: raw, args: ptr[raw], nargs: i64, names: raw, *, INDEX) -> raw
 
 # ---- filling the tables
 @native
-def py_words(self: raw, args: ptr[raw], nargs: i64, names: raw, *, INDEX, ANY_SIZE) -> raw:
+def py_words(self: raw, args: ptr[raw], nargs: i64, names: raw, *, INDEX, ANY_SIZE=False) -> raw:
     """The key of a call as numbers: count, hash, kinds.., values..; None where it has none."""
     key = local(Key)
     if INDEX:
@@ -554,11 +560,7 @@ def py_words(self: raw, args: ptr[raw], nargs: i64, names: raw, *, INDEX, ANY_SI
         return new_reference(raw(NONE))
     if ANY_SIZE:
         flat = local(Key)
-        if INDEX:
-            known = slide(key, flat, local(i64))
-        else:
-            known = flatten(key, flat) > 0
-        if not known:
+        if flatten(key, flat) <= 0:
             return new_reference(raw(NONE))
         key = flat
     count = key.count

@@ -20,7 +20,6 @@ from typing import Any
 
 from antorcha.lang.native import (
     Extern,
-    Global,
     array,
     f64,
     i32,
@@ -30,16 +29,15 @@ from antorcha.lang.native import (
     ptr,
     raw,
     struct,
-    u8,
 )
 from antorcha.runtime import trace
 from antorcha.runtime.alloc import LARGEST
 from antorcha.runtime.call.native.keys import FAMILY, GRAD, Key, add_word, begin_key, size_type
 from antorcha.runtime.call.native.keys import TENSOR as TENSOR_WORD
+from antorcha.runtime.call.native.layouts import LayoutObject, layout_type
 from antorcha.runtime.call.native.tensors import new_tensor
 from antorcha.runtime.call.plan import FRESH, Plan
 from antorcha.runtime.cpython import (
-    HEADER,
     NONE,
     Py_DecRef,
     PyErr_Clear,
@@ -50,7 +48,7 @@ from antorcha.runtime.cpython import (
 )
 from antorcha.runtime.launch import KINDS, TENSOR, kernel_t, storage_of, take_number, threshold
 from antorcha.runtime.layout import Layout
-from antorcha.runtime.objects import field_offset, padded, words_in_memory
+from antorcha.runtime.objects import padded, words_in_memory
 from antorcha.runtime.storage import Storage, StorageObject, make_storage, storage_type
 
 PyObject_RichCompareBool = Extern("PyObject_RichCompareBool", i32, raw, raw, i32)
@@ -58,27 +56,6 @@ EQUAL = 2  # C's Py_EQ
 MOST_INPUTS = 6
 MOST_WORDS = 24
 MOST_PLACES = 2
-
-
-@struct
-class LayoutObject:
-    """A Layout's fields, every one an object."""
-
-    head: array[u8, HEADER]
-    contiguous: raw
-    device: raw
-    dtype: raw
-    family: raw
-    form: raw
-    high: raw
-    itemsize: raw
-    low: raw
-    nbytes: raw
-    ndim: raw
-    numbers: raw
-    numel: raw
-    shape: raw
-    strides: raw
 
 
 @struct
@@ -97,8 +74,6 @@ class Flat:
     place: array[i64, MOST_PLACES]  # where in it the size goes
     launch: raw  # the address of the launch's own description: its name in a profile
 
-
-layout_type = Global("antorcha_layout_type", raw)
 
 
 @native
@@ -268,17 +243,3 @@ def _words(plan: Plan, given: list[Layout]) -> list[int] | None:
         len(desc), *padded(desc, MOST_WORDS), len(places), *padded(places, MOST_PLACES),
         owner.address,
     ]  # fmt: skip
-
-
-def why_not() -> str:
-    """What of Layout does not lie as `LayoutObject` says; empty when all does."""
-    fields: dict[str, Any] = LayoutObject.fields
-    for name, (offset, _) in fields.items():
-        if name != "head" and field_offset(Layout, name) != offset:
-            return f"Layout.{name} is elsewhere"
-    return ""
-
-
-def install() -> None:
-    """Tells the machine code what a layout is."""
-    layout_type.refer_to(Layout)

@@ -24,7 +24,6 @@ from antorcha.runtime.call.native.calls import (
     NEVER,
     ONE,
     VIEWS,
-    WINDOW,
     WRITE,
     Place,
 )
@@ -100,17 +99,6 @@ def place_for_any_size(words: Sequence[int], args: Sequence[Any], call: Call) ->
         owners += [flat, call.numbers, [each for each, _ in arguments]]
         body = [FLAT, id(flat), 0, 0, 0, *[0] * MOST_OPERANDS, *_given(arguments)]
     return _found_by(words, body, owners)
-
-
-def place_for_any_beginning(words: Sequence[int], args: Sequence[Any], call: Call) -> Storage:
-    """The place for views that lie alike, wherever they begin."""
-    out = call.plan.out
-    body = [
-        WINDOW, 0, 0, 0, 0, *[0] * MOST_OPERANDS, *_given([]), 0,
-        1, *padded([id(out)], MOST_RESULTS), *padded([], MOST_RESULTS), ONE, 0,
-    ]  # fmt: skip
-    owners = [out, [t._layout for t in tensors_of(args)]]
-    return _found_by(words, body if call.plan.kind == plans.VIEW else [NEVER], owners)
 
 
 def _found_by(words: Sequence[int], body: Sequence[int], owners: Sequence[Any]) -> Storage:

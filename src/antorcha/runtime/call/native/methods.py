@@ -32,7 +32,6 @@ from antorcha.runtime.call.native.calls import (
 from antorcha.runtime.call.native.learn import (
     Call,
     place_for,
-    place_for_any_beginning,
     place_for_any_size,
     tensors_of,
 )
@@ -82,8 +81,7 @@ def quick_of(
             if why:
                 reasons[name] = why
             if family is not None and isinstance(call, Call):
-                any_of = place_for_any_beginning if index else place_for_any_size
-                put(any_of(family, (*args, *kwargs, *kwargs.values()), call))
+                put(place_for_any_size(family, (*args, *kwargs, *kwargs.values()), call))
         return result
 
     memory[0], memory[1], memory[2], memory[3] = id(python), id(teach), loose, int(any_size)
@@ -266,5 +264,5 @@ def install() -> None:
     python, find = short.reading or (None, None)
     if python is None or find is None or Tensor.__dict__.get("__getitem__") is not python:
         return
-    quick = quick_of("__getitem__", python, of_index(python, find), index=True, any_size=True)
+    quick = quick_of("__getitem__", python, of_index(python, find), index=True)
     setattr(Tensor, "__getitem__", method_of(quick, python, True))  # noqa: B010

@@ -1,9 +1,8 @@
-"""Views that move: ``x[i]``, ``x[i:j]``, ``x[:, i]`` for any i, as in a loop over rows or batches.
+"""Views by integers and slices: ``x[i]``, ``x[i:j]``, ``x[:, ::2]``, for any sizes and any i and j.
 
-The result lies in the same way wherever it begins. So in the key of such a call each integer stands
-for any integer, each slice for any of as many elements, and what they add to the offset is worked
-out from the sizes and strides at each call. Only integers and slices without a step are for here;
-an index outside, and everything else, is for the plans of one index each.
+Nothing has to be known of such a call: how the result lies follows from the layout and the index,
+and its layout is found or made natively (``layouts``). An index outside, and everything else than
+integers, slices and ``...``, is left to Python.
 """
 
 # Native functions are in the kernel language, whose types are values: mypy cannot read them.
@@ -12,42 +11,12 @@ an index outside, and everything else, is for the plans of one index each.
 # mypy: no-warn-unreachable
 from __future__ import annotations
 
-from antorcha.lang.native import i64, native, ptr, raw
-from antorcha.runtime.call.native.flat import LayoutObject, layout_type
-from antorcha.runtime.call.native.keys import (
-    ANY_INT,
-    ANY_SLICE,
-    INT,
-    MODE,
-    NOTHING,
-    SLICE,
-    TUPLE_END,
-    Key,
-    add_word,
-    begin_key,
-    size_type,
-)
-from antorcha.runtime.cpython import (
-    PyErr_Clear,
-    PyLong_AsLongLong,
-    PyTuple_GetItem,
-    PyTuple_Size,
-    failed,
-    tuple_type,
-    type_of,
-)
-
-
-@native
-def has_dims(layout: raw) -> bool:
-    """Is it a layout whose sizes and strides may be read? (A tensor's fields may be anything.)"""
-    if type_of(layout) != layout_type[0]:
-        return False
-    lay = ptr[LayoutObject](layout)
-    if lay.shape is None or lay.strides is None:
-        return False
-    known = type_of(lay.shape) == size_type[0] and type_of(lay.strides) == raw(tuple_type)
-    return known and PyTuple_Size(lay.shape) == PyTuple_Size(lay.strides)
+from antorcha.lang.native import i64, local, native, ptr, raw
+from antorcha.runtime.call.native.keys import DOTS, INT, MODE, NOTHING, SLICE, TUPLE_END, Key
+from antorcha.runtime.call.native.layouts import Sizes, has_dims, layout_of, read_sizes
+from antorcha.runtime.call.native.tensors import TensorObject
+from antorcha.runtime.call.native.views import has_counts, new_view
+from antorcha.runtime.cpython import Py_DecRef, Py_IncRef, PyErr_Clear
 
 
 @native
@@ -63,45 +32,112 @@ def bound(kind: i64, value: i64, size: i64, missing: i64) -> i64:
 
 
 @native
-def slide(key: ptr[Key], window: ptr[Key], delta: ptr[i64]) -> bool:
-    """The words of an index's key as they are for any place, and what this one adds to the offset;
-    False: it is not for here."""
-    begin_key(window)
-    delta[0] = 0
-    if not has_dims(raw(key.values[0])):
-        return False
-    lay = ptr[LayoutObject](raw(key.values[0]))
-    ndim = PyTuple_Size(lay.shape)
-    dim = i64(0)
+def words_of(kind: i64) -> i64:
+    """How many words of a key an item of an index takes."""
+    return i64(4) if kind == SLICE else i64(1)
+
+
+@native
+def dims_taken(key: ptr[Key]) -> i64:
+    """Of how many dims an index says something; -1: it is not for here."""
+    taken = i64(0)
+    dots = i64(0)
     k = i64(1)
-    ok = add_word(window, key.kinds[0], key.values[0])
-    while ok and k < key.count:
-        kind, value = key.kinds[k], key.values[k]
-        if kind == TUPLE_END or kind == MODE:  # noqa: SIM109 (not in the kernel language)
-            ok = add_word(window, kind, value)
-            k += 1
-        elif dim >= ndim:
-            ok = False
-        else:
-            size = PyLong_AsLongLong(PyTuple_GetItem(lay.shape, dim))
-            stride = PyLong_AsLongLong(PyTuple_GetItem(lay.strides, dim))
-            if kind == INT:
-                if value < 0:
-                    value += size
-                ok = value >= 0 and value < size and add_word(window, ANY_INT, 0)
-                delta[0] += value * stride
-                k += 1
-            elif kind == SLICE and k + 3 < key.count:
-                first = bound(key.kinds[k + 1], key.values[k + 1], size, 0)
-                last = bound(key.kinds[k + 2], key.values[k + 2], size, size)
-                ok = first >= 0 and last >= 0 and key.kinds[k + 3] == NOTHING
-                ok = ok and add_word(window, ANY_SLICE, max(last - first, 0))
-                delta[0] += first * stride
-                k += 4
-            else:
-                ok = False
+    while k < key.count:
+        kind = key.kinds[k]
+        if kind == INT or kind == SLICE:  # noqa: SIM109 (not in the kernel language)
+            taken += 1
+        elif kind == DOTS:
+            dots += 1
+        elif kind != TUPLE_END and kind != MODE:  # noqa: SIM109
+            return -1
+        k += words_of(kind)
+    return taken if taken > 0 and dots <= 1 else i64(-1)
+
+
+@native
+def take_slice(key: ptr[Key], k: i64, sizes: ptr[Sizes], dim: i64, out: i64) -> i64:
+    """Puts a slice of a dim into the sizes of the result; what it adds to the offset, or -1: it is
+    not for here."""
+    size, stride = sizes.shape[dim], sizes.strides[dim]
+    first = bound(key.kinds[k + 1], key.values[k + 1], size, 0)
+    last = bound(key.kinds[k + 2], key.values[k + 2], size, size)
+    step = i64(1)
+    if key.kinds[k + 3] == INT:
+        step = key.values[k + 3]
+    elif key.kinds[k + 3] != NOTHING:
+        return -1
+    if first < 0 or last < 0 or step < 1 or step > size:
+        return -1
+    sizes.shape[out] = (max(last - first, i64(0)) + step - 1) // step
+    sizes.strides[out] = stride * step
+    return first * stride
+
+
+@native
+def index_sizes(key: ptr[Key], sizes: ptr[Sizes]) -> i64:
+    """The sizes of ``x[i]`` in the place of those of x; what it adds to the offset, or -1: it is
+    not for here."""
+    taken = dims_taken(key)
+    if taken < 0 or taken > sizes.ndim:
+        return -1
+    delta = i64(0)
+    dim, out = i64(0), i64(0)  # (out <= dim: what is written has been read)
+    k = i64(1)
+    rest = sizes.ndim - taken  # dims that ``...``, or the end, leaves as they are
+    while k < key.count:
+        kind = key.kinds[k]
+        if kind == INT:
+            value = key.values[k]
+            if value < 0:
+                value += sizes.shape[dim]
+            if value < 0 or value >= sizes.shape[dim]:
+                return -1
+            delta += value * sizes.strides[dim]
             dim += 1
-    if failed():
+        elif kind == SLICE:
+            more = take_slice(key, k, sizes, dim, out)
+            if more < 0:
+                return -1
+            delta += more
+            dim += 1
+            out += 1
+        elif kind == DOTS:
+            for _ in range(rest):
+                sizes.shape[out] = sizes.shape[dim]
+                sizes.strides[out] = sizes.strides[dim]
+                dim += 1
+                out += 1
+        k += words_of(kind)
+    for at in range(dim, sizes.ndim):
+        sizes.shape[out] = sizes.shape[at]
+        sizes.strides[out] = sizes.strides[at]
+        out += 1
+    sizes.ndim = out
+    return delta
+
+
+@native(export=True, level="O2")
+def view_by_index(key: ptr[Key], recorded: bool, made: ptr[raw]) -> bool:
+    """``x[i]`` for any i, in `made` (null with an exception); False: it is not for here."""
+    source = key.given[0]
+    layout = ptr[TensorObject](source).layout
+    if not has_counts(source) or not has_dims(layout):
+        return False
+    sizes = local(Sizes)
+    delta = i64(-1)
+    Py_IncRef(layout)
+    if read_sizes(layout, sizes):
+        delta = index_sizes(key, sizes)
+    found = raw(0)
+    if delta >= 0:
+        found = layout_of(sizes)
+    Py_DecRef(layout)
+    if found is None:
         PyErr_Clear()
         return False
-    return ok and dim > 0
+    same = ptr[TensorObject](source).layout == layout and has_counts(source)  # code may have run
+    if same:
+        made[0] = new_view(source, found, delta, recorded)
+    Py_DecRef(found)
+    return same

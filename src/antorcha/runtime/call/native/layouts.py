@@ -1,0 +1,513 @@
+"""Layouts made by machine code: the one layout of a shape and strides, new or known.
+
+``layout_of`` is ``runtime.layout.layout`` for sizes that were worked out natively. It looks into a
+small cache, then into Python's own table, and only then makes a layout, which that table has from
+then on: a shape is one layout, whoever asked for it first.
+
+Invariants: the cache owns what it names, and is emptied with the plans (``plan.flush``). Layouts
+that were made here are counted; when there are as many as plans may be, all are forgotten. Making
+one may run any code (a collection): who asks holds the layout that it is to be like.
+"""
+
+# Native functions are in the kernel language, whose types are values: mypy cannot read them.
+# mypy: disable-error-code="valid-type,arg-type,attr-defined,index,misc"
+# mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
+# mypy: no-warn-unreachable
+from __future__ import annotations
+
+from typing import Any
+
+from antorcha.lang.native import (
+    Extern,
+    Global,
+    array,
+    bind,
+    i32,
+    i64,
+    local,
+    native,
+    ptr,
+    raw,
+    ref,
+    struct,
+    u8,
+    u64,
+    void,
+)
+from antorcha.runtime import layout as layouts
+from antorcha.runtime.call import plan as plans
+from antorcha.runtime.call.native.keys import size_type
+from antorcha.runtime.cpython import (
+    FALSE,
+    HEADER,
+    NONE,
+    TRUE,
+    Py_DecRef,
+    PyErr_Clear,
+    PyObject_Vectorcall,
+    PyTuple_GetItem,
+    PyTuple_New,
+    PyTuple_SetItem,
+    PyTuple_Size,
+    drop_all,
+    drop_one,
+    failed,
+    fast_def,
+    int_object,
+    int_value,
+    new_reference,
+    tuple_type,
+    type_of,
+    zero,
+)
+from antorcha.runtime.layout import Layout
+from antorcha.runtime.objects import PyType_GenericAlloc, field_offset
+
+PyDict_GetItemWithError = Extern("PyDict_GetItemWithError", raw, raw, raw)
+PyDict_SetItem = Extern("PyDict_SetItem", i32, raw, raw, raw)
+MOST_DIMS = 12
+RECENT = 1024  # layouts in the cache
+KINDS = 64  # families and forms in theirs
+MOST_CREATED = 20_000  # until all are forgotten, as ``plan.LIMIT``
+LARGEST = 1 << 40
+"""Sizes and strides are less, and so are their products, or the layout is for Python to make."""
+
+
+@struct
+class LayoutObject:
+    """A Layout's fields, every one an object."""
+
+    head: array[u8, HEADER]
+    contiguous: raw
+    device: raw
+    dtype: raw
+    family: raw
+    form: raw
+    high: raw
+    itemsize: raw
+    low: raw
+    nbytes: raw
+    ndim: raw
+    numbers: raw
+    numel: raw
+    shape: raw
+    strides: raw
+
+
+@struct
+class Sizes:
+    """How something is to lie: a layout's parts as numbers."""
+
+    like: raw  # a layout of the same dtype and device
+    ndim: i64
+    shape: array[i64, MOST_DIMS]
+    strides: array[i64, MOST_DIMS]
+
+
+@struct
+class Kin:
+    """A family or a form, and what those have in common that share it."""
+
+    dtype: raw
+    device: raw
+    kind: i64  # the number of dims of a family's, `kind_of` a form's
+    found: raw  # null: there is none here
+
+
+layout_type = Global("antorcha_layout_type", raw)
+recent = Global("antorcha_recent_layouts", raw, RECENT)
+table = Global("antorcha_layout_table", raw)  # Python's own
+tuple_new = Global("antorcha_tuple_new", raw)  # tuple.__new__
+families = Global("antorcha_layout_families", Kin, KINDS)
+family_in_python = Global("antorcha_family_in_python", raw)  # `layout.family_of`
+forms = Global("antorcha_layout_forms", Kin, KINDS)
+form_in_python = Global("antorcha_form_in_python", raw)  # `layout.form_of`
+flush_plans = Global("antorcha_flush_plans", raw)  # `plan.flush`
+created = Global("antorcha_layouts_created", i64)
+
+
+# ---- reading layouts
+@native
+def has_dims(layout: raw) -> bool:
+    """Is it a layout whose sizes and strides may be read? (A tensor's fields may be anything.)"""
+    if type_of(layout) != layout_type[0]:
+        return False
+    lay = ptr[LayoutObject](layout)
+    if lay.shape is None or lay.strides is None or lay.form is None:
+        return False
+    known = type_of(lay.shape) == size_type[0] and type_of(lay.strides) == raw(tuple_type)
+    return known and PyTuple_Size(lay.shape) == PyTuple_Size(lay.strides)
+
+
+@native
+def number_at(numbers: raw, k: i64) -> i64:
+    """An item of a layout's tuple of ints."""
+    return int_value(PyTuple_GetItem(numbers, k))
+
+
+@native
+def read_sizes(layout: raw, sizes: ptr[Sizes]) -> bool:
+    """A layout as numbers; False: there are too many."""
+    lay = ptr[LayoutObject](layout)
+    sizes.like = layout
+    sizes.ndim = PyTuple_Size(lay.shape)
+    if sizes.ndim > MOST_DIMS:
+        return False
+    for k in range(sizes.ndim):
+        sizes.shape[k] = number_at(lay.shape, k)
+        sizes.strides[k] = number_at(lay.strides, k)
+    if failed():  # more than 64 bits
+        PyErr_Clear()
+        return False
+    return True
+
+
+@native
+def is_that(layout: raw, sizes: ptr[Sizes]) -> bool:
+    """Does a layout say just this?"""
+    lay = ptr[LayoutObject](layout)
+    like = ptr[LayoutObject](sizes.like)
+    if lay.dtype != like.dtype or lay.device != like.device:
+        return False
+    if PyTuple_Size(lay.shape) != sizes.ndim:
+        return False
+    for k in range(sizes.ndim):
+        if number_at(lay.shape, k) != sizes.shape[k]:
+            return False
+        if number_at(lay.strides, k) != sizes.strides[k]:
+            return False
+    return True
+
+
+# ---- what follows from sizes and strides
+@native
+def count_of(sizes: ptr[Sizes]) -> i64:
+    """How many elements; -1: a size or a stride is below 0, or they are too large for here."""
+    count, reach = i64(1), i64(1)
+    for k in range(sizes.ndim):
+        n, step = sizes.shape[k], sizes.strides[k]
+        if n < 0 or step < 0 or n >= LARGEST or step >= LARGEST:
+            return -1
+        if n > 0 and (count >= LARGEST // n or step >= LARGEST // n):
+            return -1
+        count *= n
+        reach += max(n - 1, i64(0)) * step
+    return count if reach < LARGEST else i64(-1)
+
+
+@native
+def highest(sizes: ptr[Sizes], count: i64) -> i64:
+    """One past the highest element touched; 0 when there is none."""
+    high = i64(count > 0)
+    if count > 0:
+        for k in range(sizes.ndim):
+            high += (sizes.shape[k] - 1) * sizes.strides[k]
+    return high
+
+
+@native
+def is_row_major(sizes: ptr[Sizes]) -> bool:
+    """Has it the strides of ``shapes.contiguous_strides``?"""
+    step = i64(1)
+    for back in range(sizes.ndim):
+        k = sizes.ndim - 1 - back
+        if sizes.strides[k] != step:
+            return False
+        step *= max(sizes.shape[k], i64(1))
+    return True
+
+
+@native
+def is_contiguous(sizes: ptr[Sizes], count: i64) -> bool:
+    """``shapes.is_contiguous``: dims of one element may have any stride."""
+    step = i64(1)
+    for back in range(sizes.ndim):
+        k = sizes.ndim - 1 - back
+        if sizes.shape[k] != 1:
+            if sizes.strides[k] != step and count > 0:
+                return False
+            step *= sizes.shape[k]
+    return True
+
+
+@native
+def kind_of(sizes: ptr[Sizes]) -> i64:
+    """What ``layout.Form`` says of sizes and strides, as a number: which are 0, 1 or more."""
+    kind = sizes.ndim
+    for k in range(sizes.ndim):
+        kind = kind * 4 + min(sizes.shape[k], i64(2))
+    if is_row_major(sizes):
+        return kind
+    for k in range(sizes.ndim):
+        kind = kind * 4 + min(sizes.strides[k], i64(2))
+    return ~kind
+
+
+@native
+def seat_of(kins: ptr[Kin], layout: raw, kind: i64) -> ptr[Kin]:
+    """Where a family or a form of that kind is, or would be."""
+    lay = ptr[LayoutObject](layout)
+    mixed = (u64(kind) ^ u64(lay.dtype) >> 4) * 0x9E3779B97F4A7C15
+    return kins + i64(mixed >> 40 & (KINDS - 1))
+
+
+@native
+def kin_of(kins: ptr[Kin], layout: raw, kind: i64) -> raw:
+    """The family or the form that is known here (borrowed), or null."""
+    lay = ptr[LayoutObject](layout)
+    seat = seat_of(kins, layout, kind)
+    if seat.kind != kind or seat.dtype != lay.dtype or seat.device != lay.device:
+        return None
+    return seat.found
+
+
+@native
+def keep_kin(kins: ptr[Kin], layout: raw, kind: i64, found: raw) -> void:
+    """Puts one where it is found from now on. (What it is of outlives all plans.)"""
+    lay = ptr[LayoutObject](layout)
+    seat = seat_of(kins, layout, kind)
+    old = seat.found
+    seat.dtype = lay.dtype
+    seat.device = lay.device
+    seat.kind = kind
+    seat.found = new_reference(found)
+    drop_one(old)
+
+
+@native
+def asked(function: raw, layout: raw) -> raw:
+    """What a Python function says of a layout; null with an exception."""
+    arg = local(raw)
+    arg[0] = layout
+    return PyObject_Vectorcall(function, arg, 1, None)
+
+
+# ---- making layouts
+@native
+def tuple_of(numbers: ptr[i64], count: i64) -> raw:
+    """A tuple of ints; null with an exception."""
+    made = PyTuple_New(count)
+    if made is None:
+        return made
+    for k in range(count):
+        number = int_object(numbers[k])
+        if number is None:
+            Py_DecRef(made)
+            return number
+        PyTuple_SetItem(made, k, number)
+    return made
+
+
+@native
+def shape_of(sizes: ptr[Sizes]) -> raw:
+    """A Size; null with an exception."""
+    args = local(raw, 2)
+    args[0] = size_type[0]
+    args[1] = tuple_of(ref(sizes.shape[0]), sizes.ndim)
+    if args[1] is None:
+        return args[1]
+    made = PyObject_Vectorcall(tuple_new[0], args, 2, None)
+    Py_DecRef(args[1])
+    return made
+
+
+@native
+def fill(lay: ptr[LayoutObject], sizes: ptr[Sizes], shape: raw, strides: raw) -> bool:
+    """The fields of a new layout, but for its family; False with an exception."""
+    like = ptr[LayoutObject](sizes.like)
+    count = count_of(sizes)
+    high = highest(sizes, count)
+    lay.shape = new_reference(shape)
+    lay.strides = new_reference(strides)
+    lay.dtype = new_reference(like.dtype)
+    lay.device = new_reference(like.device)
+    lay.itemsize = new_reference(like.itemsize)
+    lay.contiguous = new_reference(raw(TRUE) if is_contiguous(sizes, count) else raw(FALSE))
+    lay.low = new_reference(zero[0])
+    lay.form = new_reference(raw(NONE))
+    lay.ndim = int_object(sizes.ndim)
+    lay.numel = int_object(count)
+    lay.high = int_object(high)
+    lay.nbytes = int_object(high * int_value(like.itemsize))
+    one = lay.ndim is not None and lay.numel is not None
+    return one and lay.high is not None and lay.nbytes is not None
+
+
+@native
+def find_family(lay: ptr[LayoutObject], sizes: ptr[Sizes]) -> bool:
+    """Gives a new layout its family; False with an exception."""
+    found = raw(NONE)
+    if count_of(sizes) > 1 and is_row_major(sizes):
+        found = kin_of(families, raw(lay), sizes.ndim)
+        if found is None:
+            lay.family = asked(family_in_python[0], raw(lay))
+            if lay.family is not None:
+                keep_kin(families, raw(lay), sizes.ndim, lay.family)
+            return lay.family is not None
+    lay.family = new_reference(found)
+    return True
+
+
+@native
+def make(sizes: ptr[Sizes], shape: raw, strides: raw) -> raw:
+    """A new layout; null with an exception."""
+    o = PyType_GenericAlloc(layout_type[0], 0)
+    if o is not None:
+        lay = ptr[LayoutObject](o)
+        if fill(lay, sizes, shape, strides) and find_family(lay, sizes):
+            return o
+        Py_DecRef(o)
+    return None
+
+
+@native
+def find_or_make(sizes: ptr[Sizes], key: raw, shape: raw, strides: raw) -> raw:
+    """The layout of Python's table that has this key, where it is put if there is none."""
+    found = PyDict_GetItemWithError(table[0], key)
+    if found is not None:
+        return new_reference(found)
+    made = raw(0)
+    if not failed():
+        made = make(sizes, shape, strides)
+    if made is not None and i64(PyDict_SetItem(table[0], key, made)) != 0:
+        Py_DecRef(made)
+        made = None
+    created[0] += 1
+    return made
+
+
+@native
+def with_key(sizes: ptr[Sizes], shape: raw, strides: raw) -> raw:
+    """The layout, by its key."""
+    like = ptr[LayoutObject](sizes.like)
+    made = raw(0)
+    key = PyTuple_New(4)
+    if key is not None:
+        PyTuple_SetItem(key, 0, new_reference(shape))
+        PyTuple_SetItem(key, 1, new_reference(strides))
+        PyTuple_SetItem(key, 2, new_reference(like.dtype))
+        PyTuple_SetItem(key, 3, new_reference(like.device))
+        made = find_or_make(sizes, key, shape, strides)
+        Py_DecRef(key)
+    return made
+
+
+@native
+def cache_at(sizes: ptr[Sizes]) -> ptr[raw]:
+    """Where a layout is among the recent ones, if it is there."""
+    like = ptr[LayoutObject](sizes.like)
+    mixed = u64(like.dtype) >> 4
+    for k in range(sizes.ndim):
+        mixed = (mixed ^ u64(sizes.shape[k])) * 0x9E3779B97F4A7C15
+        mixed = (mixed ^ mixed >> 29 ^ u64(sizes.strides[k])) * 0xC2B2AE3D27D4EB4F
+    return recent + i64(mixed >> 40 & (RECENT - 1))
+
+
+@native(export=True, level="O2")
+def layout_of(sizes: ptr[Sizes]) -> raw:
+    """The one layout that says this; null with an exception, or without where they are too large
+    for here."""
+    at = cache_at(sizes)
+    found = at[0]
+    if found is not None and is_that(found, sizes):
+        return new_reference(found)
+    made = raw(0)
+    if count_of(sizes) < 0:
+        return made
+    if created[0] >= MOST_CREATED:
+        created[0] = 0
+        drop_one(PyObject_Vectorcall(flush_plans[0], ptr[raw](0), 0, None))
+    shape = shape_of(sizes)
+    strides = raw(0)
+    if shape is not None:
+        strides = tuple_of(ref(sizes.strides[0]), sizes.ndim)
+    if strides is not None and not failed():
+        made = with_key(sizes, shape, strides)
+    drop_one(shape)
+    drop_one(strides)
+    if made is not None:
+        old = at[0]
+        at[0] = new_reference(made)
+        drop_one(old)
+    return made
+
+
+# ---- forms
+@native
+def form_of(layout: raw) -> raw:
+    """``layout.form_of`` of what `has_dims` (borrowed); null: there is none, or none for here."""
+    lay = ptr[LayoutObject](layout)
+    if lay.form != raw(NONE):
+        return lay.form
+    nothing = raw(0)
+    sizes = local(Sizes)
+    if not read_sizes(layout, sizes) or count_of(sizes) < 0:
+        return nothing
+    kind = kind_of(sizes)
+    known = kin_of(forms, layout, kind)
+    if known is None:
+        known = asked(form_in_python[0], layout)
+        if known is None:
+            PyErr_Clear()
+            return nothing
+        keep_kin(forms, layout, kind, known)
+        Py_DecRef(known)
+        return lay.form
+    numbers = numbers_in(sizes, kind >= 0)
+    if numbers is None:
+        PyErr_Clear()
+        return nothing
+    old = lay.numbers
+    lay.numbers = numbers
+    lay.form = new_reference(known)
+    drop_one(old)
+    Py_DecRef(raw(NONE))
+    return known
+
+
+@native
+def numbers_in(sizes: ptr[Sizes], row_major: bool) -> raw:
+    """A layout's `numbers`, in which its form's differ; null with an exception."""
+    found = local(i64, 2 * MOST_DIMS)
+    count = i64(0)
+    for k in range(sizes.ndim):
+        if sizes.shape[k] > 1:
+            found[count] = sizes.shape[k]
+            count += 1
+    if not row_major:
+        for k in range(sizes.ndim):
+            if sizes.strides[k] > 1:
+                found[count] = sizes.strides[k]
+                count += 1
+    return tuple_of(found, count)
+
+
+# ---- setting up
+@native
+def py_forget(_self: raw, _args: ptr[raw], _nargs: i64) -> raw:
+    drop_all(recent, RECENT)
+    for k in range(KINDS):
+        old = forms[k].found
+        forms[k].found = None
+        drop_one(old)
+    return new_reference(raw(NONE))
+
+
+def why_not() -> str:
+    """What of Layout does not lie as `LayoutObject` says; empty when all does."""
+    fields: dict[str, Any] = LayoutObject.fields
+    for name, (offset, _) in fields.items():
+        if name != "head" and field_offset(Layout, name) != offset:
+            return f"Layout.{name} is elsewhere"
+    return ""
+
+
+def install() -> None:
+    """Tells the machine code what a layout is, and where Python keeps them."""
+    layout_type.refer_to(Layout)
+    table.refer_to(layouts._table)
+    tuple_new.refer_to(tuple.__new__)
+    family_in_python.refer_to(layouts.family_of)
+    form_in_python.refer_to(layouts.form_of)
+    flush_plans.refer_to(plans.flush)
+    plans.on_flush(bind(fast_def("forget", py_forget.spec().addr, "Empties the caches.")))

@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from antorcha import modes
 from antorcha.autograd.profiler import record_function
 from antorcha.errors import MissingFeature
+from antorcha.lazy import lazy
 from antorcha.ops.record import NAMESPACES, REGISTRY, Op
 from antorcha.runtime.call import path
 from antorcha.runtime.tensor import Tensor
 
 if TYPE_CHECKING:
     from antorcha.library.schema import FunctionSchema
+
+asserts = lazy("antorcha.library.asserts")
 
 SERVED: Final = {
     "torchvision": ("antorcha.library.vision", ("_C", "_C_stable")),
@@ -34,7 +37,7 @@ _OVERLOADS = frozenset(
     "dim dim_IntList int self ScalarOther ScalarSelf correction dim_max dim_min dim_DimnameList "
     "memory_format dtype device dtype_layout start start_step Tensor_out Scalar_out grad_input "
     "ScalarOpt_dim p sizes split vec input dimname names low_generator generator from to "
-    "this".split()
+    "this msg".split()
 )
 
 
@@ -213,7 +216,7 @@ def _own(name: str) -> Any:
         short = name.removeprefix(f"{namespace}_")
         if short in NAMESPACES[namespace]:
             return NAMESPACES[namespace][short]
-    return Tensor.__dict__.get(name)
+    return Tensor.__dict__.get(name) or asserts.OPERATORS.get(name)
 
 
 class _Ops(ModuleType):

@@ -140,6 +140,33 @@ def test_antorchas_own_operators() -> None:
         aten.no_such_operator
 
 
+REFUSED = {
+    "_assert_scalar(0, 'so')": "so",
+    "_assert_async(torch.tensor(0))": "but got zero",
+    "_assert_async(torch.tensor([0, 1]))": "more than one value is ambiguous",
+    "_assert_async(torch.tensor([]))": "no values is ambiguous",
+    "_assert_async.msg(torch.tensor(False), 'bad')": "bad",
+    "_assert_tensor_metadata(x, [2, 4])": r"sizes mismatch! Expected: \[2, 4\], Got: \[2, 3\]",
+    "_assert_tensor_metadata(x, None, (1, 1))": "strides mismatch",
+    "_assert_tensor_metadata(x, dtype=torch.int64)": "dtype mismatch",
+    "_assert_tensor_metadata(x, device=torch.device('meta'))": "device mismatch",
+    "sym_constrain_range(7, min=1, max=2)": "range",
+}
+
+
+def test_operators_that_check() -> None:
+    names = {"x": torch.ones(2, 3), "torch": torch}
+    for text, message in REFUSED.items():
+        with pytest.raises(RuntimeError, match=message):
+            eval(f"torch.ops.aten.{text}", names)
+    aten, x = torch.ops.aten, names["x"]
+    aten._assert_scalar.default(1, "")
+    aten._assert_async.default(torch.tensor([3]))
+    aten._assert_tensor_metadata.default(x, [2, 3], [3, 1], torch.float32)
+    aten._assert_tensor_metadata(x, device=torch.device("cpu"), layout=torch.strided)
+    aten.sym_constrain_range_for_size.default(3, min=1, max=5)
+
+
 @pytest.mark.parametrize(
     ("call", "text"),
     [

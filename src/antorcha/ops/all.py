@@ -54,4 +54,5 @@ from antorcha.ops import (  # noqa: F401
     statistics,
     transcendental,
     views,
+    windows,
 )

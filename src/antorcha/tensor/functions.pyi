@@ -89,6 +89,7 @@ __all__ = [
     "avg_pool1d",
     "baddbmm",
     "baddbmm_",
+    "bartlett_window",
     "bernoulli",
     "bernoulli_",
     "bincount",
@@ -105,6 +106,7 @@ __all__ = [
     "bitwise_right_shift_",
     "bitwise_xor",
     "bitwise_xor_",
+    "blackman_window",
     "block_diag",
     "bmm",
     "broadcast_tensors",
@@ -240,6 +242,8 @@ __all__ = [
     "gru_sequence",
     "gt",
     "gt_",
+    "hamming_window",
+    "hann_window",
     "hardshrink",
     "heaviside",
     "heaviside_",
@@ -270,6 +274,7 @@ __all__ = [
     "isneginf",
     "isposinf",
     "isreal",
+    "kaiser_window",
     "kron",
     "kthvalue",
     "layer_norm",
@@ -730,6 +735,9 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = ...
 def baddbmm_(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = ..., alpha: Number = ...) -> Tensor:
     """In-place form of :func:`antorcha.baddbmm`; gives the changed tensor."""
 
+def bartlett_window(window_length: int, periodic: bool = ..., *, dtype: DType | None = ..., layout: Any = ..., device: Device | str | int | None = ..., pin_memory: bool = ..., requires_grad: bool = ..., out: Any = ...) -> Tensor:
+    """The Bartlett window, a triangle: :math:`1 - |2 k / (N - 1) - 1|` for k = 0 .. N - 1."""
+
 def bernoulli(input: Tensor, p: Tensor | Number | None = ..., *, generator: Any = ..., out: Any = ...) -> Any:
     """Ones and zeros: 1 with the probability that ``input`` has at that place."""
 
@@ -777,6 +785,9 @@ def bitwise_xor(input: Tensor | Number, other: Tensor | Number, *, out: Any = ..
 
 def bitwise_xor_(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """In-place form of :func:`antorcha.bitwise_xor`; gives the changed tensor."""
+
+def blackman_window(window_length: int, periodic: bool = ..., *, dtype: DType | None = ..., layout: Any = ..., device: Device | str | int | None = ..., pin_memory: bool = ..., requires_grad: bool = ..., out: Any = ...) -> Tensor:
+    """The Blackman window: :math:`0.42 - 0.5 \\cos(2 \\pi k / (N - 1)) + 0.08 \\cos(4 \\pi k / (N - 1))` for k = 0 .. N - 1."""
 
 def block_diag(tensors: Sequence[Tensor]) -> Tensor:
     """A matrix with the given matrices along its diagonal and zeros elsewhere."""
@@ -1183,6 +1194,12 @@ def gt(input: Tensor, other: Tensor | Number, *, out: Any = ...) -> Tensor:
 def gt_(input: Tensor, other: Tensor | Number) -> Tensor:
     """In-place form of :func:`antorcha.gt`; gives the changed tensor."""
 
+def hamming_window(window_length: int, periodic: bool = ..., alpha: float = ..., beta: float = ..., *, dtype: DType | None = ..., layout: Any = ..., device: Device | str | int | None = ..., pin_memory: bool = ..., requires_grad: bool = ..., out: Any = ...) -> Tensor:
+    """The Hamming window: :math:`\\alpha - \\beta \\cos(2 \\pi k / (N - 1))` for k = 0 .. N - 1."""
+
+def hann_window(window_length: int, periodic: bool = ..., *, dtype: DType | None = ..., layout: Any = ..., device: Device | str | int | None = ..., pin_memory: bool = ..., requires_grad: bool = ..., out: Any = ...) -> Tensor:
+    """The Hann window: :math:`\\frac{1}{2} (1 - \\cos(2 \\pi k / (N - 1)))` for k = 0 .. N - 1."""
+
 def hardshrink(input: Tensor, lambd: Number = ..., *, out: Any = ...) -> Tensor:
     """``input`` outside of -``lambd``..``lambd``, 0 within."""
 
@@ -1272,6 +1289,9 @@ def isposinf(input: Tensor, *, out: Any = ...) -> Tensor:
 
 def isreal(input: Tensor, *, out: Any = ...) -> Tensor:
     """Whether each element is real: its imaginary part is 0."""
+
+def kaiser_window(window_length: int, periodic: bool = ..., beta: float = ..., *, dtype: DType | None = ..., layout: Any = ..., device: Device | str | int | None = ..., pin_memory: bool = ..., requires_grad: bool = ..., out: Any = ...) -> Tensor:
+    """The Kaiser window: :math:`I_0(\\beta \\sqrt{1 - (2 k / (N - 1) - 1)^2}) / I_0(\\beta)` for k = 0 .. N - 1, with the modified Bessel function :math:`I_0`."""
 
 def kron(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
     """The Kronecker product: each element of ``input`` times the whole of ``other``."""

@@ -24,8 +24,8 @@ Terms = dict[tuple[int, ...], int]
 """A sum: products of atoms (their numbers, in order) and the factor of each; ``()`` has the rest.
 An atom is a given number, or a quotient or a remainder of two sums."""
 Step = tuple[str, Terms, Terms, int]
-"""What is done on the way: "//" or "%" of two sums gives the atom of that number; "==" or "<" of two
-sums has that answer (0 or 1), or the program ends."""
+"""What is done on the way: "//" or "%" of two sums gives the atom of that number; "==" or "<" of
+two sums has that answer (0 or 1), or the program ends."""
 
 
 traces: set[Trace] = set()

@@ -33,7 +33,7 @@ def slice(input: Tensor, dim: Dim = 0, start: Int = 0, end: Int = INT_MAX, step:
     shape = (*input.shape[:d], count, *input.shape[d + 1 :])
     stride = input.strides[d] * step if step <= input.shape[d] else input.strides[d]
     strides = (*input.strides[:d], stride, *input.strides[d + 1 :])
-    return shape, strides, first * input.strides[d] if input.numel else 0
+    return shape, strides, first * input.strides[d]
 
 
 @slice.derivative
@@ -176,7 +176,7 @@ def index_view_op(fn: Callable[..., _Any]) -> IndexView:
 def index_view(input: Tensor, index: Any):
     """``input[index]`` for ints, slices, None and ``...``; see ``tensor.indexing``."""
     made = plan_index(input.shape, input.strides, 0, spelled(index))
-    return made.shape, made.strides, made.offset if input.numel else 0
+    return made.shape, made.strides, made.offset
 
 
 @index_view.derivative

@@ -112,6 +112,7 @@ def _fresh_maker() -> Callable[..., Tensor]:
 
 @functools.cache
 def _view_maker() -> Callable[..., Tensor]:
+    _running()  # so that a program that begins with views goes natively, too
     return _maker("_layout", "_storage", "_offset", "_base", "_seen")
 
 

@@ -395,9 +395,7 @@ def drop_listed(key: ptr[Key]) -> void:
 
 
 @native(noinline=True)
-def serve_any(
-    storage: raw, key: ptr[Key], number: i64, made: ptr[raw], *, PROFILED
-) -> bool:
+def serve_any(storage: raw, key: ptr[Key], number: i64, made: ptr[raw], *, PROFILED) -> bool:
     """Runs what a place says that is for any size, of which `number` is this one; False: nothing is
     done."""
     place = ptr[Place](ptr[StorageObject](storage).ptr)

@@ -16,8 +16,6 @@ number of dims whose elements lie in row-major order without gaps (``layout.Layo
 # mypy: no-warn-unreachable
 from __future__ import annotations
 
-from typing import Any
-
 from antorcha.lang.native import (
     Extern,
     array,
@@ -73,7 +71,6 @@ class Flat:
     places: i64
     place: array[i64, MOST_PLACES]  # where in it the size goes
     launch: raw  # the address of the launch's own description: its name in a profile
-
 
 
 @native

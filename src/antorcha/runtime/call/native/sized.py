@@ -1,6 +1,6 @@
 """Calls at sizes never met: the words of kernels worked out from sizes, without the interpreter.
 
-An ``outline`` says how a plan depends on sizes: steps of integer arithmetic and questions, and which
+An ``outline`` says how a plan depends on sizes: steps of integer arithmetic, questions, and which
 words of which kernels and layouts they give. ``Sized`` is that as numbers. A call evaluates the
 steps; where every question has the answer that the outline was made with, it fills copies of the
 kernels' words, finds the results' layouts, and runs. Anything else (another answer, a number too

@@ -49,7 +49,7 @@ def dims_taken(key: ptr[Key]) -> i64:
             taken += 1
         elif kind == DOTS:
             dots += 1
-        elif kind != TUPLE_END and kind != MODE:  # noqa: SIM109
+        elif kind != TUPLE_END and kind != MODE:
             return -1
         k += words_of(kind)
     return taken if taken > 0 and dots <= 1 else i64(-1)

@@ -325,6 +325,10 @@ class Signature:
             number = p.code == NUMBER and (p.default is None or p.default is _MISSING)
             if k and (number or (p.code == OPERAND and not p.static)):
                 self.number_mask |= 1 << k
+        self.shape_mask = 0  # a bit for each argument that is a shape, or a part of one
+        for k, p in enumerate(self.params[: self.positional]):
+            if p.kind == "Shape":
+                self.shape_mask |= (1 << 62) - (1 << k) if k == self.loose else 1 << k
         self.recipes: dict[Any, list[tuple[int, int]]] = {}  # by argument types: see quick_bind
         self.shapes = [k for k, p in enumerate(self.params) if p.kind == "Shape"]
         self.plan_items = [(p.code, p.check, p.name, p.default) for p in self.params]

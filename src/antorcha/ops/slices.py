@@ -151,6 +151,8 @@ def _(g):
 class IndexView(ViewOp):
     """``x[2:5, None, 1]`` as one view; its node has the name of the last op it stands for."""
 
+    outlined = False  # an index is part of what its calls have in common
+
     def make_plan(self, values: list[_Any], outs: _Any) -> Plan:
         plan = super().make_plan(values, outs)
         steps = steps_of(values[0]._layout, values[1])

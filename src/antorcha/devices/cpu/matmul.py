@@ -495,7 +495,7 @@ def block(count: int, tile: int, most: int, threads: int) -> int:
         parts = -(-tiles // size)
         return -(-parts // threads) * size
 
-    sizes = {-(-tiles // parts) for parts in (threads, most)}
+    sizes = [-(-tiles // parts) for parts in (threads, most)]
     return min(sizes, key=lambda size: (rounds(size), size)) * tile
 
 

@@ -44,6 +44,7 @@ class Outline:
         self.builds: list[Build] = []
         self.places: dict[int, int] = {}  # id of a layout or a draft -> which of Made it is
         self.known: list[Any] = [*given]  # whose ids those are
+        self.calls: dict[int, list[tuple[int, Any]]] = {}  # of sequences: words that are pending
         for k, lay in enumerate(given):
             self.places.setdefault(id(lay), k)
         if plan.kind == HOST:
@@ -56,6 +57,8 @@ class Outline:
         self.into = self._filler(getattr(plan, "into", None))
         self.rest = self._filler((plan.delta, plan.statics, plan.post, plan.post_names))
         trace.close()
+        self.given, self.steps, self.values = trace.count, trace.steps, trace.values
+        self.machine: Any = None  # the same as the native path reads it; see native.learn_sizes
         self.program = trace.program(self.groups)
 
     # ---- taking apart
@@ -153,6 +156,7 @@ class Outline:
 
     def _sequence(self, draft: sequences.Draft) -> Build:
         pending = [(k, word) for k, word in enumerate(draft.words) if isinstance(word, Pending)]
+        self.calls[id(draft)] = pending
         calls = [(k, self._filler(word), word.form != "play") for k, word in pending]
         owners = [self._filler(owner) for owner in draft.owners]
         group = len(self.groups)

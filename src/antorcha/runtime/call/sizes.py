@@ -43,6 +43,11 @@ class Family:
         self.outlines: list[Outline] = []
         self.misses = 0  # sizes that were planned
 
+    @property
+    def closed(self) -> bool:
+        """Will there be no more outlines?"""
+        return self.misses >= MOST_MISSES
+
 
 _families: dict[Any, Family] = {}
 plans.on_flush(_families.clear)
@@ -64,6 +69,7 @@ def planned(op: Any, key: Any, operands: Sequence[Any], values: list[Any], write
         if found is not None:
             if compared:
                 compare(op, found, op.make_plan(values, outs))
+            found.family = family
             return found
     plan: Plan = op.make_plan(values, outs)  # (refuses what it refuses)
     family.misses += 1
@@ -73,6 +79,7 @@ def planned(op: Any, key: Any, operands: Sequence[Any], values: list[Any], write
             family.misses = MOST_MISSES
         else:
             family.outlines = [*family.outlines, made][-MOST_OUTLINES:]
+    plan.family = family
     return plan
 
 

@@ -53,6 +53,20 @@ from antorcha.runtime.call.native.record import (
     is_constant,
     recording,
 )
+from antorcha.runtime.call.native.sized import FRESH as SIZED_FRESH
+from antorcha.runtime.call.native.sized import (
+    MOST_NUMBERS,
+    Kind,
+    Sized,
+    Work,
+    fill_results,
+    fitting,
+    forms_of,
+    prepare,
+    run_filled,
+    run_parts,
+)
+from antorcha.runtime.call.native.sized import VIEWS as SIZED_VIEWS
 from antorcha.runtime.call.native.tensors import (
     Making,
     TensorObject,
@@ -82,9 +96,10 @@ from antorcha.runtime.launch import py_launch, refused
 from antorcha.runtime.sequence import play
 from antorcha.runtime.storage import NO_MEMORY, StorageObject, make_storage
 
-NEVER, FRESH, MANY, VIEWS, WRITE, FLAT = range(6)
+NEVER, FRESH, MANY, VIEWS, WRITE, FLAT, SIZED = range(7)
 """What a place says: leave it to Python; a kernel's one result; several results; views; a result
-that is written over the first tensor; a kernel's one result, whatever the size (`flat`)."""
+that is written over the first tensor; a kernel's one result, whatever the size (`flat`); anything
+that is made anew, or a view, for sizes that give the same answers (`sized`)."""
 MOST_ARGUMENTS = 12
 MOST_RESULTS = 8
 SMALLEST = 16  # places of a table
@@ -93,6 +108,8 @@ MISSES = 64
 COUNTED = ("native", "arguments", "mode", "new", "never")
 """What is counted of calls: served here; left to Python, for the arguments have no key; in a mode
 that is not for here; for there is no place yet; for a place says so."""
+NOTHING_LEFT_OUT, THE_SIZE, ALL_SIZES = range(3)
+"""What a key may leave out: the size of what lies in a row (`flat`), all sizes (`sized`)."""
 CONSTANT, LOOSE = -1, -2
 """An argument of a kernel: k is the call's k-th tensor, LOOSE - k the call's k-th number."""
 ALL, FIRST, ONE = 0, 1, 2
@@ -108,7 +125,7 @@ class Place:
     kinds: array[i64, WORDS]
     values: array[i64, WORDS]
     what: i64
-    run: raw  # storage: a Making (FRESH), a launch or a sequence (MANY, WRITE), a Flat (FLAT)
+    run: raw  # storage: a Making (FRESH), a launch or a sequence (MANY, WRITE), a Flat, a Sized
     several: i64  # is that a sequence?
     record: raw  # the storage of a Recording; null: it is not recorded
     operands: i64
@@ -131,11 +148,14 @@ class Quick:
     python: raw
     teach: raw  # as `python`, and then teaches
     loose: i64  # see `keys.read_call`
-    any_size: i64  # may there be places for any size?
+    shapes: i64  # the same
+    any_size: i64  # may there be places for any size of what lies in a row?
+    sized: i64  # and for others?
     table: ptr[raw]  # storages of places, or null
     room: i64
     used: i64
     missed: array[i64, MISSES]  # hashes of keys that were looked for in vain
+    missed_forms: array[i64, MISSES]  # the same of keys without sizes
     counts: array[i64, len(COUNTED)]
     label: raw  # the op's name in a profile
 
@@ -460,10 +480,83 @@ def serve(place: ptr[Place], key: ptr[Key], recorded: bool, made: ptr[raw]) -> i
     return SERVED
 
 
+@native(noinline=True)
+def serve_sizes(
+    place: ptr[Place], sized: ptr[Sized], key: ptr[Key], work: ptr[Work], recorded: bool,
+    made: ptr[raw],
+) -> bool:  # fmt: skip
+    """Runs what a place says for sizes whose words are in `work`; False: nothing is done."""
+    layouts = local(raw, MOST_RESULTS)
+    outs = local(raw, MOST_RESULTS)
+    if not prepare(sized, work, layouts):
+        return False
+    for k in range(sized.results):
+        outs[k] = None
+    args = local(raw, 2 * (MOST_RESULTS + MOST_ARGUMENTS))
+    if sized.kind == SIZED_VIEWS:
+        source = key.given[place.operand_at[0]]
+        ok = has_counts(source)
+        for k in range(sized.results):
+            if ok:
+                outs[k] = new_view(source, layouts[k], work.words[sized.deltas + k], recorded)
+                ok = outs[k] is not None
+    elif sized.kind == SIZED_FRESH:
+        out = run_parts(sized, work, args, gather(place, key, args), FRESH=True)
+        ok = out is not None
+        if ok:
+            outs[0] = new_tensor(layouts[0], out)
+            ok = outs[0] is not None
+    else:
+        ok = fill_results(sized, work, layouts, args, outs) and run_filled(
+            sized, work, args, gather(place, key, args + 2 * sized.results)
+        )
+        for k in range(sized.results):
+            if ok:
+                outs[k] = new_tensor(layouts[k], outs[k])
+                ok = outs[k] is not None
+    drop_all(ref(work.parts[0]), sized.parts)
+    drop_all(layouts, sized.results)
+    if not ok:
+        drop_all(outs, sized.results)
+        PyErr_Clear()  # Python does it again, and says what is wrong
+        return False
+    made[0] = packed(place, outs)
+    return True
+
+
+@native(noinline=True)
+def try_sizes(quick: ptr[Quick], key: ptr[Key], recorded: bool, made: ptr[raw]) -> i64:
+    """A call at sizes that have no place, as `try_call` says it."""
+    sized = local(Key)
+    work = local(Work)
+    count = forms_of(key, sized, ref(work.values[0]))
+    if count <= 0:
+        return NOT_HERE
+    place = find(quick, sized)
+    if place is None:
+        return NOT_KNOWN if is_met(ref(quick.missed_forms[0]), sized.mixed) else NOT_HERE
+    body = ptr[Place](ptr[StorageObject](place).ptr)
+    if body.what != SIZED:
+        return NOT_HERE
+    Py_IncRef(place)
+    hold_listed(key)
+    kind = ptr[Kind](ptr[StorageObject](body.run).ptr)
+    fits = fitting(kind, work, count)
+    what = NOT_HERE
+    if fits is None:
+        if kind.closed == 0 and is_met(ref(quick.missed_forms[0]), sized.mixed):
+            what = NOT_KNOWN
+    elif serve_sizes(body, fits, key, work, recorded, made):
+        what = SERVED
+    drop_listed(key)
+    Py_DecRef(place)
+    return what
+
+
 @native
-def is_met(quick: ptr[Quick], mixed: i64) -> bool:
+def is_met(missed: ptr[i64], mixed: i64) -> bool:
     """Has a key of this hash been looked for in vain not long ago? From now on it has."""
-    met = ref(quick.missed[i64(u64(mixed) >> 32 & (MISSES - 1))])
+    met = missed + i64(u64(mixed) >> 32 & (MISSES - 1))
     again = met[0] == mixed
     met[0] = mixed
     return again
@@ -489,7 +582,7 @@ def try_call(
     if INDEX:
         known = read_index(key, args, nargs, names)
     else:
-        known = read_call(key, args, nargs, names, quick.loose)
+        known = read_call(key, args, nargs, names, quick.loose, quick.shapes)
     if not known or not add_word(key, MODE, word):
         quick.counts[1] += 1
         return NOT_HERE
@@ -497,24 +590,29 @@ def try_call(
     if place is None:
         constant = word != 0 or not wants_gradient(key)
         if INDEX:
-            again = is_met(quick, key.mixed)
+            again = is_met(ref(quick.missed[0]), key.mixed)
             if not again and constant and view_by_index(key, word == 0, made):
                 quick.counts[0] += 1
                 return SERVED
         else:
-            flat = local(Key)
             mixed = key.mixed
-            size = i64(0)
             if quick.any_size != 0 and constant:
+                flat = local(Key)
                 size = flatten(key, flat)
-            if size > 0:
-                place = find(quick, flat)
-                if place is None:
-                    mixed = flat.mixed
-                elif serve_any(place, key, size, made, PROFILED=PROFILED):
+                if size > 0:
+                    place = find(quick, flat)
+                    if place is None:
+                        mixed = flat.mixed
+                    elif serve_any(place, key, size, made, PROFILED=PROFILED):
+                        quick.counts[0] += 1
+                        return SERVED
+            again = is_met(ref(quick.missed[0]), mixed)
+            if quick.sized != 0 and constant and not again and not PROFILED:
+                what = try_sizes(quick, key, word == 0, made)
+                if what == SERVED:
                     quick.counts[0] += 1
                     return SERVED
-            again = is_met(quick, mixed)
+                again = what == NOT_KNOWN
         quick.counts[3] += 1
         return NOT_KNOWN if again else NOT_HERE
     Py_IncRef(place)
@@ -543,24 +641,29 @@ def py_quick(self: raw, args: ptr[raw], nargs: i64, names: raw, *, INDEX) -> raw
 
 # ---- filling the tables
 @native
-def py_words(self: raw, args: ptr[raw], nargs: i64, names: raw, *, INDEX, ANY_SIZE=False) -> raw:
-    """The key of a call as numbers: count, hash, kinds.., values..; None where it has none."""
+def py_words(self: raw, args: ptr[raw], nargs: i64, names: raw, *, INDEX, WITHOUT) -> raw:
+    """The key of a call as numbers: count, hash, kinds.., values..; None where it has none.
+    WITHOUT: the SIZE of what lies in a row, or all SIZES."""
     key = local(Key)
     if INDEX:
         known = read_index(key, args, nargs, names)
     else:
-        loose = ptr[Quick](ptr[StorageObject](self).ptr).loose
-        known = read_call(key, args, nargs, names, loose)
+        quick = ptr[Quick](ptr[StorageObject](self).ptr)
+        known = read_call(key, args, nargs, names, quick.loose, quick.shapes)
     word = mode_word()
     if word <= WATCHED:
         word = WATCHED - word
     if word < 0 or not known or not add_word(key, MODE, word):
         return new_reference(raw(NONE))
-    if ANY_SIZE:
-        flat = local(Key)
-        if flatten(key, flat) <= 0:
+    if WITHOUT != NOTHING_LEFT_OUT:
+        other = local(Key)
+        if WITHOUT == THE_SIZE:
+            size = flatten(key, other)
+        else:
+            size = forms_of(key, other, local(i64, MOST_NUMBERS))
+        if size <= 0:
             return new_reference(raw(NONE))
-        key = flat
+        key = other
     count = key.count
     made = PyTuple_New(2 + 2 * count)
     if made is None:

@@ -63,7 +63,7 @@ MOST = 24  # words of a key
 MOST_TENSORS = 8
 MOST_NUMBERS = 3
 INT, BOOL, NOTHING, DOTS, SLICE, FLOAT, TENSOR, GRAD, OBJECT, ITEMS, NAME, TUPLE_END = range(1, 13)
-LOOSE_INT, LOOSE_FLOAT, MODE, FAMILY = range(13, 17)
+LOOSE_INT, LOOSE_FLOAT, MODE, FAMILY, FORM, SIZE = range(13, 19)
 slice_type = ExternData("PySlice_Type", u8)
 str_type = ExternData("PyUnicode_Type", u8)
 DOTS_OBJECT = ExternData("_Py_EllipsisObject", u8)
@@ -233,14 +233,30 @@ def add_loose(key: ptr[Key], o: raw) -> bool:
 
 
 @native
-def read_call(key: ptr[Key], args: ptr[raw], nargs: i64, names: raw, loose: i64) -> bool:
+def add_shape(key: ptr[Key], o: raw) -> bool:
+    """Adds an argument whose integers are sizes."""
+    first = key.count
+    ok = add_any(key, o)
+    for k in range(first, key.count):
+        if key.kinds[k] == INT:
+            key.kinds[k] = SIZE
+    return ok
+
+
+@native
+def read_call(
+    key: ptr[Key], args: ptr[raw], nargs: i64, names: raw, loose: i64, shapes: i64
+) -> bool:
     """The key of a call; keyword arguments follow the others. loose: a bit for each positional
-    argument that may be a number which the kernel gets. False: the call is not for here."""
+    argument that may be a number which the kernel gets; shapes: for each that is one, or a part of
+    one. False: the call is not for here."""
     begin_key(key)
     ok = True
     for k in range(nargs):
         if k < 63 and loose >> k & 1 != 0:
             ok = ok and add_loose(key, args[k])
+        elif k < 63 and shapes >> k & 1 != 0:
+            ok = ok and add_shape(key, args[k])
         else:
             ok = ok and add_any(key, args[k])
     if names is not None:

@@ -23,16 +23,19 @@ from antorcha.runtime.call.native.calls import (
     MOST_RESULTS,
     NEVER,
     ONE,
+    SIZED,
     VIEWS,
     WRITE,
     Place,
 )
 from antorcha.runtime.call.native.flat import flat_of
 from antorcha.runtime.call.native.keys import MOST as WORDS
+from antorcha.runtime.call.native.learn_sizes import kind_of
 from antorcha.runtime.call.native.record import MOST_OPERANDS
 from antorcha.runtime.call.native.tensors import making_of
 from antorcha.runtime.call.plan import Plan
 from antorcha.runtime.launch import storage_of
+from antorcha.runtime.layout import form_of
 from antorcha.runtime.objects import padded, words_in_memory
 from antorcha.runtime.sequence import sequence_of
 from antorcha.runtime.storage import Storage, new_storage
@@ -99,6 +102,45 @@ def place_for_any_size(words: Sequence[int], args: Sequence[Any], call: Call) ->
         owners += [flat, call.numbers, [each for each, _ in arguments]]
         body = [FLAT, id(flat), 0, 0, 0, *[0] * MOST_OPERANDS, *_given(arguments)]
     return _found_by(words, body, owners)
+
+
+def place_for_sizes(
+    words: Sequence[int], args: Sequence[Any], call: Call, pack: Callable[..., Any] | int
+) -> Storage | None:
+    """The place for the calls that differ in sizes only, as far as outlines go. None: nobody knows
+    yet. (The numbers of a key are the operands' and the shapes', in order, as an outline's are;
+    where a shape comes by keyword there are fewer, and no outline fits.)"""
+    family = call.plan.family
+    given = tensors_of(args)
+    owners: list[Any] = [[form_of(t._layout) for t in given], *_objects(args)]
+    run = body = None
+    if family is not None and _same(given, [o for o in call.operands if o is not None]):
+        run = kind_of(family)
+        if run is None:
+            return None
+    if run is not None:
+        body = _sized_body(call, run, given, pack, owners)
+    return _found_by(words, body or [NEVER], owners)
+
+
+def _sized_body(
+    call: Call, run: Storage, given: list[Tensor], pack: Callable[..., Any] | int,
+    owners: list[Any],
+) -> list[int] | None:  # fmt: skip
+    """The words after the key of a place for many sizes; None: machine code cannot do it."""
+    plan = call.plan
+    at = _positions(call.operands, given)
+    arguments = None if at is None else _arguments(call, at)
+    if at is None or arguments is None or len(at) > MOST_OPERANDS:
+        return None
+    if len(arguments) > MOST_ARGUMENTS or len(plan.outs) > MOST_RESULTS:
+        return None
+    owners += [run, pack, [each for each, _ in arguments]]
+    return [
+        SIZED, id(run), 0, 0, len(at), *padded(at, MOST_OPERANDS), *_given(arguments), 0,
+        len(plan.outs), *padded([], MOST_RESULTS), *padded([], MOST_RESULTS),
+        pack if isinstance(pack, int) else ALL, 0 if isinstance(pack, int) else id(pack),
+    ]  # fmt: skip
 
 
 def _found_by(words: Sequence[int], body: Sequence[int], owners: Sequence[Any]) -> Storage:

@@ -21,8 +21,11 @@ from antorcha.runtime.call import plan as plans
 from antorcha.runtime.call.native import keys
 from antorcha.runtime.call.native.calls import (
     ALL,
+    ALL_SIZES,
     FIRST,
+    NOTHING_LEFT_OUT,
     ONE,
+    THE_SIZE,
     Quick,
     py_flush,
     py_put,
@@ -33,6 +36,7 @@ from antorcha.runtime.call.native.learn import (
     Call,
     place_for,
     place_for_any_size,
+    place_for_sizes,
     tensors_of,
 )
 from antorcha.runtime.call.native.method import call_natively, method_of
@@ -59,21 +63,25 @@ def quick_of(
     *,
     index: bool = False,
     loose: int = 0,
+    shapes: int = 0,
     any_size: bool = False,
+    sized: bool = False,
     label: str = "",
 ) -> Callable[..., Any]:
     """A builtin in front of `python`, which knows nothing yet.
 
     ``serve(args, kwargs)`` serves a call and says what there is to learn of it. `index`: the call
-    is ``x[i]``. `loose`: see ``keys.read_call``. `any_size`: sizes make no difference to it.
-    `label`: its name in a profile, if not `name`.
+    is ``x[i]``. `loose`, `shapes`: see ``keys.read_call``. `any_size`: sizes make no difference
+    to it. `sized`: all that depends on sizes is its plan. `label`: its name in a profile, if
+    not `name`.
     """
     memory = (ctypes.c_int64 * (Quick.size // 8))()
 
     def teach(*args: Any, **kwargs: Any) -> Any:
         # before the call, which may change what it is about
         key = words(*args, **kwargs)
-        family = words_of_any(*args, **kwargs) if any_size else None
+        family = without_size(*args, **kwargs) if any_size else None
+        form = without_sizes(*args, **kwargs) if sized else None
         result, call, pack = serve(args, kwargs)
         if key is not None and pack is not None:
             place, why = place_for(key, (*args, *kwargs, *kwargs.values()), call, pack)
@@ -82,15 +90,20 @@ def quick_of(
                 reasons[name] = why
             if family is not None and isinstance(call, Call):
                 put(place_for_any_size(family, (*args, *kwargs, *kwargs.values()), call))
+            if form is not None and isinstance(call, Call):
+                place = place_for_sizes(form, (*args, *kwargs, *kwargs.values()), call, pack)
+                if place is not None:
+                    put(place)
         return result
 
-    memory[0], memory[1], memory[2], memory[3] = id(python), id(teach), loose, int(any_size)
+    memory[:6] = id(python), id(teach), loose, shapes, int(any_size), int(sized)
     memory[Quick.fields["label"][0] // 8] = id(trace.label_of(label or name))
     quicks.append((name, memory))
     storage = wrap(ctypes.addressof(memory), Quick.size, (memory, python, teach))
     put = bind(_put_def, storage)
-    words = bind(_words_def(index, False), storage)
-    words_of_any = bind(_words_def(index, True), storage) if any_size else words
+    words = bind(_words_def(index, NOTHING_LEFT_OUT), storage)
+    without_size = bind(_words_def(index, THE_SIZE), storage) if any_size else words
+    without_sizes = bind(_words_def(index, ALL_SIZES), storage) if sized else words
     plans.on_flush(bind(_flush_def, storage))
     made: Callable[..., Any] = bind(
         method_def(name, py_quick.spec(INDEX=index).addr, _NAMED), storage
@@ -99,8 +112,8 @@ def quick_of(
 
 
 @functools.cache
-def _words_def(index: bool, any_size: bool) -> Any:
-    return method_def("words", py_words.spec(INDEX=index, ANY_SIZE=any_size).addr, _NAMED)
+def _words_def(index: bool, without: int) -> Any:
+    return method_def("words", py_words.spec(INDEX=index, WITHOUT=without).addr, _NAMED)
 
 
 # ---- what there is to learn
@@ -220,9 +233,11 @@ def upgrade(op: Any, planned: bool) -> None:
         return
     serve = of_composite(op.in_python) if op.is_composite else of_op(op, op.in_python)
     loose = 0 if op.is_composite else op.signature.number_mask
+    planned = not op.is_composite  # by sizes in its plan alone
     quick = op.native = quick_of(
-        op.name, op.in_python, serve, loose=loose, any_size=op.any_size and not op.is_composite
-    )
+        op.name, op.in_python, serve, loose=loose, any_size=op.any_size and planned,
+        shapes=op.signature.shape_mask if planned else 0, sized=planned and op.outlined,
+    )  # fmt: skip
     call_natively(type(op))
     _replace_methods(op.name, quick)
 

@@ -17,7 +17,7 @@ it. All that may run code (making layouts and blocks) comes before the operands'
 # mypy: no-warn-unreachable
 from __future__ import annotations
 
-from antorcha.lang.native import array, f64, i64, local, native, ptr, raw, ref, struct
+from antorcha.lang.native import array, bind, f64, i64, local, native, ptr, raw, ref, struct
 from antorcha.runtime.call.native.keys import (
     FORM,
     GRAD,
@@ -34,9 +34,24 @@ from antorcha.runtime.call.native.layouts import (
     has_dims,
     layout_of,
     number_at,
+    tuple_of,
 )
-from antorcha.runtime.cpython import PyErr_Clear, PyTuple_Size, failed
-from antorcha.runtime.storage import StorageObject, make_storage
+from antorcha.runtime.call.sizes import MOST_OUTLINES
+from antorcha.runtime.cpython import (
+    NONE,
+    PyErr_Clear,
+    PyTuple_Size,
+    drop_all,
+    drop_one,
+    failed,
+    fast_def,
+    int_value,
+    new_reference,
+    zero,
+)
+from antorcha.runtime.launch import py_launch
+from antorcha.runtime.sequence import play
+from antorcha.runtime.storage import Storage, StorageObject, make_storage
 
 MOST_NUMBERS = 24  # sizes and strides of a call's operands
 MOST_VALUES = 96  # those, and what the steps add to them
@@ -86,6 +101,15 @@ class Sized:
     results: i64
     result: ptr[Result]
     deltas: i64  # where the words begin with what each view adds to the offset
+
+
+@struct
+class Kind:
+    """All that is known of the calls that differ in sizes only."""
+
+    closed: i64  # will there be no more?
+    count: i64
+    sized: array[ptr[Sized], MOST_OUTLINES]
 
 
 @struct
@@ -162,9 +186,20 @@ def total(code: ptr[i64], at: ptr[i64], values: ptr[i64], largest: ptr[f64]) -> 
             size *= f64(value)
         k += atoms
         found += product
-        largest[0] = max(largest[0], max(size, -size))
+        if atoms > 0:
+            largest[0] = max(largest[0], max(size, -size))
     at[0] = k
     return found
+
+
+@native
+def fitting(kind: ptr[Kind], work: ptr[Work], count: i64) -> ptr[Sized]:
+    """The one whose questions have these answers, with the words filled; null: there is none."""
+    for k in range(kind.count):
+        sized = kind.sized[k]
+        if sized.given == count and evaluate(sized, work):
+            return sized
+    return ptr[Sized](raw(0))
 
 
 @native
@@ -246,18 +281,80 @@ def find_layout(sized: ptr[Sized], work: ptr[Work], k: i64) -> raw:
 
 @native
 def prepare(sized: ptr[Sized], work: ptr[Work], layouts: ptr[raw]) -> bool:
-    """Makes all that a call needs but its results: `work.parts`, and a layout for each result, all
-    of them held. False: nothing is made, and no exception set."""
+    """Makes all that a call needs but its results, of words that are filled: `work.parts`, and a
+    layout for each result, all of them held. False: nothing is made, and no exception set."""
     for k in range(sized.parts):
         work.parts[k] = None
     for k in range(sized.results):
         layouts[k] = None
-    ok = evaluate(sized, work)
+    ok = True
     for k in range(sized.results):
         if ok:
             layouts[k] = find_layout(sized, work, k)
             ok = layouts[k] is not None
     ok = ok and make_parts(sized, work)
+    if not ok:
+        drop_all(layouts, sized.results)
+        drop_all(ref(work.parts[0]), sized.parts)
     if failed():
         PyErr_Clear()
     return ok
+
+
+# ---- running it
+@native
+def run_parts(sized: ptr[Sized], work: ptr[Work], args: ptr[raw], count: i64, *, FRESH) -> raw:
+    """Runs the last part on the arguments; what it gives, or null with an exception."""
+    last = sized.parts - 1
+    storage = work.parts[last]
+    if (sized.part + last).start < 0:
+        return play(storage, args, count)
+    return py_launch(storage, args, count, FRESH=FRESH)
+
+
+@native
+def fill_results(
+    sized: ptr[Sized], work: ptr[Work], layouts: ptr[raw], args: ptr[raw], outs: ptr[raw]
+) -> bool:
+    """Makes room for several results: in `outs`, and as the first arguments of what fills them."""
+    ok = True
+    for k in range(sized.results):
+        if ok:
+            outs[k] = make_storage(int_value(ptr[LayoutObject](layouts[k]).nbytes))
+            ok = outs[k] is not None
+        args[2 * k] = outs[k]
+        args[2 * k + 1] = zero[0]
+    return ok
+
+
+@native
+def run_filled(sized: ptr[Sized], work: ptr[Work], args: ptr[raw], count: i64) -> bool:
+    """Fills the results, where `count` arguments follow them; False with an exception."""
+    done = run_parts(sized, work, args, count + 2 * sized.results, FRESH=False)
+    drop_one(done)  # None
+    return done is not None
+
+
+@native
+def py_evaluate(self: raw, args: ptr[raw], nargs: i64) -> raw:
+    """The words for these numbers, or None."""
+    sized = ptr[Sized](ptr[StorageObject](self).ptr)
+    work = local(Work)
+    for k in range(min(nargs, i64(MOST_NUMBERS))):
+        work.values[k] = int_value(args[k])
+    if failed():
+        return None
+    if nargs != sized.given or not evaluate(sized, work):
+        return new_reference(raw(NONE))
+    return tuple_of(ref(work.words[0]), sized.words)
+
+
+_evaluate = fast_def(
+    "evaluate", py_evaluate.spec().addr, "evaluate(number, ..): the words, or None."
+)
+
+
+def evaluated(sized: Storage, *numbers: int) -> tuple[int, ...] | None:
+    """The words that a Sized works out for these numbers; None: it is not for them. For tests."""
+    found: tuple[int, ...] | None = bind(_evaluate, sized)(*numbers)
+    return found

@@ -64,16 +64,13 @@ class Size(tuple[int, ...]):
     def __add__(self, other: Any, /) -> Size:
         if not isinstance(other, tuple):
             raise ArgumentError(
-                f'can only concatenate tuple (not "{type(other).__name__}") to torch.Size'
+                f"can only concatenate tuple (not {type(other).__name__}) to torch.Size"
             )
         return Size(tuple.__add__(self, other))
 
     def __radd__(self, other: Any, /) -> Size:
-        if not isinstance(other, tuple):
-            raise ArgumentError(
-                f'can only concatenate tuple (not "{type(other).__name__}") to torch.Size'
-            )
-        return Size((*other, *self))
+        # (What a list says of ``+``, and does at ``+=``, is the list's affair.)
+        return Size((*other, *self)) if isinstance(other, tuple) else NotImplemented
 
     def __mul__(self, times: SupportsIndex, /) -> Size:
         return tuple.__new__(Size, tuple.__mul__(self, times))

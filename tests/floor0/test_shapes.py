@@ -64,6 +64,13 @@ def test_size() -> None:
         Size([1, 2.5])  # type: ignore[list-item]
     with pytest.raises(TypeError, match="can only concatenate tuple"):
         size.__add__([3])
+    with pytest.raises(TypeError, match="can only concatenate list"):
+        [1] + Size([2])  # type: ignore[operator]  # noqa: RUF005
+    with pytest.raises(TypeError, match="unsupported operand"):
+        1 + Size([2])  # type: ignore[operator]
+    sizes = [1]
+    sizes += Size([2])
+    assert sizes == [1, 2]
 
 
 def test_numel() -> None:

@@ -60,7 +60,6 @@ def view(**options: Any) -> Callable[[Any], ViewOp]:
 class ViewsOp(Op):
     """An op that splits its operand: its function gives a list of (shape, strides, delta)."""
 
-
     why_not_written = (
         "This view is the output of a function that returns multiple views. Such functions do not "
         "allow the output views to be modified inplace. You should replace the inplace operation "

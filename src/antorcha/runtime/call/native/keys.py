@@ -85,6 +85,7 @@ class Key:
     numbers: i64
     loose: array[raw, MOST_NUMBERS]  # numbers that the kernel gets, whatever their value
     listed: i64  # is there a list among the arguments? (Any code may change it, and end its items.)
+    shape: i64  # are integers sizes just now?
 
 
 @struct
@@ -101,6 +102,7 @@ def begin_key(key: ptr[Key]) -> void:
     key.tensors = 0
     key.numbers = 0
     key.listed = 0
+    key.shape = 0
     key.mixed = 0
 
 
@@ -138,7 +140,7 @@ def add_plain(key: ptr[Key], o: raw) -> bool:
         if value == -1 and failed():
             PyErr_Clear()
             return False
-        return add_word(key, INT, value)
+        return add_word(key, SIZE if key.shape != 0 else INT, value)
     if o == raw(NONE):
         return add_word(key, NOTHING, 0)
     if o == raw(TRUE) or o == raw(FALSE):
@@ -235,11 +237,9 @@ def add_loose(key: ptr[Key], o: raw) -> bool:
 @native
 def add_shape(key: ptr[Key], o: raw) -> bool:
     """Adds an argument whose integers are sizes."""
-    first = key.count
+    key.shape = 1
     ok = add_any(key, o)
-    for k in range(first, key.count):
-        if key.kinds[k] == INT:
-            key.kinds[k] = SIZE
+    key.shape = 0
     return ok
 
 

@@ -48,11 +48,12 @@ class Words:
             raise Unsaid
         if id(draft) in self.places:
             return self.places[id(draft)]
+        calls: list[int] = []
         if isinstance(draft, Draft):
-            words, start, calls = [*draft.words], draft.start, []
+            words, start = [*draft.words], draft.start
             words[8] = id(_unexplained)
         elif isinstance(draft, SequenceDraft):
-            words, start, calls = [*draft.words], -1, []
+            words, start = [*draft.words], -1
             for at, called in self.outline.calls[id(draft)]:
                 if called.form not in ("fresh", "into"):
                     raise Unsaid

@@ -91,9 +91,9 @@ def quick_of(
             if family is not None and isinstance(call, Call):
                 put(place_for_any_size(family, (*args, *kwargs, *kwargs.values()), call))
             if form is not None and isinstance(call, Call):
-                place = place_for_sizes(form, (*args, *kwargs, *kwargs.values()), call, pack)
-                if place is not None:
-                    put(place)
+                known = place_for_sizes(form, (*args, *kwargs, *kwargs.values()), call, pack)
+                if known is not None:
+                    put(known)
         return result
 
     memory[:6] = id(python), id(teach), loose, shapes, int(any_size), int(sized)

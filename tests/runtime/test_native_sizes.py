@@ -138,6 +138,15 @@ def test_words_are_those_of_the_outline() -> None:
     assert compared > 100
 
 
+def test_a_key_with_sizes_is_none_without() -> None:
+    """Sizes of 2 are also the example of many sizes."""
+    for n in (3, 4, 5, 6, 2, 2, 2, 2, 7):
+        for shape in ((n,), (n, n), (2, n), (n, 2, 2)):
+            assert torch.zeros(shape).shape == shape
+            assert torch.zeros(8 * n).view(n, 4, 2).shape == (n, 4, 2)
+            assert torch.ones(1).expand(shape).shape == shape
+
+
 def test_numbers_too_large_are_left_to_python() -> None:
     for n in range(3, 12):
         torch.rand(n, 8).t().softmax(-1)

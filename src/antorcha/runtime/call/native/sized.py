@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from antorcha.lang.native import array, bind, f64, i64, local, native, ptr, raw, ref, struct
 from antorcha.runtime.call.native.keys import (
+    ANY_SIZE,
     FORM,
     GRAD,
     SIZE,
@@ -152,7 +153,7 @@ def forms_of(key: ptr[Key], sized: ptr[Key], found: ptr[i64]) -> i64:
             ok = ok and count >= 0
             ok = ok and add_word(sized, FORM, i64(form))
         elif kind == SIZE and value > 1:
-            ok = ok and add_word(sized, SIZE, 2)
+            ok = ok and add_word(sized, ANY_SIZE, 0)
         else:
             ok = ok and add_word(sized, kind, value)
         if not ok:

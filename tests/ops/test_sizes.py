@@ -84,6 +84,9 @@ CASES: dict[str, tuple[Callable[..., Any], list[Callable[[int], Any]]]] = {
     "softmax": (lambda a: torch.softmax(a, -1), [n_by(8)]),
     "layer_norm": (lambda a: F.layer_norm(a, (8,)), [n_by(8)]),
     "matmul": (lambda a, b: a @ b, [n_by(9), lambda n: torch.rand(9, n)]),
+    "product in parts": (
+        lambda a, b: a @ b, [lambda n: torch.rand(64 * n, 64), lambda n: torch.rand(64, 64)],
+    ),
     "bmm": (torch.bmm, [lambda n: torch.rand(2, n, 4), lambda n: torch.rand(2, 4, n)]),
     "linear": (
         lambda a, w, b: F.linear(a, w, b).sum().backward(),

@@ -81,18 +81,6 @@ def test_a_layout_is_one_object_whoever_makes_it() -> None:
         assert layouts.layout((n,), (1,), torch.int64, x.device) is natively
 
 
-def test_forms_found_natively_are_pythons() -> None:
-    draw = random.Random(11)
-    for _ in range(300):
-        lay = bases(draw)._layout
-        lay.form = None
-        known = layouts.form_of(lay), lay.numbers
-        lay.form = None
-        found = native_layouts.form_natively(lay)
-        assert (found, lay.numbers) == known
-        assert lay.form is known[0]
-
-
 def test_many_layouts_are_forgotten_with_the_plans() -> None:
     plan.flush()
     native_layouts.created.np[0] = native_layouts.MOST_CREATED - 10

@@ -44,21 +44,33 @@ def _window(
     return finish(found[:length].clone() if periodic else found, requires_grad)
 
 
+def window(made: Callable[[TensorType, int], TensorType]) -> _Any:
+    """Decorates a symmetric window, ``made(0, 1, 2, .., of n numbers; n)``, as the op of its name
+    that has no parameters of its own."""
+
+    def op(
+        window_length: Int,
+        periodic: Bool = True,
+        *,
+        dtype: Dtype = None,
+        layout: Any = None,
+        device: DeviceArg = None,
+        pin_memory: Bool = False,
+        requires_grad: Bool = False,
+    ):
+        return _window(made.__name__, window_length, periodic, made,
+                       dtype, layout, device, requires_grad)  # fmt: skip
+
+    op.__doc__ = made.__doc__
+    return composite(name=made.__name__, method=False)(op)
+
+
 def _cosines(k: TensorType, n: int, alpha: float, beta: float) -> TensorType:
     return alpha - beta * (k * (2 * math.pi / (n - 1))).cos()
 
 
-@composite(method=False)
-def hann_window(
-    window_length: Int,
-    periodic: Bool = True,
-    *,
-    dtype: Dtype = None,
-    layout: Any = None,
-    device: DeviceArg = None,
-    pin_memory: Bool = False,
-    requires_grad: Bool = False,
-):
+@window
+def hann_window(k: TensorType, n: int) -> TensorType:
     r"""The Hann window: :math:`\frac{1}{2} (1 - \cos(2 \pi k / (N - 1)))` for k = 0 .. N - 1.
 
     ``periodic``: without the last of the window of N + 1, for a Fourier transform.
@@ -67,8 +79,7 @@ def hann_window(
     >>> torch.hann_window(4)
     tensor([0.0000, 0.5000, 1.0000, 0.5000])
     """
-    return _window("hann_window", window_length, periodic, lambda k, n: _cosines(k, n, 0.5, 0.5),
-                   dtype, layout, device, requires_grad)  # fmt: skip
+    return _cosines(k, n, 0.5, 0.5)
 
 
 @composite(method=False)
@@ -97,22 +108,8 @@ def hamming_window(
                    dtype, layout, device, requires_grad)  # fmt: skip
 
 
-def _blackman(k: TensorType, n: int) -> TensorType:
-    k = k * (math.pi / (n - 1))
-    return (k * 4).cos() * 0.08 - (k * 2).cos() * 0.5 + 0.42
-
-
-@composite(method=False)
-def blackman_window(
-    window_length: Int,
-    periodic: Bool = True,
-    *,
-    dtype: Dtype = None,
-    layout: Any = None,
-    device: DeviceArg = None,
-    pin_memory: Bool = False,
-    requires_grad: Bool = False,
-):
+@window
+def blackman_window(k: TensorType, n: int) -> TensorType:
     r"""The Blackman window:
     :math:`0.42 - 0.5 \cos(2 \pi k / (N - 1)) + 0.08 \cos(4 \pi k / (N - 1))` for k = 0 .. N - 1.
 
@@ -122,26 +119,12 @@ def blackman_window(
     >>> torch.blackman_window(5, periodic=False)[1:4]
     tensor([0.3400, 1.0000, 0.3400])
     """
-    return _window("blackman_window", window_length, periodic, _blackman,
-                   dtype, layout, device, requires_grad)  # fmt: skip
+    k = k * (math.pi / (n - 1))
+    return (k * 4).cos() * 0.08 - (k * 2).cos() * 0.5 + 0.42
 
 
-def _triangle(k: TensorType, n: int) -> TensorType:
-    k = k * (2 / (n - 1))
-    return T.where(T.arange(n, device=k.device) > (n - 1) // 2, 2 - k, k)  # type: ignore[no-any-return]
-
-
-@composite(method=False)
-def bartlett_window(
-    window_length: Int,
-    periodic: Bool = True,
-    *,
-    dtype: Dtype = None,
-    layout: Any = None,
-    device: DeviceArg = None,
-    pin_memory: Bool = False,
-    requires_grad: Bool = False,
-):
+@window
+def bartlett_window(k: TensorType, n: int) -> TensorType:
     r"""The Bartlett window, a triangle: :math:`1 - |2 k / (N - 1) - 1|` for k = 0 .. N - 1.
 
     ``periodic``: without the last of the window of N + 1, for a Fourier transform.
@@ -150,8 +133,9 @@ def bartlett_window(
     >>> torch.bartlett_window(4)
     tensor([0.0000, 0.5000, 1.0000, 0.5000])
     """
-    return _window("bartlett_window", window_length, periodic, _triangle,
-                   dtype, layout, device, requires_grad)  # fmt: skip
+    k = k * (2 / (n - 1))
+    late = T.arange(n, device=k.device) > (n - 1) // 2
+    return T.where(late, 2 - k, k)  # type: ignore[no-any-return]
 
 
 @kernel(function=False, method=False, out=False)

@@ -339,6 +339,21 @@ def int_object(value: i64) -> raw:
     return new_reference(zero[0]) if value == 0 else PyLong_FromLongLong(value)
 
 
+@native
+def tuple_of(numbers: ptr[i64], count: i64) -> raw:
+    """A tuple of ints; null with an exception."""
+    made = PyTuple_New(count)
+    if made is None:
+        return made
+    for k in range(count):
+        number = int_object(numbers[k])
+        if number is None:
+            Py_DecRef(made)
+            return number
+        PyTuple_SetItem(made, k, number)
+    return made
+
+
 # ---- builtins
 def fast_def(name: str, address: int, doc: str = "") -> PyMethodDef:
     """A METH_FASTCALL definition; `address` takes (self, args: ptr[raw], nargs: i64) -> raw."""

@@ -81,7 +81,6 @@ from antorcha.runtime.cpython import (
     Py_DecRef,
     Py_IncRef,
     PyErr_Clear,
-    PyLong_FromLongLong,
     PyObject_Vectorcall,
     PyTuple_New,
     PyTuple_SetItem,
@@ -90,6 +89,7 @@ from antorcha.runtime.cpython import (
     drop_one,
     empty_tuple,
     new_reference,
+    tuple_of,
     zero,
 )
 from antorcha.runtime.launch import py_launch, refused
@@ -664,24 +664,14 @@ def py_words(self: raw, args: ptr[raw], nargs: i64, names: raw, *, INDEX, WITHOU
         if size <= 0:
             return new_reference(raw(NONE))
         key = other
+    words = local(i64, 2 + 2 * WORDS)
     count = key.count
-    made = PyTuple_New(2 + 2 * count)
-    if made is None:
-        return made
-    for k in range(2 + 2 * count):
-        value = count
-        if k == 1:
-            value = key.mixed
-        elif k >= 2 + count:
-            value = key.values[k - 2 - count]
-        elif k >= 2:
-            value = key.kinds[k - 2]
-        number = PyLong_FromLongLong(value)
-        if number is None:
-            Py_DecRef(made)
-            return number
-        PyTuple_SetItem(made, k, number)
-    return made
+    words[0] = count
+    words[1] = key.mixed
+    for k in range(count):
+        words[2 + k] = key.kinds[k]
+        words[2 + count + k] = key.values[k]
+    return tuple_of(words, 2 + 2 * count)
 
 
 @native

@@ -56,6 +56,7 @@ from antorcha.runtime.cpython import (
     int_object,
     int_value,
     new_reference,
+    tuple_of,
     tuple_type,
     type_of,
     zero,
@@ -284,21 +285,6 @@ def asked(function: raw, layout: raw) -> raw:
 
 # ---- making layouts
 @native
-def tuple_of(numbers: ptr[i64], count: i64) -> raw:
-    """A tuple of ints; null with an exception."""
-    made = PyTuple_New(count)
-    if made is None:
-        return made
-    for k in range(count):
-        number = int_object(numbers[k])
-        if number is None:
-            Py_DecRef(made)
-            return number
-        PyTuple_SetItem(made, k, number)
-    return made
-
-
-@native
 def shape_of(sizes: ptr[Sizes]) -> raw:
     """A Size; null with an exception."""
     args = local(raw, 2)
@@ -312,10 +298,9 @@ def shape_of(sizes: ptr[Sizes]) -> raw:
 
 
 @native
-def fill(lay: ptr[LayoutObject], sizes: ptr[Sizes], shape: raw, strides: raw) -> bool:
+def fill(lay: ptr[LayoutObject], sizes: ptr[Sizes], count: i64, shape: raw, strides: raw) -> bool:
     """The fields of a new layout, but for its family; False with an exception."""
     like = ptr[LayoutObject](sizes.like)
-    count = count_of(sizes)
     high = highest(sizes, count)
     lay.shape = new_reference(shape)
     lay.strides = new_reference(strides)
@@ -334,10 +319,10 @@ def fill(lay: ptr[LayoutObject], sizes: ptr[Sizes], shape: raw, strides: raw) ->
 
 
 @native
-def find_family(lay: ptr[LayoutObject], sizes: ptr[Sizes]) -> bool:
+def find_family(lay: ptr[LayoutObject], sizes: ptr[Sizes], count: i64) -> bool:
     """Gives a new layout its family; False with an exception."""
     found = raw(NONE)
-    if count_of(sizes) > 1 and is_row_major(sizes):
+    if count > 1 and is_row_major(sizes):
         found = kin_of(families, raw(lay), sizes.ndim)
         if found is None:
             lay.family = asked(family_in_python[0], raw(lay))
@@ -349,26 +334,26 @@ def find_family(lay: ptr[LayoutObject], sizes: ptr[Sizes]) -> bool:
 
 
 @native
-def make(sizes: ptr[Sizes], shape: raw, strides: raw) -> raw:
-    """A new layout; null with an exception."""
+def make(sizes: ptr[Sizes], count: i64, shape: raw, strides: raw) -> raw:
+    """A new layout of so many elements; null with an exception."""
     o = PyType_GenericAlloc(layout_type[0], 0)
     if o is not None:
         lay = ptr[LayoutObject](o)
-        if fill(lay, sizes, shape, strides) and find_family(lay, sizes):
+        if fill(lay, sizes, count, shape, strides) and find_family(lay, sizes, count):
             return o
         Py_DecRef(o)
     return None
 
 
 @native
-def find_or_make(sizes: ptr[Sizes], key: raw, shape: raw, strides: raw) -> raw:
+def find_or_make(sizes: ptr[Sizes], count: i64, key: raw, shape: raw, strides: raw) -> raw:
     """The layout of Python's table that has this key, where it is put if there is none."""
     found = PyDict_GetItemWithError(table[0], key)
     if found is not None:
         return new_reference(found)
     made = raw(0)
     if not failed():
-        made = make(sizes, shape, strides)
+        made = make(sizes, count, shape, strides)
     if made is not None and i64(PyDict_SetItem(table[0], key, made)) != 0:
         Py_DecRef(made)
         made = None
@@ -377,7 +362,7 @@ def find_or_make(sizes: ptr[Sizes], key: raw, shape: raw, strides: raw) -> raw:
 
 
 @native
-def with_key(sizes: ptr[Sizes], shape: raw, strides: raw) -> raw:
+def with_key(sizes: ptr[Sizes], count: i64, shape: raw, strides: raw) -> raw:
     """The layout, by its key."""
     like = ptr[LayoutObject](sizes.like)
     made = raw(0)
@@ -387,7 +372,7 @@ def with_key(sizes: ptr[Sizes], shape: raw, strides: raw) -> raw:
         PyTuple_SetItem(key, 1, new_reference(strides))
         PyTuple_SetItem(key, 2, new_reference(like.dtype))
         PyTuple_SetItem(key, 3, new_reference(like.device))
-        made = find_or_make(sizes, key, shape, strides)
+        made = find_or_make(sizes, count, key, shape, strides)
         Py_DecRef(key)
     return made
 
@@ -412,7 +397,8 @@ def layout_of(sizes: ptr[Sizes]) -> raw:
     if found is not None and is_that(found, sizes):
         return new_reference(found)
     made = raw(0)
-    if count_of(sizes) < 0:
+    count = count_of(sizes)
+    if count < 0:
         return made
     if created[0] >= MOST_CREATED:
         created[0] = 0
@@ -422,7 +408,7 @@ def layout_of(sizes: ptr[Sizes]) -> raw:
     if shape is not None:
         strides = tuple_of(ref(sizes.strides[0]), sizes.ndim)
     if strides is not None and not failed():
-        made = with_key(sizes, shape, strides)
+        made = with_key(sizes, count, shape, strides)
     drop_one(shape)
     drop_one(strides)
     if made is not None:

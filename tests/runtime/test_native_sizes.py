@@ -38,6 +38,8 @@ MORE: dict[str, tuple[Callable[..., Any], list[Callable[[int], Any]]]] = {
     "permute": (lambda a: a.permute(2, 0, 1), [lambda n: torch.rand(n, 8, 3)]),
     "expand": (lambda a, n: a.expand(n, 8), [lambda n: torch.rand(8), lambda n: n]),
     "chunk": (lambda a: a.chunk(2, 1), [lambda n: torch.rand(n, 8)]),
+    "split": (lambda a: a.split(2), [lambda n: torch.rand(n, 3)]),
+    "tensor_split": (lambda a: a.tensor_split(3), [lambda n: torch.rand(n, 3)]),
     "two results": (lambda a: a.max(0), [lambda n: torch.rand(n, 8)]),
     "topk": (lambda a: a.topk(2), [lambda n: torch.rand(n, 8)]),
     "tril": (torch.tril, [lambda n: torch.rand(n, n)]),

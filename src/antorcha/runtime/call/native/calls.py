@@ -56,6 +56,7 @@ from antorcha.runtime.call.native.record import (
 from antorcha.runtime.call.native.sized import FRESH as SIZED_FRESH
 from antorcha.runtime.call.native.sized import (
     MOST_NUMBERS,
+    MOST_RESULTS,
     Kind,
     Sized,
     Work,
@@ -101,7 +102,6 @@ NEVER, FRESH, MANY, VIEWS, WRITE, FLAT, SIZED = range(7)
 that is written over the first tensor; a kernel's one result, whatever the size (`flat`); anything
 that is made anew, or a view, for sizes that give the same answers (`sized`)."""
 MOST_ARGUMENTS = 12
-MOST_RESULTS = 8
 SMALLEST = 16  # places of a table
 MOST_PLACES = 2048
 MISSES = 64
@@ -359,21 +359,21 @@ def write(place: ptr[Place], key: ptr[Key]) -> raw:
 
 
 @native
-def packed(place: ptr[Place], outs: ptr[raw]) -> raw:
-    """What the caller gets, of results whose references it takes over."""
+def packed(place: ptr[Place], outs: ptr[raw], count: i64) -> raw:
+    """What the caller gets, of so many results, whose references it takes over."""
     if place.packing == ONE:
         return outs[0]
     made = raw(0)
     if place.pack is not None:
-        made = PyObject_Vectorcall(place.pack, outs, place.results, None)
+        made = PyObject_Vectorcall(place.pack, outs, count, None)
     elif place.packing == FIRST:
         made = new_reference(outs[0])
     else:
-        made = PyTuple_New(place.results)
+        made = PyTuple_New(count)
         if made is not None:
-            for k in range(place.results):
+            for k in range(count):
                 PyTuple_SetItem(made, k, new_reference(outs[k]))
-    drop_all(outs, place.results)
+    drop_all(outs, count)
     return made
 
 
@@ -473,7 +473,7 @@ def serve(place: ptr[Place], key: ptr[Key], recorded: bool, made: ptr[raw]) -> i
         numbers = numbers_of(place, key)
         ok = numbers is not None and attach(how, operands, numbers, mask, outs, place.results)
     if ok:
-        made[0] = packed(place, outs)
+        made[0] = packed(place, outs, place.results)
     else:
         drop_all(outs, place.results)
         made[0] = None
@@ -520,7 +520,7 @@ def serve_sizes(
         drop_all(outs, sized.results)
         PyErr_Clear()  # Python does it again, and says what is wrong
         return False
-    made[0] = packed(place, outs)
+    made[0] = packed(place, outs, sized.results)
     return True
 
 

@@ -112,10 +112,10 @@ def _sized(outline: Outline) -> Storage:
             raise Unsaid
         runs = plan.into
         found.part(runs, "play" if isinstance(_source(runs), SequenceDraft) else "into")
+    if len(plan.outs) > sized.MOST_RESULTS or any([out.ndim > MOST_DIMS for out in plan.outs]):
+        raise Unsaid
     results: list[int] = []
     for out in plan.outs:
-        if out.ndim > MOST_DIMS:
-            raise Unsaid
         results += [id(out), out.ndim, found.add(out.shape), found.add(out.strides)]
     if len(found.words) > sized.MOST_WORDS or len(found.parts) > sized.MOST_PARTS:
         raise Unsaid

@@ -58,6 +58,7 @@ MOST_NUMBERS = 24  # sizes and strides of a call's operands
 MOST_VALUES = 96  # those, and what the steps add to them
 MOST_WORDS = 640  # of all kernels and layouts of a call
 MOST_PARTS = 12  # kernels and sequences
+MOST_RESULTS = 8
 DIVIDE, REST, EQUAL, LESS = range(4)
 """Steps: kind, a number, and two sums. The number is of no use, or the answer that is wanted."""
 MOST = float(1 << 58)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Self, SupportsIndex, overload
 
@@ -26,6 +27,13 @@ Ints = tuple[int, ...]
 
 INT64_MAX: Final = 2**63 - 1
 MOST_DIMS: Final = 64  # of data from outside; NumPy has no more
+
+
+def is_symbol(x: Any) -> bool:
+    """Is it no int, although it may be where an int is said to be: a size that may be any number?
+    (They come from a module that need not be loaded to say no.)"""
+    symbols = sys.modules.get("antorcha.symbols")
+    return symbols is not None and type(x) is symbols.Symbol
 
 
 class Size(tuple[int, ...]):
@@ -83,7 +91,6 @@ class Size(tuple[int, ...]):
 
 def _exact_ints(items: Sequence[Any], position: int) -> Ints:
     """Convert items of which the one at `position` is no plain int: a bool, a NumPy integer."""
-    from antorcha.symbols import is_symbol  # (in the slow way only: it need not be loaded)
 
     sizes = list(items)
     for place, item in enumerate(items[position:], position):

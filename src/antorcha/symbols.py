@@ -328,11 +328,6 @@ class Trace:
         return made
 
 
-def is_symbol(x: Any) -> bool:
-    """Is it no int, although it may be where an int is said to be?"""
-    return type(x) is Symbol
-
-
 def value_of(x: Any) -> int:
     """An int, or a symbol's example."""
     found: int = x.value if isinstance(x, Symbol) else x

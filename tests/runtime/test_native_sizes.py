@@ -13,7 +13,7 @@ import antorcha as torch
 from antorcha.ops.record import REGISTRY
 from antorcha.runtime.alloc import stats
 from antorcha.runtime.call import native, plan, sizes
-from antorcha.runtime.call.native import learn_sizes, methods, sized
+from antorcha.runtime.call.native import checking, learn_sizes, methods, sized
 from antorcha.runtime.call.native.calls import Quick
 from tests.ops.test_sizes import CASES
 
@@ -98,7 +98,8 @@ def test_results_are_those_of_the_python_path(name: str) -> None:
             assert ours == facts(run(*known)), n
     found = [family for family in sizes._families.values() if family.outlines]
     assert found, sizes.refused
-    assert any([outline.machine for family in found for outline in family.outlines]), name
+    machines = [o.machine for family in found for o in family.outlines]
+    assert any([machine and machine[1] for machine in machines]), name
 
 
 def test_a_size_that_was_never_met_needs_no_python() -> None:
@@ -135,6 +136,8 @@ def test_words_are_those_of_the_outline() -> None:
                 assert (ours is None) == (theirs is None), (outline.plan.op, numbers)
                 if ours is not None:
                     every = {word for group in theirs for word in group}
+                    for value in outline.plan.statics.values():  # what a node's plan says of them
+                        every |= {n for n in value if type(n) is int} if type(value) is tuple else set()
                     assert set(ours) - every <= {0, id(learn_sizes._unexplained), *ours[:2]}
                     compared += 1
     assert compared > 100
@@ -193,6 +196,7 @@ def test_nothing_is_left() -> None:
     assert abs(stats().live - before) < 10_000
 
 
+@pytest.mark.skipif(checking.CHECKED, reason="tables are checked while other threads change them")
 def test_threads_meet_sizes_at_once() -> None:
     failures: list[BaseException] = []
     x = torch.ones(4000, 8)

@@ -27,6 +27,7 @@ from antorcha.errors import (
 )
 from antorcha.memo import keep
 from antorcha.runtime.tensor import Tensor
+from antorcha.shapes import is_symbol
 
 TENSOR, OPTIONAL, OPERAND, NUMBER, TENSORS, STATIC = range(6)
 SPELLINGS = {"axis": "dim", "keepdims": "keepdim", "x": "input", "x1": "input", "x2": "other",
@@ -45,8 +46,8 @@ def _text(value: Any) -> str:
 
 
 def to_int(op: str, name: str, value: Any) -> int:
-    if type(value) is int:
-        return value
+    if type(value) is int or is_symbol(value):
+        return value  # type: ignore[no-any-return]
     if isinstance(value, (bool, float)):
         raise ArgumentError(f"{op}: {name} must be an int, not {_text(value)}")
     try:
@@ -58,6 +59,8 @@ def to_int(op: str, name: str, value: Any) -> int:
 def to_long(op: str, name: str, value: Any) -> int:
     """An int of 64 bits, as PyTorch's ops take them."""
     found = to_int(op, name, value)
+    if is_symbol(found):
+        return found
     if not -_BIG <= found < _BIG:
         raise ValueRangeError(
             f"{op}: {name}: Overflow when unpacking long long: an int of {found.bit_length()} bits"
@@ -149,6 +152,8 @@ def to_number(op: str, name: str, value: Any) -> Any:
     for plain in _PLAIN:
         if isinstance(value, plain):  # (np.float64 is a float, an IntEnum an int)
             return value if type(value) is plain else plain(value)
+    if is_symbol(value):
+        return value
     item = getattr(value, "item", None)
     if item is not None and getattr(value, "ndim", 1) == 0:
         return item()

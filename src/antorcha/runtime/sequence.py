@@ -317,7 +317,8 @@ class Sequence:
         most = max([len(read) for _, _, _, read in self.steps], default=0)
         head = [self.given, places, len(self.constants), len(code), most, len(results), int(packed)]
         at = [self._at(place) for place in results]
-        words = [*head, *map(id, self.constants), *code, *at]
+        constants = [Boxed(c) if type(c) is Symbol else id(c) for c in self.constants]
+        words = [*head, *constants, *code, *at]
         return words, [*self.owners, *self.constants]
 
     def _words(
@@ -341,9 +342,10 @@ class Sequence:
     def bound(self, *results: int, packed: bool = False) -> Callable[..., Any]:
         """The builtin that runs it: it gives the result, or a tuple of them."""
         words, owners = self.finish(results, packed)
-        if traces and symbols_in(self.constants):  # (such as scratch memory on the meta device)
+        inside = [c for c in self.constants if type(c) is not Symbol]
+        if traces and symbols_in(inside):  # (such as scratch memory on the meta device)
             raise Untold("a size that may be any number is a constant of a sequence")
-        if traces and any([type(word) in (Symbol, Pending) for word in words]):
+        if traces and any([type(word) in (Symbol, Pending, Boxed) for word in words]):
             return Pending(Draft(words, owners), "play")
         return playing(words, owners)
 
@@ -352,6 +354,15 @@ def playing(words: Several[int], owners: Several[Any]) -> Callable[..., Any]:
     """The builtin that runs a program of these words, which rely on these objects."""
     made: Callable[..., Any] = bind(_play, words_in_memory(words, *owners))
     return made
+
+
+class Boxed:
+    """A word of a draft: the address of an int object, with the symbol's number in it."""
+
+    __slots__ = ("symbol",)
+
+    def __init__(self, symbol: Symbol) -> None:
+        self.symbol = symbol
 
 
 class Draft:

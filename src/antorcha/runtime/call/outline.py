@@ -37,13 +37,20 @@ Build = Callable[[Made, Any], Any]
 class Outline:
     """A plan for sizes of which only some answers are known."""
 
-    def __init__(self, trace: Trace, plan: Plan, given: Sequence[Layout]) -> None:
-        """given: the operands' layouts, in order, as the plan was made for."""
-        self.plan = plan
+    def __init__(
+        self, trace: Trace, plan: Plan, given: Sequence[Layout], call: Any = None
+    ) -> None:
+        """given: the operands' layouts, in order, as the plan was made for. call: the call that it
+        is of (`sizes.SymbolicCall`), to plan it again with other symbols."""
+        self.plan, self.call = plan, call
+        self.gradients: dict[Any, Any] = {}  # of its plans' nodes: see ops.replay_sizes
+        plan.outline = self
+        self.keeps = plan.keeps  # of all its plans: what a rule saves does not depend on sizes
         self.groups: list[Sequence[Any]] = []  # of words
         self.builds: list[Build] = []
         self.places: dict[int, int] = {}  # id of a layout or a draft -> which of Made it is
         self.known: list[Any] = [*given]  # whose ids those are
+        self.operands = len(given)
         self.calls: dict[int, list[tuple[int, Any]]] = {}  # of sequences: words that are pending
         for k, lay in enumerate(given):
             self.places.setdefault(id(lay), k)
@@ -156,18 +163,24 @@ class Outline:
 
     def _sequence(self, draft: sequences.Draft) -> Build:
         pending = [(k, word) for k, word in enumerate(draft.words) if isinstance(word, Pending)]
+        boxed = [k for k, word in enumerate(draft.words) if isinstance(word, sequences.Boxed)]
         self.calls[id(draft)] = pending
         calls = [(k, self._filler(word), word.form != "play") for k, word in pending]
         owners = [self._filler(owner) for owner in draft.owners]
         group = len(self.groups)
-        self.groups.append([0 if isinstance(word, Pending) else word for word in draft.words])
+        numbers = [word.symbol if isinstance(word, sequences.Boxed) else word for word in draft.words]
+        self.groups.append([0 if isinstance(word, Pending) else word for word in numbers])
 
         def build(made: Made, words: Any) -> Any:
             code = list(words[group])
             for at, find, launched in calls:
                 called = find(made, words)
                 code[at] = id(called.__self__ if launched else called)
-            return Playing(sequences.playing(code, [find(made, words) for find in owners]))
+            held = [find(made, words) for find in owners]
+            for at in boxed:
+                held.append(code[at])
+                code[at] = id(code[at])
+            return Playing(sequences.playing(code, held))
 
         return build
 
@@ -183,12 +196,14 @@ class Outline:
             made.append(build(made, words))
         plan = self.plan
         delta, statics, post, names = self.rest(made, words)
-        return make(
+        found = make(
             plan.op, plan.kind, tuple([made[k] for k in self.outs]),
             fresh=self.fresh(made, words), into=self.into(made, words), delta=delta,
             tensors=tuple([None if k is None else made[k] for k in self.tensors]),
             rule=plan.rule, statics=statics, post=post, post_names=names,
         )  # fmt: skip
+        found.outline, found.numbers, found.keeps = self, tuple(numbers), self.keeps
+        return found
 
 
 def _shown(what: Any) -> Any:

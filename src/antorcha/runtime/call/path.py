@@ -35,6 +35,7 @@ rebase: Any = None  # set by autograd.inplace: a write to a view changes its bas
 upgrade_write: Any = None  # set by the native path: an in-place form may get a builtin
 mark_inference: Any = None  # set by autograd.modes
 
+_NUMBERS = (int, float, bool, complex)
 _UNRECORDED = modes.NO_GRAD | modes.INFERENCE
 _CAREFUL = modes.INFERENCE | modes.ANOMALY | modes.SAVED_HOOKS
 
@@ -79,6 +80,8 @@ def _careful(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], word: int) 
 
 def run(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool) -> Any:
     """Binds, plans and executes; ``record`` says whether gradients may be recorded."""
+    if modes.busy and modes.state.word & modes.SYMBOLS:
+        return plan_alone(op, args, kwargs)
     quick = op.quick_bind(args, kwargs)
     if quick is not None:
         plan = op.plans.get(quick[0])
@@ -91,6 +94,19 @@ def run(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool) ->
     if quick is not None:
         remember(op.plans, quick[0], plan)
     return execute(plan, operands, flat, numbers, record)
+
+
+def plan_alone(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Binds and plans with symbols for sizes, and notes it on the tape: nothing is run, and nothing
+    kept. The results have no memory."""
+    _, operands, flat, numbers, values = op.bind(args, kwargs)
+    examples = {id(n): n.value for n in numbers if type(n) not in _NUMBERS}  # symbols
+    plan = op.make_plan([examples.get(id(v), v) for v in values], None)
+    outs = tuple([bare(lay, None) for lay in plan.outs])
+    tape = tapes.current.tape
+    assert tape is not None
+    tape.note(plan, operands, flat, numbers, outs)
+    return outs[0] if plan.kind == FRESH or plan.kind == VIEW else plan.op.pack(outs)
 
 
 def execute(plan: Plan, operands: Any, flat: list[Any], numbers: Any, record: bool) -> Any:

@@ -18,6 +18,7 @@ from antorcha import modes
 from antorcha.device import backend
 from antorcha.runtime.call.plan import FRESH, HOST, MANY, VIEW, Plan
 from antorcha.runtime.tensor import Tensor
+from antorcha.shapes import is_symbol
 
 _NUMBERS = (int, float, bool, complex)
 
@@ -116,7 +117,7 @@ class Tape:
         ins: list[int] = []
         k = 0
         while k < len(flat):
-            if type(flat[k]) not in _NUMBERS:  # a storage, and its offset
+            if type(flat[k]) not in _NUMBERS and not is_symbol(flat[k]):  # a storage, its offset
                 found = self.places.get(id(next(tensors)))
                 if found is None:
                     self.fail(f"{plan.op.name}: a tensor from elsewhere")
@@ -125,7 +126,7 @@ class Tape:
                 k += 2
                 continue
             place = self.numbers.get(id(flat[k])) if plan.op.numbers_given else None
-            if plan.op.numbers_given and place is None:
+            if plan.op.numbers_given and place is None and not is_symbol(flat[k]):
                 self.fail(f"{plan.op.name}: a number from elsewhere")
                 return None
             ins.append(self.steps.constant(flat[k]) if place is None else place)

@@ -46,6 +46,7 @@ from antorcha.runtime.call.native.keys import (
 from antorcha.runtime.call.native.keys import MOST as WORDS
 from antorcha.runtime.call.native.mode import WATCHED, mode_word
 from antorcha.runtime.call.native.operators import NOT_HERE, NOT_KNOWN, SERVED
+from antorcha.runtime.call.native.plans import new_plan
 from antorcha.runtime.call.native.record import (
     MOST_OPERANDS,
     Recording,
@@ -60,6 +61,7 @@ from antorcha.runtime.call.native.sized import (
     Kind,
     Sized,
     Work,
+    drop_parts,
     fill_results,
     fitting,
     forms_of,
@@ -471,7 +473,9 @@ def serve(place: ptr[Place], key: ptr[Key], recorded: bool, made: ptr[raw]) -> i
         return NOT_HERE
     if ok and mask != 0:
         numbers = numbers_of(place, key)
-        ok = numbers is not None and attach(how, operands, numbers, mask, outs, place.results)
+        ok = numbers is not None and attach(
+            how, how.plan, operands, numbers, mask, outs, place.results
+        )
     if ok:
         made[0] = packed(place, outs, place.results)
     else:
@@ -480,16 +484,45 @@ def serve(place: ptr[Place], key: ptr[Key], recorded: bool, made: ptr[raw]) -> i
     return SERVED
 
 
-@native(noinline=True)
-def serve_sizes(
-    place: ptr[Place], sized: ptr[Sized], key: ptr[Key], work: ptr[Work], recorded: bool,
-    made: ptr[raw],
+@native
+def recording_at(place: ptr[Place], sized: ptr[Sized], key: ptr[Key], operands: ptr[raw]) -> i64:
+    """Puts the operands there; the mask of those that want gradients, as ``recording``."""
+    if sized.recorded < 0:
+        return -2
+    for k in range(place.operands):
+        operands[k] = None
+        if place.operand_at[k] >= 0:
+            operands[k] = key.given[place.operand_at[k]]
+    return recording(ptr[Recording](ptr[StorageObject](sized.history.how).ptr), operands)
+
+
+@native
+def attach_at(
+    place: ptr[Place], sized: ptr[Sized], key: ptr[Key], work: ptr[Work], layouts: ptr[raw],
+    operands: ptr[raw], mask: i64, outs: ptr[raw],
 ) -> bool:  # fmt: skip
-    """Runs what a place says for sizes whose words are in `work`; False: nothing is done."""
-    layouts = local(raw, MOST_RESULTS)
-    outs = local(raw, MOST_RESULTS)
-    if not prepare(sized, work, layouts):
-        return False
+    """Records a call on its results, by a plan made for its sizes; False with an exception."""
+    history = sized.history
+    numbers = tuple_of(ref(work.values[0]), sized.given)
+    plan = raw(0)
+    if numbers is not None:
+        plan = new_plan(history, ref(work.words[0]), numbers, layouts, sized.results, operands)
+    ok = plan is not None
+    if ok:
+        how = ptr[Recording](ptr[StorageObject](history.how).ptr)
+        values = numbers_of(place, key)
+        ok = values is not None
+        ok = ok and attach(how, plan, operands, values, mask, outs, sized.results)
+        Py_DecRef(plan)
+    return ok
+
+
+@native
+def run_sizes(
+    place: ptr[Place], sized: ptr[Sized], key: ptr[Key], work: ptr[Work], layouts: ptr[raw],
+    recorded: bool, outs: ptr[raw],
+) -> bool:  # fmt: skip
+    """The results; False with an exception, or where it is not for here."""
     for k in range(sized.results):
         outs[k] = None
     args = local(raw, 2 * (MOST_RESULTS + MOST_ARGUMENTS))
@@ -500,28 +533,49 @@ def serve_sizes(
             if ok:
                 outs[k] = new_view(source, layouts[k], work.words[sized.deltas + k], recorded)
                 ok = outs[k] is not None
-    elif sized.kind == SIZED_FRESH:
+        return ok
+    if sized.kind == SIZED_FRESH:
         out = run_parts(sized, work, args, gather(place, key, args), FRESH=True)
-        ok = out is not None
-        if ok:
+        if out is not None:
             outs[0] = new_tensor(layouts[0], out)
-            ok = outs[0] is not None
-    else:
-        ok = fill_results(sized, work, layouts, args, outs) and run_filled(
-            sized, work, args, gather(place, key, args + 2 * sized.results)
-        )
-        for k in range(sized.results):
-            if ok:
-                outs[k] = new_tensor(layouts[k], outs[k])
-                ok = outs[k] is not None
-    drop_all(ref(work.parts[0]), sized.parts)
+        return outs[0] is not None
+    ok = fill_results(sized, work, layouts, args, outs) and run_filled(
+        sized, work, args, gather(place, key, args + 2 * sized.results)
+    )
+    for k in range(sized.results):
+        if ok:
+            outs[k] = new_tensor(layouts[k], outs[k])
+            ok = outs[k] is not None
+    return ok
+
+
+@native(noinline=True)
+def serve_sizes(
+    place: ptr[Place], sized: ptr[Sized], key: ptr[Key], work: ptr[Work], recorded: bool,
+    made: ptr[raw],
+) -> i64:  # fmt: skip
+    """Runs what a place says for sizes whose words are in `work`, as `try_call` says it."""
+    operands = local(raw, MOST_OPERANDS)
+    mask = i64(0)
+    if recorded and sized.recorded != 0 and wants_gradient(key):
+        mask = recording_at(place, sized, key, operands)
+        if mask < 0:
+            return NOT_KNOWN if mask == -1 else NOT_HERE
+    layouts = local(raw, MOST_RESULTS)
+    outs = local(raw, MOST_RESULTS)
+    if not prepare(sized, work, layouts):
+        return NOT_HERE
+    ok = run_sizes(place, sized, key, work, layouts, recorded, outs)
+    if ok and mask != 0:
+        ok = attach_at(place, sized, key, work, layouts, operands, mask, outs)
+    drop_parts(work)
     drop_all(layouts, sized.results)
     if not ok:
         drop_all(outs, sized.results)
         PyErr_Clear()  # Python does it again, and says what is wrong
-        return False
+        return NOT_HERE
     made[0] = packed(place, outs, sized.results)
-    return True
+    return SERVED
 
 
 @native(noinline=True)
@@ -546,8 +600,8 @@ def try_sizes(quick: ptr[Quick], key: ptr[Key], recorded: bool, made: ptr[raw]) 
     if fits is None:
         if kind.closed == 0 and is_met(ref(quick.missed_forms[0]), sized.mixed):
             what = NOT_KNOWN
-    elif serve_sizes(body, fits, key, work, recorded, made):
-        what = SERVED
+    else:
+        what = serve_sizes(body, fits, key, work, recorded, made)
     drop_listed(key)
     Py_DecRef(place)
     return what
@@ -607,7 +661,7 @@ def try_call(
                         quick.counts[0] += 1
                         return SERVED
             again = is_met(ref(quick.missed[0]), mixed)
-            if quick.sized != 0 and constant and not again and not PROFILED:
+            if quick.sized != 0 and not again and not PROFILED:
                 what = try_sizes(quick, key, word == 0, made)
                 if what == SERVED:
                     quick.counts[0] += 1

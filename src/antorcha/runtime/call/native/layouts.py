@@ -43,6 +43,7 @@ from antorcha.runtime.cpython import (
     NONE,
     TRUE,
     Py_DecRef,
+    Py_IncRef,
     PyErr_Clear,
     PyObject_Vectorcall,
     PyTuple_GetItem,
@@ -439,15 +440,17 @@ def form_of(layout: raw) -> raw:
         keep_kin(forms, layout, kind, known)
         Py_DecRef(known)
         return lay.form
+    Py_IncRef(known)  # making objects may run any code, which may forget it
     numbers = numbers_in(sizes, kind >= 0)
     if numbers is None:
         PyErr_Clear()
+        Py_DecRef(known)
         return nothing
-    old = lay.numbers
+    old_numbers, old_form = lay.numbers, lay.form  # (who else may have found it meanwhile)
     lay.numbers = numbers
-    lay.form = new_reference(known)
-    drop_one(old)
-    Py_DecRef(raw(NONE))
+    lay.form = known
+    drop_one(old_numbers)
+    Py_DecRef(old_form)
     return known
 
 

@@ -135,9 +135,12 @@ def _sized_body(
         return None
     if len(arguments) > MOST_ARGUMENTS or len(plan.outs) > MOST_RESULTS:
         return None
-    owners += [run, pack, [each for each, _ in arguments]]
+    if [lay is None for lay in plan.tensors] != [o is None for o in call.operands]:
+        return None
+    owners += [run, pack, call.numbers, [each for each, _ in arguments]]
     return [
-        SIZED, id(run), 0, 0, len(at), *padded(at, MOST_OPERANDS), *_given(arguments), 0,
+        SIZED, id(run), 0, 0, len(at), *padded(at, MOST_OPERANDS), *_given(arguments),
+        0 if call.loose else id(call.numbers),
         len(plan.outs), *padded([], MOST_RESULTS), *padded([], MOST_RESULTS),
         pack if isinstance(pack, int) else ALL, 0 if isinstance(pack, int) else id(pack),
     ]  # fmt: skip

@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from antorcha.runtime.call import plan as plans
-from antorcha.runtime.call.native import sized
+from antorcha.runtime.call.native import record, sized
 from antorcha.runtime.call.native.layouts import MOST_DIMS
 from antorcha.runtime.call.outline import Outline
 from antorcha.runtime.call.sizes import MOST_OUTLINES, Family
 from antorcha.runtime.launched import Draft, Pending, _unexplained
 from antorcha.runtime.objects import padded, words_in_memory
+from antorcha.runtime.sequence import Boxed
 from antorcha.runtime.sequence import Draft as SequenceDraft
 from antorcha.runtime.storage import Storage, new_storage
-from antorcha.symbols import Symbol, Terms
+from antorcha.symbols import Symbol, Terms, symbols_in
 
 _STEPS = {"//": sized.DIVIDE, "%": sized.REST, "==": sized.EQUAL, "<": sized.LESS}
 _KINDS = {plans.FRESH: sized.FRESH, plans.MANY: sized.MANY,
@@ -33,6 +34,7 @@ class Words:
         self.words: list[Any] = []  # ints and symbols
         self.parts: list[list[int]] = []  # first, count, start, and the calls
         self.calls: list[list[int]] = []
+        self.boxes: list[list[int]] = []  # of parts: which word is an object, and of which number
         self.places: dict[int, int] = {}  # of drafts: which part it is
 
     def add(self, words: Sequence[Any]) -> int:
@@ -40,6 +42,12 @@ class Words:
         first = len(self.words)
         self.words.extend(words)
         return first
+
+    def check(self) -> None:
+        """Refuses more than there is room for."""
+        boxes = sum([len(each) // 2 for each in self.boxes])
+        if len(self.words) > sized.MOST_WORDS or len(self.parts) + boxes > sized.MOST_PARTS:
+            raise Unsaid
 
     def part(self, pending: Any, form: str) -> int:
         """Which part a launch or a sequence is that is made of this."""
@@ -49,6 +57,7 @@ class Words:
         if id(draft) in self.places:
             return self.places[id(draft)]
         calls: list[int] = []
+        boxes: list[int] = []
         if isinstance(draft, Draft):
             words, start = [*draft.words], draft.start
             words[8] = id(_unexplained)
@@ -59,11 +68,16 @@ class Words:
                     raise Unsaid
                 calls += [at, self.part(called, called.form)]
                 words[at] = 0
+            for at, word in enumerate(words):
+                if isinstance(word, Boxed):
+                    boxes += [at, self.add([word.symbol])]
+                    words[at] = 0
         else:
             raise Unsaid
         place = self.places[id(draft)] = len(self.parts)
         self.parts.append([self.add(words), len(words), start])
         self.calls.append(calls)
+        self.boxes.append(boxes)
         return place
 
 
@@ -76,7 +90,8 @@ def _sum(terms: Terms) -> list[int]:
 
 
 def kind_of(family: Family) -> Storage | None:
-    """What is known of a family's calls, a `sized.Kind`; None: nothing yet."""
+    """What is known of a family's calls, a `sized.Kind`; None: nothing yet. (The operands of a call
+    are the tensors of its plan, or it is recorded by Python.)"""
     found = [each for each in map(sized_of, family.outlines) if each is not None]
     if not found and not family.closed:
         return None
@@ -85,13 +100,16 @@ def kind_of(family: Family) -> Storage | None:
 
 
 def sized_of(outline: Outline) -> Storage | None:
-    """The Sized that says what the outline says; None: machine code cannot do it."""
-    if outline.machine is None:
+    """The Sized that says what the outline says, and what is known by now of recording it; None:
+    machine code cannot do it."""
+    known = len(outline.keeps)
+    if outline.machine is None or outline.machine[0] != known:
         try:
-            outline.machine = _sized(outline)
+            outline.machine = known, _sized(outline)
         except (Unsaid, OverflowError):
-            outline.machine = False
-    return outline.machine or None
+            outline.machine = known, None
+    found: Storage | None = outline.machine[1]
+    return found
 
 
 def _sized(outline: Outline) -> Storage:
@@ -117,9 +135,38 @@ def _sized(outline: Outline) -> Storage:
     results: list[int] = []
     for out in plan.outs:
         results += [id(out), out.ndim, found.add(out.shape), found.add(out.strides)]
-    if len(found.words) > sized.MOST_WORDS or len(found.parts) > sized.MOST_PARTS:
-        raise Unsaid
-    return _in_memory(outline, found, kind, deltas, results)
+    views = (deltas, int(plan.kind == plans.VIEWS)) if kind == sized.VIEWS else (-1, 0)
+    recorded, history = _history(outline, found, views)
+    found.check()
+    tail = [deltas, recorded, 0 if history is None else history.ptr]
+    return _in_memory(outline, found, kind, results, tail, history)
+
+
+def _history(outline: Outline, found: Words, views: tuple[int, int]) -> tuple[int, Storage | None]:
+    """How calls are recorded: see ``Sized.recorded`` and ``plans.History``."""
+    plan = outline.plan
+    if plan.rule is None:
+        return 0, None
+    given = outline.known[: outline.operands]
+    tensors = [lay for lay in plan.tensors if lay is not None]
+    post = None if views[1] else plan.post
+    same = len(given) == len(tensors) and all([a is b for a, b in zip(given, tensors, strict=True)])
+    if not same or symbols_in((post, plan.post_names)):
+        return -1, None
+    how = record.storage_of(plan)
+    assert how is not None
+    statics: list[int] = []
+    for name, value in plan.statics.items():
+        if isinstance(value, Symbol):
+            statics += [id(name), found.add([value]), -1]
+        elif type(value) is tuple and all([type(n) in (int, Symbol) for n in value]):
+            if symbols_in(value):
+                statics += [id(name), found.add(value), len(value)]
+        elif symbols_in(value):
+            return -1, None
+    held = words_in_memory(statics or [0])
+    words = [id(how), id(plan), len(plan.tensors), len(statics) // 3, held.ptr, *views]
+    return 1, words_in_memory(words, how, plan, held)
 
 
 def _source(runs: Any) -> Any:
@@ -127,7 +174,7 @@ def _source(runs: Any) -> Any:
 
 
 def _in_memory(
-    outline: Outline, found: Words, kind: int, deltas: int, results: list[int]
+    outline: Outline, found: Words, kind: int, results: list[int], tail: list[int], history: Any
 ) -> Storage:
     """The Sized, and all that it points to."""
     code: list[int] = []
@@ -137,14 +184,15 @@ def _in_memory(
     for k, symbol in symbols:
         code += [k, *_sum(symbol.terms)]
     template = [w.value if isinstance(w, Symbol) else int(w) for w in found.words]
-    calls = [words_in_memory(each or [0]) for each in found.calls]
+    held: list[Storage] = []
     parts: list[int] = []
-    for part, each, held in zip(found.parts, found.calls, calls, strict=True):
-        parts += [*part, len(each) // 2, held.ptr]
+    for part, calls, boxes in zip(found.parts, found.calls, found.boxes, strict=True):
+        held += [words_in_memory(calls or [0]), words_in_memory(boxes or [0])]
+        parts += [*part, len(calls) // 2, held[-2].ptr, len(boxes) // 2, held[-1].ptr]
     blocks = [words_in_memory(each or [0]) for each in (template, code, parts, results)]
     at = [block.ptr for block in blocks]
     return words_in_memory(
         [kind, outline.given, len(outline.steps), len(symbols), len(template), at[0], at[1],
-         len(found.parts), at[2], len(outline.plan.outs), at[3], deltas],
-        outline, *calls, *blocks,
+         len(found.parts), at[2], len(outline.plan.outs), at[3], *tail],
+        outline, history, *held, *blocks,
     )  # fmt: skip

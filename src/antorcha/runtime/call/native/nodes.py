@@ -29,6 +29,7 @@ from antorcha.lang.native import (
     struct,
 )
 from antorcha.runtime.call.native.life import NodeObject
+from antorcha.runtime.call.native.plans import PlanObject, plan_type
 from antorcha.runtime.call.native.tables import MOST, Pending
 from antorcha.runtime.call.native.tensors import TensorObject, is_whole, tensor_at
 from antorcha.runtime.call.node import RELEASED, Node
@@ -51,7 +52,7 @@ from antorcha.runtime.cpython import (
     tuple_type,
     type_of,
 )
-from antorcha.runtime.objects import field_offset, words_in_memory
+from antorcha.runtime.objects import words_in_memory
 from antorcha.runtime.sequence import (
     SMALL,
     Program,
@@ -100,11 +101,8 @@ class Gradient:
 NOTHING, MADE = -1, -2
 DONE, ERROR, NOT_HERE = 0, 1, 2
 node_type = Global("antorcha_node_type", raw)
-plan_type = Global("antorcha_plan_type", raw)
 released = Global("antorcha_released", raw)
 python_gradients = Global("antorcha_gradients_of", raw)
-plan_outs = Global("antorcha_plan_outs", i64)  # bytes from a Plan's beginning to these fields
-plan_replays = Global("antorcha_plan_replays", i64)
 
 
 @native
@@ -118,7 +116,7 @@ def outs_of(node: ptr[NodeObject]) -> i64:
     """How many results its call had; below 0: not for here."""
     if node.plan is None or type_of(node.plan) != plan_type[0]:
         return -1
-    outs = ptr[raw](node.plan + plan_outs[0])[0]
+    outs = ptr[PlanObject](node.plan).outs
     if outs is None or type_of(outs) != raw(tuple_type) or PyTuple_Size(outs) > MOST:
         return -1
     return PyTuple_Size(outs)
@@ -137,7 +135,7 @@ def is_plain_node(node: ptr[NodeObject]) -> bool:
 @native
 def replay_for(node: ptr[NodeObject], p: ptr[Pending]) -> raw:
     """The replay for what has arrived (borrowed), or null."""
-    table = ptr[raw](node.plan + plan_replays[0])[0]
+    table = ptr[PlanObject](node.plan).replays
     if table is None or type_of(table) != storage_type[0]:
         return None
     words = ptr[i64](ptr[StorageObject](table).ptr)
@@ -381,8 +379,5 @@ def teach(plan: Plan) -> None:
 def install(gradients_of: Callable[..., Any]) -> None:
     """Tells the machine code what nodes are."""
     node_type.refer_to(Node)
-    plan_type.refer_to(Plan)
     released.refer_to(RELEASED)
     python_gradients.refer_to(gradients_of)
-    plan_outs.np[0] = field_offset(Plan, "outs")
-    plan_replays.np[0] = field_offset(Plan, "replays")

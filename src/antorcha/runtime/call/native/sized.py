@@ -17,7 +17,7 @@ it. All that may run code (making layouts and blocks) comes before the operands'
 # mypy: no-warn-unreachable
 from __future__ import annotations
 
-from antorcha.lang.native import array, bind, f64, i64, local, native, ptr, raw, ref, struct
+from antorcha.lang.native import array, bind, f64, i64, local, native, ptr, raw, ref, struct, void
 from antorcha.runtime.call.native.keys import (
     ANY_SIZE,
     FORM,
@@ -37,15 +37,18 @@ from antorcha.runtime.call.native.layouts import (
     number_at,
     tuple_of,
 )
+from antorcha.runtime.call.native.plans import History
 from antorcha.runtime.call.sizes import MOST_OUTLINES
 from antorcha.runtime.cpython import (
     NONE,
+    Py_DecRef,
     PyErr_Clear,
     PyTuple_Size,
     drop_all,
     drop_one,
     failed,
     fast_def,
+    int_object,
     int_value,
     new_reference,
     zero,
@@ -57,7 +60,7 @@ from antorcha.runtime.storage import Storage, StorageObject, make_storage
 MOST_NUMBERS = 24  # sizes and strides of a call's operands
 MOST_VALUES = 96  # those, and what the steps add to them
 MOST_WORDS = 640  # of all kernels and layouts of a call
-MOST_PARTS = 12  # kernels and sequences
+MOST_PARTS = 16  # kernels, sequences and numbers as objects
 MOST_RESULTS = 8
 DIVIDE, REST, EQUAL, LESS = range(4)
 """Steps: kind, a number, and two sums. The number is of no use, or the answer that is wanted."""
@@ -75,6 +78,8 @@ class Part:
     start: i64  # where a launch's description begins among them; -1: it is a sequence
     calls: i64
     call_at: ptr[i64]  # for each launch that a sequence calls: which word says so, which part it is
+    boxes: i64
+    box_at: ptr[i64]  # for each int object among its constants: which word, and which has its number
 
 
 @struct
@@ -103,6 +108,8 @@ class Sized:
     results: i64
     result: ptr[Result]
     deltas: i64  # where the words begin with what each view adds to the offset
+    recorded: i64  # is there something that a graph records? -1: that is not for here
+    history: ptr[History]
 
 
 @struct
@@ -120,7 +127,8 @@ class Work:
 
     words: array[i64, MOST_WORDS]
     values: array[i64, MOST_VALUES]
-    parts: array[raw, MOST_PARTS]
+    parts: array[raw, MOST_PARTS]  # and the numbers, from the end
+    boxes: i64
 
 
 # ---- the key
@@ -254,14 +262,27 @@ def make_part(work: ptr[Work], part: ptr[Part]) -> raw:
         words[1] = i64(memory + 8 * part.start)
     for k in range(part.calls):
         words[part.call_at[2 * k]] = i64(work.parts[part.call_at[2 * k + 1]])
+    for k in range(part.boxes):
+        number = int_object(work.words[part.box_at[2 * k + 1]])
+        if number is None:
+            Py_DecRef(made)
+            return number
+        work.boxes += 1
+        work.parts[MOST_PARTS - work.boxes] = number
+        words[part.box_at[2 * k]] = i64(number)
     return made
+
+
+@native
+def drop_parts(work: ptr[Work]) -> void:
+    """Lets go of all that `prepare` has made but layouts."""
+    drop_all(ref(work.parts[0]), MOST_PARTS)
 
 
 @native
 def make_parts(sized: ptr[Sized], work: ptr[Work]) -> bool:
     ok = True
     for k in range(sized.parts):
-        work.parts[k] = None
         if ok:
             work.parts[k] = make_part(work, sized.part + k)
             ok = work.parts[k] is not None
@@ -285,7 +306,8 @@ def find_layout(sized: ptr[Sized], work: ptr[Work], k: i64) -> raw:
 def prepare(sized: ptr[Sized], work: ptr[Work], layouts: ptr[raw]) -> bool:
     """Makes all that a call needs but its results, of words that are filled: `work.parts`, and a
     layout for each result, all of them held. False: nothing is made, and no exception set."""
-    for k in range(sized.parts):
+    work.boxes = 0
+    for k in range(MOST_PARTS):
         work.parts[k] = None
     for k in range(sized.results):
         layouts[k] = None
@@ -297,7 +319,7 @@ def prepare(sized: ptr[Sized], work: ptr[Work], layouts: ptr[raw]) -> bool:
     ok = ok and make_parts(sized, work)
     if not ok:
         drop_all(layouts, sized.results)
-        drop_all(ref(work.parts[0]), sized.parts)
+        drop_parts(work)
     if failed():
         PyErr_Clear()
     return ok

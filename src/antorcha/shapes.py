@@ -30,10 +30,10 @@ MOST_DIMS: Final = 64  # of data from outside; NumPy has no more
 
 
 def is_symbol(x: Any) -> bool:
-    """Is it no int, although it may be where an int is said to be: a size that may be any number?
-    (They come from a module that need not be loaded to say no.)"""
+    """Is it no number, although it may be where a number is said to be: a size that may be any, or
+    what is computed from one? (They come from a module that need not be loaded to say no.)"""
     symbols = sys.modules.get("antorcha.symbols")
-    return symbols is not None and type(x) is symbols.Symbol
+    return symbols is not None and type(x) in (symbols.Symbol, symbols.Ratio)
 
 
 class Size(tuple[int, ...]):
@@ -105,6 +105,20 @@ def _exact_ints(items: Sequence[Any], position: int) -> Ints:
     return tuple(sizes)
 
 
+def clamped(at: int | None, size: int, otherwise: int) -> int:
+    """Where a slice of positive step begins or ends in a dim: `at`, counted from the end if it is
+    negative; `otherwise` for None. (What ``slice.indices`` gives, but sizes may be symbols.)
+
+    >>> clamped(-2, 5, 0), clamped(7, 5, 5), clamped(None, 5, 5)
+    (3, 5, 5)
+    """
+    if at is None:
+        return otherwise
+    if at < 0:
+        at += size
+    return 0 if at < 0 else size if at > size else at
+
+
 # Counting --------------------------------------------------------------------------------------
 
 
@@ -114,7 +128,7 @@ def numel(shape: Sequence[int], op: str = "") -> int:
     >>> numel((2, 3)), numel(()), numel((2, 0))
     (6, 1, 0)
     """
-    if shape and min(shape) < 0:
+    if min(0, 0, *shape) < 0:  # (no two sizes are compared: they may be symbols)
         raise ShapeError(labelled(op, f"sizes must not be negative, got shape {tuple(shape)}"))
     count = math.prod(shape)
     # With a zero among the sizes the count is 0, but the strides may still overflow.

@@ -91,6 +91,11 @@ class Symbol:
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other
 
+    def __rtruediv__(self, other: Any) -> Any:
+        if self.trace.loose and type(other) in (int, float) and self != 0:
+            return Ratio(float(other), self)
+        return other / self.known()
+
     # ---- questions
     def __eq__(self, other: object) -> bool:
         return self.trace.ask(self, "==", other)
@@ -144,16 +149,32 @@ def _as_ints(name: str) -> Callable[..., Any]:
     return method
 
 
-for _name in ("truediv", "rtruediv", "pow", "rpow", "lshift", "rlshift", "rshift", "rrshift",
+for _name in ("truediv", "pow", "rpow", "lshift", "rlshift", "rshift", "rrshift",
               "and", "rand", "or", "ror", "xor", "rxor", "invert"):  # fmt: skip
     setattr(Symbol, f"__{_name}__", _as_ints(f"__{_name}__"))
+
+
+class Ratio:
+    """A float that is a number by a size. It is good for no more than to be a kernel's number."""
+
+    __slots__ = ("over", "trace", "under", "value")
+
+    def __init__(self, over: float, under: Symbol) -> None:
+        self.over, self.under, self.trace = over, under, under.trace
+        self.value = over / under.value
+
+    def __float__(self) -> float:
+        return self.over / self.under.known()
 
 
 class Trace:
     """The symbols of one planning, and what was asked of them."""
 
-    def __init__(self, given: Sequence[int]) -> None:
-        """given: examples of the numbers, all of them 2 at least, as theirs will be."""
+    def __init__(self, given: Sequence[int], loose: bool = False) -> None:
+        """given: examples of the numbers, all of them 2 at least, as theirs will be. loose: a float
+        that is an integer may become one beside a symbol, as in what only floats are computed from.
+        """
+        self.loose = loose
         traces.add(self)
         self.open = True
         self.count = len(given)
@@ -181,6 +202,8 @@ class Trace:
         """An int or a symbol as a sum; None: neither."""
         if isinstance(x, Symbol):
             return x.terms
+        if self.loose and type(x) is float and x.is_integer():
+            return {(): int(x)}
         return {(): x} if type(x) is int else None
 
     def sure_terms(self, x: Any) -> Terms:
@@ -290,6 +313,8 @@ class Trace:
         if not self.open:
             raise Untold("a size that may be any number has outlived its planning")
         asked = (what, self.text_of(a), self.text_of(b))
+        if what == "==":
+            asked = ("==", min(asked[1:]), max(asked[1:]))
         if asked not in self.asked:
             self.asked.add(asked)
             self.steps.append((what, self.sure_terms(a), self.sure_terms(b), int(answer)))
@@ -330,7 +355,7 @@ class Trace:
 
 def value_of(x: Any) -> int:
     """An int, or a symbol's example."""
-    found: int = x.value if isinstance(x, Symbol) else x
+    found: int = x.value if isinstance(x, Symbol) else int(x)
     return found
 
 
@@ -364,7 +389,7 @@ def hold_no_sizes(*kinds: type) -> None:
 
 def symbols_in(thing: Any, seen: set[int] | None = None) -> bool:
     """Is there a symbol in it, or in what it holds: items, fields, what a function closes over?"""
-    if isinstance(thing, Symbol):
+    if isinstance(thing, (Symbol, Ratio)):
         return True
     if isinstance(thing, _holding_none[0]):
         return False

@@ -15,6 +15,7 @@ from antorcha.runtime.alloc import stats
 from antorcha.runtime.call import native, plan, sizes
 from antorcha.runtime.call.native import checking, learn_sizes, methods, sized
 from antorcha.runtime.call.native.calls import Quick
+from antorcha.runtime.sequence import sequence_of
 from tests.ops.test_sizes import CASES
 
 pytestmark = pytest.mark.skipif(not native.ACTIVE, reason=native.why_not())
@@ -135,9 +136,14 @@ def test_words_are_those_of_the_outline() -> None:
                 ours, theirs = sized.evaluated(block, *numbers), outline.program(*numbers)
                 assert (ours is None) == (theirs is None), (outline.plan.op, numbers)
                 if ours is not None:
-                    every = {word for group in theirs for word in group}
+                    every = {*numbers, *[word for group in theirs for word in group]}
+                    held = sequence_of(getattr(outline.plan, "fresh", None))
+                    if held is not None:  # one without sizes in it
+                        every |= {*memoryview(held).cast("B").cast("q")}
                     for value in outline.plan.statics.values():  # what a node's plan says of them
-                        every |= {n for n in value if type(n) is int} if type(value) is tuple else set()
+                        every |= (
+                            {n for n in value if type(n) is int} if type(value) is tuple else set()
+                        )
                     assert set(ours) - every <= {0, id(learn_sizes._unexplained), *ours[:2]}
                     compared += 1
     assert compared > 100

@@ -429,9 +429,11 @@ def _native() -> Any:
 
         _engine.extend((native.engine(gradients_of, accumulate, sum_of), native))
         if _engine[0] is not None:
-            from antorcha.runtime.call.native.nodes import teach
+            from antorcha.ops import replay_sizes
+            from antorcha.runtime.call.native.nodes import teach, teach_sizes
 
-            replay.on_new = teach
+            replay.on_new, replay.on_size = teach, replay_sizes.meet
+            replay_sizes.on_new = teach_sizes
     if _engine[0] is None or _engine[1].offs:
         return None
     return watched if modes.watched else _engine[0]

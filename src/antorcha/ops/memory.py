@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Callable
 from typing import Any as _Any
 
@@ -26,6 +25,7 @@ from antorcha.runtime.tensor import bare
 from antorcha.shapes import (
     broadcast_shapes,
     channels_last_strides,
+    clamped,
     contiguous_strides,
     may_overlap,
     normalize_dim,
@@ -217,7 +217,7 @@ def slice_backward(g: Tensor, size: Shape, dim: Int, start: Int, end: Int, step:
     """Zeros of shape ``size`` with ``g`` at the places that ``slice`` took."""
     d = normalize_dim(dim, len(size))
     strides = list(contiguous_strides(size))
-    first = builtins.slice(start, end, step).indices(size[d])[0]
+    first = clamped(start, size[d], 0)
     delta = first * strides[d] if g.numel else 0
     strides[d] *= step
     return size, strides, delta

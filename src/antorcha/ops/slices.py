@@ -15,7 +15,7 @@ from antorcha.ops.types import Any, Dim, Int, Ints, Tensor
 from antorcha.runtime.call.plan import Plan
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.tensor import Tensor as TensorType
-from antorcha.shapes import extent, normalize_dim
+from antorcha.shapes import clamped, extent, normalize_dim
 
 INT_MAX = (1 << 63) - 1
 
@@ -28,7 +28,8 @@ def slice(input: Tensor, dim: Dim = 0, start: Int = 0, end: Int = INT_MAX, step:
     d = normalize_dim(dim, input.ndim, op="slice")
     if step <= 0:
         raise ValueRangeError("slice: slice step must be positive")
-    first, last, _ = builtins.slice(start, end, step).indices(input.shape[d])
+    size = input.shape[d]
+    first, last = clamped(start, size, 0), clamped(end, size, size)
     count = max(0, -((first - last) // step))
     shape = (*input.shape[:d], count, *input.shape[d + 1 :])
     stride = input.strides[d] * step if step <= input.shape[d] else input.strides[d]

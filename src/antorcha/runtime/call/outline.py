@@ -37,9 +37,7 @@ Build = Callable[[Made, Any], Any]
 class Outline:
     """A plan for sizes of which only some answers are known."""
 
-    def __init__(
-        self, trace: Trace, plan: Plan, given: Sequence[Layout], call: Any = None
-    ) -> None:
+    def __init__(self, trace: Trace, plan: Plan, given: Sequence[Layout], call: Any = None) -> None:
         """given: the operands' layouts, in order, as the plan was made for. call: the call that it
         is of (`sizes.SymbolicCall`), to plan it again with other symbols."""
         self.plan, self.call = plan, call
@@ -142,10 +140,7 @@ class Outline:
             return place
         if isinstance(draft, Draft):
             return self._add(draft, self._launch(draft))
-        if isinstance(draft, sequences.Draft):
-            return self._add(draft, self._sequence(draft))
-        given, make = self._filler(draft.given), draft.make
-        return self._add(draft, lambda made, words: make(*given(made, words)))
+        return self._add(draft, self._sequence(draft))
 
     def _launch(self, draft: Draft) -> Build:
         group = len(self.groups)
@@ -163,12 +158,14 @@ class Outline:
 
     def _sequence(self, draft: sequences.Draft) -> Build:
         pending = [(k, word) for k, word in enumerate(draft.words) if isinstance(word, Pending)]
-        boxed = [k for k, word in enumerate(draft.words) if isinstance(word, sequences.Boxed)]
+        boxed = [(k, w) for k, w in enumerate(draft.words) if isinstance(w, sequences.Boxed)]
         self.calls[id(draft)] = pending
         calls = [(k, self._filler(word), word.form != "play") for k, word in pending]
         owners = [self._filler(owner) for owner in draft.owners]
         group = len(self.groups)
-        numbers = [word.symbol if isinstance(word, sequences.Boxed) else word for word in draft.words]
+        numbers = [
+            word.symbol if isinstance(word, sequences.Boxed) else word for word in draft.words
+        ]
         self.groups.append([0 if isinstance(word, Pending) else word for word in numbers])
 
         def build(made: Made, words: Any) -> Any:
@@ -177,9 +174,9 @@ class Outline:
                 called = find(made, words)
                 code[at] = id(called.__self__ if launched else called)
             held = [find(made, words) for find in owners]
-            for at in boxed:
-                held.append(code[at])
-                code[at] = id(code[at])
+            for at, box in boxed:
+                held.append(box.made(code[at]))
+                code[at] = id(held[-1])
             return Playing(sequences.playing(code, held))
 
         return build
@@ -202,7 +199,8 @@ class Outline:
             tensors=tuple([None if k is None else made[k] for k in self.tensors]),
             rule=plan.rule, statics=statics, post=post, post_names=names,
         )  # fmt: skip
-        found.outline, found.numbers, found.keeps = self, tuple(numbers), self.keeps
+        found.outline, found.numbers = self, tuple(numbers)
+        found.keeps, found.replays = self.keeps, self.plan.replays
         return found
 
 

@@ -96,15 +96,20 @@ def run(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool) ->
     return execute(plan, operands, flat, numbers, record)
 
 
-def plan_alone(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def plan_alone(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], write: bool = False) -> Any:
     """Binds and plans with symbols for sizes, and notes it on the tape: nothing is run, and nothing
-    kept. The results have no memory."""
+    kept. The results have no memory. write: over the first operand."""
     _, operands, flat, numbers, values = op.bind(args, kwargs)
     examples = {id(n): n.value for n in numbers if type(n) not in _NUMBERS}  # symbols
-    plan = op.make_plan([examples.get(id(v), v) for v in values], None)
-    outs = tuple([bare(lay, None) for lay in plan.outs])
+    values = [examples.get(id(v), v) for v in values]
     tape = tapes.current.tape
     assert tape is not None
+    if write:
+        target: Tensor = operands[0]
+        tape.note_write(op.make_plan(values, (target._layout,)), operands, flat)
+        return target
+    plan = op.make_plan(values, None)
+    outs = tuple([bare(lay, None) for lay in plan.outs])
     tape.note(plan, operands, flat, numbers, outs)
     return outs[0] if plan.kind == FRESH or plan.kind == VIEW else plan.op.pack(outs)
 
@@ -226,6 +231,8 @@ def call_inplace(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def run_inplace(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool) -> Any:
+    if modes.busy and modes.state.word & modes.SYMBOLS:
+        return plan_alone(op, args, kwargs, write=True)
     name = op.name + "_"
     key, operands, flat, numbers, bound = op.bind(args, kwargs)
     target = operands[0]

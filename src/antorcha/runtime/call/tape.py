@@ -142,10 +142,10 @@ current = _Current()
 
 
 @contextmanager
-def running(tape: Tape) -> Iterator[None]:
-    """Notes what this thread computes on the tape."""
+def running(tape: Tape, more: int = 0) -> Iterator[None]:
+    """Notes what this thread computes on the tape. more: other modes to be in meanwhile."""
     before, current.tape = current.tape, tape
-    word = modes.set_word(modes.state.word | modes.TAPE)
+    word = modes.set_word(modes.state.word | modes.TAPE | more)
     try:
         yield
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,10 +13,10 @@ from antorcha.runtime.call.outline import Outline
 from antorcha.runtime.call.sizes import MOST_OUTLINES, Family
 from antorcha.runtime.launched import Draft, Pending, _unexplained
 from antorcha.runtime.objects import padded, words_in_memory
-from antorcha.runtime.sequence import Boxed
+from antorcha.runtime.sequence import Boxed, sequence_of
 from antorcha.runtime.sequence import Draft as SequenceDraft
 from antorcha.runtime.storage import Storage, new_storage
-from antorcha.symbols import Symbol, Terms, symbols_in
+from antorcha.symbols import Ratio, Symbol, Terms, symbols_in
 
 _STEPS = {"//": sized.DIVIDE, "%": sized.REST, "==": sized.EQUAL, "<": sized.LESS}
 _KINDS = {plans.FRESH: sized.FRESH, plans.MANY: sized.MANY,
@@ -34,7 +35,7 @@ class Words:
         self.words: list[Any] = []  # ints and symbols
         self.parts: list[list[int]] = []  # first, count, start, and the calls
         self.calls: list[list[int]] = []
-        self.boxes: list[list[int]] = []  # of parts: which word is an object, and of which number
+        self.boxes: list[list[int]] = []  # of parts: their numbers, as `sized.Box`es
         self.places: dict[int, int] = {}  # of drafts: which part it is
 
     def add(self, words: Sequence[Any]) -> int:
@@ -45,15 +46,16 @@ class Words:
 
     def check(self) -> None:
         """Refuses more than there is room for."""
-        boxes = sum([len(each) // 2 for each in self.boxes])
+        boxes = sum([len(each) // 4 for each in self.boxes])
         if len(self.words) > sized.MOST_WORDS or len(self.parts) + boxes > sized.MOST_PARTS:
             raise Unsaid
 
     def part(self, pending: Any, form: str) -> int:
-        """Which part a launch or a sequence is that is made of this."""
-        draft = pending.source if isinstance(pending, Pending) else None
-        if draft is None or pending.form != form:
-            raise Unsaid
+        """Which part a launch or a sequence is that is made of this, or is this."""
+        if isinstance(pending, Pending):
+            draft = pending.source if pending.form == form else None
+        else:
+            draft = sequence_of(pending)  # which has no sizes in it
         if id(draft) in self.places:
             return self.places[id(draft)]
         calls: list[int] = []
@@ -70,8 +72,10 @@ class Words:
                 words[at] = 0
             for at, word in enumerate(words):
                 if isinstance(word, Boxed):
-                    boxes += [at, self.add([word.symbol])]
+                    boxes += [at, self.add([word.symbol]), *_quotient(word.number)]
                     words[at] = 0
+        elif isinstance(draft, Storage):
+            words, start = list(memoryview(draft).cast("B").cast("q")), -1
         else:
             raise Unsaid
         place = self.places[id(draft)] = len(self.parts)
@@ -79,6 +83,13 @@ class Words:
         self.calls.append(calls)
         self.boxes.append(boxes)
         return place
+
+
+def _quotient(number: Any) -> list[int]:
+    """Of a number that follows from a size: is it one by that, and the bits of which?"""
+    if not isinstance(number, Ratio):
+        return [0, 0]
+    return [1, int.from_bytes(struct.pack("<d", number.over), "little", signed=True)]
 
 
 def _sum(terms: Terms) -> list[int]:
@@ -124,12 +135,12 @@ def _sized(outline: Outline) -> Storage:
         deltas = found.add(plan.post)
     elif plan.kind == plans.FRESH:
         runs = plan.fresh
-        found.part(runs, "play" if isinstance(_source(runs), SequenceDraft) else "fresh")
+        found.part(runs, "play" if _is_sequence(runs) else "fresh")
     else:
         if plan.allocate is not new_storage:
             raise Unsaid
         runs = plan.into
-        found.part(runs, "play" if isinstance(_source(runs), SequenceDraft) else "into")
+        found.part(runs, "play" if _is_sequence(runs) else "into")
     if len(plan.outs) > sized.MOST_RESULTS or any([out.ndim > MOST_DIMS for out in plan.outs]):
         raise Unsaid
     results: list[int] = []
@@ -169,8 +180,9 @@ def _history(outline: Outline, found: Words, views: tuple[int, int]) -> tuple[in
     return 1, words_in_memory(words, how, plan, held)
 
 
-def _source(runs: Any) -> Any:
-    return getattr(runs, "source", None)
+def _is_sequence(runs: Any) -> bool:
+    source = runs.source if isinstance(runs, Pending) else sequence_of(runs)
+    return isinstance(source, (SequenceDraft, Storage))
 
 
 def _in_memory(
@@ -188,7 +200,7 @@ def _in_memory(
     parts: list[int] = []
     for part, calls, boxes in zip(found.parts, found.calls, found.boxes, strict=True):
         held += [words_in_memory(calls or [0]), words_in_memory(boxes or [0])]
-        parts += [*part, len(calls) // 2, held[-2].ptr, len(boxes) // 2, held[-1].ptr]
+        parts += [*part, len(calls) // 2, held[-2].ptr, len(boxes) // 4, held[-1].ptr]
     blocks = [words_in_memory(each or [0]) for each in (template, code, parts, results)]
     at = [block.ptr for block in blocks]
     return words_in_memory(

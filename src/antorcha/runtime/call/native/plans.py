@@ -9,7 +9,7 @@ Invariants: a History never changes, and lives as long as the Sized that names i
 """
 
 # Native functions are in the kernel language, whose types are values: mypy cannot read them.
-# mypy: disable-error-code="valid-type,arg-type,attr-defined,index,misc"
+# mypy: disable-error-code="valid-type,arg-type,attr-defined,index,misc,redundant-expr"
 # mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
 # mypy: no-warn-unreachable
 from __future__ import annotations

@@ -43,6 +43,7 @@ from antorcha.runtime.cpython import (
     NONE,
     Py_DecRef,
     PyErr_Clear,
+    PyFloat_FromDouble,
     PyTuple_Size,
     drop_all,
     drop_one,
@@ -70,6 +71,16 @@ FRESH, MANY, VIEWS = range(3)
 
 
 @struct
+class Box:
+    """A number as an object that follows from a size."""
+
+    at: i64  # the word that is its address
+    size: i64  # the word that is the size
+    divides: i64  # is it another number by that?
+    over: f64
+
+
+@struct
 class Part:
     """A kernel's launch, or a sequence: its words are `count` from `first` on."""
 
@@ -79,7 +90,7 @@ class Part:
     calls: i64
     call_at: ptr[i64]  # for each launch that a sequence calls: which word says so, which part it is
     boxes: i64
-    box_at: ptr[i64]  # for each int object among its constants: which word, and which has its number
+    box_at: ptr[Box]  # the numbers among its constants that follow from sizes
 
 
 @struct
@@ -263,13 +274,18 @@ def make_part(work: ptr[Work], part: ptr[Part]) -> raw:
     for k in range(part.calls):
         words[part.call_at[2 * k]] = i64(work.parts[part.call_at[2 * k + 1]])
     for k in range(part.boxes):
-        number = int_object(work.words[part.box_at[2 * k + 1]])
+        box = part.box_at + k
+        size = work.words[box.size]
+        if box.divides == 0:
+            number = int_object(size)
+        else:
+            number = PyFloat_FromDouble(box.over / f64(size))
         if number is None:
             Py_DecRef(made)
             return number
         work.boxes += 1
         work.parts[MOST_PARTS - work.boxes] = number
-        words[part.box_at[2 * k]] = i64(number)
+        words[box.at] = i64(number)
     return made
 
 

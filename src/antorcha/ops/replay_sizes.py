@@ -110,7 +110,9 @@ def _outlined(node: Node, plan: Plan, grads: replay.Grads, trace: Trace) -> Grad
     else:
         made = make(plan.op, VIEWS, (), post=())
     known = [*given, *[g._layout for g in arriving if g is not None]]
-    return GradientOutline(Outline(trace, made, known), saved, gradients)
+    outline = Outline(trace, made, known)
+    outline.packed = bool(outs)
+    return GradientOutline(outline, saved, gradients)
 
 
 def _saved(node: Node, plan: Plan, symbolic: Plan) -> list[int | None]:

@@ -49,6 +49,7 @@ class Outline:
         self.places: dict[int, int] = {}  # id of a layout or a draft -> which of Made it is
         self.known: list[Any] = [*given]  # whose ids those are
         self.operands = len(given)
+        self.packed = False  # is what it runs a sequence that gives places of results?
         self.calls: dict[int, list[tuple[int, Any]]] = {}  # of sequences: words that are pending
         for k, lay in enumerate(given):
             self.places.setdefault(id(lay), k)

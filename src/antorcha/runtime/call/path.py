@@ -99,6 +99,8 @@ def run(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool) ->
 def plan_alone(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], write: bool = False) -> Any:
     """Binds and plans with symbols for sizes, and notes it on the tape: nothing is run, and nothing
     kept. The results have no memory. write: over the first operand."""
+    if op.random:
+        raise GraphError(f"{op.name}: random numbers are drawn when it runs")
     _, operands, flat, numbers, values = op.bind(args, kwargs)
     examples = {id(n): n.value for n in numbers if type(n) not in _NUMBERS}  # symbols
     values = [examples.get(id(v), v) for v in values]

@@ -16,6 +16,7 @@ from typing import Any
 
 from antorcha import modes
 from antorcha.device import backend
+from antorcha.errors import GraphError
 from antorcha.runtime.call.plan import FRESH, HOST, MANY, VIEW, Plan
 from antorcha.runtime.tensor import Tensor
 from antorcha.shapes import is_symbol
@@ -155,5 +156,7 @@ def running(tape: Tape, more: int = 0) -> Iterator[None]:
 
 def spoil(why: str) -> None:
     """Tells the tape of this thread, if there is one, that it cannot say what happens."""
+    if modes.state.word & modes.SYMBOLS:
+        raise GraphError(f"a tensor without memory: {why}")
     if current.tape is not None:
         current.tape.fail(why)

@@ -69,12 +69,14 @@ from antorcha.runtime.call.native.sized import (
     run_filled,
     run_parts,
 )
+from antorcha.runtime.call.native.sized import PACKED as SIZED_PACKED
 from antorcha.runtime.call.native.sized import VIEWS as SIZED_VIEWS
 from antorcha.runtime.call.native.tensors import (
     Making,
     TensorObject,
     make_result,
     new_tensor,
+    tensor_at,
 )
 from antorcha.runtime.call.native.views import has_counts, new_view
 from antorcha.runtime.call.native.window import view_by_index
@@ -85,6 +87,7 @@ from antorcha.runtime.cpython import (
     Py_IncRef,
     PyErr_Clear,
     PyObject_Vectorcall,
+    PyTuple_GetItem,
     PyTuple_New,
     PyTuple_SetItem,
     complain,
@@ -518,6 +521,25 @@ def attach_at(
 
 
 @native
+def run_packed(
+    place: ptr[Place], sized: ptr[Sized], key: ptr[Key], work: ptr[Work], layouts: ptr[raw],
+    outs: ptr[raw],
+) -> bool:  # fmt: skip
+    """The results of a sequence that gives a storage and an offset for each."""
+    args = local(raw, 2 * MOST_ARGUMENTS)
+    given = play(work.parts[sized.parts - 1], args, gather(place, key, args))
+    ok = given is not None
+    for k in range(sized.results):
+        if ok:
+            outs[k] = tensor_at(
+                layouts[k], PyTuple_GetItem(given, 2 * k), PyTuple_GetItem(given, 2 * k + 1)
+            )
+            ok = outs[k] is not None
+    drop_one(given)
+    return ok
+
+
+@native
 def run_sizes(
     place: ptr[Place], sized: ptr[Sized], key: ptr[Key], work: ptr[Work], layouts: ptr[raw],
     recorded: bool, outs: ptr[raw],
@@ -539,6 +561,8 @@ def run_sizes(
         if out is not None:
             outs[0] = new_tensor(layouts[0], out)
         return outs[0] is not None
+    if sized.kind == SIZED_PACKED:
+        return run_packed(place, sized, key, work, layouts, outs)
     ok = fill_results(sized, work, layouts, args, outs) and run_filled(
         sized, work, args, gather(place, key, args + 2 * sized.results)
     )

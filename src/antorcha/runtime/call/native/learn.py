@@ -111,14 +111,23 @@ def place_for_sizes(
     yet. (The numbers of a key are the operands' and the shapes', in order, as an outline's are;
     where a shape comes by keyword there are fewer, and no outline fits.)"""
     family = call.plan.family
-    given = tensors_of(args)
-    owners: list[Any] = [[form_of(t._layout) for t in given], *_objects(args)]
-    run = body = None
-    if family is not None and _same(given, [o for o in call.operands if o is not None]):
+    run = None
+    if family is not None and _same(tensors_of(args), [o for o in call.operands if o is not None]):
         run = kind_of(family)
         if run is None:
             return None
-    if run is not None:
+    return place_for_kind(words, args, call, run, pack)
+
+
+def place_for_kind(
+    words: Sequence[int], args: Sequence[Any], call: Call | None, run: Storage | None,
+    pack: Callable[..., Any] | int,
+) -> Storage:  # fmt: skip
+    """The place for the calls that a `sized.Kind` is for; without one, they are left to Python."""
+    given = tensors_of(args)
+    owners: list[Any] = [[form_of(t._layout) for t in given], *_objects(args)]
+    body = None
+    if run is not None and call is not None:
         body = _sized_body(call, run, given, pack, owners)
     return _found_by(words, body or [NEVER], owners)
 
@@ -131,17 +140,19 @@ def _sized_body(
     plan = call.plan
     at = _positions(call.operands, given)
     arguments = None if at is None else _arguments(call, at)
-    if at is None or arguments is None or len(at) > MOST_OPERANDS:
-        return None
-    if len(arguments) > MOST_ARGUMENTS or len(plan.outs) > MOST_RESULTS:
+    if at is None or arguments is None or len(arguments) > MOST_ARGUMENTS:
         return None
     if [lay is None for lay in plan.tensors] != [o is None for o in call.operands]:
         return None
+    if len(at) > MOST_OPERANDS:
+        if not plan.outline.packed:
+            return None
+        at = []  # which only a graph asks for
     owners += [run, pack, call.numbers, [each for each, _ in arguments]]
     return [
         SIZED, id(run), 0, 0, len(at), *padded(at, MOST_OPERANDS), *_given(arguments),
         0 if call.loose else id(call.numbers),
-        len(plan.outs), *padded([], MOST_RESULTS), *padded([], MOST_RESULTS),
+        0, *padded([], MOST_RESULTS), *padded([], MOST_RESULTS),
         pack if isinstance(pack, int) else ALL, 0 if isinstance(pack, int) else id(pack),
     ]  # fmt: skip
 

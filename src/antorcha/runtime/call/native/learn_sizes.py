@@ -136,6 +136,9 @@ def _sized(outline: Outline) -> Storage:
     elif plan.kind == plans.FRESH:
         runs = plan.fresh
         found.part(runs, "play" if _is_sequence(runs) else "fresh")
+    elif outline.packed:
+        kind = sized.PACKED
+        found.part(plan.into, "play")
     else:
         if plan.allocate is not new_storage:
             raise Unsaid
@@ -158,6 +161,8 @@ def _history(outline: Outline, found: Words, views: tuple[int, int]) -> tuple[in
     plan = outline.plan
     if plan.rule is None:
         return 0, None
+    if outline.packed:
+        return -1, None
     given = outline.known[: outline.operands]
     tensors = [lay for lay in plan.tensors if lay is not None]
     post = None if views[1] else plan.post

@@ -39,14 +39,17 @@ from antorcha.runtime.call.native.learn import (
     place_for_sizes,
     tensors_of,
 )
+from antorcha.runtime.call.native.learn_composites import CompositeSizes
 from antorcha.runtime.call.native.method import call_natively, method_of
 from antorcha.runtime.cpython import fast_def
-from antorcha.runtime.storage import wrap
+from antorcha.runtime.storage import Storage, wrap
 from antorcha.runtime.tensor import Tensor
 
 Learnt = tuple[Any, Call | str, Any]
 """A call's result, what it ran (or why no place can say it), how results are packed (None: there is
 nothing to learn this time)."""
+Sizes = Callable[[Any, tuple[Any, ...], dict[str, Any], "Call | str", Any], "Storage | None"]
+"""Of a call: the words of its key without sizes, its arguments, and what there is to learn of it."""
 quicks: list[tuple[str, Any]] = []
 """Every builtin's name and memory (a Quick)."""
 reasons: dict[str, str] = {}
@@ -65,14 +68,14 @@ def quick_of(
     loose: int = 0,
     shapes: int = 0,
     any_size: bool = False,
-    sized: bool = False,
+    sizes: Sizes | None = None,
     label: str = "",
 ) -> Callable[..., Any]:
     """A builtin in front of `python`, which knows nothing yet.
 
     ``serve(args, kwargs)`` serves a call and says what there is to learn of it. `index`: the call
     is ``x[i]``. `loose`, `shapes`: see ``keys.read_call``. `any_size`: sizes make no difference
-    to it. `sized`: all that depends on sizes is its plan. `label`: its name in a profile, if
+    to it. `sizes`: what finds a place for all that differ in sizes only. `label`: its name in a profile, if
     not `name`.
     """
     memory = (ctypes.c_int64 * (Quick.size // 8))()
@@ -81,7 +84,7 @@ def quick_of(
         # before the call, which may change what it is about
         key = words(*args, **kwargs)
         family = without_size(*args, **kwargs) if any_size else None
-        form = without_sizes(*args, **kwargs) if sized else None
+        form = without_sizes(*args, **kwargs) if sizes is not None else None
         result, call, pack = serve(args, kwargs)
         if key is not None and pack is not None:
             place, why = place_for(key, (*args, *kwargs, *kwargs.values()), call, pack)
@@ -90,20 +93,19 @@ def quick_of(
                 reasons[name] = why
             if family is not None and isinstance(call, Call):
                 put(place_for_any_size(family, (*args, *kwargs, *kwargs.values()), call))
-            if form is not None and isinstance(call, Call):
-                known = place_for_sizes(form, (*args, *kwargs, *kwargs.values()), call, pack)
-                if known is not None:
-                    put(known)
+            known = None if form is None or sizes is None else sizes(form, args, kwargs, call, pack)
+            if known is not None:
+                put(known)
         return result
 
-    memory[:6] = id(python), id(teach), loose, shapes, int(any_size), int(sized)
+    memory[:6] = id(python), id(teach), loose, shapes, int(any_size), int(sizes is not None)
     memory[Quick.fields["label"][0] // 8] = id(trace.label_of(label or name))
     quicks.append((name, memory))
     storage = wrap(ctypes.addressof(memory), Quick.size, (memory, python, teach))
     put = bind(_put_def, storage)
     words = bind(_words_def(index, NOTHING_LEFT_OUT), storage)
     without_size = bind(_words_def(index, THE_SIZE), storage) if any_size else words
-    without_sizes = bind(_words_def(index, ALL_SIZES), storage) if sized else words
+    without_sizes = bind(_words_def(index, ALL_SIZES), storage) if sizes is not None else words
     plans.on_flush(bind(_flush_def, storage))
     made: Callable[..., Any] = bind(
         method_def(name, py_quick.spec(INDEX=index).addr, _NAMED), storage
@@ -117,6 +119,21 @@ def _words_def(index: bool, without: int) -> Any:
 
 
 # ---- what there is to learn
+def by_plans(
+    form: Any, args: tuple[Any, ...], kwargs: dict[str, Any], call: Call | str, pack: Any
+) -> Storage | None:
+    """The place for all sizes of a call by one plan."""
+    if isinstance(call, str):
+        return None
+    return place_for_sizes(form, (*args, *kwargs, *kwargs.values()), call, pack)
+
+
+def by_tapes(op: Any) -> Sizes:
+    """What finds the place for all sizes of a composite's call."""
+    known = CompositeSizes(op)
+    return lambda form, args, kwargs, call, pack: known.place(form, (args, kwargs))
+
+
 def of_op(op: Any, python: Callable[..., Any]) -> Callable[..., Learnt]:
     """Serves calls of an op that binds its arguments to one plan."""
 
@@ -233,10 +250,10 @@ def upgrade(op: Any, planned: bool) -> None:
         return
     serve = of_composite(op.in_python) if op.is_composite else of_op(op, op.in_python)
     loose = 0 if op.is_composite else op.signature.number_mask
-    planned = not op.is_composite  # by sizes in its plan alone
+    sizes = by_tapes(op) if op.is_composite else by_plans if op.outlined else None
     quick = op.native = quick_of(
-        op.name, op.in_python, serve, loose=loose, any_size=op.any_size and planned,
-        shapes=op.signature.shape_mask if planned else 0, sized=planned and op.outlined,
+        op.name, op.in_python, serve, loose=loose, any_size=op.any_size and not op.is_composite,
+        shapes=op.signature.shape_mask, sizes=sizes,
     )  # fmt: skip
     call_natively(type(op))
     _replace_methods(op.name, quick)

@@ -14,7 +14,7 @@ from tests.patience import PATIENCE
 pytestmark = pytest.mark.skipif(not native.ACTIVE, reason="the native path does not run")
 WARM = """
 import antorcha as torch
-from antorcha.runtime.call.native import calls, invariants, life, methods, operators, slots
+from antorcha.runtime.call.native import invariants, life, methods, operators, places, slots
 
 def work():
     x, y = torch.rand(3, 4, requires_grad=True), torch.rand(3, 4)
@@ -27,7 +27,7 @@ def work():
     return x, z
 
 x, z = work()
-table, room, used = [calls.Quick.fields[name][0] // 8 for name in ("table", "room", "used")]
+table, room, used = [places.Quick.fields[name][0] // 8 for name in ("table", "room", "used")]
 invariants.check_everything()
 """
 HARM = {

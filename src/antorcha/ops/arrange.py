@@ -14,11 +14,21 @@ from antorcha.ops.kernel import Planned, kernel
 from antorcha.ops.memory import constant, strides_of_format
 from antorcha.ops.pieces import Copy, Pieces, PiecesOp, pieces
 from antorcha.ops.record import REGISTRY, T, composite
-from antorcha.ops.types import Any, DeviceArg, Dim, Dtype, Int, Ints, Shape, Tensor
+from antorcha.ops.types import (
+    Any,
+    DeviceArg,
+    Dim,
+    Dtype,
+    Int,
+    Ints,
+    Shape,
+    StaticNumber,
+    Tensor,
+)
 from antorcha.runtime import layout as L
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.tensor import Tensor as TensorType
-from antorcha.shapes import normalize_dim, normalize_dims
+from antorcha.shapes import normalize_dim, normalize_dims, suggests_channels_last
 
 kernels = lazy("antorcha.ops.arrange_kernels")
 
@@ -512,6 +522,78 @@ def triu_indices(
     return _triangle_indices(np.triu_indices, row, col, offset, dtype, device)
 
 
+@pieces(method=False, out=False)
+def constant_pad_nd(input: Tensor, pad: Ints, value: StaticNumber = 0):
+    """``input`` with ``value`` around it: ``pad`` has (before, after) for each dim, the last first;
+    negative numbers take elements away.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.pad.html.
+
+    >>> torch.constant_pad_nd(torch.tensor([1, 2]), (1, 2), 7)
+    tensor([7, 1, 2, 7, 7])
+    """
+    if len(pad) % 2:
+        raise ShapeError(f"pad: Padding length must be divisible by 2, but got {len(pad)}")
+    if len(pad) > 2 * input.ndim:
+        raise ShapeError(
+            "pad: Padding length should be less than or equal to two times the input dimension "
+            f"but got padding length {len(pad)} and input of dimension {input.ndim}"
+        )
+    shape, kept = list(input.shape), list(input.shape)
+    read_at, firsts = 0, [0] * input.ndim
+    for d, before, after in zip(reversed(range(input.ndim)), pad[::2], pad[1::2]):
+        n = input.shape[d]
+        shape[d] = n + before + after
+        if shape[d] < 0:
+            raise ShapeError(
+                f"pad: the input size {n} plus padding {before} and {after} resulted in a negative "
+                f"output size, which is invalid. Check dimension {d} of your input."
+            )
+        kept[d] = n + min(before, 0) + min(after, 0)
+        if kept[d] < 0:
+            raise ShapeError(
+                f"pad: {-min(before, 0) - min(after, 0)} elements cannot be taken away from "
+                f"dimension {d} of size {n}: narrow(): length must be non-negative"
+            )
+        read_at += max(-before, 0) * input.strides[d]
+        firsts[d] = max(before, 0)
+
+    def copies(out: Layout) -> list[Copy]:
+        write_at = sum([at * step for at, step in zip(firsts, out.strides, strict=True)])
+        return [Copy(0, tuple(kept), input.strides, read_at, out.strides, write_at)]
+
+    last = suggests_channels_last(input.shape, input.strides)
+    strides = strides_of_format(tuple(shape), (), "channels_last" if last else "contiguous")
+    rest = filling(value, input.dtype)
+    return Pieces(L.layout(tuple(shape), strides, input.dtype, input.device), copies, rest)
+
+
+def filling(value: _Any, dtype: _Any) -> _Any:
+    """A number as an element of a dtype."""
+    kind = dtype.kind
+    return bool(value) if kind == "b" else int(value) if kind in "iu" else value
+
+
+@constant_pad_nd.derivative
+def _(g, pad):
+    return T.constant_pad_nd(g, tuple([-n for n in pad]))
+
+
+@constant_pad_nd.samples
+def _(make):
+    yield make(3), (1, 2)
+    yield make(3, 4), (1, 0, 2, 1), 2.5
+    yield make(2, 3, 4), (-1, 2), 1
+    yield make(3, 4).t(), (0, 1, -1, -1)
+
+
+@constant_pad_nd.errors
+def _(make):
+    yield (make(3), (1, 2, 3)), {}, RuntimeError, "divisible by 2"
+    yield (make(3), (1, 2, 3, 4)), {}, RuntimeError, "less than or equal to two times"
+    yield (make(3), (-2, -2)), {}, RuntimeError, "negative"
+
+
 @pieces(out=False)
 def diag_embed(input: Tensor, offset: Int = 0, dim1: Dim = -2, dim2: Dim = -1):
     """Zeros with the last dim of ``input`` on the diagonal of dims ``dim1`` and ``dim2``.
@@ -537,7 +619,7 @@ def diag_embed(input: Tensor, offset: Int = 0, dim1: Dim = -2, dim2: Dim = -1):
         write = (*kept, out.strides[a] + out.strides[b])
         return [Copy(0, input.shape, input.strides, 0, write, at)]
 
-    return Pieces(L.contiguous(shape, input.dtype, input.device), copies, zeros=True)
+    return Pieces(L.contiguous(shape, input.dtype, input.device), copies, rest=0)
 
 
 @diag_embed.derivative

@@ -13,7 +13,7 @@ from antorcha import dtypes, modes
 from antorcha.device import as_device, backend
 from antorcha.errors import ArgumentError, DtypeError, ShapeError, ValueRangeError
 from antorcha.lang.kernels import Host
-from antorcha.lazy import np
+from antorcha.lazy import lazy, np
 from antorcha.ops.kernel import Planned, kernel
 from antorcha.ops.memory import strides_of_format
 from antorcha.ops.operands import held
@@ -36,6 +36,9 @@ from antorcha.runtime.call import path
 from antorcha.runtime.call import tape as tapes
 from antorcha.runtime.tensor import Tensor as TensorType
 from antorcha.runtime.tensor import bare
+from antorcha.shapes import is_symbol
+
+kernels = lazy("antorcha.ops.create_kernels")
 
 
 def finish(tensor: TensorType, requires_grad: bool) -> TensorType:
@@ -332,10 +335,11 @@ def arange_kernel(count: Int, start: StaticNumber, step: StaticNumber, dtype: Dt
     def compute() -> _Any:
         return wide(start) + np.arange(count, dtype=wide) * wide(step)
 
-    return Planned(Host(compute), [L.contiguous((count,), dtype, as_device(device))])
+    out = L.contiguous((count,), dtype, as_device(device))
+    return Planned(kernels.described(out, count, start, step, compute) or Host(compute), [out])
 
 
-@composite(method=False)
+@composite(method=False, sizes=("start", "end"))
 def arange(
     start: StaticNumber,
     end: StaticNumber = None,
@@ -361,18 +365,18 @@ def arange(
         to_real("arange", name, each)
         for name, each in (("start", start), ("end", end), ("step", step))
     ]
+    whole = all([isinstance(each, int) or is_symbol(each) for each in (start, end, step)])
     if step != step or (isinstance(step, int) and not -(1 << 63) <= step < 1 << 63):
         raise ArgumentError(f"arange: step must be a finite number, not {step}")
     if step == 0:
         raise ShapeError("arange: step must be nonzero")
-    if not (math.isfinite(start) and math.isfinite(end)):
+    if not whole and not (math.isfinite(start) and math.isfinite(end)):
         raise ShapeError(f"arange: unsupported range: {start} -> {end}")
     if (end - start) * step < 0:
         raise ShapeError(
             f"arange: upper bound and lower bound inconsistent with step sign: {start}, {end}, "
             f"step {step}"
         )
-    whole = isinstance(start, int) and isinstance(end, int) and isinstance(step, int)
     chosen = dtype or (dtypes.int64 if whole else dtypes.get_default_dtype())
     if chosen is dtypes.int64 and not whole:  # as PyTorch counts them: in whole numbers
         start, end, step, whole = int(start), int(end), int(step), True
@@ -385,9 +389,7 @@ def arange(
         count = max(math.ceil((end - start) / step), 0)
         if chosen.kind in "iu":
             start, step = int(start), int(step)
-    return finish(
-        T.arange_kernel(int(count), start, step, chosen, as_device(device)), requires_grad
-    )
+    return finish(T.arange_kernel(count, start, step, chosen, as_device(device)), requires_grad)
 
 
 @arange.samples

@@ -466,7 +466,7 @@ def block_diag_list(tensors: Tensors):
             at, beside = at + t.shape[0], beside + t.shape[1]
         return made
 
-    return Pieces(out, copies, zeros=True)
+    return Pieces(out, copies, rest=0)
 
 
 @block_diag_list.derivative

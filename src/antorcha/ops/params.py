@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from antorcha import dtypes
@@ -311,7 +311,8 @@ def no_quick_bind(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 class Signature:
     """An op's parameters, and the binding of arguments to them."""
 
-    def __init__(self, op: str, fn: Callable[..., Any]) -> None:
+    def __init__(self, op: str, fn: Callable[..., Any], sizes: Sequence[str] = ()) -> None:
+        """sizes: the parameters whose integers are sizes, beside shapes."""
         self.op = op
         self.params = []
         for name, kind, default, keyword_only in parameters(fn):
@@ -332,7 +333,7 @@ class Signature:
                 self.number_mask |= 1 << k
         self.shape_mask = 0  # a bit for each argument that is a shape, or a part of one
         for k, p in enumerate(self.params[: self.positional]):
-            if p.kind == "Shape":
+            if p.kind == "Shape" or p.name in sizes:
                 self.shape_mask |= (1 << 62) - (1 << k) if k == self.loose else 1 << k
         self.recipes: dict[Any, list[tuple[int, int]]] = {}  # by argument types: see quick_bind
         self.shapes = [k for k, p in enumerate(self.params) if p.kind == "Shape"]

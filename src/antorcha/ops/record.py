@@ -79,13 +79,14 @@ class Op:
         aliases: Sequence[str] = (),
         namespace: str = "torch",
         register: bool = True,
+        sizes: Sequence[str] = (),  # the parameters whose integers are sizes, beside shapes
     ) -> None:
         self.fn = fn
         self.name = self.__name__ = name or fn.__name__.rstrip("_")
         self.__doc__ = fn.__doc__
         self.__module__ = "antorcha"
         self.__qualname__ = self.name
-        self.signature = Signature(self.name, fn)
+        self.signature = Signature(self.name, fn, sizes)
         self.bind, self.quick_bind = self.signature.bind, self.signature.quick_bind
         self.shapes = self.signature.shapes
         self.static_number = any(p.static for p in self.signature.params)

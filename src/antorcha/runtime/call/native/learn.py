@@ -1,8 +1,8 @@
 """Learning: what Python has found out about a call, as a place for the native path.
 
-A place is made of words in the order of ``calls.Place``. It can say what a plan does whose operands
-are among the call's tensors and whose numbers are the call's own, in any order; everything else is
-left to Python, and a place says that, too.
+A place is made of words in the order of ``places.Place``. It can say what a plan does whose
+operands are among the call's tensors and whose numbers are the call's own, in any order; everything
+else is left to Python, and a place says that, too.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ from typing import Any
 
 from antorcha.runtime.call import plan as plans
 from antorcha.runtime.call.native import record
-from antorcha.runtime.call.native.calls import (
+from antorcha.runtime.call.native.flat import flat_of
+from antorcha.runtime.call.native.keys import MOST as WORDS
+from antorcha.runtime.call.native.learn_sizes import kind_of
+from antorcha.runtime.call.native.places import (
     ALL,
     CONSTANT,
     FLAT,
@@ -28,9 +31,6 @@ from antorcha.runtime.call.native.calls import (
     WRITE,
     Place,
 )
-from antorcha.runtime.call.native.flat import flat_of
-from antorcha.runtime.call.native.keys import MOST as WORDS
-from antorcha.runtime.call.native.learn_sizes import kind_of
 from antorcha.runtime.call.native.record import MOST_OPERANDS
 from antorcha.runtime.call.native.tensors import making_of
 from antorcha.runtime.call.plan import Plan
@@ -40,6 +40,7 @@ from antorcha.runtime.objects import padded, words_in_memory
 from antorcha.runtime.sequence import sequence_of
 from antorcha.runtime.storage import Storage, new_storage
 from antorcha.runtime.tensor import Tensor
+from antorcha.shapes import may_overlap
 
 _NUMBERS = (int, float, bool, complex)
 
@@ -142,10 +143,12 @@ def _sized_body(
     arguments = None if at is None else _arguments(call, at)
     if at is None or arguments is None or len(arguments) > MOST_ARGUMENTS:
         return None
+    if call.writes and at[0] != 0:
+        return None
     if [lay is None for lay in plan.tensors] != [o is None for o in call.operands]:
         return None
     if len(at) > MOST_OPERANDS:
-        if not plan.outline.packed:
+        if plan.outline is None or not plan.outline.packed:
             return None
         at = []  # which only a graph asks for
     owners += [run, pack, call.numbers, [each for each, _ in arguments]]
@@ -236,7 +239,9 @@ def _runs(plan: Plan) -> tuple[int, Storage | None] | None:
 def _writes(call: Call) -> tuple[int, Storage | None] | None:
     """The same of a write, to a target that has no element twice."""
     plan, target = call.plan, call.operands[0]
-    if plan.kind != plans.FRESH or target is None or not target._layout.contiguous:
+    if plan.kind != plans.FRESH or target is None:
+        return None
+    if may_overlap(target._layout.shape, target._layout.strides):
         return None
     return _run_into(plan, WRITE)
 

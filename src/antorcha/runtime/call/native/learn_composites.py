@@ -1,9 +1,10 @@
 """Functions made of ops at sizes never met: what they run, found by running them with symbols.
 
-A function such as ``zeros``, ``where`` or ``pad`` looks at its arguments and calls ops. With tensors
-without memory and symbols for sizes it does the same, and a tape notes it (``runtime.call.tape``,
-``modes.SYMBOLS``); what it asked of sizes is noted, too. Where it runs one plan, that plan's outline
-serves its calls; where it runs several, they are one sequence, for calls that no graph records.
+A function such as ``zeros`` or ``where`` looks at its arguments and calls ops. With tensors without
+memory and symbols for sizes it does the same, and a tape notes it (``runtime.call.tape``,
+``modes.SYMBOLS``); what it asked of sizes is noted, too. Where it runs one plan, that plan's
+outline serves its calls; where it runs several, they are one sequence, for calls that no graph
+records.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from antorcha import modes
 from antorcha.memo import keep
 from antorcha.runtime.call import plan as plans
 from antorcha.runtime.call import tape
-from antorcha.runtime.call.native.calls import ALL, ONE
 from antorcha.runtime.call.native.learn import Call, place_for_kind, tensors_of
 from antorcha.runtime.call.native.learn_sizes import kind_of
+from antorcha.runtime.call.native.places import ALL, ONE
 from antorcha.runtime.call.outline import Outline
 from antorcha.runtime.call.plan import Plan
 from antorcha.runtime.call.sizes import (
@@ -56,6 +57,7 @@ class CompositeFamily(Family):
     """The outlines of a composite's calls that differ in their sizes only."""
 
     __slots__ = ("facts",)
+    facts: Any
 
     def add(self, found: Found | None, given: list[Tensor]) -> None:
         """Keeps what a call ran; nothing from now on, where it is nothing, or quite another thing

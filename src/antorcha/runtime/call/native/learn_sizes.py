@@ -128,8 +128,13 @@ def _sized(outline: Outline) -> Storage:
     if plan.kind not in _KINDS or len(outline.values) > sized.MOST_VALUES:
         raise Unsaid
     found = Words(outline)
-    kind, deltas = _KINDS[plan.kind], 0
-    if plan.kind == plans.VIEW:
+    kind, deltas, outs = _KINDS[plan.kind], 0, plan.outs
+    if outline.call is not None and outline.call.write:
+        if plan.kind != plans.FRESH:
+            raise Unsaid
+        kind, outs = sized.WRITTEN, ()
+        found.part(plan.into, "play" if _is_sequence(plan.into) else "into")
+    elif plan.kind == plans.VIEW:
         deltas = found.add([plan.delta])
     elif plan.kind == plans.VIEWS:
         deltas = found.add(plan.post)
@@ -144,10 +149,10 @@ def _sized(outline: Outline) -> Storage:
             raise Unsaid
         runs = plan.into
         found.part(runs, "play" if _is_sequence(runs) else "into")
-    if len(plan.outs) > sized.MOST_RESULTS or any([out.ndim > MOST_DIMS for out in plan.outs]):
+    if len(outs) > sized.MOST_RESULTS or any([out.ndim > MOST_DIMS for out in outs]):
         raise Unsaid
     results: list[int] = []
-    for out in plan.outs:
+    for out in outs:
         results += [id(out), out.ndim, found.add(out.shape), found.add(out.strides)]
     views = (deltas, int(plan.kind == plans.VIEWS)) if kind == sized.VIEWS else (-1, 0)
     recorded, history = _history(outline, found, views)
@@ -161,7 +166,7 @@ def _history(outline: Outline, found: Words, views: tuple[int, int]) -> tuple[in
     plan = outline.plan
     if plan.rule is None:
         return 0, None
-    if outline.packed:
+    if outline.packed or outline.call is None or outline.call.write:
         return -1, None
     given = outline.known[: outline.operands]
     tensors = [lay for lay in plan.tensors if lay is not None]
@@ -210,6 +215,6 @@ def _in_memory(
     at = [block.ptr for block in blocks]
     return words_in_memory(
         [kind, outline.given, len(outline.steps), len(symbols), len(template), at[0], at[1],
-         len(found.parts), at[2], len(outline.plan.outs), at[3], *tail],
+         len(found.parts), at[2], len(results) // 4, at[3], *tail],
         outline, history, *held, *blocks,
     )  # fmt: skip

@@ -19,19 +19,7 @@ from antorcha.runtime import trace
 from antorcha.runtime.call import path, short, tape
 from antorcha.runtime.call import plan as plans
 from antorcha.runtime.call.native import keys
-from antorcha.runtime.call.native.calls import (
-    ALL,
-    ALL_SIZES,
-    FIRST,
-    NOTHING_LEFT_OUT,
-    ONE,
-    THE_SIZE,
-    Quick,
-    py_flush,
-    py_put,
-    py_quick,
-    py_words,
-)
+from antorcha.runtime.call.native.calls import py_flush, py_put, py_quick, py_words
 from antorcha.runtime.call.native.learn import (
     Call,
     place_for,
@@ -41,6 +29,15 @@ from antorcha.runtime.call.native.learn import (
 )
 from antorcha.runtime.call.native.learn_composites import CompositeSizes
 from antorcha.runtime.call.native.method import call_natively, method_of
+from antorcha.runtime.call.native.places import (
+    ALL,
+    ALL_SIZES,
+    FIRST,
+    NOTHING_LEFT_OUT,
+    ONE,
+    THE_SIZE,
+    Quick,
+)
 from antorcha.runtime.cpython import fast_def
 from antorcha.runtime.storage import Storage, wrap
 from antorcha.runtime.tensor import Tensor
@@ -49,7 +46,8 @@ Learnt = tuple[Any, Call | str, Any]
 """A call's result, what it ran (or why no place can say it), how results are packed (None: there is
 nothing to learn this time)."""
 Sizes = Callable[[Any, tuple[Any, ...], dict[str, Any], "Call | str", Any], "Storage | None"]
-"""Of a call: the words of its key without sizes, its arguments, and what there is to learn of it."""
+"""The place for all sizes of a call: of the words of its key without sizes, its arguments, what it
+ran, and the packing."""
 quicks: list[tuple[str, Any]] = []
 """Every builtin's name and memory (a Quick)."""
 reasons: dict[str, str] = {}
@@ -75,8 +73,8 @@ def quick_of(
 
     ``serve(args, kwargs)`` serves a call and says what there is to learn of it. `index`: the call
     is ``x[i]``. `loose`, `shapes`: see ``keys.read_call``. `any_size`: sizes make no difference
-    to it. `sizes`: what finds a place for all that differ in sizes only. `label`: its name in a profile, if
-    not `name`.
+    to it. `sizes`: what finds a place for all calls that differ in sizes only. `label`: its name in
+    a profile, if not `name`.
     """
     memory = (ctypes.c_int64 * (Quick.size // 8))()
 
@@ -265,7 +263,10 @@ def upgrade_write(op: Any) -> None:
     if form.native is not None or op.own_bind or op.random or modes.subclasses:
         return
     serve = of_write(op, form.in_python)
-    quick = quick_of(form.name, form.in_python, serve, loose=op.signature.number_mask)
+    quick = quick_of(
+        form.name, form.in_python, serve, loose=op.signature.number_mask,
+        sizes=by_plans if op.outlined else None,
+    )  # fmt: skip
     form.native = quick
     _replace_methods(form.name, quick)
 

@@ -67,9 +67,9 @@ DIVIDE, REST, EQUAL, LESS = range(4)
 """Steps: kind, a number, and two sums. The number is of no use, or the answer that is wanted."""
 MOST = float(1 << 58)
 """Products are less than this in size, so that sums of some fit a word."""
-FRESH, MANY, VIEWS, PACKED = range(4)
+FRESH, MANY, VIEWS, PACKED, WRITTEN = range(5)
 """What a call makes: a kernel's one result; several results, in memory made for them; views; what
-a sequence gives, a storage and an offset each."""
+a sequence gives, a storage and an offset each; a result over the first tensor."""
 
 
 @struct
@@ -109,7 +109,7 @@ class Result:
 class Sized:
     """A plan for any sizes that give the same answers."""
 
-    kind: i64  # FRESH, MANY, VIEWS or PACKED
+    kind: i64  # FRESH to WRITTEN
     given: i64  # numbers
     steps: i64
     filled: i64  # words that are worked out

@@ -32,8 +32,6 @@ def _no_bools(name, input):
 def relu(input: Tensor):
     """``max(0, input)``, element by element; nan stays nan.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.relu.html.
-
     >>> torch.relu(torch.tensor([-1., 2.]))
     tensor([0., 2.])
     """
@@ -52,8 +50,6 @@ relu.samples(spread())
 @pointwise(namespace=NN, inplace=True)
 def hardtanh(input: Tensor, min_val: Number = -1.0, max_val: Number = 1.0):
     """``input`` limited to ``min_val``..``max_val``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.hardtanh.html.
 
     >>> torch.nn.functional.hardtanh(torch.tensor([-2., 0.5]))
     tensor([-1.0000,  0.5000])
@@ -84,8 +80,6 @@ hardtanh.samples(spread())
 def relu6(input: Tensor):
     """``min(max(0, input), 6)``.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.relu6.html.
-
     >>> torch.nn.functional.relu6(torch.tensor([-2., 0.5, 8.]))
     tensor([0.0000, 0.5000, 6.0000])
     """
@@ -104,8 +98,6 @@ relu6.samples(spread(-8, 8))
 @pointwise("floating", namespace=NN, inplace=True)
 def leaky_relu(input: Tensor, negative_slope: Number = 0.01):
     """``input`` where positive, else ``negative_slope * input``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.leaky_relu.html.
 
     >>> torch.nn.functional.leaky_relu(torch.tensor([-2., 0.5]))
     tensor([-0.0200,  0.5000])
@@ -137,8 +129,6 @@ def _elu_grad(g, x, alpha, scale=1.0, input_scale=1.0):
 def elu(input: Tensor, alpha: Number = 1.0):
     """``input`` where positive, else ``alpha * (exp(input) - 1)``.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.elu.html.
-
     >>> torch.nn.functional.elu(torch.tensor([-2., 0.5]))
     tensor([-0.8647,  0.5000])
     """
@@ -160,8 +150,6 @@ def _(make):
 def selu(input: Tensor):
     """The scaled exponential linear unit (self-normalizing networks).
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.selu.html.
-
     >>> torch.selu(torch.tensor([-2., 0.5]))
     tensor([-1.5202,  0.5254])
     """
@@ -179,8 +167,6 @@ selu.samples(spread())
 @pointwise("floating", inplace=True, method=False, node="elu", aliases=("nn.functional.celu",))
 def celu(input: Tensor, alpha: Number = 1.0):
     """``max(0, input) + min(0, alpha * (exp(input / alpha) - 1))``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.celu.html.
 
     >>> torch.celu(torch.tensor([-2., 0.5]), alpha=2.0)
     tensor([-1.2642,  0.5000])
@@ -238,8 +224,6 @@ def _horner(x: Any, coefficients: tuple[float, ...]) -> Any:
 def gelu(input: Tensor, *, approximate: Str = "none"):
     """``input * P(X <= input)`` for normal X; ``approximate="tanh"`` by a formula with tanh.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.gelu.html.
-
     >>> torch.nn.functional.gelu(torch.tensor([-1., 2.]))
     tensor([-0.1587,  1.9545])
     """
@@ -275,8 +259,6 @@ def _(make):
 def silu(input: Tensor):
     """``input * sigmoid(input)``, also called swish.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.silu.html.
-
     >>> torch.nn.functional.silu(torch.tensor([-1., 2.]))
     tensor([-0.2689,  1.7616])
     """
@@ -295,8 +277,6 @@ silu.samples(spread())
 @pointwise("floating", namespace=NN, inplace=True)
 def mish(input: Tensor):
     """``input * tanh(softplus(input))``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.mish.html.
 
     >>> torch.nn.functional.mish(torch.tensor([-1., 2.]))
     tensor([-0.3034,  1.9440])
@@ -317,8 +297,6 @@ mish.samples(spread())
 def hardswish(input: Tensor):
     """``input * relu6(input + 3) / 6``.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.hardswish.html.
-
     >>> torch.nn.functional.hardswish(torch.tensor([-1., 2.]))
     tensor([-0.3333,  1.6667])
     """
@@ -337,8 +315,6 @@ hardswish.samples(spread(-5, 5))
 def hardsigmoid(input: Tensor):
     """``relu6(input + 3) / 6``.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.hardsigmoid.html.
-
     >>> torch.nn.functional.hardsigmoid(torch.tensor([-1., 4.]))
     tensor([0.3333, 1.0000])
     """
@@ -356,8 +332,6 @@ hardsigmoid.samples(spread(-5, 5))
 @pointwise("floating", namespace=NN)
 def softplus(input: Tensor, beta: Number = 1, threshold: Number = 20):
     """``log(1 + exp(beta * input)) / beta``; ``input`` where ``beta * input > threshold``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.softplus.html.
 
     >>> torch.nn.functional.softplus(torch.tensor([-1., 2.]))
     tensor([0.3133, 2.1269])
@@ -382,8 +356,6 @@ def _(make):
 def softsign(input: Tensor):
     """``input / (1 + abs(input))``.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.softsign.html.
-
     >>> torch.nn.functional.softsign(torch.tensor([-1., 3.]))
     tensor([-0.5000,  0.7500])
     """
@@ -396,8 +368,6 @@ softsign.samples(spread())
 @pointwise("floating", row_major=True, namespace=NN, node="log_sigmoid")
 def logsigmoid(input: Tensor):
     """``log(sigmoid(input))``, without overflow.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.logsigmoid.html.
 
     >>> torch.nn.functional.logsigmoid(torch.tensor([-1., 3.]))
     tensor([-1.3133, -0.0486])
@@ -419,8 +389,6 @@ logsigmoid.samples(spread())
 def tanhshrink(input: Tensor):
     """``input - tanh(input)``.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.tanhshrink.html.
-
     >>> torch.nn.functional.tanhshrink(torch.tensor([-1., 3.]))
     tensor([-0.2384,  2.0049])
     """
@@ -433,8 +401,6 @@ tanhshrink.samples(spread())
 @pointwise("floating", namespace=NN)
 def softshrink(input: Tensor, lambd: Number = 0.5):
     """``input`` moved towards 0 by ``lambd``, 0 within.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.softshrink.html.
 
     >>> torch.nn.functional.softshrink(torch.tensor([-1., 0.2, 3.]))
     tensor([-0.5000,  0.0000,  2.5000])
@@ -463,8 +429,6 @@ softshrink.samples(spread())
 def hardshrink(input: Tensor, lambd: Number = 0.5):
     """``input`` outside of -``lambd``..``lambd``, 0 within.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.hardshrink.html.
-
     >>> torch.nn.functional.hardshrink(torch.tensor([-1., 0.2, 3.]))
     tensor([-1.,  0.,  3.])
     """
@@ -482,8 +446,6 @@ hardshrink.samples(spread())
 @pointwise(method=False, inplace=True, aliases=("nn.functional.threshold",))
 def threshold(input: Tensor, threshold: Number, value: Number):
     """``input`` where it is above ``threshold``, else ``value``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.threshold.html.
 
     >>> torch.nn.functional.threshold(torch.tensor([-1., 0.2, 3.]), 0.5, 20.0)
     tensor([20., 20.,  3.])
@@ -515,8 +477,6 @@ def _(g, input, weight):
 @composite(aliases=("nn.functional.prelu",))
 def prelu(input: Tensor, weight: Tensor):
     """``input`` where positive, else ``weight * input``: one weight, or one per channel (dim 1).
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.prelu.html.
 
     >>> torch.prelu(torch.tensor([-1., 3.]), torch.tensor([0.25]))
     tensor([-0.2500,  3.0000])
@@ -550,8 +510,6 @@ def rrelu(input: Tensor, lower: Float = 0.125, upper: Float = 1.0 / 3, training:
           inplace: Bool = False):  # fmt: skip
     """``input`` where positive, else times a slope: random in training, the middle otherwise.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.rrelu.html.
-
     >>> torch.nn.functional.rrelu(torch.tensor([-3., 3.]), 0.0, 0.5)
     tensor([-0.7500,  3.0000])
     """
@@ -583,8 +541,6 @@ def glu_kernel(input: Tensor, gate: Tensor):
 @composite(namespace=NN, out=False)
 def glu(input: Tensor, dim: Dim = -1):
     """The first half of ``input`` along ``dim`` times the sigmoid of the second.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.glu.html.
 
     >>> torch.nn.functional.glu(torch.tensor([1., 2., 0., 0.]))
     tensor([0.5000, 1.0000])

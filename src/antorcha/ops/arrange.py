@@ -28,8 +28,6 @@ kernels = lazy("antorcha.ops.arrange_kernels")
 def flip(input: Tensor, dims: Ints):
     """A copy with the order of the elements reversed along ``dims``.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.flip.html.
-
     >>> torch.flip(torch.tensor([[1, 2], [3, 4]]), (0,))
     tensor([[3, 4],
             [1, 2]])
@@ -114,8 +112,6 @@ def _(make):
 def rot90(input: Tensor, k: Int = 1, dims: Ints = (0, 1)):
     """The tensor turned by 90 degrees ``k`` times, from the first of ``dims`` to the second.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.rot90.html.
-
     >>> torch.rot90(torch.tensor([[1, 2], [3, 4]]))
     tensor([[2, 4],
             [1, 3]])
@@ -179,8 +175,6 @@ class Roll(PiecesOp):
 def roll(input: Tensor, shifts: Ints, dims: Ints = ()):
     """A copy rolled along ``dims``: what leaves at one end enters at the other. Without ``dims``,
     the flattened tensor is rolled.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.roll.html.
 
     >>> torch.roll(torch.tensor([1, 2, 3]), 1)
     tensor([3, 1, 2])
@@ -247,8 +241,6 @@ def _(make):
 def repeat(input: Tensor, repeats: Shape):
     """Copies of the tensor side by side, so many along each dim.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.Tensor.repeat.html.
-
     >>> torch.tensor([1, 2]).repeat(2, 2)
     tensor([[1, 2, 1, 2],
             [1, 2, 1, 2]])
@@ -300,8 +292,6 @@ def _(make):
 def tile(input: Tensor, dims: Shape):
     """``repeat`` that puts ones in front of ``dims`` when they are fewer than the tensor's.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.tile.html.
-
     >>> torch.tile(torch.tensor([1, 2]), (2,))
     tensor([1, 2, 1, 2])
     """
@@ -326,7 +316,6 @@ def repeat_interleave(
 
     ``repeats`` is a number or an integer tensor, one count per element; alone, a tensor of counts
     gives the index of each repeated element.
-    See https://docs.pytorch.org/docs/stable/generated/torch.repeat_interleave.html.
 
     >>> torch.repeat_interleave(torch.tensor([1, 2]), 2)
     tensor([1, 1, 2, 2])
@@ -406,8 +395,6 @@ def _triangle(input: _Any, op: str, side: str, diagonal: int, keep: _Any) -> Pla
 def tril(input: Tensor, diagonal: Int = 0):
     """The lower triangle of the last two dims, up to the ``diagonal``-th diagonal; zeros above.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.tril.html.
-
     >>> torch.tril(torch.ones(2, 2))
     tensor([[1., 0.],
             [1., 1.]])
@@ -440,8 +427,6 @@ def _(make):
 @kernel(inplace=True)
 def triu(input: Tensor, diagonal: Int = 0):
     """The upper triangle of the last two dims, from the ``diagonal``-th diagonal; zeros below.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.triu.html.
 
     >>> torch.triu(torch.ones(2, 2))
     tensor([[1., 1.],
@@ -516,8 +501,6 @@ def triu_indices(
 def diag_embed(input: Tensor, offset: Int = 0, dim1: Dim = -2, dim2: Dim = -1):
     """Zeros with the last dim of ``input`` on the diagonal of dims ``dim1`` and ``dim2``.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.diag_embed.html.
-
     >>> torch.diag_embed(torch.tensor([1, 2]))
     tensor([[1, 0],
             [0, 2]])
@@ -555,8 +538,6 @@ def _(make):
 @composite()
 def diag(input: Tensor, diagonal: Int = 0):
     """A vector's matrix with it on the diagonal; a matrix's diagonal, as a copy.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.diag.html.
 
     >>> torch.diag(torch.tensor([[1, 2], [3, 4]]))
     tensor([1, 4])

@@ -62,7 +62,7 @@ def _check(query: _Any, key: _Any, value: _Any, mask: _Any, is_causal: bool) -> 
         )
 
 
-@composite(method=False, out=False)
+@composite(method=False, out=False, page=False)
 def scaled_dot_product_attention(
     query: Tensor,
     key: Tensor,

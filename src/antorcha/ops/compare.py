@@ -15,8 +15,6 @@ from antorcha.ops.types import Operand, Tensor
 def eq(input: Tensor, other: Operand):
     """Whether the elements are equal.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.eq.html.
-
     >>> torch.eq(torch.tensor([1, 2, 3]), 2)
     tensor([False,  True, False])
     """
@@ -32,8 +30,6 @@ def _(make):
 @pointwise("compare", inplace=True, aliases=("not_equal",))
 def ne(input: Tensor, other: Operand):
     """Whether the elements differ.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.ne.html.
 
     >>> torch.ne(torch.tensor([1, 2, 3]), 2)
     tensor([ True, False,  True])
@@ -51,8 +47,6 @@ def _(make):
 def lt(input: Tensor, other: Operand):
     """Whether ``input`` is less than ``other``.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.lt.html.
-
     >>> torch.lt(torch.tensor([1, 2, 3]), 2)
     tensor([ True, False, False])
     """
@@ -68,8 +62,6 @@ def _(make):
 @pointwise("compare", inplace=True, aliases=("less_equal",))
 def le(input: Tensor, other: Operand):
     """Whether ``input`` is less than or equal to ``other``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.le.html.
 
     >>> torch.le(torch.tensor([1, 2, 3]), 2)
     tensor([ True,  True, False])
@@ -87,8 +79,6 @@ def _(make):
 def gt(input: Tensor, other: Operand):
     """Whether ``input`` is greater than ``other``.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.gt.html.
-
     >>> torch.gt(torch.tensor([1, 2, 3]), 2)
     tensor([False, False,  True])
     """
@@ -104,8 +94,6 @@ def _(make):
 @pointwise("compare", inplace=True, aliases=("greater_equal",))
 def ge(input: Tensor, other: Operand):
     """Whether ``input`` is greater than or equal to ``other``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.ge.html.
 
     >>> torch.ge(torch.tensor([1, 2, 3]), 2)
     tensor([False,  True,  True])
@@ -123,8 +111,6 @@ def _(make):
 def isnan(input: Tensor):
     """Whether each element is nan.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.isnan.html.
-
     >>> torch.isnan(torch.tensor([1., -float("inf"), float("nan")]))
     tensor([False, False,  True])
     """
@@ -137,8 +123,6 @@ isnan.samples(spread())
 @pointwise("predicate")
 def isinf(input: Tensor):
     """Whether each element is inf or -inf.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.isinf.html.
 
     >>> torch.isinf(torch.tensor([1., -float("inf"), float("nan")]))
     tensor([False,  True, False])
@@ -153,8 +137,6 @@ isinf.samples(spread())
 def isfinite(input: Tensor):
     """Whether each element is neither infinite nor nan.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.isfinite.html.
-
     >>> torch.isfinite(torch.tensor([1., -float("inf"), float("nan")]))
     tensor([ True, False, False])
     """
@@ -167,8 +149,6 @@ isfinite.samples(spread())
 @pointwise("predicate")
 def isposinf(input: Tensor):
     """Whether each element is inf.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.isposinf.html.
 
     >>> torch.isposinf(torch.tensor([1., -float("inf"), float("nan")]))
     tensor([False, False, False])
@@ -187,8 +167,6 @@ isposinf.samples(spread())
 def isneginf(input: Tensor):
     """Whether each element is -inf.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.isneginf.html.
-
     >>> torch.isneginf(torch.tensor([1., -float("inf"), float("nan")]))
     tensor([False,  True, False])
     """
@@ -206,8 +184,6 @@ isneginf.samples(spread())
 def signbit(input: Tensor):
     """Whether the sign is negative, that of -0.0 included.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.signbit.html.
-
     >>> torch.signbit(torch.tensor([1., -float("inf"), float("nan")]))
     tensor([False,  True, False])
     """
@@ -220,8 +196,6 @@ signbit.samples(spread())
 @pointwise("predicate")
 def isreal(input: Tensor):
     """Whether each element is real: its imaginary part is 0.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.isreal.html.
 
     >>> torch.isreal(torch.tensor([1., -float("inf"), float("nan")]))
     tensor([True, True, True])
@@ -238,8 +212,6 @@ isreal.samples(spread())
 def logical_and(input: Tensor, other: Tensor):
     """Whether both elements are nonzero.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.logical_and.html.
-
     >>> torch.logical_and(torch.tensor([0, 1, 2]), torch.tensor([0, 0, 3]))
     tensor([False, False,  True])
     """
@@ -254,8 +226,6 @@ def _(make):
 @pointwise("predicate", inplace=True)
 def logical_or(input: Tensor, other: Tensor):
     """Whether either element is nonzero.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.logical_or.html.
 
     >>> torch.logical_or(torch.tensor([0, 1, 2]), torch.tensor([0, 0, 3]))
     tensor([False,  True,  True])
@@ -272,8 +242,6 @@ def _(make):
 def logical_xor(input: Tensor, other: Tensor):
     """Whether just one of the elements is nonzero.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.logical_xor.html.
-
     >>> torch.logical_xor(torch.tensor([0, 1, 2]), torch.tensor([0, 0, 3]))
     tensor([False,  True, False])
     """
@@ -289,8 +257,6 @@ def _(make):
 def logical_not(input: Tensor):
     """Whether each element is zero.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.logical_not.html.
-
     >>> torch.logical_not(torch.tensor([0, 1, 2]))
     tensor([ True, False, False])
     """
@@ -303,8 +269,6 @@ logical_not.samples(spread())
 @pointwise("bits", inplace=True)
 def bitwise_and(input: Operand, other: Operand):
     """Bitwise and of integers; logical and of bools.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.bitwise_and.html.
 
     >>> torch.bitwise_and(torch.tensor([-1, 6, 3]), torch.tensor([1, 2, 3]))
     tensor([1, 2, 3])
@@ -327,8 +291,6 @@ def _(make):
 def bitwise_or(input: Operand, other: Operand):
     """Bitwise or of integers; logical or of bools.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.bitwise_or.html.
-
     >>> torch.bitwise_or(torch.tensor([-1, 6, 3]), torch.tensor([1, 2, 3]))
     tensor([-1,  6,  3])
     """
@@ -349,8 +311,6 @@ def _(make):
 @pointwise("bits", inplace=True)
 def bitwise_xor(input: Operand, other: Operand):
     """Bitwise exclusive or of integers; logical of bools.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.bitwise_xor.html.
 
     >>> torch.bitwise_xor(torch.tensor([-1, 6, 3]), torch.tensor([1, 2, 3]))
     tensor([-2,  4,  0])
@@ -373,8 +333,6 @@ def _(make):
 def bitwise_left_shift(input: Operand, other: Operand):
     """``input * 2**other`` of integers; 0 where the distance is out of range.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.bitwise_left_shift.html.
-
     >>> torch.bitwise_left_shift(torch.tensor([-1, 6, 3]), torch.tensor([1, 2, 3]))
     tensor([-2, 24, 24])
     """
@@ -396,8 +354,6 @@ def _(make):
 def bitwise_right_shift(input: Operand, other: Operand):
     """``input / 2**other`` of integers, rounded down (the sign stays).
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.bitwise_right_shift.html.
-
     >>> torch.bitwise_right_shift(torch.tensor([-1, 6, 3]), torch.tensor([1, 2, 3]))
     tensor([-1,  1,  0])
     """
@@ -418,8 +374,6 @@ def _(make):
 @pointwise("bits", inplace=True)
 def bitwise_not(input: Tensor):
     """Every bit of integers turned; logical not of bools.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.bitwise_not.html.
 
     >>> torch.bitwise_not(torch.tensor([-1, 6, 3]))
     tensor([ 0, -7, -4])

@@ -69,8 +69,6 @@ def recast(**options: _Any) -> _Any:
 def view_as_real(input: Tensor):
     """A view of complex numbers as real ones, with a last dim of size 2.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.view_as_real.html.
-
     >>> torch.view_as_real(torch.tensor([1 + 2j]))
     tensor([[1., 2.]])
     """
@@ -88,8 +86,6 @@ def _(g):
 @recast(method=False)
 def view_as_complex(input: Tensor):
     """A view of real numbers whose last dim, of size 2, holds real and imaginary parts.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.view_as_complex.html.
 
     >>> torch.view_as_complex(torch.tensor([[1., 2.]]))
     tensor([1.+2.j])
@@ -143,8 +139,6 @@ def _(g, input_layout):
 def real(input: Tensor):
     """The real parts: a view of a complex tensor, a real tensor itself.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.real.html.
-
     >>> torch.real(torch.tensor([1 + 2j]))
     tensor([1.])
     """
@@ -154,8 +148,6 @@ def real(input: Tensor):
 @composite(method=False, out=False)
 def imag(input: Tensor):
     """The imaginary parts of a complex tensor, a view.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.imag.html.
 
     >>> torch.imag(torch.tensor([1 + 2j]))
     tensor([2.])
@@ -174,8 +166,6 @@ def conj_physical(input: Tensor):
 @composite(out=False)
 def conj(input: Tensor):
     """The complex conjugate of each element; a real tensor itself. (Computed, not a lazy view.)
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.conj.html.
 
     >>> torch.conj(torch.tensor([1 + 2j]))
     tensor([1.-2.j])
@@ -207,8 +197,6 @@ def resolve_neg(input: Tensor):
 def angle(input: Tensor):
     """The argument of complex numbers, in radians; 0 or pi for real ones.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.angle.html.
-
     >>> torch.angle(torch.tensor([1j, -1.]))
     tensor([1.5708, 3.1416])
     """
@@ -224,8 +212,6 @@ def _(make):
 @pointwise("own", method=False)
 def complex(real: Tensor, imag: Tensor):
     """Complex numbers from their parts, both float32 or both float64.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.complex.html.
 
     >>> torch.complex(torch.tensor([1.]), torch.tensor([2.]))
     tensor([1.+2.j])
@@ -257,8 +243,6 @@ def _(make):
 @pointwise("own", method=False)
 def polar(abs: Tensor, angle: Tensor):
     """Complex numbers from magnitude and argument.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.polar.html.
 
     >>> torch.polar(torch.tensor([1.]), torch.tensor([0.]))
     tensor([1.+0.j])

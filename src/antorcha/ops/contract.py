@@ -40,7 +40,6 @@ def einsum(equation: Any, operands: Tensors):
     not in the result is summed over. ``...`` stands for dims that broadcast. Without ``->`` the
     result has the letters that occur once, in order. The other form gives a list of dim numbers
     after each operand: ``einsum(a, [0, 1], b, [1, 2], [0, 2])``.
-    See https://docs.pytorch.org/docs/stable/generated/torch.einsum.html.
 
     >>> torch.einsum("ij,jk->ik", torch.tensor([[1., 2.]]), torch.tensor([[3.], [4.]]))
     tensor([[11.]])
@@ -245,8 +244,6 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2):
     """Sums the products over dims of ``a`` and ``b``: the last and first ``dims`` of them, or those
     in the two lists ``dims``.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.tensordot.html.
-
     >>> torch.tensordot(torch.tensor([[1., 2.]]), torch.tensor([[3.], [4.]]), dims=1)
     tensor([[11.]])
     """
@@ -300,8 +297,6 @@ def _(make):
 def kron(input: Tensor, other: Tensor):
     """The Kronecker product: each element of ``input`` times the whole of ``other``.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.kron.html.
-
     >>> torch.kron(torch.tensor([1., 10.]), torch.tensor([1., 2.]))
     tensor([ 1.,  2., 10., 20.])
     """
@@ -325,8 +320,6 @@ def _(make):
 def chain_matmul(matrices: Tensors):
     """The product of several matrices, in the cheapest order; see ``linalg.multi_dot``.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.chain_matmul.html.
-
     >>> torch.chain_matmul(torch.ones(1, 2), torch.ones(2, 3), torch.ones(3, 1))
     tensor([[6.]])
     """
@@ -338,7 +331,6 @@ def multi_dot(tensors: Tensors):
     """The product of two or more matrices in the order of least work.
 
     The first and the last may be vectors: a row and a column.
-    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.multi_dot.html.
 
     >>> torch.linalg.multi_dot([torch.ones(1, 2), torch.ones(2, 3), torch.ones(3)])
     tensor([6.])

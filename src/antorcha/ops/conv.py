@@ -297,7 +297,7 @@ def convolve_transposed(
 
 
 # -------------------------------------------------------------------------------------- public
-@composite(method=False)
+@composite(method=False, page=False)
 def convolution(
     input: Tensor,
     weight: Tensor,
@@ -335,8 +335,7 @@ def conv1d(
 ):
     """Slides ``weight`` (out channels, in channels / groups, taps) along ``input`` (N, C, L).
 
-    ``padding``: zeros at both ends, or "same" or "valid". See
-    https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.conv1d.html.
+    ``padding``: zeros at both ends, or "same" or "valid".
 
     >>> torch.nn.functional.conv1d(torch.tensor([[[1., 2., 4.]]]), torch.tensor([[[1., -1.]]]))
     tensor([[[-1., -2.]]])
@@ -357,7 +356,6 @@ def conv2d(
     """Slides ``weight`` (K, C / groups, R, S) over images ``input`` (N, C, H, W); gives (N, K, ..).
 
     ``input`` may be one image (C, H, W). ``padding``: zeros at the borders, or "same" or "valid".
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.conv2d.html.
 
     >>> torch.nn.functional.conv2d(torch.ones(1, 1, 3, 3), torch.ones(1, 1, 2, 2))
     tensor([[[[4., 4.],
@@ -378,8 +376,6 @@ def conv3d(
 ):
     """Slides ``weight`` (K, C / groups, T, R, S) through volumes ``input`` (N, C, D, H, W).
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.conv3d.html.
-
     >>> torch.nn.functional.conv3d(torch.ones(1, 1, 2, 2, 2), torch.ones(1, 1, 2, 2, 2))
     tensor([[[[[8.]]]]])
     """
@@ -399,8 +395,7 @@ def conv_transpose1d(
 ):
     """The transpose of conv1d: each element of ``input`` adds ``weight`` to the result.
 
-    ``weight`` has shape (in channels, out channels / groups, taps). See
-    https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.conv_transpose1d.html.
+    ``weight`` has shape (in channels, out channels / groups, taps).
 
     >>> x, w = torch.tensor([[[1., 2.]]]), torch.tensor([[[1., 10.]]])
     >>> torch.nn.functional.conv_transpose1d(x, w)
@@ -425,8 +420,6 @@ def conv_transpose2d(
 ):
     """The transpose of conv2d: what its gradient with respect to the images computes.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.conv_transpose2d.html.
-
     >>> torch.nn.functional.conv_transpose2d(torch.ones(1, 1, 1, 1), torch.ones(1, 1, 2, 2))
     tensor([[[[1., 1.],
               [1., 1.]]]])
@@ -449,8 +442,6 @@ def conv_transpose3d(
     dilation: Any = 1,
 ):
     """The transpose of conv3d.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.conv_transpose3d.html.
 
     >>> torch.nn.functional.conv_transpose3d(torch.ones(1, 1, 1, 1, 1), torch.ones(1, 1, 1, 1, 2))
     tensor([[[[[1., 1.]]]]])

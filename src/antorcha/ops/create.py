@@ -350,7 +350,6 @@ def arange(
     """The numbers from ``start`` (0 if left out) to before ``end``, ``step`` apart.
 
     Integers give int64, floats the default dtype.
-    See https://docs.pytorch.org/docs/stable/generated/torch.arange.html.
 
     >>> torch.arange(1, 2.5, 0.5)
     tensor([1.0000, 1.5000, 2.0000])

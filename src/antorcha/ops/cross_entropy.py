@@ -313,7 +313,6 @@ def nll_loss(
     """The negative log-probability of the target class; ``input`` (N, C, ...) holds logarithms.
 
     ``reduction="mean"`` divides by the sum of the weights of the targets that count.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.nll_loss.html.
 
     >>> torch.nn.functional.nll_loss(torch.tensor([[-1., -2.]]), torch.tensor([1]))
     tensor(2.)
@@ -332,7 +331,6 @@ def cross_entropy(
     """``nll_loss(log_softmax(input, 1), target)``: ``input`` (N, C, ...) holds logits.
 
     ``target`` holds class indices (N, ...), or probabilities of the shape of ``input``.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.cross_entropy.html.
 
     >>> torch.nn.functional.cross_entropy(torch.tensor([[1., 2.]]), torch.tensor([1]))
     tensor(0.3133)

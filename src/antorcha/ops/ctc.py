@@ -206,8 +206,6 @@ def ctc_loss(
             ``'none'``
         zero_infinity (bool): count impossible targets as a loss of 0. Default: False
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.ctc_loss.html.
-
     >>> x = torch.tensor([[[0.5, 0.5]], [[0.5, 0.5]]]).log()
     >>> torch.nn.functional.ctc_loss(x, torch.tensor([[1]]), (2,), (1,))
     tensor(0.2877)

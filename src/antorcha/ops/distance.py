@@ -53,8 +53,6 @@ def normalize(input: Tensor, p: OptFloat = 2.0, dim: Any = 1, eps: Float = 1e-12
               out: OptTensor = None):  # fmt: skip
     """``input`` divided by its p-norm along ``dim``, or by ``eps`` where the norm is less.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.normalize.html.
-
     >>> torch.nn.functional.normalize(torch.tensor([3., 4.]), dim=0)
     tensor([0.6000, 0.8000])
     """
@@ -65,8 +63,6 @@ def normalize(input: Tensor, p: OptFloat = 2.0, dim: Any = 1, eps: Float = 1e-12
 @composite(method=False, out=False, aliases=("nn.functional.cosine_similarity",))
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: Dim = 1, eps: Float = 1e-8):
     """The cosine of the angle of two vectors along ``dim``; norms below ``eps`` count as ``eps``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.cosine_similarity.html.
 
     >>> torch.cosine_similarity(torch.tensor([[1., 0.]]), torch.tensor([[1., 1.]]))
     tensor([0.7071])
@@ -96,8 +92,6 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: Float = 2.0, eps: Float = 1e-6,
                       keepdim: Bool = False):  # fmt: skip
     """The p-norm of ``x1 - x2 + eps`` along the last dim.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.pairwise_distance.html.
-
     >>> torch.pairwise_distance(torch.tensor([[0., 3.]]), torch.tensor([[4., 0.]]))
     tensor([5.])
     """
@@ -117,8 +111,6 @@ def cosine_embedding_loss(
     reduce: Bool = None, reduction: Str = "mean",
 ):  # fmt: skip
     """``1 - cos`` where ``target`` is 1, ``max(0, cos - margin)`` where it is -1.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.cosine_embedding_loss.html.
 
     >>> torch.nn.functional.cosine_embedding_loss(
     ...     torch.tensor([[1., 0.]]), torch.tensor([[1., 1.]]), torch.tensor([1]))
@@ -154,8 +146,6 @@ def triplet_margin_loss(
     reduction: Str = "mean",
 ):  # fmt: skip
     """``max(0, d(anchor, positive) - d(anchor, negative) + margin)``, d a p-norm.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.triplet_margin_loss.html.
 
     >>> torch.nn.functional.triplet_margin_loss(
     ...     torch.tensor([[0.]]), torch.tensor([[1.]]), torch.tensor([[0.5]]))
@@ -206,8 +196,6 @@ def margin_ranking_loss(
 ):  # fmt: skip
     """``max(0, -target * (input1 - input2) + margin)``.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.margin_ranking_loss.html.
-
     >>> torch.nn.functional.margin_ranking_loss(
     ...     torch.tensor([1.]), torch.tensor([2.]), torch.tensor([1.]))
     tensor(1.)
@@ -246,8 +234,6 @@ def hinge_embedding_loss(
 ):  # fmt: skip
     """``input`` where ``target`` is 1, ``max(0, margin - input)`` where it is -1.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.hinge_embedding_loss.html.
-
     >>> torch.nn.functional.hinge_embedding_loss(torch.tensor([0.5, 0.2]), torch.tensor([1., -1.]))
     tensor(0.6500)
     """
@@ -273,8 +259,6 @@ def soft_margin_loss(
 ):  # fmt: skip
     """``log(1 + exp(-target * input))``.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.soft_margin_loss.html.
-
     >>> torch.nn.functional.soft_margin_loss(torch.tensor([0.]), torch.tensor([1.]))
     tensor(0.6931)
     """
@@ -287,8 +271,6 @@ def multi_margin_loss(
     size_average: Bool = None, reduce: Bool = None, reduction: Str = "mean",
 ):  # fmt: skip
     """``sum_j max(0, margin - x[y] + x[j])**p / C`` over the classes j other than y.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.multi_margin_loss.html.
 
     >>> torch.nn.functional.multi_margin_loss(torch.tensor([[0.1, 0.8]]), torch.tensor([0]))
     tensor(0.8500)
@@ -357,8 +339,6 @@ def multilabel_margin_loss(
 ):  # fmt: skip
     """``sum_ij max(0, 1 - (x[y_i] - x[j])) / C`` over labels y (ended by -1) and all other j.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.multilabel_margin_loss.html.
-
     >>> torch.nn.functional.multilabel_margin_loss(
     ...     torch.tensor([[0.1, 0.2, 0.4, 0.8]]), torch.tensor([[3, 0, -1, 1]]))
     tensor(0.8500)
@@ -389,8 +369,6 @@ def multilabel_soft_margin_loss(
     reduce: Bool = None, reduction: Str = "mean",
 ):  # fmt: skip
     """The mean over the classes of binary cross entropies with logits.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.multilabel_soft_margin_loss.html.
 
     >>> torch.nn.functional.multilabel_soft_margin_loss(torch.zeros(1, 2), torch.ones(1, 2))
     tensor(0.6931)

@@ -44,7 +44,6 @@ def add(input: Operand, other: Operand, *, alpha: Number = 1):
     """Adds ``other``, scaled by ``alpha``, to ``input``, with broadcasting and type promotion.
 
     ``out_i = input_i + alpha * other_i``.
-    See https://docs.pytorch.org/docs/stable/generated/torch.add.html.
 
     >>> torch.add(torch.tensor([1., 2.]), 20)
     tensor([21., 22.])
@@ -80,8 +79,6 @@ def _(make):
 @pointwise(inplace=True, aliases=("subtract",))
 def sub(input: Operand, other: Operand, *, alpha: Number = 1):
     """Subtracts ``other``, scaled by ``alpha``, from ``input``: ``input - alpha * other``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.sub.html.
 
     >>> torch.sub(torch.tensor([1., 2.]), torch.tensor([0., 1.]), alpha=2)
     tensor([1., 0.])
@@ -120,7 +117,7 @@ def _(make):
     yield (make(3) > 0, make(3) > 0), {}, RuntimeError, "logical_not"
 
 
-@pointwise(method=False)
+@pointwise(method=False, page=False)
 def rsub(input: Tensor, other: Operand, *, alpha: Number = 1):
     """Subtracts ``input``, scaled by ``alpha``, from ``other``: ``other - alpha * input``.
 
@@ -143,8 +140,6 @@ def _(make):
 @pointwise(inplace=True, aliases=("multiply",))
 def mul(input: Operand, other: Operand):
     """Multiplies ``input`` by ``other``, element by element, with broadcasting and promotion.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.mul.html.
 
     >>> torch.mul(torch.tensor([1., 2.]), 100)
     tensor([100., 200.])
@@ -169,7 +164,6 @@ def div(input: Operand, other: Operand, *, rounding_mode: Str = None):
 
     ``rounding_mode``: None is true division (integers give floats), ``"trunc"`` rounds towards
     zero, ``"floor"`` towards minus infinity; with a mode integers stay integers.
-    See https://docs.pytorch.org/docs/stable/generated/torch.div.html.
 
     >>> torch.div(torch.tensor([7, -7]), 2, rounding_mode="floor")
     tensor([ 3, -4])
@@ -216,8 +210,6 @@ def _(make):
 def floor_divide(input: Operand, other: Operand):
     """Divides and rounds towards minus infinity; integers stay integers. No gradient.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.floor_divide.html.
-
     >>> torch.floor_divide(torch.tensor([4., -3.]), 2)
     tensor([ 2., -2.])
     """
@@ -240,8 +232,6 @@ def _(make):
 def remainder(input: Operand, other: Operand):
     """Python's modulus, element by element: the result has the divisor's sign.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.remainder.html.
-
     >>> torch.remainder(torch.tensor([-3., 2., 3.]), 2)
     tensor([1., 0., 1.])
     """
@@ -260,8 +250,6 @@ def _(make):
 @pointwise(inplace=True)
 def fmod(input: Tensor, other: Operand):
     """C's ``fmod``, element by element: the result has the dividend's sign.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.fmod.html.
 
     >>> torch.fmod(torch.tensor([-3., 2., 3.]), 2)
     tensor([-1.,  0.,  1.])
@@ -283,7 +271,6 @@ def pow(input: Operand, exponent: Power):
     """Raises each element of ``input`` to the power ``exponent``.
 
     Integers to a negative Python number raise RuntimeError.
-    See https://docs.pytorch.org/docs/stable/generated/torch.pow.html.
 
     >>> torch.pow(torch.tensor([1., 2., 3.]), 2)
     tensor([1., 4., 9.])
@@ -319,8 +306,6 @@ def _(make):
 def float_power(input: Operand, exponent: Operand):
     """``pow`` computed in float64 (complex128 for complex operands).
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.float_power.html.
-
     >>> torch.float_power(torch.tensor([2, 3]), 2)
     tensor([4., 9.], dtype=torch.float64)
     """
@@ -348,8 +333,6 @@ def _(make):
 def neg(input: Tensor):
     """The negative of each element.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.neg.html.
-
     >>> torch.neg(torch.tensor([1., -2.]))
     tensor([-1.,  2.])
     """
@@ -368,8 +351,6 @@ neg.samples(spread())
 def positive(input: Tensor):
     """The tensor itself; refuses bool tensors.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.positive.html.
-
     >>> torch.positive(torch.tensor([1., -2.]))
     tensor([ 1., -2.])
     """
@@ -381,8 +362,6 @@ def positive(input: Tensor):
 @pointwise("own", inplace=True, aliases=("absolute",))
 def abs(input: Tensor):
     """The absolute value of each element; of a complex number its magnitude, a real number.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.abs.html.
 
     >>> torch.abs(torch.tensor([-1, 2]))
     tensor([1, 2])
@@ -401,8 +380,6 @@ def _(make):
 def sign(input: Tensor):
     """-1, 0 or 1 with the sign of each element.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.sign.html.
-
     >>> torch.sign(torch.tensor([0.7, -1.2, 0.]))
     tensor([ 1., -1.,  0.])
     """
@@ -416,8 +393,6 @@ sign.samples(spread())
 def sgn(input: Tensor):
     """``sign``; for a complex number the unit with its direction, 0 for 0.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.sgn.html.
-
     >>> torch.sgn(torch.tensor([3 + 4j, 0j]))
     tensor([0.6000+0.8000j, 0.0000+0.0000j])
     """
@@ -430,8 +405,6 @@ sgn.samples(spread())
 @pointwise("own", inplace=True, node="pow")
 def square(input: Tensor):
     """The square of each element.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.square.html.
 
     >>> torch.square(torch.tensor([1., -3.]))
     tensor([1., 9.])
@@ -447,8 +420,6 @@ square.samples(spread())
 def reciprocal(input: Tensor):
     """One divided by each element.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.reciprocal.html.
-
     >>> torch.reciprocal(torch.tensor([2., 4.]))
     tensor([0.5000, 0.2500])
     """
@@ -461,8 +432,6 @@ reciprocal.samples(spread(0.5))
 @pointwise(inplace=True)
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1):
     """``input + value * tensor1 * tensor2``, element by element.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.addcmul.html.
 
     >>> torch.addcmul(torch.ones(2), torch.tensor([1., 2.]), torch.tensor([3., 4.]), value=0.5)
     tensor([2.5000, 5.0000])
@@ -481,8 +450,6 @@ def _(make):
 @pointwise(inplace=True)
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1):
     """``input + value * tensor1 / tensor2``, element by element. Floats only.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.addcdiv.html.
 
     >>> torch.addcdiv(torch.ones(2), torch.tensor([1., 2.]), torch.tensor([2., 4.]), value=2)
     tensor([2., 2.])

@@ -188,7 +188,6 @@ def max(input: Tensor, dim: Any = None, keepdim: Bool = False, *, other: OptTens
     (values, indices); with another tensor the greater of each two elements.
 
     Gradients go to the index along a dim; over all elements, ties share it evenly.
-    See https://docs.pytorch.org/docs/stable/generated/torch.max.html.
 
     >>> torch.max(torch.tensor([[1., 5.], [7., 3.]]), 1)
     torch.return_types.max(
@@ -202,8 +201,6 @@ def max(input: Tensor, dim: Any = None, keepdim: Bool = False, *, other: OptTens
 def min(input: Tensor, dim: Any = None, keepdim: Bool = False, *, other: OptTensor = None):
     """The least of all elements; with ``dim`` the least along it and where, as (values, indices);
     with another tensor the lesser of each two elements.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.min.html.
 
     >>> torch.min(torch.tensor([4., 2., 8.]))
     tensor(2.)
@@ -246,8 +243,6 @@ def _share_along(g, input, out, dims, keepdim):
 def amax(input: Tensor, dim: Dims = (), keepdim: Bool = False):
     """The greatest element along the dims (all, by default). Ties share the gradient evenly.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.amax.html.
-
     >>> torch.amax(torch.tensor([[1., 5.], [7., 3.]]), 1)
     tensor([5., 7.])
     """
@@ -258,8 +253,6 @@ def amax(input: Tensor, dim: Dims = (), keepdim: Bool = False):
 @reduction("same")
 def amin(input: Tensor, dim: Dims = (), keepdim: Bool = False):
     """The least element along the dims (all, by default). Ties share the gradient evenly.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.amin.html.
 
     >>> torch.amin(torch.tensor([[1., 5.], [7., 3.]]), 1)
     tensor([1., 3.])
@@ -293,8 +286,6 @@ def _(make):
 @reduction("same")
 def aminmax(input: Tensor, *, dim: Dim = None, keepdim: Bool = False):
     """The least and the greatest element in one pass, as (min, max).
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.aminmax.html.
 
     >>> torch.aminmax(torch.tensor([1, -3, 5]))
     torch.return_types.aminmax(
@@ -342,8 +333,6 @@ def argmax(input: Tensor, dim: Dim = None, keepdim: Bool = False):
     """The index of the greatest element, in the flattened tensor or along ``dim``; the first of
     equals.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.argmax.html.
-
     >>> torch.argmax(torch.tensor([[1., 5.], [7., 3.]]), dim=1)
     tensor([1, 0])
     """
@@ -355,8 +344,6 @@ def argmax(input: Tensor, dim: Dim = None, keepdim: Bool = False):
 def argmin(input: Tensor, dim: Dim = None, keepdim: Bool = False):
     """The index of the least element, in the flattened tensor or along ``dim``; the first of
     equals.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.argmin.html.
 
     >>> torch.argmin(torch.tensor([[1., 5.], [7., 3.]]), dim=1)
     tensor([0, 1])

@@ -121,8 +121,6 @@ def unfold_images(
 ):
     """The sliding blocks of images (N, C, H, W) as columns: (N, C * taps, blocks).
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.unfold.html.
-
     >>> torch.nn.functional.unfold(torch.arange(4.).reshape(1, 1, 2, 2), (1, 2))
     tensor([[[0., 2.],
              [1., 3.]]])
@@ -149,8 +147,6 @@ def fold(
     stride: Any = 1,
 ):
     """Adds blocks, given as columns, up to images of ``output_size``: the transpose of unfold.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.fold.html.
 
     >>> torch.nn.functional.fold(torch.ones(1, 2, 2), (1, 3), (1, 2))
     tensor([[[[1., 2., 1.]]]])

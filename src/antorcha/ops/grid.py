@@ -42,8 +42,7 @@ def grid_sample(
         align_corners (bool): are -1 and 1 the centers of the outermost elements, and not their
             outer edges? Default: False
 
-    Jaderberg et al., "Spatial transformer networks" (2015). See
-    https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.grid_sample.html.
+    Jaderberg et al., "Spatial transformer networks" (2015).
 
     >>> x, place = torch.tensor([[[[1., 2.], [3., 4.]]]]), torch.tensor([[[[0., -1.]]]])
     >>> torch.nn.functional.grid_sample(x, place, align_corners=True)
@@ -236,8 +235,6 @@ def affine_grid(theta: Tensor, size: Any, align_corners: Bool = None):
         theta (Tensor): matrices ``(N, 2, 3)`` for images, ``(N, 3, 4)`` for volumes
         size (torch.Size): of the images to make: ``(N, C, H, W)`` or ``(N, C, D, H, W)``
         align_corners (bool): as in :func:`grid_sample`. Default: False
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.affine_grid.html.
 
     >>> identity = torch.tensor([[[1., 0., 0.], [0., 1., 0.]]])
     >>> torch.nn.functional.affine_grid(identity, (1, 1, 1, 2), align_corners=False)

@@ -131,8 +131,6 @@ def zeros_like_layout(lay: Layout) -> TensorType:
 def index_select(input: Tensor, dim: Dim, index: Tensor):
     """The slices of ``input`` at the indices along ``dim``, in their order.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.index_select.html.
-
     >>> torch.index_select(torch.tensor([[1, 2], [3, 4]]), 1, torch.tensor([1]))
     tensor([[2],
             [4]])
@@ -408,7 +406,6 @@ def gather(input: Tensor, dim: Dim, index: Tensor, *, sparse_grad: Bool = False)
     """Elements of ``input``, each at its own place but in ``dim``, where ``index`` says where.
 
     ``out[i, j] = input[index[i, j], j]`` for ``dim == 0``. The result has the index's shape.
-    See https://docs.pytorch.org/docs/stable/generated/torch.gather.html.
 
     >>> torch.gather(torch.tensor([[1, 2], [3, 4]]), 1, torch.tensor([[0, 0], [1, 0]]))
     tensor([[1, 1],
@@ -456,8 +453,6 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: Dim = None):
     """``gather`` with ``input`` and ``indices`` broadcast outside of ``dim``; without a dim, of the
     flattened tensor.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.take_along_dim.html.
-
     >>> t = torch.tensor([[10, 30, 20], [60, 40, 50]])
     >>> torch.take_along_dim(t, torch.argsort(t, dim=1), dim=1)
     tensor([[10, 20, 30],
@@ -497,8 +492,6 @@ def _(make):
 @kernel()
 def take(input: Tensor, index: Tensor):
     """The elements at positions in the flattened tensor; the result has the index's shape.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.take.html.
 
     >>> torch.take(torch.tensor([[4, 3], [2, 1]]), torch.tensor([0, -1]))
     tensor([4, 1])

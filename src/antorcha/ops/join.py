@@ -49,7 +49,6 @@ def cat(tensors: Tensors, dim: Dim = 0):
     """The tensors one after the other along ``dim``; their other sizes must agree.
 
     The result has the dtype that all promote to; tensors of shape (0,) are skipped.
-    See https://docs.pytorch.org/docs/stable/generated/torch.cat.html.
 
     >>> torch.cat([torch.tensor([[1, 2]]), torch.tensor([[3, 4]])])
     tensor([[1, 2],
@@ -132,8 +131,6 @@ def _(make):
 def stack(tensors: Tensors, dim: Dim = 0):
     """Tensors of one shape, joined along a new dim at ``dim``.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.stack.html.
-
     >>> torch.stack([torch.tensor([1, 2]), torch.tensor([3, 4])], dim=1)
     tensor([[1, 3],
             [2, 4]])
@@ -198,8 +195,6 @@ def sequence(op: str, tensors: _Any) -> _Any:
 def hstack(tensors: Tensors):
     """The tensors side by side: along the second dim (the first of 1-dim tensors).
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.hstack.html.
-
     >>> torch.hstack([torch.tensor([1, 2]), torch.tensor([3])])
     tensor([1, 2, 3])
     """
@@ -217,8 +212,6 @@ def _(make):
 def vstack(tensors: Tensors):
     """The tensors one above the other, as matrices.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.vstack.html.
-
     >>> torch.vstack([torch.tensor([1, 2]), torch.tensor([3, 4])])
     tensor([[1, 2],
             [3, 4]])
@@ -235,8 +228,6 @@ def _(make):
 def dstack(tensors: Tensors):
     """The tensors one behind the other: along the third dim.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.dstack.html.
-
     >>> torch.dstack([torch.tensor([1, 2]), torch.tensor([3, 4])])
     tensor([[[1, 3],
              [2, 4]]])
@@ -252,8 +243,6 @@ def _(make):
 @composite(method=False)
 def column_stack(tensors: Tensors):
     """1-dim tensors as the columns of a matrix; others side by side.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.column_stack.html.
 
     >>> torch.column_stack([torch.tensor([1, 2]), torch.tensor([3, 4])])
     tensor([[1, 3],
@@ -298,8 +287,6 @@ def several(cls: type[Several] = Several) -> Callable[[Callable[..., _Any]], Sev
 @several()
 def broadcast_tensors(tensors: Tensors):
     """The tensors, expanded to the shape that all broadcast to: views, as a tuple.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.broadcast_tensors.html.
 
     >>> a, b = torch.broadcast_tensors(torch.zeros(3), torch.zeros(2, 1))
     >>> a.shape, b.shape
@@ -379,8 +366,6 @@ def _(make):
 def meshgrid(tensors: Tensors, *, indexing: Str = None):
     """Grids of coordinates from 1-dim tensors, expanded views; ``indexing``: ``"ij"`` or ``"xy"``.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.meshgrid.html.
-
     >>> x, y = torch.meshgrid(torch.tensor([1, 2]), torch.tensor([3, 4]), indexing="ij")
     >>> x
     tensor([[1, 1],
@@ -428,8 +413,6 @@ def _(make):
 @several()
 def cartesian_prod(tensors: Tensors):
     """All combinations of the elements of 1-dim tensors, one a row.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.cartesian_prod.html.
 
     >>> torch.cartesian_prod(torch.tensor([1, 2]), torch.tensor([3, 4]))
     tensor([[1, 3],
@@ -483,8 +466,6 @@ def _(g, layouts):
 def block_diag(tensors: Tensors):
     """A matrix with the given matrices along its diagonal and zeros elsewhere.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.block_diag.html.
-
     >>> torch.block_diag(torch.tensor([[1, 2]]), torch.tensor([[3], [4]]))
     tensor([[1, 2, 0],
             [0, 0, 3],
@@ -509,8 +490,6 @@ def _(make):
 @composite(method=False, out=False)
 def combinations(input: Tensor, r: Int = 2, with_replacement: Bool = False):
     """All combinations of ``r`` elements of a 1-dim tensor, one a row.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.combinations.html.
 
     >>> torch.combinations(torch.tensor([1, 2, 3]))
     tensor([[1, 2],

@@ -52,8 +52,6 @@ def _(input):
 def nonzero(input: Tensor, *, as_tuple: Bool = False):
     """The position of every nonzero element, one a row; ``as_tuple`` gives a tensor per dim.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.nonzero.html.
-
     >>> torch.nonzero(torch.tensor([1, 0, 1]))
     tensor([[0],
             [2]])
@@ -77,8 +75,6 @@ def _(make):
 @composite(out=False)
 def argwhere(input: Tensor):
     """The position of every nonzero element, one a row.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.argwhere.html.
 
     >>> torch.argwhere(torch.tensor([[1, 0], [0, 1]]))
     tensor([[0, 0],
@@ -286,8 +282,6 @@ def _(input, weights, minlength):
 def bincount(input: Tensor, weights: OptTensor = None, minlength: Int = 0):
     """How often each non-negative integer occurs, or the sum of its weights.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.bincount.html.
-
     >>> torch.bincount(torch.tensor([4, 3, 6, 3, 4]))
     tensor([0, 0, 0, 2, 2, 0, 1])
     """
@@ -372,7 +366,6 @@ def searchsorted(
     """Where values would have to be put into a sorted sequence (along its last dim).
 
     ``side`` says whether before (``"left"``) or behind equal elements.
-    See https://docs.pytorch.org/docs/stable/generated/torch.searchsorted.html.
 
     >>> torch.searchsorted(torch.tensor([1, 3, 5, 7]), torch.tensor([3, 6]))
     tensor([1, 3])
@@ -412,8 +405,6 @@ def _(make):
 def bucketize(input: Any, boundaries: Tensor, *, out_int32: Bool = False, right: Bool = False):
     """The number of the interval between sorted boundaries in which each value lies.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.bucketize.html.
-
     >>> torch.bucketize(torch.tensor([3, 6]), torch.tensor([1, 3, 5]))
     tensor([1, 3])
     """
@@ -443,8 +434,6 @@ def member(elements: Tensor, tests: Tensor, invert: Bool):
 @composite(method=False)
 def isin(elements: Any, test_elements: Any, *, assume_unique: Bool = False, invert: Bool = False):
     """Whether each element is one of ``test_elements``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.isin.html.
 
     >>> torch.isin(torch.tensor([[1, 2], [3, 4]]), torch.tensor([2, 3]))
     tensor([[False,  True],
@@ -574,7 +563,6 @@ def unique(
     """The distinct elements (or slices along ``dim``), in order.
 
     ``return_inverse`` adds where each element went, ``return_counts`` how often each occurs.
-    See https://docs.pytorch.org/docs/stable/generated/torch.unique.html.
 
     >>> torch.unique(torch.tensor([1, 3, 2, 3]))
     tensor([1, 2, 3])
@@ -598,8 +586,6 @@ def unique_consecutive(
     input: Tensor, return_inverse: Bool = False, return_counts: Bool = False, dim: Any = None
 ):
     """The elements (or slices along ``dim``) without those equal to the one before.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.unique_consecutive.html.
 
     >>> torch.unique_consecutive(torch.tensor([1, 1, 2, 2, 3, 1, 1, 2]))
     tensor([1, 2, 3, 1, 2])

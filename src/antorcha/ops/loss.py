@@ -142,8 +142,6 @@ def mse_loss(
 ):  # fmt: skip
     """The mean (or sum, or each) of ``(input - target)**2``.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.mse_loss.html.
-
     >>> torch.nn.functional.mse_loss(torch.tensor([1., 2.]), torch.tensor([1., 4.]))
     tensor(2.)
     """
@@ -160,8 +158,6 @@ def l1_loss(
     reduction: Str = "mean", weight: OptTensor = None,
 ):  # fmt: skip
     """The mean (or sum, or each) of ``abs(input - target)``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.l1_loss.html.
 
     >>> torch.nn.functional.l1_loss(torch.tensor([1., 2.]), torch.tensor([1., 4.]))
     tensor(1.)
@@ -196,8 +192,6 @@ def smooth_l1_loss(
 ):  # fmt: skip
     """Squared where ``abs(input - target) < beta`` (``0.5 d**2 / beta``), else ``d - beta / 2``.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.smooth_l1_loss.html.
-
     >>> torch.nn.functional.smooth_l1_loss(torch.tensor([1., 2.]), torch.tensor([1.5, 4.]))
     tensor(0.8125)
     """
@@ -230,8 +224,6 @@ def huber_loss(
     weight: OptTensor = None,
 ):  # fmt: skip
     """``0.5 d**2`` where ``d = abs(input - target) <= delta``, else ``delta * (d - delta / 2)``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.huber_loss.html.
 
     >>> torch.nn.functional.huber_loss(torch.tensor([1., 2.]), torch.tensor([1.5, 4.]))
     tensor(0.8125)
@@ -267,8 +259,6 @@ def binary_cross_entropy(
     reduce: Bool = None, reduction: Str = "mean",
 ):  # fmt: skip
     """``-(t * log(input) + (1 - t) * log(1 - input))`` for probabilities ``input``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.binary_cross_entropy.html.
 
     >>> torch.nn.functional.binary_cross_entropy(torch.tensor([0.5, 0.9]), torch.tensor([0., 1.]))
     tensor(0.3993)
@@ -334,7 +324,6 @@ def binary_cross_entropy_with_logits(
     """``binary_cross_entropy(sigmoid(input), target)``, without overflow.
 
     ``pos_weight`` multiplies the losses of positive targets.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.binary_cross_entropy_with_logits.html.
 
     >>> torch.nn.functional.binary_cross_entropy_with_logits(torch.tensor([0.]), torch.tensor([1.]))
     tensor(0.6931)
@@ -381,7 +370,6 @@ def kl_div(
     """The Kullback-Leibler divergence ``target * (log(target) - input)``; ``input`` is in logs.
 
     ``reduction="batchmean"`` divides the sum by the batch size, the mathematical definition.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.kl_div.html.
 
     >>> torch.nn.functional.kl_div(torch.tensor([-1.]), torch.tensor([0.5]), reduction="sum")
     tensor(0.1534)
@@ -420,7 +408,6 @@ def poisson_nll_loss(
     """The negative log likelihood of counts ``target`` from Poisson rates ``exp(input)``.
 
     ``log_input=False``: ``input`` is the rate. ``full`` adds Stirling's term.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.poisson_nll_loss.html.
 
     >>> torch.nn.functional.poisson_nll_loss(torch.tensor([0.5]), torch.tensor([2.]))
     tensor(0.6487)
@@ -460,8 +447,6 @@ def gaussian_nll_loss(
     reduction: Str = "mean",
 ):  # fmt: skip
     """The negative log likelihood of ``target`` under normal ``input`` of variance ``var``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.gaussian_nll_loss.html.
 
     >>> torch.nn.functional.gaussian_nll_loss(
     ...     torch.tensor([0.]), torch.tensor([1.]), torch.tensor([1.]))

@@ -64,7 +64,6 @@ def clone(input: Tensor, *, memory_format: Str = "preserve"):
     """A copy, through which gradients flow.
 
     ``memory_format``: ``torch.preserve_format`` keeps the order of the strides (default).
-    See https://docs.pytorch.org/docs/stable/generated/torch.clone.html.
 
     >>> torch.clone(torch.tensor([1, 2]))
     tensor([1, 2])
@@ -341,7 +340,7 @@ def _(g, input_layout):
     return T.to_device(g, input_layout.device)
 
 
-@composite(out=False)
+@composite(out=False, page=False)
 def sum_to_size(input: Tensor, size: Shape):
     """Sums over the dims that broadcasting ``size`` to the input's shape would repeat.
 

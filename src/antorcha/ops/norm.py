@@ -184,7 +184,7 @@ def _(g, input, weight, bias_layout, running_mean, running_var, training, eps, o
     )
 
 
-@composite(method=False, out=False)
+@composite(method=False, out=False, page=False)
 def native_batch_norm(
     input: Tensor,
     weight: OptTensor,
@@ -243,8 +243,7 @@ def batch_norm(
     """``(x - mean) / sqrt(var + eps) * weight + bias`` with a mean and variance a channel (dim 1).
 
     When ``training`` they are those of the batch, and the running ones move towards them by
-    ``momentum`` (the variance without bias); otherwise the running ones are used. See
-    https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.batch_norm.html.
+    ``momentum`` (the variance without bias); otherwise the running ones are used.
 
     >>> torch.nn.functional.batch_norm(torch.tensor([[1.], [3.]]), None, None, training=True)
     tensor([[-1.0000],
@@ -395,7 +394,7 @@ def _(g, input, weight, bias_layout, group, eps, out1, out2, create):
     return dx, dw, db
 
 
-@composite(method=False, out=False)
+@composite(method=False, out=False, page=False)
 def native_group_norm(
     input: Tensor,
     weight: OptTensor,
@@ -426,8 +425,6 @@ def group_norm(
     cudnn_enabled: Bool = True,
 ):
     """Normalises groups of channels of each sample; then ``weight`` and ``bias`` a channel.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.group_norm.html.
 
     >>> torch.nn.functional.group_norm(torch.tensor([[1., 3., 2., 2.]]), 2)
     tensor([[-1.0000,  1.0000,  0.0000,  0.0000]])
@@ -482,8 +479,6 @@ def instance_norm(
 ):
     """Normalises each channel of each sample: batch_norm of a batch of one.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.instance_norm.html.
-
     >>> torch.nn.functional.instance_norm(torch.tensor([[[1., 3.]]]))
     tensor([[[-1.0000,  1.0000]]])
     """
@@ -522,8 +517,6 @@ def local_response_norm(
     input: Tensor, size: Int, alpha: Float = 1e-4, beta: Float = 0.75, k: Float = 1.0
 ):
     """Divides by a power of the mean square over ``size`` neighbouring channels.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.local_response_norm.html.
 
     >>> torch.nn.functional.local_response_norm(torch.ones(1, 1, 1), 1, 1.0, 1.0, 1.0)
     tensor([[[0.5000]]])

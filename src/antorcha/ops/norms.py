@@ -22,8 +22,6 @@ def matrix_norm(
 ):
     """A norm of matrices: "fro", "nuc", inf, -inf, 1, -1, 2 or -2.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.matrix_norm.html.
-
     >>> torch.linalg.matrix_norm(torch.tensor([[3., 0.], [0., 4.]]))
     tensor(5.)
     """
@@ -76,8 +74,6 @@ def norm(
 ):
     """A vector or matrix norm, by ``ord`` and the number of dims.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.norm.html.
-
     >>> torch.linalg.norm(torch.tensor([3., 4.]))
     tensor(5.)
     """
@@ -108,8 +104,6 @@ def _(make):
 def cond(A: Tensor, p: Any = None):
     """The condition number of matrices in a norm; by default the ratio of singular values.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.cond.html.
-
     >>> torch.linalg.cond(torch.tensor([[4., 0.], [0., 2.]]))
     tensor(2.)
     """
@@ -134,8 +128,6 @@ def matrix_rank(
 ):
     """The number of singular values above ``max(atol, rtol * largest)``.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.matrix_rank.html.
-
     >>> torch.linalg.matrix_rank(torch.tensor([[1., 1.], [2., 2.]]))
     tensor(1)
     """
@@ -159,8 +151,6 @@ def matrix_rank(
 @composite(name="linalg_cross", namespace=LINALG)
 def cross(input: Tensor, other: Tensor, *, dim: Dim = -1):
     """The cross product of vectors of three elements along ``dim``; the rest broadcasts.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.cross.html.
 
     >>> torch.linalg.cross(torch.tensor([1., 0., 0.]), torch.tensor([0., 1., 0.]))
     tensor([0., 0., 1.])
@@ -204,8 +194,6 @@ def cross_old(input: Tensor, other: Tensor, dim: Dim = None):
 def vecdot(x: Tensor, y: Tensor, *, dim: Dim = -1):
     """The dot products along ``dim``, the first operand conjugated.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.vecdot.html.
-
     >>> torch.linalg.vecdot(torch.tensor([1., 2.]), torch.tensor([3., 4.]))
     tensor(11.)
     """
@@ -220,8 +208,6 @@ def _(make):
 @composite(name="linalg_vander", namespace=LINALG)
 def vander(x: Tensor, *, N: Int = None):
     """The Vandermonde matrix: powers 0, 1, .. N - 1 of each element, along a new last dim.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.vander.html.
 
     >>> torch.linalg.vander(torch.tensor([2, 3]))
     tensor([[1, 2],
@@ -247,7 +233,6 @@ def cdist(
     """The ``p``-norm distances between every row of ``x1`` and every row of ``x2``.
 
     Shapes: (..., P, M) and (..., R, M); the result is (..., P, R).
-    See https://docs.pytorch.org/docs/stable/generated/torch.cdist.html.
 
     >>> torch.cdist(torch.tensor([[0., 0.]]), torch.tensor([[3., 4.]]))
     tensor([[5.]])

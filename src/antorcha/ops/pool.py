@@ -388,7 +388,6 @@ def _public_max(nd):
 
     ``stride`` is the kernel size if left out; the ``padding`` counts as minus infinity; with
     ``return_indices`` also which element of the plane each maximum was. NaN wins.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.{name}.html.
 
     >>> torch.nn.functional.{name}({_input(nd)}, {_last(2, nd)})
     {_shown("1., 3.", nd)}
@@ -450,7 +449,6 @@ def _public_avg(nd):
     pool.__doc__ = f"""The average of each window of ``kernel_size`` over the last {nd} dim(s).
 
     The padding counts as zeros, or not at all without ``count_include_pad``.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.{name}.html.
 
     >>> torch.nn.functional.{name}({_input(nd)}, {_last(2, nd)})
     {_shown("0.5000, 2.5000", nd)}
@@ -466,8 +464,6 @@ def _public_adaptive(nd):
 
     adaptive_avg.__doc__ = f"""The averages of windows cut so that ``output_size`` results come out.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.{average}.html.
-
     >>> torch.nn.functional.{average}({_input(nd)}, {_last(2, nd)})
     {_shown("0.5000, 2.5000", nd)}
     """
@@ -476,8 +472,6 @@ def _public_adaptive(nd):
         return _adaptive_max(maximum, nd, input, output_size, return_indices)
 
     adaptive_max.__doc__ = f"""The maxima of windows cut so that ``output_size`` results come out.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.{maximum}.html.
 
     >>> torch.nn.functional.{maximum}({_input(nd)}, {_last(2, nd)})
     {_shown("1., 3.", nd)}

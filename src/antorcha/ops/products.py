@@ -58,7 +58,6 @@ def matmul(input: Tensor, other: Tensor):
 
     Two vectors give their dot product; a vector on the left is a row, on the right a column, and
     the dim that makes it one does not show in the result. Integers multiply in their own dtype.
-    See https://docs.pytorch.org/docs/stable/generated/torch.matmul.html.
 
     >>> torch.matmul(torch.tensor([[1., 2.], [3., 4.]]), torch.tensor([1., 10.]))
     tensor([21., 43.])
@@ -143,8 +142,6 @@ def _(make):
 def mm(input: Tensor, mat2: Tensor):
     """The product of two matrices, (n, m) and (m, p); see ``matmul``.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.mm.html.
-
     >>> torch.mm(torch.tensor([[1., 2.]]), torch.tensor([[3.], [4.]]))
     tensor([[11.]])
     """
@@ -167,8 +164,6 @@ def _(make):
 @product_op()
 def bmm(input: Tensor, mat2: Tensor):
     """The products of two stacks of matrices, (b, n, m) and (b, m, p); no broadcasting.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.bmm.html.
 
     >>> torch.bmm(torch.ones(2, 1, 3), torch.ones(2, 3, 1))
     tensor([[[3.]],
@@ -203,8 +198,6 @@ def _(make):
 def mv(input: Tensor, vec: Tensor):
     """A matrix (n, m) times a vector (m).
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.mv.html.
-
     >>> torch.mv(torch.tensor([[1., 2.], [3., 4.]]), torch.tensor([1., 10.]))
     tensor([21., 43.])
     """
@@ -230,8 +223,6 @@ def _(make):
 def dot(input: Tensor, tensor: Tensor):
     """The dot product of two vectors of equal size.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.dot.html.
-
     >>> torch.dot(torch.tensor([2., 3.]), torch.tensor([2., 1.]))
     tensor(7.)
     """
@@ -256,8 +247,6 @@ def _(make):
 def vdot(input: Tensor, other: Tensor):
     """The dot product of two vectors, the first conjugated.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.vdot.html.
-
     >>> torch.vdot(torch.tensor([2., 3.]), torch.tensor([2., 1.]))
     tensor(7.)
     """
@@ -272,8 +261,6 @@ def _(make):
 @composite()
 def inner(input: Tensor, other: Tensor):
     """The products along the last dim of both: every row of one with every row of the other.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.inner.html.
 
     >>> torch.inner(torch.tensor([1., 2., 3.]), torch.tensor([0., 2., 1.]))
     tensor(7.)
@@ -298,8 +285,6 @@ def _(make):
 @composite(aliases=("ger",))
 def outer(input: Tensor, vec2: Tensor):
     """Every element of one vector times every element of the other: (n, m).
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.outer.html.
 
     >>> torch.outer(torch.tensor([1., 2.]), torch.tensor([1., 10.]))
     tensor([[ 1., 10.],
@@ -331,8 +316,6 @@ def addmm(
     """``beta * input + alpha * (mat1 @ mat2)``; ``input`` broadcasts. With ``beta=0`` it is not
     read.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.addmm.html.
-
     >>> torch.addmm(torch.tensor([100.]), torch.tensor([[1., 2.]]), torch.tensor([[3.], [4.]]))
     tensor([[111.]])
     """
@@ -358,8 +341,6 @@ def addmv(
     input: Tensor, mat: Tensor, vec: Tensor, *, beta: StaticNumber = 1, alpha: StaticNumber = 1
 ):
     """``beta * input + alpha * (mat @ vec)``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.addmv.html.
 
     >>> torch.addmv(torch.tensor([100.]), torch.tensor([[1., 2.]]), torch.tensor([3., 4.]))
     tensor([111.])
@@ -393,8 +374,6 @@ def baddbmm(
     alpha: StaticNumber = 1,
 ):
     """``beta * input + alpha * (batch1 @ batch2)`` for stacks of matrices.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.baddbmm.html.
 
     >>> torch.baddbmm(torch.ones(1), torch.ones(1, 1, 3), torch.ones(1, 3, 1))
     tensor([[[4.]]])
@@ -433,8 +412,6 @@ def addbmm(
 ):
     """``beta * input + alpha * sum_b (batch1[b] @ batch2[b])``.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.addbmm.html.
-
     >>> torch.addbmm(torch.ones(1, 1), torch.ones(2, 1, 3), torch.ones(2, 3, 1))
     tensor([[7.]])
     """
@@ -457,8 +434,6 @@ def addr(
     input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: StaticNumber = 1, alpha: StaticNumber = 1
 ):
     """``beta * input + alpha * outer(vec1, vec2)``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.addr.html.
 
     >>> torch.addr(torch.zeros(2, 2), torch.tensor([1., 2.]), torch.tensor([3., 4.]))
     tensor([[3., 4.],
@@ -490,7 +465,6 @@ def linear(input: Tensor, weight: Tensor, bias: OptTensor = None):
     """``input @ weight.T + bias``: a linear layer, in one pass.
 
     Shapes: input (..., in), weight (out, in), bias (out); the result is (..., out).
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.linear.html.
 
     >>> torch.nn.functional.linear(torch.ones(1, 2), torch.tensor([[1., 2.]]), torch.tensor([3.]))
     tensor([[6.]])
@@ -559,7 +533,6 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: OptTensor = N
     """``input1 @ weight[k] @ input2`` for each output k, plus ``bias``.
 
     Shapes: (..., in1), (..., in2), weight (out, in1, in2); the result is (..., out).
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.bilinear.html.
 
     >>> torch.nn.functional.bilinear(torch.ones(1, 2), torch.ones(1, 2), torch.ones(1, 2, 2))
     tensor([[4.]])

@@ -65,7 +65,6 @@ def normal(input: Tensor, mean: Float = 0.0, std: Float = 1.0, *, generator: Any
 
     ``torch.normal(mean, std)`` takes a tensor for either and draws one number for each element;
     with two numbers it takes the result's ``size``. ``normal_`` fills a tensor.
-    See https://docs.pytorch.org/docs/stable/generated/torch.normal.html.
 
     >>> _ = torch.manual_seed(42)
     >>> torch.normal(2.0, 3.0, (3,))
@@ -210,7 +209,6 @@ def bernoulli(input: Tensor, p: Operand = None, *, generator: Any = None):
     """Ones and zeros: 1 with the probability that ``input`` has at that place.
 
     ``bernoulli_(p)`` fills a tensor of any dtype; ``p`` is a number (default 0.5) or a tensor.
-    See https://docs.pytorch.org/docs/stable/generated/torch.bernoulli.html.
 
     >>> torch.bernoulli(torch.tensor([0., 1., 1., 0.]))
     tensor([0., 1., 1., 0.])
@@ -333,8 +331,6 @@ def _multinomial_result(input, num_samples, replacement, generator):
 def multinomial(input: Tensor, num_samples: Int, replacement: Bool = False, *,
                 generator: Any = None):  # fmt: skip
     """``num_samples`` categories of each row, drawn by the row's weights (they need not sum to 1).
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.multinomial.html.
 
     >>> torch.multinomial(torch.tensor([0., 10., 0.]), 1)
     tensor([1])

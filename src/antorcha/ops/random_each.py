@@ -82,8 +82,6 @@ def _(g, input, out):
 def poisson(input: Tensor, generator: Any = None):
     """Poisson numbers, each of the rate that ``input`` has at that place.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.poisson.html.
-
     >>> torch.poisson(torch.zeros(3))
     tensor([0., 0., 0.])
     """
@@ -117,7 +115,7 @@ def _binomial_result(count, prob, generator):
     return count.shape, count.dtype
 
 
-@sampler(method=False, out=False, result=_binomial_result)
+@sampler(method=False, out=False, result=_binomial_result, page=False)
 def binomial(count: Tensor, prob: Tensor, generator: Any = None):
     """How many of ``count`` tries hit, where each hits with probability ``prob``.
 

@@ -28,8 +28,6 @@ def rand(
 ):
     """Numbers from [0, 1), all as likely, in a tensor of shape ``size``.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.rand.html.
-
     >>> _ = torch.manual_seed(42)
     >>> torch.rand(1, 5)
     tensor([[0.8823, 0.9150, 0.3829, 0.9593, 0.3904]])
@@ -57,8 +55,6 @@ def randn(
     pin_memory: Bool = False,
 ):
     """Normal numbers of mean 0 and deviation 1 in a tensor of shape ``size``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.randn.html.
 
     >>> _ = torch.manual_seed(42)
     >>> torch.randn(3)
@@ -97,8 +93,6 @@ def randint(
     pin_memory: Bool = False,
 ):
     """Whole numbers from ``low`` (0 if left out) to ``high - 1``, all as likely; int64.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.randint.html.
 
     >>> _ = torch.manual_seed(42)
     >>> torch.randint(3, 10, (2, 2))
@@ -200,8 +194,6 @@ def randperm(
     pin_memory: Bool = False,
 ):
     """The numbers 0 to ``n - 1`` in random order.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.randperm.html.
 
     >>> _ = torch.manual_seed(42)
     >>> torch.randperm(4)

@@ -19,7 +19,8 @@ below it::
         yield make(3, 4), make(4)
 
 Function, method, in-place and ``out=`` forms, shape inference, kernels for every device, the
-generated documentation and the tests all come from the record.
+generated documentation and the tests all come from the record. So does the line of the docstring
+that names PyTorch's page (see ``pages``).
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from antorcha import modes
 from antorcha.errors import ArgumentError, MissingFeature, ShapeError
 from antorcha.lazy import lazy
 from antorcha.ops.outs import check_apart, check_exact
+from antorcha.ops.pages import address_of, naming_page
 from antorcha.ops.params import NEVER_TENSORS, TENSORS, Signature, no_quick_bind
 from antorcha.runtime.call import path, short
 from antorcha.runtime.call.plan import table
@@ -79,10 +81,11 @@ class Op:
         aliases: Sequence[str] = (),
         namespace: str = "torch",
         register: bool = True,
+        samples: Callable[..., Iterator[Any]] | None = None,
+        page: bool = True,  # has PyTorch a page about it?
     ) -> None:
         self.fn = fn
         self.name = self.__name__ = name or fn.__name__.rstrip("_")
-        self.__doc__ = fn.__doc__
         self.__module__ = "antorcha"
         self.__qualname__ = self.name
         self.signature = Signature(self.name, fn)
@@ -94,12 +97,13 @@ class Op:
         self.is_method = method if namespace == "torch" else False
         self.is_function = function and namespace == "torch"
         self.aliases = tuple(aliases)
+        self.__doc__ = naming_page(fn.__doc__, address_of(self) if page and register else None)
         self.node_name = node_name(node or self.name)
         self.forms: dict[str, Op] = {}
         self.plans = table()
         self.short_plans = table()
         self.write_plans = table()  # of the in-place form
-        self.sample_functions: list[Callable[..., Iterator[Any]]] = []
+        self.sample_functions: list[Callable[..., Iterator[Any]]] = [samples] if samples else []
         self.error_functions: list[Callable[..., Iterator[Any]]] = []
         self.inplace = InPlace(self) if inplace else None
         self.upgradable = type(self).__call__ in (Op.__call__, Composite.__call__)

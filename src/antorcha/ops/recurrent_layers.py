@@ -223,7 +223,7 @@ def _gates_of(name: str, input: _Any, h: _Any, w_ih: _Any, w_hh: _Any, b_ih: _An
     return T.linear(input, w_ih, b_ih), T.linear(h, w_hh, b_hh)
 
 
-@composite(method=False, out=False)
+@composite(method=False, out=False, page=False)
 def lstm_cell(
     input: Tensor, hx: Any, w_ih: Tensor, w_hh: Tensor, b_ih: OptTensor = None,
     b_hh: OptTensor = None,
@@ -240,7 +240,7 @@ def lstm_cell(
     return T.lstm_step(*T.chunk(x + more, 4, 1), c)
 
 
-@composite(method=False, out=False)
+@composite(method=False, out=False, page=False)
 def gru_cell(
     input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: OptTensor = None,
     b_hh: OptTensor = None,
@@ -255,7 +255,7 @@ def gru_cell(
     return T.gru_step(hx, *T.chunk(x, 3, 1), *T.chunk(more, 3, 1))
 
 
-@composite(method=False, out=False)
+@composite(method=False, out=False, page=False)
 def rnn_tanh_cell(
     input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: OptTensor = None,
     b_hh: OptTensor = None,
@@ -270,7 +270,7 @@ def rnn_tanh_cell(
     return T.tanh(x + more)
 
 
-@composite(method=False, out=False)
+@composite(method=False, out=False, page=False)
 def rnn_relu_cell(
     input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: OptTensor = None,
     b_hh: OptTensor = None,

@@ -42,7 +42,6 @@ def sum(input: Tensor, dim: Dims = None, keepdim: Bool = False, *, dtype: Dtype 
     """The sum of all elements, or along ``dim`` (an int or a tuple); integers give int64.
 
     Floats are summed in blocks, so that the error grows slowly with their number.
-    See https://docs.pytorch.org/docs/stable/generated/torch.sum.html.
 
     >>> torch.sum(torch.tensor([[1., 2.], [3., 4.]]), dim=0)
     tensor([4., 6.])
@@ -74,8 +73,6 @@ def _(make):
 def mean(input: Tensor, dim: Dims = None, keepdim: Bool = False, *, dtype: Dtype = None):
     """The mean of all elements, or along ``dim``. Floats only.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.mean.html.
-
     >>> torch.mean(torch.tensor([[1., 2.], [3., 4.]]), 1)
     tensor([1.5000, 3.5000])
     """
@@ -102,8 +99,6 @@ def _(make):
 @reduction("sum", nodes=("NansumBackward0", "NansumBackward0"))
 def nansum(input: Tensor, dim: Dims = None, keepdim: Bool = False, *, dtype: Dtype = None):
     """The sum in which NaN counts as zero.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nansum.html.
 
     >>> torch.nansum(torch.tensor([1., 2., float("nan"), 4.]))
     tensor(7.)
@@ -134,8 +129,6 @@ def nan_to_zero_backward(g: Tensor, input: Tensor):
 @reduction("float", node="div")
 def nanmean(input: Tensor, dim: Dims = None, keepdim: Bool = False, *, dtype: Dtype = None):
     """The mean of the elements that are not NaN.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nanmean.html.
 
     >>> torch.nanmean(torch.tensor([[1., 2., 3.], [float("nan"), 2., 4.]]), dim=1)
     tensor([2., 3.])
@@ -170,8 +163,6 @@ def _(make):
 @reduction("sum", nodes=("ProdBackward0", "ProdBackward1"))
 def prod(input: Tensor, dim: Dim = None, keepdim: Bool = False, *, dtype: Dtype = None):
     """The product of all elements, or along one ``dim``; integers give int64.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.prod.html.
 
     >>> torch.prod(torch.tensor([[1., 2.], [3., 4.]]), 1)
     tensor([ 2., 12.])
@@ -235,8 +226,6 @@ def _truth_dtype(input):
 def any(input: Tensor, dim: Dims = None, keepdim: Bool = False):
     """Whether any element is not zero (NaN is not), among all or along ``dim``.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.any.html.
-
     >>> torch.any(torch.tensor([[True, False], [False, False]]), 1)
     tensor([ True, False])
     """
@@ -255,8 +244,6 @@ def _(make):
 def all(input: Tensor, dim: Dims = None, keepdim: Bool = False):
     """Whether all elements are not zero, or all along ``dim``; over no elements it holds.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.all.html.
-
     >>> torch.all(torch.tensor([[True, True], [True, False]]), 1)
     tensor([ True, False])
     """
@@ -274,8 +261,6 @@ def _(make):
 @reduction("bool", out=False)
 def count_nonzero(input: Tensor, dim: Dims = None):
     """How many elements are not zero, among all or along ``dim``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.count_nonzero.html.
 
     >>> torch.count_nonzero(torch.tensor([[0, 1], [2, 3]]), 0)
     tensor([1, 2])
@@ -297,8 +282,6 @@ def _(make):
 @reduction("tofloat")
 def logsumexp(input: Tensor, dim: Dims, keepdim: Bool = False):
     """``log(sum(exp(input)))`` along ``dim`` without overflow: the maximum is taken out first.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.logsumexp.html.
 
     >>> torch.logsumexp(torch.tensor([[1000., 1000.], [0., 1.]]), 1)
     tensor([1000.6932,    1.3133])

@@ -45,8 +45,6 @@ def interpolate(
             ``scale_factor`` only rounds to
         antialias (bool): widen the filter when shrinking (``'bilinear'``, ``'bicubic'``)
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.interpolate.html.
-
     >>> torch.nn.functional.interpolate(torch.tensor([[[1., 2.]]]), scale_factor=2)
     tensor([[[1., 1., 2., 2.]]])
     >>> torch.nn.functional.interpolate(torch.tensor([[[1., 2.]]]), size=4, mode='linear')

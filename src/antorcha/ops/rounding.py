@@ -17,8 +17,6 @@ from antorcha.ops.types import Int, Number, Operand, Tensor
 def floor(input: Tensor):
     """The greatest integer not above each element; integers stay as they are.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.floor.html.
-
     >>> torch.floor(torch.tensor([-0.5, 1.5]))
     tensor([-1.,  1.])
     """
@@ -31,8 +29,6 @@ floor.samples(spread())
 @pointwise(inplace=True)
 def ceil(input: Tensor):
     """The least integer not below each element; integers stay as they are.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.ceil.html.
 
     >>> torch.ceil(torch.tensor([0.5, 1.5]))
     tensor([1., 2.])
@@ -47,8 +43,6 @@ ceil.samples(spread())
 def trunc(input: Tensor):
     """Each element without its fraction; integers stay as they are.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.trunc.html.
-
     >>> torch.trunc(torch.tensor([-1.5, 1.5]))
     tensor([-1.,  1.])
     """
@@ -61,8 +55,6 @@ trunc.samples(spread())
 @pointwise(inplace=True, aliases=("special.round",))
 def round(input: Tensor, *, decimals: Int = 0):
     """The nearest integer, ties to even; ``decimals`` rounds at that decimal place.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.round.html.
 
     >>> torch.round(torch.tensor([0.5, 1.5, 2.6]))
     tensor([0., 2., 3.])
@@ -87,8 +79,6 @@ def _(make):
 def frac(input: Tensor):
     """The fraction of each element, with its sign. Floats only.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.frac.html.
-
     >>> torch.frac(torch.tensor([1., 2.5, -3.2]))
     tensor([ 0.0000,  0.5000, -0.2000])
     """
@@ -104,7 +94,6 @@ def clamp(input: Tensor, min: Operand = None, max: Operand = None):
     """Each element limited to ``min``..``max`` (numbers or tensors; either may be None).
 
     Where ``min`` is above ``max`` the result is ``max``. A nan limit gives nan.
-    See https://docs.pytorch.org/docs/stable/generated/torch.clamp.html.
 
     >>> torch.clamp(torch.tensor([-1.5, 0.2, 3.]), min=-1, max=1)
     tensor([-1.0000,  0.2000,  1.0000])
@@ -148,7 +137,7 @@ def _(make):
     yield (make(3),), {}, RuntimeError, "At least one of"
 
 
-@pointwise(inplace=True)
+@pointwise(inplace=True, page=False)
 def clamp_min(input: Tensor, min: Operand):
     """Each element, or ``min`` where that is greater.
 
@@ -169,7 +158,7 @@ def _(make):
     yield make(3, 4), make(4)
 
 
-@pointwise(inplace=True)
+@pointwise(inplace=True, page=False)
 def clamp_max(input: Tensor, max: Operand):
     """Each element, or ``max`` where that is less.
 
@@ -194,8 +183,6 @@ def _(make):
 def maximum(input: Tensor, other: Tensor):
     """The greater of two elements; nan if either is. Ties share the gradient.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.maximum.html.
-
     >>> torch.maximum(torch.tensor([1, 2]), torch.tensor([3, 0]))
     tensor([3, 2])
     """
@@ -210,8 +197,6 @@ def _(make):
 @pointwise()
 def minimum(input: Tensor, other: Tensor):
     """The lesser of two elements; nan if either is. Ties share the gradient.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.minimum.html.
 
     >>> torch.minimum(torch.tensor([1, 2]), torch.tensor([3, 0]))
     tensor([1, 0])
@@ -228,8 +213,6 @@ def _(make):
 def fmax(input: Tensor, other: Tensor):
     """The greater of two elements; the other one where one is nan.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.fmax.html.
-
     >>> torch.fmax(torch.tensor([1., float("nan")]), torch.tensor([3., 0.]))
     tensor([3., 0.])
     """
@@ -245,8 +228,6 @@ def _(make):
 def fmin(input: Tensor, other: Tensor):
     """The lesser of two elements; the other one where one is nan.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.fmin.html.
-
     >>> torch.fmin(torch.tensor([1., float("nan")]), torch.tensor([3., 0.]))
     tensor([1., 0.])
     """
@@ -261,8 +242,6 @@ def _(make):
 @pointwise(inplace=True)
 def nan_to_num(input: Tensor, nan: Number = None, posinf: Number = None, neginf: Number = None):
     """Replaces nan (by 0), inf and -inf (by the dtype's greatest and least), or as given.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nan_to_num.html.
 
     >>> torch.nan_to_num(torch.tensor([float("nan"), 1.]), nan=2.0)
     tensor([2., 1.])
@@ -297,8 +276,6 @@ def _(make):
 @pointwise("inexact", inplace=True)
 def lerp(input: Tensor, end: Tensor, weight: Operand):
     """Linear interpolation: ``input + weight * (end - input)``. One dtype for all tensors.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.lerp.html.
 
     >>> torch.lerp(torch.tensor([1., 2.]), torch.tensor([10., 10.]), 0.5)
     tensor([5.5000, 6.0000])
@@ -343,8 +320,6 @@ def _(make):
 def copysign(input: Tensor, other: Operand):
     """The magnitude of ``input`` with the sign of ``other`` (of -0.0 too).
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.copysign.html.
-
     >>> torch.copysign(torch.tensor([1., -2.]), -1.0)
     tensor([-1., -2.])
     """
@@ -366,8 +341,6 @@ def _(make):
 def nextafter(input: Tensor, other: Tensor):
     """The next number after ``input`` towards ``other``. Floats only.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.nextafter.html.
-
     >>> torch.nextafter(torch.tensor([1.]), torch.tensor([2.])) == 1 + torch.finfo().eps
     tensor([True])
     """
@@ -387,8 +360,6 @@ def _(make):
 @pointwise(inplace=True)
 def heaviside(input: Tensor, values: Tensor):
     """0 below zero, 1 above, and ``values`` at zero. No gradient.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.heaviside.html.
 
     >>> torch.heaviside(torch.tensor([-1.5, 0, 2.]), torch.tensor([0.5]))
     tensor([0.0000, 0.5000, 1.0000])

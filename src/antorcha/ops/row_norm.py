@@ -179,7 +179,7 @@ def norm_sums(g: Tensor, input: Tensor, mean: Tensor, rstd: Tensor, dim: Dims = 
     )  # fmt: skip
 
 
-@composite(method=False, out=False)
+@composite(method=False, out=False, page=False)
 def native_layer_norm(
     input: Tensor, normalized_shape: Ints, weight: OptTensor, bias: OptTensor, eps: Float
 ):
@@ -219,8 +219,6 @@ def layer_norm(
     cudnn_enable: Bool = True,
 ):
     """``(x - mean) / sqrt(var + eps) * weight + bias`` over the last dims, ``normalized_shape``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.layer_norm.html.
 
     >>> torch.nn.functional.layer_norm(torch.tensor([[1., 3.], [2., 2.]]), (2,))
     tensor([[-1.0000,  1.0000],
@@ -292,8 +290,6 @@ def rms_norm_backward(g: Tensor, input: Tensor, scale: Tensor, weight: OptTensor
 @composite(method=False, out=False, aliases=(F + "rms_norm",))
 def rms_norm(input: Tensor, normalized_shape: Ints, weight: OptTensor = None, eps: Float = None):
     """``x / sqrt(mean(x ** 2) + eps) * weight`` over the last dims; eps defaults to the dtype's.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.rms_norm.html.
 
     >>> torch.nn.functional.rms_norm(torch.tensor([3., 4.]), (2,))
     tensor([0.8485, 1.1314])

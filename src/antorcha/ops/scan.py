@@ -136,8 +136,6 @@ def running(**options: Any) -> Callable[[Any], RunningOp]:
 def cumsum(input: Tensor, dim: Dim, *, dtype: Dtype = None):
     """The running sum along ``dim``: ``y_i = x_1 + ... + x_i``; integers give int64.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.cumsum.html.
-
     >>> torch.cumsum(torch.tensor([1, 2, 3]), 0)
     tensor([1, 3, 6])
     """
@@ -172,8 +170,6 @@ def _(make):
 @running(inplace=True)
 def cumprod(input: Tensor, dim: Dim, *, dtype: Dtype = None):
     """The running product along ``dim``; integers give int64.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.cumprod.html.
 
     >>> torch.cumprod(torch.tensor([1, 2, 3]), 0)
     tensor([1, 2, 6])
@@ -328,8 +324,6 @@ def _to_running(g, input_layout, dim, out1):
 def cummax(input: Tensor, dim: Dim):
     """The running maximum along ``dim`` and the (last) index of each, as (values, indices).
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.cummax.html.
-
     >>> torch.cummax(torch.tensor([1, 3, 2]), 0)
     torch.return_types.cummax(
     values=tensor([1, 3, 3]),
@@ -341,8 +335,6 @@ def cummax(input: Tensor, dim: Dim):
 @kernel()
 def cummin(input: Tensor, dim: Dim):
     """The running minimum along ``dim`` and the (last) index of each, as (values, indices).
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.cummin.html.
 
     >>> torch.cummin(torch.tensor([3, 1, 2]), 0)
     torch.return_types.cummin(
@@ -385,8 +377,6 @@ def _(make):
 @kernel()
 def logcumsumexp(input: Tensor, dim: Dim):
     """The logarithm of the running sum of exponentials along ``dim``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.logcumsumexp.html.
 
     >>> torch.logcumsumexp(torch.tensor([0., 0.]), 0)
     tensor([0.0000, 0.6931])
@@ -438,8 +428,6 @@ def diff(
     input: Tensor, n: Int = 1, dim: Dim = -1, prepend: OptTensor = None, append: OptTensor = None
 ):
     """The ``n``-th differences of neighbours along ``dim``: ``x[i + 1] - x[i]``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.diff.html.
 
     >>> torch.diff(torch.tensor([1, 3, 2]))
     tensor([ 2, -1])
@@ -511,8 +499,6 @@ def _area(name, y, x, dx, dim, combine):
 def trapezoid(y: Tensor, x: OptTensor = None, *, dx: StaticNumber = None, dim: Dim = -1):
     """The area under ``y`` along ``dim`` by the trapezoidal rule, at ``x`` or with spacing ``dx``.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.trapezoid.html.
-
     >>> torch.trapezoid(torch.tensor([1., 5., 10.]))
     tensor(10.5000)
     """
@@ -527,8 +513,6 @@ def trapezoid(y: Tensor, x: OptTensor = None, *, dx: StaticNumber = None, dim: D
 @composite(method=False, out=False)
 def cumulative_trapezoid(y: Tensor, x: OptTensor = None, *, dx: StaticNumber = None, dim: Dim = -1):
     """The running area under ``y`` along ``dim`` by the trapezoidal rule.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.cumulative_trapezoid.html.
 
     >>> torch.cumulative_trapezoid(torch.tensor([1., 5., 10.]))
     tensor([ 3.0000, 10.5000])

@@ -441,8 +441,6 @@ def _(g, input_layout, mask):
 def masked_select(input: Tensor, mask: Tensor):
     """The elements at which the mask is True, in order, in one dim.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.masked_select.html.
-
     >>> torch.masked_select(torch.tensor([1, 2, 3]), torch.tensor([True, False, True]))
     tensor([1, 3])
     """

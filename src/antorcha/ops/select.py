@@ -30,7 +30,6 @@ def where(condition: Tensor, input: Operand = None, other: Operand = None):
     """``input`` where ``condition`` holds, else ``other``; tensors or numbers, broadcast together.
 
     With the condition alone: the tuple of the indices where it holds, one tensor a dim.
-    See https://docs.pytorch.org/docs/stable/generated/torch.where.html.
 
     >>> torch.where(torch.tensor([True, False]), torch.tensor([1., 2.]), 0.)
     tensor([1., 0.])
@@ -101,8 +100,6 @@ def isclose(input: Tensor, other: Tensor, rtol: Float = 1e-5, atol: Float = 1e-8
             equal_nan: Bool = False):  # fmt: skip
     """Whether ``abs(input - other) <= atol + rtol * abs(other)``, or the elements are equal.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.isclose.html.
-
     >>> torch.isclose(torch.tensor([1., 2.]), torch.tensor([1.000001, 2.1]))
     tensor([ True, False])
     """
@@ -139,8 +136,6 @@ def allclose(input: Tensor, other: Tensor, rtol: Float = 1e-5, atol: Float = 1e-
              equal_nan: Bool = False):  # fmt: skip
     """Are all elements close? See ``isclose``.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.allclose.html.
-
     >>> torch.allclose(torch.tensor([1., 2.]), torch.tensor([1., 2. + 1e-7]))
     True
     """
@@ -150,8 +145,6 @@ def allclose(input: Tensor, other: Tensor, rtol: Float = 1e-5, atol: Float = 1e-
 @composite(out=False)
 def equal(input: Tensor, other: Tensor):
     """Have both tensors the same shape and elements?
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.equal.html.
 
     >>> torch.equal(torch.tensor([1, 2]), torch.tensor([1, 2]))
     True

@@ -52,8 +52,6 @@ def _(make):
 def select(input: Tensor, dim: Dim, index: Int):
     """The slice at ``index`` along ``dim``: a view with one dim less.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.select.html.
-
     >>> torch.select(torch.tensor([[1, 2], [3, 4]]), 0, 1)
     tensor([3, 4])
     """
@@ -90,8 +88,6 @@ def _(make):
 @composite(out=False)
 def narrow(input: Tensor, dim: Dim, start: Any, length: Int):
     """``length`` elements from ``start`` (a number or a 0-dim tensor) along ``dim``: a view.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.narrow.html.
 
     >>> torch.narrow(torch.arange(5), 0, 1, 3)
     tensor([1, 2, 3])
@@ -235,7 +231,6 @@ def as_strided(input: Tensor, size: Ints, stride: Ints, storage_offset: Int = No
     """A view of the operand's storage with any size, strides and offset (in elements).
 
     Raises RuntimeError when it would reach outside of the storage.
-    See https://docs.pytorch.org/docs/stable/generated/torch.as_strided.html.
 
     >>> torch.as_strided(torch.arange(9.).reshape(3, 3), (2, 2), (1, 2), 1)
     tensor([[1., 3.],
@@ -271,8 +266,6 @@ def _(g, input_layout, stride, delta):
 @view()
 def diagonal(input: Tensor, offset: Int = 0, dim1: Dim = 0, dim2: Dim = 1):
     """The diagonal of dims ``dim1`` and ``dim2`` as a last dim, a view; ``offset`` > 0 is above.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.diagonal.html.
 
     >>> torch.diagonal(torch.tensor([[1, 2], [3, 4]]))
     tensor([1, 4])
@@ -314,8 +307,6 @@ def _(make):
 @view(function=False)
 def unfold(input: Tensor, dimension: Dim, size: Int, step: Int):
     """All windows of ``size`` elements along a dim, ``step`` apart, as a new last dim: a view.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.Tensor.unfold.html.
 
     >>> torch.arange(5).unfold(0, 3, 2)
     tensor([[0, 1, 2],

@@ -32,8 +32,6 @@ SINGULAR = "the input matrix is singular: it has no inverse. linalg.pinv gives t
 def det(A: Tensor):
     """The determinant of a square matrix, or of each in a stack.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.det.html.
-
     >>> torch.linalg.det(torch.tensor([[2., 0.], [0., 3.]]))
     tensor(6.)
     """
@@ -90,8 +88,6 @@ def det_alias(input: Tensor):
 def slogdet(A: Tensor):
     """The determinant's sign and the logarithm of its magnitude, as (sign, logabsdet).
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.slogdet.html.
-
     >>> torch.linalg.slogdet(torch.eye(2))
     torch.return_types.linalg_slogdet(
     sign=tensor(1.),
@@ -139,8 +135,6 @@ def slogdet_alias(input: Tensor):
 def logdet(input: Tensor):
     """The logarithm of the determinant; NaN when that is negative.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.logdet.html.
-
     >>> torch.logdet(torch.eye(2))
     tensor(0.)
     """
@@ -159,8 +153,6 @@ def _(make):
 @kernel(name="linalg_inv", namespace=LINALG, node="linalg_inv_ex")
 def inv(A: Tensor):
     """The inverse of a square matrix, or of each in a stack.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.inv.html.
 
     >>> torch.linalg.inv(torch.tensor([[2., 0.], [0., 4.]]))
     tensor([[0.5000, 0.0000],
@@ -238,7 +230,6 @@ def pinv(
     """The Moore-Penrose pseudo-inverse of a matrix, or of each in a stack.
 
     Singular values up to ``max(atol, rtol * largest)`` count as zero.
-    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.pinv.html.
 
     >>> torch.linalg.pinv(torch.tensor([[2., 0.]]))
     tensor([[0.5000],
@@ -285,7 +276,6 @@ def solve(A: Tensor, B: Tensor, *, left: Bool = True):
     """The X with ``A @ X = B`` (``X @ A = B`` with ``left=False``), for a square A.
 
     B is a matrix (or vector) of right sides; batches broadcast.
-    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.solve.html.
 
     >>> torch.linalg.solve(torch.tensor([[2., 0.], [0., 4.]]), torch.tensor([2., 2.]))
     tensor([1.0000, 0.5000])
@@ -343,8 +333,6 @@ def solve_triangular(
 ):
     """The X with ``A @ X = B`` for a triangular A; its other triangle is not read.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.solve_triangular.html.
-
     >>> A, B = torch.tensor([[2., 0.], [1., 1.]]), torch.tensor([[2.], [3.]])
     >>> torch.linalg.solve_triangular(A, B, upper=False)
     tensor([[1.],
@@ -366,8 +354,6 @@ def _(make):
 @composite(name="linalg_lstsq", namespace=LINALG, out=False)
 def lstsq(A: Tensor, B: Tensor, rcond: Float = None, *, driver: Str = None):
     """The X that minimises ``norm(A @ X - B)``, as (solution, residuals, rank, singular_values).
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.lstsq.html.
 
     >>> torch.linalg.lstsq(torch.tensor([[1.], [1.]]), torch.tensor([[1.], [3.]])).solution
     tensor([[2.0000]])
@@ -421,8 +407,6 @@ NOT_POSITIVE = (
 @kernel(name="linalg_cholesky", namespace=LINALG, node="linalg_cholesky_ex")
 def cholesky(A: Tensor, *, upper: Bool = False):
     """The lower triangular L with ``A = L @ L.mH``, for a Hermitian positive definite A.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.cholesky.html.
 
     >>> torch.linalg.cholesky(torch.tensor([[4., 0.], [0., 9.]]))
     tensor([[2., 0.],
@@ -507,8 +491,6 @@ def _with_info(kind, A, check_errors, run):
 def cholesky_solve(B: Tensor, L: Tensor, upper: Bool = False):
     """The X with ``A @ X = B``, from the Cholesky factor of A.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.cholesky_solve.html.
-
     >>> torch.cholesky_solve(torch.tensor([[8.]]), torch.tensor([[2.]]))
     tensor([[2.]])
     """
@@ -556,8 +538,6 @@ def cholesky_inverse(L: Tensor, upper: Bool = False):
 def trace(input: Tensor):
     """The sum of a matrix's diagonal.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.trace.html.
-
     >>> torch.trace(torch.tensor([[1., 2.], [3., 4.]]))
     tensor(5.)
     """
@@ -574,8 +554,6 @@ def _(make):
 @kernel(name="linalg_matrix_exp", namespace=LINALG)
 def matrix_exp(A: Tensor):
     """The exponential of a square matrix: ``sum_k A^k / k!``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.matrix_exp.html.
 
     >>> torch.linalg.matrix_exp(torch.zeros(2, 2))
     tensor([[1., 0.],

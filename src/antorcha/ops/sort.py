@@ -115,7 +115,6 @@ def sort(input: Tensor, dim: Dim = -1, descending: Bool = False, *, stable: Bool
     """The elements along ``dim`` in order, and where each was, as (values, indices).
 
     The sort is always stable: equal elements keep their order. NaN is the greatest.
-    See https://docs.pytorch.org/docs/stable/generated/torch.sort.html.
 
     >>> torch.sort(torch.tensor([3., 1., 2.]))
     torch.return_types.sort(
@@ -160,8 +159,6 @@ def _(make):
 def argsort(input: Tensor, dim: Dim = -1, descending: Bool = False, stable: Bool = False):
     """The indices that sort the elements along ``dim``.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.argsort.html.
-
     >>> torch.argsort(torch.tensor([3., 1., 2.]))
     tensor([1, 2, 0])
     """
@@ -178,8 +175,6 @@ def _(make):
 def msort(input: Tensor):
     """The elements in order along the first dim.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.msort.html.
-
     >>> torch.msort(torch.tensor([[2, 1], [1, 3]]))
     tensor([[1, 1],
             [2, 3]])
@@ -195,8 +190,6 @@ def _(make):
 @kernel()
 def topk(input: Tensor, k: Int, dim: Dim = -1, largest: Bool = True, sorted: Bool = True):
     """The ``k`` greatest (or least) elements along ``dim``, in order, and where they were.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.topk.html.
 
     >>> torch.topk(torch.arange(1., 6.), 3)
     torch.return_types.topk(
@@ -244,8 +237,6 @@ def _(make):
 @kernel()
 def kthvalue(input: Tensor, k: Int, dim: Dim = -1, keepdim: Bool = False):
     """The ``k``-th least element along ``dim`` (k starts at 1), and where it was.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.kthvalue.html.
 
     >>> torch.kthvalue(torch.arange(1., 6.), 4)
     torch.return_types.kthvalue(
@@ -380,7 +371,6 @@ def median(input: Tensor, dim: Dim = None, keepdim: Bool = False):
     """The median of all elements; with ``dim``, along it, as (values, indices).
 
     Of an even number of elements it is the lower one in the middle. NaN if any element is.
-    See https://docs.pytorch.org/docs/stable/generated/torch.median.html.
 
     >>> torch.median(torch.tensor([4., 1., 3., 2.]))
     tensor(2.)
@@ -391,8 +381,6 @@ def median(input: Tensor, dim: Dim = None, keepdim: Bool = False):
 @MedianOp
 def nanmedian(input: Tensor, dim: Dim = None, keepdim: Bool = False):
     """The median of the elements that are not NaN; with ``dim``, along it, as (values, indices).
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nanmedian.html.
 
     >>> torch.nanmedian(torch.tensor([1., float("nan"), 3., 2.]))
     tensor(2.)
@@ -422,8 +410,6 @@ def _(make):
 @kernel()
 def mode(input: Tensor, dim: Dim = -1, keepdim: Bool = False):
     """The commonest value along ``dim`` (the least of them), and its last index.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.mode.html.
 
     >>> torch.mode(torch.tensor([6, 5, 1, 0, 2, 0]))
     torch.return_types.mode(
@@ -549,7 +535,6 @@ def quantile(
 
     ``q``: a number, or a 1-D tensor of them, which adds a first dim. ``interpolation``: linear,
     lower, higher, midpoint or nearest. NaN if any element is.
-    See https://docs.pytorch.org/docs/stable/generated/torch.quantile.html.
 
     >>> torch.quantile(torch.tensor([0., 1., 2., 3.]), 0.25)
     tensor(0.7500)
@@ -562,8 +547,6 @@ def nanquantile(
     input: Tensor, q: Any, dim: Dim = None, keepdim: Bool = False, *, interpolation: Str = "linear"
 ):
     """``quantile`` of the elements that are not NaN.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nanquantile.html.
 
     >>> torch.nanquantile(torch.tensor([float("nan"), 1., 2.]), 0.5)
     tensor(1.5000)

@@ -19,8 +19,6 @@ from antorcha.ops.types import Float, Int, Operand, Tensor
 def atan2(input: Tensor, other: Tensor):
     """The angle of the point (``other``, ``input``), between -pi and pi.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.atan2.html.
-
     >>> torch.atan2(torch.tensor([1., -1.]), torch.tensor([1., -1.]))
     tensor([ 0.7854, -2.3562])
     """
@@ -37,8 +35,6 @@ def _(make):
 def hypot(input: Tensor, other: Tensor):
     """``sqrt(input**2 + other**2)`` without overflow. Floats only.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.hypot.html.
-
     >>> torch.hypot(torch.tensor([3.]), torch.tensor([4.]))
     tensor([5.])
     """
@@ -53,8 +49,6 @@ def _(make):
 @pointwise("floating")
 def logaddexp(input: Tensor, other: Tensor):
     """``log(exp(input) + exp(other))`` without overflow. Floats only.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.logaddexp.html.
 
     >>> torch.logaddexp(torch.tensor([-1.]), torch.tensor([-1., 0.]))
     tensor([-0.3069,  0.3133])
@@ -83,8 +77,6 @@ def _(make):
 def logaddexp2(input: Tensor, other: Tensor):
     """``log2(2**input + 2**other)`` without overflow. Floats only.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.logaddexp2.html.
-
     >>> torch.logaddexp2(torch.tensor([1.]), torch.tensor([1., 3.]))
     tensor([2.0000, 3.3219])
     """
@@ -104,8 +96,6 @@ def _(make):
 @pointwise("float", inplace=True, aliases=("special.xlogy",))
 def xlogy(input: Operand, other: Operand):
     """``input * log(other)``, and 0 where ``input`` is 0 (nan where ``other`` is nan).
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.xlogy.html.
 
     >>> torch.xlogy(torch.tensor([0., 2.]), torch.tensor([0., 1.]))
     tensor([0., 0.])
@@ -148,8 +138,6 @@ def _(make):
 def sinc(input: Tensor):
     """``sin(pi * input) / (pi * input)``, and 1 at 0.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.sinc.html.
-
     >>> torch.sinc(torch.tensor([0., 0.5]))
     tensor([1.0000, 0.6366])
     """
@@ -170,8 +158,6 @@ sinc.samples(spread())
 @pointwise("float", inplace=True, aliases=("special.logit",))
 def logit(input: Tensor, eps: Float = None):
     """``log(input / (1 - input))``; with ``eps`` the input is first limited to eps..1 - eps.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.logit.html.
 
     >>> torch.logit(torch.tensor([0.5, 0.9]))
     tensor([0.0000, 2.1972])
@@ -200,8 +186,6 @@ def _(make):
 def ldexp(input: Tensor, other: Tensor):
     """``input * 2**other``.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.ldexp.html.
-
     >>> torch.ldexp(torch.tensor([1.]), torch.tensor([1, 2, 3]))
     tensor([2., 4., 8.])
     """
@@ -227,8 +211,6 @@ def _polygamma_method(self, n):
 @composite(aliases=("special.polygamma",), method=_polygamma_method)
 def polygamma(n: Int, input: Tensor):
     """The ``n``-th derivative of the digamma function.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.polygamma.html.
 
     >>> torch.polygamma(1, torch.tensor([1., 0.5]))
     tensor([1.6449, 4.9348])

@@ -33,7 +33,6 @@ def qr(A: Tensor, mode: Str = "reduced"):
     """``A = Q @ R`` with orthonormal columns in Q and an upper triangular R, as (Q, R).
 
     ``mode``: "reduced", "complete" (Q is square), or "r" (Q is empty).
-    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.qr.html.
 
     >>> torch.linalg.qr(torch.eye(2)).R.abs()
     tensor([[1., 0.],
@@ -118,8 +117,6 @@ def qr_alias(input: Tensor, some: Bool = True):
 def svd(A: Tensor, full_matrices: Bool = True, *, driver: Str = None):
     """``A = U @ diag(S) @ Vh``: the singular value decomposition, as (U, S, Vh); S descends.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.svd.html.
-
     >>> torch.linalg.svd(torch.tensor([[3., 0.], [0., 2.]])).S
     tensor([3., 2.])
     """
@@ -202,8 +199,6 @@ def svd_alias(input: Tensor, some: Bool = True, compute_uv: Bool = True):
 def svdvals(A: Tensor, *, driver: Str = None):
     """The singular values of a matrix, descending.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.svdvals.html.
-
     >>> torch.linalg.svdvals(torch.tensor([[3., 0.], [0., 2.]]))
     tensor([3., 2.])
     """
@@ -221,7 +216,6 @@ def eigh(A: Tensor, UPLO: Str = "L"):
     """The eigenvalues (ascending) and eigenvectors of a symmetric or Hermitian matrix.
 
     Only the triangle ``UPLO`` ("L" or "U") is read.
-    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.eigh.html.
 
     >>> torch.linalg.eigh(torch.tensor([[2., 0.], [0., 1.]])).eigenvalues
     tensor([1., 2.])
@@ -257,8 +251,6 @@ def _(g, out0, out1):
 def eigvalsh(A: Tensor, UPLO: Str = "L"):
     """The eigenvalues of a symmetric or Hermitian matrix, ascending.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.eigvalsh.html.
-
     >>> torch.linalg.eigvalsh(torch.tensor([[2., 0.], [0., 1.]]))
     tensor([1., 2.])
     """
@@ -273,8 +265,6 @@ def _(make):
 @kernel(name="linalg_eig", namespace=LINALG)
 def eig(A: Tensor):
     """The eigenvalues and eigenvectors of a square matrix, complex and in no order.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.eig.html.
 
     >>> torch.linalg.eig(torch.tensor([[2., 0.], [0., 1.]])).eigenvalues
     tensor([2.+0.j, 1.+0.j])
@@ -314,8 +304,6 @@ def _(g, out0, out1, A_layout):
 def eigvals(A: Tensor):
     """The eigenvalues of a square matrix, complex and in no order.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.eigvals.html.
-
     >>> torch.linalg.eigvals(torch.tensor([[2., 0.], [0., 1.]]))
     tensor([2.+0.j, 1.+0.j])
     """
@@ -348,8 +336,6 @@ def factored(a):
 def lu_factor(A: Tensor, *, pivot: Bool = True):
     """The compact LU factorisation with partial pivoting, as (LU, pivots); pivots count from 1.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.lu_factor.html.
-
     >>> torch.linalg.lu_factor(torch.eye(2)).pivots
     tensor([1, 2], dtype=torch.int32)
     """
@@ -372,8 +358,6 @@ def _(g):
 @kernel(name="linalg_lu", namespace=LINALG)
 def lu(A: Tensor, *, pivot: Bool = True):
     """``A = P @ L @ U`` with a permutation P and triangular L and U, as (P, L, U).
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.lu.html.
 
     >>> torch.linalg.lu(torch.tensor([[0., 1.], [2., 0.]])).P
     tensor([[0., 1.],

@@ -57,8 +57,6 @@ def equal_parts(n: int, size: int) -> list[int]:
 def unbind(input: Tensor, dim: Dim = 0):
     """The slices along a dim, each a view without it, as a tuple.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.unbind.html.
-
     >>> torch.unbind(torch.tensor([[1, 2], [3, 4]]))
     (tensor([1, 2]), tensor([3, 4]))
     """
@@ -119,7 +117,7 @@ def _(g, input_layout, split_size, dim):
     return gather_parts(g, input_layout, d, equal_parts(input_layout.shape[d], split_size))
 
 
-@views()
+@views(page=False)
 def split_with_sizes(input: Tensor, split_sizes: Ints, dim: Dim = 0):
     """Parts of the given sizes along a dim, views, as a tuple.
 
@@ -165,8 +163,6 @@ def _(make):
 def split(input: Tensor, split_size: Any, dim: Dim = 0):
     """Parts along a dim, views, as a tuple: of ``split_size`` elements, or of the sizes in a list.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.split.html.
-
     >>> torch.split(torch.arange(5), 2)
     (tensor([0, 1]), tensor([2, 3]), tensor([4]))
     """
@@ -190,8 +186,6 @@ def _(make):
 @composite(out=False)
 def chunk(input: Tensor, chunks: Int, dim: Dim = 0):
     """At most ``chunks`` parts of equal size (but the last) along a dim: views, as a tuple.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.chunk.html.
 
     >>> torch.chunk(torch.arange(5), 3)
     (tensor([0, 1]), tensor([2, 3]), tensor([4]))
@@ -253,8 +247,6 @@ def cut(input: TensorType, where: _Any, dim: int, op: str) -> tuple[TensorType, 
 @composite(out=False)
 def tensor_split(input: Tensor, indices_or_sections: Any, dim: Dim = 0):
     """Parts along a dim, views: so many of nearly equal size, or cut at the given indices.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.tensor_split.html.
 
     >>> torch.tensor_split(torch.arange(5), 2)
     (tensor([0, 1, 2]), tensor([3, 4]))

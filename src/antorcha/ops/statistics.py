@@ -128,7 +128,6 @@ def var(
 
     The sum of squared distances from the mean is divided by ``n - correction`` (1 by default;
     ``unbiased=False`` means 0).
-    See https://docs.pytorch.org/docs/stable/generated/torch.var.html.
 
     >>> torch.var(torch.tensor([[1., 2., 3.], [2., 4., 6.]]), dim=1)
     tensor([1., 4.])
@@ -147,8 +146,6 @@ def std(
 ):
     """The standard deviation of all elements, or along ``dim``: the root of ``var``.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.std.html.
-
     >>> torch.std(torch.tensor([[1., 2., 3.], [2., 4., 6.]]), dim=1)
     tensor([1., 2.])
     """
@@ -166,8 +163,6 @@ def var_mean(
 ):
     """The variance and the mean, as (var, mean).
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.var_mean.html.
-
     >>> torch.var_mean(torch.tensor([1., 2., 3.]))
     (tensor(1.), tensor(2.))
     """
@@ -184,8 +179,6 @@ def std_mean(
     correction: StaticNumber = None,
 ):
     """The standard deviation and the mean, as (std, mean).
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.std_mean.html.
 
     >>> torch.std_mean(torch.tensor([1., 2., 3.]))
     (tensor(1.), tensor(2.))
@@ -310,7 +303,6 @@ def vector_norm(
 
     ``sum(abs(x) ** ord) ** (1 / ord)``; ``inf`` and ``-inf`` give the greatest and the least
     magnitude, 0 the count of what is not zero. The result is real.
-    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.vector_norm.html.
 
     >>> torch.linalg.vector_norm(torch.tensor([3., 4.]))
     tensor(5.)
@@ -375,7 +367,6 @@ def norm(
     """The ``p``-norm of the elements, of all or along ``dim``; see ``linalg.vector_norm``.
 
     ``p="fro"`` is the 2-norm, ``p="nuc"`` the sum of a matrix's singular values.
-    See https://docs.pytorch.org/docs/stable/generated/torch.norm.html.
 
     >>> torch.norm(torch.tensor([3., 4.]))
     tensor(5.)
@@ -400,8 +391,6 @@ def _(make):
 def dist(input: Tensor, other: Tensor, p: Float = 2.0):
     """The ``p``-norm of ``input - other``.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.dist.html.
-
     >>> torch.dist(torch.tensor([1., 5.]), torch.tensor([4., 1.]))
     tensor(5.)
     """
@@ -419,8 +408,6 @@ def _(make):
 def histc(input: Tensor, bins: Int = 100, min: StaticNumber = 0, max: StaticNumber = 0):
     """How many elements fall into each of ``bins`` equal parts of ``min``..``max`` (by default the
     extremes of the data); what lies outside is not counted.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.histc.html.
 
     >>> torch.histc(torch.tensor([1., 2., 1.]), bins=4, min=0, max=3)
     tensor([0., 2., 1., 0.])
@@ -462,7 +449,6 @@ def cov(
     """The covariance matrix of variables (rows) from their observations (columns).
 
     ``fweights`` (integers) says how often each observation counts, ``aweights`` how much.
-    See https://docs.pytorch.org/docs/stable/generated/torch.cov.html.
 
     >>> torch.cov(torch.tensor([[0., 1., 2.], [2., 1., 0.]]))
     tensor([[ 1., -1.],
@@ -530,8 +516,6 @@ def _(make):
 @composite(out=False)
 def corrcoef(input: Tensor):
     """The matrix of Pearson correlation coefficients of variables (rows), within -1..1.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.corrcoef.html.
 
     >>> torch.corrcoef(torch.tensor([[0., 1., 2.], [2., 1., 0.]]))
     tensor([[ 1., -1.],

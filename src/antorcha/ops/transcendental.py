@@ -17,8 +17,6 @@ from antorcha.ops.types import Tensor
 def exp(input: Tensor):
     """``e`` to the power of each element.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.exp.html.
-
     >>> torch.exp(torch.tensor([0., 1.]))
     tensor([1.0000, 2.7183])
     """
@@ -31,8 +29,6 @@ exp.samples(spread())
 @pointwise("float", inplace=True, aliases=("special.exp2",))
 def exp2(input: Tensor):
     """2 to the power of each element.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.exp2.html.
 
     >>> torch.exp2(torch.tensor([0., 3.]))
     tensor([1., 8.])
@@ -47,8 +43,6 @@ exp2.samples(spread())
 def expm1(input: Tensor):
     """``exp(input) - 1``, accurate near 0.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.expm1.html.
-
     >>> torch.expm1(torch.tensor([0., 1.]))
     tensor([0.0000, 1.7183])
     """
@@ -61,8 +55,6 @@ expm1.samples(spread())
 @pointwise("float", inplace=True)
 def log(input: Tensor):
     """The natural logarithm of each element: nan below 0, -inf at 0.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.log.html.
 
     >>> torch.log(torch.tensor([1., 2.]))
     tensor([0.0000, 0.6931])
@@ -77,8 +69,6 @@ log.samples(spread(0.1, 2))
 def log2(input: Tensor):
     """The logarithm to base 2 of each element.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.log2.html.
-
     >>> torch.log2(torch.tensor([1., 8.]))
     tensor([0., 3.])
     """
@@ -91,8 +81,6 @@ log2.samples(spread(0.1, 2))
 @pointwise("float", inplace=True)
 def log10(input: Tensor):
     """The logarithm to base 10 of each element.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.log10.html.
 
     >>> torch.log10(torch.tensor([1., 2.]))
     tensor([0.0000, 0.3010])
@@ -107,8 +95,6 @@ log10.samples(spread(0.1, 2))
 def log1p(input: Tensor):
     """``log(1 + input)``, accurate near 0.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.log1p.html.
-
     >>> torch.log1p(torch.tensor([0., 1.]))
     tensor([0.0000, 0.6931])
     """
@@ -121,8 +107,6 @@ log1p.samples(spread(-0.5, 2))
 @pointwise("float", inplace=True)
 def sqrt(input: Tensor):
     """The square root of each element: nan below 0.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.sqrt.html.
 
     >>> torch.sqrt(torch.tensor([4., 2.]))
     tensor([2.0000, 1.4142])
@@ -137,8 +121,6 @@ sqrt.samples(spread(0.1, 2))
 def rsqrt(input: Tensor):
     """One divided by the square root of each element.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.rsqrt.html.
-
     >>> torch.rsqrt(torch.tensor([4., 0.25]))
     tensor([0.5000, 2.0000])
     """
@@ -151,8 +133,6 @@ rsqrt.samples(spread(0.1, 2))
 @pointwise("float", inplace=True)
 def sin(input: Tensor):
     """The sine of each element, in radians.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.sin.html.
 
     >>> torch.sin(torch.tensor([0., 1.]))
     tensor([0.0000, 0.8415])
@@ -167,8 +147,6 @@ sin.samples(spread())
 def cos(input: Tensor):
     """The cosine of each element, in radians.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.cos.html.
-
     >>> torch.cos(torch.tensor([0., 1.]))
     tensor([1.0000, 0.5403])
     """
@@ -181,8 +159,6 @@ cos.samples(spread())
 @pointwise("float", inplace=True)
 def tan(input: Tensor):
     """The tangent of each element, in radians.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.tan.html.
 
     >>> torch.tan(torch.tensor([0., 1.]))
     tensor([0.0000, 1.5574])
@@ -197,8 +173,6 @@ tan.samples(spread(-1, 1))
 def asin(input: Tensor):
     """The inverse sine of each element: nan outside of -1..1.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.asin.html.
-
     >>> torch.asin(torch.tensor([0., 1.]))
     tensor([0.0000, 1.5708])
     """
@@ -211,8 +185,6 @@ asin.samples(spread(-0.9, 0.9))
 @pointwise("float", inplace=True, aliases=("arccos",))
 def acos(input: Tensor):
     """The inverse cosine of each element: nan outside of -1..1.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.acos.html.
 
     >>> torch.acos(torch.tensor([1., 0.]))
     tensor([0.0000, 1.5708])
@@ -227,8 +199,6 @@ acos.samples(spread(-0.9, 0.9))
 def atan(input: Tensor):
     """The inverse tangent of each element.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.atan.html.
-
     >>> torch.atan(torch.tensor([0., 1.]))
     tensor([0.0000, 0.7854])
     """
@@ -241,8 +211,6 @@ atan.samples(spread())
 @pointwise("float", inplace=True)
 def sinh(input: Tensor):
     """The hyperbolic sine of each element.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.sinh.html.
 
     >>> torch.sinh(torch.tensor([0., 1.]))
     tensor([0.0000, 1.1752])
@@ -257,8 +225,6 @@ sinh.samples(spread())
 def cosh(input: Tensor):
     """The hyperbolic cosine of each element.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.cosh.html.
-
     >>> torch.cosh(torch.tensor([0., 1.]))
     tensor([1.0000, 1.5431])
     """
@@ -271,8 +237,6 @@ cosh.samples(spread())
 @pointwise("float", inplace=True)
 def tanh(input: Tensor):
     """The hyperbolic tangent of each element.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.tanh.html.
 
     >>> torch.tanh(torch.tensor([0., 1.]))
     tensor([0.0000, 0.7616])
@@ -287,8 +251,6 @@ tanh.samples(spread())
 def asinh(input: Tensor):
     """The inverse hyperbolic sine of each element.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.asinh.html.
-
     >>> torch.asinh(torch.tensor([0., 1.]))
     tensor([0.0000, 0.8814])
     """
@@ -301,8 +263,6 @@ asinh.samples(spread())
 @pointwise("float", inplace=True, aliases=("arccosh",))
 def acosh(input: Tensor):
     """The inverse hyperbolic cosine of each element: nan below 1.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.acosh.html.
 
     >>> torch.acosh(torch.tensor([1., 2.]))
     tensor([0.0000, 1.3170])
@@ -317,8 +277,6 @@ acosh.samples(spread(1.1, 3))
 def atanh(input: Tensor):
     """The inverse hyperbolic tangent of each element.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.atanh.html.
-
     >>> torch.atanh(torch.tensor([0., 0.5]))
     tensor([0.0000, 0.5493])
     """
@@ -331,8 +289,6 @@ atanh.samples(spread(-0.9, 0.9))
 @pointwise("float", inplace=True, aliases=("special.erf",))
 def erf(input: Tensor):
     """The error function of each element.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.erf.html.
 
     >>> torch.erf(torch.tensor([0., 1.]))
     tensor([0.0000, 0.8427])
@@ -347,8 +303,6 @@ erf.samples(spread())
 def erfc(input: Tensor):
     """``1 - erf(input)``, accurate where erf is near 1.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.erfc.html.
-
     >>> torch.erfc(torch.tensor([0., 1.]))
     tensor([1.0000, 0.1573])
     """
@@ -362,8 +316,6 @@ erfc.samples(spread())
 def erfinv(input: Tensor):
     """The inverse of ``erf``: nan outside of -1..1.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.erfinv.html.
-
     >>> torch.erfinv(torch.tensor([0., 0.5]))
     tensor([0.0000, 0.4769])
     """
@@ -376,8 +328,6 @@ erfinv.samples(spread(-0.9, 0.9))
 @pointwise("float", inplace=True, aliases=("special.gammaln",))
 def lgamma(input: Tensor):
     """The logarithm of the absolute value of the gamma function.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.lgamma.html.
 
     >>> torch.lgamma(torch.tensor([1., 0.5]))
     tensor([0.0000, 0.5724])
@@ -399,8 +349,6 @@ lgamma.samples(spread(0.5, 3))
 def digamma(input: Tensor):
     """The derivative of ``lgamma``.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.digamma.html.
-
     >>> torch.digamma(torch.tensor([1., 0.5]))
     tensor([-0.5772, -1.9635])
     """
@@ -413,8 +361,6 @@ digamma.samples(spread(0.5, 3))
 @pointwise("float", inplace=True, aliases=("special.expit",))
 def sigmoid(input: Tensor):
     """``1 / (1 + exp(-input))``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.sigmoid.html.
 
     >>> torch.sigmoid(torch.tensor([0., 1.]))
     tensor([0.5000, 0.7311])
@@ -437,8 +383,6 @@ def _no_complex(name):
 def deg2rad(input: Tensor):
     """Degrees as radians.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.deg2rad.html.
-
     >>> torch.deg2rad(torch.tensor([180., 90.]))
     tensor([3.1416, 1.5708])
     """
@@ -452,8 +396,6 @@ deg2rad.samples(spread())
 @pointwise("float", inplace=True)
 def rad2deg(input: Tensor):
     """Radians as degrees.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.rad2deg.html.
 
     >>> torch.rad2deg(torch.tensor([1., 2.]))
     tensor([ 57.2958, 114.5916])

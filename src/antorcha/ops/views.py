@@ -81,7 +81,6 @@ def view_(input: Tensor, size: Shape):
 
     Raises RuntimeError when the strides do not allow it (use ``reshape``, which copies then).
     With a dtype instead, the same bytes as numbers of that dtype (not differentiable).
-    See https://docs.pytorch.org/docs/stable/generated/torch.Tensor.view.html.
 
     >>> torch.arange(6).view(2, 3)
     tensor([[0, 1, 2],
@@ -121,8 +120,6 @@ def _(make):
 @view(aliases=("swapaxes", "swapdims"))
 def transpose(input: Tensor, dim0: Dim, dim1: Dim):
     """A view with two dims exchanged.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.transpose.html.
 
     >>> torch.transpose(torch.tensor([[1, 2], [3, 4]]), 0, 1)
     tensor([[1, 3],
@@ -183,8 +180,6 @@ def _(make):
 def permute(input: Tensor, dims: Ints):
     """A view with its dims in another order.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.permute.html.
-
     >>> torch.permute(torch.zeros(2, 3, 5), (2, 0, 1)).shape
     torch.Size([5, 2, 3])
     """
@@ -213,8 +208,6 @@ def _(make):
 @view()
 def unsqueeze(input: Tensor, dim: Dim):
     """A view with a dim of size 1 put in at ``dim``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.unsqueeze.html.
 
     >>> torch.unsqueeze(torch.tensor([1, 2]), 1)
     tensor([[1],
@@ -256,8 +249,6 @@ def squeeze_(fn: Callable[..., _Any]) -> Squeeze:
 def squeeze(input: Tensor, dim: Dims = None):
     """A view without the dims of size 1: all of them, or those named in ``dim``.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.squeeze.html.
-
     >>> torch.squeeze(torch.zeros(2, 1, 2, 1)).shape
     torch.Size([2, 2])
     """
@@ -290,8 +281,6 @@ def _(make):
 @view(function=False)
 def expand(input: Tensor, size: Shape):
     """A view in which dims of size 1 repeat (stride 0); -1 keeps a size.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.Tensor.expand.html.
 
     >>> torch.tensor([[1], [2]]).expand(2, 3)
     tensor([[1, 1, 1],
@@ -358,8 +347,6 @@ def _(g, input_layout):
 def reshape(input: Tensor, shape: Shape):
     """The same elements with another shape: a view if the strides allow it, else a copy.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.reshape.html.
-
     >>> torch.arange(4).reshape(2, 2)
     tensor([[0, 1],
             [2, 3]])
@@ -382,8 +369,6 @@ def _(make):
 @reshaping(out=False)
 def flatten(input: Tensor, start_dim: Dim = 0, end_dim: Dim = -1):
     """Dims ``start_dim`` to ``end_dim`` made one; a view where possible.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.flatten.html.
 
     >>> torch.flatten(torch.zeros(2, 3, 4), 1).shape
     torch.Size([2, 12])
@@ -419,8 +404,6 @@ def _(make):
 def ravel(input: Tensor):
     """The elements in one dim, in order; a view of a contiguous tensor.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.ravel.html.
-
     >>> torch.ravel(torch.tensor([[1, 2], [3, 4]]))
     tensor([1, 2, 3, 4])
     """
@@ -436,8 +419,6 @@ def _(make):
 @reshaping(out=False)
 def unflatten(input: Tensor, dim: Dim, sizes: Ints):
     """Dim ``dim`` spread over dims of the given sizes, one of which may be -1.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.unflatten.html.
 
     >>> torch.unflatten(torch.zeros(3, 4), 1, (2, -1)).shape
     torch.Size([3, 2, 2])
@@ -519,8 +500,6 @@ def _(make):
 def broadcast_to(input: Tensor, size: Shape):
     """``input`` broadcast to ``size``, a view.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.broadcast_to.html.
-
     >>> torch.broadcast_to(torch.tensor([1, 2]), (2, 2))
     tensor([[1, 2],
             [1, 2]])
@@ -536,8 +515,6 @@ def _(make):
 @composite(out=False, aliases=("moveaxis",))
 def movedim(input: Tensor, source: Any, destination: Any):
     """A view with dims ``source`` at the places ``destination``; the others keep their order.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.movedim.html.
 
     >>> torch.movedim(torch.zeros(2, 3, 5), 0, 2).shape
     torch.Size([3, 5, 2])

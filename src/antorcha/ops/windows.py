@@ -74,7 +74,6 @@ def hann_window(k: TensorType, n: int) -> TensorType:
     r"""The Hann window: :math:`\frac{1}{2} (1 - \cos(2 \pi k / (N - 1)))` for k = 0 .. N - 1.
 
     ``periodic``: without the last of the window of N + 1, for a Fourier transform.
-    See https://docs.pytorch.org/docs/stable/generated/torch.hann_window.html.
 
     >>> torch.hann_window(4)
     tensor([0.0000, 0.5000, 1.0000, 0.5000])
@@ -98,7 +97,6 @@ def hamming_window(
     r"""The Hamming window: :math:`\alpha - \beta \cos(2 \pi k / (N - 1))` for k = 0 .. N - 1.
 
     ``periodic``: without the last of the window of N + 1, for a Fourier transform.
-    See https://docs.pytorch.org/docs/stable/generated/torch.hamming_window.html.
 
     >>> torch.hamming_window(4)
     tensor([0.0800, 0.5400, 1.0000, 0.5400])
@@ -114,7 +112,6 @@ def blackman_window(k: TensorType, n: int) -> TensorType:
     :math:`0.42 - 0.5 \cos(2 \pi k / (N - 1)) + 0.08 \cos(4 \pi k / (N - 1))` for k = 0 .. N - 1.
 
     ``periodic``: without the last of the window of N + 1, for a Fourier transform.
-    See https://docs.pytorch.org/docs/stable/generated/torch.blackman_window.html.
 
     >>> torch.blackman_window(5, periodic=False)[1:4]
     tensor([0.3400, 1.0000, 0.3400])
@@ -128,7 +125,6 @@ def bartlett_window(k: TensorType, n: int) -> TensorType:
     r"""The Bartlett window, a triangle: :math:`1 - |2 k / (N - 1) - 1|` for k = 0 .. N - 1.
 
     ``periodic``: without the last of the window of N + 1, for a Fourier transform.
-    See https://docs.pytorch.org/docs/stable/generated/torch.bartlett_window.html.
 
     >>> torch.bartlett_window(4)
     tensor([0.0000, 0.5000, 1.0000, 0.5000])
@@ -164,7 +160,6 @@ def kaiser_window(
     k = 0 .. N - 1, with the modified Bessel function :math:`I_0`.
 
     ``periodic``: without the last of the window of N + 1, for a Fourier transform.
-    See https://docs.pytorch.org/docs/stable/generated/torch.kaiser_window.html.
 
     >>> torch.kaiser_window(4)
     tensor([5.2773e-05, 2.1567e-01, 1.0000e+00, 2.1567e-01])

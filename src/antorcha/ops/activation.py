@@ -12,10 +12,11 @@ from typing import Any
 from antorcha import dtypes
 from antorcha.errors import DtypeError, ShapeError, ValueRangeError
 from antorcha.lang import expr as E
-from antorcha.ops.elementwise import is_bool, spread
+from antorcha.ops.elementwise import is_bool
 from antorcha.ops.params import to_real
 from antorcha.ops.pointwise import pointwise
 from antorcha.ops.record import T, composite
+from antorcha.ops.sampled import spread
 from antorcha.ops.types import Bool, Dim, Float, Number, Str, Tensor
 from antorcha.shapes import normalize_dim
 
@@ -28,7 +29,7 @@ def _no_bools(name, input):
         raise DtypeError(f"{name}: Bool inputs not supported for {name}")
 
 
-@pointwise(inplace=True, aliases=("nn.functional.relu",))
+@pointwise(inplace=True, aliases=("nn.functional.relu",), samples=spread())
 def relu(input: Tensor):
     """``max(0, input)``, element by element; nan stays nan.
 
@@ -44,10 +45,7 @@ def _(g, out):
     return E.where(out <= 0, 0, g)
 
 
-relu.samples(spread())
-
-
-@pointwise(namespace=NN, inplace=True)
+@pointwise(namespace=NN, inplace=True, samples=spread())
 def hardtanh(input: Tensor, min_val: Number = -1.0, max_val: Number = 1.0):
     """``input`` limited to ``min_val``..``max_val``.
 
@@ -73,10 +71,7 @@ def _(g, input, min_val, max_val):
     return E.where((input <= min_val) | (input >= max_val), 0, g)
 
 
-hardtanh.samples(spread())
-
-
-@pointwise(namespace=NN, inplace=True, node="hardtanh")
+@pointwise(namespace=NN, inplace=True, node="hardtanh", samples=spread(-8, 8))
 def relu6(input: Tensor):
     """``min(max(0, input), 6)``.
 
@@ -90,9 +85,6 @@ def relu6(input: Tensor):
 @relu6.derivative
 def _(g, input):
     return E.where((input <= 0) | (input >= 6), 0, g)
-
-
-relu6.samples(spread(-8, 8))
 
 
 @pointwise("floating", namespace=NN, inplace=True)
@@ -146,7 +138,14 @@ def _(make):
     yield make(3, 4), 0.7
 
 
-@pointwise("floating", inplace=True, method=False, node="elu", aliases=("nn.functional.selu",))
+@pointwise(
+    "floating",
+    inplace=True,
+    method=False,
+    node="elu",
+    aliases=("nn.functional.selu",),
+    samples=spread(),
+)
 def selu(input: Tensor):
     """The scaled exponential linear unit (self-normalizing networks).
 
@@ -161,10 +160,14 @@ def _(g, input):
     return _elu_grad(g, input, SELU_ALPHA, SELU_SCALE)
 
 
-selu.samples(spread())
-
-
-@pointwise("floating", inplace=True, method=False, node="elu", aliases=("nn.functional.celu",))
+@pointwise(
+    "floating",
+    inplace=True,
+    method=False,
+    node="elu",
+    aliases=("nn.functional.celu",),
+    samples=spread(),
+)
 def celu(input: Tensor, alpha: Number = 1.0):
     """``max(0, input) + min(0, alpha * (exp(input / alpha) - 1))``.
 
@@ -183,9 +186,6 @@ def _(g, input, alpha):
 def _(input, alpha):
     if alpha == 0:
         raise DtypeError("celu: ZeroDivisionError: alpha cannot be 0 for CELU")
-
-
-celu.samples(spread())
 
 
 # (P(X <= x) - 1/2) / x of normal X as a fraction of polynomials in x*x, |x| <= 5.7: by weighted
@@ -255,7 +255,7 @@ def _(make):
     yield (make(3, 4),), {"approximate": "tanh"}
 
 
-@pointwise("inexact", namespace=NN, inplace=True)
+@pointwise("inexact", namespace=NN, inplace=True, samples=spread())
 def silu(input: Tensor):
     """``input * sigmoid(input)``, also called swish.
 
@@ -271,10 +271,7 @@ def _(g, input):
     return g * E.conj(s * (1 + input * (1 - s)))
 
 
-silu.samples(spread())
-
-
-@pointwise("floating", namespace=NN, inplace=True)
+@pointwise("floating", namespace=NN, inplace=True, samples=spread())
 def mish(input: Tensor):
     """``input * tanh(softplus(input))``.
 
@@ -290,10 +287,7 @@ def _(g, input):
     return g * (t + input * E.sigmoid(input) * (1 - t * t))
 
 
-mish.samples(spread())
-
-
-@pointwise("floating", namespace=NN, inplace=True)
+@pointwise("floating", namespace=NN, inplace=True, samples=spread(-5, 5))
 def hardswish(input: Tensor):
     """``input * relu6(input + 3) / 6``.
 
@@ -308,10 +302,7 @@ def _(g, input):
     return E.where(input <= -3, 0, E.where(input < 3, g * (input / 3 + 0.5), g))
 
 
-hardswish.samples(spread(-5, 5))
-
-
-@pointwise("floating", namespace=NN, inplace=True)
+@pointwise("floating", namespace=NN, inplace=True, samples=spread(-5, 5))
 def hardsigmoid(input: Tensor):
     """``relu6(input + 3) / 6``.
 
@@ -324,9 +315,6 @@ def hardsigmoid(input: Tensor):
 @hardsigmoid.derivative
 def _(g, input):
     return E.where((input > -3) & (input < 3), g * (1.0 / 6.0), 0)
-
-
-hardsigmoid.samples(spread(-5, 5))
 
 
 @pointwise("floating", namespace=NN)
@@ -352,7 +340,7 @@ def _(make):
     yield make(3, 4), 2.0, 1.0
 
 
-@pointwise("float", namespace=NN, node="div")
+@pointwise("float", namespace=NN, node="div", samples=spread())
 def softsign(input: Tensor):
     """``input / (1 + abs(input))``.
 
@@ -362,10 +350,7 @@ def softsign(input: Tensor):
     return input / (1 + E.abs(input))
 
 
-softsign.samples(spread())
-
-
-@pointwise("floating", row_major=True, namespace=NN, node="log_sigmoid")
+@pointwise("floating", row_major=True, namespace=NN, node="log_sigmoid", samples=spread())
 def logsigmoid(input: Tensor):
     """``log(sigmoid(input))``, without overflow.
 
@@ -382,10 +367,7 @@ def _(g, input):
     return g * E.where(input < 0, 1 - share, share)
 
 
-logsigmoid.samples(spread())
-
-
-@pointwise("float", namespace=NN, node="sub")
+@pointwise("float", namespace=NN, node="sub", samples=spread())
 def tanhshrink(input: Tensor):
     """``input - tanh(input)``.
 
@@ -395,10 +377,7 @@ def tanhshrink(input: Tensor):
     return input - E.tanh(input)
 
 
-tanhshrink.samples(spread())
-
-
-@pointwise("floating", namespace=NN)
+@pointwise("floating", namespace=NN, samples=spread())
 def softshrink(input: Tensor, lambd: Number = 0.5):
     """``input`` moved towards 0 by ``lambd``, 0 within.
 
@@ -422,10 +401,7 @@ def _(g, input, lambd):
     return E.where((input >= -lambd) & (input <= lambd), 0, g)
 
 
-softshrink.samples(spread())
-
-
-@pointwise("floating", aliases=("nn.functional.hardshrink",))
+@pointwise("floating", aliases=("nn.functional.hardshrink",), samples=spread())
 def hardshrink(input: Tensor, lambd: Number = 0.5):
     """``input`` outside of -``lambd``..``lambd``, 0 within.
 
@@ -438,9 +414,6 @@ def hardshrink(input: Tensor, lambd: Number = 0.5):
 @hardshrink.derivative
 def _(g, input, lambd):
     return E.where((input >= -lambd) & (input <= lambd), 0, g)
-
-
-hardshrink.samples(spread())
 
 
 @pointwise(method=False, inplace=True, aliases=("nn.functional.threshold",))
@@ -505,7 +478,7 @@ def _(make):
     yield make(2, 3, 2), make(1)
 
 
-@composite(namespace=NN, out=False)
+@composite(namespace=NN, out=False, samples=spread())
 def rrelu(input: Tensor, lower: Float = 0.125, upper: Float = 1.0 / 3, training: Bool = False,
           inplace: Bool = False):  # fmt: skip
     """``input`` where positive, else times a slope: random in training, the middle otherwise.
@@ -527,9 +500,6 @@ def rrelu(input: Tensor, lower: Float = 0.125, upper: Float = 1.0 / 3, training:
     noise = T.masked_scatter(T.ones_like(input), drops, T.to_dtype(draws, input._layout.dtype))
     result = T.prelu_kernel(input, noise)
     return T.copy_(input, result) if inplace else result
-
-
-rrelu.samples(spread())
 
 
 @pointwise("inexact", function=False, method=False, node="glu")

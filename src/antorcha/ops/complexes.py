@@ -12,6 +12,7 @@ from antorcha.errors import DtypeError, MissingFeature, ShapeError
 from antorcha.lang import expr as E
 from antorcha.ops.pointwise import UnsupportedDtype, pointwise
 from antorcha.ops.record import Op, T, composite
+from antorcha.ops.sampled import drawn
 from antorcha.ops.types import Tensor
 from antorcha.runtime import layout as L
 from antorcha.runtime.call.node import attach
@@ -193,7 +194,7 @@ def resolve_neg(input: Tensor):
     return input
 
 
-@pointwise("own")
+@pointwise("own", samples=drawn((3, 4)))
 def angle(input: Tensor):
     """The argument of complex numbers, in radians; 0 or pi for real ones.
 
@@ -204,12 +205,7 @@ def angle(input: Tensor):
     return E.angle(x)
 
 
-@angle.samples
-def _(make):
-    yield (make(3, 4),)
-
-
-@pointwise("own", method=False)
+@pointwise("own", method=False, samples=drawn((3, 4), (4,)))
 def complex(real: Tensor, imag: Tensor):
     """Complex numbers from their parts, both float32 or both float64.
 
@@ -235,12 +231,7 @@ def _two_floats(name, a, b):
         )
 
 
-@complex.samples
-def _(make):
-    yield make(3, 4), make(4)
-
-
-@pointwise("own", method=False)
+@pointwise("own", method=False, samples=drawn((3, 4), (4,)))
 def polar(abs: Tensor, angle: Tensor):
     """Complex numbers from magnitude and argument.
 
@@ -253,8 +244,3 @@ def polar(abs: Tensor, angle: Tensor):
 @polar.accepts
 def _(abs, angle):
     _two_floats("polar", abs, angle)
-
-
-@polar.samples
-def _(make):
-    yield make(3, 4), make(4)

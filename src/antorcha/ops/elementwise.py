@@ -7,7 +7,6 @@ found from that function. More element by element ops: ``transcendental``, ``spe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from typing import Any
 
 from antorcha import dtypes
@@ -16,18 +15,8 @@ from antorcha.lang import expr as E
 from antorcha.ops.divisors import refuse_zero_divisor
 from antorcha.ops.pointwise import UnsupportedDtype, pointwise
 from antorcha.ops.record import T, composite
+from antorcha.ops.sampled import drawn, spread
 from antorcha.ops.types import Bool, Dtype, Number, Operand, Power, Str, Tensor
-
-
-def spread(low: float = -2.0, high: float = 2.0) -> Callable[[Any], Iterator[Any]]:
-    """Samples for a function of one tensor: values between two numbers, three shapes."""
-
-    def samples(make: Any) -> Iterator[Any]:
-        yield (make(3, 4, low=low, high=high),)
-        yield (make(low=low, high=high),)
-        yield (make(0, 3, low=low, high=high),)
-
-    return samples
 
 
 def is_bool(*operands: Any) -> bool:
@@ -329,7 +318,7 @@ def _(make):
     yield make(3, 4, low=0.5), make(4)
 
 
-@pointwise(inplace=True, aliases=("negative",))
+@pointwise(inplace=True, aliases=("negative",), samples=spread())
 def neg(input: Tensor):
     """The negative of each element.
 
@@ -344,9 +333,6 @@ def neg(input: Tensor):
     return -input
 
 
-neg.samples(spread())
-
-
 @composite(out=False)
 def positive(input: Tensor):
     """The tensor itself; refuses bool tensors.
@@ -359,7 +345,7 @@ def positive(input: Tensor):
     return input
 
 
-@pointwise("own", inplace=True, aliases=("absolute",))
+@pointwise("own", inplace=True, aliases=("absolute",), samples=drawn((3, 4)))
 def abs(input: Tensor):
     """The absolute value of each element; of a complex number its magnitude, a real number.
 
@@ -371,12 +357,7 @@ def abs(input: Tensor):
     return E.abs(input)
 
 
-@abs.samples
-def _(make):
-    yield (make(3, 4),)
-
-
-@pointwise(inplace=True)
+@pointwise(inplace=True, samples=spread())
 def sign(input: Tensor):
     """-1, 0 or 1 with the sign of each element.
 
@@ -386,10 +367,7 @@ def sign(input: Tensor):
     return E.sign(input)
 
 
-sign.samples(spread())
-
-
-@pointwise(inplace=True)
+@pointwise(inplace=True, samples=spread())
 def sgn(input: Tensor):
     """``sign``; for a complex number the unit with its direction, 0 for 0.
 
@@ -399,10 +377,7 @@ def sgn(input: Tensor):
     return E.sgn(input)
 
 
-sgn.samples(spread())
-
-
-@pointwise("own", inplace=True, node="pow")
+@pointwise("own", inplace=True, node="pow", samples=spread())
 def square(input: Tensor):
     """The square of each element.
 
@@ -413,10 +388,7 @@ def square(input: Tensor):
     return x * x
 
 
-square.samples(spread())
-
-
-@pointwise("float", inplace=True)
+@pointwise("float", inplace=True, samples=spread(0.5))
 def reciprocal(input: Tensor):
     """One divided by each element.
 
@@ -424,9 +396,6 @@ def reciprocal(input: Tensor):
     tensor([0.5000, 0.2500])
     """
     return E.reciprocal(input)
-
-
-reciprocal.samples(spread(0.5))
 
 
 @pointwise(inplace=True)

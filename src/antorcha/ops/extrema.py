@@ -18,6 +18,7 @@ from antorcha.ops.pointwise import pointwise
 from antorcha.ops.record import T, composite
 from antorcha.ops.reduce import beside
 from antorcha.ops.reduction import Fold, reduction
+from antorcha.ops.sampled import drawn
 from antorcha.ops.types import Any, Bool, Dim, Dims, OptTensor, Tensor
 from antorcha.runtime.tensor import Tensor as TensorType
 
@@ -82,7 +83,7 @@ def max_all(input: Tensor):
     return extreme(input, True)
 
 
-@reduction("same", function=False, method=False, node="MinBackward1")
+@reduction("same", function=False, method=False, node="MinBackward1", samples=drawn((3, 4)))
 def min_all(input: Tensor):
     """The least of all elements: ``torch.min(input)``."""
     check_ordered("min", input)
@@ -118,11 +119,6 @@ def share(g: Tensor, input: Tensor, out: Tensor, count: Tensor):
 def _(make):
     yield (make(3, 4),)
     yield (make(),)
-
-
-@min_all.samples
-def _(make):
-    yield (make(3, 4),)
 
 
 # ------------------------------------------------------------------------------------ along a dim

@@ -13,6 +13,7 @@ from antorcha.ops.memory import constant
 from antorcha.ops.operands import common_device, common_dtype
 from antorcha.ops.pieces import Copy, Pieces, pieces
 from antorcha.ops.record import Composite, T, composite
+from antorcha.ops.sampled import drawn
 from antorcha.ops.types import Bool, Dim, Int, Str, Tensor, Tensors
 from antorcha.runtime import layout as L
 from antorcha.runtime.layout import Layout
@@ -280,11 +281,13 @@ class OneOrSeveral(Several):
     single = True
 
 
-def several(cls: type[Several] = Several) -> Callable[[Callable[..., _Any]], Several]:
-    return lambda fn: cls(fn, method=False, out=False)
+def several(
+    cls: type[Several] = Several, **options: _Any
+) -> Callable[[Callable[..., _Any]], Several]:
+    return lambda fn: cls(fn, method=False, out=False, **options)
 
 
-@several()
+@several(samples=drawn((3,), (2, 1)))
 def broadcast_tensors(tensors: Tensors):
     """The tensors, expanded to the shape that all broadcast to: views, as a tuple.
 
@@ -294,11 +297,6 @@ def broadcast_tensors(tensors: Tensors):
     """
     shape = broadcast_shapes(*[t._layout.shape for t in tensors], op="broadcast_tensors")
     return tuple([T.expand(t, shape) for t in tensors])
-
-
-@broadcast_tensors.samples
-def _(make):
-    yield make(3), make(2, 1)
 
 
 @several(OneOrSeveral)
@@ -317,7 +315,7 @@ def _(make):
     yield make(2), make()
 
 
-@several(OneOrSeveral)
+@several(OneOrSeveral, samples=drawn((3,)))
 def atleast_2d(tensors: Tensors):
     """The tensor (or each of several) with at least two dims, put in front.
 
@@ -330,11 +328,6 @@ def atleast_2d(tensors: Tensors):
 def _two(t: _Any) -> _Any:
     ndim = t._layout.ndim
     return t if ndim >= 2 else T.unsqueeze(t, 0) if ndim else T.reshape(t, (1, 1))
-
-
-@atleast_2d.samples
-def _(make):
-    yield (make(3),)
 
 
 @several(OneOrSeveral)
@@ -410,7 +403,7 @@ def _(make):
     yield (make(3), make(2), make(4)), {"indexing": "xy"}
 
 
-@several()
+@several(samples=drawn((3,), (2,)))
 def cartesian_prod(tensors: Tensors):
     """All combinations of the elements of 1-dim tensors, one a row.
 
@@ -427,11 +420,6 @@ def cartesian_prod(tensors: Tensors):
         return tensors[0]
     grids = meshgrid(tensors, indexing="ij")
     return T.stack([T.flatten(grid) for grid in grids], 1)
-
-
-@cartesian_prod.samples
-def _(make):
-    yield make(3), make(2)
 
 
 @pieces(method=False, function=False, out=False, node="block_diag")
@@ -462,7 +450,7 @@ def _(g, layouts):
     return made
 
 
-@several()
+@several(samples=drawn((2, 3), (2,), ()))
 def block_diag(tensors: Tensors):
     """A matrix with the given matrices along its diagonal and zeros elsewhere.
 
@@ -480,11 +468,6 @@ def block_diag(tensors: Tensors):
     if not tensors:
         return T.full_layout((1, 0), 0, dtypes.get_default_dtype(), as_device(None))
     return T.block_diag_list([_two(t) for t in tensors])
-
-
-@block_diag.samples
-def _(make):
-    yield make(2, 3), make(2), make()
 
 
 @composite(method=False, out=False)

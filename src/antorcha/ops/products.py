@@ -10,6 +10,7 @@ from antorcha import dtypes
 from antorcha.errors import DtypeError, ShapeError
 from antorcha.ops.product import Product, inner_sizes_differ, product_op
 from antorcha.ops.record import T, composite
+from antorcha.ops.sampled import drawn
 from antorcha.ops.types import OptTensor, StaticNumber, Tensor
 from antorcha.runtime import layout as L
 
@@ -194,7 +195,7 @@ def _(make):
     yield make(2, 4, 3).transpose(1, 2), make(2, 4, 5)
 
 
-@product_op()
+@product_op(samples=drawn((3, 4), (4,)))
 def mv(input: Tensor, vec: Tensor):
     """A matrix (n, m) times a vector (m).
 
@@ -214,12 +215,7 @@ def _(g, input, vec, needs):
     )
 
 
-@mv.samples
-def _(make):
-    yield make(3, 4), make(4)
-
-
-@product_op()
+@product_op(samples=drawn((4,), (4,)))
 def dot(input: Tensor, tensor: Tensor):
     """The dot product of two vectors of equal size.
 
@@ -238,12 +234,7 @@ def _(g, input, tensor):
     return g * conjugate(tensor), g * conjugate(input)
 
 
-@dot.samples
-def _(make):
-    yield make(4), make(4)
-
-
-@composite()
+@composite(samples=drawn((4,), (4,)))
 def vdot(input: Tensor, other: Tensor):
     """The dot product of two vectors, the first conjugated.
 
@@ -251,11 +242,6 @@ def vdot(input: Tensor, other: Tensor):
     tensor(7.)
     """
     return T.dot(conjugate(input), other)
-
-
-@vdot.samples
-def _(make):
-    yield make(4), make(4)
 
 
 @composite()
@@ -282,7 +268,7 @@ def _(make):
     yield make(2, 4), make(3, 4)
 
 
-@composite(aliases=("ger",))
+@composite(aliases=("ger",), samples=drawn((3,), (4,)))
 def outer(input: Tensor, vec2: Tensor):
     """Every element of one vector times every element of the other: (n, m).
 
@@ -293,11 +279,6 @@ def outer(input: Tensor, vec2: Tensor):
     want_dims("outer", "input", input._layout, 1)
     want_dims("outer", "vec2", vec2._layout, 1)
     return T.mul(T.unsqueeze(input, 1), vec2)
-
-
-@outer.samples
-def _(make):
-    yield make(3), make(4)
 
 
 # ------------------------------------------------------------------------- products that are added
@@ -401,7 +382,7 @@ def _(make):
     yield (make(5), make(2, 3, 4), make(2, 4, 5)), {"alpha": 0.5, "beta": 2}
 
 
-@composite()
+@composite(samples=drawn((3, 5), (2, 3, 4), (2, 4, 5)))
 def addbmm(
     input: Tensor,
     batch1: Tensor,
@@ -422,11 +403,6 @@ def addbmm(
     wide = T.reshape(T.transpose(batch1, 0, 1), (n, -1))
     tall = T.reshape(batch2, (-1, batch2._layout.shape[2]))
     return T.addmm(input, wide, tall, beta=beta, alpha=alpha)
-
-
-@addbmm.samples
-def _(make):
-    yield make(3, 5), make(2, 3, 4), make(2, 4, 5)
 
 
 @composite()
@@ -528,7 +504,7 @@ def _(make):
     yield (make(3, 4), make(5, 4), make(4)), {}, RuntimeError, "bias"
 
 
-@composite(namespace=NN)
+@composite(namespace=NN, samples=drawn((3, 4), (3, 5), (2, 4, 5), (2,)))
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: OptTensor = None):
     """``input1 @ weight[k] @ input2`` for each output k, plus ``bias``.
 
@@ -539,8 +515,3 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: OptTensor = N
     """
     made = T.contiguous(T.einsum("...i,kij,...j->...k", input1, weight, input2))
     return made if bias is None else T.add(made, bias)
-
-
-@bilinear.samples
-def _(make):
-    yield make(3, 4), make(3, 5), make(2, 4, 5), make(2)

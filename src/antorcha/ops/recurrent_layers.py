@@ -7,6 +7,7 @@ from typing import Any as _Any
 
 from antorcha.errors import ArgumentError, ShapeError
 from antorcha.ops.record import T, composite
+from antorcha.ops.sampled import drawn
 from antorcha.ops.types import Any, OptTensor, Tensor
 from antorcha.runtime.tensor import Tensor as TensorType
 
@@ -255,7 +256,9 @@ def gru_cell(
     return T.gru_step(hx, *T.chunk(x, 3, 1), *T.chunk(more, 3, 1))
 
 
-@composite(method=False, out=False, page=False)
+@composite(
+    method=False, out=False, page=False, samples=drawn((3, 2), (3, 4), (4, 2), (4, 4), (4,), (4,))
+)
 def rnn_tanh_cell(
     input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: OptTensor = None,
     b_hh: OptTensor = None,
@@ -270,7 +273,7 @@ def rnn_tanh_cell(
     return T.tanh(x + more)
 
 
-@composite(method=False, out=False, page=False)
+@composite(method=False, out=False, page=False, samples=drawn((3, 2), (3, 4), (4, 2), (4, 4)))
 def rnn_relu_cell(
     input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: OptTensor = None,
     b_hh: OptTensor = None,
@@ -294,16 +297,6 @@ def _(make):
 def _(make):
     yield make(3, 2), make(3, 4), make(12, 2), make(12, 4), make(12), make(12)
     yield make(3, 2), make(3, 4), make(12, 2), make(12, 4)
-
-
-@rnn_tanh_cell.samples
-def _(make):
-    yield make(3, 2), make(3, 4), make(4, 2), make(4, 4), make(4), make(4)
-
-
-@rnn_relu_cell.samples
-def _(make):
-    yield make(3, 2), make(3, 4), make(4, 2), make(4, 4)
 
 
 @rnn_relu_cell.errors

@@ -7,13 +7,14 @@ import math
 
 from antorcha.errors import DtypeError, ShapeError
 from antorcha.lang import expr as E
-from antorcha.ops.elementwise import is_bool, spread
+from antorcha.ops.elementwise import is_bool
 from antorcha.ops.pointwise import UnsupportedDtype, pointwise
+from antorcha.ops.sampled import drawn, spread, tensor_or_number
 from antorcha.ops.types import Int, Number, Operand, Tensor
 
 
 # ------------------------------------------------------------------------------------- rounding
-@pointwise(inplace=True)
+@pointwise(inplace=True, samples=spread())
 def floor(input: Tensor):
     """The greatest integer not above each element; integers stay as they are.
 
@@ -23,10 +24,7 @@ def floor(input: Tensor):
     return E.floor(input)
 
 
-floor.samples(spread())
-
-
-@pointwise(inplace=True)
+@pointwise(inplace=True, samples=spread())
 def ceil(input: Tensor):
     """The least integer not below each element; integers stay as they are.
 
@@ -36,10 +34,7 @@ def ceil(input: Tensor):
     return E.ceil(input)
 
 
-ceil.samples(spread())
-
-
-@pointwise(inplace=True, aliases=("fix",))
+@pointwise(inplace=True, aliases=("fix",), samples=spread())
 def trunc(input: Tensor):
     """Each element without its fraction; integers stay as they are.
 
@@ -47,9 +42,6 @@ def trunc(input: Tensor):
     tensor([-1.,  1.])
     """
     return E.trunc(input)
-
-
-trunc.samples(spread())
 
 
 @pointwise(inplace=True, aliases=("special.round",))
@@ -75,7 +67,7 @@ def _(make):
     yield (make(3, 4),), {"decimals": 1}
 
 
-@pointwise("floating", inplace=True)
+@pointwise("floating", inplace=True, samples=spread())
 def frac(input: Tensor):
     """The fraction of each element, with its sign. Floats only.
 
@@ -83,9 +75,6 @@ def frac(input: Tensor):
     tensor([ 0.0000,  0.5000, -0.2000])
     """
     return input - E.trunc(input)
-
-
-frac.samples(spread())
 
 
 # --------------------------------------------------------------------------------------- limits
@@ -179,7 +168,7 @@ def _(make):
     yield make(3, 4), make(4)
 
 
-@pointwise()
+@pointwise(samples=drawn((3, 4), (4,)))
 def maximum(input: Tensor, other: Tensor):
     """The greater of two elements; nan if either is. Ties share the gradient.
 
@@ -189,12 +178,7 @@ def maximum(input: Tensor, other: Tensor):
     return input | other if is_bool(input) else E.maximum(input, other)
 
 
-@maximum.samples
-def _(make):
-    yield make(3, 4), make(4)
-
-
-@pointwise()
+@pointwise(samples=drawn((3, 4), (4,)))
 def minimum(input: Tensor, other: Tensor):
     """The lesser of two elements; nan if either is. Ties share the gradient.
 
@@ -204,12 +188,7 @@ def minimum(input: Tensor, other: Tensor):
     return input & other if is_bool(input) else E.minimum(input, other)
 
 
-@minimum.samples
-def _(make):
-    yield make(3, 4), make(4)
-
-
-@pointwise()
+@pointwise(samples=drawn((3, 4), (4,)))
 def fmax(input: Tensor, other: Tensor):
     """The greater of two elements; the other one where one is nan.
 
@@ -219,12 +198,7 @@ def fmax(input: Tensor, other: Tensor):
     return input | other if is_bool(input) else E.fmax(input, other)
 
 
-@fmax.samples
-def _(make):
-    yield make(3, 4), make(4)
-
-
-@pointwise()
+@pointwise(samples=drawn((3, 4), (4,)))
 def fmin(input: Tensor, other: Tensor):
     """The lesser of two elements; the other one where one is nan.
 
@@ -232,11 +206,6 @@ def fmin(input: Tensor, other: Tensor):
     tensor([1., 0.])
     """
     return input & other if is_bool(input) else E.fmin(input, other)
-
-
-@fmin.samples
-def _(make):
-    yield make(3, 4), make(4)
 
 
 @pointwise(inplace=True)
@@ -316,7 +285,7 @@ def _(make):
 
 
 # --------------------------------------------------------------------------------- bits of floats
-@pointwise("float", inplace=True)
+@pointwise("float", inplace=True, samples=tensor_or_number(-1.0))
 def copysign(input: Tensor, other: Operand):
     """The magnitude of ``input`` with the sign of ``other`` (of -0.0 too).
 
@@ -331,13 +300,7 @@ def _(g, input, other, out):
     return E.where(input == 0, 0, g * (out / input)), 0
 
 
-@copysign.samples
-def _(make):
-    yield make(3, 4), make(4)
-    yield make(3, 4), -1.0
-
-
-@pointwise(inplace=True)
+@pointwise(inplace=True, samples=drawn((3, 4), (4,)))
 def nextafter(input: Tensor, other: Tensor):
     """The next number after ``input`` towards ``other``. Floats only.
 
@@ -352,12 +315,7 @@ def _(g, input, other):
     return E.where(input != other, g, 0), 0
 
 
-@nextafter.samples
-def _(make):
-    yield make(3, 4), make(4)
-
-
-@pointwise(inplace=True)
+@pointwise(inplace=True, samples=drawn((3, 4), (4,)))
 def heaviside(input: Tensor, values: Tensor):
     """0 below zero, 1 above, and ``values`` at zero. No gradient.
 
@@ -378,8 +336,3 @@ def _(input, values):
 
 
 heaviside.has_no_derivative()
-
-
-@heaviside.samples
-def _(make):
-    yield make(3, 4), make(4)

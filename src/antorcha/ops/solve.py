@@ -20,6 +20,7 @@ from antorcha.ops.lapack import (
     planned,
 )
 from antorcha.ops.record import T, composite
+from antorcha.ops.sampled import drawn
 from antorcha.ops.types import Bool, Float, Str, Tensor
 from antorcha.shapes import broadcast_shapes
 
@@ -74,7 +75,7 @@ def _(make):
     yield (make(2, 2).long(),), {}, RuntimeError, "floating point"
 
 
-@composite(name="det")
+@composite(name="det", samples=drawn((3, 3)))
 def det_alias(input: Tensor):
     """The determinant: ``torch.linalg.det``.
 
@@ -118,11 +119,6 @@ def _(g, A):
 def _(make):
     yield (make(3, 3),)
     yield (make(2, 3, 3),)
-
-
-@det_alias.samples
-def _(make):
-    yield (make(3, 3),)
 
 
 @composite(name="slogdet", out=False)
@@ -534,7 +530,7 @@ def cholesky_inverse(L: Tensor, upper: Bool = False):
 
 
 # ---------------------------------------------------------------------------------- trace, exp
-@composite(out=False)
+@composite(out=False, samples=drawn((3, 4)))
 def trace(input: Tensor):
     """The sum of a matrix's diagonal.
 
@@ -546,12 +542,7 @@ def trace(input: Tensor):
     return T.sum(T.diagonal(input))
 
 
-@trace.samples
-def _(make):
-    yield (make(3, 4),)
-
-
-@kernel(name="linalg_matrix_exp", namespace=LINALG)
+@kernel(name="linalg_matrix_exp", namespace=LINALG, samples=drawn((3, 3)))
 def matrix_exp(A: Tensor):
     """The exponential of a square matrix: ``sum_k A^k / k!``.
 
@@ -577,8 +568,3 @@ def _(g, A):
     zero = T.zeros_like(back)
     whole = T.cat((T.cat((back, g), -1), T.cat((zero, back), -1)), -2)
     return T.narrow(T.narrow(T.linalg_matrix_exp(whole), -2, 0, n), -1, n, n)
-
-
-@matrix_exp.samples
-def _(make):
-    yield (make(3, 3),)

@@ -9,9 +9,9 @@ import math
 
 from antorcha.errors import ShapeError
 from antorcha.lang import expr as E
-from antorcha.ops.elementwise import spread
 from antorcha.ops.pointwise import pointwise
 from antorcha.ops.record import T, composite
+from antorcha.ops.sampled import drawn, spread
 from antorcha.ops.types import Float, Int, Operand, Tensor
 
 
@@ -31,7 +31,7 @@ def _(make):
     yield make(3, 1), make(4)
 
 
-@pointwise(inplace=True)
+@pointwise(inplace=True, samples=drawn((3, 4), (4,)))
 def hypot(input: Tensor, other: Tensor):
     """``sqrt(input**2 + other**2)`` without overflow. Floats only.
 
@@ -41,12 +41,7 @@ def hypot(input: Tensor, other: Tensor):
     return E.hypot(input, other)
 
 
-@hypot.samples
-def _(make):
-    yield make(3, 4), make(4)
-
-
-@pointwise("floating")
+@pointwise("floating", samples=drawn((3, 4), (4,)))
 def logaddexp(input: Tensor, other: Tensor):
     """``log(exp(input) + exp(other))`` without overflow. Floats only.
 
@@ -68,12 +63,7 @@ def _(g, input, other, out):
     return g / (1 + E.exp(other - input)), g / (1 + E.exp(input - other))
 
 
-@logaddexp.samples
-def _(make):
-    yield make(3, 4), make(4)
-
-
-@pointwise("floating")
+@pointwise("floating", samples=drawn((3, 4), (4,)))
 def logaddexp2(input: Tensor, other: Tensor):
     """``log2(2**input + 2**other)`` without overflow. Floats only.
 
@@ -86,11 +76,6 @@ def logaddexp2(input: Tensor, other: Tensor):
 @logaddexp2.derivative
 def _(g, input, other):
     return g / (1 + E.exp2(other - input)), g / (1 + E.exp2(input - other))
-
-
-@logaddexp2.samples
-def _(make):
-    yield make(3, 4), make(4)
 
 
 @pointwise("float", inplace=True, aliases=("special.xlogy",))
@@ -134,7 +119,7 @@ def _(make):
     yield make(3, 4), make(4, low=0.1)
 
 
-@pointwise("float", inplace=True, aliases=("special.sinc",))
+@pointwise("float", inplace=True, aliases=("special.sinc",), samples=spread())
 def sinc(input: Tensor):
     """``sin(pi * input) / (pi * input)``, and 1 at 0.
 
@@ -150,9 +135,6 @@ def _(g, input):
     t = input * math.pi
     slope = (t * E.cos(t) - E.sin(t)) / (t * input)
     return E.where(t == 0, 0.0, g * E.conj(slope))
-
-
-sinc.samples(spread())
 
 
 @pointwise("float", inplace=True, aliases=("special.logit",))
@@ -182,7 +164,7 @@ def _(make):
     yield make(3, 4, low=0.1, high=0.9), 0.2
 
 
-@pointwise("float", inplace=True)
+@pointwise("float", inplace=True, samples=drawn((3, 4), (4,)))
 def ldexp(input: Tensor, other: Tensor):
     """``input * 2**other``.
 
@@ -190,11 +172,6 @@ def ldexp(input: Tensor, other: Tensor):
     tensor([2., 4., 8.])
     """
     return input * E.exp2(other)
-
-
-@ldexp.samples
-def _(make):
-    yield make(3, 4), make(4)
 
 
 @pointwise("float", function=False, method=False, inplace=True, name="polygamma_of",
@@ -226,7 +203,7 @@ def _(make):
     yield 2, make(3, 4, low=0.5, high=3)
 
 
-@pointwise("float", namespace="special")
+@pointwise("float", namespace="special", samples=spread(0.1))
 def entr(input: Tensor):
     """``-input * log(input)``, 0 at 0 and -inf below.
 
@@ -240,6 +217,3 @@ def entr(input: Tensor):
 @entr.derivative
 def _(g, input):
     return g * (-E.log(input) - 1)
-
-
-entr.samples(spread(0.1))

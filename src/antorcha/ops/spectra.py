@@ -22,6 +22,7 @@ from antorcha.ops.lapack import (
     planned,
 )
 from antorcha.ops.record import T, composite
+from antorcha.ops.sampled import drawn
 from antorcha.ops.types import Bool, Str, Tensor
 
 LINALG = "linalg"
@@ -195,7 +196,7 @@ def svd_alias(input: Tensor, some: Bool = True, compute_uv: Bool = True):
     return return_types.svd(U, S, adjoint(Vh))
 
 
-@composite(name="linalg_svdvals", namespace=LINALG)
+@composite(name="linalg_svdvals", namespace=LINALG, samples=drawn((3, 4)))
 def svdvals(A: Tensor, *, driver: Str = None):
     """The singular values of a matrix, descending.
 
@@ -203,11 +204,6 @@ def svdvals(A: Tensor, *, driver: Str = None):
     tensor([3., 2.])
     """
     return T.linalg_svd(A, False)[1]
-
-
-@svdvals.samples
-def _(make):
-    yield (make(3, 4),)
 
 
 # ----------------------------------------------------------------------------------- eigenvalues
@@ -247,7 +243,7 @@ def _(g, out0, out1):
     return T.matmul(T.matmul(V, inside), adjoint(V))
 
 
-@composite(name="linalg_eigvalsh", namespace=LINALG)
+@composite(name="linalg_eigvalsh", namespace=LINALG, samples=drawn((3, 3)))
 def eigvalsh(A: Tensor, UPLO: Str = "L"):
     """The eigenvalues of a symmetric or Hermitian matrix, ascending.
 
@@ -255,11 +251,6 @@ def eigvalsh(A: Tensor, UPLO: Str = "L"):
     tensor([1., 2.])
     """
     return T.linalg_eigh(A, UPLO)[0]
-
-
-@eigvalsh.samples
-def _(make):
-    yield (make(3, 3),)
 
 
 @kernel(name="linalg_eig", namespace=LINALG)

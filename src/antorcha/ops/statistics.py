@@ -22,6 +22,7 @@ from antorcha.ops.pointwise import pointwise
 from antorcha.ops.record import T, composite
 from antorcha.ops.reduce import beside, count_of
 from antorcha.ops.reduction import Fold, ReductionOp
+from antorcha.ops.sampled import drawn
 from antorcha.ops.types import (
     Any,
     Bool,
@@ -513,7 +514,7 @@ def _(make):
     yield (make(5),), {"correction": 0}
 
 
-@composite(out=False)
+@composite(out=False, samples=drawn((3, 5)))
 def corrcoef(input: Tensor):
     """The matrix of Pearson correlation coefficients of variables (rows), within -1..1.
 
@@ -530,8 +531,3 @@ def corrcoef(input: Tensor):
     if found._layout.dtype.kind == "c":
         return T.complex(T.clamp(T.real(found), -1, 1), T.clamp(T.imag(found), -1, 1))
     return T.clamp(found, -1, 1)
-
-
-@corrcoef.samples
-def _(make):
-    yield (make(3, 5),)

@@ -10,6 +10,7 @@ from antorcha.errors import ShapeError
 from antorcha.ops.kernel import ViewOp, view
 from antorcha.ops.params import to_ints
 from antorcha.ops.record import Composite, T, composite
+from antorcha.ops.sampled import drawn
 from antorcha.ops.types import Any, Dim, Dims, Ints, Shape, Tensor
 from antorcha.runtime import layout as L
 from antorcha.runtime.call import path
@@ -448,7 +449,7 @@ def _(make):
     yield (make(3, 4), 1, (3, 2)), {}, RuntimeError, "multiply up to"
 
 
-@composite(function=False, out=False)
+@composite(function=False, out=False, samples=drawn((3, 4), (2, 6)))
 def view_as(input: Tensor, other: Tensor):
     """``input.view(other.size())``.
 
@@ -459,12 +460,7 @@ def view_as(input: Tensor, other: Tensor):
     return T.view(input, tuple(other._layout.shape))
 
 
-@view_as.samples
-def _(make):
-    yield make(3, 4), make(2, 6)
-
-
-@composite(function=False, out=False)
+@composite(function=False, out=False, samples=drawn((3, 4), (2, 6)))
 def reshape_as(input: Tensor, other: Tensor):
     """``input.reshape(other.size())``.
 
@@ -475,12 +471,7 @@ def reshape_as(input: Tensor, other: Tensor):
     return T.reshape(input, tuple(other._layout.shape))
 
 
-@reshape_as.samples
-def _(make):
-    yield make(3, 4), make(2, 6)
-
-
-@composite(function=False, out=False)
+@composite(function=False, out=False, samples=drawn((3, 1), (3, 4)))
 def expand_as(input: Tensor, other: Tensor):
     """``input.expand(other.size())``.
 
@@ -489,11 +480,6 @@ def expand_as(input: Tensor, other: Tensor):
             [1, 2]])
     """
     return T.expand(input, tuple(other._layout.shape))
-
-
-@expand_as.samples
-def _(make):
-    yield make(3, 1), make(3, 4)
 
 
 @composite(out=False)

@@ -14,7 +14,7 @@ from antorcha.ops.kernel import Planned, kernel
 from antorcha.ops.memory import constant, strides_of_format
 from antorcha.ops.pieces import Copy, Pieces, PiecesOp, pieces
 from antorcha.ops.record import REGISTRY, T, composite
-from antorcha.ops.sampled import drawn
+from antorcha.ops.sampled import of_shapes
 from antorcha.ops.types import Any, DeviceArg, Dim, Dtype, Int, Ints, Shape, Tensor
 from antorcha.runtime import layout as L
 from antorcha.runtime.layout import Layout
@@ -75,7 +75,7 @@ def _(make):
     yield (make(3, 3), (1, 1)), {}, RuntimeError, ""
 
 
-@composite(out=False, samples=drawn((2, 3)))
+@composite(out=False, samples=of_shapes((2, 3)))
 def fliplr(input: Tensor):
     """A copy with the columns in reverse order.
 
@@ -87,7 +87,7 @@ def fliplr(input: Tensor):
     return T.flip(input, (1,))
 
 
-@composite(out=False, samples=drawn((2, 3)))
+@composite(out=False, samples=of_shapes((2, 3)))
 def flipud(input: Tensor):
     """A copy with the rows in reverse order.
 

@@ -11,7 +11,7 @@ from antorcha import dtypes
 from antorcha.lang import expr as E
 from antorcha.ops.functions import function
 from antorcha.ops.pointwise import UnsupportedDtype, pointwise
-from antorcha.ops.sampled import drawn, integer, integers, spread, tensor_or_number
+from antorcha.ops.sampled import integer, integers, of_shapes, spread, tensor_or_number
 from antorcha.ops.types import Tensor
 
 Function = Callable[..., Any]
@@ -97,7 +97,7 @@ LOGIC: tuple[tuple[str, str, Function, str], ...] = (
 for _name, _asked, _element, _gives in LOGIC:
     function(_name, f"Whether {_asked}.", "torch.tensor([0, 1, 2]), torch.tensor([0, 0, 3])",
              f"tensor({_gives})", element=_element, takes=("Tensor", "Tensor"), types="predicate",
-             inplace=True, samples=drawn((3, 4), (4,)))  # fmt: skip
+             inplace=True, samples=of_shapes((3, 4), (4,)))  # fmt: skip
 function("logical_not", "Whether each element is zero.", "torch.tensor([0, 1, 2])",
          "tensor([ True, False, False])", element=lambda input: input == 0, types="predicate",
          inplace=True, samples=spread())  # fmt: skip

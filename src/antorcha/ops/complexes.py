@@ -12,7 +12,7 @@ from antorcha.errors import DtypeError, MissingFeature, ShapeError
 from antorcha.lang import expr as E
 from antorcha.ops.pointwise import UnsupportedDtype, pointwise
 from antorcha.ops.record import Op, T, composite
-from antorcha.ops.sampled import drawn
+from antorcha.ops.sampled import of_shapes
 from antorcha.ops.types import Tensor
 from antorcha.runtime import layout as L
 from antorcha.runtime.call.node import attach
@@ -194,7 +194,7 @@ def resolve_neg(input: Tensor):
     return input
 
 
-@pointwise("own", samples=drawn((3, 4)))
+@pointwise("own", samples=of_shapes((3, 4)))
 def angle(input: Tensor):
     """The argument of complex numbers, in radians; 0 or pi for real ones.
 
@@ -205,7 +205,7 @@ def angle(input: Tensor):
     return E.angle(x)
 
 
-@pointwise("own", method=False, samples=drawn((3, 4), (4,)))
+@pointwise("own", method=False, samples=of_shapes((3, 4), (4,)))
 def complex(real: Tensor, imag: Tensor):
     """Complex numbers from their parts, both float32 or both float64.
 
@@ -231,7 +231,7 @@ def _two_floats(name, a, b):
         )
 
 
-@pointwise("own", method=False, samples=drawn((3, 4), (4,)))
+@pointwise("own", method=False, samples=of_shapes((3, 4), (4,)))
 def polar(abs: Tensor, angle: Tensor):
     """Complex numbers from magnitude and argument.
 

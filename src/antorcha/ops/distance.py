@@ -11,7 +11,7 @@ from antorcha.lang import expr as E
 from antorcha.ops.loss import reduced, reduction_of
 from antorcha.ops.pointwise import pointwise
 from antorcha.ops.record import T, composite
-from antorcha.ops.sampled import drawn
+from antorcha.ops.sampled import of_shapes
 from antorcha.ops.types import Any, Bool, Dim, Float, Int, OptFloat, OptTensor, Str, Tensor
 
 NN = "nn.functional"
@@ -140,7 +140,7 @@ def _triplet(near: _Any, far: _Any, swapped: _Any, margin: float, reduction: str
     return reduced(T.clamp_min(margin + near - far, 0), reduction)
 
 
-@composite(namespace=NN, out=False, samples=drawn((3, 4), (3, 4), (3, 4)))
+@composite(namespace=NN, out=False, samples=of_shapes((3, 4), (3, 4), (3, 4)))
 def triplet_margin_loss(
     anchor: Tensor, positive: Tensor, negative: Tensor, margin: Float = 1.0, p: Float = 2.0,
     eps: Float = 1e-6, swap: Bool = False, size_average: Bool = None, reduce: Bool = None,
@@ -185,7 +185,7 @@ def triplet_margin_with_distance_loss(
 
 
 # ---------------------------------------------------------------------------------- margin losses
-@composite(namespace=NN, out=False, samples=drawn((3,), (3,), (3,)))
+@composite(namespace=NN, out=False, samples=of_shapes((3,), (3,), (3,)))
 def margin_ranking_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: Float = 0.0, size_average: Bool = None,
     reduce: Bool = None, reduction: Str = "mean",

@@ -15,7 +15,7 @@ from antorcha.lang import expr as E
 from antorcha.ops.divisors import refuse_zero_divisor
 from antorcha.ops.pointwise import UnsupportedDtype, pointwise
 from antorcha.ops.record import T, composite
-from antorcha.ops.sampled import drawn, spread
+from antorcha.ops.sampled import of_shapes, spread
 from antorcha.ops.types import Bool, Dtype, Number, Operand, Power, Str, Tensor
 
 
@@ -345,7 +345,7 @@ def positive(input: Tensor):
     return input
 
 
-@pointwise("own", inplace=True, aliases=("absolute",), samples=drawn((3, 4)))
+@pointwise("own", inplace=True, aliases=("absolute",), samples=of_shapes((3, 4)))
 def abs(input: Tensor):
     """The absolute value of each element; of a complex number its magnitude, a real number.
 

@@ -18,7 +18,7 @@ from antorcha.ops.pointwise import pointwise
 from antorcha.ops.record import T, composite
 from antorcha.ops.reduce import beside
 from antorcha.ops.reduction import Fold, reduction
-from antorcha.ops.sampled import drawn
+from antorcha.ops.sampled import of_shapes
 from antorcha.ops.types import Any, Bool, Dim, Dims, OptTensor, Tensor
 from antorcha.runtime.tensor import Tensor as TensorType
 
@@ -83,7 +83,7 @@ def max_all(input: Tensor):
     return extreme(input, True)
 
 
-@reduction("same", function=False, method=False, node="MinBackward1", samples=drawn((3, 4)))
+@reduction("same", function=False, method=False, node="MinBackward1", samples=of_shapes((3, 4)))
 def min_all(input: Tensor):
     """The least of all elements: ``torch.min(input)``."""
     check_ordered("min", input)

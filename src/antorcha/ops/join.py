@@ -13,7 +13,7 @@ from antorcha.ops.memory import constant
 from antorcha.ops.operands import common_device, common_dtype
 from antorcha.ops.pieces import Copy, Pieces, pieces
 from antorcha.ops.record import Composite, T, composite
-from antorcha.ops.sampled import drawn
+from antorcha.ops.sampled import of_shapes
 from antorcha.ops.types import Bool, Dim, Int, Str, Tensor, Tensors
 from antorcha.runtime import layout as L
 from antorcha.runtime.layout import Layout
@@ -287,7 +287,7 @@ def several(
     return lambda fn: cls(fn, method=False, out=False, **options)
 
 
-@several(samples=drawn((3,), (2, 1)))
+@several(samples=of_shapes((3,), (2, 1)))
 def broadcast_tensors(tensors: Tensors):
     """The tensors, expanded to the shape that all broadcast to: views, as a tuple.
 
@@ -315,7 +315,7 @@ def _(make):
     yield make(2), make()
 
 
-@several(OneOrSeveral, samples=drawn((3,)))
+@several(OneOrSeveral, samples=of_shapes((3,)))
 def atleast_2d(tensors: Tensors):
     """The tensor (or each of several) with at least two dims, put in front.
 
@@ -403,7 +403,7 @@ def _(make):
     yield (make(3), make(2), make(4)), {"indexing": "xy"}
 
 
-@several(samples=drawn((3,), (2,)))
+@several(samples=of_shapes((3,), (2,)))
 def cartesian_prod(tensors: Tensors):
     """All combinations of the elements of 1-dim tensors, one a row.
 
@@ -450,7 +450,7 @@ def _(g, layouts):
     return made
 
 
-@several(samples=drawn((2, 3), (2,), ()))
+@several(samples=of_shapes((2, 3), (2,), ()))
 def block_diag(tensors: Tensors):
     """A matrix with the given matrices along its diagonal and zeros elsewhere.
 

@@ -16,7 +16,7 @@ from antorcha.ops import record
 from antorcha.ops.kernel import KernelOp, Planned, ViewOp, kernel
 from antorcha.ops.operands import held
 from antorcha.ops.record import T, composite
-from antorcha.ops.sampled import drawn
+from antorcha.ops.sampled import of_shapes
 from antorcha.ops.steps import Steps, in_steps
 from antorcha.ops.types import Any, DeviceArg, Dtype, Int, Ints, Number, Shape, Str, Tensor
 from antorcha.runtime import layout as L
@@ -158,7 +158,7 @@ def _(make):
     yield make(3, 4), 2.5
 
 
-@kernel(inplace=True, function=False, method=False, samples=drawn((3, 4)))
+@kernel(inplace=True, function=False, method=False, samples=of_shapes((3, 4)))
 def zero(input: Tensor):
     """Zeros, with the shape and dtype of ``input``; ``zero_`` does it in place.
 

@@ -9,7 +9,7 @@ from antorcha.errors import DtypeError, ShapeError
 from antorcha.lazy import np
 from antorcha.ops.lapack import check_float, check_matrix, check_square
 from antorcha.ops.record import T, composite
-from antorcha.ops.sampled import drawn
+from antorcha.ops.sampled import of_shapes
 from antorcha.ops.types import Any, Bool, Dim, Dims, Dtype, Float, Int, Ints, Str, Tensor
 from antorcha.runtime.tensor import Tensor as TensorType
 from antorcha.shapes import broadcast_shapes, normalize_dim, normalize_dims
@@ -149,7 +149,7 @@ def matrix_rank(
     return T.sum(T.gt(values, cut), -1)
 
 
-@composite(name="linalg_cross", namespace=LINALG, samples=drawn((4, 3), (4, 3)))
+@composite(name="linalg_cross", namespace=LINALG, samples=of_shapes((4, 3), (4, 3)))
 def cross(input: Tensor, other: Tensor, *, dim: Dim = -1):
     """The cross product of vectors of three elements along ``dim``; the rest broadcasts.
 
@@ -186,7 +186,7 @@ def cross_old(input: Tensor, other: Tensor, dim: Dim = None):
     return T.linalg_cross(input, other, dim=dim)
 
 
-@composite(name="linalg_vecdot", namespace=LINALG, samples=drawn((3, 4), (3, 4)))
+@composite(name="linalg_vecdot", namespace=LINALG, samples=of_shapes((3, 4), (3, 4)))
 def vecdot(x: Tensor, y: Tensor, *, dim: Dim = -1):
     """The dot products along ``dim``, the first operand conjugated.
 

@@ -10,7 +10,7 @@ from antorcha import dtypes
 from antorcha.errors import DtypeError, ShapeError
 from antorcha.ops.product import Product, inner_sizes_differ, product_op
 from antorcha.ops.record import T, composite
-from antorcha.ops.sampled import drawn
+from antorcha.ops.sampled import of_shapes
 from antorcha.ops.types import OptTensor, StaticNumber, Tensor
 from antorcha.runtime import layout as L
 
@@ -195,7 +195,7 @@ def _(make):
     yield make(2, 4, 3).transpose(1, 2), make(2, 4, 5)
 
 
-@product_op(samples=drawn((3, 4), (4,)))
+@product_op(samples=of_shapes((3, 4), (4,)))
 def mv(input: Tensor, vec: Tensor):
     """A matrix (n, m) times a vector (m).
 
@@ -215,7 +215,7 @@ def _(g, input, vec, needs):
     )
 
 
-@product_op(samples=drawn((4,), (4,)))
+@product_op(samples=of_shapes((4,), (4,)))
 def dot(input: Tensor, tensor: Tensor):
     """The dot product of two vectors of equal size.
 
@@ -234,7 +234,7 @@ def _(g, input, tensor):
     return g * conjugate(tensor), g * conjugate(input)
 
 
-@composite(samples=drawn((4,), (4,)))
+@composite(samples=of_shapes((4,), (4,)))
 def vdot(input: Tensor, other: Tensor):
     """The dot product of two vectors, the first conjugated.
 
@@ -268,7 +268,7 @@ def _(make):
     yield make(2, 4), make(3, 4)
 
 
-@composite(aliases=("ger",), samples=drawn((3,), (4,)))
+@composite(aliases=("ger",), samples=of_shapes((3,), (4,)))
 def outer(input: Tensor, vec2: Tensor):
     """Every element of one vector times every element of the other: (n, m).
 
@@ -382,7 +382,7 @@ def _(make):
     yield (make(5), make(2, 3, 4), make(2, 4, 5)), {"alpha": 0.5, "beta": 2}
 
 
-@composite(samples=drawn((3, 5), (2, 3, 4), (2, 4, 5)))
+@composite(samples=of_shapes((3, 5), (2, 3, 4), (2, 4, 5)))
 def addbmm(
     input: Tensor,
     batch1: Tensor,
@@ -504,7 +504,7 @@ def _(make):
     yield (make(3, 4), make(5, 4), make(4)), {}, RuntimeError, "bias"
 
 
-@composite(namespace=NN, samples=drawn((3, 4), (3, 5), (2, 4, 5), (2,)))
+@composite(namespace=NN, samples=of_shapes((3, 4), (3, 5), (2, 4, 5), (2,)))
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: OptTensor = None):
     """``input1 @ weight[k] @ input2`` for each output k, plus ``bias``.
 

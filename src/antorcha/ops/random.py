@@ -11,6 +11,7 @@ import math
 from antorcha import dtypes
 from antorcha.errors import ArgumentError, DtypeError, MissingFeature, RandomError, ShapeError
 from antorcha.lazy import lazy, np
+from antorcha.ops.create import check_format, finish
 from antorcha.ops.record import T
 from antorcha.ops.sampler import Memory, creation, drawn, memory_order, new_target, sampler
 from antorcha.ops.types import (
@@ -157,8 +158,10 @@ def normal_function(
             raise ArgumentError("normal(): takes a size with two numbers only, not with tensors")
         _check_std(std)
         chosen = dtype or dtypes.get_default_dtype()
-        made = new_target("normal", size, chosen, device, out, layout)
-        return drawn(made, out, requires_grad, normal, (float(mean), float(std)), generator)
+        check_format(layout)
+        made = new_target("normal", size, chosen, device, out)
+        normal_numbers = drawn(made, out, normal, (float(mean), float(std)), generator)
+        return finish(normal_numbers, requires_grad)
     if not any(tensors):
         raise ArgumentError("normal(): with two numbers it needs size=, the result's shape")
     op = T.normal_each if all(tensors) else T.normal_around if tensors[0] else T.normal_scaled

@@ -18,7 +18,7 @@ from antorcha.lang import expr as E
 from antorcha.ops.opaque import opaque
 from antorcha.ops.pointwise import PointwiseOp, pointwise
 from antorcha.ops.record import REGISTRY, T
-from antorcha.ops.sampled import drawn
+from antorcha.ops.sampled import of_shapes
 from antorcha.ops.types import Bool, Ints, OptTensor, Tensor
 
 
@@ -80,13 +80,13 @@ def gru_step_backward(
     return E.vjp((gru_step.fn(*operands),), (dh,), (*operands[1:], h))
 
 
-@pointwise("floating", method=False, function=False, out=False, samples=drawn((2, 3), (2, 3)))
+@pointwise("floating", method=False, function=False, out=False, samples=of_shapes((2, 3), (2, 3)))
 def rnn_tanh_step_backward(h: Tensor, dh: Tensor):
     """The gradient of tanh, by its result."""
     return dh * (1 - h * h)
 
 
-@pointwise("floating", method=False, function=False, out=False, samples=drawn((2, 3), (2, 3)))
+@pointwise("floating", method=False, function=False, out=False, samples=of_shapes((2, 3), (2, 3)))
 def rnn_relu_step_backward(h: Tensor, dh: Tensor):
     """The gradient of relu, by its result."""
     return E.where(h > 0, dh, 0)

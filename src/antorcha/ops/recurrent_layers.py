@@ -7,7 +7,7 @@ from typing import Any as _Any
 
 from antorcha.errors import ArgumentError, ShapeError
 from antorcha.ops.record import T, composite
-from antorcha.ops.sampled import drawn
+from antorcha.ops.sampled import of_shapes
 from antorcha.ops.types import Any, OptTensor, Tensor
 from antorcha.runtime.tensor import Tensor as TensorType
 
@@ -257,7 +257,10 @@ def gru_cell(
 
 
 @composite(
-    method=False, out=False, page=False, samples=drawn((3, 2), (3, 4), (4, 2), (4, 4), (4,), (4,))
+    method=False,
+    out=False,
+    page=False,
+    samples=of_shapes((3, 2), (3, 4), (4, 2), (4, 4), (4,), (4,)),
 )
 def rnn_tanh_cell(
     input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: OptTensor = None,
@@ -273,7 +276,7 @@ def rnn_tanh_cell(
     return T.tanh(x + more)
 
 
-@composite(method=False, out=False, page=False, samples=drawn((3, 2), (3, 4), (4, 2), (4, 4)))
+@composite(method=False, out=False, page=False, samples=of_shapes((3, 2), (3, 4), (4, 2), (4, 4)))
 def rnn_relu_cell(
     input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: OptTensor = None,
     b_hh: OptTensor = None,

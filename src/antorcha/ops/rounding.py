@@ -9,7 +9,7 @@ from antorcha.errors import DtypeError, ShapeError
 from antorcha.lang import expr as E
 from antorcha.ops.elementwise import is_bool
 from antorcha.ops.pointwise import UnsupportedDtype, pointwise
-from antorcha.ops.sampled import drawn, spread, tensor_or_number
+from antorcha.ops.sampled import of_shapes, spread, tensor_or_number
 from antorcha.ops.types import Int, Number, Operand, Tensor
 
 
@@ -168,7 +168,7 @@ def _(make):
     yield make(3, 4), make(4)
 
 
-@pointwise(samples=drawn((3, 4), (4,)))
+@pointwise(samples=of_shapes((3, 4), (4,)))
 def maximum(input: Tensor, other: Tensor):
     """The greater of two elements; nan if either is. Ties share the gradient.
 
@@ -178,7 +178,7 @@ def maximum(input: Tensor, other: Tensor):
     return input | other if is_bool(input) else E.maximum(input, other)
 
 
-@pointwise(samples=drawn((3, 4), (4,)))
+@pointwise(samples=of_shapes((3, 4), (4,)))
 def minimum(input: Tensor, other: Tensor):
     """The lesser of two elements; nan if either is. Ties share the gradient.
 
@@ -188,7 +188,7 @@ def minimum(input: Tensor, other: Tensor):
     return input & other if is_bool(input) else E.minimum(input, other)
 
 
-@pointwise(samples=drawn((3, 4), (4,)))
+@pointwise(samples=of_shapes((3, 4), (4,)))
 def fmax(input: Tensor, other: Tensor):
     """The greater of two elements; the other one where one is nan.
 
@@ -198,7 +198,7 @@ def fmax(input: Tensor, other: Tensor):
     return input | other if is_bool(input) else E.fmax(input, other)
 
 
-@pointwise(samples=drawn((3, 4), (4,)))
+@pointwise(samples=of_shapes((3, 4), (4,)))
 def fmin(input: Tensor, other: Tensor):
     """The lesser of two elements; the other one where one is nan.
 
@@ -300,7 +300,7 @@ def _(g, input, other, out):
     return E.where(input == 0, 0, g * (out / input)), 0
 
 
-@pointwise(inplace=True, samples=drawn((3, 4), (4,)))
+@pointwise(inplace=True, samples=of_shapes((3, 4), (4,)))
 def nextafter(input: Tensor, other: Tensor):
     """The next number after ``input`` towards ``other``. Floats only.
 
@@ -315,7 +315,7 @@ def _(g, input, other):
     return E.where(input != other, g, 0), 0
 
 
-@pointwise(inplace=True, samples=drawn((3, 4), (4,)))
+@pointwise(inplace=True, samples=of_shapes((3, 4), (4,)))
 def heaviside(input: Tensor, values: Tensor):
     """0 below zero, 1 above, and ``values`` at zero. No gradient.
 

@@ -19,7 +19,7 @@ def spread(low: float = -2.0, high: float = 2.0) -> Samples:
     return samples
 
 
-def drawn(*shapes: tuple[int, ...]) -> Samples:
+def of_shapes(*shapes: tuple[int, ...]) -> Samples:
     """One sample: a tensor of each shape."""
 
     def samples(make: Any) -> Iterator[Any]:

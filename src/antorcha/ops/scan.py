@@ -20,7 +20,7 @@ from antorcha.ops import record, return_types
 from antorcha.ops.extrema import check_ordered
 from antorcha.ops.kernel import KernelOp, Planned, kernel
 from antorcha.ops.record import T, composite
-from antorcha.ops.sampled import drawn
+from antorcha.ops.sampled import of_shapes
 from antorcha.ops.types import Bool, Dim, Dtype, Int, OptTensor, StaticNumber, Tensor
 from antorcha.runtime.tensor import Tensor as TensorType
 from antorcha.shapes import normalize_dim
@@ -511,7 +511,7 @@ def trapezoid(y: Tensor, x: OptTensor = None, *, dx: StaticNumber = None, dim: D
     return _area("trapezoid", y, x, dx, dim, lambda v, d: T.sum(v, d))
 
 
-@composite(method=False, out=False, samples=drawn((3, 5)))
+@composite(method=False, out=False, samples=of_shapes((3, 5)))
 def cumulative_trapezoid(y: Tensor, x: OptTensor = None, *, dx: StaticNumber = None, dim: Dim = -1):
     """The running area under ``y`` along ``dim`` by the trapezoidal rule.
 

@@ -20,7 +20,7 @@ from antorcha.ops.lapack import (
     planned,
 )
 from antorcha.ops.record import T, composite
-from antorcha.ops.sampled import drawn
+from antorcha.ops.sampled import of_shapes
 from antorcha.ops.types import Bool, Float, Str, Tensor
 from antorcha.shapes import broadcast_shapes
 
@@ -75,7 +75,7 @@ def _(make):
     yield (make(2, 2).long(),), {}, RuntimeError, "floating point"
 
 
-@composite(name="det", samples=drawn((3, 3)))
+@composite(name="det", samples=of_shapes((3, 3)))
 def det_alias(input: Tensor):
     """The determinant: ``torch.linalg.det``.
 
@@ -530,7 +530,7 @@ def cholesky_inverse(L: Tensor, upper: Bool = False):
 
 
 # ---------------------------------------------------------------------------------- trace, exp
-@composite(out=False, samples=drawn((3, 4)))
+@composite(out=False, samples=of_shapes((3, 4)))
 def trace(input: Tensor):
     """The sum of a matrix's diagonal.
 
@@ -542,7 +542,7 @@ def trace(input: Tensor):
     return T.sum(T.diagonal(input))
 
 
-@kernel(name="linalg_matrix_exp", namespace=LINALG, samples=drawn((3, 3)))
+@kernel(name="linalg_matrix_exp", namespace=LINALG, samples=of_shapes((3, 3)))
 def matrix_exp(A: Tensor):
     """The exponential of a square matrix: ``sum_k A^k / k!``.
 

@@ -19,7 +19,7 @@ from antorcha.ops.found import failed
 from antorcha.ops.kernel import Planned, kernel
 from antorcha.ops.record import Composite, T, composite
 from antorcha.ops.reduction import EmptyReduction
-from antorcha.ops.sampled import drawn
+from antorcha.ops.sampled import of_shapes
 from antorcha.ops.types import Any, Bool, Dim, Int, Str, Tensor
 from antorcha.runtime import layout as L
 from antorcha.runtime.tensor import Tensor as TensorType
@@ -172,7 +172,7 @@ def _(make):
     yield make(3, 4), 0, True
 
 
-@composite(samples=drawn((3, 4)))
+@composite(samples=of_shapes((3, 4)))
 def msort(input: Tensor):
     """The elements in order along the first dim.
 

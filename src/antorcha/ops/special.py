@@ -11,7 +11,7 @@ from antorcha.errors import ShapeError
 from antorcha.lang import expr as E
 from antorcha.ops.pointwise import pointwise
 from antorcha.ops.record import T, composite
-from antorcha.ops.sampled import drawn, spread
+from antorcha.ops.sampled import of_shapes, spread
 from antorcha.ops.types import Float, Int, Operand, Tensor
 
 
@@ -31,7 +31,7 @@ def _(make):
     yield make(3, 1), make(4)
 
 
-@pointwise(inplace=True, samples=drawn((3, 4), (4,)))
+@pointwise(inplace=True, samples=of_shapes((3, 4), (4,)))
 def hypot(input: Tensor, other: Tensor):
     """``sqrt(input**2 + other**2)`` without overflow. Floats only.
 
@@ -41,7 +41,7 @@ def hypot(input: Tensor, other: Tensor):
     return E.hypot(input, other)
 
 
-@pointwise("floating", samples=drawn((3, 4), (4,)))
+@pointwise("floating", samples=of_shapes((3, 4), (4,)))
 def logaddexp(input: Tensor, other: Tensor):
     """``log(exp(input) + exp(other))`` without overflow. Floats only.
 
@@ -63,7 +63,7 @@ def _(g, input, other, out):
     return g / (1 + E.exp(other - input)), g / (1 + E.exp(input - other))
 
 
-@pointwise("floating", samples=drawn((3, 4), (4,)))
+@pointwise("floating", samples=of_shapes((3, 4), (4,)))
 def logaddexp2(input: Tensor, other: Tensor):
     """``log2(2**input + 2**other)`` without overflow. Floats only.
 
@@ -164,7 +164,7 @@ def _(make):
     yield make(3, 4, low=0.1, high=0.9), 0.2
 
 
-@pointwise("float", inplace=True, samples=drawn((3, 4), (4,)))
+@pointwise("float", inplace=True, samples=of_shapes((3, 4), (4,)))
 def ldexp(input: Tensor, other: Tensor):
     """``input * 2**other``.
 

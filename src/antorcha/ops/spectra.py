@@ -22,7 +22,7 @@ from antorcha.ops.lapack import (
     planned,
 )
 from antorcha.ops.record import T, composite
-from antorcha.ops.sampled import drawn
+from antorcha.ops.sampled import of_shapes
 from antorcha.ops.types import Bool, Str, Tensor
 
 LINALG = "linalg"
@@ -196,7 +196,7 @@ def svd_alias(input: Tensor, some: Bool = True, compute_uv: Bool = True):
     return return_types.svd(U, S, adjoint(Vh))
 
 
-@composite(name="linalg_svdvals", namespace=LINALG, samples=drawn((3, 4)))
+@composite(name="linalg_svdvals", namespace=LINALG, samples=of_shapes((3, 4)))
 def svdvals(A: Tensor, *, driver: Str = None):
     """The singular values of a matrix, descending.
 
@@ -243,7 +243,7 @@ def _(g, out0, out1):
     return T.matmul(T.matmul(V, inside), adjoint(V))
 
 
-@composite(name="linalg_eigvalsh", namespace=LINALG, samples=drawn((3, 3)))
+@composite(name="linalg_eigvalsh", namespace=LINALG, samples=of_shapes((3, 3)))
 def eigvalsh(A: Tensor, UPLO: Str = "L"):
     """The eigenvalues of a symmetric or Hermitian matrix, ascending.
 

@@ -22,7 +22,7 @@ from antorcha.ops.pointwise import pointwise
 from antorcha.ops.record import T, composite
 from antorcha.ops.reduce import beside, count_of
 from antorcha.ops.reduction import Fold, ReductionOp
-from antorcha.ops.sampled import drawn
+from antorcha.ops.sampled import of_shapes
 from antorcha.ops.types import (
     Any,
     Bool,
@@ -514,7 +514,7 @@ def _(make):
     yield (make(5),), {"correction": 0}
 
 
-@composite(out=False, samples=drawn((3, 5)))
+@composite(out=False, samples=of_shapes((3, 5)))
 def corrcoef(input: Tensor):
     """The matrix of Pearson correlation coefficients of variables (rows), within -1..1.
 

@@ -10,7 +10,7 @@ from antorcha.errors import ShapeError
 from antorcha.ops.kernel import ViewOp, view
 from antorcha.ops.params import to_ints
 from antorcha.ops.record import Composite, T, composite
-from antorcha.ops.sampled import drawn
+from antorcha.ops.sampled import of_shapes
 from antorcha.ops.types import Any, Dim, Dims, Ints, Shape, Tensor
 from antorcha.runtime import layout as L
 from antorcha.runtime.call import path
@@ -449,7 +449,7 @@ def _(make):
     yield (make(3, 4), 1, (3, 2)), {}, RuntimeError, "multiply up to"
 
 
-@composite(function=False, out=False, samples=drawn((3, 4), (2, 6)))
+@composite(function=False, out=False, samples=of_shapes((3, 4), (2, 6)))
 def view_as(input: Tensor, other: Tensor):
     """``input.view(other.size())``.
 
@@ -460,7 +460,7 @@ def view_as(input: Tensor, other: Tensor):
     return T.view(input, tuple(other._layout.shape))
 
 
-@composite(function=False, out=False, samples=drawn((3, 4), (2, 6)))
+@composite(function=False, out=False, samples=of_shapes((3, 4), (2, 6)))
 def reshape_as(input: Tensor, other: Tensor):
     """``input.reshape(other.size())``.
 
@@ -471,7 +471,7 @@ def reshape_as(input: Tensor, other: Tensor):
     return T.reshape(input, tuple(other._layout.shape))
 
 
-@composite(function=False, out=False, samples=drawn((3, 1), (3, 4)))
+@composite(function=False, out=False, samples=of_shapes((3, 1), (3, 4)))
 def expand_as(input: Tensor, other: Tensor):
     """``input.expand(other.size())``.
 

@@ -17,8 +17,6 @@ class ChannelShuffle(Module):
     Args:
         groups (int): how many groups
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.ChannelShuffle.html.
-
     >>> torch.nn.ChannelShuffle(2)(torch.arange(4.).reshape(1, 4, 1, 1)).flatten()
     tensor([0., 2., 1., 3.])
     """

@@ -166,7 +166,6 @@ class _Conv(_ConvNd):
 
     Weight ``(out_channels, in_channels/groups, *kernel_size)`` and bias start uniform in
     ``(-1/sqrt(k), 1/sqrt(k))``, ``k = in_channels/groups * prod(kernel_size)``.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.Conv{d}d.html.
 
     >>> torch.nn.Conv{d}d(16, 33, 3, stride=2)(torch.zeros({example})).shape
     torch.Size([{result}])
@@ -235,7 +234,6 @@ class _ConvTransposeNd(_ConvNd):
 
     Weight ``(in_channels, out_channels/groups, *kernel_size)`` and bias start uniform in
     ``(-1/sqrt(k), 1/sqrt(k))``, ``k = out_channels/groups * prod(kernel_size)``.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.ConvTranspose{d}d.html.
 
     >>> torch.nn.ConvTranspose{d}d(4, 6, 3, stride=2)
     ConvTranspose{d}d(4, 6, kernel_size={k}, stride={s})

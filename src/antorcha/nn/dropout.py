@@ -35,7 +35,6 @@ Args:
 
 Shape: {shape}; the output has the input's.
 {paper}
-See https://docs.pytorch.org/docs/stable/generated/torch.nn.{name}.html.
 
 >>> torch.nn.{name}(p=0.2).eval()(torch.ones({example})).sum()
 tensor(6.)

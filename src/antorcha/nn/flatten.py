@@ -16,8 +16,6 @@ class Flatten(Module):
         start_dim (int): the first of them. Default: 1
         end_dim (int): the last of them. Default: -1
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.Flatten.html.
-
     >>> torch.nn.Flatten()(torch.zeros(32, 1, 5, 5)).shape
     torch.Size([32, 25])
     """
@@ -43,8 +41,6 @@ class Unflatten(Module):
     Args:
         dim (int): which dim
         unflattened_size (tuple of int): what it becomes
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.Unflatten.html.
 
     >>> torch.nn.Unflatten(1, (2, 5, 5))(torch.zeros(2, 50)).shape
     torch.Size([2, 2, 5, 5])

@@ -20,7 +20,6 @@ class Fold(Module):
 
     Shape: input ``(N, C * taps, blocks)`` or ``(C * taps, blocks)``, result ``(N, C, H, W)`` or
     ``(C, H, W)``.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.Fold.html.
 
     >>> torch.nn.Fold((1, 3), (1, 2))(torch.ones(1, 2, 2))
     tensor([[[[1., 2., 1.]]]])
@@ -69,7 +68,6 @@ class Unfold(Module):
 
     Shape: input ``(N, C, H, W)`` or ``(C, H, W)``, result ``(N, C * taps, blocks)`` or
     ``(C * taps, blocks)``.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.Unfold.html.
 
     >>> torch.nn.Unfold((1, 2))(torch.arange(4.).reshape(1, 1, 2, 2))
     tensor([[[0., 2.],

@@ -88,7 +88,6 @@ class LazyLinear(LazyModuleMixin, linear.Linear):
         bias (bool): learn an addend? Default: True
 
     Shape: as :class:`Linear`'s. Weight and bias are initialised at the first call, as Linear's.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.LazyLinear.html.
 
     >>> torch.nn.LazyLinear(3)(torch.zeros(2, 5)).shape
     torch.Size([2, 3])
@@ -214,7 +213,6 @@ _DOC = """A :class:`{name}` that takes ``{what}`` from its first input's size.
 Args: those of :class:`{name}` but ``{what}``.
 
 Shape and initial values are those of :class:`{name}`; before the first input there are none.
-See https://docs.pytorch.org/docs/stable/generated/torch.nn.Lazy{name}.html.
 
 >>> torch.nn.Lazy{name}({call})(torch.zeros(1, 2{sizes})).shape
 torch.Size([1, {out}])

@@ -15,7 +15,6 @@ class Identity(Module):
     """Gives its input back; takes any arguments and ignores them.
 
     Shape: any; the output is the input.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.Identity.html.
 
     >>> torch.nn.Identity(54, unused=True)(torch.ones(2))
     tensor([1., 1.])
@@ -41,7 +40,6 @@ class Linear(Module):
 
     Weight ``(out_features, in_features)`` and bias ``(out_features)`` start uniform in
     ``(-1/sqrt(in_features), 1/sqrt(in_features))`` (LeCun et al., "Efficient BackProp", 1998).
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.Linear.html.
 
     >>> torch.nn.Linear(20, 30)(torch.zeros(128, 20)).shape
     torch.Size([128, 30])
@@ -104,7 +102,6 @@ class Bilinear(Module):
     Shape: inputs ``(*, in1_features)`` and ``(*, in2_features)``, output ``(*, out_features)``.
 
     Weight ``(out, in1, in2)`` and bias start uniform in ``(-1/sqrt(in1), 1/sqrt(in1))``.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.Bilinear.html.
 
     >>> torch.nn.Bilinear(20, 30, 40)(torch.zeros(8, 20), torch.zeros(8, 30)).shape
     torch.Size([8, 40])

@@ -48,7 +48,6 @@ _DOC = """{formula}
     size_average, reduce: deprecated
 
 Shape: {shape}; the result is a number, or the shape of the losses with ``'none'``.
-See https://docs.pytorch.org/docs/stable/generated/torch.nn.{name}.html.
 
 >>> torch.nn.{name}({init})({call})
 {result}
@@ -501,7 +500,6 @@ class TripletMarginWithDistanceLoss(_Loss):
 
     Shape: three tensors ``(N, *)`` as the distance takes them; the result is a number, or the
     distances' shape with ``'none'``.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.TripletMarginWithDistanceLoss.html.
 
     >>> loss = torch.nn.TripletMarginWithDistanceLoss(distance_function=lambda a, b: (a - b).sum(1))
     >>> loss(torch.zeros(1, 2), torch.ones(1, 2), torch.zeros(1, 2))
@@ -552,7 +550,6 @@ class CTCLoss(_Loss):
 
     Shape: log probabilities ``(T, N, C)`` or ``(T, C)``; targets ``(N, S)`` or joined; the lengths
     of the inputs and of the targets ``(N)``.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.CTCLoss.html.
 
     >>> x = torch.tensor([[[0.5, 0.5]], [[0.5, 0.5]]]).log()
     >>> torch.nn.CTCLoss()(x, torch.tensor([[1]]), (2,), (1,))

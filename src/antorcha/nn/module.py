@@ -51,8 +51,6 @@ class Module(H.Hooks, State):
     Attributes:
         training (bool): is it in training mode? Changed by :meth:`train` and :meth:`eval`
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html.
-
     >>> class Net(torch.nn.Module):
     ...     def __init__(self):
     ...         super().__init__()

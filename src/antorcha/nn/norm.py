@@ -123,7 +123,6 @@ class _BatchNorm(_NormBase):
         bias (bool): with ``affine``, learn a bias? Default: True
 
     Shape: {lies}; the output has the input's.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.BatchNorm{d}d.html.
 
     >>> torch.nn.BatchNorm{d}d(2)(torch.zeros({example})).shape
     torch.Size([{example}])
@@ -186,7 +185,6 @@ class SyncBatchNorm(_BatchNorm):
         bias (bool): with ``affine``, learn a bias? Default: True
 
     Shape: (N, C, *); the output has the input's.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.SyncBatchNorm.html.
 
     >>> torch.nn.SyncBatchNorm(2)(torch.zeros(3, 2, 4)).shape
     torch.Size([3, 2, 4])
@@ -257,7 +255,6 @@ class _InstanceNorm(_NormBase):
         bias (bool): with ``affine``, learn a bias? Default: True
 
     Shape: {lies}; the output has the input's.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.InstanceNorm{d}d.html.
 
     >>> torch.nn.InstanceNorm{d}d(2)(torch.zeros({example})).shape
     torch.Size([{example}])
@@ -335,7 +332,6 @@ class LayerNorm(Module):
         bias (bool): with ``elementwise_affine``, learn a bias? Default: True
 
     Shape: ``(N, *)``; the output has the input's.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.LayerNorm.html.
 
     >>> torch.nn.LayerNorm(2)(torch.tensor([[1., 3.]]))
     tensor([[-1.0000,  1.0000]], grad_fn=<NativeLayerNormBackward0>)
@@ -387,7 +383,6 @@ class GroupNorm(Module):
         bias (bool): with ``affine``, learn a bias? Default: True
 
     Shape: ``(N, C, *)``; the output has the input's.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.GroupNorm.html.
 
     >>> torch.nn.GroupNorm(3, 6)(torch.zeros(20, 6, 10, 10)).shape
     torch.Size([20, 6, 10, 10])
@@ -444,7 +439,6 @@ class RMSNorm(Module):
         elementwise_affine (bool): learn the weight (it starts as 1)? Default: True
 
     Shape: ``(N, *)``; the output has the input's.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.RMSNorm.html.
 
     >>> torch.nn.RMSNorm(2)(torch.tensor([[1., 7.]])).shape
     torch.Size([1, 2])
@@ -494,8 +488,6 @@ class LocalResponseNorm(Module):
         alpha (float): Default: 0.0001
         beta (float): Default: 0.75
         k (float): Default: 1
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.LocalResponseNorm.html.
 
     >>> torch.nn.LocalResponseNorm(2)(torch.zeros(1, 5, 3, 3)).shape
     torch.Size([1, 5, 3, 3])

@@ -87,7 +87,6 @@ Args:
         the last dim first{more}
 
 Shape: ``(N, C, *)`` or ``(C, *)``; each of the last {d} dims grows by its padding.
-See https://docs.pytorch.org/docs/stable/generated/torch.nn.{name}.html.
 
 >>> torch.nn.{name}({example})(torch.zeros({shape})).shape
 torch.Size([{result}])

@@ -21,7 +21,6 @@ class _MaxPoolNd(LayerNd):
 
     Shape: input {shape}; along each dim
     ``L_out = floor((L + 2*padding - dilation*(kernel_size - 1) - 1) / stride + 1)``.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.MaxPool{d}d.html.
 
     >>> torch.nn.MaxPool{d}d(2)(torch.zeros({example})).shape
     torch.Size([{result}])
@@ -85,7 +84,6 @@ class _AvgPoolNd(LayerNd):
 
     Shape: input {shape}; along each dim
     ``L_out = floor((L + 2*padding - kernel_size) / stride + 1)``.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.AvgPool{d}d.html.
 
     >>> torch.nn.AvgPool{d}d(2)(torch.ones({example})).shape
     torch.Size([{result}])
@@ -168,7 +166,6 @@ class _AdaptivePoolNd(LayerNd):
         output_size (int, None or tuple): windows along each dim; None keeps the input's size{more}
 
     Shape: input {shape}, output the same with ``output_size`` in the last {d} dims.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.Adaptive{name}Pool{d}d.html.
 
     >>> torch.nn.Adaptive{name}Pool{d}d(2)(torch.zeros({example})).shape
     torch.Size([{result}])

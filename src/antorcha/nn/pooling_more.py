@@ -21,7 +21,6 @@ class _MaxUnpoolNd(LayerNd):
 
     Shape: input and indices {shape} or without N; along each dim
     ``L_out = (L - 1)*stride - 2*padding + kernel_size``, or as the call's ``output_size`` says.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.MaxUnpool{d}d.html.
 
     >>> values, places = torch.nn.MaxPool{d}d(2, return_indices=True)(torch.ones({example}))
     >>> torch.nn.MaxUnpool{d}d(2)(values, places).shape
@@ -62,7 +61,6 @@ class _LPPoolNd(LayerNd):
         ceil_mode (bool): round the output's size up? Default: False
 
     Shape: input {shape}; along each dim ``L_out = floor((L - kernel_size) / stride + 1)``.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.LPPool{d}d.html.
 
     >>> torch.nn.LPPool{d}d(2, 2)(torch.ones({example})).shape
     torch.Size([{result}])
@@ -114,7 +112,6 @@ class _FractionalMaxPoolNd(LayerNd):
         return_indices (bool): also give where the largest were found? Default: False
 
     Shape: input {shape} or without N.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.FractionalMaxPool{d}d.html.
 
     >>> torch.nn.FractionalMaxPool{d}d(2, output_size=3)(torch.ones({example})).shape
     torch.Size([{result}])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from antorcha.ops.record import Op
@@ -40,5 +40,14 @@ def naming_page(doc: str | None, address: str | None) -> str | None:
     text, _, example = doc.partition(">>>")
     indent = text.rpartition("\n")[2]
     text = text.rstrip()
-    gap = "\n" if "\n\n" in text else "\n\n"
+    last = text.rpartition("\n")[2]
+    in_list = last.startswith(indent + " ")  # of arguments
+    gap = "\n" if "\n\n" in text and not in_list else "\n\n"
     return f"{text}{gap}{indent}See {address}.\n\n{indent}>>>{example}"
+
+
+def name_pages(space: str, names: dict[str, Any]) -> None:
+    """Has the classes of a public namespace, ``torch.nn``, name their pages."""
+    for name, value in names.items():
+        if isinstance(value, type) and value.__module__.startswith("antorcha"):
+            value.__doc__ = naming_page(value.__doc__, f"{_DOCS}/generated/{space}.{name}.html")

@@ -92,8 +92,6 @@ class LRScheduler:
         optimizer (Optimizer): whose learning rates change
         last_epoch (int): -1 to start; otherwise where to go on. Default: -1
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.LRScheduler.html.
-
     >>> class Halved(torch.optim.lr_scheduler.LRScheduler):
     ...     def get_lr(self):
     ...         return [lr / 2**self.last_epoch for lr in self.base_lrs]

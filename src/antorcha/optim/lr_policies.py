@@ -26,8 +26,6 @@ class ReduceLROnPlateau(LRScheduler):
         min_lr (float or list): bound from below. Default: 0
         eps (float): smaller reductions are not made. Default: 1e-8
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.ReduceLROnPlateau.html.
-
     >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
     >>> scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=0)
     >>> for loss in (1.0, 1.0): scheduler.step(loss)
@@ -184,8 +182,6 @@ class OneCycleLR(_WithMomentum):
         three_phase (bool): fall to the start first, then further. Default: False
         last_epoch (int): where to go on. Default: -1
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.OneCycleLR.html.
-
     >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0, momentum=0.9)
     >>> scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, 1.0, total_steps=10)
     >>> round(scheduler.get_last_lr()[0], 6)
@@ -309,8 +305,6 @@ class CyclicLR(_WithMomentum):
         cycle_momentum (bool): move momentum (or beta1) the other way? Default: True
         base_momentum, max_momentum (float or list): its bounds. Default: 0.8, 0.9
         last_epoch (int): where to go on. Default: -1
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.CyclicLR.html.
 
     >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0, momentum=0.9)
     >>> scheduler = torch.optim.lr_scheduler.CyclicLR(optimizer, 1.0, 3.0, step_size_up=2)

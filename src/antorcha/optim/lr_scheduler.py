@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from antorcha.errors import ArgumentError, ValueRangeError, explain_missing
+from antorcha.ops.pages import name_pages
 from antorcha.optim.lr_base import LRScheduler, set_value, values_of
 from antorcha.optim.lr_policies import CyclicLR, OneCycleLR, ReduceLROnPlateau
 from antorcha.optim.optimizer import Optimizer
@@ -67,8 +68,6 @@ class LambdaLR(_ByFunction):
         lr_lambda (function or list): epoch -> factor
         last_epoch (int): where to go on. Default: -1
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.LambdaLR.html.
-
     >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
     >>> torch.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 0.5 ** epoch).get_last_lr()
     [1.0]
@@ -85,8 +84,6 @@ class MultiplicativeLR(_ByFunction):
     """The present rate times a function of the epoch, at each epoch.
 
     Args: as :class:`LambdaLR`.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.MultiplicativeLR.html.
 
     >>> from antorcha.optim import lr_scheduler
     >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
@@ -113,8 +110,6 @@ class StepLR(LRScheduler):
         step_size (int): how often
         gamma (float): Default: 0.1
         last_epoch (int): where to go on. Default: -1
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.StepLR.html.
 
     >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
     >>> scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=2)
@@ -151,8 +146,6 @@ class MultiStepLR(LRScheduler):
         gamma (float): Default: 0.1
         last_epoch (int): where to go on. Default: -1
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.MultiStepLR.html.
-
     >>> from antorcha.optim import lr_scheduler
     >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
     >>> scheduler = lr_scheduler.MultiStepLR(optimizer, [1, 2])
@@ -188,8 +181,6 @@ class ConstantLR(LRScheduler):
         factor (float): Default: 1/3
         total_iters (int): Default: 5
         last_epoch (int): where to go on. Default: -1
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.ConstantLR.html.
 
     >>> from antorcha.optim import lr_scheduler
     >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
@@ -232,8 +223,6 @@ class LinearLR(LRScheduler):
         end_factor (float): Default: 1.0
         total_iters (int): how many epochs it takes. Default: 5
         last_epoch (int): where to go on. Default: -1
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.LinearLR.html.
 
     >>> from antorcha.optim import lr_scheduler
     >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
@@ -287,8 +276,6 @@ class ExponentialLR(LRScheduler):
         gamma (float): the factor
         last_epoch (int): where to go on. Default: -1
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.ExponentialLR.html.
-
     >>> from antorcha.optim import lr_scheduler
     >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
     >>> scheduler = lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
@@ -317,8 +304,6 @@ class PolynomialLR(LRScheduler):
         total_iters (int): Default: 5
         power (float): Default: 1.0
         last_epoch (int): where to go on. Default: -1
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.PolynomialLR.html.
 
     >>> from antorcha.optim import lr_scheduler
     >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
@@ -359,8 +344,6 @@ class CosineAnnealingLR(LRScheduler):
         T_max (int): epochs from the top to the bottom
         eta_min (float): the bottom. Default: 0
         last_epoch (int): where to go on. Default: -1
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.CosineAnnealingLR.html.
 
     >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
     >>> scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=2)
@@ -405,8 +388,6 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         T_mult (int): each period is this many times the one before. Default: 1
         eta_min (float): the bottom. Default: 0
         last_epoch (int): where to go on. Default: -1
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.CosineAnnealingWarmRestarts.html.
 
     >>> from antorcha.optim import lr_scheduler
     >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
@@ -521,8 +502,6 @@ class SequentialLR(_OfSchedulers):
         milestones (list of int): the epochs
         last_epoch (int): where to go on. Default: -1
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.SequentialLR.html.
-
     >>> from antorcha.optim import lr_scheduler
     >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
     >>> warm_up = lr_scheduler.ConstantLR(optimizer, 0.5)
@@ -584,8 +563,6 @@ class ChainedScheduler(_OfSchedulers):
         schedulers (sequence): the schedulers
         optimizer (Optimizer, optional): Default: that of the first
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.ChainedScheduler.html.
-
     >>> from antorcha.optim import lr_scheduler
     >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
     >>> warm_up = lr_scheduler.ConstantLR(optimizer, 0.5)
@@ -616,3 +593,4 @@ class ChainedScheduler(_OfSchedulers):
 
 
 explain_missing("torch.optim.lr_scheduler", globals())
+name_pages("torch.optim.lr_scheduler", {name: globals()[name] for name in __all__})

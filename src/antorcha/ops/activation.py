@@ -411,11 +411,6 @@ def hardshrink(input: Tensor, lambd: Number = 0.5):
     return E.where((input >= -lambd) & (input <= lambd), 0, input)
 
 
-@hardshrink.derivative
-def _(g, input, lambd):
-    return E.where((input >= -lambd) & (input <= lambd), 0, g)
-
-
 @pointwise(method=False, inplace=True, aliases=("nn.functional.threshold",))
 def threshold(input: Tensor, threshold: Number, value: Number):
     """``input`` where it is above ``threshold``, else ``value``.
@@ -424,11 +419,6 @@ def threshold(input: Tensor, threshold: Number, value: Number):
     tensor([20., 20.,  3.])
     """
     return E.where(input <= threshold, value, input)
-
-
-@threshold.derivative
-def _(g, input, threshold):
-    return E.where(input <= threshold, 0, g)
 
 
 @threshold.samples

@@ -67,10 +67,6 @@ def _(make):
     yield make(5, 19).t(), (0, 1)
     yield make(3), ()
     yield make(0, 3), (0, 1)
-
-
-@flip.errors
-def _(make):
     yield (make(3), (1,)), {}, IndexError, "out of range"
     yield (make(3, 3), (1, 1)), {}, RuntimeError, ""
 
@@ -220,10 +216,6 @@ def _(make):
     yield make(3, 4), 1
     yield make(3, 4), (1, -2), (0, 1)
     yield make(3, 4), 5, 0
-
-
-@roll.errors
-def _(make):
     yield (make(3), (1, 2)), {}, RuntimeError, "must align"
 
 
@@ -272,10 +264,6 @@ def _(make):
     yield make(2, 3), (2, 2)
     yield make(2), (3, 1, 2)
     yield make(), (2,)
-
-
-@repeat.errors
-def _(make):
     yield (make(2, 3), (2,)), {}, RuntimeError, "can not be smaller"
 
 
@@ -408,10 +396,6 @@ def _(make):
     yield make(3, 3), -100
     yield make(0, 3), 1
     yield (make.ints((17, 19), 9, dtype=dtypes.uint8),)
-
-
-@tril.errors
-def _(make):
     yield (make(3),), {}, RuntimeError, "at least 2 dimensions"
 
 
@@ -441,10 +425,6 @@ def _(make):
     yield make(3, 3), -100
     yield make(0, 3), 1
     yield (make.ints((17, 19), 9, dtype=dtypes.uint8),)
-
-
-@triu.errors
-def _(make):
     yield (make(3),), {}, RuntimeError, "at least 2 dimensions"
 
 
@@ -558,8 +538,4 @@ def _(g, input_layout, offset):
 def _(make):
     yield (make(3),)
     yield make(3, 4), 1
-
-
-@diag.errors
-def _(make):
     yield (make(2, 2, 2),), {}, RuntimeError, "1D or 2D"

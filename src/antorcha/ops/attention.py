@@ -142,10 +142,6 @@ def _(make):
     yield make(2, 3, 4), make(2, 5, 4), make(2, 5, 6), make(3, 5)
     yield make(3, 4), make(3, 4), make(3, 2), None, 0.0, True
     yield (make(2, 4, 3, 2), make(2, 2, 3, 2), make(2, 2, 3, 2)), {"enable_gqa": True, "scale": 0.3}
-
-
-@scaled_dot_product_attention.errors
-def _(make):
     q = make(3, 4)
     yield (q, q, q, make(3, 3), 0.0, True), {}, RuntimeError, "should not be set when is_causal"
     yield (make(4), q, q), {}, RuntimeError, "at least 2 dimensions"

@@ -463,6 +463,11 @@ def _(make):
     yield make(2, 3, 6, 5), make(4, 3, 3, 2), make(4)
     yield make(2, 4, 6, 7), make(6, 2, 3, 3), make(6), (2, 1), (1, 2), (1, 2), 2
     yield make(3, 6, 5), make(4, 3, 2, 2), None, 1, "same"
+    yield (make(2, 4, 6, 6), make(6, 2, 3, 3)), {}, RuntimeError, "to have 2 channels, but got 4"
+    yield (make(2, 4, 6, 6), make(6, 4, 3, 3), make(5)), {}, RuntimeError, "bias to be 1-dim"
+    yield (make(2, 4, 2, 2), make(6, 4, 3, 3)), {}, RuntimeError, "Kernel size can't be greater"
+    yield (make(4), make(6, 4, 3, 3)), {}, RuntimeError, "Expected 3D (unbatched) or 4D"
+    yield (make(2, 4, 6, 6), make(6, 4, 3, 3)), {"stride": 0}, RuntimeError, "non-positive stride"
 
 
 @conv3d.samples
@@ -484,12 +489,3 @@ def _(make):
 @conv_transpose3d.samples
 def _(make):
     yield make(1, 2, 2, 3, 2), make(2, 3, 2, 2, 2), make(3), 2
-
-
-@conv2d.errors
-def _(make):
-    yield (make(2, 4, 6, 6), make(6, 2, 3, 3)), {}, RuntimeError, "to have 2 channels, but got 4"
-    yield (make(2, 4, 6, 6), make(6, 4, 3, 3), make(5)), {}, RuntimeError, "bias to be 1-dim"
-    yield (make(2, 4, 2, 2), make(6, 4, 3, 3)), {}, RuntimeError, "Kernel size can't be greater"
-    yield (make(4), make(6, 4, 3, 3)), {}, RuntimeError, "Expected 3D (unbatched) or 4D"
-    yield (make(2, 4, 6, 6), make(6, 4, 3, 3)), {"stride": 0}, RuntimeError, "non-positive stride"

@@ -210,6 +210,9 @@ def _(make):
     yield make(3, 4), 1
     yield make(3, 4), 0, True
     yield make(3, 4), make(4)
+    yield (make(0),), {}, RuntimeError, "no elements"
+    yield (make(0, 3), 0), {}, IndexError, "no elements"
+    yield (make(2, 3), 2), {}, IndexError, "out of range"
 
 
 @min.samples
@@ -217,13 +220,6 @@ def _(make):
     yield (make(3, 4),)
     yield make(3, 4), 1
     yield make(3, 4), make(4)
-
-
-@max.errors
-def _(make):
-    yield (make(0),), {}, RuntimeError, "no elements"
-    yield (make(0, 3), 0), {}, IndexError, "no elements"
-    yield (make(2, 3), 2), {}, IndexError, "out of range"
 
 
 # ------------------------------------------------------------------------------------ amax, amin
@@ -266,17 +262,13 @@ def _(make):
     yield (make(3, 4),)
     yield make(3, 4), 1
     yield make(2, 3, 4), (0, 2), True
+    yield (make(0, 3), 0), {}, IndexError, "no elements"
 
 
 @amin.samples
 def _(make):
     yield (make(3, 4),)
     yield make(2, 3, 4), (0, 2)
-
-
-@amax.errors
-def _(make):
-    yield (make(0, 3), 0), {}, IndexError, "no elements"
 
 
 @reduction("same")
@@ -353,14 +345,10 @@ def _(make):
     yield (make(3, 4),)
     yield make(3, 4), 1
     yield make(2, 3, 4), 0, True
+    yield (make(0),), {}, IndexError, "no elements"
 
 
 @argmin.samples
 def _(make):
     yield (make(3, 4),)
     yield make(3, 4), 1
-
-
-@argmax.errors
-def _(make):
-    yield (make(0),), {}, IndexError, "no elements"

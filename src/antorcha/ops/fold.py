@@ -185,8 +185,4 @@ def _(make):
 @fold.samples
 def _(make):
     yield make(2, 12, 9), (4, 4), 2
-
-
-@fold.errors
-def _(make):
     yield (make(2, 36, 15), (6, 6), 3), {}, RuntimeError, "sliding blocks 4 * 4 = 16"

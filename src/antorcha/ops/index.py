@@ -162,10 +162,6 @@ def _(g, input_layout, dim, index):
 def _(make):
     yield make(3, 4), 0, make.ints((2,), 3)
     yield make(3, 4), -1, make.ints((5,), 4)
-
-
-@index_select.errors
-def _(make):
     yield (make(3, 4), 0, make.ints((2,), 1) + 3), {}, IndexError, "index 3 is out of bounds"
     yield (make(3, 4), 2, make.ints((2,), 3)), {}, IndexError, "out of range"
 
@@ -275,10 +271,6 @@ def taken(g: _Any, dim: int, index: _Any, source: Layout) -> _Any:
 def _(make):
     yield make(3, 4), 0, make.ints((2,), 3), make(2, 4)
     yield make(3, 4), -1, make.ints((5,), 4), make(3, 5)
-
-
-@index_add.errors
-def _(make):
     yield (make(3), 0, make.ints((2,), 1) + 3, make(2)), {}, IndexError, "out of bounds"
     yield (make(3), 0, make.ints((2,), 3), make(3)), {}, RuntimeError, "Number of indices"
 
@@ -439,10 +431,6 @@ def _(g, input_layout, dim, index, sparse_grad):
 def _(make):
     yield make(3, 4), 0, make.ints((2, 4), 3)
     yield make(3, 4), 1, make.ints((3, 6), 4)
-
-
-@gather.errors
-def _(make):
     yield (make(3, 4), 1, make.ints((3, 2), 1) + 4), {}, IndexError, "index 4 is out of bounds"
     yield (make(3, 4), 1, make.ints((3,), 2)), {}, RuntimeError, "same number of dimensions"
     yield (make(3, 4), 1, make.ints((4, 2), 2)), {}, RuntimeError, "no larger than"

@@ -119,10 +119,6 @@ def _(make):
     yield [make(2, 3), make(2, 1), make(2, 2)], -1
     yield [make(0), make(2, 2)], 1
     yield ([make(2, 3).t(), make(3, 2)],)
-
-
-@cat.errors
-def _(make):
     yield ([make(2, 3), make(2, 2)],), {}, RuntimeError, "Sizes of tensors must match"
     yield ([make(2, 3), make(2)],), {}, RuntimeError, "same number of dimensions"
     yield ([],), {}, ValueError, "non-empty list"
@@ -177,10 +173,6 @@ def _(make):
     yield ([make(2, 3), make(2, 3)],)
     yield [make(2, 3), make(2, 3)], -1
     yield ([make(), make()],)
-
-
-@stack.errors
-def _(make):
     yield ([make(2, 3), make(2, 2)],), {}, RuntimeError, "equal size"
     yield ([],), {}, RuntimeError, "non-empty"
 

@@ -137,10 +137,6 @@ def _(g, weight_layout, indices, padding_idx, scale_grad_by_freq, sparse):
 def _(make):
     yield make(5, 3), make.ints((4,), 5)
     yield make(5, 3), make.ints((2, 2), 4), 4
-
-
-@embedding.errors
-def _(make):
     yield (make(3, 2), make.ints((2,), 1) + 3), {}, IndexError, "index 3 is out of bounds"
 
 
@@ -294,10 +290,6 @@ def _(make):
     yield (make.ints((10,), 5),)
     yield (make.ints((10,), 5),), {"minlength": 8}
     yield make.ints((10,), 5), make.ints((10,), 7)
-
-
-@bincount.errors
-def _(make):
     yield (make(3),), {}, RuntimeError, "non-negative integral"
 
 

@@ -300,10 +300,6 @@ def _(make):
     yield make(4, 3), None, None, None, None, True
     yield make(4, 3, 5), None, None, make(3), make(3), True
     yield make(4, 3, 2, 2), None, None, None, None, True, 0.1, 1e-3
-
-
-@batch_norm.errors
-def _(make):
     yield (make(4, 3), None, None), {}, RuntimeError, "must be defined in evaluation mode"
     yield (make(4, 3), make(2), make(3)), {}, RuntimeError, "running_mean should contain 3"
     yield (make(1, 3), None, None, None, None, True), {}, ValueError, "more than 1 value"
@@ -457,10 +453,6 @@ def group_norm(
 def _(make):
     yield make(2, 6), 3
     yield make(2, 4, 3, 2), 2, make(4), make(4)
-
-
-@group_norm.errors
-def _(make):
     yield (make(2, 6), 4), {}, RuntimeError, "divisible by num_groups"
     yield (make(2, 6), 3, make(5)), {}, RuntimeError, "weight of shape [5]"
 

@@ -2,8 +2,8 @@
 
 A record is made by decorating a Python function. Its annotations are the signature, its docstring
 the documentation, its body what is computed (what exactly depends on the kind: see ``pointwise``,
-``reduction``, ``kernel``, ``view``, ``composite``). Derivative, samples and error inputs are added
-below it::
+``reduction``, ``kernel``, ``view``, ``composite``). Its derivative, and samples of what it takes
+and of what it refuses, are added below it::
 
     @pointwise(inplace=True)
     def mul(input: Tensor, other: Operand):
@@ -52,7 +52,7 @@ NAMESPACES: dict[str, dict[str, Any]] = {"nn.functional": {}, "special": {}, "li
 
 
 class Op:
-    """An operation. Calling it calls the op; ``samples`` and ``errors`` describe how to test it."""
+    """An operation. Calling it calls the op; ``samples`` describe how to test it."""
 
     rule: Rule | None = None
     returns: Callable[..., Any] | None = None  # packs several results
@@ -201,12 +201,14 @@ class Op:
         self.rule, self.differentiable = TensorRule(self, refuse), False
 
     def samples(self, fn: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
-        """Decorates a generator of sample arguments: tuples, or (tuple, dict)."""
-        self.sample_functions.append(fn)
+        """Decorates a generator of sample arguments: tuples, or (tuple, dict). Arguments that the
+        op refuses are (tuple, dict, exception class, text in the message)."""
+        self.sample_functions.append(lambda make: (s for s in fn(make) if not _is_refused(s)))
+        self.error_functions.append(lambda make: (s for s in fn(make) if _is_refused(s)))
         return fn
 
     def errors(self, fn: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
-        """Decorates a generator of (arguments, keywords, exception class, text in the message)."""
+        """Decorates a generator of what an op without samples refuses."""
         self.error_functions.append(fn)
         return fn
 
@@ -273,6 +275,11 @@ class InPlace:
         if not args or not isinstance(args[0], Tensor):
             raise ArgumentError(f"{self.name}: the first argument must be a Tensor")
         return path.call_inplace(self.op, args, kwargs)
+
+
+def _is_refused(sample: Any) -> bool:
+    """Are these arguments that an op refuses?"""
+    return len(sample) == 4 and isinstance(sample[2], type) and issubclass(sample[2], Exception)
 
 
 resize_out: Any = None  # set by ops.memory

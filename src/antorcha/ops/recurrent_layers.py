@@ -185,6 +185,10 @@ def _(make):
     yield make(5, 3, 4), (make(2, 3, 2), make(2, 3, 2)), weights, True, 1, 0.0, False, True, False
     states = make(1, 3, 2), make(1, 3, 2)
     yield make(3, 5, 4), states, _weights(make, 4, 4, 2, 2), False, 1, 0.0, False, False, True
+    states = make(1, 3, 2), make(1, 4, 2)
+    weights = [make(8, 4), make(8, 2)]
+    given = (make(5, 3, 4), states, weights, False, 1, 0.0, False, False, False)
+    yield given, {}, RuntimeError, "Expected hidden size"
 
 
 @gru.samples
@@ -203,14 +207,6 @@ def _(make):
 def _(make):
     weights = _weights(make, 1, 2, 2, 2)
     yield make(5, 3, 2), make(1, 3, 2), weights, False, 1, 0.0, False, False, False
-
-
-@lstm.errors
-def _(make):
-    states = make(1, 3, 2), make(1, 4, 2)
-    weights = [make(8, 4), make(8, 2)]
-    given = (make(5, 3, 4), states, weights, False, 1, 0.0, False, False, False)
-    yield given, {}, RuntimeError, "Expected hidden size"
 
 
 # ------------------------------------------------------------------------------------------- cells

@@ -285,10 +285,6 @@ def _(make):
     yield (make(1, 1, 9, 8), (4, 3)), {"mode": "bilinear", "antialias": True}
     yield (make(1, 1, 3, 4, 2), 5), {"mode": "trilinear"}
     yield (make(1, 2, 4, 5), 3), {"mode": "area"}
-
-
-@interpolate.errors
-def _(make):
     yield (make(2, 3, 4),), {}, ValueError, "either size or scale_factor"
     yield (make(2, 3, 4), 2, 2), {}, ValueError, "only one of size"
     yield (make(2, 3, 4), (2, 3)), {}, ValueError, "same number of spatial"

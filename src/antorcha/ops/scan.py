@@ -161,10 +161,6 @@ def _(make):
     yield make.ints((2, 5), 9), 1
     yield make.ints((2, 5), 9, dtype=dtypes.uint8), 0
     yield make.bools((3, 5)), 1
-
-
-@cumsum.errors
-def _(make):
     yield (make(3), 1), {}, IndexError, "out of range"
 
 

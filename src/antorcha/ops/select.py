@@ -46,10 +46,6 @@ def _(make):
     yield make.bools((3, 4)), make(3, 4), make(4)
     yield make.bools((3, 4)), make(4), 2.0
     yield make.bools((3, 4)), 0.0, make(3, 1)
-
-
-@where.errors
-def _(make):
     yield (make(3), make(3), make(3)), {}, RuntimeError, "boolean tensor"
 
 
@@ -87,10 +83,6 @@ def _(g, mask):
 def _(make):
     yield make(3, 4), make.bools((3, 4)), 2.0
     yield make(3, 4), make.bools((4,)), make()
-
-
-@masked_fill.errors
-def _(make):
     yield (make(3), make(3), 0), {}, RuntimeError, "boolean masks"
     yield (make(3), make.bools((3,)), make(3)), {}, RuntimeError, "0-dimensional"
 

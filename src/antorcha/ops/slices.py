@@ -77,10 +77,6 @@ def _(g, dim, index, input_layout):
 def _(make):
     yield make(3, 4), 0, 1
     yield make(3, 4), -1, -1
-
-
-@select.errors
-def _(make):
     yield (make(3, 4), 0, 3), {}, IndexError, "out of bounds"
     yield (make(), 0, 0), {}, IndexError, "0-dim"
 
@@ -121,10 +117,6 @@ def narrow(input: Tensor, dim: Dim, start: Any, length: Int):
 def _(make):
     yield make(3, 4), 1, 1, 2
     yield make(3, 4), 0, -2, 2
-
-
-@narrow.errors
-def _(make):
     yield (make(3, 4), 1, 1, 4), {}, RuntimeError, "exceeds dimension size"
     yield (make(3, 4), 1, 5, 1), {}, IndexError, "out of range"
     yield (make(3, 4), 1, 1.5, 1), {}, TypeError, "narrow: start must be an int"
@@ -243,10 +235,6 @@ def _(make):
     yield make(3, 4), (2, 2), (4, 1), 1
     yield make(6), (3, 3), (1, 1)
     yield make(3, 4).t(), (2, 3), (1, 2)
-
-
-@as_strided.errors
-def _(make):
     yield (make(3, 4), (4, 4), (4, 1)), {}, RuntimeError, "out of bounds"
     yield (make(3, 4), (2,), (1, 1)), {}, RuntimeError, "mismatch in length"
 
@@ -296,10 +284,6 @@ def _(make):
     yield (make(3, 4),)
     yield make(2, 3, 4), 1, 0, 2
     yield make(3, 3), -1
-
-
-@diagonal.errors
-def _(make):
     yield (make(3, 3), 0, 1, 1), {}, RuntimeError, "cannot be identical"
     yield (make(3),), {}, IndexError, "out of range"
 
@@ -342,8 +326,4 @@ def _(make):
     yield make(7), 0, 3, 2
     yield make(3, 6), 1, 3, 1
     yield make(6, 2), 0, 2, 3
-
-
-@unfold.errors
-def _(make):
     yield (make(3), 0, 4, 1), {}, RuntimeError, "maximum size"

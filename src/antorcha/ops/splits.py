@@ -85,10 +85,6 @@ def _(g, input_layout, dim):
 def _(make):
     yield (make(3, 4),)
     yield make(3, 4), -1
-
-
-@unbind.errors
-def _(make):
     yield (make(),), {}, IndexError, "no dimensions"
 
 
@@ -151,10 +147,6 @@ def _(g, input_layout, split_sizes, dim):
 def _(make):
     yield make(5, 2), (1, 4)
     yield make(2, 3), (1, 0, 2), 1
-
-
-@split_with_sizes.errors
-def _(make):
     yield (make(5), (1, 3)), {}, RuntimeError, "sum exactly to 5"
 
 
@@ -175,10 +167,6 @@ def split(input: Tensor, split_size: Any, dim: Dim = 0):
 def _(make):
     yield make(5, 2), 2
     yield make(5, 3), (1, 2), 1
-
-
-@split.errors
-def _(make):
     yield (make(5), -1), {}, RuntimeError, "non-negative"
     yield (make(), 1), {}, RuntimeError, "at least a 1-dimensional"
 
@@ -207,10 +195,6 @@ def chunk(input: Tensor, chunks: Int, dim: Dim = 0):
 def _(make):
     yield make(5, 2), 2
     yield make(4, 3), 3, 1
-
-
-@chunk.errors
-def _(make):
     yield (make(5), 0), {}, RuntimeError, "greater than 0"
 
 
@@ -260,10 +244,6 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: Dim = 0):
 def _(make):
     yield make(5, 2), 3
     yield make(5, 2), (1, 4)
-
-
-@tensor_split.errors
-def _(make):
     yield (make(5), 0), {}, RuntimeError, "larger than 0"
     yield (make(5), 1.5), {}, TypeError, "tensor_split: indices_or_sections must be an int"
     yield (make(5), (1, None)), {}, TypeError, "tensor_split: indices_or_sections must be an int"
@@ -306,10 +286,6 @@ def hsplit(input: Tensor, indices_or_sections: Any):
 def _(make):
     yield make(4), 2
     yield make(2, 4), (1, 3)
-
-
-@hsplit.errors
-def _(make):
     yield (make(4), 3), {}, RuntimeError, "not divisible"
     yield (make(4), 1.5), {}, TypeError, "hsplit: indices_or_sections must be an int"
     yield (make(4), None), {}, TypeError, "hsplit: indices_or_sections must be an int"
@@ -330,10 +306,6 @@ def vsplit(input: Tensor, indices_or_sections: Any):
 @vsplit.samples
 def _(make):
     yield make(4, 2), 2
-
-
-@vsplit.errors
-def _(make):
     yield (make(4, 2), 3), {}, RuntimeError, "not divisible"
     yield (make(4, 2), 1.5), {}, TypeError, "vsplit: indices_or_sections must be an int"
     yield (make(4, 2), None), {}, TypeError, "vsplit: indices_or_sections must be an int"
@@ -354,10 +326,6 @@ def dsplit(input: Tensor, indices_or_sections: Any):
 @dsplit.samples
 def _(make):
     yield make(2, 3, 4), 2
-
-
-@dsplit.errors
-def _(make):
     yield (make(2, 3, 4), 3), {}, RuntimeError, "not divisible"
     yield (make(2, 3, 4), 1.5), {}, TypeError, "dsplit: indices_or_sections must be an int"
     yield (make(2, 3, 4), None), {}, TypeError, "dsplit: indices_or_sections must be an int"

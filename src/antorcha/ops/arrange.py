@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any as _Any
 
@@ -357,9 +358,10 @@ def repeat_places(repeats: Tensor):
 
 
 # ----------------------------------------------------------------------- triangles, diagonals
-def _triangle(input: _Any, op: str, side: str, diagonal: int, keep: _Any) -> Planned:
+def _triangle(input: _Any, op: str, side: str, diagonal: int) -> Planned:
     if input.ndim < 2:
         raise ShapeError(f"{op}: input tensor must have at least 2 dimensions")
+    keep = functools.partial(getattr(np, op), k=diagonal)
     out = L.contiguous(tuple(input.shape), input.dtype, input.device)
     if out.itemsize > 8:
         return Planned(Host(keep), [out])
@@ -378,25 +380,7 @@ def tril(input: Tensor, diagonal: Int = 0):
     tensor([[1., 0.],
             [1., 1.]])
     """
-    return _triangle(input, "tril", kernels.LOWER, diagonal, lambda x: np.tril(x, diagonal))
-
-
-@tril.derivative
-def _(g, diagonal):
-    return T.tril(g, diagonal)
-
-
-@tril.samples
-def _(make):
-    yield (make(3, 4),)
-    yield make(2, 3, 3), -1
-    yield make(20, 37), 1
-    yield make(2, 5, 3).permute(2, 0, 1), 0
-    yield make(3, 3), 100
-    yield make(3, 3), -100
-    yield make(0, 3), 1
-    yield (make.ints((17, 19), 9, dtype=dtypes.uint8),)
-    yield (make(3),), {}, RuntimeError, "at least 2 dimensions"
+    return _triangle(input, "tril", kernels.LOWER, diagonal)
 
 
 @kernel(inplace=True)
@@ -407,18 +391,20 @@ def triu(input: Tensor, diagonal: Int = 0):
     tensor([[1., 1.],
             [0., 1.]])
     """
-    return _triangle(input, "triu", kernels.UPPER, diagonal, lambda x: np.triu(x, diagonal))
+    return _triangle(input, "triu", kernels.UPPER, diagonal)
 
 
-@triu.derivative
-def _(g, diagonal):
-    return T.triu(g, diagonal)
+tril.derivative(lambda g, diagonal: T.tril(g, diagonal))
+triu.derivative(lambda g, diagonal: T.triu(g, diagonal))
 
 
+@tril.samples
 @triu.samples
 def _(make):
     yield (make(3, 4),)
+    yield make(2, 3, 3), -1
     yield make(2, 3, 3), 1
+    yield make(20, 37), 1
     yield make(20, 37), -1
     yield make(2, 5, 3).permute(2, 0, 1), 0
     yield make(3, 3), 100

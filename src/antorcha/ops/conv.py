@@ -323,36 +323,59 @@ def convolution(
     return convolve("convolution", nd, input, weight, bias, stride, padding, dilation, groups)
 
 
-@composite(method=False, aliases=(F + "conv1d",))
-def conv1d(
-    input: Tensor,
-    weight: Tensor,
-    bias: OptTensor = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: Int = 1,
-):
+def _convolution(nd, doc):
+    """The op ``conv1d``, ``conv2d`` or ``conv3d``."""
+    name = f"conv{nd}d"
+
+    def fn(
+        input: Tensor,
+        weight: Tensor,
+        bias: OptTensor = None,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: Int = 1,
+    ):
+        return convolve(name, nd, input, weight, bias, stride, padding, dilation, groups)
+
+    fn.__doc__ = doc
+    return composite(method=False, name=name, aliases=(F + name,))(fn)
+
+
+def _transposed(nd, doc):
+    """The op ``conv_transpose1d``, ``conv_transpose2d`` or ``conv_transpose3d``."""
+    name = f"conv_transpose{nd}d"
+
+    def fn(
+        input: Tensor,
+        weight: Tensor,
+        bias: OptTensor = None,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        groups: Int = 1,
+        dilation: Any = 1,
+    ):
+        return convolve_transposed(
+            name, nd, input, weight, bias, stride, padding, output_padding, groups, dilation
+        )
+
+    fn.__doc__ = doc
+    return composite(method=False, name=name, aliases=(F + name,))(fn)
+
+
+conv1d = _convolution(
+    1,
     """Slides ``weight`` (out channels, in channels / groups, taps) along ``input`` (N, C, L).
 
     ``padding``: zeros at both ends, or "same" or "valid".
 
     >>> torch.nn.functional.conv1d(torch.tensor([[[1., 2., 4.]]]), torch.tensor([[[1., -1.]]]))
     tensor([[[-1., -2.]]])
-    """
-    return convolve("conv1d", 1, input, weight, bias, stride, padding, dilation, groups)
-
-
-@composite(method=False, aliases=(F + "conv2d",))
-def conv2d(
-    input: Tensor,
-    weight: Tensor,
-    bias: OptTensor = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: Int = 1,
-):
+    """,
+)
+conv2d = _convolution(
+    2,
     """Slides ``weight`` (K, C / groups, R, S) over images ``input`` (N, C, H, W); gives (N, K, ..).
 
     ``input`` may be one image (C, H, W). ``padding``: zeros at the borders, or "same" or "valid".
@@ -360,39 +383,18 @@ def conv2d(
     >>> torch.nn.functional.conv2d(torch.ones(1, 1, 3, 3), torch.ones(1, 1, 2, 2))
     tensor([[[[4., 4.],
               [4., 4.]]]])
-    """
-    return convolve("conv2d", 2, input, weight, bias, stride, padding, dilation, groups)
-
-
-@composite(method=False, aliases=(F + "conv3d",))
-def conv3d(
-    input: Tensor,
-    weight: Tensor,
-    bias: OptTensor = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: Int = 1,
-):
+    """,
+)
+conv3d = _convolution(
+    3,
     """Slides ``weight`` (K, C / groups, T, R, S) through volumes ``input`` (N, C, D, H, W).
 
     >>> torch.nn.functional.conv3d(torch.ones(1, 1, 2, 2, 2), torch.ones(1, 1, 2, 2, 2))
     tensor([[[[[8.]]]]])
-    """
-    return convolve("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
-
-
-@composite(method=False, aliases=(F + "conv_transpose1d",))
-def conv_transpose1d(
-    input: Tensor,
-    weight: Tensor,
-    bias: OptTensor = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: Int = 1,
-    dilation: Any = 1,
-):
+    """,
+)
+conv_transpose1d = _transposed(
+    1,
     """The transpose of conv1d: each element of ``input`` adds ``weight`` to the result.
 
     ``weight`` has shape (in channels, out channels / groups, taps).
@@ -400,56 +402,25 @@ def conv_transpose1d(
     >>> x, w = torch.tensor([[[1., 2.]]]), torch.tensor([[[1., 10.]]])
     >>> torch.nn.functional.conv_transpose1d(x, w)
     tensor([[[ 1., 12., 20.]]])
-    """
-    return convolve_transposed(
-        "conv_transpose1d", 1, input, weight, bias, stride, padding, output_padding, groups,
-        dilation,
-    )  # fmt: skip
-
-
-@composite(method=False, aliases=(F + "conv_transpose2d",))
-def conv_transpose2d(
-    input: Tensor,
-    weight: Tensor,
-    bias: OptTensor = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: Int = 1,
-    dilation: Any = 1,
-):
+    """,
+)
+conv_transpose2d = _transposed(
+    2,
     """The transpose of conv2d: what its gradient with respect to the images computes.
 
     >>> torch.nn.functional.conv_transpose2d(torch.ones(1, 1, 1, 1), torch.ones(1, 1, 2, 2))
     tensor([[[[1., 1.],
               [1., 1.]]]])
-    """
-    return convolve_transposed(
-        "conv_transpose2d", 2, input, weight, bias, stride, padding, output_padding, groups,
-        dilation,
-    )  # fmt: skip
-
-
-@composite(method=False, aliases=(F + "conv_transpose3d",))
-def conv_transpose3d(
-    input: Tensor,
-    weight: Tensor,
-    bias: OptTensor = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: Int = 1,
-    dilation: Any = 1,
-):
+    """,
+)
+conv_transpose3d = _transposed(
+    3,
     """The transpose of conv3d.
 
     >>> torch.nn.functional.conv_transpose3d(torch.ones(1, 1, 1, 1, 1), torch.ones(1, 1, 1, 1, 2))
     tensor([[[[[1., 1.]]]]])
-    """
-    return convolve_transposed(
-        "conv_transpose3d", 3, input, weight, bias, stride, padding, output_padding, groups,
-        dilation,
-    )  # fmt: skip
+    """,
+)
 
 
 @conv1d.samples

@@ -347,17 +347,6 @@ cummin.derivative(_to_running)
 
 
 @cummax.samples
-def _(make):
-    yield make(3, 4), 0
-    yield make(3, 4), 1
-    yield make(), -1
-    yield make(2, 19, 3), -2
-    yield make(2, 19).t(), 0
-    yield make(2, 0), 1
-    yield make.ints((3, 21), 4), 1
-    yield make.bools((3, 5)), 0
-
-
 @cummin.samples
 def _(make):
     yield make(3, 4), 0

@@ -112,93 +112,9 @@ def std_backward(g: Tensor, input: Tensor, mean: Tensor, out: Tensor, scale: Num
     return E.where(out == 0, 0, g / (out * 2)) * scale * (input - mean)
 
 
-def spread(**options):
-    return lambda fn: SpreadOp(fn, **options)
-
-
-@spread()
-def var(
-    input: Tensor,
-    dim: Dims = None,
-    unbiased: Bool = None,
-    keepdim: Bool = False,
-    *,
-    correction: StaticNumber = None,
-):
-    """The variance of all elements, or along ``dim``.
-
-    The sum of squared distances from the mean is divided by ``n - correction`` (1 by default;
-    ``unbiased=False`` means 0).
-
-    >>> torch.var(torch.tensor([[1., 2., 3.], [2., 4., 6.]]), dim=1)
-    tensor([1., 4.])
-    """
-    return squares(input, correction_of(unbiased, correction), False, False)
-
-
-@spread()
-def std(
-    input: Tensor,
-    dim: Dims = None,
-    unbiased: Bool = None,
-    keepdim: Bool = False,
-    *,
-    correction: StaticNumber = None,
-):
-    """The standard deviation of all elements, or along ``dim``: the root of ``var``.
-
-    >>> torch.std(torch.tensor([[1., 2., 3.], [2., 4., 6.]]), dim=1)
-    tensor([1., 2.])
-    """
-    return squares(input, correction_of(unbiased, correction), True, False)
-
-
-@spread(method=False, out=False)
-def var_mean(
-    input: Tensor,
-    dim: Dims = None,
-    unbiased: Bool = None,
-    keepdim: Bool = False,
-    *,
-    correction: StaticNumber = None,
-):
-    """The variance and the mean, as (var, mean).
-
-    >>> torch.var_mean(torch.tensor([1., 2., 3.]))
-    (tensor(1.), tensor(2.))
-    """
-    return squares(input, correction_of(unbiased, correction), False, True)
-
-
-@spread(method=False, out=False)
-def std_mean(
-    input: Tensor,
-    dim: Dims = None,
-    unbiased: Bool = None,
-    keepdim: Bool = False,
-    *,
-    correction: StaticNumber = None,
-):
-    """The standard deviation and the mean, as (std, mean).
-
-    >>> torch.std_mean(torch.tensor([1., 2., 3.]))
-    (tensor(1.), tensor(2.))
-    """
-    return squares(input, correction_of(unbiased, correction), True, True)
-
-
-@var.derivative
-def _(g, input, dims, keepdim, unbiased, correction):
-    return spread_gradient(g, input, dims, keepdim, correction_of(unbiased, correction))
-
-
-@std.derivative
-def _(g, input, out, dims, keepdim, unbiased, correction):
-    return spread_gradient(g, input, dims, keepdim, correction_of(unbiased, correction), out)
-
-
-def _with_mean(g, input, dims, keepdim, correction, root=None):
-    of_spread, of_mean = g
+def _gradient(g, input, dims, keepdim, correction, root=None):
+    """The gradient of a measure of spread, given alone or with the mean."""
+    of_spread, of_mean = g if isinstance(g, tuple) else (g, None)
     found = None
     if of_spread is not None:
         found = spread_gradient(of_spread, input, dims, keepdim, correction, root)
@@ -210,14 +126,64 @@ def _with_mean(g, input, dims, keepdim, correction, root=None):
     return found
 
 
-@var_mean.derivative
-def _(g, input, dims, keepdim, unbiased, correction):
-    return _with_mean(g, input, dims, keepdim, correction_of(unbiased, correction))
+def _spread(name, root, give_mean, doc, **options):
+    """The op of the variance, or of its ``root``, given alone or with the mean."""
+
+    def fn(
+        input: Tensor, dim: Dims = None, unbiased: Bool = None, keepdim: Bool = False, *,
+        correction: StaticNumber = None,
+    ):  # fmt: skip
+        return squares(input, correction_of(unbiased, correction), root, give_mean)
+
+    def of_variance(g, input, dims, keepdim, unbiased, correction):
+        return _gradient(g, input, dims, keepdim, correction_of(unbiased, correction))
+
+    def of_root(g, input, out0, dims, keepdim, unbiased, correction):
+        return _gradient(g, input, dims, keepdim, correction_of(unbiased, correction), out0)
+
+    fn.__doc__ = doc
+    op = SpreadOp(fn, name=name, **options)
+    op.derivative(of_root if root else of_variance)
+    return op
 
 
-@std_mean.derivative
-def _(g, input, out0, dims, keepdim, unbiased, correction):
-    return _with_mean(g, input, dims, keepdim, correction_of(unbiased, correction), out0)
+var = _spread(
+    "var", False, False,
+    """The variance of all elements, or along ``dim``.
+
+    The sum of squared distances from the mean is divided by ``n - correction`` (1 by default;
+    ``unbiased=False`` means 0).
+
+    >>> torch.var(torch.tensor([[1., 2., 3.], [2., 4., 6.]]), dim=1)
+    tensor([1., 4.])
+    """,
+)  # fmt: skip
+std = _spread(
+    "std", True, False,
+    """The standard deviation of all elements, or along ``dim``: the root of ``var``.
+
+    >>> torch.std(torch.tensor([[1., 2., 3.], [2., 4., 6.]]), dim=1)
+    tensor([1., 2.])
+    """,
+)  # fmt: skip
+var_mean = _spread(
+    "var_mean", False, True,
+    """The variance and the mean, as (var, mean).
+
+    >>> torch.var_mean(torch.tensor([1., 2., 3.]))
+    (tensor(1.), tensor(2.))
+    """,
+    method=False, out=False,
+)  # fmt: skip
+std_mean = _spread(
+    "std_mean", True, True,
+    """The standard deviation and the mean, as (std, mean).
+
+    >>> torch.std_mean(torch.tensor([1., 2., 3.]))
+    (tensor(1.), tensor(2.))
+    """,
+    method=False, out=False,
+)  # fmt: skip
 
 
 def _spread_samples(make):

@@ -40,9 +40,7 @@ def relu(input: Tensor):
     return E.relu(input)
 
 
-@relu.derivative
-def _(g, out):
-    return E.where(out <= 0, 0, g)
+relu.derivative(lambda g, out: E.where(out <= 0, 0, g))
 
 
 @pointwise(namespace=NN, inplace=True, samples=spread())
@@ -82,9 +80,7 @@ def relu6(input: Tensor):
     return E.where(input < 0, 0, E.where(input > 6, 6, input))
 
 
-@relu6.derivative
-def _(g, input):
-    return E.where((input <= 0) | (input >= 6), 0, g)
+relu6.derivative(lambda g, input: E.where((input <= 0) | (input >= 6), 0, g))
 
 
 @pointwise("floating", namespace=NN, inplace=True)
@@ -97,9 +93,7 @@ def leaky_relu(input: Tensor, negative_slope: Number = 0.01):
     return E.where(input > 0, input, input * negative_slope)
 
 
-@leaky_relu.derivative
-def _(g, input, negative_slope):
-    return E.where(input > 0, g, g * negative_slope)
+leaky_relu.derivative(lambda g, input, negative_slope: E.where(input > 0, g, g * negative_slope))
 
 
 @leaky_relu.samples
@@ -127,9 +121,7 @@ def elu(input: Tensor, alpha: Number = 1.0):
     return _elu(input, alpha)
 
 
-@elu.derivative
-def _(g, input, alpha):
-    return _elu_grad(g, input, alpha)
+elu.derivative(lambda g, input, alpha: _elu_grad(g, input, alpha))
 
 
 @elu.samples
@@ -155,9 +147,7 @@ def selu(input: Tensor):
     return _elu(input, SELU_ALPHA, SELU_SCALE)
 
 
-@selu.derivative
-def _(g, input):
-    return _elu_grad(g, input, SELU_ALPHA, SELU_SCALE)
+selu.derivative(lambda g, input: _elu_grad(g, input, SELU_ALPHA, SELU_SCALE))
 
 
 @pointwise(
@@ -177,9 +167,7 @@ def celu(input: Tensor, alpha: Number = 1.0):
     return _elu(input, alpha, 1.0, 1.0 / alpha)
 
 
-@celu.derivative
-def _(g, input, alpha):
-    return _elu_grad(g, input, alpha, 1.0, 1.0 / alpha)
+celu.derivative(lambda g, input, alpha: _elu_grad(g, input, alpha, 1.0, 1.0 / alpha))
 
 
 @celu.accepts_values
@@ -312,9 +300,7 @@ def hardsigmoid(input: Tensor):
     return E.minimum(E.maximum(input + 3, 0), 6) / 6
 
 
-@hardsigmoid.derivative
-def _(g, input):
-    return E.where((input > -3) & (input < 3), g * (1.0 / 6.0), 0)
+hardsigmoid.derivative(lambda g, input: E.where((input > -3) & (input < 3), g * (1.0 / 6.0), 0))
 
 
 @pointwise("floating", namespace=NN)
@@ -396,9 +382,7 @@ def _(input, lambd):
         )
 
 
-@softshrink.derivative
-def _(g, input, lambd):
-    return E.where((input >= -lambd) & (input <= lambd), 0, g)
+softshrink.derivative(lambda g, input, lambd: E.where((input >= -lambd) & (input <= lambd), 0, g))
 
 
 @pointwise("floating", aliases=("nn.functional.hardshrink",), samples=spread())

@@ -55,9 +55,7 @@ def flipped(input: Layout, strides: _Any, dims: _Any) -> tuple[list[int], int]:
     return read, start
 
 
-@flip.derivative
-def _(g, dims):
-    return T.flip(g, dims)
+flip.derivative(lambda g, dims: T.flip(g, dims))
 
 
 @flip.samples
@@ -130,9 +128,7 @@ def rot90(input: Tensor, k: Int = 1, dims: Ints = (0, 1)):
     return Planned(what, [out])
 
 
-@rot90.derivative
-def _(g, k, dims):
-    return T.rot90(g, -k, dims)
+rot90.derivative(lambda g, k, dims: T.rot90(g, -k, dims))
 
 
 @rot90.samples
@@ -480,9 +476,7 @@ def diag_embed(input: Tensor, offset: Int = 0, dim1: Dim = -2, dim2: Dim = -1):
     return Pieces(L.contiguous(shape, input.dtype, input.device), copies, zeros=True)
 
 
-@diag_embed.derivative
-def _(g, offset, dim1, dim2):
-    return T.diagonal(g, offset, dim1, dim2)
+diag_embed.derivative(lambda g, offset, dim1, dim2: T.diagonal(g, offset, dim1, dim2))
 
 
 @diag_embed.samples

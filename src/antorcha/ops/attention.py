@@ -27,9 +27,7 @@ def _safe_softmax(input: Tensor, dim: Dim, dtype: Dtype = None):
     return _plan("_safe_softmax", row, input, dim, dtype)
 
 
-@_safe_softmax.derivative
-def _(g, out, dim):
-    return T.softmax_backward(g, out, dim)
+_safe_softmax.derivative(lambda g, out, dim: T.softmax_backward(g, out, dim))
 
 
 @_safe_softmax.samples

@@ -79,9 +79,7 @@ def view_as_real(input: Tensor):
     return (*input.shape, 2), (*strides, 1), input.dtype.to_real(), 0
 
 
-@view_as_real.derivative
-def _(g):
-    return T.view_as_complex(T.contiguous(g))
+view_as_real.derivative(lambda g: T.view_as_complex(T.contiguous(g)))
 
 
 @recast(method=False)
@@ -109,9 +107,7 @@ def view_as_complex(input: Tensor):
     return tuple(input.shape[:-1]), strides, input.dtype.to_complex(), 0
 
 
-@view_as_complex.derivative
-def _(g):
-    return T.view_as_real(g)
+view_as_complex.derivative(lambda g: T.view_as_real(g))
 
 
 @recast(function=False, method=False, node="select")
@@ -120,9 +116,7 @@ def real_part(input: Tensor):
     return input.shape, tuple([2 * s for s in input.strides]), input.dtype.to_real(), 0
 
 
-@real_part.derivative
-def _(g, input_layout):
-    return T.to_dtype(g, input_layout.dtype)
+real_part.derivative(lambda g, input_layout: T.to_dtype(g, input_layout.dtype))
 
 
 @recast(function=False, method=False, node="select")
@@ -131,9 +125,7 @@ def imaginary_part(input: Tensor):
     return input.shape, tuple([2 * s for s in input.strides]), input.dtype.to_real(), 1
 
 
-@imaginary_part.derivative
-def _(g, input_layout):
-    return T.mul(T.to_dtype(g, input_layout.dtype), 1j)
+imaginary_part.derivative(lambda g, input_layout: T.mul(T.to_dtype(g, input_layout.dtype), 1j))
 
 
 @composite(method=False, out=False)

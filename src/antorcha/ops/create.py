@@ -182,11 +182,6 @@ def zeros(size: Shape, *, dtype: _Any, device: _Any):
     return T.full_layout(size, 0, dtype or dtypes.get_default_dtype(), device)
 
 
-@zeros.samples
-def _(make):
-    yield ((2, 3),)
-
-
 @creating()
 def ones(size: Shape, *, dtype: _Any, device: _Any):
     """A tensor of ones of shape ``size``.
@@ -197,6 +192,7 @@ def ones(size: Shape, *, dtype: _Any, device: _Any):
     return T.full_layout(size, 1, dtype or dtypes.get_default_dtype(), device)
 
 
+@zeros.samples
 @ones.samples
 def _(make):
     yield ((2, 3),)

@@ -23,9 +23,7 @@ def norm_root(input: Tensor):
     return E.sqrt(input)
 
 
-@norm_root.derivative
-def _(g, out):
-    return E.where(out == 0, 0, g / (2 * out))
+norm_root.derivative(lambda g, out: E.where(out == 0, 0, g / (2 * out)))
 
 
 def norm_along(x: _Any, p: float, dim: _Any, keepdim: bool) -> _Any:

@@ -185,12 +185,6 @@ for _op in (add, sub, mul, div, floor_divide):
     _op.numbers_alone = True  # torch.add(2, 3) is a tensor, as in PyTorch
 
 
-@floor_divide.samples
-def _(make):
-    yield make(3, 4), make(3, 4, low=1)
-    yield make(3, 4), 2
-
-
 @pointwise(inplace=True)
 def remainder(input: Operand, other: Operand):
     """Python's modulus, element by element: the result has the divisor's sign.
@@ -202,12 +196,6 @@ def remainder(input: Operand, other: Operand):
 
 
 refuse_zero_divisor(remainder)
-
-
-@remainder.samples
-def _(make):
-    yield make(3, 4), make(3, 4, low=1)
-    yield make(3, 4), 2
 
 
 @pointwise(inplace=True)
@@ -223,6 +211,8 @@ def fmod(input: Tensor, other: Operand):
 refuse_zero_divisor(fmod)
 
 
+@floor_divide.samples
+@remainder.samples
 @fmod.samples
 def _(make):
     yield make(3, 4), make(3, 4, low=1)
@@ -414,9 +404,7 @@ def to_dtype(input: Tensor, dtype: Dtype):
     return E.cast(input, dtype)
 
 
-@to_dtype.derivative
-def _(g):
-    return g
+to_dtype.derivative(lambda g: g)
 
 
 @to_dtype.samples
@@ -448,9 +436,7 @@ def _bind_on_one_device(args, kwargs):
 copy.bind = _bind_on_one_device
 
 
-@copy.derivative
-def _(g):
-    return 0, g
+copy.derivative(lambda g: (0, g))
 
 
 @copy.samples

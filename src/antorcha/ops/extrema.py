@@ -156,11 +156,6 @@ min_dim.derivative(to_index)
 
 
 @max_dim.samples
-def _(make):
-    yield make(3, 4), 1
-    yield make(2, 3, 4), 0, True
-
-
 @min_dim.samples
 def _(make):
     yield make(3, 4), 1

@@ -74,9 +74,7 @@ def clone(input: Tensor, *, memory_format: Str = "preserve"):
     return Planned(Pointwise((E.input_(0, input.dtype),)), [out])
 
 
-@clone.derivative
-def _(g):
-    return g
+clone.derivative(lambda g: g)
 
 
 @clone.samples
@@ -148,9 +146,7 @@ def _bind_fill(args: tuple[_Any, ...], kwargs: dict[str, _Any]) -> _Any:
 fill.bind = _bind_fill
 
 
-@fill.derivative
-def _(g):
-    return T.full_layout(g._layout.shape, 0, g._layout.dtype, g._layout.device)
+fill.derivative(lambda g: T.full_layout(g._layout.shape, 0, g._layout.dtype, g._layout.device))
 
 
 @fill.samples
@@ -170,9 +166,7 @@ def zero(input: Tensor):
     return Planned(Pointwise((E.const(0, input.dtype),)), [out])
 
 
-@zero.derivative
-def _(g):
-    return T.full_layout(g._layout.shape, 0, g._layout.dtype, g._layout.device)
+zero.derivative(lambda g: T.full_layout(g._layout.shape, 0, g._layout.dtype, g._layout.device))
 
 
 class EmbedOp(KernelOp):
@@ -218,9 +212,7 @@ def slice_backward(g: Tensor, size: Shape, dim: Int, start: Int, end: Int, step:
     return size, strides, delta
 
 
-@slice_backward.derivative
-def _(g, dim, start, end, step):
-    return T.slice(g, dim, start, end, step)
+slice_backward.derivative(lambda g, dim, start, end, step: T.slice(g, dim, start, end, step))
 
 
 @embed
@@ -232,9 +224,7 @@ def select_backward(g: Tensor, size: Shape, dim: Int, index: Int):
     return size, strides, delta
 
 
-@select_backward.derivative
-def _(g, dim, index):
-    return T.select(g, dim, index)
+select_backward.derivative(lambda g, dim, index: T.select(g, dim, index))
 
 
 @embed
@@ -248,9 +238,7 @@ def embed_view(g: Tensor, size: Shape, op: Str, args: Any):
     return size, strides, delta if g.numel else 0
 
 
-@embed_view.derivative
-def _(g, op, args):
-    return record.get(op)(g, *args)
+embed_view.derivative(lambda g, op, args: record.get(op)(g, *args))
 
 
 @embed
@@ -331,9 +319,7 @@ to_device = MoveOp(
 )
 
 
-@to_device.derivative
-def _(g, input_layout):
-    return T.to_device(g, input_layout.device)
+to_device.derivative(lambda g, input_layout: T.to_device(g, input_layout.device))
 
 
 @composite(out=False, page=False)

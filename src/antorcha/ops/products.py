@@ -147,9 +147,7 @@ def mm(input: Tensor, mat2: Tensor):
     return Product(input, mat2)
 
 
-@mm.derivative
-def _(g, input, mat2, needs):
-    return _of_matrices(g, input, mat2, needs)
+mm.derivative(lambda g, input, mat2, needs: _of_matrices(g, input, mat2, needs))
 
 
 @mm.samples
@@ -225,9 +223,7 @@ def dot(input: Tensor, tensor: Tensor):
     return Product(row(input), column(tensor), hide=(-2, -1))
 
 
-@dot.derivative
-def _(g, input, tensor):
-    return g * conjugate(tensor), g * conjugate(input)
+dot.derivative(lambda g, input, tensor: (g * conjugate(tensor), g * conjugate(input)))
 
 
 @composite(samples=of_shapes((4,), (4,)))

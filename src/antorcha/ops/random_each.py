@@ -38,9 +38,7 @@ def _standard_gamma(input: Tensor, generator: Any = None):
     return lambda out: _fill(out, "fill_gamma", input)
 
 
-@_standard_gamma.derivative
-def _(g, input, out):
-    return T.mul(g, T._standard_gamma_grad(input, out))
+_standard_gamma.derivative(lambda g, input, out: T.mul(g, T._standard_gamma_grad(input, out)))
 
 
 @sampler(method=False, out=False)

@@ -93,20 +93,12 @@ def rnn_relu_step_backward(h: Tensor, dh: Tensor):
 
 
 @lstm_step.samples
-def _(make):
-    yield tuple(make(2, 3) for _ in range(5))
-
-
 @lstm_step_kept.samples
 def _(make):
     yield tuple(make(2, 3) for _ in range(5))
 
 
 @lstm_step_backward.samples
-def _(make):
-    yield tuple(make(2, 3) for _ in range(7))
-
-
 @gru_step.samples
 def _(make):
     yield tuple(make(2, 3) for _ in range(7))

@@ -49,9 +49,7 @@ def sum(input: Tensor, dim: Dims = None, keepdim: Bool = False, *, dtype: Dtype 
     return Fold(start=0, merge=lambda a, b: a + b)
 
 
-@sum.derivative
-def _(g, input_layout, dims, keepdim):
-    return spread(g, input_layout, dims, keepdim)
+sum.derivative(lambda g, input_layout, dims, keepdim: spread(g, input_layout, dims, keepdim))
 
 
 @sum.samples

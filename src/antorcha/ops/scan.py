@@ -123,9 +123,7 @@ def running_sum(input: Tensor, dim: Dim, dtype: Dtype, reverse: Bool):
     return _sums(input, dim, dtype, reverse)
 
 
-@running_sum.derivative
-def _(g, dim, reverse):
-    return T.running_sum(g, dim, g._layout.dtype, not reverse)
+running_sum.derivative(lambda g, dim, reverse: T.running_sum(g, dim, g._layout.dtype, not reverse))
 
 
 def running(**options: Any) -> Callable[[Any], RunningOp]:
@@ -143,9 +141,7 @@ def cumsum(input: Tensor, dim: Dim, *, dtype: Dtype = None):
     return _sums(input, dim, sum_dtype(input.dtype, dtype), False)
 
 
-@cumsum.derivative
-def _(g, dim):
-    return T.running_sum(g, dim, g._layout.dtype, True)
+cumsum.derivative(lambda g, dim: T.running_sum(g, dim, g._layout.dtype, True))
 
 
 @cumsum.samples

@@ -135,9 +135,7 @@ def scatter_value(input: Tensor, dim: Dim, index: Tensor, value: Number):
     return along_dim("scatter", "fill", input, d, index, type(value), set_at)
 
 
-@scatter_value.derivative
-def _(g, dim, index):
-    return T.scatter_value(g, dim, index, 0), None
+scatter_value.derivative(lambda g, dim, index: (T.scatter_value(g, dim, index, 0), None))
 
 
 @kernel(function=False, method=False, inplace=True, node="scatter")

@@ -74,9 +74,7 @@ def _(input, mask, value):
         raise DtypeError(f"masked_fill: a complex value cannot be converted to {dtype}")
 
 
-@masked_fill.derivative
-def _(g, mask):
-    return E.where(mask, 0, g), None, E.where(mask, g, 0)
+masked_fill.derivative(lambda g, mask: (E.where(mask, 0, g), None, E.where(mask, g, 0)))
 
 
 @masked_fill.samples

@@ -50,9 +50,7 @@ def softmax(input: Tensor, dim: Dim, dtype: Dtype = None):
     return _plan("softmax", row, input, dim, dtype)
 
 
-@softmax.derivative
-def _(g, out, dim):
-    return T.softmax_backward(g, out, dim)
+softmax.derivative(lambda g, out, dim: T.softmax_backward(g, out, dim))
 
 
 @softmax.samples
@@ -99,9 +97,7 @@ def log_softmax(input: Tensor, dim: Dim, dtype: Dtype = None):
     return _plan("log_softmax", row, input, dim, dtype)
 
 
-@log_softmax.derivative
-def _(g, out, dim):
-    return T.log_softmax_backward(g, out, dim)
+log_softmax.derivative(lambda g, out, dim: T.log_softmax_backward(g, out, dim))
 
 
 @log_softmax.samples

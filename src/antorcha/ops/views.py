@@ -100,9 +100,7 @@ def view_(input: Tensor, size: Shape):
     return sizes, strides, 0
 
 
-@view_.derivative
-def _(g, input_layout):
-    return T.reshape(g, input_layout.shape)
+view_.derivative(lambda g, input_layout: T.reshape(g, input_layout.shape))
 
 
 @view_.samples
@@ -131,9 +129,7 @@ def transpose(input: Tensor, dim0: Dim, dim1: Dim):
     return shape, strides, 0
 
 
-@transpose.derivative
-def _(g, dim0, dim1):
-    return T.transpose(g, dim0, dim1)
+transpose.derivative(lambda g, dim0, dim1: T.transpose(g, dim0, dim1))
 
 
 @transpose.samples
@@ -158,9 +154,7 @@ def t(input: Tensor):
     return tuple(reversed(input.shape)), tuple(reversed(input.strides)), 0
 
 
-@t.derivative
-def _(g):
-    return T.t(g)
+t.derivative(lambda g: T.t(g))
 
 
 @t.samples
@@ -253,9 +247,7 @@ def squeeze(input: Tensor, dim: Dims = None):
     return [input.shape[d] for d in keep], [input.strides[d] for d in keep], 0
 
 
-@squeeze.derivative
-def _(g, input_layout):
-    return T.reshape(g, input_layout.shape)
+squeeze.derivative(lambda g, input_layout: T.reshape(g, input_layout.shape))
 
 
 @squeeze.samples
@@ -278,9 +270,7 @@ def expand(input: Tensor, size: Shape):
     return *expand_strides(input.shape, input.strides, size, op="expand"), 0
 
 
-@expand.derivative
-def _(g, input_layout):
-    return T.sum_to_size(g, input_layout.shape)
+expand.derivative(lambda g, input_layout: T.sum_to_size(g, input_layout.shape))
 
 
 @expand.samples
@@ -327,9 +317,7 @@ def unsafe_view(input: Tensor, shape: Shape):
     return shape, view_strides(input.shape, input.strides, shape), 0
 
 
-@unsafe_view.derivative
-def _(g, input_layout):
-    return T.reshape(g, input_layout.shape)
+unsafe_view.derivative(lambda g, input_layout: T.reshape(g, input_layout.shape))
 
 
 @reshaping(out=False)

@@ -14,6 +14,7 @@ from antorcha.errors import ValueRangeError, warn
 from antorcha.nn import functional as F
 from antorcha.nn.module import Module
 from antorcha.nn.parameter import add_parameter
+from antorcha.nn.words import showing
 from antorcha.ops.record import REGISTRY
 
 _MISSING = inspect.Parameter.empty
@@ -347,8 +348,7 @@ class PReLU(Module):
         """The input with its negative part scaled."""
         return F.prelu(input, self.weight)
 
-    def extra_repr(self) -> str:
-        return f"num_parameters={self.num_parameters}"
+    extra_repr = showing("num_parameters=")
 
 
 class _AlongDim(Module):
@@ -367,8 +367,7 @@ class _AlongDim(Module):
         """The function along the dim."""
         return getattr(F, self.fn)(input, self.dim)
 
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}"
+    extra_repr = showing("dim=")
 
 
 _ALONG = """{formula}

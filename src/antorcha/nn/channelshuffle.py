@@ -6,6 +6,7 @@ from typing import Any
 
 from antorcha.nn import functional as F
 from antorcha.nn.module import Module
+from antorcha.nn.words import showing
 
 
 class ChannelShuffle(Module):
@@ -31,5 +32,4 @@ class ChannelShuffle(Module):
         """The rearranged input."""
         return F.channel_shuffle(input, self.groups)
 
-    def extra_repr(self) -> str:
-        return f"groups={self.groups}"
+    extra_repr = showing("groups=")

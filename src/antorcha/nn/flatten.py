@@ -6,6 +6,7 @@ from typing import Any
 
 from antorcha.errors import ArgumentError
 from antorcha.nn.module import Module
+from antorcha.nn.words import showing
 from antorcha.ops.record import T
 
 
@@ -31,8 +32,7 @@ class Flatten(Module):
         """The input with these dims as one (a view where that is possible)."""
         return T.flatten(input, self.start_dim, self.end_dim)
 
-    def extra_repr(self) -> str:
-        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
+    extra_repr = showing("start_dim=", "end_dim=")
 
 
 class Unflatten(Module):
@@ -70,5 +70,4 @@ class Unflatten(Module):
         """The input with this dim as several."""
         return T.unflatten(input, self.dim, self.unflattened_size)
 
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
+    extra_repr = showing("dim=", "unflattened_size=")

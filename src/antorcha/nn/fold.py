@@ -6,6 +6,7 @@ from typing import Any
 
 from antorcha.nn import functional as F
 from antorcha.nn.module import Module
+from antorcha.nn.words import showing
 
 
 class Fold(Module):
@@ -50,11 +51,7 @@ class Fold(Module):
             input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride
         )
 
-    def extra_repr(self) -> str:
-        return (
-            f"output_size={self.output_size}, kernel_size={self.kernel_size}, "
-            f"dilation={self.dilation}, padding={self.padding}, stride={self.stride}"
-        )
+    extra_repr = showing("output_size=", "kernel_size=", "dilation=", "padding=", "stride=")
 
 
 class Unfold(Module):
@@ -89,8 +86,4 @@ class Unfold(Module):
         """The blocks."""
         return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
 
-    def extra_repr(self) -> str:
-        return (
-            f"kernel_size={self.kernel_size}, dilation={self.dilation}, "
-            f"padding={self.padding}, stride={self.stride}"
-        )
+    extra_repr = showing("kernel_size=", "dilation=", "padding=", "stride=")

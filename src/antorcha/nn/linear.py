@@ -9,6 +9,7 @@ from antorcha.nn import functional as F
 from antorcha.nn import init
 from antorcha.nn.module import Module
 from antorcha.nn.parameter import add_parameter
+from antorcha.nn.words import showing
 
 
 class Identity(Module):
@@ -80,11 +81,7 @@ class Linear(Module):
             bias = self.bias
         return F.linear(input, weight, bias)
 
-    def extra_repr(self) -> str:
-        return (
-            f"in_features={self.in_features}, out_features={self.out_features}, "
-            f"bias={self.bias is not None}"
-        )
+    extra_repr = showing("in_features=", "out_features=", "bias=")
 
 
 class NonDynamicallyQuantizableLinear(Linear):
@@ -139,8 +136,4 @@ class Bilinear(Module):
         """The bilinear form of the two inputs."""
         return F.bilinear(input1, input2, self.weight, self.bias)
 
-    def extra_repr(self) -> str:
-        return (
-            f"in1_features={self.in1_features}, in2_features={self.in2_features}, "
-            f"out_features={self.out_features}, bias={self.bias is not None}"
-        )
+    extra_repr = showing("in1_features=", "in2_features=", "out_features=", "bias=")

@@ -9,9 +9,10 @@ from antorcha import dtypes
 from antorcha.errors import ValueRangeError
 from antorcha.nn import functional as F
 from antorcha.nn import init
-from antorcha.nn.dims import LayerNd
+from antorcha.nn.families import Family
 from antorcha.nn.module import Module
 from antorcha.nn.parameter import add_parameter
+from antorcha.nn.words import showing
 from antorcha.ops.record import T
 
 
@@ -31,7 +32,7 @@ def _reset_affine(module: Any) -> None:
         init.zeros_(module.bias)
 
 
-class _NormBase(LayerNd):
+class _NormBase(Family):
     """What batch and instance norm share: scale, shift, and running statistics."""
 
     _version = 2
@@ -84,12 +85,9 @@ class _NormBase(LayerNd):
             raise NotImplementedError
         _expect(input, self.ndim + 2)
 
-    def extra_repr(self) -> str:
-        return (
-            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, "
-            f"affine={self.affine}, bias={self.bias is not None}, "
-            f"track_running_stats={self.track_running_stats}"
-        )
+    extra_repr = showing(
+        "num_features", "eps=", "momentum=", "affine=", "bias=", "track_running_stats="
+    )
 
     def _load_from_state_dict(
         self, state_dict: Any, prefix: str, local_metadata: Any, *rest: Any
@@ -363,11 +361,7 @@ class LayerNorm(Module):
         """The input normalised over its last dims."""
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
-    def extra_repr(self) -> str:
-        return (
-            f"{self.normalized_shape}, eps={self.eps}, "
-            f"elementwise_affine={self.elementwise_affine}, bias={self.bias is not None}"
-        )
+    extra_repr = showing("normalized_shape", "eps=", "elementwise_affine=", "bias=")
 
 
 class GroupNorm(Module):
@@ -421,11 +415,7 @@ class GroupNorm(Module):
         """The input normalised within its groups of channels."""
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
-    def extra_repr(self) -> str:
-        return (
-            f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
-            f"bias={self.bias is not None}"
-        )
+    extra_repr = showing("num_groups", "num_channels", "eps=", "affine=", "bias=")
 
 
 class RMSNorm(Module):
@@ -471,10 +461,7 @@ class RMSNorm(Module):
         """The input divided by its root mean square."""
         return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
 
-    def extra_repr(self) -> str:
-        return (
-            f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
-        )
+    extra_repr = showing("normalized_shape", "eps=", "elementwise_affine=")
 
 
 class LocalResponseNorm(Module):
@@ -506,8 +493,7 @@ class LocalResponseNorm(Module):
         """The input divided by its neighbourhood."""
         return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
 
-    def extra_repr(self) -> str:
-        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+    extra_repr = showing("size", "alpha=", "beta=", "k=")
 
 
 class CrossMapLRN2d(LocalResponseNorm):

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from antorcha.nn import functional as F
-from antorcha.nn.dims import LayerNd
+from antorcha.nn.families import Family
+from antorcha.nn.words import showing
 
 
-class _MaxPoolNd(LayerNd):
+class _MaxPoolNd(Family):
     """The largest element of each window, over {dims}.
 
     Args:
@@ -47,11 +48,7 @@ class _MaxPoolNd(LayerNd):
         self.return_indices = return_indices
         self.ceil_mode = ceil_mode
 
-    def extra_repr(self) -> str:
-        return (
-            f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
-            f"dilation={self.dilation}, ceil_mode={self.ceil_mode}"
-        )
+    extra_repr = showing("kernel_size=", "stride=", "padding=", "dilation=", "ceil_mode=")
 
     def forward(self, input: Any) -> Any:
         """The largest element of each window."""
@@ -72,7 +69,7 @@ class MaxPool3d(_MaxPoolNd, ndim=3, example="1, 2, 2, 6, 8", result="1, 2, 1, 3,
 _DIVISOR = "\n        divisor_override (int, optional): divide by this instead of the window's size"
 
 
-class _AvgPoolNd(LayerNd):
+class _AvgPoolNd(Family):
     """The mean of each window, over {dims}.
 
     Args:
@@ -91,8 +88,7 @@ class _AvgPoolNd(LayerNd):
 
     __constants__ = ["kernel_size", "stride", "padding", "ceil_mode", "count_include_pad"]  # noqa: RUF012
 
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+    extra_repr = showing("kernel_size=", "stride=", "padding=")
 
 
 class AvgPool1d(_AvgPoolNd, ndim=1, example="1, 2, 6", result="1, 2, 3", divisor=""):
@@ -157,7 +153,7 @@ class AvgPool3d(
 ): ...
 
 
-class _AdaptivePoolNd(LayerNd):
+class _AdaptivePoolNd(Family):
     """The {what} of each of ``output_size`` windows that cover the input, over {dims}.
 
     Window i of n over L elements is ``[floor(i*L/n), ceil((i+1)*L/n))``.
@@ -175,8 +171,7 @@ class _AdaptivePoolNd(LayerNd):
         super().__init__()
         self.output_size = output_size
 
-    def extra_repr(self) -> str:
-        return f"output_size={self.output_size}"
+    extra_repr = showing("output_size=")
 
 
 class _AdaptiveAvgPoolNd(_AdaptivePoolNd):

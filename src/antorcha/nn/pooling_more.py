@@ -7,10 +7,11 @@ from typing import Any
 from antorcha.errors import ValueRangeError
 from antorcha.nn import functional as F
 from antorcha.nn.conv import repeated
-from antorcha.nn.dims import LayerNd
+from antorcha.nn.families import Family
+from antorcha.nn.words import showing
 
 
-class _MaxUnpoolNd(LayerNd):
+class _MaxUnpoolNd(Family):
     """Puts each value back to the place that :class:`MaxPool{d}d` took it from; the rest is
     zero.
 
@@ -38,8 +39,7 @@ class _MaxUnpoolNd(LayerNd):
         unpool = getattr(F, f"max_unpool{self.ndim}d")
         return unpool(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+    extra_repr = showing("kernel_size=", "stride=", "padding=")
 
 
 class MaxUnpool1d(_MaxUnpoolNd, ndim=1, example="1, 2, 6"): ...
@@ -51,7 +51,7 @@ class MaxUnpool2d(_MaxUnpoolNd, ndim=2, example="1, 2, 6, 4"): ...
 class MaxUnpool3d(_MaxUnpoolNd, ndim=3, example="1, 2, 2, 4, 4"): ...
 
 
-class _LPPoolNd(LayerNd):
+class _LPPoolNd(Family):
     """The p-norm of each window: ``(sum of x^p)^(1/p)``; infinity takes the largest ``|x|``.
 
     Args:
@@ -82,11 +82,7 @@ class _LPPoolNd(LayerNd):
         pool = getattr(F, f"lp_pool{self.ndim}d")
         return pool(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
-    def extra_repr(self) -> str:
-        return (
-            f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, "
-            f"ceil_mode={self.ceil_mode}"
-        )
+    extra_repr = showing("norm_type=", "kernel_size=", "stride=", "ceil_mode=")
 
 
 class LPPool1d(_LPPoolNd, ndim=1, example="1, 2, 6", result="1, 2, 3"): ...
@@ -98,7 +94,7 @@ class LPPool2d(_LPPoolNd, ndim=2, example="1, 2, 6, 4", result="1, 2, 3, 2"): ..
 class LPPool3d(_LPPoolNd, ndim=3, example="1, 2, 2, 4, 4", result="1, 2, 1, 2, 2"): ...
 
 
-class _FractionalMaxPoolNd(LayerNd):
+class _FractionalMaxPoolNd(Family):
     """The largest element of each window; the windows' places are drawn at random, so
     that the output's size may be any part of the input's.
 

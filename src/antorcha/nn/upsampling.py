@@ -6,6 +6,7 @@ from typing import Any
 
 from antorcha.nn import functional as F
 from antorcha.nn.module import Module
+from antorcha.nn.words import showing
 
 
 class Upsample(Module):
@@ -119,8 +120,7 @@ class PixelShuffle(Module):
         """The rearranged input."""
         return F.pixel_shuffle(input, self.upscale_factor)
 
-    def extra_repr(self) -> str:
-        return f"upscale_factor={self.upscale_factor}"
+    extra_repr = showing("upscale_factor=")
 
 
 class PixelUnshuffle(Module):
@@ -141,5 +141,4 @@ class PixelUnshuffle(Module):
         """The rearranged input."""
         return F.pixel_unshuffle(input, self.downscale_factor)
 
-    def extra_repr(self) -> str:
-        return f"downscale_factor={self.downscale_factor}"
+    extra_repr = showing("downscale_factor=")

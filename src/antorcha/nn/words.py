@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from antorcha.errors import MissingName, did_you_mean, not_yet
@@ -44,3 +45,16 @@ def typename(value: Any) -> str:
         if module in ("builtins", "__builtin__")
         else (f"{module}.{kind.__qualname__}")
     )
+
+
+def showing(*names: str) -> Callable[[Any], str]:
+    """An ``extra_repr`` of these attributes: ``"groups"`` shows the value alone, ``"groups="`` the
+    name too; of a bias, whether there is one."""
+
+    def extra_repr(self: Any) -> str:
+        values = {name: getattr(self, name.rstrip("=")) for name in names}
+        if "bias=" in values:
+            values["bias="] = self.bias is not None
+        return ", ".join([f"{name if '=' in name else ''}{v}" for name, v in values.items()])
+
+    return extra_repr

@@ -1,4 +1,4 @@
-"""Layers of which there is one for each number of dims: ``Conv1d``, ``Conv2d``, ``Conv3d``."""
+"""Families of layers, whose members differ by a name or by their number of dims: ``Conv1d`` ..."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _BY_NDIM = {
 }
 
 
-class LayerNd(Module):
+class Family(Module):
     """What the layers of a family share.
 
-    The docstring of the family's class is the frame of theirs. A member says ``ndim=`` and what
-    stands in braces there (``{d}``, ``{dims}`` and ``{shape}`` follow from ``ndim``); ``_words``
-    are those that all members say.
+    The docstring of the family's class is the frame of theirs. A member's ``class`` statement has
+    what stands in braces there: ``{name}`` is its name, ``{d}``, ``{dims}`` and ``{shape}`` follow
+    from ``ndim=``, ``_words`` are those that all members say.
     """
 
     ndim: int = 0
@@ -28,6 +28,8 @@ class LayerNd(Module):
         super().__init_subclass__()
         if ndim:
             cls.ndim = ndim
+            words = {"d": ndim, **_BY_NDIM[ndim], **words}
+        if words:
             family = next(base for base in cls.__mro__[1:] if base.__doc__)
-            every = {"d": ndim, **_BY_NDIM[ndim], **cls._words, **words}
+            every = {"name": cls.__name__, **cls._words, **words}
             cls.__doc__ = (family.__doc__ or "").format(**every)

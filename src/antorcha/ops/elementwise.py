@@ -13,6 +13,7 @@ from antorcha import dtypes
 from antorcha.errors import ArgumentError, DtypeError, ShapeError
 from antorcha.lang import expr as E
 from antorcha.ops.divisors import refuse_zero_divisor
+from antorcha.ops.functions import function
 from antorcha.ops.pointwise import UnsupportedDtype, pointwise
 from antorcha.ops.record import T, composite
 from antorcha.ops.sampled import of_shapes, spread
@@ -317,24 +318,14 @@ def abs(input: Tensor):
     return E.abs(input)
 
 
-@pointwise(inplace=True, samples=spread())
-def sign(input: Tensor):
-    """-1, 0 or 1 with the sign of each element.
-
-    >>> torch.sign(torch.tensor([0.7, -1.2, 0.]))
-    tensor([ 1., -1.,  0.])
-    """
-    return E.sign(input)
-
-
-@pointwise(inplace=True, samples=spread())
-def sgn(input: Tensor):
-    """``sign``; for a complex number the unit with its direction, 0 for 0.
-
-    >>> torch.sgn(torch.tensor([3 + 4j, 0j]))
-    tensor([0.6000+0.8000j, 0.0000+0.0000j])
-    """
-    return E.sgn(input)
+function("sign", "-1, 0 or 1 with the sign of each element.", "torch.tensor([0.7, -1.2, 0.])",
+         "tensor([ 1., -1.,  0.])", inplace=True, samples=spread())  # fmt: skip
+function("sgn", "``sign``; for a complex number the unit with its direction, 0 for 0.",
+         "torch.tensor([3 + 4j, 0j])", "tensor([0.6000+0.8000j, 0.0000+0.0000j])", inplace=True,
+         samples=spread())  # fmt: skip
+function("reciprocal", "One divided by each element.", "torch.tensor([2., 4.])",
+         "tensor([0.5000, 0.2500])", types="float", inplace=True,
+         samples=spread(0.5))  # fmt: skip
 
 
 @pointwise("own", inplace=True, node="pow", samples=spread())
@@ -346,16 +337,6 @@ def square(input: Tensor):
     """
     x = E.cast(input, dtypes.int64) if is_bool(input) else input
     return x * x
-
-
-@pointwise("float", inplace=True, samples=spread(0.5))
-def reciprocal(input: Tensor):
-    """One divided by each element.
-
-    >>> torch.reciprocal(torch.tensor([2., 4.]))
-    tensor([0.5000, 0.2500])
-    """
-    return E.reciprocal(input)
 
 
 @pointwise(inplace=True)

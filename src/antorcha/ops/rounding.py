@@ -4,44 +4,29 @@ from __future__ import annotations
 
 import builtins
 import math
+import operator
+from collections.abc import Callable
+from typing import Any
 
 from antorcha.errors import DtypeError, ShapeError
 from antorcha.lang import expr as E
 from antorcha.ops.elementwise import is_bool
+from antorcha.ops.functions import function
 from antorcha.ops.pointwise import UnsupportedDtype, pointwise
 from antorcha.ops.sampled import of_shapes, spread, tensor_or_number
 from antorcha.ops.types import Int, Number, Operand, Tensor
 
-
 # ------------------------------------------------------------------------------------- rounding
-@pointwise(inplace=True, samples=spread())
-def floor(input: Tensor):
-    """The greatest integer not above each element; integers stay as they are.
-
-    >>> torch.floor(torch.tensor([-0.5, 1.5]))
-    tensor([-1.,  1.])
-    """
-    return E.floor(input)
-
-
-@pointwise(inplace=True, samples=spread())
-def ceil(input: Tensor):
-    """The least integer not below each element; integers stay as they are.
-
-    >>> torch.ceil(torch.tensor([0.5, 1.5]))
-    tensor([1., 2.])
-    """
-    return E.ceil(input)
-
-
-@pointwise(inplace=True, aliases=("fix",), samples=spread())
-def trunc(input: Tensor):
-    """Each element without its fraction; integers stay as they are.
-
-    >>> torch.trunc(torch.tensor([-1.5, 1.5]))
-    tensor([-1.,  1.])
-    """
-    return E.trunc(input)
+for _name, _meaning, _given, _gives, _aliases in (
+    ("floor", "The greatest integer not above each element; integers stay as they are.",
+     "[-0.5, 1.5]", "[-1.,  1.]", ()),
+    ("ceil", "The least integer not below each element; integers stay as they are.",
+     "[0.5, 1.5]", "[1., 2.]", ()),
+    ("trunc", "Each element without its fraction; integers stay as they are.",
+     "[-1.5, 1.5]", "[-1.,  1.]", ("fix",)),
+):  # fmt: skip
+    function(_name, _meaning, f"torch.tensor({_given})", f"tensor({_gives})", inplace=True,
+             aliases=_aliases, samples=spread())  # fmt: skip
 
 
 @pointwise(inplace=True, aliases=("special.round",))
@@ -159,44 +144,23 @@ def _(make):
     yield make(3, 4), make(4)
 
 
-@pointwise(samples=of_shapes((3, 4), (4,)))
-def maximum(input: Tensor, other: Tensor):
-    """The greater of two elements; nan if either is. Ties share the gradient.
-
-    >>> torch.maximum(torch.tensor([1, 2]), torch.tensor([3, 0]))
-    tensor([3, 2])
-    """
-    return input | other if is_bool(input) else E.maximum(input, other)
+def _or_of_bools(name: str, of_bools: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    element = getattr(E, name)
+    return lambda a, b: of_bools(a, b) if is_bool(a) else element(a, b)
 
 
-@pointwise(samples=of_shapes((3, 4), (4,)))
-def minimum(input: Tensor, other: Tensor):
-    """The lesser of two elements; nan if either is. Ties share the gradient.
-
-    >>> torch.minimum(torch.tensor([1, 2]), torch.tensor([3, 0]))
-    tensor([1, 0])
-    """
-    return input & other if is_bool(input) else E.minimum(input, other)
-
-
-@pointwise(samples=of_shapes((3, 4), (4,)))
-def fmax(input: Tensor, other: Tensor):
-    """The greater of two elements; the other one where one is nan.
-
-    >>> torch.fmax(torch.tensor([1., float("nan")]), torch.tensor([3., 0.]))
-    tensor([3., 0.])
-    """
-    return input | other if is_bool(input) else E.fmax(input, other)
-
-
-@pointwise(samples=of_shapes((3, 4), (4,)))
-def fmin(input: Tensor, other: Tensor):
-    """The lesser of two elements; the other one where one is nan.
-
-    >>> torch.fmin(torch.tensor([1., float("nan")]), torch.tensor([3., 0.]))
-    tensor([1., 0.])
-    """
-    return input & other if is_bool(input) else E.fmin(input, other)
+for _name, _meaning, _given, _gives, _of_bools in (
+    ("maximum", "The greater of two elements; nan if either is. Ties share the gradient.",
+     "torch.tensor([1, 2]), torch.tensor([3, 0])", "tensor([3, 2])", operator.or_),
+    ("minimum", "The lesser of two elements; nan if either is. Ties share the gradient.",
+     "torch.tensor([1, 2]), torch.tensor([3, 0])", "tensor([1, 0])", operator.and_),
+    ("fmax", "The greater of two elements; the other one where one is nan.",
+     'torch.tensor([1., float("nan")]), torch.tensor([3., 0.])', "tensor([3., 0.])", operator.or_),
+    ("fmin", "The lesser of two elements; the other one where one is nan.",
+     'torch.tensor([1., float("nan")]), torch.tensor([3., 0.])', "tensor([1., 0.])", operator.and_),
+):  # fmt: skip
+    function(_name, _meaning, _given, _gives, element=_or_of_bools(_name, _of_bools),
+             takes=("Tensor", "Tensor"), samples=of_shapes((3, 4), (4,)))  # fmt: skip
 
 
 @pointwise(inplace=True)

@@ -9,6 +9,7 @@ import math
 
 from antorcha.errors import ShapeError
 from antorcha.lang import expr as E
+from antorcha.ops.functions import function
 from antorcha.ops.pointwise import pointwise
 from antorcha.ops.record import T, composite
 from antorcha.ops.sampled import of_shapes, spread
@@ -31,14 +32,9 @@ def _(make):
     yield make(3, 1), make(4)
 
 
-@pointwise(inplace=True, samples=of_shapes((3, 4), (4,)))
-def hypot(input: Tensor, other: Tensor):
-    """``sqrt(input**2 + other**2)`` without overflow. Floats only.
-
-    >>> torch.hypot(torch.tensor([3.]), torch.tensor([4.]))
-    tensor([5.])
-    """
-    return E.hypot(input, other)
+function("hypot", "``sqrt(input**2 + other**2)`` without overflow. Floats only.",
+         "torch.tensor([3.]), torch.tensor([4.])", "tensor([5.])", takes=("Tensor", "Tensor"),
+         inplace=True, samples=of_shapes((3, 4), (4,)))  # fmt: skip
 
 
 @pointwise("floating", samples=of_shapes((3, 4), (4,)))

@@ -85,7 +85,7 @@ def _(make):
     yield (make(3) > 0, make(3) > 0), {}, RuntimeError, "logical_not"
 
 
-@pointwise(method=False, page=False)
+@pointwise(method=False, page=False, node="RsubBackward1")
 def rsub(input: Tensor, other: Operand, *, alpha: Number = 1):
     """Subtracts ``input``, scaled by ``alpha``, from ``other``: ``other - alpha * input``.
 
@@ -95,7 +95,6 @@ def rsub(input: Tensor, other: Operand, *, alpha: Number = 1):
     return other - (input if is_one(alpha) else input * alpha)
 
 
-rsub.node_name = "RsubBackward1"
 rsub.accepts(_no_bools)
 
 

@@ -122,21 +122,18 @@ def _(make):
 
 
 # ------------------------------------------------------------------------------------ along a dim
-@reduction("same", function=False, method=False, node="MaxBackward0")
+@reduction("same", function=False, method=False, node="MaxBackward0", returns=return_types.max)
 def max_dim(input: Tensor, dim: Dim, keepdim: Bool = False):
     """The greatest along a dim and its index: ``torch.max(input, dim)``."""
     check_ordered("max", input)
     return extreme_with_place(input, True, (None, dtypes.int64))
 
 
-@reduction("same", function=False, method=False, node="MinBackward0")
+@reduction("same", function=False, method=False, node="MinBackward0", returns=return_types.min)
 def min_dim(input: Tensor, dim: Dim, keepdim: Bool = False):
     """The least along a dim and its index: ``torch.min(input, dim)``."""
     check_ordered("min", input)
     return extreme_with_place(input, False, (None, dtypes.int64))
-
-
-max_dim.returns, min_dim.returns = return_types.max, return_types.min
 
 
 def to_index(g, input_layout, dims, keepdim, out1):
@@ -266,7 +263,7 @@ def _(make):
     yield make(2, 3, 4), (0, 2)
 
 
-@reduction("same")
+@reduction("same", returns=return_types.aminmax)
 def aminmax(input: Tensor, *, dim: Dim = None, keepdim: Bool = False):
     """The least and the greatest element in one pass, as (min, max).
 
@@ -282,9 +279,6 @@ def aminmax(input: Tensor, *, dim: Dim = None, keepdim: Bool = False):
         merge=lambda a, b, c, d: (E.minimum(a, c), E.maximum(b, d)),
         state=(None, None), outs=(None, None), empty=NONE,
     )  # fmt: skip
-
-
-aminmax.returns = return_types.aminmax
 
 
 @aminmax.derivative

@@ -55,7 +55,6 @@ class Op:
     """An operation. Calling it calls the op; ``samples`` describe how to test it."""
 
     rule: Rule | None = None
-    returns: Callable[..., Any] | None = None  # packs several results
     planned_names: tuple[str, ...] = ()  # what plans of this kind add for the rules
     short_binary = False  # may two tensors take the short way of ``a + b``?
     own_bind = False  # does it look at its arguments' values before every call?
@@ -82,6 +81,7 @@ class Op:
         namespace: str = "torch",
         register: bool = True,
         samples: Callable[..., Iterator[Any]] | None = None,
+        returns: Callable[..., Any] | None = None,  # packs several results
         page: bool = True,  # has PyTorch a page about it?
     ) -> None:
         self.fn = fn
@@ -105,6 +105,7 @@ class Op:
         self.write_plans = table()  # of the in-place form
         self.sample_functions: list[Callable[..., Iterator[Any]]] = [samples] if samples else []
         self.error_functions: list[Callable[..., Iterator[Any]]] = []
+        self.returns = returns
         self.inplace = InPlace(self) if inplace else None
         self.upgradable = type(self).__call__ in (Op.__call__, Composite.__call__)
         own = not self.upgradable or type(self).in_python is not Op.in_python

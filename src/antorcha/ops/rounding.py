@@ -63,7 +63,7 @@ def frac(input: Tensor):
 
 
 # --------------------------------------------------------------------------------------- limits
-@pointwise(inplace=True, aliases=("clip",))
+@pointwise(inplace=True, aliases=("clip",), node="ClampBackward1")
 def clamp(input: Tensor, min: Operand = None, max: Operand = None):
     """Each element limited to ``min``..``max`` (numbers or tensors; either may be None).
 
@@ -78,9 +78,6 @@ def clamp(input: Tensor, min: Operand = None, max: Operand = None):
         raise UnsupportedDtype("clamp: not implemented for torch.bool")
     y = input if min is None else E.maximum(input, min)
     return y if max is None else E.minimum(y, max)
-
-
-clamp.node_name = "ClampBackward1"
 
 
 @clamp.derivative

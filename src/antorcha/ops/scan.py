@@ -313,7 +313,7 @@ def _to_running(g, input_layout, dim, out1):
     return T.put_along(value, out1, dim, input_layout.shape[dim])
 
 
-@kernel()
+@kernel(returns=return_types.cummax)
 def cummax(input: Tensor, dim: Dim):
     """The running maximum along ``dim`` and the (last) index of each, as (values, indices).
 
@@ -325,7 +325,7 @@ def cummax(input: Tensor, dim: Dim):
     return _running_extreme("cummax", input, dim, 1)
 
 
-@kernel()
+@kernel(returns=return_types.cummin)
 def cummin(input: Tensor, dim: Dim):
     """The running minimum along ``dim`` and the (last) index of each, as (values, indices).
 
@@ -337,7 +337,6 @@ def cummin(input: Tensor, dim: Dim):
     return _running_extreme("cummin", input, dim, -1)
 
 
-cummax.returns, cummin.returns = return_types.cummax, return_types.cummin
 cummax.derivative(_to_running)
 cummin.derivative(_to_running)
 

@@ -81,7 +81,7 @@ def det_alias(input: Tensor):
     return T.linalg_det(input)
 
 
-@kernel(name="linalg_slogdet", namespace=LINALG)
+@kernel(name="linalg_slogdet", namespace=LINALG, returns=return_types.linalg_slogdet)
 def slogdet(A: Tensor):
     """The determinant's sign and the logarithm of its magnitude, as (sign, logabsdet).
 
@@ -96,9 +96,6 @@ def slogdet(A: Tensor):
         "linalg.slogdet", lambda a: tuple(np.linalg.slogdet(a)),
         [(batch, A.dtype), (batch, A.dtype.to_real())],
     )  # fmt: skip
-
-
-slogdet.returns = return_types.linalg_slogdet
 
 
 @slogdet.derivative

@@ -111,7 +111,7 @@ def to_picked(g, input_layout, dim, keepdim, out1):
 
 
 # ------------------------------------------------------------------------------------------- sort
-@kernel()
+@kernel(returns=return_types.sort)
 def sort(input: Tensor, dim: Dim = -1, descending: Bool = False, *, stable: Bool = False):
     """The elements along ``dim`` in order, and where each was, as (values, indices).
 
@@ -138,7 +138,6 @@ def sort(input: Tensor, dim: Dim = -1, descending: Bool = False, *, stable: Bool
     ])  # fmt: skip
 
 
-sort.returns = return_types.sort
 sort.derivative(to_sorted)
 
 
@@ -173,7 +172,7 @@ def msort(input: Tensor):
     return T.sort(input, 0)[0]
 
 
-@kernel()
+@kernel(returns=return_types.topk)
 def topk(input: Tensor, k: Int, dim: Dim = -1, largest: Bool = True, sorted: Bool = True):
     """The ``k`` greatest (or least) elements along ``dim``, in order, and where they were.
 
@@ -203,7 +202,6 @@ def topk(input: Tensor, k: Int, dim: Dim = -1, largest: Bool = True, sorted: Boo
     return Planned(what, [(shape, input.dtype), (shape, dtypes.int64)])
 
 
-topk.returns = return_types.topk
 topk.derivative(to_sorted)
 
 
@@ -216,7 +214,7 @@ def _(make):
     yield (make(3, 4), 5), {}, RuntimeError, "out of range"
 
 
-@kernel()
+@kernel(returns=return_types.kthvalue)
 def kthvalue(input: Tensor, k: Int, dim: Dim = -1, keepdim: Bool = False):
     """The ``k``-th least element along ``dim`` (k starts at 1), and where it was.
 
@@ -257,7 +255,6 @@ def picked(input, d, keepdim, place, mode="", rank=0):
     return Planned(what, [(shape, input.dtype), (shape, dtypes.int64)])
 
 
-kthvalue.returns = return_types.kthvalue
 kthvalue.derivative(to_picked)
 
 
@@ -281,7 +278,7 @@ def middle(a, d, skip_nan):
     return np.take_along_axis(order, at, d)
 
 
-@kernel(function=False, method=False, node="MedianBackward1")
+@kernel(function=False, method=False, node="MedianBackward1", returns=return_types.median)
 def median_dim(input: Tensor, dim: Dim = -1, keepdim: Bool = False):
     """The lower median along a dim and its index: ``torch.median(input, dim)``."""
     check_ordered("median", input, DtypeError)
@@ -290,7 +287,7 @@ def median_dim(input: Tensor, dim: Dim = -1, keepdim: Bool = False):
     return picked(input, d, keepdim, lambda a: middle(a, d, False), "median")
 
 
-@kernel(function=False, method=False, node="NanmedianBackward1")
+@kernel(function=False, method=False, node="NanmedianBackward1", returns=return_types.nanmedian)
 def nanmedian_dim(input: Tensor, dim: Dim = -1, keepdim: Bool = False):
     """The lower median along a dim of what is not NaN, and its index."""
     check_ordered("nanmedian", input, DtypeError)
@@ -299,7 +296,6 @@ def nanmedian_dim(input: Tensor, dim: Dim = -1, keepdim: Bool = False):
     return picked(input, d, keepdim, lambda a: middle(a, d, True), "nanmedian")
 
 
-median_dim.returns, nanmedian_dim.returns = return_types.median, return_types.nanmedian
 median_dim.derivative(to_picked)
 nanmedian_dim.derivative(to_picked)
 
@@ -389,7 +385,7 @@ def _(make):
     yield make(2, 150), 1, True
 
 
-@kernel()
+@kernel(returns=return_types.mode)
 def mode(input: Tensor, dim: Dim = -1, keepdim: Bool = False):
     """The commonest value along ``dim`` (the least of them), and its last index.
 
@@ -416,7 +412,6 @@ def mode(input: Tensor, dim: Dim = -1, keepdim: Bool = False):
     return picked(input, d, keepdim, place)
 
 
-mode.returns = return_types.mode
 mode.derivative(to_picked)
 
 

@@ -29,7 +29,7 @@ LINALG = "linalg"
 
 
 # -------------------------------------------------------------------------------------------- qr
-@kernel(name="linalg_qr", namespace=LINALG)
+@kernel(name="linalg_qr", namespace=LINALG, returns=return_types.linalg_qr)
 def qr(A: Tensor, mode: Str = "reduced"):
     """``A = Q @ R`` with orthonormal columns in Q and an upper triangular R, as (Q, R).
 
@@ -55,9 +55,6 @@ def qr(A: Tensor, mode: Str = "reduced"):
 
     q = ((0,), A.dtype) if mode == "r" else by_columns((*batch, m, k), A.dtype, A.device)
     return planned("linalg.qr", run, [q, by_columns((*batch, k, n), A.dtype, A.device)])
-
-
-qr.returns = return_types.linalg_qr
 
 
 @qr.derivative
@@ -114,7 +111,7 @@ def qr_alias(input: Tensor, some: Bool = True):
 
 
 # ------------------------------------------------------------------------------------------- svd
-@kernel(name="linalg_svd", namespace=LINALG)
+@kernel(name="linalg_svd", namespace=LINALG, returns=return_types.linalg_svd)
 def svd(A: Tensor, full_matrices: Bool = True, *, driver: Str = None):
     """``A = U @ diag(S) @ Vh``: the singular value decomposition, as (U, S, Vh); S descends.
 
@@ -130,9 +127,6 @@ def svd(A: Tensor, full_matrices: Bool = True, *, driver: Str = None):
         [by_columns((*batch, m, u), A.dtype, A.device), ((*batch, k), A.dtype.to_real()),
          by_columns((*batch, v, n), A.dtype, A.device)],
     )  # fmt: skip
-
-
-svd.returns = return_types.linalg_svd
 
 
 @svd.derivative
@@ -207,7 +201,7 @@ def svdvals(A: Tensor, *, driver: Str = None):
 
 
 # ----------------------------------------------------------------------------------- eigenvalues
-@kernel(name="linalg_eigh", namespace=LINALG)
+@kernel(name="linalg_eigh", namespace=LINALG, returns=return_types.linalg_eigh)
 def eigh(A: Tensor, UPLO: Str = "L"):
     """The eigenvalues (ascending) and eigenvectors of a symmetric or Hermitian matrix.
 
@@ -223,9 +217,6 @@ def eigh(A: Tensor, UPLO: Str = "L"):
         "linalg.eigh", lambda a: tuple(np.linalg.eigh(a, UPLO.upper())),
         [(A.shape[:-1], A.dtype.to_real()), by_columns(A.shape, A.dtype, A.device)],
     )  # fmt: skip
-
-
-eigh.returns = return_types.linalg_eigh
 
 
 @eigh.derivative
@@ -253,7 +244,7 @@ def eigvalsh(A: Tensor, UPLO: Str = "L"):
     return T.linalg_eigh(A, UPLO)[0]
 
 
-@kernel(name="linalg_eig", namespace=LINALG)
+@kernel(name="linalg_eig", namespace=LINALG, returns=return_types.linalg_eig)
 def eig(A: Tensor):
     """The eigenvalues and eigenvectors of a square matrix, complex and in no order.
 
@@ -266,9 +257,6 @@ def eig(A: Tensor):
         "linalg.eig", lambda a: tuple(np.linalg.eig(a)),
         [(A.shape[:-1], kind), by_columns(A.shape, kind, A.device)],
     )  # fmt: skip
-
-
-eig.returns = return_types.linalg_eig
 
 
 @eig.derivative
@@ -323,7 +311,12 @@ def factored(a):
     return lu, pivots
 
 
-@kernel(name="linalg_lu_factor", namespace=LINALG, node="linalg_lu_factor_ex")
+@kernel(
+    name="linalg_lu_factor",
+    namespace=LINALG,
+    node="linalg_lu_factor_ex",
+    returns=return_types.linalg_lu_factor,
+)
 def lu_factor(A: Tensor, *, pivot: Bool = True):
     """The compact LU factorisation with partial pivoting, as (LU, pivots); pivots count from 1.
 
@@ -338,15 +331,12 @@ def lu_factor(A: Tensor, *, pivot: Bool = True):
     ])  # fmt: skip
 
 
-lu_factor.returns = return_types.linalg_lu_factor
-
-
 @lu_factor.derivative
 def _(g):
     raise NotImplementedError("linalg.lu_factor: its derivative is not written; use linalg.solve")
 
 
-@kernel(name="linalg_lu", namespace=LINALG)
+@kernel(name="linalg_lu", namespace=LINALG, returns=return_types.linalg_lu)
 def lu(A: Tensor, *, pivot: Bool = True):
     """``A = P @ L @ U`` with a permutation P and triangular L and U, as (P, L, U).
 
@@ -372,9 +362,6 @@ def lu(A: Tensor, *, pivot: Bool = True):
     return planned("linalg.lu", run, [
         ((*batch, *shape), A.dtype) for shape in ((m, m), (m, k), (k, n))
     ])  # fmt: skip
-
-
-lu.returns = return_types.linalg_lu
 
 
 @lu.derivative

@@ -7,7 +7,6 @@ from typing import Any as _Any
 
 from antorcha.errors import ArgumentError, ShapeError
 from antorcha.ops.record import T, composite
-from antorcha.ops.sampled import of_shapes
 from antorcha.ops.types import Any, OptTensor, Tensor
 from antorcha.runtime.tensor import Tensor as TensorType
 
@@ -252,39 +251,28 @@ def gru_cell(
     return T.gru_step(hx, *T.chunk(x, 3, 1), *T.chunk(more, 3, 1))
 
 
-@composite(
-    method=False,
-    out=False,
-    page=False,
-    samples=of_shapes((3, 2), (3, 4), (4, 2), (4, 4), (4,), (4,)),
-)
-def rnn_tanh_cell(
-    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: OptTensor = None,
-    b_hh: OptTensor = None,
-):  # fmt: skip
-    """``tanh(w_ih input + b_ih + w_hh hx + b_hh)``; see torch.nn.RNNCell.
+def _elman_cell(nonlinearity: str, operands: str, result: str) -> _Any:
+    """The op of one step of an Elman network."""
+    name = f"rnn_{nonlinearity}_cell"
+
+    def fn(
+        input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: OptTensor = None,
+        b_hh: OptTensor = None,
+    ):  # fmt: skip
+        x, more = _gates_of(name, input, hx, w_ih, w_hh, b_ih, b_hh)
+        return getattr(T, nonlinearity)(x + more)
+
+    fn.__doc__ = f"""``{nonlinearity}(w_ih input + b_ih + w_hh hx + b_hh)``; see torch.nn.RNNCell.
 
     >>> one, zero = torch.ones(1, 1), torch.zeros(1, 1)
-    >>> torch.rnn_tanh_cell(zero, zero, one, one)
-    tensor([[0.]])
+    >>> torch.{name}({operands})
+    tensor([[{result}]])
     """
-    x, more = _gates_of("rnn_tanh_cell", input, hx, w_ih, w_hh, b_ih, b_hh)
-    return T.tanh(x + more)
+    return composite(name=name, method=False, out=False, page=False)(fn)
 
 
-@composite(method=False, out=False, page=False, samples=of_shapes((3, 2), (3, 4), (4, 2), (4, 4)))
-def rnn_relu_cell(
-    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: OptTensor = None,
-    b_hh: OptTensor = None,
-):  # fmt: skip
-    """``relu(w_ih input + b_ih + w_hh hx + b_hh)``; see torch.nn.RNNCell.
-
-    >>> one, zero = torch.ones(1, 1), torch.zeros(1, 1)
-    >>> torch.rnn_relu_cell(zero, one, one, one)
-    tensor([[1.]])
-    """
-    x, more = _gates_of("rnn_relu_cell", input, hx, w_ih, w_hh, b_ih, b_hh)
-    return T.relu(x + more)
+rnn_tanh_cell = _elman_cell("tanh", "zero, zero, one, one", "0.")
+rnn_relu_cell = _elman_cell("relu", "zero, one, one, one", "1.")
 
 
 @lstm_cell.samples
@@ -298,6 +286,9 @@ def _(make):
     yield make(3, 2), make(3, 4), make(12, 2), make(12, 4)
 
 
-@rnn_relu_cell.errors
+@rnn_tanh_cell.samples
+@rnn_relu_cell.samples
 def _(make):
+    yield make(3, 2), make(3, 4), make(4, 2), make(4, 4), make(4), make(4)
+    yield make(3, 2), make(3, 4), make(4, 2), make(4, 4)
     yield (make(3, 1), make(3, 4), make(4, 2), make(4, 4)), {}, RuntimeError, "takes 2"

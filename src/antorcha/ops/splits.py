@@ -8,7 +8,7 @@ from typing import Any as _Any
 from antorcha.errors import OutOfRange, ShapeError
 from antorcha.ops.kernel import views
 from antorcha.ops.params import to_int, to_ints
-from antorcha.ops.record import T, composite
+from antorcha.ops.record import Composite, T, composite
 from antorcha.ops.types import Any, Dim, Int, Ints, Tensor
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.tensor import Tensor as TensorType
@@ -250,83 +250,68 @@ def _(make):
     yield (make(5), make()), {}, RuntimeError, "dtype torch.int64"
 
 
-def whole_sections(input: TensorType, where: _Any, dim: int, op: str) -> _Any:
-    n = input._layout.shape[dim]
-    if not isinstance(where, (tuple, list)):
-        where = to_int(op, "indices_or_sections", where)
-        if where and n % where == 0:
-            return cut(input, where, dim, op)
-        raise ShapeError(
-            f"torch.{op} attempted to split along dimension {dim}, but the size of the dimension "
-            f"{n} is not divisible by the split_size {where}!"
-        )
-    return cut(input, where, dim, op)
+def _split_along(name: str, dim: int, least: int, doc: str) -> Composite:
+    """The op that splits along a dim (the last, where there are fewer) of tensors that have at
+    least so many."""
+
+    def fn(input: Tensor, indices_or_sections: Any):
+        ndim, where = input._layout.ndim, indices_or_sections
+        if ndim < least:
+            raise ShapeError(
+                f"torch.{name} requires a tensor with at least {least} dimension, but got a tensor "
+                f"with {ndim} dimensions!"
+            )
+        d = min(dim, ndim - 1)
+        if not isinstance(where, (tuple, list)):
+            where, n = to_int(name, "indices_or_sections", where), input._layout.shape[d]
+            if not where or n % where:
+                raise ShapeError(
+                    f"torch.{name} attempted to split along dimension {d}, but the size of the "
+                    f"dimension {n} is not divisible by the split_size {where}!"
+                )
+        return cut(input, where, d, name)
+
+    def samples(make):
+        shape = [4 if k == dim else 2 for k in range(max(least, dim + 1))]
+        yield make(*shape), 2
+        yield make(*shape), (1, 3)
+        yield (make(*shape), 3), {}, RuntimeError, "not divisible"
+        for wrong in (1.5, None, make(2)):
+            text = f"{name}: indices_or_sections must be an int"
+            yield (make(*shape), wrong), {}, TypeError, text
+
+    fn.__doc__ = doc
+    op = composite(name=name, out=False)(fn)
+    op.samples(samples)
+    return op
 
 
-def at_least(input: TensorType, ndim: int, op: str) -> None:
-    if input._layout.ndim < ndim:
-        raise ShapeError(
-            f"torch.{op} requires a tensor with at least {ndim} dimension, but got a tensor with "
-            f"{input._layout.ndim} dimensions!"
-        )
-
-
-@composite(out=False)
-def hsplit(input: Tensor, indices_or_sections: Any):
+hsplit = _split_along(
+    "hsplit", 1, 1,
     """Parts side by side: ``tensor_split`` along the second dim (the first of a 1-dim tensor).
 
     >>> torch.hsplit(torch.arange(4), 2)
     (tensor([0, 1]), tensor([2, 3]))
-    """
-    at_least(input, 1, "hsplit")
-    return whole_sections(input, indices_or_sections, int(input._layout.ndim > 1), "hsplit")
+    """,
+)  # fmt: skip
+vsplit = _split_along(
+    "vsplit", 0, 2,
+    """Parts one above the other: ``tensor_split`` along the first dim.
+
+    >>> torch.vsplit(torch.tensor([[1], [2]]), 2)
+    (tensor([[1]]), tensor([[2]]))
+    """,
+)  # fmt: skip
+dsplit = _split_along(
+    "dsplit", 2, 3,
+    """Parts one behind the other: ``tensor_split`` along the third dim.
+
+    >>> [p.shape for p in torch.dsplit(torch.zeros(1, 2, 4), 2)]
+    [torch.Size([1, 2, 2]), torch.Size([1, 2, 2])]
+    """,
+)  # fmt: skip
 
 
 @hsplit.samples
 def _(make):
     yield make(4), 2
-    yield make(2, 4), (1, 3)
-    yield (make(4), 3), {}, RuntimeError, "not divisible"
-    yield (make(4), 1.5), {}, TypeError, "hsplit: indices_or_sections must be an int"
-    yield (make(4), None), {}, TypeError, "hsplit: indices_or_sections must be an int"
-    yield (make(4), make(2)), {}, TypeError, "hsplit: indices_or_sections must be an int"
-
-
-@composite(out=False)
-def vsplit(input: Tensor, indices_or_sections: Any):
-    """Parts one above the other: ``tensor_split`` along the first dim.
-
-    >>> torch.vsplit(torch.tensor([[1], [2]]), 2)
-    (tensor([[1]]), tensor([[2]]))
-    """
-    at_least(input, 2, "vsplit")
-    return whole_sections(input, indices_or_sections, 0, "vsplit")
-
-
-@vsplit.samples
-def _(make):
-    yield make(4, 2), 2
-    yield (make(4, 2), 3), {}, RuntimeError, "not divisible"
-    yield (make(4, 2), 1.5), {}, TypeError, "vsplit: indices_or_sections must be an int"
-    yield (make(4, 2), None), {}, TypeError, "vsplit: indices_or_sections must be an int"
-    yield (make(4, 2), make(2)), {}, TypeError, "vsplit: indices_or_sections must be an int"
-
-
-@composite(out=False)
-def dsplit(input: Tensor, indices_or_sections: Any):
-    """Parts one behind the other: ``tensor_split`` along the third dim.
-
-    >>> [p.shape for p in torch.dsplit(torch.zeros(1, 2, 4), 2)]
-    [torch.Size([1, 2, 2]), torch.Size([1, 2, 2])]
-    """
-    at_least(input, 3, "dsplit")
-    return whole_sections(input, indices_or_sections, 2, "dsplit")
-
-
-@dsplit.samples
-def _(make):
-    yield make(2, 3, 4), 2
-    yield (make(2, 3, 4), 3), {}, RuntimeError, "not divisible"
-    yield (make(2, 3, 4), 1.5), {}, TypeError, "dsplit: indices_or_sections must be an int"
-    yield (make(2, 3, 4), None), {}, TypeError, "dsplit: indices_or_sections must be an int"
-    yield (make(2, 3, 4), make(2)), {}, TypeError, "dsplit: indices_or_sections must be an int"

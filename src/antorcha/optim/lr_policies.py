@@ -233,9 +233,8 @@ class OneCycleLR(_WithMomentum):
             return end + (start - end) / 2.0 * (math.cos(math.pi * share) + 1)
         return (end - start) * share + start
 
-    def get_lr(self) -> list[Any]:
-        """The learning rates of this step; also sets the momentum."""
-        self._warn_outside_step()
+    def _rates(self) -> list[Any]:
+        """Also sets the momentum."""
         at = self.last_epoch
         if at > self.total_steps:
             raise ValueRangeError(
@@ -364,9 +363,8 @@ class CyclicLR(_WithMomentum):
             return float(self.gamma**x)
         return 1.0 if self.mode == "triangular" else 1 / (2.0 ** (x - 1))
 
-    def get_lr(self) -> list[Any]:
-        """The learning rates of this step; also sets the momentum."""
-        self._warn_outside_step()
+    def _rates(self) -> list[Any]:
+        """Also sets the momentum."""
         at = self.last_epoch
         cycle = math.floor(1 + at / self.total_size)
         x = 1.0 + at / self.total_size - cycle

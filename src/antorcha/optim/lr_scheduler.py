@@ -73,9 +73,7 @@ class LambdaLR(_ByFunction):
     [1.0]
     """
 
-    def get_lr(self) -> list[Any]:
-        """The learning rates of this epoch."""
-        self._warn_outside_step()
+    def _rates(self) -> list[Any]:
         return [lr * fn(self.last_epoch)
                 for fn, lr in zip(self.lr_lambdas, self.base_lrs, strict=True)]  # fmt: skip
 
@@ -92,9 +90,7 @@ class MultiplicativeLR(_ByFunction):
     [0.5]
     """
 
-    def get_lr(self) -> list[Any]:
-        """The learning rates of this epoch."""
-        self._warn_outside_step()
+    def _rates(self) -> list[Any]:
         if self._is_initial:
             return self._present()
         return [group["lr"] * fn(self.last_epoch)
@@ -125,9 +121,7 @@ class StepLR(LRScheduler):
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list[Any]:
-        """The learning rates of this epoch."""
-        self._warn_outside_step()
+    def _rates(self) -> list[Any]:
         if self.last_epoch == 0 or self.last_epoch % self.step_size:
             return self._present()
         return self._scaled(self.gamma)
@@ -161,9 +155,7 @@ class MultiStepLR(LRScheduler):
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list[Any]:
-        """The learning rates of this epoch."""
-        self._warn_outside_step()
+    def _rates(self) -> list[Any]:
         if self.last_epoch not in self.milestones:
             return self._present()
         return self._scaled(self.gamma ** self.milestones[self.last_epoch])
@@ -199,9 +191,7 @@ class ConstantLR(LRScheduler):
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list[Any]:
-        """The learning rates of this epoch."""
-        self._warn_outside_step()
+    def _rates(self) -> list[Any]:
         if self.last_epoch == 0:
             return self._scaled(self.factor)
         return (
@@ -251,9 +241,7 @@ class LinearLR(LRScheduler):
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list[Any]:
-        """The learning rates of this epoch."""
-        self._warn_outside_step()
+    def _rates(self) -> list[Any]:
         if self.last_epoch == 0:
             return self._scaled(self.start_factor)
         if self._is_initial or self.last_epoch > self.total_iters:
@@ -287,9 +275,7 @@ class ExponentialLR(LRScheduler):
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list[Any]:
-        """The learning rates of this epoch."""
-        self._warn_outside_step()
+    def _rates(self) -> list[Any]:
         return self._present() if self._is_initial else self._scaled(self.gamma)
 
     def _get_closed_form_lr(self) -> list[Any]:
@@ -319,9 +305,7 @@ class PolynomialLR(LRScheduler):
         self.power = power
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list[Any]:
-        """The learning rates of this epoch."""
-        self._warn_outside_step()
+    def _rates(self) -> list[Any]:
         if self._is_initial or self.last_epoch > self.total_iters:
             return self._present()
         now = 1.0 - self.last_epoch / self.total_iters
@@ -358,9 +342,7 @@ class CosineAnnealingLR(LRScheduler):
         self.eta_min = eta_min
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list[Any]:
-        """The learning rates of this epoch."""
-        self._warn_outside_step()
+    def _rates(self) -> list[Any]:
         at, low, top = self.last_epoch, self.eta_min, self.T_max
         groups = self.optimizer.param_groups
         if self._is_initial:
@@ -415,9 +397,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self.T_cur: float = last_epoch
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list[Any]:
-        """The learning rates of this epoch."""
-        self._warn_outside_step()
+    def _rates(self) -> list[Any]:
         return [
             self.eta_min + (lr - self.eta_min) * (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
             for lr in self.base_lrs

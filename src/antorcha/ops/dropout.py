@@ -72,7 +72,7 @@ def dropout(input: Tensor, p: Float = 0.5, training: Bool = True, inplace: Bool 
 
     >>> _ = torch.manual_seed(42)
     >>> torch.nn.functional.dropout(torch.ones(6))
-    tensor([0., 0., 2., 0., 2., 0.])
+    tensor([2., 2., 2., 2., 0., 2.])
     """
     return _dropped("dropout", input, p, training, inplace)
 

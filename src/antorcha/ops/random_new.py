@@ -68,8 +68,8 @@ def randint(
 
     >>> _ = torch.manual_seed(42)
     >>> torch.randint(3, 10, (2, 2))
-    tensor([[3, 9],
-            [5, 8]])
+    tensor([[4, 5],
+            [7, 8]])
     """
     if low is None and high is not None:
         low, high = (high, None) if not isinstance(high, (tuple, list)) else (low, high)
@@ -124,7 +124,7 @@ def randperm(n: Int, *, generator: Any, out: Any, dtype: Any, device: Any):
 
     >>> _ = torch.manual_seed(42)
     >>> torch.randperm(4)
-    tensor([0, 3, 2, 1])
+    tensor([2, 3, 0, 1])
     """
     if n < 0:
         raise ShapeError(f"randperm: n must be non-negative, got {n}")

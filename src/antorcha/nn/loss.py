@@ -20,7 +20,6 @@ def _reduction(size_average: bool | None, reduce: bool | None, reduction: str) -
 
 
 class _Loss(Module):
-    __constants__ = ["reduction"]  # noqa: RUF012
     reduction: str
 
     def __init__(
@@ -81,11 +80,13 @@ _ONE_TWO = "torch.tensor([1., 2.]), torch.tensor([1., 4.])"
 
 class L1Loss(_LossOfTwo):
     __doc__ = _doc("L1Loss", "The absolute error: ``|x - y|``.", "", _ONE_TWO, "tensor(1.)")
+    __constants__ = ["reduction"]  # noqa: RUF012
     fn = "l1_loss"
 
 
 class MSELoss(_LossOfTwo):
     __doc__ = _doc("MSELoss", "The squared error: ``(x - y)^2``.", "", _ONE_TWO, "tensor(2.)")
+    __constants__ = ["reduction"]  # noqa: RUF012
     fn = "mse_loss"
 
 
@@ -96,6 +97,7 @@ class SmoothL1Loss(_LossOfTwo):
         "beta (float): where the parabola ends. Default: 1.0",
         paper='Girshick, "Fast R-CNN" (2015).',
     )  # fmt: skip
+    __constants__ = ["reduction"]  # noqa: RUF012
     fn = "smooth_l1_loss"
     settings = ("beta",)
 
@@ -202,6 +204,7 @@ class BCELoss(_WeightedLoss):
         "torch.tensor([0.5]), torch.tensor([1.])", "tensor(0.6931)",
         "weight (Tensor, optional): multiplies each sample's loss",
     )  # fmt: skip
+    __constants__ = ["reduction"]  # noqa: RUF012
     fn = "binary_cross_entropy"
     settings = ("weight",)
 
@@ -236,6 +239,7 @@ class KLDivLoss(_LossOfTwo):
         "torch.tensor([[0.]]).log_softmax(1), torch.tensor([[1.]])", "tensor(0.)",
         "log_target (bool): is the target given in logarithms? Default: False",
     )  # fmt: skip
+    __constants__ = ["reduction"]  # noqa: RUF012
     fn = "kl_div"
     settings = ("log_target",)
 
@@ -302,6 +306,7 @@ class GaussianNLLLoss(_Loss):
 class SoftMarginLoss(_LossOfTwo):
     __doc__ = _doc("SoftMarginLoss", "``log(1 + exp(-y*x))``, y being 1 or -1.", "",
                    "torch.tensor([0.]), torch.tensor([1.])", "tensor(0.6931)")  # fmt: skip
+    __constants__ = ["reduction"]  # noqa: RUF012
     fn = "soft_margin_loss"
 
 
@@ -311,6 +316,7 @@ class MultiLabelMarginLoss(_LossOfTwo):
         "", "torch.tensor([0.1, 0.2, 0.4, 0.8]), torch.tensor([3, 0, -1, 1])", "tensor(0.8500)",
         shape="input ``(N, C)`` or ``(C)``; target alike, class numbers ended by -1",
     )  # fmt: skip
+    __constants__ = ["reduction"]  # noqa: RUF012
     fn = "multilabel_margin_loss"
 
 
@@ -320,6 +326,7 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
         "", "torch.zeros(1, 2), torch.ones(1, 2)", "tensor(0.6931)",
         "weight (Tensor, optional): a weight for each class",
     )  # fmt: skip
+    __constants__ = ["reduction"]  # noqa: RUF012
     fn = "multilabel_soft_margin_loss"
     settings = ("weight",)
 

@@ -3,6 +3,9 @@
 Each class says what kind of mistake was made and also derives from the builtin that PyTorch raises
 in its place, so ``except RuntimeError`` in a program written for PyTorch keeps working. A message
 names the op first, then shows the operands, then says the fix where one is likely.
+
+An error may carry what its message says as *facts*, under a short and stable `reason`, so that
+nobody has to read them out of the text; ``antorcha.explain`` looks the reason up.
 """
 
 from __future__ import annotations
@@ -11,19 +14,127 @@ import os
 import reprlib
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from types import FrameType, ModuleType
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
+
+from antorcha.structs import struct
 
 _OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+# ---- what an error knows -------------------------------------------------------------------------
+
+
+@struct
+class Operand:
+    """What an error tells of an operand: all but its elements, which no error keeps alive."""
+
+    shape: tuple[int, ...]
+    dtype: Any = None
+    device: Any = None
+
+    def __str__(self) -> str:
+        return operand(self.shape, self.dtype, self.device)
+
+
+@struct
+class Facts:
+    """What is wrong (`reason`), in which op, with which operands; code that would do; and the
+    further facts by name."""
+
+    reason: str = ""
+    op: str = ""
+    operands: tuple[Operand, ...] = ()
+    fix: str = ""
+    more: Mapping[str, Any] = {}
+
+    def rendered(self, text: str) -> str:
+        """A message whose ``{}`` are filled in: ``{0.shape}`` is the first operand's; without an
+        op the message does not begin with one."""
+        text = text if self.op else text.removeprefix("{op}: ")
+        return text.format(*self.operands, op=self.op, fix=self.fix, **self.more)
+
+
+Error = TypeVar("Error", bound=BaseException)
+_NONE = Facts()
+
+
+def with_facts(error: Error, facts: Facts) -> Error:
+    """An error with facts whose class does not take them: where PyTorch raises one of Python's own,
+    and where an error of another process is raised again."""
+    if facts.reason:
+        error._facts = facts  # type: ignore[attr-defined]
+    return error
+
+
+def facts_of(error: BaseException) -> Facts:
+    """The facts that antorcha gave an error of any class; none where it gave none. Nothing that the
+    error's class defines is run."""
+    found = object.__getattribute__(error, "__dict__").get("_facts")
+    return found if type(found) is Facts else _NONE
+
+
+# ---- the classes ---------------------------------------------------------------------------------
 
 
 class AntorchaError(Exception):
     """Base of every error of antorcha: ``except AntorchaError`` catches them all.
 
+    With a `reason` the text is a template, which the facts fill in; without one it is the message.
+
     Example: ``pytest.raises(AntorchaError)`` holds for ``torch.ones(2) + torch.ones(3)``.
+
+    >>> error = ShapeError("{op}: {0.shape} is no {what}", reason="square", op="inv",
+    ...                    operands=[(3, 2)], what="square matrix")
+    >>> str(error), error.reason, error.op, error.operands[0].shape, error.facts["what"]
+    ('inv: (3, 2) is no square matrix', 'square', 'inv', (3, 2), 'square matrix')
     """
+
+    _facts = _NONE
+
+    def __init__(
+        self, *args: object, reason: str = "", op: str = "", operands: Iterable[Any] = (),
+        fix: str = "", **more: Any,
+    ) -> None:  # fmt: skip
+        if reason:
+            told = tuple([_told(each) for each in operands])
+            self._facts = Facts(reason, op, told, fix, more)
+            args = (self._facts.rendered(str(args[0])), *args[1:])
+        super().__init__(*args)
+
+    @property
+    def reason(self) -> str:
+        """What is wrong, in a word or two that stay the same; "" where the error has no facts."""
+        return self._facts.reason
+
+    @property
+    def op(self) -> str:
+        """The name of the op that refused, where one did."""
+        return self._facts.op
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        """The shape, dtype and device of the operands that do not fit."""
+        return self._facts.operands
+
+    @property
+    def fix(self) -> str:
+        """Code that would do, in the names of the op's parameters; "" where none is known."""
+        return self._facts.fix
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """The further facts by name, such as the `dim` and the `size` that an index is outside."""
+        return self._facts.more
+
+
+def _told(value: Any) -> Operand:
+    """What is told of a layout (or of anything with shape, dtype, device), or of a shape alone."""
+    if hasattr(value, "dtype"):
+        return Operand(tuple(value.shape), value.dtype, value.device)
+    return Operand(tuple(value))
 
 
 class ShapeError(AntorchaError, RuntimeError):

@@ -19,7 +19,10 @@ def _fill(out: Memory, name: str, *parameters: Any) -> None:
     """Draws with a native sampler; the parameters lie in the order of the result's memory."""
     lay = out.layout
     if lay.dtype.name not in ("float32", "float64"):
-        raise MissingFeature(f"{out.name}: not implemented for {lay.dtype}; use float32 or float64")
+        raise MissingFeature(
+            "{op}: not implemented for {0.dtype}; use float32 or float64", reason="needs float",
+            op=out.name, operands=(lay,),
+        )  # fmt: skip
     order = memory_order(lay)
     spread = [
         np.transpose(np.broadcast_to(each, tuple(lay.shape)), order).ravel() for each in parameters
@@ -56,7 +59,10 @@ def _sample_dirichlet(input: Tensor, generator: Any = None):
     def draw(out: Memory) -> None:
         kind = out.layout.dtype
         if kind.name not in ("float32", "float64"):
-            raise MissingFeature(f"{out.name}: not implemented for {kind}; use float32 or float64")
+            raise MissingFeature(
+                "{op}: not implemented for {dtype}; use float32 or float64", reason="needs float",
+                op=out.name, dtype=kind,
+            )  # fmt: skip
         shapes = np.ascontiguousarray(input, np.float64)
         gammas = np.empty(shapes.shape, np.float64)
         R.fill_from_parameters(
@@ -105,8 +111,9 @@ def _(make):
 def _binomial_result(count, prob, generator):
     if count.dtype is not prob.dtype:
         raise DtypeError(
-            f"binomial: count and prob must have the same dtype, got {count.dtype} and {prob.dtype}"
-        )
+            "binomial: count and prob must have the same dtype, got {0.dtype} and {1.dtype}",
+            reason="dtype", op="binomial", operands=(count, prob),
+        )  # fmt: skip
     if count.dtype.kind != "f":
         raise DtypeError(f"binomial: takes floating-point tensors, got {count.dtype}")
     if tuple(count.shape) != tuple(prob.shape):

@@ -65,8 +65,9 @@ class Memory:
         lay = self.layout
         if lay.dtype.kind not in kinds:
             raise MissingFeature(
-                f"{self.name}: not implemented for {lay.dtype}; draw floats and cast them"
-            )
+                "{op}: not implemented for {0.dtype}; draw floats and cast them",
+                reason="needs float", op=self.name, operands=(lay,),
+            )  # fmt: skip
         name = lay.dtype.name
         count = lay.numel * (2 if name in REALS else 1)
         name = REALS.get(name, name)

@@ -392,7 +392,10 @@ def logcumsumexp(input: Tensor, dim: Dim):
     tensor([0.0000, 0.6931])
     """
     if input.dtype.kind != "f":
-        raise MissingFeature(f"logcumsumexp: not implemented for {input.dtype}")
+        raise MissingFeature(
+            "logcumsumexp: not implemented for {0.dtype}", reason="needs float",
+            op="logcumsumexp", operands=(input,),
+        )  # fmt: skip
     d = normalize_dim(dim, input.ndim, op="logcumsumexp")
     acc = wide_dtype(input.dtype)
     low = -700.0 if acc.itemsize == 8 else -87.0

@@ -232,9 +232,9 @@ class MissingFeature(AntorchaError, NotImplementedError):
 
 
 class MissingName(AttributeError):
-    """A name that is not there. Its hint, or the text `instead` of all, is worked out only if
-    somebody reads it: ``hasattr`` raises this too. Tracebacks call it AttributeError, and it is
-    pickled as one.
+    """A name that is not there. The one that was perhaps `meant`, or the text `instead` of all, is
+    worked out only if somebody reads it: ``hasattr`` raises this too. Tracebacks call it
+    AttributeError, and it is pickled as one.
 
     `obj` stays unset, or Python would add a second hint to ours.
     """
@@ -243,16 +243,20 @@ class MissingName(AttributeError):
     __qualname__ = "AttributeError"
 
     def __init__(
-        self, text: str, name: str, hint: Callable[[], str], instead: Callable[[], str] = str
+        self, text: str, name: str, meant: Callable[[], str], instead: Callable[[], str] = str
     ) -> None:
         super().__init__(text, name=name)
-        self._hint, self._instead = hint, instead
+        self._meant, self._instead = meant, instead
 
     def __str__(self) -> str:
         if instead := self._instead():
             return instead
-        text, hint = super().__str__(), self._hint()
-        return f"{text.rstrip('.')}.{hint}" if hint else text
+        text, meant = super().__str__(), self._meant()
+        return f"{text.rstrip('.')}.{_did_you_mean(meant)}" if meant else text
+
+    def meant(self) -> str:
+        """The name that was perhaps meant; "" where none is near, or PyTorch has this one."""
+        return "" if self._instead() else self._meant()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return AttributeError, (str(self),)
@@ -281,15 +285,15 @@ def no_such_name(module: str, name: str, names: Names) -> AttributeError | Impor
     module 'torch.nn' has no attribute 'Fold2d'. Did you mean 'Fold'?
     """
 
-    def hint() -> str:
+    def meant() -> str:
         public = [each for each in (names() if callable(names) else names) if each[:1] != "_"]
-        return did_you_mean(name, public)
+        return nearest(name, public)
 
     if _is_from_import(name):
         text = f"cannot import name {name!r} from {module!r}."
-        return ImportError(not_yet(module, name) or f"{text}{hint()}", name=module)
+        return ImportError(not_yet(module, name) or f"{text}{_did_you_mean(meant())}", name=module)
     text = f"module {module!r} has no attribute {name!r}."
-    return MissingName(text, name, hint, lambda: not_yet(module, name))
+    return MissingName(text, name, meant, lambda: not_yet(module, name))
 
 
 def explain_missing(module: str, names: dict[str, Any]) -> None:
@@ -384,20 +388,27 @@ def _is_from_import(name: str) -> bool:
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:
     """Return ``" Did you mean 'x'?"`` for the candidate nearest to `name`; ``""`` if none is.
 
-    The name itself is no hint.
-
     >>> did_you_mean("channel_last", ["channels_last", "contiguous_format"])
     " Did you mean 'channels_last'?"
-    >>> did_you_mean("matmul_", ["matmul", "mul"])
-    " Did you mean 'matmul'?"
-    >>> did_you_mean("zebra", ["matmul", "mul"])
-    ''
+    """
+    return _did_you_mean(nearest(name, candidates))
+
+
+def _did_you_mean(meant: str) -> str:
+    return f" Did you mean '{meant}'?" if meant else ""
+
+
+def nearest(name: str, candidates: Iterable[str]) -> str:
+    """The candidate nearest to `name`; ``""`` if none is near. The name itself is no candidate.
+
+    >>> nearest("matmul_", ["matmul", "mul"]), nearest("zebra", ["matmul", "mul"])
+    ('matmul', '')
     """
     import difflib  # slow to import, and needed only when an error is raised
 
     others = [candidate for candidate in candidates if candidate != name]
     near = difflib.get_close_matches(name, others, n=1, cutoff=0.7)
-    return f" Did you mean '{near[0]}'?" if near else ""
+    return near[0] if near else ""
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:

@@ -46,6 +46,10 @@ WORDS: dict[str, tuple[str, str]] = {
         "{op} takes matrices of {wanted} dims, and {label} has {ndim}.",
         "{op} toma matrices de {wanted} dimensiones y {label} tiene {ndim}.",
     ),
+    "one dim": (
+        "{op} takes vectors, and {label} has {ndim} dims.",
+        "{op} toma vectores y {label} tiene {ndim} dimensiones.",
+    ),
     "linear": (
         "A linear layer takes inputs whose last size is its in_features, {wanted}; this input has "
         "{got}.",

@@ -593,7 +593,7 @@ class Module(H.Hooks, State):
 
 def _not_ready(what: str) -> AttributeError:
     text = f"cannot assign {what} before Module.__init__() call"
-    return with_facts(AttributeError(text), Facts("super"))
+    return with_facts(AttributeError(text), Facts("super", fix="super().__init__()"))
 
 
 def parse_to(args: Any, kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:

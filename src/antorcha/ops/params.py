@@ -22,6 +22,7 @@ from antorcha.errors import (
     NumberOverflow,
     ValueRangeError,
     did_you_mean,
+    nearest,
     shown,
     warn,
 )
@@ -403,9 +404,11 @@ class Signature:
         if name == "self":
             return 0
         raise ArgumentError(
-            f"{self.op}() got an unexpected keyword argument {name!r}."
-            f"{did_you_mean(name, names)} Its signature is {self}"
-        )
+            "{op}() got an unexpected keyword argument {name!r}.{hint} Its signature is "
+            "{signature}",
+            reason="unexpected keyword", op=self.op, name=name, meant=nearest(name, names),
+            hint=did_you_mean(name, names), signature=str(self),
+        )  # fmt: skip
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """-> (key, tensor operands, launch arguments, run-time numbers, every bound value)."""

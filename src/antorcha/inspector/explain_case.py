@@ -137,24 +137,24 @@ class Case:
         return ""
 
     # ------------------------------------------------------------------------------------- fixes
-    def fix(self, *changes: tuple[ast.AST | None, str], gives: object = "") -> Fixes:
+    def fix(self, *changes: tuple[ast.AST | None, str], gives: bool = False) -> Fixes:
         """The line with parts of it replaced; nothing where one of them is not in it, or where it
-        would fail, too."""
+        would fail, too. With `gives` only where it is known to hold, with the shape that it gives:
+        so a rule may propose whatever could fit."""
         known = [(node, text) for node, text in changes if node is not None]
         if len(known) < len(changes) or not known:
             return []
         code = self.site.rewritten(known)
         verdict = try_code(self.site.replaced(known), self.names, self.failed.parts)
-        if not code or verdict.holds is False:
+        if not code or verdict.holds is False or (gives and not verdict.holds):
             return []
-        gives = verdict.shape if gives and verdict.shape is not None else gives
-        return [(code, shape_text(gives) if isinstance(gives, tuple) else str(gives))]
+        return [(code, shape_text(verdict.shape) if gives and verdict.shape is not None else "")]
 
-    def with_suffix(self, operand: Operand, suffix: str, gives: object = "") -> Fixes:
+    def with_suffix(self, operand: Operand, suffix: str, gives: bool = False) -> Fixes:
         """The line with something done to an operand."""
         return self.fix((operand.node, self.atom(operand.node) + suffix), gives=gives)
 
-    def renamed(self, name: str, gives: object = "") -> Fixes:
+    def renamed(self, name: str, gives: bool = False) -> Fixes:
         """The failing call with another of its package's functions, or of its object's methods."""
         func = self.call.func if self.call is not None else None
         if not isinstance(func, ast.Attribute):

@@ -14,7 +14,7 @@ from antorcha.device import as_device
 from antorcha.inspector import explain_shapes as shapes
 from antorcha.inspector.explain_case import Case, Finding, Fixes, Rule
 from antorcha.inspector.explain_layers import module_as_parameters
-from antorcha.inspector.explain_memory import out_of_memory
+from antorcha.inspector.explain_memory import refused
 from antorcha.inspector.explain_operands import Operand
 from antorcha.inspector.explain_values import UNKNOWN, Fact, fact_of, value_of
 from antorcha.lazy import np
@@ -27,6 +27,8 @@ _VALUES = ("shape", "T", "mT", "H", "mH", "grad", "data", "dtype", "device", "nd
 
 def find(case: Case) -> Finding | None:
     """What the first rule finds whose pattern is in the message."""
+    if issubclass(type(case.error), MemoryError):
+        return memory(case)
     for pattern, rule in PATTERNS:
         if re.search(pattern, case.message) and (found := rule(case)) is not None:
             return found
@@ -151,6 +153,12 @@ def element_count(case: Case) -> Finding | None:
     return shapes.counted(case, case.operands[0], _sizes(new[1]))
 
 
+def memory(case: Case) -> Finding | None:
+    """An array that there is no memory for, or Python's own MemoryError."""
+    size = re.search(r"Unable to allocate (.+?) for an array", case.message)
+    return refused(case, size[1] if size else "")
+
+
 def _take_arrays(case: Case) -> bool:
     """Makes the arrays on the line the operands. What was only computed there has the shape that
     the message says."""
@@ -210,5 +218,4 @@ PATTERNS: tuple[tuple[str, Rule], ...] = (
     (r"broadcast together|match the broadcast shape|broadcast input array", broadcasting),
     (r"mismatch in its core dimension|^shapes \(.*not aligned", matmul),
     (r"cannot reshape array", element_count),
-    (r"Unable to allocate .* for an array", out_of_memory),
 )

@@ -44,15 +44,12 @@ def remade(case: Case, code: str, gives: tuple[int, ...] | None = None) -> Fixes
 @rule("linear", takes=2)
 def linear(case: Case, x: Operand, weight: Operand) -> Finding | None:
     """An input that a linear layer does not take."""
-    shape, got, wanted = x.fact.shape, case["got"], case["wanted"]
+    shape, got = x.fact.shape, case["got"]
     if len(weight.fact.shape) != 2:
         return None
     outputs = weight.fact.shape[0]
-    fixes: Fixes = []
-    if len(shape) > 2 and prod(shape[1:]) == wanted:
-        fixes += case.with_suffix(x, ".flatten(1)", (shape[0], outputs))
-    if len(shape) == 2 and shape[0] == wanted:
-        fixes += case.with_suffix(x, ".T", (got, outputs))
+    fixes = case.with_suffix(x, ".flatten(1)", gives=True) if len(shape) > 2 else []
+    fixes += case.with_suffix(x, ".T", gives=True) if len(shape) == 2 else []
     fixes += remade(case, f"Linear({got}, {outputs})", (*shape[:-1], outputs))
     return case.finding(Picture([row(x, {len(shape) - 1}), row(weight, {1})]), fixes)
 
@@ -237,8 +234,8 @@ def same_size(case: Case, x: Operand, target: Operand) -> Finding:
     fixes: Fixes = []
     one, two = x.fact.shape, target.fact.shape
     cast = "" if target.fact.dtype.kind in "fc" else ".float()"
-    for a, b, short, long in ((target, x, two, one), (x, target, one, two)):
-        if (*short, 1) == long:
+    for a, b in ((target, x), (x, target)):
+        if len(a.fact.shape) < len(b.fact.shape):
             fixes += _matched(case, a, ".unsqueeze(-1)", target, cast)
             fixes += _matched(case, b, ".squeeze(-1)", target, cast)
     if not fixes and prod(one) == prod(two):
@@ -284,7 +281,19 @@ def no_parameters(case: Case) -> Finding:
     return case.finding(None, fixes)
 
 
+@rule("list of parameters")
+def bare_parameter(case: Case) -> Finding:
+    """A tensor where a list of them is wanted."""
+    node = case.given("params", 0)
+    return case.finding(None, case.fix((node, f"[{case.text(node)}]")))
+
+
 @rule("parameters of a module")
+def no_tensors(case: Case) -> Finding:
+    """A list of modules, or of anything else that is no tensor."""
+    return module_as_parameters(case) or case.finding(key="list of parameters")
+
+
 def module_as_parameters(case: Case) -> Finding | None:
     """``SGD(model)``, ``SGD([encoder, decoder])``."""
     node = case.given("params", 0)
@@ -304,13 +313,6 @@ def _is_optimizer(value: Any) -> bool:
     package = sys.modules.get("antorcha.optim")
     known = [*vars(package).values()] if package is not None else []
     return any(value is each for each in known if isinstance(each, type))
-
-
-@rule("list of parameters")
-def bare_parameter(case: Case) -> Finding:
-    """A tensor where a list of them is wanted."""
-    node = case.given("params", 0)
-    return case.finding(None, case.fix((node, f"[{case.text(node)}]")))
 
 
 @rule("checkpoint")
@@ -338,14 +340,11 @@ def _start(long: list[str], short: list[str]) -> str:
 
 # -------------------------------------------------------------------------------------------- data
 @rule("dataset", takes=2)
-def sizes_of_a_dataset(case: Case, first: Operand, *_: Operand) -> Finding:
+def sizes_of_a_dataset(case: Case, *_: Operand) -> Finding:
     """``TensorDataset`` of tensors of another number of rows."""
-    count = first.fact.shape[:1]
     fixes: Fixes = []
     for operand in case.operands:
-        shape = operand.fact.shape
-        if shape[:1] != count and len(shape) == 2 and shape[1:] == count:
-            fixes += case.with_suffix(operand, ".T")
+        fixes += case.with_suffix(operand, ".T") if len(operand.fact.shape) == 2 else []
     return case.finding(rows(case.operands[:8], {0}, right=False), fixes)
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
-import re
 from typing import Any
 
-from antorcha.inspector.explain_case import Case, Finding
+from antorcha.inspector.explain_case import Case, Finding, rule
 from antorcha.inspector.explain_values import fact_of
 from antorcha.inspector.forms import cut, shape_text
 from antorcha.inspector.naming import field, is_tensor, named_tensors, names_around
@@ -18,12 +17,16 @@ _LARGEST = 5
 _LEAST = 1 << 10  # bytes of a tensor that is told
 
 
-def out_of_memory(case: Case) -> Finding | None:
-    """An allocation that was refused, by antorcha, NumPy or Python."""
+@rule("memory")
+def out_of_memory(case: Case) -> Finding:
+    """An allocation that was refused, by antorcha or by Python."""
+    return refused(case)
+
+
+def refused(case: Case, of_array: str = "") -> Finding:
+    """What was asked for (for an array, in NumPy's words), and what holds the rest."""
     asked = case.facts.more.get("asked", 0)
-    size = memory_size(asked) if asked else ""
-    of_array = re.search(r"Unable to allocate (.+?) for an array", case.message)  # (NumPy's)
-    size = of_array[1] if of_array else size
+    size = memory_size(asked) if asked else of_array
     held, largest = _largest(case)
     held = case.facts.more.get("held", held)
     key = "memory asked" if size else "memory"

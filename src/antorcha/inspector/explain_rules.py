@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from antorcha.errors import AntorchaError
 from antorcha.inspector import explain_foreign as foreign
-from antorcha.inspector import explain_layers, explain_shapes, explain_tensors
+from antorcha.inspector import explain_layers, explain_memory, explain_shapes, explain_tensors
 from antorcha.inspector.explain_case import RULES, Case, Finding, Fixes, rows
-from antorcha.inspector.explain_memory import out_of_memory
 from antorcha.inspector.explain_words import WORDS
 
-MODULES = explain_layers, explain_shapes, explain_tensors  # whose rules are in RULES
+MODULES = explain_layers, explain_memory, explain_shapes, explain_tensors  # whose rules are RULES
 
 SUFFIXES = {
     "deep copy": ".detach()",
@@ -26,8 +25,6 @@ def find(case: Case) -> Finding | None:
     """What is wrong; None where no rule knows."""
     reason = case.facts.reason
     ours = bool(reason) or issubclass(type(case.error), AntorchaError)
-    if issubclass(type(case.error), MemoryError):
-        return out_of_memory(case)
     if not ours:
         return foreign.find(case)
     rule = RULES.get(reason, sentence if reason in WORDS else None)

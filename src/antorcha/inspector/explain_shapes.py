@@ -6,39 +6,11 @@ import ast
 from collections.abc import Sequence
 from math import prod
 
-from antorcha.errors import ShapeError
 from antorcha.inspector.explain_case import Case, Finding, Fixes, numbers, row, rows, rule
 from antorcha.inspector.explain_draw import Picture, Shape
 from antorcha.inspector.explain_layers import rows_of_a_table, samples
 from antorcha.inspector.explain_operands import Operand
 from antorcha.inspector.forms import shape_text
-from antorcha.shapes import broadcast_shapes
-
-
-def product_shape(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...] | None:
-    """The shape of a @ b; None where there is none.
-
-    >>> product_shape((3, 2), (2, 4)), product_shape((10,), (10, 5)), product_shape((3,), (2, 4))
-    ((3, 4), (5,), None)
-    """
-    if not a or not b or a[-1] != b[-2 if len(b) > 1 else 0]:
-        return None
-    batch = broadcast(a[:-2], b[:-2])
-    if batch is None:
-        return None
-    return (*batch, *a[-2:-1], *(b[-1:] if len(b) > 1 else ()))
-
-
-def broadcast(*shapes: Sequence[int]) -> tuple[int, ...] | None:
-    """The shape that shapes broadcast to; None where they do not.
-
-    >>> broadcast((3, 1), (2,)), broadcast((3, 2), (3,))
-    ((3, 2), None)
-    """
-    try:
-        return tuple(broadcast_shapes(*[tuple(shape) for shape in shapes]))
-    except ShapeError:
-        return None
 
 
 # ------------------------------------------------------------------------------------ a @ b
@@ -71,21 +43,13 @@ def _factors(case: Case) -> list[Operand]:
 
 def _products(case: Case, a: Operand, b: Operand) -> Fixes:
     """The products of the same matrices that there are: transposed, or the other way round."""
-    shape_a, shape_b = a.fact.shape, b.fact.shape
     found: Fixes = []
-    for operand, one, two in ((b, shape_a, _turned(shape_b)), (a, _turned(shape_a), shape_b)):
-        made = product_shape(one, two)
-        if made is not None and len(operand.fact.shape) > 1:
-            suffix = ".T" if len(operand.fact.shape) == 2 else ".mT"
-            found += case.with_suffix(operand, suffix, made)
-    made = product_shape(shape_b, shape_a)
-    if made is not None:
-        found += case.fix((a.node, case.text(b.node)), (b.node, case.text(a.node)), gives=made)
-    return found
-
-
-def _turned(shape: tuple[int, ...]) -> tuple[int, ...]:
-    return shape if len(shape) < 2 else (*shape[:-2], shape[-1], shape[-2])
+    for operand in (b, a):
+        if len(operand.fact.shape) > 1:
+            turned = ".T" if len(operand.fact.shape) == 2 else ".mT"
+            found += case.with_suffix(operand, turned, gives=True)
+    swapped = (a.node, case.text(b.node)), (b.node, case.text(a.node))
+    return found + case.fix(*swapped, gives=True)
 
 
 @rule("two dims")
@@ -97,14 +61,11 @@ def number_of_dims(case: Case) -> Finding | None:
     if len(factors) < 2 or not wrong:
         return None
     a, b = factors
-    one, two = a.fact.shape, b.fact.shape
     fixes: Fixes = []
-    if len(one) == 1 and len(two) == 2 and (made := product_shape((1, *one), two)):
-        fixes += case.with_suffix(a, ".unsqueeze(0)", made)
-    if len(two) == 1 and len(one) == 2 and (made := product_shape(one, (*two, 1))):
-        fixes += case.with_suffix(b, ".unsqueeze(1)", made)
-    if (made := product_shape(one, two)) is not None:
-        fixes += case.renamed("matmul", made)
+    if wanted == 2:
+        fixes += case.with_suffix(a, ".unsqueeze(0)", gives=True)
+        fixes += case.with_suffix(b, ".unsqueeze(1)", gives=True)
+    fixes += case.renamed("matmul", gives=True)
     key = "one dim" if wanted == 1 else "two dims"
     return case.finding(rows(factors), fixes, key, label=wrong[0].label, ndim=len(given))
 
@@ -159,31 +120,22 @@ def clashes(shapes: Sequence[tuple[int, ...]]) -> list[set[int]]:
 def _fitted(case: Case, a: Operand, b: Operand) -> Fixes:
     """What makes two shapes broadcast: new dims of size 1, a transpose, a reshape."""
     found: Fixes = []
+    # A write in place leaves the left side as it is.
     in_place = isinstance(case.site.node, (ast.AugAssign, ast.Assign))
-    for one, other, is_first in ((b, a, False), (a, b, True)):
-        shape, target = one.fact.shape, other.fact.shape
-        if is_first and in_place:
-            break  # the left side is what it is
-        for suffix, made in _forms(shape, target):
-            result = broadcast(made, target)
-            if result is not None and not (in_place and result != target):
-                found += case.with_suffix(one, suffix, result)
-        if found:
-            break
+    for one, other in ((b, a), (a, b))[: 1 if in_place else 2]:
+        for suffix in _forms(one.fact.shape, other.fact.shape) if not found else ():
+            found += case.with_suffix(one, suffix, gives=True)
     return found[:2]
 
 
-def _forms(shape: tuple[int, ...], target: tuple[int, ...]) -> list[tuple[str, tuple[int, ...]]]:
-    """Other forms of a shape that may fit a target, with the code for them."""
-    forms: list[tuple[str, tuple[int, ...]]] = []
-    for new in range(1, len(target) - len(shape) + 1 if shape else 1):
-        code = ", ".join([":"] * len(shape) + ["None"] * new)
-        forms.append((f"[{code}]", (*shape, *(1,) * new)))
-    if len(shape) == 2:
-        forms.append((".T", shape[::-1]))
-    if prod(shape) == prod(target) and shape != target:
-        forms.append((f".reshape{shape_text(target)}", target))
-    return forms
+def _forms(shape: tuple[int, ...], target: tuple[int, ...]) -> list[str]:
+    """Code for other forms of a shape, which may fit a target."""
+    forms = [
+        f"[{', '.join([':'] * len(shape) + ['None'] * new)}]"
+        for new in range(1, len(target) - len(shape) + 1 if shape else 1)
+    ]
+    forms += [".T"] if len(shape) == 2 else []
+    return forms + ([f".reshape{shape_text(target)}"] if prod(shape) == prod(target) else [])
 
 
 @rule("expand")
@@ -213,13 +165,8 @@ def counted(case: Case, x: Operand, new: tuple[int, ...]) -> Finding:
     have = x.fact.numel
     rest = prod([size for size in new if size != -1])
     picture = Picture([row(x), Shape(case.failed.op or "view", numbers(new))], right=False)
-    fixes: Fixes = []
-    for k, size in enumerate(new if -1 not in new else ()):
-        others = prod(new[:k] + new[k + 1 :])
-        if others and have % others == 0:
-            made = (*new[:k], have // others, *new[k + 1 :])
-            fixes = case.fix((case.argument(size), "-1"), gives=made)
-            break
+    open_ = [case.fix((case.argument(n), "-1"), gives=True) for n in new if -1 not in new]
+    fixes = next(filter(None, open_), [])
     return case.finding(
         picture, fixes, "count", old=" x ".join(map(str, x.fact.shape)) or "1", have=have,
         new=" x ".join(["?" if size == -1 else str(size) for size in new]) or "1",
@@ -251,15 +198,13 @@ def joining(case: Case, *_: Operand) -> Finding | None:
     differ = _differing(shapes)
     fixes: Fixes = []
     for other in range(len(shapes[0])):
-        if differ <= {other} and call is not None and call.args:
-            made = list(shapes[0])
-            made[other] = sum([shape[other] for shape in shapes])
+        if call is not None and call.args:
             given, first = case.given("dim", 1) or case.given("axis", 1), call.args[0]
             change = (
                 (first, f"{case.text(first)}, dim={other}") if given is None
                 else (given, str(other))
             )  # fmt: skip
-            fixes += case.fix(change, gives=tuple(made))
+            fixes += case.fix(change, gives=True)
     return case.finding(rows(case.operands, differ - {case["dim"]}, right=False), fixes)
 
 
@@ -271,28 +216,23 @@ def _differing(shapes: Sequence[tuple[int, ...]]) -> set[int]:
 @rule("same dims", takes=1)
 def joining_ranks(case: Case, *_: Operand) -> Finding:
     """``cat`` of tensors with another number of dims."""
-    most = max([len(operand.fact.shape) for operand in case.operands])
     fixes: Fixes = []
     for operand in case.operands:
-        if len(operand.fact.shape) == most - 1:
-            made = [case.with_suffix(operand, f".unsqueeze({k})") for k in range(most)]
-            fixes += next(filter(None, made), [])
+        places = range(len(operand.fact.shape) + 1)
+        made = [case.with_suffix(operand, f".unsqueeze({k})") for k in places]
+        fixes += next(filter(None, made), [])
     return case.finding(rows(case.operands, right=False), fixes)
 
 
-@rule("stack", takes=2)
-def stacking(case: Case, *_: Operand) -> Finding | None:
+@rule("stack")
+def stacking(case: Case) -> Finding | None:
     """``stack`` of different shapes, by the program or by a loader."""
     of_loader = samples(case)
-    if of_loader is not None:
+    if of_loader is not None or len(case.operands) < 2:
         return of_loader
     shapes = [operand.fact.shape for operand in case.operands]
     marks = _differing(shapes) if len({len(shape) for shape in shapes}) == 1 else set()
-    fixes: Fixes = []
-    call = case.call
-    if marks == {0} and call is not None and not call.keywords and len(call.args) == 1:
-        made = (sum([shape[0] for shape in shapes]), *shapes[0][1:])
-        fixes = case.renamed("cat", made)
+    fixes = case.renamed("cat", gives=True) if case.given("dim", 1) is None else []
     return case.finding(rows(case.operands, marks, right=False), fixes)
 
 
@@ -368,10 +308,8 @@ def too_many(case: Case, x: Operand) -> Finding:
 @rule("index dims", takes=2)
 def gathering(case: Case, x: Operand, index: Operand) -> Finding:
     """``gather`` with an index of fewer dims."""
-    fixes: Fixes = []
-    dim = case.given("dim", 0 if case.receiver is not None else 1)
-    if dim is not None and len(index.fact.shape) == len(x.fact.shape) - 1:
-        fixes = case.with_suffix(index, f".unsqueeze({case.text(dim)})")
+    dim = case.text(case.given("dim", 0 if case.receiver is not None else 1))
+    fixes = case.with_suffix(index, f".unsqueeze({dim})") if dim else []
     return case.finding(rows([x, index], right=False), fixes)
 
 
@@ -381,8 +319,7 @@ def mask_shape(case: Case, x: Operand, mask: Operand) -> Finding | None:
     if not isinstance(case.site.node, ast.Subscript):
         return None
     have, want = mask.fact.shape, x.fact.shape
-    leads = [lead for lead in range(1, len(want) - len(have) + 1)
-             if want[lead : lead + len(have)] == have]  # fmt: skip
-    fixes = [] if not leads else case.fix((mask.node, f"{':, ' * leads[0]}{case.text(mask.node)}"))
+    leads = [f"{':, ' * lead}{case.text(mask.node)}" for lead in range(1, len(want))]
+    fixes = next(filter(None, [case.fix((mask.node, text)) for text in leads]), [])
     marks = {k for k, (a, b) in enumerate(zip(have, want, strict=False)) if a != b}
     return case.finding(rows([x, mask], marks, right=False), fixes)

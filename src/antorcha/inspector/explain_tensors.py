@@ -207,7 +207,7 @@ def tensor_as_size(case: Case, x: Operand) -> Finding | None:
     if x.fact.numel == 1:
         fixes = case.fix((x.node, f"int({case.text(x.node)})"))
     else:
-        fixes = case.with_suffix(x, ".shape", x.fact.shape)
+        fixes = case.with_suffix(x, ".shape", gives=True)
     return case.finding(rows([x]), fixes, "size wanted")
 
 

@@ -17,9 +17,12 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from types import FrameType, ModuleType
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from antorcha.structs import struct
+
+if TYPE_CHECKING:
+    from typing import Self
 
 _OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
@@ -103,6 +106,12 @@ class AntorchaError(Exception):
             self._facts = Facts(reason, op, told, fix, more)
             args = (self._facts.rendered(str(args[0])), *args[1:])
         super().__init__(*args)
+
+    @classmethod
+    def of_dtype(cls, op: str, dtype: object, advice: str = "") -> Self:
+        """What an op for real numbers says of another dtype."""
+        text = "{op}: not implemented for {dtype}" + ("; {advice}" if advice else "")
+        return cls(text, reason="needs float", op=op, dtype=dtype, advice=advice)
 
     @property
     def reason(self) -> str:

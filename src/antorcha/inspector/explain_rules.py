@@ -12,11 +12,12 @@ from antorcha.inspector.explain_words import WORDS
 MODULES = explain_layers, explain_memory, explain_shapes, explain_tensors  # whose rules are RULES
 
 SUFFIXES = {
-    "deep copy": ".detach()",
-    "numpy": ".detach()",
-    "no bfloat16": ".float()",
-    "no length": ".reshape(1)",
-    "computed parameter": ".detach().requires_grad_()",
+    "deep copy": [".detach()"],
+    "numpy": [".detach()"],
+    "no bfloat16": [".float()"],
+    "no length": [".reshape(1)"],
+    "scalar": [".sum()", ".mean()"],
+    "computed parameter": [".detach().requires_grad_()"],
 }
 """What mends the first operand, where that is all there is to say beside the sentence."""
 
@@ -35,12 +36,13 @@ def find(case: Case) -> Finding | None:
 
 
 def sentence(case: Case) -> Finding:
-    """A reason without a rule of its own: its sentence, and the first operand."""
-    first = case.operands[:1]
-    suffix, fixes = SUFFIXES.get(case.facts.reason, ""), Fixes()
-    for operand in first if suffix else ():
-        fixes = case.with_suffix(operand, suffix)
-    if not suffix and case.facts.fix:
+    """A reason without a rule of its own: its sentence, its operands, and what mends the first."""
+    suffixes, fixes = SUFFIXES.get(case.facts.reason), Fixes()
+    for first in case.operands[:1]:
+        for suffix in suffixes or ():
+            fixes += case.with_suffix(first, suffix)
+    if suffixes is None and case.facts.fix:
         fixes = [(case.facts.fix, "")]
-    label = first[0].label if first else ""
-    return case.finding(rows(first) if first else None, fixes, label=label)
+    label = case.operands[0].label if case.operands else ""
+    picture = rows(case.operands[:4], right=False) if case.operands else None
+    return case.finding(picture, fixes, label=label)

@@ -145,12 +145,6 @@ def keeps_its_dtype(case: Case) -> Finding:
     return case.finding(picture, [(made, "")] if made else [])
 
 
-@rule("bits")
-def bits_of_floats(case: Case) -> Finding:
-    """``x > 0 & x < 2``, and other bits of real numbers."""
-    return case.finding(rows(case.operands[:2], right=False))
-
-
 @rule("bool numbers")
 def bools(case: Case) -> Finding:
     """``-mask`` and ``mask - mask``."""
@@ -236,13 +230,6 @@ def backwards_array(case: Case) -> Finding:
 
 
 # ----------------------------------------------------------------------------------------- autograd
-@rule("scalar", takes=1)
-def not_scalar(case: Case, x: Operand) -> Finding:
-    """``backward()`` of more than one number."""
-    fixes = case.with_suffix(x, ".sum()") + case.with_suffix(x, ".mean()")
-    return case.finding(rows([x]), fixes, label=x.label)
-
-
 @rule("second")
 def second_backward(case: Case) -> Finding:
     """``backward()`` through a graph that was freed."""

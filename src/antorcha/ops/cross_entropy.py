@@ -275,9 +275,7 @@ def _checked_target(name: str, input: _Any, target: _Any, weight: _Any) -> _Any:
     if lay.ndim == 0:
         raise ValueRangeError(f"{name}: Expected 1 or more dimensions (got 0)")
     if lay.dtype.kind != "f":
-        raise UnsupportedDtype(
-            "{op}: not implemented for {0.dtype}", reason="needs float", op=name, operands=(lay,)
-        )
+        raise UnsupportedDtype.of_dtype(name, lay.dtype)
     if lay.ndim > 1 and own.ndim and own.shape[0] != lay.shape[0]:
         raise ValueRangeError(
             "{op}: Expected input batch_size ({rows}) to match target batch_size ({targets}).",

@@ -288,10 +288,7 @@ def binary_cross_entropy(
             f"{input._layout.dtype}; cast one of them."
         )
     if input._layout.dtype.kind != "f":
-        raise UnsupportedDtype(
-            "binary_cross_entropy: not implemented for {0.dtype}", reason="needs float",
-            op="binary_cross_entropy", operands=(input._layout,),
-        )  # fmt: skip
+        raise UnsupportedDtype.of_dtype("binary_cross_entropy", input._layout.dtype)
     if input._layout.numel:
         low, high = float(T.amin(input.detach()).item()), float(T.amax(input.detach()).item())
         if not (low >= 0 and high <= 1):
@@ -360,10 +357,7 @@ def binary_cross_entropy_with_logits(
             f"{target._layout.dtype}; cast it with target.float()."
         )
     if input._layout.dtype.kind not in "f":
-        raise UnsupportedDtype(
-            "binary_cross_entropy_with_logits: not implemented for {0.dtype}", reason="needs float",
-            op="binary_cross_entropy_with_logits", operands=(input._layout,),
-        )  # fmt: skip
+        raise UnsupportedDtype.of_dtype("binary_cross_entropy_with_logits", input._layout.dtype)
     if weight is None and pos_weight is None:
         return _bce_with_logits(input, target, reduction)
     if pos_weight is None:

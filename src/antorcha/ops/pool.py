@@ -219,10 +219,7 @@ def _check_input(op, lay, nd, kinds="f"):
             f"size for input, but got:{list(lay.shape)}"
         )
     if lay.dtype.kind not in kinds:
-        raise MissingFeature(
-            "{op}: not implemented for {0.dtype}; cast the input to float", reason="needs float",
-            op=op, operands=(lay,),
-        )  # fmt: skip
+        raise MissingFeature.of_dtype(op, lay.dtype, "cast the input to float")
 
 
 def _arguments(op, lay, nd, kernel_size, stride, padding, dilation, ceil_mode):

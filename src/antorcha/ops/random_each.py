@@ -19,10 +19,7 @@ def _fill(out: Memory, name: str, *parameters: Any) -> None:
     """Draws with a native sampler; the parameters lie in the order of the result's memory."""
     lay = out.layout
     if lay.dtype.name not in ("float32", "float64"):
-        raise MissingFeature(
-            "{op}: not implemented for {0.dtype}; use float32 or float64", reason="needs float",
-            op=out.name, operands=(lay,),
-        )  # fmt: skip
+        raise MissingFeature.of_dtype(out.name, lay.dtype, "use float32 or float64")
     order = memory_order(lay)
     spread = [
         np.transpose(np.broadcast_to(each, tuple(lay.shape)), order).ravel() for each in parameters
@@ -59,10 +56,7 @@ def _sample_dirichlet(input: Tensor, generator: Any = None):
     def draw(out: Memory) -> None:
         kind = out.layout.dtype
         if kind.name not in ("float32", "float64"):
-            raise MissingFeature(
-                "{op}: not implemented for {dtype}; use float32 or float64", reason="needs float",
-                op=out.name, dtype=kind,
-            )  # fmt: skip
+            raise MissingFeature.of_dtype(out.name, kind, "use float32 or float64")
         shapes = np.ascontiguousarray(input, np.float64)
         gammas = np.empty(shapes.shape, np.float64)
         R.fill_from_parameters(

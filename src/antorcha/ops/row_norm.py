@@ -31,10 +31,7 @@ def _dense(t: _Any) -> _Any:
 
 def floats_only(op: str, lay: _Any) -> None:
     if lay.dtype.kind != "f":
-        raise MissingFeature(
-            "{op}: not implemented for {0.dtype}; cast the input to float", reason="needs float",
-            op=op, operands=(lay,),
-        )  # fmt: skip
+        raise MissingFeature.of_dtype(op, lay.dtype, "cast the input to float")
 
 
 # ------------------------------------------------------------------------------------- layer_norm

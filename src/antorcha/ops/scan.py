@@ -392,10 +392,7 @@ def logcumsumexp(input: Tensor, dim: Dim):
     tensor([0.0000, 0.6931])
     """
     if input.dtype.kind != "f":
-        raise MissingFeature(
-            "logcumsumexp: not implemented for {0.dtype}", reason="needs float",
-            op="logcumsumexp", operands=(input,),
-        )  # fmt: skip
+        raise MissingFeature.of_dtype("logcumsumexp", input.dtype)
     d = normalize_dim(dim, input.ndim, op="logcumsumexp")
     acc = wide_dtype(input.dtype)
     low = -700.0 if acc.itemsize == 8 else -87.0

@@ -72,9 +72,11 @@ def with_facts(error: Error, facts: Facts) -> Error:
     return error
 
 
-def facts_of(error: BaseException) -> Facts:
+def facts_of(error: BaseException | None) -> Facts:
     """The facts that antorcha gave an error of any class; none where it gave none. Nothing that the
     error's class defines is run."""
+    if not issubclass(type(error), BaseException):
+        return _NONE
     found = object.__getattribute__(error, "__dict__").get("_facts")
     return found if type(found) is Facts else _NONE
 

@@ -138,7 +138,7 @@ CALLS: dict[str, Callable[[], Any]] = {
     "backwards": lambda: torch.from_numpy(np.ones(3)[::-1]),
     "no length": lambda: len(torch.tensor(1)),
     "ragged": lambda: torch.tensor([[1, 2], [3]]),
-    "no bfloat16": lambda: V.bfloat16().numpy(),
+    "no array": lambda: V.bfloat16().numpy(),
     "memory": lambda: torch.empty(1 << 50),
     # ---- autograd
     "scalar": lambda: (LEAF * 2).backward(),

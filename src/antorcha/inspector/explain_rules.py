@@ -14,7 +14,7 @@ MODULES = explain_layers, explain_memory, explain_shapes, explain_tensors  # who
 SUFFIXES = {
     "deep copy": [".detach()"],
     "numpy": [".detach()"],
-    "no bfloat16": [".float()"],
+    "no array": [".float()"],
     "no length": [".reshape(1)"],
     "scalar": [".sum()", ".mean()"],
     "computed parameter": [".detach().requires_grad_()"],

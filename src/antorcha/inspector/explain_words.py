@@ -289,9 +289,9 @@ WORDS: dict[str, tuple[str, str]] = {
         "Un parámetro de una capa solo se reemplaza por otro: nn.Parameter(tensor). Para escribir "
         "valores nuevos en él: with torch.no_grad(): capa.weight.copy_(tensor).",
     ),
-    "no bfloat16": (
-        "NumPy has no bfloat16.",
-        "NumPy no tiene bfloat16.",
+    "no array": (
+        "NumPy has no {dtype}.",
+        "NumPy no tiene {dtype}.",
     ),
     # ---- devices and dtypes
     "device": (

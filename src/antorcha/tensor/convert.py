@@ -100,8 +100,8 @@ def numpy(self: Tensor, *, force: bool = False) -> Array:
     if lay.dtype.name in BEYOND_NUMPY:
         name = "BFloat16" if lay.dtype.name == "bfloat16" else float8.scalar_type(lay.dtype)
         raise ArgumentError(
-            "Got unsupported ScalarType {kind}: cast first, e.g. {fix}", reason="no bfloat16",
-            op="numpy", operands=(lay,), kind=name, fix="x.float()",
+            "Got unsupported ScalarType {kind}: cast first, e.g. {fix}", reason="no array",
+            op="numpy", operands=(lay,), kind=name, dtype=lay.dtype.name, fix="x.float()",
         )  # fmt: skip
     return to_array(self)
 

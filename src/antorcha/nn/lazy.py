@@ -155,9 +155,11 @@ class _LazyConvXdMixin(LazyModuleMixin):
         n = self.ndim
         if input.dim() not in (n + 1, n + 2):
             raise ShapeError(
-                f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to "
-                f"{type(self).__name__}, but got input of size: {input.shape}"
-            )
+                "Expected {one}D (unbatched) or {many}D (batched) input to {layer}, but got input "
+                "of size: {size}",
+                reason="conv dims", operands=(input,), one=n + 1, many=n + 2,
+                layer=type(self).__name__, size=input.shape,
+            )  # fmt: skip
         self.in_channels = input.shape[-n - 1]
         if self.in_channels % self.groups:
             raise ValueRangeError("in_channels must be divisible by groups")

@@ -147,8 +147,9 @@ def _expect(input: Any, *dims: int) -> None:
     if input.dim() not in dims:
         listed = " or ".join([f"{d}D" for d in dims])
         raise ValueRangeError(
-            f"expected {listed} input (got {input.dim()}D input of shape {tuple(input.shape)})"
-        )
+            "expected {wanted} input (got {ndim}D input of shape {0.shape})", reason="norm dims",
+            operands=(input,), wanted=listed, ndim=input.dim(),
+        )  # fmt: skip
 
 
 class BatchNorm1d(
@@ -208,7 +209,10 @@ class SyncBatchNorm(_BatchNorm):
 
     def _check_input_dim(self, input: Any) -> None:
         if input.dim() < 2:
-            raise ValueRangeError(f"expected at least 2D input (got {input.dim()}D input)")
+            raise ValueRangeError(
+                "expected at least 2D input (got {ndim}D input)", reason="norm dims",
+                operands=(input,), ndim=input.dim(),
+            )  # fmt: skip
         if input.size(1) == 0:
             raise ValueRangeError(
                 "SyncBatchNorm number of input channels should be non-zero, got input of shape "

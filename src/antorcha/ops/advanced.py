@@ -25,8 +25,10 @@ def advanced(input: Layout, indices: _Any, dims: tuple[int, ...]) -> tuple[int, 
     """Where the dims of the index tensors stand in the result, and their common shape."""
     for each in indices:
         if each.dtype.name not in ("int64", "int32"):
-            raise OutOfRange(f"tensors used as indices must be long, int, byte or bool tensors, "
-                             f"not {each.dtype}")  # fmt: skip
+            raise OutOfRange(
+                "tensors used as indices must be long, int, byte or bool tensors, not {0.dtype}",
+                reason="index dtype", operands=(each,),
+            )  # fmt: skip
     common = Size(broadcast_indices([each.shape for each in indices]))
     return advanced_position([AdvancedIndex(d, None) for d in dims]), common
 

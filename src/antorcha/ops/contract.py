@@ -131,9 +131,10 @@ def sizes_of(terms, operands):
             have = sizes.get(label, 1)
             if have != n and have != 1 and n != 1:
                 raise ShapeError(
-                    f"einsum(): subscript {label} has size {n} for operand {k} which does not "
-                    f"broadcast with previously seen size {have}"
-                )
+                    "einsum(): subscript {letter} has size {two} for operand {number} which does "
+                    "not broadcast with previously seen size {one}",
+                    reason="letter", op="einsum", letter=label, two=n, number=k, one=have,
+                )  # fmt: skip
             sizes[label] = n if have == 1 else have
     return sizes
 
@@ -388,8 +389,9 @@ def matrix_power(input: Tensor, n: Int):
     lay = input._layout
     if lay.ndim < 2 or lay.shape[-1] != lay.shape[-2]:
         raise ShapeError(
-            f"linalg.matrix_power: A must be batches of square matrices, got {tuple(lay.shape)}"
-        )
+            "linalg.matrix_power: A must be batches of square matrices, got {0.shape}",
+            reason="square", op="linalg.matrix_power", operands=(lay,),
+        )  # fmt: skip
     if n == 0:
         eye = T.eye(lay.shape[-1], dtype=lay.dtype, device=lay.device)
         made = T.clone(input, memory_format="contiguous")  # in the graph: its gradient is zero

@@ -188,9 +188,11 @@ def _check(
     if xs[1] != wanted:
         given = f"transposed={int(transposed)}" if transposed else f"groups={groups}"
         raise ShapeError(
-            f"{op}: Given {given}, weight of size {ws}, expected input{xs} to have {wanted} "
-            f"channels, but got {xs[1]} channels instead"
-        )
+            "{op}: Given {given}, weight of size {weight}, expected input{input} to have {wanted} "
+            "channels, but got {got} channels instead",
+            reason="channels", op=op, operands=(x, w), given=given, weight=ws, input=xs,
+            wanted=wanted, got=xs[1],
+        )  # fmt: skip
     outs = ws[1] * groups if transposed else ws[0]
     if bias is not None and tuple(bias.shape) != (outs,):
         raise ShapeError(
@@ -209,9 +211,11 @@ def _batched(op: str, input: _Any, nd: int) -> tuple[_Any, bool]:
     ndim = input._layout.ndim
     if ndim not in (nd + 1, nd + 2):
         raise ShapeError(
-            f"{op}: Expected {nd + 1}D (unbatched) or {nd + 2}D (batched) input to {op}, but got "
-            f"input of size: {list(input._layout.shape)}"
-        )
+            "{op}: Expected {one}D (unbatched) or {many}D (batched) input to {op}, but got input "
+            "of size: {size}",
+            reason="conv dims", op=op, operands=(input._layout,), one=nd + 1, many=nd + 2,
+            size=list(input._layout.shape),
+        )  # fmt: skip
     return (input, True) if ndim == nd + 2 else (T.unsqueeze(input, 0), False)
 
 
@@ -249,9 +253,10 @@ def convolve(op: str, nd: int, input: _Any, weight: _Any, bias: _Any, stride: _A
     room = [n + p for n, p in zip(lay.shape[2:], total, strict=True)]
     if any([r > n for r, n in zip(reach, room, strict=True)]):
         raise ShapeError(
-            f"{op}: Calculated padded input size per channel: ({_by(room)}). Kernel size: "
-            f"({_by(reach)}). Kernel size can't be greater than actual input size"
-        )
+            "{op}: Calculated padded input size per channel: ({room}). Kernel size: ({kernel}). "
+            "Kernel size can't be greater than actual input size",
+            reason="window", op=op, operands=(lay, w), room=_by(room), kernel=_by(reach),
+        )  # fmt: skip
     size = tuple([(n - r) // s + 1 for n, r, s in zip(room, reach, stride, strict=True)])
     y = T.conv_forward(x, weight, bias, size, stride, padding, dilation, groups)
     return y if batched else T.squeeze(y, 0)
@@ -289,9 +294,10 @@ def convolve_transposed(
     )  # fmt: skip
     if min(size) <= 0:
         raise ShapeError(
-            f"{op}: Given input size per channel: ({_by(lay.shape[2:])}). Calculated output size "
-            f"per channel: ({_by(size)}). Output size is too small"
-        )
+            "{op}: Given input size per channel: ({given}). Calculated output size per channel: "
+            "({size}). Output size is too small",
+            reason="window", op=op, operands=(lay, w), given=_by(lay.shape[2:]), size=_by(size),
+        )  # fmt: skip
     y = T.conv_data(x, weight, bias, size, stride, padding, dilation, groups)
     return y if batched else T.squeeze(y, 0)
 

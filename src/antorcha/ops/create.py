@@ -43,8 +43,9 @@ def finish(tensor: TensorType, requires_grad: bool) -> TensorType:
         if tensor._layout.dtype.kind not in "fc":
             raise DtypeError(
                 "Only Tensors of floating point and complex dtype can require gradients, not "
-                f"{tensor._layout.dtype}"
-            )
+                "{0.dtype}",
+                reason="int grad", operands=(tensor._layout,),
+            )  # fmt: skip
         tensor._rg = True
     if modes.state.word & modes.INFERENCE:
         path.mark_inference(tensor)

@@ -30,9 +30,10 @@ def norm_along(x: _Any, p: float, dim: _Any, keepdim: bool) -> _Any:
     """The p-norm along a dim."""
     if x._layout.dtype.kind in "bui":
         raise DtypeError(
-            f"norm: Expected a floating point or complex tensor as input. Got {x._layout.dtype}; "
-            "cast it to float."
-        )
+            "norm: Expected a floating point or complex tensor as input. Got {0.dtype}; cast it to "
+            "float.",
+            reason="needs float", op="norm", operands=(x._layout,),
+        )  # fmt: skip
     if x._layout.dtype.kind == "c":
         x = T.abs(x)
     if p == 2:
@@ -300,9 +301,10 @@ def _check_margin_target(lay: _Any, own: _Any) -> None:
         )
     if own.dtype is not dtypes.int64:
         raise DtypeError(
-            f"multi_margin_loss: expected scalar type Long but found {own.dtype} for the target: "
-            "class indices are int64; cast with target.long()."
-        )
+            "multi_margin_loss: expected scalar type Long but found {0.dtype} for the target: "
+            "class indices are int64; cast with {fix}.",
+            reason="class dtype", op="multi_margin_loss", operands=(own,), fix="target.long()",
+        )  # fmt: skip
 
 
 def _check_margin_weight(lay: _Any, weight: _Any) -> None:

@@ -72,8 +72,9 @@ def _no_bools(input, other, alpha):
         if isinstance(x, bool) or (lay is not None and lay.dtype.kind == "b"):
             raise DtypeError(
                 "sub: Subtraction, the `-` operator, with a bool tensor is not supported. If you "
-                "are trying to invert a mask, use the `~` or `logical_not()` operator instead."
-            )
+                "are trying to invert a mask, use the `~` or `logical_not()` operator instead.",
+                reason="bool numbers", op="sub",
+            )  # fmt: skip
 
 
 @sub.samples
@@ -288,8 +289,9 @@ def neg(input: Tensor):
     if is_bool(input):
         raise DtypeError(
             "neg: Negation, the `-` operator, on a bool tensor is not supported. If you are trying "
-            "to invert a mask, use the `~` or `logical_not()` operator instead."
-        )
+            "to invert a mask, use the `~` or `logical_not()` operator instead.",
+            reason="bool numbers", op="neg",
+        )  # fmt: skip
     return -input
 
 
@@ -301,7 +303,10 @@ def positive(input: Tensor):
     tensor([ 1., -2.])
     """
     if input._layout.dtype.kind == "b":
-        raise DtypeError("positive: The `+` operator, on a bool tensor is not supported.")
+        raise DtypeError(
+            "positive: The `+` operator, on a bool tensor is not supported.",
+            reason="bool numbers", op="positive",
+        )  # fmt: skip
     return input
 
 

@@ -101,7 +101,10 @@ def _check_grid(lay: _Any, at: _Any, mode: int) -> None:
             f"{lay.dtype} and grid has {at.dtype}"
         )
     if lay.dtype.kind != "f":
-        raise MissingFeature(f"grid_sampler(): not implemented for {lay.dtype}; cast to float")
+        raise MissingFeature(
+            "grid_sampler(): not implemented for {0.dtype}; cast to float", reason="needs float",
+            op="grid_sampler", operands=(lay,),
+        )  # fmt: skip
     if mode == 2 and lay.ndim == 5:
         raise ShapeError("grid_sampler(): bicubic interpolation only supports 4D input")
 

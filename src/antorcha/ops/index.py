@@ -43,9 +43,10 @@ def check_range(op: str, index: Array, size: int, dim: int, negative: bool = Fal
 
 def out_of_bounds(op: str, index: int, size: int, dim: int) -> IndexOutOfBounds:
     return IndexOutOfBounds(
-        f"{op}: index {index} is out of bounds for dimension {dim} with size {size} "
-        "(index out of range in self)"
-    )
+        "{op}: index {given} is out of bounds for dimension {dim} with size {size} (index out of "
+        "range in self)",
+        reason="index", op=op, given=index, dim=dim, size=size,
+    )  # fmt: skip
 
 
 @struct
@@ -90,7 +91,10 @@ def check_index_dtype(op: str, index: Layout, wide_only: bool = False) -> None:
     if name != "int64" and (wide_only or name != "int32"):
         wanted = "int64" if wide_only else "int32 or int64"
         kind = OutOfRange if op == "index_fill" else DtypeError
-        raise kind(f"{op}(): Expected dtype {wanted} for index, but got {index.dtype}")
+        raise kind(
+            "{op}(): Expected dtype {wanted} for index, but got {0.dtype}", reason="integer index",
+            op=op, operands=(index,), wanted=wanted,
+        )  # fmt: skip
 
 
 def check_same_dtype(op: str, input: Layout, other: Layout, what: str) -> None:
@@ -370,9 +374,10 @@ def check_same_ndim(op: str, input: Layout, index: Layout) -> None:
     check_index_dtype(op, index)
     if max(index.ndim, 1) != max(input.ndim, 1):
         raise ShapeError(
-            f"{op}(): Index tensor must have the same number of dimensions as input tensor: "
-            f"index {tuple(index.shape)}, input {tuple(input.shape)}"
-        )
+            "{op}(): Index tensor must have the same number of dimensions as input tensor: index "
+            "{0.shape}, input {1.shape}",
+            reason="index dims", op=op, operands=(index, input), ndim=input.ndim, given=index.ndim,
+        )  # fmt: skip
 
 
 def check_within(op: str, index: Layout, other: Layout, dim: int, what: str) -> None:

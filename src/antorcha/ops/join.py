@@ -75,16 +75,19 @@ def cat(tensors: Tensors, dim: Dim = 0):
         lay = tensors[k]
         if lay.ndim != first.ndim:
             raise ShapeError(
-                f"cat: Tensors must have same number of dimensions: got {first.ndim} and "
-                f"{lay.ndim} (shapes {tuple(first.shape)} and {tuple(lay.shape)})"
-            )
+                "cat: Tensors must have same number of dimensions: got {one} and {two} (shapes "
+                "{0.shape} and {1.shape})",
+                reason="same dims", op="cat", operands=(first, lay), one=first.ndim, two=lay.ndim,
+            )  # fmt: skip
         for e in range(lay.ndim):
             if e != d and lay.shape[e] != first.shape[e]:
                 raise ShapeError(
-                    f"cat: Sizes of tensors must match except in dimension {d}. Expected size "
-                    f"{first.shape[e]} but got size {lay.shape[e]} for tensor number {k} in the "
-                    f"list (shapes {tuple(first.shape)} and {tuple(lay.shape)})"
-                )
+                    "cat: Sizes of tensors must match except in dimension {dim}. Expected size "
+                    "{expected} but got size {got} for tensor number {number} in the list (shapes "
+                    "{0.shape} and {1.shape})",
+                    reason="cat", op="cat", operands=(first, lay), dim=d, number=k,
+                    expected=first.shape[e], got=lay.shape[e],
+                )  # fmt: skip
         total += lay.shape[d]
     shape = (*first.shape[:d], total, *first.shape[d + 1 :])
 
@@ -139,9 +142,11 @@ def stack(tensors: Tensors, dim: Dim = 0):
     for k, lay in enumerate(tensors):
         if lay.shape != first.shape:
             raise ShapeError(
-                f"stack expects each tensor to be equal size, but got {list(first.shape)} at entry "
-                f"0 and {list(lay.shape)} at entry {k}"
-            )
+                "stack expects each tensor to be equal size, but got {first} at entry 0 and "
+                "{other} at entry {number}",
+                reason="stack", op="stack", operands=(first, lay), first=list(first.shape),
+                other=list(lay.shape), number=k,
+            )  # fmt: skip
     shape = (*first.shape[:d], len(tensors), *first.shape[d:])
     strides = tuple(contiguous_strides(shape))
     if first.ndim in (4, 5) and d < first.ndim:  # PyTorch joins along a dim that there is

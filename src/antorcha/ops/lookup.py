@@ -108,8 +108,9 @@ def embedding(
     if indices.dtype.name not in ("int64", "int32"):
         raise DtypeError(
             "embedding: Expected tensor for argument 'indices' to have one of the following scalar "
-            f"types: Long, Int; but got {indices.dtype} instead"
-        )
+            "types: Long, Int; but got {0.dtype} instead",
+            reason="integer index", op="embedding", operands=(indices,),
+        )  # fmt: skip
     if weight.ndim != 2:
         raise ShapeError(f"embedding: 'weight' must be 2-D, not {tuple(weight.shape)}")
     size = weight.shape[0]
@@ -193,9 +194,10 @@ def one_hot_of(input: Tensor, num_classes: Int):
             raise ShapeError("one_hot: Class values must be non-negative.")
         if at.size and (at >= num_classes).any():
             raise ShapeError(
-                f"one_hot: Class values must be smaller than num_classes: {int(at.max())} is not "
-                f"smaller than {num_classes}."
-            )
+                "one_hot: Class values must be smaller than num_classes: {given} is not smaller "
+                "than {count}.",
+                reason="one-hot class", op="one_hot", given=int(at.max()), count=num_classes,
+            )  # fmt: skip
         hot: Array = at[..., None] == np.arange(num_classes)
         return hot.astype(np.int64)
 
@@ -210,7 +212,10 @@ def one_hot(input: Tensor, num_classes: Int = -1):
     """
     lay = input._layout
     if lay.dtype.name != "int64":
-        raise DtypeError(f"one_hot is only applicable to index tensor (int64), not {lay.dtype}.")
+        raise DtypeError(
+            "one_hot is only applicable to index tensor (int64), not {0.dtype}.",
+            reason="integer index", op="one_hot", operands=(lay,),
+        )  # fmt: skip
     if lay.numel == 0 and num_classes <= 0:
         raise ShapeError("one_hot: Can not infer total number of classes from empty tensor.")
     if num_classes < -1 or (num_classes == 0 and lay.numel):

@@ -266,23 +266,26 @@ def binary_cross_entropy(
     reduction = reduction_of(size_average, reduce, reduction)
     if target._layout.shape != input._layout.shape:
         raise ValueRangeError(
-            f"binary_cross_entropy: Using a target size ({target._layout.shape}) that is different "
-            f"to the input size ({input._layout.shape}) is deprecated. Please ensure they have the "
-            "same size."
-        )
+            "binary_cross_entropy: Using a target size ({target}) that is different to the input "
+            "size ({input}) is deprecated. Please ensure they have the same size.",
+            reason="same size", op="binary_cross_entropy",
+            operands=(input._layout, target._layout), target=target._layout.shape,
+            input=input._layout.shape,
+        )  # fmt: skip
     if target._layout.dtype is not input._layout.dtype:
         raise DtypeError(
             f"binary_cross_entropy: Found dtype {target._layout.dtype} for the target but expected "
             f"{input._layout.dtype}; cast one of them."
         )
     if input._layout.dtype.kind != "f":
-        raise UnsupportedDtype(f"binary_cross_entropy: not implemented for {input._layout.dtype}")
+        raise UnsupportedDtype.of_dtype("binary_cross_entropy", input._layout.dtype)
     if input._layout.numel:
         low, high = float(T.amin(input.detach()).item()), float(T.amax(input.detach()).item())
         if not (low >= 0 and high <= 1):
             raise ShapeError(
-                "binary_cross_entropy: all elements of input should be between 0 and 1"
-            )
+                "binary_cross_entropy: all elements of input should be between 0 and 1",
+                reason="probabilities", op="binary_cross_entropy", low=low, high=high,
+            )  # fmt: skip
     if weight is None:
         return _bce(input, target, reduction)
     return reduced(_bce(input, target, "none") * weight, reduction)
@@ -331,18 +334,19 @@ def binary_cross_entropy_with_logits(
     reduction = reduction_of(size_average, reduce, reduction)
     if target._layout.shape != input._layout.shape:
         raise ValueRangeError(
-            f"binary_cross_entropy_with_logits: Target size ({target._layout.shape}) must be the "
-            f"same as input size ({input._layout.shape})"
-        )
+            "binary_cross_entropy_with_logits: Target size ({target}) must be the same as input "
+            "size ({input})",
+            reason="same size", op="binary_cross_entropy_with_logits",
+            operands=(input._layout, target._layout), target=target._layout.shape,
+            input=input._layout.shape,
+        )  # fmt: skip
     if target._layout.dtype.kind not in "fc":
         raise DtypeError(
             "binary_cross_entropy_with_logits: result type Float can't be cast to the target's "
             f"{target._layout.dtype}; cast it with target.float()."
         )
     if input._layout.dtype.kind not in "f":
-        raise UnsupportedDtype(
-            f"binary_cross_entropy_with_logits: not implemented for {input._layout.dtype}"
-        )
+        raise UnsupportedDtype.of_dtype("binary_cross_entropy_with_logits", input._layout.dtype)
     if weight is None and pos_weight is None:
         return _bce_with_logits(input, target, reduction)
     if pos_weight is None:

@@ -290,9 +290,9 @@ def _in_memory_format(input):
 def _enough_values(op: str, lay: _Any, count: int) -> None:
     if count == 1 and lay.numel:
         raise NormError(
-            f"{op}: Expected more than 1 value per channel when training, got input size "
-            f"{list(lay.shape)}"
-        )
+            "{op}: Expected more than 1 value per channel when training, got input size {size}",
+            reason="one value", op=op, operands=(lay,), size=list(lay.shape),
+        )  # fmt: skip
 
 
 @batch_norm.samples

@@ -217,7 +217,7 @@ def _check_input(op, lay, nd, kinds="f"):
             f"size for input, but got:{list(lay.shape)}"
         )
     if lay.dtype.kind not in kinds:
-        raise MissingFeature(f"{op}: not implemented for {lay.dtype}; cast the input to float")
+        raise MissingFeature.of_dtype(op, lay.dtype, "cast the input to float")
 
 
 def _arguments(op, lay, nd, kernel_size, stride, padding, dilation, ceil_mode):
@@ -243,9 +243,11 @@ def _arguments(op, lay, nd, kernel_size, stride, padding, dilation, ceil_mode):
     ]
     if min(sizes) < 1:
         raise ShapeError(
-            f"{op}: Given input size: {tuple(lay.shape[-nd - 1 :])}, the calculated output size "
-            f"{tuple(sizes)} is too small for kernel_size={kernel}"
-        )
+            "{op}: Given input size: {given}, the calculated output size {sizes} is too small for "
+            "kernel_size={kernel}",
+            reason="window", op=op, operands=(lay,), given=tuple(lay.shape[-nd - 1 :]),
+            sizes=tuple(sizes), kernel=kernel,
+        )  # fmt: skip
     return kernel, stride, padding, dilation
 
 

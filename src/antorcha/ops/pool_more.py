@@ -202,7 +202,7 @@ def _fractional(nd: int) -> None:
                 f"{tuple(lay.shape)}"
             )
         if lay.dtype.kind != "f":
-            raise MissingFeature(f"{name}: not implemented for {lay.dtype}; cast to float")
+            raise MissingFeature.of_dtype(name, lay.dtype, "cast to float")
         kernel = per_dim(name, "kernel_size", kernel_size, nd)
         size = _fractional_size(name, nd, lay, output_size, output_ratio)
         for n, k, o in zip(lay.shape[lay.ndim - nd :], kernel, size, strict=True):

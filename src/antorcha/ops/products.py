@@ -38,8 +38,9 @@ def turned(lay):
 def want_dims(op, name, lay, ndim):
     if lay.ndim != ndim:
         raise ShapeError(
-            f"{op}: {name} must be a {ndim}D tensor, but it has shape {tuple(lay.shape)}"
-        )
+            "{op}: {name} must be a {wanted}D tensor, but it has shape {0.shape}",
+            reason="two dims", op=op, operands=(lay,), name=name, wanted=ndim,
+        )  # fmt: skip
 
 
 def adjoint(x):
@@ -65,9 +66,11 @@ def matmul(input: Tensor, other: Tensor):
     """
     if input.ndim == 0 or other.ndim == 0:
         raise ShapeError(
-            "matmul: both arguments to matmul need to be at least 1D, but they are "
-            f"{input.ndim}D and {other.ndim}D. Use a * b to scale."
-        )
+            "matmul: both arguments to matmul need to be at least 1D, but they are {one}D and "
+            "{two}D. Use {fix} to scale.",
+            reason="scale", op="matmul", operands=(input, other), one=input.ndim, two=other.ndim,
+            fix="a * b",
+        )  # fmt: skip
     a = row(input) if input.ndim == 1 else input
     b = column(other) if other.ndim == 1 else other
     if a.shape[-1] != b.shape[-2]:
@@ -219,7 +222,10 @@ def dot(input: Tensor, tensor: Tensor):
     want_dims("dot", "input", input, 1)
     want_dims("dot", "tensor", tensor, 1)
     if input.numel != tensor.numel:
-        raise ShapeError(f"dot: the vectors have {input.numel} and {tensor.numel} elements")
+        raise ShapeError(
+            "dot: the vectors have {one} and {other} elements", reason="vectors", op="dot",
+            operands=(input, tensor), one=input.numel, other=tensor.numel,
+        )  # fmt: skip
     return Product(row(input), column(tensor), hide=(-2, -1))
 
 
@@ -444,9 +450,11 @@ def linear(input: Tensor, weight: Tensor, bias: OptTensor = None):
         )
     if input.shape[-1] != weight.shape[-1]:
         raise ShapeError(
-            f"linear: input {tuple(input.shape)} has {input.shape[-1]} features, weight "
-            f"{tuple(weight.shape)} takes {weight.shape[-1]}: inner sizes differ."
-        )
+            "linear: input {0.shape} has {got} features, weight {1.shape} takes {wanted}: inner "
+            "sizes differ.",
+            reason="linear", op="linear", operands=(input, weight), got=input.shape[-1],
+            wanted=weight.shape[-1],
+        )  # fmt: skip
     out = weight.shape[0] if weight.ndim == 2 else None
     if bias is not None and out is not None and tuple(bias.shape) not in ((out,), (1,), ()):
         raise ShapeError(

@@ -237,9 +237,10 @@ class Op:
                 raise ArgumentError(f"{self.name}: out= must be a Tensor, not {type(out).__name__}")
             if not can_cast(lay.dtype, out._layout.dtype):
                 raise ShapeError(
-                    f"{self.name}: result type {_short(lay.dtype)} can't be cast to the desired "
-                    f"output type {_short(out._layout.dtype)}"
-                )
+                    "{op}: result type {one} can't be cast to the desired output type {two}",
+                    reason="keeps dtype", op=self.name, operands=(out._layout,),
+                    one=_short(lay.dtype), two=_short(out._layout.dtype),
+                )  # fmt: skip
             check_exact(self.name, out, lay.dtype)
             if out._layout.device is not lay.device:
                 raise ShapeError(

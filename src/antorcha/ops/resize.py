@@ -156,9 +156,9 @@ def _filtered(
     lay = input._layout
     if lay.dtype.kind not in "fc" and not (lay.dtype is dtypes.uint8 and lay.ndim == 4):
         raise MissingFeature(
-            f"interpolate: mode {mode!r} is not implemented for {lay.dtype}; cast the input to "
-            "float"
-        )
+            "interpolate: mode {mode!r} is not implemented for {0.dtype}; cast the input to float",
+            reason="needs float", op="interpolate", operands=(lay,), mode=mode,
+        )  # fmt: skip
     of_bytes = lay.dtype is dtypes.uint8
     if of_bytes:
         wide, f = dtypes.int32, np.float64

@@ -39,7 +39,10 @@ def round(input: Tensor, *, decimals: Int = 0):
     if decimals == 0:
         return E.round(input)
     if input.dtype.kind != "f":
-        raise UnsupportedDtype(f"round: decimals={decimals} is not implemented for {input.dtype}")
+        raise UnsupportedDtype(
+            "round: decimals={decimals} is not implemented for {dtype}", reason="needs float",
+            op="round", decimals=decimals, dtype=input.dtype,
+        )  # fmt: skip
     ten = 10.0 ** builtins.abs(decimals)
     if decimals > 0:
         return E.round(input * ten) / ten

@@ -31,7 +31,7 @@ def _dense(t: _Any) -> _Any:
 
 def floats_only(op: str, lay: _Any) -> None:
     if lay.dtype.kind != "f":
-        raise MissingFeature(f"{op}: not implemented for {lay.dtype}; cast the input to float")
+        raise MissingFeature.of_dtype(op, lay.dtype, "cast the input to float")
 
 
 # ------------------------------------------------------------------------------------- layer_norm
@@ -44,9 +44,11 @@ def _check_shape(op: str, lay: _Any, shape: tuple[int, ...], **params: _Any) -> 
     if tuple(lay.shape[lay.ndim - len(shape) :]) != tuple(shape) or lay.ndim < len(shape):
         wanted = ", ".join(["*", *[str(s) for s in shape]])
         raise ShapeError(
-            f"{op}: Given normalized_shape={list(shape)}, expected input with shape [{wanted}], "
-            f"but got input of size{list(lay.shape)}"
-        )
+            "{op}: Given normalized_shape={normalized}, expected input with shape [{wanted}], "
+            "but got input of size{got}",
+            reason="last sizes", op=op, operands=(lay,), normalized=list(shape), wanted=wanted,
+            got=list(lay.shape),
+        )  # fmt: skip
     for name, each in params.items():
         if each is not None and tuple(each._layout.shape) != tuple(shape):
             raise ShapeError(

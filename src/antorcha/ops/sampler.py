@@ -64,9 +64,7 @@ class Memory:
         """Fills it with ``sampler(generator, address, count, dtype name, ...)``."""
         lay = self.layout
         if lay.dtype.kind not in kinds:
-            raise MissingFeature(
-                f"{self.name}: not implemented for {lay.dtype}; draw floats and cast them"
-            )
+            raise MissingFeature.of_dtype(self.name, lay.dtype, "draw floats and cast them")
         name = lay.dtype.name
         count = lay.numel * (2 if name in REALS else 1)
         name = REALS.get(name, name)

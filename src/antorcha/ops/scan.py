@@ -363,7 +363,7 @@ def logcumsumexp(input: Tensor, dim: Dim):
     tensor([0.0000, 0.6931])
     """
     if input.dtype.kind != "f":
-        raise MissingFeature(f"logcumsumexp: not implemented for {input.dtype}")
+        raise MissingFeature.of_dtype("logcumsumexp", input.dtype)
     d = normalize_dim(dim, input.ndim, op="logcumsumexp")
     acc = wide_dtype(input.dtype)
     low = -700.0 if acc.itemsize == 8 else -87.0

@@ -46,9 +46,10 @@ def check_scatter(op: str, input: Layout, d: int, index: Layout, src: Layout | N
         check_same_dtype(op, input, src, "src")
         if max(src.ndim, 1) != max(index.ndim, 1):
             raise ShapeError(
-                f"{op}(): Index tensor must have the same number of dimensions as src tensor: "
-                f"index {tuple(index.shape)}, src {tuple(src.shape)}"
-            )
+                "{op}(): Index tensor must have the same number of dimensions as src tensor: "
+                "index {0.shape}, src {1.shape}",
+                reason="index dims", op=op, operands=(index, src), ndim=src.ndim, given=index.ndim,
+            )  # fmt: skip
         if src.ndim and index.ndim:
             check_within(op, index, src, -1, "src")
 
@@ -462,7 +463,10 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor):
     tensor([1., 0., 2.])
     """
     if mask.dtype.name != "bool":
-        raise DtypeError(f"masked_scatter_ only supports boolean masks, but got {mask.dtype}")
+        raise DtypeError(
+            "masked_scatter_ only supports boolean masks, but got {0.dtype}", reason="needs mask",
+            op="masked_scatter", operands=(mask,),
+        )  # fmt: skip
     check_same_dtype("masked_scatter", input, source, "source")
     shape = tuple(broadcast_shapes(input.shape, mask.shape, op="masked_scatter"))
 

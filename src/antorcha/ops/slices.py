@@ -61,9 +61,10 @@ def select(input: Tensor, dim: Dim, index: Int):
     n = input.shape[d]
     if not -n <= index < n:
         raise OutOfRange(
-            f"select: index {index} is out of bounds for dimension {d} with size {n} "
-            f"(tensor of shape {tuple(input.shape)})"
-        )
+            "select: index {given} is out of bounds for dimension {dim} with size {size} (tensor "
+            "of shape {0.shape})",
+            reason="index", op="select", operands=(input,), given=index, dim=d, size=n,
+        )  # fmt: skip
     shape = (*input.shape[:d], *input.shape[d + 1 :])
     return shape, (*input.strides[:d], *input.strides[d + 1 :]), index % n * input.strides[d]
 

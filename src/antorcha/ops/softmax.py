@@ -22,8 +22,9 @@ def _plan(name: str, row: _Any, input: _Any, dim: int, dtype: DType | None) -> R
     d = normalize_dim(dim, input.ndim, op=name)
     if made.kind != "f":
         raise UnsupportedDtype(
-            f"{name}: not implemented for {made}; give dtype=torch.float32, or cast the input."
-        )
+            "{op}: not implemented for {dtype}; give {fix}, or cast the input.",
+            reason="needs float", op=name, operands=(input,), dtype=made, fix="dtype=torch.float32",
+        )  # fmt: skip
     return Row(row, d, tuple(input.shape), [(input, made)], [(tuple(input.shape), made)])
 
 

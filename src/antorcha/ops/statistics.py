@@ -67,9 +67,10 @@ def squares(input, correction, root, give_mean):
     """The fold of squared distances from the mean to a variance, or its root."""
     if input.dtype.kind not in "fc":
         raise DtypeError(
-            f"std and var only support floating point and complex dtypes, got {input.dtype}; cast "
-            "first, e.g. x.float()"
-        )
+            "std and var only support floating point and complex dtypes, got {dtype}; cast "
+            "first, e.g. {fix}",
+            reason="needs float", op="var", dtype=input.dtype, fix="x.float()",
+        )  # fmt: skip
     real = input.dtype.to_real()
     state = dtypes.float32 if real.itemsize == 2 else real
 
@@ -278,8 +279,9 @@ def vector_norm(
     if input.dtype.kind not in "fc":
         raise DtypeError(
             "linalg.vector_norm: Expected a floating point or complex tensor as input. Got "
-            f"{input.dtype}; cast first, e.g. x.float()"
-        )
+            "{dtype}; cast first, e.g. {fix}",
+            reason="needs float", op="linalg.vector_norm", dtype=input.dtype, fix="x.float()",
+        )  # fmt: skip
     return norm_fold(chosen.to_real(), ord)
 
 
@@ -380,7 +382,10 @@ def histc(input: Tensor, bins: Int = 100, min: StaticNumber = 0, max: StaticNumb
     tensor([0., 2., 1., 0.])
     """
     if input.dtype.kind != "f":
-        raise MissingFeature(f'histc: "histogram_cpu" not implemented for {input.dtype}')
+        raise MissingFeature(
+            'histc: "histogram_cpu" not implemented for {0.dtype}', reason="needs float",
+            op="histc", operands=(input,),
+        )  # fmt: skip
     if bins <= 0:
         raise ShapeError("histc: bins must be > 0")
     min, max = to_real("histc", "min", min), to_real("histc", "max", max)

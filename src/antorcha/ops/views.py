@@ -93,10 +93,12 @@ def view_(input: Tensor, size: Shape):
     strides = view_strides(input.shape, input.strides, sizes)
     if strides is None:
         raise ShapeError(
-            f"view: view size is not compatible with input tensor's size and stride: shape "
-            f"{tuple(input.shape)} with strides {input.strides} cannot be seen as {sizes} without "
-            "copying. Use .reshape(...) instead."
-        )
+            "view: view size is not compatible with input tensor's size and stride: shape "
+            "{0.shape} with strides {strides} cannot be seen as {sizes} without copying. Use {fix} "
+            "instead.",
+            reason="contiguous", op="view", operands=(input,), strides=input.strides, sizes=sizes,
+            fix=".reshape(...)",
+        )  # fmt: skip
     return sizes, strides, 0
 
 
@@ -173,10 +175,11 @@ def permute(input: Tensor, dims: Ints):
     order = normalize_dims(dims, input.ndim, op="permute")
     if len(order) != input.ndim:
         raise ShapeError(
-            f"permute: permute(sparse_coo): number of dimensions in the tensor input does not match"
-            f" the length of the desired ordering of dimensions i.e. input.dim() = {input.ndim} is "
-            f"not equal to len(dims) = {len(order)}"
-        )
+            "permute: permute(sparse_coo): number of dimensions in the tensor input does not match "
+            "the length of the desired ordering of dimensions i.e. input.dim() = {ndim} is not "
+            "equal to len(dims) = {given}",
+            reason="permute", op="permute", operands=(input,), ndim=input.ndim, given=len(order),
+        )  # fmt: skip
     return [input.shape[d] for d in order], [input.strides[d] for d in order], 0
 
 

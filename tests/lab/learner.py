@@ -24,7 +24,11 @@ SWITCHES = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--disab
             "--no-first-run", "--disable-sync", "--disable-background-networking",
             "--disable-component-update"]  # fmt: skip
 SLOWER = int(os.environ.get("ANTORCHA_LAB_SLOWER", "1"))  # times, the browser's processor
+FOCUS = "document.hasFocus() ? document.activeElement.className : 'nothing'"
 PATIENCE = 180.0  # seconds until something must have happened, on a machine with other work
+# As Playwright's own runner does in CI: a browser on a machine with other work loses a key or a
+# picture now and then. What failed and passed when tried again is listed in the run's summary.
+AGAIN = pytest.mark.flaky(reruns=2, reruns_delay=2)
 # The lab, but patient as we are with a child that takes long to stop: that is no wrong answer here.
 LAB = f"""
 import sys
@@ -110,7 +114,9 @@ class Learner:
             if found := holds():
                 return found
             self.page.wait_for_timeout(50)
-        raise AssertionError(f"{what} did not come; the terminal shows:\n{self.terminal()}")
+        seen = f"{self.page.evaluate(FOCUS)!r} has the focus; the page's problems: {self.problems}"
+        shown = f"the terminal shows:\n{self.terminal()}\nthe editor:\n{self.text()}"
+        raise AssertionError(f"{what} did not come; {seen}; {shown}")
 
     # ---- the editor and its buttons -------------------------------------------------------------
 

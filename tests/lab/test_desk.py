@@ -20,9 +20,9 @@ from antorcha.lab.lesson import find
 from antorcha.lab.words import HEADLINES, Words
 from antorcha.lab.workplace import MEMORY
 from antorcha.profiler.flame import FlameWords
-from tests.lab.learner import Lab, Learner
+from tests.lab.learner import AGAIN, Lab, Learner
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, AGAIN]
 MANY = "import torch\n" + "".join([f"t{k} = torch.rand({k + 2}, 3)\n" for k in range(9)])
 MISTAKES = {
     "C = A @ B": "import torch\nA = torch.ones(3, 2)\nB = torch.ones(3, 2)\nC = A @ B\n",

@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from antorcha.data.fetch import _DatasetKind
-from antorcha.errors import GraphError
+from antorcha.errors import GraphError, facts_of, with_facts
 from antorcha.random import manual_seed
 from antorcha.runtime.pool import set_num_threads
 
@@ -73,6 +73,7 @@ class ExceptionWrapper:
         exc_info = sys.exc_info() if exc_info is None else exc_info
         self.exc_type = exc_info[0]
         self.exc_msg = "".join(traceback.format_exception(*exc_info))
+        self.facts = facts_of(exc_info[1])
         self.where = where
 
     def reraise(self) -> NoReturn:
@@ -87,7 +88,7 @@ class ExceptionWrapper:
         except Exception:
             raise GraphError(text) from None
         try:
-            raise exception
+            raise with_facts(exception, self.facts)
         finally:
             del exception  # it holds this frame, and so the iterator and its workers
 

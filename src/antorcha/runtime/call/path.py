@@ -284,9 +284,10 @@ def check_inplace(name: str, target: Tensor) -> None:
     leaf = leaf_written(target)
     if leaf:
         raise GraphError(
-            f"{name}: {leaf} that requires grad is being used in an in-place operation. "
-            "Do it inside `with torch.no_grad():`, or on a copy: x.clone()."
-        )
+            "{op}: {leaf} that requires grad is being used in an in-place operation. Do it inside "
+            "`with torch.no_grad():`, or on a copy: {fix}.",
+            reason="leaf", op=name, operands=(target._layout,), leaf=leaf, fix="x.clone()",
+        )  # fmt: skip
 
 
 def leaf_written(target: Tensor) -> str:
@@ -409,8 +410,9 @@ def check_outs(name: str, outs: Any) -> None:
     for each in outs:
         if not isinstance(each, Tensor):
             raise ArgumentError(
-                f"{name}(): argument 'out' must be Tensor, not {type(each).__name__}"
-            )
+                "{op}(): argument '{name}' must be Tensor, not {kind}", reason="tensor wanted",
+                op=name, name="out", kind=type(each).__name__,
+            )  # fmt: skip
 
 
 def call_out(op: Any, out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -45,6 +45,7 @@ from antorcha.runtime.cpython import (
     Py_DecRef,
     Py_IncRef,
     PyErr_Clear,
+    PyObject_GC_UnTrack,
     PyObject_Vectorcall,
     PyTuple_GetItem,
     PyTuple_New,
@@ -341,6 +342,10 @@ def make(sizes: ptr[Sizes], count: i64, shape: raw, strides: raw) -> raw:
     if o is not None:
         lay = ptr[LayoutObject](o)
         if fill(lay, sizes, count, shape, strides) and find_family(lay, sizes, count):
+            # Nothing leads back to a layout, and thousands of them live long: the collector need
+            # not look at them, nor begin to look at everything because of them.
+            PyObject_GC_UnTrack(o)
+            PyObject_GC_UnTrack(shape)
             return o
         Py_DecRef(o)
     return None

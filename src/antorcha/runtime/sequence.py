@@ -385,6 +385,8 @@ class Sequence:
         inside = [c for c in self.constants if not is_symbol(c)]
         if traces and symbols_in(inside):  # (such as scratch memory on the meta device)
             raise Untold("a size that may be any number is a constant of a sequence")
+        if traces and symbols_in([o for o in self.owners if not isinstance(o, Pending)]):
+            raise Untold("a size that may be any number is inside of what a sequence calls")
         if traces and any([type(word) in (Symbol, Pending, Boxed) for word in words]):
             return Pending(Draft(words, owners, self, results, packed), "play")
         return playing(words, owners)

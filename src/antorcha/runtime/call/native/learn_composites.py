@@ -183,14 +183,15 @@ class SymbolicComposite:
         pack: Any,
     ) -> Found:  # fmt: skip
         """All that it runs as one sequence, whose results are memory of their own."""
-        places: list[int] = []
-        for each in results:
-            place = noted.places.get(id(each))
-            if place is None or place[0] < noted.steps.given or place[1] != noted.start:
-                raise Untold("a result is a view, or from elsewhere")
-            places += place
-        if len({places[k] for k in range(0, len(places), 2)}) < len(results):
-            raise Untold("two results share memory")
+        whole = [
+            id(out) for plan, _, _, _, outs in noted.calls
+            if plan.kind in (plans.FRESH, plans.MANY) for out in outs
+        ]  # fmt: skip
+        if not {id(each) for each in results} <= {*whole} or len({*map(id, results)}) < len(
+            results
+        ):
+            raise Untold("a result is a view, from elsewhere, or given twice")
+        places = [at for each in results for at in noted.places[id(each)]]
         run = noted.steps.bound(*places, packed=True)
         outs = tuple([t._layout for t in results])
         plan = plans.make(self.op, plans.MANY, outs, into=run, tensors=tuple(layouts))

@@ -15,7 +15,7 @@ from antorcha.basics import channels_last, channels_last_3d, contiguous_format, 
 from antorcha.compiler import is_compiling
 from antorcha.device import Device
 from antorcha.dtypes import dtype as DType
-from antorcha.errors import ValueRangeError, explain_missing, facts_of, with_facts
+from antorcha.errors import GraphError, ValueRangeError, explain_missing, facts_of, with_facts
 from antorcha.ops.record import T
 from antorcha.runtime.tensor import Tensor
 from antorcha.serialization.rebuild import meta_tensor as _rebuild_meta_tensor_no_storage
@@ -63,8 +63,11 @@ class ExceptionWrapper:
         try:
             made = self.exc_type(text)
         except Exception:  # (it wants other arguments)
-            raise RuntimeError(text) from None
-        raise with_facts(made, self.facts)
+            raise GraphError(text) from None
+        try:
+            raise with_facts(made, self.facts)
+        finally:
+            del made  # it holds this frame, and so whatever is being used here
 
 
 class classproperty:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import importlib.machinery
 import sys
 import types
 import unittest
@@ -37,6 +38,7 @@ def database(module: str, name: str) -> list[Any]:
         except ImportError:  # only the base class of PyTorch's own test cases comes from there
             stand_in: Any = types.ModuleType("expecttest")
             stand_in.TestCase, stand_in.ACCEPT = unittest.TestCase, False
+            stand_in.__spec__ = importlib.machinery.ModuleSpec("expecttest", None)  # others look
             sys.modules["expecttest"] = stand_in
         listed: list[Any] = getattr(
             importlib.import_module(f"torch.testing._internal.{module}"), name

@@ -8,14 +8,29 @@ import struct as packing
 from collections.abc import Callable
 from typing import Any
 
-from antorcha.devices.cpu.emit import TYPES
 from antorcha.lang.kernels import NativeKernel
-from antorcha.lang.native import address, f64, i64, local, native, ptr, raw, struct, void
+from antorcha.lang.native import (
+    address,
+    f32,
+    f64,
+    i8,
+    i16,
+    i32,
+    i64,
+    local,
+    native,
+    ptr,
+    raw,
+    struct,
+    u8,
+    void,
+)
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.pool import pool_run
 
 PIECE = 8192  # elements that are a unit of work
-NAMES = ("int8", "int16", "int32", "int64", "uint8", "float32", "float64")
+TYPES = {"int8": i8, "int16": i16, "int32": i32, "int64": i64, "uint8": u8, "float32": f32,
+         "float64": f64}  # fmt: skip
 """The dtypes that numbers are cast to here as NumPy casts them."""
 
 
@@ -50,7 +65,7 @@ def described(
     out: Layout, count: int, start: float, step: float, reference: Callable[..., Any]
 ) -> NativeKernel | None:
     """``start + k * step``, in integers where both are; None: there is no kernel for the dtype."""
-    if out.dtype.name not in NAMES:
+    if out.dtype.name not in TYPES:
         return None
     whole = isinstance(start, int) and isinstance(step, int)
     if whole and not all([-(1 << 63) <= n < 1 << 63 for n in (start, step)]):

@@ -476,14 +476,6 @@ def numbers_in(sizes: ptr[Sizes], row_major: bool) -> raw:
     return tuple_of(found, count)
 
 
-@native
-def py_form(_self: raw, args: ptr[raw], _nargs: i64) -> raw:
-    found = raw(0)
-    if has_dims(args[0]):
-        found = form_of(args[0])
-    return new_reference(raw(NONE) if found is None else found)
-
-
 # ---- setting up
 @native
 def py_forget(_self: raw, _args: ptr[raw], _nargs: i64) -> raw:
@@ -493,9 +485,6 @@ def py_forget(_self: raw, _args: ptr[raw], _nargs: i64) -> raw:
         forms[k].found = None
         drop_one(old)
     return new_reference(raw(NONE))
-
-
-form_natively = bind(fast_def("form_natively", py_form.spec().addr, "`form_of`, for tests."))
 
 
 def why_not() -> str:

@@ -80,9 +80,9 @@ def quick_of(
 
     def teach(*args: Any, **kwargs: Any) -> Any:
         # before the call, which may change what it is about
-        key = words(*args, **kwargs)
-        family = without_size(*args, **kwargs) if any_size else None
-        form = without_sizes(*args, **kwargs) if sizes is not None else None
+        key = words(NOTHING_LEFT_OUT)(*args, **kwargs)
+        family = words(THE_SIZE)(*args, **kwargs) if any_size else None
+        form = words(ALL_SIZES)(*args, **kwargs) if sizes is not None else None
         result, call, pack = serve(args, kwargs)
         if key is not None and pack is not None:
             place, why = place_for(key, (*args, *kwargs, *kwargs.values()), call, pack)
@@ -101,9 +101,7 @@ def quick_of(
     quicks.append((name, memory))
     storage = wrap(ctypes.addressof(memory), Quick.size, (memory, python, teach))
     put = bind(_put_def, storage)
-    words = bind(_words_def(index, NOTHING_LEFT_OUT), storage)
-    without_size = bind(_words_def(index, THE_SIZE), storage) if any_size else words
-    without_sizes = bind(_words_def(index, ALL_SIZES), storage) if sizes is not None else words
+    words = functools.cache(lambda without: bind(_words_def(index, without), storage))
     plans.on_flush(bind(_flush_def, storage))
     made: Callable[..., Any] = bind(
         method_def(name, py_quick.spec(INDEX=index).addr, _NAMED), storage
@@ -279,13 +277,39 @@ def _replace_methods(name: str, quick: Callable[..., Any]) -> None:
 
 
 def upgrade_property(name: str) -> None:
-    """Puts a builtin in front of a property that is made of ops, such as ``x.T``."""
+    """Puts a builtin in front of a property that is made of ops, such as ``x.T``, when it is read
+    for the first time."""
     found = Tensor.__dict__.get(name)
     if type(found) is not property or found.fget is None or modes.subclasses:
         return
+    python = found.fget
     label = {"T": "numpy_T", "H": "matrix_H"}.get(name, name)
-    quick = quick_of(name, found.fget, of_composite(found.fget), label=label)
-    setattr(Tensor, name, property(quick, found.fset, found.fdel, found.__doc__))
+
+    @functools.wraps(python)
+    def first(tensor: Tensor) -> Any:
+        if Tensor.__dict__.get(name) is waiting and not modes.subclasses:
+            quick = quick_of(name, python, of_composite(python), label=label)
+            setattr(Tensor, name, property(quick, found.fset, found.fdel, found.__doc__))
+        return python(tensor)
+
+    waiting = property(first, found.fset, found.fdel, found.__doc__)
+    setattr(Tensor, name, waiting)
+
+
+def upgrade_index() -> None:
+    """Puts a builtin in front of ``x[i]``, when it is called for the first time."""
+    python, find = short.reading or (None, None)
+    if python is None or find is None or Tensor.__dict__.get("__getitem__") is not python:
+        return
+
+    @functools.wraps(python)
+    def first(tensor: Tensor, index: Any) -> Any:
+        if Tensor.__dict__.get("__getitem__") is first and not modes.subclasses:
+            quick = quick_of("__getitem__", python, of_index(python, find), index=True)
+            setattr(Tensor, "__getitem__", method_of(quick, python, True))  # noqa: B010
+        return python(tensor, index)
+
+    setattr(Tensor, "__getitem__", first)  # noqa: B010
 
 
 def install() -> None:
@@ -294,8 +318,4 @@ def install() -> None:
     short.upgrade, path.upgrade_write = upgrade, upgrade_write
     for name in ("T", "mT", "H", "mH", "real", "imag"):
         upgrade_property(name)
-    python, find = short.reading or (None, None)
-    if python is None or find is None or Tensor.__dict__.get("__getitem__") is not python:
-        return
-    quick = quick_of("__getitem__", python, of_index(python, find), index=True)
-    setattr(Tensor, "__getitem__", method_of(quick, python, True))  # noqa: B010
+    upgrade_index()

@@ -391,12 +391,8 @@ def py_evaluate(self: raw, args: ptr[raw], nargs: i64) -> raw:
     return tuple_of(ref(work.words[0]), sized.words)
 
 
-_evaluate = fast_def(
-    "evaluate", py_evaluate.spec().addr, "evaluate(number, ..): the words, or None."
-)
-
-
 def evaluated(sized: Storage, *numbers: int) -> tuple[int, ...] | None:
     """The words that a Sized works out for these numbers; None: it is not for them. For tests."""
-    found: tuple[int, ...] | None = bind(_evaluate, sized)(*numbers)
+    evaluate_def = fast_def("evaluate", py_evaluate.spec().addr)
+    found: tuple[int, ...] | None = bind(evaluate_def, sized)(*numbers)
     return found

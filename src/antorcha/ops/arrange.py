@@ -13,6 +13,7 @@ from antorcha.lang.kernels import Host
 from antorcha.lazy import lazy, np
 from antorcha.ops.kernel import Planned, kernel
 from antorcha.ops.memory import constant, strides_of_format
+from antorcha.ops.operands import held
 from antorcha.ops.pieces import Copy, Pieces, PiecesOp, pieces
 from antorcha.ops.record import REGISTRY, T, composite
 from antorcha.ops.sampled import of_shapes
@@ -502,14 +503,8 @@ def constant_pad_nd(input: Tensor, pad: Ints, value: StaticNumber = 0):
 
     last = suggests_channels_last(input.shape, input.strides)
     strides = strides_of_format(tuple(shape), (), "channels_last" if last else "contiguous")
-    rest = filling(value, input.dtype)
+    rest = held("pad", input.dtype, value)
     return Pieces(L.layout(tuple(shape), strides, input.dtype, input.device), copies, rest)
-
-
-def filling(value: _Any, dtype: _Any) -> _Any:
-    """A number as an element of a dtype."""
-    kind = dtype.kind
-    return bool(value) if kind == "b" else int(value) if kind in "iu" else value
 
 
 @constant_pad_nd.derivative

@@ -58,8 +58,8 @@ def meet(node: Node, grads: replay.Grads) -> None:
     plan = node.plan
     assert plan is not None
     outline = plan.outline
-    if outline.call is None or outline.call.write:
-        return
+    if outline.call is None or outline.call.write or modes.watched:
+        return  # (a profile would show what is only planned)
     key = (node.mask, *[None if g is None else form_of(g._layout) for g in grads])
     kind = outline.gradients.get(key)
     if kind is None:

@@ -81,6 +81,8 @@ class CompositeSizes:
     def place(self, words: Sequence[int], args: Arguments) -> Storage | None:
         """The place for the calls that differ from this one in sizes only; None: nobody knows yet.
         words: of their key."""
+        if modes.watched:  # a profile would show what is only planned
+            return None
         key = tuple(words)
         family = self.families.get(key)
         if family is None:

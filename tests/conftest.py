@@ -1,4 +1,8 @@
-"""What all tests share: the markers' meaning, two threads, and hypothesis without a stopwatch."""
+"""What all tests share: the markers' meaning, two threads, and hypothesis without a stopwatch.
+
+Which tests run is settled in ``choosing``: its ``plugin`` has the options, ``quick`` the rules of
+the quick suite that ``./run test`` runs, ``changes`` those of ``--changed``.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,8 @@ from hypothesis import HealthCheck, settings
 # Read when the libraries are imported, so set before any test module is.
 os.environ.setdefault("ANTORCHA_NUM_THREADS", "2")
 os.environ.setdefault("OMP_NUM_THREADS", "2")
+# PyTorch's threads look for work without a pause, which would take the time of other processes.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 # Who mends a test needs antorcha's own lines, too.
 os.environ.setdefault("ANTORCHA_TRACEBACK", "full")
 
@@ -25,18 +31,14 @@ settings.register_profile(
 )
 settings.load_profile("antorcha")
 
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """``--slow`` runs the tests marked slow too, ``--exhaustive`` those that take minutes each."""
-    parser.addoption("--slow", action="store_true", help="run the tests marked slow, too")
-    parser.addoption("--exhaustive", action="store_true", help="run the sweeps of all floats, too")
+pytest_plugins = ["tests.choosing.plugin"]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Skip what this machine, or this run, has no use for."""
     reasons = {
         "exhaustive": None if config.getoption("--exhaustive") else "runs with --exhaustive",
-        "slow": None if config.getoption("--slow") else "slow: runs with --slow",
+        "slow": None if config.getoption("--all") else "slow: runs with --all",
         "oracle": None if importlib.util.find_spec("torch") else "PyTorch is not installed",
         "gpu": None if _has_gpu() else "no GPU that antorcha can use",
     }

@@ -8,12 +8,14 @@ torch`: the losses printed must be the same. The others are PyTorch programs and
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -51,6 +53,8 @@ PICTURES: dict[str, tuple[str, float, float] | None] = {
     "vae_digits": (r"mean loss of the last steps: (\S+)", 20, 26),
 }
 STEPS = 5  # all of which are printed
+SOME = ("--steps", str(STEPS), "--seed", "3")
+Steps = Callable[[str], tuple["subprocess.CompletedProcess[str]", Path]]
 SLOW = {"double_backward", "resume_training", "word_vectors"}
 ONLY_ANTORCHA = {"own_kernel"}
 NEED_SKLEARN = {
@@ -85,15 +89,28 @@ def test_an_example_runs_on_pytorch(name: str, tmp_path: Path) -> None:
     _check(LAST_LINES[name], done)
 
 
+@pytest.fixture(scope="module")
+def some_steps(tmp_path_factory: pytest.TempPathFactory) -> Steps:
+    """Runs some steps of a program on antorcha, once for the tests that look at them: what it said,
+    and the folder that it wrote to."""
+
+    @functools.cache
+    def run(name: str) -> tuple[subprocess.CompletedProcess[str], Path]:
+        folder = tmp_path_factory.mktemp(name)
+        return _run_on_antorcha(name, folder, *SOME), folder
+
+    return run
+
+
 @pytest.mark.parametrize("name", _cases(sorted(PICTURES)))
-def test_some_steps_and_a_picture(name: str, tmp_path: Path) -> None:
-    done = _run_on_antorcha(name, tmp_path, "--steps", str(STEPS))
+def test_some_steps_and_a_picture(name: str, some_steps: Steps) -> None:
+    done, folder = some_steps(name)
     assert done.returncode == 0, done.stderr
     assert len(_losses(done.stdout)) >= STEPS, done.stdout
     if importlib.util.find_spec("matplotlib") is None:
         assert "no picture: matplotlib is not installed" in done.stdout
     else:
-        assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
+        assert (folder / "picture.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.slow
@@ -107,14 +124,13 @@ def test_a_whole_training(name: str, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.oracle
 @pytest.mark.parametrize("name", _cases(sorted(PICTURES)))
-def test_pytorch_prints_the_same_losses(name: str, tmp_path: Path) -> None:
-    ours = _run_on_antorcha(name, tmp_path, "--steps", str(STEPS), "--seed", "3")
+def test_pytorch_prints_the_same_losses(name: str, some_steps: Steps, tmp_path: Path) -> None:
+    ours, _ = some_steps(name)
     source = (EXAMPLES / f"{name}.py").read_text(encoding="utf-8")
     program = tmp_path / f"{name}.py"
     program.write_text(source.replace("antorcha as torch", "torch"), encoding="utf-8")
     shutil.copy(EXAMPLES / "quixote.txt", tmp_path)
-    options = ["--steps", str(STEPS), "--seed", "3", "--out", "theirs.png"]
-    theirs = _run(str(program), *options, folder=tmp_path)
+    theirs = _run(str(program), *SOME, "--out", "theirs.png", folder=tmp_path)
     assert theirs.returncode == 0, theirs.stderr
     assert _losses(ours.stdout) == pytest.approx(_losses(theirs.stdout), rel=1e-4, abs=2e-4)
 

@@ -8,8 +8,10 @@ sides, and values, dtypes, shapes, strides and gradients are compared.
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import importlib.machinery
+import itertools
 import sys
 import types
 import unittest
@@ -40,10 +42,27 @@ def database(module: str, name: str) -> list[Any]:
             stand_in.TestCase, stand_in.ACCEPT = unittest.TestCase, False
             stand_in.__spec__ = importlib.machinery.ModuleSpec("expecttest", None)  # others look
             sys.modules["expecttest"] = stand_in
+        _keep_no_stacks()
         listed: list[Any] = getattr(
             importlib.import_module(f"torch.testing._internal.{module}"), name
         )
     return listed
+
+
+@functools.cache
+def _keep_no_stacks() -> None:
+    """PyTorch's lists look at the stack of calls for the unittest that asks, which there is not;
+    and PyTorch keeps the stack that seeds, before each sample, a device that is not there. Within
+    pytest, whose stacks are deep, that would take most of the time."""
+    import torch
+    from torch.testing._internal import common_utils
+
+    @functools.wraps(torch.manual_seed)
+    def manual_seed(seed: Any) -> Any:
+        return torch.default_generator.manual_seed(int(seed))
+
+    torch.manual_seed = manual_seed
+    common_utils.extract_test_fn = lambda: None
 
 
 def operators() -> list[Any]:
@@ -169,15 +188,17 @@ def _encoder_layer(layer: Any) -> Any:
 
 def _tensor(tensor: Any, grad: bool) -> Any:
     """The same storage, offset and strides."""
+    import torch
+
     plain = tensor.detach().resolve_conj().resolve_neg()
     raw = plain.untyped_storage()
     dtype = getattr(antorcha, str(plain.dtype).removeprefix("torch."))
-    data = np.array(raw.tolist(), np.uint8) if raw.nbytes() else None
-    if data is None:
+    whole = raw.nbytes() // dtype.itemsize * dtype.itemsize
+    if not whole:
         made = antorcha.empty(0, dtype=dtype)
     else:
-        data = data[: data.size // dtype.itemsize * dtype.itemsize]
-        made = antorcha.from_numpy(data).view(dtype)
+        data = torch.empty(0, dtype=torch.uint8).set_(raw, 0, (whole,), (1,))
+        made = antorcha.from_numpy(data.numpy().copy()).view(dtype)
     made = made.as_strided(tuple(plain.shape), plain.stride(), plain.storage_offset()).detach()
     return made.requires_grad_(grad and tensor.requires_grad)
 
@@ -343,6 +364,8 @@ def elementwise(entry: Any) -> bool:
 
 def spread(items: Any, most: int) -> Iterator[tuple[int, Any]]:
     """At most so many of the items, from all over, with their numbers."""
+    if most == 1:  # the others need not be made
+        items = itertools.islice(items, 1)
     found = list(items)
     step = max(1, -(-len(found) // most))
     yield from list(enumerate(found))[::step]

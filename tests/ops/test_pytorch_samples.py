@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.choosing import quick
 from tests.ops import samples
 
 pytestmark = pytest.mark.oracle
@@ -109,7 +110,7 @@ def check_chunk(dtype: str, chunk: int, grad: bool, most: int) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for entry in held()[chunk::CHUNKS]:
-            wrong += check(entry, dtype, grad, most)
+            wrong += check(entry, dtype, grad, 1 if quick.active else most)
     assert not wrong, f"{len(wrong)} differ:\n" + "\n".join(wrong[:100])
 
 
@@ -118,6 +119,7 @@ def test_most_of_pytorchs_entries_are_here() -> None:
     assert not set(PARTLY) & set(lacking())
 
 
+@pytest.mark.each_op
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_samples_in_float32(chunk: int) -> None:
     check_chunk("float32", chunk, False, QUICK)

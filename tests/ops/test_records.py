@@ -53,6 +53,7 @@ def same_values(a: Tensor, b: Tensor, what: str, rtol: float = 1e-9) -> None:
 
 
 @everything
+@pytest.mark.each_op
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_cpu_is_reference(op: Op, dtype: str) -> None:
     """The CPU's kernels compute what the interpreted descriptions do."""

@@ -29,15 +29,17 @@ def main(*, quiet: bool = False) -> int:
     return int(bool(failed))
 
 
-def _runs(program: Callable[[], Any]) -> bool:
+def _runs(program: Callable[[Any], None]) -> bool:
+    import antorcha
+
     try:
-        program()
+        program(antorcha)
     except Exception:  # the others may still be of use
         return False
     return True
 
 
-def programs() -> Iterator[tuple[str, Callable[[], Any]]]:
+def programs() -> Iterator[tuple[str, Callable[[Any], None]]]:
     """The programs by name."""
     yield "elements", _elements
     yield "layers", _layers
@@ -46,10 +48,8 @@ def programs() -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "sequences", _sequences
 
 
-def _elements() -> None:
+def _elements(torch: Any) -> None:
     """Arithmetic, comparisons, folds, indexing and printing, of the usual dtypes."""
-    import antorcha as torch
-
     for dtype in (torch.float32, torch.float64, torch.int64):
         a = torch.arange(1, 13).view(3, 4).to(dtype)
         for b in (a, a[0], 2):
@@ -81,10 +81,8 @@ def _elements() -> None:
     torch.zeros(3), torch.ones(3), torch.full((3,), 2.0), torch.randint(0, 9, (3,))
 
 
-def _train(model: Any, loss: Callable[[], Any], *names: str) -> None:
+def _train(torch: Any, model: Any, loss: Callable[[], Any], *names: str) -> None:
     """Three steps with each of these optimizers."""
-    import antorcha as torch
-
     for name in names:
         settings = {"lr": 0.1, "momentum": 0.9} if name == "SGD" else {"lr": 0.01}
         optimizer = getattr(torch.optim, name)(model.parameters(), **settings)
@@ -95,71 +93,61 @@ def _train(model: Any, loss: Callable[[], Any], *names: str) -> None:
             optimizer.step()
 
 
-def _layers() -> None:
+def _layers(torch: Any) -> None:
     """A network of linear layers; regression and classification."""
-    import antorcha as torch
-    from antorcha import nn
-
+    nn = torch.nn
     F = nn.functional
     model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Dropout(0.1), nn.Linear(16, 4))
     x, y, target = torch.randn(6, 8), torch.randn(6, 4), torch.randint(0, 4, (6,))
-    _train(model, lambda: F.mse_loss(model(x), y), "SGD")
-    _train(model, lambda: F.cross_entropy(model(x), target), "Adam", "AdamW")
+    _train(torch, model, lambda: F.mse_loss(model(x), y), "SGD")
+    _train(torch, model, lambda: F.cross_entropy(model(x), target), "Adam", "AdamW")
     with torch.no_grad():
         (model.eval()(x).argmax(1) == target).float().mean().item()
 
 
-def _images() -> None:
+def _images(torch: Any) -> None:
     """A convolutional network with batch normalisation and pooling."""
-    import antorcha as torch
-    from antorcha import nn
+    nn = torch.nn
 
     model = nn.Sequential(
         nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
         nn.Linear(4 * 4 * 4, 3),
     )  # fmt: skip
     x, target = torch.rand(4, 1, 8, 8), torch.randint(0, 3, (4,))
-    _train(model, lambda: nn.functional.cross_entropy(model(x), target), "SGD", "Adam")
+    _train(torch, model, lambda: nn.functional.cross_entropy(model(x), target), "SGD", "Adam")
     with torch.no_grad():
         model.eval()(x).softmax(1)
 
 
-def _text() -> None:
+def _text(torch: Any) -> None:
     """An embedding, a layer of a transformer, and the loss of a language model."""
-    import antorcha as torch
-    from antorcha import nn
+    nn = torch.nn
 
-    class Model(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.words = nn.Embedding(20, 16)
-            self.layer = nn.TransformerEncoderLayer(16, 2, 32, 0.1, "gelu", batch_first=True)
-            self.norm, self.head = nn.LayerNorm(16), nn.Linear(16, 20)
+    layer = nn.TransformerEncoderLayer(16, 2, 32, 0.1, "gelu", batch_first=True)
+    embedding, norm, head = nn.Embedding(20, 16), nn.LayerNorm(16), nn.Linear(16, 20)
+    model = nn.ModuleList([embedding, layer, norm, head])
+    words = torch.randint(0, 20, (2, 7))
 
-        def forward(self, words: Any) -> Any:
-            n = words.shape[1]
-            mask = nn.Transformer.generate_square_subsequent_mask(n)
-            x = self.layer(self.words(words), src_mask=mask, is_causal=True)
-            return self.head(self.norm(x))
-
-    model, words = Model(), torch.randint(0, 20, (2, 7))
+    def predicted(words: Any) -> Any:
+        mask = nn.Transformer.generate_square_subsequent_mask(words.shape[1])
+        return head(norm(layer(embedding(words), src_mask=mask, is_causal=True)))
 
     def loss() -> Any:
-        made = model(words[:, :-1])
+        made = predicted(words[:, :-1])
         return nn.functional.cross_entropy(made.reshape(-1, 20), words[:, 1:].reshape(-1))
 
-    _train(model, loss, "AdamW")
+    _train(torch, model, loss, "AdamW")
     with torch.no_grad():
-        probabilities = model.eval()(words)[:, -1].div(0.8).softmax(-1)
+        model.eval()
+        probabilities = predicted(words)[:, -1].div(0.8).softmax(-1)
         torch.multinomial(probabilities, 1)
 
 
-def _sequences() -> None:
+def _sequences(torch: Any) -> None:
     """A recurrent network."""
-    import antorcha as torch
-    from antorcha import nn
+    nn = torch.nn
 
     lstm, head = nn.LSTM(3, 8, batch_first=True), nn.Linear(8, 1)
     model = nn.ModuleList([lstm, head])
     x, y = torch.randn(4, 5, 3), torch.randn(4, 1)
-    _train(model, lambda: nn.functional.mse_loss(head(lstm(x)[0][:, -1]), y), "Adam")
+    _train(torch, model, lambda: nn.functional.mse_loss(head(lstm(x)[0][:, -1]), y), "Adam")

@@ -15,7 +15,7 @@ from antorcha.basics import channels_last, channels_last_3d, contiguous_format, 
 from antorcha.compiler import is_compiling
 from antorcha.device import Device
 from antorcha.dtypes import dtype as DType
-from antorcha.errors import ValueRangeError, explain_missing
+from antorcha.errors import GraphError, ValueRangeError, explain_missing, facts_of, with_facts
 from antorcha.ops.record import T
 from antorcha.runtime.tensor import Tensor
 from antorcha.serialization.rebuild import meta_tensor as _rebuild_meta_tensor_no_storage
@@ -51,6 +51,7 @@ class ExceptionWrapper:
         self.exc_type: Any = kind
         self.exc_msg = "".join(traceback.format_exception(kind, value, trace))
         self.where = where
+        self.facts = facts_of(value)
 
     def reraise(self) -> None:
         """Raises the exception, with its first traceback in its text."""
@@ -62,8 +63,11 @@ class ExceptionWrapper:
         try:
             made = self.exc_type(text)
         except Exception:  # (it wants other arguments)
-            raise RuntimeError(text) from None
-        raise made
+            raise GraphError(text) from None
+        try:
+            raise with_facts(made, self.facts)
+        finally:
+            del made  # it holds this frame, and so whatever is being used here
 
 
 class classproperty:

@@ -136,8 +136,9 @@ def numel(input: Tensor) -> int:
 def _of(op: str, input: Tensor) -> Layout:
     if not isinstance(input, Tensor):
         raise ArgumentError(
-            f"{op}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}"
-        )
+            "{op}(): argument '{name}' (position 1) must be Tensor, not {kind}",
+            reason="tensor wanted", op=op, name="input", kind=type(input).__name__,
+        )  # fmt: skip
     return input._layout
 
 

@@ -10,7 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from antorcha import modes
-from antorcha.errors import ArgumentError, DeviceError, did_you_mean
+from antorcha.errors import ArgumentError, DeviceError, Facts, did_you_mean, with_facts
 
 if TYPE_CHECKING:
     from antorcha.lang.kernels import Backend
@@ -52,9 +52,9 @@ class Device:
             if name in _TORCH_ONLY:
                 raise DeviceError(f"device: antorcha has no {name!r} device; it has {KNOWN}")
             raise DeviceError(
-                f"device: there is no device {name!r}; there are cpu, cuda, mps, meta."
-                + did_you_mean(name, KNOWN)
-            )
+                "device: there is no device {device!r}; there are cpu, cuda, mps, meta.{hint}",
+                reason="no device", device=name, hint=did_you_mean(name, KNOWN),
+            )  # fmt: skip
         if name in ("cpu", "reference", "meta") and index in (0, None):
             key: tuple[str, int | None] = (name, None if name != "cpu" else index)
         else:
@@ -135,7 +135,8 @@ def backend(device: Device) -> Backend:
             if error.name != name:
                 raise
             kind, text = _NOT_HERE[device.type]
-            raise kind(text) from None
+            facts = Facts("no device", more={"device": device.type})
+            raise with_facts(kind(text), facts) from None
         assert found is not None
         _backends[device.type] = found
     return found

@@ -3,6 +3,9 @@
 Each class says what kind of mistake was made and also derives from the builtin that PyTorch raises
 in its place, so ``except RuntimeError`` in a program written for PyTorch keeps working. A message
 names the op first, then shows the operands, then says the fix where one is likely.
+
+An error may carry what its message says as *facts*, under a short and stable `reason`, so that
+nobody has to read them out of the text; ``antorcha.explain`` looks the reason up.
 """
 
 from __future__ import annotations
@@ -11,19 +14,138 @@ import os
 import reprlib
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from types import FrameType, ModuleType
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from antorcha.structs import struct
+
+if TYPE_CHECKING:
+    from typing import Self
 
 _OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+# ---- what an error knows -------------------------------------------------------------------------
+
+
+@struct
+class Operand:
+    """What an error tells of an operand: all but its elements, which no error keeps alive."""
+
+    shape: tuple[int, ...]
+    dtype: Any = None
+    device: Any = None
+
+    def __str__(self) -> str:
+        return operand(self.shape, self.dtype, self.device)
+
+
+@struct
+class Facts:
+    """What is wrong (`reason`), in which op, with which operands; code that would do; and the
+    further facts by name."""
+
+    reason: str = ""
+    op: str = ""
+    operands: tuple[Operand, ...] = ()
+    fix: str = ""
+    more: Mapping[str, Any] = {}
+
+    def rendered(self, text: str) -> str:
+        """A message whose ``{}`` are filled in: ``{0.shape}`` is the first operand's; without an
+        op the message does not begin with one."""
+        text = text if self.op else text.removeprefix("{op}: ")
+        return text.format(*self.operands, op=self.op, fix=self.fix, **self.more)
+
+
+Error = TypeVar("Error", bound=BaseException)
+_NONE = Facts()
+
+
+def with_facts(error: Error, facts: Facts) -> Error:
+    """An error with facts whose class does not take them: where PyTorch raises one of Python's own,
+    and where an error of another process is raised again."""
+    if facts.reason:
+        error._facts = facts  # type: ignore[attr-defined]
+    return error
+
+
+def facts_of(error: BaseException | None) -> Facts:
+    """The facts that antorcha gave an error of any class; none where it gave none. Nothing that the
+    error's class defines is run."""
+    if not issubclass(type(error), BaseException):
+        return _NONE
+    found = object.__getattribute__(error, "__dict__").get("_facts")
+    return found if type(found) is Facts else _NONE
+
+
+# ---- the classes ---------------------------------------------------------------------------------
 
 
 class AntorchaError(Exception):
     """Base of every error of antorcha: ``except AntorchaError`` catches them all.
 
+    With a `reason` the text is a template, which the facts fill in; without one it is the message.
+
     Example: ``pytest.raises(AntorchaError)`` holds for ``torch.ones(2) + torch.ones(3)``.
+
+    >>> error = ShapeError("{op}: {0.shape} is no {what}", reason="square", op="inv",
+    ...                    operands=[(3, 2)], what="square matrix")
+    >>> str(error), error.reason, error.op, error.operands[0].shape, error.facts["what"]
+    ('inv: (3, 2) is no square matrix', 'square', 'inv', (3, 2), 'square matrix')
     """
+
+    _facts = _NONE
+
+    def __init__(
+        self, *args: object, reason: str = "", op: str = "", operands: Iterable[Any] = (),
+        fix: str = "", **more: Any,
+    ) -> None:  # fmt: skip
+        if reason:
+            told = tuple([_told(each) for each in operands])
+            self._facts = Facts(reason, op, told, fix, more)
+            args = (self._facts.rendered(str(args[0])), *args[1:])
+        super().__init__(*args)
+
+    @classmethod
+    def of_dtype(cls, op: str, dtype: object, advice: str = "") -> Self:
+        """What an op for real numbers says of another dtype."""
+        text = "{op}: not implemented for {dtype}" + ("; {advice}" if advice else "")
+        return cls(text, reason="needs float", op=op, dtype=dtype, advice=advice)
+
+    @property
+    def reason(self) -> str:
+        """What is wrong, in a word or two that stay the same; "" where the error has no facts."""
+        return self._facts.reason
+
+    @property
+    def op(self) -> str:
+        """The name of the op that refused, where one did."""
+        return self._facts.op
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        """The shape, dtype and device of the operands that do not fit."""
+        return self._facts.operands
+
+    @property
+    def fix(self) -> str:
+        """Code that would do, in the names of the op's parameters; "" where none is known."""
+        return self._facts.fix
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """The further facts by name, such as the `dim` and the `size` that an index is outside."""
+        return self._facts.more
+
+
+def _told(value: Any) -> Operand:
+    """What is told of a layout (or of anything with shape, dtype, device), or of a shape alone."""
+    if hasattr(value, "dtype"):
+        return Operand(tuple(value.shape), value.dtype, value.device)
+    return Operand(tuple(value))
 
 
 class ShapeError(AntorchaError, RuntimeError):
@@ -121,9 +243,9 @@ class MissingFeature(AntorchaError, NotImplementedError):
 
 
 class MissingName(AttributeError):
-    """A name that is not there. Its hint, or the text `instead` of all, is worked out only if
-    somebody reads it: ``hasattr`` raises this too. Tracebacks call it AttributeError, and it is
-    pickled as one.
+    """A name that is not there. The one that was perhaps `meant`, or the text `instead` of all, is
+    worked out only if somebody reads it: ``hasattr`` raises this too. Tracebacks call it
+    AttributeError, and it is pickled as one.
 
     `obj` stays unset, or Python would add a second hint to ours.
     """
@@ -132,16 +254,20 @@ class MissingName(AttributeError):
     __qualname__ = "AttributeError"
 
     def __init__(
-        self, text: str, name: str, hint: Callable[[], str], instead: Callable[[], str] = str
+        self, text: str, name: str, meant: Callable[[], str], instead: Callable[[], str] = str
     ) -> None:
         super().__init__(text, name=name)
-        self._hint, self._instead = hint, instead
+        self._meant, self._instead = meant, instead
 
     def __str__(self) -> str:
         if instead := self._instead():
             return instead
-        text, hint = super().__str__(), self._hint()
-        return f"{text.rstrip('.')}.{hint}" if hint else text
+        text, meant = super().__str__(), self._meant()
+        return f"{text.rstrip('.')}.{_did_you_mean(meant)}" if meant else text
+
+    def meant(self) -> str:
+        """The name that was perhaps meant; "" where none is near, or PyTorch has this one."""
+        return "" if self._instead() else self._meant()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return AttributeError, (str(self),)
@@ -170,15 +296,15 @@ def no_such_name(module: str, name: str, names: Names) -> AttributeError | Impor
     module 'torch.nn' has no attribute 'Fold2d'. Did you mean 'Fold'?
     """
 
-    def hint() -> str:
+    def meant() -> str:
         public = [each for each in (names() if callable(names) else names) if each[:1] != "_"]
-        return did_you_mean(name, public)
+        return nearest(name, public)
 
     if _is_from_import(name):
         text = f"cannot import name {name!r} from {module!r}."
-        return ImportError(not_yet(module, name) or f"{text}{hint()}", name=module)
+        return ImportError(not_yet(module, name) or f"{text}{_did_you_mean(meant())}", name=module)
     text = f"module {module!r} has no attribute {name!r}."
-    return MissingName(text, name, hint, lambda: not_yet(module, name))
+    return MissingName(text, name, meant, lambda: not_yet(module, name))
 
 
 def explain_missing(module: str, names: dict[str, Any]) -> None:
@@ -273,20 +399,27 @@ def _is_from_import(name: str) -> bool:
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:
     """Return ``" Did you mean 'x'?"`` for the candidate nearest to `name`; ``""`` if none is.
 
-    The name itself is no hint.
-
     >>> did_you_mean("channel_last", ["channels_last", "contiguous_format"])
     " Did you mean 'channels_last'?"
-    >>> did_you_mean("matmul_", ["matmul", "mul"])
-    " Did you mean 'matmul'?"
-    >>> did_you_mean("zebra", ["matmul", "mul"])
-    ''
+    """
+    return _did_you_mean(nearest(name, candidates))
+
+
+def _did_you_mean(meant: str) -> str:
+    return f" Did you mean '{meant}'?" if meant else ""
+
+
+def nearest(name: str, candidates: Iterable[str]) -> str:
+    """The candidate nearest to `name`; ``""`` if none is near. The name itself is no candidate.
+
+    >>> nearest("matmul_", ["matmul", "mul"]), nearest("zebra", ["matmul", "mul"])
+    ('matmul', '')
     """
     import difflib  # slow to import, and needed only when an error is raised
 
     others = [candidate for candidate in candidates if candidate != name]
     near = difflib.get_close_matches(name, others, n=1, cutoff=0.7)
-    return f" Did you mean '{near[0]}'?" if near else ""
+    return near[0] if near else ""
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:

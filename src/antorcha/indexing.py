@@ -123,10 +123,11 @@ def checked_position(index: int, size: int, dim: int) -> int:
     position = index + size if index < 0 else index
     if 0 <= position < size:
         return position
+    text = "index {given} is out of bounds for dimension {dim} with size {size}"
     raise OutOfRange(
-        f"index {index} is out of bounds for dimension {dim} with size {size}"
-        + (f" (expected {-size}..{size - 1})" if size else "")
-    )
+        text + " (expected {low}..{high})" if size else text, reason="index", given=index,
+        dim=dim, size=size, low=-size, high=size - 1,
+    )  # fmt: skip
 
 
 def slice_range(item: slice, size: int) -> tuple[int, int, int]:
@@ -263,14 +264,16 @@ class _View:
             covered = tuple(self.shape[self.dim : self.dim + span])
             if covered != tuple(index.shape):
                 raise OutOfRange(
-                    f"mask of shape {tuple(index.shape)} does not match the sizes {covered} "
-                    f"at dimension {self.dim + self.removed} of the indexed tensor"
-                )
+                    "mask of shape {shape} does not match the sizes {covered} at dimension {dim} "
+                    "of the indexed tensor",
+                    reason="mask shape", shape=tuple(index.shape), covered=covered,
+                    dim=self.dim + self.removed,
+                )  # fmt: skip
         elif index.dtype.kind not in "iu":
             raise OutOfRange(
-                "tensors used as indices must be integer or bool tensors, got "
-                f"{tuple(index.shape)} {index.dtype.name}"
-            )
+                "tensors used as indices must be integer or bool tensors, got {shape} {dtype}",
+                reason="index dtype", shape=tuple(index.shape), dtype=index.dtype.name,
+            )  # fmt: skip
         self.advanced.append(AdvancedIndex(self.dim, index, span))
         self.dim += span
 
@@ -410,9 +413,9 @@ def _too_many(items: Sequence[Any], shape: Ints) -> OutOfRange:
             "to a number"
         )
     return OutOfRange(
-        f"too many indices for tensor of dimension {len(shape)}: "
-        f"{_consumed(items)} indices for shape {tuple(shape)}"
-    )
+        "too many indices for tensor of dimension {ndim}: {given} indices for shape {0.shape}",
+        reason="too many", operands=(shape,), ndim=len(shape), given=_consumed(items),
+    )  # fmt: skip
 
 
 # Where the gathered dims go --------------------------------------------------------------------

@@ -25,7 +25,7 @@ WITHIN: Final = (
     "antorcha.runtime.call.native", "antorcha.runtime.call.native.invariants",
     "antorcha.runtime.call.native.nodes", "antorcha.runtime.call.native.walk",
     "antorcha.runtime.call.native.watched",
-    "antorcha.runtime.call.sizes", "antorcha.runtime.sequence",
+    "antorcha.runtime.call.sizes", "antorcha.runtime.sequence", "antorcha.ops.replay_sizes",
     "antorcha.nn", "antorcha.compiler.eager", "antorcha.backends",  # (packages before their users)
     "antorcha.overrides", "antorcha.linalg", "antorcha.nn.utils", "antorcha.optim",
     "antorcha.optim.lr_scheduler", "antorcha.random", "antorcha.serialization.reader",

@@ -25,6 +25,7 @@ DETERMINISTIC = 32  # reserved for deterministic algorithms
 SAVED_HOOKS = 64  # saved tensors go through the user's pack hook
 TAPE = 128  # plans that run are noted (runtime.call.tape)
 INTERCEPT = 512  # plans are run by whoever asked for it (runtime.call.intercepting)
+SYMBOLS = 1024  # plans are made with symbols for sizes, noted and not run (with TAPE)
 ORIGINS = 256  # nodes remember the line that made them, and nothing else (see ANOMALY)
 
 PLAIN = NO_GRAD  # any bit above this one needs the careful path

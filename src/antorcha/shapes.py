@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Self, SupportsIndex, overload
 
@@ -26,6 +27,13 @@ Ints = tuple[int, ...]
 
 INT64_MAX: Final = 2**63 - 1
 MOST_DIMS: Final = 64  # of data from outside; NumPy has no more
+
+
+def is_symbol(x: Any) -> bool:
+    """Is it no number, although it may be where a number is said to be: a size that may be any, or
+    what is computed from one? (They come from a module that need not be loaded to say no.)"""
+    symbols = sys.modules.get("antorcha.symbols")
+    return symbols is not None and type(x) in (symbols.Symbol, symbols.Ratio)
 
 
 class Size(tuple[int, ...]):
@@ -83,7 +91,6 @@ class Size(tuple[int, ...]):
 
 def _exact_ints(items: Sequence[Any], position: int) -> Ints:
     """Convert items of which the one at `position` is no plain int: a bool, a NumPy integer."""
-    from antorcha.symbols import is_symbol  # (in the slow way only: it need not be loaded)
 
     sizes = list(items)
     for place, item in enumerate(items[position:], position):
@@ -98,6 +105,20 @@ def _exact_ints(items: Sequence[Any], position: int) -> Ints:
     return tuple(sizes)
 
 
+def clamped(at: int | None, size: int, otherwise: int) -> int:
+    """Where a slice of positive step begins or ends in a dim: `at`, counted from the end if it is
+    negative; `otherwise` for None. (What ``slice.indices`` gives, but sizes may be symbols.)
+
+    >>> clamped(-2, 5, 0), clamped(7, 5, 5), clamped(None, 5, 5)
+    (3, 5, 5)
+    """
+    if at is None:
+        return otherwise
+    if at < 0:
+        at += size
+    return 0 if at < 0 else size if at > size else at
+
+
 # Counting --------------------------------------------------------------------------------------
 
 
@@ -107,7 +128,7 @@ def numel(shape: Sequence[int], op: str = "") -> int:
     >>> numel((2, 3)), numel(()), numel((2, 0))
     (6, 1, 0)
     """
-    if shape and min(shape) < 0:
+    if min(0, 0, *shape) < 0:  # (no two sizes are compared: they may be symbols)
         raise ShapeError(labelled(op, f"sizes must not be negative, got shape {tuple(shape)}"))
     count = math.prod(shape)
     # With a zero among the sizes the count is 0, but the strides may still overflow.
@@ -160,14 +181,12 @@ def normalize_dim(dim: int, ndim: int, op: str = "") -> int:
         return dim
     bound = ndim or 1
     if not -bound <= dim < bound:
-        plural = "" if ndim == 1 else "s"
         raise OutOfRange(
-            labelled(
-                op,
-                f"dim {dim} is out of range for a tensor of {ndim} dimension{plural} "
-                f"(expected {-bound}..{bound - 1})",
-            )
-        )
+            "{op}: dim {given} is out of range for a tensor of {ndim} dimension{plural} (expected "
+            "{low}..{high})",
+            reason="dim", op=op, given=dim, ndim=ndim, low=-bound, high=bound - 1,
+            plural="" if ndim == 1 else "s",
+        )  # fmt: skip
     return dim + bound if dim < 0 else dim
 
 
@@ -217,12 +236,11 @@ def _broadcast_error(
     shapes: Sequence[Sequence[int]], dim: int, one: int, other: int, op: str
 ) -> ShapeError:
     return ShapeError(
-        labelled(
-            op,
-            f"shapes {listed([tuple(shape) for shape in shapes])} do not broadcast: "
-            f"at dimension {dim}, {one} and {other} differ and neither is 1",
-        )
-    )
+        "{op}: shapes {shapes} do not broadcast: at dimension {dim}, {one} and {other} differ and "
+        "neither is 1",
+        reason="broadcast", op=op, operands=shapes, dim=dim, one=one, other=other,
+        shapes=listed([tuple(shape) for shape in shapes]),
+    )  # fmt: skip
 
 
 def broadcast_strides(
@@ -273,13 +291,11 @@ def expand_strides(
             sizes[place], steps[place] = size, strides[place - missing]
         elif size != 1 or target < 0:
             raise ShapeError(
-                labelled(
-                    op,
-                    f"shape {tuple(shape)} does not expand to {tuple(new_shape)}: "
-                    f"at dimension {place}, size {size} cannot become {target}"
-                    + (" (only size 1 can)" if target >= 0 else ""),
-                )
-            )
+                "{op}: shape {0.shape} does not expand to {new}: at dimension {dim}, size {size} "
+                "cannot become {target}{why}",
+                reason="expand", op=op, operands=(shape,), new=tuple(new_shape), dim=place,
+                size=size, target=target, why=" (only size 1 can)" if target >= 0 else "",
+            )  # fmt: skip
     return tuple(sizes), tuple(steps)
 
 
@@ -431,7 +447,10 @@ def infer_size(shape: Sequence[int], count: int, op: str = "view") -> Ints:
     for dim, size in enumerate(shape):
         if size == -1:
             if inferred >= 0:
-                raise ShapeError(labelled(op, f"only one size can be -1, got {tuple(shape)}"))
+                raise ShapeError(
+                    "{op}: only one size can be -1, got {shape}", reason="one -1", op=op,
+                    shape=tuple(shape),
+                )  # fmt: skip
             inferred = dim
         elif size < 0:
             raise ShapeError(
@@ -442,8 +461,9 @@ def infer_size(shape: Sequence[int], count: int, op: str = "view") -> Ints:
     if inferred < 0:
         if known != count:
             raise ShapeError(
-                labelled(op, f"shape {tuple(shape)} has {known} elements, the tensor has {count}")
-            )
+                "{op}: shape {shape} has {known} elements, the tensor has {count}",
+                reason="count", op=op, shape=tuple(shape), known=known, count=count,
+            )  # fmt: skip
         return tuple(shape)
     if known == 0 and count == 0:
         raise ShapeError(
@@ -453,12 +473,10 @@ def infer_size(shape: Sequence[int], count: int, op: str = "view") -> Ints:
         )
     if known == 0 or count % known:
         raise ShapeError(
-            labelled(
-                op,
-                f"no size for the -1 in shape {tuple(shape)} fits: "
-                f"the tensor has {count} elements, not a multiple of {known}",
-            )
-        )
+            "{op}: no size for the -1 in shape {shape} fits: the tensor has {count} elements, not "
+            "a multiple of {known}",
+            reason="count", op=op, shape=tuple(shape), known=known, count=count,
+        )  # fmt: skip
     sizes = list(shape)
     sizes[inferred] = count // known
     return tuple(sizes)
@@ -532,14 +550,17 @@ def nested_items(
         for item in flat:
             if not is_sequence(item):
                 raise ValueRangeError(
-                    f"{op}: expected sequence of length {size} at dim {depth} (got "
-                    f"{type(item).__name__} {shown(item)}): every row needs the same shape"
-                )
+                    "{op}: expected sequence of length {size} at dim {dim} (got {kind} {item}): "
+                    "every row needs the same shape",
+                    reason="ragged", op=op, size=size, dim=depth, kind=type(item).__name__,
+                    item=shown(item),
+                )  # fmt: skip
             if len(item) != size:
                 raise ValueRangeError(
-                    f"{op}: expected sequence of length {size} at dim {depth} (got {len(item)}): "
-                    f"the lists are ragged; every list at this depth needs {size} elements"
-                )
+                    "{op}: expected sequence of length {size} at dim {dim} (got {length}): the "
+                    "lists are ragged; every list at this depth needs {size} elements",
+                    reason="ragged", op=op, size=size, dim=depth, length=len(item),
+                )  # fmt: skip
             deeper.extend(_items(op, item, size))
         flat = deeper
     return flat

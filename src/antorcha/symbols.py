@@ -23,6 +23,9 @@ from antorcha.structs import replace
 Terms = dict[tuple[int, ...], int]
 """A sum: products of atoms (their numbers, in order) and the factor of each; ``()`` has the rest.
 An atom is a given number, or a quotient or a remainder of two sums."""
+Step = tuple[str, Terms, Terms, int]
+"""What is done on the way: "//" or "%" of two sums gives the atom of that number; "==" or "<" of
+two sums has that answer (0 or 1), or the program ends."""
 
 
 traces: set[Trace] = set()
@@ -88,6 +91,11 @@ class Symbol:
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other
 
+    def __rtruediv__(self, other: Any) -> Any:
+        if self.trace.loose and type(other) in (int, float) and self != 0:
+            return Ratio(float(other), self)
+        return other / self.known()
+
     # ---- questions
     def __eq__(self, other: object) -> bool:
         return self.trace.ask(self, "==", other)
@@ -141,23 +149,39 @@ def _as_ints(name: str) -> Callable[..., Any]:
     return method
 
 
-for _name in ("truediv", "rtruediv", "pow", "rpow", "lshift", "rlshift", "rshift", "rrshift",
+for _name in ("truediv", "pow", "rpow", "lshift", "rlshift", "rshift", "rrshift",
               "and", "rand", "or", "ror", "xor", "rxor", "invert"):  # fmt: skip
     setattr(Symbol, f"__{_name}__", _as_ints(f"__{_name}__"))
+
+
+class Ratio:
+    """A float that is a number by a size. It is good for no more than to be a kernel's number."""
+
+    __slots__ = ("over", "trace", "under", "value")
+
+    def __init__(self, over: float, under: Symbol) -> None:
+        self.over, self.under, self.trace = over, under, under.trace
+        self.value = over / under.value
+
+    def __float__(self) -> float:
+        return self.over / self.under.known()
 
 
 class Trace:
     """The symbols of one planning, and what was asked of them."""
 
-    def __init__(self, given: Sequence[int]) -> None:
-        """given: examples of the numbers, all of them 2 at least, as theirs will be."""
+    def __init__(self, given: Sequence[int], loose: bool = False) -> None:
+        """given: examples of the numbers, all of them 2 at least, as theirs will be. loose: a float
+        that is an integer may become one beside a symbol, as in what only floats are computed from.
+        """
+        self.loose = loose
         traces.add(self)
         self.open = True
         self.count = len(given)
         self.values = list(given)  # of the atoms
         self.leasts = [2] * len(given)
-        self.steps: list[str] = []  # lines of the program, in order
-        self.asked: set[str] = set()
+        self.steps: list[Step] = []  # of the program, in order
+        self.asked: set[tuple[str, str, str]] = set()
         self.atoms: dict[str, int] = {}  # quotients and remainders by their text
         self.layouts: dict[Any, Any] = {}  # see runtime.layout
         self.symbols = [Symbol(self, {(k,): 1}, value) for k, value in enumerate(given)]
@@ -178,7 +202,13 @@ class Trace:
         """An int or a symbol as a sum; None: neither."""
         if isinstance(x, Symbol):
             return x.terms
+        if self.loose and type(x) is float and x.is_integer():
+            return {(): int(x)}
         return {(): x} if type(x) is int else None
+
+    def sure_terms(self, x: Any) -> Terms:
+        """An int or a symbol as a sum."""
+        return x.terms if isinstance(x, Symbol) else {(): int(x)}
 
     def least(self, terms: Terms) -> int | None:
         """A bound from below, where one is known."""
@@ -251,7 +281,7 @@ class Trace:
             number = self.atoms[text] = len(self.values)
             self.values.append(value)
             self.leasts.append(0 if a >= 0 and b > 0 else -(1 << 64))
-            self.steps.append(f"a{number} = {text}")
+            self.steps.append((what, self.sure_terms(a), self.sure_terms(b), number))
         return Symbol(self, {(number,): 1}, value)
 
     # ---- questions
@@ -282,12 +312,12 @@ class Trace:
     def note(self, a: Any, what: str, b: Any, answer: bool) -> None:
         if not self.open:
             raise Untold("a size that may be any number has outlived its planning")
-        terms = [self.terms_of(x) for x in (a, b)]
-        texts = [self.text(t) for t in terms if t is not None]
-        text = f"{texts[0]} {what} {texts[1]}"
-        if text not in self.asked:
-            self.asked.add(text)
-            self.steps.append(f"if {'not ' if answer else ''}({text}): return None")
+        asked = (what, self.text_of(a), self.text_of(b))
+        if what == "==":
+            asked = ("==", min(asked[1:]), max(asked[1:]))
+        if asked not in self.asked:
+            self.asked.add(asked)
+            self.steps.append((what, self.sure_terms(a), self.sure_terms(b), int(answer)))
 
     # ---- the program
     def text(self, terms: Terms) -> str:
@@ -302,11 +332,19 @@ class Trace:
         """An int or a symbol as Python text."""
         return self.text(value.terms) if isinstance(value, Symbol) else repr(int(value))
 
+    def _line(self, step: Step) -> str:
+        """A step as Python text."""
+        what, one, other, number = step
+        text = f"({self.text(one)}) {what} ({self.text(other)})"
+        if what in ("//", "%"):
+            return f"a{number} = {text}"
+        return f"if {'not ' if number else ''}({text}): return None"
+
     def program(self, groups: Iterable[Sequence[Any]]) -> Callable[..., Any]:
         """``program(*numbers)``: a tuple of ints for each group of ints and symbols; None, where
         something that was asked has another answer."""
         results = ["(" + "".join([self.text_of(v) + ", " for v in group]) + ")" for group in groups]
-        lines = [*self.steps, f"return ({''.join([r + ', ' for r in results])})"]
+        lines = [*map(self._line, self.steps), f"return ({''.join([r + ', ' for r in results])})"]
         names = ", ".join([f"a{k}" for k in range(self.count)])
         text = f"def program({names}):\n" + "".join([f"    {line}\n" for line in lines])
         space: dict[str, Any] = {}
@@ -315,14 +353,9 @@ class Trace:
         return made
 
 
-def is_symbol(x: Any) -> bool:
-    """Is it no int, although it may be where an int is said to be?"""
-    return type(x) is Symbol
-
-
 def value_of(x: Any) -> int:
     """An int, or a symbol's example."""
-    found: int = x.value if isinstance(x, Symbol) else x
+    found: int = x.value if isinstance(x, Symbol) else int(x)
     return found
 
 
@@ -356,7 +389,7 @@ def hold_no_sizes(*kinds: type) -> None:
 
 def symbols_in(thing: Any, seen: set[int] | None = None) -> bool:
     """Is there a symbol in it, or in what it holds: items, fields, what a function closes over?"""
-    if isinstance(thing, Symbol):
+    if isinstance(thing, (Symbol, Ratio)):
         return True
     if isinstance(thing, _holding_none[0]):
         return False

@@ -123,3 +123,33 @@ def test_info_says_who_served_the_calls(tmp_path: Path) -> None:
     assert rows["__mul__"] == {
         "name": "__mul__", "native": 0, "python": 20, "why": "a mode that is Python's"
     }  # fmt: skip
+
+
+@pytest.mark.slow
+def test_precompiling_leaves_nothing_to_compile_for_a_usual_program(tmp_path: Path) -> None:
+    program = """
+import torch
+from torch import nn
+from antorcha.cli.info import cached
+before = cached()["files"]
+model = nn.Sequential(nn.Linear(10, 32), nn.ReLU(), nn.Linear(32, 3))
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+x, y = torch.randn(64, 10), torch.randint(0, 3, (64,))
+for epoch in range(5):
+    loss = nn.functional.cross_entropy(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+print(f"loss {loss.item():.3f}", model(x).argmax(1)[:3])
+print(before, cached()["files"])
+"""
+    (tmp_path / "program.py").write_text(program)
+    environment = {**os.environ, "ANTORCHA_CACHE": str(tmp_path / "cache")}
+    for words in (["precompile"], ["run", str(tmp_path / "program.py")]):
+        done = subprocess.run(
+            [sys.executable, "-m", "antorcha", *words], env=environment, capture_output=True,
+            text=True, check=True,
+        )  # fmt: skip
+    before, after = map(int, done.stdout.splitlines()[-1].split())
+    assert before > 100
+    assert after == before

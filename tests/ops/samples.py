@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import importlib.machinery
 import itertools
 import sys
 import types
@@ -39,6 +40,7 @@ def database(module: str, name: str) -> list[Any]:
         except ImportError:  # only the base class of PyTorch's own test cases comes from there
             stand_in: Any = types.ModuleType("expecttest")
             stand_in.TestCase, stand_in.ACCEPT = unittest.TestCase, False
+            stand_in.__spec__ = importlib.machinery.ModuleSpec("expecttest", None)  # others look
             sys.modules["expecttest"] = stand_in
         _keep_no_stacks()
         listed: list[Any] = getattr(

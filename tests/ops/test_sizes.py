@@ -12,9 +12,9 @@ import pytest
 import antorcha as torch
 from antorcha.errors import NativeError, ShapeError
 from antorcha.ops.record import Composite, Op
+from antorcha.runtime.call import native, sizes
 from antorcha.runtime.call import outline as outlines
 from antorcha.runtime.call import plan as plans
-from antorcha.runtime.call import sizes
 from tests.ops.records import everything, samples
 
 F = torch.nn.functional
@@ -28,10 +28,12 @@ NOT_OUTLINED = {
 
 @pytest.fixture(autouse=True)
 def all_compared(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Every plan by outline is compared with one made for the size itself."""
+    """Every plan by outline is compared with one made for the size itself. (The native path makes
+    no plans: tests/runtime/test_native_sizes.py compares its results.)"""
     monkeypatch.setattr(sizes, "compared", True)
     plans.flush()
-    yield
+    with native.off():
+        yield
     plans.flush()
 
 

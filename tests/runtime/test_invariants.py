@@ -14,7 +14,7 @@ from tests.patience import PATIENCE
 pytestmark = pytest.mark.skipif(not native.ACTIVE, reason="the native path does not run")
 WARM = """
 import antorcha as torch
-from antorcha.runtime.call.native import calls, invariants, life, methods, operators, slots
+from antorcha.runtime.call.native import invariants, life, methods, operators, places, slots
 
 def work():
     x, y = torch.rand(3, 4, requires_grad=True), torch.rand(3, 4)
@@ -27,16 +27,18 @@ def work():
     return x, z
 
 x, z = work()
+table, room, used = [places.Quick.fields[name][0] // 8 for name in ("table", "room", "used")]
 invariants.check_everything()
 """
 HARM = {
     "operator entry": "size = operators.Entry.size; starts = range(operators.tables.addr, "
     "operators.tables.addr + size * operators.ENTRIES * len(operators.NAMES), size); "
     "slots.word(next(at for at in starts if slots.word(at).value)).value = 0",
-    "places are not there": "methods.quicks[-1][1][6] += 0; "
-    "memory = next(m for _, m in methods.quicks if m[6]); memory[6] -= 1",
-    "another key": "memory = next(m for _, m in methods.quicks if m[6]); "
-    "place = next(w for w in (slots.word(memory[4] + 8 * k).value for k in range(memory[5])) if w);"
+    "places are not there": "memory = next(m for _, m in methods.quicks if m[used]); "
+    "memory[used] -= 1",
+    "another key": "memory = next(m for _, m in methods.quicks if m[used]); "
+    "words = [slots.word(memory[table] + 8 * k).value for k in range(memory[room])]; "
+    "place = next(w for w in words if w);"
     "words = slots.word(invariants._object(place).ptr + 8); words.value ^= 1 << 40",
     "spare objects": "slots.word(life.lives.addr + 16).value += 1",
     "a thread in a mode": "from antorcha.runtime.call.native import mode; "

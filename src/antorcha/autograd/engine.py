@@ -411,10 +411,11 @@ def first_gradients(
         edge = edge_of(root) if isinstance(root, Tensor) else root.edge
         if edge is None:
             raise GraphError(
-                f"element {k} of tensors does not require grad and does not have a grad_fn: "
+                "element {number} of tensors does not require grad and does not have a grad_fn: "
                 "none of what it was computed from has requires_grad=True (or it was computed "
-                "under torch.no_grad())."
-            )
+                "under torch.no_grad()).",
+                reason="no graph", number=k,
+            )  # fmt: skip
         flat += (edge, first_gradient(root, seeds[k], k, create))
     return flat
 
@@ -429,9 +430,11 @@ def _native() -> Any:
 
         _engine.extend((native.engine(gradients_of, accumulate, sum_of), native))
         if _engine[0] is not None:
-            from antorcha.runtime.call.native.nodes import teach
+            from antorcha.ops import replay_sizes
+            from antorcha.runtime.call.native.nodes import teach, teach_sizes
 
-            replay.on_new = teach
+            replay.on_new, replay.on_size = teach, replay_sizes.meet
+            replay_sizes.on_new = teach_sizes
     if _engine[0] is None or _engine[1].offs:
         return None
     return watched if modes.watched else _engine[0]
@@ -446,9 +449,9 @@ def first_gradient(root: Any, seed: Tensor | None, position: int, create: bool) 
         if lay.numel != 1:
             raise GraphError(
                 "grad can be implicitly created only for scalar outputs: this one has shape "
-                f"{tuple(lay.shape)}. Reduce it first (y.sum().backward()), or pass gradient=, a "
-                "tensor of that shape."
-            )
+                "{0.shape}. Reduce it first ({fix}), or pass gradient=, a tensor of that shape.",
+                reason="scalar", operands=(lay,), count=lay.numel, fix="y.sum().backward()",
+            )  # fmt: skip
         raise GraphError(
             f"grad can be implicitly created only for real scalar outputs but got {lay.dtype}"
         )
@@ -458,10 +461,10 @@ def first_gradient(root: Any, seed: Tensor | None, position: int, create: bool) 
         )
     if seed._layout.shape != lay.shape:
         raise ShapeError(
-            f"Mismatch in shape: grad_output[{position}] has a shape of "
-            f"{tuple(seed._layout.shape)} and output[{position}] has a shape of "
-            f"{tuple(lay.shape)}."
-        )
+            "Mismatch in shape: grad_output[{number}] has a shape of {1.shape} and "
+            "output[{number}] has a shape of {0.shape}.",
+            reason="gradient shape", operands=(lay, seed._layout), number=position,
+        )  # fmt: skip
     if (seed._layout.dtype.kind == "c") != (lay.dtype.kind == "c"):
         raise GraphError(
             "For complex Tensors, both grad_output and output are required to have the same dtype."

@@ -87,6 +87,19 @@ def info(
 
 
 @app.command()
+def precompile(
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing.")] = False,
+) -> None:
+    """Compile what most programs call, ahead, so that their first minute is like any other.
+
+    What is compiled is kept on disk for every later program.
+    """
+    import antorcha.cli.precompile as precompile_command
+
+    raise typer.Exit(precompile_command.main(quiet=quiet))
+
+
+@app.command()
 def demo(
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the training images.")] = 15,
     out: Annotated[Path, typer.Option(help="Folder for the picture and the model.")] = Path(

@@ -71,7 +71,7 @@ def collect() -> dict[str, dict[str, Any]]:
         "cpu": _cpu(),
         "antorcha": _engine(),
         "devices": _devices(),
-        "cache": _cache(),
+        "cache": cached(),
         "packages": {name: package_version(name) for name in (*REQUIRED, *OPTIONAL)},
     }
 
@@ -145,7 +145,7 @@ def _ask(question: Callable[[Any], Any], otherwise: Any) -> Any:
         return otherwise
 
 
-def _cache() -> dict[str, Any]:
+def cached() -> dict[str, Any]:
     files = size = 0
     for folder, _, names in os.walk(config.cache_dir):
         for name in names:

@@ -94,7 +94,9 @@ def collate(batch: Any, *, collate_fn_map: Kinds | None = None) -> Any:
         return type(first)(*(inner(column) for column in zip(*batch)))
     if isinstance(first, Sequence):
         if any(len(sample) != len(first) for sample in batch):
-            raise ShapeError("each element in list of batch should be of equal size")
+            raise ShapeError(
+                "each element in list of batch should be of equal size", reason="samples"
+            )
         parts = [inner(column) for column in zip(*batch)]
         return parts if isinstance(first, tuple) else _sequence_like(first, parts)
     raise ArgumentError(default_collate_err_msg_format.format(type(first)))

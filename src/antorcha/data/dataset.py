@@ -74,7 +74,8 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
 
     def __init__(self, *tensors: Any) -> None:
         if any(tensors[0].size(0) != tensor.size(0) for tensor in tensors):
-            raise DataError("Size mismatch between tensors")
+            counts = ", ".join([str(tensor.size(0)) for tensor in tensors])
+            raise DataError("Size mismatch between tensors", reason="dataset", counts=counts)
         self.tensors = tensors
 
     def __getitem__(self, index: Any) -> tuple[Tensor, ...]:

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import random
-import sys
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
+from antorcha._utils import ExceptionWrapper
 from antorcha.data.fetch import _DatasetKind
-from antorcha.errors import GraphError
 from antorcha.random import manual_seed
 from antorcha.runtime.pool import set_num_threads
 
@@ -55,41 +53,6 @@ def get_worker_info() -> WorkerInfo | None:
     An iterable data set asks it, to give each worker another part of the stream.
     """
     return _worker_info
-
-
-class _KeyText(str):
-    """The text of a KeyError, which shows the repr of what it holds."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return str(self)
-
-
-class ExceptionWrapper:
-    """An exception that happened elsewhere: its class and its traceback's text."""
-
-    def __init__(self, exc_info: Any = None, where: str = "in background") -> None:
-        exc_info = sys.exc_info() if exc_info is None else exc_info
-        self.exc_type = exc_info[0]
-        self.exc_msg = "".join(traceback.format_exception(*exc_info))
-        self.where = where
-
-    def reraise(self) -> NoReturn:
-        """Raises one of its class here; RuntimeError where the class takes other arguments."""
-        text = f"Caught {self.exc_type.__name__} {self.where}.\nOriginal {self.exc_msg}"
-        if self.exc_type is KeyError:
-            text = _KeyText(text)
-        elif getattr(self.exc_type, "message", None):
-            raise self.exc_type(message=text)
-        try:
-            exception = self.exc_type(text)
-        except Exception:
-            raise GraphError(text) from None
-        try:
-            raise exception
-        finally:
-            del exception  # it holds this frame, and so the iterator and its workers
 
 
 @dataclass(frozen=True)

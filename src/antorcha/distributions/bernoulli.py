@@ -9,7 +9,7 @@ from antorcha.autograd import no_grad
 from antorcha.distributions import constraints
 from antorcha.distributions.exp_family import ExponentialFamily
 from antorcha.distributions.probs_or_logits import ProbsOrLogits
-from antorcha.distributions.utils import broadcast_all
+from antorcha.distributions.utils import attribute_of, broadcast_all
 from antorcha.ops.record import T
 
 __all__ = ["Bernoulli"]
@@ -37,9 +37,7 @@ class Bernoulli(ProbsOrLogits, ExponentialFamily):
         self._set(probs, logits)
         super().__init__(self._param.shape, validate_args=validate_args)
 
-    @property
-    def mean(self) -> Any:
-        return self.probs
+    mean = attribute_of("probs")
 
     @property
     def mode(self) -> Any:

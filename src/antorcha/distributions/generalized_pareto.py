@@ -7,7 +7,7 @@ from typing import Any
 
 from antorcha.distributions import constraints
 from antorcha.distributions.distribution import Distribution
-from antorcha.distributions.utils import broadcast_all
+from antorcha.distributions.utils import attribute_of, broadcast_all
 from antorcha.ops.record import T
 
 __all__ = ["GeneralizedPareto"]
@@ -59,9 +59,7 @@ class GeneralizedPareto(Distribution):
         c = T.where(finite, self.concentration, 0.5)
         return T.where(finite, self.loc + self.scale / (1 - c), math.nan)
 
-    @property
-    def mode(self) -> Any:
-        return self.loc
+    mode = attribute_of("loc")
 
     @property
     def variance(self) -> Any:

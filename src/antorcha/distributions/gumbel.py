@@ -9,7 +9,7 @@ from antorcha.distributions import constraints
 from antorcha.distributions.transformed_distribution import TransformedDistribution
 from antorcha.distributions.transforms import AffineTransform, ExpTransform
 from antorcha.distributions.uniform import Uniform
-from antorcha.distributions.utils import broadcast_all, euler_constant
+from antorcha.distributions.utils import attribute_of, broadcast_all, euler_constant
 from antorcha.dtypes import finfo
 from antorcha.ops.record import T
 
@@ -56,9 +56,7 @@ class Gumbel(TransformedDistribution):
     def mean(self) -> Any:
         return self.loc + self.scale * euler_constant
 
-    @property
-    def mode(self) -> Any:
-        return self.loc
+    mode = attribute_of("loc")
 
     @property
     def stddev(self) -> Any:

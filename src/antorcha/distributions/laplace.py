@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from antorcha.distributions.location_scale import LocationScale
+from antorcha.distributions.utils import attribute_of
 from antorcha.dtypes import finfo
 from antorcha.ops.record import T
 
@@ -25,9 +26,7 @@ class Laplace(LocationScale):
     tensor(0.5000)
     """
 
-    @property
-    def mean(self) -> Any:
-        return self.loc
+    mean = attribute_of("loc")
 
     @property
     def variance(self) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 from antorcha.distributions import constraints
 from antorcha.distributions.distribution import _ABSTRACT, Distribution
-from antorcha.distributions.utils import broadcast_all
+from antorcha.distributions.utils import attribute_of, broadcast_all
 from antorcha.runtime.tensor import Tensor
 
 
@@ -25,9 +25,7 @@ class LocationScale(Distribution):
         self.loc, self.scale = broadcast_all(loc, scale)
         super().__init__(self.loc.shape, validate_args=validate_args)
 
-    @property
-    def mode(self) -> Any:
-        return self.loc
+    mode = attribute_of("loc")
 
     def _standardized(self, value: Any) -> Any:
         return (value - self.loc) / self.scale

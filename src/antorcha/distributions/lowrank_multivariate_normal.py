@@ -8,7 +8,7 @@ from typing import Any
 from antorcha.distributions import constraints
 from antorcha.distributions.distribution import Distribution
 from antorcha.distributions.multivariate_normal import log_diagonal, mahalanobis, matrix_vector
-from antorcha.distributions.utils import _standard_normal, lazy_property
+from antorcha.distributions.utils import _standard_normal, attribute_of, lazy_property
 from antorcha.errors import ValueRangeError
 from antorcha.ops.record import T
 from antorcha.runtime.tensor import Tensor
@@ -95,13 +95,7 @@ class LowRankMultivariateNormal(Distribution):
     def _spread(self, matrix: Tensor) -> Any:
         return matrix.expand(self._batch_shape + self._event_shape + self._event_shape)
 
-    @property
-    def mean(self) -> Any:
-        return self.loc
-
-    @property
-    def mode(self) -> Any:
-        return self.loc
+    mean = mode = attribute_of("loc")
 
     @lazy_property
     def variance(self) -> Any:

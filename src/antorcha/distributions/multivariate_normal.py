@@ -7,7 +7,7 @@ from typing import Any
 
 from antorcha.distributions import constraints
 from antorcha.distributions.distribution import Distribution
-from antorcha.distributions.utils import _standard_normal, lazy_property
+from antorcha.distributions.utils import _standard_normal, attribute_of, lazy_property
 from antorcha.errors import ValueRangeError
 from antorcha.ops.record import T
 from antorcha.runtime.tensor import Tensor
@@ -147,13 +147,7 @@ class MultivariateNormal(WithCovariance):
         super().__init__(batch_shape, self.loc.shape[-1:], validate_args=validate_args)
         self._set_factor(given)
 
-    @property
-    def mean(self) -> Any:
-        return self.loc
-
-    @property
-    def mode(self) -> Any:
-        return self.loc
+    mean = mode = attribute_of("loc")
 
     @property
     def variance(self) -> Any:

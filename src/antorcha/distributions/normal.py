@@ -8,7 +8,7 @@ from typing import Any
 from antorcha.autograd import no_grad
 from antorcha.distributions.exp_family import ExponentialFamily
 from antorcha.distributions.location_scale import LocationScale
-from antorcha.distributions.utils import _standard_normal
+from antorcha.distributions.utils import _standard_normal, attribute_of
 from antorcha.ops.record import T
 
 __all__ = ["Normal"]
@@ -30,13 +30,8 @@ class Normal(LocationScale, ExponentialFamily):
 
     _mean_carrier_measure = 0
 
-    @property
-    def mean(self) -> Any:
-        return self.loc
-
-    @property
-    def stddev(self) -> Any:
-        return self.scale
+    mean = attribute_of("loc")
+    stddev = attribute_of("scale")
 
     @property
     def variance(self) -> Any:

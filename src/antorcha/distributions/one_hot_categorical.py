@@ -6,6 +6,7 @@ from typing import Any
 
 from antorcha.distributions import constraints
 from antorcha.distributions.probs_or_logits import OfCategorical
+from antorcha.distributions.utils import attribute_of
 from antorcha.ops.record import T
 
 __all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
@@ -31,9 +32,7 @@ class OneHotCategorical(OfCategorical):
     ) -> None:
         self._set_categorical(probs, logits, validate_args)
 
-    @property
-    def mean(self) -> Any:
-        return self.probs
+    mean = attribute_of("probs")
 
     @property
     def mode(self) -> Any:

@@ -8,7 +8,7 @@ from antorcha.distributions import constraints
 from antorcha.distributions.exponential import Exponential
 from antorcha.distributions.transformed_distribution import TransformedDistribution
 from antorcha.distributions.transforms import AffineTransform, ExpTransform
-from antorcha.distributions.utils import broadcast_all
+from antorcha.distributions.utils import attribute_of, broadcast_all
 
 __all__ = ["Pareto"]
 
@@ -44,9 +44,7 @@ class Pareto(TransformedDistribution):
         a = self.alpha.clamp(min=1)  # infinite up to 1
         return a * self.scale / (a - 1)
 
-    @property
-    def mode(self) -> Any:
-        return self.scale
+    mode = attribute_of("scale")
 
     @property
     def variance(self) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 from antorcha.autograd import no_grad
 from antorcha.distributions import constraints
 from antorcha.distributions.exp_family import ExponentialFamily
-from antorcha.distributions.utils import broadcast_all
+from antorcha.distributions.utils import attribute_of, broadcast_all
 from antorcha.ops.record import T
 
 __all__ = ["Poisson"]
@@ -31,17 +31,13 @@ class Poisson(ExponentialFamily):
         (self.rate,) = broadcast_all(rate)
         super().__init__(self.rate.shape, validate_args=validate_args)
 
-    @property
-    def mean(self) -> Any:
-        return self.rate
+    mean = attribute_of("rate")
 
     @property
     def mode(self) -> Any:
         return self.rate.floor()
 
-    @property
-    def variance(self) -> Any:
-        return self.rate
+    variance = attribute_of("rate")
 
     def sample(self, sample_shape: Any = ()) -> Any:
         with no_grad():

@@ -8,7 +8,7 @@ from typing import Any
 from antorcha.distributions import constraints
 from antorcha.distributions.chi2 import Chi2
 from antorcha.distributions.distribution import Distribution
-from antorcha.distributions.utils import _standard_normal, broadcast_all
+from antorcha.distributions.utils import _standard_normal, attribute_of, broadcast_all
 from antorcha.ops.record import T
 
 __all__ = ["StudentT"]
@@ -46,9 +46,7 @@ class StudentT(Distribution):
     def mean(self) -> Any:
         return T.where(self.df <= 1, math.nan, self.loc)
 
-    @property
-    def mode(self) -> Any:
-        return self.loc
+    mode = attribute_of("loc")
 
     @property
     def variance(self) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 from antorcha.autograd import no_grad
 from antorcha.distributions import constraints
 from antorcha.distributions.distribution import Distribution
-from antorcha.distributions.utils import broadcast_all, lazy_property
+from antorcha.distributions.utils import attribute_of, broadcast_all, lazy_property
 from antorcha.dtypes import bool_, float64
 from antorcha.ops.record import T
 
@@ -101,13 +101,7 @@ class VonMises(Distribution):
                 done = done | accept
             return ((x + math.pi + loc) % (2 * math.pi) - math.pi).to(self.loc.dtype)
 
-    @property
-    def mean(self) -> Any:
-        return self.loc
-
-    @property
-    def mode(self) -> Any:
-        return self.loc
+    mean = mode = attribute_of("loc")
 
     @lazy_property
     def variance(self) -> Any:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
-import re
+import builtins
 import textwrap
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from antorcha.cells import cell_of
-from antorcha.errors import NOT_YET, did_you_mean, missing_attribute_text
+from antorcha.errors import MissingName, facts_of, missing_attribute_text, nearest
 from antorcha.inspector import explain_draw as drawn
 from antorcha.inspector import explain_rules
 from antorcha.inspector.explain_case import Case
@@ -329,7 +330,7 @@ def _at(made: Explanation, error: BaseException, site: Site) -> None:
     made.expression = site.expression
     names = Names(site.frame)
     try:
-        failed = gather(site, names, made.message)
+        failed = gather(site, names, facts_of(error).op)
         found = explain_rules.find(Case(error, made.message, site, names, failed, lang))
         if found is not None:
             made.rule, made.picture, made.fixes = found.rule, found.picture, found.fixes[:3]
@@ -342,10 +343,10 @@ def _at(made: Explanation, error: BaseException, site: Site) -> None:
         made.rule, made.picture, made.fixes, found = "", None, [], None
     if made.picture is None and not made.rule:
         made.names = _names_on(site, names)
-    hint = _near(error, site, names, made.message)
-    if hint:
-        made.notes.append(say(lang, "did you mean", name=hint))
-    made.fixes = made.fixes or _respelt(site, made.message, hint)
+    wanted, meant = _misspelt(error, site, names)
+    if meant and repr(meant) not in made.message:
+        made.notes.append(say(lang, "did you mean", name=meant))
+    made.fixes = made.fixes or _respelt(site, wanted, meant)
     names.known.clear()
 
 
@@ -382,53 +383,45 @@ def _names_on(site: Site, names: Names) -> list[tuple[str, str]]:
     return list(found.items())
 
 
-def _near(error: BaseException, site: Site, names: Names, message: str) -> str:
-    """A name that was perhaps meant, where one that is not there was asked for."""
-    if "did you mean" in message.lower() or message.endswith(NOT_YET):
-        return ""
-    near: str = ""
-    if issubclass(type(error), NameError):
-        wanted = raw(error, "name", NameError)
-        if type(wanted) is str:
-            import builtins
-
-            near = did_you_mean(wanted, [*filter(_is_text, names.known), *vars(builtins)])
-    elif issubclass(type(error), AttributeError):
-        wanted = raw(error, "name", AttributeError)
-        if type(wanted) is str:
-            owner = raw(error, "obj", AttributeError)
-            near = did_you_mean(wanted, keys_of(owner)) if owner is not None else ""
-    elif issubclass(type(error), KeyError) and isinstance(site.node, ast.Subscript):
+def _misspelt(error: BaseException, site: Site, names: Names) -> tuple[str, str]:
+    """A name that is not there, and the nearest that is; "" where there is no such name."""
+    kind, facts = type(error), facts_of(error)
+    known: Iterable[Any] = ()
+    wanted: Any = ""
+    if facts.reason == "unexpected keyword":
+        return facts.more["name"], facts.more["meant"]
+    if issubclass(kind, NameError):
+        wanted, known = raw(error, "name", NameError), [*names.known, *vars(builtins)]
+    elif kind is MissingName:
+        return raw(error, "name", AttributeError), MissingName.meant(error)  # type: ignore[arg-type]
+    elif issubclass(kind, AttributeError) and not missing_attribute_text(error):  # type: ignore[arg-type]
+        wanted, owner = raw(error, "name", AttributeError), raw(error, "obj", AttributeError)
+        known = keys_of(owner) if owner is not None else ()
+    elif issubclass(kind, KeyError) and isinstance(site.node, ast.Subscript):
         table, key = value_of(site.node.value, names), raw(error, "args")
-        if type(table) is dict and key and type(key[0]) is str:
-            near = did_you_mean(key[0], [name for name in table if type(name) is str])
-    return near.rpartition("mean ")[2].strip("'?") if near else ""
+        wanted, known = (key[0], table) if type(table) is dict and key else ("", ())
+    if type(wanted) is not str:
+        return "", ""
+    return wanted, nearest(wanted, [name for name in known if type(name) is str])
 
 
-def _respelt(site: Site, message: str, hint: str) -> list[tuple[str, str]]:
+def _respelt(site: Site, wanted: str, meant: str) -> list[tuple[str, str]]:
     """The line with the name that was perhaps meant."""
-    said = re.search(r"Did you mean:? '(\w+)'", message)
-    found = re.search(r"(?:attribute|argument|name) '(\w+)'", message)
-    meant = hint or (said[1] if said else "")
-    if site.node is None or found is None or not meant.isidentifier():
+    if site.node is None or not meant.isidentifier():
         return []
     for node in ast.walk(site.node):
         text = site.text_of(node)
-        if isinstance(node, ast.keyword):
-            fits = node.arg == found[1]
-            new = meant + text[len(found[1]) :]
+        if isinstance(node, ast.keyword) and node.arg == wanted:
+            new = meant + text[len(wanted) :]
+        elif (isinstance(node, ast.Name) and node.id == wanted) or (
+            isinstance(node, ast.Attribute) and node.attr == wanted
+        ):
+            new = text.removesuffix(wanted) + meant
         else:
-            fits = isinstance(node, (ast.Name, ast.Attribute)) and text.endswith(found[1])
-            fits = fits and (isinstance(node, ast.Name) or text[: -len(found[1])].endswith("."))
-            new = text[: len(text) - len(found[1])] + meant
-        if fits:
-            code = site.rewritten([(node, new)])
-            return [(code, "")] if code else []
+            continue
+        code = site.rewritten([(node, new)])
+        return [(code, "")] if code else []
     return []
-
-
-def _is_text(name: Any) -> bool:
-    return type(name) is str
 
 
 def _members(error: Any, lang: str) -> list[str]:

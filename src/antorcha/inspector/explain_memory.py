@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
-import re
 from typing import Any
 
-from antorcha.inspector.explain_case import Case, Finding
+from antorcha.inspector.explain_case import Case, Finding, rule
 from antorcha.inspector.explain_values import fact_of
 from antorcha.inspector.forms import cut, shape_text
 from antorcha.inspector.naming import field, is_tensor, named_tensors, names_around
@@ -18,16 +17,18 @@ _LARGEST = 5
 _LEAST = 1 << 10  # bytes of a tensor that is told
 
 
-def out_of_memory(case: Case) -> Finding | None:
-    """An allocation that was refused, by antorcha, NumPy or Python."""
-    found = re.search(r"cannot allocate ([\d,]+) bytes", case.message)
-    asked = int(found[1].replace(",", "")) if found else 0
-    size = memory_size(asked) if found else ""
-    if not size and (of_array := re.search(r"Unable to allocate (.+?) for an array", case.message)):
-        size = of_array[1]
+@rule("memory")
+def out_of_memory(case: Case) -> Finding:
+    """An allocation that was refused, by antorcha or by Python."""
+    return refused(case)
+
+
+def refused(case: Case, of_array: str = "") -> Finding:
+    """What was asked for (for an array, in NumPy's words), and what holds the rest."""
+    asked = case.facts.more.get("asked", 0)
+    size = memory_size(asked) if asked else of_array
     held, largest = _largest(case)
-    said = re.search(r"tensors hold ([\d,]+) bytes", case.message)
-    held = int(said[1].replace(",", "")) if said else held
+    held = case.facts.more.get("held", held)
     key = "memory asked" if size else "memory"
     rule = case.say(key, asked=size, held=memory_size(held))
     has = _machine()
@@ -50,9 +51,7 @@ def _machine() -> int:
 def _largest(case: Case) -> tuple[int, list[str]]:
     """The bytes of all tensors, and a line for each of the largest, by the names they have."""
     found: dict[int, tuple[int, str, str]] = {}
-    covered: dict[
-        int, int
-    ] = {}  # elements of a storage's tensor that is told: the whole, not a part
+    covered: dict[int, int] = {}  # storage -> elements of its tensor that is told, the largest
     known = {**names_around(case.site.frame), **case.names.known}
     for label, tensor in [*named_tensors(known), *_nameless()]:
         storage, fact = field(tensor, "_storage"), fact_of(tensor)

@@ -42,15 +42,14 @@ class Failed:
     tensors: list[Any] = field(default_factory=list)  # of the operands, while a rule looks
 
 
-def gather(site: Site, names: Names, message: str) -> Failed:
-    """What is known of the operands at a site."""
+def gather(site: Site, names: Names, op: str) -> Failed:
+    """What is known of the operands at a site, of an op that the error itself may name."""
     parts = {node: value_of(node, names) for node in _parts(site.node)}
     outer = _first_tensors(site.inner)
     if not _writes_to_part(site.node):
         _fill_in(parts, outer)
-    op, tensors, parameters = _innermost(site.inner)
-    if not op and (found := message.partition(":")[0]).isidentifier():
-        op = found
+    innermost, tensors, parameters = _innermost(site.inner)
+    op = innermost or op
     labels = _labels(site, parts)
     layer, layer_args = _layer(site.inner)
     failed = Failed(op, [], parts, layer, layer_args=layer_args)

@@ -1,130 +1,104 @@
-"""Why shapes do not fit, and what would: multiplying, broadcasting, reshaping, joining, layers."""
+"""Why shapes do not fit, and what would: products, broadcasting, reshaping, joining, indexing."""
 
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Sequence
 from math import prod
 
-from antorcha.errors import ShapeError
-from antorcha.inspector.explain_case import Case, Finding, Fixes, row, sizes
+from antorcha.inspector.explain_case import Case, Finding, Fixes, numbers, row, rows, rule
 from antorcha.inspector.explain_draw import Picture, Shape
-from antorcha.inspector.explain_layers import conv_code, remade
+from antorcha.inspector.explain_layers import rows_of_a_table, samples
 from antorcha.inspector.explain_operands import Operand
 from antorcha.inspector.forms import shape_text
-from antorcha.shapes import broadcast_shapes
-
-
-def product_shape(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...] | None:
-    """The shape of a @ b; None where there is none.
-
-    >>> product_shape((3, 2), (2, 4)), product_shape((10,), (10, 5)), product_shape((3,), (2, 4))
-    ((3, 4), (5,), None)
-    """
-    if not a or not b or a[-1] != b[-2 if len(b) > 1 else 0]:
-        return None
-    batch = broadcast(a[:-2], b[:-2])
-    if batch is None:
-        return None
-    return (*batch, *a[-2:-1], *(b[-1:] if len(b) > 1 else ()))
-
-
-def broadcast(*shapes: Sequence[int]) -> tuple[int, ...] | None:
-    """The shape that shapes broadcast to; None where they do not.
-
-    >>> broadcast((3, 1), (2,)), broadcast((3, 2), (3,))
-    ((3, 2), None)
-    """
-    try:
-        return tuple(broadcast_shapes(*[tuple(shape) for shape in shapes]))
-    except ShapeError:
-        return None
 
 
 # ------------------------------------------------------------------------------------ a @ b
-def matmul(case: Case) -> Finding | None:
-    """Inner sizes that differ, or a vector where a matrix is wanted."""
-    found = case.operands[-2:] if case.failed.op.startswith("add") else case.operands[:2]
-    if len(found) < 2:
+@rule("matmul", "vectors")
+def product(case: Case) -> Finding | None:
+    """Inner sizes that differ."""
+    factors = _factors(case)
+    if len(factors) < 2:
         return None
-    a, b = found
+    a, b = factors
     if not a.fact.shape or not b.fact.shape:
         return None
     inner_a, inner_b = len(a.fact.shape) - 1, max(len(b.fact.shape) - 2, 0)
     left, right = a.fact.shape[inner_a], b.fact.shape[inner_b]
-    wanted = {"mm": 2, "bmm": 3, "addmm": 2}.get(case.failed.op)
-    for operand in (a, b):
-        if wanted is not None and len(operand.fact.shape) != wanted:
-            rule = case.say(
-                "two dims", op=case.failed.op, wanted=wanted, label=operand.label,
-                ndim=len(operand.fact.shape),
-            )  # fmt: skip
-            return Finding(rule, Picture([row(a), row(b)]), _as_matrix(case, a, b))
     if left == right:  # the dims before them differ
         marks = clashes([a.fact.shape[:-2], b.fact.shape[:-2]])
         if not any(marks):
             return None
-        return Finding(case.say("batch dims"), Picture([row(a, marks[0]), row(b, marks[1])]))
-    picture = Picture(
-        [row(a, {inner_a}), row(b, {inner_b})], joint="@", verdict=f"{left} ≠ {right}"
-    )
+        return case.finding(Picture([row(a, marks[0]), row(b, marks[1])]), key="batch dims")
     both = len(a.fact.shape) == len(b.fact.shape) == 1
-    return Finding(
-        case.say("vectors" if both else "matmul"), picture, _products(case, a, b)
-    )  # fmt: skip
+    picture = Picture([row(a, {inner_a}), row(b, {inner_b})], True, "@", f"{left} ≠ {right}")
+    return case.finding(picture, _products(case, a, b), "vectors" if both else "matmul")
+
+
+def _factors(case: Case) -> list[Operand]:
+    """What is multiplied: the last two of ``addmm(x, a, b)`` and its like."""
+    adds = case.failed.op.startswith(("add", "badd"))
+    return case.operands[-2:] if adds else case.operands[:2]
 
 
 def _products(case: Case, a: Operand, b: Operand) -> Fixes:
     """The products of the same matrices that there are: transposed, or the other way round."""
-    shape_a, shape_b = a.fact.shape, b.fact.shape
     found: Fixes = []
-    for operand, one, two in ((b, shape_a, _turned(shape_b)), (a, _turned(shape_a), shape_b)):
-        made = product_shape(one, two)
-        if made is not None and len(operand.fact.shape) > 1:
-            suffix = ".T" if len(operand.fact.shape) == 2 else ".mT"
-            found += case.with_suffix(operand, suffix, made)
-    made = product_shape(shape_b, shape_a)
-    if made is not None and a.node is not None and b.node is not None:
-        text_a, text_b = case.site.text_of(a.node), case.site.text_of(b.node)
-        found += case.fix((a.node, text_b), (b.node, text_a), gives=made)
-    return found
+    for operand in (b, a):
+        if len(operand.fact.shape) > 1:
+            turned = ".T" if len(operand.fact.shape) == 2 else ".mT"
+            found += case.with_suffix(operand, turned, gives=True)
+    swapped = (a.node, case.text(b.node)), (b.node, case.text(a.node))
+    return found + case.fix(*swapped, gives=True)
 
 
-def _turned(shape: tuple[int, ...]) -> tuple[int, ...]:
-    return shape if len(shape) < 2 else (*shape[:-2], shape[-1], shape[-2])
+@rule("two dims")
+def number_of_dims(case: Case) -> Finding | None:
+    """A vector where a matrix is wanted; a vector is made a matrix of one row, or one column."""
+    factors = _factors(case)
+    given, wanted = case.facts.operands[0].shape, case["wanted"]
+    wrong = [operand for operand in factors if operand.fact.shape == given]
+    if len(factors) < 2 or not wrong:
+        return None
+    a, b = factors
+    fixes: Fixes = []
+    if wanted == 2:
+        fixes += case.with_suffix(a, ".unsqueeze(0)", gives=True)
+        fixes += case.with_suffix(b, ".unsqueeze(1)", gives=True)
+    fixes += case.renamed("matmul", gives=True)
+    key = "one dim" if wanted == 1 else "two dims"
+    return case.finding(rows(factors), fixes, key, label=wrong[0].label, ndim=len(given))
 
 
-def _as_matrix(case: Case, a: Operand, b: Operand) -> Fixes:
-    """A vector as a matrix of one row (or, on the right, of one column)."""
-    one, two = a.fact.shape, b.fact.shape
-    found: Fixes = []
-    if len(one) == 1 and len(two) == 2 and (made := product_shape((1, *one), two)):
-        found += case.with_suffix(a, ".unsqueeze(0)", made)
-    if len(two) == 1 and len(one) == 2 and (made := product_shape(one, (*two, 1))):
-        found += case.with_suffix(b, ".unsqueeze(1)", made)
-    made = product_shape(one, two)
-    call = case.call
-    if made is not None and call is not None and isinstance(call.func, ast.Attribute):
-        name = case.site.text_of(call.func).rpartition(".")[0]
-        found += case.fix((call.func, f"{name}.matmul"), gives=made)
-    return found
+@rule("scale")
+def number_times_matrix(case: Case) -> Finding:
+    """``@`` with a tensor of no dims."""
+    node = case.site.node
+    fixes: Fixes = []
+    if isinstance(node, ast.BinOp):
+        fixes = case.fix((node, f"{case.atom(node.left)} * {case.atom(node.right)}"))
+    return case.finding(rows(case.operands[:2]), fixes)
 
 
 # ------------------------------------------------------------------------------- element by element
+@rule("broadcast")
 def broadcasting(case: Case) -> Finding | None:
     """Shapes that do not broadcast."""
     operands = case.operands
     if len(operands) < 2:
         return None
+    if case.failed.op in ("matmul", "bmm"):
+        return product(case)
     marks = clashes([operand.fact.shape for operand in operands])
     if not any(marks):
         return None
     picture = Picture([row(each, marked) for each, marked in zip(operands, marks, strict=True)])
     pair = [each for each, marked in zip(operands, marks, strict=True) if marked][:2]
     fixes = _fitted(case, *pair) if len(pair) == 2 and len(operands) == 2 else []
-    rule = case.say("broadcast")
-    return Finding(rule if fixes else f"{rule} {case.say('same shape needed')}", picture, fixes)
+    found = case.finding(picture, fixes, "broadcast")
+    if not fixes:
+        found.rule += f" {case.say('same shape needed')}"
+    return found
 
 
 def clashes(shapes: Sequence[tuple[int, ...]]) -> list[set[int]]:
@@ -146,224 +120,206 @@ def clashes(shapes: Sequence[tuple[int, ...]]) -> list[set[int]]:
 def _fitted(case: Case, a: Operand, b: Operand) -> Fixes:
     """What makes two shapes broadcast: new dims of size 1, a transpose, a reshape."""
     found: Fixes = []
+    # A write in place leaves the left side as it is.
     in_place = isinstance(case.site.node, (ast.AugAssign, ast.Assign))
-    for one, other, is_first in ((b, a, False), (a, b, True)):
-        shape, target = one.fact.shape, other.fact.shape
-        if is_first and in_place:
-            break  # the left side is what it is
-        for suffix, made in _forms(shape, target):
-            result = broadcast(made, target)
-            if result is not None and not (in_place and result != target):
-                found += case.with_suffix(one, suffix, result)
-        if found:
-            break
+    for one, other in ((b, a), (a, b))[: 1 if in_place else 2]:
+        for suffix in _forms(one.fact.shape, other.fact.shape) if not found else ():
+            found += case.with_suffix(one, suffix, gives=True)
     return found[:2]
 
 
-def _forms(shape: tuple[int, ...], target: tuple[int, ...]) -> list[tuple[str, tuple[int, ...]]]:
-    """Other forms of a shape that may fit a target, with the code for them."""
-    forms: list[tuple[str, tuple[int, ...]]] = []
-    for new in range(1, len(target) - len(shape) + 1 if shape else 1):
-        code = ", ".join([":"] * len(shape) + ["None"] * new)
-        forms.append((f"[{code}]", (*shape, *(1,) * new)))
-    if len(shape) == 2:
-        forms.append((".T", shape[::-1]))
-    if prod(shape) == prod(target) and shape != target:
-        forms.append((f".reshape{shape_text(target)}", target))
-    return forms
+def _forms(shape: tuple[int, ...], target: tuple[int, ...]) -> list[str]:
+    """Code for other forms of a shape, which may fit a target."""
+    forms = [
+        f"[{', '.join([':'] * len(shape) + ['None'] * new)}]"
+        for new in range(1, len(target) - len(shape) + 1 if shape else 1)
+    ]
+    forms += [".T"] if len(shape) == 2 else []
+    return forms + ([f".reshape{shape_text(target)}"] if prod(shape) == prod(target) else [])
 
 
-def expanding(case: Case) -> Finding | None:
+@rule("expand")
+def expanding(case: Case) -> Finding:
     """``expand`` to sizes that cannot be stretched to."""
-    found = re.search(r"shape \(([\d, ]*)\) does not expand to \(([-\d, ]*)\)", case.message)
-    if found is None:
-        return None
-    old, new = _numbers(found[1]), _numbers(found[2])
-    marks = [
-        {len(shape) - back for back in range(1, len(old) + 1)
-         if back <= len(new) and new[-back] not in (-1, old[-back]) and old[-back] != 1}
-        for shape in (old, new)
+    old, new = case.facts.operands[0].shape, case["new"]
+    wrong = [
+        back for back in range(1, min(len(old), len(new)) + 1)
+        if new[-back] not in (-1, old[-back]) and old[-back] != 1
     ]  # fmt: skip
     label = case.operands[0].label if case.operands else "x"
-    rows = [
-        Shape(name, [str(size) for size in shape], mark)
-        for name, shape, mark in zip((label, "expand"), (old, new), marks, strict=True)
-    ]
-    return Finding(case.say("expand"), Picture(rows))
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    return tuple([int(word) for word in re.findall(r"-?\d+", text)])
+    return case.finding(Picture([
+        Shape(name, numbers(shape), {len(shape) - back for back in wrong})
+        for name, shape in ((label, old), ("expand", new))
+    ]))  # fmt: skip
 
 
 # ---------------------------------------------------------------------------------- other shapes
-def element_count(case: Case) -> Finding | None:
+@rule("count", takes=1)
+def element_count(case: Case, x: Operand) -> Finding:
     """``view`` or ``reshape`` to another number of elements."""
-    found = re.search(r"shape '?[\[(]([-\d, ]*)[\])]'?", case.message)
-    if found is None or not case.operands:
-        return None
-    x = case.operands[0]
-    new = _numbers(found[1])
+    return counted(case, x, case["shape"])
+
+
+def counted(case: Case, x: Operand, new: tuple[int, ...]) -> Finding:
+    """How many elements a tensor has, and how many a new shape has."""
     have = x.fact.numel
     rest = prod([size for size in new if size != -1])
-    wanted = f"{rest}" if -1 not in new else f"{rest} x ?"
-    rule = case.say(
-        "count", old=" x ".join(map(str, x.fact.shape)) or "1", have=have,
-        new=" x ".join(["?" if size == -1 else str(size) for size in new]) or "1", want=wanted,
+    picture = Picture([row(x), Shape(case.failed.op or "view", numbers(new))], right=False)
+    open_ = [case.fix((case.argument(n), "-1"), gives=True) for n in new if -1 not in new]
+    fixes = next(filter(None, open_), [])
+    return case.finding(
+        picture, fixes, "count", old=" x ".join(map(str, x.fact.shape)) or "1", have=have,
+        new=" x ".join(["?" if size == -1 else str(size) for size in new]) or "1",
+        want=f"{rest}" if -1 not in new else f"{rest} x ?",
     )  # fmt: skip
-    picture = Picture([row(x), Shape(case.failed.op or "view", [str(size) for size in new])], False)
-    fixes: Fixes = []
-    if -1 not in new:
-        for k, size in enumerate(new):
-            others = prod(new[:k] + new[k + 1 :])
-            if others and have % others == 0:
-                made = (*new[:k], have // others, *new[k + 1 :])
-                fixes += case.fix((case.argument(size), "-1"), gives=made)
-                break
-    return Finding(rule, picture, fixes)
 
 
-def not_contiguous(case: Case) -> Finding | None:
+@rule("contiguous", takes=1)
+def not_contiguous(case: Case, x: Operand) -> Finding:
     """``view`` of a tensor whose elements are not in order."""
-    if not case.operands:
-        return None
-    x = case.operands[0]
     wanted = tuple([prod(x.fact.shape[k + 1 :]) for k in range(len(x.fact.shape))])
-    rule = case.say("contiguous", label=x.label, strides=x.fact.strides, wanted=wanted)
     off = {k for k, (a, b) in enumerate(zip(x.fact.strides, wanted, strict=True)) if a != b}
-    rows = [
-        Shape(x.label, sizes(x.fact), set(), x.fact.dtype.name),
-        Shape("strides", [str(step) for step in x.fact.strides], off),
-        Shape("contiguous", [str(step) for step in wanted]),
-    ]
+    picture = Picture(
+        [row(x), Shape("strides", numbers(x.fact.strides), off),
+         Shape("contiguous", numbers(wanted))], right=False,
+    )  # fmt: skip
     fixes: Fixes = []
-    call = case.call
-    if call is not None and isinstance(call.func, ast.Attribute) and call.func.attr == "view":
-        fixes += case.fix((call.func, case.site.text_of(call.func)[: -len("view")] + "reshape"))
-        fixes += case.with_suffix(x, ".contiguous()")
-    return Finding(rule, Picture(rows, right=False), fixes)
+    if case.call is not None and getattr(case.call.func, "attr", "") == "view":
+        fixes = case.renamed("reshape") + case.with_suffix(x, ".contiguous()")
+    return case.finding(picture, fixes, label=x.label, strides=x.fact.strides, wanted=wanted)
 
 
-def joining(case: Case) -> Finding | None:
+@rule("cat", takes=2)
+def joining(case: Case, *_: Operand) -> Finding | None:
     """``cat`` of shapes that differ elsewhere."""
-    found = re.search(r"except in dimension (\d+)", case.message)
-    shapes = [operand.fact.shape for operand in case.operands]
-    if found is None or len(shapes) < 2 or len({len(shape) for shape in shapes}) != 1:
+    shapes, call = [operand.fact.shape for operand in case.operands], case.call
+    if len({len(shape) for shape in shapes}) != 1:
         return None
-    dim = int(found[1])
-    marks = {k for k in range(len(shapes[0])) if k != dim and _differ(shapes, k)}
-    picture = Picture([row(each, marks) for each in case.operands], right=False)
+    differ = _differing(shapes)
     fixes: Fixes = []
-    call = case.call
     for other in range(len(shapes[0])):
-        fits = not any(_differ(shapes, k) for k in range(len(shapes[0])) if k != other)
-        if fits and call is not None and call.args:
-            made = list(shapes[0])
-            made[other] = sum([shape[other] for shape in shapes])
-            given = [word.value for word in call.keywords if word.arg in ("dim", "axis")]
-            given += call.args[1:2]
+        if call is not None and call.args:
+            given, first = case.given("dim", 1) or case.given("axis", 1), call.args[0]
             change = (
-                (given[0], str(other)) if given
-                else (call.args[0], f"{case.site.text_of(call.args[0])}, dim={other}")
+                (first, f"{case.text(first)}, dim={other}") if given is None
+                else (given, str(other))
             )  # fmt: skip
-            fixes += case.fix(change, gives=tuple(made))
-    return Finding(case.say("cat", dim=dim), picture, fixes)
+            fixes += case.fix(change, gives=True)
+    return case.finding(rows(case.operands, differ - {case["dim"]}, right=False), fixes)
 
 
-def _differ(shapes: Sequence[tuple[int, ...]], k: int) -> bool:
-    return len({shape[k] for shape in shapes}) > 1
+def _differing(shapes: Sequence[tuple[int, ...]]) -> set[int]:
+    """The dims in which shapes of one length differ."""
+    return {k for k, column in enumerate(zip(*shapes, strict=True)) if len({*column}) > 1}
 
 
-def joining_ranks(case: Case) -> Finding | None:
+@rule("same dims", takes=1)
+def joining_ranks(case: Case, *_: Operand) -> Finding:
     """``cat`` of tensors with another number of dims."""
-    operands = case.operands
-    most = max([len(operand.fact.shape) for operand in operands], default=0)
     fixes: Fixes = []
-    for operand in operands:
-        if len(operand.fact.shape) == most - 1:
-            made = [case.with_suffix(operand, f".unsqueeze({k})") for k in range(most)]
-            fixes += next(filter(None, made), [])
-    picture = Picture([row(operand) for operand in operands], right=False) if operands else None
-    return Finding(case.say("same dims"), picture, fixes)
+    for operand in case.operands:
+        places = range(len(operand.fact.shape) + 1)
+        made = [case.with_suffix(operand, f".unsqueeze({k})") for k in places]
+        fixes += next(filter(None, made), [])
+    return case.finding(rows(case.operands, right=False), fixes)
 
 
-def not_square(case: Case) -> Finding | None:
-    """A decomposition of what is no square matrix."""
-    if not case.operands or len(case.operands[0].fact.shape) < 2:
-        return None
-    x = case.operands[0]
-    last = len(x.fact.shape) - 1
-    return Finding(case.say("square"), Picture([row(x, {last - 1, last})]))
-
-
+@rule("stack")
 def stacking(case: Case) -> Finding | None:
-    """``stack`` of different shapes."""
+    """``stack`` of different shapes, by the program or by a loader."""
+    of_loader = samples(case)
+    if of_loader is not None or len(case.operands) < 2:
+        return of_loader
     shapes = [operand.fact.shape for operand in case.operands]
-    if len(shapes) < 2:
+    marks = _differing(shapes) if len({len(shape) for shape in shapes}) == 1 else set()
+    fixes = case.renamed("cat", gives=True) if case.given("dim", 1) is None else []
+    return case.finding(rows(case.operands, marks, right=False), fixes)
+
+
+@rule("square", takes=1)
+def not_square(case: Case, x: Operand) -> Finding | None:
+    """A decomposition of what is no square matrix."""
+    last = len(x.fact.shape) - 1
+    return case.finding(rows([x], {last - 1, last})) if last > 0 else None
+
+
+@rule("permute", takes=1)
+def orders(case: Case, x: Operand) -> Finding:
+    """``permute`` with fewer dims than there are."""
+    dims = Shape("dim", numbers(range(case["ndim"])))
+    of_two = case.call is not None and len(case.call.args) == 2
+    fixes = case.renamed("transpose") if of_two else []
+    return case.finding(Picture([row(x), dims], right=False), fixes)
+
+
+@rule("letter")
+def letters(case: Case) -> Finding | None:
+    """A letter of ``einsum`` that has two sizes."""
+    equation = case.given("equation", 0)
+    if not isinstance(equation, ast.Constant) or type(equation.value) is not str:
         return None
-    same = len({len(shape) for shape in shapes}) == 1
-    marks = {k for k in range(len(shapes[0])) if _differ(shapes, k)} if same else set()
-    picture = Picture([row(each, marks) for each in case.operands], right=False)
+    terms = equation.value.replace(" ", "").partition("->")[0].split(",")
+    drawn = []
+    for operand, term in zip(case.operands, terms, strict=False):
+        places = [k for k, letter in enumerate(term) if letter == case["letter"]]
+        drawn.append(row(operand, places if "." not in term else (), term))
+    return case.finding(Picture(drawn, right=False))
+
+
+# -------------------------------------------------------------------------------- dims and indices
+@rule("dim")
+def dims(case: Case) -> Finding:
+    """A dim that the tensor does not have."""
+    given, ndim, low = case["given"], case["ndim"], case["low"]
+    high = max(ndim - 1, 0)
+    picture = None
+    if case.operands and len(case.operands[0].fact.shape) == ndim:
+        counts = [Shape("dim", numbers(range(ndim))), Shape("", numbers(range(-ndim, 0)))]
+        picture = Picture([row(case.operands[0]), *counts], right=False)
+    nearest = high if given > high else low
+    return case.finding(picture, case.fix((case.argument(given), str(nearest))))
+
+
+@rule("index")
+def indices(case: Case) -> Finding | None:
+    """An index that the dim does not have."""
+    given, dim, size = case["given"], case["dim"], case["size"]
+    if case.facts.op == "embedding" and (of_table := rows_of_a_table(case, given, size)):
+        return of_table
+    hit = [o for o in case.operands if len(o.fact.shape) > dim and o.fact.shape[dim] == size]
     fixes: Fixes = []
-    call = case.call
-    if marks == {0} and call is not None and isinstance(call.func, ast.Attribute):
-        made = (sum([shape[0] for shape in shapes]), *shapes[0][1:])
-        name = case.site.text_of(call.func).rpartition(".")[0]
-        if not call.keywords and len(call.args) == 1:
-            fixes += case.fix((call.func, f"{name}.cat"), gives=made)
-    return Finding(case.say("stack"), picture, fixes)
+    if isinstance(case.site.node, ast.Subscript) and size:
+        fixes = case.fix((case.argument(given), "-1" if given > 0 else "0"))
+    picture = rows(hit[:1], {dim}, right=False) if hit else None
+    return case.finding(picture, fixes, low=-size, high=size - 1)
 
 
-# --------------------------------------------------------------------------------------- layers
-def linear(case: Case) -> Finding | None:
-    """An input that a linear layer does not take."""
-    if len(case.operands) < 2:
-        return None
-    x, weight = case.operands[:2]
-    if not x.fact.shape or len(weight.fact.shape) != 2:
-        return None
-    got, wanted = x.fact.shape[-1], weight.fact.shape[1]
-    picture = Picture([row(x, {len(x.fact.shape) - 1}), row(weight, {1})])
+@rule("too many", takes=1)
+def too_many(case: Case, x: Operand) -> Finding:
+    """More indices than dims."""
+    node, most = case.site.node, len(x.fact.shape)
     fixes: Fixes = []
-    made: tuple[int, ...]
-    if len(x.fact.shape) > 2 and prod(x.fact.shape[1:]) == wanted:
-        made = (x.fact.shape[0], weight.fact.shape[0])
-        fixes += case.with_suffix(x, ".flatten(1)", made)
-    if len(x.fact.shape) == 2 and x.fact.shape[0] == wanted:
-        fixes += case.with_suffix(x, ".T", (got, weight.fact.shape[0]))
-    made = (*x.fact.shape[:-1], weight.fact.shape[0])
-    fixes += remade(case, f"Linear({got}, {weight.fact.shape[0]})", made)
-    return Finding(case.say("linear", wanted=wanted, got=got), picture, fixes)
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple) and most:
+        given = [case.text(each) for each in node.slice.elts[:most]]
+        fixes = case.fix((node.slice, ", ".join(given)))
+    return case.finding(rows([x]), fixes)
 
 
-def channels(case: Case) -> Finding | None:
-    """An image with another number of channels than a convolution takes."""
-    found = re.search(r"to have (\d+) channels, but got (\d+)", case.message)
-    if found is None or len(case.operands) < 2:
+@rule("index dims", takes=2)
+def gathering(case: Case, x: Operand, index: Operand) -> Finding:
+    """``gather`` with an index of fewer dims."""
+    dim = case.text(case.given("dim", 0 if case.receiver is not None else 1))
+    fixes = case.with_suffix(index, f".unsqueeze({dim})") if dim else []
+    return case.finding(rows([x, index], right=False), fixes)
+
+
+@rule("mask shape", takes=2)
+def mask_shape(case: Case, x: Operand, mask: Operand) -> Finding | None:
+    """A mask that does not fit the dims that it stands for."""
+    if not isinstance(case.site.node, ast.Subscript):
         return None
-    wanted, got = int(found[1]), int(found[2])
-    x, weight = case.operands[:2]
-    batched = len(x.fact.shape) == len(weight.fact.shape)
-    at = 1 if batched else 0
-    layout = ", ".join((["N"] if batched else []) + ["C", "D", "H", "W"][: 1] +
-                       ["D", "H", "W"][5 - len(weight.fact.shape) :])  # fmt: skip
-    picture = Picture([row(x, {at}), row(weight, {1})], right=False)
-    fixes: Fixes = []
-    shape = x.fact.shape
-    if shape[-1] == wanted:
-        order = (*range(at), len(shape) - 1, *range(at, len(shape) - 1))
-        fixes += case.with_suffix(x, f".permute{order}")
-    layer = case.failed.layer
-    if layer is not None and not fixes:
-        fixes += remade(case, conv_code(layer, in_channels=got))
-    rule = case.say("channels", wanted=wanted, got=got, layout=f"({layout})")
-    return Finding(rule, picture, fixes)
-
-
-def batches(case: Case) -> Finding | None:
-    """A loss with more, or fewer, targets than rows."""
-    found = re.search(r"batch_size \((\d+)\) to match target batch_size \((\d+)\)", case.message)
-    if found is None or len(case.operands) < 2:
-        return None
-    picture = Picture([row(case.operands[0], {0}), row(case.operands[1], {0})], right=False)
-    return Finding(case.say("batch", rows=found[1], targets=found[2]), picture)
+    have, want = mask.fact.shape, x.fact.shape
+    leads = [f"{':, ' * lead}{case.text(mask.node)}" for lead in range(1, len(want))]
+    fixes = next(filter(None, [case.fix((mask.node, text)) for text in leads]), [])
+    marks = {k for k, (a, b) in enumerate(zip(have, want, strict=False)) if a != b}
+    return case.finding(rows([x, mask], marks, right=False), fixes)

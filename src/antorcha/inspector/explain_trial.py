@@ -76,11 +76,18 @@ class Verdict:
 def try_code(code: str, names: Names, parts: Mapping[ast.AST, Any]) -> Verdict:
     """Does an expression (or an assignment to a part) hold? `parts` are values of some of its
     parts: what was computed on the way to the error."""
-    try:
-        (statement,) = ast.parse(code.strip()).body
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
+    statement = _parsed(code.strip()) or _parsed(f"({code.strip()})")  # (it may have several lines)
+    if statement is None:
         return Verdict(None)
     return _tried(lambda trial: trial.statement(statement), names, parts)
+
+
+def _parsed(code: str) -> ast.stmt | None:
+    try:
+        (statement,) = ast.parse(code).body
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return None
+    return statement
 
 
 def try_layer(code: str, given: Sequence[Any], names: Names) -> Verdict:
@@ -125,8 +132,8 @@ def _run(work: Callable[[_Trial], Any], trial: _Trial) -> Verdict:
     finally:
         modes.set_word(word)
         torch.set_rng_state(numbers)
-    fact = fact_of(made)
-    return Verdict(True, None if fact is None else fact.shape)
+    shaped = fact_of(made) or (made if type(made) is np.ndarray else None)
+    return Verdict(True, None if shaped is None else shaped.shape)
 
 
 def _count(shape: Sequence[int]) -> int:
@@ -309,7 +316,9 @@ class _Trial:
         kind = type(value)
         if value is UNKNOWN or kind is Fact:
             raise Unknown
-        if kind in _PLAIN or (kind is ModuleType and value.__name__.startswith("antorcha")):
+        if kind in _PLAIN:
+            return value
+        if kind is ModuleType and value.__name__.startswith(("antorcha", "numpy")):
             return value
         if id(value) in self._made:
             return self._made[id(value)]
@@ -412,8 +421,8 @@ def _holds_tensor(value: Any) -> bool:
 
 
 def _is_ours(fn: Any) -> bool:
-    """Is it one of antorcha's functions that compute?"""
-    if isinstance(fn, Op):
+    """Is it one of the functions that compute, of antorcha's or NumPy's?"""
+    if isinstance(fn, Op) or fn is np.dot or fn is np.matmul:
         return True
     if type(fn) is not FunctionType:
         return False

@@ -46,6 +46,10 @@ WORDS: dict[str, tuple[str, str]] = {
         "{op} takes matrices of {wanted} dims, and {label} has {ndim}.",
         "{op} toma matrices de {wanted} dimensiones y {label} tiene {ndim}.",
     ),
+    "one dim": (
+        "{op} takes vectors, and {label} has {ndim} dims.",
+        "{op} toma vectores y {label} tiene {ndim} dimensiones.",
+    ),
     "linear": (
         "A linear layer takes inputs whose last size is its in_features, {wanted}; this input has "
         "{got}.",
@@ -285,9 +289,9 @@ WORDS: dict[str, tuple[str, str]] = {
         "Un parámetro de una capa solo se reemplaza por otro: nn.Parameter(tensor). Para escribir "
         "valores nuevos en él: with torch.no_grad(): capa.weight.copy_(tensor).",
     ),
-    "no bfloat16": (
-        "NumPy has no bfloat16.",
-        "NumPy no tiene bfloat16.",
+    "no array": (
+        "NumPy has no {dtype}.",
+        "NumPy no tiene {dtype}.",
     ),
     # ---- devices and dtypes
     "device": (

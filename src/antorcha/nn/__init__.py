@@ -190,7 +190,9 @@ from antorcha.nn.upsampling import (
     UpsamplingBilinear2d,
     UpsamplingNearest2d,
 )  # fmt: skip
+from antorcha.ops.pages import name_pages
 
+name_pages("torch.nn", globals())
 _LAZY = (
     "_reduction", "attention", "common_types", "grad", "intrinsic", "modules", "qat", "quantizable",
     "quantized", "utils",

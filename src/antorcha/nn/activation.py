@@ -14,6 +14,7 @@ from antorcha.errors import ValueRangeError, warn
 from antorcha.nn import functional as F
 from antorcha.nn.module import Module
 from antorcha.nn.parameter import add_parameter
+from antorcha.nn.words import showing
 from antorcha.ops.record import REGISTRY
 
 _MISSING = inspect.Parameter.empty
@@ -28,9 +29,6 @@ class Activation(Module):
     def forward(self, input: Any) -> Any:
         """The function of each element."""
         return getattr(F, self.fn)(input, *[getattr(self, name) for name in self.settings])
-
-
-_PAGE = "https://docs.pytorch.org/docs/stable/generated/torch.nn."
 
 
 def _activation(
@@ -70,7 +68,7 @@ def _activation(
     doc = (
         f"{formula}\n\n{paper}{chr(10) * 2 if paper else ''}"
         + (f"Args:{listed}\n\n" if listed else "")
-        + f"Shape: any; the output has the input's.\nSee {_PAGE}{name}.html.\n\n"
+        + "Shape: any; the output has the input's.\n\n"
         f">>> torch.nn.{example}\n{result}\n"
     )
     body = {"__doc__": doc, "__module__": __name__, "fn": fn, "settings": tuple(settings),
@@ -197,7 +195,6 @@ class Hardtanh(Module):
         min_value, max_value (float): the old names of the bounds
 
     Shape: any; the output has the input's.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.Hardtanh.html.
 
     >>> torch.nn.Hardtanh(-2, 2)(torch.tensor([-3., 1.]))
     tensor([-2.,  1.])
@@ -242,7 +239,6 @@ class ReLU6(Hardtanh):
         inplace (bool): write the result over the input? Default: False
 
     Shape: any; the output has the input's.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.ReLU6.html.
 
     >>> torch.nn.ReLU6()(torch.tensor([-1., 9.]))
     tensor([0., 6.])
@@ -264,7 +260,6 @@ class GELU(Module):
         approximate (str): ``'none'``, or ``'tanh'`` to compute it with tanh. Default: ``'none'``
 
     Shape: any; the output has the input's.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.GELU.html.
 
     >>> torch.nn.GELU()(torch.tensor([0., 1.]))
     tensor([0.0000, 0.8413])
@@ -295,7 +290,6 @@ class RReLU(Module):
         inplace (bool): write the result over the input? Default: False
 
     Shape: any; the output has the input's.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.RReLU.html.
 
     >>> torch.nn.RReLU(0.1, 0.3).eval()(torch.tensor([-1., 1.]))
     tensor([-0.2000,  1.0000])
@@ -330,7 +324,6 @@ class PReLU(Module):
         init (float): how the weights start. Default: 0.25
 
     Shape: any; the output has the input's.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.PReLU.html.
 
     >>> torch.nn.PReLU()(torch.tensor([-1., 1.])).detach()
     tensor([-0.2500,  1.0000])
@@ -355,8 +348,7 @@ class PReLU(Module):
         """The input with its negative part scaled."""
         return F.prelu(input, self.weight)
 
-    def extra_repr(self) -> str:
-        return f"num_parameters={self.num_parameters}"
+    extra_repr = showing("num_parameters=")
 
 
 class _AlongDim(Module):
@@ -375,8 +367,7 @@ class _AlongDim(Module):
         """The function along the dim."""
         return getattr(F, self.fn)(input, self.dim)
 
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}"
+    extra_repr = showing("dim=")
 
 
 _ALONG = """{formula}
@@ -385,7 +376,6 @@ Args:
     dim (int): along which dim the sum is taken
 
 Shape: any; the output has the input's.
-See https://docs.pytorch.org/docs/stable/generated/torch.nn.{name}.html.
 
 >>> torch.nn.{name}(dim=0)(torch.tensor([0., 0.]))
 {result}
@@ -414,7 +404,6 @@ class Softmax2d(Module):
     """Softmax over the channels of each pixel.
 
     Shape: ``(N, C, H, W)`` or ``(C, H, W)``; the output has the input's.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.Softmax2d.html.
 
     >>> torch.nn.Softmax2d()(torch.zeros(1, 2, 1, 1)).flatten()
     tensor([0.5000, 0.5000])

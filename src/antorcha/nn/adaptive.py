@@ -42,7 +42,6 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     ``(output, loss)``: each target's log probability, and the mean of their negatives.
 
     The weights of head and clusters are initialised as Linear's.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.AdaptiveLogSoftmaxWithLoss.html.
 
     >>> layer = torch.nn.AdaptiveLogSoftmaxWithLoss(8, 20, [5, 10])
     >>> layer(torch.zeros(2, 8), torch.tensor([1, 12])).output.shape

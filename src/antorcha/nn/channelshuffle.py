@@ -6,6 +6,7 @@ from typing import Any
 
 from antorcha.nn import functional as F
 from antorcha.nn.module import Module
+from antorcha.nn.words import showing
 
 
 class ChannelShuffle(Module):
@@ -16,8 +17,6 @@ class ChannelShuffle(Module):
 
     Args:
         groups (int): how many groups
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.ChannelShuffle.html.
 
     >>> torch.nn.ChannelShuffle(2)(torch.arange(4.).reshape(1, 4, 1, 1)).flatten()
     tensor([0., 2., 1., 3.])
@@ -33,5 +32,4 @@ class ChannelShuffle(Module):
         """The rearranged input."""
         return F.channel_shuffle(input, self.groups)
 
-    def extra_repr(self) -> str:
-        return f"groups={self.groups}"
+    extra_repr = showing("groups=")

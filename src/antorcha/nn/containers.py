@@ -50,8 +50,6 @@ class Sequential(Module):
     Args:
         *args: the modules, or one OrderedDict of named modules
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.Sequential.html.
-
     >>> torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU())
     Sequential(
       (0): Linear(in_features=2, out_features=3, bias=True)
@@ -176,8 +174,6 @@ class ModuleList(Module):
     Args:
         modules (iterable, optional): what to start with
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.ModuleList.html.
-
     >>> torch.nn.ModuleList([torch.nn.Linear(2, 2) for _ in range(3)])
     ModuleList(
       (0-2): 3 x Linear(in_features=2, out_features=2, bias=True)
@@ -272,8 +268,6 @@ class ModuleDict(Module):
 
     Args:
         modules (mapping or iterable of pairs, optional): what to start with
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.ModuleDict.html.
 
     >>> torch.nn.ModuleDict({'act': torch.nn.ReLU()})
     ModuleDict(
@@ -380,8 +374,6 @@ class ParameterList(Module):
     Args:
         values (iterable, optional): what to start with
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.ParameterList.html.
-
     >>> torch.nn.ParameterList([torch.zeros(2), torch.zeros(2, 3)])
     ParameterList(
         (0): Parameter containing: [torch.float32 of size 2]
@@ -457,8 +449,6 @@ class ParameterDict(Module):
 
     Args:
         parameters (mapping or iterable of pairs, optional): what to start with
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.ParameterDict.html.
 
     >>> torch.nn.ParameterDict({'scale': torch.ones(1)})['scale'].requires_grad
     True

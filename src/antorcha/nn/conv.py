@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 from antorcha.errors import ValueRangeError
 from antorcha.nn import functional as F
 from antorcha.nn import init
-from antorcha.nn.module import Module
+from antorcha.nn.families import Family
 from antorcha.nn.parameter import add_parameter
 
 PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
@@ -20,14 +19,13 @@ def repeated(value: Any, n: int) -> tuple[Any, ...]:
     return tuple(value) if isinstance(value, (tuple, list)) else (value,) * n
 
 
-class _ConvNd(Module):
+class _ConvNd(Family):
     """What all convolutions share: the parameters and how they are printed."""
 
     __constants__ = [  # noqa: RUF012
         "stride", "padding", "dilation", "groups", "padding_mode", "output_padding", "in_channels",
         "out_channels", "kernel_size",
     ]  # fmt: skip
-    ndim: int = 0
     bias: Any  # Parameter or None
 
     def __init__(
@@ -148,6 +146,31 @@ def _padding_pairs(padding: Any, kernel_size: Any, dilation: Any) -> Any:
 
 
 class _Conv(_ConvNd):
+    """A convolution (cross-correlation) over {over} of input with several channels.
+
+    ``out[n, o] = bias[o] + sum_c weight[o, c] * input[n, c]``, ``*`` being the valid
+    {d}-dimensional cross-correlation.
+
+    Args:
+        in_channels, out_channels (int): the numbers of channels
+        kernel_size (int or tuple): the size of the window
+        stride (int or tuple): steps of the window. Default: 1
+        padding (int, tuple, 'same' or 'valid'): added on both sides. Default: 0
+        dilation (int or tuple): steps between the elements under the window. Default: 1
+        groups (int): the channels are divided into groups that do not see each other. Default: 1
+        bias (bool): learn an addend for each output channel? Default: True
+        padding_mode (str): 'zeros', 'reflect', 'replicate' or 'circular'. Default: 'zeros'
+
+    Shape: input {shape_in} (or without N), output {shape_out} with
+    ``L_out = floor((L + 2*padding - dilation*(kernel_size - 1) - 1) / stride + 1)`` along each dim.
+
+    Weight ``(out_channels, in_channels/groups, *kernel_size)`` and bias start uniform in
+    ``(-1/sqrt(k), 1/sqrt(k))``, ``k = in_channels/groups * prod(kernel_size)``.
+
+    >>> torch.nn.Conv{d}d(16, 33, 3, stride=2)(torch.zeros({example})).shape
+    torch.Size([{result}])
+    """
+
     def __init__(
         self,
         in_channels: int,
@@ -174,55 +197,48 @@ class _Conv(_ConvNd):
         return self._conv_forward(input, self.weight, self.bias)
 
 
-_CONV = """A convolution (cross-correlation) over {dims} of input with several channels.
-
-``out[n, o] = bias[o] + sum_c weight[o, c] * input[n, c]``, ``*`` being the valid {d}-dimensional
-cross-correlation.
-
-Args:
-    in_channels, out_channels (int): the numbers of channels
-    kernel_size (int or tuple): the size of the window
-    stride (int or tuple): steps of the window. Default: 1
-    padding (int, tuple, 'same' or 'valid'): added on both sides. Default: 0
-    dilation (int or tuple): steps between the elements under the window. Default: 1
-    groups (int): the channels are divided into groups that do not see each other. Default: 1
-    bias (bool): learn an addend for each output channel? Default: True
-    padding_mode (str): 'zeros', 'reflect', 'replicate' or 'circular'. Default: 'zeros'
-
-Shape: input {shape_in} (or without N), output {shape_out} with
-``L_out = floor((L + 2*padding - dilation*(kernel_size - 1) - 1) / stride + 1)`` along each dim.
-
-Weight ``(out_channels, in_channels/groups, *kernel_size)`` and bias start uniform in
-``(-1/sqrt(k), 1/sqrt(k))``, ``k = in_channels/groups * prod(kernel_size)``.
-See https://docs.pytorch.org/docs/stable/generated/torch.nn.Conv{d}d.html.
-
->>> torch.nn.Conv{d}d(16, 33, 3, stride=2)(torch.zeros({example})).shape
-torch.Size([{result}])
-"""
+class Conv1d(
+    _Conv, ndim=1, over="one dim", shape_in="(N, C_in, L)", shape_out="(N, C_out, L_out)",
+    example="20, 16, 50", result="20, 33, 24",
+): ...  # fmt: skip
 
 
-class Conv1d(_Conv):
-    __doc__ = _CONV.format(dims="one dim", d=1, shape_in="(N, C_in, L)",
-                           shape_out="(N, C_out, L_out)", example="20, 16, 50",
-                           result="20, 33, 24")  # fmt: skip
-    ndim = 1
+class Conv2d(
+    _Conv, ndim=2, over="the last two dims", shape_in="(N, C_in, H, W)",
+    shape_out="(N, C_out, H_out, W_out)", example="20, 16, 50, 100", result="20, 33, 24, 49",
+): ...  # fmt: skip
 
 
-class Conv2d(_Conv):
-    __doc__ = _CONV.format(dims="the last two dims", d=2, shape_in="(N, C_in, H, W)",
-                           shape_out="(N, C_out, H_out, W_out)", example="20, 16, 50, 100",
-                           result="20, 33, 24, 49")  # fmt: skip
-    ndim = 2
-
-
-class Conv3d(_Conv):
-    __doc__ = _CONV.format(dims="the last three dims", d=3, shape_in="(N, C_in, D, H, W)",
-                           shape_out="(N, C_out, D_out, H_out, W_out)", example="2, 16, 5, 7, 9",
-                           result="2, 33, 2, 3, 4")  # fmt: skip
-    ndim = 3
+class Conv3d(
+    _Conv, ndim=3, over="the last three dims", shape_in="(N, C_in, D, H, W)",
+    shape_out="(N, C_out, D_out, H_out, W_out)", example="2, 16, 5, 7, 9", result="2, 33, 2, 3, 4",
+): ...  # fmt: skip
 
 
 class _ConvTransposeNd(_ConvNd):
+    """The transpose of a convolution over {dims}: its gradient with respect to its input.
+
+    It enlarges its input by ``stride``; also called deconvolution, which it is not.
+
+    Args:
+        in_channels, out_channels (int): the numbers of channels
+        kernel_size, stride, padding, dilation (int or tuple): as of the convolution that this one
+            is the transpose of
+        output_padding (int or tuple): added to one side of the output's size. Default: 0
+        groups (int): the channels are divided into groups that do not see each other. Default: 1
+        bias (bool): learn an addend for each output channel? Default: True
+        padding_mode (str): only 'zeros'
+
+    Shape: input ``(N, C_in, *)``, output ``(N, C_out, *)`` with
+    ``L_out = (L - 1)*stride - 2*padding + dilation*(kernel_size - 1) + output_padding + 1``.
+
+    Weight ``(in_channels, out_channels/groups, *kernel_size)`` and bias start uniform in
+    ``(-1/sqrt(k), 1/sqrt(k))``, ``k = out_channels/groups * prod(kernel_size)``.
+
+    >>> torch.nn.ConvTranspose{d}d(4, 6, 3, stride=2)
+    ConvTranspose{d}d(4, 6, kernel_size={k}, stride={s})
+    """
+
     def __init__(
         self,
         in_channels: int,
@@ -249,7 +265,9 @@ class _ConvTransposeNd(_ConvNd):
             bias, padding_mode, device, dtype,
         )  # fmt: skip
 
-    def _transpose(self, fn: Callable[..., Any], input: Any, output_size: Any) -> Any:
+    def forward(self, input: Any, output_size: Any = None) -> Any:
+        """The transposed convolution; ``output_size`` chooses among the sizes that fit."""
+        fn = getattr(F, f"conv_transpose{self.ndim}d")
         extra = self._output_padding(input, output_size)
         return fn(input, self.weight, self.bias, self.stride, self.padding, extra, self.groups,
                   self.dilation)  # fmt: skip
@@ -279,53 +297,10 @@ class _ConvTransposeNd(_ConvNd):
         return tuple([v - m for v, m in zip(sizes, smallest, strict=True)])
 
 
-_TRANSPOSE = """The transpose of a convolution over {dims}: its gradient with respect to its input.
-
-It enlarges its input by ``stride``; also called deconvolution, which it is not.
-
-Args:
-    in_channels, out_channels (int): the numbers of channels
-    kernel_size, stride, padding, dilation (int or tuple): as of the convolution that this one is
-        the transpose of
-    output_padding (int or tuple): added to one side of the output's size. Default: 0
-    groups (int): the channels are divided into groups that do not see each other. Default: 1
-    bias (bool): learn an addend for each output channel? Default: True
-    padding_mode (str): only 'zeros'
-
-Shape: input ``(N, C_in, *)``, output ``(N, C_out, *)`` with
-``L_out = (L - 1)*stride - 2*padding + dilation*(kernel_size - 1) + output_padding + 1``.
-
-Weight ``(in_channels, out_channels/groups, *kernel_size)`` and bias start uniform in
-``(-1/sqrt(k), 1/sqrt(k))``, ``k = out_channels/groups * prod(kernel_size)``.
-See https://docs.pytorch.org/docs/stable/generated/torch.nn.ConvTranspose{d}d.html.
-
->>> torch.nn.ConvTranspose{d}d(4, 6, 3, stride=2)
-ConvTranspose{d}d(4, 6, kernel_size={k}, stride={s})
-"""
+class ConvTranspose1d(_ConvTransposeNd, ndim=1, k="(3,)", s="(2,)"): ...
 
 
-class ConvTranspose1d(_ConvTransposeNd):
-    __doc__ = _TRANSPOSE.format(dims="one dim", d=1, k="(3,)", s="(2,)")
-    ndim = 1
-
-    def forward(self, input: Any, output_size: Any = None) -> Any:
-        """The transposed convolution; ``output_size`` chooses among the sizes that fit."""
-        return self._transpose(F.conv_transpose1d, input, output_size)
+class ConvTranspose2d(_ConvTransposeNd, ndim=2, k="(3, 3)", s="(2, 2)"): ...
 
 
-class ConvTranspose2d(_ConvTransposeNd):
-    __doc__ = _TRANSPOSE.format(dims="two dims", d=2, k="(3, 3)", s="(2, 2)")
-    ndim = 2
-
-    def forward(self, input: Any, output_size: Any = None) -> Any:
-        """The transposed convolution; ``output_size`` chooses among the sizes that fit."""
-        return self._transpose(F.conv_transpose2d, input, output_size)
-
-
-class ConvTranspose3d(_ConvTransposeNd):
-    __doc__ = _TRANSPOSE.format(dims="three dims", d=3, k="(3, 3, 3)", s="(2, 2, 2)")
-    ndim = 3
-
-    def forward(self, input: Any, output_size: Any = None) -> Any:
-        """The transposed convolution; ``output_size`` chooses among the sizes that fit."""
-        return self._transpose(F.conv_transpose3d, input, output_size)
+class ConvTranspose3d(_ConvTransposeNd, ndim=3, k="(3, 3, 3)", s="(2, 2, 2)"): ...

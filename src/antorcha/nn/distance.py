@@ -17,7 +17,6 @@ class PairwiseDistance(Module):
         keepdim (bool): keep the vectors' dim, of size 1? Default: False
 
     Shape: inputs ``(N, D)`` or ``(D)``, output ``(N)`` or ``()``.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.PairwiseDistance.html.
 
     >>> torch.nn.PairwiseDistance()(torch.zeros(1, 2), torch.tensor([[3., 4.]]))
     tensor([5.0000])
@@ -44,7 +43,6 @@ class CosineSimilarity(Module):
         eps (float): keeps the quotient finite. Default: 1e-8
 
     Shape: two tensors that broadcast; the output lacks dim ``dim``.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.CosineSimilarity.html.
 
     >>> torch.nn.CosineSimilarity()(torch.ones(1, 2), torch.ones(1, 2))
     tensor([1.0000])

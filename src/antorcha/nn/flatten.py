@@ -6,6 +6,7 @@ from typing import Any
 
 from antorcha.errors import ArgumentError
 from antorcha.nn.module import Module
+from antorcha.nn.words import showing
 from antorcha.ops.record import T
 
 
@@ -15,8 +16,6 @@ class Flatten(Module):
     Args:
         start_dim (int): the first of them. Default: 1
         end_dim (int): the last of them. Default: -1
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.Flatten.html.
 
     >>> torch.nn.Flatten()(torch.zeros(32, 1, 5, 5)).shape
     torch.Size([32, 25])
@@ -33,8 +32,7 @@ class Flatten(Module):
         """The input with these dims as one (a view where that is possible)."""
         return T.flatten(input, self.start_dim, self.end_dim)
 
-    def extra_repr(self) -> str:
-        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
+    extra_repr = showing("start_dim=", "end_dim=")
 
 
 class Unflatten(Module):
@@ -43,8 +41,6 @@ class Unflatten(Module):
     Args:
         dim (int): which dim
         unflattened_size (tuple of int): what it becomes
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.Unflatten.html.
 
     >>> torch.nn.Unflatten(1, (2, 5, 5))(torch.zeros(2, 50)).shape
     torch.Size([2, 2, 5, 5])
@@ -74,5 +70,4 @@ class Unflatten(Module):
         """The input with this dim as several."""
         return T.unflatten(input, self.dim, self.unflattened_size)
 
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
+    extra_repr = showing("dim=", "unflattened_size=")

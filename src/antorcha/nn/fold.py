@@ -6,6 +6,7 @@ from typing import Any
 
 from antorcha.nn import functional as F
 from antorcha.nn.module import Module
+from antorcha.nn.words import showing
 
 
 class Fold(Module):
@@ -20,7 +21,6 @@ class Fold(Module):
 
     Shape: input ``(N, C * taps, blocks)`` or ``(C * taps, blocks)``, result ``(N, C, H, W)`` or
     ``(C, H, W)``.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.Fold.html.
 
     >>> torch.nn.Fold((1, 3), (1, 2))(torch.ones(1, 2, 2))
     tensor([[[[1., 2., 1.]]]])
@@ -51,11 +51,7 @@ class Fold(Module):
             input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride
         )
 
-    def extra_repr(self) -> str:
-        return (
-            f"output_size={self.output_size}, kernel_size={self.kernel_size}, "
-            f"dilation={self.dilation}, padding={self.padding}, stride={self.stride}"
-        )
+    extra_repr = showing("output_size=", "kernel_size=", "dilation=", "padding=", "stride=")
 
 
 class Unfold(Module):
@@ -69,7 +65,6 @@ class Unfold(Module):
 
     Shape: input ``(N, C, H, W)`` or ``(C, H, W)``, result ``(N, C * taps, blocks)`` or
     ``(C * taps, blocks)``.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.Unfold.html.
 
     >>> torch.nn.Unfold((1, 2))(torch.arange(4.).reshape(1, 1, 2, 2))
     tensor([[[0., 2.],
@@ -91,8 +86,4 @@ class Unfold(Module):
         """The blocks."""
         return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
 
-    def extra_repr(self) -> str:
-        return (
-            f"kernel_size={self.kernel_size}, dilation={self.dilation}, "
-            f"padding={self.padding}, stride={self.stride}"
-        )
+    extra_repr = showing("kernel_size=", "dilation=", "padding=", "stride=")

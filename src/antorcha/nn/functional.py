@@ -245,7 +245,7 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None
             f"but got padding length {len(pairs)} and input of dimension {input.dim()}"
         )
     if mode == "constant":
-        return _pad_constant(input, pairs, 0.0 if value is None else value)
+        return T.constant_pad_nd(input, pairs, 0.0 if value is None else value)
     if mode not in ("reflect", "replicate", "circular"):
         raise MissingFeature(f"pad: Unrecognised padding mode {mode}")
     if value is not None and value != 0:
@@ -266,30 +266,6 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None
                 before, after = max(before, 0), max(after, 0)
             input = T.index_select(input, dim, _pad_index(input, dim, before, after, mode))
     return input
-
-
-def _pad_constant(input: Any, pairs: tuple[int, ...], value: float) -> Any:
-    shape = list(input.shape)
-    into: list[Any] = [slice(None)] * len(shape)  # where the input goes in the result
-    source = input
-    for k in range(len(pairs) // 2):
-        before, after = pairs[2 * k], pairs[2 * k + 1]
-        dim = len(shape) - 1 - k
-        n = shape[dim]
-        if n + before + after < 0:
-            raise ShapeError(
-                f"pad: the input size {n} plus padding {before} and {after} resulted in a negative "
-                "output size, which is invalid. Check dimension "
-                f"{dim} of your input."
-            )
-        cut = max(-before, 0), n - max(-after, 0)
-        if cut != (0, n):
-            source = source.narrow(dim, cut[0], max(cut[1] - cut[0], 0))
-        into[dim] = slice(max(before, 0), max(before, 0) + max(cut[1] - cut[0], 0))
-        shape[dim] = n + before + after
-    result = T.full(tuple(shape), value, dtype=input.dtype, device=input.device)
-    result[tuple(into)] = source
-    return result
 
 
 def _pad_index(input: Any, dim: int, before: int, after: int, mode: str) -> Any:

@@ -85,8 +85,9 @@ def _verify_batch_size(size: Any) -> None:
         count *= n
     if count == 1:
         raise ValueRangeError(
-            f"Expected more than 1 value per channel when training, got input size {size}"
-        )
+            "Expected more than 1 value per channel when training, got input size {size}",
+            reason="one value", size=size,
+        )  # fmt: skip
 
 
 def _verify_spatial_size(size: Any) -> None:

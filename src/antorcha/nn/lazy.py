@@ -88,7 +88,6 @@ class LazyLinear(LazyModuleMixin, linear.Linear):
         bias (bool): learn an addend? Default: True
 
     Shape: as :class:`Linear`'s. Weight and bias are initialised at the first call, as Linear's.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.LazyLinear.html.
 
     >>> torch.nn.LazyLinear(3)(torch.zeros(2, 5)).shape
     torch.Size([2, 3])
@@ -156,9 +155,11 @@ class _LazyConvXdMixin(LazyModuleMixin):
         n = self.ndim
         if input.dim() not in (n + 1, n + 2):
             raise ShapeError(
-                f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to "
-                f"{type(self).__name__}, but got input of size: {input.shape}"
-            )
+                "Expected {one}D (unbatched) or {many}D (batched) input to {layer}, but got input "
+                "of size: {size}",
+                reason="conv dims", operands=(input,), one=n + 1, many=n + 2,
+                layer=type(self).__name__, size=input.shape,
+            )  # fmt: skip
         self.in_channels = input.shape[-n - 1]
         if self.in_channels % self.groups:
             raise ValueRangeError("in_channels must be divisible by groups")
@@ -214,7 +215,6 @@ _DOC = """A :class:`{name}` that takes ``{what}`` from its first input's size.
 Args: those of :class:`{name}` but ``{what}``.
 
 Shape and initial values are those of :class:`{name}`; before the first input there are none.
-See https://docs.pytorch.org/docs/stable/generated/torch.nn.Lazy{name}.html.
 
 >>> torch.nn.Lazy{name}({call})(torch.zeros(1, 2{sizes})).shape
 torch.Size([1, {out}])

@@ -9,13 +9,13 @@ from antorcha.nn import functional as F
 from antorcha.nn import init
 from antorcha.nn.module import Module
 from antorcha.nn.parameter import add_parameter
+from antorcha.nn.words import showing
 
 
 class Identity(Module):
     """Gives its input back; takes any arguments and ignores them.
 
     Shape: any; the output is the input.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.Identity.html.
 
     >>> torch.nn.Identity(54, unused=True)(torch.ones(2))
     tensor([1., 1.])
@@ -41,7 +41,6 @@ class Linear(Module):
 
     Weight ``(out_features, in_features)`` and bias ``(out_features)`` start uniform in
     ``(-1/sqrt(in_features), 1/sqrt(in_features))`` (LeCun et al., "Efficient BackProp", 1998).
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.Linear.html.
 
     >>> torch.nn.Linear(20, 30)(torch.zeros(128, 20)).shape
     torch.Size([128, 30])
@@ -82,11 +81,7 @@ class Linear(Module):
             bias = self.bias
         return F.linear(input, weight, bias)
 
-    def extra_repr(self) -> str:
-        return (
-            f"in_features={self.in_features}, out_features={self.out_features}, "
-            f"bias={self.bias is not None}"
-        )
+    extra_repr = showing("in_features=", "out_features=", "bias=")
 
 
 class NonDynamicallyQuantizableLinear(Linear):
@@ -104,7 +99,6 @@ class Bilinear(Module):
     Shape: inputs ``(*, in1_features)`` and ``(*, in2_features)``, output ``(*, out_features)``.
 
     Weight ``(out, in1, in2)`` and bias start uniform in ``(-1/sqrt(in1), 1/sqrt(in1))``.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.Bilinear.html.
 
     >>> torch.nn.Bilinear(20, 30, 40)(torch.zeros(8, 20), torch.zeros(8, 30)).shape
     torch.Size([8, 40])
@@ -142,8 +136,4 @@ class Bilinear(Module):
         """The bilinear form of the two inputs."""
         return F.bilinear(input1, input2, self.weight, self.bias)
 
-    def extra_repr(self) -> str:
-        return (
-            f"in1_features={self.in1_features}, in2_features={self.in2_features}, "
-            f"out_features={self.out_features}, bias={self.bias is not None}"
-        )
+    extra_repr = showing("in1_features=", "in2_features=", "out_features=", "bias=")

@@ -30,7 +30,6 @@ class LinearCrossEntropyOptions:
         acc_dtype (torch.dtype, optional): of the sums
 
     Raises ValueError for other values.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.LinearCrossEntropyOptions.html.
 
     >>> torch.nn.LinearCrossEntropyOptions(batch_chunk_size=64).batch_chunk_size
     64
@@ -138,7 +137,6 @@ class LinearCrossEntropyLoss(_WeightedLoss):
 
     Shape: input ``(N, in_features)``, target ``(N, d1, ..., dK)`` of class numbers; the result is a
     number, or the target's shape with ``'none'``. ``linear.weight`` is initialised as Linear's.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.LinearCrossEntropyLoss.html.
 
     >>> loss = torch.nn.LinearCrossEntropyLoss(4, 3)
     >>> loss(torch.zeros(2, 4), torch.tensor([0, 2]))

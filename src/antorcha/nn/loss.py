@@ -29,7 +29,19 @@ class _Loss(Module):
         self.reduction = _reduction(size_average, reduce, reduction)
 
 
-class _WeightedLoss(_Loss):
+class _LossOfTwo(_Loss):
+    """A loss that is ``fn`` of input and target, with the settings by their names."""
+
+    fn: str = ""  # in torch.nn.functional
+    settings: tuple[str, ...] = ()  # attributes
+
+    def forward(self, input: Any, target: Any) -> Any:
+        """The loss."""
+        given = {name: getattr(self, name) for name in self.settings}
+        return getattr(F, self.fn)(input, target, reduction=self.reduction, **given)
+
+
+class _WeightedLoss(_LossOfTwo):
     def __init__(
         self,
         weight: Any = None,
@@ -48,7 +60,6 @@ _DOC = """{formula}
     size_average, reduce: deprecated
 
 Shape: {shape}; the result is a number, or the shape of the losses with ``'none'``.
-See https://docs.pytorch.org/docs/stable/generated/torch.nn.{name}.html.
 
 >>> torch.nn.{name}({init})({call})
 {result}
@@ -67,25 +78,19 @@ def _doc(
 _ONE_TWO = "torch.tensor([1., 2.]), torch.tensor([1., 4.])"
 
 
-class L1Loss(_Loss):
+class L1Loss(_LossOfTwo):
     __doc__ = _doc("L1Loss", "The absolute error: ``|x - y|``.", "", _ONE_TWO, "tensor(1.)")
     __constants__ = ["reduction"]  # noqa: RUF012
-
-    def forward(self, input: Any, target: Any) -> Any:
-        """The loss."""
-        return F.l1_loss(input, target, reduction=self.reduction)
+    fn = "l1_loss"
 
 
-class MSELoss(_Loss):
+class MSELoss(_LossOfTwo):
     __doc__ = _doc("MSELoss", "The squared error: ``(x - y)^2``.", "", _ONE_TWO, "tensor(2.)")
     __constants__ = ["reduction"]  # noqa: RUF012
-
-    def forward(self, input: Any, target: Any) -> Any:
-        """The loss."""
-        return F.mse_loss(input, target, reduction=self.reduction)
+    fn = "mse_loss"
 
 
-class SmoothL1Loss(_Loss):
+class SmoothL1Loss(_LossOfTwo):
     __doc__ = _doc(
         "SmoothL1Loss", "``(x - y)^2 / (2*beta)`` where ``|x - y| < beta``, else "
         "``|x - y| - beta/2``.", "", _ONE_TWO, "tensor(0.7500)",
@@ -93,6 +98,8 @@ class SmoothL1Loss(_Loss):
         paper='Girshick, "Fast R-CNN" (2015).',
     )  # fmt: skip
     __constants__ = ["reduction"]  # noqa: RUF012
+    fn = "smooth_l1_loss"
+    settings = ("beta",)
 
     def __init__(
         self, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
@@ -101,28 +108,22 @@ class SmoothL1Loss(_Loss):
         super().__init__(size_average, reduce, reduction)
         self.beta = beta
 
-    def forward(self, input: Any, target: Any) -> Any:
-        """The loss."""
-        return F.smooth_l1_loss(input, target, reduction=self.reduction, beta=self.beta)
 
-
-class HuberLoss(_Loss):
+class HuberLoss(_LossOfTwo):
     __doc__ = _doc(
         "HuberLoss", "``(x - y)^2 / 2`` where ``|x - y| < delta``, else "
         "``delta * (|x - y| - delta/2)``.", "", _ONE_TWO, "tensor(0.7500)",
         "delta (float): where the parabola ends. Default: 1.0",
     )  # fmt: skip
     __constants__ = ["reduction", "delta"]  # noqa: RUF012
+    fn = "huber_loss"
+    settings = ("delta",)
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
         if not isinstance(delta, (float, int)):
             raise ArgumentError(f"HuberLoss: delta must be a float or int, got: {type(delta)}")
         super().__init__(reduction=reduction)
         self.delta = delta
-
-    def forward(self, input: Any, target: Any) -> Any:
-        """The loss."""
-        return F.huber_loss(input, target, reduction=self.reduction, delta=self.delta)
 
 
 _CLASSES = (
@@ -138,6 +139,8 @@ class NLLLoss(_WeightedLoss):
         "tensor(2.)", _CLASSES, "input ``(N, C, ...)``, target ``(N, ...)`` of class numbers",
     )  # fmt: skip
     __constants__ = ["ignore_index", "reduction"]  # noqa: RUF012
+    fn = "nll_loss"
+    settings = ("weight", "ignore_index")
 
     def __init__(
         self,
@@ -149,11 +152,6 @@ class NLLLoss(_WeightedLoss):
     ) -> None:
         super().__init__(weight, size_average, reduce, reduction)
         self.ignore_index = ignore_index
-
-    def forward(self, input: Any, target: Any) -> Any:
-        """The loss."""
-        return F.nll_loss(input, target, weight=self.weight, ignore_index=self.ignore_index,
-                          reduction=self.reduction)  # fmt: skip
 
 
 class NLLLoss2d(NLLLoss):
@@ -182,6 +180,8 @@ class CrossEntropyLoss(_WeightedLoss):
         "of the input's shape",
     )  # fmt: skip
     __constants__ = ["ignore_index", "reduction", "label_smoothing"]  # noqa: RUF012
+    fn = "cross_entropy"
+    settings = ("weight", "ignore_index", "label_smoothing")
 
     def __init__(
         self,
@@ -196,12 +196,6 @@ class CrossEntropyLoss(_WeightedLoss):
         self.ignore_index = ignore_index
         self.label_smoothing = label_smoothing
 
-    def forward(self, input: Any, target: Any) -> Any:
-        """The loss."""
-        return F.cross_entropy(input, target, weight=self.weight, ignore_index=self.ignore_index,
-                               reduction=self.reduction,
-                               label_smoothing=self.label_smoothing)  # fmt: skip
-
 
 class BCELoss(_WeightedLoss):
     __doc__ = _doc(
@@ -211,19 +205,19 @@ class BCELoss(_WeightedLoss):
         "weight (Tensor, optional): multiplies each sample's loss",
     )  # fmt: skip
     __constants__ = ["reduction"]  # noqa: RUF012
-
-    def forward(self, input: Any, target: Any) -> Any:
-        """The loss."""
-        return F.binary_cross_entropy(input, target, weight=self.weight, reduction=self.reduction)
+    fn = "binary_cross_entropy"
+    settings = ("weight",)
 
 
-class BCEWithLogitsLoss(_Loss):
+class BCEWithLogitsLoss(_LossOfTwo):
     __doc__ = _doc(
         "BCEWithLogitsLoss", "Binary cross entropy of ``sigmoid(x)``, computed without overflow.",
         "", "torch.tensor([0.]), torch.tensor([1.])", "tensor(0.6931)",
         "weight (Tensor, optional): multiplies each sample's loss\n"
         "pos_weight (Tensor, optional): multiplies the part of the positive class",
     )  # fmt: skip
+    fn = "binary_cross_entropy_with_logits"
+    settings = ("weight", "pos_weight")
 
     def __init__(
         self,
@@ -237,14 +231,8 @@ class BCEWithLogitsLoss(_Loss):
         self.register_buffer("weight", weight)
         self.register_buffer("pos_weight", pos_weight)
 
-    def forward(self, input: Any, target: Any) -> Any:
-        """The loss."""
-        return F.binary_cross_entropy_with_logits(
-            input, target, self.weight, pos_weight=self.pos_weight, reduction=self.reduction
-        )
 
-
-class KLDivLoss(_Loss):
+class KLDivLoss(_LossOfTwo):
     __doc__ = _doc(
         "KLDivLoss", "The Kullback-Leibler divergence: ``y * (log y - x)``, x being log "
         "probabilities.", "reduction='batchmean'",
@@ -252,6 +240,8 @@ class KLDivLoss(_Loss):
         "log_target (bool): is the target given in logarithms? Default: False",
     )  # fmt: skip
     __constants__ = ["reduction"]  # noqa: RUF012
+    fn = "kl_div"
+    settings = ("log_target",)
 
     def __init__(
         self, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
@@ -259,10 +249,6 @@ class KLDivLoss(_Loss):
     ) -> None:  # fmt: skip
         super().__init__(size_average, reduce, reduction)
         self.log_target = log_target
-
-    def forward(self, input: Any, target: Any) -> Any:
-        """The loss."""
-        return F.kl_div(input, target, reduction=self.reduction, log_target=self.log_target)
 
 
 class PoissonNLLLoss(_Loss):
@@ -317,27 +303,21 @@ class GaussianNLLLoss(_Loss):
                                    reduction=self.reduction)  # fmt: skip
 
 
-class SoftMarginLoss(_Loss):
+class SoftMarginLoss(_LossOfTwo):
     __doc__ = _doc("SoftMarginLoss", "``log(1 + exp(-y*x))``, y being 1 or -1.", "",
                    "torch.tensor([0.]), torch.tensor([1.])", "tensor(0.6931)")  # fmt: skip
     __constants__ = ["reduction"]  # noqa: RUF012
-
-    def forward(self, input: Any, target: Any) -> Any:
-        """The loss."""
-        return F.soft_margin_loss(input, target, reduction=self.reduction)
+    fn = "soft_margin_loss"
 
 
-class MultiLabelMarginLoss(_Loss):
+class MultiLabelMarginLoss(_LossOfTwo):
     __doc__ = _doc(
         "MultiLabelMarginLoss", "``sum over wrong i, right j of max(0, 1 - (x[j] - x[i])) / C``.",
         "", "torch.tensor([0.1, 0.2, 0.4, 0.8]), torch.tensor([3, 0, -1, 1])", "tensor(0.8500)",
         shape="input ``(N, C)`` or ``(C)``; target alike, class numbers ended by -1",
     )  # fmt: skip
     __constants__ = ["reduction"]  # noqa: RUF012
-
-    def forward(self, input: Any, target: Any) -> Any:
-        """The loss."""
-        return F.multilabel_margin_loss(input, target, reduction=self.reduction)
+    fn = "multilabel_margin_loss"
 
 
 class MultiLabelSoftMarginLoss(_WeightedLoss):
@@ -347,11 +327,8 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
         "weight (Tensor, optional): a weight for each class",
     )  # fmt: skip
     __constants__ = ["reduction"]  # noqa: RUF012
-
-    def forward(self, input: Any, target: Any) -> Any:
-        """The loss."""
-        return F.multilabel_soft_margin_loss(input, target, weight=self.weight,
-                                             reduction=self.reduction)  # fmt: skip
+    fn = "multilabel_soft_margin_loss"
+    settings = ("weight",)
 
 
 class MultiMarginLoss(_WeightedLoss):
@@ -363,6 +340,8 @@ class MultiMarginLoss(_WeightedLoss):
         "input ``(N, C)`` or ``(C)``, target ``(N)`` or ``()`` of class numbers",
     )  # fmt: skip
     __constants__ = ["p", "margin", "reduction"]  # noqa: RUF012
+    fn = "multi_margin_loss"
+    settings = ("p", "margin", "weight")
 
     def __init__(
         self,
@@ -383,11 +362,6 @@ class MultiMarginLoss(_WeightedLoss):
         self.p = p
         self.margin = margin
 
-    def forward(self, input: Any, target: Any) -> Any:
-        """The loss."""
-        return F.multi_margin_loss(input, target, p=self.p, margin=self.margin, weight=self.weight,
-                                   reduction=self.reduction)  # fmt: skip
-
 
 class _MarginLoss(_Loss):
     __constants__ = ["margin", "reduction"]  # noqa: RUF012
@@ -403,12 +377,15 @@ class _MarginLoss(_Loss):
         self.margin = margin
 
 
-class HingeEmbeddingLoss(_MarginLoss):
+class HingeEmbeddingLoss(_LossOfTwo):
     __doc__ = _doc(
         "HingeEmbeddingLoss", "``x`` where y is 1, ``max(0, margin - x)`` where y is -1.", "",
         "torch.tensor([0.2, 0.2]), torch.tensor([1., -1.])", "tensor(0.5000)",
         "margin (float): Default: 1.0",
     )  # fmt: skip
+    __constants__ = ["margin", "reduction"]  # noqa: RUF012
+    fn = "hinge_embedding_loss"
+    settings = ("margin",)
 
     def __init__(
         self,
@@ -417,11 +394,8 @@ class HingeEmbeddingLoss(_MarginLoss):
         reduce: Any = None,
         reduction: str = "mean",
     ) -> None:
-        super().__init__(margin, size_average, reduce, reduction)
-
-    def forward(self, input: Any, target: Any) -> Any:
-        """The loss."""
-        return F.hinge_embedding_loss(input, target, margin=self.margin, reduction=self.reduction)
+        super().__init__(size_average, reduce, reduction)
+        self.margin = margin
 
 
 class CosineEmbeddingLoss(_MarginLoss):
@@ -501,7 +475,6 @@ class TripletMarginWithDistanceLoss(_Loss):
 
     Shape: three tensors ``(N, *)`` as the distance takes them; the result is a number, or the
     distances' shape with ``'none'``.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.TripletMarginWithDistanceLoss.html.
 
     >>> loss = torch.nn.TripletMarginWithDistanceLoss(distance_function=lambda a, b: (a - b).sum(1))
     >>> loss(torch.zeros(1, 2), torch.ones(1, 2), torch.zeros(1, 2))
@@ -552,7 +525,6 @@ class CTCLoss(_Loss):
 
     Shape: log probabilities ``(T, N, C)`` or ``(T, C)``; targets ``(N, S)`` or joined; the lengths
     of the inputs and of the targets ``(N)``.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.CTCLoss.html.
 
     >>> x = torch.tensor([[[0.5, 0.5]], [[0.5, 0.5]]]).log()
     >>> torch.nn.CTCLoss()(x, torch.tensor([[1]]), (2,), (1,))

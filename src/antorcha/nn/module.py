@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from antorcha.autograd import no_grad
-from antorcha.errors import ArgumentError, ValueRangeError
+from antorcha.errors import ArgumentError, Facts, ValueRangeError, with_facts
 from antorcha.nn import hooks as H
 from antorcha.nn.hooks import (  # noqa: F401  (PyTorch has them here)
     register_module_backward_hook,
@@ -50,8 +50,6 @@ class Module(H.Hooks, State):
 
     Attributes:
         training (bool): is it in training mode? Changed by :meth:`train` and :meth:`eval`
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html.
 
     >>> class Net(torch.nn.Module):
     ...     def __init__(self):
@@ -97,9 +95,8 @@ class Module(H.Hooks, State):
     # ------------------------------------------------------------------------------------ calling
     def forward(self, *input: Any) -> Any:
         """What the module computes; every subclass has its own."""
-        raise NotImplementedError(
-            f'Module [{type(self).__name__}] is missing the required "forward" function'
-        )
+        text = f'Module [{type(self).__name__}] is missing the required "forward" function'
+        raise with_facts(NotImplementedError(text), Facts("forward"))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if H.any_hooks:
@@ -128,7 +125,7 @@ class Module(H.Hooks, State):
         torch.Size([1])
         """
         if "_parameters" not in self.__dict__:
-            raise AttributeError("cannot assign parameter before Module.__init__() call")
+            raise _not_ready("parameter")
         self._check_name("parameter", name, self._parameters)
         if param is None:
             self._parameters[name] = None
@@ -160,7 +157,7 @@ class Module(H.Hooks, State):
         tensor([0., 0.])
         """
         if "_buffers" not in self.__dict__:
-            raise AttributeError("cannot assign buffer before Module.__init__() call")
+            raise _not_ready("buffer")
         self._check_name("buffer", name, self._buffers)
         if tensor is not None and not isinstance(tensor, Tensor):
             raise ArgumentError(
@@ -229,9 +226,10 @@ class Module(H.Hooks, State):
         elif params is not None and name in params:
             if value is not None:
                 raise ArgumentError(
-                    f"cannot assign '{typename(value)}' as parameter '{name}' "
-                    "(torch.nn.Parameter or None expected)"
-                )
+                    "cannot assign '{kind}' as parameter '{name}' (torch.nn.Parameter or None "
+                    "expected)",
+                    reason="parameter wanted", kind=typename(value), name=name,
+                )  # fmt: skip
             params[name] = None
         elif isinstance(value, Module):
             self._ready("module")
@@ -264,7 +262,7 @@ class Module(H.Hooks, State):
 
     def _ready(self, what: str) -> None:
         if "_parameters" not in self.__dict__:
-            raise AttributeError(f"cannot assign {what} before Module.__init__() call")
+            raise _not_ready(what)
 
     def _forget(self, name: str, keep: Any) -> None:
         """Takes ``name`` out of every store but ``keep``, where it is about to go."""
@@ -589,6 +587,11 @@ class Module(H.Hooks, State):
         if not lines and not children:
             return f"{self._get_name()}()"
         return f"{self._get_name()}(\n  " + "\n  ".join(lines + children) + "\n)"
+
+
+def _not_ready(what: str) -> AttributeError:
+    text = f"cannot assign {what} before Module.__init__() call"
+    return with_facts(AttributeError(text), Facts("super", fix="super().__init__()"))
 
 
 def parse_to(args: Any, kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:

@@ -230,7 +230,6 @@ class MultiheadAttention(Module):
     or ``(N, num_heads, L, S)`` without ``average_attn_weights``.
 
     Projections start as ``xavier_uniform_``, their biases as zeros.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.MultiheadAttention.html.
 
     >>> attention = torch.nn.MultiheadAttention(8, 2, batch_first=True)
     >>> x = torch.zeros(3, 5, 8)

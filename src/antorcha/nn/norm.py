@@ -9,8 +9,10 @@ from antorcha import dtypes
 from antorcha.errors import ValueRangeError
 from antorcha.nn import functional as F
 from antorcha.nn import init
+from antorcha.nn.families import Family
 from antorcha.nn.module import Module
 from antorcha.nn.parameter import add_parameter
+from antorcha.nn.words import showing
 from antorcha.ops.record import T
 
 
@@ -30,7 +32,7 @@ def _reset_affine(module: Any) -> None:
         init.zeros_(module.bias)
 
 
-class _NormBase(Module):
+class _NormBase(Family):
     """What batch and instance norm share: scale, shift, and running statistics."""
 
     _version = 2
@@ -79,14 +81,13 @@ class _NormBase(Module):
         _reset_affine(self)
 
     def _check_input_dim(self, input: Any) -> None:
-        raise NotImplementedError
+        if not self.ndim:
+            raise NotImplementedError
+        _expect(input, self.ndim + 2)
 
-    def extra_repr(self) -> str:
-        return (
-            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, "
-            f"affine={self.affine}, bias={self.bias is not None}, "
-            f"track_running_stats={self.track_running_stats}"
-        )
+    extra_repr = showing(
+        "num_features", "eps=", "momentum=", "affine=", "bias=", "track_running_stats="
+    )
 
     def _load_from_state_dict(
         self, state_dict: Any, prefix: str, local_metadata: Any, *rest: Any
@@ -101,6 +102,30 @@ class _NormBase(Module):
 
 
 class _BatchNorm(_NormBase):
+    """Batch normalisation: ``y = (x - mean) / sqrt(var + eps) * weight + bias``.
+
+    Mean and variance are taken per channel over the batch {over} (the variance biased). While
+    training they also move running estimates, ``new = (1 - momentum)*old + momentum*batch`` (the
+    variance unbiased), which are used in evaluation.
+
+    Ioffe & Szegedy, "Batch normalization: accelerating deep network training by reducing internal
+    covariate shift" (2015).
+
+    Args:
+        num_features (int): C, the number of channels
+        eps (float): added to the variance. Default: 1e-5
+        momentum (float or None): how fast the running estimates move; None: a cumulative average.
+            Default: 0.1
+        affine (bool): learn weight and bias (they start as 1 and 0)? Default: True
+        track_running_stats (bool): keep running estimates? Default: True
+        bias (bool): with ``affine``, learn a bias? Default: True
+
+    Shape: {lies}; the output has the input's.
+
+    >>> torch.nn.BatchNorm{d}d(2)(torch.zeros({example})).shape
+    torch.Size([{example}])
+    """
+
     def forward(self, input: Any) -> Any:
         """The input normalised over everything but its channels."""
         self._check_input_dim(input)
@@ -118,61 +143,30 @@ class _BatchNorm(_NormBase):
         )  # fmt: skip
 
 
-_BATCH = """Batch normalisation: ``y = (x - mean) / sqrt(var + eps) * weight + bias``.
-
-Mean and variance are taken per channel over the batch {over} (the variance biased). While training
-they also move running estimates, ``new = (1 - momentum)*old + momentum*batch`` (the variance
-unbiased), which are used in evaluation.
-
-Ioffe & Szegedy, "Batch normalization: accelerating deep network training by reducing internal
-covariate shift" (2015).
-
-Args:
-    num_features (int): C, the number of channels
-    eps (float): added to the variance. Default: 1e-5
-    momentum (float or None): how fast the running estimates move; None: a cumulative average.
-        Default: 0.1
-    affine (bool): learn weight and bias (they start as 1 and 0)? Default: True
-    track_running_stats (bool): keep running estimates? Default: True
-    bias (bool): with ``affine``, learn a bias? Default: True
-
-Shape: {shape}; the output has the input's.
-See https://docs.pytorch.org/docs/stable/generated/torch.nn.BatchNorm{d}d.html.
-
->>> torch.nn.BatchNorm{d}d(2)(torch.zeros({example})).shape
-torch.Size([{example}])
-"""
-
-
 def _expect(input: Any, *dims: int) -> None:
     if input.dim() not in dims:
         listed = " or ".join([f"{d}D" for d in dims])
         raise ValueRangeError(
-            f"expected {listed} input (got {input.dim()}D input of shape {tuple(input.shape)})"
-        )
+            "expected {wanted} input (got {ndim}D input of shape {0.shape})", reason="norm dims",
+            operands=(input,), wanted=listed, ndim=input.dim(),
+        )  # fmt: skip
 
 
-class BatchNorm1d(_BatchNorm):
-    __doc__ = _BATCH.format(over="(and the last dim)", shape="(N, C) or (N, C, L)", d=1,
-                            example="3, 2")  # fmt: skip
-
+class BatchNorm1d(
+    _BatchNorm, ndim=1, over="(and the last dim)", lies="(N, C) or (N, C, L)", example="3, 2"
+):
     def _check_input_dim(self, input: Any) -> None:
         _expect(input, 2, 3)
 
 
-class BatchNorm2d(_BatchNorm):
-    __doc__ = _BATCH.format(over="and the image", shape="(N, C, H, W)", d=2, example="3, 2, 4, 4")
-
-    def _check_input_dim(self, input: Any) -> None:
-        _expect(input, 4)
+class BatchNorm2d(
+    _BatchNorm, ndim=2, over="and the image", lies="(N, C, H, W)", example="3, 2, 4, 4"
+): ...
 
 
-class BatchNorm3d(_BatchNorm):
-    __doc__ = _BATCH.format(over="and the volume", shape="(N, C, D, H, W)", d=3,
-                            example="3, 2, 2, 4, 4")  # fmt: skip
-
-    def _check_input_dim(self, input: Any) -> None:
-        _expect(input, 5)
+class BatchNorm3d(
+    _BatchNorm, ndim=3, over="and the volume", lies="(N, C, D, H, W)", example="3, 2, 2, 4, 4"
+): ...
 
 
 class SyncBatchNorm(_BatchNorm):
@@ -190,7 +184,6 @@ class SyncBatchNorm(_BatchNorm):
         bias (bool): with ``affine``, learn a bias? Default: True
 
     Shape: (N, C, *); the output has the input's.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.SyncBatchNorm.html.
 
     >>> torch.nn.SyncBatchNorm(2)(torch.zeros(3, 2, 4)).shape
     torch.Size([3, 2, 4])
@@ -216,7 +209,10 @@ class SyncBatchNorm(_BatchNorm):
 
     def _check_input_dim(self, input: Any) -> None:
         if input.dim() < 2:
-            raise ValueRangeError(f"expected at least 2D input (got {input.dim()}D input)")
+            raise ValueRangeError(
+                "expected at least 2D input (got {ndim}D input)", reason="norm dims",
+                operands=(input,), ndim=input.dim(),
+            )  # fmt: skip
         if input.size(1) == 0:
             raise ValueRangeError(
                 "SyncBatchNorm number of input channels should be non-zero, got input of shape "
@@ -248,7 +244,23 @@ class SyncBatchNorm(_BatchNorm):
 
 
 class _InstanceNorm(_NormBase):
-    channel: int = 0  # negative: where the channels are, counted from the end
+    """Instance normalisation: batch norm's formula, over each channel of each sample alone.
+
+    Ulyanov et al., "Instance normalization: the missing ingredient for fast stylization" (2016).
+
+    Args:
+        num_features (int): C, the number of channels
+        eps (float): added to the variance. Default: 1e-5
+        momentum (float): how fast the running estimates move. Default: 0.1
+        affine (bool): learn weight and bias (they start as 1 and 0)? Default: False
+        track_running_stats (bool): keep running estimates for evaluation? Default: False
+        bias (bool): with ``affine``, learn a bias? Default: True
+
+    Shape: {lies}; the output has the input's.
+
+    >>> torch.nn.InstanceNorm{d}d(2)(torch.zeros({example})).shape
+    torch.Size([{example}])
+    """
 
     def __init__(
         self,
@@ -269,13 +281,14 @@ class _InstanceNorm(_NormBase):
     def forward(self, input: Any) -> Any:
         """The input normalised within each channel of each sample."""
         self._check_input_dim(input)
-        channels = input.size(self.channel)
+        channel = -1 - self.ndim  # counted from the end
+        channels = input.size(channel)
         if channels != self.num_features and self.affine:
             raise ValueRangeError(
-                f"expected input's size at dim={input.dim() + self.channel} to match num_features "
+                f"expected input's size at dim={input.dim() + channel} to match num_features "
                 f"({self.num_features}), but got: {channels}."
             )
-        single = input.dim() == -self.channel  # no batch dim
+        single = input.dim() == -channel  # no batch dim
         if single:
             input = input.unsqueeze(0)
         result = F.instance_norm(
@@ -286,43 +299,20 @@ class _InstanceNorm(_NormBase):
         return result.squeeze(0) if single else result
 
     def _check_input_dim(self, input: Any) -> None:
-        _expect(input, -self.channel, 1 - self.channel)
+        _expect(input, self.ndim + 1, self.ndim + 2)
 
 
-_INSTANCE = """Instance normalisation: batch norm's formula, over each channel of each sample alone.
-
-Ulyanov et al., "Instance normalization: the missing ingredient for fast stylization" (2016).
-
-Args:
-    num_features (int): C, the number of channels
-    eps (float): added to the variance. Default: 1e-5
-    momentum (float): how fast the running estimates move. Default: 0.1
-    affine (bool): learn weight and bias (they start as 1 and 0)? Default: False
-    track_running_stats (bool): keep running estimates for evaluation? Default: False
-    bias (bool): with ``affine``, learn a bias? Default: True
-
-Shape: {shape}; the output has the input's.
-See https://docs.pytorch.org/docs/stable/generated/torch.nn.InstanceNorm{d}d.html.
-
->>> torch.nn.InstanceNorm{d}d(2)(torch.zeros({example})).shape
-torch.Size([{example}])
-"""
+class InstanceNorm1d(_InstanceNorm, ndim=1, lies="(N, C, L) or (C, L)", example="3, 2, 5"): ...
 
 
-class InstanceNorm1d(_InstanceNorm):
-    __doc__ = _INSTANCE.format(shape="(N, C, L) or (C, L)", d=1, example="3, 2, 5")
-    channel = -2
+class InstanceNorm2d(
+    _InstanceNorm, ndim=2, lies="(N, C, H, W) or (C, H, W)", example="3, 2, 4, 5"
+): ...
 
 
-class InstanceNorm2d(_InstanceNorm):
-    __doc__ = _INSTANCE.format(shape="(N, C, H, W) or (C, H, W)", d=2, example="3, 2, 4, 5")
-    channel = -3
-
-
-class InstanceNorm3d(_InstanceNorm):
-    __doc__ = _INSTANCE.format(shape="(N, C, D, H, W) or (C, D, H, W)", d=3,
-                               example="3, 2, 2, 4, 5")  # fmt: skip
-    channel = -4
+class InstanceNorm3d(
+    _InstanceNorm, ndim=3, lies="(N, C, D, H, W) or (C, D, H, W)", example="3, 2, 2, 4, 5"
+): ...
 
 
 def _shape_of(normalized_shape: Any) -> tuple[int, ...]:
@@ -344,7 +334,6 @@ class LayerNorm(Module):
         bias (bool): with ``elementwise_affine``, learn a bias? Default: True
 
     Shape: ``(N, *)``; the output has the input's.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.LayerNorm.html.
 
     >>> torch.nn.LayerNorm(2)(torch.tensor([[1., 3.]]))
     tensor([[-1.0000,  1.0000]], grad_fn=<NativeLayerNormBackward0>)
@@ -376,11 +365,7 @@ class LayerNorm(Module):
         """The input normalised over its last dims."""
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
-    def extra_repr(self) -> str:
-        return (
-            f"{self.normalized_shape}, eps={self.eps}, "
-            f"elementwise_affine={self.elementwise_affine}, bias={self.bias is not None}"
-        )
+    extra_repr = showing("normalized_shape", "eps=", "elementwise_affine=", "bias=")
 
 
 class GroupNorm(Module):
@@ -396,7 +381,6 @@ class GroupNorm(Module):
         bias (bool): with ``affine``, learn a bias? Default: True
 
     Shape: ``(N, C, *)``; the output has the input's.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.GroupNorm.html.
 
     >>> torch.nn.GroupNorm(3, 6)(torch.zeros(20, 6, 10, 10)).shape
     torch.Size([20, 6, 10, 10])
@@ -435,11 +419,7 @@ class GroupNorm(Module):
         """The input normalised within its groups of channels."""
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
-    def extra_repr(self) -> str:
-        return (
-            f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
-            f"bias={self.bias is not None}"
-        )
+    extra_repr = showing("num_groups", "num_channels", "eps=", "affine=", "bias=")
 
 
 class RMSNorm(Module):
@@ -453,7 +433,6 @@ class RMSNorm(Module):
         elementwise_affine (bool): learn the weight (it starts as 1)? Default: True
 
     Shape: ``(N, *)``; the output has the input's.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.RMSNorm.html.
 
     >>> torch.nn.RMSNorm(2)(torch.tensor([[1., 7.]])).shape
     torch.Size([1, 2])
@@ -486,10 +465,7 @@ class RMSNorm(Module):
         """The input divided by its root mean square."""
         return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
 
-    def extra_repr(self) -> str:
-        return (
-            f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
-        )
+    extra_repr = showing("normalized_shape", "eps=", "elementwise_affine=")
 
 
 class LocalResponseNorm(Module):
@@ -503,8 +479,6 @@ class LocalResponseNorm(Module):
         alpha (float): Default: 0.0001
         beta (float): Default: 0.75
         k (float): Default: 1
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.LocalResponseNorm.html.
 
     >>> torch.nn.LocalResponseNorm(2)(torch.zeros(1, 5, 3, 3)).shape
     torch.Size([1, 5, 3, 3])
@@ -523,8 +497,7 @@ class LocalResponseNorm(Module):
         """The input divided by its neighbourhood."""
         return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
 
-    def extra_repr(self) -> str:
-        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+    extra_repr = showing("size", "alpha=", "beta=", "k=")
 
 
 class CrossMapLRN2d(LocalResponseNorm):

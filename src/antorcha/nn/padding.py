@@ -7,6 +7,7 @@ from typing import Any
 from antorcha.errors import ValueRangeError
 from antorcha.nn import functional as F
 from antorcha.nn.module import Module
+from antorcha.nn.words import showing
 
 
 class _Pad(Module):
@@ -25,8 +26,7 @@ class _Pad(Module):
         """The input with more around it."""
         return F.pad(input, self.padding, self.mode)
 
-    def extra_repr(self) -> str:
-        return f"{self.padding}"
+    extra_repr = showing("padding")
 
 
 class _ConstantPadNd(_Pad):
@@ -40,8 +40,7 @@ class _ConstantPadNd(_Pad):
         """The input with the constant around it."""
         return F.pad(input, self.padding, "constant", self.value)
 
-    def extra_repr(self) -> str:
-        return f"padding={self.padding}, value={self.value}"
+    extra_repr = showing("padding=", "value=")
 
 
 class _ReflectionPadNd(_Pad):
@@ -76,8 +75,7 @@ class _ZeroPad:
     def __init__(self, padding: Any) -> None:
         super().__init__(padding, 0.0)  # type: ignore[call-arg]
 
-    def extra_repr(self) -> str:
-        return f"{self.padding}"
+    extra_repr = showing("padding")
 
 
 _DOC = """Pads the last {d} dims of the input {how}.
@@ -87,7 +85,6 @@ Args:
         the last dim first{more}
 
 Shape: ``(N, C, *)`` or ``(C, *)``; each of the last {d} dims grows by its padding.
-See https://docs.pytorch.org/docs/stable/generated/torch.nn.{name}.html.
 
 >>> torch.nn.{name}({example})(torch.zeros({shape})).shape
 torch.Size([{result}])

@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from antorcha.nn import functional as F
-from antorcha.nn.module import Module
+from antorcha.nn.families import Family
+from antorcha.nn.words import showing
 
 
-class _MaxPoolNd(Module):
+class _MaxPoolNd(Family):
+    """The largest element of each window, over {dims}.
+
+    Args:
+        kernel_size (int or tuple): the size of the window
+        stride (int or tuple, optional): steps of the window. Default: ``kernel_size``
+        padding (int or tuple): minus infinity added on both sides. Default: 0
+        dilation (int or tuple): steps between the elements under the window. Default: 1
+        return_indices (bool): also give where the largest were found? Default: False
+        ceil_mode (bool): round the output's size up? Default: False
+
+    Shape: input {shape}; along each dim
+    ``L_out = floor((L + 2*padding - dilation*(kernel_size - 1) - 1) / stride + 1)``.
+
+    >>> torch.nn.MaxPool{d}d(2)(torch.zeros({example})).shape
+    torch.Size([{result}])
+    """
+
     __constants__ = [  # noqa: RUF012
         "kernel_size", "stride", "padding", "dilation", "return_indices", "ceil_mode",
     ]  # fmt: skip
@@ -30,92 +48,50 @@ class _MaxPoolNd(Module):
         self.return_indices = return_indices
         self.ceil_mode = ceil_mode
 
-    def extra_repr(self) -> str:
-        return (
-            f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
-            f"dilation={self.dilation}, ceil_mode={self.ceil_mode}"
-        )
-
-    def _pool(self, fn: Any, input: Any) -> Any:
-        return fn(input, self.kernel_size, self.stride, self.padding, self.dilation,
-                  ceil_mode=self.ceil_mode, return_indices=self.return_indices)  # fmt: skip
-
-
-_MAX = """The largest element of each window, over {dims}.
-
-Args:
-    kernel_size (int or tuple): the size of the window
-    stride (int or tuple, optional): steps of the window. Default: ``kernel_size``
-    padding (int or tuple): minus infinity added on both sides. Default: 0
-    dilation (int or tuple): steps between the elements under the window. Default: 1
-    return_indices (bool): also give where the largest were found? Default: False
-    ceil_mode (bool): round the output's size up? Default: False
-
-Shape: input {shape}; along each dim
-``L_out = floor((L + 2*padding - dilation*(kernel_size - 1) - 1) / stride + 1)``.
-See https://docs.pytorch.org/docs/stable/generated/torch.nn.MaxPool{d}d.html.
-
->>> torch.nn.MaxPool{d}d(2)(torch.zeros({example})).shape
-torch.Size([{result}])
-"""
-
-
-class MaxPool1d(_MaxPoolNd):
-    __doc__ = _MAX.format(dims="one dim", d=1, shape="(N, C, L)", example="1, 2, 6",
-                          result="1, 2, 3")  # fmt: skip
+    extra_repr = showing("kernel_size=", "stride=", "padding=", "dilation=", "ceil_mode=")
 
     def forward(self, input: Any) -> Any:
         """The largest element of each window."""
-        return self._pool(F.max_pool1d, input)
+        pool = getattr(F, f"max_pool{self.ndim}d")
+        return pool(input, self.kernel_size, self.stride, self.padding, self.dilation,
+                    ceil_mode=self.ceil_mode, return_indices=self.return_indices)  # fmt: skip
 
 
-class MaxPool2d(_MaxPoolNd):
-    __doc__ = _MAX.format(dims="two dims", d=2, shape="(N, C, H, W)", example="1, 2, 6, 8",
-                          result="1, 2, 3, 4")  # fmt: skip
-
-    def forward(self, input: Any) -> Any:
-        """The largest element of each window."""
-        return self._pool(F.max_pool2d, input)
+class MaxPool1d(_MaxPoolNd, ndim=1, example="1, 2, 6", result="1, 2, 3"): ...
 
 
-class MaxPool3d(_MaxPoolNd):
-    __doc__ = _MAX.format(dims="three dims", d=3, shape="(N, C, D, H, W)", example="1, 2, 2, 6, 8",
-                          result="1, 2, 1, 3, 4")  # fmt: skip
-
-    def forward(self, input: Any) -> Any:
-        """The largest element of each window."""
-        return self._pool(F.max_pool3d, input)
+class MaxPool2d(_MaxPoolNd, ndim=2, example="1, 2, 6, 8", result="1, 2, 3, 4"): ...
 
 
-_AVG = """The mean of each window, over {dims}.
-
-Args:
-    kernel_size (int or tuple): the size of the window
-    stride (int or tuple, optional): steps of the window. Default: ``kernel_size``
-    padding (int or tuple): zeros added on both sides. Default: 0
-    ceil_mode (bool): round the output's size up? Default: False
-    count_include_pad (bool): do the zeros count in the mean? Default: True{divisor}
-
-Shape: input {shape}; along each dim ``L_out = floor((L + 2*padding - kernel_size) / stride + 1)``.
-See https://docs.pytorch.org/docs/stable/generated/torch.nn.AvgPool{d}d.html.
-
->>> torch.nn.AvgPool{d}d(2)(torch.ones({example})).shape
-torch.Size([{result}])
-"""
-_DIVISOR = "\n    divisor_override (int, optional): divide by this instead of the window's size"
+class MaxPool3d(_MaxPoolNd, ndim=3, example="1, 2, 2, 6, 8", result="1, 2, 1, 3, 4"): ...
 
 
-class _AvgPoolNd(Module):
+_DIVISOR = "\n        divisor_override (int, optional): divide by this instead of the window's size"
+
+
+class _AvgPoolNd(Family):
+    """The mean of each window, over {dims}.
+
+    Args:
+        kernel_size (int or tuple): the size of the window
+        stride (int or tuple, optional): steps of the window. Default: ``kernel_size``
+        padding (int or tuple): zeros added on both sides. Default: 0
+        ceil_mode (bool): round the output's size up? Default: False
+        count_include_pad (bool): do the zeros count in the mean? Default: True{divisor}
+
+    Shape: input {shape}; along each dim
+    ``L_out = floor((L + 2*padding - kernel_size) / stride + 1)``.
+
+    >>> torch.nn.AvgPool{d}d(2)(torch.ones({example})).shape
+    torch.Size([{result}])
+    """
+
     __constants__ = ["kernel_size", "stride", "padding", "ceil_mode", "count_include_pad"]  # noqa: RUF012
 
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+    extra_repr = showing("kernel_size=", "stride=", "padding=")
 
 
-class AvgPool1d(_AvgPoolNd):
-    __doc__ = _AVG.format(dims="one dim", d=1, shape="(N, C, L)", example="1, 2, 6",
-                          result="1, 2, 3", divisor="")  # fmt: skip
-
+class AvgPool1d(_AvgPoolNd, ndim=1, example="1, 2, 6", result="1, 2, 3", divisor=""):
     def __init__(
         self,
         kernel_size: Any,
@@ -160,122 +136,88 @@ class _AvgPoolWithDivisor(_AvgPoolNd):
         self.count_include_pad = count_include_pad
         self.divisor_override = divisor_override
 
-    def _pool(self, fn: Any, input: Any) -> Any:
-        return fn(input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
-                  self.count_include_pad, self.divisor_override)  # fmt: skip
-
-
-class AvgPool2d(_AvgPoolWithDivisor):
-    __doc__ = _AVG.format(dims="two dims", d=2, shape="(N, C, H, W)", example="1, 2, 6, 8",
-                          result="1, 2, 3, 4", divisor=_DIVISOR)  # fmt: skip
-
     def forward(self, input: Any) -> Any:
         """The mean of each window."""
-        return self._pool(F.avg_pool2d, input)
+        pool = getattr(F, f"avg_pool{self.ndim}d")
+        return pool(input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
+                    self.count_include_pad, self.divisor_override)  # fmt: skip
 
 
-class AvgPool3d(_AvgPoolWithDivisor):
-    __doc__ = _AVG.format(dims="three dims", d=3, shape="(N, C, D, H, W)",
-                          example="1, 2, 2, 6, 8", result="1, 2, 1, 3, 4",
-                          divisor=_DIVISOR)  # fmt: skip
-
-    def forward(self, input: Any) -> Any:
-        """The mean of each window."""
-        return self._pool(F.avg_pool3d, input)
+class AvgPool2d(
+    _AvgPoolWithDivisor, ndim=2, example="1, 2, 6, 8", result="1, 2, 3, 4", divisor=_DIVISOR
+): ...
 
 
-class _AdaptiveAvgPoolNd(Module):
-    __constants__ = ["output_size"]  # noqa: RUF012
+class AvgPool3d(
+    _AvgPoolWithDivisor, ndim=3, example="1, 2, 2, 6, 8", result="1, 2, 1, 3, 4", divisor=_DIVISOR
+): ...
+
+
+class _AdaptivePoolNd(Family):
+    """The {what} of each of ``output_size`` windows that cover the input, over {dims}.
+
+    Window i of n over L elements is ``[floor(i*L/n), ceil((i+1)*L/n))``.
+
+    Args:
+        output_size (int, None or tuple): windows along each dim; None keeps the input's size{more}
+
+    Shape: input {shape}, output the same with ``output_size`` in the last {d} dims.
+
+    >>> torch.nn.Adaptive{name}Pool{d}d(2)(torch.zeros({example})).shape
+    torch.Size([{result}])
+    """
 
     def __init__(self, output_size: Any) -> None:
         super().__init__()
         self.output_size = output_size
 
-    def extra_repr(self) -> str:
-        return f"output_size={self.output_size}"
+    extra_repr = showing("output_size=")
 
 
-class _AdaptiveMaxPoolNd(Module):
+class _AdaptiveAvgPoolNd(_AdaptivePoolNd):
+    _words: ClassVar[dict[str, str]] = {"what": "mean", "name": "Avg", "more": ""}
+    __constants__ = ["output_size"]  # noqa: RUF012
+
+    def forward(self, input: Any) -> Any:
+        """The means."""
+        return getattr(F, f"adaptive_avg_pool{self.ndim}d")(input, self.output_size)
+
+
+class _AdaptiveMaxPoolNd(_AdaptivePoolNd):
+    _words: ClassVar[dict[str, str]] = {
+        "what": "largest element", "name": "Max",
+        "more": "\n        return_indices (bool): also give where the largest were found? "
+                "Default: False",
+    }  # fmt: skip
     __constants__ = ["output_size", "return_indices"]  # noqa: RUF012
 
     def __init__(self, output_size: Any, return_indices: bool = False) -> None:
-        super().__init__()
-        self.output_size = output_size
+        super().__init__(output_size)
         self.return_indices = return_indices
 
-    def extra_repr(self) -> str:
-        return f"output_size={self.output_size}"
-
-
-_ADAPTIVE = """The {what} of each of ``output_size`` windows that cover the input, over {dims}.
-
-Window i of n over L elements is ``[floor(i*L/n), ceil((i+1)*L/n))``.
-
-Args:
-    output_size (int, None or tuple): windows along each dim; None keeps the input's size{more}
-
-Shape: input {shape}, output the same with ``output_size`` in the last {d} dims.
-See https://docs.pytorch.org/docs/stable/generated/torch.nn.Adaptive{name}Pool{d}d.html.
-
->>> torch.nn.Adaptive{name}Pool{d}d(2)(torch.zeros({example})).shape
-torch.Size([{result}])
-"""
-_SHAPES = {1: ("one dim", "(N, C, L)", "1, 4, 7", "1, 4, 2"),
-           2: ("two dims", "(N, C, H, W)", "1, 4, 7, 5", "1, 4, 2, 2"),
-           3: ("three dims", "(N, C, D, H, W)", "1, 4, 7, 5, 6", "1, 4, 2, 2, 2")}  # fmt: skip
-
-
-def _adaptive_doc(name: str, d: int) -> str:
-    dims, shape, example, result = _SHAPES[d]
-    more = "\n    return_indices (bool): also give where the largest were found? Default: False"
-    return _ADAPTIVE.format(what="mean" if name == "Avg" else "largest element", dims=dims, d=d,
-                            shape=shape, example=example, result=result, name=name,
-                            more=more if name == "Max" else "")  # fmt: skip
-
-
-class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
-    __doc__ = _adaptive_doc("Avg", 1)
-
-    def forward(self, input: Any) -> Any:
-        """The means."""
-        return F.adaptive_avg_pool1d(input, self.output_size)
-
-
-class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
-    __doc__ = _adaptive_doc("Avg", 2)
-
-    def forward(self, input: Any) -> Any:
-        """The means."""
-        return F.adaptive_avg_pool2d(input, self.output_size)
-
-
-class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
-    __doc__ = _adaptive_doc("Avg", 3)
-
-    def forward(self, input: Any) -> Any:
-        """The means."""
-        return F.adaptive_avg_pool3d(input, self.output_size)
-
-
-class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
-    __doc__ = _adaptive_doc("Max", 1)
-
     def forward(self, input: Any) -> Any:
         """The largest elements."""
-        return F.adaptive_max_pool1d(input, self.output_size, self.return_indices)
+        pool = getattr(F, f"adaptive_max_pool{self.ndim}d")
+        return pool(input, self.output_size, self.return_indices)
 
 
-class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
-    __doc__ = _adaptive_doc("Max", 2)
-
-    def forward(self, input: Any) -> Any:
-        """The largest elements."""
-        return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)
+class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd, ndim=1, example="1, 4, 7", result="1, 4, 2"): ...
 
 
-class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
-    __doc__ = _adaptive_doc("Max", 3)
+class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd, ndim=2, example="1, 4, 7, 5", result="1, 4, 2, 2"): ...
 
-    def forward(self, input: Any) -> Any:
-        """The largest elements."""
-        return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)
+
+class AdaptiveAvgPool3d(
+    _AdaptiveAvgPoolNd, ndim=3, example="1, 4, 7, 5, 6", result="1, 4, 2, 2, 2"
+): ...
+
+
+class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd, ndim=1, example="1, 4, 7", result="1, 4, 2"): ...
+
+
+class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd, ndim=2, example="1, 4, 7, 5", result="1, 4, 2, 2"): ...
+
+
+class AdaptiveMaxPool3d(
+    _AdaptiveMaxPoolNd, ndim=3, example="1, 4, 7, 5, 6", result="1, 4, 2, 2, 2"
+): ...

@@ -7,11 +7,26 @@ from typing import Any
 from antorcha.errors import ValueRangeError
 from antorcha.nn import functional as F
 from antorcha.nn.conv import repeated
-from antorcha.nn.module import Module
+from antorcha.nn.families import Family
+from antorcha.nn.words import showing
 
 
-class _MaxUnpoolNd(Module):
-    ndim = 0
+class _MaxUnpoolNd(Family):
+    """Puts each value back to the place that :class:`MaxPool{d}d` took it from; the rest is
+    zero.
+
+    Args:
+        kernel_size (int or tuple): the size of the window
+        stride (int or tuple, optional): steps of the window. Default: ``kernel_size``
+        padding (int or tuple): what was added on both sides. Default: 0
+
+    Shape: input and indices {shape} or without N; along each dim
+    ``L_out = (L - 1)*stride - 2*padding + kernel_size``, or as the call's ``output_size`` says.
+
+    >>> values, places = torch.nn.MaxPool{d}d(2, return_indices=True)(torch.ones({example}))
+    >>> torch.nn.MaxUnpool{d}d(2)(values, places).shape
+    torch.Size([{example}])
+    """
 
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
         super().__init__()
@@ -24,46 +39,34 @@ class _MaxUnpoolNd(Module):
         unpool = getattr(F, f"max_unpool{self.ndim}d")
         return unpool(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+    extra_repr = showing("kernel_size=", "stride=", "padding=")
 
 
-_UNPOOL = """Puts each value back to the place that :class:`MaxPool{d}d` took it from; the rest is
-zero.
-
-Args:
-    kernel_size (int or tuple): the size of the window
-    stride (int or tuple, optional): steps of the window. Default: ``kernel_size``
-    padding (int or tuple): what was added on both sides. Default: 0
-
-Shape: input and indices {shape} or without N; along each dim
-``L_out = (L - 1)*stride - 2*padding + kernel_size``, or as the call's ``output_size`` says.
-See https://docs.pytorch.org/docs/stable/generated/torch.nn.MaxUnpool{d}d.html.
-
->>> values, places = torch.nn.MaxPool{d}d(2, return_indices=True)(torch.ones({example}))
->>> torch.nn.MaxUnpool{d}d(2)(values, places).shape
-torch.Size([{example}])
-"""
+class MaxUnpool1d(_MaxUnpoolNd, ndim=1, example="1, 2, 6"): ...
 
 
-class MaxUnpool1d(_MaxUnpoolNd):
-    __doc__ = _UNPOOL.format(d=1, shape="(N, C, L)", example="1, 2, 6")
-    ndim = 1
+class MaxUnpool2d(_MaxUnpoolNd, ndim=2, example="1, 2, 6, 4"): ...
 
 
-class MaxUnpool2d(_MaxUnpoolNd):
-    __doc__ = _UNPOOL.format(d=2, shape="(N, C, H, W)", example="1, 2, 6, 4")
-    ndim = 2
+class MaxUnpool3d(_MaxUnpoolNd, ndim=3, example="1, 2, 2, 4, 4"): ...
 
 
-class MaxUnpool3d(_MaxUnpoolNd):
-    __doc__ = _UNPOOL.format(d=3, shape="(N, C, D, H, W)", example="1, 2, 2, 4, 4")
-    ndim = 3
+class _LPPoolNd(Family):
+    """The p-norm of each window: ``(sum of x^p)^(1/p)``; infinity takes the largest ``|x|``.
 
+    Args:
+        norm_type (float): p
+        kernel_size (int or tuple): the size of the window
+        stride (int or tuple, optional): steps of the window. Default: ``kernel_size``
+        ceil_mode (bool): round the output's size up? Default: False
 
-class _LPPoolNd(Module):
+    Shape: input {shape}; along each dim ``L_out = floor((L - kernel_size) / stride + 1)``.
+
+    >>> torch.nn.LPPool{d}d(2, 2)(torch.ones({example})).shape
+    torch.Size([{result}])
+    """
+
     __constants__ = ["norm_type", "kernel_size", "stride", "ceil_mode"]  # noqa: RUF012
-    ndim = 0
 
     def __init__(
         self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
@@ -79,48 +82,38 @@ class _LPPoolNd(Module):
         pool = getattr(F, f"lp_pool{self.ndim}d")
         return pool(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
-    def extra_repr(self) -> str:
-        return (
-            f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, "
-            f"ceil_mode={self.ceil_mode}"
-        )
+    extra_repr = showing("norm_type=", "kernel_size=", "stride=", "ceil_mode=")
 
 
-_LP = """The p-norm of each window: ``(sum of x^p)^(1/p)``; infinity takes the largest ``|x|``.
-
-Args:
-    norm_type (float): p
-    kernel_size (int or tuple): the size of the window
-    stride (int or tuple, optional): steps of the window. Default: ``kernel_size``
-    ceil_mode (bool): round the output's size up? Default: False
-
-Shape: input {shape}; along each dim ``L_out = floor((L - kernel_size) / stride + 1)``.
-See https://docs.pytorch.org/docs/stable/generated/torch.nn.LPPool{d}d.html.
-
->>> torch.nn.LPPool{d}d(2, 2)(torch.ones({example})).shape
-torch.Size([{result}])
-"""
+class LPPool1d(_LPPoolNd, ndim=1, example="1, 2, 6", result="1, 2, 3"): ...
 
 
-class LPPool1d(_LPPoolNd):
-    __doc__ = _LP.format(d=1, shape="(N, C, L)", example="1, 2, 6", result="1, 2, 3")
-    ndim = 1
+class LPPool2d(_LPPoolNd, ndim=2, example="1, 2, 6, 4", result="1, 2, 3, 2"): ...
 
 
-class LPPool2d(_LPPoolNd):
-    __doc__ = _LP.format(d=2, shape="(N, C, H, W)", example="1, 2, 6, 4", result="1, 2, 3, 2")
-    ndim = 2
+class LPPool3d(_LPPoolNd, ndim=3, example="1, 2, 2, 4, 4", result="1, 2, 1, 2, 2"): ...
 
 
-class LPPool3d(_LPPoolNd):
-    __doc__ = _LP.format(d=3, shape="(N, C, D, H, W)", example="1, 2, 2, 4, 4",
-                         result="1, 2, 1, 2, 2")  # fmt: skip
-    ndim = 3
+class _FractionalMaxPoolNd(Family):
+    """The largest element of each window; the windows' places are drawn at random, so
+    that the output's size may be any part of the input's.
 
+    Graham, "Fractional max-pooling" (2014).
 
-class _FractionalMaxPoolNd(Module):
+    Args:
+        kernel_size (int or tuple): the size of the window
+        output_size (int or tuple, optional): how many windows along each dim
+        output_ratio (float or tuple, optional): the same as a part of the input's size; give one of
+            the two
+        return_indices (bool): also give where the largest were found? Default: False
+
+    Shape: input {shape} or without N.
+
+    >>> torch.nn.FractionalMaxPool{d}d(2, output_size=3)(torch.ones({example})).shape
+    torch.Size([{result}])
+    """
+
     __constants__ = ["kernel_size", "return_indices", "output_size", "output_ratio"]  # noqa: RUF012
-    ndim = 0
 
     def __init__(
         self, kernel_size: Any, output_size: Any = None, output_ratio: Any = None,
@@ -150,33 +143,11 @@ class _FractionalMaxPoolNd(Module):
                     self.return_indices, _random_samples=self._random_samples)  # fmt: skip
 
 
-_FRACTIONAL = """The largest element of each window; the windows' places are drawn at random, so
-that the output's size may be any part of the input's.
-
-Graham, "Fractional max-pooling" (2014).
-
-Args:
-    kernel_size (int or tuple): the size of the window
-    output_size (int or tuple, optional): how many windows along each dim
-    output_ratio (float or tuple, optional): the same as a part of the input's size; give one of
-        the two
-    return_indices (bool): also give where the largest were found? Default: False
-
-Shape: input {shape} or without N.
-See https://docs.pytorch.org/docs/stable/generated/torch.nn.FractionalMaxPool{d}d.html.
-
->>> torch.nn.FractionalMaxPool{d}d(2, output_size=3)(torch.ones({example})).shape
-torch.Size([{result}])
-"""
+class FractionalMaxPool2d(
+    _FractionalMaxPoolNd, ndim=2, example="1, 2, 5, 6", result="1, 2, 3, 3"
+): ...
 
 
-class FractionalMaxPool2d(_FractionalMaxPoolNd):
-    __doc__ = _FRACTIONAL.format(d=2, shape="(N, C, H, W)", example="1, 2, 5, 6",
-                                 result="1, 2, 3, 3")  # fmt: skip
-    ndim = 2
-
-
-class FractionalMaxPool3d(_FractionalMaxPoolNd):
-    __doc__ = _FRACTIONAL.format(d=3, shape="(N, C, D, H, W)", example="1, 2, 5, 6, 5",
-                                 result="1, 2, 3, 3, 3")  # fmt: skip
-    ndim = 3
+class FractionalMaxPool3d(
+    _FractionalMaxPoolNd, ndim=3, example="1, 2, 5, 6, 5", result="1, 2, 3, 3, 3"
+): ...

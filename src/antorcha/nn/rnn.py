@@ -35,7 +35,6 @@ class RNNBase(Module):
 
     Shape: as of :class:`RNN`, :class:`LSTM` and :class:`GRU`, which are made of it.
     All weights start uniform in ``(-1/sqrt(hidden_size), 1/sqrt(hidden_size))``.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.RNNBase.html.
 
     >>> list(torch.nn.RNNBase('GRU', 2, 3).state_dict())
     ['weight_ih_l0', 'weight_hh_l0', 'bias_ih_l0', 'bias_hh_l0']
@@ -490,7 +489,6 @@ Shape: input ``(N, input_size)`` or ``(input_size)``, state ``(N, hidden_size)``
 ``(hidden_size)``, zeros if it is not given; the new state has the state's.
 
 All weights start uniform in ``(-1/sqrt(hidden_size), 1/sqrt(hidden_size))``.
-See https://docs.pytorch.org/docs/stable/generated/torch.nn.{name}.html.
 
 >>> cell = torch.nn.{name}(10, 20)
 >>> cell(torch.zeros(3, 10)){first}.shape

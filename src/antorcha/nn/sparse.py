@@ -26,7 +26,6 @@ class Embedding(Module):
     Shape: input ``(*)`` of integers, output ``(*, embedding_dim)``.
 
     Weight ``(num_embeddings, embedding_dim)`` starts as draws from N(0, 1).
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.Embedding.html.
 
     >>> torch.nn.Embedding(10, 3)(torch.tensor([[1, 2, 4, 5], [4, 3, 2, 9]])).shape
     torch.Size([2, 4, 3])
@@ -139,7 +138,6 @@ class EmbeddingBag(Module):
     starts; output ``(bags, embedding_dim)``. A bag of nothing gives zeros.
 
     Weight ``(num_embeddings, embedding_dim)`` starts as draws from N(0, 1).
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.EmbeddingBag.html.
 
     >>> bag = torch.nn.EmbeddingBag(10, 3, mode='sum')
     >>> bag(torch.tensor([1, 2, 4, 5, 4]), torch.tensor([0, 3])).shape

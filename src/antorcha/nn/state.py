@@ -160,6 +160,7 @@ class State:
                     )
 
         load(self, state, "")
+        sizes = len(errors)
         if strict:
             for what, names in (("Unexpected", unexpected), ("Missing", missing)):
                 if names:
@@ -167,9 +168,10 @@ class State:
                     errors.insert(0, f"{what} key(s) in state_dict: {listed}. ")
         if errors:
             raise ShapeError(
-                f"Error(s) in loading state_dict for {type(self).__name__}:\n\t"
-                + "\n\t".join(errors)
-            )
+                "Error(s) in loading state_dict for {model}:\n\t{errors}", reason="checkpoint",
+                model=type(self).__name__, errors="\n\t".join(errors), missing=missing,
+                unexpected=unexpected, sizes=sizes,
+            )  # fmt: skip
         return _IncompatibleKeys(missing, unexpected)
 
     def _load_from_state_dict(

@@ -116,8 +116,6 @@ Args:
     norm_first (bool): normalise before attention and feed-forward instead of after. Default: False
     bias (bool): biases of the linear maps and norms? Default: True
 
-See https://docs.pytorch.org/docs/stable/generated/torch.nn.{name}.html.
-
 >>> layer = torch.nn.{name}(8, 2, 16, batch_first=True)
 >>> layer(torch.zeros(3, 5, 8){memory}).shape
 torch.Size([3, 5, 8])
@@ -224,8 +222,6 @@ class TransformerEncoder(Module):
             zeros, as where PyTorch leaves them out. Default: True
         mask_check (bool): do so only where padding stands at the end. Default: True
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.TransformerEncoder.html.
-
     >>> layer = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
     >>> torch.nn.TransformerEncoder(layer, 2)(torch.zeros(3, 5, 8)).shape
     torch.Size([3, 5, 8])
@@ -307,8 +303,6 @@ class TransformerDecoder(Module):
         num_layers (int): how many
         norm (Module or None): of the result. Default: None
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.TransformerDecoder.html.
-
     >>> layer = torch.nn.TransformerDecoderLayer(8, 2, 16, batch_first=True)
     >>> torch.nn.TransformerDecoder(layer, 2)(torch.zeros(3, 5, 8), torch.zeros(3, 4, 8)).shape
     torch.Size([3, 5, 8])
@@ -364,7 +358,6 @@ class Transformer(Module):
         bias (bool): Default: True
 
     Matrices start as ``xavier_uniform_``. Vaswani et al., "Attention is all you need" (2017).
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.Transformer.html.
 
     >>> model = torch.nn.Transformer(8, 2, 1, 1, 16)
     >>> model(torch.zeros(4, 3, 8), torch.zeros(5, 3, 8)).shape

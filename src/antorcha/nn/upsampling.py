@@ -6,6 +6,7 @@ from typing import Any
 
 from antorcha.nn import functional as F
 from antorcha.nn.module import Module
+from antorcha.nn.words import showing
 
 
 class Upsample(Module):
@@ -19,7 +20,6 @@ class Upsample(Module):
         recompute_scale_factor (bool, optional): compute the scale again from the sizes
 
     Shape: input ``(N, C, W)``, ``(N, C, H, W)`` or ``(N, C, D, H, W)``.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.Upsample.html.
 
     >>> torch.nn.Upsample(scale_factor=2)(torch.tensor([[[1., 2.]]]))
     tensor([[[1., 1., 2., 2.]]])
@@ -71,7 +71,6 @@ class UpsamplingNearest2d(Upsample):
         scale_factor (float or tuple, optional): multiplies the input's
 
     Shape: input ``(N, C, H, W)``, output ``(N, C, H_out, W_out)``.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.UpsamplingNearest2d.html.
 
     >>> torch.nn.UpsamplingNearest2d(scale_factor=2)(torch.ones(1, 1, 2, 2)).shape
     torch.Size([1, 1, 4, 4])
@@ -89,7 +88,6 @@ class UpsamplingBilinear2d(Upsample):
         scale_factor (float or tuple, optional): multiplies the input's
 
     Shape: input ``(N, C, H, W)``, output ``(N, C, H_out, W_out)``.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.UpsamplingBilinear2d.html.
 
     >>> torch.nn.UpsamplingBilinear2d(size=3)(torch.tensor([[[[0., 2.], [4., 6.]]]]))
     tensor([[[[0., 1., 2.],
@@ -110,8 +108,6 @@ class PixelShuffle(Module):
     Args:
         upscale_factor (int): r
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.PixelShuffle.html.
-
     >>> torch.nn.PixelShuffle(3)(torch.zeros(1, 9, 4, 4)).shape
     torch.Size([1, 1, 12, 12])
     """
@@ -124,8 +120,7 @@ class PixelShuffle(Module):
         """The rearranged input."""
         return F.pixel_shuffle(input, self.upscale_factor)
 
-    def extra_repr(self) -> str:
-        return f"upscale_factor={self.upscale_factor}"
+    extra_repr = showing("upscale_factor=")
 
 
 class PixelUnshuffle(Module):
@@ -133,8 +128,6 @@ class PixelUnshuffle(Module):
 
     Args:
         downscale_factor (int): r
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.PixelUnshuffle.html.
 
     >>> torch.nn.PixelUnshuffle(3)(torch.zeros(1, 1, 12, 12)).shape
     torch.Size([1, 9, 4, 4])
@@ -148,5 +141,4 @@ class PixelUnshuffle(Module):
         """The rearranged input."""
         return F.pixel_unshuffle(input, self.downscale_factor)
 
-    def extra_repr(self) -> str:
-        return f"downscale_factor={self.downscale_factor}"
+    extra_repr = showing("downscale_factor=")

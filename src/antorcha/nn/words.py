@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from antorcha.errors import MissingName, did_you_mean, not_yet
+from antorcha.errors import MissingName, nearest, not_yet
 from antorcha.runtime.tensor import Tensor
 
 
 def missing_attribute(owner: Any, name: str) -> AttributeError:
     """The error of a name that a module does not have."""
 
-    def hint() -> str:
+    def meant() -> str:
         names = [n for n in dir(owner) if not n.startswith("__")]
         own = [n for n in names if n in owner._modules or n in owner._parameters]
-        return did_you_mean(name, names) or _one_letter_off(name, own)
+        return nearest(name, names) or _one_letter_off(name, own)
 
     text = f"{type(owner).__name__!r} object has no attribute {name!r}"
-    return MissingName(text, name, hint, lambda: not_yet("torch.nn.Module", name))
+    return MissingName(text, name, meant, lambda: not_yet("torch.nn.Module", name))
 
 
 def _one_letter_off(name: str, own: list[str]) -> str:
     """Short names such as fc1 are too short to be near each other, but for the module's own."""
     near = [n for n in own if len(n) == len(name)
             and sum([a != b for a, b in zip(n, name, strict=True)]) == 1]  # fmt: skip
-    return f" Did you mean {near[0]!r}?" if near else ""
+    return near[0] if near else ""
 
 
 def indented(text: str, spaces: int) -> str:
@@ -44,3 +45,16 @@ def typename(value: Any) -> str:
         if module in ("builtins", "__builtin__")
         else (f"{module}.{kind.__qualname__}")
     )
+
+
+def showing(*names: str) -> Callable[[Any], str]:
+    """An ``extra_repr`` of these attributes: ``"groups"`` shows the value alone, ``"groups="`` the
+    name too; of a bias, whether there is one."""
+
+    def extra_repr(self: Any) -> str:
+        values = {name: getattr(self, name.rstrip("=")) for name in names}
+        if "bias=" in values:
+            values["bias="] = self.bias is not None
+        return ", ".join([f"{name if '=' in name else ''}{v}" for name, v in values.items()])
+
+    return extra_repr

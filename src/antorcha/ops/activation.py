@@ -12,10 +12,11 @@ from typing import Any
 from antorcha import dtypes
 from antorcha.errors import DtypeError, ShapeError, ValueRangeError
 from antorcha.lang import expr as E
-from antorcha.ops.elementwise import is_bool, spread
+from antorcha.ops.elementwise import is_bool
 from antorcha.ops.params import to_real
 from antorcha.ops.pointwise import pointwise
 from antorcha.ops.record import T, composite
+from antorcha.ops.sampled import spread
 from antorcha.ops.types import Bool, Dim, Float, Number, Str, Tensor
 from antorcha.shapes import normalize_dim
 
@@ -28,11 +29,9 @@ def _no_bools(name, input):
         raise DtypeError(f"{name}: Bool inputs not supported for {name}")
 
 
-@pointwise(inplace=True, aliases=("nn.functional.relu",))
+@pointwise(inplace=True, aliases=("nn.functional.relu",), samples=spread())
 def relu(input: Tensor):
     """``max(0, input)``, element by element; nan stays nan.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.relu.html.
 
     >>> torch.relu(torch.tensor([-1., 2.]))
     tensor([0., 2.])
@@ -41,19 +40,12 @@ def relu(input: Tensor):
     return E.relu(input)
 
 
-@relu.derivative
-def _(g, out):
-    return E.where(out <= 0, 0, g)
+relu.derivative(lambda g, out: E.where(out <= 0, 0, g))
 
 
-relu.samples(spread())
-
-
-@pointwise(namespace=NN, inplace=True)
+@pointwise(namespace=NN, inplace=True, samples=spread())
 def hardtanh(input: Tensor, min_val: Number = -1.0, max_val: Number = 1.0):
     """``input`` limited to ``min_val``..``max_val``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.hardtanh.html.
 
     >>> torch.nn.functional.hardtanh(torch.tensor([-2., 0.5]))
     tensor([-1.0000,  0.5000])
@@ -77,14 +69,9 @@ def _(g, input, min_val, max_val):
     return E.where((input <= min_val) | (input >= max_val), 0, g)
 
 
-hardtanh.samples(spread())
-
-
-@pointwise(namespace=NN, inplace=True, node="hardtanh")
+@pointwise(namespace=NN, inplace=True, node="hardtanh", samples=spread(-8, 8))
 def relu6(input: Tensor):
     """``min(max(0, input), 6)``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.relu6.html.
 
     >>> torch.nn.functional.relu6(torch.tensor([-2., 0.5, 8.]))
     tensor([0.0000, 0.5000, 6.0000])
@@ -93,19 +80,12 @@ def relu6(input: Tensor):
     return E.where(input < 0, 0, E.where(input > 6, 6, input))
 
 
-@relu6.derivative
-def _(g, input):
-    return E.where((input <= 0) | (input >= 6), 0, g)
-
-
-relu6.samples(spread(-8, 8))
+relu6.derivative(lambda g, input: E.where((input <= 0) | (input >= 6), 0, g))
 
 
 @pointwise("floating", namespace=NN, inplace=True)
 def leaky_relu(input: Tensor, negative_slope: Number = 0.01):
     """``input`` where positive, else ``negative_slope * input``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.leaky_relu.html.
 
     >>> torch.nn.functional.leaky_relu(torch.tensor([-2., 0.5]))
     tensor([-0.0200,  0.5000])
@@ -113,9 +93,7 @@ def leaky_relu(input: Tensor, negative_slope: Number = 0.01):
     return E.where(input > 0, input, input * negative_slope)
 
 
-@leaky_relu.derivative
-def _(g, input, negative_slope):
-    return E.where(input > 0, g, g * negative_slope)
+leaky_relu.derivative(lambda g, input, negative_slope: E.where(input > 0, g, g * negative_slope))
 
 
 @leaky_relu.samples
@@ -137,17 +115,13 @@ def _elu_grad(g, x, alpha, scale=1.0, input_scale=1.0):
 def elu(input: Tensor, alpha: Number = 1.0):
     """``input`` where positive, else ``alpha * (exp(input) - 1)``.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.elu.html.
-
     >>> torch.nn.functional.elu(torch.tensor([-2., 0.5]))
     tensor([-0.8647,  0.5000])
     """
     return _elu(input, alpha)
 
 
-@elu.derivative
-def _(g, input, alpha):
-    return _elu_grad(g, input, alpha)
+elu.derivative(lambda g, input, alpha: _elu_grad(g, input, alpha))
 
 
 @elu.samples
@@ -156,11 +130,16 @@ def _(make):
     yield make(3, 4), 0.7
 
 
-@pointwise("floating", inplace=True, method=False, node="elu", aliases=("nn.functional.selu",))
+@pointwise(
+    "floating",
+    inplace=True,
+    method=False,
+    node="elu",
+    aliases=("nn.functional.selu",),
+    samples=spread(),
+)
 def selu(input: Tensor):
     """The scaled exponential linear unit (self-normalizing networks).
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.selu.html.
 
     >>> torch.selu(torch.tensor([-2., 0.5]))
     tensor([-1.5202,  0.5254])
@@ -168,19 +147,19 @@ def selu(input: Tensor):
     return _elu(input, SELU_ALPHA, SELU_SCALE)
 
 
-@selu.derivative
-def _(g, input):
-    return _elu_grad(g, input, SELU_ALPHA, SELU_SCALE)
+selu.derivative(lambda g, input: _elu_grad(g, input, SELU_ALPHA, SELU_SCALE))
 
 
-selu.samples(spread())
-
-
-@pointwise("floating", inplace=True, method=False, node="elu", aliases=("nn.functional.celu",))
+@pointwise(
+    "floating",
+    inplace=True,
+    method=False,
+    node="elu",
+    aliases=("nn.functional.celu",),
+    samples=spread(),
+)
 def celu(input: Tensor, alpha: Number = 1.0):
     """``max(0, input) + min(0, alpha * (exp(input / alpha) - 1))``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.celu.html.
 
     >>> torch.celu(torch.tensor([-2., 0.5]), alpha=2.0)
     tensor([-1.2642,  0.5000])
@@ -188,18 +167,13 @@ def celu(input: Tensor, alpha: Number = 1.0):
     return _elu(input, alpha, 1.0, 1.0 / alpha)
 
 
-@celu.derivative
-def _(g, input, alpha):
-    return _elu_grad(g, input, alpha, 1.0, 1.0 / alpha)
+celu.derivative(lambda g, input, alpha: _elu_grad(g, input, alpha, 1.0, 1.0 / alpha))
 
 
 @celu.accepts_values
 def _(input, alpha):
     if alpha == 0:
         raise DtypeError("celu: ZeroDivisionError: alpha cannot be 0 for CELU")
-
-
-celu.samples(spread())
 
 
 # (P(X <= x) - 1/2) / x of normal X as a fraction of polynomials in x*x, |x| <= 5.7: by weighted
@@ -238,8 +212,6 @@ def _horner(x: Any, coefficients: tuple[float, ...]) -> Any:
 def gelu(input: Tensor, *, approximate: Str = "none"):
     """``input * P(X <= input)`` for normal X; ``approximate="tanh"`` by a formula with tanh.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.gelu.html.
-
     >>> torch.nn.functional.gelu(torch.tensor([-1., 2.]))
     tensor([-0.1587,  1.9545])
     """
@@ -271,11 +243,9 @@ def _(make):
     yield (make(3, 4),), {"approximate": "tanh"}
 
 
-@pointwise("inexact", namespace=NN, inplace=True)
+@pointwise("inexact", namespace=NN, inplace=True, samples=spread())
 def silu(input: Tensor):
     """``input * sigmoid(input)``, also called swish.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.silu.html.
 
     >>> torch.nn.functional.silu(torch.tensor([-1., 2.]))
     tensor([-0.2689,  1.7616])
@@ -289,14 +259,9 @@ def _(g, input):
     return g * E.conj(s * (1 + input * (1 - s)))
 
 
-silu.samples(spread())
-
-
-@pointwise("floating", namespace=NN, inplace=True)
+@pointwise("floating", namespace=NN, inplace=True, samples=spread())
 def mish(input: Tensor):
     """``input * tanh(softplus(input))``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.mish.html.
 
     >>> torch.nn.functional.mish(torch.tensor([-1., 2.]))
     tensor([-0.3034,  1.9440])
@@ -310,14 +275,9 @@ def _(g, input):
     return g * (t + input * E.sigmoid(input) * (1 - t * t))
 
 
-mish.samples(spread())
-
-
-@pointwise("floating", namespace=NN, inplace=True)
+@pointwise("floating", namespace=NN, inplace=True, samples=spread(-5, 5))
 def hardswish(input: Tensor):
     """``input * relu6(input + 3) / 6``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.hardswish.html.
 
     >>> torch.nn.functional.hardswish(torch.tensor([-1., 2.]))
     tensor([-0.3333,  1.6667])
@@ -330,14 +290,9 @@ def _(g, input):
     return E.where(input <= -3, 0, E.where(input < 3, g * (input / 3 + 0.5), g))
 
 
-hardswish.samples(spread(-5, 5))
-
-
-@pointwise("floating", namespace=NN, inplace=True)
+@pointwise("floating", namespace=NN, inplace=True, samples=spread(-5, 5))
 def hardsigmoid(input: Tensor):
     """``relu6(input + 3) / 6``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.hardsigmoid.html.
 
     >>> torch.nn.functional.hardsigmoid(torch.tensor([-1., 4.]))
     tensor([0.3333, 1.0000])
@@ -345,19 +300,12 @@ def hardsigmoid(input: Tensor):
     return E.minimum(E.maximum(input + 3, 0), 6) / 6
 
 
-@hardsigmoid.derivative
-def _(g, input):
-    return E.where((input > -3) & (input < 3), g * (1.0 / 6.0), 0)
-
-
-hardsigmoid.samples(spread(-5, 5))
+hardsigmoid.derivative(lambda g, input: E.where((input > -3) & (input < 3), g * (1.0 / 6.0), 0))
 
 
 @pointwise("floating", namespace=NN)
 def softplus(input: Tensor, beta: Number = 1, threshold: Number = 20):
     """``log(1 + exp(beta * input)) / beta``; ``input`` where ``beta * input > threshold``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.softplus.html.
 
     >>> torch.nn.functional.softplus(torch.tensor([-1., 2.]))
     tensor([0.3133, 2.1269])
@@ -378,11 +326,9 @@ def _(make):
     yield make(3, 4), 2.0, 1.0
 
 
-@pointwise("float", namespace=NN, node="div")
+@pointwise("float", namespace=NN, node="div", samples=spread())
 def softsign(input: Tensor):
     """``input / (1 + abs(input))``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.softsign.html.
 
     >>> torch.nn.functional.softsign(torch.tensor([-1., 3.]))
     tensor([-0.5000,  0.7500])
@@ -390,14 +336,9 @@ def softsign(input: Tensor):
     return input / (1 + E.abs(input))
 
 
-softsign.samples(spread())
-
-
-@pointwise("floating", row_major=True, namespace=NN, node="log_sigmoid")
+@pointwise("floating", row_major=True, namespace=NN, node="log_sigmoid", samples=spread())
 def logsigmoid(input: Tensor):
     """``log(sigmoid(input))``, without overflow.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.logsigmoid.html.
 
     >>> torch.nn.functional.logsigmoid(torch.tensor([-1., 3.]))
     tensor([-1.3133, -0.0486])
@@ -412,14 +353,9 @@ def _(g, input):
     return g * E.where(input < 0, 1 - share, share)
 
 
-logsigmoid.samples(spread())
-
-
-@pointwise("float", namespace=NN, node="sub")
+@pointwise("float", namespace=NN, node="sub", samples=spread())
 def tanhshrink(input: Tensor):
     """``input - tanh(input)``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.tanhshrink.html.
 
     >>> torch.nn.functional.tanhshrink(torch.tensor([-1., 3.]))
     tensor([-0.2384,  2.0049])
@@ -427,14 +363,9 @@ def tanhshrink(input: Tensor):
     return input - E.tanh(input)
 
 
-tanhshrink.samples(spread())
-
-
-@pointwise("floating", namespace=NN)
+@pointwise("floating", namespace=NN, samples=spread())
 def softshrink(input: Tensor, lambd: Number = 0.5):
     """``input`` moved towards 0 by ``lambd``, 0 within.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.softshrink.html.
 
     >>> torch.nn.functional.softshrink(torch.tensor([-1., 0.2, 3.]))
     tensor([-0.5000,  0.0000,  2.5000])
@@ -451,19 +382,12 @@ def _(input, lambd):
         )
 
 
-@softshrink.derivative
-def _(g, input, lambd):
-    return E.where((input >= -lambd) & (input <= lambd), 0, g)
+softshrink.derivative(lambda g, input, lambd: E.where((input >= -lambd) & (input <= lambd), 0, g))
 
 
-softshrink.samples(spread())
-
-
-@pointwise("floating", aliases=("nn.functional.hardshrink",))
+@pointwise("floating", aliases=("nn.functional.hardshrink",), samples=spread())
 def hardshrink(input: Tensor, lambd: Number = 0.5):
     """``input`` outside of -``lambd``..``lambd``, 0 within.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.hardshrink.html.
 
     >>> torch.nn.functional.hardshrink(torch.tensor([-1., 0.2, 3.]))
     tensor([-1.,  0.,  3.])
@@ -471,29 +395,14 @@ def hardshrink(input: Tensor, lambd: Number = 0.5):
     return E.where((input >= -lambd) & (input <= lambd), 0, input)
 
 
-@hardshrink.derivative
-def _(g, input, lambd):
-    return E.where((input >= -lambd) & (input <= lambd), 0, g)
-
-
-hardshrink.samples(spread())
-
-
 @pointwise(method=False, inplace=True, aliases=("nn.functional.threshold",))
 def threshold(input: Tensor, threshold: Number, value: Number):
     """``input`` where it is above ``threshold``, else ``value``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.threshold.html.
 
     >>> torch.nn.functional.threshold(torch.tensor([-1., 0.2, 3.]), 0.5, 20.0)
     tensor([20., 20.,  3.])
     """
     return E.where(input <= threshold, value, input)
-
-
-@threshold.derivative
-def _(g, input, threshold):
-    return E.where(input <= threshold, 0, g)
 
 
 @threshold.samples
@@ -515,8 +424,6 @@ def _(g, input, weight):
 @composite(aliases=("nn.functional.prelu",))
 def prelu(input: Tensor, weight: Tensor):
     """``input`` where positive, else ``weight * input``: one weight, or one per channel (dim 1).
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.prelu.html.
 
     >>> torch.prelu(torch.tensor([-1., 3.]), torch.tensor([0.25]))
     tensor([-0.2500,  3.0000])
@@ -545,12 +452,10 @@ def _(make):
     yield make(2, 3, 2), make(1)
 
 
-@composite(namespace=NN, out=False)
+@composite(namespace=NN, out=False, samples=spread())
 def rrelu(input: Tensor, lower: Float = 0.125, upper: Float = 1.0 / 3, training: Bool = False,
           inplace: Bool = False):  # fmt: skip
     """``input`` where positive, else times a slope: random in training, the middle otherwise.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.rrelu.html.
 
     >>> torch.nn.functional.rrelu(torch.tensor([-3., 3.]), 0.0, 0.5)
     tensor([-0.7500,  3.0000])
@@ -571,9 +476,6 @@ def rrelu(input: Tensor, lower: Float = 0.125, upper: Float = 1.0 / 3, training:
     return T.copy_(input, result) if inplace else result
 
 
-rrelu.samples(spread())
-
-
 @pointwise("inexact", function=False, method=False, node="glu")
 def glu_kernel(input: Tensor, gate: Tensor):
     """``input * sigmoid(gate)``: the kernel of ``glu``."""
@@ -583,8 +485,6 @@ def glu_kernel(input: Tensor, gate: Tensor):
 @composite(namespace=NN, out=False)
 def glu(input: Tensor, dim: Dim = -1):
     """The first half of ``input`` along ``dim`` times the sigmoid of the second.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.glu.html.
 
     >>> torch.nn.functional.glu(torch.tensor([1., 2., 0., 0.]))
     tensor([0.5000, 1.0000])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any as _Any
 
@@ -12,13 +13,25 @@ from antorcha.lang.kernels import Host
 from antorcha.lazy import lazy, np
 from antorcha.ops.kernel import Planned, kernel
 from antorcha.ops.memory import constant, strides_of_format
+from antorcha.ops.operands import held
 from antorcha.ops.pieces import Copy, Pieces, PiecesOp, pieces
 from antorcha.ops.record import REGISTRY, T, composite
-from antorcha.ops.types import Any, DeviceArg, Dim, Dtype, Int, Ints, Shape, Tensor
+from antorcha.ops.sampled import of_shapes
+from antorcha.ops.types import (
+    Any,
+    DeviceArg,
+    Dim,
+    Dtype,
+    Int,
+    Ints,
+    Shape,
+    StaticNumber,
+    Tensor,
+)
 from antorcha.runtime import layout as L
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.tensor import Tensor as TensorType
-from antorcha.shapes import normalize_dim, normalize_dims
+from antorcha.shapes import normalize_dim, normalize_dims, suggests_channels_last
 
 kernels = lazy("antorcha.ops.arrange_kernels")
 
@@ -27,8 +40,6 @@ kernels = lazy("antorcha.ops.arrange_kernels")
 @kernel(out=False)
 def flip(input: Tensor, dims: Ints):
     """A copy with the order of the elements reversed along ``dims``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.flip.html.
 
     >>> torch.flip(torch.tensor([[1, 2], [3, 4]]), (0,))
     tensor([[3, 4],
@@ -55,9 +66,7 @@ def flipped(input: Layout, strides: _Any, dims: _Any) -> tuple[list[int], int]:
     return read, start
 
 
-@flip.derivative
-def _(g, dims):
-    return T.flip(g, dims)
+flip.derivative(lambda g, dims: T.flip(g, dims))
 
 
 @flip.samples
@@ -68,15 +77,11 @@ def _(make):
     yield make(5, 19).t(), (0, 1)
     yield make(3), ()
     yield make(0, 3), (0, 1)
-
-
-@flip.errors
-def _(make):
     yield (make(3), (1,)), {}, IndexError, "out of range"
     yield (make(3, 3), (1, 1)), {}, RuntimeError, ""
 
 
-@composite(out=False)
+@composite(out=False, samples=of_shapes((2, 3)))
 def fliplr(input: Tensor):
     """A copy with the columns in reverse order.
 
@@ -88,12 +93,7 @@ def fliplr(input: Tensor):
     return T.flip(input, (1,))
 
 
-@fliplr.samples
-def _(make):
-    yield (make(2, 3),)
-
-
-@composite(out=False)
+@composite(out=False, samples=of_shapes((2, 3)))
 def flipud(input: Tensor):
     """A copy with the rows in reverse order.
 
@@ -105,16 +105,9 @@ def flipud(input: Tensor):
     return T.flip(input, (0,))
 
 
-@flipud.samples
-def _(make):
-    yield (make(2, 3),)
-
-
 @kernel(out=False)
 def rot90(input: Tensor, k: Int = 1, dims: Ints = (0, 1)):
     """The tensor turned by 90 degrees ``k`` times, from the first of ``dims`` to the second.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.rot90.html.
 
     >>> torch.rot90(torch.tensor([[1, 2], [3, 4]]))
     tensor([[2, 4],
@@ -146,9 +139,7 @@ def rot90(input: Tensor, k: Int = 1, dims: Ints = (0, 1)):
     return Planned(what, [out])
 
 
-@rot90.derivative
-def _(g, k, dims):
-    return T.rot90(g, -k, dims)
+rot90.derivative(lambda g, k, dims: T.rot90(g, -k, dims))
 
 
 @rot90.samples
@@ -179,8 +170,6 @@ class Roll(PiecesOp):
 def roll(input: Tensor, shifts: Ints, dims: Ints = ()):
     """A copy rolled along ``dims``: what leaves at one end enters at the other. Without ``dims``,
     the flattened tensor is rolled.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.roll.html.
 
     >>> torch.roll(torch.tensor([1, 2, 3]), 1)
     tensor([3, 1, 2])
@@ -235,10 +224,6 @@ def _(make):
     yield make(3, 4), 1
     yield make(3, 4), (1, -2), (0, 1)
     yield make(3, 4), 5, 0
-
-
-@roll.errors
-def _(make):
     yield (make(3), (1, 2)), {}, RuntimeError, "must align"
 
 
@@ -246,8 +231,6 @@ def _(make):
 @pieces(function=False, out=False)
 def repeat(input: Tensor, repeats: Shape):
     """Copies of the tensor side by side, so many along each dim.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.Tensor.repeat.html.
 
     >>> torch.tensor([1, 2]).repeat(2, 2)
     tensor([[1, 2, 1, 2],
@@ -289,18 +272,12 @@ def _(make):
     yield make(2, 3), (2, 2)
     yield make(2), (3, 1, 2)
     yield make(), (2,)
-
-
-@repeat.errors
-def _(make):
     yield (make(2, 3), (2,)), {}, RuntimeError, "can not be smaller"
 
 
 @composite(out=False)
 def tile(input: Tensor, dims: Shape):
     """``repeat`` that puts ones in front of ``dims`` when they are fewer than the tensor's.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.tile.html.
 
     >>> torch.tile(torch.tensor([1, 2]), (2,))
     tensor([1, 2, 1, 2])
@@ -326,7 +303,6 @@ def repeat_interleave(
 
     ``repeats`` is a number or an integer tensor, one count per element; alone, a tensor of counts
     gives the index of each repeated element.
-    See https://docs.pytorch.org/docs/stable/generated/torch.repeat_interleave.html.
 
     >>> torch.repeat_interleave(torch.tensor([1, 2]), 2)
     tensor([1, 1, 2, 2])
@@ -389,9 +365,10 @@ def repeat_places(repeats: Tensor):
 
 
 # ----------------------------------------------------------------------- triangles, diagonals
-def _triangle(input: _Any, op: str, side: str, diagonal: int, keep: _Any) -> Planned:
+def _triangle(input: _Any, op: str, side: str, diagonal: int) -> Planned:
     if input.ndim < 2:
         raise ShapeError(f"{op}: input tensor must have at least 2 dimensions")
+    keep = functools.partial(getattr(np, op), k=diagonal)
     out = L.contiguous(tuple(input.shape), input.dtype, input.device)
     if out.itemsize > 8:
         return Planned(Host(keep), [out])
@@ -406,69 +383,41 @@ def _triangle(input: _Any, op: str, side: str, diagonal: int, keep: _Any) -> Pla
 def tril(input: Tensor, diagonal: Int = 0):
     """The lower triangle of the last two dims, up to the ``diagonal``-th diagonal; zeros above.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.tril.html.
-
     >>> torch.tril(torch.ones(2, 2))
     tensor([[1., 0.],
             [1., 1.]])
     """
-    return _triangle(input, "tril", kernels.LOWER, diagonal, lambda x: np.tril(x, diagonal))
-
-
-@tril.derivative
-def _(g, diagonal):
-    return T.tril(g, diagonal)
-
-
-@tril.samples
-def _(make):
-    yield (make(3, 4),)
-    yield make(2, 3, 3), -1
-    yield make(20, 37), 1
-    yield make(2, 5, 3).permute(2, 0, 1), 0
-    yield make(3, 3), 100
-    yield make(3, 3), -100
-    yield make(0, 3), 1
-    yield (make.ints((17, 19), 9, dtype=dtypes.uint8),)
-
-
-@tril.errors
-def _(make):
-    yield (make(3),), {}, RuntimeError, "at least 2 dimensions"
+    return _triangle(input, "tril", kernels.LOWER, diagonal)
 
 
 @kernel(inplace=True)
 def triu(input: Tensor, diagonal: Int = 0):
     """The upper triangle of the last two dims, from the ``diagonal``-th diagonal; zeros below.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.triu.html.
-
     >>> torch.triu(torch.ones(2, 2))
     tensor([[1., 1.],
             [0., 1.]])
     """
-    return _triangle(input, "triu", kernels.UPPER, diagonal, lambda x: np.triu(x, diagonal))
+    return _triangle(input, "triu", kernels.UPPER, diagonal)
 
 
-@triu.derivative
-def _(g, diagonal):
-    return T.triu(g, diagonal)
+tril.derivative(lambda g, diagonal: T.tril(g, diagonal))
+triu.derivative(lambda g, diagonal: T.triu(g, diagonal))
 
 
+@tril.samples
 @triu.samples
 def _(make):
     yield (make(3, 4),)
+    yield make(2, 3, 3), -1
     yield make(2, 3, 3), 1
+    yield make(20, 37), 1
     yield make(20, 37), -1
     yield make(2, 5, 3).permute(2, 0, 1), 0
     yield make(3, 3), 100
     yield make(3, 3), -100
     yield make(0, 3), 1
     yield (make.ints((17, 19), 9, dtype=dtypes.uint8),)
-
-
-@triu.errors
-def _(make):
     yield (make(3),), {}, RuntimeError, "at least 2 dimensions"
 
 
@@ -512,11 +461,75 @@ def triu_indices(
     return _triangle_indices(np.triu_indices, row, col, offset, dtype, device)
 
 
+@pieces(method=False, out=False)
+def constant_pad_nd(input: Tensor, pad: Ints, value: StaticNumber = 0):
+    """``input`` with ``value`` around it: ``pad`` has (before, after) for each dim, the last first;
+    negative numbers take elements away.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.pad.html.
+
+    >>> torch.constant_pad_nd(torch.tensor([1, 2]), (1, 2), 7)
+    tensor([7, 1, 2, 7, 7])
+    """
+    if len(pad) % 2:
+        raise ShapeError(f"pad: Padding length must be divisible by 2, but got {len(pad)}")
+    if len(pad) > 2 * input.ndim:
+        raise ShapeError(
+            "pad: Padding length should be less than or equal to two times the input dimension "
+            f"but got padding length {len(pad)} and input of dimension {input.ndim}"
+        )
+    shape, kept = list(input.shape), list(input.shape)
+    read_at, firsts = 0, [0] * input.ndim
+    for d, before, after in zip(reversed(range(input.ndim)), pad[::2], pad[1::2]):
+        n = input.shape[d]
+        shape[d] = n + before + after
+        if shape[d] < 0:
+            raise ShapeError(
+                f"pad: the input size {n} plus padding {before} and {after} resulted in a negative "
+                f"output size, which is invalid. Check dimension {d} of your input."
+            )
+        kept[d] = n + min(before, 0) + min(after, 0)
+        if kept[d] < 0:
+            raise ShapeError(
+                f"pad: {-min(before, 0) - min(after, 0)} elements cannot be taken away from "
+                f"dimension {d} of size {n}: narrow(): length must be non-negative"
+            )
+        read_at += max(-before, 0) * input.strides[d]
+        firsts[d] = max(before, 0)
+
+    def copies(out: Layout) -> list[Copy]:
+        write_at = sum([at * step for at, step in zip(firsts, out.strides, strict=True)])
+        return [Copy(0, tuple(kept), input.strides, read_at, out.strides, write_at)]
+
+    last = suggests_channels_last(input.shape, input.strides)
+    strides = strides_of_format(tuple(shape), (), "channels_last" if last else "contiguous")
+    rest = held("pad", input.dtype, value)
+    return Pieces(L.layout(tuple(shape), strides, input.dtype, input.device), copies, rest)
+
+
+@constant_pad_nd.derivative
+def _(g, pad):
+    return T.constant_pad_nd(g, tuple([-n for n in pad]))
+
+
+@constant_pad_nd.samples
+def _(make):
+    yield make(3), (1, 2)
+    yield make(3, 4), (1, 0, 2, 1), 2.5
+    yield make(2, 3, 4), (-1, 2), 1
+    yield make(3, 4).t(), (0, 1, -1, -1)
+
+
+@constant_pad_nd.errors
+def _(make):
+    yield (make(3), (1, 2, 3)), {}, RuntimeError, "divisible by 2"
+    yield (make(3), (1, 2, 3, 4)), {}, RuntimeError, "less than or equal to two times"
+    yield (make(3), (-2, -2)), {}, RuntimeError, "negative"
+
+
 @pieces(out=False)
 def diag_embed(input: Tensor, offset: Int = 0, dim1: Dim = -2, dim2: Dim = -1):
     """Zeros with the last dim of ``input`` on the diagonal of dims ``dim1`` and ``dim2``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.diag_embed.html.
 
     >>> torch.diag_embed(torch.tensor([1, 2]))
     tensor([[1, 0],
@@ -537,12 +550,10 @@ def diag_embed(input: Tensor, offset: Int = 0, dim1: Dim = -2, dim2: Dim = -1):
         write = (*kept, out.strides[a] + out.strides[b])
         return [Copy(0, input.shape, input.strides, 0, write, at)]
 
-    return Pieces(L.contiguous(shape, input.dtype, input.device), copies, zeros=True)
+    return Pieces(L.contiguous(shape, input.dtype, input.device), copies, rest=0)
 
 
-@diag_embed.derivative
-def _(g, offset, dim1, dim2):
-    return T.diagonal(g, offset, dim1, dim2)
+diag_embed.derivative(lambda g, offset, dim1, dim2: T.diagonal(g, offset, dim1, dim2))
 
 
 @diag_embed.samples
@@ -555,8 +566,6 @@ def _(make):
 @composite()
 def diag(input: Tensor, diagonal: Int = 0):
     """A vector's matrix with it on the diagonal; a matrix's diagonal, as a copy.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.diag.html.
 
     >>> torch.diag(torch.tensor([[1, 2], [3, 4]]))
     tensor([1, 4])
@@ -586,8 +595,4 @@ def _(g, input_layout, offset):
 def _(make):
     yield (make(3),)
     yield make(3, 4), 1
-
-
-@diag.errors
-def _(make):
     yield (make(2, 2, 2),), {}, RuntimeError, "1D or 2D"

@@ -1,174 +1,53 @@
-"""Comparisons, tests, logic, bits and selection, element by element. One record per op."""
+"""Comparisons, tests, logic and bits, element by element. An entry or a record per op."""
 
 from __future__ import annotations
 
 import math
+import operator
+from collections.abc import Callable
+from typing import Any
 
 from antorcha import dtypes
 from antorcha.lang import expr as E
-from antorcha.ops.elementwise import spread
+from antorcha.ops.functions import function
 from antorcha.ops.pointwise import UnsupportedDtype, pointwise
-from antorcha.ops.types import Operand, Tensor
+from antorcha.ops.sampled import integer, integers, of_shapes, spread, tensor_or_number
+from antorcha.ops.types import Tensor
+
+Function = Callable[..., Any]
+
+# Name and other name, what is asked, the function; which of [1, 2, 3] compare so with 2.
+COMPARISONS: tuple[tuple[str, str, Function, str], ...] = (
+    ("eq", "the elements are equal", operator.eq, "[False,  True, False]"),
+    ("ne not_equal", "the elements differ", operator.ne, "[ True, False,  True]"),
+    ("lt less", "``input`` is less than ``other``", operator.lt, "[ True, False, False]"),
+    ("le less_equal", "``input`` is less than or equal to ``other``", operator.le,
+     "[ True,  True, False]"),
+    ("gt greater", "``input`` is greater than ``other``", operator.gt, "[False, False,  True]"),
+    ("ge greater_equal", "``input`` is greater than or equal to ``other``", operator.ge,
+     "[False,  True,  True]"),
+)  # fmt: skip
+for _names, _asked, _element, _gives in COMPARISONS:
+    _name, *_aliases = _names.split()
+    function(_name, f"Whether {_asked}.", "torch.tensor([1, 2, 3]), 2", f"tensor({_gives})",
+             element=_element, takes=("Tensor", "Operand"), types="compare", inplace=True,
+             aliases=_aliases, samples=tensor_or_number(0))  # fmt: skip
+
+# Name, what is asked, what the answers are for 1, -inf and nan.
+TESTS = (
+    ("isnan", "each element is nan", "[False, False,  True]"),
+    ("isinf", "each element is inf or -inf", "[False,  True, False]"),
+    ("isfinite", "each element is neither infinite nor nan", "[ True, False, False]"),
+    ("signbit", "the sign is negative, that of -0.0 included", "[False,  True, False]"),
+)
+for _name, _asked, _gives in TESTS:
+    function(_name, f"Whether {_asked}.", 'torch.tensor([1., -float("inf"), float("nan")])',
+             f"tensor({_gives})", types="predicate", samples=spread())  # fmt: skip
 
 
-@pointwise("compare", inplace=True)
-def eq(input: Tensor, other: Operand):
-    """Whether the elements are equal.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.eq.html.
-
-    >>> torch.eq(torch.tensor([1, 2, 3]), 2)
-    tensor([False,  True, False])
-    """
-    return input == other
-
-
-@eq.samples
-def _(make):
-    yield make(3, 4), make(4)
-    yield make(3, 4), 0
-
-
-@pointwise("compare", inplace=True, aliases=("not_equal",))
-def ne(input: Tensor, other: Operand):
-    """Whether the elements differ.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.ne.html.
-
-    >>> torch.ne(torch.tensor([1, 2, 3]), 2)
-    tensor([ True, False,  True])
-    """
-    return input != other
-
-
-@ne.samples
-def _(make):
-    yield make(3, 4), make(4)
-    yield make(3, 4), 0
-
-
-@pointwise("compare", inplace=True, aliases=("less",))
-def lt(input: Tensor, other: Operand):
-    """Whether ``input`` is less than ``other``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.lt.html.
-
-    >>> torch.lt(torch.tensor([1, 2, 3]), 2)
-    tensor([ True, False, False])
-    """
-    return input < other
-
-
-@lt.samples
-def _(make):
-    yield make(3, 4), make(4)
-    yield make(3, 4), 0
-
-
-@pointwise("compare", inplace=True, aliases=("less_equal",))
-def le(input: Tensor, other: Operand):
-    """Whether ``input`` is less than or equal to ``other``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.le.html.
-
-    >>> torch.le(torch.tensor([1, 2, 3]), 2)
-    tensor([ True,  True, False])
-    """
-    return input <= other
-
-
-@le.samples
-def _(make):
-    yield make(3, 4), make(4)
-    yield make(3, 4), 0
-
-
-@pointwise("compare", inplace=True, aliases=("greater",))
-def gt(input: Tensor, other: Operand):
-    """Whether ``input`` is greater than ``other``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.gt.html.
-
-    >>> torch.gt(torch.tensor([1, 2, 3]), 2)
-    tensor([False, False,  True])
-    """
-    return input > other
-
-
-@gt.samples
-def _(make):
-    yield make(3, 4), make(4)
-    yield make(3, 4), 0
-
-
-@pointwise("compare", inplace=True, aliases=("greater_equal",))
-def ge(input: Tensor, other: Operand):
-    """Whether ``input`` is greater than or equal to ``other``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.ge.html.
-
-    >>> torch.ge(torch.tensor([1, 2, 3]), 2)
-    tensor([False,  True,  True])
-    """
-    return input >= other
-
-
-@ge.samples
-def _(make):
-    yield make(3, 4), make(4)
-    yield make(3, 4), 0
-
-
-@pointwise("predicate")
-def isnan(input: Tensor):
-    """Whether each element is nan.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.isnan.html.
-
-    >>> torch.isnan(torch.tensor([1., -float("inf"), float("nan")]))
-    tensor([False, False,  True])
-    """
-    return E.isnan(input)
-
-
-isnan.samples(spread())
-
-
-@pointwise("predicate")
-def isinf(input: Tensor):
-    """Whether each element is inf or -inf.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.isinf.html.
-
-    >>> torch.isinf(torch.tensor([1., -float("inf"), float("nan")]))
-    tensor([False,  True, False])
-    """
-    return E.isinf(input)
-
-
-isinf.samples(spread())
-
-
-@pointwise("predicate")
-def isfinite(input: Tensor):
-    """Whether each element is neither infinite nor nan.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.isfinite.html.
-
-    >>> torch.isfinite(torch.tensor([1., -float("inf"), float("nan")]))
-    tensor([ True, False, False])
-    """
-    return E.isfinite(input)
-
-
-isfinite.samples(spread())
-
-
-@pointwise("predicate")
+@pointwise("predicate", samples=spread())
 def isposinf(input: Tensor):
     """Whether each element is inf.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.isposinf.html.
 
     >>> torch.isposinf(torch.tensor([1., -float("inf"), float("nan")]))
     tensor([False, False, False])
@@ -180,14 +59,9 @@ def isposinf(input: Tensor):
     return input == math.inf
 
 
-isposinf.samples(spread())
-
-
-@pointwise("predicate")
+@pointwise("predicate", samples=spread())
 def isneginf(input: Tensor):
     """Whether each element is -inf.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.isneginf.html.
 
     >>> torch.isneginf(torch.tensor([1., -float("inf"), float("nan")]))
     tensor([False,  True, False])
@@ -199,29 +73,9 @@ def isneginf(input: Tensor):
     return input == -math.inf
 
 
-isneginf.samples(spread())
-
-
-@pointwise("predicate")
-def signbit(input: Tensor):
-    """Whether the sign is negative, that of -0.0 included.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.signbit.html.
-
-    >>> torch.signbit(torch.tensor([1., -float("inf"), float("nan")]))
-    tensor([False,  True, False])
-    """
-    return E.signbit(input)
-
-
-signbit.samples(spread())
-
-
-@pointwise("predicate")
+@pointwise("predicate", samples=spread())
 def isreal(input: Tensor):
     """Whether each element is real: its imaginary part is 0.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.isreal.html.
 
     >>> torch.isreal(torch.tensor([1., -float("inf"), float("nan")]))
     tensor([True, True, True])
@@ -231,202 +85,45 @@ def isreal(input: Tensor):
     return E.imag(input) == 0
 
 
-isreal.samples(spread())
+# Name, what is asked, the function, what the answers are for (0, 0), (1, 0) and (2, 3).
+LOGIC: tuple[tuple[str, str, Function, str], ...] = (
+    ("logical_and", "both elements are nonzero", lambda a, b: (a != 0) & (b != 0),
+     "[False, False,  True]"),
+    ("logical_or", "either element is nonzero", lambda a, b: (a != 0) | (b != 0),
+     "[False,  True,  True]"),
+    ("logical_xor", "just one of the elements is nonzero", lambda a, b: (a != 0) ^ (b != 0),
+     "[False,  True, False]"),
+)  # fmt: skip
+for _name, _asked, _element, _gives in LOGIC:
+    function(_name, f"Whether {_asked}.", "torch.tensor([0, 1, 2]), torch.tensor([0, 0, 3])",
+             f"tensor({_gives})", element=_element, takes=("Tensor", "Tensor"), types="predicate",
+             inplace=True, samples=of_shapes((3, 4), (4,)))  # fmt: skip
+function("logical_not", "Whether each element is zero.", "torch.tensor([0, 1, 2])",
+         "tensor([ True, False, False])", element=lambda input: input == 0, types="predicate",
+         inplace=True, samples=spread())  # fmt: skip
+
+# Name, meaning, the function, what it gives for (-1, 1), (6, 2) and (3, 3).
+BITS: tuple[tuple[str, str, Function, str], ...] = (
+    ("bitwise_and", "Bitwise and of integers; logical and of bools.", operator.and_, "[1, 2, 3]"),
+    ("bitwise_or", "Bitwise or of integers; logical or of bools.", operator.or_, "[-1,  6,  3]"),
+    ("bitwise_xor", "Bitwise exclusive or of integers; logical of bools.", operator.xor,
+     "[-2,  4,  0]"),
+    ("bitwise_left_shift",
+     "``input * 2**other`` of integers; 0 where the distance is out of range.",
+     operator.lshift, "[-2, 24, 24]"),
+    ("bitwise_right_shift", "``input / 2**other`` of integers, rounded down (the sign stays).",
+     operator.rshift, "[-1,  1,  0]"),
+)  # fmt: skip
 
 
-@pointwise("predicate", inplace=True)
-def logical_and(input: Tensor, other: Tensor):
-    """Whether both elements are nonzero.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.logical_and.html.
-
-    >>> torch.logical_and(torch.tensor([0, 1, 2]), torch.tensor([0, 0, 3]))
-    tensor([False, False,  True])
-    """
-    return (input != 0) & (other != 0)
-
-
-@logical_and.samples
-def _(make):
-    yield make(3, 4), make(4)
-
-
-@pointwise("predicate", inplace=True)
-def logical_or(input: Tensor, other: Tensor):
-    """Whether either element is nonzero.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.logical_or.html.
-
-    >>> torch.logical_or(torch.tensor([0, 1, 2]), torch.tensor([0, 0, 3]))
-    tensor([False,  True,  True])
-    """
-    return (input != 0) | (other != 0)
-
-
-@logical_or.samples
-def _(make):
-    yield make(3, 4), make(4)
-
-
-@pointwise("predicate", inplace=True)
-def logical_xor(input: Tensor, other: Tensor):
-    """Whether just one of the elements is nonzero.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.logical_xor.html.
-
-    >>> torch.logical_xor(torch.tensor([0, 1, 2]), torch.tensor([0, 0, 3]))
-    tensor([False,  True, False])
-    """
-    return (input != 0) ^ (other != 0)
-
-
-@logical_xor.samples
-def _(make):
-    yield make(3, 4), make(4)
-
-
-@pointwise("predicate", inplace=True)
-def logical_not(input: Tensor):
-    """Whether each element is zero.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.logical_not.html.
-
-    >>> torch.logical_not(torch.tensor([0, 1, 2]))
-    tensor([ True, False, False])
-    """
-    return input == 0
-
-
-logical_not.samples(spread())
-
-
-@pointwise("bits", inplace=True)
-def bitwise_and(input: Operand, other: Operand):
-    """Bitwise and of integers; logical and of bools.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.bitwise_and.html.
-
-    >>> torch.bitwise_and(torch.tensor([-1, 6, 3]), torch.tensor([1, 2, 3]))
-    tensor([1, 2, 3])
-    """
-    return input & other
-
-
-@bitwise_and.samples
-def _(make):
-    yield make.ints((3, 4), 8), make.ints((4,), 4)
-    yield make.ints((3, 4), 8), 2
-
-
-@bitwise_and.errors
-def _(make):
+def _refuses_floats(make: Any) -> Any:
     yield (make(3), make(3)), {}, RuntimeError, "not implemented"
 
 
-@pointwise("bits", inplace=True)
-def bitwise_or(input: Operand, other: Operand):
-    """Bitwise or of integers; logical or of bools.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.bitwise_or.html.
-
-    >>> torch.bitwise_or(torch.tensor([-1, 6, 3]), torch.tensor([1, 2, 3]))
-    tensor([-1,  6,  3])
-    """
-    return input | other
-
-
-@bitwise_or.samples
-def _(make):
-    yield make.ints((3, 4), 8), make.ints((4,), 4)
-    yield make.ints((3, 4), 8), 2
-
-
-@bitwise_or.errors
-def _(make):
-    yield (make(3), make(3)), {}, RuntimeError, "not implemented"
-
-
-@pointwise("bits", inplace=True)
-def bitwise_xor(input: Operand, other: Operand):
-    """Bitwise exclusive or of integers; logical of bools.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.bitwise_xor.html.
-
-    >>> torch.bitwise_xor(torch.tensor([-1, 6, 3]), torch.tensor([1, 2, 3]))
-    tensor([-2,  4,  0])
-    """
-    return input ^ other
-
-
-@bitwise_xor.samples
-def _(make):
-    yield make.ints((3, 4), 8), make.ints((4,), 4)
-    yield make.ints((3, 4), 8), 2
-
-
-@bitwise_xor.errors
-def _(make):
-    yield (make(3), make(3)), {}, RuntimeError, "not implemented"
-
-
-@pointwise("bits", inplace=True)
-def bitwise_left_shift(input: Operand, other: Operand):
-    """``input * 2**other`` of integers; 0 where the distance is out of range.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.bitwise_left_shift.html.
-
-    >>> torch.bitwise_left_shift(torch.tensor([-1, 6, 3]), torch.tensor([1, 2, 3]))
-    tensor([-2, 24, 24])
-    """
-    return input << other
-
-
-@bitwise_left_shift.samples
-def _(make):
-    yield make.ints((3, 4), 8), make.ints((4,), 4)
-    yield make.ints((3, 4), 8), 2
-
-
-@bitwise_left_shift.errors
-def _(make):
-    yield (make(3), make(3)), {}, RuntimeError, "not implemented"
-
-
-@pointwise("bits", inplace=True)
-def bitwise_right_shift(input: Operand, other: Operand):
-    """``input / 2**other`` of integers, rounded down (the sign stays).
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.bitwise_right_shift.html.
-
-    >>> torch.bitwise_right_shift(torch.tensor([-1, 6, 3]), torch.tensor([1, 2, 3]))
-    tensor([-1,  1,  0])
-    """
-    return input >> other
-
-
-@bitwise_right_shift.samples
-def _(make):
-    yield make.ints((3, 4), 8), make.ints((4,), 4)
-    yield make.ints((3, 4), 8), 2
-
-
-@bitwise_right_shift.errors
-def _(make):
-    yield (make(3), make(3)), {}, RuntimeError, "not implemented"
-
-
-@pointwise("bits", inplace=True)
-def bitwise_not(input: Tensor):
-    """Every bit of integers turned; logical not of bools.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.bitwise_not.html.
-
-    >>> torch.bitwise_not(torch.tensor([-1, 6, 3]))
-    tensor([ 0, -7, -4])
-    """
-    return ~input
-
-
-@bitwise_not.samples
-def _(make):
-    yield (make.ints((3, 4), 8),)
+for _name, _meaning, _element, _gives in BITS:
+    function(_name, _meaning, "torch.tensor([-1, 6, 3]), torch.tensor([1, 2, 3])",
+             f"tensor({_gives})", element=_element, takes=("Operand", "Operand"), types="bits",
+             inplace=True, samples=integers).errors(_refuses_floats)  # fmt: skip
+function("bitwise_not", "Every bit of integers turned; logical not of bools.",
+         "torch.tensor([-1, 6, 3])", "tensor([ 0, -7, -4])", element=operator.invert, types="bits",
+         inplace=True, samples=integer)  # fmt: skip

@@ -12,6 +12,7 @@ from antorcha.errors import DtypeError, MissingFeature, ShapeError
 from antorcha.lang import expr as E
 from antorcha.ops.pointwise import UnsupportedDtype, pointwise
 from antorcha.ops.record import Op, T, composite
+from antorcha.ops.sampled import of_shapes
 from antorcha.ops.types import Tensor
 from antorcha.runtime import layout as L
 from antorcha.runtime.call.node import attach
@@ -69,8 +70,6 @@ def recast(**options: _Any) -> _Any:
 def view_as_real(input: Tensor):
     """A view of complex numbers as real ones, with a last dim of size 2.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.view_as_real.html.
-
     >>> torch.view_as_real(torch.tensor([1 + 2j]))
     tensor([[1., 2.]])
     """
@@ -80,16 +79,12 @@ def view_as_real(input: Tensor):
     return (*input.shape, 2), (*strides, 1), input.dtype.to_real(), 0
 
 
-@view_as_real.derivative
-def _(g):
-    return T.view_as_complex(T.contiguous(g))
+view_as_real.derivative(lambda g: T.view_as_complex(T.contiguous(g)))
 
 
 @recast(method=False)
 def view_as_complex(input: Tensor):
     """A view of real numbers whose last dim, of size 2, holds real and imaginary parts.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.view_as_complex.html.
 
     >>> torch.view_as_complex(torch.tensor([[1., 2.]]))
     tensor([1.+2.j])
@@ -112,9 +107,7 @@ def view_as_complex(input: Tensor):
     return tuple(input.shape[:-1]), strides, input.dtype.to_complex(), 0
 
 
-@view_as_complex.derivative
-def _(g):
-    return T.view_as_real(g)
+view_as_complex.derivative(lambda g: T.view_as_real(g))
 
 
 @recast(function=False, method=False, node="select")
@@ -123,9 +116,7 @@ def real_part(input: Tensor):
     return input.shape, tuple([2 * s for s in input.strides]), input.dtype.to_real(), 0
 
 
-@real_part.derivative
-def _(g, input_layout):
-    return T.to_dtype(g, input_layout.dtype)
+real_part.derivative(lambda g, input_layout: T.to_dtype(g, input_layout.dtype))
 
 
 @recast(function=False, method=False, node="select")
@@ -134,16 +125,12 @@ def imaginary_part(input: Tensor):
     return input.shape, tuple([2 * s for s in input.strides]), input.dtype.to_real(), 1
 
 
-@imaginary_part.derivative
-def _(g, input_layout):
-    return T.mul(T.to_dtype(g, input_layout.dtype), 1j)
+imaginary_part.derivative(lambda g, input_layout: T.mul(T.to_dtype(g, input_layout.dtype), 1j))
 
 
 @composite(method=False, out=False)
 def real(input: Tensor):
     """The real parts: a view of a complex tensor, a real tensor itself.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.real.html.
 
     >>> torch.real(torch.tensor([1 + 2j]))
     tensor([1.])
@@ -154,8 +141,6 @@ def real(input: Tensor):
 @composite(method=False, out=False)
 def imag(input: Tensor):
     """The imaginary parts of a complex tensor, a view.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.imag.html.
 
     >>> torch.imag(torch.tensor([1 + 2j]))
     tensor([2.])
@@ -174,8 +159,6 @@ def conj_physical(input: Tensor):
 @composite(out=False)
 def conj(input: Tensor):
     """The complex conjugate of each element; a real tensor itself. (Computed, not a lazy view.)
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.conj.html.
 
     >>> torch.conj(torch.tensor([1 + 2j]))
     tensor([1.-2.j])
@@ -203,11 +186,9 @@ def resolve_neg(input: Tensor):
     return input
 
 
-@pointwise("own")
+@pointwise("own", samples=of_shapes((3, 4)))
 def angle(input: Tensor):
     """The argument of complex numbers, in radians; 0 or pi for real ones.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.angle.html.
 
     >>> torch.angle(torch.tensor([1j, -1.]))
     tensor([1.5708, 3.1416])
@@ -216,16 +197,9 @@ def angle(input: Tensor):
     return E.angle(x)
 
 
-@angle.samples
-def _(make):
-    yield (make(3, 4),)
-
-
-@pointwise("own", method=False)
+@pointwise("own", method=False, samples=of_shapes((3, 4), (4,)))
 def complex(real: Tensor, imag: Tensor):
     """Complex numbers from their parts, both float32 or both float64.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.complex.html.
 
     >>> torch.complex(torch.tensor([1.]), torch.tensor([2.]))
     tensor([1.+2.j])
@@ -249,16 +223,9 @@ def _two_floats(name, a, b):
         )
 
 
-@complex.samples
-def _(make):
-    yield make(3, 4), make(4)
-
-
-@pointwise("own", method=False)
+@pointwise("own", method=False, samples=of_shapes((3, 4), (4,)))
 def polar(abs: Tensor, angle: Tensor):
     """Complex numbers from magnitude and argument.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.polar.html.
 
     >>> torch.polar(torch.tensor([1.]), torch.tensor([0.]))
     tensor([1.+0.j])
@@ -269,8 +236,3 @@ def polar(abs: Tensor, angle: Tensor):
 @polar.accepts
 def _(abs, angle):
     _two_floats("polar", abs, angle)
-
-
-@polar.samples
-def _(make):
-    yield make(3, 4), make(4)

@@ -40,7 +40,6 @@ def einsum(equation: Any, operands: Tensors):
     not in the result is summed over. ``...`` stands for dims that broadcast. Without ``->`` the
     result has the letters that occur once, in order. The other form gives a list of dim numbers
     after each operand: ``einsum(a, [0, 1], b, [1, 2], [0, 2])``.
-    See https://docs.pytorch.org/docs/stable/generated/torch.einsum.html.
 
     >>> torch.einsum("ij,jk->ik", torch.tensor([[1., 2.]]), torch.tensor([[3.], [4.]]))
     tensor([[11.]])
@@ -132,9 +131,10 @@ def sizes_of(terms, operands):
             have = sizes.get(label, 1)
             if have != n and have != 1 and n != 1:
                 raise ShapeError(
-                    f"einsum(): subscript {label} has size {n} for operand {k} which does not "
-                    f"broadcast with previously seen size {have}"
-                )
+                    "einsum(): subscript {letter} has size {two} for operand {number} which does "
+                    "not broadcast with previously seen size {one}",
+                    reason="letter", op="einsum", letter=label, two=n, number=k, one=have,
+                )  # fmt: skip
             sizes[label] = n if have == 1 else have
     return sizes
 
@@ -231,10 +231,6 @@ def _(make):
     yield "...ij,...jk", (make(2, 3, 4), make(4, 5))
     yield "i,j->ij", (make(3), make(4))
     yield "ij,jk,kl->il", (make(2, 3), make(3, 4), make(4, 5))
-
-
-@einsum.errors
-def _(make):
     yield ("ij,jk->ik", (make(2, 3), make(2, 3))), {}, RuntimeError, "does not broadcast"
     yield ("ij,jk", (make(2, 3),)), {}, RuntimeError, "operands"
 
@@ -244,8 +240,6 @@ def _(make):
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2):
     """Sums the products over dims of ``a`` and ``b``: the last and first ``dims`` of them, or those
     in the two lists ``dims``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.tensordot.html.
 
     >>> torch.tensordot(torch.tensor([[1., 2.]]), torch.tensor([[3.], [4.]]), dims=1)
     tensor([[11.]])
@@ -300,8 +294,6 @@ def _(make):
 def kron(input: Tensor, other: Tensor):
     """The Kronecker product: each element of ``input`` times the whole of ``other``.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.kron.html.
-
     >>> torch.kron(torch.tensor([1., 10.]), torch.tensor([1., 2.]))
     tensor([ 1.,  2., 10., 20.])
     """
@@ -325,8 +317,6 @@ def _(make):
 def chain_matmul(matrices: Tensors):
     """The product of several matrices, in the cheapest order; see ``linalg.multi_dot``.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.chain_matmul.html.
-
     >>> torch.chain_matmul(torch.ones(1, 2), torch.ones(2, 3), torch.ones(3, 1))
     tensor([[6.]])
     """
@@ -338,7 +328,6 @@ def multi_dot(tensors: Tensors):
     """The product of two or more matrices in the order of least work.
 
     The first and the last may be vectors: a row and a column.
-    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.multi_dot.html.
 
     >>> torch.linalg.multi_dot([torch.ones(1, 2), torch.ones(2, 3), torch.ones(3)])
     tensor([6.])
@@ -400,8 +389,9 @@ def matrix_power(input: Tensor, n: Int):
     lay = input._layout
     if lay.ndim < 2 or lay.shape[-1] != lay.shape[-2]:
         raise ShapeError(
-            f"linalg.matrix_power: A must be batches of square matrices, got {tuple(lay.shape)}"
-        )
+            "linalg.matrix_power: A must be batches of square matrices, got {0.shape}",
+            reason="square", op="linalg.matrix_power", operands=(lay,),
+        )  # fmt: skip
     if n == 0:
         eye = T.eye(lay.shape[-1], dtype=lay.dtype, device=lay.device)
         made = T.clone(input, memory_format="contiguous")  # in the graph: its gradient is zero

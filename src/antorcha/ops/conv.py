@@ -188,9 +188,11 @@ def _check(
     if xs[1] != wanted:
         given = f"transposed={int(transposed)}" if transposed else f"groups={groups}"
         raise ShapeError(
-            f"{op}: Given {given}, weight of size {ws}, expected input{xs} to have {wanted} "
-            f"channels, but got {xs[1]} channels instead"
-        )
+            "{op}: Given {given}, weight of size {weight}, expected input{input} to have {wanted} "
+            "channels, but got {got} channels instead",
+            reason="channels", op=op, operands=(x, w), given=given, weight=ws, input=xs,
+            wanted=wanted, got=xs[1],
+        )  # fmt: skip
     outs = ws[1] * groups if transposed else ws[0]
     if bias is not None and tuple(bias.shape) != (outs,):
         raise ShapeError(
@@ -209,9 +211,11 @@ def _batched(op: str, input: _Any, nd: int) -> tuple[_Any, bool]:
     ndim = input._layout.ndim
     if ndim not in (nd + 1, nd + 2):
         raise ShapeError(
-            f"{op}: Expected {nd + 1}D (unbatched) or {nd + 2}D (batched) input to {op}, but got "
-            f"input of size: {list(input._layout.shape)}"
-        )
+            "{op}: Expected {one}D (unbatched) or {many}D (batched) input to {op}, but got input "
+            "of size: {size}",
+            reason="conv dims", op=op, operands=(input._layout,), one=nd + 1, many=nd + 2,
+            size=list(input._layout.shape),
+        )  # fmt: skip
     return (input, True) if ndim == nd + 2 else (T.unsqueeze(input, 0), False)
 
 
@@ -249,9 +253,10 @@ def convolve(op: str, nd: int, input: _Any, weight: _Any, bias: _Any, stride: _A
     room = [n + p for n, p in zip(lay.shape[2:], total, strict=True)]
     if any([r > n for r, n in zip(reach, room, strict=True)]):
         raise ShapeError(
-            f"{op}: Calculated padded input size per channel: ({_by(room)}). Kernel size: "
-            f"({_by(reach)}). Kernel size can't be greater than actual input size"
-        )
+            "{op}: Calculated padded input size per channel: ({room}). Kernel size: ({kernel}). "
+            "Kernel size can't be greater than actual input size",
+            reason="window", op=op, operands=(lay, w), room=_by(room), kernel=_by(reach),
+        )  # fmt: skip
     size = tuple([(n - r) // s + 1 for n, r, s in zip(room, reach, stride, strict=True)])
     y = T.conv_forward(x, weight, bias, size, stride, padding, dilation, groups)
     return y if batched else T.squeeze(y, 0)
@@ -289,15 +294,16 @@ def convolve_transposed(
     )  # fmt: skip
     if min(size) <= 0:
         raise ShapeError(
-            f"{op}: Given input size per channel: ({_by(lay.shape[2:])}). Calculated output size "
-            f"per channel: ({_by(size)}). Output size is too small"
-        )
+            "{op}: Given input size per channel: ({given}). Calculated output size per channel: "
+            "({size}). Output size is too small",
+            reason="window", op=op, operands=(lay, w), given=_by(lay.shape[2:]), size=_by(size),
+        )  # fmt: skip
     y = T.conv_data(x, weight, bias, size, stride, padding, dilation, groups)
     return y if batched else T.squeeze(y, 0)
 
 
 # -------------------------------------------------------------------------------------- public
-@composite(method=False)
+@composite(method=False, page=False)
 def convolution(
     input: Tensor,
     weight: Tensor,
@@ -323,142 +329,104 @@ def convolution(
     return convolve("convolution", nd, input, weight, bias, stride, padding, dilation, groups)
 
 
-@composite(method=False, aliases=(F + "conv1d",))
-def conv1d(
-    input: Tensor,
-    weight: Tensor,
-    bias: OptTensor = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: Int = 1,
-):
+def _convolution(nd, doc):
+    """The op ``conv1d``, ``conv2d`` or ``conv3d``."""
+    name = f"conv{nd}d"
+
+    def fn(
+        input: Tensor,
+        weight: Tensor,
+        bias: OptTensor = None,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: Int = 1,
+    ):
+        return convolve(name, nd, input, weight, bias, stride, padding, dilation, groups)
+
+    fn.__doc__ = doc
+    return composite(method=False, name=name, aliases=(F + name,))(fn)
+
+
+def _transposed(nd, doc):
+    """The op ``conv_transpose1d``, ``conv_transpose2d`` or ``conv_transpose3d``."""
+    name = f"conv_transpose{nd}d"
+
+    def fn(
+        input: Tensor,
+        weight: Tensor,
+        bias: OptTensor = None,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        groups: Int = 1,
+        dilation: Any = 1,
+    ):
+        return convolve_transposed(
+            name, nd, input, weight, bias, stride, padding, output_padding, groups, dilation
+        )
+
+    fn.__doc__ = doc
+    return composite(method=False, name=name, aliases=(F + name,))(fn)
+
+
+conv1d = _convolution(
+    1,
     """Slides ``weight`` (out channels, in channels / groups, taps) along ``input`` (N, C, L).
 
-    ``padding``: zeros at both ends, or "same" or "valid". See
-    https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.conv1d.html.
+    ``padding``: zeros at both ends, or "same" or "valid".
 
     >>> torch.nn.functional.conv1d(torch.tensor([[[1., 2., 4.]]]), torch.tensor([[[1., -1.]]]))
     tensor([[[-1., -2.]]])
-    """
-    return convolve("conv1d", 1, input, weight, bias, stride, padding, dilation, groups)
-
-
-@composite(method=False, aliases=(F + "conv2d",))
-def conv2d(
-    input: Tensor,
-    weight: Tensor,
-    bias: OptTensor = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: Int = 1,
-):
+    """,
+)
+conv2d = _convolution(
+    2,
     """Slides ``weight`` (K, C / groups, R, S) over images ``input`` (N, C, H, W); gives (N, K, ..).
 
     ``input`` may be one image (C, H, W). ``padding``: zeros at the borders, or "same" or "valid".
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.conv2d.html.
 
     >>> torch.nn.functional.conv2d(torch.ones(1, 1, 3, 3), torch.ones(1, 1, 2, 2))
     tensor([[[[4., 4.],
               [4., 4.]]]])
-    """
-    return convolve("conv2d", 2, input, weight, bias, stride, padding, dilation, groups)
-
-
-@composite(method=False, aliases=(F + "conv3d",))
-def conv3d(
-    input: Tensor,
-    weight: Tensor,
-    bias: OptTensor = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: Int = 1,
-):
+    """,
+)
+conv3d = _convolution(
+    3,
     """Slides ``weight`` (K, C / groups, T, R, S) through volumes ``input`` (N, C, D, H, W).
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.conv3d.html.
 
     >>> torch.nn.functional.conv3d(torch.ones(1, 1, 2, 2, 2), torch.ones(1, 1, 2, 2, 2))
     tensor([[[[[8.]]]]])
-    """
-    return convolve("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
-
-
-@composite(method=False, aliases=(F + "conv_transpose1d",))
-def conv_transpose1d(
-    input: Tensor,
-    weight: Tensor,
-    bias: OptTensor = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: Int = 1,
-    dilation: Any = 1,
-):
+    """,
+)
+conv_transpose1d = _transposed(
+    1,
     """The transpose of conv1d: each element of ``input`` adds ``weight`` to the result.
 
-    ``weight`` has shape (in channels, out channels / groups, taps). See
-    https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.conv_transpose1d.html.
+    ``weight`` has shape (in channels, out channels / groups, taps).
 
     >>> x, w = torch.tensor([[[1., 2.]]]), torch.tensor([[[1., 10.]]])
     >>> torch.nn.functional.conv_transpose1d(x, w)
     tensor([[[ 1., 12., 20.]]])
-    """
-    return convolve_transposed(
-        "conv_transpose1d", 1, input, weight, bias, stride, padding, output_padding, groups,
-        dilation,
-    )  # fmt: skip
-
-
-@composite(method=False, aliases=(F + "conv_transpose2d",))
-def conv_transpose2d(
-    input: Tensor,
-    weight: Tensor,
-    bias: OptTensor = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: Int = 1,
-    dilation: Any = 1,
-):
+    """,
+)
+conv_transpose2d = _transposed(
+    2,
     """The transpose of conv2d: what its gradient with respect to the images computes.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.conv_transpose2d.html.
 
     >>> torch.nn.functional.conv_transpose2d(torch.ones(1, 1, 1, 1), torch.ones(1, 1, 2, 2))
     tensor([[[[1., 1.],
               [1., 1.]]]])
-    """
-    return convolve_transposed(
-        "conv_transpose2d", 2, input, weight, bias, stride, padding, output_padding, groups,
-        dilation,
-    )  # fmt: skip
-
-
-@composite(method=False, aliases=(F + "conv_transpose3d",))
-def conv_transpose3d(
-    input: Tensor,
-    weight: Tensor,
-    bias: OptTensor = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: Int = 1,
-    dilation: Any = 1,
-):
+    """,
+)
+conv_transpose3d = _transposed(
+    3,
     """The transpose of conv3d.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.conv_transpose3d.html.
 
     >>> torch.nn.functional.conv_transpose3d(torch.ones(1, 1, 1, 1, 1), torch.ones(1, 1, 1, 1, 2))
     tensor([[[[[1., 1.]]]]])
-    """
-    return convolve_transposed(
-        "conv_transpose3d", 3, input, weight, bias, stride, padding, output_padding, groups,
-        dilation,
-    )  # fmt: skip
+    """,
+)
 
 
 @conv1d.samples
@@ -472,6 +440,11 @@ def _(make):
     yield make(2, 3, 6, 5), make(4, 3, 3, 2), make(4)
     yield make(2, 4, 6, 7), make(6, 2, 3, 3), make(6), (2, 1), (1, 2), (1, 2), 2
     yield make(3, 6, 5), make(4, 3, 2, 2), None, 1, "same"
+    yield (make(2, 4, 6, 6), make(6, 2, 3, 3)), {}, RuntimeError, "to have 2 channels, but got 4"
+    yield (make(2, 4, 6, 6), make(6, 4, 3, 3), make(5)), {}, RuntimeError, "bias to be 1-dim"
+    yield (make(2, 4, 2, 2), make(6, 4, 3, 3)), {}, RuntimeError, "Kernel size can't be greater"
+    yield (make(4), make(6, 4, 3, 3)), {}, RuntimeError, "Expected 3D (unbatched) or 4D"
+    yield (make(2, 4, 6, 6), make(6, 4, 3, 3)), {"stride": 0}, RuntimeError, "non-positive stride"
 
 
 @conv3d.samples
@@ -493,12 +466,3 @@ def _(make):
 @conv_transpose3d.samples
 def _(make):
     yield make(1, 2, 2, 3, 2), make(2, 3, 2, 2, 2), make(3), 2
-
-
-@conv2d.errors
-def _(make):
-    yield (make(2, 4, 6, 6), make(6, 2, 3, 3)), {}, RuntimeError, "to have 2 channels, but got 4"
-    yield (make(2, 4, 6, 6), make(6, 4, 3, 3), make(5)), {}, RuntimeError, "bias to be 1-dim"
-    yield (make(2, 4, 2, 2), make(6, 4, 3, 3)), {}, RuntimeError, "Kernel size can't be greater"
-    yield (make(4), make(6, 4, 3, 3)), {}, RuntimeError, "Expected 3D (unbatched) or 4D"
-    yield (make(2, 4, 6, 6), make(6, 4, 3, 3)), {"stride": 0}, RuntimeError, "non-positive stride"

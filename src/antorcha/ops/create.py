@@ -1,27 +1,26 @@
 """Making tensors: filled, empty, ranges, identity. One record per op.
 
 Every creation op takes PyTorch's ``dtype=``, ``layout=``, ``device=``, ``requires_grad=`` and
-``pin_memory=``; the last is accepted and has nothing to do here.
+``pin_memory=``: ``creating`` adds them. The last is accepted and has nothing to do here.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any as _Any
 
 from antorcha import dtypes, modes
 from antorcha.device import as_device, backend
 from antorcha.errors import ArgumentError, DtypeError, ShapeError, ValueRangeError
 from antorcha.lang.kernels import Host
-from antorcha.lazy import np
+from antorcha.lazy import lazy, np
 from antorcha.ops.kernel import Planned, kernel
 from antorcha.ops.memory import strides_of_format
 from antorcha.ops.operands import held
-from antorcha.ops.params import to_real
-from antorcha.ops.record import T, composite, sparse_create
+from antorcha.ops.params import parameters, to_real
+from antorcha.ops.record import Composite, T, sparse_create
 from antorcha.ops.types import (
-    Any,
-    Bool,
     DeviceArg,
     Dtype,
     Int,
@@ -36,6 +35,9 @@ from antorcha.runtime.call import path
 from antorcha.runtime.call import tape as tapes
 from antorcha.runtime.tensor import Tensor as TensorType
 from antorcha.runtime.tensor import bare
+from antorcha.shapes import is_symbol
+
+kernels = lazy("antorcha.ops.create_kernels")
 
 
 def finish(tensor: TensorType, requires_grad: bool) -> TensorType:
@@ -44,8 +46,9 @@ def finish(tensor: TensorType, requires_grad: bool) -> TensorType:
         if tensor._layout.dtype.kind not in "fc":
             raise DtypeError(
                 "Only Tensors of floating point and complex dtype can require gradients, not "
-                f"{tensor._layout.dtype}"
-            )
+                "{0.dtype}",
+                reason="int grad", operands=(tensor._layout,),
+            )  # fmt: skip
         tensor._rg = True
     if modes.state.word & modes.INFERENCE:
         path.mark_inference(tensor)
@@ -102,27 +105,68 @@ def is_sparse_format(layout: _Any) -> bool:
     return layout is not None and str(layout).startswith("torch.sparse")
 
 
-@composite(method=False)
-def full(
-    size: Shape,
-    fill_value: StaticNumber,
-    *,
-    dtype: Dtype = None,
-    layout: Any = None,
-    device: DeviceArg = None,
-    requires_grad: Bool = False,
-    pin_memory: Bool = False,
-):
+_KEYWORDS: dict[str, tuple[str, _Any]] = {  # name -> kind, default
+    "generator": ("Any", None),
+    "out": ("Any", None),
+    "dtype": ("Dtype", None),
+    "layout": ("Any", None),
+    "device": ("DeviceArg", None),
+    "requires_grad": ("Bool", False),
+    "pin_memory": ("Bool", False),
+    "memory_format": ("Str", "preserve"),
+}
+USUAL = "dtype layout device requires_grad pin_memory"
+USUAL_LIKE = "dtype layout device requires_grad memory_format pin_memory"
+
+
+def _taking(fn: _Any, own: _Any, keywords: str) -> _Any:
+    """``fn`` as what a record of ``own`` calls: it gets ``own``'s arguments, and the keywords."""
+    fn.parameters = [p for p in parameters(own) if not p[3]]
+    defaults = own.__kwdefaults__ or {}
+    for name in keywords.split():
+        kind, default = _KEYWORDS[name]
+        fn.parameters.append((name, kind, defaults.get(name, default), True))
+    fn.__name__, fn.__doc__ = own.__name__, own.__doc__
+    return fn
+
+
+def creating(
+    keywords: str = USUAL, kind: type[Composite] = Composite, sparse: bool = False, **options: _Any
+) -> Callable[[Callable[..., TensorType]], Composite]:
+    """Decorates what makes a tensor as the op that takes these keywords too, in this order.
+
+    What is decorated names those that it wants: ``dtype`` is that asked for or None, ``device`` a
+    Device. The others are seen to here. ``sparse``: may another layout than strided be asked for?
+    """
+
+    def decorate(make: Callable[..., TensorType]) -> Composite:
+        wanted = [name for name, _, _, keyword_only in parameters(make) if keyword_only]
+
+        def fn(*args: _Any, **how: _Any) -> TensorType:
+            layout, requires_grad = how["layout"], how["requires_grad"]
+            if sparse and is_sparse_format(layout):
+                return sparse_create.without_elements(  # type: ignore[no-any-return]
+                    args[0], how["dtype"], how["device"], layout, requires_grad
+                )
+            check_format(layout)
+            how["device"] = as_device(how["device"])
+            return finish(make(*args, **{name: how[name] for name in wanted}), requires_grad)
+
+        return kind(_taking(fn, make, keywords), method=False, **options)
+
+    return decorate
+
+
+@creating()
+def full(size: Shape, fill_value: StaticNumber, *, dtype: _Any, device: _Any):
     """A tensor of shape ``size`` filled with ``fill_value``, whose type gives the default dtype.
 
     >>> torch.full((2, 3), 3.5)
     tensor([[3.5000, 3.5000, 3.5000],
             [3.5000, 3.5000, 3.5000]])
     """
-    check_format(layout)
     chosen = dtype or number_dtype(fill_value)
-    fill_value = held("full", chosen, fill_value)
-    return finish(T.full_layout(size, fill_value, chosen, as_device(device)), requires_grad)
+    return T.full_layout(size, held("full", chosen, fill_value), chosen, device)
 
 
 @full.samples
@@ -131,94 +175,46 @@ def _(make):
     yield (0,), 1
 
 
-@composite(method=False)
-def zeros(
-    size: Shape,
-    *,
-    dtype: Dtype = None,
-    layout: Any = None,
-    device: DeviceArg = None,
-    requires_grad: Bool = False,
-    pin_memory: Bool = False,
-):
+@creating(sparse=True)
+def zeros(size: Shape, *, dtype: _Any, device: _Any):
     """A tensor of zeros of shape ``size`` (given as a tuple or as loose numbers).
 
     >>> torch.zeros(2, 3)
     tensor([[0., 0., 0.],
             [0., 0., 0.]])
     """
-    if is_sparse_format(layout):
-        return sparse_create.without_elements(size, dtype, device, layout, requires_grad)
-    check_format(layout)
-    chosen = dtype or dtypes.get_default_dtype()
-    return finish(T.full_layout(size, 0, chosen, as_device(device)), requires_grad)
+    return T.full_layout(size, 0, dtype or dtypes.get_default_dtype(), device)
 
 
-@zeros.samples
-def _(make):
-    yield ((2, 3),)
-
-
-@composite(method=False)
-def ones(
-    size: Shape,
-    *,
-    dtype: Dtype = None,
-    layout: Any = None,
-    device: DeviceArg = None,
-    requires_grad: Bool = False,
-    pin_memory: Bool = False,
-):
+@creating()
+def ones(size: Shape, *, dtype: _Any, device: _Any):
     """A tensor of ones of shape ``size``.
 
     >>> torch.ones(2)
     tensor([1., 1.])
     """
-    check_format(layout)
-    chosen = dtype or dtypes.get_default_dtype()
-    return finish(T.full_layout(size, 1, chosen, as_device(device)), requires_grad)
+    return T.full_layout(size, 1, dtype or dtypes.get_default_dtype(), device)
 
 
+@zeros.samples
 @ones.samples
 def _(make):
     yield ((2, 3),)
 
 
-@composite(method=False)
-def empty(
-    size: Shape,
-    *,
-    dtype: Dtype = None,
-    layout: Any = None,
-    device: DeviceArg = None,
-    requires_grad: Bool = False,
-    pin_memory: Bool = False,
-    memory_format: Str = "contiguous",
-):
+@creating(USUAL + " memory_format", sparse=True)
+def empty(size: Shape, *, dtype: _Any, device: _Any, memory_format: Str = "contiguous"):
     """A tensor of shape ``size`` over memory as it is: its values are arbitrary until written.
 
     >>> torch.empty(2, 3).shape
     torch.Size([2, 3])
     """
-    if is_sparse_format(layout):
-        return sparse_create.without_elements(size, dtype, device, layout, requires_grad)
-    check_format(layout)
-    chosen = dtype or dtypes.get_default_dtype()
     strides = None if memory_format == "contiguous" else strides_of_format(size, (), memory_format)
-    return finish(_empty(size, chosen, as_device(device), strides), requires_grad)
+    return _empty(size, dtype or dtypes.get_default_dtype(), device, strides)
 
 
-@composite(method=False, out=False)
-def empty_strided(
-    size: Ints,
-    stride: Ints,
-    *,
-    dtype: Dtype = None,
-    layout: Any = None,
-    device: DeviceArg = None,
-    requires_grad: Bool = False,
-    pin_memory: Bool = False,
-):
+@creating(out=False)
+def empty_strided(size: Ints, stride: Ints, *, dtype: _Any, device: _Any):
     """A tensor of given shape and strides over memory as it is.
 
     >>> torch.empty_strided((2, 3), (1, 2)).stride()
@@ -226,8 +222,7 @@ def empty_strided(
     """
     if len(size) != len(stride):
         raise ShapeError(f"empty_strided: {len(size)} sizes and {len(stride)} strides")
-    chosen = dtype or dtypes.get_default_dtype()
-    return finish(_empty(size, chosen, as_device(device), stride), requires_grad)
+    return _empty(size, dtype or dtypes.get_default_dtype(), device, stride)
 
 
 def empty_as(input: TensorType, dtype: _Any, device: _Any, memory_format: str) -> TensorType:
@@ -238,89 +233,68 @@ def empty_as(input: TensorType, dtype: _Any, device: _Any, memory_format: str) -
     return _empty(lay.shape, dtype or lay.dtype, where, strides)
 
 
-def _like(input: _Any, dtype: _Any, device: _Any, memory_format: str, value: _Any) -> TensorType:
-    made = empty_as(input, dtype, device, memory_format)
-    if value is not None:
-        T.fill_(made, held("full_like", made._layout.dtype, value))
-        made._storage.version = 0
-    return made
+def like(
+    keywords: str = USUAL_LIKE, kind: type[Composite] = Composite
+) -> Callable[[Callable[..., _Any]], Composite]:
+    """Decorates what gives the elements of a new tensor that is like ``input``: their value, a
+    function that writes them, or None for any."""
+
+    def decorate(elements: Callable[..., _Any]) -> Composite:
+        wanted = [name for name, _, _, keyword_only in parameters(elements) if keyword_only]
+
+        def fn(input: TensorType, *args: _Any, **how: _Any) -> TensorType:
+            value = elements(input, *args, **{name: how[name] for name in wanted})
+            made = empty_as(input, how["dtype"], how["device"], how["memory_format"])
+            if callable(value):
+                value(made)
+            elif value is not None:
+                T.fill_(made, held("full_like", made._layout.dtype, value))
+                made._storage.version = 0
+            return finish(made, how["requires_grad"])
+
+        return kind(_taking(fn, elements, keywords), method=False, out=False)
+
+    return decorate
 
 
-@composite(method=False, out=False)
-def zeros_like(
-    input: Tensor,
-    *,
-    dtype: Dtype = None,
-    layout: Any = None,
-    device: DeviceArg = None,
-    requires_grad: Bool = False,
-    memory_format: Str = "preserve",
-    pin_memory: Bool = False,
-):
+@like()
+def zeros_like(input: Tensor):
     """Zeros with the shape, dtype and device of ``input``.
 
     >>> torch.zeros_like(torch.ones(2))
     tensor([0., 0.])
     """
-    return finish(_like(input, dtype, device, memory_format, 0), requires_grad)
+    return 0
 
 
-@composite(method=False, out=False)
-def ones_like(
-    input: Tensor,
-    *,
-    dtype: Dtype = None,
-    layout: Any = None,
-    device: DeviceArg = None,
-    requires_grad: Bool = False,
-    memory_format: Str = "preserve",
-    pin_memory: Bool = False,
-):
+@like()
+def ones_like(input: Tensor):
     """Ones with the shape, dtype and device of ``input``.
 
     >>> torch.ones_like(torch.zeros(2))
     tensor([1., 1.])
     """
-    return finish(_like(input, dtype, device, memory_format, 1), requires_grad)
+    return 1
 
 
-@composite(method=False, out=False)
-def full_like(
-    input: Tensor,
-    fill_value: StaticNumber,
-    *,
-    dtype: Dtype = None,
-    layout: Any = None,
-    device: DeviceArg = None,
-    requires_grad: Bool = False,
-    memory_format: Str = "preserve",
-    pin_memory: Bool = False,
-):
+@like()
+def full_like(input: Tensor, fill_value: StaticNumber):
     """``fill_value`` everywhere, with the shape, dtype and device of ``input``.
 
     >>> torch.full_like(torch.zeros(2), 7)
     tensor([7., 7.])
     """
-    return finish(_like(input, dtype, device, memory_format, fill_value), requires_grad)
+    return fill_value
 
 
-@composite(method=False, out=False)
-def empty_like(
-    input: Tensor,
-    *,
-    dtype: Dtype = None,
-    layout: Any = None,
-    device: DeviceArg = None,
-    requires_grad: Bool = False,
-    memory_format: Str = "preserve",
-    pin_memory: Bool = False,
-):
+@like()
+def empty_like(input: Tensor):
     """Arbitrary values, with the shape, dtype and device of ``input``.
 
     >>> torch.empty_like(torch.zeros(2)).shape
     torch.Size([2])
     """
-    return finish(_like(input, dtype, device, memory_format, None), requires_grad)
+    return None
 
 
 @kernel(function=False, method=False, out=False)
@@ -332,25 +306,18 @@ def arange_kernel(count: Int, start: StaticNumber, step: StaticNumber, dtype: Dt
     def compute() -> _Any:
         return wide(start) + np.arange(count, dtype=wide) * wide(step)
 
-    return Planned(Host(compute), [L.contiguous((count,), dtype, as_device(device))])
+    out = L.contiguous((count,), dtype, as_device(device))
+    return Planned(kernels.described(out, count, start, step, compute) or Host(compute), [out])
 
 
-@composite(method=False)
+@creating(sizes=("start", "end"))
 def arange(
-    start: StaticNumber,
-    end: StaticNumber = None,
-    step: StaticNumber = 1,
-    *,
-    dtype: Dtype = None,
-    layout: Any = None,
-    device: DeviceArg = None,
-    requires_grad: Bool = False,
-    pin_memory: Bool = False,
-):
+    start: StaticNumber, end: StaticNumber = None, step: StaticNumber = 1, *, dtype: _Any,
+    device: _Any,
+):  # fmt: skip
     """The numbers from ``start`` (0 if left out) to before ``end``, ``step`` apart.
 
     Integers give int64, floats the default dtype.
-    See https://docs.pytorch.org/docs/stable/generated/torch.arange.html.
 
     >>> torch.arange(1, 2.5, 0.5)
     tensor([1.0000, 1.5000, 2.0000])
@@ -361,18 +328,18 @@ def arange(
         to_real("arange", name, each)
         for name, each in (("start", start), ("end", end), ("step", step))
     ]
+    whole = all([isinstance(each, int) or is_symbol(each) for each in (start, end, step)])
     if step != step or (isinstance(step, int) and not -(1 << 63) <= step < 1 << 63):
         raise ArgumentError(f"arange: step must be a finite number, not {step}")
     if step == 0:
         raise ShapeError("arange: step must be nonzero")
-    if not (math.isfinite(start) and math.isfinite(end)):
+    if not whole and not (math.isfinite(start) and math.isfinite(end)):
         raise ShapeError(f"arange: unsupported range: {start} -> {end}")
     if (end - start) * step < 0:
         raise ShapeError(
             f"arange: upper bound and lower bound inconsistent with step sign: {start}, {end}, "
             f"step {step}"
         )
-    whole = isinstance(start, int) and isinstance(end, int) and isinstance(step, int)
     chosen = dtype or (dtypes.int64 if whole else dtypes.get_default_dtype())
     if chosen is dtypes.int64 and not whole:  # as PyTorch counts them: in whole numbers
         start, end, step, whole = int(start), int(end), int(step), True
@@ -385,9 +352,7 @@ def arange(
         count = max(math.ceil((end - start) / step), 0)
         if chosen.kind in "iu":
             start, step = int(start), int(step)
-    return finish(
-        T.arange_kernel(int(count), start, step, chosen, as_device(device)), requires_grad
-    )
+    return T.arange_kernel(count, start, step, chosen, device)
 
 
 @arange.samples
@@ -413,18 +378,8 @@ def linspace_kernel(start: StaticNumber, end: StaticNumber, steps: Int, dtype: D
     return Planned(Host(compute), [L.contiguous((steps,), dtype, device)])
 
 
-@composite(method=False)
-def linspace(
-    start: StaticNumber,
-    end: StaticNumber,
-    steps: Int,
-    *,
-    dtype: Dtype = None,
-    layout: Any = None,
-    device: DeviceArg = None,
-    requires_grad: Bool = False,
-    pin_memory: Bool = False,
-):
+@creating()
+def linspace(start: StaticNumber, end: StaticNumber, steps: Int, *, dtype: _Any, device: _Any):
     """``steps`` numbers evenly spaced from ``start`` to ``end``, both included.
 
     >>> torch.linspace(0, 1, 5)
@@ -441,8 +396,7 @@ def linspace(
     chosen = dtype or dtypes.get_default_dtype()
     if chosen.kind in "iu":  # as PyTorch: the ends are whole numbers too
         start, end = int(start), int(end)
-    made = T.linspace_kernel(start, end, steps, chosen, as_device(device))
-    return finish(made, requires_grad)
+    return T.linspace_kernel(start, end, steps, chosen, device)
 
 
 @linspace.samples
@@ -457,17 +411,8 @@ def eye_kernel(n: Int, m: Int, dtype: Dtype, device: DeviceArg = None):
     return Planned(Host(lambda: np.eye(n, m)), [L.contiguous((n, m), dtype, device)])
 
 
-@composite(method=False)
-def eye(
-    n: Int,
-    m: Int = None,
-    *,
-    dtype: Dtype = None,
-    layout: Any = None,
-    device: DeviceArg = None,
-    requires_grad: Bool = False,
-    pin_memory: Bool = False,
-):
+@creating()
+def eye(n: Int, m: Int = None, *, dtype: _Any, device: _Any):
     """The identity matrix of ``n`` rows and ``m`` columns (``n`` if left out).
 
     >>> torch.eye(2)
@@ -476,9 +421,7 @@ def eye(
     """
     if n < 0 or (m is not None and m < 0):
         raise ShapeError(f"eye: n and m must be greater or equal to 0, got {n} and {m}")
-    chosen = dtype or dtypes.get_default_dtype()
-    made = T.eye_kernel(n, n if m is None else m, chosen, as_device(device))
-    return finish(made, requires_grad)
+    return T.eye_kernel(n, n if m is None else m, dtype or dtypes.get_default_dtype(), device)
 
 
 @eye.samples

@@ -36,9 +36,10 @@ NO_CLASS = -(1 << 62)  # the status for a target where there are no classes at a
 def _out_of_range(status: int) -> OutOfRange:
     target = 0 if status == NO_CLASS else status
     return OutOfRange(
-        f"nll_loss: Target {target} is out of bounds: the classes are numbered from 0 along the "
-        "class dim of the input."
-    )
+        "nll_loss: Target {given} is out of bounds: the classes are numbered from 0 along the "
+        "class dim of the input.",
+        reason="class", op="nll_loss", given=target,
+    )  # fmt: skip
 
 
 def total_description(
@@ -274,24 +275,26 @@ def _checked_target(name: str, input: _Any, target: _Any, weight: _Any) -> _Any:
     if lay.ndim == 0:
         raise ValueRangeError(f"{name}: Expected 1 or more dimensions (got 0)")
     if lay.dtype.kind != "f":
-        raise UnsupportedDtype(f"{name}: not implemented for {lay.dtype}")
+        raise UnsupportedDtype.of_dtype(name, lay.dtype)
     if lay.ndim > 1 and own.ndim and own.shape[0] != lay.shape[0]:
         raise ValueRangeError(
-            f"{name}: Expected input batch_size ({lay.shape[0]}) to match target batch_size "
-            f"({own.shape[0]})."
-        )
+            "{op}: Expected input batch_size ({rows}) to match target batch_size ({targets}).",
+            reason="batch", op=name, operands=(lay, own), rows=lay.shape[0], targets=own.shape[0],
+        )  # fmt: skip
     if own.dtype.name not in ("int64", "uint8"):
         raise DtypeError(
-            f"{name}: expected scalar type Long but found {own.dtype} for the target: class "
-            "indices are int64; cast with target.long()."
-        )
+            "{op}: expected scalar type Long but found {1.dtype} for the target: class indices are "
+            "int64; cast with {fix}.",
+            reason="class dtype", op=name, operands=(lay, own), fix="target.long()",
+        )  # fmt: skip
     dim = class_dim(lay)
     want = tuple(lay.shape[:dim]) + tuple(lay.shape[dim + 1 :])
     if tuple(own.shape) != want:
         raise ShapeError(
-            f"{name}: Expected target size {list(want)}, got {list(own.shape)}, for input of "
-            f"shape {tuple(lay.shape)}"
-        )
+            "{op}: Expected target size {wanted}, got {got}, for input of shape {0.shape}",
+            reason="class shape", op=name, operands=(lay, own), wanted=list(want),
+            got=list(own.shape),
+        )  # fmt: skip
     if weight is not None and (weight._layout.ndim != 1 or weight._layout.numel != lay.shape[dim]):
         raise ShapeError(
             f"{name}: weight tensor should be defined either for all {lay.shape[dim]} classes or "
@@ -313,7 +316,6 @@ def nll_loss(
     """The negative log-probability of the target class; ``input`` (N, C, ...) holds logarithms.
 
     ``reduction="mean"`` divides by the sum of the weights of the targets that count.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.nll_loss.html.
 
     >>> torch.nn.functional.nll_loss(torch.tensor([[-1., -2.]]), torch.tensor([1]))
     tensor(2.)
@@ -332,7 +334,6 @@ def cross_entropy(
     """``nll_loss(log_softmax(input, 1), target)``: ``input`` (N, C, ...) holds logits.
 
     ``target`` holds class indices (N, ...), or probabilities of the shape of ``input``.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.cross_entropy.html.
 
     >>> torch.nn.functional.cross_entropy(torch.tensor([[1., 2.]]), torch.tensor([1]))
     tensor(0.3133)

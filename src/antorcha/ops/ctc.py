@@ -206,8 +206,6 @@ def ctc_loss(
             ``'none'``
         zero_infinity (bool): count impossible targets as a loss of 0. Default: False
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.ctc_loss.html.
-
     >>> x = torch.tensor([[[0.5, 0.5]], [[0.5, 0.5]]]).log()
     >>> torch.nn.functional.ctc_loss(x, torch.tensor([[1]]), (2,), (1,))
     tensor(0.2877)
@@ -217,7 +215,7 @@ def ctc_loss(
     if lay.ndim not in (2, 3):
         raise ShapeError(f"ctc_loss: log_probs must be (T, N, C) or (T, C), got {tuple(lay.shape)}")
     if lay.dtype.name not in ("float32", "float64"):
-        raise MissingFeature(f"ctc_loss: not implemented for {lay.dtype}; use float32")
+        raise MissingFeature.of_dtype("ctc_loss", lay.dtype, "use float32")
     if targets._layout.dtype.name not in ("int64", "int32"):
         raise ShapeError(f"ctc_loss: targets must be integers, not {targets._layout.dtype}")
     if not 0 <= blank < lay.shape[-1]:

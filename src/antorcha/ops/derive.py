@@ -57,11 +57,12 @@ def saved_items(node: Node) -> Any:
     kept = node.saved
     if kept is RELEASED:
         raise GraphError(
-            f"{node.op.node_name}: Trying to backward through the graph a second time (or directly "
+            "{node}: Trying to backward through the graph a second time (or directly "
             "access saved tensors after they have already been freed). Saved intermediate values "
             "of the graph are freed when you call .backward() or autograd.grad(). Specify "
-            "retain_graph=True if you need to backward through the graph a second time."
-        )
+            "{fix} if you need to backward through the graph a second time.",
+            reason="second", node=node.op.node_name, fix="retain_graph=True",
+        )  # fmt: skip
     return kept
 
 
@@ -75,11 +76,13 @@ def check_version(node: Node, item: Saved, position: int) -> None:
             made = f" It was called here:\n{node.stack}"
         raise GraphError(
             "one of the variables needed for gradient computation has been modified by an inplace "
-            f"operation: [{lay.dtype} {list(lay.shape)}], which is {what} of "
-            f"{node.op.node_name}, is at version {storage.version}; expected version "
-            f"{version} instead. Use an out-of-place op, or clone() before writing."
-            + (made or " torch.autograd.set_detect_anomaly(True) shows where it was saved.")
-        )
+            "operation: [{0.dtype} {shape}], which is {what} of {node}, is at version {version}; "
+            "expected version {expected} instead. Use an out-of-place op, or clone() before "
+            "writing.{made}",
+            reason="overwritten", operands=(lay,), shape=list(lay.shape), what=what,
+            node=node.op.node_name, version=storage.version, expected=version,
+            made=made or " torch.autograd.set_detect_anomaly(True) shows where it was saved.",
+        )  # fmt: skip
 
 
 def unpack(node: Node, position: int, item: Any, create: bool) -> Tensor:

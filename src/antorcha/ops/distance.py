@@ -11,6 +11,7 @@ from antorcha.lang import expr as E
 from antorcha.ops.loss import reduced, reduction_of
 from antorcha.ops.pointwise import pointwise
 from antorcha.ops.record import T, composite
+from antorcha.ops.sampled import of_shapes
 from antorcha.ops.types import Any, Bool, Dim, Float, Int, OptFloat, OptTensor, Str, Tensor
 
 NN = "nn.functional"
@@ -22,18 +23,17 @@ def norm_root(input: Tensor):
     return E.sqrt(input)
 
 
-@norm_root.derivative
-def _(g, out):
-    return E.where(out == 0, 0, g / (2 * out))
+norm_root.derivative(lambda g, out: E.where(out == 0, 0, g / (2 * out)))
 
 
 def norm_along(x: _Any, p: float, dim: _Any, keepdim: bool) -> _Any:
     """The p-norm along a dim."""
     if x._layout.dtype.kind in "bui":
         raise DtypeError(
-            f"norm: Expected a floating point or complex tensor as input. Got {x._layout.dtype}; "
-            "cast it to float."
-        )
+            "norm: Expected a floating point or complex tensor as input. Got {0.dtype}; cast it to "
+            "float.",
+            reason="needs float", op="norm", operands=(x._layout,),
+        )  # fmt: skip
     if x._layout.dtype.kind == "c":
         x = T.abs(x)
     if p == 2:
@@ -53,8 +53,6 @@ def normalize(input: Tensor, p: OptFloat = 2.0, dim: Any = 1, eps: Float = 1e-12
               out: OptTensor = None):  # fmt: skip
     """``input`` divided by its p-norm along ``dim``, or by ``eps`` where the norm is less.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.normalize.html.
-
     >>> torch.nn.functional.normalize(torch.tensor([3., 4.]), dim=0)
     tensor([0.6000, 0.8000])
     """
@@ -65,8 +63,6 @@ def normalize(input: Tensor, p: OptFloat = 2.0, dim: Any = 1, eps: Float = 1e-12
 @composite(method=False, out=False, aliases=("nn.functional.cosine_similarity",))
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: Dim = 1, eps: Float = 1e-8):
     """The cosine of the angle of two vectors along ``dim``; norms below ``eps`` count as ``eps``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.cosine_similarity.html.
 
     >>> torch.cosine_similarity(torch.tensor([[1., 0.]]), torch.tensor([[1., 1.]]))
     tensor([0.7071])
@@ -96,8 +92,6 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: Float = 2.0, eps: Float = 1e-6,
                       keepdim: Bool = False):  # fmt: skip
     """The p-norm of ``x1 - x2 + eps`` along the last dim.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.pairwise_distance.html.
-
     >>> torch.pairwise_distance(torch.tensor([[0., 3.]]), torch.tensor([[4., 0.]]))
     tensor([5.])
     """
@@ -117,8 +111,6 @@ def cosine_embedding_loss(
     reduce: Bool = None, reduction: Str = "mean",
 ):  # fmt: skip
     """``1 - cos`` where ``target`` is 1, ``max(0, cos - margin)`` where it is -1.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.cosine_embedding_loss.html.
 
     >>> torch.nn.functional.cosine_embedding_loss(
     ...     torch.tensor([[1., 0.]]), torch.tensor([[1., 1.]]), torch.tensor([1]))
@@ -147,15 +139,13 @@ def _triplet(near: _Any, far: _Any, swapped: _Any, margin: float, reduction: str
     return reduced(T.clamp_min(margin + near - far, 0), reduction)
 
 
-@composite(namespace=NN, out=False)
+@composite(namespace=NN, out=False, samples=of_shapes((3, 4), (3, 4), (3, 4)))
 def triplet_margin_loss(
     anchor: Tensor, positive: Tensor, negative: Tensor, margin: Float = 1.0, p: Float = 2.0,
     eps: Float = 1e-6, swap: Bool = False, size_average: Bool = None, reduce: Bool = None,
     reduction: Str = "mean",
 ):  # fmt: skip
     """``max(0, d(anchor, positive) - d(anchor, negative) + margin)``, d a p-norm.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.triplet_margin_loss.html.
 
     >>> torch.nn.functional.triplet_margin_loss(
     ...     torch.tensor([[0.]]), torch.tensor([[1.]]), torch.tensor([[0.5]]))
@@ -176,11 +166,6 @@ def triplet_margin_loss(
     return _triplet(near, far, swapped, margin, reduction)
 
 
-@triplet_margin_loss.samples
-def _(make):
-    yield make(3, 4), make(3, 4), make(3, 4)
-
-
 @composite(namespace=NN, out=False)
 def triplet_margin_with_distance_loss(
     anchor: Tensor, positive: Tensor, negative: Tensor, *, distance_function: Any = None,
@@ -199,14 +184,12 @@ def triplet_margin_with_distance_loss(
 
 
 # ---------------------------------------------------------------------------------- margin losses
-@composite(namespace=NN, out=False)
+@composite(namespace=NN, out=False, samples=of_shapes((3,), (3,), (3,)))
 def margin_ranking_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: Float = 0.0, size_average: Bool = None,
     reduce: Bool = None, reduction: Str = "mean",
 ):  # fmt: skip
     """``max(0, -target * (input1 - input2) + margin)``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.margin_ranking_loss.html.
 
     >>> torch.nn.functional.margin_ranking_loss(
     ...     torch.tensor([1.]), torch.tensor([2.]), torch.tensor([1.]))
@@ -226,11 +209,6 @@ def margin_ranking_each(input1: Tensor, input2: Tensor, target: Tensor, margin: 
     return E.where(gap >= 0, gap, E.where(E.isnan(gap), gap, 0))
 
 
-@margin_ranking_loss.samples
-def _(make):
-    yield make(3), make(3), make(3)
-
-
 @pointwise("float", function=False, method=False, out=False)
 def hinge_embedding_each(input: Tensor, target: Tensor, margin: Float):
     """One element of ``hinge_embedding_loss``."""
@@ -245,8 +223,6 @@ def hinge_embedding_loss(
     reduce: Bool = None, reduction: Str = "mean",
 ):  # fmt: skip
     """``input`` where ``target`` is 1, ``max(0, margin - input)`` where it is -1.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.hinge_embedding_loss.html.
 
     >>> torch.nn.functional.hinge_embedding_loss(torch.tensor([0.5, 0.2]), torch.tensor([1., -1.]))
     tensor(0.6500)
@@ -273,8 +249,6 @@ def soft_margin_loss(
 ):  # fmt: skip
     """``log(1 + exp(-target * input))``.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.soft_margin_loss.html.
-
     >>> torch.nn.functional.soft_margin_loss(torch.tensor([0.]), torch.tensor([1.]))
     tensor(0.6931)
     """
@@ -287,8 +261,6 @@ def multi_margin_loss(
     size_average: Bool = None, reduce: Bool = None, reduction: Str = "mean",
 ):  # fmt: skip
     """``sum_j max(0, margin - x[y] + x[j])**p / C`` over the classes j other than y.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.multi_margin_loss.html.
 
     >>> torch.nn.functional.multi_margin_loss(torch.tensor([[0.1, 0.8]]), torch.tensor([0]))
     tensor(0.8500)
@@ -329,9 +301,10 @@ def _check_margin_target(lay: _Any, own: _Any) -> None:
         )
     if own.dtype is not dtypes.int64:
         raise DtypeError(
-            f"multi_margin_loss: expected scalar type Long but found {own.dtype} for the target: "
-            "class indices are int64; cast with target.long()."
-        )
+            "multi_margin_loss: expected scalar type Long but found {0.dtype} for the target: "
+            "class indices are int64; cast with {fix}.",
+            reason="class dtype", op="multi_margin_loss", operands=(own,), fix="target.long()",
+        )  # fmt: skip
 
 
 def _check_margin_weight(lay: _Any, weight: _Any) -> None:
@@ -356,8 +329,6 @@ def multilabel_margin_loss(
     reduction: Str = "mean",
 ):  # fmt: skip
     """``sum_ij max(0, 1 - (x[y_i] - x[j])) / C`` over labels y (ended by -1) and all other j.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.multilabel_margin_loss.html.
 
     >>> torch.nn.functional.multilabel_margin_loss(
     ...     torch.tensor([[0.1, 0.2, 0.4, 0.8]]), torch.tensor([[3, 0, -1, 1]]))
@@ -389,8 +360,6 @@ def multilabel_soft_margin_loss(
     reduce: Bool = None, reduction: Str = "mean",
 ):  # fmt: skip
     """The mean over the classes of binary cross entropies with logits.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.multilabel_soft_margin_loss.html.
 
     >>> torch.nn.functional.multilabel_soft_margin_loss(torch.zeros(1, 2), torch.ones(1, 2))
     tensor(0.6931)

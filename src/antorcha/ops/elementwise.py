@@ -7,27 +7,17 @@ found from that function. More element by element ops: ``transcendental``, ``spe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from typing import Any
 
 from antorcha import dtypes
 from antorcha.errors import ArgumentError, DtypeError, ShapeError
 from antorcha.lang import expr as E
 from antorcha.ops.divisors import refuse_zero_divisor
+from antorcha.ops.functions import function
 from antorcha.ops.pointwise import UnsupportedDtype, pointwise
 from antorcha.ops.record import T, composite
+from antorcha.ops.sampled import of_shapes, spread
 from antorcha.ops.types import Bool, Dtype, Number, Operand, Power, Str, Tensor
-
-
-def spread(low: float = -2.0, high: float = 2.0) -> Callable[[Any], Iterator[Any]]:
-    """Samples for a function of one tensor: values between two numbers, three shapes."""
-
-    def samples(make: Any) -> Iterator[Any]:
-        yield (make(3, 4, low=low, high=high),)
-        yield (make(low=low, high=high),)
-        yield (make(0, 3, low=low, high=high),)
-
-    return samples
 
 
 def is_bool(*operands: Any) -> bool:
@@ -44,7 +34,6 @@ def add(input: Operand, other: Operand, *, alpha: Number = 1):
     """Adds ``other``, scaled by ``alpha``, to ``input``, with broadcasting and type promotion.
 
     ``out_i = input_i + alpha * other_i``.
-    See https://docs.pytorch.org/docs/stable/generated/torch.add.html.
 
     >>> torch.add(torch.tensor([1., 2.]), 20)
     tensor([21., 22.])
@@ -54,13 +43,6 @@ def add(input: Operand, other: Operand, *, alpha: Number = 1):
     return input + other if is_one(alpha) else input + other * alpha
 
 
-@add.derivative
-def _(g, other, alpha):
-    if is_one(alpha):
-        return g, g
-    return g, g * (E.conj(alpha) if isinstance(alpha, E.Expr) else alpha)
-
-
 @add.samples
 def _(make):
     yield make(3, 4), make(3, 4)
@@ -68,10 +50,6 @@ def _(make):
     yield make(3, 4), 2
     yield (make(3, 4), make(3, 4)), {"alpha": 2}
     yield make(0, 4), make(4)
-
-
-@add.errors
-def _(make):
     yield (make(3, 2), make(4, 2)), {}, RuntimeError, "do not broadcast"
     yield (make(3), "x"), {}, TypeError, "must be"
     yield (make(3).long(), 1), {"alpha": 0.5}, RuntimeError, "integral input tensors"
@@ -80,8 +58,6 @@ def _(make):
 @pointwise(inplace=True, aliases=("subtract",))
 def sub(input: Operand, other: Operand, *, alpha: Number = 1):
     """Subtracts ``other``, scaled by ``alpha``, from ``input``: ``input - alpha * other``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.sub.html.
 
     >>> torch.sub(torch.tensor([1., 2.]), torch.tensor([0., 1.]), alpha=2)
     tensor([1., 0.])
@@ -96,15 +72,9 @@ def _no_bools(input, other, alpha):
         if isinstance(x, bool) or (lay is not None and lay.dtype.kind == "b"):
             raise DtypeError(
                 "sub: Subtraction, the `-` operator, with a bool tensor is not supported. If you "
-                "are trying to invert a mask, use the `~` or `logical_not()` operator instead."
-            )
-
-
-@sub.derivative
-def _(g, other, alpha):
-    if is_one(alpha):
-        return g, -g
-    return g, -(g * (E.conj(alpha) if isinstance(alpha, E.Expr) else alpha))
+                "are trying to invert a mask, use the `~` or `logical_not()` operator instead.",
+                reason="bool numbers", op="sub",
+            )  # fmt: skip
 
 
 @sub.samples
@@ -113,14 +83,10 @@ def _(make):
     yield make(3, 4), make(3, 1)
     yield make(3, 4), 2.5
     yield (make(3, 4), make(3, 4)), {"alpha": 3}
-
-
-@sub.errors
-def _(make):
     yield (make(3) > 0, make(3) > 0), {}, RuntimeError, "logical_not"
 
 
-@pointwise(method=False)
+@pointwise(method=False, page=False, node="RsubBackward1")
 def rsub(input: Tensor, other: Operand, *, alpha: Number = 1):
     """Subtracts ``input``, scaled by ``alpha``, from ``other``: ``other - alpha * input``.
 
@@ -130,7 +96,6 @@ def rsub(input: Tensor, other: Operand, *, alpha: Number = 1):
     return other - (input if is_one(alpha) else input * alpha)
 
 
-rsub.node_name = "RsubBackward1"
 rsub.accepts(_no_bools)
 
 
@@ -143,8 +108,6 @@ def _(make):
 @pointwise(inplace=True, aliases=("multiply",))
 def mul(input: Operand, other: Operand):
     """Multiplies ``input`` by ``other``, element by element, with broadcasting and promotion.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.mul.html.
 
     >>> torch.mul(torch.tensor([1., 2.]), 100)
     tensor([100., 200.])
@@ -169,7 +132,6 @@ def div(input: Operand, other: Operand, *, rounding_mode: Str = None):
 
     ``rounding_mode``: None is true division (integers give floats), ``"trunc"`` rounds towards
     zero, ``"floor"`` towards minus infinity; with a mode integers stay integers.
-    See https://docs.pytorch.org/docs/stable/generated/torch.div.html.
 
     >>> torch.div(torch.tensor([7, -7]), 2, rounding_mode="floor")
     tensor([ 3, -4])
@@ -203,10 +165,6 @@ def _(make):
     yield make(3, 4), 2.5
     yield (make(3, 4), make(4, low=1)), {"rounding_mode": "floor"}
     yield (make(3, 4), make(4, low=1)), {"rounding_mode": "trunc"}
-
-
-@div.errors
-def _(make):
     yield (make(3), 2), {"rounding_mode": "up"}, RuntimeError, "rounding_mode"
     yield (make(3).long(), 0), {"rounding_mode": "floor"}, RuntimeError, "ZeroDivisionError"
     yield (make(3).long(), make(3) * 0 > 1), {"rounding_mode": "floor"}, RuntimeError, "has zeros"
@@ -215,8 +173,6 @@ def _(make):
 @pointwise(inplace=True)
 def floor_divide(input: Operand, other: Operand):
     """Divides and rounds towards minus infinity; integers stay integers. No gradient.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.floor_divide.html.
 
     >>> torch.floor_divide(torch.tensor([4., -3.]), 2)
     tensor([ 2., -2.])
@@ -230,17 +186,9 @@ for _op in (add, sub, mul, div, floor_divide):
     _op.numbers_alone = True  # torch.add(2, 3) is a tensor, as in PyTorch
 
 
-@floor_divide.samples
-def _(make):
-    yield make(3, 4), make(3, 4, low=1)
-    yield make(3, 4), 2
-
-
 @pointwise(inplace=True)
 def remainder(input: Operand, other: Operand):
     """Python's modulus, element by element: the result has the divisor's sign.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.remainder.html.
 
     >>> torch.remainder(torch.tensor([-3., 2., 3.]), 2)
     tensor([1., 0., 1.])
@@ -251,17 +199,9 @@ def remainder(input: Operand, other: Operand):
 refuse_zero_divisor(remainder)
 
 
-@remainder.samples
-def _(make):
-    yield make(3, 4), make(3, 4, low=1)
-    yield make(3, 4), 2
-
-
 @pointwise(inplace=True)
 def fmod(input: Tensor, other: Operand):
     """C's ``fmod``, element by element: the result has the dividend's sign.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.fmod.html.
 
     >>> torch.fmod(torch.tensor([-3., 2., 3.]), 2)
     tensor([-1.,  0.,  1.])
@@ -272,6 +212,8 @@ def fmod(input: Tensor, other: Operand):
 refuse_zero_divisor(fmod)
 
 
+@floor_divide.samples
+@remainder.samples
 @fmod.samples
 def _(make):
     yield make(3, 4), make(3, 4, low=1)
@@ -283,7 +225,6 @@ def pow(input: Operand, exponent: Power):
     """Raises each element of ``input`` to the power ``exponent``.
 
     Integers to a negative Python number raise RuntimeError.
-    See https://docs.pytorch.org/docs/stable/generated/torch.pow.html.
 
     >>> torch.pow(torch.tensor([1., 2., 3.]), 2)
     tensor([1., 4., 9.])
@@ -308,18 +249,12 @@ def _(make):
     yield make(3, 4), 3
     yield make(3, 4, low=0.5), 0.5
     yield 2.0, make(3)
-
-
-@pow.errors
-def _(make):
     yield (make(3).long(), -1), {}, RuntimeError, "negative integer powers"
 
 
 @composite()
 def float_power(input: Operand, exponent: Operand):
     """``pow`` computed in float64 (complex128 for complex operands).
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.float_power.html.
 
     >>> torch.float_power(torch.tensor([2, 3]), 2)
     tensor([4., 9.], dtype=torch.float64)
@@ -344,11 +279,9 @@ def _(make):
     yield make(3, 4, low=0.5), make(4)
 
 
-@pointwise(inplace=True, aliases=("negative",))
+@pointwise(inplace=True, aliases=("negative",), samples=spread())
 def neg(input: Tensor):
     """The negative of each element.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.neg.html.
 
     >>> torch.neg(torch.tensor([1., -2.]))
     tensor([-1.,  2.])
@@ -356,33 +289,30 @@ def neg(input: Tensor):
     if is_bool(input):
         raise DtypeError(
             "neg: Negation, the `-` operator, on a bool tensor is not supported. If you are trying "
-            "to invert a mask, use the `~` or `logical_not()` operator instead."
-        )
+            "to invert a mask, use the `~` or `logical_not()` operator instead.",
+            reason="bool numbers", op="neg",
+        )  # fmt: skip
     return -input
-
-
-neg.samples(spread())
 
 
 @composite(out=False)
 def positive(input: Tensor):
     """The tensor itself; refuses bool tensors.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.positive.html.
-
     >>> torch.positive(torch.tensor([1., -2.]))
     tensor([ 1., -2.])
     """
     if input._layout.dtype.kind == "b":
-        raise DtypeError("positive: The `+` operator, on a bool tensor is not supported.")
+        raise DtypeError(
+            "positive: The `+` operator, on a bool tensor is not supported.",
+            reason="bool numbers", op="positive",
+        )  # fmt: skip
     return input
 
 
-@pointwise("own", inplace=True, aliases=("absolute",))
+@pointwise("own", inplace=True, aliases=("absolute",), samples=of_shapes((3, 4)))
 def abs(input: Tensor):
     """The absolute value of each element; of a complex number its magnitude, a real number.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.abs.html.
 
     >>> torch.abs(torch.tensor([-1, 2]))
     tensor([1, 2])
@@ -392,46 +322,19 @@ def abs(input: Tensor):
     return E.abs(input)
 
 
-@abs.samples
-def _(make):
-    yield (make(3, 4),)
+function("sign", "-1, 0 or 1 with the sign of each element.", "torch.tensor([0.7, -1.2, 0.])",
+         "tensor([ 1., -1.,  0.])", inplace=True, samples=spread())  # fmt: skip
+function("sgn", "``sign``; for a complex number the unit with its direction, 0 for 0.",
+         "torch.tensor([3 + 4j, 0j])", "tensor([0.6000+0.8000j, 0.0000+0.0000j])", inplace=True,
+         samples=spread())  # fmt: skip
+function("reciprocal", "One divided by each element.", "torch.tensor([2., 4.])",
+         "tensor([0.5000, 0.2500])", types="float", inplace=True,
+         samples=spread(0.5))  # fmt: skip
 
 
-@pointwise(inplace=True)
-def sign(input: Tensor):
-    """-1, 0 or 1 with the sign of each element.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.sign.html.
-
-    >>> torch.sign(torch.tensor([0.7, -1.2, 0.]))
-    tensor([ 1., -1.,  0.])
-    """
-    return E.sign(input)
-
-
-sign.samples(spread())
-
-
-@pointwise(inplace=True)
-def sgn(input: Tensor):
-    """``sign``; for a complex number the unit with its direction, 0 for 0.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.sgn.html.
-
-    >>> torch.sgn(torch.tensor([3 + 4j, 0j]))
-    tensor([0.6000+0.8000j, 0.0000+0.0000j])
-    """
-    return E.sgn(input)
-
-
-sgn.samples(spread())
-
-
-@pointwise("own", inplace=True, node="pow")
+@pointwise("own", inplace=True, node="pow", samples=spread())
 def square(input: Tensor):
     """The square of each element.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.square.html.
 
     >>> torch.square(torch.tensor([1., -3.]))
     tensor([1., 9.])
@@ -440,29 +343,9 @@ def square(input: Tensor):
     return x * x
 
 
-square.samples(spread())
-
-
-@pointwise("float", inplace=True)
-def reciprocal(input: Tensor):
-    """One divided by each element.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.reciprocal.html.
-
-    >>> torch.reciprocal(torch.tensor([2., 4.]))
-    tensor([0.5000, 0.2500])
-    """
-    return E.reciprocal(input)
-
-
-reciprocal.samples(spread(0.5))
-
-
 @pointwise(inplace=True)
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1):
     """``input + value * tensor1 * tensor2``, element by element.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.addcmul.html.
 
     >>> torch.addcmul(torch.ones(2), torch.tensor([1., 2.]), torch.tensor([3., 4.]), value=0.5)
     tensor([2.5000, 5.0000])
@@ -481,8 +364,6 @@ def _(make):
 @pointwise(inplace=True)
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1):
     """``input + value * tensor1 / tensor2``, element by element. Floats only.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.addcdiv.html.
 
     >>> torch.addcdiv(torch.ones(2), torch.tensor([1., 2.]), torch.tensor([2., 4.]), value=2)
     tensor([2., 2.])
@@ -508,9 +389,7 @@ def to_dtype(input: Tensor, dtype: Dtype):
     return E.cast(input, dtype)
 
 
-@to_dtype.derivative
-def _(g):
-    return g
+to_dtype.derivative(lambda g: g)
 
 
 @to_dtype.samples
@@ -542,9 +421,7 @@ def _bind_on_one_device(args, kwargs):
 copy.bind = _bind_on_one_device
 
 
-@copy.derivative
-def _(g):
-    return 0, g
+copy.derivative(lambda g: (0, g))
 
 
 @copy.samples

@@ -18,6 +18,7 @@ from antorcha.ops.pointwise import pointwise
 from antorcha.ops.record import T, composite
 from antorcha.ops.reduce import beside
 from antorcha.ops.reduction import Fold, reduction
+from antorcha.ops.sampled import of_shapes
 from antorcha.ops.types import Any, Bool, Dim, Dims, OptTensor, Tensor
 from antorcha.runtime.tensor import Tensor as TensorType
 
@@ -82,7 +83,7 @@ def max_all(input: Tensor):
     return extreme(input, True)
 
 
-@reduction("same", function=False, method=False, node="MinBackward1")
+@reduction("same", function=False, method=False, node="MinBackward1", samples=of_shapes((3, 4)))
 def min_all(input: Tensor):
     """The least of all elements: ``torch.min(input)``."""
     check_ordered("min", input)
@@ -120,27 +121,19 @@ def _(make):
     yield (make(),)
 
 
-@min_all.samples
-def _(make):
-    yield (make(3, 4),)
-
-
 # ------------------------------------------------------------------------------------ along a dim
-@reduction("same", function=False, method=False, node="MaxBackward0")
+@reduction("same", function=False, method=False, node="MaxBackward0", returns=return_types.max)
 def max_dim(input: Tensor, dim: Dim, keepdim: Bool = False):
     """The greatest along a dim and its index: ``torch.max(input, dim)``."""
     check_ordered("max", input)
     return extreme_with_place(input, True, (None, dtypes.int64))
 
 
-@reduction("same", function=False, method=False, node="MinBackward0")
+@reduction("same", function=False, method=False, node="MinBackward0", returns=return_types.min)
 def min_dim(input: Tensor, dim: Dim, keepdim: Bool = False):
     """The least along a dim and its index: ``torch.min(input, dim)``."""
     check_ordered("min", input)
     return extreme_with_place(input, False, (None, dtypes.int64))
-
-
-max_dim.returns, min_dim.returns = return_types.max, return_types.min
 
 
 def to_index(g, input_layout, dims, keepdim, out1):
@@ -160,11 +153,6 @@ min_dim.derivative(to_index)
 
 
 @max_dim.samples
-def _(make):
-    yield make(3, 4), 1
-    yield make(2, 3, 4), 0, True
-
-
 @min_dim.samples
 def _(make):
     yield make(3, 4), 1
@@ -188,7 +176,6 @@ def max(input: Tensor, dim: Any = None, keepdim: Bool = False, *, other: OptTens
     (values, indices); with another tensor the greater of each two elements.
 
     Gradients go to the index along a dim; over all elements, ties share it evenly.
-    See https://docs.pytorch.org/docs/stable/generated/torch.max.html.
 
     >>> torch.max(torch.tensor([[1., 5.], [7., 3.]]), 1)
     torch.return_types.max(
@@ -203,8 +190,6 @@ def min(input: Tensor, dim: Any = None, keepdim: Bool = False, *, other: OptTens
     """The least of all elements; with ``dim`` the least along it and where, as (values, indices);
     with another tensor the lesser of each two elements.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.min.html.
-
     >>> torch.min(torch.tensor([4., 2., 8.]))
     tensor(2.)
     """
@@ -217,6 +202,9 @@ def _(make):
     yield make(3, 4), 1
     yield make(3, 4), 0, True
     yield make(3, 4), make(4)
+    yield (make(0),), {}, RuntimeError, "no elements"
+    yield (make(0, 3), 0), {}, IndexError, "no elements"
+    yield (make(2, 3), 2), {}, IndexError, "out of range"
 
 
 @min.samples
@@ -224,13 +212,6 @@ def _(make):
     yield (make(3, 4),)
     yield make(3, 4), 1
     yield make(3, 4), make(4)
-
-
-@max.errors
-def _(make):
-    yield (make(0),), {}, RuntimeError, "no elements"
-    yield (make(0, 3), 0), {}, IndexError, "no elements"
-    yield (make(2, 3), 2), {}, IndexError, "out of range"
 
 
 # ------------------------------------------------------------------------------------ amax, amin
@@ -246,8 +227,6 @@ def _share_along(g, input, out, dims, keepdim):
 def amax(input: Tensor, dim: Dims = (), keepdim: Bool = False):
     """The greatest element along the dims (all, by default). Ties share the gradient evenly.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.amax.html.
-
     >>> torch.amax(torch.tensor([[1., 5.], [7., 3.]]), 1)
     tensor([5., 7.])
     """
@@ -258,8 +237,6 @@ def amax(input: Tensor, dim: Dims = (), keepdim: Bool = False):
 @reduction("same")
 def amin(input: Tensor, dim: Dims = (), keepdim: Bool = False):
     """The least element along the dims (all, by default). Ties share the gradient evenly.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.amin.html.
 
     >>> torch.amin(torch.tensor([[1., 5.], [7., 3.]]), 1)
     tensor([1., 3.])
@@ -277,6 +254,7 @@ def _(make):
     yield (make(3, 4),)
     yield make(3, 4), 1
     yield make(2, 3, 4), (0, 2), True
+    yield (make(0, 3), 0), {}, IndexError, "no elements"
 
 
 @amin.samples
@@ -285,16 +263,9 @@ def _(make):
     yield make(2, 3, 4), (0, 2)
 
 
-@amax.errors
-def _(make):
-    yield (make(0, 3), 0), {}, IndexError, "no elements"
-
-
-@reduction("same")
+@reduction("same", returns=return_types.aminmax)
 def aminmax(input: Tensor, *, dim: Dim = None, keepdim: Bool = False):
     """The least and the greatest element in one pass, as (min, max).
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.aminmax.html.
 
     >>> torch.aminmax(torch.tensor([1, -3, 5]))
     torch.return_types.aminmax(
@@ -308,9 +279,6 @@ def aminmax(input: Tensor, *, dim: Dim = None, keepdim: Bool = False):
         merge=lambda a, b, c, d: (E.minimum(a, c), E.maximum(b, d)),
         state=(None, None), outs=(None, None), empty=NONE,
     )  # fmt: skip
-
-
-aminmax.returns = return_types.aminmax
 
 
 @aminmax.derivative
@@ -342,8 +310,6 @@ def argmax(input: Tensor, dim: Dim = None, keepdim: Bool = False):
     """The index of the greatest element, in the flattened tensor or along ``dim``; the first of
     equals.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.argmax.html.
-
     >>> torch.argmax(torch.tensor([[1., 5.], [7., 3.]]), dim=1)
     tensor([1, 0])
     """
@@ -355,8 +321,6 @@ def argmax(input: Tensor, dim: Dim = None, keepdim: Bool = False):
 def argmin(input: Tensor, dim: Dim = None, keepdim: Bool = False):
     """The index of the least element, in the flattened tensor or along ``dim``; the first of
     equals.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.argmin.html.
 
     >>> torch.argmin(torch.tensor([[1., 5.], [7., 3.]]), dim=1)
     tensor([0, 1])
@@ -370,14 +334,10 @@ def _(make):
     yield (make(3, 4),)
     yield make(3, 4), 1
     yield make(2, 3, 4), 0, True
+    yield (make(0),), {}, IndexError, "no elements"
 
 
 @argmin.samples
 def _(make):
     yield (make(3, 4),)
     yield make(3, 4), 1
-
-
-@argmax.errors
-def _(make):
-    yield (make(0),), {}, IndexError, "no elements"

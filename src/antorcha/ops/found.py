@@ -43,7 +43,7 @@ def failed(op: str) -> Callable[[int], BaseException]:
         if code == NO_MEMORY:
             from antorcha.runtime.alloc import OutOfMemory
 
-            return OutOfMemory(f"{op}: there is no memory to work in")
+            return OutOfMemory("{op}: there is no memory to work in", reason="memory", op=op)
         return Changed(f"{op}: an operand was changed by another thread meanwhile")
 
     return fail

@@ -13,6 +13,7 @@ from antorcha.ops.memory import constant
 from antorcha.ops.operands import common_device, common_dtype
 from antorcha.ops.pieces import Copy, Pieces, pieces
 from antorcha.ops.record import Composite, T, composite
+from antorcha.ops.sampled import of_shapes
 from antorcha.ops.types import Bool, Dim, Int, Str, Tensor, Tensors
 from antorcha.runtime import layout as L
 from antorcha.runtime.layout import Layout
@@ -49,7 +50,6 @@ def cat(tensors: Tensors, dim: Dim = 0):
     """The tensors one after the other along ``dim``; their other sizes must agree.
 
     The result has the dtype that all promote to; tensors of shape (0,) are skipped.
-    See https://docs.pytorch.org/docs/stable/generated/torch.cat.html.
 
     >>> torch.cat([torch.tensor([[1, 2]]), torch.tensor([[3, 4]])])
     tensor([[1, 2],
@@ -75,16 +75,19 @@ def cat(tensors: Tensors, dim: Dim = 0):
         lay = tensors[k]
         if lay.ndim != first.ndim:
             raise ShapeError(
-                f"cat: Tensors must have same number of dimensions: got {first.ndim} and "
-                f"{lay.ndim} (shapes {tuple(first.shape)} and {tuple(lay.shape)})"
-            )
+                "cat: Tensors must have same number of dimensions: got {one} and {two} (shapes "
+                "{0.shape} and {1.shape})",
+                reason="same dims", op="cat", operands=(first, lay), one=first.ndim, two=lay.ndim,
+            )  # fmt: skip
         for e in range(lay.ndim):
             if e != d and lay.shape[e] != first.shape[e]:
                 raise ShapeError(
-                    f"cat: Sizes of tensors must match except in dimension {d}. Expected size "
-                    f"{first.shape[e]} but got size {lay.shape[e]} for tensor number {k} in the "
-                    f"list (shapes {tuple(first.shape)} and {tuple(lay.shape)})"
-                )
+                    "cat: Sizes of tensors must match except in dimension {dim}. Expected size "
+                    "{expected} but got size {got} for tensor number {number} in the list (shapes "
+                    "{0.shape} and {1.shape})",
+                    reason="cat", op="cat", operands=(first, lay), dim=d, number=k,
+                    expected=first.shape[e], got=lay.shape[e],
+                )  # fmt: skip
         total += lay.shape[d]
     shape = (*first.shape[:d], total, *first.shape[d + 1 :])
 
@@ -119,10 +122,6 @@ def _(make):
     yield [make(2, 3), make(2, 1), make(2, 2)], -1
     yield [make(0), make(2, 2)], 1
     yield ([make(2, 3).t(), make(3, 2)],)
-
-
-@cat.errors
-def _(make):
     yield ([make(2, 3), make(2, 2)],), {}, RuntimeError, "Sizes of tensors must match"
     yield ([make(2, 3), make(2)],), {}, RuntimeError, "same number of dimensions"
     yield ([],), {}, ValueError, "non-empty list"
@@ -131,8 +130,6 @@ def _(make):
 @pieces(method=False)
 def stack(tensors: Tensors, dim: Dim = 0):
     """Tensors of one shape, joined along a new dim at ``dim``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.stack.html.
 
     >>> torch.stack([torch.tensor([1, 2]), torch.tensor([3, 4])], dim=1)
     tensor([[1, 3],
@@ -145,9 +142,11 @@ def stack(tensors: Tensors, dim: Dim = 0):
     for k, lay in enumerate(tensors):
         if lay.shape != first.shape:
             raise ShapeError(
-                f"stack expects each tensor to be equal size, but got {list(first.shape)} at entry "
-                f"0 and {list(lay.shape)} at entry {k}"
-            )
+                "stack expects each tensor to be equal size, but got {first} at entry 0 and "
+                "{other} at entry {number}",
+                reason="stack", op="stack", operands=(first, lay), first=list(first.shape),
+                other=list(lay.shape), number=k,
+            )  # fmt: skip
     shape = (*first.shape[:d], len(tensors), *first.shape[d:])
     strides = tuple(contiguous_strides(shape))
     if first.ndim in (4, 5) and d < first.ndim:  # PyTorch joins along a dim that there is
@@ -179,10 +178,6 @@ def _(make):
     yield ([make(2, 3), make(2, 3)],)
     yield [make(2, 3), make(2, 3)], -1
     yield ([make(), make()],)
-
-
-@stack.errors
-def _(make):
     yield ([make(2, 3), make(2, 2)],), {}, RuntimeError, "equal size"
     yield ([],), {}, RuntimeError, "non-empty"
 
@@ -197,8 +192,6 @@ def sequence(op: str, tensors: _Any) -> _Any:
 @composite(method=False)
 def hstack(tensors: Tensors):
     """The tensors side by side: along the second dim (the first of 1-dim tensors).
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.hstack.html.
 
     >>> torch.hstack([torch.tensor([1, 2]), torch.tensor([3])])
     tensor([1, 2, 3])
@@ -217,8 +210,6 @@ def _(make):
 def vstack(tensors: Tensors):
     """The tensors one above the other, as matrices.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.vstack.html.
-
     >>> torch.vstack([torch.tensor([1, 2]), torch.tensor([3, 4])])
     tensor([[1, 2],
             [3, 4]])
@@ -235,8 +226,6 @@ def _(make):
 def dstack(tensors: Tensors):
     """The tensors one behind the other: along the third dim.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.dstack.html.
-
     >>> torch.dstack([torch.tensor([1, 2]), torch.tensor([3, 4])])
     tensor([[[1, 3],
              [2, 4]]])
@@ -252,8 +241,6 @@ def _(make):
 @composite(method=False)
 def column_stack(tensors: Tensors):
     """1-dim tensors as the columns of a matrix; others side by side.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.column_stack.html.
 
     >>> torch.column_stack([torch.tensor([1, 2]), torch.tensor([3, 4])])
     tensor([[1, 3],
@@ -291,15 +278,15 @@ class OneOrSeveral(Several):
     single = True
 
 
-def several(cls: type[Several] = Several) -> Callable[[Callable[..., _Any]], Several]:
-    return lambda fn: cls(fn, method=False, out=False)
+def several(
+    cls: type[Several] = Several, **options: _Any
+) -> Callable[[Callable[..., _Any]], Several]:
+    return lambda fn: cls(fn, method=False, out=False, **options)
 
 
-@several()
+@several(samples=of_shapes((3,), (2, 1)))
 def broadcast_tensors(tensors: Tensors):
     """The tensors, expanded to the shape that all broadcast to: views, as a tuple.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.broadcast_tensors.html.
 
     >>> a, b = torch.broadcast_tensors(torch.zeros(3), torch.zeros(2, 1))
     >>> a.shape, b.shape
@@ -307,11 +294,6 @@ def broadcast_tensors(tensors: Tensors):
     """
     shape = broadcast_shapes(*[t._layout.shape for t in tensors], op="broadcast_tensors")
     return tuple([T.expand(t, shape) for t in tensors])
-
-
-@broadcast_tensors.samples
-def _(make):
-    yield make(3), make(2, 1)
 
 
 @several(OneOrSeveral)
@@ -330,7 +312,7 @@ def _(make):
     yield make(2), make()
 
 
-@several(OneOrSeveral)
+@several(OneOrSeveral, samples=of_shapes((3,)))
 def atleast_2d(tensors: Tensors):
     """The tensor (or each of several) with at least two dims, put in front.
 
@@ -343,11 +325,6 @@ def atleast_2d(tensors: Tensors):
 def _two(t: _Any) -> _Any:
     ndim = t._layout.ndim
     return t if ndim >= 2 else T.unsqueeze(t, 0) if ndim else T.reshape(t, (1, 1))
-
-
-@atleast_2d.samples
-def _(make):
-    yield (make(3),)
 
 
 @several(OneOrSeveral)
@@ -378,8 +355,6 @@ def _(make):
 @several()
 def meshgrid(tensors: Tensors, *, indexing: Str = None):
     """Grids of coordinates from 1-dim tensors, expanded views; ``indexing``: ``"ij"`` or ``"xy"``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.meshgrid.html.
 
     >>> x, y = torch.meshgrid(torch.tensor([1, 2]), torch.tensor([3, 4]), indexing="ij")
     >>> x
@@ -425,11 +400,9 @@ def _(make):
     yield (make(3), make(2), make(4)), {"indexing": "xy"}
 
 
-@several()
+@several(samples=of_shapes((3,), (2,)))
 def cartesian_prod(tensors: Tensors):
     """All combinations of the elements of 1-dim tensors, one a row.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.cartesian_prod.html.
 
     >>> torch.cartesian_prod(torch.tensor([1, 2]), torch.tensor([3, 4]))
     tensor([[1, 3],
@@ -444,11 +417,6 @@ def cartesian_prod(tensors: Tensors):
         return tensors[0]
     grids = meshgrid(tensors, indexing="ij")
     return T.stack([T.flatten(grid) for grid in grids], 1)
-
-
-@cartesian_prod.samples
-def _(make):
-    yield make(3), make(2)
 
 
 @pieces(method=False, function=False, out=False, node="block_diag")
@@ -466,7 +434,7 @@ def block_diag_list(tensors: Tensors):
             at, beside = at + t.shape[0], beside + t.shape[1]
         return made
 
-    return Pieces(out, copies, zeros=True)
+    return Pieces(out, copies, rest=0)
 
 
 @block_diag_list.derivative
@@ -479,11 +447,9 @@ def _(g, layouts):
     return made
 
 
-@several()
+@several(samples=of_shapes((2, 3), (2,), ()))
 def block_diag(tensors: Tensors):
     """A matrix with the given matrices along its diagonal and zeros elsewhere.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.block_diag.html.
 
     >>> torch.block_diag(torch.tensor([[1, 2]]), torch.tensor([[3], [4]]))
     tensor([[1, 2, 0],
@@ -501,16 +467,9 @@ def block_diag(tensors: Tensors):
     return T.block_diag_list([_two(t) for t in tensors])
 
 
-@block_diag.samples
-def _(make):
-    yield make(2, 3), make(2), make()
-
-
 @composite(method=False, out=False)
 def combinations(input: Tensor, r: Int = 2, with_replacement: Bool = False):
     """All combinations of ``r`` elements of a 1-dim tensor, one a row.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.combinations.html.
 
     >>> torch.combinations(torch.tensor([1, 2, 3]))
     tensor([[1, 2],

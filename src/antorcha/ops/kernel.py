@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 class ViewOp(Op):
     """An op whose result is another look at its operand's storage."""
 
-    outlined = False  # working out the one layout is all there is to it
-
     def __init__(self, fn: Callable[..., Any], **options: Any) -> None:
         super().__init__(fn, out=False, **options)
 
@@ -61,8 +59,6 @@ def view(**options: Any) -> Callable[[Any], ViewOp]:
 
 class ViewsOp(Op):
     """An op that splits its operand: its function gives a list of (shape, strides, delta)."""
-
-    outlined = False  # as of a ViewOp
 
     why_not_written = (
         "This view is the output of a function that returns multiple views. Such functions do not "

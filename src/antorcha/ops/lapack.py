@@ -28,9 +28,10 @@ class LinAlgError(AntorchaError, RuntimeError):
 def check_float(op: str, lay: Layout) -> None:
     if lay.dtype.kind not in "fc":
         raise DtypeError(
-            f"{op}: Expected a floating point or complex tensor as input. Got {lay.dtype}; cast "
-            "first, e.g. A.float()"
-        )
+            "{op}: Expected a floating point or complex tensor as input. Got {0.dtype}; cast "
+            "first, e.g. {fix}",
+            reason="needs float", op=op, operands=(lay,), fix="A.float()",
+        )  # fmt: skip
     if lay.dtype.itemsize == 2:
         raise MissingFeature(f"{op}: not implemented for {lay.dtype}; use A.float()")
 
@@ -51,8 +52,9 @@ def check_square(op: str, lay: Layout, name: str = "A") -> None:
     m, n = lay.shape[-2:]
     if m != n:
         raise ShapeError(
-            f"{op}: {name} must be batches of square matrices, but they are {m} by {n} matrices"
-        )
+            "{op}: {name} must be batches of square matrices, but they are {m} by {n} matrices",
+            reason="square", op=op, operands=(lay,), name=name, m=m, n=n,
+        )  # fmt: skip
 
 
 def check_same(op: str, a: Layout, b: Layout) -> None:

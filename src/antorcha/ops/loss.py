@@ -142,8 +142,6 @@ def mse_loss(
 ):  # fmt: skip
     """The mean (or sum, or each) of ``(input - target)**2``.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.mse_loss.html.
-
     >>> torch.nn.functional.mse_loss(torch.tensor([1., 2.]), torch.tensor([1., 4.]))
     tensor(2.)
     """
@@ -160,8 +158,6 @@ def l1_loss(
     reduction: Str = "mean", weight: OptTensor = None,
 ):  # fmt: skip
     """The mean (or sum, or each) of ``abs(input - target)``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.l1_loss.html.
 
     >>> torch.nn.functional.l1_loss(torch.tensor([1., 2.]), torch.tensor([1., 4.]))
     tensor(1.)
@@ -196,8 +192,6 @@ def smooth_l1_loss(
 ):  # fmt: skip
     """Squared where ``abs(input - target) < beta`` (``0.5 d**2 / beta``), else ``d - beta / 2``.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.smooth_l1_loss.html.
-
     >>> torch.nn.functional.smooth_l1_loss(torch.tensor([1., 2.]), torch.tensor([1.5, 4.]))
     tensor(0.8125)
     """
@@ -230,8 +224,6 @@ def huber_loss(
     weight: OptTensor = None,
 ):  # fmt: skip
     """``0.5 d**2`` where ``d = abs(input - target) <= delta``, else ``delta * (d - delta / 2)``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.huber_loss.html.
 
     >>> torch.nn.functional.huber_loss(torch.tensor([1., 2.]), torch.tensor([1.5, 4.]))
     tensor(0.8125)
@@ -268,31 +260,32 @@ def binary_cross_entropy(
 ):  # fmt: skip
     """``-(t * log(input) + (1 - t) * log(1 - input))`` for probabilities ``input``.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.binary_cross_entropy.html.
-
     >>> torch.nn.functional.binary_cross_entropy(torch.tensor([0.5, 0.9]), torch.tensor([0., 1.]))
     tensor(0.3993)
     """
     reduction = reduction_of(size_average, reduce, reduction)
     if target._layout.shape != input._layout.shape:
         raise ValueRangeError(
-            f"binary_cross_entropy: Using a target size ({target._layout.shape}) that is different "
-            f"to the input size ({input._layout.shape}) is deprecated. Please ensure they have the "
-            "same size."
-        )
+            "binary_cross_entropy: Using a target size ({target}) that is different to the input "
+            "size ({input}) is deprecated. Please ensure they have the same size.",
+            reason="same size", op="binary_cross_entropy",
+            operands=(input._layout, target._layout), target=target._layout.shape,
+            input=input._layout.shape,
+        )  # fmt: skip
     if target._layout.dtype is not input._layout.dtype:
         raise DtypeError(
             f"binary_cross_entropy: Found dtype {target._layout.dtype} for the target but expected "
             f"{input._layout.dtype}; cast one of them."
         )
     if input._layout.dtype.kind != "f":
-        raise UnsupportedDtype(f"binary_cross_entropy: not implemented for {input._layout.dtype}")
+        raise UnsupportedDtype.of_dtype("binary_cross_entropy", input._layout.dtype)
     if input._layout.numel:
         low, high = float(T.amin(input.detach()).item()), float(T.amax(input.detach()).item())
         if not (low >= 0 and high <= 1):
             raise ShapeError(
-                "binary_cross_entropy: all elements of input should be between 0 and 1"
-            )
+                "binary_cross_entropy: all elements of input should be between 0 and 1",
+                reason="probabilities", op="binary_cross_entropy", low=low, high=high,
+            )  # fmt: skip
     if weight is None:
         return _bce(input, target, reduction)
     return reduced(_bce(input, target, "none") * weight, reduction)
@@ -334,7 +327,6 @@ def binary_cross_entropy_with_logits(
     """``binary_cross_entropy(sigmoid(input), target)``, without overflow.
 
     ``pos_weight`` multiplies the losses of positive targets.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.binary_cross_entropy_with_logits.html.
 
     >>> torch.nn.functional.binary_cross_entropy_with_logits(torch.tensor([0.]), torch.tensor([1.]))
     tensor(0.6931)
@@ -342,18 +334,19 @@ def binary_cross_entropy_with_logits(
     reduction = reduction_of(size_average, reduce, reduction)
     if target._layout.shape != input._layout.shape:
         raise ValueRangeError(
-            f"binary_cross_entropy_with_logits: Target size ({target._layout.shape}) must be the "
-            f"same as input size ({input._layout.shape})"
-        )
+            "binary_cross_entropy_with_logits: Target size ({target}) must be the same as input "
+            "size ({input})",
+            reason="same size", op="binary_cross_entropy_with_logits",
+            operands=(input._layout, target._layout), target=target._layout.shape,
+            input=input._layout.shape,
+        )  # fmt: skip
     if target._layout.dtype.kind not in "fc":
         raise DtypeError(
             "binary_cross_entropy_with_logits: result type Float can't be cast to the target's "
             f"{target._layout.dtype}; cast it with target.float()."
         )
     if input._layout.dtype.kind not in "f":
-        raise UnsupportedDtype(
-            f"binary_cross_entropy_with_logits: not implemented for {input._layout.dtype}"
-        )
+        raise UnsupportedDtype.of_dtype("binary_cross_entropy_with_logits", input._layout.dtype)
     if weight is None and pos_weight is None:
         return _bce_with_logits(input, target, reduction)
     if pos_weight is None:
@@ -381,7 +374,6 @@ def kl_div(
     """The Kullback-Leibler divergence ``target * (log(target) - input)``; ``input`` is in logs.
 
     ``reduction="batchmean"`` divides the sum by the batch size, the mathematical definition.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.kl_div.html.
 
     >>> torch.nn.functional.kl_div(torch.tensor([-1.]), torch.tensor([0.5]), reduction="sum")
     tensor(0.1534)
@@ -420,7 +412,6 @@ def poisson_nll_loss(
     """The negative log likelihood of counts ``target`` from Poisson rates ``exp(input)``.
 
     ``log_input=False``: ``input`` is the rate. ``full`` adds Stirling's term.
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.poisson_nll_loss.html.
 
     >>> torch.nn.functional.poisson_nll_loss(torch.tensor([0.5]), torch.tensor([2.]))
     tensor(0.6487)
@@ -460,8 +451,6 @@ def gaussian_nll_loss(
     reduction: Str = "mean",
 ):  # fmt: skip
     """The negative log likelihood of ``target`` under normal ``input`` of variance ``var``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.gaussian_nll_loss.html.
 
     >>> torch.nn.functional.gaussian_nll_loss(
     ...     torch.tensor([0.]), torch.tensor([1.]), torch.tensor([1.]))

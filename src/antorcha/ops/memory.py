@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Callable
 from typing import Any as _Any
 
@@ -16,6 +15,7 @@ from antorcha.ops import record
 from antorcha.ops.kernel import KernelOp, Planned, ViewOp, kernel
 from antorcha.ops.operands import held
 from antorcha.ops.record import T, composite
+from antorcha.ops.sampled import of_shapes
 from antorcha.ops.steps import Steps, in_steps
 from antorcha.ops.types import Any, DeviceArg, Dtype, Int, Ints, Number, Shape, Str, Tensor
 from antorcha.runtime import layout as L
@@ -26,6 +26,7 @@ from antorcha.runtime.tensor import bare
 from antorcha.shapes import (
     broadcast_shapes,
     channels_last_strides,
+    clamped,
     contiguous_strides,
     may_overlap,
     normalize_dim,
@@ -64,7 +65,6 @@ def clone(input: Tensor, *, memory_format: Str = "preserve"):
     """A copy, through which gradients flow.
 
     ``memory_format``: ``torch.preserve_format`` keeps the order of the strides (default).
-    See https://docs.pytorch.org/docs/stable/generated/torch.clone.html.
 
     >>> torch.clone(torch.tensor([1, 2]))
     tensor([1, 2])
@@ -74,9 +74,7 @@ def clone(input: Tensor, *, memory_format: Str = "preserve"):
     return Planned(Pointwise((E.input_(0, input.dtype),)), [out])
 
 
-@clone.derivative
-def _(g):
-    return g
+clone.derivative(lambda g: g)
 
 
 @clone.samples
@@ -148,9 +146,7 @@ def _bind_fill(args: tuple[_Any, ...], kwargs: dict[str, _Any]) -> _Any:
 fill.bind = _bind_fill
 
 
-@fill.derivative
-def _(g):
-    return T.full_layout(g._layout.shape, 0, g._layout.dtype, g._layout.device)
+fill.derivative(lambda g: T.full_layout(g._layout.shape, 0, g._layout.dtype, g._layout.device))
 
 
 @fill.samples
@@ -158,7 +154,7 @@ def _(make):
     yield make(3, 4), 2.5
 
 
-@kernel(inplace=True, function=False, method=False)
+@kernel(inplace=True, function=False, method=False, samples=of_shapes((3, 4)))
 def zero(input: Tensor):
     """Zeros, with the shape and dtype of ``input``; ``zero_`` does it in place.
 
@@ -170,14 +166,7 @@ def zero(input: Tensor):
     return Planned(Pointwise((E.const(0, input.dtype),)), [out])
 
 
-@zero.derivative
-def _(g):
-    return T.full_layout(g._layout.shape, 0, g._layout.dtype, g._layout.device)
-
-
-@zero.samples
-def _(make):
-    yield (make(3, 4),)
+zero.derivative(lambda g: T.full_layout(g._layout.shape, 0, g._layout.dtype, g._layout.device))
 
 
 class EmbedOp(KernelOp):
@@ -217,15 +206,13 @@ def slice_backward(g: Tensor, size: Shape, dim: Int, start: Int, end: Int, step:
     """Zeros of shape ``size`` with ``g`` at the places that ``slice`` took."""
     d = normalize_dim(dim, len(size))
     strides = list(contiguous_strides(size))
-    first = builtins.slice(start, end, step).indices(size[d])[0]
+    first = clamped(start, size[d], 0)
     delta = first * strides[d] if g.numel else 0
     strides[d] *= step
     return size, strides, delta
 
 
-@slice_backward.derivative
-def _(g, dim, start, end, step):
-    return T.slice(g, dim, start, end, step)
+slice_backward.derivative(lambda g, dim, start, end, step: T.slice(g, dim, start, end, step))
 
 
 @embed
@@ -237,9 +224,7 @@ def select_backward(g: Tensor, size: Shape, dim: Int, index: Int):
     return size, strides, delta
 
 
-@select_backward.derivative
-def _(g, dim, index):
-    return T.select(g, dim, index)
+select_backward.derivative(lambda g, dim, index: T.select(g, dim, index))
 
 
 @embed
@@ -253,9 +238,7 @@ def embed_view(g: Tensor, size: Shape, op: Str, args: Any):
     return size, strides, delta if g.numel else 0
 
 
-@embed_view.derivative
-def _(g, op, args):
-    return record.get(op)(g, *args)
+embed_view.derivative(lambda g, op, args: record.get(op)(g, *args))
 
 
 @embed
@@ -336,12 +319,10 @@ to_device = MoveOp(
 )
 
 
-@to_device.derivative
-def _(g, input_layout):
-    return T.to_device(g, input_layout.device)
+to_device.derivative(lambda g, input_layout: T.to_device(g, input_layout.device))
 
 
-@composite(out=False)
+@composite(out=False, page=False)
 def sum_to_size(input: Tensor, size: Shape):
     """Sums over the dims that broadcasting ``size`` to the input's shape would repeat.
 

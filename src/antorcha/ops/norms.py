@@ -9,6 +9,7 @@ from antorcha.errors import DtypeError, ShapeError
 from antorcha.lazy import np
 from antorcha.ops.lapack import check_float, check_matrix, check_square
 from antorcha.ops.record import T, composite
+from antorcha.ops.sampled import of_shapes
 from antorcha.ops.types import Any, Bool, Dim, Dims, Dtype, Float, Int, Ints, Str, Tensor
 from antorcha.runtime.tensor import Tensor as TensorType
 from antorcha.shapes import broadcast_shapes, normalize_dim, normalize_dims
@@ -21,8 +22,6 @@ def matrix_norm(
     A: Tensor, ord: Any = "fro", dim: Ints = (-2, -1), keepdim: Bool = False, *, dtype: Dtype = None
 ):
     """A norm of matrices: "fro", "nuc", inf, -inf, 1, -1, 2 or -2.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.matrix_norm.html.
 
     >>> torch.linalg.matrix_norm(torch.tensor([[3., 0.], [0., 4.]]))
     tensor(5.)
@@ -76,8 +75,6 @@ def norm(
 ):
     """A vector or matrix norm, by ``ord`` and the number of dims.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.norm.html.
-
     >>> torch.linalg.norm(torch.tensor([3., 4.]))
     tensor(5.)
     """
@@ -108,8 +105,6 @@ def _(make):
 def cond(A: Tensor, p: Any = None):
     """The condition number of matrices in a norm; by default the ratio of singular values.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.cond.html.
-
     >>> torch.linalg.cond(torch.tensor([[4., 0.], [0., 2.]]))
     tensor(2.)
     """
@@ -134,8 +129,6 @@ def matrix_rank(
 ):
     """The number of singular values above ``max(atol, rtol * largest)``.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.matrix_rank.html.
-
     >>> torch.linalg.matrix_rank(torch.tensor([[1., 1.], [2., 2.]]))
     tensor(1)
     """
@@ -156,11 +149,9 @@ def matrix_rank(
     return T.sum(T.gt(values, cut), -1)
 
 
-@composite(name="linalg_cross", namespace=LINALG)
+@composite(name="linalg_cross", namespace=LINALG, samples=of_shapes((4, 3), (4, 3)))
 def cross(input: Tensor, other: Tensor, *, dim: Dim = -1):
     """The cross product of vectors of three elements along ``dim``; the rest broadcasts.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.cross.html.
 
     >>> torch.linalg.cross(torch.tensor([1., 0., 0.]), torch.tensor([0., 1., 0.]))
     tensor([0., 0., 1.])
@@ -184,11 +175,6 @@ def cross(input: Tensor, other: Tensor, *, dim: Dim = -1):
     )
 
 
-@cross.samples
-def _(make):
-    yield make(4, 3), make(4, 3)
-
-
 @composite(name="cross")
 def cross_old(input: Tensor, other: Tensor, dim: Dim = None):
     """The cross product along ``dim``, by default the first dim of size 3; see ``linalg.cross``."""
@@ -200,11 +186,9 @@ def cross_old(input: Tensor, other: Tensor, dim: Dim = None):
     return T.linalg_cross(input, other, dim=dim)
 
 
-@composite(name="linalg_vecdot", namespace=LINALG)
+@composite(name="linalg_vecdot", namespace=LINALG, samples=of_shapes((3, 4), (3, 4)))
 def vecdot(x: Tensor, y: Tensor, *, dim: Dim = -1):
     """The dot products along ``dim``, the first operand conjugated.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.vecdot.html.
 
     >>> torch.linalg.vecdot(torch.tensor([1., 2.]), torch.tensor([3., 4.]))
     tensor(11.)
@@ -212,16 +196,9 @@ def vecdot(x: Tensor, y: Tensor, *, dim: Dim = -1):
     return T.sum((T.conj(x) if x._layout.dtype.kind == "c" else x) * y, dim)
 
 
-@vecdot.samples
-def _(make):
-    yield make(3, 4), make(3, 4)
-
-
 @composite(name="linalg_vander", namespace=LINALG)
 def vander(x: Tensor, *, N: Int = None):
     """The Vandermonde matrix: powers 0, 1, .. N - 1 of each element, along a new last dim.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.vander.html.
 
     >>> torch.linalg.vander(torch.tensor([2, 3]))
     tensor([[1, 2],
@@ -247,7 +224,6 @@ def cdist(
     """The ``p``-norm distances between every row of ``x1`` and every row of ``x2``.
 
     Shapes: (..., P, M) and (..., R, M); the result is (..., P, R).
-    See https://docs.pytorch.org/docs/stable/generated/torch.cdist.html.
 
     >>> torch.cdist(torch.tensor([[0., 0.]]), torch.tensor([[3., 4.]]))
     tensor([[5.]])

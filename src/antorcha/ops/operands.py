@@ -41,10 +41,11 @@ def common_device(op: str, layouts: Sequence[Layout | None]) -> Any:
 
 def _two_devices(op: str, a: Layout, b: Layout) -> None:
     raise DeviceError(
-        f"{op}: Expected all tensors to be on the same device, but found at least two devices, "
-        f"{a.device} and {b.device}! The operands are {tuple(a.shape)} on {a.device} and "
-        f"{tuple(b.shape)} on {b.device}: move one with .to({str(a.device)!r})."
-    )
+        "{op}: Expected all tensors to be on the same device, but found at least two devices, "
+        "{0.device} and {1.device}! The operands are {0.shape} on {0.device} and {1.shape} on "
+        "{1.device}: move one with {fix}.",
+        reason="device", op=op, operands=(a, b), fix=f".to({str(a.device)!r})",
+    )  # fmt: skip
 
 
 def common_dtype(values: Sequence[Any]) -> DType:
@@ -142,8 +143,9 @@ def _check_out(op: str, shape: tuple[int, ...], dtype: DType, out: Layout) -> No
     """Refuses an output that a result of this shape and dtype cannot be written to."""
     if not dtypes.can_cast(dtype, out.dtype):
         raise DtypeError(
-            f"{op}: result type {dtype} can't be cast to the desired output type {out.dtype}"
-        )
+            "{op}: result type {dtype} can't be cast to the desired output type {0.dtype}",
+            reason="keeps dtype", op=op, operands=(out,), dtype=dtype,
+        )  # fmt: skip
     if tuple(out.shape) != shape:
         raise ShapeError(
             f"{op}: output with shape {list(out.shape)} doesn't match the broadcast shape "

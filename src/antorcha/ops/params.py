@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from antorcha import dtypes
@@ -22,11 +22,13 @@ from antorcha.errors import (
     NumberOverflow,
     ValueRangeError,
     did_you_mean,
+    nearest,
     shown,
     warn,
 )
 from antorcha.memo import keep
 from antorcha.runtime.tensor import Tensor
+from antorcha.shapes import is_symbol
 
 TENSOR, OPTIONAL, OPERAND, NUMBER, TENSORS, STATIC = range(6)
 SPELLINGS = {"axis": "dim", "keepdims": "keepdim", "x": "input", "x1": "input", "x2": "other",
@@ -45,19 +47,28 @@ def _text(value: Any) -> str:
 
 
 def to_int(op: str, name: str, value: Any) -> int:
-    if type(value) is int:
-        return value
+    if type(value) is int or is_symbol(value):
+        return value  # type: ignore[no-any-return]
     if isinstance(value, (bool, float)):
-        raise ArgumentError(f"{op}: {name} must be an int, not {_text(value)}")
+        raise _no_int(op, name, value)
     try:
         return int(operator.index(value))
     except TypeError:
-        raise ArgumentError(f"{op}: {name} must be an int, not {_text(value)}") from None
+        raise _no_int(op, name, value) from None
+
+
+def _no_int(op: str, name: str, value: Any) -> ArgumentError:
+    return ArgumentError(
+        "{op}: {name} must be an int, not {text}", reason="int wanted", op=op, name=name,
+        kind=type(value).__name__, text=_text(value),
+    )  # fmt: skip
 
 
 def to_long(op: str, name: str, value: Any) -> int:
     """An int of 64 bits, as PyTorch's ops take them."""
     found = to_int(op, name, value)
+    if is_symbol(found):
+        return found
     if not -_BIG <= found < _BIG:
         raise ValueRangeError(
             f"{op}: {name}: Overflow when unpacking long long: an int of {found.bit_length()} bits"
@@ -131,8 +142,9 @@ def to_dtype(op: str, name: str, value: Any) -> dtypes.dtype:
     found = kinds.get(value) if isinstance(value, type) else None
     if found is None:
         raise ArgumentError(
-            f"{op}: {name} must be a dtype such as torch.float32, not {_text(value)}"
-        )
+            "{op}: {name} must be a dtype such as torch.float32, not {text}", reason="dtype object",
+            op=op, name=name, text=_text(value), given=value if type(value) is str else "",
+        )  # fmt: skip
     return dtypes.get_default_dtype() if value is float else found
 
 
@@ -149,6 +161,8 @@ def to_number(op: str, name: str, value: Any) -> Any:
     for plain in _PLAIN:
         if isinstance(value, plain):  # (np.float64 is a float, an IntEnum an int)
             return value if type(value) is plain else plain(value)
+    if is_symbol(value):
+        return value
     item = getattr(value, "item", None)
     if item is not None and getattr(value, "ndim", 1) == 0:
         return item()
@@ -254,7 +268,11 @@ class Param:
 
 def parameters(fn: Callable[..., Any]) -> list[tuple[str, str, Any, bool]]:
     """A function's parameters: name, annotation, default, keyword only. (What inspect.signature
-    gives, at a tenth of its price: hundreds of records are made at import.)"""
+    gives, at a tenth of its price: hundreds of records are made at import.) A function made by a
+    decorator may say them in an attribute of that name."""
+    said: list[tuple[str, str, Any, bool]] | None = getattr(fn, "parameters", None)
+    if said is not None:
+        return said
     code = fn.__code__
     count, only = code.co_argcount, code.co_kwonlyargcount
     names = code.co_varnames[: count + only]
@@ -306,7 +324,8 @@ def no_quick_bind(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 class Signature:
     """An op's parameters, and the binding of arguments to them."""
 
-    def __init__(self, op: str, fn: Callable[..., Any]) -> None:
+    def __init__(self, op: str, fn: Callable[..., Any], sizes: Sequence[str] = ()) -> None:
+        """sizes: the parameters whose integers are sizes, beside shapes."""
         self.op = op
         self.params = []
         for name, kind, default, keyword_only in parameters(fn):
@@ -325,6 +344,10 @@ class Signature:
             number = p.code == NUMBER and (p.default is None or p.default is _MISSING)
             if k and (number or (p.code == OPERAND and not p.static)):
                 self.number_mask |= 1 << k
+        self.shape_mask = 0  # a bit for each argument that is a shape, or a part of one
+        for k, p in enumerate(self.params[: self.positional]):
+            if p.kind == "Shape" or p.name in sizes:
+                self.shape_mask |= (1 << 62) - (1 << k) if k == self.loose else 1 << k
         self.recipes: dict[Any, list[tuple[int, int]]] = {}  # by argument types: see quick_bind
         self.shapes = [k for k, p in enumerate(self.params) if p.kind == "Shape"]
         self.plan_items = [(p.code, p.check, p.name, p.default) for p in self.params]
@@ -349,9 +372,11 @@ class Signature:
             values, kwargs = self._from_older_form(values, kwargs)
         if len(values) > self.positional:
             raise ArgumentError(
-                f"{self.op}() takes {self.positional} positional arguments but {len(values)} were "
-                f"given; its signature is {self}"
-            )
+                "{op}() takes {most} positional arguments but {given} were given; its signature is "
+                "{signature}",
+                reason="too many arguments", op=self.op, most=self.positional, given=len(values),
+                signature=str(self),
+            )  # fmt: skip
         given = len(values)
         values += self.defaults[given:]
         for name, value in kwargs.items():
@@ -393,9 +418,11 @@ class Signature:
         if name == "self":
             return 0
         raise ArgumentError(
-            f"{self.op}() got an unexpected keyword argument {name!r}."
-            f"{did_you_mean(name, names)} Its signature is {self}"
-        )
+            "{op}() got an unexpected keyword argument {name!r}.{hint} Its signature is "
+            "{signature}",
+            reason="unexpected keyword", op=self.op, name=name, meant=nearest(name, names),
+            hint=did_you_mean(name, names), signature=str(self),
+        )  # fmt: skip
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """-> (key, tensor operands, launch arguments, run-time numbers, every bound value)."""
@@ -419,7 +446,10 @@ class Signature:
                         numbers.append(value)
                         flat.append(value)
                         continue
-                    raise ArgumentError(f"{op}: {name} must not be a tensor ({_text(value)})")
+                    raise ArgumentError(
+                        "{op}: {name} must not be a tensor ({text})", reason="no tensor wanted",
+                        op=op, name=name, text=_text(value),
+                    )  # fmt: skip
                 key.append(value._layout)
                 operands.append(value)
                 flat.append(value._storage)
@@ -448,7 +478,10 @@ class Signature:
                 numbers.append(value)
                 flat.append(value)
             else:
-                raise ArgumentError(f"{op}(): argument {name!r} must be Tensor, not {_text(value)}")
+                raise ArgumentError(
+                    "{op}(): argument {name!r} must be Tensor, not {text}", reason="tensor wanted",
+                    op=op, name=name, kind=type(value).__name__, text=_text(value),
+                )  # fmt: skip
         return tuple(key), operands, flat, tuple(numbers), values
 
     def quick_bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -38,12 +38,12 @@ class Copy(NamedTuple):
 
 @struct
 class Pieces:
-    """The result's layout; the copies that fill a result of a layout of that shape; and whether
-    what no copy reaches is zero."""
+    """The result's layout; the copies that fill a result of a layout of that shape; and what stands
+    where no copy reaches (None: they reach everywhere)."""
 
     out: Layout
     copies: Callable[[Layout], Sequence[Copy]]
-    zeros: bool = False
+    rest: complex | None = None
 
 
 class PiecesOp(Op):
@@ -79,7 +79,9 @@ class PiecesOp(Op):
 def compile_copies(pieces: Pieces, out: Layout, tensors: Sequence[Layout]) -> Launch:
     """The launches of all copies as one."""
     where = backend(out.device)
-    clear = where.compile(Pointwise((E.const(0, out.dtype),)), (out,), ()) if pieces.zeros else None
+    clear = None
+    if pieces.rest is not None:
+        clear = where.compile(Pointwise((E.const(pieces.rest, out.dtype),)), (out,), ())
     copies = []
     for each in pieces.copies(out):
         lay = tensors[each.source]

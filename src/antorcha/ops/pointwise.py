@@ -115,16 +115,18 @@ class PointwiseOp(Op):
         if rule == "masked":
             if own[1].kind != "b":
                 raise DtypeError(
-                    f"{self.name}: masked_fill_ only supports boolean masks, but got mask with "
-                    f"dtype {own[1]}; compare with 0 first: mask != 0."
-                )
+                    "{op}: masked_fill_ only supports boolean masks, but got mask with dtype "
+                    "{dtype}; compare with 0 first: {fix}.",
+                    reason="needs mask", op=self.name, dtype=own[1], fix="mask != 0",
+                )  # fmt: skip
             return own, own[0]
         if rule == "where":
             if own[0].name not in ("bool", "uint8"):
                 raise DtypeError(
-                    f"{self.name}: expected condition to be a boolean tensor, but got a tensor "
-                    f"with dtype {own[0]}; compare with 0 first: condition != 0."
-                )
+                    "{op}: expected condition to be a boolean tensor, but got a tensor with dtype "
+                    "{dtype}; compare with 0 first: {fix}.",
+                    reason="needs mask", op=self.name, dtype=own[0], fix="condition != 0",
+                )  # fmt: skip
             common = common_dtype(values[1:])
             return [dtypes.bool_, *[_beside(common, v) for v in values[1:]]], common
         common = common_dtype([*[v for k, v in enumerate(values) if k not in extra], *fixed])
@@ -134,7 +136,10 @@ class PointwiseOp(Op):
             common = dtypes.get_default_dtype()
         refused = {"floating": "buic", "inexact": "bui", "bits": "fc"}.get(rule, "")
         if common.kind in refused:
-            raise UnsupportedDtype(f"{self.name}: not implemented for {common}")
+            raise UnsupportedDtype(
+                "{op}: not implemented for {dtype}", op=self.name, dtype=common,
+                reason="bits" if rule == "bits" else "needs float",
+            )  # fmt: skip
         if rule == "compare":
             return [common] * len(values), dtypes.bool_
         return [_beside(common, v) for v in values], common

@@ -101,8 +101,6 @@ def _max_unpool(nd: int) -> None:
     unpool.__doc__ = f"""Puts each value back to the place that ``max_pool{nd}d`` took it from; the
     rest is zero.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.{name}.html.
-
     >>> x, i = torch.full({shape}, 5.), torch.full({shape}, 1)
     >>> torch.nn.functional.{name}(x, i, {(*[1] * (nd - 1), 2)}).flatten()
     tensor([0., 5.])
@@ -134,8 +132,6 @@ def _lp_pool(nd: int) -> None:
         return T.pow(T.mul(positive, math.prod(kernel)), 1.0 / norm_type)
 
     pool.__doc__ = f"""The ``norm_type`` norm of each window: ``(sum of x ** p) ** (1 / p)``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.{name}.html.
 
     >>> x = torch.tensor([3., 4.]).reshape({(1, *[1] * (nd - 1), 2)})
     >>> torch.nn.functional.{name}(x, 2.0, {(*[1] * (nd - 1), 2)}).flatten()
@@ -206,7 +202,7 @@ def _fractional(nd: int) -> None:
                 f"{tuple(lay.shape)}"
             )
         if lay.dtype.kind != "f":
-            raise MissingFeature(f"{name}: not implemented for {lay.dtype}; cast to float")
+            raise MissingFeature.of_dtype(name, lay.dtype, "cast to float")
         kernel = per_dim(name, "kernel_size", kernel_size, nd)
         size = _fractional_size(name, nd, lay, output_size, output_ratio)
         for n, k, o in zip(lay.shape[lay.ndim - nd :], kernel, size, strict=True):
@@ -240,7 +236,6 @@ def _fractional(nd: int) -> None:
         return_indices (bool): also which element of the plane each maximum was
 
     Graham, "Fractional max-pooling" (2014).
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.{name}.html.
 
     >>> torch.nn.functional.{name}(torch.ones({(1, *[5] * nd)}), 2, 3).shape
     torch.Size({[1, *[3] * nd]})

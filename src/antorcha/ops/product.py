@@ -105,10 +105,11 @@ def check_dtypes(op: str, operands: Sequence[Layout]) -> None:
     for lay in operands[1:]:
         if lay.dtype is not first:
             raise DtypeError(
-                f"{op}: expected all operands to have the same dtype, but got: {first} and "
-                f"{lay.dtype} (shapes {tuple(operands[0].shape)} and {tuple(lay.shape)}). Convert "
-                f"one of them, e.g. {_conversion(op, first, lay.dtype)}."
-            )
+                "{op}: expected all operands to have the same dtype, but got: {0.dtype} and "
+                "{1.dtype} (shapes {0.shape} and {1.shape}). Convert one of them, e.g. {fix}.",
+                reason="dtype", op=op, operands=(operands[0], lay),
+                fix=_conversion(op, first, lay.dtype),
+            )  # fmt: skip
     if first.kind == "b":
         raise MissingFeature(f"{op}: not implemented for bool; use x.to(torch.int64)")
 
@@ -134,7 +135,7 @@ def reordered(launch: Launch, order: Ints, given: int, out: Layout, device: Back
 def inner_sizes_differ(op: str, a: Ints, b: Ints) -> ShapeError:
     """The error of a product whose inner sizes differ, with what would fit."""
     k, other = a[-1], b[-2] if len(b) > 1 else b[0]
-    text = f"{op}: {a} @ {b}: inner sizes {k} and {other} differ."
+    text = "{op}: {0.shape} @ {1.shape}: inner sizes {one} and {other} differ."
     fits = []
     if len(a) == 2 and len(b) == 2:
         if a[1] == b[1]:
@@ -145,7 +146,11 @@ def inner_sizes_differ(op: str, a: Ints, b: Ints) -> ShapeError:
             fits.append(f"b @ a gives {(b[0], a[1])}")
         if len(fits) == 3:  # two are enough to remind
             fits.pop()
-    return ShapeError(f"{text} {'; '.join(fits)}." if fits else text)
+    reason = "vectors" if len(a) == len(b) == 1 else "matmul"
+    return ShapeError(
+        text + " {fits}." if fits else text, reason=reason, op=op, operands=(a, b), one=k,
+        other=other, fits="; ".join(fits), fix=fits[0].partition(" gives ")[0] if fits else "",
+    )  # fmt: skip
 
 
 def plan_product(

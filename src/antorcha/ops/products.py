@@ -10,6 +10,7 @@ from antorcha import dtypes
 from antorcha.errors import DtypeError, ShapeError
 from antorcha.ops.product import Product, inner_sizes_differ, product_op
 from antorcha.ops.record import T, composite
+from antorcha.ops.sampled import of_shapes
 from antorcha.ops.types import OptTensor, StaticNumber, Tensor
 from antorcha.runtime import layout as L
 
@@ -37,8 +38,9 @@ def turned(lay):
 def want_dims(op, name, lay, ndim):
     if lay.ndim != ndim:
         raise ShapeError(
-            f"{op}: {name} must be a {ndim}D tensor, but it has shape {tuple(lay.shape)}"
-        )
+            "{op}: {name} must be a {wanted}D tensor, but it has shape {0.shape}",
+            reason="two dims", op=op, operands=(lay,), name=name, wanted=ndim,
+        )  # fmt: skip
 
 
 def adjoint(x):
@@ -58,16 +60,17 @@ def matmul(input: Tensor, other: Tensor):
 
     Two vectors give their dot product; a vector on the left is a row, on the right a column, and
     the dim that makes it one does not show in the result. Integers multiply in their own dtype.
-    See https://docs.pytorch.org/docs/stable/generated/torch.matmul.html.
 
     >>> torch.matmul(torch.tensor([[1., 2.], [3., 4.]]), torch.tensor([1., 10.]))
     tensor([21., 43.])
     """
     if input.ndim == 0 or other.ndim == 0:
         raise ShapeError(
-            "matmul: both arguments to matmul need to be at least 1D, but they are "
-            f"{input.ndim}D and {other.ndim}D. Use a * b to scale."
-        )
+            "matmul: both arguments to matmul need to be at least 1D, but they are {one}D and "
+            "{two}D. Use {fix} to scale.",
+            reason="scale", op="matmul", operands=(input, other), one=input.ndim, two=other.ndim,
+            fix="a * b",
+        )  # fmt: skip
     a = row(input) if input.ndim == 1 else input
     b = column(other) if other.ndim == 1 else other
     if a.shape[-1] != b.shape[-2]:
@@ -129,10 +132,6 @@ def _(make):
     yield make(4), make(2, 4, 3)
     yield make(4, 3).t(), make(5, 4).t()
     yield make(3, 0), make(0, 2)
-
-
-@matmul.errors
-def _(make):
     yield (make(3, 2), make(3, 2)), {}, RuntimeError, "inner sizes 2 and 3 differ"
     yield (make(), make(3)), {}, RuntimeError, "at least 1D"
     yield (make(2, 3, 4), make(3, 4, 5)), {}, RuntimeError, "do not broadcast"
@@ -143,8 +142,6 @@ def _(make):
 def mm(input: Tensor, mat2: Tensor):
     """The product of two matrices, (n, m) and (m, p); see ``matmul``.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.mm.html.
-
     >>> torch.mm(torch.tensor([[1., 2.]]), torch.tensor([[3.], [4.]]))
     tensor([[11.]])
     """
@@ -153,9 +150,7 @@ def mm(input: Tensor, mat2: Tensor):
     return Product(input, mat2)
 
 
-@mm.derivative
-def _(g, input, mat2, needs):
-    return _of_matrices(g, input, mat2, needs)
+mm.derivative(lambda g, input, mat2, needs: _of_matrices(g, input, mat2, needs))
 
 
 @mm.samples
@@ -167,8 +162,6 @@ def _(make):
 @product_op()
 def bmm(input: Tensor, mat2: Tensor):
     """The products of two stacks of matrices, (b, n, m) and (b, m, p); no broadcasting.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.bmm.html.
 
     >>> torch.bmm(torch.ones(2, 1, 3), torch.ones(2, 3, 1))
     tensor([[[3.]],
@@ -199,11 +192,9 @@ def _(make):
     yield make(2, 4, 3).transpose(1, 2), make(2, 4, 5)
 
 
-@product_op()
+@product_op(samples=of_shapes((3, 4), (4,)))
 def mv(input: Tensor, vec: Tensor):
     """A matrix (n, m) times a vector (m).
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.mv.html.
 
     >>> torch.mv(torch.tensor([[1., 2.], [3., 4.]]), torch.tensor([1., 10.]))
     tensor([21., 43.])
@@ -221,16 +212,9 @@ def _(g, input, vec, needs):
     )
 
 
-@mv.samples
-def _(make):
-    yield make(3, 4), make(4)
-
-
-@product_op()
+@product_op(samples=of_shapes((4,), (4,)))
 def dot(input: Tensor, tensor: Tensor):
     """The dot product of two vectors of equal size.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.dot.html.
 
     >>> torch.dot(torch.tensor([2., 3.]), torch.tensor([2., 1.]))
     tensor(7.)
@@ -238,25 +222,19 @@ def dot(input: Tensor, tensor: Tensor):
     want_dims("dot", "input", input, 1)
     want_dims("dot", "tensor", tensor, 1)
     if input.numel != tensor.numel:
-        raise ShapeError(f"dot: the vectors have {input.numel} and {tensor.numel} elements")
+        raise ShapeError(
+            "dot: the vectors have {one} and {other} elements", reason="vectors", op="dot",
+            operands=(input, tensor), one=input.numel, other=tensor.numel,
+        )  # fmt: skip
     return Product(row(input), column(tensor), hide=(-2, -1))
 
 
-@dot.derivative
-def _(g, input, tensor):
-    return g * conjugate(tensor), g * conjugate(input)
+dot.derivative(lambda g, input, tensor: (g * conjugate(tensor), g * conjugate(input)))
 
 
-@dot.samples
-def _(make):
-    yield make(4), make(4)
-
-
-@composite()
+@composite(samples=of_shapes((4,), (4,)))
 def vdot(input: Tensor, other: Tensor):
     """The dot product of two vectors, the first conjugated.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.vdot.html.
 
     >>> torch.vdot(torch.tensor([2., 3.]), torch.tensor([2., 1.]))
     tensor(7.)
@@ -264,16 +242,9 @@ def vdot(input: Tensor, other: Tensor):
     return T.dot(conjugate(input), other)
 
 
-@vdot.samples
-def _(make):
-    yield make(4), make(4)
-
-
 @composite()
 def inner(input: Tensor, other: Tensor):
     """The products along the last dim of both: every row of one with every row of the other.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.inner.html.
 
     >>> torch.inner(torch.tensor([1., 2., 3.]), torch.tensor([0., 2., 1.]))
     tensor(7.)
@@ -295,11 +266,9 @@ def _(make):
     yield make(2, 4), make(3, 4)
 
 
-@composite(aliases=("ger",))
+@composite(aliases=("ger",), samples=of_shapes((3,), (4,)))
 def outer(input: Tensor, vec2: Tensor):
     """Every element of one vector times every element of the other: (n, m).
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.outer.html.
 
     >>> torch.outer(torch.tensor([1., 2.]), torch.tensor([1., 10.]))
     tensor([[ 1., 10.],
@@ -308,11 +277,6 @@ def outer(input: Tensor, vec2: Tensor):
     want_dims("outer", "input", input._layout, 1)
     want_dims("outer", "vec2", vec2._layout, 1)
     return T.mul(T.unsqueeze(input, 1), vec2)
-
-
-@outer.samples
-def _(make):
-    yield make(3), make(4)
 
 
 # ------------------------------------------------------------------------- products that are added
@@ -330,8 +294,6 @@ def addmm(
 ):
     """``beta * input + alpha * (mat1 @ mat2)``; ``input`` broadcasts. With ``beta=0`` it is not
     read.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.addmm.html.
 
     >>> torch.addmm(torch.tensor([100.]), torch.tensor([[1., 2.]]), torch.tensor([[3.], [4.]]))
     tensor([[111.]])
@@ -358,8 +320,6 @@ def addmv(
     input: Tensor, mat: Tensor, vec: Tensor, *, beta: StaticNumber = 1, alpha: StaticNumber = 1
 ):
     """``beta * input + alpha * (mat @ vec)``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.addmv.html.
 
     >>> torch.addmv(torch.tensor([100.]), torch.tensor([[1., 2.]]), torch.tensor([3., 4.]))
     tensor([111.])
@@ -394,8 +354,6 @@ def baddbmm(
 ):
     """``beta * input + alpha * (batch1 @ batch2)`` for stacks of matrices.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.baddbmm.html.
-
     >>> torch.baddbmm(torch.ones(1), torch.ones(1, 1, 3), torch.ones(1, 3, 1))
     tensor([[[4.]]])
     """
@@ -422,7 +380,7 @@ def _(make):
     yield (make(5), make(2, 3, 4), make(2, 4, 5)), {"alpha": 0.5, "beta": 2}
 
 
-@composite()
+@composite(samples=of_shapes((3, 5), (2, 3, 4), (2, 4, 5)))
 def addbmm(
     input: Tensor,
     batch1: Tensor,
@@ -432,8 +390,6 @@ def addbmm(
     alpha: StaticNumber = 1,
 ):
     """``beta * input + alpha * sum_b (batch1[b] @ batch2[b])``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.addbmm.html.
 
     >>> torch.addbmm(torch.ones(1, 1), torch.ones(2, 1, 3), torch.ones(2, 3, 1))
     tensor([[7.]])
@@ -447,18 +403,11 @@ def addbmm(
     return T.addmm(input, wide, tall, beta=beta, alpha=alpha)
 
 
-@addbmm.samples
-def _(make):
-    yield make(3, 5), make(2, 3, 4), make(2, 4, 5)
-
-
 @composite()
 def addr(
     input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: StaticNumber = 1, alpha: StaticNumber = 1
 ):
     """``beta * input + alpha * outer(vec1, vec2)``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.addr.html.
 
     >>> torch.addr(torch.zeros(2, 2), torch.tensor([1., 2.]), torch.tensor([3., 4.]))
     tensor([[3., 4.],
@@ -490,7 +439,6 @@ def linear(input: Tensor, weight: Tensor, bias: OptTensor = None):
     """``input @ weight.T + bias``: a linear layer, in one pass.
 
     Shapes: input (..., in), weight (out, in), bias (out); the result is (..., out).
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.linear.html.
 
     >>> torch.nn.functional.linear(torch.ones(1, 2), torch.tensor([[1., 2.]]), torch.tensor([3.]))
     tensor([[6.]])
@@ -502,9 +450,11 @@ def linear(input: Tensor, weight: Tensor, bias: OptTensor = None):
         )
     if input.shape[-1] != weight.shape[-1]:
         raise ShapeError(
-            f"linear: input {tuple(input.shape)} has {input.shape[-1]} features, weight "
-            f"{tuple(weight.shape)} takes {weight.shape[-1]}: inner sizes differ."
-        )
+            "linear: input {0.shape} has {got} features, weight {1.shape} takes {wanted}: inner "
+            "sizes differ.",
+            reason="linear", op="linear", operands=(input, weight), got=input.shape[-1],
+            wanted=weight.shape[-1],
+        )  # fmt: skip
     out = weight.shape[0] if weight.ndim == 2 else None
     if bias is not None and out is not None and tuple(bias.shape) not in ((out,), (1,), ()):
         raise ShapeError(
@@ -546,28 +496,18 @@ def _(make):
     yield make(3, 4), make(5, 4)
     yield make(2, 3, 4), make(5, 4), make(5)
     yield make(4), make(5, 4), make(5)
-
-
-@linear.errors
-def _(make):
     yield (make(3, 4), make(5, 3)), {}, RuntimeError, "inner sizes differ"
     yield (make(3, 4), make(5, 4), make(4)), {}, RuntimeError, "bias"
 
 
-@composite(namespace=NN)
+@composite(namespace=NN, samples=of_shapes((3, 4), (3, 5), (2, 4, 5), (2,)))
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: OptTensor = None):
     """``input1 @ weight[k] @ input2`` for each output k, plus ``bias``.
 
     Shapes: (..., in1), (..., in2), weight (out, in1, in2); the result is (..., out).
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.bilinear.html.
 
     >>> torch.nn.functional.bilinear(torch.ones(1, 2), torch.ones(1, 2), torch.ones(1, 2, 2))
     tensor([[4.]])
     """
     made = T.contiguous(T.einsum("...i,kij,...j->...k", input1, weight, input2))
     return made if bias is None else T.add(made, bias)
-
-
-@bilinear.samples
-def _(make):
-    yield make(3, 4), make(3, 5), make(2, 4, 5), make(2)

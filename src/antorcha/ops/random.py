@@ -11,6 +11,7 @@ import math
 from antorcha import dtypes
 from antorcha.errors import ArgumentError, DtypeError, MissingFeature, RandomError, ShapeError
 from antorcha.lazy import lazy, np
+from antorcha.ops.create import check_format, finish
 from antorcha.ops.record import T
 from antorcha.ops.sampler import Memory, creation, drawn, memory_order, new_target, sampler
 from antorcha.ops.types import (
@@ -65,7 +66,6 @@ def normal(input: Tensor, mean: Float = 0.0, std: Float = 1.0, *, generator: Any
 
     ``torch.normal(mean, std)`` takes a tensor for either and draws one number for each element;
     with two numbers it takes the result's ``size``. ``normal_`` fills a tensor.
-    See https://docs.pytorch.org/docs/stable/generated/torch.normal.html.
 
     >>> _ = torch.manual_seed(42)
     >>> torch.normal(2.0, 3.0, (3,))
@@ -158,8 +158,10 @@ def normal_function(
             raise ArgumentError("normal(): takes a size with two numbers only, not with tensors")
         _check_std(std)
         chosen = dtype or dtypes.get_default_dtype()
-        made = new_target("normal", size, chosen, device, out, layout)
-        return drawn(made, out, requires_grad, normal, (float(mean), float(std)), generator)
+        check_format(layout)
+        made = new_target("normal", size, chosen, device, out)
+        normal_numbers = drawn(made, out, normal, (float(mean), float(std)), generator)
+        return finish(normal_numbers, requires_grad)
     if not any(tensors):
         raise ArgumentError("normal(): with two numbers it needs size=, the result's shape")
     op = T.normal_each if all(tensors) else T.normal_around if tensors[0] else T.normal_scaled
@@ -210,7 +212,6 @@ def bernoulli(input: Tensor, p: Operand = None, *, generator: Any = None):
     """Ones and zeros: 1 with the probability that ``input`` has at that place.
 
     ``bernoulli_(p)`` fills a tensor of any dtype; ``p`` is a number (default 0.5) or a tensor.
-    See https://docs.pytorch.org/docs/stable/generated/torch.bernoulli.html.
 
     >>> torch.bernoulli(torch.tensor([0., 1., 1., 0.]))
     tensor([0., 1., 1., 0.])
@@ -333,8 +334,6 @@ def _multinomial_result(input, num_samples, replacement, generator):
 def multinomial(input: Tensor, num_samples: Int, replacement: Bool = False, *,
                 generator: Any = None):  # fmt: skip
     """``num_samples`` categories of each row, drawn by the row's weights (they need not sum to 1).
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.multinomial.html.
 
     >>> torch.multinomial(torch.tensor([0., 10., 0.]), 1)
     tensor([1])

@@ -19,7 +19,7 @@ def _fill(out: Memory, name: str, *parameters: Any) -> None:
     """Draws with a native sampler; the parameters lie in the order of the result's memory."""
     lay = out.layout
     if lay.dtype.name not in ("float32", "float64"):
-        raise MissingFeature(f"{out.name}: not implemented for {lay.dtype}; use float32 or float64")
+        raise MissingFeature.of_dtype(out.name, lay.dtype, "use float32 or float64")
     order = memory_order(lay)
     spread = [
         np.transpose(np.broadcast_to(each, tuple(lay.shape)), order).ravel() for each in parameters
@@ -38,9 +38,7 @@ def _standard_gamma(input: Tensor, generator: Any = None):
     return lambda out: _fill(out, "fill_gamma", input)
 
 
-@_standard_gamma.derivative
-def _(g, input, out):
-    return T.mul(g, T._standard_gamma_grad(input, out))
+_standard_gamma.derivative(lambda g, input, out: T.mul(g, T._standard_gamma_grad(input, out)))
 
 
 @sampler(method=False, out=False)
@@ -56,7 +54,7 @@ def _sample_dirichlet(input: Tensor, generator: Any = None):
     def draw(out: Memory) -> None:
         kind = out.layout.dtype
         if kind.name not in ("float32", "float64"):
-            raise MissingFeature(f"{out.name}: not implemented for {kind}; use float32 or float64")
+            raise MissingFeature.of_dtype(out.name, kind, "use float32 or float64")
         shapes = np.ascontiguousarray(input, np.float64)
         gammas = np.empty(shapes.shape, np.float64)
         R.fill_from_parameters(
@@ -82,8 +80,6 @@ def _(g, input, out):
 def poisson(input: Tensor, generator: Any = None):
     """Poisson numbers, each of the rate that ``input`` has at that place.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.poisson.html.
-
     >>> torch.poisson(torch.zeros(3))
     tensor([0., 0., 0.])
     """
@@ -105,8 +101,9 @@ def _(make):
 def _binomial_result(count, prob, generator):
     if count.dtype is not prob.dtype:
         raise DtypeError(
-            f"binomial: count and prob must have the same dtype, got {count.dtype} and {prob.dtype}"
-        )
+            "binomial: count and prob must have the same dtype, got {0.dtype} and {1.dtype}",
+            reason="dtype", op="binomial", operands=(count, prob),
+        )  # fmt: skip
     if count.dtype.kind != "f":
         raise DtypeError(f"binomial: takes floating-point tensors, got {count.dtype}")
     if tuple(count.shape) != tuple(prob.shape):
@@ -117,7 +114,7 @@ def _binomial_result(count, prob, generator):
     return count.shape, count.dtype
 
 
-@sampler(method=False, out=False, result=_binomial_result)
+@sampler(method=False, out=False, result=_binomial_result, page=False)
 def binomial(count: Tensor, prob: Tensor, generator: Any = None):
     """How many of ``count`` tries hit, where each hits with probability ``prob``.
 

@@ -6,36 +6,25 @@ Each makes a tensor and fills it with one of the draws of ``random``.
 from __future__ import annotations
 
 from antorcha import dtypes
-from antorcha.device import as_device
 from antorcha.errors import ArgumentError, ShapeError
-from antorcha.ops.create import check_format, empty_as, uninitialised
+from antorcha.ops.create import USUAL, USUAL_LIKE, creating, like, uninitialised
 from antorcha.ops.random import normal, permutation, random, uniform
-from antorcha.ops.sampler import creation, drawn, new_target, target_of
-from antorcha.ops.types import Any, Bool, DeviceArg, Dtype, Int, Shape, Str, Tensor
+from antorcha.ops.sampler import Creation, drawn, new_target, target_of
+from antorcha.ops.types import Any, Int, Shape, Tensor
+
+drawing = creating("generator out " + USUAL, Creation)
 
 
-@creation(method=False)
-def rand(
-    size: Shape,
-    *,
-    generator: Any = None,
-    out: Any = None,
-    dtype: Dtype = None,
-    layout: Any = None,
-    device: DeviceArg = None,
-    requires_grad: Bool = False,
-    pin_memory: Bool = False,
-):
+@drawing
+def rand(size: Shape, *, generator: Any, out: Any, dtype: Any, device: Any):
     """Numbers from [0, 1), all as likely, in a tensor of shape ``size``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.rand.html.
 
     >>> _ = torch.manual_seed(42)
     >>> torch.rand(1, 5)
     tensor([[0.8823, 0.9150, 0.3829, 0.9593, 0.3904]])
     """
-    made = new_target("rand", size, dtype, device, out, layout)
-    return drawn(made, out, requires_grad, uniform, (0.0, 1.0), generator)
+    made = new_target("rand", size, dtype, device, out)
+    return drawn(made, out, uniform, (0.0, 1.0), generator)
 
 
 @rand.errors
@@ -44,28 +33,16 @@ def _(make):
     yield (2,), {"generator": 3}, TypeError, "generator"
 
 
-@creation(method=False)
-def randn(
-    size: Shape,
-    *,
-    generator: Any = None,
-    out: Any = None,
-    dtype: Dtype = None,
-    layout: Any = None,
-    device: DeviceArg = None,
-    requires_grad: Bool = False,
-    pin_memory: Bool = False,
-):
+@drawing
+def randn(size: Shape, *, generator: Any, out: Any, dtype: Any, device: Any):
     """Normal numbers of mean 0 and deviation 1 in a tensor of shape ``size``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.randn.html.
 
     >>> _ = torch.manual_seed(42)
     >>> torch.randn(3)
     tensor([0.3367, 0.1288, 0.2345])
     """
-    made = new_target("randn", size, dtype, device, out, layout)
-    return drawn(made, out, requires_grad, normal, (0.0, 1.0), generator)
+    made = new_target("randn", size, dtype, device, out)
+    return drawn(made, out, normal, (0.0, 1.0), generator)
 
 
 def _range(name, low, high, size):
@@ -82,34 +59,23 @@ def _range(name, low, high, size):
     return int(low), int(high), size
 
 
-@creation(method=False)
+@drawing
 def randint(
-    low: Any = None,
-    high: Any = None,
-    size: Any = None,
-    *,
-    generator: Any = None,
-    out: Any = None,
-    dtype: Dtype = None,
-    layout: Any = None,
-    device: DeviceArg = None,
-    requires_grad: Bool = False,
-    pin_memory: Bool = False,
-):
+    low: Any = None, high: Any = None, size: Any = None, *, generator: Any, out: Any, dtype: Any,
+    device: Any,
+):  # fmt: skip
     """Whole numbers from ``low`` (0 if left out) to ``high - 1``, all as likely; int64.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.randint.html.
 
     >>> _ = torch.manual_seed(42)
     >>> torch.randint(3, 10, (2, 2))
-    tensor([[3, 9],
-            [5, 8]])
+    tensor([[4, 5],
+            [7, 8]])
     """
     if low is None and high is not None:
         low, high = (high, None) if not isinstance(high, (tuple, list)) else (low, high)
     low, high, size = _range("randint", low, high, size)
-    made = new_target("randint", size, dtype or dtypes.int64, device, out, layout)
-    return drawn(made, out, requires_grad, random, (low, high), generator)
+    made = new_target("randint", size, dtype or dtypes.int64, device, out)
+    return drawn(made, out, random, (low, high), generator)
 
 
 @randint.errors
@@ -118,62 +84,28 @@ def _(make):
     yield (5,), {}, TypeError, "size"
 
 
-@creation(method=False, out=False)
-def rand_like(
-    input: Tensor,
-    *,
-    generator: Any = None,
-    dtype: Dtype = None,
-    layout: Any = None,
-    device: DeviceArg = None,
-    requires_grad: Bool = False,
-    memory_format: Str = "preserve",
-    pin_memory: Bool = False,
-):
+@like("generator " + USUAL_LIKE, Creation)
+def rand_like(input: Tensor, *, generator: Any):
     """``rand`` with the shape, dtype and device of ``input``.
 
     >>> torch.rand_like(torch.zeros(2, 3)).shape
     torch.Size([2, 3])
     """
-    made = empty_as(input, dtype, device, memory_format)
-    return drawn(made, None, requires_grad, uniform, (0.0, 1.0), generator)
+    return lambda made: uniform.draw(made, (0.0, 1.0), generator)
 
 
-@creation(method=False, out=False)
-def randn_like(
-    input: Tensor,
-    *,
-    generator: Any = None,
-    dtype: Dtype = None,
-    layout: Any = None,
-    device: DeviceArg = None,
-    requires_grad: Bool = False,
-    memory_format: Str = "preserve",
-    pin_memory: Bool = False,
-):
+@like("generator " + USUAL_LIKE, Creation)
+def randn_like(input: Tensor, *, generator: Any):
     """``randn`` with the shape, dtype and device of ``input``.
 
     >>> torch.randn_like(torch.zeros(2, 3)).shape
     torch.Size([2, 3])
     """
-    made = empty_as(input, dtype, device, memory_format)
-    return drawn(made, None, requires_grad, normal, (0.0, 1.0), generator)
+    return lambda made: normal.draw(made, (0.0, 1.0), generator)
 
 
-@creation(method=False, out=False)
-def randint_like(
-    input: Tensor,
-    low: Any = None,
-    high: Any = None,
-    *,
-    generator: Any = None,
-    dtype: Dtype = None,
-    layout: Any = None,
-    device: DeviceArg = None,
-    requires_grad: Bool = False,
-    memory_format: Str = "preserve",
-    pin_memory: Bool = False,
-):
+@like("generator " + USUAL_LIKE, Creation)
+def randint_like(input: Tensor, low: Any = None, high: Any = None, *, generator: Any):
     """``randint`` with the shape, dtype and device of ``input``.
 
     >>> torch.randint_like(torch.zeros(2, 3), 1)
@@ -183,36 +115,22 @@ def randint_like(
     if low is None:
         low, high = high, None
     low, high, _ = _range("randint_like", low, high, ())
-    made = empty_as(input, dtype, device, memory_format)
-    return drawn(made, None, requires_grad, random, (low, high), generator)
+    return lambda made: random.draw(made, (low, high), generator)
 
 
-@creation(method=False)
-def randperm(
-    n: Int,
-    *,
-    generator: Any = None,
-    out: Any = None,
-    dtype: Dtype = None,
-    layout: Any = None,
-    device: DeviceArg = None,
-    requires_grad: Bool = False,
-    pin_memory: Bool = False,
-):
+@drawing
+def randperm(n: Int, *, generator: Any, out: Any, dtype: Any, device: Any):
     """The numbers 0 to ``n - 1`` in random order.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.randperm.html.
 
     >>> _ = torch.manual_seed(42)
     >>> torch.randperm(4)
-    tensor([0, 3, 2, 1])
+    tensor([2, 3, 0, 1])
     """
-    check_format(layout)
     if n < 0:
         raise ShapeError(f"randperm: n must be non-negative, got {n}")
     chosen = dtype or dtypes.int64
-    made = target_of("randperm", out, (n,), lambda: uninitialised((n,), chosen, as_device(device)))
-    return drawn(made, out, requires_grad, permutation, (), generator)
+    made = target_of("randperm", out, (n,), lambda: uninitialised((n,), chosen, device))
+    return drawn(made, out, permutation, (), generator)
 
 
 @randperm.errors

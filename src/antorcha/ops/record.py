@@ -2,8 +2,8 @@
 
 A record is made by decorating a Python function. Its annotations are the signature, its docstring
 the documentation, its body what is computed (what exactly depends on the kind: see ``pointwise``,
-``reduction``, ``kernel``, ``view``, ``composite``). Derivative, samples and error inputs are added
-below it::
+``reduction``, ``kernel``, ``view``, ``composite``). Its derivative, and samples of what it takes
+and of what it refuses, are added below it::
 
     @pointwise(inplace=True)
     def mul(input: Tensor, other: Operand):
@@ -19,7 +19,8 @@ below it::
         yield make(3, 4), make(4)
 
 Function, method, in-place and ``out=`` forms, shape inference, kernels for every device, the
-generated documentation and the tests all come from the record.
+generated documentation and the tests all come from the record. So does the line of the docstring
+that names PyTorch's page (see ``pages``).
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from antorcha import modes
 from antorcha.errors import ArgumentError, MissingFeature, ShapeError
 from antorcha.lazy import lazy
 from antorcha.ops.outs import check_apart, check_exact
+from antorcha.ops.pages import address_of, naming_page
 from antorcha.ops.params import NEVER_TENSORS, TENSORS, Signature, no_quick_bind
 from antorcha.runtime.call import path, short
 from antorcha.runtime.call.plan import table
@@ -50,10 +52,9 @@ NAMESPACES: dict[str, dict[str, Any]] = {"nn.functional": {}, "special": {}, "li
 
 
 class Op:
-    """An operation. Calling it calls the op; ``samples`` and ``errors`` describe how to test it."""
+    """An operation. Calling it calls the op; ``samples`` describe how to test it."""
 
     rule: Rule | None = None
-    returns: Callable[..., Any] | None = None  # packs several results
     planned_names: tuple[str, ...] = ()  # what plans of this kind add for the rules
     short_binary = False  # may two tensors take the short way of ``a + b``?
     own_bind = False  # does it look at its arguments' values before every call?
@@ -79,13 +80,16 @@ class Op:
         aliases: Sequence[str] = (),
         namespace: str = "torch",
         register: bool = True,
+        samples: Callable[..., Iterator[Any]] | None = None,
+        returns: Callable[..., Any] | None = None,  # packs several results
+        page: bool = True,  # has PyTorch a page about it?
+        sizes: Sequence[str] = (),  # the parameters whose integers are sizes, beside shapes
     ) -> None:
         self.fn = fn
         self.name = self.__name__ = name or fn.__name__.rstrip("_")
-        self.__doc__ = fn.__doc__
         self.__module__ = "antorcha"
         self.__qualname__ = self.name
-        self.signature = Signature(self.name, fn)
+        self.signature = Signature(self.name, fn, sizes)
         self.bind, self.quick_bind = self.signature.bind, self.signature.quick_bind
         self.shapes = self.signature.shapes
         self.static_number = any(p.static for p in self.signature.params)
@@ -94,13 +98,15 @@ class Op:
         self.is_method = method if namespace == "torch" else False
         self.is_function = function and namespace == "torch"
         self.aliases = tuple(aliases)
+        self.__doc__ = naming_page(fn.__doc__, address_of(self) if page and register else None)
         self.node_name = node_name(node or self.name)
         self.forms: dict[str, Op] = {}
         self.plans = table()
         self.short_plans = table()
         self.write_plans = table()  # of the in-place form
-        self.sample_functions: list[Callable[..., Iterator[Any]]] = []
+        self.sample_functions: list[Callable[..., Iterator[Any]]] = [samples] if samples else []
         self.error_functions: list[Callable[..., Iterator[Any]]] = []
+        self.returns = returns
         self.inplace = InPlace(self) if inplace else None
         self.upgradable = type(self).__call__ in (Op.__call__, Composite.__call__)
         own = not self.upgradable or type(self).in_python is not Op.in_python
@@ -197,12 +203,14 @@ class Op:
         self.rule, self.differentiable = TensorRule(self, refuse), False
 
     def samples(self, fn: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
-        """Decorates a generator of sample arguments: tuples, or (tuple, dict)."""
-        self.sample_functions.append(fn)
+        """Decorates a generator of sample arguments: tuples, or (tuple, dict). Arguments that the
+        op refuses are (tuple, dict, exception class, text in the message)."""
+        self.sample_functions.append(lambda make: (s for s in fn(make) if not _is_refused(s)))
+        self.error_functions.append(lambda make: (s for s in fn(make) if _is_refused(s)))
         return fn
 
     def errors(self, fn: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
-        """Decorates a generator of (arguments, keywords, exception class, text in the message)."""
+        """Decorates a generator of what an op without samples refuses."""
         self.error_functions.append(fn)
         return fn
 
@@ -230,9 +238,10 @@ class Op:
                 raise ArgumentError(f"{self.name}: out= must be a Tensor, not {type(out).__name__}")
             if not can_cast(lay.dtype, out._layout.dtype):
                 raise ShapeError(
-                    f"{self.name}: result type {_short(lay.dtype)} can't be cast to the desired "
-                    f"output type {_short(out._layout.dtype)}"
-                )
+                    "{op}: result type {one} can't be cast to the desired output type {two}",
+                    reason="keeps dtype", op=self.name, operands=(out._layout,),
+                    one=_short(lay.dtype), two=_short(out._layout.dtype),
+                )  # fmt: skip
             check_exact(self.name, out, lay.dtype)
             if out._layout.device is not lay.device:
                 raise ShapeError(
@@ -269,6 +278,11 @@ class InPlace:
         if not args or not isinstance(args[0], Tensor):
             raise ArgumentError(f"{self.name}: the first argument must be a Tensor")
         return path.call_inplace(self.op, args, kwargs)
+
+
+def _is_refused(sample: Any) -> bool:
+    """Are these arguments that an op refuses?"""
+    return len(sample) == 4 and isinstance(sample[2], type) and issubclass(sample[2], Exception)
 
 
 resize_out: Any = None  # set by ops.memory

@@ -18,6 +18,7 @@ from antorcha.lang import expr as E
 from antorcha.ops.opaque import opaque
 from antorcha.ops.pointwise import PointwiseOp, pointwise
 from antorcha.ops.record import REGISTRY, T
+from antorcha.ops.sampled import of_shapes
 from antorcha.ops.types import Bool, Ints, OptTensor, Tensor
 
 
@@ -79,33 +80,25 @@ def gru_step_backward(
     return E.vjp((gru_step.fn(*operands),), (dh,), (*operands[1:], h))
 
 
-@pointwise("floating", method=False, function=False, out=False)
+@pointwise("floating", method=False, function=False, out=False, samples=of_shapes((2, 3), (2, 3)))
 def rnn_tanh_step_backward(h: Tensor, dh: Tensor):
     """The gradient of tanh, by its result."""
     return dh * (1 - h * h)
 
 
-@pointwise("floating", method=False, function=False, out=False)
+@pointwise("floating", method=False, function=False, out=False, samples=of_shapes((2, 3), (2, 3)))
 def rnn_relu_step_backward(h: Tensor, dh: Tensor):
     """The gradient of relu, by its result."""
     return E.where(h > 0, dh, 0)
 
 
 @lstm_step.samples
-def _(make):
-    yield tuple(make(2, 3) for _ in range(5))
-
-
 @lstm_step_kept.samples
 def _(make):
     yield tuple(make(2, 3) for _ in range(5))
 
 
 @lstm_step_backward.samples
-def _(make):
-    yield tuple(make(2, 3) for _ in range(7))
-
-
 @gru_step.samples
 def _(make):
     yield tuple(make(2, 3) for _ in range(7))
@@ -114,16 +107,6 @@ def _(make):
 @gru_step_backward.samples
 def _(make):
     yield tuple(make(2, 3) for _ in range(8))
-
-
-@rnn_tanh_step_backward.samples
-def _(make):
-    yield make(2, 3), make(2, 3)
-
-
-@rnn_relu_step_backward.samples
-def _(make):
-    yield make(2, 3), make(2, 3)
 
 
 # --------------------------------------------------------------------------------- packed sequences

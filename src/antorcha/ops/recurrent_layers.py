@@ -184,6 +184,10 @@ def _(make):
     yield make(5, 3, 4), (make(2, 3, 2), make(2, 3, 2)), weights, True, 1, 0.0, False, True, False
     states = make(1, 3, 2), make(1, 3, 2)
     yield make(3, 5, 4), states, _weights(make, 4, 4, 2, 2), False, 1, 0.0, False, False, True
+    states = make(1, 3, 2), make(1, 4, 2)
+    weights = [make(8, 4), make(8, 2)]
+    given = (make(5, 3, 4), states, weights, False, 1, 0.0, False, False, False)
+    yield given, {}, RuntimeError, "Expected hidden size"
 
 
 @gru.samples
@@ -204,14 +208,6 @@ def _(make):
     yield make(5, 3, 2), make(1, 3, 2), weights, False, 1, 0.0, False, False, False
 
 
-@lstm.errors
-def _(make):
-    states = make(1, 3, 2), make(1, 4, 2)
-    weights = [make(8, 4), make(8, 2)]
-    given = (make(5, 3, 4), states, weights, False, 1, 0.0, False, False, False)
-    yield given, {}, RuntimeError, "Expected hidden size"
-
-
 # ------------------------------------------------------------------------------------------- cells
 def _gates_of(name: str, input: _Any, h: _Any, w_ih: _Any, w_hh: _Any, b_ih: _Any, b_hh: _Any):
     for what, each, weight in (("input", input, w_ih), ("hx", h, w_hh)):
@@ -223,7 +219,7 @@ def _gates_of(name: str, input: _Any, h: _Any, w_ih: _Any, w_hh: _Any, b_ih: _An
     return T.linear(input, w_ih, b_ih), T.linear(h, w_hh, b_hh)
 
 
-@composite(method=False, out=False)
+@composite(method=False, out=False, page=False)
 def lstm_cell(
     input: Tensor, hx: Any, w_ih: Tensor, w_hh: Tensor, b_ih: OptTensor = None,
     b_hh: OptTensor = None,
@@ -240,7 +236,7 @@ def lstm_cell(
     return T.lstm_step(*T.chunk(x + more, 4, 1), c)
 
 
-@composite(method=False, out=False)
+@composite(method=False, out=False, page=False)
 def gru_cell(
     input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: OptTensor = None,
     b_hh: OptTensor = None,
@@ -255,34 +251,28 @@ def gru_cell(
     return T.gru_step(hx, *T.chunk(x, 3, 1), *T.chunk(more, 3, 1))
 
 
-@composite(method=False, out=False)
-def rnn_tanh_cell(
-    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: OptTensor = None,
-    b_hh: OptTensor = None,
-):  # fmt: skip
-    """``tanh(w_ih input + b_ih + w_hh hx + b_hh)``; see torch.nn.RNNCell.
+def _elman_cell(nonlinearity: str, operands: str, result: str) -> _Any:
+    """The op of one step of an Elman network."""
+    name = f"rnn_{nonlinearity}_cell"
+
+    def fn(
+        input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: OptTensor = None,
+        b_hh: OptTensor = None,
+    ):  # fmt: skip
+        x, more = _gates_of(name, input, hx, w_ih, w_hh, b_ih, b_hh)
+        return getattr(T, nonlinearity)(x + more)
+
+    fn.__doc__ = f"""``{nonlinearity}(w_ih input + b_ih + w_hh hx + b_hh)``; see torch.nn.RNNCell.
 
     >>> one, zero = torch.ones(1, 1), torch.zeros(1, 1)
-    >>> torch.rnn_tanh_cell(zero, zero, one, one)
-    tensor([[0.]])
+    >>> torch.{name}({operands})
+    tensor([[{result}]])
     """
-    x, more = _gates_of("rnn_tanh_cell", input, hx, w_ih, w_hh, b_ih, b_hh)
-    return T.tanh(x + more)
+    return composite(name=name, method=False, out=False, page=False)(fn)
 
 
-@composite(method=False, out=False)
-def rnn_relu_cell(
-    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: OptTensor = None,
-    b_hh: OptTensor = None,
-):  # fmt: skip
-    """``relu(w_ih input + b_ih + w_hh hx + b_hh)``; see torch.nn.RNNCell.
-
-    >>> one, zero = torch.ones(1, 1), torch.zeros(1, 1)
-    >>> torch.rnn_relu_cell(zero, one, one, one)
-    tensor([[1.]])
-    """
-    x, more = _gates_of("rnn_relu_cell", input, hx, w_ih, w_hh, b_ih, b_hh)
-    return T.relu(x + more)
+rnn_tanh_cell = _elman_cell("tanh", "zero, zero, one, one", "0.")
+rnn_relu_cell = _elman_cell("relu", "zero, one, one, one", "1.")
 
 
 @lstm_cell.samples
@@ -297,15 +287,8 @@ def _(make):
 
 
 @rnn_tanh_cell.samples
-def _(make):
-    yield make(3, 2), make(3, 4), make(4, 2), make(4, 4), make(4), make(4)
-
-
 @rnn_relu_cell.samples
 def _(make):
+    yield make(3, 2), make(3, 4), make(4, 2), make(4, 4), make(4), make(4)
     yield make(3, 2), make(3, 4), make(4, 2), make(4, 4)
-
-
-@rnn_relu_cell.errors
-def _(make):
     yield (make(3, 1), make(3, 4), make(4, 2), make(4, 4)), {}, RuntimeError, "takes 2"

@@ -97,9 +97,10 @@ class ReductionOp(Op):
         if asked is not None:
             if self.types == "float" and asked.kind not in "fc":
                 raise DtypeError(
-                    f"{self.name}(): could not infer output dtype. Optional dtype must be either a "
-                    f"floating point or complex dtype. Got: {asked}"
-                )
+                    "{op}(): could not infer output dtype. Optional dtype must be either a "
+                    "floating point or complex dtype. Got: {dtype}",
+                    reason="needs float", op=self.name, dtype=asked,
+                )  # fmt: skip
             return asked
         if self.types == "sum" and dtype.kind in "bui":
             return dtypes.int64
@@ -107,9 +108,10 @@ class ReductionOp(Op):
             return dtypes.get_default_dtype()
         if self.types == "float" and dtype.kind not in "fc":
             raise DtypeError(
-                f"{self.name}(): could not infer output dtype. Input dtype must be either a "
-                f"floating point or complex dtype. Got: {dtype}; cast first, e.g. x.float()."
-            )
+                "{op}(): could not infer output dtype. Input dtype must be either a floating point "
+                "or complex dtype. Got: {dtype}; cast first, e.g. {fix}.",
+                reason="needs float", op=self.name, dtype=dtype, fix="x.float()",
+            )  # fmt: skip
         return dtypes.bool_ if self.types == "bool" else dtype
 
     def make_plan(self, values: list[Any], outs: tuple[Layout, ...] | None) -> Plan:

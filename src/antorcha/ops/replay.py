@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 Grads = list[Tensor | None]
 on_new: Any = None  # set by the engine: a plan has a new Replay
+on_size: Any = None  # set by the engine: a node of a plan by outline (``replay_sizes.meet``)
 MET, NEVER = "met", "never"
 """In place of a Replay: the next such node makes one; none can be made."""
 
@@ -91,11 +92,31 @@ def gradients_of(node: Node, grads: Grads, create: bool) -> Any:
         plan.vjp[key] = MET
     elif found is MET:
         return _note(node, grads, kept, key)
+    if plan.outline is not None and on_size is not None:
+        on_size(node, grads)
     return rule.backward(node, grads, create)
 
 
 def _note(node: Node, grads: Grads, kept: Any, key: Any) -> Any:
     """The gradients by the node's rule, noted for the next time."""
+    plan = node.plan
+    assert plan is not None
+    found, noted, gradients, results = note(node, grads, kept)
+    plan.vjp[key] = NEVER
+    if not noted.why:
+        layouts = [None if item is None else item[0] for item in kept]
+        plan.vjp[key] = Replay(noted.steps, layouts, gradients, results)
+        if on_new is not None:
+            on_new(plan)
+    return found
+
+
+def note(
+    node: Node, grads: Grads, kept: Any, more: int = 0
+) -> tuple[Any, tape.Tape, list[Any], list[int]]:
+    """The gradients by the node's rule; the tape that its kernels were noted on, which says why not
+    where it is of no use; the gradients as a Replay has them; and their places on the tape. more:
+    modes to be in meanwhile."""
     plan = node.plan
     assert plan is not None
     given = [g for g in grads if g is not None]
@@ -114,9 +135,8 @@ def _note(node: Node, grads: Grads, kept: Any, key: Any) -> Any:
         at += 1
     if node.values and not node.op.rule.replays_numbers:
         noted.fail("its numbers may go anywhere")
-    with tape.running(noted):
+    with tape.running(noted, more):
         found = node.op.rule.backward(node, grads, False)
-    plan.vjp[key] = NEVER
     gradients: list[Any] = []
     results: list[int] = []
     for edge, g in zip(node.edges, found):
@@ -131,9 +151,4 @@ def _note(node: Node, grads: Grads, kept: Any, key: Any) -> Any:
                 break
             gradients.append(g._layout)
             results += place
-    if not noted.why:
-        layouts = [None if item is None else item[0] for item in kept]
-        plan.vjp[key] = Replay(noted.steps, layouts, gradients, results)
-        if on_new is not None:
-            on_new(plan)
-    return found
+    return found, noted, gradients, results

@@ -45,8 +45,6 @@ def interpolate(
             ``scale_factor`` only rounds to
         antialias (bool): widen the filter when shrinking (``'bilinear'``, ``'bicubic'``)
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.interpolate.html.
-
     >>> torch.nn.functional.interpolate(torch.tensor([[[1., 2.]]]), scale_factor=2)
     tensor([[[1., 1., 2., 2.]]])
     >>> torch.nn.functional.interpolate(torch.tensor([[[1., 2.]]]), size=4, mode='linear')
@@ -158,9 +156,9 @@ def _filtered(
     lay = input._layout
     if lay.dtype.kind not in "fc" and not (lay.dtype is dtypes.uint8 and lay.ndim == 4):
         raise MissingFeature(
-            f"interpolate: mode {mode!r} is not implemented for {lay.dtype}; cast the input to "
-            "float"
-        )
+            "interpolate: mode {mode!r} is not implemented for {0.dtype}; cast the input to float",
+            reason="needs float", op="interpolate", operands=(lay,), mode=mode,
+        )  # fmt: skip
     of_bytes = lay.dtype is dtypes.uint8
     if of_bytes:
         wide, f = dtypes.int32, np.float64
@@ -287,10 +285,6 @@ def _(make):
     yield (make(1, 1, 9, 8), (4, 3)), {"mode": "bilinear", "antialias": True}
     yield (make(1, 1, 3, 4, 2), 5), {"mode": "trilinear"}
     yield (make(1, 2, 4, 5), 3), {"mode": "area"}
-
-
-@interpolate.errors
-def _(make):
     yield (make(2, 3, 4),), {}, ValueError, "either size or scale_factor"
     yield (make(2, 3, 4), 2, 2), {}, ValueError, "only one of size"
     yield (make(2, 3, 4), (2, 3)), {}, ValueError, "same number of spatial"

@@ -4,65 +4,34 @@ from __future__ import annotations
 
 import builtins
 import math
+import operator
+from collections.abc import Callable
+from typing import Any
 
 from antorcha.errors import DtypeError, ShapeError
 from antorcha.lang import expr as E
-from antorcha.ops.elementwise import is_bool, spread
+from antorcha.ops.elementwise import is_bool
+from antorcha.ops.functions import function
 from antorcha.ops.pointwise import UnsupportedDtype, pointwise
+from antorcha.ops.sampled import of_shapes, spread, tensor_or_number
 from antorcha.ops.types import Int, Number, Operand, Tensor
 
-
 # ------------------------------------------------------------------------------------- rounding
-@pointwise(inplace=True)
-def floor(input: Tensor):
-    """The greatest integer not above each element; integers stay as they are.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.floor.html.
-
-    >>> torch.floor(torch.tensor([-0.5, 1.5]))
-    tensor([-1.,  1.])
-    """
-    return E.floor(input)
-
-
-floor.samples(spread())
-
-
-@pointwise(inplace=True)
-def ceil(input: Tensor):
-    """The least integer not below each element; integers stay as they are.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.ceil.html.
-
-    >>> torch.ceil(torch.tensor([0.5, 1.5]))
-    tensor([1., 2.])
-    """
-    return E.ceil(input)
-
-
-ceil.samples(spread())
-
-
-@pointwise(inplace=True, aliases=("fix",))
-def trunc(input: Tensor):
-    """Each element without its fraction; integers stay as they are.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.trunc.html.
-
-    >>> torch.trunc(torch.tensor([-1.5, 1.5]))
-    tensor([-1.,  1.])
-    """
-    return E.trunc(input)
-
-
-trunc.samples(spread())
+for _name, _meaning, _given, _gives, _aliases in (
+    ("floor", "The greatest integer not above each element; integers stay as they are.",
+     "[-0.5, 1.5]", "[-1.,  1.]", ()),
+    ("ceil", "The least integer not below each element; integers stay as they are.",
+     "[0.5, 1.5]", "[1., 2.]", ()),
+    ("trunc", "Each element without its fraction; integers stay as they are.",
+     "[-1.5, 1.5]", "[-1.,  1.]", ("fix",)),
+):  # fmt: skip
+    function(_name, _meaning, f"torch.tensor({_given})", f"tensor({_gives})", inplace=True,
+             aliases=_aliases, samples=spread())  # fmt: skip
 
 
 @pointwise(inplace=True, aliases=("special.round",))
 def round(input: Tensor, *, decimals: Int = 0):
     """The nearest integer, ties to even; ``decimals`` rounds at that decimal place.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.round.html.
 
     >>> torch.round(torch.tensor([0.5, 1.5, 2.6]))
     tensor([0., 2., 3.])
@@ -70,7 +39,10 @@ def round(input: Tensor, *, decimals: Int = 0):
     if decimals == 0:
         return E.round(input)
     if input.dtype.kind != "f":
-        raise UnsupportedDtype(f"round: decimals={decimals} is not implemented for {input.dtype}")
+        raise UnsupportedDtype(
+            "round: decimals={decimals} is not implemented for {dtype}", reason="needs float",
+            op="round", decimals=decimals, dtype=input.dtype,
+        )  # fmt: skip
     ten = 10.0 ** builtins.abs(decimals)
     if decimals > 0:
         return E.round(input * ten) / ten
@@ -83,11 +55,9 @@ def _(make):
     yield (make(3, 4),), {"decimals": 1}
 
 
-@pointwise("floating", inplace=True)
+@pointwise("floating", inplace=True, samples=spread())
 def frac(input: Tensor):
     """The fraction of each element, with its sign. Floats only.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.frac.html.
 
     >>> torch.frac(torch.tensor([1., 2.5, -3.2]))
     tensor([ 0.0000,  0.5000, -0.2000])
@@ -95,16 +65,12 @@ def frac(input: Tensor):
     return input - E.trunc(input)
 
 
-frac.samples(spread())
-
-
 # --------------------------------------------------------------------------------------- limits
-@pointwise(inplace=True, aliases=("clip",))
+@pointwise(inplace=True, aliases=("clip",), node="ClampBackward1")
 def clamp(input: Tensor, min: Operand = None, max: Operand = None):
     """Each element limited to ``min``..``max`` (numbers or tensors; either may be None).
 
     Where ``min`` is above ``max`` the result is ``max``. A nan limit gives nan.
-    See https://docs.pytorch.org/docs/stable/generated/torch.clamp.html.
 
     >>> torch.clamp(torch.tensor([-1.5, 0.2, 3.]), min=-1, max=1)
     tensor([-1.0000,  0.2000,  1.0000])
@@ -115,9 +81,6 @@ def clamp(input: Tensor, min: Operand = None, max: Operand = None):
         raise UnsupportedDtype("clamp: not implemented for torch.bool")
     y = input if min is None else E.maximum(input, min)
     return y if max is None else E.minimum(y, max)
-
-
-clamp.node_name = "ClampBackward1"
 
 
 @clamp.derivative
@@ -141,14 +104,10 @@ def _(make):
     yield make(3, 4), make(4, low=-1, high=0), make(3, 1, low=0, high=1)
     yield (make(3, 4),), {"min": 0}
     yield (make(3, 4),), {"max": 0.3}
-
-
-@clamp.errors
-def _(make):
     yield (make(3),), {}, RuntimeError, "At least one of"
 
 
-@pointwise(inplace=True)
+@pointwise(inplace=True, page=False)
 def clamp_min(input: Tensor, min: Operand):
     """Each element, or ``min`` where that is greater.
 
@@ -163,13 +122,7 @@ def _(g, input, min):
     return E.where(input >= min, g, 0), E.where(input < min, g, 0)
 
 
-@clamp_min.samples
-def _(make):
-    yield make(3, 4), 0
-    yield make(3, 4), make(4)
-
-
-@pointwise(inplace=True)
+@pointwise(inplace=True, page=False)
 def clamp_max(input: Tensor, max: Operand):
     """Each element, or ``max`` where that is less.
 
@@ -184,85 +137,35 @@ def _(g, input, max):
     return E.where(input <= max, g, 0), E.where(input > max, g, 0)
 
 
+@clamp_min.samples
 @clamp_max.samples
 def _(make):
     yield make(3, 4), 0
     yield make(3, 4), make(4)
 
 
-@pointwise()
-def maximum(input: Tensor, other: Tensor):
-    """The greater of two elements; nan if either is. Ties share the gradient.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.maximum.html.
-
-    >>> torch.maximum(torch.tensor([1, 2]), torch.tensor([3, 0]))
-    tensor([3, 2])
-    """
-    return input | other if is_bool(input) else E.maximum(input, other)
+def _or_of_bools(name: str, of_bools: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    element = getattr(E, name)
+    return lambda a, b: of_bools(a, b) if is_bool(a) else element(a, b)
 
 
-@maximum.samples
-def _(make):
-    yield make(3, 4), make(4)
-
-
-@pointwise()
-def minimum(input: Tensor, other: Tensor):
-    """The lesser of two elements; nan if either is. Ties share the gradient.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.minimum.html.
-
-    >>> torch.minimum(torch.tensor([1, 2]), torch.tensor([3, 0]))
-    tensor([1, 0])
-    """
-    return input & other if is_bool(input) else E.minimum(input, other)
-
-
-@minimum.samples
-def _(make):
-    yield make(3, 4), make(4)
-
-
-@pointwise()
-def fmax(input: Tensor, other: Tensor):
-    """The greater of two elements; the other one where one is nan.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.fmax.html.
-
-    >>> torch.fmax(torch.tensor([1., float("nan")]), torch.tensor([3., 0.]))
-    tensor([3., 0.])
-    """
-    return input | other if is_bool(input) else E.fmax(input, other)
-
-
-@fmax.samples
-def _(make):
-    yield make(3, 4), make(4)
-
-
-@pointwise()
-def fmin(input: Tensor, other: Tensor):
-    """The lesser of two elements; the other one where one is nan.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.fmin.html.
-
-    >>> torch.fmin(torch.tensor([1., float("nan")]), torch.tensor([3., 0.]))
-    tensor([1., 0.])
-    """
-    return input & other if is_bool(input) else E.fmin(input, other)
-
-
-@fmin.samples
-def _(make):
-    yield make(3, 4), make(4)
+for _name, _meaning, _given, _gives, _of_bools in (
+    ("maximum", "The greater of two elements; nan if either is. Ties share the gradient.",
+     "torch.tensor([1, 2]), torch.tensor([3, 0])", "tensor([3, 2])", operator.or_),
+    ("minimum", "The lesser of two elements; nan if either is. Ties share the gradient.",
+     "torch.tensor([1, 2]), torch.tensor([3, 0])", "tensor([1, 0])", operator.and_),
+    ("fmax", "The greater of two elements; the other one where one is nan.",
+     'torch.tensor([1., float("nan")]), torch.tensor([3., 0.])', "tensor([3., 0.])", operator.or_),
+    ("fmin", "The lesser of two elements; the other one where one is nan.",
+     'torch.tensor([1., float("nan")]), torch.tensor([3., 0.])', "tensor([1., 0.])", operator.and_),
+):  # fmt: skip
+    function(_name, _meaning, _given, _gives, element=_or_of_bools(_name, _of_bools),
+             takes=("Tensor", "Tensor"), samples=of_shapes((3, 4), (4,)))  # fmt: skip
 
 
 @pointwise(inplace=True)
 def nan_to_num(input: Tensor, nan: Number = None, posinf: Number = None, neginf: Number = None):
     """Replaces nan (by 0), inf and -inf (by the dtype's greatest and least), or as given.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nan_to_num.html.
 
     >>> torch.nan_to_num(torch.tensor([float("nan"), 1.]), nan=2.0)
     tensor([2., 1.])
@@ -282,9 +185,7 @@ def nan_to_num(input: Tensor, nan: Number = None, posinf: Number = None, neginf:
     return E.where(input == math.inf, top, E.where(input == -math.inf, bottom, x))
 
 
-@nan_to_num.derivative
-def _(g, input):
-    return E.where(E.isinf(input) | E.isnan(input), 0, g)
+nan_to_num.derivative(lambda g, input: E.where(E.isinf(input) | E.isnan(input), 0, g))
 
 
 @nan_to_num.samples
@@ -297,8 +198,6 @@ def _(make):
 @pointwise("inexact", inplace=True)
 def lerp(input: Tensor, end: Tensor, weight: Operand):
     """Linear interpolation: ``input + weight * (end - input)``. One dtype for all tensors.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.lerp.html.
 
     >>> torch.lerp(torch.tensor([1., 2.]), torch.tensor([10., 10.]), 0.5)
     tensor([5.5000, 6.0000])
@@ -331,19 +230,13 @@ def _(g, input, end, weight):
 def _(make):
     yield make(3, 4), make(4), 0.3
     yield make(3, 4), make(3, 4), make(4)
-
-
-@lerp.errors
-def _(make):
     yield (make(3).float(), make(3).double(), 0.5), {}, RuntimeError, "expected dtype"
 
 
 # --------------------------------------------------------------------------------- bits of floats
-@pointwise("float", inplace=True)
+@pointwise("float", inplace=True, samples=tensor_or_number(-1.0))
 def copysign(input: Tensor, other: Operand):
     """The magnitude of ``input`` with the sign of ``other`` (of -0.0 too).
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.copysign.html.
 
     >>> torch.copysign(torch.tensor([1., -2.]), -1.0)
     tensor([-1., -2.])
@@ -351,22 +244,12 @@ def copysign(input: Tensor, other: Operand):
     return E.copysign(input, other)
 
 
-@copysign.derivative
-def _(g, input, other, out):
-    return E.where(input == 0, 0, g * (out / input)), 0
+copysign.derivative(lambda g, input, other, out: (E.where(input == 0, 0, g * (out / input)), 0))
 
 
-@copysign.samples
-def _(make):
-    yield make(3, 4), make(4)
-    yield make(3, 4), -1.0
-
-
-@pointwise(inplace=True)
+@pointwise(inplace=True, samples=of_shapes((3, 4), (4,)))
 def nextafter(input: Tensor, other: Tensor):
     """The next number after ``input`` towards ``other``. Floats only.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nextafter.html.
 
     >>> torch.nextafter(torch.tensor([1.]), torch.tensor([2.])) == 1 + torch.finfo().eps
     tensor([True])
@@ -374,21 +257,12 @@ def nextafter(input: Tensor, other: Tensor):
     return E.nextafter(input, other)
 
 
-@nextafter.derivative
-def _(g, input, other):
-    return E.where(input != other, g, 0), 0
+nextafter.derivative(lambda g, input, other: (E.where(input != other, g, 0), 0))
 
 
-@nextafter.samples
-def _(make):
-    yield make(3, 4), make(4)
-
-
-@pointwise(inplace=True)
+@pointwise(inplace=True, samples=of_shapes((3, 4), (4,)))
 def heaviside(input: Tensor, values: Tensor):
     """0 below zero, 1 above, and ``values`` at zero. No gradient.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.heaviside.html.
 
     >>> torch.heaviside(torch.tensor([-1.5, 0, 2.]), torch.tensor([0.5]))
     tensor([0.0000, 0.5000, 1.0000])
@@ -407,8 +281,3 @@ def _(input, values):
 
 
 heaviside.has_no_derivative()
-
-
-@heaviside.samples
-def _(make):
-    yield make(3, 4), make(4)

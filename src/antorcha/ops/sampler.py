@@ -23,7 +23,7 @@ from antorcha import dtypes, modes
 from antorcha.device import as_device, backend
 from antorcha.errors import ArgumentError, DeviceError, MissingFeature, ShapeError
 from antorcha.lazy import Array, lazy, np
-from antorcha.ops.create import check_format, finish, uninitialised
+from antorcha.ops.create import uninitialised
 from antorcha.ops.derive import Rule, saved_items
 from antorcha.ops.operands import common_device
 from antorcha.ops.params import OPERAND, STATIC, TENSOR, to_number
@@ -64,9 +64,7 @@ class Memory:
         """Fills it with ``sampler(generator, address, count, dtype name, ...)``."""
         lay = self.layout
         if lay.dtype.kind not in kinds:
-            raise MissingFeature(
-                f"{self.name}: not implemented for {lay.dtype}; draw floats and cast them"
-            )
+            raise MissingFeature.of_dtype(self.name, lay.dtype, "draw floats and cast them")
         name = lay.dtype.name
         count = lay.numel * (2 if name in REALS else 1)
         name = REALS.get(name, name)
@@ -294,9 +292,8 @@ def target_of(name: str, out: Any, shape: Any, make_new: Callable[[], Tensor]) -
     return out
 
 
-def new_target(name: str, size: Any, dtype: Any, device: Any, out: Any, layout: Any) -> Tensor:
+def new_target(name: str, size: Any, dtype: Any, device: Any, out: Any) -> Tensor:
     """A fresh (or the ``out=``) tensor to draw into."""
-    check_format(layout)
     if size is None:
         raise ArgumentError(f"{name}() missing required argument 'size'")
     if any(s < 0 for s in size):
@@ -305,17 +302,14 @@ def new_target(name: str, size: Any, dtype: Any, device: Any, out: Any, layout: 
     return target_of(name, out, size, lambda: uninitialised(size, chosen, as_device(device)))
 
 
-def drawn(
-    made: Tensor, out: Any, requires_grad: bool, op: SamplerOp, args: tuple[Any, ...],
-    generator: Any,
-) -> Tensor:  # fmt: skip
+def drawn(made: Tensor, out: Any, op: SamplerOp, args: tuple[Any, ...], generator: Any) -> Tensor:
     """A new tensor filled by a sampler, or the ``out=`` tensor, which has a history."""
     if out is None:
         op.draw(made, args, generator)
     else:
         into: Any = op.inplace
         into(made, *args, generator=generator)
-    return finish(made, requires_grad)
+    return made
 
 
 @contextmanager

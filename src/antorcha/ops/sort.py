@@ -19,6 +19,7 @@ from antorcha.ops.found import failed
 from antorcha.ops.kernel import Planned, kernel
 from antorcha.ops.record import Composite, T, composite
 from antorcha.ops.reduction import EmptyReduction
+from antorcha.ops.sampled import of_shapes
 from antorcha.ops.types import Any, Bool, Dim, Int, Str, Tensor
 from antorcha.runtime import layout as L
 from antorcha.runtime.tensor import Tensor as TensorType
@@ -110,12 +111,11 @@ def to_picked(g, input_layout, dim, keepdim, out1):
 
 
 # ------------------------------------------------------------------------------------------- sort
-@kernel()
+@kernel(returns=return_types.sort)
 def sort(input: Tensor, dim: Dim = -1, descending: Bool = False, *, stable: Bool = False):
     """The elements along ``dim`` in order, and where each was, as (values, indices).
 
     The sort is always stable: equal elements keep their order. NaN is the greatest.
-    See https://docs.pytorch.org/docs/stable/generated/torch.sort.html.
 
     >>> torch.sort(torch.tensor([3., 1., 2.]))
     torch.return_types.sort(
@@ -138,7 +138,6 @@ def sort(input: Tensor, dim: Dim = -1, descending: Bool = False, *, stable: Bool
     ])  # fmt: skip
 
 
-sort.returns = return_types.sort
 sort.derivative(to_sorted)
 
 
@@ -149,10 +148,6 @@ def _(make):
     yield (make(5),), {"stable": True}
     yield make(2, 70, 3), 1
     yield make(600), 0, True
-
-
-@sort.errors
-def _(make):
     yield (make(3, 4), 2), {}, IndexError, "out of range"
 
 
@@ -160,25 +155,15 @@ def _(make):
 def argsort(input: Tensor, dim: Dim = -1, descending: Bool = False, stable: Bool = False):
     """The indices that sort the elements along ``dim``.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.argsort.html.
-
     >>> torch.argsort(torch.tensor([3., 1., 2.]))
     tensor([1, 2, 0])
     """
     return T.sort(input, dim, descending, stable=stable)[1]
 
 
-@argsort.samples
-def _(make):
-    yield (make(3, 4),)
-    yield make(3, 4), 0, True
-
-
-@composite()
+@composite(samples=of_shapes((3, 4)))
 def msort(input: Tensor):
     """The elements in order along the first dim.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.msort.html.
 
     >>> torch.msort(torch.tensor([[2, 1], [1, 3]]))
     tensor([[1, 1],
@@ -187,16 +172,9 @@ def msort(input: Tensor):
     return T.sort(input, 0)[0]
 
 
-@msort.samples
-def _(make):
-    yield (make(3, 4),)
-
-
-@kernel()
+@kernel(returns=return_types.topk)
 def topk(input: Tensor, k: Int, dim: Dim = -1, largest: Bool = True, sorted: Bool = True):
     """The ``k`` greatest (or least) elements along ``dim``, in order, and where they were.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.topk.html.
 
     >>> torch.topk(torch.arange(1., 6.), 3)
     torch.return_types.topk(
@@ -224,7 +202,6 @@ def topk(input: Tensor, k: Int, dim: Dim = -1, largest: Bool = True, sorted: Boo
     return Planned(what, [(shape, input.dtype), (shape, dtypes.int64)])
 
 
-topk.returns = return_types.topk
 topk.derivative(to_sorted)
 
 
@@ -234,18 +211,12 @@ def _(make):
     yield make(3, 4), 2, 0, False
     yield make(2, 40), 3
     yield make(200, 2), 30, 0
-
-
-@topk.errors
-def _(make):
     yield (make(3, 4), 5), {}, RuntimeError, "out of range"
 
 
-@kernel()
+@kernel(returns=return_types.kthvalue)
 def kthvalue(input: Tensor, k: Int, dim: Dim = -1, keepdim: Bool = False):
     """The ``k``-th least element along ``dim`` (k starts at 1), and where it was.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.kthvalue.html.
 
     >>> torch.kthvalue(torch.arange(1., 6.), 4)
     torch.return_types.kthvalue(
@@ -284,7 +255,6 @@ def picked(input, d, keepdim, place, mode="", rank=0):
     return Planned(what, [(shape, input.dtype), (shape, dtypes.int64)])
 
 
-kthvalue.returns = return_types.kthvalue
 kthvalue.derivative(to_picked)
 
 
@@ -308,7 +278,7 @@ def middle(a, d, skip_nan):
     return np.take_along_axis(order, at, d)
 
 
-@kernel(function=False, method=False, node="MedianBackward1")
+@kernel(function=False, method=False, node="MedianBackward1", returns=return_types.median)
 def median_dim(input: Tensor, dim: Dim = -1, keepdim: Bool = False):
     """The lower median along a dim and its index: ``torch.median(input, dim)``."""
     check_ordered("median", input, DtypeError)
@@ -317,7 +287,7 @@ def median_dim(input: Tensor, dim: Dim = -1, keepdim: Bool = False):
     return picked(input, d, keepdim, lambda a: middle(a, d, False), "median")
 
 
-@kernel(function=False, method=False, node="NanmedianBackward1")
+@kernel(function=False, method=False, node="NanmedianBackward1", returns=return_types.nanmedian)
 def nanmedian_dim(input: Tensor, dim: Dim = -1, keepdim: Bool = False):
     """The lower median along a dim of what is not NaN, and its index."""
     check_ordered("nanmedian", input, DtypeError)
@@ -326,7 +296,6 @@ def nanmedian_dim(input: Tensor, dim: Dim = -1, keepdim: Bool = False):
     return picked(input, d, keepdim, lambda a: middle(a, d, True), "nanmedian")
 
 
-median_dim.returns, nanmedian_dim.returns = return_types.median, return_types.nanmedian
 median_dim.derivative(to_picked)
 nanmedian_dim.derivative(to_picked)
 
@@ -380,7 +349,6 @@ def median(input: Tensor, dim: Dim = None, keepdim: Bool = False):
     """The median of all elements; with ``dim``, along it, as (values, indices).
 
     Of an even number of elements it is the lower one in the middle. NaN if any element is.
-    See https://docs.pytorch.org/docs/stable/generated/torch.median.html.
 
     >>> torch.median(torch.tensor([4., 1., 3., 2.]))
     tensor(2.)
@@ -391,8 +359,6 @@ def median(input: Tensor, dim: Dim = None, keepdim: Bool = False):
 @MedianOp
 def nanmedian(input: Tensor, dim: Dim = None, keepdim: Bool = False):
     """The median of the elements that are not NaN; with ``dim``, along it, as (values, indices).
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nanmedian.html.
 
     >>> torch.nanmedian(torch.tensor([1., float("nan"), 3., 2.]))
     tensor(2.)
@@ -419,11 +385,9 @@ def _(make):
     yield make(2, 150), 1, True
 
 
-@kernel()
+@kernel(returns=return_types.mode)
 def mode(input: Tensor, dim: Dim = -1, keepdim: Bool = False):
     """The commonest value along ``dim`` (the least of them), and its last index.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.mode.html.
 
     >>> torch.mode(torch.tensor([6, 5, 1, 0, 2, 0]))
     torch.return_types.mode(
@@ -448,10 +412,10 @@ def mode(input: Tensor, dim: Dim = -1, keepdim: Bool = False):
     return picked(input, d, keepdim, place)
 
 
-mode.returns = return_types.mode
 mode.derivative(to_picked)
 
 
+@argsort.samples
 @mode.samples
 def _(make):
     yield (make(3, 4),)
@@ -549,7 +513,6 @@ def quantile(
 
     ``q``: a number, or a 1-D tensor of them, which adds a first dim. ``interpolation``: linear,
     lower, higher, midpoint or nearest. NaN if any element is.
-    See https://docs.pytorch.org/docs/stable/generated/torch.quantile.html.
 
     >>> torch.quantile(torch.tensor([0., 1., 2., 3.]), 0.25)
     tensor(0.7500)
@@ -563,8 +526,6 @@ def nanquantile(
 ):
     """``quantile`` of the elements that are not NaN.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.nanquantile.html.
-
     >>> torch.nanquantile(torch.tensor([float("nan"), 1., 2.]), 0.5)
     tensor(1.5000)
     """
@@ -576,13 +537,9 @@ def _(make):
     yield make(3, 5), 0.4
     yield make(3, 5), 0.3, 1
     yield (make(3, 5), 0.3, 0, True), {"interpolation": "midpoint"}
+    yield (make(3), 1.5), {}, RuntimeError, "in the range"
 
 
 @nanquantile.samples
 def _(make):
     yield make(3, 5), 0.4, 1
-
-
-@quantile.errors
-def _(make):
-    yield (make(3), 1.5), {}, RuntimeError, "in the range"

@@ -9,17 +9,16 @@ import math
 
 from antorcha.errors import ShapeError
 from antorcha.lang import expr as E
-from antorcha.ops.elementwise import spread
+from antorcha.ops.functions import function
 from antorcha.ops.pointwise import pointwise
 from antorcha.ops.record import T, composite
+from antorcha.ops.sampled import of_shapes, spread
 from antorcha.ops.types import Float, Int, Operand, Tensor
 
 
 @pointwise("float", inplace=True, aliases=("arctan2",))
 def atan2(input: Tensor, other: Tensor):
     """The angle of the point (``other``, ``input``), between -pi and pi.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.atan2.html.
 
     >>> torch.atan2(torch.tensor([1., -1.]), torch.tensor([1., -1.]))
     tensor([ 0.7854, -2.3562])
@@ -33,28 +32,14 @@ def _(make):
     yield make(3, 1), make(4)
 
 
-@pointwise(inplace=True)
-def hypot(input: Tensor, other: Tensor):
-    """``sqrt(input**2 + other**2)`` without overflow. Floats only.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.hypot.html.
-
-    >>> torch.hypot(torch.tensor([3.]), torch.tensor([4.]))
-    tensor([5.])
-    """
-    return E.hypot(input, other)
+function("hypot", "``sqrt(input**2 + other**2)`` without overflow. Floats only.",
+         "torch.tensor([3.]), torch.tensor([4.])", "tensor([5.])", takes=("Tensor", "Tensor"),
+         inplace=True, samples=of_shapes((3, 4), (4,)))  # fmt: skip
 
 
-@hypot.samples
-def _(make):
-    yield make(3, 4), make(4)
-
-
-@pointwise("floating")
+@pointwise("floating", samples=of_shapes((3, 4), (4,)))
 def logaddexp(input: Tensor, other: Tensor):
     """``log(exp(input) + exp(other))`` without overflow. Floats only.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.logaddexp.html.
 
     >>> torch.logaddexp(torch.tensor([-1.]), torch.tensor([-1., 0.]))
     tensor([-0.3069,  0.3133])
@@ -74,16 +59,9 @@ def _(g, input, other, out):
     return g / (1 + E.exp(other - input)), g / (1 + E.exp(input - other))
 
 
-@logaddexp.samples
-def _(make):
-    yield make(3, 4), make(4)
-
-
-@pointwise("floating")
+@pointwise("floating", samples=of_shapes((3, 4), (4,)))
 def logaddexp2(input: Tensor, other: Tensor):
     """``log2(2**input + 2**other)`` without overflow. Floats only.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.logaddexp2.html.
 
     >>> torch.logaddexp2(torch.tensor([1.]), torch.tensor([1., 3.]))
     tensor([2.0000, 3.3219])
@@ -96,16 +74,9 @@ def _(g, input, other):
     return g / (1 + E.exp2(other - input)), g / (1 + E.exp2(input - other))
 
 
-@logaddexp2.samples
-def _(make):
-    yield make(3, 4), make(4)
-
-
 @pointwise("float", inplace=True, aliases=("special.xlogy",))
 def xlogy(input: Operand, other: Operand):
     """``input * log(other)``, and 0 where ``input`` is 0 (nan where ``other`` is nan).
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.xlogy.html.
 
     >>> torch.xlogy(torch.tensor([0., 2.]), torch.tensor([0., 1.]))
     tensor([0., 0.])
@@ -144,11 +115,9 @@ def _(make):
     yield make(3, 4), make(4, low=0.1)
 
 
-@pointwise("float", inplace=True, aliases=("special.sinc",))
+@pointwise("float", inplace=True, aliases=("special.sinc",), samples=spread())
 def sinc(input: Tensor):
     """``sin(pi * input) / (pi * input)``, and 1 at 0.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.sinc.html.
 
     >>> torch.sinc(torch.tensor([0., 0.5]))
     tensor([1.0000, 0.6366])
@@ -164,14 +133,9 @@ def _(g, input):
     return E.where(t == 0, 0.0, g * E.conj(slope))
 
 
-sinc.samples(spread())
-
-
 @pointwise("float", inplace=True, aliases=("special.logit",))
 def logit(input: Tensor, eps: Float = None):
     """``log(input / (1 - input))``; with ``eps`` the input is first limited to eps..1 - eps.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.logit.html.
 
     >>> torch.logit(torch.tensor([0.5, 0.9]))
     tensor([0.0000, 2.1972])
@@ -196,21 +160,14 @@ def _(make):
     yield make(3, 4, low=0.1, high=0.9), 0.2
 
 
-@pointwise("float", inplace=True)
+@pointwise("float", inplace=True, samples=of_shapes((3, 4), (4,)))
 def ldexp(input: Tensor, other: Tensor):
     """``input * 2**other``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.ldexp.html.
 
     >>> torch.ldexp(torch.tensor([1.]), torch.tensor([1, 2, 3]))
     tensor([2., 4., 8.])
     """
     return input * E.exp2(other)
-
-
-@ldexp.samples
-def _(make):
-    yield make(3, 4), make(4)
 
 
 @pointwise("float", function=False, method=False, inplace=True, name="polygamma_of",
@@ -228,8 +185,6 @@ def _polygamma_method(self, n):
 def polygamma(n: Int, input: Tensor):
     """The ``n``-th derivative of the digamma function.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.polygamma.html.
-
     >>> torch.polygamma(1, torch.tensor([1., 0.5]))
     tensor([1.6449, 4.9348])
     """
@@ -244,7 +199,7 @@ def _(make):
     yield 2, make(3, 4, low=0.5, high=3)
 
 
-@pointwise("float", namespace="special")
+@pointwise("float", namespace="special", samples=spread(0.1))
 def entr(input: Tensor):
     """``-input * log(input)``, 0 at 0 and -inf below.
 
@@ -255,9 +210,4 @@ def entr(input: Tensor):
     return E.where(E.isnan(input), input, inside)
 
 
-@entr.derivative
-def _(g, input):
-    return g * (-E.log(input) - 1)
-
-
-entr.samples(spread(0.1))
+entr.derivative(lambda g, input: g * (-E.log(input) - 1))

@@ -22,18 +22,18 @@ from antorcha.ops.lapack import (
     planned,
 )
 from antorcha.ops.record import T, composite
+from antorcha.ops.sampled import of_shapes
 from antorcha.ops.types import Bool, Str, Tensor
 
 LINALG = "linalg"
 
 
 # -------------------------------------------------------------------------------------------- qr
-@kernel(name="linalg_qr", namespace=LINALG)
+@kernel(name="linalg_qr", namespace=LINALG, returns=return_types.linalg_qr)
 def qr(A: Tensor, mode: Str = "reduced"):
     """``A = Q @ R`` with orthonormal columns in Q and an upper triangular R, as (Q, R).
 
     ``mode``: "reduced", "complete" (Q is square), or "r" (Q is empty).
-    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.qr.html.
 
     >>> torch.linalg.qr(torch.eye(2)).R.abs()
     tensor([[1., 0.],
@@ -55,9 +55,6 @@ def qr(A: Tensor, mode: Str = "reduced"):
 
     q = ((0,), A.dtype) if mode == "r" else by_columns((*batch, m, k), A.dtype, A.device)
     return planned("linalg.qr", run, [q, by_columns((*batch, k, n), A.dtype, A.device)])
-
-
-qr.returns = return_types.linalg_qr
 
 
 @qr.derivative
@@ -114,11 +111,9 @@ def qr_alias(input: Tensor, some: Bool = True):
 
 
 # ------------------------------------------------------------------------------------------- svd
-@kernel(name="linalg_svd", namespace=LINALG)
+@kernel(name="linalg_svd", namespace=LINALG, returns=return_types.linalg_svd)
 def svd(A: Tensor, full_matrices: Bool = True, *, driver: Str = None):
     """``A = U @ diag(S) @ Vh``: the singular value decomposition, as (U, S, Vh); S descends.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.svd.html.
 
     >>> torch.linalg.svd(torch.tensor([[3., 0.], [0., 2.]])).S
     tensor([3., 2.])
@@ -132,9 +127,6 @@ def svd(A: Tensor, full_matrices: Bool = True, *, driver: Str = None):
         [by_columns((*batch, m, u), A.dtype, A.device), ((*batch, k), A.dtype.to_real()),
          by_columns((*batch, v, n), A.dtype, A.device)],
     )  # fmt: skip
-
-
-svd.returns = return_types.linalg_svd
 
 
 @svd.derivative
@@ -198,11 +190,9 @@ def svd_alias(input: Tensor, some: Bool = True, compute_uv: Bool = True):
     return return_types.svd(U, S, adjoint(Vh))
 
 
-@composite(name="linalg_svdvals", namespace=LINALG)
+@composite(name="linalg_svdvals", namespace=LINALG, samples=of_shapes((3, 4)))
 def svdvals(A: Tensor, *, driver: Str = None):
     """The singular values of a matrix, descending.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.svdvals.html.
 
     >>> torch.linalg.svdvals(torch.tensor([[3., 0.], [0., 2.]]))
     tensor([3., 2.])
@@ -210,18 +200,12 @@ def svdvals(A: Tensor, *, driver: Str = None):
     return T.linalg_svd(A, False)[1]
 
 
-@svdvals.samples
-def _(make):
-    yield (make(3, 4),)
-
-
 # ----------------------------------------------------------------------------------- eigenvalues
-@kernel(name="linalg_eigh", namespace=LINALG)
+@kernel(name="linalg_eigh", namespace=LINALG, returns=return_types.linalg_eigh)
 def eigh(A: Tensor, UPLO: Str = "L"):
     """The eigenvalues (ascending) and eigenvectors of a symmetric or Hermitian matrix.
 
     Only the triangle ``UPLO`` ("L" or "U") is read.
-    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.eigh.html.
 
     >>> torch.linalg.eigh(torch.tensor([[2., 0.], [0., 1.]])).eigenvalues
     tensor([1., 2.])
@@ -233,9 +217,6 @@ def eigh(A: Tensor, UPLO: Str = "L"):
         "linalg.eigh", lambda a: tuple(np.linalg.eigh(a, UPLO.upper())),
         [(A.shape[:-1], A.dtype.to_real()), by_columns(A.shape, A.dtype, A.device)],
     )  # fmt: skip
-
-
-eigh.returns = return_types.linalg_eigh
 
 
 @eigh.derivative
@@ -253,11 +234,9 @@ def _(g, out0, out1):
     return T.matmul(T.matmul(V, inside), adjoint(V))
 
 
-@composite(name="linalg_eigvalsh", namespace=LINALG)
+@composite(name="linalg_eigvalsh", namespace=LINALG, samples=of_shapes((3, 3)))
 def eigvalsh(A: Tensor, UPLO: Str = "L"):
     """The eigenvalues of a symmetric or Hermitian matrix, ascending.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.eigvalsh.html.
 
     >>> torch.linalg.eigvalsh(torch.tensor([[2., 0.], [0., 1.]]))
     tensor([1., 2.])
@@ -265,16 +244,9 @@ def eigvalsh(A: Tensor, UPLO: Str = "L"):
     return T.linalg_eigh(A, UPLO)[0]
 
 
-@eigvalsh.samples
-def _(make):
-    yield (make(3, 3),)
-
-
-@kernel(name="linalg_eig", namespace=LINALG)
+@kernel(name="linalg_eig", namespace=LINALG, returns=return_types.linalg_eig)
 def eig(A: Tensor):
     """The eigenvalues and eigenvectors of a square matrix, complex and in no order.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.eig.html.
 
     >>> torch.linalg.eig(torch.tensor([[2., 0.], [0., 1.]])).eigenvalues
     tensor([2.+0.j, 1.+0.j])
@@ -285,9 +257,6 @@ def eig(A: Tensor):
         "linalg.eig", lambda a: tuple(np.linalg.eig(a)),
         [(A.shape[:-1], kind), by_columns(A.shape, kind, A.device)],
     )  # fmt: skip
-
-
-eig.returns = return_types.linalg_eig
 
 
 @eig.derivative
@@ -313,8 +282,6 @@ def _(g, out0, out1, A_layout):
 @composite(name="linalg_eigvals", namespace=LINALG)
 def eigvals(A: Tensor):
     """The eigenvalues of a square matrix, complex and in no order.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.eigvals.html.
 
     >>> torch.linalg.eigvals(torch.tensor([[2., 0.], [0., 1.]]))
     tensor([2.+0.j, 1.+0.j])
@@ -344,11 +311,14 @@ def factored(a):
     return lu, pivots
 
 
-@kernel(name="linalg_lu_factor", namespace=LINALG, node="linalg_lu_factor_ex")
+@kernel(
+    name="linalg_lu_factor",
+    namespace=LINALG,
+    node="linalg_lu_factor_ex",
+    returns=return_types.linalg_lu_factor,
+)
 def lu_factor(A: Tensor, *, pivot: Bool = True):
     """The compact LU factorisation with partial pivoting, as (LU, pivots); pivots count from 1.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.lu_factor.html.
 
     >>> torch.linalg.lu_factor(torch.eye(2)).pivots
     tensor([1, 2], dtype=torch.int32)
@@ -361,19 +331,14 @@ def lu_factor(A: Tensor, *, pivot: Bool = True):
     ])  # fmt: skip
 
 
-lu_factor.returns = return_types.linalg_lu_factor
-
-
 @lu_factor.derivative
 def _(g):
     raise NotImplementedError("linalg.lu_factor: its derivative is not written; use linalg.solve")
 
 
-@kernel(name="linalg_lu", namespace=LINALG)
+@kernel(name="linalg_lu", namespace=LINALG, returns=return_types.linalg_lu)
 def lu(A: Tensor, *, pivot: Bool = True):
     """``A = P @ L @ U`` with a permutation P and triangular L and U, as (P, L, U).
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.lu.html.
 
     >>> torch.linalg.lu(torch.tensor([[0., 1.], [2., 0.]])).P
     tensor([[0., 1.],
@@ -397,9 +362,6 @@ def lu(A: Tensor, *, pivot: Bool = True):
     return planned("linalg.lu", run, [
         ((*batch, *shape), A.dtype) for shape in ((m, m), (m, k), (k, n))
     ])  # fmt: skip
-
-
-lu.returns = return_types.linalg_lu
 
 
 @lu.derivative

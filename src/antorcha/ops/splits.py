@@ -8,7 +8,7 @@ from typing import Any as _Any
 from antorcha.errors import OutOfRange, ShapeError
 from antorcha.ops.kernel import views
 from antorcha.ops.params import to_int, to_ints
-from antorcha.ops.record import T, composite
+from antorcha.ops.record import Composite, T, composite
 from antorcha.ops.types import Any, Dim, Int, Ints, Tensor
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.tensor import Tensor as TensorType
@@ -57,8 +57,6 @@ def equal_parts(n: int, size: int) -> list[int]:
 def unbind(input: Tensor, dim: Dim = 0):
     """The slices along a dim, each a view without it, as a tuple.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.unbind.html.
-
     >>> torch.unbind(torch.tensor([[1, 2], [3, 4]]))
     (tensor([1, 2]), tensor([3, 4]))
     """
@@ -87,10 +85,6 @@ def _(g, input_layout, dim):
 def _(make):
     yield (make(3, 4),)
     yield make(3, 4), -1
-
-
-@unbind.errors
-def _(make):
     yield (make(),), {}, IndexError, "no dimensions"
 
 
@@ -119,7 +113,7 @@ def _(g, input_layout, split_size, dim):
     return gather_parts(g, input_layout, d, equal_parts(input_layout.shape[d], split_size))
 
 
-@views()
+@views(page=False)
 def split_with_sizes(input: Tensor, split_sizes: Ints, dim: Dim = 0):
     """Parts of the given sizes along a dim, views, as a tuple.
 
@@ -153,10 +147,6 @@ def _(g, input_layout, split_sizes, dim):
 def _(make):
     yield make(5, 2), (1, 4)
     yield make(2, 3), (1, 0, 2), 1
-
-
-@split_with_sizes.errors
-def _(make):
     yield (make(5), (1, 3)), {}, RuntimeError, "sum exactly to 5"
 
 
@@ -164,8 +154,6 @@ def _(make):
 @composite(out=False)
 def split(input: Tensor, split_size: Any, dim: Dim = 0):
     """Parts along a dim, views, as a tuple: of ``split_size`` elements, or of the sizes in a list.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.split.html.
 
     >>> torch.split(torch.arange(5), 2)
     (tensor([0, 1]), tensor([2, 3]), tensor([4]))
@@ -179,10 +167,6 @@ def split(input: Tensor, split_size: Any, dim: Dim = 0):
 def _(make):
     yield make(5, 2), 2
     yield make(5, 3), (1, 2), 1
-
-
-@split.errors
-def _(make):
     yield (make(5), -1), {}, RuntimeError, "non-negative"
     yield (make(), 1), {}, RuntimeError, "at least a 1-dimensional"
 
@@ -190,8 +174,6 @@ def _(make):
 @composite(out=False)
 def chunk(input: Tensor, chunks: Int, dim: Dim = 0):
     """At most ``chunks`` parts of equal size (but the last) along a dim: views, as a tuple.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.chunk.html.
 
     >>> torch.chunk(torch.arange(5), 3)
     (tensor([0, 1]), tensor([2, 3]), tensor([4]))
@@ -213,10 +195,6 @@ def chunk(input: Tensor, chunks: Int, dim: Dim = 0):
 def _(make):
     yield make(5, 2), 2
     yield make(4, 3), 3, 1
-
-
-@chunk.errors
-def _(make):
     yield (make(5), 0), {}, RuntimeError, "greater than 0"
 
 
@@ -254,8 +232,6 @@ def cut(input: TensorType, where: _Any, dim: int, op: str) -> tuple[TensorType, 
 def tensor_split(input: Tensor, indices_or_sections: Any, dim: Dim = 0):
     """Parts along a dim, views: so many of nearly equal size, or cut at the given indices.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.tensor_split.html.
-
     >>> torch.tensor_split(torch.arange(5), 2)
     (tensor([0, 1, 2]), tensor([3, 4]))
     >>> torch.tensor_split(torch.arange(5), (1, 3))
@@ -268,105 +244,74 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: Dim = 0):
 def _(make):
     yield make(5, 2), 3
     yield make(5, 2), (1, 4)
-
-
-@tensor_split.errors
-def _(make):
     yield (make(5), 0), {}, RuntimeError, "larger than 0"
     yield (make(5), 1.5), {}, TypeError, "tensor_split: indices_or_sections must be an int"
     yield (make(5), (1, None)), {}, TypeError, "tensor_split: indices_or_sections must be an int"
     yield (make(5), make()), {}, RuntimeError, "dtype torch.int64"
 
 
-def whole_sections(input: TensorType, where: _Any, dim: int, op: str) -> _Any:
-    n = input._layout.shape[dim]
-    if not isinstance(where, (tuple, list)):
-        where = to_int(op, "indices_or_sections", where)
-        if where and n % where == 0:
-            return cut(input, where, dim, op)
-        raise ShapeError(
-            f"torch.{op} attempted to split along dimension {dim}, but the size of the dimension "
-            f"{n} is not divisible by the split_size {where}!"
-        )
-    return cut(input, where, dim, op)
+def _split_along(name: str, dim: int, least: int, doc: str) -> Composite:
+    """The op that splits along a dim (the last, where there are fewer) of tensors that have at
+    least so many."""
+
+    def fn(input: Tensor, indices_or_sections: Any):
+        ndim, where = input._layout.ndim, indices_or_sections
+        if ndim < least:
+            raise ShapeError(
+                f"torch.{name} requires a tensor with at least {least} dimension, but got a tensor "
+                f"with {ndim} dimensions!"
+            )
+        d = min(dim, ndim - 1)
+        if not isinstance(where, (tuple, list)):
+            where, n = to_int(name, "indices_or_sections", where), input._layout.shape[d]
+            if not where or n % where:
+                raise ShapeError(
+                    f"torch.{name} attempted to split along dimension {d}, but the size of the "
+                    f"dimension {n} is not divisible by the split_size {where}!"
+                )
+        return cut(input, where, d, name)
+
+    def samples(make):
+        shape = [4 if k == dim else 2 for k in range(max(least, dim + 1))]
+        yield make(*shape), 2
+        yield make(*shape), (1, 3)
+        yield (make(*shape), 3), {}, RuntimeError, "not divisible"
+        for wrong in (1.5, None, make(2)):
+            text = f"{name}: indices_or_sections must be an int"
+            yield (make(*shape), wrong), {}, TypeError, text
+
+    fn.__doc__ = doc
+    op = composite(name=name, out=False)(fn)
+    op.samples(samples)
+    return op
 
 
-def at_least(input: TensorType, ndim: int, op: str) -> None:
-    if input._layout.ndim < ndim:
-        raise ShapeError(
-            f"torch.{op} requires a tensor with at least {ndim} dimension, but got a tensor with "
-            f"{input._layout.ndim} dimensions!"
-        )
-
-
-@composite(out=False)
-def hsplit(input: Tensor, indices_or_sections: Any):
+hsplit = _split_along(
+    "hsplit", 1, 1,
     """Parts side by side: ``tensor_split`` along the second dim (the first of a 1-dim tensor).
 
     >>> torch.hsplit(torch.arange(4), 2)
     (tensor([0, 1]), tensor([2, 3]))
-    """
-    at_least(input, 1, "hsplit")
-    return whole_sections(input, indices_or_sections, int(input._layout.ndim > 1), "hsplit")
+    """,
+)  # fmt: skip
+vsplit = _split_along(
+    "vsplit", 0, 2,
+    """Parts one above the other: ``tensor_split`` along the first dim.
+
+    >>> torch.vsplit(torch.tensor([[1], [2]]), 2)
+    (tensor([[1]]), tensor([[2]]))
+    """,
+)  # fmt: skip
+dsplit = _split_along(
+    "dsplit", 2, 3,
+    """Parts one behind the other: ``tensor_split`` along the third dim.
+
+    >>> [p.shape for p in torch.dsplit(torch.zeros(1, 2, 4), 2)]
+    [torch.Size([1, 2, 2]), torch.Size([1, 2, 2])]
+    """,
+)  # fmt: skip
 
 
 @hsplit.samples
 def _(make):
     yield make(4), 2
-    yield make(2, 4), (1, 3)
-
-
-@hsplit.errors
-def _(make):
-    yield (make(4), 3), {}, RuntimeError, "not divisible"
-    yield (make(4), 1.5), {}, TypeError, "hsplit: indices_or_sections must be an int"
-    yield (make(4), None), {}, TypeError, "hsplit: indices_or_sections must be an int"
-    yield (make(4), make(2)), {}, TypeError, "hsplit: indices_or_sections must be an int"
-
-
-@composite(out=False)
-def vsplit(input: Tensor, indices_or_sections: Any):
-    """Parts one above the other: ``tensor_split`` along the first dim.
-
-    >>> torch.vsplit(torch.tensor([[1], [2]]), 2)
-    (tensor([[1]]), tensor([[2]]))
-    """
-    at_least(input, 2, "vsplit")
-    return whole_sections(input, indices_or_sections, 0, "vsplit")
-
-
-@vsplit.samples
-def _(make):
-    yield make(4, 2), 2
-
-
-@vsplit.errors
-def _(make):
-    yield (make(4, 2), 3), {}, RuntimeError, "not divisible"
-    yield (make(4, 2), 1.5), {}, TypeError, "vsplit: indices_or_sections must be an int"
-    yield (make(4, 2), None), {}, TypeError, "vsplit: indices_or_sections must be an int"
-    yield (make(4, 2), make(2)), {}, TypeError, "vsplit: indices_or_sections must be an int"
-
-
-@composite(out=False)
-def dsplit(input: Tensor, indices_or_sections: Any):
-    """Parts one behind the other: ``tensor_split`` along the third dim.
-
-    >>> [p.shape for p in torch.dsplit(torch.zeros(1, 2, 4), 2)]
-    [torch.Size([1, 2, 2]), torch.Size([1, 2, 2])]
-    """
-    at_least(input, 3, "dsplit")
-    return whole_sections(input, indices_or_sections, 2, "dsplit")
-
-
-@dsplit.samples
-def _(make):
-    yield make(2, 3, 4), 2
-
-
-@dsplit.errors
-def _(make):
-    yield (make(2, 3, 4), 3), {}, RuntimeError, "not divisible"
-    yield (make(2, 3, 4), 1.5), {}, TypeError, "dsplit: indices_or_sections must be an int"
-    yield (make(2, 3, 4), None), {}, TypeError, "dsplit: indices_or_sections must be an int"
-    yield (make(2, 3, 4), make(2)), {}, TypeError, "dsplit: indices_or_sections must be an int"

@@ -22,6 +22,7 @@ from antorcha.ops.pointwise import pointwise
 from antorcha.ops.record import T, composite
 from antorcha.ops.reduce import beside, count_of
 from antorcha.ops.reduction import Fold, ReductionOp
+from antorcha.ops.sampled import of_shapes
 from antorcha.ops.types import (
     Any,
     Bool,
@@ -66,9 +67,10 @@ def squares(input, correction, root, give_mean):
     """The fold of squared distances from the mean to a variance, or its root."""
     if input.dtype.kind not in "fc":
         raise DtypeError(
-            f"std and var only support floating point and complex dtypes, got {input.dtype}; cast "
-            "first, e.g. x.float()"
-        )
+            "std and var only support floating point and complex dtypes, got {dtype}; cast "
+            "first, e.g. {fix}",
+            reason="needs float", op="var", dtype=input.dtype, fix="x.float()",
+        )  # fmt: skip
     real = input.dtype.to_real()
     state = dtypes.float32 if real.itemsize == 2 else real
 
@@ -111,100 +113,9 @@ def std_backward(g: Tensor, input: Tensor, mean: Tensor, out: Tensor, scale: Num
     return E.where(out == 0, 0, g / (out * 2)) * scale * (input - mean)
 
 
-def spread(**options):
-    return lambda fn: SpreadOp(fn, **options)
-
-
-@spread()
-def var(
-    input: Tensor,
-    dim: Dims = None,
-    unbiased: Bool = None,
-    keepdim: Bool = False,
-    *,
-    correction: StaticNumber = None,
-):
-    """The variance of all elements, or along ``dim``.
-
-    The sum of squared distances from the mean is divided by ``n - correction`` (1 by default;
-    ``unbiased=False`` means 0).
-    See https://docs.pytorch.org/docs/stable/generated/torch.var.html.
-
-    >>> torch.var(torch.tensor([[1., 2., 3.], [2., 4., 6.]]), dim=1)
-    tensor([1., 4.])
-    """
-    return squares(input, correction_of(unbiased, correction), False, False)
-
-
-@spread()
-def std(
-    input: Tensor,
-    dim: Dims = None,
-    unbiased: Bool = None,
-    keepdim: Bool = False,
-    *,
-    correction: StaticNumber = None,
-):
-    """The standard deviation of all elements, or along ``dim``: the root of ``var``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.std.html.
-
-    >>> torch.std(torch.tensor([[1., 2., 3.], [2., 4., 6.]]), dim=1)
-    tensor([1., 2.])
-    """
-    return squares(input, correction_of(unbiased, correction), True, False)
-
-
-@spread(method=False, out=False)
-def var_mean(
-    input: Tensor,
-    dim: Dims = None,
-    unbiased: Bool = None,
-    keepdim: Bool = False,
-    *,
-    correction: StaticNumber = None,
-):
-    """The variance and the mean, as (var, mean).
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.var_mean.html.
-
-    >>> torch.var_mean(torch.tensor([1., 2., 3.]))
-    (tensor(1.), tensor(2.))
-    """
-    return squares(input, correction_of(unbiased, correction), False, True)
-
-
-@spread(method=False, out=False)
-def std_mean(
-    input: Tensor,
-    dim: Dims = None,
-    unbiased: Bool = None,
-    keepdim: Bool = False,
-    *,
-    correction: StaticNumber = None,
-):
-    """The standard deviation and the mean, as (std, mean).
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.std_mean.html.
-
-    >>> torch.std_mean(torch.tensor([1., 2., 3.]))
-    (tensor(1.), tensor(2.))
-    """
-    return squares(input, correction_of(unbiased, correction), True, True)
-
-
-@var.derivative
-def _(g, input, dims, keepdim, unbiased, correction):
-    return spread_gradient(g, input, dims, keepdim, correction_of(unbiased, correction))
-
-
-@std.derivative
-def _(g, input, out, dims, keepdim, unbiased, correction):
-    return spread_gradient(g, input, dims, keepdim, correction_of(unbiased, correction), out)
-
-
-def _with_mean(g, input, dims, keepdim, correction, root=None):
-    of_spread, of_mean = g
+def _gradient(g, input, dims, keepdim, correction, root=None):
+    """The gradient of a measure of spread, given alone or with the mean."""
+    of_spread, of_mean = g if isinstance(g, tuple) else (g, None)
     found = None
     if of_spread is not None:
         found = spread_gradient(of_spread, input, dims, keepdim, correction, root)
@@ -216,14 +127,64 @@ def _with_mean(g, input, dims, keepdim, correction, root=None):
     return found
 
 
-@var_mean.derivative
-def _(g, input, dims, keepdim, unbiased, correction):
-    return _with_mean(g, input, dims, keepdim, correction_of(unbiased, correction))
+def _spread(name, root, give_mean, doc, **options):
+    """The op of the variance, or of its ``root``, given alone or with the mean."""
+
+    def fn(
+        input: Tensor, dim: Dims = None, unbiased: Bool = None, keepdim: Bool = False, *,
+        correction: StaticNumber = None,
+    ):  # fmt: skip
+        return squares(input, correction_of(unbiased, correction), root, give_mean)
+
+    def of_variance(g, input, dims, keepdim, unbiased, correction):
+        return _gradient(g, input, dims, keepdim, correction_of(unbiased, correction))
+
+    def of_root(g, input, out0, dims, keepdim, unbiased, correction):
+        return _gradient(g, input, dims, keepdim, correction_of(unbiased, correction), out0)
+
+    fn.__doc__ = doc
+    op = SpreadOp(fn, name=name, **options)
+    op.derivative(of_root if root else of_variance)
+    return op
 
 
-@std_mean.derivative
-def _(g, input, out0, dims, keepdim, unbiased, correction):
-    return _with_mean(g, input, dims, keepdim, correction_of(unbiased, correction), out0)
+var = _spread(
+    "var", False, False,
+    """The variance of all elements, or along ``dim``.
+
+    The sum of squared distances from the mean is divided by ``n - correction`` (1 by default;
+    ``unbiased=False`` means 0).
+
+    >>> torch.var(torch.tensor([[1., 2., 3.], [2., 4., 6.]]), dim=1)
+    tensor([1., 4.])
+    """,
+)  # fmt: skip
+std = _spread(
+    "std", True, False,
+    """The standard deviation of all elements, or along ``dim``: the root of ``var``.
+
+    >>> torch.std(torch.tensor([[1., 2., 3.], [2., 4., 6.]]), dim=1)
+    tensor([1., 2.])
+    """,
+)  # fmt: skip
+var_mean = _spread(
+    "var_mean", False, True,
+    """The variance and the mean, as (var, mean).
+
+    >>> torch.var_mean(torch.tensor([1., 2., 3.]))
+    (tensor(1.), tensor(2.))
+    """,
+    method=False, out=False,
+)  # fmt: skip
+std_mean = _spread(
+    "std_mean", True, True,
+    """The standard deviation and the mean, as (std, mean).
+
+    >>> torch.std_mean(torch.tensor([1., 2., 3.]))
+    (tensor(1.), tensor(2.))
+    """,
+    method=False, out=False,
+)  # fmt: skip
 
 
 def _spread_samples(make):
@@ -310,7 +271,6 @@ def vector_norm(
 
     ``sum(abs(x) ** ord) ** (1 / ord)``; ``inf`` and ``-inf`` give the greatest and the least
     magnitude, 0 the count of what is not zero. The result is real.
-    See https://docs.pytorch.org/docs/stable/generated/torch.linalg.vector_norm.html.
 
     >>> torch.linalg.vector_norm(torch.tensor([3., 4.]))
     tensor(5.)
@@ -319,8 +279,9 @@ def vector_norm(
     if input.dtype.kind not in "fc":
         raise DtypeError(
             "linalg.vector_norm: Expected a floating point or complex tensor as input. Got "
-            f"{input.dtype}; cast first, e.g. x.float()"
-        )
+            "{dtype}; cast first, e.g. {fix}",
+            reason="needs float", op="linalg.vector_norm", dtype=input.dtype, fix="x.float()",
+        )  # fmt: skip
     return norm_fold(chosen.to_real(), ord)
 
 
@@ -375,7 +336,6 @@ def norm(
     """The ``p``-norm of the elements, of all or along ``dim``; see ``linalg.vector_norm``.
 
     ``p="fro"`` is the 2-norm, ``p="nuc"`` the sum of a matrix's singular values.
-    See https://docs.pytorch.org/docs/stable/generated/torch.norm.html.
 
     >>> torch.norm(torch.tensor([3., 4.]))
     tensor(5.)
@@ -400,8 +360,6 @@ def _(make):
 def dist(input: Tensor, other: Tensor, p: Float = 2.0):
     """The ``p``-norm of ``input - other``.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.dist.html.
-
     >>> torch.dist(torch.tensor([1., 5.]), torch.tensor([4., 1.]))
     tensor(5.)
     """
@@ -420,13 +378,14 @@ def histc(input: Tensor, bins: Int = 100, min: StaticNumber = 0, max: StaticNumb
     """How many elements fall into each of ``bins`` equal parts of ``min``..``max`` (by default the
     extremes of the data); what lies outside is not counted.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.histc.html.
-
     >>> torch.histc(torch.tensor([1., 2., 1.]), bins=4, min=0, max=3)
     tensor([0., 2., 1., 0.])
     """
     if input.dtype.kind != "f":
-        raise MissingFeature(f'histc: "histogram_cpu" not implemented for {input.dtype}')
+        raise MissingFeature(
+            'histc: "histogram_cpu" not implemented for {0.dtype}', reason="needs float",
+            op="histc", operands=(input,),
+        )  # fmt: skip
     if bins <= 0:
         raise ShapeError("histc: bins must be > 0")
     min, max = to_real("histc", "min", min), to_real("histc", "max", max)
@@ -462,7 +421,6 @@ def cov(
     """The covariance matrix of variables (rows) from their observations (columns).
 
     ``fweights`` (integers) says how often each observation counts, ``aweights`` how much.
-    See https://docs.pytorch.org/docs/stable/generated/torch.cov.html.
 
     >>> torch.cov(torch.tensor([[0., 1., 2.], [2., 1., 0.]]))
     tensor([[ 1., -1.],
@@ -527,11 +485,9 @@ def _(make):
     yield (make(5),), {"correction": 0}
 
 
-@composite(out=False)
+@composite(out=False, samples=of_shapes((3, 5)))
 def corrcoef(input: Tensor):
     """The matrix of Pearson correlation coefficients of variables (rows), within -1..1.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.corrcoef.html.
 
     >>> torch.corrcoef(torch.tensor([[0., 1., 2.], [2., 1., 0.]]))
     tensor([[ 1., -1.],
@@ -546,8 +502,3 @@ def corrcoef(input: Tensor):
     if found._layout.dtype.kind == "c":
         return T.complex(T.clamp(T.real(found), -1, 1), T.clamp(T.imag(found), -1, 1))
     return T.clamp(found, -1, 1)
-
-
-@corrcoef.samples
-def _(make):
-    yield (make(3, 5),)

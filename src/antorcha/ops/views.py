@@ -10,6 +10,7 @@ from antorcha.errors import ShapeError
 from antorcha.ops.kernel import ViewOp, view
 from antorcha.ops.params import to_ints
 from antorcha.ops.record import Composite, T, composite
+from antorcha.ops.sampled import of_shapes
 from antorcha.ops.types import Any, Dim, Dims, Ints, Shape, Tensor
 from antorcha.runtime import layout as L
 from antorcha.runtime.call import path
@@ -81,7 +82,6 @@ def view_(input: Tensor, size: Shape):
 
     Raises RuntimeError when the strides do not allow it (use ``reshape``, which copies then).
     With a dtype instead, the same bytes as numbers of that dtype (not differentiable).
-    See https://docs.pytorch.org/docs/stable/generated/torch.Tensor.view.html.
 
     >>> torch.arange(6).view(2, 3)
     tensor([[0, 1, 2],
@@ -93,16 +93,16 @@ def view_(input: Tensor, size: Shape):
     strides = view_strides(input.shape, input.strides, sizes)
     if strides is None:
         raise ShapeError(
-            f"view: view size is not compatible with input tensor's size and stride: shape "
-            f"{tuple(input.shape)} with strides {input.strides} cannot be seen as {sizes} without "
-            "copying. Use .reshape(...) instead."
-        )
+            "view: view size is not compatible with input tensor's size and stride: shape "
+            "{0.shape} with strides {strides} cannot be seen as {sizes} without copying. Use {fix} "
+            "instead.",
+            reason="contiguous", op="view", operands=(input,), strides=input.strides, sizes=sizes,
+            fix=".reshape(...)",
+        )  # fmt: skip
     return sizes, strides, 0
 
 
-@view_.derivative
-def _(g, input_layout):
-    return T.reshape(g, input_layout.shape)
+view_.derivative(lambda g, input_layout: T.reshape(g, input_layout.shape))
 
 
 @view_.samples
@@ -110,10 +110,6 @@ def _(make):
     yield make(3, 4), (2, 6)
     yield make(3, 4), (-1,)
     yield make(1, 3), (3, 1, 1)
-
-
-@view_.errors
-def _(make):
     yield (make(3, 4), (5, 2)), {}, RuntimeError, "has 10 elements"
     yield (make(3, 4), (-1, -1)), {}, RuntimeError, "only one size can be -1"
 
@@ -121,8 +117,6 @@ def _(make):
 @view(aliases=("swapaxes", "swapdims"))
 def transpose(input: Tensor, dim0: Dim, dim1: Dim):
     """A view with two dims exchanged.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.transpose.html.
 
     >>> torch.transpose(torch.tensor([[1, 2], [3, 4]]), 0, 1)
     tensor([[1, 3],
@@ -137,19 +131,13 @@ def transpose(input: Tensor, dim0: Dim, dim1: Dim):
     return shape, strides, 0
 
 
-@transpose.derivative
-def _(g, dim0, dim1):
-    return T.transpose(g, dim0, dim1)
+transpose.derivative(lambda g, dim0, dim1: T.transpose(g, dim0, dim1))
 
 
 @transpose.samples
 def _(make):
     yield make(3, 4), 0, 1
     yield make(2, 3, 4), -1, 0
-
-
-@transpose.errors
-def _(make):
     yield (make(3, 4), 0, 2), {}, IndexError, "out of range"
 
 
@@ -168,9 +156,7 @@ def t(input: Tensor):
     return tuple(reversed(input.shape)), tuple(reversed(input.strides)), 0
 
 
-@t.derivative
-def _(g):
-    return T.t(g)
+t.derivative(lambda g: T.t(g))
 
 
 @t.samples
@@ -183,18 +169,17 @@ def _(make):
 def permute(input: Tensor, dims: Ints):
     """A view with its dims in another order.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.permute.html.
-
     >>> torch.permute(torch.zeros(2, 3, 5), (2, 0, 1)).shape
     torch.Size([5, 2, 3])
     """
     order = normalize_dims(dims, input.ndim, op="permute")
     if len(order) != input.ndim:
         raise ShapeError(
-            f"permute: permute(sparse_coo): number of dimensions in the tensor input does not match"
-            f" the length of the desired ordering of dimensions i.e. input.dim() = {input.ndim} is "
-            f"not equal to len(dims) = {len(order)}"
-        )
+            "permute: permute(sparse_coo): number of dimensions in the tensor input does not match "
+            "the length of the desired ordering of dimensions i.e. input.dim() = {ndim} is not "
+            "equal to len(dims) = {given}",
+            reason="permute", op="permute", operands=(input,), ndim=input.ndim, given=len(order),
+        )  # fmt: skip
     return [input.shape[d] for d in order], [input.strides[d] for d in order], 0
 
 
@@ -213,8 +198,6 @@ def _(make):
 @view()
 def unsqueeze(input: Tensor, dim: Dim):
     """A view with a dim of size 1 put in at ``dim``.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.unsqueeze.html.
 
     >>> torch.unsqueeze(torch.tensor([1, 2]), 1)
     tensor([[1],
@@ -256,8 +239,6 @@ def squeeze_(fn: Callable[..., _Any]) -> Squeeze:
 def squeeze(input: Tensor, dim: Dims = None):
     """A view without the dims of size 1: all of them, or those named in ``dim``.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.squeeze.html.
-
     >>> torch.squeeze(torch.zeros(2, 1, 2, 1)).shape
     torch.Size([2, 2])
     """
@@ -269,9 +250,7 @@ def squeeze(input: Tensor, dim: Dims = None):
     return [input.shape[d] for d in keep], [input.strides[d] for d in keep], 0
 
 
-@squeeze.derivative
-def _(g, input_layout):
-    return T.reshape(g, input_layout.shape)
+squeeze.derivative(lambda g, input_layout: T.reshape(g, input_layout.shape))
 
 
 @squeeze.samples
@@ -280,18 +259,12 @@ def _(make):
     yield make(2, 1, 3), 1
     yield make(2, 1, 3), 0
     yield make(2, 1, 3, 1), (1, 3)
-
-
-@squeeze.errors
-def _(make):
     yield (make(3, 4), 2), {}, IndexError, "out of range"
 
 
 @view(function=False)
 def expand(input: Tensor, size: Shape):
     """A view in which dims of size 1 repeat (stride 0); -1 keeps a size.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.Tensor.expand.html.
 
     >>> torch.tensor([[1], [2]]).expand(2, 3)
     tensor([[1, 1, 1],
@@ -300,9 +273,7 @@ def expand(input: Tensor, size: Shape):
     return *expand_strides(input.shape, input.strides, size, op="expand"), 0
 
 
-@expand.derivative
-def _(g, input_layout):
-    return T.sum_to_size(g, input_layout.shape)
+expand.derivative(lambda g, input_layout: T.sum_to_size(g, input_layout.shape))
 
 
 @expand.samples
@@ -349,16 +320,12 @@ def unsafe_view(input: Tensor, shape: Shape):
     return shape, view_strides(input.shape, input.strides, shape), 0
 
 
-@unsafe_view.derivative
-def _(g, input_layout):
-    return T.reshape(g, input_layout.shape)
+unsafe_view.derivative(lambda g, input_layout: T.reshape(g, input_layout.shape))
 
 
 @reshaping(out=False)
 def reshape(input: Tensor, shape: Shape):
     """The same elements with another shape: a view if the strides allow it, else a copy.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.reshape.html.
 
     >>> torch.arange(4).reshape(2, 2)
     tensor([[0, 1],
@@ -372,18 +339,12 @@ def _(make):
     yield make(3, 4), (2, 6)
     yield make(3, 4).t(), (2, -1)
     yield make(0, 4), (4, 0)
-
-
-@reshape.errors
-def _(make):
     yield (make(3, 4), (5, 2)), {}, RuntimeError, "has 10 elements"
 
 
 @reshaping(out=False)
 def flatten(input: Tensor, start_dim: Dim = 0, end_dim: Dim = -1):
     """Dims ``start_dim`` to ``end_dim`` made one; a view where possible.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.flatten.html.
 
     >>> torch.flatten(torch.zeros(2, 3, 4), 1).shape
     torch.Size([2, 12])
@@ -408,18 +369,12 @@ def _(make):
     yield make(2, 3, 4), 1
     yield make(2, 3, 4), 0, 1
     yield (make(),)
-
-
-@flatten.errors
-def _(make):
     yield (make(2, 3, 4), 2, 1), {}, RuntimeError, "start_dim cannot come after end_dim"
 
 
 @composite(out=False)
 def ravel(input: Tensor):
     """The elements in one dim, in order; a view of a contiguous tensor.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.ravel.html.
 
     >>> torch.ravel(torch.tensor([[1, 2], [3, 4]]))
     tensor([1, 2, 3, 4])
@@ -436,8 +391,6 @@ def _(make):
 @reshaping(out=False)
 def unflatten(input: Tensor, dim: Dim, sizes: Ints):
     """Dim ``dim`` spread over dims of the given sizes, one of which may be -1.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.unflatten.html.
 
     >>> torch.unflatten(torch.zeros(3, 4), 1, (2, -1)).shape
     torch.Size([3, 2, 2])
@@ -460,14 +413,10 @@ def unflatten(input: Tensor, dim: Dim, sizes: Ints):
 def _(make):
     yield make(3, 4), 1, (2, 2)
     yield make(6, 2), 0, (-1, 3)
-
-
-@unflatten.errors
-def _(make):
     yield (make(3, 4), 1, (3, 2)), {}, RuntimeError, "multiply up to"
 
 
-@composite(function=False, out=False)
+@composite(function=False, out=False, samples=of_shapes((3, 4), (2, 6)))
 def view_as(input: Tensor, other: Tensor):
     """``input.view(other.size())``.
 
@@ -478,12 +427,7 @@ def view_as(input: Tensor, other: Tensor):
     return T.view(input, tuple(other._layout.shape))
 
 
-@view_as.samples
-def _(make):
-    yield make(3, 4), make(2, 6)
-
-
-@composite(function=False, out=False)
+@composite(function=False, out=False, samples=of_shapes((3, 4), (2, 6)))
 def reshape_as(input: Tensor, other: Tensor):
     """``input.reshape(other.size())``.
 
@@ -494,12 +438,7 @@ def reshape_as(input: Tensor, other: Tensor):
     return T.reshape(input, tuple(other._layout.shape))
 
 
-@reshape_as.samples
-def _(make):
-    yield make(3, 4), make(2, 6)
-
-
-@composite(function=False, out=False)
+@composite(function=False, out=False, samples=of_shapes((3, 1), (3, 4)))
 def expand_as(input: Tensor, other: Tensor):
     """``input.expand(other.size())``.
 
@@ -510,16 +449,9 @@ def expand_as(input: Tensor, other: Tensor):
     return T.expand(input, tuple(other._layout.shape))
 
 
-@expand_as.samples
-def _(make):
-    yield make(3, 1), make(3, 4)
-
-
 @composite(out=False)
 def broadcast_to(input: Tensor, size: Shape):
     """``input`` broadcast to ``size``, a view.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.broadcast_to.html.
 
     >>> torch.broadcast_to(torch.tensor([1, 2]), (2, 2))
     tensor([[1, 2],
@@ -536,8 +468,6 @@ def _(make):
 @composite(out=False, aliases=("moveaxis",))
 def movedim(input: Tensor, source: Any, destination: Any):
     """A view with dims ``source`` at the places ``destination``; the others keep their order.
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.movedim.html.
 
     >>> torch.movedim(torch.zeros(2, 3, 5), 0, 2).shape
     torch.Size([3, 5, 2])
@@ -563,8 +493,4 @@ def movedim(input: Tensor, source: Any, destination: Any):
 def _(make):
     yield make(2, 3, 4), 0, 2
     yield make(2, 3, 4), (0, 1), (-1, 0)
-
-
-@movedim.errors
-def _(make):
     yield (make(2, 3), (0, 1), (0,)), {}, RuntimeError, "same number of dims"

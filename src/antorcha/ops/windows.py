@@ -16,20 +16,21 @@ from antorcha.device import as_device
 from antorcha.errors import MissingFeature, ShapeError
 from antorcha.lang.kernels import Host
 from antorcha.lazy import np
-from antorcha.ops.create import check_format, finish
+from antorcha.ops.create import creating
 from antorcha.ops.kernel import Planned, kernel
-from antorcha.ops.record import T, composite
-from antorcha.ops.types import Any, Bool, DeviceArg, Dtype, Float, Int
+from antorcha.ops.record import T
+from antorcha.ops.types import Bool, DeviceArg, Dtype, Float, Int
 from antorcha.runtime import layout as L
 from antorcha.runtime.tensor import Tensor as TensorType
 
+_creating = creating("dtype layout device pin_memory requires_grad")
 
-def _window(
+
+def _made(
     name: str, length: int, periodic: bool, made: Callable[[TensorType, int], TensorType],
-    dtype: _Any, layout: _Any, device: _Any, requires_grad: bool,
+    dtype: _Any, device: _Any,
 ) -> TensorType:  # fmt: skip
     """A window: ``made(0, 1, 2, .., of n numbers; n)``, symmetric."""
-    check_format(layout)
     chosen = dtype or dtypes.get_default_dtype()
     if chosen.kind not in "fc":
         raise ShapeError(f"{name} expects floating point dtypes, got: {chosen}")
@@ -38,31 +39,21 @@ def _window(
     if length < 0:
         raise ShapeError(f"{name} requires non-negative window_length, got window_length={length}")
     if length < 2:
-        return finish(T.full_layout((length,), 1, chosen, as_device(device)), requires_grad)
+        return T.full_layout((length,), 1, chosen, device)  # type: ignore[no-any-return]
     count = length + 1 if periodic else length
     found = made(T.arange(count, dtype=chosen, device=device), count)
-    return finish(found[:length].clone() if periodic else found, requires_grad)
+    return found[:length].clone() if periodic else found
 
 
 def window(made: Callable[[TensorType, int], TensorType]) -> _Any:
     """Decorates a symmetric window, ``made(0, 1, 2, .., of n numbers; n)``, as the op of its name
     that has no parameters of its own."""
 
-    def op(
-        window_length: Int,
-        periodic: Bool = True,
-        *,
-        dtype: Dtype = None,
-        layout: Any = None,
-        device: DeviceArg = None,
-        pin_memory: Bool = False,
-        requires_grad: Bool = False,
-    ):
-        return _window(made.__name__, window_length, periodic, made,
-                       dtype, layout, device, requires_grad)  # fmt: skip
+    def op(window_length: Int, periodic: Bool = True, *, dtype: _Any, device: _Any):
+        return _made(made.__name__, window_length, periodic, made, dtype, device)
 
-    op.__doc__ = made.__doc__
-    return composite(name=made.__name__, method=False)(op)
+    op.__name__, op.__doc__ = made.__name__, made.__doc__
+    return _creating(op)
 
 
 def _cosines(k: TensorType, n: int, alpha: float, beta: float) -> TensorType:
@@ -74,7 +65,6 @@ def hann_window(k: TensorType, n: int) -> TensorType:
     r"""The Hann window: :math:`\frac{1}{2} (1 - \cos(2 \pi k / (N - 1)))` for k = 0 .. N - 1.
 
     ``periodic``: without the last of the window of N + 1, for a Fourier transform.
-    See https://docs.pytorch.org/docs/stable/generated/torch.hann_window.html.
 
     >>> torch.hann_window(4)
     tensor([0.0000, 0.5000, 1.0000, 0.5000])
@@ -82,30 +72,20 @@ def hann_window(k: TensorType, n: int) -> TensorType:
     return _cosines(k, n, 0.5, 0.5)
 
 
-@composite(method=False)
+@_creating
 def hamming_window(
-    window_length: Int,
-    periodic: Bool = True,
-    alpha: Float = 0.54,
-    beta: Float = 0.46,
-    *,
-    dtype: Dtype = None,
-    layout: Any = None,
-    device: DeviceArg = None,
-    pin_memory: Bool = False,
-    requires_grad: Bool = False,
-):
+    window_length: Int, periodic: Bool = True, alpha: Float = 0.54, beta: Float = 0.46, *,
+    dtype: _Any, device: _Any,
+):  # fmt: skip
     r"""The Hamming window: :math:`\alpha - \beta \cos(2 \pi k / (N - 1))` for k = 0 .. N - 1.
 
     ``periodic``: without the last of the window of N + 1, for a Fourier transform.
-    See https://docs.pytorch.org/docs/stable/generated/torch.hamming_window.html.
 
     >>> torch.hamming_window(4)
     tensor([0.0800, 0.5400, 1.0000, 0.5400])
     """
-    return _window("hamming_window", window_length, periodic,
-                   lambda k, n: _cosines(k, n, alpha, beta),
-                   dtype, layout, device, requires_grad)  # fmt: skip
+    return _made("hamming_window", window_length, periodic,
+                 lambda k, n: _cosines(k, n, alpha, beta), dtype, device)  # fmt: skip
 
 
 @window
@@ -114,7 +94,6 @@ def blackman_window(k: TensorType, n: int) -> TensorType:
     :math:`0.42 - 0.5 \cos(2 \pi k / (N - 1)) + 0.08 \cos(4 \pi k / (N - 1))` for k = 0 .. N - 1.
 
     ``periodic``: without the last of the window of N + 1, for a Fourier transform.
-    See https://docs.pytorch.org/docs/stable/generated/torch.blackman_window.html.
 
     >>> torch.blackman_window(5, periodic=False)[1:4]
     tensor([0.3400, 1.0000, 0.3400])
@@ -128,7 +107,6 @@ def bartlett_window(k: TensorType, n: int) -> TensorType:
     r"""The Bartlett window, a triangle: :math:`1 - |2 k / (N - 1) - 1|` for k = 0 .. N - 1.
 
     ``periodic``: without the last of the window of N + 1, for a Fourier transform.
-    See https://docs.pytorch.org/docs/stable/generated/torch.bartlett_window.html.
 
     >>> torch.bartlett_window(4)
     tensor([0.0000, 0.5000, 1.0000, 0.5000])
@@ -148,30 +126,21 @@ def kaiser_kernel(count: Int, beta: Float, dtype: Dtype, device: DeviceArg = Non
     return Planned(Host(compute), [L.contiguous((count,), dtype, as_device(device))])
 
 
-@composite(method=False)
+@_creating
 def kaiser_window(
-    window_length: Int,
-    periodic: Bool = True,
-    beta: Float = 12.0,
-    *,
-    dtype: Dtype = None,
-    layout: Any = None,
-    device: DeviceArg = None,
-    pin_memory: Bool = False,
-    requires_grad: Bool = False,
+    window_length: Int, periodic: Bool = True, beta: Float = 12.0, *, dtype: _Any, device: _Any
 ):
     r"""The Kaiser window: :math:`I_0(\beta \sqrt{1 - (2 k / (N - 1) - 1)^2}) / I_0(\beta)` for
     k = 0 .. N - 1, with the modified Bessel function :math:`I_0`.
 
     ``periodic``: without the last of the window of N + 1, for a Fourier transform.
-    See https://docs.pytorch.org/docs/stable/generated/torch.kaiser_window.html.
 
     >>> torch.kaiser_window(4)
     tensor([5.2773e-05, 2.1567e-01, 1.0000e+00, 2.1567e-01])
     """
-    return _window("kaiser_window", window_length, periodic,
-                   lambda k, n: T.kaiser_kernel(n, beta, k.dtype, k.device),
-                   dtype, layout, device, requires_grad)  # fmt: skip
+    return _made("kaiser_window", window_length, periodic,
+                 lambda k, n: T.kaiser_kernel(n, beta, k.dtype, k.device),
+                 dtype, device)  # fmt: skip
 
 
 def _samples(make: _Any) -> _Any:

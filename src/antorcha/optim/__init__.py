@@ -9,6 +9,7 @@ import importlib
 from typing import Any
 
 from antorcha.errors import explain_missing, no_such_name
+from antorcha.ops.pages import name_pages
 from antorcha.optim import (
     _adafactor,
     _muon,
@@ -44,6 +45,7 @@ from antorcha.optim.rprop import Rprop
 from antorcha.optim.sgd import SGD
 from antorcha.optim.sparse_adam import SparseAdam
 
+name_pages("torch.optim", globals())
 __all__ = [
     "ASGD", "LBFGS", "SGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "Muon",
     "NAdam", "Optimizer", "RAdam", "RMSprop", "Rprop", "SparseAdam", "lr_scheduler",

@@ -36,8 +36,6 @@ class Adafactor(StepOptimizer):
         foreach (bool): accepted, a hint
         maximize (bool): step along the gradient instead of against it. Default: False
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.optim.Adafactor.html.
-
     >>> w = torch.nn.Parameter(torch.ones(2, 2))
     >>> w.grad = torch.ones(2, 2)
     >>> torch.optim.Adafactor([w], lr=0.1).step()

@@ -45,8 +45,6 @@ class Muon(StepOptimizer):
         adjust_lr_fn (str, optional): 'original' (r as above) or 'match_rms_adamw'
             (r is ``0.2 * sqrt(max(rows, columns))``). Default: None, the original
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.optim.Muon.html.
-
     >>> w = torch.nn.Parameter(torch.zeros(2, 2))
     >>> w.grad = torch.tensor([[3., 0.], [0., 0.]])
     >>> torch.optim.Muon([w], lr=0.1).step()

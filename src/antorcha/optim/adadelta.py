@@ -32,8 +32,6 @@ class Adadelta(StepOptimizer):
         maximize (bool): step along the gradient instead of against it. Default: False
         differentiable (bool): let autograd record the step. Default: False
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.optim.Adadelta.html.
-
     >>> w = torch.nn.Parameter(torch.ones(1))
     >>> w.grad = torch.ones(1)
     >>> torch.optim.Adadelta([w], lr=10.0).step()

@@ -43,8 +43,6 @@ class Adagrad(StepOptimizer):
         foreach, fused (bool): accepted; a step is always one fused kernel for each parameter
         differentiable (bool): let autograd record the step. Default: False
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.optim.Adagrad.html.
-
     >>> w = torch.nn.Parameter(torch.ones(1))
     >>> w.grad = torch.tensor([3.])
     >>> torch.optim.Adagrad([w], lr=0.1).step()

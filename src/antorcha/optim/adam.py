@@ -47,8 +47,6 @@ class Adam(StepOptimizer):
         capturable (bool): for accelerators only. Default: False
         differentiable (bool): let autograd record the step. Default: False
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.optim.Adam.html.
-
     >>> w = torch.nn.Parameter(torch.ones(2))
     >>> w.grad = torch.tensor([1., -2.])
     >>> torch.optim.Adam([w], lr=0.1).step()

@@ -40,8 +40,6 @@ class Adamax(StepOptimizer):
         differentiable (bool): let autograd record the step. Default: False
         capturable (bool): for accelerators only. Default: False
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.optim.Adamax.html.
-
     >>> w = torch.nn.Parameter(torch.ones(2))
     >>> w.grad = torch.tensor([1., -2.])
     >>> torch.optim.Adamax([w], lr=0.1).step()

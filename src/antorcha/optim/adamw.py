@@ -27,8 +27,6 @@ class AdamW(Adam):
         capturable (bool): for accelerators only. Default: False
         differentiable (bool): let autograd record the step. Default: False
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.optim.AdamW.html.
-
     >>> w = torch.nn.Parameter(torch.ones(1))
     >>> w.grad = torch.zeros(1)
     >>> torch.optim.AdamW([w], lr=0.1, weight_decay=0.5).step()

@@ -33,8 +33,6 @@ class ASGD(StepOptimizer):
         differentiable (bool): let autograd record the step. Default: False
         capturable (bool): for accelerators only. Default: False
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.optim.ASGD.html.
-
     >>> w = torch.nn.Parameter(torch.ones(1))
     >>> w.grad = torch.ones(1)
     >>> torch.optim.ASGD([w], lr=0.1, lambd=1.0).step()

@@ -37,8 +37,6 @@ class LBFGS(Optimizer):
         line_search_fn (str, optional): 'strong_wolfe', or None for steps of fixed length.
             Default: None
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.optim.LBFGS.html.
-
     >>> w = torch.nn.Parameter(torch.tensor([3., -4.]))
     >>> optimizer = torch.optim.LBFGS([w], line_search_fn="strong_wolfe")
     >>> def closure():

@@ -92,8 +92,6 @@ class LRScheduler:
         optimizer (Optimizer): whose learning rates change
         last_epoch (int): -1 to start; otherwise where to go on. Default: -1
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.LRScheduler.html.
-
     >>> class Halved(torch.optim.lr_scheduler.LRScheduler):
     ...     def get_lr(self):
     ...         return [lr / 2**self.last_epoch for lr in self.base_lrs]
@@ -132,6 +130,16 @@ class LRScheduler:
 
     def get_lr(self) -> list[Any]:
         """The learning rate of each group for ``last_epoch``."""
+        if not self._get_lr_called_within_step:
+            warn(
+                "To get the last learning rate computed by the scheduler, please use "
+                "`get_last_lr()`.",
+                UserWarning,
+            )
+        return self._rates()
+
+    def _rates(self) -> list[Any]:
+        """The learning rates that the schedulers of this package compute."""
         raise NotImplementedError
 
     def get_last_lr(self) -> list[Any]:
@@ -167,14 +175,6 @@ class LRScheduler:
 
     def _present(self) -> list[Any]:
         return values_of(self.optimizer, "lr")
-
-    def _warn_outside_step(self) -> None:
-        if not self._get_lr_called_within_step:
-            warn(
-                "To get the last learning rate computed by the scheduler, please use "
-                "`get_last_lr()`.",
-                UserWarning,
-            )
 
     def _scaled(self, factor: float) -> list[Any]:
         return [group["lr"] * factor for group in self.optimizer.param_groups]

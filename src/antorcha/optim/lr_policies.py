@@ -26,8 +26,6 @@ class ReduceLROnPlateau(LRScheduler):
         min_lr (float or list): bound from below. Default: 0
         eps (float): smaller reductions are not made. Default: 1e-8
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.ReduceLROnPlateau.html.
-
     >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
     >>> scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=0)
     >>> for loss in (1.0, 1.0): scheduler.step(loss)
@@ -184,8 +182,6 @@ class OneCycleLR(_WithMomentum):
         three_phase (bool): fall to the start first, then further. Default: False
         last_epoch (int): where to go on. Default: -1
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.OneCycleLR.html.
-
     >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0, momentum=0.9)
     >>> scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, 1.0, total_steps=10)
     >>> round(scheduler.get_last_lr()[0], 6)
@@ -237,9 +233,8 @@ class OneCycleLR(_WithMomentum):
             return end + (start - end) / 2.0 * (math.cos(math.pi * share) + 1)
         return (end - start) * share + start
 
-    def get_lr(self) -> list[Any]:
-        """The learning rates of this step; also sets the momentum."""
-        self._warn_outside_step()
+    def _rates(self) -> list[Any]:
+        """Also sets the momentum."""
         at = self.last_epoch
         if at > self.total_steps:
             raise ValueRangeError(
@@ -310,8 +305,6 @@ class CyclicLR(_WithMomentum):
         base_momentum, max_momentum (float or list): its bounds. Default: 0.8, 0.9
         last_epoch (int): where to go on. Default: -1
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.CyclicLR.html.
-
     >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0, momentum=0.9)
     >>> scheduler = torch.optim.lr_scheduler.CyclicLR(optimizer, 1.0, 3.0, step_size_up=2)
     >>> for _ in range(2): optimizer.step(); scheduler.step()
@@ -370,9 +363,8 @@ class CyclicLR(_WithMomentum):
             return float(self.gamma**x)
         return 1.0 if self.mode == "triangular" else 1 / (2.0 ** (x - 1))
 
-    def get_lr(self) -> list[Any]:
-        """The learning rates of this step; also sets the momentum."""
-        self._warn_outside_step()
+    def _rates(self) -> list[Any]:
+        """Also sets the momentum."""
         at = self.last_epoch
         cycle = math.floor(1 + at / self.total_size)
         x = 1.0 + at / self.total_size - cycle

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from antorcha.errors import ArgumentError, ValueRangeError, explain_missing
+from antorcha.ops.pages import name_pages
 from antorcha.optim.lr_base import LRScheduler, set_value, values_of
 from antorcha.optim.lr_policies import CyclicLR, OneCycleLR, ReduceLROnPlateau
 from antorcha.optim.optimizer import Optimizer
@@ -67,16 +68,12 @@ class LambdaLR(_ByFunction):
         lr_lambda (function or list): epoch -> factor
         last_epoch (int): where to go on. Default: -1
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.LambdaLR.html.
-
     >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
     >>> torch.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 0.5 ** epoch).get_last_lr()
     [1.0]
     """
 
-    def get_lr(self) -> list[Any]:
-        """The learning rates of this epoch."""
-        self._warn_outside_step()
+    def _rates(self) -> list[Any]:
         return [lr * fn(self.last_epoch)
                 for fn, lr in zip(self.lr_lambdas, self.base_lrs, strict=True)]  # fmt: skip
 
@@ -86,8 +83,6 @@ class MultiplicativeLR(_ByFunction):
 
     Args: as :class:`LambdaLR`.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.MultiplicativeLR.html.
-
     >>> from antorcha.optim import lr_scheduler
     >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
     >>> scheduler = lr_scheduler.MultiplicativeLR(optimizer, lambda epoch: 0.5)
@@ -95,9 +90,7 @@ class MultiplicativeLR(_ByFunction):
     [0.5]
     """
 
-    def get_lr(self) -> list[Any]:
-        """The learning rates of this epoch."""
-        self._warn_outside_step()
+    def _rates(self) -> list[Any]:
         if self._is_initial:
             return self._present()
         return [group["lr"] * fn(self.last_epoch)
@@ -114,8 +107,6 @@ class StepLR(LRScheduler):
         gamma (float): Default: 0.1
         last_epoch (int): where to go on. Default: -1
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.StepLR.html.
-
     >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
     >>> scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=2)
     >>> for _ in range(3): optimizer.step(); scheduler.step()
@@ -130,9 +121,7 @@ class StepLR(LRScheduler):
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list[Any]:
-        """The learning rates of this epoch."""
-        self._warn_outside_step()
+    def _rates(self) -> list[Any]:
         if self.last_epoch == 0 or self.last_epoch % self.step_size:
             return self._present()
         return self._scaled(self.gamma)
@@ -151,8 +140,6 @@ class MultiStepLR(LRScheduler):
         gamma (float): Default: 0.1
         last_epoch (int): where to go on. Default: -1
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.MultiStepLR.html.
-
     >>> from antorcha.optim import lr_scheduler
     >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
     >>> scheduler = lr_scheduler.MultiStepLR(optimizer, [1, 2])
@@ -168,9 +155,7 @@ class MultiStepLR(LRScheduler):
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list[Any]:
-        """The learning rates of this epoch."""
-        self._warn_outside_step()
+    def _rates(self) -> list[Any]:
         if self.last_epoch not in self.milestones:
             return self._present()
         return self._scaled(self.gamma ** self.milestones[self.last_epoch])
@@ -189,8 +174,6 @@ class ConstantLR(LRScheduler):
         total_iters (int): Default: 5
         last_epoch (int): where to go on. Default: -1
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.ConstantLR.html.
-
     >>> from antorcha.optim import lr_scheduler
     >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
     >>> scheduler = lr_scheduler.ConstantLR(optimizer, factor=0.5, total_iters=2)
@@ -208,9 +191,7 @@ class ConstantLR(LRScheduler):
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list[Any]:
-        """The learning rates of this epoch."""
-        self._warn_outside_step()
+    def _rates(self) -> list[Any]:
         if self.last_epoch == 0:
             return self._scaled(self.factor)
         return (
@@ -232,8 +213,6 @@ class LinearLR(LRScheduler):
         end_factor (float): Default: 1.0
         total_iters (int): how many epochs it takes. Default: 5
         last_epoch (int): where to go on. Default: -1
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.LinearLR.html.
 
     >>> from antorcha.optim import lr_scheduler
     >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
@@ -262,9 +241,7 @@ class LinearLR(LRScheduler):
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list[Any]:
-        """The learning rates of this epoch."""
-        self._warn_outside_step()
+    def _rates(self) -> list[Any]:
         if self.last_epoch == 0:
             return self._scaled(self.start_factor)
         if self._is_initial or self.last_epoch > self.total_iters:
@@ -287,8 +264,6 @@ class ExponentialLR(LRScheduler):
         gamma (float): the factor
         last_epoch (int): where to go on. Default: -1
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.ExponentialLR.html.
-
     >>> from antorcha.optim import lr_scheduler
     >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
     >>> scheduler = lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
@@ -300,9 +275,7 @@ class ExponentialLR(LRScheduler):
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list[Any]:
-        """The learning rates of this epoch."""
-        self._warn_outside_step()
+    def _rates(self) -> list[Any]:
         return self._present() if self._is_initial else self._scaled(self.gamma)
 
     def _get_closed_form_lr(self) -> list[Any]:
@@ -318,8 +291,6 @@ class PolynomialLR(LRScheduler):
         power (float): Default: 1.0
         last_epoch (int): where to go on. Default: -1
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.PolynomialLR.html.
-
     >>> from antorcha.optim import lr_scheduler
     >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
     >>> scheduler = lr_scheduler.PolynomialLR(optimizer, total_iters=4)
@@ -334,9 +305,7 @@ class PolynomialLR(LRScheduler):
         self.power = power
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list[Any]:
-        """The learning rates of this epoch."""
-        self._warn_outside_step()
+    def _rates(self) -> list[Any]:
         if self._is_initial or self.last_epoch > self.total_iters:
             return self._present()
         now = 1.0 - self.last_epoch / self.total_iters
@@ -360,8 +329,6 @@ class CosineAnnealingLR(LRScheduler):
         eta_min (float): the bottom. Default: 0
         last_epoch (int): where to go on. Default: -1
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.CosineAnnealingLR.html.
-
     >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
     >>> scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=2)
     >>> optimizer.step(); scheduler.step(); scheduler.get_last_lr()
@@ -375,9 +342,7 @@ class CosineAnnealingLR(LRScheduler):
         self.eta_min = eta_min
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list[Any]:
-        """The learning rates of this epoch."""
-        self._warn_outside_step()
+    def _rates(self) -> list[Any]:
         at, low, top = self.last_epoch, self.eta_min, self.T_max
         groups = self.optimizer.param_groups
         if self._is_initial:
@@ -406,8 +371,6 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         eta_min (float): the bottom. Default: 0
         last_epoch (int): where to go on. Default: -1
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.CosineAnnealingWarmRestarts.html.
-
     >>> from antorcha.optim import lr_scheduler
     >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
     >>> scheduler = lr_scheduler.CosineAnnealingWarmRestarts(optimizer, T_0=2)
@@ -434,9 +397,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self.T_cur: float = last_epoch
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list[Any]:
-        """The learning rates of this epoch."""
-        self._warn_outside_step()
+    def _rates(self) -> list[Any]:
         return [
             self.eta_min + (lr - self.eta_min) * (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
             for lr in self.base_lrs
@@ -521,8 +482,6 @@ class SequentialLR(_OfSchedulers):
         milestones (list of int): the epochs
         last_epoch (int): where to go on. Default: -1
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.SequentialLR.html.
-
     >>> from antorcha.optim import lr_scheduler
     >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
     >>> warm_up = lr_scheduler.ConstantLR(optimizer, 0.5)
@@ -584,8 +543,6 @@ class ChainedScheduler(_OfSchedulers):
         schedulers (sequence): the schedulers
         optimizer (Optimizer, optional): Default: that of the first
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.ChainedScheduler.html.
-
     >>> from antorcha.optim import lr_scheduler
     >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
     >>> warm_up = lr_scheduler.ConstantLR(optimizer, 0.5)
@@ -616,3 +573,4 @@ class ChainedScheduler(_OfSchedulers):
 
 
 explain_missing("torch.optim.lr_scheduler", globals())
+name_pages("torch.optim.lr_scheduler", {name: globals()[name] for name in __all__})

@@ -45,8 +45,6 @@ class NAdam(StepOptimizer):
         capturable (bool): for accelerators only. Default: False
         differentiable (bool): let autograd record the step. Default: False
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.optim.NAdam.html.
-
     >>> w = torch.nn.Parameter(torch.ones(2))
     >>> w.grad = torch.tensor([1., -2.])
     >>> torch.optim.NAdam([w], lr=0.1).step()

@@ -110,13 +110,14 @@ class Optimizer:
         if isinstance(params, Tensor):
             raise ArgumentError(
                 "params argument given to the optimizer should be an iterable of Tensors or dicts, "
-                f"but got {params.type()}"
-            )
+                "but got {kind}",
+                reason="list of parameters", kind=params.type(), fix="[params]",
+            )  # fmt: skip
         self.state: Any = defaultdict(dict)
         self.param_groups: list[dict[str, Any]] = []
         groups = list(params)
         if not groups:
-            raise ValueRangeError("optimizer got an empty parameter list")
+            raise ValueRangeError("optimizer got an empty parameter list", reason="no parameters")
         if not isinstance(groups[0], dict):
             groups = [{"params": groups}]
         for group in groups:
@@ -162,11 +163,14 @@ class Optimizer:
         for param in params:
             if not isinstance(param, Tensor):
                 raise ArgumentError(
-                    "optimizer can only optimize Tensors, but one of the params is "
-                    f"{type(param).__name__}"
-                )
+                    "optimizer can only optimize Tensors, but one of the params is {kind}",
+                    reason="parameters of a module", kind=type(param).__name__,
+                )  # fmt: skip
             if not (self.defaults.get("differentiable") or param._fn is None or param.retains_grad):
-                raise ValueRangeError("can't optimize a non-leaf Tensor")
+                raise ValueRangeError(
+                    "can't optimize a non-leaf Tensor", reason="computed parameter",
+                    operands=(param._layout,),
+                )  # fmt: skip
         for name, default in self.defaults.items():
             if default is required and name not in param_group:
                 raise ValueRangeError(

@@ -40,8 +40,6 @@ class RMSprop(StepOptimizer):
         capturable (bool): for accelerators only. Default: False
         differentiable (bool): let autograd record the step. Default: False
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.optim.RMSprop.html.
-
     >>> w = torch.nn.Parameter(torch.ones(1))
     >>> w.grad = torch.tensor([2.])
     >>> torch.optim.RMSprop([w], lr=0.01).step()

@@ -42,8 +42,6 @@ class Rprop(StepOptimizer):
         maximize (bool): step along the gradient instead of against it. Default: False
         differentiable (bool): let autograd record the step. Default: False
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.optim.Rprop.html.
-
     >>> w = torch.nn.Parameter(torch.ones(2))
     >>> w.grad = torch.tensor([1., -2.])
     >>> torch.optim.Rprop([w], lr=0.1).step()

@@ -43,8 +43,6 @@ class SGD(StepOptimizer):
         foreach, fused (bool): accepted; a step is always one fused kernel for each parameter
         differentiable (bool): let autograd record the step. Default: False
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.optim.SGD.html.
-
     >>> w = torch.nn.Parameter(torch.ones(2))
     >>> w.grad = torch.tensor([1., 2.])
     >>> torch.optim.SGD([w], lr=0.1, momentum=0.9).step()

@@ -32,8 +32,6 @@ class SparseAdam(Optimizer):
         eps (float): added to the denominator. Default: 1e-8
         maximize (bool): step along the gradient instead of against it. Default: False
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.optim.SparseAdam.html.
-
     >>> torch.optim.SparseAdam([torch.nn.Parameter(torch.ones(1))], lr=0.1).defaults['lr']
     0.1
     """

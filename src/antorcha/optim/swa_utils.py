@@ -251,9 +251,7 @@ class SWALR(LRScheduler):
         """How far the rate has gone at the share t of the time."""
         return t if self._anneal_strategy == "linear" else (1 - math.cos(math.pi * t)) / 2
 
-    def get_lr(self) -> list[Any]:
-        """The learning rates of this epoch."""
-        self._warn_outside_step()
+    def _rates(self) -> list[Any]:
         step, epochs = self._step_count - 1, max(1, self.anneal_epochs)
         if self.anneal_epochs == 0:
             step = max(1, step)

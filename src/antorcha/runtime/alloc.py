@@ -311,9 +311,10 @@ def out_of_memory(nbytes: int) -> OutOfMemory:
     """The error for nbytes that could not be had."""
     held = stats()
     return OutOfMemory(
-        f"cannot allocate {nbytes:,} bytes; tensors hold {held.live:,} bytes "
-        f"and {held.cached:,} more are kept for reuse"
-    )
+        "cannot allocate {asked:,} bytes; tensors hold {held:,} bytes and {kept:,} more are kept "
+        "for reuse",
+        reason="memory", asked=nbytes, held=held.live, kept=held.cached,
+    )  # fmt: skip
 
 
 def stats() -> AllocatorStats:

@@ -106,6 +106,7 @@ zero = Global("antorcha_zero", raw)  # the object 0, of which there is one
 zero.refer_to(0)
 PyLong_FromLongLong = Extern("PyLong_FromLongLong", raw, i64)
 PyFloat_AsDouble = Extern("PyFloat_AsDouble", f64, raw)
+PyFloat_FromDouble = Extern("PyFloat_FromDouble", raw, f64)
 PyComplex_RealAsDouble = Extern("PyComplex_RealAsDouble", f64, raw)
 PyComplex_ImagAsDouble = Extern("PyComplex_ImagAsDouble", f64, raw)
 

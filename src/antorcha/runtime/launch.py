@@ -91,7 +91,8 @@ from antorcha.runtime.storage import (
     storage_type,
     wrap,
 )
-from antorcha.symbols import is_symbol, traces
+from antorcha.shapes import is_symbol
+from antorcha.symbols import traces
 
 kernel_t = func[i64, ptr[raw], ptr[i64]]
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from antorcha.errors import NativeError
-from antorcha.symbols import Untold, symbols_in, traces
+from antorcha.symbols import Untold
 
 Slot = tuple[int, int, int] | Literal["f64", "i64", "c128"]
 """A tensor: (itemsize, lowest byte touched, one past the highest), from its offset; or a number."""
@@ -105,7 +105,7 @@ class Launch:
 # ---- launches with symbols among their words
 class Pending:
     """What runs a kernel, or several, whose words have symbols among them: nothing can run yet.
-    The attribute `form` of what is made of `source`: a draft of a launch or a sequence, Parts."""
+    The attribute `form` of what is made of `source`: a draft of a launch or a sequence."""
 
     __slots__ = ("form", "source")
 
@@ -130,24 +130,6 @@ class Draft:
     ) -> None:
         self.words, self.start, self.outs = words, start, outs
         self.fail, self.what, self.sizes = fail, what, sizes
-
-
-class Parts:
-    """A launch that ``make(*given)`` will be, once there are no symbols in what is given."""
-
-    __slots__ = ("given", "make")
-
-    def __init__(self, make: Callable[..., Any], given: tuple[Any, ...]) -> None:
-        self.make, self.given = make, given
-
-
-def made_of(make: Callable[..., Any], *given: Any) -> Any:
-    """``make(*given)``, which has the attributes fresh and into; with symbols inside of what is
-    given, something like it that is pending."""
-    if traces and symbols_in(given):
-        parts = Parts(make, given)
-        return Launch(Pending(parts, "fresh"), Pending(parts, "into"))
-    return make(*given)
 
 
 # ---- watching kernels

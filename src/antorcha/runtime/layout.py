@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from antorcha.errors import MissingFeature, OutOfRange, ShapeError
-from antorcha.shapes import Size, contiguous_strides, extent, is_contiguous, numel
+from antorcha.shapes import Size, contiguous_strides, extent, is_contiguous, is_symbol, numel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -117,8 +117,6 @@ def _any_size(
     shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType, device: Device
 ) -> Layout:
     """The same with symbols among the sizes: known to their trace only."""
-    from antorcha.symbols import is_symbol  # (seldom wanted: importing antorcha does not load it)
-
     sizes: tuple[Any, ...] = (*shape, *strides)
     trace = next((n.trace for n in sizes if is_symbol(n)), None)
     if trace is None:

@@ -50,7 +50,8 @@ from antorcha.runtime.storage import (
     make_storage,
     new_storage,
 )
-from antorcha.symbols import Symbol, Untold, symbols_in, traces
+from antorcha.shapes import is_symbol
+from antorcha.symbols import Ratio, Symbol, Untold, symbols_in, traces
 
 
 @struct
@@ -66,9 +67,10 @@ class Program:
     packed: i64  # does a call give a tuple, also of one result or none?
 
 
-RUN, INTO, CALL, ALLOCATE, MOVE, DROP = range(6)
+RUN, INTO, CALL, ALLOCATE, MOVE, DROP, UNLESS = range(7)
 """Steps, as words: RUN launch, place, n, *places; INTO launch, n, *places; CALL callable, place or
--1, n, *places; ALLOCATE bytes, place; MOVE from, distance, place; DROP place."""
+-1, n, *places; ALLOCATE bytes, place; MOVE from, distance, place; DROP place; UNLESS storage,
+offset, storage, offset, n: the next n words are left out where those are the same memory."""
 SMALL = 48  # places and arguments that fit on the machine's stack
 
 
@@ -168,6 +170,12 @@ def perform(program: ptr[Program], places: ptr[raw]) -> bool:
             made = moved(places[code[at + 1]], code[at + 2])
             places[code[at + 3]] = made
             at += 4
+        elif what == UNLESS:
+            made = places[code[at + 1]]
+            same = made == places[code[at + 3]]
+            if same and integer(places[code[at + 2]]) == integer(places[code[at + 4]]):
+                at += code[at + 5]
+            at += 6
         else:
             made = places[code[at + 1]]
             places[code[at + 1]] = None
@@ -264,13 +272,41 @@ class Sequence:
 
     def run(self, fresh: Callable[..., Any], *places: int) -> int:
         """``fresh(*places)``; the place of its result."""
+        draft = _drafted(fresh)
+        if draft is not None and len(draft.results) == 1 and not draft.packed:
+            out = self._splice(draft.sequence, draft.results[0], places)
+            assert out is not None
+            return out
         out = self._new()
         self._call(RUN, fresh, "fresh", [out], places)
         return out
 
     def into(self, into: Callable[..., Any], *places: int) -> None:
         """``into(*places)``: it writes to places that are there."""
+        draft = _drafted(into)
+        if draft is not None:
+            self._splice(draft.sequence, None, places)
+            return
         self._call(INTO, into, "into", [], places)
+
+    def unless_same(self, *places: int) -> None:
+        """The next step is left out where two tensors, each a storage's place and an offset's,
+        begin at the same memory."""
+        self.steps.append((UNLESS, [], [], list(places)))
+
+    def _splice(self, inner: Sequence, result: int | None, places: Several[int]) -> int | None:
+        """The steps of another sequence, with these arguments; where its result is."""
+        self.owners += inner.owners
+        known = dict(enumerate(places))
+
+        def place(at: int) -> int:
+            if at not in known:
+                known[at] = self.constant(inner.constants[-1 - at]) if at < 0 else self._new()
+            return known[at]
+
+        for kind, numbers, written, read in inner.steps:
+            self.steps.append((kind, numbers, [*map(place, written)], [*map(place, read)]))
+        return None if result is None else place(result)
 
     def _call(
         self, kind: int, what: Callable[..., Any], name: str, outs: list[int], places: Several[int]
@@ -309,6 +345,8 @@ class Sequence:
                 last[place] = k
         code: list[Any] = []
         for k, (kind, numbers, written, read) in enumerate(self.steps):
+            if kind == UNLESS:
+                numbers = [len(self._words(*self.steps[k + 1]))]
             code += self._words(kind, numbers, written, read)
             for place in sorted({*written, *read}):
                 if last[place] == k and place >= self.given and place not in results:
@@ -317,8 +355,9 @@ class Sequence:
         most = max([len(read) for _, _, _, read in self.steps], default=0)
         head = [self.given, places, len(self.constants), len(code), most, len(results), int(packed)]
         at = [self._at(place) for place in results]
-        words = [*head, *map(id, self.constants), *code, *at]
-        return words, [*self.owners, *self.constants]
+        constants = [Boxed(c) if is_symbol(c) else id(c) for c in self.constants]
+        words = [*head, *constants, *code, *at]
+        return words, [*self.owners, *[c for c in self.constants if not is_symbol(c)]]
 
     def _words(
         self, kind: int, numbers: list[Any], written: list[int], read: list[int]
@@ -326,6 +365,8 @@ class Sequence:
         out, ins = [self._at(p) for p in written], [self._at(p) for p in read]
         if kind == MOVE:
             return [kind, *ins, *numbers, *out]
+        if kind == UNLESS:
+            return [kind, *ins, *numbers]
         if kind == ALLOCATE:
             return [kind, *numbers, *out]
         if kind == CALL and not out:
@@ -341,10 +382,13 @@ class Sequence:
     def bound(self, *results: int, packed: bool = False) -> Callable[..., Any]:
         """The builtin that runs it: it gives the result, or a tuple of them."""
         words, owners = self.finish(results, packed)
-        if traces and symbols_in(self.constants):  # (such as scratch memory on the meta device)
+        inside = [c for c in self.constants if not is_symbol(c)]
+        if traces and symbols_in(inside):  # (such as scratch memory on the meta device)
             raise Untold("a size that may be any number is a constant of a sequence")
-        if traces and any([type(word) in (Symbol, Pending) for word in words]):
-            return Pending(Draft(words, owners), "play")
+        if traces and symbols_in([o for o in self.owners if not isinstance(o, Pending)]):
+            raise Untold("a size that may be any number is inside of what a sequence calls")
+        if traces and any([type(word) in (Symbol, Pending, Boxed) for word in words]):
+            return Pending(Draft(words, owners, self, results, packed), "play")
         return playing(words, owners)
 
 
@@ -354,8 +398,36 @@ def playing(words: Several[int], owners: Several[Any]) -> Callable[..., Any]:
     return made
 
 
+class Boxed:
+    """A word of a draft: the address of a number, which follows from sizes."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, number: Symbol | Ratio) -> None:
+        self.number = number
+
+    @property
+    def symbol(self) -> Symbol:
+        """What it follows from."""
+        return self.number.under if isinstance(self.number, Ratio) else self.number
+
+    def made(self, size: int) -> float:
+        """The number, for a size."""
+        return self.number.over / size if isinstance(self.number, Ratio) else size
+
+
 class Draft:
     """A program with symbols, or launches that have some, among its words."""
 
-    def __init__(self, words: list[Any], owners: list[Any]) -> None:
+    def __init__(
+        self, words: list[Any], owners: list[Any], sequence: Sequence, results: Several[int],
+        packed: bool,
+    ) -> None:  # fmt: skip
         self.words, self.owners = words, owners
+        self.sequence, self.results, self.packed = sequence, results, packed
+
+
+def _drafted(what: Any) -> Draft | None:
+    """The draft of a sequence that is pending; None for anything else."""
+    source = what.source if isinstance(what, Pending) else None
+    return source if isinstance(source, Draft) else None

@@ -78,14 +78,16 @@ def _set_requires_grad(self: Tensor, value: bool) -> None:
             raise GraphError(
                 "you can only change requires_grad flags of leaf variables. If you want to use a "
                 "computed variable in a subgraph that doesn't require differentiation use "
-                "var_no_grad = var.detach()."
-            )
+                "var_no_grad = var.detach().",
+                reason="computed flag", operands=(self._layout,), fix="var.detach()",
+            )  # fmt: skip
         return
     if value and self._layout.dtype.kind not in "fc":
         raise DtypeError(
             "only Tensors of floating point and complex dtype can require gradients, not "
-            f"{self._layout.dtype}: make it with dtype=torch.float32, or cast with .float()."
-        )
+            "{0.dtype}: make it with dtype=torch.float32, or cast with {fix}.",
+            reason="int grad", operands=(self._layout,), fix=".float()",
+        )  # fmt: skip
     self._rg = bool(value)
 
 

@@ -82,7 +82,8 @@ def operator(op: Any, name: str) -> Callable[..., Any]:
                     f"{type(args[0]).__name__!r} object"
                 )
             try:
-                return short.general(op, args)
+                native = op.native
+                return short.general(op, args) if native is None else native(*args)
             except ArgumentError:
                 tensor, other = args
                 if is_operand(other):

@@ -56,9 +56,10 @@ def _item(self: Tensor) -> Any:
     lay = self._layout
     if lay.numel != 1:
         raise GraphError(
-            f"a Tensor with {lay.numel} elements cannot be converted to Scalar: item() is for one "
-            f"element, this tensor has shape {tuple(lay.shape)}; tolist() gives them all"
-        )
+            "a Tensor with {count} elements cannot be converted to Scalar: item() is for one "
+            "element, this tensor has shape {0.shape}; tolist() gives them all",
+            reason="item", op="item", operands=(lay,), count=lay.numel,
+        )  # fmt: skip
     value = to_array(self).reshape(())[()]
     return float(value) if lay.dtype.name in BEYOND_NUMPY else value.item()
 
@@ -87,8 +88,9 @@ def numpy(self: Tensor, *, force: bool = False) -> Array:
         self = self.detach().cpu()
     elif self.requires_grad and modes.grad_enabled():
         raise GraphError(
-            "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
-        )
+            "Can't call numpy() on Tensor that requires grad. Use {fix} instead.",
+            reason="numpy", op="numpy", fix="tensor.detach().numpy()",
+        )  # fmt: skip
     lay = self._layout
     if not backend(lay.device).host_memory:
         raise ArgumentError(
@@ -97,7 +99,10 @@ def numpy(self: Tensor, *, force: bool = False) -> Array:
         )
     if lay.dtype.name in BEYOND_NUMPY:
         name = "BFloat16" if lay.dtype.name == "bfloat16" else float8.scalar_type(lay.dtype)
-        raise ArgumentError(f"Got unsupported ScalarType {name}: cast first, e.g. x.float()")
+        raise ArgumentError(
+            "Got unsupported ScalarType {kind}: cast first, e.g. {fix}", reason="no array",
+            op="numpy", operands=(lay,), kind=name, dtype=lay.dtype.name, fix="x.float()",
+        )  # fmt: skip
     return to_array(self)
 
 
@@ -107,8 +112,9 @@ def _bool(self: Tensor) -> bool:
         raise GraphError("Boolean value of Tensor with no values is ambiguous")
     if lay.numel > 1:
         raise GraphError(
-            "Boolean value of Tensor with more than one value is ambiguous: use .any() or .all()"
-        )
+            "Boolean value of Tensor with more than one value is ambiguous: use .any() or .all()",
+            reason="truth", operands=(lay,), count=lay.numel,
+        )  # fmt: skip
     return bool(item(self))
 
 
@@ -133,13 +139,13 @@ def _index(self: Tensor) -> int:
 
 def _len(self: Tensor) -> int:
     if self._layout.ndim == 0:
-        raise ArgumentError("len() of a 0-d tensor")
+        raise ArgumentError("len() of a 0-d tensor", reason="no length")
     return int(self._layout.shape[0])
 
 
 def _iter(self: Tensor) -> Iterator[Tensor]:
     if self._layout.ndim == 0:
-        raise ArgumentError("iteration over a 0-d tensor")
+        raise ArgumentError("iteration over a 0-d tensor", reason="no length")
     return iter(T.unbind(self))
 
 
@@ -274,8 +280,9 @@ def deepcopy_of(
     if self._fn is not None:
         raise GraphError(
             "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
-            "protocol at the moment: use x.detach().clone()."
-        )
+            "protocol at the moment: use {fix}.",
+            reason="deep copy", fix="x.detach().clone()",
+        )  # fmt: skip
     if id(self) in memo:
         return memo[id(self)]  # type: ignore[no-any-return]
     made = copy_values(self, memo)

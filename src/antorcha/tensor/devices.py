@@ -24,8 +24,9 @@ def type_as(self: Tensor, other: Tensor) -> Tensor:
     """
     if not isinstance(other, Tensor):
         raise ArgumentError(
-            f"type_as(): argument 'other' (position 1) must be Tensor, not {type(other).__name__}"
-        )
+            "type_as(): argument '{name}' (position 1) must be Tensor, not {kind}",
+            reason="tensor wanted", op="type_as", name="other", kind=type(other).__name__,
+        )  # fmt: skip
     converted: Tensor = self.to(other)
     return converted
 

@@ -140,6 +140,7 @@ __all__ = [
     "concat",
     "concatenate",
     "conj",
+    "constant_pad_nd",
     "conv1d",
     "conv2d",
     "conv3d",
@@ -887,6 +888,9 @@ def concatenate(tensors: Sequence[Tensor], dim: int = ..., *, out: Any = ...) ->
 
 def conj(input: Tensor) -> Any:
     """The complex conjugate of each element; a real tensor itself. (Computed, not a lazy view.)"""
+
+def constant_pad_nd(input: Tensor, pad: Sequence[int] | int, value: Number = ...) -> Tensor:
+    """``input`` with ``value`` around it: ``pad`` has (before, after) for each dim, the last first; negative numbers take elements away."""
 
 def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: Any = ..., padding: Any = ..., dilation: Any = ..., groups: int = ..., *, out: Any = ...) -> Tensor:
     """Slides ``weight`` (out channels, in channels / groups, taps) along ``input`` (N, C, L)."""

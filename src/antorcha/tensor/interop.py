@@ -53,8 +53,9 @@ def check_array(array: Array) -> dtypes.dtype:
         raise ValueRangeError(
             "At least one stride in the given numpy array is negative, and tensors with negative "
             "strides are not currently supported. (You can probably work around this by making a "
-            "copy of your array with array.copy().)"
-        )
+            "copy of your array with {fix}.)",
+            reason="backwards", strides=array.strides, fix="array.copy()",
+        )  # fmt: skip
     size = dtype.itemsize
     if any(s % size for s, n in zip(array.strides, array.shape, strict=True) if n > 1):
         raise ValueRangeError(

@@ -178,9 +178,9 @@ def make_subclass(cls: type, data: Any, require_grad: bool = False, **_: Any) ->
     check_class(cls)
     if not isinstance(data, Tensor):
         raise ArgumentError(
-            f"_make_subclass(): argument 'data' (position 2) must be Tensor, not "
-            f"{type(data).__name__}"
-        )
+            "_make_subclass(): argument '{name}' (position 2) must be Tensor, not {kind}",
+            reason="tensor wanted", op="_make_subclass", name="data", kind=type(data).__name__,
+        )  # fmt: skip
     made = as_subclass(bare(data._layout, data._storage, data._offset), cls)
     if require_grad:
         made.requires_grad_(True)

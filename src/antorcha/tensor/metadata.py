@@ -80,9 +80,10 @@ def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: Any = None)
     _no_gradients(self, "resize_as_")
     if not isinstance(the_template, Tensor):
         raise ArgumentError(
-            f"resize_as_(): argument 'the_template' must be Tensor, not "
-            f"{type(the_template).__name__}; resize_(2, 3) takes sizes"
-        )
+            "resize_as_(): argument '{name}' must be Tensor, not {kind}; resize_(2, 3) takes sizes",
+            reason="tensor wanted", op="resize_as_", name="the_template",
+            kind=type(the_template).__name__,
+        )  # fmt: skip
     wanted = _format("resize_as_", memory_format)
     return resize_(self, tuple(the_template._layout.shape), memory_format=wanted)
 

@@ -388,10 +388,11 @@ class _Argument:
         if isinstance(self.given, Tensor) and self.given._storage.version != self.version:
             raise GraphError(
                 "one of the variables needed for gradient computation has been modified by an "
-                "inplace operation: an argument of a checkpointed function, of shape "
-                f"{tuple(self.given.shape)}, is at version {self.given._storage.version}; "
-                f"expected version {self.version} instead."
-            )
+                "inplace operation: an argument of a checkpointed function, of shape {0.shape}, is "
+                "at version {version}; expected version {expected} instead.",
+                reason="overwritten", operands=(self.given._layout,),
+                version=self.given._storage.version, expected=self.version,
+            )  # fmt: skip
         return self.given
 
 

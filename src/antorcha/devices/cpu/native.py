@@ -6,7 +6,7 @@ launch of its own, left out where the two are the same memory already.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from antorcha.devices.cpu.pointwise import compile_pointwise, slot
@@ -14,8 +14,8 @@ from antorcha.lang import expr as E
 from antorcha.lang.kernels import Launch, NativeKernel, Pointwise
 from antorcha.runtime.buffers import CHECKED, check_buffers
 from antorcha.runtime.launch import make_launch
-from antorcha.runtime.launched import made_of
 from antorcha.runtime.layout import Layout
+from antorcha.runtime.sequence import Sequence as Steps
 from antorcha.runtime.storage import new_storage
 
 
@@ -29,27 +29,21 @@ def compile_native(what: NativeKernel, outs: Sequence[Layout], ins: Sequence[Any
     )
     if not what.preload:
         return Launch(made.fresh, made.into, (made, spec))
+    return _preloaded(made, outs, ins)
+
+
+def _preloaded(made: Any, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
+    """A launch after a copy of the first input into the first output."""
     out, source = outs[0], ins[0]
     copy = compile_pointwise(Pointwise((E.input_(0, source.dtype),)), (out,), (source,))
-    alike = out.shape == source.shape and out.strides == source.strides
-    launch: Launch = made_of(_preloaded, copy.into, made.into, alike, 2 * len(outs), out.nbytes)
-    return launch
-
-
-def _preloaded(
-    copy: Callable[..., None], run: Callable[..., None], alike: bool, at: int, nbytes: int
-) -> Launch:
-    """The launch after a copy of the first input, the argument `at`, into the first output."""
-
-    def into(*flat: Any) -> None:
-        in_place = alike and flat[0] is flat[at] and flat[1] == flat[at + 1]
-        if not in_place:
-            copy(flat[0], flat[1], flat[at], flat[at + 1])
-        run(*flat)
-
-    def fresh(*flat: Any) -> Any:
-        storage = new_storage(nbytes)
-        into(storage, 0, *flat)
-        return storage
-
-    return Launch(fresh, into)
+    first, count = 2 * len(outs), sum([2 if isinstance(i, Layout) else 1 for i in ins])
+    into = Steps(first + count)
+    if out.shape == source.shape and out.strides == source.strides:
+        into.unless_same(0, 1, first, first + 1)
+    into.into(copy.into, 0, 1, first, first + 1)
+    into.into(made.into, *range(first + count))
+    fresh = Steps(count)
+    room = fresh.allocate(out.nbytes, new_storage), fresh.constant(0)
+    fresh.into(copy.into, *room, 0, 1)
+    fresh.into(made.into, *room, *range(count))
+    return Launch(fresh.bound(room[0]), into.bound())

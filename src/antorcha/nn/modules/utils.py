@@ -48,8 +48,6 @@ def consume_prefix_in_state_dict_if_present(state_dict: Any, prefix: str) -> Non
         state_dict (dict): of a module inside DataParallel, say
         prefix (str): such as ``"module."``
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html.
-
     >>> state = {"module.weight": 1, "step": 2}
     >>> torch.nn.modules.utils.consume_prefix_in_state_dict_if_present(state, "module.")
     >>> state

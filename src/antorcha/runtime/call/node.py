@@ -121,8 +121,9 @@ def save(tensor: Tensor | None) -> Saved | None:
             "Inference tensors cannot be saved for backward. Please do not use Tensors created in "
             "inference mode in computation tracked by autograd. To work around this, you can make "
             "a clone to get a normal tensor and use it in autograd, or use `torch.no_grad()` "
-            "instead of `torch.inference_mode()`."
-        )
+            "instead of `torch.inference_mode()`.",
+            reason="inference", operands=(tensor._layout,), fix="x.clone()",
+        )  # fmt: skip
     return tensor._layout, storage, tensor._offset, version
 
 

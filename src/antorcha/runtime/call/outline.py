@@ -37,13 +37,20 @@ Build = Callable[[Made, Any], Any]
 class Outline:
     """A plan for sizes of which only some answers are known."""
 
-    def __init__(self, trace: Trace, plan: Plan, given: Sequence[Layout]) -> None:
-        """given: the operands' layouts, in order, as the plan was made for."""
-        self.plan = plan
+    def __init__(self, trace: Trace, plan: Plan, given: Sequence[Layout], call: Any = None) -> None:
+        """given: the operands' layouts, in order, as the plan was made for. call: the call that it
+        is of (`sizes.SymbolicCall`), to plan it again with other symbols."""
+        self.plan, self.call = plan, call
+        self.gradients: dict[Any, Any] = {}  # of its plans' nodes: see ops.replay_sizes
+        plan.outline = self
+        self.keeps = plan.keeps  # of all its plans: what a rule saves does not depend on sizes
         self.groups: list[Sequence[Any]] = []  # of words
         self.builds: list[Build] = []
         self.places: dict[int, int] = {}  # id of a layout or a draft -> which of Made it is
         self.known: list[Any] = [*given]  # whose ids those are
+        self.operands = len(given)
+        self.packed = False  # is what it runs a sequence that gives places of results?
+        self.calls: dict[int, list[tuple[int, Any]]] = {}  # of sequences: words that are pending
         for k, lay in enumerate(given):
             self.places.setdefault(id(lay), k)
         if plan.kind == HOST:
@@ -56,6 +63,8 @@ class Outline:
         self.into = self._filler(getattr(plan, "into", None))
         self.rest = self._filler((plan.delta, plan.statics, plan.post, plan.post_names))
         trace.close()
+        self.given, self.steps, self.values = trace.count, trace.steps, trace.values
+        self.machine: Any = None  # the same as the native path reads it; see native.learn_sizes
         self.program = trace.program(self.groups)
 
     # ---- taking apart
@@ -132,10 +141,7 @@ class Outline:
             return place
         if isinstance(draft, Draft):
             return self._add(draft, self._launch(draft))
-        if isinstance(draft, sequences.Draft):
-            return self._add(draft, self._sequence(draft))
-        given, make = self._filler(draft.given), draft.make
-        return self._add(draft, lambda made, words: make(*given(made, words)))
+        return self._add(draft, self._sequence(draft))
 
     def _launch(self, draft: Draft) -> Build:
         group = len(self.groups)
@@ -153,17 +159,26 @@ class Outline:
 
     def _sequence(self, draft: sequences.Draft) -> Build:
         pending = [(k, word) for k, word in enumerate(draft.words) if isinstance(word, Pending)]
+        boxed = [(k, w) for k, w in enumerate(draft.words) if isinstance(w, sequences.Boxed)]
+        self.calls[id(draft)] = pending
         calls = [(k, self._filler(word), word.form != "play") for k, word in pending]
         owners = [self._filler(owner) for owner in draft.owners]
         group = len(self.groups)
-        self.groups.append([0 if isinstance(word, Pending) else word for word in draft.words])
+        numbers = [
+            word.symbol if isinstance(word, sequences.Boxed) else word for word in draft.words
+        ]
+        self.groups.append([0 if isinstance(word, Pending) else word for word in numbers])
 
         def build(made: Made, words: Any) -> Any:
             code = list(words[group])
             for at, find, launched in calls:
                 called = find(made, words)
                 code[at] = id(called.__self__ if launched else called)
-            return Playing(sequences.playing(code, [find(made, words) for find in owners]))
+            held = [find(made, words) for find in owners]
+            for at, box in boxed:
+                held.append(box.made(code[at]))
+                code[at] = id(held[-1])
+            return Playing(sequences.playing(code, held))
 
         return build
 
@@ -179,12 +194,15 @@ class Outline:
             made.append(build(made, words))
         plan = self.plan
         delta, statics, post, names = self.rest(made, words)
-        return make(
+        found = make(
             plan.op, plan.kind, tuple([made[k] for k in self.outs]),
             fresh=self.fresh(made, words), into=self.into(made, words), delta=delta,
             tensors=tuple([None if k is None else made[k] for k in self.tensors]),
             rule=plan.rule, statics=statics, post=post, post_names=names,
         )  # fmt: skip
+        found.outline, found.numbers = self, tuple(numbers)
+        found.keeps, found.replays = self.keeps, self.plan.replays
+        return found
 
 
 def _shown(what: Any) -> Any:

@@ -35,6 +35,7 @@ rebase: Any = None  # set by autograd.inplace: a write to a view changes its bas
 upgrade_write: Any = None  # set by the native path: an in-place form may get a builtin
 mark_inference: Any = None  # set by autograd.modes
 
+_NUMBERS = (int, float, bool, complex)
 _UNRECORDED = modes.NO_GRAD | modes.INFERENCE
 _CAREFUL = modes.INFERENCE | modes.ANOMALY | modes.SAVED_HOOKS
 
@@ -79,6 +80,8 @@ def _careful(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], word: int) 
 
 def run(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool) -> Any:
     """Binds, plans and executes; ``record`` says whether gradients may be recorded."""
+    if modes.busy and modes.state.word & modes.SYMBOLS:
+        return plan_alone(op, args, kwargs)
     quick = op.quick_bind(args, kwargs)
     if quick is not None:
         plan = op.plans.get(quick[0])
@@ -91,6 +94,26 @@ def run(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool) ->
     if quick is not None:
         remember(op.plans, quick[0], plan)
     return execute(plan, operands, flat, numbers, record)
+
+
+def plan_alone(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], write: bool = False) -> Any:
+    """Binds and plans with symbols for sizes, and notes it on the tape: nothing is run, and nothing
+    kept. The results have no memory. write: over the first operand."""
+    if op.random:
+        raise GraphError(f"{op.name}: random numbers are drawn when it runs")
+    _, operands, flat, numbers, values = op.bind(args, kwargs)
+    examples = {id(n): n.value for n in numbers if type(n) not in _NUMBERS}  # symbols
+    values = [examples.get(id(v), v) for v in values]
+    tape = tapes.current.tape
+    assert tape is not None
+    if write:
+        target: Tensor = operands[0]
+        tape.note_write(op.make_plan(values, (target._layout,)), operands, flat)
+        return target
+    plan = op.make_plan(values, None)
+    outs = tuple([bare(lay, None) for lay in plan.outs])
+    tape.note(plan, operands, flat, numbers, outs)
+    return outs[0] if plan.kind == FRESH or plan.kind == VIEW else plan.op.pack(outs)
 
 
 def execute(plan: Plan, operands: Any, flat: list[Any], numbers: Any, record: bool) -> Any:
@@ -210,6 +233,8 @@ def call_inplace(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def run_inplace(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool) -> Any:
+    if modes.busy and modes.state.word & modes.SYMBOLS:
+        return plan_alone(op, args, kwargs, write=True)
     name = op.name + "_"
     key, operands, flat, numbers, bound = op.bind(args, kwargs)
     target = operands[0]
@@ -259,9 +284,10 @@ def check_inplace(name: str, target: Tensor) -> None:
     leaf = leaf_written(target)
     if leaf:
         raise GraphError(
-            f"{name}: {leaf} that requires grad is being used in an in-place operation. "
-            "Do it inside `with torch.no_grad():`, or on a copy: x.clone()."
-        )
+            "{op}: {leaf} that requires grad is being used in an in-place operation. Do it inside "
+            "`with torch.no_grad():`, or on a copy: {fix}.",
+            reason="leaf", op=name, operands=(target._layout,), leaf=leaf, fix="x.clone()",
+        )  # fmt: skip
 
 
 def leaf_written(target: Tensor) -> str:
@@ -384,8 +410,9 @@ def check_outs(name: str, outs: Any) -> None:
     for each in outs:
         if not isinstance(each, Tensor):
             raise ArgumentError(
-                f"{name}(): argument 'out' must be Tensor, not {type(each).__name__}"
-            )
+                "{op}(): argument '{name}' must be Tensor, not {kind}", reason="tensor wanted",
+                op=name, name="out", kind=type(each).__name__,
+            )  # fmt: skip
 
 
 def call_out(op: Any, out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -30,8 +30,9 @@ class Plan:
     """How to run one op on one kind of arguments."""
 
     __slots__ = (
-        "allocate", "delta", "fresh", "into", "keeps", "kind", "makers", "op", "out", "outs",
-        "post", "post_names", "record", "replays", "rule", "run", "statics", "tensors", "vjp",
+        "allocate", "delta", "family", "fresh", "into", "keeps", "kind", "makers", "numbers", "op",
+        "out", "outline", "outs", "post", "post_names", "record", "replays", "rule", "run",
+        "statics", "tensors", "vjp",
     )  # fmt: skip
     op: Any
     kind: int  # FRESH, MANY, VIEW, HOST or VIEWS
@@ -49,6 +50,9 @@ class Plan:
     statics: dict[str, Any]  # the arguments that are in the key by value
     replays: Any  # of its gradients, as the native engine reads them
     keeps: dict[int, tuple[int, ...]]  # operands that want gradients -> what their rule saves
+    family: Any  # of calls that differ in sizes only (`sizes.Family`); None: it has none
+    outline: Any  # that it was made by (`outline.Outline`), from its `numbers`; None: by none
+    numbers: tuple[int, ...]
     vjp: dict[Any, Any]  # cache: plans of this plan's gradient kernels
     post: Any  # family's own
     post_names: tuple[str, ...]  # parameters of the run-time numbers, in order
@@ -83,6 +87,8 @@ def make(
     plan.statics = {} if statics is None else statics
     plan.post, plan.post_names = post, post_names
     plan.record, plan.keeps, plan.replays, plan.vjp = None, {}, None, {}
+    plan.family = plan.outline = None
+    plan.numbers = ()
     if kind == FRESH and fresh is not None:
         plan.run = _running()(fresh, plan.out)
     elif kind == VIEW:

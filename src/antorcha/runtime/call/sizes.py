@@ -43,6 +43,11 @@ class Family:
         self.outlines: list[Outline] = []
         self.misses = 0  # sizes that were planned
 
+    @property
+    def closed(self) -> bool:
+        """Will there be no more outlines?"""
+        return self.misses >= MOST_MISSES
+
 
 _families: dict[Any, Family] = {}
 plans.on_flush(_families.clear)
@@ -64,6 +69,7 @@ def planned(op: Any, key: Any, operands: Sequence[Any], values: list[Any], write
         if found is not None:
             if compared:
                 compare(op, found, op.make_plan(values, outs))
+            found.family = family
             return found
     plan: Plan = op.make_plan(values, outs)  # (refuses what it refuses)
     family.misses += 1
@@ -72,7 +78,9 @@ def planned(op: Any, key: Any, operands: Sequence[Any], values: list[Any], write
         if made is None:
             family.misses = MOST_MISSES
         else:
+            made.plan.family = family
             family.outlines = [*family.outlines, made][-MOST_OUTLINES:]
+    plan.family = family
     return plan
 
 
@@ -123,22 +131,42 @@ def outlined(
             hold_no_sizes(type(part).__mro__[-2])  # what all ops, or rules, are
     trace = Trace(numbers)
     try:
-        symbols = iter(trace.symbols)
-        given = [form_of(o._layout).layout(symbols) for o in operands if o is not None]
-        stand_ins = iter([bare(lay, None) for lay in given])
-        found = [o for o in operands if o is not None]
-        bound = _replaced(values, iter(found), stand_ins)
-        for k in shapes_in(op, values):
-            bound[k] = tuple([next(symbols) if n > 1 else n for n in values[k]])
-        if next(stand_ins, None) is not None:
-            raise Untold("its operands are not its arguments")
-        plan = op.make_plan(bound, (given[0],) if write else None)
-        return Outline(trace, plan, given)
+        call = SymbolicCall(op, values, operands, write)
+        plan, given = call.plan(iter(trace.symbols))
+        return Outline(trace, plan, given, call)
     except Exception as error:  # whatever it is, the op is planned size by size
         refused[op.name] = f"{type(error).__name__}: {error}"
         return None
     finally:
         trace.close()
+
+
+class SymbolicCall:
+    """A call to be planned with symbols: its bound values, with tensors without memory in the place
+    of its own."""
+
+    __slots__ = ("forms", "op", "shapes", "stand_ins", "values", "write")
+
+    def __init__(self, op: Any, values: list[Any], operands: Sequence[Any], write: bool) -> None:
+        self.op, self.write = op, write
+        found = [o for o in operands if o is not None]
+        self.forms = [form_of(o._layout) for o in found]
+        self.stand_ins = [bare(o._layout, None) for o in found]
+        stand_ins = iter(self.stand_ins)
+        self.values = _replaced(values, iter(found), stand_ins)
+        self.shapes = shapes_in(op, values)
+        if next(stand_ins, None) is not None:
+            raise Untold("its operands are not its arguments")
+
+    def plan(self, symbols: Iterator[Any]) -> tuple[Plan, list[Layout]]:
+        """The plan with these symbols in the place of the call's numbers, and the operands' layouts
+        that it is for."""
+        given = [form.layout(symbols) for form in self.forms]
+        others = iter([bare(lay, None) for lay in given])
+        bound = _replaced(self.values, iter(self.stand_ins), others)
+        for k in self.shapes:
+            bound[k] = tuple([next(symbols) if n > 1 else n for n in bound[k]])
+        return self.op.make_plan(bound, (given[0],) if self.write else None), given
 
 
 def _replaced(values: Sequence[Any], found: Iterator[Any], others: Iterator[Any]) -> list[Any]:

@@ -16,8 +16,10 @@ from typing import Any
 
 from antorcha import modes
 from antorcha.device import backend
+from antorcha.errors import GraphError
 from antorcha.runtime.call.plan import FRESH, HOST, MANY, VIEW, Plan
 from antorcha.runtime.tensor import Tensor
+from antorcha.shapes import is_symbol
 
 _NUMBERS = (int, float, bool, complex)
 
@@ -116,7 +118,7 @@ class Tape:
         ins: list[int] = []
         k = 0
         while k < len(flat):
-            if type(flat[k]) not in _NUMBERS:  # a storage, and its offset
+            if type(flat[k]) not in _NUMBERS and not is_symbol(flat[k]):  # a storage, its offset
                 found = self.places.get(id(next(tensors)))
                 if found is None:
                     self.fail(f"{plan.op.name}: a tensor from elsewhere")
@@ -125,7 +127,7 @@ class Tape:
                 k += 2
                 continue
             place = self.numbers.get(id(flat[k])) if plan.op.numbers_given else None
-            if plan.op.numbers_given and place is None:
+            if plan.op.numbers_given and place is None and not is_symbol(flat[k]):
                 self.fail(f"{plan.op.name}: a number from elsewhere")
                 return None
             ins.append(self.steps.constant(flat[k]) if place is None else place)
@@ -141,10 +143,10 @@ current = _Current()
 
 
 @contextmanager
-def running(tape: Tape) -> Iterator[None]:
-    """Notes what this thread computes on the tape."""
+def running(tape: Tape, more: int = 0) -> Iterator[None]:
+    """Notes what this thread computes on the tape. more: other modes to be in meanwhile."""
     before, current.tape = current.tape, tape
-    word = modes.set_word(modes.state.word | modes.TAPE)
+    word = modes.set_word(modes.state.word | modes.TAPE | more)
     try:
         yield
     finally:
@@ -154,5 +156,7 @@ def running(tape: Tape) -> Iterator[None]:
 
 def spoil(why: str) -> None:
     """Tells the tape of this thread, if there is one, that it cannot say what happens."""
+    if modes.state.word & modes.SYMBOLS:
+        raise GraphError(f"a tensor without memory: {why}")
     if current.tape is not None:
         current.tape.fail(why)

@@ -69,9 +69,10 @@ def in_place(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     recorded = modes.grad_enabled()
     if recorded and target._rg and target._fn is None:
         raise GraphError(
-            f"{name}: a leaf Variable that requires grad is being used in an in-place operation. "
-            "Do it inside `with torch.no_grad():`, or on a copy: x.clone()."
-        )
+            "{op}: a leaf Variable that requires grad is being used in an in-place operation. Do "
+            "it inside `with torch.no_grad():`, or on a copy: {fix}.",
+            reason="leaf", op=name, fix="x.clone()",
+        )  # fmt: skip
     made = fn(*args, **kwargs)
     if not isinstance(made, SparseTensor):
         raise ArgumentError(f"{name}: the result is not sparse, and cannot be written to one")

@@ -119,13 +119,19 @@ def detach(self: SparseTensor) -> SparseTensor:
 def _item(self: SparseTensor) -> Any:
     lay = self._layout
     if lay.numel != 1:
-        raise GraphError(f"a Tensor with {lay.numel} elements cannot be converted to Scalar")
+        raise GraphError(
+            "a Tensor with {count} elements cannot be converted to Scalar", reason="item",
+            count=lay.numel,
+        )  # fmt: skip
     return parts.to_dense(detach(self)).item()
 
 
 def _bool(self: SparseTensor) -> bool:
     if self._layout.numel != 1:
-        raise GraphError("Boolean value of Tensor with more than one value is ambiguous")
+        raise GraphError(
+            "Boolean value of Tensor with more than one value is ambiguous", reason="truth",
+            count=self._layout.numel,
+        )  # fmt: skip
     return bool(_item(self))
 
 
@@ -191,8 +197,10 @@ def _set_data(self: SparseTensor, value: Any) -> None:
 
 def _zero_(self: SparseTensor) -> SparseTensor:
     if self._rg and self._fn is None and modes.grad_enabled():
-        raise GraphError("a leaf Variable that requires grad is being used in an in-place "
-                         "operation.")  # fmt: skip
+        raise GraphError(
+            "a leaf Variable that requires grad is being used in an in-place operation.",
+            reason="leaf",
+        )
     sparse.replace(self, rules._zeros_like(self))
     return self
 

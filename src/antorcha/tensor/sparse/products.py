@@ -36,7 +36,10 @@ def check_product(name: str, a: Tensor, b: Tensor) -> None:
     """Refuses factors that do not fit."""
     left, right = tuple(a._layout.shape), tuple(b._layout.shape)
     if left[-1] != right[0]:
-        raise ShapeError(f"{name}: {left} @ {right}: inner sizes {left[-1]} and {right[0]} differ")
+        raise ShapeError(
+            "{op}: {0.shape} @ {1.shape}: inner sizes {one} and {other} differ", reason="matmul",
+            op=name, operands=(left, right), one=left[-1], other=right[0],
+        )  # fmt: skip
     if a._layout.dtype is not b._layout.dtype:
         raise GraphError(
             f"{name}: expected both factors to have the same dtype, but got {a._layout.dtype} and "

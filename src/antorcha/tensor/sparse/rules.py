@@ -229,9 +229,10 @@ def _mul_in_place(input: Any, other: Any) -> Any:
 def _check_shapes(name: str, a: Tensor, b: Tensor) -> None:
     if a._layout.shape != b._layout.shape:
         raise ShapeError(
-            f"{name}: expected 'self' and 'other' to have same sizes, but {tuple(a._layout.shape)}"
-            f" != {tuple(b._layout.shape)} (sparse tensors do not broadcast)"
-        )
+            "{op}: expected 'self' and 'other' to have same sizes, but {0.shape} != {1.shape} "
+            "(sparse tensors do not broadcast)",
+            reason="broadcast", op=name, operands=(a._layout.shape, b._layout.shape),
+        )  # fmt: skip
 
 
 # ----------------------------------------------------------------------------------------- copies

@@ -26,6 +26,7 @@ from antorcha.runtime.call.native import (
     methods,
     mode,
     operators,
+    plans,
     slots,
     spares,
     tensors,
@@ -39,7 +40,7 @@ def _why_not() -> str:
         return "ANTORCHA_CALL=python"
     if not objects.NATIVE:
         return "objects are made otherwise than machine code would make them"
-    for part in (slots, tensors, layouts, spares, life):
+    for part in (slots, tensors, layouts, plans, spares, life):
         found = part.why_not()
         if found:
             return found
@@ -53,6 +54,7 @@ if ACTIVE:
     life.install()
     tensors.install()
     layouts.install()
+    plans.install()
     mode.install()
     operators.install()
     methods.install()

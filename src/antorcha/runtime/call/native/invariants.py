@@ -15,7 +15,7 @@ from typing import Any
 from antorcha import modes
 from antorcha.errors import AntorchaError
 from antorcha.forks import held_over_forks
-from antorcha.runtime.call.native import calls, keys, life, methods, mode, operators
+from antorcha.runtime.call.native import keys, life, methods, mode, operators, places
 from antorcha.runtime.call.native.flat import Flat
 from antorcha.runtime.call.native.slots import word
 from antorcha.runtime.call.native.tensors import Making
@@ -153,17 +153,17 @@ def check_operators() -> None:
 
 def check_quick(name: str, memory: Any) -> None:
     """The places of a builtin's table are found by their keys, and half of the table is empty."""
-    at = {field: offset // 8 for field, (offset, _) in calls.Quick.fields.items()}
+    at = {field: offset // 8 for field, (offset, _) in places.Quick.fields.items()}
     table, room, used = memory[at["table"]], memory[at["room"]], memory[at["used"]]
     need(room == 0 or room & (room - 1) == 0, f"{name}: a table of {room} places")
-    need(2 * used <= room and used <= calls.MOST_PLACES, f"{name}: {used} of {room} places")
+    need(2 * used <= room and used <= places.MOST_PLACES, f"{name}: {used} of {room} places")
     found = [word(table + 8 * k).value for k in range(room)]
     need(len([each for each in found if each]) == used, f"{name}: {used} places are not there")
     for seat, address in enumerate(found):
         if not address:
             continue
         place = _object(address)
-        need(type(place) is Storage and place.nbytes == calls.Place.size, f"{name}: place {seat}")
+        need(type(place) is Storage and place.nbytes == places.Place.size, f"{name}: place {seat}")
         words = memoryview(place).cast("B").cast("q")
         count, mixed = words[0], words[1]
         kinds, values = words[2 : 2 + count], words[2 + keys.MOST : 2 + keys.MOST + count]

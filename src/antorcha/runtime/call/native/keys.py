@@ -63,7 +63,7 @@ MOST = 24  # words of a key
 MOST_TENSORS = 8
 MOST_NUMBERS = 3
 INT, BOOL, NOTHING, DOTS, SLICE, FLOAT, TENSOR, GRAD, OBJECT, ITEMS, NAME, TUPLE_END = range(1, 13)
-LOOSE_INT, LOOSE_FLOAT, MODE, FAMILY = range(13, 17)
+LOOSE_INT, LOOSE_FLOAT, MODE, FAMILY, FORM, SIZE, ANY_SIZE = range(13, 20)
 slice_type = ExternData("PySlice_Type", u8)
 str_type = ExternData("PyUnicode_Type", u8)
 DOTS_OBJECT = ExternData("_Py_EllipsisObject", u8)
@@ -85,6 +85,7 @@ class Key:
     numbers: i64
     loose: array[raw, MOST_NUMBERS]  # numbers that the kernel gets, whatever their value
     listed: i64  # is there a list among the arguments? (Any code may change it, and end its items.)
+    shape: i64  # are integers sizes just now?
 
 
 @struct
@@ -101,6 +102,7 @@ def begin_key(key: ptr[Key]) -> void:
     key.tensors = 0
     key.numbers = 0
     key.listed = 0
+    key.shape = 0
     key.mixed = 0
 
 
@@ -138,7 +140,7 @@ def add_plain(key: ptr[Key], o: raw) -> bool:
         if value == -1 and failed():
             PyErr_Clear()
             return False
-        return add_word(key, INT, value)
+        return add_word(key, SIZE if key.shape != 0 else INT, value)
     if o == raw(NONE):
         return add_word(key, NOTHING, 0)
     if o == raw(TRUE) or o == raw(FALSE):
@@ -233,14 +235,28 @@ def add_loose(key: ptr[Key], o: raw) -> bool:
 
 
 @native
-def read_call(key: ptr[Key], args: ptr[raw], nargs: i64, names: raw, loose: i64) -> bool:
+def add_shape(key: ptr[Key], o: raw) -> bool:
+    """Adds an argument whose integers are sizes."""
+    key.shape = 1
+    ok = add_any(key, o)
+    key.shape = 0
+    return ok
+
+
+@native
+def read_call(
+    key: ptr[Key], args: ptr[raw], nargs: i64, names: raw, loose: i64, shapes: i64
+) -> bool:
     """The key of a call; keyword arguments follow the others. loose: a bit for each positional
-    argument that may be a number which the kernel gets. False: the call is not for here."""
+    argument that may be a number which the kernel gets; shapes: for each that is one, or a part of
+    one. False: the call is not for here."""
     begin_key(key)
     ok = True
     for k in range(nargs):
         if k < 63 and loose >> k & 1 != 0:
             ok = ok and add_loose(key, args[k])
+        elif k < 63 and shapes >> k & 1 != 0:
+            ok = ok and add_shape(key, args[k])
         else:
             ok = ok and add_any(key, args[k])
     if names is not None:

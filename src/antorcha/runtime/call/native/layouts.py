@@ -32,6 +32,7 @@ from antorcha.lang.native import (
     struct,
     u8,
     u64,
+    void,
 )
 from antorcha.runtime import layout as layouts
 from antorcha.runtime.call import plan as plans
@@ -42,7 +43,9 @@ from antorcha.runtime.cpython import (
     NONE,
     TRUE,
     Py_DecRef,
+    Py_IncRef,
     PyErr_Clear,
+    PyObject_GC_UnTrack,
     PyObject_Vectorcall,
     PyTuple_GetItem,
     PyTuple_New,
@@ -67,7 +70,7 @@ PyDict_GetItemWithError = Extern("PyDict_GetItemWithError", raw, raw, raw)
 PyDict_SetItem = Extern("PyDict_SetItem", i32, raw, raw, raw)
 MOST_DIMS = 12
 RECENT = 1024  # layouts in the cache
-FAMILIES = 64  # in theirs
+KINDS = 64  # families and forms in theirs
 MOST_CREATED = 20_000  # until all are forgotten, as ``plan.LIMIT``
 LARGEST = 1 << 40
 """Sizes and strides are less, and so are their products, or the layout is for Python to make."""
@@ -105,21 +108,23 @@ class Sizes:
 
 
 @struct
-class Family:
-    """A family that is known here, and what its layouts have in common."""
+class Kin:
+    """A family or a form, and what those have in common that share it."""
 
     dtype: raw
     device: raw
-    ndim: i64
-    family: raw  # null: there is none here
+    kind: i64  # the number of dims of a family's, `kind_of` a form's
+    found: raw  # null: there is none here
 
 
 layout_type = Global("antorcha_layout_type", raw)
 recent = Global("antorcha_recent_layouts", raw, RECENT)
 table = Global("antorcha_layout_table", raw)  # Python's own
 tuple_new = Global("antorcha_tuple_new", raw)  # tuple.__new__
-families = Global("antorcha_layout_families", Family, FAMILIES)
+families = Global("antorcha_layout_families", Kin, KINDS)
 family_in_python = Global("antorcha_family_in_python", raw)  # `layout.family_of`
+forms = Global("antorcha_layout_forms", Kin, KINDS)
+form_in_python = Global("antorcha_form_in_python", raw)  # `layout.form_of`
 flush_plans = Global("antorcha_flush_plans", raw)  # `plan.flush`
 created = Global("antorcha_layouts_created", i64)
 
@@ -229,30 +234,55 @@ def is_contiguous(sizes: ptr[Sizes], count: i64) -> bool:
 
 
 @native
-def family_seat(lay: ptr[LayoutObject], ndim: i64) -> ptr[Family]:
-    """Where the family of a layout of so many dims is, or would be."""
-    mixed = (u64(ndim) ^ u64(lay.dtype) >> 4) * 0x9E3779B97F4A7C15
-    return families + i64(mixed >> 40 & (FAMILIES - 1))
+def kind_of(sizes: ptr[Sizes]) -> i64:
+    """What ``layout.Form`` says of sizes and strides, as a number: which are 0, 1 or more."""
+    kind = sizes.ndim
+    for k in range(sizes.ndim):
+        kind = kind * 4 + min(sizes.shape[k], i64(2))
+    if is_row_major(sizes):
+        return kind
+    for k in range(sizes.ndim):
+        kind = kind * 4 + min(sizes.strides[k], i64(2))
+    return ~kind
 
 
 @native
-def family_in(seat: ptr[Family], lay: ptr[LayoutObject], ndim: i64) -> raw:
-    """The family there, if it is that layout's: a new reference; else Python's, or null with an
-    exception. (Families, their dtypes and devices outlive all plans.)"""
-    same = seat.ndim == ndim and seat.dtype == lay.dtype and seat.device == lay.device
-    if same and seat.family is not None:
-        return new_reference(seat.family)
+def seat_of(kins: ptr[Kin], layout: raw, kind: i64) -> ptr[Kin]:
+    """Where a family or a form of that kind is, or would be."""
+    lay = ptr[LayoutObject](layout)
+    mixed = (u64(kind) ^ u64(lay.dtype) >> 4) * 0x9E3779B97F4A7C15
+    return kins + i64(mixed >> 40 & (KINDS - 1))
+
+
+@native
+def kin_of(kins: ptr[Kin], layout: raw, kind: i64) -> raw:
+    """The family or the form that is known here (borrowed), or null."""
+    lay = ptr[LayoutObject](layout)
+    seat = seat_of(kins, layout, kind)
+    if seat.kind != kind or seat.dtype != lay.dtype or seat.device != lay.device:
+        return None
+    return seat.found
+
+
+@native
+def keep_kin(kins: ptr[Kin], layout: raw, kind: i64, found: raw) -> void:
+    """Puts one where it is found from now on. (What it is of outlives all plans.)"""
+    lay = ptr[LayoutObject](layout)
+    seat = seat_of(kins, layout, kind)
+    old = seat.found
+    seat.dtype = lay.dtype
+    seat.device = lay.device
+    seat.kind = kind
+    seat.found = new_reference(found)
+    drop_one(old)
+
+
+@native
+def asked(function: raw, layout: raw) -> raw:
+    """What a Python function says of a layout; null with an exception."""
     arg = local(raw)
-    arg[0] = raw(lay)
-    found = PyObject_Vectorcall(family_in_python[0], arg, 1, None)
-    if found is not None:
-        old = seat.family
-        seat.dtype = lay.dtype
-        seat.device = lay.device
-        seat.ndim = ndim
-        seat.family = new_reference(found)
-        drop_one(old)
-    return found
+    arg[0] = layout
+    return PyObject_Vectorcall(function, arg, 1, None)
 
 
 # ---- making layouts
@@ -291,21 +321,34 @@ def fill(lay: ptr[LayoutObject], sizes: ptr[Sizes], count: i64, shape: raw, stri
 
 
 @native
+def find_family(lay: ptr[LayoutObject], sizes: ptr[Sizes], count: i64) -> bool:
+    """Gives a new layout its family; False with an exception."""
+    found = raw(NONE)
+    if count > 1 and is_row_major(sizes):
+        found = kin_of(families, raw(lay), sizes.ndim)
+        if found is None:
+            lay.family = asked(family_in_python[0], raw(lay))
+            if lay.family is not None:
+                keep_kin(families, raw(lay), sizes.ndim, lay.family)
+            return lay.family is not None
+    lay.family = new_reference(found)
+    return True
+
+
+@native
 def make(sizes: ptr[Sizes], count: i64, shape: raw, strides: raw) -> raw:
     """A new layout of so many elements; null with an exception."""
     o = PyType_GenericAlloc(layout_type[0], 0)
-    if o is None:
-        return o
-    lay = ptr[LayoutObject](o)
-    ok = fill(lay, sizes, count, shape, strides)
-    if ok and count > 1 and is_row_major(sizes):
-        lay.family = family_in(family_seat(lay, sizes.ndim), lay, sizes.ndim)
-    elif ok:
-        lay.family = new_reference(raw(NONE))
-    if not ok or lay.family is None:
+    if o is not None:
+        lay = ptr[LayoutObject](o)
+        if fill(lay, sizes, count, shape, strides) and find_family(lay, sizes, count):
+            # Nothing leads back to a layout, and thousands of them live long: the collector need
+            # not look at them, nor begin to look at everything because of them.
+            PyObject_GC_UnTrack(o)
+            PyObject_GC_UnTrack(shape)
+            return o
         Py_DecRef(o)
-        o = None
-    return o
+    return None
 
 
 @native
@@ -381,10 +424,66 @@ def layout_of(sizes: ptr[Sizes]) -> raw:
     return made
 
 
+# ---- forms
+@native
+def form_of(layout: raw) -> raw:
+    """``layout.form_of`` of what `has_dims` (borrowed); null: there is none, or none for here."""
+    lay = ptr[LayoutObject](layout)
+    if lay.form != raw(NONE):
+        return lay.form
+    nothing = raw(0)
+    sizes = local(Sizes)
+    if not read_sizes(layout, sizes) or count_of(sizes) < 0:
+        return nothing
+    kind = kind_of(sizes)
+    known = kin_of(forms, layout, kind)
+    if known is None:
+        known = asked(form_in_python[0], layout)
+        if known is None:
+            PyErr_Clear()
+            return nothing
+        keep_kin(forms, layout, kind, known)
+        Py_DecRef(known)
+        return lay.form
+    Py_IncRef(known)  # making objects may run any code, which may forget it
+    numbers = numbers_in(sizes, kind >= 0)
+    if numbers is None:
+        PyErr_Clear()
+        Py_DecRef(known)
+        return nothing
+    old_numbers, old_form = lay.numbers, lay.form  # (who else may have found it meanwhile)
+    lay.numbers = numbers
+    lay.form = known
+    drop_one(old_numbers)
+    Py_DecRef(old_form)
+    return known
+
+
+@native
+def numbers_in(sizes: ptr[Sizes], row_major: bool) -> raw:
+    """A layout's `numbers`, in which its form's differ; null with an exception."""
+    found = local(i64, 2 * MOST_DIMS)
+    count = i64(0)
+    for k in range(sizes.ndim):
+        if sizes.shape[k] > 1:
+            found[count] = sizes.shape[k]
+            count += 1
+    if not row_major:
+        for k in range(sizes.ndim):
+            if sizes.strides[k] > 1:
+                found[count] = sizes.strides[k]
+                count += 1
+    return tuple_of(found, count)
+
+
 # ---- setting up
 @native
 def py_forget(_self: raw, _args: ptr[raw], _nargs: i64) -> raw:
     drop_all(recent, RECENT)
+    for k in range(KINDS):
+        old = forms[k].found
+        forms[k].found = None
+        drop_one(old)
     return new_reference(raw(NONE))
 
 
@@ -403,5 +502,6 @@ def install() -> None:
     table.refer_to(layouts._table)
     tuple_new.refer_to(tuple.__new__)
     family_in_python.refer_to(layouts.family_of)
+    form_in_python.refer_to(layouts.form_of)
     flush_plans.refer_to(plans.flush)
     plans.on_flush(bind(fast_def("forget", py_forget.spec().addr, "Empties the caches.")))

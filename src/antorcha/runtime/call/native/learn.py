@@ -1,8 +1,8 @@
 """Learning: what Python has found out about a call, as a place for the native path.
 
-A place is made of words in the order of ``calls.Place``. It can say what a plan does whose operands
-are among the call's tensors and whose numbers are the call's own, in any order; everything else is
-left to Python, and a place says that, too.
+A place is made of words in the order of ``places.Place``. It can say what a plan does whose
+operands are among the call's tensors and whose numbers are the call's own, in any order; everything
+else is left to Python, and a place says that, too.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ from typing import Any
 
 from antorcha.runtime.call import plan as plans
 from antorcha.runtime.call.native import record
-from antorcha.runtime.call.native.calls import (
+from antorcha.runtime.call.native.flat import flat_of
+from antorcha.runtime.call.native.keys import MOST as WORDS
+from antorcha.runtime.call.native.learn_sizes import kind_of
+from antorcha.runtime.call.native.places import (
     ALL,
     CONSTANT,
     FLAT,
@@ -23,20 +26,21 @@ from antorcha.runtime.call.native.calls import (
     MOST_RESULTS,
     NEVER,
     ONE,
+    SIZED,
     VIEWS,
     WRITE,
     Place,
 )
-from antorcha.runtime.call.native.flat import flat_of
-from antorcha.runtime.call.native.keys import MOST as WORDS
 from antorcha.runtime.call.native.record import MOST_OPERANDS
 from antorcha.runtime.call.native.tensors import making_of
 from antorcha.runtime.call.plan import Plan
 from antorcha.runtime.launch import storage_of
+from antorcha.runtime.layout import form_of
 from antorcha.runtime.objects import padded, words_in_memory
 from antorcha.runtime.sequence import sequence_of
 from antorcha.runtime.storage import Storage, new_storage
 from antorcha.runtime.tensor import Tensor
+from antorcha.shapes import may_overlap
 
 _NUMBERS = (int, float, bool, complex)
 
@@ -99,6 +103,61 @@ def place_for_any_size(words: Sequence[int], args: Sequence[Any], call: Call) ->
         owners += [flat, call.numbers, [each for each, _ in arguments]]
         body = [FLAT, id(flat), 0, 0, 0, *[0] * MOST_OPERANDS, *_given(arguments)]
     return _found_by(words, body, owners)
+
+
+def place_for_sizes(
+    words: Sequence[int], args: Sequence[Any], call: Call, pack: Callable[..., Any] | int
+) -> Storage | None:
+    """The place for the calls that differ in sizes only, as far as outlines go. None: nobody knows
+    yet. (The numbers of a key are the operands' and the shapes', in order, as an outline's are;
+    where a shape comes by keyword there are fewer, and no outline fits.)"""
+    family = call.plan.family
+    run = None
+    if family is not None and _same(tensors_of(args), [o for o in call.operands if o is not None]):
+        run = kind_of(family)
+        if run is None:
+            return None
+    return place_for_kind(words, args, call, run, pack)
+
+
+def place_for_kind(
+    words: Sequence[int], args: Sequence[Any], call: Call | None, run: Storage | None,
+    pack: Callable[..., Any] | int,
+) -> Storage:  # fmt: skip
+    """The place for the calls that a `sized.Kind` is for; without one, they are left to Python."""
+    given = tensors_of(args)
+    owners: list[Any] = [[form_of(t._layout) for t in given], *_objects(args)]
+    body = None
+    if run is not None and call is not None:
+        body = _sized_body(call, run, given, pack, owners)
+    return _found_by(words, body or [NEVER], owners)
+
+
+def _sized_body(
+    call: Call, run: Storage, given: list[Tensor], pack: Callable[..., Any] | int,
+    owners: list[Any],
+) -> list[int] | None:  # fmt: skip
+    """The words after the key of a place for many sizes; None: machine code cannot do it."""
+    plan = call.plan
+    at = _positions(call.operands, given)
+    arguments = None if at is None else _arguments(call, at)
+    if at is None or arguments is None or len(arguments) > MOST_ARGUMENTS:
+        return None
+    if call.writes and at[0] != 0:
+        return None
+    if [lay is None for lay in plan.tensors] != [o is None for o in call.operands]:
+        return None
+    if len(at) > MOST_OPERANDS:
+        if plan.outline is None or not plan.outline.packed:
+            return None
+        at = []  # which only a graph asks for
+    owners += [run, pack, call.numbers, [each for each, _ in arguments]]
+    return [
+        SIZED, id(run), 0, 0, len(at), *padded(at, MOST_OPERANDS), *_given(arguments),
+        0 if call.loose else id(call.numbers),
+        0, *padded([], MOST_RESULTS), *padded([], MOST_RESULTS),
+        pack if isinstance(pack, int) else ALL, 0 if isinstance(pack, int) else id(pack),
+    ]  # fmt: skip
 
 
 def _found_by(words: Sequence[int], body: Sequence[int], owners: Sequence[Any]) -> Storage:
@@ -180,7 +239,9 @@ def _runs(plan: Plan) -> tuple[int, Storage | None] | None:
 def _writes(call: Call) -> tuple[int, Storage | None] | None:
     """The same of a write, to a target that has no element twice."""
     plan, target = call.plan, call.operands[0]
-    if plan.kind != plans.FRESH or target is None or not target._layout.contiguous:
+    if plan.kind != plans.FRESH or target is None:
+        return None
+    if may_overlap(target._layout.shape, target._layout.strides):
         return None
     return _run_into(plan, WRITE)
 

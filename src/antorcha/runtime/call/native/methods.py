@@ -19,30 +19,35 @@ from antorcha.runtime import trace
 from antorcha.runtime.call import path, short, tape
 from antorcha.runtime.call import plan as plans
 from antorcha.runtime.call.native import keys
-from antorcha.runtime.call.native.calls import (
-    ALL,
-    FIRST,
-    ONE,
-    Quick,
-    py_flush,
-    py_put,
-    py_quick,
-    py_words,
-)
+from antorcha.runtime.call.native.calls import py_flush, py_put, py_quick, py_words
 from antorcha.runtime.call.native.learn import (
     Call,
     place_for,
     place_for_any_size,
+    place_for_sizes,
     tensors_of,
 )
+from antorcha.runtime.call.native.learn_composites import CompositeSizes
 from antorcha.runtime.call.native.method import call_natively, method_of
+from antorcha.runtime.call.native.places import (
+    ALL,
+    ALL_SIZES,
+    FIRST,
+    NOTHING_LEFT_OUT,
+    ONE,
+    THE_SIZE,
+    Quick,
+)
 from antorcha.runtime.cpython import fast_def
-from antorcha.runtime.storage import wrap
+from antorcha.runtime.storage import Storage, wrap
 from antorcha.runtime.tensor import Tensor
 
 Learnt = tuple[Any, Call | str, Any]
 """A call's result, what it ran (or why no place can say it), how results are packed (None: there is
 nothing to learn this time)."""
+Sizes = Callable[[Any, tuple[Any, ...], dict[str, Any], "Call | str", Any], "Storage | None"]
+"""The place for all sizes of a call: of the words of its key without sizes, its arguments, what it
+ran, and the packing."""
 quicks: list[tuple[str, Any]] = []
 """Every builtin's name and memory (a Quick)."""
 reasons: dict[str, str] = {}
@@ -59,21 +64,25 @@ def quick_of(
     *,
     index: bool = False,
     loose: int = 0,
+    shapes: int = 0,
     any_size: bool = False,
+    sizes: Sizes | None = None,
     label: str = "",
 ) -> Callable[..., Any]:
     """A builtin in front of `python`, which knows nothing yet.
 
     ``serve(args, kwargs)`` serves a call and says what there is to learn of it. `index`: the call
-    is ``x[i]``. `loose`: see ``keys.read_call``. `any_size`: sizes make no difference to it.
-    `label`: its name in a profile, if not `name`.
+    is ``x[i]``. `loose`, `shapes`: see ``keys.read_call``. `any_size`: sizes make no difference
+    to it. `sizes`: what finds a place for all calls that differ in sizes only. `label`: its name in
+    a profile, if not `name`.
     """
     memory = (ctypes.c_int64 * (Quick.size // 8))()
 
     def teach(*args: Any, **kwargs: Any) -> Any:
         # before the call, which may change what it is about
-        key = words(*args, **kwargs)
-        family = words_of_any(*args, **kwargs) if any_size else None
+        key = words(NOTHING_LEFT_OUT)(*args, **kwargs)
+        family = words(THE_SIZE)(*args, **kwargs) if any_size else None
+        form = words(ALL_SIZES)(*args, **kwargs) if sizes is not None else None
         result, call, pack = serve(args, kwargs)
         if key is not None and pack is not None:
             place, why = place_for(key, (*args, *kwargs, *kwargs.values()), call, pack)
@@ -82,15 +91,17 @@ def quick_of(
                 reasons[name] = why
             if family is not None and isinstance(call, Call):
                 put(place_for_any_size(family, (*args, *kwargs, *kwargs.values()), call))
+            known = None if form is None or sizes is None else sizes(form, args, kwargs, call, pack)
+            if known is not None:
+                put(known)
         return result
 
-    memory[0], memory[1], memory[2], memory[3] = id(python), id(teach), loose, int(any_size)
+    memory[:6] = id(python), id(teach), loose, shapes, int(any_size), int(sizes is not None)
     memory[Quick.fields["label"][0] // 8] = id(trace.label_of(label or name))
     quicks.append((name, memory))
     storage = wrap(ctypes.addressof(memory), Quick.size, (memory, python, teach))
     put = bind(_put_def, storage)
-    words = bind(_words_def(index, False), storage)
-    words_of_any = bind(_words_def(index, True), storage) if any_size else words
+    words = functools.cache(lambda without: bind(_words_def(index, without), storage))
     plans.on_flush(bind(_flush_def, storage))
     made: Callable[..., Any] = bind(
         method_def(name, py_quick.spec(INDEX=index).addr, _NAMED), storage
@@ -99,11 +110,26 @@ def quick_of(
 
 
 @functools.cache
-def _words_def(index: bool, any_size: bool) -> Any:
-    return method_def("words", py_words.spec(INDEX=index, ANY_SIZE=any_size).addr, _NAMED)
+def _words_def(index: bool, without: int) -> Any:
+    return method_def("words", py_words.spec(INDEX=index, WITHOUT=without).addr, _NAMED)
 
 
 # ---- what there is to learn
+def by_plans(
+    form: Any, args: tuple[Any, ...], kwargs: dict[str, Any], call: Call | str, pack: Any
+) -> Storage | None:
+    """The place for all sizes of a call by one plan."""
+    if isinstance(call, str):
+        return None
+    return place_for_sizes(form, (*args, *kwargs, *kwargs.values()), call, pack)
+
+
+def by_tapes(op: Any) -> Sizes:
+    """What finds the place for all sizes of a composite's call."""
+    known = CompositeSizes(op)
+    return lambda form, args, kwargs, call, pack: known.place(form, (args, kwargs))
+
+
 def of_op(op: Any, python: Callable[..., Any]) -> Callable[..., Learnt]:
     """Serves calls of an op that binds its arguments to one plan."""
 
@@ -220,9 +246,11 @@ def upgrade(op: Any, planned: bool) -> None:
         return
     serve = of_composite(op.in_python) if op.is_composite else of_op(op, op.in_python)
     loose = 0 if op.is_composite else op.signature.number_mask
+    sizes = by_tapes(op) if op.is_composite else by_plans if op.outlined else None
     quick = op.native = quick_of(
-        op.name, op.in_python, serve, loose=loose, any_size=op.any_size and not op.is_composite
-    )
+        op.name, op.in_python, serve, loose=loose, any_size=op.any_size and not op.is_composite,
+        shapes=op.signature.shape_mask, sizes=sizes,
+    )  # fmt: skip
     call_natively(type(op))
     _replace_methods(op.name, quick)
 
@@ -233,7 +261,10 @@ def upgrade_write(op: Any) -> None:
     if form.native is not None or op.own_bind or op.random or modes.subclasses:
         return
     serve = of_write(op, form.in_python)
-    quick = quick_of(form.name, form.in_python, serve, loose=op.signature.number_mask)
+    quick = quick_of(
+        form.name, form.in_python, serve, loose=op.signature.number_mask,
+        sizes=by_plans if op.outlined else None,
+    )  # fmt: skip
     form.native = quick
     _replace_methods(form.name, quick)
 
@@ -246,13 +277,39 @@ def _replace_methods(name: str, quick: Callable[..., Any]) -> None:
 
 
 def upgrade_property(name: str) -> None:
-    """Puts a builtin in front of a property that is made of ops, such as ``x.T``."""
+    """Puts a builtin in front of a property that is made of ops, such as ``x.T``, when it is read
+    for the first time."""
     found = Tensor.__dict__.get(name)
     if type(found) is not property or found.fget is None or modes.subclasses:
         return
+    python = found.fget
     label = {"T": "numpy_T", "H": "matrix_H"}.get(name, name)
-    quick = quick_of(name, found.fget, of_composite(found.fget), label=label)
-    setattr(Tensor, name, property(quick, found.fset, found.fdel, found.__doc__))
+
+    @functools.wraps(python)
+    def first(tensor: Tensor) -> Any:
+        if Tensor.__dict__.get(name) is waiting and not modes.subclasses:
+            quick = quick_of(name, python, of_composite(python), label=label)
+            setattr(Tensor, name, property(quick, found.fset, found.fdel, found.__doc__))
+        return python(tensor)
+
+    waiting = property(first, found.fset, found.fdel, found.__doc__)
+    setattr(Tensor, name, waiting)
+
+
+def upgrade_index() -> None:
+    """Puts a builtin in front of ``x[i]``, when it is called for the first time."""
+    python, find = short.reading or (None, None)
+    if python is None or find is None or Tensor.__dict__.get("__getitem__") is not python:
+        return
+
+    @functools.wraps(python)
+    def first(tensor: Tensor, index: Any) -> Any:
+        if Tensor.__dict__.get("__getitem__") is first and not modes.subclasses:
+            quick = quick_of("__getitem__", python, of_index(python, find), index=True)
+            setattr(Tensor, "__getitem__", method_of(quick, python, True))  # noqa: B010
+        return python(tensor, index)
+
+    setattr(Tensor, "__getitem__", first)  # noqa: B010
 
 
 def install() -> None:
@@ -261,8 +318,4 @@ def install() -> None:
     short.upgrade, path.upgrade_write = upgrade, upgrade_write
     for name in ("T", "mT", "H", "mH", "real", "imag"):
         upgrade_property(name)
-    python, find = short.reading or (None, None)
-    if python is None or find is None or Tensor.__dict__.get("__getitem__") is not python:
-        return
-    quick = quick_of("__getitem__", python, of_index(python, find), index=True)
-    setattr(Tensor, "__getitem__", method_of(quick, python, True))  # noqa: B010
+    upgrade_index()

@@ -26,9 +26,22 @@ from antorcha.lang.native import (
     native,
     ptr,
     raw,
+    ref,
     struct,
 )
+from antorcha.runtime.call.native.layouts import LayoutObject, form_of, has_dims
+from antorcha.runtime.call.native.learn_sizes import sized_of
 from antorcha.runtime.call.native.life import NodeObject
+from antorcha.runtime.call.native.plans import PlanObject, plan_type
+from antorcha.runtime.call.native.record import MOST_SAVED
+from antorcha.runtime.call.native.sized import (
+    Sized,
+    Work,
+    add_sizes,
+    drop_parts,
+    evaluate,
+    prepare,
+)
 from antorcha.runtime.call.native.tables import MOST, Pending
 from antorcha.runtime.call.native.tensors import TensorObject, is_whole, tensor_at
 from antorcha.runtime.call.node import RELEASED, Node
@@ -45,13 +58,14 @@ from antorcha.runtime.cpython import (
     PyObject_Vectorcall,
     PyTuple_GetItem,
     PyTuple_Size,
+    drop_all,
     int_type,
     integer,
     list_type,
     tuple_type,
     type_of,
 )
-from antorcha.runtime.objects import field_offset, words_in_memory
+from antorcha.runtime.objects import padded, words_in_memory
 from antorcha.runtime.sequence import (
     SMALL,
     Program,
@@ -66,6 +80,8 @@ from antorcha.runtime.storage import Storage, StorageObject, storage_type
 
 if TYPE_CHECKING:
     from antorcha.ops.replay import Replay
+    from antorcha.ops.replay_sizes import GradientOutline
+    from antorcha.runtime.call.outline import Outline
 
 PySequence_GetItem = Extern("PySequence_GetItem", raw, raw, i64)
 PyObject_IsTrue = Extern("PyObject_IsTrue", i32, raw)
@@ -92,19 +108,30 @@ class ReplayWords:
 
 
 @struct
+class KnownForms:
+    """A GradientOutline, and the nodes that it is for."""
+
+    mask: i64
+    forms: array[raw, MOST]  # of the layouts of what arrives; null where nothing does
+    sized: raw  # its storage: a Sized
+    saved: i64
+    saved_at: array[i64, MOST_SAVED]  # operand k, result -1 - k, or NOT_SAVED
+    operands: i64
+    gradients: array[i64, MOST]  # NOTHING, a result's number, or MADE
+
+
+@struct
 class Gradient:
     what: i64  # NOTHING, a result's number (its gradient as it came), or MADE
     layout: raw
 
 
 NOTHING, MADE = -1, -2
+NOT_SAVED = 1 << 30
 DONE, ERROR, NOT_HERE = 0, 1, 2
 node_type = Global("antorcha_node_type", raw)
-plan_type = Global("antorcha_plan_type", raw)
 released = Global("antorcha_released", raw)
 python_gradients = Global("antorcha_gradients_of", raw)
-plan_outs = Global("antorcha_plan_outs", i64)  # bytes from a Plan's beginning to these fields
-plan_replays = Global("antorcha_plan_replays", i64)
 
 
 @native
@@ -118,7 +145,7 @@ def outs_of(node: ptr[NodeObject]) -> i64:
     """How many results its call had; below 0: not for here."""
     if node.plan is None or type_of(node.plan) != plan_type[0]:
         return -1
-    outs = ptr[raw](node.plan + plan_outs[0])[0]
+    outs = ptr[PlanObject](node.plan).outs
     if outs is None or type_of(outs) != raw(tuple_type) or PyTuple_Size(outs) > MOST:
         return -1
     return PyTuple_Size(outs)
@@ -137,13 +164,13 @@ def is_plain_node(node: ptr[NodeObject]) -> bool:
 @native
 def replay_for(node: ptr[NodeObject], p: ptr[Pending]) -> raw:
     """The replay for what has arrived (borrowed), or null."""
-    table = ptr[raw](node.plan + plan_replays[0])[0]
+    table = ptr[PlanObject](node.plan).replays
     if table is None or type_of(table) != storage_type[0]:
         return None
     words = ptr[i64](ptr[StorageObject](table).ptr)
     mask = integer(node.mask)
     for k in range(words[0]):
-        known = ptr[Known](words + 1) + k
+        known = ptr[Known](words + 2) + k
         same = known.mask == mask
         for j in range(MOST):
             g = p.grads[j]
@@ -195,28 +222,29 @@ def wanted_places(p: ptr[Pending], layouts: ptr[raw], saved: i64, values: i64) -
 
 @native
 def fill_places(
-    node: ptr[NodeObject], p: ptr[Pending], words: ptr[ReplayWords], places: ptr[raw], given: i64
-) -> bool:
-    """Puts the arguments of the sequence into its places; False: they are not as it expects."""
-    layouts = ptr[raw](words + 1)
-    saved, values = node.saved, node.values
+    node: ptr[NodeObject], p: ptr[Pending], layouts: ptr[raw], saved: i64, places: ptr[raw],
+    given: i64,
+) -> bool:  # fmt: skip
+    """Puts the arguments of the sequence into its places, of which there are `given`; False: they
+    are not as it expects. layouts: of what was saved."""
+    kept, values = node.saved, node.values
     if values is None or type_of(values) != raw(tuple_type):
         return False
-    if wanted_places(p, layouts, words.saved, PyTuple_Size(values)) != given:
+    if wanted_places(p, layouts, saved, PyTuple_Size(values)) != given:
         return False
-    if words.saved == 0:
-        if type_of(saved) != raw(tuple_type) or PyTuple_Size(saved) != 0:
+    if saved == 0:
+        if type_of(kept) != raw(tuple_type) or PyTuple_Size(kept) != 0:
             return False
-    elif type_of(saved) != raw(list_type) or PyList_Size(saved) != words.saved:
+    elif type_of(kept) != raw(list_type) or PyList_Size(kept) != saved:
         return False
     at = i64(0)
     for k in range(MOST):
         if p.grads[k] is not None:
             g = ptr[TensorObject](p.grads[k])
             at = put_tensor(places, at, g.storage, g.offset)
-    for k in range(words.saved):
+    for k in range(saved):
         if at >= 0:
-            at = put_saved(PyList_GetItem(saved, k), layouts[k], places, at)
+            at = put_saved(PyList_GetItem(kept, k), layouts[k], places, at)
     if at < 0:
         return False
     for k in range(PyTuple_Size(values)):
@@ -226,13 +254,12 @@ def fill_places(
 
 @native
 def take_gradients(
-    program: ptr[Program], words: ptr[ReplayWords], p: ptr[Pending], places: ptr[raw],
+    at: ptr[i64], gradients: ptr[Gradient], count: i64, p: ptr[Pending], places: ptr[raw],
     found: ptr[raw],
 ) -> bool:  # fmt: skip
-    """The gradients of a sequence that has run, as tensors; False with an exception."""
-    at = result_places(program)
-    gradients = ptr[Gradient](ptr[raw](words + 1) + words.saved)
-    for k in range(words.operands):
+    """The gradients of so many operands, as tensors, where a sequence has run whose results begin
+    at `at`; False with an exception."""
+    for k in range(count):
         each = gradients + k
         if each.what == MADE:
             found[k] = tensor_at(each.layout, places[at[0]], places[at[1]])
@@ -247,24 +274,133 @@ def take_gradients(
 
 
 @native
-def run_replay(node: ptr[NodeObject], p: ptr[Pending], replay: raw, found: ptr[raw]) -> i64:
-    """The gradients of the node's operands, in `found`, by a sequence."""
-    words = ptr[ReplayWords](ptr[StorageObject](replay).ptr)
-    program = ptr[Program](ptr[StorageObject](words.program).ptr)
-    if words.operands != PyTuple_Size(node.edges):
-        return NOT_HERE
+def run_program(
+    node: ptr[NodeObject], p: ptr[Pending], program: ptr[Program], layouts: ptr[raw], saved: i64,
+    gradients: ptr[Gradient], count: i64, found: ptr[raw],
+) -> i64:  # fmt: skip
+    """The gradients of the node's operands, in `found`, by a sequence, for what was saved with
+    these layouts."""
     small = local(raw, SMALL)
     places = places_for(program, small)
     if places is None:
         return ERROR
     what = i64(NOT_HERE)
-    if fill_places(node, p, words, places, program.given):
+    if fill_places(node, p, layouts, saved, places, program.given):
         begin(program, places)
         what = ERROR
-        if perform(program, places) and take_gradients(program, words, p, places, found):
+        done = perform(program, places)
+        if done and take_gradients(result_places(program), gradients, count, p, places, found):
             what = DONE
         end(program, places)
     let_go_of(places, small)
+    return what
+
+
+@native
+def run_replay(node: ptr[NodeObject], p: ptr[Pending], replay: raw, found: ptr[raw]) -> i64:
+    """The gradients of the node's operands, in `found`, by a replay."""
+    words = ptr[ReplayWords](ptr[StorageObject](replay).ptr)
+    program = ptr[Program](ptr[StorageObject](words.program).ptr)
+    if words.operands != PyTuple_Size(node.edges):
+        return NOT_HERE
+    layouts = ptr[raw](words + 1)
+    gradients = ptr[Gradient](layouts + words.saved)
+    return run_program(node, p, program, layouts, words.saved, gradients, words.operands, found)
+
+
+# ---- at sizes never met
+@native
+def forms_and_sizes(
+    node: ptr[NodeObject], p: ptr[Pending], forms: ptr[raw], work: ptr[Work]
+) -> i64:
+    """The forms of what arrives, and how many numbers there are, in `work`: the call's, then what
+    arrives has. 0: it is not for here."""
+    numbers = ptr[PlanObject](node.plan).numbers
+    if numbers is None or type_of(numbers) != raw(tuple_type):
+        return 0
+    count = add_sizes(numbers, ref(work.values[0]), 0)
+    for k in range(MOST):
+        forms[k] = None
+        g = p.grads[k]
+        if g is not None and count >= 0:
+            layout = ptr[TensorObject](g).layout
+            if has_dims(layout):
+                forms[k] = form_of(layout)
+            if forms[k] is None:
+                return 0
+            count = add_sizes(ptr[LayoutObject](layout).numbers, ref(work.values[0]), count)
+    return max(count, i64(0))
+
+
+@native
+def is_for(known: ptr[KnownForms], node: ptr[NodeObject], forms: ptr[raw]) -> bool:
+    """Is it for a node's mask, and for what arrives?"""
+    same = known.mask == integer(node.mask) and known.operands == PyTuple_Size(node.edges)
+    for k in range(MOST):
+        same = same and known.forms[k] == forms[k]
+    return same
+
+
+@native
+def run_sized(
+    node: ptr[NodeObject], p: ptr[Pending], known: ptr[KnownForms], work: ptr[Work],
+    found: ptr[raw],
+) -> i64:  # fmt: skip
+    """The gradients of the node's operands, in `found`, by the words in `work`."""
+    sized = ptr[Sized](ptr[StorageObject](known.sized).ptr)
+    made = local(raw, MOST)
+    if not prepare(sized, work, made):
+        return NOT_HERE
+    plan = ptr[PlanObject](node.plan)
+    layouts = local(raw, MOST_SAVED)
+    for k in range(known.saved):
+        at = known.saved_at[k]
+        layouts[k] = None
+        if at < 0:
+            layouts[k] = PyTuple_GetItem(plan.outs, -1 - at)
+        elif at != NOT_SAVED:
+            layouts[k] = PyTuple_GetItem(plan.tensors, at)
+    gradients = local(Gradient, MOST)
+    next_made = i64(0)
+    for k in range(known.operands):
+        gradients[k].what = known.gradients[k]
+        if known.gradients[k] == MADE:
+            gradients[k].layout = made[next_made]
+            next_made += 1
+    if sized.parts == 0:
+        what = ERROR
+        if take_gradients(ptr[i64](raw(0)), gradients, known.operands, p, made, found):
+            what = DONE
+    else:
+        program = ptr[Program](ptr[StorageObject](work.parts[sized.parts - 1]).ptr)
+        what = run_program(node, p, program, layouts, known.saved, gradients, known.operands, found)
+    drop_parts(work)
+    drop_all(made, sized.results)
+    return what
+
+
+@native(noinline=True)
+def gradients_by_sizes(node: ptr[NodeObject], p: ptr[Pending], found: ptr[raw]) -> i64:
+    """The gradients of the node's operands, in `found`, where its plan knows how to find them from
+    its sizes."""
+    table = ptr[PlanObject](node.plan).replays
+    if table is None or type_of(table) != storage_type[0]:
+        return NOT_HERE
+    words = ptr[i64](ptr[StorageObject](table).ptr)
+    if words[1] == 0:
+        return NOT_HERE
+    work = local(Work)
+    forms = local(raw, MOST)
+    what = i64(NOT_HERE)
+    Py_IncRef(table)  # finding a form may run any code
+    count = forms_and_sizes(node, p, forms, work)
+    first = ptr[KnownForms](ptr[Known](words + 2) + words[0])
+    for k in range(words[1]):
+        if what == NOT_HERE and count > 0 and is_for(first + k, node, forms):
+            sized = ptr[Sized](ptr[StorageObject]((first + k).sized).ptr)
+            if sized.given == count and evaluate(sized, work):
+                what = run_sized(node, p, first + k, work, found)
+    Py_DecRef(table)
     return what
 
 
@@ -324,6 +460,8 @@ def gradients(o: raw, edges: raw, p: ptr[Pending], found: ptr[raw]) -> i64:
             Py_IncRef(replay)
             what = run_replay(node, p, replay, found)
             Py_DecRef(replay)
+        else:
+            what = gradients_by_sizes(node, p, found)
     if what == NOT_HERE:
         what = run_python(o, edges, p, outs, found)
     Py_DecRef(plan)
@@ -362,9 +500,19 @@ def words_of(replay: Replay) -> Storage:
 
 def teach(plan: Plan) -> None:
     """Tells the plan's nodes of its replays, as many as are worth looking through."""
-    words = [0]
+    plan.replays = _table(list(plan.vjp.items()), plan.outline)  # (other threads may add to it)
+
+
+def teach_sizes(outline: Outline) -> None:
+    """Tells the nodes of plans by outline, from now on, how gradients follow from sizes."""
+    outline.plan.replays = _table([], outline)
+
+
+def _table(replays: list[tuple[Any, Any]], outline: Outline | None) -> Storage:
+    """The words that `replay_for` and `gradients_by_sizes` read."""
+    words: list[Any] = [0, 0]
     owners: list[Any] = []
-    for key, replay in list(plan.vjp.items()):  # (other threads may add to it)
+    for key, replay in replays:
         if not hasattr(replay, "gradients") or len(key) - 1 > MOST or words[0] == MOST:
             continue
         mask, *layouts = key
@@ -372,17 +520,35 @@ def teach(plan: Plan) -> None:
             continue
         owners += (words_of(replay), *layouts)
         words[0] += 1
-        words += [mask, *[0 if lay is None else id(lay) for lay in layouts]]
-        words += [0] * (MOST - len(layouts))
+        words += [mask, *padded([0 if lay is None else id(lay) for lay in layouts], MOST)]
         words.append(id(owners[-1 - len(layouts)]))
-    plan.replays = words_in_memory(words, *owners)
+    for key, kind in [] if outline is None else list(outline.gradients.items()):
+        for each in kind.found:
+            known = _known_forms(key, each)
+            if known is not None:
+                words[1] += 1
+                words += known
+                owners += (key, each, each.outline.machine)
+    return words_in_memory(words, *owners)
+
+
+def _known_forms(key: Any, each: GradientOutline) -> list[int] | None:
+    """The words of a KnownForms; None: machine code cannot do it."""
+    block = sized_of(each.outline)
+    mask, *forms = key
+    few = len(forms) <= MOST and len(each.saved) <= MOST_SAVED and len(each.gradients) <= MOST
+    if block is None or not few or (not each.outline.plan.outs and each.saved):
+        return None
+    saved = [NOT_SAVED if at is None else at for at in each.saved]
+    gradients = [NOTHING if g is None else g if type(g) is int else MADE for g in each.gradients]
+    return [
+        mask, *padded([0 if form is None else id(form) for form in forms], MOST), id(block),
+        len(saved), *padded(saved, MOST_SAVED), len(gradients), *padded(gradients, MOST),
+    ]  # fmt: skip
 
 
 def install(gradients_of: Callable[..., Any]) -> None:
     """Tells the machine code what nodes are."""
     node_type.refer_to(Node)
-    plan_type.refer_to(Plan)
     released.refer_to(RELEASED)
     python_gradients.refer_to(gradients_of)
-    plan_outs.np[0] = field_offset(Plan, "outs")
-    plan_replays.np[0] = field_offset(Plan, "replays")

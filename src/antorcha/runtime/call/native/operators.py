@@ -265,7 +265,7 @@ def record_call(
         values = PyTuple_New(1)
         if values is not None:
             PyTuple_SetItem(values, 0, new_reference(number))
-    if values is None or not attach(how, operands, values, mask, made, 1):
+    if values is None or not attach(how, how.plan, operands, values, mask, made, 1):
         Py_DecRef(made[0])
         made[0] = None
 

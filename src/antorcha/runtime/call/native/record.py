@@ -230,10 +230,11 @@ def put_history(how: ptr[Recording], node: raw, outs: ptr[raw], count: i64) -> b
 
 @native(export=True, level="O2")
 def attach(
-    how: ptr[Recording], operands: ptr[raw], values: raw, mask: i64, outs: ptr[raw], count: i64
-) -> bool:
-    """Records the call on its results; False with an exception. `values` is a tuple of the call's
-    run-time numbers, whose reference it takes over."""
+    how: ptr[Recording], plan: raw, operands: ptr[raw], values: raw, mask: i64, outs: ptr[raw],
+    count: i64,
+) -> bool:  # fmt: skip
+    """Records a call by that plan on its results; False with an exception. `values` is a tuple of
+    the call's run-time numbers, whose reference it takes over."""
     if mask == 0:
         Py_DecRef(values)
         return True
@@ -255,7 +256,7 @@ def attach(
     node.saved = saved
     node.seq = seq
     node.values = values
-    node.plan = new_reference(how.plan)
+    node.plan = new_reference(plan)
     node.op = new_reference(how.op)
     node.mask = new_reference(kept.mask)
     hold(raw(NONE), 2)

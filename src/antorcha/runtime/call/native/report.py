@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from antorcha.runtime.call.native import calls, methods, operators
+from antorcha.runtime.call.native import methods, operators, places
 
 WHY = {
     "arguments": "arguments that have no key",
@@ -28,12 +28,12 @@ def served() -> list[Served]:
     for k, name in enumerate(operators.NAMES):
         at = k * operators.COUNTS
         _add(found, f"__{name}__", [int(n) for n in operators.counts.np[at:][: operators.COUNTS]])
-    first = calls.Quick.fields["counts"][0] // 8
+    first = places.Quick.fields["counts"][0] // 8
     for name, memory in methods.quicks:
-        _add(found, name, list(memory[first : first + len(calls.COUNTED)]))
+        _add(found, name, list(memory[first : first + len(places.COUNTED)]))
     rows = []
     for name, counts in found.items():
-        of = dict(zip(calls.COUNTED, counts, strict=True))
+        of = dict(zip(places.COUNTED, counts, strict=True))
         native = of.pop("native")
         python = sum(of.values())
         most = max(of, key=lambda reason: of[reason])

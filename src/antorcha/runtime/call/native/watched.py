@@ -17,12 +17,13 @@ from typing import Any
 from antorcha.lang.native import Global, i64, local, native, ptr, raw
 from antorcha.runtime import trace
 from antorcha.runtime.call import short
-from antorcha.runtime.call.native import calls, nodes, operators, slots, walk
-from antorcha.runtime.call.native.calls import Quick, try_call
+from antorcha.runtime.call.native import nodes, operators, places, slots, walk
+from antorcha.runtime.call.native.calls import try_call
 from antorcha.runtime.call.native.keys import str_type
 from antorcha.runtime.call.native.life import NodeObject
 from antorcha.runtime.call.native.nodes import is_node
 from antorcha.runtime.call.native.operators import NAMES, SERVED, try_binary
+from antorcha.runtime.call.native.places import Quick
 from antorcha.runtime.call.native.tensors import TensorObject, is_whole
 from antorcha.runtime.call.node import Node
 from antorcha.runtime.cpython import (
@@ -189,7 +190,7 @@ def install() -> Callable[..., Any]:
         label = trace.label_of(name if op is None else op.name)
         slots.word(labels.addr + slots.WORD * k).value = id(label)
     for index in (False, True):
-        at = calls.watched_calls.addr + slots.WORD * index
+        at = places.watched_calls.addr + slots.WORD * index
         slots.word(at).value = try_quick.spec(INDEX=index).addr
     slots.word(operators.watched_try.addr).value = try_operator.spec().addr
     _walk.append(walk.profiled())

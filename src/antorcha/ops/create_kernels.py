@@ -1,0 +1,77 @@
+"""Native kernels that make tensors of nothing: evenly spaced numbers."""
+
+# The kernels below are in the kernel language, whose types are values: mypy cannot read them.
+# mypy: ignore-errors
+from __future__ import annotations
+
+import struct as packing
+from collections.abc import Callable
+from typing import Any
+
+from antorcha.lang.kernels import NativeKernel
+from antorcha.lang.native import (
+    address,
+    f32,
+    f64,
+    i8,
+    i16,
+    i32,
+    i64,
+    local,
+    native,
+    ptr,
+    raw,
+    struct,
+    u8,
+    void,
+)
+from antorcha.runtime.layout import Layout
+from antorcha.runtime.pool import pool_run
+
+PIECE = 8192  # elements that are a unit of work
+TYPES = {"int8": i8, "int16": i16, "int32": i32, "int64": i64, "uint8": u8, "float32": f32,
+         "float64": f64}  # fmt: skip
+"""The dtypes that numbers are cast to here as NumPy casts them."""
+
+
+@struct
+class Work:
+    bufs: ptr[raw]
+    desc: ptr[i64]  # count, start, step
+
+
+@native
+def range_job(u0: i64, u1: i64, args: raw, *, T, WIDE) -> void:
+    """Units u0..u1 of ``start + k * step``."""
+    work = ptr[Work](args)
+    out = ptr[T](work.bufs[0])
+    given = ptr[WIDE](raw(work.desc))
+    start, step = given[1], given[2]
+    for k in range(u0 * PIECE, min(u1 * PIECE, work.desc[0])):
+        out[k] = T(start + WIDE(k) * step)
+
+
+@native
+def range_kernel(bufs: ptr[raw], desc: ptr[i64], *, T, WIDE) -> i64:
+    work = local(Work)
+    work.bufs = bufs
+    work.desc = desc
+    job = address(range_job, T=T, WIDE=WIDE)
+    pool_run(job, (desc[0] + PIECE - 1) // PIECE, 4, raw(work))
+    return 0
+
+
+def described(
+    out: Layout, count: int, start: float, step: float, reference: Callable[..., Any]
+) -> NativeKernel | None:
+    """``start + k * step``, in integers where both are; None: there is no kernel for the dtype."""
+    if out.dtype.name not in TYPES:
+        return None
+    whole = isinstance(start, int) and isinstance(step, int)
+    if whole and not all([-(1 << 63) <= n < 1 << 63 for n in (start, step)]):
+        return None
+    words = (start, step) if whole else packing.unpack("<2q", packing.pack("<2d", start, step))
+    static = {"T": TYPES[out.dtype.name], "WIDE": i64 if whole else f64}
+    return NativeKernel(
+        range_kernel, static, (count, *words), lambda: (reference().astype(out.dtype.np),)
+    )

@@ -1,0 +1,232 @@
+"""Serving a call at sizes never met, by the words that were worked out from them (``sized``)."""
+
+# Native functions are in the kernel language, whose types are values: mypy cannot read them.
+# mypy: disable-error-code="valid-type,arg-type,attr-defined,index,misc"
+# mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
+# mypy: no-warn-unreachable
+
+from __future__ import annotations
+
+from antorcha.lang.native import (
+    i64,
+    local,
+    native,
+    ptr,
+    raw,
+    ref,
+)
+from antorcha.runtime.call.native.keys import (
+    Key,
+)
+from antorcha.runtime.call.native.layouts import Sizes, has_dims, read_sizes
+from antorcha.runtime.call.native.operators import NOT_HERE, NOT_KNOWN, SERVED
+from antorcha.runtime.call.native.places import (
+    MOST_ARGUMENTS,
+    Place,
+)
+from antorcha.runtime.call.native.plans import new_plan
+from antorcha.runtime.call.native.record import (
+    MOST_OPERANDS,
+    Recording,
+    attach,
+    recording,
+)
+from antorcha.runtime.call.native.serving import (
+    gather,
+    may_write,
+    numbers_of,
+    packed,
+    wants_gradient,
+)
+from antorcha.runtime.call.native.sized import FRESH as SIZED_FRESH
+from antorcha.runtime.call.native.sized import (
+    MOST_RESULTS,
+    Sized,
+    Work,
+    drop_parts,
+    fill_results,
+    prepare,
+    run_filled,
+    run_parts,
+)
+from antorcha.runtime.call.native.sized import PACKED as SIZED_PACKED
+from antorcha.runtime.call.native.sized import VIEWS as SIZED_VIEWS
+from antorcha.runtime.call.native.sized import WRITTEN as SIZED_WRITTEN
+from antorcha.runtime.call.native.tensors import (
+    TensorObject,
+    new_tensor,
+    tensor_at,
+)
+from antorcha.runtime.call.native.views import has_counts, new_view
+from antorcha.runtime.cpython import (
+    Py_DecRef,
+    PyErr_Clear,
+    PyTuple_GetItem,
+    drop_all,
+    drop_one,
+    new_reference,
+    tuple_of,
+)
+from antorcha.runtime.sequence import play
+from antorcha.runtime.storage import StorageObject
+
+
+@native
+def may_overlap(layout: raw) -> bool:
+    """May two of its elements be one? (Where ``shapes.may_overlap`` says not, this may.)"""
+    sizes = local(Sizes)
+    if not has_dims(layout) or not read_sizes(layout, sizes):
+        return True
+    for d in range(sizes.ndim):
+        n, step, reach = sizes.shape[d], sizes.strides[d], i64(0)
+        for e in range(sizes.ndim):
+            inner = sizes.strides[e] < step or (sizes.strides[e] == step and e < d)
+            if e != d and inner and sizes.shape[e] > 1:
+                reach += (sizes.shape[e] - 1) * sizes.strides[e]
+        if n > 1 and reach >= step:
+            return True
+    return False
+
+
+@native
+def write_sizes(place: ptr[Place], sized: ptr[Sized], key: ptr[Key], work: ptr[Work]) -> bool:
+    """Writes over the first tensor; False with an exception."""
+    args = local(raw, 2 * (1 + MOST_ARGUMENTS))
+    t = ptr[TensorObject](key.given[0])
+    memory = new_reference(t.storage)  # as in `write`
+    args[0] = memory
+    args[1] = t.offset
+    done = run_parts(sized, work, args, 2 + gather(place, key, args + 2), FRESH=False)
+    ok = done is not None
+    if ok:
+        Py_DecRef(done)  # None
+        ptr[StorageObject](memory).version += 1
+    Py_DecRef(memory)
+    return ok
+
+
+@native
+def recording_at(place: ptr[Place], sized: ptr[Sized], key: ptr[Key], operands: ptr[raw]) -> i64:
+    """Puts the operands there; the mask of those that want gradients, as ``recording``."""
+    if sized.recorded < 0:
+        return -2
+    for k in range(place.operands):
+        operands[k] = None
+        if place.operand_at[k] >= 0:
+            operands[k] = key.given[place.operand_at[k]]
+    return recording(ptr[Recording](ptr[StorageObject](sized.history.how).ptr), operands)
+
+
+@native
+def attach_at(
+    place: ptr[Place], sized: ptr[Sized], key: ptr[Key], work: ptr[Work], layouts: ptr[raw],
+    operands: ptr[raw], mask: i64, outs: ptr[raw],
+) -> bool:  # fmt: skip
+    """Records a call on its results, by a plan made for its sizes; False with an exception."""
+    history = sized.history
+    numbers = tuple_of(ref(work.values[0]), sized.given)
+    plan = raw(0)
+    if numbers is not None:
+        plan = new_plan(history, ref(work.words[0]), numbers, layouts, sized.results, operands)
+    ok = plan is not None
+    if ok:
+        how = ptr[Recording](ptr[StorageObject](history.how).ptr)
+        values = numbers_of(place, key)
+        ok = values is not None
+        ok = ok and attach(how, plan, operands, values, mask, outs, sized.results)
+        Py_DecRef(plan)
+    return ok
+
+
+@native
+def run_packed(
+    place: ptr[Place], sized: ptr[Sized], key: ptr[Key], work: ptr[Work], layouts: ptr[raw],
+    outs: ptr[raw],
+) -> bool:  # fmt: skip
+    """The results of a sequence that gives a storage and an offset for each."""
+    args = local(raw, 2 * MOST_ARGUMENTS)
+    given = play(work.parts[sized.parts - 1], args, gather(place, key, args))
+    ok = given is not None
+    for k in range(sized.results):
+        if ok:
+            outs[k] = tensor_at(
+                layouts[k], PyTuple_GetItem(given, 2 * k), PyTuple_GetItem(given, 2 * k + 1)
+            )
+            ok = outs[k] is not None
+    drop_one(given)
+    return ok
+
+
+@native
+def run_sizes(
+    place: ptr[Place], sized: ptr[Sized], key: ptr[Key], work: ptr[Work], layouts: ptr[raw],
+    recorded: bool, outs: ptr[raw],
+) -> bool:  # fmt: skip
+    """The results; False with an exception, or where it is not for here."""
+    for k in range(sized.results):
+        outs[k] = None
+    args = local(raw, 2 * (MOST_RESULTS + MOST_ARGUMENTS))
+    if sized.kind == SIZED_VIEWS:
+        source = key.given[place.operand_at[0]]
+        ok = has_counts(source)
+        for k in range(sized.results):
+            if ok:
+                outs[k] = new_view(source, layouts[k], work.words[sized.deltas + k], recorded)
+                ok = outs[k] is not None
+        return ok
+    if sized.kind == SIZED_FRESH:
+        out = run_parts(sized, work, args, gather(place, key, args), FRESH=True)
+        if out is not None:
+            outs[0] = new_tensor(layouts[0], out)
+        return outs[0] is not None
+    if sized.kind == SIZED_PACKED:
+        return run_packed(place, sized, key, work, layouts, outs)
+    ok = fill_results(sized, work, layouts, args, outs) and run_filled(
+        sized, work, args, gather(place, key, args + 2 * sized.results)
+    )
+    for k in range(sized.results):
+        if ok:
+            outs[k] = new_tensor(layouts[k], outs[k])
+            ok = outs[k] is not None
+    return ok
+
+
+@native(noinline=True)
+def serve_sizes(
+    place: ptr[Place], sized: ptr[Sized], key: ptr[Key], work: ptr[Work], recorded: bool,
+    made: ptr[raw],
+) -> i64:  # fmt: skip
+    """Runs what a place says for sizes whose words are in `work`, as `try_call` says it."""
+    operands = local(raw, MOST_OPERANDS)
+    mask = i64(0)
+    if sized.kind == SIZED_WRITTEN:
+        if not may_write(key, recorded) or may_overlap(ptr[TensorObject](key.given[0]).layout):
+            return NOT_HERE
+        if not prepare(sized, work, local(raw)):
+            return NOT_HERE
+        done = write_sizes(place, sized, key, work)
+        drop_parts(work)
+        if not done:
+            PyErr_Clear()
+            return NOT_HERE
+        made[0] = new_reference(key.given[0])
+        return SERVED
+    if recorded and sized.recorded != 0 and wants_gradient(key):
+        mask = recording_at(place, sized, key, operands)
+        if mask < 0:
+            return NOT_KNOWN if mask == -1 else NOT_HERE
+    layouts = local(raw, MOST_RESULTS)
+    outs = local(raw, MOST_RESULTS)
+    if not prepare(sized, work, layouts):
+        return NOT_HERE
+    ok = run_sizes(place, sized, key, work, layouts, recorded, outs)
+    if ok and mask != 0:
+        ok = attach_at(place, sized, key, work, layouts, operands, mask, outs)
+    drop_parts(work)
+    drop_all(layouts, sized.results)
+    if not ok:
+        drop_all(outs, sized.results)
+        PyErr_Clear()  # Python does it again, and says what is wrong
+        return NOT_HERE
+    made[0] = packed(place, outs, sized.results)
+    return SERVED

@@ -78,8 +78,8 @@ def _choose_changed(config: pytest.Config) -> bool:
     config.option.quick = bool(choice.central)
     if choice.central:
         return True
-    paths = [Path(path).resolve() for path in config.args]
-    config.args = [file for file in choice.files
+    paths = [Path(path.partition("::")[0]).resolve() for path in config.args]
+    config.args = [str(ROOT / file) for file in choice.files
                    if any([(ROOT / file).is_relative_to(path) for path in paths])]  # fmt: skip
     return bool(config.args)
 

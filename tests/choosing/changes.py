@@ -43,8 +43,7 @@ class Choice:
 
     def explained(self, changed: list[str]) -> str:
         """One line for who asked."""
-        files = "1 changed file" if len(changed) == 1 else f"{len(changed)} changed files"
-        text = f"{files}: {len(self.files)} test files use what changed"
+        text = f"changed files: {len(changed)}; test files that use them: {len(self.files)}"
         if self.central:
             others = f" and {len(self.central) - 1} more" if len(self.central) > 1 else ""
             text += f"; the quick suite, too: nearly all uses {self.central[0]}{others}"
@@ -54,7 +53,7 @@ class Choice:
 def changed_files(root: Path, revision: str) -> list[str]:
     """The files of the working tree that differ from the revision, or are new."""
     if not _git(root, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}"):
-        raise LookupError(f"git knows no revision {revision}")
+        raise LookupError(f"git knows no revision {revision} (paths go before --changed)")
     tracked = _git(root, "diff", "--name-only", "--no-renames", "-z", "--relative", revision)
     fresh = _git(root, "ls-files", "--others", "--exclude-standard", "-z")
     return sorted({*tracked.split("\0"), *fresh.split("\0")} - {""})

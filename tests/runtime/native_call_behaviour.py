@@ -23,6 +23,7 @@ from antorcha.runtime import alloc
 from antorcha.runtime.call import native
 from antorcha.runtime.call import plan as plans
 from antorcha.runtime.call.native import operators, report
+from antorcha.runtime.call.native.places import PATIENCE
 from tests.runtime.watch import functions_run
 
 plain_getitem = torch.Tensor.__dict__["__getitem__"]  # nothing has been planned so far
@@ -31,7 +32,7 @@ SYMBOLS: dict[str, Callable[[Any, Any], Any]] = {
     "rsub": lambda a, b: b - a,
 }  # fmt: skip
 SWAPPED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
-WARM = 5  # calls until a plan is in the native tables
+WARM = 2 + PATIENCE  # calls until a plan is in the native tables
 
 
 def of(name: str) -> Callable[[Any, Any], Any]:

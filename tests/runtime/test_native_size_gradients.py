@@ -117,6 +117,19 @@ def test_gradients_are_those_of_the_python_path(name: str, by_rule: list[str]) -
             assert ours == gradients(CASES[name], n), n
 
 
+@pytest.mark.parametrize("name", [*CASES, "max_pool2d"])
+def test_who_wants_gradients_gets_them_where_others_did_not(name: str) -> None:
+    """A function may run other ops for those who want gradients."""
+    pooled = lambda x, w, n: F.max_pool2d(x.view(n, 1, 2, 4), 2)  # noqa: E731
+    case = CASES.get(name, pooled)
+    for n in range(3, 14):
+        case(torch.rand(n, 8), torch.rand(8, 8), n)
+    for n in range(14, 24):
+        ours = gradients(case, n)
+        with native.off():
+            assert ours == gradients(case, n), n
+
+
 def test_a_graph_is_kept_as_ever() -> None:
     """What was written to since, or let go of, is refused at sizes never met, too."""
     w = torch.rand(8, 8).requires_grad_()

@@ -112,6 +112,10 @@ def plan_alone(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], write: bo
         return target
     plan = op.make_plan(values, None)
     outs = tuple([bare(lay, None) for lay in plan.outs])
+    wanted = any([o is not None and o._rg for o in operands])
+    if wanted and plan.rule is not None and not modes.state.word & _UNRECORDED:
+        for out in outs:  # who is asked whether gradients are wanted says it
+            out._rg = out._layout.dtype.kind in "fc"
     tape.note(plan, operands, flat, numbers, outs)
     return outs[0] if plan.kind == FRESH or plan.kind == VIEW else plan.op.pack(outs)
 

@@ -106,7 +106,9 @@ def outlined(op: Any, args: Arguments) -> Found | None:
     try:
         call = SymbolicComposite(op, args)
         trace = Trace(call.numbers)
-        return call.found(trace)
+        found = call.found(trace)
+        call.tensors = []  # (the outline keeps the call)
+        return found
     except Exception as error:  # whatever it is, Python serves such calls
         refused[op.name] = f"{type(error).__name__}: {error}"
         return None
@@ -129,12 +131,12 @@ class SymbolicComposite:
         if len({id(t) for t in self.tensors}) < len(self.tensors):
             raise Untold("one tensor is two arguments")
         self.forms = [form_of(t._layout) for t in self.tensors]
+        self.wanted = [t._rg for t in self.tensors]  # gradients
         shapes = [a for k, a in enumerate(args[0]) if op.signature.shape_mask >> k & 1]
         sizes = [a if isinstance(a, tuple) else (a,) for a in shapes]
         self.numbers = numbers_of([t._layout for t in self.tensors], sizes)
         without: Any = None  # memory
-        self.tensors_without = [bare(t._layout, without) for t in self.tensors]
-        stand_ins = iter(self.tensors_without)
+        stand_ins = iter([bare(t._layout, without) for t in self.tensors])
         self.args = tuple([_with(a, stand_ins) for a in args[0]])
         self.kwargs = {name: _with(a, stand_ins) for name, a in args[1].items()}
         if not self.numbers:
@@ -144,6 +146,8 @@ class SymbolicComposite:
         """The tape, the result, and the tensors that it was run with."""
         without: Any = None
         given = [bare(form.layout(symbols), without) for form in self.forms]
+        for stand_in, wanted in zip(given, self.wanted, strict=True):
+            stand_in._rg = wanted
         stand_ins = iter(given)
         args = [_with(a, stand_ins) for a in self.args]
         kwargs = {name: _with(a, stand_ins) for name, a in self.kwargs.items()}
@@ -169,6 +173,8 @@ class SymbolicComposite:
         """What it runs."""
         noted, result, given = self.run(iter(trace.symbols))
         results, pack = _packing(result)
+        if any([t._rg for t in results]) and not any(self.wanted):
+            raise Untold("its result is made to want gradients")
         layouts = [t._layout for t in given]
         plan, operands, flat, numbers, outs = noted.calls[0]
         whole = len(noted.calls) == 1 and len(outs) == len(results)
@@ -224,8 +230,8 @@ def _once_each(operands: Sequence[Any], at: dict[int, int]) -> bool:
 def _packing(result: Any) -> tuple[list[Tensor], Any]:
     """The tensors of a result, and how they are packed (``learn.place_for``)."""
     several = list(result) if isinstance(result, tuple) else [result]
-    if not all([isinstance(t, Tensor) and not t._rg for t in several]) or not several:
-        raise Untold("its result is no tensor, or more is done to it")
+    if not all([isinstance(t, Tensor) for t in several]) or not several:
+        raise Untold("its result is no tensor")
     if type(result) is tuple:
         return several, ALL
     if isinstance(result, tuple):

@@ -22,6 +22,7 @@ from antorcha.runtime.call.native.keys import (
     ANY_SIZE,
     FORM,
     GRAD,
+    GRAD_FORM,
     SIZE,
     Key,
     add_word,
@@ -173,7 +174,8 @@ def forms_of(key: ptr[Key], sized: ptr[Key], found: ptr[i64]) -> i64:
                 return 0
             count = add_sizes(ptr[LayoutObject](raw(value)).numbers, found, count)
             ok = ok and count >= 0
-            ok = ok and add_word(sized, FORM, i64(form))
+            form_kind = GRAD_FORM if kind == GRAD else FORM  # who wants gradients may run other ops
+            ok = ok and add_word(sized, form_kind, i64(form))
         elif kind == SIZE and value > 1:
             ok = ok and add_word(sized, ANY_SIZE, 0)
         else:

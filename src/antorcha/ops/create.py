@@ -62,7 +62,14 @@ def uninitialised(shape: _Any, dtype: _Any, device: _Any, strides: _Any = None) 
         if strides is None
         else (L.layout(shape, strides, dtype, device))
     )
+    if modes.busy and modes.state.word & modes.SYMBOLS:  # nothing runs, and sizes may be any
+        return _without_memory(lay)
     return bare(lay, backend(device).allocate(lay.nbytes))
+
+
+def _without_memory(lay: L.Layout) -> TensorType:
+    nothing: _Any = None
+    return bare(lay, nothing)
 
 
 def _empty(shape: _Any, dtype: _Any, device: _Any, strides: _Any = None) -> TensorType:

@@ -29,6 +29,7 @@ from antorcha.ops.operands import common_device
 from antorcha.ops.params import OPERAND, STATIC, TENSOR, to_number
 from antorcha.ops.record import Composite, Op, T
 from antorcha.runtime import layout as L
+from antorcha.runtime.call import path
 from antorcha.runtime.call.plan import FRESH, Plan, make
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.tensor import Tensor
@@ -178,6 +179,7 @@ class SamplerOp(Op):
 
     def generator_for(self, given: Any, like: Tensor | None) -> Generator:
         """The generator to draw from: the one given, or the default one."""
+        path.check_runs(self.name)
         if given is None:
             default: Generator = runtime.default()
             return default

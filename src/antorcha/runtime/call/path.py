@@ -96,11 +96,17 @@ def run(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool) ->
     return execute(plan, operands, flat, numbers, record)
 
 
+def check_runs(name: str) -> None:
+    """Refuses what has effects, such as drawing random numbers, where calls are only planned."""
+    if modes.busy and modes.state.word & modes.SYMBOLS:
+        raise GraphError(f"{name}: it is not known before it runs")
+
+
 def plan_alone(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], write: bool = False) -> Any:
     """Binds and plans with symbols for sizes, and notes it on the tape: nothing is run, and nothing
     kept. The results have no memory. write: over the first operand."""
     if op.random:
-        raise GraphError(f"{op.name}: random numbers are drawn when it runs")
+        check_runs(op.name)
     _, operands, flat, numbers, values = op.bind(args, kwargs)
     examples = {id(n): n.value for n in numbers if type(n) not in _NUMBERS}  # symbols
     values = [examples.get(id(v), v) for v in values]

@@ -88,8 +88,11 @@ class Tape:
         """A plan has written over its first operand: to memory that the tape has made itself, or
         nobody can say what the next time should write to."""
         found = self.places.get(id(operands[0]))
+        if plan.op.random:
+            self.fail(f"{plan.op.name}_ draws random numbers")
+            return
         ins = None if found is None else self._arguments(plan, operands, flat)
-        if found is None or ins is None or found[0] < self.steps.given or plan.op.random:
+        if found is None or ins is None or found[0] < self.steps.given:
             self.fail(f"{plan.op.name}_ writes in place")
             return
         self.calls.append((plan, operands, flat, (), ()))

@@ -54,8 +54,8 @@ def test_draws(name: str) -> None:
 
 
 def test_planning_leaves_no_memory(no_collection: None) -> None:
-    for n in (10, 300, 700, 1000, 1200, 1500):
+    for n in (300, 500, 700, 1000, 1200, 1500):
         before = torch.memory_stats()["live"]
         x = torch.empty(n, n)
         del x
-        assert torch.memory_stats()["live"] - before < n * n
+        assert torch.memory_stats()["live"] - before < 4 * n * n

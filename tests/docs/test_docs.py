@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import doctest
 import functools
-import gc
 import io
 import json
 import os
@@ -24,7 +23,7 @@ from typing import Any
 import pytest
 
 import antorcha as torch
-from antorcha.runtime.call import native, plan
+from antorcha.runtime.call import native
 from tests.docs.pages import PAGES, ROOT, Block, blocks, links, missing
 from tests.patience import PATIENCE
 
@@ -50,8 +49,6 @@ def test_a_page_runs(page: Path) -> None:
         pytest.importorskip(NEEDS[page.name], reason="needs antorcha[lab]")
     if page.name == "call_path.md" and not native.ACTIVE:
         pytest.skip("the page is about the native path: " + native.why_not())
-    plan.flush()  # what others have learnt is not to be forgotten while the page counts memory
-    gc.collect()
     names: dict[str, Any] = {"__name__": page.stem}
     for block in blocks(page):
         if block.language == "python":

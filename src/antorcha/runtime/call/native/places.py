@@ -27,7 +27,7 @@ from antorcha.lang.native import (
     u64,
     void,
 )
-from antorcha.runtime.alloc import allocate, release
+from antorcha.runtime.alloc import aligned_alloc, system_free
 from antorcha.runtime.call.native.keys import MOST as WORDS
 from antorcha.runtime.call.native.keys import (
     Key,
@@ -164,7 +164,7 @@ def grow(quick: ptr[Quick]) -> bool:
     room = i64(SMALLEST)
     if count > 0:
         room = 2 * count
-    block = allocate(8 * room)
+    block = aligned_alloc(64, 8 * room)  # not by `allocate`: it counts what tensors hold
     if block is None:
         complain(NO_MEMORY, NONE, NONE, 8 * room)
         return False
@@ -176,7 +176,7 @@ def grow(quick: ptr[Quick]) -> bool:
         if old[k] is not None:
             quick.table[seat_of(quick, key_of(old[k]))] = old[k]
     if count > 0:
-        release(raw(old))
+        system_free(raw(old))
     return True
 
 
@@ -188,7 +188,7 @@ def empty(quick: ptr[Quick]) -> void:
     quick.used = 0
     drop_all(old, count)
     if count > 0:
-        release(raw(old))
+        system_free(raw(old))
 
 
 @native

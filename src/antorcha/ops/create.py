@@ -240,6 +240,21 @@ def empty_as(input: TensorType, dtype: _Any, device: _Any, memory_format: str) -
     return _empty(lay.shape, dtype or lay.dtype, where, strides)
 
 
+def _full_as(
+    input: TensorType, value: _Any, dtype: _Any, device: _Any, memory_format: str
+) -> TensorType:
+    """A tensor full of one number: as another one where nothing else is asked for."""
+    lay = input._layout
+    strides = None
+    if memory_format != "contiguous" and not (lay.contiguous and memory_format == "preserve"):
+        strides = strides_of_format(lay.shape, lay.strides, memory_format)
+    where = lay.device if device is None else as_device(device)
+    chosen = dtype or lay.dtype
+    return T.full_layout(  # type: ignore[no-any-return]
+        lay.shape, held("full_like", chosen, value), chosen, where, strides
+    )
+
+
 def like(
     keywords: str = USUAL_LIKE, kind: type[Composite] = Composite
 ) -> Callable[[Callable[..., _Any]], Composite]:
@@ -251,12 +266,13 @@ def like(
 
         def fn(input: TensorType, *args: _Any, **how: _Any) -> TensorType:
             value = elements(input, *args, **{name: how[name] for name in wanted})
-            made = empty_as(input, how["dtype"], how["device"], how["memory_format"])
-            if callable(value):
-                value(made)
-            elif value is not None:
-                T.fill_(made, held("full_like", made._layout.dtype, value))
-                made._storage.version = 0
+            kept = how["dtype"], how["device"], how["memory_format"]
+            if value is None or callable(value):
+                made = empty_as(input, *kept)
+                if value is not None:
+                    value(made)
+            else:
+                made = _full_as(input, value, *kept)
             return finish(made, how["requires_grad"])
 
         return kind(_taking(fn, elements, keywords), method=False, out=False)

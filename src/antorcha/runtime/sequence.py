@@ -67,10 +67,11 @@ class Program:
     packed: i64  # does a call give a tuple, also of one result or none?
 
 
-RUN, INTO, CALL, ALLOCATE, MOVE, DROP, UNLESS = range(7)
+RUN, INTO, CALL, ALLOCATE, MOVE, DROP, UNLESS, WROTE = range(8)
 """Steps, as words: RUN launch, place, n, *places; INTO launch, n, *places; CALL callable, place or
 -1, n, *places; ALLOCATE bytes, place; MOVE from, distance, place; DROP place; UNLESS storage,
-offset, storage, offset, n: the next n words are left out where those are the same memory."""
+offset, storage, offset, n: the next n words are left out where those are the same memory; WROTE
+storage: a write to it is counted."""
 SMALL = 48  # places and arguments that fit on the machine's stack
 
 
@@ -176,6 +177,10 @@ def perform(program: ptr[Program], places: ptr[raw]) -> bool:
             if same and integer(places[code[at + 2]]) == integer(places[code[at + 4]]):
                 at += code[at + 5]
             at += 6
+        elif what == WROTE:
+            made = places[code[at + 1]]
+            ptr[StorageObject](made).version += 1
+            at += 2
         else:
             made = places[code[at + 1]]
             places[code[at + 1]] = None
@@ -294,6 +299,14 @@ class Sequence:
         begin at the same memory."""
         self.steps.append((UNLESS, [], [], list(places)))
 
+    def wrote(self, storage: int) -> None:
+        """Counts a write to a storage."""
+        self.steps.append((WROTE, [], [], [storage]))
+
+    def forget_writes(self, storage: int) -> None:
+        """Does not count the writes to a storage so far."""
+        self.steps = [s for s in self.steps if s[0] != WROTE or s[3] != [storage]]
+
     def _splice(self, inner: Sequence, result: int | None, places: Several[int]) -> int | None:
         """The steps of another sequence, with these arguments; where its result is."""
         self.owners += inner.owners
@@ -365,7 +378,7 @@ class Sequence:
         out, ins = [self._at(p) for p in written], [self._at(p) for p in read]
         if kind == MOVE:
             return [kind, *ins, *numbers, *out]
-        if kind == UNLESS:
+        if kind in (UNLESS, WROTE):
             return [kind, *ins, *numbers]
         if kind == ALLOCATE:
             return [kind, *numbers, *out]

@@ -17,6 +17,7 @@ from antorcha.lang.native import (
     native,
     ptr,
     raw,
+    ref,
     void,
 )
 from antorcha.runtime.call.native.flat import Flat, run_flat
@@ -33,6 +34,8 @@ from antorcha.runtime.call.native.places import (
     MOST_ARGUMENTS,
     NEVER,
     ONE,
+    PACKED,
+    SAME,
     VIEWS,
     WRITE,
     Place,
@@ -52,6 +55,7 @@ from antorcha.runtime.call.native.tensors import (
     TensorObject,
     make_result,
     new_tensor,
+    tensor_at,
 )
 from antorcha.runtime.call.native.views import has_counts, new_view
 from antorcha.runtime.cpython import (
@@ -60,6 +64,7 @@ from antorcha.runtime.cpython import (
     Py_IncRef,
     PyErr_Clear,
     PyObject_Vectorcall,
+    PyTuple_GetItem,
     PyTuple_New,
     PyTuple_SetItem,
     drop_all,
@@ -138,10 +143,32 @@ def run_views(place: ptr[Place], source: raw, recorded: bool, outs: ptr[raw]) ->
 
 
 @native
+def run_packed(
+    sequence: raw, place: ptr[Place], key: ptr[Key], layouts: ptr[raw], results: i64,
+    outs: ptr[raw],
+) -> bool:  # fmt: skip
+    """The results of a sequence that gives a storage and an offset for each."""
+    args = local(raw, 2 * MOST_ARGUMENTS)
+    given = play(sequence, args, gather(place, key, args))
+    ok = given is not None
+    for k in range(results):
+        outs[k] = None
+        if ok:
+            outs[k] = tensor_at(
+                layouts[k], PyTuple_GetItem(given, 2 * k), PyTuple_GetItem(given, 2 * k + 1)
+            )
+            ok = outs[k] is not None
+    drop_one(given)
+    return ok
+
+
+@native
 def run(place: ptr[Place], key: ptr[Key], recorded: bool, outs: ptr[raw]) -> bool:
     """The results; False with an exception."""
     if place.what == VIEWS:
         return run_views(place, key.given[place.operand_at[0]], recorded, outs)
+    if place.what == PACKED:
+        return run_packed(place.run, place, key, ref(place.layouts[0]), place.results, outs)
     args = local(raw, 2 * (MOST_RESULTS + MOST_ARGUMENTS))
     if place.what == FRESH:
         count = gather(place, key, args)
@@ -277,6 +304,9 @@ def serve(place: ptr[Place], key: ptr[Key], recorded: bool, made: ptr[raw]) -> i
     says SERVED."""
     if place.what == NEVER:
         return NOT_HERE
+    if place.what == SAME:
+        made[0] = new_reference(key.given[place.operand_at[0]])
+        return SERVED
     if place.what == WRITE:
         if not may_write(key, recorded):
             return NOT_HERE

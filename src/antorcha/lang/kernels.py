@@ -164,7 +164,24 @@ class Conv:
     groups: int
 
 
-Description = Pointwise | Reduce | Rows | Scan | NativeKernel | Host | MatMul | Conv
+@struct
+class Draw:
+    """Fills the output, which lies in a row, with random numbers in the order of its elements.
+
+    ``state`` is where the generator's state is, ``sampler`` the function of the host that draws
+    ``count`` numbers from it, with two real parameters, an unsigned and a signed one.
+    """
+
+    sampler: int
+    state: int
+    count: int
+    a: float
+    b: float
+    u: int
+    i: int
+
+
+Description = Draw | Pointwise | Reduce | Rows | Scan | NativeKernel | Host | MatMul | Conv
 
 
 @struct

@@ -55,26 +55,16 @@ def finish(tensor: TensorType, requires_grad: bool) -> TensorType:
     return tensor
 
 
-def uninitialised(shape: _Any, dtype: _Any, device: _Any, strides: _Any = None) -> TensorType:
-    """A tensor over fresh memory that holds anything."""
+def unwritten(shape: _Any, dtype: _Any, device: _Any, strides: _Any = None) -> TensorType:
+    """A tensor over fresh memory that holds anything, to which ops alone write: a tape says so."""
     lay = (
         L.contiguous(shape, dtype, device)
         if strides is None
         else (L.layout(shape, strides, dtype, device))
     )
-    if modes.busy and modes.state.word & modes.SYMBOLS:  # nothing runs, and sizes may be any
-        return _without_memory(lay)
-    return bare(lay, backend(device).allocate(lay.nbytes))
-
-
-def _without_memory(lay: L.Layout) -> TensorType:
-    nothing: _Any = None
-    return bare(lay, nothing)
-
-
-def _empty(shape: _Any, dtype: _Any, device: _Any, strides: _Any = None) -> TensorType:
-    """As ``uninitialised``, where ops alone write to it: a tape says so."""
-    made = uninitialised(shape, dtype, device, strides)
+    without: _Any = None  # what is only planned has no memory, and sizes that may be any
+    planned = modes.busy and modes.state.word & modes.SYMBOLS
+    made = bare(lay, without if planned else backend(device).allocate(lay.nbytes))
     if modes.busy and tapes.current.tape is not None:
         tapes.current.tape.note_memory(made)
     return made
@@ -217,7 +207,7 @@ def empty(size: Shape, *, dtype: _Any, device: _Any, memory_format: Str = "conti
     torch.Size([2, 3])
     """
     strides = None if memory_format == "contiguous" else strides_of_format(size, (), memory_format)
-    return _empty(size, dtype or dtypes.get_default_dtype(), device, strides)
+    return unwritten(size, dtype or dtypes.get_default_dtype(), device, strides)
 
 
 @creating(out=False)
@@ -229,7 +219,7 @@ def empty_strided(size: Ints, stride: Ints, *, dtype: _Any, device: _Any):
     """
     if len(size) != len(stride):
         raise ShapeError(f"empty_strided: {len(size)} sizes and {len(stride)} strides")
-    return _empty(size, dtype or dtypes.get_default_dtype(), device, stride)
+    return unwritten(size, dtype or dtypes.get_default_dtype(), device, stride)
 
 
 def empty_as(input: TensorType, dtype: _Any, device: _Any, memory_format: str) -> TensorType:
@@ -237,7 +227,7 @@ def empty_as(input: TensorType, dtype: _Any, device: _Any, memory_format: str) -
     lay = input._layout
     strides = strides_of_format(lay.shape, lay.strides, memory_format)
     where = lay.device if device is None else as_device(device)
-    return _empty(lay.shape, dtype or lay.dtype, where, strides)
+    return unwritten(lay.shape, dtype or lay.dtype, where, strides)
 
 
 def _full_as(

@@ -21,6 +21,7 @@ from antorcha.devices.host import HostBackend, compile_host
 from antorcha.lang.kernels import (
     Conv,
     Description,
+    Draw,
     Launch,
     MatMul,
     NativeKernel,
@@ -29,13 +30,23 @@ from antorcha.lang.kernels import (
     Rows,
     Scan,
 )
+from antorcha.lazy import lazy
 from antorcha.runtime.layout import Layout
+
+draws = lazy("antorcha.devices.cpu.draw")  # random numbers are loaded by those who draw
+
+
+def _draw(what: Draw, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
+    launch: Launch = draws.compile_draw(what, outs, ins)
+    return launch
+
 
 TEMPLATES: dict[type, Callable[[Any, Sequence[Layout], Sequence[Any]], Launch]] = {
     Pointwise: compile_pointwise,
     Reduce: compile_reduce,
     Rows: compile_rows,
     Scan: compile_scan,
+    Draw: _draw,
     MatMul: compile_matmul,
     NativeKernel: compile_native,
     Conv: compile_conv,

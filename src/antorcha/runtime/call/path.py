@@ -105,13 +105,17 @@ def check_runs(name: str) -> None:
 def plan_alone(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], write: bool = False) -> Any:
     """Binds and plans, with symbols for sizes or without, and notes it on the tape: nothing is run,
     and nothing kept. The results have no memory. write: over the first operand."""
+    tape = tapes.current.tape
+    assert tape is not None
+    if op.random and write:
+        drawing, filled = op.plan_write(args, kwargs)
+        tape.note_write(drawing, [filled], ())
+        return filled
     if op.random:
         check_runs(op.name)
     key, operands, flat, numbers, values = op.bind(args, kwargs)
     examples = {id(n): n.value for n in numbers if type(n) not in _NUMBERS}  # symbols
     values = [examples.get(id(v), v) for v in values]
-    tape = tapes.current.tape
-    assert tape is not None
     if write:
         target: Tensor = operands[0]
         tape.note_write(op.make_plan(values, (target._layout,)), operands, flat)

@@ -95,7 +95,7 @@ class Tape:
         """A plan has written over its first operand: to memory that the tape has made itself, or
         nobody can say what the next time should write to."""
         found = self.places.get(id(operands[0]))
-        if plan.op.random:
+        if plan.op.random and not modes.state.word & modes.SYMBOLS:  # Python has drawn
             self.fail(f"{plan.op.name}_ draws random numbers")
             return
         ins = None if found is None else self._arguments(plan, operands, flat)

@@ -200,6 +200,21 @@ def of_write(op: Any, python: Callable[..., Any]) -> Callable[..., Learnt]:
     return serve
 
 
+def of_draw(op: Any, python: Callable[..., Any]) -> Callable[..., Learnt]:
+    """Serves calls that fill a tensor with random numbers."""
+
+    def serve(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Learnt:
+        call: Call | str
+        try:
+            plan, target = op.plan_write(args, kwargs)
+            call = Call(plan, [target], (), (), writes=True)
+        except Exception as error:  # whatever it is, Python serves such calls
+            call = str(error) or type(error).__name__
+        return python(*args, **kwargs), call, ONE
+
+    return serve
+
+
 def of_index(
     python: Callable[..., Any], find: Callable[..., plans.Plan | None]
 ) -> Callable[..., Learnt]:
@@ -222,9 +237,9 @@ _met: set[int] = set()
 
 def upgrade(op: Any, planned: bool) -> None:
     """Gives an op that has been called twice, or has a plan, its builtin, and its methods."""
-    if op.native is not None or op.own_bind or op.random or modes.subclasses:
+    if op.native is not None or op.own_bind or modes.subclasses:
         return
-    if op.__module__ != "antorcha" or not op.upgradable:
+    if op.__module__ != "antorcha" or not op.upgradable or (op.random and not op.is_composite):
         return
     if id(op) not in _met and not planned:
         _met.add(id(op))
@@ -243,13 +258,15 @@ def upgrade(op: Any, planned: bool) -> None:
 def upgrade_write(op: Any) -> None:
     """Gives an op's in-place form, which has been called, its builtin, and its methods."""
     form = op.inplace
-    if form.native is not None or op.own_bind or op.random or modes.subclasses:
+    if form.native is not None or (op.own_bind and not op.random) or modes.subclasses:
         return
-    serve = of_write(op, form.in_python)
-    quick = quick_of(
-        form.name, form.in_python, serve, loose=op.signature.number_mask,
-        sizes=by_plans if op.outlined else None,
-    )  # fmt: skip
+    if op.random:
+        quick = quick_of(form.name, form.in_python, of_draw(op, form.in_python))
+    else:
+        quick = quick_of(
+            form.name, form.in_python, of_write(op, form.in_python),
+            loose=op.signature.number_mask, sizes=by_plans if op.outlined else None,
+        )  # fmt: skip
     form.native = quick
     _replace_methods(form.name, quick)
 

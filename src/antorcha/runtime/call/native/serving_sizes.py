@@ -57,7 +57,7 @@ from antorcha.runtime.call.native.tensors import (
     TensorObject,
     new_tensor,
 )
-from antorcha.runtime.call.native.views import has_counts, new_view
+from antorcha.runtime.call.native.views import has_counts, new_views
 from antorcha.runtime.cpython import (
     Py_DecRef,
     PyErr_Clear,
@@ -146,12 +146,10 @@ def run_sizes(
     args = local(raw, 2 * (MOST_RESULTS + MOST_ARGUMENTS))
     if sized.kind == SIZED_VIEWS:
         source = key.given[place.operand_at[0]]
-        ok = has_counts(source)
-        for k in range(sized.results):
-            if ok:
-                outs[k] = new_view(source, layouts[k], work.words[sized.deltas + k], recorded)
-                ok = outs[k] is not None
-        return ok
+        deltas = ref(work.words[sized.deltas])
+        return has_counts(source) and new_views(
+            source, layouts, deltas, sized.results, recorded, outs
+        )  # fmt: skip
     if sized.kind == SIZED_FRESH:
         out = run_parts(sized, work, args, gather(place, key, args), FRESH=True)
         if out is not None:

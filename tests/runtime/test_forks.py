@@ -156,7 +156,7 @@ FIRST = {
     "antorcha.runtime.call.native.walk": "torch.ones(3, requires_grad=True).sum().backward()",
     "antorcha.ops.sort_kernels": "torch.tensor([3., 1., 2.]).sort()",
     "antorcha.ops.select_kernels": "torch.tensor([3., 0., 2.]).nonzero()",
-    "antorcha.ops.pool_kernels": "torch.nn.functional.max_pool2d(torch.ones(1, 1, 4, 4), 2)",
+    "antorcha.devices.cpu.pooling": "torch.nn.functional.max_pool2d(torch.ones(1, 1, 4, 4), 2)",
     "antorcha.runtime.random": "torch.rand(3)",
     "antorcha.nn": "torch.nn.Linear(2, 2)(torch.ones(3, 2))",
     "antorcha.devices.meta": "torch.ones(3, device='meta') + 1",

@@ -14,6 +14,7 @@ import numpy as np
 
 from antorcha import dtypes, float8
 from antorcha.devices.host_conv import compute_conv
+from antorcha.devices.host_pooling import compute_pooling
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import (
     Conv,
@@ -23,6 +24,7 @@ from antorcha.lang.kernels import (
     MatMul,
     NativeKernel,
     Pointwise,
+    Pooling,
     Reduce,
     Rows,
     Scan,
@@ -268,9 +270,13 @@ def _conv(what: Conv, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
     return compute_conv(what, ins[0].dtype.name in ("float16", "bfloat16"))
 
 
+def _pooling(what: Pooling, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
+    return compute_pooling(what, outs)
+
+
 _COMPUTE: dict[type, Callable[..., Compute]] = {
     Pointwise: _pointwise, Reduce: _reduce, Rows: _rows, Scan: _scan, NativeKernel: _native,
-    Host: _host, MatMul: _matmul, Conv: _conv,
+    Host: _host, MatMul: _matmul, Conv: _conv, Pooling: _pooling,
 }  # fmt: skip
 
 

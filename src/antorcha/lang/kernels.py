@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from antorcha.lang.expr import Expr
+    from antorcha.lang.windows import Windows
     from antorcha.runtime.layout import Layout
     from antorcha.runtime.storage import Storage
 
@@ -164,7 +165,28 @@ class Conv:
     groups: int
 
 
-Description = Pointwise | Reduce | Rows | Scan | NativeKernel | Host | MatMul | Conv
+@struct
+class Pooling:
+    """The maximum or the average of windows over the last ``dims`` dims, or the gradient of one.
+
+    With planes x[p, i] of elements and y[p, o] of results, window o being the taps i of x that
+    ``windows`` gives it, ``kind`` says what is computed:
+
+    "max": y[p, o] = max of x[p, i] over the window, NaN being the greatest; a second output, where
+    there is one (int64), is the i that it was, the first of equals.
+    "average": y[p, o] = sum of x[p, i] over the window, by the window's divisor.
+    "max gradient": x[p, i] = sum of y[p, o] over the o whose place, the second input, is i.
+    "average gradient": x[p, i] = sum of y[p, o] by o's divisor, over the windows that i is in.
+    """
+
+    kind: str
+    dims: int
+    windows: Windows | None = None  # the gradient of a maximum needs none
+
+
+Description = Pointwise | Reduce | Rows | Scan | NativeKernel | Host | MatMul | Conv | Pooling
+Placed = (NativeKernel, Pooling)
+"""Of results that lie as the op wants that plans them; kernels of the others write to any layout."""
 
 
 @struct

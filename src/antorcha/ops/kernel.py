@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from antorcha.device import backend
 from antorcha.lang import expr as E
-from antorcha.lang.kernels import Description, Host, Launch, NativeKernel, Pointwise
+from antorcha.lang.kernels import Description, Host, Launch, Placed, Pointwise
 from antorcha.ops.operands import check_outs, common_device
 from antorcha.ops.params import NUMBER, OPERAND, TENSORS, is_default
 from antorcha.ops.record import Op, T
@@ -181,7 +181,7 @@ class KernelOp(Op):
             check_outs(self.name, made, outs)
         if (
             outs is not None
-            and isinstance(planned.what, NativeKernel)
+            and isinstance(planned.what, Placed)
             and not all([L.same(want, have) for want, have in zip(made, outs, strict=True)])
         ):
             launch = into_other_layouts(where, planned.what, made, outs, ins)
@@ -203,9 +203,9 @@ class KernelOp(Op):
 
 
 def into_other_layouts(
-    where: Any, what: NativeKernel, made: Sequence[Layout], outs: Sequence[Layout], ins: Any
+    where: Any, what: Description, made: Sequence[Layout], outs: Sequence[Layout], ins: Any
 ) -> Launch:
-    """A native kernel knows the layouts it was planned for: results are copied into others."""
+    """A kernel that knows the layouts it was planned for: results are copied into others."""
     launch = where.compile(what, made, ins)
     copies = [
         where.compile(Pointwise((E.input_(0, lay.dtype),)), (to,), (lay,))

@@ -25,13 +25,29 @@ from antorcha.lang.kernels import (
     MatMul,
     NativeKernel,
     Pointwise,
+    Pooling,
     Reduce,
     Rows,
     Scan,
 )
+from antorcha.lazy import lazy
 from antorcha.runtime.layout import Layout
 
-TEMPLATES: dict[type, Callable[[Any, Sequence[Layout], Sequence[Any]], Launch]] = {
+Template = Callable[[Any, Sequence[Layout], Sequence[Any]], Launch]
+
+
+def _deferred(module: str, name: str) -> Template:
+    """A template whose module is imported when it is first needed."""
+    found = lazy(f"antorcha.devices.cpu.{module}")
+
+    def template(what: Any, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
+        launch: Launch = getattr(found, name)(what, outs, ins)
+        return launch
+
+    return template
+
+
+TEMPLATES: dict[type, Template] = {
     Pointwise: compile_pointwise,
     Reduce: compile_reduce,
     Rows: compile_rows,
@@ -39,6 +55,7 @@ TEMPLATES: dict[type, Callable[[Any, Sequence[Layout], Sequence[Any]], Launch]] 
     MatMul: compile_matmul,
     NativeKernel: compile_native,
     Conv: compile_conv,
+    Pooling: _deferred("pooling", "compile_pooling"),
 }
 
 

@@ -14,11 +14,13 @@ import numpy as np
 
 from antorcha import dtypes, float8
 from antorcha.devices.host_conv import compute_conv
+from antorcha.devices.host_gather import compute_gather, compute_scatter
 from antorcha.devices.host_pooling import compute_pooling
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import (
     Conv,
     Description,
+    Gather,
     Host,
     Launch,
     MatMul,
@@ -28,6 +30,7 @@ from antorcha.lang.kernels import (
     Reduce,
     Rows,
     Scan,
+    Scatter,
 )
 from antorcha.runtime import layout as L
 from antorcha.runtime.layout import Layout
@@ -270,13 +273,15 @@ def _conv(what: Conv, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
     return compute_conv(what, ins[0].dtype.name in ("float16", "bfloat16"))
 
 
-def _pooling(what: Pooling, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
-    return compute_pooling(what, outs)
+def _of_outs(compute: Callable[[Any, Sequence[Layout]], Compute]) -> Callable[..., Compute]:
+    return lambda what, outs, ins: compute(what, outs)
 
 
 _COMPUTE: dict[type, Callable[..., Compute]] = {
     Pointwise: _pointwise, Reduce: _reduce, Rows: _rows, Scan: _scan, NativeKernel: _native,
-    Host: _host, MatMul: _matmul, Conv: _conv, Pooling: _pooling,
+    Host: _host, MatMul: _matmul, Conv: _conv,
+    Pooling: _of_outs(compute_pooling), Gather: _of_outs(compute_gather),
+    Scatter: _of_outs(compute_scatter),
 }  # fmt: skip
 
 

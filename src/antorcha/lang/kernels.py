@@ -184,9 +184,54 @@ class Pooling:
     windows: Windows | None = None  # the gradient of a maximum needs none
 
 
-Description = Pointwise | Reduce | Rows | Scan | NativeKernel | Host | MatMul | Conv | Pooling
-Placed = (NativeKernel, Pooling)
-"""Of results that lie as the op wants that plans them; kernels of the others write to any layout."""
+@struct
+class Gather:
+    """Elements of a tensor x at the positions that index tensors say.
+
+    Inputs are x, then an integer tensor for each of ``dims``; these broadcast to one shape. With
+    ``at``, the index's dims stand from there on in the output, in the place of the indexed ones:
+    out[a.., i.., b..] = x[.., index_k[i..] at dims[k], ..], where a and b are x's other dims.
+    Without, one dim is indexed, and the index says for every element of the output (whose shape
+    it has) where it is along that dim: out[i..] = x[i.. but index[i..] at dims[0]].
+
+    An index counts from the end of its dim where it is negative and ``negative`` allows it. For
+    one that is no position ``refuse(index, k)`` makes the exception; k counts the index tensors.
+    """
+
+    dims: tuple[int, ...]
+    at: int | None
+    refuse: Callable[[int, int], BaseException]
+    negative: bool = False
+
+
+@struct
+class Scatter:
+    """A copy of x in which a source is written to, or folded into, what a Gather would read.
+
+    Inputs are x, the source, which is input number ``source``, and the index tensors. The source
+    has the shape of the Gather's output; without ``at`` it may be larger, or a number.
+    ``fold`` says what becomes of an element that is written to: "set" (the last source element in
+    row-major order), "add", "multiply", "max", "min" or "mean" of its old value, unless ``own``
+    is False, and of the source elements that arrive there. Sums of bools are "or". Nothing is
+    written for the index ``skipped``. Every index is checked before anything is written.
+    """
+
+    fold: str
+    dims: tuple[int, ...]
+    at: int | None
+    refuse: Callable[[int, int], BaseException]
+    negative: bool = False
+    source: int = 1
+    own: bool = True
+    skipped: int | None = None
+
+
+Description = (
+    Pointwise | Reduce | Rows | Scan | NativeKernel | Host | MatMul | Conv | Pooling | Gather
+    | Scatter
+)  # fmt: skip
+Placed = (NativeKernel, Pooling, Gather, Scatter)
+"""Descriptions whose results lie as the op wants that plans them; others write to any layout."""
 
 
 @struct

@@ -98,6 +98,7 @@ class Planned:
     what: Description
     outs: Sequence[Any]  # Layout, or (shape, dtype)
     shown: Sequence[Layout] | None = None  # the results' layouts where not those that it writes
+    ins: Sequence[Any] | None = None  # the inputs' layouts where not those of the operands
 
 
 class KernelOp(Op):
@@ -169,6 +170,7 @@ class KernelOp(Op):
                 statics[param.name] = value
         device = common_device(self.name, tensors)
         planned: Planned = self.apply_fn(seen)
+        ins = ins if planned.ins is None else [*planned.ins]
         made = tuple(
             [o if isinstance(o, L.Layout) else L.contiguous(tuple(o[0]), o[1], device)
              for o in planned.outs]

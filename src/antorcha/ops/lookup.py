@@ -6,10 +6,10 @@ from typing import Any as _Any
 
 from antorcha import dtypes
 from antorcha.errors import ArgumentError, DtypeError, OutOfRange, ShapeError
-from antorcha.lang.kernels import Host
+from antorcha.lang.kernels import Gather, Host, Scatter
 from antorcha.lazy import Array, lazy, np
 from antorcha.ops.found import Passes, failed, found
-from antorcha.ops.index import blocks_or_numpy, check_range
+from antorcha.ops.index import outside
 from antorcha.ops.kernel import Planned, kernel
 from antorcha.ops.memory import constant
 from antorcha.ops.record import T, composite, sparse_gradients
@@ -113,15 +113,8 @@ def embedding(
         )  # fmt: skip
     if weight.ndim != 2:
         raise ShapeError(f"embedding: 'weight' must be 2-D, not {tuple(weight.shape)}")
-    size = weight.shape[0]
-
-    def run(table: Array, at: Array) -> Array:
-        return table[check_range("embedding", at, size, 0)]
-
     out = L.contiguous((*indices.shape, weight.shape[1]), weight.dtype, weight.device)
-    what = blocks_or_numpy("embedding", "get", weight, (0,), indices, out, (0, indices.ndim), run,
-                           negative=False)  # fmt: skip
-    return Planned(what, [out])
+    return Planned(Gather((0,), 0, outside("embedding", weight, 0)), [out])
 
 
 @embedding.derivative
@@ -158,21 +151,10 @@ def embedding_backward(
 @kernel(function=False, method=False, inplace=True)
 def embedding_add(input: Tensor, rows: Tensor, indices: Tensor, padding_idx: Int):
     """``input`` with each of ``rows`` added at its index, but for the index ``padding_idx``."""
-    size, columns = input.shape
-
-    def run(table: Array, new: Array, at: Array) -> Array:
-        flat, new = at.reshape(-1), new.reshape(-1, columns)
-        check_range("embedding_backward", flat, size, 0)
-        keep = flat != padding_idx
-        made = np.array(table, order="C")
-        np.add.at(made, flat[keep], new[keep])
-        return made
-
-    out = L.contiguous(tuple(input.shape), input.dtype, input.device)
-    skipped = padding_idx if padding_idx >= 0 else -(1 << 62)
-    what = blocks_or_numpy("embedding_backward", "add", out, (0,), indices, rows,
-                           (0, indices.ndim), run, negative=False, skipped=skipped)  # fmt: skip
-    return Planned(what, [out])
+    refuse = outside("embedding_backward", input, 0)
+    skipped = padding_idx if padding_idx >= 0 else None
+    what = Scatter("add", (0,), 0, refuse, skipped=skipped)
+    return Planned(what, [L.contiguous(tuple(input.shape), input.dtype, input.device)])
 
 
 @embedding_add.derivative

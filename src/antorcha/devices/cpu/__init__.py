@@ -21,6 +21,7 @@ from antorcha.devices.host import HostBackend, compile_host
 from antorcha.lang.kernels import (
     Conv,
     Description,
+    Gather,
     Launch,
     MatMul,
     NativeKernel,
@@ -29,6 +30,7 @@ from antorcha.lang.kernels import (
     Reduce,
     Rows,
     Scan,
+    Scatter,
 )
 from antorcha.lazy import lazy
 from antorcha.runtime.layout import Layout
@@ -56,6 +58,8 @@ TEMPLATES: dict[type, Template] = {
     NativeKernel: compile_native,
     Conv: compile_conv,
     Pooling: _deferred("pooling", "compile_pooling"),
+    Gather: _deferred("gather", "compile_gather"),
+    Scatter: _deferred("gather", "compile_scatter"),
 }
 
 

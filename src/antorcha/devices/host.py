@@ -16,10 +16,14 @@ from antorcha import dtypes, float8
 from antorcha.devices.host_conv import compute_conv
 from antorcha.devices.host_gather import compute_gather, compute_scatter
 from antorcha.devices.host_pooling import compute_pooling
+from antorcha.devices.host_select import compute_bins, compute_replace, compute_select
+from antorcha.devices.host_sort import compute_distinct, compute_search, compute_sort
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import (
+    Bins,
     Conv,
     Description,
+    Distinct,
     Gather,
     Host,
     Launch,
@@ -28,9 +32,14 @@ from antorcha.lang.kernels import (
     Pointwise,
     Pooling,
     Reduce,
+    Replace,
     Rows,
     Scan,
     Scatter,
+    Search,
+    Select,
+    Sort,
+    is_dynamic,
 )
 from antorcha.runtime import layout as L
 from antorcha.runtime.layout import Layout
@@ -79,8 +88,8 @@ def compile_host(what: Description, outs: Sequence[Layout], ins: Sequence[Any]) 
         for k, (lay, result) in enumerate(zip(outs, results, strict=True)):
             write(view(lay, flat[2 * k], flat[2 * k + 1]), result)
 
-    if isinstance(what, Host) and what.dynamic:
-        return Launch(_dynamic(what, outs, read), into)
+    if is_dynamic(what):
+        return Launch(_dynamic(compute, outs, read), into)
 
     def fresh(*flat: Any) -> Any:
         (lay,) = outs
@@ -117,12 +126,10 @@ def cast_array(array: Array, to: np.dtype[Any]) -> Array:
     return made
 
 
-def _dynamic(what: Host, outs: Sequence[Layout], read: Any) -> Callable[..., Any]:
+def _dynamic(compute: Compute, outs: Sequence[Layout], read: Any) -> Callable[..., Any]:
     def fresh(*flat: Any) -> list[tuple[Layout, Storage]]:
-        results = what.fn(*read(flat))
         made = []
-        for lay, result in zip(outs, results if isinstance(results, tuple) else (results,),
-                               strict=True):  # fmt: skip
+        for lay, result in zip(outs, compute(read(flat)), strict=True):
             array = np.ascontiguousarray(result).reshape(np.shape(result))
             out = L.contiguous(array.shape, lay.dtype, lay.device)
             storage = new_storage(out.nbytes)
@@ -281,7 +288,10 @@ _COMPUTE: dict[type, Callable[..., Compute]] = {
     Pointwise: _pointwise, Reduce: _reduce, Rows: _rows, Scan: _scan, NativeKernel: _native,
     Host: _host, MatMul: _matmul, Conv: _conv,
     Pooling: _of_outs(compute_pooling), Gather: _of_outs(compute_gather),
-    Scatter: _of_outs(compute_scatter),
+    Scatter: _of_outs(compute_scatter), Sort: _of_outs(compute_sort),
+    Search: _of_outs(compute_search), Select: _of_outs(compute_select),
+    Replace: _of_outs(compute_replace), Distinct: _of_outs(compute_distinct),
+    Bins: _of_outs(compute_bins),
 }  # fmt: skip
 
 

@@ -226,12 +226,106 @@ class Scatter:
     skipped: int | None = None
 
 
+@struct
+class Sort:
+    """The elements along a dim in order, the first of them, or the one of some rank.
+
+    Outputs are the values and, where there are two, their positions along ``dim`` (int64). Equal
+    elements keep their order, NaN is the greatest, and ``descending`` turns the order. Without
+    ``dim``, all elements in row-major order are one line.
+
+    ``kind`` says what is given of each line: "sort" all of it, "top" as many of the first as the
+    outputs have along the dim; the others give one element, and their outputs have size 1 there or
+    lack the dim: "kth" the one of ``rank``; "median" the lower median, or the first NaN if there is
+    one; "nanmedian" the lower median of what is no NaN; "mode" the commonest (the least of these,
+    and the last of its equals).
+    """
+
+    name: str  # what errors call it
+    kind: str
+    dim: int | None
+    descending: bool = False
+    rank: int = 0
+
+
+@struct
+class Search:
+    """Places of values in sorted lines: before how many elements of a line each does not belong.
+
+    Inputs are the lines (along the last dim; or one, of one dim), the values, line by line, and,
+    where the lines are not in order, int64 positions that put them in order. The place of v is that
+    of the first element e with e >= v, with ``right`` e > v, by bisection. ``refuse()`` makes the
+    exception for a position that is none.
+    """
+
+    right: bool
+    refuse: Callable[[], BaseException]
+
+
+@struct
+class Select:
+    """What a mask (the last input; any dtype) chooses, where it is not zero, in row-major order.
+
+    With ``positions`` the mask is the only input, and row d of the output has the positions along
+    its dim d; else the first input's elements are given, in one dim. Both inputs broadcast.
+    """
+
+    name: str  # what errors call it
+    positions: bool
+    dynamic = True
+
+
+@struct
+class Replace:
+    """A copy of x in which the elements that a mask chooses are those of a source, in order.
+
+    Inputs are x, the mask (bool) and the source; x and the mask broadcast to the output. Where the
+    source has too few, ``refuse(wanted, given)`` makes the exception, and nothing is written.
+    """
+
+    name: str  # what errors call it
+    refuse: Callable[[int, int], BaseException]
+
+
+@struct
+class Distinct:
+    """The distinct elements (or slices along ``dim``), for each where it went, and their counts.
+
+    Outputs are the values, in order, or with ``consecutive`` one for each run of equals; for each
+    element of the input the number of its value (int64); for each value how many (int64).
+    """
+
+    name: str  # what errors call it
+    dim: int | None
+    consecutive: bool
+    dynamic = True
+
+
+@struct
+class Bins:
+    """How often each integer 0, 1, .. occurs, or the sum of the weights that stand beside it.
+
+    Inputs are the integers, in one dim, and the weights, if there are any. The output has ``least``
+    elements, or as many as it takes. ``refuse()`` makes the exception for a negative integer.
+    """
+
+    name: str  # what errors call it
+    least: int
+    refuse: Callable[[], BaseException]
+    dynamic = True
+
+
 Description = (
     Pointwise | Reduce | Rows | Scan | NativeKernel | Host | MatMul | Conv | Pooling | Gather
-    | Scatter
+    | Scatter | Sort | Search | Select | Replace | Distinct | Bins
 )  # fmt: skip
-Placed = (NativeKernel, Pooling, Gather, Scatter)
+Placed = (NativeKernel, Pooling, Gather, Scatter, Sort, Search, Replace)
 """Descriptions whose results lie as the op wants that plans them; others write to any layout."""
+
+
+def is_dynamic(what: Description) -> bool:
+    """Do the outputs' shapes depend on the data? A launch then gives their layouts and storages."""
+    return getattr(what, "dynamic", False)
 
 
 @struct

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from antorcha.device import backend
 from antorcha.lang import expr as E
-from antorcha.lang.kernels import Description, Host, Launch, Placed, Pointwise
+from antorcha.lang.kernels import Description, Launch, Placed, Pointwise, is_dynamic
 from antorcha.ops.operands import check_outs, common_device
 from antorcha.ops.params import NUMBER, OPERAND, TENSORS, is_default
 from antorcha.ops.record import Op, T
@@ -191,10 +191,7 @@ class KernelOp(Op):
         else:
             made = outs or made
             launch = where.compile(planned.what, made, ins)
-        if isinstance(planned.what, Host) and planned.what.dynamic:
-            kind = HOST
-        else:
-            kind = FRESH if len(made) == 1 else MANY
+        kind = HOST if is_dynamic(planned.what) else FRESH if len(made) == 1 else MANY
         plan = make(
             self, kind, made, fresh=launch.fresh, into=launch.into,
             tensors=tuple(tensors), statics=statics, post_names=tuple(numbers),

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any as _Any
 
-from antorcha import dtypes
 from antorcha.errors import ArgumentError, DtypeError, GraphError, ShapeError
-from antorcha.lang.kernels import Host, Scatter
-from antorcha.lazy import Array, lazy, np
-from antorcha.ops.found import Passes, failed, found
+from antorcha.lang.kernels import Replace, Scatter, Select
 from antorcha.ops.index import (
     along,
     check_same_dtype,
@@ -27,8 +24,6 @@ from antorcha.runtime.call.plan import Plan
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.tensor import Tensor as TensorType
 from antorcha.shapes import broadcast_shapes
-
-kernels = lazy("antorcha.ops.select_kernels")
 
 
 # ------------------------------------------------------------------------------------- scatter
@@ -322,32 +317,13 @@ def _(make):
 
 
 # --------------------------------------------------------------------------------------- masks
-@found(function=False, method=False, out=False, node="masked_select")
+@kernel(function=False, method=False, out=False, node="masked_select")
 def selected(input: Tensor, mask: Tensor):
     """What ``masked_select`` runs: both operands broadcast."""
     if mask.dtype.name != "bool":
         raise DtypeError(f"masked_select: expected BoolTensor for mask, got {mask.dtype}")
     broadcast_shapes(input.shape, mask.shape, op="masked_select")
-
-    def run(x: Array, chosen: Array) -> Array:
-        wide, keep = np.broadcast_arrays(x, chosen)
-        found: Array = wide[keep]
-        return found
-
-    return Planned(Host(run, dynamic=True), [((0,), input.dtype)])
-
-
-@selected.passes
-def _(input, mask):
-    fail = failed("masked_select")
-    count = kernels.counting(mask, fail, 1)
-    if count is None or input.shape != mask.shape:
-        return None
-    parts = kernels.parts_of(mask.numel)
-    return Passes(
-        count, [((parts + 1,), dtypes.int64)], lambda total: [((total[0],), input.dtype)],
-        kernels.taking(input, mask, fail), slice(parts, parts + 1),
-    )  # fmt: skip
+    return Planned(Select("masked_select", positions=False), [((0,), input.dtype)])
 
 
 @selected.derivative
@@ -398,30 +374,8 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor):
         )  # fmt: skip
     check_same_dtype("masked_scatter", input, source, "source")
     shape = tuple(broadcast_shapes(input.shape, mask.shape, op="masked_scatter"))
-
-    def run(x: Array, chosen: Array, src: Array) -> Array:
-        keep = np.broadcast_to(chosen, shape)
-        count = int(np.count_nonzero(keep))
-        if count > src.size:
-            raise short_of(count, src.size)
-        made = np.array(np.broadcast_to(x, shape), order="C")
-        made[keep] = src.reshape(-1)[:count]
-        return made
-
     out = L.contiguous(shape, input.dtype, input.device)
-    if (
-        tuple(input.shape) != shape
-        or mask.shape != input.shape
-        or not (mask.contiguous and source.contiguous)
-    ):
-        return Planned(Host(run), [out])
-
-    def fail(code: int) -> BaseException:
-        if code >= kernels.TOO_FEW:
-            return short_of(code - kernels.TOO_FEW, source.numel)
-        return failed("masked_scatter")(code)
-
-    return Planned(kernels.putting(out, source.numel, run, fail), [out])
+    return Planned(Replace("masked_scatter", short_of), [out])
 
 
 def short_of(wanted: int, given: int) -> ShapeError:

@@ -19,8 +19,10 @@ from antorcha.devices.cpu.rows import compile_rows
 from antorcha.devices.cpu.scan import compile_scan
 from antorcha.devices.host import HostBackend, compile_host
 from antorcha.lang.kernels import (
+    Bins,
     Conv,
     Description,
+    Distinct,
     Gather,
     Launch,
     MatMul,
@@ -28,9 +30,13 @@ from antorcha.lang.kernels import (
     Pointwise,
     Pooling,
     Reduce,
+    Replace,
     Rows,
     Scan,
     Scatter,
+    Search,
+    Select,
+    Sort,
 )
 from antorcha.lazy import lazy
 from antorcha.runtime.layout import Layout
@@ -60,6 +66,12 @@ TEMPLATES: dict[type, Template] = {
     Pooling: _deferred("pooling", "compile_pooling"),
     Gather: _deferred("gather", "compile_gather"),
     Scatter: _deferred("gather", "compile_scatter"),
+    Sort: _deferred("sort", "compile_sort"),
+    Search: _deferred("search", "compile_search"),
+    Select: _deferred("select", "compile_select"),
+    Replace: _deferred("select", "compile_replace"),
+    Distinct: _deferred("distinct", "compile_distinct"),
+    Bins: _deferred("search", "compile_bins"),
 }
 
 

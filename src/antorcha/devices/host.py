@@ -20,6 +20,7 @@ from antorcha.devices.host_select import compute_bins, compute_replace, compute_
 from antorcha.devices.host_sort import compute_distinct, compute_search, compute_sort
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import (
+    Arrange,
     Bins,
     Conv,
     Description,
@@ -31,6 +32,7 @@ from antorcha.lang.kernels import (
     NativeKernel,
     Pointwise,
     Pooling,
+    Range,
     Reduce,
     Replace,
     Rows,
@@ -280,6 +282,30 @@ def _conv(what: Conv, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
     return compute_conv(what, ins[0].dtype.name in ("float16", "bfloat16"))
 
 
+def _arrange(what: Arrange, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
+    kept = {"lower": np.tril, "upper": np.triu}.get(what.triangle)
+
+    def compute(values: list[Any]) -> list[Any]:
+        made = np.transpose(np.flip(values[0], what.backwards), what.order)
+        return [made if kept is None else kept(made, what.diagonal)]
+
+    return compute
+
+
+def _range(what: Range, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
+    start, step, end, n = what.start, what.step, what.end, outs[0].numel
+    wide: Any = np.int64 if isinstance(start, int) and isinstance(step, int) else np.float64
+
+    def compute(values: list[Any]) -> list[Any]:
+        k = np.arange(n, dtype=wide)
+        made = wide(start) + k * wide(step)
+        if end is not None:
+            made = np.where(k < n // 2, made, wide(end) - (n - 1 - k) * wide(step))
+        return [made]
+
+    return compute
+
+
 def _of_outs(compute: Callable[[Any, Sequence[Layout]], Compute]) -> Callable[..., Compute]:
     return lambda what, outs, ins: compute(what, outs)
 
@@ -291,7 +317,7 @@ _COMPUTE: dict[type, Callable[..., Compute]] = {
     Scatter: _of_outs(compute_scatter), Sort: _of_outs(compute_sort),
     Search: _of_outs(compute_search), Select: _of_outs(compute_select),
     Replace: _of_outs(compute_replace), Distinct: _of_outs(compute_distinct),
-    Bins: _of_outs(compute_bins),
+    Bins: _of_outs(compute_bins), Arrange: _arrange, Range: _range,
 }  # fmt: skip
 
 

@@ -315,11 +315,40 @@ class Bins:
     dynamic = True
 
 
+@struct
+class Arrange:
+    """The input's elements with its dims in another order, some of them backwards.
+
+    out[i] = x[j], where j[order[d]] is i[d], or, for the dims of x in ``backwards``, the same from
+    the dim's end. A ``triangle`` keeps a part of matrices in the last two dims, and puts zeros in
+    the place of the rest: "lower" keeps row r, column c where c - r <= ``diagonal``, "upper" where
+    c - r >= ``diagonal``.
+    """
+
+    order: tuple[int, ...]
+    backwards: tuple[int, ...] = ()
+    triangle: str = ""
+    diagonal: int = 0
+
+
+@struct
+class Range:
+    """Evenly spaced numbers: out[k] = start + k * step, for k = 0, 1, .. of n.
+
+    They are worked out in int64 where both are integers, else in float64, then cast. With an
+    ``end``, the second half, k >= n // 2, is end - (n - 1 - k) * step.
+    """
+
+    start: float
+    step: float
+    end: float | None = None
+
+
 Description = (
     Pointwise | Reduce | Rows | Scan | NativeKernel | Host | MatMul | Conv | Pooling | Gather
-    | Scatter | Sort | Search | Select | Replace | Distinct | Bins
+    | Scatter | Sort | Search | Select | Replace | Distinct | Bins | Arrange | Range
 )  # fmt: skip
-Placed = (NativeKernel, Pooling, Gather, Scatter, Sort, Search, Replace)
+Placed = (NativeKernel, Pooling, Gather, Scatter, Sort, Search, Replace, Arrange, Range)
 """Descriptions whose results lie as the op wants that plans them; others write to any layout."""
 
 

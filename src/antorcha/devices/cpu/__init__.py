@@ -19,6 +19,7 @@ from antorcha.devices.cpu.rows import compile_rows
 from antorcha.devices.cpu.scan import compile_scan
 from antorcha.devices.host import HostBackend, compile_host
 from antorcha.lang.kernels import (
+    Arrange,
     Bins,
     Conv,
     Description,
@@ -29,6 +30,7 @@ from antorcha.lang.kernels import (
     NativeKernel,
     Pointwise,
     Pooling,
+    Range,
     Reduce,
     Replace,
     Rows,
@@ -72,6 +74,8 @@ TEMPLATES: dict[type, Template] = {
     Replace: _deferred("select", "compile_replace"),
     Distinct: _deferred("distinct", "compile_distinct"),
     Bins: _deferred("search", "compile_bins"),
+    Arrange: _deferred("arrange", "compile_arrange"),
+    Range: _deferred("ranges", "compile_range"),
 }
 
 

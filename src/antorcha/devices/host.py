@@ -22,6 +22,7 @@ from antorcha.lang import expr as E
 from antorcha.lang.kernels import (
     Arrange,
     Bins,
+    Check,
     Conv,
     Description,
     Distinct,
@@ -306,6 +307,17 @@ def _range(what: Range, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
     return compute
 
 
+def _check(what: Check, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
+    def compute(values: list[Any]) -> list[Any]:
+        (v,) = values
+        wrong = v[(v != what.besides) & ((v < what.low) | (v >= what.high))]
+        if wrong.size:
+            raise what.refuse(int(wrong.flat[0]))
+        return []
+
+    return compute
+
+
 def _of_outs(compute: Callable[[Any, Sequence[Layout]], Compute]) -> Callable[..., Compute]:
     return lambda what, outs, ins: compute(what, outs)
 
@@ -318,6 +330,7 @@ _COMPUTE: dict[type, Callable[..., Compute]] = {
     Search: _of_outs(compute_search), Select: _of_outs(compute_select),
     Replace: _of_outs(compute_replace), Distinct: _of_outs(compute_distinct),
     Bins: _of_outs(compute_bins), Arrange: _arrange, Range: _range,
+    Check: _check,
 }  # fmt: skip
 
 

@@ -344,9 +344,24 @@ class Range:
     end: float | None = None
 
 
+@struct
+class Check:
+    """Stops what runs unless every element of an integer tensor is right.
+
+    It is where ``low`` <= v < ``high``, or v is ``besides`` (None: no other is). For the first
+    element that is not ``refuse(v)`` makes the exception. There is no output.
+    """
+
+    low: int
+    high: int
+    refuse: Callable[[int], BaseException]
+    besides: int | None = None
+
+
 Description = (
     Pointwise | Reduce | Rows | Scan | NativeKernel | Host | MatMul | Conv | Pooling | Gather
     | Scatter | Sort | Search | Select | Replace | Distinct | Bins | Arrange | Range
+    | Check
 )  # fmt: skip
 Placed = (NativeKernel, Pooling, Gather, Scatter, Sort, Search, Replace, Arrange, Range)
 """Descriptions whose results lie as the op wants that plans them; others write to any layout."""

@@ -21,6 +21,7 @@ from antorcha.devices.host import HostBackend, compile_host
 from antorcha.lang.kernels import (
     Arrange,
     Bins,
+    Check,
     Conv,
     Description,
     Distinct,
@@ -76,6 +77,7 @@ TEMPLATES: dict[type, Template] = {
     Bins: _deferred("search", "compile_bins"),
     Arrange: _deferred("arrange", "compile_arrange"),
     Range: _deferred("ranges", "compile_range"),
+    Check: _deferred("check", "compile_check"),
 }
 
 

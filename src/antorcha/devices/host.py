@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from antorcha import dtypes, float8
-from antorcha.devices.host_conv import compute_conv
+from antorcha.devices.host_conv import compute_conv, compute_unfold
 from antorcha.devices.host_gather import compute_gather, compute_scatter
 from antorcha.devices.host_pooling import compute_pooling
 from antorcha.devices.host_select import compute_bins, compute_replace, compute_select
@@ -42,6 +42,7 @@ from antorcha.lang.kernels import (
     Search,
     Select,
     Sort,
+    Unfold,
     is_dynamic,
 )
 from antorcha.runtime import layout as L
@@ -330,7 +331,7 @@ _COMPUTE: dict[type, Callable[..., Compute]] = {
     Search: _of_outs(compute_search), Select: _of_outs(compute_select),
     Replace: _of_outs(compute_replace), Distinct: _of_outs(compute_distinct),
     Bins: _of_outs(compute_bins), Arrange: _arrange, Range: _range,
-    Check: _check,
+    Check: _check, Unfold: _of_outs(compute_unfold),
 }  # fmt: skip
 
 

@@ -27,7 +27,8 @@ def compute_gather(what: Gather, outs: Sequence[Layout]) -> Compute:
         x, *indices = values
         if not indices[0].size:
             return [np.empty(shape, x.dtype)]
-        seen, where = positions(what, np.atleast_1d(x), indices)
+        x = np.atleast_1d(x) if what.dims else x.reshape(-1)
+        seen, where = positions(what, x, indices)
         found = seen[where]
         if what.at is not None:
             count = where[0].ndim
@@ -43,7 +44,8 @@ def positions(
     """x seen so that NumPy's index of it, the second, begins with its first dim."""
     common = np.broadcast_shapes(*[index.shape for index in indices])
     found = []
-    for k, (d, index) in enumerate(zip(what.dims, indices, strict=True)):
+    dims = what.dims or (0,)
+    for k, (d, index) in enumerate(zip(dims, indices, strict=True)):
         size = x.shape[d]
         bad = (index < (-size if what.negative else 0)) | (index >= size)
         if bad.any():
@@ -52,11 +54,11 @@ def positions(
         found.append(np.broadcast_to(np.where(index < 0, index + size, index), common))
     if what.at is None:
         index = np.atleast_1d(found[0])
-        where = list(np.indices(index.shape, sparse=True))
-        where[what.dims[0]] = index
+        where: list[Any] = [*np.indices(index.shape, sparse=True)]
+        where[dims[0]] = index
         return x, tuple(where)
-    others = [d for d in range(x.ndim) if d not in what.dims]
-    return np.transpose(x, (*what.dims, *others)), tuple(found)
+    others = [d for d in range(x.ndim) if d not in dims]
+    return np.transpose(x, (*dims, *others)), tuple(found)
 
 
 def compute_scatter(what: Scatter, outs: Sequence[Layout]) -> Compute:
@@ -65,7 +67,10 @@ def compute_scatter(what: Scatter, outs: Sequence[Layout]) -> Compute:
         source = rest.pop(what.source - 1)
         made = np.array(x, order="C")
         if rest[0].size:
-            seen, where = positions(what, made if made.ndim else made.reshape(1), rest)
+            target = made if made.ndim and what.dims else made.reshape(-1)
+            if not what.dims:
+                source, rest = source.reshape(-1), [rest[0].reshape(-1)]
+            seen, where = positions(what, target, rest)
             _fold(what, seen, *_written(what, seen, where, source))
         return [made]
 

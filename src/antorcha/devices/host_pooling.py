@@ -79,7 +79,8 @@ def _spread(g: Array, windows: Windows) -> Array:
     made = np.zeros((len(g), windows.inside), g.dtype)
     share = g / windows.divisors()
     for spot, ok in _taps(windows):
-        np.add.at(made, (slice(None), spot[ok]), share[:, ok].astype(made.dtype))
+        where: Any = (slice(None), spot[ok])
+        np.add.at(made, where, share[:, ok].astype(made.dtype))
     return made
 
 

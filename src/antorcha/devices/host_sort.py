@@ -59,7 +59,8 @@ def order_of(array: Array, axis: int, descending: bool) -> Array:
     if not descending:
         return np.argsort(array, axis=axis, kind="stable")
     flipped = np.flip(np.argsort(np.flip(array, axis), axis=axis, kind="stable"), axis)
-    return array.shape[axis] - 1 - flipped
+    index: Array = array.shape[axis] - 1 - flipped
+    return index
 
 
 def _comparable(array: Array) -> Array:

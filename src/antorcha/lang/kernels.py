@@ -192,7 +192,8 @@ class Gather:
     ``at``, the index's dims stand from there on in the output, in the place of the indexed ones:
     out[a.., i.., b..] = x[.., index_k[i..] at dims[k], ..], where a and b are x's other dims.
     Without, one dim is indexed, and the index says for every element of the output (whose shape
-    it has) where it is along that dim: out[i..] = x[i.. but index[i..] at dims[0]].
+    it has) where it is along that dim: out[i..] = x[i.. but index[i..] at dims[0]]. Where ``dims``
+    is (), x is seen as one dim of its elements in row-major order, at ``at`` 0.
 
     An index counts from the end of its dim where it is negative and ``negative`` allows it. For
     one that is no position ``refuse(index, k)`` makes the exception; k counts the index tensors.
@@ -209,7 +210,8 @@ class Scatter:
     """A copy of x in which a source is written to, or folded into, what a Gather would read.
 
     Inputs are x, the source, which is input number ``source``, and the index tensors. The source
-    has the shape of the Gather's output; without ``at`` it may be larger, or a number.
+    has the shape of the Gather's output; without ``at`` it may be larger, or a number; without
+    ``dims`` it may have any with as many elements.
     ``fold`` says what becomes of an element that is written to: "set" (the last source element in
     row-major order), "add", "multiply", "max", "min" or "mean" of its old value, unless ``own``
     is False, and of the source elements that arrive there. Sums of bools are "or". Nothing is
@@ -358,10 +360,28 @@ class Check:
     besides: int | None = None
 
 
+@struct
+class Unfold:
+    """The sliding blocks of images as columns, or with ``back`` the sum of the columns' blocks.
+
+    With images x[n, c, place], zero outside, columns y[n, (c, tap), block], and tap t of block o
+    being the place o * stride + t * dilation - padding along each spatial dim:
+    y[n, (c, t), o] = x[n, c, place]; backwards x[n, c, place] = sum of y[n, (c, t), o] over all
+    t and o of that place. ``blocks`` counts the blocks along each dim.
+    """
+
+    kernel_size: tuple[int, ...]
+    dilation: tuple[int, ...]
+    padding: tuple[int, ...]
+    stride: tuple[int, ...]
+    blocks: tuple[int, ...]
+    back: bool = False
+
+
 Description = (
     Pointwise | Reduce | Rows | Scan | NativeKernel | Host | MatMul | Conv | Pooling | Gather
     | Scatter | Sort | Search | Select | Replace | Distinct | Bins | Arrange | Range
-    | Check
+    | Check | Unfold
 )  # fmt: skip
 Placed = (NativeKernel, Pooling, Gather, Scatter, Sort, Search, Replace, Arrange, Range)
 """Descriptions whose results lie as the op wants that plans them; others write to any layout."""

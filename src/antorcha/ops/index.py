@@ -206,14 +206,6 @@ def index_add(input: Tensor, dim: Dim, index: Tensor, source: Tensor, *, alpha: 
     return Planned(Scatter("add", (d,), d, refuse, source=2), [plain(input)])
 
 
-def add_at(out: Array, where: _Any, values: Array) -> None:
-    """``out[where] += values``, also where an index comes twice."""
-    if out.dtype.kind == "b":
-        np.logical_or.at(out, where, values)
-    else:
-        np.add.at(out, where, values)
-
-
 @index_add.derivative
 def _(g, source_layout, dim, index, needs):
     return g, None, taken(g, dim, index, source_layout) if needs[2] else None
@@ -423,10 +415,8 @@ def take(input: Tensor, index: Tensor):
     if size == 0 and index.numel:
         raise OutOfRange("take(): tried to take from an empty tensor")
 
-    def run(x: Array, at: Array) -> Array:
-        return x.reshape(-1)[check_range("take", at, size, 0, negative=True)]
-
-    return Planned(Host(run), [plain(input, tuple(index.shape))])
+    refuse = Outside("take", (0,), (size,))
+    return Planned(Gather((), 0, refuse, negative=True), [plain(input, tuple(index.shape))])
 
 
 @take.derivative
@@ -455,18 +445,9 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: Bool = False):
             "put_(): Expected source and index to have the same number of elements, but got "
             f"source.numel() = {source.numel}, index.numel() = {index.numel}"
         )
-    size = input.numel
-
-    def run(x: Array, at: Array, src: Array) -> Array:
-        at = check_range("put", at.reshape(-1), size, 0, negative=True)
-        made = np.array(x, order="C")
-        if accumulate:
-            add_at(made.reshape(-1), at, src.reshape(-1))
-        else:
-            made.reshape(-1)[at] = src.reshape(-1)
-        return made
-
-    return Planned(Host(run), [kept(input)])
+    refuse = Outside("put", (0,), (input.numel,))
+    fold = "add" if accumulate else "set"
+    return Planned(Scatter(fold, (), 0, refuse, negative=True, source=2), [kept(input)])
 
 
 @put.derivative

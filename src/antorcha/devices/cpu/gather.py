@@ -39,8 +39,9 @@ from antorcha.lang.native import (
     u64,
 )
 from antorcha.loops import collapse
+from antorcha.runtime import layout as L
 from antorcha.runtime.layout import Layout
-from antorcha.structs import struct
+from antorcha.structs import replace, struct
 
 GET, SET, ADD, FILL = "get", "set", "add", "fill"
 NOTHING = -(1 << 62)  # no index: none is skipped
@@ -237,6 +238,8 @@ def compile_scatter(what: Scatter, outs: Sequence[Layout], ins: Sequence[Any]) -
 
 
 def gather_kernel(what: Gather, outs: Sequence[Layout], ins: Sequence[Any]) -> NativeKernel:
+    if not what.dims:
+        return gather_kernel(replace(what, dims=(0,)), flattened(outs), flattened(ins))
     x, *indices = ins
     buffers = {"AT": 1, "VALUES": 0, "INDEX": 2}
     if what.at is None:
@@ -247,6 +250,8 @@ def gather_kernel(what: Gather, outs: Sequence[Layout], ins: Sequence[Any]) -> N
 def scatter_kernel(what: Scatter, outs: Sequence[Layout], ins: Sequence[Any]) -> NativeKernel:
     if what.fold not in (SET, ADD) or not what.own:
         raise Unsupported
+    if not what.dims:
+        return scatter_kernel(replace(what, dims=(0,)), flattened(outs), flattened(ins))
     indices = [*ins[1:]]
     source = indices.pop(what.source - 1)
     buffers = {"AT": 0, "VALUES": 1 + what.source, "INDEX": 2 if what.source > 1 else 3}
@@ -256,6 +261,13 @@ def scatter_kernel(what: Scatter, outs: Sequence[Layout], ins: Sequence[Any]) ->
     if isinstance(source, type):
         raise Unsupported
     return block_kernel(what.fold, what, outs[0], indices, source, buffers)
+
+
+def flattened(lays: Sequence[Layout]) -> list[Layout]:
+    """Layouts seen as one dim."""
+    if not all([lay.contiguous for lay in lays]):
+        raise Unsupported
+    return [L.contiguous((lay.numel,), lay.dtype, lay.device) for lay in lays]
 
 
 def options_of(mode: str, big: Layout, index: Layout, buffers: dict[str, int]) -> dict[str, Any]:

@@ -10,8 +10,9 @@ import pytest
 
 import antorcha
 from antorcha.devices.cpu.gather import bad_index, gather_kernel, scatter_kernel
+from antorcha.devices.cpu.native import NativeKernel
 from antorcha.devices.host_gather import compute_gather, compute_scatter
-from antorcha.lang.kernels import Gather, NativeKernel
+from antorcha.lang.kernels import Gather
 from antorcha.lang.native import interpreted
 from antorcha.ops.record import REGISTRY
 from tests.ops.parity import compare, data, needs_torch

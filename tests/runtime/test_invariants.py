@@ -79,7 +79,8 @@ big, index = L.contiguous((3, 3), dtypes.float32, cpu), L.contiguous((2, 3), dty
 what = Scatter("set", (0,), None, None, source=2)
 backend(cpu).compile(what, (big,), (big, index, float))
 try:
-    compile_native(scatter_kernel(what, (big,), (big, index, float)), (big,), (big, index))
+    kernel = scatter_kernel(what, (big,), (big, index, float))
+    compile_native(what, kernel, (big,), (big, index))
 except NativeError as error:
     print(error)
 """)

@@ -30,7 +30,6 @@ from antorcha.lang.kernels import (
     Host,
     Launch,
     MatMul,
-    NativeKernel,
     Pointwise,
     Pooling,
     Range,
@@ -240,14 +239,6 @@ def _scan(what: Scan, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
     return compute
 
 
-def _native(what: NativeKernel, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
-    def compute(values: list[Any]) -> list[Any]:
-        results = what.reference(*values)
-        return list(results) if isinstance(results, tuple) else [results]
-
-    return compute
-
-
 def _host(what: Host, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
     def compute(values: list[Any]) -> list[Any]:
         with np.errstate(all="ignore"):
@@ -324,7 +315,7 @@ def _of_outs(compute: Callable[[Any, Sequence[Layout]], Compute]) -> Callable[..
 
 
 _COMPUTE: dict[type, Callable[..., Compute]] = {
-    Pointwise: _pointwise, Reduce: _reduce, Rows: _rows, Scan: _scan, NativeKernel: _native,
+    Pointwise: _pointwise, Reduce: _reduce, Rows: _rows, Scan: _scan,
     Host: _host, MatMul: _matmul, Conv: _conv,
     Pooling: _of_outs(compute_pooling), Gather: _of_outs(compute_gather),
     Scatter: _of_outs(compute_scatter), Sort: _of_outs(compute_sort),

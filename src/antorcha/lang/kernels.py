@@ -5,6 +5,10 @@ or Python number types (``float``, ``int``, ``bool``, ``complex``: run-time numb
 layouts whose storages are fresh or given. ``fresh(storage, offset, .., number, ..)`` allocates the
 one output and gives its storage; ``into(out_storage, out_offset, .., inputs)`` writes to storages
 that exist. Neither touches version counters.
+
+A launch reads its inputs and writes its outputs, through their layouts, and no other memory. An
+output that is a copy of the first input with something changed (Scatter, Replace), or has each
+element of it in its own place (Pointwise, a triangle), may be the same memory.
 """
 
 from __future__ import annotations
@@ -88,25 +92,6 @@ class Scan:
     finish: tuple[Expr, ...]
     reverse: bool = False
     run: int = 0
-
-
-@struct
-class NativeKernel:
-    """A native function of ABI ``(bufs: ptr[raw], desc: ptr[i64]) -> i64``; bufs: outs, then ins.
-
-    ``static`` fixes its compile-time parameters; ``desc`` is what it needs to know of the layouts.
-    ``reference`` computes the same with NumPy: input arrays -> a tuple of output arrays.
-    A status other than 0 is turned into an exception by ``fail``. With ``preload`` the first output
-    starts as a copy of the first input, and the function writes over it.
-    """
-
-    fn: Any
-    static: dict[str, Any]
-    desc: tuple[int, ...]
-    reference: Callable[..., Any]
-    fail: Callable[[int], BaseException] | None = None
-    work: int = 0
-    preload: bool = False
 
 
 @struct
@@ -379,16 +364,16 @@ class Unfold:
 
 
 Description = (
-    Pointwise | Reduce | Rows | Scan | NativeKernel | Host | MatMul | Conv | Pooling | Gather
+    Pointwise | Reduce | Rows | Scan | Host | MatMul | Conv | Pooling | Gather
     | Scatter | Sort | Search | Select | Replace | Distinct | Bins | Arrange | Range
     | Check | Unfold
 )  # fmt: skip
-Placed = (NativeKernel, Pooling, Gather, Scatter, Sort, Search, Replace, Arrange, Range)
+Placed = (Pooling, Gather, Scatter, Sort, Search, Replace, Arrange, Range)
 """Descriptions whose results lie as the op wants that plans them; others write to any layout."""
 
 
 def is_dynamic(what: Description) -> bool:
-    """Do the outputs' shapes depend on the data? A launch then gives their layouts and storages."""
+    """Do the outputs' shapes depend on the data? ``fresh`` then gives (layout, storage) of each."""
     return getattr(what, "dynamic", False)
 
 

@@ -12,7 +12,6 @@ from typing import Any
 from antorcha.devices.cpu.convolution import compile_conv
 from antorcha.devices.cpu.emit import Unsupported
 from antorcha.devices.cpu.matmul import compile_matmul
-from antorcha.devices.cpu.native import compile_native
 from antorcha.devices.cpu.pointwise import compile_pointwise
 from antorcha.devices.cpu.reduce import compile_reduce
 from antorcha.devices.cpu.rows import compile_rows
@@ -28,7 +27,6 @@ from antorcha.lang.kernels import (
     Gather,
     Launch,
     MatMul,
-    NativeKernel,
     Pointwise,
     Pooling,
     Range,
@@ -64,7 +62,6 @@ TEMPLATES: dict[type, Template] = {
     Rows: compile_rows,
     Scan: compile_scan,
     MatMul: compile_matmul,
-    NativeKernel: compile_native,
     Conv: compile_conv,
     Pooling: _deferred("pooling", "compile_pooling"),
     Gather: _deferred("gather", "compile_gather"),

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from antorcha.devices.cpu.emit import Unsupported
-from antorcha.devices.cpu.native import compile_native
-from antorcha.lang.kernels import Arrange, Launch, NativeKernel
+from antorcha.devices.cpu.native import NativeKernel, compile_native
+from antorcha.lang.kernels import Arrange, Launch
 from antorcha.lang.native import (
     address,
     first,
@@ -142,7 +142,9 @@ def compile_arrange(what: Arrange, outs: Sequence[Layout], ins: Sequence[Any]) -
     for d in what.backwards if input.numel else ():
         start += (input.shape[d] - 1) * read[d]
         read[d] = -read[d]
-    return compile_native(arranged(what, out, [read[d] for d in what.order], start), outs, ins)
+    return compile_native(
+        what, arranged(what, out, [read[d] for d in what.order], start), outs, ins
+    )
 
 
 def arranged(what: Arrange, out: Layout, read: Sequence[int], start: int) -> NativeKernel:
@@ -180,4 +182,4 @@ def arranged(what: Arrange, out: Layout, read: Sequence[int], start: int) -> Nat
         "FORWARD": to[-1] == 1 and of[-1] == 1, "BACKWARD": to[-1] == 1 and of[-1] == -1,
         "DENSE": to[-1] == 1,
     }  # fmt: skip
-    return NativeKernel(arrange_kernel, static_, tuple(words), None)
+    return NativeKernel(arrange_kernel, static_, tuple(words))

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from antorcha.devices.cpu.emit import TYPES, Unsupported
-from antorcha.devices.cpu.native import compile_native
-from antorcha.lang.kernels import Check, Launch, NativeKernel
+from antorcha.devices.cpu.native import NativeKernel, compile_native
+from antorcha.lang.kernels import Check, Launch
 from antorcha.lang.native import i64, native, ptr, raw, select
 from antorcha.runtime.layout import Layout
 from antorcha.structs import struct
@@ -50,7 +50,7 @@ def compile_check(what: Check, outs: Sequence[Layout], ins: Sequence[Any]) -> La
     besides = what.low if what.besides is None else what.besides
     desc = (lay.numel, what.low, what.high, besides)
     kernel = NativeKernel(
-        check_kernel, {"T": TYPES[lay.dtype.name]}, desc, None, BadElement(what.refuse),
+        check_kernel, {"T": TYPES[lay.dtype.name]}, desc, BadElement(what.refuse),
         max(lay.numel, 1),
     )  # fmt: skip
-    return compile_native(kernel, outs, ins)
+    return compile_native(what, kernel, outs, ins)

@@ -9,10 +9,11 @@ from typing import Any
 
 from antorcha import dtypes
 from antorcha.devices.cpu.emit import Unsupported
+from antorcha.devices.cpu.native import NativeKernel
 from antorcha.devices.cpu.passes import NO_MEMORY, Passes, compile_passes, failed
 from antorcha.devices.cpu.sort import TABLES, read_line, sort_words
 from antorcha.devices.cpu.sort_keys import SORT, WORDS, Keys, has_order, place
-from antorcha.lang.kernels import Distinct, Launch, NativeKernel
+from antorcha.lang.kernels import Distinct, Launch
 from antorcha.lang.native import i64, native, ptr, raw, static, u64
 from antorcha.runtime.alloc import allocate, release
 from antorcha.runtime.layout import Layout
@@ -78,9 +79,9 @@ def compile_distinct(what: Distinct, outs: Sequence[Layout], ins: Sequence[Any])
         raise Unsupported
     n, fail = input.numel, failed(what.name)
     options = {"K": Keys(input, False, SORT, n), "SORTED": not what.consecutive}
-    group = NativeKernel(groups_kernel, options, (n,), None, fail, 8 * n)
-    write = NativeKernel(unique_kernel, {"T": WORDS[input.itemsize]}, (), None, None, 2 * n)
+    group = NativeKernel(groups_kernel, options, (n,), fail, 8 * n)
+    write = NativeKernel(unique_kernel, {"T": WORDS[input.itemsize]}, (), None, 2 * n)
     scratch = [((n + 1,), dtypes.int64), ((n + 1,), dtypes.int64)]
     shape = tuple(input.shape)
     passes = Passes(group, scratch, lambda groups: [(groups[0],), shape, (groups[0],)], write)
-    return compile_passes(passes, outs, ins)
+    return compile_passes(what, passes, outs, ins)

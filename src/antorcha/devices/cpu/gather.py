@@ -17,8 +17,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from antorcha.devices.cpu.emit import Unsupported
-from antorcha.devices.cpu.native import compile_native
-from antorcha.lang.kernels import Gather, Launch, NativeKernel, Scatter
+from antorcha.devices.cpu.native import NativeKernel, compile_native
+from antorcha.lang.kernels import Gather, Launch, Scatter
 from antorcha.lang.native import (
     bf16,
     f16,
@@ -230,11 +230,11 @@ class BadIndex:
 
 
 def compile_gather(what: Gather, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
-    return compile_native(gather_kernel(what, outs, ins), outs, ins)
+    return compile_native(what, gather_kernel(what, outs, ins), outs, ins)
 
 
 def compile_scatter(what: Scatter, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
-    return compile_native(scatter_kernel(what, outs, ins), outs, ins)
+    return compile_native(what, scatter_kernel(what, outs, ins), outs, ins)
 
 
 def gather_kernel(what: Gather, outs: Sequence[Layout], ins: Sequence[Any]) -> NativeKernel:
@@ -320,7 +320,7 @@ def block_kernel(
         desc += each
     options |= {"K": len(indices), "NEGATIVE": what.negative}
     return NativeKernel(
-        blocks, options, tuple(desc), None, BadIndex(what.refuse), max(values.numel, index.numel),
+        blocks, options, tuple(desc), BadIndex(what.refuse), max(values.numel, index.numel),
         preload=mode != GET,
     )  # fmt: skip
 
@@ -351,6 +351,6 @@ def element_kernel(
     for each in zip(sizes, a, v, i, strict=True):
         desc += each
     return NativeKernel(
-        elements, options, tuple(desc), None, BadIndex(what.refuse), index.numel,
+        elements, options, tuple(desc), BadIndex(what.refuse), index.numel,
         preload=mode != GET,
     )  # fmt: skip

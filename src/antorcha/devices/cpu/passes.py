@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from antorcha.devices.cpu.native import compile_native
+from antorcha.devices.cpu.native import NativeKernel, compile_native
 from antorcha.errors import AntorchaError
-from antorcha.lang.kernels import Launch, NativeKernel
+from antorcha.lang.kernels import Description, Launch
 from antorcha.runtime import layout as L
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.storage import Storage, new_storage
@@ -53,14 +53,16 @@ class Passes:
     words: slice = slice(0, 1)
 
 
-def compile_passes(found: Passes, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
+def compile_passes(
+    what: Description, found: Passes, outs: Sequence[Layout], ins: Sequence[Any]
+) -> Launch:
     """A launch whose ``fresh`` gives each output's layout and storage."""
     device = outs[0].device
     dtypes = [lay.dtype for lay in outs]
     scratch = [L.contiguous(shape, dtype, device) for shape, dtype in found.scratch]
     unsized = [L.contiguous((0,), dtype, device) for dtype in dtypes]
-    count = compile_native(found.count, scratch, ins)
-    write = compile_native(found.write, unsized, [*scratch, *ins])
+    count = compile_native(what, found.count, scratch, ins)
+    write = compile_native(what, found.write, unsized, [*scratch, *ins])
     sizes, shapes, words = [lay.nbytes for lay in scratch], found.shapes, found.words
 
     def fresh(*flat: Any) -> list[tuple[Layout, Storage]]:

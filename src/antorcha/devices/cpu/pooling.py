@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from antorcha.devices.cpu.emit import Unsupported
-from antorcha.devices.cpu.native import compile_native
+from antorcha.devices.cpu.native import NativeKernel, compile_native
 from antorcha.devices.host_pooling import outside_of_plane
-from antorcha.lang.kernels import Launch, NativeKernel, Pooling
+from antorcha.lang.kernels import Launch, Pooling
 from antorcha.lang.native import (
     address,
     f32,
@@ -265,7 +265,7 @@ def spread_kernel(bufs: ptr[raw], desc: ptr[i64], *, P) -> i64:
 
 # ------------------------------------------------------------------------------- descriptions
 def compile_pooling(what: Pooling, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
-    return compile_native(pooling_kernel(what, outs, ins), outs, ins)
+    return compile_native(what, pooling_kernel(what, outs, ins), outs, ins)
 
 
 def pooling_kernel(what: Pooling, outs: Sequence[Layout], ins: Sequence[Any]) -> NativeKernel:
@@ -283,11 +283,11 @@ def pooling_kernel(what: Pooling, outs: Sequence[Layout], ins: Sequence[Any]) ->
     work = planes * windows.results * max(math.prod(windows.most), 1)
     if what.kind == "average gradient":
         desc = words(planes, windows, False)
-        return NativeKernel(spread_kernel, {"P": T}, tuple(desc), None, None, work)
+        return NativeKernel(spread_kernel, {"P": T}, tuple(desc), None, work)
     mode = "max" if what.kind == "max" else "avg"
     P = Program(ins[0].dtype.name, mode, windows, len(outs) == 2)
     desc = words(planes, windows, P.flat)
-    return NativeKernel(forward_kernel, {"P": P}, tuple(desc), None, None, work)
+    return NativeKernel(forward_kernel, {"P": P}, tuple(desc), None, work)
 
 
 def _scattered(T: Any, what: Pooling, out: Layout, grad: Layout) -> NativeKernel:
@@ -295,5 +295,5 @@ def _scattered(T: Any, what: Pooling, out: Layout, grad: Layout) -> NativeKernel
     planes = grad.numel // results
     desc = (planes, inside, results, max(16384 // inside, 1))
     return NativeKernel(
-        scatter_kernel, {"P": T}, desc, None, lambda status: outside_of_plane(), out.numel
+        scatter_kernel, {"P": T}, desc, lambda status: outside_of_plane(), out.numel
     )

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from antorcha.devices.cpu.emit import Unsupported
-from antorcha.devices.cpu.native import compile_native
-from antorcha.lang.kernels import Launch, NativeKernel, Range
+from antorcha.devices.cpu.native import NativeKernel, compile_native
+from antorcha.lang.kernels import Launch, Range
 from antorcha.lang.native import (
     address,
     f32,
@@ -71,5 +71,5 @@ def compile_range(what: Range, outs: Sequence[Layout], ins: Sequence[Any]) -> La
         raise Unsupported
     words = (start, step) if whole else packing.unpack("<2q", packing.pack("<2d", start, step))
     static = {"T": TYPES[out.dtype.name], "WIDE": i64 if whole else f64}
-    kernel = NativeKernel(range_kernel, static, (out.numel, *words), None)
-    return compile_native(kernel, outs, ins)
+    kernel = NativeKernel(range_kernel, static, (out.numel, *words))
+    return compile_native(what, kernel, outs, ins)

@@ -9,9 +9,9 @@ from typing import Any
 
 from antorcha import dtypes
 from antorcha.devices.cpu.emit import Unsupported
-from antorcha.devices.cpu.native import compile_native
+from antorcha.devices.cpu.native import NativeKernel, compile_native
 from antorcha.devices.cpu.passes import CHANGED, Passes, compile_passes, failed
-from antorcha.lang.kernels import Bins, Launch, NativeKernel, Search
+from antorcha.lang.kernels import Bins, Launch, Search
 from antorcha.lang.native import (
     address,
     bf16,
@@ -159,10 +159,8 @@ def compile_search(what: Search, outs: Sequence[Layout], ins: Sequence[Any]) -> 
     options = {"T": T, "I": NUMBERS[outs[0].dtype.name], "RIGHT": what.right,
                "SORTER": bool(sorter)}  # fmt: skip
     refuse = what.refuse
-    kernel = NativeKernel(
-        search_kernel, options, desc, None, lambda code: refuse(), 8 * values.numel
-    )
-    return compile_native(kernel, outs, ins)
+    kernel = NativeKernel(search_kernel, options, desc, lambda code: refuse(), 8 * values.numel)
+    return compile_native(what, kernel, outs, ins)
 
 
 def compile_bins(what: Bins, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
@@ -176,8 +174,8 @@ def compile_bins(what: Bins, outs: Sequence[Layout], ins: Sequence[Any]) -> Laun
             raise Unsupported
     fail, desc, least = failed(what.name), (x.numel, what.least), what.least
     options = {"T": T, "WEIGHT": weight, "TOTAL": NUMBERS[outs[0].dtype.name]}
-    ends = NativeKernel(range_kernel, {"T": T}, desc, None, fail, x.numel)
-    count = NativeKernel(bincount_kernel, options, desc, None, fail, x.numel)
+    ends = NativeKernel(range_kernel, {"T": T}, desc, fail, x.numel)
+    count = NativeKernel(bincount_kernel, options, desc, fail, x.numel)
 
     def shapes(found: Sequence[int]) -> list[tuple[int, ...]]:
         if found[0] < 0:
@@ -185,4 +183,4 @@ def compile_bins(what: Bins, outs: Sequence[Layout], ins: Sequence[Any]) -> Laun
         return [(max(found[1] + 1, least),)]
 
     passes = Passes(ends, [((2,), dtypes.int64)], shapes, count, slice(0, 2))
-    return compile_passes(passes, outs, ins)
+    return compile_passes(what, passes, outs, ins)

@@ -16,9 +16,9 @@ from typing import Any
 
 from antorcha import dtypes
 from antorcha.devices.cpu.emit import Unsupported
-from antorcha.devices.cpu.native import compile_native
+from antorcha.devices.cpu.native import NativeKernel, compile_native
 from antorcha.devices.cpu.passes import CHANGED, NO_MEMORY, Passes, compile_passes, failed
-from antorcha.lang.kernels import Launch, NativeKernel, Replace, Select
+from antorcha.lang.kernels import Launch, Replace, Select
 from antorcha.lang.native import (
     address,
     ctpop,
@@ -333,7 +333,7 @@ def counting(mask: Layout, fail: Any, before: int = 0) -> NativeKernel | None:
         return None
     desc = (*mask_task(mask.numel), 0)
     options = {"T": kept[0], "KEEP": kept[1], "MASK": 1 + before}
-    return NativeKernel(count_kernel, options, desc, None, fail, mask.numel)
+    return NativeKernel(count_kernel, options, desc, fail, mask.numel)
 
 
 def positions(mask: Layout, fail: Any) -> NativeKernel:
@@ -342,7 +342,7 @@ def positions(mask: Layout, fail: Any) -> NativeKernel:
     sizes = tuple(mask.shape) or (1,)
     desc = (*mask_task(mask.numel), len(sizes), *sizes)
     options = {"T": kept[0], "KEEP": kept[1]}
-    return NativeKernel(positions_kernel, options, desc, None, fail, mask.numel)
+    return NativeKernel(positions_kernel, options, desc, fail, mask.numel)
 
 
 def taking(x: Layout, mask: Layout, fail: Any) -> NativeKernel:
@@ -353,14 +353,14 @@ def taking(x: Layout, mask: Layout, fail: Any) -> NativeKernel:
     T, W = element_words(x)
     pairs = [each for pair in zip(sizes, steps, strict=True) for each in pair]
     desc = (*mask_task(mask.numel), len(sizes), *pairs)
-    return NativeKernel(take_kernel, {"T": T, "W": W}, desc, None, fail, mask.numel)
+    return NativeKernel(take_kernel, {"T": T, "W": W}, desc, fail, mask.numel)
 
 
 def putting(x: Layout, source: int, fail: Any) -> NativeKernel:
     """(input, mask of its shape, source) -> the input with the chosen elements replaced."""
     T, W = element_words(x)
     desc = (*mask_task(x.numel), 0, source)
-    return NativeKernel(put_kernel, {"T": T, "W": W}, desc, None, fail, x.numel, preload=True)
+    return NativeKernel(put_kernel, {"T": T, "W": W}, desc, fail, x.numel, preload=True)
 
 
 def compile_select(what: Select, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
@@ -378,7 +378,7 @@ def compile_select(what: Select, outs: Sequence[Layout], ins: Sequence[Any]) -> 
         lambda total: [(rows, total[0]) if what.positions else (total[0],)],
         write, slice(parts, parts + 1),
     )  # fmt: skip
-    return compile_passes(passes, outs, ins)
+    return compile_passes(what, passes, outs, ins)
 
 
 def compile_replace(what: Replace, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
@@ -387,7 +387,7 @@ def compile_replace(what: Replace, outs: Sequence[Layout], ins: Sequence[Any]) -
     if not (alike and mask.contiguous and source.contiguous):
         raise Unsupported
     fail = Refusal(what, source.numel)
-    return compile_native(putting(outs[0], source.numel, fail), outs, ins)
+    return compile_native(what, putting(outs[0], source.numel, fail), outs, ins)
 
 
 @record

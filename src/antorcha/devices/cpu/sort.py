@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from antorcha.devices.cpu.emit import Unsupported
-from antorcha.devices.cpu.native import compile_native
+from antorcha.devices.cpu.native import NativeKernel, compile_native
 from antorcha.devices.cpu.passes import NO_MEMORY, failed
 from antorcha.devices.cpu.sort_keys import (
     Keys,
@@ -27,7 +27,7 @@ from antorcha.devices.cpu.sort_keys import (
     put_word,
 )
 from antorcha.devices.cpu.sort_long import LONGEST, one_line
-from antorcha.lang.kernels import Launch, NativeKernel, Sort
+from antorcha.lang.kernels import Launch, Sort
 from antorcha.lang.native import (
     address,
     i64,
@@ -350,7 +350,7 @@ def line_kernel(bufs: ptr[raw], desc: ptr[i64], *, K) -> i64:
 
 # ------------------------------------------------------------------------------------ descriptions
 def compile_sort(what: Sort, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
-    return compile_native(sort_kernel(what, outs, ins), outs, ins)
+    return compile_native(what, sort_kernel(what, outs, ins), outs, ins)
 
 
 def sort_kernel(what: Sort, outs: Sequence[Layout], ins: Sequence[Any]) -> NativeKernel:
@@ -375,9 +375,7 @@ def sort_kernel(what: Sort, outs: Sequence[Layout], ins: Sequence[Any]) -> Nativ
             len(sizes)]  # fmt: skip
     for each in zip(sizes, *walks, strict=True):
         desc += each
-    return NativeKernel(
-        line_kernel, {"K": K}, tuple(desc), None, failed(what.name), 4 * input.numel
-    )
+    return NativeKernel(line_kernel, {"K": K}, tuple(desc), failed(what.name), 4 * input.numel)
 
 
 def _steps_of(lay: Layout, shape: tuple[int, ...], d: int) -> tuple[int, ...]:

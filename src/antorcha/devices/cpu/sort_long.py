@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from antorcha.devices.cpu.native import NativeKernel
 from antorcha.devices.cpu.passes import NO_MEMORY
 from antorcha.devices.cpu.sort_keys import Keys, key_of, move_word, place, put_word
-from antorcha.lang.kernels import NativeKernel
 from antorcha.lang.native import (
     address,
     i64,
@@ -177,4 +177,4 @@ def long_kernel(bufs: ptr[raw], desc: ptr[i64], *, K) -> i64:
 
 def one_line(K: Keys, n: int, steps: Sequence[int], fail: Any) -> NativeKernel:
     """The sort of a tensor that is one line; ``steps``: of input, values and indices."""
-    return NativeKernel(long_kernel, {"K": K}, (n, *steps), None, fail, 8 * n)
+    return NativeKernel(long_kernel, {"K": K}, (n, *steps), fail, 8 * n)

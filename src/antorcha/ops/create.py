@@ -13,8 +13,8 @@ from typing import Any as _Any
 from antorcha import dtypes, modes
 from antorcha.device import as_device, backend
 from antorcha.errors import ArgumentError, DtypeError, ShapeError, ValueRangeError
-from antorcha.lang.kernels import Host
-from antorcha.lazy import lazy, np
+from antorcha.lang.kernels import Host, Range
+from antorcha.lazy import np
 from antorcha.ops.kernel import Planned, kernel
 from antorcha.ops.memory import strides_of_format
 from antorcha.ops.operands import held
@@ -36,8 +36,6 @@ from antorcha.runtime.call import tape as tapes
 from antorcha.runtime.tensor import Tensor as TensorType
 from antorcha.runtime.tensor import bare
 from antorcha.shapes import is_symbol
-
-kernels = lazy("antorcha.ops.create_kernels")
 
 
 def finish(tensor: TensorType, requires_grad: bool) -> TensorType:
@@ -314,13 +312,7 @@ def empty_like(input: Tensor):
 def arange_kernel(count: Int, start: StaticNumber, step: StaticNumber, dtype: Dtype,
                   device: DeviceArg = None):  # fmt: skip
     """``start + k * step`` for k = 0 .. count - 1."""
-    wide: _Any = np.int64 if isinstance(start, int) and isinstance(step, int) else np.float64
-
-    def compute() -> _Any:
-        return wide(start) + np.arange(count, dtype=wide) * wide(step)
-
-    out = L.contiguous((count,), dtype, as_device(device))
-    return Planned(kernels.described(out, count, start, step, compute) or Host(compute), [out])
+    return Planned(Range(start, step), [L.contiguous((count,), dtype, as_device(device))])
 
 
 @creating(sizes=("start", "end"))
@@ -379,16 +371,9 @@ def _(make):
 def linspace_kernel(start: StaticNumber, end: StaticNumber, steps: Int, dtype: Dtype,
                     device: DeviceArg = None):  # fmt: skip
     """``steps`` evenly spaced numbers; the second half counted from the end, as PyTorch does."""
-
-    def compute() -> _Any:
-        wide = np.float64
-        step = (end - start) / (steps - 1) if steps > 1 else 0.0
-        k = np.arange(steps)
-        low = wide(start) + k * wide(step)
-        high = wide(end) - (steps - 1 - k) * wide(step)
-        return np.where(k < steps // 2, low, high) if steps != 1 else low
-
-    return Planned(Host(compute), [L.contiguous((steps,), dtype, device)])
+    step = (end - start) / (steps - 1) if steps > 1 else 0.0
+    what = Range(start, step, end if steps > 1 else None)
+    return Planned(what, [L.contiguous((steps,), dtype, device)])
 
 
 @creating()

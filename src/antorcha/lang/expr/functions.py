@@ -16,8 +16,7 @@ from typing import Any
 
 from antorcha import dtypes
 from antorcha.dtypes import dtype
-from antorcha.errors import ArgumentError
-from antorcha.lang.expr.graph import METHODS, Expr, as_number, const, node
+from antorcha.lang.expr.graph import METHODS, Expr, as_number, const
 from antorcha.lang.expr.op import (
     Op,
     anything,
@@ -338,53 +337,6 @@ atanh: Op = Op(
     "atanh", 1, floating, "arctanh", (lambda g, x, y: g / conj(1 - x * x),),
     "The inverse of tanh.", expand=lambda x: _expand_atanh(x),
 )  # fmt: skip
-
-# Special functions (no expansion: a device brings its own, or the op runs on NumPy)
-
-erf: Op = Op(
-    "erf", 1, real_floating, "erf", (lambda g, x, y: g * (2 / math.sqrt(math.pi)) * exp(-(x * x)),),
-    "The error function.",
-)  # fmt: skip
-erfc: Op = Op(
-    "erfc", 1, real_floating, "erfc",
-    (lambda g, x, y: g * (-2 / math.sqrt(math.pi)) * exp(-(x * x)),),
-    "1 - erf(x), accurate where erf is near 1.",
-)  # fmt: skip
-erfinv: Op = Op(
-    "erfinv", 1, real_floating, "erfinv",
-    (lambda g, x, y: g * (math.sqrt(math.pi) / 2) * exp(y * y),),
-    "The inverse of erf.",
-)  # fmt: skip
-lgamma: Op = Op(
-    "lgamma", 1, real_floating, "lgamma", (lambda g, x, y: g * digamma(x),), "log(abs(gamma(x)))."
-)
-digamma: Op = Op(
-    "digamma", 1, real_floating, "digamma", (lambda g, x, y: g * polygamma(1, x),),
-    "The derivative of lgamma.",
-)  # fmt: skip
-_polygamma: Op = Op(
-    "polygamma", 1, real_floating, "polygamma", (lambda g, n, x, y: g * polygamma(n + 1, x),),
-    "The n-th derivative of digamma; the payload is n.",
-)  # fmt: skip
-
-
-def polygamma(n: Any, x: Any) -> Any:
-    """The n-th derivative of digamma; n is a Python integer."""
-    if not isinstance(n, int) or n < 0:
-        raise ArgumentError(f"polygamma: n must be a non-negative integer, got {n!r}")
-    if not isinstance(x, Expr):
-        number = as_number(x)
-        if number is None:
-            return dispatch("polygamma", (n, x))
-        from antorcha.lang.expr.interpret import evaluate
-
-        wide = const(number, dtypes.float64)
-        return evaluate(node("polygamma", (wide,), dtypes.float64, n), ()).item()
-    common, result = real_floating("polygamma", x.dtype)
-    return node("polygamma", (cast_node(x, common),), result, n)
-
-
-del METHODS["polygamma"]  # its first argument is not the expression
 
 # Rounding
 

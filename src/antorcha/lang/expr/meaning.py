@@ -1,7 +1,7 @@
 """What the ops compute, where NumPy alone does not say it with PyTorch's meaning.
 
 Each function takes arrays of the dtype the op computes in and is found by its name from a record in
-`functions.py`; a name that is not here is NumPy's own. SciPy is imported on use only.
+`functions.py`; a name that is not here is NumPy's own.
 """
 
 from __future__ import annotations
@@ -18,12 +18,6 @@ def lookup(name: str) -> Callable[..., Array]:
     """The function that computes an op."""
     found: Callable[..., Array] = globals().get(name) or getattr(np, name)
     return found
-
-
-def _special() -> Any:
-    from scipy import special  # type: ignore[import-untyped, unused-ignore]  # it has no types
-
-    return special
 
 
 def _is_float(x: Array) -> bool:
@@ -126,48 +120,6 @@ def reciprocal(x: Array) -> Array:
 def sigmoid(x: Array) -> Array:
     """1 / (1 + exp(-x))."""
     return 1 / (1 + np.exp(-x))
-
-
-def erf(x: Array) -> Array:
-    """The error function."""
-    special = _special()
-
-    return special.erf(x)
-
-
-def erfc(x: Array) -> Array:
-    """1 - erf(x), accurate where erf is near 1."""
-    special = _special()
-
-    return special.erfc(x)
-
-
-def erfinv(x: Array) -> Array:
-    """The inverse of erf."""
-    special = _special()
-
-    return np.copysign(special.erfinv(x), x)  # SciPy loses the sign of -0.0
-
-
-def lgamma(x: Array) -> Array:
-    """log(abs(gamma(x)))."""
-    special = _special()
-
-    return np.where(np.isinf(x), np.inf, special.gammaln(x))
-
-
-def digamma(x: Array) -> Array:
-    """The derivative of lgamma."""
-    special = _special()
-
-    return special.psi(x)
-
-
-def polygamma(n: int, x: Array) -> Array:
-    """The n-th derivative of digamma."""
-    special = _special()
-
-    return special.psi(x) if n == 0 else special.polygamma(n, x)
 
 
 def signbit(x: Array) -> Array:

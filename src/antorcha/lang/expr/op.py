@@ -239,6 +239,23 @@ def dispatch(name: str, args: tuple[Any, ...]) -> Any:
     return _dispatch(name, args)
 
 
+# What records share
+
+FLAT = (None,)
+"""The derivative of a function of one argument that is constant wherever it is smooth."""
+FLAT2 = (None, None)
+
+
+def itself(kinds: str) -> Any:
+    """A shortcut: the argument itself when its dtype is of these kinds."""
+    return lambda x: x if x.dtype.kind in kinds else None
+
+
+def always(value: bool, kinds: str) -> Any:
+    """A shortcut: a constant when the argument's dtype is of these kinds."""
+    return lambda x: const(value, dtypes.bool_) if x.dtype.kind in kinds else None
+
+
 # Type rules
 
 

@@ -53,7 +53,7 @@ class Accuracy:
 
 
 EXACT = Accuracy(0.5, 0.5)
-"""The nearest number of the dtype."""
+"""Bit for bit NumPy's."""
 
 
 @struct

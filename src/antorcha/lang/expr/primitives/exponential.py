@@ -7,7 +7,7 @@ from typing import Any
 
 from antorcha.lang import expr as E
 from antorcha.lang.expr import pairs
-from antorcha.lang.expr.op import EXACT, Accuracy, Op, arithmetic, floating, only_floating
+from antorcha.lang.expr.op import Accuracy, Op, arithmetic, floating, only_floating
 from antorcha.lang.expr.pairs import Pair
 from antorcha.lazy import np
 
@@ -53,7 +53,7 @@ pow_: Op = Op(
 sqrt: Op = Op(
     "sqrt", 1, floating, "sqrt", (lambda g, x, y: g / (2 * E.conj(y)),),
     "The square root: nan below 0.",
-    complex_rule=pairs.sqrt, domain=_POSITIVE, accuracy=EXACT,
+    complex_rule=pairs.sqrt, domain=_POSITIVE, accuracy=Accuracy(0.5, 0.5),
 )  # fmt: skip
 rsqrt: Op = Op(
     "rsqrt", 1, floating, lambda x: 1 / np.sqrt(x),
@@ -65,8 +65,8 @@ rsqrt: Op = Op(
 reciprocal: Op = Op(
     "reciprocal", 1, floating, lambda x: 1 / x, (lambda g, x, y: -g * E.conj(y * y),),
     "One divided by the number.",
-    complex_rule=pairs.reciprocal, accuracy=Accuracy(0.5, 0.5, exact="1 / x"),
-    expand=lambda x: 1 / x,
+    complex_rule=pairs.reciprocal, domain=_POSITIVE,
+    accuracy=Accuracy(0.5, 0.5, within=(-50, 50), exact="1 / x"), expand=lambda x: 1 / x,
 )  # fmt: skip
 
 

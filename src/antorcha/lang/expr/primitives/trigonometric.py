@@ -28,17 +28,19 @@ def _complex_acos(z: Pair) -> Pair:
 
 
 sin: Op = Op(
-    "sin", 1, floating, "sin", (lambda g, x, y: g * E.conj(E.cos(x)),), "The sine, in radians.",
+    "sin", 1, floating, "sin", (lambda g, x, y: g * E.conj(E.cos(x)),),
+    "The sine of an angle in radians.",
     complex_rule=lambda z: pairs.over_i(_complex_sinh(pairs.times_i(z))),
     accuracy=Accuracy(0.95, 0.8),
 )  # fmt: skip
 cos: Op = Op(
-    "cos", 1, floating, "cos", (lambda g, x, y: -g * E.conj(E.sin(x)),), "The cosine, in radians.",
-    complex_rule=lambda z: _complex_cosh(pairs.times_i(z)),
-    accuracy=Accuracy(0.95, 0.8),
+    "cos", 1, floating, "cos", (lambda g, x, y: -g * E.conj(E.sin(x)),),
+    "The cosine of an angle in radians.",
+    complex_rule=lambda z: _complex_cosh(pairs.times_i(z)), accuracy=Accuracy(0.95, 0.8),
 )  # fmt: skip
 tan: Op = Op(
-    "tan", 1, floating, "tan", (lambda g, x, y: g * E.conj(1 + y * y),), "The tangent, in radians.",
+    "tan", 1, floating, "tan", (lambda g, x, y: g * E.conj(1 + y * y),),
+    "The tangent of an angle in radians.",
     complex_rule=lambda z: pairs.over_i(_complex_tanh(pairs.times_i(z))),
     domain=(-math.pi / 2, math.pi / 2), accuracy=Accuracy(0.95, 0.85, within=(-50, 50)),
     expand=lambda x: E.sin(x) / E.cos(x),

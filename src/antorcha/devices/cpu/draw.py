@@ -14,11 +14,10 @@ import struct as packing
 from collections.abc import Sequence
 from typing import Any
 
-from antorcha.devices.cpu.pointwise import slot
+from antorcha.devices.cpu.template import launch
 from antorcha.errors import RandomError
 from antorcha.lang.kernels import Draw, Launch
 from antorcha.lang.native import f64, i64, native, ptr, raw, u64
-from antorcha.runtime.launch import make_launch
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.mt19937 import Twister
 from antorcha.runtime.random import sampler_t
@@ -45,5 +44,4 @@ def compile_draw(what: Draw, outs: Sequence[Layout], ins: Sequence[Any]) -> Laun
     """The launch of a draw; it keeps the interpreter lock, whatever the count."""
     a, b, u = packing.unpack("<3q", packing.pack("<2dQ", what.a, what.b, what.u))
     desc = (what.sampler, what.state, what.count, a, b, u, what.i)
-    made = make_launch(draw_kernel.spec().addr, desc, [slot(outs[0])], [], 1, _fail, what)
-    return Launch(made.fresh, made.into, made)
+    return launch(draw_kernel.spec(), desc, outs, ins, 1, what, _fail)

@@ -23,6 +23,8 @@ WITHIN: Final = (
     "antorcha.lang.expr.printing",
     "antorcha.devices.cpu.integers", "antorcha.devices.cpu.math",
     "antorcha.runtime.call.native", "antorcha.runtime.call.native.invariants",
+    "antorcha.runtime.call.native.mode", "antorcha.runtime.call.native.parts",
+    "antorcha.runtime.call.native.tensors",
     "antorcha.runtime.call.native.nodes", "antorcha.runtime.call.native.walk",
     "antorcha.runtime.call.native.watched",
     "antorcha.runtime.call.sizes", "antorcha.runtime.sequence", "antorcha.ops.replay_sizes",

@@ -103,6 +103,7 @@ def make(
 def _running() -> Callable[..., Any]:
     from antorcha.runtime.call import native  # (the first op, whatever it is, wakes it)
 
+    native.wake()
     return native.running
 
 

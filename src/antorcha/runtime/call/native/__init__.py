@@ -22,6 +22,7 @@ from typing import Any
 from antorcha import config
 from antorcha.errors import warn
 from antorcha.forks import held_over_forks
+from antorcha.lang.native import Spec
 from antorcha.lang.native import engine as compiler
 from antorcha.lang.native.ahead import Ahead
 from antorcha.runtime import launch, objects
@@ -68,6 +69,8 @@ def wake() -> None:
 def finish() -> None:
     """Has the native path run from here on, if it can, whatever must be compiled for that."""
     _ahead.stop()
+    for spec in _wanted():
+        _ = spec.addr
     _install()
 
 
@@ -89,8 +92,8 @@ def is_to_be_compiled() -> bool:
     )
 
 
-def _wanted() -> Iterator[Any]:
-    """What is compiled in the background."""
+def _wanted() -> Iterator[Spec]:
+    """The functions of it."""
     if not why_not():
         from antorcha.runtime.call.native import parts
 

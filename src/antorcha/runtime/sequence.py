@@ -18,6 +18,7 @@ beside it), and drops them and what it made, also when a step fails.
 # mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from collections.abc import Sequence as Several
 from typing import Any
@@ -241,7 +242,12 @@ def _wrong_count(program: Any, _second: Any, given: int) -> BaseException:
 
 
 WRONG_COUNT = complaint(_wrong_count)
-_play = fast_def("play", play.spec().addr, "play(storage, offset, ..): runs the sequence's steps.")
+
+
+@functools.cache
+def _play() -> Any:
+    doc = "play(storage, offset, ..): runs the sequence's steps."
+    return fast_def("play", play.spec().addr, doc)
 
 
 def sequence_of(function: Any) -> Storage | None:
@@ -407,7 +413,7 @@ class Sequence:
 
 def playing(words: Several[int], owners: Several[Any]) -> Callable[..., Any]:
     """The builtin that runs a program of these words, which rely on these objects."""
-    made: Callable[..., Any] = bind(_play, words_in_memory(words, *owners))
+    made: Callable[..., Any] = bind(_play(), words_in_memory(words, *owners))
     return made
 
 

@@ -24,6 +24,7 @@ from typing import Any
 from antorcha.lang.native import (
     Extern,
     Global,
+    Spec,
     array,
     bind,
     func,
@@ -176,6 +177,17 @@ def _make_type() -> type:
     ]
     flags = METHOD_DESCRIPTOR | VECTORCALL
     return make_type("antorcha.Method", MethodObject.size, members, slots, None, flags)
+
+
+def placed() -> list[Spec]:
+    """The functions behind methods and ops that have a builtin."""
+    natives = (
+        method_dealloc, method_traverse, method_clear, method_get, py_new_method, op_call,
+    )  # fmt: skip
+    return [
+        *[each.spec() for each in natives],
+        *[method_vectorcall.spec(INDEX=index) for index in (False, True)],
+    ]
 
 
 _made: list[Callable[..., Any]] = []

@@ -57,8 +57,6 @@ quicks: list[tuple[str, Any]] = []
 reasons: dict[str, str] = {}
 """Why a builtin has left a call to Python for good, the last time."""
 _NAMED = METH_FASTCALL | METH_KEYWORDS
-_flush_def = fast_def("flush", py_flush.spec().addr, "Empties the table.")
-_put_def = fast_def("put", py_put.spec().addr, "Puts a place into the table.")
 
 
 def quick_of(
@@ -107,13 +105,23 @@ def quick_of(
     memory[Quick.fields["label"][0] // 8] = id(trace.label_of(label or name))
     quicks.append((name, memory))
     storage = wrap(ctypes.addressof(memory), Quick.size, (memory, python, teach))
-    put = bind(_put_def, storage)
+    put = bind(_put_def(), storage)
     words = functools.cache(lambda without: bind(_words_def(index, without), storage))
-    plans.on_flush(bind(_flush_def, storage))
+    plans.on_flush(bind(_flush_def(), storage))
     made: Callable[..., Any] = bind(
         method_def(name, py_quick.spec(INDEX=index).addr, _NAMED), storage
     )
     return made
+
+
+@functools.cache
+def _flush_def() -> Any:
+    return fast_def("flush", py_flush.spec().addr, "Empties the table.")
+
+
+@functools.cache
+def _put_def() -> Any:
+    return fast_def("put", py_put.spec().addr, "Puts a place into the table.")
 
 
 @functools.cache

@@ -168,7 +168,7 @@ def run_sizes(
     return ok
 
 
-@native(noinline=True)
+@native(export=True, level="O2")
 def serve_sizes(
     place: ptr[Place], sized: ptr[Sized], key: ptr[Key], work: ptr[Work], recorded: bool,
     made: ptr[raw],

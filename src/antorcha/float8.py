@@ -34,6 +34,8 @@ def cast(array: Any, to: Any) -> Any:
     """A NumPy array converted to a dtype, by PyTorch's rules where that is a float8 one."""
     if array.dtype == to:
         return array
+    if array.dtype.isbuiltin == to.isbuiltin == 1:  # NumPy's own
+        return array.astype(to, copy=False)
     if array.dtype.name.endswith(("fnuz", "fnu")):  # their only NaN has no sign
         array = array.astype(np.float32)
         array = np.where(np.isnan(array), np.float32(np.nan), array)

@@ -44,7 +44,9 @@ from antorcha.lang.kernels import (
     Unfold,
     is_dynamic,
 )
+from antorcha.memo import keep
 from antorcha.runtime import layout as L
+from antorcha.runtime.call import plan as plans
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.storage import Storage, as_numpy, new_storage
 
@@ -58,8 +60,16 @@ def view(lay: Layout, storage: Storage, offset: int) -> Array:
         return np.empty(tuple(lay.shape), lay.dtype.np)
     size = lay.itemsize
     L.check_inside(lay, storage.nbytes, offset)  # NumPy takes 0 bytes for a buffer of any size
-    strides = tuple([s * size for s in lay.strides])
-    return as_numpy(storage, offset * size, tuple(lay.shape), strides, lay.dtype.np)
+    parts = _parts.get(lay)
+    if parts is None:
+        parts = tuple(lay.shape), tuple([s * size for s in lay.strides]), lay.dtype.np
+        keep(_parts, lay, parts, MOST_KNOWN)
+    return as_numpy(storage, offset * size, *parts)
+
+
+_parts: dict[Layout, Any] = {}  # of arrays: shape, strides in bytes, NumPy's dtype
+plans.on_flush(_parts.clear)
+MOST_KNOWN = 4096
 
 
 def compile_host(what: Description, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:

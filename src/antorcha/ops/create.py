@@ -48,7 +48,7 @@ def finish(tensor: TensorType, requires_grad: bool) -> TensorType:
                 reason="int grad", operands=(tensor._layout,),
             )  # fmt: skip
         tensor._rg = True
-    if modes.state.word & modes.INFERENCE:
+    if modes.busy and modes.state.word & modes.INFERENCE:
         path.mark_inference(tensor)
     return tensor
 

@@ -186,7 +186,14 @@ def form_of(lay: Layout) -> Any:
 
 def contiguous(shape: tuple[int, ...], dtype: DType, device: Device) -> Layout:
     """The row-major layout of that shape."""
-    return layout(shape, contiguous_strides(shape), dtype, device)
+    key = (shape, dtype, device)
+    try:
+        found = _table.get(key)
+    except TypeError:  # sizes that may be any
+        return _any_size(shape, contiguous_strides(shape), dtype, device)
+    if found is None:
+        found = _table[key] = layout(shape, contiguous_strides(shape), dtype, device)
+    return found
 
 
 def same(a: Layout, b: Layout) -> bool:

@@ -504,6 +504,8 @@ def _move() -> Any:
 
 
 def _size(op: str, nbytes: int) -> int:
+    if type(nbytes) is int and 0 <= nbytes < LARGEST:
+        return nbytes
     nbytes = operator.index(nbytes)
     if nbytes < 0:
         raise ValueRangeError(f"{op}: the size, {nbytes} bytes, is negative")
@@ -583,8 +585,7 @@ def as_numpy(
 
     NumPy checks that the array lies inside the storage (ValueError).
     """
-    bytes_of = np.frombuffer(memoryview(storage), np.uint8)
-    return np.ndarray(shape, np_dtype, bytes_of, byte_offset, byte_strides)
+    return np.ndarray(shape, np_dtype, memoryview(storage), byte_offset, byte_strides)
 
 
 def part(storage: Storage, start: int, nbytes: int) -> Storage:

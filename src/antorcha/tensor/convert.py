@@ -352,6 +352,8 @@ def _caster(name: str) -> Any:
 
 def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
     """The tensor on the CPU; itself if it is there already."""
+    if self._layout.device is CPU and memory_format is None:
+        return self
     return to(self, CPU, memory_format=memory_format)
 
 

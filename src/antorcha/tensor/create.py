@@ -18,7 +18,7 @@ from antorcha.runtime.tensor import Tensor, bare
 from antorcha.shapes import nested_items, nested_shape
 from antorcha.tensor.interop import check_array, from_numpy
 
-alloc = lazy("antorcha.runtime.alloc")
+alloc, arrays = lazy("antorcha.runtime.alloc"), lazy("antorcha.runtime.arrays")
 
 
 def tensor(
@@ -66,19 +66,19 @@ def _convert(made: Tensor, dtype: Any, device: Any) -> Tensor:
 def _from_data(data: Any, dtype: Any, device: Any) -> Tensor:
     want = None if dtype is None else to_dtype("tensor", "dtype", dtype)
     where = as_device(None) if device is None else to_device("tensor", "device", device)
+    made = _of_numbers(data, want, where) if type(data) is list else None
+    if made is not None:
+        return made
     if isinstance(data, (np.ndarray, np.generic)) or hasattr(data, "__array_interface__"):
         array = np.asarray(data)
         own = check_array(array)
         return from_array(array, want or own, where)
     if isinstance(data, (bool, int, float, complex)):
-        made = want or number_dtype(data)
-        _check_number(data, made)
-        return T.full_layout((), _fitting(data, made), made, where)  # type: ignore[no-any-return]
+        own = want or number_dtype(data)
+        _check_number(data, own)
+        return T.full_layout((), _fitting(data, own), own, where)  # type: ignore[no-any-return]
     if isinstance(data, (str, bytes)):
         raise ArgumentError(f"tensor: new(): invalid data type '{type(data).__name__}'")
-    quick = _numbers(data, want)
-    if quick is not None:
-        return from_array(*quick, where)
     flat, shape, kinds = flatten(data, want)
     own = want or _infer(kinds)
     array = _fill(flat, own).reshape(shape)
@@ -88,27 +88,28 @@ def _from_data(data: Any, dtype: Any, device: Any) -> Tensor:
 def from_array(array: Array, dtype: dtypes.dtype, device: Device) -> Tensor:
     """A tensor with a copy of an array, as ``dtype``."""
     lay = L.contiguous(array.shape, dtype, device)
+    if array.dtype == dtype.np:
+        return bare(lay, backend(device).from_host(array, lay))
     with np.errstate(all="ignore"):
         if array.dtype.kind == "c" and dtype.kind not in "cb":
             array = array.real
         converted = float8.cast(array, dtype.np)
-    return bare(lay, backend(device).from_host(converted, lay))
+        return bare(lay, backend(device).from_host(converted, lay))
 
 
-def _numbers(data: Any, want: dtypes.dtype | None) -> tuple[Array, dtypes.dtype] | None:
+def _of_numbers(data: list[Any], want: dtypes.dtype | None, where: Device) -> Tensor | None:
     """The common case by a shorter way: a list of Python floats, or ints, or of lists of them."""
-    rows = data if type(data) is list and data and type(data[0]) is list else [data]
-    if any([type(row) is not list or len(row) != len(rows[0]) for row in rows]):
+    kind = arrays.kind_of(data)
+    own = want or (dtypes.int64 if kind == arrays.INTS else dtypes.get_default_dtype())
+    if not kind or own.name not in arrays.FILLED or where is not CPU:
         return None
-    kinds = {kind for row in rows for kind in set(map(type, row))}
-    if kinds not in ({float}, {int}) or (want is not None and want.kind != "f"):
+    if kind == arrays.FLOATS and own.kind != "f":  # each is checked
         return None
-    own = want or number_dtype(next(iter(kinds))())
-    try:
-        array = np.array(data, np.float64 if kinds == {float} else np.int64)
-    except OverflowError:
-        return None
-    return array, own
+    shape = (len(data), len(data[0])) if type(data[0]) is list else (len(data),)
+    lay = L.contiguous(shape, own, CPU)
+    made = bare(lay, backend(CPU).allocate(lay.nbytes))
+    filled = arrays.fill(data, shape, kind, own.name, made._storage.ptr)
+    return made if filled else None
 
 
 def flatten(

@@ -14,18 +14,22 @@ from antorcha import dtypes
 from antorcha.device import CPU
 from antorcha.errors import ArgumentError, GraphError, ValueRangeError, warn
 from antorcha.lazy import Array, lazy, np
+from antorcha.memo import keep
 from antorcha.ops.params import to_device, to_dtype, to_int
 from antorcha.ops.record import T
 from antorcha.runtime import layout as L
+from antorcha.runtime.call import plan as plans
 from antorcha.runtime.tensor import Tensor, bare
 from antorcha.tensor.methods import set_methods
 from antorcha.tensor.storages import UntypedStorage
 from antorcha.tensor.typed_storage import TypedStorage
 
 if TYPE_CHECKING:
+    from antorcha.runtime import arrays
     from antorcha.runtime import storage as S
 else:
     S = lazy("antorcha.runtime.storage")
+    arrays = lazy("antorcha.runtime.arrays")
 
 _READ_ONLY = (
     "The given {} is not writable. A tensor over it can be read, and raises when something would "
@@ -34,6 +38,12 @@ _READ_ONLY = (
 
 
 # ---------------------------------------------------------------------------- arrays to tensors
+_checked: dict[Any, dtypes.dtype] = {}  # by an array's dtype, shape and strides
+_layouts: dict[Any, L.Layout] = {}  # the same: of the tensor that shares its memory
+plans.on_flush(_layouts.clear)
+MOST_ARRAYS = 4096  # that are known
+
+
 def dtype_of(array: Array) -> dtypes.dtype:
     """The array's dtype as ours; raises what PyTorch raises when there is none."""
     try:
@@ -47,7 +57,12 @@ def dtype_of(array: Array) -> dtypes.dtype:
 
 
 def check_array(array: Array) -> dtypes.dtype:
-    """Refuses arrays that no tensor can share memory with."""
+    """The array's dtype as ours; refuses arrays that no tensor can share memory with."""
+    key = array.dtype, array.shape, array.strides
+    return _checked.get(key) or keep(_checked, key, _check_array(array), MOST_ARRAYS)
+
+
+def _check_array(array: Array) -> dtypes.dtype:
     dtype = dtype_of(array)
     if any(s < 0 for s in array.strides):
         raise ValueRangeError(
@@ -99,22 +114,26 @@ def from_numpy(ndarray: Array) -> Tensor:
 
 def share(array: Array) -> Tensor:
     """A tensor over the array's memory, without a warning."""
+    key = array.dtype, array.shape, array.strides
+    lay = _layouts.get(key) or keep(_layouts, key, _layout_of(array), MOST_ARRAYS)
+    address = arrays.address_of(array) if lay.numel else 0
+    return bare(lay, S.wrap(address, lay.nbytes, array, readonly=not array.flags.writeable))
+
+
+def _layout_of(array: Array) -> L.Layout:
+    """How a tensor over the array's memory lies."""
     dtype = check_array(array)
-    size = dtype.itemsize
-    strides = tuple([s // size if n > 1 else 1
+    strides = tuple([s // dtype.itemsize if n > 1 else 1
                      for s, n in zip(array.strides, array.shape, strict=True)])  # fmt: skip
     lay = L.layout(tuple(array.shape), strides, dtype, CPU)
-    if lay.contiguous:
-        lay = L.contiguous(tuple(array.shape), dtype, CPU)
-    address = array.__array_interface__["data"][0] if lay.numel else 0
-    return bare(lay, S.wrap(address, lay.nbytes, array, readonly=not array.flags.writeable))
+    return L.contiguous(tuple(array.shape), dtype, CPU) if lay.contiguous else lay
 
 
 def address_of(view: memoryview) -> int:
     """Where a contiguous buffer lies; 0 for an empty one."""
     if not view.nbytes:
         return 0
-    found: int = np.frombuffer(view, np.uint8).__array_interface__["data"][0]
+    found: int = arrays.address_of(np.frombuffer(view, np.uint8))
     return found
 
 

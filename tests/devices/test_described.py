@@ -21,7 +21,6 @@ ON_THE_HOST = {
     "linalg_solve linalg_solve_triangular linalg_svd linalg_svdvals logdet matrix_power",
     "SciPy and NumPy": "histc isin kaiser_window",
     "numbers that are checked as they come": "index_fill",
-    "small": "eye",
 }  # fmt: skip
 """The ops of which a device needs the host's memory, and why."""
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import antorcha
-from antorcha.devices.cpu.pointwise import slot
+from antorcha.devices.cpu.template import slot
 from antorcha.ops.record import T
 from tests.ops.parity import needs_torch
 

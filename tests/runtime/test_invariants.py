@@ -42,7 +42,7 @@ HARM = {
     "words = slots.word(invariants._object(place).ptr + 8); words.value ^= 1 << 40",
     "spare objects": "slots.word(life.lives.addr + 16).value += 1",
     "a thread in a mode": "from antorcha.runtime.call.native import mode; "
-    "mode.current(); slots.word(mode.answer.addr + 8).value = 1",
+    "mode.current()(); slots.word(mode.answer.addr + 8).value = 1",
     "numel": "z._layout.numel += 1; invariants.check_result(z)",
     "outside": "z._offset = 5; invariants.check_result(z)",
     "no older": "z._fn.seq = 0; invariants.check_result(z)",

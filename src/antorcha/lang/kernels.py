@@ -151,6 +151,23 @@ class Conv:
 
 
 @struct
+class Draw:
+    """Fills the output, which lies in a row, with random numbers in the order of its elements.
+
+    ``state`` is where the generator's state is, ``sampler`` the function of the host that draws
+    ``count`` numbers from it, with two real parameters, an unsigned and a signed one.
+    """
+
+    sampler: int
+    state: int
+    count: int
+    a: float
+    b: float
+    u: int
+    i: int
+
+
+@struct
 class Pooling:
     """The maximum or the average of windows over the last ``dims`` dims, or the gradient of one.
 
@@ -364,7 +381,7 @@ class Unfold:
 
 
 Description = (
-    Pointwise | Reduce | Rows | Scan | Host | MatMul | Conv | Pooling | Gather
+    Draw | Pointwise | Reduce | Rows | Scan | Host | MatMul | Conv | Pooling | Gather
     | Scatter | Sort | Search | Select | Replace | Distinct | Bins | Arrange | Range
     | Check | Unfold
 )  # fmt: skip

@@ -548,13 +548,13 @@ def absolute_(input: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.abs`; gives the changed tensor."""
 
 def acos(input: Tensor, *, out: Any = ...) -> Tensor:
-    """The inverse cosine of each element: nan outside of -1..1."""
+    """The inverse cosine: nan outside of -1..1."""
 
 def acos_(input: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.acos`; gives the changed tensor."""
 
 def acosh(input: Tensor, *, out: Any = ...) -> Tensor:
-    """The inverse hyperbolic cosine of each element: nan below 1."""
+    """The inverse hyperbolic cosine: nan below 1."""
 
 def acosh_(input: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.acosh`; gives the changed tensor."""
@@ -632,31 +632,31 @@ def arange(start: Number, end: Number | None = ..., step: Number = ..., *, dtype
     """The numbers from ``start`` (0 if left out) to before ``end``, ``step`` apart."""
 
 def arccos(input: Tensor, *, out: Any = ...) -> Tensor:
-    """The inverse cosine of each element: nan outside of -1..1."""
+    """The inverse cosine: nan outside of -1..1."""
 
 def arccos_(input: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.acos`; gives the changed tensor."""
 
 def arccosh(input: Tensor, *, out: Any = ...) -> Tensor:
-    """The inverse hyperbolic cosine of each element: nan below 1."""
+    """The inverse hyperbolic cosine: nan below 1."""
 
 def arccosh_(input: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.acosh`; gives the changed tensor."""
 
 def arcsin(input: Tensor, *, out: Any = ...) -> Tensor:
-    """The inverse sine of each element: nan outside of -1..1."""
+    """The inverse sine: nan outside of -1..1."""
 
 def arcsin_(input: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.asin`; gives the changed tensor."""
 
 def arcsinh(input: Tensor, *, out: Any = ...) -> Tensor:
-    """The inverse hyperbolic sine of each element."""
+    """The inverse hyperbolic sine."""
 
 def arcsinh_(input: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.asinh`; gives the changed tensor."""
 
 def arctan(input: Tensor, *, out: Any = ...) -> Tensor:
-    """The inverse tangent of each element."""
+    """The inverse tangent."""
 
 def arctan_(input: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.atan`; gives the changed tensor."""
@@ -668,7 +668,7 @@ def arctan2_(input: Tensor, other: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.atan2`; gives the changed tensor."""
 
 def arctanh(input: Tensor, *, out: Any = ...) -> Tensor:
-    """The inverse hyperbolic tangent of each element."""
+    """The inverse hyperbolic tangent: nan outside of -1..1."""
 
 def arctanh_(input: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.atanh`; gives the changed tensor."""
@@ -689,19 +689,19 @@ def as_strided(input: Tensor, size: Sequence[int] | int, stride: Sequence[int] |
     """A view of the operand's storage with any size, strides and offset (in elements)."""
 
 def asin(input: Tensor, *, out: Any = ...) -> Tensor:
-    """The inverse sine of each element: nan outside of -1..1."""
+    """The inverse sine: nan outside of -1..1."""
 
 def asin_(input: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.asin`; gives the changed tensor."""
 
 def asinh(input: Tensor, *, out: Any = ...) -> Tensor:
-    """The inverse hyperbolic sine of each element."""
+    """The inverse hyperbolic sine."""
 
 def asinh_(input: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.asinh`; gives the changed tensor."""
 
 def atan(input: Tensor, *, out: Any = ...) -> Tensor:
-    """The inverse tangent of each element."""
+    """The inverse tangent."""
 
 def atan_(input: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.atan`; gives the changed tensor."""
@@ -713,7 +713,7 @@ def atan2_(input: Tensor, other: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.atan2`; gives the changed tensor."""
 
 def atanh(input: Tensor, *, out: Any = ...) -> Tensor:
-    """The inverse hyperbolic tangent of each element."""
+    """The inverse hyperbolic tangent: nan outside of -1..1."""
 
 def atanh_(input: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.atanh`; gives the changed tensor."""
@@ -926,13 +926,13 @@ def corrcoef(input: Tensor) -> Tensor:
     """The matrix of Pearson correlation coefficients of variables (rows), within -1..1."""
 
 def cos(input: Tensor, *, out: Any = ...) -> Tensor:
-    """The cosine of each element, in radians."""
+    """The cosine of an angle in radians."""
 
 def cos_(input: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.cos`; gives the changed tensor."""
 
 def cosh(input: Tensor, *, out: Any = ...) -> Tensor:
-    """The hyperbolic cosine of each element."""
+    """The hyperbolic cosine."""
 
 def cosh_(input: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.cosh`; gives the changed tensor."""
@@ -995,7 +995,7 @@ def diff(input: Tensor, n: int = ..., dim: int = ..., prepend: Tensor | None = .
     """The ``n``-th differences of neighbours along ``dim``: ``x[i + 1] - x[i]``."""
 
 def digamma(input: Tensor, *, out: Any = ...) -> Tensor:
-    """The derivative of ``lgamma``."""
+    """The derivative of ``lgamma``: nan at -1, -2, ..."""
 
 def digamma_(input: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.digamma`; gives the changed tensor."""
@@ -1052,7 +1052,7 @@ def equal(input: Tensor, other: Tensor) -> Any:
     """Have both tensors the same shape and elements?"""
 
 def erf(input: Tensor, *, out: Any = ...) -> Tensor:
-    """The error function of each element."""
+    """The error function."""
 
 def erf_(input: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.erf`; gives the changed tensor."""
@@ -1070,13 +1070,13 @@ def erfinv_(input: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.erfinv`; gives the changed tensor."""
 
 def exp(input: Tensor, *, out: Any = ...) -> Tensor:
-    """``e`` to the power of each element."""
+    """``e`` to the power of a number."""
 
 def exp_(input: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.exp`; gives the changed tensor."""
 
 def exp2(input: Tensor, *, out: Any = ...) -> Tensor:
-    """2 to the power of each element."""
+    """2 to the power of a number."""
 
 def exp2_(input: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.exp2`; gives the changed tensor."""
@@ -1337,7 +1337,7 @@ def less_equal_(input: Tensor, other: Tensor | Number) -> Tensor:
     """In-place form of :func:`antorcha.le`; gives the changed tensor."""
 
 def lgamma(input: Tensor, *, out: Any = ...) -> Tensor:
-    """The logarithm of the absolute value of the gamma function."""
+    """The logarithm of the absolute value of the gamma function: inf at 0, -1, -2, ..."""
 
 def lgamma_(input: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.lgamma`; gives the changed tensor."""
@@ -1346,25 +1346,25 @@ def linspace(start: Number, end: Number, steps: int, *, dtype: DType | None = ..
     """``steps`` numbers evenly spaced from ``start`` to ``end``, both included."""
 
 def log(input: Tensor, *, out: Any = ...) -> Tensor:
-    """The natural logarithm of each element: nan below 0, -inf at 0."""
+    """The natural logarithm: nan below 0, -inf at 0."""
 
 def log_(input: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.log`; gives the changed tensor."""
 
 def log10(input: Tensor, *, out: Any = ...) -> Tensor:
-    """The logarithm to base 10 of each element."""
+    """The logarithm to base 10: nan below 0, -inf at 0."""
 
 def log10_(input: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.log10`; gives the changed tensor."""
 
 def log1p(input: Tensor, *, out: Any = ...) -> Tensor:
-    """``log(1 + input)``, accurate near 0."""
+    """``log(1 + input)``, accurate near 0: nan below -1, -inf at -1."""
 
 def log1p_(input: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.log1p`; gives the changed tensor."""
 
 def log2(input: Tensor, *, out: Any = ...) -> Tensor:
-    """The logarithm to base 2 of each element."""
+    """The logarithm to base 2: nan below 0, -inf at 0."""
 
 def log2_(input: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.log2`; gives the changed tensor."""
@@ -1748,7 +1748,7 @@ def row_stack(tensors: Sequence[Tensor], *, out: Any = ...) -> Tensor:
     """The tensors one above the other, as matrices."""
 
 def rsqrt(input: Tensor, *, out: Any = ...) -> Tensor:
-    """One divided by the square root of each element."""
+    """One divided by the square root: inf at 0, nan below."""
 
 def rsqrt_(input: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.rsqrt`; gives the changed tensor."""
@@ -1808,7 +1808,7 @@ def signbit(input: Tensor, *, out: Any = ...) -> Tensor:
     """Whether the sign is negative, that of -0.0 included."""
 
 def sin(input: Tensor, *, out: Any = ...) -> Tensor:
-    """The sine of each element, in radians."""
+    """The sine of an angle in radians."""
 
 def sin_(input: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.sin`; gives the changed tensor."""
@@ -1820,7 +1820,7 @@ def sinc_(input: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.sinc`; gives the changed tensor."""
 
 def sinh(input: Tensor, *, out: Any = ...) -> Tensor:
-    """The hyperbolic sine of each element."""
+    """The hyperbolic sine."""
 
 def sinh_(input: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.sinh`; gives the changed tensor."""
@@ -1841,7 +1841,7 @@ def split_with_sizes(input: Tensor, split_sizes: Sequence[int] | int, dim: int =
     """Parts of the given sizes along a dim, views, as a tuple."""
 
 def sqrt(input: Tensor, *, out: Any = ...) -> Tensor:
-    """The square root of each element: nan below 0."""
+    """The square root: nan below 0."""
 
 def sqrt_(input: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.sqrt`; gives the changed tensor."""
@@ -1901,13 +1901,13 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = ..., *, out
     """``gather`` with ``input`` and ``indices`` broadcast outside of ``dim``; without a dim, of the flattened tensor."""
 
 def tan(input: Tensor, *, out: Any = ...) -> Tensor:
-    """The tangent of each element, in radians."""
+    """The tangent of an angle in radians."""
 
 def tan_(input: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.tan`; gives the changed tensor."""
 
 def tanh(input: Tensor, *, out: Any = ...) -> Tensor:
-    """The hyperbolic tangent of each element."""
+    """The hyperbolic tangent."""
 
 def tanh_(input: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.tanh`; gives the changed tensor."""

@@ -274,13 +274,13 @@ class Methods:
         """In-place form of :func:`antorcha.abs`; gives the changed tensor."""
 
     def acos(self, *, out: Any = ...) -> Tensor:
-        """The inverse cosine of each element: nan outside of -1..1."""
+        """The inverse cosine: nan outside of -1..1."""
 
     def acos_(self) -> Tensor:
         """In-place form of :func:`antorcha.acos`; gives the changed tensor."""
 
     def acosh(self, *, out: Any = ...) -> Tensor:
-        """The inverse hyperbolic cosine of each element: nan below 1."""
+        """The inverse hyperbolic cosine: nan below 1."""
 
     def acosh_(self) -> Tensor:
         """In-place form of :func:`antorcha.acosh`; gives the changed tensor."""
@@ -346,31 +346,31 @@ class Methods:
         """Replaces each element by what a Python function makes of it: slow, on the CPU only."""
 
     def arccos(self, *, out: Any = ...) -> Tensor:
-        """The inverse cosine of each element: nan outside of -1..1."""
+        """The inverse cosine: nan outside of -1..1."""
 
     def arccos_(self) -> Tensor:
         """In-place form of :func:`antorcha.acos`; gives the changed tensor."""
 
     def arccosh(self, *, out: Any = ...) -> Tensor:
-        """The inverse hyperbolic cosine of each element: nan below 1."""
+        """The inverse hyperbolic cosine: nan below 1."""
 
     def arccosh_(self) -> Tensor:
         """In-place form of :func:`antorcha.acosh`; gives the changed tensor."""
 
     def arcsin(self, *, out: Any = ...) -> Tensor:
-        """The inverse sine of each element: nan outside of -1..1."""
+        """The inverse sine: nan outside of -1..1."""
 
     def arcsin_(self) -> Tensor:
         """In-place form of :func:`antorcha.asin`; gives the changed tensor."""
 
     def arcsinh(self, *, out: Any = ...) -> Tensor:
-        """The inverse hyperbolic sine of each element."""
+        """The inverse hyperbolic sine."""
 
     def arcsinh_(self) -> Tensor:
         """In-place form of :func:`antorcha.asinh`; gives the changed tensor."""
 
     def arctan(self, *, out: Any = ...) -> Tensor:
-        """The inverse tangent of each element."""
+        """The inverse tangent."""
 
     def arctan2(self, other: Tensor, *, out: Any = ...) -> Tensor:
         """The angle of the point (``other``, ``input``), between -pi and pi."""
@@ -382,7 +382,7 @@ class Methods:
         """In-place form of :func:`antorcha.atan`; gives the changed tensor."""
 
     def arctanh(self, *, out: Any = ...) -> Tensor:
-        """The inverse hyperbolic tangent of each element."""
+        """The inverse hyperbolic tangent: nan outside of -1..1."""
 
     def arctanh_(self) -> Tensor:
         """In-place form of :func:`antorcha.atanh`; gives the changed tensor."""
@@ -409,19 +409,19 @@ class Methods:
         """The same tensor (sharing memory and history) as an instance of a subclass of Tensor."""
 
     def asin(self, *, out: Any = ...) -> Tensor:
-        """The inverse sine of each element: nan outside of -1..1."""
+        """The inverse sine: nan outside of -1..1."""
 
     def asin_(self) -> Tensor:
         """In-place form of :func:`antorcha.asin`; gives the changed tensor."""
 
     def asinh(self, *, out: Any = ...) -> Tensor:
-        """The inverse hyperbolic sine of each element."""
+        """The inverse hyperbolic sine."""
 
     def asinh_(self) -> Tensor:
         """In-place form of :func:`antorcha.asinh`; gives the changed tensor."""
 
     def atan(self, *, out: Any = ...) -> Tensor:
-        """The inverse tangent of each element."""
+        """The inverse tangent."""
 
     def atan2(self, other: Tensor, *, out: Any = ...) -> Tensor:
         """The angle of the point (``other``, ``input``), between -pi and pi."""
@@ -433,7 +433,7 @@ class Methods:
         """In-place form of :func:`antorcha.atan`; gives the changed tensor."""
 
     def atanh(self, *, out: Any = ...) -> Tensor:
-        """The inverse hyperbolic tangent of each element."""
+        """The inverse hyperbolic tangent: nan outside of -1..1."""
 
     def atanh_(self) -> Tensor:
         """In-place form of :func:`antorcha.atanh`; gives the changed tensor."""
@@ -604,13 +604,13 @@ class Methods:
         """The matrix of Pearson correlation coefficients of variables (rows), within -1..1."""
 
     def cos(self, *, out: Any = ...) -> Tensor:
-        """The cosine of each element, in radians."""
+        """The cosine of an angle in radians."""
 
     def cos_(self) -> Tensor:
         """In-place form of :func:`antorcha.cos`; gives the changed tensor."""
 
     def cosh(self, *, out: Any = ...) -> Tensor:
-        """The hyperbolic cosine of each element."""
+        """The hyperbolic cosine."""
 
     def cosh_(self) -> Tensor:
         """In-place form of :func:`antorcha.cosh`; gives the changed tensor."""
@@ -696,7 +696,7 @@ class Methods:
         """The ``n``-th differences of neighbours along ``dim``: ``x[i + 1] - x[i]``."""
 
     def digamma(self, *, out: Any = ...) -> Tensor:
-        """The derivative of ``lgamma``."""
+        """The derivative of ``lgamma``: nan at -1, -2, ..."""
 
     def digamma_(self) -> Tensor:
         """In-place form of :func:`antorcha.digamma`; gives the changed tensor."""
@@ -751,7 +751,7 @@ class Methods:
         """Have both tensors the same shape and elements?"""
 
     def erf(self, *, out: Any = ...) -> Tensor:
-        """The error function of each element."""
+        """The error function."""
 
     def erf_(self) -> Tensor:
         """In-place form of :func:`antorcha.erf`; gives the changed tensor."""
@@ -769,10 +769,10 @@ class Methods:
         """In-place form of :func:`antorcha.erfinv`; gives the changed tensor."""
 
     def exp(self, *, out: Any = ...) -> Tensor:
-        """``e`` to the power of each element."""
+        """``e`` to the power of a number."""
 
     def exp2(self, *, out: Any = ...) -> Tensor:
-        """2 to the power of each element."""
+        """2 to the power of a number."""
 
     def exp2_(self) -> Tensor:
         """In-place form of :func:`antorcha.exp2`; gives the changed tensor."""
@@ -1163,28 +1163,28 @@ class Methods:
         """In-place form of :func:`antorcha.le`; gives the changed tensor."""
 
     def lgamma(self, *, out: Any = ...) -> Tensor:
-        """The logarithm of the absolute value of the gamma function."""
+        """The logarithm of the absolute value of the gamma function: inf at 0, -1, -2, ..."""
 
     def lgamma_(self) -> Tensor:
         """In-place form of :func:`antorcha.lgamma`; gives the changed tensor."""
 
     def log(self, *, out: Any = ...) -> Tensor:
-        """The natural logarithm of each element: nan below 0, -inf at 0."""
+        """The natural logarithm: nan below 0, -inf at 0."""
 
     def log10(self, *, out: Any = ...) -> Tensor:
-        """The logarithm to base 10 of each element."""
+        """The logarithm to base 10: nan below 0, -inf at 0."""
 
     def log10_(self) -> Tensor:
         """In-place form of :func:`antorcha.log10`; gives the changed tensor."""
 
     def log1p(self, *, out: Any = ...) -> Tensor:
-        """``log(1 + input)``, accurate near 0."""
+        """``log(1 + input)``, accurate near 0: nan below -1, -inf at -1."""
 
     def log1p_(self) -> Tensor:
         """In-place form of :func:`antorcha.log1p`; gives the changed tensor."""
 
     def log2(self, *, out: Any = ...) -> Tensor:
-        """The logarithm to base 2 of each element."""
+        """The logarithm to base 2: nan below 0, -inf at 0."""
 
     def log2_(self) -> Tensor:
         """In-place form of :func:`antorcha.log2`; gives the changed tensor."""
@@ -1611,7 +1611,7 @@ class Methods:
         """Of a sparse tensor only: see ``torch.sparse``. (sparse column compressed layout)"""
 
     def rsqrt(self, *, out: Any = ...) -> Tensor:
-        """One divided by the square root of each element."""
+        """One divided by the square root: inf at 0, nan below."""
 
     def rsqrt_(self) -> Tensor:
         """In-place form of :func:`antorcha.rsqrt`; gives the changed tensor."""
@@ -1687,7 +1687,7 @@ class Methods:
         """Whether the sign is negative, that of -0.0 included."""
 
     def sin(self, *, out: Any = ...) -> Tensor:
-        """The sine of each element, in radians."""
+        """The sine of an angle in radians."""
 
     def sin_(self) -> Tensor:
         """In-place form of :func:`antorcha.sin`; gives the changed tensor."""
@@ -1699,7 +1699,7 @@ class Methods:
         """In-place form of :func:`antorcha.sinc`; gives the changed tensor."""
 
     def sinh(self, *, out: Any = ...) -> Tensor:
-        """The hyperbolic sine of each element."""
+        """The hyperbolic sine."""
 
     def sinh_(self) -> Tensor:
         """In-place form of :func:`antorcha.sinh`; gives the changed tensor."""
@@ -1729,7 +1729,7 @@ class Methods:
         """Parts of the given sizes along a dim, views, as a tuple."""
 
     def sqrt(self, *, out: Any = ...) -> Tensor:
-        """The square root of each element: nan below 0."""
+        """The square root: nan below 0."""
 
     def sqrt_(self) -> Tensor:
         """In-place form of :func:`antorcha.sqrt`; gives the changed tensor."""
@@ -1807,13 +1807,13 @@ class Methods:
         """``gather`` with ``input`` and ``indices`` broadcast outside of ``dim``; without a dim, of the flattened tensor."""
 
     def tan(self, *, out: Any = ...) -> Tensor:
-        """The tangent of each element, in radians."""
+        """The tangent of an angle in radians."""
 
     def tan_(self) -> Tensor:
         """In-place form of :func:`antorcha.tan`; gives the changed tensor."""
 
     def tanh(self, *, out: Any = ...) -> Tensor:
-        """The hyperbolic tangent of each element."""
+        """The hyperbolic tangent."""
 
     def tanh_(self) -> Tensor:
         """In-place form of :func:`antorcha.tanh`; gives the changed tensor."""

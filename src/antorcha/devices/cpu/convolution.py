@@ -18,12 +18,12 @@ from antorcha.devices.cpu.conv_depthwise import depthwise_kernel, depthwise_weig
 from antorcha.devices.cpu.conv_pack import Task
 from antorcha.devices.cpu.emit import Unsupported
 from antorcha.devices.cpu.matmul import Shape, shape_of
-from antorcha.devices.cpu.pointwise import compile_pointwise, slot
+from antorcha.devices.cpu.pointwise import compile_pointwise
+from antorcha.devices.cpu.template import launch
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Conv, Launch, Pointwise
 from antorcha.lang.native import f32, f64
 from antorcha.runtime import layout as L
-from antorcha.runtime.launch import make_launch
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.pool import get_num_threads
 from antorcha.runtime.storage import new_storage
@@ -45,12 +45,8 @@ def compile_conv(what: Conv, outs: Sequence[Layout], ins: Sequence[Any]) -> Laun
     kernel, words = choose(what, S, len(ins) == 3)
     dense_out = L.contiguous(tuple(outs[0].shape), dtype, outs[0].device)
     dense_ins = [L.contiguous(tuple(i.shape), dtype, i.device) for i in ins]
-    made = make_launch(
-        kernel.addr, words, [slot(dense_out)], [slot(i) for i in dense_ins], work_of(what) // 64,
-        no_memory, what,
-    )  # fmt: skip
-    launch = Launch(made.fresh, made.into, (made, kernel))
-    return staged(launch, outs[0], dense_out, ins, dense_ins)
+    made = launch(kernel, words, [dense_out], dense_ins, work_of(what) // 64, what, no_memory)
+    return staged(made, outs[0], dense_out, ins, dense_ins)
 
 
 def choose(what: Conv, S: Shape, has_bias: bool) -> tuple[Any, list[int]]:

@@ -20,7 +20,7 @@ from typing import Any
 
 from antorcha.devices.cpu.emit import Unsupported
 from antorcha.devices.cpu.matmul_thin import THIN, by_dots, by_rows
-from antorcha.devices.cpu.pointwise import slot
+from antorcha.devices.cpu.template import launch
 from antorcha.lang.kernels import Launch, MatMul
 from antorcha.lang.native import (
     address,
@@ -45,7 +45,6 @@ from antorcha.lang.native import (
 )
 from antorcha.lang.native.machine import target
 from antorcha.runtime.alloc import allocate, release
-from antorcha.runtime.launch import make_launch
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.pool import get_num_threads, pool_run
 
@@ -268,12 +267,12 @@ def product(
     size = static(S.T.size)
     MR = static(S.MR)
     NR = static(S.NR)
-    packed_b = space + 384 * 16 * S.MR * S.T.size
+    packed_b = space + KC * MC * S.MR * S.T.size
     whole = lies_well(m, b_col, S)
-    for jc in range(0, n, 1024):
-        nc = min(n - jc, 1024)
-        for pc in range(0, k, 384):
-            kc = min(k - pc, 384)
+    for jc in range(0, n, NC):
+        nc = min(n - jc, NC)
+        for pc in range(0, k, KC):
+            kc = min(k - pc, KC)
             right = packed_b
             b_step = i64(S.NR)
             b_next = kc * size
@@ -287,8 +286,8 @@ def product(
                         kc, min(nc - jr, NR), B + (pc * b_row + (jc + jr) * b_col) * size, b_col,
                         b_row, packed_b + jr * kc * size, S=S, W=S.NR,
                     )  # fmt: skip
-            for ic in range(0, m, 16 * MR):
-                mc = min(m - ic, 16 * MR)
+            for ic in range(0, m, MC * MR):
+                mc = min(m - ic, MC * MR)
                 for ir in range(0, mc, MR):
                     pack(
                         kc, min(mc - ir, MR), A + ((ic + ir) * a_row + pc * a_col) * size, a_row,
@@ -405,10 +404,10 @@ def job(u0: i64, u1: i64, args: raw, *, S) -> void:
     if thin or (small and t.b_col == 1):
         words = i64(0)
     elif not small:
-        width = (min(t.n, 1024) + S.NR - 1) // S.NR * S.NR
-        words = 384 * 16 * S.MR + min(t.k, 384) * width + 64
+        width = (min(t.n, NC) + S.NR - 1) // S.NR * S.NR
+        words = KC * MC * S.MR + min(t.k, KC) * width + 64
         if lies_well(t.row_size, t.b_col, S):
-            words = i64(384 * 16 * S.MR)
+            words = i64(KC * MC * S.MR)
     space = work.bufs[0]
     if words > 0:
         space = allocate(words * size)
@@ -538,11 +537,7 @@ def compile_matmul(what: MatMul, outs: Sequence[Layout], ins: Sequence[Any]) -> 
         bits(what.alpha), bits(what.beta), row_parts, col_parts, row_size, col_size,
     ]  # fmt: skip
     kernel = kernel_for(T, order == [1, 0])
-    made = make_launch(
-        kernel.addr, words, [slot(x) for x in outs], [slot(i) for i in ins], b * m * n * k // 64,
-        None, what,
-    )  # fmt: skip
-    return Launch(made.fresh, made.into, (made, kernel))
+    return launch(kernel, words, outs, ins, b * m * n * k // 64, what)
 
 
 @native

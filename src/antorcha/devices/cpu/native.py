@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from antorcha.devices.cpu.pointwise import compile_pointwise, slot
+from antorcha.devices.cpu.pointwise import compile_pointwise
+from antorcha.devices.cpu.template import launch
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Description, Launch, Pointwise
 from antorcha.runtime.buffers import CHECKED, check_buffers
-from antorcha.runtime.launch import make_launch
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.sequence import Sequence as Steps
 from antorcha.runtime.storage import new_storage
@@ -46,16 +46,11 @@ def compile_native(
     if CHECKED:
         check_buffers(spec, len(outs) + len(ins))
     work = kernel.work or outs[0].numel
-    made = make_launch(
-        spec.addr, kernel.desc, [slot(o) for o in outs], [slot(i) for i in ins], work, kernel.fail,
-        what,
-    )  # fmt: skip
-    if not kernel.preload:
-        return Launch(made.fresh, made.into, (made, spec))
-    return _preloaded(made, outs, ins)
+    made = launch(spec, kernel.desc, outs, ins, work, what, kernel.fail)
+    return _preloaded(made, outs, ins) if kernel.preload else made
 
 
-def _preloaded(made: Any, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
+def _preloaded(made: Launch, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
     """A launch after a copy of the first input into the first output."""
     out, source = outs[0], ins[0]
     copy = compile_pointwise(Pointwise((E.input_(0, source.dtype),)), (out,), (source,))

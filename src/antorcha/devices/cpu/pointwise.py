@@ -1,9 +1,7 @@
 """The pointwise template: an expression over every element, any strides, vectors and threads.
 
-Dims are collapsed and ordered by the output's strides, so the inner loop runs along the output. How
-an operand moves along it is fixed when the kernel is compiled: ``c`` (its elements follow each
-other), ``s`` (one element, repeated), ``g`` (any other stride). The rest of the shape is data (the
-description words), so one kernel serves every shape of the same kind.
+Dims are collapsed and ordered by the output's strides, so the inner loop runs along the output; the
+odometer (``template``) counts through the others.
 
 Work is cut into units, a piece of a row each, which the pool hands out. Where an operand strides
 through memory (a transpose) the pieces are narrow and run down the rows first: each cache line it
@@ -16,42 +14,52 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from antorcha.devices.cpu.emit import MOST_KEPT, Body, Unsupported, body_of, evaluate, type_of
+from antorcha.devices.cpu.emit import MOST_KEPT, Body, body_of, evaluate, type_of
 from antorcha.devices.cpu.memory import asks_ahead, streams_from
-from antorcha.lang import expr as E
+from antorcha.devices.cpu.template import (
+    THREAD,
+    Template,
+    Work,
+    advance,
+    inputs_at,
+    kinds_of,
+    lanes_of,
+    launch,
+    load_inputs,
+    odometer,
+    of_inputs,
+    outputs_at,
+    repeated,
+    run_job,
+    seek,
+    store,
+    words_at,
+    words_of,
+    work_of,
+)
 from antorcha.lang.kernels import Launch, Pointwise
 from antorcha.lang.native import (
-    address,
     first,
     i64,
     inline,
-    lanes,
-    local,
     native,
     prefetch,
     ptr,
     raw,
     static,
-    struct,
     u8,
     vec,
-    vgather,
-    vload,
     void,
-    vscatter,
     vstore,
 )
 from antorcha.lang.native.machine import target
 from antorcha.lang.native.types import Ty
 from antorcha.loops import collapse
 from antorcha.memo import kept
-from antorcha.runtime.launch import make_launch
 from antorcha.runtime.layout import Layout
-from antorcha.runtime.pool import pool_run
 
-MAX_DIMS = 12
 UNIT = 8192  # elements of a unit of work
-WORTH = 32768, 2048  # elements that are worth another thread: of a sum, and of any body
+WORTH = 2048  # elements that are worth another thread, whatever the body
 NARROW = 256  # the same, along the row, where an operand strides
 HEAD = 6  # description words before the strides
 FEW = 8  # elements of a row that are not worth a vector, where operands stride
@@ -61,36 +69,27 @@ FAR = 4 << 20  # bytes of all operands from which on they are asked for ahead
 STREAMED = 32  # bytes of a vector that is worth writing past the caches
 
 
-class Program:
+class PointwiseTemplate(Template):
     """What a pointwise kernel is compiled for; everything else is data."""
 
-    __slots__ = (
-        "asks", "body", "bytes", "flat", "in_kinds", "in_types", "nin", "nops", "nout",
-        "out_kinds", "out_types", "step", "stream", "strided", "unroll", "used", "width", "worth",
-    )  # fmt: skip
-
     def __init__(
-        self, body: Body, out_types: list[Ty], out_kinds: str, in_types: list[Ty], in_kinds: str,
-        flat: bool, stream: bool,
+        self, body: Body, out_types: Sequence[Ty], in_types: Sequence[Ty], kinds: str, flat: bool,
+        stream: bool,
     ) -> None:  # fmt: skip
+        nout = len(out_types)
+        super().__init__(out_types, in_types, kinds[:nout], kinds[nout:])
         self.body = body
-        self.out_types, self.out_kinds = out_types, out_kinds
-        self.in_types, self.in_kinds = in_types, in_kinds
-        self.nout, self.nin = len(out_types), len(in_types)
-        self.nops = self.nout + self.nin
         self.flat, self.stream, self.asks = flat, stream, asks_ahead()
-        self.strided = "g" in in_kinds + out_kinds
-        widest = max([body.lanes, *[t.size for t in out_types]])
-        self.width = max(target().vector_bits // 8 // widest, 4)
+        self.strided = "g" in kinds
+        self.width = lanes_of(max([body.lanes, *[t.size for t in out_types]]))
         self.unroll = self.vectors_at_once()
         if self.unroll == 2 and target().vector_bits == 512:
             self.width, self.unroll = 2 * self.width, 1  # (two registers: their steps in turns)
         self.step = self.width * max(self.unroll, 1)  # elements of a pass
-        used = E.inputs_used(*body.exprs)
-        self.used = [k in used for k in range(self.nin)]
+        self.used = self.reads(body)
         self.bytes = sum(t.size for t in (*out_types, *in_types))
         weight = max(body.cost + self.bytes, 13)  # (a sum: one operation, twelve bytes)
-        self.worth = max(WORTH[0] * 13 // weight, WORTH[1])
+        self.worth = max(THREAD * 13 // weight, WORTH)
 
     def vectors_at_once(self) -> int:
         """Vectors in a pass of the loop; 0: one, always masked, so that the body is there once.
@@ -105,67 +104,16 @@ class Program:
         return 0 if target().vector_bits == 512 and not self.stream else 1
 
     def __native_key__(self) -> str:
-        types = ",".join(t.name for t in (*self.out_types, *self.in_types))
         return (
-            f"{self.body.key}|{types}|{self.out_kinds}|{self.in_kinds}|{self.flat}|{self.stream}|"
-            f"{self.asks}|{self.width}|{self.unroll}|{self.worth}"
+            f"{self.body.key}|{self.operands_key()}|{self.flat}|{self.stream}|{self.asks}|"
+            f"{self.unroll}|{self.worth}"
         )
-
-
-@struct
-class Work:
-    bufs: ptr[raw]
-    desc: ptr[i64]
-
-
-@inline
-def load(p, kind, fixed, at, step, width, mask):
-    """One vector of an operand at position ``at`` of the row."""
-    if kind == "s":
-        return fixed
-    if kind == "c":
-        return vload(p + at, width, mask)
-    return vgather(p + at * step, lanes(i64, width) * step, mask)
-
-
-@inline
-def store(p, kind, at, step, value, width, mask):
-    """One vector to position ``at`` of an output's row."""
-    if kind == "c":
-        vstore(p + at, value, mask)
-    else:
-        vscatter(p + at * step, lanes(i64, width) * step, value, mask)
-
-
-@inline
-def repeated(P, ins):
-    """The inputs that stay the same along the row, as vectors."""
-    return [
-        vec[P.in_types[k], P.width](ins[k][0]) if P.in_kinds[k] == "s" and P.used[k] else None
-        for k in static(range(P.nin))
-    ]
-
-
-@inline
-def outputs_at(P, bufs, offset):
-    """Where each output's row begins."""
-    return [ptr[P.out_types[k]](bufs[k]) + offset[k] for k in static(range(P.nout))]
-
-
-@inline
-def inputs_at(P, bufs, offset):
-    """Where each input's row begins; the operands' offsets have the outputs' first."""
-    return [ptr[P.in_types[k]](bufs[P.nout + k]) + offset[P.nout + k] for k in static(range(P.nin))]
 
 
 @inline
 def block(P, outs, ins, fixed, steps, at, mask, stream):
     """``width`` elements of the row from ``at`` on."""
-    values = [
-        load(ins[k], P.in_kinds[k], fixed[k], at, steps[P.nout + k], P.width, mask)
-        if P.used[k] else None
-        for k in static(range(P.nin))
-    ]  # fmt: skip
+    values = load_inputs(P, P.used, ins, fixed, of_inputs(P, steps), at, mask)
     results = evaluate(P.body, values, P.width)
     for k in static(range(P.nout)):
         made = vec[P.out_types[k], P.width](results[k])
@@ -258,7 +206,7 @@ def flat_job(lo: i64, hi: i64, args: raw, *, P) -> void:
     bufs, desc = work.bufs, work.desc
     outs = [ptr[P.out_types[k]](bufs[k]) for k in static(range(P.nout))]
     ins = [ptr[P.in_types[k]](bufs[P.nout + k]) for k in static(range(P.nin))]
-    steps = [desc[6 + k] for k in static(range(P.nops))]
+    steps = words_at(desc, HEAD, P.nops)
     row(P, outs, ins, steps, lo, hi, desc[0] * P.bytes >= FAR)
 
 
@@ -270,15 +218,13 @@ def job(u0: i64, u1: i64, args: raw, *, P) -> void:
     bufs, desc = work.bufs, work.desc
     n, dims, rows = desc[0], desc[1], desc[2]
     chunk, pieces, down = desc[3], desc[4], desc[5]
-    steps = [desc[6 + k] for k in static(range(P.nops))]
-    outer = desc + (6 + P.nops)
-    index = local(i64, 12)
-    offset = local(i64, P.nops)
+    steps = words_at(desc, HEAD, P.nops)
+    outer = desc + (HEAD + P.nops)
     r, piece = i64(0), i64(0)
     if u0 != 0:  # (divisions take as long as a short row)
         r = u0 % rows if down != 0 else u0 // pieces
         piece = u0 // rows if down != 0 else u0 % pieces
-    seek(P.nops, outer, dims, r, index, offset)
+    index, offset = odometer(P.nops, outer, dims, r)
     far = n * rows * P.bytes >= FAR
     for _u in range(u0, u1):
         outs, ins = outputs_at(P, bufs, offset), inputs_at(P, bufs, offset)
@@ -298,51 +244,14 @@ def job(u0: i64, u1: i64, args: raw, *, P) -> void:
                 advance(P.nops, outer, dims, index, offset)
 
 
-@inline
-def seek(per, outer, dims, r, index, offset):
-    """Sets the odometer to row r: an index a dim, and the offsets of as many operands as `per`."""
-    for k in static(range(per)):
-        offset[k] = 0
-    left = r
-    for d in range(dims):
-        words = outer + d * (1 + per)
-        i = i64(0)
-        if left != 0:
-            i = left % words[0]
-            left = left // words[0]
-        index[d] = i
-        for k in static(range(per)):
-            offset[k] += i * words[1 + k]
-
-
-@inline
-def advance(per, outer, dims, index, offset):
-    """The odometer's next row."""
-    d = i64(0)
-    while d < dims:
-        words = outer + d * (1 + per)
-        i = index[d] + 1
-        if i < words[0]:
-            index[d] = i
-            for k in static(range(per)):
-                offset[k] += words[1 + k]
-            break
-        index[d] = 0
-        for k in static(range(per)):
-            offset[k] -= (i - 1) * words[1 + k]
-        d += 1
-
-
 @native
 def pointwise_kernel(bufs: ptr[raw], desc: ptr[i64], *, P) -> i64:
     """The whole: through the pool where there is enough of it."""
-    work = local(Work)
-    work.bufs = bufs
-    work.desc = desc
+    work = work_of(bufs, desc)
     if P.flat:
-        pool_run(address(flat_job, P=P), desc[0], min(desc[3], i64(P.worth)), raw(work))
+        run_job(P, flat_job, work, desc[0], min(desc[3], i64(P.worth)))
     else:
-        pool_run(address(job, P=P), desc[2] * desc[4], grain(desc, P), raw(work))
+        run_job(P, job, work, desc[2] * desc[4], grain(desc, P))
     return 0
 
 
@@ -356,14 +265,6 @@ def grain(desc, P):
 def order_dims(out: Layout) -> list[int]:
     """The dims from the output's largest stride to its smallest."""
     return sorted(range(out.ndim), key=lambda d: (-out.strides[d], d))
-
-
-def words_of(sizes: Sequence[int], columns: Sequence[Any]) -> list[int]:
-    """Nested dims as description words, innermost first, for ``seek``."""
-    words: list[int] = []
-    for d in reversed(range(len(sizes))):
-        words += [sizes[d], *[c[d] for c in columns]]
-    return words
 
 
 def describe(outs: Sequence[Layout], ins: Sequence[Any]) -> tuple[list[int], str, bool]:
@@ -383,12 +284,10 @@ def describe(outs: Sequence[Layout], ins: Sequence[Any]) -> tuple[list[int], str
     inner = [c[-1] for c in columns]
     if out.numel == 0:
         n, sizes, columns = 0, (0,), [(c[-1],) for c in columns]
-    kinds = "".join(["c" if s == 1 else "s" if s == 0 else "g" for s in inner])
+    kinds = kinds_of(inner)
     dims = len(sizes) - 1
-    if dims > MAX_DIMS:
-        raise Unsupported("more dims than the odometer has")
     if dims == 0:
-        return [n, 0, 1, 32768, 1, 0, *inner], kinds, True
+        return [n, 0, 1, THREAD, 1, 0, *inner], kinds, True
     rows = math.prod(sizes[:-1])
     down = int("g" in kinds and rows > 1)
     chunk = NARROW if down else UNIT
@@ -397,25 +296,12 @@ def describe(outs: Sequence[Layout], ins: Sequence[Any]) -> tuple[list[int], str
     return words + words_of(sizes[:-1], columns), kinds, False
 
 
-def slot(what: Any) -> Any:
-    """How the launcher sees an operand."""
-    if isinstance(what, Layout):
-        size = what.itemsize
-        return (size, what.low * size, what.high * size)
-    return {float: "f64", complex: "c128"}.get(what, "i64")
-
-
 _kernels: dict[Any, Any] = {}
 
 
 def _kernel_for(key: Any) -> Any:
     """The kernel of a body and its operands' types and kinds; the shape is data to it."""
-    body, out_types, in_types, kinds, flat, stream = key
-    nout = len(out_types)
-    program = Program(
-        body, list(out_types), kinds[:nout], list(in_types), kinds[nout:], flat, stream
-    )
-    return pointwise_kernel.spec(P=program)
+    return pointwise_kernel.spec(P=PointwiseTemplate(*key))
 
 
 def _streams(body: Body, out: Layout, ins: Sequence[Any]) -> bool:
@@ -436,8 +322,5 @@ def compile_pointwise(what: Pointwise, outs: Sequence[Layout], ins: Sequence[Any
     stream = kinds[0] == "c" and nout == 1 and _streams(body, outs[0], ins)
     key = (body, tuple(out_types), tuple(in_types), kinds, flat, stream)
     kernel = kept(_kernels, key, _kernel_for, MOST_KEPT)
-    made = make_launch(
-        kernel.addr, words, [slot(o) for o in outs], [slot(i) for i in ins], outs[0].numel,
-        what=what, sizes=(0,) if flat and not stream else (),
-    )  # fmt: skip
-    return Launch(made.fresh, made.into, (made, kernel))
+    sizes = (0,) if flat and not stream else ()
+    return launch(kernel, words, outs, ins, outs[0].numel, what, sizes=sizes)

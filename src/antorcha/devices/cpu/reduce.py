@@ -18,21 +18,29 @@ from collections.abc import Sequence
 from typing import Any
 
 from antorcha.devices.cpu.emit import MOST_KEPT, TYPES, Unsupported, body_of, evaluate, type_of
-from antorcha.devices.cpu.pointwise import (
-    MAX_DIMS,
+from antorcha.devices.cpu.template import (
+    PARTS,
+    THREAD,
+    Template,
+    Work,
     advance,
     inputs_at,
-    load,
+    kinds_of,
+    lanes_of,
+    launch,
+    load_inputs,
+    odometer,
+    outputs_at,
     repeated,
-    seek,
-    slot,
+    run_job,
+    words_at,
     words_of,
+    work_of,
 )
 from antorcha.devices.host import results_of
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Launch, Reduce
 from antorcha.lang.native import (
-    address,
     first,
     i64,
     inline,
@@ -50,49 +58,36 @@ from antorcha.lang.native import (
     void,
     vstore,
 )
-from antorcha.lang.native.machine import target
 from antorcha.lang.native.types import Ty
 from antorcha.loops import collapse
 from antorcha.memo import kept
-from antorcha.runtime.launch import make_launch
 from antorcha.runtime.layout import Layout
-from antorcha.runtime.pool import pool_run
 
 BLOCK = 16384  # elements folded into one set of accumulators
 STRIP = 1024  # results accumulated side by side
 ROWS = 256  # rows folded into one strip of accumulators
-PARTS = 512  # segments of all rows together, at most
-THREAD = 32768  # elements worth waking a thread for
 
 
-class Program:
+class ReduceTemplate(Template):
     """What a reduction is compiled for."""
 
-    __slots__ = (
-        "finish", "in_kinds", "in_types", "lift", "merge", "needs_position", "nin", "nops", "nout",
-        "nstate", "out_types", "start", "state_types", "unroll", "used", "width",
-    )  # fmt: skip
-
-    def __init__(self, exprs: Any, outs: list[Ty], ins: list[Ty], kinds: str) -> None:
+    def __init__(self, exprs: Any, outs: Sequence[Ty], ins: Sequence[Ty], kinds: str) -> None:
+        super().__init__(outs, ins, "", kinds)
         self.start, lift, merge, finish = exprs
         self.lift, self.merge, self.finish = body_of(lift), body_of(merge), body_of(finish)
         self.state_types = [TYPES[e.dtype.name] for e in self.lift.exprs]
-        self.out_types, self.in_types, self.in_kinds = outs, ins, kinds
-        self.nout, self.nin, self.nstate = len(outs), len(ins), len(self.state_types)
-        self.nops = self.nout + self.nin
-        used = E.inputs_used(*self.lift.exprs)
-        self.used = [k in used for k in range(self.nin)]
-        self.needs_position = self.nin in used
-        widest = max(self.lift.lanes, self.merge.lanes)
-        self.width = max(min(target().vector_bits // 8 // widest, 64), 4)
+        self.nstate = len(self.state_types)
+        self.used = self.reads(self.lift)
+        self.needs_position = self.nin in E.inputs_used(*self.lift.exprs)
+        self.width = lanes_of(max(self.lift.lanes, self.merge.lanes))
         self.unroll = 4 if self.lift.weight + self.merge.weight <= 12 else 2
 
     def __native_key__(self) -> str:
-        types = ",".join(t.name for t in (*self.state_types, *self.out_types, *self.in_types))
         start = ",".join([float(s).hex() for s in self.start])
+        states = ",".join(t.name for t in self.state_types)
         return (
-            f"{self.lift.key}|{self.merge.key}|{self.finish.key}|{start}|{types}|{self.in_kinds}|"
-            f"{self.width}|{self.unroll}"
+            f"{self.lift.key}|{self.merge.key}|{self.finish.key}|{start}|{states}|"
+            f"{self.operands_key()}|{self.unroll}"
         )
 
 
@@ -107,6 +102,18 @@ class Shape:
     count: i64  # elements of one result
     parts: i64  # segments that a row is cut into
     strips: i64  # strips of the inner kept dim (columns)
+
+
+SHAPE = 8  # words of a Shape
+
+
+@inline
+def described(P, desc):
+    """The words of the rows form: Shape, the inputs' inner steps, where the kept and the reduced
+    dims begin."""
+    shape = ptr[Shape](desc)
+    kept = desc + (SHAPE + P.nin)
+    return shape, words_at(desc, SHAPE, P.nin), kept, kept + shape.dims * (1 + P.nops)
 
 
 @inline
@@ -130,10 +137,7 @@ def keep(P, state, made):
 @inline
 def lifted(P, ins, fixed, steps, at, position, mask):
     """The states of ``width`` elements."""
-    values = [
-        load(ins[k], P.in_kinds[k], fixed[k], at, steps[k], P.width, mask) if P.used[k] else None
-        for k in static(range(P.nin))
-    ]
+    values = load_inputs(P, P.used, ins, fixed, steps, at, mask)
     if P.needs_position:
         return evaluate(P.lift, [*values, position], P.width)
     return evaluate(P.lift, values, P.width)
@@ -151,8 +155,8 @@ def fold_segment(P, ins, fixed, steps, base, lo, hi):
     """Elements lo..hi of a row folded into one vector of states."""
     W = static(P.width)
     total = fresh_state(P)
-    for block in range(lo, hi, 16384):
-        end = min(block + 16384, hi)
+    for block in range(lo, hi, BLOCK):
+        end = min(block + BLOCK, hi)
         whole = block + (end - block) // (W * P.unroll) * (W * P.unroll)
         acc = [fresh_state(P) for u in static(range(P.unroll))]
         for i in range(block, whole, W * P.unroll):
@@ -198,8 +202,6 @@ def fold_row(P, ins, steps, shape, fold_words, lo, hi):
     gone through once for each position of the outer reduced dims."""
     n = shape.n
     total = fresh_state(P)
-    index = local(i64, 12)
-    offset = local(i64, P.nin)
     q, begin = i64(0), lo
     if lo >= n:  # (a division takes as long as a short row)
         q = lo // n
@@ -207,7 +209,7 @@ def fold_row(P, ins, steps, shape, fold_words, lo, hi):
     left = hi - lo
     while left > 0:
         end = min(n, begin + left)
-        seek(P.nin, fold_words, shape.fold_dims, q, index, offset)
+        _index, offset = odometer(P.nin, fold_words, shape.fold_dims, q)
         here = [ins[k] + offset[k] for k in static(range(P.nin))]
         one = fold_segment(P, here, repeated(P, here), steps, q * n, begin, end)
         keep(P, total, merged(P, total, one))
@@ -222,30 +224,24 @@ def finish_row(P, bufs, offset, state, shape):
     """Writes a row's results from the states in lane 0."""
     count = vec[i64, P.width](shape.count)
     results = evaluate(P.finish, [*state, count], P.width)
+    outs = outputs_at(P, bufs, offset)
     for k in static(range(P.nout)):
         made = vec[P.out_types[k], P.width](results[k])
-        out = ptr[P.out_types[k]](bufs[k]) + offset[k]
-        out[0] = made[0]
+        outs[k][0] = made[0]
 
 
-@struct
-class Part:
-    bufs: ptr[raw]
-    desc: ptr[i64]
-    partial: raw
+@inline
+def slots_of(P, partial):
+    """Where the parts' folded states stand, an array for each of a state's values."""
+    return [ptr[P.state_types[k]](partial + k * (8 * PARTS)) for k in static(range(P.nstate))]
 
 
 @native
 def rows_job(r0: i64, r1: i64, args: raw, *, P) -> void:
     """Results r0..r1, each from its whole row."""
-    work = ptr[Part](args)
-    shape = ptr[Shape](work.desc)
-    steps = [work.desc[8 + k] for k in static(range(P.nin))]
-    kept = work.desc + (8 + P.nin)
-    fold_words = kept + shape.dims * (1 + P.nops)
-    index = local(i64, 12)
-    offset = local(i64, P.nops)
-    seek(P.nops, kept, shape.dims, r0, index, offset)
+    work = ptr[Work](args)
+    shape, steps, kept, fold_words = described(P, work.desc)
+    index, offset = odometer(P.nops, kept, shape.dims, r0)
     for _r in range(r0, r1):
         ins = inputs_at(P, work.bufs, offset)
         state = fold_row(P, ins, steps, shape, fold_words, i64(0), shape.n * shape.folds)
@@ -256,66 +252,55 @@ def rows_job(r0: i64, r1: i64, args: raw, *, P) -> void:
 @native
 def parts_job(u0: i64, u1: i64, args: raw, *, P) -> void:
     """Segments u0..u1 of all rows: each leaves its folded state in ``partial``."""
-    work = ptr[Part](args)
-    shape = ptr[Shape](work.desc)
-    steps = [work.desc[8 + k] for k in static(range(P.nin))]
-    kept = work.desc + (8 + P.nin)
-    fold_words = kept + shape.dims * (1 + P.nops)
-    index = local(i64, 12)
-    offset = local(i64, P.nops)
+    work = ptr[Work](args)
+    shape, steps, kept, fold_words = described(P, work.desc)
     elements = shape.n * shape.folds
     each = (elements + shape.parts - 1) // shape.parts
     for u in range(u0, u1):
         r = u // shape.parts
         lo = (u - r * shape.parts) * each
-        seek(P.nops, kept, shape.dims, r, index, offset)
+        _index, offset = odometer(P.nops, kept, shape.dims, r)
         ins = inputs_at(P, work.bufs, offset)
         hi = min(lo + each, elements)
         state = fold_lanes(P, fold_row(P, ins, steps, shape, fold_words, min(lo, hi), hi))
+        slots = slots_of(P, work.partial)
         for k in static(range(P.nstate)):
-            slots = ptr[P.state_types[k]](work.partial + k * 4096)
-            slots[u] = state[k][0]
+            slots[k][u] = state[k][0]
 
 
 @native
 def reduce_rows(bufs: ptr[raw], desc: ptr[i64], *, P) -> i64:
     """The rows form: see the module's docstring."""
-    work = local(Part)
-    work.bufs = bufs
-    work.desc = desc
+    work = work_of(bufs, desc)
     shape = ptr[Shape](desc)
     elements = max(shape.n * shape.folds, 1)
     if shape.parts <= 1:
-        pool_run(address(rows_job, P=P), shape.rows, max(32768 // elements, 1), raw(work))
+        run_job(P, rows_job, work, shape.rows, max(THREAD // elements, 1))
         return 0
-    partial = local(i64, 512 * P.nstate)
+    partial = local(i64, PARTS * P.nstate)
     work.partial = raw(partial)
-    pool_run(address(parts_job, P=P), shape.rows * shape.parts, i64(1), raw(work))
-    kept = desc + (8 + P.nin)
-    index = local(i64, 12)
-    offset = local(i64, P.nops)
+    run_job(P, parts_job, work, shape.rows * shape.parts, i64(1))
+    _shape, _steps, kept, _words = described(P, desc)
+    slots = slots_of(P, raw(partial))
     for r in range(shape.rows):
         first = r * shape.parts
         apart = i64(1)
         # in pairs: one after the other would round as often as there are
         while apart < shape.parts:
             for s in range(first, first + shape.parts - apart, 2 * apart):
-                both = merged(P, part_of(P, partial, s), part_of(P, partial, s + apart))
+                both = merged(P, part_of(P, slots, s), part_of(P, slots, s + apart))
                 for k in static(range(P.nstate)):
-                    ptr[P.state_types[k]](raw(partial) + k * 4096)[s] = both[k][0]
+                    slots[k][s] = both[k][0]
             apart = 2 * apart
-        seek(P.nops, kept, shape.dims, r, index, offset)
-        finish_row(P, bufs, offset, part_of(P, partial, first), shape)
+        _index, offset = odometer(P.nops, kept, shape.dims, r)
+        finish_row(P, bufs, offset, part_of(P, slots, first), shape)
     return 0
 
 
 @inline
-def part_of(P, partial, s):
-    """A segment's folded state, as vectors."""
-    return [
-        vec[P.state_types[k], P.width](ptr[P.state_types[k]](raw(partial) + k * 4096)[s])
-        for k in static(range(P.nstate))
-    ]
+def part_of(P, slots, s):
+    """A part's folded state, as vectors."""
+    return [vec[P.state_types[k], P.width](slots[k][s]) for k in static(range(P.nstate))]
 
 
 # ------------------------------------------------------------------------------------- columns
@@ -336,9 +321,7 @@ def put(P, strip, i, states):
 def fold_strip(P, ins, steps, shape, fold_words, acc, q0, q1, lo, m):
     """Rows q0..q1 folded into the strip of accumulators: m results from the inner kept index lo."""
     W = static(P.width)
-    index = local(i64, 12)
-    offset = local(i64, P.nin)
-    seek(P.nin, fold_words, shape.fold_dims, q0, index, offset)
+    index, offset = odometer(P.nin, fold_words, shape.fold_dims, q0)
     for q in range(q0, q1):
         here = [ins[k] + offset[k] + lo * steps[k] for k in static(range(P.nin))]
         fixed = repeated(P, here)
@@ -365,26 +348,24 @@ def clear(P, acc, m):
 @native
 def columns_job(u0: i64, u1: i64, args: raw, *, P) -> void:
     """Units u0..u1: a strip of results each."""
-    work = ptr[Part](args)
+    work = ptr[Work](args)
     shape = ptr[Shape](work.desc)
-    steps = [work.desc[8 + k] for k in static(range(P.nin))]
-    out_steps = work.desc + (8 + P.nin)
+    steps = words_at(work.desc, SHAPE, P.nin)
+    out_steps = work.desc + (SHAPE + P.nin)
     kept = out_steps + P.nout
     fold_words = kept + shape.dims * (1 + P.nops)
-    index = local(i64, 12)
-    offset = local(i64, P.nops)
-    total = [local(P.state_types[k], 1024 + 64) for k in static(range(P.nstate))]
-    acc = [local(P.state_types[k], 1024 + 64) for k in static(range(P.nstate))]
+    total = [local(P.state_types[k], STRIP + 64) for k in static(range(P.nstate))]
+    acc = [local(P.state_types[k], STRIP + 64) for k in static(range(P.nstate))]
     for u in range(u0, u1):
         r = u // shape.strips
-        lo = (u - r * shape.strips) * 1024
-        m = min(shape.n - lo, 1024)
-        seek(P.nops, kept, shape.dims, r, index, offset)
-        ins = inputs_at(P, work.bufs, offset)
+        lo = (u - r * shape.strips) * STRIP
+        m = min(shape.n - lo, STRIP)
+        _index, offset = odometer(P.nops, kept, shape.dims, r)
+        outs, ins = outputs_at(P, work.bufs, offset), inputs_at(P, work.bufs, offset)
         clear(P, total, m)
-        for q in range(0, shape.folds, 256):
+        for q in range(0, shape.folds, ROWS):
             clear(P, acc, m)
-            fold_strip(P, ins, steps, shape, fold_words, acc, q, min(q + 256, shape.folds), lo, m)
+            fold_strip(P, ins, steps, shape, fold_words, acc, q, min(q + ROWS, shape.folds), lo, m)
             for i in range(0, m, P.width):
                 put(P, total, i, merged(P, loaded(P, total, i), loaded(P, acc, i)))
         count = vec[i64, P.width](shape.count)
@@ -393,21 +374,18 @@ def columns_job(u0: i64, u1: i64, args: raw, *, P) -> void:
             results = evaluate(P.finish, [*state, count], P.width)
             for k in static(range(P.nout)):
                 made = vec[P.out_types[k], P.width](results[k])
-                out = ptr[P.out_types[k]](work.bufs[k]) + offset[k]
                 for j in static(range(P.width)):
                     if i + j < m:
-                        out[(lo + i + j) * out_steps[k]] = made[j]
+                        outs[k][(lo + i + j) * out_steps[k]] = made[j]
 
 
 @native
 def reduce_columns(bufs: ptr[raw], desc: ptr[i64], *, P) -> i64:
     """The columns form: see the module's docstring."""
-    work = local(Part)
-    work.bufs = bufs
-    work.desc = desc
+    work = work_of(bufs, desc)
     shape = ptr[Shape](desc)
-    each = max(shape.folds * min(shape.n, 1024), 1)
-    pool_run(address(columns_job, P=P), shape.rows * shape.strips, max(32768 // each, 1), raw(work))
+    each = max(shape.folds * min(shape.n, STRIP), 1)
+    run_job(P, columns_job, work, shape.rows * shape.strips, max(THREAD // each, 1))
     return 0
 
 
@@ -440,16 +418,8 @@ def compile_reduce(what: Reduce, outs: Sequence[Layout], ins: Sequence[Any]) -> 
     starts = tuple([(type(s), float(s).hex()) for s in what.start])  # 0.0 and -0.0 are not one
     key = (kernel, starts, exprs, outs_of, ins_of, kinds)
     spec = kept(_kernels, key, _kernel_for, MOST_KEPT)
-    made = make_launch(
-        spec.addr,
-        words,
-        [slot(o) for o in results_of(what, outs)],
-        [slot(i) for i in ins],
-        lay.numel,
-        what=what,
-        sizes=(N, COUNT) if len(what.dims) == lay.ndim and len(words) == 8 + len(ins) else (),
-    )
-    return Launch(made.fresh, made.into, (made, spec))
+    sizes = (N, COUNT) if len(what.dims) == lay.ndim and len(words) == SHAPE + len(ins) else ()
+    return launch(spec, words, results_of(what, outs), ins, lay.numel, what, sizes=sizes)
 
 
 N, COUNT = 2, 5
@@ -460,16 +430,12 @@ _kernels: dict[Any, Any] = {}
 def _kernel_for(key: Any) -> Any:
     """The kernel of a fold over operands of these types and kinds; the shape is data to it."""
     kernel, _, exprs, outs, ins, kinds = key
-    return kernel.spec(P=Program(exprs, list(outs), list(ins), kinds))
+    return kernel.spec(P=ReduceTemplate(exprs, outs, ins, kinds))
 
 
 @functools.lru_cache(MOST_KEPT)
 def _uses_position(lift: tuple[Any, ...], operands: int) -> bool:
     return operands in E.inputs_used(*lift)
-
-
-def _kinds(steps: Sequence[int]) -> str:
-    return "".join(["c" if s == 1 else "s" if s == 0 else "g" for s in steps])
 
 
 def _rows(
@@ -498,12 +464,10 @@ def _rows(
     parts = 1
     if 0 < rows <= 16 and elements >= 2 * THREAD:
         parts = min(max(elements // THREAD, 1), PARTS // rows)
-    if len(kept_sizes) > MAX_DIMS or len(sizes) > MAX_DIMS:
-        raise Unsupported("more dims than the odometer has")
     words = [rows, len(kept_sizes), sizes[-1], folds, len(sizes) - 1, count, parts, 1, *steps]
     words += words_of(kept_sizes, kept_columns)
     words += words_of(sizes[:-1], [c[:-1] for c in columns])
-    return words, _kinds(steps), reduce_rows
+    return words, kinds_of(steps), reduce_rows
 
 
 def _columns(
@@ -522,10 +486,8 @@ def _columns(
     folds = math.prod(sizes)
     n = shape[inner]
     steps = [o.strides[inner] for o in ins]
-    if len(kept_sizes) > MAX_DIMS or len(sizes) > MAX_DIMS:
-        raise Unsupported("more dims than the odometer has")
     words = [rows, len(kept_sizes), n, folds, len(sizes), count, 1, -(-n // STRIP), *steps]
     words += [o.strides[inner] for o in ops[:nout]]
     words += words_of(kept_sizes, kept_columns)
     words += words_of(sizes, columns)
-    return words, _kinds(steps), reduce_columns
+    return words, kinds_of(steps), reduce_columns

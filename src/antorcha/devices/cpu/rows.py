@@ -26,30 +26,36 @@ from antorcha.devices.cpu.emit import (
     evaluate,
     type_of,
 )
-from antorcha.devices.cpu.pointwise import (
-    MAX_DIMS,
+from antorcha.devices.cpu.reduce import halves
+from antorcha.devices.cpu.template import (
+    Template,
     Work,
     advance,
     inputs_at,
+    kinds_of,
+    lanes_of,
+    launch,
     load,
+    load_inputs,
+    odometer,
+    of_inputs,
     outputs_at,
-    seek,
-    slot,
+    repeated,
+    run_job,
     store,
+    words_at,
     words_of,
+    work_of,
 )
-from antorcha.devices.cpu.reduce import halves
 from antorcha.dtypes import int64
 from antorcha.lang import expr as E
 from antorcha.lang.expr import Expr
 from antorcha.lang.kernels import Launch, Rows
 from antorcha.lang.native import (
-    address,
     first,
     i64,
     inline,
     lanes,
-    local,
     native,
     ptr,
     raw,
@@ -59,13 +65,11 @@ from antorcha.lang.native import (
     vec,
     void,
 )
-from antorcha.lang.native.machine import target
 from antorcha.loops import collapse
 from antorcha.memo import kept
-from antorcha.runtime.launch import make_launch
 from antorcha.runtime.layout import Layout
-from antorcha.runtime.pool import pool_run
 
+WORTH = 16384  # elements worth waking a thread for
 REDUCTIONS = ("reduce_sum", "reduce_prod", "reduce_max", "reduce_min", "reduce_any", "reduce_all")
 _JOINS = {"reduce_sum": "add", "reduce_prod": "mul", "reduce_max": "maximum",
           "reduce_min": "minimum", "reduce_any": "or", "reduce_all": "and"}  # fmt: skip
@@ -109,16 +113,18 @@ class Stage:
     unroll: int
 
 
-class Program:
+class RowsTemplate(Template):
     """What a row kernel is compiled for."""
 
-    __slots__ = (
-        "final", "finals", "in_kinds", "in_types", "key", "nhoist", "nin", "nops", "nout", "nred",
-        "nseam", "out_kinds", "out_types", "row_in", "row_out", "seam_types", "stages", "width",
-    )  # fmt: skip
+    stages: list[Stage]
+    nred: int  # reductions of all stages
+    seam_types: list[Any]  # of the reductions, then of what is hoisted out of the loops
+    finals: list[int]  # the outputs that have one value a row
+    final: Body | None
+    key: str
 
     def __native_key__(self) -> str:
-        return str(self.key)
+        return self.key
 
 
 class Cutter:
@@ -186,7 +192,7 @@ def below(roots: Sequence[Expr]) -> list[Expr]:
     return list(seen)
 
 
-def build(what: Rows, outs: Sequence[Layout], ins: Sequence[Any], kinds: str) -> Program:
+def build(what: Rows, outs: Sequence[Layout], ins: Sequence[Any], kinds: str) -> RowsTemplate:
     """The compile-time program of a description."""
     rows = what.program.opmath()
     for e in E.walk(*rows.outputs):
@@ -198,16 +204,11 @@ def build(what: Rows, outs: Sequence[Layout], ins: Sequence[Any], kinds: str) ->
     if park_in is not None and (outs[written[0]].dtype is not park_in or kinds[written[0]] != "c"):
         park_in = None
     cutter = Cutter(rows, park_in)
-    P = Program()
-    P.nin, P.nout = len(ins), len(outs)
-    P.nops = P.nin + P.nout
-    P.nred, P.nhoist = len(cutter.reductions), len(cutter.hoisted)
-    P.nseam = P.nred + P.nhoist
+    nout = len(outs)
+    in_types, out_types = [type_of(i) for i in ins], [type_of(o) for o in outs]
+    P = RowsTemplate(out_types, in_types, kinds[:nout], kinds[nout:])
+    P.nred = len(cutter.reductions)
     P.seam_types = [TYPES[e.dtype.name] for e in (*cutter.reductions, *cutter.hoisted)]
-    P.in_types, P.out_types = [type_of(i) for i in ins], [type_of(o) for o in outs]
-    P.out_kinds, P.in_kinds = kinds[: P.nout], kinds[P.nout :]
-    P.row_in = [i.is_row for i in rows.inputs]
-    P.row_out = list(rows.rows)
     P.stages = []
     at = hoisted = 0
     for k, each in enumerate(cutter.passes):
@@ -221,22 +222,18 @@ def build(what: Rows, outs: Sequence[Layout], ins: Sequence[Any], kinds: str) ->
     P.finals = finals
     P.final = body_of(cutter.cut([rows.outputs[k] for k in finals], False)) if finals else None
     bodies = [b for s in P.stages for b in (s.hoist, s.work, *s.joins) if b is not None]
-    widest = max([b.lanes for b in bodies] + [t.size for t in P.out_types])
-    P.width = max(target().vector_bits // 8 // widest, 4)
-    types = ",".join(t.name for t in (*P.in_types, *P.out_types))
+    P.width = lanes_of(max([b.lanes for b in bodies] + [t.size for t in P.out_types]))
     stages = ";".join(
         f"{'' if s.hoist is None else s.hoist.key}/{s.work.key}/{s.outs}/{s.parks}/{s.unroll}/"
         f"{[j.key for j in s.joins]}"
         for s in P.stages
     )
     final = "" if P.final is None else P.final.key
-    P.key = (
-        f"{types}|{kinds}|{P.row_in}|{P.row_out}|{P.width}|{stages}|{final}|{cutter.parked is None}"
-    )
+    P.key = f"{P.operands_key()}|{rows.rows}|{stages}|{final}|{cutter.parked is None}"
     return P
 
 
-def _stage(cutter: Cutter, rows: Any, each: Any, k: int, P: Program) -> Stage:
+def _stage(cutter: Cutter, rows: Any, each: Any, k: int, P: RowsTemplate) -> Stage:
     s = Stage()
     hoisted = cutter.hoists[k]
     s.hoist = body_of(cutter.cut(hoisted, False)) if hoisted else None
@@ -258,7 +255,7 @@ def _stage(cutter: Cutter, rows: Any, each: Any, k: int, P: Program) -> Stage:
         a, b = E.input_(0, e.dtype), E.input_(1, e.dtype)
         s.joins.append(body_of([E.node(_JOINS[e.op], (a, b), e.dtype)]))
     used = E.inputs_used(*s.work.exprs)
-    s.reads = [j in used for j in range(P.nin)]
+    s.reads = P.reads(s.work)
     s.positions, s.unparks = cutter.position in used, cutter.park in used
     s.unroll = 4 if s.work.weight <= 4 else 2
     return s
@@ -276,12 +273,7 @@ def fold(P, S, j, acc):
 @inline
 def elements(P, S, outs, ins, fixed, steps, seams, at, mask):
     """The work of one pass on ``width`` elements."""
-    values = [
-        load(ins[k], P.in_kinds[k], fixed[k], at, steps[P.nout + k], P.width, mask)
-        if S.reads[k]
-        else None
-        for k in static(range(P.nin))
-    ]
+    values = load_inputs(P, S.reads, ins, fixed, of_inputs(P, steps), at, mask)
     parked = load(outs[S.park], "c", None, at, 1, P.width, mask) if S.unparks else None
     rest = [lanes(i64, P.width) + at if S.positions else None, vec[i64, P.width](steps[P.nops])]
     return evaluate(S.work, values + seams + rest + [parked], P.width)
@@ -337,17 +329,12 @@ def rows_job(r0: i64, r1: i64, args: raw, *, P) -> void:
     work = ptr[Work](args)
     bufs, desc = work.bufs, work.desc
     n, dims = desc[1], desc[2]
-    steps = [desc[3 + k] for k in static(range(P.nops))] + [n]
+    steps = [*words_at(desc, 3, P.nops), n]
     outer = desc + (3 + P.nops)
-    index = local(i64, 12)
-    offset = local(i64, P.nops)
-    seek(P.nops, outer, dims, r0, index, offset)
+    index, offset = odometer(P.nops, outer, dims, r0)
     for _r in range(r0, r1):
         outs, ins = outputs_at(P, bufs, offset), inputs_at(P, bufs, offset)
-        fixed = [
-            vec[P.in_types[k], P.width](ins[k][0]) if P.in_kinds[k] == "s" else None
-            for k in static(range(P.nin))
-        ]
+        fixed = repeated(P, ins)
         seams = [vec[t, P.width](0) for t in static(P.seam_types)]
         for S in static(P.stages):
             if S.hoist is not None:
@@ -368,10 +355,7 @@ def rows_job(r0: i64, r1: i64, args: raw, *, P) -> void:
 @native
 def rows_kernel(bufs: ptr[raw], desc: ptr[i64], *, P) -> i64:
     """All rows, through the pool where there is enough of them."""
-    work = local(Work)
-    work.bufs = bufs
-    work.desc = desc
-    pool_run(address(rows_job, P=P), desc[0], max(16384 // max(desc[1], 1), 1), raw(work))
+    run_job(P, rows_job, work_of(bufs, desc), desc[0], max(WORTH // max(desc[1], 1), 1))
     return 0
 
 
@@ -385,8 +369,6 @@ def compile_rows(what: Rows, outs: Sequence[Layout], ins: Sequence[Any]) -> Laun
     lead = max((tuple(o.shape[:-1]) for o in operands), key=len)
     strides = [[*o.strides[:-1]] for o in operands]
     sizes, columns = collapse(lead, strides)
-    if len(sizes) > MAX_DIMS:
-        raise Unsupported("more dims than the odometer has")
     rows = math.prod(lead)
     inner = [o.strides[-1] if o.shape[-1] != 1 or what.length == 1 else 0 for o in operands]
     is_row = [*what.program.rows, *[i.is_row for i in what.program.inputs]]
@@ -394,8 +376,7 @@ def compile_rows(what: Rows, outs: Sequence[Layout], ins: Sequence[Any]) -> Laun
         0 if not row else (1 if what.length <= 1 else s)
         for row, s in zip(is_row, inner, strict=True)
     ]
-    kinds = "".join(["s" if not row or s == 0 else "c" if s == 1 else "g"
-                     for row, s in zip(is_row, steps, strict=True)])  # fmt: skip
+    kinds = kinds_of(steps)
     program = what.program
     key = (
         tuple(program.outputs), tuple([(i.dtype, i.is_row) for i in program.inputs]),
@@ -407,8 +388,4 @@ def compile_rows(what: Rows, outs: Sequence[Layout], ins: Sequence[Any]) -> Laun
 
     spec = kept(_kernels, key, kernel, MOST_KEPT)
     words = [rows, what.length, len(sizes), *steps, *words_of(sizes, columns)]
-    made = make_launch(
-        spec.addr, words, [slot(o) for o in outs], [slot(i) for i in ins],
-        rows * max(what.length, 1), None, what,
-    )  # fmt: skip
-    return Launch(made.fresh, made.into, (made, spec))
+    return launch(spec, words, outs, ins, rows * max(what.length, 1), what)

@@ -20,21 +20,32 @@ from collections.abc import Sequence
 from typing import Any
 
 from antorcha.devices.cpu.emit import TYPES, Unsupported, body_of, evaluate, type_of
-from antorcha.devices.cpu.pointwise import (
-    MAX_DIMS,
+from antorcha.devices.cpu.reduce import fresh_state, halves, keep, merged, part_of, slots_of
+from antorcha.devices.cpu.template import (
+    PARTS,
+    THREAD,
+    Template,
+    Work,
+    inputs_at,
+    kind_of,
+    lanes_of,
+    launch,
     load,
+    load_inputs,
+    odometer,
+    of_inputs,
+    outputs_at,
     repeated,
-    seek,
-    slot,
+    run_job,
     store,
+    words_at,
     words_of,
+    work_of,
 )
-from antorcha.devices.cpu.reduce import Part, fresh_state, halves, keep, merged
 from antorcha.lang import expr as E
 from antorcha.lang.expr import Expr
 from antorcha.lang.kernels import Launch, Scan
 from antorcha.lang.native import (
-    address,
     first,
     i64,
     inline,
@@ -51,59 +62,42 @@ from antorcha.lang.native import (
     void,
     vstore,
 )
-from antorcha.lang.native.machine import target
 from antorcha.lang.native.types import Ty
 from antorcha.loops import collapse
-from antorcha.runtime.launch import make_launch
 from antorcha.runtime.layout import Layout
-from antorcha.runtime.pool import pool_run
 
 STRIP = 1024  # lines side by side: narrower strips would touch a new page too often
-PARTS = 512  # pieces of all lines together, at most
-THREAD = 32768  # elements worth waking a thread for
+WORTH = 16384  # elements worth waking a thread for
 PIECE = 256  # a piece's length is a multiple of it: of four vectors of any width
 
 
-class Program:
+class ScanTemplate(Template):
     """What a scan is compiled for."""
 
-    __slots__ = (
-        "finish", "form", "in_kinds", "in_types", "lift", "live", "merge", "needs_position", "nin",
-        "nops", "nout", "nstate", "out_kinds", "out_types", "reverse", "start", "state_types",
-        "step", "used", "width",
-    )  # fmt: skip
-
-    def __init__(self, what: Scan, outs: list[Ty], ins: list[Ty], kinds: str, form: str) -> None:
+    def __init__(
+        self, what: Scan, outs: Sequence[Ty], ins: Sequence[Ty], kinds: str, form: str
+    ) -> None:
+        super().__init__(outs, ins, kinds[: len(outs)], kinds[len(outs) :])
         self.form, self.reverse = form, what.reverse
-        self.nout, self.nin, self.nstate = len(outs), len(ins), len(what.lift)
-        self.nops = self.nout + self.nin
-        self.out_types, self.in_types = outs, ins
-        self.out_kinds, self.in_kinds = kinds[: self.nout], kinds[self.nout :]
+        self.start, self.nstate = tuple(what.start), len(what.lift)
+        self.lift, self.merge = body_of(what.lift), body_of(what.merge)
+        self.finish = body_of(what.finish)
         step, live = in_order(what, self.nin)
         self.live = list(range(self.nstate)) if form == "rows" else live
-        self.lift, self.merge, self.finish = (
-            body_of(what.lift),
-            body_of(what.merge),
-            body_of(what.finish),
-        )
         self.step = body_of([step[k] for k in self.live])
         self.state_types = [TYPES[e.dtype.name] for e in self.lift.exprs]
-        self.start = tuple(what.start)
-        used = E.inputs_used(*self.step.exprs, *(self.lift.exprs if form == "rows" else ()))
-        self.used = [k in used for k in range(self.nin)]
-        self.needs_position = self.nin in used
-        widest = max(self.lift.lanes, self.merge.lanes, self.finish.lanes)
-        self.width = max(min(target().vector_bits // 8 // widest, 64), 4)
-        if form == "single":
-            self.width = 1
+        bodies = (self.step, self.lift) if form == "rows" else (self.step,)
+        self.used = self.reads(*bodies)
+        self.needs_position = self.nin in E.inputs_used(*[e for b in bodies for e in b.exprs])
+        if form != "single":
+            self.width = lanes_of(max(self.lift.lanes, self.merge.lanes, self.finish.lanes))
 
     def __native_key__(self) -> str:
-        types = ",".join(t.name for t in (*self.state_types, *self.out_types, *self.in_types))
+        states = ",".join(t.name for t in self.state_types)
         start = ",".join([s.hex() if isinstance(s, float) else str(int(s)) for s in self.start])
         return (
             f"{self.form}|{self.reverse}|{self.live}|{self.lift.key}|{self.merge.key}|"
-            f"{self.step.key}|{self.finish.key}|{start}|{types}|{self.out_kinds}|{self.in_kinds}|"
-            f"{self.width}"
+            f"{self.step.key}|{self.finish.key}|{start}|{states}|{self.operands_key()}"
         )
 
 
@@ -141,6 +135,9 @@ class Shape:
     strips: i64
     parts: i64  # pieces that a line is cut into
     piece: i64  # elements of a piece
+
+
+SHAPE = 8  # words of a Shape
 
 
 @inline
@@ -257,56 +254,47 @@ def fold_piece(P, ins, fixed, steps, shape, lo, hi):
 
 
 @inline
-def pointers(P, work, shape, unit, group):
+def pointers(P, work, shape, group):
     """Where each operand's line begins, in the scan's order."""
-    index = local(i64, 12)
-    offset = local(i64, P.nops)
-    skip = static(8 + 2 * P.nops if P.form == "rows" else 8 + 3 * P.nops)
-    seek(P.nops, work.desc + skip, shape.dims, group, index, offset)
-    starts = work.desc + (8 + P.nops)
-    outs = [
-        ptr[P.out_types[k]](work.bufs[k]) + (offset[k] + starts[k]) for k in static(range(P.nout))
-    ]
-    ins = [
-        ptr[P.in_types[k]](work.bufs[P.nout + k]) + (offset[P.nout + k] + starts[P.nout + k])
-        for k in static(range(P.nin))
-    ]
-    return outs, ins
+    skip = static(SHAPE + (2 if P.form == "rows" else 3) * P.nops)
+    _index, offset = odometer(P.nops, work.desc + skip, shape.dims, group)
+    starts = work.desc + (SHAPE + P.nops)
+    for k in static(range(P.nops)):
+        offset[k] += starts[k]
+    return outputs_at(P, work.bufs, offset), inputs_at(P, work.bufs, offset)
 
 
 @native
 def totals_job(u0: i64, u1: i64, args: raw, *, P) -> void:
     """Pieces u0..u1 of all lines: each leaves its folded state in ``partial``."""
-    work = ptr[Part](args)
+    work = ptr[Work](args)
     shape = ptr[Shape](work.desc)
-    steps = [work.desc[8 + k] for k in static(range(P.nops))]
+    steps = words_at(work.desc, SHAPE, P.nops)
     for u in range(u0, u1):
         line = u // shape.parts
         part = u - line * shape.parts
         if part < shape.parts - 1:  # what comes after the last one is nothing
-            _outs, ins = pointers(P, work, shape, u, line)
+            _outs, ins = pointers(P, work, shape, line)
             lo = part * shape.piece
             one = fold_piece(P, ins, repeated(P, ins), steps, shape, lo, lo + shape.piece)
+            slots = slots_of(P, work.partial)
             for k in static(range(P.nstate)):
-                slots = ptr[P.state_types[k]](work.partial + k * 4096)
-                slots[u] = one[k][0]
+                slots[k][u] = one[k][0]
 
 
 @native
 def rows_job(u0: i64, u1: i64, args: raw, *, P) -> void:
     """Pieces u0..u1 of all lines, each after the state in ``partial`` where lines are cut."""
-    work = ptr[Part](args)
+    work = ptr[Work](args)
     shape = ptr[Shape](work.desc)
-    steps = [work.desc[8 + k] for k in static(range(P.nops))]
+    steps = words_at(work.desc, SHAPE, P.nops)
     for u in range(u0, u1):
         line = u // shape.parts
-        outs, ins = pointers(P, work, shape, u, line)
+        outs, ins = pointers(P, work, shape, line)
         lo = (u - line * shape.parts) * shape.piece
         carry = fresh_state(P)
         if shape.parts > 1:
-            for k in static(range(P.nstate)):
-                slots = ptr[P.state_types[k]](work.partial + k * 4096)
-                carry[k] = vec[P.state_types[k], P.width](slots[u])
+            keep(P, carry, part_of(P, slots_of(P, work.partial), u))
         hi = min(lo + shape.piece, shape.n)
         scan_line(P, outs, ins, repeated(P, ins), steps, shape, carry, lo, hi)
 
@@ -314,28 +302,24 @@ def rows_job(u0: i64, u1: i64, args: raw, *, P) -> void:
 @native
 def scan_rows(bufs: ptr[raw], desc: ptr[i64], *, P) -> i64:
     """The rows form: see the module's docstring."""
-    work = local(Part)
-    work.bufs = bufs
-    work.desc = desc
+    work = work_of(bufs, desc)
     shape = ptr[Shape](desc)
     if shape.parts <= 1:
-        pool_run(address(rows_job, P=P), shape.outer, max(16384 // max(shape.n, 1), 1), raw(work))
+        run_job(P, rows_job, work, shape.outer, max(WORTH // max(shape.n, 1), 1))
         return 0
-    partial = local(i64, 512 * P.nstate)
+    partial = local(i64, PARTS * P.nstate)
     work.partial = raw(partial)
     units = shape.outer * shape.parts
-    pool_run(address(totals_job, P=P), units, i64(1), raw(work))
+    run_job(P, totals_job, work, units, i64(1))
+    slots = slots_of(P, raw(partial))
     for line in range(shape.outer):
         carry = fresh_state(P)
         for u in range(line * shape.parts, (line + 1) * shape.parts):
-            slots = [
-                ptr[P.state_types[k]](raw(partial) + k * 4096) for k in static(range(P.nstate))
-            ]
-            one = [vec[P.state_types[k], P.width](slots[k][u]) for k in static(range(P.nstate))]
+            one = part_of(P, slots, u)
             for k in static(range(P.nstate)):
                 slots[k][u] = carry[k][0]
             keep(P, carry, merged(P, carry, one))
-    pool_run(address(rows_job, P=P), units, i64(1), raw(work))
+    run_job(P, rows_job, work, units, i64(1))
     return 0
 
 
@@ -344,12 +328,7 @@ def scan_rows(bufs: ptr[raw], desc: ptr[i64], *, P) -> i64:
 def advanced(P, outs, ins, fixed, across, shape, q, state, at, mask):
     """``width`` neighbouring lines one element further: gives the new states, writes the results.
     ``state`` has those that are carried."""
-    values = [
-        load(ins[k], P.in_kinds[k], fixed[k], at, across[P.nout + k], P.width, mask)
-        if P.used[k]
-        else None
-        for k in static(range(P.nin))
-    ]
+    values = load_inputs(P, P.used, ins, fixed, of_inputs(P, across), at, mask)
     here = place(P, shape, vec[i64, P.width](q)) if P.needs_position else None
     so_far = [None for k in static(range(P.nstate))]
     for k in static(range(len(P.live))):
@@ -377,17 +356,17 @@ def at_row(P, outs, ins, steps, q):
 @native
 def strips_job(u0: i64, u1: i64, args: raw, *, P) -> void:
     """Units u0..u1: a strip of neighbouring lines each, row by row."""
-    work = ptr[Part](args)
+    work = ptr[Work](args)
     shape = ptr[Shape](work.desc)
-    steps = [work.desc[8 + k] for k in static(range(P.nops))]
-    across = [work.desc[8 + 2 * P.nops + k] for k in static(range(P.nops))]
+    steps = words_at(work.desc, SHAPE, P.nops)
+    across = words_at(work.desc, SHAPE + 2 * P.nops, P.nops)
     W = static(P.width)
-    carried = [local(P.state_types[k], 1024 + 64) for k in static(P.live)]
+    carried = [local(P.state_types[k], STRIP + 64) for k in static(P.live)]
     for u in range(u0, u1):
         group = u // shape.strips
         lo = (u - group * shape.strips) * shape.strip
         m = min(shape.across - lo, shape.strip)
-        outs, ins = pointers(P, work, shape, u, group)
+        outs, ins = pointers(P, work, shape, group)
         for i in range(0, m, W):
             for k in static(range(len(P.live))):
                 at = static(P.live[k])
@@ -410,11 +389,11 @@ def strips_job(u0: i64, u1: i64, args: raw, *, P) -> void:
 
 
 @inline
-def scan_some(P, work, shape, u, group, lo, count):
+def scan_some(P, work, shape, group, lo, count):
     """``count`` neighbouring lines from ``lo`` on, whose states stay in registers."""
-    steps = [work.desc[8 + k] for k in static(range(P.nops))]
-    across = [work.desc[8 + 2 * P.nops + k] for k in static(range(P.nops))]
-    outs, ins = pointers(P, work, shape, u, group)
+    steps = words_at(work.desc, SHAPE, P.nops)
+    across = words_at(work.desc, SHAPE + 2 * P.nops, P.nops)
+    outs, ins = pointers(P, work, shape, group)
     carried = [
         [vec[P.state_types[k], 1](P.start[k]) for k in static(P.live)] for j in static(range(count))
     ]
@@ -430,28 +409,29 @@ def scan_some(P, work, shape, u, group, lo, count):
 @native
 def single_job(u0: i64, u1: i64, args: raw, *, P) -> void:
     """Units u0..u1: four lines each."""
-    work = ptr[Part](args)
+    work = ptr[Work](args)
     shape = ptr[Shape](work.desc)
     for u in range(u0, u1):
         group = u // shape.strips
         lo = (u - group * shape.strips) * 4
         if lo + 4 <= shape.across:
-            scan_some(P, work, shape, u, group, lo, 4)
+            scan_some(P, work, shape, group, lo, 4)
         else:
             for line in range(lo, shape.across):
-                scan_some(P, work, shape, u, group, line, 1)
+                scan_some(P, work, shape, group, line, 1)
 
 
 @native
 def scan_strips(bufs: ptr[raw], desc: ptr[i64], *, P) -> i64:
     """The strips and single forms: see the module's docstring."""
-    work = local(Part)
-    work.bufs = bufs
-    work.desc = desc
+    work = work_of(bufs, desc)
     shape = ptr[Shape](desc)
-    few = max(16384 // max(shape.n * shape.strip, 1), 1)
-    job = address(strips_job, P=P) if P.form == "strips" else address(single_job, P=P)
-    pool_run(job, shape.outer * shape.strips, few, raw(work))
+    few = max(WORTH // max(shape.n * shape.strip, 1), 1)
+    units = shape.outer * shape.strips
+    if P.form == "strips":
+        run_job(P, strips_job, work, units, few)
+    else:
+        run_job(P, single_job, work, units, few)
     return 0
 
 
@@ -479,15 +459,13 @@ def compile_scan(what: Scan, outs: Sequence[Layout], ins: Sequence[Any]) -> Laun
     if lay.numel and abs(across_steps[0]) < abs(steps[0]) and across >= 4:
         form = "strips"
     along = across_steps if form == "strips" else steps
-    program = Program(what, *types, "".join([_kind(s, form) for s in along]), form)
+    program = ScanTemplate(what, *types, "".join([_kind(s, form) for s in along]), form)
     if form == "rows" and 0 < what.run < program.width:
         form = "single"
         kinds = "".join([_kind(s, form) for s in across_steps])
-        program = Program(what, *types, kinds, form)
+        program = ScanTemplate(what, *types, kinds, form)
     if form != "rows":
         sizes, columns = sizes[:-1], [c[:-1] for c in columns]
-    if len(sizes) > MAX_DIMS:
-        raise Unsupported("more dims than the odometer has")
     outer = math.prod(sizes)
     if not lay.numel:
         outer = 0
@@ -502,17 +480,11 @@ def compile_scan(what: Scan, outs: Sequence[Layout], ins: Sequence[Any]) -> Laun
         words += [across, strip, -(-across // strip), 1, n, *steps, *starts, *across_steps]
     words += words_of(list(sizes), [list(c) for c in columns])
     spec = (scan_rows if form == "rows" else scan_strips).spec(P=program)
-    made = make_launch(
-        spec.addr, words, [slot(o) for o in outs], [slot(i) for i in ins], lay.numel, None,
-        what,
-    )  # fmt: skip
-    return Launch(made.fresh, made.into, (made, spec))
+    return launch(spec, words, outs, ins, lay.numel, what)
 
 
 def _kind(step: int, form: str) -> str:
-    if step == -1 and form == "rows":
-        return "r"
-    return "c" if step == 1 else "s" if step == 0 else "g"
+    return "r" if step == -1 and form == "rows" else kind_of(step)
 
 
 def pieces(lines: int, n: int) -> tuple[int, int]:

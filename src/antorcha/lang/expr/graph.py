@@ -11,7 +11,7 @@ and a payload (a constant's value, an input's number, ...). What every reader ma
 
 Leaves are "input" (payload: its position), "scalar" (payload: the name of a value given at
 launch), "const" (payload: a Python bool, int, float or complex), and in row programs "position"
-(the column index) and "length" (of the row). What the other ops mean stands in `functions.py`.
+(the column index) and "length" (of the row). What the other ops mean stands in `primitives`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ LEAVES = frozenset({"input", "scalar", "const", "position", "length"})
 HALVES = frozenset({"float16", "bfloat16"}) | dtypes.FLOAT8
 
 OPS: dict[str, Op] = {}
-"""Every op by its node name; filled by the records in functions.py and reductions.py."""
+"""Every op by its node name; filled by the records in primitives and reductions.py."""
 
 METHODS: dict[str, Callable[..., Any]] = {}
 """The ops by public (PyTorch) name: what an expression also has as methods, `x.exp()`."""

@@ -6,7 +6,7 @@ compute as devices do, with halves widened throughout, evaluate `opmath(expr)`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from antorcha.dtypes import FLOAT8
@@ -14,7 +14,6 @@ from antorcha.errors import ArgumentError
 from antorcha.lang.expr.graph import HALVES, OPS, Expr, walk
 
 Array = Any  # an array whose dtype is only known at run time
-_functions: dict[str, Callable[..., Array]] = {}
 
 
 def evaluate(
@@ -47,13 +46,7 @@ def compute(expr: Expr, args: Sequence[Array], length: int | None = None) -> Arr
     """One node's value from its arguments' values."""
     import numpy as np
 
-    from antorcha.lang.expr import meaning
-
     record = OPS[expr.op]
-    fn = _functions.get(expr.op)
-    if fn is None:
-        fn = meaning.lookup(record.numpy) if isinstance(record.numpy, str) else record.numpy
-        _functions[expr.op] = fn
     if expr.op not in ("cast", "nextafter"):
         args = [
             v.astype(np.float32) if a.dtype.name in HALVES else v
@@ -63,7 +56,8 @@ def compute(expr: Expr, args: Sequence[Array], length: int | None = None) -> Arr
         if length is None:
             raise ArgumentError(f"evaluate: `{expr}` needs the row's length")
         args = [np.broadcast_to(v, (*v.shape[:-1], length)) for v in args]
-    result = fn(expr.payload, *args) if expr.payload is not None else fn(*args)
+    head = () if expr.payload is None else (expr.payload,)
+    result = record.on_arrays(*head, *args)
     return convert(np.asarray(result), expr.dtype.np)
 
 

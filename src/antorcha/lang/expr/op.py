@@ -13,6 +13,7 @@ So a derivative rule such as `lambda g, x, y: g * y` serves fused kernels and re
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any, TypeAlias
@@ -21,6 +22,7 @@ from antorcha import dtypes
 from antorcha.dtypes import dtype, promote_types
 from antorcha.errors import ArgumentError, DtypeError, GraphError
 from antorcha.lang.expr.graph import METHODS, OPS, Expr, Number, as_number, const, node, wrap
+from antorcha.lazy import np
 from antorcha.structs import struct
 
 TypeRule: TypeAlias = Callable[[str, dtype], tuple[dtype, dtype]]
@@ -28,6 +30,30 @@ TypeRule: TypeAlias = Callable[[str, dtype], tuple[dtype, dtype]]
 
 GradRule: TypeAlias = Callable[..., Any]
 """(cotangent, *arguments, result) -> the contribution to one argument; written in ops."""
+
+
+ComplexRule: TypeAlias = Callable[..., Any]
+"""The value for complex arguments, in real ops: each argument is a pair (real part, imaginary part)
+of expressions; gives a pair, or one expression where the value is real or a truth."""
+
+
+@struct
+class Accuracy:
+    """How near to the exact value a device's function has to be, and where tests look."""
+
+    float32: float
+    """The largest error allowed, in units in the last place of the result (ulp)."""
+    float64: float
+    within: tuple[float, float] | None = None
+    """Arguments that tests draw from; outside of them the value overflows, vanishes or is settled.
+    None: the op's domain."""
+    exact: str = ""
+    """The value as a formula of x (and y) in mpmath's functions; empty: the function of the op's
+    name."""
+
+
+EXACT = Accuracy(0.5, 0.5)
+"""Bit for bit NumPy's."""
 
 
 @struct
@@ -39,12 +65,19 @@ class Op:
     arity: int
     rule: TypeRule
     numpy: str | Callable[..., Any]
-    """What it computes: a function over arrays, or the name of one in `meaning.py` or NumPy."""
+    """What it computes: a function over arrays, or the name of one in NumPy."""
     grads: tuple[GradRule | None, ...] | None
     """A rule per argument (None: no gradient flows); None for the whole: no derivative exists."""
     doc: str
+    """What it computes, and where it has no value."""
     public: str = ""
     """PyTorch's name, given to the dispatch hook."""
+    complex_rule: ComplexRule | None = None
+    """Needed where the type rule admits complex numbers (`split_complex`)."""
+    domain: tuple[float, float] = (-math.inf, math.inf)
+    """An open interval of real numbers on which it is smooth."""
+    accuracy: Accuracy | None = None
+    """Needed where a device computes it by a function of its own, rather than an instruction."""
     expand: Callable[..., Any] | None = None
     """The same in simpler ops, for devices that lack it (`expand`); None: a device must have it."""
     shortcut: Callable[..., Any] | None = None
@@ -64,6 +97,20 @@ class Op:
 
     def __repr__(self) -> str:
         return f"<scalar op {self.name}>"
+
+    @property
+    def on_arrays(self) -> Callable[..., Any]:
+        """The function over NumPy arrays."""
+        return getattr(np, self.numpy) if isinstance(self.numpy, str) else self.numpy
+
+    @property
+    def interior(self) -> tuple[float, float]:
+        """Numbers well inside the domain, between which samples are drawn."""
+        low, high = self.domain
+        if math.isinf(low):
+            return -2.0, 2.0
+        margin = 0.1 if math.isinf(high) else (high - low) / 20
+        return low + margin, min(low + 2, high - margin)
 
     def __call__(self, *args: Any) -> Any:
         if len(args) != self.arity:
@@ -190,6 +237,23 @@ def dispatch(name: str, args: tuple[Any, ...]) -> Any:
         kinds = ", ".join(type(a).__name__ for a in args)
         raise ArgumentError(f"{name}: expected expressions or numbers, got ({kinds})")
     return _dispatch(name, args)
+
+
+# What records share
+
+FLAT = (None,)
+"""The derivative of a function of one argument that is constant wherever it is smooth."""
+FLAT2 = (None, None)
+
+
+def itself(kinds: str) -> Any:
+    """A shortcut: the argument itself when its dtype is of these kinds."""
+    return lambda x: x if x.dtype.kind in kinds else None
+
+
+def always(value: bool, kinds: str) -> Any:
+    """A shortcut: a constant when the argument's dtype is of these kinds."""
+    return lambda x: const(value, dtypes.bool_) if x.dtype.kind in kinds else None
 
 
 # Type rules

@@ -11,9 +11,10 @@ from typing import Any
 from antorcha import dtypes
 from antorcha.dtypes import dtype
 from antorcha.errors import DtypeError
-from antorcha.lang.expr.functions import cast, exp, isinf, log, sqrt, where
+from antorcha.lang import expr as E
 from antorcha.lang.expr.graph import METHODS, Expr, node
 from antorcha.lang.expr.op import Op, real
+from antorcha.lazy import np
 
 
 def _total(name: str, t: dtype) -> tuple[dtype, dtype]:
@@ -34,32 +35,24 @@ def _truth(name: str, t: dtype) -> tuple[dtype, dtype]:
 
 def _tied(g: Any, x: Any, y: Any) -> Any:
     """PyTorch's amax: the gradient is shared by all that reach the extreme."""
-    mask = cast(x == y, g.dtype)
+    mask = E.cast(x == y, g.dtype)
     return g * mask / sum_(mask)
 
 
 def _prod_grad(g: Any, x: Any, y: Any) -> Any:
     zero = x == 0
-    others = prod(where(zero, 1, x))  # the product of all that is not zero
+    others = prod(E.where(zero, 1, x))  # the product of all that is not zero
     zeros = sum_(zero)
-    return g * where(zeros == 0, y / x, where((zeros == 1) & zero, others, 0))
-
-
-_LAST: dict[str, Any] = {"axis": -1, "keepdims": True}
+    return g * E.where(zeros == 0, y / x, E.where((zeros == 1) & zero, others, 0))
 
 
 def _numpy(name: str) -> Any:
-    def compute(x: Any) -> Any:
-        import numpy as np
-
-        return getattr(np, name)(x, **_LAST)
-
-    return compute
+    return lambda x: getattr(np, name)(x, axis=-1, keepdims=True)
 
 
 sum_: Op = Op(
     "reduce_sum", 1, _total, _numpy("sum"), (lambda g, x, y: g,), "The sum; integers in int64.",
-    public="sum", reduction=True,
+    public="sum", complex_rule=lambda z: (sum_(z[0]), sum_(z[1])), reduction=True,
 )  # fmt: skip
 prod: Op = Op(
     "reduce_prod", 1, _total, _numpy("prod"), (_prod_grad,), "The product; integers in int64.",
@@ -103,7 +96,7 @@ def length(t: dtype | None = None) -> Expr:
 
 def mean(x: Expr) -> Any:
     """sum / length, in floating point."""
-    x = x if x.dtype.kind in "fc" else cast(x, dtypes.get_default_dtype())
+    x = x if x.dtype.kind in "fc" else E.cast(x, dtypes.get_default_dtype())
     return sum_(x) / length(x.dtype)
 
 
@@ -115,14 +108,14 @@ def var(x: Expr, correction: float = 1) -> Any:
 
 def std(x: Expr, correction: float = 1) -> Any:
     """The square root of `var`."""
-    return sqrt(var(x, correction))
+    return E.sqrt(var(x, correction))
 
 
 def logsumexp(x: Expr) -> Any:
     """log(sum(exp(x))) without overflow."""
     top = amax(x).detach()
-    top = where(isinf(top), 0, top)
-    return log(sum_(exp(x - top))) + top
+    top = E.where(E.isinf(top), 0, top)
+    return E.log(sum_(E.exp(x - top))) + top
 
 
 METHODS.update(max=amax, min=amin, mean=mean, var=var, std=std, logsumexp=logsumexp)

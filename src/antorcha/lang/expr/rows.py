@@ -20,8 +20,8 @@ from typing import Any
 
 from antorcha.dtypes import dtype
 from antorcha.errors import ArgumentError
+from antorcha.lang import expr as E
 from antorcha.lang.expr.derivative import vjp
-from antorcha.lang.expr.functions import neg
 from antorcha.lang.expr.graph import (
     LEAVES,
     OPS,
@@ -250,7 +250,7 @@ def _pass(
 def _sum(expr: Expr, varies: Callable[[Expr], bool]) -> Expr:
     """The sum over the row, with the factors that are the same along it taken out of the loop."""
     if expr.op == "neg":
-        return neg.build(_sum(expr.args[0], varies))
+        return E.neg.build(_sum(expr.args[0], varies))
     if expr.op in ("mul", "div"):
         a, b = expr.args
         if not varies(b):
@@ -258,7 +258,7 @@ def _sum(expr: Expr, varies: Callable[[Expr], bool]) -> Expr:
         if expr.op == "mul" and not varies(a):
             return node("mul", (a, _sum(b, varies)), expr.dtype)
         if a.op == "neg":
-            return neg.build(_sum(node(expr.op, (a.args[0], b), expr.dtype), varies))
+            return E.neg.build(_sum(node(expr.op, (a.args[0], b), expr.dtype), varies))
         if expr.op == "mul" and b.op in ("mul", "div") and not varies(b.args[1]):
             inner = node("mul", (a, b.args[0]), expr.dtype)
             return node(b.op, (_sum(inner, varies), b.args[1]), expr.dtype)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from antorcha.lang.expr.functions import where
 from antorcha.lang.expr.graph import METHODS, Expr, as_number
 from antorcha.lang.expr.op import dispatch
+from antorcha.lang.expr.primitives.logic import where
 
 
 def relu(x: Any) -> Any:

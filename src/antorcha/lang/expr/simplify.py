@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from antorcha import dtypes
 from antorcha.dtypes import dtype
-from antorcha.lang.expr import functions as f
+from antorcha.lang import expr as E
 from antorcha.lang.expr.graph import HALVES, LEAVES, OPS, Expr, const, node, walk, with_args
 from antorcha.lang.expr.op import cast_node
 
@@ -197,18 +197,18 @@ def _pow(e: Expr) -> Expr | None:
     if _is(b, 0) or _is(b, -0.0):
         return const(1, e.dtype)
     if _is(b, 2):
-        return f.mul.build(x, x)
+        return E.mul.build(x, x)
     if _is(b, 3):
-        return f.mul.build(f.mul.build(x, x), x)
+        return E.mul.build(E.mul.build(x, x), x)
     if e.dtype.kind != "f":
         return None
     if _is(b, 0.5):
-        return f.sqrt.build(x)
+        return E.sqrt.build(x)
     if _is(b, -0.5):
-        return f.rsqrt.build(x)
+        return E.rsqrt.build(x)
     if _is(b, -1):
-        return f.reciprocal.build(x)
-    return f.reciprocal.build(f.mul.build(x, x)) if _is(b, -2) else None
+        return E.reciprocal.build(x)
+    return E.reciprocal.build(E.mul.build(x, x)) if _is(b, -2) else None
 
 
 def _not(e: Expr) -> Expr | None:

@@ -1,17 +1,11 @@
 """Transcendental functions in the kernel language: vectors or scalars of float32 and float64.
 
-`FUNCTIONS` gives each expression op's inline native function; the type comes from the argument.
+`FUNCTIONS` gives the native function of a scalar op, found by its name in the files of this folder
+or among the instructions of `lang.native`; the type comes from the argument. The accuracy asked for
+stands in the op's record (`lang/expr/primitives`).
 No C library is called, and nothing is used but FMA, square root, division, integer operations and
 selections: the same source serves every CPU, with the same results, scalar or vector.
 
-    exponential     exp exp2 expm1 sigmoid tanh sinh cosh
-    logarithm       log log2 log10 log1p asinh acosh atanh
-    power           pow
-    trigonometric   sin cos tan
-    inverse         asin acos atan atan2
-    error           erf erfc erfinv
-    gamma           lgamma digamma
-    rounding        reciprocal rsqrt hypot fmod mod
     base            exact sums and products, polynomials, type queries
     pairs           arithmetic of pairs (high, low), for float64 results within an ulp
     coefficients         written by tools/fit_polynomials.py
@@ -28,22 +22,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from antorcha.devices.cpu.math.error import erf, erfc, erfinv
-from antorcha.devices.cpu.math.exponential import cosh, exp, exp2, expm1, sigmoid, sinh, tanh
-from antorcha.devices.cpu.math.gamma import digamma, lgamma
-from antorcha.devices.cpu.math.inverse import acos, asin, atan, atan2
-from antorcha.devices.cpu.math.logarithm import acosh, asinh, atanh, log, log1p, log2, log10
-from antorcha.devices.cpu.math.power import power
-from antorcha.devices.cpu.math.rounding import fmod, hypot, reciprocal, remainder, rsqrt
-from antorcha.devices.cpu.math.trigonometric import cos, sin, tan
-from antorcha.lang.native import ceil, copysign, floor, roundeven, sqrt, trunc
+from antorcha.devices.cpu.math import (
+    error,
+    exponential,
+    gamma,
+    inverse,
+    logarithm,
+    power,
+    rounding,
+    trigonometric,
+)
+from antorcha.lang import native
+from antorcha.lang.expr import OPS, Op
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "exp": exp, "exp2": exp2, "expm1": expm1, "sigmoid": sigmoid, "tanh": tanh, "sinh": sinh,
-    "cosh": cosh, "log": log, "log2": log2, "log10": log10, "log1p": log1p, "asinh": asinh,
-    "acosh": acosh, "atanh": atanh, "pow": power, "sin": sin, "cos": cos, "tan": tan, "asin": asin,
-    "acos": acos, "atan": atan, "atan2": atan2, "erf": erf, "erfc": erfc, "erfinv": erfinv,
-    "lgamma": lgamma, "digamma": digamma, "reciprocal": reciprocal, "rsqrt": rsqrt, "hypot": hypot,
-    "fmod": fmod, "mod": remainder, "sqrt": sqrt, "floor": floor, "ceil": ceil, "trunc": trunc,
-    "round": roundeven, "copysign": copysign,
-}  # fmt: skip
+_FILES = (error, exponential, gamma, inverse, logarithm, power, rounding, trigonometric, native)
+
+
+def _function_of(op: Op) -> Callable[..., Any] | None:
+    """What is named as the op, or as PyTorch names it; an underscore keeps Python's own apart."""
+    names = (op.name, op.public, f"{op.name}_")
+    return next((vars(file)[n] for file in _FILES for n in names if n in vars(file)), None)
+
+
+_found = {op.name: _function_of(op) for op in OPS.values() if op.accuracy is not None}
+FUNCTIONS = {name: function for name, function in _found.items() if function is not None}

@@ -26,6 +26,8 @@ class Hypot(NamedTuple):
     shrink: float
 
 
+round_ = roundeven
+
 HYPOT_32 = Hypot(2.0**-32, 2.0**90, 2.0**62, 2.0**-70)
 HYPOT_64 = Hypot(2.0**-256, 2.0**740, 2.0**510, 2.0**-520)
 

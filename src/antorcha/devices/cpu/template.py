@@ -1,0 +1,240 @@
+"""What the templates share: their operands, the walk over the outer dims, threads, the launch.
+
+A template is a native function that takes a compile-time value P, a subclass of `Template`, and two
+arguments at run time: the operands' addresses and the description words. Its inner loop runs along
+one dim; how an operand moves along it, its *kind*, is fixed when the kernel is compiled: ``c`` (its
+elements follow each other), ``s`` (one element, repeated), ``g`` (any other stride). The rest of
+the shape is data, so one kernel serves every shape of the same kind: an *odometer* counts through
+the other dims and keeps each operand's offset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from antorcha.devices.cpu.emit import Body, Unsupported
+from antorcha.lang import expr as E
+from antorcha.lang.kernels import Launch
+from antorcha.lang.native import (
+    address,
+    i64,
+    inline,
+    lanes,
+    local,
+    ptr,
+    raw,
+    static,
+    struct,
+    vec,
+    vgather,
+    vload,
+    vscatter,
+    vstore,
+)
+from antorcha.lang.native.machine import target
+from antorcha.lang.native.types import Ty
+from antorcha.runtime.launch import make_launch
+from antorcha.runtime.layout import Layout
+from antorcha.runtime.pool import pool_run
+
+MAX_DIMS = 12  # that an odometer has
+THREAD = 32768  # elements worth waking a thread for, of a sum
+PARTS = 512  # parts that are worked on apart and joined afterwards, at most
+
+
+class Template:
+    """What every template's code depends on."""
+
+    def __init__(
+        self, out_types: Sequence[Ty], in_types: Sequence[Ty], out_kinds: str, in_kinds: str
+    ) -> None:
+        self.out_types, self.in_types = list(out_types), list(in_types)
+        self.out_kinds, self.in_kinds = out_kinds, in_kinds
+        self.nout, self.nin = len(out_types), len(in_types)
+        self.nops = self.nout + self.nin
+        self.used = [True] * self.nin
+        self.width = 1
+
+    def operands_key(self) -> str:
+        """The operands' part of ``__native_key__``."""
+        types = ",".join(t.name for t in (*self.out_types, *self.in_types))
+        return f"{types}|{self.out_kinds}|{self.in_kinds}|{self.width}"
+
+    def reads(self, *bodies: Body) -> list[bool]:
+        """Which inputs the bodies use."""
+        used = E.inputs_used(*[e for body in bodies for e in body.exprs])
+        return [k in used for k in range(self.nin)]
+
+
+def lanes_of(widest: int) -> int:
+    """The lanes of vectors whose widest element has so many bytes."""
+    return max(target().vector_bits // 8 // widest, 4)
+
+
+# ---------------------------------------------------------------------------------------- operands
+@inline
+def load(p, kind, fixed, at, step, width, mask):
+    """One vector of an operand at position ``at`` of the row."""
+    if kind == "s":
+        return fixed
+    if kind == "c":
+        return vload(p + at, width, mask)
+    return vgather(p + at * step, lanes(i64, width) * step, mask)
+
+
+@inline
+def load_inputs(P, used, ins, fixed, steps, at, mask):
+    """One vector of each input that is used; ``steps`` are those of the inputs."""
+    return [
+        load(ins[k], P.in_kinds[k], fixed[k], at, steps[k], P.width, mask) if used[k] else None
+        for k in static(range(P.nin))
+    ]
+
+
+@inline
+def store(p, kind, at, step, value, width, mask):
+    """One vector to position ``at`` of an output's row."""
+    if kind == "c":
+        vstore(p + at, value, mask)
+    else:
+        vscatter(p + at * step, lanes(i64, width) * step, value, mask)
+
+
+@inline
+def repeated(P, ins):
+    """The inputs that stay the same along the row, as vectors."""
+    return [
+        vec[P.in_types[k], P.width](ins[k][0]) if P.in_kinds[k] == "s" and P.used[k] else None
+        for k in static(range(P.nin))
+    ]
+
+
+@inline
+def outputs_at(P, bufs, offset):
+    """Where each output's row begins."""
+    return [ptr[P.out_types[k]](bufs[k]) + offset[k] for k in static(range(P.nout))]
+
+
+@inline
+def inputs_at(P, bufs, offset):
+    """Where each input's row begins; the operands' offsets have the outputs' first."""
+    return [ptr[P.in_types[k]](bufs[P.nout + k]) + offset[P.nout + k] for k in static(range(P.nin))]
+
+
+@inline
+def of_inputs(P, steps):
+    """The inputs' part of what is given for all operands."""
+    return [steps[P.nout + k] for k in static(range(P.nin))]
+
+
+@inline
+def words_at(desc, start, count):
+    """So many description words."""
+    return [desc[start + k] for k in static(range(count))]
+
+
+# ------------------------------------------------------------------------------------ the odometer
+@inline
+def odometer(per, outer, dims, r):
+    """An odometer at row r: an index a dim, and the offsets of as many operands as `per`."""
+    index = local(i64, MAX_DIMS)
+    offset = local(i64, per)
+    seek(per, outer, dims, r, index, offset)
+    return index, offset
+
+
+@inline
+def seek(per, outer, dims, r, index, offset):
+    """Sets an odometer to row r."""
+    for k in static(range(per)):
+        offset[k] = 0
+    left = r
+    for d in range(dims):
+        words = outer + d * (1 + per)
+        i = i64(0)
+        if left != 0:
+            i = left % words[0]
+            left = left // words[0]
+        index[d] = i
+        for k in static(range(per)):
+            offset[k] += i * words[1 + k]
+
+
+@inline
+def advance(per, outer, dims, index, offset):
+    """Sets an odometer to the next row."""
+    d = i64(0)
+    while d < dims:
+        words = outer + d * (1 + per)
+        i = index[d] + 1
+        if i < words[0]:
+            index[d] = i
+            for k in static(range(per)):
+                offset[k] += words[1 + k]
+            break
+        index[d] = 0
+        for k in static(range(per)):
+            offset[k] -= (i - 1) * words[1 + k]
+        d += 1
+
+
+# ----------------------------------------------------------------------------------------- threads
+@struct
+class Work:
+    bufs: ptr[raw]
+    desc: ptr[i64]
+    partial: raw  # where threads leave what is joined afterwards
+
+
+@inline
+def work_of(bufs, desc):
+    """What a job is told."""
+    work = local(Work)
+    work.bufs = bufs
+    work.desc = desc
+    return work
+
+
+@inline
+def run_job(P, job, work, units, least):
+    """A job over its units, through the pool; another thread is woken for ``least`` of them."""
+    pool_run(address(job, P=P), units, least, raw(work))
+
+
+# ---------------------------------------------------------------------------------------- planning
+def kind_of(step: int) -> str:
+    """An operand's kind by its stride along the inner dim; see the module's docstring."""
+    return "c" if step == 1 else "s" if step == 0 else "g"
+
+
+def kinds_of(steps: Sequence[int]) -> str:
+    return "".join([kind_of(s) for s in steps])
+
+
+def words_of(sizes: Sequence[int], columns: Sequence[Any]) -> list[int]:
+    """Nested dims (outermost first) and each operand's strides as description words, for `seek`."""
+    if len(sizes) > MAX_DIMS:
+        raise Unsupported("more dims than the odometer has")
+    words: list[int] = []
+    for d in reversed(range(len(sizes))):
+        words += [sizes[d], *[c[d] for c in columns]]
+    return words
+
+
+def slot(what: Any) -> Any:
+    """How the launcher sees an operand."""
+    if isinstance(what, Layout):
+        size = what.itemsize
+        return (size, what.low * size, what.high * size)
+    return {float: "f64", complex: "c128"}.get(what, "i64")
+
+
+def launch(
+    kernel: Any, words: Sequence[int], outs: Sequence[Any], ins: Sequence[Any], work: int,
+    what: Any, fail: Any = None, sizes: Sequence[int] = (),
+) -> Launch:  # fmt: skip
+    """The launch of a compiled kernel; the arguments are those of `make_launch`."""
+    slots = [slot(o) for o in outs], [slot(i) for i in ins]
+    made = make_launch(kernel.addr, words, *slots, work, fail, what, sizes)
+    return Launch(made.fresh, made.into, (made, kernel))

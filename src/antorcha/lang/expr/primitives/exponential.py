@@ -1,0 +1,158 @@
+"""Powers, roots, exponentials and logarithms."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from antorcha.lang import expr as E
+from antorcha.lang.expr import pairs
+from antorcha.lang.expr.op import Accuracy, Op, arithmetic, floating, only_floating
+from antorcha.lang.expr.pairs import Pair
+from antorcha.lazy import np
+
+__all__ = [
+    "exp", "exp2", "expm1", "hypot", "log", "log1p", "log2", "log10", "pow_", "reciprocal", "rsqrt",
+    "sigmoid", "sqrt",
+]  # fmt: skip
+
+_LN2, _LN10 = math.log(2), math.log(10)
+_POSITIVE = (0, math.inf)
+
+# Powers and roots
+
+
+def _power(a: Any, b: Any) -> Any:
+    if a.dtype.kind not in "bi":
+        return np.power(a, b)
+    positive = np.power(a, np.maximum(b, 0))
+    unit = np.where(b % 2 == 0, np.ones_like(a), a)
+    return np.where(b >= 0, positive, np.where(abs(a) == 1, unit, 0)).astype(positive.dtype)
+
+
+def _pow_base(g: Any, a: Any, b: Any, y: Any) -> Any:
+    return E.where(b == 0, 0, g * E.conj(b * a ** (b - 1)))
+
+
+def _pow_exponent(g: Any, a: Any, b: Any, y: Any) -> Any:
+    return E.where((a == 0) & (E.real(b) >= 0), 0, g * E.conj(y * E.log(a)))
+
+
+def _complex_pow(a: Pair, b: Pair) -> Pair:
+    re, im = pairs.exp(pairs.mul(b, pairs.log(a)))
+    at_zero = (a[0] == 0) & (a[1] == 0)
+    at_exponent_zero = E.cast((b[0] == 0) & (b[1] == 0), re.dtype)
+    return E.where(at_zero, at_exponent_zero, re), E.where(at_zero, 0, im)
+
+
+pow_: Op = Op(
+    "pow", 2, arithmetic, _power, (_pow_base, _pow_exponent),
+    "a ** b; for integers, 0 where b is negative unless a is 1 or -1.",
+    complex_rule=_complex_pow, domain=_POSITIVE, accuracy=Accuracy(0.51, 0.8, exact="x ** y"),
+)  # fmt: skip
+sqrt: Op = Op(
+    "sqrt", 1, floating, "sqrt", (lambda g, x, y: g / (2 * E.conj(y)),),
+    "The square root: nan below 0.",
+    complex_rule=pairs.sqrt, domain=_POSITIVE, accuracy=Accuracy(0.5, 0.5),
+)  # fmt: skip
+rsqrt: Op = Op(
+    "rsqrt", 1, floating, lambda x: 1 / np.sqrt(x),
+    (lambda g, x, y: -0.5 * g * E.conj(y * y * y),),
+    "One divided by the square root: inf at 0, nan below.",
+    complex_rule=lambda z: pairs.reciprocal(pairs.sqrt(z)), domain=_POSITIVE,
+    accuracy=Accuracy(0.51, 0.51, exact="1 / sqrt(x)"), expand=lambda x: 1 / E.sqrt(x),
+)  # fmt: skip
+reciprocal: Op = Op(
+    "reciprocal", 1, floating, lambda x: 1 / x, (lambda g, x, y: -g * E.conj(y * y),),
+    "One divided by the number.",
+    complex_rule=pairs.reciprocal, domain=_POSITIVE,
+    accuracy=Accuracy(0.5, 0.5, within=(-50, 50), exact="1 / x"), expand=lambda x: 1 / x,
+)  # fmt: skip
+
+
+def _expand_hypot(a: Any, b: Any) -> Any:
+    a, b = E.abs(a), E.abs(b)
+    high, low = E.maximum(a, b), E.minimum(a, b)
+    ratio = low / high
+    finite = E.where(high == 0, high, high * E.sqrt(1 + ratio * ratio))
+    return E.where((a == math.inf) | (b == math.inf), math.inf, finite)
+
+
+hypot: Op = Op(
+    "hypot", 2, only_floating, "hypot",
+    (lambda g, a, b, y: g * (a / y), lambda g, a, b, y: g * (b / y)),
+    "sqrt(a*a + b*b) without overflow.",
+    accuracy=Accuracy(0.8, 0.8), expand=_expand_hypot,
+)  # fmt: skip
+
+# Exponentials
+
+
+def _expand_expm1(x: Any) -> Any:
+    u = E.exp(x)  # W. Kahan: the rounding errors of u - 1 and log(u) cancel
+    by_ratio = (u - 1) * (x / E.log(u))
+    return E.where(u == 1, x, E.where((u - 1 == -1) | (u == math.inf), u - 1, by_ratio))
+
+
+def _complex_expm1(a: Pair) -> Pair:
+    half = E.sin(a[1] * 0.5)
+    return E.expm1(a[0]) * E.cos(a[1]) - 2 * half * half, E.exp(a[0]) * E.sin(a[1])
+
+
+exp: Op = Op(
+    "exp", 1, floating, "exp", (lambda g, x, y: g * E.conj(y),), "``e`` to the power of a number.",
+    complex_rule=pairs.exp, accuracy=Accuracy(0.95, 0.85, within=(-745, 709)),
+)  # fmt: skip
+exp2: Op = Op(
+    "exp2", 1, floating,
+    lambda x: np.exp(x * np.log(2)) if x.dtype.kind == "c" else np.exp2(x),  # which has no complex
+    (lambda g, x, y: g * E.conj(y) * _LN2,), "2 to the power of a number.",
+    complex_rule=lambda z: pairs.exp(pairs.scale(z, _LN2)),
+    accuracy=Accuracy(0.95, 0.85, within=(-1074, 1023), exact="2 ** x"),
+    expand=lambda x: E.exp(x * _LN2),
+)  # fmt: skip
+expm1: Op = Op(
+    "expm1", 1, floating, "expm1", (lambda g, x, y: g * E.conj(y + 1),),
+    "``exp(input) - 1``, accurate near 0.",
+    complex_rule=_complex_expm1, accuracy=Accuracy(1.0, 0.9, within=(-40, 709)),
+    expand=_expand_expm1,
+)  # fmt: skip
+sigmoid: Op = Op(
+    "sigmoid", 1, floating, lambda x: 1 / (1 + np.exp(-x)),
+    (lambda g, x, y: g * E.conj((1 - y) * y),), "``1 / (1 + exp(-input))``.",
+    complex_rule=lambda z: pairs.reciprocal(pairs.shift(pairs.exp(pairs.neg(z)), 1)),
+    accuracy=Accuracy(0.99, 0.9, within=(-745, 40), exact="1 / (1 + exp(-x))"),
+    expand=lambda x: 1 / (1 + E.exp(-x)),
+)  # fmt: skip
+
+# Logarithms
+
+
+def _expand_log1p(x: Any) -> Any:
+    u = 1 + x
+    return E.where(u == 1, x, E.where(u == math.inf, u, E.log(u) * (x / (u - 1))))
+
+
+log: Op = Op(
+    "log", 1, floating, "log", (lambda g, x, y: g / E.conj(x),),
+    "The natural logarithm: nan below 0, -inf at 0.",
+    complex_rule=pairs.log, domain=_POSITIVE, accuracy=Accuracy(0.95, 0.8),
+)  # fmt: skip
+log2: Op = Op(
+    "log2", 1, floating, "log2", (lambda g, x, y: g / E.conj(x * _LN2),),
+    "The logarithm to base 2: nan below 0, -inf at 0.",
+    complex_rule=lambda z: pairs.scale(pairs.log(z), 1 / _LN2), domain=_POSITIVE,
+    accuracy=Accuracy(0.75, 0.6, exact="log(x, 2)"), expand=lambda x: E.log(x) / _LN2,
+)  # fmt: skip
+log10: Op = Op(
+    "log10", 1, floating, "log10", (lambda g, x, y: g / E.conj(x * _LN10),),
+    "The logarithm to base 10: nan below 0, -inf at 0.",
+    complex_rule=lambda z: pairs.scale(pairs.log(z), 1 / _LN10), domain=_POSITIVE,
+    accuracy=Accuracy(0.75, 0.6, exact="log(x, 10)"), expand=lambda x: E.log(x) / _LN10,
+)  # fmt: skip
+log1p: Op = Op(
+    "log1p", 1, floating, "log1p", (lambda g, x, y: g / E.conj(x + 1),),
+    "``log(1 + input)``, accurate near 0: nan below -1, -inf at -1.",
+    complex_rule=lambda z: pairs.log(pairs.shift(z, 1)), domain=(-1, math.inf),
+    accuracy=Accuracy(1.0, 0.95), expand=_expand_log1p,
+)  # fmt: skip

@@ -42,23 +42,24 @@ def positions(
     what: Gather | Scatter, x: Array, indices: list[Array]
 ) -> tuple[Array, tuple[Array, ...]]:
     """x seen so that NumPy's index of it, the second, begins with its first dim."""
-    common = np.broadcast_shapes(*[index.shape for index in indices])
-    found = []
     dims = what.dims or (0,)
-    for k, (d, index) in enumerate(zip(dims, indices, strict=True)):
-        size = x.shape[d]
-        bad = (index < (-size if what.negative else 0)) | (index >= size)
-        if bad.any():
-            raise what.refuse(int(index[bad][0]), k)
-        index = index.astype(np.int64)
-        found.append(np.broadcast_to(np.where(index < 0, index + size, index), common))
+    found = [_checked(what, x.shape[d], k, index)
+             for k, (d, index) in enumerate(zip(dims, indices, strict=True))]  # fmt: skip
     if what.at is None:
         index = np.atleast_1d(found[0])
         where: list[Any] = [*np.indices(index.shape, sparse=True)]
         where[dims[0]] = index
         return x, tuple(where)
     others = [d for d in range(x.ndim) if d not in dims]
-    return np.transpose(x, (*dims, *others)), tuple(found)
+    return np.transpose(x, (*dims, *others)), tuple(np.broadcast_arrays(*found))
+
+
+def _checked(what: Gather | Scatter, size: int, k: int, index: Array) -> Array:
+    """The positions in a dim of that size that the k-th index tensor says."""
+    bad = (index < (-size if what.negative else 0)) | (index >= size)
+    if bad.any():
+        raise what.refuse(int(index[bad][0]), k)
+    return np.where(index < 0, index + size, index) if what.negative else index
 
 
 def compute_scatter(what: Scatter, outs: Sequence[Layout]) -> Compute:

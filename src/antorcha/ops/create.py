@@ -13,8 +13,7 @@ from typing import Any as _Any
 from antorcha import dtypes, modes
 from antorcha.device import as_device, backend
 from antorcha.errors import ArgumentError, DtypeError, ShapeError, ValueRangeError
-from antorcha.lang.kernels import Host, Range
-from antorcha.lazy import np
+from antorcha.lang.kernels import Range
 from antorcha.ops.kernel import Planned, kernel
 from antorcha.ops.memory import strides_of_format
 from antorcha.ops.operands import held
@@ -403,12 +402,6 @@ def _(make):
     yield -2.0, 3.0, 4
 
 
-@kernel(function=False, method=False, out=False)
-def eye_kernel(n: Int, m: Int, dtype: Dtype, device: DeviceArg = None):
-    """Ones on the diagonal, zeros elsewhere."""
-    return Planned(Host(lambda: np.eye(n, m)), [L.contiguous((n, m), dtype, device)])
-
-
 @creating()
 def eye(n: Int, m: Int = None, *, dtype: _Any, device: _Any):
     """The identity matrix of ``n`` rows and ``m`` columns (``n`` if left out).
@@ -419,7 +412,11 @@ def eye(n: Int, m: Int = None, *, dtype: _Any, device: _Any):
     """
     if n < 0 or (m is not None and m < 0):
         raise ShapeError(f"eye: n and m must be greater or equal to 0, got {n} and {m}")
-    return T.eye_kernel(n, n if m is None else m, dtype or dtypes.get_default_dtype(), device)
+    columns = n if m is None else m
+    side = min(n, columns)
+    ones = T.full_layout((side,), 1, dtype or dtypes.get_default_dtype(), device)
+    square = T.diag_embed(ones)
+    return T.constant_pad_nd(square, (0, columns - side, 0, n - side)) if columns != n else square
 
 
 @eye.samples

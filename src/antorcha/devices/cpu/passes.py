@@ -73,7 +73,7 @@ def compile_passes(
         numbers = memoryview(room[0]).cast("q")[words].tolist()
         made: list[tuple[Layout, Storage]] = []
         results: list[Any] = []
-        for shape, dtype in zip(shapes(numbers), dtypes, strict=True):
+        for shape, dtype in zip(shapes(numbers), dtypes):
             lay = L.contiguous(shape, dtype, device)
             storage = new_storage(lay.nbytes)
             made.append((lay, storage))

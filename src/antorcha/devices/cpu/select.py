@@ -11,7 +11,7 @@ A mask is read in blocks of 64 elements, whose bits are one word.
 # mypy: ignore-errors
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from antorcha import dtypes
@@ -369,15 +369,13 @@ def compile_select(what: Select, outs: Sequence[Layout], ins: Sequence[Any]) -> 
     if count is None or not mask.ndim or ins[0].shape != mask.shape:
         raise Unsupported
     parts, rows = parts_of(mask.numel), mask.ndim
+    shapes: Callable[[Sequence[int]], Sequence[tuple[int, ...]]]
     if what.positions:
-        write = positions(mask, fail)
+        shapes, write = lambda total: [(rows, total[0])], positions(mask, fail)
     else:
-        write = taking(ins[0], mask, fail)
-    passes = Passes(
-        count, [((parts + 1,), dtypes.int64)],
-        lambda total: [(rows, total[0]) if what.positions else (total[0],)],
-        write, slice(parts, parts + 1),
-    )  # fmt: skip
+        shapes, write = lambda total: [(total[0],)], taking(ins[0], mask, fail)
+    scratch, last = [((parts + 1,), dtypes.int64)], slice(parts, parts + 1)
+    passes = Passes(count, scratch, shapes, write, last)
     return compile_passes(what, passes, outs, ins)
 
 

@@ -1,0 +1,58 @@
+"""What ops ask of a device: descriptions, which any can compile, and few functions of NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, get_args
+
+import pytest
+
+import antorcha
+from antorcha.devices import host
+from antorcha.devices.cpu import backend
+from antorcha.lang.kernels import Description, Draw, Host
+from antorcha.ops.record import Op
+from antorcha.runtime.call import plan
+from tests.ops.records import everything, samples
+
+ON_THE_HOST = {
+    "LAPACK": "cholesky_solve det linalg_cholesky linalg_cond linalg_det linalg_eigvalsh "
+    "linalg_inv linalg_matrix_exp linalg_matrix_norm linalg_pinv linalg_qr linalg_slogdet "
+    "linalg_solve linalg_solve_triangular linalg_svd linalg_svdvals logdet matrix_power",
+    "SciPy and NumPy": "histc isin kaiser_window",
+    "numbers that are checked as they come": "index_fill",
+}  # fmt: skip
+"""The ops of which a device needs the host's memory, and why."""
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
+    """What the CPU device is asked to compile meanwhile."""
+    found: list[Any] = []
+    compiled = type(backend).compile
+
+    def compile(self: Any, what: Any, outs: Any, ins: Any) -> Any:
+        found.append(what)
+        return compiled(self, what, outs, ins)
+
+    monkeypatch.setattr(type(backend), "compile", compile)
+    plan.flush()
+    yield found
+    plan.flush()
+
+
+@everything
+@pytest.mark.each_op
+def test_ops_describe_what_they_compute(op: Op, asked: list[Any]) -> None:
+    for args, kwargs in samples(op, antorcha.float32):
+        op(*args, **kwargs)
+    assert all([isinstance(what, get_args(Description)) for what in asked])
+    known = " ".join(ON_THE_HOST.values()).split()
+    assert op.name in known or not any([isinstance(what, Host) for what in asked])
+
+
+def test_every_description_is_interpreted() -> None:
+    """But draws: their numbers come from a generator in the host's memory, as it says there."""
+    for kind in get_args(Description):
+        assert kind in host._COMPUTE or kind is Draw
+        assert kind.__doc__

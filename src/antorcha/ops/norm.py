@@ -102,7 +102,9 @@ def _widened(t: _Any) -> _Any:
     return T.to_dtype(t, dtypes.float32)
 
 
-@opaque(function=False, method=False, node="native_batch_norm")
+@opaque(
+    function=False, method=False, node="native_batch_norm", writes=("running_mean", "running_var")
+)
 def batch_norm_node(
     input: Tensor,
     weight: OptTensor,

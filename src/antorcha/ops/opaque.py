@@ -21,7 +21,7 @@ from antorcha.ops.params import NUMBER, TENSORS, is_default
 from antorcha.ops.record import Op, T
 from antorcha.ops.sampler import unrecorded
 from antorcha.runtime.call import tape as tapes
-from antorcha.runtime.call.plan import HOST, Plan, make
+from antorcha.runtime.call.plan import HOST, UNKNOWN, Plan, make
 from antorcha.runtime.call.tape import Tape, running
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.tensor import Tensor, bare
@@ -35,8 +35,9 @@ class OpaqueOp(Op):
 
     outlined = False  # its plans are Python's
 
-    def __init__(self, fn: Callable[..., Any], **options: Any) -> None:
+    def __init__(self, fn: Callable[..., Any], writes: Sequence[str] = (), **options: Any) -> None:
         super().__init__(fn, out=False, **options)
+        self.writes = tuple(writes)  # the tensors it writes to, without a new version of them
         assert all([p.code != TENSORS for p in self.signature.params]), "no lists of tensors"
 
     def make_plan(self, values: list[Any], outs: tuple[Layout, ...] | None) -> Plan:
@@ -61,16 +62,20 @@ class OpaqueOp(Op):
                     args[k] = tensor = bare(value, flat[at], flat[at + 1])
                     if noted is not None:
                         noted.put(tensor, at, at + 1)
+                        if params[k].name in self.writes:
+                            noted.writable.add(at)
                     at += 2
                 elif k in numbers:
                     args[k] = flat[at]
+                    if noted is not None:
+                        noted.put_float(flat[at], at)
                     at += 1
             with unrecorded():
                 found = self.apply_fn(args)
                 return [_whole(t) for t in (found if isinstance(found, tuple) else (found,))]
 
         def fresh(*flat: Any) -> list[tuple[Layout, Storage]]:
-            if plan.outs and not numbers and _is_plain():
+            if plan.outs and _is_plain():
                 return _note(plan, flat, compute)
             made = [(t._layout, t._storage) for t in compute(flat)]
             if not plan.outs:  # the engine asks how many results there are, and their layouts
@@ -86,6 +91,7 @@ class OpaqueOp(Op):
             self, HOST, (), fresh=fresh, tensors=tensors, statics=statics, rule=self.rule,
             post_names=tuple([params[k].name for k in numbers]),
         )  # fmt: skip
+        plan.sequence = UNKNOWN  # until its second call
         return plan
 
 
@@ -98,14 +104,18 @@ def _note(plan: Plan, flat: Sequence[Any], compute: Any) -> list[tuple[Layout, S
     places = [noted.places.get(id(t)) for t in results]
     if None in places:
         noted.fail("a result from elsewhere")
+    if noted.unused:
+        noted.fail("a number that is not handed on as it is")
 
     def plainly(*flat: Any) -> list[tuple[Layout, Storage]]:
         return [(t._layout, t._storage) for t in compute(flat)]
 
     if noted.why:
-        plan.fresh = plainly
+        plan.fresh, plan.sequence = plainly, None
     else:
         play = noted.steps.bound(*[p[0] for p in places if p is not None], packed=True)
+        whole = [at for place in places if place is not None for at in place]
+        plan.sequence = noted.steps.bound(*whole, packed=True)
 
         def replay(*flat: Any) -> list[tuple[Layout, Storage]]:
             if _is_plain():

@@ -39,37 +39,48 @@ TYPES = {"int8": i8, "int16": i16, "int32": i32, "int64": i64, "uint8": u8, "flo
 @struct
 class Work:
     bufs: ptr[raw]
-    desc: ptr[i64]  # count, start, step
+    desc: ptr[i64]  # count, start, step, end
 
 
 @native
-def range_job(u0: i64, u1: i64, args: raw, *, T, WIDE) -> void:
-    """Units u0..u1 of ``start + k * step``."""
+def range_job(u0: i64, u1: i64, args: raw, *, T, WIDE, END) -> void:
+    """Units u0..u1 of ``start + k * step``; END: the second half is counted from the end."""
     work = ptr[Work](args)
     out = ptr[T](work.bufs[0])
     given = ptr[WIDE](raw(work.desc))
     start, step = given[1], given[2]
-    for k in range(u0 * PIECE, min(u1 * PIECE, work.desc[0])):
+    count = work.desc[0]
+    first, after = u0 * PIECE, min(u1 * PIECE, count)
+    half = min(max(count // 2, first), after) if END else after
+    for k in range(first, half):
         out[k] = T(start + WIDE(k) * step)
+    for k in range(half, after):
+        out[k] = T(given[3] - WIDE(count - 1 - k) * step)
 
 
 @native
-def range_kernel(bufs: ptr[raw], desc: ptr[i64], *, T, WIDE) -> i64:
+def range_kernel(bufs: ptr[raw], desc: ptr[i64], *, T, WIDE, END) -> i64:
     work = local(Work)
     work.bufs = bufs
     work.desc = desc
-    job = address(range_job, T=T, WIDE=WIDE)
+    job = address(range_job, T=T, WIDE=WIDE, END=END)
     pool_run(job, (desc[0] + PIECE - 1) // PIECE, 4, raw(work))
     return 0
 
 
 def compile_range(what: Range, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
-    (out,), start, step = outs, what.start, what.step
-    whole = isinstance(start, int) and isinstance(step, int)
-    fits = not whole or all([-(1 << 63) <= n < 1 << 63 for n in (start, step)])
-    if out.dtype.name not in TYPES or what.end is not None or not fits:
+    (out,), numbers = outs, [what.start, what.step]
+    whole = what.end is None and all([isinstance(n, int) for n in numbers])
+    fits = not whole or all([-(1 << 63) <= n < 1 << 63 for n in numbers])
+    if out.dtype.name not in TYPES or not fits:
         raise Unsupported
-    words = (start, step) if whole else packing.unpack("<2q", packing.pack("<2d", start, step))
+    if what.end is not None:
+        numbers.append(what.end)
+    if not whole:
+        count = len(numbers)
+        numbers = [*packing.unpack(f"<{count}q", packing.pack(f"<{count}d", *numbers))]
     static = {"T": TYPES[out.dtype.name], "WIDE": i64 if whole else f64}
-    kernel = NativeKernel(range_kernel, static, (out.numel, *words))
+    kernel = NativeKernel(
+        range_kernel, {**static, "END": what.end is not None}, (out.numel, *numbers)
+    )
     return compile_native(what, kernel, outs, ins)

@@ -27,13 +27,16 @@ _others: list[Callable[[], Any]] = []
 _count = 0
 
 
+UNKNOWN = "unknown"
+
+
 class Plan:
     """How to run one op on one kind of arguments."""
 
     __slots__ = (
         "allocate", "delta", "family", "fresh", "into", "keeps", "kind", "makers", "numbers", "op",
         "out", "outline", "outs", "post", "post_names", "record", "replays", "rule", "run",
-        "statics", "tensors", "vjp",
+        "sequence", "statics", "tensors", "vjp",
     )  # fmt: skip
     op: Any
     kind: int  # FRESH, MANY, VIEW, HOST or VIEWS
@@ -41,6 +44,8 @@ class Plan:
     out: Layout  # of the first
     fresh: Callable[..., Any]  # (storage, offset, .., numbers ..) -> Storage of the one result
     into: Callable[..., None]  # (out storage, out offset, .., inputs as above)
+    sequence: Any  # of HOST: all that it runs, which gives a storage and an offset for each result;
+    # None: nobody can say it; UNKNOWN: it will be known
     allocate: Callable[[int], Any]  # of several results: a storage of so many bytes
     delta: int  # of a view: what to add to the offset
     tensors: tuple[Layout | None, ...]  # the tensor operands' layouts
@@ -88,7 +93,7 @@ def make(
     plan.statics = {} if statics is None else statics
     plan.post, plan.post_names = post, post_names
     plan.record, plan.keeps, plan.replays, plan.vjp = None, {}, None, {}
-    plan.family = plan.outline = None
+    plan.family = plan.outline = plan.sequence = None
     plan.numbers = ()
     if kind == FRESH and fresh is not None:
         plan.run = _running()(fresh, plan.out)

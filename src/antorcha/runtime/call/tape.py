@@ -37,6 +37,9 @@ class Tape:
         self.fresh: set[int] = set()  # identities of tensors over memory of their own
         self.saved: dict[int, tuple[int, int]] = {}  # by position: what the rule may unpack
         self.numbers: dict[int, int] = {}  # by identity of a number among the arguments
+        self.floats: dict[int, int] = {}  # the same of those that any op may be given
+        self.unused: set[int] = set()  # identities of those that none has been given yet
+        self.writable: set[int] = set()  # arguments: storages that what runs may write to
         self.held: list[Any] = []  # an identity is one only while its object lives
         self.calls: list[Any] = []
         """What ran: plan, operands, the kernel's arguments, the numbers, the results."""
@@ -58,6 +61,15 @@ class Tape:
         if id(number) in self.numbers:
             self.fail("one number is two arguments")
         self.numbers[id(number)] = place
+        self.held.append(number)
+
+    def put_float(self, number: float, place: int) -> None:
+        """Says where a float is which the noted Python hands to ops as it is. (An int may be one
+        object with another that has nothing to do with it.)"""
+        if type(number) is not float:
+            self.fail("a number that is no float")
+        self.floats[id(number)] = place
+        self.unused.add(id(number))
         self.held.append(number)
 
     def fail(self, why: str) -> None:
@@ -99,12 +111,17 @@ class Tape:
             self.fail(f"{plan.op.name}_ draws random numbers")
             return
         ins = None if found is None else self._arguments(plan, operands, flat)
-        if found is None or ins is None or found[0] < self.steps.given:
+        if found is None or ins is None or not self._may_write(found[0]):
             self.fail(f"{plan.op.name}_ writes in place")
             return
         self.calls.append((plan, operands, flat, (), ()))
         self.steps.into(plan.into, *found, *ins)
-        self.steps.wrote(found[0])
+        if found[0] not in self.writable:
+            self.steps.wrote(found[0])
+
+    def _may_write(self, storage: int) -> bool:
+        """May what runs write there: to what it has made, or was given for that?"""
+        return storage >= self.steps.given or storage in self.writable
 
     def forget_writes(self, tensor: Tensor) -> None:
         """The writes to its storage so far were a part of making it: nobody counts them."""
@@ -143,7 +160,9 @@ class Tape:
                 ins += found
                 k += 2
                 continue
-            place = self.numbers.get(id(flat[k])) if plan.op.numbers_given else None
+            known = self.numbers if plan.op.numbers_given else self.floats
+            place = known.get(id(flat[k]))
+            self.unused.discard(id(flat[k]))
             if plan.op.numbers_given and place is None and not is_symbol(flat[k]):
                 self.fail(f"{plan.op.name}: a number from elsewhere")
                 return None

@@ -190,9 +190,11 @@ def add_any(key: ptr[Key], o: raw) -> bool:
 
 @native
 def add_index(key: ptr[Key], o: raw) -> bool:
-    """Adds an item of an index to a key: what makes a view; False: it is not for here."""
+    """Adds an item of an index to a key; False: it is not for here."""
     if o == raw(TRUE) or o == raw(FALSE):
         return False
+    if type_of(o) == tensor_type[0]:
+        return add_tensor(key, o)
     if type_of(o) != raw(slice_type):
         return add_plain(key, o)
     s = ptr[SliceObject](o)

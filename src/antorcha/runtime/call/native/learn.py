@@ -238,6 +238,9 @@ def _runs(plan: Plan, packed: bool) -> tuple[int, Storage | None] | None:
     if plan.kind == plans.FRESH:
         making = making_of(plan.run)
         return None if making is None else (FRESH, making)
+    if plan.kind == plans.HOST:
+        sequence = sequence_of(plan.sequence)
+        return None if sequence is None else (PACKED, sequence)
     if plan.kind != plans.MANY:
         return None
     if packed:

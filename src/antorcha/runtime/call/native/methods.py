@@ -159,6 +159,8 @@ def of_op(op: Any, python: Callable[..., Any]) -> Callable[..., Learnt]:
         plan = op.plans.get(key)
         if plan is None:
             return result, "no plan of its own", ONE
+        if plan.sequence is plans.UNKNOWN:
+            return result, "", None
         call = Call(plan, operands, flat, numbers, _loose(op, args))
         return result, call, packing(plan, result)
 
@@ -227,8 +229,12 @@ def of_index(
     python: Callable[..., Any], find: Callable[..., plans.Plan | None]
 ) -> Callable[..., Learnt]:
     """Serves ``x[i]``."""
+    by_tensors = of_composite(Function("__getitem__", python))
 
     def serve(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Learnt:
+        index = args[1] if isinstance(args[1], tuple) else (args[1],)
+        if any([isinstance(item, Tensor) for item in index]):
+            return by_tensors(args, kwargs)
         result = python(*args)
         plan = find(*args)
         if plan is None or plan.kind != plans.VIEW:

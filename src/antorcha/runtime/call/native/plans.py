@@ -72,6 +72,7 @@ class PlanObject:
     replays: raw
     rule: raw
     run: raw
+    sequence: raw
     statics: raw
     tensors: raw
     vjp: raw

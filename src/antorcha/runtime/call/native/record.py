@@ -51,9 +51,9 @@ from antorcha.runtime.cpython import (
 from antorcha.runtime.objects import words_in_memory
 from antorcha.runtime.storage import Storage, StorageObject
 
-MOST_OPERANDS = 4
+MOST_OPERANDS = 5
 MASKS = (1 << MOST_OPERANDS) - 1
-MOST_SAVED = 5
+MOST_SAVED = 6
 
 
 @struct

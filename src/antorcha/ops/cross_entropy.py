@@ -5,7 +5,6 @@ the smoothed loss of every row, in one pass over the row in cache), and a fold t
 and divides. What is saved is the log-softmax; the backward is one row program over it.
 """
 
-# mypy: ignore-errors
 from __future__ import annotations
 
 from typing import Any as _Any
@@ -81,7 +80,9 @@ class NllOp(Op):
         self.returns = lambda loss, *rest: loss
 
     def make_plan(self, values: list[_Any], outs: _Any) -> _Any:
-        tensors = tuple([v._layout if isinstance(v, TensorType) else None for v in values[:3]])
+        tensors: tuple[_Any, ...] = tuple(
+            [v._layout if isinstance(v, TensorType) else None for v in values[:3]]
+        )
         statics = dict(zip(self.signature.names[3:], values[3:], strict=True))
         common_device(self.name, tensors)
         lay, target, weight = tensors

@@ -11,25 +11,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from antorcha.devices.cpu.emit import Unsupported
+from antorcha.devices.cpu.emit import WORDS, Unsupported
 from antorcha.devices.cpu.native import NativeKernel, compile_native
+from antorcha.devices.cpu.template import Work, work_of
 from antorcha.lang.kernels import Arrange, Launch
 from antorcha.lang.native import (
     address,
     first,
     i64,
     inline,
-    local,
     native,
     ptr,
     raw,
     shuffle,
     static,
     struct,
-    u8,
-    u16,
-    u32,
-    u64,
     vec,
     vload,
     void,
@@ -40,7 +36,6 @@ from antorcha.loops import collapse
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.pool import pool_run
 
-MOVED = {1: u8, 2: u16, 4: u32, 8: u64}
 PIECE = 8192  # elements of a row that are a unit of work
 
 
@@ -56,12 +51,6 @@ class Shape:
     in_start: i64
     diagonal: i64
     height: i64  # rows of a matrix
-
-
-@struct
-class Work:
-    bufs: ptr[raw]
-    desc: ptr[i64]
 
 
 @inline
@@ -124,9 +113,7 @@ def arrange_job(u0: i64, u1: i64, args: raw, *, T, W, SHAPE, FORWARD, BACKWARD, 
 
 @native
 def arrange_kernel(bufs: ptr[raw], desc: ptr[i64], *, T, W, SHAPE, FORWARD, BACKWARD, DENSE) -> i64:
-    work = local(Work)
-    work.bufs = bufs
-    work.desc = desc
+    work = work_of(bufs, desc)
     shape = ptr[Shape](desc)
     few = max(32768 // max(min(shape.n, 8192), 1), 1)
     job = address(
@@ -162,7 +149,7 @@ def arranged(what: Arrange, out: Layout, read: Sequence[int], start: int) -> Nat
         )
         if not sizes:
             sizes, to, of = (1,), (1,), (1,)
-    elif out.itemsize not in MOVED:  # a triangle's elements move whole
+    elif out.itemsize not in WORDS:  # a triangle's elements move whole
         raise Unsupported
     else:
         height = sizes[-2]
@@ -177,7 +164,7 @@ def arranged(what: Arrange, out: Layout, read: Sequence[int], start: int) -> Nat
     for d in reversed(range(len(sizes) - 1)):
         words += [sizes[d], to[d], of[d]]
     static_ = {
-        "T": MOVED[itemsize], "W": max(target().vector_bits // 8 // itemsize, 2),
+        "T": WORDS[itemsize], "W": max(target().vector_bits // 8 // itemsize, 2),
         "SHAPE": what.triangle or "whole",
         "FORWARD": to[-1] == 1 and of[-1] == 1, "BACKWARD": to[-1] == 1 and of[-1] == -1,
         "DENSE": to[-1] == 1,

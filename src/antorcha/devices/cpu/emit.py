@@ -55,6 +55,10 @@ TYPES: dict[str, Ty] = {
     "int16": i16, "int32": i32, "int64": i64, "float16": f16, "bfloat16": bf16, "float32": f32,
     "float64": f64,
 }  # fmt: skip
+NUMBERS = {**TYPES, "bool": u8}
+"""The types in which elements are added and compared in memory: a bool is a byte."""
+WORDS = {1: u8, 2: u16, 4: u32, 8: u64}
+"""The types in which elements are moved: their size is all that matters."""
 _BINARY = {"add": "add", "sub": "sub", "mul": "mul", "div": "div", "and": "and", "or": "or",
            "xor": "xor"}  # fmt: skip
 _COMPARE = ("eq", "ne", "lt", "le", "gt", "ge")

@@ -16,16 +16,11 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from antorcha.devices.cpu.emit import Unsupported
+from antorcha.devices.cpu.emit import NUMBERS, WORDS, Unsupported
 from antorcha.devices.cpu.native import NativeKernel, compile_native
 from antorcha.lang.kernels import Gather, Launch, Scatter
 from antorcha.lang.native import (
-    bf16,
-    f16,
-    f32,
     f64,
-    i8,
-    i16,
     i32,
     i64,
     inline,
@@ -33,10 +28,6 @@ from antorcha.lang.native import (
     ptr,
     raw,
     static,
-    u8,
-    u16,
-    u32,
-    u64,
 )
 from antorcha.loops import collapse
 from antorcha.runtime import layout as L
@@ -45,11 +36,6 @@ from antorcha.structs import replace, struct
 
 GET, SET, ADD, FILL = "get", "set", "add", "fill"
 NOTHING = -(1 << 62)  # no index: none is skipped
-MOVED = {1: u8, 2: u16, 4: u32, 8: u64}  # moving needs no more than the size
-ADDED = {
-    "bool": u8, "uint8": u8, "uint16": u16, "uint32": u32, "uint64": u64, "int8": i8, "int16": i16,
-    "int32": i32, "int64": i64, "float16": f16, "bfloat16": bf16, "float32": f32, "float64": f64,
-}  # fmt: skip
 BIAS = 1 << 51
 MOST = 1 << 50
 
@@ -273,7 +259,7 @@ def flattened(lays: Sequence[Layout]) -> list[Layout]:
 def options_of(mode: str, big: Layout, index: Layout, buffers: dict[str, int]) -> dict[str, Any]:
     """What fixes either kernel: moving needs no more than an element's size."""
     add = mode in (ADD, FILL)
-    made = ADDED.get(big.dtype.name) if add else MOVED.get(big.itemsize)
+    made = NUMBERS.get(big.dtype.name) if add else WORDS.get(big.itemsize)
     if made is None:
         raise Unsupported
     return {

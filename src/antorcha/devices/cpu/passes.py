@@ -12,6 +12,8 @@ from typing import Any
 from antorcha.devices.cpu.native import NativeKernel, compile_native
 from antorcha.errors import AntorchaError
 from antorcha.lang.kernels import Description, Launch
+from antorcha.lang.native import i64, inline, local, ptr, raw
+from antorcha.lang.native import struct as native_struct
 from antorcha.runtime import layout as L
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.storage import Storage, new_storage
@@ -21,6 +23,26 @@ CHANGED = 1
 """A kernel's status: the operands are not what they were when they were counted."""
 NO_MEMORY = 2
 """A kernel's status: there is no memory to work in."""
+
+
+@native_struct
+class Work:
+    """What a kernel's jobs work on."""
+
+    bufs: ptr[raw]
+    desc: ptr[i64]
+    offsets: ptr[i64]  # of a mask: where each part's elements begin among all, and their end
+    failed: i64  # a status, from whichever job
+
+
+@inline
+def work_of(bufs, desc):
+    """What the jobs of a kernel are told, which may fail."""
+    work = local(Work)
+    work.bufs = bufs
+    work.desc = desc
+    work.failed = 0
+    return work
 
 
 class Changed(AntorchaError, RuntimeError):

@@ -15,6 +15,7 @@ from typing import Any
 
 from antorcha.devices.cpu.emit import Unsupported
 from antorcha.devices.cpu.native import NativeKernel, compile_native
+from antorcha.devices.cpu.passes import Work, work_of
 from antorcha.devices.host_pooling import outside_of_plane
 from antorcha.lang.kernels import Launch, Pooling
 from antorcha.lang.native import (
@@ -25,7 +26,6 @@ from antorcha.lang.native import (
     i32,
     i64,
     inline,
-    local,
     memset,
     native,
     ptr,
@@ -85,13 +85,6 @@ class Task:
     grain: i64
     row_at: i64  # tables, in words from the description's begin: see ``words``
     col_at: i64
-
-
-@struct
-class Work:
-    bufs: ptr[raw]
-    desc: ptr[i64]
-    failed: i64
 
 
 def words(planes: int, windows: Windows, flat: bool) -> list[int]:
@@ -188,9 +181,7 @@ def forward_job(u0: i64, u1: i64, args: raw, *, P) -> void:
 @native
 def forward_kernel(bufs: ptr[raw], desc: ptr[i64], *, P) -> i64:
     """Values (and indices within the plane) of the windows."""
-    work = local(Work)
-    work.bufs = bufs
-    work.desc = desc
+    work = work_of(bufs, desc)
     t = ptr[Task](raw(desc))
     pool_run(address(forward_job, P=P), t.planes * t.rows, t.grain, raw(work))
     return 0
@@ -219,10 +210,7 @@ def scatter_job(p0: i64, p1: i64, args: raw, *, P) -> void:
 @native
 def scatter_kernel(bufs: ptr[raw], desc: ptr[i64], *, P) -> i64:
     """desc: planes, elements of a plane, results of a plane, grain."""
-    work = local(Work)
-    work.bufs = bufs
-    work.desc = desc
-    work.failed = 0
+    work = work_of(bufs, desc)
     pool_run(address(scatter_job, P=P), desc[0], desc[3], raw(work))
     return work.failed
 
@@ -254,9 +242,7 @@ def spread_job(p0: i64, p1: i64, args: raw, *, P) -> void:
 
 @native
 def spread_kernel(bufs: ptr[raw], desc: ptr[i64], *, P) -> i64:
-    work = local(Work)
-    work.bufs = bufs
-    work.desc = desc
+    work = work_of(bufs, desc)
     t = ptr[Task](raw(desc))
     grain = max(t.grain // max(t.rows, 1), 1)
     pool_run(address(spread_job, P=P), t.planes, grain, raw(work))

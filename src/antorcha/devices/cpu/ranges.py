@@ -10,6 +10,7 @@ from typing import Any
 
 from antorcha.devices.cpu.emit import Unsupported
 from antorcha.devices.cpu.native import NativeKernel, compile_native
+from antorcha.devices.cpu.template import Work, work_of
 from antorcha.lang.kernels import Launch, Range
 from antorcha.lang.native import (
     address,
@@ -19,11 +20,9 @@ from antorcha.lang.native import (
     i16,
     i32,
     i64,
-    local,
     native,
     ptr,
     raw,
-    struct,
     u8,
     void,
 )
@@ -34,12 +33,6 @@ PIECE = 8192  # elements that are a unit of work
 TYPES = {"int8": i8, "int16": i16, "int32": i32, "int64": i64, "uint8": u8, "float32": f32,
          "float64": f64}  # fmt: skip
 """The dtypes that numbers are cast to here as NumPy casts them."""
-
-
-@struct
-class Work:
-    bufs: ptr[raw]
-    desc: ptr[i64]  # count, start, step, end
 
 
 @native
@@ -60,9 +53,7 @@ def range_job(u0: i64, u1: i64, args: raw, *, T, WIDE, END) -> void:
 
 @native
 def range_kernel(bufs: ptr[raw], desc: ptr[i64], *, T, WIDE, END) -> i64:
-    work = local(Work)
-    work.bufs = bufs
-    work.desc = desc
+    work = work_of(bufs, desc)  # count, start, step, end
     job = address(range_job, T=T, WIDE=WIDE, END=END)
     pool_run(job, (desc[0] + PIECE - 1) // PIECE, 4, raw(work))
     return 0

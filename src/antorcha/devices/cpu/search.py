@@ -8,46 +8,22 @@ from collections.abc import Sequence
 from typing import Any
 
 from antorcha import dtypes
-from antorcha.devices.cpu.emit import Unsupported
+from antorcha.devices.cpu.emit import NUMBERS, Unsupported
 from antorcha.devices.cpu.native import NativeKernel, compile_native
-from antorcha.devices.cpu.passes import CHANGED, Passes, compile_passes, failed
+from antorcha.devices.cpu.passes import CHANGED, Passes, Work, compile_passes, failed, work_of
 from antorcha.lang.kernels import Bins, Launch, Search
 from antorcha.lang.native import (
     address,
-    bf16,
-    f16,
-    f32,
-    f64,
-    i8,
-    i16,
-    i32,
     i64,
-    local,
     memset,
     native,
     ptr,
     raw,
     struct,
-    u8,
-    u16,
-    u32,
-    u64,
     void,
 )
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.pool import pool_run
-
-NUMBERS = {
-    "bool": u8, "uint8": u8, "uint16": u16, "uint32": u32, "uint64": u64, "int8": i8, "int16": i16,
-    "int32": i32, "int64": i64, "float16": f16, "bfloat16": bf16, "float32": f32, "float64": f64,
-}  # fmt: skip
-
-
-@struct
-class Work:
-    bufs: ptr[raw]
-    desc: ptr[i64]
-    failed: i64
 
 
 # ---------------------------------------------------------------------------------- searchsorted
@@ -98,10 +74,7 @@ def search_job(v0: i64, v1: i64, args: raw, *, T, I, RIGHT, SORTER) -> void:
 
 @native
 def search_kernel(bufs: ptr[raw], desc: ptr[i64], *, T, I, RIGHT, SORTER) -> i64:
-    work = local(Work)
-    work.bufs = bufs
-    work.desc = desc
-    work.failed = 0
+    work = work_of(bufs, desc)
     t = ptr[Lines](raw(desc))
     job = address(search_job, T=T, I=I, RIGHT=RIGHT, SORTER=SORTER)
     pool_run(job, t.lines * t.values, t.grain, raw(work))

@@ -15,9 +15,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from antorcha import dtypes
-from antorcha.devices.cpu.emit import Unsupported
+from antorcha.devices.cpu.emit import WORDS, Unsupported
 from antorcha.devices.cpu.native import NativeKernel, compile_native
-from antorcha.devices.cpu.passes import CHANGED, NO_MEMORY, Passes, compile_passes, failed
+from antorcha.devices.cpu.passes import (
+    CHANGED,
+    NO_MEMORY,
+    Passes,
+    Work,
+    compile_passes,
+    failed,
+    work_of,
+)
 from antorcha.lang.kernels import Launch, Replace, Select
 from antorcha.lang.native import (
     address,
@@ -26,7 +34,6 @@ from antorcha.lang.native import (
     first,
     i64,
     inline,
-    local,
     mask_bits,
     native,
     ptr,
@@ -34,8 +41,6 @@ from antorcha.lang.native import (
     static,
     struct,
     u8,
-    u16,
-    u32,
     u64,
     vload,
     void,
@@ -46,7 +51,6 @@ from antorcha.runtime.layout import Layout
 from antorcha.runtime.pool import pool_run
 from antorcha.structs import struct as record
 
-WORDS = {1: u8, 2: u16, 4: u32, 8: u64}
 PART = 1 << 14
 """Elements of the mask that are counted together, at least; a multiple of 64."""
 MOST_PARTS = 1 << 12
@@ -76,31 +80,11 @@ def significant(lay: Layout) -> tuple[Any, int] | None:
 
 
 @struct
-class Work:
-    bufs: ptr[raw]
-    desc: ptr[i64]
-    offsets: ptr[i64]  # where each part's elements begin among all, and their end
-    failed: i64
-
-
-@struct
 class Task:
     n: i64  # elements of the mask
     part: i64
     parts: i64
     dims: i64  # (size, step) pairs follow
-
-
-@inline
-def work_of(bufs, desc, at):
-    """What a kernel's jobs work on. The offsets are operand ``at``; None: not there (yet)."""
-    work = local(Work)
-    work.bufs = bufs
-    work.desc = desc
-    if at is not None:
-        work.offsets = ptr[i64](bufs[at])
-    work.failed = 0
-    return work
 
 
 # ------------------------------------------------------------------------------------- counting
@@ -163,9 +147,7 @@ def count_all(work, t, T, KEEP, MASK):
 @native
 def count_kernel(bufs: ptr[raw], desc: ptr[i64], *, T, KEEP, MASK) -> i64:
     """bufs: the offsets, the operands, of which the mask is one."""
-    work = local(Work)
-    work.bufs = bufs
-    work.desc = desc
+    work = work_of(bufs, desc)
     work.offsets = ptr[i64](bufs[0])
     count_all(work, ptr[Task](raw(desc)), T, KEEP, MASK)
     return 0
@@ -213,7 +195,8 @@ def positions_job(c0: i64, c1: i64, args: raw, *, T, KEEP) -> void:
 
 @native
 def positions_kernel(bufs: ptr[raw], desc: ptr[i64], *, T, KEEP) -> i64:
-    work = work_of(bufs, desc, 1)
+    work = work_of(bufs, desc)
+    work.offsets = ptr[i64](bufs[1])
     t = ptr[Task](raw(desc))
     pool_run(address(positions_job, T=T, KEEP=KEEP), t.parts, 2, raw(work))
     return work.failed
@@ -272,7 +255,8 @@ def take_job(c0: i64, c1: i64, args: raw, *, T, W) -> void:
 
 @native
 def take_kernel(bufs: ptr[raw], desc: ptr[i64], *, T, W) -> i64:
-    work = work_of(bufs, desc, 1)
+    work = work_of(bufs, desc)
+    work.offsets = ptr[i64](bufs[1])
     pool_run(address(take_job, T=T, W=W), ptr[Task](raw(desc)).parts, 2, raw(work))
     return work.failed
 
@@ -301,7 +285,7 @@ def put_job(c0: i64, c1: i64, args: raw, *, T, W) -> void:
 @native
 def put_kernel(bufs: ptr[raw], desc: ptr[i64], *, T, W) -> i64:
     """desc: Task, then the number of elements of the source."""
-    work = work_of(bufs, desc, None)
+    work = work_of(bufs, desc)
     t = ptr[Task](raw(desc))
     space = allocate((t.parts + 1) * 8)
     if space is None:

@@ -17,7 +17,7 @@ from typing import Any
 
 from antorcha.devices.cpu.emit import Unsupported
 from antorcha.devices.cpu.native import NativeKernel, compile_native
-from antorcha.devices.cpu.passes import NO_MEMORY, failed
+from antorcha.devices.cpu.passes import NO_MEMORY, Work, failed, work_of
 from antorcha.devices.cpu.sort_keys import (
     Keys,
     has_order,
@@ -32,7 +32,6 @@ from antorcha.lang.native import (
     address,
     i64,
     inline,
-    local,
     memset,
     native,
     ptr,
@@ -71,13 +70,6 @@ class Task:
     step_v: i64
     step_i: i64
     dims: i64  # (size, step in the input, the values, the indices) of the lines follow
-
-
-@struct
-class Work:
-    bufs: ptr[raw]
-    desc: ptr[i64]
-    failed: i64
 
 
 # ---------------------------------------------------------------------------------------- sorting
@@ -339,10 +331,7 @@ def line_job(r0: i64, r1: i64, args: raw, *, K) -> void:
 
 @native
 def line_kernel(bufs: ptr[raw], desc: ptr[i64], *, K) -> i64:
-    work = local(Work)
-    work.bufs = bufs
-    work.desc = desc
-    work.failed = 0
+    work = work_of(bufs, desc)
     t = ptr[Task](raw(desc))
     pool_run(address(line_job, K=K), t.lines, t.grain, raw(work))
     return work.failed

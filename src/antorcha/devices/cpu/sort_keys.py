@@ -10,10 +10,10 @@ stable; wider keys (and lines of 2**32 elements) have their positions beside the
 # mypy: ignore-errors
 from __future__ import annotations
 
-from antorcha.lang.native import i64, inline, select, static, u8, u16, u32, u64
+from antorcha.devices.cpu.emit import WORDS
+from antorcha.lang.native import i64, inline, select, static, u64
 from antorcha.runtime.layout import Layout
 
-WORDS = {1: u8, 2: u16, 4: u32, 8: u64}
 INFINITY = {"float16": 0x7C00, "bfloat16": 0x7F80, "float32": 0x7F80_0000,
             "float64": 0x7FF0_0000_0000_0000}  # fmt: skip
 SORT, TOP, KTH, MEDIAN, NANMEDIAN = "sort", "top", "kth", "median", "nanmedian"

@@ -118,18 +118,26 @@ def plan_alone(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], write: bo
     values = [examples.get(id(v), v) for v in values]
     if write:
         target: Tensor = operands[0]
-        tape.note_write(op.make_plan(values, (target._layout,)), operands, flat)
+        plan = op.make_plan(values, (target._layout,))
+        tape.note_write(plan, operands, flat)
+        target._rg = target._rg or _wants(plan, operands)
         return target
     plan = op.plans.get(key) if tape.finds_plans else None
     if plan is None:
         plan = op.make_plan(values, None)
     outs = tuple([bare(lay, None) for lay in plan.outs])
-    wanted = any([o is not None and o._rg for o in operands])
-    if wanted and plan.rule is not None and not modes.state.word & _UNRECORDED:
+    if _wants(plan, operands):
         for out in outs:  # who is asked whether gradients are wanted says it
             out._rg = out._layout.dtype.kind in "fc"
     tape.note(plan, operands, flat, numbers, outs)
     return outs[0] if plan.kind == FRESH or plan.kind == VIEW else plan.op.pack(outs)
+
+
+def _wants(plan: Plan, operands: Any) -> bool:
+    """Would a node be made of this call, for an operand that wants a gradient?"""
+    if plan.rule is None or modes.state.word & _UNRECORDED:
+        return False
+    return any([o is not None and o._rg for o in operands])
 
 
 def execute(plan: Plan, operands: Any, flat: list[Any], numbers: Any, record: bool) -> Any:

@@ -244,9 +244,6 @@ def copysign(input: Tensor, other: Operand):
     return E.copysign(input, other)
 
 
-copysign.derivative(lambda g, input, other, out: (E.where(input == 0, 0, g * (out / input)), 0))
-
-
 @pointwise(inplace=True, samples=of_shapes((3, 4), (4,)))
 def nextafter(input: Tensor, other: Tensor):
     """The next number after ``input`` towards ``other``. Floats only.

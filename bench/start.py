@@ -13,6 +13,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import dataclass
 
 RUNS = 7
@@ -28,6 +29,29 @@ a = torch.arange(1000.) + 1
 start = time.perf_counter(); torch.erf(a); first = time.perf_counter() - start
 start = time.perf_counter(); torch.erf(a); print(first - (time.perf_counter() - start))
 """
+
+_SINCE_START = "import os, time; print(time.monotonic() - float(os.environ['STARTED']))"
+
+_FIRST_SUM = """
+import antorcha as torch
+a, b = torch.ones(3), torch.ones(3)
+a + b
+"""
+
+_TRAINING = """
+import antorcha as torch
+from antorcha import nn
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(20, 32), nn.ReLU(), nn.Linear(32, 3))
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+x, y = torch.randn(64, 20), torch.randint(0, 3, (64,))
+loss = nn.functional.cross_entropy(model(x), y)
+optimizer.zero_grad()
+loss.backward()
+optimizer.step()
+"""
+
+_COMPILED = "from antorcha.runtime.call import native; native.finish(); print(native.ACTIVE)"
 
 _HEAVY = (
     "import antorcha, sys; print([m for m in ('scipy', 'torch', 'sklearn') if m in sys.modules])"
@@ -52,7 +76,10 @@ class Started:
 
 def measure(with_pytorch: bool) -> list[Started]:
     """All figures of this file."""
-    return [_import_time(with_pytorch), _heavy_modules(), *_first_use(), _size(with_pytorch)]
+    return [
+        _import_time(with_pytorch), _heavy_modules(), *_first_use(), *_first_minute(),
+        _size(with_pytorch),
+    ]  # fmt: skip
 
 
 def _import_time(with_pytorch: bool) -> Started:
@@ -77,6 +104,28 @@ def _first_use() -> list[Started]:
         Started("first use of a kernel", statistics.median(cold), 0.025, "s"),
         Started("first use, from the disk cache", statistics.median(warm), 0.001, "s"),
     ]
+
+
+def _first_minute() -> list[Started]:
+    """Small programs from the start of their process: with nothing compiled, and with all."""
+    sums, cold, warm = [], [], []
+    for _ in range(RUNS):
+        with tempfile.TemporaryDirectory() as cache:
+            sums.append(_since_start(_FIRST_SUM, cache))
+        with tempfile.TemporaryDirectory() as cache:
+            cold.append(_since_start(_TRAINING, cache))
+            _output(_TRAINING + _COMPILED, ANTORCHA_CACHE=cache)
+            warm.append(_since_start(_TRAINING, cache))
+    return [
+        Started("first a + b, from an empty cache", statistics.median(sums), 0.8, "s"),
+        Started("first training step, from an empty cache", statistics.median(cold), 2.0, "s"),
+        Started("first training step, from the disk cache", statistics.median(warm), 0.25, "s"),
+    ]
+
+
+def _since_start(program: str, cache: str) -> float:
+    """Seconds from before the process began to the program's last line."""
+    return _timed(program + _SINCE_START, ANTORCHA_CACHE=cache, STARTED=repr(time.monotonic()))
 
 
 def _size(with_pytorch: bool) -> Started:

@@ -18,6 +18,8 @@ from hypothesis import HealthCheck, settings
 # Read when the libraries are imported, so set before any test module is.
 os.environ.setdefault("ANTORCHA_NUM_THREADS", "2")
 os.environ.setdefault("OMP_NUM_THREADS", "2")
+# Which path a call takes is not to depend on what is compiled by then.
+os.environ.setdefault("ANTORCHA_CALL", "native")
 # PyTorch's threads look for work without a pause, which would take the time of other processes.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 # Who mends a test needs antorcha's own lines, too.

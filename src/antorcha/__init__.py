@@ -7,7 +7,6 @@ records; subpackages are imported when they are first named.
 
 from __future__ import annotations
 
-import importlib
 import os as _os
 import sys as _sys
 from typing import TYPE_CHECKING, Any
@@ -38,6 +37,7 @@ from antorcha.dtypes import (
 )
 from antorcha.errors import MissingModules as _MissingModules
 from antorcha.errors import no_such_name as _no_such_name
+from antorcha.lazy import imported as _imported
 from antorcha.ops.record import NAMESPACES as _NAMESPACES
 from antorcha.ops.record import REGISTRY as _REGISTRY
 from antorcha.runtime.tensor import Tensor
@@ -134,10 +134,10 @@ def __getattr__(name: str) -> Any:
     if name == "torch":  # (PyTorch holds itself under its own name)
         return _sys.modules[__name__]
     if name in _LAZY:
-        return importlib.import_module(f"antorcha.{name}")
+        return _imported(f"antorcha.{name}")
     home = "foreach" if name.startswith("_foreach_") else _HOME.get(name)
     if home is not None:
-        found = getattr(importlib.import_module(f"antorcha.{home}"), name, None)
+        found = getattr(_imported(f"antorcha.{home}"), name, None)
         if found is None:
             raise _no_such_name("torch", name, __dir__)
         globals()[name] = found

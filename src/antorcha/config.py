@@ -11,8 +11,10 @@ ANTORCHA_CACHE_SIZE    MiB of compiled kernels that are kept there, those used l
                        0 for no bound
 ANTORCHA_NUM_THREADS   threads of the CPU pool; default ``OMP_NUM_THREADS``, else the CPUs that
                        this process may use (affinity mask and CPU quota of its cgroup)
-ANTORCHA_CALL          ``native`` (default) or ``python``: which implementation of an op's call
-                       runs; ``checked``: native, all its invariants checked at each call (slow)
+ANTORCHA_CALL          which implementation of an op's call runs: ``auto`` (default), the native one
+                       as soon as it is compiled, which happens in the background; ``native``, from
+                       the first call on; ``python``, the readable one; ``checked``: native, all its
+                       invariants checked at each call (slow)
 ANTORCHA_TARGET        CPU to compile for, an LLVM name such as ``x86-64-v3``; default: this one
 ANTORCHA_TRACEBACK     ``short`` (default): an error shows the program's lines; ``full``: antorcha's
                        own, too
@@ -29,7 +31,7 @@ from typing import Final, NamedTuple
 
 from antorcha.errors import ArgumentError, did_you_mean, listed
 
-CALL_PATHS: Final = ("native", "python", "checked")  # (the first of such is the default)
+CALL_PATHS: Final = ("auto", "native", "python", "checked")  # (the first of such is the default)
 TRACEBACKS: Final = ("short", "full")
 MAX_THREADS: Final = 4096
 CACHE_MIB: Final = 512

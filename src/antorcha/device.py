@@ -6,11 +6,11 @@ first time somebody uses the device, so the core never names one.
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
 from antorcha import modes
 from antorcha.errors import ArgumentError, DeviceError, Facts, did_you_mean, with_facts
+from antorcha.lazy import imported
 
 if TYPE_CHECKING:
     from antorcha.lang.kernels import Backend
@@ -130,7 +130,7 @@ def backend(device: Device) -> Backend:
     if found is None:
         name = f"antorcha.devices.{device.type}"
         try:
-            found = importlib.import_module(name).backend
+            found = imported(name).backend
         except ModuleNotFoundError as error:
             if error.name != name:
                 raise

@@ -84,7 +84,7 @@ def _bytes_of(state: Any) -> bytes:
 
 
 default_generator = Generator()
-default_generator.seed()
+default_generator.share(runtime.default_generator)  # whose state machine code knows
 runtime.default_generator = default_generator  # the one that every draw finds
 
 

@@ -19,7 +19,7 @@ def test_defaults(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     found = settings({})
     assert found.cache_dir == str(tmp_path / ".cache" / "antorcha")
     assert found.num_threads == available_cpus() >= 1
-    assert found.call_path == "native"
+    assert found.call_path == "auto"
     assert found.target is None
     assert found.cache_size == 512 << 20
     assert (found.traceback, found.progress) == ("short", True)

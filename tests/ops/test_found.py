@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import antorcha
+from antorcha.devices.cpu import select as kernels
+from antorcha.devices.cpu.passes import Changed, failed
 from antorcha.errors import ShapeError
 from antorcha.lang.native import interpreted
-from antorcha.ops import select_kernels as kernels
-from antorcha.ops.found import Changed, failed
 from antorcha.runtime.alloc import OutOfMemory
 from tests.ops.parity import needs_torch, pair
 

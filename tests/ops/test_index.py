@@ -9,11 +9,14 @@ import numpy as np
 import pytest
 
 import antorcha
-from antorcha.lang.kernels import NativeKernel
+from antorcha.devices.cpu.gather import bad_index, gather_kernel, scatter_kernel
+from antorcha.devices.cpu.native import NativeKernel
+from antorcha.devices.host_gather import compute_gather, compute_scatter
+from antorcha.lang.kernels import Gather
 from antorcha.lang.native import interpreted
-from antorcha.ops.index_kernels import bad_index
 from antorcha.ops.record import REGISTRY
 from tests.ops.parity import compare, data, needs_torch
+from tests.ops.records import tensors_in
 
 # x, y: (3, 4), c: (2, 3, 4), s: (); L is torch.tensor; J a (2, 4) index of 3
 CASES = """
@@ -120,13 +123,15 @@ def run_native(what: NativeKernel, arrays: list[Any]) -> int:
     return int(kernel(ctypes.addressof(bufs), ctypes.addressof(desc)))
 
 
-def described(name: str, values: list[Any]) -> NativeKernel:
-    """The kernel that an op plans for contiguous operands."""
+def described(name: str, values: list[Any]) -> tuple[NativeKernel, Any]:
+    """The kernel of what an op plans for contiguous operands, and the reference."""
     lays = [v._layout if isinstance(v, antorcha.Tensor) else v for v in values]
     lays = [tuple([t._layout for t in v]) if isinstance(v, list) else v for v in lays]
-    what = REGISTRY[name].apply_fn(lays).what
-    assert isinstance(what, NativeKernel), f"{name} has no native kernel here"
-    return what
+    planned = REGISTRY[name].apply_fn(lays)
+    what, ins = planned.what, planned.ins or [t._layout for t in tensors_in(values)]
+    if isinstance(what, Gather):
+        return gather_kernel(what, planned.outs, ins), compute_gather(what, planned.outs)
+    return scatter_kernel(what, planned.outs, ins), compute_scatter(what, planned.outs)
 
 
 X, Y = data(5, 6, seed=3), data(5, 6, seed=4)
@@ -151,12 +156,9 @@ def test_native_kernels(name: str, dtype: str) -> None:
         return antorcha.tensor(value if value.dtype.kind == "i" else (value * 2).astype(dtype))
 
     values = [give(v) for v in KERNELS[name]]
-    what = described(name, values)
-    arrays = []
-    for v in values:
-        if isinstance(v, (list, antorcha.Tensor)):
-            arrays += [t.numpy() for t in (v if isinstance(v, list) else [v])]
-    wanted = np.ascontiguousarray(what.reference(*arrays))
+    what, reference = described(name, values)
+    arrays = [t.numpy() for t in tensors_in(values)]
+    wanted = np.ascontiguousarray(reference(arrays)[0])
     out = arrays[0].copy() if what.preload else np.zeros_like(wanted)
     assert run_native(what, [out, *arrays]) == 0
     np.testing.assert_allclose(out, wanted, rtol=1e-2 if dtype == "float16" else 1e-6)
@@ -166,18 +168,18 @@ def test_native_kernels(name: str, dtype: str) -> None:
 def test_kernels_as_plain_python(name: str) -> None:
     """The same source, interpreted, which checks every access."""
     values = [antorcha.tensor(v) if isinstance(v, np.ndarray) else v for v in KERNELS[name]]
-    what = described(name, values)
+    what, reference = described(name, values)
     arrays = [v.numpy() for v in values if isinstance(v, antorcha.Tensor)]
     out = arrays[0].copy()
     bufs = np.array([a.ctypes.data for a in (out, *arrays)], np.uint64)
     with interpreted():
         assert what.fn(bufs, np.array(what.desc), **what.static) == 0
-    np.testing.assert_allclose(out, what.reference(*arrays), rtol=1e-6)
+    np.testing.assert_allclose(out, reference(arrays)[0], rtol=1e-6)
 
 
 def test_a_kernel_names_the_bad_index() -> None:
     x, i = antorcha.zeros(3, 2), antorcha.tensor([0, 1, 7])
-    what = described("index_select", [x, 0, i])
+    what, _ = described("index_select", [x, 0, i])
     code = run_native(what, [np.zeros((3, 2), np.float32), x.numpy(), i.numpy()])
     assert bad_index(code) == (7, 0)
     assert what.fail is not None

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 import antorcha
-from antorcha.lang.kernels import NativeKernel
+from antorcha.devices.cpu.sort import sort_kernel
+from antorcha.devices.host_sort import compute_sort
 from antorcha.lang.native import interpreted
 from antorcha.ops.record import REGISTRY
+from antorcha.runtime import layout as L
 from tests.ops.parity import needs_torch, pair
 
 DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32",
@@ -137,10 +139,14 @@ def test_kernels_as_plain_python(dtype: str) -> None:
                        ("topk", (40, 0, False, True)), ("kthvalue", (77, 0, False)),
                        ("median_dim", (0, False)), ("sort", (0, False, True))):  # fmt: skip
         x = antorcha.tensor(values(dtype, (150,), False)).to(getattr(antorcha, dtype))
-        what = REGISTRY[name].apply_fn([x._layout, *rest]).what
-        assert isinstance(what, NativeKernel)
+        planned = REGISTRY[name].apply_fn([x._layout, *rest])
+        lays = [
+            each if isinstance(each, L.Layout) else L.contiguous(*each, x._layout.device)
+            for each in planned.outs
+        ]
+        what = sort_kernel(planned.what, lays, [x._layout])
         array = x.numpy()
-        wanted = what.reference(array)
+        wanted = compute_sort(planned.what, lays)([array])
         outs = [np.zeros(w.shape, w.dtype) for w in wanted]
         bufs = np.array([a.ctypes.data for a in (*outs, array)], np.uint64)
         with interpreted():

@@ -42,7 +42,7 @@ HARM = {
     "words = slots.word(invariants._object(place).ptr + 8); words.value ^= 1 << 40",
     "spare objects": "slots.word(life.lives.addr + 16).value += 1",
     "a thread in a mode": "from antorcha.runtime.call.native import mode; "
-    "mode.current(); slots.word(mode.answer.addr + 8).value = 1",
+    "mode.current()(); slots.word(mode.answer.addr + 8).value = 1",
     "numel": "z._layout.numel += 1; invariants.check_result(z)",
     "outside": "z._offset = 5; invariants.check_result(z)",
     "no older": "z._fn.seq = 0; invariants.check_result(z)",
@@ -68,16 +68,19 @@ def test_no_kernel_runs_without_an_operand_that_it_reads() -> None:
     done = run("""
 from antorcha import dtypes
 from antorcha.device import as_device, backend
+from antorcha.devices.cpu.gather import scatter_kernel
+from antorcha.devices.cpu.native import compile_native
 from antorcha.errors import NativeError
-from antorcha.ops.index_kernels import element_kernel
+from antorcha.lang.kernels import Scatter
 from antorcha.runtime import layout as L
 
 cpu = as_device("cpu")
 big, index = L.contiguous((3, 3), dtypes.float32, cpu), L.contiguous((2, 3), dtypes.int64, cpu)
-what = element_kernel("fill", big, 0, index, float, None, None)
+what = Scatter("set", (0,), None, None, source=2)
 backend(cpu).compile(what, (big,), (big, index, float))
 try:
-    backend(cpu).compile(what, (big,), (big, index))
+    kernel = scatter_kernel(what, (big,), (big, index, float))
+    compile_native(what, kernel, (big,), (big, index))
 except NativeError as error:
     print(error)
 """)

@@ -428,7 +428,10 @@ def _native() -> Any:
     if not _engine:
         from antorcha.runtime.call import native
 
-        _engine.extend((native.engine(gradients_of, accumulate, sum_of), native))
+        walk = native.engine(gradients_of, accumulate, sum_of)
+        if walk is None and native.is_awaited():
+            return None
+        _engine.extend((walk, native))
         if _engine[0] is not None:
             from antorcha.ops import replay_sizes
             from antorcha.runtime.call.native.nodes import teach, teach_sizes

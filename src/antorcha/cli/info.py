@@ -40,9 +40,10 @@ def show_calls(words: list[str], *, as_json: bool) -> int:
     how many calls the native path served and how many Python did, and why. The script's exit code.
     """
     from antorcha.cli import runner
-    from antorcha.runtime.call.native import why_not
+    from antorcha.runtime.call.native import finish, why_not
     from antorcha.runtime.call.native.report import served
 
+    finish()
     try:
         code = runner.run(words)
     except SystemExit as stop:
@@ -124,6 +125,8 @@ def _call_path(_torch: Any) -> str:
     why_not = native.why_not()
     if why_not:
         return f"python ({why_not})"
+    if config.call_path == "auto" and native.is_to_be_compiled():
+        return "native, once it is compiled in the background"
     return "native, checked" if config.call_path == "checked" else "native"
 
 

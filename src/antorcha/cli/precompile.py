@@ -18,8 +18,11 @@ def main(*, quiet: bool = False) -> int:
     """Runs the programs; says how many kernels have been compiled. 0, or 1 if one has failed."""
     from rich.console import Console
 
+    from antorcha.runtime.call import native
+
     console = Console(quiet=quiet)
     before, begin = cached(), time.perf_counter()
+    native.finish()
     failed = [name for name, run in programs() if not _runs(run)]
     made = cached()["files"] - before["files"]
     seconds = time.perf_counter() - begin

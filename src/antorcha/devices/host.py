@@ -13,19 +13,36 @@ from typing import Any
 import numpy as np
 
 from antorcha import dtypes, float8
-from antorcha.devices.host_conv import compute_conv
+from antorcha.devices.host_conv import compute_conv, compute_unfold
+from antorcha.devices.host_gather import compute_gather, compute_scatter
+from antorcha.devices.host_pooling import compute_pooling
+from antorcha.devices.host_select import compute_bins, compute_replace, compute_select
+from antorcha.devices.host_sort import compute_distinct, compute_search, compute_sort
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import (
+    Arrange,
+    Bins,
+    Check,
     Conv,
     Description,
+    Distinct,
+    Gather,
     Host,
     Launch,
     MatMul,
-    NativeKernel,
     Pointwise,
+    Pooling,
+    Range,
     Reduce,
+    Replace,
     Rows,
     Scan,
+    Scatter,
+    Search,
+    Select,
+    Sort,
+    Unfold,
+    is_dynamic,
 )
 from antorcha.runtime import layout as L
 from antorcha.runtime.layout import Layout
@@ -74,8 +91,8 @@ def compile_host(what: Description, outs: Sequence[Layout], ins: Sequence[Any]) 
         for k, (lay, result) in enumerate(zip(outs, results, strict=True)):
             write(view(lay, flat[2 * k], flat[2 * k + 1]), result)
 
-    if isinstance(what, Host) and what.dynamic:
-        return Launch(_dynamic(what, outs, read), into)
+    if is_dynamic(what):
+        return Launch(_dynamic(compute, outs, read), into)
 
     def fresh(*flat: Any) -> Any:
         (lay,) = outs
@@ -112,12 +129,10 @@ def cast_array(array: Array, to: np.dtype[Any]) -> Array:
     return made
 
 
-def _dynamic(what: Host, outs: Sequence[Layout], read: Any) -> Callable[..., Any]:
+def _dynamic(compute: Compute, outs: Sequence[Layout], read: Any) -> Callable[..., Any]:
     def fresh(*flat: Any) -> list[tuple[Layout, Storage]]:
-        results = what.fn(*read(flat))
         made = []
-        for lay, result in zip(outs, results if isinstance(results, tuple) else (results,),
-                               strict=True):  # fmt: skip
+        for lay, result in zip(outs, compute(read(flat)), strict=True):
             array = np.ascontiguousarray(result).reshape(np.shape(result))
             out = L.contiguous(array.shape, lay.dtype, lay.device)
             storage = new_storage(out.nbytes)
@@ -224,14 +239,6 @@ def _scan(what: Scan, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
     return compute
 
 
-def _native(what: NativeKernel, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
-    def compute(values: list[Any]) -> list[Any]:
-        results = what.reference(*values)
-        return list(results) if isinstance(results, tuple) else [results]
-
-    return compute
-
-
 def _host(what: Host, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
     def compute(values: list[Any]) -> list[Any]:
         with np.errstate(all="ignore"):
@@ -268,9 +275,54 @@ def _conv(what: Conv, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
     return compute_conv(what, ins[0].dtype.name in ("float16", "bfloat16"))
 
 
+def _arrange(what: Arrange, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
+    kept = {"lower": np.tril, "upper": np.triu}.get(what.triangle)
+
+    def compute(values: list[Any]) -> list[Any]:
+        made = np.transpose(np.flip(values[0], what.backwards), what.order)
+        return [made if kept is None else kept(made, what.diagonal)]
+
+    return compute
+
+
+def _range(what: Range, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
+    start, step, end, n = what.start, what.step, what.end, outs[0].numel
+    wide: Any = np.int64 if isinstance(start, int) and isinstance(step, int) else np.float64
+
+    def compute(values: list[Any]) -> list[Any]:
+        k = np.arange(n, dtype=wide)
+        made = wide(start) + k * wide(step)
+        if end is not None:
+            made = np.where(k < n // 2, made, wide(end) - (n - 1 - k) * wide(step))
+        return [made]
+
+    return compute
+
+
+def _check(what: Check, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
+    def compute(values: list[Any]) -> list[Any]:
+        (v,) = values
+        wrong = v[(v != what.besides) & ((v < what.low) | (v >= what.high))]
+        if wrong.size:
+            raise what.refuse(int(wrong.flat[0]))
+        return []
+
+    return compute
+
+
+def _of_outs(compute: Callable[[Any, Sequence[Layout]], Compute]) -> Callable[..., Compute]:
+    return lambda what, outs, ins: compute(what, outs)
+
+
 _COMPUTE: dict[type, Callable[..., Compute]] = {
-    Pointwise: _pointwise, Reduce: _reduce, Rows: _rows, Scan: _scan, NativeKernel: _native,
+    Pointwise: _pointwise, Reduce: _reduce, Rows: _rows, Scan: _scan,
     Host: _host, MatMul: _matmul, Conv: _conv,
+    Pooling: _of_outs(compute_pooling), Gather: _of_outs(compute_gather),
+    Scatter: _of_outs(compute_scatter), Sort: _of_outs(compute_sort),
+    Search: _of_outs(compute_search), Select: _of_outs(compute_select),
+    Replace: _of_outs(compute_replace), Distinct: _of_outs(compute_distinct),
+    Bins: _of_outs(compute_bins), Arrange: _arrange, Range: _range,
+    Check: _check, Unfold: _of_outs(compute_unfold),
 }  # fmt: skip
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from antorcha.lang.kernels import Conv
+from antorcha.lang.kernels import Conv, Unfold
+from antorcha.runtime.layout import Layout
 
 Array = np.ndarray[Any, Any]
 
@@ -84,3 +85,34 @@ def compute_conv(what: Conv, halves: bool) -> Callable[[list[Any]], Sequence[Any
         return [w.reshape(what.w)]
 
     return {"forward": forward, "data": data, "weight": weight}[what.kind]
+
+
+def compute_unfold(what: Unfold, outs: Sequence[Layout]) -> Callable[[list[Any]], list[Array]]:
+    out = outs[0]
+    edges = [(0, 0), (0, 0), *[(p, p) for p in what.padding]]
+
+    def unfold(x: Array) -> Array:
+        return _blocks(what, np.pad(x, edges)).reshape(out.shape)
+
+    def fold(columns: Array) -> Array:
+        n, c, *size = out.shape
+        parts = columns.reshape(n, c, *what.kernel_size, *what.blocks)
+        made = np.zeros((n, c, *[s + 2 * p for s, p in zip(size, what.padding, strict=True)]),
+                        columns.dtype)  # fmt: skip
+        seen = _blocks(what, made)
+        for tap in np.ndindex(*what.kernel_size):
+            seen[(slice(None), slice(None), *tap)] += parts[(slice(None), slice(None), *tap)]
+        inside = [slice(p, p + s) for s, p in zip(size, what.padding, strict=True)]
+        return made[(slice(None), slice(None), *inside)]
+
+    return lambda values: [(fold if what.back else unfold)(values[0])]
+
+
+def _blocks(what: Unfold, padded: Array) -> Array:
+    """(N, C, taps.., blocks..): the blocks of padded images, as a view."""
+    steps = padded.strides[2:]
+    return np.lib.stride_tricks.as_strided(
+        padded, (*padded.shape[:2], *what.kernel_size, *what.blocks),
+        (*padded.strides[:2], *[s * d for s, d in zip(steps, what.dilation, strict=True)],
+         *[s * t for s, t in zip(steps, what.stride, strict=True)]),
+    )  # fmt: skip

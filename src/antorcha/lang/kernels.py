@@ -5,6 +5,10 @@ or Python number types (``float``, ``int``, ``bool``, ``complex``: run-time numb
 layouts whose storages are fresh or given. ``fresh(storage, offset, .., number, ..)`` allocates the
 one output and gives its storage; ``into(out_storage, out_offset, .., inputs)`` writes to storages
 that exist. Neither touches version counters.
+
+A launch reads its inputs and writes its outputs, through their layouts, and no other memory. An
+output that is a copy of the first input with something changed (Scatter, Replace), or has each
+element of it in its own place (Pointwise, a triangle), may be the same memory.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from antorcha.lang.expr import Expr
+    from antorcha.lang.windows import Windows
     from antorcha.runtime.layout import Layout
     from antorcha.runtime.storage import Storage
 
@@ -90,25 +95,6 @@ class Scan:
 
 
 @struct
-class NativeKernel:
-    """A native function of ABI ``(bufs: ptr[raw], desc: ptr[i64]) -> i64``; bufs: outs, then ins.
-
-    ``static`` fixes its compile-time parameters; ``desc`` is what it needs to know of the layouts.
-    ``reference`` computes the same with NumPy: input arrays -> a tuple of output arrays.
-    A status other than 0 is turned into an exception by ``fail``. With ``preload`` the first output
-    starts as a copy of the first input, and the function writes over it.
-    """
-
-    fn: Any
-    static: dict[str, Any]
-    desc: tuple[int, ...]
-    reference: Callable[..., Any]
-    fail: Callable[[int], BaseException] | None = None
-    work: int = 0
-    preload: bool = False
-
-
-@struct
 class Host:
     """A function of NumPy arrays, run on the host by every device that shares its memory.
 
@@ -164,7 +150,248 @@ class Conv:
     groups: int
 
 
-Description = Pointwise | Reduce | Rows | Scan | NativeKernel | Host | MatMul | Conv
+@struct
+class Draw:
+    """Fills the output, which lies in a row, with random numbers in the order of its elements.
+
+    ``state`` is where the generator's state is, ``sampler`` the function of the host that draws
+    ``count`` numbers from it, with two real parameters, an unsigned and a signed one.
+    """
+
+    sampler: int
+    state: int
+    count: int
+    a: float
+    b: float
+    u: int
+    i: int
+
+
+@struct
+class Pooling:
+    """The maximum or the average of windows over the last ``dims`` dims, or the gradient of one.
+
+    With planes x[p, i] of elements and y[p, o] of results, window o being the taps i of x that
+    ``windows`` gives it, ``kind`` says what is computed:
+
+    "max": y[p, o] = max of x[p, i] over the window, NaN being the greatest; a second output, where
+    there is one (int64), is the i that it was, the first of equals.
+    "average": y[p, o] = sum of x[p, i] over the window, by the window's divisor.
+    "max gradient": x[p, i] = sum of y[p, o] over the o whose place, the second input, is i.
+    "average gradient": x[p, i] = sum of y[p, o] by o's divisor, over the windows that i is in.
+    """
+
+    kind: str
+    dims: int
+    windows: Windows | None = None  # the gradient of a maximum needs none
+
+
+@struct
+class Gather:
+    """Elements of a tensor x at the positions that index tensors say.
+
+    Inputs are x, then an integer tensor for each of ``dims``; these broadcast to one shape. With
+    ``at``, the index's dims stand from there on in the output, in the place of the indexed ones:
+    out[a.., i.., b..] = x[.., index_k[i..] at dims[k], ..], where a and b are x's other dims.
+    Without, one dim is indexed, and the index says for every element of the output (whose shape
+    it has) where it is along that dim: out[i..] = x[i.. but index[i..] at dims[0]]. Where ``dims``
+    is (), x is seen as one dim of its elements in row-major order, at ``at`` 0.
+
+    An index counts from the end of its dim where it is negative and ``negative`` allows it. For
+    one that is no position ``refuse(index, k)`` makes the exception; k counts the index tensors.
+    """
+
+    dims: tuple[int, ...]
+    at: int | None
+    refuse: Callable[[int, int], BaseException]
+    negative: bool = False
+
+
+@struct
+class Scatter:
+    """A copy of x in which a source is written to, or folded into, what a Gather would read.
+
+    Inputs are x, the source, which is input number ``source``, and the index tensors. The source
+    has the shape of the Gather's output; without ``at`` it may be larger, or a number; without
+    ``dims`` it may have any with as many elements.
+    ``fold`` says what becomes of an element that is written to: "set" (the last source element in
+    row-major order), "add", "multiply", "max", "min" or "mean" of its old value, unless ``own``
+    is False, and of the source elements that arrive there. Sums of bools are "or". Nothing is
+    written for the index ``skipped``. Every index is checked before anything is written.
+    """
+
+    fold: str
+    dims: tuple[int, ...]
+    at: int | None
+    refuse: Callable[[int, int], BaseException]
+    negative: bool = False
+    source: int = 1
+    own: bool = True
+    skipped: int | None = None
+
+
+@struct
+class Sort:
+    """The elements along a dim in order, the first of them, or the one of some rank.
+
+    Outputs are the values and, where there are two, their positions along ``dim`` (int64). Equal
+    elements keep their order, NaN is the greatest, and ``descending`` turns the order. Without
+    ``dim``, all elements in row-major order are one line.
+
+    ``kind`` says what is given of each line: "sort" all of it, "top" as many of the first as the
+    outputs have along the dim; the others give one element, and their outputs have size 1 there or
+    lack the dim: "kth" the one of ``rank``; "median" the lower median, or the first NaN if there is
+    one; "nanmedian" the lower median of what is no NaN; "mode" the commonest (the least of these,
+    and the last of its equals).
+    """
+
+    name: str  # what errors call it
+    kind: str
+    dim: int | None
+    descending: bool = False
+    rank: int = 0
+
+
+@struct
+class Search:
+    """Places of values in sorted lines: before how many elements of a line each does not belong.
+
+    Inputs are the lines (along the last dim; or one, of one dim), the values, line by line, and,
+    where the lines are not in order, int64 positions that put them in order. The place of v is that
+    of the first element e with e >= v, with ``right`` e > v, by bisection. ``refuse()`` makes the
+    exception for a position that is none.
+    """
+
+    right: bool
+    refuse: Callable[[], BaseException]
+
+
+@struct
+class Select:
+    """What a mask (the last input; any dtype) chooses, where it is not zero, in row-major order.
+
+    With ``positions`` the mask is the only input, and row d of the output has the positions along
+    its dim d; else the first input's elements are given, in one dim. Both inputs broadcast.
+    """
+
+    name: str  # what errors call it
+    positions: bool
+    dynamic = True
+
+
+@struct
+class Replace:
+    """A copy of x in which the elements that a mask chooses are those of a source, in order.
+
+    Inputs are x, the mask (bool) and the source; x and the mask broadcast to the output. Where the
+    source has too few, ``refuse(wanted, given)`` makes the exception, and nothing is written.
+    """
+
+    name: str  # what errors call it
+    refuse: Callable[[int, int], BaseException]
+
+
+@struct
+class Distinct:
+    """The distinct elements (or slices along ``dim``), for each where it went, and their counts.
+
+    Outputs are the values, in order, or with ``consecutive`` one for each run of equals; for each
+    element of the input the number of its value (int64); for each value how many (int64).
+    """
+
+    name: str  # what errors call it
+    dim: int | None
+    consecutive: bool
+    dynamic = True
+
+
+@struct
+class Bins:
+    """How often each integer 0, 1, .. occurs, or the sum of the weights that stand beside it.
+
+    Inputs are the integers, in one dim, and the weights, if there are any. The output has ``least``
+    elements, or as many as it takes. ``refuse()`` makes the exception for a negative integer.
+    """
+
+    name: str  # what errors call it
+    least: int
+    refuse: Callable[[], BaseException]
+    dynamic = True
+
+
+@struct
+class Arrange:
+    """The input's elements with its dims in another order, some of them backwards.
+
+    out[i] = x[j], where j[order[d]] is i[d], or, for the dims of x in ``backwards``, the same from
+    the dim's end. A ``triangle`` keeps a part of matrices in the last two dims, and puts zeros in
+    the place of the rest: "lower" keeps row r, column c where c - r <= ``diagonal``, "upper" where
+    c - r >= ``diagonal``.
+    """
+
+    order: tuple[int, ...]
+    backwards: tuple[int, ...] = ()
+    triangle: str = ""
+    diagonal: int = 0
+
+
+@struct
+class Range:
+    """Evenly spaced numbers: out[k] = start + k * step, for k = 0, 1, .. of n.
+
+    They are worked out in int64 where both are integers, else in float64, then cast. With an
+    ``end``, the second half, k >= n // 2, is end - (n - 1 - k) * step.
+    """
+
+    start: float
+    step: float
+    end: float | None = None
+
+
+@struct
+class Check:
+    """Stops what runs unless every element of an integer tensor is right.
+
+    It is where ``low`` <= v < ``high``, or v is ``besides`` (None: no other is). For the first
+    element that is not ``refuse(v)`` makes the exception. There is no output.
+    """
+
+    low: int
+    high: int
+    refuse: Callable[[int], BaseException]
+    besides: int | None = None
+
+
+@struct
+class Unfold:
+    """The sliding blocks of images as columns, or with ``back`` the sum of the columns' blocks.
+
+    With images x[n, c, place], zero outside, columns y[n, (c, tap), block], and tap t of block o
+    being the place o * stride + t * dilation - padding along each spatial dim:
+    y[n, (c, t), o] = x[n, c, place]; backwards x[n, c, place] = sum of y[n, (c, t), o] over all
+    t and o of that place. ``blocks`` counts the blocks along each dim.
+    """
+
+    kernel_size: tuple[int, ...]
+    dilation: tuple[int, ...]
+    padding: tuple[int, ...]
+    stride: tuple[int, ...]
+    blocks: tuple[int, ...]
+    back: bool = False
+
+
+Description = (
+    Draw | Pointwise | Reduce | Rows | Scan | Host | MatMul | Conv | Pooling | Gather
+    | Scatter | Sort | Search | Select | Replace | Distinct | Bins | Arrange | Range
+    | Check | Unfold
+)  # fmt: skip
+Placed = (Pooling, Gather, Scatter, Sort, Search, Replace, Arrange, Range)
+"""Descriptions whose results lie as the op wants that plans them; others write to any layout."""
+
+
+def is_dynamic(what: Description) -> bool:
+    """Do the outputs' shapes depend on the data? ``fresh`` then gives (layout, storage) of each."""
+    return getattr(what, "dynamic", False)
 
 
 @struct

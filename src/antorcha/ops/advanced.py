@@ -6,10 +6,9 @@ from typing import Any as _Any
 
 from antorcha.errors import ArgumentError, DtypeError, OutOfRange, ShapeError, warn
 from antorcha.indexing import AdvancedIndex, advanced_position, broadcast_indices
-from antorcha.lang.kernels import Host
-from antorcha.lazy import Array, np
+from antorcha.lang.kernels import Gather, Scatter
 from antorcha.loops import result_strides
-from antorcha.ops.index import add_at, blocks_or_numpy, check_range, zeros_like_layout
+from antorcha.ops.index import outside, zeros_like_layout
 from antorcha.ops.kernel import Planned, kernel
 from antorcha.ops.memory import strides_of_format
 from antorcha.ops.record import T, composite
@@ -33,34 +32,12 @@ def advanced(input: Layout, indices: _Any, dims: tuple[int, ...]) -> tuple[int, 
     return advanced_position([AdvancedIndex(d, None) for d in dims]), common
 
 
-def numpy_index(
-    op: str, shape: tuple[int, ...], dims: tuple[int, ...], arrays: _Any, common: _Any
-) -> tuple[_Any, ...]:
-    made: list[_Any] = [slice(None)] * len(shape)
-    for d, at in zip(dims, arrays, strict=True):
-        checked = check_range(op, at.astype(np.int64), shape[d], d, negative=True)
-        made[d] = np.broadcast_to(checked, common)
-    return tuple(made)
-
-
-def front_to_place(array: Array, count: int, position: int) -> Array:
-    """Moves the first ``count`` dims to where they belong in the result."""
-    return np.moveaxis(array, range(count), range(position, position + count))
-
-
 @kernel(function=False, method=False, out=False, node="index")
 def index_at(input: Tensor, indices: Tensors, dims: Ints):
     """``input[indices]``, the index tensors standing at ``dims``; they broadcast together."""
     position, common = advanced(input, indices, dims)
     kept = [n for d, n in enumerate(input.shape) if d not in dims]
     shape = (*kept[:position], *common, *kept[position:])
-    order = index_order(input, dims)
-
-    def run(x: Array, *arrays: Array) -> Array:
-        at = numpy_index("index", x.shape, dims, arrays, common)
-        first = np.transpose(x, order)[tuple([at[d] for d in dims])]
-        return front_to_place(first, len(common), position)
-
     strides = [s for d, s in enumerate(input.strides) if d not in dims]
     strides[position:position] = [0] * len(common)
     after = len(shape) - position - len(common)
@@ -72,21 +49,8 @@ def index_at(input: Tensor, indices: Tensors, dims: Ints):
             [0 if n == 1 != m else s for n, m, s in zip(wide, shape, steps, strict=True)]
         )))  # fmt: skip
     out = L.layout(shape, tuple(result_strides(shape, views)), input.dtype, input.device)
-    if not alike(indices, common):
-        return Planned(Host(run), [out])
-    place = (position, position + len(common))
-    return Planned(blocks_or_numpy("index", "get", input, dims, indices[0], out, place, run), [out])
-
-
-def alike(indices: _Any, common: Size) -> bool:
-    """Do all index tensors lie in order, with one shape and dtype?"""
-    first = indices[0]
-    return all(i.contiguous and i.shape == common and i.dtype is first.dtype for i in indices)
-
-
-def index_order(input: Layout, dims: tuple[int, ...]) -> tuple[int, ...]:
-    """The indexed dims in front, the others behind them."""
-    return (*dims, *[d for d in range(input.ndim) if d not in dims])
+    refuse = outside("index", input, *dims)
+    return Planned(Gather(tuple(dims), position, refuse, negative=True), [out])
 
 
 @index_at.derivative
@@ -115,31 +79,13 @@ def index_put_at(
             f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to "
             f"indexing result of shape {list(shape)}"
         )
-    order = index_order(input, dims)
-
-    def run(x: Array, new: Array, *arrays: Array) -> Array:
-        at = numpy_index("index_put", x.shape, dims, arrays, common)
-        made = np.array(x, order="C")
-        wide = np.broadcast_to(new.reshape(have), shape)
-        wide = np.moveaxis(wide, range(position, position + len(common)), range(len(common)))
-        where = tuple([at[d] for d in dims])
-        target = np.transpose(made, order)
-        if accumulate:
-            add_at(target, where, wide)
-        else:
-            target[where] = wide
-        return made
-
     strides = strides_of_format(input.shape, input.strides, "preserve")
     out = L.layout(input.shape, strides, input.dtype, input.device)
-    if not alike(indices, common):
-        return Planned(Host(run), [out])
     steps = tuple(broadcast_strides(have, values.strides[max(lead, 0) :], shape))
     wide = L.layout(shape, steps, values.dtype, values.device)
-    place = (position, position + len(common))
-    mode = "add" if accumulate else "set"
-    what = blocks_or_numpy("index_put", mode, out, dims, indices[0], wide, place, run)
-    return Planned(what, [out])
+    refuse = outside("index_put", input, *dims)
+    what = Scatter("add" if accumulate else "set", tuple(dims), position, refuse, negative=True)
+    return Planned(what, [out], ins=[input, wide, *indices])
 
 
 def fits(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:

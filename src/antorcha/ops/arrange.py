@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any as _Any
 
 from antorcha import dtypes
 from antorcha.device import as_device
 from antorcha.errors import DtypeError, OutOfRange, ShapeError
-from antorcha.lang.kernels import Host
-from antorcha.lazy import lazy, np
+from antorcha.lang.kernels import Arrange, Host
+from antorcha.lazy import np
 from antorcha.ops.kernel import Planned, kernel
 from antorcha.ops.memory import constant, strides_of_format
 from antorcha.ops.operands import held
@@ -33,8 +32,6 @@ from antorcha.runtime.layout import Layout
 from antorcha.runtime.tensor import Tensor as TensorType
 from antorcha.shapes import normalize_dim, normalize_dims, suggests_channels_last
 
-kernels = lazy("antorcha.ops.arrange_kernels")
-
 
 # ----------------------------------------------------------------------------- flips and rolls
 @kernel(out=False)
@@ -48,22 +45,7 @@ def flip(input: Tensor, dims: Ints):
     at = normalize_dims(dims, input.ndim, op="flip") if dims else ()
     strides = strides_of_format(input.shape, input.strides, "preserve")
     out = L.layout(input.shape, strides, input.dtype, input.device)
-    read, start = flipped(input, input.strides, at)
-    return Planned(
-        kernels.described(
-            out, input.shape, strides, read, start, lambda x: np.flip(x, at) if at and x.ndim else x
-        ),
-        [out],
-    )
-
-
-def flipped(input: Layout, strides: _Any, dims: _Any) -> tuple[list[int], int]:
-    """The strides that walk ``dims`` from their ends, and where they start."""
-    read, start = list(strides), 0
-    for d in dims if input.numel and input.ndim else ():
-        start += (input.shape[d] - 1) * read[d]
-        read[d] = -read[d]
-    return read, start
+    return Planned(Arrange(tuple(range(input.ndim)), tuple(at) if input.ndim else ()), [out])
 
 
 flip.derivative(lambda g, dims: T.flip(g, dims))
@@ -132,11 +114,11 @@ def rot90(input: Tensor, k: Int = 1, dims: Ints = (0, 1)):
         strides[a], strides[b] = strides[b], strides[a]
     out = L.layout(tuple(shape), tuple(strides), input.dtype, input.device)
     # a quarter turn is a flip of the second dim (three quarters: of the first), then a transpose
-    read, start = flipped(input, input.strides, ((), (b,), (a, b), (a,))[k % 4])
+    backwards: tuple[int, ...] = ((), (b,), (a, b), (a,))[k % 4]
+    order = list(range(ndim))
     if k % 2:
-        read[a], read[b] = read[b], read[a]
-    what = kernels.described(out, shape, strides, read, start, lambda x: np.rot90(x, k, (a, b)))
-    return Planned(what, [out])
+        order[a], order[b] = b, a
+    return Planned(Arrange(tuple(order), backwards), [out])
 
 
 rot90.derivative(lambda g, k, dims: T.rot90(g, -k, dims))
@@ -368,15 +350,9 @@ def repeat_places(repeats: Tensor):
 def _triangle(input: _Any, op: str, side: str, diagonal: int) -> Planned:
     if input.ndim < 2:
         raise ShapeError(f"{op}: input tensor must have at least 2 dimensions")
-    keep = functools.partial(getattr(np, op), k=diagonal)
     out = L.contiguous(tuple(input.shape), input.dtype, input.device)
-    if out.itemsize > 8:
-        return Planned(Host(keep), [out])
-    diagonal = max(-input.shape[-2] - 1, min(diagonal, input.shape[-1] + 1))
-    what = kernels.described(
-        out, input.shape, out.strides, input.strides, 0, keep, triangle=side, diagonal=diagonal
-    )
-    return Planned(what, [out])
+    order = tuple(range(input.ndim))
+    return Planned(Arrange(order, triangle=side, diagonal=diagonal), [out])
 
 
 @kernel(inplace=True)
@@ -387,7 +363,7 @@ def tril(input: Tensor, diagonal: Int = 0):
     tensor([[1., 0.],
             [1., 1.]])
     """
-    return _triangle(input, "tril", kernels.LOWER, diagonal)
+    return _triangle(input, "tril", "lower", diagonal)
 
 
 @kernel(inplace=True)
@@ -398,7 +374,7 @@ def triu(input: Tensor, diagonal: Int = 0):
     tensor([[1., 1.],
             [0., 1.]])
     """
-    return _triangle(input, "triu", kernels.UPPER, diagonal)
+    return _triangle(input, "triu", "upper", diagonal)
 
 
 tril.derivative(lambda g, diagonal: T.tril(g, diagonal))

@@ -13,8 +13,8 @@ from typing import Any as _Any
 from antorcha import dtypes, modes
 from antorcha.device import as_device, backend
 from antorcha.errors import ArgumentError, DtypeError, ShapeError, ValueRangeError
-from antorcha.lang.kernels import Host
-from antorcha.lazy import lazy, np
+from antorcha.lang.kernels import Host, Range
+from antorcha.lazy import np
 from antorcha.ops.kernel import Planned, kernel
 from antorcha.ops.memory import strides_of_format
 from antorcha.ops.operands import held
@@ -37,8 +37,6 @@ from antorcha.runtime.tensor import Tensor as TensorType
 from antorcha.runtime.tensor import bare
 from antorcha.shapes import is_symbol
 
-kernels = lazy("antorcha.ops.create_kernels")
-
 
 def finish(tensor: TensorType, requires_grad: bool) -> TensorType:
     """Applies ``requires_grad=`` to a fresh tensor."""
@@ -55,26 +53,16 @@ def finish(tensor: TensorType, requires_grad: bool) -> TensorType:
     return tensor
 
 
-def uninitialised(shape: _Any, dtype: _Any, device: _Any, strides: _Any = None) -> TensorType:
-    """A tensor over fresh memory that holds anything."""
+def unwritten(shape: _Any, dtype: _Any, device: _Any, strides: _Any = None) -> TensorType:
+    """A tensor over fresh memory that holds anything, to which ops alone write: a tape says so."""
     lay = (
         L.contiguous(shape, dtype, device)
         if strides is None
         else (L.layout(shape, strides, dtype, device))
     )
-    if modes.busy and modes.state.word & modes.SYMBOLS:  # nothing runs, and sizes may be any
-        return _without_memory(lay)
-    return bare(lay, backend(device).allocate(lay.nbytes))
-
-
-def _without_memory(lay: L.Layout) -> TensorType:
-    nothing: _Any = None
-    return bare(lay, nothing)
-
-
-def _empty(shape: _Any, dtype: _Any, device: _Any, strides: _Any = None) -> TensorType:
-    """As ``uninitialised``, where ops alone write to it: a tape says so."""
-    made = uninitialised(shape, dtype, device, strides)
+    without: _Any = None  # what is only planned has no memory, and sizes that may be any
+    planned = modes.busy and modes.state.word & modes.SYMBOLS
+    made = bare(lay, without if planned else backend(device).allocate(lay.nbytes))
     if modes.busy and tapes.current.tape is not None:
         tapes.current.tape.note_memory(made)
     return made
@@ -217,7 +205,7 @@ def empty(size: Shape, *, dtype: _Any, device: _Any, memory_format: Str = "conti
     torch.Size([2, 3])
     """
     strides = None if memory_format == "contiguous" else strides_of_format(size, (), memory_format)
-    return _empty(size, dtype or dtypes.get_default_dtype(), device, strides)
+    return unwritten(size, dtype or dtypes.get_default_dtype(), device, strides)
 
 
 @creating(out=False)
@@ -229,7 +217,7 @@ def empty_strided(size: Ints, stride: Ints, *, dtype: _Any, device: _Any):
     """
     if len(size) != len(stride):
         raise ShapeError(f"empty_strided: {len(size)} sizes and {len(stride)} strides")
-    return _empty(size, dtype or dtypes.get_default_dtype(), device, stride)
+    return unwritten(size, dtype or dtypes.get_default_dtype(), device, stride)
 
 
 def empty_as(input: TensorType, dtype: _Any, device: _Any, memory_format: str) -> TensorType:
@@ -237,7 +225,22 @@ def empty_as(input: TensorType, dtype: _Any, device: _Any, memory_format: str) -
     lay = input._layout
     strides = strides_of_format(lay.shape, lay.strides, memory_format)
     where = lay.device if device is None else as_device(device)
-    return _empty(lay.shape, dtype or lay.dtype, where, strides)
+    return unwritten(lay.shape, dtype or lay.dtype, where, strides)
+
+
+def _full_as(
+    input: TensorType, value: _Any, dtype: _Any, device: _Any, memory_format: str
+) -> TensorType:
+    """A tensor full of one number: as another one where nothing else is asked for."""
+    lay = input._layout
+    strides = None
+    if memory_format != "contiguous" and not (lay.contiguous and memory_format == "preserve"):
+        strides = strides_of_format(lay.shape, lay.strides, memory_format)
+    where = lay.device if device is None else as_device(device)
+    chosen = dtype or lay.dtype
+    return T.full_layout(  # type: ignore[no-any-return]
+        lay.shape, held("full_like", chosen, value), chosen, where, strides
+    )
 
 
 def like(
@@ -251,12 +254,13 @@ def like(
 
         def fn(input: TensorType, *args: _Any, **how: _Any) -> TensorType:
             value = elements(input, *args, **{name: how[name] for name in wanted})
-            made = empty_as(input, how["dtype"], how["device"], how["memory_format"])
-            if callable(value):
-                value(made)
-            elif value is not None:
-                T.fill_(made, held("full_like", made._layout.dtype, value))
-                made._storage.version = 0
+            kept = how["dtype"], how["device"], how["memory_format"]
+            if value is None or callable(value):
+                made = empty_as(input, *kept)
+                if value is not None:
+                    value(made)
+            else:
+                made = _full_as(input, value, *kept)
             return finish(made, how["requires_grad"])
 
         return kind(_taking(fn, elements, keywords), method=False, out=False)
@@ -308,13 +312,7 @@ def empty_like(input: Tensor):
 def arange_kernel(count: Int, start: StaticNumber, step: StaticNumber, dtype: Dtype,
                   device: DeviceArg = None):  # fmt: skip
     """``start + k * step`` for k = 0 .. count - 1."""
-    wide: _Any = np.int64 if isinstance(start, int) and isinstance(step, int) else np.float64
-
-    def compute() -> _Any:
-        return wide(start) + np.arange(count, dtype=wide) * wide(step)
-
-    out = L.contiguous((count,), dtype, as_device(device))
-    return Planned(kernels.described(out, count, start, step, compute) or Host(compute), [out])
+    return Planned(Range(start, step), [L.contiguous((count,), dtype, as_device(device))])
 
 
 @creating(sizes=("start", "end"))
@@ -373,16 +371,9 @@ def _(make):
 def linspace_kernel(start: StaticNumber, end: StaticNumber, steps: Int, dtype: Dtype,
                     device: DeviceArg = None):  # fmt: skip
     """``steps`` evenly spaced numbers; the second half counted from the end, as PyTorch does."""
-
-    def compute() -> _Any:
-        wide = np.float64
-        step = (end - start) / (steps - 1) if steps > 1 else 0.0
-        k = np.arange(steps)
-        low = wide(start) + k * wide(step)
-        high = wide(end) - (steps - 1 - k) * wide(step)
-        return np.where(k < steps // 2, low, high) if steps != 1 else low
-
-    return Planned(Host(compute), [L.contiguous((steps,), dtype, device)])
+    step = (end - start) / (steps - 1) if steps > 1 else 0.0
+    what = Range(start, step, end if steps > 1 else None)
+    return Planned(what, [L.contiguous((steps,), dtype, device)])
 
 
 @creating()

@@ -1,11 +1,10 @@
 """cross_entropy and nll_loss: one op forward, one kernel backward.
 
-With class indices the forward is one row program (log-softmax, the picked and the smoothed loss of
-every row, in one pass over the row in cache) and one small kernel that checks the targets, adds the
-rows up and divides. What is saved is the log-softmax; the backward is one row program over it.
+With class indices the forward checks the targets, is one row program (log-softmax, the picked and
+the smoothed loss of every row, in one pass over the row in cache), and a fold that adds the rows up
+and divides. What is saved is the log-softmax; the backward is one row program over it.
 """
 
-# The kernel below is in the kernel language, whose types are values: mypy cannot read them.
 # mypy: ignore-errors
 from __future__ import annotations
 
@@ -15,8 +14,7 @@ from antorcha import dtypes
 from antorcha.device import backend
 from antorcha.errors import DtypeError, OutOfRange, ShapeError, ValueRangeError
 from antorcha.lang import expr as E
-from antorcha.lang.kernels import NativeKernel
-from antorcha.lazy import lazy, np
+from antorcha.lang.kernels import Check, Reduce
 from antorcha.ops.loss import reduction_of
 from antorcha.ops.operands import common_device
 from antorcha.ops.pointwise import UnsupportedDtype
@@ -29,12 +27,9 @@ from antorcha.runtime.call.plan import MANY, make
 from antorcha.runtime.tensor import Tensor as TensorType
 
 NN = "nn.functional"
-kernels = lazy("antorcha.ops.cross_entropy_kernels")
-NO_CLASS = -(1 << 62)  # the status for a target where there are no classes at all
 
 
-def _out_of_range(status: int) -> OutOfRange:
-    target = 0 if status == NO_CLASS else status
+def _out_of_range(target: int) -> OutOfRange:
     return OutOfRange(
         "nll_loss: Target {given} is out of bounds: the classes are numbered from 0 along the "
         "class dim of the input.",
@@ -42,25 +37,14 @@ def _out_of_range(status: int) -> OutOfRange:
     )  # fmt: skip
 
 
-def total_description(
-    n: int, classes: int, ignored: int, mean: bool, dtype: _Any, loss: _Any, index: _Any
-) -> NativeKernel:
-    """The description of ``total_kernel``."""
-
-    def reference(losses: _Any, weights: _Any, targets: _Any) -> _Any:
-        t = np.asarray(targets).astype(np.int64)
-        wrong = t[(t != ignored) & ((t < 0) | (t >= classes))]
-        if wrong.size:
-            raise _out_of_range(int(wrong.flat[0]))
-        s, w = np.sum(losses, dtype=np.float64), np.sum(weights, dtype=np.float64)
-        return (s / w if mean else s), w
-
-    static_ = {
-        "T": kernels.TYPES[dtype.name], "O": kernels.TYPES[loss.name],
-        "I": kernels.TYPES[index.name], "mean": mean,
-    }  # fmt: skip
-    desc = (n, classes, ignored)
-    return NativeKernel(kernels.total_kernel, static_, desc, reference, _out_of_range, n)
+def total_of_rows(mean: bool, dtype: _Any) -> Reduce:
+    """(losses of rows, their weights) -> the sum of the losses, for a mean by that of the weights,
+    and that of the weights."""
+    wide = dtypes.float64
+    s, w, more_s, more_w = [E.input_(k, wide) for k in range(4)]
+    lift = (E.cast(E.input_(0, dtype), wide), E.cast(E.input_(1, dtype), wide))
+    finish = (s / w if mean else s, w)
+    return Reduce((0,), (0.0, 0.0), lift, (s + more_s, w + more_w), finish, "total")
 
 
 def losses_of_rows(logits: bool, ignored: int, smoothing: float, has_weight: bool):
@@ -116,24 +100,28 @@ class NllOp(Op):
                 [*logp, _along(result if keeps else each, dim), _along(each, dim)],
             )
         )
-        mean = statics["reduction"] == "mean"
-        loss = one if keeps else result
-        then_total = where.compile(
-            total_description(each.numel, lay.shape[dim] if lay.ndim else 1,
-                              statics["ignore_index"], mean, work, loss.dtype, target.dtype),
-            (loss, one), [each, each, target],
+        check = where.compile(
+            Check(0, lay.shape[dim] if lay.ndim else 1, _out_of_range, statics["ignore_index"]),
+            (), [target],
         )  # fmt: skip
+        flat = L.contiguous((each.numel,), work, lay.device)
+        sums = [L.layout(flat.shape, (0,), dtype, lay.device)
+                for dtype in (work if keeps else lay.dtype, work)]  # fmt: skip
+        then_total = where.compile(
+            total_of_rows(statics["reduction"] == "mean", work), sums, [flat, flat]
+        )
         made = (result, one, *logp)
 
         def write(steps: Steps, outs: list[int], ins: list[int]) -> None:
+            steps.into(check, *ins[2:4])
             weights = steps.room(each.nbytes)
             if keeps:
                 steps.into(rows_first, *outs[4:], *outs[:2], *weights, *ins)
-                steps.into(then_total, *steps.room(8), *outs[2:4], *weights, *weights, *ins[2:4])
+                steps.into(then_total, *steps.room(8), *outs[2:4], *weights, *weights)
             else:
                 losses = steps.room(each.nbytes)
                 steps.into(rows_first, *outs[4:], *losses, *weights, *ins)
-                steps.into(then_total, *outs[:4], *losses, *weights, *ins[2:4])
+                steps.into(then_total, *outs[:4], *losses, *weights)
 
         given = 2 * sum([lay is not None for lay in tensors])
         launch = in_steps(where, len(made), 0, given, write)

@@ -1,7 +1,7 @@
 """Integers divided by 0: refused before anything is written, with PyTorch's ``ZeroDivisionError``.
 
 A Python number is looked at as it is bound. Of a tensor, a fold says whether it has zeros, and a
-kernel of its own fails there, both before the division, in one launch (``steps``).
+check stops there, both before the division, in one launch (``steps``).
 """
 
 from __future__ import annotations
@@ -13,14 +13,12 @@ from antorcha import dtypes
 from antorcha.device import backend
 from antorcha.errors import ZeroDivisor
 from antorcha.lang import expr as E
-from antorcha.lang.kernels import Launch, NativeKernel, Reduce
-from antorcha.lazy import Array, lazy
+from antorcha.lang.kernels import Check, Launch, Reduce
 from antorcha.ops.pointwise import PointwiseOp
 from antorcha.ops.steps import Steps, in_steps
 from antorcha.runtime import layout as L
 from antorcha.runtime.tensor import Tensor
-
-kernels = lazy("antorcha.ops.divisors_kernel")
+from antorcha.structs import struct
 
 
 def refuse_zero_divisor(op: PointwiseOp) -> None:
@@ -62,32 +60,24 @@ def _checked(op: str, launch: Launch, ins: Sequence[Any], out: L.Layout) -> Laun
     look = device.compile(
         Reduce(tuple(range(divisor.ndim)), (0,), (nought,), (a | b,), (a,)), [flag], [divisor]
     )
-    fail = _Failed(op, str(divisor.dtype))
-    stop = device.compile(
-        NativeKernel(kernels.stop_if, {}, (), fail.of_arrays, fail), [byte], [byte]
-    )
+    stop = device.compile(Check(0, 1, HasZeros(op, str(divisor.dtype))), [], [byte])
     places = [2 if isinstance(i, L.Layout) else 1 for i in ins]  # among the arguments
 
     def write(steps: Steps, outs: list[int], given: list[int]) -> None:
         found = steps.room(byte.nbytes)
         steps.into(look, *found, *given[places[0] : places[0] + 2])
-        steps.into(stop, *steps.room(byte.nbytes), *found)
+        steps.into(stop, *found)
         steps.into(launch, *outs, *given)
 
     return in_steps(device, 1, out.nbytes, sum(places), write)
 
 
-class _Failed:
-    """What a status of ``stop_if`` means."""
+@struct
+class HasZeros:
+    """The exception for a divisor that has zeros."""
 
-    def __init__(self, op: str, dtype: str) -> None:
-        self.op, self.dtype = op, dtype
+    op: str
+    dtype: str
 
-    def __call__(self, code: int) -> BaseException:
+    def __call__(self, found: int) -> BaseException:
         return _refusal(self.op, f"the divisor, of {self.dtype}, has zeros; replace them first")
-
-    def of_arrays(self, found: Array) -> tuple[Array]:
-        """``stop_if`` with NumPy."""
-        if found[0]:
-            raise self(1)
-        return (found,)

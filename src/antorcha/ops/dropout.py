@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from antorcha.errors import RandomError, ShapeError, warn
-from antorcha.ops.create import uninitialised
+from antorcha.ops.create import unwritten
 from antorcha.ops.memory import strides_of_format
 from antorcha.ops.record import T, composite
 from antorcha.ops.sampler import unrecorded
@@ -35,10 +35,10 @@ def _noise(name, input, p, feature):
                 f"{tuple(lay.shape)}"
             )
         shape = (*lay.shape[:2], *[1] * (lay.ndim - 2))
-        made = uninitialised(shape, lay.dtype, lay.device)
+        made = unwritten(shape, lay.dtype, lay.device)
     else:
         strides = strides_of_format(lay.shape, lay.strides, "preserve")
-        made = uninitialised(lay.shape, lay.dtype, lay.device, strides)
+        made = unwritten(lay.shape, lay.dtype, lay.device, strides)
     return T.bernoulli_(made, 1 - p)
 
 

@@ -6,8 +6,7 @@ import math
 from typing import Any as _Any
 
 from antorcha.errors import ArgumentError, ShapeError
-from antorcha.lang.kernels import Host
-from antorcha.lazy import np
+from antorcha.lang.kernels import Unfold
 from antorcha.ops.kernel import Planned, kernel
 from antorcha.ops.record import T, composite
 from antorcha.ops.types import Any, Ints, Tensor
@@ -15,34 +14,23 @@ from antorcha.ops.types import Any, Ints, Tensor
 F = "nn.functional."
 
 
-def _blocks(padded: _Any, size: _Any, taps: _Any, stride: _Any, dilation: _Any) -> _Any:
-    """(N, C, taps.., blocks..): the blocks of padded images, as a view."""
-    steps = padded.strides[2:]
-    return np.lib.stride_tricks.as_strided(
-        padded, (*padded.shape[:2], *taps, *size),
-        (*padded.strides[:2], *[s * d for s, d in zip(steps, dilation, strict=True)],
-         *[s * t for s, t in zip(steps, stride, strict=True)]),
-    )  # fmt: skip
-
-
 def _count(n: int, k: int, d: int, p: int, s: int) -> int:
     return (n + 2 * p - d * (k - 1) - 1) // s + 1
+
+
+def _counts(size: _Any, *geometry: _Any) -> tuple[int, ...]:
+    """How many blocks there are along each dim."""
+    return tuple([_count(*each) for each in zip(size, *geometry, strict=True)])
 
 
 @kernel(function=False, method=False, out=False, node="Im2ColBackward0")
 def im2col(input: Tensor, kernel_size: Ints, dilation: Ints, padding: Ints, stride: Ints):
     """Columns (N, C * taps, blocks) of images (N, C, H, W)."""
     n, c, *sizes = input.shape
-    blocks = [
-        _count(*each) for each in zip(sizes, kernel_size, dilation, padding, stride, strict=True)
-    ]
+    blocks = _counts(sizes, kernel_size, dilation, padding, stride)
     shape = (n, c * math.prod(kernel_size), math.prod(blocks))
-
-    def compute(x: _Any) -> _Any:
-        padded = np.pad(x, [(0, 0), (0, 0), *[(p, p) for p in padding]])
-        return _blocks(padded, blocks, kernel_size, stride, dilation).reshape(shape)
-
-    return Planned(Host(compute), [(shape, input.dtype)])
+    what = Unfold(kernel_size, dilation, padding, stride, blocks)
+    return Planned(what, [(shape, input.dtype)])
 
 
 @im2col.derivative
@@ -63,22 +51,9 @@ def col2im(
     """Images of ``output_size`` that the columns' blocks add up to."""
     n, rows, _ = input.shape
     c = rows // math.prod(kernel_size)
-    blocks = [
-        _count(*each)
-        for each in zip(output_size, kernel_size, dilation, padding, stride, strict=True)
-    ]
-
-    def compute(columns: _Any) -> _Any:
-        parts = columns.reshape(n, c, *kernel_size, *blocks)
-        full = [s + 2 * p for s, p in zip(output_size, padding, strict=True)]
-        made = np.zeros((n, c, *full), columns.dtype)
-        seen = _blocks(made, blocks, kernel_size, stride, dilation)
-        for tap in np.ndindex(*kernel_size):
-            seen[(slice(None), slice(None), *tap)] += parts[(slice(None), slice(None), *tap)]
-        inside = [slice(p, p + s) for s, p in zip(output_size, padding, strict=True)]
-        return made[(slice(None), slice(None), *inside)]
-
-    return Planned(Host(compute), [((n, c, *output_size), input.dtype)])
+    blocks = _counts(output_size, kernel_size, dilation, padding, stride)
+    what = Unfold(kernel_size, dilation, padding, stride, blocks, back=True)
+    return Planned(what, [((n, c, *output_size), input.dtype)])
 
 
 @col2im.derivative
@@ -102,10 +77,9 @@ def _geometry(op: str, kernel_size: _Any, dilation: _Any, padding: _Any, stride:
     )  # fmt: skip
 
 
-def _checked_blocks(op: str, size: _Any, given: _Any) -> list[int]:
-    """How many blocks there are along each dim."""
-    kernel, dilation, padding, stride = given
-    found = [_count(*each) for each in zip(size, kernel, dilation, padding, stride, strict=True)]
+def _checked_blocks(op: str, size: _Any, given: _Any) -> tuple[int, ...]:
+    kernel, dilation, padding, _ = given
+    found = _counts(size, *given)
     if min(found) < 1:
         raise ShapeError(
             f"{op}: Given spatial size {tuple(size)}, kernel_size={kernel}, dilation={dilation}, "

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any as _Any
 
 from antorcha.errors import DtypeError, NumberOverflow, OutOfRange, ShapeError
-from antorcha.lang.kernels import Description, Host
-from antorcha.lazy import Array, lazy, np
+from antorcha.lang.kernels import Gather, Host, Scatter
+from antorcha.lazy import Array, np
 from antorcha.loops import dense_strides
 from antorcha.ops.kernel import KernelOp, Planned, kernel
 from antorcha.ops.operands import held
@@ -24,8 +24,6 @@ from antorcha.shapes import (
     normalize_dim,
 )
 from antorcha.structs import struct
-
-native = lazy("antorcha.ops.index_kernels")
 
 
 class IndexOutOfBounds(OutOfRange, RuntimeError):
@@ -51,39 +49,19 @@ def out_of_bounds(op: str, index: int, size: int, dim: int) -> IndexOutOfBounds:
 
 @struct
 class Outside:
-    """The exception for the code of a bad index: which of the dims it is of, and its value."""
+    """The exception for an index that is no position in the k-th of the dims."""
 
     op: str
     dims: tuple[int, ...]
     sizes: tuple[int, ...]
 
-    def __call__(self, code: int) -> IndexOutOfBounds:
-        found, k = native.bad_index(code)
-        k = k if len(self.dims) > 1 else 0
-        return out_of_bounds(self.op, found, self.sizes[k], self.dims[k])
+    def __call__(self, index: int, k: int) -> IndexOutOfBounds:
+        return out_of_bounds(self.op, index, self.sizes[k], self.dims[k])
 
 
-def blocks_or_numpy(
-    op: str, mode: str, big: Layout, dims: tuple[int, ...], index: Layout, values: Layout,
-    place: tuple[int, int], run: Callable[..., Array], **options: _Any,
-) -> Description:  # fmt: skip
-    """The native kernel where the operands suit it, else NumPy."""
-
-    sizes = tuple([big.shape[d] if big.ndim else 1 for d in dims])
-    fail = Outside(op, dims, sizes)
-    made = native.block_kernel(mode, big, dims, index, values, place, run, fail, **options)
-    return made or Host(run)
-
-
-def elements_or_numpy(
-    op: str, mode: str, big: Layout, dim: int, index: Layout, values: _Any, run: _Any
-) -> Description:
-    """The same for elements along a dim."""
-
-    if not index.numel:
-        return Host(run)  # its dims need not be the operand's
-    fail = Outside(op, (dim,), (big.shape[dim] if big.ndim else 1,))
-    return native.element_kernel(mode, big, dim, index, values, run, fail) or Host(run)
+def outside(op: str, lay: Layout, *dims: int) -> Outside:
+    """The exception for an index that is no position in these dims of a layout."""
+    return Outside(op, dims, tuple([lay.shape[d] if lay.ndim else 1 for d in dims]))
 
 
 def check_index_dtype(op: str, index: Layout, wide_only: bool = False) -> None:
@@ -142,19 +120,11 @@ def index_select(input: Tensor, dim: Dim, index: Tensor):
     d = along(input.ndim, dim, "index_select")
     check_index_dtype("index_select", index)
     check_vector("index_select", index)
-    size = input.shape[d] if input.ndim else 1
     if input.ndim == 0 and index.numel != 1:
         raise ShapeError("index_select(): Index to scalar can have only 1 value")
-
-    def run(x: Array, at: Array) -> Array:
-        at = check_range("index_select", at.reshape(-1), size, d)
-        return np.take(x, at, d) if x.ndim else x
-
     shape = tuple(input.shape)
     out = plain(input, (*shape[:d], index.numel, *shape[d + 1 :]) if shape else ())
-    what = blocks_or_numpy("index_select", "get", input, (d,), index, out, (d, d + 1), run,
-                           negative=False)  # fmt: skip
-    return Planned(what, [out])
+    return Planned(Gather((d,), d, outside("index_select", input, d)), [out])
 
 
 @index_select.derivative
@@ -232,32 +202,8 @@ def index_add(input: Tensor, dim: Dim, index: Tensor, source: Tensor, *, alpha: 
     """
     d = along(input.ndim, dim, "index_add")
     check_source("index_add", input, d, index, source)
-    size = input.shape[d] if input.ndim else 1
-
-    def run(x: Array, at: Array, src: Array) -> Array:
-        at = check_range("index_add", at.reshape(-1), size, d)
-        src = np.broadcast_to(src, (*x.shape[:d], len(at), *x.shape[d + 1 :]))
-        return onto_copy(x, lambda out: add_at(out, at_dim(out, d, at), src))
-
-    return Planned(onto_rows("index_add", "add", input, d, index, source, run), [plain(input)])
-
-
-def onto_rows(
-    op: str, mode: str, input: Layout, d: int, index: Layout, source: Layout, run: _Any
-) -> Description:
-    if source.ndim != input.ndim:
-        return Host(run)
-    out = plain(input)
-    return blocks_or_numpy(op, mode, out, (d,), index, source, (d, d + 1), run, negative=False,
-                           index_first=True)  # fmt: skip
-
-
-def add_at(out: Array, where: _Any, values: Array) -> None:
-    """``out[where] += values``, also where an index comes twice."""
-    if out.dtype.kind == "b":
-        np.logical_or.at(out, where, values)
-    else:
-        np.add.at(out, where, values)
+    refuse = outside("index_add", input, d)
+    return Planned(Scatter("add", (d,), d, refuse, source=2), [plain(input)])
 
 
 @index_add.derivative
@@ -290,17 +236,8 @@ def index_copy(input: Tensor, dim: Dim, index: Tensor, source: Tensor):
     """
     d = along(input.ndim, dim, "index_copy")
     check_source("index_copy", input, d, index, source)
-    size = input.shape[d] if input.ndim else 1
-
-    def run(x: Array, at: Array, src: Array) -> Array:
-        at = check_range("index_copy", at.reshape(-1), size, d)
-
-        def write(out: Array) -> None:
-            out[at_dim(out, d, at)] = src
-
-        return onto_copy(x, write)
-
-    return Planned(onto_rows("index_copy", "set", input, d, index, source, run), [plain(input)])
+    refuse = outside("index_copy", input, d)
+    return Planned(Scatter("set", (d,), d, refuse, source=2), [plain(input)])
 
 
 @index_copy.derivative
@@ -391,13 +328,6 @@ def check_within(op: str, index: Layout, other: Layout, dim: int, what: str) -> 
             )
 
 
-def grid(shape: tuple[int, ...], d: int, at: Array) -> tuple[Array, ...]:
-    """NumPy's index of every element of ``at`` along ``d``: its own place in the other dims."""
-    made = list(np.indices(shape, sparse=True))
-    made[d] = at
-    return tuple(made)
-
-
 @kernel()
 def gather(input: Tensor, dim: Dim, index: Tensor, *, sparse_grad: Bool = False):
     """Elements of ``input``, each at its own place but in ``dim``, where ``index`` says where.
@@ -412,17 +342,8 @@ def gather(input: Tensor, dim: Dim, index: Tensor, *, sparse_grad: Bool = False)
     check_same_ndim("gather", input, index)
     if input.ndim and index.ndim:
         check_within("gather", index, input, d, "self")
-    size = input.shape[d] if input.ndim else 1
-
-    def run(x: Array, at: Array) -> Array:
-        at = check_range("gather", at, size, d)
-        if not at.size:
-            return np.empty(at.shape, x.dtype)
-        x, wide = np.atleast_1d(x), np.atleast_1d(at)
-        return x[grid(wide.shape, d, wide)].reshape(at.shape)
-
     out = plain(input, tuple(index.shape))
-    return Planned(elements_or_numpy("gather", "get", input, d, index, out, run), [out])
+    return Planned(Gather((d,), None, outside("gather", input, d)), [out])
 
 
 @gather.derivative
@@ -494,10 +415,8 @@ def take(input: Tensor, index: Tensor):
     if size == 0 and index.numel:
         raise OutOfRange("take(): tried to take from an empty tensor")
 
-    def run(x: Array, at: Array) -> Array:
-        return x.reshape(-1)[check_range("take", at, size, 0, negative=True)]
-
-    return Planned(Host(run), [plain(input, tuple(index.shape))])
+    refuse = Outside("take", (0,), (size,))
+    return Planned(Gather((), 0, refuse, negative=True), [plain(input, tuple(index.shape))])
 
 
 @take.derivative
@@ -526,18 +445,9 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: Bool = False):
             "put_(): Expected source and index to have the same number of elements, but got "
             f"source.numel() = {source.numel}, index.numel() = {index.numel}"
         )
-    size = input.numel
-
-    def run(x: Array, at: Array, src: Array) -> Array:
-        at = check_range("put", at.reshape(-1), size, 0, negative=True)
-        made = np.array(x, order="C")
-        if accumulate:
-            add_at(made.reshape(-1), at, src.reshape(-1))
-        else:
-            made.reshape(-1)[at] = src.reshape(-1)
-        return made
-
-    return Planned(Host(run), [kept(input)])
+    refuse = Outside("put", (0,), (input.numel,))
+    fold = "add" if accumulate else "set"
+    return Planned(Scatter(fold, (), 0, refuse, negative=True, source=2), [kept(input)])
 
 
 @put.derivative

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from antorcha.device import backend
 from antorcha.lang import expr as E
-from antorcha.lang.kernels import Description, Host, Launch, NativeKernel, Pointwise
+from antorcha.lang.kernels import Description, Launch, Placed, Pointwise, is_dynamic
 from antorcha.ops.operands import check_outs, common_device
 from antorcha.ops.params import NUMBER, OPERAND, TENSORS, is_default
 from antorcha.ops.record import Op, T
@@ -98,6 +98,7 @@ class Planned:
     what: Description
     outs: Sequence[Any]  # Layout, or (shape, dtype)
     shown: Sequence[Layout] | None = None  # the results' layouts where not those that it writes
+    ins: Sequence[Any] | None = None  # the inputs' layouts where not those of the operands
 
 
 class KernelOp(Op):
@@ -169,6 +170,7 @@ class KernelOp(Op):
                 statics[param.name] = value
         device = common_device(self.name, tensors)
         planned: Planned = self.apply_fn(seen)
+        ins = ins if planned.ins is None else [*planned.ins]
         made = tuple(
             [o if isinstance(o, L.Layout) else L.contiguous(tuple(o[0]), o[1], device)
              for o in planned.outs]
@@ -181,7 +183,7 @@ class KernelOp(Op):
             check_outs(self.name, made, outs)
         if (
             outs is not None
-            and isinstance(planned.what, NativeKernel)
+            and isinstance(planned.what, Placed)
             and not all([L.same(want, have) for want, have in zip(made, outs, strict=True)])
         ):
             launch = into_other_layouts(where, planned.what, made, outs, ins)
@@ -189,10 +191,7 @@ class KernelOp(Op):
         else:
             made = outs or made
             launch = where.compile(planned.what, made, ins)
-        if isinstance(planned.what, Host) and planned.what.dynamic:
-            kind = HOST
-        else:
-            kind = FRESH if len(made) == 1 else MANY
+        kind = HOST if is_dynamic(planned.what) else FRESH if len(made) == 1 else MANY
         plan = make(
             self, kind, made, fresh=launch.fresh, into=launch.into,
             tensors=tuple(tensors), statics=statics, post_names=tuple(numbers),
@@ -203,9 +202,9 @@ class KernelOp(Op):
 
 
 def into_other_layouts(
-    where: Any, what: NativeKernel, made: Sequence[Layout], outs: Sequence[Layout], ins: Any
+    where: Any, what: Description, made: Sequence[Layout], outs: Sequence[Layout], ins: Any
 ) -> Launch:
-    """A native kernel knows the layouts it was planned for: results are copied into others."""
+    """A kernel that knows the layouts it was planned for: results are copied into others."""
     launch = where.compile(what, made, ins)
     copies = [
         where.compile(Pointwise((E.input_(0, lay.dtype),)), (to,), (lay,))

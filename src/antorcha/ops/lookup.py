@@ -6,10 +6,9 @@ from typing import Any as _Any
 
 from antorcha import dtypes
 from antorcha.errors import ArgumentError, DtypeError, OutOfRange, ShapeError
-from antorcha.lang.kernels import Host
-from antorcha.lazy import Array, lazy, np
-from antorcha.ops.found import Passes, failed, found
-from antorcha.ops.index import blocks_or_numpy, check_range
+from antorcha.lang.kernels import Bins, Distinct, Gather, Host, Scatter, Search, Select
+from antorcha.lazy import Array, np
+from antorcha.ops.index import outside
 from antorcha.ops.kernel import Planned, kernel
 from antorcha.ops.memory import constant
 from antorcha.ops.record import T, composite, sparse_gradients
@@ -17,35 +16,12 @@ from antorcha.ops.types import Any, Bool, Int, OptTensor, Str, Tensor
 from antorcha.runtime import layout as L
 from antorcha.runtime.tensor import Tensor as TensorType
 
-kernels = lazy("antorcha.ops.select_kernels")
-orders = lazy("antorcha.ops.sort_kernels")
-
 
 # ------------------------------------------------------------------------------------- nonzero
-@found(function=False, method=False, out=False)
+@kernel(function=False, method=False, out=False)
 def nonzero_columns(input: Tensor):
     """The position of every nonzero element: a row per dim."""
-
-    def run(x: Array) -> Array:
-        found = np.nonzero(np.atleast_1d(x))
-        if x.ndim == 0:
-            return np.empty((0, len(found[0])), np.int64)
-        return np.stack(found).astype(np.int64)
-
-    return Planned(Host(run, dynamic=True), [((0, 0), dtypes.int64)])
-
-
-@nonzero_columns.passes
-def _(input):
-    fail = failed("nonzero")
-    count = kernels.counting(input, fail)
-    if count is None or not input.ndim:
-        return None
-    parts, rows = kernels.parts_of(input.numel), input.ndim
-    return Passes(
-        count, [((parts + 1,), dtypes.int64)], lambda total: [((rows, total[0]), dtypes.int64)],
-        kernels.positions(input, fail), slice(parts, parts + 1),
-    )  # fmt: skip
+    return Planned(Select("nonzero", positions=True), [((0, 0), dtypes.int64)])
 
 
 @composite()
@@ -113,15 +89,8 @@ def embedding(
         )  # fmt: skip
     if weight.ndim != 2:
         raise ShapeError(f"embedding: 'weight' must be 2-D, not {tuple(weight.shape)}")
-    size = weight.shape[0]
-
-    def run(table: Array, at: Array) -> Array:
-        return table[check_range("embedding", at, size, 0)]
-
     out = L.contiguous((*indices.shape, weight.shape[1]), weight.dtype, weight.device)
-    what = blocks_or_numpy("embedding", "get", weight, (0,), indices, out, (0, indices.ndim), run,
-                           negative=False)  # fmt: skip
-    return Planned(what, [out])
+    return Planned(Gather((0,), 0, outside("embedding", weight, 0)), [out])
 
 
 @embedding.derivative
@@ -158,21 +127,10 @@ def embedding_backward(
 @kernel(function=False, method=False, inplace=True)
 def embedding_add(input: Tensor, rows: Tensor, indices: Tensor, padding_idx: Int):
     """``input`` with each of ``rows`` added at its index, but for the index ``padding_idx``."""
-    size, columns = input.shape
-
-    def run(table: Array, new: Array, at: Array) -> Array:
-        flat, new = at.reshape(-1), new.reshape(-1, columns)
-        check_range("embedding_backward", flat, size, 0)
-        keep = flat != padding_idx
-        made = np.array(table, order="C")
-        np.add.at(made, flat[keep], new[keep])
-        return made
-
-    out = L.contiguous(tuple(input.shape), input.dtype, input.device)
-    skipped = padding_idx if padding_idx >= 0 else -(1 << 62)
-    what = blocks_or_numpy("embedding_backward", "add", out, (0,), indices, rows,
-                           (0, indices.ndim), run, negative=False, skipped=skipped)  # fmt: skip
-    return Planned(what, [out])
+    refuse = outside("embedding_backward", input, 0)
+    skipped = padding_idx if padding_idx >= 0 else None
+    what = Scatter("add", (0,), 0, refuse, skipped=skipped)
+    return Planned(what, [L.contiguous(tuple(input.shape), input.dtype, input.device)])
 
 
 @embedding_add.derivative
@@ -226,7 +184,7 @@ def one_hot(input: Tensor, num_classes: Int = -1):
 
 
 # -------------------------------------------------------------------------------------- counts
-@found(function=False, method=False, out=False)
+@kernel(function=False, method=False, out=False)
 def counts_of(input: Tensor, weights: OptTensor, minlength: Int):
     """What ``bincount`` runs."""
     if input.ndim != 1 or input.dtype.kind not in "iu":
@@ -245,14 +203,7 @@ def counts_of(input: Tensor, weights: OptTensor, minlength: Int):
         )
     single = weights is not None and weights.dtype.name == "float32"
     made = dtypes.int64 if weights is None else dtypes.float32 if single else dtypes.float64
-
-    def run(x: Array, w: Array | None = None) -> Array:
-        if x.size and (x < 0).any():
-            raise negative()
-        wide = None if w is None else w.astype(np.float64)
-        return np.bincount(x.astype(np.int64), wide, minlength).astype(made.np)
-
-    return Planned(Host(run, dynamic=True), [((0,), made)])
+    return Planned(Bins("bincount", minlength, negative), [((0,), made)])
 
 
 def negative() -> ShapeError:
@@ -260,23 +211,6 @@ def negative() -> ShapeError:
 
 
 counts_of.has_no_derivative("bincount")
-
-
-@counts_of.passes
-def _(input, weights, minlength):
-    made = dtypes.int64
-    if weights is not None:
-        made = dtypes.float32 if weights.dtype.name == "float32" else dtypes.float64
-    pair = kernels.bins(input, weights, made, minlength, failed("bincount"))
-    if pair is None:
-        return None
-
-    def shapes(ends: _Any) -> _Any:
-        if ends[0] < 0:
-            raise negative()
-        return [((max(ends[1] + 1, minlength),), made)]
-
-    return Passes(pair[0], [((2,), dtypes.int64)], shapes, pair[1], slice(0, 2))
 
 
 @composite(out=False)
@@ -318,41 +252,12 @@ def places_in(sequence: Tensor, values: Tensor, out_int32: Bool, right: Bool, so
             "torch.searchsorted(): boundary and sorter must have the same size, but got boundary "
             f"tensor {list(sequence.shape)} and got sorter tensor {list(sorter.shape)}"
         )
-
-    def run(edges: Array, x: Array, order: Array | None = None) -> Array:
-        if order is not None:
-            if order.size and (order.min() < 0 or order.max() >= edges.shape[-1]):
-                raise bad_sorter(1)
-            edges = np.take_along_axis(edges, order, -1)
-        return bisect(edges, x, right)
-
     made = dtypes.int32 if out_int32 else dtypes.int64
-    what = kernels.searching(sequence, values, not out_int32, right, sorter, run, bad_sorter)
-    return Planned(what or Host(run), [(tuple(values.shape), made)])
+    return Planned(Search(right, bad_sorter), [(tuple(values.shape), made)])
 
 
-def bad_sorter(_code: int) -> ShapeError:
+def bad_sorter() -> ShapeError:
     return ShapeError("torch.searchsorted(): sorter index out of range")
-
-
-def bisect(edges: Array, x: Array, right: bool) -> Array:
-    """Where values belong, all at once: an element before which a value does not belong is passed,
-    as PyTorch does, which decides what NaN means."""
-    if not edges.size or not x.size:
-        return np.zeros(x.shape, np.int64)
-    lines = edges.reshape(-1, edges.shape[-1])
-    wanted = x.reshape(len(lines), -1)
-    low = np.zeros(wanted.shape, np.int64)
-    high = np.full(wanted.shape, edges.shape[-1], np.int64)
-    rows = np.arange(len(wanted))[:, None]
-    while (low < high).any():
-        middle = (low + high) >> 1
-        edge = lines[rows, np.minimum(middle, edges.shape[-1] - 1)]
-        behind = (edge > wanted) if right else (edge >= wanted)
-        going = low < high
-        low = np.where(going & ~behind, middle + 1, low)
-        high = np.where(going & behind, middle, high)
-    return low.reshape(x.shape)
 
 
 @composite(method=False)
@@ -455,72 +360,14 @@ def _(make):
     yield make.ints((3, 4), 5), make.ints((2,), 5)
 
 
-def sorted_unique(x: Array) -> tuple[Array, Array, Array]:
-    values, inverse, counts = np.unique(
-        x.reshape(-1), return_inverse=True, return_counts=True, equal_nan=False
-    )
-    return values, inverse.reshape(x.shape), counts
-
-
-def unique_rows(x: Array, d: int) -> tuple[Array, Array, Array]:
-    if x.shape[d] == 0:
-        return x, np.zeros(0, np.int64), np.zeros(0, np.int64)
-    values, inverse, counts = np.unique(x, return_inverse=True, return_counts=True, axis=d)
-    return values, inverse.reshape(-1), counts
-
-
-def runs(x: Array, d: int | None) -> tuple[Array, Array, Array]:
-    """Values, inverse and counts of runs of equal elements (or slices)."""
-    if d is None:
-        rows = x.reshape(-1, 1)
-    else:
-        rows = np.moveaxis(x, d, 0).reshape(x.shape[d], x.size // max(x.shape[d], 1))
-    n = len(rows)
-    starts = np.ones(n, np.bool_)
-    if n:
-        starts[1:] = (rows[1:] != rows[:-1]).any(1)
-    inverse = np.cumsum(starts) - 1
-    first = np.nonzero(starts)[0]
-    counts = np.diff(np.append(first, n))
-    values = x.reshape(-1)[first] if d is None else np.take(x, first, d)
-    return values, inverse.reshape(x.shape) if d is None else inverse, counts
-
-
-@found(function=False, method=False, out=False)
+@kernel(function=False, method=False, out=False)
 def unique_parts(input: Tensor, dim: Int, consecutive: Bool):
     """Values, inverse and counts; ``dim`` is -1 for the flattened tensor."""
-    d = None if dim < 0 else dim
-
-    def run(x: Array) -> tuple[Array, Array, Array]:
-        if consecutive:
-            found = runs(x, d)
-        else:
-            found = sorted_unique(x) if d is None else unique_rows(x, d)
-        return found[0], found[1].astype(np.int64), found[2].astype(np.int64)
-
-    return Planned(
-        Host(run, dynamic=True),
-        [((0,), input.dtype), ((0,), dtypes.int64), ((0,), dtypes.int64)],
-    )
+    what = Distinct("unique", None if dim < 0 else dim, consecutive)
+    return Planned(what, [((0,), input.dtype), ((0,), dtypes.int64), ((0,), dtypes.int64)])
 
 
 unique_parts.has_no_derivative("unique")
-
-
-@unique_parts.passes
-def _(input, dim, consecutive):
-    if dim >= 0 or not input.contiguous or not orders.orders(input):
-        return None
-    n = input.numel
-    return Passes(
-        orders.grouping(input, not consecutive, failed("unique")),
-        [((n + 1,), dtypes.int64), ((n + 1,), dtypes.int64)],
-        lambda groups: [
-            ((groups[0],), input.dtype), (tuple(input.shape), dtypes.int64),
-            ((groups[0],), dtypes.int64),
-        ],
-        orders.distinct(input),
-    )  # fmt: skip
 
 
 def chosen(found: _Any, return_inverse: bool, return_counts: bool) -> _Any:

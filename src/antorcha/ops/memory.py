@@ -98,11 +98,16 @@ def contiguous(input: Tensor, memory_format: Str = "contiguous"):
 
 
 @kernel(function=False, method=False, out=False)
-def full_layout(size: Shape, fill_value: Number, dtype: Dtype, device: DeviceArg = None):
-    """A fresh tensor filled with one number: what ``full``, ``zeros`` and ``ones`` run."""
+def full_layout(
+    size: Shape, fill_value: Number, dtype: Dtype, device: DeviceArg = None, strides: Ints = None
+):
+    """A fresh tensor filled with one number: what ``full``, ``zeros`` and ``ones`` run, and their
+    forms that are like another tensor (row-major unless ``strides`` are given)."""
     device = as_device(device)
-    return Planned(Pointwise((E.cast(E.input_(0, number_dtype(fill_value)), dtype),)),
-                   [L.contiguous(size, dtype, device)])  # fmt: skip
+    out = L.contiguous(size, dtype, device)
+    if strides is not None:
+        out = L.layout(out.shape, strides, dtype, device)
+    return Planned(Pointwise((E.cast(E.input_(0, number_dtype(fill_value)), dtype),)), [out])
 
 
 def constant(array: _Any, device: _Any) -> TensorType:

@@ -20,6 +20,7 @@ from antorcha.ops.operands import common_device
 from antorcha.ops.params import NUMBER, TENSORS, is_default
 from antorcha.ops.record import Op, T
 from antorcha.ops.sampler import unrecorded
+from antorcha.runtime.call import tape as tapes
 from antorcha.runtime.call.plan import HOST, Plan, make
 from antorcha.runtime.call.tape import Tape, running
 from antorcha.runtime.layout import Layout
@@ -128,6 +129,8 @@ def _whole(result: Tensor) -> Tensor:
         return copied
     if result._storage.version > 0:
         result._storage.version = 0
+        if tapes.current.tape is not None:
+            tapes.current.tape.forget_writes(result)
     return result
 
 

@@ -10,7 +10,8 @@ import math
 
 from antorcha import dtypes, modes
 from antorcha.errors import ArgumentError, MissingFeature, ShapeError, ValueRangeError
-from antorcha.lazy import lazy
+from antorcha.lang import windows as W
+from antorcha.lang.kernels import Pooling
 from antorcha.ops.kernel import Planned, kernel
 from antorcha.ops.params import to_int
 from antorcha.ops.record import T, composite, expose
@@ -22,7 +23,6 @@ F = "nn.functional."
 MOST_BYTES = 1 << 46  # more than a machine has
 MOST_WINDOWS = 1 << 24
 """Along a dim: the windows of each are listed in Python."""
-K = lazy("antorcha.ops.pool_kernels")
 
 
 # --------------------------------------------------------------------------------- the kernel ops
@@ -32,14 +32,14 @@ def _windows(lay, kind, kernel, stride, padding, dilation, ceil, include_pad=Tru
     spatial = lay.shape[lay.ndim - nd :]
     _check_count(lay, kind, kernel, stride, padding, dilation, ceil)
     if kind == "adaptive":
-        axes = [K.adaptive(n, o) for n, o in zip(spatial, kernel, strict=True)]
+        axes = [W.adaptive(n, o) for n, o in zip(spatial, kernel, strict=True)]
     else:
         axes = [
-            K.sliding(n, k, s, p, d, ceil)
+            W.sliding(n, k, s, p, d, ceil)
             for n, k, s, p, d in zip(spatial, kernel, stride, padding, dilation, strict=True)
         ]
-    one = [K.Axis(1, [0], [1], [1])] * (3 - nd)
-    return K.Windows([*one, *axes], include_pad, divisor)
+    one = [W.Axis(1, [0], [1], [1])] * (3 - nd)
+    return W.Windows([*one, *axes], include_pad, divisor)
 
 
 def _check_count(lay, kind, kernel, stride, padding, dilation, ceil):
@@ -53,7 +53,7 @@ def _check_count(lay, kind, kernel, stride, padding, dilation, ceil):
             )
         spatial = lay.shape[lay.ndim - len(kernel) :]
         each = zip(spatial, kernel, stride, padding, dilation, strict=True)
-        sizes = [K.out_size(*one, ceil) for one in each]
+        sizes = [W.out_size(*one, ceil) for one in each]
     if max(sizes, default=0) > MOST_WINDOWS or math.prod(sizes) * lay.itemsize > MOST_BYTES:
         raise ShapeError(
             f"pool: an input of shape {tuple(lay.shape)} with results of shape {tuple(sizes)} asks "
@@ -68,8 +68,8 @@ def _shape(lay, windows, nd):
 def _max_plan(input, kind, kernel, stride, padding, dilation, ceil, form, indices):
     windows = _windows(input, kind, kernel, stride, padding, dilation, ceil)
     shape = _shape(input, windows, len(kernel))
-    what = K.forward("max", input, windows, indices, shape)
     outs = [(shape, input.dtype), (shape, dtypes.int64)][: 1 + indices]
+    what = Pooling("max", len(kernel), windows)
     return Planned(what, outs, _shown_as(outs, input.device, form))
 
 
@@ -122,15 +122,13 @@ def _same_planes(op, grad, shape, nd):
 @kernel(function=False, method=False, out=False, dense=("grad", "indices"))
 def max_windows_backward(grad: Tensor, indices: Tensor, shape: Shape, nd: Int):
     """The gradient of a maximum: each result's goes to its element."""
-    inside = math.prod(shape[len(shape) - nd :])
-    results = math.prod(grad.shape[grad.ndim - nd :])
     _same_planes("max_windows_backward", grad, shape, nd)
     if tuple(indices.shape) != tuple(grad.shape) or indices.dtype is not dtypes.int64:
         raise ShapeError(
             f"max_windows_backward: indices {indices.shape} ({indices.dtype}) of a gradient of "
             f"shape {grad.shape}"
         )
-    return Planned(K.scatter(grad, inside, results, shape), [(shape, grad.dtype)])
+    return Planned(Pooling("max gradient", nd), [(shape, grad.dtype)])
 
 
 max_windows_backward.derivative(lambda g, indices, nd: (T.pick_windows(g, indices, nd), None))
@@ -157,7 +155,7 @@ def _avg_record(name, node):
         )
         shape = _shape(input, windows, len(kernel))
         outs = [(shape, input.dtype)]
-        what = K.forward("avg", input, windows, False, shape)
+        what = Pooling("average", len(kernel), windows)
         return Planned(what, outs, _shown_as(outs, input.device, form))
 
     @record.derivative
@@ -192,7 +190,8 @@ def avg_windows_backward(grad: Tensor, shape: Shape, kind: Any, kernel: Ints, st
             f"avg_windows_backward: a gradient of shape {tuple(grad.shape)} for windows of "
             f"{tuple(shape)}"
         )
-    return Planned(K.spread(grad, windows, shape), [(shape, grad.dtype)])
+    what = Pooling("average gradient", len(kernel), windows)
+    return Planned(what, [(shape, grad.dtype)])
 
 
 @avg_windows_backward.derivative
@@ -238,7 +237,7 @@ def _arguments(op, lay, nd, kernel_size, stride, padding, dilation, ceil_mode):
                 f"kernel_size={k} and dilation={d}"
             )
     sizes = [
-        K.out_size(n, k, s, p, d, ceil_mode)
+        W.out_size(n, k, s, p, d, ceil_mode)
         for n, k, s, p, d in zip(lay.shape[-nd:], kernel, stride, padding, dilation, strict=True)
     ]
     if min(sizes) < 1:

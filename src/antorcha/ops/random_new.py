@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from antorcha import dtypes
 from antorcha.errors import ArgumentError, ShapeError
-from antorcha.ops.create import USUAL, USUAL_LIKE, creating, like, uninitialised
+from antorcha.ops.create import USUAL, USUAL_LIKE, creating, like, unwritten
 from antorcha.ops.random import normal, permutation, random, uniform
 from antorcha.ops.sampler import Creation, drawn, new_target, target_of
 from antorcha.ops.types import Any, Int, Shape, Tensor
@@ -129,7 +129,7 @@ def randperm(n: Int, *, generator: Any, out: Any, dtype: Any, device: Any):
     if n < 0:
         raise ShapeError(f"randperm: n must be non-negative, got {n}")
     chosen = dtype or dtypes.int64
-    made = target_of("randperm", out, (n,), lambda: uninitialised((n,), chosen, device))
+    made = target_of("randperm", out, (n,), lambda: unwritten((n,), chosen, device))
     return drawn(made, out, permutation, (), generator)
 
 

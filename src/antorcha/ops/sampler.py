@@ -15,30 +15,34 @@ there, nor smoothly on its parameters: the gradients are zero.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from antorcha import dtypes, modes
 from antorcha.device import as_device, backend
 from antorcha.errors import ArgumentError, DeviceError, MissingFeature, ShapeError
+from antorcha.lang.kernels import Draw
 from antorcha.lazy import Array, lazy, np
-from antorcha.ops.create import uninitialised
+from antorcha.ops.create import unwritten
 from antorcha.ops.derive import Rule, saved_items
 from antorcha.ops.operands import common_device
 from antorcha.ops.params import OPERAND, STATIC, TENSOR, to_number
 from antorcha.ops.record import Composite, Op, T
 from antorcha.runtime import layout as L
 from antorcha.runtime.call import path
+from antorcha.runtime.call import tape as tapes
 from antorcha.runtime.call.plan import FRESH, Plan, make
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.tensor import Tensor
+from antorcha.symbols import Untold
 
 if TYPE_CHECKING:
     from antorcha.runtime.call.node import Node
     from antorcha.runtime.random import Generator
     from antorcha.runtime.storage import Storage
 
+BEYOND_MACHINE = ("float16", "bfloat16")  # drawn as float32, and rounded
 REALS = {"complex64": "float32", "complex128": "float64"}
 
 runtime = lazy("antorcha.runtime.random")
@@ -81,6 +85,39 @@ class Memory:
             order = memory_order(lay)
             target = np.transpose(self.array(), order)
             target[...] = side.reshape(target.shape)
+
+
+class PlannedMemory(Memory):
+    """Where a draw would go that is only planned: it takes one sampler over elements in a row."""
+
+    def __init__(self, name: str, lay: Layout) -> None:
+        nowhere: Any = _Nowhere
+        self.notes = runtime.DrawNotes()
+        super().__init__(name, lay, nowhere, 0, self.notes, True)
+
+    def array(self) -> Array:
+        raise Untold("what was drawn is looked at")
+
+    def fill(
+        self, sampler: Callable[..., None], *args: Any, kinds: str = "fc", **named: Any
+    ) -> None:
+        lay = self.layout
+        if not lay.contiguous or lay.dtype.name in BEYOND_MACHINE or not lay.numel < runtime.MANY:
+            raise Untold("Python draws it")
+        super().fill(sampler, *args, kinds=kinds, **named)
+
+    def draw(self, state: int) -> Draw:
+        """What was asked for."""
+        if len(self.notes.found) != 1 or self.notes.found[0].out != _Nowhere.ptr:
+            raise Untold("it is not one draw")
+        (found,) = self.notes.found
+        return Draw(found.sampler, state, found.n, found.a, found.b, found.u, found.i)
+
+
+class _Nowhere:
+    """In the place of a storage."""
+
+    ptr = 0
 
 
 def check_place(name: str, lay: Layout, storage: Storage, offset: int) -> None:
@@ -242,6 +279,11 @@ class SamplerOp(Op):
     def draw(self, made: Tensor, values: tuple[Any, ...], generator: Any) -> None:
         """Fills a fresh tensor, which has no history: the short way for ``rand`` and its like."""
         lay = made._layout
+        if modes.busy and modes.state.word & modes.SYMBOLS:
+            if generator is not None:
+                raise Untold("it has a generator of its own")
+            tapes.current.tape.note_into(self.plan_draw(lay, (*values, None)), (made,), ())
+            return
         where = backend(lay.device)
         if not where.host_memory and where.name != "meta":
             raise MissingFeature(f"{self.name}: not on device {lay.device} yet; draw on the CPU")
@@ -249,6 +291,30 @@ class SamplerOp(Op):
         filled = self.fn(lay, *values)
         if where.host_memory:
             filled(memory)
+
+    def plan_draw(self, lay: Layout, values: Sequence[Any]) -> Plan:
+        """The plan of a draw from the default generator into memory of that layout, for machine
+        code; Untold where it is for Python."""
+        if lay.device.type != "cpu":
+            raise Untold("samplers write to the host's memory")
+        memory = PlannedMemory(self.name, lay)
+        self.apply_fn_to([lay, *values])(memory)
+        what = memory.draw(runtime.default().address)
+        launch = backend(lay.device).compile(what, (lay,), ())
+        return make(self, FRESH, (lay,), fresh=launch.fresh, into=launch.into, tensors=(lay,))
+
+    def plan_write(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Plan, Tensor]:
+        """The plan of a call of the in-place form, and what it writes over; Untold as above."""
+        values = self.signature.fill(args, kwargs)
+        target = values[0]
+        if not isinstance(target, Tensor) or values[-1] is not None:
+            raise Untold("it has a generator of its own")
+        for k, param in enumerate(self.signature.params[:-1]):
+            if k and isinstance(values[k], Tensor):
+                raise Untold("its parameters are tensors")
+            if k and values[k] is not param.default and param.check is not None:
+                values[k] = param.checked(self.name, values[k])
+        return self.plan_draw(target._layout, values[1:]), target
 
     def apply_fn_to(self, values: list[Any]) -> Callable[[Memory], None]:
         """The record's function: its keywords are the Python names, not PyTorch's."""
@@ -270,7 +336,7 @@ class Creation(Composite):
 
     random = True
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def in_python(self, *args: Any, **kwargs: Any) -> Any:
         return self.run(args, kwargs)
 
 
@@ -301,7 +367,7 @@ def new_target(name: str, size: Any, dtype: Any, device: Any, out: Any) -> Tenso
     if any(s < 0 for s in size):
         raise ShapeError(f"{name}: Trying to create tensor with negative dimension in {list(size)}")
     chosen = dtype or dtypes.get_default_dtype()
-    return target_of(name, out, size, lambda: uninitialised(size, chosen, as_device(device)))
+    return target_of(name, out, size, lambda: unwritten(size, chosen, as_device(device)))
 
 
 def drawn(made: Tensor, out: Any, op: SamplerOp, args: tuple[Any, ...], generator: Any) -> Tensor:

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any as _Any
 
-from antorcha import dtypes
 from antorcha.errors import ArgumentError, DtypeError, GraphError, ShapeError
-from antorcha.lang.kernels import Host
-from antorcha.lazy import Array, lazy, np
-from antorcha.ops.found import Passes, failed, found
+from antorcha.lang.kernels import Replace, Scatter, Select
 from antorcha.ops.index import (
-    add_at,
     along,
-    check_range,
     check_same_dtype,
     check_same_ndim,
     check_within,
-    elements_or_numpy,
-    grid,
+    outside,
     plain,
 )
 from antorcha.ops.kernel import KernelOp, Planned, kernel
@@ -31,8 +24,6 @@ from antorcha.runtime.call.plan import Plan
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.tensor import Tensor as TensorType
 from antorcha.shapes import broadcast_shapes
-
-kernels = lazy("antorcha.ops.select_kernels")
 
 
 # ------------------------------------------------------------------------------------- scatter
@@ -54,43 +45,10 @@ def check_scatter(op: str, input: Layout, d: int, index: Layout, src: Layout | N
             check_within(op, index, src, -1, "src")
 
 
-def scattering(
-    op: str, input: Layout, d: int, write: Callable[[Array, _Any, _Any], None]
-) -> Callable[..., Array]:
-    """A NumPy function: a copy of the input to which ``write(copy, places, source)`` is done."""
-    size = input.shape[d] if input.ndim else 1
-
-    def run(x: Array, at: Array, src: _Any) -> Array:
-        at = check_range(op, np.atleast_1d(at), size, d)
-        made = np.array(x, order="C")
-        if at.size:
-            target = made if made.ndim else made.reshape(1)
-            if isinstance(src, np.ndarray):
-                src = np.atleast_1d(src)[tuple([slice(n) for n in at.shape])]
-            write(target, grid(at.shape, d, at), src)
-        return made
-
-    return run
-
-
-def along_dim(
-    op: str, mode: str, input: Layout, d: int, index: Layout, src: _Any, write: _Any
-) -> Planned:
-    """The native kernel where the operands suit it, else NumPy."""
-    out = plain(input)
-    run = scattering(op, input, d, write)
-    return Planned(elements_or_numpy(op, mode, out, d, index, src, run), [out])
-
-
-def set_at(out: Array, where: _Any, src: _Any) -> None:
-    out[where] = src
-
-
-def mul_at(out: Array, where: _Any, src: _Any) -> None:
-    if out.dtype.kind == "b":
-        np.logical_and.at(out, where, src)
-    else:
-        np.multiply.at(out, where, src)
+def along_dim(op: str, fold: str, input: Layout, d: int, own: bool = True) -> Planned:
+    """What the operands (input, index, source) give along a dim."""
+    refuse = outside(op, input, d)
+    return Planned(Scatter(fold, (d,), None, refuse, source=2, own=own), [plain(input)])
 
 
 @kernel(function=False, method=False, inplace=True, node="scatter")
@@ -98,7 +56,7 @@ def scatter_src(input: Tensor, dim: Dim, index: Tensor, src: Tensor):
     """``scatter`` of a tensor: ``out[index[i, j], j] = src[i, j]``."""
     d = along(input.ndim, dim, "scatter")
     check_scatter("scatter", input, d, index, src)
-    return along_dim("scatter", "set", input, d, index, src, set_at)
+    return along_dim("scatter", "set", input, d)
 
 
 @scatter_src.derivative
@@ -133,7 +91,7 @@ def scatter_value(input: Tensor, dim: Dim, index: Tensor, value: Number):
     """``scatter`` of a number."""
     d = along(input.ndim, dim, "scatter")
     check_scatter("scatter", input, d, index, None)
-    return along_dim("scatter", "fill", input, d, index, type(value), set_at)
+    return along_dim("scatter", "set", input, d)
 
 
 scatter_value.derivative(lambda g, dim, index: (T.scatter_value(g, dim, index, 0), None))
@@ -144,8 +102,7 @@ def scatter_by(input: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: Str)
     """``scatter`` with ``reduce="add"`` or ``"multiply"``."""
     d = along(input.ndim, dim, "scatter")
     check_scatter("scatter", input, d, index, src)
-    write = add_at if reduce == "add" else mul_at
-    return Planned(Host(scattering("scatter", input, d, write)), [plain(input)])
+    return along_dim("scatter", reduce, input, d)
 
 
 @scatter_by.derivative
@@ -155,7 +112,7 @@ def _(g):
     )
 
 
-class Scatter:
+class ScatterForm:
     """How the two forms of a public op, functional and in place, find the record that runs."""
 
     def __init__(self, suffix: str) -> None:
@@ -204,7 +161,7 @@ def scatter(
     tensor([[0., 6.],
             [5., 0.]])
     """
-    return Scatter("")(input, dim, index, source_of("scatter", src, value), reduce)
+    return ScatterForm("")(input, dim, index, source_of("scatter", src, value), reduce)
 
 
 @scatter.samples
@@ -220,7 +177,7 @@ def scatter_(
     reduce: Any = None,
 ):  # fmt: skip
     """In-place form of :func:`antorcha.scatter`; gives the changed tensor."""
-    return Scatter("_")(input, dim, index, source_of("scatter_", src, value), reduce)
+    return ScatterForm("_")(input, dim, index, source_of("scatter_", src, value), reduce)
 
 
 @kernel(inplace=True)
@@ -234,7 +191,7 @@ def scatter_add(input: Tensor, dim: Dim, index: Tensor, src: Tensor):
     """
     d = along(input.ndim, dim, "scatter_add")
     check_scatter("scatter_add", input, d, index, src)
-    return along_dim("scatter_add", "add", input, d, index, src, add_at)
+    return along_dim("scatter_add", "add", input, d)
 
 
 @scatter_add.derivative
@@ -248,38 +205,9 @@ def _(make):
     yield make(3, 4), 1, make.ints((3, 6), 4), make(3, 6)
 
 
-REDUCES = ("sum", "prod", "mean", "amax", "amin")
+REDUCES = {"sum": "add", "prod": "multiply", "mean": "mean", "amax": "max", "amin": "min"}
+"""PyTorch's names, and the folds that they are."""
 OTHER_NAMES = {"max": "amax", "min": "amin"}
-
-
-def reduce_at(reduce: str, include_self: bool, where: _Any, out: Array, src: Array) -> None:
-    """Folds ``src`` into ``out`` at places that may come more than once."""
-    if not include_self:
-        least, most = _bounds(out.dtype)
-        out[where] = {"sum": 0, "mean": 0, "prod": 1, "amax": least, "amin": most}[reduce]
-    if reduce in ("sum", "mean"):
-        add_at(out, where, src)
-    elif reduce == "prod":
-        mul_at(out, where, src)
-    elif reduce == "amax":
-        np.maximum.at(out, where, src)
-    else:
-        np.minimum.at(out, where, src)
-    if reduce == "mean":
-        count = np.full(out.shape, 1 if include_self else 0, np.int64)
-        np.add.at(count, where, 1)
-        count[count == 0] = 1
-        if out.dtype.kind in "iu":
-            np.floor_divide(out, count, out=out, casting="unsafe")
-        else:
-            np.divide(out, count.astype(out.dtype), out=out)
-
-
-def _bounds(dtype: np.dtype[_Any]) -> tuple[_Any, _Any]:
-    if dtype.kind in "iu":
-        info = np.iinfo(dtype)
-        return info.min, info.max
-    return (False, True) if dtype.kind == "b" else (-np.inf, np.inf)
 
 
 @kernel(inplace=True)
@@ -303,11 +231,7 @@ def scatter_reduce(
         )
     d = along(input.ndim, dim, "scatter_reduce")
     check_scatter("scatter_reduce", input, d, index, src)
-
-    def write(out: Array, where: _Any, new: Array) -> None:
-        reduce_at(reduce, include_self, where, out, new)
-
-    return Planned(Host(scattering("scatter_reduce", input, d, write)), [plain(input)])
+    return along_dim("scatter_reduce", REDUCES[reduce], input, d, include_self)
 
 
 @scatter_reduce.derivative
@@ -393,32 +317,13 @@ def _(make):
 
 
 # --------------------------------------------------------------------------------------- masks
-@found(function=False, method=False, out=False, node="masked_select")
+@kernel(function=False, method=False, out=False, node="masked_select")
 def selected(input: Tensor, mask: Tensor):
     """What ``masked_select`` runs: both operands broadcast."""
     if mask.dtype.name != "bool":
         raise DtypeError(f"masked_select: expected BoolTensor for mask, got {mask.dtype}")
     broadcast_shapes(input.shape, mask.shape, op="masked_select")
-
-    def run(x: Array, chosen: Array) -> Array:
-        wide, keep = np.broadcast_arrays(x, chosen)
-        found: Array = wide[keep]
-        return found
-
-    return Planned(Host(run, dynamic=True), [((0,), input.dtype)])
-
-
-@selected.passes
-def _(input, mask):
-    fail = failed("masked_select")
-    count = kernels.counting(mask, fail, 1)
-    if count is None or input.shape != mask.shape:
-        return None
-    parts = kernels.parts_of(mask.numel)
-    return Passes(
-        count, [((parts + 1,), dtypes.int64)], lambda total: [((total[0],), input.dtype)],
-        kernels.taking(input, mask, fail), slice(parts, parts + 1),
-    )  # fmt: skip
+    return Planned(Select("masked_select", positions=False), [((0,), input.dtype)])
 
 
 @selected.derivative
@@ -469,30 +374,8 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor):
         )  # fmt: skip
     check_same_dtype("masked_scatter", input, source, "source")
     shape = tuple(broadcast_shapes(input.shape, mask.shape, op="masked_scatter"))
-
-    def run(x: Array, chosen: Array, src: Array) -> Array:
-        keep = np.broadcast_to(chosen, shape)
-        count = int(np.count_nonzero(keep))
-        if count > src.size:
-            raise short_of(count, src.size)
-        made = np.array(np.broadcast_to(x, shape), order="C")
-        made[keep] = src.reshape(-1)[:count]
-        return made
-
     out = L.contiguous(shape, input.dtype, input.device)
-    if (
-        tuple(input.shape) != shape
-        or mask.shape != input.shape
-        or not (mask.contiguous and source.contiguous)
-    ):
-        return Planned(Host(run), [out])
-
-    def fail(code: int) -> BaseException:
-        if code >= kernels.TOO_FEW:
-            return short_of(code - kernels.TOO_FEW, source.numel)
-        return failed("masked_scatter")(code)
-
-    return Planned(kernels.putting(out, source.numel, run, fail), [out])
+    return Planned(Replace("masked_scatter", short_of), [out])
 
 
 def short_of(wanted: int, given: int) -> ShapeError:

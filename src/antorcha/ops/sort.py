@@ -10,12 +10,10 @@ import math
 
 from antorcha import dtypes
 from antorcha.errors import ArgumentError, DtypeError, ShapeError
-from antorcha.lang.kernels import Host
-from antorcha.lazy import lazy, np
+from antorcha.lang.kernels import Sort
 from antorcha.loops import dense_strides
 from antorcha.ops import return_types
 from antorcha.ops.extrema import check_ordered
-from antorcha.ops.found import failed
 from antorcha.ops.kernel import Planned, kernel
 from antorcha.ops.record import Composite, T, composite
 from antorcha.ops.reduction import EmptyReduction
@@ -23,42 +21,7 @@ from antorcha.ops.sampled import of_shapes
 from antorcha.ops.types import Any, Bool, Dim, Int, Str, Tensor
 from antorcha.runtime import layout as L
 from antorcha.runtime.tensor import Tensor as TensorType
-from antorcha.shapes import contiguous_strides, normalize_dim
-
-kernels = lazy("antorcha.ops.sort_kernels")
-long_lines = lazy("antorcha.ops.sort_long")
-
-
-def comparable(array):
-    """The array in a dtype that NumPy orders well (bfloat16 in float32)."""
-    return array.astype(np.float32) if array.dtype.kind == "V" else array
-
-
-def order_of(array, axis, descending):
-    """The indices that sort an array along an axis; equals keep their order, NaN is greatest."""
-    array = comparable(array)
-    if array.ndim == 0:
-        return np.zeros((), np.int64)
-    if not descending:
-        return np.argsort(array, axis=axis, kind="stable")
-    flipped = np.flip(np.argsort(np.flip(array, axis), axis=axis, kind="stable"), axis)
-    return array.shape[axis] - 1 - flipped
-
-
-def take(array, index, axis):
-    """``array`` at the indices along an axis (anything of 0 dims is itself)."""
-    return np.take_along_axis(array, index, axis) if array.ndim else array
-
-
-def ordering(op, mode, input, d, outs, wanted, run, **options):
-    """The native kernel of an order along a dim, or NumPy where there is none; see
-    ``sort_kernels.lines``."""
-    if not wanted or not kernels.orders(input):
-        return Host(run)
-    if mode == "sort" and wanted == input.numel >= long_lines.LONG:
-        steps = (input.strides[d], outs[0][d], outs[1][d])
-        return long_lines.one_line(input, steps, options["down"], run, failed(op))
-    return kernels.lines(mode, input, d, outs, wanted, run, failed(op), **options)
+from antorcha.shapes import normalize_dim
 
 
 def reduced_shape(input, d, keepdim):
@@ -124,15 +87,8 @@ def sort(input: Tensor, dim: Dim = -1, descending: Bool = False, *, stable: Bool
     """
     check_ordered("sort", input, DtypeError)
     d = normalize_dim(dim, input.ndim, op="sort")
-
-    def run(a):
-        index = order_of(a, d, descending)
-        return take(a, index, d), index
-
     strides = tuple(dense_strides(input.shape, input.strides))
-    size = input.shape[d] if input.ndim else 1
-    what = ordering("sort", "sort", input, d, [strides, strides], size, run, down=descending)
-    return Planned(what, [
+    return Planned(Sort("sort", "sort", d, descending), [
         L.layout(input.shape, strides, dtype, input.device)
         for dtype in (input.dtype, dtypes.int64)
     ])  # fmt: skip
@@ -190,15 +146,7 @@ def topk(input: Tensor, k: Int, dim: Dim = -1, largest: Bool = True, sorted: Boo
             f"{tuple(input.shape)} has {size} elements"
         )
     shape = (*input.shape[:d], k, *input.shape[d + 1 :]) if input.ndim else ()
-
-    def run(a):
-        index = order_of(a, d, largest)
-        if a.ndim:
-            index = np.take(index, range(k), d)
-        return take(a, index, d), index
-
-    steps = contiguous_strides(shape)
-    what = ordering("topk", "top", input, d, [steps, steps], k, run, down=largest)
+    what = Sort("topk", "top", d, descending=largest)
     return Planned(what, [(shape, input.dtype), (shape, dtypes.int64)])
 
 
@@ -232,26 +180,12 @@ def kthvalue(input: Tensor, k: Int, dim: Dim = -1, keepdim: Bool = False):
             f"kthvalue: selected number k out of range for dimension {d}: k is {k}, and shape "
             f"{tuple(input.shape)} has {size} elements there"
         )
-    return picked(
-        input, d, keepdim, lambda a: np.take(order_of(a, d, False), [k - 1], d), "kth", k - 1
-    )
+    return picked(Sort("kthvalue", "kth", d, rank=k - 1), input, d, keepdim)
 
 
-def picked(input, d, keepdim, place, mode="", rank=0):
-    """A plan that picks one element along a dim; ``place`` gives its index, the dim kept. ``mode``
-    is the kernel's, where there is one."""
+def picked(what, input, d, keepdim):
+    """A plan that picks one element along a dim, and gives its index."""
     shape = reduced_shape(input, d, keepdim)
-
-    def run(a):
-        if not a.ndim:
-            return a, np.zeros((), np.int64)
-        index = place(a)
-        return take(a, index, d).reshape(shape), index.reshape(shape)
-
-    what = Host(run)
-    if mode:
-        steps = contiguous_strides(reduced_shape(input, d, True))
-        what = ordering(mode, mode, input, d, [steps, steps], 1, run, rank=rank)
     return Planned(what, [(shape, input.dtype), (shape, dtypes.int64)])
 
 
@@ -266,25 +200,13 @@ def _(make):
 
 
 # ----------------------------------------------------------------------------------- median, mode
-def middle(a, d, skip_nan):
-    """The index of the lower median along a dim; of the first NaN, when NaN is not skipped."""
-    order = order_of(a, d, False)
-    nan = np.isnan(comparable(a)) if a.dtype.kind not in "iub" else np.zeros(a.shape, bool)
-    numbers = (~nan).sum(d, keepdims=True)
-    if skip_nan:
-        at = np.maximum(numbers - 1, 0) // 2
-    else:
-        at = np.where(numbers < a.shape[d], numbers, (a.shape[d] - 1) // 2)
-    return np.take_along_axis(order, at, d)
-
-
 @kernel(function=False, method=False, node="MedianBackward1", returns=return_types.median)
 def median_dim(input: Tensor, dim: Dim = -1, keepdim: Bool = False):
     """The lower median along a dim and its index: ``torch.median(input, dim)``."""
     check_ordered("median", input, DtypeError)
     d = normalize_dim(dim, input.ndim, op="median")
     check_some("median", input, d)
-    return picked(input, d, keepdim, lambda a: middle(a, d, False), "median")
+    return picked(Sort("median", "median", d), input, d, keepdim)
 
 
 @kernel(function=False, method=False, node="NanmedianBackward1", returns=return_types.nanmedian)
@@ -293,38 +215,25 @@ def nanmedian_dim(input: Tensor, dim: Dim = -1, keepdim: Bool = False):
     check_ordered("nanmedian", input, DtypeError)
     d = normalize_dim(dim, input.ndim, op="nanmedian")
     check_some("nanmedian", input, d)
-    return picked(input, d, keepdim, lambda a: middle(a, d, True), "nanmedian")
+    return picked(Sort("nanmedian", "nanmedian", d), input, d, keepdim)
 
 
 median_dim.derivative(to_picked)
 nanmedian_dim.derivative(to_picked)
 
 
-def _median_all(input, skip_nan):
-    def run(a):
-        flat = np.ascontiguousarray(a).reshape(-1)
-        if not flat.size:
-            return np.full((), np.nan if a.dtype.kind not in "iub" else np.iinfo(a.dtype).min)
-        return flat[middle(flat, 0, skip_nan)[0]]
-
-    flat = L.contiguous((input.numel,), input.dtype, input.device)
-    name = "nanmedian" if skip_nan else "median"
-    what = ordering(name, name, flat, 0, [(0,)], int(input.contiguous), run)
-    return Planned(what, [((), input.dtype)])
-
-
 @kernel(function=False, method=False, node="median")
 def median_all(input: Tensor):
     """The lower median of all elements: ``torch.median(input)``."""
     check_ordered("median", input, DtypeError)
-    return _median_all(input, False)
+    return Planned(Sort("median", "median", None), [((), input.dtype)])
 
 
 @kernel(function=False, method=False, node="nanmedian")
 def nanmedian_all(input: Tensor):
     """The lower median of all elements that are not NaN."""
     check_ordered("nanmedian", input, DtypeError)
-    return _median_all(input, True)
+    return Planned(Sort("nanmedian", "nanmedian", None), [((), input.dtype)])
 
 
 def _share_all(g, input, out):
@@ -397,19 +306,7 @@ def mode(input: Tensor, dim: Dim = -1, keepdim: Bool = False):
     check_ordered("mode", input, DtypeError)
     d = normalize_dim(dim, input.ndim, op="mode")
     check_some("mode", input, d)
-
-    def place(a):
-        order = np.moveaxis(order_of(a, d, False), d, -1)
-        rows = np.take_along_axis(np.moveaxis(a, d, -1), order, -1)
-        n = rows.shape[-1]
-        new = np.ones(rows.shape, bool)
-        new[..., 1:] = rows[..., 1:] != rows[..., :-1]
-        start = np.maximum.accumulate(np.where(new, np.arange(n), 0), -1)
-        run = np.arange(n) - start  # how many equals came before, in sorted order
-        last = np.argmax(run, -1)[..., None]
-        return np.moveaxis(np.take_along_axis(order, last, -1), -1, d)
-
-    return picked(input, d, keepdim, place)
+    return picked(Sort("mode", "mode", d), input, d, keepdim)
 
 
 mode.derivative(to_picked)

@@ -40,6 +40,7 @@ from antorcha.lang.native import (
     u32,
     void,
 )
+from antorcha.lang.native.digest import digest_of
 
 HEADER: int = object.__basicsize__
 """Bytes before an object's own fields."""
@@ -252,15 +253,18 @@ def failed():
 
 # ---- errors: native code names a complaint, Python words it
 Complaint = Callable[[Any, Any, int], BaseException]
-_complaints: list[Complaint] = []
+_complaints: dict[int, Complaint] = {}
 reporter = Global("antorcha_reporter", raw, 1)
 visit_t = func[i32, raw, raw]
 
 
 def complaint(function: Complaint) -> int:
-    """Registers what makes an exception of (object, object or None, number); gives its number."""
-    _complaints.append(function)
-    return len(_complaints) - 1
+    """Registers what makes an exception of (object, object or None, number); gives its number. It
+    follows from the name: code on disk has it, whatever was imported before."""
+    kind = int(digest_of(f"{function.__module__}.{function.__qualname__}", 6), 16)
+    if _complaints.setdefault(kind, function) is not function:
+        raise NativeError(f"two complaints have the number {kind}: give one another name")
+    return kind
 
 
 def _report(kind: int, first: Any, second: Any, number: int) -> BaseException:
@@ -270,7 +274,7 @@ def _report(kind: int, first: Any, second: Any, number: int) -> BaseException:
 reporter.refer_to(_report)
 
 
-@native(noinline=True)
+@native(export=True)
 def complain(kind: i64, first: raw, second: raw, number: i64) -> void:
     """Sets the Python exception of complaint `kind`; first and second are objects."""
     args = local(raw, 4)

@@ -21,6 +21,7 @@ storages are then held and pinned.  Versions are the caller's affair.
 # mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -200,7 +201,7 @@ def is_number(o: raw) -> bool:
     return o == raw(TRUE) or o == raw(FALSE)
 
 
-@native(noinline=True)
+@native(export=True)
 def take_complex(o: raw, at: ptr[f64]) -> bool:
     """A complex from any number; what has only __complex__ goes through complex()."""
     held = raw(0)
@@ -260,7 +261,7 @@ def take_arguments(
     return not strange or take_tensors(self, args, bufs, first)
 
 
-@native(noinline=True)
+@native(export=True)
 def take_tensors(self: raw, args: ptr[raw], bufs: ptr[raw], first: i64) -> bool:
     """The tensors' addresses once more, after a number has run code of its own."""
     plan = ptr[Plan](ptr[StorageObject](self).ptr)
@@ -305,7 +306,7 @@ def let_go(args, nargs):
             Py_DecRef(args[i])
 
 
-@native(noinline=True)
+@native(export=True)
 def run_unlocked(plan: ptr[Plan], args: ptr[raw], nargs: i64, bufs: ptr[raw]) -> i64:
     """Runs the kernel without the interpreter lock."""
     hold(args, nargs)
@@ -316,7 +317,7 @@ def run_unlocked(plan: ptr[Plan], args: ptr[raw], nargs: i64, bufs: ptr[raw]) ->
     return code
 
 
-@native(noinline=True)
+@native(export=True)
 def kernel_error(plan: ptr[Plan], code: i64) -> void:
     arg = local(raw)
     arg[0] = PyLong_FromLongLong(code)
@@ -451,17 +452,26 @@ def py_write(self: raw, args: ptr[raw], nargs: i64) -> raw:
     return raw(TRUE)
 
 
-_write = fast_def(
-    "write",
-    py_write.spec().addr,
-    "write(storage, offset, ..): into(storage, offset, storage, offset, ..), and counts the "
-    "version; False, and nothing done, where an operand shares the memory.",
-)
-_run = fast_def(
-    "run",
-    py_run.spec().addr,
-    "run(storage, offset, ..., number, ...): fresh, and an object made around the new storage.",
-)
+@functools.cache
+def _write() -> Any:
+    return fast_def(
+        "write",
+        py_write.spec().addr,
+        "write(storage, offset, ..): into(storage, offset, storage, offset, ..), and counts the "
+        "version; False, and nothing done, where an operand shares the memory.",
+    )
+
+
+@functools.cache
+def _launch() -> Any:
+    return fast_def(
+        "launch",
+        py_run.spec().addr,
+        "launch(storage, offset, ..., number, ...): fresh, and an object made around the new "
+        "storage.",
+    )
+
+
 _fresh = fast_def(
     "fresh",
     py_launch.spec(FRESH=True).addr,
@@ -489,7 +499,7 @@ def running(
     if NATIVE and plan is not None:
         words = recipe_words(cls, (field,), constants)
         memory = words_in_memory([id(plan), *words], plan, cls, *constants.values())
-        made: Callable[..., Any] = bind(_run, memory)
+        made: Callable[..., Any] = bind(_launch(), memory)
         return made
     make = maker(cls, (field,), constants)
     return lambda *flat: make(fresh(*flat))
@@ -499,7 +509,7 @@ def writing(into: Callable[..., None]) -> Callable[..., bool]:
     """`into` over its own first operand: see `_write`."""
     plan = storage_of(into, "into")
     if plan is not None:
-        made: Callable[..., bool] = bind(_write, plan)
+        made: Callable[..., bool] = bind(_write(), plan)
         return made
 
     def write(storage: Storage, offset: int, *rest: Any) -> bool:

@@ -42,7 +42,8 @@ class Twister:
     next: i64
     normal: f64  # the second value of the last Box-Muller pair
     has_normal: i64
-    padding: array[i64, 3]
+    held: i64  # is somebody drawing, or changing it, who may not hold the interpreter lock?
+    padding: array[i64, 2]
 
 
 u32x16 = vec[u32, 16]

@@ -5,8 +5,9 @@ Box-Muller pair waiting inside; its state saves to and loads from PyTorch's 5056
 functions draw what PyTorch 2.13 draws, in the same order, with the same bits.  They fill `n` values
 side by side; a caller with strides fills a contiguous copy (normal has a word for that).
 
-Invariants: whoever draws holds the generator's lock; large fills release the interpreter lock;
-a fork waits for those who draw, and the child goes on from a whole state, the same as its parent's.
+Invariants: whoever draws holds the generator's lock, or the interpreter lock from before it finds
+``held`` 0 until it has drawn (``devices.cpu.draw``); large fills release the interpreter lock; a
+fork waits for those who draw, and the child goes on from a whole state, the same as its parent's.
 """
 
 # Native functions are in the kernel language, whose types are values: mypy cannot read them.
@@ -18,7 +19,7 @@ import ctypes
 import functools
 import os
 import threading
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -127,13 +128,30 @@ _LAYOUT: Any = {
 _TWISTER: np.dtype[Any] = np.dtype(_LAYOUT)
 
 
+class StateLock:
+    """The lock of a generator's state; while it is held, the state says so (``Twister.held``)."""
+
+    def __init__(self, address: int) -> None:
+        self.lock = held_over_forks(threading.Lock())
+        self._held = ctypes.c_int64.from_address(address + Twister.fields["held"][0])
+        self._held.value = 0
+
+    def __enter__(self) -> None:
+        self.lock.acquire()
+        self._held.value = 1
+
+    def __exit__(self, *_: object) -> None:
+        self._held.value = 0
+        self.lock.release()
+
+
 class Generator:
     """A stream of random numbers on the CPU, with PyTorch's state and seeds."""
 
     def __init__(self, seed: int = DEFAULT_SEED) -> None:
-        self.lock = held_over_forks(threading.Lock())
         self._memory = new_storage(Twister.size)
         self.address: int = self._memory.ptr
+        self.lock = StateLock(self.address)
         self._fields = as_numpy(self._memory, 0, (), (), _TWISTER)
         self._float_normal = (0.0, 0)  # PyTorch's CPU never uses it; kept for round trips
         self.manual_seed(seed)
@@ -196,6 +214,11 @@ class Generator:
         other.set_state(self.get_state())
         return other
 
+    def share(self, other: Generator) -> None:
+        """Goes on as another, with it: the state is one."""
+        self.lock, self._memory, self.address = other.lock, other._memory, other.address
+        self._fields, self._float_normal = other._fields, other._float_normal
+
     def sample(
         self, sampler: int, out: int, n: int, a: float = 0.0, b: float = 0.0, u: int = 0, i: int = 0
     ) -> int:
@@ -203,6 +226,30 @@ class Generator:
         with self.lock:
             result: int = _sample(sampler, self.address, out, n, a, b, u, i)
         return result
+
+
+class NotedDraw(NamedTuple):
+    """What a sampler is asked for: its address, where to, how many, its parameters."""
+
+    sampler: int
+    out: int
+    n: int
+    a: float = 0.0
+    b: float = 0.0
+    u: int = 0
+    i: int = 0
+
+
+class DrawNotes:
+    """In a generator's place: notes what is drawn, and draws nothing."""
+
+    def __init__(self) -> None:
+        self.found: list[NotedDraw] = []
+
+    def sample(self, *args: Any, **named: Any) -> int:
+        """As ``Generator.sample``."""
+        self.found.append(NotedDraw(*args, **named))
+        return 0
 
 
 default_generator = Generator()

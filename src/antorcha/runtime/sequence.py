@@ -18,6 +18,7 @@ beside it), and drops them and what it made, also when a step fails.
 # mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from collections.abc import Sequence as Several
 from typing import Any
@@ -67,10 +68,11 @@ class Program:
     packed: i64  # does a call give a tuple, also of one result or none?
 
 
-RUN, INTO, CALL, ALLOCATE, MOVE, DROP, UNLESS = range(7)
+RUN, INTO, CALL, ALLOCATE, MOVE, DROP, UNLESS, WROTE = range(8)
 """Steps, as words: RUN launch, place, n, *places; INTO launch, n, *places; CALL callable, place or
 -1, n, *places; ALLOCATE bytes, place; MOVE from, distance, place; DROP place; UNLESS storage,
-offset, storage, offset, n: the next n words are left out where those are the same memory."""
+offset, storage, offset, n: the next n words are left out where those are the same memory; WROTE
+storage: a write to it is counted."""
 SMALL = 48  # places and arguments that fit on the machine's stack
 
 
@@ -176,6 +178,10 @@ def perform(program: ptr[Program], places: ptr[raw]) -> bool:
             if same and integer(places[code[at + 2]]) == integer(places[code[at + 4]]):
                 at += code[at + 5]
             at += 6
+        elif what == WROTE:
+            made = places[code[at + 1]]
+            ptr[StorageObject](made).version += 1
+            at += 2
         else:
             made = places[code[at + 1]]
             places[code[at + 1]] = None
@@ -236,7 +242,12 @@ def _wrong_count(program: Any, _second: Any, given: int) -> BaseException:
 
 
 WRONG_COUNT = complaint(_wrong_count)
-_play = fast_def("play", play.spec().addr, "play(storage, offset, ..): runs the sequence's steps.")
+
+
+@functools.cache
+def _play() -> Any:
+    doc = "play(storage, offset, ..): runs the sequence's steps."
+    return fast_def("play", play.spec().addr, doc)
 
 
 def sequence_of(function: Any) -> Storage | None:
@@ -293,6 +304,14 @@ class Sequence:
         """The next step is left out where two tensors, each a storage's place and an offset's,
         begin at the same memory."""
         self.steps.append((UNLESS, [], [], list(places)))
+
+    def wrote(self, storage: int) -> None:
+        """Counts a write to a storage."""
+        self.steps.append((WROTE, [], [], [storage]))
+
+    def forget_writes(self, storage: int) -> None:
+        """Does not count the writes to a storage so far."""
+        self.steps = [s for s in self.steps if s[0] != WROTE or s[3] != [storage]]
 
     def _splice(self, inner: Sequence, result: int | None, places: Several[int]) -> int | None:
         """The steps of another sequence, with these arguments; where its result is."""
@@ -365,7 +384,7 @@ class Sequence:
         out, ins = [self._at(p) for p in written], [self._at(p) for p in read]
         if kind == MOVE:
             return [kind, *ins, *numbers, *out]
-        if kind == UNLESS:
+        if kind in (UNLESS, WROTE):
             return [kind, *ins, *numbers]
         if kind == ALLOCATE:
             return [kind, *numbers, *out]
@@ -394,7 +413,7 @@ class Sequence:
 
 def playing(words: Several[int], owners: Several[Any]) -> Callable[..., Any]:
     """The builtin that runs a program of these words, which rely on these objects."""
-    made: Callable[..., Any] = bind(_play, words_in_memory(words, *owners))
+    made: Callable[..., Any] = bind(_play(), words_in_memory(words, *owners))
     return made
 
 

@@ -19,6 +19,7 @@ so that this takes no lock.
 # mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -489,9 +490,17 @@ new_storage: Callable[[int], Storage] = bind(
     fast_def("new_storage", py_new_storage.spec().addr, "A storage of nbytes, uninitialised.")
 )
 _wrap = bind(fast_def("wrap", py_wrap.spec().addr))
-_resize = bind(fast_def("resize", py_resize.spec().addr))
-_move = bind(fast_def("move", py_move.spec().addr))
 clear_shelf.append(bind(fast_def("clear_shelf", py_clear_shelf.spec().addr)))
+
+
+@functools.cache
+def _resize() -> Any:
+    return bind(fast_def("resize", py_resize.spec().addr))
+
+
+@functools.cache
+def _move() -> Any:
+    return bind(fast_def("move", py_move.spec().addr))
 
 
 def _size(op: str, nbytes: int) -> int:
@@ -535,7 +544,7 @@ def resize(storage: Storage, nbytes: int) -> None:
     """Changes the size in place; the contents stay, what is new is uninitialised."""
     if type(storage) is not Storage:
         raise ArgumentError(f"resize: a Storage is needed, not {type(storage).__name__}")
-    _resize(storage, _size("resize", nbytes))
+    _resize()(storage, _size("resize", nbytes))
 
 
 def move(storage: Storage, home: Storage, pins: int = 0) -> None:
@@ -545,7 +554,7 @@ def move(storage: Storage, home: Storage, pins: int = 0) -> None:
     """
     if type(storage) is not Storage or type(home) is not Storage or not home.ptr:
         raise ArgumentError("move: two storages with memory are needed")
-    _move(storage, home, pins)
+    _move()(storage, home, pins)
 
 
 def copy_bytes(target: Storage, source: Storage) -> None:

@@ -174,6 +174,8 @@ def bind_methods() -> None:
     for name in COMPARE:
         if name in REGISTRY:
             setattr(Tensor, f"__{name}__", operator(REGISTRY[name], name))
+    names = [f"__{side}{name}__" for name in (*BINARY, *COMPARE) for side in ("", "r")]
+    short.forms.update({name: Tensor.__dict__[name] for name in names if name in Tensor.__dict__})
     for name, target in UNARY.items():
         if target in REGISTRY:
             setattr(Tensor, f"__{name}__", method(REGISTRY[target], f"__{name}__"))

@@ -10,7 +10,7 @@ from functools import cache
 from types import CodeType
 from typing import Any
 
-from antorcha.lang.kernels import Conv, MatMul, NativeKernel, Pointwise, Reduce, Rows, Scan
+from antorcha.lang.kernels import Conv, MatMul, Pointwise, Reduce, Rows, Scan
 
 LONGEST = 60  # characters of a kernel's name
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
@@ -29,10 +29,9 @@ def kernel_name(what: Any) -> str:
         name = "matmul" + (" of a batch" if what.batch > 1 else "")
     elif isinstance(what, Conv):
         name = f"convolution {what.kind}"
-    elif isinstance(what, NativeKernel):
-        name = f"native {what.fn.__name__}"
     else:
-        name = "kernel"
+        more = getattr(what, "kind", None) or getattr(what, "fold", None) or ""
+        name = f"{type(what).__name__.lower()} {more}".rstrip()
     return name if len(name) <= LONGEST else name[: LONGEST - 3] + "..."
 
 

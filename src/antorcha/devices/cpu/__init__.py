@@ -12,33 +12,71 @@ from typing import Any
 from antorcha.devices.cpu.convolution import compile_conv
 from antorcha.devices.cpu.emit import Unsupported
 from antorcha.devices.cpu.matmul import compile_matmul
-from antorcha.devices.cpu.native import compile_native
 from antorcha.devices.cpu.pointwise import compile_pointwise
 from antorcha.devices.cpu.reduce import compile_reduce
 from antorcha.devices.cpu.rows import compile_rows
 from antorcha.devices.cpu.scan import compile_scan
 from antorcha.devices.host import HostBackend, compile_host
 from antorcha.lang.kernels import (
+    Arrange,
+    Bins,
+    Check,
     Conv,
     Description,
+    Distinct,
+    Draw,
+    Gather,
     Launch,
     MatMul,
-    NativeKernel,
     Pointwise,
+    Pooling,
+    Range,
     Reduce,
+    Replace,
     Rows,
     Scan,
+    Scatter,
+    Search,
+    Select,
+    Sort,
 )
+from antorcha.lazy import lazy
 from antorcha.runtime.layout import Layout
 
-TEMPLATES: dict[type, Callable[[Any, Sequence[Layout], Sequence[Any]], Launch]] = {
+Template = Callable[[Any, Sequence[Layout], Sequence[Any]], Launch]
+
+
+def _deferred(module: str, name: str) -> Template:
+    """A template whose module is imported when it is first needed."""
+    found = lazy(f"antorcha.devices.cpu.{module}")
+
+    def template(what: Any, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
+        launch: Launch = getattr(found, name)(what, outs, ins)
+        return launch
+
+    return template
+
+
+TEMPLATES: dict[type, Template] = {
     Pointwise: compile_pointwise,
     Reduce: compile_reduce,
     Rows: compile_rows,
     Scan: compile_scan,
+    Draw: _deferred("draw", "compile_draw"),
     MatMul: compile_matmul,
-    NativeKernel: compile_native,
     Conv: compile_conv,
+    Pooling: _deferred("pooling", "compile_pooling"),
+    Gather: _deferred("gather", "compile_gather"),
+    Scatter: _deferred("gather", "compile_scatter"),
+    Sort: _deferred("sort", "compile_sort"),
+    Search: _deferred("search", "compile_search"),
+    Select: _deferred("select", "compile_select"),
+    Replace: _deferred("select", "compile_replace"),
+    Distinct: _deferred("distinct", "compile_distinct"),
+    Bins: _deferred("search", "compile_bins"),
+    Arrange: _deferred("arrange", "compile_arrange"),
+    Range: _deferred("ranges", "compile_range"),
+    Check: _deferred("check", "compile_check"),
 }
 
 

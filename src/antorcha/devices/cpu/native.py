@@ -1,4 +1,4 @@
-"""Native kernels: functions in the kernel language that an op brings along, compiled and launched.
+"""Templates that are one native function, whatever it computes: compiled and launched.
 
 With ``preload`` the first output begins as a copy of the first input: the copy is a pointwise
 launch of its own, left out where the two are the same memory already.
@@ -6,26 +6,48 @@ launch of its own, left out where the two are the same memory already.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from antorcha.devices.cpu.pointwise import compile_pointwise
 from antorcha.devices.cpu.template import launch
 from antorcha.lang import expr as E
-from antorcha.lang.kernels import Launch, NativeKernel, Pointwise
+from antorcha.lang.kernels import Description, Launch, Pointwise
 from antorcha.runtime.buffers import CHECKED, check_buffers
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.sequence import Sequence as Steps
 from antorcha.runtime.storage import new_storage
+from antorcha.structs import struct
 
 
-def compile_native(what: NativeKernel, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
-    spec = what.fn.spec(**what.static)
+@struct
+class NativeKernel:
+    """A native function of ABI ``(bufs: ptr[raw], desc: ptr[i64]) -> i64``; bufs: outs, then ins.
+
+    ``static`` fixes its compile-time parameters; ``desc`` is what it needs to know of the layouts.
+    A status other than 0 is turned into an exception by ``fail``. ``work``: elements it handles, if
+    not those of the first output. With ``preload`` the first output starts as a copy of the first
+    input, and the function writes over it.
+    """
+
+    fn: Any
+    static: dict[str, Any]
+    desc: tuple[int, ...]
+    fail: Callable[[int], BaseException] | None = None
+    work: int = 0
+    preload: bool = False
+
+
+def compile_native(
+    what: Description, kernel: NativeKernel, outs: Sequence[Layout], ins: Sequence[Any]
+) -> Launch:
+    """The launch of a description's kernel."""
+    spec = kernel.fn.spec(**kernel.static)
     if CHECKED:
         check_buffers(spec, len(outs) + len(ins))
-    work = what.work or outs[0].numel
-    made = launch(spec, what.desc, outs, ins, work, what, what.fail)
-    return _preloaded(made, outs, ins) if what.preload else made
+    work = kernel.work or outs[0].numel
+    made = launch(spec, kernel.desc, outs, ins, work, what, kernel.fail)
+    return _preloaded(made, outs, ins) if kernel.preload else made
 
 
 def _preloaded(made: Launch, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from antorcha.errors import MissingFeature
-from antorcha.lang.kernels import Description, Host, Launch
+from antorcha.lang.kernels import Description, Launch, is_dynamic
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.storage import Storage, null_storage
 
@@ -18,7 +18,7 @@ class MetaBackend:
     host_memory = False
 
     def compile(self, what: Description, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
-        if isinstance(what, Host) and what.dynamic:
+        if is_dynamic(what):
             raise MissingFeature(
                 "this op's result shape depends on the data, which a meta tensor does not have"
             )

@@ -49,6 +49,11 @@ def shard(symbol: str) -> str:
     return os.path.join(folder(), symbol[-1])
 
 
+def holds(symbol: str) -> bool:
+    """Is there a file for a symbol, sound or not?"""
+    return bool(folder()) and os.path.exists(os.path.join(shard(symbol), symbol + ".o"))
+
+
 def read(symbol: str) -> tuple[list[str], bytes] | None:
     """The outside symbols and the object file, or None when there is no sound file."""
     if not folder():

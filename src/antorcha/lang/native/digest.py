@@ -9,6 +9,7 @@ parses source and never loads the compiler.
 from __future__ import annotations
 
 import enum
+import functools
 import hashlib
 import os
 import sys
@@ -141,10 +142,10 @@ def dotted_names(code: types.CodeType) -> Iterator[tuple[str, ...]]:
     """Global names that the code loads, each with the attributes read from it at once."""
     ops, wide = code.co_code, 0
     path: list[str] = []
-    for at in range(0, len(ops), 2):
-        op, arg = ops[at], ops[at + 1] | wide
+    for op, low in zip(ops[::2], ops[1::2], strict=True):
         if op == _CACHE:
             continue
+        arg = low | wide
         wide = arg << 8 if op == _EXTENDED else 0
         if op == _EXTENDED:
             continue
@@ -166,9 +167,10 @@ def dotted_names(code: types.CodeType) -> Iterator[tuple[str, ...]]:
             yield from dotted_names(inner)
 
 
-def annotation_names(note: Any) -> Iterator[tuple[str, ...]]:
-    if isinstance(note, str):
-        yield from dotted_names(compile(note, "<annotation>", "eval"))
+@functools.cache
+def annotation_names(note: str) -> tuple[tuple[str, ...], ...]:
+    """The names in an annotation's text, of which few are met again and again."""
+    return tuple(dotted_names(compile(note, "<annotation>", "eval")))
 
 
 class FunctionDigest:
@@ -179,7 +181,7 @@ class FunctionDigest:
         self.native = native
         paths: dict[tuple[str, ...], None] = dict.fromkeys(dotted_names(fn.__code__))
         notes = fn.__annotations__
-        for note in notes.values():
+        for note in [note for note in notes.values() if isinstance(note, str)]:
             paths.update(dict.fromkeys(annotation_names(note)))
         self.paths = list(paths)
         self.fixed = [

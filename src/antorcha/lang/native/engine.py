@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from antorcha.errors import NativeError
 from antorcha.forks import held_over_forks
 from antorcha.lang.native import cache as disk
+from antorcha.lang.native import progress
 from antorcha.lang.native.forever import keep_forever
 from antorcha.lang.native.machine import Target, binding, machine, optimise, target
-from antorcha.lang.native.progress import compiling
 from antorcha.lang.native.values import defined_globals
 
 if TYPE_CHECKING:
@@ -33,6 +33,9 @@ LOCK = held_over_forks(threading.RLock())
 _exports: dict[str, Spec] = {}  # specs that other modules link by symbol
 _loading: set[str] = set()
 _defined: dict[str, int] = {}  # symbols given to LLVM by us
+_outside: dict[str, int] = {}  # symbols that the process had, or has been given
+compiled = 0  # functions, by this process
+_ahead: dict[str, tuple[list[str], bytes]] = {}  # compiled (`compile_ahead`), to be linked
 
 
 class Lowered(NamedTuple):
@@ -77,8 +80,9 @@ def find_symbol(name: str) -> int:
     """The address of a symbol of this process, or 0."""
     with LOCK:
         _engine()
-        addr = _defined.get(name) or binding().address_of_symbol(name)
+        addr = _defined.get(name) or _outside.get(name) or binding().address_of_symbol(name)
         if addr:
+            _outside[name] = int(addr)
             return int(addr)
         for library in _libraries():
             try:
@@ -110,9 +114,11 @@ def load(spec: Spec) -> int:
             raise NativeError(f"{spec.native.__name__}: exported functions may not call each other")
         addr = _defined.get(symbol) or _link_stored(symbol)
         if not addr:
-            with compiling():
-                needs, code = compile_spec(spec)
-            disk.write(symbol, needs, code)
+            found = _ahead.pop(symbol, None)
+            if found is None:
+                with progress.shown.compiling():
+                    found = _compile_and_store(spec)
+            needs, code = found
             _loading.add(symbol)
             try:
                 _require(spec, needs)
@@ -121,6 +127,38 @@ def load(spec: Spec) -> int:
             addr = _link(symbol, code)
         spec.stats["load_ms"] = (time.perf_counter() - start) * 1e3
         return addr
+
+
+def compile_ahead(spec: Spec) -> list[Spec]:
+    """Compiles a function that is neither in this process nor on the disk, and links nothing; gives
+    the functions that it links to, which may have to be compiled, too."""
+    with LOCK:
+        if load_stored(spec):
+            return []
+        symbol = spec.symbol
+        if symbol not in _ahead:
+            _ahead[symbol] = _compile_and_store(spec)
+        return [_exports[name] for name in _ahead[symbol][0] if name in _exports]
+
+
+def is_stored(spec: Spec) -> bool:
+    """Is it in this process, or on the disk, as far as a look at the folder can tell?"""
+    return spec.symbol in _defined or disk.holds(spec.symbol)
+
+
+def load_stored(spec: Spec) -> bool:
+    """Loads a function from this process or the disk; False if it would have to be compiled."""
+    with LOCK:
+        if not spec._addr:
+            spec._addr = _defined.get(spec.symbol) or _link_stored(spec.symbol)
+        return bool(spec._addr)
+
+
+def _compile_and_store(spec: Spec) -> tuple[list[str], bytes]:
+    """`compile_spec`, kept on disk for the next process."""
+    needs, code = compile_spec(spec)
+    disk.write(spec.symbol, needs, code)
+    return needs, code
 
 
 def _link_stored(symbol: str) -> int:
@@ -178,7 +216,9 @@ def lowered(spec: Spec) -> Lowered:
 
 def compile_spec(spec: Spec) -> tuple[list[str], bytes]:
     """Compiles to an object file; also gives the outside symbols that it needs."""
+    global compiled
     with LOCK:
+        compiled += 1
         begin = time.perf_counter()
         form = lowered(spec)
         _exports.update(form.exports)

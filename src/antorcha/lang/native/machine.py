@@ -109,21 +109,26 @@ def machine(level: int = 2) -> Any:
 
 def optimise(module: Any, level: str) -> Any:
     """Runs a level's passes over a module; gives the code generator to use for it."""
-    llvm = binding()
     passes, _, rest = level.partition(".")
     generator = machine(int(rest or 2))
     if passes == "none":
         return generator
-    speed = {"O1": 1, "O2": 2, "O3": 3}.get(passes, 1)
-    options = llvm.create_pipeline_tuning_options(speed_level=speed)
-    options.loop_vectorization = options.slp_vectorization = passes == "O3"
-    builder = llvm.create_pass_builder(generator, options)
+    builder = _pass_builder(passes, generator)
     if passes == "small":
-        manager = llvm.create_new_module_pass_manager()
+        manager = binding().create_new_module_pass_manager()
         manager.add_simplify_cfg_pass()
         manager.add_instruction_combine_pass()
         manager.add_simplify_cfg_pass()
     else:
         manager = builder.getModulePassManager()
-    manager.run(module, builder)
+    manager.run(module, builder)  # (a manager runs once)
     return generator
+
+
+@cache
+def _pass_builder(passes: str, generator: Any) -> Any:
+    llvm = binding()
+    speed = {"O1": 1, "O2": 2, "O3": 3}.get(passes, 1)
+    options = llvm.create_pipeline_tuning_options(speed_level=speed)
+    options.loop_vectorization = options.slp_vectorization = passes == "O3"
+    return llvm.create_pass_builder(generator, options)

@@ -20,6 +20,7 @@ from antorcha import config
 
 AFTER = 0.5  # seconds of compiling before the first word
 PAUSE = 1.0  # seconds without any, after which the next begins anew
+SILENT = "antorcha compiles ahead"  # the name of a thread that never writes
 
 _SAVE, _RESTORE, _CLEAR = "\x1b7", "\x1b8", "\x1b[K"
 _NO_WRAP, _WRAP = "\x1b[?7l", "\x1b[?7h"  # a line too long for the terminal is cut
@@ -57,6 +58,10 @@ class Progress:
             self.ended = time.perf_counter()
             self.busy += self.ended - begin
 
+    def idle(self, seconds: float) -> bool:
+        """Has nothing been compiled for that long?"""
+        return not self.depth and time.perf_counter() - self.ended > seconds
+
     def _draw(self) -> Any:
         """Show the line; return the stream that it is to be taken from again."""
         stream = sys.stderr
@@ -64,7 +69,7 @@ class Progress:
             return None
         text = f"antorcha: compiling kernels, once ({self.count})"
         real = stream is sys.__stderr__ and os.environ.get("TERM", "dumb") != "dumb"
-        if real and threading.active_count() == 1:
+        if real and len([t for t in threading.enumerate() if t.name != SILENT]) == 1:
             _write(stream, f"{_SAVE}{_NO_WRAP}{text}{_WRAP}")
             return stream
         if not self.said:
@@ -96,4 +101,4 @@ def _write(stream: Any, text: str) -> None:
         stream.flush()
 
 
-compiling = Progress().compiling
+shown = Progress()  # of what the program waits for

@@ -103,20 +103,26 @@ def check_runs(name: str) -> None:
 
 
 def plan_alone(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], write: bool = False) -> Any:
-    """Binds and plans with symbols for sizes, and notes it on the tape: nothing is run, and nothing
-    kept. The results have no memory. write: over the first operand."""
-    if op.random:
-        check_runs(op.name)
-    _, operands, flat, numbers, values = op.bind(args, kwargs)
-    examples = {id(n): n.value for n in numbers if type(n) not in _NUMBERS}  # symbols
-    values = [examples.get(id(v), v) for v in values]
+    """Binds and plans, with symbols for sizes or without, and notes it on the tape: nothing is run,
+    and nothing kept. The results have no memory. write: over the first operand."""
     tape = tapes.current.tape
     assert tape is not None
+    if op.random and write:
+        drawing, filled = op.plan_write(args, kwargs)
+        tape.note_write(drawing, [filled], ())
+        return filled
+    if op.random:
+        check_runs(op.name)
+    key, operands, flat, numbers, values = op.bind(args, kwargs)
+    examples = {id(n): n.value for n in numbers if type(n) not in _NUMBERS}  # symbols
+    values = [examples.get(id(v), v) for v in values]
     if write:
         target: Tensor = operands[0]
         tape.note_write(op.make_plan(values, (target._layout,)), operands, flat)
         return target
-    plan = op.make_plan(values, None)
+    plan = op.plans.get(key) if tape.finds_plans else None
+    if plan is None:
+        plan = op.make_plan(values, None)
     outs = tuple([bare(lay, None) for lay in plan.outs])
     wanted = any([o is not None and o._rg for o in operands])
     if wanted and plan.rule is not None and not modes.state.word & _UNRECORDED:

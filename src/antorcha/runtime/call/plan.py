@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from antorcha import dtypes
 from antorcha.device import backend
+from antorcha.lazy import without_collecting
 from antorcha.runtime import layout as layouts
 from antorcha.runtime.tensor import PLAIN, Tensor
 
@@ -101,8 +102,10 @@ def make(
 
 @functools.cache
 def _running() -> Callable[..., Any]:
-    from antorcha.runtime.call import native  # (the first op, whatever it is, wakes it)
+    with without_collecting():
+        from antorcha.runtime.call import native  # (the first op, whatever it is, wakes it)
 
+        native.wake()
     return native.running
 
 

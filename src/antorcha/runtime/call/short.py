@@ -21,6 +21,8 @@ ANY = 1 << 30
 _OPERANDS = ("Tensor", "Operand", "Power")
 operators: dict[str, Any] = {}
 """The ops behind Tensor's operators, ``add`` of ``__add__``, that are ``binary``."""
+forms: dict[str, Any] = {}
+"""Tensor's operators as they were bound, by name: ``__add__``, ``__radd__``, ``__lt__``."""
 methods: dict[str, list[tuple[str, Any]]] = {}
 """Tensor's methods: by their op's name (or its in-place form's), theirs, and the functions."""
 reading: tuple[Callable[..., Any], Callable[..., Any]] | None = None

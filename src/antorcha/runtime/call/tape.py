@@ -27,12 +27,14 @@ _NUMBERS = (int, float, bool, complex)
 class Tape:
     """A sequence being written by running it. ``given`` arguments, see ``runtime.sequence``."""
 
-    def __init__(self, given: int) -> None:
+    def __init__(self, given: int, finds_plans: bool = False) -> None:
         from antorcha.runtime.sequence import Sequence as Steps
 
         self.steps = Steps(given)
+        self.finds_plans = finds_plans  # does what is planned alone look for plans there are?
         self.start = self.steps.constant(0)
         self.places: dict[int, tuple[int, int]] = {}  # by identity of a tensor
+        self.fresh: set[int] = set()  # identities of tensors over memory of their own
         self.saved: dict[int, tuple[int, int]] = {}  # by position: what the rule may unpack
         self.numbers: dict[int, int] = {}  # by identity of a number among the arguments
         self.held: list[Any] = []  # an identity is one only while its object lives
@@ -46,6 +48,11 @@ class Tape:
             self.fail("one tensor is two arguments")
         self.places[id(tensor)] = storage, offset
         self.held.append(tensor)
+
+    def put_fresh(self, tensor: Tensor, storage: int) -> None:
+        """Says where a tensor is that has memory of its own."""
+        self.put(tensor, storage, self.start)
+        self.fresh.add(id(tensor))
 
     def put_number(self, number: Any, place: int) -> None:
         if id(number) in self.numbers:
@@ -69,12 +76,12 @@ class Tape:
             if ins is None:
                 return
             if plan.kind == FRESH:
-                self.put(outs[0], self.steps.run(plan.fresh, *ins), self.start)
+                self.put_fresh(outs[0], self.steps.run(plan.fresh, *ins))
                 return
             rooms = [self.steps.allocate(lay.nbytes, plan.allocate) for lay in plan.outs]
             self.steps.into(plan.into, *[at for room in rooms for at in (room, self.start)], *ins)
             for out, room in zip(outs, rooms, strict=True):
-                self.put(out, room, self.start)
+                self.put_fresh(out, room)
             return
         source = self.places.get(id(operands[0]))
         if source is None:
@@ -88,7 +95,7 @@ class Tape:
         """A plan has written over its first operand: to memory that the tape has made itself, or
         nobody can say what the next time should write to."""
         found = self.places.get(id(operands[0]))
-        if plan.op.random:
+        if plan.op.random and not modes.state.word & modes.SYMBOLS:  # Python has drawn
             self.fail(f"{plan.op.name}_ draws random numbers")
             return
         ins = None if found is None else self._arguments(plan, operands, flat)
@@ -97,11 +104,18 @@ class Tape:
             return
         self.calls.append((plan, operands, flat, (), ()))
         self.steps.into(plan.into, *found, *ins)
+        self.steps.wrote(found[0])
+
+    def forget_writes(self, tensor: Tensor) -> None:
+        """The writes to its storage so far were a part of making it: nobody counts them."""
+        found = self.places.get(id(tensor))
+        if found is not None:
+            self.steps.forget_writes(found[0])
 
     def note_memory(self, made: Tensor) -> None:
         """Memory has been allocated for a tensor, to which ops are going to write."""
         lay = made._layout
-        self.put(made, self.steps.allocate(lay.nbytes, backend(lay.device).allocate), self.start)
+        self.put_fresh(made, self.steps.allocate(lay.nbytes, backend(lay.device).allocate))
 
     def note_into(self, plan: Plan, outs: Sequence[Tensor], operands: Sequence[Tensor]) -> None:
         """A plan has written over tensors that the noted Python made for it."""

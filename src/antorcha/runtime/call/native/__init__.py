@@ -10,29 +10,39 @@ Python path runs alone, and ``why_not()`` says why.
 """
 
 # (Imported when the first tensor is made, as everything that is compiled: importing antorcha is not
-# to load a compiler.)
+# to load a compiler. The parts are imported when they are wanted: compiling them takes seconds.)
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 from antorcha import config
+from antorcha.errors import warn
+from antorcha.forks import held_over_forks
+from antorcha.lang.native import Spec
+from antorcha.lang.native import engine as compiler
+from antorcha.lang.native.ahead import Ahead
 from antorcha.runtime import launch, objects
-from antorcha.runtime.call.native import (
-    checking,
-    layouts,
-    life,
-    methods,
-    mode,
-    operators,
-    plans,
-    slots,
-    spares,
-    tensors,
-)
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.tensor import PLAIN, Tensor
+
+ACTIVE = False
+"""Does the native path run? Once it does, it does for good."""
+_reason: str | None = None  # why it never will; empty when nothing is against it; None: not asked
+_lock = held_over_forks(threading.RLock())
+offs = 0  # how many are within ``off()``
+
+
+def why_not() -> str:
+    """Why the native path does not run here, or never will; empty when it does, or will."""
+    global _reason
+    with _lock:
+        if _reason is None:
+            _reason = _why_not()
+        return _reason
 
 
 def _why_not() -> str:
@@ -40,33 +50,76 @@ def _why_not() -> str:
         return "ANTORCHA_CALL=python"
     if not objects.NATIVE:
         return "objects are made otherwise than machine code would make them"
-    for part in (slots, tensors, layouts, plans, spares, life):
-        found = part.why_not()
-        if found:
-            return found
-    return ""
+    from antorcha.runtime.call.native import parts
+
+    return parts.why_not()
 
 
-_reason = _why_not()
-ACTIVE = not _reason
-if ACTIVE:
-    spares.install()
-    life.install()
-    tensors.install()
-    layouts.install()
-    plans.install()
-    mode.install()
-    operators.install()
-    methods.install()
-    if checking.CHECKED:
-        from antorcha.runtime.call.native.invariants import check_result
-
-        checking.install(check_result)
+# ---- from the Python path to the native one
+def wake() -> None:
+    """The first plan is made: from here on, or as soon as it is compiled, the native path runs."""
+    if ACTIVE or _reason:
+        return
+    if config.call_path == "auto" and is_to_be_compiled():
+        _ahead.start()
+    else:
+        _install()
 
 
-def why_not() -> str:
-    """Why the native path does not run here; empty when it does."""
-    return _reason
+def finish() -> None:
+    """Has the native path run from here on, if it can, whatever must be compiled for that."""
+    _ahead.stop()
+    for spec in _wanted():
+        _ = spec.addr
+    _install()
+
+
+def is_awaited() -> bool:
+    """Does the Python path run only until the native one is compiled?"""
+    return not (ACTIVE or _reason)
+
+
+@cache
+def is_to_be_compiled() -> bool:
+    """Must any of it be compiled, or could all be read from the disk when this was first asked?"""
+    if compiler.compiled:  # an empty cache: do not look for what is not there
+        return True
+    from antorcha.runtime.call.native import parts
+
+    return not (
+        all([compiler.load_stored(spec) for spec in parts.placed()])
+        and all([compiler.is_stored(spec) for spec in parts.called()])
+    )
+
+
+def _wanted() -> Iterator[Spec]:
+    """The functions of it."""
+    if not why_not():
+        from antorcha.runtime.call.native import parts
+
+        yield from (*parts.placed(), *parts.called())
+
+
+def _install() -> None:
+    global ACTIVE
+    with _lock:
+        if ACTIVE or why_not():
+            return
+        from antorcha.runtime.call.native import mode, parts
+
+        parts.install()
+        mode.off.np[0] = offs
+        ACTIVE = True
+
+
+def _failed(error: Exception) -> None:
+    """It could not be compiled in the background."""
+    global _reason
+    _reason = f"{type(error).__name__}: {error}"
+    warn(
+        f"antorcha could not compile its native call path, and goes on in Python: {_reason}. "
+        "ANTORCHA_CALL=native compiles it at the first call, and shows where that fails."
+    )
 
 
 @contextmanager
@@ -79,14 +132,14 @@ def off() -> Iterator[None]:
         _turn_off(-1)
 
 
-offs = 0  # how many are within ``off()``
-
-
 def _turn_off(more: int) -> None:
     global offs
-    offs += more
-    if ACTIVE:
-        mode.off.np[0] = offs
+    with _lock:
+        offs += more
+        if ACTIVE:
+            from antorcha.runtime.call.native import mode
+
+            mode.off.np[0] = offs
 
 
 def engine(*python: Callable[..., Any]) -> Callable[..., Any] | None:
@@ -101,16 +154,26 @@ def engine(*python: Callable[..., Any]) -> Callable[..., Any] | None:
 
 def running(fresh: Callable[..., Any], out: Layout) -> Callable[..., Tensor]:
     """`fresh`, with a tensor of that layout made around its storage."""
-    made = tensors.running(fresh, out) if ACTIVE else None
-    if made is not None:
-        return made
+    wake()
+    if ACTIVE:
+        from antorcha.runtime.call.native import tensors
+
+        made = tensors.running(fresh, out)
+        if made is not None:
+            return made
     return launch.running(fresh, Tensor, "_storage", {"_layout": out, **PLAIN})
 
 
 def watch() -> Callable[..., Any] | None:
     """Compiles the routines for calls while a profile is on; gives the backward pass for then."""
+    finish()
     if not ACTIVE:
         return None
     from antorcha.runtime.call.native import watched
 
     return watched.install()
+
+
+_ahead = Ahead(_wanted, _install, _failed)
+if config.call_path != "auto":
+    _install()

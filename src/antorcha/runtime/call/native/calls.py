@@ -75,7 +75,7 @@ from antorcha.runtime.cpython import (
 from antorcha.runtime.storage import StorageObject
 
 
-@native(noinline=True)
+@native(export=True, level="O2")
 def try_sizes(quick: ptr[Quick], key: ptr[Key], recorded: bool, made: ptr[raw]) -> i64:
     """A call at sizes that have no place, as `try_call` says it."""
     sized = local(Key)

@@ -425,7 +425,7 @@ def layout_of(sizes: ptr[Sizes]) -> raw:
 
 
 # ---- forms
-@native
+@native(export=True, level="O2")
 def form_of(layout: raw) -> raw:
     """``layout.form_of`` of what `has_dims` (borrowed); null: there is none, or none for here."""
     lay = ptr[LayoutObject](layout)

@@ -26,6 +26,8 @@ from antorcha.runtime.call.native.places import (
     MOST_RESULTS,
     NEVER,
     ONE,
+    PACKED,
+    SAME,
     SIZED,
     VIEWS,
     WRITE,
@@ -47,20 +49,23 @@ _NUMBERS = (int, float, bool, complex)
 
 class Call:
     """What a plan was run with: the operands, the kernel's arguments, the numbers of the node; and
-    which of the numbers other calls by the same key may have others for (``keys.add_loose``)."""
+    which of the numbers other calls by the same key may have others for (``keys.add_loose``). No
+    plan: the result is its one operand."""
 
     def __init__(
         self,
-        plan: Plan,
+        plan: Plan | None,
         operands: Sequence[Any],
         flat: Sequence[Any],
         numbers: tuple[Any, ...],
         loose: Sequence[Any] = (),
         writes: bool = False,
+        packed: bool = False,
     ) -> None:
         self.plan, self.operands, self.flat, self.numbers = plan, operands, flat, numbers
         self.loose = loose
         self.writes = writes  # over its first operand, as `plan` is made for
+        self.packed = packed  # is what it runs a sequence that gives places of results?
 
 
 def tensors_of(args: Sequence[Any]) -> list[Tensor]:
@@ -113,7 +118,7 @@ def place_for_sizes(
     where a shape comes by keyword there are fewer, and no outline fits.)"""
     family = call.plan.family
     run = None
-    if family is not None and _same(tensors_of(args), [o for o in call.operands if o is not None]):
+    if family is not None and same(tensors_of(args), [o for o in call.operands if o is not None]):
         run = kind_of(family)
         if run is None:
             return None
@@ -184,7 +189,9 @@ def _body(
 ) -> list[int] | None:
     """The words after the key; None: a place cannot say it."""
     plan = call.plan
-    runs = _writes(call) if call.writes else _runs(plan)
+    if plan is None:
+        return [SAME, 0, 0, 0, 1, *padded(_positions(call.operands, given) or [0], MOST_OPERANDS)]
+    runs = _writes(call) if call.writes else _runs(plan, call.packed)
     if runs is None or len(plan.tensors) > MOST_OPERANDS or len(plan.outs) > MOST_RESULTS:
         return None
     what, run = runs
@@ -224,16 +231,18 @@ def _given(arguments: list[tuple[Any, int]]) -> list[int]:
     ]  # fmt: skip
 
 
-def _runs(plan: Plan) -> tuple[int, Storage | None] | None:
+def _runs(plan: Plan, packed: bool) -> tuple[int, Storage | None] | None:
     """What a place says of a plan's kind, and what it runs; None where that is Python."""
     if plan.kind in (plans.VIEW, plans.VIEWS):
         return VIEWS, None
     if plan.kind == plans.FRESH:
         making = making_of(plan.run)
         return None if making is None else (FRESH, making)
-    return (
-        _run_into(plan, MANY) if plan.kind == plans.MANY and plan.allocate is new_storage else None
-    )
+    if plan.kind != plans.MANY:
+        return None
+    if packed:
+        return PACKED, sequence_of(plan.into)
+    return _run_into(plan, MANY) if plan.allocate is new_storage else None
 
 
 def _writes(call: Call) -> tuple[int, Storage | None] | None:
@@ -252,7 +261,7 @@ def _run_into(plan: Plan, what: int) -> tuple[int, Storage] | None:
     return None if run is None else (what, run)
 
 
-def _same(a: Sequence[Any], b: Sequence[Any]) -> bool:
+def same(a: Sequence[Any], b: Sequence[Any]) -> bool:
     """The same objects?"""
     return len(a) == len(b) and all([x is y for x, y in zip(a, b, strict=True)])
 
@@ -292,4 +301,4 @@ def _arguments(call: Call, at: list[int]) -> list[tuple[Any, int]] | None:
             found.append((None, place))
             k += 2
     given = [value for value, _ in found if value is not None]
-    return None if call.loose and not _same(call.loose, given) else found
+    return None if call.loose and not same(call.loose, given) else found

@@ -1,24 +1,25 @@
-"""Functions made of ops at sizes never met: what they run, found by running them with symbols.
+"""Functions made of ops: what they run, found by running them on tensors without memory.
 
 A function such as ``zeros`` or ``where`` looks at its arguments and calls ops. With tensors without
-memory and symbols for sizes it does the same, and a tape notes it (``runtime.call.tape``,
-``modes.SYMBOLS``); what it asked of sizes is noted, too. Where it runs one plan, that plan's
-outline serves its calls; where it runs several, they are one sequence, for calls that no graph
-records.
+memory it does the same, nothing is computed, and a tape notes it (``runtime.call.tape``,
+``modes.SYMBOLS``). Where it runs one plan, that plan serves its calls; where it runs several, they
+are one sequence, for calls that no graph records; where it runs none, it gives what it was given,
+or memory as it is. With symbols for sizes, what was asked of sizes is noted, too, and the plan's
+outline serves calls at sizes never met.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from antorcha import modes
 from antorcha.memo import keep
 from antorcha.runtime.call import plan as plans
 from antorcha.runtime.call import tape
-from antorcha.runtime.call.native.learn import Call, place_for_kind, tensors_of
+from antorcha.runtime.call.native.learn import Call, place_for_kind, same, tensors_of
 from antorcha.runtime.call.native.learn_sizes import kind_of
-from antorcha.runtime.call.native.places import ALL, ONE
+from antorcha.runtime.call.native.places import ALL, FIRST, ONE
 from antorcha.runtime.call.outline import Outline
 from antorcha.runtime.call.plan import Plan
 from antorcha.runtime.call.sizes import (
@@ -39,18 +40,20 @@ from antorcha.symbols import Trace, Untold
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
 
-class Found:
-    """What a composite ran: an outline; the call of it, of the tensors given; how the results are
-    packed."""
+class Ran:
+    """What a composite ran, as a call of a plan; how its results are packed."""
 
-    def __init__(self, outline: Outline, call: Call, pack: Any) -> None:
-        self.outline, self.call, self.pack = outline, call, pack
+    def __init__(self, alone: CallAlone, call: Call, pack: Any) -> None:
+        self.call, self.pack = call, pack
+        self.arguments = alone.arguments
+        self.outline: Outline | None = None
 
-    def facts(self, given: list[Tensor]) -> Any:
+    def facts(self) -> Any:
         """What must be the same for calls by one place."""
+        given = tensors_of(self.arguments)
         at = [-1 if o is None else _place(o, given) for o in self.call.operands]
         numbers = [(type(n), n) for n in self.call.flat if n is not None]
-        return self.outline.packed, at, numbers, type(self.pack)
+        return self.call.packed, at, numbers, type(self.pack)
 
 
 class CompositeFamily(Family):
@@ -59,10 +62,10 @@ class CompositeFamily(Family):
     __slots__ = ("facts",)
     facts: Any
 
-    def add(self, found: Found | None, given: list[Tensor]) -> None:
+    def add(self, found: Ran | None) -> None:
         """Keeps what a call ran; nothing from now on, where it is nothing, or quite another thing
         than before."""
-        facts = None if found is None else found.facts(given)
+        facts = None if found is None else found.facts()
         if found is None or (self.outlines and facts != self.facts):
             self.misses, self.outlines = MOST_MISSES, []
             return
@@ -91,23 +94,29 @@ class CompositeSizes:
         if not SINGLY <= family.misses <= MOST_MISSES:
             return None
         found = outlined(self.op, args)
-        family.add(found, tensors_of((*args[0], *args[1].values())))
+        family.add(found)
         kind = kind_of(family)
-        given = (*args[0], *args[1], *args[1].values())
         if kind is None:
             return None
-        call, pack = (None, ()) if found is None else (found.call, found.pack)
-        return place_for_kind(words, given, call, kind, pack)
+        if found is None:
+            return place_for_kind(words, (*args[0], *args[1], *args[1].values()), None, kind, ())
+        return place_for_kind(words, found.arguments, found.call, kind, found.pack)
 
 
-def outlined(op: Any, args: Arguments) -> Found | None:
+def outlined(op: Any, args: Arguments) -> Ran | None:
     """What a call runs, with symbols for its sizes; None: that cannot be told."""
     trace = None
     try:
-        call = SymbolicComposite(op, args)
+        call = CallAlone(op, args)
+        if not call.numbers:
+            raise Untold("it has no sizes")
         trace = Trace(call.numbers)
-        found = call.found(trace)
-        call.tensors = []  # (the outline keeps the call)
+        found = call.ran(iter(trace.symbols))
+        if found.call.plan is None:
+            raise Untold("its result is its argument")
+        layouts = [t._layout for t in call.given]
+        found.outline = Outline(trace, found.call.plan, layouts, call)
+        found.outline.packed = found.call.packed
         return found
     except Exception as error:  # whatever it is, Python serves such calls
         refused[op.name] = f"{type(error).__name__}: {error}"
@@ -117,103 +126,111 @@ def outlined(op: Any, args: Arguments) -> Found | None:
             trace.close()
 
 
-class SymbolicComposite:
-    """A call of a composite to be run with symbols: its arguments, with tensors without memory in
-    the place of its own."""
+def planned(op: Any, args: Arguments) -> Ran | str:
+    """What a call runs, at its own sizes; or why nobody can say it."""
+    try:
+        return CallAlone(op, args).ran(None)
+    except Exception as error:  # whatever it is, Python serves such calls
+        return str(error) or type(error).__name__
+
+
+class Function:
+    """A Python function made of ops that is no op: all that is asked of one here."""
+
+    names: tuple[str, ...] = ()
+    shape_mask = 0
+
+    def __init__(self, name: str, python: Callable[..., Any]) -> None:
+        self.name, self.in_python, self.signature = name, python, self
+
+
+class CallAlone:
+    """A call of a composite that is only planned: its arguments, with tensors without memory in the
+    place of its own."""
 
     write = False
 
     def __init__(self, op: Any, args: Arguments) -> None:
         self.op = op
-        if "out" in args[1] or "generator" in op.signature.names:
-            raise Untold("it writes, or draws random numbers")
-        self.tensors = tensors_of((*args[0], *args[1].values()))
-        if len({id(t) for t in self.tensors}) < len(self.tensors):
-            raise Untold("one tensor is two arguments")
-        self.forms = [form_of(t._layout) for t in self.tensors]
-        self.wanted = [t._rg for t in self.tensors]  # gradients
+        if "out" in args[1]:
+            raise Untold("it writes")
+        given = tensors_of((*args[0], *args[1].values()))
+        self.layouts = [t._layout for t in given]
+        self.forms = [form_of(lay) for lay in self.layouts]
+        self.wanted = [t._rg for t in given]  # gradients
         shapes = [a for k, a in enumerate(args[0]) if op.signature.shape_mask >> k & 1]
         sizes = [a if isinstance(a, tuple) else (a,) for a in shapes]
-        self.numbers = numbers_of([t._layout for t in self.tensors], sizes)
+        self.numbers = numbers_of(self.layouts, sizes)
         without: Any = None  # memory
-        stand_ins = iter([bare(t._layout, without) for t in self.tensors])
+        self.tensors = [bare(lay, without) for lay in self.layouts]
+        stand_ins = iter(self.tensors)
         self.args = tuple([_with(a, stand_ins) for a in args[0]])
         self.kwargs = {name: _with(a, stand_ins) for name, a in args[1].items()}
-        if not self.numbers:
-            raise Untold("it has no sizes")
+        self.arguments = (*self.args, *self.kwargs, *self.kwargs.values())
+        self.given: list[Tensor] = []  # what it was run with last
 
-    def run(self, symbols: Iterator[Any]) -> tuple[tape.Tape, Any, list[Tensor]]:
-        """The tape, the result, and the tensors that it was run with."""
+    def run(self, symbols: Iterator[Any] | None) -> tuple[tape.Tape, Any]:
+        """The tape and the result. symbols: for its sizes; None: they are what they are."""
         without: Any = None
-        given = [bare(form.layout(symbols), without) for form in self.forms]
-        for stand_in, wanted in zip(given, self.wanted, strict=True):
+        layouts = self.layouts if symbols is None else [f.layout(symbols) for f in self.forms]
+        self.given = [bare(lay, without) for lay in layouts]
+        for stand_in, wanted in zip(self.given, self.wanted, strict=True):
             stand_in._rg = wanted
-        stand_ins = iter(given)
+        stand_ins = iter(self.given)
         args = [_with(a, stand_ins) for a in self.args]
         kwargs = {name: _with(a, stand_ins) for name, a in self.kwargs.items()}
-        for k, value in enumerate(args):
-            if self.op.signature.shape_mask >> k & 1:
-                args[k] = _symbols_for(value, symbols)
-        noted = tape.Tape(2 * len(given))
-        for k, tensor in enumerate(given):
+        if symbols is not None:
+            for k, value in enumerate(args):
+                if self.op.signature.shape_mask >> k & 1:
+                    args[k] = _symbols_for(value, symbols)
+        noted = tape.Tape(2 * len(self.given), finds_plans=symbols is None)
+        for k, tensor in enumerate(self.given):
             noted.put(tensor, 2 * k, 2 * k + 1)
         with tape.running(noted, modes.SYMBOLS):
             result = self.op.in_python(*args, **kwargs)
-        if noted.why or not noted.calls:
-            raise Untold(noted.why or "it runs nothing")
-        return noted, result, given
+        if noted.why:
+            raise Untold(noted.why)
+        return noted, result
 
     def plan(self, symbols: Iterator[Any]) -> tuple[Plan, list[Layout]]:
         """The one plan that it runs, and the layouts of what it is given: as ``sizes.SymbolicCall``
         has it."""
-        noted, _, given = self.run(symbols)
-        return noted.calls[0][0], [t._layout for t in given]
+        noted, _ = self.run(symbols)
+        return noted.calls[0][0], [t._layout for t in self.given]
 
-    def found(self, trace: Trace) -> Found:
+    def ran(self, symbols: Iterator[Any] | None) -> Ran:
         """What it runs."""
-        noted, result, given = self.run(iter(trace.symbols))
-        results, pack = _packing(result)
+        noted, result = self.run(symbols)
+        results, pack = packing_of(result)
         if any([t._rg for t in results]) and not any(self.wanted):
             raise Untold("its result is made to want gradients")
-        layouts = [t._layout for t in given]
-        plan, operands, flat, numbers, outs = noted.calls[0]
-        whole = len(noted.calls) == 1 and len(outs) == len(results)
-        if whole and all([a is b for a, b in zip(outs, results, strict=True)]):
-            at = {id(t): k for k, t in enumerate(given)}
-            if not any(map(is_symbol, flat)) and _once_each(operands, at):
+        at = {id(t): k for k, t in enumerate(self.given)}
+        if not noted.calls and id(result) in at:
+            return Ran(self, Call(None, [self.tensors[at[id(result)]]], (), ()), pack)
+        if len(noted.calls) == 1:
+            plan, operands, flat, numbers, outs = noted.calls[0]
+            if len(results) == 1 < len(outs) and results[0] is outs[0]:
+                results, pack = list(outs), FIRST
+            whole = same(outs, results) and not any(map(is_symbol, flat))
+            if whole and _once_each(operands, at):
                 mine = [None if o is None else self.tensors[at[id(o)]] for o in operands]
-                outline = Outline(trace, plan, layouts, self)
-                return Found(outline, Call(plan, mine, flat, numbers), pack)
-        return self._several(trace, noted, results, layouts, pack)
+                return Ran(self, Call(plan, mine, flat, numbers), pack)
+        return self._several(noted, results, pack)
 
-    def _several(
-        self, trace: Trace, noted: tape.Tape, results: list[Tensor], layouts: list[Layout],
-        pack: Any,
-    ) -> Found:  # fmt: skip
+    def _several(self, noted: tape.Tape, results: list[Tensor], pack: Any) -> Ran:
         """All that it runs as one sequence, whose results are memory of their own."""
-        whole = [
-            id(out) for plan, _, _, _, outs in noted.calls
-            if plan.kind in (plans.FRESH, plans.MANY) for out in outs
-        ]  # fmt: skip
-        if not {id(each) for each in results} <= {*whole} or len({*map(id, results)}) < len(
-            results
-        ):
+        once = {id(each) for each in results}
+        if not once <= noted.fresh or len(once) < len(results):
             raise Untold("a result is a view, from elsewhere, or given twice")
-        places = [at for each in results for at in noted.places[id(each)]]
-        run = noted.steps.bound(*places, packed=True)
+        if any([t._rg for t in results]):
+            raise Untold("a graph records several kernels")
+        made = [at for each in results for at in noted.places[id(each)]]
+        run = noted.steps.bound(*made, packed=True)
         outs = tuple([t._layout for t in results])
-        plan = plans.make(self.op, plans.MANY, outs, into=run, tensors=tuple(layouts))
-        if any([each[0].rule is not None for each in noted.calls]):
-            plan.rule = _Recorded
-        outline = Outline(trace, plan, layouts)
-        outline.packed = True
-        return Found(outline, Call(plan, self.tensors, [None, None] * len(layouts), ()), pack)
-
-
-class _Recorded:
-    """In the place of a rule: something of what is run has one."""
-
-    mask = -1
+        layouts = tuple([t._layout for t in self.given])
+        plan = plans.make(self.op, plans.MANY, outs, into=run, tensors=layouts)
+        places = [None, None] * len(layouts)  # storages and offsets
+        return Ran(self, Call(plan, self.tensors, places, (), packed=True), pack)
 
 
 def _place(tensor: Tensor, given: list[Tensor]) -> int:
@@ -227,7 +244,7 @@ def _once_each(operands: Sequence[Any], at: dict[int, int]) -> bool:
     return sorted(present) == sorted(at)
 
 
-def _packing(result: Any) -> tuple[list[Tensor], Any]:
+def packing_of(result: Any) -> tuple[list[Tensor], Any]:
     """The tensors of a result, and how they are packed (``learn.place_for``)."""
     several = list(result) if isinstance(result, tuple) else [result]
     if not all([isinstance(t, Tensor) for t in several]) or not several:

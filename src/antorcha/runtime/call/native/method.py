@@ -2,8 +2,8 @@
 
 A ``Method`` stands in a class's dictionary as a function would. It is called with the instance as
 first argument, without a bound method in between (Py_TPFLAGS_METHOD_DESCRIPTOR), and passes the
-call on to ``calls.py_quick``. It owns the builtin that it calls, and the Python function that it
-looks like.
+call on to ``calls.py_quick``, or reads one element (``elements``). It owns the builtin that it
+calls, and the Python function that it looks like.
 
 An op is an object that can be called. Once it has a builtin, the slot ``tp_call`` of its class
 holds ``op_call``, which passes calls without keywords on, and leaves the others to the interpreter.
@@ -24,6 +24,7 @@ from typing import Any
 from antorcha.lang.native import (
     Extern,
     Global,
+    Spec,
     array,
     bind,
     func,
@@ -37,7 +38,8 @@ from antorcha.lang.native import (
     void,
 )
 from antorcha.runtime.call.native.calls import py_quick
-from antorcha.runtime.call.native.slots import CALL, ITEMS, WORD, word
+from antorcha.runtime.call.native.elements import element
+from antorcha.runtime.call.native.slots import CALL, ITEMS, word
 from antorcha.runtime.cpython import (
     HEADER,
     METHOD_DESCRIPTOR,
@@ -50,7 +52,6 @@ from antorcha.runtime.cpython import (
     TP_DEALLOC,
     TP_DESCR_GET,
     TP_TRAVERSE,
-    TRUE,
     VECTORCALL,
     Py_DecRef,
     PyObject_GC_Del,
@@ -58,10 +59,12 @@ from antorcha.runtime.cpython import (
     PyObject_GC_Track,
     PyObject_GC_UnTrack,
     PyObject_GetAttr,
+    PyObject_Vectorcall,
     PyTuple_Size,
     drop_all,
     failed,
     fast_def,
+    int_value,
     make_type,
     new_reference,
     type_of,
@@ -87,13 +90,21 @@ class MethodObject:
 
 
 method_type = Global("antorcha_method_type", raw)
-vectorcalls = Global("antorcha_method_vectorcalls", raw, 2)
 
 
 @native
 def method_vectorcall(self: raw, args: ptr[raw], nargsf: i64, names: raw, *, INDEX) -> raw:
     nargs = nargsf & 0x7FFFFFFFFFFFFFFF  # without PY_VECTORCALL_ARGUMENTS_OFFSET
     return py_quick(ptr[MethodObject](self).quick, args, nargs, names, INDEX=INDEX)
+
+
+@native
+def element_vectorcall(self: raw, args: ptr[raw], nargsf: i64, names: raw, *, KIND) -> raw:
+    if nargsf & 0x7FFFFFFFFFFFFFFF == 1 and names is None:
+        made = element(args[0], KIND=KIND)
+        if made is not None or failed():
+            return made
+    return PyObject_Vectorcall(ptr[MethodObject](self).wrapped, args, nargsf, names)
 
 
 @native
@@ -105,12 +116,13 @@ def method_get(self: raw, instance: raw, _owner: raw) -> raw:
 
 @native
 def py_new_method(_self: raw, args: ptr[raw], _nargs: i64) -> raw:
-    """(storage of a Quick, function, name, qualified name, documentation, is it for ``x[i]``?)."""
+    """(storage of a Quick or None, function, name, qualified name, documentation, the address of
+    what is called)."""
     o = PyObject_GC_New(method_type[0])
     if o is None:
         return o
     m = ptr[MethodObject](o)
-    m.vectorcall = vectorcalls[i64(args[len(FIELDS)] == raw(TRUE))]
+    m.vectorcall = raw(int_value(args[len(FIELDS)]))
     fields = ptr[raw](o + HEADER) + 1
     for k in range(len(FIELDS)):
         fields[k] = new_reference(args[k])
@@ -163,10 +175,19 @@ def _make_type() -> type:
         (TP_DESCR_GET, method_get.spec().addr),
         (TP_CALL, address),
     ]
-    for index in (False, True):
-        word(vectorcalls.addr + WORD * index).value = method_vectorcall.spec(INDEX=index).addr
     flags = METHOD_DESCRIPTOR | VECTORCALL
     return make_type("antorcha.Method", MethodObject.size, members, slots, None, flags)
+
+
+def placed() -> list[Spec]:
+    """The functions behind methods and ops that have a builtin."""
+    natives = (
+        method_dealloc, method_traverse, method_clear, method_get, py_new_method, op_call,
+    )  # fmt: skip
+    return [
+        *[each.spec() for each in natives],
+        *[method_vectorcall.spec(INDEX=index) for index in (False, True)],
+    ]
 
 
 _made: list[Callable[..., Any]] = []
@@ -180,14 +201,23 @@ def _reduced(method: Any) -> tuple[Any, ...]:
 def method_of(quick: Callable[..., Any], python: Any, index: bool = False) -> Any:
     """A method that calls the builtin `quick`, and looks like the function `python`. index: as in
     ``methods.quick_of``."""
+    return _method(quick.__self__, python, method_vectorcall.spec(INDEX=index).addr)
+
+
+def element_method_of(python: Any, kind: int) -> Any:
+    """A method that gives a tensor's only element as that kind of number (``elements``), and looks
+    like the function `python`, which serves all other calls."""
+    return _method(None, python, element_vectorcall.spec(KIND=kind).addr)
+
+
+def _method(storage: Any, python: Any, address: int) -> Any:
     if not _made:
         cls = _make_type()
         method_type.refer_to(cls)
         copyreg.pickle(cls, _reduced)
         _made.append(bind(fast_def("new_method", py_new_method.spec().addr)))
-    storage = quick.__self__
     names = python.__name__, python.__qualname__, python.__doc__
-    return _made[0](storage, python, *names, index)
+    return _made[0](storage, python, *names, address)
 
 
 # ---- calls of ops

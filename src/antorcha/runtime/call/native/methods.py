@@ -10,29 +10,33 @@ from __future__ import annotations
 import ctypes
 import functools
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 from antorcha import modes
 from antorcha.errors import ArgumentError
 from antorcha.lang.native import METH_FASTCALL, METH_KEYWORDS, bind, method_def
 from antorcha.runtime import trace
-from antorcha.runtime.call import path, short, tape
+from antorcha.runtime.call import path, short
 from antorcha.runtime.call import plan as plans
-from antorcha.runtime.call.native import keys
+from antorcha.runtime.call.native import elements, keys
 from antorcha.runtime.call.native.calls import py_flush, py_put, py_quick, py_words
 from antorcha.runtime.call.native.learn import (
     Call,
     place_for,
     place_for_any_size,
     place_for_sizes,
-    tensors_of,
 )
-from antorcha.runtime.call.native.learn_composites import CompositeSizes
-from antorcha.runtime.call.native.method import call_natively, method_of
+from antorcha.runtime.call.native.learn_composites import (
+    CompositeSizes,
+    Function,
+    Ran,
+    planned,
+)
+from antorcha.runtime.call.native.method import call_natively, element_method_of, method_of
 from antorcha.runtime.call.native.places import (
     ALL,
     ALL_SIZES,
-    FIRST,
     NOTHING_LEFT_OUT,
     ONE,
     THE_SIZE,
@@ -42,7 +46,7 @@ from antorcha.runtime.cpython import fast_def
 from antorcha.runtime.storage import Storage, wrap
 from antorcha.runtime.tensor import Tensor
 
-Learnt = tuple[Any, Call | str, Any]
+Learnt = tuple[Any, Call | Ran | str, Any]
 """A call's result, what it ran (or why no place can say it), how results are packed (None: there is
 nothing to learn this time)."""
 Sizes = Callable[[Any, tuple[Any, ...], dict[str, Any], "Call | str", Any], "Storage | None"]
@@ -53,8 +57,6 @@ quicks: list[tuple[str, Any]] = []
 reasons: dict[str, str] = {}
 """Why a builtin has left a call to Python for good, the last time."""
 _NAMED = METH_FASTCALL | METH_KEYWORDS
-_flush_def = fast_def("flush", py_flush.spec().addr, "Empties the table.")
-_put_def = fast_def("put", py_put.spec().addr, "Puts a place into the table.")
 
 
 def quick_of(
@@ -84,13 +86,16 @@ def quick_of(
         family = words(THE_SIZE)(*args, **kwargs) if any_size else None
         form = words(ALL_SIZES)(*args, **kwargs) if sizes is not None else None
         result, call, pack = serve(args, kwargs)
+        given: tuple[Any, ...] = (*args, *kwargs, *kwargs.values())
+        if isinstance(call, Ran):
+            call, given, pack = call.call, call.arguments, call.pack
         if key is not None and pack is not None:
-            place, why = place_for(key, (*args, *kwargs, *kwargs.values()), call, pack)
+            place, why = place_for(key, given, call, pack)
             put(place)
             if why:
                 reasons[name] = why
             if family is not None and isinstance(call, Call):
-                put(place_for_any_size(family, (*args, *kwargs, *kwargs.values()), call))
+                put(place_for_any_size(family, given, call))
             known = None if form is None or sizes is None else sizes(form, args, kwargs, call, pack)
             if known is not None:
                 put(known)
@@ -100,13 +105,23 @@ def quick_of(
     memory[Quick.fields["label"][0] // 8] = id(trace.label_of(label or name))
     quicks.append((name, memory))
     storage = wrap(ctypes.addressof(memory), Quick.size, (memory, python, teach))
-    put = bind(_put_def, storage)
+    put = bind(_put_def(), storage)
     words = functools.cache(lambda without: bind(_words_def(index, without), storage))
-    plans.on_flush(bind(_flush_def, storage))
+    plans.on_flush(bind(_flush_def(), storage))
     made: Callable[..., Any] = bind(
         method_def(name, py_quick.spec(INDEX=index).addr, _NAMED), storage
     )
     return made
+
+
+@functools.cache
+def _flush_def() -> Any:
+    return fast_def("flush", py_flush.spec().addr, "Empties the table.")
+
+
+@functools.cache
+def _put_def() -> Any:
+    return fast_def("put", py_put.spec().addr, "Puts a place into the table.")
 
 
 @functools.cache
@@ -166,36 +181,14 @@ def packing(plan: Any, result: Any) -> Any:
     return op.returns or (lambda *outs: op.pack(outs))
 
 
-def of_composite(python: Callable[..., Any]) -> Callable[..., Learnt]:
-    """Serves calls of a function made of ops: worth a place where it ran a single plan."""
+def of_composite(op: Any) -> Callable[..., Learnt]:
+    """Serves calls of a function made of ops; what it runs is found by planning it alone."""
 
     def serve(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Learnt:
-        given = tensors_of((*args, *kwargs.values()))
-        if len({id(t) for t in given}) < len(given):  # the next call may be of different ones
-            return python(*args, **kwargs), "", None
-        noted = tape.Tape(2 * len(given))
-        for k, tensor in enumerate(given):
-            noted.put(tensor, 2 * k, 2 * k + 1)
-        with tape.running(noted):
-            result = python(*args, **kwargs)
-        wrote = any([not made for *_, made in noted.calls])  # (over memory that was made for it)
-        if noted.why or wrote or len(noted.calls) != 1 or "out" in kwargs:
-            return result, noted.why or f"{len(noted.calls)} kernels, one after another", ONE
-        plan, operands, flat, numbers, outs = noted.calls[0]
-        call: Call | str = Call(plan, operands, flat, numbers)
-        if len(outs) == 1:
-            pack: Any = ONE
-            known = result is outs[0]
-        elif isinstance(result, Tensor):
-            pack = FIRST
-            known = result is outs[0]
-        else:
-            pack = packing(plan, result)
-            known = isinstance(result, tuple) and len(result) == len(outs)
-            known = known and all([a is b for a, b in zip(result, outs, strict=True)])
-        if not known or (outs[0]._rg and outs[0]._fn is None):
-            call = "more is done to the result"
-        return result, call, pack
+        if modes.watched:  # a profile would show what is only planned
+            return op.in_python(*args, **kwargs), "", None
+        found = planned(op, (args, kwargs))  # before the call, which may change its arguments
+        return op.in_python(*args, **kwargs), found, ONE
 
     return serve
 
@@ -211,6 +204,21 @@ def of_write(op: Any, python: Callable[..., Any]) -> Callable[..., Learnt]:
             return result, "", None
         call = Call(plan, operands, flat, numbers, _loose(op, args), writes=True)
         return result, call, ONE
+
+    return serve
+
+
+def of_draw(op: Any, python: Callable[..., Any]) -> Callable[..., Learnt]:
+    """Serves calls that fill a tensor with random numbers."""
+
+    def serve(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Learnt:
+        call: Call | str
+        try:
+            plan, target = op.plan_write(args, kwargs)
+            call = Call(plan, [target], (), (), writes=True)
+        except Exception as error:  # whatever it is, Python serves such calls
+            call = str(error) or type(error).__name__
+        return python(*args, **kwargs), call, ONE
 
     return serve
 
@@ -237,14 +245,14 @@ _met: set[int] = set()
 
 def upgrade(op: Any, planned: bool) -> None:
     """Gives an op that has been called twice, or has a plan, its builtin, and its methods."""
-    if op.native is not None or op.own_bind or op.random or modes.subclasses:
+    if op.native is not None or op.own_bind or modes.subclasses:
         return
-    if op.__module__ != "antorcha" or not op.upgradable:
+    if op.__module__ != "antorcha" or not op.upgradable or (op.random and not op.is_composite):
         return
     if id(op) not in _met and not planned:
         _met.add(id(op))
         return
-    serve = of_composite(op.in_python) if op.is_composite else of_op(op, op.in_python)
+    serve = of_composite(op) if op.is_composite else of_op(op, op.in_python)
     loose = 0 if op.is_composite else op.signature.number_mask
     sizes = by_tapes(op) if op.is_composite else by_plans if op.outlined else None
     quick = op.native = quick_of(
@@ -258,13 +266,15 @@ def upgrade(op: Any, planned: bool) -> None:
 def upgrade_write(op: Any) -> None:
     """Gives an op's in-place form, which has been called, its builtin, and its methods."""
     form = op.inplace
-    if form.native is not None or op.own_bind or op.random or modes.subclasses:
+    if form.native is not None or (op.own_bind and not op.random) or modes.subclasses:
         return
-    serve = of_write(op, form.in_python)
-    quick = quick_of(
-        form.name, form.in_python, serve, loose=op.signature.number_mask,
-        sizes=by_plans if op.outlined else None,
-    )  # fmt: skip
+    if op.random:
+        quick = quick_of(form.name, form.in_python, of_draw(op, form.in_python))
+    else:
+        quick = quick_of(
+            form.name, form.in_python, of_write(op, form.in_python),
+            loose=op.signature.number_mask, sizes=by_plans if op.outlined else None,
+        )  # fmt: skip
     form.native = quick
     _replace_methods(form.name, quick)
 
@@ -288,7 +298,7 @@ def upgrade_property(name: str) -> None:
     @functools.wraps(python)
     def first(tensor: Tensor) -> Any:
         if Tensor.__dict__.get(name) is waiting and not modes.subclasses:
-            quick = quick_of(name, python, of_composite(python), label=label)
+            quick = quick_of(name, python, of_composite(Function(name, python)), label=label)
             setattr(Tensor, name, property(quick, found.fset, found.fdel, found.__doc__))
         return python(tensor)
 
@@ -312,9 +322,28 @@ def upgrade_index() -> None:
     setattr(Tensor, "__getitem__", first)  # noqa: B010
 
 
+def upgrade_element(name: str, kind: int) -> None:
+    """Puts machine code in front of a method that gives a tensor's only element, when it is called
+    for the first time."""
+    python = Tensor.__dict__.get(name)
+    if not isinstance(python, FunctionType) or not python.__module__.startswith("antorcha."):
+        return
+
+    @functools.wraps(python)
+    def first(tensor: Tensor) -> Any:
+        if Tensor.__dict__.get(name) is first:
+            setattr(Tensor, name, element_method_of(python, kind))
+        return python(tensor)
+
+    setattr(Tensor, name, first)
+
+
 def install() -> None:
-    """Tells the short cuts, and puts a builtin in front of ``x[i]``."""
+    """Tells the short cuts, and puts builtins in front of ``x[i]`` and what reads an element."""
     keys.install()
+    elements.install()
+    for name, kind in elements.METHODS.items():
+        upgrade_element(name, kind)
     short.upgrade, path.upgrade_write = upgrade, upgrade_write
     for name in ("T", "mT", "H", "mH", "real", "imag"):
         upgrade_property(name)

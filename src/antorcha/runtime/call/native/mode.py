@@ -27,6 +27,7 @@ from antorcha import modes
 from antorcha.lang.native import (
     Extern,
     Global,
+    Spec,
     bind,
     i32,
     i64,
@@ -281,6 +282,16 @@ def make(self: raw, args: ptr[raw], nargsf: i64, names: raw, *, CLASS) -> raw:
     return PyObject_Vectorcall(made_by_python[CLASS], args, nargs, names)
 
 
+def placed() -> list[Spec]:
+    """The functions that `install` puts in place."""
+    blocks = modes.blocks[:MOST_CLASSES]
+    return [
+        *[py_enter.spec(SET=sets, CLEAR=clears) for _, sets, clears in blocks],
+        *[make.spec(CLASS=number) for number in range(len(blocks))],
+        *[each.spec() for each in (py_leave, py_current, py_busy, py_count, py_set_word)],
+    ]
+
+
 def _serve(number: int, cls: Any, sets: int, clears: int) -> None:
     """Has a class of ``modes.blocks`` served here."""
     base = cls.__mro__[1]
@@ -304,13 +315,18 @@ def py_current(_self: raw, _args: ptr[raw], _nargs: i64) -> raw:
     return PyLong_FromLongLong(current_word())
 
 
-current: Callable[[], int] = bind(fast_def("current", py_current.spec().addr, "The thread's word."))
+@functools.cache
+def current() -> Callable[[], int]:
+    """What gives the thread's word."""
+    made: Callable[[], int] = bind(fast_def("current", py_current.spec().addr))
+    return made
 
 
 class _State:
     """In place of ``modes.state``."""
 
     __slots__ = ()
+    word: Any  # a property, set by `install`
 
     def _put(self, word: int) -> None:
         """For a thread that was within ``modes._set_word`` when this took its place: it has counted
@@ -318,13 +334,11 @@ class _State:
         old = modes.set_word(word)
         modes.count(bool(old) - bool(word), 0)
 
-    word = property(current, _put, doc="The thread's mode.")
-
 
 class _Modes(ModuleType):
     """The class of ``modes``, whose `busy` is here."""
 
-    busy = property(bind(fast_def("busy", py_busy.spec().addr)))
+    busy: Any  # a property, set by `install`
 
 
 def install() -> None:
@@ -334,6 +348,8 @@ def install() -> None:
     word_name.refer_to(sys.intern("word"))
     before.refer_to(modes.state)
     words.refer_to({})
+    _State.word = property(current(), _State._put, doc="The thread's mode.")
+    _Modes.busy = property(bind(fast_def("busy", py_busy.spec().addr)))
     counted = reasons.pointer()
     counted.busy, counted.special = modes.busy, modes.special
     modes.__class__ = _Modes

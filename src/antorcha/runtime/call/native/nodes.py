@@ -379,7 +379,7 @@ def run_sized(
     return what
 
 
-@native(noinline=True)
+@native(export=True, level="O2")
 def gradients_by_sizes(node: ptr[NodeObject], p: ptr[Pending], found: ptr[raw]) -> i64:
     """The gradients of the node's operands, in `found`, where its plan knows how to find them from
     its sizes."""
@@ -404,7 +404,7 @@ def gradients_by_sizes(node: ptr[NodeObject], p: ptr[Pending], found: ptr[raw]) 
     return what
 
 
-@native
+@native(export=True)
 def run_python(node: raw, edges: raw, p: ptr[Pending], outs: i64, found: ptr[raw]) -> i64:
     """The same by ``gradients_of(node, [gradient, ..], False)``."""
     given = PyList_New(outs)

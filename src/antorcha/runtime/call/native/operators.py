@@ -20,11 +20,13 @@ that were written to, inference tensors.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from antorcha import modes
 from antorcha.lang.native import (
     Global,
+    Spec,
     bind,
     func,
     i32,
@@ -370,8 +372,14 @@ def py_flush(_self: raw, _args: ptr[raw], _nargs: i64) -> raw:
     return raw(NONE)
 
 
-_learn = bind(fast_def("learn", py_learn.spec().addr))
-flush = bind(fast_def("flush", py_flush.spec().addr, "Empties every table."))
+@functools.cache
+def _learn() -> Any:
+    return bind(fast_def("learn", py_learn.spec().addr))
+
+
+@functools.cache
+def _flush() -> Any:
+    return bind(fast_def("flush", py_flush.spec().addr, "Empties every table."))
 
 
 def teach(number: int, a: Any, b: Any) -> None:
@@ -388,27 +396,46 @@ def teach(number: int, a: Any, b: Any) -> None:
         plan = op.short_plans.get((a._layout, other))
     run = None if plan is None else making_of(plan.run)
     if plan is not None and run is not None:
-        _learn(number, a._layout, other, run, record.storage_of(plan))
+        _learn()(number, a._layout, other, run, record.storage_of(plan))
         sides = [a._layout, other] if isinstance(b, Tensor) else [a._layout]
         families = [lay.family for lay in sides]
         if all(families):
             second = families[1] if isinstance(b, Tensor) else other
-            _learn(number, families[0], second, flat_of(plan, sides), None)
+            _learn()(number, families[0], second, flat_of(plan, sides), None)
 
 
 # ---- setting up
+def _spec_of(operator: str) -> Spec:
+    """The function for the slot of an operator."""
+    k = OPERATORS.index(operator)
+    swapped = k if operator in COMMUTE else RSUB if operator == "sub" else -1
+    return binary.spec(OP=k, SWAPPED=swapped)
+
+
+def placed() -> list[Spec]:
+    """The functions that `install` puts in place, and what fills the tables."""
+    return [*map(_spec_of, OPERATORS), compare.spec(), py_learn.spec(), py_flush.spec()]
+
+
+def _as_bound(*names: str) -> bool:
+    """Has nobody put another method of that name into Tensor?"""
+    return all([Tensor.__dict__.get(name) is short.forms.get(name) for name in names])
+
+
 def install() -> None:
-    """Puts `binary` and `compare` into the types."""
+    """Puts `binary` and `compare` into the types, but where somebody has set an operator."""
     teacher.refer_to(teach)
     for k, name in enumerate(OPERATORS):
+        if not _as_bound(f"__{name}__", f"__r{name}__"):
+            continue
         for functions, method in ((left, f"__{name}__"), (right, f"__r{name}__")):
             at = functions.addr + slots.WORD * k
             slots.word(at).value = id(keep_forever(Tensor.__dict__[method]))
-        swapped = k if name in COMMUTE else RSUB if name == "sub" else -1
-        address = binary.spec(OP=k, SWAPPED=swapped).addr
+        address = _spec_of(name).addr
         for cls in (Tensor, Parameter):
             slots.word(slots.number_slot(cls, name)).value = address
-    slots.word(python_compare.addr).value = slots.word(id(Tensor) + slots.RICHCOMPARE).value
-    for cls in (Tensor, Parameter):
-        slots.word(id(cls) + slots.RICHCOMPARE).value = compare.spec().addr
-    plans.on_flush(flush)
+    if _as_bound(*[f"__{name}__" for name in COMPARISONS]):
+        slots.word(python_compare.addr).value = slots.word(id(Tensor) + slots.RICHCOMPARE).value
+        for cls in (Tensor, Parameter):
+            slots.word(id(cls) + slots.RICHCOMPARE).value = compare.spec().addr
+    plans.on_flush(_flush())

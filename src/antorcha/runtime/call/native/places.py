@@ -48,10 +48,11 @@ from antorcha.runtime.cpython import (
 )
 from antorcha.runtime.storage import NO_MEMORY, StorageObject
 
-NEVER, FRESH, MANY, VIEWS, WRITE, FLAT, SIZED = range(7)
+NEVER, FRESH, MANY, VIEWS, WRITE, FLAT, SIZED, PACKED, SAME = range(9)
 """What a place says: leave it to Python; a kernel's one result; several results; views; a result
 that is written over the first tensor; a kernel's one result, whatever the size (`flat`); anything
-that is made anew, or a view, for sizes that give the same answers (`sized`)."""
+that is made anew, or a view, for sizes that give the same answers (`sized`); results of a sequence
+that gives a storage and an offset for each; one of the call's tensors itself."""
 MOST_ARGUMENTS = 12
 SMALLEST = 16  # places of a table
 MOST_PLACES = 2048

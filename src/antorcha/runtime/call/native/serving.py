@@ -17,6 +17,7 @@ from antorcha.lang.native import (
     native,
     ptr,
     raw,
+    ref,
     void,
 )
 from antorcha.runtime.call.native.flat import Flat, run_flat
@@ -33,6 +34,8 @@ from antorcha.runtime.call.native.places import (
     MOST_ARGUMENTS,
     NEVER,
     ONE,
+    PACKED,
+    SAME,
     VIEWS,
     WRITE,
     Place,
@@ -52,14 +55,16 @@ from antorcha.runtime.call.native.tensors import (
     TensorObject,
     make_result,
     new_tensor,
+    tensor_at,
 )
-from antorcha.runtime.call.native.views import has_counts, new_view
+from antorcha.runtime.call.native.views import has_counts, new_views
 from antorcha.runtime.cpython import (
     FALSE,
     Py_DecRef,
     Py_IncRef,
     PyErr_Clear,
     PyObject_Vectorcall,
+    PyTuple_GetItem,
     PyTuple_New,
     PyTuple_SetItem,
     drop_all,
@@ -127,13 +132,22 @@ def run_many(place: ptr[Place], args: ptr[raw], count: i64, outs: ptr[raw]) -> b
 
 
 @native
-def run_views(place: ptr[Place], source: raw, recorded: bool, outs: ptr[raw]) -> bool:
-    ok = True
-    for k in range(place.results):
+def run_packed(
+    sequence: raw, place: ptr[Place], key: ptr[Key], layouts: ptr[raw], results: i64,
+    outs: ptr[raw],
+) -> bool:  # fmt: skip
+    """The results of a sequence that gives a storage and an offset for each."""
+    args = local(raw, 2 * MOST_ARGUMENTS)
+    given = play(sequence, args, gather(place, key, args))
+    ok = given is not None
+    for k in range(results):
         outs[k] = None
         if ok:
-            outs[k] = new_view(source, place.layouts[k], place.sizes[k], recorded)
+            outs[k] = tensor_at(
+                layouts[k], PyTuple_GetItem(given, 2 * k), PyTuple_GetItem(given, 2 * k + 1)
+            )
             ok = outs[k] is not None
+    drop_one(given)
     return ok
 
 
@@ -141,7 +155,12 @@ def run_views(place: ptr[Place], source: raw, recorded: bool, outs: ptr[raw]) ->
 def run(place: ptr[Place], key: ptr[Key], recorded: bool, outs: ptr[raw]) -> bool:
     """The results; False with an exception."""
     if place.what == VIEWS:
-        return run_views(place, key.given[place.operand_at[0]], recorded, outs)
+        source, count = key.given[place.operand_at[0]], place.results
+        return new_views(
+            source, ref(place.layouts[0]), ref(place.sizes[0]), count, recorded, outs
+        )  # fmt: skip
+    if place.what == PACKED:
+        return run_packed(place.run, place, key, ref(place.layouts[0]), place.results, outs)
     args = local(raw, 2 * (MOST_RESULTS + MOST_ARGUMENTS))
     if place.what == FRESH:
         count = gather(place, key, args)
@@ -248,6 +267,16 @@ def drop_listed(key: ptr[Key]) -> void:
             Py_DecRef(key.given[k])
 
 
+@native
+def is_refused(made: raw) -> bool:
+    """Has a kernel refused, with an exception that is cleared here? Python does the call again, and
+    raises it from where the operands can be seen, or waits for what was in use."""
+    if made is not None or refused[0] == 0:
+        return False
+    PyErr_Clear()
+    return True
+
+
 @native(noinline=True)
 def serve_any(storage: raw, key: ptr[Key], number: i64, made: ptr[raw], *, PROFILED) -> bool:
     """Runs what a place says that is for any size, of which `number` is this one; False: nothing is
@@ -263,9 +292,7 @@ def serve_any(storage: raw, key: ptr[Key], number: i64, made: ptr[raw], *, PROFI
         layout = ptr[TensorObject](key.given[max(flat.like, 0)]).layout
         refused[0] = 0
         done = run_flat(flat, args, number, layout, made, PROFILED=PROFILED)
-        if done and made[0] is None and refused[0] != 0:  # as in `serve`
-            PyErr_Clear()
-            done = False
+        done = done and not is_refused(made[0])
     drop_listed(key)
     Py_DecRef(storage)
     return done
@@ -277,11 +304,15 @@ def serve(place: ptr[Place], key: ptr[Key], recorded: bool, made: ptr[raw]) -> i
     says SERVED."""
     if place.what == NEVER:
         return NOT_HERE
+    if place.what == SAME:
+        made[0] = new_reference(key.given[place.operand_at[0]])
+        return SERVED
     if place.what == WRITE:
         if not may_write(key, recorded):
             return NOT_HERE
+        refused[0] = 0
         made[0] = write(place, key)
-        return SERVED
+        return NOT_HERE if is_refused(made[0]) else SERVED
     if place.what == VIEWS and not has_counts(key.given[place.operand_at[0]]):
         return NOT_HERE
     operands = local(raw, MOST_OPERANDS)
@@ -299,9 +330,8 @@ def serve(place: ptr[Place], key: ptr[Key], recorded: bool, made: ptr[raw]) -> i
     outs = local(raw, MOST_RESULTS)
     refused[0] = 0
     ok = run(place, key, recorded, outs)
-    if not ok and refused[0] != 0:  # Python raises it from where the operands can be seen
+    if not ok and is_refused(None):
         drop_all(outs, place.results)
-        PyErr_Clear()
         return NOT_HERE
     if ok and mask != 0:
         numbers = numbers_of(place, key)

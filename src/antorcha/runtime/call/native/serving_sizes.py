@@ -36,6 +36,7 @@ from antorcha.runtime.call.native.serving import (
     may_write,
     numbers_of,
     packed,
+    run_packed,
     wants_gradient,
 )
 from antorcha.runtime.call.native.sized import FRESH as SIZED_FRESH
@@ -55,19 +56,15 @@ from antorcha.runtime.call.native.sized import WRITTEN as SIZED_WRITTEN
 from antorcha.runtime.call.native.tensors import (
     TensorObject,
     new_tensor,
-    tensor_at,
 )
-from antorcha.runtime.call.native.views import has_counts, new_view
+from antorcha.runtime.call.native.views import has_counts, new_views
 from antorcha.runtime.cpython import (
     Py_DecRef,
     PyErr_Clear,
-    PyTuple_GetItem,
     drop_all,
-    drop_one,
     new_reference,
     tuple_of,
 )
-from antorcha.runtime.sequence import play
 from antorcha.runtime.storage import StorageObject
 
 
@@ -139,25 +136,6 @@ def attach_at(
 
 
 @native
-def run_packed(
-    place: ptr[Place], sized: ptr[Sized], key: ptr[Key], work: ptr[Work], layouts: ptr[raw],
-    outs: ptr[raw],
-) -> bool:  # fmt: skip
-    """The results of a sequence that gives a storage and an offset for each."""
-    args = local(raw, 2 * MOST_ARGUMENTS)
-    given = play(work.parts[sized.parts - 1], args, gather(place, key, args))
-    ok = given is not None
-    for k in range(sized.results):
-        if ok:
-            outs[k] = tensor_at(
-                layouts[k], PyTuple_GetItem(given, 2 * k), PyTuple_GetItem(given, 2 * k + 1)
-            )
-            ok = outs[k] is not None
-    drop_one(given)
-    return ok
-
-
-@native
 def run_sizes(
     place: ptr[Place], sized: ptr[Sized], key: ptr[Key], work: ptr[Work], layouts: ptr[raw],
     recorded: bool, outs: ptr[raw],
@@ -168,19 +146,18 @@ def run_sizes(
     args = local(raw, 2 * (MOST_RESULTS + MOST_ARGUMENTS))
     if sized.kind == SIZED_VIEWS:
         source = key.given[place.operand_at[0]]
-        ok = has_counts(source)
-        for k in range(sized.results):
-            if ok:
-                outs[k] = new_view(source, layouts[k], work.words[sized.deltas + k], recorded)
-                ok = outs[k] is not None
-        return ok
+        deltas = ref(work.words[sized.deltas])
+        return has_counts(source) and new_views(
+            source, layouts, deltas, sized.results, recorded, outs
+        )  # fmt: skip
     if sized.kind == SIZED_FRESH:
         out = run_parts(sized, work, args, gather(place, key, args), FRESH=True)
         if out is not None:
             outs[0] = new_tensor(layouts[0], out)
         return outs[0] is not None
     if sized.kind == SIZED_PACKED:
-        return run_packed(place, sized, key, work, layouts, outs)
+        sequence = work.parts[sized.parts - 1]
+        return run_packed(sequence, place, key, layouts, sized.results, outs)
     ok = fill_results(sized, work, layouts, args, outs) and run_filled(
         sized, work, args, gather(place, key, args + 2 * sized.results)
     )
@@ -191,7 +168,7 @@ def run_sizes(
     return ok
 
 
-@native(noinline=True)
+@native(export=True, level="O2")
 def serve_sizes(
     place: ptr[Place], sized: ptr[Sized], key: ptr[Key], work: ptr[Work], recorded: bool,
     made: ptr[raw],

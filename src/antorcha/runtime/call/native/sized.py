@@ -227,7 +227,7 @@ def fitting(kind: ptr[Kind], work: ptr[Work], count: i64) -> ptr[Sized]:
     return ptr[Sized](raw(0))
 
 
-@native
+@native(export=True, level="O2")
 def evaluate(sized: ptr[Sized], work: ptr[Work]) -> bool:
     """Fills the words from the values that are given; False: a question has another answer, or a
     number is too large."""
@@ -322,7 +322,7 @@ def find_layout(sized: ptr[Sized], work: ptr[Work], k: i64) -> raw:
     return layout_of(sizes)
 
 
-@native
+@native(export=True, level="O2")
 def prepare(sized: ptr[Sized], work: ptr[Work], layouts: ptr[raw]) -> bool:
     """Makes all that a call needs but its results, of words that are filled: `work.parts`, and a
     layout for each result, all of them held. False: nothing is made, and no exception set."""

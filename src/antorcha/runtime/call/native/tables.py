@@ -111,7 +111,7 @@ def begin_walk(w: ptr[Walk], room: ptr[Room], keep: i64) -> void:
         (w.table + k).key = None
 
 
-@native
+@native(export=True, level="O2")
 def end_walk(w: ptr[Walk]) -> void:
     """Drops all that is left."""
     for k in range(w.pool_used):
@@ -141,7 +141,7 @@ def drop_pending(p: ptr[Pending]) -> void:
     Py_DecRef(node)
 
 
-@native(noinline=True)
+@native(export=True)
 def grown(old: raw, room: i64, size: i64, first: i64) -> raw:
     """A block of twice the room, in items of that size, that begins as the old one does; the old
     one is given back, unless it is the `first`, of the machine's stack. Null with an exception."""
@@ -192,7 +192,7 @@ def enter(w: ptr[Walk], key: raw, where: i64) -> bool:
     return True
 
 
-@native(noinline=True)
+@native(export=True)
 def rebuild(w: ptr[Walk]) -> bool:
     """Leaves out what is no longer true, in a table at least a quarter of which is to be used."""
     old, count = w.table, w.table_room

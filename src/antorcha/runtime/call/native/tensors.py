@@ -9,6 +9,7 @@ class and fields are known here, not read from a recipe, and its memory comes fr
 # mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -134,11 +135,13 @@ def py_result(self: raw, args: ptr[raw], nargs: i64) -> raw:
     return make_result(ptr[Making](ptr[StorageObject](self).ptr), args, nargs)
 
 
-_result = fast_def(
-    "run",
-    py_result.spec().addr,
-    "run(storage, offset, ..., number, ...): fresh, and a tensor made around the new storage.",
-)
+@functools.cache
+def _result() -> Any:
+    return fast_def(
+        "run",
+        py_result.spec().addr,
+        "run(storage, offset, ..., number, ...): fresh, and a tensor made around the new storage.",
+    )
 
 
 def running(fresh: Callable[..., Any], out: Layout) -> Callable[..., Tensor] | None:
@@ -149,7 +152,7 @@ def running(fresh: Callable[..., Any], out: Layout) -> Callable[..., Tensor] | N
     if plan is None:
         return None
     words = [id(plan), id(out), int(launch is None)]
-    made: Callable[..., Tensor] = bind(_result, words_in_memory(words, plan, out))
+    made: Callable[..., Tensor] = bind(_result(), words_in_memory(words, plan, out))
     return made
 
 

@@ -10,7 +10,7 @@ never itself a view, `seen` the storage's version (of a base: how many views the
 # mypy: no-warn-unreachable
 from __future__ import annotations
 
-from antorcha.lang.native import i64, native, ptr, raw, ref
+from antorcha.lang.native import i64, local, native, ptr, raw, ref
 from antorcha.runtime.call.native.tensors import TensorObject, is_whole, new_tensor
 from antorcha.runtime.call.node import CONSTANT
 from antorcha.runtime.cpython import (
@@ -22,6 +22,7 @@ from antorcha.runtime.cpython import (
     int_object,
     int_type,
     int_value,
+    new_reference,
     type_of,
 )
 from antorcha.runtime.storage import StorageObject
@@ -58,9 +59,9 @@ def has_counts(a: raw) -> bool:
 
 
 @native
-def constant_mark(a: raw, base: raw, version: i64) -> i64:
+def constant_mark(x: ptr[TensorObject], base: raw, version: i64) -> i64:
     """`seen` of a view that is made where nothing is recorded."""
-    if ptr[TensorObject](a).rg != raw(FALSE) or ptr[TensorObject](base).rg != raw(FALSE):
+    if x.rg != raw(FALSE) or ptr[TensorObject](base).rg != raw(FALSE):
         return CONSTANT
     return ~version
 
@@ -68,7 +69,40 @@ def constant_mark(a: raw, base: raw, version: i64) -> i64:
 @native
 def new_view(a: raw, layout: raw, delta: i64, recorded: bool) -> raw:
     """A view of a tensor that `has_counts`, counted at its base, outside of any graph."""
+    return view_of(a, ptr[TensorObject](a), layout, delta, recorded)
+
+
+@native
+def new_views(
+    a: raw, layouts: ptr[raw], deltas: ptr[i64], count: i64, recorded: bool, outs: ptr[raw]
+) -> bool:  # fmt: skip
+    """Several views of a tensor, as it is now: making one may run code that gives it other memory.
+    False with an exception."""
+    if count == 1:
+        outs[0] = new_view(a, layouts[0], deltas[0], recorded)
+        return outs[0] is not None
+    now = local(TensorObject)
     x = ptr[TensorObject](a)
+    now.base = new_reference(x.base)
+    now.offset = new_reference(x.offset)
+    now.rg = x.rg  # (False or True: they stay)
+    now.storage = new_reference(x.storage)
+    ok = True
+    for k in range(count):
+        now.seen = x.seen
+        outs[k] = None
+        if ok:
+            outs[k] = view_of(a, now, layouts[k], deltas[k], recorded)
+            ok = outs[k] is not None
+    Py_DecRef(now.base)
+    Py_DecRef(now.offset)
+    Py_DecRef(now.storage)
+    return ok
+
+
+@native
+def view_of(a: raw, x: ptr[TensorObject], layout: raw, delta: i64, recorded: bool) -> raw:
+    """The same of a tensor whose fields are, or were, these."""
     base = x.base
     version = ptr[StorageObject](x.storage).version
     seen = version
@@ -86,7 +120,7 @@ def new_view(a: raw, layout: raw, delta: i64, recorded: bool) -> raw:
     if (start == -1 or views == -1 or seen == -1) and failed():
         return None
     if not recorded and version >= 0:  # (of an inference tensor it is below 0)
-        seen = constant_mark(a, base, version)
+        seen = constant_mark(x, base, version)
     if views < MANY and not put_number(ref(ptr[TensorObject](base).seen), views + 1):
         return None
     Py_IncRef(base)  # before anything is allocated, which may run any code

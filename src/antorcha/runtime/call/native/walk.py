@@ -209,7 +209,7 @@ def gradients_noted(o: raw, edges: raw, p: ptr[Pending], found: ptr[raw]) -> i64
     return what
 
 
-@native
+@native(export=True, level="O2")
 def step(w: ptr[Walk], *, PROFILED) -> i64:
     """Runs the newest node."""
     p = local(Pending)
@@ -272,7 +272,7 @@ def put_grad(o: raw, g: raw) -> bool:
     return True
 
 
-@native
+@native(export=True, level="O2")
 def deliver(w: ptr[Walk], *, PROFILED) -> i64:
     """Adds the sums to the leaves."""
     args = local(raw, 3)
@@ -311,7 +311,7 @@ def have_hooks(w: ptr[Walk]) -> bool:
     return False
 
 
-@native
+@native(export=True)
 def handed_over(w: ptr[Walk]) -> raw:
     """([(node, [gradient or None, ..]), ..], [(leaf, gradient), ..], [(edge, gradient), ..]); null
     with an exception."""
@@ -404,11 +404,6 @@ def profiled() -> Callable[..., Any]:
     return made
 
 
-_walk = bind(
-    fast_def("walk", py_walk.spec().addr, "walk(keep, edge, gradient, ..): see ``py_walk``.")
-)
-
-
 # ---- setting up
 def install(
     gradients_of: Callable[..., Any], accumulate: Callable[..., Any], sum_of: Callable[..., Any]
@@ -417,4 +412,6 @@ def install(
     nodes.install(gradients_of)
     python_accumulate.refer_to(accumulate)
     python_sum.refer_to(sum_of)
-    return _walk
+    doc = "walk(keep, edge, gradient, ..): see ``py_walk``."
+    made: Callable[..., Any] = bind(fast_def("walk", py_walk.spec().addr, doc))
+    return made

@@ -1,8 +1,8 @@
-"""The kernels of pooling: windows over planes, in vectors of results.
+"""The pooling template: windows over planes, in vectors of results.
 
-A window is a start and a count along each of three axes (see ``Windows``); sliding windows with
-any stride, padding and dilation, and adaptive ones, differ in these tables only. Small planes are
-*flat*: a vector holds any results of a plane; others go by rows.
+Sliding windows with any stride, padding and dilation, and adaptive ones, differ in the tables of
+their starts and counts only (``lang.windows``). Small planes are *flat*: a vector holds any results
+of a plane; others go by rows.
 """
 
 # This file is partly in the kernel language, whose types are values: mypy cannot read it.
@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from antorcha.lang.kernels import Host, NativeKernel
+from antorcha.devices.cpu.emit import Unsupported
+from antorcha.devices.cpu.native import NativeKernel, compile_native
+from antorcha.devices.host_pooling import outside_of_plane
+from antorcha.lang.kernels import Launch, Pooling
 from antorcha.lang.native import (
     address,
     f32,
@@ -40,107 +40,12 @@ from antorcha.lang.native import (
     void,
     vstore,
 )
+from antorcha.lang.windows import Windows
+from antorcha.runtime.layout import Layout
 from antorcha.runtime.pool import pool_run
 
 TYPES = {"float32": f32, "float64": f64}
 FLAT = 4096  # results of a plane up to which every one has its own table entry
-
-
-# ----------------------------------------------------------------------------------- the windows
-@dataclass
-class Axis:
-    """The windows along one axis of ``size`` elements: element ``starts[o] + k * step``,
-    k < ``counts[o]``; ``spans`` are their lengths, padding included."""
-
-    size: int
-    starts: list[int]
-    counts: list[int]
-    spans: list[int]
-    step: int = 1
-
-    @property
-    def out(self) -> int:
-        return len(self.starts)
-
-
-def out_size(n: int, k: int, stride: int, pad: int, dilation: int, ceil: bool) -> int:
-    """How many windows there are; with ``ceil`` the last may hang over, but must start inside."""
-    room = n + 2 * pad - dilation * (k - 1) - 1
-    size = (room + (stride - 1 if ceil else 0)) // stride + 1
-    return size - 1 if ceil and (size - 1) * stride >= n + pad else size
-
-
-def sliding(n: int, k: int, stride: int, pad: int, dilation: int, ceil: bool) -> Axis:
-    starts, counts, spans = [], [], []
-    for o in range(out_size(n, k, stride, pad, dilation, ceil)):
-        low = o * stride - pad
-        end = min(low + (k - 1) * dilation + 1, n)
-        spans.append(min(low + k, n + pad) - low)
-        low += -(low // dilation) * dilation if low < 0 else 0
-        starts.append(low)
-        counts.append(len(range(low, end, dilation)))
-    return Axis(n, starts, counts, spans, dilation)
-
-
-def adaptive(n: int, out: int) -> Axis:
-    starts = [o * n // out for o in range(out)]
-    counts = [-(-(o + 1) * n // out) - s for o, s in enumerate(starts)]
-    return Axis(n, starts, counts, counts)
-
-
-@dataclass
-class Windows:
-    """The windows of one plane, and what an average divides by."""
-
-    axes: list[Axis]  # three
-    include_pad: bool = True
-    divisor: int | None = None
-
-    @property
-    def inside(self) -> int:
-        return math.prod([a.size for a in self.axes])
-
-    @property
-    def results(self) -> int:
-        return math.prod([a.out for a in self.axes])
-
-    @property
-    def most(self) -> list[int]:
-        return [max(a.counts, default=0) for a in self.axes]
-
-    @property
-    def full(self) -> bool:
-        """Have all windows the same counts?"""
-        return all([len(set(a.counts)) <= 1 for a in self.axes])
-
-    def sizes(self, axis: Axis) -> list[int]:
-        return axis.spans if self.include_pad else axis.counts
-
-    def steps(self) -> list[int]:
-        """Elements between neighbours of a window along each axis."""
-        _, h, w = self.axes
-        return [self.axes[0].step * h.size * w.size, h.step * w.size, w.step]
-
-    def outer(self, tables: Sequence[Sequence[int]], weights: Sequence[int]) -> np.ndarray:
-        """sum of table[o] * weight over the axes, for every result in order."""
-        parts = [np.asarray(t, np.int64) * w for t, w in zip(tables, weights, strict=True)]
-        return (parts[0][:, None, None] + parts[1][:, None] + parts[2]).reshape(-1)
-
-    def bases(self) -> np.ndarray:
-        """Where each result's window starts in the plane."""
-        _, h, w = self.axes
-        return self.outer([a.starts for a in self.axes], [h.size * w.size, w.size, 1])
-
-    def counts(self, k: int) -> np.ndarray:
-        """The windows' counts along axis k, for every result."""
-        weights = [int(j == k) for j in range(3)]
-        return self.outer([a.counts for a in self.axes], weights)
-
-    def divisors(self) -> np.ndarray:
-        if self.divisor is not None:
-            return np.full(self.results, self.divisor, np.int64)
-        d, h, w = [np.asarray(self.sizes(a), np.int64) for a in self.axes]
-        return (d[:, None, None] * h[:, None] * w).reshape(-1)
 
 
 # ------------------------------------------------------------------------------- what is compiled
@@ -359,102 +264,36 @@ def spread_kernel(bufs: ptr[raw], desc: ptr[i64], *, P) -> i64:
 
 
 # ------------------------------------------------------------------------------- descriptions
-def forward(mode: str, lay: Any, windows: Windows, indices: bool, shape: tuple[int, ...]) -> Any:
-    """The description of a pooling of contiguous planes; results have the given shape."""
-    planes = lay.numel // max(windows.inside, 1)
-    reference = _reference(mode, windows, indices, shape)
-    if lay.dtype.name not in TYPES or windows.inside >= 1 << 31 or not windows.results * planes:
-        return Host(reference)
-    P = Program(lay.dtype.name, mode, windows, indices)
+def compile_pooling(what: Pooling, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
+    return compile_native(what, pooling_kernel(what, outs, ins), outs, ins)
+
+
+def pooling_kernel(what: Pooling, outs: Sequence[Layout], ins: Sequence[Any]) -> NativeKernel:
+    """The kernel of a description, of contiguous planes."""
+    T = TYPES.get(ins[0].dtype.name)
+    dense = all([lay.contiguous and lay.numel for lay in (*outs, *ins)])
+    if T is None or not dense:
+        raise Unsupported
+    if what.kind == "max gradient":
+        return _scattered(T, what, outs[0], ins[0])
+    windows = what.windows
+    if windows.inside >= 1 << 31:
+        raise Unsupported
+    planes = ins[0].numel // (windows.results if "gradient" in what.kind else windows.inside)
     work = planes * windows.results * max(math.prod(windows.most), 1)
+    if what.kind == "average gradient":
+        desc = words(planes, windows, False)
+        return NativeKernel(spread_kernel, {"P": T}, tuple(desc), None, work)
+    mode = "max" if what.kind == "max" else "avg"
+    P = Program(ins[0].dtype.name, mode, windows, len(outs) == 2)
+    desc = words(planes, windows, P.flat)
+    return NativeKernel(forward_kernel, {"P": P}, tuple(desc), None, work)
+
+
+def _scattered(T: Any, what: Pooling, out: Layout, grad: Layout) -> NativeKernel:
+    inside, results = [math.prod(lay.shape[lay.ndim - what.dims :]) for lay in (out, grad)]
+    planes = grad.numel // results
+    desc = (planes, inside, results, max(16384 // inside, 1))
     return NativeKernel(
-        forward_kernel, {"P": P}, tuple(words(planes, windows, P.flat)), reference, None, work
+        scatter_kernel, {"P": T}, desc, lambda status: outside_of_plane(), out.numel
     )
-
-
-def scatter(lay: Any, inside: int, results: int, shape: tuple[int, ...]) -> Any:
-    """The description of the gradient of a maximum: (grad, indices) -> the input's gradient."""
-    planes = lay.numel // max(results, 1)
-
-    def reference(g: Any, where: Any) -> Any:
-        made = np.zeros((planes, inside), np.asarray(g).dtype)
-        at = np.asarray(where).reshape(planes, results)
-        if at.size and (at.min() < 0 or at.max() >= inside):
-            raise _outside(1)
-        rows = np.broadcast_to(np.arange(planes)[:, None], at.shape)
-        np.add.at(made, (rows, at), np.asarray(g).reshape(planes, results))
-        return made.reshape(shape)
-
-    T = TYPES.get(lay.dtype.name)
-    if T is None or not results * planes:
-        return Host(reference)
-    grain = max(16384 // max(inside, 1), 1)
-    return NativeKernel(
-        scatter_kernel, {"P": T}, (planes, inside, results, grain), reference, _outside,
-        planes * inside,
-    )  # fmt: skip
-
-
-def _outside(code: int) -> BaseException:
-    from antorcha.errors import ShapeError
-
-    return ShapeError("max_pool: an index is outside of its plane")
-
-
-def spread(lay: Any, windows: Windows, shape: tuple[int, ...]) -> Any:
-    """The description of the gradient of an average."""
-    planes = lay.numel // max(windows.results, 1)
-
-    def reference(g: Any) -> Any:
-        made = np.zeros((planes, windows.inside), np.asarray(g).dtype)
-        share = np.asarray(g).reshape(planes, windows.results) / windows.divisors()
-        for spot, ok in _taps(windows):
-            np.add.at(made, (slice(None), spot[ok]), share[:, ok].astype(made.dtype))
-        return made.reshape(shape)
-
-    T = TYPES.get(lay.dtype.name)
-    if T is None or not windows.results * planes:
-        return Host(reference)
-    work = planes * windows.results * max(math.prod(windows.most), 1)
-    return NativeKernel(
-        spread_kernel, {"P": T}, tuple(words(planes, windows, False)), reference, None, work
-    )
-
-
-def _taps(windows: Windows) -> Any:
-    """For each tap of the longest window: where it is for every result, and whether it counts."""
-    bases = windows.bases()
-    counts = [windows.counts(k) for k in range(3)]
-    steps = windows.steps()
-    for tap in np.ndindex(*windows.most):
-        ok = np.ones(bases.shape, bool)
-        for k in range(3):
-            ok &= tap[k] < counts[k]
-        yield bases + sum(t * s for t, s in zip(tap, steps, strict=True)), ok
-
-
-def _reference(mode: str, windows: Windows, indices: bool, shape: tuple[int, ...]) -> Any:
-    def compute(x: Any) -> Any:
-        x = np.asarray(x)
-        flat = x.reshape(-1, windows.inside) if windows.inside else x.reshape(0, 0)
-        wide = flat.astype(np.float32) if x.dtype.itemsize == 2 and x.dtype.kind in "fV" else flat
-        lowest = -np.inf if wide.dtype.kind == "f" else np.iinfo(wide.dtype).min
-        start = lowest if mode == "max" else 0
-        acc = np.full((flat.shape[0], windows.results), start, wide.dtype)
-        best = np.broadcast_to(windows.bases(), acc.shape).copy()
-        if acc.size:
-            for spot, ok in _taps(windows):
-                v = wide[:, np.where(ok, spot, 0)]
-                if mode == "max":
-                    better = ((v > acc) | (v != v)) & ok
-                    acc = np.where(better, v, acc)
-                    best = np.where(better, spot, best)
-                else:
-                    acc = acc + np.where(ok, v, 0)
-        if mode == "avg":
-            size = windows.divisors()
-            acc = acc / size if acc.dtype.kind == "f" else np.trunc(acc / size)
-        acc = acc.reshape(shape).astype(x.dtype)
-        return (acc, best.reshape(shape)) if indices else acc
-
-    return compute

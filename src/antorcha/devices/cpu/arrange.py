@@ -1,4 +1,4 @@
-"""Native kernels that put elements elsewhere in ways that no layout says: backwards, and triangles.
+"""The template of Arrange: elements elsewhere in ways that no layout says.
 
 A row of the result is copied from a row of the operand, whose steps may be negative, as far as the
 triangle goes; the rest of it is zero. Elements are moved by their size alone.
@@ -8,10 +8,12 @@ triangle goes; the rest of it is zero. Elements are moved by their size alone.
 # mypy: ignore-errors
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from antorcha.lang.kernels import NativeKernel
+from antorcha.devices.cpu.emit import Unsupported
+from antorcha.devices.cpu.native import NativeKernel, compile_native
+from antorcha.lang.kernels import Arrange, Launch
 from antorcha.lang.native import (
     address,
     first,
@@ -40,7 +42,6 @@ from antorcha.runtime.pool import pool_run
 
 MOVED = {1: u8, 2: u16, 4: u32, 8: u64}
 PIECE = 8192  # elements of a row that are a unit of work
-WHOLE, LOWER, UPPER = "whole", "lower", "upper"
 
 
 # Description words; then the outer dims, innermost first: size, the result's stride, the operand's
@@ -135,27 +136,37 @@ def arrange_kernel(bufs: ptr[raw], desc: ptr[i64], *, T, W, SHAPE, FORWARD, BACK
     return 0
 
 
-def described(
-    out: Layout, shape: Sequence[int], write: Sequence[int], read: Sequence[int], start: int,
-    reference: Callable[..., Any], triangle: str = WHOLE, diagonal: int = 0,
-) -> NativeKernel:  # fmt: skip
-    """Fills ``out``, seen with these dims and strides, from the operand's strides and start."""
-    sizes, (to, of) = list(shape), (list(write), list(read))
+def compile_arrange(what: Arrange, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
+    out, input = outs[0], ins[0]
+    read, start = list(input.strides), 0
+    for d in what.backwards if input.numel else ():
+        start += (input.shape[d] - 1) * read[d]
+        read[d] = -read[d]
+    return compile_native(
+        what, arranged(what, out, [read[d] for d in what.order], start), outs, ins
+    )
+
+
+def arranged(what: Arrange, out: Layout, read: Sequence[int], start: int) -> NativeKernel:
+    """The kernel that fills ``out`` from an input's strides and start."""
+    sizes, (to, of) = list(out.shape), (list(out.strides), list(read))
     itemsize = out.itemsize
     if itemsize == 16:  # as pairs of halves
         sizes, to, of = [*sizes, 2], [2 * s for s in to], [2 * s for s in of]
         to, of, start, itemsize = [*to, 1], [*of, 1], 2 * start, 8
-    height = 1
-    if triangle == WHOLE:
+    height, diagonal = 1, 0
+    if not what.triangle:
         order = sorted(range(len(sizes)), key=lambda d: -to[d])
         sizes, (to, of) = collapse(
             [sizes[d] for d in order], [[s[d] for d in order] for s in (to, of)]
         )
         if not sizes:
             sizes, to, of = (1,), (1,), (1,)
+    elif out.itemsize not in MOVED:  # a triangle's elements move whole
+        raise Unsupported
     else:
-        assert out.itemsize in MOVED, "a triangle's elements move whole"
         height = sizes[-2]
+        diagonal = max(-height - 1, min(what.diagonal, sizes[-1] + 1))
     rows = 1
     for s in sizes[:-1]:
         rows *= s
@@ -166,8 +177,9 @@ def described(
     for d in reversed(range(len(sizes) - 1)):
         words += [sizes[d], to[d], of[d]]
     static_ = {
-        "T": MOVED[itemsize], "W": max(target().vector_bits // 8 // itemsize, 2), "SHAPE": triangle,
+        "T": MOVED[itemsize], "W": max(target().vector_bits // 8 // itemsize, 2),
+        "SHAPE": what.triangle or "whole",
         "FORWARD": to[-1] == 1 and of[-1] == 1, "BACKWARD": to[-1] == 1 and of[-1] == -1,
         "DENSE": to[-1] == 1,
     }  # fmt: skip
-    return NativeKernel(arrange_kernel, static_, tuple(words), reference)
+    return NativeKernel(arrange_kernel, static_, tuple(words))

@@ -1,14 +1,16 @@
-"""Native kernels that make tensors of nothing: evenly spaced numbers."""
+"""The template of Range: evenly spaced numbers."""
 
 # The kernels below are in the kernel language, whose types are values: mypy cannot read them.
 # mypy: ignore-errors
 from __future__ import annotations
 
 import struct as packing
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
-from antorcha.lang.kernels import NativeKernel
+from antorcha.devices.cpu.emit import Unsupported
+from antorcha.devices.cpu.native import NativeKernel, compile_native
+from antorcha.lang.kernels import Launch, Range
 from antorcha.lang.native import (
     address,
     f32,
@@ -61,17 +63,13 @@ def range_kernel(bufs: ptr[raw], desc: ptr[i64], *, T, WIDE) -> i64:
     return 0
 
 
-def described(
-    out: Layout, count: int, start: float, step: float, reference: Callable[..., Any]
-) -> NativeKernel | None:
-    """``start + k * step``, in integers where both are; None: there is no kernel for the dtype."""
-    if out.dtype.name not in TYPES:
-        return None
+def compile_range(what: Range, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
+    (out,), start, step = outs, what.start, what.step
     whole = isinstance(start, int) and isinstance(step, int)
-    if whole and not all([-(1 << 63) <= n < 1 << 63 for n in (start, step)]):
-        return None
+    fits = not whole or all([-(1 << 63) <= n < 1 << 63 for n in (start, step)])
+    if out.dtype.name not in TYPES or what.end is not None or not fits:
+        raise Unsupported
     words = (start, step) if whole else packing.unpack("<2q", packing.pack("<2d", start, step))
     static = {"T": TYPES[out.dtype.name], "WIDE": i64 if whole else f64}
-    return NativeKernel(
-        range_kernel, static, (count, *words), lambda: (reference().astype(out.dtype.np),)
-    )
+    kernel = NativeKernel(range_kernel, static, (out.numel, *words))
+    return compile_native(what, kernel, outs, ins)

@@ -1,9 +1,4 @@
-"""Native kernels that order: sort, topk, kthvalue, the medians and unique.
-
-An element becomes an unsigned *key* whose order is the element's: signed integers with the sign
-turned, floats by their bits, NaN greatest, -0 as 0; to descend, every bit is turned. Keys of up to
-32 bits share a word with the element's position, which makes all words different, so any sort is
-stable; wider keys (and lines of 2**32 elements) have their positions beside them.
+"""The template of Sort: whole orders, the first of them, and elements of a given rank.
 
 A short line is sorted by insertion, a longer one by merging, a long one by radix, a digit at a
 time from the least, leaving out the digits that all keys share. An element of a given rank in a
@@ -20,7 +15,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from antorcha.lang.kernels import NativeKernel
+from antorcha.devices.cpu.emit import Unsupported
+from antorcha.devices.cpu.native import NativeKernel, compile_native
+from antorcha.devices.cpu.passes import NO_MEMORY, failed
+from antorcha.devices.cpu.sort_keys import (
+    Keys,
+    has_order,
+    key_of,
+    move_word,
+    place,
+    put_word,
+)
+from antorcha.devices.cpu.sort_long import LONGEST, one_line
+from antorcha.lang.kernels import Launch, Sort
 from antorcha.lang.native import (
     address,
     i64,
@@ -30,24 +37,17 @@ from antorcha.lang.native import (
     native,
     ptr,
     raw,
-    select,
     static,
     struct,
-    u8,
-    u16,
-    u32,
     u64,
     void,
 )
 from antorcha.loops import collapse
-from antorcha.ops.found import NO_MEMORY
+from antorcha.runtime import layout as L
 from antorcha.runtime.alloc import allocate, release
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.pool import pool_run
 
-WORDS = {1: u8, 2: u16, 4: u32, 8: u64}
-INFINITY = {"float16": 0x7C00, "bfloat16": 0x7F80, "float32": 0x7F80_0000,
-            "float64": 0x7FF0_0000_0000_0000}  # fmt: skip
 RUN = 16
 """Elements that are sorted by insertion, before they are merged."""
 MERGED = 128
@@ -58,26 +58,6 @@ LONG = 1 << 14
 """From here a line is sorted by digits of 11 bits, not 8."""
 TABLES = 6 * 2048 * 8
 """Bytes of the counts of a radix sort: 6 digits of 11 bits."""
-SORT, TOP, KTH, MEDIAN, NANMEDIAN = "sort", "top", "kth", "median", "nanmedian"
-
-
-class Keys:
-    """The compile-time choices of a kernel: how an element becomes a key, and what is wanted."""
-
-    def __init__(self, lay: Layout, down: bool, mode: str, n: int, indices: bool = True) -> None:
-        self.U = WORDS[lay.itemsize]
-        self.bits = 8 * lay.itemsize
-        self.kind = lay.dtype.kind if lay.dtype.kind in "if" else "u"
-        self.sign = 1 << (self.bits - 1)
-        self.ones = (1 << self.bits) - 1
-        self.infinity = INFINITY.get(lay.dtype.name, 0)
-        self.down, self.mode, self.indices = down, mode, indices
-        self.wide = self.bits > 32 or n >= 1 << 32
-        self.base = 0 if self.wide else 32  # where the key begins in its word
-
-    def __native_key__(self) -> str:
-        kind = f"{self.bits} {self.kind} {self.infinity} {self.down}"
-        return f"{kind} {self.mode} {self.wide} {self.indices}"
 
 
 @struct
@@ -98,47 +78,6 @@ class Work:
     bufs: ptr[raw]
     desc: ptr[i64]
     failed: i64
-
-
-# ------------------------------------------------------------------------------------------ keys
-@inline
-def key_of(K, bits):
-    """The key of an element's bits."""
-    U = static(K.U)
-    key = bits + U(0)
-    if K.kind == "i":
-        key = bits ^ U(K.sign)
-    elif K.kind == "f":
-        key = select((bits & U(K.sign)) != U(0), ~bits, bits | U(K.sign))
-        size = bits & U(K.sign - 1)
-        key = select(size == U(0), U(K.sign), key)
-        key = select(size > U(K.infinity), U(K.ones), key)
-    if K.down:
-        key = ~key
-    return key
-
-
-@inline
-def put_word(K, a, p, i, key, position):
-    """An element in scratch: its word (and its position, where it has its own)."""
-    if K.wide:
-        a[i] = u64(key)
-        p[i] = position
-    else:
-        a[i] = u64(key) << 32 | u64(position)
-
-
-@inline
-def move_word(K, a, p, i, b, q, j):
-    a[i] = b[j]
-    if K.wide:
-        p[i] = q[j]
-
-
-@inline
-def place(K, a, p, i):
-    """The position of an element in scratch."""
-    return p[i] if K.wide else i64(a[i] & 0xFFFFFFFF)
 
 
 # ---------------------------------------------------------------------------------------- sorting
@@ -409,93 +348,37 @@ def line_kernel(bufs: ptr[raw], desc: ptr[i64], *, K) -> i64:
     return work.failed
 
 
-# ----------------------------------------------------------------------------------------- unique
-@native
-def groups_kernel(bufs: ptr[raw], desc: ptr[i64], *, K, SORTED) -> i64:
-    """bufs: the number of groups, then the positions in order; where each group begins, and the
-    end of all; the input. desc: n. NaN is a group of its own."""
-    n = desc[0]
-    order = ptr[i64](bufs[0]) + 1
-    begin = ptr[i64](bufs[1])
-    x = ptr[static(K.U)](bufs[2])
-    space = allocate(n * (32 if K.wide else 16) + TABLES)
-    if space is None:
-        return NO_MEMORY
-    count = ptr[i64](space)
-    a = ptr[u64](space + TABLES)
-    b = a + n
-    p = ptr[i64](b + (n if K.wide else 0))
-    q = p + (n if K.wide else 0)
-    read_line(K, a, p, x, n, 1)
-    if SORTED and sort_words(K, a, p, b, q, count, n) == 1:
-        a = b
-        p = q
-    groups = i64(0)
-    for i in range(n):
-        key = a[i] >> K.base
-        fresh = i == 0 or key != a[i - 1] >> K.base
-        if K.kind == "f":
-            fresh = fresh or key == K.ones
-        if fresh:
-            begin[groups] = i
-            groups += 1
-        order[i] = place(K, a, p, i)
-    begin[groups] = n
-    order[-1] = groups
-    release(space)
-    return 0
-
-
-@native
-def unique_kernel(bufs: ptr[raw], desc: ptr[i64], *, T) -> i64:
-    """bufs: values, inverse, counts; the two of ``groups_kernel``; the input."""
-    values = ptr[T](bufs[0])
-    inverse = ptr[i64](bufs[1])
-    counts = ptr[i64](bufs[2])
-    order = ptr[i64](bufs[3]) + 1
-    begin = ptr[i64](bufs[4])
-    x = ptr[T](bufs[5])
-    for g in range(order[-1]):
-        values[g] = x[order[begin[g]]]
-        counts[g] = begin[g + 1] - begin[g]
-        for i in range(begin[g], begin[g + 1]):
-            inverse[order[i]] = g
-    return 0
-
-
 # ------------------------------------------------------------------------------------ descriptions
-def orders(lay: Layout) -> bool:
-    """Can the kernels order a tensor's elements?"""
-    return lay.itemsize in WORDS and lay.dtype.kind != "c" and bool(lay.numel)
+def compile_sort(what: Sort, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
+    return compile_native(what, sort_kernel(what, outs, ins), outs, ins)
 
 
-def lines(
-    mode: str, input: Layout, d: int, outs: Sequence[Sequence[int]], wanted: int, reference: Any,
-    fail: Any, *, down: bool = False, rank: int = 0,
-) -> NativeKernel:  # fmt: skip
-    """The work along dim ``d``; ``outs``: the strides of the values, and of the indices if they
-    are wanted, that dim included."""
-    shape, indices = tuple(input.shape), len(outs) == 2
-    steps = [input.strides, *outs] if indices else [input.strides, outs[0], outs[0]]
-    n = shape[d] if shape else 1
-    along = [s[d] if shape else 1 for s in steps]
+def sort_kernel(what: Sort, outs: Sequence[Layout], ins: Sequence[Any]) -> NativeKernel:
+    (input,) = ins
+    d = what.dim
+    if d is None and input.contiguous:
+        d, input = 0, L.contiguous((input.numel,), input.dtype, input.device)
+    if d is None or what.kind == "mode" or not outs[0].numel or not has_order(input):
+        raise Unsupported
+    shape = tuple(input.shape) or (1,)
+    steps = [_steps_of(lay, shape, d) for lay in (input, *outs)]
+    n = shape[d]
+    K = Keys(input, what.descending, what.kind, n, len(outs) == 2)
+    if what.kind == "sort" and n == input.numel and n >= LONGEST:
+        return one_line(K, n, [s[d] for s in steps], failed(what.name))
+    along = tuple(outs[0].shape) or (1,)
+    wanted = along[d] if what.kind in ("sort", "top") else 1
+    steps = steps if len(outs) == 2 else [*steps, steps[1]]
     others = [e for e in range(len(shape)) if e != d]
     sizes, walks = collapse([shape[e] for e in others], [[s[e] for e in others] for s in steps])
-    desc = [input.numel // n, n, wanted, rank, max(8192 // n, 1), *along, len(sizes)]
+    desc = [input.numel // n, n, wanted, what.rank, max(8192 // n, 1), *[s[d] for s in steps],
+            len(sizes)]  # fmt: skip
     for each in zip(sizes, *walks, strict=True):
         desc += each
-    K = Keys(input, down, mode, n, indices)
-    return NativeKernel(line_kernel, {"K": K}, tuple(desc), reference, fail, 4 * input.numel)
+    return NativeKernel(line_kernel, {"K": K}, tuple(desc), failed(what.name), 4 * input.numel)
 
 
-def grouping(lay: Layout, ordered: bool, fail: Any) -> NativeKernel:
-    """input -> groups of equal elements."""
-    K = Keys(lay, False, SORT, lay.numel)
-    return NativeKernel(
-        groups_kernel, {"K": K, "SORTED": ordered}, (lay.numel,), None, fail, 8 * lay.numel
-    )
-
-
-def distinct(lay: Layout) -> NativeKernel:
-    """(groups of equal elements, input) -> values, inverse, counts."""
-    return NativeKernel(unique_kernel, {"T": WORDS[lay.itemsize]}, (), None, None, 2 * lay.numel)
+def _steps_of(lay: Layout, shape: tuple[int, ...], d: int) -> tuple[int, ...]:
+    """The strides along the sorted tensor's dims; an output may lack the dim of one element."""
+    steps = tuple(lay.strides)
+    return steps if lay.ndim == len(shape) else (*steps[:d], 1, *steps[d:])

@@ -2,16 +2,19 @@
 
 A pass counts the digits of each part, finds where each part's elements of a digit belong (after
 those of smaller digits, and of the parts before it), and moves them, part by part: the order of
-equal elements stays. See ``sort_kernels`` for the words.
+equal elements stays. See ``sort_keys`` for the words.
 """
 
 # The kernels below are in the kernel language, whose types are values: mypy cannot read them.
 # mypy: ignore-errors
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from antorcha.lang.kernels import NativeKernel
+from antorcha.devices.cpu.native import NativeKernel
+from antorcha.devices.cpu.passes import NO_MEMORY
+from antorcha.devices.cpu.sort_keys import Keys, key_of, move_word, place, put_word
 from antorcha.lang.native import (
     address,
     i64,
@@ -26,13 +29,10 @@ from antorcha.lang.native import (
     u64,
     void,
 )
-from antorcha.ops.found import NO_MEMORY
-from antorcha.ops.sort_kernels import SORT, Keys, key_of, move_word, place, put_word
 from antorcha.runtime.alloc import allocate, release
-from antorcha.runtime.layout import Layout
 from antorcha.runtime.pool import pool_run
 
-LONG = 1 << 16
+LONGEST = 1 << 16
 """Elements from which a line is sorted in parts."""
 PARTS = 16
 BITS = 11
@@ -175,10 +175,6 @@ def long_kernel(bufs: ptr[raw], desc: ptr[i64], *, K) -> i64:
     return 0
 
 
-def one_line(
-    input: Layout, steps: tuple[int, int, int], down: bool, reference: Any, fail: Any
-) -> NativeKernel:
+def one_line(K: Keys, n: int, steps: Sequence[int], fail: Any) -> NativeKernel:
     """The sort of a tensor that is one line; ``steps``: of input, values and indices."""
-    K = Keys(input, down, SORT, input.numel)
-    desc = (input.numel, *steps)
-    return NativeKernel(long_kernel, {"K": K}, desc, reference, fail, 8 * input.numel)
+    return NativeKernel(long_kernel, {"K": K}, (n, *steps), fail, 8 * n)

@@ -1,9 +1,8 @@
-"""Native kernels of the index ops: blocks of a tensor at index tensors, and elements along a dim.
+"""The templates of Gather and Scatter.
 
-Two shapes of work serve them all. ``blocks``: index tensors choose positions along some dims of a
-big tensor; the block of its other dims at each position is read, written or added to (x[idx],
-index_select, index_add, embedding). ``elements``: an index as large as the result says, element by
-element, where along one dim (gather, scatter, scatter_add).
+``blocks``: index tensors choose positions along some dims of a big tensor; the block of its other
+dims at each position is read, written or added to. ``elements``: an index as large as the result
+says, element by element, where along one dim.
 
 Every index is checked before anything is written. A bad one is returned as the kernel's status,
 together with which index tensor it is in; ``bad_index`` takes it apart again.
@@ -13,9 +12,13 @@ together with which index tensor it is in; ``bad_index`` takes it apart again.
 # mypy: ignore-errors
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from antorcha.lang.kernels import NativeKernel
+from antorcha.devices.cpu.emit import Unsupported
+from antorcha.devices.cpu.native import NativeKernel, compile_native
+from antorcha.lang.kernels import Gather, Launch, Scatter
 from antorcha.lang.native import (
     bf16,
     f16,
@@ -36,9 +39,12 @@ from antorcha.lang.native import (
     u64,
 )
 from antorcha.loops import collapse
+from antorcha.runtime import layout as L
 from antorcha.runtime.layout import Layout
+from antorcha.structs import replace, struct
 
 GET, SET, ADD, FILL = "get", "set", "add", "fill"
+NOTHING = -(1 << 62)  # no index: none is skipped
 MOVED = {1: u8, 2: u16, 4: u32, 8: u64}  # moving needs no more than the size
 ADDED = {
     "bool": u8, "uint8": u8, "uint16": u16, "uint32": u32, "uint64": u64, "int8": i8, "int16": i16,
@@ -213,46 +219,91 @@ def elements(
 
 
 # ------------------------------------------------------------------------------- descriptions
-def element_type(lay: Layout, mode: str) -> Any:
-    """The machine type that a kernel moves or adds; None when there is none."""
-    if mode in (ADD, FILL):
-        return ADDED.get(lay.dtype.name)
-    return MOVED.get(lay.itemsize)
+@struct
+class BadIndex:
+    """The exception for a kernel's status."""
+
+    refuse: Callable[[int, int], BaseException]
+
+    def __call__(self, status: int) -> BaseException:
+        return self.refuse(*bad_index(status))
 
 
-def places(mode: str, index_first: bool) -> dict[str, int]:
-    """Which buffers are the big tensor, the values and the first index: outputs come first."""
-    if mode == GET:
-        return {"AT": 1, "VALUES": 0, "INDEX": 2}
-    return {"AT": 0, "VALUES": 3, "INDEX": 2} if index_first else {
-        "AT": 0, "VALUES": 2, "INDEX": 3}  # fmt: skip
+def compile_gather(what: Gather, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
+    return compile_native(what, gather_kernel(what, outs, ins), outs, ins)
 
 
-def rows_of(sizes: tuple[int, ...]) -> int:
-    lines = 1
-    for n in sizes[:-1]:
-        lines *= n
-    return lines
+def compile_scatter(what: Scatter, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
+    return compile_native(what, scatter_kernel(what, outs, ins), outs, ins)
+
+
+def gather_kernel(what: Gather, outs: Sequence[Layout], ins: Sequence[Any]) -> NativeKernel:
+    if not what.dims:
+        return gather_kernel(replace(what, dims=(0,)), flattened(outs), flattened(ins))
+    x, *indices = ins
+    buffers = {"AT": 1, "VALUES": 0, "INDEX": 2}
+    if what.at is None:
+        return element_kernel(GET, what, x, indices[0], outs[0], buffers)
+    return block_kernel(GET, what, x, indices, outs[0], buffers)
+
+
+def scatter_kernel(what: Scatter, outs: Sequence[Layout], ins: Sequence[Any]) -> NativeKernel:
+    if what.fold not in (SET, ADD) or not what.own:
+        raise Unsupported
+    if not what.dims:
+        return scatter_kernel(replace(what, dims=(0,)), flattened(outs), flattened(ins))
+    indices = [*ins[1:]]
+    source = indices.pop(what.source - 1)
+    buffers = {"AT": 0, "VALUES": 1 + what.source, "INDEX": 2 if what.source > 1 else 3}
+    if what.at is None:
+        mode = FILL if isinstance(source, type) else what.fold
+        return element_kernel(mode, what, outs[0], indices[0], source, buffers)
+    if isinstance(source, type):
+        raise Unsupported
+    return block_kernel(what.fold, what, outs[0], indices, source, buffers)
+
+
+def flattened(lays: Sequence[Layout]) -> list[Layout]:
+    """Layouts seen as one dim."""
+    if not all([lay.contiguous for lay in lays]):
+        raise Unsupported
+    return [L.contiguous((lay.numel,), lay.dtype, lay.device) for lay in lays]
+
+
+def options_of(mode: str, big: Layout, index: Layout, buffers: dict[str, int]) -> dict[str, Any]:
+    """What fixes either kernel: moving needs no more than an element's size."""
+    add = mode in (ADD, FILL)
+    made = ADDED.get(big.dtype.name) if add else MOVED.get(big.itemsize)
+    if made is None:
+        raise Unsupported
+    return {
+        "T": made, "I": i32 if index.dtype.name == "int32" else i64, "MODE": mode,
+        "LOGICAL": big.dtype.kind == "b", **buffers,
+    }  # fmt: skip
+
+
+def lines_of(sizes: tuple[int, ...]) -> int:
+    """All dims but the last."""
+    return 0 if 0 in sizes else math.prod(sizes[:-1])
 
 
 def block_kernel(
-    mode: str, big: Layout, dims: tuple[int, ...], index: Layout, values: Layout,
-    place: tuple[int, int], reference: Any, fail: Any, *, negative: bool = True,
-    skipped: int = -(1 << 62), index_first: bool = False,
-) -> NativeKernel | None:  # fmt: skip
-    """The description of ``blocks``, all index tensors having the layout ``index``; None when it
-    does not fit.
-
-    ``place``: the first dim of the values, and the end of the dims, that the index stands for.
-    """
-    made = element_type(big, mode)
-    if made is None or len(dims) > 15 or not index.contiguous:
-        return None
-    first, end = place
+    mode: str, what: Gather | Scatter, big: Layout, indices: Sequence[Layout], values: Layout,
+    buffers: dict[str, int],
+) -> NativeKernel:  # fmt: skip
+    """The kernel ``blocks``, for index tensors that lie alike."""
+    index = indices[0]
+    alike = all([i.contiguous and i.shape == index.shape and i.dtype is index.dtype
+                 for i in indices])  # fmt: skip
+    spanned = values.ndim - (max(big.ndim, 1) - len(what.dims))  # dims of the index in the values
+    if not alike or spanned < 0 or len(indices) > 15:
+        raise Unsupported
+    options = options_of(mode, big, index, buffers)
+    first, end = what.at, what.at + spanned
     merged, (steps,) = collapse(values.shape[first:end], [values.strides[first:end]])
     if len(merged) > 1:
-        return None
-    kept = [d for d in range(big.ndim) if d not in dims]
+        raise Unsupported
+    kept = [d for d in range(big.ndim) if d not in what.dims]
     rest = [d for d in range(values.ndim) if not first <= d < end]
     sizes, (big_steps, value_steps) = collapse(
         [big.shape[d] for d in kept],
@@ -260,48 +311,46 @@ def block_kernel(
     )
     if not sizes:
         sizes, big_steps, value_steps = (1,), (0,), (0,)
-    lines = rows_of(sizes) if 0 not in sizes else 0
-    desc = [index.numel, steps[0] if steps else 0, lines, len(sizes), skipped]
-    for d in dims:
+    skipped = getattr(what, "skipped", None)
+    desc = [index.numel, steps[0] if steps else 0, lines_of(sizes), len(sizes),
+            NOTHING if skipped is None else skipped]  # fmt: skip
+    for d in what.dims:
         desc += (big.shape[d], big.strides[d]) if big.ndim else (1, 0)
     for each in zip(sizes, big_steps, value_steps, strict=True):
         desc += each
-    options = {"T": made, "I": i32 if index.dtype.name == "int32" else i64, "K": len(dims),
-               "MODE": mode, "LOGICAL": big.dtype.kind == "b", "NEGATIVE": negative,
-               **places(mode, index_first)}  # fmt: skip
+    options |= {"K": len(indices), "NEGATIVE": what.negative}
     return NativeKernel(
-        blocks, options, tuple(desc), reference, fail, max(values.numel, index.numel),
+        blocks, options, tuple(desc), BadIndex(what.refuse), max(values.numel, index.numel),
         preload=mode != GET,
     )  # fmt: skip
 
 
 def element_kernel(
-    mode: str, big: Layout, dim: int, index: Layout, values: Layout | type, reference: Any,
-    fail: Any,
-) -> NativeKernel | None:  # fmt: skip
-    """The description of ``elements``; ``values`` is the type of a number in mode "fill"."""
-    made = element_type(big, mode)
-    if made is None or big.ndim == 0 or index.ndim == 0:
-        return None
-    options: dict[str, Any] = {}
+    mode: str, what: Gather | Scatter, big: Layout, index: Layout, values: Layout | type,
+    buffers: dict[str, int],
+) -> NativeKernel:  # fmt: skip
+    """The kernel ``elements``; ``values`` is the type of a number in mode "fill"."""
+    if big.ndim == 0 or index.ndim == 0 or not index.numel:
+        raise Unsupported
+    options = options_of(mode, big, index, buffers)
     if isinstance(values, type):
         if values is complex:
-            return None
+            raise Unsupported
         options["N"] = f64 if values is float else i64
         value_steps: Any = (0,) * index.ndim
     elif values.ndim == 0:
-        return None
+        raise Unsupported
     else:
         value_steps = values.strides
+    dim = what.dims[0]
     steps = tuple([0 if d == dim else s for d, s in enumerate(big.strides)])
     sizes, (a, v, i) = collapse(index.shape, [steps, value_steps, index.strides])
     if not sizes:
         sizes, a, v, i = (1,), (0,), (0,), (0,)
-    desc = [rows_of(sizes) if 0 not in sizes else 0, len(sizes), big.shape[dim], big.strides[dim]]
+    desc = [lines_of(sizes), len(sizes), big.shape[dim], big.strides[dim]]
     for each in zip(sizes, a, v, i, strict=True):
         desc += each
-    options |= {"T": made, "I": i32 if index.dtype.name == "int32" else i64, "MODE": mode,
-                "LOGICAL": big.dtype.kind == "b", **places(mode, True)}  # fmt: skip
     return NativeKernel(
-        elements, options, tuple(desc), reference, fail, index.numel, preload=mode != GET
-    )
+        elements, options, tuple(desc), BadIndex(what.refuse), index.numel,
+        preload=mode != GET,
+    )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Native kernels of what chooses elements: nonzero, masks, searchsorted and bincount.
+"""The templates of Select and Replace: what a mask chooses.
 
 Choosing takes two passes over a mask in parts: ``count_job`` counts each part's elements that are
 not zero, ``positions_job``, ``take_job`` and ``put_job`` write theirs from where the part's begin.
@@ -11,26 +11,23 @@ A mask is read in blocks of 64 elements, whose bits are one word.
 # mypy: ignore-errors
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from antorcha.lang.kernels import NativeKernel
+from antorcha import dtypes
+from antorcha.devices.cpu.emit import Unsupported
+from antorcha.devices.cpu.native import NativeKernel, compile_native
+from antorcha.devices.cpu.passes import CHANGED, NO_MEMORY, Passes, compile_passes, failed
+from antorcha.lang.kernels import Launch, Replace, Select
 from antorcha.lang.native import (
     address,
-    bf16,
     ctpop,
     ctz,
-    f16,
-    f32,
-    f64,
     first,
-    i8,
-    i16,
-    i32,
     i64,
     inline,
     local,
     mask_bits,
-    memset,
     native,
     ptr,
     raw,
@@ -44,21 +41,15 @@ from antorcha.lang.native import (
     void,
 )
 from antorcha.loops import collapse
-from antorcha.ops.found import NO_MEMORY
 from antorcha.runtime.alloc import allocate, release
 from antorcha.runtime.layout import Layout
 from antorcha.runtime.pool import pool_run
+from antorcha.structs import struct as record
 
-NUMBERS = {
-    "bool": u8, "uint8": u8, "uint16": u16, "uint32": u32, "uint64": u64, "int8": i8, "int16": i16,
-    "int32": i32, "int64": i64, "float16": f16, "bfloat16": bf16, "float32": f32, "float64": f64,
-}  # fmt: skip
 WORDS = {1: u8, 2: u16, 4: u32, 8: u64}
 PART = 1 << 14
 """Elements of the mask that are counted together, at least; a multiple of 64."""
 MOST_PARTS = 1 << 12
-CHANGED = 1
-"""A kernel's status: the operands are not what they were when they were counted."""
 TOO_FEW = 16
 """A kernel's status from here on: how many elements the mask has, and 16 more."""
 
@@ -325,96 +316,6 @@ def put_kernel(bufs: ptr[raw], desc: ptr[i64], *, T, W) -> i64:
     return work.failed
 
 
-# ---------------------------------------------------------------------------------- searchsorted
-@struct
-class Search:
-    lines: i64
-    edges: i64  # elements of a sorted line
-    step: i64  # from one sorted line to the next: 0 if there is only one
-    values: i64  # per line
-    grain: i64
-
-
-@native
-def search_job(v0: i64, v1: i64, args: raw, *, T, I, RIGHT, SORTER) -> void:
-    """bufs: the places, the sorted lines, the values, the lines' order if there is one."""
-    work = ptr[Work](args)
-    t = ptr[Search](raw(work.desc))
-    out = ptr[I](work.bufs[0])
-    edges = ptr[T](work.bufs[1])
-    values = ptr[T](work.bufs[2])
-    line = v0 // t.values
-    left = (line + 1) * t.values - v0
-    for v in range(v0, v1):
-        if left == 0:
-            line += 1
-            left = t.values + 0
-        left -= 1
-        value = values[v]
-        lo = i64(0)
-        hi = t.edges + 0
-        while lo < hi:
-            mid = (lo + hi) >> 1
-            at = line * t.step + mid
-            if SORTER:
-                order = ptr[i64](work.bufs[3])[at]
-                if order < 0 or order >= t.edges:
-                    work.failed = CHANGED
-                    order = i64(0)
-                at = line * t.step + order
-            edge = edges[at]
-            behind = (edge > value) if RIGHT else (edge >= value)
-            if behind:
-                hi = mid + 0
-            else:
-                lo = mid + 1
-        out[v] = I(lo)
-
-
-@native
-def search_kernel(bufs: ptr[raw], desc: ptr[i64], *, T, I, RIGHT, SORTER) -> i64:
-    work = work_of(bufs, desc, None)
-    t = ptr[Search](raw(desc))
-    job = address(search_job, T=T, I=I, RIGHT=RIGHT, SORTER=SORTER)
-    pool_run(job, t.lines * t.values, t.grain, raw(work))
-    return work.failed
-
-
-# -------------------------------------------------------------------------------------- bincount
-@native
-def range_kernel(bufs: ptr[raw], desc: ptr[i64], *, T) -> i64:
-    """The least and the greatest of desc[0] integers, as i64; bufs: the two, the integers."""
-    x = ptr[T](bufs[1])
-    low = x[0] + T(0)
-    high = x[0] + T(0)
-    for i in range(desc[0]):
-        low = min(low, x[i])
-        high = max(high, x[i])
-    found = ptr[i64](bufs[0])
-    found[0] = i64(low)
-    found[1] = i64(high)
-    return 0
-
-
-@native
-def bincount_kernel(bufs: ptr[raw], desc: ptr[i64], *, T, WEIGHT, TOTAL) -> i64:
-    """desc: the number of integers, the least number of bins; bufs: the bins, the integers' range,
-    the integers, the weights."""
-    bins = max(ptr[i64](bufs[1])[1] + 1, desc[1])
-    x = ptr[T](bufs[2])
-    out = ptr[TOTAL](bufs[0])
-    memset(raw(out), 0, bins * TOTAL.size)
-    for i in range(desc[0]):
-        at = i64(x[i])
-        if at < 0 or at >= bins:
-            return CHANGED
-        if WEIGHT is None:
-            out[at] = out[at] + TOTAL(1)
-        else:
-            out[at] = out[at] + TOTAL(ptr[WEIGHT](bufs[3])[i])
-    return 0
-
-
 # ------------------------------------------------------------------------------------ descriptions
 def mask_task(n: int) -> list[int]:
     return [n, part_size(n), parts_of(n)]
@@ -432,7 +333,7 @@ def counting(mask: Layout, fail: Any, before: int = 0) -> NativeKernel | None:
         return None
     desc = (*mask_task(mask.numel), 0)
     options = {"T": kept[0], "KEEP": kept[1], "MASK": 1 + before}
-    return NativeKernel(count_kernel, options, desc, None, fail, mask.numel)
+    return NativeKernel(count_kernel, options, desc, fail, mask.numel)
 
 
 def positions(mask: Layout, fail: Any) -> NativeKernel:
@@ -441,7 +342,7 @@ def positions(mask: Layout, fail: Any) -> NativeKernel:
     sizes = tuple(mask.shape) or (1,)
     desc = (*mask_task(mask.numel), len(sizes), *sizes)
     options = {"T": kept[0], "KEEP": kept[1]}
-    return NativeKernel(positions_kernel, options, desc, None, fail, mask.numel)
+    return NativeKernel(positions_kernel, options, desc, fail, mask.numel)
 
 
 def taking(x: Layout, mask: Layout, fail: Any) -> NativeKernel:
@@ -452,51 +353,51 @@ def taking(x: Layout, mask: Layout, fail: Any) -> NativeKernel:
     T, W = element_words(x)
     pairs = [each for pair in zip(sizes, steps, strict=True) for each in pair]
     desc = (*mask_task(mask.numel), len(sizes), *pairs)
-    return NativeKernel(take_kernel, {"T": T, "W": W}, desc, None, fail, mask.numel)
+    return NativeKernel(take_kernel, {"T": T, "W": W}, desc, fail, mask.numel)
 
 
-def putting(x: Layout, source: int, reference: Any, fail: Any) -> NativeKernel:
+def putting(x: Layout, source: int, fail: Any) -> NativeKernel:
     """(input, mask of its shape, source) -> the input with the chosen elements replaced."""
     T, W = element_words(x)
     desc = (*mask_task(x.numel), 0, source)
-    return NativeKernel(put_kernel, {"T": T, "W": W}, desc, reference, fail, x.numel, preload=True)
+    return NativeKernel(put_kernel, {"T": T, "W": W}, desc, fail, x.numel, preload=True)
 
 
-def searching(
-    edges: Layout, values: Layout, wide: bool, right: bool, sorter: Layout | None, reference: Any,
-    fail: Any,
-) -> NativeKernel | None:  # fmt: skip
-    """(sorted lines, values, their order or nothing) -> places; None where it does not fit."""
-    T = NUMBERS.get(edges.dtype.name)
-    dense = edges.contiguous and values.contiguous and (sorter is None or (
-        sorter.contiguous and sorter.dtype.name == "int64"))  # fmt: skip
-    if T is None or not dense or not values.numel or edges.ndim == 0:
-        return None
-    n = edges.shape[-1]
-    per_line = values.numel if edges.ndim == 1 else values.shape[-1]
-    lines = values.numel // per_line
-    desc = (lines, n, 0 if edges.ndim == 1 else n, per_line, 4096)
-    options = {"T": T, "I": i64 if wide else i32, "RIGHT": right, "SORTER": sorter is not None}
-    return NativeKernel(search_kernel, options, desc, reference, fail, 8 * values.numel)
-
-
-def bins(
-    x: Layout, weights: Layout | None, made: Any, least: int, fail: Any
-) -> tuple[NativeKernel, NativeKernel] | None:
-    """The kernels of bincount: integers -> their range; (range, integers, weights) -> bins."""
-    T = NUMBERS[x.dtype.name]
-    weight = None if weights is None else NUMBERS.get(weights.dtype.name)
-    if not x.numel or not x.contiguous:
-        return None
-    if weights is not None and (weight is None or not weights.contiguous):
-        return None
-    if x.dtype.name == "uint64":
-        return None
-    desc = (x.numel, least)
-    return (
-        NativeKernel(range_kernel, {"T": T}, desc, None, fail, x.numel),
-        NativeKernel(
-            bincount_kernel, {"T": T, "WEIGHT": weight, "TOTAL": NUMBERS[made.name]}, desc, None,
-            fail, x.numel,
-        ),
+def compile_select(what: Select, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
+    fail, mask = failed(what.name), ins[-1]
+    count = counting(mask, fail, len(ins) - 1)
+    if count is None or not mask.ndim or ins[0].shape != mask.shape:
+        raise Unsupported
+    parts, rows = parts_of(mask.numel), mask.ndim
+    if what.positions:
+        write = positions(mask, fail)
+    else:
+        write = taking(ins[0], mask, fail)
+    passes = Passes(
+        count, [((parts + 1,), dtypes.int64)],
+        lambda total: [(rows, total[0]) if what.positions else (total[0],)],
+        write, slice(parts, parts + 1),
     )  # fmt: skip
+    return compile_passes(what, passes, outs, ins)
+
+
+def compile_replace(what: Replace, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
+    x, mask, source = ins
+    alike = x.shape == outs[0].shape and mask.shape == x.shape
+    if not (alike and mask.contiguous and source.contiguous):
+        raise Unsupported
+    fail = Refusal(what, source.numel)
+    return compile_native(what, putting(outs[0], source.numel, fail), outs, ins)
+
+
+@record
+class Refusal:
+    """The exception for a status of the kernel that replaces by so many elements."""
+
+    what: Replace
+    given: int
+
+    def __call__(self, code: int) -> BaseException:
+        if code < TOO_FEW:
+            return failed(self.what.name)(code)
+        return self.what.refuse(code - TOO_FEW, self.given)

@@ -1,0 +1,186 @@
+"""The templates of Search and Bins: places in sorted lines, and counts of integers."""
+
+# The kernels below are in the kernel language, whose types are values: mypy cannot read them.
+# mypy: ignore-errors
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from antorcha import dtypes
+from antorcha.devices.cpu.emit import Unsupported
+from antorcha.devices.cpu.native import NativeKernel, compile_native
+from antorcha.devices.cpu.passes import CHANGED, Passes, compile_passes, failed
+from antorcha.lang.kernels import Bins, Launch, Search
+from antorcha.lang.native import (
+    address,
+    bf16,
+    f16,
+    f32,
+    f64,
+    i8,
+    i16,
+    i32,
+    i64,
+    local,
+    memset,
+    native,
+    ptr,
+    raw,
+    struct,
+    u8,
+    u16,
+    u32,
+    u64,
+    void,
+)
+from antorcha.runtime.layout import Layout
+from antorcha.runtime.pool import pool_run
+
+NUMBERS = {
+    "bool": u8, "uint8": u8, "uint16": u16, "uint32": u32, "uint64": u64, "int8": i8, "int16": i16,
+    "int32": i32, "int64": i64, "float16": f16, "bfloat16": bf16, "float32": f32, "float64": f64,
+}  # fmt: skip
+
+
+@struct
+class Work:
+    bufs: ptr[raw]
+    desc: ptr[i64]
+    failed: i64
+
+
+# ---------------------------------------------------------------------------------- searchsorted
+@struct
+class Lines:
+    lines: i64
+    edges: i64  # elements of a sorted line
+    step: i64  # from one sorted line to the next: 0 if there is only one
+    values: i64  # per line
+    grain: i64
+
+
+@native
+def search_job(v0: i64, v1: i64, args: raw, *, T, I, RIGHT, SORTER) -> void:
+    """bufs: the places, the sorted lines, the values, the lines' order if there is one."""
+    work = ptr[Work](args)
+    t = ptr[Lines](raw(work.desc))
+    out = ptr[I](work.bufs[0])
+    edges = ptr[T](work.bufs[1])
+    values = ptr[T](work.bufs[2])
+    line = v0 // t.values
+    left = (line + 1) * t.values - v0
+    for v in range(v0, v1):
+        if left == 0:
+            line += 1
+            left = t.values + 0
+        left -= 1
+        value = values[v]
+        lo = i64(0)
+        hi = t.edges + 0
+        while lo < hi:
+            mid = (lo + hi) >> 1
+            at = line * t.step + mid
+            if SORTER:
+                order = ptr[i64](work.bufs[3])[at]
+                if order < 0 or order >= t.edges:
+                    work.failed = CHANGED
+                    order = i64(0)
+                at = line * t.step + order
+            edge = edges[at]
+            behind = (edge > value) if RIGHT else (edge >= value)
+            if behind:
+                hi = mid + 0
+            else:
+                lo = mid + 1
+        out[v] = I(lo)
+
+
+@native
+def search_kernel(bufs: ptr[raw], desc: ptr[i64], *, T, I, RIGHT, SORTER) -> i64:
+    work = local(Work)
+    work.bufs = bufs
+    work.desc = desc
+    work.failed = 0
+    t = ptr[Lines](raw(desc))
+    job = address(search_job, T=T, I=I, RIGHT=RIGHT, SORTER=SORTER)
+    pool_run(job, t.lines * t.values, t.grain, raw(work))
+    return work.failed
+
+
+# -------------------------------------------------------------------------------------- bincount
+@native
+def range_kernel(bufs: ptr[raw], desc: ptr[i64], *, T) -> i64:
+    """The least and the greatest of desc[0] integers, as i64; bufs: the two, the integers."""
+    x = ptr[T](bufs[1])
+    low = x[0] + T(0)
+    high = x[0] + T(0)
+    for i in range(desc[0]):
+        low = min(low, x[i])
+        high = max(high, x[i])
+    found = ptr[i64](bufs[0])
+    found[0] = i64(low)
+    found[1] = i64(high)
+    return 0
+
+
+@native
+def bincount_kernel(bufs: ptr[raw], desc: ptr[i64], *, T, WEIGHT, TOTAL) -> i64:
+    """desc: the number of integers, the least number of bins; bufs: the bins, the integers' range,
+    the integers, the weights."""
+    bins = max(ptr[i64](bufs[1])[1] + 1, desc[1])
+    x = ptr[T](bufs[2])
+    out = ptr[TOTAL](bufs[0])
+    memset(raw(out), 0, bins * TOTAL.size)
+    for i in range(desc[0]):
+        at = i64(x[i])
+        if at < 0 or at >= bins:
+            return CHANGED
+        if WEIGHT is None:
+            out[at] = out[at] + TOTAL(1)
+        else:
+            out[at] = out[at] + TOTAL(ptr[WEIGHT](bufs[3])[i])
+    return 0
+
+
+# ------------------------------------------------------------------------------------ descriptions
+def compile_search(what: Search, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
+    edges, values, *sorter = ins
+    T = NUMBERS.get(edges.dtype.name)
+    dense = all([lay.contiguous for lay in ins])
+    if sorter and sorter[0].dtype.name != "int64":
+        raise Unsupported
+    if T is None or not dense or not values.numel or edges.ndim == 0:
+        raise Unsupported
+    n = edges.shape[-1]
+    per_line = values.numel if edges.ndim == 1 else values.shape[-1]
+    lines = values.numel // per_line
+    desc = (lines, n, 0 if edges.ndim == 1 else n, per_line, 4096)
+    options = {"T": T, "I": NUMBERS[outs[0].dtype.name], "RIGHT": what.right,
+               "SORTER": bool(sorter)}  # fmt: skip
+    refuse = what.refuse
+    kernel = NativeKernel(search_kernel, options, desc, lambda code: refuse(), 8 * values.numel)
+    return compile_native(what, kernel, outs, ins)
+
+
+def compile_bins(what: Bins, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
+    x, *weights = ins
+    T, weight = NUMBERS[x.dtype.name], None
+    if not x.numel or not x.contiguous or x.dtype.name == "uint64":
+        raise Unsupported
+    if weights:
+        weight = NUMBERS.get(weights[0].dtype.name)
+        if weight is None or not weights[0].contiguous:
+            raise Unsupported
+    fail, desc, least = failed(what.name), (x.numel, what.least), what.least
+    options = {"T": T, "WEIGHT": weight, "TOTAL": NUMBERS[outs[0].dtype.name]}
+    ends = NativeKernel(range_kernel, {"T": T}, desc, fail, x.numel)
+    count = NativeKernel(bincount_kernel, options, desc, fail, x.numel)
+
+    def shapes(found: Sequence[int]) -> list[tuple[int, ...]]:
+        if found[0] < 0:
+            raise what.refuse()
+        return [(max(found[1] + 1, least),)]
+
+    passes = Passes(ends, [((2,), dtypes.int64)], shapes, count, slice(0, 2))
+    return compile_passes(what, passes, outs, ins)

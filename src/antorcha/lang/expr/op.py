@@ -31,7 +31,6 @@ TypeRule: TypeAlias = Callable[[str, dtype], tuple[dtype, dtype]]
 GradRule: TypeAlias = Callable[..., Any]
 """(cotangent, *arguments, result) -> the contribution to one argument; written in ops."""
 
-
 ComplexRule: TypeAlias = Callable[..., Any]
 """The value for complex arguments, in real ops: each argument is a pair (real part, imaginary part)
 of expressions; gives a pair, or one expression where the value is real or a truth."""
@@ -79,7 +78,8 @@ class Op:
     accuracy: Accuracy | None = None
     """Needed where a device computes it by a function of its own, rather than an instruction."""
     expand: Callable[..., Any] | None = None
-    """The same in simpler ops, for devices that lack it (`expand`); None: a device must have it."""
+    """The same of real numbers in simpler ops, for devices that lack it (`expand`); None: a device
+    must have it."""
     shortcut: Callable[..., Any] | None = None
     """Tried before a node is built: arguments -> an equal expression, or None."""
     head: int = 0

@@ -322,12 +322,11 @@ def abs(input: Tensor):
     return E.abs(input)
 
 
-function("sign", "-1, 0 or 1 with the sign of each element.", "torch.tensor([0.7, -1.2, 0.])",
+function("sign", E.sign.doc, "torch.tensor([0.7, -1.2, 0.])",
          "tensor([ 1., -1.,  0.])", inplace=True, samples=spread())  # fmt: skip
-function("sgn", "``sign``; for a complex number the unit with its direction, 0 for 0.",
-         "torch.tensor([3 + 4j, 0j])", "tensor([0.6000+0.8000j, 0.0000+0.0000j])", inplace=True,
-         samples=spread())  # fmt: skip
-function("reciprocal", "One divided by each element.", "torch.tensor([2., 4.])",
+function("sgn", E.sgn.doc, "torch.tensor([3 + 4j, 0j])", "tensor([0.6000+0.8000j, 0.0000+0.0000j])",
+         inplace=True, samples=spread())  # fmt: skip
+function("reciprocal", E.reciprocal.doc, "torch.tensor([2., 4.])",
          "tensor([0.5000, 0.2500])", types="float", inplace=True,
          samples=spread(0.5))  # fmt: skip
 
@@ -389,9 +388,6 @@ def to_dtype(input: Tensor, dtype: Dtype):
     return E.cast(input, dtype)
 
 
-to_dtype.derivative(lambda g: g)
-
-
 @to_dtype.samples
 def _(make):
     yield make(3, 4), dtypes.float64
@@ -419,9 +415,6 @@ def _bind_on_one_device(args, kwargs):
 
 
 copy.bind = _bind_on_one_device
-
-
-copy.derivative(lambda g: (0, g))
 
 
 @copy.samples

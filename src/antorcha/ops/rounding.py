@@ -17,15 +17,12 @@ from antorcha.ops.sampled import of_shapes, spread, tensor_or_number
 from antorcha.ops.types import Int, Number, Operand, Tensor
 
 # ------------------------------------------------------------------------------------- rounding
-for _name, _meaning, _given, _gives, _aliases in (
-    ("floor", "The greatest integer not above each element; integers stay as they are.",
-     "[-0.5, 1.5]", "[-1.,  1.]", ()),
-    ("ceil", "The least integer not below each element; integers stay as they are.",
-     "[0.5, 1.5]", "[1., 2.]", ()),
-    ("trunc", "Each element without its fraction; integers stay as they are.",
-     "[-1.5, 1.5]", "[-1.,  1.]", ("fix",)),
-):  # fmt: skip
-    function(_name, _meaning, f"torch.tensor({_given})", f"tensor({_gives})", inplace=True,
+for _name, _given, _gives, _aliases in (
+    ("floor", "[-0.5, 1.5]", "[-1.,  1.]", ()),
+    ("ceil", "[0.5, 1.5]", "[1., 2.]", ()),
+    ("trunc", "[-1.5, 1.5]", "[-1.,  1.]", ("fix",)),
+):
+    function(_name, E.OPS[_name].doc, f"torch.tensor({_given})", f"tensor({_gives})", inplace=True,
              aliases=_aliases, samples=spread())  # fmt: skip
 
 
@@ -242,9 +239,6 @@ def copysign(input: Tensor, other: Operand):
     tensor([-1., -2.])
     """
     return E.copysign(input, other)
-
-
-copysign.derivative(lambda g, input, other, out: (E.where(input == 0, 0, g * (out / input)), 0))
 
 
 @pointwise(inplace=True, samples=of_shapes((3, 4), (4,)))

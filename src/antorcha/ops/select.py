@@ -74,9 +74,6 @@ def _(input, mask, value):
         raise DtypeError(f"masked_fill: a complex value cannot be converted to {dtype}")
 
 
-masked_fill.derivative(lambda g, mask: (E.where(mask, 0, g), None, E.where(mask, g, 0)))
-
-
 @masked_fill.samples
 def _(make):
     yield make(3, 4), make.bools((3, 4)), 2.0

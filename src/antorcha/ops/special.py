@@ -32,9 +32,8 @@ def _(make):
     yield make(3, 1), make(4)
 
 
-function("hypot", "``sqrt(input**2 + other**2)`` without overflow. Floats only.",
-         "torch.tensor([3.]), torch.tensor([4.])", "tensor([5.])", takes=("Tensor", "Tensor"),
-         inplace=True, samples=of_shapes((3, 4), (4,)))  # fmt: skip
+function("hypot", E.hypot.doc, "torch.tensor([3.]), torch.tensor([4.])", "tensor([5.])",
+         takes=("Tensor", "Tensor"), inplace=True, samples=of_shapes((3, 4), (4,)))  # fmt: skip
 
 
 @pointwise("floating", samples=of_shapes((3, 4), (4,)))

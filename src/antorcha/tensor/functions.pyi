@@ -815,7 +815,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float = ..., compute_mode: str = ...) -> Te
     """The ``p``-norm distances between every row of ``x1`` and every row of ``x2``."""
 
 def ceil(input: Tensor, *, out: Any = ...) -> Tensor:
-    """The least integer not below each element; integers stay as they are."""
+    """The least integer not below a number; integers stay as they are."""
 
 def ceil_(input: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.ceil`; gives the changed tensor."""
@@ -1097,7 +1097,7 @@ def feature_dropout(input: Tensor, p: float, training: bool, inplace: bool = ...
     """Dropout of whole channels, the second dim."""
 
 def fix(input: Tensor, *, out: Any = ...) -> Tensor:
-    """Each element without its fraction; integers stay as they are."""
+    """A number without its fraction; integers stay as they are."""
 
 def fix_(input: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.trunc`; gives the changed tensor."""
@@ -1118,7 +1118,7 @@ def float_power(input: Tensor | Number, exponent: Tensor | Number, *, out: Any =
     """``pow`` computed in float64 (complex128 for complex operands)."""
 
 def floor(input: Tensor, *, out: Any = ...) -> Tensor:
-    """The greatest integer not above each element; integers stay as they are."""
+    """The greatest integer not above a number; integers stay as they are."""
 
 def floor_(input: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.floor`; gives the changed tensor."""
@@ -1682,7 +1682,7 @@ def real(input: Tensor) -> Any:
     """The real parts: a view of a complex tensor, a real tensor itself."""
 
 def reciprocal(input: Tensor, *, out: Any = ...) -> Tensor:
-    """One divided by each element."""
+    """One divided by a number."""
 
 def reciprocal_(input: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.reciprocal`; gives the changed tensor."""
@@ -1799,7 +1799,7 @@ def sigmoid_(input: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.sigmoid`; gives the changed tensor."""
 
 def sign(input: Tensor, *, out: Any = ...) -> Tensor:
-    """-1, 0 or 1 with the sign of each element."""
+    """-1, 0 or 1 with the sign of a number; 0 for nan."""
 
 def sign_(input: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.sign`; gives the changed tensor."""
@@ -1967,7 +1967,7 @@ def true_divide_(input: Tensor | Number, other: Tensor | Number, *, rounding_mod
     """In-place form of :func:`antorcha.div`; gives the changed tensor."""
 
 def trunc(input: Tensor, *, out: Any = ...) -> Tensor:
-    """Each element without its fraction; integers stay as they are."""
+    """A number without its fraction; integers stay as they are."""
 
 def trunc_(input: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.trunc`; gives the changed tensor."""

@@ -520,7 +520,7 @@ class Methods:
         """The tensor as torch.complex128; itself if it is so already."""
 
     def ceil(self, *, out: Any = ...) -> Tensor:
-        """The least integer not below each element; integers stay as they are."""
+        """The least integer not below a number; integers stay as they are."""
 
     def ceil_(self) -> Tensor:
         """In-place form of :func:`antorcha.ceil`; gives the changed tensor."""
@@ -799,7 +799,7 @@ class Methods:
         """In-place form of :func:`antorcha.fill`; gives the changed tensor."""
 
     def fix(self, *, out: Any = ...) -> Tensor:
-        """Each element without its fraction; integers stay as they are."""
+        """A number without its fraction; integers stay as they are."""
 
     def fix_(self) -> Tensor:
         """In-place form of :func:`antorcha.trunc`; gives the changed tensor."""
@@ -823,7 +823,7 @@ class Methods:
         """``pow`` computed in float64 (complex128 for complex operands)."""
 
     def floor(self, *, out: Any = ...) -> Tensor:
-        """The greatest integer not above each element; integers stay as they are."""
+        """The greatest integer not above a number; integers stay as they are."""
 
     def floor_(self) -> Tensor:
         """In-place form of :func:`antorcha.floor`; gives the changed tensor."""
@@ -1528,7 +1528,7 @@ class Methods:
     def real(self, value: Any) -> None: ...
 
     def reciprocal(self, *, out: Any = ...) -> Tensor:
-        """One divided by each element."""
+        """One divided by a number."""
 
     def reciprocal_(self) -> Tensor:
         """In-place form of :func:`antorcha.reciprocal`; gives the changed tensor."""
@@ -1678,7 +1678,7 @@ class Methods:
         """In-place form of :func:`antorcha.sigmoid`; gives the changed tensor."""
 
     def sign(self, *, out: Any = ...) -> Tensor:
-        """-1, 0 or 1 with the sign of each element."""
+        """-1, 0 or 1 with the sign of a number; 0 for nan."""
 
     def sign_(self) -> Tensor:
         """In-place form of :func:`antorcha.sign`; gives the changed tensor."""
@@ -1885,7 +1885,7 @@ class Methods:
         """In-place form of :func:`antorcha.div`; gives the changed tensor."""
 
     def trunc(self, *, out: Any = ...) -> Tensor:
-        """Each element without its fraction; integers stay as they are."""
+        """A number without its fraction; integers stay as they are."""
 
     def trunc_(self) -> Tensor:
         """In-place form of :func:`antorcha.trunc`; gives the changed tensor."""

@@ -73,7 +73,9 @@ def operands(record, t):
 def test_against_torch(name, t):
     record = E.OPS[name]
     args = operands(record, t)
-    theirs = ALIASES.get(record.public) or getattr(torch, record.public)
+    theirs = ALIASES.get(record.public) or getattr(torch, record.public, None)
+    if theirs is None:
+        pytest.skip("PyTorch has no such function")
     try:
         expected = theirs(*args)
     except (RuntimeError, NotImplementedError):

@@ -77,10 +77,8 @@ _COSTS = {"reciprocal": 3, "rsqrt": 4, "exp": 20, "exp2": 20, "log": 20, "log2":
 @lru_cache(maxsize=1)
 def functions() -> dict[str, Any]:
     """The math functions that are inlined, by node name."""
-    try:
-        from antorcha.devices.cpu.math import FUNCTIONS
-    except ImportError:
-        return {}
+    from antorcha.devices.cpu.math import FUNCTIONS
+
     return FUNCTIONS
 
 

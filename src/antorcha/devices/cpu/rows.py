@@ -117,7 +117,6 @@ class RowsTemplate(Template):
     """What a row kernel is compiled for."""
 
     stages: list[Stage]
-    nred: int  # reductions of all stages
     seam_types: list[Any]  # of the reductions, then of what is hoisted out of the loops
     finals: list[int]  # the outputs that have one value a row
     final: Body | None
@@ -207,20 +206,19 @@ def build(what: Rows, outs: Sequence[Layout], ins: Sequence[Any], kinds: str) ->
     nout = len(outs)
     in_types, out_types = [type_of(i) for i in ins], [type_of(o) for o in outs]
     P = RowsTemplate(out_types, in_types, kinds[:nout], kinds[nout:])
-    P.nred = len(cutter.reductions)
     P.seam_types = [TYPES[e.dtype.name] for e in (*cutter.reductions, *cutter.hoisted)]
     P.stages = []
-    at = hoisted = 0
+    at, hoisted = 0, len(cutter.reductions)
     for k, each in enumerate(cutter.passes):
         stage = _stage(cutter, rows, each, k, P)
-        stage.red_at, stage.hoist_at = at, P.nred + hoisted
+        stage.red_at, stage.hoist_at = at, hoisted
         stage.park = written[0] if written else 0
         P.stages.append(stage)
         at += len(each.reductions)
         hoisted += len(cutter.hoists[k])
-    finals = [k for k, is_row in enumerate(rows.rows) if not is_row]
-    P.finals = finals
-    P.final = body_of(cutter.cut([rows.outputs[k] for k in finals], False)) if finals else None
+    P.finals = [k for k, is_row in enumerate(rows.rows) if not is_row]
+    final = cutter.cut([rows.outputs[k] for k in P.finals], False)
+    P.final = body_of(final) if final else None
     bodies = [b for s in P.stages for b in (s.hoist, s.work, *s.joins) if b is not None]
     P.width = lanes_of(max([b.lanes for b in bodies] + [t.size for t in P.out_types]))
     stages = ";".join(
@@ -228,8 +226,8 @@ def build(what: Rows, outs: Sequence[Layout], ins: Sequence[Any], kinds: str) ->
         f"{[j.key for j in s.joins]}"
         for s in P.stages
     )
-    final = "" if P.final is None else P.final.key
-    P.key = f"{P.operands_key()}|{rows.rows}|{stages}|{final}|{cutter.parked is None}"
+    last = "" if P.final is None else P.final.key
+    P.key = f"{P.operands_key()}|{rows.rows}|{stages}|{last}|{cutter.parked is None}"
     return P
 
 

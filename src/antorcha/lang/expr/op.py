@@ -31,7 +31,6 @@ TypeRule: TypeAlias = Callable[[str, dtype], tuple[dtype, dtype]]
 GradRule: TypeAlias = Callable[..., Any]
 """(cotangent, *arguments, result) -> the contribution to one argument; written in ops."""
 
-
 ComplexRule: TypeAlias = Callable[..., Any]
 """The value for complex arguments, in real ops: each argument is a pair (real part, imaginary part)
 of expressions; gives a pair, or one expression where the value is real or a truth."""
@@ -79,7 +78,8 @@ class Op:
     accuracy: Accuracy | None = None
     """Needed where a device computes it by a function of its own, rather than an instruction."""
     expand: Callable[..., Any] | None = None
-    """The same in simpler ops, for devices that lack it (`expand`); None: a device must have it."""
+    """The same of real numbers in simpler ops, for devices that lack it (`expand`); None: a device
+    must have it."""
     shortcut: Callable[..., Any] | None = None
     """Tried before a node is built: arguments -> an equal expression, or None."""
     head: int = 0
@@ -259,103 +259,55 @@ def always(value: bool, kinds: str) -> Any:
 # Type rules
 
 
-def _no_bool(name: str, t: dtype) -> None:
+def takes(
+    kinds: str, result: Callable[[dtype], dtype] = lambda t: t, *, floats: bool = False
+) -> TypeRule:
+    """The rule of an op that takes dtypes of these kinds; with `floats`, integers and bool compute
+    in the default dtype. `result` gives the result's dtype from the one that is computed in."""
+
+    def rule(name: str, t: dtype) -> tuple[dtype, dtype]:
+        if t.kind not in kinds:
+            raise DtypeError(f"{name}: {_refusal(t, kinds)}")
+        t = dtypes.get_default_dtype() if floats and t.kind in "biu" else t
+        return t, result(t)
+
+    return rule
+
+
+def _refusal(t: dtype, kinds: str) -> str:
+    if kinds == "f":
+        return f"defined for floating point only, got {t}; cast the operands first"
+    if kinds == "c":
+        return f"defined for complex numbers only, got {t}"
     if t.kind == "b":
-        raise DtypeError(f"{name}: not defined for bool; use &, |, ^, ~ or cast the operands first")
+        return "not defined for bool; use &, |, ^, ~ or cast the operands first"
+    if t.kind == "c" and "f" in kinds:
+        return f"not defined for complex numbers ({t}); use real(), imag() or abs()"
+    return f"defined for integers and bool only, got {t}"
 
 
-def _no_complex(name: str, t: dtype) -> None:
-    if t.kind == "c":
-        raise DtypeError(
-            f"{name}: not defined for complex numbers ({t}); use real(), imag() or abs()"
-        )
+def _truth(t: dtype) -> dtype:
+    return dtypes.bool_
 
 
-def anything(name: str, t: dtype) -> tuple[dtype, dtype]:
-    """Any dtype to itself."""
-    return t, t
+def _part(t: dtype) -> dtype:
+    return t.to_real() if t.kind == "c" else t
 
 
-def arithmetic(name: str, t: dtype) -> tuple[dtype, dtype]:
-    """Integers, floats and complex numbers to themselves."""
-    _no_bool(name, t)
-    return t, t
-
-
-def real(name: str, t: dtype) -> tuple[dtype, dtype]:
-    """Bool, integers and floats to themselves."""
-    _no_complex(name, t)
-    return t, t
-
-
-def ordered(name: str, t: dtype) -> tuple[dtype, dtype]:
-    """Integers and floats to themselves."""
-    _no_bool(name, t)
-    _no_complex(name, t)
-    return t, t
-
-
-def floating(name: str, t: dtype) -> tuple[dtype, dtype]:
-    """Floats and complex numbers to themselves; integers compute in the default dtype."""
-    t = t if t.kind in "fc" else dtypes.get_default_dtype()
-    return t, t
-
-
-def real_floating(name: str, t: dtype) -> tuple[dtype, dtype]:
-    """Floats to themselves; integers compute in the default dtype; no complex numbers."""
-    _no_complex(name, t)
-    return floating(name, t)
-
-
-def only_floating(name: str, t: dtype) -> tuple[dtype, dtype]:
-    """Floats only."""
-    if t.kind != "f":
-        raise DtypeError(
-            f"{name}: defined for floating point only, got {t}; cast the operands first"
-        )
-    return t, t
-
-
-def comparison(name: str, t: dtype) -> tuple[dtype, dtype]:
-    """Anything to bool."""
-    return t, dtypes.bool_
-
-
-def order(name: str, t: dtype) -> tuple[dtype, dtype]:
-    """Anything with an order to bool."""
-    _no_complex(name, t)
-    return t, dtypes.bool_
-
-
-def integral(name: str, t: dtype) -> tuple[dtype, dtype]:
-    """Bool and integers to themselves."""
-    if t.kind in "fc":
-        raise DtypeError(f"{name}: defined for integers and bool only, got {t}")
-    return t, t
-
-
-def shifted(name: str, t: dtype) -> tuple[dtype, dtype]:
-    """Integers to themselves."""
-    _no_bool(name, t)
-    return integral(name, t)
-
-
-def magnitude(name: str, t: dtype) -> tuple[dtype, dtype]:
-    """Complex numbers to their real part's dtype; the others to themselves."""
-    return t, t.to_real() if t.kind == "c" else t
-
-
-def complex_part(name: str, t: dtype) -> tuple[dtype, dtype]:
-    """Complex numbers to their real part's dtype; no others."""
-    if t.kind != "c":
-        raise DtypeError(f"{name}: defined for complex numbers only, got {t}")
-    return t, t.to_real()
-
-
-def phase(name: str, t: dtype) -> tuple[dtype, dtype]:
-    """Complex numbers to their real part's dtype; integers compute in the default dtype."""
-    common, _ = floating(name, t)
-    return common, common.to_real() if common.kind == "c" else common
+anything = takes("biufc")
+arithmetic = takes("iufc")
+real = takes("biuf")
+ordered = takes("iuf")
+floating = takes("biufc", floats=True)
+real_floating = takes("biuf", floats=True)
+only_floating = takes("f")
+integral = takes("biu")
+shifted = takes("iu")
+comparison = takes("biufc", _truth)
+order = takes("biuf", _truth)
+magnitude = takes("biufc", _part)
+phase = takes("biufc", _part, floats=True)
+complex_part = takes("c", _part)
 
 
 def paired(name: str, t: dtype) -> tuple[dtype, dtype]:

@@ -210,13 +210,13 @@ abs_: Op = Op(
     shortcut=itself("bu"),
 )  # fmt: skip
 sign: Op = Op(
-    "sign", 1, real, _sign, FLAT, "-1, 0 or 1; 0 for NaN.",
+    "sign", 1, real, _sign, FLAT, "-1, 0 or 1 with the sign of a number; 0 for nan.",
     expand=lambda x: E.cast(x > 0, x.dtype) - E.cast(x < 0, x.dtype), shortcut=itself("b"),
 )  # fmt: skip
 sgn: Op = Op(
     "sgn", 1, anything, _sgn,
     (lambda g, x, y: (g - y * E.cast(E.real(g * E.conj(y)), g.dtype)) / E.abs(x),),
-    "sign, and for a complex number x / abs(x), 0 for 0.",
+    "``sign``; for a complex number the unit with its direction, 0 for 0.",
     complex_rule=_complex_sgn, shortcut=lambda x: E.sign(x) if x.dtype.kind != "c" else None,
 )  # fmt: skip
 

@@ -64,7 +64,7 @@ rsqrt: Op = Op(
 )  # fmt: skip
 reciprocal: Op = Op(
     "reciprocal", 1, floating, lambda x: 1 / x, (lambda g, x, y: -g * E.conj(y * y),),
-    "One divided by the number.",
+    "One divided by a number.",
     complex_rule=pairs.reciprocal, domain=_POSITIVE,
     accuracy=Accuracy(0.5, 0.5, within=(-50, 50), exact="1 / x"), expand=lambda x: 1 / x,
 )  # fmt: skip
@@ -81,7 +81,7 @@ def _expand_hypot(a: Any, b: Any) -> Any:
 hypot: Op = Op(
     "hypot", 2, only_floating, "hypot",
     (lambda g, a, b, y: g * (a / y), lambda g, a, b, y: g * (b / y)),
-    "sqrt(a*a + b*b) without overflow.",
+    "``sqrt(input**2 + other**2)`` without overflow. Floats only.",
     accuracy=Accuracy(0.8, 0.8), expand=_expand_hypot,
 )  # fmt: skip
 

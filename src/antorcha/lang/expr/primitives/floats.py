@@ -37,15 +37,17 @@ def _expand_round(x: Any) -> Any:
 
 
 floor: Op = Op(
-    "floor", 1, ordered, "floor", FLAT, "The greatest integer not above x.",
+    "floor", 1, ordered, "floor", FLAT,
+    "The greatest integer not above a number; integers stay as they are.",
     accuracy=EXACT, shortcut=itself("ui"),
 )  # fmt: skip
 ceil: Op = Op(
-    "ceil", 1, ordered, "ceil", FLAT, "The least integer not below x.",
+    "ceil", 1, ordered, "ceil", FLAT,
+    "The least integer not below a number; integers stay as they are.",
     accuracy=EXACT, expand=lambda x: -E.floor(-x), shortcut=itself("ui"),
 )  # fmt: skip
 trunc: Op = Op(
-    "trunc", 1, ordered, "trunc", FLAT, "x without its fraction.",
+    "trunc", 1, ordered, "trunc", FLAT, "A number without its fraction; integers stay as they are.",
     accuracy=EXACT, expand=lambda x: E.where(x < 0, E.ceil(x), E.floor(x)),
     shortcut=itself("ui"),
 )  # fmt: skip

@@ -2,8 +2,8 @@
 
 Only the thread that forks lives on in the child. What another one was in the middle of stays as it
 was: a lock that it held is held for ever, a module that it was importing is never complete. So
-before a fork, code that is loaded at first use is loaded (``lazy.load_deferred``); then all our
-locks are taken, and given back on both sides afterwards.
+before a fork, threads of ours come to rest, and code that is loaded at first use is loaded
+(``lazy.load_deferred``); then all our locks are taken, and given back on both sides afterwards.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from typing import Any, Final, TypeVar
 
 from antorcha.lazy import load_deferred
 
-__all__ = ["held_over_forks"]
+__all__ = ["held_over_forks", "rests_over_forks"]
 
 Lock = TypeVar("Lock")
 PATIENCE: Final = 10.0  # seconds; then a fork goes on without a lock that is never given back
+_rests: list[Callable[[], None]] = []
 _locks: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 
 
@@ -44,6 +45,14 @@ def held_over_forks(lock: Lock) -> Lock:
     return lock
 
 
+def rests_over_forks(rest: Callable[[], None], go_on: Callable[[], None]) -> None:
+    """Calls `rest` before a fork, which may wait for a thread, and `go_on` in the parent after it;
+    a child has none of its parent's threads."""
+    _rests.append(rest)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_parent=go_on)
+
+
 def _before() -> None:
     try:
         _prepare()
@@ -55,6 +64,8 @@ def _before() -> None:
 def _prepare() -> None:
     if len(sys._current_frames()) > 1:  # alone, nobody else can be in the middle of an import
         with _hooks_come_in_pairs():
+            for rest in _rests:
+                rest()
             load_deferred()
     # Locks come last: a thread that is importing a module may need them to complete it.
     _take_all(list(_locks.values()))

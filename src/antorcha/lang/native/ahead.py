@@ -14,14 +14,13 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import os
 import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from antorcha.forks import held_over_forks
+from antorcha.forks import held_over_forks, rests_over_forks
 from antorcha.lang.native import progress
 from antorcha.lang.native.engine import compile_ahead
 
@@ -49,7 +48,7 @@ class Ahead:
         self._thread: threading.Thread | None = None
         self._starting = held_over_forks(threading.Lock())
         self._stop = threading.Event()
-        self.done = False
+        self.done = self.resting = False
         _all.add(self)
 
     @property
@@ -122,19 +121,17 @@ def _quick_turns() -> Iterator[None]:
 
 
 # ---- forks and the end
-_resting: list[Ahead] = []
-
-
-def _before_fork() -> None:
+def _rest() -> None:
     for each in list(_all):
-        if each.running:
-            each.stop()
-            _resting.append(each)
+        each.resting = each.running
+        each.stop()
 
 
-def _after_in_parent() -> None:
-    while _resting:
-        _resting.pop().start()
+def _go_on() -> None:
+    for each in list(_all):
+        if each.resting:
+            each.resting = False
+            each.start()
 
 
 def _end() -> None:
@@ -142,8 +139,5 @@ def _end() -> None:
         each.stop()
 
 
-if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(
-        before=_before_fork, after_in_parent=_after_in_parent, after_in_child=_resting.clear
-    )
+rests_over_forks(_rest, _go_on)
 atexit.register(_end)

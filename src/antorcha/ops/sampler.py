@@ -282,7 +282,9 @@ class SamplerOp(Op):
         if modes.busy and modes.state.word & modes.SYMBOLS:
             if generator is not None:
                 raise Untold("it has a generator of its own")
-            tapes.current.tape.note_into(self.plan_draw(lay, (*values, None)), (made,), ())
+            tape = tapes.current.tape
+            assert tape is not None  # (what is only planned is noted)
+            tape.note_into(self.plan_draw(lay, (*values, None)), (made,), ())
             return
         where = backend(lay.device)
         if not where.host_memory and where.name != "meta":

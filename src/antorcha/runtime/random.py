@@ -132,17 +132,28 @@ class StateLock:
     """The lock of a generator's state; while it is held, the state says so (``Twister.held``)."""
 
     def __init__(self, address: int) -> None:
-        self.lock = held_over_forks(threading.Lock())
+        self._lock = threading.Lock()
         self._held = ctypes.c_int64.from_address(address + Twister.fields["held"][0])
         self._held.value = 0
+        held_over_forks(self)
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
+        """As ``threading.Lock.acquire``."""
+        taken = self._lock.acquire(blocking, timeout)
+        if taken:
+            self._held.value = 1
+        return taken
+
+    def release(self) -> None:
+        """As ``threading.Lock.release``."""
+        self._held.value = 0
+        self._lock.release()
 
     def __enter__(self) -> None:
-        self.lock.acquire()
-        self._held.value = 1
+        self.acquire()
 
     def __exit__(self, *_: object) -> None:
-        self._held.value = 0
-        self.lock.release()
+        self.release()
 
 
 class Generator:

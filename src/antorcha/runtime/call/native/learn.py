@@ -49,12 +49,11 @@ _NUMBERS = (int, float, bool, complex)
 
 class Call:
     """What a plan was run with: the operands, the kernel's arguments, the numbers of the node; and
-    which of the numbers other calls by the same key may have others for (``keys.add_loose``). No
-    plan: the result is its one operand."""
+    which of the numbers other calls by the same key may have others for (``keys.add_loose``)."""
 
     def __init__(
         self,
-        plan: Plan | None,
+        plan: Plan,
         operands: Sequence[Any],
         flat: Sequence[Any],
         numbers: tuple[Any, ...],
@@ -66,6 +65,13 @@ class Call:
         self.loose = loose
         self.writes = writes  # over its first operand, as `plan` is made for
         self.packed = packed  # is what it runs a sequence that gives places of results?
+
+
+class Itself:
+    """In a Call's place: nothing runs, the result is one of the call's tensors."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor = tensor
 
 
 def tensors_of(args: Sequence[Any]) -> list[Tensor]:
@@ -82,7 +88,7 @@ def tensors_of(args: Sequence[Any]) -> list[Tensor]:
 def place_for(
     words: Sequence[int],
     args: Sequence[Any],
-    call: Call | str,
+    call: Call | Itself | str,
     pack: Callable[..., Any] | int = ONE,
 ) -> tuple[Storage, str]:
     """The place for a key (``py_words``) of a call with these arguments, the names of keywords
@@ -90,8 +96,12 @@ def place_for(
     result of several, or ALL, FIRST, ONE."""
     given = tensors_of(args)
     owners: list[Any] = [[t._layout for t in given], *_objects(args)]
+    body: list[int] | None
     if isinstance(call, str):
         why, body = call, None
+    elif isinstance(call, Itself):
+        at = [each is call.tensor for each in given].index(True)
+        why, body = "", [SAME, 0, 0, 0, 1, *padded([at], MOST_OPERANDS)]
     else:
         why, body = "Python computes it, or moves its arguments", _body(call, given, pack, owners)
     return _found_by(words, body or [NEVER], owners), "" if body else why
@@ -189,8 +199,6 @@ def _body(
 ) -> list[int] | None:
     """The words after the key; None: a place cannot say it."""
     plan = call.plan
-    if plan is None:
-        return [SAME, 0, 0, 0, 1, *padded(_positions(call.operands, given) or [0], MOST_OPERANDS)]
     runs = _writes(call) if call.writes else _runs(plan, call.packed)
     if runs is None or len(plan.tensors) > MOST_OPERANDS or len(plan.outs) > MOST_RESULTS:
         return None

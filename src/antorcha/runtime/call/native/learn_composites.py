@@ -17,7 +17,13 @@ from antorcha import modes
 from antorcha.memo import keep
 from antorcha.runtime.call import plan as plans
 from antorcha.runtime.call import tape
-from antorcha.runtime.call.native.learn import Call, place_for_kind, same, tensors_of
+from antorcha.runtime.call.native.learn import (
+    Call,
+    Itself,
+    place_for_kind,
+    same,
+    tensors_of,
+)
 from antorcha.runtime.call.native.learn_sizes import kind_of
 from antorcha.runtime.call.native.places import ALL, FIRST, ONE
 from antorcha.runtime.call.outline import Outline
@@ -43,13 +49,14 @@ Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 class Ran:
     """What a composite ran, as a call of a plan; how its results are packed."""
 
-    def __init__(self, alone: CallAlone, call: Call, pack: Any) -> None:
+    def __init__(self, alone: CallAlone, call: Call | Itself, pack: Any) -> None:
         self.call, self.pack = call, pack
         self.arguments = alone.arguments
         self.outline: Outline | None = None
 
     def facts(self) -> Any:
         """What must be the same for calls by one place."""
+        assert isinstance(self.call, Call)
         given = tensors_of(self.arguments)
         at = [-1 if o is None else _place(o, given) for o in self.call.operands]
         numbers = [(type(n), n) for n in self.call.flat if n is not None]
@@ -70,6 +77,7 @@ class CompositeFamily(Family):
             self.misses, self.outlines = MOST_MISSES, []
             return
         self.facts = facts
+        assert found.outline is not None
         self.outlines = [*self.outlines, found.outline][-MOST_OUTLINES:]
 
 
@@ -98,8 +106,8 @@ class CompositeSizes:
         kind = kind_of(family)
         if kind is None:
             return None
-        if found is None:
-            return place_for_kind(words, (*args[0], *args[1], *args[1].values()), None, kind, ())
+        if found is None or isinstance(found.call, Itself):
+            return place_for_kind(words, (*args[0], *args[1], *args[1].values()), None, kind, ONE)
         return place_for_kind(words, found.arguments, found.call, kind, found.pack)
 
 
@@ -112,7 +120,7 @@ def outlined(op: Any, args: Arguments) -> Ran | None:
             raise Untold("it has no sizes")
         trace = Trace(call.numbers)
         found = call.ran(iter(trace.symbols))
-        if found.call.plan is None:
+        if isinstance(found.call, Itself):
             raise Untold("its result is its argument")
         layouts = [t._layout for t in call.given]
         found.outline = Outline(trace, found.call.plan, layouts, call)
@@ -206,7 +214,7 @@ class CallAlone:
             raise Untold("its result is made to want gradients")
         at = {id(t): k for k, t in enumerate(self.given)}
         if not noted.calls and id(result) in at:
-            return Ran(self, Call(None, [self.tensors[at[id(result)]]], (), ()), pack)
+            return Ran(self, Itself(self.tensors[at[id(result)]]), pack)
         if len(noted.calls) == 1:
             plan, operands, flat, numbers, outs = noted.calls[0]
             if len(results) == 1 < len(outs) and results[0] is outs[0]:

@@ -38,7 +38,7 @@ from antorcha.lang.native import (
     void,
 )
 from antorcha.runtime.call.native.calls import py_quick
-from antorcha.runtime.call.native.elements import element
+from antorcha.runtime.call.native.elements import METHODS, element
 from antorcha.runtime.call.native.slots import CALL, ITEMS, word
 from antorcha.runtime.cpython import (
     HEADER,
@@ -187,6 +187,7 @@ def placed() -> list[Spec]:
     return [
         *[each.spec() for each in natives],
         *[method_vectorcall.spec(INDEX=index) for index in (False, True)],
+        *[element_vectorcall.spec(KIND=kind) for kind in METHODS.values()],
     ]
 
 

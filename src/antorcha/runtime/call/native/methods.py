@@ -49,7 +49,7 @@ from antorcha.runtime.tensor import Tensor
 Learnt = tuple[Any, Call | Ran | str, Any]
 """A call's result, what it ran (or why no place can say it), how results are packed (None: there is
 nothing to learn this time)."""
-Sizes = Callable[[Any, tuple[Any, ...], dict[str, Any], "Call | str", Any], "Storage | None"]
+Sizes = Callable[[Any, tuple[Any, ...], dict[str, Any], Any, Any], "Storage | None"]
 """The place for all sizes of a call: of the words of its key without sizes, its arguments, what it
 ran, and the packing."""
 quicks: list[tuple[str, Any]] = []
@@ -85,10 +85,11 @@ def quick_of(
         key = words(NOTHING_LEFT_OUT)(*args, **kwargs)
         family = words(THE_SIZE)(*args, **kwargs) if any_size else None
         form = words(ALL_SIZES)(*args, **kwargs) if sizes is not None else None
-        result, call, pack = serve(args, kwargs)
+        result, ran, pack = serve(args, kwargs)
         given: tuple[Any, ...] = (*args, *kwargs, *kwargs.values())
-        if isinstance(call, Ran):
-            call, given, pack = call.call, call.arguments, call.pack
+        call = ran.call if isinstance(ran, Ran) else ran
+        if isinstance(ran, Ran):
+            given, pack = ran.arguments, ran.pack
         if key is not None and pack is not None:
             place, why = place_for(key, given, call, pack)
             put(place)

@@ -5,7 +5,7 @@ Nothing here looks anything up, and nothing is kept: whoever calls holds the pla
 """
 
 # Native functions are in the kernel language, whose types are values: mypy cannot read them.
-# mypy: disable-error-code="valid-type,arg-type,attr-defined,index,misc"
+# mypy: disable-error-code="valid-type,arg-type,attr-defined,index,misc,redundant-expr"
 # mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
 # mypy: no-warn-unreachable
 
@@ -271,10 +271,10 @@ def drop_listed(key: ptr[Key]) -> void:
 def is_refused(made: raw) -> bool:
     """Has a kernel refused, with an exception that is cleared here? Python does the call again, and
     raises it from where the operands can be seen, or waits for what was in use."""
-    if made is not None or refused[0] == 0:
-        return False
-    PyErr_Clear()
-    return True
+    if made is None and refused[0] != 0:
+        PyErr_Clear()
+        return True
+    return False
 
 
 @native(noinline=True)

@@ -234,3 +234,32 @@ def test_threads_meet_sizes_at_once() -> None:
     for thread in threads:
         thread.join()
     assert not failures
+
+
+def test_what_warns_warns_each_time() -> None:
+    """A function that warns is not served without its warning, and planning it warns nobody."""
+    f = torch.nn.functional
+    a, b = torch.rand(3, 4), torch.rand(3, 4)
+    for _ in range(8):
+        with pytest.warns(UserWarning) as said:
+            f.kl_div(a, b)
+            f.dropout2d(torch.ones(3, 4))
+        assert len(said) == 2
+
+
+def test_a_function_that_gives_its_argument_gives_that() -> None:
+    x, w = torch.ones(3, 4), torch.ones(3, 4, requires_grad=True)
+    for t in (x, w, x.t(), torch.nn.Parameter(x)):
+        for _ in range(8):
+            assert t.contiguous() is t or not t.is_contiguous()
+            assert torch.nn.functional.dropout(t, training=False) is t
+
+
+def test_one_tensor_may_be_two_arguments() -> None:
+    x, m = torch.arange(4.0), torch.arange(9.0).view(3, 3)
+    expected = torch.outer(x, x).tolist(), torch.einsum("ij,jk->ik", m, m).tolist()
+    for _ in range(8):
+        found = torch.outer(x, x).tolist(), torch.einsum("ij,jk->ik", m, m).tolist()
+        assert found == expected
+        other = torch.outer(x, x + 1)
+        assert other.tolist() == [[a * (b + 1) for b in range(4)] for a in range(4)]

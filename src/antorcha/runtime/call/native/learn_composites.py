@@ -10,6 +10,7 @@ outline serves calls at sizes never met.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -194,8 +195,11 @@ class CallAlone:
         noted = tape.Tape(2 * len(self.given), finds_plans=symbols is None)
         for k, tensor in enumerate(self.given):
             noted.put(tensor, 2 * k, 2 * k + 1)
-        with tape.running(noted, modes.SYMBOLS):
+        with warnings.catch_warnings(record=True) as said, tape.running(noted, modes.SYMBOLS):
+            warnings.simplefilter("always")
             result = self.op.in_python(*args, **kwargs)
+        if said:
+            raise Untold("it warns")
         if noted.why:
             raise Untold(noted.why)
         return noted, result

@@ -180,8 +180,9 @@ class Scaled(KernelOp):
 
     def bind_scaled(self, args: tuple[_Any, ...], kwargs: dict[str, _Any]) -> _Any:
         alpha = kwargs.get("alpha", 1)
-        if isinstance(alpha, (int, float, complex)) and alpha == 1:
-            return self.signature.bind(args, kwargs)
+        if isinstance(alpha, (int, float, complex)) and alpha == 1:  # (a bool, too)
+            rest = {name: value for name, value in kwargs.items() if name != "alpha"}
+            return self.signature.bind(args, rest)
         values = self.signature.fill(args, kwargs)
         source = values[3]
         scaled = T.mul(source, held("index_add", source._layout.dtype, alpha))

@@ -585,7 +585,8 @@ def as_numpy(
 
     NumPy checks that the array lies inside the storage (ValueError).
     """
-    return np.ndarray(shape, np_dtype, memoryview(storage), byte_offset, byte_strides)
+    bytes_of = np.frombuffer(memoryview(storage), np.uint8)  # (it holds the memoryview itself)
+    return np.ndarray(shape, np_dtype, bytes_of, byte_offset, byte_strides)
 
 
 def part(storage: Storage, start: int, nbytes: int) -> Storage:

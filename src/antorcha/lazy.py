@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import importlib
+import time
 from collections.abc import Iterator
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -40,6 +41,7 @@ WITHIN: Final = (
     "scipy.linalg", "scipy.special", "textwrap",
 )  # fmt: skip
 """What functions import when they are called (and what those modules import)."""
+TRIES = 300
 _deferred: dict[str, None] = dict.fromkeys(WITHIN)
 
 
@@ -57,8 +59,16 @@ def without_collecting() -> Iterator[None]:
 
 
 def imported(name: str) -> ModuleType:
-    """``importlib.import_module``, without collecting."""
+    """``importlib.import_module``, without collecting; it waits where two threads that import would
+    wait for each other (CPython tells one of them so, which may try again)."""
     with without_collecting():
+        for _ in range(TRIES):
+            try:
+                return importlib.import_module(name)
+            except RuntimeError as error:
+                if type(error).__name__ != "_DeadlockError":
+                    raise
+                time.sleep(0.01)
         return importlib.import_module(name)
 
 
@@ -85,7 +95,7 @@ def load_deferred() -> None:
     while names := list(_deferred):  # (imported modules may defer others)
         for name in names:
             with contextlib.suppress(Exception):  # whoever uses it is told
-                importlib.import_module(name)
+                imported(name)
             _deferred.pop(name, None)
 
 

@@ -1,14 +1,33 @@
-"""Modules that are imported at their first use."""
+"""What is imported late: the collector rests meanwhile, and only meanwhile."""
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 from types import ModuleType
 
 import pytest
 
-from antorcha import lazy
+from antorcha.lazy import imported, without_collecting
+
+
+@pytest.mark.parametrize("collects", [True, False])
+def test_the_collector_rests_while_something_is_imported(collects: bool) -> None:
+    before = gc.isenabled()
+    (gc.enable if collects else gc.disable)()
+    try:
+        with without_collecting():
+            assert not gc.isenabled()
+            with without_collecting():
+                pass
+            assert not gc.isenabled()
+        assert gc.isenabled() is collects
+        with pytest.raises(ModuleNotFoundError):
+            imported("antorcha.no_such_module")
+        assert gc.isenabled() is collects
+    finally:
+        (gc.enable if before else gc.disable)()
 
 
 def test_threads_that_would_wait_for_each_other_try_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,7 +43,7 @@ def test_threads_that_would_wait_for_each_other_try_again(monkeypatch: pytest.Mo
         return json
 
     monkeypatch.setattr(importlib, "import_module", refuse_twice)
-    assert lazy.imported("json") is json
+    assert imported("json") is json
     assert tried == ["json"] * 3
 
 
@@ -34,4 +53,4 @@ def test_other_errors_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(importlib, "import_module", refuse)
     with pytest.raises(RuntimeError, match="json"):
-        lazy.imported("json")
+        imported("json")

@@ -25,6 +25,18 @@ class Deeper(Plain):
     pass
 
 
+class Loud(torch.Tensor):
+    def item(self) -> Any:
+        return "loud"
+
+
+def test_an_element_is_read_by_the_class() -> None:
+    x = torch.tensor(2.5)
+    assert [x.item(), x.item(), float(x)] == [2.5, 2.5, 2.5]
+    assert x.as_subclass(Loud).item() == "loud"
+    assert [float(x.as_subclass(Loud)), x.item()] == [2.5, 2.5]
+
+
 class Logged(torch.Tensor):
     calls: list[str] = []
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from antorcha import dtypes, modes
 from antorcha.device import as_device, backend
@@ -27,7 +27,7 @@ from antorcha.lazy import Array, lazy, np
 from antorcha.ops.create import unwritten
 from antorcha.ops.derive import Rule, saved_items
 from antorcha.ops.operands import common_device
-from antorcha.ops.params import OPERAND, STATIC, TENSOR, to_number
+from antorcha.ops.params import OPERAND, STATIC, TENSOR, Param, to_number
 from antorcha.ops.record import Composite, Op, T
 from antorcha.runtime import layout as L
 from antorcha.runtime.call import path
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from antorcha.runtime.random import Generator
     from antorcha.runtime.storage import Storage
 
-BEYOND_MACHINE = ("float16", "bfloat16")  # drawn as float32, and rounded
 REALS = {"complex64": "float32", "complex128": "float64"}
 
 runtime = lazy("antorcha.runtime.random")
@@ -87,13 +86,38 @@ class Memory:
             target[...] = side.reshape(target.shape)
 
 
+class NotedDraw(NamedTuple):
+    """What a sampler is asked for: its address, where to, how many, its parameters."""
+
+    sampler: int
+    out: int
+    n: int
+    a: float = 0.0
+    b: float = 0.0
+    u: int = 0
+    i: int = 0
+
+
+class DrawNotes:
+    """In a generator's place: notes what is drawn, and draws nothing."""
+
+    def __init__(self) -> None:
+        self.found: list[NotedDraw] = []
+
+    def sample(self, *args: Any, **named: Any) -> int:
+        """As ``Generator.sample``."""
+        self.found.append(NotedDraw(*args, **named))
+        return 0
+
+
 class PlannedMemory(Memory):
     """Where a draw would go that is only planned: it takes one sampler over elements in a row."""
 
     def __init__(self, name: str, lay: Layout) -> None:
         nowhere: Any = _Nowhere
-        self.notes = runtime.DrawNotes()
-        super().__init__(name, lay, nowhere, 0, self.notes, True)
+        self.notes = DrawNotes()
+        generator: Any = self.notes
+        super().__init__(name, lay, nowhere, 0, generator, True)
 
     def array(self) -> Array:
         raise Untold("what was drawn is looked at")
@@ -102,7 +126,7 @@ class PlannedMemory(Memory):
         self, sampler: Callable[..., None], *args: Any, kinds: str = "fc", **named: Any
     ) -> None:
         lay = self.layout
-        if not lay.contiguous or lay.dtype.name in BEYOND_MACHINE or not lay.numel < runtime.MANY:
+        if not lay.contiguous or lay.dtype.name in runtime.HALVES or not lay.numel < runtime.MANY:
             raise Untold("Python draws it")
         super().fill(sampler, *args, kinds=kinds, **named)
 
@@ -201,10 +225,7 @@ class SamplerOp(Op):
                 signature.bind(args, kwargs)  # raises what a call with this value raises
             if param.code <= OPERAND:
                 operands.append(None)
-            if value is not param.default and param.check is not None:
-                value = values[k] = param.checked(self.name, value)
-            elif value is not param.default and param.code == OPERAND:
-                value = values[k] = to_number(self.name, param.name, value)
+            value = values[k] = self._checked(param, value)
             if self.result is not None and param.code == STATIC:
                 key.append(value)
         if self.nodes is not None:  # an in-place call's key says so itself
@@ -213,6 +234,14 @@ class SamplerOp(Op):
         numbers = [None if isinstance(v, Tensor) else v for v in values]
         flat += (numbers, self.generator_for(generator, operands[0]))
         return tuple(key), operands, flat, (), values
+
+    def _checked(self, param: Param, value: Any) -> Any:
+        """An argument that is no tensor, as the record's function gets it."""
+        if value is not param.default and param.check is not None:
+            return param.checked(self.name, value)
+        if value is not param.default and param.code == OPERAND:
+            return to_number(self.name, param.name, value)
+        return value
 
     def generator_for(self, given: Any, like: Tensor | None) -> Generator:
         """The generator to draw from: the one given, or the default one."""
@@ -314,8 +343,8 @@ class SamplerOp(Op):
         for k, param in enumerate(self.signature.params[:-1]):
             if k and isinstance(values[k], Tensor):
                 raise Untold("its parameters are tensors")
-            if k and values[k] is not param.default and param.check is not None:
-                values[k] = param.checked(self.name, values[k])
+            if k:
+                values[k] = self._checked(param, values[k])
         return self.plan_draw(target._layout, values[1:]), target
 
     def apply_fn_to(self, values: list[Any]) -> Callable[[Memory], None]:

@@ -19,7 +19,7 @@ import ctypes
 import functools
 import os
 import threading
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -239,30 +239,6 @@ class Generator:
         return result
 
 
-class NotedDraw(NamedTuple):
-    """What a sampler is asked for: its address, where to, how many, its parameters."""
-
-    sampler: int
-    out: int
-    n: int
-    a: float = 0.0
-    b: float = 0.0
-    u: int = 0
-    i: int = 0
-
-
-class DrawNotes:
-    """In a generator's place: notes what is drawn, and draws nothing."""
-
-    def __init__(self) -> None:
-        self.found: list[NotedDraw] = []
-
-    def sample(self, *args: Any, **named: Any) -> int:
-        """As ``Generator.sample``."""
-        self.found.append(NotedDraw(*args, **named))
-        return 0
-
-
 default_generator = Generator()
 default_generator.seed()
 
@@ -301,7 +277,7 @@ _TYPES = {
     "uint64": u64,
     "bool": bool_,
 }
-_HALVES = ("float16", "bfloat16")
+HALVES = ("float16", "bfloat16")
 """Types without native samplers, filled as float32 and rounded."""
 _MANTISSA = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
 
@@ -321,7 +297,7 @@ def _at(address: int, n: int, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
 
 
 def _need(op: str, name: str, floating: bool = True) -> None:
-    if name not in _HALVES and (name not in _TYPES or (floating and name not in _MANTISSA)):
+    if name not in HALVES and (name not in _TYPES or (floating and name not in _MANTISSA)):
         error = MissingFeature if name.startswith("float8") else ArgumentError
         raise error(f"{op} does not fill {name}")
 
@@ -332,7 +308,7 @@ def _fill(
     """Runs a sampler with an element type T; half types go through float32."""
     if n <= 0:
         return
-    if name in _HALVES:
+    if name in HALVES:
         wide = np.empty(n, np.float32)
         gen.sample(_address(sampler, T=f32, **static), wide.ctypes.data, n, a, b)
         _at(address, n, _half_dtype(name))[:] = wide
@@ -410,7 +386,7 @@ def fill_bernoulli_each(
     gen: Generator, address: int, n: int, dtype_name: str, p_address: int, p_dtype_name: str
 ) -> None:
     """One with a probability of its own for each value (float32 or float64, side by side)."""
-    if dtype_name in _HALVES and n > 0:
+    if dtype_name in HALVES and n > 0:
         wide = np.empty(n, np.float32)
         fill_bernoulli_each(gen, wide.ctypes.data, n, "float32", p_address, p_dtype_name)
         _at(address, n, _half_dtype(dtype_name))[:] = wide
@@ -484,8 +460,8 @@ def _limits(name: str) -> tuple[int, int]:
 
 def _to_float(name: str, x: int) -> int:
     """A whole number rounded to a float type; past int64 it is int64's smallest, as in PyTorch."""
-    dtype = _half_dtype(name) if name in _HALVES else np.dtype(name)
-    value = float(np.float32(x).astype(dtype)) if name in _HALVES else float(dtype.type(x))
+    dtype = _half_dtype(name) if name in HALVES else np.dtype(name)
+    value = float(np.float32(x).astype(dtype)) if name in HALVES else float(dtype.type(x))
     return int(value) if -(2.0**63) <= value < 2.0**63 else INT64_MIN
 
 
@@ -550,8 +526,8 @@ def fill_random(
     first, width, wide = _bounds(dtype_name, low, high)
     if n <= 0:
         return
-    name = "float32" if dtype_name in _HALVES else dtype_name
-    target = np.empty(n, np.float32) if dtype_name in _HALVES else None
+    name = "float32" if dtype_name in HALVES else dtype_name
+    target = np.empty(n, np.float32) if dtype_name in HALVES else None
     sampler = _address("fill_wide_integers" if wide else "fill_integers", T=_TYPES[name])
     out = address if target is None else target.ctypes.data
     gen.sample(sampler, out, n, u=width & ((1 << 64) - 1), i=first)

@@ -153,7 +153,7 @@ class SymbolicCall:
         self.forms = [form_of(o._layout) for o in found]
         self.stand_ins = [bare(o._layout, None) for o in found]
         stand_ins = iter(self.stand_ins)
-        self.values = _replaced(values, iter(found), stand_ins)
+        self.values = replaced(values, iter(found), stand_ins)
         self.shapes = shapes_in(op, values)
         if next(stand_ins, None) is not None:
             raise Untold("its operands are not its arguments")
@@ -163,26 +163,26 @@ class SymbolicCall:
         that it is for."""
         given = [form.layout(symbols) for form in self.forms]
         others = iter([bare(lay, None) for lay in given])
-        bound = _replaced(self.values, iter(self.stand_ins), others)
+        bound = replaced(self.values, iter(self.stand_ins), others)
         for k in self.shapes:
             bound[k] = tuple([next(symbols) if n > 1 else n for n in bound[k]])
         return self.op.make_plan(bound, (given[0],) if self.write else None), given
 
 
-def _replaced(values: Sequence[Any], found: Iterator[Any], others: Iterator[Any]) -> list[Any]:
+def replaced(values: Sequence[Any], found: Iterator[Any], others: Iterator[Any]) -> list[Any]:
     """Bound values with the stand-ins in the place of their tensors."""
-    replaced: list[Any] = []
+    made: list[Any] = []
     for value in values:
         if isinstance(value, Tensor):
             if next(found, None) is not value:
                 raise Untold("its operands are not its arguments, in order")
-            replaced.append(next(others))
+            made.append(next(others))
         elif isinstance(value, (tuple, list)) and any([isinstance(v, Tensor) for v in value]):
-            items = _replaced(value, found, others)
-            replaced.append(tuple(items) if type(value) is tuple else items)
+            items = replaced(value, found, others)
+            made.append(tuple(items) if type(value) is tuple else items)
         else:
-            replaced.append(value)
-    return replaced
+            made.append(value)
+    return made
 
 
 # ---- checking

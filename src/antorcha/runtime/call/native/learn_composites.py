@@ -37,6 +37,7 @@ from antorcha.runtime.call.sizes import (
     Family,
     numbers_of,
     refused,
+    replaced,
 )
 from antorcha.runtime.layout import Layout, form_of
 from antorcha.runtime.storage import Storage
@@ -172,9 +173,7 @@ class CallAlone:
         self.numbers = numbers_of(self.layouts, sizes)
         without: Any = None  # memory
         self.tensors = [bare(lay, without) for lay in self.layouts]
-        stand_ins = iter(self.tensors)
-        self.args = tuple([_with(a, stand_ins) for a in args[0]])
-        self.kwargs = {name: _with(a, stand_ins) for name, a in args[1].items()}
+        self.args, self.kwargs = _of(*args, iter(given), iter(self.tensors))
         self.arguments = (*self.args, *self.kwargs, *self.kwargs.values())
         self.given: list[Tensor] = []  # what it was run with last
 
@@ -185,9 +184,7 @@ class CallAlone:
         self.given = [bare(lay, without) for lay in layouts]
         for stand_in, wanted in zip(self.given, self.wanted, strict=True):
             stand_in._rg = wanted
-        stand_ins = iter(self.given)
-        args = [_with(a, stand_ins) for a in self.args]
-        kwargs = {name: _with(a, stand_ins) for name, a in self.kwargs.items()}
+        args, kwargs = _of(self.args, self.kwargs, iter(self.tensors), iter(self.given))
         if symbols is not None:
             for k, value in enumerate(args):
                 if self.op.signature.shape_mask >> k & 1:
@@ -269,14 +266,13 @@ def packing_of(result: Any) -> tuple[list[Tensor], Any]:
     return several, ONE
 
 
-def _with(value: Any, stand_ins: Iterator[Tensor]) -> Any:
-    """An argument with the next stand-ins in the place of its tensors."""
-    if isinstance(value, Tensor):
-        return next(stand_ins)
-    if isinstance(value, (tuple, list)) and any([isinstance(v, Tensor) for v in value]):
-        items = [next(stand_ins) if isinstance(v, Tensor) else v for v in value]
-        return tuple(items) if type(value) is tuple else items
-    return value
+def _of(
+    args: Sequence[Any], kwargs: dict[str, Any], found: Iterator[Any], others: Iterator[Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """A call's arguments with other tensors in the place of its own."""
+    return replaced(args, found, others), dict(
+        zip(kwargs, replaced([*kwargs.values()], found, others), strict=True)
+    )
 
 
 def _symbols_for(value: Any, symbols: Iterator[Any]) -> Any:

@@ -47,9 +47,7 @@ from antorcha.runtime.call.native.record import (
     is_constant,
     recording,
 )
-from antorcha.runtime.call.native.sized import (
-    MOST_RESULTS,
-)
+from antorcha.runtime.call.native.sized import MOST_RESULTS, Sized, Work, run_parts
 from antorcha.runtime.call.native.tensors import (
     Making,
     TensorObject,
@@ -196,15 +194,22 @@ def may_write(key: ptr[Key], recorded: bool) -> bool:
 
 
 @native
-def write(place: ptr[Place], key: ptr[Key]) -> raw:
-    """Writes over the first tensor and gives it; null with an exception."""
+def write(place: ptr[Place], key: ptr[Key], sized: ptr[Sized], work: ptr[Work], *, SIZES) -> raw:
+    """Writes over the first tensor and gives it; null with an exception. SIZES: by what was worked
+    out for sizes never met."""
     args = local(raw, 2 * (1 + MOST_ARGUMENTS))
     target = key.given[0]
     t = ptr[TensorObject](target)
     memory = new_reference(t.storage)  # other threads may give the tensor another meanwhile
     args[0] = memory
     args[1] = t.offset
-    done = run_into(place, args, 2 + gather(place, key, args + 2))
+    count = 2 + gather(place, key, args + 2)
+    if SIZES:
+        none = run_parts(sized, work, args, count, FRESH=False)
+        drop_one(none)
+        done = none is not None
+    else:
+        done = run_into(place, args, count)
     if done:
         ptr[StorageObject](memory).version += 1
     Py_DecRef(memory)
@@ -311,7 +316,7 @@ def serve(place: ptr[Place], key: ptr[Key], recorded: bool, made: ptr[raw]) -> i
         if not may_write(key, recorded):
             return NOT_HERE
         refused[0] = 0
-        made[0] = write(place, key)
+        made[0] = write(place, key, None, None, SIZES=False)
         return NOT_HERE if is_refused(made[0]) else SERVED
     if place.what == VIEWS and not has_counts(key.given[place.operand_at[0]]):
         return NOT_HERE

@@ -38,6 +38,7 @@ from antorcha.runtime.call.native.serving import (
     packed,
     run_packed,
     wants_gradient,
+    write,
 )
 from antorcha.runtime.call.native.sized import FRESH as SIZED_FRESH
 from antorcha.runtime.call.native.sized import (
@@ -62,7 +63,6 @@ from antorcha.runtime.cpython import (
     Py_DecRef,
     PyErr_Clear,
     drop_all,
-    new_reference,
     tuple_of,
 )
 from antorcha.runtime.storage import StorageObject
@@ -83,23 +83,6 @@ def may_overlap(layout: raw) -> bool:
         if n > 1 and reach >= step:
             return True
     return False
-
-
-@native
-def write_sizes(place: ptr[Place], sized: ptr[Sized], key: ptr[Key], work: ptr[Work]) -> bool:
-    """Writes over the first tensor; False with an exception."""
-    args = local(raw, 2 * (1 + MOST_ARGUMENTS))
-    t = ptr[TensorObject](key.given[0])
-    memory = new_reference(t.storage)  # as in `write`
-    args[0] = memory
-    args[1] = t.offset
-    done = run_parts(sized, work, args, 2 + gather(place, key, args + 2), FRESH=False)
-    ok = done is not None
-    if ok:
-        Py_DecRef(done)  # None
-        ptr[StorageObject](memory).version += 1
-    Py_DecRef(memory)
-    return ok
 
 
 @native
@@ -181,12 +164,11 @@ def serve_sizes(
             return NOT_HERE
         if not prepare(sized, work, local(raw)):
             return NOT_HERE
-        done = write_sizes(place, sized, key, work)
+        made[0] = write(place, key, sized, work, SIZES=True)
         drop_parts(work)
-        if not done:
+        if made[0] is None:
             PyErr_Clear()
             return NOT_HERE
-        made[0] = new_reference(key.given[0])
         return SERVED
     if recorded and sized.recorded != 0 and wants_gradient(key):
         mask = recording_at(place, sized, key, operands)

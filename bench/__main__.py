@@ -1,7 +1,7 @@
 """``python -m bench [NAMES]``: measure, print a table, write ``bench/results/NAME.json``.
 
-NAMES are groups (eager, kernels, train, programs, start) or parts of row names; without any,
-everything runs.
+NAMES are groups (eager, everyday, sizes, kernels, train, programs, start) or parts of row names;
+without any, everything runs.
 A group's file is written only when the whole group was measured.
 """
 
@@ -26,7 +26,7 @@ from antorcha.cli import info
 from bench import harness, start
 from bench.rows import ROWS
 
-GROUPS = ("eager", "kernels", "train", "programs", "start")
+GROUPS = ("eager", "everyday", "sizes", "kernels", "train", "programs", "start")
 RESULTS = Path(__file__).parent / "results"
 
 

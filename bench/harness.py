@@ -25,7 +25,8 @@ REST_SECONDS = 0.03
 
 @dataclass(frozen=True)
 class Row:
-    """One thing to measure. `target` is PyTorch's time over antorcha's, and what we must reach."""
+    """One thing to measure. `target` is PyTorch's time over antorcha's, and what we must reach.
+    `calls`: how often the statement runs in a turn; None: as often as it takes to time it."""
 
     group: str
     name: str
@@ -33,6 +34,7 @@ class Row:
     setup: str = ""
     target: float | None = None
     turns: int = 9
+    calls: int | None = None
 
 
 @dataclass
@@ -81,17 +83,22 @@ def _loop(row: Row, torch: ModuleType) -> Callable[[], float]:
     names: dict[str, Any] = {"torch": torch}
     exec(compile(row.setup, f"<setup of {row.name}>", "exec"), names)
     timer = timeit.Timer(row.statement, globals=names)
-    timer.timeit(3)  # compiles kernels, makes plans, fills the allocator's cache
-    number = 1
-    while (took := timer.timeit(number)) < TURN_SECONDS / 4 and number < 10**7:
-        number *= 4
-    number = max(1, round(number * TURN_SECONDS / took)) if took < TURN_SECONDS else number
+    timer.timeit(row.calls or 3)  # compiles kernels, makes plans, fills the allocator's cache
+    number = row.calls or _number_of_calls(timer)
 
     def run() -> float:
         gc.collect()
         return timer.timeit(number) / number
 
     return run
+
+
+def _number_of_calls(timer: timeit.Timer) -> int:
+    """How many make a turn of `TURN_SECONDS` or a little more."""
+    number = 1
+    while (took := timer.timeit(number)) < TURN_SECONDS / 4 and number < 10**7:
+        number *= 4
+    return max(1, round(number * TURN_SECONDS / took)) if took < TURN_SECONDS else number
 
 
 def libraries() -> dict[str, ModuleType]:

@@ -1,4 +1,5 @@
-"""Rows of whole programs: a training step of the models people write, loading, saving.
+"""Rows of whole programs: a training step of the models people write, a model that writes text,
+batches of ever new lengths, loading, saving.
 
 Each step is a forward pass, a backward pass and the optimizer's step, eagerly.
 """
@@ -94,6 +95,83 @@ def step():
     optimizer.step()
 """
 
+# GPT-2's shape, without its weights: what is measured does not depend on them.
+_GENERATION = """
+nn = torch.nn
+F = nn.functional
+torch.manual_seed(0)
+class Block(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+    def forward(self, x, cache):
+        B, T, C = x.shape
+        q, k, v = (
+            part.view(B, T, self.heads, C // self.heads).transpose(1, 2)
+            for part in self.qkv(self.norm1(x)).split(C, 2)
+        )
+        if cache is not None:
+            k, v = torch.cat((cache[0], k), 2), torch.cat((cache[1], v), 2)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=cache is None)
+        x = x + self.out(y.transpose(1, 2).reshape(B, T, C))
+        return x + self.down(F.gelu(self.up(self.norm2(x)), approximate="tanh")), (k, v)
+class Gpt2(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.tokens, self.places = nn.Embedding(50257, 768), nn.Embedding(1024, 768)
+        self.blocks = nn.ModuleList([Block(768, 12) for _ in range(12)])
+        self.norm = nn.LayerNorm(768)
+    def forward(self, ids, caches, start):
+        x = self.tokens(ids) + self.places(torch.arange(start, start + ids.shape[1]))
+        found = []
+        for block, cache in zip(self.blocks, caches):
+            x, kept = block(x, cache)
+            found.append(kept)
+        return self.norm(x[:, -1]) @ self.tokens.weight.T, found
+model = Gpt2().eval()
+prompt = torch.randint(0, 50257, (1, 8))
+@torch.no_grad()
+def generate(count=50):
+    ids, caches, start, out = prompt, [None] * 12, 0, []
+    for _ in range(count):
+        logits, caches = model(ids, caches, start)
+        start += ids.shape[1]
+        ids = logits.argmax(-1, keepdim=True)
+        out.append(ids.item())
+    return out
+"""
+
+# The lengths go on from turn to turn: hardly a batch has the sizes of one before.
+_LENGTHS = """
+import random
+nn = torch.nn
+F = nn.functional
+torch.manual_seed(0)
+lengths = random.Random(0)
+model = nn.Sequential(nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 4))
+data, classes = torch.randn(300, 32), torch.randint(0, 4, (300,))
+def rows(batches=4000):
+    for _ in range(batches):
+        n = lengths.randint(1, 300)
+        model.zero_grad()
+        F.cross_entropy(model(data[:n]), classes[:n]).backward()
+def padded(batches=2000):
+    for _ in range(batches):
+        sizes = [lengths.randint(1, 50) for _ in range(lengths.randint(1, 6))]
+        x = nn.utils.rnn.pad_sequence([data[:n] for n in sizes], batch_first=True)
+        ends = torch.tensor(sizes)
+        real = torch.arange(x.shape[1]) < ends[:, None]  # (B, T)
+        model.zero_grad()
+        means = (model(x) * real[:, :, None]).sum(1) / ends[:, None]
+        F.cross_entropy(means, classes[: len(sizes)]).backward()
+def both():
+    rows()
+    padded()
+"""
+
 _SMALL_PARAMETERS = """
 parameters = [torch.nn.Parameter(torch.randn(8, 8)) for _ in range(200)]
 for p in parameters:
@@ -124,6 +202,8 @@ PROGRAMS = [
     Row("programs", "LSTM 128, 64 steps, batch 32", "step()", _LSTM.format(batch=32), 1.2),
     Row("programs", "64 LSTM cells, batch 1", "cells()", _LSTM.format(batch=1)),
     Row("programs", "GPT of 4 blocks of 128, AdamW", "step()", _GPT, 1.0),
+    Row("programs", "GPT-2 writes 50 tokens, batch 1", "generate()", _GENERATION, 1.2, turns=5),
+    Row("programs", "6,000 batches, each of its length", "both()", _LENGTHS, 1.5, turns=5),
     Row(
         "programs",
         "SGD, 200 parameters",

@@ -1,13 +1,17 @@
 """What is measured: the rows, by group, with the ratio that the project has promised for each.
 
-``eager``: what one small call costs. ``kernels``: how fast the work is. ``train``: whole steps.
+``eager``: what one small call costs. ``everyday`` and ``sizes``: the calls that programs are made
+of, and the same at sizes never met. ``kernels``: how fast the work is. ``train`` and ``programs``:
+whole steps and programs.
 A statement that only makes a result drops it at once, as a program's temporaries are.
 """
 
 from __future__ import annotations
 
+from bench.everyday import EVERYDAY
 from bench.harness import Row
 from bench.programs import PROGRAMS
+from bench.sizes import SIZES
 
 # ---- eager: ten elements, so that nothing but the call is measured -------------------------------
 
@@ -186,4 +190,4 @@ TRAIN = [
     ),
 ]
 
-ROWS = [*EAGER, *KERNELS, *TRAIN, *PROGRAMS]
+ROWS = [*EAGER, *EVERYDAY, *SIZES, *KERNELS, *TRAIN, *PROGRAMS]

@@ -70,26 +70,24 @@ def _slot_of_add() -> int:
 
 @pytest.fixture(autouse=True)
 def _native_path_stays_on(request: pytest.FixtureRequest) -> Iterator[None]:
-    """A subclass of Tensor is for good, and so is the Python path from then on: every test after it
-    would test something else. Whoever makes one does it in a process of its own, as the files do
-    that are called ``subclass_..``."""
+    """A class that is asked of calls is so for good, and calls by Python from then on look at their
+    arguments: every test after it would test something else. Whoever makes one does it in a process
+    of its own, as the files do that are called ``subclass_..``."""
     if request.path.name.startswith("subclass_"):
         yield
         return
-    modes = sys.modules.get("antorcha.modes")
+    modes = sys.modules.get("antorcha.core.modes")
     before = modes is not None and modes.subclasses
     assert not before, "a test file makes a subclass of Tensor: run that in a process of its own"
     slot = _slot_of_add()
     yield
     replaced = slot and _slot_of_add() != slot
     assert not replaced, "the test has Tensor's operators run by Python: give it its own process"
-    modes = sys.modules.get("antorcha.modes")
+    modes = sys.modules.get("antorcha.core.modes")
     made = modes is not None and modes.subclasses
     if made:
         assert modes is not None
-        modes.subclasses = False  # so that the test that did it is the one that fails
-        modes.busy -= 1
-        modes.special -= 1
+        modes.look_at_arguments(-modes._lookers)  # so that the test that did it is the one to fail
     assert not made, "the test makes a subclass of Tensor: run that in a process of its own"
 
 

@@ -204,7 +204,7 @@ FITS = [
 
 HEADER = '''"""Polynomial coefficients, lowest power first. Written by a tool: edit that.
 
-    python tools/fit_polynomials.py > src/antorcha/devices/cpu/math/coefficients.py
+    python tools/{tool}.py > src/antorcha/devices/cpu/math/{file}.py
 
 The error above each table is that of the rounded polynomial in exact arithmetic, relative to the
 function that it serves.
@@ -224,9 +224,9 @@ def table(name: str, values: list[float], digits: int) -> str:
     return "\n".join([*lines, line, ")  # fmt: skip"])
 
 
-def main() -> None:
-    print(HEADER)
-    for f in FITS:
+def write(fits: list[Fit], tool: str, file: str) -> None:
+    print(HEADER.format(tool=tool, file=file))
+    for f in fits:
         print(f"\n# {f.what}")
         for terms, bits, single in ((f.terms[0], "32", True), (f.terms[1], "64", False)):
             if terms:
@@ -236,4 +236,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    write(FITS, "fit_polynomials", "coefficients")

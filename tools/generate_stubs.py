@@ -27,8 +27,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 
 import antorcha  # noqa: E402
-from antorcha.dtypes import dtype  # noqa: E402
-from antorcha.ops.record import REGISTRY, Op  # noqa: E402
+from antorcha.core.dtypes import dtype  # noqa: E402
+from antorcha.ops.kinds.record import REGISTRY, Op  # noqa: E402
 from antorcha.runtime.tensor import Tensor  # noqa: E402
 from tests.ops.records import samples  # noqa: E402
 
@@ -44,10 +44,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from antorcha.device import Device
-from antorcha.dtypes import dtype as DType
+from antorcha.core.device import Device
+from antorcha.core.dtypes import dtype as DType
 from antorcha.runtime.tensor import Tensor
-from antorcha.shapes import Size
+from antorcha.core.shapes import Size
 
 '''
 # Tensor has methods of these names, which would hide the types from each other.
@@ -61,7 +61,8 @@ Number = int | float | _complex
 TYPES = {
     "Tensor": "Tensor", "OptTensor": "Tensor | None", "Tensors": "Sequence[Tensor]",
     "Operand": "Tensor | Number", "Power": "Tensor | Number", "Number": "Number",
-    "StaticNumber": "Number", "Int": "int", "Float": "float", "Bool": "bool", "Str": "str",
+    "StaticNumber": "Number", "Int": "int", "OptInt": "int | None", "OptFloat": "float | None",
+    "Float": "float", "Bool": "bool", "Str": "str",
     "Ints": "Sequence[int] | int", "Floats": "Sequence[float] | float",
     "Shape": "Sequence[int] | int", "Dim": "int", "Dims": "Sequence[int] | int",
     "Dtype": "DType", "DeviceArg": "Device | str | int", "Any": "Any",

@@ -192,7 +192,7 @@ def _read_list() -> dict[str, list[str]]:
 def _there(owner: str, names: list[str]) -> list[str] | None:
     """Those of the names that antorcha has; None where it lacks the module itself. (Names that
     raise when they are used are not there.)"""
-    from antorcha import absent
+    from antorcha.core import absent
 
     if owner in CLASSES:
         module, _, name = owner.rpartition(".")

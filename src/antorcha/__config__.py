@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import platform
+from importlib.metadata import version
 
 from antorcha import config
 from antorcha._version import __version__
+from antorcha.basics import get_num_threads
 
 
 def show() -> str:
@@ -13,8 +15,6 @@ def show() -> str:
 
     See https://docs.pytorch.org/docs/stable/config_mod.html.
     """
-    from importlib.metadata import version
-
     target = config.target or "this CPU"
     return (
         f"antorcha {__version__}:\n"
@@ -30,8 +30,6 @@ def parallel_info() -> str:
 
     See https://docs.pytorch.org/docs/stable/config_mod.html.
     """
-    from antorcha.basics import get_num_threads
-
     return (
         "antorcha's own thread pool:\n"
         f"\ttorch.get_num_threads() : {get_num_threads()}\n"

@@ -11,10 +11,8 @@ import os as _os
 import sys as _sys
 from typing import TYPE_CHECKING, Any
 
-from antorcha import absent as _absent
-from antorcha import autograd, basics, dtypes
+from antorcha import autograd, basics
 from antorcha import tensor as _tensor
-from antorcha import tracebacks as _tracebacks
 from antorcha._version import __version__
 from antorcha.autograd import (
     enable_grad,
@@ -25,8 +23,11 @@ from antorcha.autograd import (
     set_grad_enabled,
 )
 from antorcha.basics import *  # noqa: F403  (every public name of the file)
-from antorcha.device import Device as device
-from antorcha.dtypes import (
+from antorcha.core import absent as _absent
+from antorcha.core import dtypes
+from antorcha.core import tracebacks as _tracebacks
+from antorcha.core.device import Device as device
+from antorcha.core.dtypes import (
     can_cast,
     dtype,
     finfo,
@@ -35,13 +36,13 @@ from antorcha.dtypes import (
     promote_types,
     set_default_dtype,
 )
+from antorcha.core.lazy import imported as _imported
+from antorcha.core.shapes import Size
 from antorcha.errors import MissingModules as _MissingModules
 from antorcha.errors import no_such_name as _no_such_name
-from antorcha.lazy import imported as _imported
-from antorcha.ops.record import NAMESPACES as _NAMESPACES
-from antorcha.ops.record import REGISTRY as _REGISTRY
+from antorcha.ops.kinds.record import NAMESPACES as _NAMESPACES
+from antorcha.ops.kinds.record import REGISTRY as _REGISTRY
 from antorcha.runtime.tensor import Tensor
-from antorcha.shapes import Size
 from antorcha.tensor.create import as_tensor, tensor
 from antorcha.tensor.interop import asarray, from_numpy, frombuffer
 from antorcha.tensor.legacy import STORAGE_TYPES as _STORAGES
@@ -72,17 +73,21 @@ for _name, _op in _REGISTRY.items():
     if _op.inplace is not None and _op.is_function:
         globals().setdefault(_name + "_", _op.inplace)
 
-for _name in ("as_strided_", "detach", "detach_", "fill_", "resize_as_", "zero_"):
+for _name in ("as_strided_", "dequantize", "detach", "detach_", "fill_", "get_device", "is_conj",
+              "is_distributed", "is_neg", "is_same_size", "is_signed", "resize_as_",
+              "zero_"):  # fmt: skip
     globals()[_name] = getattr(Tensor, _name)  # methods that PyTorch shows as functions, too
 
 _LAZY = ("amp", "cpu", "nn", "optim", "utils", "distributions", "overrides", "linalg", "special",
-         "sparse", "random", "cuda", "backends", "profiler", "inspector", "testing", "version",
-         "torch_alias", "__config__", "_VF", "accelerator", "classes", "compiler", "distributed",
-         "export", "ao", "futures", "hub", "jit", "mps", "mtia", "nested", "onnx", "package",
-         "quantization", "return_types", "torch_version", "types", "xpu", "_C", "_dynamo",
-         "_inductor", "_utils", "_tensor", "_tensor_str", "storage", "multiprocessing",
-         "func", "library", "_ops", "fx", "serialization", "functional")  # fmt: skip
+         "fft", "sparse", "random", "cuda", "backends", "profiler", "inspector", "testing",
+         "version", "torch_alias", "__config__", "_VF", "accelerator", "classes", "compiler",
+         "distributed", "export", "ao", "futures", "hub", "jit", "mps", "mtia", "nested", "onnx",
+         "package", "quantization", "return_types", "torch_version", "types", "xpu", "_C",
+         "_dynamo", "_inductor", "_utils", "_tensor", "_tensor_str", "storage", "multiprocessing",
+         "func", "library", "_ops", "fx", "serialization", "functional", "masked",
+         "array_api", "signal")  # fmt: skip
 _FROM = {
+    "amp.grad_scaler": ("GradScaler",),
     "amp.autocast_mode": (
         "autocast", "autocast_decrement_nesting", "autocast_increment_nesting",
         "clear_autocast_cache", "get_autocast_cpu_dtype", "get_autocast_dtype",
@@ -95,7 +100,7 @@ _FROM = {
     ),
     "serialization": ("save", "load"),
     "tensor.dlpack": ("from_dlpack", "to_dlpack"),
-    "ops.user": ("kernel",),
+    "ops.kinds.user": ("kernel",),
     "func.vmap": ("vmap",),
     "_ops": ("ops",),
     "basics": ("_assert",),
@@ -110,14 +115,23 @@ _FROM = {
             "_check_is_size", "_check_not_implemented", "_check_tensor_all",
             "_check_tensor_all_with", "_check_type", "_check_value", "_check_with",
             "_shape_as_tensor"),
-    "nn.torch_functions": ("_embedding_bag", "_weight_norm", "batch_norm", "embedding_bag",
-                           "instance_norm", "norm_except_dim", "rrelu"),
-    "inspector.inspection": ("inspect",),
-    "autograd.anomaly": ("is_anomaly_enabled", "is_anomaly_check_nan_enabled"),
+    "nn.functional": ("bilinear", "pixel_shuffle", "pixel_unshuffle", "rrelu_"),
+    "nn.torch_functions": ("_embedding_bag", "_weight_norm", "batch_norm",
+                           "binary_cross_entropy_with_logits", "cosine_embedding_loss",
+                           "embedding_bag", "embedding_renorm_", "grid_sampler_2d",
+                           "grid_sampler_3d", "hinge_embedding_loss", "instance_norm", "kl_div",
+                           "margin_ranking_loss", "max_pool1d_with_indices", "norm_except_dim",
+                           "poisson_nll_loss", "rrelu", "triplet_margin_loss"),
+    "inspector.tensor.inspection": ("inspect",),
+    "autograd.anomaly": ("is_anomaly_enabled", "is_anomaly_check_nan_enabled",
+                         "set_anomaly_enabled"),
+    "tensor.subclass": ("DisableTorchFunction", "DisableTorchFunctionSubclass"),
+    "jit": ("fork", "wait"),
+    "control_flow": ("cond", "while_loop"),
     "autograd.modes": ("is_inference",),
-    "inspector.explain": ("explain",),
-    "inspector.graph": ("graph",),
-    "inspector.summary": ("summary",),
+    "inspector.explain.explanation": ("explain",),
+    "inspector.graph.picture": ("graph",),
+    "inspector.summary.table": ("summary",),
     "random": ("Generator", "manual_seed", "seed", "initial_seed", "get_rng_state",
                "set_rng_state", "default_generator"),
 }  # fmt: skip
@@ -135,6 +149,9 @@ def __getattr__(name: str) -> Any:
         return _sys.modules[__name__]
     if name in _LAZY:
         return _imported(f"antorcha.{name}")
+    if name in _absent.NAMES:
+        globals()[name] = _absent.placeholder(f"torch.{name}")
+        return globals()[name]
     home = "foreach" if name.startswith("_foreach_") else _HOME.get(name)
     if home is not None:
         found = getattr(_imported(f"antorcha.{home}"), name, None)
@@ -146,4 +163,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY, *_HOME})
+    return sorted({*globals(), *_LAZY, *_HOME, *_absent.NAMES})

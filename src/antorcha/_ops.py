@@ -11,16 +11,19 @@ import os
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from antorcha import modes
-from antorcha.autograd.profiler import record_function
+from antorcha.core import modes
+from antorcha.core.hooks import hooks
+from antorcha.core.lazy import lazy
 from antorcha.errors import MissingFeature
-from antorcha.lazy import lazy
-from antorcha.ops.record import NAMESPACES, REGISTRY, Op
-from antorcha.runtime.call import path
+from antorcha.ops.kinds.record import NAMESPACES, REGISTRY, Op
 from antorcha.runtime.tensor import Tensor
 
 if TYPE_CHECKING:
     from antorcha.library.schema import FunctionSchema
+    from antorcha.profiler import autograd_profiler
+    from antorcha.profiler.autograd_profiler import record_function
+else:
+    autograd_profiler = lazy("antorcha.profiler.autograd_profiler")
 
 asserts = lazy("antorcha.library.asserts")
 
@@ -181,7 +184,7 @@ class _OpNamespace(ModuleType):
 
 
 def _enter_block(name: str, args: str | None = None) -> record_function:
-    return record_function(name, args).__enter__()
+    return autograd_profiler.record_function(name, args).__enter__()
 
 
 def _exit_block(block: record_function) -> None:
@@ -231,9 +234,9 @@ class _Ops(ModuleType):
     def __getattr__(self, name: str) -> _OpNamespace:
         if name.startswith("__"):
             raise AttributeError(name)
-        made = _OpNamespace(name)
-        setattr(self, name, made)
-        return made
+        result = _OpNamespace(name)
+        setattr(self, name, result)
+        return result
 
     def load_library(self, path: str) -> None:
         """Compiled operators cannot be loaded: raises OSError, as PyTorch does for a missing file.
@@ -322,6 +325,6 @@ def _named(name: str, overload: str, op: Any) -> OpOverload:
 
 def overridden(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What modes and the arguments' classes make of a call; NotImplemented where nobody cares."""
-    if modes.busy and modes.subclasses:
-        return path.override(op, args, kwargs)
+    if modes.subclasses:
+        return hooks.override(op, args, kwargs)
     return NotImplemented

@@ -13,10 +13,10 @@ from typing import Any
 
 from antorcha.basics import channels_last, channels_last_3d, contiguous_format, preserve_format
 from antorcha.compiler import is_compiling
-from antorcha.device import Device
-from antorcha.dtypes import dtype as DType
+from antorcha.core.device import Device
+from antorcha.core.dtypes import dtype as DType
 from antorcha.errors import GraphError, ValueRangeError, explain_missing, facts_of, with_facts
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 from antorcha.runtime.tensor import Tensor
 from antorcha.serialization.rebuild import meta_tensor as _rebuild_meta_tensor_no_storage
 from antorcha.serialization.rebuild import on_device as _rebuild_device_tensor_from_cpu_tensor
@@ -61,13 +61,13 @@ class ExceptionWrapper:
         elif getattr(self.exc_type, "message", None):
             raise self.exc_type(message=text)
         try:
-            made = self.exc_type(text)
+            result = self.exc_type(text)
         except Exception:  # (it wants other arguments)
             raise GraphError(text) from None
         try:
-            raise with_facts(made, self.facts)
+            raise with_facts(result, self.facts)
         finally:
-            del made  # it holds this frame, and so whatever is being used here
+            del result  # it holds this frame, and so whatever is being used here
 
 
 class classproperty:

@@ -49,15 +49,15 @@ _CLASSES = ("Event", "Stream", "ExternalStream", "MemPool", "graph")
 
 def queries(module: str, refuse: Callable[[], Any]) -> dict[str, Any]:
     """The functions and classes of PyTorch's `module`; `refuse` raises that there is no device."""
-    made: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for table, value in ((_FALSE, False), (_ZERO, 0), (_NOTHING, None)):
         for name, doc in table.items():
-            made[name] = _constant(name, value, doc)
+            result[name] = _constant(name, value, doc)
     for name in _NEEDS_DEVICE:
-        made[name] = _refusing(name, refuse)
+        result[name] = _refusing(name, refuse)
     for name in _CLASSES:
-        made[name] = _absent_class(name, refuse)
-    made.update(
+        result[name] = _absent_class(name, refuse)
+    result.update(
         memory_stats=_constant("memory_stats", OrderedDict, "Statistics of memory: none."),
         memory_stats_as_nested_dict=_constant("memory_stats_as_nested_dict", dict,
                                               "Statistics of memory: none."),
@@ -78,11 +78,11 @@ def queries(module: str, refuse: Callable[[], Any]) -> dict[str, Any]:
         """A context in which work goes to `stream`; None changes nothing."""
         return contextlib.nullcontext() if stream is None else refuse()
 
-    made.update(set_rng_state_all=set_rng_state_all, stream=stream)
-    for each in made.values():
+    result.update(set_rng_state_all=set_rng_state_all, stream=stream)
+    for each in result.values():
         if hasattr(each, "__module__"):
             each.__module__ = f"antorcha.{module}"
-    return made
+    return result
 
 
 def _constant(name: str, value: Any, doc: str) -> Callable[..., Any]:

@@ -6,14 +6,17 @@ import importlib
 import math
 from typing import Any
 
-from antorcha import dtypes
-from antorcha.device import Device, as_device, set_default
-from antorcha.dtypes import dtype as DType
+from antorcha.core import dtypes
+from antorcha.core.device import Device, as_device, set_default
+from antorcha.core.dtypes import dtype as DType
+from antorcha.core.lazy import lazy
+from antorcha.core.shapes import Size
+from antorcha.core.shapes import broadcast_shapes as common_shape
 from antorcha.errors import ArgumentError, ShapeError
-from antorcha.runtime.layout import Layout
+from antorcha.runtime.call import plan
+from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.tensor import Tensor
-from antorcha.shapes import Size
-from antorcha.shapes import broadcast_shapes as common_shape
+from antorcha.tensor.create import tensor
 from antorcha.tensor.layouts import (
     _mkldnn,
     jagged,
@@ -25,25 +28,83 @@ from antorcha.tensor.layouts import (
     sparse_csr,
     strided,
 )
+from antorcha.tensor.storages import UntypedStorage
+from antorcha.tensor.typed_storage import TypedStorage
+
+runtime_pool = lazy("antorcha.runtime.pool")
+runtime_alloc = lazy("antorcha.runtime.memory.alloc")
 
 __all__ = [
-    "AcceleratorError", "OutOfMemoryError", "_mkldnn", "are_deterministic_algorithms_enabled",
-    "broadcast_shapes", "channels_last", "channels_last_3d", "contiguous_format", "e",
-    "empty_cache", "get_default_device", "get_deterministic_debug_mode", "get_device_module",
-    "get_float32_matmul_precision", "get_num_interop_threads", "get_num_threads", "inf",
-    "is_complex", "is_deterministic_algorithms_warn_only_enabled", "is_floating_point",
-    "is_nonzero", "is_storage", "is_tensor", "is_vulkan_available", "is_warn_always_enabled",
-    "jagged", "layout", "legacy_contiguous_format", "memory_format", "memory_stats", "nan",
-    "newaxis", "numel", "per_channel_affine", "per_channel_affine_float_qparams",
-    "per_channel_symmetric", "per_tensor_affine", "per_tensor_symmetric", "pi", "preserve_format",
-    "qscheme", "result_type", "scalar_tensor", "set_default_device", "set_default_tensor_type",
-    "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_flush_denormal",
-    "set_num_interop_threads", "set_num_threads", "set_warn_always", "sparse_bsc", "sparse_bsr",
-    "sparse_coo", "sparse_csc", "sparse_csr", "strided", "typename",
+    "AcceleratorError",
+    "OutOfMemoryError",
+    "_mkldnn",
+    "are_deterministic_algorithms_enabled",
+    "broadcast_shapes",
+    "channels_last",
+    "channels_last_3d",
+    "compiled_with_cxx11_abi",
+    "contiguous_format",
+    "cudnn_is_acceptable",
+    "e",
+    "empty_cache",
+    "get_default_device",
+    "get_deterministic_debug_mode",
+    "get_device_module",
+    "get_float32_matmul_precision",
+    "get_num_interop_threads",
+    "get_num_threads",
+    "has_lapack",
+    "has_mkl",
+    "has_openmp",
+    "has_spectral",
+    "inf",
+    "is_complex",
+    "is_deterministic_algorithms_warn_only_enabled",
+    "is_floating_point",
+    "is_nonzero",
+    "is_storage",
+    "is_tensor",
+    "is_vulkan_available",
+    "is_warn_always_enabled",
+    "jagged",
+    "layout",
+    "legacy_contiguous_format",
+    "memory_format",
+    "memory_stats",
+    "nan",
+    "newaxis",
+    "numel",
+    "per_channel_affine",
+    "per_channel_affine_float_qparams",
+    "per_channel_symmetric",
+    "per_tensor_affine",
+    "per_tensor_symmetric",
+    "pi",
+    "preserve_format",
+    "qscheme",
+    "result_type",
+    "scalar_tensor",
+    "set_default_device",
+    "set_default_tensor_type",
+    "set_deterministic_debug_mode",
+    "set_float32_matmul_precision",
+    "set_flush_denormal",
+    "set_num_interop_threads",
+    "set_num_threads",
+    "set_warn_always",
+    "sparse_bsc",
+    "sparse_bsr",
+    "sparse_coo",
+    "sparse_csc",
+    "sparse_csr",
+    "strided",
+    "typename",
     "use_deterministic_algorithms",
 ]  # fmt: skip
 inf, nan, pi, e = math.inf, math.nan, math.pi, math.e
 newaxis = None
+has_lapack = has_spectral = True  # torch.linalg and torch.fft are here
+has_mkl = has_openmp = False
 
 
 class memory_format(str):
@@ -107,9 +168,6 @@ def is_tensor(obj: Any) -> bool:
 
 def is_storage(obj: Any) -> bool:
     """Is the object a storage?"""
-    from antorcha.tensor.storages import UntypedStorage
-    from antorcha.tensor.typed_storage import TypedStorage
-
     return isinstance(obj, (TypedStorage, UntypedStorage))
 
 
@@ -174,20 +232,15 @@ def set_num_threads(num: int) -> None:
     >>> torch.get_num_threads()
     2
     """
-    from antorcha.runtime import pool
-    from antorcha.runtime.call import plan
-
-    before = pool.get_num_threads()
-    pool.set_num_threads(num)
-    if pool.get_num_threads() != before:
+    before = runtime_pool.get_num_threads()
+    runtime_pool.set_num_threads(num)
+    if runtime_pool.get_num_threads() != before:
         plan.flush()  # a plan says into how many parts work is cut
 
 
 def get_num_threads() -> int:
     """How many threads a kernel may use."""
-    from antorcha.runtime import pool
-
-    return int(pool.get_num_threads())
+    return int(runtime_pool.get_num_threads())
 
 
 def set_num_interop_threads(num: int) -> None:
@@ -319,8 +372,6 @@ def scalar_tensor(
     >>> torch.scalar_tensor(3)
     tensor(3.)
     """
-    from antorcha.tensor.create import tensor
-
     chosen = dtypes.get_default_dtype() if dtype is None else dtype
     return tensor(s, dtype=chosen, device=device, requires_grad=requires_grad)
 
@@ -336,6 +387,16 @@ def get_float32_matmul_precision() -> str:
     return "highest"
 
 
+def compiled_with_cxx11_abi() -> bool:
+    """True, as of every PyTorch of today: there is no C++ here."""
+    return True
+
+
+def cudnn_is_acceptable(input: Tensor) -> bool:
+    """False: no tensor is on a device that cuDNN serves."""
+    return False
+
+
 def set_flush_denormal(mode: bool) -> bool:
     """False: antorcha never flushes denormal numbers to zero."""
     return False
@@ -343,16 +404,12 @@ def set_flush_denormal(mode: bool) -> bool:
 
 def empty_cache() -> None:
     """Gives the memory that is kept for reuse back to the system."""
-    from antorcha.runtime import alloc
-
-    alloc.empty_cache()
+    runtime_alloc.empty_cache()
 
 
 def memory_stats() -> dict[str, int]:
     """Bytes that live tensors hold, that are kept for reuse, and the most that ever lived."""
-    from antorcha.runtime import alloc
-
-    found = alloc.stats()
+    found = runtime_alloc.stats()
     return {name: getattr(found, name) for name in found.__annotations__}
 
 

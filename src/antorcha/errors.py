@@ -19,19 +19,24 @@ from functools import cache
 from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from antorcha.structs import struct
+from antorcha.core.lazy import lazy
+from antorcha.core.structs import struct
 
 if TYPE_CHECKING:
     from typing import Self
 
-_OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
+opcode = lazy("opcode")
+difflib = lazy("difflib")
+
+PACKAGE = __name__.partition(".")[0]
+OUR_FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 # ---- what an error knows -------------------------------------------------------------------------
 
 
 @struct
-class Operand:
+class OperandFacts:
     """What an error tells of an operand: all but its elements, which no error keeps alive."""
 
     shape: tuple[int, ...]
@@ -49,7 +54,7 @@ class Facts:
 
     reason: str = ""
     op: str = ""
-    operands: tuple[Operand, ...] = ()
+    operands: tuple[OperandFacts, ...] = ()
     fix: str = ""
     more: Mapping[str, Any] = {}
 
@@ -126,7 +131,7 @@ class AntorchaError(Exception):
         return self._facts.op
 
     @property
-    def operands(self) -> tuple[Operand, ...]:
+    def operands(self) -> tuple[OperandFacts, ...]:
         """The shape, dtype and device of the operands that do not fit."""
         return self._facts.operands
 
@@ -141,11 +146,11 @@ class AntorchaError(Exception):
         return self._facts.more
 
 
-def _told(value: Any) -> Operand:
+def _told(value: Any) -> OperandFacts:
     """What is told of a layout (or of anything with shape, dtype, device), or of a shape alone."""
     if hasattr(value, "dtype"):
-        return Operand(tuple(value.shape), value.dtype, value.device)
-    return Operand(tuple(value))
+        return OperandFacts(tuple(value.shape), value.dtype, value.device)
+    return OperandFacts(tuple(value))
 
 
 class ShapeError(AntorchaError, RuntimeError):
@@ -333,7 +338,7 @@ class MissingModules:
     def find_spec(fullname: str, path: object = None, target: object = None) -> None:
         """Finds nothing, and says so where somebody imports (a program may also only ask)."""
         package, _, rest = fullname.partition(".")
-        if package == __package__ and f"torch.{rest}" in pytorch_names() and is_importing():
+        if package == PACKAGE and f"torch.{rest}" in pytorch_names() and is_importing():
             raise ModuleNotFoundError(f"torch.{rest}: {NOT_YET}", name=fullname)
 
 
@@ -359,14 +364,14 @@ def missing_attribute_text(error: AttributeError) -> str:
     """What to say of an error that Python made of a Tensor's missing method, or a module's: Tensor
     has no ``__getattr__``, which would slow down every attribute. "" where Python's text is right.
     """
-    face, owner, name = sys.modules.get(__package__), error.obj, error.name
+    face, owner, name = sys.modules.get(PACKAGE), error.obj, error.name
     tensor = getattr(face, "Tensor", None)
     if tensor is None or type(name) is not str:
         return ""
     if owner is tensor or isinstance(owner, tensor):
         return not_yet("torch.Tensor", name)
-    if isinstance(owner, ModuleType) and owner.__name__.startswith(f"{__package__}."):
-        return not_yet(f"torch{owner.__name__.removeprefix(__package__)}", name)
+    if isinstance(owner, ModuleType) and owner.__name__.startswith(f"{PACKAGE}."):
+        return not_yet(f"torch{owner.__name__.removeprefix(PACKAGE)}", name)
     return ""
 
 
@@ -374,7 +379,7 @@ def missing_attribute_text(error: AttributeError) -> str:
 def pytorch_names() -> dict[str, frozenset[str]]:
     """The public names of PyTorch by module (written by tools/list_pytorch_names.py)."""
     try:
-        with open(os.path.join(_OURS, "pytorch_names.txt"), encoding="utf-8") as file:
+        with open(os.path.join(OUR_FOLDER, "pytorch_names.txt"), encoding="utf-8") as file:
             lines = [line.partition(":") for line in file]
     except OSError:  # packed without it
         return {}
@@ -388,10 +393,8 @@ def _is_from_import(name: str) -> bool:
         frame = frame.f_back
     if frame is None or frame.f_lasti < 0 or name not in frame.f_code.co_names:
         return False
-    from opcode import opmap
-
     code, at = frame.f_code, frame.f_lasti
-    if code.co_code[at] != opmap.get("IMPORT_FROM"):
+    if code.co_code[at] != opcode.opmap.get("IMPORT_FROM"):
         return False
     return code.co_code[at + 1] == code.co_names.index(name) & 255  # (a prefix holds the rest)
 
@@ -415,8 +418,6 @@ def nearest(name: str, candidates: Iterable[str]) -> str:
     >>> nearest("matmul_", ["matmul", "mul"]), nearest("zebra", ["matmul", "mul"])
     ('matmul', '')
     """
-    import difflib  # slow to import, and needed only when an error is raised
-
     others = [candidate for candidate in candidates if candidate != name]
     near = difflib.get_close_matches(name, others, n=1, cutoff=0.7)
     return near[0] if near else ""
@@ -425,7 +426,7 @@ def nearest(name: str, candidates: Iterable[str]) -> str:
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the line of the program that called antorcha, however deep in antorcha we are."""
     if sys.version_info >= (3, 12):
-        warnings.warn(message, category, skip_file_prefixes=(_OURS,))
+        warnings.warn(message, category, skip_file_prefixes=(OUR_FOLDER,))
         return
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and (ours(frame) or _is_import(frame)):
@@ -436,7 +437,7 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
 
 def ours(frame: FrameType) -> bool:
     """Does a frame run antorcha's own code?"""
-    return frame.f_code.co_filename.startswith(_OURS)
+    return frame.f_code.co_filename.startswith(OUR_FOLDER)
 
 
 def _is_import(frame: FrameType) -> bool:

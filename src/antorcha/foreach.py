@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from antorcha.errors import ShapeError
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 from antorcha.runtime.tensor import Tensor
 
 _UNARY = (
@@ -56,8 +56,8 @@ def _make(name: str, compute: Callable[..., Any]) -> None:
         return tuple(compute(self, *args, **kwargs))
 
     def inplace(self: Any, *args: Any, **kwargs: Any) -> Any:
-        for x, made in zip(self, compute(self, *args, **kwargs), strict=True):
-            T.copy_(x, made)
+        for x, result in zip(self, compute(self, *args, **kwargs), strict=True):
+            T.copy_(x, result)
         return self
 
     for function, mark in ((new, ""), (inplace, "_")):

@@ -10,8 +10,9 @@ from antorcha.errors import no_such_name
 
 _NAMES = [
     "Tensor", "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_shapes",
-    "broadcast_tensors", "cartesian_prod", "cdist", "chain_matmul", "einsum", "meshgrid", "norm",
-    "split", "tensordot", "unique", "unique_consecutive",
+    "broadcast_tensors", "cartesian_prod", "cdist", "chain_matmul", "einsum", "istft", "lu",
+    "meshgrid", "norm", "pca_lowrank", "split", "stft", "svd_lowrank", "tensordot", "unique",
+    "unique_consecutive", "unravel_index",
 ]  # fmt: skip
 __all__ = [*_NAMES]
 

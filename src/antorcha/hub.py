@@ -23,8 +23,9 @@ from typing import Any
 from urllib.parse import urlparse
 from urllib.request import url2pathname
 
+from antorcha.core.files import replacing
 from antorcha.errors import AntorchaError, MissingFeature, ValueRangeError, explain_missing
-from antorcha.files import replacing
+from antorcha.serialization import load as read
 
 __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url",
            "set_dir"]  # fmt: skip
@@ -243,8 +244,6 @@ def load_state_dict_from_url(
 
     See https://docs.pytorch.org/docs/stable/hub.html#torch.hub.load_state_dict_from_url.
     """
-    from antorcha.serialization import load as read
-
     folder = os.path.join(get_dir(), "checkpoints") if model_dir is None else model_dir
     name = file_name or os.path.basename(urlparse(url).path)
     place = os.path.join(folder, name)

@@ -1,7 +1,7 @@
 """``torch.linalg``: the linear algebra of the records, under their public names.
 
-The records are in ``ops.solve``, ``ops.spectra``, ``ops.norms`` and ``ops.contract``; one made with
-``namespace="linalg"`` is called ``linalg_<name>`` in the registry.
+The records are in ``ops.solve``, ``ops.factor``, ``ops.spectra`` and their neighbours; one made
+with ``namespace="linalg"`` is called ``linalg_<name>`` in the registry.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from antorcha.errors import no_such_name
-from antorcha.ops.lapack import LinAlgError
-from antorcha.ops.record import NAMESPACES, REGISTRY
+from antorcha.ops.kinds.lapack import LinAlgError
+from antorcha.ops.kinds.record import NAMESPACES, REGISTRY
 
 _PUBLIC: dict[str, Any] = {
     **NAMESPACES["linalg"],

@@ -9,10 +9,14 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import antorcha
+from antorcha import basics
 from antorcha.errors import explain_missing
-from antorcha.ops.record import NAMESPACES, REGISTRY
+from antorcha.ops.kinds.record import NAMESPACES, REGISTRY
 from antorcha.runtime.tensor import Tensor
 from antorcha.tensor import subclass as _subclass
+from antorcha.tensor.create import as_tensor, tensor
+from antorcha.tensor.interop import from_numpy
 from antorcha.tensor.subclass import (
     DisableTorchFunction,
     DisableTorchFunctionSubclass,
@@ -90,17 +94,11 @@ def get_default_nowrap_functions() -> set[Any]:
 
 def get_ignored_functions() -> set[Any]:
     """Functions that never ask anybody: those that take no tensors are not listed."""
-    from antorcha import basics
-    from antorcha.tensor.create import as_tensor, tensor
-    from antorcha.tensor.interop import from_numpy
-
     return {basics.is_tensor, basics.is_storage, tensor, as_tensor, from_numpy}
 
 
 def get_overridable_functions() -> dict[Any, list[Any]]:
     """The functions and methods that ask, by where they are found."""
-    import antorcha
-
     found: dict[Any, list[Any]] = {
         antorcha: list(dict.fromkeys([op for op in REGISTRY.values() if op.is_function])),
         Tensor: [v for v in Tensor.__dict__.values() if callable(v) and hasattr(v, "__name__")],

@@ -10,12 +10,12 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from antorcha import dtypes
-from antorcha.device import CPU, Device, as_device
+from antorcha.core import dtypes
+from antorcha.core.device import CPU, Device, as_device
+from antorcha.core.lazy import np
 from antorcha.errors import ArgumentError, ShapeError, explain_missing
-from antorcha.lazy import np
+from antorcha.ops.kinds.record import T
 from antorcha.ops.memory import constant
-from antorcha.ops.record import T
 from antorcha.runtime import random as runtime
 from antorcha.runtime.tensor import Tensor
 
@@ -70,9 +70,9 @@ class Generator(runtime.Generator):
 
 
 def _restore(state: bytes) -> Generator:
-    made = Generator()
-    made.set_state(state)
-    return made
+    result = Generator()
+    result.set_state(state)
+    return result
 
 
 def _bytes_of(state: Any) -> bytes:

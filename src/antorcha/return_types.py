@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from antorcha.errors import explain_missing
-from antorcha.ops.return_types import ALL
+from antorcha.ops.kinds.return_types import ALL
 
 __all__ = sorted(ALL)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from antorcha.errors import no_such_name
-from antorcha.ops.record import NAMESPACES, REGISTRY
+from antorcha.ops.kinds.record import NAMESPACES, REGISTRY
 
 _PUBLIC: dict[str, Any] = {**NAMESPACES["special"], "logsumexp": REGISTRY["logsumexp"]}
 globals().update(_PUBLIC)

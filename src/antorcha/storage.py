@@ -6,6 +6,7 @@ import io
 from typing import Any
 
 from antorcha.errors import explain_missing
+from antorcha.serialization import load
 from antorcha.tensor.storages import UntypedStorage
 from antorcha.tensor.typed_storage import TypedStorage
 
@@ -14,8 +15,6 @@ __all__ = ["TypedStorage", "UntypedStorage"]
 
 def _load_from_bytes(content: bytes) -> Any:
     """A storage that PyTorch pickled, by Python's own pickle."""
-    from antorcha.serialization import load
-
     return load(io.BytesIO(content), weights_only=False)
 
 

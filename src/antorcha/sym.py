@@ -10,10 +10,11 @@ import math
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from antorcha import dtypes
+from antorcha.core import dtypes
 from antorcha.errors import ArgumentError, MissingFeature, ShapeError
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 from antorcha.runtime.tensor import Tensor
+from antorcha.tensor.create import tensor
 
 __all__ = ["SymBool", "SymFloat", "SymInt", "sym_constrain_range", "sym_constrain_range_for_size",
            "sym_float", "sym_fresh_size", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not",
@@ -198,6 +199,4 @@ def _assert_async(input: Tensor, assert_msg: str | None = None) -> None:
 
 def _shape_as_tensor(input: Tensor) -> Any:
     """The shape as an int64 tensor."""
-    from antorcha.tensor.create import tensor
-
     return tensor(list(input._layout.shape), dtype=dtypes.int64)

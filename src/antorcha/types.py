@@ -14,11 +14,11 @@ from typing import IO, Any, TypeAlias
 
 from antorcha.basics import layout as _layout  # noqa: F401
 from antorcha.basics import qscheme as _qscheme  # noqa: F401
-from antorcha.device import Device as _device
-from antorcha.dtypes import dtype as _dtype  # noqa: F401
+from antorcha.core.device import Device as _device
+from antorcha.core.dtypes import dtype as _dtype  # noqa: F401
+from antorcha.core.shapes import Size
 from antorcha.errors import explain_missing
 from antorcha.runtime.tensor import Tensor
-from antorcha.shapes import Size
 from antorcha.sym import SymBool, SymFloat, SymInt
 from antorcha.tensor.storages import UntypedStorage as Storage
 

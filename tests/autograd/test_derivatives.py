@@ -100,13 +100,6 @@ def test_functional_errors(lib: Any) -> None:
         functional.jacobian(lambda a, b: a * 2, (y, y), strict=True)
 
 
-def test_forward_mode_is_named_as_missing(torch: Any) -> None:
-    forward = torch.autograd.forward_ad
-    for call in (lambda: forward.make_dual(1, 2), lambda: forward.dual_level().__enter__()):
-        with pytest.raises(NotImplementedError, match="forward-mode"):
-            call()
-
-
 @pytest.mark.filterwarnings("ignore")
 def test_profile(lib: Any, tmp_path: Path) -> None:
     x = lib.tensor([[1.5]], requires_grad=True)
@@ -140,7 +133,7 @@ def test_profile(lib: Any, tmp_path: Path) -> None:
 
 
 def test_profile_is_off_outside(torch: Any) -> None:
-    from antorcha import modes
+    from antorcha.core import modes
 
     before = modes.busy
     with torch.autograd.profiler.profile() as prof:

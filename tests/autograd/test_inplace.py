@@ -114,7 +114,7 @@ def test_a_buffer_filled_in_a_loop(lib: Any) -> None:
 
 
 def test_views_of_a_stale_base_do_not_slow_others_for_ever(torch: Any) -> None:
-    from antorcha import modes
+    from antorcha.core import modes
 
     before = modes.busy
     buffer = torch.zeros(3)

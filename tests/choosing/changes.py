@@ -124,7 +124,7 @@ def _is_wanted(item: pytest.Item, part: str | None, changed: set[str]) -> bool:
     """Is a test a case of an op that has changed, or in a part of its file that runs anyway?"""
     if part is None or part == ALL:
         return part == ALL
-    from antorcha.ops.record import REGISTRY
+    from antorcha.ops.kinds.record import REGISTRY
 
     homes = {REGISTRY[name].fn.__module__ for name in _ops_of(item) if name in REGISTRY}
     return not homes.isdisjoint(changed) or (part == OPS and not homes)

@@ -22,7 +22,7 @@ from pathlib import Path
 PACKAGE, TESTS = "antorcha", "tests"
 NOT_SHOWN = ("lang", "runtime", "devices", "cli", "lab")
 """The packages whose names no user writes."""
-RECORDS = (f"{PACKAGE}.ops.record", "REGISTRY")
+RECORDS = (f"{PACKAGE}.ops.kinds.record", "REGISTRY")
 WORDS = re.compile(r"[A-Za-z_]\w*")
 LIST_OF_NAMES = re.compile(r"\s*[A-Za-z_][\w.]*(\s+[A-Za-z_][\w.]*)*\s*")
 ATTRIBUTES = re.compile(r"\.([A-Za-z_]\w*)")

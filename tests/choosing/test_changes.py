@@ -18,11 +18,11 @@ FILES = {
     "src/antorcha/__init__.py": "from antorcha import nn, ops",
     "src/antorcha/errors.py": "class ShapeError(Exception): ...",
     "src/antorcha/ops/__init__.py": "",
-    "src/antorcha/ops/record.py": "from antorcha.errors import ShapeError\nREGISTRY = {}\n"
+    "src/antorcha/ops/kinds/record.py": "from antorcha.errors import ShapeError\nREGISTRY = {}\n"
     "def pointwise(fn): return fn",
-    "src/antorcha/ops/curves.py": "from antorcha.ops.record import pointwise\n"
+    "src/antorcha/ops/curves.py": "from antorcha.ops.kinds.record import pointwise\n"
     "@pointwise\ndef bend(x): ...\n@bend.samples\ndef _(make): ...",
-    "src/antorcha/ops/lines.py": "from antorcha.ops.record import pointwise\n"
+    "src/antorcha/ops/lines.py": "from antorcha.ops.kinds.record import pointwise\n"
     "@pointwise\ndef draw(x): ...",
     "src/antorcha/nn/__init__.py": "from antorcha.nn.linear import Linear",
     "src/antorcha/nn/linear.py": "from antorcha.nn.weights import fill\nclass Linear: ...",
@@ -33,7 +33,7 @@ FILES = {
     "docs/guide.md": "",
     "tests/__init__.py": "",
     "tests/conftest.py": "",
-    "tests/records.py": "from antorcha.ops.record import REGISTRY",
+    "tests/records.py": "from antorcha.ops.kinds.record import REGISTRY",
     "tests/ops/test_records.py": "from tests.records import REGISTRY",
     "tests/ops/test_bent.py": "import antorcha\ndef test(): antorcha.ones(2).bend()",
     "tests/ops/test_curves.py": "import antorcha",

@@ -84,15 +84,15 @@ def test_every_module_speaks_of_what_it_lacks(face: str) -> None:
 # What a program says, and the last line of what its user reads.
 HOME = "torch.version"
 LATER = "rocm"  # a name there that antorcha lacks
-METHOD = "q_scale"
+METHOD = "to_padded_tensor"
 READ = {
-    "torch.masked": f"AttributeError: torch.masked: {NOT_YET}",
+    "torch.monitor": f"AttributeError: torch.monitor: {NOT_YET}",
     f"{HOME}.{LATER}": f"AttributeError: {HOME}.{LATER}: {NOT_YET}",
     f"from {HOME} import cuda, {LATER}": f"ImportError: {HOME}.{LATER}: {NOT_YET}",
-    "from torch import masked": f"ImportError: torch.masked: {NOT_YET}",
-    "import torch.masked": f"ModuleNotFoundError: torch.masked: {NOT_YET}",
-    "from torch.masked import sum": f"ModuleNotFoundError: torch.masked: {NOT_YET}",
-    "import antorcha.masked": f"ModuleNotFoundError: torch.masked: {NOT_YET}",
+    "from torch import monitor": f"ImportError: torch.monitor: {NOT_YET}",
+    "import torch.monitor": f"ModuleNotFoundError: torch.monitor: {NOT_YET}",
+    "from torch.monitor import Stat": f"ModuleNotFoundError: torch.monitor: {NOT_YET}",
+    "import antorcha.monitor": f"ModuleNotFoundError: torch.monitor: {NOT_YET}",
     f"torch.eye(2).{METHOD}()": f"AttributeError: torch.Tensor.{METHOD}: {NOT_YET}",
     f"torch.Tensor.{METHOD}": f"AttributeError: torch.Tensor.{METHOD}: {NOT_YET}",
     "torch.eye(2).sofmax(0)": "Did you mean: 'softmax'?",
@@ -133,7 +133,7 @@ def test_what_the_user_reads(command: list[str], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "code", ["import torch.masked", f"from {HOME} import {LATER}", "torch.masked"]
+    "code", ["import torch.monitor", f"from {HOME} import {LATER}", "torch.monitor"]
 )
 def test_a_whole_program(code: str, tmp_path: Path) -> None:
     program = tmp_path / "program.py"
@@ -147,10 +147,10 @@ def test_a_whole_program(code: str, tmp_path: Path) -> None:
 def test_programs_may_ask() -> None:
     import antorcha as torch
 
-    assert not hasattr(torch, "masked")
+    assert not hasattr(torch, "monitor")
     assert getattr(torch.version, LATER, None) is None
     assert not hasattr(torch.ones(2), METHOD)
-    assert importlib.util.find_spec("antorcha.masked") is None
+    assert importlib.util.find_spec("antorcha.monitor") is None
     with pytest.raises(ImportError, match=LATER):
         from antorcha.version import rocm  # noqa: F401
     try:

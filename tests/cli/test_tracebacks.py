@@ -222,7 +222,7 @@ def test_in_ipython(tmp_path: Path) -> None:
         "run('def f(x):\\n    return torch.nn.Linear(3, 2)(x)\\nf(torch.ones(2, 4))')\n"
         "run('try:\\n    f(torch.ones(2, 4))\\nexcept Exception as e:\\n"
         "    raise ValueError(1) from e')\n"
-        "run('torch.ones(2).q_scale()')\n"
+        "run('torch.ones(2).to_padded_tensor(0)')\n"
         "run('1 / 0')\n"
         "run('%tb')\n"
         "import sys\n"
@@ -243,7 +243,7 @@ def test_in_ipython(tmp_path: Path) -> None:
     assert cells[1].count("---->") == 2
     assert "inner sizes differ" in cells[1]
     assert "direct cause" in cells[2]
-    assert "torch.Tensor.q_scale: PyTorch 2.13 has it, antorcha not yet." in cells[3]
+    assert "torch.Tensor.to_padded_tensor: PyTorch 2.13 has it, antorcha not yet." in cells[3]
     assert "ZeroDivisionError" in cells[4]
     assert "FULL True" in cells[6]
 
@@ -299,7 +299,7 @@ def test_in_pytest(tmp_path: Path, setting: str) -> None:
 
 def test_nothing_heavy_is_imported_for_it() -> None:
     code = (
-        "import sys\nbefore = set(sys.modules)\nimport antorcha.tracebacks\n"
+        "import sys\nbefore = set(sys.modules)\nimport antorcha.core.tracebacks\n"
         "print(sorted({'traceback', 'linecache', 'opcode', 'antorcha.config'} "
         "& (set(sys.modules) - before)))"
     )

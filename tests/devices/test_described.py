@@ -8,17 +8,20 @@ from typing import Any, get_args
 import pytest
 
 import antorcha
-from antorcha.devices import host
 from antorcha.devices.cpu import backend
+from antorcha.devices.numpy_semantics import host
 from antorcha.lang.kernels import Description, Draw, Host
-from antorcha.ops.record import Op
+from antorcha.ops.kinds.record import Op
 from antorcha.runtime.call import plan
 from tests.ops.records import everything, samples
 
 ON_THE_HOST = {
-    "LAPACK": "cholesky_solve det linalg_cholesky linalg_cond linalg_det linalg_eigvalsh "
-    "linalg_inv linalg_matrix_exp linalg_matrix_norm linalg_pinv linalg_qr linalg_slogdet "
-    "linalg_solve linalg_solve_triangular linalg_svd linalg_svdvals logdet",
+    "LAPACK": "cholesky_solve det linalg_cholesky linalg_cholesky_ex linalg_cond linalg_det "
+    "linalg_eigvalsh linalg_householder_product linalg_inv linalg_inv_ex linalg_ldl_factor_ex "
+    "linalg_ldl_solve linalg_lu_factor_ex linalg_lu_solve linalg_matrix_exp linalg_matrix_norm "
+    "linalg_pinv linalg_qr linalg_slogdet linalg_solve linalg_solve_ex linalg_solve_triangular "
+    "linalg_svd linalg_svdvals linalg_tensorinv linalg_tensorsolve logdet lu_unpack nuclear_norm "
+    "ormqr triangular_solve",
     "SciPy and NumPy": "histc isin kaiser_window",
     "numbers that are checked as they come": "index_fill",
 }  # fmt: skip

@@ -18,9 +18,9 @@ from collections.abc import Callable
 from typing import Any
 
 import antorcha as torch
-from antorcha.runtime import alloc
 from antorcha.runtime.call import native
 from antorcha.runtime.call import plan as plans
+from antorcha.runtime.memory import alloc
 
 F = torch.nn.functional
 NATIVE_RUNS = 5

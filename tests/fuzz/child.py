@@ -84,7 +84,7 @@ class Fuzzer:
 
     def find_targets(self) -> list[tuple[str, Callable[..., Any], Any]]:
         """(name, callable, signature or None) of everything public that can be called."""
-        from antorcha.ops.record import NAMESPACES, REGISTRY
+        from antorcha.ops.kinds.record import NAMESPACES, REGISTRY
 
         torch = self.torch
         found: dict[str, tuple[Any, Any]] = {}

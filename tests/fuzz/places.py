@@ -106,7 +106,7 @@ def is_public(op: Any) -> bool:
 
 def cases() -> Iterator[Case]:
     """Every call, in an order that is always the same."""
-    from antorcha.ops.record import REGISTRY
+    from antorcha.ops.kinds.record import REGISTRY
 
     ops = {id(op): op for op in REGISTRY.values()}
     for op in sorted(ops.values(), key=lambda op: op.name):

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import antorcha as torch
-from antorcha import modes
+from antorcha.core import modes
 from tests.fx import programs
 
 fx = torch.fx

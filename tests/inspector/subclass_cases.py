@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 from typing import Any
 
 import antorcha as torch
-from antorcha.inspector.facts import gather
+from antorcha.inspector.tensor.facts import gather
 
 
 class Loud(torch.Tensor):

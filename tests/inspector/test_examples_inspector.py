@@ -8,21 +8,15 @@ from types import ModuleType
 import pytest
 
 import antorcha
-from antorcha.inspector import (
-    explain,
-    explain_shapes,
-    forms,
-    graph,
-    graph_words,
-    multiply_adds,
-    shown,
-    summary,
-)
+from antorcha.inspector import forms, shown
+from antorcha.inspector.explain import explanation, shapes
+from antorcha.inspector.graph import picture, words
+from antorcha.inspector.summary import multiply_adds, table
 
 
 @pytest.mark.parametrize(
     "module",
-    [explain, explain_shapes, forms, graph, graph_words, multiply_adds, shown, summary],
+    [explanation, shapes, forms, picture, words, multiply_adds, shown, table],
     ids=lambda m: m.__name__,
 )
 def test_examples(module: ModuleType) -> None:

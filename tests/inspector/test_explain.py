@@ -17,8 +17,9 @@ import numpy as np
 import pytest
 
 import antorcha as torch
-from antorcha.inspector import explain_operands, explain_rules, explain_site, explain_values
-from antorcha.inspector.explain_case import Case
+from antorcha.inspector.explain import operands, rules, values
+from antorcha.inspector.explain import site as explain_site
+from antorcha.inspector.explain.case import Case
 
 nn: Any = torch.nn
 F: Any = torch.nn.functional
@@ -305,7 +306,7 @@ def test_integers_bools_ranks_and_squares() -> None:
 
 def samples_of_errors() -> Any:
     """What each op's record promises to refuse."""
-    from antorcha.ops.record import REGISTRY
+    from antorcha.ops.kinds.record import REGISTRY
     from tests.ops.records import Maker
 
     for op in {id(op): op for op in REGISTRY.values()}.values():
@@ -323,9 +324,9 @@ def test_no_rule_stumbles_over_the_errors_of_any_op() -> None:
         count += 1
         site = explain_site.find(error)
         assert site is not None
-        names = explain_values.Names(site.frame)
-        failed = explain_operands.gather(site, names, "")
-        explain_rules.find(Case(error, str(error), site, names, failed, "en"))
+        names = values.Names(site.frame)
+        failed = operands.gather(site, names, "")
+        rules.find(Case(error, str(error), site, names, failed, "en"))
     assert count > 100
 
 

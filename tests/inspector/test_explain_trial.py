@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import antorcha as torch
-from antorcha.inspector.explain_trial import Verdict, try_code, try_layer
-from antorcha.inspector.explain_values import Names
+from antorcha.inspector.explain.trial import TrialVerdict, try_code, try_layer
+from antorcha.inspector.explain.values import Names
 
 nn: Any = torch.nn
 
@@ -25,18 +25,18 @@ class Space(Names):
         self.known = {"torch": torch, "nn": nn, "np": np, "F": nn.functional, **known}
 
 
-def tried(code: str, **known: Any) -> Verdict:
+def tried(code: str, **known: Any) -> TrialVerdict:
     return try_code(code, Space(**known), {})
 
 
 def test_code_holds_fails_or_is_not_known() -> None:
     a, b = torch.ones(3, 2), torch.ones(3, 2)
-    assert tried("a @ b", a=a, b=b) == Verdict(False)
-    assert tried("a @ b.T", a=a, b=b) == Verdict(True, (3, 3))
-    assert tried("helper(a)", a=a, helper=print) == Verdict(None)
-    assert tried("[x for x in a]", a=a) == Verdict(None)
-    assert tried("a @", a=a) == Verdict(None)
-    assert tried("a @ gone", a=a) == Verdict(None)
+    assert tried("a @ b", a=a, b=b) == TrialVerdict(False)
+    assert tried("a @ b.T", a=a, b=b) == TrialVerdict(True, (3, 3))
+    assert tried("helper(a)", a=a, helper=print) == TrialVerdict(None)
+    assert tried("[x for x in a]", a=a) == TrialVerdict(None)
+    assert tried("a @", a=a) == TrialVerdict(None)
+    assert tried("a @ gone", a=a) == TrialVerdict(None)
 
 
 @pytest.mark.parametrize("low", [0, 1])
@@ -44,17 +44,17 @@ def test_values_count(low: int) -> None:
     scores, labels = torch.ones(3, 3), torch.tensor([low, 2, 3])
     assert tried("F.cross_entropy(s, t - 1)", s=scores, t=labels).holds == (low == 1)
     assert tried("nn.CrossEntropyLoss()(s, t - 1)", s=scores, t=labels).holds == (low == 1)
-    assert try_layer("nn.Embedding(3, 2)", [labels], Space()) == Verdict(False)
-    assert try_layer("nn.Embedding(4, 2)", [labels], Space()) == Verdict(True, (3, 2))
+    assert try_layer("nn.Embedding(3, 2)", [labels], Space()) == TrialVerdict(False)
+    assert try_layer("nn.Embedding(4, 2)", [labels], Space()) == TrialVerdict(True, (3, 2))
 
 
 def test_shapes_count_where_values_are_too_many() -> None:
     """(A terabyte, were it computed.)"""
     column = torch.empty(1).expand(1 << 18, 1)
-    assert tried("x @ x", x=column) == Verdict(False)
-    assert tried("x @ x.T", x=column) == Verdict(True, (1 << 18, 1 << 18))
+    assert tried("x @ x", x=column) == TrialVerdict(False)
+    assert tried("x @ x.T", x=column) == TrialVerdict(True, (1 << 18, 1 << 18))
     assert tried("torch.zeros(n).reshape(5, -1)", n=10**12).holds is True
-    assert tried("n ** n ** n", n=10**9) == Verdict(None)
+    assert tried("n ** n ** n", n=10**9) == TrialVerdict(None)
     assert tried("torch.zeros(10**6)[x > 0]", x=torch.ones(10**6)).holds is None
 
 
@@ -118,6 +118,6 @@ def test_a_mode_of_the_thread_plays_no_part() -> None:
         assert tried("leaf.mul_(2)", leaf=leaf).holds is False  # the program may run it elsewhere
         assert not torch.is_grad_enabled()
     with torch.inference_mode():
-        assert tried("x @ x.T", x=other) == Verdict(True, (3, 3))
+        assert tried("x @ x.T", x=other) == TrialVerdict(True, (3, 3))
     with torch.autograd.graph.saved_tensors_hooks(lambda t: 1 / 0, lambda t: t):
         assert tried("leaf * leaf", leaf=leaf).holds is True

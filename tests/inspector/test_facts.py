@@ -20,12 +20,12 @@ import numpy as np
 import pytest
 
 import antorcha as torch
-from antorcha import modes
+from antorcha.core import modes
 from antorcha.errors import ArgumentError
-from antorcha.inspector.facts import TensorFacts, gather
-from antorcha.inspector.memory import Gap, MemoryPicture, _View
 from antorcha.inspector.reading import Elements, steps_for
-from antorcha.runtime.layout import table_size
+from antorcha.inspector.tensor.facts import TensorFacts, gather
+from antorcha.inspector.tensor.memory import Gap, MemoryPicture, _MemoryView
+from antorcha.runtime.memory.layout import table_size
 from tests.patience import PATIENCE
 
 
@@ -114,7 +114,7 @@ def test_entangled_strides_take_no_time() -> None:
     # Which of these dims lead to a cell is the problem of the subset with a given sum.
     strides = [(k * 7919) % 10007 + 500 for k in range(1, 31)]
     x = torch.zeros(200_000).as_strided((2,) * 30, strides)
-    view = _View(x.shape, x.stride(), 0)
+    view = _MemoryView(x.shape, x.stride(), 0)
     cells = [view.cell(sum(strides[:k]) + k % 2, "") for k in range(30)]
     assert [cell.readers for cell in cells if cell.readers is None]  # too long to say, and said
     for cell in cells:
@@ -418,7 +418,7 @@ def test_a_picture_is_a_png_of_its_pixels() -> None:
 def test_a_device_whose_memory_is_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     x = torch.arange(12.0, device="reference").view(3, 4)
     here = gather(x.t())
-    from antorcha.device import backend
+    from antorcha.core.device import backend
 
     monkeypatch.setattr(backend(x.device), "host_memory", False)
     assert gather(x.t()) == here
@@ -503,7 +503,9 @@ def test_facts_hold_no_tensor() -> None:
     assert isinstance(facts, TensorFacts)
 
 
-MODULES = [f"antorcha.inspector.{name}" for name in ("facts", "numbers", "reading", "values")]
+MODULES = [
+    f"antorcha.inspector.{name}" for name in ("numbers", "reading", "tensor.facts", "tensor.values")
+]
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import antorcha as torch
-from antorcha import modes
 from antorcha.autograd import origin
+from antorcha.core import modes
 from antorcha.nn import hooks
 
 nn: Any = torch.nn
@@ -378,7 +378,7 @@ def test_a_chain_of_ten_thousand() -> None:
 
 
 def test_more_than_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    from antorcha.inspector import graph_facts
+    from antorcha.inspector.graph import facts as graph_facts
 
     x = torch.ones(1, requires_grad=True)
     y = x

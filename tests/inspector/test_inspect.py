@@ -17,7 +17,7 @@ import pytest
 import antorcha as torch
 from antorcha.errors import ArgumentError
 from antorcha.inspector import theme
-from antorcha.inspector.inspection import Inspection
+from antorcha.inspector.tensor.inspection import Inspection
 from antorcha.inspector.vocabulary import LANGUAGES
 from tests.patience import PATIENCE
 
@@ -370,7 +370,7 @@ def test_nothing_of_it_is_imported_with_antorcha() -> None:
 
 
 def test_examples_in_docstrings() -> None:
-    from antorcha.inspector import inspection, svg
+    from antorcha.inspector.tensor import inspection, svg
 
     names = {"torch": torch}
     for module in (inspection, svg):

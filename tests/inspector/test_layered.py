@@ -6,12 +6,12 @@ import random
 
 import pytest
 
-from antorcha.inspector.layered import Box, Cycle, Edge, _Layout, layers_of, place
+from antorcha.inspector.graph.layered import Cycle, Edge, GraphBox, _LayeredBoxes, layers_of, place
 
 
-def boxes_of(count: int, seed: int = 0) -> list[Box]:
+def boxes_of(count: int, seed: int = 0) -> list[GraphBox]:
     dice = random.Random(seed)
-    return [Box(dice.uniform(20, 120), dice.uniform(10, 60)) for _ in range(count)]
+    return [GraphBox(dice.uniform(20, 120), dice.uniform(10, 60)) for _ in range(count)]
 
 
 def edges_of(count: int, seed: int = 0) -> list[Edge]:
@@ -48,7 +48,7 @@ def test_a_planar_graph_has_no_crossing() -> None:
     tree = [Edge((k - 1) // 2, k) for k in range(1, 63)]
     random.Random(1).shuffle(tree)
     boxes = boxes_of(63)
-    layout = _Layout(boxes, tree, layers_of(boxes, tree))
+    layout = _LayeredBoxes(boxes, tree, layers_of(boxes, tree))
     layout.order()
     assert layout.crossings() == 0
 
@@ -56,7 +56,7 @@ def test_a_planar_graph_has_no_crossing() -> None:
 def test_crossings_are_counted() -> None:
     boxes = boxes_of(4)
     edges = [Edge(0, 3), Edge(1, 2)]
-    layout = _Layout(boxes, edges, [0, 0, 1, 1])
+    layout = _LayeredBoxes(boxes, edges, [0, 0, 1, 1])
     layout.layers = [[0, 1], [2, 3]]
     assert layout.crossings() == 1
     layout.layers = [[0, 1], [3, 2]]
@@ -68,18 +68,18 @@ def test_sweeping_takes_crossings_away(monkeypatch: pytest.MonkeyPatch) -> None:
         total = 0
         for seed in range(5):
             boxes, edges = boxes_of(25), edges_of(25, seed)
-            layout = _Layout(boxes, edges, layers_of(boxes, edges))
+            layout = _LayeredBoxes(boxes, edges, layers_of(boxes, edges))
             layout.order()
             total += layout.crossings()
         return total
 
     swept = crossings()
-    monkeypatch.setattr(_Layout, "_sweep", lambda self, down: None)
+    monkeypatch.setattr(_LayeredBoxes, "_sweep", lambda self, down: None)
     assert swept < 0.8 * crossings()
 
 
 def test_an_exit_beside_the_middle() -> None:
-    boxes = [Box(200, 20), Box(20, 20), Box(200, 20)]
+    boxes = [GraphBox(200, 20), GraphBox(20, 20), GraphBox(200, 20)]
     place(boxes, [Edge(0, 1, leave=60), Edge(1, 2, arrive=-50)])
     assert boxes[1].x == pytest.approx(boxes[0].x + 60)
     assert boxes[1].x == pytest.approx(boxes[2].x - 50)
@@ -98,7 +98,13 @@ def test_boxes_stand_as_low_as_they_can() -> None:
 
 
 def test_ports_are_at_the_borders() -> None:
-    boxes = [Box(1, 0, "top"), Box(30, 20), Box(30, 20), Box(1, 0, "bottom"), Box(1, 0, "top")]
+    boxes = [
+        GraphBox(1, 0, "top"),
+        GraphBox(30, 20),
+        GraphBox(30, 20),
+        GraphBox(1, 0, "bottom"),
+        GraphBox(1, 0, "top"),
+    ]
     edges = [Edge(0, 1), Edge(1, 2), Edge(1, 3), Edge(4, 2)]
     layer = layers_of(boxes, edges)
     assert layer[0] == layer[4] == 0

@@ -16,15 +16,9 @@ import pytest
 
 import antorcha as torch
 from antorcha import errors
-from antorcha.inspector import (
-    explain_case,
-    explain_layers,
-    explain_memory,
-    explain_rules,
-    explain_shapes,
-    explain_tensors,
-)
-from antorcha.inspector.explain_words import WORDS
+from antorcha.inspector.explain import case as explain_case
+from antorcha.inspector.explain import layers, memory, rules, shapes, tensors
+from antorcha.inspector.explain.words import WORDS
 from antorcha.utils.data import DataLoader, TensorDataset
 
 nn: Any = torch.nn
@@ -167,7 +161,7 @@ def test_a_reason_is_raised_and_reaches_its_rule(
     reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reached: list[Any] = []
-    rule = explain_case.RULES.get(reason, explain_rules.sentence)
+    rule = explain_case.RULES.get(reason, rules.sentence)
 
     def noted(case: explain_case.Case) -> explain_case.Finding | None:
         found = rule(case)
@@ -177,7 +171,7 @@ def test_a_reason_is_raised_and_reaches_its_rule(
     if reason in explain_case.RULES:
         monkeypatch.setitem(explain_case.RULES, reason, noted)
     else:
-        monkeypatch.setattr(explain_rules, "sentence", noted)
+        monkeypatch.setattr(rules, "sentence", noted)
     error = raised(CALLS[reason])
     assert errors.facts_of(error).reason == reason
     found = torch.explain(error)
@@ -231,8 +225,8 @@ def test_a_text_with_a_reason_is_a_template() -> None:
 
 
 @pytest.mark.parametrize(
-    "module", [explain_case, explain_layers, explain_memory, explain_rules, explain_shapes,
-               explain_tensors],
+    "module", [explain_case, layers, memory, rules, shapes,
+               tensors],
 )  # fmt: skip
 def test_no_rule_reads_a_message(module: Any) -> None:
     tree = ast.parse(inspect.getsource(module))
@@ -300,4 +294,4 @@ def test_an_error_keeps_no_operand() -> None:
     error: Any = raised(lambda: A @ B)
     held = [each for value in vars(error).values() for each in vars(value).values()]
     assert not any(isinstance(each, torch.Tensor) for each in held)
-    assert all(type(operand) is errors.Operand for operand in error.operands)
+    assert all(type(operand) is errors.OperandFacts for operand in error.operands)

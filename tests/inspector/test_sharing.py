@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import antorcha as torch
-from antorcha.inspector import sharing
-from antorcha.inspector.facts import gather
 from antorcha.inspector.naming import names_of, users_frame
-from antorcha.inspector.sharing import Sharing
+from antorcha.inspector.tensor import sharing
+from antorcha.inspector.tensor.facts import gather
+from antorcha.inspector.tensor.sharing import Sharing
 
 
 def shared(t: Any, names: Any = None, **kwargs: Any) -> Sharing:

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 import antorcha as torch
-from antorcha.inspector.multiply_adds import RULES, TABLE, rule_of
+from antorcha.inspector.summary.multiply_adds import RULES, TABLE, rule_of
 from antorcha.nn import hooks
 
 nn = torch.nn

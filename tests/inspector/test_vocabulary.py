@@ -6,11 +6,13 @@ import string
 
 import pytest
 
-from antorcha.inspector import explain_words, graph_words, words
+from antorcha.inspector.explain import words as explain_words
+from antorcha.inspector.graph import words as graph_words
+from antorcha.inspector.tensor import words
 from antorcha.inspector.vocabulary import LANGUAGES, Vocabulary, spoken
 
 VOCABULARIES: list[type[Vocabulary]] = [
-    words.Words, graph_words.GraphWords, explain_words.ExplainWords
+    words.WordTable, graph_words.GraphWords, explain_words.ExplainWords
 ]  # fmt: skip
 
 
@@ -19,7 +21,7 @@ def lab_vocabularies() -> list[type[Vocabulary]]:
     from antorcha.lab.check import CheckWords
     from antorcha.lab.export import NotebookWords
 
-    return [lab_words.Words, CheckWords, NotebookWords]
+    return [lab_words.LabWords, CheckWords, NotebookWords]
 
 
 def gaps(text: str) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from antorcha.lab import kernel
-from antorcha.lab.kernel import Child, Event, Limits
+from antorcha.lab.kernel import Child, KernelEvent, Limits
 
 PATIENCE = 300.0  # seconds until something must have happened, on a machine with other work
 
@@ -23,7 +23,7 @@ class Bench:
     def __init__(self, folder: Path, limits: Limits) -> None:
         self.folder = folder
         self.loop = asyncio.new_event_loop()
-        self.events: list[Event] = []
+        self.events: list[KernelEvent] = []
         self.child = Child(self.events.append, limits)
 
     def run(self, code: str, after: Any = None, **how: Any) -> dict[str, Any]:

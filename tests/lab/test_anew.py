@@ -144,7 +144,7 @@ def test_every_setting_of_antorcha_is_put_back() -> None:
     restored = {
         "set_default_device", "set_default_dtype", "set_default_tensor_type", "set_num_threads",
         "set_grad_enabled", "set_printoptions", "set_rng_state", "use_deterministic_algorithms",
-        "set_deterministic_debug_mode", "set_warn_always",
+        "set_deterministic_debug_mode", "set_warn_always", "set_anomaly_enabled",
         *[name for name in dir(antorcha) if name.startswith("set_autocast_")],
     }  # fmt: skip
     without_effect = {

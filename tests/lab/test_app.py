@@ -52,7 +52,7 @@ def test_without_the_extra_the_command_says_what_to_install(
 
 
 def test_a_lesson_a_number_or_a_file_opens_first(tmp_path: Path) -> None:
-    options = app.Options(folder=tmp_path)
+    options = app.CommandOptions(folder=tmp_path)
     assert app.first_page(None, options).first == "/lesson/fundamentals"
     assert app.first_page("1", options).first == "/lesson/fundamentals"
     opened = app.first_page(str(tmp_path / "deep" / "mine.py"), options)
@@ -60,7 +60,7 @@ def test_a_lesson_a_number_or_a_file_opens_first(tmp_path: Path) -> None:
 
 
 def test_the_lab_opens_where_it_was_left(tmp_path: Path) -> None:
-    options = app.Options(folder=tmp_path)
+    options = app.CommandOptions(folder=tmp_path)
     memory = tmp_path / MEMORY
     (tmp_path / "mine.py").write_text("")
     for last, opened in {
@@ -84,13 +84,13 @@ def test_an_unknown_lesson_is_told_of(capsys: pytest.CaptureFixture[str]) -> Non
 def test_a_lesson_of_one_s_own_opens_by_its_file(tmp_path: Path) -> None:
     path = tmp_path / "mine.md"
     path.write_text("---\ntitle: Mine\nminutes: 5\nfile: mine.py\n---\nHello\n")
-    opened = app.first_page(str(path), app.Options(folder=tmp_path))
+    opened = app.first_page(str(path), app.CommandOptions(folder=tmp_path))
     assert opened.first == "/lesson/mine"
     assert opened.own == (path,)
 
 
 def test_the_port_of_last_time_is_taken_again_if_it_is_free(tmp_path: Path) -> None:
-    options = app.Options(folder=tmp_path)
+    options = app.CommandOptions(folder=tmp_path)
     for _ in range(20):  # another program of the machine may take it in between
         with app._listen_again(options) as first:
             port = first.getsockname()[1]

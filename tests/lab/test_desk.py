@@ -10,14 +10,14 @@ import pytest
 
 pytest.importorskip("nicegui", reason="needs antorcha[lab]")
 
-from antorcha.inspector.explain_words import ExplainWords
-from antorcha.inspector.graph_words import GraphWords
+from antorcha.inspector.explain.words import ExplainWords
+from antorcha.inspector.graph.words import GraphWords
+from antorcha.inspector.tensor.words import WordTable
 from antorcha.inspector.vocabulary import Vocabulary
-from antorcha.inspector.words import Words as InspectorWords
 from antorcha.lab.check import CheckWords
 from antorcha.lab.layout import SPLITS
 from antorcha.lab.lesson import find
-from antorcha.lab.words import HEADLINES, Words
+from antorcha.lab.words import HEADLINES, LabWords
 from antorcha.lab.workplace import MEMORY
 from antorcha.profiler.flame import FlameWords
 from tests.lab.learner import AGAIN, Lab, Learner
@@ -336,7 +336,7 @@ def test_without_the_key_a_page_explains_and_lets_in(
 # ---- Spanish ------------------------------------------------------------------------------------
 
 TABLES: list[type[Vocabulary]] = [
-    Words, InspectorWords, GraphWords, ExplainWords, CheckWords, FlameWords
+    LabWords, WordTable, GraphWords, ExplainWords, CheckWords, FlameWords
 ]  # fmt: skip
 ENGLISH = re.compile(
     r"\b(the|of|and|with|is|are|not|this|that|from|by|for|was|were|has|have|your|you|it|"

@@ -102,7 +102,7 @@ def test_a_full_disk_leaves_the_old_file_and_no_rest(
     work.text = "old\n"
     work.save()
     work.text = "new\n"
-    monkeypatch.setattr(f"antorcha.files.os.{step}", full)
+    monkeypatch.setattr(f"antorcha.core.files.os.{step}", full)
     assert kind_of(work) == "full"
     monkeypatch.undo()
     assert find_problem(tmp_path) is None
@@ -118,7 +118,7 @@ def test_a_folder_that_cannot_be_written_is_told_of(
     def denied(*args: Any, **kwargs: Any) -> Any:
         raise PermissionError(errno.EROFS, os.strerror(errno.EROFS))
 
-    monkeypatch.setattr("antorcha.files.os.open", denied)
+    monkeypatch.setattr("antorcha.core.files.os.open", denied)
     monkeypatch.setattr("antorcha.lab.files.tempfile.TemporaryFile", denied)
     work = WorkFile(tmp_path / "one.py")
     work.text = "x"

@@ -30,7 +30,7 @@ from antorcha.lab.files import WorkFile
 from antorcha.lab.kernel import Limits
 from antorcha.lab.notes import HOOK, LIMIT, TRAININGS, Curve, Notes, noting
 from antorcha.lab.panes import editor
-from antorcha.lab.program import Program, position
+from antorcha.lab.program import ProgramRun, position
 from antorcha.lab.session import TWICE, Session
 from antorcha.lab.workplace import MEMORY, Workplace
 
@@ -83,7 +83,7 @@ def test_every_word_is_used_and_every_used_word_is_there() -> None:
 @pytest.mark.parametrize("ended", ["ok", "error", "exit", "stopped", "reset", "time", "memory",
                                    "killed", "crashed", "failed"])  # fmt: skip
 def test_every_ending_is_told(lang: str, ended: str) -> None:
-    said = words.Words(lang).ending({"ended": ended, "seconds": 0.5, "signal": "SIGABRT"})
+    said = words.LabWords(lang).ending({"ended": ended, "seconds": 0.5, "signal": "SIGABRT"})
     assert said.startswith("> ")
     assert "{" not in said
 
@@ -97,8 +97,8 @@ def _no_time_goes_by(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("antorcha.lab.notes.perf_counter", lambda: 0.0)
 
 
-def run(code: str) -> Program:
-    program = Program(code, "mine.py", "/")
+def run(code: str) -> ProgramRun:
+    program = ProgramRun(code, "mine.py", "/")
     notes = program.notes
     tree = compile(noting(ast.parse(code)), "mine.py", "exec")
     exec(tree, {HOOK: notes, "torch": torch})
@@ -197,7 +197,7 @@ def test_each_training_shows_however_long_the_first_took_to_read(
 
 
 def test_notes_keep_the_place_of_errors() -> None:
-    program = Program("x = 1\nloss = x / 0\n", "mine.py", str(Path.cwd()))
+    program = ProgramRun("x = 1\nloss = x / 0\n", "mine.py", str(Path.cwd()))
     code = program._compile()
     try:
         exec(code, {HOOK: Notes((float,))})
@@ -407,7 +407,7 @@ def test_what_is_remembered_is_found_again(tmp_path: Path) -> None:
 def test_progress_is_told(tmp_path: Path) -> None:
     place = Workplace(tmp_path, Limits())
     lesson = place.lessons("en")[0]
-    spoken = words.Words("en")
+    spoken = words.LabWords("en")
     assert place.progress(lesson, spoken) == ""
     place.remember(opened={lesson.slug: True})
     assert place.progress(lesson, spoken) == "begun"
@@ -432,7 +432,7 @@ def test_progress_is_told(tmp_path: Path) -> None:
 def test_a_spoilt_layout_is_no_obstacle(tmp_path: Path, kept: Any) -> None:
     place = Workplace(tmp_path, Limits())
     place.memory["layout"] = kept
-    made = layout.Layout(place, words.Words("en"), with_lesson=False)
+    made = layout.PageLayout(place, words.LabWords("en"), with_lesson=False)
     assert made.full == ""
     for name, split in layout.SPLITS.items():
         assert split.least <= made.shares[name] <= split.most

@@ -25,7 +25,7 @@ class Reached(Exception):
 
 @pytest.fixture(scope="module")
 def guard(tmp_path_factory: pytest.TempPathFactory) -> Guard:
-    options = app.Options(folder=tmp_path_factory.mktemp("work"))
+    options = app.CommandOptions(folder=tmp_path_factory.mktemp("work"))
     guard, _ = app.build(options, PORT, lambda address: None)
     whole = guard.app
 

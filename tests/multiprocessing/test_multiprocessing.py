@@ -14,7 +14,7 @@ import pytest
 
 import antorcha as torch
 import antorcha.multiprocessing as mp
-from antorcha.runtime import shared
+from antorcha.runtime.memory import shared
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 METHODS = ("fork", "spawn", "forkserver")

@@ -9,7 +9,8 @@ import sys
 import pytest
 
 import antorcha as torch
-from antorcha import absent, errors
+from antorcha import errors
+from antorcha.core import absent
 
 PROGRAM = """
 from antorcha import torch_alias
@@ -74,6 +75,22 @@ def test_names_that_pytorch_lacks_are_lacking() -> None:
         importlib.import_module("antorcha.distributed.zebra")
     assert absent.is_absent(torch.distributed.all_reduce)
     assert not absent.is_absent(torch.distributed.is_available)
+
+
+def test_names_of_torch_itself_say_what_to_do_without_them() -> None:
+    names = errors.pytorch_names()["torch"]
+    assert set(absent.NAMES) <= names
+    for name in absent.NAMES:
+        assert absent.is_absent(getattr(torch, name))
+    with pytest.raises(NotImplementedError, match=r"torch.quantize_per_tensor: .*no quantized"):
+        torch.quantize_per_tensor(torch.zeros(2), 0.1, 0, torch.qint8)
+    with pytest.raises(NotImplementedError, match=r"torch.miopen_rnn: .*the library's name"):
+        torch.miopen_rnn()
+    with pytest.raises(NotImplementedError, match=r"Tensor\.q_scale: there are no quantized"):
+        torch.zeros(2).q_scale()
+    assert torch.chalf is torch.complex32
+    with pytest.raises(NotImplementedError, match=r"torch.complex32 .* not supported"):
+        torch.zeros(2).chalf()
 
 
 def test_exports_and_quantization_say_that_they_are_not_there() -> None:

@@ -210,6 +210,21 @@ def test_pickle_and_deepcopy() -> None:
     assert float(net[0].weight.abs().sum()) > 0
 
 
+def test_a_copied_parameter_has_memory_of_its_own_and_no_gradient() -> None:
+    p = nn.Parameter(torch.arange(6.0).view(2, 3).t()[1:])
+    p.sum().backward()
+    p.note = [1]  # type: ignore[attr-defined]
+    again, same = copy.deepcopy([p, p])
+    assert again is same
+    assert type(again) is nn.Parameter
+    assert again.requires_grad
+    assert again.grad is None
+    assert again.note == [1]
+    assert again.note is not p.note  # type: ignore[attr-defined]
+    assert again.tolist() == p.tolist()
+    assert again.untyped_storage().nbytes() == 16
+
+
 def test_sequential() -> None:
     net = nn.Sequential(OrderedDict(a=nn.Linear(2, 3), b=nn.ReLU()))
     assert repr(net[:1]) == f"Sequential(\n  (a): {net.a}\n)"

@@ -268,3 +268,17 @@ def test_antialias_and_scales() -> None:
                         return None, [out, x.grad]
 
                     both_sides(run, (mode, size, align, antialias))
+
+
+def test_classes_made_from_layers_compute_what_their_bases_do() -> None:
+    class Weighted(antorcha.nn.CrossEntropyLoss):
+        def __init__(self, share: float) -> None:
+            super().__init__(label_smoothing=share)
+            self.share = share
+
+    class Thinned(antorcha.nn.AlphaDropout): ...
+
+    x, y = antorcha.tensor([[0.0, 1.0]]), antorcha.tensor([1])
+    expected = antorcha.nn.functional.cross_entropy(x, y, label_smoothing=0.1)
+    assert Weighted(0.1)(x, y) == expected
+    assert Thinned(0.5).eval()(x) is not None

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import antorcha
-from antorcha.ops.record import REGISTRY
+from antorcha.ops.kinds.record import REGISTRY
 from tests.ops.parity import needs_torch
 
 SETTINGS: list[tuple[str, dict[str, Any]]] = [

@@ -56,7 +56,7 @@ def functional(lib: Any) -> Any:
     if lib is antorcha:
         from types import SimpleNamespace
 
-        from antorcha.ops.record import NAMESPACES
+        from antorcha.ops.kinds.record import NAMESPACES
 
         return SimpleNamespace(**NAMESPACES["nn.functional"])
     return lib.nn.functional

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import antorcha
-from antorcha.ops.record import NAMESPACES, REGISTRY, Op
+from antorcha.ops.kinds.record import NAMESPACES, REGISTRY, Op
 from antorcha.runtime.tensor import Tensor
 from tests.choosing import quick
 
@@ -49,11 +49,11 @@ def records() -> list[Op]:
 
 def samples(op: Op, dtype: Any = None) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
     """The op's sample arguments as (args, kwargs); in the quick suite the first of them."""
-    found = _samples(op, dtype)
+    found = all_samples(op, dtype)
     return itertools.islice(found, 1) if quick.active else found
 
 
-def _samples(op: Op, dtype: Any) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+def all_samples(op: Op, dtype: Any = None) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
     make = Maker(op.name, dtype)
     for fn in op.sample_functions:
         for sample in fn(make):
@@ -100,7 +100,7 @@ def torch_form(op: Op, torch: Any) -> Any:
     if op.namespace != "torch":
         for part in op.namespace.split("."):
             where = getattr(where, part)
-        return getattr(where, op.name, None)
+        return getattr(where, op.name.removeprefix(f"{op.namespace}_"), None)
     if op.is_function and hasattr(torch, op.name):
         return getattr(torch, op.name)
     if op.is_method and hasattr(torch.Tensor, op.name):

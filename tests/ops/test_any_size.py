@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import antorcha as torch
-from antorcha.ops.record import Op
+from antorcha.ops.kinds.record import Op
 from antorcha.runtime.call import native
 from antorcha.runtime.launch import gil_threshold
 from antorcha.runtime.tensor import Tensor

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import antorcha
-from antorcha.ops.record import NAMESPACES
+from antorcha.ops.kinds.record import NAMESPACES
 from tests.ops.parity import needs_torch
 
 F = SimpleNamespace(**NAMESPACES["nn.functional"])
@@ -83,10 +83,10 @@ def test_as_torch(case: dict[str, Any]) -> None:
 def test_as_the_windows_say(case: dict[str, Any]) -> None:
     """Against the NumPy computation of the same descriptions."""
     from antorcha.devices.cpu import convolution
-    from antorcha.devices.host import compile_host
+    from antorcha.devices.numpy_semantics.host import compile_host
     from antorcha.lang.kernels import Conv
-    from antorcha.runtime import layout as L
-    from antorcha.runtime.storage import as_numpy, new_storage
+    from antorcha.runtime.memory import layout as L
+    from antorcha.runtime.memory.storage import as_numpy, new_storage
 
     if case["transposed"]:
         return
@@ -222,3 +222,20 @@ def test_other_dtypes(dtype: str) -> None:
     y = F.conv2d(x, antorcha.ones(1, 1, 2, 2).to(kind))
     assert y.dtype is kind
     assert y.tolist()[0][0][0] == [10, 14, 18]
+
+
+@needs_torch
+def test_strides_of_conv1d_of_permuted_operands() -> None:
+    import torch
+
+    for columns in (False, True):  # is the image's last dim the outer one in memory?
+        for out, inner, size, options in ((3, 4, 2, {}), (4, 2, 3, {"groups": 2, "padding": 1})):
+            found = []
+            for lib in (antorcha, torch):
+                image = lib.arange(72.0).reshape(2, 9, 4) / 72
+                image = image.permute(0, 2, 1) if columns else image.reshape(2, 4, 9)
+                weight = lib.arange(float(out * inner * size)).reshape(out, size, inner) / 9
+                made = lib.nn.functional.conv1d(image, weight.permute(0, 2, 1), **options)
+                found.append((tuple(made.stride()), made.numpy()))
+            assert found[0][0] == found[1][0]
+            np.testing.assert_allclose(found[0][1], found[1][1], 1e-5)

@@ -10,7 +10,7 @@ import pytest
 
 import antorcha
 from antorcha.devices.cpu.template import slot
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 from tests.ops.parity import needs_torch
 
 F = antorcha.nn.functional

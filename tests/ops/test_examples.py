@@ -6,7 +6,7 @@ import doctest
 import io
 
 import antorcha
-from antorcha.ops.record import REGISTRY
+from antorcha.ops.kinds.record import REGISTRY
 
 
 def test_every_op_does_what_its_example_shows() -> None:

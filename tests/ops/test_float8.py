@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import antorcha as torch
-from antorcha import dtypes
+from antorcha.core import dtypes
 
 NAMES = sorted(dtypes.FLOAT8)
 BYTES = np.arange(256, dtype=np.uint8)

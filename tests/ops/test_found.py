@@ -13,7 +13,7 @@ from antorcha.devices.cpu import select as kernels
 from antorcha.devices.cpu.passes import Changed, failed
 from antorcha.errors import ShapeError
 from antorcha.lang.native import interpreted
-from antorcha.runtime.alloc import OutOfMemory
+from antorcha.runtime.memory.alloc import OutOfMemory
 from tests.ops.parity import needs_torch, pair
 
 DTYPES = ["bool", "uint8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64",

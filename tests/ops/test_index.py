@@ -11,10 +11,10 @@ import pytest
 import antorcha
 from antorcha.devices.cpu.gather import bad_index, gather_kernel, scatter_kernel
 from antorcha.devices.cpu.native import NativeKernel
-from antorcha.devices.host_gather import compute_gather, compute_scatter
+from antorcha.devices.numpy_semantics.gather import compute_gather, compute_scatter
 from antorcha.lang.kernels import Gather
 from antorcha.lang.native import interpreted
-from antorcha.ops.record import REGISTRY
+from antorcha.ops.kinds.record import REGISTRY
 from tests.ops.parity import compare, data, needs_torch
 from tests.ops.records import tensors_in
 

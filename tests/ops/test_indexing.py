@@ -212,3 +212,26 @@ def test_byte_masks_warn() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert x[antorcha.tensor([True, False, True])].tolist() == [0, 2]
+
+
+@needs_torch
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "index",
+    [
+        [0, slice(1, 2)], [0, None], [slice(0, 2)], [None], [..., 1], [0, ...],
+        [slice(0, 1), [0, 1]],
+        [[0, 1], [1, 2]], [0.5], [0, 1.5], [-0.5, 2], [], [True, False, True], [0], [-1, 0],
+    ],
+    ids=str,
+)  # fmt: skip
+def test_lists_that_stand_for_tuples_or_hold_floats(index: Any) -> None:
+    import torch
+
+    results = []
+    for lib in (antorcha, torch):
+        x = lib.arange(12.0).reshape(3, 4)
+        found = x[index]
+        x[index] = 50
+        results.append((found.tolist(), tuple(found.shape), found._is_view(), x.tolist()))
+    assert results[0] == results[1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import antorcha as torch
-from antorcha.ops.record import NAMESPACES
+from antorcha.ops.kinds.record import NAMESPACES
 
 
 @pytest.mark.parametrize("name", ["linalg", "special"])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import antorcha
-from antorcha.ops.record import Op
+from antorcha.ops.kinds.record import Op
 from antorcha.runtime.call import native, plan
 from antorcha.runtime.tensor import Tensor
 from tests.ops.records import everything, map_tensors, results, samples

@@ -15,10 +15,10 @@ import pytest
 
 import antorcha
 from antorcha.errors import MissingFeature
-from antorcha.ops.record import Op
+from antorcha.ops.kinds.record import Op
 from antorcha.runtime.call import native, plan
 from antorcha.runtime.tensor import Tensor
-from tests.ops.records import everything, map_tensors, results, samples
+from tests.ops.records import everything, map_tensors, records, results, samples, tensors_in
 from tests.ops.test_records import is_random
 
 TIMES = 5
@@ -111,10 +111,10 @@ def test_nothing_leaks(op: Op) -> None:
     try:
         for args, kwargs in samples(op, antorcha.float32):
             given, named = watched((args, kwargs), True)
-            live = antorcha.runtime.alloc.stats().live
+            live = antorcha.runtime.memory.alloc.stats().live
             for k in range(TIMES + 4):
                 op(*given, **named)
-                assert antorcha.runtime.alloc.stats().live == live, (op.name, k)
+                assert antorcha.runtime.memory.alloc.stats().live == live, (op.name, k)
     finally:
         gc.enable()
 
@@ -143,7 +143,7 @@ def test_writes(op: Op) -> None:
                 if not (wants and recorded):  # leaves again
                     mine = map_tensors(mine, lambda t: t.detach().requires_grad_(t.requires_grad))
                 with antorcha.set_grad_enabled(recorded):
-                    expected = outcome(lambda: op.inplace.general(*given, **named))  # noqa: B023
+                    expected = outcome(lambda: op.inplace.in_python(*given, **named))  # noqa: B023
                     result = outcome(lambda: op.inplace(*mine, **named))  # noqa: B023
                 if not isinstance(expected, Tensor):
                     assert result == expected, what
@@ -154,3 +154,32 @@ def test_writes(op: Op) -> None:
                 assert result._version == expected._version, what
                 same_elements(result, expected, what)
                 same_elements(mine[1:], given[1:], what)
+
+
+def test_each_operand_alone_is_recorded_at_every_call() -> None:
+    """Where one operand wants a gradient and the others do not, what is learnt is recorded, too."""
+    failures = []
+    for op in records():
+        for k, (args, kwargs) in enumerate(() if op.random else samples(op)):
+            tensors = tensors_in((args, kwargs))
+            for which, wanting in enumerate(tensors):
+                if not wanting.dtype.is_floating_point:
+                    continue
+                seen = [recorded(op, args, kwargs, which) for _ in range(TIMES)]
+                if seen.count(seen[0]) < TIMES:
+                    failures.append(f"{op.name}, sample {k}, operand {which}: {seen}")
+    assert not failures, "\n".join(failures)
+
+
+def recorded(op: Op, args: Any, kwargs: Any, which: int) -> Any:
+    """Which results want gradients, where an operand does."""
+    numbers = iter(range(1000))
+
+    def fresh(t: Tensor) -> Tensor:
+        return t.detach().clone().requires_grad_(next(numbers) == which)
+
+    values, named = map_tensors((args, kwargs), fresh)
+    try:
+        return [t.requires_grad for t in results(op(*values, **named))]
+    except (RuntimeError, NotImplementedError) as error:
+        return type(error).__name__

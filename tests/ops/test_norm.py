@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import antorcha
-from antorcha.ops.record import NAMESPACES
+from antorcha.ops.kinds.record import NAMESPACES
 from tests.ops.parity import needs_torch
 
 F = SimpleNamespace(**NAMESPACES["nn.functional"])

@@ -9,10 +9,10 @@ import pytest
 
 import antorcha
 from antorcha.devices.cpu.sort import sort_kernel
-from antorcha.devices.host_sort import compute_sort
+from antorcha.devices.numpy_semantics.sort import compute_sort
 from antorcha.lang.native import interpreted
-from antorcha.ops.record import REGISTRY
-from antorcha.runtime import layout as L
+from antorcha.ops.kinds.record import REGISTRY
+from antorcha.runtime.memory import layout as L
 from tests.ops.parity import needs_torch, pair
 
 DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32",

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import antorcha
-from antorcha.ops.record import NAMESPACES
+from antorcha.ops.kinds.record import NAMESPACES
 from tests.ops.parity import needs_torch
 
 F = SimpleNamespace(**NAMESPACES["nn.functional"])
@@ -152,3 +152,17 @@ def test_second_derivative() -> None:
         (g2,) = antorcha.autograd.grad((pool(shifted) ** 3).sum(), shifted)
         slope = ((g2 - g.detach()) / eps).sum().item()
         np.testing.assert_allclose(slope, h.sum().item(), rtol=1e-4)
+
+
+@needs_torch
+def test_strides_of_max_pool1d_of_permuted_images() -> None:
+    import torch
+
+    for wants in (False, True):
+        strides = []
+        for lib in (antorcha, torch):
+            image = lib.arange(72.0).reshape(2, 9, 4).permute(0, 2, 1).requires_grad_(wants)
+            values = lib.nn.functional.max_pool1d(image, 2)
+            both = lib.nn.functional.max_pool1d(image, 2, return_indices=True)
+            strides.append([tuple(each.stride()) for each in (values, *both)])
+        assert strides[0] == strides[1]

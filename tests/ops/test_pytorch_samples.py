@@ -20,18 +20,8 @@ CHUNKS = 4
 QUICK, MOST = 10, 20  # samples of an entry, spread over all of them
 
 PARTLY = {
+    "chalf": "no complex32 yet",
     "complex": "no complex32 yet",
-    "linalg.lu": "no derivative yet",
-    "linalg.lu_factor": "no derivative yet",
-    "linalg.matrix_norm": "no halves yet",
-    "linalg.norm": "no halves yet",
-    "linalg.norm.subgradients_at_zero": "no halves yet",
-    "linalg.slogdet": "no gradient of a complex sign yet",
-    "logaddexp": "no complex numbers yet",
-    "logcumsumexp": "no complex numbers yet",
-    "logdet": "no gradient of a complex sign yet",
-    "logsumexp": "no complex numbers yet",
-    "nn.functional.rms_norm": "no complex numbers yet",
     "view_as_complex": "no complex32 yet",
 }
 """Entries of which antorcha lacks a part, and says so with NotImplementedError."""
@@ -43,22 +33,37 @@ DEVIATES = {
     "polygamma.polygamma_n_2": "PyTorch's trigamma is good to 10 digits",
     "polygamma.polygamma_n_3": "PyTorch's trigamma is good to 10 digits",
     "polygamma.polygamma_n_4": "PyTorch's trigamma is good to 10 digits",
+    "special.airy_ai": "PyTorch's is good to 7 digits",
+    "special.bessel_j0": "PyTorch's is good to 7 digits",
+    "special.bessel_j1": "PyTorch's is good to 7 digits",
+    "special.bessel_y0": "PyTorch's is good to 7 digits",
+    "special.bessel_y1": "PyTorch's is good to 7 digits",
     "special.polygamma.special_polygamma_n_0": "PyTorch's trigamma is good to 10 digits",
 }
 """In float64 the numbers of these differ in the last digits: compared as if float32."""
 
+COARSE_HALVES = {"logspace": "PyTorch rounds the step between two powers to a half"}
+"""In halves PyTorch's numbers of these are the coarser ones: compared to a digit less."""
+
 STRIDES = {
     "linalg.lstsq": "PyTorch's solution is a part of LAPACK's workspace",
     "linalg.lstsq.grad_oriented": "PyTorch's solution is a part of LAPACK's workspace",
-    "linalg.solve_triangular": "PyTorch's depend on which triangle BLAS is asked for",
 }
 """Results of other strides than PyTorch's."""
+
+NO_NUMBERS = {("matrix_exp", "bfloat16"), ("matrix_exp", "float16")}
+"""Entries and dtypes of which PyTorch's results are nan."""
+WRONG_GRADIENTS = {
+    "as_strided_scatter": "PyTorch's gradient of the whole is that of what is written over",
+}
+"""Entries whose gradients PyTorch gets wrong (finite differences say so): results are compared."""
 
 UNORDERED = {"argsort", "kthvalue", "mode", "msort", "sort", "topk"}
 """Which of equal elements they choose is nobody's promise: in dtypes where there are some, only the
 values are compared."""
 
-UP_TO_PHASE = {"linalg.eig", "linalg.eigh", "linalg.qr", "linalg.svd", "qr", "svd"}
+UP_TO_PHASE = {"linalg.eig", "linalg.eigh", "linalg.qr", "linalg.svd", "pca_lowrank", "qr", "svd",
+               "svd_lowrank"}  # fmt: skip
 """A vector and its negative are equally right: compared as PyTorch's gradient tests do."""
 
 
@@ -82,8 +87,10 @@ def check(entry: Any, dtype: str, grad: bool, most: int) -> list[str]:
 
     title = samples.title(entry)
     kind = getattr(torch, dtype)
-    grad = grad and entry.supports_autograd
+    grad = grad and entry.supports_autograd and title not in WRONG_GRADIENTS
     if kind not in entry.dtypes or (grad and kind not in entry.backward_dtypes):
+        return []
+    if (title, dtype) in NO_NUMBERS:
         return []
     call, ours = samples.both(entry, grad)
     ties = title in UNORDERED and dtype not in ("float32", "float64")
@@ -96,13 +103,20 @@ def check(entry: Any, dtype: str, grad: bool, most: int) -> list[str]:
             strides=title not in STRIDES, indices=not ties,
             sums=not samples.elementwise(entry),
             values="empty" not in title and not entry.has_nondeterministic_output,
-            scale=1e5 if title in DEVIATES and dtype == "float64" else 1,
+            scale=scale_of(title, dtype),
         )  # fmt: skip
         if message.startswith("lacks") and title in PARTLY:
             continue
         if message:
             wrong.append(f"{title} {dtype} sample {k}: {message}")
     return wrong
+
+
+def scale_of(title: str, dtype: str) -> float:
+    """How much further than usual the numbers may lie apart."""
+    if dtype == "float64":
+        return 1e5 if title in DEVIATES else 1
+    return 10 if title in COARSE_HALVES and dtype in ("float16", "bfloat16") else 1
 
 
 def check_chunk(dtype: str, chunk: int, grad: bool, most: int) -> None:
@@ -115,7 +129,7 @@ def check_chunk(dtype: str, chunk: int, grad: bool, most: int) -> None:
 
 
 def test_most_of_pytorchs_entries_are_here() -> None:
-    assert len(held()) >= 490
+    assert len(held()) >= 600
     assert not set(PARTLY) & set(lacking())
 
 

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 import antorcha as torch
-from antorcha.ops.record import REGISTRY
+from antorcha.ops.kinds.record import REGISTRY
 
 X = torch.rand(2, 3, 4)
 W = torch.nn.Parameter(torch.rand(2, 3, 4))

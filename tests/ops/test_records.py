@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import antorcha
-from antorcha.ops.record import Composite, Op
+from antorcha.ops.kinds.record import Composite, Op
 from antorcha.runtime.tensor import Tensor
 from tests.ops.records import (
     Maker,
@@ -26,11 +26,17 @@ from tests.ops.records import (
 
 # The one check of test_parity that does not hold of an op, and why; all others do.
 DEVIATIONS = {
+    # What is written over has the gradient there, what stays has none: the wrong way round.
+    "as_strided_scatter": "gradient",
     # The slope is 1/6; PyTorch's constant is a float32, in float64 too.
     "hardsigmoid": "gradient in float64",
+    # Its own backward fails: it writes to the inverse that it has saved.
+    "linalg_cond": "backward",
+    # So does this one's: it writes to the powers that it has saved.
+    "vander": "backward",
 }
 # Functions of symmetric matrices read one triangle; their gradient is that of the symmetric part.
-SYMMETRIC = ("linalg_cholesky", "linalg_eigvalsh", "linalg_eigh")
+SYMMETRIC = ("linalg_cholesky", "linalg_cholesky_ex", "linalg_eigvalsh", "linalg_eigh")
 # A triangular factor gets, as in PyTorch, the gradient of a full one: only its triangle counts.
 TRIANGULAR = {"cholesky_solve": 1}
 
@@ -230,7 +236,7 @@ def test_parity(op: Op) -> None:
                     left = [r for r in left if r is not a]
                     right = [r for r in right if r is not b]
             total = sum([r.sum() for r in left if r.requires_grad and r.dtype.is_floating_point])
-            if not isinstance(total, Tensor):
+            if not isinstance(total, Tensor) or known == "backward":
                 continue
             total.backward()
             sum([r.sum() for r in right if r.requires_grad]).backward()

@@ -130,3 +130,15 @@ def test_short_cuts_agree() -> None:
         assert type(a.grad_fn) is type(b.grad_fn)
         with antorcha.no_grad():
             assert not call().requires_grad
+
+
+@pytest.mark.parametrize("name", ["slice_scatter", "select_scatter", "diagonal_scatter",
+                                  "as_strided_scatter"])  # fmt: skip
+def test_what_is_scattered_alone_may_want_a_gradient(name: str) -> None:
+    """At every call, also where the whole wants none."""
+    args: Any = {"select_scatter": (0, 1), "as_strided_scatter": ((4,), (1,))}.get(name, ())
+    shape = {"slice_scatter": (4, 4)}.get(name, (4,))
+    for _ in range(4):
+        whole, part = antorcha.zeros(4, 4), antorcha.ones(shape, requires_grad=True)
+        getattr(antorcha, name)(whole, part, *args).sum().backward()
+        assert part.grad.tolist() == antorcha.ones(shape).tolist()

@@ -14,8 +14,8 @@ import pytest
 
 import antorcha
 from antorcha.lang import expr as E
-from antorcha.ops.pointwise import PointwiseOp
-from antorcha.ops.record import REGISTRY
+from antorcha.ops.kinds.pointwise import PointwiseOp
+from antorcha.ops.kinds.record import REGISTRY
 from tests.ops.records import Maker
 
 WRITTEN = sorted(

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 import antorcha as torch
-from antorcha import modes
+from antorcha.core import modes
 from antorcha.runtime import launched, trace
-from antorcha.runtime.alloc import stats
 from antorcha.runtime.call import native
+from antorcha.runtime.memory.alloc import stats
 
 pytestmark = pytest.mark.usefixtures("no_collection")
 
@@ -36,9 +36,9 @@ def path(request: pytest.FixtureRequest) -> Iterator[str]:
 
 @pytest.fixture(autouse=True)
 def _leaves_all_as_it_was() -> Iterator[None]:
-    before = modes.busy, modes.watched, modes.state.word
+    before = modes.busy, modes.profiled, modes.state.word
     yield
-    assert (modes.busy, modes.watched, modes.state.word) == before
+    assert (modes.busy, modes.profiled, modes.state.word) == before
     assert not trace.state.on
     assert all(owner.words[0] == owner.kernel for owner in launched.all_owners())
 
@@ -397,7 +397,7 @@ def test_a_forked_child_is_not_profiled() -> None:
                 prof.stop()
                 with Profile() as own:
                     torch.ones(2) * 2
-                fine = not modes.watched and prof.profiler.function_events is None
+                fine = not modes.profiled and prof.profiler.function_events is None
                 code = 0 if fine and "aten::mul" in _counts(own) else 2
             finally:
                 os._exit(code)

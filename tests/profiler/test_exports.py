@@ -22,8 +22,8 @@ from antorcha.profiler import ProfilerAction, ProfilerActivity, profile, record_
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def _work() -> None:
-    x = torch.ones(4, 4, requires_grad=True)
+def _work(n: int = 4) -> None:
+    x = torch.ones(n, n, requires_grad=True)
     with record_function("forward <&>"):
         y = (x @ x).exp()
     y.sum().backward()
@@ -188,7 +188,12 @@ def test_stacks(prof: Any, tmp_path: Path) -> None:
 
 
 # ---- flame graphs
-def test_flame_graph(prof: Any, tmp_path: Path) -> None:
+def test_flame_graph(tmp_path: Path) -> None:
+    n = 400  # so that its product is wide enough to be drawn, whatever the machine does besides
+    _work(n)
+    with profile(with_stack=True) as prof:
+        _work(n)
+        _work(n)
     file = tmp_path / "flame.svg"
     prof.export_flame_graph(str(file))
     root = ElementTree.parse(file).getroot()

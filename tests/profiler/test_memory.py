@@ -13,7 +13,7 @@ import pytest
 
 import antorcha as torch
 from antorcha.profiler import memory, memory_timeline, profile, record_function
-from antorcha.runtime.alloc import stats
+from antorcha.runtime.memory.alloc import stats
 
 pytestmark = pytest.mark.usefixtures("no_collection")
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import antorcha as torch
 from antorcha.errors import AntorchaError
-from antorcha.runtime import alloc
+from antorcha.runtime.memory import alloc
 
 F = torch.nn.functional
 POISON = 3e33
@@ -117,7 +117,8 @@ KINDS: dict[str, list[tuple[Call, Call]]] = {
         (rows, lambda a, b: a.clone()), (rows, lambda a, b: a.to(torch.float64)),
         (rows, lambda a, b: a.t().contiguous()), (rows, lambda a, b: torch.tensor(a.tolist())),
         (rows, lambda a, b: a.sum().item()), (rows, lambda a, b: torch.from_numpy(a.numpy())),
-        (rows, lambda a, b: torch.from_dlpack(a)),
+        (rows, lambda a, b: torch.from_dlpack(a)), (rows, lambda a, b: a[b > 2]),
+        (rows, lambda a, b: a.unique()),
     ],
     "random": [
         (rows, lambda a, b: a.normal_()), (rows, lambda a, b: a.uniform_(1, 2)),

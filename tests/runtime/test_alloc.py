@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from antorcha.runtime import alloc
+from antorcha.runtime.memory import alloc
 
 pytestmark = pytest.mark.usefixtures("no_collection")
 

@@ -33,7 +33,7 @@ def _symbols(*first: str) -> str:
 
 
 def test_code_on_disk_is_found_whatever_was_imported_before() -> None:
-    assert _symbols("random", "sequence") == _symbols("storage") != ""
+    assert _symbols("random", "sequence") == _symbols("memory.storage") != ""
 
 
 def _too_many(_first: Any, _second: Any, number: int) -> BaseException:

@@ -14,7 +14,7 @@ from tests.patience import PATIENCE
 pytestmark = pytest.mark.skipif(not native.ACTIVE, reason="the native path does not run")
 WARM = """
 import antorcha as torch
-from antorcha.runtime.call.native import invariants, life, methods, operators, places, slots
+from antorcha.runtime.call.native import dealloc, invariants, methods, places, slots
 
 def work():
     x, y = torch.rand(3, 4, requires_grad=True), torch.rand(3, 4)
@@ -31,16 +31,13 @@ table, room, used = [places.Quick.fields[name][0] // 8 for name in ("table", "ro
 invariants.check_everything()
 """
 HARM = {
-    "operator entry": "size = operators.Entry.size; starts = range(operators.tables.addr, "
-    "operators.tables.addr + size * operators.ENTRIES * len(operators.NAMES), size); "
-    "slots.word(next(at for at in starts if slots.word(at).value)).value = 0",
     "places are not there": "memory = next(m for _, m in methods.quicks if m[used]); "
     "memory[used] -= 1",
     "another key": "memory = next(m for _, m in methods.quicks if m[used]); "
     "words = [slots.word(memory[table] + 8 * k).value for k in range(memory[room])]; "
     "place = next(w for w in words if w);"
     "words = slots.word(invariants._object(place).ptr + 8); words.value ^= 1 << 40",
-    "spare objects": "slots.word(life.lives.addr + 16).value += 1",
+    "spare objects": "slots.word(dealloc.lives.addr + 16).value += 1",
     "a thread in a mode": "from antorcha.runtime.call.native import mode; "
     "mode.current()(); slots.word(mode.answer.addr + 8).value = 1",
     "numel": "z._layout.numel += 1; invariants.check_result(z)",
@@ -66,13 +63,13 @@ def test_what_is_in_order_passes() -> None:
 def test_no_kernel_runs_without_an_operand_that_it_reads() -> None:
     """(As when a number was None, and so no operand.)"""
     done = run("""
-from antorcha import dtypes
-from antorcha.device import as_device, backend
+from antorcha.core import dtypes
+from antorcha.core.device import as_device, backend
 from antorcha.devices.cpu.gather import scatter_kernel
 from antorcha.devices.cpu.native import compile_native
 from antorcha.errors import NativeError
 from antorcha.lang.kernels import Scatter
-from antorcha.runtime import layout as L
+from antorcha.runtime.memory import layout as L
 
 cpu = as_device("cpu")
 big, index = L.contiguous((3, 3), dtypes.float32, cpu), L.contiguous((2, 3), dtypes.int64, cpu)

@@ -25,10 +25,11 @@ from antorcha.lang.native import (
     ptr,
     raw,
 )
-from antorcha.runtime import alloc, launch
+from antorcha.runtime import launch
 from antorcha.runtime.cpython import HAS_GIL
 from antorcha.runtime.launch import make_launch
-from antorcha.runtime.storage import as_numpy, new_storage, null_storage, resize, wrap
+from antorcha.runtime.memory import alloc
+from antorcha.runtime.memory.storage import as_numpy, new_storage, null_storage, resize, wrap
 
 pytestmark = pytest.mark.usefixtures("no_collection")
 

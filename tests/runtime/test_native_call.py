@@ -56,3 +56,12 @@ FEW = ("modes", "versions_and_views", "indices", "graphs", "accumulation", "writ
 def test_checked(file: str, name: str) -> None:
     """Some of them with all invariants checked at each call, which takes its time."""
     run(file, name, ANTORCHA_CALL="checked")
+
+
+def test_the_second_call_of_anything_runs_next_to_no_python() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.runtime.second_calls"], cwd=Path(__file__).parents[2],
+        env={**os.environ, "ANTORCHA_CALL": "native"}, capture_output=True, text=True,
+        timeout=PATIENCE,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr

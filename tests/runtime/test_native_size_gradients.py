@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 import antorcha as torch
-from antorcha.ops import replay, replay_sizes
-from antorcha.runtime.alloc import stats
+from antorcha.core.hooks import hooks
+from antorcha.ops.kinds import replay_sizes
 from antorcha.runtime.call import native, plan
+from antorcha.runtime.memory.alloc import stats
 
 pytestmark = pytest.mark.skipif(not native.ACTIVE, reason=native.why_not())
 F = torch.nn.functional
@@ -103,7 +104,7 @@ def by_rule(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         asked.append(node.op.name)
         replay_sizes.meet(node, grads)
 
-    monkeypatch.setattr(replay, "on_size", meet)
+    monkeypatch.setattr(hooks, "meet_size", meet)
     return asked
 
 

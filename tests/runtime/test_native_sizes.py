@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 import antorcha as torch
-from antorcha.ops.record import REGISTRY
-from antorcha.runtime.alloc import stats
+from antorcha.ops.kinds.record import REGISTRY
 from antorcha.runtime.call import native, plan, sizes
-from antorcha.runtime.call.native import checking, learn_sizes, methods, sized
+from antorcha.runtime.call.native import checking, methods, promote_sizes, sized
 from antorcha.runtime.call.native.places import Quick
+from antorcha.runtime.memory.alloc import stats
 from antorcha.runtime.sequence import sequence_of
 from tests.ops.test_sizes import CASES
 
@@ -90,13 +90,13 @@ EVERY = {**{name: case for name, case in CASES.items() if name not in ONE_BY_ONE
 def machines(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What outlines are for machine code."""
     found: list[Any] = []
-    sized_of = learn_sizes.sized_of
+    sized_of = promote_sizes.sized_of
 
     def noted(outline: Any) -> Any:
         found.append(sized_of(outline))
         return found[-1]
 
-    monkeypatch.setattr(learn_sizes, "sized_of", noted)
+    monkeypatch.setattr(promote_sizes, "sized_of", noted)
     return found
 
 
@@ -131,6 +131,27 @@ def test_a_size_that_was_never_met_needs_no_python() -> None:
         assert plan.count() <= planned + 40
 
 
+def test_a_recorded_function_of_one_op_needs_no_python() -> None:
+    x, classes = torch.rand(5000, 8), torch.zeros(5000, dtype=torch.int64)
+    w = torch.rand(8, 8).requires_grad_()
+    for n in range(1000, 1060):
+        F.cross_entropy(x[:n] @ w, classes[:n])
+    before = native_calls()
+    for n in range(2000, 2400):
+        F.cross_entropy(x[:n] @ w, classes[:n])
+    assert native_calls() - before >= 4 * 395  # two slices, a product and the function
+
+
+def test_assigning_to_a_slice_never_met_needs_no_plan() -> None:
+    x, y = torch.zeros(5000), torch.ones(5000)
+    for n in range(1000, 1010):
+        x[1:n] = y[1:n]
+    planned = plan.count()
+    for n in range(2000, 2100):
+        x[1:n] = y[1:n]
+    assert plan.count() <= planned + 10
+
+
 def test_words_are_those_of_the_outline() -> None:
     """What machine code works out is what Python's program gives, wherever either does."""
     for n in range(3, 30):
@@ -140,7 +161,7 @@ def test_words_are_those_of_the_outline() -> None:
     compared = 0
     for family in sizes._families.values():
         for outline in family.outlines:
-            block = learn_sizes.sized_of(outline)
+            block = promote_sizes.sized_of(outline)
             if block is None:
                 continue
             for n in (2, 3, 7, 31, 64, 1000):
@@ -156,7 +177,7 @@ def test_words_are_those_of_the_outline() -> None:
                         every |= (
                             {n for n in value if type(n) is int} if type(value) is tuple else set()
                         )
-                    assert set(ours) - every <= {0, id(learn_sizes._unexplained), *ours[:2]}
+                    assert set(ours) - every <= {0, id(promote_sizes._unexplained), *ours[:2]}
                     compared += 1
     assert compared > 100
 
@@ -174,7 +195,7 @@ def test_numbers_too_large_are_left_to_python() -> None:
     for n in range(3, 12):
         torch.rand(n, 8).t().softmax(-1)
     (family,) = [f for key, f in sizes._families.items() if key[0] is REGISTRY["softmax"]]
-    block = learn_sizes.sized_of(family.outlines[0])
+    block = promote_sizes.sized_of(family.outlines[0])
     assert block is not None
     assert sized.evaluated(block, *[1 << 40] * family.outlines[0].given) is None
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import antorcha as torch
-from antorcha.runtime import layout as layouts
 from antorcha.runtime.call import native, plan
 from antorcha.runtime.call.native import layouts as native_layouts
+from antorcha.runtime.memory import layout as layouts
 
 pytestmark = pytest.mark.skipif(not native.ACTIVE, reason=native.why_not())
 
@@ -73,6 +73,7 @@ def test_views_are_those_of_the_python_path() -> None:
 
 
 def test_a_layout_is_one_object_whoever_makes_it() -> None:
+    plan.flush()  # (or it comes in between, when the tests before have made many plans)
     x = torch.arange(10_000)
     for n in range(2, 400):
         natively = x[:n]._layout

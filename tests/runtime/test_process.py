@@ -20,9 +20,10 @@ START = """
 import os, sys, threading, time
 import numpy as np
 from antorcha.lang.native import i32, i64, Extern, atomic_store, native, ptr, raw, void
-from antorcha.runtime import alloc, pool, random
+from antorcha.runtime import pool, random
+from antorcha.runtime.memory import alloc
 from antorcha.runtime.launch import make_launch
-from antorcha.runtime.storage import new_storage, wrap, as_numpy
+from antorcha.runtime.memory.storage import new_storage, wrap, as_numpy
 from antorcha.runtime.pool import pool_run
 usleep = Extern("usleep", i32, i32)
 

@@ -13,8 +13,8 @@ import pytest
 
 from antorcha.lang.native import f32, i64, native, ptr, raw
 from antorcha.runtime.launch import make_launch
+from antorcha.runtime.memory.storage import Storage, as_numpy, new_storage
 from antorcha.runtime.sequence import SMALL, Sequence, sequence_of
-from antorcha.runtime.storage import Storage, as_numpy, new_storage
 
 N = 6
 

@@ -10,7 +10,7 @@ import pytest
 
 import antorcha as torch
 from antorcha.runtime.call import native
-from antorcha.runtime.call.native import spares
+from antorcha.runtime.call.native import freelist
 from antorcha.runtime.call.native.slots import word
 
 p = torch.ones(3, requires_grad=True)
@@ -22,28 +22,28 @@ _ = p + b, p + b
 def natively() -> None:
     if not native.ACTIVE:
         pytest.skip("the native path does not run here: " + native.why_not())
-    while (p + b).grad_fn.seq < spares.SMALLEST:  # (smaller ints are not kept)
+    while (p + b).grad_fn.seq < freelist.SMALLEST:  # (smaller ints are not kept)
         pass
 
 
 def kept() -> tuple[int, int]:
     """How many tuples of two and ints are kept."""
-    pairs = word(spares.tuples.addr + 2 * spares.Spares.size).value
-    return pairs, word(spares.ints.addr).value
+    pairs = word(freelist.tuples.addr + 2 * freelist.Spares.size).value
+    return pairs, word(freelist.ints.addr).value
 
 
 def use_up() -> list[Any]:
     """More nodes than there can be parts for."""
-    return [p + b for _ in range(2 * spares.MOST)]
+    return [p + b for _ in range(2 * freelist.MOST)]
 
 
 def test_parts_are_kept_and_used() -> None:
     made = use_up()
     assert kept() == (0, 0)
     del made
-    assert kept() == (spares.MOST, spares.MOST)
+    assert kept() == (freelist.MOST, freelist.MOST)
     y = p + b
-    assert kept() == (spares.MOST - 1, spares.MOST - 1)
+    assert kept() == (freelist.MOST - 1, freelist.MOST - 1)
     assert y.grad_fn.next_functions[1] == (None, 0)
 
 
@@ -64,7 +64,7 @@ def test_no_tuple_of_nothing_is_seen() -> None:
     del_me = use_up()
     del del_me
     for found in gc.get_objects():
-        if type(found) is tuple and 0 < len(found) <= spares.LONGEST:
+        if type(found) is tuple and 0 < len(found) <= freelist.LONGEST:
             assert len([item is None for item in found]) == len(found)  # null would crash
     gc.collect()
     assert torch.equal(p + b, torch.full((3,), 2.0))
@@ -91,7 +91,7 @@ def test_an_edge_whose_end_makes_nodes() -> None:
     y = leaf + b
     del leaf, y
     assert watcher() is None
-    assert len(made) == 2 * spares.MOST
+    assert len(made) == 2 * freelist.MOST
     assert all(each.grad_fn.edges[0] is p for each in made)
 
 

@@ -9,8 +9,15 @@ import weakref
 import numpy as np
 import pytest
 
-from antorcha.runtime import alloc, storage
-from antorcha.runtime.storage import Storage, as_numpy, new_storage, null_storage, resize, wrap
+from antorcha.runtime.memory import alloc, storage
+from antorcha.runtime.memory.storage import (
+    Storage,
+    as_numpy,
+    new_storage,
+    null_storage,
+    resize,
+    wrap,
+)
 
 pytestmark = pytest.mark.usefixtures("no_collection")
 

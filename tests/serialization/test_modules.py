@@ -182,10 +182,19 @@ class Colour(enum.Enum):
     RED = "red"
 
 
+class OldColour(enum.Enum):
+    """Pickled as Python before 3.11.4 pickles every Enum."""
+
+    RED = "red"
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return getattr, (type(self), self.name)
+
+
 @dataclasses.dataclass
 class Config:
     depth: int
-    colour: Colour
+    colour: Colour | OldColour
 
 
 Pair = collections.namedtuple("Pair", "a b")
@@ -212,6 +221,7 @@ def test_the_programs_own_classes() -> None:
     slots.x = 1
     value = {
         "net": Net(), "config": Config(3, Colour.RED), "pair": Pair(1, antorcha.ones(2)),
+        "old": OldColour.RED,
         "namespace": argparse.Namespace(lr=0.1), "slots": slots, "shown": Shown(a=1),
         "own": Own(7), "when": datetime.datetime(2026, 1, 2, tzinfo=datetime.UTC),
         "path": pathlib.PurePosixPath("a/b"), "many": collections.deque([1, 2], maxlen=3),
@@ -226,6 +236,7 @@ def test_the_programs_own_classes() -> None:
         assert loaded["net"](x).tolist() == value["net"](x).tolist()
         assert loaded["net"].make(2).eps == 1e-6
         assert loaded["config"] == value["config"]
+        assert loaded["old"] is OldColour.RED
         assert loaded["pair"].b.tolist() == [1, 1]
         assert loaded["slots"].x == 1
         assert loaded["own"].x == 7
@@ -252,7 +263,7 @@ def test_a_trusted_file_runs_no_function(tmp_path: pathlib.Path) -> None:
     for module, name in ((b"os", b"mkdir"), (b"posix", b"mkdir"), (b"pathlib", b"os.mkdir"),
                          (b"builtins", b"open"), (b"io", b"open"), (b"shutil", b"os.mkdir"),
                          (b"subprocess", b"Popen"), (b"numpy", b"memmap"), (b"numpy", b"save"),
-                         (b"antorcha.files", b"os.mkdir"), (b"torch", b"save"),
+                         (b"antorcha.core.files", b"os.mkdir"), (b"torch", b"save"),
                          (b"torch.nn", b"Module.__init__"), (b"pickle", b"loads"),
                          (__name__.encode(), b"os.mkdir"), (__name__.encode(), b"through"),
                          (b"pytest", b"main"), (b"operator", b"call"),
@@ -265,9 +276,28 @@ def test_a_trusted_file_runs_no_function(tmp_path: pathlib.Path) -> None:
         assert not place.exists()
 
 
-def test_what_the_errors_say() -> None:
+class Reaching:
+    """Pickled as another attribute of an Enum than a member."""
+
+    def __reduce__(self) -> Any:
+        return getattr, (Colour, "__class__")
+
+
+@pytest.mark.parametrize("trust", [False, True])
+def test_of_an_enum_only_members_are_had(trust: bool) -> None:
     file = io.BytesIO()
-    antorcha.save(Config(1, Colour.RED), file)
+    antorcha.save(Reaching(), file)
+    with (
+        antorcha.serialization.safe_globals([Colour]),
+        pytest.raises(pickle.UnpicklingError, match="getattr of '__class__' is not allowed"),
+    ):
+        antorcha.load(io.BytesIO(file.getvalue()), weights_only=not trust)
+
+
+@pytest.mark.parametrize("colour", [Colour, OldColour])
+def test_what_the_errors_say(colour: Any) -> None:
+    file = io.BytesIO()
+    antorcha.save(Config(1, colour.RED), file)
     with pytest.raises(pickle.UnpicklingError) as caught:
         antorcha.load(io.BytesIO(file.getvalue()))
     message = str(caught.value)
@@ -277,15 +307,15 @@ def test_what_the_errors_say() -> None:
     assert found[1] == f"{__name__}.Config"
     assert "torch.serialization.add_safe_globals([Config])" in message
     names = antorcha.serialization.get_unsafe_globals_in_checkpoint(io.BytesIO(file.getvalue()))
-    assert sorted(names) == [f"{__name__}.Colour", f"{__name__}.Config"]
-    with antorcha.serialization.safe_globals([Config, Colour]):
+    assert set(names) == {f"{__name__}.{colour.__name__}", f"{__name__}.Config"}
+    with antorcha.serialization.safe_globals([Config, colour]):
         unsafe = antorcha.serialization.get_unsafe_globals_in_checkpoint
         assert unsafe(io.BytesIO(file.getvalue())) == []
-        assert antorcha.load(io.BytesIO(file.getvalue())) == Config(1, Colour.RED)
+        assert antorcha.load(io.BytesIO(file.getvalue())) == Config(1, colour.RED)
     assert antorcha.serialization.get_safe_globals() == []
     with pytest.raises(RuntimeError, match="explicit pickle_module"):
         antorcha.load(io.BytesIO(file.getvalue()), pickle_module=pickle, weights_only=True)
-    assert antorcha.load(io.BytesIO(file.getvalue()), pickle_module=pickle) == Config(1, Colour.RED)
+    assert antorcha.load(io.BytesIO(file.getvalue()), pickle_module=pickle) == Config(1, colour.RED)
     with antorcha.serialization.safe_globals([(Config,)]), pytest.raises(ValueError):
         antorcha.load(io.BytesIO(file.getvalue()))
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import antorcha as torch
-from antorcha.ops.record import REGISTRY
+from antorcha.ops.kinds.record import REGISTRY
 
 
 def random_pair(rng: np.random.Generator, *shape: int) -> tuple[Any, Any]:

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 import antorcha as torch
-from antorcha import modes, overrides
+from antorcha import overrides
+from antorcha.core import modes
 
 assert not modes.subclasses, "nothing may watch before there is a subclass"
 PLAIN_ADD = torch.Tensor.add
@@ -306,7 +307,7 @@ def test_calls_look_at_their_arguments_while_there_is_an_instance() -> None:
 LOOKS = """
 import gc
 import antorcha as torch
-from antorcha import modes
+from antorcha.core import modes
 ASKED = {torch.Tensor.clone, torch.Tensor.sum}  # before anything is replaced
 class Kept(torch.Tensor):
     seen = []

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import antorcha as torch
-from antorcha import modes
+from antorcha.core import modes
 from antorcha.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import antorcha as torch
-from antorcha.dtypes import ALL, BEYOND_NUMPY
+from antorcha.core.dtypes import ALL, BEYOND_NUMPY
 from antorcha.tensor.dlpack import DLDeviceType, to_dlpack
 from tests.patience import PATIENCE
 
@@ -319,12 +319,31 @@ CASES = [
     "np.sin(x)", "np.add(x, x)", "np.maximum(x, 1)", "np.multiply(2, x)", "np.isnan(x)",
     "np.float32(2) * x", "x * np.float32(2)", "np.float64(3) - x", "np.float64(3) ** x",
     "np.float64(3) < x", "np.int64(2) * x", "np.bool_(True) * x", "np.float16(2) * x.half()",
-    "x * np.arange(3.)", "x - np.arange(3.)", "np.arange(3.) * x", "x @ np.ones(3, np.float32)",
-    "np.ones(2, np.float32) @ x", "x == np.arange(3.)", "x == [1, 2, 3]", "x == None",
+    "x * np.arange(3.)", "x - np.arange(3.)", "x @ np.ones(3, np.float32)", "x == np.arange(3.)",
+    "x == [1, 2, 3]", "x == None",
     "x == 'a'", "x + [1, 2, 3]", "[1, 2, 3] + x", "np.concatenate([x, x])", "np.stack([x, x])",
     "np.where(x > 1, x, 0)", "torch.add(x, np.float32(3))", "torch.add(x, np.ones(3))",
     "np.greater(x, 1)", "np.sin(x.requires_grad_())",
 ]  # fmt: skip
+
+
+def test_an_array_may_come_first() -> None:
+    """PyTorch refuses most of these; libraries of arrays, such as xarray, write them."""
+    a, x = np.arange(1.0, 4.0), torch.tensor([4.0, 5.0, 6.0], requires_grad=True)
+    pairs = {
+        "+": a + x, "-": a - x, "*": a * x, "/": a / x, "//": a // x, "%": a % x, "**": a**x,
+        "@": a.astype(np.float32) @ x, "<": a < x, ">=": a >= x, "==": a == x,
+    }  # fmt: skip
+    for name, found in pairs.items():
+        value = x.detach().numpy()
+        expected = eval(f"a {name} value", {"a": a, "value": value})
+        assert isinstance(found, torch.Tensor), name
+        np.testing.assert_allclose(found.detach().numpy(), expected, rtol=1e-6, err_msg=name)
+        assert found.requires_grad == found.dtype.is_floating_point, name
+    n = torch.tensor([1, 2])
+    assert (np.array([3, 3]) & n).tolist() == [1, 2]
+    with pytest.raises(TypeError):
+        np.array(["a", "b"]) + n
 
 
 @pytest.mark.oracle

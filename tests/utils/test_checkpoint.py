@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import antorcha
-from antorcha import modes
+from antorcha.core import modes
 
 LIBRARIES = ["antorcha", pytest.param("torch", marks=pytest.mark.oracle)]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import antorcha
-from antorcha import modes
+from antorcha.core import modes
 from antorcha.utils.flop_counter import FlopCounterMode, register_flop_formula
 
 

@@ -9,17 +9,18 @@ import importlib
 from types import ModuleType
 from typing import Any
 
-from antorcha import absent
+from antorcha import backends
 from antorcha._C.dispatch_keys import DispatchKey, DispatchKeySet
 from antorcha._C.dispatch_keys import ExcludeDispatchKeyGuard as _ExcludeDispatchKeyGuard
-from antorcha.device import CPU, Device
-from antorcha.dtypes import dtype
+from antorcha.core import absent
+from antorcha.core.device import CPU, Device, as_device
+from antorcha.core.dtypes import dtype
+from antorcha.core.shapes import Size
 from antorcha.jit.modules import ScriptFunction, ScriptModule
 from antorcha.nn.module import parse_to
-from antorcha.ops.lapack import LinAlgError as _LinAlgError
+from antorcha.ops.kinds.lapack import LinAlgError as _LinAlgError
 from antorcha.random import Generator
 from antorcha.runtime.tensor import Tensor
-from antorcha.shapes import Size
 from antorcha.tensor.subclass import DisableTorchFunction, DisableTorchFunctionSubclass
 
 __all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet",
@@ -46,8 +47,6 @@ def _get_accelerator(check: Any = None) -> Device:
 
 def _get_default_device() -> str:
     """The default device's name."""
-    from antorcha.device import as_device
-
     return str(as_device(None))
 
 
@@ -98,8 +97,6 @@ _jit_can_fuse_on_gpu = _jit_texpr_fuser_enabled = _jit_can_fuse_on_cpu
 
 def _set_math_sdp_allow_fp16_bf16_reduction(enabled: bool) -> None:
     """``torch.backends.cuda.allow_fp16_bf16_reduction_math_sdp``."""
-    from antorcha import backends
-
     backends.cuda.allow_fp16_bf16_reduction_math_sdp(enabled)
 
 

@@ -20,6 +20,7 @@ from antorcha.compiler import (
 )
 from antorcha.compiler.eager import OptimizedModule, check_backend, wrapped
 from antorcha.errors import ArgumentError, MissingFeature, no_such_name
+from antorcha.runtime.tensor import Tensor
 
 __all__ = [
     "OptimizedModule", "allow_in_graph", "assume_constant_result", "disable", "disallow_in_graph",
@@ -90,8 +91,6 @@ def mark_static(t: Any, index: Any = None) -> None:
 
 def mark_static_address(t: Any, guard: bool = False) -> None:
     """Nothing to mark: there are no CUDA graphs. Raises TypeError for what is no tensor."""
-    from antorcha.runtime.tensor import Tensor
-
     if not isinstance(t, Tensor):
         raise ArgumentError(f"mark_static_address expects a tensor but received {type(t)}")
 

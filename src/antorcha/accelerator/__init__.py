@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from antorcha import cpu
-from antorcha.device import CPU, Device
+from antorcha.core.device import CPU, Device
 from antorcha.errors import DeviceError, explain_missing
 
 __all__ = [

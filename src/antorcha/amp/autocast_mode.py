@@ -9,8 +9,10 @@ import functools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from antorcha import cuda, dtypes, modes
+from antorcha import cuda
 from antorcha.amp.casts import state
+from antorcha.core import dtypes, modes
+from antorcha.core.lazy import np
 from antorcha.errors import (
     ArgumentError,
     ShapeError,
@@ -18,8 +20,7 @@ from antorcha.errors import (
     explain_missing,
     warn,
 )
-from antorcha.lazy import np
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 from antorcha.runtime.tensor import Tensor
 
 __all__ = ["autocast", "autocast_decorator", "custom_bwd", "custom_fwd", "is_autocast_available"]
@@ -254,9 +255,9 @@ def _exit_autocast(mode: autocast) -> None:
 def _cast(value: Any, device_type: str, dtype: dtypes.dtype) -> Any:
     """The floating-point tensors of a nested value in ``dtype`` (float64 stays)."""
     if isinstance(value, Tensor):
-        lay = value._layout
-        casts = lay.dtype.kind == "f" and lay.dtype is not dtypes.float64
-        return T.to_dtype(value, dtype) if casts and lay.device.type == device_type else value
+        layout = value._layout
+        casts = layout.dtype.kind == "f" and layout.dtype is not dtypes.float64
+        return T.to_dtype(value, dtype) if casts and layout.device.type == device_type else value
     if isinstance(value, (str, bytes, np.ndarray)):
         return value
     if isinstance(value, Mapping):

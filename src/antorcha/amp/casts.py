@@ -11,10 +11,10 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from antorcha import dtypes, modes
+from antorcha.core import dtypes, modes
+from antorcha.core.hooks import hooks
 from antorcha.errors import ShapeError
-from antorcha.ops.record import T
-from antorcha.runtime.call import path
+from antorcha.ops.kinds.record import T
 from antorcha.runtime.tensor import Tensor
 
 LOWER = (
@@ -36,7 +36,7 @@ FLOAT32 = (
     "linalg_householder_product", "linalg_inv", "linalg_inv_ex", "linalg_lstsq",
     "linalg_matrix_rank", "linalg_qr", "linalg_solve", "linalg_svd", "linalg_svdvals",
     "linalg_tensorinv", "linalg_tensorsolve", "lu_solve", "margin_ranking_loss", "max_pool3d",
-    "max_unpool1d", "max_unpool2d", "max_unpool3d", "mse_loss", "multi_margin_loss",
+    "max_unpool1d", "max_unpool2d", "max_unpool3d", "mirrored_pad", "mse_loss", "multi_margin_loss",
     "multilabel_margin_loss", "nanquantile", "nll_loss", "orgqr", "ormqr", "pinverse",
     "poisson_nll_loss", "polar", "prod", "qr", "quantile", "smooth_l1_loss",
     "soft_margin_loss", "stft", "svd", "trace",
@@ -48,7 +48,7 @@ WIDEST = ("cat", "index_copy", "stack")
 """Ops that run in float32 where one of their tensors is float32, else in the region's dtype."""
 
 
-class _State(threading.local):
+class _AutocastState(threading.local):
     """A thread's settings. Whether the CPU's autocast is on is the bit AUTOCAST of its mode."""
 
     def __init__(self) -> None:
@@ -64,15 +64,19 @@ class _State(threading.local):
         self.cache: dict[Any, tuple[Tensor, int, Tensor]] = {}
 
 
-state = _State()
+state = _AutocastState()
 
 
 def eligible(value: Any) -> bool:
     """Is it a tensor that autocast casts?"""
     if not isinstance(value, Tensor):
         return False
-    lay = value._layout
-    return lay.dtype.kind == "f" and lay.dtype is not dtypes.float64 and lay.device.type == "cpu"
+    layout = value._layout
+    return (
+        layout.dtype.kind == "f"
+        and layout.dtype is not dtypes.float64
+        and layout.device.type == "cpu"
+    )
 
 
 def cast(value: Any, dtype: dtypes.dtype) -> Any:
@@ -97,9 +101,9 @@ def _cached(weight: Tensor, dtype: dtypes.dtype) -> Tensor:
     found = state.cache.get(key)
     if found is not None and found[1] == version:
         return found[2]
-    made: Tensor = T.to_dtype(weight, dtype)
-    state.cache[key] = weight, version, made
-    return made
+    result: Tensor = T.to_dtype(weight, dtype)
+    state.cache[key] = weight, version, result
+    return result
 
 
 def _widest(args: Any, found: dtypes.dtype) -> dtypes.dtype:
@@ -165,4 +169,4 @@ def autocast(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], run: Any) -
         modes.set_word(word)
 
 
-path.autocast = autocast
+hooks.autocast = autocast

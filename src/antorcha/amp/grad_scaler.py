@@ -13,12 +13,13 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Any
 
-from antorcha import cuda, dtypes
+from antorcha import cuda
 from antorcha.amp.unscale import check_and_unscale, update_scale
 from antorcha.autograd import no_grad
-from antorcha.device import Device
+from antorcha.core import dtypes
+from antorcha.core.device import Device
 from antorcha.errors import GraphError, ShapeError, ValueRangeError, explain_missing, warn
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 from antorcha.runtime.tensor import Tensor
 
 __all__ = ["GradScaler", "OptState"]

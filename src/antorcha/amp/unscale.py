@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from antorcha import dtypes
-from antorcha.ops.record import T
+from antorcha.core import dtypes
+from antorcha.ops.kinds.record import T
 from antorcha.runtime.tensor import Tensor
 
 

@@ -18,15 +18,18 @@ from antorcha.autograd.modes import (
     is_inference_mode_enabled,
     no_grad,
     set_grad_enabled,
+    set_multithreading_enabled,
 )
+from antorcha.core import modes
+from antorcha.core.hooks import hooks as steps
 from antorcha.errors import GraphError, ValueRangeError, no_such_name
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 from antorcha.runtime.tensor import Tensor
 
 __all__ = [
     "Function", "backward", "detect_anomaly", "enable_grad", "grad", "gradcheck", "gradgradcheck",
     "inference_mode", "inplace", "is_grad_enabled", "is_inference_mode_enabled", "no_grad",
-    "set_detect_anomaly", "set_grad_enabled",
+    "set_detect_anomaly", "set_grad_enabled", "set_multithreading_enabled",
 ]  # fmt: skip
 
 _MODULES = ("anomaly", "anomaly_mode", "forward_ad", "function", "functional", "grad_mode", "graph",
@@ -105,6 +108,14 @@ def grad(
     if is_grads_batched:
         return _batched(outputs, inputs, grad_outputs, create_graph, allow_unused)
     roots, wanted = _listed(outputs), _listed(inputs)
+    if modes.batched:
+        found = steps.batch_gradients(
+            grad, roots, wanted, None if grad_outputs is None else _listed(grad_outputs),
+            retain_graph=retain_graph, create_graph=create_graph, allow_unused=allow_unused,
+            materialize_grads=materialize_grads,
+        )  # fmt: skip
+        if found is not NotImplemented:
+            return found  # type: ignore[no-any-return]
     if materialize_grads and allow_unused is False:
         raise ValueRangeError(
             "Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
@@ -125,8 +136,8 @@ def grad(
 
 
 def _zeros(wanted: Any) -> Tensor:
-    lay = wanted._layout if isinstance(wanted, Tensor) else wanted.layout
-    return T.full_layout(tuple(lay.shape), 0, lay.dtype, lay.device)  # type: ignore[no-any-return]
+    layout = wanted._layout if isinstance(wanted, Tensor) else wanted.layout
+    return T.full_layout(tuple(layout.shape), 0, layout.dtype, layout.device)  # type: ignore[no-any-return]
 
 
 def _batched(

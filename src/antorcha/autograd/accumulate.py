@@ -11,15 +11,16 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from antorcha import modes
-from antorcha.device import backend
-from antorcha.forks import held_over_forks
-from antorcha.ops.record import T
+from antorcha.core import modes
+from antorcha.core.device import backend
+from antorcha.core.forks import held_over_forks
+from antorcha.core.hooks import hooks
+from antorcha.core.shapes import is_dense
+from antorcha.ops.kinds.record import T
 from antorcha.runtime.call import path
-from antorcha.runtime.call.plan import Plan, remember, table
-from antorcha.runtime.layout import same
+from antorcha.runtime.call.plan import remember, table
+from antorcha.runtime.memory.layout import same
 from antorcha.runtime.tensor import Tensor, bare
-from antorcha.shapes import is_dense
 
 _accumulating = held_over_forks(threading.RLock())  # several threads may add to one leaf
 _refs: Callable[[Any], int] = getattr(sys, "getrefcount", lambda _: 1 << 30)
@@ -51,9 +52,6 @@ _OWN = _own_refs()
 _writes: Any = table()  # writers of ``a += b`` by both layouts
 
 
-sparse: Any = None  # set by tensor.sparse: (sum, accumulate) where a gradient is sparse
-
-
 def are_sparse(a: Tensor, b: Tensor | None) -> bool:
     """Is one of two gradients sparse?"""
     return modes.sparse and (a._layout.sparse or (b is not None and b._layout.sparse))
@@ -61,17 +59,14 @@ def are_sparse(a: Tensor, b: Tensor | None) -> bool:
 
 def plus(a: Tensor, b: Tensor) -> Tensor:
     """``a + b`` as the user's mode says."""
-    total: Tensor = sparse.total(a, b) if are_sparse(a, b) else T.add(a, b)
+    total: Tensor = hooks.sparse_gradients.total(a, b) if are_sparse(a, b) else T.add(a, b)
     return total
 
 
 def sum_of(a: Tensor, b: Tensor) -> Tensor:
     """``a + b`` outside of any graph."""
     if are_sparse(a, b):
-        return sparse.total(a, b)  # type: ignore[no-any-return]
-    plan: Plan | None = T.add.short_plans.get((a._layout, b._layout))
-    if plan is not None:
-        return plan.run(a._storage, a._offset, b._storage, b._offset)
+        return hooks.sparse_gradients.total(a, b)  # type: ignore[no-any-return]
     total: Tensor = path.run(T.add, (a, b), {}, False)
     return total
 
@@ -93,37 +88,37 @@ def accumulate(leaf: Tensor, g: Tensor, create: bool) -> None:
     with _accumulating:
         old = leaf._grad
         if are_sparse(g, old):
-            sparse.accumulate(leaf, g, create)
+            hooks.sparse_gradients.accumulate(leaf, g, create)
         elif old is None:
-            lay, want = g._layout, leaf._layout
-            fits = lay is want or same(lay, want) or (lay.contiguous and not _plain(want))
+            layout, want = g._layout, leaf._layout
+            fits = layout is want or same(layout, want) or (layout.contiguous and not _plain(want))
             if create and g._rg:
                 leaf._grad = g if fits else T.clone(g)
             elif fits and _refs(g) <= _OWN[0] and _refs(g._storage) <= _OWN[1]:
                 leaf._grad = g
             else:
-                made = copy_like(g, leaf)
+                result = copy_like(g, leaf)
                 if leaf._grad is None:  # the native engine, in another thread, takes no lock
-                    leaf._grad = made
+                    leaf._grad = result
                 else:
-                    add_to(leaf._grad, made)
+                    add_to(leaf._grad, result)
         elif create:
             leaf._grad = T.add(old, g)
         else:
             add_to(old, g)
 
 
-def _plain(lay: Any) -> bool:
-    return bool(is_dense(lay.shape, lay.strides))
+def _plain(layout: Any) -> bool:
+    return bool(is_dense(layout.shape, layout.strides))
 
 
 def copy_like(g: Tensor, leaf: Tensor) -> Tensor:
     """A copy of the gradient that lies as the leaf does."""
-    lay = leaf._layout
-    if lay.contiguous or not _plain(lay):
+    layout = leaf._layout
+    if layout.contiguous or not _plain(layout):
         copied: Tensor = path.run(T.clone, (g,), {"memory_format": "contiguous"}, False)
         return copied
-    made = bare(lay, backend(lay.device).allocate(lay.nbytes))
-    path.run_inplace(T.copy, (made, g), {}, False)
-    made._storage.version = 0
-    return made
+    result = bare(layout, backend(layout.device).allocate(layout.nbytes))
+    path.run_inplace(T.copy, (result, g), {}, False)
+    result._storage.version = 0
+    return result

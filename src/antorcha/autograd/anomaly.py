@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from antorcha import modes
 from antorcha.autograd import (
-    engine,
     origin,  # noqa: F401  (gives nodes their stack)
 )
+from antorcha.core import modes
+from antorcha.core.hooks import hooks
 from antorcha.errors import GraphError, warn
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 from antorcha.runtime.call.node import Node
 
 _check_nan = True
@@ -53,6 +53,11 @@ class set_detect_anomaly:
 
     def __exit__(self, *_: object) -> None:
         _set(*self.before)
+
+
+def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
+    """`set_detect_anomaly` as a function of ``torch``."""
+    _set(mode, check_nan)
 
 
 class detect_anomaly:
@@ -104,5 +109,5 @@ def check_nan(node: Node, results: Any) -> None:
             )
 
 
-engine.tell_origin = tell_origin
-engine.check_nan = check_nan
+hooks.tell_origin = tell_origin
+hooks.check_nan = check_nan

@@ -14,7 +14,6 @@ from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from typing import Any
 
-from antorcha import modes
 from antorcha.autograd.accumulate import accumulate, plus, sum_of
 from antorcha.autograd.hooks import (
     run_accumulated_hooks,
@@ -23,21 +22,16 @@ from antorcha.autograd.hooks import (
     run_pre_hooks,
     run_tensor_hooks,
 )
+from antorcha.core import modes
+from antorcha.core.hooks import hooks
 from antorcha.errors import ArgumentError, GraphError, ShapeError
-from antorcha.ops import replay
-from antorcha.ops.derive import in_grad_mode, in_users_mode
-from antorcha.ops.record import T
-from antorcha.ops.replay import gradients_of
+from antorcha.ops.kinds.derive import in_grad_mode, in_users_mode
+from antorcha.ops.kinds.record import T
+from antorcha.ops.kinds.replay import gradients_of
 from antorcha.runtime.call.node import RELEASED, Edge, Node, edge_of
 from antorcha.runtime.call.plan import remember, table
-from antorcha.runtime.layout import Layout
+from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.tensor import Parameter, Tensor
-
-tell_origin: Any = None  # set by autograd.anomaly: warns where a node was recorded
-check_nan: Any = None  # set by autograd.anomaly: refuses NaN among a node's gradients
-observe: Any = None  # set by autograd.profiler: runs a node, and writes it down
-watched: Any = None  # set by autograd.profiler: the native engine's walk while a profile is on
-note: Any = None  # set by autograd.profiler: runs what has a name, and writes it down
 
 
 def backward(
@@ -48,7 +42,7 @@ def backward(
     inputs: Sequence[Any] | None = None,
 ) -> None:
     """Adds the gradients of the roots to the leaves (or to ``inputs`` only)."""
-    plain = not modes.busy or modes.busy == modes.watched  # the default mode is the right one
+    plain = not modes.busy or modes.busy == modes.profiled  # the default mode is the right one
     if plain and inputs is None:
         native = None if create_graph else _native()
         if native is not None:
@@ -81,10 +75,10 @@ def backward_from(root: Tensor, keep: Any) -> bool:
     and nothing done: it is another."""
     if modes.busy or not _engine or _engine[0] is None or _engine[1].offs:
         return False
-    lay, fn = root._layout, root._fn
-    if fn is None or root._base is not None or lay.numel != 1 or lay.dtype.kind != "f":
+    layout, fn = root._layout, root._fn
+    if fn is None or root._base is not None or layout.numel != 1 or layout.dtype.kind != "f":
         return False
-    rest = _engine[0](bool(keep), (fn, root._nr) if root._nr else fn, ones(lay))
+    rest = _engine[0](bool(keep), (fn, root._nr) if root._nr else fn, ones(layout))
     if rest is not None:
         walk = Walk(keep, False)
         walk.resume(*rest)
@@ -246,8 +240,8 @@ class Walk:
     def _run(self) -> None:
         heap, pending, leaves = self.heap, self.pending, self.leaves
         keep, create, add = self.keep, self.create, self.add
-        watched = modes.busy and (modes.watched or modes.state.word & modes.ANOMALY)
-        special = bool(watched or self.needed is not None)
+        profiled = modes.busy and (modes.profiled or modes.state.word & modes.ANOMALY)
+        special = bool(profiled or self.needed is not None)
         while heap:
             node = heappop(heap)[1]
             g = pending.pop(node)
@@ -257,7 +251,7 @@ class Walk:
             else:
                 grads = [g] if count == 1 else [g] + [None] * (count - 1)
             if special or node.hooks is not None:
-                results = self.run_special(node, grads, watched)
+                results = self.run_special(node, grads, profiled)
                 if results is None:
                     continue
             else:
@@ -287,7 +281,7 @@ class Walk:
         self.run()
         self.deliver(None)
 
-    def run_special(self, node: Node, grads: list[Any], watched: int) -> Any:
+    def run_special(self, node: Node, grads: list[Any], profiled: int) -> Any:
         """Runs a node that has hooks, or in a pass that is limited or looked upon; None when the
         pass goes no further here."""
         hooks, needed = node.hooks, self.needed
@@ -300,8 +294,8 @@ class Walk:
                 return None
         if hooks is not None and hooks.pre:
             grads = self.with_hooks(run_pre_hooks, hooks, grads)
-        if watched:
-            results = watched_backward(node, grads, self.create)
+        if profiled:
+            results = profiled_backward(node, grads, self.create)
         else:
             results = gradients_of(node, grads, self.create)
         if not self.keep and node.saved:
@@ -371,28 +365,30 @@ class Walk:
         for entry in leaves:
             leaf, g = entry
             entry[1] = None
-            if modes.watched:
-                note("torch::autograd::AccumulateGrad", accumulate, leaf, g, self.create)
+            if modes.profiled:
+                hooks.observe_block(
+                    "torch::autograd::AccumulateGrad", accumulate, leaf, g, self.create
+                )
             else:
                 accumulate(leaf, g, self.create)
             if leaf._extra is not None:
                 self.with_hooks(run_accumulated_hooks, leaf, g)
 
 
-def watched_backward(node: Node, grads: list[Any], create: bool) -> Any:
+def profiled_backward(node: Node, grads: list[Any], create: bool) -> Any:
     """Runs a node where anomaly mode or a profiler looks on."""
     word = modes.state.word
     try:
-        if modes.watched:
-            results = observe(node, gradients_of, node, grads, create)
+        if modes.profiled:
+            results = hooks.observe_node(node, gradients_of, node, grads, create)
         else:
             results = node.op.rule.backward(node, grads, create)
     except Exception:
         if word & modes.ANOMALY:
-            tell_origin(node)
+            hooks.tell_origin(node)
         raise
     if word & modes.ANOMALY:
-        check_nan(node, results)
+        hooks.check_nan(node, results)
     return results
 
 
@@ -433,61 +429,63 @@ def _native() -> Any:
             return None
         _engine.extend((walk, native))
         if _engine[0] is not None:
-            from antorcha.ops import replay_sizes
-            from antorcha.runtime.call.native.nodes import teach, teach_sizes
+            from antorcha.ops.kinds import replay_sizes
+            from antorcha.runtime.call.native.nodes import promote, promote_kind
 
-            replay.on_new, replay.on_size = teach, replay_sizes.meet
-            replay_sizes.on_new = teach_sizes
+            hooks.new_replay, hooks.meet_size = promote, replay_sizes.meet
+            hooks.new_gradient_outline = promote_kind
     if _engine[0] is None or _engine[1].offs:
         return None
-    return watched if modes.watched else _engine[0]
+    return hooks.profiled_backward if modes.profiled else _engine[0]
 
 
 def first_gradient(root: Any, seed: Tensor | None, position: int, create: bool) -> Tensor:
     """The gradient to start with: ones for a single number, else what the user gave."""
-    lay = root._layout if isinstance(root, Tensor) else root.layout
+    layout = root._layout if isinstance(root, Tensor) else root.layout
     if seed is None:
-        if lay.numel == 1 and lay.dtype.kind == "f":
-            return ones(lay)
-        if lay.numel != 1:
+        if layout.numel == 1 and layout.dtype.kind == "f":
+            return ones(layout)
+        if layout.numel != 1:
             raise GraphError(
                 "grad can be implicitly created only for scalar outputs: this one has shape "
                 "{0.shape}. Reduce it first ({fix}), or pass gradient=, a tensor of that shape.",
-                reason="scalar", operands=(lay,), count=lay.numel, fix="y.sum().backward()",
+                reason="scalar", operands=(layout,), count=layout.numel, fix="y.sum().backward()",
             )  # fmt: skip
         raise GraphError(
-            f"grad can be implicitly created only for real scalar outputs but got {lay.dtype}"
+            f"grad can be implicitly created only for real scalar outputs but got {layout.dtype}"
         )
     if not isinstance(seed, Tensor):
         raise ArgumentError(
             f"gradients can be either Tensors or None, but got {type(seed).__name__}"
         )
-    if seed._layout.shape != lay.shape:
+    if seed._layout.shape != layout.shape:
         raise ShapeError(
             "Mismatch in shape: grad_output[{number}] has a shape of {1.shape} and "
             "output[{number}] has a shape of {0.shape}.",
-            reason="gradient shape", operands=(lay, seed._layout), number=position,
+            reason="gradient shape", operands=(layout, seed._layout), number=position,
         )  # fmt: skip
-    if (seed._layout.dtype.kind == "c") != (lay.dtype.kind == "c"):
+    if (seed._layout.dtype.kind == "c") != (layout.dtype.kind == "c"):
         raise GraphError(
             "For complex Tensors, both grad_output and output are required to have the same dtype."
             f" Mismatch in dtype: grad_output[{position}] has a dtype of {seed._layout.dtype} and "
-            f"output[{position}] has a dtype of {lay.dtype}."
+            f"output[{position}] has a dtype of {layout.dtype}."
         )
     if seed._rg and not create:
         seed = seed.detach()
-    if seed._layout.dtype is not lay.dtype:
-        seed = T.to_dtype(seed, lay.dtype)
+    if seed._layout.dtype is not layout.dtype:
+        seed = T.to_dtype(seed, layout.dtype)
     return seed
 
 
 _ones = table()
 
 
-def ones(lay: Layout) -> Tensor:
+def ones(layout: Layout) -> Tensor:
     """A tensor of ones, as the gradient of a number by itself."""
-    plan = _ones.get(lay)
+    plan = _ones.get(layout)
     if plan is None:
-        args = (tuple(lay.shape), 1, lay.dtype, lay.device)
-        plan = remember(_ones, lay, T.full_layout.make_plan(T.full_layout.bind(args, {})[4], None))
+        args = (tuple(layout.shape), 1, layout.dtype, layout.device)
+        plan = remember(
+            _ones, layout, T.full_layout.make_plan(T.full_layout.bind(args, {})[4], None)
+        )
     return plan.run(1)

@@ -12,19 +12,23 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from antorcha import modes
 from antorcha.autograd.inplace import rebase
+from antorcha.core import modes
+from antorcha.core.hooks import hooks
+from antorcha.core.lazy import lazy
+from antorcha.core.shapes import broadcast_shapes
 from antorcha.errors import ArgumentError, GraphError, MissingFeature, ShapeError, explain_missing
-from antorcha.ops import derive
-from antorcha.ops.derive import Rule, check_version, fit_one, saved_items
-from antorcha.ops.record import T
+from antorcha.ops.kinds import derive
+from antorcha.ops.kinds.derive import Rule, check_version, fit_one, saved_items
+from antorcha.ops.kinds.record import T
 from antorcha.runtime.call import node as nodes
 from antorcha.runtime.call import path
 from antorcha.runtime.call.node import Edge, Node, edge_of, save
 from antorcha.runtime.call.plan import HOST, make
-from antorcha.runtime.layout import Layout
+from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.tensor import Tensor, bare, new
-from antorcha.shapes import broadcast_shapes
+
+inspect = lazy("inspect")
 
 __all__ = ["BackwardCFunction", "Function", "FunctionCtx", "InplaceFunction", "once_differentiable"]
 
@@ -84,7 +88,7 @@ def _no_node() -> None:
     return None
 
 
-class Kept(NamedTuple):
+class SavedValue(NamedTuple):
     """A saved tensor of a custom function."""
 
     item: Any  # Saved, or packed by a hook
@@ -95,18 +99,18 @@ class Kept(NamedTuple):
     def unpack(self, node: Node, position: int) -> Tensor:
         """The tensor again, in its place in the graph."""
         if type(self.item) is not tuple:
-            made: Tensor = derive.unpack_hook(self.item, True)
+            result: Tensor = hooks.unpack(self.item, True)
         else:
             check_version(node, self.item, position if self.output < 0 else -1 - self.output)
             if self.tensor is not None:
                 return self.tensor
-            made = bare(*self.item[:3])
+            result = bare(*self.item[:3])
         if self.output >= 0:
-            made._rg, made._fn, made._nr = True, node, self.output
+            result._rg, result._fn, result._nr = True, node, self.output
         elif self.edge is not None:
-            made._rg = True
-            made._fn, made._nr = self.edge if type(self.edge) is tuple else (self.edge, 0)
-        return made
+            result._rg = True
+            result._fn, result._nr = self.edge if type(self.edge) is tuple else (self.edge, 0)
+        return result
 
 
 class FunctionNode(Node):
@@ -146,8 +150,8 @@ class FunctionRule(Rule):
         ctx: FunctionCtx = node.values
         assert node.plan is not None
         if ctx._materialize:
-            grads = [zeros(lay) if g is None else g
-                     for g, lay in zip(grads, node.plan.outs, strict=True)]  # fmt: skip
+            grads = [zeros(layout) if g is None else g
+                     for g, layout in zip(grads, node.plan.outs, strict=True)]  # fmt: skip
         word = derive.in_users_mode(create)
         try:
             given = self._user_backward()(ctx, *grads)
@@ -193,9 +197,9 @@ class FunctionRule(Rule):
         if not isinstance(g, Tensor):
             raise GraphError(f"expected Variable or None (got {type(g).__name__})")
         assert node.plan is not None
-        lay = node.plan.tensors[k]
-        assert lay is not None
-        have, want = tuple(g._layout.shape), tuple(lay.shape)
+        layout = node.plan.tensors[k]
+        assert layout is not None
+        have, want = tuple(g._layout.shape), tuple(layout.shape)
         if have != want and not _expands(want, have):
             raise ShapeError(
                 f"Function {node.op.node_name} returned an invalid gradient at index {k} - got "
@@ -203,14 +207,14 @@ class FunctionRule(Rule):
             )
         if g._rg and not create:
             g = g.detach()
-        return fit_one(g, lay)
+        return fit_one(g, layout)
 
 
-def zeros(lay: Layout | None) -> Tensor | None:
+def zeros(layout: Layout | None) -> Tensor | None:
     """Zeros of a layout's shape, dtype and device."""
-    if lay is None:
+    if layout is None:
         return None
-    return T.full_layout(tuple(lay.shape), 0, lay.dtype, lay.device)  # type: ignore[no-any-return]
+    return T.full_layout(tuple(layout.shape), 0, layout.dtype, layout.device)  # type: ignore[no-any-return]
 
 
 def _expands(shape: tuple[int, ...], wide: tuple[int, ...]) -> bool:
@@ -294,9 +298,13 @@ class Function(metaclass=FunctionMeta):
         separate = cls.setup_context is not Function.setup_context
         if separate or kwargs:
             args = _positional(cls.forward, args, kwargs, separate)
+        if modes.batched:
+            done = hooks.batch_function(cls, args)
+            if done is not NotImplemented:
+                return done
         word = modes.state.word
-        if modes.watched:
-            return path.observe(cls._op, args, kwargs, _apply, cls, args, separate, word)
+        if modes.profiled:
+            return hooks.observe_call(cls._op, args, kwargs, _apply, cls, args, separate, word)
         return _apply(cls, args, separate, word)
 
 
@@ -306,11 +314,10 @@ Function.vjp = Function.backward
 def _positional(forward: Any, args: Any, kwargs: Any, separate: bool) -> tuple[Any, ...]:
     """The arguments in order, with the defaults of those not given."""
     lead = () if separate else (None,)
-    import inspect
-
     bound = inspect.signature(forward).bind(*lead, *args, **kwargs)
     bound.apply_defaults()
-    return bound.args[len(lead) :]
+    found: tuple[Any, ...] = bound.args[len(lead) :]
+    return found
 
 
 def _apply(cls: type[Function], args: tuple[Any, ...], separate: bool, word: int) -> Any:
@@ -362,7 +369,7 @@ def _make_node(
     node.op, node.values, node.edges = cls._op, ctx, tuple(edges)
     layouts = tuple([out._layout if isinstance(out, Tensor) else None for out in outs])
     node.plan = make(
-        cls._op,
+        cls._op,  # type: ignore[arg-type]  # the node's, which no call finds
         HOST,
         layouts,  # type: ignore[arg-type]
         tensors=tuple([t._layout for t in tensors]),
@@ -423,7 +430,7 @@ def _written(node: FunctionNode, out: Tensor, k: int) -> None:
 def _keep(
     node: FunctionNode, tensor: Tensor | None, outs: tuple[Any, ...], results: tuple[Any, ...],
     word: int,
-) -> Kept | None:  # fmt: skip
+) -> SavedValue | None:  # fmt: skip
     if tensor is None:
         return None
     output, edge = -1, None
@@ -435,8 +442,8 @@ def _keep(
         edge = edge_of(tensor)
     item: Any = save(tensor)
     if word & modes.SAVED_HOOKS:
-        item, kept = nodes.pack_hook(item, tensor), None
-    return Kept(item, kept, edge, output)
+        item, kept = hooks.pack(item, tensor), None
+    return SavedValue(item, kept, edge, output)
 
 
 class _DelayedErrorRule(Rule):
@@ -474,13 +481,14 @@ def _refusing(tensor: Any) -> Any:
     """The tensor with a node that refuses to run."""
     if not isinstance(tensor, Tensor) or tensor._layout.dtype.kind not in "fc":
         return tensor
-    made = bare(tensor._layout, tensor._storage, tensor._offset)
+    result = bare(tensor._layout, tensor._storage, tensor._offset)
     node = new(nodes.node_type("Error"))
-    node.op, node.plan = _DelayedError, make(_DelayedError, HOST, (tensor._layout,))
+    node.op = _DelayedError
+    node.plan = make(_DelayedError, HOST, (tensor._layout,))  # type: ignore[arg-type]  # as above
     node.edges, node.saved, node.values, node.mask = (), None, None, 0
     node.hooks, node.stack, node.seq = None, None, nodes.next_seq()
-    made._rg, made._fn = True, node
-    return made
+    result._rg, result._fn = True, node
+    return result
 
 
 BackwardCFunction = FunctionCtx

@@ -10,11 +10,12 @@ from typing import Any
 
 from antorcha.autograd import grad
 from antorcha.autograd.modes import enable_grad
+from antorcha.core.lazy import np
 from antorcha.errors import ArgumentError, GraphError, MissingFeature, explain_missing
-from antorcha.lazy import np
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 from antorcha.runtime.call.node import edge_of
 from antorcha.runtime.tensor import Tensor
+from antorcha.tensor.interop import from_numpy
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
@@ -69,15 +70,15 @@ def _filled(
     found: Sequence[Tensor | None], inputs: Tensors, strict: bool, what: str
 ) -> list[Tensor]:
     """Gradients, zeros where there is none."""
-    made = []
+    result = []
     for k, (g, x) in enumerate(zip(found, inputs, strict=True)):
         if g is None and strict:
             raise GraphError(
                 f"The output of {what} is independent of input {k}. This is not allowed in strict "
                 "mode."
             )
-        made.append(T.zeros_like(x) if g is None else g)
-    return made
+        result.append(T.zeros_like(x) if g is None else g)
+    return result
 
 
 def _vectors(v: Any, like: Tensors, what: str, fn: str) -> Tensors:
@@ -242,31 +243,29 @@ def jacobian(
 
 
 def _jacobian_of(out: Tensor, variables: Tensors, create_graph: bool, strict: bool) -> list[Tensor]:
-    lay = out._layout
+    layout = out._layout
     passes = []
     for seed in _units(out):
         found = _gradients((out,), variables, (seed,), create_graph)
         passes.append(_filled(found, variables, strict, "the user-provided function"))
     if not passes:
-        return [T.reshape(T.zeros_like(x), (-1,)).new_zeros((*lay.shape, *x._layout.shape))
+        return [T.reshape(T.zeros_like(x), (-1,)).new_zeros((*layout.shape, *x._layout.shape))
                 for x in variables]  # fmt: skip
     return [
-        T.reshape(T.stack(tuple(column)), (*lay.shape, *x._layout.shape))
+        T.reshape(T.stack(tuple(column)), (*layout.shape, *x._layout.shape))
         for column, x in zip(zip(*passes, strict=True), variables, strict=True)
     ]
 
 
 def _units(out: Tensor) -> list[Tensor]:
     """For each element, the tensor that is 1 there and else 0."""
-    from antorcha.tensor.interop import from_numpy
-
-    lay = out._layout
-    made = []
-    for k in range(lay.numel):
-        unit = np.zeros(lay.numel, lay.dtype.np)
+    layout = out._layout
+    result = []
+    for k in range(layout.numel):
+        unit = np.zeros(layout.numel, layout.dtype.np)
         unit[k] = 1
-        made.append(from_numpy(unit.reshape(tuple(lay.shape))).to(lay.device))
-    return made
+        result.append(from_numpy(unit.reshape(tuple(layout.shape))).to(layout.device))
+    return result
 
 
 def hessian(
@@ -292,8 +291,8 @@ def hessian(
         _check_graph(rows, "the Jacobian of the user-provided function", strict)
         return tuple(rows)
 
-    made = jacobian(first, given, create_graph, strict, vectorize, outer_jacobian_strategy)
-    return made if many_in else made[0][0]
+    result = jacobian(first, given, create_graph, strict, vectorize, outer_jacobian_strategy)
+    return result if many_in else result[0][0]
 
 
 explain_missing("torch.autograd.functional", globals())

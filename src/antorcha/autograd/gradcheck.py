@@ -9,18 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from antorcha.core.lazy import Array, lazy, np
+from antorcha.core.shapes import may_overlap
 from antorcha.errors import (
     AntorchaError,
     ArgumentError,
-    MissingFeature,
     ValueRangeError,
     explain_missing,
     warn,
 )
-from antorcha.lazy import Array, np
 from antorcha.runtime.call.node import edge_of
 from antorcha.runtime.tensor import Tensor
-from antorcha.shapes import may_overlap
+from antorcha.tensor.convert import to_array
+from antorcha.tensor.interop import from_numpy
+
+antorcha_autograd = lazy("antorcha.autograd")
+forward_ad = lazy("antorcha.autograd.forward_ad")
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 
@@ -51,21 +55,22 @@ def gradcheck(
 
     Checks every input that requires a gradient; they should be float64, with eps' default. Gives
     True, or raises GradcheckError (gives False, with ``raise_exception=False``). ``fast_mode``
-    compares one random projection instead of the whole Jacobian.
+    compares one random projection instead of the whole Jacobian. ``check_forward_ad`` checks the
+    tangents of forward mode, too.
     See https://docs.pytorch.org/docs/stable/generated/torch.autograd.gradcheck.gradcheck.html.
 
     >>> x = torch.tensor([1., 2.], dtype=torch.float64, requires_grad=True)
     >>> torch.autograd.gradcheck(lambda x: x * x, (x,))
     True
     """
-    if check_forward_ad:
-        raise MissingFeature("gradcheck: antorcha has no forward-mode differentiation to check")
     given = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     try:
         _check_inputs(given)
         check = _Check(func, given, eps, atol, rtol, nondet_tol, check_grad_dtypes)
         if check_backward_ad:
             check.projection() if fast_mode else check.jacobians()
+        if check_forward_ad:
+            check.forward()
     except GradcheckError:
         if raise_exception:
             raise
@@ -96,8 +101,6 @@ def gradgradcheck(
 
     See https://docs.pytorch.org/docs/stable/generated/torch.autograd.gradcheck.gradgradcheck.html.
     """
-    from antorcha.autograd import grad
-
     given = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     if grad_outputs is None:
         seeds = tuple([_random_like(out, k) for k, out in enumerate(outputs_of(func, given))])
@@ -107,7 +110,9 @@ def gradgradcheck(
     def gradients(*both: Any) -> tuple[Tensor, ...]:
         args, grads = both[: len(given)], both[len(given) :]
         wanted = [a for a in args if isinstance(a, Tensor) and edge_of(a) is not None]
-        found = grad(outputs_of(func, args), wanted, grads, create_graph=True, allow_unused=True)
+        found = antorcha_autograd.grad(
+            outputs_of(func, args), wanted, grads, create_graph=True, allow_unused=True
+        )
         return tuple([g for g in found if g is not None])
 
     return gradcheck(
@@ -133,15 +138,13 @@ def _tensors(outputs: Any) -> list[Tensor]:
 
 
 def _random_like(out: Tensor, seed: int) -> Tensor:
-    from antorcha.tensor.interop import from_numpy
-
     generator = np.random.default_rng(seed)
-    lay = out._layout
-    values = generator.uniform(-1, 1, tuple(lay.shape))
-    if lay.dtype.kind == "c":
-        values = values + 1j * generator.uniform(-1, 1, tuple(lay.shape))
-    made = from_numpy(np.array(values, dtype=lay.dtype.np)).to(lay.device)
-    return made.requires_grad_()
+    layout = out._layout
+    values = generator.uniform(-1, 1, tuple(layout.shape))
+    if layout.dtype.kind == "c":
+        values = values + 1j * generator.uniform(-1, 1, tuple(layout.shape))
+    result = from_numpy(np.array(values, dtype=layout.dtype.np)).to(layout.device)
+    return result.requires_grad_()
 
 
 def _check_inputs(inputs: Sequence[Any]) -> None:
@@ -154,14 +157,14 @@ def _check_inputs(inputs: Sequence[Any]) -> None:
     for k, each in enumerate(inputs):
         if not isinstance(each, Tensor) or edge_of(each) is None:
             continue
-        lay = each._layout
-        if lay.dtype.name not in ("float64", "complex128"):
+        layout = each._layout
+        if layout.dtype.name not in ("float64", "complex128"):
             warn(
                 f"Input #{k} requires gradient and is not a double precision floating point or "
                 "complex. This check will likely fail if all the inputs are not of double "
                 "precision floating point or complex.",
             )
-        if may_overlap(lay.shape, lay.strides):
+        if may_overlap(layout.shape, layout.strides):
             raise GradcheckError(
                 f"The {k}th input has a dimension with stride 0. gradcheck only supports inputs "
                 "that are non-overlapping to be able to compute the numerical gradients correctly. "
@@ -242,12 +245,9 @@ class _Check:
         return rows
 
     def vjp(self, outs: list[Tensor], seeds: list[Array], x: Tensor) -> Array | None:
-        from antorcha.autograd import grad
-        from antorcha.tensor.interop import from_numpy
-
         device = x._layout.device
         given = [from_numpy(s).to(device) for s in seeds]
-        (found,) = grad(outs, x, given, retain_graph=True, allow_unused=True)
+        (found,) = antorcha_autograd.grad(outs, x, given, retain_graph=True, allow_unused=True)
         if found is None:
             return None
         if self.dtypes and found.dtype is not x._layout.dtype:
@@ -260,6 +260,40 @@ class _Check:
                 f"{tuple(x._layout.shape)}"
             )
         return _array(found.detach()).copy()
+
+    # ------------------------------------------------------------------------------- forward mode
+    def forward(self) -> None:
+        """The tangents, along each direction of each input."""
+        for k, x in self.wanted:
+            numerical = self.numerical(x)
+            columns = numerical[0].shape[1] if numerical else 0
+            is_complex = x._layout.dtype.kind == "c"
+            for column in range(columns):
+                direction = np.zeros(tuple(x._layout.shape), x._layout.dtype.np)
+                place, part = divmod(column, 2) if is_complex else (column, 0)
+                direction.reshape(-1)[place] = 1j if part else 1
+                found = self.tangents(k, x, direction)
+                for o, (ours, theirs) in enumerate(zip(found, numerical, strict=True)):
+                    if not np.allclose(
+                        ours, theirs[:, column], rtol=self.rtol, atol=self.atol, equal_nan=True
+                    ):
+                        raise GradcheckError(
+                            f"Jacobian computed with forward mode mismatch for output {o} with "
+                            f"respect to input {k},\nnumerical:{theirs[:, column]}\n"
+                            f"analytical:{ours}\n"
+                        )
+
+    def tangents(self, k: int, x: Tensor, direction: Array) -> list[Array]:
+        """The outputs' tangents where that of the k-th input is ``direction``, as reals."""
+        with forward_ad.dual_level():
+            given = list(self.inputs)
+            tangent = from_numpy(direction).to(x._layout.device)
+            given[k] = forward_ad.make_dual(x.detach(), tangent)
+            outputs = [forward_ad.unpack_dual(each) for each in _tensors(self.func(*given))]
+        return [
+            as_reals(np.zeros_like(_array(primal)) if t is None else _array(t.detach()))
+            for primal, t in outputs
+        ]
 
     # ---------------------------------------------------------------------- one random projection
     def projection(self) -> None:
@@ -306,8 +340,6 @@ def as_reals(values: Array) -> Array:
 
 def _array(tensor: Tensor) -> Array:
     """The tensor's own memory as an array."""
-    from antorcha.tensor.convert import to_array
-
     return to_array(tensor)
 
 

@@ -6,6 +6,7 @@ See https://docs.pytorch.org/docs/stable/autograd.html#autograd-graph.
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -19,10 +20,10 @@ from antorcha.autograd.saved import (
     save_on_cpu,
     saved_tensors_hooks,
 )
+from antorcha.core.forks import held_over_forks
 from antorcha.errors import GraphError, ValueRangeError, explain_missing
-from antorcha.forks import held_over_forks
 from antorcha.runtime.call.node import Edge, Node, edge_of
-from antorcha.runtime.layout import Layout
+from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.tensor import Tensor
 
 __all__ = [
@@ -127,10 +128,8 @@ class _Seen:
 class _Handles(RemovableHandle):
     """Several handles as one."""
 
-    __slots__ = ("handles",)
-
     def __init__(self, handles: list[RemovableHandle]) -> None:
-        super().__init__({})
+        super().__init__(OrderedDict())
         self.handles = handles
 
     def remove(self) -> None:

@@ -9,41 +9,53 @@ the accumulation, then its post-accumulate hooks.
 
 from __future__ import annotations
 
-import itertools
 import weakref
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from antorcha import modes
+from antorcha.core import modes
+from antorcha.core.hooks import hooks
 from antorcha.errors import ArgumentError, GraphError, ShapeError
-from antorcha.ops.record import T
-from antorcha.runtime.call import path
+from antorcha.ops.kinds.record import T
 from antorcha.runtime.call.node import Node, edge_of
 from antorcha.runtime.tensor import Tensor, bare, extra
 
-_next_id = itertools.count().__next__
-
 
 class RemovableHandle:
-    """What registering a hook gives: ``remove()`` takes the hook away again.
+    """What registering a hook gives: ``remove()`` takes the hook away again; also a context.
 
-    Also a context manager, which removes the hook at its end.
+    >>> handle = torch.nn.ReLU().register_forward_hook(lambda module, args, output: None)
+    >>> handle.remove()
     """
 
-    __slots__ = ("__weakref__", "extra", "id", "table")
+    next_id = 0
 
-    def __init__(self, hooks: dict[int, Any], *, extra_dict: Any = None) -> None:
-        self.table: dict[int, Any] | None = hooks
-        self.id = _next_id()
-        given = extra_dict if isinstance(extra_dict, (list, tuple)) else [extra_dict]
-        self.extra: list[Any] = [each for each in given if each is not None]
+    def __init__(self, hooks_dict: Any, *, extra_dict: Any = None) -> None:
+        self.hooks_dict_ref = weakref.ref(hooks_dict)
+        self.id = RemovableHandle.next_id
+        RemovableHandle.next_id += 1
+        extra = () if extra_dict is None else extra_dict
+        self.extra_dict_ref = tuple(
+            [weakref.ref(d) for d in (extra if isinstance(extra, (list, tuple)) else (extra,))]
+        )
 
     def remove(self) -> None:
-        """Takes the hook away; a second time does nothing."""
-        for table in (self.table, *self.extra):
-            if table is not None:
-                table.pop(self.id, None)
-        self.table, self.extra = None, []
+        """Takes the hook away; a second call does nothing."""
+        for ref in (self.hooks_dict_ref, *self.extra_dict_ref):
+            hooks = ref()
+            if hooks is not None:
+                hooks.pop(self.id, None)
+
+    def __getstate__(self) -> Any:
+        return self.hooks_dict_ref(), self.id, tuple([ref() for ref in self.extra_dict_ref])
+
+    def __setstate__(self, state: Any) -> None:
+        hooks, self.id, *extra = state
+        self.hooks_dict_ref = weakref.ref(OrderedDict() if hooks is None else hooks)
+        others = extra[0] if extra else None
+        self.extra_dict_ref = tuple([weakref.ref(d) for d in others or () if d is not None])
+        RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
 
     def __enter__(self) -> RemovableHandle:
         return self
@@ -52,7 +64,7 @@ class RemovableHandle:
         self.remove()
 
 
-def register(table: dict[int, Any], hook: Any) -> RemovableHandle:
+def register(table: OrderedDict[int, Any], hook: Any) -> RemovableHandle:
     """Puts a hook into a table, behind those that are there."""
     if not callable(hook):
         raise ArgumentError(f"a hook must be callable, not {type(hook).__name__}")
@@ -67,10 +79,10 @@ class NodeHooks:
     __slots__ = ("metadata", "post", "pre", "retains", "tensor")
 
     def __init__(self) -> None:
-        self.tensor: dict[int, dict[int, Any]] = {}  # result -> Tensor.register_hook hooks
+        self.tensor: dict[int, OrderedDict[int, Any]] = {}  # result -> Tensor.register_hook hooks
         self.retains: dict[int, Any] = {}  # result -> weakref of a tensor that retains its grad
-        self.pre: dict[int, Any] = {}
-        self.post: dict[int, Any] = {}
+        self.pre: OrderedDict[int, Any] = OrderedDict()
+        self.post: OrderedDict[int, Any] = OrderedDict()
         self.metadata: dict[Any, Any] = {}
 
 
@@ -97,28 +109,28 @@ def run_tensor_hooks(hooks: NodeHooks, grads: list[Any]) -> None:
 def run_table(table: dict[int, Any], g: Tensor) -> Tensor:
     """A tensor's hooks, one after the other."""
     for hook in list(table.values()):
-        made = hook(g)
-        if made is not None:
-            g = _checked(hook, g, made)
+        result = hook(g)
+        if result is not None:
+            g = _checked(hook, g, result)
     return g
 
 
-def _checked(hook: Any, old: Tensor, made: Any) -> Tensor:
+def _checked(hook: Any, old: Tensor, result: Any) -> Tensor:
     """What a hook returned, if it may replace the gradient."""
-    if not isinstance(made, Tensor):
-        raise ArgumentError(f"expected Variable, but hook returned {type(made).__name__!r}")
+    if not isinstance(result, Tensor):
+        raise ArgumentError(f"expected Variable, but hook returned {type(result).__name__!r}")
     name = getattr(hook, "__name__", type(hook).__name__)
-    if made._layout.shape != old._layout.shape:
+    if result._layout.shape != old._layout.shape:
         raise ShapeError(
             f"hook {name!r} has changed the size of value: it got {tuple(old._layout.shape)} and "
-            f"returned {tuple(made._layout.shape)}"
+            f"returned {tuple(result._layout.shape)}"
         )
-    if made._layout.dtype is not old._layout.dtype:
+    if result._layout.dtype is not old._layout.dtype:
         raise GraphError(
             f"hook {name!r} has changed the type of value: it got {old._layout.dtype} and returned "
-            f"{made._layout.dtype}"
+            f"{result._layout.dtype}"
         )
-    return unrecorded(made)
+    return unrecorded(result)
 
 
 def unrecorded(tensor: Tensor) -> Tensor:
@@ -130,22 +142,22 @@ def unrecorded(tensor: Tensor) -> Tensor:
 
 def run_pre_hooks(hooks: NodeHooks, grads: list[Any]) -> list[Any]:
     for hook in list(hooks.pre.values()):
-        made = hook(tuple(grads))
-        if made is not None:
-            grads = _as_many(hook, made, len(grads))
+        result = hook(tuple(grads))
+        if result is not None:
+            grads = _as_many(hook, result, len(grads))
     return grads
 
 
 def run_post_hooks(hooks: NodeHooks, results: Any, grads: list[Any]) -> Any:
     for hook in list(hooks.post.values()):
-        made = hook(tuple(results), tuple(grads))
-        if made is not None:
-            results = _as_many(hook, made, len(results))
+        result = hook(tuple(results), tuple(grads))
+        if result is not None:
+            results = _as_many(hook, result, len(results))
     return results
 
 
-def _as_many(hook: Any, made: Any, count: int) -> list[Any]:
-    listed = list(made) if isinstance(made, (tuple, list)) else [made]
+def _as_many(hook: Any, result: Any, count: int) -> list[Any]:
+    listed = list(result) if isinstance(result, (tuple, list)) else [result]
     if len(listed) != count:
         name = getattr(hook, "__name__", type(hook).__name__)
         raise GraphError(
@@ -178,10 +190,10 @@ def run_accumulated_hooks(leaf: Tensor, g: Tensor) -> None:
     if kept.node_hooks is not None:
         run_post_hooks(kept.node_hooks, (), [g])
     for hook in list((kept.accumulate_hooks or {}).values()):
-        made = hook(leaf)
-        if made is not None:
+        result = hook(leaf)
+        if result is not None:
             raise ArgumentError(
-                f"a post accumulate grad hook must return None, not {type(made).__name__!r}"
+                f"a post accumulate grad hook must return None, not {type(result).__name__!r}"
             )
 
 
@@ -206,9 +218,9 @@ def register_hook(self: Tensor, hook: Callable[[Tensor], Any]) -> RemovableHandl
     if node is None:
         kept = extra(self)
         if kept.hooks is None:
-            kept.hooks = {}
+            kept.hooks = OrderedDict()
         return register(kept.hooks, hook)
-    return register(hooks_of(node).tensor.setdefault(self._nr, {}), hook)
+    return register(hooks_of(node).tensor.setdefault(self._nr, OrderedDict()), hook)
 
 
 def register_post_accumulate_grad_hook(
@@ -225,7 +237,7 @@ def register_post_accumulate_grad_hook(
         raise GraphError("post accumulate grad hooks cannot be registered on non-leaf tensors")
     kept = extra(self)
     if kept.accumulate_hooks is None:
-        kept.accumulate_hooks = {}
+        kept.accumulate_hooks = OrderedDict()
     return register(kept.accumulate_hooks, hook)
 
 
@@ -253,7 +265,7 @@ def _retain(tensor: Tensor) -> None:
     retained.retains, retained.retained_nr = table, tensor._nr
 
 
-path.retain = _retain
+hooks.retain = _retain
 
 
 def bind() -> None:

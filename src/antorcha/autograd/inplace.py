@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from antorcha import modes
-from antorcha.ops.derive import Rule, fit_one, saved_items
-from antorcha.ops.record import T
-from antorcha.runtime import layout as L
+from antorcha.core import modes
+from antorcha.core.hooks import hooks
+from antorcha.ops.kinds.derive import Rule, fit_one, saved_items
+from antorcha.ops.kinds.record import T
 from antorcha.runtime.call import node as nodes
-from antorcha.runtime.call import path
 from antorcha.runtime.call.node import (
     CONSTANT,
     Edge,
@@ -25,7 +24,8 @@ from antorcha.runtime.call.node import (
     node_type,
 )
 from antorcha.runtime.call.plan import FRESH, make
-from antorcha.runtime.layout import Layout
+from antorcha.runtime.memory import layout as L
+from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.tensor import Tensor, new
 
 
@@ -40,7 +40,7 @@ class CopySlicesRule(Rule):
         assert g is not None
         assert node.plan is not None
         (written,) = saved_items(node)
-        place: Place = node.values
+        place: ViewPlace = node.values
         whole = _copy_laid_as(g, node.plan.out)
         part = place.of(whole)
         results = [None] * len(node.edges)
@@ -58,7 +58,7 @@ class CopySlicesRule(Rule):
         return results
 
 
-class Place:
+class ViewPlace:
     """Where a view lies in its base: its layout and first element, counted in its own dtype."""
 
     __slots__ = ("base", "delta", "view")
@@ -89,10 +89,10 @@ class Place:
 
     def spread(self, g: Tensor) -> Tensor:
         """Zeros as the base, with ``g`` at the view's places."""
-        made = T.as_strided_backward(g, self.counted, self.view.strides, self.delta)
+        result = T.as_strided_backward(g, self.counted, self.view.strides, self.delta)
         if self.per_element == 2:
-            made = T.view_as_complex(T.contiguous(made))
-        return made  # type: ignore[no-any-return]
+            result = T.view_as_complex(T.contiguous(result))
+        return result  # type: ignore[no-any-return]
 
 
 def _copy_laid_as(g: Tensor, base: Layout) -> Tensor:
@@ -100,9 +100,9 @@ def _copy_laid_as(g: Tensor, base: Layout) -> Tensor:
     if base.contiguous:
         copied: Tensor = T.clone(g, memory_format="contiguous")
         return copied
-    made = T.empty_strided(tuple(base.shape), base.strides, dtype=base.dtype, device=base.device)
-    T.copy_(made, g)
-    return made  # type: ignore[no-any-return]
+    result = T.empty_strided(tuple(base.shape), base.strides, dtype=base.dtype, device=base.device)
+    T.copy_(result, g)
+    return result  # type: ignore[no-any-return]
 
 
 class _CopySlices:
@@ -126,7 +126,7 @@ class _AsStrided:
     rule = AsStridedRule()
 
 
-def _node(op: Any, edges: tuple[Edge, ...], place: Place, saved: Any, out: Layout) -> Node:
+def _node(op: Any, edges: tuple[Edge, ...], place: ViewPlace, saved: Any, out: Layout) -> Node:
     node = new(node_type(op.node_name))
     node.op, node.edges, node.values, node.saved = op, edges, place, saved
     node.plan = make(op, FRESH, (out,), tensors=(place.base,) + (None,) * (len(edges) - 1))
@@ -149,7 +149,7 @@ def rebase(view: Tensor, written: Node | None) -> None:
     rest = () if written is None else written.edges[1:]
     if not base._rg and base._seen > 1:  # there have been other views
         modes.note_stale_views(base)
-    node = _node(_CopySlices, (old, *rest), Place(base, view), [written], base._layout)
+    node = _node(_CopySlices, (old, *rest), ViewPlace(base, view), [written], base._layout)
     base._fn, base._nr, base._rg = node, 0, True
     _retained(base)
     regenerate(view)
@@ -168,15 +168,15 @@ def regenerate(view: Tensor) -> None:
     edge = edge_of(base)
     if edge is None:
         return
-    view._fn = _node(_AsStrided, (edge,), Place(base, view), [], view._layout)
+    view._fn = _node(_AsStrided, (edge,), ViewPlace(base, view), [], view._layout)
     view._nr, view._rg = 0, True
     _retained(view)
 
 
 def _retained(tensor: Tensor) -> None:
     if tensor._extra is not None and tensor._extra.retains is not None:
-        path.retain(tensor)
+        hooks.retain(tensor)
 
 
-path.rebase = rebase
-nodes.regenerate = regenerate
+hooks.rebase = rebase
+hooks.regenerate = regenerate

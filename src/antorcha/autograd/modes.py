@@ -6,9 +6,9 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from antorcha import modes
+from antorcha.core import modes
+from antorcha.core.hooks import hooks
 from antorcha.errors import ArgumentError
-from antorcha.runtime.call import path
 from antorcha.runtime.tensor import Tensor
 
 _GENERATOR = 0x20  # of a code object's flags: calling it makes a generator (inspect.CO_GENERATOR)
@@ -57,19 +57,19 @@ class _GradMode:
     def _decorate_generator(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(fn)
         def inner(*args: Any, **kwargs: Any) -> Any:
-            made = fn(*args, **kwargs)
+            result = fn(*args, **kwargs)
             reply, failure = None, None
             while True:
                 try:
                     with self.clone():
-                        value = made.throw(failure) if failure is not None else made.send(reply)
+                        value = result.throw(failure) if failure is not None else result.send(reply)
                 except StopIteration as stop:
                     return stop.value
                 try:
                     reply, failure = (yield value), None
                 except GeneratorExit:
                     with self.clone():
-                        made.close()
+                        result.close()
                     raise
                 except BaseException as error:  # handed on to the generator, as ``throw`` does
                     reply, failure = None, error
@@ -92,8 +92,8 @@ class no_grad(_GradMode):
     __slots__ = ()
 
     def __new__(cls, fn: Callable[..., Any] | None = None) -> Any:
-        made = object.__new__(cls)
-        return made if fn is None else made(fn)
+        result = object.__new__(cls)
+        return result if fn is None else result(fn)
 
     def __enter__(self) -> None:  # (the steps of the general form, in line)
         word = self._old = modes.state.word
@@ -109,8 +109,8 @@ class enable_grad(_GradMode):
     __slots__ = ()
 
     def __new__(cls, fn: Callable[..., Any] | None = None) -> Any:
-        made = object.__new__(cls)
-        return made if fn is None else made(fn)
+        result = object.__new__(cls)
+        return result if fn is None else result(fn)
 
     def _word(self, word: int) -> int:
         return word & ~modes.NO_GRAD
@@ -127,9 +127,9 @@ class set_grad_enabled(_GradMode):
         modes.set_word(self._word(self._old))
 
     def clone(self) -> set_grad_enabled:
-        made = object.__new__(set_grad_enabled)
-        made.mode = self.mode
-        return made
+        result = object.__new__(set_grad_enabled)
+        result.mode = self.mode
+        return result
 
     def __call__(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         modes.set_word(self._old)
@@ -144,6 +144,21 @@ class set_grad_enabled(_GradMode):
         return word & ~modes.NO_GRAD if self.mode else word | modes.NO_GRAD
 
 
+class set_multithreading_enabled(_GradMode):
+    """Accepted: backward runs on the thread that asks for it, whatever the mode."""
+
+    __slots__ = ("mode",)
+
+    def __init__(self, mode: bool) -> None:
+        self.mode = bool(mode)
+
+    def clone(self) -> set_multithreading_enabled:
+        return type(self)(self.mode)
+
+    def _word(self, word: int) -> int:
+        return word
+
+
 class inference_mode(_GradMode):
     """Like ``no_grad``; results are inference tensors, which can never enter a graph.
 
@@ -154,12 +169,12 @@ class inference_mode(_GradMode):
     mode: bool
 
     def __new__(cls, mode: Any = True) -> Any:
-        made = object.__new__(cls)
+        result = object.__new__(cls)
         if callable(mode):
-            made.mode = True
-            return made(mode)
-        made.mode = bool(mode)
-        return made
+            result.mode = True
+            return result(mode)
+        result.mode = bool(mode)
+        return result
 
     def clone(self) -> inference_mode:
         return inference_mode(self.mode)  # type: ignore[no-any-return]
@@ -190,6 +205,6 @@ def is_inference(tensor: Tensor) -> bool:
     return tensor._storage.version < 0
 
 
-path.mark_inference = mark_inference
+hooks.mark_inference = mark_inference
 Tensor.is_inference = is_inference  # type: ignore[assignment,method-assign]
 modes.blocks += [(no_grad, modes.NO_GRAD, 0), (enable_grad, 0, modes.NO_GRAD)]

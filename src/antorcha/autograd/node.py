@@ -10,7 +10,7 @@ import weakref
 from typing import Any
 
 from antorcha.autograd.hooks import NodeHooks, RemovableHandle, hooks_of, register
-from antorcha.ops.derive import saved_items, unpack
+from antorcha.ops.kinds.derive import saved_items, unpack
 from antorcha.runtime.call.node import RELEASED, Edge, Node, named
 from antorcha.runtime.tensor import Tensor, extra, new
 
@@ -44,7 +44,8 @@ def accumulator(leaf: Tensor) -> AccumulateGrad:
         found = new(AccumulateGrad)
         found.variable = leaf
         found.edges, found.hooks, found.seq, found.mask = (), None, 1 << 62, 0
-        found.op = found.plan = found.saved = found.values = found.stack = None
+        found.op = None  # type: ignore[assignment]  # it has no rule
+        found.plan = found.saved = found.values = found.stack = None
         kept.accumulator = weakref.ref(found)
     return found
 
@@ -60,7 +61,7 @@ def shown(edge: Edge) -> tuple[Any, int]:
 
 def name(self: Node) -> str:
     """The node's name, e.g. ``'MulBackward0'``."""
-    return getattr(self.op, "full_name", self.op.node_name)  # type: ignore[no-any-return]
+    return getattr(self.op, "full_name", self.op.node_name)
 
 
 def next_functions(self: Node) -> tuple[Any, ...]:

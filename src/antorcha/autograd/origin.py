@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import linecache
-import os
 import sys
 import threading
 import traceback
@@ -16,14 +15,14 @@ import weakref
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
-from antorcha.cells import cell_of
-from antorcha.runtime.call import node as nodes
+from antorcha.core.cells import cell_of
+from antorcha.core.hooks import hooks
+from antorcha.errors import ours
 
-_ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _next_call = itertools.count(1).__next__
 
 
-class Line(NamedTuple):
+class SourceLine(NamedTuple):
     """A line of the program, in a function that was running."""
 
     file: str
@@ -49,7 +48,7 @@ class Origin:
 
     __slots__ = ("calls", "lines")
 
-    def __init__(self, lines: tuple[Line, ...], calls: tuple[ModuleCall, ...]) -> None:
+    def __init__(self, lines: tuple[SourceLine, ...], calls: tuple[ModuleCall, ...]) -> None:
         self.lines, self.calls = lines, calls
 
     def __str__(self) -> str:
@@ -59,7 +58,7 @@ class Origin:
         return "".join([_text_of(line, cell) for line, cell in shown])
 
 
-def _text_of(line: Line, cell: int | None) -> str:
+def _text_of(line: SourceLine, cell: int | None) -> str:
     """A line as a traceback writes it, a notebook's as IPython does."""
     (text,) = traceback.format_list([(*line, line.text)])
     if cell is None:
@@ -108,9 +107,9 @@ def origin() -> Origin:
     while frame is not None:
         if frame.f_code is code:
             frames.append(frame)
-        elif not frame.f_code.co_filename.startswith(_ours):
+        elif not ours(frame):
             where = frame.f_code
-            lines.append(Line(where.co_filename, frame.f_lineno or 0, where.co_name))
+            lines.append(SourceLine(where.co_filename, frame.f_lineno or 0, where.co_name))
         frame = frame.f_back
     calls: tuple[ModuleCall, ...] = ()
     if code is not None:
@@ -127,4 +126,4 @@ def _call(frame: FrameType) -> tuple[FrameType, ModuleCall]:
     return frame, ModuleCall(weakref.ref(frame.f_locals["self"]), _next_call())
 
 
-nodes.stack_of_caller = origin
+hooks.origin = origin

@@ -6,14 +6,15 @@ gets it back through ``unpack``.
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable
 from typing import Any
 
-from antorcha import modes
+from antorcha.core import modes
+from antorcha.core.hooks import hooks
 from antorcha.errors import ArgumentError, GraphError
-from antorcha.ops import derive
-from antorcha.runtime.call import node as nodes
+from antorcha.ops.kinds import derive
 from antorcha.runtime.tensor import Tensor, bare
 
 Pack = Callable[[Tensor], Any]
@@ -45,7 +46,7 @@ def pack(item: Any, tensor: Tensor | None) -> Any:
     pack_hook, unpack_hook = _active.hooks[-1]
     given = bare(tensor._layout, tensor._storage, tensor._offset)
     version = given._storage.version
-    made = Packed(pack_hook(given), unpack_hook)
+    result = Packed(pack_hook(given), unpack_hook)
     if given._storage.version != version:
         raise GraphError(
             "A saved tensor pack hook is modifying its input in place. Tensors provided as input "
@@ -53,28 +54,28 @@ def pack(item: Any, tensor: Tensor | None) -> Any:
             "unexpected side-effects. Please open an issue if you need to perform in-place "
             "operations on the input to a pack hook."
         )
-    return made
+    return result
 
 
 def unpack(item: Packed, create: bool) -> Tensor:
     """What was packed, as a tensor again; part of no graph unless one is created."""
     word = derive.in_users_mode(create)
     try:
-        made = item.unpack(item.value)
+        result = item.unpack(item.value)
     finally:
         modes.set_word(word)
-    if not isinstance(made, Tensor):
+    if not isinstance(result, Tensor):
         raise ArgumentError(
             "Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
-            f"{type(made).__name__}"
+            f"{type(result).__name__}"
         )
-    if made._rg and not create:
-        return bare(made._layout, made._storage, made._offset)
-    return made
+    if result._rg and not create:
+        return bare(result._layout, result._storage, result._offset)
+    return result
 
 
-nodes.pack_hook = pack
-derive.unpack_hook = unpack
+hooks.pack = pack
+hooks.unpack = unpack
 
 
 class saved_tensors_hooks:
@@ -194,8 +195,6 @@ class disable_saved_tensors_hooks:
         _active.refusal = self.before
 
     def __call__(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        import functools
-
         @functools.wraps(fn)
         def inner(*args: Any, **kwargs: Any) -> Any:
             with disable_saved_tensors_hooks(self.error_message):

@@ -18,9 +18,9 @@ class _VariableMeta(type):
         """The tensor's elements as a new leaf."""
         if not isinstance(data, Tensor):
             raise ArgumentError(f"Variable data has to be a tensor, but got {type(data).__name__}")
-        made: Tensor = data.detach()
-        made.requires_grad_(requires_grad)
-        return made
+        result: Tensor = data.detach()
+        result.requires_grad_(requires_grad)
+        return result
 
 
 class Variable(metaclass=_VariableMeta):

@@ -9,12 +9,14 @@ See https://docs.pytorch.org/docs/stable/backends.html.
 from __future__ import annotations
 
 import contextlib
+import platform
 import sys
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
 from antorcha.errors import MissingFeature, ValueRangeError, explain_missing, warn
+from antorcha.lang.native.machine import target
 
 fp32_precision = "none"
 
@@ -60,8 +62,6 @@ class _Backend(ModuleType):
 class _CPU(_Backend):
     def get_cpu_capability(self) -> str:
         """The vector instructions that kernels are compiled for, as PyTorch names them."""
-        from antorcha.lang.native.machine import target
-
         return {512: "AVX512", 256: "AVX2"}.get(target().vector_bits, "DEFAULT")
 
 
@@ -103,8 +103,6 @@ class _MKL(_Backend):
 class _MPS(_Backend):
     def is_macos_or_newer(self, major: int, minor: int) -> bool:
         """Is this macOS of that version, or a newer one?"""
-        import platform
-
         version = platform.mac_ver()[0]
         return bool(version) and [int(n) for n in version.split(".")[:2]] >= [major, minor]
 

@@ -33,7 +33,7 @@ class Digits(NamedTuple):
 
 
 @dataclass
-class History:
+class TrainingHistory:
     """What the loss curve shows: the loss of every step, the test accuracy after every epoch."""
 
     losses: list[float] = field(default_factory=list)
@@ -134,10 +134,10 @@ def train(
     digits: Digits,
     epochs: int,
     batch_size: int,
-    after_step: Callable[[History], None] = lambda history: None,
-) -> History:
+    after_step: Callable[[TrainingHistory], None] = lambda history: None,
+) -> TrainingHistory:
     """Train `model` with Adam; `after_step` is told after every step and every epoch."""
-    history = History()
+    history = TrainingHistory()
     loader = make_loader(torch, digits, batch_size)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     for _ in range(epochs):
@@ -155,7 +155,7 @@ def train(
 
 def _train_with_progress(
     torch: Any, model: Any, digits: Digits, epochs: int, batch_size: int
-) -> History:
+) -> TrainingHistory:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     steps = epochs * -(-len(digits.train_labels) // batch_size)
@@ -170,7 +170,7 @@ def _train_with_progress(
     with Progress(*columns) as progress:
         task = progress.add_task("training", total=steps, epoch=1, loss=float("nan"), accuracy=0.0)
 
-        def after_step(history: History) -> None:
+        def after_step(history: TrainingHistory) -> None:
             done = len(history.accuracies)
             progress.update(
                 task,
@@ -194,7 +194,7 @@ def _report(digits: Digits, predicted: Images, picture: Path, model: Path) -> No
     console.print(f"model         {model}")
 
 
-def draw(path: Path, history: History, digits: Digits, predicted: Images) -> None:
+def draw(path: Path, history: TrainingHistory, digits: Digits, predicted: Images) -> None:
     """Write one picture: the loss curve, the confusion matrix, and sample predictions."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -209,7 +209,7 @@ def draw(path: Path, history: History, digits: Digits, predicted: Images) -> Non
     figure.savefig(path, dpi=120)
 
 
-def _draw_loss(axes: Any, history: History) -> None:
+def _draw_loss(axes: Any, history: TrainingHistory) -> None:
     axes.plot(history.losses, color="0.75", linewidth=0.8, label="loss of a step")
     window = min(20, len(history.losses))
     smooth = np.convolve(history.losses, np.ones(window) / window, mode="valid")

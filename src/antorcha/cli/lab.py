@@ -39,7 +39,7 @@ def main(
 
     place = (folder or Path.home() / "antorcha-lab").expanduser().absolute()
     chosen = recall(place).get("lang")  # in the page, the last time
-    options = app.Options(
+    options = app.CommandOptions(
         lang=lang or (chosen if chosen in [*LANGUAGES] else _language()),
         port=port,
         host=host,

@@ -24,9 +24,9 @@ def main(*, quiet: bool = False) -> int:
     before, begin = cached(), time.perf_counter()
     native.finish()
     failed = [name for name, run in programs() if not _runs(run)]
-    made = cached()["files"] - before["files"]
+    result = cached()["files"] - before["files"]
     seconds = time.perf_counter() - begin
-    console.print(f"{made} functions compiled in {seconds:.0f} s; kept in {before['folder']}")
+    console.print(f"{result} functions compiled in {seconds:.0f} s; kept in {before['folder']}")
     for name in failed:
         console.print(f"[red]the program '{name}' has failed")
     return int(bool(failed))
@@ -56,10 +56,10 @@ def _elements(torch: Any) -> None:
     for dtype in (torch.float32, torch.float64, torch.int64):
         a = torch.arange(1, 13).view(3, 4).to(dtype)
         for b in (a, a[0], 2):
-            for made in (a + b, a - b, a * b, a / b, a > b, a == b):
-                made.sum()
-        for made in (a.max(), a.min(1), a.sum(0), a.argmax(1), a.sort(1), a.T, a[1:], a[a > 3]):
-            str(made)
+            for result in (a + b, a - b, a * b, a / b, a > b, a == b):
+                result.sum()
+        for result in (a.max(), a.min(1), a.sum(0), a.argmax(1), a.sort(1), a.T, a[1:], a[a > 3]):
+            str(result)
         torch.cat([a, a])
         torch.stack([a, a])
         a[0] = 1
@@ -136,8 +136,8 @@ def _text(torch: Any) -> None:
         return head(norm(layer(embedding(words), src_mask=mask, is_causal=True)))
 
     def loss() -> Any:
-        made = predicted(words[:, :-1])
-        return nn.functional.cross_entropy(made.reshape(-1, 20), words[:, 1:].reshape(-1))
+        result = predicted(words[:, :-1])
+        return nn.functional.cross_entropy(result.reshape(-1, 20), words[:, 1:].reshape(-1))
 
     _train(torch, model, loss, "AdamW")
     with torch.no_grad():

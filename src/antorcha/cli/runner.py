@@ -20,7 +20,8 @@ from importlib.abc import InspectLoader, Loader
 from types import CodeType, ModuleType, TracebackType
 from typing import Any, cast
 
-from antorcha import torch_alias, tracebacks
+from antorcha import torch_alias
+from antorcha.core import tracebacks
 
 USAGE = "usage: antorcha run script.py [args] | antorcha run -m module [args]"
 INTERRUPTED = 130  # 128 + SIGINT, what a shell shows for a program ended with control-C
@@ -202,7 +203,7 @@ def _report(error: BaseException) -> None:
 
 def _explain(error: Exception) -> None:
     """What fits the shapes on the line, and the fix, where antorcha knows them."""
-    from antorcha.inspector.explain import explain
+    from antorcha.inspector.explain.explanation import explain
 
     advice = explain(error).advice
     if advice:

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from antorcha import dtypes
+from antorcha.core import dtypes
 from antorcha.errors import ArgumentError, ShapeError
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 from antorcha.runtime.tensor import Tensor
 from antorcha.tensor.create import as_tensor, tensor
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
 from antorcha.config import available_cpus
+from antorcha.core.lazy import lazy
 from antorcha.data import collate
 from antorcha.data.collate import default_collate, default_convert
 from antorcha.data.dataset import IterableDataset
@@ -19,7 +20,6 @@ from antorcha.data.iterator import _BaseDataLoaderIter, _SingleProcessDataLoader
 from antorcha.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 from antorcha.data.worker import get_worker_info
 from antorcha.errors import ArgumentError, ValueRangeError, warn
-from antorcha.lazy import lazy
 from antorcha.runtime.random import Generator
 
 contexts = lazy("multiprocessing.context")

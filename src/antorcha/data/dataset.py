@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any, Generic, Iterable, TypeVar  # noqa: UP035 (PyTorch's bases, in its order)
 
 from antorcha.errors import AntorchaError, MissingFeature, ValueRangeError, warn
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 from antorcha.random import default_generator
 from antorcha.runtime.random import Generator
 from antorcha.runtime.tensor import Tensor

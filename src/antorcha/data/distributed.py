@@ -8,7 +8,7 @@ from typing import Any
 
 from antorcha.data.sampler import Sampler
 from antorcha.errors import ShapeError, ValueRangeError
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 from antorcha.random import Generator
 
 __all__ = ["DistributedSampler"]

@@ -16,7 +16,7 @@ import numpy as np
 
 from antorcha.data import collate
 from antorcha.data.dataset import Subset, TensorDataset
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 from antorcha.runtime.tensor import Tensor
 from antorcha.tensor.interop import from_numpy
 
@@ -103,13 +103,13 @@ class _DatasetKind:
         kind: int, dataset: Any, auto_collation: bool, collate_fn: Any, drop_last: bool
     ) -> _BaseDatasetFetcher:
         """The fetcher for a data set."""
-        made: type[_BaseDatasetFetcher] = _IterableDatasetFetcher
+        result: type[_BaseDatasetFetcher] = _IterableDatasetFetcher
         if kind == _DatasetKind.Map:
             by_rows = (
                 auto_collation and collate_fn is collate.default_collate and _has_rows(dataset)
             )
-            made = _RowsFetcher if by_rows else _MapDatasetFetcher
-        return made(dataset, auto_collation, collate_fn, drop_last)
+            result = _RowsFetcher if by_rows else _MapDatasetFetcher
+        return result(dataset, auto_collation, collate_fn, drop_last)
 
 
 def _has_rows(dataset: Any) -> bool:

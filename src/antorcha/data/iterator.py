@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from antorcha.autograd.profiler import record_function
 from antorcha.data.dataset import DataError
 from antorcha.data.fetch import _DatasetKind
 from antorcha.data.sampler import draw_seed
 from antorcha.errors import warn
+from antorcha.profiler.autograd_profiler import record_function
 
 
 class _BaseDataLoaderIter:

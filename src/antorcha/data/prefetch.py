@@ -25,7 +25,7 @@ from antorcha import multiprocessing
 from antorcha.data.iterator import _BaseDataLoaderIter
 from antorcha.data.worker import (
     ExceptionWrapper,
-    Job,
+    WorkerJob,
     _IterableDatasetStopIteration,
     _ResumeIteration,
     work,
@@ -68,7 +68,7 @@ atexit.register(_shut_all_down)
 class _Worker:
     """A worker process, its connection, and how many tasks it has."""
 
-    def __init__(self, context: Any, job: Job) -> None:
+    def __init__(self, context: Any, job: WorkerJob) -> None:
         self.number = job.worker_id
         self.active = True
         self.tasks = 0
@@ -132,13 +132,13 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             raise
         self._reset(loader, first_iter=True)
 
-    def _job(self, loader: Any, number: int) -> Job:
-        return Job(
+    def _job(self, loader: Any, number: int) -> WorkerJob:
+        return WorkerJob(
             self._dataset_kind, self._dataset, self._auto_collation, self._collate_fn,
             self._drop_last, self._base_seed, loader.worker_init_fn, number, self._num_workers,
         )  # fmt: skip
 
-    def _start(self, context: Any, job: Job) -> None:
+    def _start(self, context: Any, job: WorkerJob) -> None:
         worker = _Worker(context, job)
         self._workers.append(worker)
         self._poll.register(worker.connection.fileno(), 0)  # 0: the other end's being closed

@@ -10,9 +10,9 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import Any, Generic, TypeVar
 
-from antorcha import dtypes
+from antorcha.core import dtypes
 from antorcha.errors import ArgumentError, ValueRangeError
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 from antorcha.random import Generator
 from antorcha.runtime.random import Generator as AnyGenerator
 from antorcha.tensor.create import as_tensor

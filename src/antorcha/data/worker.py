@@ -70,7 +70,7 @@ class _ResumeIteration:
 
 
 @dataclass
-class Job:
+class WorkerJob:
     """What a worker is told when it starts."""
 
     dataset_kind: int
@@ -100,14 +100,14 @@ def seed_all(base_seed: int, worker_id: int) -> int:
     return seed
 
 
-def work(job: Job, connection: Any) -> None:
+def work(job: WorkerJob, connection: Any) -> None:
     """A worker's life."""
     # The iterator closed the connection, or is no more; and at control-C it raises, not we.
     with contextlib.suppress(EOFError, ConnectionError, KeyboardInterrupt):
         _work(job, connection)
 
 
-def _work(job: Job, connection: Any) -> None:
+def _work(job: WorkerJob, connection: Any) -> None:
     global _worker_info
     set_num_threads(1)
     seed = seed_all(job.base_seed, job.worker_id)
@@ -139,7 +139,7 @@ def _work(job: Job, connection: Any) -> None:
         del answer, task, indices  # or the batch would be kept until the next one is there
 
 
-def _answer(job: Job, fetcher: Any, indices: Any, where: str) -> Any:
+def _answer(job: WorkerJob, fetcher: Any, indices: Any, where: str) -> Any:
     try:
         return fetcher.fetch(indices)
     except Exception as error:

@@ -13,7 +13,7 @@ import enum
 import os
 from typing import Any, ClassVar
 
-from antorcha import absent
+from antorcha.core import absent
 from antorcha.distributed.store import (
     DistStoreError,
     HashStore,

@@ -35,7 +35,7 @@ class QueueEmptyError(DistStoreError):
     """A queue has nothing to take."""
 
 
-class _Table:
+class _KeyTable:
     """Keys and values, which any thread may ask for. Everything in it is bytes."""
 
     def __init__(self) -> None:
@@ -118,12 +118,12 @@ class _Table:
         return [b"%d" % len(self.queues.get(keys[0], ()))]
 
 
-_OPERATIONS: Final[dict[str, Callable[[_Table, Sequence[bytes], float], list[bytes]]]] = {
+_OPERATIONS: Final[dict[str, Callable[[_KeyTable, Sequence[bytes], float], list[bytes]]]] = {
     each.__name__: each
     for each in (
-        _Table.set, _Table.get, _Table.add, _Table.append, _Table.compare_set, _Table.delete_key,
-        _Table.check, _Table.list_keys, _Table.num_keys, _Table.wait, _Table.queue_push,
-        _Table.queue_pop, _Table.queue_len,
+        _KeyTable.set, _KeyTable.get, _KeyTable.add, _KeyTable.append, _KeyTable.compare_set,
+        _KeyTable.delete_key, _KeyTable.check, _KeyTable.list_keys, _KeyTable.num_keys,
+        _KeyTable.wait, _KeyTable.queue_push, _KeyTable.queue_pop, _KeyTable.queue_len,
     )
 }  # fmt: skip
 _ERRORS: Final = {
@@ -268,16 +268,16 @@ class HashStore(Store):
 
     def __init__(self) -> None:
         super().__init__()
-        self._table = _Table()
+        self._table = _KeyTable()
 
     def _ask(self, what: str, given: Sequence[bytes], patience: timedelta) -> list[bytes]:
         return self._table.ask(what, given, patience.total_seconds())
 
     def clone(self) -> HashStore:
         """Another store of the same keys and values."""
-        made = HashStore()
-        made._table, made._timeout = self._table, self._timeout
-        return made
+        result = HashStore()
+        result._table, result._timeout = self._table, self._timeout
+        return result
 
 
 class PrefixStore(Store):
@@ -293,10 +293,10 @@ class PrefixStore(Store):
         every = what in ("get", "check", "wait")
         for k in range(0, len(own), 2 if pairs else 1 if every else max(len(own), 1)):
             own[k] = start + own[k]
-        made = self.underlying_store._ask(what, own, patience)
+        result = self.underlying_store._ask(what, own, patience)
         if what == "list_keys":
-            made = [key.removeprefix(start) for key in made if key.startswith(start)]
-        return made
+            result = [key.removeprefix(start) for key in result if key.startswith(start)]
+        return result
 
     @property
     def timeout(self) -> timedelta:
@@ -313,7 +313,7 @@ class PrefixStore(Store):
         return PrefixStore(self.prefix, store.clone())
 
 
-def _served(table: _Table) -> Callable[[list[bytes]], list[bytes]]:
+def _served(table: _KeyTable) -> Callable[[list[bytes]], list[bytes]]:
     """What a server answers to a request, both as they go over the wire: an operation, how long it
     may wait, and what it is given; the error's class, and what the operation gives or says."""
 
@@ -358,7 +358,7 @@ class TCPStore(Store):
             raise MissingFeature("TCPStore: master_listen_fd is not supported; leave it out")
         self.set_timeout(timeout)
         self.host, self.libuvBackend = host_name, use_libuv
-        self._server = Server(host_name, port, _served(_Table())) if is_master else None
+        self._server = Server(host_name, port, _served(_KeyTable())) if is_master else None
         self.port = port if self._server is None else self._server.port
         self._link = Link(host_name, self.port, timeout.total_seconds())
         if world_size is not None and world_size > 0:
@@ -379,14 +379,14 @@ class TCPStore(Store):
 
     def _ask(self, what: str, given: Sequence[bytes], patience: timedelta) -> list[bytes]:
         seconds = b"%r" % patience.total_seconds()
-        problem, *made = self._link.ask([what.encode(), seconds, *given])
+        problem, *result = self._link.ask([what.encode(), seconds, *given])
         if problem:
-            raise _ERRORS[problem.decode()](made[0].decode())
-        return made
+            raise _ERRORS[problem.decode()](result[0].decode())
+        return result
 
     def clone(self) -> TCPStore:
         """Another store of the same server."""
-        made = TCPStore.__new__(TCPStore)
-        made.__dict__.update(self.__dict__)
-        made._link = Link(self.host, self.port, self.timeout.total_seconds())
-        return made
+        result = TCPStore.__new__(TCPStore)
+        result.__dict__.update(self.__dict__)
+        result._link = Link(self.host, self.port, self.timeout.total_seconds())
+        return result

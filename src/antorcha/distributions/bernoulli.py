@@ -10,7 +10,7 @@ from antorcha.distributions import constraints
 from antorcha.distributions.exp_family import ExponentialFamily
 from antorcha.distributions.probs_or_logits import ProbsOrLogits
 from antorcha.distributions.utils import attribute_of, broadcast_all
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 
 __all__ = ["Bernoulli"]
 

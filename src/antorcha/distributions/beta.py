@@ -8,7 +8,7 @@ from antorcha.distributions import constraints
 from antorcha.distributions.dirichlet import Dirichlet
 from antorcha.distributions.exp_family import ExponentialFamily
 from antorcha.distributions.utils import broadcast_all
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 
 __all__ = ["Beta"]
 

@@ -8,7 +8,7 @@ from antorcha.autograd import no_grad
 from antorcha.distributions import constraints
 from antorcha.distributions.probs_or_logits import ProbsOrLogits
 from antorcha.errors import MissingFeature
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 
 __all__ = ["Binomial"]
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from antorcha.core.dtypes import finfo, int64
+from antorcha.core.shapes import Size
 from antorcha.distributions import constraints
 from antorcha.distributions.distribution import Distribution
 from antorcha.distributions.probs_or_logits import ProbsOrLogits, check_one_given
 from antorcha.distributions.utils import lazy_property, logits_to_probs, probs_to_logits
-from antorcha.dtypes import finfo, int64
 from antorcha.errors import ValueRangeError
-from antorcha.ops.record import T
-from antorcha.shapes import Size
+from antorcha.ops.kinds.record import T
 
 __all__ = ["Categorical"]
 

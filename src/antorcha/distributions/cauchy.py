@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from antorcha.distributions.location_scale import LocationScale
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 
 __all__ = ["Cauchy"]
 

@@ -29,7 +29,7 @@ class ConstraintRegistry:
     def register(self, constraint: Any, factory: Callable[[Any], Any] | None = None) -> Any:
         """Registers a function for a constraint's class (or an instance's); also a decorator."""
         if factory is None:
-            return lambda made: self.register(constraint, made)
+            return lambda result: self.register(constraint, result)
         if isinstance(constraint, constraints.Constraint):
             constraint = type(constraint)
         if not isinstance(constraint, type) or not issubclass(constraint, constraints.Constraint):

@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from antorcha.dtypes import bool_, finfo
+from antorcha.core.dtypes import bool_, finfo
 from antorcha.errors import MissingFeature, ValueRangeError
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 from antorcha.runtime.tensor import Tensor
 
 __all__ = [
@@ -347,7 +347,7 @@ class _PositiveDefinite(_Symmetric):
 
 
 # ------------------------------------------------------------------- several, side by side
-class _Several(Constraint):
+class _ConstraintParts(Constraint):
     """A constraint for each part of a value, along a dim."""
 
     def __init__(self, cseq: Sequence[Constraint], dim: int = 0) -> None:
@@ -371,7 +371,7 @@ class _Several(Constraint):
             )
 
 
-class _Cat(_Several):
+class _Cat(_ConstraintParts):
     """Constraints of parts of given lengths, laid end to end."""
 
     def __init__(
@@ -391,7 +391,7 @@ class _Cat(_Several):
         return T.cat([c.check(value.narrow(self.dim, at, n)) for c, at, n in parts], self.dim)
 
 
-class _Stack(_Several):
+class _Stack(_ConstraintParts):
     """A constraint for each index of a dim."""
 
     @property

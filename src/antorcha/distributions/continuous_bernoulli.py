@@ -15,7 +15,7 @@ from antorcha.distributions.utils import (
     logits_to_probs,
 )
 from antorcha.errors import ValueRangeError
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 
 __all__ = ["ContinuousBernoulli"]
 

@@ -7,7 +7,7 @@ from typing import Any
 from antorcha.distributions import constraints
 from antorcha.distributions.exp_family import ExponentialFamily
 from antorcha.errors import ValueRangeError
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 
 __all__ = ["Dirichlet"]
 

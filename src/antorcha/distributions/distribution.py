@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 from antorcha.autograd import no_grad
+from antorcha.core.shapes import Size
 from antorcha.distributions import constraints
 from antorcha.distributions.utils import lazy_property
 from antorcha.errors import MissingFeature, ValueRangeError, warn
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 from antorcha.runtime.tensor import Tensor
-from antorcha.shapes import Size
 
 __all__ = ["Distribution"]
 

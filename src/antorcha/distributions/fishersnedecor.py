@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from antorcha.core.dtypes import finfo
 from antorcha.distributions import constraints
 from antorcha.distributions.distribution import Distribution
 from antorcha.distributions.gamma import Gamma
 from antorcha.distributions.utils import broadcast_all
-from antorcha.dtypes import finfo
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 
 __all__ = ["FisherSnedecor"]
 

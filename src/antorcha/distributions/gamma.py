@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from antorcha.core.dtypes import finfo
 from antorcha.distributions import constraints
 from antorcha.distributions.exp_family import ExponentialFamily
 from antorcha.distributions.utils import broadcast_all
-from antorcha.dtypes import finfo
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 from antorcha.tensor.create import as_tensor
 
 __all__ = ["Gamma"]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from antorcha.autograd import no_grad
+from antorcha.core.dtypes import finfo
 from antorcha.distributions import constraints
 from antorcha.distributions.probs_or_logits import ProbsOrLogits
 from antorcha.distributions.utils import broadcast_all
-from antorcha.dtypes import finfo
 from antorcha.errors import ValueRangeError
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 
 __all__ = ["Geometric"]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from antorcha.core.dtypes import finfo
 from antorcha.distributions import constraints
 from antorcha.distributions.transformed_distribution import TransformedDistribution
 from antorcha.distributions.transforms import AffineTransform, ExpTransform
 from antorcha.distributions.uniform import Uniform
 from antorcha.distributions.utils import attribute_of, broadcast_all, euler_constant
-from antorcha.dtypes import finfo
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 
 __all__ = ["Gumbel"]
 

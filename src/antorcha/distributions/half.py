@@ -11,7 +11,7 @@ from antorcha.distributions.location_scale import LocationScale
 from antorcha.distributions.transformed_distribution import TransformedDistribution
 from antorcha.distributions.transforms import AbsTransform
 from antorcha.distributions.utils import attribute_of
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 from antorcha.tensor.create import as_tensor
 
 

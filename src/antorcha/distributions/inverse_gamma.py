@@ -10,7 +10,7 @@ from antorcha.distributions.gamma import Gamma
 from antorcha.distributions.transformed_distribution import TransformedDistribution
 from antorcha.distributions.transforms import PowerTransform
 from antorcha.distributions.utils import attribute_of
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 
 __all__ = ["InverseGamma"]
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from antorcha.autograd import grad
+from antorcha.core.shapes import broadcast_shapes
 from antorcha.distributions.bernoulli import Bernoulli
 from antorcha.distributions.beta import Beta
 from antorcha.distributions.binomial import Binomial
@@ -37,9 +38,8 @@ from antorcha.distributions.transformed_distribution import TransformedDistribut
 from antorcha.distributions.uniform import Uniform
 from antorcha.distributions.utils import _sum_rightmost, euler_constant
 from antorcha.errors import ArgumentError, MissingFeature, ValueRangeError, warn
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 from antorcha.runtime.tensor import Tensor
-from antorcha.shapes import broadcast_shapes
 
 __all__ = ["kl_divergence", "register_kl"]
 

@@ -22,7 +22,7 @@ from antorcha.distributions.pareto import Pareto
 from antorcha.distributions.poisson import Poisson
 from antorcha.distributions.uniform import Uniform
 from antorcha.distributions.utils import euler_constant
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 
 _BOUNDED = (Beta, ContinuousBernoulli, Pareto, Uniform)  # a half line is not in their support
 _POSITIVE = (*_BOUNDED, Exponential, Gamma)  # nor is the whole line in that of these

@@ -10,7 +10,7 @@ from antorcha.distributions.transformed_distribution import TransformedDistribut
 from antorcha.distributions.transforms import AffineTransform, PowerTransform
 from antorcha.distributions.uniform import Uniform
 from antorcha.distributions.utils import broadcast_all, euler_constant
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 
 __all__ = ["Kumaraswamy"]
 

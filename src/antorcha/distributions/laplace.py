@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from antorcha.core.dtypes import finfo
 from antorcha.distributions.location_scale import LocationScale
 from antorcha.distributions.utils import attribute_of
-from antorcha.dtypes import finfo
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 
 __all__ = ["Laplace"]
 

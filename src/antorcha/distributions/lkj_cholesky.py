@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from antorcha.core.dtypes import finfo
+from antorcha.core.shapes import Size
 from antorcha.distributions import constraints
 from antorcha.distributions.beta import Beta
 from antorcha.distributions.distribution import Distribution
 from antorcha.distributions.utils import broadcast_all
-from antorcha.dtypes import finfo
 from antorcha.errors import ValueRangeError
-from antorcha.ops.record import T
-from antorcha.shapes import Size
+from antorcha.ops.kinds.record import T
 
 __all__ = ["LKJCholesky"]
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from antorcha.core.shapes import Size
 from antorcha.distributions import constraints
 from antorcha.distributions.distribution import Distribution
 from antorcha.distributions.multivariate_normal import log_diagonal, mahalanobis, matrix_vector
 from antorcha.distributions.utils import _standard_normal, attribute_of, lazy_property
 from antorcha.errors import ValueRangeError
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 from antorcha.runtime.tensor import Tensor
-from antorcha.shapes import Size
 
 __all__ = ["LowRankMultivariateNormal"]
 

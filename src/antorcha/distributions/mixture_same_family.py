@@ -10,7 +10,7 @@ from antorcha.distributions.categorical import Categorical
 from antorcha.distributions.distribution import Distribution
 from antorcha.distributions.utils import attribute_of
 from antorcha.errors import ValueRangeError
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 
 __all__ = ["MixtureSameFamily"]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from antorcha.core.shapes import Size
 from antorcha.distributions import constraints
 from antorcha.distributions.binomial import Binomial
 from antorcha.distributions.probs_or_logits import OfCategorical
 from antorcha.distributions.utils import broadcast_all
 from antorcha.errors import MissingFeature
-from antorcha.ops.record import T
-from antorcha.shapes import Size
+from antorcha.ops.kinds.record import T
 
 __all__ = ["Multinomial"]
 

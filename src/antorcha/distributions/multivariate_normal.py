@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from antorcha.core.shapes import Size, broadcast_shapes
 from antorcha.distributions import constraints
 from antorcha.distributions.distribution import Distribution
 from antorcha.distributions.utils import _standard_normal, attribute_of, lazy_property
 from antorcha.errors import ValueRangeError
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 from antorcha.runtime.tensor import Tensor
-from antorcha.shapes import Size, broadcast_shapes
 
 __all__ = ["MultivariateNormal"]
 

@@ -9,7 +9,7 @@ from antorcha.distributions import constraints
 from antorcha.distributions.gamma import Gamma
 from antorcha.distributions.probs_or_logits import ProbsOrLogits
 from antorcha.distributions.utils import lazy_property
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 
 __all__ = ["NegativeBinomial"]
 

@@ -9,7 +9,7 @@ from antorcha.autograd import no_grad
 from antorcha.distributions.exp_family import ExponentialFamily
 from antorcha.distributions.location_scale import LocationScale
 from antorcha.distributions.utils import _standard_normal, attribute_of
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 
 __all__ = ["Normal"]
 

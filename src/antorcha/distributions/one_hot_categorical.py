@@ -7,7 +7,7 @@ from typing import Any
 from antorcha.distributions import constraints
 from antorcha.distributions.probs_or_logits import OfCategorical
 from antorcha.distributions.utils import attribute_of
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 
 __all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
 

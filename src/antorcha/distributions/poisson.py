@@ -8,7 +8,7 @@ from antorcha.autograd import no_grad
 from antorcha.distributions import constraints
 from antorcha.distributions.exp_family import ExponentialFamily
 from antorcha.distributions.utils import attribute_of, broadcast_all
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 
 __all__ = ["Poisson"]
 

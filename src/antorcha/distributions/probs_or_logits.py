@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from antorcha.core.lazy import lazy
 from antorcha.distributions import constraints
 from antorcha.distributions.distribution import _ABSTRACT, Distribution
 from antorcha.distributions.utils import (
@@ -15,6 +16,8 @@ from antorcha.distributions.utils import (
 )
 from antorcha.errors import ValueRangeError
 from antorcha.runtime.tensor import Tensor
+
+distributions_categorical = lazy("antorcha.distributions.categorical")
 
 
 def check_one_given(probs: Any, logits: Any) -> None:
@@ -80,9 +83,7 @@ class OfCategorical(Distribution):
     _categorical: Any
 
     def _set_categorical(self, probs: Any, logits: Any, validate_args: bool | None) -> None:
-        from antorcha.distributions.categorical import Categorical
-
-        self._categorical = Categorical(probs, logits)
+        self._categorical = distributions_categorical.Categorical(probs, logits)
         shapes = self._categorical.batch_shape, self._categorical.param_shape[-1:]
         Distribution.__init__(self, *shapes, validate_args=validate_args)
 

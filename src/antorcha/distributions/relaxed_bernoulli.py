@@ -9,7 +9,7 @@ from antorcha.distributions.probs_or_logits import ProbsOrLogits
 from antorcha.distributions.transformed_distribution import TransformedDistribution
 from antorcha.distributions.transforms import SigmoidTransform
 from antorcha.distributions.utils import attribute_of, broadcast_all, clamp_probs
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 
 __all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]
 

@@ -9,7 +9,7 @@ from antorcha.distributions import constraints
 from antorcha.distributions.chi2 import Chi2
 from antorcha.distributions.distribution import Distribution
 from antorcha.distributions.utils import _standard_normal, attribute_of, broadcast_all
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 
 __all__ = ["StudentT"]
 

@@ -7,11 +7,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from antorcha.core.shapes import Size
 from antorcha.distributions import constraints
 from antorcha.distributions.utils import _sum_rightmost, attribute_of, lazy_property
 from antorcha.errors import ValueRangeError
-from antorcha.ops.record import T
-from antorcha.shapes import Size
+from antorcha.ops.kinds.record import T
 
 
 class Transform:

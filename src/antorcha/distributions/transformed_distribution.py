@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from antorcha.autograd import no_grad
+from antorcha.core.shapes import Size
 from antorcha.distributions import constraints
 from antorcha.distributions.distribution import Distribution
 from antorcha.distributions.independent import Independent
 from antorcha.distributions.transforms import ComposeTransform, Transform
 from antorcha.distributions.utils import _sum_rightmost
 from antorcha.errors import ValueRangeError
-from antorcha.shapes import Size
 
 __all__ = ["TransformedDistribution"]
 
@@ -56,15 +56,15 @@ class TransformedDistribution(Distribution):
                 f"base_distribution needs to have shape with size at least {taken}, but got "
                 f"{shape}."
             )
-        made = whole.forward_shape(shape)
-        needed = Size(whole.inverse_shape(made))  # larger where the parameters broadcast
+        result = whole.forward_shape(shape)
+        needed = Size(whole.inverse_shape(result))  # larger where the parameters broadcast
         if shape != needed:
             base_distribution = base_distribution.expand(needed[: len(needed) - base_dims])
         if taken > base_dims:
             base_distribution = Independent(base_distribution, taken - base_dims)
         self.base_dist: Any = base_distribution
-        cut = len(made) - max(given, base_dims + given - taken)
-        super().__init__(Size(made[:cut]), Size(made[cut:]), validate_args=validate_args)
+        cut = len(result) - max(given, base_dims + given - taken)
+        super().__init__(Size(result[:cut]), Size(result[cut:]), validate_args=validate_args)
 
     def _expand_part(self, name: str, value: Any, batch_shape: Size) -> Any:
         if name != "base_dist":

@@ -11,6 +11,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from antorcha.core.dtypes import finfo
+from antorcha.core.shapes import Size, broadcast_shapes
 from antorcha.distributions import constraints
 from antorcha.distributions.transform import (
     ComposeTransform,
@@ -36,10 +38,8 @@ from antorcha.distributions.vector_transforms import (
     StackTransform,
     StickBreakingTransform,
 )
-from antorcha.dtypes import finfo
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 from antorcha.runtime.tensor import Tensor
-from antorcha.shapes import Size, broadcast_shapes
 
 __all__ = [
     "AbsTransform", "AffineTransform", "CatTransform", "ComposeTransform", "CorrCholeskyTransform",

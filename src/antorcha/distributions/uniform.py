@@ -8,7 +8,7 @@ from typing import Any
 from antorcha.distributions import constraints
 from antorcha.distributions.distribution import Distribution
 from antorcha.distributions.utils import broadcast_all
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 
 __all__ = ["Uniform"]
 

@@ -9,9 +9,9 @@ from functools import update_wrapper
 from typing import Any
 
 from antorcha.autograd import enable_grad
-from antorcha.dtypes import finfo, get_default_dtype
+from antorcha.core.dtypes import finfo, get_default_dtype
 from antorcha.errors import ValueRangeError
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 from antorcha.runtime.tensor import Tensor
 from antorcha.tensor.create import tensor
 

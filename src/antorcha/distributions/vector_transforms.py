@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from antorcha.core.dtypes import finfo
+from antorcha.core.shapes import Size
 from antorcha.distributions import constraints
 from antorcha.distributions.transform import Transform, need_dims
 from antorcha.distributions.utils import (
@@ -15,10 +17,8 @@ from antorcha.distributions.utils import (
     tril_matrix_to_vec,
     vec_to_tril_matrix,
 )
-from antorcha.dtypes import finfo
 from antorcha.errors import ValueRangeError
-from antorcha.ops.record import T
-from antorcha.shapes import Size
+from antorcha.ops.kinds.record import T
 
 
 def _after_one(x: Any) -> Any:
@@ -169,7 +169,7 @@ class PositiveDefiniteTransform(Transform):
         return LowerCholeskyTransform().inv(T.linalg_cholesky(y))
 
 
-class _Several(Transform):
+class _TransformParts(Transform):
     """A transform for each part of a tensor along a dim: `_parts` splits, `_joined` puts back."""
 
     def __init__(self, tseq: Sequence[Transform], dim: int = 0, cache_size: int = 0) -> None:
@@ -212,7 +212,7 @@ class _Several(Transform):
         return [t.log_abs_det_jacobian(a, b) for t, a, b in triples]
 
 
-class CatTransform(_Several):
+class CatTransform(_TransformParts):
     """Transforms of parts of given lengths, laid end to end along a dim.
 
     Args:
@@ -277,7 +277,7 @@ class CatTransform(_Several):
         return constraints.cat([t.codomain for t in self.transforms], self.dim, self.lengths)
 
 
-class StackTransform(_Several):
+class StackTransform(_TransformParts):
     """A transform for each index of a dim.
 
     Args:

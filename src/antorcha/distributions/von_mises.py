@@ -6,11 +6,11 @@ import math
 from typing import Any
 
 from antorcha.autograd import no_grad
+from antorcha.core.dtypes import bool_, float64
 from antorcha.distributions import constraints
 from antorcha.distributions.distribution import Distribution
 from antorcha.distributions.utils import attribute_of, broadcast_all, lazy_property
-from antorcha.dtypes import bool_, float64
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 
 __all__ = ["VonMises"]
 

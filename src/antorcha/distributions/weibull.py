@@ -9,7 +9,7 @@ from antorcha.distributions.exponential import Exponential
 from antorcha.distributions.transformed_distribution import TransformedDistribution
 from antorcha.distributions.transforms import AffineTransform, PowerTransform
 from antorcha.distributions.utils import broadcast_all, euler_constant, lazy_property
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 
 __all__ = ["Weibull"]
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from antorcha.core.dtypes import finfo
+from antorcha.core.shapes import Size
 from antorcha.distributions import constraints
 from antorcha.distributions.chi2 import Chi2
 from antorcha.distributions.exp_family import ExponentialFamily
 from antorcha.distributions.multivariate_normal import FORMS, WithCovariance
-from antorcha.dtypes import finfo
 from antorcha.errors import ValueRangeError, warn
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 from antorcha.runtime.tensor import Tensor
-from antorcha.shapes import Size
 from antorcha.tensor.create import tensor
 
 __all__ = ["Wishart"]

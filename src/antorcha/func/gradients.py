@@ -14,9 +14,11 @@ from typing import Any
 from antorcha.autograd import grad as _autograd_grad
 from antorcha.autograd.modes import enable_grad, is_grad_enabled
 from antorcha.errors import GraphError
-from antorcha.ops.record import T
-from antorcha.runtime.call.node import edge_of
+from antorcha.func.vmap import vmap
+from antorcha.ops.kinds.record import T
+from antorcha.random import get_rng_state, set_rng_state
 from antorcha.runtime.tensor import Tensor
+from antorcha.tensor.batched import for_each_example, recorded
 from antorcha.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 Argnums = int | tuple[int, ...]
@@ -36,11 +38,12 @@ class _Level:
     def _variable(self, value: Any) -> Any:
         if not isinstance(value, Tensor):
             return value
-        if edge_of(value) is not None and self.outer:
+        value = for_each_example(value)
+        if value.requires_grad and self.outer:
             return T.alias(value)
-        made = value.detach().requires_grad_()
-        self.leaves.append(made)
-        return made
+        result = value.detach().requires_grad_()
+        self.leaves.append(recorded(result))
+        return result
 
     def results(self, values: Any) -> Any:
         """The tree with its tensors outside of the graph, unless others than this level's variables
@@ -56,7 +59,7 @@ class _Level:
 def _leads_elsewhere(value: Tensor, own: list[Tensor]) -> bool:
     """Does the history of ``value`` reach a leaf that is none of ``own``?"""
     if value.grad_fn is None:
-        return all([value is not leaf for leaf in own])
+        return all([recorded(value) is not leaf for leaf in own])
     seen, todo = set(), [value.grad_fn]
     while todo:
         node = todo.pop()
@@ -76,7 +79,7 @@ def _gradients(
 ) -> list[Tensor]:  # fmt: skip
     """Vector-Jacobian products, zeros for what the outputs do not depend on."""
     given = [None] * len(outputs) if vectors is None else vectors
-    pairs = [(o, v) for o, v in zip(outputs, given, strict=True) if edge_of(o) is not None]
+    pairs = [(o, v) for o, v in zip(outputs, given, strict=True) if o.requires_grad]
     if not pairs or not inputs:
         return [T.zeros_like(x) for x in inputs]
     found = _autograd_grad(
@@ -162,9 +165,9 @@ def grad_and_value(
                     f"{output.dim()} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
                 )
             leaves, structure = tree_flatten(chosen)
-            made = tree_unflatten(_gradients([output], leaves), structure)
-            made, output, aux = level.results(made), level.results(output), level.results(aux)
-        return (made, (output, aux)) if has_aux else (made, output)
+            result = tree_unflatten(_gradients([output], leaves), structure)
+            result, output, aux = level.results(result), level.results(output), level.results(aux)
+        return (result, (output, aux)) if has_aux else (result, output)
 
     return wrapper
 
@@ -192,8 +195,8 @@ def grad(
 
     @_named_like(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        made, value = both(*args, **kwargs)
-        return (made, value[1]) if has_aux else made
+        result, value = both(*args, **kwargs)
+        return (result, value[1]) if has_aux else result
 
     return wrapper
 
@@ -255,8 +258,8 @@ def _pullback(
                 f"{shape_of_output}"
             )
         create = is_grad_enabled() if create_graph is None else create_graph
-        made = _gradients(outputs, leaves, vectors, create)
-        return tree_unflatten([level._result(g) for g in made], structure)
+        result = _gradients(outputs, leaves, vectors, create)
+        return tree_unflatten([level._result(g) for g in result], structure)
 
     return shown_output, fn, aux
 
@@ -326,11 +329,11 @@ def _pushforward(
         variables = level.variables(primals)
         output, aux = _split_aux(func(*variables), "jvp(f, primals, tangents)", has_aux)
         outputs, shape_of_output = tree_flatten(output)
-        dummies = [T.zeros_like(out).requires_grad_() for out in outputs]
-        level.leaves += dummies
+        dummies = [for_each_example(T.zeros_like(out)).requires_grad_() for out in outputs]
+        level.leaves += [recorded(each) for each in dummies]
         first = _gradients(outputs, tree_flatten(variables)[0], dummies)
-        made = _gradients(first, dummies, vectors)
-        push = tree_unflatten([level._result(each) for each in made], shape_of_output)
+        result = _gradients(first, dummies, vectors)
+        push = tree_unflatten([level._result(each) for each in result], shape_of_output)
         return level.results(output), push, level.results(aux)
 
 
@@ -355,16 +358,17 @@ def jacrev(
     func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = False,
     chunk_size: int | None = None, _preallocate_and_copy: bool = False,
 ) -> Callable[..., Any]:  # fmt: skip
-    """A function that gives the Jacobian of ``func``: one backward pass for each output element.
+    """A function that gives the Jacobian of ``func``: a backward pass for each output element.
 
     Args:
         func (Callable): a function of real tensors (or trees of them) to real tensors
         argnums (int or tuple of int): by which positional arguments to differentiate. Default: 0
         has_aux (bool): does ``func`` give ``(output, aux)``? Then so does the result.
-        chunk_size (int, optional): accepted; the passes run one by one in any case
+        chunk_size (int, optional): how many passes run at once. Default: all
 
-    The result has the structure of the output, in each place that of the arguments, in each of
-    those a tensor of shape (output's, argument's).
+    The passes are one batch, of which ``func`` is run once more. The result has the structure of
+    the output, in each place that of the arguments, in each of those a tensor of shape (output's,
+    argument's).
     See https://docs.pytorch.org/docs/stable/generated/torch.func.jacrev.html.
 
     >>> torch.func.jacrev(torch.square)(torch.tensor([1., 2.]))
@@ -377,39 +381,45 @@ def jacrev(
     @_named_like(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         places = _places(argnums, len(args))
+        before = get_rng_state()
         output, fn, aux = _pullback(func, args, places, has_aux, kwargs)
         outputs, shape_of_output = tree_flatten(output)
         _refuse_complex("jacrev", "outputs", outputs)
-        made = tree_unflatten(
-            [_rows(fn, outputs, k, shape_of_output) for k in range(len(outputs))], shape_of_output
-        )
-        return (made, aux) if has_aux else made
+
+        def again(cotangents: Any) -> Any:
+            set_rng_state(before)
+            return _pullback(func, args, places, has_aux, kwargs)[1](cotangents)
+
+        rows = [
+            _rows(fn if out.numel() < _FEW else again, outputs, k, shape_of_output, chunk_size)
+            for k, out in enumerate(outputs)
+        ]
+        result = tree_unflatten(rows, shape_of_output)
+        return (result, aux) if has_aux else result
 
     return wrapper
 
 
-def _rows(fn: Callable[..., Any], outputs: list[Tensor], at: int, structure: Any) -> Any:
-    """The Jacobian of one output: a tree like the arguments."""
+_FEW = 3  # passes that are run one by one
+
+
+def _rows(
+    fn: Callable[..., Any], outputs: list[Tensor], at: int, structure: Any, chunk_size: int | None
+) -> Any:
+    """The Jacobian of one output, a tree like the arguments: a backward pass for each element of
+    the output, as one batch of them."""
     out = outputs[at]
-    seeds = [T.zeros_like(each) for each in outputs]
     count = out.numel()
-    passes = []
-    for k in range(max(count, 1)):  # (of no elements: once, for the structure)
-        seeds[at] = _unit(out, k)
-        passes.append(tree_flatten(fn(tree_unflatten(seeds, structure))))
-    columns = zip(*[leaves[:] for leaves, _ in passes], strict=True)
-    made = [
-        T.reshape(T.stack(tuple(column))[:count], (*out.shape, *column[0].shape))
-        for column in columns
-    ]
-    return tree_unflatten(made, passes[0][1])
 
+    def row(unit: Tensor) -> Any:
+        seeds = [T.zeros_like(each) for each in outputs]
+        seeds[at] = unit
+        return fn(tree_unflatten(seeds, structure))
 
-def _unit(like: Tensor, k: int) -> Tensor:
-    made = T.zeros(like.numel(), dtype=like.dtype, device=like.device)
-    made[k : k + 1] = 1
-    unit: Tensor = T.reshape(made, tuple(like.shape))
-    return unit
+    units = T.eye(max(count, 1), count, dtype=out.dtype, device=out.device)
+    units = T.reshape(units, (max(count, 1), *out.shape))  # (of no elements: once, for the trees)
+    passes = vmap(row, randomness="same", chunk_size=chunk_size)(units)
+    return tree_map(lambda t: T.reshape(t[:count], (*out.shape, *t.shape[1:])), passes)
 
 
 def _refuse_complex(name: str, what: str, values: list[Any]) -> None:
@@ -431,7 +441,7 @@ def jacfwd(
         func (Callable): a function of real tensors (or trees of them) to real tensors
         argnums (int or tuple of int): by which positional arguments to differentiate. Default: 0
         has_aux (bool): does ``func`` give ``(output, aux)``? Then so does the result.
-        chunk_size (int, optional): accepted; the passes run one by one in any case
+        chunk_size (int, optional): how many passes run at once. Default: all
         randomness (str): accepted; the function is run once
 
     See https://docs.pytorch.org/docs/stable/generated/torch.func.jacfwd.html.

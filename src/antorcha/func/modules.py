@@ -9,7 +9,7 @@ from typing import Any
 from antorcha.errors import GraphError
 from antorcha.nn.norm import _BatchNorm
 from antorcha.nn.utils.stateless import functional_call as _stateless_call
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 from antorcha.runtime.tensor import Tensor
 
 
@@ -87,15 +87,15 @@ def stack_module_state(models: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _stacked(dicts: list[dict[str, Tensor]]) -> dict[str, Tensor]:
-    made = {}
+    result = {}
     for name in dicts[0]:
         tensors = tuple([each[name] for each in dicts])
         wants = [each.requires_grad for each in tensors]
         if any(wants) and not all(wants):
             raise GraphError(f"Expected {name} from each model to have the same .requires_grad")
         stacked: Tensor = T.stack(tensors).detach()
-        made[name] = stacked.requires_grad_(wants[0])
-    return made
+        result[name] = stacked.requires_grad_(wants[0])
+    return result
 
 
 def replace_all_batch_norm_modules_(root: Any) -> Any:

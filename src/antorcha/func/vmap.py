@@ -1,8 +1,8 @@
 """``vmap``: a function of single examples, over a batch of them.
 
-The function is run on one slice after another and the results are stacked. What it gives is what
-PyTorch's batching rules give, with every op, Python's ``if`` on values and ``.item()`` included;
-it takes as long as the loop that it is.
+The function runs once, with examples in the place of batches (``tensor.batched``): each op runs for
+all of them. A function that looks at an example's contents (``.item()``, Python's ``if``) is run on
+one slice after another instead.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from types import NoneType
 from typing import Any
 
 from antorcha.errors import GraphError
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 from antorcha.random import get_rng_state, set_rng_state
 from antorcha.runtime.tensor import Tensor
+from antorcha.tensor.batched import Batch, OneByOne
 from antorcha.utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
 
 _RANDOMNESS = ("error", "different", "same")
@@ -25,7 +26,7 @@ def vmap(
     func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", *,
     chunk_size: int | None = None,
 ) -> Callable[..., Any]:  # fmt: skip
-    """A function of batches made of a function of single examples; it loops over the examples.
+    """A function of batches made of a function of single examples.
 
     Args:
         func (Callable): takes tensors (or trees of them) without the batch's dimension
@@ -35,9 +36,11 @@ def vmap(
             that does not depend on the example. Default: 0
         randomness (str): ``'error'`` refuses random numbers, ``'same'`` draws the same ones for
             every example, ``'different'`` draws on. Default: ``'error'``
-        chunk_size (int, optional): accepted; the examples run one by one in any case
+        chunk_size (int, optional): how many examples run at once. Default: all
 
-    The numbers of ``'different'`` are those of the loop, not of one draw for the whole batch.
+    Each op runs once for all examples; a few, and functions that ask for an example's contents
+    (``.item()``, ``if x > 0``), run for one after another. What the function does besides, such as
+    printing, it then does more than once.
     See https://docs.pytorch.org/docs/stable/generated/torch.func.vmap.html.
 
     >>> torch.func.vmap(torch.dot)(torch.tensor([[1., 2.], [3., 4.]]), torch.ones(2, 2))
@@ -59,23 +62,112 @@ def vmap(
         leaves, structure = tree_flatten(args)
         dims = _in_dims(in_dims, args, leaves, structure, func)
         size = _batch_size(dims, leaves)
-        parts = [
-            leaf if dim is None else T.unbind(leaf, dim)
-            for leaf, dim in zip(leaves, dims, strict=True)
-        ]
-        draws = _Draws(randomness)
-        results = []
-        for k in range(size):
-            given = [
-                part if dim is None else part[k] for part, dim in zip(parts, dims, strict=True)
-            ]
-            with draws:
-                results.append(func(*tree_unflatten(given, structure), **kwargs))
-        if not results:
-            raise ValueError("vmap: the batch has no examples, so the function cannot be run")
-        return _stacked(results, out_dims, func)
+        given = MappedCall(func, leaves, dims, structure, kwargs, randomness, out_dims)
+        most = chunk_size or size
+        if size <= most:
+            return given.run()
+        parts = [given.part(k, min(k + most, size)).run() for k in range(0, size, most)]
+        return _joined(parts, out_dims)
 
     return functools.wraps(func)(wrapper) if hasattr(func, "__name__") else wrapper
+
+
+class MappedCall:
+    """What a function is run with."""
+
+    def __init__(
+        self, func: Callable[..., Any], leaves: list[Any], dims: list[int | None], structure: Any,
+        kwargs: dict[str, Any], randomness: str, out_dims: Any,
+    ) -> None:  # fmt: skip
+        self.func, self.leaves, self.dims, self.structure = func, leaves, dims, structure
+        self.kwargs, self.randomness, self.out_dims = kwargs, randomness, out_dims
+        self.size = _batch_size(dims, leaves)
+
+    def part(self, start: int, end: int) -> MappedCall:
+        """Some of the examples."""
+        leaves = [
+            leaf if dim is None else T.slice(leaf, dim, start, end)
+            for leaf, dim in zip(self.leaves, self.dims, strict=True)
+        ]
+        return MappedCall(
+            self.func, leaves, self.dims, self.structure, self.kwargs, self.randomness,
+            self.out_dims,
+        )  # fmt: skip
+
+    def run(self) -> Any:
+        """The results for all examples: at once, or else one by one."""
+        before = get_rng_state()
+        try:
+            return self._at_once()
+        except OneByOne:
+            if not self.size:
+                raise
+            set_rng_state(before)
+            return self._one_by_one()
+
+    def _at_once(self) -> Any:
+        draws = _Draws(self.randomness)
+        with Batch(self.size, self.randomness) as batch, draws:
+            given = [
+                leaf if dim is None else batch.example(T.movedim(leaf, dim, 0))
+                for leaf, dim in zip(self.leaves, self.dims, strict=True)
+            ]
+            result = self.func(*tree_unflatten(given, self.structure), **self.kwargs)
+            leaves, structure = tree_flatten(result)
+            dims = _dims_of_results(self.out_dims, result, structure, self.func)
+            found = [
+                leaf if dim is None and not batch.has(leaf) else _whole(batch, leaf, dim, self.func)
+                for leaf, dim in zip(leaves, dims, strict=True)
+            ]
+        return tree_unflatten(found, structure)
+
+    def _one_by_one(self) -> Any:
+        parts = [
+            leaf if dim is None else T.unbind(leaf, dim)
+            for leaf, dim in zip(self.leaves, self.dims, strict=True)
+        ]
+        draws = _Draws(self.randomness)
+        results = []
+        for k in range(self.size):
+            given = [
+                part if dim is None else part[k] for part, dim in zip(parts, self.dims, strict=True)
+            ]
+            with draws:
+                results.append(self.func(*tree_unflatten(given, self.structure), **self.kwargs))
+        return _stacked(results, self.out_dims, self.func)
+
+
+def _whole(batch: Batch, leaf: Any, dim: int | None, func: Any) -> Tensor:
+    """A result for all examples, with the batch's dim where it is wanted."""
+    _check_result(leaf, func)
+    if dim is None:
+        raise ValueError(
+            f"vmap({_name(func)}, ...): `{_name(func)}` can not return a BatchedTensor when "
+            "out_dim is None"
+        )
+    ndim = leaf.dim() + 1
+    if not -ndim <= dim < ndim:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got "
+            f"{dim})"
+        )
+    result: Tensor = T.movedim(batch.whole(leaf), 0, dim)
+    return result
+
+
+def _joined(parts: list[Any], out_dims: Any) -> Any:
+    """The results of the chunks as one tree."""
+    flat = [tree_flatten(each) for each in parts]
+    structure = flat[0][1]
+    if isinstance(out_dims, tuple) and len(out_dims) == 1 and isinstance(parts[0], Tensor):
+        out_dims = out_dims[0]
+    dims = _broadcast_to_and_flatten(out_dims, structure)
+    assert dims is not None  # the chunks have been checked
+    result = [
+        column[0] if dim is None else T.cat(tuple(column), dim)
+        for column, dim in zip(zip(*[leaves for leaves, _ in flat], strict=True), dims, strict=True)
+    ]
+    return tree_unflatten(result, structure)
 
 
 class _Draws:
@@ -181,11 +273,9 @@ def _batch_size(dims: list[int | None], leaves: list[Any]) -> int:
     return int(sizes[0])
 
 
-def _stacked(results: list[Any], out_dims: Any, func: Any) -> Any:
-    """The examples' results as one tree of stacked tensors."""
-    flat = [tree_flatten(each) for each in results]
-    structure = flat[0][1]
-    if isinstance(results[0], Tensor) and isinstance(out_dims, tuple) and len(out_dims) == 1:
+def _dims_of_results(out_dims: Any, result: Any, structure: Any, func: Any) -> list[Any]:
+    """Where the batch's dim goes in each leaf of the results."""
+    if isinstance(result, Tensor) and isinstance(out_dims, tuple) and len(out_dims) == 1:
         out_dims = out_dims[0]
     dims = _broadcast_to_and_flatten(out_dims, structure)
     if dims is None:
@@ -195,19 +285,31 @@ def _stacked(results: list[Any], out_dims: Any, func: Any) -> Any:
             f"{tree_flatten(out_dims)[1]} but outputs has structure "
             f"{structure}."
         )
+    return list(dims)
+
+
+def _stacked(results: list[Any], out_dims: Any, func: Any) -> Any:
+    """The examples' results as one tree of stacked tensors."""
+    flat = [tree_flatten(each) for each in results]
+    structure = flat[0][1]
+    dims = _dims_of_results(out_dims, results[0], structure, func)
     columns = zip(*[leaves for leaves, _ in flat], strict=True)
-    made = [
+    result = [
         column[0] if dim is None else _stack(column, dim, func)
         for column, dim in zip(columns, dims, strict=True)
     ]
-    return tree_unflatten(made, structure)
+    return tree_unflatten(result, structure)
+
+
+def _check_result(leaf: Any, func: Any) -> None:
+    if not isinstance(leaf, Tensor):
+        raise ValueError(
+            f"vmap({_name(func)}, ...): `{_name(func)}` must only return Tensors, got type "
+            f"{type(leaf)}. Did you mean to set out_dims= to None for output?"
+        )
 
 
 def _stack(column: tuple[Any, ...], dim: int, func: Any) -> Tensor:
-    if not isinstance(column[0], Tensor):
-        raise ValueError(
-            f"vmap({_name(func)}, ...): `{_name(func)}` must only return Tensors, got type "
-            f"{type(column[0])}. Did you mean to set out_dims= to None for output?"
-        )
-    made: Tensor = T.stack(column, dim)
-    return made
+    _check_result(column[0], func)
+    result: Tensor = T.stack(column, dim)
+    return result

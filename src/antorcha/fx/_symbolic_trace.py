@@ -6,6 +6,7 @@ import builtins
 import copy
 import functools
 import inspect
+import math
 import operator
 import sys
 import types
@@ -14,7 +15,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from antorcha import modes
+from antorcha.basics import _assert
+from antorcha.core import modes
 from antorcha.errors import MissingFeature, explain_missing, warn
 from antorcha.fx.functions import FUNCTIONAL, as_pytorch_calls, is_ours
 from antorcha.fx.graph import Graph
@@ -87,7 +89,6 @@ class Tracer(TracerBase):
         self, autowrap_modules: Any = None, autowrap_functions: Any = (),
         param_shapes_constant: bool = False,
     ) -> None:  # fmt: skip
-        import math
 
         modules = (math,) if autowrap_modules is None else autowrap_modules
         self._autowrap_function_ids = {
@@ -313,8 +314,6 @@ class Tracer(TracerBase):
         if isinstance(value, PHBase):
             return out
         if isinstance(value, base_types):
-            from antorcha.basics import _assert
-
             text = f"{name} has been specialized to have value {value} but got another value"
             self.create_proxy("call_function", _assert, (operator.eq(out, value), text), {})
         elif value is None:
@@ -329,11 +328,11 @@ class Tracer(TracerBase):
         return value
 
     def __deepcopy__(self, memo: Any) -> Tracer:
-        made = type(self).__new__(type(self))
+        result = type(self).__new__(type(self))
         for name, value in self.__dict__.items():
             shallow = name == "_autowrap_search"
-            made.__dict__[name] = copy.copy(value) if shallow else copy.deepcopy(value, memo)
-        return made
+            result.__dict__[name] = copy.copy(value) if shallow else copy.deepcopy(value, memo)
+        return result
 
 
 def _assert_is_none(value: Any, msg: str) -> None:
@@ -345,11 +344,11 @@ def _all_positional(fn: Any, count: int) -> Any:
     """The function with all its parameters, ``*args`` and ``**kwargs`` too, as positional ones: it
     gets a Proxy for each."""
     code = fn.__code__
-    made = code.replace(
+    result = code.replace(
         co_argcount=count, co_posonlyargcount=0, co_kwonlyargcount=0,
         co_flags=code.co_flags & ~_VARIADIC,
     )  # fmt: skip
-    return types.FunctionType(made, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
+    return types.FunctionType(result, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
 
 
 # ------------------------------------------------------------------------------ functions as leaves
@@ -420,9 +419,9 @@ def _create_wrapped_func(fn: Any) -> Any:
         proxy = _find_proxy(args, kwargs)
         if proxy is None:
             return fn(*args, **kwargs)
-        made = proxy.tracer.create_proxy("call_function", fn, args, kwargs)
-        made.node.meta["is_wrapped"] = True
-        return made
+        result = proxy.tracer.create_proxy("call_function", fn, args, kwargs)
+        result.node.meta["is_wrapped"] = True
+        return result
 
     return wrapped
 

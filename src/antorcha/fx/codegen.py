@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from antorcha._ops import OpOverload
-from antorcha.device import Device
+from antorcha.core.device import Device
 from antorcha.fx.functions import is_found, is_ours, qualified_name, type_name
 from antorcha.fx.node import Node
 from antorcha.runtime.tensor import Tensor

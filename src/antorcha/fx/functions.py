@@ -14,9 +14,10 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+import antorcha
 from antorcha.errors import GraphError
 from antorcha.nn import functional as F
-from antorcha.ops.record import NAMESPACES, InPlace, Op
+from antorcha.ops.kinds.record import NAMESPACES, InPlace, Op
 from antorcha.runtime.tensor import Tensor
 
 _IN_C = {
@@ -168,8 +169,8 @@ unfold: input, kernel_size, dilation=1, padding=0, stride=1
 @functools.cache
 def _parameters(name: str) -> list[tuple[str, Any]]:
     """The parameters of a function of ``nn.functional``, with their defaults."""
-    made = eval(f"lambda {_SIGNATURES[name]}: None", {"__builtins__": {}})
-    return [(p.name, p.default) for p in inspect.signature(made).parameters.values()]
+    result = eval(f"lambda {_SIGNATURES[name]}: None", {"__builtins__": {}})
+    return [(p.name, p.default) for p in inspect.signature(result).parameters.values()]
 
 
 def as_pytorch_calls(
@@ -223,8 +224,6 @@ class TorchNames:
     _C = _C
 
     def __getattr__(self, name: str) -> Any:
-        import antorcha
-
         return self if name == "functional" else getattr(antorcha, name)
 
     def __deepcopy__(self, memo: Any) -> TorchNames:
@@ -261,8 +260,6 @@ _SHOWN = _find_shown()
 
 def qualified_name(func: Callable[..., Any]) -> str:
     """The name by which generated code finds a function: ``torch.nn.functional.relu``."""
-    import antorcha
-
     name = getattr(func, "__name__", None)
     if name is None:
         raise GraphError(f"{func!r} has no name by which a graph could call it")
@@ -289,8 +286,6 @@ def qualified_name(func: Callable[..., Any]) -> str:
 
 def _public(func: Any, name: str, module: str) -> str:
     """The module under ``torch`` that shows it: not the file where antorcha has it."""
-    import antorcha
-
     for shown in ("torch", "torch.nn.functional", "torch.nn", "torch.linalg"):
         place: Any = antorcha
         for part in shown.split(".")[1:]:
@@ -302,8 +297,6 @@ def _public(func: Any, name: str, module: str) -> str:
 
 def public_form(func: Any) -> Any:
     """The function of ``nn.functional`` behind which an op stands that is public only there."""
-    import antorcha
-
     if isinstance(func, Op) and getattr(antorcha, func.name, None) is not func:
         return FUNCTIONAL.get(func.name, func)
     return func

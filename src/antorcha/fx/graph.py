@@ -11,11 +11,12 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from antorcha.device import Device
+from antorcha.core.device import Device
 from antorcha.errors import explain_missing
 from antorcha.fx.codegen import CodeGen, PythonCode
 from antorcha.fx.functions import TORCH
 from antorcha.fx.node import Node, map_arg
+from antorcha.nn.module import Module
 
 __all__ = ["CodeGen", "Graph", "PythonCode"]
 
@@ -224,9 +225,9 @@ class Graph:
         """Adds a copy of another graph's node; ``arg_transform`` gives this graph's node for each
         of its arguments."""
         args, kwargs = map_arg(node.args, arg_transform), map_arg(node.kwargs, arg_transform)
-        made = self.create_node(node.op, node.target, args, dict(kwargs), node.name, node.type)
-        made.meta = copy.copy(node.meta)
-        return made
+        result = self.create_node(node.op, node.target, args, dict(kwargs), node.name, node.type)
+        result.meta = copy.copy(node.meta)
+        return result
 
     def graph_copy(
         self, g: Graph, val_map: dict[Node, Node], return_output_node: bool = False
@@ -416,7 +417,6 @@ def _check_target(owner: Any, node: Node) -> None:
                 f"{type(found).__name__}"
             )
         found = getattr(found, atom)
-    from antorcha.nn.module import Module
 
     if node.op == "call_module" and not isinstance(found, Module):
         raise RuntimeError(

@@ -19,6 +19,7 @@ from antorcha.fx.graph import _BUILTINS, Graph
 from antorcha.nn.module import Module
 from antorcha.nn.words import indented
 from antorcha.runtime.tensor import Parameter, Tensor
+from antorcha.serialization import save
 
 __all__ = ["GraphModule", "reduce_graph_module"]
 
@@ -76,11 +77,11 @@ def _deserialize_graph_module(forward: Callable[..., Any], body: dict[str, Any])
     root = Code(body)
     graph = KeepModules().trace(root, **body.get("_tracer_extras", {}))
     graph._tracer_cls = tracer_cls
-    made = GraphModule(root, graph, class_name=body.get("_graphmodule_cls_name", "GraphModule"))
+    result = GraphModule(root, graph, class_name=body.get("_graphmodule_cls_name", "GraphModule"))
     for name, value in body.items():
-        if not hasattr(made, name):
-            setattr(made, name, value)
-    return made
+        if not hasattr(result, name):
+            setattr(result, name, value)
+    return result
 
 
 def _copy_attr(from_module: Module, to_module: Module, target: str) -> None:
@@ -198,17 +199,17 @@ class GraphModule(Module):
 
     def recompile(self) -> PythonCode:
         """Generates ``forward`` anew from the graph."""
-        made = self._graph.python_code(root_module="self")
-        self._code = made.src
+        result = self._graph.python_code(root_module="self")
+        self._code = result.src
         cls: Any = type(self)
-        cls.forward = _forward_from_src(made.src, made.globals)
+        cls.forward = _forward_from_src(result.src, result.globals)
         if "_plain_call" not in vars(cls):
             cls._plain_call = cls.__call__
             cls.__call__ = _call_and_explain
         for child in self.children():
             if isinstance(child, GraphModule):
                 child.recompile()
-        return made
+        return result
 
     # ------------------------------------------------------------------------------------ modules
     def add_submodule(self, target: str, m: Module) -> bool:
@@ -253,35 +254,33 @@ class GraphModule(Module):
 
     # ------------------------------------------------------------------------------ copies, files
     def __deepcopy__(self, memo: Any) -> GraphModule:
-        made: GraphModule = type(self).__new__(type(self))
-        memo[id(self)] = made
+        result: GraphModule = type(self).__new__(type(self))
+        memo[id(self)] = result
         body = _CodeOnlyModule(copy.deepcopy(self.__dict__, memo))
-        GraphModule.__init__(made, body, body.__dict__["_graph"])
+        GraphModule.__init__(result, body, body.__dict__["_graph"])
         for name in ("_state_dict_hooks", "_load_state_dict_pre_hooks",
                      "_load_state_dict_post_hooks"):  # fmt: skip
-            setattr(made, name, body.__dict__[name])
-        made.meta = copy.deepcopy(getattr(self, "meta", {}), memo)
-        for name, value in made.meta.get(_USER_PRESERVED_ATTRIBUTES_KEY, {}).items():
-            setattr(made, name, value)
-        return made
+            setattr(result, name, body.__dict__[name])
+        result.meta = copy.deepcopy(getattr(self, "meta", {}), memo)
+        for name, value in result.meta.get(_USER_PRESERVED_ATTRIBUTES_KEY, {}).items():
+            setattr(result, name, value)
+        return result
 
     def __copy__(self) -> GraphModule:
-        made = GraphModule(self, self.graph)
-        made.meta = getattr(self, "meta", {})
-        return made
+        result = GraphModule(self, self.graph)
+        result.meta = getattr(self, "meta", {})
+        return result
 
     def __reduce__(self) -> Any:
         """Pickles hold the code, not the graph."""
-        made = self.recompile()
+        result = self.recompile()
         body = self.__dict__.copy()
         del body["_graph"]
-        names = {name: value for name, value in made.globals.items() if name not in _BUILTINS}
+        names = {name: value for name, value in result.globals.items() if name not in _BUILTINS}
         return reduce_graph_module, (body, names)
 
     def to_folder(self, folder: str | os.PathLike[str], module_name: str = "FxModule") -> None:
         """Writes the module as a package: ``from <folder> import <module_name>``."""
-        from antorcha.serialization import save
-
         folder = Path(folder)
         folder.mkdir(exist_ok=True)
         save(self.state_dict(), folder / "state_dict.pt")
@@ -339,16 +338,16 @@ class GraphModule(Module):
         ])  # fmt: skip
 
     def _replicate_for_data_parallel(self) -> Any:
-        made = self.__copy__()
-        made._is_replica = True
-        return made
+        result = self.__copy__()
+        result._is_replica = True
+        return result
 
 
 def _readable(module: GraphModule, name: str, stride: bool, device: bool) -> str:
-    made = module.graph.python_code(
+    result = module.graph.python_code(
         "self", verbose=True, include_stride=stride, include_device=device
     )
-    text = f"class {name}(torch.nn.Module):\n{made.src.lstrip()}"
+    text = f"class {name}(torch.nn.Module):\n{result.src.lstrip()}"
     text = "\n".join([line if line.strip() else "" for line in text.split("\n")])
     head = textwrap.indent(text, "    ").removeprefix("    ")
     inner = [

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import dis
 import enum
 import operator
 import sys
+import traceback
 import weakref
 from bisect import bisect_left
 from collections import OrderedDict
@@ -13,17 +15,17 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any, NoReturn
 
-from antorcha import modes
 from antorcha._ops import OpOverload
-from antorcha.device import Device
-from antorcha.dtypes import dtype
+from antorcha.core import modes
+from antorcha.core.device import Device
+from antorcha.core.dtypes import dtype
+from antorcha.core.shapes import Size
 from antorcha.errors import explain_missing, ours
 from antorcha.fx.codegen import MAGIC, REFLECTABLE
 from antorcha.fx.functions import as_pytorch_calls, public_form, qualified_name
 from antorcha.fx.graph import Graph
 from antorcha.fx.node import Node, map_aggregate, map_arg
 from antorcha.runtime.tensor import Tensor
-from antorcha.shapes import Size
 
 __all__ = ["Attribute", "GraphAppendingTracer", "ParameterProxy", "Proxy", "Scope",
            "ScopeContextManager", "TraceError", "TracerBase", "assert_fn"]  # fmt: skip
@@ -169,8 +171,6 @@ class TracerBase:
 
 def _user_stack() -> str | None:
     """The program's frames from the first ``forward`` on, as a traceback's text."""
-    import traceback
-
     frame: Any = sys._getframe(2)
     found = []
     while frame is not None:
@@ -226,8 +226,6 @@ class Proxy:
         self.__dict__ = state
 
     def __deepcopy__(self, memo: Any) -> Proxy:
-        import copy
-
         return Proxy(copy.deepcopy(self.node, memo), copy.deepcopy(self.tracer, memo))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Proxy:
@@ -315,8 +313,8 @@ class Attribute(Proxy):
     def node(self) -> Node:  # type: ignore[override]
         """The node that reads it, added when somebody needs it."""
         if self._node is None:
-            made = self.tracer.create_proxy("call_function", getattr, (self.root, self.attr), {})
-            self._node = made.node
+            result = self.tracer.create_proxy("call_function", getattr, (self.root, self.attr), {})
+            self._node = result.node
         return self._node
 
     def __call__(self, *args: Any, **kwargs: Any) -> Proxy:

@@ -79,14 +79,14 @@ def _replace(
     found = _Matcher(wanted, ignore_literals).search(gm)
     found = [m for m in found if all(f(m, gm.graph, wanted) for f in filters)]
     changed: dict[Node, Node] = {}  # where a later match begins with what an earlier one replaced
-    made = []
+    result = []
     for match in found:
         new = _graph_of(callback(match, gm.graph, wanted) if callback else replacement)
-        made.append(_put(gm, wanted, match, new, changed))
+        result.append(_put(gm, wanted, match, new, changed))
     gm.recompile()
     if isinstance(replacement, Module):
         _add_attributes(gm, replacement)
-    return made
+    return result
 
 
 class _Matcher:

@@ -11,7 +11,7 @@ from itertools import islice
 from types import FrameType, FunctionType, MemberDescriptorType, ModuleType
 from typing import Any
 
-from antorcha.inspector.explain_site import libraries
+from antorcha.inspector.explain.site import libraries
 from antorcha.runtime.tensor import Tensor
 
 _NAMES = 5000  # names looked through

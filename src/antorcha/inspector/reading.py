@@ -12,19 +12,19 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from antorcha import modes
-from antorcha.device import backend
-from antorcha.lazy import Array, lazy, np
-from antorcha.runtime import layout as L
+from antorcha.core import modes
+from antorcha.core.device import backend
+from antorcha.core.lazy import Array, lazy, np
+from antorcha.core.shapes import extent
 from antorcha.runtime.call import tape
+from antorcha.runtime.memory import layout as L
 from antorcha.runtime.tensor import Tensor
-from antorcha.shapes import extent
 
 if TYPE_CHECKING:
-    from antorcha.runtime import storage as S
-    from antorcha.runtime.layout import Layout
+    from antorcha.runtime.memory import storage as S
+    from antorcha.runtime.memory.layout import Layout
 else:
-    S = lazy("antorcha.runtime.storage")
+    S = lazy("antorcha.runtime.memory.storage")
 
 CHUNK = 8192  # elements that are converted at a time
 
@@ -78,15 +78,17 @@ class Elements:
         last = extent(shape, strides)[1] + 1
         if first + last > self.cells:
             raise Gone(f"cells {first}..{first + last} of {self.cells}")
-        lay, where = self.layout, backend(self.layout.device)
+        layout, where = self.layout, backend(self.layout.device)
         if where.host_memory:  # (no Layout: the table of them is for what the program computes)
-            size = lay.itemsize
+            size = layout.itemsize
             bytewise = tuple([s * size for s in strides])
             try:
-                return S.as_numpy(self.storage, first * size, tuple(shape), bytewise, lay.dtype.np)
+                return S.as_numpy(
+                    self.storage, first * size, tuple(shape), bytewise, layout.dtype.np
+                )
             except (TypeError, ValueError):  # NumPy's check, with the memory held in its place
                 raise Gone(f"cells {first}..{first + last} of {self.cells}") from None
-        wanted = L.layout(tuple(shape), tuple(strides), lay.dtype, lay.device)
+        wanted = L.layout(tuple(shape), tuple(strides), layout.dtype, layout.device)
         return where.to_host(wanted, self.storage, first)
 
     def run(self, first: int, count: int) -> Array:
@@ -95,11 +97,11 @@ class Elements:
 
     def thinned(self, steps: Sequence[int], start: Sequence[int] = ()) -> Array:
         """Of each dim every ``steps``-th index, from ``start`` on."""
-        lay = self.layout
-        start = start or (0,) * lay.ndim
-        shape = [-(-(n - s) // k) for n, s, k in zip(lay.shape, start, steps, strict=True)]
-        strides = [s * k for s, k in zip(lay.strides, steps, strict=True)]
-        first = self.offset + sum(s * k for s, k in zip(lay.strides, start, strict=True))
+        layout = self.layout
+        start = start or (0,) * layout.ndim
+        shape = [-(-(n - s) // k) for n, s, k in zip(layout.shape, start, steps, strict=True)]
+        strides = [s * k for s, k in zip(layout.strides, steps, strict=True)]
+        first = self.offset + sum(s * k for s, k in zip(layout.strides, start, strict=True))
         return self.block(shape, strides, first)
 
 

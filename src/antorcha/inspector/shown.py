@@ -7,8 +7,12 @@ import sys
 import unicodedata
 from typing import TYPE_CHECKING
 
+from antorcha.core.lazy import lazy
+
 if TYPE_CHECKING:
     from rich.console import Console
+
+rich_console = lazy("rich.console")
 
 _DRAWN = "▁▂▃▄▅▆▇█─│└┘├←…\N{NO-BREAK SPACE}"
 _PLAIN = str.maketrans(dict(zip(_DRAWN, ".:-=+*%#-|`'|<~ ", strict=True)))
@@ -37,12 +41,11 @@ def written(text: str, encoding: str | None) -> str:
 def plain_console(width: int) -> Console:
     """A console that writes plain text into memory (in a notebook, too, where rich would show it
     there instead)."""
-    from rich.console import Console
-
-    return Console(
+    found: Console = rich_console.Console(
         file=io.StringIO(), width=width, color_system=None, legacy_windows=False, emoji=False,
         force_jupyter=False,
     )  # fmt: skip
+    return found
 
 
 class Shown:
@@ -59,9 +62,7 @@ class Shown:
 
     def show(self) -> None:
         """Prints it with colours where there are any, at most 120 characters wide."""
-        from rich.console import Console
-
-        console = Console()
+        console = rich_console.Console()
         if hasattr(self, "__rich_console__") and "utf" in console.encoding.lower():
             console.print(self, width=min(console.width, 120))
         else:

@@ -111,14 +111,14 @@ def _copy(module: Module, kind: type, memo: dict[int, Any]) -> Any:
         return module
     if id(module) not in memo:
         cls: Any = type(module)
-        made: Any = object.__new__(_derived(kind, cls))
-        memo[id(module)] = made
+        result: Any = object.__new__(_derived(kind, cls))
+        memo[id(module)] = result
         own = {k: v.copy() if type(v) in (dict, list, set) or (k[:1] == "_" and hasattr(v, "copy")
                and not callable(v)) else v for k, v in vars(module).items()}  # fmt: skip
-        vars(made).update(own)
+        vars(result).update(own)
         inner = TracedModule if issubclass(kind, TracedModule) else kind
         for name, child in module._modules.items():
-            made._modules[name] = None if child is None else _copy(child, inner, memo)
+            result._modules[name] = None if child is None else _copy(child, inner, memo)
     return memo[id(module)]
 
 

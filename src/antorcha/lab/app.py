@@ -22,7 +22,7 @@ from antorcha.lab import complete, page
 from antorcha.lab.files import FileProblem, find_problem
 from antorcha.lab.guard import Guard
 from antorcha.lab.kernel import Limits
-from antorcha.lab.words import Words
+from antorcha.lab.words import LabWords
 from antorcha.lab.workplace import Workplace, recall
 
 LOOPBACK = "127.0.0.1"
@@ -30,7 +30,7 @@ ANY = ("0.0.0.0", "::", "")  # these name no address that a browser could use
 
 
 @dataclass(frozen=True)
-class Options:
+class CommandOptions:
     """What the command line may say."""
 
     lang: str = "en"
@@ -71,7 +71,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def build(
-    options: Options,
+    options: CommandOptions,
     port: int,
     on_entry: Callable[[str], None],
     on_knock: Callable[[str], None] | None = None,
@@ -108,7 +108,7 @@ def build(
     return guard, workplace
 
 
-def serve(options: Options) -> int:
+def serve(options: CommandOptions) -> int:
     """Run the lab until it is interrupted; return the exit code."""
     try:
         sock = _listen_again(options)
@@ -116,7 +116,7 @@ def serve(options: Options) -> int:
         print(f"antorcha lab: {error}", file=sys.stderr)
         return 1
     port = int(sock.getsockname()[1])
-    words = Words(options.lang)
+    words = LabWords(options.lang)
 
     def say(key: str) -> Callable[[str], None]:
         return lambda address: print(words(key, address), flush=True)
@@ -150,7 +150,7 @@ def serve(options: Options) -> int:
     return 0
 
 
-def _listen_again(options: Options) -> socket.socket:
+def _listen_again(options: CommandOptions) -> socket.socket:
     """Listen on the port of last time if it is free: pages still open find the lab again."""
     last = recall(options.folder).get("port") if not options.port else None
     if isinstance(last, int) and 1024 <= last <= 65535:
@@ -159,7 +159,7 @@ def _listen_again(options: Options) -> socket.socket:
     return listen(options.host, options.port)
 
 
-def first_page(what: str | None, options: Options) -> Options:
+def first_page(what: str | None, options: CommandOptions) -> CommandOptions:
     """`options` with the page of a lesson, of a lesson's file, or of a program's file.
 
     Raises CannotStart where there is no such thing.

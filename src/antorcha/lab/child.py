@@ -30,16 +30,16 @@ from ipykernel.kernelbase import Kernel
 
 import antorcha
 from antorcha._version import __version__
-from antorcha.autograd.profiling import session as profiling
 from antorcha.inspector.forms import escaped
 from antorcha.inspector.vocabulary import LANGUAGES
 from antorcha.lab import namespace
 from antorcha.lab.allowance import Allowance
-from antorcha.lab.anew import Beginning
 from antorcha.lab.child_names import CRASH, FOLDER, MEMORY
 from antorcha.lab.output import PrivateThread
-from antorcha.lab.program import Program, position, traceback_text
+from antorcha.lab.process_reset import Beginning
+from antorcha.lab.program import ProgramRun, position, traceback_text
 from antorcha.nn.module import Module
+from antorcha.profiler import session as profiling
 from antorcha.runtime.tensor import Tensor
 
 PACE = 0.3  # seconds between two looks at a running program
@@ -59,7 +59,7 @@ class LabKernel(Kernel):  # type: ignore[misc]
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.program: Program | None = None
+        self.program: ProgramRun | None = None
         self._beginning: Beginning | None = None
         self._looking: _Looking | None = None  # at the program that runs
         builtins.input = self.raw_input
@@ -94,7 +94,7 @@ class LabKernel(Kernel):  # type: ignore[misc]
         if self.program is not None:
             self.program.forget()
         self._beginning = self._beginning or Beginning()
-        program = Program(
+        program = ProgramRun(
             request["code"], request["name"], request["folder"], self._beginning, request["size"]
         )
         self.program = program
@@ -192,7 +192,7 @@ class LabKernel(Kernel):  # type: ignore[misc]
         content = {"data": {kind: data}, "metadata": {}, "transient": {}}
         self.send_response(self.iopub_socket, "display_data", content, channel="shell")
 
-    def publish_live(self, program: Program, parent: Any) -> None:
+    def publish_live(self, program: ProgramRun, parent: Any) -> None:
         """Send the rows of a running program, and its curves."""
         content = {"rows": namespace.rows(program.namespace), "losses": program.notes.as_dict()}
         if self.session is not None:
@@ -204,7 +204,7 @@ class _Looking:
     is what may go into single tensors. What counts is the time in which these threads worked: while
     they wait for their turn, the program goes on."""
 
-    def __init__(self, kernel: LabKernel, program: Program) -> None:
+    def __init__(self, kernel: LabKernel, program: ProgramRun) -> None:
         self._kernel = kernel
         self._program = program
         self._parent = kernel.get_parent("shell")
@@ -231,7 +231,7 @@ class _Looking:
             pause = self._rows.spend(time.thread_time() - begin)
 
 
-def _tell_error(error: BaseException | None, program: Program) -> dict[str, Any]:
+def _tell_error(error: BaseException | None, program: ProgramRun) -> dict[str, Any]:
     """How the program ended: ``ended`` is ok, error, stopped or exit; and what to show of it, in
     every language: another page may be in another one."""
     if error is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
@@ -274,7 +274,7 @@ def _sendable(content: dict[str, Any]) -> dict[str, Any]:
     return content
 
 
-def _tell_profile(program: Program) -> dict[str, Any] | None:
+def _tell_profile(program: ProgramRun) -> dict[str, Any] | None:
     """The rows of the table, the busiest first, and the picture, in every language."""
     if program.profile is None:
         return None

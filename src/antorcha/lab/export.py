@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from antorcha.files import write_whole
+from antorcha.core.files import write_whole
 from antorcha.inspector.vocabulary import Vocabulary, spoken
 from antorcha.lab.lesson import (
     Cell,

@@ -18,15 +18,15 @@ class LessonError(AntorchaError, ValueError):
 
 
 @dataclass(frozen=True)
-class Place:
+class FilePlace:
     """A line of a file, counted from 1."""
 
     file: str
     line: int
 
-    def down(self, lines: int) -> Place:
+    def down(self, lines: int) -> FilePlace:
         """The place so many lines below."""
-        return Place(self.file, self.line + lines)
+        return FilePlace(self.file, self.line + lines)
 
     def error(self, message: str) -> LessonError:
         """The error to raise for what is wrong here."""
@@ -39,13 +39,13 @@ class Fields:
     ``text: true`` are text, without quotes."""
 
     what: str
-    place: Place
+    place: FilePlace
     nodes: dict[str, Any]  # a name -> the yaml.Node of its value
-    places: dict[str, Place]  # a name -> its line
-    origin: Place  # of the document's first line
+    places: dict[str, FilePlace]  # a name -> its line
+    origin: FilePlace  # of the document's first line
 
     @classmethod
-    def read(cls, place: Place, text: str, what: str) -> Fields:
+    def read(cls, place: FilePlace, text: str, what: str) -> Fields:
         """Parse the YAML in `text`, which begins at `place`; `what` names it in messages."""
         yaml = _yaml()
         try:
@@ -62,11 +62,11 @@ class Fields:
         return cls._of(place, place, node, what)
 
     @classmethod
-    def _of(cls, origin: Place, place: Place, node: Any, what: str) -> Fields:
+    def _of(cls, origin: FilePlace, place: FilePlace, node: Any, what: str) -> Fields:
         if not isinstance(node, _yaml().MappingNode):
             raise place.error(f"{what} consists of lines `name: value`")
         nodes: dict[str, Any] = {}
-        places: dict[str, Place] = {}
+        places: dict[str, FilePlace] = {}
         for key, value in node.value:
             at = origin.down(key.start_mark.line)
             if key.value in nodes:
@@ -119,12 +119,12 @@ class Fields:
         """The error to raise for what is wrong in the field `name`."""
         return self.places[name].error(message)
 
-    def place_of_code(self, name: str) -> Place:
+    def place_of_code(self, name: str) -> FilePlace:
         """Where the first line of a block stands: below the ``|``, if it has one."""
         node = self._node(name)
         return self._at(node).down(1 if node.style in ("|", ">") else 0)
 
-    def _at(self, node: Any) -> Place:
+    def _at(self, node: Any) -> FilePlace:
         return self.origin.down(node.start_mark.line)
 
     def _node(self, name: str) -> Any:
@@ -160,7 +160,7 @@ def _yaml() -> Any:
 # ---- Python in a lesson -------------------------------------------------------------------------
 
 
-def parse_code(place: Place, code: str, mode: Literal["exec", "eval"] = "exec") -> ast.AST:
+def parse_code(place: FilePlace, code: str, mode: Literal["exec", "eval"] = "exec") -> ast.AST:
     """The syntax tree of code that begins at `place`."""
     if not code.strip():
         raise place.error("there is no code here")
@@ -171,7 +171,7 @@ def parse_code(place: Place, code: str, mode: Literal["exec", "eval"] = "exec") 
         raise at.error(f"not Python: {error.msg}: {(error.text or '').strip()}") from error
 
 
-def check_asserts(place: Place, code: str) -> None:
+def check_asserts(place: FilePlace, code: str) -> None:
     """Refuse a check that cannot fail, or that fails without a word to the learner."""
     asserts = [node for node in ast.walk(parse_code(place, code)) if isinstance(node, ast.Assert)]
     if not asserts:

@@ -12,7 +12,7 @@ import re
 import tempfile
 from pathlib import Path
 
-from antorcha.files import write_whole
+from antorcha.core.files import write_whole
 
 NAME = re.compile(r"\w[\w -]{0,80}\.py")  # a file of the folder's own: no way out of it
 

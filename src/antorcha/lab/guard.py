@@ -56,7 +56,7 @@ _ALWAYS: list[Header] = [
 _NOTHING = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 
-class Refusal(Exception):
+class GuardRefusal(Exception):
     """Why a request goes no further: the status, and a sentence for whoever reads it."""
 
     def __init__(self, status: HTTPStatus, reason: str, *, lacks_key: bool = False) -> None:
@@ -124,8 +124,10 @@ class Guard:
                 return
             self._check_cookie(headers)
             if kind not in ("http", "websocket"):
-                raise Refusal(HTTPStatus.FORBIDDEN, "only pages and their sockets are served here")
-        except Refusal as refusal:
+                raise GuardRefusal(
+                    HTTPStatus.FORBIDDEN, "only pages and their sockets are served here"
+                )
+        except GuardRefusal as refusal:
             if kind == "http" and refusal.lacks_key and _wants_page(scope):
                 await self._show_way_in(scope, send)
             else:
@@ -141,7 +143,7 @@ class Guard:
 
     def _check_host(self, headers: _Headers) -> None:
         if headers.only(b"host") not in self.hosts:
-            raise Refusal(
+            raise GuardRefusal(
                 HTTPStatus.MISDIRECTED_REQUEST, "this server does not answer to that name"
             )
 
@@ -150,7 +152,7 @@ class Guard:
         origin = headers.only(b"origin")
         if origin is not None:
             if origin != f"http://{headers.only(b'host')}":
-                raise Refusal(HTTPStatus.FORBIDDEN, "the request comes from another page")
+                raise GuardRefusal(HTTPStatus.FORBIDDEN, "the request comes from another page")
             return
         if scope["type"] == "http" and scope["method"] in ("GET", "HEAD"):
             if not scope["path"].startswith(SOCKETS):
@@ -158,11 +160,13 @@ class Guard:
             # Browsers send no Origin with a GET of the page's own, and say so in this header.
             if headers.only(b"sec-fetch-site") == "same-origin":
                 return
-        raise Refusal(HTTPStatus.FORBIDDEN, "the request does not say which page it comes from")
+        raise GuardRefusal(
+            HTTPStatus.FORBIDDEN, "the request does not say which page it comes from"
+        )
 
     def _check_cookie(self, headers: _Headers) -> None:
         if not _same(headers.cookie(self.cookie), self._secret):
-            raise Refusal(
+            raise GuardRefusal(
                 HTTPStatus.FORBIDDEN,
                 "open the address that the terminal shows: it carries the key to this page",
                 lacks_key=True,
@@ -266,7 +270,7 @@ class _Headers:
     def only(self, name: bytes) -> str | None:
         found = [value for key, value in self._pairs if key == name]
         if len(found) > 1:
-            raise Refusal(HTTPStatus.BAD_REQUEST, f"the header {name.decode()} is there twice")
+            raise GuardRefusal(HTTPStatus.BAD_REQUEST, f"the header {name.decode()} is there twice")
         return found[0].decode("latin-1") if found else None
 
     def cookie(self, name: str) -> str:
@@ -313,7 +317,7 @@ def _is_page(headers: list[Header]) -> bool:
     return bool(kinds) and kinds[0].startswith(b"text/html") and not encoded
 
 
-async def _refuse(kind: str, refusal: Refusal, receive: Receive, send: Send) -> None:
+async def _refuse(kind: str, refusal: GuardRefusal, receive: Receive, send: Send) -> None:
     if kind == "websocket":
         await receive()  # the request to connect; closing before accepting refuses it
         await send({"type": "websocket.close", "code": POLICY_VIOLATION, "reason": refusal.reason})

@@ -54,7 +54,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Event:
+class KernelEvent:
     """Something that the child said. `kind` and `content`:
 
     output   stream (stdout, stderr) and text         picture  kind (a MIME type) and data (base64)
@@ -81,11 +81,11 @@ class Child:
     """A process that runs programs, one at a time.
 
     Args:
-        tell: called with each `Event`, in the event loop.
+        tell: called with each `KernelEvent`, in the event loop.
         limits: of each run.
     """
 
-    def __init__(self, tell: Callable[[Event], None], limits: Limits | None = None) -> None:
+    def __init__(self, tell: Callable[[KernelEvent], None], limits: Limits | None = None) -> None:
         self.tell = tell
         self.limits = limits or Limits()
         self._over: asyncio.Event | None = None  # of what runs now: set when it ended
@@ -348,7 +348,7 @@ class Child:
                 text = unsent(self._folder, stream, self._received[stream])
                 if text:
                     self._received[stream] += len(text.encode())
-                    self.tell(Event("output", {"stream": stream, "text": text}))
+                    self.tell(KernelEvent("output", {"stream": stream, "text": text}))
 
     async def _kill(self, manager: AsyncKernelManager) -> None:
         if manager.provisioner is not None:
@@ -393,7 +393,7 @@ class Child:
         while True:
             message = await client.get_stdin_msg(timeout=None)
             if message["msg_type"] == "input_request":
-                self.tell(Event("input", {"prompt": message["content"]["prompt"]}))
+                self.tell(KernelEvent("input", {"prompt": message["content"]["prompt"]}))
 
     async def _read_output(self, client: AsyncKernelClient) -> None:
         while True:
@@ -402,12 +402,12 @@ class Child:
             if kind == "stream":
                 self._received[content["name"]] += len(content["text"].encode("utf-8", "replace"))
                 text = {"stream": content["name"], "text": content["text"]}
-                self.tell(Event("output", text))
+                self.tell(KernelEvent("output", text))
             elif kind == "display_data":
                 for mime, data in content["data"].items():
-                    self.tell(Event("picture", {"kind": mime, "data": data}))
+                    self.tell(KernelEvent("picture", {"kind": mime, "data": data}))
             elif kind == "live":
-                self.tell(Event("live", content))
+                self.tell(KernelEvent("live", content))
             elif kind == "status":
                 idle = self._idle.get(message["parent_header"].get("msg_id", ""))
                 if idle is not None and content["execution_state"] == "idle":

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from nicegui import ui
 
-from antorcha.lab.words import Words
+from antorcha.lab.words import LabWords
 from antorcha.lab.workplace import Workplace
 
 PARTS = ("lesson", "edit", "below", "inside")
@@ -82,7 +82,7 @@ for (const bar of main.querySelectorAll(".lab-split")) {
 """
 
 
-class Layout:
+class PageLayout:
     """The parts of one page, as they lie now.
 
     Args:
@@ -91,7 +91,7 @@ class Layout:
         with_lesson: is there a lesson beside the editor?
     """
 
-    def __init__(self, workplace: Workplace, words: Words, with_lesson: bool) -> None:
+    def __init__(self, workplace: Workplace, words: LabWords, with_lesson: bool) -> None:
         self.workplace = workplace
         self.words = words
         self.with_lesson = with_lesson

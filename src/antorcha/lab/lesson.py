@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from antorcha.errors import ValueRangeError, did_you_mean, listed
-from antorcha.lab.fields import Fields, LessonError, Place, check_asserts, parse_code
+from antorcha.lab.fields import Fields, FilePlace, LessonError, check_asserts, parse_code
 
 __all__ = [
     "Cell",
@@ -220,8 +220,8 @@ def load(path: str | Path, lang: str | None = None) -> Lesson:
         raise LessonError(f"{path.name} is not UTF-8 text: save it with that encoding") from error
     lines = text.splitlines()
     lang = lang or path.parent.name
-    head, body = _front_matter(Place(path.name, 1), lines)
-    parts = tuple(_parts(Place(path.name, body + 1), lines[body:], lang))
+    head, body = _front_matter(FilePlace(path.name, 1), lines)
+    parts = tuple(_parts(FilePlace(path.name, body + 1), lines[body:], lang))
     return Lesson(
         slug=_slug(path.stem),
         lang=lang,
@@ -233,7 +233,7 @@ def load(path: str | Path, lang: str | None = None) -> Lesson:
     )
 
 
-def _front_matter(place: Place, lines: Sequence[str]) -> tuple[Fields, int]:
+def _front_matter(place: FilePlace, lines: Sequence[str]) -> tuple[Fields, int]:
     """The fields between the first two ``---`` lines, and how many lines that took."""
     fix = "begin the file with ---, title, minutes and file, and --- again"
     if not lines or lines[0].rstrip() != "---":
@@ -253,7 +253,7 @@ def _file_name(head: Fields) -> str:
     return name
 
 
-def _parts(place: Place, lines: Sequence[str], lang: str) -> Iterator[Part]:
+def _parts(place: FilePlace, lines: Sequence[str], lang: str) -> Iterator[Part]:
     parts: list[Part] = []
     output_may_follow = False
     for block in _blocks(place, lines):
@@ -295,10 +295,10 @@ class _Block:
 
     kind: str
     text: str
-    place: Place
+    place: FilePlace
 
     @property
-    def inside(self) -> Place:
+    def inside(self) -> FilePlace:
         return self.place.down(1)
 
 
@@ -306,7 +306,7 @@ _KINDS = ("python", "python varies", "output", "inspect", "quiz", "challenge")
 _FENCE = re.compile(r"(`{3,})[ ]*([^`]*?)[ ]*")
 
 
-def _blocks(place: Place, lines: Sequence[str]) -> Iterator[_Block]:
+def _blocks(place: FilePlace, lines: Sequence[str]) -> Iterator[_Block]:
     """Cut a lesson at its fences. Fences of other kinds are text, whatever is in them."""
     text_begins = at = 0
     while at < len(lines):
@@ -325,21 +325,21 @@ def _blocks(place: Place, lines: Sequence[str]) -> Iterator[_Block]:
     yield from _text(place, lines, text_begins, len(lines))
 
 
-def _closing(place: Place, lines: Sequence[str], at: int, ticks: str) -> int:
+def _closing(place: FilePlace, lines: Sequence[str], at: int, ticks: str) -> int:
     for end in range(at + 1, len(lines)):
         if re.fullmatch(f"{ticks}`*[ ]*", lines[end]):
             return end
     raise place.error(f"this fence is never closed: end it with a line {ticks}")
 
 
-def _text(place: Place, lines: Sequence[str], begin: int, end: int) -> Iterator[_Block]:
+def _text(place: FilePlace, lines: Sequence[str], begin: int, end: int) -> Iterator[_Block]:
     text = "\n".join(lines[begin:end])
     if text.strip():
         blank = len(text) - len(text.lstrip("\n"))
         yield _Block("", text.strip("\n"), place.down(begin + blank))
 
 
-def _refuse_near_miss(place: Place, info: str) -> None:
+def _refuse_near_miss(place: FilePlace, info: str) -> None:
     """A mistyped kind of fence would silently become text."""
     if info and (hint := did_you_mean(info, _KINDS)):
         raise place.error(f"no fence is called {info!r}.{hint}")

@@ -20,7 +20,7 @@ import weakref
 from time import perf_counter, thread_time
 from typing import Any
 
-from antorcha.autograd.profiling import session as profiling
+from antorcha.profiler import session as profiling
 
 HOOK = "__antorcha_note__"  # the call's name; it stands among the builtins while a program runs
 LIMIT = 1024  # points kept of a curve; a longer one is thinned out evenly

@@ -16,17 +16,17 @@ from nicegui import context, ui
 from antorcha.inspector.theme import DARK, LIGHT
 from antorcha.inspector.vocabulary import LANGUAGES
 from antorcha.lab.files import NAME, FileProblem
-from antorcha.lab.layout import Layout
+from antorcha.lab.layout import PageLayout
 from antorcha.lab.lesson import Lesson, LessonError
 from antorcha.lab.panes.base import ANSWER, Pane, View, press
 from antorcha.lab.panes.editor import Editor
-from antorcha.lab.panes.graph import Graph
+from antorcha.lab.panes.graph import GraphPane
 from antorcha.lab.panes.inspector import Inspector
 from antorcha.lab.panes.lesson import LessonText
 from antorcha.lab.panes.results import Loss, Pictures, Profiler
 from antorcha.lab.panes.terminal import Terminal
 from antorcha.lab.session import Session
-from antorcha.lab.words import Words
+from antorcha.lab.words import LabWords
 from antorcha.lab.workplace import Workplace
 
 REFRESH = 0.1  # seconds between two looks at what has changed
@@ -71,9 +71,9 @@ class Page:
     """
 
     def __init__(
-        self, workplace: Workplace, session: Session, words: Words, lesson: Lesson | None
+        self, workplace: Workplace, session: Session, words: LabWords, lesson: Lesson | None
     ) -> None:
-        self.layout = Layout(workplace, words, lesson is not None)
+        self.layout = PageLayout(workplace, words, lesson is not None)
         self.view = View(
             workplace, session, words, lesson, show=self.show, maximiser=self.layout.maximiser
         )
@@ -211,7 +211,7 @@ class Page:
 
     def _inspectors(self) -> None:
         words = self.words
-        makers = dict(zip(_INSIDE, (Inspector, Graph, Loss, Profiler, Pictures)))
+        makers = dict(zip(_INSIDE, (Inspector, GraphPane, Loss, Profiler, Pictures)))
         with ui.element("div").classes("lab-bar lab-bar-tabs"):
             self._inside_tabs = ui.tabs(on_change=lambda event: self._look(str(event.value)))
             self._inside_tabs.props("dense no-caps outside-arrows mobile-arrows shrink")
@@ -300,9 +300,9 @@ class Page:
 def register(workplace: Workplace, first: str, default_lang: str) -> None:
     """Tell the framework which pages there are; `first` is where ``/`` leads."""
 
-    def words_of(lang: str) -> Words:
+    def words_of(lang: str) -> LabWords:
         kept = workplace.memory.get("lang", default_lang)
-        return Words(lang or (kept if kept in LANGUAGES else default_lang))
+        return LabWords(lang or (kept if kept in LANGUAGES else default_lang))
 
     @ui.page("/")
     def index(lang: str = "") -> None:

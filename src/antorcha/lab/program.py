@@ -23,15 +23,15 @@ from types import CodeType, ModuleType, TracebackType
 from typing import Any
 
 import antorcha
-from antorcha.lab.anew import Beginning
 from antorcha.lab.notes import HOOK, Notes, noting
+from antorcha.lab.process_reset import Beginning
 from antorcha.runtime.tensor import Tensor
 
 _FACES = (str(Path(antorcha.__file__).parent) + os.sep, f"{os.sep}ipykernel{os.sep}")
 _BEFORE = frozenset(sys.modules)  # what runs programs is never one of their modules
 
 
-class Program:
+class ProgramRun:
     """A program and, once it ran, what it left behind.
 
     Args:
@@ -150,7 +150,7 @@ class Program:
             self._beginning.restore()  # the telling begins: it needs its builtins and its streams
 
 
-def position(error: BaseException, program: Program) -> dict[str, int] | None:
+def position(error: BaseException, program: ProgramRun) -> dict[str, int] | None:
     """Where in the program the error happened: line and columns, counted from 1 and from 0.
 
     The innermost place in the program's own file; of a syntax error, the place it speaks of.

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from antorcha.lab.files import FileProblem, WorkFile
-from antorcha.lab.kernel import Child, Event, Limits
+from antorcha.lab.kernel import Child, KernelEvent, Limits
 from antorcha.lab.lesson import Lesson
 from antorcha.lab.screen import USUAL, Screen, plain
 
@@ -333,7 +333,7 @@ class Session:
 
     # ---- what the child says --------------------------------------------------------------------
 
-    def _hear(self, event: Event) -> None:
+    def _hear(self, event: KernelEvent) -> None:
         content = event.content
         if event.kind == "output":
             red = content["stream"] == "stderr"

@@ -13,16 +13,17 @@ from types import FunctionType
 from typing import Any
 
 import antorcha
-from antorcha import backends, modes
+from antorcha import backends
 from antorcha.amp import casts
 from antorcha.autograd import saved
 from antorcha.autograd.anomaly import set_detect_anomaly
 from antorcha.autograd.origin import unwatch_all
-from antorcha.autograd.profiling import session
-from antorcha.dtypes import float32, set_default_dtype
+from antorcha.core import modes
+from antorcha.core.dtypes import float32, set_default_dtype
 from antorcha.nn.hooks import remove_global_hooks
 from antorcha.nn.module import Module
 from antorcha.optim.optimizer import remove_global_step_hooks
+from antorcha.profiler import session
 from antorcha.serialization import clear_safe_globals
 from antorcha.tensor.printing import set_printoptions
 from antorcha.tensor.subclass import leave_modes
@@ -30,7 +31,7 @@ from antorcha.tensor.subclass import leave_modes
 _LAB = __package__ + "."
 
 
-class Settings:
+class SettingsKeeper:
     """antorcha as it is now; `restore` puts it back. For the thread that runs programs."""
 
     def __init__(self) -> None:

@@ -269,10 +269,10 @@ HEADLINES: dict[str, tuple[str, str]] = {
 """What an error means, by the name of its class or of the nearest of its bases."""
 
 
-class Words(Vocabulary):
+class LabWords(Vocabulary):
     """The words of one language (English for one that we have not): ``words("question", 2)``.
 
-    >>> Words("es")("question", 2)
+    >>> LabWords("es")("question", 2)
     'Pregunta 2'
     """
 
@@ -300,7 +300,7 @@ class Words(Vocabulary):
     def headline(self, kinds: Iterable[str]) -> str:
         """What an error means, in a few words; `kinds`: the names of its class and of its bases.
 
-        >>> Words("es").headline(["ShapeError", "RuntimeError", "Exception"])
+        >>> LabWords("es").headline(["ShapeError", "RuntimeError", "Exception"])
         'las formas no encajan (ShapeError)'
         """
         kinds = [*kinds]
@@ -311,7 +311,7 @@ class Words(Vocabulary):
     def span(self, minutes: int) -> str:
         """Hours and minutes.
 
-        >>> Words("en").span(135), Words("en").span(40), Words("es").span(120)
+        >>> LabWords("en").span(135), LabWords("en").span(40), LabWords("es").span(120)
         ('2 h 15 min', '40 min', '2 h')
         """
         hours, rest = divmod(minutes, 60)
@@ -324,9 +324,9 @@ class Words(Vocabulary):
     def seconds(self, seconds: float) -> str:
         """A time span, as short as it can be said.
 
-        >>> Words("en").seconds(0.00312), Words("es").seconds(2.5), Words("en").seconds(75)
+        >>> LabWords("en").seconds(0.00312), LabWords("es").seconds(2.5), LabWords("en").seconds(75)
         ('3.1 ms', '2,5 s', '75 s')
-        >>> Words("en").seconds(4.2e-06)
+        >>> LabWords("en").seconds(4.2e-06)
         '4.2 µs'
         """
         if seconds < 0.000995:

@@ -13,12 +13,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from antorcha.files import write_whole
+from antorcha.core.files import write_whole
 from antorcha.lab.files import NAME, FileProblem, WorkFile, find_problem, programs
 from antorcha.lab.kernel import Limits
 from antorcha.lab.lesson import FOLDER, Cell, Lesson, lessons, load
 from antorcha.lab.session import Session, challenge_file
-from antorcha.lab.words import Words
+from antorcha.lab.words import LabWords
 
 MEMORY = ".antorcha-lab.json"
 RESTING = 300.0  # seconds after its last viewer left that an idle session keeps its process
@@ -157,7 +157,7 @@ class Workplace:
             return self.passed(lesson.slug)
         return 0 < len(lesson.quizzes) == self.answered(lesson)
 
-    def progress(self, lesson: Lesson, words: Words) -> str:
+    def progress(self, lesson: Lesson, words: LabWords) -> str:
         """How far somebody is in a lesson, in a few words."""
         if self.is_done(lesson):
             return f"✓ {words('done')}"

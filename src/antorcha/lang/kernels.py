@@ -16,15 +16,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from antorcha.structs import struct
+from antorcha.core.structs import struct
 
 if TYPE_CHECKING:
     import numpy as np
 
     from antorcha.lang.expr import Expr
     from antorcha.lang.windows import Windows
-    from antorcha.runtime.layout import Layout
-    from antorcha.runtime.storage import Storage
+    from antorcha.runtime.memory.layout import Layout
+    from antorcha.runtime.memory.storage import Storage
 
 In = Any  # Layout | type
 
@@ -105,6 +105,25 @@ class Host:
     fn: Callable[..., Any]
     dynamic: bool = False
     dtypes: tuple[Any, ...] = ()
+
+
+@struct
+class Fourier:
+    """Discrete Fourier transforms along ``dims``: sums over x[n] exp(-+ 2 pi i k n / length).
+
+    ``kind`` says from what to what: "complex" (complex to complex), "real" (real to complex; with
+    ``onesided`` only the first length // 2 + 1 along the last of the dims, which say the rest), or
+    "to real" (such a half back to ``length`` real numbers along the last of the dims). ``forward``
+    is the sign of the exponent: minus. ``norm`` says what the sums are multiplied by, one over the
+    product of the lengths: "all" of it, its "root", or "none" of it.
+    """
+
+    kind: str
+    dims: tuple[int, ...]
+    forward: bool
+    norm: str
+    onesided: bool = False
+    length: int = 0
 
 
 @struct
@@ -381,8 +400,8 @@ class Unfold:
 
 
 Description = (
-    Draw | Pointwise | Reduce | Rows | Scan | Host | MatMul | Conv | Pooling | Gather
-    | Scatter | Sort | Search | Select | Replace | Distinct | Bins | Arrange | Range
+    Draw | Pointwise | Reduce | Rows | Scan | Host | Fourier | MatMul | Conv | Pooling
+    | Gather | Scatter | Sort | Search | Select | Replace | Distinct | Bins | Arrange | Range
     | Check | Unfold
 )  # fmt: skip
 Placed = (Pooling, Gather, Scatter, Sort, Search, Replace, Arrange, Range)

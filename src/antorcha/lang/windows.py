@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from antorcha.lazy import Array, np
-from antorcha.structs import struct
+from antorcha.core.lazy import Array, np
+from antorcha.core.structs import struct
 
 
 @struct

@@ -130,11 +130,11 @@ class Library:
 @contextlib.contextmanager
 def _scoped_library(*args: Any, **kwargs: Any) -> Iterator[Library]:
     """A library that is taken back at the end of the block."""
-    made = Library(*args, **kwargs)
+    result = Library(*args, **kwargs)
     try:
-        yield made
+        yield result
     finally:
-        made._destroy()
+        result._destroy()
 
 
 def define(qualname: Any, schema: str, *, lib: Library | None = None, tags: Any = ()) -> Any:
@@ -170,9 +170,9 @@ def define(qualname: Any, schema: str, *, lib: Library | None = None, tags: Any 
             f'define(qualname, schema, ...): expected schema to look like e.g. "(Tensor x) -> '
             f'Tensor" but got "{schema}"'
         )
-    made = operators.define(namespace, parse_schema(name + schema))
+    result = operators.define(namespace, parse_schema(name + schema))
     if lib is not None:
-        lib._ops.append(made)
+        lib._ops.append(result)
     return None
 
 

@@ -35,10 +35,10 @@ def _assert_tensor_metadata(
     layout: Any = None,
 ) -> None:
     """Raises RuntimeError where a tensor differs from what is said of it."""
-    lay = a._layout
+    its = a._layout
     given = {
-        "sizes": (size, list(lay.shape)), "strides": (stride, list(lay.strides)),
-        "dtype": (dtype, lay.dtype), "device": (device, lay.device),
+        "sizes": (size, list(its.shape)), "strides": (stride, list(its.strides)),
+        "dtype": (dtype, its.dtype), "device": (device, its.device),
         "layout": (layout, a.layout),
     }  # fmt: skip
     for name, (wanted, found) in given.items():

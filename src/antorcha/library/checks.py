@@ -9,7 +9,7 @@ from antorcha.autograd import grad
 from antorcha.errors import ArgumentError, GraphError
 from antorcha.library.custom import overload_behind
 from antorcha.library.operators import PythonOverload, tensors_in
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 from antorcha.runtime.tensor import Tensor
 
 _ALL = ("test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic")

@@ -151,9 +151,9 @@ def custom_op(
             )
         if "." in short:
             raise ValueError(f"custom_op: an overload ({name!r}) cannot be defined this way")
-        made = CustomOpDef(namespace, short, text, fn)
-        made.register_kernel(device_types, fn)
-        return made
+        result = CustomOpDef(namespace, short, text, fn)
+        result.register_kernel(device_types, fn)
+        return result
 
     return inner if fn is None else inner(fn)
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from antorcha import modes
 from antorcha._C.dispatch_keys import is_excluded
 from antorcha._ops import OpOverload, OpOverloadPacket, ops, overridden
 from antorcha.autograd import no_grad
 from antorcha.autograd.function import Function
+from antorcha.core import modes
 from antorcha.errors import GraphError
 from antorcha.library.schema import FunctionSchema
 from antorcha.runtime.tensor import Tensor
@@ -130,24 +130,24 @@ class PythonOverload(OpOverload):
             else:
                 shape.append(None)
                 flat.append(value)
-        result = self._node.apply(_Call(values, only, shape), *flat)
+        result = self._node.apply(_OperatorCall(values, only, shape), *flat)
         if len(self.schema.returns) == 1 and self.schema.returns[0].type == "Tensor[]":
             return list(result)
         return result
 
 
-class _Call:
+class _OperatorCall:
     """The arguments of a call as they were given; ``shape`` says how they were flattened."""
 
     def __init__(self, values: Any, only: Any, shape: list[int | None]) -> None:
         self.values, self.only, self.shape = values, only, shape
 
     def nested(self, flat: tuple[Any, ...]) -> tuple[Any, ...]:
-        made, at = [], 0
+        result, at = [], 0
         for count in self.shape:
-            made.append(flat[at] if count is None else list(flat[at : at + count]))
+            result.append(flat[at] if count is None else list(flat[at : at + count]))
             at += 1 if count is None else count
-        return tuple(made)
+        return tuple(result)
 
 
 class _Node(Function):
@@ -156,7 +156,7 @@ class _Node(Function):
     op: PythonOverload
 
     @classmethod
-    def forward(cls, ctx: Any, call: _Call, *flat: Any) -> Any:
+    def forward(cls, ctx: Any, call: _OperatorCall, *flat: Any) -> Any:
         result = cls.op.run(call.values, call.only)
         ctx.call = call
         if cls.op.setup_context is not None:
@@ -220,8 +220,8 @@ def define(namespace: str, schema: FunctionSchema) -> PythonOverload:
             f"Tried to register an operator ({schema}) with the same name and overload name "
             "multiple times."
         )
-    made = packet._found[overload] = PythonOverload(packet, schema)
-    return made
+    result = packet._found[overload] = PythonOverload(packet, schema)
+    return result
 
 
 def forget(op: PythonOverload) -> None:

@@ -6,6 +6,8 @@ native functions (aten/src/ATen/native/README.md), as far as Python programs wri
 
 from __future__ import annotations
 
+import ast
+import collections.abc
 import inspect
 import numbers
 import re
@@ -13,8 +15,8 @@ import typing
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from antorcha import dtypes
-from antorcha.device import Device
+from antorcha.core import dtypes
+from antorcha.core.device import Device
 from antorcha.errors import GraphError
 from antorcha.runtime.tensor import Tensor
 
@@ -240,8 +242,6 @@ def _argument(part: str, only: bool, text: str) -> Argument:
 
 def _value(text: str) -> Any:
     """A default's value."""
-    import ast
-
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):
@@ -301,8 +301,6 @@ def _optional(hint: Any) -> Any:
 
 
 def _element(hint: Any) -> Any:
-    import collections.abc
-
     if typing.get_origin(hint) in (list, collections.abc.Sequence):
         return typing.get_args(hint)[0]
     return None

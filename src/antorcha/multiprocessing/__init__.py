@@ -3,7 +3,7 @@
 A tensor that goes through a queue, a pipe, a pool or a process's arguments is moved to shared
 memory, and whoever receives it sees the same memory: ``tensor.share_memory_()`` and
 ``module.share_memory()`` do that beforehand. Read `parcels` for how it travels, and
-``antorcha.runtime.shared`` for the memory itself.
+``antorcha.runtime.memory.shared`` for the memory itself.
 
 See https://docs.pytorch.org/docs/stable/multiprocessing.html.
 

@@ -26,8 +26,9 @@ from multiprocessing import reduction
 from typing import Any, Final
 
 from antorcha.errors import GraphError
-from antorcha.runtime import shared
-from antorcha.runtime.shared import Segment
+from antorcha.multiprocessing.reductions import reduce_tensor
+from antorcha.runtime.memory import shared
+from antorcha.runtime.memory.shared import Segment
 from antorcha.runtime.tensor import Tensor
 
 __all__ = ["Connection", "Pipe", "pack", "unpack"]
@@ -38,14 +39,14 @@ ITEM: Final = array.array("i").itemsize
 _CLOSE_ON_EXEC: Final = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 
 
-class _Mine(threading.local):
+class _ThreadSegments(threading.local):
     """The segments of the pickle that this thread is writing or reading."""
 
     packing: list[Segment] | None = None
     unpacking: list[Segment] | None = None
 
 
-_mine = _Mine()
+_mine = _ThreadSegments()
 
 
 class _Ready(threading.local):
@@ -63,8 +64,6 @@ class _Packer(reduction.ForkingPickler):
 
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, Tensor) and type(obj).__reduce_ex__ is Tensor.__reduce_ex__:
-            from antorcha.multiprocessing.reductions import reduce_tensor
-
             return reduce_tensor(obj)
         return NotImplemented
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from multiprocessing import pool
 from typing import Any
 
+from antorcha.core.lazy import lazy
 from antorcha.errors import explain_missing
+
+multiprocessing_context = lazy("antorcha.multiprocessing.context")
 
 __all__ = ["Pool"]
 
@@ -18,9 +21,7 @@ class Pool(pool.Pool):
         maxtasksperchild: int | None = None, context: Any = None,
     ) -> None:  # fmt: skip
         if context is None:
-            from antorcha.multiprocessing.context import get_context
-
-            context = get_context()
+            context = multiprocessing_context.get_context()
         super().__init__(processes, initializer, initargs, maxtasksperchild, context)
 
 

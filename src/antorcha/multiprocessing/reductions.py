@@ -8,13 +8,13 @@ from __future__ import annotations
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
-from antorcha.device import Device
-from antorcha.dtypes import dtype as DType
+from antorcha.core.device import Device
+from antorcha.core.dtypes import dtype as DType
 from antorcha.errors import GraphError, explain_missing
-from antorcha.runtime import layout as L
-from antorcha.runtime import shared
-from antorcha.runtime.shared import Segment
-from antorcha.runtime.storage import Storage, null_storage
+from antorcha.runtime.memory import layout as L
+from antorcha.runtime.memory import shared
+from antorcha.runtime.memory.shared import Segment
+from antorcha.runtime.memory.storage import Storage, null_storage
 from antorcha.runtime.tensor import Parameter, Tensor, bare
 from antorcha.tensor.storages import UntypedStorage
 from antorcha.tensor.typed_storage import TypedStorage
@@ -36,11 +36,11 @@ def reduce_tensor(tensor: Tensor) -> Any:
             "does not support crossing process boundaries.  If you just want to transfer the data, "
             "call detach() on the tensor before serializing (e.g., putting it on the queue)."
         )
-    lay = tensor._layout
+    layout = tensor._layout
     place = _place(tensor._storage)
     rest = dict(tensor.__dict__) if tensor.__dict__ else None
-    shape, strides = tuple(lay.shape), tuple(lay.strides)
-    what = (type(tensor), *place, lay.device, lay.dtype, shape, strides, tensor._offset,
+    shape, strides = tuple(layout.shape), tuple(layout.strides)
+    what = (type(tensor), *place, layout.device, layout.dtype, shape, strides, tensor._offset,
             tensor._rg, rest)  # fmt: skip
     return rebuild_tensor, what
 
@@ -52,13 +52,13 @@ def rebuild_tensor(
 ) -> Tensor:  # fmt: skip
     """The tensor, over the memory that the sender sees."""
     storage = _storage_at(segment, start, nbytes)
-    made = bare(L.layout(shape, strides, dtype, device), storage, offset)
+    result = bare(L.layout(shape, strides, dtype, device), storage, offset)
     if cls is not Tensor:
-        made = made.as_subclass(cls)
-    made._rg = requires_grad
+        result = result.as_subclass(cls)
+    result._rg = requires_grad
     if rest:
-        made.__dict__.update(rest)
-    return made
+        result.__dict__.update(rest)
+    return result
 
 
 def _place(storage: Storage) -> tuple[Segment | None, int, int]:

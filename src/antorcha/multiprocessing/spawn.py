@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import sys
@@ -70,8 +71,6 @@ def _run(fn: Callable[..., Any], i: int, args: Sequence[Any], error_file: str) -
 def end_with_parent(number: int) -> None:
     """Asks Linux to send this process a signal when the thread that started it ends."""
     if sys.platform == "linux":
-        import ctypes
-
         ctypes.CDLL(None).prctl(1, number)  # PR_SET_PDEATHSIG
 
 

@@ -190,7 +190,7 @@ from antorcha.nn.upsampling import (
     UpsamplingBilinear2d,
     UpsamplingNearest2d,
 )  # fmt: skip
-from antorcha.ops.pages import name_pages
+from antorcha.ops.kinds.pages import name_pages
 
 name_pages("torch.nn", globals())
 _LAZY = (

@@ -12,10 +12,11 @@ from typing import Any
 
 from antorcha.errors import ValueRangeError, warn
 from antorcha.nn import functional as F
+from antorcha.nn.families import LayerFamily
 from antorcha.nn.module import Module
 from antorcha.nn.parameter import add_parameter
 from antorcha.nn.words import showing
-from antorcha.ops.record import REGISTRY
+from antorcha.ops.kinds.record import REGISTRY
 
 _MISSING = inspect.Parameter.empty
 
@@ -351,7 +352,18 @@ class PReLU(Module):
     extra_repr = showing("num_parameters=")
 
 
-class _AlongDim(Module):
+class _AlongDim(LayerFamily):
+    """{formula}
+
+    Args:
+        dim (int): along which dim the sum is taken
+
+    Shape: any; the output has the input's.
+
+    >>> torch.nn.{name}(dim=0)(torch.tensor([0., 0.]))
+    {result}
+    """
+
     __constants__ = ["dim"]  # noqa: RUF012
     fn = ""
 
@@ -370,33 +382,24 @@ class _AlongDim(Module):
     extra_repr = showing("dim=")
 
 
-_ALONG = """{formula}
-
-Args:
-    dim (int): along which dim the sum is taken
-
-Shape: any; the output has the input's.
-
->>> torch.nn.{name}(dim=0)(torch.tensor([0., 0.]))
-{result}
-"""
-
-
-class Softmax(_AlongDim):
-    __doc__ = _ALONG.format(formula="``exp(x_i) / sum_j exp(x_j)``: positive, with sum 1.",
-                            name="Softmax", result="tensor([0.5000, 0.5000])")  # fmt: skip
+class Softmax(
+    _AlongDim, formula="``exp(x_i) / sum_j exp(x_j)``: positive, with sum 1.",
+    result="tensor([0.5000, 0.5000])",
+):  # fmt: skip
     fn = "softmax"
 
 
-class Softmin(_AlongDim):
-    __doc__ = _ALONG.format(formula="``exp(-x_i) / sum_j exp(-x_j)``: softmax of ``-x``.",
-                            name="Softmin", result="tensor([0.5000, 0.5000])")  # fmt: skip
+class Softmin(
+    _AlongDim, formula="``exp(-x_i) / sum_j exp(-x_j)``: softmax of ``-x``.",
+    result="tensor([0.5000, 0.5000])",
+):  # fmt: skip
     fn = "softmin"
 
 
-class LogSoftmax(_AlongDim):
-    __doc__ = _ALONG.format(formula="``log(exp(x_i) / sum_j exp(x_j))``, without overflow.",
-                            name="LogSoftmax", result="tensor([-0.6931, -0.6931])")  # fmt: skip
+class LogSoftmax(
+    _AlongDim, formula="``log(exp(x_i) / sum_j exp(x_j))``, without overflow.",
+    result="tensor([-0.6931, -0.6931])",
+):  # fmt: skip
     fn = "log_softmax"
 
 

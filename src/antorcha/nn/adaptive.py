@@ -11,7 +11,7 @@ from antorcha.nn import functional as F
 from antorcha.nn.containers import ModuleList, Sequential
 from antorcha.nn.linear import Linear
 from antorcha.nn.module import Module
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 
 
 class _ASMoutput(NamedTuple):

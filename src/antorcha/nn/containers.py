@@ -496,9 +496,9 @@ class ParameterDict(Module):
         return key in self._keys
 
     def __or__(self, other: ParameterDict) -> ParameterDict:
-        made = self.copy()
-        made.update(other)
-        return made
+        result = self.copy()
+        result.update(other)
+        return result
 
     def __ior__(self, other: ParameterDict) -> Any:
         self.update(other)

@@ -8,7 +8,7 @@ from typing import Any
 from antorcha.errors import ValueRangeError
 from antorcha.nn import functional as F
 from antorcha.nn import init
-from antorcha.nn.families import Family
+from antorcha.nn.families import LayerFamily
 from antorcha.nn.parameter import add_parameter
 
 PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
@@ -19,7 +19,7 @@ def repeated(value: Any, n: int) -> tuple[Any, ...]:
     return tuple(value) if isinstance(value, (tuple, list)) else (value,) * n
 
 
-class _ConvNd(Family):
+class _ConvNd(LayerFamily):
     """What all convolutions share: the parameters and how they are printed."""
 
     __constants__ = [  # noqa: RUF012

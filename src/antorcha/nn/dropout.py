@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from antorcha.errors import ValueRangeError
 from antorcha.nn import functional as F
-from antorcha.nn.families import Family
+from antorcha.nn.families import LayerFamily
 from antorcha.nn.words import showing
 
 _HINTON = ('Hinton et al., "Improving neural networks by preventing co-adaptation of feature '
@@ -15,7 +16,7 @@ _TOMPSON = 'Tompson et al., "Efficient object localization using convolutional n
 _KLAMBAUER = 'Klambauer et al., "Self-normalizing neural networks" (2017).'
 
 
-class _DropoutNd(Family):
+class _DropoutNd(LayerFamily):
     """{what}
 
     Only in training mode; in evaluation the input is given back.
@@ -32,9 +33,9 @@ class _DropoutNd(Family):
     """
 
     __constants__ = ["p", "inplace"]  # noqa: RUF012
+    _fn: str  # in torch.nn.functional: ``alpha_dropout`` of AlphaDropout
     p: float
     inplace: bool
-    fn: str
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
@@ -43,50 +44,49 @@ class _DropoutNd(Family):
         self.p = p
         self.inplace = inplace
 
+    def __init_subclass__(cls, **words: Any) -> None:
+        super().__init_subclass__(**words)
+        if words:
+            cls._fn = re.sub("(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
+
     extra_repr = showing("p=", "inplace=")
 
     def forward(self, input: Any) -> Any:
         """The input with some elements or channels dropped."""
-        return getattr(F, self.fn)(input, self.p, self.training, self.inplace)
+        return getattr(F, self._fn)(input, self.p, self.training, self.inplace)
 
 
 class Dropout(
     _DropoutNd, shape="any", paper=_HINTON, example="2, 3",
     what="Sets each element to zero with probability p, and divides the others by 1 - p.",
-):  # fmt: skip
-    fn = "dropout"
+): ...  # fmt: skip
 
 
 class Dropout1d(
     _DropoutNd, shape="(N, C, L) or (C, L)", paper=_TOMPSON, example="1, 2, 3",
     what="Sets whole channels (1-dimensional) to zero with probability p.",
-):  # fmt: skip
-    fn = "dropout1d"
+): ...  # fmt: skip
 
 
 class Dropout2d(
     _DropoutNd, shape="(N, C, H, W)", paper=_TOMPSON, example="1, 1, 2, 3",
     what="Sets whole channels (2-dimensional) to zero with probability p.",
-):  # fmt: skip
-    fn = "dropout2d"
+): ...  # fmt: skip
 
 
 class Dropout3d(
     _DropoutNd, shape="(N, C, D, H, W)", paper=_TOMPSON, example="1, 1, 1, 2, 3",
     what="Sets whole channels (3-dimensional) to zero with probability p.",
-):  # fmt: skip
-    fn = "dropout3d"
+): ...  # fmt: skip
 
 
 class AlphaDropout(
     _DropoutNd, shape="any", paper=_KLAMBAUER, example="2, 3",
     what="Dropout that keeps mean 0 and variance 1: dropped elements get SELU's lowest value.",
-):  # fmt: skip
-    fn = "alpha_dropout"
+): ...  # fmt: skip
 
 
 class FeatureAlphaDropout(
     _DropoutNd, shape="(N, C, ...)", paper=_KLAMBAUER, example="1, 2, 3",
     what="Alpha dropout of whole channels.",
-):  # fmt: skip
-    fn = "feature_alpha_dropout"
+): ...  # fmt: skip

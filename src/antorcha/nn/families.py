@@ -13,7 +13,7 @@ _BY_NDIM = {
 }
 
 
-class Family(Module):
+class LayerFamily(Module):
     """What the layers of a family share.
 
     The docstring of the family's class is the frame of theirs. A member's ``class`` statement has

@@ -7,7 +7,7 @@ from typing import Any
 from antorcha.errors import ArgumentError
 from antorcha.nn.module import Module
 from antorcha.nn.words import showing
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 
 
 class Flatten(Module):

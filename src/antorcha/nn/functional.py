@@ -10,11 +10,10 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from antorcha import dtypes
 from antorcha.autograd import no_grad
+from antorcha.core import dtypes
 from antorcha.errors import MissingFeature, ShapeError, ValueRangeError, no_such_name, warn
-from antorcha.ops.params import to_float, to_ints
-from antorcha.ops.record import NAMESPACES, REGISTRY, T
+from antorcha.ops.kinds.record import NAMESPACES, REGISTRY, T
 
 _SHARED = (
     "adaptive_avg_pool1d adaptive_max_pool1d avg_pool1d bilinear binary_cross_entropy_with_logits "
@@ -214,76 +213,6 @@ def _renormalize(weight: Any, input: Any, max_norm: float, norm_type: float) -> 
         norms = T.linalg_vector_norm(taken, norm_type, (1,), True)
         factor = T.where(norms > max_norm, max_norm / (norms + 1e-7), T.ones_like(norms))
         weight.index_copy_(0, used, taken * factor)
-
-
-# -------------------------------------------------------------------------------------------- pad
-def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None) -> Any:
-    """Adds elements on the sides of the last dims; negative numbers take some away.
-
-    Args:
-        input (Tensor): what to pad
-        pad (sequence of int): (before, after) for each dim, the last dim first
-        mode (str): ``'constant'``, ``'reflect'``, ``'replicate'`` or ``'circular'``
-        value (float, optional): the constant. Default: 0
-
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.pad.html.
-
-    >>> torch.nn.functional.pad(torch.ones(2), (1, 2))
-    tensor([0., 1., 1., 0., 0.])
-    >>> torch.nn.functional.pad(torch.tensor([[1., 2., 3.]]), (2, 0), mode='reflect')
-    tensor([[3., 2., 1., 2., 3.]])
-    """
-    if value is not None:
-        value = to_float("pad", "value", value)
-    pairs = to_ints("pad", "pad", pad)
-    if len(pairs) % 2:
-        raise ShapeError(f"pad: Padding length must be divisible by 2, but got {len(pairs)}")
-    dims = len(pairs) // 2
-    if dims > input.dim():
-        raise ShapeError(
-            "pad: Padding length should be less than or equal to two times the input dimension "
-            f"but got padding length {len(pairs)} and input of dimension {input.dim()}"
-        )
-    if mode == "constant":
-        return T.constant_pad_nd(input, pairs, 0.0 if value is None else value)
-    if mode not in ("reflect", "replicate", "circular"):
-        raise MissingFeature(f"pad: Unrecognised padding mode {mode}")
-    if value is not None and value != 0:
-        raise ValueRangeError(f'pad: Padding mode "{mode}" doesn\'t take in value argument')
-    if not dims + 1 <= input.dim() <= dims + 2:
-        raise MissingFeature(
-            "pad: Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now: "
-            f"{len(pairs)} numbers pad the last {dims} dims of a tensor of {dims + 1} or "
-            f"{dims + 2} dims, not {input.dim()}"
-        )
-    for k in range(dims):
-        before, after = pairs[2 * k], pairs[2 * k + 1]
-        if before or after:
-            dim = input.dim() - 1 - k
-            if mode == "circular":  # what negative numbers take away is not repeated
-                kept = input.shape[dim] + min(before, 0) + min(after, 0)
-                input = input.narrow(dim, max(-before, 0), kept)
-                before, after = max(before, 0), max(after, 0)
-            input = T.index_select(input, dim, _pad_index(input, dim, before, after, mode))
-    return input
-
-
-def _pad_index(input: Any, dim: int, before: int, after: int, mode: str) -> Any:
-    """Which element stands at each place of the padded dim."""
-    n = input.shape[dim]
-    if mode == "reflect" and not (before < n and after < n):
-        raise ShapeError(
-            "pad: Padding size should be less than the corresponding input dimension, but got: "
-            f"padding ({before}, {after}) at dimension {dim} of input {list(input.shape)}"
-        )
-    if mode == "circular" and not (before <= n and after <= n):
-        raise ShapeError("pad: Padding value causes wrapping around more than once.")
-    k = T.arange(-before, n + after, device=input.device)
-    if mode == "circular":
-        return T.remainder(k, n)
-    if mode == "replicate":
-        return T.clamp(k, 0, n - 1)
-    return (n - 1) - T.abs((n - 1) - T.abs(k))
 
 
 # ----------------------------------------------------------------------------------- rearranging

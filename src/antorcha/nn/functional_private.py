@@ -6,10 +6,10 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-from antorcha import dtypes
+from antorcha.core import dtypes
 from antorcha.errors import MissingFeature, ShapeError, ValueRangeError, warn
 from antorcha.nn import functional as F
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 
 
 def _none_or_dtype(input: Any) -> Any:

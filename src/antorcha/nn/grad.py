@@ -10,7 +10,7 @@ from typing import Any
 from antorcha.autograd import enable_grad, grad
 from antorcha.errors import explain_missing
 from antorcha.nn import functional as F
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 
 __all__ = [
     "conv1d_input", "conv1d_weight", "conv2d_input", "conv2d_weight", "conv3d_input",

@@ -6,11 +6,12 @@
 
 from __future__ import annotations
 
-import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from antorcha.autograd import Function
+from antorcha.autograd.hooks import RemovableHandle
 from antorcha.errors import ArgumentError, GraphError, warn
 from antorcha.runtime.tensor import Tensor
 
@@ -35,48 +36,6 @@ def note_hooks() -> None:
     """From now on every call looks for hooks."""
     global any_hooks
     any_hooks = True
-
-
-class RemovableHandle:
-    """What registering a hook gives: ``remove()`` takes the hook away again; also a context.
-
-    >>> handle = torch.nn.ReLU().register_forward_hook(lambda module, args, output: None)
-    >>> handle.remove()
-    """
-
-    next_id = 0
-
-    def __init__(self, hooks_dict: Any, *, extra_dict: Any = None) -> None:
-        self.hooks_dict_ref = weakref.ref(hooks_dict)
-        self.id = RemovableHandle.next_id
-        RemovableHandle.next_id += 1
-        extra = () if extra_dict is None else extra_dict
-        self.extra_dict_ref = tuple(
-            [weakref.ref(d) for d in (extra if isinstance(extra, (list, tuple)) else (extra,))]
-        )
-
-    def remove(self) -> None:
-        """Takes the hook away; a second call does nothing."""
-        for ref in (self.hooks_dict_ref, *self.extra_dict_ref):
-            hooks = ref()
-            if hooks is not None:
-                hooks.pop(self.id, None)
-
-    def __getstate__(self) -> Any:
-        return self.hooks_dict_ref(), self.id, tuple([ref() for ref in self.extra_dict_ref])
-
-    def __setstate__(self, state: Any) -> None:
-        hooks, self.id, *extra = state
-        self.hooks_dict_ref = weakref.ref(OrderedDict() if hooks is None else hooks)
-        others = extra[0] if extra else None
-        self.extra_dict_ref = tuple([weakref.ref(d) for d in others or () if d is not None])
-        RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
-
-    def __enter__(self) -> RemovableHandle:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.remove()
 
 
 def add_hook(
@@ -404,12 +363,12 @@ class Taps:
         self.nothing = (None,) * len(args)
         if not places or not self.hooks:
             return args
-        made = list(args)
+        result = list(args)
         fn = self._on_inputs(len(args), places)
         tapped = tap_function().apply(fn, *[args[k] for k in places])
         for k, tensor in zip(places, tapped, strict=True):
-            made[k] = tensor
-        return tuple(made)
+            result[k] = tensor
+        return tuple(result)
 
     def outputs(self, result: Any) -> Any:
         results = result if isinstance(result, tuple) else (result,)
@@ -491,7 +450,6 @@ def tap_function() -> Any:
     """The identity op whose backward asks a function; made when first needed."""
     global _tap
     if _tap is None:
-        from antorcha.autograd import Function
 
         class BackwardHookFunction(Function):  # type: ignore[misc]
             @staticmethod

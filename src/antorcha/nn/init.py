@@ -12,7 +12,7 @@ from typing import Any
 
 from antorcha.autograd import no_grad
 from antorcha.errors import ValueRangeError, explain_missing, warn
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 
 __all__ = [
     "calculate_gain", "constant_", "dirac_", "eye_", "kaiming_normal_", "kaiming_uniform_",

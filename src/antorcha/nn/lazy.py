@@ -10,12 +10,12 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from antorcha import dtypes
 from antorcha.autograd import no_grad
+from antorcha.core import dtypes
 from antorcha.errors import ShapeError, ValueRangeError
 from antorcha.nn import conv, linear, norm
 from antorcha.nn.parameter import UninitializedBuffer, UninitializedParameter, is_lazy
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 
 
 class LazyModuleMixin:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from antorcha import dtypes
+from antorcha.core import dtypes
 from antorcha.errors import ShapeError, ValueRangeError
 from antorcha.nn import functional as F
 from antorcha.nn.linear import Linear

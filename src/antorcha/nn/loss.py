@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from antorcha.errors import ArgumentError
 from antorcha.nn import functional as F
 from antorcha.nn._reduction import legacy_get_string
 from antorcha.nn.distance import PairwiseDistance
-from antorcha.nn.module import Module
+from antorcha.nn.families import LayerFamily
+
+_OF_REDUCTION = ("size_average", "reduce", "reduction")
 
 
 def _reduction(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
@@ -19,8 +21,31 @@ def _reduction(size_average: bool | None, reduce: bool | None, reduction: str) -
     return legacy_get_string(size_average, reduce)
 
 
-class _Loss(Module):
-    reduction: str
+class _Loss(LayerFamily):
+    """{formula}
+
+    {paper}Args:{args}
+        reduction (str): ``'mean'``, ``'sum'`` or ``'none'``. Default: ``'mean'``
+        size_average, reduce: deprecated
+
+    Shape: {shape}; the result is a number, or the shape of the losses with ``'none'``.
+
+    >>> torch.nn.{name}({init})({call})
+    {result}
+    """
+
+    _words: ClassVar[dict[str, str]] = {"init": "", "shape": "input and target alike"}
+    _fn: str = ""  # in torch.nn.functional
+    _settings: tuple[str, ...] = ()  # arguments of the constructor that the function takes by name
+
+    def __init_subclass__(cls, fn: str = "", args: str = "", paper: str = "", **words: Any) -> None:
+        if fn:
+            cls._fn, code = fn, cls.__init__.__code__
+            names = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
+            cls._settings = tuple([name for name in names if name not in _OF_REDUCTION])
+            words["args"] = "".join([f"\n        {line}" for line in args.split("\n") if line])
+            words["paper"] = f"{paper}\n\n    " if paper else ""
+        super().__init_subclass__(**words)
 
     def __init__(
         self, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
@@ -28,17 +53,24 @@ class _Loss(Module):
         super().__init__()
         self.reduction = _reduction(size_average, reduce, reduction)
 
+    def _keep(self, **settings: Any) -> None:
+        """Keeps arguments of the constructor as attributes; weights are buffers."""
+        for name, value in settings.items():
+            if name.endswith("weight"):
+                self.register_buffer(name, value)
+            else:
+                setattr(self, name, value)
+
+    def _of(self, *inputs: Any) -> Any:
+        """The loss of these inputs."""
+        given = {name: getattr(self, name) for name in self._settings}
+        return getattr(F, self._fn)(*inputs, reduction=self.reduction, **given)
+
 
 class _LossOfTwo(_Loss):
-    """A loss that is ``fn`` of input and target, with the settings by their names."""
-
-    fn: str = ""  # in torch.nn.functional
-    settings: tuple[str, ...] = ()  # attributes
-
     def forward(self, input: Any, target: Any) -> Any:
         """The loss."""
-        given = {name: getattr(self, name) for name in self.settings}
-        return getattr(F, self.fn)(input, target, reduction=self.reduction, **given)
+        return self._of(input, target)
 
 
 class _WeightedLoss(_LossOfTwo):
@@ -50,80 +82,56 @@ class _WeightedLoss(_LossOfTwo):
         reduction: str = "mean",
     ) -> None:
         super().__init__(size_average, reduce, reduction)
-        self.register_buffer("weight", weight)
-
-
-_DOC = """{formula}
-
-{paper}Args:
-{args}    reduction (str): ``'mean'``, ``'sum'`` or ``'none'``. Default: ``'mean'``
-    size_average, reduce: deprecated
-
-Shape: {shape}; the result is a number, or the shape of the losses with ``'none'``.
-
->>> torch.nn.{name}({init})({call})
-{result}
-"""
-
-
-def _doc(
-    name: str, formula: str, init: str, call: str, result: str, args: str = "",
-    shape: str = "input and target alike", paper: str = "",
-) -> str:  # fmt: skip
-    listed = "".join([f"    {line}\n" for line in args.split("\n") if line])
-    return _DOC.format(name=name, formula=formula, init=init, call=call, result=result,
-                       args=listed, shape=shape, paper=f"{paper}\n\n" if paper else "")  # fmt: skip
+        self._keep(weight=weight)
 
 
 _ONE_TWO = "torch.tensor([1., 2.]), torch.tensor([1., 4.])"
 
 
-class L1Loss(_LossOfTwo):
-    __doc__ = _doc("L1Loss", "The absolute error: ``|x - y|``.", "", _ONE_TWO, "tensor(1.)")
+class L1Loss(
+    _LossOfTwo, fn="l1_loss", formula="The absolute error: ``|x - y|``.", call=_ONE_TWO,
+    result="tensor(1.)",
+):  # fmt: skip
     __constants__ = ["reduction"]  # noqa: RUF012
-    fn = "l1_loss"
 
 
-class MSELoss(_LossOfTwo):
-    __doc__ = _doc("MSELoss", "The squared error: ``(x - y)^2``.", "", _ONE_TWO, "tensor(2.)")
+class MSELoss(
+    _LossOfTwo, fn="mse_loss", formula="The squared error: ``(x - y)^2``.", call=_ONE_TWO,
+    result="tensor(2.)",
+):  # fmt: skip
     __constants__ = ["reduction"]  # noqa: RUF012
-    fn = "mse_loss"
 
 
-class SmoothL1Loss(_LossOfTwo):
-    __doc__ = _doc(
-        "SmoothL1Loss", "``(x - y)^2 / (2*beta)`` where ``|x - y| < beta``, else "
-        "``|x - y| - beta/2``.", "", _ONE_TWO, "tensor(0.7500)",
-        "beta (float): where the parabola ends. Default: 1.0",
-        paper='Girshick, "Fast R-CNN" (2015).',
-    )  # fmt: skip
+class SmoothL1Loss(
+    _LossOfTwo, fn="smooth_l1_loss",
+    formula="``(x - y)^2 / (2*beta)`` where ``|x - y| < beta``, else ``|x - y| - beta/2``.",
+    call=_ONE_TWO, result="tensor(0.7500)",
+    args="beta (float): where the parabola ends. Default: 1.0",
+    paper='Girshick, "Fast R-CNN" (2015).',
+):  # fmt: skip
     __constants__ = ["reduction"]  # noqa: RUF012
-    fn = "smooth_l1_loss"
-    settings = ("beta",)
 
     def __init__(
         self, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
         beta: float = 1.0,
     ) -> None:  # fmt: skip
         super().__init__(size_average, reduce, reduction)
-        self.beta = beta
+        self._keep(beta=beta)
 
 
-class HuberLoss(_LossOfTwo):
-    __doc__ = _doc(
-        "HuberLoss", "``(x - y)^2 / 2`` where ``|x - y| < delta``, else "
-        "``delta * (|x - y| - delta/2)``.", "", _ONE_TWO, "tensor(0.7500)",
-        "delta (float): where the parabola ends. Default: 1.0",
-    )  # fmt: skip
+class HuberLoss(
+    _LossOfTwo, fn="huber_loss",
+    formula="``(x - y)^2 / 2`` where ``|x - y| < delta``, else ``delta * (|x - y| - delta/2)``.",
+    call=_ONE_TWO, result="tensor(0.7500)",
+    args="delta (float): where the parabola ends. Default: 1.0",
+):  # fmt: skip
     __constants__ = ["reduction", "delta"]  # noqa: RUF012
-    fn = "huber_loss"
-    settings = ("delta",)
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
         if not isinstance(delta, (float, int)):
             raise ArgumentError(f"HuberLoss: delta must be a float or int, got: {type(delta)}")
         super().__init__(reduction=reduction)
-        self.delta = delta
+        self._keep(delta=delta)
 
 
 _CLASSES = (
@@ -132,15 +140,14 @@ _CLASSES = (
 )
 
 
-class NLLLoss(_WeightedLoss):
-    __doc__ = _doc(
-        "NLLLoss", "The negative log likelihood: ``-weight[y] * x[y]``, x being log "
-        "probabilities; the mean is weighted.", "", "torch.tensor([[-1., -2.]]), torch.tensor([1])",
-        "tensor(2.)", _CLASSES, "input ``(N, C, ...)``, target ``(N, ...)`` of class numbers",
-    )  # fmt: skip
+class NLLLoss(
+    _WeightedLoss, fn="nll_loss",
+    formula="The negative log likelihood: ``-weight[y] * x[y]``, x being log probabilities; the "
+        "mean is weighted.", call="torch.tensor([[-1., -2.]]), torch.tensor([1])",
+    result="tensor(2.)", args=_CLASSES,
+    shape="input ``(N, C, ...)``, target ``(N, ...)`` of class numbers",
+):  # fmt: skip
     __constants__ = ["ignore_index", "reduction"]  # noqa: RUF012
-    fn = "nll_loss"
-    settings = ("weight", "ignore_index")
 
     def __init__(
         self,
@@ -151,7 +158,7 @@ class NLLLoss(_WeightedLoss):
         reduction: str = "mean",
     ) -> None:
         super().__init__(weight, size_average, reduce, reduction)
-        self.ignore_index = ignore_index
+        self._keep(ignore_index=ignore_index)
 
 
 class NLLLoss2d(NLLLoss):
@@ -170,18 +177,16 @@ class NLLLoss2d(NLLLoss):
     """
 
 
-class CrossEntropyLoss(_WeightedLoss):
-    __doc__ = _doc(
-        "CrossEntropyLoss", "``-log(softmax(x))[y]``: the negative log likelihood of class y, x "
-        "being logits.", "", "torch.zeros(1, 2), torch.tensor([1])", "tensor(0.6931)",
-        _CLASSES + "\nlabel_smoothing (float): this share of the target is spread over all "
+class CrossEntropyLoss(
+    _WeightedLoss, fn="cross_entropy",
+    formula="``-log(softmax(x))[y]``: the negative log likelihood of class y, x being logits.",
+    call="torch.zeros(1, 2), torch.tensor([1])", result="tensor(0.6931)",
+    args=_CLASSES + "\nlabel_smoothing (float): this share of the target is spread over all "
         "classes. Default: 0.0",
-        "input ``(N, C, ...)`` or ``(C)``; target ``(N, ...)`` of class numbers, or probabilities "
-        "of the input's shape",
-    )  # fmt: skip
+    shape="input ``(N, C, ...)`` or ``(C)``; target ``(N, ...)`` of class numbers, or "
+        "probabilities of the input's shape",
+):  # fmt: skip
     __constants__ = ["ignore_index", "reduction", "label_smoothing"]  # noqa: RUF012
-    fn = "cross_entropy"
-    settings = ("weight", "ignore_index", "label_smoothing")
 
     def __init__(
         self,
@@ -193,32 +198,25 @@ class CrossEntropyLoss(_WeightedLoss):
         label_smoothing: float = 0.0,
     ) -> None:
         super().__init__(weight, size_average, reduce, reduction)
-        self.ignore_index = ignore_index
-        self.label_smoothing = label_smoothing
+        self._keep(ignore_index=ignore_index, label_smoothing=label_smoothing)
 
 
-class BCELoss(_WeightedLoss):
-    __doc__ = _doc(
-        "BCELoss", "Binary cross entropy: ``-(y*log(x) + (1 - y)*log(1 - x))``, x being "
-        "probabilities (the logarithms are not below -100).", "",
-        "torch.tensor([0.5]), torch.tensor([1.])", "tensor(0.6931)",
-        "weight (Tensor, optional): multiplies each sample's loss",
-    )  # fmt: skip
+class BCELoss(
+    _WeightedLoss, fn="binary_cross_entropy",
+    formula="Binary cross entropy: ``-(y*log(x) + (1 - y)*log(1 - x))``, x being probabilities "
+        "(the logarithms are not below -100).", call="torch.tensor([0.5]), torch.tensor([1.])",
+    result="tensor(0.6931)", args="weight (Tensor, optional): multiplies each sample's loss",
+):  # fmt: skip
     __constants__ = ["reduction"]  # noqa: RUF012
-    fn = "binary_cross_entropy"
-    settings = ("weight",)
 
 
-class BCEWithLogitsLoss(_LossOfTwo):
-    __doc__ = _doc(
-        "BCEWithLogitsLoss", "Binary cross entropy of ``sigmoid(x)``, computed without overflow.",
-        "", "torch.tensor([0.]), torch.tensor([1.])", "tensor(0.6931)",
-        "weight (Tensor, optional): multiplies each sample's loss\n"
+class BCEWithLogitsLoss(
+    _LossOfTwo, fn="binary_cross_entropy_with_logits",
+    formula="Binary cross entropy of ``sigmoid(x)``, computed without overflow.",
+    call="torch.tensor([0.]), torch.tensor([1.])", result="tensor(0.6931)",
+    args="weight (Tensor, optional): multiplies each sample's loss\n"
         "pos_weight (Tensor, optional): multiplies the part of the positive class",
-    )  # fmt: skip
-    fn = "binary_cross_entropy_with_logits"
-    settings = ("weight", "pos_weight")
-
+):  # fmt: skip
     def __init__(
         self,
         weight: Any = None,
@@ -228,38 +226,35 @@ class BCEWithLogitsLoss(_LossOfTwo):
         pos_weight: Any = None,
     ) -> None:
         super().__init__(size_average, reduce, reduction)
-        self.register_buffer("weight", weight)
-        self.register_buffer("pos_weight", pos_weight)
+        self._keep(weight=weight, pos_weight=pos_weight)
 
 
-class KLDivLoss(_LossOfTwo):
-    __doc__ = _doc(
-        "KLDivLoss", "The Kullback-Leibler divergence: ``y * (log y - x)``, x being log "
-        "probabilities.", "reduction='batchmean'",
-        "torch.tensor([[0.]]).log_softmax(1), torch.tensor([[1.]])", "tensor(0.)",
-        "log_target (bool): is the target given in logarithms? Default: False",
-    )  # fmt: skip
+class KLDivLoss(
+    _LossOfTwo, fn="kl_div",
+    formula="The Kullback-Leibler divergence: ``y * (log y - x)``, x being log probabilities.",
+    init="reduction='batchmean'",
+    call="torch.tensor([[0.]]).log_softmax(1), torch.tensor([[1.]])", result="tensor(0.)",
+    args="log_target (bool): is the target given in logarithms? Default: False",
+):  # fmt: skip
     __constants__ = ["reduction"]  # noqa: RUF012
-    fn = "kl_div"
-    settings = ("log_target",)
 
     def __init__(
         self, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
         log_target: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(size_average, reduce, reduction)
-        self.log_target = log_target
+        self._keep(log_target=log_target)
 
 
-class PoissonNLLLoss(_Loss):
-    __doc__ = _doc(
-        "PoissonNLLLoss", "The negative log likelihood of a Poisson distribution: "
-        "``exp(x) - y*x``, x being the log of its mean.", "",
-        "torch.tensor([0.]), torch.tensor([1.])", "tensor(1.)",
-        "log_input (bool): is the input a logarithm? Default: True\n"
+class PoissonNLLLoss(
+    _Loss, fn="poisson_nll_loss",
+    formula="The negative log likelihood of a Poisson distribution: ``exp(x) - y*x``, x being "
+        "the log of its mean.", call="torch.tensor([0.]), torch.tensor([1.])",
+    result="tensor(1.)",
+    args="log_input (bool): is the input a logarithm? Default: True\n"
         "full (bool): add Stirling's term for large targets? Default: False\n"
         "eps (float): keeps log(x) finite where ``log_input=False``. Default: 1e-8",
-    )  # fmt: skip
+):  # fmt: skip
     __constants__ = ["log_input", "full", "eps", "reduction"]  # noqa: RUF012
 
     def __init__(
@@ -272,76 +267,67 @@ class PoissonNLLLoss(_Loss):
         reduction: str = "mean",
     ) -> None:
         super().__init__(size_average, reduce, reduction)
-        self.log_input = log_input
-        self.full = full
-        self.eps = eps
+        self._keep(log_input=log_input, full=full, eps=eps)
 
     def forward(self, log_input: Any, target: Any) -> Any:
         """The loss."""
-        return F.poisson_nll_loss(log_input, target, log_input=self.log_input, full=self.full,
-                                  eps=self.eps, reduction=self.reduction)  # fmt: skip
+        return self._of(log_input, target)
 
 
-class GaussianNLLLoss(_Loss):
-    __doc__ = _doc(
-        "GaussianNLLLoss", "The negative log likelihood of a normal distribution: "
-        "``(log(var) + (x - y)^2 / var) / 2``.", "",
-        "torch.zeros(1), torch.ones(1), torch.ones(1)", "tensor(0.5000)",
-        "full (bool): add the constant ``log(2 pi) / 2``? Default: False\n"
+class GaussianNLLLoss(
+    _Loss, fn="gaussian_nll_loss",
+    formula="The negative log likelihood of a normal distribution: ``(log(var) + (x - y)^2 / "
+        "var) / 2``.", call="torch.zeros(1), torch.ones(1), torch.ones(1)",
+    result="tensor(0.5000)",
+    args="full (bool): add the constant ``log(2 pi) / 2``? Default: False\n"
         "eps (float): the least variance. Default: 1e-6",
-    )  # fmt: skip
+):  # fmt: skip
     __constants__ = ["full", "eps", "reduction"]  # noqa: RUF012
 
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
         super().__init__(None, None, reduction)
-        self.full = full
-        self.eps = eps
+        self._keep(full=full, eps=eps)
 
     def forward(self, input: Any, target: Any, var: Any) -> Any:
         """The loss."""
-        return F.gaussian_nll_loss(input, target, var, full=self.full, eps=self.eps,
-                                   reduction=self.reduction)  # fmt: skip
+        return self._of(input, target, var)
 
 
-class SoftMarginLoss(_LossOfTwo):
-    __doc__ = _doc("SoftMarginLoss", "``log(1 + exp(-y*x))``, y being 1 or -1.", "",
-                   "torch.tensor([0.]), torch.tensor([1.])", "tensor(0.6931)")  # fmt: skip
+class SoftMarginLoss(
+    _LossOfTwo, fn="soft_margin_loss", formula="``log(1 + exp(-y*x))``, y being 1 or -1.",
+    call="torch.tensor([0.]), torch.tensor([1.])", result="tensor(0.6931)",
+):  # fmt: skip
     __constants__ = ["reduction"]  # noqa: RUF012
-    fn = "soft_margin_loss"
 
 
-class MultiLabelMarginLoss(_LossOfTwo):
-    __doc__ = _doc(
-        "MultiLabelMarginLoss", "``sum over wrong i, right j of max(0, 1 - (x[j] - x[i])) / C``.",
-        "", "torch.tensor([0.1, 0.2, 0.4, 0.8]), torch.tensor([3, 0, -1, 1])", "tensor(0.8500)",
-        shape="input ``(N, C)`` or ``(C)``; target alike, class numbers ended by -1",
-    )  # fmt: skip
+class MultiLabelMarginLoss(
+    _LossOfTwo, fn="multilabel_margin_loss",
+    formula="``sum over wrong i, right j of max(0, 1 - (x[j] - x[i])) / C``.",
+    call="torch.tensor([0.1, 0.2, 0.4, 0.8]), torch.tensor([3, 0, -1, 1])",
+    result="tensor(0.8500)",
+    shape="input ``(N, C)`` or ``(C)``; target alike, class numbers ended by -1",
+):  # fmt: skip
     __constants__ = ["reduction"]  # noqa: RUF012
-    fn = "multilabel_margin_loss"
 
 
-class MultiLabelSoftMarginLoss(_WeightedLoss):
-    __doc__ = _doc(
-        "MultiLabelSoftMarginLoss", "Binary cross entropy of logits, averaged over the classes.",
-        "", "torch.zeros(1, 2), torch.ones(1, 2)", "tensor(0.6931)",
+class MultiLabelSoftMarginLoss(
+    _WeightedLoss, fn="multilabel_soft_margin_loss",
+    formula="Binary cross entropy of logits, averaged over the classes.",
+    call="torch.zeros(1, 2), torch.ones(1, 2)", result="tensor(0.6931)",
+    args="weight (Tensor, optional): a weight for each class",
+):  # fmt: skip
+    __constants__ = ["reduction"]  # noqa: RUF012
+
+
+class MultiMarginLoss(
+    _WeightedLoss, fn="multi_margin_loss",
+    formula="``sum over i != y of max(0, margin - x[y] + x[i])^p / C``.",
+    call="torch.tensor([[0.1, 0.2, 0.4, 0.8]]), torch.tensor([3])", result="tensor(0.3250)",
+    args="p (int): 1 or 2. Default: 1\nmargin (float): Default: 1.0\n"
         "weight (Tensor, optional): a weight for each class",
-    )  # fmt: skip
-    __constants__ = ["reduction"]  # noqa: RUF012
-    fn = "multilabel_soft_margin_loss"
-    settings = ("weight",)
-
-
-class MultiMarginLoss(_WeightedLoss):
-    __doc__ = _doc(
-        "MultiMarginLoss", "``sum over i != y of max(0, margin - x[y] + x[i])^p / C``.", "",
-        "torch.tensor([[0.1, 0.2, 0.4, 0.8]]), torch.tensor([3])", "tensor(0.3250)",
-        "p (int): 1 or 2. Default: 1\nmargin (float): Default: 1.0\n"
-        "weight (Tensor, optional): a weight for each class",
-        "input ``(N, C)`` or ``(C)``, target ``(N)`` or ``()`` of class numbers",
-    )  # fmt: skip
+    shape="input ``(N, C)`` or ``(C)``, target ``(N)`` or ``()`` of class numbers",
+):  # fmt: skip
     __constants__ = ["p", "margin", "reduction"]  # noqa: RUF012
-    fn = "multi_margin_loss"
-    settings = ("p", "margin", "weight")
 
     def __init__(
         self,
@@ -353,14 +339,13 @@ class MultiMarginLoss(_WeightedLoss):
         reduction: str = "mean",
     ) -> None:
         super().__init__(weight, size_average, reduce, reduction)
+        self._keep(p=p, margin=margin)
         if p not in (1, 2):
             raise ValueError("only p == 1 and p == 2 supported")
         if weight is not None and weight.dim() != 1:
             raise ValueError(
                 f"MultiMarginLoss: expected weight to be None or 1D tensor, got {weight.dim()}D"
             )
-        self.p = p
-        self.margin = margin
 
 
 class _MarginLoss(_Loss):
@@ -374,18 +359,16 @@ class _MarginLoss(_Loss):
         reduction: str = "mean",
     ) -> None:
         super().__init__(size_average, reduce, reduction)
-        self.margin = margin
+        self._keep(margin=margin)
 
 
-class HingeEmbeddingLoss(_LossOfTwo):
-    __doc__ = _doc(
-        "HingeEmbeddingLoss", "``x`` where y is 1, ``max(0, margin - x)`` where y is -1.", "",
-        "torch.tensor([0.2, 0.2]), torch.tensor([1., -1.])", "tensor(0.5000)",
-        "margin (float): Default: 1.0",
-    )  # fmt: skip
+class HingeEmbeddingLoss(
+    _LossOfTwo, fn="hinge_embedding_loss",
+    formula="``x`` where y is 1, ``max(0, margin - x)`` where y is -1.",
+    call="torch.tensor([0.2, 0.2]), torch.tensor([1., -1.])", result="tensor(0.5000)",
+    args="margin (float): Default: 1.0",
+):  # fmt: skip
     __constants__ = ["margin", "reduction"]  # noqa: RUF012
-    fn = "hinge_embedding_loss"
-    settings = ("margin",)
 
     def __init__(
         self,
@@ -395,46 +378,42 @@ class HingeEmbeddingLoss(_LossOfTwo):
         reduction: str = "mean",
     ) -> None:
         super().__init__(size_average, reduce, reduction)
-        self.margin = margin
+        self._keep(margin=margin)
 
 
-class CosineEmbeddingLoss(_MarginLoss):
-    __doc__ = _doc(
-        "CosineEmbeddingLoss", "``1 - cos(x1, x2)`` where y is 1, ``max(0, cos(x1, x2) - margin)`` "
-        "where y is -1.", "", "torch.ones(1, 2), torch.ones(1, 2), -torch.ones(1)",
-        "tensor(1.)", "margin (float): Default: 0.0",
-        "inputs ``(N, D)`` or ``(D)``, target ``(N)`` or ``()``",
-    )  # fmt: skip
-
+class CosineEmbeddingLoss(
+    _MarginLoss, fn="cosine_embedding_loss",
+    formula="``1 - cos(x1, x2)`` where y is 1, ``max(0, cos(x1, x2) - margin)`` where y is -1.",
+    call="torch.ones(1, 2), torch.ones(1, 2), -torch.ones(1)", result="tensor(1.)",
+    args="margin (float): Default: 0.0",
+    shape="inputs ``(N, D)`` or ``(D)``, target ``(N)`` or ``()``",
+):  # fmt: skip
     def forward(self, input1: Any, input2: Any, target: Any) -> Any:
         """The loss."""
-        return F.cosine_embedding_loss(input1, input2, target, margin=self.margin,
-                                       reduction=self.reduction)  # fmt: skip
+        return self._of(input1, input2, target)
 
 
-class MarginRankingLoss(_MarginLoss):
-    __doc__ = _doc(
-        "MarginRankingLoss", "``max(0, -y*(x1 - x2) + margin)``: x1 should rank above x2 where y "
-        "is 1.", "", "torch.zeros(1), torch.ones(1), torch.ones(1)", "tensor(1.)",
-        "margin (float): Default: 0.0",
-    )  # fmt: skip
-
+class MarginRankingLoss(
+    _MarginLoss, fn="margin_ranking_loss",
+    formula="``max(0, -y*(x1 - x2) + margin)``: x1 should rank above x2 where y is 1.",
+    call="torch.zeros(1), torch.ones(1), torch.ones(1)", result="tensor(1.)",
+    args="margin (float): Default: 0.0",
+):  # fmt: skip
     def forward(self, input1: Any, input2: Any, target: Any) -> Any:
         """The loss."""
-        return F.margin_ranking_loss(input1, input2, target, margin=self.margin,
-                                     reduction=self.reduction)  # fmt: skip
+        return self._of(input1, input2, target)
 
 
-class TripletMarginLoss(_Loss):
-    __doc__ = _doc(
-        "TripletMarginLoss", "``max(0, d(anchor, positive) - d(anchor, negative) + margin)``, d "
-        "being the p-norm of the difference.", "",
-        "torch.zeros(1, 2), torch.zeros(1, 2), torch.ones(1, 2)", "tensor(0.)",
-        "margin (float): Default: 1.0\np (float): which norm. Default: 2.0\n"
+class TripletMarginLoss(
+    _Loss, fn="triplet_margin_loss",
+    formula="``max(0, d(anchor, positive) - d(anchor, negative) + margin)``, d being the p-norm "
+        "of the difference.", call="torch.zeros(1, 2), torch.zeros(1, 2), torch.ones(1, 2)",
+    result="tensor(0.)",
+    args="margin (float): Default: 1.0\np (float): which norm. Default: 2.0\n"
         "eps (float): keeps the gradient finite at 0. Default: 1e-6\n"
         "swap (bool): take the negative's smaller distance to anchor and positive. Default: False",
-        "``(N, D)`` or ``(D)`` each",
-    )  # fmt: skip
+    shape="``(N, D)`` or ``(D)`` each",
+):  # fmt: skip
     __constants__ = ["margin", "p", "eps", "swap", "reduction"]  # noqa: RUF012
 
     def __init__(
@@ -448,20 +427,15 @@ class TripletMarginLoss(_Loss):
         reduction: str = "mean",
     ) -> None:
         super().__init__(size_average, reduce, reduction)
+        self._keep(margin=margin, p=p, eps=eps, swap=swap)
         if margin <= 0:
             raise ValueError(
                 f"TripletMarginLoss: expected margin to be greater than 0, got {margin}"
             )
-        self.margin = margin
-        self.p = p
-        self.eps = eps
-        self.swap = swap
 
     def forward(self, anchor: Any, positive: Any, negative: Any) -> Any:
         """The loss."""
-        return F.triplet_margin_loss(anchor, positive, negative, margin=self.margin, p=self.p,
-                                     eps=self.eps, swap=self.swap,
-                                     reduction=self.reduction)  # fmt: skip
+        return self._of(anchor, positive, negative)
 
 
 class TripletMarginWithDistanceLoss(_Loss):

@@ -13,6 +13,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from antorcha.autograd import no_grad
+from antorcha.core.device import as_device
+from antorcha.core.dtypes import dtype as DType
+from antorcha.core.lazy import lazy
 from antorcha.errors import ArgumentError, Facts, ValueRangeError, with_facts
 from antorcha.nn import hooks as H
 from antorcha.nn.hooks import (  # noqa: F401  (PyTorch has them here)
@@ -27,9 +30,13 @@ from antorcha.nn.hooks import (  # noqa: F401  (PyTorch has them here)
 )
 from antorcha.nn.parameter import Parameter, is_buffer, is_lazy
 from antorcha.nn.state import EXTRA as _EXTRA_STATE_KEY_SUFFIX  # noqa: F401  (as above)
-from antorcha.nn.state import State, _IncompatibleKeys  # noqa: F401  (as above)
+from antorcha.nn.state import StateDictMixin, _IncompatibleKeys  # noqa: F401  (as above)
 from antorcha.nn.words import indented, missing_attribute, typename
+from antorcha.ops.kinds.params import to_dtype
+from antorcha.ops.kinds.record import T
 from antorcha.runtime.tensor import Tensor
+
+compiler_eager = lazy("antorcha.compiler.eager")
 
 _DICTS = (
     "_backward_pre_hooks", "_backward_hooks", "_forward_hooks", "_forward_hooks_with_kwargs",
@@ -42,7 +49,7 @@ _DICTS = (
 _addindent = indented
 
 
-class Module(H.Hooks, State):
+class Module(H.Hooks, StateDictMixin):
     """Base class of all neural network modules.
 
     Write a subclass: make the layers in ``__init__`` (after ``super().__init__()``), use them in
@@ -111,9 +118,7 @@ class Module(H.Hooks, State):
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Takes the options of ``torch.compile``; the module goes on to run eagerly."""
-        from antorcha.compiler.eager import compile_in_place
-
-        compile_in_place(self, *args, **kwargs)
+        compiler_eager.compile_in_place(self, *args, **kwargs)
 
     # ---------------------------------------------------------------------------------- registering
     def register_parameter(self, name: str, param: Parameter | None) -> None:
@@ -492,8 +497,6 @@ class Module(H.Hooks, State):
 
     def to_empty(self, *, device: Any, recurse: bool = True) -> Any:
         """Moves to a device without copying the elements, which are left uninitialised."""
-        from antorcha.ops.record import T
-
         return self._apply(lambda t: T.empty_like(t, device=device), recurse=recurse)
 
     def type(self, dst_type: Any) -> Any:
@@ -596,10 +599,6 @@ def _not_ready(what: str) -> AttributeError:
 
 def parse_to(args: Any, kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
     """The dtype, device and memory format that the arguments of ``to`` ask for."""
-    from antorcha.device import as_device
-    from antorcha.dtypes import dtype as DType
-    from antorcha.ops.params import to_dtype
-
     device, dtype = kwargs.pop("device", None), kwargs.pop("dtype", None)
     tensor, memory_format = kwargs.pop("tensor", None), kwargs.pop("memory_format", None)
     kwargs.pop("non_blocking", None)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from antorcha import dtypes
+from antorcha.core import dtypes
 from antorcha.errors import ShapeError, ValueRangeError
 from antorcha.nn import functional as F
 from antorcha.nn import init
 from antorcha.nn.linear import NonDynamicallyQuantizableLinear
 from antorcha.nn.module import Module
 from antorcha.nn.parameter import add_parameter
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 
 
 def _need(condition: Any, message: str) -> None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numbers
 from typing import Any
 
-from antorcha import dtypes
+from antorcha.core import dtypes
 from antorcha.errors import ValueRangeError
 from antorcha.nn import functional as F
 from antorcha.nn import init
-from antorcha.nn.families import Family
+from antorcha.nn.families import LayerFamily
 from antorcha.nn.module import Module
 from antorcha.nn.parameter import add_parameter
 from antorcha.nn.words import showing
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 
 
 def _add_affine(
@@ -32,7 +32,7 @@ def _reset_affine(module: Any) -> None:
         init.zeros_(module.bias)
 
 
-class _NormBase(Family):
+class _NormBase(LayerFamily):
     """What batch and instance norm share: scale, shift, and running statistics."""
 
     _version = 2
@@ -227,20 +227,20 @@ class SyncBatchNorm(_BatchNorm):
         >>> torch.nn.SyncBatchNorm.convert_sync_batchnorm(net)[0].__class__.__name__
         'SyncBatchNorm'
         """
-        made = module
+        result = module
         if isinstance(module, _BatchNorm):
-            made = SyncBatchNorm(
+            result = SyncBatchNorm(
                 module.num_features, module.eps, module.momentum, module.affine,
                 module.track_running_stats, process_group, bias=module.bias is not None,
             )  # fmt: skip
             if module.affine:
-                made.weight, made.bias = module.weight, module.bias
+                result.weight, result.bias = module.weight, module.bias
             for name in ("running_mean", "running_var", "num_batches_tracked"):
-                setattr(made, name, getattr(module, name))
-            made.training = module.training
+                setattr(result, name, getattr(module, name))
+            result.training = module.training
         for name, child in module.named_children():
-            made.add_module(name, cls.convert_sync_batchnorm(child, process_group))
-        return made
+            result.add_module(name, cls.convert_sync_batchnorm(child, process_group))
+        return result
 
 
 class _InstanceNorm(_NormBase):

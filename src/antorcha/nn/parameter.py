@@ -6,10 +6,11 @@ it its constructor. A Buffer is a plain tensor that carries a mark.
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from antorcha.errors import ArgumentError, GraphError, ShapeError, explain_missing
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 from antorcha.runtime.tensor import Parameter, Tensor, new
 from antorcha.tensor.subclass import disabled_torch_function
 
@@ -27,13 +28,13 @@ def _new_parameter(cls: type, data: Any = None, requires_grad: bool = True) -> A
         )
     elif type(data) is not Tensor and type(data) is not Parameter:
         return _marked(data, requires_grad)
-    made: Any = new(cls)
-    made._layout, made._storage, made._offset = data._layout, data._storage, data._offset
-    made._rg, made._fn, made._nr = False, None, 0
-    made._grad = made._base = made._extra = None
+    result: Any = new(cls)
+    result._layout, result._storage, result._offset = data._layout, data._storage, data._offset
+    result._rg, result._fn, result._nr = False, None, 0
+    result._grad = result._base = result._extra = None
     if requires_grad:
-        made.requires_grad_(True)  # checks the dtype
-    return made
+        result.requires_grad_(True)  # checks the dtype
+    return result
 
 
 def add_parameter(
@@ -49,19 +50,30 @@ def add_parameter(
 
 def _marked(data: Any, requires_grad: bool) -> Any:
     """Of a subclass of Tensor: an instance of that class, which carries a mark."""
-    made = data.detach()
-    if type(made) is not type(data):
+    result = data.detach()
+    if type(result) is not type(data):
         raise GraphError(
             f"Parameter: Creating a Parameter from an instance of type {type(data).__name__} "
             "requires that detach() returns an instance of the same type, but return type "
-            f"{type(made).__name__} was found instead."
+            f"{type(result).__name__} was found instead."
         )
-    made.requires_grad_(requires_grad)
-    made._is_param = True
-    return made
+    result.requires_grad_(requires_grad)
+    result._is_param = True
+    return result
+
+
+def _deepcopy(self: Any, memo: dict[int, Any]) -> Any:
+    """A parameter with a copy of the elements, and, as PyTorch copies parameters, no gradient."""
+    result = memo.get(id(self))
+    if result is None:
+        result = memo[id(self)] = _new_parameter(type(self), T.clone(self.detach()), self._rg)
+        if self.__dict__:
+            result.__dict__.update(copy.deepcopy(self.__dict__, memo))
+    return result
 
 
 Parameter.__new__ = staticmethod(_new_parameter)  # type: ignore[method-assign]
+Parameter.__deepcopy__ = _deepcopy  # type: ignore[method-assign]
 Parameter.__module__ = __name__  # where pickle finds it
 Parameter.__doc__ = """A tensor that is a module's parameter.
 
@@ -108,10 +120,10 @@ class Buffer(metaclass=_BufferType):
     def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:
         if data is None:
             data = T.empty(0)
-        made = data.detach().requires_grad_(data.requires_grad)
-        made.persistent = persistent
-        made._is_buffer = True
-        return made
+        result = data.detach().requires_grad_(data.requires_grad)
+        result.persistent = persistent
+        result._is_buffer = True
+        return result
 
 
 class UninitializedTensorMixin:
@@ -202,10 +214,10 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):  # type: ignore[mis
         cls, requires_grad: bool = False, device: Any = None, dtype: Any = None,
         persistent: bool = True,
     ) -> Any:  # fmt: skip
-        made: Any = _new_parameter(cls, T.empty(0, device=device, dtype=dtype), requires_grad)
-        made.persistent = persistent
-        made._is_buffer = True
-        return made
+        result: Any = _new_parameter(cls, T.empty(0, device=device, dtype=dtype), requires_grad)
+        result.persistent = persistent
+        result._is_buffer = True
+        return result
 
 
 def is_buffer(value: Any) -> bool:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from antorcha.nn import functional as F
-from antorcha.nn.families import Family
+from antorcha.nn.families import LayerFamily
 from antorcha.nn.words import showing
 
 
-class _MaxPoolNd(Family):
+class _MaxPoolNd(LayerFamily):
     """The largest element of each window, over {dims}.
 
     Args:
@@ -69,7 +69,7 @@ class MaxPool3d(_MaxPoolNd, ndim=3, example="1, 2, 2, 6, 8", result="1, 2, 1, 3,
 _DIVISOR = "\n        divisor_override (int, optional): divide by this instead of the window's size"
 
 
-class _AvgPoolNd(Family):
+class _AvgPoolNd(LayerFamily):
     """The mean of each window, over {dims}.
 
     Args:
@@ -153,7 +153,7 @@ class AvgPool3d(
 ): ...
 
 
-class _AdaptivePoolNd(Family):
+class _AdaptivePoolNd(LayerFamily):
     """The {what} of each of ``output_size`` windows that cover the input, over {dims}.
 
     Window i of n over L elements is ``[floor(i*L/n), ceil((i+1)*L/n))``.

@@ -7,11 +7,11 @@ from typing import Any
 from antorcha.errors import ValueRangeError
 from antorcha.nn import functional as F
 from antorcha.nn.conv import repeated
-from antorcha.nn.families import Family
+from antorcha.nn.families import LayerFamily
 from antorcha.nn.words import showing
 
 
-class _MaxUnpoolNd(Family):
+class _MaxUnpoolNd(LayerFamily):
     """Puts each value back to the place that :class:`MaxPool{d}d` took it from; the rest is
     zero.
 
@@ -51,7 +51,7 @@ class MaxUnpool2d(_MaxUnpoolNd, ndim=2, example="1, 2, 6, 4"): ...
 class MaxUnpool3d(_MaxUnpoolNd, ndim=3, example="1, 2, 2, 4, 4"): ...
 
 
-class _LPPoolNd(Family):
+class _LPPoolNd(LayerFamily):
     """The p-norm of each window: ``(sum of x^p)^(1/p)``; infinity takes the largest ``|x|``.
 
     Args:
@@ -94,7 +94,7 @@ class LPPool2d(_LPPoolNd, ndim=2, example="1, 2, 6, 4", result="1, 2, 3, 2"): ..
 class LPPool3d(_LPPoolNd, ndim=3, example="1, 2, 2, 4, 4", result="1, 2, 1, 2, 2"): ...
 
 
-class _FractionalMaxPoolNd(Family):
+class _FractionalMaxPoolNd(LayerFamily):
     """The largest element of each window; the windows' places are drawn at random, so
     that the output's size may be any part of the input's.
 

@@ -10,7 +10,7 @@ from antorcha.nn import init
 from antorcha.nn.module import Module
 from antorcha.nn.parameter import add_parameter
 from antorcha.nn.utils.packed import PackedSequence
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 
 _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 
@@ -472,8 +472,8 @@ class RNNCellBase(Module):
         """A step of a cell whose state is one tensor."""
         x = self._checked("input", input)
         h = self._zeros(x) if hx is None else self._checked("hidden", hx)
-        made = op(x, h, *self._weights())
-        return made if input.dim() == 2 else made.squeeze(0)
+        result = op(x, h, *self._weights())
+        return result if input.dim() == 2 else result.squeeze(0)
 
 
 _CELL = """{title}

@@ -8,7 +8,7 @@ from antorcha.nn import functional as F
 from antorcha.nn import init
 from antorcha.nn.module import Module
 from antorcha.nn.parameter import Parameter, add_parameter
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 
 
 class Embedding(Module):
@@ -231,7 +231,7 @@ class EmbeddingBag(Module):
         if embeddings.dim() != 2:
             raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
         rows, cols = embeddings.shape
-        made = cls(rows, cols, max_norm, norm_type, scale_grad_by_freq, mode, sparse, embeddings,
+        result = cls(rows, cols, max_norm, norm_type, scale_grad_by_freq, mode, sparse, embeddings,
                    include_last_offset, padding_idx)  # fmt: skip
-        made.weight.requires_grad = not freeze
-        return made
+        result.weight.requires_grad = not freeze
+        return result

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from antorcha.autograd import no_grad
+from antorcha.autograd.hooks import RemovableHandle
 from antorcha.errors import ArgumentError, ShapeError
-from antorcha.nn.hooks import RemovableHandle
 from antorcha.nn.parameter import Parameter
 from antorcha.runtime.tensor import Tensor
 
@@ -33,7 +33,7 @@ class _IncompatibleKeys(namedtuple("_IncompatibleKeys", ["missing_keys", "unexpe
     __str__ = __repr__
 
 
-class State:
+class StateDictMixin:
     """The part of Module that gives and takes state dictionaries."""
 
     _version: int = 1
@@ -90,7 +90,7 @@ class State:
         """Puts this module's own tensors into ``destination``; submodules are not visited."""
         for name, tensor in self._own_state():
             destination[prefix + name] = tensor if keep_vars else tensor.detach()
-        if type(self).get_extra_state is not State.get_extra_state:
+        if type(self).get_extra_state is not StateDictMixin.get_extra_state:
             destination[prefix + EXTRA] = self.get_extra_state()
 
     def _own_state(self) -> list[tuple[str, Any]]:
@@ -199,7 +199,7 @@ class State:
             elif strict:
                 missing_keys.append(key)
         extra = prefix + EXTRA
-        if type(self).set_extra_state is not State.set_extra_state:
+        if type(self).set_extra_state is not StateDictMixin.set_extra_state:
             if extra in state_dict:
                 self.set_extra_state(state_dict[extra])
             elif strict:

@@ -6,13 +6,15 @@ these, also as ``torch._VF``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from antorcha import dtypes
-from antorcha.errors import ValueRangeError
+from antorcha.core import dtypes
+from antorcha.errors import ArgumentError, ShapeError, ValueRangeError
 from antorcha.nn import functional as F
 from antorcha.nn.utils.parametrizations import norm_except
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
+from antorcha.ops.loss import reduced
 
 _MODES = ("sum", "mean", "max")
 
@@ -148,3 +150,99 @@ def norm_except_dim(v: Any, pow: int = 2, dim: int = 0) -> Any:
 def _weight_norm(v: Any, g: Any, dim: int = 0) -> Any:
     """``g * v / norm_except_dim(v)``."""
     return v * (g / norm_except_dim(v, 2, dim))
+
+
+def embedding_renorm_(input: Any, indices: Any, max_norm: float, norm_type: float) -> Any:
+    """Scales the rows of a table that ``indices`` names down to the norm ``max_norm``, in place.
+
+    >>> torch.embedding_renorm_(torch.tensor([[3., 4.], [3., 4.]]), torch.tensor([1]), 1., 2.)
+    tensor([[3.0000, 4.0000],
+            [0.6000, 0.8000]])
+    """
+    F._renormalize(input, indices, max_norm, norm_type)
+    return input
+
+
+def max_pool1d_with_indices(
+    input: Any, kernel_size: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1,
+    ceil_mode: bool = False,
+) -> tuple[Any, Any]:  # fmt: skip
+    """``nn.functional.max_pool1d``, and where each maximum is from.
+
+    >>> torch.max_pool1d_with_indices(torch.tensor([[1., 3., 2., 4.]]), 2)
+    (tensor([[3., 4.]]), tensor([[1, 3]]))
+    """
+    found: tuple[Any, Any] = F.max_pool1d(
+        input, kernel_size, stride or None, padding, dilation, ceil_mode, return_indices=True
+    )
+    return found
+
+
+def _sampler_of(ndim: int) -> Callable[..., Any]:
+    def grid_sampler(
+        input: Any, grid: Any, interpolation_mode: int, padding_mode: int, align_corners: bool
+    ) -> Any:
+        if input.dim() != ndim:
+            raise ShapeError(
+                f"{grid_sampler.__name__}: expected a {ndim}D input, got shape {tuple(input.shape)}"
+            )
+        return T.grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)
+
+    grid_sampler.__name__ = grid_sampler.__qualname__ = f"grid_sampler_{ndim - 2}d"
+    grid_sampler.__doc__ = f"``torch.grid_sampler`` of a {ndim}-dim input."
+    return grid_sampler
+
+
+grid_sampler_2d, grid_sampler_3d = _sampler_of(4), _sampler_of(5)
+
+# ------------------------------------------------------------- losses whose reduction is a number
+_REDUCTIONS = ("none", "mean", "sum")
+_NEEDED = object()  # the default of an argument that has none
+_LOSSES: dict[str, dict[str, Any]] = {
+    "binary_cross_entropy_with_logits": {
+        "input": _NEEDED, "target": _NEEDED, "weight": None, "pos_weight": None, "reduction": 0,
+    },
+    "cosine_embedding_loss": {
+        "input1": _NEEDED, "input2": _NEEDED, "target": _NEEDED, "margin": 0.0, "reduction": 0,
+    },
+    "hinge_embedding_loss": {"input": _NEEDED, "target": _NEEDED, "margin": 1.0, "reduction": 0},
+    "kl_div": {"input": _NEEDED, "target": _NEEDED, "reduction": 0, "log_target": False},
+    "margin_ranking_loss": {
+        "input1": _NEEDED, "input2": _NEEDED, "target": _NEEDED, "margin": 0.0, "reduction": 0,
+    },
+    "poisson_nll_loss": {
+        "input": _NEEDED, "target": _NEEDED, "log_input": _NEEDED, "full": _NEEDED,
+        "eps": _NEEDED, "reduction": _NEEDED,
+    },
+    "triplet_margin_loss": {
+        "anchor": _NEEDED, "positive": _NEEDED, "negative": _NEEDED, "margin": 1.0, "p": 2.0,
+        "eps": 1e-6, "swap": False, "reduction": 0,
+    },
+}  # fmt: skip
+"""The arguments of each, in PyTorch's order, and their defaults. (PyTorch's schemas say that the
+reduction is 1, the mean, by default; its functions take 0.)"""
+
+
+def _numbered(name: str) -> Callable[..., Any]:
+    """The loss of ``nn.functional`` as a function whose ``reduction`` is 0, 1 or 2."""
+    defaults = _LOSSES[name]
+
+    def loss(*args: Any, **kwargs: Any) -> Any:
+        given = {**defaults, **dict(zip(defaults, args, strict=False)), **kwargs}
+        missing = [each for each, value in given.items() if value is _NEEDED]
+        if missing or len(given) > len(defaults) or len(args) > len(defaults):
+            raise ArgumentError(f"{name}() takes ({', '.join(defaults)}); missing: {missing}")
+        number = given.pop("reduction")
+        if number not in (0, 1, 2):
+            raise ValueRangeError(
+                f"{name}: reduction is 0 (none), 1 (mean) or 2 (sum), not {number}"
+            )
+        return reduced(getattr(F, name)(**given, reduction="none"), _REDUCTIONS[number])
+
+    loss.__name__ = loss.__qualname__ = name
+    loss.__doc__ = f"``nn.functional.{name}``; ``reduction`` is 0 (none), 1 (mean) or 2 (sum)."
+    return loss
+
+
+for _name in _LOSSES:
+    globals()[_name] = _numbered(_name)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from antorcha import modes
+from antorcha.core import modes
 from antorcha.errors import ShapeError, warn
 from antorcha.nn import functional as F
 from antorcha.nn import init
@@ -18,7 +18,7 @@ from antorcha.nn.linear import Linear
 from antorcha.nn.module import Module
 from antorcha.nn.multihead import MultiheadAttention, float_mask
 from antorcha.nn.norm import LayerNorm
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 
 
 def _generate_square_subsequent_mask(size: int, device: Any = None, dtype: Any = None) -> Any:

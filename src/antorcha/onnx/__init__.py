@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from antorcha import absent
+from antorcha.core import absent
 
 producer_name = "pytorch"
 producer_version = "2.13.0"

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from antorcha import absent
+from antorcha.core import absent
 from antorcha.errors import MissingFeature
 
 

@@ -9,22 +9,23 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from antorcha import dtypes
+from antorcha.core import dtypes
+from antorcha.core.shapes import normalize_dim
 from antorcha.errors import DtypeError, ShapeError, ValueRangeError
 from antorcha.lang import expr as E
 from antorcha.ops.elementwise import is_bool
-from antorcha.ops.params import to_real
-from antorcha.ops.pointwise import pointwise
-from antorcha.ops.record import T, composite
-from antorcha.ops.sampled import spread
-from antorcha.ops.types import Bool, Dim, Float, Number, Str, Tensor
-from antorcha.shapes import normalize_dim
+from antorcha.ops.kinds.params import to_real
+from antorcha.ops.kinds.pointwise import pointwise
+from antorcha.ops.kinds.record import T, composite
+from antorcha.ops.kinds.samples import spread
+from antorcha.ops.kinds.types import Bool, Dim, Float, Number, Str, Tensor
+from antorcha.runtime.memory.layout import Layout
 
 NN = "nn.functional"
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
 
 
-def _no_bools(name, input):
+def _no_bools(name: str, input: Layout) -> None:
     if is_bool(input):
         raise DtypeError(f"{name}: Bool inputs not supported for {name}")
 
@@ -102,11 +103,11 @@ def _(make):
     yield make(3, 4), 0.2
 
 
-def _elu(x, alpha, scale=1.0, input_scale=1.0):
+def _elu(x: Tensor, alpha: Any, scale: Any = 1.0, input_scale: Any = 1.0) -> Tensor:
     return E.where(x <= 0, E.expm1(x * input_scale) * (alpha * scale), x * scale)
 
 
-def _elu_grad(g, x, alpha, scale=1.0, input_scale=1.0):
+def _elu_grad(g: Tensor, x: Tensor, alpha: Any, scale: Any = 1.0, input_scale: Any = 1.0) -> Tensor:
     below = g * (alpha * scale * input_scale) * E.exp(x * input_scale)
     return E.where(x <= 0, below, g * scale)
 
@@ -202,10 +203,10 @@ def normal_cdf(x: Any) -> Any:
 
 def _horner(x: Any, coefficients: tuple[float, ...]) -> Any:
     """The polynomial with these coefficients, lowest first."""
-    made = E.fma(x, coefficients[-1], coefficients[-2])
+    result = E.fma(x, coefficients[-1], coefficients[-2])
     for coefficient in coefficients[-3::-1]:
-        made = E.fma(x, made, coefficient)
-    return made
+        result = E.fma(x, result, coefficient)
+    return result
 
 
 @pointwise("floating", namespace=NN)
@@ -336,7 +337,7 @@ def softsign(input: Tensor):
     return input / (1 + E.abs(input))
 
 
-@pointwise("floating", row_major=True, namespace=NN, node="log_sigmoid", samples=spread())
+@pointwise("floating", row_major="bufic", namespace=NN, node="log_sigmoid", samples=spread())
 def logsigmoid(input: Tensor):
     """``log(sigmoid(input))``, without overflow.
 
@@ -428,21 +429,23 @@ def prelu(input: Tensor, weight: Tensor):
     >>> torch.prelu(torch.tensor([-1., 3.]), torch.tensor([0.25]))
     tensor([-0.2500,  3.0000])
     """
-    lay, own = input._layout, weight._layout
+    layout, own = input._layout, weight._layout
     if own.ndim > 1:
         raise ShapeError(
             f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {own.ndim}"
         )
     if own.numel != 1:
-        channels = lay.shape[1] if lay.ndim > 1 else 1
-        if lay.ndim == 0 or channels != own.numel:
+        channels = layout.shape[1] if layout.ndim > 1 else 1
+        if layout.ndim == 0 or channels != own.numel:
             raise ShapeError(
                 "prelu: Mismatch of parameter numbers and input channel size. Found parameter "
                 f"numbers = {own.numel} and channel size = {channels}."
             )
     if own.ndim == 1:
-        tail = (1,) * (lay.ndim - 2)
-        weight = T.view(weight, (own.numel, *tail) if lay.ndim > 1 else (own.numel,) * lay.ndim)
+        tail = (1,) * (layout.ndim - 2)
+        weight = T.view(
+            weight, (own.numel, *tail) if layout.ndim > 1 else (own.numel,) * layout.ndim
+        )
     return T.prelu_kernel(input, weight)
 
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Any as _Any
 
+from antorcha.core.indexing import AdvancedIndex, advanced_position, broadcast_indices
+from antorcha.core.loops import result_strides
+from antorcha.core.shapes import Size, broadcast_strides, contiguous_strides, view_strides
 from antorcha.errors import ArgumentError, DtypeError, OutOfRange, ShapeError, warn
-from antorcha.indexing import AdvancedIndex, advanced_position, broadcast_indices
 from antorcha.lang.kernels import Gather, Scatter
-from antorcha.loops import result_strides
 from antorcha.ops.index import outside, zeros_like_layout
-from antorcha.ops.kernel import Planned, kernel
+from antorcha.ops.kinds.kernel import Planned, kernel
+from antorcha.ops.kinds.record import T, composite
+from antorcha.ops.kinds.types import Any, Bool, Ints, Tensor, Tensors
 from antorcha.ops.memory import strides_of_format
-from antorcha.ops.record import T, composite
-from antorcha.ops.types import Any, Bool, Ints, Tensor, Tensors
-from antorcha.runtime import layout as L
-from antorcha.runtime.layout import Layout
+from antorcha.runtime.memory import layout as L
+from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.tensor import Tensor as TensorType
-from antorcha.shapes import Size, broadcast_strides, contiguous_strides, view_strides
 
 
 # ------------------------------------------------------------------------------------ x[tensors]
@@ -57,6 +57,26 @@ def index_at(input: Tensor, indices: Tensors, dims: Ints):
 def _(g, input_layout, indices, dims):
     zeros = zeros_like_layout(input_layout)
     return T.index_put_at_(zeros, g, indices, dims, True), *[None] * len(indices)
+
+
+def _in_batch(batch: _Any, indices: _Any, dims: _Any) -> _Any:
+    """The index tensors into a batch, which example it is first, and their dims; how many dims they
+    have, in front, and where an example's result has them."""
+    count = max([each._layout.ndim for each in indices])
+    rows = T.arange(batch.size, device=indices[0].device)
+    which = [T.reshape(rows, (batch.size, *[1] * count))]
+    which += [batch.beside(each, count) for each in indices]
+    position = advanced_position([AdvancedIndex(d, None) for d in dims])
+    return which, (0, *[d + 1 for d in dims]), range(1, count + 1), position
+
+
+@index_at.batches
+def _(batch, run, input, indices, dims):
+    if not any([batch.has(each) for each in indices]):
+        return run(batch.whole(input), indices, tuple([d + 1 for d in dims]))
+    which, places, front, position = _in_batch(batch, indices, dims)
+    result = run(batch.whole(input), which, places)
+    return T.movedim(result, tuple(front), tuple([d + position for d in front]))
 
 
 @kernel(function=False, method=False, out=False, inplace=True, node="index_put")
@@ -108,6 +128,16 @@ def _(g, values_layout, indices, dims, accumulate, needs):
     return mine, new, *rest
 
 
+@index_put_at.batches
+def _(batch, run, input, values, indices, dims, accumulate):
+    which, places, front, position = _in_batch(batch, indices, dims)
+    ndim = len(front) + input._layout.ndim - len(dims)
+    moved = T.movedim(
+        batch.beside(values, ndim), tuple([d + position for d in front]), tuple(front)
+    )
+    return run(batch.whole(input), moved, which, places, accumulate)
+
+
 # ------------------------------------------------------------------------------ masks and lists
 def mask_indices(mask: TensorType, sizes: tuple[int, ...], dim: int) -> tuple[TensorType, ...]:
     """A mask as the index tensors that choose the same elements."""
@@ -129,7 +159,7 @@ def warn_byte() -> None:
     )
 
 
-def standing(lay: Layout, indices: _Any) -> tuple[list[TensorType], tuple[int, ...]]:
+def standing(layout: Layout, indices: _Any) -> tuple[list[TensorType], tuple[int, ...]]:
     """The integer tensors of ``index_put``'s list and the dims at which they stand."""
     if not isinstance(indices, (tuple, list)):
         raise ArgumentError(
@@ -150,16 +180,16 @@ def standing(lay: Layout, indices: _Any) -> tuple[list[TensorType], tuple[int, .
             )
         if each._layout.dtype.name in ("bool", "uint8"):
             span = each._layout.ndim
-            found = mask_indices(each, tuple(lay.shape[at : at + span]), at)
+            found = mask_indices(each, tuple(layout.shape[at : at + span]), at)
         else:
             span, found = 1, (each,)
         tensors += found
         dims += range(at, at + span)
         at += span
-    if at > lay.ndim:
+    if at > layout.ndim:
         raise OutOfRange(
-            f"too many indices for tensor of dimension {lay.ndim} (got {at}): index_put on shape "
-            f"{tuple(lay.shape)}"
+            f"too many indices for tensor of dimension {layout.ndim} (got {at}): index_put on "
+            f"shape {tuple(layout.shape)}"
         )
     if not tensors:
         raise ArgumentError("index_put(): there is no tensor among the indices")

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any as _Any
 
-from antorcha import dtypes
-from antorcha.device import as_device
+from antorcha.core import dtypes
+from antorcha.core.device import as_device
+from antorcha.core.lazy import np
+from antorcha.core.shapes import normalize_dim, normalize_dims, suggests_channels_last
 from antorcha.errors import DtypeError, OutOfRange, ShapeError
 from antorcha.lang.kernels import Arrange, Host
-from antorcha.lazy import np
-from antorcha.ops.kernel import Planned, kernel
-from antorcha.ops.memory import constant, strides_of_format
-from antorcha.ops.operands import held
-from antorcha.ops.pieces import Copy, Pieces, PiecesOp, pieces
-from antorcha.ops.record import REGISTRY, T, composite
-from antorcha.ops.sampled import of_shapes
-from antorcha.ops.types import (
+from antorcha.ops.kinds.concatenation import Copy, Pieces, pieces
+from antorcha.ops.kinds.kernel import Planned, kernel
+from antorcha.ops.kinds.operands import held
+from antorcha.ops.kinds.record import T, composite
+from antorcha.ops.kinds.samples import of_shapes
+from antorcha.ops.kinds.types import (
     Any,
     DeviceArg,
     Dim,
@@ -27,14 +26,14 @@ from antorcha.ops.types import (
     StaticNumber,
     Tensor,
 )
-from antorcha.runtime import layout as L
-from antorcha.runtime.layout import Layout
+from antorcha.ops.memory import constant, strides_of_format
+from antorcha.runtime.memory import layout as L
+from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.tensor import Tensor as TensorType
-from antorcha.shapes import normalize_dim, normalize_dims, suggests_channels_last
 
 
 # ----------------------------------------------------------------------------- flips and rolls
-@kernel(out=False)
+@kernel(out=False, batching="numbered")
 def flip(input: Tensor, dims: Ints):
     """A copy with the order of the elements reversed along ``dims``.
 
@@ -87,7 +86,7 @@ def flipud(input: Tensor):
     return T.flip(input, (0,))
 
 
-@kernel(out=False)
+@kernel(out=False, batching="numbered")
 def rot90(input: Tensor, k: Int = 1, dims: Ints = (0, 1)):
     """The tensor turned by 90 degrees ``k`` times, from the first of ``dims`` to the second.
 
@@ -133,22 +132,7 @@ def _(make):
     yield make(3, 19, 2), -1, (1, 0)
 
 
-class Roll(PiecesOp):
-    """``roll``: without dims it rolls the elements in order, so they must lie in order."""
-
-    def __init__(self, fn: Callable[..., _Any]) -> None:
-        super().__init__(fn, out=False)
-        self.use_bind(self.bind_in_order)
-
-    def bind_in_order(self, args: tuple[_Any, ...], kwargs: dict[str, _Any]) -> _Any:
-        bound = self.signature.bind(args, kwargs)
-        input, *rest = bound[4]
-        if input._layout.contiguous or rest[1]:
-            return bound
-        return self.signature.bind((T.contiguous(input), *rest), {})
-
-
-@Roll
+@composite(out=False)
 def roll(input: Tensor, shifts: Ints, dims: Ints = ()):
     """A copy rolled along ``dims``: what leaves at one end enters at the other. Without ``dims``,
     the flattened tensor is rolled.
@@ -156,6 +140,12 @@ def roll(input: Tensor, shifts: Ints, dims: Ints = ()):
     >>> torch.roll(torch.tensor([1, 2, 3]), 1)
     tensor([3, 1, 2])
     """
+    return T.rolled(input if dims else T.contiguous(input), shifts, dims)
+
+
+@pieces(function=False, method=False, out=False, node="roll")
+def rolled(input: Tensor, shifts: Ints, dims: Ints):
+    """What ``roll`` runs; without dims the elements lie in order."""
     if (not dims and len(shifts) != 1) or (dims and len(dims) != len(shifts)):
         raise ShapeError(
             f"roll: shifts and dimensions must align. shifts: {len(shifts)}, dims: {len(dims)}"
@@ -165,7 +155,7 @@ def roll(input: Tensor, shifts: Ints, dims: Ints = ()):
         n = input.numel
         flat = L.contiguous(shape, input.dtype, input.device)
         by = shifts[0] % n if n else 0
-        return Pieces(flat, lambda out: rolled((n,), (1,), (1,), {0: by}))
+        return Pieces(flat, lambda out: blocks((n,), (1,), (1,), {0: by}))
     if not shape:
         raise OutOfRange(f"roll: Dimension specified as {dims[0]} but tensor has no dimensions")
     moved: dict[int, int] = {}
@@ -173,29 +163,40 @@ def roll(input: Tensor, shifts: Ints, dims: Ints = ()):
         d = normalize_dim(dim, len(shape), op="roll")
         moved[d] = (moved.get(d, 0) + shift) % max(shape[d], 1)
     out = L.contiguous(shape, input.dtype, input.device)
-    return Pieces(out, lambda out: rolled(shape, input.strides, out.strides, moved))
+    return Pieces(out, lambda out: blocks(shape, input.strides, out.strides, moved))
 
 
-def rolled(shape: tuple[int, ...], read: _Any, write: _Any, moved: dict[int, int]) -> list[Copy]:
+@rolled.batches
+def _(batch, run, input, shifts, dims):
+    if dims:
+        ndim = input._layout.ndim
+        return run(
+            batch.whole(input), shifts, tuple([normalize_dim(d, ndim, op="roll") + 1 for d in dims])
+        )
+    flat = T.flatten(batch.whole(input), 1)
+    return T.view(run(flat, shifts, (1,)), (batch.size, *input._layout.shape))
+
+
+def blocks(shape: tuple[int, ...], read: _Any, write: _Any, moved: dict[int, int]) -> list[Copy]:
     """Two blocks for every rolled dim: the elements that stay in order and those that wrap."""
-    made = [Copy(0, shape, tuple(read), 0, tuple(write), 0)]
+    result = [Copy(0, shape, tuple(read), 0, tuple(write), 0)]
     for d, by in moved.items():
         if by == 0:
             continue
         cut_at = shape[d] - by
         halves = []
-        for each in made:
+        for each in result:
             for size, start, goes_to in ((cut_at, 0, by), (by, cut_at, 0)):
                 part = (*each.shape[:d], size, *each.shape[d + 1 :])
                 halves.append(each._replace(
                     shape=part, read_at=each.read_at + start * read[d],
                     write_at=each.write_at + goes_to * write[d],
                 ))  # fmt: skip
-        made = halves
-    return made
+        result = halves
+    return result
 
 
-@roll.derivative
+@rolled.derivative
 def _(g, shifts, dims):
     back = tuple([-s for s in shifts])
     return T.roll(T.contiguous(g), back, dims)
@@ -249,6 +250,11 @@ def _(g, input_layout, repeats):
     return T.reshape(total, tuple(input_layout.shape))
 
 
+@repeat.batches
+def _(batch, run, input, repeats):
+    return run(batch.beside(input, len(repeats)), (1, *repeats))
+
+
 @repeat.samples
 def _(make):
     yield make(2, 3), (2, 2)
@@ -295,27 +301,27 @@ def repeat_interleave(
         return T.repeat_places(input)
     if dim is None:
         input, dim = T.flatten(input), 0
-    lay = input._layout
-    d = normalize_dim(dim, lay.ndim, op="repeat_interleave")
+    layout = input._layout
+    d = normalize_dim(dim, layout.ndim, op="repeat_interleave")
     if isinstance(repeats, (list, tuple)):
-        repeats = constant(np.array(repeats, np.int64), lay.device)
+        repeats = constant(np.array(repeats, np.int64), layout.device)
     if isinstance(repeats, TensorType) and repeats._layout.numel == 1:
         repeats = repeats.item()
     if not isinstance(repeats, TensorType):
         if repeats < 0:
             raise ShapeError(f"Repeats must be non-negative, not {repeats}")
-        shape = tuple(lay.shape)
+        shape = tuple(layout.shape)
         wide = (*shape[: d + 1], repeats, *shape[d + 1 :])
-        if lay.numel * repeats * lay.itemsize > _MOST_BYTES:
+        if layout.numel * repeats * layout.itemsize > _MOST_BYTES:
             raise ShapeError(
-                f"repeat_interleave: {repeats} times {shape} {lay.dtype.name} is more than a "
+                f"repeat_interleave: {repeats} times {shape} {layout.dtype.name} is more than a "
                 "tensor can hold"
             )
         spread = T.expand(T.unsqueeze(input, d + 1), wide)
         return T.flatten(T.clone(spread, memory_format="contiguous"), d, d + 1)
     if repeats._layout.ndim > 1:
         raise ShapeError("repeats must be 0-dim or 1-dim tensor")
-    n = lay.shape[d] if lay.ndim else 1
+    n = layout.shape[d] if layout.ndim else 1
     if repeats._layout.numel != n:
         raise ShapeError(
             f"repeats must have the same size as input along dim, but got repeats.size(0) = "
@@ -355,7 +361,7 @@ def _triangle(input: _Any, op: str, side: str, diagonal: int) -> Planned:
     return Planned(Arrange(order, triangle=side, diagonal=diagonal), [out])
 
 
-@kernel(inplace=True)
+@kernel(inplace=True, batching="leading")
 def tril(input: Tensor, diagonal: Int = 0):
     """The lower triangle of the last two dims, up to the ``diagonal``-th diagonal; zeros above.
 
@@ -366,7 +372,7 @@ def tril(input: Tensor, diagonal: Int = 0):
     return _triangle(input, "tril", "lower", diagonal)
 
 
-@kernel(inplace=True)
+@kernel(inplace=True, batching="leading")
 def triu(input: Tensor, diagonal: Int = 0):
     """The upper triangle of the last two dims, from the ``diagonal``-th diagonal; zeros below.
 
@@ -403,10 +409,10 @@ def _triangle_indices(
     if row < 0 or col < 0:
         raise ShapeError(f"row and col must be non-negative, got {row} and {col}")
     places = np.stack(find(row, offset, col))
-    made = dtype or dtypes.int64
-    if made.name not in ("int32", "int64"):
-        raise DtypeError(f"tril_indices/triu_indices: not implemented for {made}")
-    return constant(np.ascontiguousarray(places.astype(made.np)), as_device(device))
+    result = dtype or dtypes.int64
+    if result.name not in ("int32", "int64"):
+        raise DtypeError(f"tril_indices/triu_indices: not implemented for {result}")
+    return constant(np.ascontiguousarray(places.astype(result.np)), as_device(device))
 
 
 @composite(method=False, out=False)
@@ -437,7 +443,7 @@ def triu_indices(
     return _triangle_indices(np.triu_indices, row, col, offset, dtype, device)
 
 
-@pieces(method=False, out=False)
+@pieces(method=False, out=False, batching="leading")
 def constant_pad_nd(input: Tensor, pad: Ints, value: StaticNumber = 0):
     """``input`` with ``value`` around it: ``pad`` has (before, after) for each dim, the last first;
     negative numbers take elements away.
@@ -532,6 +538,12 @@ def diag_embed(input: Tensor, offset: Int = 0, dim1: Dim = -2, dim2: Dim = -1):
 diag_embed.derivative(lambda g, offset, dim1, dim2: T.diagonal(g, offset, dim1, dim2))
 
 
+@diag_embed.batches
+def _(batch, run, input, offset, dim1, dim2):
+    a, b = [normalize_dim(d, input._layout.ndim + 1, op="diag_embed") + 1 for d in (dim1, dim2)]
+    return run(batch.whole(input), offset, a, b)
+
+
 @diag_embed.samples
 def _(make):
     yield (make(3),)
@@ -554,17 +566,21 @@ def diag(input: Tensor, diagonal: Int = 0):
     return T.diagonal_copy(input, diagonal)
 
 
-@pieces(function=False, method=False, out=False, node="DiagonalBackward0_copy")
-def diagonal_copy(input: Tensor, offset: Int):
-    """The diagonal of a matrix, as a copy: what ``diag`` runs."""
-    shape, strides, delta = REGISTRY["diagonal"].apply_fn([input, offset, 0, 1])
-    out = L.contiguous(tuple(shape), input.dtype, input.device)
-    return Pieces(out, lambda out: [Copy(0, tuple(shape), tuple(strides), delta, out.strides, 0)])
+@composite(out=False)
+def diagflat(input: Tensor, offset: Int = 0):
+    """A matrix with the elements of ``input``, in order, on a diagonal.
+
+    >>> torch.diagflat(torch.tensor([[1, 2]]))
+    tensor([[1, 0],
+            [0, 2]])
+    """
+    return T.diag_embed(T.reshape(input, (-1,)), offset)
 
 
-@diagonal_copy.derivative
-def _(g, input_layout, offset):
-    return T.embed_view(g, tuple(input_layout.shape), "diagonal", (offset, 0, 1))
+@diagflat.samples
+def _(make):
+    yield (make(2, 2),)
+    yield make(3), 1
 
 
 @diag.samples

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any as _Any
 
-from antorcha import dtypes
+from antorcha.core import dtypes
 from antorcha.errors import DtypeError, ShapeError, ValueRangeError
 from antorcha.lang import expr as E
-from antorcha.ops.record import T, composite
-from antorcha.ops.rows import rows
+from antorcha.ops.kinds.record import T, composite
+from antorcha.ops.kinds.rows import rows
+from antorcha.ops.kinds.types import Bool, Dim, Dtype, Float, OptTensor, Tensor
 from antorcha.ops.softmax import _plan
-from antorcha.ops.types import Bool, Dim, Dtype, Float, OptTensor, Tensor
 
 
 @rows(method=False)

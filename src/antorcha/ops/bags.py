@@ -3,10 +3,10 @@ on rows and channels: ``channel_shuffle``, ``pdist``, ``conv_tbc``."""
 
 from __future__ import annotations
 
-from antorcha import dtypes
+from antorcha.core import dtypes
 from antorcha.errors import MissingFeature, ShapeError
-from antorcha.ops.record import T, composite
-from antorcha.ops.types import Float, Int, OptTensor, Str, Tensor
+from antorcha.ops.kinds.record import T, composite
+from antorcha.ops.kinds.types import Float, Int, OptTensor, Str, Tensor
 
 F = "nn.functional."
 
@@ -14,37 +14,37 @@ F = "nn.functional."
 @composite(function=False, method=False, out=False)
 def bags_of(rows: Tensor, bag: Tensor, kept: Tensor, weights: OptTensor, count: Int, mode: Str):
     """Row ``k`` of ``rows`` goes to bag ``bag[k]``, if ``kept[k]``: the bags' ``mode``."""
-    lay = rows._layout
+    layout = rows._layout
     if mode == "max":
         return _largest(rows, bag, kept, count)
     if weights is not None:
-        rows = T.mul(rows, T.unsqueeze(T.to_dtype(weights, lay.dtype), -1))
+        rows = T.mul(rows, T.unsqueeze(T.to_dtype(weights, layout.dtype), -1))
     rows = T.where(T.unsqueeze(kept, -1), rows, T.zeros_like(rows))
-    empty = T.zeros((count, lay.shape[1]), dtype=lay.dtype, device=lay.device)
+    empty = T.zeros((count, layout.shape[1]), dtype=layout.dtype, device=layout.device)
     total = T.index_add(empty, 0, bag, rows)
     if mode == "sum":
         return total
-    none = T.zeros((count,), dtype=lay.dtype, device=lay.device)
-    many = T.index_add(none, 0, bag, T.to_dtype(kept, lay.dtype))
+    none = T.zeros((count,), dtype=layout.dtype, device=layout.device)
+    many = T.index_add(none, 0, bag, T.to_dtype(kept, layout.dtype))
     return T.div(total, T.unsqueeze(T.clamp(many, min=1), -1))
 
 
-def _largest(rows, bag, kept, count):
+def _largest(rows: Tensor, bag: Tensor, kept: Tensor, count: int) -> Tensor:
     """Each bag's largest elements; of equal ones the first gets the gradient."""
-    lay = rows._layout
-    n, columns = lay.shape
+    layout = rows._layout
+    n, columns = layout.shape
     if n == 0:
-        return T.zeros((count, columns), dtype=lay.dtype, device=lay.device)
+        return T.zeros((count, columns), dtype=layout.dtype, device=layout.device)
     still = rows.detach()
     bag = T.expand(T.unsqueeze(bag, -1), (n, columns))
-    low = T.full((count, columns), float("-inf"), dtype=lay.dtype, device=lay.device)
+    low = T.full((count, columns), float("-inf"), dtype=layout.dtype, device=layout.device)
     wanted = T.unsqueeze(kept, -1)
     candidates = T.where(wanted, still, T.full_like(still, float("-inf")))
     top = T.scatter_reduce(low, 0, bag, candidates, "amax")
     is_top = T.logical_and(T.eq(still, T.gather(top, 0, bag)), wanted)
-    number = T.expand(T.unsqueeze(T.arange(n, device=lay.device), -1), (n, columns))
+    number = T.expand(T.unsqueeze(T.arange(n, device=layout.device), -1), (n, columns))
     number = T.where(is_top, number, T.full_like(number, n))
-    none = T.full((count, columns), n, dtype=dtypes.int64, device=lay.device)
+    none = T.full((count, columns), n, dtype=dtypes.int64, device=layout.device)
     first = T.scatter_reduce(none, 0, bag, number, "amin")
     values = T.gather(rows, 0, T.clamp(first, max=n - 1))
     return T.where(T.lt(first, n), values, T.zeros_like(values))
@@ -58,7 +58,11 @@ def _(make):
     yield make(6, 4), bag, kept, make(6), 4, "sum"
 
 
-@composite(method=False, out=False, aliases=(F + "channel_shuffle",))
+@composite(
+    method=False,
+    out=False,
+    aliases=(F + "channel_shuffle", F + "native_channel_shuffle", "native_channel_shuffle"),
+)
 def channel_shuffle(input: Tensor, groups: Int):
     """Deals the channels of ``(N, C, *)``, which lie in ``groups`` groups, one of each in turn.
 
@@ -100,15 +104,15 @@ def pdist(input: Tensor, p: Float = 2.0):
     >>> torch.pdist(torch.tensor([[0., 0.], [3., 4.], [3., 0.]]))
     tensor([5., 3., 4.])
     """
-    lay = input._layout
-    if lay.ndim != 2:
-        raise ShapeError(f"pdist only supports 2D tensors, got: {lay.ndim}D")
-    if lay.dtype.name not in ("float32", "float64"):
-        raise MissingFeature(f"pdist only supports floating-point dtypes, not {lay.dtype}")
+    layout = input._layout
+    if layout.ndim != 2:
+        raise ShapeError(f"pdist only supports 2D tensors, got: {layout.ndim}D")
+    if layout.dtype.name not in ("float32", "float64"):
+        raise MissingFeature(f"pdist only supports floating-point dtypes, not {layout.dtype}")
     if p < 0:
         raise ShapeError("pdist only supports non-negative p values")
-    n = lay.shape[0]
-    pairs = T.triu_indices(n, n, 1, device=lay.device)
+    n = layout.shape[0]
+    pairs = T.triu_indices(n, n, 1, device=layout.device)
     rows, columns = T.unbind(pairs, 0)
     difference = T.index_select(input, 0, rows) - T.index_select(input, 0, columns)
     return T.linalg_vector_norm(difference, p, (1,))
@@ -135,8 +139,8 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: Int = 0):
             f"out_channel); bias (out_channel): got {tuple(x)}, {tuple(w)} and "
             f"{tuple(bias._layout.shape)}"
         )
-    made = T.conv1d(T.permute(input, (1, 2, 0)), T.permute(weight, (2, 1, 0)), bias, 1, pad)
-    return T.contiguous(T.permute(made, (2, 0, 1)))
+    result = T.conv1d(T.permute(input, (1, 2, 0)), T.permute(weight, (2, 1, 0)), bias, 1, pad)
+    return T.contiguous(T.permute(result, (2, 0, 1)))
 
 
 @conv_tbc.samples

@@ -7,12 +7,12 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from antorcha import dtypes
+from antorcha.core import dtypes
 from antorcha.lang import expr as E
-from antorcha.ops.functions import function
-from antorcha.ops.pointwise import UnsupportedDtype, pointwise
-from antorcha.ops.sampled import integer, integers, of_shapes, spread, tensor_or_number
-from antorcha.ops.types import Tensor
+from antorcha.ops.kinds.functions import function
+from antorcha.ops.kinds.pointwise import UnsupportedDtype, pointwise
+from antorcha.ops.kinds.samples import integer, integers, of_shapes, spread, tensor_or_number
+from antorcha.ops.kinds.types import Tensor
 
 Function = Callable[..., Any]
 

@@ -5,19 +5,21 @@ The parts of a complex tensor are views of it: ``x.real`` and ``view_as_real`` s
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any as _Any
 
-from antorcha import dtypes
+from antorcha.core import dtypes, modes
 from antorcha.errors import DtypeError, MissingFeature, ShapeError
 from antorcha.lang import expr as E
-from antorcha.ops.pointwise import UnsupportedDtype, pointwise
-from antorcha.ops.record import Op, T, composite
-from antorcha.ops.sampled import of_shapes
-from antorcha.ops.types import Tensor
-from antorcha.runtime import layout as L
+from antorcha.ops.kinds.arguments import Arguments
+from antorcha.ops.kinds.pointwise import UnsupportedDtype, pointwise
+from antorcha.ops.kinds.record import Op, T, composite
+from antorcha.ops.kinds.samples import of_shapes
+from antorcha.ops.kinds.types import Tensor
 from antorcha.runtime.call.node import attach
-from antorcha.runtime.call.path import join
-from antorcha.runtime.call.plan import VIEW, make, remember
+from antorcha.runtime.call.path import asked, join
+from antorcha.runtime.call.plan import VIEW, Plan, make, remember
+from antorcha.runtime.memory import layout as L
 from antorcha.runtime.tensor import bare
 
 
@@ -32,8 +34,10 @@ class RecastView(Op):
         super().__init__(fn, out=False, **options)
 
     def __call__(self, *args: _Any, **kwargs: _Any) -> _Any:
-        from antorcha import modes
-
+        if modes.batched or modes.duals:
+            done = asked(self, args, kwargs)
+            if done is not NotImplemented:
+                return done
         key, operands, _, _, bound = self.bind(args, kwargs)
         plan = self.plans.get(key)
         if plan is None:
@@ -54,19 +58,19 @@ class RecastView(Op):
             attach(plan, (source,), (), (result,))
         return result
 
-    def make_plan(self, values: list[_Any], outs: _Any) -> _Any:
-        lay = values[0]._layout
-        shape, strides, dtype, delta = self.fn(lay)
-        out = L.layout(tuple(shape), tuple(strides), dtype, lay.device)
-        return make(self, VIEW, (out,), delta=delta, tensors=(lay,), rule=self.rule)
+    def plan(self, given: Arguments, outs: _Any) -> Plan:
+        layout = given.seen[0]
+        shape, strides, dtype, delta = self.fn(layout)
+        out = L.layout(tuple(shape), tuple(strides), dtype, layout.device)
+        return make(self, VIEW, (out,), delta=delta)
 
 
-def recast(**options: _Any) -> _Any:
+def recast(**options: _Any) -> Callable[[Callable[..., _Any]], RecastView]:
     """Decorates a function of a layout that gives (shape, strides, dtype, delta in the result)."""
     return lambda fn: RecastView(fn, **options)
 
 
-@recast(method=False)
+@recast(method=False, batching="leading")
 def view_as_real(input: Tensor):
     """A view of complex numbers as real ones, with a last dim of size 2.
 
@@ -82,7 +86,7 @@ def view_as_real(input: Tensor):
 view_as_real.derivative(lambda g: T.view_as_complex(T.contiguous(g)))
 
 
-@recast(method=False)
+@recast(method=False, batching="leading")
 def view_as_complex(input: Tensor):
     """A view of real numbers whose last dim, of size 2, holds real and imaginary parts.
 
@@ -110,7 +114,7 @@ def view_as_complex(input: Tensor):
 view_as_complex.derivative(lambda g: T.view_as_real(g))
 
 
-@recast(function=False, method=False, node="select")
+@recast(function=False, method=False, node="select", batching="leading")
 def real_part(input: Tensor):
     """The real parts of complex numbers, a view."""
     return input.shape, tuple([2 * s for s in input.strides]), input.dtype.to_real(), 0
@@ -119,7 +123,7 @@ def real_part(input: Tensor):
 real_part.derivative(lambda g, input_layout: T.to_dtype(g, input_layout.dtype))
 
 
-@recast(function=False, method=False, node="select")
+@recast(function=False, method=False, node="select", batching="leading")
 def imaginary_part(input: Tensor):
     """The imaginary parts of complex numbers, a view."""
     return input.shape, tuple([2 * s for s in input.strides]), input.dtype.to_real(), 1
@@ -150,10 +154,26 @@ def imag(input: Tensor):
     return T.imaginary_part(input)
 
 
-@pointwise(function=False, method=False, name="conj_physical", inplace=True)
-def conj_physical(input: Tensor):
+@pointwise(function=False, method=False, node="conj_physical")
+def conjugate(input: Tensor):
     """The complex conjugate of each element."""
     return E.conj(input)
+
+
+@composite()
+def conj_physical(input: Tensor):
+    """The complex conjugate of each element; a real tensor itself.
+
+    >>> torch.conj_physical(torch.tensor([1 + 2j]))
+    tensor([1.-2.j])
+    """
+    return T.conjugate(input) if input._layout.dtype.kind == "c" else input
+
+
+@composite(name="conj_physical_", out=False)
+def conj_physical_inplace(input: Tensor):
+    """Conjugates each element of a tensor, and gives the tensor."""
+    return T.copy_(input, T.conj(input))
 
 
 @composite(out=False)
@@ -163,7 +183,27 @@ def conj(input: Tensor):
     >>> torch.conj(torch.tensor([1 + 2j]))
     tensor([1.-2.j])
     """
-    return T.conj_physical(input) if input._layout.dtype.kind == "c" else input
+    return T.conjugate(input) if input._layout.dtype.kind == "c" else input
+
+
+@composite(out=False)
+def adjoint(input: Tensor):
+    """The conjugate transpose of a matrix or a stack of them; of real ones a view.
+
+    >>> torch.adjoint(torch.tensor([[1 + 2j, 3j]]))
+    tensor([[1.-2.j],
+            [0.-3.j]])
+    """
+    ndim = input._layout.ndim
+    if ndim == 1:
+        raise ShapeError(
+            "adjoint: tensor.adjoint() is only supported on matrices or batches of matrices. Got "
+            "1-D tensor."
+        )
+    return T.conj(T.transpose(input, -2, -1) if ndim else input)
+
+
+adjoint.samples(of_shapes((3, 4)))
 
 
 @composite(out=False)
@@ -186,7 +226,7 @@ def resolve_neg(input: Tensor):
     return input
 
 
-@pointwise("own", samples=of_shapes((3, 4)))
+@pointwise("own", row_major="c", samples=of_shapes((3, 4)))
 def angle(input: Tensor):
     """The argument of complex numbers, in radians; 0 or pi for real ones.
 
@@ -212,7 +252,7 @@ def _(real, imag):
     _two_floats("complex", real, imag)
 
 
-def _two_floats(name, a, b):
+def _two_floats(name: str, a: Tensor, b: Tensor) -> None:
     one, two = a._layout.dtype, b._layout.dtype
     if one.name not in ("float32", "float64") or two.kind != "f":
         raise UnsupportedDtype(f"{name}: Expected float32 or float64 inputs but got {one}, {two}")

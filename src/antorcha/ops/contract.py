@@ -7,32 +7,25 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
+from typing import TypeAlias
 
+from antorcha.core.shapes import normalize_dims
 from antorcha.errors import ArgumentError, ShapeError
-from antorcha.ops.record import Composite, T, composite
-from antorcha.ops.types import Any, Int, Tensor, Tensors
+from antorcha.ops.kinds.arguments import listed
+from antorcha.ops.kinds.record import T, composite
+from antorcha.ops.kinds.types import Any, Int, Tensor, Tensors
 from antorcha.runtime.tensor import Tensor as TensorType
-from antorcha.shapes import normalize_dims
 
+Label: TypeAlias = str | int
+"""A letter; a negative number for a dim under ``...``, counted from the end."""
+Labels: TypeAlias = tuple[Label, ...]
+Labelled: TypeAlias = tuple[Tensor, Labels]
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
-class Loose(Composite):
-    """A composite whose last parameter, the tensors, may be written as loose arguments."""
-
-    def run(self, args, kwargs):
-        n = self.signature.positional
-        if not kwargs and not (len(args) == n and isinstance(args[-1], (tuple, list))):
-            args = (*args[: n - 1], tuple(args[n - 1 :]))
-        return super().run(args, kwargs)
-
-
-def loose(**options):
-    return lambda fn: Loose(fn, **options)
-
-
 # ---------------------------------------------------------------------------------------- einsum
-@loose(method=False, out=False)
+@composite(method=False, out=False, rewrite=listed)
 def einsum(equation: Any, operands: Tensors):
     """Sums products of the operands over the dims that ``equation`` names, Einstein's way.
 
@@ -63,21 +56,21 @@ def einsum(equation: Any, operands: Tensors):
     return arranged(*parts[0], result)
 
 
-def from_lists(args):
+def from_lists(args: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:
     """The form with a list of dims after each operand, as an equation."""
     operands, texts = list(args[0::2]), list(args[1::2])
     result = None
     if len(args) % 2:
         result = operands.pop()
 
-    def text(dims):
+    def text(dims: Sequence[Any]) -> str:
         return "".join(["..." if d is Ellipsis else LETTERS[d] for d in dims])
 
     equation = ",".join([text(each) for each in texts])
     return equation if result is None else f"{equation}->{text(result)}", tuple(operands)
 
 
-def parse(equation, operands):
+def parse(equation: str, operands: Sequence[Any]) -> tuple[list[Labels], Labels]:
     """The labels of each operand and of the result; dims under ``...`` count from the end."""
     left, arrow, right = equation.replace(" ", "").partition("->")
     texts = left.split(",")
@@ -114,7 +107,7 @@ def parse(equation, operands):
     return terms, result
 
 
-def check_letters(equation, text):
+def check_letters(equation: str, text: str) -> None:
     for each in text:
         if each not in LETTERS:
             raise ShapeError(
@@ -123,9 +116,9 @@ def check_letters(equation, text):
             )
 
 
-def sizes_of(terms, operands):
+def sizes_of(terms: Sequence[Labels], operands: Sequence[Any]) -> dict[Label, int]:
     """The size of each label; 1 broadcasts."""
-    sizes = {}
+    sizes: dict[Label, int] = {}
     for k, (labels, x) in enumerate(zip(terms, operands, strict=True)):
         for label, n in zip(labels, x._layout.shape, strict=True):
             have = sizes.get(label, 1)
@@ -139,29 +132,29 @@ def sizes_of(terms, operands):
     return sizes
 
 
-def simplified(x, labels, sizes):
+def simplified(x: Tensor, labels: Labels, sizes: dict[Label, int]) -> Labelled:
     """An operand with each label once and no dim that only broadcasts."""
-    labels = list(labels)
+    left = list(labels)
     for label in dict.fromkeys(labels):
-        while labels.count(label) > 1:  # "ii": the diagonal, whose dim comes last
-            first = labels.index(label)
-            second = labels.index(label, first + 1)
+        while left.count(label) > 1:  # "ii": the diagonal, whose dim comes last
+            first = left.index(label)
+            second = left.index(label, first + 1)
             x = T.diagonal(x, 0, first, second)
-            del labels[second], labels[first]
-            labels.append(label)
+            del left[second], left[first]
+            left.append(label)
     shape = x._layout.shape
-    narrow = tuple([d for d, each in enumerate(labels) if shape[d] == 1 and sizes[each] != 1])
+    narrow = tuple([d for d, each in enumerate(left) if shape[d] == 1 and sizes[each] != 1])
     if narrow:
         x = T.squeeze(x, narrow)
-        labels = [each for d, each in enumerate(labels) if d not in narrow]
-    return x, tuple(labels)
+        left = [each for d, each in enumerate(left) if d not in narrow]
+    return x, tuple(left)
 
 
-def cheapest(parts, result, sizes):
+def cheapest(parts: Sequence[Labelled], result: Labels, sizes: dict[Label, int]) -> tuple[int, int]:
     """The two operands whose product shrinks the whole the most (the first two of two)."""
     if len(parts) == 2:
         return 0, 1
-    best = None
+    options = []
     for a, b in itertools.combinations(range(len(parts)), 2):
         left, right = parts[a][1], parts[b][1]
         others = {e for k, (_x, labels) in enumerate(parts) if k not in (a, b) for e in labels}
@@ -170,12 +163,12 @@ def cheapest(parts, result, sizes):
             [math.prod([sizes[e] for e in labels]) for labels in (left, right)]
         )
         cost = (grown, math.prod([sizes[e] for e in set(left) | set(right)]))
-        if best is None or cost < best[0]:
-            best = cost, a, b
-    return best[1:]
+        options.append((cost, a, b))
+    _, a, b = min(options)
+    return a, b
 
 
-def contract(x, left, y, right, kept):
+def contract(x: Tensor, left: Labels, y: Tensor, right: Labels, kept: set[Label]) -> Labelled:
     """The product of two operands, summed over the labels that nobody else wants."""
     x, left = summed(x, left, kept | set(right))
     y, right = summed(y, right, kept | set(left))
@@ -186,14 +179,14 @@ def contract(x, left, y, right, kept):
     columns = [e for e in right if e not in shared]
     x, row_sizes, _inner = merged(x, left, batch, rows, inner)
     y, _inner, column_sizes = merged(y, right, batch, inner, columns)
-    made = T.matmul(x, y) if inner else T.mul(x, y)
-    shape = (*made._layout.shape[: len(batch)], *row_sizes, *column_sizes)
-    if tuple(made._layout.shape) != shape:
-        made = T.reshape(made, shape)
-    return made, (*batch, *rows, *columns)
+    result = T.matmul(x, y) if inner else T.mul(x, y)
+    shape = (*result._layout.shape[: len(batch)], *row_sizes, *column_sizes)
+    if tuple(result._layout.shape) != shape:
+        result = T.reshape(result, shape)
+    return result, (*batch, *rows, *columns)
 
 
-def summed(x, labels, kept):
+def summed(x: Tensor, labels: Labels, kept: set[Label]) -> Labelled:
     """The operand summed over the labels that are not kept."""
     dims = tuple([d for d, each in enumerate(labels) if each not in kept])
     if not dims:
@@ -201,7 +194,10 @@ def summed(x, labels, kept):
     return T.sum(x, dims), tuple([each for each in labels if each in kept])
 
 
-def merged(x, labels, batch, rows, columns):
+def merged(
+    x: Tensor, labels: Labels, batch: Sequence[Label], rows: Sequence[Label],
+    columns: Sequence[Label],
+) -> tuple[Tensor, tuple[int, ...], tuple[int, ...]]:  # fmt: skip
     """The operand as (batch.., rows, columns), each of the last two one dim; and their sizes."""
     order = tuple([labels.index(each) for each in (*batch, *rows, *columns)])
     if order != tuple(range(len(order))):
@@ -215,7 +211,7 @@ def merged(x, labels, batch, rows, columns):
     return x, row_sizes, column_sizes
 
 
-def arranged(x, labels, result):
+def arranged(x: Tensor, labels: Labels, result: Labels) -> Tensor:
     """The last operand, summed and permuted to the result's labels."""
     x, labels = summed(x, labels, set(result))
     order = tuple([labels.index(each) for each in result])
@@ -302,8 +298,8 @@ def kron(input: Tensor, other: Tensor):
     b = (1,) * (n - other._layout.ndim) + tuple(other._layout.shape)
     wide = tuple([size for s in a for size in (s, 1)])
     inner = tuple([size for s in b for size in (1, s)])
-    made = T.mul(T.reshape(input, wide), T.reshape(other, inner))
-    return T.reshape(made, tuple([p * q for p, q in zip(a, b, strict=True)]))
+    result = T.mul(T.reshape(input, wide), T.reshape(other, inner))
+    return T.reshape(result, tuple([p * q for p, q in zip(a, b, strict=True)]))
 
 
 @kron.samples
@@ -313,14 +309,14 @@ def _(make):
 
 
 # ------------------------------------------------------------------------------------------ chains
-@loose(method=False, out=False)
+@composite(method=False, rewrite=listed)
 def chain_matmul(matrices: Tensors):
     """The product of several matrices, in the cheapest order; see ``linalg.multi_dot``.
 
     >>> torch.chain_matmul(torch.ones(1, 2), torch.ones(2, 3), torch.ones(3, 1))
     tensor([[6.]])
     """
-    return matrices[0] if len(matrices) == 1 else multi_dot(matrices)
+    return T.clone(matrices[0]) if len(matrices) == 1 else multi_dot(matrices)
 
 
 @composite(name="linalg_multi_dot", namespace="linalg")
@@ -346,7 +342,7 @@ def multi_dot(tensors: Tensors):
     sizes = [first, *[s[-1] for s in shapes[:-1]], 1 if len(shapes[-1]) == 1 else shapes[-1][1]]
     split = cheapest_order(sizes)
 
-    def product(i, j):
+    def product(i: int, j: int) -> Tensor:
         if i == j:
             return chain[i]
         return T.matmul(product(i, split[i, j]), product(split[i, j] + 1, j))
@@ -354,7 +350,7 @@ def multi_dot(tensors: Tensors):
     return product(0, len(chain) - 1)
 
 
-def cheapest_order(sizes):
+def cheapest_order(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
     """Where to split each run of a chain of matrices (Cormen et al., matrix-chain order)."""
     n = len(sizes) - 1
     cost = {(i, i): 0 for i in range(n)}
@@ -386,16 +382,16 @@ def matrix_power(input: Tensor, n: Int):
     tensor([[1., 3.],
             [0., 1.]])
     """
-    lay = input._layout
-    if lay.ndim < 2 or lay.shape[-1] != lay.shape[-2]:
+    layout = input._layout
+    if layout.ndim < 2 or layout.shape[-1] != layout.shape[-2]:
         raise ShapeError(
             "linalg.matrix_power: A must be batches of square matrices, got {0.shape}",
-            reason="square", op="linalg.matrix_power", operands=(lay,),
+            reason="square", op="linalg.matrix_power", operands=(layout,),
         )  # fmt: skip
     if n == 0:
-        eye = T.eye(lay.shape[-1], dtype=lay.dtype, device=lay.device)
-        made = T.clone(input, memory_format="contiguous")  # in the graph: its gradient is zero
-        return T.copy_(made, T.expand(eye, lay.shape))
+        eye = T.eye(layout.shape[-1], dtype=layout.dtype, device=layout.device)
+        result = T.clone(input, memory_format="contiguous")  # in the graph: its gradient is zero
+        return T.copy_(result, T.expand(eye, layout.shape))
     base, found = (T.linalg_inv(input) if n < 0 else input), None
     n = abs(n)
     if n == 1:

@@ -11,28 +11,35 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any as _Any
 
+from antorcha.core.shapes import contiguous_strides, strides_in_order
 from antorcha.errors import ArgumentError, DtypeError, ShapeError
 from antorcha.lang.kernels import Conv
-from antorcha.ops.kernel import Planned, kernel
+from antorcha.ops.kinds.kernel import Planned, kernel
+from antorcha.ops.kinds.record import Composite, T, composite
+from antorcha.ops.kinds.types import Any, Bool, Int, Ints, OptTensor, Shape, Tensor
 from antorcha.ops.products import conjugate
-from antorcha.ops.record import T, composite
-from antorcha.ops.types import Any, Bool, Int, Ints, OptTensor, Shape, Tensor
-from antorcha.runtime import layout as L
-from antorcha.shapes import channels_last_strides, contiguous_strides
+from antorcha.runtime.memory import layout as L
+from antorcha.runtime.memory.layout import Layout
 
 F = "nn.functional."
 
 
 # -------------------------------------------------------------------------------- the three ops
 def _result(shape: _Any, like: _Any, *others: _Any) -> _Any:
-    """The result's layout: channels_last when one of the operands is."""
+    """The result's layout: channels_last when one of the operands is. (Of one-dimensional images
+    only the others than the first count: PyTorch makes that contiguous.)"""
     strides = contiguous_strides(shape)
-    for each in (like, *others):
-        if each.ndim in (4, 5) and each.numel and not each.contiguous and (
-            tuple(each.strides) == tuple(channels_last_strides(each.shape))
+    for each in (like, *others) if like.ndim > 3 else others:
+        if each.ndim in (3, 4, 5) and each.numel and not each.contiguous and (
+            tuple(each.strides) == _channels_last(each.shape)
         ):  # fmt: skip
-            strides = channels_last_strides(shape)
+            strides = _channels_last(shape)
     return L.layout(tuple(shape), tuple(strides), like.dtype, like.device)
+
+
+def _channels_last(shape: _Any) -> tuple[int, ...]:
+    """The strides of images, of any number of dims, whose channels lie together."""
+    return tuple(strides_in_order(shape, (1, *range(len(shape) - 1, 1, -1), 0)))
 
 
 def _described(
@@ -84,7 +91,7 @@ def _(g, input, weight, bias_layout, stride, padding, dilation, groups, needs):
     )
 
 
-def _bias_gradient(g, bias):
+def _bias_gradient(g: Tensor, bias: Layout | None) -> OptTensor:
     dims = (0, *range(2, g._layout.ndim))
     return None if bias is None else T.sum(g, dims)
 
@@ -117,6 +124,29 @@ def _(g, grad, weight, bias_layout, stride, padding, dilation, groups, needs):
         T.conv_weight(g, conjugate(grad), tuple(w[2:]), *rest) if needs[1] else None,
         _bias_gradient(g, bias_layout) if needs[2] else None,
     )
+
+
+def _of_examples(
+    batch: _Any, run: _Any, input: _Any, weight: _Any, bias: _Any, size: _Any, stride: _Any,
+    padding: _Any, dilation: _Any, groups: int,
+) -> _Any:  # fmt: skip
+    """The batching rule of the two above: more images, or, where each example has weights of its
+    own, more groups of channels."""
+    n, rest = batch.size, (size, stride, padding, dilation)
+    x = batch.whole(input)
+    if not batch.has(weight) and not batch.has(bias):
+        found = run(T.flatten(x, 0, 1), weight, bias, *rest, groups)
+        return T.unflatten(found, 0, tuple(x._layout.shape[:2]))
+    b = None if bias is None else T.flatten(batch.whole(bias))
+    found = run(
+        T.flatten(T.movedim(x, 0, 1), 1, 2), T.flatten(batch.whole(weight), 0, 1), b, *rest,
+        n * groups,
+    )  # fmt: skip
+    return T.movedim(T.unflatten(found, 1, (n, found._layout.shape[1] // n)), 1, 0)
+
+
+conv_forward.batches(_of_examples)
+conv_data.batches(_of_examples)
 
 
 @kernel(function=False, method=False, out=False, node="convolution")
@@ -246,16 +276,16 @@ def convolve(op: str, nd: int, input: _Any, weight: _Any, bias: _Any, stride: _A
     else:
         padding = _per_dim(op, "padding", padding, nd)
         total = tuple([2 * p for p in padding])
-    lay = x._layout
+    layout = x._layout
     b = None if bias is None else bias._layout
-    _check(op, lay, w, b, nd, stride, padding, dilation, groups, False)
+    _check(op, layout, w, b, nd, stride, padding, dilation, groups, False)
     reach = [d * (t - 1) + 1 for d, t in zip(dilation, w.shape[2:], strict=True)]
-    room = [n + p for n, p in zip(lay.shape[2:], total, strict=True)]
+    room = [n + p for n, p in zip(layout.shape[2:], total, strict=True)]
     if any([r > n for r, n in zip(reach, room, strict=True)]):
         raise ShapeError(
             "{op}: Calculated padded input size per channel: ({room}). Kernel size: ({kernel}). "
             "Kernel size can't be greater than actual input size",
-            reason="window", op=op, operands=(lay, w), room=_by(room), kernel=_by(reach),
+            reason="window", op=op, operands=(layout, w), room=_by(room), kernel=_by(reach),
         )  # fmt: skip
     size = tuple([(n - r) // s + 1 for n, r, s in zip(room, reach, stride, strict=True)])
     y = T.conv_forward(x, weight, bias, size, stride, padding, dilation, groups)
@@ -277,9 +307,9 @@ def convolve_transposed(
     padding = _per_dim(op, "padding", padding, nd)
     more = _per_dim(op, "output_padding", output_padding, nd)
     x, batched = _batched(op, input, nd)
-    lay = x._layout
+    layout = x._layout
     b = None if bias is None else bias._layout
-    _check(op, lay, w, b, nd, stride, padding, dilation, groups, True)
+    _check(op, layout, w, b, nd, stride, padding, dilation, groups, True)
     if min(more) < 0:
         raise ShapeError(f"{op}: negative output_padding is not supported, got {more}")
     if any([m >= max(s, d) for m, s, d in zip(more, stride, dilation, strict=True)]):
@@ -289,14 +319,15 @@ def convolve_transposed(
         )
     size = tuple(
         [(n - 1) * s - 2 * p + d * (t - 1) + m + 1
-         for n, s, p, d, t, m in zip(lay.shape[2:], stride, padding, dilation, w.shape[2:], more,
+         for n, s, p, d, t, m in zip(layout.shape[2:], stride, padding, dilation, w.shape[2:], more,
                                      strict=True)]
     )  # fmt: skip
     if min(size) <= 0:
         raise ShapeError(
             "{op}: Given input size per channel: ({given}). Calculated output size per channel: "
             "({size}). Output size is too small",
-            reason="window", op=op, operands=(lay, w), given=_by(lay.shape[2:]), size=_by(size),
+            reason="window", op=op, operands=(layout, w), given=_by(layout.shape[2:]),
+            size=_by(size),
         )  # fmt: skip
     y = T.conv_data(x, weight, bias, size, stride, padding, dilation, groups)
     return y if batched else T.squeeze(y, 0)
@@ -329,7 +360,7 @@ def convolution(
     return convolve("convolution", nd, input, weight, bias, stride, padding, dilation, groups)
 
 
-def _convolution(nd, doc):
+def _convolution(nd: int, doc: str) -> Composite:
     """The op ``conv1d``, ``conv2d`` or ``conv3d``."""
     name = f"conv{nd}d"
 
@@ -348,7 +379,7 @@ def _convolution(nd, doc):
     return composite(method=False, name=name, aliases=(F + name,))(fn)
 
 
-def _transposed(nd, doc):
+def _transposed(nd: int, doc: str) -> Composite:
     """The op ``conv_transpose1d``, ``conv_transpose2d`` or ``conv_transpose3d``."""
     name = f"conv_transpose{nd}d"
 

@@ -10,18 +10,20 @@ import math
 from collections.abc import Callable
 from typing import Any as _Any
 
-from antorcha import dtypes, modes
-from antorcha.device import as_device, backend
-from antorcha.errors import ArgumentError, DtypeError, ShapeError, ValueRangeError
+from antorcha.core import dtypes, modes
+from antorcha.core.device import as_device, backend
+from antorcha.core.hooks import hooks
+from antorcha.core.shapes import contiguous_strides, is_symbol
+from antorcha.errors import ArgumentError, DtypeError, ShapeError, ValueRangeError, warn
 from antorcha.lang.kernels import Range
-from antorcha.ops.kernel import Planned, kernel
-from antorcha.ops.memory import strides_of_format
-from antorcha.ops.operands import held
-from antorcha.ops.params import parameters, to_real
-from antorcha.ops.record import Composite, T, sparse_create
-from antorcha.ops.types import (
+from antorcha.ops.kinds.kernel import Planned, kernel
+from antorcha.ops.kinds.operands import as_word, held
+from antorcha.ops.kinds.params import parameters, to_real
+from antorcha.ops.kinds.record import Composite, T, sparse_create
+from antorcha.ops.kinds.types import (
     DeviceArg,
     Dtype,
+    Float,
     Int,
     Ints,
     Shape,
@@ -29,12 +31,11 @@ from antorcha.ops.types import (
     Str,
     Tensor,
 )
-from antorcha.runtime import layout as L
-from antorcha.runtime.call import path
+from antorcha.ops.memory import strides_of_format
 from antorcha.runtime.call import tape as tapes
+from antorcha.runtime.memory import layout as L
 from antorcha.runtime.tensor import Tensor as TensorType
 from antorcha.runtime.tensor import bare
-from antorcha.shapes import is_symbol
 
 
 def finish(tensor: TensorType, requires_grad: bool) -> TensorType:
@@ -48,23 +49,23 @@ def finish(tensor: TensorType, requires_grad: bool) -> TensorType:
             )  # fmt: skip
         tensor._rg = True
     if modes.busy and modes.state.word & modes.INFERENCE:
-        path.mark_inference(tensor)
+        hooks.mark_inference(tensor)
     return tensor
 
 
 def unwritten(shape: _Any, dtype: _Any, device: _Any, strides: _Any = None) -> TensorType:
     """A tensor over fresh memory that holds anything, to which ops alone write: a tape says so."""
-    lay = (
+    layout = (
         L.contiguous(shape, dtype, device)
         if strides is None
         else (L.layout(shape, strides, dtype, device))
     )
     without: _Any = None  # what is only planned has no memory, and sizes that may be any
     planned = modes.busy and modes.state.word & modes.SYMBOLS
-    made = bare(lay, without if planned else backend(device).allocate(lay.nbytes))
+    result = bare(layout, without if planned else backend(device).allocate(layout.nbytes))
     if modes.busy and tapes.current.tape is not None:
-        tapes.current.tape.note_memory(made)
-    return made
+        tapes.current.tape.note_memory(result)
+    return result
 
 
 def number_dtype(value: _Any) -> dtypes.dtype:
@@ -80,10 +81,10 @@ def number_dtype(value: _Any) -> dtypes.dtype:
 
 def scalar_like(value: _Any, like: TensorType) -> TensorType:
     """A 0-dim tensor of a Python number, to stand where an op wants a tensor first."""
-    lay = like._layout
-    made = dtypes.result_type([lay.dtype] if lay.ndim else [], [] if lay.ndim else [lay.dtype],
-                              [type(value)])  # fmt: skip
-    return T.full_layout((), value, made, lay.device)  # type: ignore[no-any-return]
+    layout = like._layout
+    vectors, scalars = ([layout.dtype], []) if layout.ndim else ([], [layout.dtype])
+    result = dtypes.result_type(vectors, scalars, [type(value)])
+    return T.full_layout((), value, result, layout.device)  # type: ignore[no-any-return]
 
 
 def check_format(layout: _Any) -> None:
@@ -125,7 +126,7 @@ def _taking(fn: _Any, own: _Any, keywords: str) -> _Any:
 
 
 def creating(
-    keywords: str = USUAL, kind: type[Composite] = Composite, sparse: bool = False, **options: _Any
+    keywords: str = USUAL, sparse: bool = False, **options: _Any
 ) -> Callable[[Callable[..., TensorType]], Composite]:
     """Decorates what makes a tensor as the op that takes these keywords too, in this order.
 
@@ -146,7 +147,7 @@ def creating(
             how["device"] = as_device(how["device"])
             return finish(make(*args, **{name: how[name] for name in wanted}), requires_grad)
 
-        return kind(_taking(fn, make, keywords), method=False, **options)
+        return Composite(_taking(fn, make, keywords), method=False, **options)
 
     return decorate
 
@@ -160,7 +161,7 @@ def full(size: Shape, fill_value: StaticNumber, *, dtype: _Any, device: _Any):
             [3.5000, 3.5000, 3.5000]])
     """
     chosen = dtype or number_dtype(fill_value)
-    return T.full_layout(size, held("full", chosen, fill_value), chosen, device)
+    return T.full_layout(size, as_word(held("full", chosen, fill_value)), chosen, device)
 
 
 @full.samples
@@ -219,32 +220,61 @@ def empty_strided(size: Ints, stride: Ints, *, dtype: _Any, device: _Any):
     return unwritten(size, dtype or dtypes.get_default_dtype(), device, stride)
 
 
+@creating(out=False)
+def empty_permuted(size: Ints, physical_layout: Ints, *, dtype: _Any, device: _Any):
+    """A tensor over memory as it is, whose dims lie there in the order ``physical_layout``, the
+    outermost first.
+
+    >>> torch.empty_permuted((2, 3, 5), (0, 2, 1)).stride()
+    (15, 1, 3)
+    """
+    ndim = len(size)
+    if len(physical_layout) != ndim:
+        raise ShapeError(
+            "empty_permuted: Number of dimensions in size does not match the length of the "
+            f"physical_layout; i.e. len(size) = {ndim} is not equal to len(physical_layout) = "
+            f"{len(physical_layout)}"
+        )
+    for k, d in enumerate(physical_layout):
+        if not 0 <= d < ndim:
+            raise ShapeError(
+                f"empty_permuted: Dimension out of range (expected to be between 0 and {ndim - 1}, "
+                f"but got {d} at index {k}). Negative dims are not supported."
+            )
+    if len({*physical_layout}) != ndim:
+        raise ShapeError(f"empty_permuted: Duplicate dim not allowed: {physical_layout}")
+    strides = [0] * ndim
+    for d, stride in zip(
+        physical_layout, contiguous_strides([size[d] for d in physical_layout]), strict=True
+    ):
+        strides[d] = stride
+    return unwritten(size, dtype or dtypes.get_default_dtype(), device, tuple(strides))
+
+
 def empty_as(input: TensorType, dtype: _Any, device: _Any, memory_format: str) -> TensorType:
     """A tensor over fresh memory: as another one where nothing else is asked for."""
-    lay = input._layout
-    strides = strides_of_format(lay.shape, lay.strides, memory_format)
-    where = lay.device if device is None else as_device(device)
-    return unwritten(lay.shape, dtype or lay.dtype, where, strides)
+    layout = input._layout
+    strides = strides_of_format(layout.shape, layout.strides, memory_format)
+    where = layout.device if device is None else as_device(device)
+    return unwritten(layout.shape, dtype or layout.dtype, where, strides)
 
 
 def _full_as(
     input: TensorType, value: _Any, dtype: _Any, device: _Any, memory_format: str
 ) -> TensorType:
     """A tensor full of one number: as another one where nothing else is asked for."""
-    lay = input._layout
+    layout = input._layout
     strides = None
-    if memory_format != "contiguous" and not (lay.contiguous and memory_format == "preserve"):
-        strides = strides_of_format(lay.shape, lay.strides, memory_format)
-    where = lay.device if device is None else as_device(device)
-    chosen = dtype or lay.dtype
+    if memory_format != "contiguous" and not (layout.contiguous and memory_format == "preserve"):
+        strides = strides_of_format(layout.shape, layout.strides, memory_format)
+    where = layout.device if device is None else as_device(device)
+    chosen = dtype or layout.dtype
     return T.full_layout(  # type: ignore[no-any-return]
-        lay.shape, held("full_like", chosen, value), chosen, where, strides
+        layout.shape, as_word(held("full_like", chosen, value)), chosen, where, strides
     )
 
 
-def like(
-    keywords: str = USUAL_LIKE, kind: type[Composite] = Composite
-) -> Callable[[Callable[..., _Any]], Composite]:
+def like(keywords: str = USUAL_LIKE, **options: _Any) -> Callable[[Callable[..., _Any]], Composite]:
     """Decorates what gives the elements of a new tensor that is like ``input``: their value, a
     function that writes them, or None for any."""
 
@@ -255,14 +285,14 @@ def like(
             value = elements(input, *args, **{name: how[name] for name in wanted})
             kept = how["dtype"], how["device"], how["memory_format"]
             if value is None or callable(value):
-                made = empty_as(input, *kept)
+                result = empty_as(input, *kept)
                 if value is not None:
-                    value(made)
+                    value(result)
             else:
-                made = _full_as(input, value, *kept)
-            return finish(made, how["requires_grad"])
+                result = _full_as(input, value, *kept)
+            return finish(result, how["requires_grad"])
 
-        return kind(_taking(fn, elements, keywords), method=False, out=False)
+        return Composite(_taking(fn, elements, keywords), method=False, out=False, **options)
 
     return decorate
 
@@ -400,6 +430,69 @@ def linspace(start: StaticNumber, end: StaticNumber, steps: Int, *, dtype: _Any,
 def _(make):
     yield 0, 1, 5
     yield -2.0, 3.0, 4
+
+
+@creating()
+def logspace(
+    start: StaticNumber, end: StaticNumber, steps: Int, base: Float = 10.0, *, dtype: _Any,
+    device: _Any,
+):  # fmt: skip
+    """``base`` to the power of ``steps`` numbers evenly spaced from ``start`` to ``end``.
+
+    >>> torch.logspace(0, 3, 4)
+    tensor([   1.,   10.,  100., 1000.])
+    """
+    chosen = dtype or dtypes.get_default_dtype()
+    exact = chosen if chosen.kind in "fc" and chosen.itemsize > 2 else dtypes.float64
+    if chosen.kind in "iu":  # as PyTorch: the ends are whole numbers too
+        start, end = int(start), int(end)
+    powers = T.linspace(start, end, steps, dtype=exact, device=device)
+    return T.to_dtype(T.pow(base, powers), chosen)
+
+
+@logspace.samples
+def _(make):
+    yield 0, 3, 4
+    yield (-1.0, 2.0, 5), {"base": 2.0}
+
+
+@creating(sizes=("start", "end"), name="range")
+def range_(
+    start: StaticNumber, end: StaticNumber, step: StaticNumber = 1, *, dtype: _Any, device: _Any
+):
+    """The numbers from ``start`` to ``end`` itself, ``step`` apart. Deprecated: use ``arange``.
+
+    >>> torch.range(1, 4)
+    tensor([1., 2., 3., 4.])
+    """
+    warn(
+        "torch.range is deprecated and will be removed in a future release because its behavior is "
+        "inconsistent with Python's range builtin. Instead, use torch.arange, which produces "
+        "values in [start, end)."
+    )
+    start, end, step = [
+        to_real("range", name, each)
+        for name, each in (("start", start), ("end", end), ("step", step))
+    ]
+    if step == 0:
+        raise ShapeError("range: step must be nonzero")
+    if not (math.isfinite(start) and math.isfinite(end)):
+        raise ShapeError(f"range: unsupported range: {start} -> {end}")
+    if (end - start) * step < 0:
+        raise ShapeError(
+            f"range: upper bound and lower bound inconsistent with step sign: {start}, {end}, "
+            f"step {step}"
+        )
+    chosen = dtype or dtypes.get_default_dtype()
+    if chosen.kind in "iu":
+        start, step = int(start), int(step)
+    return T.arange_kernel(int((end - start) / step) + 1, start, step, chosen, device)
+
+
+@range_.samples
+def _(make):
+    yield 1, 4
+    yield 0.0, 1.0, 0.25
 
 
 @creating()

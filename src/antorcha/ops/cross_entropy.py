@@ -7,23 +7,26 @@ and divides. What is saved is the log-softmax; the backward is one row program o
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any as _Any
 
-from antorcha import dtypes
-from antorcha.device import backend
+from antorcha.core import dtypes
+from antorcha.core.device import backend
 from antorcha.errors import DtypeError, OutOfRange, ShapeError, ValueRangeError
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Check, Reduce
+from antorcha.ops.kinds.arguments import Arguments
+from antorcha.ops.kinds.operands import common_device
+from antorcha.ops.kinds.pointwise import UnsupportedDtype
+from antorcha.ops.kinds.record import Op, T, composite
+from antorcha.ops.kinds.rows import Row, describe, rows
+from antorcha.ops.kinds.steps import Steps, in_steps
+from antorcha.ops.kinds.types import Bool, Float, Int, OptTensor, Shape, Str, Tensor
 from antorcha.ops.loss import reduction_of
-from antorcha.ops.operands import common_device
-from antorcha.ops.pointwise import UnsupportedDtype
-from antorcha.ops.record import Op, T, composite
-from antorcha.ops.rows import Row, describe, rows
-from antorcha.ops.steps import Steps, in_steps
-from antorcha.ops.types import Bool, Float, Int, OptTensor, Shape, Str, Tensor
-from antorcha.runtime import layout as L
-from antorcha.runtime.call.plan import MANY, make
-from antorcha.runtime.tensor import Tensor as TensorType
+from antorcha.runtime.call.plan import MANY, Plan, make
+from antorcha.runtime.memory import layout as L
+from antorcha.runtime.memory.layout import Layout
 
 NN = "nn.functional"
 
@@ -36,7 +39,7 @@ def _out_of_range(target: int) -> OutOfRange:
     )  # fmt: skip
 
 
-def total_of_rows(mean: bool, dtype: _Any) -> Reduce:
+def total_of_rows(mean: bool, dtype: dtypes.dtype) -> Reduce:
     """(losses of rows, their weights) -> the sum of the losses, for a mean by that of the weights,
     and that of the weights."""
     wide = dtypes.float64
@@ -46,7 +49,9 @@ def total_of_rows(mean: bool, dtype: _Any) -> Reduce:
     return Reduce((0,), (0.0, 0.0), lift, (s + more_s, w + more_w), finish, "total")
 
 
-def losses_of_rows(logits: bool, ignored: int, smoothing: float, has_weight: bool):
+def losses_of_rows(
+    logits: bool, ignored: int, smoothing: float, has_weight: bool
+) -> Callable[..., _Any]:
     """The row function: (log-softmax,) loss and weight of a row, given its target."""
 
     def row(x, t, *weights):
@@ -70,80 +75,69 @@ def losses_of_rows(logits: bool, ignored: int, smoothing: float, has_weight: boo
     return row
 
 
-class NllOp(Op):
-    """Losses against class indices. Its results: the loss, the sum of the weights, and log-softmax
-    when the input are logits; users see the first."""
-
-    def __init__(self, fn: _Any, logits: bool) -> None:
-        super().__init__(fn, function=False, method=False, out=False, node="nll_loss")
-        self.logits = logits
-        self.returns = lambda loss, *rest: loss
-
-    def make_plan(self, values: list[_Any], outs: _Any) -> _Any:
-        tensors: tuple[_Any, ...] = tuple(
-            [v._layout if isinstance(v, TensorType) else None for v in values[:3]]
+def plan_nll(logits: bool, op: Op, given: Arguments, outs: _Any) -> Plan:
+    """Plans losses against class indices. The results: the loss, the sum of the weights, and
+    log-softmax when the input are logits; users see the first."""
+    statics = given.statics
+    common_device(op.name, given.tensors)
+    layout, target, _ = given.seen[:3]
+    dim = class_dim(layout)
+    lead = tuple(layout.shape[:dim]) + tuple(layout.shape[dim + 1 :])
+    work = dtypes.float32 if layout.itemsize < 4 else layout.dtype
+    each = L.contiguous(lead, work, layout.device)
+    one = L.contiguous((), work, layout.device)
+    keeps = statics["reduction"] == "none"
+    result = L.contiguous(lead if keeps else (), layout.dtype, layout.device)
+    logp = [L.contiguous(tuple(layout.shape), layout.dtype, layout.device)] if logits else []
+    where = backend(layout.device)
+    rows_first = where.compile(
+        *describe(
+            rows_of(logits, given, dim),
+            [*logp, _along(result if keeps else each, dim), _along(each, dim)],
         )
-        statics = dict(zip(self.signature.names[3:], values[3:], strict=True))
-        common_device(self.name, tensors)
-        lay, target, weight = tensors
-        dim = class_dim(lay)
-        lead = tuple(lay.shape[:dim]) + tuple(lay.shape[dim + 1 :])
-        work = dtypes.float32 if lay.itemsize < 4 else lay.dtype
-        each = L.contiguous(lead, work, lay.device)
-        one = L.contiguous((), work, lay.device)
-        keeps = statics["reduction"] == "none"
-        result = L.contiguous(lead if keeps else (), lay.dtype, lay.device)
-        logp = [L.contiguous(tuple(lay.shape), lay.dtype, lay.device)] if self.logits else []
-        where = backend(lay.device)
-        rows_first = where.compile(
-            *describe(
-                self.row(lay, target, weight, dim, statics),
-                [*logp, _along(result if keeps else each, dim), _along(each, dim)],
-            )
-        )
-        check = where.compile(
-            Check(0, lay.shape[dim] if lay.ndim else 1, _out_of_range, statics["ignore_index"]),
-            (), [target],
-        )  # fmt: skip
-        flat = L.contiguous((each.numel,), work, lay.device)
-        sums = [L.layout(flat.shape, (0,), dtype, lay.device)
-                for dtype in (work if keeps else lay.dtype, work)]  # fmt: skip
-        then_total = where.compile(
-            total_of_rows(statics["reduction"] == "mean", work), sums, [flat, flat]
-        )
-        made = (result, one, *logp)
+    )
+    check = where.compile(
+        Check(0, layout.shape[dim] if layout.ndim else 1, _out_of_range, statics["ignore_index"]),
+        (), [target],
+    )  # fmt: skip
+    flat = L.contiguous((each.numel,), work, layout.device)
+    sums = [L.layout(flat.shape, (0,), dtype, layout.device)
+            for dtype in (work if keeps else layout.dtype, work)]  # fmt: skip
+    then_total = where.compile(
+        total_of_rows(statics["reduction"] == "mean", work), sums, [flat, flat]
+    )
+    made = (result, one, *logp)
 
-        def write(steps: Steps, outs: list[int], ins: list[int]) -> None:
-            steps.into(check, *ins[2:4])
-            weights = steps.room(each.nbytes)
-            if keeps:
-                steps.into(rows_first, *outs[4:], *outs[:2], *weights, *ins)
-                steps.into(then_total, *steps.room(8), *outs[2:4], *weights, *weights)
-            else:
-                losses = steps.room(each.nbytes)
-                steps.into(rows_first, *outs[4:], *losses, *weights, *ins)
-                steps.into(then_total, *outs[:4], *losses, *weights)
+    def write(steps: Steps, outs: list[int], ins: list[int]) -> None:
+        steps.into(check, *ins[2:4])
+        weights = steps.room(each.nbytes)
+        if keeps:
+            steps.into(rows_first, *outs[4:], *outs[:2], *weights, *ins)
+            steps.into(then_total, *steps.room(8), *outs[2:4], *weights, *weights)
+        else:
+            losses = steps.room(each.nbytes)
+            steps.into(rows_first, *outs[4:], *losses, *weights, *ins)
+            steps.into(then_total, *outs[:4], *losses, *weights)
 
-        given = 2 * sum([lay is not None for lay in tensors])
-        launch = in_steps(where, len(made), 0, given, write)
-        return make(
-            self, MANY, made, into=launch.into, tensors=tensors, statics=statics,
-            rule=self.rule,
-        )  # fmt: skip
-
-    def row(self, lay: _Any, target: _Any, weight: _Any, dim: int, statics: _Any) -> Row:
-        ins = [(lay, lay.dtype), (_along(target, dim), dtypes.int64)]
-        if weight is not None:
-            ins.append((_weight_along(weight, lay, dim), lay.dtype))
-        fn = losses_of_rows(
-            self.logits, statics["ignore_index"], statics["smoothing"], weight is not None
-        )
-        return Row(fn, dim, tuple(lay.shape), ins, [])
+    count = 2 * len(given.layouts)
+    return make(op, MANY, made, into=in_steps(where, len(made), 0, count, write).into)
 
 
-def class_dim(lay: _Any) -> int:
+def rows_of(logits: bool, given: Arguments, dim: int) -> Row:
+    """The rows' program: a loss and a weight for each."""
+    layout, target, weight = given.seen[:3]
+    ins = [(layout, layout.dtype), (_along(target, dim), dtypes.int64)]
+    if weight is not None:
+        ins.append((_weight_along(weight, layout, dim), layout.dtype))
+    fn = losses_of_rows(
+        logits, given.statics["ignore_index"], given.statics["smoothing"], weight is not None
+    )
+    return Row(fn, dim, tuple(layout.shape), ins, [])
+
+
+def class_dim(layout: Layout) -> int:
     """Which dim of the input counts the classes."""
-    return 1 if lay.ndim > 1 else 0
+    return 1 if layout.ndim > 1 else 0
 
 
 def _along(small: _Any, dim: int) -> _Any:
@@ -154,10 +148,10 @@ def _along(small: _Any, dim: int) -> _Any:
     return L.layout(tuple(shape), tuple(strides), small.dtype, small.device)
 
 
-def _weight_along(weight: _Any, lay: _Any, dim: int) -> _Any:
+def _weight_along(weight: _Any, layout: Layout, dim: int) -> _Any:
     """The weight of each class as a layout that broadcasts against the input's."""
-    shape = tuple([n if d == dim else 1 for d, n in enumerate(lay.shape)])
-    strides = tuple([weight.strides[0] if d == dim else 0 for d in range(lay.ndim)])
+    shape = tuple([n if d == dim else 1 for d, n in enumerate(layout.shape)])
+    strides = tuple([weight.strides[0] if d == dim else 0 for d in range(layout.ndim)])
     return L.layout(shape, strides, weight.dtype, weight.device)
 
 
@@ -175,8 +169,13 @@ def nll_of_logs(
     """The losses of log-probabilities; also gives the sum of the weights."""
 
 
-nll_of_logits = NllOp(nll_of_logits, True)
-nll_of_logs = NllOp(nll_of_logs, False)
+nll_of_logits, nll_of_logs = [
+    Op(
+        fn, partial(plan_nll, logits), function=False, method=False, out=False, node="nll_loss",
+        returns=lambda loss, *rest: loss,
+    )
+    for fn, logits in ((nll_of_logits, True), (nll_of_logs, False))
+]  # fmt: skip
 
 
 @nll_of_logits.derivative
@@ -197,11 +196,42 @@ def _(g, out1, out2, target, weight, reduction, ignore_index, smoothing):
 def _(g, out1, input_layout, target, weight, reduction, ignore_index, smoothing):
     total = out1 if reduction == "mean" else None
     size = tuple(input_layout.shape)
+    if g[0] is None:  # (the sum of the weights is a constant)
+        return None, None, None
     return (
         T.nll_backward(g[0], None, target, weight, total, size, ignore_index, smoothing),
         None,
         None,
     )
+
+
+def _losses_of_examples(
+    batch: _Any, run: _Any, input: _Any, target: _Any, weight: _Any, reduction: str, ignored: int,
+    smoothing: float,
+) -> _Any:  # fmt: skip
+    """The batching rule: the rows of all examples, summed up for each."""
+    if batch.has(weight):
+        return batch.one_by_one(run, (input, target, weight, reduction, ignored, smoothing))
+    x, t = batch.whole(input), batch.whole(target)
+    shape = t._layout.shape
+    if len(shape) > 1:
+        x, t = T.flatten(x, 0, 1), T.flatten(t, 0, 1)
+    t = T.contiguous(t)
+    losses = T.reshape(run(x, t, weight, "none", ignored, smoothing), tuple(shape))
+    if reduction == "none" or (len(shape) == 1 and reduction == "sum"):
+        return losses
+    dims = tuple(range(1, len(shape)))
+    if reduction == "sum":
+        return T.sum(losses, dims)
+    counts = T.ne(t, ignored)
+    weights = counts if weight is None else counts * T.index_select(weight, 0, T.where(
+        counts, T.flatten(t), 0))  # fmt: skip
+    weights = T.reshape(T.to_dtype(weights, losses._layout.dtype), tuple(shape))
+    return T.sum(losses, dims) / T.sum(weights, dims) if dims else losses / weights
+
+
+for _each in (nll_of_logits, nll_of_logs):
+    _each.batches(_losses_of_examples)
 
 
 @rows(function=False, method=False, out=False)
@@ -211,12 +241,12 @@ def nll_backward(
 ):  # fmt: skip
     """The gradient of the logits, given their log-softmax ``logs``; without, of the
     log-probabilities. ``total`` divides it (the mean)."""
-    lay = L.contiguous(size, grad.dtype, grad.device) if logs is None else logs
-    dim, dtype = class_dim(lay), lay.dtype
-    ins = [(_along(grad, dim) if grad.ndim or lay.ndim == 1 else grad, dtype)]
+    layout = L.contiguous(size, grad.dtype, grad.device) if logs is None else logs
+    dim, dtype = class_dim(layout), layout.dtype
+    ins = [(_along(grad, dim) if grad.ndim or layout.ndim == 1 else grad, dtype)]
     ins += [(logs, dtype)] if logs is not None else []
     ins.append((_along(target, dim), dtypes.int64))
-    ins += [(_weight_along(weight, lay, dim), dtype)] if weight is not None else []
+    ins += [(_weight_along(weight, layout, dim), dtype)] if weight is not None else []
     ins += [(total, dtype)] if total is not None else []
 
     def row(g, *rest):
@@ -231,7 +261,7 @@ def nll_backward(
     return Row(row, dim, size, ins, [(size, dtype)])
 
 
-def _row_gradient(scale, logp, here, w, smoothing):
+def _row_gradient(scale: _Any, logp: _Any, here: _Any, w: _Any, smoothing: float) -> _Any:
     """One row's gradient; ``here`` is the target's place."""
     one = E.const(1.0, scale.dtype)
     count = E.length(scale.dtype)
@@ -260,39 +290,42 @@ def _(g, grad, logs, target, weight, total, size, ignore_index, smoothing):
 # --------------------------------------------------------------------------------- what users call
 def _checked_target(name: str, input: _Any, target: _Any, weight: _Any) -> _Any:
     """The target, laid out in order, after PyTorch's checks."""
-    lay, own = input._layout, target._layout
-    if lay.ndim == 0:
+    layout, own = input._layout, target._layout
+    if layout.ndim == 0:
         raise ValueRangeError(f"{name}: Expected 1 or more dimensions (got 0)")
-    if lay.dtype.kind != "f":
-        raise UnsupportedDtype.of_dtype(name, lay.dtype)
-    if lay.ndim > 1 and own.ndim and own.shape[0] != lay.shape[0]:
+    if layout.dtype.kind != "f":
+        raise UnsupportedDtype.of_dtype(name, layout.dtype)
+    if layout.ndim > 1 and own.ndim and own.shape[0] != layout.shape[0]:
         raise ValueRangeError(
             "{op}: Expected input batch_size ({rows}) to match target batch_size ({targets}).",
-            reason="batch", op=name, operands=(lay, own), rows=lay.shape[0], targets=own.shape[0],
+            reason="batch", op=name, operands=(layout, own), rows=layout.shape[0],
+            targets=own.shape[0],
         )  # fmt: skip
     if own.dtype.name not in ("int64", "uint8"):
         raise DtypeError(
             "{op}: expected scalar type Long but found {1.dtype} for the target: class indices are "
             "int64; cast with {fix}.",
-            reason="class dtype", op=name, operands=(lay, own), fix="target.long()",
+            reason="class dtype", op=name, operands=(layout, own), fix="target.long()",
         )  # fmt: skip
-    dim = class_dim(lay)
-    want = tuple(lay.shape[:dim]) + tuple(lay.shape[dim + 1 :])
+    dim = class_dim(layout)
+    want = tuple(layout.shape[:dim]) + tuple(layout.shape[dim + 1 :])
     if tuple(own.shape) != want:
         raise ShapeError(
             "{op}: Expected target size {wanted}, got {got}, for input of shape {0.shape}",
-            reason="class shape", op=name, operands=(lay, own), wanted=list(want),
+            reason="class shape", op=name, operands=(layout, own), wanted=list(want),
             got=list(own.shape),
         )  # fmt: skip
-    if weight is not None and (weight._layout.ndim != 1 or weight._layout.numel != lay.shape[dim]):
+    if weight is not None and (
+        weight._layout.ndim != 1 or weight._layout.numel != layout.shape[dim]
+    ):
         raise ShapeError(
-            f"{name}: weight tensor should be defined either for all {lay.shape[dim]} classes or "
-            f"no classes but got weight tensor of shape: {list(weight._layout.shape)}"
+            f"{name}: weight tensor should be defined either for all {layout.shape[dim]} classes "
+            f"or no classes but got weight tensor of shape: {list(weight._layout.shape)}"
         )
-    if weight is not None and weight._layout.dtype is not lay.dtype:
+    if weight is not None and weight._layout.dtype is not layout.dtype:
         raise DtypeError(
-            f"{name}: expected scalar type {lay.dtype} but found {weight._layout.dtype} for the "
-            f"weight: it has the dtype of the input; cast with weight.to({lay.dtype})."
+            f"{name}: expected scalar type {layout.dtype} but found {weight._layout.dtype} for the "
+            f"weight: it has the dtype of the input; cast with weight.to({layout.dtype})."
         )
     return target if own.contiguous else T.contiguous(target)
 
@@ -346,18 +379,18 @@ def cross_entropy(
 def _with_probabilities(
     input: _Any, target: _Any, weight: _Any, reduction: str, smoothing: float
 ) -> _Any:
-    lay = input._layout
-    dim = class_dim(lay)
-    classes = lay.shape[dim]
+    layout = input._layout
+    dim = class_dim(layout)
+    classes = layout.shape[dim]
     if smoothing:
         target = target * (1 - smoothing) + smoothing / classes
     losses = T.log_softmax(input, dim) * target
     if weight is not None:
-        losses = losses * T.view(weight, (classes, *(1,) * (lay.ndim - 1 - dim)))
+        losses = losses * T.view(weight, (classes, *(1,) * (layout.ndim - 1 - dim)))
     if reduction == "none":
         return T.neg(T.sum(losses, dim))
     total = T.neg(T.sum(losses))
-    return total / (lay.numel // max(classes, 1)) if reduction == "mean" else total
+    return total / (layout.numel // max(classes, 1)) if reduction == "mean" else total
 
 
 @cross_entropy.samples

@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from typing import Any as _Any
 
-from antorcha import dtypes
+from antorcha.core import dtypes
+from antorcha.core.lazy import Array, np
 from antorcha.errors import ArgumentError, MissingFeature, ShapeError, ValueRangeError
 from antorcha.lang.kernels import Host
-from antorcha.lazy import Array, np
-from antorcha.ops.kernel import Planned, kernel
+from antorcha.ops.kinds.kernel import Planned, kernel
+from antorcha.ops.kinds.record import T, composite
+from antorcha.ops.kinds.types import Any, Bool, Int, Tensor
 from antorcha.ops.memory import constant
-from antorcha.ops.record import T, composite
-from antorcha.ops.types import Any, Bool, Int, Tensor
 from antorcha.runtime.tensor import Tensor as TensorType
 
 REDUCTIONS = ("none", "mean", "sum")
@@ -47,12 +47,12 @@ class _States:
 
 def _moved(a: Array, by: int) -> Array:
     """``a`` moved along the states; minus infinity comes in."""
-    made = np.full_like(a, -np.inf)
+    result = np.full_like(a, -np.inf)
     if by > 0:
-        made[:, by:] = a[:, :-by]
+        result[:, by:] = a[:, :-by]
     else:
-        made[:, :by] = a[:, -by:]
-    return made
+        result[:, :by] = a[:, -by:]
+    return result
 
 
 def _alpha(emitted: Array, states: _States) -> Array:
@@ -179,11 +179,11 @@ def ctc_losses_backward(
             for t in range(steps):
                 np.add.at(summed[t], (np.arange(n)[:, None], states.labels),
                           np.where(states.inside, share[t], 0))  # fmt: skip
-            made = (np.exp(lp) - summed) * g[:, None]
-        made[np.arange(steps)[:, None] >= ins] = 0
+            result = (np.exp(lp) - summed) * g[:, None]
+        result[np.arange(steps)[:, None] >= ins] = 0
         if zero_infinity:
-            made[:, np.isposinf(loss)] = 0
-        return made
+            result[:, np.isposinf(loss)] = 0
+        return result
 
     return Planned(Host(run), [(tuple(log_probs.shape), log_probs.dtype)])
 
@@ -211,19 +211,21 @@ def ctc_loss(
     tensor(0.2877)
     """
     how = _reduction(reduction)
-    lay = log_probs._layout
-    if lay.ndim not in (2, 3):
-        raise ShapeError(f"ctc_loss: log_probs must be (T, N, C) or (T, C), got {tuple(lay.shape)}")
-    if lay.dtype.name not in ("float32", "float64"):
-        raise MissingFeature.of_dtype("ctc_loss", lay.dtype, "use float32")
+    layout = log_probs._layout
+    if layout.ndim not in (2, 3):
+        raise ShapeError(
+            f"ctc_loss: log_probs must be (T, N, C) or (T, C), got {tuple(layout.shape)}"
+        )
+    if layout.dtype.name not in ("float32", "float64"):
+        raise MissingFeature.of_dtype("ctc_loss", layout.dtype, "use float32")
     if targets._layout.dtype.name not in ("int64", "int32"):
         raise ShapeError(f"ctc_loss: targets must be integers, not {targets._layout.dtype}")
-    if not 0 <= blank < lay.shape[-1]:
+    if not 0 <= blank < layout.shape[-1]:
         raise ShapeError(f"ctc_loss: blank must be in label range, but got {blank}")
-    x = log_probs if lay.ndim == 3 else T.unsqueeze(log_probs, 1)
+    x = log_probs if layout.ndim == 3 else T.unsqueeze(log_probs, 1)
     n = x._layout.shape[1]
-    ins = _lengths("input_lengths", input_lengths, n, lay.device)
-    outs = _lengths("target_lengths", target_lengths, n, lay.device)
+    ins = _lengths("input_lengths", input_lengths, n, layout.device)
+    outs = _lengths("target_lengths", target_lengths, n, layout.device)
     labels = targets
     if labels._layout.ndim not in (1, 2):
         raise ShapeError(f"ctc_loss: targets must be 1D or 2D, got {tuple(labels._layout.shape)}")
@@ -235,10 +237,10 @@ def ctc_loss(
     if zero_infinity:
         losses = T.where(T.isinf(losses), T.zeros_like(losses), losses)
     if how == "mean":
-        return T.mean(T.div(losses, T.to_dtype(T.clamp(outs, min=1), lay.dtype)))
+        return T.mean(T.div(losses, T.to_dtype(T.clamp(outs, min=1), layout.dtype)))
     if how == "sum":
         return T.sum(losses)
-    return losses if lay.ndim == 3 else T.squeeze(losses, 0)
+    return losses if layout.ndim == 3 else T.squeeze(losses, 0)
 
 
 def _reduction(given: _Any) -> str:
@@ -253,17 +255,17 @@ def _lengths(name: str, given: _Any, n: int, device: _Any) -> _Any:
     if isinstance(given, TensorType):
         if given._layout.dtype.kind not in "iu":
             raise ShapeError(f"ctc_loss: {name} must be integral, not {given._layout.dtype}")
-        made = T.reshape(T.to_dtype(given, dtypes.int64), (-1,))
+        result = T.reshape(T.to_dtype(given, dtypes.int64), (-1,))
     else:
         given = given if isinstance(given, (tuple, list)) else (given,)
         if not all([hasattr(v, "__index__") for v in given]):
             raise ArgumentError(f"ctc_loss: {name} must be integers, got {given!r}")
-        made = constant(np.array([int(v) for v in given], np.int64), device)
-    if made._layout.numel != n:
+        result = constant(np.array([int(v) for v in given], np.int64), device)
+    if result._layout.numel != n:
         raise ShapeError(
-            f"ctc_loss: {name} must be of size batch_size {n}, got {made._layout.numel}"
+            f"ctc_loss: {name} must be of size batch_size {n}, got {result._layout.numel}"
         )
-    return made
+    return result
 
 
 @ctc_loss.errors

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any as _Any
 
-from antorcha import dtypes
+from antorcha.core import dtypes
 from antorcha.errors import DtypeError, ShapeError, ValueRangeError
 from antorcha.lang import expr as E
+from antorcha.ops.kinds.pointwise import pointwise
+from antorcha.ops.kinds.record import T, composite
+from antorcha.ops.kinds.samples import of_shapes
+from antorcha.ops.kinds.types import Any, Bool, Dim, Float, Int, OptFloat, OptTensor, Str, Tensor
 from antorcha.ops.loss import reduced, reduction_of
-from antorcha.ops.pointwise import pointwise
-from antorcha.ops.record import T, composite
-from antorcha.ops.sampled import of_shapes
-from antorcha.ops.types import Any, Bool, Dim, Float, Int, OptFloat, OptTensor, Str, Tensor
+from antorcha.runtime.memory.layout import Layout
 
 NN = "nn.functional"
 
@@ -281,19 +282,19 @@ def multi_margin_loss(
     return reduced(T.sum(T.where_self(here, 0, gap), -1) / classes, reduction)
 
 
-def _vector_or_matrix(name: str, lay: _Any) -> None:
+def _vector_or_matrix(name: str, layout: Layout) -> None:
     """Refuses scores that are not one row or a batch of them."""
-    if lay.ndim > 2 or (lay.ndim and not lay.shape[-1]):
+    if layout.ndim > 2 or (layout.ndim and not layout.shape[-1]):
         raise ShapeError(
             f"{name}: Expected non-empty vector or matrix with optional 0-dim batch size, but got: "
-            f"{list(lay.shape)}"
+            f"{list(layout.shape)}"
         )
 
 
-def _check_margin_target(lay: _Any, own: _Any) -> None:
+def _check_margin_target(layout: Layout, own: _Any) -> None:
     """Refuses targets that are not one class index for each row."""
-    _vector_or_matrix("multi_margin_loss", lay)
-    rows = lay.shape[0] if lay.ndim == 2 else 1
+    _vector_or_matrix("multi_margin_loss", layout)
+    rows = layout.shape[0] if layout.ndim == 2 else 1
     if own.ndim > 1 or own.numel != rows:
         raise ShapeError(
             f"multi_margin_loss: inconsistent target size, expected {rows} but got "
@@ -307,11 +308,11 @@ def _check_margin_target(lay: _Any, own: _Any) -> None:
         )  # fmt: skip
 
 
-def _check_margin_weight(lay: _Any, weight: _Any) -> None:
+def _check_margin_weight(layout: Layout, weight: _Any) -> None:
     """Refuses weights that are not one number for each class."""
     if weight is None:
         return
-    own, classes = weight._layout, lay.shape[-1] if lay.ndim else 1
+    own, classes = weight._layout, layout.shape[-1] if layout.ndim else 1
     if own.ndim != 1:
         raise ValueRangeError(
             f"multi_margin_loss: weight must be one-dimensional, not {list(own.shape)}"

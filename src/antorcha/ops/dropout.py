@@ -8,49 +8,53 @@ from __future__ import annotations
 
 import math
 
+from antorcha.core import dtypes
 from antorcha.errors import RandomError, ShapeError, warn
 from antorcha.ops.create import unwritten
+from antorcha.ops.kinds.record import T, composite
+from antorcha.ops.kinds.sampler import unrecorded
+from antorcha.ops.kinds.types import Any, Bool, Float, Tensor
 from antorcha.ops.memory import strides_of_format
-from antorcha.ops.record import T, composite
-from antorcha.ops.sampler import unrecorded
-from antorcha.ops.types import Bool, Float, Tensor
 
 ALPHA = 1.7580993408473766
 """selu's limit at minus infinity, negated: what alpha dropout replaces values by."""
 F = "nn.functional."
 
 
-def check_probability(p):
+def check_probability(p: float) -> None:
     if not 0.0 <= p <= 1.0:
         raise RandomError(f"dropout probability has to be between 0 and 1, but got {p}")
 
 
-def _noise(name, input, p, feature):
+def _noise(name: str, input: Tensor, p: float, feature: bool) -> Tensor:
     """What to multiply by, before scaling: one with probability 1 - p, else zero."""
-    lay = input._layout
+    layout = input._layout
     if feature:
-        if lay.ndim < 2:
+        if layout.ndim < 2:
             raise ShapeError(
                 f"{name}: Feature dropout requires at least 2 dimensions in the input, got shape "
-                f"{tuple(lay.shape)}"
+                f"{tuple(layout.shape)}"
             )
-        shape = (*lay.shape[:2], *[1] * (lay.ndim - 2))
-        made = unwritten(shape, lay.dtype, lay.device)
+        shape = (*layout.shape[:2], *[1] * (layout.ndim - 2))
+        result = unwritten(shape, layout.dtype, layout.device)
     else:
-        strides = strides_of_format(lay.shape, lay.strides, "preserve")
-        made = unwritten(lay.shape, lay.dtype, lay.device, strides)
-    return T.bernoulli_(made, 1 - p)
+        strides = strides_of_format(layout.shape, layout.strides, "preserve")
+        result = unwritten(layout.shape, layout.dtype, layout.device, strides)
+    return T.bernoulli_(result, 1 - p)
 
 
-def _dropped(name, input, p, training, inplace, feature=False, alpha=False):
+def _dropped(
+    name: str, input: Tensor, p: float, training: bool, inplace: bool, feature: bool = False,
+    alpha: bool = False,
+) -> Tensor:  # fmt: skip
     """The one way of all forms."""
     check_probability(p)
     if p == 0 or not training or not input._layout.numel:
         return input
     multiply = T.mul_ if inplace else T.mul
     if p == 1:
-        lay = input._layout
-        return multiply(input, T.full_layout((), 0, lay.dtype, lay.device))
+        layout = input._layout
+        return multiply(input, T.full_layout((), 0, layout.dtype, layout.device))
     shift = None
     with unrecorded():
         noise = _noise(name, input, p, feature)
@@ -60,8 +64,8 @@ def _dropped(name, input, p, training, inplace, feature=False, alpha=False):
             T.mul_(noise, scale)
         else:
             T.div_(noise, 1 - p)
-    made = multiply(input, noise)
-    return made if shift is None else T.add_(made, shift)
+    result = multiply(input, noise)
+    return result if shift is None else T.add_(result, shift)
 
 
 @composite(method=False, out=False, aliases=(F + "dropout",))
@@ -87,7 +91,9 @@ def feature_dropout(input: Tensor, p: Float, training: Bool, inplace: Bool = Fal
     return _dropped("feature_dropout", input, p, training, inplace, feature=True)
 
 
-def _of_channels(name, input, p, training, inplace, plain):
+def _of_channels(
+    name: str, input: Tensor, p: float, training: bool, inplace: bool, plain: tuple[int, ...]
+) -> Tensor:
     """dropout2d and 3d: PyTorch warns of shapes that are none of theirs."""
     check_probability(p)
     ndim = input._layout.ndim
@@ -110,7 +116,9 @@ def dropout1d(input: Tensor, p: Float = 0.5, training: Bool = True, inplace: Boo
     return _maybe_unbatched("dropout1d", input, p, training, inplace, (2, 3))
 
 
-def _maybe_unbatched(name, input, p, training, inplace, dims):
+def _maybe_unbatched(
+    name: str, input: Tensor, p: float, training: bool, inplace: bool, dims: tuple[int, int]
+) -> Tensor:
     check_probability(p)
     ndim = input._layout.ndim
     if ndim not in dims:
@@ -175,8 +183,23 @@ def feature_alpha_dropout(
     return _dropped("feature_alpha_dropout", input, p, training, inplace, feature=True, alpha=True)
 
 
+@composite(method=False, out=False, page=False)
+def native_dropout(input: Tensor, p: Float, train: Any):
+    """Dropout, and which elements it has kept.
+
+    >>> torch.native_dropout(torch.ones(2), 0.5, False)
+    (tensor([1., 1.]), tensor([True, True]))
+    """
+    check_probability(p)
+    kept = T.ones_like(input, dtype=dtypes.bool_, memory_format="contiguous")
+    if train is not None and not train:
+        return T.clone(input), kept
+    T.bernoulli_(kept, 1 - p)
+    return T.mul(input, kept) * (1 / (1 - p) if p < 1 else 0), kept
+
+
 for _each in (dropout, feature_dropout, dropout1d, dropout2d, dropout3d, alpha_dropout,
-              feature_alpha_dropout):  # fmt: skip
+              feature_alpha_dropout, native_dropout):  # fmt: skip
     _each.random = True  # two calls differ
 
 

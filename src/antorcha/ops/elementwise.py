@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from antorcha import dtypes
+from antorcha.core import dtypes
 from antorcha.errors import ArgumentError, DtypeError, ShapeError
 from antorcha.lang import expr as E
-from antorcha.ops.divisors import refuse_zero_divisor
-from antorcha.ops.functions import function
-from antorcha.ops.pointwise import UnsupportedDtype, pointwise
-from antorcha.ops.record import T, composite
-from antorcha.ops.sampled import of_shapes, spread
-from antorcha.ops.types import Bool, Dtype, Number, Operand, Power, Str, Tensor
+from antorcha.ops.kinds.divisors import refuse_zero_divisor
+from antorcha.ops.kinds.functions import function
+from antorcha.ops.kinds.pointwise import UnsupportedDtype, pointwise
+from antorcha.ops.kinds.record import T, composite
+from antorcha.ops.kinds.samples import of_shapes, spread
+from antorcha.ops.kinds.types import Bool, Dtype, Number, Operand, Power, Str, Tensor
 
 
 def is_bool(*operands: Any) -> bool:
@@ -68,8 +68,8 @@ def sub(input: Operand, other: Operand, *, alpha: Number = 1):
 @sub.accepts
 def _no_bools(input, other, alpha):
     for x in (input, other):
-        lay = getattr(x, "_layout", None)
-        if isinstance(x, bool) or (lay is not None and lay.dtype.kind == "b"):
+        layout = getattr(x, "_layout", None)
+        if isinstance(x, bool) or (layout is not None and layout.dtype.kind == "b"):
             raise DtypeError(
                 "sub: Subtraction, the `-` operator, with a bool tensor is not supported. If you "
                 "are trying to invert a mask, use the `~` or `logical_not()` operator instead.",
@@ -310,7 +310,7 @@ def positive(input: Tensor):
     return input
 
 
-@pointwise("own", inplace=True, aliases=("absolute",), samples=of_shapes((3, 4)))
+@pointwise("own", inplace=True, not_into="c", aliases=("absolute",), samples=of_shapes((3, 4)))
 def abs(input: Tensor):
     """The absolute value of each element; of a complex number its magnitude, a real number.
 
@@ -381,6 +381,37 @@ def _(make):
     yield (make(3, 4), make(3, 1), make(4, low=1)), {"value": 0.5}
 
 
+# --------------------------------------------------------------------------------- divisors
+@pointwise("bits", inplace=True)
+def gcd(input: Tensor, other: Tensor):
+    """The greatest common divisor of integers, never negative; of zeros 0.
+
+    >>> torch.gcd(torch.tensor([4, -6, 0]), torch.tensor([6, 9, 0]))
+    tensor([2, 3, 0])
+    """
+    return E.gcd(input, other)
+
+
+@pointwise("bits", inplace=True)
+def lcm(input: Tensor, other: Tensor):
+    """The least common multiple of integers, never negative; 0 where one is 0.
+
+    >>> torch.lcm(torch.tensor([4, -6, 0]), torch.tensor([6, 9, 3]))
+    tensor([12, 18,  0])
+    """
+    divisor = E.gcd(input, other)
+    return E.abs(E.trunc_divide(input, E.where(divisor == 0, 1, divisor)) * other)
+
+
+def _of_integers(make: Any) -> Any:
+    yield make.ints((3, 4), 30), make.ints((4,), 30)
+    yield (make(3), make(3)), {}, RuntimeError, "not implemented"
+
+
+gcd.samples(_of_integers)
+lcm.samples(_of_integers)
+
+
 # --------------------------------------------------------------------------------- conversions
 @pointwise("own", method=False, function=False, node="to_copy")
 def to_dtype(input: Tensor, dtype: Dtype):
@@ -404,7 +435,7 @@ def copy(input: Tensor, src: Tensor, non_blocking: Bool = False):
     return src
 
 
-def _bind_on_one_device(args, kwargs):
+def _bind_on_one_device(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``copy_`` carries what it copies to where it is written."""
     bound = copy.signature.bind(args, kwargs)
     target, source = bound[1]

@@ -9,24 +9,25 @@ from __future__ import annotations
 
 import math
 
-from antorcha import dtypes
+from antorcha.core import dtypes
+from antorcha.core.lazy import np
 from antorcha.errors import DtypeError, MissingFeature
 from antorcha.lang import expr as E
-from antorcha.lazy import np
-from antorcha.ops import return_types
-from antorcha.ops.pointwise import pointwise
-from antorcha.ops.record import T, composite
+from antorcha.ops.kinds import return_types
+from antorcha.ops.kinds.pointwise import pointwise
+from antorcha.ops.kinds.record import T, composite
+from antorcha.ops.kinds.reduction import Folding, reduction
+from antorcha.ops.kinds.samples import of_shapes
+from antorcha.ops.kinds.types import Any, Bool, Dim, Dims, OptTensor, Tensor
 from antorcha.ops.reduce import beside
-from antorcha.ops.reduction import Fold, reduction
-from antorcha.ops.sampled import of_shapes
-from antorcha.ops.types import Any, Bool, Dim, Dims, OptTensor, Tensor
+from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.tensor import Tensor as TensorType
 
 FARTHEST = 2**63 - 1  # a position after all others: that of no element
 NONE = "no extreme value exists"
 
 
-def bounds(dtype):
+def bounds(dtype: dtypes.dtype) -> tuple[float, float]:
     """The least and the greatest value of a dtype."""
     if dtype.kind == "f":
         return -math.inf, math.inf
@@ -36,7 +37,7 @@ def bounds(dtype):
     return int(info.min), int(info.max)
 
 
-def check_ordered(op, input, exception=MissingFeature):
+def check_ordered(op: str, input: Layout, exception: type[Exception] = MissingFeature) -> None:
     """Complex numbers have no order."""
     if input.dtype.kind == "c":
         raise exception(
@@ -45,7 +46,7 @@ def check_ordered(op, input, exception=MissingFeature):
         )
 
 
-def before(a, i, b, j, greater):
+def before(a: Tensor, i: Tensor, b: Tensor, j: Tensor, greater: bool) -> Tensor:
     """Whether (b, j) goes before (a, i): more extreme, or NaN, or as extreme and earlier."""
     more = b > a if greater else b < a
     nan_a, nan_b = E.isnan(a), E.isnan(b)
@@ -53,7 +54,9 @@ def before(a, i, b, j, greater):
     return ~(nan_a & ~nan_b) & (more | (nan_b & ~nan_a) | (same & (j < i)))
 
 
-def extreme_with_place(input, greater, outs):
+def extreme_with_place(
+    input: Layout, greater: bool, outs: tuple[dtypes.dtype | None, ...]
+) -> Folding:
     """The fold to (extreme value, its first position)."""
     low, high = bounds(input.dtype)
 
@@ -61,16 +64,16 @@ def extreme_with_place(input, greater, outs):
         take = before(a, i, b, j, greater)
         return E.where(take, b, a), E.where(take, j, i)
 
-    return Fold(
+    return Folding(
         start=(low if greater else high, FARTHEST), lift=lambda x, i: (x, i), merge=merge,
         finish=(lambda v, i, n: (v, i)) if len(outs) == 2 else (lambda v, i, n: i),
         state=(None, dtypes.int64), outs=outs, empty=NONE,
     )  # fmt: skip
 
 
-def extreme(input, greater):
+def extreme(input: Layout, greater: bool) -> Folding:
     low, high = bounds(input.dtype)
-    return Fold(
+    return Folding(
         start=low if greater else high, merge=E.maximum if greater else E.minimum, empty=NONE
     )
 
@@ -90,7 +93,7 @@ def min_all(input: Tensor):
     return extreme(input, False)
 
 
-def _share_all(g, input, out):
+def _share_all(g: Tensor, input: Tensor, out: Tensor) -> Tensor:
     return T.share(g, input, out, T.count_equal(input, out, None, False))
 
 
@@ -101,7 +104,7 @@ min_all.derivative(_share_all)
 @reduction("same", function=False, method=False)
 def count_equal(input: Tensor, other: Tensor, dim: Dims = None, keepdim: Bool = False):
     """How many elements equal ``other`` (which broadcasts); NaN equals NaN."""
-    return Fold(
+    return Folding(
         start=0,
         lift=lambda x, y, i: E.cast((x == y) | (E.isnan(x) & E.isnan(y)), dtypes.int64),
         merge=lambda a, b: a + b, state=(dtypes.int64,), outs=(dtypes.int64,),
@@ -136,7 +139,9 @@ def min_dim(input: Tensor, dim: Dim, keepdim: Bool = False):
     return extreme_with_place(input, False, (None, dtypes.int64))
 
 
-def to_index(g, input_layout, dims, keepdim, out1):
+def to_index(
+    g: Any, input_layout: Layout, dims: tuple[int, ...], keepdim: bool, out1: Tensor
+) -> OptTensor:
     """The gradient of values chosen along one dim: it goes to the element at each index."""
     (value, _) = g if isinstance(g, tuple) else (g, None)
     if value is None:
@@ -159,7 +164,7 @@ def _(make):
     yield make(2, 3, 4), 0, True
 
 
-def choose(name, input, dim, keepdim, other):
+def choose(name: str, input: Tensor, dim: Any, keepdim: bool, other: OptTensor) -> Any:
     """The form of ``max`` or ``min`` that the arguments call."""
     if other is not None:
         return getattr(T, name + "imum")(input, other)
@@ -215,12 +220,16 @@ def _(make):
 
 
 # ------------------------------------------------------------------------------------ amax, amin
-def _share_along(g, input, out, dims, keepdim):
-    lay = input._layout
-    out = beside(out, lay, dims, keepdim)
+def _share_along(
+    g: Tensor, input: Tensor, out: Tensor, dims: tuple[int, ...], keepdim: bool
+) -> Tensor:
+    layout = input._layout
+    out = beside(out, layout, dims, keepdim)
     if not dims:
         return g
-    return T.share(beside(g, lay, dims, keepdim), input, out, T.count_equal(input, out, dims, True))
+    return T.share(
+        beside(g, layout, dims, keepdim), input, out, T.count_equal(input, out, dims, True)
+    )
 
 
 @reduction("same")
@@ -274,7 +283,7 @@ def aminmax(input: Tensor, *, dim: Dim = None, keepdim: Bool = False):
     """
     check_ordered("aminmax", input)
     low, high = bounds(input.dtype)
-    return Fold(
+    return Folding(
         start=(high, low), lift=lambda x, i: (x, x),
         merge=lambda a, b, c, d: (E.minimum(a, c), E.maximum(b, d)),
         state=(None, None), outs=(None, None), empty=NONE,
@@ -299,7 +308,7 @@ def _(make):
 
 
 # ------------------------------------------------------------------------------- argmax, argmin
-def _check_arg(op, input):
+def _check_arg(op: str, input: Layout) -> None:
     check_ordered(op, input, DtypeError)
     if input.dtype.kind == "b":
         raise DtypeError(f"{op}(): does not support bool input; use x.to(torch.uint8)")

@@ -7,9 +7,9 @@ from typing import Any as _Any
 
 from antorcha.errors import ArgumentError, ShapeError
 from antorcha.lang.kernels import Unfold
-from antorcha.ops.kernel import Planned, kernel
-from antorcha.ops.record import T, composite
-from antorcha.ops.types import Any, Ints, Tensor
+from antorcha.ops.kinds.kernel import Planned, kernel
+from antorcha.ops.kinds.record import T, composite
+from antorcha.ops.kinds.types import Any, Ints, Tensor
 
 F = "nn.functional."
 
@@ -23,7 +23,7 @@ def _counts(size: _Any, *geometry: _Any) -> tuple[int, ...]:
     return tuple([_count(*each) for each in zip(size, *geometry, strict=True)])
 
 
-@kernel(function=False, method=False, out=False, node="Im2ColBackward0")
+@kernel(function=False, method=False, out=False, node="Im2ColBackward0", batching="images")
 def im2col(input: Tensor, kernel_size: Ints, dilation: Ints, padding: Ints, stride: Ints):
     """Columns (N, C * taps, blocks) of images (N, C, H, W)."""
     n, c, *sizes = input.shape
@@ -39,7 +39,7 @@ def _(g, input_layout, kernel_size, dilation, padding, stride):
     return T.col2im(g, size, kernel_size, dilation, padding, stride)
 
 
-@kernel(function=False, method=False, out=False, node="Col2ImBackward0")
+@kernel(function=False, method=False, out=False, node="Col2ImBackward0", batching="images")
 def col2im(
     input: Tensor,
     output_size: Ints,
@@ -99,14 +99,15 @@ def unfold_images(
     tensor([[[0., 2.],
              [1., 3.]]])
     """
-    lay = input._layout
-    if lay.ndim not in (3, 4):
+    layout = input._layout
+    if layout.ndim not in (3, 4):
         raise ShapeError(
-            f"unfold: Expected 3D or 4D (batch mode) tensor for input, but got: {list(lay.shape)}"
+            f"unfold: Expected 3D or 4D (batch mode) tensor for input, but got: "
+            f"{list(layout.shape)}"
         )
     given = _geometry("unfold", kernel_size, dilation, padding, stride)
-    _checked_blocks("unfold", lay.shape[-2:], given)
-    if lay.ndim == 4:
+    _checked_blocks("unfold", layout.shape[-2:], given)
+    if layout.ndim == 4:
         return T.im2col(input, *given)
     return T.squeeze(T.im2col(T.unsqueeze(input, 0), *given), 0)
 
@@ -125,14 +126,14 @@ def fold(
     >>> torch.nn.functional.fold(torch.ones(1, 2, 2), (1, 3), (1, 2))
     tensor([[[[1., 2., 1.]]]])
     """
-    lay = input._layout
-    if lay.ndim not in (2, 3):
+    layout = input._layout
+    if layout.ndim not in (2, 3):
         raise ShapeError(
-            f"fold: Expected 2D or 3D (batch mode) tensor for input, but got: {list(lay.shape)}"
+            f"fold: Expected 2D or 3D (batch mode) tensor for input, but got: {list(layout.shape)}"
         )
     size = _pair("fold", "output_size", output_size, 1)
     given = _geometry("fold", kernel_size, dilation, padding, stride)
-    rows, columns = lay.shape[-2:]
+    rows, columns = layout.shape[-2:]
     if rows % math.prod(given[0]):
         raise ShapeError(
             f"fold: Expected size of input's dimension 1 to be divisible by the product of "
@@ -146,7 +147,7 @@ def fold(
             f"the calculated number of sliding blocks {blocks[0]} * {blocks[1]} = "
             f"{math.prod(blocks)}, but got input.size(2)={columns}."
         )
-    if lay.ndim == 3:
+    if layout.ndim == 3:
         return T.col2im(input, size, *given)
     return T.squeeze(T.col2im(T.unsqueeze(input, 0), size, *given), 0)
 

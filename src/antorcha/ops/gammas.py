@@ -9,46 +9,48 @@ follow PyTorch's approximations (ATen/native/Distributions.h), computed in float
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
-from antorcha import dtypes
+from antorcha.core import dtypes
+from antorcha.core.lazy import lazy, np
+from antorcha.core.shapes import broadcast_shapes
 from antorcha.errors import ValueRangeError
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Host
-from antorcha.lazy import np
-from antorcha.ops.kernel import Planned, kernel
-from antorcha.ops.operands import common_dtype
-from antorcha.ops.pointwise import pointwise
-from antorcha.ops.record import T, composite
-from antorcha.ops.types import Int, Tensor
-from antorcha.shapes import broadcast_shapes
+from antorcha.ops.kinds.kernel import Planned, kernel
+from antorcha.ops.kinds.operands import common_dtype
+from antorcha.ops.kinds.pointwise import pointwise
+from antorcha.ops.kinds.record import T
+from antorcha.ops.kinds.types import Any, Int, Tensor
+from antorcha.runtime.memory.layout import Layout
+
+scipy_special = lazy("scipy.special")
 
 
 # ------------------------------------------------------------------------- incomplete gamma
-def _incomplete(op, function, input, other):
+def _incomplete(op: str, function: str, input: Layout, other: Layout) -> Planned:
     dtype = common_dtype([input, other])
     dtype = dtype if dtype.kind == "f" else dtypes.get_default_dtype()
 
     def run(a, x):
-        from scipy import special
-
-        return getattr(special, function)(a.astype(np.float64), x.astype(np.float64)).astype(
+        return getattr(scipy_special, function)(a.astype(np.float64), x.astype(np.float64)).astype(
             dtype.np
         )
 
     return Planned(Host(run), [(broadcast_shapes(input.shape, other.shape, op=op), dtype)])
 
 
-def _density(input, other):
+def _density(input: Tensor, other: Tensor) -> Tensor:
     """The density of a gamma variable of this shape: the slope of the lower function."""
     power = T.xlogy(T.sub(input, 1), other)
     return T.exp(T.sub(T.sub(power, other), T.lgamma(input)))
 
 
-def _no_slope_in_shape(op):
+def _no_slope_in_shape(op: str) -> NotImplementedError:
     return NotImplementedError(f"the derivative for '{op}: input' is not implemented.")
 
 
-@kernel(aliases=("special.gammainc",))
+@kernel(inplace=True, aliases=("special.gammainc",), batching="matrices")
 def igamma(input: Tensor, other: Tensor):
     """The lower incomplete gamma function, scaled: the share of gamma(``input``) below ``other``.
 
@@ -67,7 +69,7 @@ def _(g, input, other, needs):
     return None, T.sum_to_size(T.mul(g, _density(input, other)), other._layout.shape)
 
 
-@kernel(aliases=("special.gammaincc",))
+@kernel(inplace=True, aliases=("special.gammaincc",), batching="matrices")
 def igammac(input: Tensor, other: Tensor):
     """The upper incomplete gamma function, scaled: ``1 - igamma(input, other)``.
 
@@ -87,7 +89,7 @@ def _(g, input, other, needs):
 
 
 # ------------------------------------------------------------------------- multivariate
-@composite(aliases=("special.multigammaln",))
+@pointwise("float", row_major="bufic", inplace=True, aliases=("special.multigammaln",))
 def mvlgamma(input: Tensor, p: Int):
     """The logarithm of the multivariate gamma function of dimension ``p``.
 
@@ -99,11 +101,8 @@ def mvlgamma(input: Tensor, p: Int):
     """
     if p < 1:
         raise ValueRangeError(f"mvlgamma: p has to be greater than or equal to 1, got p={p}")
-    lay = input._layout
-    wide = lay.dtype if lay.dtype.kind == "f" else dtypes.get_default_dtype()
-    halves = T.div(T.arange(p, dtype=wide, device=lay.device), 2)
-    terms = T.lgamma(T.sub(T.unsqueeze(input, -1), halves))
-    return T.add(T.sum(terms, -1), p * (p - 1) * math.log(math.pi) / 4)
+    terms = [E.lgamma(input - i / 2) for i in range(p)]
+    return sum(terms) + p * (p - 1) * math.log(math.pi) / 4
 
 
 @mvlgamma.samples
@@ -113,7 +112,7 @@ def _(make):
 
 
 # ------------------------------------------------------------------------- gamma samples
-def _polynomial(x, coefficients):
+def _polynomial(x: Tensor, coefficients: Sequence[Any]) -> Tensor:
     """Horner's rule, lowest power first."""
     found = coefficients[-1]
     for c in reversed(coefficients[:-1]):
@@ -132,7 +131,7 @@ GAMMA_RATIO = (
 """The logarithm of the middle range's slope: a ratio of polynomials in log(x / a) and log(a)."""
 
 
-def _gamma_near_zero(a, x):
+def _gamma_near_zero(a: Tensor, x: Tensor) -> Tensor:
     """From the Taylor series of the lower incomplete gamma function."""
     numerator, series, slope = 1, 1 / a, 1 / (a * a)
     for i in range(1, 6):
@@ -145,7 +144,7 @@ def _gamma_near_zero(a, x):
     return E.where(E.isnan(found), 0.0, found)
 
 
-def _gamma_near_mean(a, x):
+def _gamma_near_mean(a: Tensor, x: Tensor) -> Tensor:
     """Rice's saddle point expansion for large shapes, where x is within a tenth of the shape."""
     square = a * a
     first = 1 + 24 * a * (1 + 12 * a)
@@ -153,7 +152,7 @@ def _gamma_near_mean(a, x):
     return first * second / (1244160 * square * square)
 
 
-def _gamma_far(a, x):
+def _gamma_far(a: Tensor, x: Tensor) -> Tensor:
     """The same expansion, where x is further away."""
     root = E.sqrt(8 * a)
     one = root / (a - x)
@@ -164,7 +163,7 @@ def _gamma_far(a, x):
     return -stirling * x * term / root
 
 
-def _gamma_between(a, x):
+def _gamma_between(a: Tensor, x: Tensor) -> Tensor:
     u, v = E.log(x / a), E.log(a)
     above, below = [
         _polynomial(v, [_polynomial(u, [row[k] for row in rows]) for k in range(4)])
@@ -218,7 +217,7 @@ BETA_RATIO = (
 log(x), log(a / x), log(total x / a)."""
 
 
-def _beta_slope_in_a_near_zero(x, a, b):
+def _beta_slope_in_a_near_zero(x: Tensor, a: Tensor, b: Tensor) -> Tensor:
     """A Taylor series in x."""
     factor = E.digamma(a) - E.digamma(a + b) - E.log(x)
     numerator, series = 1, 1 / a * (factor + 1 / a)
@@ -229,7 +228,7 @@ def _beta_slope_in_a_near_zero(x, a, b):
     return E.where(E.isnan(found), 0.0, found)
 
 
-def _beta_slope_in_b_near_zero(x, a, b):
+def _beta_slope_in_b_near_zero(x: Tensor, a: Tensor, b: Tensor) -> Tensor:
     """A Taylor series in x."""
     factor = E.digamma(a + b) - E.digamma(b)
     numerator, product, slope, series = 1, 1, 0, factor / a
@@ -242,7 +241,7 @@ def _beta_slope_in_b_near_zero(x, a, b):
     return E.where(E.isnan(found), 0.0, found)
 
 
-def _beta_slope_large(x, a, b):
+def _beta_slope_large(x: Tensor, a: Tensor, b: Tensor) -> Tensor:
     """Rice's saddle point expansion; close to the mean, a polynomial instead of its pole."""
     total = a + b
     mean = a / total
@@ -271,11 +270,11 @@ def _beta_slope_large(x, a, b):
     return E.where((mean - 0.1 * std <= x) & (x <= mean + 0.1 * std), close, far)
 
 
-def _stirling(z):
+def _stirling(z: Tensor) -> Tensor:
     return 1 + 1 / (12 * z) + 1 / (288 * z * z)
 
 
-def _beta_slope_between(x, a, total):
+def _beta_slope_between(x: Tensor, a: Tensor, total: Tensor) -> Tensor:
     u = E.log(x)
     v = E.log(a) - u
     w = E.log(total) - v

@@ -6,10 +6,11 @@ import itertools
 import math
 from typing import Any as _Any
 
-from antorcha import dtypes
+from antorcha.core import dtypes
 from antorcha.errors import MissingFeature, ShapeError, ValueRangeError, operand, warn
-from antorcha.ops.record import T, composite
-from antorcha.ops.types import Any, Bool, Int, Str, Tensor
+from antorcha.ops.kinds.record import T, composite
+from antorcha.ops.kinds.types import Any, Bool, Int, Str, Tensor
+from antorcha.runtime.memory.layout import Layout
 
 SAMPLING = ("bilinear", "nearest", "bicubic")
 PADDING = ("zeros", "border", "reflection")
@@ -67,45 +68,45 @@ def grid_sampler(
     input: Tensor, grid: Tensor, interpolation_mode: Int, padding_mode: Int, align_corners: Bool
 ):
     """What ``nn.functional.grid_sample`` runs: the modes are numbers."""
-    lay = input._layout
-    _check_grid(lay, grid._layout, interpolation_mode)
+    layout = input._layout
+    _check_grid(layout, grid._layout, interpolation_mode)
     if not (0 <= interpolation_mode < 3 and 0 <= padding_mode < 3):
         raise ValueRangeError(
             f"grid_sampler(): interpolation_mode {interpolation_mode} and padding_mode "
             f"{padding_mode} must be 0, 1 or 2"
         )
-    wide = lay.dtype if lay.dtype.itemsize >= 4 else dtypes.float32
+    wide = layout.dtype if layout.dtype.itemsize >= 4 else dtypes.float32
     x, places = (T.to_dtype(each, wide) for each in (input, grid))
     image = _Image(x, PADDING[padding_mode], align_corners)
     axes = [
         image.unnormalized(T.squeeze(T.narrow(places, -1, k, 1), -1), k)
-        for k in range(lay.ndim - 2)
+        for k in range(layout.ndim - 2)
     ]
-    made = (_linear, _nearest, _cubic)[interpolation_mode](image, axes)
-    return made if wide is lay.dtype else T.to_dtype(made, lay.dtype)
+    result = (_linear, _nearest, _cubic)[interpolation_mode](image, axes)
+    return result if wide is layout.dtype else T.to_dtype(result, layout.dtype)
 
 
-def _check_grid(lay: _Any, at: _Any, mode: int) -> None:
-    what = f"grid_sampler(): input {operand(lay.shape)} and grid {operand(at.shape)}"
-    if lay.ndim not in (4, 5) or lay.ndim != at.ndim:
+def _check_grid(layout: Layout, at: _Any, mode: int) -> None:
+    what = f"grid_sampler(): input {operand(layout.shape)} and grid {operand(at.shape)}"
+    if layout.ndim not in (4, 5) or layout.ndim != at.ndim:
         raise ShapeError(f"{what}: expected 4D or 5D input and grid with same number of dimensions")
-    if lay.shape[0] != at.shape[0]:
+    if layout.shape[0] != at.shape[0]:
         raise ShapeError(f"{what}: expected grid and input to have same batch size")
-    if at.shape[-1] != lay.ndim - 2:
-        raise ShapeError(f"{what}: expected grid to have size {lay.ndim - 2} in last dimension")
-    if 0 in lay.shape[2:]:
+    if at.shape[-1] != layout.ndim - 2:
+        raise ShapeError(f"{what}: expected grid to have size {layout.ndim - 2} in last dimension")
+    if 0 in layout.shape[2:]:
         raise ShapeError(f"{what}: expected input to have non-empty spatial dimensions")
-    if lay.dtype is not at.dtype:
+    if layout.dtype is not at.dtype:
         raise ShapeError(
             f"grid_sampler(): expected input and grid to have same dtype, but input has "
-            f"{lay.dtype} and grid has {at.dtype}"
+            f"{layout.dtype} and grid has {at.dtype}"
         )
-    if lay.dtype.kind != "f":
+    if layout.dtype.kind != "f":
         raise MissingFeature(
             "grid_sampler(): not implemented for {0.dtype}; cast to float", reason="needs float",
-            op="grid_sampler", operands=(lay,),
+            op="grid_sampler", operands=(layout,),
         )  # fmt: skip
-    if mode == 2 and lay.ndim == 5:
+    if mode == 2 and layout.ndim == 5:
         raise ShapeError("grid_sampler(): bicubic interpolation only supports 4D input")
 
 
@@ -240,19 +241,19 @@ def affine_grid(theta: Tensor, size: Any, align_corners: Bool = None):
     tensor([[[[-0.5000,  0.0000],
               [ 0.5000,  0.0000]]]])
     """
-    align, lay, size = _align(align_corners), theta._layout, tuple([int(n) for n in size])
-    if lay.dtype.kind != "f":
-        raise ValueRangeError(f"Expected theta to have floating point type, but got {lay.dtype}")
+    align, layout, size = _align(align_corners), theta._layout, tuple([int(n) for n in size])
+    if layout.dtype.kind != "f":
+        raise ValueRangeError(f"Expected theta to have floating point type, but got {layout.dtype}")
     dims = len(size) - 2
     if dims not in (2, 3):
         raise MissingFeature(
             "affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, "
             f"respectively. Got size {size}."
         )
-    if lay.ndim != 3 or tuple(lay.shape[1:]) != (dims, dims + 1):
+    if layout.ndim != 3 or tuple(layout.shape[1:]) != (dims, dims + 1):
         raise ValueRangeError(
             f"Expected a batch of {dims}D affine matrices of shape Nx{dims}x{dims + 1} for size "
-            f"{size}. Got {lay.shape}."
+            f"{size}. Got {layout.shape}."
         )
     if min(size) <= 0:
         raise ValueRangeError(f"Expected non-zero, positive output size. Got {size}")
@@ -262,29 +263,29 @@ def affine_grid(theta: Tensor, size: Any, align_corners: Bool = None):
 @composite(method=False, out=False)
 def affine_grid_generator(theta: Tensor, size: Any, align_corners: Bool):
     """What ``nn.functional.affine_grid`` runs."""
-    lay = theta._layout
+    layout = theta._layout
     spatial = tuple(size[2:])
     dims = len(spatial)
-    if lay.ndim != 3 or tuple(lay.shape) != (size[0], dims, dims + 1):
+    if layout.ndim != 3 or tuple(layout.shape) != (size[0], dims, dims + 1):
         raise ShapeError(
             f"affine_grid_generator: expected theta of shape {(size[0], dims, dims + 1)} for size "
-            f"{tuple(size)}, got {tuple(lay.shape)}"
+            f"{tuple(size)}, got {tuple(layout.shape)}"
         )
     columns = []
     for axis in reversed(range(dims)):
         n = spatial[axis]
-        line = T.linspace(-1, 1, n, dtype=lay.dtype, device=lay.device) if n > 1 else (
-            T.zeros((1,), dtype=lay.dtype, device=lay.device)
+        line = T.linspace(-1, 1, n, dtype=layout.dtype, device=layout.device) if n > 1 else (
+            T.zeros((1,), dtype=layout.dtype, device=layout.device)
         )  # fmt: skip
         if not align_corners:
             line = line * ((n - 1) / n)
         shape = [1] * dims
         shape[axis] = n
         columns.append(T.expand(T.reshape(line, tuple(shape)), spatial))
-    columns.append(T.ones(spatial, dtype=lay.dtype, device=lay.device))
+    columns.append(T.ones(spatial, dtype=layout.dtype, device=layout.device))
     base = T.reshape(T.stack(columns, -1), (1, -1, dims + 1))
-    made = T.matmul(base, T.transpose(theta, 1, 2))  # (N, places, dims)
-    return T.reshape(made, (size[0], *spatial, dims))
+    result = T.matmul(base, T.transpose(theta, 1, 2))  # (N, places, dims)
+    return T.reshape(result, (size[0], *spatial, dims))
 
 
 @affine_grid_generator.samples

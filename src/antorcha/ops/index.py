@@ -8,22 +8,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any as _Any
 
-from antorcha.errors import DtypeError, NumberOverflow, OutOfRange, ShapeError
-from antorcha.lang.kernels import Gather, Host, Scatter
-from antorcha.lazy import Array, np
-from antorcha.loops import dense_strides
-from antorcha.ops.kernel import KernelOp, Planned, kernel
-from antorcha.ops.operands import held
-from antorcha.ops.record import T, composite, sparse_gradients
-from antorcha.ops.types import Bool, Dim, Number, Operand, Tensor
-from antorcha.runtime import layout as L
-from antorcha.runtime.layout import Layout
-from antorcha.runtime.tensor import Tensor as TensorType
-from antorcha.shapes import (
+from antorcha.core.lazy import Array, np
+from antorcha.core.loops import dense_strides
+from antorcha.core.shapes import (
     broadcast_shapes,
     normalize_dim,
 )
-from antorcha.structs import struct
+from antorcha.core.structs import struct
+from antorcha.errors import DtypeError, NumberOverflow, OutOfRange, ShapeError
+from antorcha.lang.kernels import Gather, Host, Scatter
+from antorcha.ops.kinds.kernel import Planned, kernel
+from antorcha.ops.kinds.operands import held
+from antorcha.ops.kinds.record import Call, Op, T, composite, sparse_gradients
+from antorcha.ops.kinds.types import Bool, Dim, Number, Operand, Tensor
+from antorcha.runtime.memory import layout as L
+from antorcha.runtime.memory.layout import Layout
+from antorcha.runtime.tensor import Tensor as TensorType
 
 
 class IndexOutOfBounds(OutOfRange, RuntimeError):
@@ -59,9 +59,9 @@ class Outside:
         return out_of_bounds(self.op, index, self.sizes[k], self.dims[k])
 
 
-def outside(op: str, lay: Layout, *dims: int) -> Outside:
+def outside(op: str, layout: Layout, *dims: int) -> Outside:
     """The exception for an index that is no position in these dims of a layout."""
-    return Outside(op, dims, tuple([lay.shape[d] if lay.ndim else 1 for d in dims]))
+    return Outside(op, dims, tuple([layout.shape[d] if layout.ndim else 1 for d in dims]))
 
 
 def check_index_dtype(op: str, index: Layout, wide_only: bool = False) -> None:
@@ -90,26 +90,30 @@ def check_vector(op: str, index: Layout) -> None:
         )
 
 
-def plain(lay: Layout, shape: _Any = None) -> Layout:
-    return L.contiguous(tuple(lay.shape) if shape is None else shape, lay.dtype, lay.device)
+def plain(layout: Layout, shape: _Any = None) -> Layout:
+    return L.contiguous(
+        tuple(layout.shape) if shape is None else shape, layout.dtype, layout.device
+    )
 
 
-def kept(lay: Layout) -> Layout:
+def kept(layout: Layout) -> Layout:
     """Of a copy that keeps the order of dims, as ``clone``'s does."""
-    return L.layout(lay.shape, dense_strides(lay.shape, lay.strides), lay.dtype, lay.device)
+    return L.layout(
+        layout.shape, dense_strides(layout.shape, layout.strides), layout.dtype, layout.device
+    )
 
 
 def along(ndim: int, dim: int, op: str) -> int:
     return normalize_dim(dim, max(ndim, 1), op=op)
 
 
-def zeros_like_layout(lay: Layout) -> TensorType:
-    made: TensorType = T.full_layout(tuple(lay.shape), 0, lay.dtype, lay.device)
-    return made
+def zeros_like_layout(layout: Layout) -> TensorType:
+    result: TensorType = T.full_layout(tuple(layout.shape), 0, layout.dtype, layout.device)
+    return result
 
 
 # -------------------------------------------------------------------------- whole rows at a time
-@kernel()
+@kernel(batching="indexed")
 def index_select(input: Tensor, dim: Dim, index: Tensor):
     """The slices of ``input`` at the indices along ``dim``, in their order.
 
@@ -166,32 +170,25 @@ def at_dim(x: Array, d: int, at: Array) -> _Any:
 
 def onto_copy(x: Array, write: Callable[[Array], None]) -> Array:
     """A copy of ``x``, written to by ``write`` as if it had a dim at least."""
-    made = np.array(x, order="C")
-    write(made if made.ndim else made.reshape(1))
-    return made
+    result = np.array(x, order="C")
+    write(result if result.ndim else result.reshape(1))
+    return result
 
 
-class Scaled(KernelOp):
+def scaled(op: Op, args: tuple[_Any, ...], kwargs: dict[str, _Any]) -> Call:
     """``index_add``: ``alpha`` multiplies the source first."""
-
-    def __init__(self, fn: Callable[..., _Any]) -> None:
-        super().__init__(fn, inplace=True)
-        self.use_bind(self.bind_scaled)
-
-    def bind_scaled(self, args: tuple[_Any, ...], kwargs: dict[str, _Any]) -> _Any:
-        alpha = kwargs.get("alpha", 1)
-        if isinstance(alpha, (int, float, complex)) and alpha == 1:  # (a bool, too)
-            rest = {name: value for name, value in kwargs.items() if name != "alpha"}
-            return self.signature.bind(args, rest)
-        values = self.signature.fill(args, kwargs)
-        source = values[3]
-        scaled = T.mul(source, held("index_add", source._layout.dtype, alpha))
-        if isinstance(source, TensorType) and scaled._layout.dtype is not source._layout.dtype:
-            scaled = T.to_dtype(scaled, source._layout.dtype)
-        return self.signature.bind((*values[:3], scaled), {})
+    alpha = kwargs.get("alpha", 1)
+    if isinstance(alpha, (int, float, complex)) and alpha == 1:  # (a bool, too)
+        return args, {name: value for name, value in kwargs.items() if name != "alpha"}
+    values = op.signature.fill(args, kwargs)
+    source = values[3]
+    product = T.mul(source, held("index_add", source._layout.dtype, alpha))
+    if isinstance(source, TensorType) and product._layout.dtype is not source._layout.dtype:
+        product = T.to_dtype(product, source._layout.dtype)
+    return (*values[:3], product), {}
 
 
-@Scaled
+@kernel(inplace=True, rewrite=scaled, batching="indexed")
 def index_add(input: Tensor, dim: Dim, index: Tensor, source: Tensor, *, alpha: Number = 1):
     """``input`` with the slices of ``alpha * source`` added at the indices along ``dim``.
 
@@ -226,7 +223,7 @@ def _(make):
     yield (make(3), 0, make.ints((2,), 3), make(3)), {}, RuntimeError, "Number of indices"
 
 
-@kernel(inplace=True)
+@kernel(inplace=True, batching="indexed")
 def index_copy(input: Tensor, dim: Dim, index: Tensor, source: Tensor):
     """``input`` with its slices at the indices along ``dim`` replaced by those of ``source``.
 
@@ -255,7 +252,7 @@ def _(make):
     yield make(4, 3), 0, make.ints((1,), 4), make(1, 3)
 
 
-@kernel(inplace=True)
+@kernel(inplace=True, batching="indexed")
 def index_fill(input: Tensor, dim: Dim, index: Tensor, value: Operand):
     """``input`` with its slices at the indices along ``dim`` filled with a number or 0-dim tensor.
 
@@ -380,20 +377,20 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: Dim = None):
         )
     if dim is None:
         return T.gather(T.reshape(input, (-1,)), 0, T.reshape(indices, (-1,)))
-    lay, at = input._layout, indices._layout
-    if lay.ndim != at.ndim:
+    layout, at = input._layout, indices._layout
+    if layout.ndim != at.ndim:
         raise ShapeError(
             "torch.take_along_dim(): input and indices should have the same number of dimensions, "
-            f"but got {lay.ndim} dimensions for input, and {at.ndim} dimensions for indices"
+            f"but got {layout.ndim} dimensions for input, and {at.ndim} dimensions for indices"
         )
-    d = along(lay.ndim, dim, "take_along_dim")
-    mine = [1 if e == d else n for e, n in enumerate(lay.shape)]
+    d = along(layout.ndim, dim, "take_along_dim")
+    mine = [1 if e == d else n for e, n in enumerate(layout.shape)]
     theirs = [1 if e == d else n for e, n in enumerate(at.shape)]
     common = list(broadcast_shapes(mine, theirs, op="take_along_dim"))
     wide, narrow = list(common), list(common)
-    if lay.ndim:
-        wide[d], narrow[d] = lay.shape[d], at.shape[d]
-    n = lay.shape[d] if lay.ndim else 1
+    if layout.ndim:
+        wide[d], narrow[d] = layout.shape[d], at.shape[d]
+    n = layout.shape[d] if layout.ndim else 1
     indices = T.where(T.lt(indices, 0), T.add(indices, n), indices)
     return T.gather(T.expand(input, tuple(wide)), d, T.expand(indices, tuple(narrow)))
 

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any as _Any
 
-from antorcha import dtypes
-from antorcha.device import as_device
-from antorcha.errors import DtypeError, ShapeError, ValueRangeError, warn
-from antorcha.lazy import np
-from antorcha.ops.memory import constant
-from antorcha.ops.operands import common_device, common_dtype
-from antorcha.ops.pieces import Copy, Pieces, pieces
-from antorcha.ops.record import Composite, T, composite
-from antorcha.ops.sampled import of_shapes
-from antorcha.ops.types import Bool, Dim, Int, Str, Tensor, Tensors
-from antorcha.runtime import layout as L
-from antorcha.runtime.layout import Layout
-from antorcha.shapes import (
+from antorcha.core import dtypes
+from antorcha.core.device import as_device
+from antorcha.core.lazy import np
+from antorcha.core.shapes import (
     broadcast_shapes,
     channels_last_strides,
     contiguous_strides,
@@ -25,12 +17,22 @@ from antorcha.shapes import (
     suggests_channels_last,
     view_strides,
 )
+from antorcha.errors import DtypeError, ShapeError, ValueRangeError, warn
+from antorcha.ops.kinds.arguments import listed
+from antorcha.ops.kinds.concatenation import Copy, Pieces, pieces
+from antorcha.ops.kinds.operands import common_device, common_dtype
+from antorcha.ops.kinds.record import Composite, Op, T, composite
+from antorcha.ops.kinds.samples import of_shapes
+from antorcha.ops.kinds.types import Bool, Dim, Int, Str, Tensor, Tensors
+from antorcha.ops.memory import constant
+from antorcha.runtime.memory import layout as L
+from antorcha.runtime.memory.layout import Layout
 
 
 # ------------------------------------------------------------------------------------ cat, stack
-def skipped(lay: Layout) -> bool:
+def skipped(layout: Layout) -> bool:
     """An empty 1-dim tensor fits anything in ``cat``: an old rule that programs rely on."""
-    return tuple(lay.shape) == (0,)
+    return tuple(layout.shape) == (0,)
 
 
 def cat_dim(tensors: _Any, dim: int) -> int:
@@ -45,7 +47,7 @@ def common_format(shape: tuple[int, ...], tensors: _Any) -> tuple[int, ...]:
     return tuple(contiguous_strides(shape))
 
 
-@pieces(aliases=("concat", "concatenate"), method=False)
+@pieces(aliases=("concat", "concatenate"), method=False, batching="listed")
 def cat(tensors: Tensors, dim: Dim = 0):
     """The tensors one after the other along ``dim``; their other sizes must agree.
 
@@ -57,47 +59,50 @@ def cat(tensors: Tensors, dim: Dim = 0):
     """
     if not tensors:
         raise ValueRangeError("cat: expected a non-empty list of Tensors")
-    for k, lay in enumerate(tensors):
-        if lay.ndim == 0:
+    for k, layout in enumerate(tensors):
+        if layout.ndim == 0:
             raise ShapeError(
                 f"cat: zero-dimensional tensor (at position {k}) cannot be concatenated; "
                 "torch.stack takes numbers, and .reshape(1) makes it 1-dimensional"
             )
     device = common_device("cat", tensors)
     dtype = common_dtype(tensors)
-    kept = [k for k, lay in enumerate(tensors) if not skipped(lay)]
+    kept = [k for k, layout in enumerate(tensors) if not skipped(layout)]
     d = cat_dim(tensors, dim)
     if not kept:
         return Pieces(L.contiguous((0,), dtype, device), lambda out: [])
     first = tensors[kept[0]]
     total = 0
     for k in kept:
-        lay = tensors[k]
-        if lay.ndim != first.ndim:
+        layout = tensors[k]
+        if layout.ndim != first.ndim:
             raise ShapeError(
                 "cat: Tensors must have same number of dimensions: got {one} and {two} (shapes "
                 "{0.shape} and {1.shape})",
-                reason="same dims", op="cat", operands=(first, lay), one=first.ndim, two=lay.ndim,
+                reason="same dims", op="cat", operands=(first, layout), one=first.ndim,
+                two=layout.ndim,
             )  # fmt: skip
-        for e in range(lay.ndim):
-            if e != d and lay.shape[e] != first.shape[e]:
+        for e in range(layout.ndim):
+            if e != d and layout.shape[e] != first.shape[e]:
                 raise ShapeError(
                     "cat: Sizes of tensors must match except in dimension {dim}. Expected size "
                     "{expected} but got size {got} for tensor number {number} in the list (shapes "
                     "{0.shape} and {1.shape})",
-                    reason="cat", op="cat", operands=(first, lay), dim=d, number=k,
-                    expected=first.shape[e], got=lay.shape[e],
+                    reason="cat", op="cat", operands=(first, layout), dim=d, number=k,
+                    expected=first.shape[e], got=layout.shape[e],
                 )  # fmt: skip
-        total += lay.shape[d]
+        total += layout.shape[d]
     shape = (*first.shape[:d], total, *first.shape[d + 1 :])
 
     def copies(out: Layout) -> list[Copy]:
-        made, at = [], 0
+        result, at = [], 0
         for k in kept:
-            lay = tensors[k]
-            made.append(Copy(k, lay.shape, lay.strides, 0, out.strides, at * out.strides[d]))
-            at += lay.shape[d]
-        return made
+            layout = tensors[k]
+            result.append(
+                Copy(k, layout.shape, layout.strides, 0, out.strides, at * out.strides[d])
+            )
+            at += layout.shape[d]
+        return result
 
     strides = common_format(shape, tensors)
     return Pieces(L.layout(shape, strides, dtype, device), copies)
@@ -106,14 +111,14 @@ def cat(tensors: Tensors, dim: Dim = 0):
 @cat.derivative
 def _(g, layouts, dim, needs):
     d = cat_dim(layouts, dim)
-    made, at = [], 0
-    for lay, needed in zip(layouts, needs, strict=True):
-        if skipped(lay):
-            made.append(T.full_layout((0,), 0, lay.dtype, lay.device) if needed else None)
+    result, at = [], 0
+    for layout, needed in zip(layouts, needs, strict=True):
+        if skipped(layout):
+            result.append(T.full_layout((0,), 0, layout.dtype, layout.device) if needed else None)
             continue
-        made.append(T.slice(g, d, at, at + lay.shape[d], 1) if needed else None)
-        at += lay.shape[d]
-    return made
+        result.append(T.slice(g, d, at, at + layout.shape[d], 1) if needed else None)
+        at += layout.shape[d]
+    return result
 
 
 @cat.samples
@@ -127,7 +132,7 @@ def _(make):
     yield ([],), {}, ValueError, "non-empty list"
 
 
-@pieces(method=False)
+@pieces(method=False, batching="listed")
 def stack(tensors: Tensors, dim: Dim = 0):
     """Tensors of one shape, joined along a new dim at ``dim``.
 
@@ -139,13 +144,13 @@ def stack(tensors: Tensors, dim: Dim = 0):
         raise ShapeError("stack expects a non-empty TensorList")
     first = tensors[0]
     d = normalize_dim(dim, first.ndim + 1, op="stack")
-    for k, lay in enumerate(tensors):
-        if lay.shape != first.shape:
+    for k, layout in enumerate(tensors):
+        if layout.shape != first.shape:
             raise ShapeError(
                 "stack expects each tensor to be equal size, but got {first} at entry 0 and "
                 "{other} at entry {number}",
-                reason="stack", op="stack", operands=(first, lay), first=list(first.shape),
-                other=list(lay.shape), number=k,
+                reason="stack", op="stack", operands=(first, layout), first=list(first.shape),
+                other=list(layout.shape), number=k,
             )  # fmt: skip
     shape = (*first.shape[:d], len(tensors), *first.shape[d:])
     strides = tuple(contiguous_strides(shape))
@@ -159,8 +164,8 @@ def stack(tensors: Tensors, dim: Dim = 0):
     def copies(out: Layout) -> list[Copy]:
         rest = (*out.strides[:d], *out.strides[d + 1 :])
         return [
-            Copy(k, lay.shape, lay.strides, 0, rest, k * out.strides[d])
-            for k, lay in enumerate(tensors)
+            Copy(k, layout.shape, layout.strides, 0, rest, k * out.strides[d])
+            for k, layout in enumerate(tensors)
         ]
 
     device = common_device("stack", tensors)
@@ -259,29 +264,16 @@ def _(make):
 
 
 # ---------------------------------------------------------------------------- any number of tensors
-class Several(Composite):
-    """An op of tensors that may be written one after the other or as a list."""
-
-    single = False  # does one tensor alone give one result?
-
-    def run(self, args: tuple[_Any, ...], kwargs: dict[str, _Any]) -> _Any:
-        if args and not isinstance(args[0], (tuple, list)):
-            if self.single and len(args) == 1:
-                return self.fn((args[0],), **kwargs)[0]
-            args = (args,)
-        if not args and not kwargs:
-            args = ((),)
-        return super().run(args, kwargs)
+def several(**options: _Any) -> Callable[[Callable[..., _Any]], Composite]:
+    """Decorates a function of tensors that may be written one after the other or as a list."""
+    return composite(method=False, out=False, rewrite=listed, **options)
 
 
-class OneOrSeveral(Several):
-    single = True
-
-
-def several(
-    cls: type[Several] = Several, **options: _Any
-) -> Callable[[Callable[..., _Any]], Several]:
-    return lambda fn: cls(fn, method=False, out=False, **options)
+def alone(op: Op, args: tuple[_Any, ...], kwargs: dict[str, _Any]) -> _Any:
+    """One tensor that is no list gives one result, not a tuple."""
+    if len(args) == 1 and not isinstance(args[0], (tuple, list)):
+        return op.fn((args[0],), **kwargs)[0]
+    return NotImplemented
 
 
 @several(samples=of_shapes((3,), (2, 1)))
@@ -296,7 +288,7 @@ def broadcast_tensors(tensors: Tensors):
     return tuple([T.expand(t, shape) for t in tensors])
 
 
-@several(OneOrSeveral)
+@several(other_form=alone)
 def atleast_1d(tensors: Tensors):
     """The tensor (or each of several) with at least one dim.
 
@@ -312,7 +304,7 @@ def _(make):
     yield make(2), make()
 
 
-@several(OneOrSeveral, samples=of_shapes((3,)))
+@several(other_form=alone, samples=of_shapes((3,)))
 def atleast_2d(tensors: Tensors):
     """The tensor (or each of several) with at least two dims, put in front.
 
@@ -327,7 +319,7 @@ def _two(t: _Any) -> _Any:
     return t if ndim >= 2 else T.unsqueeze(t, 0) if ndim else T.reshape(t, (1, 1))
 
 
-@several(OneOrSeveral)
+@several(other_form=alone)
 def atleast_3d(tensors: Tensors):
     """The tensor (or each of several) with at least three dims: (n,) becomes (1, n, 1).
 
@@ -427,24 +419,24 @@ def block_diag_list(tensors: Tensors):
     out = L.contiguous((rows, columns), common_dtype(tensors), common_device("block_diag", tensors))
 
     def copies(out: Layout) -> list[Copy]:
-        made, at, beside = [], 0, 0
+        result, at, beside = [], 0, 0
         for k, t in enumerate(tensors):
             where = at * out.strides[0] + beside * out.strides[1]
-            made.append(Copy(k, t.shape, t.strides, 0, out.strides, where))
+            result.append(Copy(k, t.shape, t.strides, 0, out.strides, where))
             at, beside = at + t.shape[0], beside + t.shape[1]
-        return made
+        return result
 
     return Pieces(out, copies, rest=0)
 
 
 @block_diag_list.derivative
 def _(g, layouts):
-    made, at, beside = [], 0, 0
+    result, at, beside = [], 0, 0
     for t in layouts:
         rows, columns = t.shape
-        made.append(T.slice(T.slice(g, 0, at, at + rows), 1, beside, beside + columns))
+        result.append(T.slice(T.slice(g, 0, at, at + rows), 1, beside, beside + columns))
         at, beside = at + rows, beside + columns
-    return made
+    return result
 
 
 @several(samples=of_shapes((2, 3), (2,), ()))
@@ -476,18 +468,16 @@ def combinations(input: Tensor, r: Int = 2, with_replacement: Bool = False):
             [1, 3],
             [2, 3]])
     """
-    import itertools
-
-    lay = input._layout
-    if lay.ndim != 1:
-        raise ShapeError(f"combinations: Expect a 1D vector, but got shape {tuple(lay.shape)}")
+    layout = input._layout
+    if layout.ndim != 1:
+        raise ShapeError(f"combinations: Expect a 1D vector, but got shape {tuple(layout.shape)}")
     if r < 0:
         raise ShapeError(f"combinations: Expect a non-negative number, but got {r}")
     if r == 0:
-        return T.full_layout((0,), 0, lay.dtype, lay.device)
+        return T.full_layout((0,), 0, layout.dtype, layout.device)
     chosen = itertools.combinations_with_replacement if with_replacement else itertools.combinations
-    places = np.array(list(chosen(range(lay.numel), r)), dtype=np.int64).reshape(-1, r)
-    return T.index_at(input, [constant(places, lay.device)], (0,))
+    places = np.array(list(chosen(range(layout.numel), r)), dtype=np.int64).reshape(-1, r)
+    return T.index_at(input, [constant(places, layout.device)], (0,))
 
 
 @combinations.samples

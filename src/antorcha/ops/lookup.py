@@ -4,16 +4,36 @@ from __future__ import annotations
 
 from typing import Any as _Any
 
-from antorcha import dtypes
-from antorcha.errors import ArgumentError, DtypeError, OutOfRange, ShapeError
-from antorcha.lang.kernels import Bins, Distinct, Gather, Host, Scatter, Search, Select
-from antorcha.lazy import Array, np
+from antorcha.core import dtypes
+from antorcha.core.device import backend
+from antorcha.core.lazy import Array, np
+from antorcha.core.shapes import contiguous_strides
+from antorcha.core.structs import struct
+from antorcha.errors import ArgumentError, DtypeError, OutOfRange, ShapeError, ValueRangeError
+from antorcha.lang import expr as E
+from antorcha.lang.kernels import (
+    Bins,
+    Check,
+    Distinct,
+    Gather,
+    Host,
+    Reduce,
+    Scatter,
+    Search,
+    Select,
+)
 from antorcha.ops.index import outside
-from antorcha.ops.kernel import Planned, kernel
+from antorcha.ops.kinds.arguments import Arguments
+from antorcha.ops.kinds.kernel import Planned, kernel
+from antorcha.ops.kinds.params import to_ints
+from antorcha.ops.kinds.record import Op, T, composite, sparse_gradients
+from antorcha.ops.kinds.rows import Row, describe
+from antorcha.ops.kinds.steps import Steps, in_steps
+from antorcha.ops.kinds.types import Any, Bool, Int, OptTensor, Str, Tensor
 from antorcha.ops.memory import constant
-from antorcha.ops.record import T, composite, sparse_gradients
-from antorcha.ops.types import Any, Bool, Int, OptTensor, Str, Tensor
-from antorcha.runtime import layout as L
+from antorcha.runtime.call.plan import FRESH, Plan, make
+from antorcha.runtime.memory import layout as L
+from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.tensor import Tensor as TensorType
 
 
@@ -35,9 +55,9 @@ def nonzero(input: Tensor, *, as_tuple: Bool = False):
     if as_tuple:
         some = input if input._layout.ndim else T.unsqueeze(input, 0)
         return T.unbind(T.nonzero_columns(T.contiguous(some)), 0)
-    made = T.t(T.nonzero_columns(T.contiguous(input)))
-    made._base = None  # the columns are nobody else's
-    return made
+    result = T.t(T.nonzero_columns(T.contiguous(input)))
+    result._base = None  # the columns are nobody else's
+    return result
 
 
 @nonzero.samples
@@ -46,6 +66,67 @@ def _(make):
     yield (make.bools((3, 4)),), {"as_tuple": True}
     yield (make.ints((5, 40), 2),)
     yield (make.bools((130,)),)
+
+
+@composite()
+def nonzero_static(input: Tensor, *, size: Int, fill_value: Int = -1):
+    """The positions of the first ``size`` nonzero elements, one a row; where there are fewer, rows
+    of ``fill_value`` follow.
+
+    >>> torch.nonzero_static(torch.tensor([1, 0, 1]), size=3)
+    tensor([[ 0],
+            [ 2],
+            [-1]])
+    """
+    if size < 0:
+        raise ShapeError(f"nonzero_static: 'size' must be an non-negative integer, but got {size}")
+    found = T.slice(T.nonzero(input), 0, 0, size)
+    short = size - found._layout.shape[0]
+    return T.contiguous(T.constant_pad_nd(found, (0, 0, 0, short), fill_value))
+
+
+@nonzero_static.samples
+def _(make):
+    yield (make.bools((3, 4)),), {"size": 4}
+    yield (make.bools((3,)),), {"size": 5, "fill_value": 9}
+    yield (make.bools((3,)),), {"size": -1}, RuntimeError, "non-negative"
+
+
+@composite(method=False, out=False)
+def unravel_index(indices: Tensor, shape: Any):
+    """Where elements counted row by row lie in a tensor of a shape: a tensor of positions for each
+    dim.
+
+    >>> torch.unravel_index(torch.tensor([1, 5]), (2, 3))
+    (tensor([0, 1]), tensor([1, 2]))
+    """
+    layout = indices._layout
+    if layout.dtype.kind not in "iu":
+        raise ArgumentError(
+            f"unravel_index: expected 'indices' to be integer dtype, but got {layout.dtype}"
+        )
+    if not isinstance(shape, (int, tuple, list)):
+        raise ArgumentError(
+            f"unravel_index: expected 'shape' to be int or sequence of ints, but got {type(shape)}"
+        )
+    sizes = to_ints("unravel_index", "shape", shape)
+    if any(n < 0 for n in sizes):
+        raise ValueRangeError(
+            f"unravel_index: 'shape' cannot have negative values, but got {tuple(sizes)}"
+        )
+    strides, ends = [
+        constant(np.array(each, dtype=np.int64), layout.device)
+        for each in (contiguous_strides(sizes), sizes)
+    ]
+    places = T.remainder(T.floor_divide(T.unsqueeze(indices, -1), strides), ends)
+    return T.unbind(places, -1)
+
+
+@unravel_index.samples
+def _(make):
+    yield make.ints((3, 4), 24), (2, 3, 4)
+    yield make.ints((3,), 5), 5
+    yield (make(3), (2, 3)), {}, TypeError, "integer dtype"
 
 
 @composite(out=False)
@@ -93,12 +174,21 @@ def embedding(
     return Planned(Gather((0,), 0, outside("embedding", weight, 0)), [out])
 
 
+@embedding.batches
+def _(batch, run, weight, indices, padding_idx, scale_grad_by_freq, sparse):
+    if not batch.has(weight):
+        return run(weight, batch.whole(indices), padding_idx, scale_grad_by_freq, sparse)
+    if padding_idx >= 0 or scale_grad_by_freq or sparse:
+        return batch.one_by_one(run, (weight, indices, padding_idx, scale_grad_by_freq, sparse))
+    return T.index_at(weight, (indices,), (0,))
+
+
 @embedding.derivative
 def _(g, weight_layout, indices, padding_idx, scale_grad_by_freq, sparse):
     if sparse:
         shape = tuple(weight_layout.shape)
-        made = sparse_gradients.of_embedding(g, indices, shape, padding_idx, scale_grad_by_freq)
-        return made, None
+        result = sparse_gradients.of_embedding(g, indices, shape, padding_idx, scale_grad_by_freq)
+        return result, None
     rows = weight_layout.shape[0]
     return T.embedding_backward(g, indices, rows, padding_idx, scale_grad_by_freq), None
 
@@ -115,13 +205,13 @@ def embedding_backward(
     g: Tensor, indices: Tensor, num_weights: Int, padding_idx: Int, scale_grad_by_freq: Bool
 ):
     """The gradient of ``embedding``'s table: each row of ``g`` added where it came from."""
-    lay = g._layout
+    layout = g._layout
     if scale_grad_by_freq:
         count = T.bincount(T.reshape(indices, (-1,)), minlength=num_weights)
-        often = T.to_dtype(T.index_at(count, [indices], (0,)), lay.dtype)
+        often = T.to_dtype(T.index_at(count, [indices], (0,)), layout.dtype)
         g = T.div(g, T.unsqueeze(often, -1))
-    made = T.full_layout((num_weights, lay.shape[-1]), 0, lay.dtype, lay.device)
-    return T.embedding_add_(made, g, indices, padding_idx)
+    result = T.full_layout((num_weights, layout.shape[-1]), 0, layout.dtype, layout.device)
+    return T.embedding_add_(result, g, indices, padding_idx)
 
 
 @kernel(function=False, method=False, inplace=True)
@@ -143,23 +233,74 @@ def _(g, indices, padding_idx, needs):
     return g, taken, None
 
 
-@kernel(function=False, method=False, out=False)
-def one_hot_of(input: Tensor, num_classes: Int):
+def plan_one_hot(op: Op, given: Arguments, outs: _Any) -> Plan:
+    """Plans a check of the least and the greatest class, and a row program."""
+    input, classes = given.seen
+    shape = (*input.shape, classes)
+    out = L.contiguous(shape, dtypes.int64, input.device)
+    each = L.layout((*input.shape, 1), (*input.strides, 0), input.dtype, input.device)
+    where = backend(input.device)
+    row = Row(_hot, input.ndim, shape, [(each, dtypes.int64)], [])
+    hot = where.compile(*describe(row, [out]))
+    end = L.contiguous((1,), dtypes.int64, input.device)
+    ends = L.layout(each.shape, (0,) * each.ndim, dtypes.int64, input.device)
+    look = where.compile(_least_and_greatest(each.ndim), [ends, ends], [each])
+    check = where.compile(Check(0, classes, NoClass(classes)), [], [end])
+
+    def write(steps: Steps, outs: list[int], ins: list[int]) -> None:
+        if input.numel:
+            least, greatest = steps.room(end.nbytes), steps.room(end.nbytes)
+            steps.into(look, *least, *greatest, *ins)
+            steps.into(check, *least)
+            steps.into(check, *greatest)
+        steps.into(hot, *outs, *ins)
+
+    launch = in_steps(where, 1, out.nbytes, 2, write)
+    return make(op, FRESH, (out,), fresh=launch.fresh, into=launch.into)
+
+
+def _least_and_greatest(ndim: int) -> Reduce:
+    """The ends of all integers."""
+    x, y, low, high = [E.input_(k, dtypes.int64) for k in (0, 1, 2, 3)]
+    lift = (E.input_(0, dtypes.int64), E.input_(0, dtypes.int64))
+    start = (np.iinfo(np.int64).max, np.iinfo(np.int64).min)
+    merge = (E.minimum(x, low), E.maximum(y, high))
+    return Reduce(tuple(range(ndim)), start, lift, merge, (x, y))
+
+
+def _hot(given: _Any) -> _Any:
+    return E.cast(E.position() == given, dtypes.int64)
+
+
+@struct
+class NoClass:
+    """The exception for an element that is no class."""
+
+    count: int
+
+    def __call__(self, given: int) -> ShapeError:
+        if given < 0:
+            return ShapeError("one_hot: Class values must be non-negative.")
+        return ShapeError(
+            "one_hot: Class values must be smaller than num_classes: {given} is not smaller than "
+            "{count}.",
+            reason="one-hot class", op="one_hot", given=given, count=self.count,
+        )  # fmt: skip
+
+
+def _one_hot_of(input: Tensor, num_classes: Int) -> None:
     """What ``one_hot`` runs once the number of classes is known."""
 
-    def run(at: Array) -> Array:
-        if at.size and (at < 0).any():
-            raise ShapeError("one_hot: Class values must be non-negative.")
-        if at.size and (at >= num_classes).any():
-            raise ShapeError(
-                "one_hot: Class values must be smaller than num_classes: {given} is not smaller "
-                "than {count}.",
-                reason="one-hot class", op="one_hot", given=int(at.max()), count=num_classes,
-            )  # fmt: skip
-        hot: Array = at[..., None] == np.arange(num_classes)
-        return hot.astype(np.int64)
 
-    return Planned(Host(run), [((*input.shape, num_classes), dtypes.int64)])
+one_hot_of = Op(
+    _one_hot_of,
+    plan_one_hot,
+    name="one_hot_of",
+    function=False,
+    method=False,
+    out=False,
+    batching="leading",
+)
 
 
 @composite(function=False, method=False, out=False)
@@ -168,15 +309,15 @@ def one_hot(input: Tensor, num_classes: Int = -1):
 
     See https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.one_hot.html.
     """
-    lay = input._layout
-    if lay.dtype.name != "int64":
+    layout = input._layout
+    if layout.dtype.name != "int64":
         raise DtypeError(
             "one_hot is only applicable to index tensor (int64), not {0.dtype}.",
-            reason="integer index", op="one_hot", operands=(lay,),
+            reason="integer index", op="one_hot", operands=(layout,),
         )  # fmt: skip
-    if lay.numel == 0 and num_classes <= 0:
+    if layout.numel == 0 and num_classes <= 0:
         raise ShapeError("one_hot: Can not infer total number of classes from empty tensor.")
-    if num_classes < -1 or (num_classes == 0 and lay.numel):
+    if num_classes < -1 or (num_classes == 0 and layout.numel):
         raise ShapeError(f"one_hot: num_classes should be positive, not {num_classes}")
     if num_classes == -1:
         num_classes = int(T.max(input).item()) + 1
@@ -202,8 +343,8 @@ def counts_of(input: Tensor, weights: OptTensor, minlength: Int):
             f"{tuple(weights.shape)}"
         )
     single = weights is not None and weights.dtype.name == "float32"
-    made = dtypes.int64 if weights is None else dtypes.float32 if single else dtypes.float64
-    return Planned(Bins("bincount", minlength, negative), [((0,), made)])
+    result = dtypes.int64 if weights is None else dtypes.float32 if single else dtypes.float64
+    return Planned(Bins("bincount", minlength, negative), [((0,), result)])
 
 
 def negative() -> ShapeError:
@@ -252,8 +393,8 @@ def places_in(sequence: Tensor, values: Tensor, out_int32: Bool, right: Bool, so
             "torch.searchsorted(): boundary and sorter must have the same size, but got boundary "
             f"tensor {list(sequence.shape)} and got sorter tensor {list(sorter.shape)}"
         )
-    made = dtypes.int32 if out_int32 else dtypes.int64
-    return Planned(Search(right, bad_sorter), [(tuple(values.shape), made)])
+    result = dtypes.int32 if out_int32 else dtypes.int64
+    return Planned(Search(right, bad_sorter), [(tuple(values.shape), result)])
 
 
 def bad_sorter() -> ShapeError:
@@ -279,22 +420,22 @@ def searchsorted(
             "torch.searchsorted(): side and right can't be set to opposites, got side of left while"
             " right was True"
         )
-    lay = sorted_sequence._layout
-    if lay.ndim == 0:
+    layout = sorted_sequence._layout
+    if layout.ndim == 0:
         raise ShapeError("torch.searchsorted(): input value can't be scalar boundaries")
     order = None if sorter is None else T.contiguous(sorter)
-    values = T.contiguous(as_values("searchsorted", input, lay))
+    values = T.contiguous(as_values("searchsorted", input, layout))
     right = right or side == "right"
     return T.places_in(T.contiguous(sorted_sequence), values, out_int32, right, order)
 
 
-def as_values(op: str, value: _Any, lay: _Any) -> _Any:
+def as_values(op: str, value: _Any, layout: Layout) -> _Any:
     """The values to place: a tensor, or a number with the boundaries' dtype."""
     if isinstance(value, TensorType):
         return value
     if not isinstance(value, (int, float)):
         raise ArgumentError(f"{op}(): the values must be a Tensor or a number, not {value!r:.60}")
-    return constant(np.asarray(value).astype(lay.dtype.np), lay.device)
+    return constant(np.asarray(value).astype(layout.dtype.np), layout.device)
 
 
 @searchsorted.samples
@@ -310,10 +451,10 @@ def bucketize(input: Any, boundaries: Tensor, *, out_int32: Bool = False, right:
     >>> torch.bucketize(torch.tensor([3, 6]), torch.tensor([1, 3, 5]))
     tensor([1, 3])
     """
-    lay = boundaries._layout
-    if lay.ndim != 1:
-        raise ShapeError(f"bucketize: boundaries tensor must be 1 dimension, not {lay.ndim}")
-    values = T.contiguous(as_values("bucketize", input, lay))
+    layout = boundaries._layout
+    if layout.ndim != 1:
+        raise ShapeError(f"bucketize: boundaries tensor must be 1 dimension, not {layout.ndim}")
+    values = T.contiguous(as_values("bucketize", input, layout))
     return T.places_in(T.contiguous(boundaries), values, out_int32, right, None)
 
 
@@ -347,9 +488,9 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: Bool = False, inve
     if not (isinstance(elements, TensorType) or isinstance(test_elements, TensorType)):
         raise ArgumentError("isin(): expected a Tensor among elements and test_elements")
     some = elements if isinstance(elements, TensorType) else test_elements
-    lay = some._layout
+    layout = some._layout
     pair = [
-        each if isinstance(each, TensorType) else constant(np.asarray(each), lay.device)
+        each if isinstance(each, TensorType) else constant(np.asarray(each), layout.device)
         for each in (elements, test_elements)
     ]
     return T.member(*pair, invert)
@@ -372,19 +513,19 @@ unique_parts.has_no_derivative("unique")
 
 def chosen(found: _Any, return_inverse: bool, return_counts: bool) -> _Any:
     values, inverse, counts = found
-    made: tuple[_Any, ...] = (values,)
+    result: tuple[_Any, ...] = (values,)
     if return_inverse:
-        made += (inverse,)
+        result += (inverse,)
     if return_counts:
-        made += (counts,)
-    return made if len(made) > 1 else values
+        result += (counts,)
+    return result if len(result) > 1 else values
 
 
 def in_front(values: TensorType, dim: int) -> TensorType:
     """The same tensor, lying as if ``dim`` were its first."""
-    made = T.movedim(T.contiguous(T.movedim(values, dim, 0)), 0, dim)
-    made._base = None
-    return made  # type: ignore[no-any-return]
+    result = T.movedim(T.contiguous(T.movedim(values, dim, 0)), 0, dim)
+    result._base = None
+    return result  # type: ignore[no-any-return]
 
 
 def unique_dim(input: TensorType, dim: _Any, op: str) -> int:

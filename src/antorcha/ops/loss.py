@@ -13,10 +13,10 @@ from typing import Any as _Any
 
 from antorcha.errors import DtypeError, ShapeError, ValueRangeError, warn
 from antorcha.lang import expr as E
-from antorcha.ops.pointwise import PointwiseOp, UnsupportedDtype
-from antorcha.ops.record import T, composite
-from antorcha.ops.reduction import Fold, ReductionOp
-from antorcha.ops.types import Any, Bool, Float, Number, OptTensor, StaticNumber, Str, Tensor
+from antorcha.ops.kinds.pointwise import PointwiseOp, UnsupportedDtype
+from antorcha.ops.kinds.record import T, composite
+from antorcha.ops.kinds.reduction import Folding, ReductionOp
+from antorcha.ops.kinds.types import Any, Bool, Float, Number, OptTensor, StaticNumber, Str, Tensor
 
 NN = "nn.functional"
 
@@ -64,12 +64,14 @@ class ElementLoss:
         self.each = PointwiseOp(each, "float", name=f"{name}_each", **hidden)
 
         def total(input: Tensor, target: Tensor, mean: Bool, param: StaticNumber = None):
-            return Fold(
+            return Folding(
                 start=0, merge=lambda a, b: a + b, lift=lambda x, t, i: element(x, t, param),
                 finish=(lambda s, n: s / E.cast(n, s.dtype)) if mean else None,
             )  # fmt: skip
 
-        self.total = ReductionOp(total, "tofloat", name=f"{name}_total", out=False, **hidden)
+        self.total = ReductionOp(
+            total, "tofloat", name=f"{name}_total", out=False, batching="losses", **hidden
+        )
         self.backward = [
             PointwiseOp(self.slope(k), "float", name=f"{name}_backward_{side}",
                         function=False, method=False, out=False)
@@ -171,12 +173,12 @@ def l1_loss(
     return _l1(input, target, reduction)
 
 
-def _smooth(x, t, beta):
+def _smooth(x: Tensor, t: Tensor, beta: float) -> Tensor:
     z = E.abs(x - t)
     return E.where(z < beta, 0.5 * z * z / beta, z - 0.5 * beta)
 
 
-def _smooth_slopes(x, t, beta):
+def _smooth_slopes(x: Tensor, t: Tensor, beta: float) -> tuple[Tensor, Tensor]:
     z = x - t
     slope = E.where(z <= -beta, -1.0, E.where(z >= beta, 1.0, z / beta))
     return slope, -slope
@@ -204,12 +206,12 @@ def smooth_l1_loss(
     return _smooth_l1(input, target, reduction, beta)
 
 
-def _huber_element(x, t, delta):
+def _huber_element(x: Tensor, t: Tensor, delta: float) -> Tensor:
     z = E.abs(x - t)
     return E.where(z <= delta, 0.5 * z * z, delta * (z - 0.5 * delta))
 
 
-def _huber_slopes(x, t, delta):
+def _huber_slopes(x: Tensor, t: Tensor, delta: float) -> tuple[Tensor, Tensor]:
     z = x - t
     slope = E.where(z <= -delta, -delta, E.where(z >= delta, delta, z))
     return slope, -slope
@@ -238,12 +240,12 @@ def huber_loss(
 
 
 # ---------------------------------------------------------------------------- binary cross entropy
-def _bce_element(x, t, _):
+def _bce_element(x: Tensor, t: Tensor, _: None) -> Tensor:
     low = -100.0  # PyTorch's bound on the logarithms
     return (t - 1) * E.maximum(E.log1p(-x), low) - t * E.maximum(E.log(x), low)
 
 
-def _bce_slopes(x, t, _):
+def _bce_slopes(x: Tensor, t: Tensor, _: None) -> tuple[Tensor, Tensor]:
     return (
         (x - t) / E.maximum((1 - x) * x, 1e-12),
         E.maximum(E.log1p(-x), -100.0) - E.maximum(E.log(x), -100.0),
@@ -291,7 +293,7 @@ def binary_cross_entropy(
     return reduced(_bce(input, target, "none") * weight, reduction)
 
 
-def _bce_logits(x, t, _):
+def _bce_logits(x: Tensor, t: Tensor, _: None) -> Tensor:
     return (1 - t) * x + E.maximum(-x, 0) + E.log1p(E.exp(-E.abs(x)))
 
 
@@ -357,7 +359,7 @@ def binary_cross_entropy_with_logits(
 
 
 # ------------------------------------------------------------------------------------ divergences
-def _kl(x, t, log_target):
+def _kl(x: Tensor, t: Tensor, log_target: bool) -> Tensor:
     if log_target:
         return E.exp(t) * (t - x)
     return E.where(E.isnan(t), t, E.where(t == 0, 0.0, t * E.log(t))) - t * x
@@ -378,9 +380,11 @@ def kl_div(
     >>> torch.nn.functional.kl_div(torch.tensor([-1.]), torch.tensor([0.5]), reduction="sum")
     tensor(0.1534)
     """
-    for lay in (input._layout, target._layout):
-        if lay.dtype.kind != "f":
-            raise DtypeError(f"kl_div: {lay.dtype} inputs are not supported; cast them to float.")
+    for layout in (input._layout, target._layout):
+        if layout.dtype.kind != "f":
+            raise DtypeError(
+                f"kl_div: {layout.dtype} inputs are not supported; cast them to float."
+            )
     if reduction == "batchmean":
         total = _kl_div(input, target, "sum", log_target)
         return total / input._layout.shape[0] if input._layout.ndim else total
@@ -395,7 +399,7 @@ def kl_div(
     return _kl_div(input, target, reduction, log_target)
 
 
-def _poisson_element(x, t, how):
+def _poisson_element(x: Tensor, t: Tensor, how: tuple[bool, bool, float]) -> Tensor:
     log_input, full, eps = how
     loss = E.exp(x) - t * x if log_input else x - t * E.log(x + eps)
     if full:

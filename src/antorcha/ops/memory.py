@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any as _Any
 
-from antorcha import dtypes
-from antorcha.device import as_device, backend
-from antorcha.errors import ArgumentError, NumberOverflow, ShapeError, ValueRangeError, warn
-from antorcha.lang import expr as E
-from antorcha.lang.kernels import Pointwise
-from antorcha.loops import dense_strides
-from antorcha.ops import record
-from antorcha.ops.kernel import KernelOp, Planned, ViewOp, kernel
-from antorcha.ops.operands import held
-from antorcha.ops.record import T, composite
-from antorcha.ops.sampled import of_shapes
-from antorcha.ops.steps import Steps, in_steps
-from antorcha.ops.types import Any, DeviceArg, Dtype, Int, Ints, Number, Shape, Str, Tensor
-from antorcha.runtime import layout as L
-from antorcha.runtime.call.plan import FRESH, make
-from antorcha.runtime.layout import Layout
-from antorcha.runtime.tensor import Tensor as TensorType
-from antorcha.runtime.tensor import bare
-from antorcha.shapes import (
+from antorcha.core import dtypes
+from antorcha.core.device import Device, as_device, backend
+from antorcha.core.hooks import hooks
+from antorcha.core.lazy import Array, lazy
+from antorcha.core.loops import dense_strides
+from antorcha.core.shapes import (
     broadcast_shapes,
     channels_last_strides,
     clamped,
@@ -32,11 +19,42 @@ from antorcha.shapes import (
     normalize_dim,
     suggests_channels_last,
 )
+from antorcha.errors import ArgumentError, NumberOverflow, ShapeError, ValueRangeError, warn
+from antorcha.lang import expr as E
+from antorcha.lang.kernels import Pointwise
+from antorcha.ops.kinds import record
+from antorcha.ops.kinds.arguments import Arguments
+from antorcha.ops.kinds.kernel import Planned, kernel, plan_view
+from antorcha.ops.kinds.operands import held
+from antorcha.ops.kinds.record import Op, T, composite
+from antorcha.ops.kinds.samples import of_shapes
+from antorcha.ops.kinds.steps import Steps, in_steps
+from antorcha.ops.kinds.types import (
+    Any,
+    DeviceArg,
+    Dtype,
+    Int,
+    Ints,
+    Number,
+    OptInt,
+    Shape,
+    Str,
+    Tensor,
+)
+from antorcha.runtime.call.plan import FRESH, Plan, make
+from antorcha.runtime.memory import layout as L
+from antorcha.runtime.memory.layout import Layout
+from antorcha.runtime.tensor import Tensor as TensorType
+from antorcha.runtime.tensor import bare
+
+runtime_storage = lazy("antorcha.runtime.memory.storage")
 
 FORMATS = ("preserve", "contiguous", "channels_last", "channels_last_3d")
 
 
-def strides_of_format(shape: _Any, strides: _Any, memory_format: str) -> tuple[int, ...]:
+def strides_of_format(
+    shape: Sequence[int], strides: Sequence[int], memory_format: str
+) -> tuple[int, ...]:
     """The strides of a fresh copy in a memory format."""
     if memory_format == "contiguous":
         return tuple(contiguous_strides(shape))
@@ -52,15 +70,15 @@ def strides_of_format(shape: _Any, strides: _Any, memory_format: str) -> tuple[i
     return tuple(dense_strides(shape, strides))
 
 
-def in_format_of(made: TensorType, lay: Layout) -> TensorType:
+def in_format_of(result: TensorType, layout: Layout) -> TensorType:
     """The tensor, in channels_last if that is how an operand of this layout lies."""
-    if not suggests_channels_last(lay.shape, lay.strides):
-        return made
-    wanted = "channels_last" if lay.ndim == 4 else "channels_last_3d"
-    return T.contiguous(made, wanted)  # type: ignore[no-any-return]
+    if not suggests_channels_last(layout.shape, layout.strides):
+        return result
+    wanted = "channels_last" if layout.ndim == 4 else "channels_last_3d"
+    return T.contiguous(result, wanted)  # type: ignore[no-any-return]
 
 
-@kernel(out=False)
+@kernel(out=False, batching="copies")
 def clone(input: Tensor, *, memory_format: Str = "preserve"):
     """A copy, through which gradients flow.
 
@@ -90,11 +108,11 @@ def contiguous(input: Tensor, memory_format: Str = "contiguous"):
     >>> torch.zeros(2, 3).t().contiguous().stride()
     (2, 1)
     """
-    lay = input._layout
+    layout = input._layout
     if memory_format in ("contiguous", "preserve"):
-        return input if lay.contiguous else T.clone(input, memory_format="contiguous")
-    strides = tuple(channels_last_strides(lay.shape))
-    return input if lay.strides == strides else T.clone(input, memory_format=memory_format)
+        return input if layout.contiguous else T.clone(input, memory_format="contiguous")
+    strides = tuple(channels_last_strides(layout.shape))
+    return input if layout.strides == strides else T.clone(input, memory_format=memory_format)
 
 
 @kernel(function=False, method=False, out=False)
@@ -110,10 +128,10 @@ def full_layout(
     return Planned(Pointwise((E.cast(E.input_(0, number_dtype(fill_value)), dtype),)), [out])
 
 
-def constant(array: _Any, device: _Any) -> TensorType:
+def constant(array: Array, device: Device) -> TensorType:
     """A tensor with a copy of a NumPy array, for tables that an op makes on the host."""
-    lay = L.contiguous(tuple(array.shape), dtypes.from_numpy(array.dtype), device)
-    return bare(lay, backend(device).from_host(array, lay))
+    layout = L.contiguous(tuple(array.shape), dtypes.from_numpy(array.dtype), device)
+    return bare(layout, backend(device).from_host(array, layout))
 
 
 def number_dtype(value: _Any) -> dtypes.dtype:
@@ -123,7 +141,7 @@ def number_dtype(value: _Any) -> dtypes.dtype:
             complex: dtypes.complex128}[kind]  # fmt: skip
 
 
-@kernel(inplace=True, function=False, method=False)
+@kernel(inplace=True, method=False, batching="leading")
 def fill(input: Tensor, value: Number):
     """``value`` everywhere, with the shape and dtype of ``input``; ``fill_`` does it in place.
 
@@ -136,7 +154,7 @@ def fill(input: Tensor, value: Number):
 
 
 def _bind_fill(args: tuple[_Any, ...], kwargs: dict[str, _Any]) -> _Any:
-    """Refuses an imaginary part that would be lost: short cuts take no complex numbers."""
+    """Refuses an imaginary part that would be lost: the native path takes no complex numbers."""
     bound = fill.signature.bind(args, kwargs)
     given = args[1] if len(args) > 1 else kwargs.get("value")
     if isinstance(given, int) and not -(1 << 63) <= given < 1 << 63:
@@ -159,7 +177,7 @@ def _(make):
     yield make(3, 4), 2.5
 
 
-@kernel(inplace=True, function=False, method=False, samples=of_shapes((3, 4)))
+@kernel(inplace=True, function=False, method=False, samples=of_shapes((3, 4)), batching="leading")
 def zero(input: Tensor):
     """Zeros, with the shape and dtype of ``input``; ``zero_`` does it in place.
 
@@ -174,40 +192,34 @@ def zero(input: Tensor):
 zero.derivative(lambda g: T.full_layout(g._layout.shape, 0, g._layout.dtype, g._layout.device))
 
 
-class EmbedOp(KernelOp):
-    """Puts a tensor into a part of zeros: the derivative of a view.
+def plan_embedding(op: Op, given: Arguments, outs: _Any) -> Plan:
+    """Plans zeros with the operand in a part of them. The record's function gives (shape of the
+    whole, strides and offset of the part in it)."""
+    layout: Layout = given.seen[0]
+    shape, strides, delta = op.apply_fn(given.seen)
+    where = backend(layout.device)
+    out = L.contiguous(tuple(shape), layout.dtype, layout.device) if outs is None else outs[0]
+    part = L.layout(layout.shape, tuple(strides), layout.dtype, layout.device)
+    zero = where.compile(Pointwise((E.const(0, layout.dtype),)), (out,), ())
+    place = where.compile(Pointwise((E.input_(0, layout.dtype),)), (part,), (layout,))
 
-    The record's function gives (shape of the whole, strides and offset of the part in it).
-    """
+    def write(steps: Steps, outs: list[int], ins: list[int]) -> None:
+        steps.into(zero, *outs)
+        steps.into(place, *steps.moved(outs, delta), *ins)
 
-    def make_plan(self, values: list[_Any], outs: _Any) -> _Any:
-        lay: Layout = values[0]._layout
-        shape, strides, delta = self.apply_fn([lay, *values[1:]])
-        where = backend(lay.device)
-        out = L.contiguous(tuple(shape), lay.dtype, lay.device) if outs is None else outs[0]
-        part = L.layout(lay.shape, tuple(strides), lay.dtype, lay.device)
-        zero = where.compile(Pointwise((E.const(0, lay.dtype),)), (out,), ())
-        place = where.compile(Pointwise((E.input_(0, lay.dtype),)), (part,), (lay,))
-
-        def write(steps: Steps, outs: list[int], ins: list[int]) -> None:
-            steps.into(zero, *outs)
-            steps.into(place, *steps.moved(outs, delta), *ins)
-
-        launch = in_steps(where, 1, out.nbytes, 2, write)
-        statics = dict(zip(self.signature.names[1:], values[1:], strict=True))
-        return make(
-            self, FRESH, (out,), fresh=launch.fresh, into=launch.into, tensors=(lay,),
-            statics=statics, rule=self.rule,
-        )  # fmt: skip
+    launch = in_steps(where, 1, out.nbytes, 2, write)
+    return make(op, FRESH, (out,), fresh=launch.fresh, into=launch.into)
 
 
-def embed(fn: Callable[..., _Any]) -> EmbedOp:
-    """Decorates the backward of a view."""
-    return EmbedOp(fn, function=False, method=False, out=False)
+def embed(fn: Callable[..., _Any]) -> Op:
+    """Decorates the derivative of a view."""
+    op = Op(fn, plan_embedding, function=False, method=False, out=False)
+    op.only_moves = True
+    return op
 
 
 @embed
-def slice_backward(g: Tensor, size: Shape, dim: Int, start: Int, end: Int, step: Int):
+def slice_backward(g: Tensor, size: Shape, dim: Int, start: OptInt, end: OptInt, step: Int):
     """Zeros of shape ``size`` with ``g`` at the places that ``slice`` took."""
     d = normalize_dim(dim, len(size))
     strides = list(contiguous_strides(size))
@@ -236,7 +248,7 @@ select_backward.derivative(lambda g, dim, index: T.select(g, dim, index))
 def embed_view(g: Tensor, size: Shape, op: Str, args: Any):
     """Zeros of shape ``size`` with ``g`` at the places that the view op took."""
     taken = record.REGISTRY.get(op)
-    if not isinstance(taken, ViewOp):
+    if taken is None or taken.planner is not plan_view:
         raise ValueRangeError(f"embed_view: {op!r} is no view of a part: 'diagonal' is one")
     whole = L.contiguous(size, g.dtype, g.device)
     _, strides, delta = taken.apply_fn([whole, *args])
@@ -259,13 +271,13 @@ def _(g, g_layout, stride, delta):
 
 def strided_gradient(g: TensorType, size: int, stride: tuple[int, ...], delta: int) -> TensorType:
     """``size`` zeros, to which ``g`` is added at the places of a strided view of them."""
-    lay = g._layout
-    if not may_overlap(lay.shape, stride):
-        made: TensorType = T.embed_strided(g, size, stride, delta)
-        return made
-    places = T.arange(size, device=lay.device)
-    places = T.reshape(T.as_strided(places, tuple(lay.shape), stride, delta), (-1,))
-    zeros = T.full_layout((size,), 0, lay.dtype, lay.device)
+    layout = g._layout
+    if not may_overlap(layout.shape, stride):
+        result: TensorType = T.embed_strided(g, size, stride, delta)
+        return result
+    places = T.arange(size, device=layout.device)
+    places = T.reshape(T.as_strided(places, tuple(layout.shape), stride, delta), (-1,))
+    zeros = T.full_layout((size,), 0, layout.dtype, layout.device)
     return T.index_add(zeros, 0, places, T.reshape(g, (-1,)))  # type: ignore[no-any-return]
 
 
@@ -273,54 +285,63 @@ def strided_gradient(g: TensorType, size: int, stride: tuple[int, ...], delta: i
 def as_strided_backward(g: Tensor, base: Any, stride: Ints, delta: Int):
     """The gradient of a tensor of layout ``base``, of which ``g``'s was a view: strides ``stride``
     from element ``delta`` (which may lie before or behind the tensor, in the same storage)."""
-    lay = g._layout
+    layout = g._layout
     if not isinstance(base, Layout):
         raise ArgumentError(
             f"as_strided_backward: base must be a layout, not {type(base).__name__}"
         )
-    if len(stride) != lay.ndim:
+    if len(stride) != layout.ndim:
         raise ShapeError(
-            f"as_strided_backward: {len(stride)} strides for a gradient of {lay.ndim} dimensions"
+            f"as_strided_backward: {len(stride)} strides for a gradient of {layout.ndim} dimensions"
         )
     low = min(0, delta)
-    reach = L.layout(lay.shape, stride, lay.dtype, lay.device).high + delta if lay.numel else 0
+    reach = (
+        L.layout(layout.shape, stride, layout.dtype, layout.device).high + delta
+        if layout.numel
+        else 0
+    )
     size = max(base.high, reach, 0) - low
     flat = strided_gradient(g, size, stride, delta - low)
     if base.contiguous and size == base.numel:
         return T.view(flat, tuple(base.shape))
     if may_overlap(base.shape, base.strides):  # an expanded operand: each element has its share
-        ones = T.full_layout(tuple(base.shape), 1, lay.dtype, lay.device)
+        ones = T.full_layout(tuple(base.shape), 1, layout.dtype, layout.device)
         count = strided_gradient(ones, size, base.strides, -low)
         flat = T.div(flat, T.clamp(count, min=1))
     return T.as_strided(flat, tuple(base.shape), base.strides, -low)
 
 
-class MoveOp(KernelOp):
-    """Copies to another device, through the host."""
+def plan_move(op: Op, given: Arguments, outs: _Any) -> Plan:
+    """Plans a copy to another device, through the host."""
+    layout: Layout = given.seen[0]
+    device = given.statics["device"]
+    if device is None:
+        raise ArgumentError("to_device: device must be a device such as 'cpu', not None")
+    source, target = backend(layout.device), backend(device)
+    strides = strides_of_format(layout.shape, layout.strides, "preserve")
+    out = L.layout(layout.shape, strides, layout.dtype, device)
 
-    def make_plan(self, values: list[_Any], outs: _Any) -> _Any:
-        lay: Layout = values[0]._layout
-        if values[1] is None:
-            raise ArgumentError("to_device: device must be a device such as 'cpu', not None")
-        source, target = backend(lay.device), backend(values[1])
-        out = L.layout(
-            lay.shape, strides_of_format(lay.shape, lay.strides, "preserve"), lay.dtype, values[1]
-        )
+    def fresh(storage: _Any, offset: int) -> _Any:
+        if out.device.type == "meta":
+            return target.allocate(out.nbytes)
+        return target.from_host(source.to_host(layout, storage, offset), out)
 
-        def fresh(storage: _Any, offset: int) -> _Any:
-            if out.device.type == "meta":
-                return target.allocate(out.nbytes)
-            return target.from_host(source.to_host(lay, storage, offset), out)
-
-        return make(self, FRESH, (out,), fresh=fresh, tensors=(lay,), rule=self.rule)
+    return make(op, FRESH, (out,), fresh=fresh)
 
 
 def _to_device(input: Tensor, device: DeviceArg):
     """A copy of ``input`` on another device: what ``Tensor.to(device)`` runs."""
 
 
-to_device = MoveOp(
-    _to_device, name="to_device", function=False, method=False, out=False, node="to_copy"
+to_device = Op(
+    _to_device,
+    plan_move,
+    name="to_device",
+    function=False,
+    method=False,
+    out=False,
+    node="to_copy",
+    batching="leading",
 )
 
 
@@ -356,27 +377,25 @@ def _(make):
     yield make(2, 3, 4), (4,)
 
 
-def resize_out(name: str, out: TensorType, lay: Layout) -> None:
+def resize_out(name: str, out: TensorType, layout: Layout) -> None:
     """Gives an ``out=`` tensor the result's shape, as PyTorch does (with its warning)."""
     if out._layout.numel:
         warn(
             f"{name}: An output with one or more elements was resized since it had shape "
             f"{list(out._layout.shape)}, which does not match the required output shape "
-            f"{list(lay.shape)}. Resize it to zero elements first: out.resize_(0).",
+            f"{list(layout.shape)}. Resize it to zero elements first: out.resize_(0).",
         )
-    resize(out, tuple(lay.shape))
+    resize(out, tuple(layout.shape))
 
 
 def resize(tensor: TensorType, shape: tuple[int, ...]) -> TensorType:
     """``Tensor.resize_``: another shape over the same storage, which grows if it must."""
-    from antorcha.runtime import storage as S
-
-    made = L.contiguous(shape, tensor._layout.dtype, tensor._layout.device)
-    need = (tensor._offset + made.high) * made.itemsize
+    result = L.contiguous(shape, tensor._layout.dtype, tensor._layout.device)
+    need = (tensor._offset + result.high) * result.itemsize
     if need > tensor._storage.nbytes:
-        S.resize(tensor._storage, need)
-    tensor._layout = made
+        runtime_storage.resize(tensor._storage, need)
+    tensor._layout = result
     return tensor
 
 
-record.resize_out = resize_out
+hooks.resize_out = resize_out

@@ -12,19 +12,13 @@ from __future__ import annotations
 import math
 from typing import Any as _Any
 
-from antorcha import dtypes
+from antorcha.core import dtypes
+from antorcha.core.shapes import suggests_channels_last
 from antorcha.errors import ArgumentError, DtypeError, ShapeError, ValueRangeError
-from antorcha.ops.opaque import opaque
-from antorcha.ops.pointwise import pointwise
-from antorcha.ops.record import T, composite
-from antorcha.ops.row_norm import (
-    floats_only,
-    input_gradient,
-    normalised,
-    shown_statistic,
-    statistics_dtype,
-)
-from antorcha.ops.types import (
+from antorcha.ops.kinds.custom_vjp import custom_vjp
+from antorcha.ops.kinds.pointwise import pointwise
+from antorcha.ops.kinds.record import T, composite
+from antorcha.ops.kinds.types import (
     Bool,
     Float,
     Int,
@@ -32,8 +26,15 @@ from antorcha.ops.types import (
     OptTensor,
     Tensor,
 )
+from antorcha.ops.row_norm import (
+    floats_only,
+    input_gradient,
+    normalised,
+    shown_statistic,
+    statistics_dtype,
+)
+from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.tensor import bare
-from antorcha.shapes import suggests_channels_last
 
 F = "nn.functional."
 
@@ -82,7 +83,7 @@ def _along(t: _Any, ndim: int) -> _Any:
     return T.view(t, (1, t._layout.numel, *[1] * (ndim - 2))) if ndim != 1 else t
 
 
-def _applied(x, mean, rstd, weight, bias):
+def _applied(x: Tensor, mean: Tensor, rstd: Tensor, weight: OptTensor, bias: OptTensor) -> Tensor:
     """The normalised input with what there is of scale and shift; in the input's dtype."""
     if weight is None and bias is None:
         y = T.norm_apply_plain(x, mean, rstd)
@@ -102,7 +103,7 @@ def _widened(t: _Any) -> _Any:
     return T.to_dtype(t, dtypes.float32)
 
 
-@opaque(
+@custom_vjp(
     function=False, method=False, node="native_batch_norm", writes=("running_mean", "running_var")
 )
 def batch_norm_node(
@@ -119,12 +120,12 @@ def batch_norm_node(
 
     The statistics are saved for the gradient: as float32 for halves.
     """
-    lay = input._layout
-    nd = lay.ndim
+    layout = input._layout
+    nd = layout.ndim
     wide = _widened(input)
     if training:
         var, mean = T.var_mean(wide, (0, *range(2, nd)), correction=0)
-        count = lay.numel // max(lay.shape[1], 1)
+        count = layout.numel // max(layout.shape[1], 1)
         for kept, value, factor in (
             (running_mean, mean, 1.0), (running_var, var, count / max(count - 1, 1)),
         ):  # fmt: skip
@@ -149,6 +150,8 @@ def _move_average(running: _Any, value: _Any, momentum: float, factor: float) ->
 def _(g, input, weight, bias_layout, running_mean, running_var, training, eps, out1, out2,
       needs, create):  # fmt: skip
     g = g[0]
+    if g is None:  # (the statistics are constants)
+        return None, None, None, None, None
     nd = input._layout.ndim
     dims = (0, *range(2, nd))
     x, dy = _widened(input), _widened(g)
@@ -214,20 +217,20 @@ def native_batch_norm(
     return result, *[shown_statistic(each, dtype) for each in (mean, rstd)]
 
 
-def _check_channels(op: str, lay: _Any, **given: _Any) -> None:
-    channels = lay.shape[1] if lay.ndim > 1 else 0
+def _check_channels(op: str, layout: Layout, **given: _Any) -> None:
+    channels = layout.shape[1] if layout.ndim > 1 else 0
     for name, each in given.items():
         if each is not None and each._layout.numel != channels:
             raise ShapeError(
                 f"{op}: {name} should contain {channels} elements not {each._layout.numel} (input "
-                f"has shape {list(lay.shape)})"
+                f"has shape {list(layout.shape)})"
             )
-        if each is not None and each._layout.dtype is not lay.dtype and not (
-            lay.dtype.itemsize == 2 and each._layout.dtype is dtypes.float32
+        if each is not None and each._layout.dtype is not layout.dtype and not (
+            layout.dtype.itemsize == 2 and each._layout.dtype is dtypes.float32
         ):  # fmt: skip
             raise DtypeError(
                 f"{op}: mixed dtype (CPU): all inputs must share same datatype, but the input is "
-                f"{lay.dtype} and {name} is {each._layout.dtype}"
+                f"{layout.dtype} and {name} is {each._layout.dtype}"
             )
 
 
@@ -251,9 +254,11 @@ def batch_norm(
     tensor([[-1.0000],
             [ 1.0000]])
     """
-    lay = input._layout
+    layout = input._layout
     if training:
-        _enough_values("batch_norm", lay, lay.numel // max(lay.shape[1] if lay.ndim > 1 else 1, 1))
+        _enough_values(
+            "batch_norm", layout, layout.numel // max(layout.shape[1] if layout.ndim > 1 else 1, 1)
+        )
         if eps <= 0:
             raise ValueRangeError(
                 f"batch_norm: batch_norm eps must be positive during training, but got {eps}"
@@ -265,35 +270,35 @@ def batch_norm(
         raise ShapeError(f"batch_norm: {missing} must be defined in evaluation mode")
     _check_channels(
         "batch_norm",
-        lay,
+        layout,
         running_mean=running_mean,
         running_var=running_var,
         weight=weight,
         bias=bias,
     )
-    floats_only("batch_norm", lay)
-    if not lay.numel:
+    floats_only("batch_norm", layout)
+    if not layout.numel:
         return T.clone(input)
-    if lay.ndim < 2:
-        raise ShapeError(f"batch_norm: expected at least 2D input, got shape {list(lay.shape)}")
+    if layout.ndim < 2:
+        raise ShapeError(f"batch_norm: expected at least 2D input, got shape {list(layout.shape)}")
     input = _in_memory_format(input)
     return T.batch_norm_node(
         input, weight, bias, running_mean, running_var, training, momentum, eps
     )[0]
 
 
-def _in_memory_format(input):
+def _in_memory_format(input: Tensor) -> Tensor:
     """The input as it is or, where it lies in neither memory format, row by row."""
-    lay = input._layout
-    as_it_is = lay.contiguous or suggests_channels_last(lay.shape, lay.strides)
+    layout = input._layout
+    as_it_is = layout.contiguous or suggests_channels_last(layout.shape, layout.strides)
     return input if as_it_is else T.contiguous(input)
 
 
-def _enough_values(op: str, lay: _Any, count: int) -> None:
-    if count == 1 and lay.numel:
+def _enough_values(op: str, layout: Layout, count: int) -> None:
+    if count == 1 and layout.numel:
         raise NormError(
             "{op}: Expected more than 1 value per channel when training, got input size {size}",
-            reason="one value", op=op, operands=(lay,), size=list(lay.shape),
+            reason="one value", op=op, operands=(layout,), size=list(layout.shape),
         )  # fmt: skip
 
 
@@ -327,7 +332,7 @@ def _check_groups(shape: tuple[int, ...], n: int, c: int, rest: int, groups: int
         )
 
 
-@opaque(function=False, method=False, node="native_group_norm")
+@custom_vjp(function=False, method=False, node="native_group_norm")
 def group_norm_node(
     input: Tensor,
     weight: OptTensor,
@@ -348,17 +353,32 @@ def group_norm_node(
     shape = (1, group, C // group, 1)
     params = [None if p is None else T.reshape(_widened(p), shape) for p in (weight, bias)]
     y = _applied(x, mean, rstd, *params)
-    made = T.reshape(y, tuple(input._layout.shape))
-    made = (
-        made if made._layout.dtype is input._layout.dtype else T.to_dtype(made, input._layout.dtype)
+    result = T.reshape(y, tuple(input._layout.shape))
+    result = (
+        result
+        if result._layout.dtype is input._layout.dtype
+        else T.to_dtype(result, input._layout.dtype)
     )
     kept = [T.reshape(t, (N, group)) for t in (mean, rstd)]
-    return made, *kept
+    return result, *kept
+
+
+@group_norm_node.batches
+def _(batch, run, input, weight, bias, N, C, HxW, group, eps):
+    x = T.flatten(batch.whole(input), 0, 1)
+    if not batch.has(weight) and not batch.has(bias):
+        found = run(x, weight, bias, batch.size * N, C, HxW, group, eps)
+        return [T.unflatten(t, 0, (batch.size, N)) for t in found]
+    found = run(x, None, None, batch.size * N, C, HxW, group, eps)
+    result, *saved = [batch.example(T.unflatten(t, 0, (batch.size, N))) for t in found]
+    shape = (C, *[1] * (input._layout.ndim - 2))
+    result = result if weight is None else T.mul(result, T.reshape(weight, shape))
+    return result if bias is None else T.add(result, T.reshape(bias, shape)), *saved
 
 
 @group_norm_node.derivative
 def _(g, input, weight, bias_layout, group, eps, out1, out2, create):
-    lay = input._layout
+    layout = input._layout
     g, g_mean, g_rstd = g
     g = T.zeros_like(input) if g is None else g
     x, dy = _widened(_grouped(input, group)), _widened(_grouped(g, group))
@@ -385,8 +405,8 @@ def _(g, input, weight, bias_layout, group, eps, out1, out2, create):
     if g_rstd is not None:
         xhat = xhat if create else (x - mean) * rstd
         dx = dx - T.view(g_rstd, (n, group, 1, 1)) * rstd * rstd * xhat / count
-    dx = T.reshape(dx, tuple(lay.shape))
-    channels = (lay.shape[1],)
+    dx = T.reshape(dx, tuple(layout.shape))
+    channels = (layout.shape[1],)
     dw = None if weight is None else T.reshape(T.sum(sum_gx, 0), channels)
     db = None if bias_layout is None else T.reshape(T.sum(sum_g, 0), channels)
     return dx, dw, db
@@ -427,26 +447,27 @@ def group_norm(
     >>> torch.nn.functional.group_norm(torch.tensor([[1., 3., 2., 2.]]), 2)
     tensor([[-1.0000,  1.0000,  0.0000,  0.0000]])
     """
-    lay = input._layout
-    if lay.ndim < 2:
+    layout = input._layout
+    if layout.ndim < 2:
         raise ShapeError(
-            f"group_norm: Expected at least 2 dimensions for input tensor but received {lay.ndim}"
+            f"group_norm: Expected at least 2 dimensions for input tensor but received "
+            f"{layout.ndim}"
         )
-    if num_groups <= 0 or lay.shape[1] % num_groups:
+    if num_groups <= 0 or layout.shape[1] % num_groups:
         raise ShapeError(
             "group_norm: Expected number of channels in input to be divisible by num_groups, but "
-            f"got input of shape {list(lay.shape)} and num_groups={num_groups}"
+            f"got input of shape {list(layout.shape)} and num_groups={num_groups}"
         )
-    floats_only("group_norm", lay)
+    floats_only("group_norm", layout)
     for name, each in (("weight", weight), ("bias", bias)):
-        if each is not None and tuple(each._layout.shape) != (lay.shape[1],):
+        if each is not None and tuple(each._layout.shape) != (layout.shape[1],):
             raise ShapeError(
                 f"group_norm: Expected {name} to be a vector of size equal to the number of "
                 f"channels in input, but got {name} of shape {list(each._layout.shape)} and input "
-                f"of shape {list(lay.shape)}"
+                f"of shape {list(layout.shape)}"
             )
-    n, c = lay.shape[:2]
-    rest = math.prod(lay.shape[2:])
+    n, c = layout.shape[:2]
+    rest = math.prod(layout.shape[2:])
     input = _in_memory_format(input)
     return T.group_norm_node(input, weight, bias, n, c, rest, num_groups, eps)[0]
 
@@ -515,24 +536,24 @@ def local_response_norm(
     >>> torch.nn.functional.local_response_norm(torch.ones(1, 1, 1), 1, 1.0, 1.0, 1.0)
     tensor([[[0.5000]]])
     """
-    lay = input._layout
-    if lay.ndim < 3:
+    layout = input._layout
+    if layout.ndim < 3:
         raise NormError(
-            f"local_response_norm: Expected 3D or higher dimensionality input (got {lay.ndim} "
+            f"local_response_norm: Expected 3D or higher dimensionality input (got {layout.ndim} "
             "dimensions)"
         )
     if size < 1:
         raise ArgumentError(f"local_response_norm: size must be at least 1, got {size}")
-    if not lay.numel:
+    if not layout.numel:
         return input
-    n, c = lay.shape[:2]
-    squares = T.reshape(input * input, (n, 1, c, math.prod(lay.shape[2:])))
+    n, c = layout.shape[:2]
+    squares = T.reshape(input * input, (n, 1, c, math.prod(layout.shape[2:])))
     zeros = [
-        T.zeros((n, 1, m, squares._layout.shape[3]), dtype=lay.dtype, device=lay.device)
+        T.zeros((n, 1, m, squares._layout.shape[3]), dtype=layout.dtype, device=layout.device)
         for m in (size // 2, (size - 1) // 2)
     ]
     padded = T.cat([zeros[0], squares, zeros[1]], 2)
-    mean = T.reshape(T.avg_pool2d(padded, (size, 1), 1), tuple(lay.shape))
+    mean = T.reshape(T.avg_pool2d(padded, (size, 1), 1), tuple(layout.shape))
     return input / T.pow(mean * alpha + k, beta)
 
 

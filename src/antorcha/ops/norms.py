@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import math
 
-from antorcha import dtypes
+from antorcha.core import dtypes
+from antorcha.core.lazy import np
+from antorcha.core.shapes import broadcast_shapes, normalize_dim, normalize_dims
 from antorcha.errors import DtypeError, ShapeError
-from antorcha.lazy import np
-from antorcha.ops.lapack import check_float, check_matrix, check_square
-from antorcha.ops.record import T, composite
-from antorcha.ops.sampled import of_shapes
-from antorcha.ops.types import Any, Bool, Dim, Dims, Dtype, Float, Int, Ints, Str, Tensor
+from antorcha.ops.kinds.lapack import check_float, check_matrix, check_square
+from antorcha.ops.kinds.record import T, composite
+from antorcha.ops.kinds.samples import of_shapes
+from antorcha.ops.kinds.types import (
+    Any,
+    Bool,
+    Dim,
+    Dims,
+    Dtype,
+    Float,
+    Int,
+    Ints,
+    OptInt,
+    Str,
+    Tensor,
+)
 from antorcha.runtime.tensor import Tensor as TensorType
-from antorcha.shapes import broadcast_shapes, normalize_dim, normalize_dims
 
 LINALG = "linalg"
 
@@ -26,14 +38,14 @@ def matrix_norm(
     >>> torch.linalg.matrix_norm(torch.tensor([[3., 0.], [0., 4.]]))
     tensor(5.)
     """
-    lay = A._layout
+    layout = A._layout
     op = "linalg.matrix_norm"
-    if lay.ndim < 2:
+    if layout.ndim < 2:
         raise ShapeError(f"{op}: The input tensor A must have at least 2 dimensions.")
-    check_float(op, lay)
+    check_float(op, layout, half=True)
     if len(dim) != 2:
         raise ShapeError(f"{op}: dim must be a 2-tuple. Got {dim}")
-    row, column = normalize_dims(dim, lay.ndim, op=op)
+    row, column = normalize_dims(dim, layout.ndim, op=op)
     A = A if dtype is None else T.to_dtype(A, dtype)
     if ord == "fro":
         return T.linalg_vector_norm(A, 2, (row, column), keepdim)
@@ -55,7 +67,7 @@ def matrix_norm(
     return found if keepdim else T.squeeze(found, (row, column))
 
 
-def _greatest(sizes, d, keepdim):
+def _greatest(sizes: Tensor, d: int, keepdim: bool) -> Tensor:
     """The greatest along ``d``; of none it is 0, as in PyTorch."""
     return (T.amax if sizes._layout.shape[d] else T.sum)(sizes, d, keepdim)
 
@@ -99,6 +111,46 @@ def _(make):
     yield (make(3, 4),)
     yield make(3, 4), 1
     yield make(3), 3
+
+
+@composite(method=False, page=False)
+def nuclear_norm(input: Tensor, dim: Any = None, keepdim: Bool = False):
+    """The sum of singular values: ``linalg.matrix_norm(input, "nuc")``.
+
+    >>> torch.nuclear_norm(torch.tensor([[3., 0.], [0., 4.]]))
+    tensor(7.)
+    """
+    if isinstance(dim, bool):  # nuclear_norm(input, keepdim)
+        dim, keepdim = None, dim
+    return T.linalg_matrix_norm(input, "nuc", (-2, -1) if dim is None else dim, keepdim)
+
+
+@nuclear_norm.samples
+def _(make):
+    yield (make(3, 4),)
+    yield make(3, 4), True
+    yield make(2, 3, 4), (0, 2)
+
+
+@composite(method=False, page=False)
+def frobenius_norm(input: Tensor, dim: Dims, keepdim: Bool = False):
+    """The root of the sum of squares over one or two dims: ``linalg.vector_norm(input, 2, dim)``.
+
+    >>> torch.frobenius_norm(torch.tensor([[3., 4.]]), dim=1)
+    tensor([5.])
+    """
+    if not isinstance(dim, int) and len(dim) > 2:
+        raise ShapeError(
+            f"frobenius_norm: Expected at most 2 dimensions, but got {len(dim)} dimensions instead"
+        )
+    return T.linalg_vector_norm(input, 2, None if dim == () else dim, keepdim)
+
+
+@frobenius_norm.samples
+def _(make):
+    yield make(3, 4), (0, 1)
+    yield make(2, 3, 4), 1, True
+    yield (make(2, 3, 4), (0, 1, 2)), {}, RuntimeError, "at most 2 dimensions"
 
 
 @composite(name="linalg_cond", namespace=LINALG)
@@ -214,6 +266,34 @@ def vander(x: Tensor, *, N: Int = None):
     return T.cumprod(T.cat([T.ones_like(column), factors], -1), -1)
 
 
+@composite(name="vander", method=False, out=False)
+def vander_of_torch(x: Tensor, N: OptInt = None, increasing: Bool = False):
+    """The Vandermonde matrix of a vector, as NumPy lays it out: powers descend unless they are
+    ``increasing``. See ``linalg.vander``.
+
+    >>> torch.vander(torch.tensor([2, 3]))
+    tensor([[2, 1],
+            [3, 1]])
+    """
+    layout = x._layout
+    if layout.ndim != 1:
+        raise ShapeError("vander: x must be a one-dimensional tensor.")
+    n = layout.shape[0] if N is None else N
+    if n < 0:
+        raise ShapeError("vander: N must be non-negative.")
+    x = x if layout.dtype.kind in "fc" else T.to_dtype(x, dtypes.int64)
+    found = T.narrow(T.linalg_vander(x, N=n), -1, 0, n)
+    return found if increasing else T.flip(found, (-1,))
+
+
+@vander_of_torch.samples
+def _(make):
+    yield (make(3),)
+    yield make(3), 2, True
+    yield (make(3, 2),), {}, RuntimeError, "one-dimensional"
+    yield (make(3), -1), {}, RuntimeError, "non-negative"
+
+
 @composite(method=False, out=False)
 def cdist(
     x1: Tensor,
@@ -229,9 +309,9 @@ def cdist(
     tensor([[5.]])
     """
     a, b = x1._layout, x2._layout
-    for lay in (a, b):
-        if lay.dtype.kind != "f":
-            raise DtypeError(f"cdist: only supports floating-point dtypes, got {lay.dtype}")
+    for layout in (a, b):
+        if layout.dtype.kind != "f":
+            raise DtypeError(f"cdist: only supports floating-point dtypes, got {layout.dtype}")
     if a.ndim < 2 or b.ndim < 2:
         raise ShapeError("cdist: both tensors must have at least 2 dimensions")
     if a.shape[-1] != b.shape[-1]:

@@ -6,8 +6,8 @@ and the like are run-time numbers: changing them compiles nothing. The order of 
 of PyTorch's unfused loops, so the values agree with them to the last bit or nearly so.
 
 Updates are outside of any graph. They bump the versions of what they write, as any write does.
-:meth:`Step.recorded` is the other way, for ``differentiable=True``: the same function as an op with
-derivatives.
+:meth:`UpdateStep.recorded` is the other way, for ``differentiable=True``: the same function as an
+op with derivatives.
 """
 
 from __future__ import annotations
@@ -16,20 +16,23 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from antorcha.device import backend
+from antorcha.core.device import backend
+from antorcha.core.lazy import lazy
+from antorcha.core.shapes import may_overlap
 from antorcha.errors import ShapeError
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Pointwise
-from antorcha.ops.operands import common_device
-from antorcha.ops.record import T
+from antorcha.ops.kinds.operands import common_device
+from antorcha.ops.kinds.record import T
 from antorcha.runtime.call.plan import remember, table
 from antorcha.runtime.tensor import Tensor
-from antorcha.shapes import may_overlap
+
+ops_user = lazy("antorcha.ops.kinds.user")
 
 Update = Callable[..., Any]
 
 
-class Step:
+class UpdateStep:
     """An update, compiled once for each combination of layouts and flags.
 
     ``fn(param, grad, *state, *numbers, **flags)`` gives (param, \\*state). Flags are booleans that
@@ -83,42 +86,43 @@ class Step:
 
         The op reads copies of what is written afterwards: its derivative needs the old values.
         """
-        from antorcha.ops.user import UserKernel
-
         if self.op is None:
-            self.op = UserKernel(self.fn, "promote", self.name)
+            self.op = ops_user.UserKernel(self.fn, "promote", self.name)
         values = {name: bool(flags >> k & 1) for k, name in enumerate(self.names)}
         param, grad, *state = tensors
-        made = self.op(T.clone(param), grad, *[T.clone(t) for t in state], *numbers, **values)
-        results = made if isinstance(made, tuple) else (made,)
+        result = self.op(T.clone(param), grad, *[T.clone(t) for t in state], *numbers, **values)
+        results = result if isinstance(result, tuple) else (result,)
         for target, value in zip((param, *state), results, strict=True):
             target.copy_(value)
 
     def _compile(self, tensors: Sequence[Tensor], numbers: int, flags: int) -> Any:
-        lays = [t._layout for t in tensors]
-        param = lays[0]
-        for lay, what in zip(lays[1:], ("gradient", *["state"] * len(lays)), strict=False):
-            if lay.shape != param.shape:
+        layouts = [t._layout for t in tensors]
+        param = layouts[0]
+        for layout, what in zip(layouts[1:], ("gradient", *["state"] * len(layouts)), strict=False):
+            if layout.shape != param.shape:
                 raise ShapeError(
                     f"{self.name}: the parameter has shape {tuple(param.shape)}, its {what} "
-                    f"{tuple(lay.shape)}"
+                    f"{tuple(layout.shape)}"
                 )
-        for lay in (param, *lays[2:]):
-            if may_overlap(lay.shape, lay.strides):
+        for layout in (param, *layouts[2:]):
+            if may_overlap(layout.shape, layout.strides):
                 raise ShapeError(
                     f"{self.name}: unsupported operation: more than one element of the written-to "
-                    f"tensor (shape {tuple(lay.shape)}, strides {lay.strides}) refers to a single "
-                    "memory location. Please clone() the tensor before performing the operation."
+                    f"tensor (shape {tuple(layout.shape)}, strides {layout.strides}) refers to a "
+                    "single memory location. Please clone() the tensor before performing the "
+                    "operation."
                 )
         dtype = param.dtype
-        n = len(lays)
+        n = len(layouts)
         args = [E.input_(k, dtype) for k in range(n + numbers)]
         values = {name: bool(flags >> k & 1) for k, name in enumerate(self.names)}
-        made = self.fn(*args, **values)
-        exprs = tuple([E.cast(e, dtype) for e in (made if isinstance(made, tuple) else (made,))])
-        outs = (param, *lays[2:])
-        where = backend(common_device(self.name, lays))
-        return where.compile(Pointwise(exprs), outs, [*lays, *[float] * numbers])
+        result = self.fn(*args, **values)
+        exprs = tuple(
+            [E.cast(e, dtype) for e in (result if isinstance(result, tuple) else (result,))]
+        )
+        outs = (param, *layouts[2:])
+        where = backend(common_device(self.name, layouts))
+        return where.compile(Pointwise(exprs), outs, [*layouts, *[float] * numbers])
 
 
 def _with_decay(g: Any, p: Any, weight_decay: Any, maximize: bool, decay: bool) -> Any:
@@ -128,14 +132,14 @@ def _with_decay(g: Any, p: Any, weight_decay: Any, maximize: bool, decay: bool) 
     return E.fma(p, weight_decay, g) if decay else g
 
 
-@Step
+@UpdateStep
 def sgd(p, g, lr, weight_decay, *, maximize, decay):
     """``p - lr * g``."""
     g = _with_decay(g, p, weight_decay, maximize, decay)
     return E.fma(g, -lr, p)
 
 
-@Step
+@UpdateStep
 def sgd_first(p, g, buf, lr, momentum, weight_decay, *, maximize, decay, nesterov):
     """The first step with momentum: the buffer becomes the gradient."""
     g = _with_decay(g, p, weight_decay, maximize, decay)
@@ -143,7 +147,7 @@ def sgd_first(p, g, buf, lr, momentum, weight_decay, *, maximize, decay, nestero
     return E.fma(step, -lr, p), g
 
 
-@Step
+@UpdateStep
 def sgd_momentum(p, g, buf, lr, momentum, rate, weight_decay, *, maximize, decay, nesterov):
     """``buf = momentum*buf + rate*g; p - lr*buf``; rate is 1 - dampening."""
     g = _with_decay(g, p, weight_decay, maximize, decay)
@@ -159,7 +163,7 @@ def _lerp(start: Any, end: Any, weight: Any, near: bool) -> Any:
     return E.fma(end - start, weight - 1, end)
 
 
-@Step
+@UpdateStep
 def adam(
     p, g, mean, square, rate1, beta2, rate2, step_size, root, eps, weight_decay, *, maximize, decay,
     decoupled, near,
@@ -175,7 +179,7 @@ def adam(
     return p + (-step_size) * mean / bottom, mean, square
 
 
-@Step
+@UpdateStep
 def adam_amsgrad(
     p, g, mean, square, largest, rate1, beta2, rate2, step_size, root, eps, weight_decay, *,
     maximize, decay, decoupled, near,
@@ -191,7 +195,7 @@ def adam_amsgrad(
     return p + (-step_size) * mean / bottom, mean, square, largest
 
 
-@Step
+@UpdateStep
 def adagrad(p, g, total, lr, eps, weight_decay, *, maximize, decay):
     """``total += g^2; p - lr * g / (sqrt(total) + eps)``."""
     g = _with_decay(g, p, weight_decay, maximize, decay)
@@ -199,7 +203,7 @@ def adagrad(p, g, total, lr, eps, weight_decay, *, maximize, decay):
     return p + (-lr) * g / (E.sqrt(total) + eps), total
 
 
-@Step
+@UpdateStep
 def rmsprop(p, g, square, lr, alpha, rate, eps, weight_decay, *, maximize, decay):
     """``square = alpha*square + rate*g^2; p - lr * g / (sqrt(square) + eps)``."""
     g = _with_decay(g, p, weight_decay, maximize, decay)
@@ -207,7 +211,7 @@ def rmsprop(p, g, square, lr, alpha, rate, eps, weight_decay, *, maximize, decay
     return p + (-lr) * g / (E.sqrt(square) + eps), square
 
 
-@Step
+@UpdateStep
 def rmsprop_momentum(
     p, g, square, buf, lr, alpha, rate, eps, weight_decay, momentum, *, maximize, decay
 ):
@@ -218,7 +222,7 @@ def rmsprop_momentum(
     return E.fma(buf, -lr, p), square, buf
 
 
-@Step
+@UpdateStep
 def rmsprop_centered(
     p, g, square, mean, lr, alpha, rate, eps, weight_decay, *, maximize, decay, near
 ):
@@ -230,7 +234,7 @@ def rmsprop_centered(
     return p + (-lr) * g / bottom, square, mean
 
 
-@Step
+@UpdateStep
 def rmsprop_centered_momentum(
     p, g, square, mean, buf, lr, alpha, rate, eps, weight_decay, momentum, *, maximize, decay, near
 ):
@@ -242,7 +246,7 @@ def rmsprop_centered_momentum(
     return E.fma(buf, -lr, p), square, mean, buf
 
 
-@Step
+@UpdateStep
 def adadelta(p, g, square, total, lr, rho, rate, eps, weight_decay, *, maximize, decay):
     """``delta = sqrt(total + eps) / sqrt(square + eps) * g; p - lr * delta``, where ``square`` and
     ``total`` are running means of g^2 and of delta^2; rate is 1 - rho."""
@@ -253,7 +257,7 @@ def adadelta(p, g, square, total, lr, rho, rate, eps, weight_decay, *, maximize,
     return E.fma(delta, -lr, p), square, total
 
 
-@Step
+@UpdateStep
 def adamax(
     p, g, mean, largest, rate1, beta2, step_size, eps, weight_decay, *, maximize, decay, near
 ):
@@ -264,7 +268,7 @@ def adamax(
     return p + (-step_size) * mean / largest, mean, largest
 
 
-@Step
+@UpdateStep
 def asgd(p, g, average, shrink, eta, mu, weight_decay, *, maximize, decay, averaging):
     """``p = shrink*p - eta*g``; the average follows p by the share mu, or is p."""
     g = _with_decay(g, p, weight_decay, maximize, decay)
@@ -272,7 +276,7 @@ def asgd(p, g, average, shrink, eta, mu, weight_decay, *, maximize, decay, avera
     return p, average + (p - average) * mu if averaging else p
 
 
-@Step
+@UpdateStep
 def nadam(
     p, g, mean, square, rate1, beta2, rate2, correction, size_g, size_mean, eps, weight_decay, *,
     maximize, decay, decoupled, near,
@@ -288,7 +292,7 @@ def nadam(
     return p + (-size_g) * g / bottom + (-size_mean) * mean / bottom, mean, square
 
 
-@Step
+@UpdateStep
 def radam(
     p, g, mean, square, rate1, beta2, rate2, correction, lr, root, rectify, eps, weight_decay, *,
     maximize, decay, decoupled, near, rectified,
@@ -306,7 +310,7 @@ def radam(
     return p - step, mean, square
 
 
-@Step
+@UpdateStep
 def rprop(p, g, previous, size, shrink, grow, least, most, *, maximize):
     """The sign of the gradient times a step size that grows while the sign stays and shrinks when
     it changes; after a change the gradient counts as 0."""
@@ -318,7 +322,7 @@ def rprop(p, g, previous, size, shrink, grow, least, most, *, maximize):
     return E.fma(-E.sign(g), size, p), g, size
 
 
-@Step
+@UpdateStep
 def along(p, direction, shrink, size):
     """``shrink*p - size*direction``, for optimizers that work their direction out otherwise."""
     return E.fma(direction, -size, p * shrink)

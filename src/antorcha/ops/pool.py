@@ -7,30 +7,38 @@ does. One-dimensional pooling is two-dimensional pooling of images of height 1, 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
-from antorcha import dtypes, modes
+from antorcha.core import dtypes, modes
+from antorcha.core.device import Device
+from antorcha.core.shapes import channels_last_strides
 from antorcha.errors import ArgumentError, MissingFeature, ShapeError, ValueRangeError
 from antorcha.lang import windows as W
 from antorcha.lang.kernels import Pooling
-from antorcha.ops.kernel import Planned, kernel
-from antorcha.ops.params import to_int
-from antorcha.ops.record import T, composite, expose
-from antorcha.ops.types import Any, Bool, Int, Ints, OptInt, Shape, Str, Tensor
-from antorcha.runtime import layout as L
-from antorcha.shapes import channels_last_strides
+from antorcha.ops.kinds.kernel import Planned, kernel
+from antorcha.ops.kinds.params import to_int
+from antorcha.ops.kinds.record import Composite, Op, T, composite, expose
+from antorcha.ops.kinds.types import Any, Bool, Int, Ints, OptInt, Shape, Str, Tensor
+from antorcha.runtime.memory import layout as L
+from antorcha.runtime.memory.layout import Layout
 
 F = "nn.functional."
+Sizes: TypeAlias = tuple[int, ...]
 MOST_BYTES = 1 << 46  # more than a machine has
 MOST_WINDOWS = 1 << 24
 """Along a dim: the windows of each are listed in Python."""
 
 
 # --------------------------------------------------------------------------------- the kernel ops
-def _windows(lay, kind, kernel, stride, padding, dilation, ceil, include_pad=True, divisor=None):
+def _windows(
+    layout: Layout, kind: str, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes,
+    ceil: bool, include_pad: bool = True, divisor: int | None = None,
+) -> W.Windows:  # fmt: skip
     """The windows of op arguments; adaptive ones have their output size as ``kernel``."""
     nd = len(kernel)
-    spatial = lay.shape[lay.ndim - nd :]
-    _check_count(lay, kind, kernel, stride, padding, dilation, ceil)
+    spatial = layout.shape[layout.ndim - nd :]
+    _check_count(layout, kind, kernel, stride, padding, dilation, ceil)
     if kind == "adaptive":
         axes = [W.adaptive(n, o) for n, o in zip(spatial, kernel, strict=True)]
     else:
@@ -42,30 +50,36 @@ def _windows(lay, kind, kernel, stride, padding, dilation, ceil, include_pad=Tru
     return W.Windows([*one, *axes], include_pad, divisor)
 
 
-def _check_count(lay, kind, kernel, stride, padding, dilation, ceil):
+def _check_count(
+    layout: Layout, kind: str, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes,
+    ceil: bool,
+) -> None:  # fmt: skip
     """Raises before any window is listed where there would be too many of them."""
     if kind == "adaptive":
-        sizes = kernel
+        sizes: Sequence[int] = kernel
     else:
         if min((*kernel, *stride, *dilation), default=1) <= 0:
             raise ShapeError(
                 f"pool: kernel {kernel}, stride {stride} and dilation {dilation} must be positive"
             )
-        spatial = lay.shape[lay.ndim - len(kernel) :]
+        spatial = layout.shape[layout.ndim - len(kernel) :]
         each = zip(spatial, kernel, stride, padding, dilation, strict=True)
         sizes = [W.out_size(*one, ceil) for one in each]
-    if max(sizes, default=0) > MOST_WINDOWS or math.prod(sizes) * lay.itemsize > MOST_BYTES:
+    if max(sizes, default=0) > MOST_WINDOWS or math.prod(sizes) * layout.itemsize > MOST_BYTES:
         raise ShapeError(
-            f"pool: an input of shape {tuple(lay.shape)} with results of shape {tuple(sizes)} asks "
-            f"for more windows than fit: at most {MOST_WINDOWS} along a dim"
+            f"pool: an input of shape {tuple(layout.shape)} with results of shape {tuple(sizes)} "
+            f"asks for more windows than fit: at most {MOST_WINDOWS} along a dim"
         )
 
 
-def _shape(lay, windows, nd):
-    return (*lay.shape[: lay.ndim - nd], *[a.out for a in windows.axes[3 - nd :]])
+def _shape(layout: Layout, windows: W.Windows, nd: int) -> Sizes:
+    return (*layout.shape[: layout.ndim - nd], *[a.out for a in windows.axes[3 - nd :]])
 
 
-def _max_plan(input, kind, kernel, stride, padding, dilation, ceil, form, indices):
+def _max_plan(
+    input: Layout, kind: str, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes,
+    ceil: bool, form: str, indices: bool,
+) -> Planned:  # fmt: skip
     windows = _windows(input, kind, kernel, stride, padding, dilation, ceil)
     shape = _shape(input, windows, len(kernel))
     outs = [(shape, input.dtype), (shape, dtypes.int64)][: 1 + indices]
@@ -73,28 +87,38 @@ def _max_plan(input, kind, kernel, stride, padding, dilation, ceil, form, indice
     return Planned(what, outs, _shown_as(outs, input.device, form))
 
 
-def _shown_as(outs, device, form):
+def _shown_as(
+    outs: Sequence[tuple[Sizes, dtypes.dtype]], device: Device, form: str
+) -> list[Layout] | None:
     """The results' layouts in a memory format; None for the usual one."""
     if form == "contiguous":
         return None
     return [L.layout(s, tuple(channels_last_strides(s)), t, device) for s, t in outs]
 
 
-@kernel(function=False, method=False, out=False, dense=("input",))
+@kernel(function=False, method=False, out=False, dense=("input",), batching="images")
 def max_windows(input: Tensor, kind: Any, kernel: Ints, stride: Ints, padding: Ints,
                 dilation: Ints, ceil: Bool, form: Str):  # fmt: skip
     """The maximum of each window, where nobody asks which element it was."""
     return _max_plan(input, kind, kernel, stride, padding, dilation, ceil, form, False)
 
 
-def _max_rule(g, input_layout, out1, kernel):
+def _max_rule(g: Any, input_layout: Layout, out1: Tensor, kernel: Sizes) -> Tensor:
     return T.max_windows_backward(g[0], out1, tuple(input_layout.shape), len(kernel))
 
 
-def _max_record(name, node):
+def _max_record(name: str, node: str) -> Op:
     """The record of a maximum with indices; PyTorch names the gradient by the number of dims."""
 
-    @kernel(function=False, method=False, out=False, dense=("input",), name=name, node=node)
+    @kernel(
+        function=False,
+        method=False,
+        out=False,
+        dense=("input",),
+        name=name,
+        node=node,
+        batching="images",
+    )
     def record(input: Tensor, kind: Any, kernel: Ints, stride: Ints, padding: Ints,
                dilation: Ints, ceil: Bool, form: Str):  # fmt: skip
         """The maximum of each window, and its place in the plane."""
@@ -112,7 +136,7 @@ MAX = {
 }
 
 
-def _same_planes(op, grad, shape, nd):
+def _same_planes(op: str, grad: Layout, shape: Sequence[int], nd: int) -> None:
     """A gradient and what it is the gradient of have the same planes: a kernel trusts it."""
     lead = math.prod(shape[: len(shape) - nd])
     if not 0 < nd <= min(grad.ndim, len(shape)) or math.prod(grad.shape[: grad.ndim - nd]) != lead:
@@ -137,16 +161,24 @@ max_windows_backward.derivative(lambda g, indices, nd: (T.pick_windows(g, indice
 @composite(function=False, method=False, out=False)
 def pick_windows(input: Tensor, indices: Tensor, nd: Int):
     """The elements of each plane that indices name."""
-    lay, shape = input._layout, indices._layout.shape
-    lead = tuple(lay.shape[: lay.ndim - nd])
+    layout, shape = input._layout, indices._layout.shape
+    lead = tuple(layout.shape[: layout.ndim - nd])
     flat = T.reshape(input, (*lead, -1))
     return T.reshape(T.gather(flat, -1, T.reshape(indices, (*lead, -1))), tuple(shape))
 
 
-def _avg_record(name, node):
+def _avg_record(name: str, node: str) -> Op:
     """The record of an average."""
 
-    @kernel(function=False, method=False, out=False, dense=("input",), name=name, node=node)
+    @kernel(
+        function=False,
+        method=False,
+        out=False,
+        dense=("input",),
+        name=name,
+        node=node,
+        batching="images",
+    )
     def record(input: Tensor, kind: Any, kernel: Ints, stride: Ints, padding: Ints, ceil: Bool,
                include_pad: Bool, divisor: OptInt, form: Str):  # fmt: skip
         """The average of each window."""
@@ -180,9 +212,9 @@ def avg_windows_backward(grad: Tensor, shape: Shape, kind: Any, kernel: Ints, st
                          padding: Ints, ceil: Bool, include_pad: Bool,
                          divisor: Int = None):  # fmt: skip
     """The gradient of an average: each result's is shared out among its window."""
-    lay = L.contiguous(shape, grad.dtype, grad.device)
+    layout = L.contiguous(shape, grad.dtype, grad.device)
     windows = _windows(
-        lay, kind, kernel, stride, padding, (1,) * len(kernel), ceil, include_pad, divisor
+        layout, kind, kernel, stride, padding, (1,) * len(kernel), ceil, include_pad, divisor
     )
     _same_planes("avg_windows_backward", grad, shape, len(kernel))
     if windows.results != math.prod(grad.shape[grad.ndim - len(kernel) :]):
@@ -201,7 +233,7 @@ def _(g, kind, kernel, stride, padding, ceil, include_pad, divisor):
 
 
 # ------------------------------------------------------------------------------------- arguments
-def per_dim(op, name, value, nd):
+def per_dim(op: str, name: str, value: Any, nd: int) -> Sizes:
     given = tuple(value) if isinstance(value, (tuple, list)) else (value,)
     if len(given) not in (1, nd) or not all([hasattr(v, "__index__") for v in given]):
         kind = ArgumentError if len(given) in (1, nd) else ShapeError
@@ -209,17 +241,20 @@ def per_dim(op, name, value, nd):
     return tuple([int(v) for v in (given if len(given) == nd else given * nd)])
 
 
-def _check_input(op, lay, nd, kinds="f"):
-    if lay.ndim not in (nd + 1, nd + 2) or 0 in lay.shape[lay.ndim - nd - 1 :]:
+def _check_input(op: str, layout: Layout, nd: int, kinds: str = "f") -> None:
+    if layout.ndim not in (nd + 1, nd + 2) or 0 in layout.shape[layout.ndim - nd - 1 :]:
         raise ShapeError(
             f"{op}: Expected {nd + 1}D or {nd + 2}D (batch mode) tensor with optional 0 dim batch "
-            f"size for input, but got:{list(lay.shape)}"
+            f"size for input, but got:{list(layout.shape)}"
         )
-    if lay.dtype.kind not in kinds:
-        raise MissingFeature.of_dtype(op, lay.dtype, "cast the input to float")
+    if layout.dtype.kind not in kinds:
+        raise MissingFeature.of_dtype(op, layout.dtype, "cast the input to float")
 
 
-def _arguments(op, lay, nd, kernel_size, stride, padding, dilation, ceil_mode):
+def _arguments(
+    op: str, layout: Layout, nd: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any,
+    ceil_mode: bool,
+) -> tuple[Sizes, Sizes, Sizes, Sizes]:  # fmt: skip
     """kernel, stride, padding and dilation for every dim, checked as PyTorch checks them."""
     kernel = per_dim(op, "kernel_size", kernel_size, nd)
     stride = kernel if stride is None or stride == () else per_dim(op, "stride", stride, nd)
@@ -238,72 +273,88 @@ def _arguments(op, lay, nd, kernel_size, stride, padding, dilation, ceil_mode):
             )
     sizes = [
         W.out_size(n, k, s, p, d, ceil_mode)
-        for n, k, s, p, d in zip(lay.shape[-nd:], kernel, stride, padding, dilation, strict=True)
+        for n, k, s, p, d in zip(layout.shape[-nd:], kernel, stride, padding, dilation, strict=True)
     ]
     if min(sizes) < 1:
         raise ShapeError(
             "{op}: Given input size: {given}, the calculated output size {sizes} is too small for "
             "kernel_size={kernel}",
-            reason="window", op=op, operands=(lay,), given=tuple(lay.shape[-nd - 1 :]),
+            reason="window", op=op, operands=(layout,), given=tuple(layout.shape[-nd - 1 :]),
             sizes=tuple(sizes), kernel=kernel,
         )  # fmt: skip
     return kernel, stride, padding, dilation
 
 
-def _format(input):
+def _format(input: Tensor) -> str:
     """Results keep the memory format of channels_last images."""
-    lay = input._layout
+    layout = input._layout
     last = (
-        lay.ndim in (4, 5)
-        and not lay.contiguous
-        and (tuple(lay.strides) == tuple(channels_last_strides(lay.shape)))
+        layout.ndim in (4, 5)
+        and not layout.contiguous
+        and (tuple(layout.strides) == tuple(channels_last_strides(layout.shape)))
     )
     return "channels_last" if last else "contiguous"
 
 
-def _flat(fn):
+def _flat(fn: Callable[..., Any]) -> Callable[..., Any]:
     """One-dimensional pooling by the two-dimensional one: height 1."""
 
     def run(input, *args, **kwargs):
-        made = fn(T.unsqueeze(input, -2), *args, **kwargs)
-        if isinstance(made, tuple):
-            return tuple([T.squeeze(each, -2) for each in made])
-        return T.squeeze(made, -2)
+        result = fn(T.unsqueeze(input, -2), *args, **kwargs)
+        if isinstance(result, tuple):
+            return tuple([T.squeeze(each, -2) for each in result])
+        return T.squeeze(result, -2)
 
     return run
 
 
-def _max_pool(op, nd, input, kernel_size, stride, padding, dilation, ceil_mode, indices):
-    lay = input._layout
-    _check_input(op, lay, nd, "fiu")
+def _max_pool(
+    op: str, nd: int, input: Tensor, kernel_size: Any, stride: Any, padding: Any, dilation: Any,
+    ceil_mode: bool, indices: bool,
+) -> Any:  # fmt: skip
+    layout = input._layout
+    _check_input(op, layout, nd, "fiu")
     kernel, stride, padding, dilation = _arguments(
-        op, lay, nd, kernel_size, stride, padding, dilation, ceil_mode
+        op, layout, nd, kernel_size, stride, padding, dilation, ceil_mode
     )
     return _maximum(input, "slide", kernel, stride, padding, dilation, ceil_mode, indices)
 
 
-def _maximum(input, kind, kernel, stride, padding, dilation, ceil_mode, indices):
+def _maximum(
+    input: Tensor, kind: str, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes,
+    ceil_mode: bool, indices: bool,
+) -> Any:  # fmt: skip
     args = (kind, kernel, stride, padding, dilation, ceil_mode, _format(input))
+    wanted = modes.duals or (modes.grad_enabled() and input.requires_grad)
     if len(kernel) == 1:
         wide = [(1, *kernel), (1, *stride), (0, *padding), (1, *dilation)]
+        if kind == "slide" and not indices and not wanted:  # as PyTorch's kernel for the values
+            input = T.contiguous(input)
         return _flat(_maximum)(input, kind, *wide, ceil_mode, indices)
-    wanted = modes.grad_enabled() and input.requires_grad
     if not indices and not wanted:
         return T.max_windows(input, *args)
     values, places = MAX[kind, len(kernel)](input, *args)
     return (values, places) if indices else values
 
 
-def _avg_pool(op, nd, input, kernel_size, stride, padding, ceil_mode, include_pad, divisor=None):
-    lay = input._layout
-    _check_input(op, lay, nd, "f" if lay.dtype is not dtypes.int64 else "i")
+def _avg_pool(
+    op: str, nd: int, input: Tensor, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool,
+    include_pad: bool, divisor: int | None = None,
+) -> Tensor:  # fmt: skip
+    layout = input._layout
+    _check_input(op, layout, nd, "f" if layout.dtype is not dtypes.int64 else "i")
     if divisor == 0:
         raise ShapeError(f"{op}: divisor must be not zero")
-    kernel, stride, padding, _ = _arguments(op, lay, nd, kernel_size, stride, padding, 1, ceil_mode)
+    kernel, stride, padding, _ = _arguments(
+        op, layout, nd, kernel_size, stride, padding, 1, ceil_mode
+    )
     return _average(input, "slide", kernel, stride, padding, ceil_mode, include_pad, divisor)
 
 
-def _average(input, kind, kernel, stride, padding, ceil_mode, include_pad, divisor):
+def _average(
+    input: Tensor, kind: str, kernel: Sizes, stride: Sizes, padding: Sizes, ceil_mode: bool,
+    include_pad: bool, divisor: int | None,
+) -> Tensor:  # fmt: skip
     if len(kernel) == 1:
         wide = [(1, *kernel), (1, *stride), (0, *padding)]
         return _flat(_average)(input, kind, *wide, ceil_mode, include_pad, divisor)
@@ -312,13 +363,13 @@ def _average(input, kind, kernel, stride, padding, ceil_mode, include_pad, divis
     return op(input, kind, kernel, stride, padding, ceil_mode, include_pad, divisor, form)
 
 
-def _adaptive_size(op, lay, nd, output_size):
+def _adaptive_size(op: str, layout: Layout, nd: int, output_size: Any) -> Sizes:
     given = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size,) * nd
     if len(given) == 1:
         given *= nd
     if len(given) != nd:
         raise ShapeError(f"{op}: output_size must be {nd} numbers, got {output_size!r}")
-    spatial = lay.shape[lay.ndim - nd :]
+    spatial = layout.shape[layout.ndim - nd :]
     size = tuple(
         [n if o is None else to_int(op, "output_size", o)
          for o, n in zip(given, spatial, strict=True)]
@@ -332,20 +383,20 @@ def _adaptive_size(op, lay, nd, output_size):
     return size
 
 
-def _enough_dims(op, lay, nd):
+def _enough_dims(op: str, layout: Layout, nd: int) -> None:
     """Refuses an input without a dim beside the pooled ones. As in PyTorch, pooling along one dim
     leaves that to the check of its input."""
-    if nd > 1 and lay.ndim <= nd:
+    if nd > 1 and layout.ndim <= nd:
         raise ValueRangeError(
-            f"{op}: Input dimension should be at least {nd + 1}, got shape {list(lay.shape)}"
+            f"{op}: Input dimension should be at least {nd + 1}, got shape {list(layout.shape)}"
         )
 
 
-def _adaptive_avg(op, nd, input, output_size):
-    lay = input._layout
-    _enough_dims(op, lay, nd)
-    _check_input(op, lay, nd)
-    size = _adaptive_size(op, lay, nd, output_size)
+def _adaptive_avg(op: str, nd: int, input: Tensor, output_size: Any) -> Tensor:
+    layout = input._layout
+    _enough_dims(op, layout, nd)
+    _check_input(op, layout, nd)
+    size = _adaptive_size(op, layout, nd, output_size)
     if nd > 1 and set(size) == {1}:
         return T.mean(input, tuple(range(-nd, 0)), True)
     if nd == 1 and size == (1,):
@@ -354,11 +405,11 @@ def _adaptive_avg(op, nd, input, output_size):
     return _average(input, "adaptive", size, zero, zero, False, True, None)
 
 
-def _adaptive_max(op, nd, input, output_size, indices):
-    lay = input._layout
-    _enough_dims(op, lay, nd)
-    _check_input(op, lay, nd, "fiu")
-    size = _adaptive_size(op, lay, nd, output_size)
+def _adaptive_max(op: str, nd: int, input: Tensor, output_size: Any, indices: bool) -> Any:
+    layout = input._layout
+    _enough_dims(op, layout, nd)
+    _check_input(op, layout, nd, "fiu")
+    size = _adaptive_size(op, layout, nd, output_size)
     zero = (0,) * nd
     if nd == 1:
         size, zero = (1, *size), (0, 0)
@@ -367,7 +418,7 @@ def _adaptive_max(op, nd, input, output_size, indices):
 
 
 # ---------------------------------------------------------------------------------- public names
-def _public_max(nd):
+def _public_max(nd: int) -> Composite:
     name = f"max_pool{nd}d"
 
     def pool(
@@ -391,37 +442,37 @@ def _public_max(nd):
     >>> torch.nn.functional.{name}({_input(nd)}, {_last(2, nd)})
     {_shown("1., 3.", nd)}
     """
-    made = composite(method=False, out=False, name=name, aliases=(F + name,))(pool)
+    result = composite(method=False, out=False, name=name, aliases=(F + name,))(pool)
 
     def with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
                      return_indices=False):  # fmt: skip
         """The same, always with the indices."""
-        return made(input, kernel_size, stride, padding, dilation, ceil_mode, True)
+        return result(input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
     expose(f"{F}{name}_with_indices", with_indices)
-    return made
+    return result
 
 
-def _published(name, nd, pool):
+def _published(name: str, nd: int, pool: Callable[..., Any]) -> Composite:
     """The record of a public name: of these, PyTorch has the one-dimensional in torch too."""
     if nd == 1:
         return composite(method=False, out=False, name=name, aliases=(F + name,))(pool)
     return composite(method=False, out=False, name=name, namespace="nn.functional")(pool)
 
 
-def _last(n, nd):
+def _last(n: int, nd: int) -> Sizes:
     return (*[1] * (nd - 1), n)
 
 
-def _input(nd):
+def _input(nd: int) -> str:
     return f"torch.arange(4.).reshape({(1, *_last(4, nd))})"
 
 
-def _shown(values, nd):
+def _shown(values: str, nd: int) -> str:
     return "tensor(" + "[" * (nd + 1) + values + "]" * (nd + 1) + ")"
 
 
-def _public_avg(nd):
+def _public_avg(nd: int) -> Composite:
     name = f"avg_pool{nd}d"
 
     def pool(
@@ -455,7 +506,7 @@ def _public_avg(nd):
     return _published(name, nd, pool)
 
 
-def _public_adaptive(nd):
+def _public_adaptive(nd: int) -> None:
     average, maximum = f"adaptive_avg_pool{nd}d", f"adaptive_max_pool{nd}d"
 
     def adaptive_avg(input: Tensor, output_size: Any):
@@ -476,8 +527,8 @@ def _public_adaptive(nd):
     {_shown("1., 3.", nd)}
     """
     _published(average, nd, adaptive_avg)
-    made = _published(maximum, nd, adaptive_max)
-    expose(f"{F}{maximum}_with_indices", lambda input, size, *_: made(input, size, True))
+    result = _published(maximum, nd, adaptive_max)
+    expose(f"{F}{maximum}_with_indices", lambda input, size, *_: result(input, size, True))
 
 
 for _nd in (1, 2, 3):

@@ -5,23 +5,24 @@ from __future__ import annotations
 import math
 from typing import Any as _Any
 
-from antorcha import dtypes
+from antorcha.core import dtypes
+from antorcha.core.lazy import np
 from antorcha.errors import ArgumentError, MissingFeature, ShapeError, ValueRangeError
-from antorcha.lazy import np
+from antorcha.ops.kinds.record import T, composite, expose
+from antorcha.ops.kinds.types import Any, Bool, Int, OptTensor, Shape, Tensor
 from antorcha.ops.memory import constant, in_format_of
 from antorcha.ops.pool import F, per_dim
-from antorcha.ops.record import T, composite, expose
-from antorcha.ops.types import Any, Bool, Int, OptTensor, Shape, Tensor
+from antorcha.runtime.memory.layout import Layout
 
 
 # -------------------------------------------------------------------------------------- unpooling
 @composite(function=False, method=False, out=False)
 def unpooled(input: Tensor, indices: Tensor, size: Shape, nd: Int):
     """Planes of ``size`` with each element of ``input`` at its index, and zeros."""
-    lay = input._layout
-    lead = tuple(lay.shape[: lay.ndim - nd])
+    layout = input._layout
+    lead = tuple(layout.shape[: layout.ndim - nd])
     room = math.prod(size)
-    if lay.device.type != "meta" and lay.numel:
+    if layout.device.type != "meta" and layout.numel:
         low, high = int(T.min(indices).item()), int(T.max(indices).item())
         if not 0 <= low <= high < room:
             bad = low if low < 0 else high
@@ -29,19 +30,21 @@ def unpooled(input: Tensor, indices: Tensor, size: Shape, nd: Int):
                 f"max_unpool{nd}d: Found an invalid max index: {bad} (output volumes are of size "
                 f"{'x'.join([str(n) for n in size])})"
             )
-    flat = T.zeros((*lead, room), dtype=lay.dtype, device=lay.device)
-    rows = (*lead, math.prod(lay.shape[lay.ndim - nd :]))
+    flat = T.zeros((*lead, room), dtype=layout.dtype, device=layout.device)
+    rows = (*lead, math.prod(layout.shape[layout.ndim - nd :]))
     put = T.scatter(flat, -1, T.reshape(indices, rows), T.reshape(input, rows))
     return T.reshape(put, (*lead, *size))
 
 
-def _unpool_size(op: str, lay: _Any, given: _Any, output_size: _Any) -> tuple[int, ...]:
+def _unpool_size(op: str, layout: Layout, given: _Any, output_size: _Any) -> tuple[int, ...]:
     """The planes' size before they were pooled, as asked for within what is possible."""
     kernel, stride, padding = given
     nd = len(kernel)
     usual = [
         (n - 1) * s - 2 * p + k
-        for n, s, p, k in zip(lay.shape[lay.ndim - nd :], stride, padding, kernel, strict=True)
+        for n, s, p, k in zip(
+            layout.shape[layout.ndim - nd :], stride, padding, kernel, strict=True
+        )
     ]
     if output_size is None:
         size = usual
@@ -72,7 +75,7 @@ def _max_unpool(nd: int) -> None:
 
     def unpool(input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None,
                padding: Any = 0, output_size: Any = None):  # fmt: skip
-        lay = input._layout
+        layout = input._layout
         kernel = per_dim(name, "kernel_size", kernel_size, nd)
         step = kernel if stride is None else per_dim(name, "stride", stride, nd)
         pad = per_dim(name, "padding", padding, nd)
@@ -80,22 +83,22 @@ def _max_unpool(nd: int) -> None:
             raise ShapeError(
                 f"{name}: elements in indices should be type int64 but got: {indices._layout.dtype}"
             )
-        if lay.ndim not in (nd + 1, nd + 2):
+        if layout.ndim not in (nd + 1, nd + 2):
             raise ShapeError(
                 f"{name}: Input to max_unpooling{nd}d should be a {nd + 1}d or {nd + 2}d Tensor, "
-                f"but got {tuple(lay.shape)}"
+                f"but got {tuple(layout.shape)}"
             )
-        if tuple(indices._layout.shape) != tuple(lay.shape):
+        if tuple(indices._layout.shape) != tuple(layout.shape):
             raise ShapeError(
                 f"{name}: Expected shape of indices to be same as that of the input tensor "
-                f"({list(lay.shape)}) but got indices tensor with shape: "
+                f"({list(layout.shape)}) but got indices tensor with shape: "
                 f"{list(indices._layout.shape)}"
             )
         if min(step) <= 0:
             raise ShapeError(f"{name}: strides should be greater than zero, but got stride: {step}")
-        size = _unpool_size(name, lay, (kernel, step, pad), output_size)
-        made = T.unpooled(input, indices, size, nd)
-        return in_format_of(made, lay) if nd == 2 else made
+        size = _unpool_size(name, layout, (kernel, step, pad), output_size)
+        result = T.unpooled(input, indices, size, nd)
+        return in_format_of(result, layout) if nd == 2 else result
 
     shape = (1, *[1] * nd)
     unpool.__doc__ = f"""Puts each value back to the place that ``max_pool{nd}d`` took it from; the
@@ -105,9 +108,9 @@ def _max_unpool(nd: int) -> None:
     >>> torch.nn.functional.{name}(x, i, {(*[1] * (nd - 1), 2)}).flatten()
     tensor([0., 5.])
     """
-    made = composite(method=False, out=False, name=name, namespace="nn.functional")(unpool)
+    result = composite(method=False, out=False, name=name, namespace="nn.functional")(unpool)
 
-    @made.samples
+    @result.samples
     def _(make):
         x = make(1, 2, *[4] * nd)
         values, places = getattr(T, f"max_pool{nd}d")(x.detach(), 2, return_indices=True)
@@ -137,9 +140,9 @@ def _lp_pool(nd: int) -> None:
     >>> torch.nn.functional.{name}(x, 2.0, {(*[1] * (nd - 1), 2)}).flatten()
     tensor([5.])
     """
-    made = composite(method=False, out=False, name=name, namespace="nn.functional")(pool)
+    result = composite(method=False, out=False, name=name, namespace="nn.functional")(pool)
 
-    @made.samples
+    @result.samples
     def _(make):
         yield make(1, 2, *[4] * nd), 2.0, 2
 
@@ -148,8 +151,8 @@ def _lp_pool(nd: int) -> None:
 @composite(function=False, method=False, out=False)
 def fractional_windows(input: Tensor, kernel: Shape, size: Shape, samples: Tensor):
     """The maxima of windows whose places each plane's ``samples`` shift, and their indices."""
-    lay, nd = input._layout, len(kernel)
-    lead, spatial = tuple(lay.shape[: lay.ndim - nd]), tuple(lay.shape[lay.ndim - nd :])
+    layout, nd = input._layout, len(kernel)
+    lead, spatial = tuple(layout.shape[: layout.ndim - nd]), tuple(layout.shape[layout.ndim - nd :])
     planes = math.prod(lead)
     shifts = T.reshape(samples, (planes, samples._layout.shape[-1]))
     flat = None  # the index of each window's elements in its plane: (planes, size.., kernel..)
@@ -157,7 +160,7 @@ def fractional_windows(input: Tensor, kernel: Shape, size: Shape, samples: Tenso
         # PyTorch's planes take the samples as (x, y), its volumes as (t, y, x)
         shift = T.narrow(shifts, 1, axis if nd == 3 else 1 - axis, 1)
         starts = _starts(shift, spatial[axis], size[axis], kernel[axis])
-        inside = T.arange(kernel[axis], device=lay.device)
+        inside = T.arange(kernel[axis], device=layout.device)
         at = T.unsqueeze(starts, 2) + inside  # (planes, results, taps)
         shape = [planes, *[1] * (2 * nd)]
         shape[1 + axis], shape[1 + nd + axis] = size[axis], kernel[axis]
@@ -173,17 +176,17 @@ def fractional_windows(input: Tensor, kernel: Shape, size: Shape, samples: Tenso
     return T.reshape(values, (*lead, *size)), T.reshape(places, (*lead, *size))
 
 
-def _starts(shift, n, wanted, taps):
+def _starts(shift: Tensor, n: int, wanted: int, taps: int) -> Tensor:
     """Where each plane's windows start along a dim: (planes, wanted)."""
-    lay = shift._layout
-    end = constant(np.full((1, 1), n - taps, np.int64), lay.device)
+    layout = shift._layout
+    end = constant(np.full((1, 1), n - taps, np.int64), layout.device)
     if wanted == 1:
-        return T.expand(end, (lay.shape[0], 1))
-    alpha = float(lay.dtype.np.type(n - taps) / lay.dtype.np.type(wanted - 1))
-    k = T.arange(wanted - 1, dtype=lay.dtype, device=lay.device)
+        return T.expand(end, (layout.shape[0], 1))
+    alpha = float(layout.dtype.np.type(n - taps) / layout.dtype.np.type(wanted - 1))
+    k = T.arange(wanted - 1, dtype=layout.dtype, device=layout.device)
     first = T.to_dtype(T.trunc(shift * alpha), dtypes.int64)
     starts = T.to_dtype(T.trunc((shift + k) * alpha), dtypes.int64) - first
-    return T.cat([starts, T.expand(end, (lay.shape[0], 1))], 1)
+    return T.cat([starts, T.expand(end, (layout.shape[0], 1))], 1)
 
 
 def _fractional(nd: int) -> None:
@@ -191,35 +194,38 @@ def _fractional(nd: int) -> None:
 
     def pool(input: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None,
              return_indices: Bool = False, _random_samples: OptTensor = None):  # fmt: skip
-        lay = input._layout
+        layout = input._layout
         if output_size is None and output_ratio is None:
             raise ValueRangeError(
                 f"{name} requires specifying either an output_size or an output_ratio"
             )
-        if lay.ndim not in (nd + 1, nd + 2) or 0 in lay.shape[lay.ndim - nd - 1 :]:
+        if layout.ndim not in (nd + 1, nd + 2) or 0 in layout.shape[layout.ndim - nd - 1 :]:
             raise ShapeError(
                 f"{name}: Expected {nd + 1}D or {nd + 2}D tensor with non-empty planes, but got "
-                f"{tuple(lay.shape)}"
+                f"{tuple(layout.shape)}"
             )
-        if lay.dtype.kind != "f":
-            raise MissingFeature.of_dtype(name, lay.dtype, "cast to float")
+        if layout.dtype.kind != "f":
+            raise MissingFeature.of_dtype(name, layout.dtype, "cast to float")
         kernel = per_dim(name, "kernel_size", kernel_size, nd)
-        size = _fractional_size(name, nd, lay, output_size, output_ratio)
-        for n, k, o in zip(lay.shape[lay.ndim - nd :], kernel, size, strict=True):
+        size = _fractional_size(name, nd, layout, output_size, output_ratio)
+        for n, k, o in zip(layout.shape[layout.ndim - nd :], kernel, size, strict=True):
             if k <= 0 or o <= 0 or o + k - 1 > n:
                 raise ShapeError(
                     f"{name}: pool size {kernel} too large relative to input size "
-                    f"{tuple(lay.shape[lay.ndim - nd :])}, or output size {size} not positive"
+                    f"{tuple(layout.shape[layout.ndim - nd :])}, or output size {size} not positive"
                 )
-        planes = (1 if lay.ndim == nd + 1 else lay.shape[0], lay.shape[lay.ndim - nd - 1])
+        planes = (
+            1 if layout.ndim == nd + 1 else layout.shape[0],
+            layout.shape[layout.ndim - nd - 1],
+        )
         drawn = _random_samples
         if drawn is None:
-            drawn = T.rand((*planes, nd), dtype=lay.dtype, device=lay.device)
+            drawn = T.rand((*planes, nd), dtype=layout.dtype, device=layout.device)
         given = tuple(drawn._layout.shape)
         fits = len(given) == 3 and given[0] >= planes[0] and given[1:] == (planes[1], nd)
-        if not fits or drawn._layout.dtype is not lay.dtype:
+        if not fits or drawn._layout.dtype is not layout.dtype:
             raise ShapeError(
-                f"{name}: Expect _random_samples of shape {(*planes, nd)} and {lay.dtype}, got "
+                f"{name}: Expect _random_samples of shape {(*planes, nd)} and {layout.dtype}, got "
                 f"{given} and {drawn._layout.dtype}"
             )
         drawn = T.narrow(drawn, 0, 0, planes[0])
@@ -240,21 +246,21 @@ def _fractional(nd: int) -> None:
     >>> torch.nn.functional.{name}(torch.ones({(1, *[5] * nd)}), 2, 3).shape
     torch.Size({[1, *[3] * nd]})
     """
-    made = composite(method=False, out=False, name=name, namespace="nn.functional")(pool)
+    result = composite(method=False, out=False, name=name, namespace="nn.functional")(pool)
 
     def with_indices(input, kernel_size, output_size=None, output_ratio=None, return_indices=False,
                      _random_samples=None):  # fmt: skip
         """The same, always with the indices."""
-        return made(input, kernel_size, output_size, output_ratio, True, _random_samples)
+        return result(input, kernel_size, output_size, output_ratio, True, _random_samples)
 
     expose(f"{F}{name}_with_indices", with_indices)
 
 
 def _fractional_size(
-    op: str, nd: int, lay: _Any, output_size: _Any, output_ratio: _Any
+    op: str, nd: int, layout: Layout, output_size: _Any, output_ratio: _Any
 ) -> tuple[int, ...]:
     if output_size is not None:
-        return per_dim(op, "output_size", output_size, nd)  # type: ignore[no-any-return]
+        return per_dim(op, "output_size", output_size, nd)
     given = tuple(output_ratio) if isinstance(output_ratio, (tuple, list)) else (output_ratio,) * nd
     if len(given) != nd:
         raise ValueRangeError(
@@ -262,7 +268,7 @@ def _fractional_size(
         )
     if not all([isinstance(r, (int, float)) for r in given]):
         raise ArgumentError(f"{op}: output_ratio must be numbers, got {output_ratio!r}")
-    spatial = lay.shape[lay.ndim - nd :]
+    spatial = layout.shape[layout.ndim - nd :]
     return tuple([int(n * r) for n, r in zip(spatial, given, strict=True)])
 
 

@@ -6,50 +6,48 @@ broadcast operands are read where they lie. Gradients are products with transpos
 
 from __future__ import annotations
 
-from antorcha import dtypes
+from collections.abc import Sequence
+
+from antorcha.core import dtypes
 from antorcha.errors import DtypeError, ShapeError
-from antorcha.ops.product import Product, inner_sizes_differ, product_op
-from antorcha.ops.record import T, composite
-from antorcha.ops.sampled import of_shapes
-from antorcha.ops.types import OptTensor, StaticNumber, Tensor
-from antorcha.runtime import layout as L
+from antorcha.ops.kinds.lapack import adjoint
+from antorcha.ops.kinds.product import Product, inner_sizes_differ, product_op
+from antorcha.ops.kinds.record import T, composite
+from antorcha.ops.kinds.samples import of_shapes
+from antorcha.ops.kinds.types import Any, OptTensor, StaticNumber, Tensor
+from antorcha.runtime.memory import layout as L
+from antorcha.runtime.memory.layout import Layout
 
 NN = "nn.functional"
 
 
 # ----------------------------------------------------------------------------------- seeing layouts
-def row(lay):
+def row(layout: Layout) -> Layout:
     """A vector as a matrix of one row."""
-    return L.layout((1, *lay.shape), (0, *lay.strides), lay.dtype, lay.device)
+    return L.layout((1, *layout.shape), (0, *layout.strides), layout.dtype, layout.device)
 
 
-def column(lay):
+def column(layout: Layout) -> Layout:
     """A vector as a matrix of one column."""
-    return L.layout((*lay.shape, 1), (*lay.strides, 0), lay.dtype, lay.device)
+    return L.layout((*layout.shape, 1), (*layout.strides, 0), layout.dtype, layout.device)
 
 
-def turned(lay):
+def turned(layout: Layout) -> Layout:
     """A matrix with its last two dims exchanged."""
-    shape = (*lay.shape[:-2], lay.shape[-1], lay.shape[-2])
-    strides = (*lay.strides[:-2], lay.strides[-1], lay.strides[-2])
-    return L.layout(shape, strides, lay.dtype, lay.device)
+    shape = (*layout.shape[:-2], layout.shape[-1], layout.shape[-2])
+    strides = (*layout.strides[:-2], layout.strides[-1], layout.strides[-2])
+    return L.layout(shape, strides, layout.dtype, layout.device)
 
 
-def want_dims(op, name, lay, ndim):
-    if lay.ndim != ndim:
+def want_dims(op: str, name: str, layout: Layout, ndim: int) -> None:
+    if layout.ndim != ndim:
         raise ShapeError(
             "{op}: {name} must be a {wanted}D tensor, but it has shape {0.shape}",
-            reason="two dims", op=op, operands=(lay,), name=name, wanted=ndim,
+            reason="two dims", op=op, operands=(layout,), name=name, wanted=ndim,
         )  # fmt: skip
 
 
-def adjoint(x):
-    """The conjugate transpose of a stack of matrices (a view when real)."""
-    found = T.transpose(x, -2, -1)
-    return T.conj(found) if x._layout.dtype.kind == "c" else found
-
-
-def conjugate(x):
+def conjugate(x: Tensor) -> Tensor:
     return T.conj(x) if x._layout.dtype.kind == "c" else x
 
 
@@ -111,7 +109,22 @@ def _(g, input, other, needs):
     return of_a, of_b
 
 
-def _of_matrices(g, input, other, needs):
+@matmul.batches
+def _(batch, run, input, other):
+    a, b = input._layout.ndim, other._layout.ndim
+    if not batch.has(other) and b <= 2:  # one matrix, or vector, beside many rows
+        return T.matmul(batch.whole(input), other)
+    left = input if a > 1 else T.unsqueeze(input, 0)
+    right = other if b > 1 else T.unsqueeze(other, 1)
+    ndim = max(a, b, 2)
+    result = T.matmul(batch.beside(left, ndim), batch.beside(right, ndim))
+    result = result if a > 1 else T.squeeze(result, -2)
+    return result if b > 1 else T.squeeze(result, -1)
+
+
+def _of_matrices(
+    g: Tensor, input: Tensor, other: Tensor, needs: Sequence[bool]
+) -> tuple[OptTensor, OptTensor]:
     """The gradients of a product of two matrices."""
     return (
         T.mm(g, adjoint(other)) if needs[0] else None,
@@ -279,12 +292,38 @@ def outer(input: Tensor, vec2: Tensor):
     return T.mul(T.unsqueeze(input, 1), vec2)
 
 
+def _is_matmul(*ndims: int) -> Any:
+    """The batching rule of an op that is matmul of operands of so many dims."""
+
+    def rule(batch: Any, run: Any, *operands: Tensor) -> Tensor:
+        for name, operand, ndim in zip(run.signature.names, operands, ndims, strict=True):
+            want_dims(run.name, name, operand._layout, ndim)
+        return T.matmul(*operands)
+
+    return rule
+
+
+mm.batches(_is_matmul(2, 2))
+bmm.batches(_is_matmul(3, 3))
+mv.batches(_is_matmul(2, 1))
+dot.batches(_is_matmul(1, 1))
+
+
 # ------------------------------------------------------------------------- products that are added
-def _scaled(x, by):
+def _sum_of_product(
+    batch: Any, run: Any, input: Tensor, a: Tensor, b: Tensor, beta: Any, alpha: Any
+) -> Tensor:
+    """The batching rule of addmm and its like: a product, and a sum."""
+    result = _scaled(T.matmul(a, b), alpha)
+    result = result if beta == 0 else T.add(_scaled(input, beta), result)
+    return T.copy_(input, result) if run.is_inplace else result
+
+
+def _scaled(x: Tensor, by: complex) -> Tensor:
     return x if by == 1 else x * by
 
 
-def _conjugate(number):
+def _conjugate(number: Any) -> complex:
     return number.conjugate() if isinstance(number, complex) else number
 
 
@@ -413,7 +452,7 @@ def addr(
     tensor([[3., 4.],
             [6., 8.]])
     """
-    made = _scaled(T.outer(vec1, vec2), alpha)
+    result = _scaled(T.outer(vec1, vec2), alpha)
     kinds = {t._layout.dtype.kind for t in (input, vec1, vec2)}
     for name, number in (("beta", beta), ("alpha", alpha)):
         if not kinds & {"f", "c"} and isinstance(number, (float, complex)):
@@ -421,16 +460,20 @@ def addr(
                 f"addr: For integral input tensors, argument {name} must not be a floating point "
                 f"number, but is {number}."
             )
-    made = made if beta == 0 else T.add(_scaled(input, beta), made)
-    if kinds == {"b"} and made._layout.dtype.kind != "b":
-        return T.to_dtype(made, dtypes.bool_)  # the numbers do not take part in the promotion
-    return made
+    result = result if beta == 0 else T.add(_scaled(input, beta), result)
+    if kinds == {"b"} and result._layout.dtype.kind != "b":
+        return T.to_dtype(result, dtypes.bool_)  # the numbers do not take part in the promotion
+    return result
 
 
 @addr.samples
 def _(make):
     yield make(3, 4), make(3), make(4)
     yield (make(3, 4), make(3), make(4)), {"alpha": 2, "beta": 0.5}
+
+
+for _each in (addmm, addmv, baddbmm):
+    _each.batches(_sum_of_product)
 
 
 # ------------------------------------------------------------------------------------ nn.functional
@@ -471,6 +514,14 @@ def linear(input: Tensor, weight: Tensor, bias: OptTensor = None):
     return Product(a, b, bias, hide=hide, node=node)
 
 
+@linear.batches
+def _(batch, run, input, weight, bias):
+    if not batch.has(weight) and not batch.has(bias) and weight._layout.ndim == 2:
+        return T.linear(batch.whole(input), weight, bias)
+    result = T.matmul(input, T.t(weight))
+    return result if bias is None else T.add(result, bias)
+
+
 @linear.derivative
 def _(g, input, weight, bias_layout, needs):
     if weight._layout.ndim == 1:
@@ -509,5 +560,5 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: OptTensor = N
     >>> torch.nn.functional.bilinear(torch.ones(1, 2), torch.ones(1, 2), torch.ones(1, 2, 2))
     tensor([[4.]])
     """
-    made = T.contiguous(T.einsum("...i,kij,...j->...k", input1, weight, input2))
-    return made if bias is None else T.add(made, bias)
+    result = T.contiguous(T.einsum("...i,kij,...j->...k", input1, weight, input2))
+    return result if bias is None else T.add(result, bias)

@@ -7,14 +7,16 @@ how a draw runs, ``runtime.random`` draws, ``random_new`` makes new tensors.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
-from antorcha import dtypes
+from antorcha.core import dtypes
+from antorcha.core.lazy import lazy, np
+from antorcha.core.shapes import broadcast_shapes
 from antorcha.errors import ArgumentError, DtypeError, MissingFeature, RandomError, ShapeError
-from antorcha.lazy import lazy, np
 from antorcha.ops.create import check_format, finish
-from antorcha.ops.record import T
-from antorcha.ops.sampler import Memory, creation, drawn, memory_order, new_target, sampler
-from antorcha.ops.types import (
+from antorcha.ops.kinds.record import T, composite
+from antorcha.ops.kinds.sampler import DrawTarget, drawn, memory_order, new_target, sampler
+from antorcha.ops.kinds.types import (
     Any,
     Bool,
     DeviceArg,
@@ -25,7 +27,7 @@ from antorcha.ops.types import (
     Shape,
     Tensor,
 )
-from antorcha.shapes import broadcast_shapes
+from antorcha.runtime.memory.layout import Layout
 
 ALL_REAL = "fuib"
 
@@ -55,7 +57,7 @@ def _(make):
     yield (make(3), 1.0, 0.0), {}, RuntimeError, "from=1"
 
 
-def _check_std(std, op="normal"):
+def _check_std(std: float, op: str = "normal") -> None:
     if not std >= 0:
         raise RandomError(f"{op}: normal expects std >= 0.0, but found std {std}")
 
@@ -75,7 +77,7 @@ def normal(input: Tensor, mean: Float = 0.0, std: Float = 1.0, *, generator: Any
     return lambda out: _fill_normal(out, mean, std)
 
 
-def _fill_normal(out: Memory, mean: float, std: float) -> None:
+def _fill_normal(out: DrawTarget, mean: float, std: float) -> None:
     if out.layout.dtype.kind == "c":
         std = std / math.sqrt(2)  # of each part; the mean is both parts', as in PyTorch
     out.fill(R.fill_normal, mean, std)
@@ -92,7 +94,7 @@ def normal_around(mean: Tensor, std: Float, *, generator: Any = None):
     """Normal numbers, each around its own mean."""
     _check_std(std)
 
-    def draw(out: Memory) -> None:
+    def draw(out: DrawTarget) -> None:
         out.fill(R.fill_normal, 0.0, std)
         out.array()[...] += mean
 
@@ -105,7 +107,7 @@ def normal_scaled(mean: Float, std: Tensor, *, generator: Any = None):
     """Normal numbers, each with its own deviation."""
     _check_stds(std)
 
-    def draw(out: Memory) -> None:
+    def draw(out: DrawTarget) -> None:
         out.fill(R.fill_normal, 0.0, 1.0)
         array = out.array()
         array[...] *= std
@@ -121,7 +123,7 @@ def normal_each(mean: Tensor, std: Tensor, *, generator: Any = None):
     """Normal numbers, each with its own mean and deviation."""
     _check_stds(std)
 
-    def draw(out: Memory) -> None:
+    def draw(out: DrawTarget) -> None:
         out.fill(R.fill_normal, 0.0, 1.0)
         array = out.array()
         array[...] *= std
@@ -130,14 +132,14 @@ def normal_each(mean: Tensor, std: Tensor, *, generator: Any = None):
     return draw
 
 
-def _check_stds(std):
+def _check_stds(std: np.ndarray[Any, Any]) -> None:
     if std.dtype.kind == "c":
         raise DtypeError("normal: expects standard deviation to be non-complex")
     if std.size and not (np.asarray(std) >= 0).all():
         raise RandomError("normal: normal expects all elements of std >= 0.0")
 
 
-@creation(register=False, method=False)
+@composite(random=True, register=False, method=False)
 def normal_function(
     mean: Operand,
     std: Operand = 1.0,
@@ -159,8 +161,8 @@ def normal_function(
         _check_std(std)
         chosen = dtype or dtypes.get_default_dtype()
         check_format(layout)
-        made = new_target("normal", size, chosen, device, out)
-        normal_numbers = drawn(made, out, normal, (float(mean), float(std)), generator)
+        result = new_target("normal", size, chosen, device, out)
+        normal_numbers = drawn(result, out, normal, (float(mean), float(std)), generator)
         return finish(normal_numbers, requires_grad)
     if not any(tensors):
         raise ArgumentError("normal(): with two numbers it needs size=, the result's shape")
@@ -171,7 +173,7 @@ def normal_function(
 normal.general = normal_function
 
 
-def _random_node(values, inplace):
+def _random_node(values: Sequence[Any], inplace: bool) -> str:
     _, low, high, _ = values
     return f"RandomBackward{2 if low is None else 1 if high is None else 0}"
 
@@ -201,7 +203,7 @@ def _(make):
     yield (make(3), 5, 3), {}, RuntimeError, "less than 'to'"
 
 
-def _bernoulli_node(values, inplace):
+def _bernoulli_node(values: Sequence[Any], inplace: bool) -> str:
     p = values[1]
     kind = 1 if hasattr(p, "_layout") else 0 if p is None and not inplace else 2
     return f"BernoulliBackward{kind}"
@@ -217,7 +219,7 @@ def bernoulli(input: Tensor, p: Operand = None, *, generator: Any = None):
     tensor([0., 1., 1., 0.])
     """
 
-    def draw(out: Memory) -> None:
+    def draw(out: DrawTarget) -> None:
         chance = p if p is not None else 0.5 if out.inplace else input
         if isinstance(chance, np.ndarray):
             _bernoulli_each(out, chance)
@@ -229,7 +231,7 @@ def bernoulli(input: Tensor, p: Operand = None, *, generator: Any = None):
     return draw
 
 
-def _bernoulli_each(out, chance):
+def _bernoulli_each(out: Any, chance: np.ndarray[Any, Any]) -> None:
     """One draw for each element, in the order of the result's memory."""
     if chance.dtype.kind not in "fV":
         raise MissingFeature(
@@ -312,7 +314,9 @@ def log_normal(input: Tensor, mean: Float = 1.0, std: Float = 2.0, *, generator:
 
 
 # ------------------------------------------------------------------------------- choosing
-def _multinomial_result(input, num_samples, replacement, generator):
+def _multinomial_result(
+    input: Layout, num_samples: int, replacement: bool, generator: Any
+) -> tuple[tuple[int, ...], dtypes.dtype]:
     if input.ndim not in (1, 2):
         raise ShapeError(f"multinomial: prob_dist must be 1 or 2 dim, got shape {input.shape}")
     if input.dtype.kind != "f":
@@ -339,7 +343,7 @@ def multinomial(input: Tensor, num_samples: Int, replacement: Bool = False, *,
     tensor([1])
     """
 
-    def draw(out: Memory) -> None:
+    def draw(out: DrawTarget) -> None:
         rows = np.atleast_2d(np.asarray(input))
         wide = rows.astype(np.float64)
         if not (np.isfinite(wide) & (wide >= 0)).all():

@@ -6,25 +6,28 @@ after the same ``manual_seed``.
 
 from __future__ import annotations
 
+from antorcha.core import dtypes
+from antorcha.core.lazy import lazy, np
 from antorcha.errors import DtypeError, MissingFeature, RandomError, ShapeError
-from antorcha.lazy import lazy, np
-from antorcha.ops.record import T
-from antorcha.ops.sampler import Memory, memory_order, sampler
-from antorcha.ops.types import Any, Tensor
+from antorcha.ops.kinds.record import T
+from antorcha.ops.kinds.sampler import DrawTarget, memory_order, sampler
+from antorcha.ops.kinds.types import Any, Tensor
+from antorcha.runtime.memory.layout import Layout
 
 R = lazy("antorcha.runtime.random")
 
 
-def _fill(out: Memory, name: str, *parameters: Any) -> None:
+def _fill(out: DrawTarget, name: str, *parameters: Any) -> None:
     """Draws with a native sampler; the parameters lie in the order of the result's memory."""
-    lay = out.layout
-    if lay.dtype.name not in ("float32", "float64"):
-        raise MissingFeature.of_dtype(out.name, lay.dtype, "use float32 or float64")
-    order = memory_order(lay)
+    layout = out.layout
+    if layout.dtype.name not in ("float32", "float64"):
+        raise MissingFeature.of_dtype(out.name, layout.dtype, "use float32 or float64")
+    order = memory_order(layout)
     spread = [
-        np.transpose(np.broadcast_to(each, tuple(lay.shape)), order).ravel() for each in parameters
+        np.transpose(np.broadcast_to(each, tuple(layout.shape)), order).ravel()
+        for each in parameters
     ]
-    side = np.stack(spread, -1).astype(lay.dtype.np)
+    side = np.stack(spread, -1).astype(layout.dtype.np)
     out.fill(R.fill_from_parameters, name, side.ctypes.data, kinds="f")
 
 
@@ -51,7 +54,7 @@ def _sample_dirichlet(input: Tensor, generator: Any = None):
     tensor(1.)
     """
 
-    def draw(out: Memory) -> None:
+    def draw(out: DrawTarget) -> None:
         kind = out.layout.dtype
         if kind.name not in ("float32", "float64"):
             raise MissingFeature.of_dtype(out.name, kind, "use float32 or float64")
@@ -84,7 +87,7 @@ def poisson(input: Tensor, generator: Any = None):
     tensor([0., 0., 0.])
     """
 
-    def draw(out: Memory) -> None:
+    def draw(out: DrawTarget) -> None:
         rates = np.asarray(input)
         if not (rates >= 0).all():
             raise RandomError("poisson: invalid Poisson rate, expected rate to be non-negative")
@@ -98,7 +101,9 @@ def _(make):
     yield (make(3, low=-2, high=-1),), {}, RuntimeError, "non-negative"
 
 
-def _binomial_result(count, prob, generator):
+def _binomial_result(
+    count: Layout, prob: Layout, generator: Any
+) -> tuple[tuple[int, ...], dtypes.dtype]:
     if count.dtype is not prob.dtype:
         raise DtypeError(
             "binomial: count and prob must have the same dtype, got {0.dtype} and {1.dtype}",

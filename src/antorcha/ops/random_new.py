@@ -5,14 +5,14 @@ Each makes a tensor and fills it with one of the draws of ``random``.
 
 from __future__ import annotations
 
-from antorcha import dtypes
+from antorcha.core import dtypes
 from antorcha.errors import ArgumentError, ShapeError
 from antorcha.ops.create import USUAL, USUAL_LIKE, creating, like, unwritten
+from antorcha.ops.kinds.sampler import drawn, new_target, target_of
+from antorcha.ops.kinds.types import Any, Int, Shape, Tensor
 from antorcha.ops.random import normal, permutation, random, uniform
-from antorcha.ops.sampler import Creation, drawn, new_target, target_of
-from antorcha.ops.types import Any, Int, Shape, Tensor
 
-drawing = creating("generator out " + USUAL, Creation)
+drawing = creating("generator out " + USUAL, random=True)
 
 
 @drawing
@@ -23,8 +23,8 @@ def rand(size: Shape, *, generator: Any, out: Any, dtype: Any, device: Any):
     >>> torch.rand(1, 5)
     tensor([[0.8823, 0.9150, 0.3829, 0.9593, 0.3904]])
     """
-    made = new_target("rand", size, dtype, device, out)
-    return drawn(made, out, uniform, (0.0, 1.0), generator)
+    result = new_target("rand", size, dtype, device, out)
+    return drawn(result, out, uniform, (0.0, 1.0), generator)
 
 
 @rand.errors
@@ -41,11 +41,11 @@ def randn(size: Shape, *, generator: Any, out: Any, dtype: Any, device: Any):
     >>> torch.randn(3)
     tensor([0.3367, 0.1288, 0.2345])
     """
-    made = new_target("randn", size, dtype, device, out)
-    return drawn(made, out, normal, (0.0, 1.0), generator)
+    result = new_target("randn", size, dtype, device, out)
+    return drawn(result, out, normal, (0.0, 1.0), generator)
 
 
-def _range(name, low, high, size):
+def _range(name: str, low: Any, high: Any, size: Any) -> tuple[int, int, tuple[int, ...] | None]:
     """The arguments of randint's forms: (high, size) and (low, high, size)."""
     if isinstance(high, (tuple, list)) or hasattr(high, "_layout"):
         high, size = None, high
@@ -74,8 +74,8 @@ def randint(
     if low is None and high is not None:
         low, high = (high, None) if not isinstance(high, (tuple, list)) else (low, high)
     low, high, size = _range("randint", low, high, size)
-    made = new_target("randint", size, dtype or dtypes.int64, device, out)
-    return drawn(made, out, random, (low, high), generator)
+    result = new_target("randint", size, dtype or dtypes.int64, device, out)
+    return drawn(result, out, random, (low, high), generator)
 
 
 @randint.errors
@@ -84,27 +84,27 @@ def _(make):
     yield (5,), {}, TypeError, "size"
 
 
-@like("generator " + USUAL_LIKE, Creation)
+@like("generator " + USUAL_LIKE, random=True)
 def rand_like(input: Tensor, *, generator: Any):
     """``rand`` with the shape, dtype and device of ``input``.
 
     >>> torch.rand_like(torch.zeros(2, 3)).shape
     torch.Size([2, 3])
     """
-    return lambda made: uniform.draw(made, (0.0, 1.0), generator)
+    return lambda result: uniform.draw(result, (0.0, 1.0), generator)
 
 
-@like("generator " + USUAL_LIKE, Creation)
+@like("generator " + USUAL_LIKE, random=True)
 def randn_like(input: Tensor, *, generator: Any):
     """``randn`` with the shape, dtype and device of ``input``.
 
     >>> torch.randn_like(torch.zeros(2, 3)).shape
     torch.Size([2, 3])
     """
-    return lambda made: normal.draw(made, (0.0, 1.0), generator)
+    return lambda result: normal.draw(result, (0.0, 1.0), generator)
 
 
-@like("generator " + USUAL_LIKE, Creation)
+@like("generator " + USUAL_LIKE, random=True)
 def randint_like(input: Tensor, low: Any = None, high: Any = None, *, generator: Any):
     """``randint`` with the shape, dtype and device of ``input``.
 
@@ -115,7 +115,7 @@ def randint_like(input: Tensor, low: Any = None, high: Any = None, *, generator:
     if low is None:
         low, high = high, None
     low, high, _ = _range("randint_like", low, high, ())
-    return lambda made: random.draw(made, (low, high), generator)
+    return lambda result: random.draw(result, (low, high), generator)
 
 
 @drawing
@@ -129,8 +129,8 @@ def randperm(n: Int, *, generator: Any, out: Any, dtype: Any, device: Any):
     if n < 0:
         raise ShapeError(f"randperm: n must be non-negative, got {n}")
     chosen = dtype or dtypes.int64
-    made = target_of("randperm", out, (n,), lambda: unwritten((n,), chosen, device))
-    return drawn(made, out, permutation, (), generator)
+    result = target_of("randperm", out, (n,), lambda: unwritten((n,), chosen, device))
+    return drawn(result, out, permutation, (), generator)
 
 
 @randperm.errors

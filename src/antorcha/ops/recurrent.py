@@ -15,11 +15,11 @@ from typing import Any as _Any
 from typing import NamedTuple
 
 from antorcha.lang import expr as E
-from antorcha.ops.opaque import opaque
-from antorcha.ops.pointwise import PointwiseOp, pointwise
-from antorcha.ops.record import REGISTRY, T
-from antorcha.ops.sampled import of_shapes
-from antorcha.ops.types import Bool, Ints, OptTensor, Tensor
+from antorcha.ops.kinds.custom_vjp import custom_vjp
+from antorcha.ops.kinds.pointwise import PointwiseOp, pointwise
+from antorcha.ops.kinds.record import REGISTRY, T
+from antorcha.ops.kinds.samples import of_shapes
+from antorcha.ops.kinds.types import Bool, Ints, OptTensor, Tensor
 
 
 # ------------------------------------------------------------------------------------- the steps
@@ -110,7 +110,7 @@ def _(make):
 
 
 # --------------------------------------------------------------------------------- packed sequences
-class Step(NamedTuple):
+class StepRows(NamedTuple):
     """The rows of one step: where they begin, and how many there are."""
 
     start: int
@@ -120,11 +120,11 @@ class Step(NamedTuple):
         return T.narrow(t, 0, self.start, self.rows)
 
 
-def steps_of(sizes: Sequence[int], reverse: bool) -> list[Step]:
+def steps_of(sizes: Sequence[int], reverse: bool) -> list[StepRows]:
     """The steps in the order in which they are run."""
     found, start = [], 0
     for n in sizes:
-        found.append(Step(start, n))
+        found.append(StepRows(start, n))
         start += n
     return found[::-1] if reverse else found
 
@@ -148,18 +148,20 @@ class StateGradient:
         self.now: _Any = None
         self.begun: list[_Any] = []
 
-    def at(self, step: Step, more: _Any) -> _Any:
+    def at(self, step: StepRows, more: _Any) -> _Any:
         """The gradient of a step's result: what came back, and ``more`` (of all steps, or None)."""
         now, rows = self.now, step.rows
-        lay = self.first._layout
+        layout = self.first._layout
         if now is not None and now._layout.shape[0] < rows:
             rest = rows - now._layout.shape[0]
-            now = T.cat([now, T.zeros((rest, lay.shape[1]), dtype=lay.dtype, device=lay.device)], 0)
+            now = T.cat(
+                [now, T.zeros((rest, layout.shape[1]), dtype=layout.dtype, device=layout.device)], 0
+            )
         if more is not None:
             own = step.of(more)
             now = own if now is None else now + own
         if now is None:
-            now = T.zeros((rows, lay.shape[1]), dtype=lay.dtype, device=lay.device)
+            now = T.zeros((rows, layout.shape[1]), dtype=layout.dtype, device=layout.device)
         return now
 
     def back(self, gradient: _Any, rows_before: int) -> None:
@@ -175,7 +177,7 @@ class StateGradient:
         return self.begun[0] if len(self.begun) == 1 else T.cat(self.begun[::-1], 0)
 
 
-def _in_time(steps: list[Step], values: list[_Any]) -> _Any:
+def _in_time(steps: list[StepRows], values: list[_Any]) -> _Any:
     """The rows of all steps, given in the order in which the steps were run."""
     if len(values) == 1:
         return values[0]
@@ -183,11 +185,11 @@ def _in_time(steps: list[Step], values: list[_Any]) -> _Any:
 
 
 def _like(t: _Any, columns: int) -> _Any:
-    lay = t._layout
-    return T.empty((lay.shape[0], columns), dtype=lay.dtype, device=lay.device)
+    layout = t._layout
+    return T.empty((layout.shape[0], columns), dtype=layout.dtype, device=layout.device)
 
 
-def _turned(w: _Any, steps: list[Step]) -> _Any:
+def _turned(w: _Any, steps: list[StepRows]) -> _Any:
     """A weight's transpose, for a product at each step: many small products are quicker where it
     lies in memory as it is read."""
     return T.clone(T.t(w), memory_format="contiguous") if len(steps) > 4 else T.t(w)
@@ -198,7 +200,7 @@ def _parts(t: _Any, count: int) -> _Any:
     return T.split(t, t._layout.shape[1] // count, 1)
 
 
-def _states_before(steps: list[Step], states: _Any, first: _Any) -> list[_Any]:
+def _states_before(steps: list[StepRows], states: _Any, first: _Any) -> list[_Any]:
     """The state with which each step began."""
     found: list[_Any] = []
     for k, step in enumerate(steps):
@@ -214,7 +216,7 @@ class GateGradients:
     """
 
     def __init__(
-        self, op: PointwiseOp, gates: Sequence[_Any], parts: int, rest: int, steps: list[Step],
+        self, op: PointwiseOp, gates: Sequence[_Any], parts: int, rest: int, steps: list[StepRows],
         create: bool,
     ) -> None:  # fmt: skip
         self.op, self.parts, self.rest, self.steps, self.create = op, parts, rest, steps, create
@@ -222,20 +224,20 @@ class GateGradients:
         self.own: list[list[_Any]] = [[] for _ in gates]
 
     def put(
-        self, step: Step, operands: Sequence[_Any], more: Sequence[_Any]
+        self, step: StepRows, operands: Sequence[_Any], more: Sequence[_Any]
     ) -> tuple[list[_Any], Sequence[_Any]]:
         """Runs the op for a step: the gates' gradients, to which there may be ``more`` (of all
         steps), and the op's further results."""
         parts = self.parts
         if self.create:
-            made = self.op(*operands)
-            made = made if isinstance(made, tuple) else (made,)
-            count = len(made) - self.rest
-            gates = [T.cat(list(made[k : k + parts]), 1) for k in range(0, count, parts)]
+            result = self.op(*operands)
+            result = result if isinstance(result, tuple) else (result,)
+            count = len(result) - self.rest
+            gates = [T.cat(list(result[k : k + parts]), 1) for k in range(0, count, parts)]
             gates = [each if m is None else each + step.of(m) for each, m in zip(gates, more)]
             for own, each in zip(self.own, gates):
                 own.append(each)
-            return gates, made[count:]
+            return gates, result[count:]
         gates = [step.of(each) for each in self.whole]
         rest = [T.empty_like(operands[-1]) for _ in range(self.rest)]
         self.op.into((*[p for each in gates for p in _parts(each, parts)], *rest), operands)
@@ -249,12 +251,12 @@ class GateGradients:
         return self.whole or [_in_time(self.steps, own[::-1]) for own in self.own]
 
 
-def _add(a: _Any, step: Step, more: _Any) -> _Any:
+def _add(a: _Any, step: StepRows, more: _Any) -> _Any:
     return a if more is None else a + step.of(more)
 
 
 # ------------------------------------------------------------------------------------------- LSTM
-@opaque(method=False)
+@custom_vjp(method=False)
 def lstm_sequence(
     x: Tensor, h0: Tensor, c0: Tensor, w_hh: Tensor, w_hr: OptTensor, sizes: Ints, reverse: Bool
 ):
@@ -295,8 +297,8 @@ def _(g, h0, c0, w_hh, w_hr, sizes, reverse, out0, out1, out2, out3, create, nee
             projected.append(gh)
             gh = _add(T.matmul(gh, w_hr), step, g[3])
         operands = (*_parts(step.of(out2), 4), before[k], gh, gc)
-        (made,), (c_gradient,) = gates.put(step, operands, (of_gates,))
-        dh.back(T.matmul(made, w_hh), rows_before)
+        (result,), (c_gradient,) = gates.put(step, operands, (of_gates,))
+        dh.back(T.matmul(result, w_hh), rows_before)
         dc.back(c_gradient, rows_before)
     (dx,) = gates.all()
     dw = dr = None
@@ -308,7 +310,7 @@ def _(g, h0, c0, w_hh, w_hr, sizes, reverse, out0, out1, out2, out3, create, nee
 
 
 # -------------------------------------------------------------------------------------------- GRU
-@opaque(method=False)
+@custom_vjp(method=False)
 def gru_sequence(
     x: Tensor, h0: Tensor, w_hh: Tensor, b_hh: OptTensor, sizes: Ints, reverse: Bool
 ):  # fmt: skip
@@ -341,8 +343,8 @@ def _(g, x, h0, w_hh, b_hh_layout, sizes, reverse, out0, out1, create, needs):
         operands = (
             before[k], *_parts(step.of(x), 3), *_parts(step.of(out1), 3), dh.at(step, g[0]),
         )  # fmt: skip
-        (_, made), (own,) = gates.put(step, operands, (None, g[1]))
-        dh.back(own + T.matmul(made, w_hh), steps[k - 1].rows if k else 0)
+        (_, result), (own,) = gates.put(step, operands, (None, g[1]))
+        dh.back(own + T.matmul(result, w_hh), steps[k - 1].rows if k else 0)
     dx, dgates = gates.all()
     dw = T.matmul(T.t(dgates), _in_time(steps, before)) if needs[2] else None
     return dx, dh.of_first(), dw, None if b_hh_layout is None else T.sum(dgates, 0)
@@ -371,8 +373,8 @@ def _elman(nonlinearity: str, backward: PointwiseOp) -> _Any:
         gates = GateGradients(backward, (out0,), 1, 0, steps, create)
         for k in range(len(steps) - 1, -1, -1):
             step = steps[k]
-            (made,), _ = gates.put(step, (step.of(out0), dh.at(step, g)), (None,))
-            dh.back(T.matmul(made, w_hh), steps[k - 1].rows if k else 0)
+            (result,), _ = gates.put(step, (step.of(out0), dh.at(step, g)), (None,))
+            dh.back(T.matmul(result, w_hh), steps[k - 1].rows if k else 0)
         (dx,) = gates.all()
         dw = T.matmul(T.t(dx), _in_time(steps, _states_before(steps, out0, h0)))
         return dx, dh.of_first(), dw if needs[2] else None
@@ -381,9 +383,9 @@ def _elman(nonlinearity: str, backward: PointwiseOp) -> _Any:
 
     ``x`` has the input's part, with both biases, (rows, hidden).
     """
-    made = opaque(method=False, name=f"rnn_{nonlinearity}_sequence")(rnn_sequence)
-    made.derivative(derivative)
-    return made
+    result = custom_vjp(method=False, name=f"rnn_{nonlinearity}_sequence")(rnn_sequence)
+    result.derivative(derivative)
+    return result
 
 
 rnn_tanh_sequence = _elman("tanh", rnn_tanh_step_backward)

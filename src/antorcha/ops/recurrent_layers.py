@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any as _Any
 
 from antorcha.errors import ArgumentError, ShapeError
-from antorcha.ops.record import T, composite
-from antorcha.ops.types import Any, OptTensor, Tensor
+from antorcha.ops.kinds.record import T, composite
+from antorcha.ops.kinds.types import Any, OptTensor, Tensor
 from antorcha.runtime.tensor import Tensor as TensorType
 
 
@@ -69,8 +69,8 @@ def _stacked(
             k = layer * directions + direction
             own = weights[k * per_direction : (k + 1) * per_direction]
             first = tuple([T.select(each, 0, k) for each in states])
-            made, ends = _direction(mode, data, first, own, sizes, direction == 1)
-            results.append(made)
+            result, ends = _direction(mode, data, first, own, sizes, direction == 1)
+            results.append(result)
             last.append(ends)
         data = T.cat(results, 1) if bidirectional else results[0]
         if dropout and train and layer < layers - 1:
@@ -209,7 +209,9 @@ def _(make):
 
 
 # ------------------------------------------------------------------------------------------- cells
-def _gates_of(name: str, input: _Any, h: _Any, w_ih: _Any, w_hh: _Any, b_ih: _Any, b_hh: _Any):
+def _gates_of(
+    name: str, input: _Any, h: _Any, w_ih: _Any, w_hh: _Any, b_ih: _Any, b_hh: _Any
+) -> tuple[_Any, _Any]:
     for what, each, weight in (("input", input, w_ih), ("hx", h, w_hh)):
         if each._layout.shape[-1] != weight._layout.shape[1]:
             raise ShapeError(

@@ -9,30 +9,31 @@ from __future__ import annotations
 import builtins
 import math
 
-from antorcha import dtypes
-from antorcha.errors import DtypeError, MissingFeature
+from antorcha.core import dtypes
+from antorcha.errors import DtypeError, MissingFeature, ShapeError
 from antorcha.lang import expr as E
-from antorcha.ops.pointwise import pointwise
-from antorcha.ops.record import T
-from antorcha.ops.reduction import Fold, reduction
-from antorcha.ops.types import Bool, Dim, Dims, Dtype, Tensor
+from antorcha.ops.kinds.pointwise import pointwise
+from antorcha.ops.kinds.record import T, composite
+from antorcha.ops.kinds.reduction import Folding, reduction
+from antorcha.ops.kinds.types import Bool, Dim, Dims, Dtype, Int, Tensor
+from antorcha.runtime.memory.layout import Layout
 
 
-def spread(g, layout, dims, keepdim):
+def spread(g: Tensor, layout: Layout, dims: tuple[int, ...], keepdim: bool) -> Tensor:
     """A reduction's gradient (or result), put back over the reduced dims (a view)."""
     if g._layout.ndim == 0:
         return g.expand(tuple(layout.shape))
     return beside(g, layout, dims, keepdim).expand(tuple(layout.shape))
 
 
-def beside(g, layout, dims, keepdim):
+def beside(g: Tensor, layout: Layout, dims: tuple[int, ...], keepdim: bool) -> Tensor:
     """A reduction's gradient or result with its reduced dims as size 1: it broadcasts (a view)."""
     if keepdim or not dims or g._layout.ndim == layout.ndim:
         return g
     return g.view(tuple([1 if d in dims else n for d, n in enumerate(layout.shape)]))
 
 
-def count_of(layout, dims):
+def count_of(layout: Layout, dims: tuple[int, ...]) -> int:
     """How many elements each result folds."""
     return math.prod([layout.shape[d] for d in dims])
 
@@ -46,7 +47,7 @@ def sum(input: Tensor, dim: Dims = None, keepdim: Bool = False, *, dtype: Dtype 
     >>> torch.sum(torch.tensor([[1., 2.], [3., 4.]]), dim=0)
     tensor([4., 6.])
     """
-    return Fold(start=0, merge=lambda a, b: a + b)
+    return Folding(start=0, merge=lambda a, b: a + b)
 
 
 sum.derivative(lambda g, input_layout, dims, keepdim: spread(g, input_layout, dims, keepdim))
@@ -63,6 +64,39 @@ def _(make):
     yield (make(3, 4), 2), {}, IndexError, "out of range"
 
 
+@composite()
+def hash_tensor(input: Tensor, dim: Dims = None, *, keepdim: Bool = False, mode: Int = 0):
+    """A number that tells tensors apart: the exclusive or of the elements' bits, floats taken as
+    float64, over all elements or along ``dim``.
+
+    >>> torch.hash_tensor(torch.tensor([1, 2, 4]))
+    tensor(7, dtype=torch.uint64)
+    """
+    layout = input._layout
+    if mode != 0:
+        raise ShapeError(f"hash_tensor: Unknown hash_tensor mode: {mode}")
+    if layout.dtype.kind == "c":
+        raise MissingFeature(f'hash_tensor: "xor_sum_cpu" not implemented for {layout.dtype}')
+    exact = input
+    if layout.dtype.kind == "f":
+        exact = T.to_dtype(input, dtypes.float64).view(dtypes.int64)
+    folded = T.xor_sum(T.to_dtype(exact, dtypes.int64), dim, keepdim)
+    return folded.view(dtypes.uint64)
+
+
+@hash_tensor.samples
+def _(make):
+    yield (make.ints((3, 4), 9),)
+    yield (make.ints((3, 4), 9), 1), {"keepdim": True}
+    yield (make.ints((3,), 9),), {"mode": 1}, RuntimeError, "Unknown hash_tensor mode"
+
+
+@reduction("same", function=False, method=False, out=False)
+def xor_sum(input: Tensor, dim: Dims = None, keepdim: Bool = False):
+    """The exclusive or of integers: what ``hash_tensor`` runs."""
+    return Folding(start=0, merge=lambda a, b: a ^ b, empty="hash_tensor")
+
+
 @reduction("float", nodes=("MeanBackward0", "MeanBackward1"))
 def mean(input: Tensor, dim: Dims = None, keepdim: Bool = False, *, dtype: Dtype = None):
     """The mean of all elements, or along ``dim``. Floats only.
@@ -70,7 +104,7 @@ def mean(input: Tensor, dim: Dims = None, keepdim: Bool = False, *, dtype: Dtype
     >>> torch.mean(torch.tensor([[1., 2.], [3., 4.]]), 1)
     tensor([1.5000, 3.5000])
     """
-    return Fold(start=0, merge=lambda a, b: a + b, finish=lambda s, n: s / E.cast(n, s.dtype))
+    return Folding(start=0, merge=lambda a, b: a + b, finish=lambda s, n: s / E.cast(n, s.dtype))
 
 
 @mean.derivative
@@ -95,7 +129,7 @@ def nansum(input: Tensor, dim: Dims = None, keepdim: Bool = False, *, dtype: Dty
     """
     if input.dtype.kind == "c":
         raise DtypeError(f"nansum: nansum does not support complex inputs, got {input.dtype}")
-    return Fold(start=0, lift=lambda x, i: E.where(E.isnan(x), 0, x), merge=lambda a, b: a + b)
+    return Folding(start=0, lift=lambda x, i: E.where(E.isnan(x), 0, x), merge=lambda a, b: a + b)
 
 
 @nansum.derivative
@@ -120,7 +154,7 @@ def nanmean(input: Tensor, dim: Dims = None, keepdim: Bool = False, *, dtype: Dt
         raise DtypeError(
             f"nanmean(): expected input to have floating point dtype, got {input.dtype}"
         )
-    return Fold(
+    return Folding(
         start=(0, 0),
         lift=lambda x, i: (E.where(E.isnan(x), 0, x), E.where(E.isnan(x), 0, 1)),
         merge=lambda s, n, t, m: (s + t, n + m),
@@ -131,9 +165,11 @@ def nanmean(input: Tensor, dim: Dims = None, keepdim: Bool = False, *, dtype: Dt
 
 @nanmean.derivative
 def _(g, input, dim, keepdim, dims):
-    lay = input._layout
+    layout = input._layout
     count = T.sum(T.bitwise_not(T.isnan(input)), dims if dims else (), True)
-    return T.nan_to_zero_backward(T.expand(beside(g, lay, dims, keepdim) / count, lay.shape), input)
+    return T.nan_to_zero_backward(
+        T.expand(beside(g, layout, dims, keepdim) / count, layout.shape), input
+    )
 
 
 @nansum.samples
@@ -151,16 +187,16 @@ def prod(input: Tensor, dim: Dim = None, keepdim: Bool = False, *, dtype: Dtype 
     >>> torch.prod(torch.tensor([[1., 2.], [3., 4.]]), 1)
     tensor([ 2., 12.])
     """
-    return Fold(start=1, merge=lambda a, b: a * b)
+    return Folding(start=1, merge=lambda a, b: a * b)
 
 
 @prod.derivative
 def _(g, input, out, dims, keepdim, create):
-    lay = input._layout
-    g = beside(g, lay, dims, keepdim)
+    layout = input._layout
+    g = beside(g, layout, dims, keepdim)
     if not create:
-        out = beside(out, lay, dims, keepdim)
-        others, zeros = [beside(t, lay, dims, False) for t in T.prod_others(input, dims)]
+        out = beside(out, layout, dims, keepdim)
+        others, zeros = [beside(t, layout, dims, False) for t in T.prod_others(input, dims)]
         return T.prod_backward(g, input, out, others, zeros)
     # With zeros only the products of what lies left and right of each element derive further.
     if not dims:
@@ -168,7 +204,7 @@ def _(g, input, out, dims, keepdim, create):
     flat = T.reshape(input, (-1,)) if len(dims) > 1 else input
     d = 0 if len(dims) > 1 else dims[0]
     found = T.mul(T.exclusive_cumprod(flat, d, False), T.exclusive_cumprod(flat, d, True))
-    return T.mul(g, T.reshape(T.conj(found) if lay.dtype.kind == "c" else found, lay.shape))
+    return T.mul(g, T.reshape(T.conj(found) if layout.dtype.kind == "c" else found, layout.shape))
 
 
 @prod.samples
@@ -181,7 +217,7 @@ def _(make):
 @reduction("sum", function=False, method=False)
 def prod_others(input: Tensor, dim: Dims = None):
     """The product of all that is not zero, and how many zeros there are (dims are kept)."""
-    return Fold(
+    return Folding(
         start=(1, 0),
         lift=lambda x, i: (E.where(x == 0, 1, x), E.cast(x == 0, dtypes.int64)),
         merge=lambda p, n, q, m: (p * q, n + m),
@@ -201,7 +237,7 @@ def prod_backward(g: Tensor, input: Tensor, out: Tensor, others: Tensor, zeros: 
 
 
 # ---------------------------------------------------------------------------------------- logic
-def _truth_dtype(input):
+def _truth_dtype(input: Layout) -> dtypes.dtype:
     """bool; PyTorch keeps uint8, from the days before bool."""
     return input.dtype if input.dtype is dtypes.uint8 else dtypes.bool_
 
@@ -213,7 +249,7 @@ def any(input: Tensor, dim: Dims = None, keepdim: Bool = False):
     >>> torch.any(torch.tensor([[True, False], [False, False]]), 1)
     tensor([ True, False])
     """
-    return Fold(start=False, merge=lambda a, b: a | b, outs=(_truth_dtype(input),))
+    return Folding(start=False, merge=lambda a, b: a | b, outs=(_truth_dtype(input),))
 
 
 @reduction("bool", empty_dims_are_all=False)
@@ -223,7 +259,7 @@ def all(input: Tensor, dim: Dims = None, keepdim: Bool = False):
     >>> torch.all(torch.tensor([[True, True], [True, False]]), 1)
     tensor([ True, False])
     """
-    return Fold(start=True, merge=lambda a, b: a & b, outs=(_truth_dtype(input),))
+    return Folding(start=True, merge=lambda a, b: a & b, outs=(_truth_dtype(input),))
 
 
 @any.samples
@@ -242,7 +278,7 @@ def count_nonzero(input: Tensor, dim: Dims = None):
     >>> torch.count_nonzero(torch.tensor([[0, 1], [2, 3]]), 0)
     tensor([1, 2])
     """
-    return Fold(
+    return Folding(
         start=0, lift=lambda x, i: E.cast(x, dtypes.int64), merge=lambda a, b: a + b,
         state=(dtypes.int64,), outs=(dtypes.int64,),
     )  # fmt: skip
@@ -263,31 +299,31 @@ def logsumexp(input: Tensor, dim: Dims, keepdim: Bool = False):
     >>> torch.logsumexp(torch.tensor([[1000., 1000.], [0., 1.]]), 1)
     tensor([1000.6932,    1.3133])
     """
-    if input.dtype.kind == "c":
-        raise MissingFeature(
-            "logsumexp: complex inputs are not supported yet; use x.exp().sum(dim).log()"
-        )
+    real = input.dtype.to_real() if input.dtype.kind == "c" else None
 
     def exponential(x, top, i):
         return E.exp(x - _finite(top)), top
 
-    return Fold(
-        before=Fold(start=-math.inf, merge=E.maximum),
+    return Folding(
+        before=Folding(
+            start=-math.inf, merge=E.maximum, lift=real and (lambda x, i: x.real()),
+            state=(real,), outs=(real,),
+        ),
         start=(0, -math.inf), lift=exponential,
         merge=lambda s, m, t, n: (s + t, E.maximum(m, n)),
-        finish=lambda s, top, n: E.log(s) + _finite(top), state=(None, None),
+        finish=lambda s, top, n: E.log(s) + _finite(top), state=(None, real),
     )  # fmt: skip
 
 
-def _finite(top):
+def _finite(top: Tensor) -> Tensor:
     return E.where(E.isinf(top), 0, top)
 
 
 @logsumexp.derivative
 def _(g, input, out, dims, keepdim):
-    lay = input._layout
+    layout = input._layout
     return T.logsumexp_backward(
-        beside(g, lay, dims, keepdim), input, beside(out, lay, dims, keepdim)
+        beside(g, layout, dims, keepdim), input, beside(out, layout, dims, keepdim)
     )
 
 
@@ -301,4 +337,4 @@ def _(make):
 @pointwise(function=False, method=False)
 def logsumexp_backward(g: Tensor, input: Tensor, out: Tensor):
     """The gradient of logsumexp: each element's share of the sum."""
-    return g * E.exp(input - out)
+    return g * E.exp(input - out).conj()

@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 from typing import Any as _Any
 
-from antorcha import dtypes
+from antorcha.core import dtypes
+from antorcha.core.lazy import np
 from antorcha.errors import ArgumentError, MissingFeature, ShapeError, ValueRangeError
-from antorcha.lazy import np
+from antorcha.ops.kinds.record import T, composite
+from antorcha.ops.kinds.types import Any, Bool, Str, Tensor
 from antorcha.ops.memory import constant, in_format_of
-from antorcha.ops.record import T, composite
-from antorcha.ops.types import Any, Bool, Str, Tensor
+from antorcha.runtime.memory.layout import Layout
 
 MOST_PLACES = 1 << 24
 """Along a dim: the place that each result comes from is listed on the host."""
@@ -59,22 +60,24 @@ def interpolate(
         raise ValueRangeError(
             "interpolate: recompute_scale_factor is not meaningful with an explicit size."
         )
-    lay = input._layout
-    sizes, scales = _sizes(lay, size, scale_factor, bool(recompute_scale_factor))
-    if antialias and not (mode in ANTIALIASED and lay.ndim == 4):
+    layout = input._layout
+    sizes, scales = _sizes(layout, size, scale_factor, bool(recompute_scale_factor))
+    if antialias and not (mode in ANTIALIASED and layout.ndim == 4):
         raise ValueRangeError(
             "Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires "
             "a 4-D tensor as input"
         )
-    _check_mode(mode, lay.ndim, align_corners, antialias)
-    spatial = tuple(lay.shape[2:])
+    _check_mode(mode, layout.ndim, align_corners, antialias)
+    spatial = tuple(layout.shape[2:])
     if min(*sizes, *spatial) <= 0 or max(sizes) > MOST_PLACES:
         raise ShapeError(
             f"interpolate: Input and output sizes should be greater than 0, and no output size "
             f"above {MOST_PLACES}, but got input {spatial} and output {tuple(sizes)}"
         )
     if mode == "area":
-        pool = (T.adaptive_avg_pool1d, T.adaptive_avg_pool2d, T.adaptive_avg_pool3d)[lay.ndim - 3]
+        pool = (T.adaptive_avg_pool1d, T.adaptive_avg_pool2d, T.adaptive_avg_pool3d)[
+            layout.ndim - 3
+        ]
         return pool(input, tuple(sizes))
     if mode in NEAREST:
         return in_format_of(_nearest(input, sizes, scales, mode == "nearest-exact"), input._layout)
@@ -82,10 +85,10 @@ def interpolate(
 
 
 def _sizes(
-    lay: _Any, size: _Any, scale_factor: _Any, recompute: bool
+    layout: Layout, size: _Any, scale_factor: _Any, recompute: bool
 ) -> tuple[list[int], list[float | None]]:
     """The output's spatial sizes, and the scales that were given."""
-    dims = lay.ndim - 2
+    dims = layout.ndim - 2
     if (size is None) == (scale_factor is None):
         few = "either size or scale_factor should be defined"
         many = "only one of size or scale_factor should be defined"
@@ -96,7 +99,7 @@ def _sizes(
         what = "output size" if size is not None else "scale_factor"
         raise ValueRangeError(
             f"interpolate: Input and {what} must have the same number of spatial dimensions, but "
-            f"got input with spatial dimensions of {list(lay.shape[2:])} and {what} of {given}."
+            f"got input with spatial dimensions of {list(layout.shape[2:])} and {what} of {given}."
         )
     if size is not None:
         if not all([hasattr(v, "__index__") for v in values]):
@@ -105,7 +108,7 @@ def _sizes(
                 f"Tuple[int, int, int], but got size {given!r}"
             )
         return [int(v) for v in values], [None] * dims
-    sizes = [math.floor(float(n) * float(f)) for n, f in zip(lay.shape[2:], values, strict=True)]
+    sizes = [math.floor(float(n) * float(f)) for n, f in zip(layout.shape[2:], values, strict=True)]
     return sizes, [None] * dims if recompute else [float(v) for v in values]
 
 
@@ -153,21 +156,21 @@ def _filtered(
     input: _Any, sizes: list[int], scales: list[_Any], mode: str, align: bool, antialias: bool
 ) -> _Any:
     """One dim after the other: the sum of each result's taps times their weights."""
-    lay = input._layout
-    if lay.dtype.kind not in "fc" and not (lay.dtype is dtypes.uint8 and lay.ndim == 4):
+    layout = input._layout
+    if layout.dtype.kind not in "fc" and not (layout.dtype is dtypes.uint8 and layout.ndim == 4):
         raise MissingFeature(
             "interpolate: mode {mode!r} is not implemented for {0.dtype}; cast the input to float",
-            reason="needs float", op="interpolate", operands=(lay,), mode=mode,
+            reason="needs float", op="interpolate", operands=(layout,), mode=mode,
         )  # fmt: skip
-    of_bytes = lay.dtype is dtypes.uint8
+    of_bytes = layout.dtype is dtypes.uint8
     if of_bytes:
         wide, f = dtypes.int32, np.float64
     else:
-        wide = dtypes.float32 if lay.dtype.itemsize < 4 else lay.dtype
+        wide = dtypes.float32 if layout.dtype.itemsize < 4 else layout.dtype
         f = _real(wide)
-    x = T.to_dtype(input, wide) if wide is not lay.dtype else input
+    x = T.to_dtype(input, wide) if wide is not layout.dtype else input
     for k in reversed(range(len(sizes))):
-        n = lay.shape[k + 2]
+        n = layout.shape[k + 2]
         if sizes[k] == n and not antialias and scales[k] in (None, 1.0):
             continue
         step = _step(f, n, sizes[k], scales[k], align)
@@ -181,7 +184,7 @@ def _filtered(
             x = T.clamp(T.bitwise_right_shift(x, precision), 0, 255)
         else:
             x = _weighted(x, k + 2, places, weights)
-    return x if wide is lay.dtype else T.to_dtype(x, lay.dtype)
+    return x if wide is layout.dtype else T.to_dtype(x, layout.dtype)
 
 
 def _step(f: _Any, n: int, wanted: int, scale: float | None, align: bool) -> _Any:

@@ -8,13 +8,16 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from antorcha.core import dtypes
+from antorcha.core.dtypes import finfo
 from antorcha.errors import DtypeError, ShapeError
 from antorcha.lang import expr as E
 from antorcha.ops.elementwise import is_bool
-from antorcha.ops.functions import function
-from antorcha.ops.pointwise import UnsupportedDtype, pointwise
-from antorcha.ops.sampled import of_shapes, spread, tensor_or_number
-from antorcha.ops.types import Int, Number, Operand, Tensor
+from antorcha.ops.kinds import return_types
+from antorcha.ops.kinds.functions import function
+from antorcha.ops.kinds.pointwise import UnsupportedDtype, pointwise
+from antorcha.ops.kinds.samples import of_shapes, spread, tensor_or_number
+from antorcha.ops.kinds.types import Int, Number, Operand, Tensor
 
 # ------------------------------------------------------------------------------------- rounding
 for _name, _given, _gives, _aliases in (
@@ -167,8 +170,6 @@ def nan_to_num(input: Tensor, nan: Number = None, posinf: Number = None, neginf:
     >>> torch.nan_to_num(torch.tensor([float("nan"), 1.]), nan=2.0)
     tensor([2., 1.])
     """
-    from antorcha.dtypes import finfo
-
     if input.dtype.kind in "bui":
         return input
     if input.dtype.kind == "c":
@@ -209,10 +210,10 @@ def lerp(input: Tensor, end: Tensor, weight: Operand):
 def _(input, end, weight):
     dtype = input._layout.dtype
     for name, other in (("end", end), ("weight", weight)):
-        lay = getattr(other, "_layout", None)
-        if lay is not None and lay.dtype is not dtype and (name == "end" or lay.ndim):
+        layout = getattr(other, "_layout", None)
+        if layout is not None and layout.dtype is not dtype and (name == "end" or layout.ndim):
             raise DtypeError(
-                f"lerp: expected dtype {dtype} for `{name}` but got dtype {lay.dtype}; "
+                f"lerp: expected dtype {dtype} for `{name}` but got dtype {layout.dtype}; "
                 "cast one of them."
             )
 
@@ -252,6 +253,33 @@ def nextafter(input: Tensor, other: Tensor):
 
 
 nextafter.derivative(lambda g, input, other: (E.where(input != other, g, 0), 0))
+
+
+@pointwise("own", returns=return_types.frexp)
+def frexp(input: Tensor):
+    """``(mantissa, exponent)`` with ``input = mantissa * 2**exponent``, the mantissa's magnitude
+    between 0.5 and 1; the exponent of 0, infinities and nan is 0. Floats only.
+
+    >>> torch.frexp(torch.tensor([1., -6.]))
+    torch.return_types.frexp(
+    mantissa=tensor([ 0.5000, -0.7500]),
+    exponent=tensor([1, 3], dtype=torch.int32))
+    """
+    if input.dtype.kind != "f":
+        raise UnsupportedDtype(
+            "{op}: not implemented for {dtype}", reason="needs float", op="frexp", dtype=input.dtype
+        )
+    odd = (input == 0) | ~E.isfinite(input)
+    exponent = E.where(odd, 0, E.logb(input) + 1)
+    half = E.floor(exponent * 0.5)  # 2**-exponent may overflow
+    mantissa = input * E.exp2(-half) * E.exp2(half - exponent)
+    return mantissa, E.cast(exponent, dtypes.int32)
+
+
+@frexp.samples
+def _(make):
+    yield (make(3, 4),)
+    yield (make(3).long(),), {}, RuntimeError, "not implemented"
 
 
 @pointwise(inplace=True, samples=of_shapes((3, 4), (4,)))

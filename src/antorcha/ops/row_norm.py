@@ -8,19 +8,20 @@ from __future__ import annotations
 import math
 from typing import Any as _Any
 
-from antorcha import dtypes
+from antorcha.core import dtypes
 from antorcha.errors import MissingFeature, ShapeError
 from antorcha.lang import expr as E
-from antorcha.ops.record import T, composite
-from antorcha.ops.reduction import Fold, reduction
-from antorcha.ops.rows import Row, rows
-from antorcha.ops.types import Bool, Dims, Float, Ints, OptTensor, Shape, Tensor
-from antorcha.runtime import layout as L
+from antorcha.ops.kinds.record import T, composite
+from antorcha.ops.kinds.reduction import Folding, reduction
+from antorcha.ops.kinds.rows import Row, rows
+from antorcha.ops.kinds.types import Bool, Dims, Float, Ints, OptTensor, Shape, Tensor
+from antorcha.runtime.memory import layout as L
+from antorcha.runtime.memory.layout import Layout
 
 F = "nn.functional."
 
 
-def _wide(dtype: _Any) -> _Any:
+def _wide(dtype: dtypes.dtype) -> dtypes.dtype:
     """The dtype in which statistics are kept."""
     return dtypes.float32 if dtype.itemsize == 2 else dtype
 
@@ -29,25 +30,25 @@ def _dense(t: _Any) -> _Any:
     return t if t is None or t._layout.contiguous else T.contiguous(t)
 
 
-def floats_only(op: str, lay: _Any) -> None:
-    if lay.dtype.kind != "f":
-        raise MissingFeature.of_dtype(op, lay.dtype, "cast the input to float")
+def floats_only(op: str, layout: Layout) -> None:
+    if layout.dtype.kind != "f":
+        raise MissingFeature.of_dtype(op, layout.dtype, "cast the input to float")
 
 
 # ------------------------------------------------------------------------------------- layer_norm
-def _check_shape(op: str, lay: _Any, shape: tuple[int, ...], **params: _Any) -> None:
+def _check_shape(op: str, layout: Layout, shape: tuple[int, ...], **params: _Any) -> None:
     if not shape:
         raise ShapeError(
             f"{op}: Expected normalized_shape to be at least 1-dimensional, i.e., containing at "
             "least one element, but got normalized_shape = []"
         )
-    if tuple(lay.shape[lay.ndim - len(shape) :]) != tuple(shape) or lay.ndim < len(shape):
+    if tuple(layout.shape[layout.ndim - len(shape) :]) != tuple(shape) or layout.ndim < len(shape):
         wanted = ", ".join(["*", *[str(s) for s in shape]])
         raise ShapeError(
             "{op}: Given normalized_shape={normalized}, expected input with shape [{wanted}], "
             "but got input of size{got}",
-            reason="last sizes", op=op, operands=(lay,), normalized=list(shape), wanted=wanted,
-            got=list(lay.shape),
+            reason="last sizes", op=op, operands=(layout,), normalized=list(shape), wanted=wanted,
+            got=list(layout.shape),
         )  # fmt: skip
     for name, each in params.items():
         if each is not None and tuple(each._layout.shape) != tuple(shape):
@@ -57,17 +58,17 @@ def _check_shape(op: str, lay: _Any, shape: tuple[int, ...], **params: _Any) -> 
             )
 
 
-def _rows_of(lay: _Any, length: int) -> _Any:
+def _rows_of(layout: Layout, length: int) -> Layout:
     """A contiguous tensor's layout as a matrix of rows."""
-    return L.contiguous((lay.numel // max(length, 1), length), lay.dtype, lay.device)
+    return L.contiguous((layout.numel // max(length, 1), length), layout.dtype, layout.device)
 
 
-def _row(lay: _Any) -> _Any:
-    return L.contiguous((1, lay.numel), lay.dtype, lay.device)
+def _row(layout: Layout) -> Layout:
+    return L.contiguous((1, layout.numel), layout.dtype, layout.device)
 
 
-def _column(lay: _Any) -> _Any:
-    return L.contiguous((lay.numel, 1), lay.dtype, lay.device)
+def _column(layout: Layout) -> Layout:
+    return L.contiguous((layout.numel, 1), layout.dtype, layout.device)
 
 
 def _norm_row(fn: _Any, input: _Any, shape: _Any, params: _Any, saved: int) -> Row:
@@ -115,6 +116,8 @@ def layer_norm_rows(
 
 @layer_norm_rows.derivative
 def _(g, input, normalized_shape, weight, bias_layout, eps, out1, out2, needs, create):
+    if g[0] is None:  # (the statistics are constants)
+        return None, None, None
     g = T.contiguous(g[0])
     lead = input._layout.ndim - len(normalized_shape)
     dims = tuple(range(lead))
@@ -126,6 +129,17 @@ def _(g, input, normalized_shape, weight, bias_layout, eps, out1, out2, needs, c
     if len(needs) > 1 and (needs[1] or needs[2]):
         db, dw = T.norm_sums(g, input, out1, out2, dims) if lead else (g, (input - out1) * out2 * g)
     return dx, dw if weight is not None else None, db if bias_layout is not None else None
+
+
+@layer_norm_rows.batches
+def _(batch, run, input, normalized_shape, weight, bias, eps):
+    x = T.contiguous(batch.whole(input))
+    if not batch.has(weight) and not batch.has(bias):
+        return run(x, normalized_shape, weight, bias, eps)
+    result, *saved = run(x, normalized_shape, None, None, eps)
+    result = batch.example(result)
+    result = result if weight is None else T.mul(result, weight)
+    return result if bias is None else T.add(result, bias), *saved
 
 
 def normalised(x: _Any, dims: tuple[int, ...], eps: float) -> tuple[_Any, _Any]:
@@ -141,7 +155,9 @@ def input_gradient(g: _Any, xhat: _Any, rstd: _Any, dims: tuple[int, ...]) -> _A
     return rstd * (g - shared)
 
 
-def _layer_norm_gradients(g, x, weight, bias, eps, dims):
+def _layer_norm_gradients(
+    g: Tensor, x: Tensor, weight: OptTensor, bias: OptTensor, eps: float, dims: tuple[int, ...]
+) -> tuple[Tensor, OptTensor, OptTensor]:
     """The gradients in plain ops."""
     inner = tuple(range(len(dims), x._layout.ndim))
     xhat, rstd = normalised(x, inner, eps)
@@ -172,7 +188,7 @@ def layer_norm_backward(
 def norm_sums(g: Tensor, input: Tensor, mean: Tensor, rstd: Tensor, dim: Dims = None):
     """The sums of ``g`` and of ``g`` times the normalised input: bias and weight's gradients."""
     acc = _wide(input.dtype)
-    return Fold(
+    return Folding(
         start=(0, 0),
         lift=lambda g, x, mean, rstd, i: (
             E.cast(g, acc), E.cast(g, acc) * ((E.cast(x, acc) - mean) * rstd)
@@ -226,9 +242,9 @@ def layer_norm(
     tensor([[-1.0000,  1.0000],
             [ 0.0000,  0.0000]])
     """
-    lay = input._layout
-    floats_only("layer_norm", lay)
-    _check_shape("layer_norm", lay, normalized_shape, weight=weight, bias=bias)
+    layout = input._layout
+    floats_only("layer_norm", layout)
+    _check_shape("layer_norm", layout, normalized_shape, weight=weight, bias=bias)
     given = [_dense(p) for p in (weight, bias)]
     return T.layer_norm_rows(_dense(input), normalized_shape, *given, eps)[0]
 
@@ -257,6 +273,8 @@ def rms_norm_rows(input: Tensor, normalized_shape: Ints, weight: OptTensor, eps:
 
 @rms_norm_rows.derivative
 def _(g, input, normalized_shape, weight, eps, out1, needs, create):
+    if g[0] is None:
+        return None, None
     g = T.contiguous(g[0])
     lead = input._layout.ndim - len(normalized_shape)
     inner = tuple(range(lead, input._layout.ndim))
@@ -272,6 +290,15 @@ def _(g, input, normalized_shape, weight, eps, out1, needs, create):
         dw = g * (input * out1)
         dw = T.sum(dw, tuple(range(lead))) if lead else dw
     return dx, dw
+
+
+@rms_norm_rows.batches
+def _(batch, run, input, normalized_shape, weight, eps):
+    x = T.contiguous(batch.whole(input))
+    if not batch.has(weight):
+        return run(x, normalized_shape, weight, eps)
+    result, *saved = run(x, normalized_shape, None, eps)
+    return T.mul(batch.example(result), weight), *saved
 
 
 @rows(function=False, method=False, out=False)
@@ -292,10 +319,16 @@ def rms_norm(input: Tensor, normalized_shape: Ints, weight: OptTensor = None, ep
     >>> torch.nn.functional.rms_norm(torch.tensor([3., 4.]), (2,))
     tensor([0.8485, 1.1314])
     """
-    lay = input._layout
-    floats_only("rms_norm", lay)
-    _check_shape("rms_norm", lay, normalized_shape, weight=weight)
-    eps = dtypes.finfo(_wide(lay.dtype)).eps if eps is None else eps
+    layout = input._layout
+    if layout.dtype.kind != "c":
+        floats_only("rms_norm", layout)
+    _check_shape("rms_norm", layout, normalized_shape, weight=weight)
+    eps = dtypes.finfo(_wide(layout.dtype)).eps if eps is None else eps
+    if layout.dtype.kind == "c":
+        inner = tuple(range(layout.ndim - len(normalized_shape), layout.ndim))
+        input = T.contiguous(input)
+        result = input * T.rsqrt(T.mean(T.square(input), inner, True) + eps)
+        return result if weight is None else result * weight
     return T.rms_norm_rows(_dense(input), normalized_shape, _dense(weight), eps)[0]
 
 

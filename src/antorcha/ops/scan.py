@@ -11,19 +11,20 @@ import builtins
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from antorcha import dtypes
+from antorcha.core import dtypes
+from antorcha.core.lazy import np
+from antorcha.core.shapes import normalize_dim
 from antorcha.errors import DtypeError, MissingFeature, OutOfRange, ShapeError
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Host, Scan
-from antorcha.lazy import np
-from antorcha.ops import record, return_types
 from antorcha.ops.extrema import check_ordered
-from antorcha.ops.kernel import KernelOp, Planned, kernel
-from antorcha.ops.record import T, composite
-from antorcha.ops.sampled import of_shapes
-from antorcha.ops.types import Bool, Dim, Dtype, Int, OptTensor, StaticNumber, Tensor
+from antorcha.ops.kinds import return_types
+from antorcha.ops.kinds.kernel import Planned, kernel
+from antorcha.ops.kinds.record import T, composite
+from antorcha.ops.kinds.samples import of_shapes
+from antorcha.ops.kinds.types import Bool, Dim, Dtype, Int, OptTensor, StaticNumber, Tensor
+from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.tensor import Tensor as TensorType
-from antorcha.shapes import normalize_dim
 
 
 def scan(
@@ -72,40 +73,15 @@ def along(array: Any, d: int, reverse: bool, accumulate: Callable[..., Any]) -> 
     return np.flip(accumulate(np.flip(array, d), d), d) if reverse else accumulate(array, d)
 
 
-class RunningOp(KernelOp):
-    """A running sum or product: integers give int64, and ``out=`` and the in-place form decide the
-    dtype where none is asked for."""
-
-    def make_plan(self, values: list[Any], outs: Any) -> Any:
-        at = self.signature.names.index("dtype")
-        if outs is not None:
-            if values[at] is not None and values[at] is not outs[0].dtype:
-                raise ShapeError(
-                    f"{self.name}: a result of dtype {values[at]} does not go into a tensor of "
-                    f"dtype {outs[0].dtype}; leave dtype= out, or cast first"
-                )
-            values = [*values]
-            values[at] = outs[0].dtype
-        return super().make_plan(values, outs)
-
-    def fit_outs(self, plan: Any, outs: Sequence[Any]) -> None:
-        if len(outs) == 1 and isinstance(outs[0], TensorType):
-            lay = outs[0]._layout
-            if plan.statics["dtype"] is None and lay.device is plan.out.device:
-                if lay.shape != plan.out.shape:
-                    record.resize_out(self.name, outs[0], plan.out)
-                return
-        super().fit_outs(plan, outs)
-
-
 def sum_dtype(dtype: dtypes.dtype, asked: dtypes.dtype | None) -> dtypes.dtype:
     return asked or (dtypes.int64 if dtype.kind in "bui" else dtype)
 
 
 # ------------------------------------------------------------------------------- cumsum, cumprod
-def _sums(input, dim, dtype, reverse):
+def _sums(input: Layout, dim: int, dtype: dtypes.dtype, reverse: bool) -> Planned:
     d = normalize_dim(dim, input.ndim, op="cumsum")
     acc = wide_dtype(dtype)
+    what: Host | Scan
     if "c" in (acc.kind, input.dtype.kind):
         as_ = dtype.np
         what = Host(lambda a: along(a.astype(as_), d, reverse, lambda x, k: np.cumsum(x, k)))
@@ -126,12 +102,7 @@ def running_sum(input: Tensor, dim: Dim, dtype: Dtype, reverse: Bool):
 running_sum.derivative(lambda g, dim, reverse: T.running_sum(g, dim, g._layout.dtype, not reverse))
 
 
-def running(**options: Any) -> Callable[[Any], RunningOp]:
-    """Decorates a function of a layout as a running sum or product."""
-    return lambda fn: RunningOp(fn, **options)
-
-
-@running(inplace=True)
+@kernel(inplace=True, out_decides_dtype=True)
 def cumsum(input: Tensor, dim: Dim, *, dtype: Dtype = None):
     """The running sum along ``dim``: ``y_i = x_1 + ... + x_i``; integers give int64.
 
@@ -160,7 +131,7 @@ def _(make):
     yield (make(3), 1), {}, IndexError, "out of range"
 
 
-@running(inplace=True)
+@kernel(inplace=True, out_decides_dtype=True)
 def cumprod(input: Tensor, dim: Dim, *, dtype: Dtype = None):
     """The running product along ``dim``; integers give int64.
 
@@ -189,12 +160,12 @@ def cumprod(input: Tensor, dim: Dim, *, dtype: Dtype = None):
 def _(g, input, dim):
     # grad_i = (product of all before i) * r_i,  r_i = g_i + x_{i+1} r_{i+1}: nothing is divided,
     # so zeros need no care
-    lay = input._layout
-    if not lay.ndim or not lay.numel:
+    layout = input._layout
+    if not layout.ndim or not layout.numel:
         return g
-    if lay.dtype is not g._layout.dtype:
-        g = T.to_dtype(g, lay.dtype)
-    factor = T.conj(input) if lay.dtype.kind == "c" else input
+    if layout.dtype is not g._layout.dtype:
+        g = T.to_dtype(g, layout.dtype)
+    factor = T.conj(input) if layout.dtype.kind == "c" else input
     return T.exclusive_cumprod(factor, dim, False) * T.recurrence(g, factor, dim, True)
 
 
@@ -252,7 +223,9 @@ def recurrence(input: Tensor, factor: Tensor, dim: Dim, reverse: Bool):
     return Planned(what, [(input.shape, input.dtype)])
 
 
-def _complex_recurrence(x, a, d, reverse):
+def _complex_recurrence(
+    x: np.ndarray[Any, Any], a: np.ndarray[Any, Any], d: int, reverse: bool
+) -> np.ndarray[Any, Any]:
     x, a = (np.moveaxis(v.astype(np.complex128), d, 0) for v in (x, a))
     y = np.array(x)
     if reverse:
@@ -272,7 +245,7 @@ def _(g, factor, out, dim, reverse):
     return of_x, before(of_x, dim) * out if reverse else of_x * before(out, dim)
 
 
-def before(x, dim):
+def before(x: Tensor, dim: int) -> Tensor:
     """The element before each one along a dim; 0 before the first."""
     d = normalize_dim(dim, x._layout.ndim)
     n = x._layout.shape[d]
@@ -281,7 +254,7 @@ def before(x, dim):
 
 
 # -------------------------------------------------------------------------------- cummax, cummin
-def _running_extreme(op, input, dim, sign):
+def _running_extreme(op: str, input: Layout, dim: int, sign: int) -> Planned:
     """``sign``: 1 for the greatest, -1 for the least."""
     check_ordered(op, input)
     d = normalize_dim(dim, input.ndim, op=op)
@@ -306,7 +279,7 @@ def _running_extreme(op, input, dim, sign):
     return Planned(what, [(input.shape, dtype), (input.shape, dtypes.int64)])
 
 
-def _to_running(g, input_layout, dim, out1):
+def _to_running(g: Any, input_layout: Layout, dim: int, out1: Tensor) -> OptTensor:
     value = g[0] if isinstance(g, tuple) else g
     if value is None or not input_layout.ndim:
         return value
@@ -362,9 +335,12 @@ def logcumsumexp(input: Tensor, dim: Dim):
     >>> torch.logcumsumexp(torch.tensor([0., 0.]), 0)
     tensor([0.0000, 0.6931])
     """
-    if input.dtype.kind != "f":
+    if input.dtype.kind not in "fc":
         raise MissingFeature.of_dtype("logcumsumexp", input.dtype)
     d = normalize_dim(dim, input.ndim, op="logcumsumexp")
+    if input.dtype.kind == "c":
+        logs = Host(lambda x: along(x, d, False, _complex_running_log))
+        return Planned(logs, [(input.shape, input.dtype)])
     acc = wide_dtype(input.dtype)
     low = -700.0 if acc.itemsize == 8 else -87.0
 
@@ -383,15 +359,27 @@ def logcumsumexp(input: Tensor, dim: Dim):
     return Planned(what, [(input.shape, input.dtype)])
 
 
+def _complex_running_log(x: np.ndarray[Any, Any], d: int) -> np.ndarray[Any, Any]:
+    """The running log of the sum of exponentials: the number with the larger real part, plus what
+    the other adds."""
+    rows = np.moveaxis(np.array(x), d, 0)
+    for k in range(1, len(rows)):
+        larger = rows[k - 1].real >= rows[k].real
+        top, low = np.where(larger, rows[k - 1 : k + 1], rows[k - 1 : k + 1][::-1])
+        with np.errstate(all="ignore"):
+            rows[k] = np.where(np.isneginf(top.real), top, top + np.log1p(np.exp(low - top)))
+    return np.moveaxis(rows, 0, d)
+
+
 @logcumsumexp.derivative
 def _(g, input, out, dim):
     # grad_i = exp(x_i - y_i) s_i,  s_i = g_i + exp(y_i - y_{i+1}) s_{i+1}: no factor exceeds 1
     if not input._layout.ndim or not input._layout.numel:
         return g
-    empty = T.eq(out, -np.inf)  # nothing but -inf so far: no share
+    empty = T.eq(T.real(out), -np.inf)  # nothing but -inf so far: no share
     factor = T.exp(T.where(empty, 0.0, before(out, dim) - out))
     share = T.exp(T.where(empty, -np.inf, input - out))
-    return share * T.recurrence(g, factor, dim, True)
+    return T.conj(share) * T.recurrence(g, T.conj(factor), dim, True)
 
 
 @logcumsumexp.samples
@@ -439,7 +427,7 @@ def _(make):
     yield (make(3, 5),), {"prepend": make(3, 1)}
 
 
-def _steps(name, y, x, dx, dim):
+def _steps(name: str, y: Tensor, x: OptTensor, dx: Any, dim: int) -> tuple[Tensor, Any, int]:
     """(sum of neighbouring values, width of each step) along the last dim."""
     d = normalize_dim(dim, y._layout.ndim, op=name)
     size = y._layout.shape[d]
@@ -458,10 +446,8 @@ def _steps(name, y, x, dx, dim):
     return pairs, T.diff(x, 1, d - y._layout.ndim), d
 
 
-def _points(name, y, x, dx, dim):
+def _points(name: str, y: Tensor, x: Any, dx: Any, dim: int) -> tuple[OptTensor, Any]:
     """(x, dx) of a call that may give the spacing in the place of the points."""
-    from antorcha.runtime.tensor import Tensor as TensorType
-
     if y._layout.dtype.kind == "b":
         raise DtypeError(f"{name}: received a bool input for `y`, but bool is not supported")
     if not y._layout.ndim:
@@ -469,7 +455,9 @@ def _points(name, y, x, dx, dim):
     return (x, dx) if x is None or isinstance(x, TensorType) else (None, x)
 
 
-def _area(name, y, x, dx, dim, combine):
+def _area(
+    name: str, y: Tensor, x: OptTensor, dx: Any, dim: int, combine: Callable[[Tensor, int], Tensor]
+) -> Tensor:
     pairs, width, d = _steps(name, y, x, dx, dim)
     if x is None:
         return combine(pairs, d) * (width / 2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any as _Any
 
+from antorcha.core.shapes import broadcast_shapes
 from antorcha.errors import ArgumentError, DtypeError, GraphError, ShapeError
 from antorcha.lang.kernels import Replace, Scatter, Select
 from antorcha.ops.index import (
@@ -14,16 +15,14 @@ from antorcha.ops.index import (
     outside,
     plain,
 )
-from antorcha.ops.kernel import KernelOp, Planned, kernel
-from antorcha.ops.operands import held
-from antorcha.ops.params import to_number
-from antorcha.ops.record import T, composite
-from antorcha.ops.types import Any, Bool, Dim, Number, Str, Tensor
-from antorcha.runtime import layout as L
-from antorcha.runtime.call.plan import Plan
-from antorcha.runtime.layout import Layout
+from antorcha.ops.kinds.kernel import Planned, kernel
+from antorcha.ops.kinds.operands import held
+from antorcha.ops.kinds.params import to_number
+from antorcha.ops.kinds.record import T, composite
+from antorcha.ops.kinds.types import Any, Bool, Dim, Number, Str, Tensor
+from antorcha.runtime.memory import layout as L
+from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.tensor import Tensor as TensorType
-from antorcha.shapes import broadcast_shapes
 
 
 # ------------------------------------------------------------------------------------- scatter
@@ -71,22 +70,14 @@ def source_gradient(g: _Any, src: Layout, dim: int, index: _Any) -> _Any:
     if part._layout.shape == src.shape:
         return part
     part = T.reshape(part, tuple(part._layout.shape) or (1,)) if src.ndim else T.reshape(part, ())
-    lay = part._layout
-    strides = plain(lay, tuple(src.shape)).strides
+    layout = part._layout
+    strides = plain(layout, tuple(src.shape)).strides
     flat = T.embed_strided(part, src.numel, strides, 0)
     return T.view(flat, tuple(src.shape))
 
 
-class ScatterValue(KernelOp):
-    """The form of a number: PyTorch gives its node another name."""
-
-    def make_plan(self, values: list[_Any], outs: _Any) -> Plan:
-        plan = super().make_plan(values, outs)
-        plan.op = self.form("ScatterBackward1")
-        return plan
-
-
-@lambda fn: ScatterValue(fn, function=False, method=False, inplace=True)
+# PyTorch gives the node of the form of a number another name
+@kernel(function=False, method=False, inplace=True, node="ScatterBackward1")
 def scatter_value(input: Tensor, dim: Dim, index: Tensor, value: Number):
     """``scatter`` of a number."""
     d = along(input.ndim, dim, "scatter")
@@ -248,12 +239,14 @@ def reduce_gradients(
     g: _Any, out: _Any, input: _Any, dim: int, index: _Any, src: _Any, reduce: str, own: bool
 ) -> tuple[_Any, _Any]:
     """The gradient of the input, and what the source's is gathered from (or a function)."""
-    lay = input._layout
+    own_layout = input._layout
     if reduce == "sum":
         return g, g
     if reduce == "mean":
-        count = T.full_layout(tuple(lay.shape), 1 if own else 0, lay.dtype, lay.device)
-        ones = T.full_layout(tuple(index._layout.shape), 1, lay.dtype, lay.device)
+        count = T.full_layout(
+            tuple(own_layout.shape), 1 if own else 0, own_layout.dtype, own_layout.device
+        )
+        ones = T.full_layout(tuple(index._layout.shape), 1, own_layout.dtype, own_layout.device)
         count = T.scatter_add(count, dim, index, ones)
         count = T.where(T.eq(count, 0), 1, count)
         each = T.div(g, count)
@@ -262,8 +255,8 @@ def reduce_gradients(
     if reduce == "prod":
         return product_gradients(g, input, dim, index, part, own)
     value = T.gather(out, dim, index)
-    hit = T.to_dtype(T.eq(part.detach(), value.detach()), lay.dtype)
-    mine = T.to_dtype(T.eq(input.detach(), out.detach()), lay.dtype)
+    hit = T.to_dtype(T.eq(part.detach(), value.detach()), own_layout.dtype)
+    mine = T.to_dtype(T.eq(input.detach(), out.detach()), own_layout.dtype)
     start = mine if own else T.scatter_value(mine, dim, index, 0)
     count = T.scatter_add(start, dim, index, hit)
     count = T.where(T.eq(count, 0), 1, count)
@@ -279,15 +272,15 @@ def product_gradients(
     base = input if own else T.scatter_value(input, dim, index, 1)
     zero_mine = T.eq(base, 0)
     zero_part = T.eq(part, 0)
-    lay = input._layout
+    own_layout = input._layout
     filled = T.where(zero_mine, 1, base)
     rest = T.where(zero_part, 1, part)
     product = T.scatter_reduce(filled, dim, index, rest, "prod")  # of all that is not zero
-    zeros = T.scatter_add(T.to_dtype(zero_mine, lay.dtype), dim, index,
-                          T.to_dtype(zero_part, lay.dtype))  # fmt: skip
-    alone = T.where(T.eq(zeros, T.to_dtype(zero_mine, lay.dtype)), T.div(product, filled), 0)
+    zeros = T.scatter_add(T.to_dtype(zero_mine, own_layout.dtype), dim, index,
+                          T.to_dtype(zero_part, own_layout.dtype))  # fmt: skip
+    alone = T.where(T.eq(zeros, T.to_dtype(zero_mine, own_layout.dtype)), T.div(product, filled), 0)
     there = T.gather(zeros, dim, index)
-    others = T.sub(there, T.to_dtype(zero_part, lay.dtype))
+    others = T.sub(there, T.to_dtype(zero_part, own_layout.dtype))
     each = T.where(T.eq(others, 0), T.div(T.gather(product, dim, index), rest), 0)
     theirs = T.mul(T.gather(g, dim, index), each)
     return T.mul(g, alone), lambda layout: put_back(theirs, layout)

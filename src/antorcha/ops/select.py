@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from antorcha.errors import ArgumentError, DtypeError, ShapeError
 from antorcha.lang import expr as E
-from antorcha.ops.pointwise import pointwise
-from antorcha.ops.record import T, composite
-from antorcha.ops.types import Bool, Float, Operand, Tensor
+from antorcha.ops.kinds.pointwise import pointwise
+from antorcha.ops.kinds.record import T, composite
+from antorcha.ops.kinds.types import Any, Bool, Float, Operand, Tensor
 
 
 @pointwise("where", function=False, method=False, node="where")
@@ -21,7 +21,7 @@ def _(make):
     yield make.bools((3, 4)), make(4), 2.0
 
 
-def _where_method(self, condition, other):
+def _where_method(self: Tensor, condition: Tensor, other: Any) -> Tensor:
     return T.where_self(condition, self, other)
 
 
@@ -49,7 +49,7 @@ def _(make):
     yield (make(3), make(3), make(3)), {}, RuntimeError, "boolean tensor"
 
 
-@pointwise("masked", row_major=True, inplace=True, function=True)
+@pointwise("masked", row_major="bufic", inplace=True, function=True)
 def masked_fill(input: Tensor, mask: Tensor, value: Operand):
     """``value`` (a number or a 0-dim tensor) where ``mask`` holds, else the element of ``input``.
 
@@ -63,15 +63,24 @@ def masked_fill(input: Tensor, mask: Tensor, value: Operand):
 
 @masked_fill.accepts
 def _(input, mask, value):
-    lay = getattr(value, "_layout", None)
+    layout = getattr(value, "_layout", None)
     dtype = input._layout.dtype
-    if lay is not None and lay.ndim:
+    if layout is not None and layout.ndim:
         raise ShapeError(
             "masked_fill: masked_fill_ only supports a 0-dimensional value tensor, but got tensor "
-            f"with {lay.ndim} dimension(s)."
+            f"with {layout.ndim} dimension(s)."
         )
-    if dtype.kind != "c" and (isinstance(value, complex) or (lay and lay.dtype.kind == "c")):
+    if dtype.kind != "c" and (isinstance(value, complex) or (layout and layout.dtype.kind == "c")):
         raise DtypeError(f"masked_fill: a complex value cannot be converted to {dtype}")
+
+
+@masked_fill.batches
+def _(batch, run, input, mask, value):
+    if not batch.has(value):
+        ndim = max(input._layout.ndim, mask._layout.ndim)
+        return run(batch.beside(input, ndim), batch.beside(mask, ndim), value)
+    result = T.where(mask, T.to_dtype(value, input._layout.dtype), input)
+    return T.copy_(input, result) if run.is_inplace else result
 
 
 @masked_fill.samples

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable
 from typing import Any as _Any
 
+from antorcha.core.indexing import plan_index
+from antorcha.core.shapes import clamped, extent, normalize_dim
 from antorcha.errors import OutOfRange, ShapeError, ValueRangeError
-from antorcha.indexing import plan_index
-from antorcha.ops.kernel import ViewOp, view
-from antorcha.ops.params import to_int
-from antorcha.ops.record import Composite, T, composite
-from antorcha.ops.types import Any, Dim, Int, Ints, Tensor
-from antorcha.runtime.call.plan import Plan
-from antorcha.runtime.layout import Layout
+from antorcha.ops.kinds.kernel import view
+from antorcha.ops.kinds.params import to_int
+from antorcha.ops.kinds.record import T, composite
+from antorcha.ops.kinds.types import Any, Dim, Int, Ints, OptInt, Tensor
+from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.tensor import Tensor as TensorType
-from antorcha.shapes import clamped, extent, normalize_dim
-
-INT_MAX = (1 << 63) - 1
 
 
 @view(function=False, method=False)
-def slice(input: Tensor, dim: Dim = 0, start: Int = 0, end: Int = INT_MAX, step: Int = 1):
+def slice(input: Tensor, dim: Dim = 0, start: OptInt = None, end: OptInt = None, step: Int = 1):
     """The elements ``start:end:step`` along a dim, a view: ``x[start:end:step]``."""
     if input.ndim == 0:
         raise OutOfRange("slice() cannot be applied to a 0-dim tensor.")
@@ -90,11 +86,11 @@ def narrow(input: Tensor, dim: Dim, start: Any, length: Int):
     >>> torch.narrow(torch.arange(5), 0, 1, 3)
     tensor([1, 2, 3])
     """
-    lay = input._layout
-    if lay.ndim == 0:
+    layout = input._layout
+    if layout.ndim == 0:
         raise ShapeError("narrow() cannot be applied to a 0-dim tensor.")
-    d = normalize_dim(dim, lay.ndim, op="narrow")
-    n = lay.shape[d]
+    d = normalize_dim(dim, layout.ndim, op="narrow")
+    n = layout.shape[d]
     if isinstance(start, TensorType) and (
         start._layout.ndim or start._layout.dtype.kind not in "iu"
     ):
@@ -133,45 +129,47 @@ def alias(input: Tensor):
 
 
 alias.derivative(lambda g: g)
+alias.batching = "leading"
+
+
+@alias.samples
+def _(make):
+    yield (make(3, 4),)
 
 
 # ------------------------------------------------------------------------------------- x[...]
-class IndexView(ViewOp):
-    """``x[2:5, None, 1]`` as one view; its node has the name of the last op it stands for."""
-
-    outlined = False  # an index is part of what its calls have in common
-
-    def make_plan(self, values: list[_Any], outs: _Any) -> Plan:
-        plan = super().make_plan(values, outs)
-        steps = steps_of(values[0]._layout, values[1])
-        plan.op = self.form(steps[-1][0])
-        return plan
-
-
 def spelled(index: tuple[_Any, ...]) -> _Any:
     """The index that a key stands for: slices are (slice, start, stop, step) in it."""
     items = tuple([builtins.slice(*i[1:]) if type(i) is tuple else i for i in index])
     return items[0] if len(items) == 1 and type(items[0]) is builtins.slice else items
 
 
-def steps_of(lay: Layout, index: tuple[_Any, ...]) -> _Any:
-    return plan_index(lay.shape, lay.strides, 0, spelled(index)).steps
+def steps_of(layout: Layout, index: tuple[_Any, ...]) -> _Any:
+    return plan_index(layout.shape, layout.strides, 0, spelled(index)).steps
 
 
-def index_view_op(fn: Callable[..., _Any]) -> IndexView:
-    return IndexView(fn, function=False, method=False)
+def last_step(values: list[_Any], inplace: bool) -> str:
+    """The last of the ops that an index stands for gives the node its name."""
+    step: str = steps_of(values[0]._layout, values[1])[-1][0]
+    return step
 
 
-@index_view_op
+# (not outlined: an index is part of what its calls have in common)
+@view(function=False, method=False, nodes=last_step, outlined=False)
 def index_view(input: Tensor, index: Any):
-    """``input[index]`` for ints, slices, None and ``...``; see ``tensor.indexing``."""
-    made = plan_index(input.shape, input.strides, 0, spelled(index))
-    return made.shape, made.strides, made.offset
+    """``input[index]`` for ints, slices, None and ``...``, as one view; see ``tensor.indexing``."""
+    result = plan_index(input.shape, input.strides, 0, spelled(index))
+    return result.shape, result.strides, result.offset
 
 
 @index_view.derivative
 def _(g, input_layout, index):
     return T.embed_view(g, tuple(input_layout.shape), "index_view", (index,))
+
+
+@index_view.batches
+def _(batch, run, input, index):
+    return run(batch.whole(input), ((builtins.slice, None, None, None), *index))
 
 
 @index_view.samples
@@ -181,16 +179,6 @@ def _(make):
 
 
 # ------------------------------------------------------------------------------ any strides
-class AsStrided(Composite):
-    """``as_strided``, which sees the storage: the offset it takes is absolute."""
-
-    def apply_fn(self, values: _Any) -> _Any:
-        input, size, stride, offset = values
-        at = input._offset if offset is None else offset
-        check_inside(input, size, stride, at)
-        return T.strided_view(input, size, stride, at - input._offset)
-
-
 def check_inside(input: TensorType, size: _Any, stride: _Any, offset: int) -> None:
     if len(size) != len(stride):
         raise ShapeError(
@@ -216,11 +204,7 @@ def check_inside(input: TensorType, size: _Any, stride: _Any, offset: int) -> No
         )
 
 
-def as_strided_op(fn: Callable[..., _Any]) -> AsStrided:
-    return AsStrided(fn, out=False)
-
-
-@as_strided_op
+@composite(out=False)
 def as_strided(input: Tensor, size: Ints, stride: Ints, storage_offset: Int = None):
     """A view of the operand's storage with any size, strides and offset (in elements).
 
@@ -230,6 +214,9 @@ def as_strided(input: Tensor, size: Ints, stride: Ints, storage_offset: Int = No
     tensor([[1., 3.],
             [2., 4.]])
     """
+    at = input._offset if storage_offset is None else storage_offset
+    check_inside(input, size, stride, at)
+    return T.strided_view(input, size, stride, at - input._offset)
 
 
 @as_strided.samples
@@ -250,6 +237,12 @@ def strided_view(input: Tensor, size: Ints, stride: Ints, delta: Int):
 @strided_view.derivative
 def _(g, input_layout, stride, delta):
     return T.as_strided_backward(g, input_layout, stride, delta)
+
+
+@strided_view.batches
+def _(batch, run, input, size, stride, delta):
+    whole = batch.whole(input)
+    return run(whole, (batch.size, *size), (whole._layout.strides[0], *stride), delta)
 
 
 # --------------------------------------------------------------------------- diagonals, windows

@@ -7,25 +7,26 @@ from __future__ import annotations
 
 from typing import Any as _Any
 
-from antorcha.dtypes import dtype as DType
+from antorcha.core.dtypes import dtype as DType
+from antorcha.core.shapes import normalize_dim
 from antorcha.errors import warn
 from antorcha.lang import expr as E
-from antorcha.ops.pointwise import UnsupportedDtype
-from antorcha.ops.record import T, composite, expose
-from antorcha.ops.rows import Row, rows
-from antorcha.ops.types import Bool, Dim, Dtype, Float, Int, Tensor
-from antorcha.shapes import normalize_dim
+from antorcha.ops.kinds.pointwise import UnsupportedDtype
+from antorcha.ops.kinds.record import T, composite, expose
+from antorcha.ops.kinds.rows import Row, rows
+from antorcha.ops.kinds.types import Bool, Dim, Dtype, Float, Int, Tensor
 
 
 def _plan(name: str, row: _Any, input: _Any, dim: int, dtype: DType | None) -> Row:
-    made = dtype or input.dtype
+    result = dtype or input.dtype
     d = normalize_dim(dim, input.ndim, op=name)
-    if made.kind != "f":
+    if result.kind != "f":
         raise UnsupportedDtype(
             "{op}: not implemented for {dtype}; give {fix}, or cast the input.",
-            reason="needs float", op=name, operands=(input,), dtype=made, fix="dtype=torch.float32",
+            reason="needs float", op=name, operands=(input,), dtype=result,
+            fix="dtype=torch.float32",
         )  # fmt: skip
-    return Row(row, d, tuple(input.shape), [(input, made)], [(tuple(input.shape), made)])
+    return Row(row, d, tuple(input.shape), [(input, result)], [(tuple(input.shape), result)])
 
 
 def _backward(name: str, row: _Any, grad: _Any, result: _Any, dim: int) -> Row:

@@ -1,141 +1,40 @@
-"""Determinants, inverses and solutions of linear systems. One record per op.
+"""Inverses, solutions of linear systems, and the matrix exponential. One record per op.
 
 LAPACK does the work, through NumPy; the gradients are the textbook ones, written in ops.
 """
 
 from __future__ import annotations
 
-from antorcha import dtypes
-from antorcha.errors import MissingFeature, ShapeError
-from antorcha.lazy import np
-from antorcha.ops import return_types
-from antorcha.ops.kernel import kernel
-from antorcha.ops.lapack import (
+import math
+from collections.abc import Callable
+
+from antorcha.core import dtypes
+from antorcha.core.lazy import lazy, np
+from antorcha.core.shapes import broadcast_shapes, normalize_dims
+from antorcha.errors import ShapeError
+from antorcha.ops.kinds import return_types
+from antorcha.ops.kinds.kernel import kernel
+from antorcha.ops.kinds.lapack import (
     LinAlgError,
     adjoint,
     by_columns,
+    check_fitting,
     check_matrix,
     check_same,
     check_square,
     planned,
+    solution_and_info,
+    solved_triangular,
 )
-from antorcha.ops.record import T, composite
-from antorcha.ops.sampled import of_shapes
-from antorcha.ops.types import Bool, Float, Str, Tensor
-from antorcha.shapes import broadcast_shapes
+from antorcha.ops.kinds.record import T, composite
+from antorcha.ops.kinds.samples import of_shapes, positive_definite
+from antorcha.ops.kinds.types import Any, Bool, Dims, Float, Int, Str, Tensor
+from antorcha.runtime.memory.layout import Layout
+from antorcha.runtime.tensor import Tensor as TensorType
+
+scipy_linalg = lazy("scipy.linalg")
 
 LINALG = "linalg"
-SINGULAR = "the input matrix is singular: it has no inverse. linalg.pinv gives the pseudo-inverse."
-
-
-# ---------------------------------------------------------------------------------- determinants
-@kernel(name="linalg_det", namespace=LINALG)
-def det(A: Tensor):
-    """The determinant of a square matrix, or of each in a stack.
-
-    >>> torch.linalg.det(torch.tensor([[2., 0.], [0., 3.]]))
-    tensor(6.)
-    """
-    check_square("linalg.det", A)
-    return planned("linalg.det", np.linalg.det, [(A.shape[:-2], A.dtype)])
-
-
-@det.derivative
-def _(g, A, out, create):
-    wide = T.unsqueeze(T.unsqueeze(g, -1), -1)
-    if not create:
-        return wide * T.adjugate_adjoint(A)
-    out = T.unsqueeze(T.unsqueeze(out, -1), -1)
-    return wide * adjoint(out * T.linalg_inv(A))
-
-
-@kernel(function=False, method=False, out=False)
-def adjugate_adjoint(A: Tensor):
-    """The conjugate transpose of det(A) inv(A): the gradient of det, for singular A too."""
-
-    def run(a):
-        u, s, vh = np.linalg.svd(a)
-        n = s.shape[-1]
-        others = np.stack([np.delete(s, k, -1).prod(-1) for k in range(n)], -1) if n else s
-        sign = np.linalg.det(u) * np.linalg.det(vh)
-        return np.conj(sign)[..., None, None] * np.matmul(u * others[..., None, :], vh)
-
-    return planned("det", run, [(A.shape, A.dtype)])
-
-
-@det.samples
-def _(make):
-    yield (make(3, 3),)
-    yield (make(2, 3, 3),)
-    yield (make(2, 3),), {}, RuntimeError, "square"
-    yield (make(2, 2).long(),), {}, RuntimeError, "floating point"
-
-
-@composite(name="det", samples=of_shapes((3, 3)))
-def det_alias(input: Tensor):
-    """The determinant: ``torch.linalg.det``.
-
-    >>> torch.det(torch.tensor([[2., 0.], [0., 3.]]))
-    tensor(6.)
-    """
-    return T.linalg_det(input)
-
-
-@kernel(name="linalg_slogdet", namespace=LINALG, returns=return_types.linalg_slogdet)
-def slogdet(A: Tensor):
-    """The determinant's sign and the logarithm of its magnitude, as (sign, logabsdet).
-
-    >>> torch.linalg.slogdet(torch.eye(2))
-    torch.return_types.linalg_slogdet(
-    sign=tensor(1.),
-    logabsdet=tensor(0.))
-    """
-    check_square("linalg.slogdet", A)
-    batch = A.shape[:-2]
-    return planned(
-        "linalg.slogdet", lambda a: tuple(np.linalg.slogdet(a)),
-        [(batch, A.dtype), (batch, A.dtype.to_real())],
-    )  # fmt: skip
-
-
-@slogdet.derivative
-def _(g, A):
-    of_sign, of_size = g
-    if of_sign is not None and A._layout.dtype.kind == "c":
-        raise MissingFeature("linalg.slogdet: the gradient of a complex sign is not written")
-    if of_size is None:
-        return None  # the sign of a real matrix does not move
-    return T.unsqueeze(T.unsqueeze(of_size, -1), -1) * adjoint(T.linalg_inv(A))
-
-
-@slogdet.samples
-def _(make):
-    yield (make(3, 3),)
-    yield (make(2, 3, 3),)
-
-
-@composite(name="slogdet", out=False)
-def slogdet_alias(input: Tensor):
-    """The determinant's sign and logarithm: ``torch.linalg.slogdet``."""
-    return T.linalg_slogdet(input)
-
-
-@composite(out=False)
-def logdet(input: Tensor):
-    """The logarithm of the determinant; NaN when that is negative.
-
-    >>> torch.logdet(torch.eye(2))
-    tensor(0.)
-    """
-    sign, size = T.linalg_slogdet(input)
-    if input._layout.dtype.kind == "c":
-        return size + T.log(sign)
-    return T.where(sign == -1, float("nan"), size)
-
-
-@logdet.samples
-def _(make):
-    yield (positive(make),)
 
 
 # -------------------------------------------------------------------------------------- inverses
@@ -147,15 +46,21 @@ def inv(A: Tensor):
     tensor([[0.5000, 0.0000],
             [0.0000, 0.2500]])
     """
-    check_square("linalg.inv", A)
+    op = "linalg.inv"
+    check_square(op, A)
     out = by_columns(A.shape, A.dtype, A.device)
-    return planned("linalg.inv", np.linalg.inv, [out], SINGULAR)
+    return planned(op, lambda a: solution_and_info(op, a, None, True)[0], [out])
+
+
+def of_inverse(g: TensorType, out: TensorType) -> TensorType:
+    """The gradient of a matrix from that of its inverse."""
+    back = adjoint(out)
+    return -T.matmul(T.matmul(back, g), back)  # type: ignore[no-any-return]
 
 
 @inv.derivative
 def _(g, out):
-    back = adjoint(out)
-    return -T.matmul(T.matmul(back, g), back)
+    return of_inverse(g, out)
 
 
 @inv.samples
@@ -164,6 +69,32 @@ def _(make):
     yield (make(2, 3, 3),)
     yield (make(2, 3),), {}, RuntimeError, "square"
     yield (make(2, 2) * 0,), {}, RuntimeError, "singular"
+
+
+@kernel(
+    name="linalg_inv_ex", namespace=LINALG, node="linalg_inv_ex", returns=return_types.linalg_inv_ex
+)
+def inv_ex(A: Tensor, *, check_errors: Bool = False):
+    """The inverse and ``info``, 0 where it exists; nothing is raised when it does not.
+
+    >>> torch.linalg.inv_ex(torch.zeros(2, 2)).info
+    tensor(1, dtype=torch.int32)
+    """
+    op = "linalg.inv_ex"
+    check_square(op, A)
+    outs = [by_columns(A.shape, A.dtype, A.device), (A.shape[:-2], dtypes.int32)]
+    return planned(op, lambda a: solution_and_info(op, a, None, check_errors), outs)
+
+
+@inv_ex.derivative
+def _(g, out0):
+    return of_inverse(g[0], out0)
+
+
+@inv_ex.samples
+def _(make):
+    yield (make(2, 3, 3),)
+    yield (make(2, 2, 2) * 0,), {"check_errors": True}, RuntimeError, "(Batch element 0)"
 
 
 @composite(name="inverse")
@@ -176,7 +107,7 @@ def inverse(input: Tensor):
     return T.linalg_inv(input)
 
 
-@kernel(function=False, method=False, node="linalg_pinv")
+@kernel(function=False, method=False, node="linalg_pinv", batching="matrices")
 def pinv_kernel(A: Tensor, atol: Float, rtol: Float, hermitian: Bool):
     """The Moore-Penrose pseudo-inverse."""
     shape = (*A.shape[:-2], A.shape[-1], A.shape[-2])
@@ -220,21 +151,21 @@ def pinv(
     tensor([[0.5000],
             [0.0000]])
     """
-    lay = A._layout
-    check_matrix("linalg.pinv", lay)
+    layout = A._layout
+    check_matrix("linalg.pinv", layout)
     if hermitian:  # one triangle of A is read
-        check_square("linalg.pinv", lay)
+        check_square("linalg.pinv", layout)
         lower = T.tril(A, -1)
         real = T.diag_embed(T.real(T.diagonal(A, 0, -2, -1)))
         A = (
             lower
             + adjoint(lower)
-            + (real if lay.dtype.kind != "c" else T.to_dtype(real, lay.dtype))
+            + (real if layout.dtype.kind != "c" else T.to_dtype(real, layout.dtype))
         )
     rtol = rcond if rtol is None else rtol
     if rtol is None:
-        eps = float(np.finfo(lay.dtype.to_real().np).eps)
-        rtol = max(lay.shape[-2:]) * eps if atol is None else 0.0
+        eps = float(np.finfo(layout.dtype.to_real().np).eps)
+        rtol = max(layout.shape[-2:]) * eps if atol is None else 0.0
     return T.pinv_kernel(A, atol or 0.0, rtol, hermitian)
 
 
@@ -251,9 +182,38 @@ def _(make):
 
 
 # ------------------------------------------------------------------------------------- solutions
-def is_vector(A, B):
+def is_vector(A: Layout, B: Layout) -> bool:
     """PyTorch's rule: B is a stack of vectors if it is 1-D or has A's batch and one size less."""
     return B.ndim == 1 or (A.ndim - 1 == B.ndim and tuple(B.shape) == tuple(A.shape[:-1]))
+
+
+def solution(
+    op: str, A: Layout, B: Layout, left: bool, check_errors: bool
+) -> tuple[Callable[..., tuple[Any, Any]], Any]:
+    """What solves systems of such operands, giving ``info`` too, and how the solutions lie."""
+    check_square(op, A)
+    check_same(op, A, B)
+    if not B.ndim:
+        raise ShapeError(f"{op}: The input tensor B must have at least 1 dimension.")
+    vector = is_vector(A, B)
+    check_fitting(op, A, B, left and not vector)
+    tail = 1 if vector else 2
+    batch = broadcast_shapes(A.shape[:-2], B.shape[: B.ndim - tail], op=op)
+    shape = (*batch, *B.shape[B.ndim - tail :])
+    columns = len(shape) > 1 if vector else left  # a stack of vectors lies as one matrix would
+    out = by_columns(shape, B.dtype, B.device) if columns else (shape, B.dtype)
+
+    def run(a: Any, b: Any) -> tuple[Any, Any]:
+        if vector:
+            found, info = solution_and_info(op, a, b[..., None], check_errors)
+            return found[..., 0], info
+        if left:
+            return solution_and_info(op, a, b, check_errors)
+        a, b = np.swapaxes(a, -1, -2), np.swapaxes(b, -1, -2)
+        found, info = solution_and_info(op, a, b, check_errors)
+        return np.swapaxes(found, -1, -2), info
+
+    return run, out
 
 
 @kernel(name="linalg_solve", namespace=LINALG, node="linalg_solve_ex")
@@ -265,43 +225,33 @@ def solve(A: Tensor, B: Tensor, *, left: Bool = True):
     >>> torch.linalg.solve(torch.tensor([[2., 0.], [0., 4.]]), torch.tensor([2., 2.]))
     tensor([1.0000, 0.5000])
     """
-    op = "linalg.solve"
-    check_square(op, A)
-    check_same(op, A, B)
-    vector = is_vector(A, B)
-    size = B.shape[-1] if vector or not left else B.shape[-2] if B.ndim > 1 else -1
-    if size != A.shape[-1]:
-        raise ShapeError(
-            f"{op}: Incompatible shapes of A and B for the equation "
-            f"{'AX = B' if left else 'XA = B'}: {tuple(A.shape)} and {tuple(B.shape)}"
-        )
-    tail = 1 if vector else 2
-    batch = broadcast_shapes(A.shape[:-2], B.shape[: B.ndim - tail], op=op)
-    shape = (*batch, *B.shape[B.ndim - tail :])
-    columns = len(shape) > 1 if vector else left  # a stack of vectors lies as one matrix would
-    out = by_columns(shape, B.dtype, B.device) if columns else (shape, B.dtype)
+    op = "torch.linalg.solve"
+    run, out = solution(op, A, B, left, True)
+    return planned(op, lambda a, b: run(a, b)[0], [out])
 
-    def run(a, b):
-        b = b[..., None] if vector else b
-        if not left and not vector:
-            found = np.swapaxes(np.linalg.solve(np.swapaxes(a, -1, -2), np.swapaxes(b, -1, -2)),
-                                -1, -2)  # fmt: skip
-        else:
-            found = np.linalg.solve(a, b)
-        return found[..., 0] if vector else found
 
-    return planned("torch.linalg.solve", run, [out], f"The solver failed because {SINGULAR}")
+def of_system(
+    g: TensorType, A: TensorType, out: TensorType, B: Layout, left: bool
+) -> tuple[TensorType, TensorType]:
+    """The gradients of a system's matrix and right side from that of its solution."""
+    vector = is_vector(A._layout, B)
+    of_b = T.linalg_solve(adjoint(A), g, left=left or vector)
+    if vector:
+        return -T.matmul(T.unsqueeze(of_b, -1), adjoint(T.unsqueeze(out, -1))), of_b
+    return -(T.matmul(of_b, adjoint(out)) if left else T.matmul(adjoint(out), of_b)), of_b
+
+
+@solve.batches
+def _(batch, run, A, B, left):
+    if is_vector(A._layout, B._layout):
+        return T.squeeze(run(A, T.unsqueeze(B, -1)), -1)
+    ndim = max(A._layout.ndim, B._layout.ndim)
+    return run(batch.beside(A, ndim), batch.beside(B, ndim), left=left)
 
 
 @solve.derivative
 def _(g, A, out, B_layout, left):
-    vector = is_vector(A._layout, B_layout)
-    of_b = T.linalg_solve(adjoint(A), g, left=left or vector)
-    if vector:
-        return -T.matmul(T.unsqueeze(of_b, -1), adjoint(T.unsqueeze(out, -1))), of_b
-    if left:
-        return -T.matmul(of_b, adjoint(out)), of_b
-    return -T.matmul(adjoint(out), of_b), of_b
+    return of_system(g, A, out, B_layout, left)
 
 
 @solve.samples
@@ -310,9 +260,48 @@ def _(make):
     yield make(3, 3), make(3)
     yield make(2, 3, 3), make(2, 3, 2)
     yield (make(3, 3), make(2, 3)), {"left": False}
+    yield (make(3, 3) * 0, make(3)), {}, RuntimeError, "singular"
 
 
-@composite(name="linalg_solve_triangular", namespace=LINALG)
+@kernel(
+    name="linalg_solve_ex", namespace=LINALG, node="linalg_solve_ex",
+    returns=return_types.linalg_solve_ex,
+)  # fmt: skip
+def solve_ex(A: Tensor, B: Tensor, *, left: Bool = True, check_errors: Bool = False):
+    """``linalg.solve`` and ``info``, 0 where A has an inverse; nothing is raised when it has none.
+
+    >>> torch.linalg.solve_ex(torch.zeros(2, 2), torch.ones(2)).info
+    tensor(1, dtype=torch.int32)
+    """
+    op = "torch.linalg.solve_ex"
+    run, out = solution(op, A, B, left, check_errors)
+    return planned(op, run, [out, (A.shape[:-2], dtypes.int32)])
+
+
+@solve_ex.batches
+def _(batch, run, A, B, left, check_errors):
+    if is_vector(A._layout, B._layout):
+        found, info = run(A, T.unsqueeze(B, -1), check_errors=check_errors)
+        return T.squeeze(found, -1), info
+    ndim = max(A._layout.ndim, B._layout.ndim)
+    aligned = batch.beside(A, ndim), batch.beside(B, ndim)
+    return run(*aligned, left=left, check_errors=check_errors)
+
+
+@solve_ex.derivative
+def _(g, A, out0, B_layout, left):
+    return of_system(g[0], A, out0, B_layout, left)
+
+
+@solve_ex.samples
+def _(make):
+    yield make(3, 3), make(3)
+    yield (make(2, 3, 3), make(2, 2, 3)), {"left": False}
+    yield (make(2, 2) * 0, make(2)), {"check_errors": True}, RuntimeError, "singular"
+
+
+# ---------------------------------------------------------------------------- triangular systems
+@kernel(name="linalg_solve_triangular", namespace=LINALG)
 def solve_triangular(
     A: Tensor, B: Tensor, *, upper: Bool, left: Bool = True, unitriangular: Bool = False
 ):
@@ -323,19 +312,134 @@ def solve_triangular(
     tensor([[1.],
             [2.]])
     """
-    check_square("linalg.solve_triangular", A._layout)
-    part = T.triu(A, 1 if unitriangular else 0) if upper else T.tril(A, -1 if unitriangular else 0)
-    if unitriangular:
-        lay = A._layout
-        part = part + T.eye(lay.shape[-1], dtype=lay.dtype, device=lay.device)
-    return T.linalg_solve(part, B, left=left)
+    op = "linalg.solve_triangular"
+    check_square(op, A)
+    check_matrix(op, B, "B")
+    check_same(op, A, B)
+    check_fitting(op, A, B, left)
+    batch = broadcast_shapes(A.shape[:-2], B.shape[:-2], op=op)
+
+    def run(a, b):
+        return solved_triangular(a, b, upper, left, unitriangular)
+
+    return planned(op, run, [by_columns((*batch, *B.shape[-2:]), B.dtype, B.device)])
+
+
+@solve_triangular.derivative
+def _(g, A, out, needs, upper, left, unitriangular):
+    of_b = T.linalg_solve_triangular(
+        adjoint(A), g, upper=not upper, left=left, unitriangular=unitriangular
+    )
+    if not needs[0]:
+        return None, of_b
+    of_a = -(T.matmul(of_b, adjoint(out)) if left else T.matmul(adjoint(out), of_b))
+    kept = int(unitriangular)
+    return T.triu(of_a, kept) if upper else T.tril(of_a, -kept), of_b
 
 
 @solve_triangular.samples
 def _(make):
-    yield (positive(make), make(3, 2)), {"upper": True}
+    yield (positive_definite(make), make(3, 2)), {"upper": True}
+    yield (positive_definite(make), make(2, 2, 3)), {"upper": False, "left": False}
+    yield (make(2, 3, 3), make(3, 2)), {"upper": False, "unitriangular": True}
 
 
+@composite()
+def triangular_solve(
+    input: Tensor, A: Tensor, upper: Bool = True, transpose: Bool = False,
+    unitriangular: Bool = False,
+):  # fmt: skip
+    """``linalg.solve_triangular`` under its old name, the right side first; it gives A, too.
+
+    >>> A, b = torch.tensor([[2., 1.], [0., 1.]]), torch.tensor([[3.], [1.]])
+    >>> torch.triangular_solve(b, A).solution
+    tensor([[1.],
+            [1.]])
+    """
+    a, b = A._layout, input._layout
+    for name, layout in (("b", b), ("A", a)):
+        if layout.ndim < 2:
+            raise ShapeError(
+                f"triangular_solve: Expected {name} to have at least 2 dimensions, but it has "
+                f"{layout.ndim} dimensions instead"
+            )
+    back = T.transpose(A, -2, -1)
+    solution = T.linalg_solve_triangular(
+        back if transpose else A, input, upper=upper is not transpose, unitriangular=unitriangular
+    )
+    batch = solution._layout.shape[:-2]
+    whole = T.expand(back, (*batch, *back._layout.shape[-2:]))
+    copied = T.transpose(T.clone(whole, memory_format="contiguous"), -2, -1)
+    return return_types.triangular_solve(solution, copied)
+
+
+@triangular_solve.samples
+def _(make):
+    yield make(3, 2), positive_definite(make)
+    yield (make(3, 2), positive_definite(make)), {"upper": False, "transpose": True}
+    yield (make(3), make(3, 3)), {}, RuntimeError, "at least 2 dimensions"
+
+
+# ------------------------------------------------------------------------------- tensor equations
+@composite(name="linalg_tensorsolve", namespace=LINALG)
+def tensorsolve(input: Tensor, other: Tensor, dims: Dims = None):
+    """The X with ``tensordot(input, X, X.ndim) = other``; ``dims`` of input are first moved to its
+    end.
+
+    >>> A = torch.eye(6).reshape(2, 3, 6)
+    >>> torch.linalg.tensorsolve(A, torch.arange(6.).reshape(2, 3))
+    tensor([0., 1., 2., 3., 4., 5.])
+    """
+    if dims is not None:
+        dims = normalize_dims(dims, input._layout.ndim, op="linalg.tensorsolve")
+        input = T.movedim(input, dims, tuple(range(-len(dims), 0)))
+    shape, ndim = tuple(input._layout.shape), other._layout.ndim
+    rows, columns = math.prod(shape[:ndim]), math.prod(shape[ndim:])
+    if rows != columns:
+        raise ShapeError(
+            "linalg.tensorsolve: Expected self to satisfy the requirement prod(self.shape["
+            f"other.ndim:]) == prod(self.shape[:other.ndim]), but got {columns} != {rows}"
+        )
+    found = T.linalg_solve(T.reshape(input, (rows, columns)), T.reshape(other, (-1,)))
+    return T.reshape(found, shape[ndim:])
+
+
+@tensorsolve.samples
+def _(make):
+    yield make(2, 3, 6), make(2, 3)
+    yield make(6, 2, 3), make(2, 3), (0,)
+    yield (make(2, 3, 5), make(2, 3)), {}, RuntimeError, "5 != 6"
+
+
+@composite(name="linalg_tensorinv", namespace=LINALG)
+def tensorinv(input: Tensor, ind: Int = 2):
+    """The inverse for ``tensordot`` over ``ind`` dims: its product with B is ``tensorsolve(A, B)``.
+
+    >>> torch.linalg.tensorinv(torch.eye(6).reshape(6, 2, 3), ind=1).shape
+    torch.Size([2, 3, 6])
+    """
+    shape = tuple(input._layout.shape)
+    if ind <= 0:
+        raise ShapeError(
+            f"linalg.tensorinv: Expected a strictly positive integer for 'ind', but got {ind}"
+        )
+    rows, columns = math.prod(shape[:ind]), math.prod(shape[ind:])
+    if rows != columns:
+        raise ShapeError(
+            "linalg.tensorinv: Expected self to satisfy the requirement prod(self.shape[ind:]) == "
+            f"prod(self.shape[:ind]), but got {columns} != {rows}"
+        )
+    return T.reshape(T.linalg_inv(T.reshape(input, (rows, columns))), (*shape[ind:], *shape[:ind]))
+
+
+@tensorinv.samples
+def _(make):
+    yield make(2, 3, 6), 2
+    yield make(6, 3, 2), 1
+    yield (make(2, 3, 5),), {}, RuntimeError, "5 != 6"
+
+
+# --------------------------------------------------------------------------------- least squares
 @composite(name="linalg_lstsq", namespace=LINALG, out=False)
 def lstsq(A: Tensor, B: Tensor, rcond: Float = None, *, driver: Str = None):
     """The X that minimises ``norm(A @ X - B)``, as (solution, residuals, rank, singular_values).
@@ -383,137 +487,6 @@ def lstsq(A: Tensor, B: Tensor, rcond: Float = None, *, driver: Str = None):
     return return_types.linalg_lstsq(solution, residuals, rank, values)
 
 
-# -------------------------------------------------------------------------------------- Cholesky
-NOT_POSITIVE = (
-    "The factorization could not be completed because the input is not positive-definite."
-)
-
-
-@kernel(name="linalg_cholesky", namespace=LINALG, node="linalg_cholesky_ex")
-def cholesky(A: Tensor, *, upper: Bool = False):
-    """The lower triangular L with ``A = L @ L.mH``, for a Hermitian positive definite A.
-
-    >>> torch.linalg.cholesky(torch.tensor([[4., 0.], [0., 9.]]))
-    tensor([[2., 0.],
-            [0., 3.]])
-    """
-    check_square("linalg.cholesky", A)
-
-    def run(a):
-        if upper:
-            return np.conj(np.swapaxes(np.linalg.cholesky(np.conj(np.swapaxes(a, -1, -2))), -1, -2))
-        return np.linalg.cholesky(a)
-
-    out = by_columns(A.shape, A.dtype, A.device)
-    return planned("linalg.cholesky", run, [out], NOT_POSITIVE)
-
-
-@cholesky.derivative
-def _(g, out, upper):
-    # Iain Murray, "Differentiation of the Cholesky decomposition", 2016
-    L, g = (adjoint(out), adjoint(g)) if upper else (out, g)
-    phi = T.matmul(adjoint(L), g)
-    inside = T.mul(T.tril(phi) + adjoint(T.tril(phi, -1)), 0.5)
-    back = adjoint(L)
-    left = T.linalg_solve(back, inside)
-    return T.linalg_solve(L, left, left=False)
-
-
-def positive(make, n=3):
-    """A positive definite matrix."""
-    x = make(n, n)
-    return (T.matmul(x, T.t(x)) + T.eye(n, dtype=x._layout.dtype) * n).detach()
-
-
-@cholesky.samples
-def _(make):
-    yield (positive(make),)
-    yield (positive(make),), {"upper": True}
-    yield (make(2, 3),), {}, RuntimeError, "square"
-
-
-@composite(name="cholesky")
-def cholesky_alias(input: Tensor, upper: Bool = False):
-    """The Cholesky factor: ``torch.linalg.cholesky``."""
-    return T.linalg_cholesky(input, upper=upper)
-
-
-@composite(name="linalg_cholesky_ex", namespace=LINALG, out=False)
-def cholesky_ex(A: Tensor, *, upper: Bool = False, check_errors: Bool = False):
-    """The Cholesky factor and ``info``, 0 where it exists; nothing is raised when it does not."""
-    return _with_info(return_types.linalg_cholesky_ex, A, check_errors,
-                      lambda each: T.linalg_cholesky(each, upper=upper))  # fmt: skip
-
-
-@composite(name="linalg_inv_ex", namespace=LINALG, out=False)
-def inv_ex(A: Tensor, *, check_errors: Bool = False):
-    """The inverse and ``info``, 0 where it exists; nothing is raised when it does not."""
-    return _with_info(return_types.linalg_inv_ex, A, check_errors, T.linalg_inv)
-
-
-def _with_info(kind, A, check_errors, run):
-    from antorcha import dtypes
-
-    lay = A._layout
-    info = T.zeros(lay.shape[:-2], dtype=dtypes.int32, device=lay.device)
-    try:
-        return kind(run(A), info)
-    except LinAlgError:
-        if check_errors:
-            raise
-    if lay.ndim == 2:
-        return kind(T.mul(A.detach(), float("nan")), info + 1)
-    # some of the stack have none: each says so for itself
-    found = [_with_info(kind, each, False, run) for each in T.unbind(A)]
-    return kind(*[T.stack(parts) for parts in zip(*found)])
-
-
-@kernel()
-def cholesky_solve(B: Tensor, L: Tensor, upper: Bool = False):
-    """The X with ``A @ X = B``, from the Cholesky factor of A.
-
-    >>> torch.cholesky_solve(torch.tensor([[8.]]), torch.tensor([[2.]]))
-    tensor([[2.]])
-    """
-    op = "cholesky_solve"
-    check_matrix(op, B, "B")
-    check_square(op, L, "L")
-    check_same(op, B, L)
-    if B.shape[-2] != L.shape[-1]:
-        raise ShapeError(
-            f"{op}: Incompatible matrix sizes: each L is {L.shape[-1]} by {L.shape[-1]} but each B "
-            f"is {B.shape[-2]} by {B.shape[-1]}"
-        )
-    batch = broadcast_shapes(B.shape[:-2], L.shape[:-2], op=op)
-
-    def run(b, factor):
-        lower = np.conj(np.swapaxes(np.triu(factor), -1, -2)) if upper else np.tril(factor)
-        return np.linalg.solve(np.conj(np.swapaxes(lower, -1, -2)), np.linalg.solve(lower, b))
-
-    out = by_columns((*batch, *B.shape[-2:]), B.dtype, B.device)
-    return planned(op, run, [out], SINGULAR)
-
-
-@cholesky_solve.derivative
-def _(g, L, out, upper):
-    # the other triangle of L is not read, but PyTorch gives it the gradient of a full L
-    of_b = T.cholesky_solve(g, L, upper)
-    common = T.matmul(of_b, adjoint(out))
-    common = common + adjoint(common)
-    return of_b, -T.matmul(L, common) if upper else -T.matmul(common, L)
-
-
-@cholesky_solve.samples
-def _(make):
-    yield make(3, 2), positive(make).tril()
-
-
-@composite()
-def cholesky_inverse(L: Tensor, upper: Bool = False):
-    """The inverse of the matrix whose Cholesky factor is given."""
-    return T.linalg_inv(T.matmul(adjoint(L), L) if upper else T.matmul(L, adjoint(L)))
-
-
 # ---------------------------------------------------------------------------------- trace, exp
 @composite(out=False, samples=of_shapes((3, 4)))
 def trace(input: Tensor):
@@ -527,6 +500,17 @@ def trace(input: Tensor):
     return T.sum(T.diagonal(input))
 
 
+@composite(name="matrix_exp", out=False)
+def matrix_exp_alias(input: Tensor):
+    """The exponential of a square matrix: ``torch.linalg.matrix_exp``.
+
+    >>> torch.matrix_exp(torch.tensor([[0., 1.], [0., 0.]]))
+    tensor([[1., 1.],
+            [0., 1.]])
+    """
+    return T.linalg_matrix_exp(input)
+
+
 @kernel(name="linalg_matrix_exp", namespace=LINALG, samples=of_shapes((3, 3)))
 def matrix_exp(A: Tensor):
     """The exponential of a square matrix: ``sum_k A^k / k!``.
@@ -535,12 +519,10 @@ def matrix_exp(A: Tensor):
     tensor([[1., 0.],
             [0., 1.]])
     """
-    check_square("linalg.matrix_exp", A)
+    check_square("linalg.matrix_exp", A, half=True)
 
     def run(a):
-        from scipy.linalg import expm
-
-        return expm(a) if a.size else a
+        return scipy_linalg.expm(a) if a.size else a
 
     return planned("linalg.matrix_exp", run, [(A.shape, A.dtype)])
 

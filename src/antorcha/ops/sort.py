@@ -8,30 +8,31 @@ from __future__ import annotations
 
 import math
 
-from antorcha import dtypes
-from antorcha.errors import ArgumentError, DtypeError, ShapeError
+from antorcha.core import dtypes
+from antorcha.core.loops import dense_strides
+from antorcha.core.shapes import normalize_dim
+from antorcha.errors import DtypeError, ShapeError
 from antorcha.lang.kernels import Sort
-from antorcha.loops import dense_strides
-from antorcha.ops import return_types
 from antorcha.ops.extrema import check_ordered
-from antorcha.ops.kernel import Planned, kernel
-from antorcha.ops.record import Composite, T, composite
-from antorcha.ops.reduction import EmptyReduction
-from antorcha.ops.sampled import of_shapes
-from antorcha.ops.types import Any, Bool, Dim, Int, Str, Tensor
-from antorcha.runtime import layout as L
+from antorcha.ops.kinds import return_types
+from antorcha.ops.kinds.kernel import Planned, kernel
+from antorcha.ops.kinds.record import T, composite
+from antorcha.ops.kinds.reduction import EmptyReduction
+from antorcha.ops.kinds.samples import of_shapes
+from antorcha.ops.kinds.types import Any, Bool, Dim, Int, OptTensor, Str, Tensor
+from antorcha.runtime.memory import layout as L
+from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.tensor import Tensor as TensorType
-from antorcha.shapes import normalize_dim
 
 
-def reduced_shape(input, d, keepdim):
+def reduced_shape(input: Layout, d: int, keepdim: bool) -> tuple[int, ...]:
     """The shape after one dim went (or has size 1)."""
     if not input.ndim:
         return ()
     return (*input.shape[:d], *((1,) if keepdim else ()), *input.shape[d + 1 :])
 
 
-def check_some(op, input, d):
+def check_some(op: str, input: Layout, d: int) -> None:
     if input.ndim and input.shape[d] == 0:
         raise EmptyReduction(
             f"{op}(): Expected reduction dim {d} to have non-zero size, but the shape is "
@@ -44,14 +45,14 @@ def check_some(op, input, d):
 def put_along(input: Tensor, index: Tensor, dim: Dim, size: Int):
     """Zeros, of ``size`` along ``dim``, with ``input`` added at ``index``: the backward of picking
     elements by index."""
-    lay = input._layout
-    d = normalize_dim(dim, lay.ndim, op="put_along")
-    shape = (*lay.shape[:d], size, *lay.shape[d + 1 :]) if lay.ndim else ()
-    zeros = T.full_layout(shape, 0, lay.dtype, lay.device)
+    layout = input._layout
+    d = normalize_dim(dim, layout.ndim, op="put_along")
+    shape = (*layout.shape[:d], size, *layout.shape[d + 1 :]) if layout.ndim else ()
+    zeros = T.full_layout(shape, 0, layout.dtype, layout.device)
     return T.scatter_add_(zeros, d, index, input)
 
 
-def to_sorted(g, input_layout, dim, out1):
+def to_sorted(g: Any, input_layout: Layout, dim: int, out1: Tensor) -> OptTensor:
     """The gradient of sorted values: each goes back to where its value came from."""
     value = g[0] if isinstance(g, tuple) else g
     if value is None:
@@ -60,7 +61,7 @@ def to_sorted(g, input_layout, dim, out1):
     return T.put_along(value, out1, dim, size)
 
 
-def to_picked(g, input_layout, dim, keepdim, out1):
+def to_picked(g: Any, input_layout: Layout, dim: int, keepdim: bool, out1: Tensor) -> OptTensor:
     """The gradient of one value picked along a dim."""
     value = g[0] if isinstance(g, tuple) else g
     if value is None:
@@ -183,7 +184,7 @@ def kthvalue(input: Tensor, k: Int, dim: Dim = -1, keepdim: Bool = False):
     return picked(Sort("kthvalue", "kth", d, rank=k - 1), input, d, keepdim)
 
 
-def picked(what, input, d, keepdim):
+def picked(what: Sort, input: Layout, d: int, keepdim: bool) -> Planned:
     """A plan that picks one element along a dim, and gives its index."""
     shape = reduced_shape(input, d, keepdim)
     return Planned(what, [(shape, input.dtype), (shape, dtypes.int64)])
@@ -222,21 +223,21 @@ median_dim.derivative(to_picked)
 nanmedian_dim.derivative(to_picked)
 
 
-@kernel(function=False, method=False, node="median")
+@kernel(function=False, method=False, node="median", batching="medians")
 def median_all(input: Tensor):
     """The lower median of all elements: ``torch.median(input)``."""
     check_ordered("median", input, DtypeError)
     return Planned(Sort("median", "median", None), [((), input.dtype)])
 
 
-@kernel(function=False, method=False, node="nanmedian")
+@kernel(function=False, method=False, node="nanmedian", batching="medians")
 def nanmedian_all(input: Tensor):
     """The lower median of all elements that are not NaN."""
     check_ordered("nanmedian", input, DtypeError)
     return Planned(Sort("nanmedian", "nanmedian", None), [((), input.dtype)])
 
 
-def _share_all(g, input, out):
+def _share_all(g: Tensor, input: Tensor, out: Tensor) -> Tensor:
     return T.share(g, input, out, T.count_equal(input, out, None, False))
 
 
@@ -244,16 +245,7 @@ median_all.derivative(_share_all)
 nanmedian_all.derivative(_share_all)
 
 
-class MedianOp(Composite):
-    """With ``out=``, PyTorch has only the form along a dim."""
-
-    def in_python(self, *args: Any, **kwargs: Any) -> Any:
-        if kwargs.get("out") is not None and len(args) < 2 and kwargs.get("dim") is None:
-            raise ArgumentError(f'{self.name}() missing 1 required positional argument: "dim"')
-        return super().in_python(*args, **kwargs)
-
-
-@MedianOp
+@composite(out_needs="dim")
 def median(input: Tensor, dim: Dim = None, keepdim: Bool = False):
     """The median of all elements; with ``dim``, along it, as (values, indices).
 
@@ -265,7 +257,7 @@ def median(input: Tensor, dim: Dim = None, keepdim: Bool = False):
     return T.median_all(T.contiguous(input)) if dim is None else T.median_dim(input, dim, keepdim)
 
 
-@MedianOp
+@composite(out_needs="dim")
 def nanmedian(input: Tensor, dim: Dim = None, keepdim: Bool = False):
     """The median of the elements that are not NaN; with ``dim``, along it, as (values, indices).
 
@@ -320,15 +312,20 @@ def _(make):
 
 
 # -------------------------------------------------------------------------------------- quantiles
-def _quantile(name, input, q, dim, keepdim, interpolation, skip_nan):
-    lay = input._layout
-    if lay.dtype.name not in ("float32", "float64"):
+def _quantile(
+    name: str, input: Tensor, q: Any, dim: int | None, keepdim: bool, interpolation: str,
+    skip_nan: bool,
+) -> Tensor:  # fmt: skip
+    layout = input._layout
+    if layout.dtype.name not in ("float32", "float64"):
         raise DtypeError(
-            f"{name}() input tensor must be either float or double dtype, got {lay.dtype}; "
+            f"{name}() input tensor must be either float or double dtype, got {layout.dtype}; "
             "use x.float()"
         )
-    if lay.numel == 0:
-        raise ShapeError(f"{name}() input tensor must be non-empty, got shape {tuple(lay.shape)}")
+    if layout.numel == 0:
+        raise ShapeError(
+            f"{name}() input tensor must be non-empty, got shape {tuple(layout.shape)}"
+        )
     if interpolation not in ("linear", "lower", "higher", "midpoint", "nearest"):
         raise ShapeError(
             f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, "
@@ -337,7 +334,7 @@ def _quantile(name, input, q, dim, keepdim, interpolation, skip_nan):
     if isinstance(q, TensorType):
         if q._layout.ndim > 1:
             raise ShapeError(f"{name}() q must be a scalar or 1D tensor")
-        if q._layout.dtype is not lay.dtype:
+        if q._layout.dtype is not layout.dtype:
             raise DtypeError(f"{name}() q tensor must be same dtype as the input tensor")
         several, wanted = q._layout.ndim == 1, q.tolist()
     else:
@@ -346,33 +343,33 @@ def _quantile(name, input, q, dim, keepdim, interpolation, skip_nan):
     for each in fractions:
         if not 0 <= each <= 1:
             raise ShapeError(f"{name}() q must be in the range [0, 1] but got {each:g}")
-    d = 0 if dim is None else normalize_dim(dim, lay.ndim, op=name)
-    flat = T.reshape(input, (-1,)) if dim is None or not lay.ndim else input
+    d = 0 if dim is None else normalize_dim(dim, layout.ndim, op=name)
+    flat = T.reshape(input, (-1,)) if dim is None or not layout.ndim else input
     rows = T.sort(T.transpose(flat, d, -1), -1)[0]
     exact: list[Any] = list(fractions)
     if isinstance(q, TensorType) and q.requires_grad:  # the same numbers, with a gradient
         exact = [T.select(T.reshape(q, (-1,)), 0, k) for k in range(len(fractions))]
-    made = [
+    result = [
         _at_fraction(rows, each, by, interpolation, skip_nan)
         for each, by in zip(fractions or [0], exact or [0], strict=True)
     ]
-    if dim is None or not lay.ndim:
-        shape = (1,) * lay.ndim if keepdim else ()
-        made = [T.reshape(each, shape) for each in made]
+    if dim is None or not layout.ndim:
+        shape = (1,) * layout.ndim if keepdim else ()
+        result = [T.reshape(each, shape) for each in result]
     else:
-        made = [T.transpose(each, d, -1) for each in made]
-        made = made if keepdim else [T.squeeze(each, d) for each in made]
+        result = [T.transpose(each, d, -1) for each in result]
+        result = result if keepdim else [T.squeeze(each, d) for each in result]
     # as PyTorch lays it out: the quantiles of one place lie side by side
-    out = T.clone(T.stack(made, -1), memory_format="contiguous")
+    out = T.clone(T.stack(result, -1), memory_format="contiguous")
     if not fractions:
         out = T.narrow(out, -1, 0, 0)
     return T.movedim(out, -1, 0) if several else T.squeeze(out, -1)
 
 
-def _at_fraction(rows, q, exact, interpolation, skip_nan):
+def _at_fraction(rows: Tensor, q: float, exact: Any, interpolation: str, skip_nan: bool) -> Tensor:
     """The quantile of sorted rows, the last dim kept; ``exact`` is q, or a tensor of it."""
-    lay = rows._layout
-    last = lay.shape[-1] - 1
+    layout = rows._layout
+    last = layout.shape[-1] - 1
     isnan = T.isnan(rows)
     if not skip_nan:
         rank = q * last
@@ -387,7 +384,7 @@ def _at_fraction(rows, q, exact, interpolation, skip_nan):
         # sorted, so one NaN in the row means that its last element is
         return T.where(T.narrow(isnan, -1, last, 1), math.nan, first)
     count = T.sum(T.bitwise_not(isnan), -1, True)
-    rank = T.clamp(T.mul(T.to_dtype(count - 1, lay.dtype), exact), 0)
+    rank = T.clamp(T.mul(T.to_dtype(count - 1, layout.dtype), exact), 0)
     low, high = T.floor(rank), T.ceil(rank)
     if interpolation == "nearest":
         low = high = T.round(rank)

@@ -6,14 +6,16 @@ Integers are computed in the default dtype where the record's rule is ``float``.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 from antorcha.errors import ShapeError
 from antorcha.lang import expr as E
-from antorcha.ops.functions import function
-from antorcha.ops.pointwise import pointwise
-from antorcha.ops.record import T, composite
-from antorcha.ops.sampled import of_shapes, spread
-from antorcha.ops.types import Float, Int, Operand, Tensor
+from antorcha.ops.kinds.functions import function
+from antorcha.ops.kinds.pointwise import PointwiseOp, pointwise
+from antorcha.ops.kinds.record import Op, T, composite
+from antorcha.ops.kinds.samples import of_shapes, spread
+from antorcha.ops.kinds.types import Float, Int, Operand, Tensor
 
 
 @pointwise("float", inplace=True, aliases=("arctan2",))
@@ -36,26 +38,39 @@ function("hypot", E.hypot.doc, "torch.tensor([3.]), torch.tensor([4.])", "tensor
          takes=("Tensor", "Tensor"), inplace=True, samples=of_shapes((3, 4), (4,)))  # fmt: skip
 
 
-@pointwise("floating", samples=of_shapes((3, 4), (4,)))
+@pointwise("inexact", samples=of_shapes((3, 4), (4,)))
 def logaddexp(input: Tensor, other: Tensor):
-    """``log(exp(input) + exp(other))`` without overflow. Floats only.
+    """``log(exp(input) + exp(other))`` without overflow. Floats and complex numbers.
 
     >>> torch.logaddexp(torch.tensor([-1.]), torch.tensor([-1., 0.]))
     tensor([-0.3069,  0.3133])
     """
+    if input.dtype.kind == "c":
+        return _complex_log_of_sum(input, other)
     return _log_of_sum(input, other, E.exp, E.log1p)
 
 
-def _log_of_sum(a, b, exp, log1p):
+def _log_of_sum(
+    a: Tensor, b: Tensor, exp: Callable[[Tensor], Tensor], log1p: Callable[[Tensor], Tensor]
+) -> Tensor:
     """The larger plus what the smaller adds; equal infinities stay."""
     same_infinity = E.isinf(a) & (a == b)
     return E.where(same_infinity, a, E.maximum(a, b) + log1p(exp(-E.abs(a - b))))
 
 
+def _complex_log_of_sum(a: Tensor, b: Tensor) -> Tensor:
+    """The number with the larger real part, plus what the other adds; -inf adds nothing."""
+    larger = a.real() >= b.real()
+    top, low = E.where(larger, a, b), E.where(larger, b, a)
+    nothing = E.isinf(top.real()) & (top.real() < 0)
+    return E.where(nothing, top, top + E.log1p(E.exp(low - top)))
+
+
 @logaddexp.derivative
 def _(g, input, other, out):
     # exp(input - out) is the share of each; a shared infinity is split as PyTorch splits it
-    return g / (1 + E.exp(other - input)), g / (1 + E.exp(input - other))
+    shares = 1 + E.exp(other - input), 1 + E.exp(input - other)
+    return g / shares[0].conj(), g / shares[1].conj()
 
 
 @pointwise("floating", samples=of_shapes((3, 4), (4,)))
@@ -176,7 +191,7 @@ def polygamma_of(input: Tensor, n: Int):
     return E.polygamma(n, input)
 
 
-def _polygamma_method(self, n):
+def _polygamma_method(self: Tensor, n: int) -> Tensor:
     return polygamma(n, self)
 
 
@@ -192,10 +207,150 @@ def polygamma(n: Int, input: Tensor):
     return T.digamma(input) if n == 0 else T.polygamma_of(input, n)
 
 
+polygamma.inplace = polygamma_of.inplace  # whose tensor comes first
+
+
 @polygamma.samples
 def _(make):
     yield 1, make(3, 4, low=0.5, high=3)
     yield 2, make(3, 4, low=0.5, high=3)
+
+
+# The name; of an example, the numbers given and the results.
+WITH_SLOPES = (
+    ("erfcx", "[0., 10.]", "[1.0000, 0.0561]"),
+    ("ndtr", "[0., 1.]", "[0.5000, 0.8413]"),
+    ("ndtri", "[0.5, 0.8413]", "[0.0000, 0.9998]"),
+    ("i0e", "[0., 10.]", "[1.0000, 0.1278]"),
+    ("i1", "[0., 1.]", "[0.0000, 0.5652]"),
+    ("i1e", "[0., 10.]", "[0.0000, 0.1213]"),
+)
+CONSTANTS = (
+    ("modified_bessel_i0", "[0., 1.]", "[1.0000, 1.2661]"),
+    ("modified_bessel_i1", "[0., 1.]", "[0.0000, 0.5652]"),
+    ("modified_bessel_k0", "[1., 2.]", "[0.4210, 0.1139]"),
+    ("modified_bessel_k1", "[1., 2.]", "[0.6019, 0.1399]"),
+    ("scaled_modified_bessel_k0", "[1., 100.]", "[1.1445, 0.1252]"),
+    ("scaled_modified_bessel_k1", "[1., 100.]", "[1.6362, 0.1258]"),
+    ("bessel_j0", "[0., 1.]", "[1.0000, 0.7652]"),
+    ("bessel_j1", "[0., 1.]", "[0.0000, 0.4401]"),
+    ("bessel_y0", "[1., 2.]", "[0.0883, 0.5104]"),
+    ("bessel_y1", "[1., 2.]", "[-0.7812, -0.1070]"),
+    ("airy_ai", "[0., 1.]", "[0.3550, 0.1353]"),
+)
+"""Those whose derivatives PyTorch lacks."""
+
+
+def _special(name: str, given: str, gives: str) -> PointwiseOp:
+    """The record of a function of ``torch.special`` alone; ``modified_bessel_i0`` is ``i0``."""
+    element = E.OPS[name if name in E.OPS else name[-2:]]
+    node = "special_" + name.replace("0e", "0_e").replace("1e", "1_e")  # SpecialI0EBackward0
+    return function(name, element.doc, f"torch.tensor({given})", f"tensor({gives})",
+                    element=element, types="float", namespace="special", node=node,
+                    samples=spread(*element.interior))  # fmt: skip
+
+
+for _line in WITH_SLOPES:
+    _special(*_line)
+for _line in CONSTANTS:
+    _special(*_line).gives_constants()
+function("i0", E.i0.doc, "torch.tensor([0., 1.])", "tensor([1.0000, 1.2661])", types="float",
+         inplace=True, aliases=("special.i0",), samples=spread())  # fmt: skip
+
+
+@pointwise("float", namespace="special", node="special_zeta")
+def zeta(input: Operand, other: Operand):
+    """The Hurwitz zeta function, the sum of ``(k + other)**-input`` for k = 0, 1, 2, ...: inf where
+    ``input`` is 1, nan below. It has a gradient in ``other`` alone.
+
+    >>> torch.special.zeta(torch.tensor([2.]), torch.tensor([1., 2.]))
+    tensor([1.6449, 0.6449])
+    """
+    return E.zeta(input, other)
+
+
+def _zeta_slope(g: Any, input: Any, other: Any, needs: Any) -> tuple[None, Any]:
+    if needs[0]:
+        raise NotImplementedError("the derivative for 'zeta' is not implemented.")
+    slope = T.mul(T.neg(input), T.zeta(T.add(input, 1), other))
+    return None, T.sum_to_size(T.mul(g, slope), other._layout.shape)
+
+
+Op.derivative(zeta, _zeta_slope)  # in ops: one of expressions would need both slopes
+
+
+@zeta.samples
+def _(make):
+    yield make.ints((3, 4), 4) + 2, make(4, low=0.5)
+
+
+@pointwise("float", namespace="special", node="special_log_ndtr", samples=spread())
+def log_ndtr(input: Tensor):
+    """The logarithm of ``ndtr``, the share of the standard normal distribution below a number.
+
+    >>> torch.special.log_ndtr(torch.tensor([0., -10.]))
+    tensor([ -0.6931, -53.2313])
+    """
+    tail = E.log(E.erfcx(-input * math.sqrt(0.5)) / 2) - input * input / 2
+    return E.where(input < -1, tail, E.log1p(-E.ndtr(-input)))
+
+
+@log_ndtr.derivative
+def _(g, input):
+    return g * math.sqrt(2 / math.pi) / E.erfcx(-input * math.sqrt(0.5))
+
+
+@pointwise("float", namespace="special", samples=spread())
+def spherical_bessel_j0(input: Tensor):
+    """The spherical Bessel function of order 0: ``sin(input) / input``, and 1 at 0.
+
+    >>> torch.special.spherical_bessel_j0(torch.tensor([0., 1.]))
+    tensor([1.0000, 0.8415])
+    """
+    inside = E.where(input == 0, 1, E.sin(input) / input)
+    return E.where(E.isinf(input), 0, inside)
+
+
+spherical_bessel_j0.gives_constants()
+
+
+def _of_degree(name: str, gives: str) -> None:
+    """The record of a polynomial whose degree is an operand, too; its values are of degrees 1 and
+    3 at 2."""
+    polynomial = E.OPS[name]
+
+    def op(input: Operand, n: Operand):
+        return polynomial(input, n)
+
+    op.__doc__ = (
+        f"{polynomial.doc}\n\n>>> torch.special.{name}(torch.tensor([2.]), torch.tensor([1, 3]))\n"
+        f"tensor({gives})\n"
+    )
+    record = pointwise("float", name=name, namespace="special",
+                       samples=_degrees)(op)  # fmt: skip
+    record.gives_constants()
+
+
+def _degrees(make: Any) -> Any:
+    yield make(3, 4), make.ints((4,), 6)
+    yield make(3, 4), 3
+
+
+for _name, _gives in (
+    ("chebyshev_polynomial_t", "[ 2., 26.]"),
+    ("chebyshev_polynomial_u", "[ 4., 56.]"),
+    ("chebyshev_polynomial_v", "[ 3., 41.]"),
+    ("chebyshev_polynomial_w", "[ 5., 71.]"),
+    ("shifted_chebyshev_polynomial_t", "[ 3., 99.]"),
+    ("shifted_chebyshev_polynomial_u", "[  6., 204.]"),
+    ("shifted_chebyshev_polynomial_v", "[  5., 169.]"),
+    ("shifted_chebyshev_polynomial_w", "[  7., 239.]"),
+    ("hermite_polynomial_h", "[ 4., 40.]"),
+    ("hermite_polynomial_he", "[2., 2.]"),
+    ("laguerre_polynomial_l", "[-1.0000, -0.3333]"),
+    ("legendre_polynomial_p", "[ 2., 17.]"),
+):
+    _of_degree(_name, _gives)
 
 
 @pointwise("float", namespace="special", samples=spread(0.1))

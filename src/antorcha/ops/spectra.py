@@ -1,4 +1,4 @@
-"""Factorisations of matrices: qr, svd, eigh, eig, lu. One record per op.
+"""Factorisations of matrices: qr, svd, eigh, eig. One record per op.
 
 LAPACK does the work, through NumPy; the gradients are the textbook ones, written in ops. Where they
 divide by differences of eigenvalues or singular values, equal ones give inf, as in PyTorch.
@@ -6,12 +6,11 @@ divide by differences of eigenvalues or singular values, equal ones give inf, as
 
 from __future__ import annotations
 
-from antorcha import dtypes
-from antorcha.errors import GraphError, MissingFeature, ShapeError
-from antorcha.lazy import np
-from antorcha.ops import return_types
-from antorcha.ops.kernel import kernel
-from antorcha.ops.lapack import (
+from antorcha.core.lazy import np
+from antorcha.errors import GraphError, ShapeError
+from antorcha.ops.kinds import return_types
+from antorcha.ops.kinds.kernel import kernel
+from antorcha.ops.kinds.lapack import (
     adjoint,
     as_column,
     as_row,
@@ -21,9 +20,10 @@ from antorcha.ops.lapack import (
     eye_like,
     planned,
 )
-from antorcha.ops.record import T, composite
-from antorcha.ops.sampled import of_shapes
-from antorcha.ops.types import Bool, Str, Tensor
+from antorcha.ops.kinds.record import T, composite
+from antorcha.ops.kinds.samples import of_shapes
+from antorcha.ops.kinds.types import Any, Bool, OptTensor, Str, Tensor
+from antorcha.runtime.tensor import Tensor as TensorType
 
 LINALG = "linalg"
 
@@ -71,7 +71,7 @@ def _(g, out0, out1, A_layout, mode):
     return _tall_qr(of_q, of_r, Q, R)
 
 
-def _tall_qr(of_q, of_r, Q, R):
+def _tall_qr(of_q: OptTensor, of_r: OptTensor, Q: Tensor, R: Tensor) -> Tensor:
     # Walter and Lehmann, "Algorithmic differentiation of linear algebra functions", 2018
     M = (0 if of_r is None else T.matmul(R, adjoint(of_r))) - (
         0 if of_q is None else T.matmul(adjoint(of_q), Q)
@@ -85,7 +85,7 @@ def _tall_qr(of_q, of_r, Q, R):
     return T.linalg_solve(adjoint(R), inside, left=False)
 
 
-def _wide_qr(of_q, of_r, Q, R, m, n):
+def _wide_qr(of_q: OptTensor, of_r: OptTensor, Q: Tensor, R: Tensor, m: int, n: int) -> Tensor:
     first, rest = T.narrow(R, -1, 0, m), T.narrow(R, -1, m, n - m)
     of_first = of_rest = None
     if of_r is not None:
@@ -126,6 +126,7 @@ def svd(A: Tensor, full_matrices: Bool = True, *, driver: Str = None):
         "linalg.svd", lambda a: tuple(np.linalg.svd(a, full_matrices=full_matrices)),
         [by_columns((*batch, m, u), A.dtype, A.device), ((*batch, k), A.dtype.to_real()),
          by_columns((*batch, v, n), A.dtype, A.device)],
+        "The algorithm failed to converge because the input matrix contained non-finite values.",
     )  # fmt: skip
 
 
@@ -140,7 +141,7 @@ def _(g, out0, out1, out2, A_layout):
     of_u, of_vh = _within_reduced(of_u, -1, k), _within_reduced(of_vh, -2, k)
     # James Townsend, "Differentiating the singular value decomposition", 2016
     E = as_row(S * S) - as_column(S * S) + eye_like(as_row(S) + as_column(S))
-    inside = 0
+    inside: Any = 0
     if of_u is not None:
         part = T.matmul(adjoint(U), of_u)
         inside = T.mul(part - adjoint(part), as_row(S))
@@ -165,7 +166,7 @@ def _(g, out0, out1, out2, A_layout):
     return found
 
 
-def _within_reduced(g, dim, k):
+def _within_reduced(g: OptTensor, dim: int, k: int) -> OptTensor:
     """The gradient of the first ``k`` singular vectors; the others' must be zero."""
     if g is None or g._layout.shape[dim] <= k:
         return g
@@ -222,16 +223,22 @@ def eigh(A: Tensor, UPLO: Str = "L"):
 @eigh.derivative
 def _(g, out0, out1):
     of_values, of_vectors = g
-    L, V = out0, out1
+    return of_eigh(of_values, of_vectors, out0, out1)
+
+
+def of_eigh(
+    of_values: OptTensor, of_vectors: OptTensor, L: TensorType, V: TensorType
+) -> TensorType:
+    """The gradient of a matrix from those of its eigenvalues and vectors."""
     if of_vectors is None:
-        return T.matmul(V * as_row(of_values), adjoint(V))
+        return T.matmul(V * as_row(of_values), adjoint(V))  # type: ignore[no-any-return]
     E = as_row(L) - as_column(L) + eye_like(as_row(L) + as_column(L))
     part = T.matmul(adjoint(V), of_vectors)
     diagonal = T.diag_embed(T.diagonal(part, 0, -2, -1))
     inside = (part - diagonal) / E
     if of_values is not None:
         inside = inside + T.diag_embed(of_values)
-    return T.matmul(T.matmul(V, inside), adjoint(V))
+    return T.matmul(T.matmul(V, inside), adjoint(V))  # type: ignore[no-any-return]
 
 
 @composite(name="linalg_eigvalsh", namespace=LINALG, samples=of_shapes((3, 3)))
@@ -287,83 +294,3 @@ def eigvals(A: Tensor):
     tensor([2.+0.j, 1.+0.j])
     """
     return T.linalg_eig(A)[0]
-
-
-# -------------------------------------------------------------------------------------------- lu
-def check_pivot(op, pivot):
-    if not pivot:
-        raise MissingFeature(f"{op}: pivot=False is not supported (nor by PyTorch on the CPU)")
-
-
-def factored(a):
-    """LAPACK's getrf for a stack: (LU, pivots from 1)."""
-    from scipy.linalg import get_lapack_funcs
-
-    (getrf,) = get_lapack_funcs(("getrf",), (a,))
-    m, n = a.shape[-2:]
-    k = min(m, n)
-    lu = np.empty(a.shape, a.dtype)
-    pivots = np.empty((*a.shape[:-2], k), np.int32)
-    for at in np.ndindex(*a.shape[:-2]):
-        if k:
-            lu[at], found, _info = getrf(a[at])
-            pivots[at] = found + 1
-    return lu, pivots
-
-
-@kernel(
-    name="linalg_lu_factor",
-    namespace=LINALG,
-    node="linalg_lu_factor_ex",
-    returns=return_types.linalg_lu_factor,
-)
-def lu_factor(A: Tensor, *, pivot: Bool = True):
-    """The compact LU factorisation with partial pivoting, as (LU, pivots); pivots count from 1.
-
-    >>> torch.linalg.lu_factor(torch.eye(2)).pivots
-    tensor([1, 2], dtype=torch.int32)
-    """
-    check_matrix("linalg.lu_factor", A)
-    check_pivot("linalg.lu_factor", pivot)
-    k = min(A.shape[-2:])
-    return planned("linalg.lu_factor", factored, [
-        by_columns(A.shape, A.dtype, A.device), ((*A.shape[:-2], k), dtypes.int32)
-    ])  # fmt: skip
-
-
-@lu_factor.derivative
-def _(g):
-    raise NotImplementedError("linalg.lu_factor: its derivative is not written; use linalg.solve")
-
-
-@kernel(name="linalg_lu", namespace=LINALG, returns=return_types.linalg_lu)
-def lu(A: Tensor, *, pivot: Bool = True):
-    """``A = P @ L @ U`` with a permutation P and triangular L and U, as (P, L, U).
-
-    >>> torch.linalg.lu(torch.tensor([[0., 1.], [2., 0.]])).P
-    tensor([[0., 1.],
-            [1., 0.]])
-    """
-    check_matrix("linalg.lu", A)
-    check_pivot("linalg.lu", pivot)
-    batch, (m, n) = A.shape[:-2], A.shape[-2:]
-    k = min(m, n)
-
-    def run(a):
-        from scipy.linalg import lu as factor
-
-        found = [factor(a[at]) for at in np.ndindex(*batch)]
-        shapes = ((m, m), (m, k), (k, n))
-        return tuple([
-            np.array([f[j] for f in found], a.dtype).reshape(*batch, *shape)
-            for j, shape in enumerate(shapes)
-        ])  # fmt: skip
-
-    return planned("linalg.lu", run, [
-        ((*batch, *shape), A.dtype) for shape in ((m, m), (m, k), (k, n))
-    ])  # fmt: skip
-
-
-@lu.derivative
-def _(g):
-    raise NotImplementedError("linalg.lu: its derivative is not written; use linalg.solve")

@@ -5,26 +5,26 @@ from __future__ import annotations
 import itertools
 from typing import Any as _Any
 
+from antorcha.core.shapes import normalize_dim
 from antorcha.errors import OutOfRange, ShapeError
-from antorcha.ops.kernel import views
-from antorcha.ops.params import to_int, to_ints
-from antorcha.ops.record import Composite, T, composite
-from antorcha.ops.types import Any, Dim, Int, Ints, Tensor
-from antorcha.runtime.layout import Layout
+from antorcha.ops.kinds.kernel import views
+from antorcha.ops.kinds.params import to_int, to_ints
+from antorcha.ops.kinds.record import Composite, T, composite
+from antorcha.ops.kinds.types import Any, Dim, Int, Ints, Tensor
+from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.tensor import Tensor as TensorType
-from antorcha.shapes import normalize_dim
 
 MOST_PARTS = 1 << 28
 
 
 def parts_along(input: Layout, d: int, sizes: _Any) -> list[_Any]:
     """The (shape, strides, delta) of consecutive parts of a dim."""
-    made, at = [], 0
+    result, at = [], 0
     for n in sizes:
         shape = (*input.shape[:d], n, *input.shape[d + 1 :])
-        made.append((shape, input.strides, at * input.strides[d] if input.numel else 0))
+        result.append((shape, input.strides, at * input.strides[d] if input.numel else 0))
         at += n
-    return made
+    return result
 
 
 def gather_parts(g: _Any, layout: Layout, d: int, sizes: _Any) -> _Any:
@@ -76,8 +76,8 @@ def _(g, input_layout, dim):
     some = next(each for each in g if each is not None)
     zero = None
     if any(each is None for each in g):
-        lay = some._layout
-        zero = T.full_layout(tuple(lay.shape), 0, lay.dtype, lay.device)
+        layout = some._layout
+        zero = T.full_layout(tuple(layout.shape), 0, layout.dtype, layout.device)
     return T.stack([zero if each is None else each for each in g], dim)
 
 
@@ -89,7 +89,7 @@ def _(make):
 
 
 @views(function=False, method=False, name="split_parts", node="split")
-def split_parts(input: Tensor, split_size: Int, dim: Dim):
+def split_parts(input: Tensor, split_size: Int, dim: Dim = 0):
     """Parts of ``split_size`` along a dim; the last may be smaller."""
     if input.ndim == 0:
         raise ShapeError("split expects at least a 1-dimensional tensor")
@@ -111,6 +111,12 @@ def split_parts(input: Tensor, split_size: Int, dim: Dim):
 def _(g, input_layout, split_size, dim):
     d = normalize_dim(dim, input_layout.ndim)
     return gather_parts(g, input_layout, d, equal_parts(input_layout.shape[d], split_size))
+
+
+@split_parts.samples
+def _(make):
+    yield make(5, 2), 2
+    yield make(5, 3), 2, 1
 
 
 @views(page=False)
@@ -178,12 +184,12 @@ def chunk(input: Tensor, chunks: Int, dim: Dim = 0):
     >>> torch.chunk(torch.arange(5), 3)
     (tensor([0, 1]), tensor([2, 3]), tensor([4]))
     """
-    lay = input._layout
-    if lay.ndim == 0:
+    layout = input._layout
+    if layout.ndim == 0:
         raise ShapeError("chunk expects at least a 1-dimensional tensor")
     if chunks <= 0:
         raise ShapeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
-    n = lay.shape[normalize_dim(dim, lay.ndim, op="chunk")]
+    n = layout.shape[normalize_dim(dim, layout.ndim, op="chunk")]
     size = -(-n // chunks)
     if size == 0:
         check_count("chunk", chunks)
@@ -200,13 +206,13 @@ def _(make):
 
 def cut(input: TensorType, where: _Any, dim: int, op: str) -> tuple[TensorType, ...]:
     """Slices of a dim: so many of nearly equal size, or cut at the given places."""
-    lay = input._layout
-    if lay.ndim == 0:
+    layout = input._layout
+    if layout.ndim == 0:
         raise ShapeError(
             f"{op} expected at least a 1-dimensional tensor, but got a tensor with 0 dims"
         )
-    d = normalize_dim(dim, lay.ndim, op=op)
-    n = lay.shape[d]
+    d = normalize_dim(dim, layout.ndim, op=op)
+    n = layout.shape[d]
     if isinstance(where, TensorType):
         if where._layout.ndim > 1 or where._layout.dtype.name != "int64":
             raise ShapeError(

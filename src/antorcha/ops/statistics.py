@@ -8,24 +8,27 @@ from __future__ import annotations
 
 import builtins
 import math
+from collections.abc import Callable, Iterator
 from typing import Any as _Any
 
-from antorcha import dtypes
+from antorcha.core import dtypes
+from antorcha.core.lazy import np
+from antorcha.core.shapes import normalize_dim
+from antorcha.core.structs import replace
 from antorcha.errors import ArgumentError, DtypeError, MissingFeature, ShapeError
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Host
-from antorcha.lazy import np
 from antorcha.ops.extrema import NONE
-from antorcha.ops.kernel import Planned, kernel
-from antorcha.ops.params import to_real
-from antorcha.ops.pointwise import pointwise
-from antorcha.ops.record import T, composite
-from antorcha.ops.reduce import beside, count_of
-from antorcha.ops.reduction import Fold, ReductionOp
-from antorcha.ops.sampled import of_shapes
-from antorcha.ops.types import (
+from antorcha.ops.kinds.kernel import Planned, kernel
+from antorcha.ops.kinds.params import to_real
+from antorcha.ops.kinds.pointwise import pointwise
+from antorcha.ops.kinds.record import Op, T, composite
+from antorcha.ops.kinds.reduction import Folding, reduction
+from antorcha.ops.kinds.samples import of_shapes
+from antorcha.ops.kinds.types import (
     Any,
     Bool,
+    Dim,
     Dims,
     Dtype,
     Float,
@@ -35,35 +38,31 @@ from antorcha.ops.types import (
     StaticNumber,
     Tensor,
 )
+from antorcha.ops.reduce import beside, count_of
+from antorcha.runtime.memory.layout import Layout
 
 
 # ------------------------------------------------------------------------------------ var and std
-class SpreadOp(ReductionOp):
-    """var and its kin: PyTorch's old forms, ``var(x, unbiased)``, are read here."""
-
-    def __init__(self, fn, **options):
-        super().__init__(fn, "same", **options)
-        self.use_bind(self.bind_old)
-
-    def bind_old(self, args, kwargs):
-        if len(args) == 2 and type(args[1]) is bool:
-            args, kwargs = args[:1], {**kwargs, "unbiased": args[1]}
-        if "correction" in kwargs and "unbiased" in kwargs:
-            raise ArgumentError(f"{self.name}: give correction or unbiased, not both")
-        return self.signature.bind(args, kwargs)
-
-    def accumulate_in(self, own, result):
-        return dtypes.float32 if own.name in ("float16", "bfloat16") else own
+def old_spread(
+    op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """PyTorch's old forms of var and its kin, ``var(x, unbiased)``."""
+    if len(args) == 2 and type(args[-1]) is bool:
+        input, unbiased = args
+        args, kwargs = (input,), {**kwargs, "unbiased": unbiased}
+    if "correction" in kwargs and "unbiased" in kwargs:
+        raise ArgumentError(f"{op.name}: give correction or unbiased, not both")
+    return args, kwargs
 
 
-def correction_of(unbiased, correction):
+def correction_of(unbiased: bool | None, correction: Any) -> float:
     """How much less than the count the squares are divided by."""
     if unbiased is not None:
         return 1.0 if unbiased else 0.0
     return 1.0 if correction is None else float(to_real("var", "correction", correction))
 
 
-def squares(input, correction, root, give_mean):
+def squares(input: Layout, correction: float, root: bool, give_mean: bool) -> Folding:
     """The fold of squared distances from the mean to a variance, or its root."""
     if input.dtype.kind not in "fc":
         raise DtypeError(
@@ -72,7 +71,8 @@ def squares(input, correction, root, give_mean):
             reason="needs float", op="var", dtype=input.dtype, fix="x.float()",
         )  # fmt: skip
     real = input.dtype.to_real()
-    state = dtypes.float32 if real.itemsize == 2 else real
+    half = real.itemsize == 2
+    state = dtypes.float32 if half else real
 
     def lift(x, mean, i):
         d = x - mean
@@ -82,23 +82,29 @@ def squares(input, correction, root, give_mean):
         found = total / E.maximum(E.cast(n, state) - correction, 0)
         return E.sqrt(found) if root else found
 
-    return Fold(
-        before=Fold(start=0, merge=lambda a, b: a + b, finish=lambda s, n: s / E.cast(n, s.dtype)),
+    return Folding(
+        before=Folding(
+            start=0, merge=lambda a, b: a + b, finish=lambda s, n: s / E.cast(n, s.dtype)
+        ),
         start=0, lift=lift, merge=lambda a, b: a + b, finish=finish, state=(state,),
         outs=(real, None) if give_mean else (real,), give_before=give_mean,
+        acc=dtypes.float32 if half else input.dtype,
     )  # fmt: skip
 
 
-def spread_gradient(g, input, dims, keepdim, correction, root=None):
+def spread_gradient(
+    g: Tensor, input: Tensor, dims: tuple[int, ...], keepdim: bool, correction: float,
+    root: OptTensor = None,
+) -> Tensor:  # fmt: skip
     """The gradient of a variance; with ``root``, of that standard deviation."""
-    lay = input._layout
-    count = count_of(lay, dims)
+    layout = input._layout
+    count = count_of(layout, dims)
     scale = 2 / builtins.max(count - correction, 0) if count > correction else math.inf
     mean = T.mean(input, dims, True) if dims else input
-    g = beside(g, lay, dims, keepdim)
+    g = beside(g, layout, dims, keepdim)
     if root is None:
         return T.var_backward(g, input, mean, scale)
-    return T.std_backward(g, input, mean, beside(root, lay, dims, keepdim), scale)
+    return T.std_backward(g, input, mean, beside(root, layout, dims, keepdim), scale)
 
 
 @pointwise(function=False, method=False)
@@ -113,21 +119,24 @@ def std_backward(g: Tensor, input: Tensor, mean: Tensor, out: Tensor, scale: Num
     return E.where(out == 0, 0, g / (out * 2)) * scale * (input - mean)
 
 
-def _gradient(g, input, dims, keepdim, correction, root=None):
+def _gradient(
+    g: Any, input: Tensor, dims: tuple[int, ...], keepdim: bool, correction: float,
+    root: OptTensor = None,
+) -> OptTensor:  # fmt: skip
     """The gradient of a measure of spread, given alone or with the mean."""
     of_spread, of_mean = g if isinstance(g, tuple) else (g, None)
     found = None
     if of_spread is not None:
         found = spread_gradient(of_spread, input, dims, keepdim, correction, root)
     if of_mean is not None:
-        lay = input._layout
-        share = T.expand(beside(of_mean, lay, dims, keepdim), lay.shape)
-        share = share / builtins.max(count_of(lay, dims), 1)
+        layout = input._layout
+        share = T.expand(beside(of_mean, layout, dims, keepdim), layout.shape)
+        share = share / builtins.max(count_of(layout, dims), 1)
         found = share if found is None else found + share
     return found
 
 
-def _spread(name, root, give_mean, doc, **options):
+def _spread(name: str, root: bool, give_mean: bool, doc: str, **options: Any) -> Op:
     """The op of the variance, or of its ``root``, given alone or with the mean."""
 
     def fn(
@@ -143,7 +152,7 @@ def _spread(name, root, give_mean, doc, **options):
         return _gradient(g, input, dims, keepdim, correction_of(unbiased, correction), out0)
 
     fn.__doc__ = doc
-    op = SpreadOp(fn, name=name, **options)
+    op = reduction(name=name, rewrite=old_spread, **options)(fn)
     op.derivative(of_root if root else of_variance)
     return op
 
@@ -187,7 +196,7 @@ std_mean = _spread(
 )  # fmt: skip
 
 
-def _spread_samples(make):
+def _spread_samples(make: Callable[..., Tensor]) -> Iterator[Any]:
     yield (make(3, 4),)
     yield make(3, 4), 1
     yield (make(3, 4), (0, 1)), {"keepdim": True}
@@ -195,7 +204,7 @@ def _spread_samples(make):
     yield (make(3, 4), 0), {"unbiased": False}
 
 
-def _spread_errors(make):
+def _spread_errors(make: Callable[..., Tensor]) -> Iterator[Any]:
     yield (make(3).long(),), {}, RuntimeError, "only support floating point"
 
 
@@ -205,60 +214,44 @@ for _op in (var, std, var_mean, std_mean):
 
 
 # ----------------------------------------------------------------------------------------- norms
-def norm_fold(real, ord):
+def norm_fold(real: dtypes.dtype, ord: float) -> Folding:
     """The fold to a vector norm, over magnitudes in the real dtype."""
     state = dtypes.float32 if real.itemsize == 2 else real
 
-    def magnitude(x):
+    def magnitude(x: Tensor) -> Tensor:
         return E.cast(E.abs(x), state)
 
     if ord == math.inf or ord == -math.inf:
         least = ord < 0
-        return Fold(
+        return Folding(
             start=math.inf if least else 0.0, lift=lambda x, i: magnitude(x),
             merge=E.minimum if least else E.maximum, state=(state,), outs=(real,),
             empty=NONE,
         )  # fmt: skip
     if ord == 0:
-        return Fold(
+        return Folding(
             start=0, lift=lambda x, i: E.cast(x != 0, state), merge=lambda a, b: a + b,
             state=(state,), outs=(real,),
         )  # fmt: skip
     if ord == 1:
-        return Fold(
+        return Folding(
             start=0, lift=lambda x, i: magnitude(x), merge=lambda a, b: a + b, state=(state,),
             outs=(real,),
         )  # fmt: skip
     if ord == 2:
-        return Fold(
+        return Folding(
             start=0, merge=lambda a, b: a + b, finish=lambda s, n: E.sqrt(s), state=(state,),
             lift=lambda x, i: x * x if x.dtype.kind != "c" else (
                 x.real() * x.real() + x.imag() * x.imag()
             ), outs=(real,),
         )  # fmt: skip
-    return Fold(
+    return Folding(
         start=0, lift=lambda x, i: magnitude(x) ** ord, merge=lambda a, b: a + b,
         finish=lambda s, n: s ** (1 / ord), state=(state,), outs=(real,),
     )  # fmt: skip
 
 
-class NormOp(ReductionOp):
-    """The result is real for complex operands, too."""
-
-    def accumulate_in(self, own, result):
-        return dtypes.float32 if result.name in ("float16", "bfloat16") else result
-
-    def make_plan(self, values, outs):
-        if self.name == "linalg_vector_norm" and values[2] == () and not values[0]._layout.ndim:
-            values = [*values[:2], None, *values[3:]]
-        return super().make_plan(values, outs)
-
-
-def _norm_op(**options):
-    return lambda fn: NormOp(fn, "same", **options)
-
-
-@_norm_op(name="linalg_vector_norm", namespace="linalg")
+@reduction(name="linalg_vector_norm", namespace="linalg")
 def vector_norm(
     input: Tensor,
     ord: Float = 2.0,
@@ -282,13 +275,16 @@ def vector_norm(
             "{dtype}; cast first, e.g. {fix}",
             reason="needs float", op="linalg.vector_norm", dtype=input.dtype, fix="x.float()",
         )  # fmt: skip
-    return norm_fold(chosen.to_real(), ord)
+    half = chosen.name in ("float16", "bfloat16")
+    return replace(norm_fold(chosen.to_real(), ord), acc=dtypes.float32 if half else chosen)
 
 
 @vector_norm.derivative
 def _(g, input, out, ord, dims, keepdim):
-    lay = input._layout
-    g, out = beside(g, lay, dims, keepdim), beside(out, lay, dims, keepdim)
+    if ord == 0:  # a count
+        return None
+    layout = input._layout
+    g, out = beside(g, layout, dims, keepdim), beside(out, layout, dims, keepdim)
     if ord in (math.inf, -math.inf):
         size = T.abs(input)
         return T.norm_extreme_backward(g, input, size, out, T.count_equal(size, out, dims, True))
@@ -372,6 +368,38 @@ def _(make):
     yield make(3, 4), make(4), 1
 
 
+@composite()
+def renorm(input: Tensor, p: StaticNumber, dim: Dim, maxnorm: StaticNumber):
+    """``input`` whose slices along ``dim`` are scaled down to the ``p``-norm ``maxnorm`` where it
+    is greater.
+
+    >>> torch.renorm(torch.tensor([[3., 4.], [0., 1.]]), 2, 0, 1.)
+    tensor([[0.6000, 0.8000],
+            [0.0000, 1.0000]])
+    """
+    layout = input._layout
+    if isinstance(p, complex) or isinstance(maxnorm, complex):
+        raise ShapeError("renorm: p must be real-valued, and so must maxnorm")
+    if p <= 0:
+        raise ShapeError(f"renorm: non-positive-norm not supported, got p={p}")
+    if maxnorm < 0:
+        raise ShapeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
+    if layout.ndim < 2:
+        raise ShapeError(f"renorm: input needs at least 2 dimensions, got {layout.ndim} dimensions")
+    d = normalize_dim(dim, layout.ndim, op="renorm")
+    others = tuple([k for k in range(layout.ndim) if k != d])
+    input = T.contiguous(input)
+    size = T.linalg_vector_norm(input, p, others, True)
+    return input * T.where(size > maxnorm, T.reciprocal(size + 1e-7) * maxnorm, 1)
+
+
+@renorm.samples
+def _(make):
+    yield make(3, 4), 2, 0, 1.0
+    yield make(3, 4), 1, -1, 2.0
+    yield (make(3), 2, 0, 1.0), {}, RuntimeError, "at least 2 dimensions"
+
+
 # ------------------------------------------------------------------------------------- histograms
 @kernel()
 def histc(input: Tensor, bins: Int = 100, min: StaticNumber = 0, max: StaticNumber = 0):
@@ -426,14 +454,16 @@ def cov(
     tensor([[ 1., -1.],
             [-1.,  1.]])
     """
-    lay = input._layout
-    if lay.ndim > 2:
-        raise ShapeError(f"cov(): expected input to have two or fewer dimensions, got {lay.ndim}")
-    if lay.dtype.kind == "b":
+    layout = input._layout
+    if layout.ndim > 2:
+        raise ShapeError(
+            f"cov(): expected input to have two or fewer dimensions, got {layout.ndim}"
+        )
+    if layout.dtype.kind == "b":
         raise DtypeError("cov(): bool dtype is not supported for input; cast it first.")
     _check_cov_weights(input, fweights, aweights)
-    rows = T.view(input, (1, -1)) if lay.ndim < 2 else input
-    if lay.dtype.kind in "ui":
+    rows = T.view(input, (1, -1)) if layout.ndim < 2 else input
+    if layout.dtype.kind in "ui":
         rows = T.to_dtype(rows, dtypes.get_default_dtype())
     count = rows._layout.shape[1]
     weights = None
@@ -459,23 +489,23 @@ def _check_cov_weights(input: _Any, fweights: _Any, aweights: _Any) -> None:
     for name, each, kinds in (("fweights", fweights, "ui"), ("aweights", aweights, "f")):
         if each is None:
             continue
-        lay = each._layout
-        if lay.ndim > 1:
+        layout = each._layout
+        if layout.ndim > 1:
             raise ShapeError(
                 f"cov(): expected {name} to have one or fewer dimensions but got {name} with "
-                f"{lay.ndim} dimensions"
+                f"{layout.ndim} dimensions"
             )
-        if lay.dtype.kind not in kinds:
+        if layout.dtype.kind not in kinds:
             want = "integral" if kinds == "ui" else "floating point"
             raise DtypeError(
-                f"cov(): expected {name} to have {want} dtype but got {name} with {lay.dtype}"
+                f"cov(): expected {name} to have {want} dtype but got {name} with {layout.dtype}"
             )
-        if lay.numel != count:
+        if layout.numel != count:
             raise ShapeError(
                 f"cov(): expected {name} to have the same numel as there are observations in the "
-                f"input but got {lay.numel} != {count}"
+                f"input but got {layout.numel} != {count}"
             )
-        if lay.numel and T.min(each).item() < 0:
+        if layout.numel and T.min(each).item() < 0:
             raise ShapeError(f"cov(): {name} cannot be negative")
 
 

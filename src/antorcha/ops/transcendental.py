@@ -11,10 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 from antorcha.lang import expr as E
-from antorcha.ops.functions import function
-from antorcha.ops.pointwise import UnsupportedDtype, pointwise
-from antorcha.ops.sampled import spread
-from antorcha.ops.types import Tensor
+from antorcha.ops.kinds.functions import function
+from antorcha.ops.kinds.pointwise import UnsupportedDtype, pointwise
+from antorcha.ops.kinds.samples import spread
+from antorcha.ops.kinds.types import Tensor
 
 # The name and others that it has; of an example, the numbers given and the results.
 TABLE = (

@@ -5,51 +5,49 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any as _Any
 
-from antorcha import dtypes
-from antorcha.errors import ShapeError
-from antorcha.ops.kernel import ViewOp, view
-from antorcha.ops.params import to_ints
-from antorcha.ops.record import Composite, T, composite
-from antorcha.ops.sampled import of_shapes
-from antorcha.ops.types import Any, Dim, Dims, Ints, Shape, Tensor
-from antorcha.runtime import layout as L
-from antorcha.runtime.call import path
-from antorcha.runtime.call.plan import Plan
-from antorcha.runtime.tensor import Tensor as TensorType
-from antorcha.runtime.tensor import bare
-from antorcha.shapes import (
+from antorcha.core import dtypes
+from antorcha.core.shapes import (
     expand_strides,
     infer_size,
     normalize_dim,
     normalize_dims,
     view_strides,
 )
+from antorcha.errors import ShapeError
+from antorcha.ops.kinds.kernel import view
+from antorcha.ops.kinds.params import to_ints
+from antorcha.ops.kinds.record import Composite, Op, T, composite
+from antorcha.ops.kinds.samples import of_shapes
+from antorcha.ops.kinds.types import Any, Dim, Dims, Ints, Shape, Tensor
+from antorcha.runtime.memory import layout as L
+from antorcha.runtime.tensor import Tensor as TensorType
+from antorcha.runtime.tensor import bare
 
 
-class View(ViewOp):
-    """``view``, which takes a dtype too: then it is not a matter of layouts alone."""
-
-    def in_python(self, *args: _Any, **kwargs: _Any) -> _Any:
-        for each in (args[1] if len(args) == 2 else None, *kwargs.values()):
-            if isinstance(each, dtypes.dtype):
-                return view_dtype(args[0], each)
-        return path.call(self, args, kwargs)
+def in_dtype(op: Op, args: tuple[_Any, ...], kwargs: dict[str, _Any]) -> _Any:
+    """``view`` takes a dtype, too: then it is not a matter of layouts alone."""
+    for each in (args[1] if len(args) == 2 else None, *kwargs.values()):
+        if isinstance(each, dtypes.dtype):
+            own = type(args[0]).view is not TensorType.view  # an example of a batch has its own way
+            return args[0].view(each) if own else view_dtype(args[0], each)
+    return NotImplemented
 
 
 def view_dtype(tensor: TensorType, dtype: dtypes.dtype) -> TensorType:
     """The bytes of ``tensor`` as numbers of another dtype; sizes may change along the last dim."""
-    lay = tensor._layout
-    old, new = lay.itemsize, dtype.itemsize
+    layout = tensor._layout
+    old, new = layout.itemsize, dtype.itemsize
     if old == new:
-        return bare(lay.like(dtype=dtype), tensor._storage, tensor._offset)
-    if lay.ndim == 0:
+        return bare(layout.like(dtype=dtype), tensor._storage, tensor._offset)
+    if layout.ndim == 0:
         raise ShapeError(
-            f"view: self.dim() cannot be 0 to view {lay.dtype} as {dtype} (different element sizes)"
+            f"view: self.dim() cannot be 0 to view {layout.dtype} as {dtype} (different element "
+            "sizes)"
         )
-    what = f"view: to see {lay.dtype} as {dtype} (different element sizes), "
-    if lay.strides[-1] != 1:
-        raise ShapeError(f"{what}self.stride(-1) must be 1, but got {lay.strides[-1]}")
-    shape, strides, offset = list(lay.shape), list(lay.strides), tensor._offset
+    what = f"view: to see {layout.dtype} as {dtype} (different element sizes), "
+    if layout.strides[-1] != 1:
+        raise ShapeError(f"{what}self.stride(-1) must be 1, but got {layout.strides[-1]}")
+    shape, strides, offset = list(layout.shape), list(layout.strides), tensor._offset
     if new < old:
         ratio = old // new
         shape[-1] *= ratio
@@ -68,15 +66,11 @@ def view_dtype(tensor: TensorType, dtype: dtypes.dtype) -> TensorType:
         shape[-1] //= ratio
         strides = [s // ratio for s in strides[:-1]] + [1]
         offset //= ratio
-    made = L.layout(tuple(shape), tuple(strides), dtype, lay.device)
-    return bare(made, tensor._storage, offset)
+    result = L.layout(tuple(shape), tuple(strides), dtype, layout.device)
+    return bare(result, tensor._storage, offset)
 
 
-def view_record(fn: Callable[..., _Any]) -> View:
-    return View(fn, function=False, name="view")
-
-
-@view_record
+@view(function=False, name="view", other_form=in_dtype)
 def view_(input: Tensor, size: Shape):
     """The same elements with another shape, sharing memory; one size may be -1.
 
@@ -103,6 +97,12 @@ def view_(input: Tensor, size: Shape):
 
 
 view_.derivative(lambda g, input_layout: T.reshape(g, input_layout.shape))
+
+
+@view_.batches
+def _(batch, run, input, size):
+    sizes = infer_size(size, input._layout.numel, op="view")
+    return T.view(batch.whole(input), (batch.size, *sizes))
 
 
 @view_.samples
@@ -159,6 +159,13 @@ def t(input: Tensor):
 t.derivative(lambda g: T.t(g))
 
 
+@t.batches
+def _(batch, run, input):
+    if input._layout.ndim > 2:
+        return T.t(batch.whole(input))  # raises
+    return T.transpose(batch.whole(input), 1, 2) if input._layout.ndim == 2 else batch.whole(input)
+
+
 @t.samples
 def _(make):
     yield (make(3, 4),)
@@ -187,6 +194,12 @@ def permute(input: Tensor, dims: Ints):
 def _(g, dims):
     order = [d % len(dims) for d in dims]
     return T.permute(g, tuple(sorted(range(len(order)), key=order.__getitem__)))
+
+
+@permute.batches
+def _(batch, run, input, dims):
+    order = normalize_dims(dims, input._layout.ndim, op="permute")
+    return T.permute(batch.whole(input), (0, *[d + 1 for d in order]))
 
 
 @permute.samples
@@ -221,21 +234,13 @@ def _(make):
     yield make(), 0
 
 
-class Squeeze(ViewOp):
-    """``squeeze``: PyTorch names its node by the form of ``dim``."""
-
-    def make_plan(self, values: list[_Any], outs: _Any) -> Plan:
-        plan = super().make_plan(values, outs)
-        number = 0 if values[1] is None else 1 if isinstance(values[1], int) else 2
-        plan.op = self.form(f"SqueezeBackward{number}")
-        return plan
+def squeeze_node(values: list[_Any], inplace: bool) -> str:
+    """PyTorch names the node by the form of ``dim``."""
+    number = 0 if values[1] is None else 1 if isinstance(values[1], int) else 2
+    return f"SqueezeBackward{number}"
 
 
-def squeeze_(fn: Callable[..., _Any]) -> Squeeze:
-    return Squeeze(fn, name="squeeze")
-
-
-@squeeze_
+@view(nodes=squeeze_node)
 def squeeze(input: Tensor, dim: Dims = None):
     """A view without the dims of size 1: all of them, or those named in ``dim``.
 
@@ -251,6 +256,13 @@ def squeeze(input: Tensor, dim: Dims = None):
 
 
 squeeze.derivative(lambda g, input_layout: T.reshape(g, input_layout.shape))
+
+
+@squeeze.batches
+def _(batch, run, input, dim):
+    ndim = input._layout.ndim
+    named = range(ndim) if dim is None else normalize_dims(dim, ndim, op="squeeze")
+    return T.squeeze(batch.whole(input), tuple([d + 1 for d in named]))
 
 
 @squeeze.samples
@@ -276,6 +288,12 @@ def expand(input: Tensor, size: Shape):
 expand.derivative(lambda g, input_layout: T.sum_to_size(g, input_layout.shape))
 
 
+@expand.batches
+def _(batch, run, input, size):
+    whole = batch.beside(input, len(size))
+    return T.expand(whole, (batch.size, *size))
+
+
 @expand.samples
 def _(make):
     yield make(3, 1), (3, 4)
@@ -283,44 +301,43 @@ def _(make):
 
 
 # ---------------------------------------------------------------------------- shapes by other names
-class Reshaping(Composite):
-    """An op that only gives the elements another shape: a view if the strides allow it, else a
-    copy. Its function gets the operand's layout and gives the new shape (None: no change)."""
+def reshaping(**options: _Any) -> Callable[[Callable[..., _Any]], Composite]:
+    """Decorates a function of a layout that gives a shape (None: the same) as the op that gives the
+    elements that shape: a view if the strides allow it, else a copy."""
 
-    def apply_fn(self, values: _Any) -> _Any:
-        input = values[0]
-        sizes = super().apply_fn([input._layout, *values[1:]])
-        return input if sizes is None else reshaped(input, sizes)
+    def declare(shape_of: Callable[..., _Any]) -> Composite:
+        op = Composite(shape_of, **options)
 
-    def view_plan(self, tensor: TensorType, args: tuple[_Any, ...]) -> Plan | None:
-        """The plan of ``view`` that served a call that was just made."""
-        values = [tensor._layout, *self.signature.fill((tensor, *args), {})[1:]]
-        sizes = super().apply_fn(values)
-        if sizes is None:
-            return None
-        return view_.view_plan(tensor, (tuple(sizes),))
+        def reshape(input: TensorType, *args: _Any) -> _Any:
+            sizes = shape_of(input._layout, *args)
+            return input if sizes is None else reshaped(input, sizes)
+
+        op.fn = reshape
+        return op
+
+    return declare
 
 
 def reshaped(input: TensorType, sizes: _Any) -> _Any:
-    lay = input._layout
-    if view_strides(lay.shape, lay.strides, sizes) is not None:
+    layout = input._layout
+    if view_strides(layout.shape, layout.strides, sizes) is not None:
         return T.view(input, sizes)
-    made = T.unsafe_view(T.clone(input, memory_format="contiguous"), sizes)
-    made._base = None  # nobody else sees the copy
-    return made
-
-
-def reshaping(**options: _Any) -> Callable[[Callable[..., _Any]], Reshaping]:
-    return lambda fn: Reshaping(fn, **options)
+    result = T.unsafe_view(T.clone(input, memory_format="contiguous"), sizes)
+    result._base = None  # nobody else sees the copy
+    return result
 
 
 @view(function=False, method=False)
 def unsafe_view(input: Tensor, shape: Shape):
     """``view`` of a copy that nobody else sees."""
-    return shape, view_strides(input.shape, input.strides, shape), 0
+    strides = view_strides(input.shape, input.strides, shape)
+    if strides is None:
+        raise ShapeError(f"unsafe_view: {tuple(input.shape)} does not lie as {tuple(shape)}")
+    return shape, strides, 0
 
 
 unsafe_view.derivative(lambda g, input_layout: T.reshape(g, input_layout.shape))
+unsafe_view.batches(lambda batch, run, input, shape: run(batch.whole(input), (batch.size, *shape)))
 
 
 @reshaping(out=False)

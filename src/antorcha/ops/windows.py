@@ -11,23 +11,23 @@ import math
 from collections.abc import Callable
 from typing import Any as _Any
 
-from antorcha import dtypes
-from antorcha.device import as_device
+from antorcha.core import dtypes
+from antorcha.core.device import as_device
+from antorcha.core.lazy import np
 from antorcha.errors import MissingFeature, ShapeError
 from antorcha.lang.kernels import Host
-from antorcha.lazy import np
 from antorcha.ops.create import creating
-from antorcha.ops.kernel import Planned, kernel
-from antorcha.ops.record import T
-from antorcha.ops.types import Bool, DeviceArg, Dtype, Float, Int
-from antorcha.runtime import layout as L
+from antorcha.ops.kinds.kernel import Planned, kernel
+from antorcha.ops.kinds.record import T
+from antorcha.ops.kinds.types import Bool, DeviceArg, Dtype, Float, Int
+from antorcha.runtime.memory import layout as L
 from antorcha.runtime.tensor import Tensor as TensorType
 
 _creating = creating("dtype layout device pin_memory requires_grad")
 
 
 def _made(
-    name: str, length: int, periodic: bool, made: Callable[[TensorType, int], TensorType],
+    name: str, length: int, periodic: bool, result: Callable[[TensorType, int], TensorType],
     dtype: _Any, device: _Any,
 ) -> TensorType:  # fmt: skip
     """A window: ``made(0, 1, 2, .., of n numbers; n)``, symmetric."""
@@ -41,18 +41,18 @@ def _made(
     if length < 2:
         return T.full_layout((length,), 1, chosen, device)  # type: ignore[no-any-return]
     count = length + 1 if periodic else length
-    found = made(T.arange(count, dtype=chosen, device=device), count)
+    found = result(T.arange(count, dtype=chosen, device=device), count)
     return found[:length].clone() if periodic else found
 
 
-def window(made: Callable[[TensorType, int], TensorType]) -> _Any:
+def window(result: Callable[[TensorType, int], TensorType]) -> _Any:
     """Decorates a symmetric window, ``made(0, 1, 2, .., of n numbers; n)``, as the op of its name
     that has no parameters of its own."""
 
     def op(window_length: Int, periodic: Bool = True, *, dtype: _Any, device: _Any):
-        return _made(made.__name__, window_length, periodic, made, dtype, device)
+        return _made(result.__name__, window_length, periodic, result, dtype, device)
 
-    op.__name__, op.__doc__ = made.__name__, made.__doc__
+    op.__name__, op.__doc__ = result.__name__, result.__doc__
     return _creating(op)
 
 

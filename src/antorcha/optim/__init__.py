@@ -9,7 +9,7 @@ import importlib
 from typing import Any
 
 from antorcha.errors import explain_missing, no_such_name
-from antorcha.ops.pages import name_pages
+from antorcha.ops.kinds.pages import name_pages
 from antorcha.optim import (
     _adafactor,
     _muon,

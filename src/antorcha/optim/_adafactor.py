@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from antorcha.autograd import no_grad
-from antorcha.dtypes import finfo
+from antorcha.core.dtypes import finfo
 from antorcha.errors import DtypeError, ValueRangeError
 from antorcha.ops import optim_step
 from antorcha.optim.frame import Group, Run, State, StepOptimizer, functional, number, scalar

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from antorcha.autograd import no_grad
 from antorcha.errors import ShapeError, ValueRangeError
 from antorcha.ops import optim_step
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 from antorcha.optim._adafactor import refuse_complex
 from antorcha.optim.frame import Group, Run, State, StepOptimizer, functional, number, zeros
 from antorcha.runtime.tensor import Tensor

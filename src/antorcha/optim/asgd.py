@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from antorcha.ops import optim_step
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 from antorcha.optim.frame import Group, Run, State, StepOptimizer, functional, number, scalar, zeros
 from antorcha.optim.optimizer import check
 from antorcha.runtime.tensor import Tensor

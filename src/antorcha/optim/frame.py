@@ -12,15 +12,18 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-from antorcha import dtypes
 from antorcha.autograd import no_grad
+from antorcha.core import dtypes
+from antorcha.core.lazy import lazy
 from antorcha.errors import DtypeError, GraphError, ValueRangeError
-from antorcha.ops.optim_step import Step
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
+from antorcha.ops.optim_step import UpdateStep
 from antorcha.optim.optimizer import Optimizer
 from antorcha.runtime.tensor import Tensor
 
-Run = Callable[[Step, list[Tensor], Sequence[Any], int], None]
+sparse_tensor = lazy("antorcha.tensor.sparse.tensor")
+
+Run = Callable[[UpdateStep, list[Tensor], Sequence[Any], int], None]
 State = dict[str, Any]
 Group = dict[str, Any]
 
@@ -175,14 +178,14 @@ def check_betas(betas: Sequence[Any]) -> None:
 
 
 # ------------------------------------------------------------------------------- running one step
-def in_place(step: Step, tensors: list[Tensor], numbers: Sequence[Any], flags: int) -> None:
+def in_place(step: UpdateStep, tensors: list[Tensor], numbers: Sequence[Any], flags: int) -> None:
     """One pass over memory, outside of any graph; complex tensors go as pairs of reals."""
     if tensors[0]._layout.dtype.kind == "c":
         tensors = [T.view_as_real(t.detach()) for t in tensors]
     step(tensors, numbers, flags)  # type: ignore[arg-type]
 
 
-def recorded(step: Step, tensors: list[Tensor], numbers: Sequence[Any], flags: int) -> None:
+def recorded(step: UpdateStep, tensors: list[Tensor], numbers: Sequence[Any], flags: int) -> None:
     """The same as ops that autograd records, for ``differentiable=True``."""
     if tensors[0]._layout.dtype.kind == "c":
         tensors = [T.view_as_real(t) for t in tensors]
@@ -215,28 +218,27 @@ def weight_decay(group: Group, lr: Any) -> tuple[Any, dict[str, bool]]:
 def scalar(value: float, group: Group) -> Tensor:
     """A 0-dim tensor for the state: float32, or float64 where that is the default dtype."""
     wide = dtypes.get_default_dtype() is dtypes.float64 and not group.get("fused")
-    made: Tensor = T.full((), value, dtype=dtypes.float64 if wide else dtypes.float32)
-    return made
+    result: Tensor = T.full((), value, dtype=dtypes.float64 if wide else dtypes.float32)
+    return result
 
 
 def zeros(p: Tensor) -> Tensor:
     """A buffer of a parameter's shape, strides and dtype."""
-    made: Tensor = T.zeros_like(p.detach())
-    return made
+    result: Tensor = T.zeros_like(p.detach())
+    return result
 
 
 def like(grad: Any, values: Tensor) -> Tensor:
     """A sparse tensor with the indices of a coalesced gradient and other values."""
-    from antorcha.tensor.sparse.tensor import new_sparse
-
-    return new_sparse((grad._indices(), values), grad.shape, "coo", True)
+    found: Tensor = sparse_tensor.new_sparse((grad._indices(), values), grad.shape, "coo", True)
+    return found
 
 
 def filled(p: Tensor, value: float) -> Tensor:
     """The same, filled; both parts of complex elements are."""
     both = complex(value, value) if p._layout.dtype.kind == "c" else value
-    made: Tensor = T.full_like(p.detach(), both)
-    return made
+    result: Tensor = T.full_like(p.detach(), both)
+    return result
 
 
 # -------------------------------------------------------------------------------- functional forms
@@ -292,14 +294,14 @@ def functional(cls: type[StepOptimizer], lists: str, options: str, settings: str
         frame = cls.__new__(cls)
         frame._counters = {}
         run = recorded if group["differentiable"] else in_place
-        made = frame._settings(group)
+        result = frame._settings(group)
         for k, (p, grad) in enumerate(zip(tensors, grads, strict=True)):
             state = {key: values[k] for (_, key), values in zip(keys, states, strict=True)
                      if len(values) > k and values[k] is not None}  # fmt: skip
             if grad._layout.sparse:
                 frame._sparse(group, p, grad, state)
             else:
-                frame._update(run, p, grad, state, made)
+                frame._update(run, p, grad, state, result)
             for (_, key), values in zip(keys, states, strict=True):
                 if len(values) > k:
                     values[k] = state.get(key)

@@ -10,9 +10,9 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from antorcha import dtypes
 from antorcha.autograd import set_grad_enabled
-from antorcha.ops.record import T
+from antorcha.core import dtypes
+from antorcha.ops.kinds.record import T
 from antorcha.optim.frame import check_options
 from antorcha.runtime.tensor import Tensor
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from antorcha.autograd import no_grad
 from antorcha.errors import GraphError, ValueRangeError
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 from antorcha.optim.optimizer import Optimizer, check
 from antorcha.runtime.tensor import Tensor
 

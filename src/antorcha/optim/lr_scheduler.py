@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from antorcha.errors import ArgumentError, ValueRangeError, explain_missing
-from antorcha.ops.pages import name_pages
+from antorcha.ops.kinds.pages import name_pages
 from antorcha.optim.lr_base import LRScheduler, set_value, values_of
 from antorcha.optim.lr_policies import CyclicLR, OneCycleLR, ReduceLROnPlateau
 from antorcha.optim.optimizer import Optimizer

@@ -15,11 +15,13 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from antorcha import modes
-from antorcha.autograd import enable_grad, engine
-from antorcha.device import CPU
+from antorcha.autograd import enable_grad
+from antorcha.autograd.hooks import RemovableHandle
+from antorcha.core import modes
+from antorcha.core.device import CPU
+from antorcha.core.hooks import hooks
 from antorcha.errors import ArgumentError, ValueRangeError, no_such_name, warn
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 from antorcha.runtime.tensor import Tensor
 
 
@@ -43,10 +45,10 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
             self._optimizer_step_pre_hooks or self._optimizer_step_post_hooks
             or _global_optimizer_pre_hooks or _global_optimizer_post_hooks
         )  # fmt: skip
-        if modes.watched:
+        if modes.profiled:
             if plain and not kwargs:
-                return engine.note(self._in_profiles[0], step, self, *args)
-            return engine.note(self._in_profiles[0], hooked, self, args, kwargs)
+                return hooks.observe_block(self._in_profiles[0], step, self, *args)
+            return hooks.observe_block(self._in_profiles[0], hooked, self, args, kwargs)
         return step(self, *args, **kwargs) if plain else hooked(self, args, kwargs)
 
     def hooked(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -208,8 +210,8 @@ class Optimizer:
     # --------------------------------------------------------------------------------------- steps
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drops the gradients of all parameters (or sets them to zero)."""
-        if modes.watched:
-            engine.note(self._in_profiles[1], self._drop_grads, set_to_none)
+        if modes.profiled:
+            hooks.observe_block(self._in_profiles[1], self._drop_grads, set_to_none)
         else:
             self._drop_grads(set_to_none)
 
@@ -243,8 +245,8 @@ class Optimizer:
         if found is None or found[0] is not step:
             if not isinstance(step, Tensor):
                 step = state["step"] = T.full((), float(step))
-            lay = step._layout
-            if lay.device is not CPU or lay.dtype.name != "float32":
+            layout = step._layout
+            if layout.device is not CPU or layout.dtype.name != "float32":
                 step.add_(1)
                 return float(step.item())
             memory: Any = memoryview(step._storage)
@@ -269,12 +271,12 @@ class Optimizer:
             packed["params"] = [numbers[id(p)] for p in group["params"]]
             groups.append(packed)
         state = {(numbers[id(k)] if isinstance(k, Tensor) else k): v for k, v in self.state.items()}
-        made: dict[str, Any] = {"state": state, "param_groups": groups}
+        result: dict[str, Any] = {"state": state, "param_groups": groups}
         for hook in self._state_hooks["save_post"].values():
-            changed = hook(self, made)
+            changed = hook(self, result)
             if changed is not None:
-                made = changed
-        return made
+                result = changed
+        return result
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Takes state and settings from what :meth:`state_dict` gave."""
@@ -349,8 +351,6 @@ class Optimizer:
 
 
 def _add(hooks: OrderedDict[int, Any], hook: Any, prepend: bool = False) -> Any:
-    from antorcha.nn.hooks import RemovableHandle
-
     handle = RemovableHandle(hooks)
     hooks[handle.id] = hook
     if prepend:

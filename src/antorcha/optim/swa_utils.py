@@ -15,7 +15,7 @@ from antorcha.autograd import no_grad
 from antorcha.errors import ValueRangeError
 from antorcha.nn.module import Module
 from antorcha.nn.norm import _BatchNorm
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 from antorcha.optim.lr_base import LRScheduler, each_group
 from antorcha.optim.optimizer import Optimizer
 

@@ -11,9 +11,9 @@ See docs/profiling.md, and https://docs.pytorch.org/docs/stable/profiler.html.
 >>> table = prof.key_averages().table(sort_by="self_cpu_time_total", row_limit=10)
 """
 
-from antorcha.autograd.profiler import record_function
-from antorcha.autograd.profiler_util import DeviceType
 from antorcha.errors import explain_missing
+from antorcha.profiler.autograd_profiler import record_function
+from antorcha.profiler.events import DeviceType
 from antorcha.profiler.flame import flame_graph
 from antorcha.profiler.memory import memory_timeline
 from antorcha.profiler.profiler import (

@@ -11,12 +11,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from antorcha.autograd.profiler_util import EventList, FunctionEvent, time_text
-from antorcha.autograd.profiling.names import FURTHER_OUT
 from antorcha.inspector import theme
-from antorcha.inspector.explain_site import libraries
+from antorcha.inspector.explain.site import libraries
 from antorcha.inspector.forms import escaped
 from antorcha.inspector.vocabulary import Vocabulary
+from antorcha.profiler.events import EventList, FunctionEvent, time_text
+from antorcha.profiler.names import FURTHER_OUT
 
 WIDTH, ROW, EDGE, TOP = 1200, 19, 10, 44
 LETTER = 6.7  # width of a letter of 11 pixels, in a typeface of one width

@@ -11,12 +11,12 @@ import itertools
 import json
 from typing import Any, NamedTuple
 
-from antorcha.autograd.profiler_util import EventList, time_text
-from antorcha.autograd.profiling.table import memory_text
+from antorcha.core.files import write_whole
 from antorcha.errors import ValueRangeError
-from antorcha.files import write_whole
 from antorcha.inspector import theme
 from antorcha.inspector.forms import escaped
+from antorcha.profiler.events import EventList, time_text
+from antorcha.profiler.table import memory_text
 
 WIDTH, HEIGHT, TOP, LEFT, RIGHT = 1200, 300, 60, 84, 16
 STRIP, GAP = 18, 8  # the row of what ran, and the space above it
@@ -237,10 +237,10 @@ def _columns(events: EventList) -> list[Any]:
 def _raw(events: EventList) -> list[list[int]]:
     """[time in nanoseconds, action (0 there before, 1 made, 3 freed), bytes, category]."""
     found = moments(events)
-    made = [[_nanoseconds(events, 0.0), 0, found[0].held, CATEGORIES - 1]]
+    result = [[_nanoseconds(events, 0.0), 0, found[0].held, CATEGORIES - 1]]
     for before, after in itertools.pairwise(found):
         change = after.held - before.held
         if change:
             action = 1 if change > 0 else 3
-            made.append([_nanoseconds(events, after.at), action, abs(change), CATEGORIES - 1])
-    return made
+            result.append([_nanoseconds(events, after.at), action, abs(change), CATEGORIES - 1])
+    return result

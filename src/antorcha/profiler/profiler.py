@@ -10,10 +10,14 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from antorcha.autograd import profiler as engine
-from antorcha.autograd.profiler import record_function
-from antorcha.autograd.profiler_util import EventList, FunctionEventAvg
+from antorcha.core.files import write_whole
 from antorcha.errors import GraphError, MissingFeature, explain_missing, warn
+from antorcha.profiler import autograd_profiler as engine
+from antorcha.profiler.autograd_profiler import record_function
+from antorcha.profiler.events import EventList, FunctionEventAvg
+from antorcha.profiler.flame import flame_graph
+from antorcha.profiler.memory import export, memory_timeline
+from antorcha.profiler.session import prepare
 
 
 class ProfilerActivity(enum.Enum):
@@ -279,8 +283,6 @@ class profile:
 
     def prepare_trace(self) -> None:
         """Compiles what recording needs."""
-        from antorcha.autograd.profiling.session import prepare
-
         prepare()
 
     def _is_recording(self) -> bool:
@@ -293,13 +295,13 @@ class profile:
             self._start_recording()
 
     def _start_recording(self) -> None:
-        made = engine.profile(
+        result = engine.profile(
             record_shapes=self.record_shapes, profile_memory=self.profile_memory,
             with_stack=self.with_stack, with_flops=self.with_flops, with_modules=self.with_modules,
         )  # fmt: skip
-        made.metadata = self._metadata
-        made.start()
-        self.profiler = made
+        result.metadata = self._metadata
+        result.start()
+        self.profiler = result
 
     def _stop_recording(self) -> None:
         if self.profiler is not None:
@@ -365,20 +367,14 @@ class profile:
     def flame_graph(self) -> str:
         """A picture of where the time went, as SVG: of the lines of source with
         ``with_stack=True``, else of what ran inside of what."""
-        from antorcha.profiler.flame import flame_graph
-
         return flame_graph(self.events())
 
     def export_flame_graph(self, path: str) -> None:
         """Writes :meth:`flame_graph` to a file, for a browser."""
-        from antorcha.files import write_whole
-
         write_whole(path, self.flame_graph())
 
     def memory_timeline(self) -> str:
         """A picture of what tensors hold over time, as SVG; needs ``profile_memory=True``."""
-        from antorcha.profiler.memory import memory_timeline
-
         return memory_timeline(self.events())
 
     def export_memory_timeline(self, path: str, device: str | None = None) -> None:
@@ -394,8 +390,6 @@ class profile:
 
         Raises ValueError where the profile has no memory, or the file has another ending.
         """
-        from antorcha.profiler.memory import export
-
         export(self._done("exporting the memory timeline").ended(), str(path), device)
 
     # ------------------------------------------------------------------------------------ metadata

@@ -8,10 +8,6 @@ by the functions below: in line where the count is found to be the object's firs
 functions elsewhere (free-threaded and debug builds).
 """
 
-# Native functions are in the kernel language, whose types are values: mypy cannot read them.
-# mypy: disable-error-code="valid-type"
-# mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
-# mypy: no-warn-unreachable
 from __future__ import annotations
 
 import ctypes
@@ -30,8 +26,8 @@ from antorcha.lang.native import (
     i32,
     i64,
     inline,
-    keep_forever,
     local,
+    make_immortal,
     method_def,
     native,
     ptr,
@@ -326,16 +322,16 @@ def drop_all(items: ptr[raw], count: i64) -> void:
 @native
 def pair_of(a: raw, b: raw) -> raw:
     """A tuple of two, whose references it takes over; null with an exception."""
-    made = raw(0)
+    result = raw(0)
     if a is not None and b is not None:
-        made = PyTuple_New(2)
-    if made is None:
+        result = PyTuple_New(2)
+    if result is None:
         drop_one(a)
         drop_one(b)
-        return made
-    PyTuple_SetItem(made, 0, a)
-    PyTuple_SetItem(made, 1, b)
-    return made
+        return result
+    PyTuple_SetItem(result, 0, a)
+    PyTuple_SetItem(result, 1, b)
+    return result
 
 
 @native
@@ -347,16 +343,16 @@ def int_object(value: i64) -> raw:
 @native
 def tuple_of(numbers: ptr[i64], count: i64) -> raw:
     """A tuple of ints; null with an exception."""
-    made = PyTuple_New(count)
-    if made is None:
-        return made
+    result = PyTuple_New(count)
+    if result is None:
+        return result
     for k in range(count):
         number = int_object(numbers[k])
         if number is None:
-            Py_DecRef(made)
+            Py_DecRef(result)
             return number
-        PyTuple_SetItem(made, k, number)
-    return made
+        PyTuple_SetItem(result, k, number)
+    return result
 
 
 # ---- builtins
@@ -367,7 +363,7 @@ def fast_def(name: str, address: int, doc: str = "") -> PyMethodDef:
 
 # ---- types
 TP_DEALLOC, TP_DOC, TP_CLEAR, TP_TRAVERSE, TP_MEMBERS = 52, 56, 51, 71, 72
-TP_CALL, TP_DESCR_GET = 50, 54
+TP_CALL, TP_DESCR_GET, TP_HASH, TP_RICHCOMPARE = 50, 54, 59, 67
 VECTORCALL, METHOD_DESCRIPTOR = 1 << 11, 1 << 17  # flags
 BF_GETBUFFER, BF_RELEASEBUFFER = 1, 2
 _DISALLOW_INSTANTIATION, _IMMUTABLE, _HAVE_GC, _DEFAULT = 1 << 7, 1 << 8, 1 << 14, 1 << 18
@@ -426,7 +422,7 @@ def make_type(
     filled = (_Slot * (len(pairs) + 1))(*[_Slot(a, b) for a, b in pairs])
     flags = _DEFAULT | _HAVE_GC | _IMMUTABLE | _DISALLOW_INSTANTIATION | more_flags
     spec = _Spec(name.encode(), size, 0, flags, ctypes.addressof(filled))
-    made: type = _type_from_spec(ctypes.addressof(spec))
-    for each in (table, text_of_doc, filled, spec, made):
-        keep_forever(each)
-    return made
+    result: type = _type_from_spec(ctypes.addressof(spec))
+    for each in (table, text_of_doc, filled, spec, result):
+        make_immortal(each)
+    return result

@@ -16,15 +16,14 @@ From `gil_threshold` elements on, the interpreter lock is released while the ker
 storages are then held and pinned.  Versions are the caller's affair.
 """
 
-# Native functions are in the kernel language, whose types are values: mypy cannot read them.
-# mypy: disable-error-code="valid-type,attr-defined,index"
-# mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from antorcha.core.shapes import is_symbol
+from antorcha.core.symbols import traces
 from antorcha.errors import ArgumentError
 from antorcha.lang.native import (
     ExternData,
@@ -45,7 +44,6 @@ from antorcha.lang.native import (
     u8,
     void,
 )
-from antorcha.runtime.alloc import LARGEST, allocate, release
 from antorcha.runtime.buffers import CHECKED
 from antorcha.runtime.cpython import (
     FALSE,
@@ -81,9 +79,16 @@ from antorcha.runtime.launch_errors import (
     READ_ONLY,
     WRONG_COUNT,
 )
-from antorcha.runtime.launched import Draft, Launch, Owner, Pending, Slot, register
-from antorcha.runtime.objects import NATIVE, Recipe, build, maker, recipe_words, words_in_memory
-from antorcha.runtime.storage import (
+from antorcha.runtime.launched import (
+    LaunchDraft,
+    LaunchWithOwner,
+    Owner,
+    PendingLaunch,
+    Slot,
+    register,
+)
+from antorcha.runtime.memory.alloc import LARGEST, allocate, release
+from antorcha.runtime.memory.storage import (
     LOCKED,
     NO_MEMORY,
     Storage,
@@ -92,8 +97,7 @@ from antorcha.runtime.storage import (
     storage_type,
     wrap,
 )
-from antorcha.shapes import is_symbol
-from antorcha.symbols import traces
+from antorcha.runtime.objects import NATIVE, Recipe, build, maker, recipe_words, words_in_memory
 
 kernel_t = func[i64, ptr[raw], ptr[i64]]
 
@@ -107,7 +111,7 @@ class Operand:
 
 
 @struct
-class Plan:
+class LaunchPlan:
     """The head of a plan; its operands follow."""
 
     kernel: kernel_t
@@ -241,7 +245,7 @@ def take_arguments(
     self: raw, args: ptr[raw], bufs: ptr[raw], numbers: ptr[f64], first: i64
 ) -> bool:
     """Fills bufs from operand `first` on; False with an exception."""
-    plan = ptr[Plan](ptr[StorageObject](self).ptr)
+    plan = ptr[LaunchPlan](ptr[StorageObject](self).ptr)
     slots = ptr[Operand](plan + 1)
     at = 0
     strange = False
@@ -264,7 +268,7 @@ def take_arguments(
 @native(export=True)
 def take_tensors(self: raw, args: ptr[raw], bufs: ptr[raw], first: i64) -> bool:
     """The tensors' addresses once more, after a number has run code of its own."""
-    plan = ptr[Plan](ptr[StorageObject](self).ptr)
+    plan = ptr[LaunchPlan](ptr[StorageObject](self).ptr)
     slots = ptr[Operand](plan + 1)
     at = 0
     for k in range(first, plan.count):
@@ -281,7 +285,7 @@ def take_tensors(self: raw, args: ptr[raw], bufs: ptr[raw], first: i64) -> bool:
 @native
 def are_written(self: raw, bufs: ptr[raw]) -> bool:
     """Has every buffer been given its address? False with an exception."""
-    plan = ptr[Plan](ptr[StorageObject](self).ptr)
+    plan = ptr[LaunchPlan](ptr[StorageObject](self).ptr)
     for k in range(plan.count):
         if bufs[k] == raw(UNWRITTEN):
             complain(LEFT_OUT, self, NONE, k)
@@ -307,7 +311,7 @@ def let_go(args, nargs):
 
 
 @native(export=True)
-def run_unlocked(plan: ptr[Plan], args: ptr[raw], nargs: i64, bufs: ptr[raw]) -> i64:
+def run_unlocked(plan: ptr[LaunchPlan], args: ptr[raw], nargs: i64, bufs: ptr[raw]) -> i64:
     """Runs the kernel without the interpreter lock."""
     hold(args, nargs)
     token = PyEval_SaveThread()
@@ -318,7 +322,7 @@ def run_unlocked(plan: ptr[Plan], args: ptr[raw], nargs: i64, bufs: ptr[raw]) ->
 
 
 @native(export=True)
-def kernel_error(plan: ptr[Plan], code: i64) -> void:
+def kernel_error(plan: ptr[LaunchPlan], code: i64) -> void:
     arg = local(raw)
     arg[0] = PyLong_FromLongLong(code)
     if arg[0] is not None:
@@ -337,7 +341,7 @@ def run(plan, args, nargs, bufs):
 @native
 def with_output(self: raw, args: ptr[raw], nargs: i64, bufs: ptr[raw], numbers: ptr[f64]) -> raw:
     """fresh, once there is room for the operands."""
-    plan = ptr[Plan](ptr[StorageObject](self).ptr)
+    plan = ptr[LaunchPlan](ptr[StorageObject](self).ptr)
     if not take_arguments(self, args, bufs, numbers, 1):
         return None
     out = make_storage(plan.out_nbytes)
@@ -358,7 +362,7 @@ def with_output(self: raw, args: ptr[raw], nargs: i64, bufs: ptr[raw], numbers: 
 @native
 def in_place(self: raw, args: ptr[raw], nargs: i64, bufs: ptr[raw], numbers: ptr[f64]) -> raw:
     """into, once there is room for the operands."""
-    plan = ptr[Plan](ptr[StorageObject](self).ptr)
+    plan = ptr[LaunchPlan](ptr[StorageObject](self).ptr)
     if not take_arguments(self, args, bufs, numbers, 0):
         return None
     if CHECKED and not are_written(self, bufs):
@@ -373,7 +377,7 @@ def in_place(self: raw, args: ptr[raw], nargs: i64, bufs: ptr[raw], numbers: ptr
 
 @native(export=True, level="O2")
 def py_launch(self: raw, args: ptr[raw], nargs: i64, *, FRESH) -> raw:
-    plan = ptr[Plan](ptr[StorageObject](self).ptr)
+    plan = ptr[LaunchPlan](ptr[StorageObject](self).ptr)
     if nargs != (plan.nargs if FRESH else plan.nargs_into):
         count_error(self, nargs, 1 if FRESH else 0)
         return None
@@ -400,7 +404,7 @@ def py_launch(self: raw, args: ptr[raw], nargs: i64, *, FRESH) -> raw:
 
 
 @struct
-class Making:
+class StorageMaking:
     """What `run` is bound to: a plan, and the recipe of the object that holds its output."""
 
     plan: raw  # the launch's own storage
@@ -409,14 +413,14 @@ class Making:
 
 @native
 def py_run(self: raw, args: ptr[raw], nargs: i64) -> raw:
-    making = ptr[Making](ptr[StorageObject](self).ptr)
+    making = ptr[StorageMaking](ptr[StorageObject](self).ptr)
     out = local(raw)
     out[0] = py_launch(making.plan, args, nargs, FRESH=True)
     if out[0] is None:
         return None
-    made = build(ref(making.head), out)
+    result = build(ref(making.head), out)
     Py_DecRef(out[0])
-    return made
+    return result
 
 
 WRITE_ARGS = 6
@@ -499,8 +503,8 @@ def running(
     if NATIVE and plan is not None:
         words = recipe_words(cls, (field,), constants)
         memory = words_in_memory([id(plan), *words], plan, cls, *constants.values())
-        made: Callable[..., Any] = bind(_launch(), memory)
-        return made
+        result: Callable[..., Any] = bind(_launch(), memory)
+        return result
     make = maker(cls, (field,), constants)
     return lambda *flat: make(fresh(*flat))
 
@@ -509,8 +513,8 @@ def writing(into: Callable[..., None]) -> Callable[..., bool]:
     """`into` over its own first operand: see `_write`."""
     plan = storage_of(into, "into")
     if plan is not None:
-        made: Callable[..., bool] = bind(_write(), plan)
-        return made
+        result: Callable[..., bool] = bind(_write(), plan)
+        return result
 
     def write(storage: Storage, offset: int, *rest: Any) -> bool:
         others = [each for each in rest if type(each) is Storage]
@@ -545,7 +549,7 @@ def make_launch(
     fail: Callable[[int], BaseException] | None = None,
     what: Any = None,
     sizes: Sequence[int] = (),
-) -> Launch:
+) -> LaunchWithOwner:
     """Plans calls of the kernel at `kernel_addr`.
 
     desc: the int64 words it receives (copied; they live as long as the Launch).
@@ -562,8 +566,8 @@ def make_launch(
         )
     words, start = _words(kernel_addr, desc, slots, len(outs), work)
     if traces and any([is_symbol(word) for word in words]):
-        draft = Draft(words, start, len(outs), fail, what, sizes)
-        return Launch(Pending(draft, "fresh"), Pending(draft, "into"))
+        draft = LaunchDraft(words, start, len(outs), fail, what, sizes)
+        return LaunchWithOwner(PendingLaunch(draft, "fresh"), PendingLaunch(draft, "into"))
     return launch_of(words, start, len(outs), fail, what, sizes)
 
 
@@ -596,14 +600,14 @@ def launch_of(
     fail: Callable[[int], BaseException] | None,
     about: Any,
     sizes: Sequence[int],
-) -> Launch:
+) -> LaunchWithOwner:
     """The launch that has these words, as `_words` gives them."""
     owner = Owner(outs, fail, about, sizes)
     owner.hold(words, start)
     register(owner)
     address, length = owner.words.buffer_info()
     plan = wrap(address, 8 * length, owner, readonly=True)
-    return Launch(bind(_fresh, plan), bind(_into, plan))
+    return LaunchWithOwner(bind(_fresh, plan), bind(_into, plan))
 
 
 def gil_threshold() -> int:

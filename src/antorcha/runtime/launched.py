@@ -12,8 +12,8 @@ from array import array
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
+from antorcha.core.symbols import Untold
 from antorcha.errors import NativeError
-from antorcha.symbols import Untold
 
 Slot = tuple[int, int, int] | Literal["f64", "i64", "c128"]
 """A tensor: (itemsize, lowest byte touched, one past the highest), from its offset; or a number."""
@@ -93,7 +93,7 @@ class Owner:
         return f"output {k}" if k < self.outs else f"input {k - self.outs}"
 
 
-class Launch:
+class LaunchWithOwner:
     """A kernel ready to be called: `fresh` and `into` are builtins; each keeps the plan alive."""
 
     __slots__ = ("fresh", "into")
@@ -103,7 +103,7 @@ class Launch:
 
 
 # ---- launches with symbols among their words
-class Pending:
+class PendingLaunch:
     """What runs a kernel, or several, whose words have symbols among them: nothing can run yet.
     The attribute `form` of what is made of `source`: a draft of a launch or a sequence."""
 
@@ -116,7 +116,7 @@ class Pending:
         raise Untold("a kernel whose sizes may be any numbers was run")
 
 
-class Draft:
+class LaunchDraft:
     """A launch with symbols among its words."""
 
     def __init__(
@@ -168,7 +168,7 @@ def _replace(owner: Owner) -> None:
         _watched[owner.address] = owner
 
 
-def watched() -> dict[int, Any]:
+def profiled() -> dict[int, Any]:
     """What the launches compute that were watched since this was last asked, by the addresses of
     their descriptions."""
     found = {address: owner.what for address, owner in _watched.items()}

@@ -8,8 +8,6 @@ Invariants: between calls 1 <= left <= 624 and next <= 624; `out` is `words` tem
 on.
 """
 
-# This file is in the kernel language, whose types are values: mypy cannot read them.
-# mypy: ignore-errors
 from __future__ import annotations
 
 from antorcha.lang.native import (

@@ -10,9 +10,6 @@ that the type's general allocator makes a whole object. Where that does not hold
 the same thing in Python.
 """
 
-# Native functions are in the kernel language, whose types are values: mypy cannot read them.
-# mypy: disable-error-code="valid-type,attr-defined,index"
-# mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
 from __future__ import annotations
 
 import ctypes
@@ -26,7 +23,7 @@ from typing import Any
 from antorcha.errors import ArgumentError
 from antorcha.lang.native import Extern, bind, i64, native, ptr, raw, struct
 from antorcha.runtime.cpython import HEADER, NONE, Py_IncRef, complain, complaint, fast_def
-from antorcha.runtime.storage import Storage, StorageObject, wrap
+from antorcha.runtime.memory.storage import Storage, StorageObject, wrap
 
 PyType_GenericAlloc = Extern("PyType_GenericAlloc", raw, raw, i64)
 OBJECT_SLOT = 16  # the kind of a field made by __slots__ (C's T_OBJECT_EX)
@@ -120,8 +117,8 @@ def native_maker(
     cls: type, given: Sequence[str], constants: Mapping[str, Any]
 ) -> Callable[..., Any]:
     words = recipe_words(cls, given, constants)
-    made: Callable[..., Any] = bind(_make, words_in_memory(words, cls, *constants.values()))
-    return made
+    result: Callable[..., Any] = bind(_make, words_in_memory(words, cls, *constants.values()))
+    return result
 
 
 def python_maker(
@@ -130,18 +127,22 @@ def python_maker(
     """The same, readable."""
 
     def make(*fields: Any) -> Any:
-        made: Any = object.__new__(cls)
+        result: Any = object.__new__(cls)
         for name, value in zip(given, fields, strict=True):
-            setattr(made, name, value)
+            setattr(result, name, value)
         for name, value in constants.items():
-            setattr(made, name, value)
-        return made
+            setattr(result, name, value)
+        return result
 
     return make
 
 
 class _Sample:
     __slots__ = ("__dict__", "__weakref__", "first", "second", "third")
+    first: Any
+    second: Any
+    third: Any
+    other: Any  # an attribute without a slot
 
 
 class _Heir(_Sample):
@@ -155,17 +156,17 @@ def is_supported() -> bool:
         try:
             make = native_maker(cls, ("second", "first"), {"third": mark})
             made_by = [cls]
-            made: Any = make(1.5, made_by)
+            result: Any = make(1.5, made_by)
         except (ArgumentError, AssertionError, KeyError):
             return False
-        reference = weakref.ref(made)
-        if (type(made) is not cls or made.first is not made_by or made.second != 1.5
-                or made.third is not mark or not gc.is_tracked(made)):  # fmt: skip
+        reference = weakref.ref(result)
+        if (type(result) is not cls or result.first is not made_by or result.second != 1.5
+                or result.third is not mark or not gc.is_tracked(result)):  # fmt: skip
             return False
-        made.other = mark  # an attribute of its own
-        if made.__dict__ != {"other": mark}:
+        result.other = mark  # an attribute of its own
+        if result.__dict__ != {"other": mark}:
             return False
-        del made
+        del result
         if reference() is not None:
             return False
     return True

@@ -11,9 +11,6 @@ forked child has no workers: it starts again with an empty pool.  Workers never 
 interpreter may end while they sleep.
 """
 
-# Native functions are in the kernel language, whose types are values: mypy cannot read them.
-# mypy: disable-error-code="valid-type,arg-type,attr-defined,misc,operator,return-value"
-# mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
 from __future__ import annotations
 
 import os

@@ -10,9 +10,6 @@ Invariants: whoever draws holds the generator's lock, or the interpreter lock fr
 fork waits for those who draw, and the child goes on from a whole state, the same as its parent's.
 """
 
-# Native functions are in the kernel language, whose types are values: mypy cannot read them.
-# mypy: disable-error-code="valid-type,attr-defined,index"
-# mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
 from __future__ import annotations
 
 import ctypes
@@ -23,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from antorcha.core.forks import held_over_forks
 from antorcha.errors import ArgumentError, MissingFeature, RandomError
-from antorcha.forks import held_over_forks
 from antorcha.lang.native import (
     Extern,
     bind,
@@ -54,8 +51,8 @@ from antorcha.runtime.cpython import (
     failed,
     fast_def,
 )
+from antorcha.runtime.memory.storage import as_numpy, new_storage
 from antorcha.runtime.mt19937 import N, Twister, seed_twister, temper_all
-from antorcha.runtime.storage import as_numpy, new_storage
 
 DEFAULT_SEED = 67280421310721
 """The seed of a new generator, PyTorch's."""
@@ -287,7 +284,8 @@ def _half_dtype(name: str) -> np.dtype[Any]:
         return np.dtype(np.float16)
     import ml_dtypes  # only when somebody uses the type
 
-    return np.dtype(ml_dtypes.bfloat16)
+    found: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+    return found
 
 
 def _at(address: int, n: int, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:

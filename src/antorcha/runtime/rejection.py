@@ -9,8 +9,6 @@ agree; the algorithms are Marsaglia and Tsang's "A simple method for generating 
 (1993) and "The generation of binomial random variates" (1993).
 """
 
-# This file is in the kernel language, whose types are values: mypy cannot read them.
-# mypy: ignore-errors
 from __future__ import annotations
 
 from antorcha.lang.native import (

@@ -10,8 +10,6 @@ logarithm, sine and cosine that PyTorch uses there, fused multiply-adds included
 float16 and bfloat16 are filled as float32 first and rounded afterwards (by `random`).
 """
 
-# This file is in the kernel language, whose types are values: mypy cannot read them.
-# mypy: ignore-errors
 from __future__ import annotations
 
 from antorcha.lang.native import (

@@ -13,9 +13,6 @@ whoever runs one holds its arguments meanwhile (a step may run any code, and oth
 beside it), and drops them and what it made, also when a step fails.
 """
 
-# Native functions are in the kernel language, whose types are values: mypy cannot read them.
-# mypy: disable-error-code="valid-type,attr-defined,index,misc"
-# mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
 from __future__ import annotations
 
 import functools
@@ -23,9 +20,10 @@ from collections.abc import Callable
 from collections.abc import Sequence as Several
 from typing import Any
 
+from antorcha.core.shapes import is_symbol
+from antorcha.core.symbols import Ratio, Symbol, Untold, symbols_in, traces
 from antorcha.errors import ArgumentError
 from antorcha.lang.native import bind, i64, local, native, ptr, raw, struct, void
-from antorcha.runtime.alloc import allocate, release
 from antorcha.runtime.cpython import (
     NONE,
     Py_DecRef,
@@ -42,21 +40,20 @@ from antorcha.runtime.cpython import (
     integer,
 )
 from antorcha.runtime.launch import py_launch, storage_of
-from antorcha.runtime.launched import Pending
-from antorcha.runtime.objects import words_in_memory
-from antorcha.runtime.storage import (
+from antorcha.runtime.launched import PendingLaunch
+from antorcha.runtime.memory.alloc import allocate, release
+from antorcha.runtime.memory.storage import (
     NO_MEMORY,
     Storage,
     StorageObject,
     make_storage,
     new_storage,
 )
-from antorcha.shapes import is_symbol
-from antorcha.symbols import Ratio, Symbol, Untold, symbols_in, traces
+from antorcha.runtime.objects import words_in_memory
 
 
 @struct
-class Program:
+class SequenceProgram:
     """The head of a program; the constants follow, then the code."""
 
     given: i64  # places that are arguments
@@ -78,7 +75,7 @@ SMALL = 48  # places and arguments that fit on the machine's stack
 
 # ---- the machine
 @native
-def begin(program: ptr[Program], places: ptr[raw]) -> void:
+def begin(program: ptr[SequenceProgram], places: ptr[raw]) -> void:
     """Prepares the places, of which the arguments are set, and holds these."""
     constants = ptr[raw](program + 1)
     at = program.given
@@ -91,15 +88,15 @@ def begin(program: ptr[Program], places: ptr[raw]) -> void:
 
 
 @native
-def end(program: ptr[Program], places: ptr[raw]) -> void:
+def end(program: ptr[SequenceProgram], places: ptr[raw]) -> void:
     """Drops what the steps have made, and nobody has taken, and the arguments."""
-    made = program.given + program.constants
-    drop_all(places + made, program.places - made)
+    result = program.given + program.constants
+    drop_all(places + result, program.places - result)
     drop_all(places, program.given)
 
 
 @native
-def places_for(program: ptr[Program], small: ptr[raw]) -> ptr[raw]:
+def places_for(program: ptr[SequenceProgram], small: ptr[raw]) -> ptr[raw]:
     """Where a program's places are, and then its arguments: in `small`, which has room for SMALL,
     or in a block, which `let_go_of` gives back. Null with an exception."""
     count = program.places + program.most
@@ -133,7 +130,7 @@ def moved(o: raw, distance: i64) -> raw:
 
 
 @native(export=True, level="O2")
-def perform(program: ptr[Program], places: ptr[raw]) -> bool:
+def perform(program: ptr[SequenceProgram], places: ptr[raw]) -> bool:
     """Runs the steps; False with an exception. There is room for `most` objects after the places,
     which `begin` has prepared; `end` is to be called either way."""
     code = ptr[i64](program + 1) + program.constants
@@ -141,64 +138,64 @@ def perform(program: ptr[Program], places: ptr[raw]) -> bool:
     at = i64(0)
     while at < program.words:
         what = code[at]
-        made = raw(0)
+        result = raw(0)
         if what == RUN:
             count = code[at + 3]
             gather(args, places, code + (at + 4), count)
-            made = py_launch(raw(code[at + 1]), args, count, FRESH=True)
-            places[code[at + 2]] = made
+            result = py_launch(raw(code[at + 1]), args, count, FRESH=True)
+            places[code[at + 2]] = result
             at += 4 + count
         elif what == INTO:
             count = code[at + 2]
             gather(args, places, code + (at + 3), count)
-            made = py_launch(raw(code[at + 1]), args, count, FRESH=False)
-            if made is not None:
-                Py_DecRef(made)
+            result = py_launch(raw(code[at + 1]), args, count, FRESH=False)
+            if result is not None:
+                Py_DecRef(result)
             at += 3 + count
         elif what == CALL:
             count = code[at + 3]
             gather(args, places, code + (at + 4), count)
-            made = PyObject_Vectorcall(raw(code[at + 1]), args, count, None)
+            result = PyObject_Vectorcall(raw(code[at + 1]), args, count, None)
             if code[at + 2] >= 0:
-                places[code[at + 2]] = made
-            elif made is not None:
-                Py_DecRef(made)
+                places[code[at + 2]] = result
+            elif result is not None:
+                Py_DecRef(result)
             at += 4 + count
         elif what == ALLOCATE:
-            made = make_storage(code[at + 1])
-            places[code[at + 2]] = made
+            result = make_storage(code[at + 1])
+            places[code[at + 2]] = result
             at += 3
         elif what == MOVE:
-            made = moved(places[code[at + 1]], code[at + 2])
-            places[code[at + 3]] = made
+            result = moved(places[code[at + 1]], code[at + 2])
+            places[code[at + 3]] = result
             at += 4
         elif what == UNLESS:
-            made = places[code[at + 1]]
-            same = made == places[code[at + 3]]
+            result = places[code[at + 1]]
+            same = result == places[code[at + 3]]
             if same and integer(places[code[at + 2]]) == integer(places[code[at + 4]]):
                 at += code[at + 5]
             at += 6
         elif what == WROTE:
-            made = places[code[at + 1]]
-            ptr[StorageObject](made).version += 1
+            result = places[code[at + 1]]
+            ptr[StorageObject](result).version += 1
             at += 2
         else:
-            made = places[code[at + 1]]
+            result = places[code[at + 1]]
             places[code[at + 1]] = None
-            Py_DecRef(made)
+            Py_DecRef(result)
             at += 2
-        if made is None:
+        if result is None:
             return False
     return True
 
 
 @native
-def result_places(program: ptr[Program]) -> ptr[i64]:
+def result_places(program: ptr[SequenceProgram]) -> ptr[i64]:
     return ptr[i64](program + 1) + (program.constants + program.words)
 
 
 @native
-def result_of(program: ptr[Program], places: ptr[raw]) -> raw:
+def result_of(program: ptr[SequenceProgram], places: ptr[raw]) -> raw:
     at = result_places(program)
     result = raw(NONE)
     if program.packed != 0:
@@ -217,7 +214,7 @@ def result_of(program: ptr[Program], places: ptr[raw]) -> raw:
 @native(export=True)
 def play(self: raw, args: ptr[raw], nargs: i64) -> raw:
     """Runs a sequence, whose storage is `self`; its result, or null with an exception."""
-    program = ptr[Program](ptr[StorageObject](self).ptr)
+    program = ptr[SequenceProgram](ptr[StorageObject](self).ptr)
     if nargs != program.given:
         complain(WRONG_COUNT, self, NONE, nargs)
         return None
@@ -333,10 +330,11 @@ class Sequence:
         """A step that calls a launch's builtin of that name, or anything else."""
         launch = storage_of(what, name)
         self.owners.append(what)
+        native = launch is not None
         word: Any = id(what if launch is None else launch)
-        if isinstance(what, Pending):
+        if isinstance(what, PendingLaunch):
             word = what
-        native = launch is not None or (word is what and word.form == name)
+            native = native or what.form == name
         self.steps.append((kind if native else CALL, [word], outs, list(places)))
 
     def allocate(self, nbytes: int, how: Callable[[int], Any]) -> int:
@@ -404,17 +402,17 @@ class Sequence:
         inside = [c for c in self.constants if not is_symbol(c)]
         if traces and symbols_in(inside):  # (such as scratch memory on the meta device)
             raise Untold("a size that may be any number is a constant of a sequence")
-        if traces and symbols_in([o for o in self.owners if not isinstance(o, Pending)]):
+        if traces and symbols_in([o for o in self.owners if not isinstance(o, PendingLaunch)]):
             raise Untold("a size that may be any number is inside of what a sequence calls")
-        if traces and any([type(word) in (Symbol, Pending, Boxed) for word in words]):
-            return Pending(Draft(words, owners, self, results, packed), "play")
+        if traces and any([type(word) in (Symbol, PendingLaunch, Boxed) for word in words]):
+            return PendingLaunch(SequenceDraft(words, owners, self, results, packed), "play")
         return playing(words, owners)
 
 
 def playing(words: Several[int], owners: Several[Any]) -> Callable[..., Any]:
     """The builtin that runs a program of these words, which rely on these objects."""
-    made: Callable[..., Any] = bind(_play(), words_in_memory(words, *owners))
-    return made
+    result: Callable[..., Any] = bind(_play(), words_in_memory(words, *owners))
+    return result
 
 
 class Boxed:
@@ -435,7 +433,7 @@ class Boxed:
         return self.number.over / size if isinstance(self.number, Ratio) else size
 
 
-class Draft:
+class SequenceDraft:
     """A program with symbols, or launches that have some, among its words."""
 
     def __init__(
@@ -446,7 +444,7 @@ class Draft:
         self.sequence, self.results, self.packed = sequence, results, packed
 
 
-def _drafted(what: Any) -> Draft | None:
+def _drafted(what: Any) -> SequenceDraft | None:
     """The draft of a sequence that is pending; None for anything else."""
-    source = what.source if isinstance(what, Pending) else None
-    return source if isinstance(source, Draft) else None
+    source = what.source if isinstance(what, PendingLaunch) else None
+    return source if isinstance(source, SequenceDraft) else None

@@ -18,9 +18,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections import OrderedDict
+
     from antorcha.runtime.call.node import Node
-    from antorcha.runtime.layout import Layout
-    from antorcha.runtime.storage import Storage
+    from antorcha.runtime.memory.layout import Layout
+    from antorcha.runtime.memory.storage import Storage
     from antorcha.tensor.tensor import Methods  # what floor 4 binds: generated, for type checkers
 else:
     Methods = object
@@ -36,8 +38,8 @@ class Extra:
     )  # fmt: skip
 
     def __init__(self) -> None:
-        self.hooks: dict[int, Any] | None = None
-        self.accumulate_hooks: dict[int, Any] | None = None
+        self.hooks: OrderedDict[int, Any] | None = None
+        self.accumulate_hooks: OrderedDict[int, Any] | None = None
         self.accumulator: Any = None  # weak: the AccumulateGrad node shown to the user
         self.node_hooks: Any = None  # the hooks registered on that node
         self.name: str | None = None
@@ -90,19 +92,31 @@ PLAIN: dict[str, Any] = {
 """The fields of a fresh tensor, besides its layout and storage."""
 
 
-def bare(layout: Layout, storage: Storage, offset: int = 0) -> Tensor:
+FIELDS = ("_layout", "_storage", *PLAIN)
+"""The fields that every tensor has; ``_seen`` not all."""
+
+
+def take_fields(result: Tensor, tensor: Tensor) -> None:
+    """Makes one tensor the same as another: its memory, its history, its gradient."""
+    for name in FIELDS:
+        setattr(result, name, getattr(tensor, name))
+    if hasattr(tensor, "_seen"):
+        result._seen = tensor._seen
+
+
+def bare(layout: Layout, storage: Storage | None, offset: int = 0) -> Tensor:
     """A plain tensor over a storage, outside of any graph."""
-    made = new(Tensor)
-    made._layout = layout
-    made._storage = storage
-    made._offset = offset
-    made._rg = False
-    made._fn = None
-    made._nr = 0
-    made._grad = None
-    made._base = None
-    made._extra = None
-    return made
+    result = new(Tensor)
+    result._layout = layout
+    result._storage = storage  # type: ignore[assignment]  # None where only the layout is read
+    result._offset = offset
+    result._rg = False
+    result._fn = None
+    result._nr = 0
+    result._grad = None
+    result._base = None
+    result._extra = None
+    return result
 
 
 def extra(tensor: Tensor) -> Extra:

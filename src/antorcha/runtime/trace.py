@@ -14,9 +14,6 @@ taken. Invariants: numbers of records only grow, so one that a late thread compl
 is known to be of the past; a record's mark is written last, and 0 in one that is not there.
 """
 
-# Native functions are in the kernel language, whose types are values: mypy cannot read them.
-# mypy: disable-error-code="valid-type,arg-type,attr-defined,index,misc"
-# mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
 from __future__ import annotations
 
 import os
@@ -47,7 +44,7 @@ from antorcha.lang.native import (
     u64,
     void,
 )
-from antorcha.runtime import alloc, launched
+from antorcha.runtime import launched
 from antorcha.runtime.cpython import (
     FALSE,
     NONE,
@@ -62,6 +59,7 @@ from antorcha.runtime.cpython import (
     new_reference,
 )
 from antorcha.runtime.launch import kernel_t
+from antorcha.runtime.memory import alloc
 
 NOTHING, OP, NODE, BLOCK, KERNEL = range(5)
 """Kinds of records: none; a call of an op, named by a string; a run of a node, by its op; a block
@@ -73,7 +71,7 @@ WORDS = 8  # of a record
 
 
 @struct
-class Entry:
+class TraceEntry:
     """A record in memory: one line of a cache."""
 
     mark: i64  # its kind, and above it the number of the node that it has made, or that runs
@@ -151,9 +149,9 @@ def new_chunk(c: i64) -> raw:
         pause()
     chunk = chunks[c]
     if chunk is None:
-        chunk = alloc.aligned_alloc(64, CHUNK * Entry.size)
+        chunk = alloc.aligned_alloc(64, CHUNK * TraceEntry.size)
         if chunk is not None:
-            entries = ptr[Entry](chunk)
+            entries = ptr[TraceEntry](chunk)
             for k in range(CHUNK):
                 (entries + k).mark = NOTHING
             chunks[c] = chunk
@@ -172,22 +170,22 @@ def free_chunk(c: i64) -> bool:
 
 
 @native
-def entry_at(number: i64) -> ptr[Entry]:
+def entry_at(number: i64) -> ptr[TraceEntry]:
     """The record of that number, which is of this profile, or null."""
     k = number - state.base
     if k < 0 or k >= CHUNK * CHUNKS:
-        return ptr[Entry](raw(0))
+        return ptr[TraceEntry](raw(0))
     chunk = chunks[k // CHUNK]
     if chunk is None:
-        return ptr[Entry](raw(0))
-    return ptr[Entry](chunk) + k % CHUNK
+        return ptr[TraceEntry](raw(0))
+    return ptr[TraceEntry](chunk) + k % CHUNK
 
 
 @native
-def new_entry() -> ptr[Entry]:
+def new_entry() -> ptr[TraceEntry]:
     """The next record, or null: there is no room, or no profile."""
     if state.on == 0:
-        return ptr[Entry](raw(0))
+        return ptr[TraceEntry](raw(0))
     number = atomic_add(ref(state.next), 1)
     k = number - state.base
     if k < CHUNK * CHUNKS and chunks[k // CHUNK] is None:
@@ -263,7 +261,7 @@ def py_end(_self: raw, args: ptr[raw], _nargs: i64) -> raw:
     """(record, number of a node or -1)."""
     now = clock()
     number = PyLong_AsLongLong(args[0])
-    entry = ptr[Entry](raw(0))
+    entry = ptr[TraceEntry](raw(0))
     if number >= 0:
         entry = entry_at(number)
     if entry is not None:
@@ -303,26 +301,26 @@ def py_take(_self: raw, args: ptr[raw], _nargs: i64) -> raw:
         mark = atomic_load(ref(entry.mark), "acquire")
     if mark == NOTHING:
         return new_reference(raw(NONE))
-    made = PyTuple_New(WORDS + 1)
-    if made is None:
-        return made
+    result = PyTuple_New(WORDS + 1)
+    if result is None:
+        return result
     entry.mark = NOTHING
     kind = mark & KIND
-    PyTuple_SetItem(made, 0, PyLong_FromLongLong(kind))
+    PyTuple_SetItem(result, 0, PyLong_FromLongLong(kind))
     words = ptr[i64](entry)
     for k in range(3, WORDS):
-        PyTuple_SetItem(made, k, PyLong_FromLongLong(words[k]))
-    PyTuple_SetItem(made, WORDS, PyLong_FromLongLong(mark >> KIND_BITS))
+        PyTuple_SetItem(result, k, PyLong_FromLongLong(words[k]))
+    PyTuple_SetItem(result, WORDS, PyLong_FromLongLong(mark >> KIND_BITS))
     if kind == KERNEL:
-        PyTuple_SetItem(made, 1, PyLong_FromLongLong(i64(entry.what)))
-        PyTuple_SetItem(made, 2, new_reference(raw(NONE)))
+        PyTuple_SetItem(result, 1, PyLong_FromLongLong(i64(entry.what)))
+        PyTuple_SetItem(result, 2, new_reference(raw(NONE)))
     else:
-        PyTuple_SetItem(made, 1, entry.what)
+        PyTuple_SetItem(result, 1, entry.what)
         noted = entry.noted
         if noted is None:
             noted = new_reference(raw(NONE))
-        PyTuple_SetItem(made, 2, noted)
-    return made
+        PyTuple_SetItem(result, 2, noted)
+    return result
 
 
 # ---- a profile
@@ -369,7 +367,7 @@ def _has_even_cycles() -> bool:
 
 
 def start(notes: int = 0, collect: Callable[..., Any] | None = None) -> None:
-    """From now on records are written. notes: SHAPES, COLLECT; see ``native.watched.noted``."""
+    """From now on records are written. notes: SHAPES, COLLECT; see ``native.profiled.noted``."""
     global _start
     prepare()
     wanted.np[0] = notes

@@ -9,9 +9,13 @@ See https://docs.pytorch.org/docs/stable/notes/serialization.html.
 
 from __future__ import annotations
 
+import importlib
 import os
+import sys
 from typing import Any
 
+from antorcha.core.files import replacing
+from antorcha.core.lazy import lazy
 from antorcha.errors import (
     ArgumentError,
     GraphError,
@@ -20,7 +24,6 @@ from antorcha.errors import (
     no_such_name,
     warn,
 )
-from antorcha.files import replacing
 from antorcha.serialization.errors import CheckpointError, UnpicklingError
 from antorcha.serialization.names import (
     add_safe_globals,
@@ -39,6 +42,12 @@ from antorcha.serialization.options import (
     set_default_mmap_options,
     skip_data,
 )
+from antorcha.tensor.storages import UntypedStorage
+
+serialization_writer = lazy("antorcha.serialization.writer")
+serialization_reader = lazy("antorcha.serialization.reader")
+serialization_config = lazy("antorcha.utils.serialization.config")
+serialization_gguf = lazy("antorcha.serialization.gguf")
 
 __all__ = [
     "CheckpointError", "LoadEndianness", "UnpicklingError", "add_safe_globals",
@@ -79,13 +88,14 @@ def save(
     >>> torch.load(io.BytesIO(buffer.getvalue()))
     {'x': tensor([0, 1, 2])}
     """
-    from antorcha.serialization.writer import write, write_old
 
     def put(file: Any, name: str) -> None:
         if _use_new_zipfile_serialization:
-            write(obj, file, name, pickle_protocol, pickle_module, not _disable_byteorder_record)
+            serialization_writer.write(
+                obj, file, name, pickle_protocol, pickle_module, not _disable_byteorder_record
+            )
         else:
-            write_old(obj, file, pickle_protocol, pickle_module)
+            serialization_writer.write_old(obj, file, pickle_protocol, pickle_module)
 
     if isinstance(f, (str, os.PathLike)):
         path = os.path.realpath(os.fspath(f))
@@ -143,23 +153,22 @@ def load(
     if pickle_load_args and not trust:
         warn("pickle_load_args only works if `weights_only=False`.", UserWarning)
     encoding = pickle_load_args.get("encoding", "utf-8")
-    from antorcha.serialization.reader import Wanted, read
-    from antorcha.utils.serialization import config
-
     is_path = isinstance(f, (str, os.PathLike))
     if mmap is None:
-        mmap = config.load.mmap and is_path
+        mmap = serialization_config.load.mmap and is_path
     if mmap and not is_path:
         raise ValueRangeError("f must be a file path in order to use the mmap argument")
-    wanted = Wanted(map_location, trust, encoding, os.fspath(f) if mmap else None)
+    wanted = serialization_reader.Wanted(
+        map_location, trust, encoding, os.fspath(f) if mmap else None
+    )
     try:
         if is_path:
             if os.fspath(f).endswith(".safetensors"):
                 return _load_safetensors(os.fspath(f), map_location)
             with open(f, "rb") as file:
-                return read(file, wanted)
+                return serialization_reader.read(file, wanted)
         _check_seekable(f)
-        return read(f, wanted)
+        return serialization_reader.read(f, wanted)
     except UnpicklingError as error:
         raise error if trust else UnpicklingError(_weights_only_message(str(error))) from None
 
@@ -216,9 +225,6 @@ def _check_seekable(f: Any) -> None:
 
 def _load_safetensors(path: str, map_location: Any) -> Any:
     """A safetensors file, by the package of that name."""
-    import importlib
-    import sys
-
     torch = sys.modules.get("torch")
     if torch is None or "antorcha" not in getattr(torch, "__version__", ""):
         raise MissingFeature(
@@ -251,20 +257,20 @@ def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
     >>> torch.serialization.get_unsafe_globals_in_checkpoint(io.BytesIO(file.getvalue()))
     ['torch.nn.modules.activation.ReLU']
     """
-    from antorcha.serialization.reader import unsafe_names
-
+    found: list[str]
     if isinstance(f, (str, os.PathLike)):
         with open(f, "rb") as file:
-            return unsafe_names(file)
+            found = serialization_reader.unsafe_names(file)
+            return found
     _check_seekable(f)
-    return unsafe_names(f)
+    found = serialization_reader.unsafe_names(f)
+    return found
 
 
 def location_tag(storage: Any) -> str:
     """How a checkpoint names the place of a storage: ``cpu``, ``meta``, or what a package says."""
-    from antorcha.serialization.writer import place
-
-    return place(getattr(storage, "_untyped_storage", storage))
+    text: str = serialization_writer.place(getattr(storage, "_untyped_storage", storage))
+    return text
 
 
 def default_restore_location(storage: Any, location: str) -> Any:
@@ -274,16 +280,11 @@ def default_restore_location(storage: Any, location: str) -> Any:
     >>> torch.serialization.default_restore_location(storage, "cpu").nbytes()
     8
     """
-    from antorcha.serialization.reader import placed
-    from antorcha.tensor.storages import UntypedStorage
-
     untyped = getattr(storage, "_untyped_storage", storage)
-    return UntypedStorage._of(*placed(untyped._storage, location, None))
+    return UntypedStorage._of(*serialization_reader.placed(untyped._storage, location, None))
 
 
 def __getattr__(name: str) -> Any:
     if name == "load_gguf":
-        from antorcha.serialization.gguf import load_gguf
-
-        return load_gguf
+        return serialization_gguf.load_gguf
     raise no_such_name("torch.serialization", name, __all__)

@@ -14,16 +14,16 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from antorcha import dtypes
-from antorcha.device import CPU
+from antorcha.core import dtypes
+from antorcha.core.device import CPU
+from antorcha.core.lazy import Array
+from antorcha.core.shapes import INT64_MAX, MOST_DIMS
 from antorcha.errors import MissingFeature, shown
-from antorcha.lazy import Array
-from antorcha.runtime import layout as L
-from antorcha.runtime.shared import map_file
-from antorcha.runtime.storage import Storage, as_numpy, part
+from antorcha.runtime.memory import layout as L
+from antorcha.runtime.memory.shared import map_file
+from antorcha.runtime.memory.storage import Storage, as_numpy, part
 from antorcha.runtime.tensor import Tensor, bare
 from antorcha.serialization.errors import CheckpointError
-from antorcha.shapes import INT64_MAX, MOST_DIMS
 from antorcha.tensor.interop import share
 
 _NUMBERS: Final = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q",
@@ -71,7 +71,7 @@ def load_gguf(path: Any) -> GGUF:
     place = os.fspath(path)
     size = os.path.getsize(place)
     file = map_file(place, False, size)
-    reader = _Reader(memoryview(file))  # type: ignore[arg-type]
+    reader = _HeaderReader(memoryview(file))
     metadata, infos = reader.read()
     alignment = metadata.get("general.alignment", 32)
     if type(alignment) is not int or alignment <= 0:
@@ -94,7 +94,7 @@ class _Info(NamedTuple):
     offset: int
 
 
-class _Reader:
+class _HeaderReader:
     """Reads the part before the tensors; every length is checked against the file's."""
 
     def __init__(self, data: memoryview) -> None:
@@ -206,8 +206,8 @@ def _floats(file: Storage, place: int, nbytes: int, kind: int) -> Array:
     if kind == _Q8_0:
         return blocks[:, 2:].view(np.int8) * scales
     pairs = blocks[:, 2:]  # elements k and k + 16, in the lower and the upper half of a byte
-    made = np.empty((len(blocks), _BLOCK), np.float32)
-    np.subtract(pairs & 15, 8, out=made[:, :16], dtype=np.float32)
-    np.subtract(pairs >> 4, 8, out=made[:, 16:], dtype=np.float32)
-    made *= scales
-    return made
+    result = np.empty((len(blocks), _BLOCK), np.float32)
+    np.subtract(pairs & 15, 8, out=result[:, :16], dtype=np.float32)
+    np.subtract(pairs >> 4, 8, out=result[:, 16:], dtype=np.float32)
+    result *= scales
+    return result

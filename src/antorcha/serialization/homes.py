@@ -7,11 +7,17 @@ import importlib
 from types import ModuleType
 from typing import Any, Final
 
+from antorcha import basics
+from antorcha.core.lazy import imported, lazy
+from antorcha.ops.kinds.record import REGISTRY
+
+antorcha_random = lazy("antorcha.random")
+
 _RENAMED: Final = {
     "nn.containers": "nn.modules.container", "nn.module": "nn.modules.module",
     "nn.multihead": "nn.modules.activation", "nn.pooling_more": "nn.modules.pooling",
     "optim.lr_base": "optim.lr_scheduler", "optim.lr_policies": "optim.lr_scheduler",
-    "nn.lazy": "nn.modules.lazy", "nn.state": "nn.modules.module", "nn.hooks": "utils.hooks",
+    "nn.lazy": "nn.modules.lazy", "nn.state": "nn.modules.module", "autograd.hooks": "utils.hooks",
     "optim._adafactor": "optim", "optim._muon": "optim",
     "data.sampler": "utils.data.sampler", "data.dataset": "utils.data.dataset",
     "data.collate": "utils.data._utils.collate",
@@ -25,8 +31,8 @@ _SAME: Final = ("activation", "adaptive", "channelshuffle", "conv", "distance", 
                 "transformer", "upsampling")  # fmt: skip
 """Files of layers that PyTorch names so in ``torch.nn.modules``."""
 _NAMED: Final = {
-    "antorcha.runtime.tensor.Tensor": "torch", "antorcha.dtypes.dtype": "torch",
-    "antorcha.runtime.tensor.Parameter": "torch.nn.parameter", "antorcha.shapes.Size": "torch",
+    "antorcha.runtime.tensor.Tensor": "torch", "antorcha.core.dtypes.dtype": "torch",
+    "antorcha.runtime.tensor.Parameter": "torch.nn.parameter", "antorcha.core.shapes.Size": "torch",
     "antorcha.random.Generator": "torch._C",
     "antorcha.nn.parallel.DataParallel": "torch.nn.parallel.data_parallel",
     "antorcha.nn.linear_cross_entropy.LinearCrossEntropyLoss": "torch.nn.modules.loss",
@@ -117,16 +123,12 @@ def _class(path: str, name: str) -> Any:
 
 
 def _generator() -> Any:
-    from antorcha.random import Generator
-
-    return Generator
+    return antorcha_random.Generator
 
 
 def _op(name: str) -> Any:
-    from antorcha import basics
-    from antorcha.nn import functional
-    from antorcha.ops.record import REGISTRY
-
     if isinstance(vars(basics).get(name), basics.memory_format):
         return vars(basics)[name]
-    return REGISTRY[name] if name in REGISTRY else vars(functional).get(name)
+    if name in REGISTRY:
+        return REGISTRY[name]
+    return vars(imported("antorcha.nn.functional")).get(name)

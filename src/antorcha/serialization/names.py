@@ -11,13 +11,16 @@ from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-from antorcha import dtypes
-from antorcha.device import Device
-from antorcha.dtypes import dtype as DType
+from antorcha.core import dtypes
+from antorcha.core.device import Device
+from antorcha.core.dtypes import dtype as DType
+from antorcha.core.lazy import lazy
+from antorcha.core.shapes import Size
 from antorcha.errors import ArgumentError, ValueRangeError
 from antorcha.runtime.tensor import Parameter, Tensor
 from antorcha.serialization.homes import torch_module
-from antorcha.shapes import Size
+
+serialization_rebuild = lazy("antorcha.serialization.rebuild")
 
 STORAGE_NAMES = {
     "float32": "FloatStorage", "float64": "DoubleStorage", "float16": "HalfStorage",
@@ -27,7 +30,7 @@ STORAGE_NAMES = {
 }  # fmt: skip
 
 
-class Global:
+class GlobalName:
     """A name to be written into a pickle."""
 
     __slots__ = ("module", "name")
@@ -45,7 +48,7 @@ class StorageType:
 
     __slots__ = ("dtype", "written")
 
-    def __init__(self, dtype: DType | None, written: Global) -> None:
+    def __init__(self, dtype: DType | None, written: GlobalName) -> None:
         self.dtype, self.written = dtype, written
 
     @property
@@ -64,28 +67,28 @@ REFUSED = {
 }
 """What PyTorch saves and antorcha does not have, by the names in the pickle."""
 _by_name = {d.name: d for d in dtypes.ALL}
-UNTYPED = StorageType(None, Global("torch.storage", "UntypedStorage"))
+UNTYPED = StorageType(None, GlobalName("torch.storage", "UntypedStorage"))
 STORAGE_TYPES = {
-    name: StorageType(_by_name[name], Global("torch", shown))
+    name: StorageType(_by_name[name], GlobalName("torch", shown))
     for name, shown in STORAGE_NAMES.items()
 }
-DTYPES = {d: Global("torch", d.name) for d in dtypes.ALL + dtypes.NAMES_ONLY}
+DTYPES = {d: GlobalName("torch", d.name) for d in dtypes.ALL + dtypes.NAMES_ONLY}
 
 # written
-REBUILD_TENSOR = Global("torch._utils", "_rebuild_tensor_v2")
-REBUILD_SPARSE = Global("torch._utils", "_rebuild_sparse_tensor")
-LAYOUT = Global("torch.serialization", "_get_layout")
-REBUILD_TENSOR_3 = Global("torch._utils", "_rebuild_tensor_v3")
-REBUILD_META = Global("torch._utils", "_rebuild_meta_tensor_no_storage")
-REBUILD_PARAMETER = Global("torch._utils", "_rebuild_parameter")
-REBUILD_PARAMETER_STATE = Global("torch._utils", "_rebuild_parameter_with_state")
-REBUILD_TYPE = Global("torch._tensor", "_rebuild_from_type_v2")
-TENSOR = Global("torch", "Tensor")
-SIZE = Global("torch", "Size")
-DEVICE = Global("torch", "device")
-GENERATOR = Global("torch._C", "Generator")
+REBUILD_TENSOR = GlobalName("torch._utils", "_rebuild_tensor_v2")
+REBUILD_SPARSE = GlobalName("torch._utils", "_rebuild_sparse_tensor")
+LAYOUT = GlobalName("torch.serialization", "_get_layout")
+REBUILD_TENSOR_3 = GlobalName("torch._utils", "_rebuild_tensor_v3")
+REBUILD_META = GlobalName("torch._utils", "_rebuild_meta_tensor_no_storage")
+REBUILD_PARAMETER = GlobalName("torch._utils", "_rebuild_parameter")
+REBUILD_PARAMETER_STATE = GlobalName("torch._utils", "_rebuild_parameter_with_state")
+REBUILD_TYPE = GlobalName("torch._tensor", "_rebuild_from_type_v2")
+TENSOR = GlobalName("torch", "Tensor")
+SIZE = GlobalName("torch", "Size")
+DEVICE = GlobalName("torch", "device")
+GENERATOR = GlobalName("torch._C", "Generator")
 FORMATS = {
-    f"torch.{name}": Global("torch", name)
+    f"torch.{name}": GlobalName("torch", name)
     for name in ("contiguous_format", "preserve_format", "channels_last", "channels_last_3d")
 }
 
@@ -99,8 +102,6 @@ def _encode(text: str, encoding: str) -> bytes:
 
 def _table() -> tuple[dict[str, Any], dict[str, Any]]:
     """The values that names stand for, and the functions that may be called."""
-    from antorcha.serialization import rebuild
-
     values: dict[str, Any] = {
         "torch.Tensor": Tensor, "torch.nn.parameter.Parameter": Parameter,
         "torch.storage.UntypedStorage": UNTYPED,
@@ -111,24 +112,25 @@ def _table() -> tuple[dict[str, Any], dict[str, Any]]:
         values[f"torch.{kind.written.name}"] = kind
         values[f"torch.storage.{kind.written.name}"] = kind
     functions: dict[str, Any] = {
-        "torch._utils._rebuild_tensor": rebuild.tensor_v1,
-        "torch._utils._rebuild_tensor_v2": rebuild.tensor,
-        "torch._utils._rebuild_tensor_v3": rebuild.tensor_of_bytes,
-        "torch._utils._rebuild_meta_tensor_no_storage": rebuild.meta_tensor,
-        "torch._utils._rebuild_parameter": rebuild.parameter,
-        "torch._utils._rebuild_parameter_with_state": rebuild.parameter_with_state,
-        "torch._utils._rebuild_sparse_tensor": rebuild.sparse,
-        "torch.serialization._get_layout": rebuild.layout_of,
-        "torch._tensor._rebuild_from_type_v2": rebuild.from_type,
-        "torch._utils._rebuild_device_tensor_from_cpu_tensor": rebuild.on_device,
-        "torch._utils._rebuild_device_tensor_from_numpy": rebuild.from_array,
+        "torch._utils._rebuild_tensor": serialization_rebuild.tensor_v1,
+        "torch._utils._rebuild_tensor_v2": serialization_rebuild.tensor,
+        "torch._utils._rebuild_tensor_v3": serialization_rebuild.tensor_of_bytes,
+        "torch._utils._rebuild_meta_tensor_no_storage": serialization_rebuild.meta_tensor,
+        "torch._utils._rebuild_parameter": serialization_rebuild.parameter,
+        "torch._utils._rebuild_parameter_with_state": serialization_rebuild.parameter_with_state,
+        "torch._utils._rebuild_sparse_tensor": serialization_rebuild.sparse,
+        "torch.serialization._get_layout": serialization_rebuild.layout_of,
+        "torch._tensor._rebuild_from_type_v2": serialization_rebuild.from_type,
+        "torch._utils._rebuild_device_tensor_from_cpu_tensor": serialization_rebuild.on_device,
+        "torch._utils._rebuild_device_tensor_from_numpy": serialization_rebuild.from_array,
         "torch.Size": Size, "torch.device": Device, "_codecs.encode": _encode,
         "collections.OrderedDict": OrderedDict, "collections.Counter": Counter,
         "collections.defaultdict": defaultdict,
     }  # fmt: skip
     for builtins in ("__builtin__", "builtins"):
-        for made in (set, frozenset, complex, bytearray, slice):
-            functions[f"{builtins}.{made.__name__}"] = made
+        functions[f"{builtins}.getattr"] = serialization_rebuild.attribute
+        for result in (set, frozenset, complex, bytearray, slice):
+            functions[f"{builtins}.{result.__name__}"] = result
         for factory in (list, dict, int, float, str, bool, tuple):  # for defaultdict
             values[f"{builtins}.{factory.__name__}"] = factory
     return values, functions

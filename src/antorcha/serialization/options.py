@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import mmap
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -62,8 +63,6 @@ class set_default_mmap_options:
     """
 
     def __init__(self, flags: int) -> None:
-        import mmap
-
         known = (getattr(mmap, "MAP_PRIVATE", None), getattr(mmap, "MAP_SHARED", None))
         if flags not in known or flags is None:
             raise ValueRangeError(

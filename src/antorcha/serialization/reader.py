@@ -16,13 +16,13 @@ import zlib
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from antorcha.device import CPU, Device, as_device, backend
-from antorcha.dtypes import uint8
+from antorcha.core.device import CPU, Device, as_device, backend
+from antorcha.core.dtypes import uint8
 from antorcha.errors import AntorchaError, ArgumentError, MissingFeature, ValueRangeError, shown
-from antorcha.ops.record import T
-from antorcha.runtime.layout import contiguous
-from antorcha.runtime.shared import map_file
-from antorcha.runtime.storage import Storage, is_owned, new_storage, part
+from antorcha.ops.kinds.record import T
+from antorcha.runtime.memory.layout import contiguous
+from antorcha.runtime.memory.shared import map_file
+from antorcha.runtime.memory.storage import Storage, is_owned, new_storage, part
 from antorcha.runtime.tensor import bare
 from antorcha.serialization import options
 from antorcha.serialization.errors import CheckpointError, UnpicklingError
@@ -227,8 +227,8 @@ class _ZipFile:
 
 def _filled(source: Any, nbytes: int) -> Storage:
     """A new storage with the next bytes of a file, read into its memory."""
-    made = new_storage(nbytes)
-    memory = memoryview(made)  # type: ignore[arg-type]
+    result = new_storage(nbytes)
+    memory = memoryview(result)
     at, readinto = 0, getattr(source, "readinto", None)
     while at < nbytes:
         if readinto is not None:
@@ -240,7 +240,7 @@ def _filled(source: Any, nbytes: int) -> Storage:
         if not count:
             raise EOFError("it ends too early")
         at += count
-    return made
+    return result
 
 
 def _own(storage: Storage) -> Storage:
@@ -427,9 +427,9 @@ class _OldFile:
         """A storage whose bytes come later."""
         size = numel * kind.itemsize
         self.room.take(f"storage {key}", size)
-        made = self.storages[key] = new_storage(size)
-        self.waiting[key] = made, kind.itemsize
-        return made
+        result = self.storages[key] = new_storage(size)
+        self.waiting[key] = result, kind.itemsize
+        return result
 
     def _fill(self, key: str) -> None:
         """Reads a storage's bytes."""
@@ -437,15 +437,15 @@ class _OldFile:
             raise CheckpointError(
                 f"load: the file is damaged: no tensor has storage {key}, or it is there twice"
             )
-        made, itemsize = self.waiting.pop(key)
-        end = self.at + 8 + made.nbytes
+        result, itemsize = self.waiting.pop(key)
+        end = self.at + 8 + result.nbytes
         if (
             end > len(self.data)
-            or struct.unpack_from("<q", self.data, self.at)[0] * itemsize != made.nbytes
+            or struct.unpack_from("<q", self.data, self.at)[0] * itemsize != result.nbytes
         ):
             raise CheckpointError(f"load: the file is truncated or damaged at storage {key}")
         if not options.local.skip_data:
-            memory = memoryview(made)  # type: ignore[arg-type]
+            memory = memoryview(result)
             memory[:] = memoryview(self.data)[self.at + 8 : end]
         self.at = end
 

@@ -1,26 +1,38 @@
-"""Tensors from what a checkpoint says of them. Everything is checked before memory is looked at."""
+"""Tensors from what a checkpoint says of them, and what it says by an attribute's name.
+
+Everything is checked before memory is looked at.
+"""
 
 from __future__ import annotations
 
+import enum
+import types
 from typing import Any
 
 import numpy as np
 
-from antorcha.device import META, Device, as_device
-from antorcha.dtypes import dtype as DType
-from antorcha.dtypes import uint8
+from antorcha.core.device import META, Device, as_device
+from antorcha.core.dtypes import dtype as DType
+from antorcha.core.dtypes import uint8
+from antorcha.core.lazy import imported, lazy
+from antorcha.core.shapes import INT64_MAX, MOST_DIMS
 from antorcha.errors import shown
-from antorcha.ops.record import T
-from antorcha.runtime import layout as L
-from antorcha.runtime.storage import Storage
+from antorcha.ops.kinds.record import T
+from antorcha.runtime.memory import layout as L
+from antorcha.runtime.memory.storage import Storage
 from antorcha.runtime.tensor import Parameter, Tensor, bare
+from antorcha.serialization import homes
 from antorcha.serialization.errors import UnpicklingError
 from antorcha.serialization.names import StorageType
-from antorcha.shapes import INT64_MAX, MOST_DIMS
 from antorcha.tensor import layouts
 from antorcha.tensor.interop import share
 from antorcha.tensor.storages import UntypedStorage
 from antorcha.tensor.typed_storage import TypedStorage
+
+nn_module = lazy("antorcha.nn.module")
+sparse_compressed = lazy("antorcha.tensor.sparse.compressed")
+sparse_create = lazy("antorcha.tensor.sparse.create")
+serialization_names = lazy("antorcha.serialization.names")
 
 
 class Loaded(TypedStorage):
@@ -64,15 +76,15 @@ def _over(
             f"load: a tensor of size {shape}, stride {strides}, offset {shown(offset)}: damaged "
             "file"
         )
-    lay = L.layout(shape, strides, dtype, loaded.device)
-    if (offset + lay.high) * lay.itemsize > loaded.storage.nbytes and lay.numel:
+    layout = L.layout(shape, strides, dtype, loaded.device)
+    if (offset + layout.high) * layout.itemsize > loaded.storage.nbytes and layout.numel:
         raise UnpicklingError(
             f"load: a tensor of size {shape}, stride {strides} at offset {offset} does not fit its "
             f"storage of {loaded.storage.nbytes} bytes: the file is damaged"
         )
-    made = bare(lay, loaded.storage, offset)
-    made._rg = bool(requires_grad) and dtype.kind in "fc"
-    return made
+    result = bare(layout, loaded.storage, offset)
+    result._rg = bool(requires_grad) and dtype.kind in "fc"
+    return result
 
 
 def tensor_v1(storage: Any, storage_offset: Any, size: Any, stride: Any) -> Tensor:
@@ -93,8 +105,8 @@ def tensor(
     kind = storage.kind.dtype if isinstance(storage, Loaded) else None
     if kind is None:
         raise UnpicklingError("load: a tensor over a storage without a dtype: the file is damaged")
-    made = _over(storage, kind, storage_offset, size, stride, requires_grad)
-    return _with_bits(made, metadata)
+    result = _over(storage, kind, storage_offset, size, stride, requires_grad)
+    return _with_bits(result, metadata)
 
 
 def tensor_of_bytes(
@@ -110,24 +122,26 @@ def tensor_of_bytes(
     """A tensor whose dtype has no storage class (uint16, uint32, uint64)."""
     if not isinstance(dtype, DType):
         raise UnpicklingError(f"load: a tensor of dtype {shown(dtype)}: the file is damaged")
-    made = _over(storage, dtype, storage_offset, size, stride, requires_grad)
-    return _with_bits(made, metadata)
+    result = _over(storage, dtype, storage_offset, size, stride, requires_grad)
+    return _with_bits(result, metadata)
 
 
-def _with_bits(made: Tensor, metadata: Any) -> Tensor:
+def _with_bits(result: Tensor, metadata: Any) -> Tensor:
     """PyTorch's lazy conjugate and negative, made real."""
     bits = metadata if isinstance(metadata, dict) else {}
     if not (bits.get("conj") or bits.get("neg")):
-        return made
-    lay, storage = made._layout, made._storage
+        return result
+    layout, storage = result._layout, result._storage
     # The storage's numbers, each once: an expanded tensor may have any number of elements.
-    numbers = bare(L.contiguous((storage.nbytes // lay.itemsize,), lay.dtype, lay.device), storage)
+    numbers = bare(
+        L.contiguous((storage.nbytes // layout.itemsize,), layout.dtype, layout.device), storage
+    )
     if bits.get("conj"):
-        numbers = T.conj_physical(numbers)
+        numbers = T.conjugate(numbers)
     if bits.get("neg"):
         numbers = T.neg(numbers)
-    turned = bare(lay, numbers._storage, made._offset)
-    turned._rg = made._rg
+    turned = bare(layout, numbers._storage, result._offset)
+    turned._rg = result._rg
     return turned
 
 
@@ -135,11 +149,11 @@ def meta_tensor(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Tenso
     """A tensor without data."""
     if not isinstance(dtype, DType):
         raise UnpicklingError(f"load: a tensor of dtype {shown(dtype)}: the file is damaged")
-    made: Tensor = T.empty_strided(
+    result: Tensor = T.empty_strided(
         _sizes("size", size), _sizes("stride", stride), dtype=dtype, device=META
     )
-    made._rg = bool(requires_grad) and dtype.kind in "fc"
-    return made
+    result._rg = bool(requires_grad) and dtype.kind in "fc"
+    return result
 
 
 def layout_of(name: Any) -> Any:
@@ -152,8 +166,6 @@ def layout_of(name: Any) -> Any:
 
 def sparse(layout: Any, data: Any) -> Tensor:
     """A sparse tensor of its parts; its indices are checked, whatever the program's setting."""
-    from antorcha.tensor.sparse import compressed, create
-
     formats = {"sparse_coo": (3, 4), "sparse_csr": (4,), "sparse_csc": (4,), "sparse_bsr": (4,),
                "sparse_bsc": (4,)}  # fmt: skip
     name = getattr(layout, "name", "")
@@ -166,25 +178,25 @@ def sparse(layout: Any, data: Any) -> Tensor:
     try:
         if count == 2:
             coalesced = len(data) == 4 and data[3] is True
-            made = create.make_coo((*parts, size), None, None, False, True, coalesced)
-            create.check_coalesced(made)
+            result = sparse_create.make_coo((*parts, size), None, None, False, True, coalesced)
+            sparse_create.check_coalesced(result)
         else:
-            made = compressed.make_compressed(
+            result = sparse_compressed.make_compressed(
                 name.removeprefix("sparse_"), parts[0], parts[1], parts[2], size, None, None, False
             )
     except (RuntimeError, TypeError, IndexError) as error:
         raise UnpicklingError(f"load: a sparse tensor whose parts do not fit: {error}") from None
-    return made
+    found: Tensor = result
+    return found
 
 
 def parameter(data: Any, requires_grad: Any, backward_hooks: Any) -> Tensor:
     """A Parameter over a tensor."""
-    import antorcha.nn.parameter  # noqa: F401  # gives Parameter its constructor
-
+    imported("antorcha.nn.parameter")  # gives Parameter its constructor
     if not isinstance(data, Tensor):
         raise UnpicklingError("load: a parameter without a tensor: the file is damaged")
-    made: Tensor = Parameter(data, requires_grad=bool(requires_grad))  # type: ignore[call-arg]
-    return made
+    result: Tensor = Parameter(data, requires_grad=bool(requires_grad))  # type: ignore[call-arg]
+    return result
 
 
 def parameter_with_state(data: Any, requires_grad: Any, backward_hooks: Any, state: Any) -> Tensor:
@@ -194,37 +206,59 @@ def parameter_with_state(data: Any, requires_grad: Any, backward_hooks: Any, sta
 
 def from_type(function: Any, kind: Any, arguments: Any, state: Any) -> Tensor:
     """A tensor of a subclass, or with attributes."""
-    from antorcha.serialization.names import known
-
-    if function not in known()[1].values() or not isinstance(arguments, tuple):
+    if function not in serialization_names.known()[1].values() or not isinstance(arguments, tuple):
         raise UnpicklingError("load: a tensor that is not rebuilt as tensors are: damaged file")
-    made = function(*arguments)
-    if not (isinstance(made, Tensor) and isinstance(kind, type) and issubclass(kind, Tensor)):
+    result = function(*arguments)
+    if not (isinstance(result, Tensor) and isinstance(kind, type) and issubclass(kind, Tensor)):
         raise UnpicklingError("load: a tensor of a type that is none: the file is damaged")
-    if kind is not type(made) and not (kind is Parameter and isinstance(made, Parameter)):
-        made = made.as_subclass(kind)
-    return _with_state(made, state)
+    if kind is not type(result) and not (kind is Parameter and isinstance(result, Parameter)):
+        result = result.as_subclass(kind)
+    return _with_state(result, state)
 
 
-def _with_state(made: Tensor, state: Any) -> Tensor:
+def _with_state(result: Tensor, state: Any) -> Tensor:
     """Sets attributes that the user gave a tensor (never the tensor's own fields)."""
     if isinstance(state, tuple):
         state = state[0]  # the other part is for __slots__
     if state:
         if not isinstance(state, dict) or not all(isinstance(k, str) for k in state):
             raise UnpicklingError(f"load: a tensor's attributes are {type(state).__name__}")
-        made.__dict__.update(state)
-    return made
+        result.__dict__.update(state)
+    return result
 
 
 def on_device(data: Any, dtype: Any, device: Any, requires_grad: Any) -> Tensor:
     """A tensor of a device whose storages cannot be saved, from its copy on the CPU."""
     if not isinstance(data, Tensor) or not isinstance(dtype, DType):
         raise UnpicklingError("load: a tensor without a tensor: the file is damaged")
-    made: Tensor = data.to(device=as_device(device), dtype=dtype)
-    return made.requires_grad_() if requires_grad else made
+    result: Tensor = data.to(device=as_device(device), dtype=dtype)
+    return result.requires_grad_() if requires_grad else result
 
 
 def from_array(data: Any, dtype: Any, device: Any, requires_grad: Any) -> Tensor:
     """A tensor of a device whose storages cannot be saved, from its copy as a NumPy array."""
     return on_device(share(np.array(data)), dtype, device, requires_grad)
+
+
+class VariableFunctions:
+    """``torch._C._VariableFunctionsClass``, which holds PyTorch's ops."""
+
+
+def attribute(owner: Any, name: Any) -> Any:
+    """``getattr`` as pickles use it: for PyTorch's ops, for hooks that are methods of their module,
+    and, before Python 3.11.4, for the members of an Enum. The owner is one that the file may name.
+    """
+    imported("antorcha.nn")  # (whole: another thread may be importing it)
+    found = None
+    if type(name) is not str:
+        pass
+    elif isinstance(owner, enum.EnumMeta):
+        found = owner.__members__.get(name)
+    elif owner is VariableFunctions:
+        found = homes.resolve("torch", name)
+    elif isinstance(owner, nn_module.Module):
+        method = getattr(type(owner), name, None)
+        found = method.__get__(owner) if isinstance(method, types.FunctionType) else None
+    if found is None:
+        raise UnpicklingError(f"load: getattr of {name!r} is not allowed")
+    return found

@@ -20,39 +20,15 @@ import pathlib
 import sys
 import types
 import uuid
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from antorcha.errors import MissingFeature
 from antorcha.serialization import homes
+from antorcha.serialization.rebuild import VariableFunctions
 
 _reconstructor: Any = copyreg._reconstructor  # type: ignore[attr-defined]
-
-
-def _getattr(owner: Any, name: Any) -> Any:
-    """How PyTorch's ops are pickled, attributes of a class that holds them all; and hooks that are
-    methods of their module."""
-    import antorcha.nn  # noqa: F401  (whole: another thread may be importing it)
-    from antorcha.nn.module import Module
-    from antorcha.serialization.errors import UnpicklingError
-
-    found = None
-    if type(name) is str and owner is _FUNCTIONS:
-        found = homes.resolve("torch", name)
-    elif type(name) is str and isinstance(owner, Module):
-        method = getattr(type(owner), name, None)
-        found = method.__get__(owner) if isinstance(method, types.FunctionType) else None
-    if found is None:
-        raise UnpicklingError(f"load: getattr of {name!r} is not allowed")
-    return found
-
-
-class _Functions:
-    """``torch._C._VariableFunctionsClass``."""
-
-
-_FUNCTIONS: Final = _Functions
 
 
 def _numpy() -> dict[str, Any]:
@@ -83,10 +59,9 @@ def known() -> tuple[dict[str, Any], dict[str, Any]]:
         functions[f"{kind.__module__}.{kind.__qualname__}"] = kind
         functions[f"pathlib._local.{kind.__qualname__}"] = kind  # (Python 3.13's name)
     functions |= {"copyreg._reconstructor": _reconstructor, "copy_reg._reconstructor":
-                  _reconstructor, "builtins.getattr": _getattr, "__builtin__.getattr": _getattr,
-                  "builtins.range": range, "__builtin__.xrange": range}  # fmt: skip
+                  _reconstructor, "builtins.range": range, "__builtin__.xrange": range}  # fmt: skip
     classes: dict[str, Any] = {
-        "torch._C._VariableFunctionsClass": _FUNCTIONS, "numpy.ndarray": np.ndarray,
+        "torch._C._VariableFunctionsClass": VariableFunctions, "numpy.ndarray": np.ndarray,
         "argparse.Namespace": argparse.Namespace, "types.SimpleNamespace": types.SimpleNamespace,
         "uuid.UUID": uuid.UUID, "builtins.object": object, "__builtin__.object": object,
     }  # fmt: skip

@@ -17,10 +17,13 @@ from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from typing import Any
 
+from antorcha.core.lazy import lazy
 from antorcha.errors import AntorchaError, MissingFeature, shown
 from antorcha.runtime.tensor import Tensor
 from antorcha.serialization.errors import UnpicklingError
 from antorcha.serialization.names import REFUSED, added, known
+
+serialization_trusted = lazy("antorcha.serialization.trusted")
 
 _NEVER = (
     "os",
@@ -158,9 +161,7 @@ class Unpickler:
             if full in table:
                 return table[full]
         if self.trust:
-            from antorcha.serialization import trusted
-
-            found = trusted.find(module, name)
+            found = serialization_trusted.find(module, name)
             if found is not None:
                 self.trusted.append(found)
                 return found
@@ -178,9 +179,8 @@ class Unpickler:
             return True
         if not any(fn is each for each in self.trusted):
             return False
-        from antorcha.serialization import trusted
-
-        return trusted.may_call(fn, args)
+        found: bool = serialization_trusted.may_call(fn, args)
+        return found
 
     def call(self, fn: Any, args: Any) -> Any:
         """REDUCE: calls one of the functions on the list."""
@@ -217,28 +217,28 @@ class Unpickler:
             return True
         if not self.trust:
             return False
-        from antorcha.serialization import trusted
+        # (NumPy's dtypes, whose classes need no name)
+        found: bool = serialization_trusted.is_known(kind)
+        return found
 
-        return trusted.is_known(kind)  # (of NumPy's dtypes, whose classes need no name)
-
-    def build(self, made: Any, state: Any) -> None:
+    def build(self, result: Any, state: Any) -> None:
         """BUILD: sets an object's attributes."""
-        kind = type(made)
+        kind = type(result)
         if kind is OrderedDict and isinstance(state, dict):
-            made.__dict__.update(state)
-        elif not self._may_build(kind) or isinstance(made, Tensor):
+            result.__dict__.update(state)
+        elif not self._may_build(kind) or isinstance(result, Tensor):
             raise UnpicklingError(
                 "load: Can only build OrderedDict or types allowlisted via "
                 f"`add_safe_globals`, but got {kind}"
             )
-        elif hasattr(made, "__setstate__"):
-            made.__setstate__(state)
+        elif hasattr(result, "__setstate__"):
+            result.__setstate__(state)
         else:
             state, slots = state if isinstance(state, tuple) and len(state) == 2 else (state, None)
             for key, value in (state or {}).items():
-                made.__dict__[key] = value
+                result.__dict__[key] = value
             for key, value in (slots or {}).items():
-                setattr(made, key, value)
+                setattr(result, key, value)
 
 
 class Nothing:
@@ -261,7 +261,7 @@ class Scanner(Unpickler):
     def make(self, kind: Any, args: Any, more: Any = None) -> Any:
         return Nothing()
 
-    def build(self, made: Any, state: Any) -> None:
+    def build(self, result: Any, state: Any) -> None:
         pass
 
 

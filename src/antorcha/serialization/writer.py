@@ -20,21 +20,21 @@ from typing import Any
 import numpy as np
 
 from antorcha.basics import memory_format
-from antorcha.device import CPU, Device, backend
-from antorcha.dtypes import dtype as DType
-from antorcha.dtypes import uint8
+from antorcha.core.device import CPU, Device, backend
+from antorcha.core.dtypes import dtype as DType
+from antorcha.core.dtypes import uint8
+from antorcha.core.shapes import Size
 from antorcha.errors import MissingFeature
-from antorcha.ops.record import Op
+from antorcha.ops.kinds.record import Op
 from antorcha.random import Generator
-from antorcha.runtime.layout import contiguous
-from antorcha.runtime.storage import Storage
+from antorcha.runtime.memory.layout import contiguous
+from antorcha.runtime.memory.storage import Storage
 from antorcha.runtime.tensor import Parameter, Tensor, bare
 from antorcha.serialization import names, options
 from antorcha.serialization.archive import Archive, checksums, write_all
 from antorcha.serialization.errors import CheckpointError
 from antorcha.serialization.homes import is_torch, torch_module
 from antorcha.serialization.reader import MAGIC, OLD_VERSION
-from antorcha.shapes import Size
 from antorcha.tensor.layouts import layout
 from antorcha.tensor.storages import UntypedStorage
 from antorcha.tensor.typed_storage import TypedStorage
@@ -121,17 +121,17 @@ class _Writing:
         kind = names.TENSOR if plain else type(t)
         return names.REBUILD_TYPE, (function, kind, args, state)
 
-    def _plain(self, t: Tensor) -> tuple[names.Global, tuple[Any, ...]]:
-        lay = t._layout
-        size, strides = tuple(lay.shape), tuple(lay.strides)
-        if lay.device.type == "meta":
-            return names.REBUILD_META, (lay.dtype, size, strides, t._rg)
-        if lay.dtype.name in names.STORAGE_TYPES:
-            stored = self._stored(t._storage, lay.device, lay.dtype)
+    def _plain(self, t: Tensor) -> tuple[names.GlobalName, tuple[Any, ...]]:
+        layout = t._layout
+        size, strides = tuple(layout.shape), tuple(layout.strides)
+        if layout.device.type == "meta":
+            return names.REBUILD_META, (layout.dtype, size, strides, t._rg)
+        if layout.dtype.name in names.STORAGE_TYPES:
+            stored = self._stored(t._storage, layout.device, layout.dtype)
             return names.REBUILD_TENSOR, (stored, t._offset, size, strides, t._rg, OrderedDict())
-        stored = self._stored(t._storage, lay.device, None)
+        stored = self._stored(t._storage, layout.device, None)
         return names.REBUILD_TENSOR_3, (stored, t._offset, size, strides, t._rg, OrderedDict(),
-                                        lay.dtype)  # fmt: skip
+                                        layout.dtype)  # fmt: skip
 
     def save_global(self, obj: Any, name: Any = None) -> None:
         """A class or function by its name: antorcha's by PyTorch's."""
@@ -145,13 +145,13 @@ class _Writing:
     def _write_name(self, module: str, name: str) -> None:
         self.write(b"c" + f"{module}\n{name}\n".encode())
 
-    def _sparse(self, t: Any) -> tuple[names.Global, tuple[Any, ...]]:
+    def _sparse(self, t: Any) -> tuple[names.GlobalName, tuple[Any, ...]]:
         size = Size(t._layout.shape)
         if t.layout.name == "sparse_coo":
             return names.REBUILD_SPARSE, (t.layout, (*t._parts, size, t._coalesced))
         return names.REBUILD_SPARSE, (t.layout, (*t._parts, size))
 
-    def _save_name(self, obj: names.Global) -> None:
+    def _save_name(self, obj: names.GlobalName) -> None:
         self._write_name(obj.module, obj.name)
         self.memoize(obj)
 
@@ -172,7 +172,7 @@ def _pickler(base: Any) -> Any:
         (ours.save_global if own else base.dispatch[types.FunctionType])(pickler, obj)
 
     dispatch = {
-        **base.dispatch, names.Global: ours._save_name, DType: ours._save_dtype,
+        **base.dispatch, names.GlobalName: ours._save_name, DType: ours._save_dtype,
         memory_format: ours._save_format, types.FunctionType: save_function,
     }  # fmt: skip
     return type("Pickler", (ours, base), {"dispatch": dispatch})
@@ -226,7 +226,7 @@ def write(obj: Any, file: Any, name: str, protocol: int = 2, module: Any = None,
 
 def _add_storages(archive: Archive, storages: Sequence[tuple[Storage, Device, int]]) -> None:
     """Writes the storages' records; at most one of those brought to the host is held."""
-    hosts = [memoryview(storage) for storage, device, _ in storages if device is CPU]  # type: ignore[arg-type]
+    hosts = [memoryview(storage) for storage, device, _ in storages if device is CPU]
     with checksums(hosts) as sums:
         for k, (storage, device, _) in enumerate(storages):
             total = next(sums) if device is CPU else None
@@ -255,7 +255,7 @@ def write_old(obj: Any, file: Any, protocol: int = 2, module: Any = None) -> Non
 def _bytes_of(storage: Storage, device: Device) -> Any:
     """A storage's memory, brought to the host."""
     if device is CPU:
-        return memoryview(storage)  # type: ignore[arg-type]
-    lay = contiguous((storage.nbytes,), uint8, device)
-    array: Any = np.ascontiguousarray(backend(device).to_host(lay, storage, 0))
+        return memoryview(storage)
+    layout = contiguous((storage.nbytes,), uint8, device)
+    array: Any = np.ascontiguousarray(backend(device).to_host(layout, storage, 0))
     return memoryview(array)

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from antorcha.core.lazy import np
 from antorcha.errors import GraphError, MissingFeature, ShapeError, explain_missing
-from antorcha.lazy import np
-from antorcha.ops.record import T as _T
+from antorcha.ops.kinds.record import T as _T
 from antorcha.runtime.tensor import Tensor
 from antorcha.tensor.create import as_tensor
 from antorcha.tensor.interop import from_numpy
@@ -137,9 +137,9 @@ def smm(input: Tensor, mat: Tensor) -> Tensor:
 def hspmm(mat1: Tensor, mat2: Tensor) -> Tensor:
     """The product of a sparse matrix and a dense one, as a tensor with one sparse dim: the rows
     that the sparse matrix has."""
-    made = mm(mat1, mat2)
+    result = mm(mat1, mat2)
     rows = _compressed.in_format(mat1, "coo").coalesce().indices()[0].unique()  # type: ignore[arg-type]
-    return sparse_coo_tensor(rows[None], made[rows], made.shape, is_coalesced=True)
+    return sparse_coo_tensor(rows[None], result[rows], result.shape, is_coalesced=True)
 
 
 # -------------------------------------------------------------------------------- ``torch.sparse``
@@ -190,8 +190,8 @@ def sampled_addmm(
             f"sampled_addmm: {tuple(mat1.shape)} @ {tuple(mat2.shape)} does not fit an input of "
             f"{tuple(input.shape)}"
         )
-    made = _products.sampled(input, mat1, mat2, beta, alpha)  # type: ignore[arg-type]
-    return _named(made, "SparseSampledAddmmBackward0")  # type: ignore[no-any-return]
+    result = _products.sampled(input, mat1, mat2, beta, alpha)  # type: ignore[arg-type]
+    return _named(result, "SparseSampledAddmmBackward0")  # type: ignore[no-any-return]
 
 
 def sum(input: Tensor, dim: Any = None, dtype: Any = None) -> Tensor:
@@ -216,8 +216,8 @@ def softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     tensor([[0.0000, 1.0000],
             [0.5000, 0.5000]])
     """
-    made = _rules.softmax(input, dim, dtype, False)  # type: ignore[arg-type]
-    return _named(made, "SparseSoftmaxBackward0")  # type: ignore[no-any-return]
+    result = _rules.softmax(input, dim, dtype, False)  # type: ignore[arg-type]
+    return _named(result, "SparseSoftmaxBackward0")  # type: ignore[no-any-return]
 
 
 def log_softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
@@ -225,8 +225,8 @@ def log_softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
 
     See https://docs.pytorch.org/docs/stable/generated/torch.sparse.log_softmax.html.
     """
-    made = _rules.softmax(input, dim, dtype, True)  # type: ignore[arg-type]
-    return _named(made, "SparseLogSoftmaxBackward0")  # type: ignore[no-any-return]
+    result = _rules.softmax(input, dim, dtype, True)  # type: ignore[arg-type]
+    return _named(result, "SparseLogSoftmaxBackward0")  # type: ignore[no-any-return]
 
 
 def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) -> Tensor:
@@ -256,9 +256,9 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) 
     row = column - offset[:, None]
     inside = (row >= 0) & (row < rows) & (column < columns)
     indices = from_numpy(np.stack((row[inside], column[inside])).astype(np.int64))
-    made = sparse_coo_tensor(indices, bands[from_numpy(inside)], (rows, columns))
+    result = sparse_coo_tensor(indices, bands[from_numpy(inside)], (rows, columns))
     name = getattr(layout, "name", "sparse_coo").removeprefix("sparse_")
-    return _compressed.in_format(made.coalesce() if name != "coo" else made, name)  # type: ignore[arg-type]
+    return _compressed.in_format(result.coalesce() if name != "coo" else result, name)  # type: ignore[arg-type]
 
 
 class check_sparse_tensor_invariants:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from antorcha import modes
+from antorcha.core import modes
+from antorcha.core.lazy import lazy
+from antorcha.core.shapes import Size, is_channels_last, normalize_dim
 from antorcha.errors import ArgumentError, DtypeError, GraphError, warn
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 from antorcha.runtime.call.node import CONSTANT, Node, edge_of, named
 from antorcha.runtime.tensor import Tensor, bare
-from antorcha.shapes import Size, is_channels_last, normalize_dim
 from antorcha.tensor.methods import set_methods
+from antorcha.tensor.subclass import asking_property
+
+runtime_storage = lazy("antorcha.runtime.memory.storage")
 
 
 def _shape(self: Tensor) -> Size:
@@ -172,9 +176,7 @@ def detach_(self: Tensor) -> Tensor:
 
 def _data(self: Tensor) -> Tensor:
     """The elements outside of any graph; writing to them is not recorded, nor noticed."""
-    from antorcha.runtime.storage import alias
-
-    return bare(self._layout, alias(self._storage), self._offset)
+    return bare(self._layout, runtime_storage.alias(self._storage), self._offset)
 
 
 def _set_data(self: Tensor, value: Tensor) -> None:
@@ -219,19 +221,24 @@ def bind_attributes() -> None:
         "is_mps": lambda self: self._layout.device.type == "mps",
         "is_meta": lambda self: self._layout.device.type == "meta",
         "is_sparse": lambda self: False, "is_quantized": lambda self: False,
-        "is_nested": lambda self: False, "mT": _mT, "T": _T,
-        "mH": lambda self: T.conj(_mT(self)), "H": lambda self: T.conj(_T(self)),
+        "is_nested": lambda self: False,
     }  # fmt: skip
     for name, get in read_only.items():
         setattr(Tensor, name, property(get, doc=get.__doc__))
     settable: dict[str, tuple[Any, Any]] = {
         "requires_grad": (_requires_grad, _set_requires_grad), "grad": (_grad, _set_grad),
         "grad_fn": (_grad_fn, None), "data": (_data, _set_data),
-        "real": (lambda self: T.real(self), lambda self, value: _write(T.real(self), value)),
-        "imag": (lambda self: T.imag(self), lambda self, value: _write(T.imag(self), value)),
     }  # fmt: skip
     for name, (get, put) in settable.items():
         setattr(Tensor, name, property(get, put, doc=get.__doc__))
+    of_ops: dict[str, tuple[Any, ...]] = {
+        "mT": (_mT,), "T": (_T,),
+        "mH": (lambda self: T.conj(_mT(self)),), "H": (lambda self: T.conj(_T(self)),),
+        "real": (lambda self: T.real(self), lambda self, value: _write(T.real(self), value)),
+        "imag": (lambda self: T.imag(self), lambda self, value: _write(T.imag(self), value)),
+    }  # fmt: skip
+    for name, functions in of_ops.items():
+        setattr(Tensor, name, asking_property(name, *functions))
     # No __getattr__: with one, every read of a tensor's own fields would leave the interpreter's
     # fast path, which doubled the price of a + b. Python itself adds "Did you mean" to the message.
     set_methods({

@@ -1,7 +1,7 @@
 """Gives Tensor its methods and operators, from the op records.
 
 A record named ``add`` with a method and an in-place form becomes ``Tensor.add`` and
-``Tensor.add_``; the operators are short cuts to the same ops. Nothing here computes.
+``Tensor.add_``; the operators are the same ops. Nothing here computes.
 """
 
 from __future__ import annotations
@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from antorcha import modes
+from antorcha.core.lazy import lazy
 from antorcha.errors import ArgumentError
-from antorcha.ops.pointwise import PointwiseOp
-from antorcha.ops.record import REGISTRY, Op
-from antorcha.runtime.call import path, short
+from antorcha.ops.kinds.pointwise import PointwiseOp
+from antorcha.ops.kinds.record import REGISTRY
+from antorcha.runtime.call import bound
 from antorcha.runtime.tensor import Tensor
 from antorcha.tensor.methods import set_methods
+from antorcha.tensor.subclass import asking
 
+interop = lazy("antorcha.tensor.interop")
 BINARY = {
     "add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "floordiv": "floor_divide",
     "mod": "remainder", "pow": "pow", "matmul": "matmul", "and": "bitwise_and",
@@ -29,39 +31,24 @@ COMMUTES = ("add", "mul", "and", "or", "xor")
 
 
 def method(op: Any, name: str) -> Callable[..., Any]:
-    """The op as a method; the shortest way for the commonest forms of its call."""
-    quick = getattr(op, "quick", None)
-    if quick is not None:  # one of the method's own: it carries the method's name
-        quick = short.form(op)[0]  # type: ignore[index]
-    if hasattr(op, "view_plan") and quick is None:
-        made: Callable[..., Any] = short.view(op)
-    elif quick is not None and op.most > 2:
-        made = quick
-    elif quick is not None:
-        two_tensors: Any = quick
+    """The op, or its in-place form, as a method."""
 
-        def two(self: Tensor, *args: Any, **kwargs: Any) -> Any:
-            if kwargs or len(args) != 1:
-                return op(self, *args, **kwargs)
-            return two_tensors(self, *args)
+    def form(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        # (once the op has a builtin, it is that which has left the call to this function)
+        return (op if op.native is None else op.in_python)(self, *args, **kwargs)
 
-        made = two
-    else:
-
-        def any_form(self: Tensor, *args: Any, **kwargs: Any) -> Any:
-            return op(self, *args, **kwargs)
-
-        made = any_form
-    short.methods.setdefault(op.name, []).append((name, made))
-    return named(made, name, op)
+    op.methods.append(name)
+    return named(form, name, op)
 
 
 def named(fn: Callable[..., Any], name: str, op: Any) -> Callable[..., Any]:
-    fn.__name__ = name
-    fn.__qualname__ = f"Tensor.{name}"
-    fn.__module__ = "antorcha"
-    fn.__doc__ = op.__doc__
-    return fn
+    """The method of that name, which asks its arguments' classes first."""
+    result = asking(fn, name)
+    result.__name__ = name
+    result.__qualname__ = f"Tensor.{name}"
+    result.__module__ = "antorcha"
+    result.__doc__ = op.__doc__
+    return result
 
 
 def is_operand(value: Any) -> bool:
@@ -73,58 +60,51 @@ def is_operand(value: Any) -> bool:
 
 def operator(op: Any, name: str) -> Callable[..., Any]:
     """``a <op> b``; other types get their chance to answer."""
-    if op.short_binary:
-        # the operator itself is the short cut: what is no operand ends in ArgumentError here
-        def otherwise(op: Any, args: tuple[Any, ...]) -> Any:
-            if not isinstance(args[0], Tensor):
-                raise ArgumentError(
-                    f"descriptor '__{name}__' for 'Tensor' objects doesn't apply to a "
-                    f"{type(args[0]).__name__!r} object"
-                )
-            try:
-                native = op.native
-                return short.general(op, args) if native is None else native(*args)
-            except ArgumentError:
-                tensor, other = args
-                if is_operand(other):
-                    raise
-                if name in ("eq", "ne") and hasattr(other, "__array_interface__"):
-                    return compared(op, tensor, other)
-                return NotImplemented
-
-        short.operators[name] = op
-        if name == "sub":  # a number less a tensor
-            short.operators["rsub"] = REGISTRY["rsub"]
-        return named(short.binary(op, otherwise), f"__{name}__", op)
 
     def left(self: Tensor, other: Any) -> Any:
-        if type(other) is Tensor or is_operand(other):
+        check_self(self, name)
+        try:
             return op(self, other)
-        if modes.subclasses and hasattr(other, "__torch_function__"):
-            return op(self, other)
+        except ArgumentError:
+            if is_operand(other):
+                raise
+        return with_array(op, self, other) if name in COMPARE else NotImplemented
+
+    return left
+
+
+def with_array(op: Any, tensor: Tensor, array: Any, first: bool = False) -> Any:
+    """``tensor <op> array``, or the array first, if it is one, and can be a tensor."""
+    if not hasattr(array, "__array_interface__"):
         return NotImplemented
-
-    return named(left, f"__{name}__", op)
-
-
-def compared(op: Any, tensor: Tensor, array: Any) -> Any:
-    """``tensor == array``, element by element, if the array can be a tensor."""
-    from antorcha.tensor.interop import share
-
     try:
-        other = share(array)
+        other = interop.share(array)
     except ArgumentError:
         return NotImplemented
-    return op(tensor, other)
+    return op(other, tensor) if first else op(tensor, other)
 
 
-def reflected(op: Any, name: str) -> Callable[..., Any]:
+def check_self(value: Any, name: str) -> None:
+    """Refuses ``Tensor.__add__(1, x)``, as Python does for classes of its own."""
+    if not isinstance(value, Tensor):
+        raise ArgumentError(
+            f"descriptor '__{name}__' for 'Tensor' objects doesn't apply to a "
+            f"{type(value).__name__!r} object"
+        )
+
+
+def reflected(op: Any, name: str, commutes: bool) -> Callable[..., Any]:
+    """``b <op> a``. NumPy's arrays leave it to tensors (``__array_priority__``)."""
+
     def right(self: Tensor, other: Any) -> Any:
-        if is_operand(other):
-            return op(other, self) if isinstance(other, Tensor) else number_first(op, other, self)
-        return NotImplemented
+        check_self(self, f"r{name}")
+        if not is_operand(other):
+            return with_array(op, self, other, first=True)
+        if commutes:
+            return op(self, other)
+        return op(other, self) if isinstance(other, Tensor) else number_first(op, other, self)
 
-    return named(right, f"__r{name}__", op)
+    return right
 
 
 def number_first(op: Any, number: Any, tensor: Tensor) -> Any:
@@ -140,17 +120,16 @@ def number_first(op: Any, number: Any, tensor: Tensor) -> Any:
     return op(scalar_like(number, tensor), tensor)
 
 
-def inplace_operator(op: Op, name: str) -> Callable[..., Any]:
-    inplace: Any = op.inplace
-    if isinstance(op, PointwiseOp):
-        inplace.in_python = short.inplace(op)
+def reciprocal_times(self: Tensor, other: Any) -> Any:
+    """``other / self`` by its name of Python 2's days."""
+    return self.reciprocal() * other
 
+
+def inplace_operator(inplace: Any) -> Callable[..., Any]:
     def write(self: Tensor, other: Any) -> Any:
-        if not is_operand(other):
-            return NotImplemented
-        return inplace(self, other)
+        return inplace(self, other) if is_operand(other) else NotImplemented
 
-    return named(write, f"__i{name}__", op)
+    return write
 
 
 def bind_methods() -> None:
@@ -160,37 +139,30 @@ def bind_methods() -> None:
             set_methods({name: op.is_method if callable(op.is_method) else method(op, name)})
         inplace = op.inplace if op.namespace == "torch" else None
         if inplace is not None and f"{name}_" not in Tensor.__dict__:
-            setattr(Tensor, f"{name}_", inplace_method(inplace, f"{name}_"))
+            set_methods({f"{name}_": method(inplace, f"{name}_")})
     for name, target in BINARY.items():
         found = REGISTRY.get(target)
         if found is None:
             continue
-        setattr(Tensor, f"__{name}__", operator(found, name))
         commutes = name in COMMUTES and isinstance(found, PointwiseOp)
-        right = operator(found, name) if commutes else reflected(found, name)
-        set_methods({f"__r{name}__": right})
+        bind_operator(name, found, operator(found, name))
+        set_methods(
+            {f"__r{name}__": named(reflected(found, name, commutes), f"__r{name}__", found)}
+        )
         if found.inplace is not None:
-            setattr(Tensor, f"__i{name}__", inplace_operator(found, name))
+            bind_operator(f"i{name}", found.inplace, inplace_operator(found.inplace))
     for name in COMPARE:
         if name in REGISTRY:
-            setattr(Tensor, f"__{name}__", operator(REGISTRY[name], name))
-    names = [f"__{side}{name}__" for name in (*BINARY, *COMPARE) for side in ("", "r")]
-    short.forms.update({name: Tensor.__dict__[name] for name in names if name in Tensor.__dict__})
+            bind_operator(name, REGISTRY[name], operator(REGISTRY[name], name))
+    bound.operators["rsub"] = REGISTRY["rsub"]
     for name, target in UNARY.items():
         if target in REGISTRY:
             setattr(Tensor, f"__{name}__", method(REGISTRY[target], f"__{name}__"))
-    set_methods({"__pos__": lambda self: self})
+    set_methods({"__pos__": lambda self: self, "__rdiv__": reciprocal_times})
     Tensor.__hash__ = object.__hash__  # type: ignore[method-assign]
 
 
-def inplace_method(inplace: Any, name: str) -> Callable[..., Any]:
-    op = inplace.op
-    if isinstance(op, PointwiseOp) or op.name == "fill":
-        made = inplace.in_python = short.inplace(op)
-    else:
-
-        def made(self: Tensor, *args: Any, **kwargs: Any) -> Any:
-            return path.call_inplace(op, (self, *args), kwargs)
-
-    short.methods.setdefault(f"{op.name}_", []).append((name, made))
-    return named(made, name, inplace)
+def bind_operator(name: str, op: Any, function: Callable[..., Any]) -> None:
+    """Sets an operator on Tensor: ``add``, ``iadd``."""
+    bound.operators[name] = op
+    setattr(Tensor, f"__{name}__", named(function, f"__{name}__", op))

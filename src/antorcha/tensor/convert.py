@@ -8,29 +8,35 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from antorcha import float8, modes
-from antorcha.device import CPU, Device, as_device, backend
-from antorcha.dtypes import BEYOND_NUMPY, FLOAT8
-from antorcha.dtypes import dtype as DType
+from antorcha.core import float8, modes
+from antorcha.core.device import CPU, Device, as_device, backend
+from antorcha.core.dtypes import BEYOND_NUMPY, FLOAT8, by_name
+from antorcha.core.dtypes import dtype as DType
+from antorcha.core.hooks import hooks
+from antorcha.core.lazy import Array, lazy, np
 from antorcha.errors import ArgumentError, DtypeError, GraphError
-from antorcha.lazy import Array, np
-from antorcha.ops.params import to_bool
-from antorcha.ops.record import T
-from antorcha.runtime import layout as L
-from antorcha.runtime.call import path, tape
+from antorcha.ops.kinds.params import to_bool, to_device, to_dtype
+from antorcha.ops.kinds.record import T
+from antorcha.runtime.call import tape
 from antorcha.runtime.call.node import edge_of
+from antorcha.runtime.memory import layout as L
 from antorcha.runtime.tensor import Parameter, Tensor, bare
 from antorcha.tensor import printing
 from antorcha.tensor.methods import set_methods
 from antorcha.tensor.storages import UntypedStorage
+from antorcha.tensor.subclass import asking
+
+tensor_create = lazy("antorcha.tensor.create")
 
 
 def to_array(tensor: Tensor) -> Array:
     """The elements as an array; shares memory where the device's memory is the host's."""
     if modes.busy:
         tape.spoil("contents are looked at")
-    lay = tensor._layout
-    return backend(lay.device).to_host(lay, tensor._storage, tensor._offset)
+    if modes.batched:
+        hooks.check_contents(tensor)
+    layout = tensor._layout
+    return backend(layout.device).to_host(layout, tensor._storage, tensor._offset)
 
 
 def item(self: Tensor) -> Any:
@@ -41,8 +47,8 @@ def item(self: Tensor) -> Any:
     >>> torch.tensor([2.5]).item()
     2.5
     """
-    if modes.busy and modes.watched:
-        return path.observe(_Watched("aten::item"), (self,), {}, _item, self)
+    if modes.busy and modes.profiled:
+        return hooks.observe_call(_Watched("aten::item"), (self,), {}, _item, self)
     return _item(self)
 
 
@@ -53,21 +59,21 @@ class _Watched(NamedTuple):
 
 
 def _item(self: Tensor) -> Any:
-    lay = self._layout
-    if lay.numel != 1:
+    layout = self._layout
+    if layout.numel != 1:
         raise GraphError(
             "a Tensor with {count} elements cannot be converted to Scalar: item() is for one "
             "element, this tensor has shape {0.shape}; tolist() gives them all",
-            reason="item", op="item", operands=(lay,), count=lay.numel,
+            reason="item", op="item", operands=(layout,), count=layout.numel,
         )  # fmt: skip
     value = to_array(self).reshape(())[()]
-    return float(value) if lay.dtype.name in BEYOND_NUMPY else value.item()
+    return float(value) if layout.dtype.name in BEYOND_NUMPY else value.item()
 
 
 def tolist(self: Tensor) -> Any:
     """The elements as nested lists of Python numbers (a number for a 0-dim tensor)."""
-    if modes.busy and modes.watched:
-        return path.observe(_Watched("tolist"), (self,), {}, _tolist, self)
+    if modes.busy and modes.profiled:
+        return hooks.observe_call(_Watched("tolist"), (self,), {}, _tolist, self)
     return _tolist(self)
 
 
@@ -91,29 +97,29 @@ def numpy(self: Tensor, *, force: bool = False) -> Array:
             "Can't call numpy() on Tensor that requires grad. Use {fix} instead.",
             reason="numpy", op="numpy", fix="tensor.detach().numpy()",
         )  # fmt: skip
-    lay = self._layout
-    if not backend(lay.device).host_memory:
+    layout = self._layout
+    if not backend(layout.device).host_memory:
         raise ArgumentError(
-            f"can't convert {lay.device} device type tensor to numpy. Use Tensor.cpu() to copy the "
-            "tensor to host memory first."
+            f"can't convert {layout.device} device type tensor to numpy. Use Tensor.cpu() to copy "
+            "the tensor to host memory first."
         )
-    if lay.dtype.name in BEYOND_NUMPY:
-        name = "BFloat16" if lay.dtype.name == "bfloat16" else float8.scalar_type(lay.dtype)
+    if layout.dtype.name in BEYOND_NUMPY:
+        name = "BFloat16" if layout.dtype.name == "bfloat16" else float8.scalar_type(layout.dtype)
         raise ArgumentError(
             "Got unsupported ScalarType {kind}: cast first, e.g. {fix}", reason="no array",
-            op="numpy", operands=(lay,), kind=name, dtype=lay.dtype.name, fix="x.float()",
+            op="numpy", operands=(layout,), kind=name, dtype=layout.dtype.name, fix="x.float()",
         )  # fmt: skip
     return to_array(self)
 
 
 def _bool(self: Tensor) -> bool:
-    lay = self._layout
-    if lay.numel == 0:
+    layout = self._layout
+    if layout.numel == 0:
         raise GraphError("Boolean value of Tensor with no values is ambiguous")
-    if lay.numel > 1:
+    if layout.numel > 1:
         raise GraphError(
             "Boolean value of Tensor with more than one value is ambiguous: use .any() or .all()",
-            reason="truth", operands=(lay,), count=lay.numel,
+            reason="truth", operands=(layout,), count=layout.numel,
         )  # fmt: skip
     return bool(item(self))
 
@@ -164,14 +170,14 @@ def _contains(self: Tensor, element: Any) -> bool:
 def _repr(self: Tensor, *, tensor_contents: Any = None) -> str:
     if self._base is not None:
         edge_of(self)
-    lay = self._layout
-    device = lay.device
+    layout = self._layout
+    device = layout.device
     meta = device.type == "meta"
     kind = type(self)
     plain = kind is Tensor or kind is Parameter
     text = printing.tensor_repr(
-        _Shaped(lay.shape) if meta else to_array(self),
-        dtype=lay.dtype,
+        _Shaped(layout.shape) if meta else to_array(self),
+        dtype=layout.dtype,
         device="" if device is as_device(None) else str(device),
         grad_fn="" if self._fn is None else self._fn.op.node_name,
         requires_grad=self._rg,
@@ -185,7 +191,7 @@ def _repr(self: Tensor, *, tensor_contents: Any = None) -> str:
 
 def _repr_html(self: Tensor) -> str:
     """What a notebook shows: the short form of ``antorcha.inspect``, which a higher floor makes."""
-    html: str = importlib.import_module("antorcha.inspector.inspection").brief_html(self)
+    html: str = importlib.import_module("antorcha.inspector.tensor.inspection").brief_html(self)
     return html
 
 
@@ -235,17 +241,15 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
                 f"both, or a tensor, not {type(arg).__name__}"
             )
     force = force or (len(flags) > 1 and bool(flags[1]))
-    lay = self._layout
+    layout = self._layout
     if other is not None:
         dtype, device = other._layout.dtype, other._layout.device
-    from antorcha.ops.params import to_device, to_dtype
-
-    want = lay.dtype if dtype is None else to_dtype("to", "dtype", dtype)
-    where = lay.device if device is None else to_device("to", "device", device)
+    want = layout.dtype if dtype is None else to_dtype("to", "dtype", dtype)
+    where = layout.device if device is None else to_device("to", "device", device)
     result = self
-    if where is not lay.device:
+    if where is not layout.device:
         result = T.to_device(result, where)
-    if want is not lay.dtype:
+    if want is not layout.dtype:
         result = T.to_dtype(result, want)
     if memory_format is not None and memory_format != "preserve":
         result = T.contiguous(result, memory_format)
@@ -256,21 +260,21 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def move(self: Tensor, device: Device) -> Tensor:
     """A copy on another device, outside of any graph."""
-    lay = self._layout
-    source, target = backend(lay.device), backend(device)
-    made = L.contiguous(lay.shape, lay.dtype, device)
+    layout = self._layout
+    source, target = backend(layout.device), backend(device)
+    result = L.contiguous(layout.shape, layout.dtype, device)
     if device.type == "meta":
-        return bare(made, target.allocate(made.nbytes))
-    array = source.to_host(lay, self._storage, self._offset)
-    return bare(made, target.from_host(array, made))
+        return bare(result, target.allocate(result.nbytes))
+    array = source.to_host(layout, self._storage, self._offset)
+    return bare(result, target.from_host(array, result))
 
 
 def _copied(self: Tensor, memo: dict[int, Any]) -> Tensor:
     """A tensor of a copy of the storage, which tensors that share it share in the copy, too."""
-    lay = self._layout
-    storage = copy.deepcopy(UntypedStorage._of(self._storage, lay.device), memo)
-    made = bare(lay, storage._storage, self._offset)
-    return made if type(self) is Tensor else made.as_subclass(type(self))
+    layout = self._layout
+    storage = UntypedStorage._of(self._storage, layout.device).__deepcopy__(memo)
+    result = bare(layout, storage._storage, self._offset)
+    return result if type(self) is Tensor else result.as_subclass(type(self))
 
 
 def deepcopy_of(
@@ -285,13 +289,14 @@ def deepcopy_of(
         )  # fmt: skip
     if id(self) in memo:
         return memo[id(self)]  # type: ignore[no-any-return]
-    made = copy_values(self, memo)
-    made._rg = self._rg
-    memo[id(self)] = made
-    made.__dict__.update(copy.deepcopy(self.__dict__, memo))
+    result = copy_values(self, memo)
+    result._rg = self._rg
+    memo[id(self)] = result
+    if self.__dict__:
+        result.__dict__.update(copy.deepcopy(self.__dict__, memo))
     if self._grad is not None:
-        made._grad = copy.deepcopy(self._grad, memo)
-    return made
+        result._grad = copy.deepcopy(self._grad, memo)
+    return result
 
 
 def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
@@ -300,21 +305,20 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
 
 def rebuild(cls: type, array: Array, dtype: DType, strides: Any, rg: bool, rest: Any) -> Tensor:
     """Unpickles a tensor."""
-    from antorcha.tensor.create import from_array
-
-    made = from_array(array, dtype, CPU)
+    result = tensor_create.from_array(array, dtype, CPU)
     if strides is not None:
-        shaped = bare(L.layout(tuple(array.shape), strides, dtype, CPU), made._storage)
+        shaped = bare(L.layout(tuple(array.shape), strides, dtype, CPU), result._storage)
         storage = backend(CPU).allocate(shaped._layout.nbytes)
         shaped._storage = storage
-        T.copy_(shaped, made)
+        T.copy_(shaped, result)
         storage.version = 0
-        made = shaped
+        result = shaped
     if cls is not Tensor:
-        made = made.as_subclass(cls)
-    made._rg = rg
-    made.__dict__.update(rest)
-    return made
+        result = result.as_subclass(cls)
+    result._rg = rg
+    result.__dict__.update(rest)
+    found: Tensor = result
+    return found
 
 
 def _reduce_ex(self: Tensor, protocol: Any) -> Any:
@@ -322,11 +326,12 @@ def _reduce_ex(self: Tensor, protocol: Any) -> Any:
         raise GraphError(
             "cannot pickle a tensor that is not a leaf of its graph: detach() it first"
         )
-    lay = self._layout
+    layout = self._layout
     array = to_array(self)
-    strides = None if lay.contiguous else tuple(T.clone(self.detach())._layout.strides)
-    return rebuild, (type(self), np.ascontiguousarray(array).reshape(lay.shape), lay.dtype, strides,
-                     self._rg, dict(self.__dict__))  # fmt: skip
+    strides = None if layout.contiguous else tuple(T.clone(self.detach())._layout.strides)
+    whole = np.ascontiguousarray(array).reshape(layout.shape)
+    state = (type(self), whole, layout.dtype, strides, self._rg, dict(self.__dict__))
+    return rebuild, state
 
 
 _CASTS = {
@@ -337,8 +342,6 @@ _CASTS = {
 
 
 def _caster(name: str) -> Any:
-    from antorcha.dtypes import by_name
-
     wanted = by_name(name)
 
     def cast(self: Tensor, memory_format: Any = None) -> Tensor:
@@ -370,8 +373,6 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False, **_: Any)
         found = [d for d, n in _TYPE_NAMES.items() if f"torch.{n}" == dtype]
         if not found:
             raise ArgumentError(f"type: invalid type: {dtype!r}")
-        from antorcha.dtypes import by_name
-
         dtype = by_name(found[0])
     elif type(dtype).__name__ == "tensortype":  # torch.FloatTensor
         dtype = dtype.dtype
@@ -401,13 +402,16 @@ def type_name(self: Tensor) -> str:
 def bind_conversions() -> None:
     """Sets this file's methods on Tensor."""
     set_methods({
-        "item": item, "tolist": tolist, "numpy": numpy, "__bool__": _bool, "__int__": _int,
-        "__float__": _float,
-        "__complex__": lambda self: complex(item(self)), "__index__": _index, "__len__": _len,
+        "tolist": tolist, "numpy": numpy,
+        "__complex__": lambda self: complex(item(self)), "__len__": _len,
         "__iter__": _iter, "__reversed__": _reversed, "__contains__": _contains,
         "__repr__": _repr, "_repr_html_": _repr_html, "__format__": _format,
         "to": to, "cpu": cpu, "cuda": cuda, "type": type_, "__deepcopy__": _deepcopy,
         "__reduce_ex__": _reduce_ex,
     })  # fmt: skip
+    elements = {
+        "item": item, "__bool__": _bool, "__int__": _int, "__float__": _float, "__index__": _index,
+    }  # fmt: skip
+    set_methods({name: asking(method, name) for name, method in elements.items()})
     Tensor.__array_priority__ = 1000  # type: ignore[attr-defined]
     set_methods({name: _caster(dtype) for name, dtype in _CASTS.items()})

@@ -6,19 +6,20 @@ import functools
 import math
 from typing import Any
 
-from antorcha import dtypes, float8
-from antorcha.device import CPU, Device, as_device, backend
+from antorcha.core import dtypes, float8, modes
+from antorcha.core.device import CPU, Device, as_device, backend
+from antorcha.core.lazy import Array, lazy, np
+from antorcha.core.shapes import nested_items, nested_shape
 from antorcha.errors import ArgumentError, DtypeError, ValueRangeError, shown, warn
-from antorcha.lazy import Array, lazy, np
 from antorcha.ops.create import finish, number_dtype
-from antorcha.ops.params import to_device, to_dtype
-from antorcha.ops.record import T
-from antorcha.runtime import layout as L
+from antorcha.ops.kinds.operands import as_word
+from antorcha.ops.kinds.params import to_device, to_dtype
+from antorcha.ops.kinds.record import T
+from antorcha.runtime.memory import layout as L
 from antorcha.runtime.tensor import Tensor, bare
-from antorcha.shapes import nested_items, nested_shape
-from antorcha.tensor.interop import check_array, from_numpy
+from antorcha.tensor.interop import check_array, from_numpy, share
 
-alloc, arrays = lazy("antorcha.runtime.alloc"), lazy("antorcha.runtime.arrays")
+alloc, arrays = lazy("antorcha.runtime.memory.alloc"), lazy("antorcha.runtime.memory.arrays")
 
 
 def tensor(
@@ -44,31 +45,33 @@ def tensor(
             "sourceTensor.detach().clone() or sourceTensor.detach().clone().requires_grad_(True), "
             "rather than torch.tensor(sourceTensor).",
         )
-        made = T.clone(data.detach())
-        made = T.contiguous(made)
+        result = T.clone(data.detach())
+        result = T.contiguous(result)
         where = data._layout.device if device is None else device
-        return finish(_convert(made, dtype, where), requires_grad)
+        return finish(_convert(result, dtype, where), requires_grad)
     return finish(_from_data(data, dtype, device), requires_grad)
 
 
-def _convert(made: Tensor, dtype: Any, device: Any) -> Tensor:
+def _convert(result: Tensor, dtype: Any, device: Any) -> Tensor:
     if dtype is not None:
         want = to_dtype("tensor", "dtype", dtype)
-        if want is not made._layout.dtype:
-            made = T.to_dtype(made, want)
+        if want is not result._layout.dtype:
+            result = T.to_dtype(result, want)
     if device is not None:
         to = to_device("tensor", "device", device)
-        if to is not made._layout.device:
-            made = made.to(to)
-    return made
+        if to is not result._layout.device:
+            result = result.to(to)
+    return result
 
 
 def _from_data(data: Any, dtype: Any, device: Any) -> Tensor:
     want = None if dtype is None else to_dtype("tensor", "dtype", dtype)
     where = as_device(None) if device is None else to_device("tensor", "device", device)
-    made = _of_numbers(data, want, where) if type(data) is list else None
-    if made is not None:
-        return made
+    result = _of_numbers(data, want, where) if type(data) is list else None
+    if result is not None:
+        return result
+    if type(data) is np.ndarray and want is None and where is CPU and not modes.busy:
+        return T.clone(share(data), memory_format="contiguous")  # type: ignore[no-any-return]
     if isinstance(data, (np.ndarray, np.generic)) or hasattr(data, "__array_interface__"):
         array = np.asarray(data)
         own = check_array(array)
@@ -87,14 +90,14 @@ def _from_data(data: Any, dtype: Any, device: Any) -> Tensor:
 
 def from_array(array: Array, dtype: dtypes.dtype, device: Device) -> Tensor:
     """A tensor with a copy of an array, as ``dtype``."""
-    lay = L.contiguous(array.shape, dtype, device)
+    layout = L.contiguous(array.shape, dtype, device)
     if array.dtype == dtype.np:
-        return bare(lay, backend(device).from_host(array, lay))
+        return bare(layout, backend(device).from_host(array, layout))
     with np.errstate(all="ignore"):
         if array.dtype.kind == "c" and dtype.kind not in "cb":
             array = array.real
         converted = float8.cast(array, dtype.np)
-        return bare(lay, backend(device).from_host(converted, lay))
+        return bare(layout, backend(device).from_host(converted, layout))
 
 
 def _of_numbers(data: list[Any], want: dtypes.dtype | None, where: Device) -> Tensor | None:
@@ -106,10 +109,10 @@ def _of_numbers(data: list[Any], want: dtypes.dtype | None, where: Device) -> Te
     if kind == arrays.FLOATS and own.kind != "f":  # each is checked
         return None
     shape = (len(data), len(data[0])) if type(data[0]) is list else (len(data),)
-    lay = L.contiguous(shape, own, CPU)
-    made = bare(lay, backend(CPU).allocate(lay.nbytes))
-    filled = arrays.fill(data, shape, kind, own.name, made._storage.ptr)
-    return made if filled else None
+    layout = L.contiguous(shape, own, CPU)
+    result = bare(layout, backend(CPU).allocate(layout.nbytes))
+    filled = arrays.fill(data, shape, kind, own.name, result._storage.ptr)
+    return result if filled else None
 
 
 def flatten(
@@ -214,7 +217,7 @@ def _check_number(value: Any, dtype: dtypes.dtype) -> None:
 
 def _fitting(value: Any, dtype: dtypes.dtype) -> Any:
     if dtype.kind in "iu":
-        return int(value.real if isinstance(value, complex) else value)
+        return as_word(int(value.real if isinstance(value, complex) else value))
     return value
 
 
@@ -233,8 +236,8 @@ def _fill(flat: list[Any], dtype: dtypes.dtype) -> Array:
             return np.array([bool(v) for v in flat], dtype=np.bool_)
         wide = np.array([float(v.real if isinstance(v, complex) else v) for v in flat],
                         dtype=np.float64)  # fmt: skip
-        made: Array = float8.cast(wide, dtype.np)
-        return made
+        result: Array = float8.cast(wide, dtype.np)
+        return result
 
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:

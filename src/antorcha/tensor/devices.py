@@ -3,16 +3,21 @@ and the methods of Tensor that are no ops of their own (``type_as``, ``apply_``)
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
-from antorcha.errors import ArgumentError, GraphError, ShapeError
-from antorcha.ops.record import T
+from antorcha.core import dtypes
+from antorcha.errors import ArgumentError, GraphError, MissingFeature, ShapeError, warn
+from antorcha.ops.kinds.record import T
 from antorcha.runtime.tensor import Tensor
+from antorcha.tensor.create import tensor
 from antorcha.tensor.methods import set_methods
 
 _NO_DEVICES = ("is_xpu", "is_ipu", "is_hpu", "is_maia", "is_mtia", "is_vulkan", "is_xla",
                "is_mkldnn")  # fmt: skip
+_QUANTIZED = ("int_repr", "q_per_channel_axis", "q_per_channel_scales", "q_per_channel_zero_points",
+              "q_scale", "q_zero_point", "qscheme")  # fmt: skip
 _NOT_BUILT = {"xpu": AssertionError, "ipu": RuntimeError, "mtia": AssertionError}
 
 
@@ -43,18 +48,8 @@ def is_nonzero(self: Tensor) -> bool:
 
 def dim_order(self: Tensor, ambiguity_check: Any = False) -> tuple[int, ...]:
     """The dims from the one with the largest stride to the one with the smallest."""
-    lay = self._layout
-    return tuple(sorted(range(lay.ndim), key=lambda d: (-lay.strides[d], d)))
-
-
-def narrow_copy(self: Tensor, dim: int, start: int, length: int) -> Any:
-    """``narrow``, copied."""
-    lay = self._layout
-    if dim >= lay.ndim:  # (PyTorch refuses it otherwise than a dim that is too low)
-        raise ShapeError(
-            f"narrow_copy: Expected dim < {lay.ndim}, got {dim} for shape {tuple(lay.shape)}"
-        )
-    return T.clone(T.narrow(self, dim, start, length))
+    layout = self._layout
+    return tuple(sorted(range(layout.ndim), key=lambda d: (-layout.strides[d], d)))
 
 
 def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
@@ -85,11 +80,10 @@ def _replace(self: Tensor, name: str, function: Callable[..., Any], *others: Ten
             )
     shape = self._layout.shape
     lists = [T.reshape(T.expand(each, shape), (-1,)).tolist() for each in (self, *others)]
-    from antorcha.tensor.create import tensor
 
     values = [function(*row) for row in zip(*lists, strict=True)]
-    made = tensor(values, dtype=self._layout.dtype, device=self._layout.device)
-    return T.copy_(self, T.reshape(made, shape))  # type: ignore[no-any-return]
+    result = tensor(values, dtype=self._layout.dtype, device=self._layout.device)
+    return T.copy_(self, T.reshape(result, shape))  # type: ignore[no-any-return]
 
 
 def _all_true(self: Tensor) -> Any:
@@ -105,6 +99,82 @@ def _any_true(self: Tensor) -> Any:
 def record_stream(self: Tensor, stream: Any) -> None:
     """Needs a device with streams: raises RuntimeError on the CPU."""
     raise ShapeError("record_stream: the CPU has no streams; leave it out")
+
+
+def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Any:
+    """What ``load_state_dict`` puts in this tensor's place: `other` itself with ``assign``, else
+    this tensor with the elements of `other`."""
+    return (other if assign else T.copy_(self, other)).detach()
+
+
+def resize(self: Tensor, *sizes: Any) -> Any:
+    """``reshape`` by its oldest name: deprecated."""
+    warn("non-inplace resize is deprecated")
+    size = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes
+    if math.prod(size) != self._layout.numel:
+        raise ShapeError(
+            f"resize: requested resize to {'x'.join(map(str, size))} ({math.prod(size)} elements "
+            f"in total), but the given tensor has a size of {tuple(self._layout.shape)} "
+            f"({self._layout.numel} elements). autograd's resize can only change the shape of a "
+            "given tensor, while preserving the number of elements."
+        )
+    return T.reshape(self, tuple(size))
+
+
+def resize_as(self: Tensor, tensor: Tensor) -> Any:
+    """``reshape_as`` by its oldest name: deprecated."""
+    return resize(self, tuple(tensor._layout.shape))
+
+
+def reinforce(self: Tensor, reward: Any) -> None:
+    """Removed from PyTorch: raises RuntimeError, and says what to write instead."""
+    raise GraphError(
+        "reinforce() was removed. Use torch.distributions instead: m = Categorical(probs); action "
+        "= m.sample(); loss = -m.log_prob(action) * reward; loss.backward()"
+    )
+
+
+def dequantize(self: Tensor) -> Any:
+    """The numbers as float32. (No tensor is quantized.)
+
+    >>> torch.tensor([1, 2]).dequantize()
+    tensor([1., 2.])
+    """
+    return T.to_dtype(self, dtypes.float32)
+
+
+def chalf(self: Tensor, memory_format: Any = None) -> Any:
+    """``self.to(torch.complex32)``: there are no complex numbers of halves, so it raises
+    NotImplementedError."""
+    return self.to(dtypes.complex32)
+
+
+def _quantized_only(name: str) -> Callable[..., Any]:
+    def ask(self: Tensor, *args: Any) -> Any:
+        raise MissingFeature(
+            f"Tensor.{name}: there are no quantized tensors; keep numbers in int8 or float16 "
+            "yourself"
+        )
+
+    ask.__doc__ = "Only quantized tensors have it, of which there are none here."
+    return ask
+
+
+def _grad_dtype(self: Tensor) -> Any:
+    """The dtype of the gradient that a leaf accumulates: its own."""
+    if not self.is_leaf:
+        raise GraphError("grad_dtype can only be accessed on leaf tensors.")
+    return self._layout.dtype
+
+
+def _set_grad_dtype(self: Tensor, value: Any) -> None:
+    if not self.is_leaf:
+        raise GraphError("grad_dtype can only be set on leaf tensors.")
+    if value is not self._layout.dtype:
+        raise MissingFeature(
+            f"grad_dtype: gradients have the dtype of their tensor, {self._layout.dtype}, not "
+            f"{value}"
+        )
 
 
 def _refuse(name: str, kind: type[Exception]) -> Callable[..., Any]:
@@ -124,14 +194,21 @@ def bind() -> None:
         if not hasattr(Tensor, name):
             setattr(Tensor, name, property(lambda self: None, doc="None."))
     doc = "A None for each dim: no dim is named."
+    volatile = property(lambda self: False, doc="False: use torch.no_grad() instead.")
+    setattr(Tensor, "volatile", volatile)  # noqa: B010
+    grad_dtype = property(_grad_dtype, _set_grad_dtype, doc=_grad_dtype.__doc__)
+    setattr(Tensor, "grad_dtype", grad_dtype)  # noqa: B010
     names = property(lambda self: (None,) * self._layout.ndim, doc=doc)
     setattr(Tensor, "names", names)  # noqa: B010  (mypy knows the name as a method's)
     set_methods({
         "type_as": type_as, "is_same_size": is_same_size, "is_nonzero": is_nonzero,
-        "dim_order": dim_order, "narrow_copy": narrow_copy, "apply_": apply_, "map_": map_,
+        "dim_order": dim_order, "apply_": apply_, "map_": map_,
         "map2_": map2_, "_is_all_true": _all_true, "_is_any_true": _any_true,
         "record_stream": record_stream, "is_distributed": lambda self: False,
         "is_conj": lambda self: False, "is_neg": lambda self: False,
         "has_names": lambda self: False, "const_data_ptr": lambda self: self.data_ptr(),
+        "module_load": module_load, "resize": resize, "resize_as": resize_as,
+        "reinforce": reinforce, "dequantize": dequantize, "chalf": chalf,
         **{name: _refuse(name, kind) for name, kind in _NOT_BUILT.items()},
+        **{name: _quantized_only(name) for name in _QUANTIZED},
     })  # fmt: skip

@@ -10,10 +10,6 @@ Capsules come in two kinds: "dltensor" (before version 1.0) and "dltensor_versio
 that the memory is read-only. A consumer renames the capsule when it takes the structure over.
 """
 
-# Native functions are in the kernel language, whose types are values: mypy cannot read them.
-# mypy: disable-error-code="valid-type,return"
-# mypy: allow-untyped-defs, no-warn-return-any, no-warn-no-return
-# mypy: no-warn-unreachable
 # ruff: noqa: N815  (DLPack's own names)
 from __future__ import annotations
 
@@ -21,16 +17,16 @@ import ctypes
 import enum
 from typing import Any
 
-from antorcha import dtypes
-from antorcha.device import CPU, as_device
+from antorcha.core import dtypes
+from antorcha.core.device import CPU, as_device
+from antorcha.core.shapes import extent, numel
 from antorcha.errors import ArgumentError, GraphError, ValueRangeError
 from antorcha.lang.native import Extern, cstr, func, i32, native, ptr, raw, void
-from antorcha.ops.record import T
-from antorcha.runtime import layout as L
-from antorcha.runtime import storage as S
+from antorcha.ops.kinds.record import T
 from antorcha.runtime.cpython import Py_DecRef
+from antorcha.runtime.memory import layout as L
+from antorcha.runtime.memory import storage as S
 from antorcha.runtime.tensor import Tensor, bare
-from antorcha.shapes import extent, numel
 
 __all__ = ["DLDeviceType", "from_dlpack", "to_dlpack"]
 
@@ -160,20 +156,20 @@ class Export:
     """A tensor that another library may be using: the C structure and what it points to."""
 
     def __init__(self, tensor: Tensor, versioned: bool, flags: int) -> None:
-        lay, storage, offset = tensor._layout, tensor._storage, tensor._offset
-        self.pinned = memoryview(storage)  # type: ignore[arg-type]  # it stays where it is
-        L.check_inside(lay, storage.nbytes, offset)
-        self.words = (ctypes.c_int64 * max(2 * lay.ndim, 1))(*lay.shape, *_strides(lay))
+        layout, storage, offset = tensor._layout, tensor._storage, tensor._offset
+        self.pinned = memoryview(storage)  # it stays where it is
+        L.check_inside(layout, storage.nbytes, offset)
+        self.words = (ctypes.c_int64 * max(2 * layout.ndim, 1))(*layout.shape, *_strides(layout))
         self.managed: Any = _Versioned() if versioned else _Managed()
         array = self.managed.array
-        array.data = storage.ptr + offset * lay.itemsize if lay.numel else None
+        array.data = storage.ptr + offset * layout.itemsize if layout.numel else None
         array.device_type, array.device_id = dlpack_device(tensor)
-        array.ndim = lay.ndim
-        array.code = _code_of(lay.dtype)
-        array.bits, array.lanes = 8 * lay.itemsize, 1
+        array.ndim = layout.ndim
+        array.code = _code_of(layout.dtype)
+        array.bits, array.lanes = 8 * layout.itemsize, 1
         at = ctypes.addressof(self.words)
         array.shape = ctypes.cast(at, ctypes.POINTER(ctypes.c_int64))
-        array.strides = ctypes.cast(at + 8 * lay.ndim, ctypes.POINTER(ctypes.c_int64))
+        array.strides = ctypes.cast(at + 8 * layout.ndim, ctypes.POINTER(ctypes.c_int64))
         self.managed.context = id(self)
         deleter = delete_versioned if versioned else delete_plain
         self.managed.deleter = deleter.spec().addr
@@ -191,9 +187,9 @@ class Export:
             raise
 
 
-def _strides(lay: L.Layout) -> tuple[int, ...]:
+def _strides(layout: L.Layout) -> tuple[int, ...]:
     """As PyTorch gives them: 1 along dims of size 1."""
-    return tuple([1 if n <= 1 else s for n, s in zip(lay.shape, lay.strides, strict=True)])
+    return tuple([1 if n <= 1 else s for n, s in zip(layout.shape, layout.strides, strict=True)])
 
 
 def dlpack_device(self: Tensor) -> tuple[DLDeviceType, int]:
@@ -223,17 +219,17 @@ def dlpack(
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     if stream is not None and type(stream) is not int:
         raise ArgumentError("stream must be ``int`` or ``none``")
-    lay = self._layout
-    if lay.device.type not in _DEVICES:
-        raise BufferError(f"Cannot pack tensors on {lay.device}: they have no data")
-    if lay.device is CPU and stream not in (None, -1):
+    layout = self._layout
+    if layout.device.type not in _DEVICES:
+        raise BufferError(f"Cannot pack tensors on {layout.device}: they have no data")
+    if layout.device is CPU and stream not in (None, -1):
         raise AssertionError("stream should be None on cpu.")
     flags = 0
     if dl_device is not None:
         kind, index = int(dl_device[0]), dl_device[1]
-        if kind != DLDeviceType.kDLCPU or index != 0 or lay.device is not CPU:
+        if kind != DLDeviceType.kDLCPU or index != 0 or layout.device is not CPU:
             raise BufferError(
-                f"a tensor on {lay.device} cannot be exported to DLPack device {(kind, index)}"
+                f"a tensor on {layout.device} cannot be exported to DLPack device {(kind, index)}"
             )
     if copy:
         self, flags = T.clone(self), IS_COPIED
@@ -288,18 +284,18 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     capsule = ext_tensor
     if hasattr(ext_tensor, "__dlpack__"):
         capsule = _ask(ext_tensor)
-    made = take(capsule)
-    elsewhere = where is not None and where is not made._layout.device
+    result = take(capsule)
+    elsewhere = where is not None and where is not result._layout.device
     if elsewhere and copy is False:
         raise ValueRangeError(
-            f"cannot move DLPack tensor from device {made._layout.device} to {where} without "
+            f"cannot move DLPack tensor from device {result._layout.device} to {where} without "
             "copying. Set copy=None or copy=True."
         )
     if elsewhere:
-        made = made.to(where)
+        result = result.to(where)
     elif copy:
-        made = T.clone(made)
-    return made
+        result = T.clone(result)
+    return result
 
 
 def _ask(producer: Any) -> Any:
@@ -327,13 +323,13 @@ def take(capsule: Any) -> Tensor:
             f"from_dlpack: the capsule is of DLPack {managed.major}.{managed.minor}; "
             f"{VERSION[0]} is supported"
         )
-    lay, low = _layout_of(managed.array)
+    layout, low = _layout_of(managed.array)
     _capsule_rename(capsule, _USED[name])
     owner = Import(managed)
     readonly = name is _VERSIONED and bool(managed.flags & READ_ONLY)
     start = (managed.array.data or 0) + managed.array.byte_offset
-    storage = S.wrap(start if lay.numel else 0, lay.nbytes, owner, readonly=readonly)
-    return bare(lay, storage, -low)
+    storage = S.wrap(start if layout.numel else 0, layout.nbytes, owner, readonly=readonly)
+    return bare(layout, storage, -low)
 
 
 def _layout_of(array: Any) -> tuple[L.Layout, int]:

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from antorcha.device import as_device
+from antorcha.core.device import as_device
 from antorcha.errors import ArgumentError
 from antorcha.ops.create import finish
-from antorcha.ops.params import to_dtype
-from antorcha.ops.record import T
+from antorcha.ops.kinds.params import to_dtype
+from antorcha.ops.kinds.record import T
 from antorcha.runtime.tensor import Tensor
+from antorcha.tensor.create import tensor
 
 
 def _like(self: Tensor, dtype: Any, device: Any) -> dict[str, Any]:
-    lay = self._layout
+    layout = self._layout
     return {
-        "dtype": lay.dtype if dtype is None else to_dtype("new", "dtype", dtype),
-        "device": lay.device if device is None else as_device(device),
+        "dtype": layout.dtype if dtype is None else to_dtype("new", "dtype", dtype),
+        "device": layout.device if device is None else as_device(device),
     }
 
 
@@ -116,8 +117,6 @@ def new_tensor(
     tensor([[0, 1],
             [2, 3]], dtype=torch.int8)
     """
-    from antorcha.tensor.create import tensor
-
     if isinstance(data, Tensor) and dtype is None:
         dtype = data._layout.dtype
     return tensor(data, requires_grad=requires_grad, **_like(self, dtype, device))

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from antorcha.device import Device
-from antorcha.dtypes import dtype as DType
+from antorcha.core.device import Device
+from antorcha.core.dtypes import dtype as DType
 from antorcha.runtime.tensor import Tensor
-from antorcha.shapes import Size
+from antorcha.core.shapes import Size
 
 Number = Any
 
@@ -20,6 +20,7 @@ __all__ = [
     "_dirichlet_grad",
     "_safe_softmax",
     "_sample_dirichlet",
+    "_segment_reduce",
     "_standard_gamma",
     "_standard_gamma_grad",
     "abs",
@@ -44,10 +45,13 @@ __all__ = [
     "addmv",
     "addmv_",
     "addr",
+    "adjoint",
     "affine_grid_generator",
+    "alias_copy",
     "all",
     "allclose",
     "alpha_dropout",
+    "alpha_dropout_",
     "amax",
     "amin",
     "aminmax",
@@ -73,6 +77,8 @@ __all__ = [
     "argsort",
     "argwhere",
     "as_strided",
+    "as_strided_copy",
+    "as_strided_scatter",
     "asin",
     "asin_",
     "asinh",
@@ -140,6 +146,8 @@ __all__ = [
     "concat",
     "concatenate",
     "conj",
+    "conj_physical",
+    "conj_physical_",
     "constant_pad_nd",
     "conv1d",
     "conv2d",
@@ -171,9 +179,13 @@ __all__ = [
     "deg2rad",
     "deg2rad_",
     "det",
+    "detach_copy",
     "diag",
     "diag_embed",
+    "diagflat",
     "diagonal",
+    "diagonal_copy",
+    "diagonal_scatter",
     "diff",
     "digamma",
     "digamma_",
@@ -184,12 +196,15 @@ __all__ = [
     "divide_",
     "dot",
     "dropout",
+    "dropout_",
     "dsplit",
     "dstack",
+    "eig",
     "einsum",
     "embedding",
     "empty",
     "empty_like",
+    "empty_permuted",
     "empty_strided",
     "eq",
     "eq_",
@@ -204,11 +219,16 @@ __all__ = [
     "exp2",
     "exp2_",
     "exp_",
+    "expand_copy",
     "expm1",
     "expm1_",
     "eye",
     "feature_alpha_dropout",
+    "feature_alpha_dropout_",
     "feature_dropout",
+    "feature_dropout_",
+    "fill",
+    "fill_",
     "fix",
     "fix_",
     "flatten",
@@ -226,12 +246,18 @@ __all__ = [
     "fmod_",
     "frac",
     "frac_",
+    "frexp",
+    "frobenius_norm",
     "full",
     "full_like",
     "gather",
+    "gcd",
+    "gcd_",
     "ge",
     "ge_",
+    "geqrf",
     "ger",
+    "gradient",
     "greater",
     "greater_",
     "greater_equal",
@@ -246,15 +272,22 @@ __all__ = [
     "hamming_window",
     "hann_window",
     "hardshrink",
+    "hash_tensor",
     "heaviside",
     "heaviside_",
     "histc",
+    "histogram",
+    "histogramdd",
     "hsplit",
     "hstack",
     "hypot",
     "hypot_",
+    "i0",
+    "i0_",
     "igamma",
+    "igamma_",
     "igammac",
+    "igammac_",
     "imag",
     "index_add",
     "index_add_",
@@ -264,6 +297,7 @@ __all__ = [
     "index_fill_",
     "index_put",
     "index_put_",
+    "index_reduce",
     "index_select",
     "inner",
     "inverse",
@@ -275,10 +309,13 @@ __all__ = [
     "isneginf",
     "isposinf",
     "isreal",
+    "istft",
     "kaiser_window",
     "kron",
     "kthvalue",
     "layer_norm",
+    "lcm",
+    "lcm_",
     "ldexp",
     "ldexp_",
     "le",
@@ -292,6 +329,7 @@ __all__ = [
     "lgamma",
     "lgamma_",
     "linspace",
+    "lobpcg",
     "log",
     "log10",
     "log10_",
@@ -315,19 +353,26 @@ __all__ = [
     "logical_xor_",
     "logit",
     "logit_",
+    "logspace",
     "logsumexp",
     "lstm",
     "lstm_cell",
     "lstm_sequence",
+    "lstsq",
     "lt",
     "lt_",
+    "lu",
+    "lu_solve",
+    "lu_unpack",
     "masked_fill",
     "masked_fill_",
     "masked_scatter",
     "masked_scatter_",
     "masked_select",
     "matmul",
+    "matrix_exp",
     "matrix_power",
+    "matrix_rank",
     "max",
     "max_pool1d",
     "max_pool2d",
@@ -350,6 +395,7 @@ __all__ = [
     "multiply_",
     "mv",
     "mvlgamma",
+    "mvlgamma_",
     "nan_to_num",
     "nan_to_num_",
     "nanmean",
@@ -357,7 +403,10 @@ __all__ = [
     "nanquantile",
     "nansum",
     "narrow",
+    "narrow_copy",
     "native_batch_norm",
+    "native_channel_shuffle",
+    "native_dropout",
     "native_group_norm",
     "native_layer_norm",
     "ne",
@@ -369,21 +418,28 @@ __all__ = [
     "nextafter",
     "nextafter_",
     "nonzero",
+    "nonzero_static",
     "norm",
     "normal",
     "normal_",
     "not_equal",
     "not_equal_",
+    "nuclear_norm",
     "ones",
     "ones_like",
+    "orgqr",
+    "ormqr",
     "outer",
     "pairwise_distance",
+    "pca_lowrank",
     "pdist",
     "permute",
+    "permute_copy",
     "pinverse",
     "poisson",
     "polar",
     "polygamma",
+    "polygamma_",
     "positive",
     "pow",
     "pow_",
@@ -402,6 +458,7 @@ __all__ = [
     "randn",
     "randn_like",
     "randperm",
+    "range",
     "ravel",
     "real",
     "reciprocal",
@@ -410,6 +467,7 @@ __all__ = [
     "relu_",
     "remainder",
     "remainder_",
+    "renorm",
     "repeat_interleave",
     "reshape",
     "resolve_conj",
@@ -436,7 +494,10 @@ __all__ = [
     "scatter_reduce",
     "scatter_reduce_",
     "searchsorted",
+    "segment_reduce",
     "select",
+    "select_copy",
+    "select_scatter",
     "selu",
     "selu_",
     "sgn",
@@ -452,19 +513,27 @@ __all__ = [
     "sinc_",
     "sinh",
     "sinh_",
+    "slice_copy",
+    "slice_inverse",
+    "slice_scatter",
     "slogdet",
     "softmax",
+    "solve",
     "sort",
     "split",
+    "split_copy",
     "split_with_sizes",
+    "split_with_sizes_copy",
     "sqrt",
     "sqrt_",
     "square",
     "square_",
     "squeeze",
+    "squeeze_copy",
     "stack",
     "std",
     "std_mean",
+    "stft",
     "sub",
     "sub_",
     "subtract",
@@ -472,9 +541,12 @@ __all__ = [
     "sum",
     "sum_to_size",
     "svd",
+    "svd_lowrank",
     "swapaxes",
     "swapdims",
+    "symeig",
     "t",
+    "t_copy",
     "take",
     "take_along_dim",
     "tan",
@@ -489,8 +561,10 @@ __all__ = [
     "topk",
     "trace",
     "transpose",
+    "transpose_copy",
     "trapezoid",
     "trapz",
+    "triangular_solve",
     "tril",
     "tril_",
     "tril_indices",
@@ -502,15 +576,26 @@ __all__ = [
     "trunc",
     "trunc_",
     "unbind",
+    "unbind_copy",
     "unflatten",
+    "unfold_copy",
     "unique",
     "unique_consecutive",
+    "unravel_index",
+    "unsafe_chunk",
+    "unsafe_split",
+    "unsafe_split_with_sizes",
     "unsqueeze",
+    "unsqueeze_copy",
+    "vander",
     "var",
     "var_mean",
     "vdot",
     "view_as_complex",
+    "view_as_complex_copy",
     "view_as_real",
+    "view_as_real_copy",
+    "view_copy",
     "vsplit",
     "vstack",
     "where",
@@ -528,6 +613,9 @@ def _safe_softmax(input: Tensor, dim: int, dtype: DType | None = ..., *, out: An
 
 def _sample_dirichlet(input: Tensor, generator: Any = ...) -> Any:
     """A point of the simplex for each row of concentrations."""
+
+def _segment_reduce(data: Tensor, reduce: str, *, lengths: Tensor | None = ..., indices: Tensor | None = ..., offsets: Tensor | None = ..., axis: int = ..., unsafe: bool = ..., initial: Number | None = ..., out: Any = ...) -> Tensor:
+    """The segments of ``data`` along ``axis``, each folded by ``"sum"``, ``"mean"``, ``"prod"``, ``"max"`` or ``"min"``."""
 
 def _standard_gamma(input: Tensor, generator: Any = ...) -> Any:
     """Gamma numbers, each of the shape that ``input`` has at that place, of rate 1."""
@@ -601,8 +689,14 @@ def addmv_(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Number = ..., alpha
 def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = ..., alpha: Number = ..., out: Any = ...) -> Tensor:
     """``beta * input + alpha * outer(vec1, vec2)``."""
 
+def adjoint(input: Tensor) -> Tensor:
+    """The conjugate transpose of a matrix or a stack of them; of real ones a view."""
+
 def affine_grid_generator(theta: Tensor, size: Any, align_corners: bool) -> Tensor:
     """What ``nn.functional.affine_grid`` runs."""
+
+def alias_copy(input: Tensor, *, out: Any = ...) -> Tensor:
+    """The elements that ``alias`` takes, as a copy."""
 
 def all(input: Tensor, dim: Sequence[int] | int | None = ..., keepdim: bool = ..., *, out: Any = ...) -> Tensor:
     """Whether all elements are not zero, or all along ``dim``; over no elements it holds."""
@@ -612,6 +706,9 @@ def allclose(input: Tensor, other: Tensor, rtol: float = ..., atol: float = ...,
 
 def alpha_dropout(input: Tensor, p: float = ..., training: bool = ..., inplace: bool = ...) -> Any:
     """Dropout that keeps the mean and variance of what selu gives."""
+
+def alpha_dropout_(input: Tensor, p: float, train: bool) -> Any:
+    """In-place form of :func:`antorcha.alpha_dropout`; gives the changed tensor."""
 
 def amax(input: Tensor, dim: Sequence[int] | int = ..., keepdim: bool = ..., *, out: Any = ...) -> Tensor:
     """The greatest element along the dims (all, by default). Ties share the gradient evenly."""
@@ -687,6 +784,12 @@ def argwhere(input: Tensor) -> Tensor:
 
 def as_strided(input: Tensor, size: Sequence[int] | int, stride: Sequence[int] | int, storage_offset: int | None = ...) -> Tensor:
     """A view of the operand's storage with any size, strides and offset (in elements)."""
+
+def as_strided_copy(input: Tensor, size: Sequence[int] | int, stride: Sequence[int] | int, storage_offset: int | None = ..., *, out: Any = ...) -> Tensor:
+    """The elements that ``as_strided`` takes, as a copy."""
+
+def as_strided_scatter(input: Tensor, src: Tensor, size: Sequence[int] | int, stride: Sequence[int] | int, storage_offset: int | None = ...) -> Tensor:
+    """A copy of ``input`` with the elements of ``src`` where ``as_strided`` looks."""
 
 def asin(input: Tensor, *, out: Any = ...) -> Tensor:
     """The inverse sine: nan outside of -1..1."""
@@ -826,7 +929,7 @@ def celu(input: Tensor, alpha: Number = ..., *, out: Any = ...) -> Tensor:
 def celu_(input: Tensor, alpha: Number = ...) -> Tensor:
     """In-place form of :func:`antorcha.celu`; gives the changed tensor."""
 
-def chain_matmul(matrices: Sequence[Tensor]) -> Any:
+def chain_matmul(matrices: Sequence[Tensor], *, out: Any = ...) -> Any:
     """The product of several matrices, in the cheapest order; see ``linalg.multi_dot``."""
 
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
@@ -888,6 +991,12 @@ def concatenate(tensors: Sequence[Tensor], dim: int = ..., *, out: Any = ...) ->
 
 def conj(input: Tensor) -> Any:
     """The complex conjugate of each element; a real tensor itself. (Computed, not a lazy view.)"""
+
+def conj_physical(input: Tensor, *, out: Any = ...) -> Any:
+    """The complex conjugate of each element; a real tensor itself."""
+
+def conj_physical_(input: Tensor) -> Any:
+    """Conjugates each element of a tensor, and gives the tensor."""
 
 def constant_pad_nd(input: Tensor, pad: Sequence[int] | int, value: Number = ...) -> Tensor:
     """``input`` with ``value`` around it: ``pad`` has (before, after) for each dim, the last first; negative numbers take elements away."""
@@ -982,14 +1091,26 @@ def deg2rad_(input: Tensor) -> Tensor:
 def det(input: Tensor, *, out: Any = ...) -> Tensor:
     """The determinant: ``torch.linalg.det``."""
 
+def detach_copy(input: Tensor, *, out: Any = ...) -> Tensor:
+    """The elements that ``detach`` takes, as a copy."""
+
 def diag(input: Tensor, diagonal: int = ..., *, out: Any = ...) -> Tensor:
     """A vector's matrix with it on the diagonal; a matrix's diagonal, as a copy."""
 
 def diag_embed(input: Tensor, offset: int = ..., dim1: int = ..., dim2: int = ...) -> Tensor:
     """Zeros with the last dim of ``input`` on the diagonal of dims ``dim1`` and ``dim2``."""
 
+def diagflat(input: Tensor, offset: int = ...) -> Tensor:
+    """A matrix with the elements of ``input``, in order, on a diagonal."""
+
 def diagonal(input: Tensor, offset: int = ..., dim1: int = ..., dim2: int = ...) -> Tensor:
     """The diagonal of dims ``dim1`` and ``dim2`` as a last dim, a view; ``offset`` > 0 is above."""
+
+def diagonal_copy(input: Tensor, offset: int = ..., dim1: int = ..., dim2: int = ..., *, out: Any = ...) -> Tensor:
+    """The elements that ``diagonal`` takes, as a copy."""
+
+def diagonal_scatter(input: Tensor, src: Tensor, offset: int = ..., dim1: int = ..., dim2: int = ...) -> Tensor:
+    """A copy of ``input`` with the elements of ``src`` where ``diagonal`` looks."""
 
 def diff(input: Tensor, n: int = ..., dim: int = ..., prepend: Tensor | None = ..., append: Tensor | None = ..., *, out: Any = ...) -> Tensor:
     """The ``n``-th differences of neighbours along ``dim``: ``x[i + 1] - x[i]``."""
@@ -1021,11 +1142,17 @@ def dot(input: Tensor, tensor: Tensor, *, out: Any = ...) -> Tensor:
 def dropout(input: Tensor, p: float = ..., training: bool = ..., inplace: bool = ...) -> Any:
     """Each element becomes 0 with probability ``p``; the others are divided by ``1 - p``."""
 
+def dropout_(input: Tensor, p: float, train: bool) -> Any:
+    """In-place form of :func:`antorcha.dropout`; gives the changed tensor."""
+
 def dsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """Parts one behind the other: ``tensor_split`` along the third dim."""
 
 def dstack(tensors: Sequence[Tensor], *, out: Any = ...) -> Tensor:
     """The tensors one behind the other: along the third dim."""
+
+def eig(input: Tensor, eigenvectors: bool = ..., *, out: Any = ...) -> Any:
+    """Removed: ``linalg.eig`` gives complex eigenvalues and eigenvectors."""
 
 def einsum(equation: Any, operands: Sequence[Tensor]) -> Tensor:
     """Sums products of the operands over the dims that ``equation`` names, Einstein's way."""
@@ -1038,6 +1165,9 @@ def empty(*size: Any, dtype: DType | None = ..., layout: Any = ..., device: Devi
 
 def empty_like(input: Tensor, *, dtype: DType | None = ..., layout: Any = ..., device: Device | str | int | None = ..., requires_grad: bool = ..., memory_format: str = ..., pin_memory: bool = ...) -> Any:
     """Arbitrary values, with the shape, dtype and device of ``input``."""
+
+def empty_permuted(size: Sequence[int] | int, physical_layout: Sequence[int] | int, *, dtype: DType | None = ..., layout: Any = ..., device: Device | str | int | None = ..., requires_grad: bool = ..., pin_memory: bool = ...) -> Any:
+    """A tensor over memory as it is, whose dims lie there in the order ``physical_layout``, the outermost first."""
 
 def empty_strided(size: Sequence[int] | int, stride: Sequence[int] | int, *, dtype: DType | None = ..., layout: Any = ..., device: Device | str | int | None = ..., requires_grad: bool = ..., pin_memory: bool = ...) -> Any:
     """A tensor of given shape and strides over memory as it is."""
@@ -1081,6 +1211,9 @@ def exp2(input: Tensor, *, out: Any = ...) -> Tensor:
 def exp2_(input: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.exp2`; gives the changed tensor."""
 
+def expand_copy(input: Tensor, *size: Any, out: Any = ...) -> Tensor:
+    """The elements that ``expand`` takes, as a copy."""
+
 def expm1(input: Tensor, *, out: Any = ...) -> Tensor:
     """``exp(input) - 1``, accurate near 0."""
 
@@ -1093,8 +1226,20 @@ def eye(n: int, m: int | None = ..., *, dtype: DType | None = ..., layout: Any =
 def feature_alpha_dropout(input: Tensor, p: float = ..., training: bool = ..., inplace: bool = ...) -> Any:
     """Alpha dropout of whole channels, the second dim."""
 
+def feature_alpha_dropout_(input: Tensor, p: float, train: bool) -> Any:
+    """In-place form of :func:`antorcha.feature_alpha_dropout`; gives the changed tensor."""
+
 def feature_dropout(input: Tensor, p: float, training: bool, inplace: bool = ...) -> Any:
     """Dropout of whole channels, the second dim."""
+
+def feature_dropout_(input: Tensor, p: float, train: bool) -> Any:
+    """In-place form of :func:`antorcha.feature_dropout`; gives the changed tensor."""
+
+def fill(input: Tensor, value: Number, *, out: Any = ...) -> Tensor:
+    """``value`` everywhere, with the shape and dtype of ``input``; ``fill_`` does it in place."""
+
+def fill_(input: Tensor, value: Number) -> Tensor:
+    """In-place form of :func:`antorcha.fill`; gives the changed tensor."""
 
 def fix(input: Tensor, *, out: Any = ...) -> Tensor:
     """A number without its fraction; integers stay as they are."""
@@ -1147,6 +1292,12 @@ def frac(input: Tensor, *, out: Any = ...) -> Tensor:
 def frac_(input: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.frac`; gives the changed tensor."""
 
+def frexp(input: Tensor, *, out: Any = ...) -> Any:
+    """``(mantissa, exponent)`` with ``input = mantissa * 2**exponent``, the mantissa's magnitude between 0.5 and 1; the exponent of 0, infinities and nan is 0. Floats only."""
+
+def frobenius_norm(input: Tensor, dim: Sequence[int] | int, keepdim: bool = ..., *, out: Any = ...) -> Tensor:
+    """The root of the sum of squares over one or two dims: ``linalg.vector_norm(input, 2, dim)``."""
+
 def full(size: Sequence[int] | int, fill_value: Number, *, dtype: DType | None = ..., layout: Any = ..., device: Device | str | int | None = ..., requires_grad: bool = ..., pin_memory: bool = ..., out: Any = ...) -> Tensor:
     """A tensor of shape ``size`` filled with ``fill_value``, whose type gives the default dtype."""
 
@@ -1156,14 +1307,26 @@ def full_like(input: Tensor, fill_value: Number, *, dtype: DType | None = ..., l
 def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = ..., out: Any = ...) -> Tensor:
     """Elements of ``input``, each at its own place but in ``dim``, where ``index`` says where."""
 
+def gcd(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
+    """The greatest common divisor of integers, never negative; of zeros 0."""
+
+def gcd_(input: Tensor, other: Tensor) -> Tensor:
+    """In-place form of :func:`antorcha.gcd`; gives the changed tensor."""
+
 def ge(input: Tensor, other: Tensor | Number, *, out: Any = ...) -> Tensor:
     """Whether ``input`` is greater than or equal to ``other``."""
 
 def ge_(input: Tensor, other: Tensor | Number) -> Tensor:
     """In-place form of :func:`antorcha.ge`; gives the changed tensor."""
 
+def geqrf(input: Tensor, *, out: Any = ...) -> Any:
+    """The QR factorisation as LAPACK gives it, as (a, tau): R is the upper triangle of a, below it are the vectors of the reflectors whose product is Q."""
+
 def ger(input: Tensor, vec2: Tensor, *, out: Any = ...) -> Tensor:
     """Every element of one vector times every element of the other: (n, m)."""
+
+def gradient(input: Tensor, *, spacing: Any = ..., dim: Any = ..., edge_order: int = ...) -> tuple[Tensor, ...]:
+    """The slopes of a function of which ``input`` has samples, along each dim (or ``dim``): a tuple of tensors. Inside by central differences, at the edges by differences of ..."""
 
 def greater(input: Tensor, other: Tensor | Number, *, out: Any = ...) -> Tensor:
     """Whether ``input`` is greater than ``other``."""
@@ -1207,6 +1370,9 @@ def hann_window(window_length: int, periodic: bool = ..., *, dtype: DType | None
 def hardshrink(input: Tensor, lambd: Number = ..., *, out: Any = ...) -> Tensor:
     """``input`` outside of -``lambd``..``lambd``, 0 within."""
 
+def hash_tensor(input: Tensor, dim: Sequence[int] | int | None = ..., *, keepdim: bool = ..., mode: int = ..., out: Any = ...) -> Tensor:
+    """A number that tells tensors apart: the exclusive or of the elements' bits, floats taken as float64, over all elements or along ``dim``."""
+
 def heaviside(input: Tensor, values: Tensor, *, out: Any = ...) -> Tensor:
     """0 below zero, 1 above, and ``values`` at zero. No gradient."""
 
@@ -1215,6 +1381,12 @@ def heaviside_(input: Tensor, values: Tensor) -> Tensor:
 
 def histc(input: Tensor, bins: int = ..., min: Number = ..., max: Number = ..., *, out: Any = ...) -> Tensor:
     """How many elements fall into each of ``bins`` equal parts of ``min``..``max`` (by default the extremes of the data); what lies outside is not counted."""
+
+def histogram(input: Tensor, bins: Any = ..., *, range: Any = ..., weight: Tensor | None = ..., density: bool = ..., out: Any = ...) -> Any:
+    """How many elements (or how much of their ``weight``) fall into each bin, and the bins' edges."""
+
+def histogramdd(input: Tensor, bins: Any, range: Any = ..., weight: Tensor | None = ..., density: bool = ...) -> Any:
+    """How many of the points whose coordinates are the last dim of ``input`` fall into each cell of a grid, and the grid's edges along each coordinate."""
 
 def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """Parts side by side: ``tensor_split`` along the second dim (the first of a 1-dim tensor)."""
@@ -1228,11 +1400,23 @@ def hypot(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
 def hypot_(input: Tensor, other: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.hypot`; gives the changed tensor."""
 
+def i0(input: Tensor, *, out: Any = ...) -> Tensor:
+    """The modified Bessel function of the first kind of order 0."""
+
+def i0_(input: Tensor) -> Tensor:
+    """In-place form of :func:`antorcha.i0`; gives the changed tensor."""
+
 def igamma(input: Tensor, other: Tensor, *, out: Any = ...) -> Any:
     """The lower incomplete gamma function, scaled: the share of gamma(``input``) below ``other``."""
 
+def igamma_(input: Tensor, other: Tensor) -> Tensor:
+    """In-place form of :func:`antorcha.igamma`; gives the changed tensor."""
+
 def igammac(input: Tensor, other: Tensor, *, out: Any = ...) -> Any:
     """The upper incomplete gamma function, scaled: ``1 - igamma(input, other)``."""
+
+def igammac_(input: Tensor, other: Tensor) -> Tensor:
+    """In-place form of :func:`antorcha.igammac`; gives the changed tensor."""
 
 def imag(input: Tensor) -> Any:
     """The imaginary parts of a complex tensor, a view."""
@@ -1260,6 +1444,9 @@ def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = ..
 
 def index_put_(input: Tensor, indices: Any, values: Tensor, accumulate: bool = ...) -> Any:
     """In-place form of :func:`antorcha.index_put`; gives the changed tensor."""
+
+def index_reduce(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = ..., out: Any = ...) -> Tensor:
+    """``input`` with the slices of ``source`` folded into those that ``index`` names, along ``dim``: by ``"prod"``, ``"mean"``, ``"amax"`` or ``"amin"``."""
 
 def index_select(input: Tensor, dim: int, index: Tensor, *, out: Any = ...) -> Tensor:
     """The slices of ``input`` at the indices along ``dim``, in their order."""
@@ -1294,6 +1481,9 @@ def isposinf(input: Tensor, *, out: Any = ...) -> Tensor:
 def isreal(input: Tensor, *, out: Any = ...) -> Tensor:
     """Whether each element is real: its imaginary part is 0."""
 
+def istft(input: Tensor, n_fft: int, hop_length: int | None = ..., win_length: int | None = ..., window: Tensor | None = ..., center: bool = ..., normalized: bool = ..., onesided: Any = ..., length: int | None = ..., return_complex: bool = ...) -> Tensor:
+    """The inverse of ``stft``: frames overlapped and added, divided by what the windows add up to."""
+
 def kaiser_window(window_length: int, periodic: bool = ..., beta: float = ..., *, dtype: DType | None = ..., layout: Any = ..., device: Device | str | int | None = ..., pin_memory: bool = ..., requires_grad: bool = ..., out: Any = ...) -> Tensor:
     """The Kaiser window: :math:`I_0(\\beta \\sqrt{1 - (2 k / (N - 1) - 1)^2}) / I_0(\\beta)` for k = 0 .. N - 1, with the modified Bessel function :math:`I_0`."""
 
@@ -1305,6 +1495,12 @@ def kthvalue(input: Tensor, k: int, dim: int = ..., keepdim: bool = ..., *, out:
 
 def layer_norm(input: Tensor, normalized_shape: Sequence[int] | int, weight: Tensor | None = ..., bias: Tensor | None = ..., eps: float = ..., cudnn_enable: bool = ...) -> Tensor:
     """``(x - mean) / sqrt(var + eps) * weight + bias`` over the last dims, ``normalized_shape``."""
+
+def lcm(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
+    """The least common multiple of integers, never negative; 0 where one is 0."""
+
+def lcm_(input: Tensor, other: Tensor) -> Tensor:
+    """In-place form of :func:`antorcha.lcm`; gives the changed tensor."""
 
 def ldexp(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
     """``input * 2**other``."""
@@ -1345,6 +1541,9 @@ def lgamma_(input: Tensor) -> Tensor:
 def linspace(start: Number, end: Number, steps: int, *, dtype: DType | None = ..., layout: Any = ..., device: Device | str | int | None = ..., requires_grad: bool = ..., pin_memory: bool = ..., out: Any = ...) -> Tensor:
     """``steps`` numbers evenly spaced from ``start`` to ``end``, both included."""
 
+def lobpcg(A: Tensor, k: int | None = ..., B: Tensor | None = ..., X: Tensor | None = ..., n: int | None = ..., iK: Tensor | None = ..., niter: int | None = ..., tol: Any = ..., largest: Any = ..., method: Any = ..., tracker: Any = ..., ortho_iparams: Any = ..., ortho_fparams: Any = ..., ortho_bparams: Any = ...) -> Any:
+    """The ``k`` largest (or smallest) eigenvalues of ``A @ x = B @ x * e`` and their vectors, as (values, vectors), for a symmetric A and a positive definite B, by default the identity."""
+
 def log(input: Tensor, *, out: Any = ...) -> Tensor:
     """The natural logarithm: nan below 0, -inf at 0."""
 
@@ -1373,7 +1572,7 @@ def log_softmax(input: Tensor, dim: int, dtype: DType | None = ..., *, out: Any 
     """``log(softmax(input))``, computed without losing accuracy."""
 
 def logaddexp(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
-    """``log(exp(input) + exp(other))`` without overflow. Floats only."""
+    """``log(exp(input) + exp(other))`` without overflow. Floats and complex numbers."""
 
 def logaddexp2(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
     """``log2(2**input + 2**other)`` without overflow. Floats only."""
@@ -1414,6 +1613,9 @@ def logit(input: Tensor, eps: float | None = ..., *, out: Any = ...) -> Tensor:
 def logit_(input: Tensor, eps: float | None = ...) -> Tensor:
     """In-place form of :func:`antorcha.logit`; gives the changed tensor."""
 
+def logspace(start: Number, end: Number, steps: int, base: float = ..., *, dtype: DType | None = ..., layout: Any = ..., device: Device | str | int | None = ..., requires_grad: bool = ..., pin_memory: bool = ..., out: Any = ...) -> Tensor:
+    """``base`` to the power of ``steps`` numbers evenly spaced from ``start`` to ``end``."""
+
 def logsumexp(input: Tensor, dim: Sequence[int] | int, keepdim: bool = ..., *, out: Any = ...) -> Tensor:
     """``log(sum(exp(input)))`` along ``dim`` without overflow: the maximum is taken out first."""
 
@@ -1426,11 +1628,23 @@ def lstm_cell(input: Tensor, hx: Any, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor |
 def lstm_sequence(x: Tensor, h0: Tensor, c0: Tensor, w_hh: Tensor, w_hr: Tensor | None, sizes: Sequence[int] | int, reverse: bool) -> tuple[Tensor, ...]:
     """One layer in one direction: (results, cells, gates, results before their projection)."""
 
+def lstsq(input: Tensor, A: Tensor, *, out: Any = ...) -> Any:
+    """Removed: ``linalg.lstsq`` has its operands the other way round."""
+
 def lt(input: Tensor, other: Tensor | Number, *, out: Any = ...) -> Tensor:
     """Whether ``input`` is less than ``other``."""
 
 def lt_(input: Tensor, other: Tensor | Number) -> Tensor:
     """In-place form of :func:`antorcha.lt`; gives the changed tensor."""
+
+def lu(A: Tensor, pivot: bool = ..., get_infos: bool = ..., *, out: Any = ...) -> Any:
+    """``linalg.lu_factor_ex`` under its old name: (LU, pivots), and ``info`` if it is asked for."""
+
+def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Any = ...) -> Any:
+    """``linalg.lu_solve`` under its old name, the right side first."""
+
+def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = ..., unpack_pivots: bool = ..., *, out: Any = ...) -> Any:
+    """The P, L and U of ``A = P @ L @ U`` from what ``linalg.lu_factor`` gives."""
 
 def masked_fill(input: Tensor, mask: Tensor, value: Tensor | Number, *, out: Any = ...) -> Tensor:
     """``value`` (a number or a 0-dim tensor) where ``mask`` holds, else the element of ``input``."""
@@ -1450,8 +1664,14 @@ def masked_select(input: Tensor, mask: Tensor, *, out: Any = ...) -> Tensor:
 def matmul(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
     """The matrix product ``input @ other``; leading dims are batches and broadcast."""
 
+def matrix_exp(input: Tensor) -> Any:
+    """The exponential of a square matrix: ``torch.linalg.matrix_exp``."""
+
 def matrix_power(input: Tensor, n: int, *, out: Any = ...) -> Tensor:
     """A square matrix (or a stack) times itself ``n`` times; a negative ``n`` inverts it first."""
+
+def matrix_rank(input: Tensor, tol: Any = ..., symmetric: bool = ..., *, out: Any = ...) -> Any:
+    """Removed: ``linalg.matrix_rank`` calls ``symmetric`` ``hermitian``."""
 
 def max(input: Tensor, dim: Any = ..., keepdim: bool = ..., *, other: Tensor | None = ..., out: Any = ...) -> Any:
     """The greatest of all elements; with ``dim`` the greatest along it and where, as (values, indices); with another tensor the greater of each two elements."""
@@ -1519,6 +1739,9 @@ def mv(input: Tensor, vec: Tensor, *, out: Any = ...) -> Tensor:
 def mvlgamma(input: Tensor, p: int, *, out: Any = ...) -> Tensor:
     """The logarithm of the multivariate gamma function of dimension ``p``."""
 
+def mvlgamma_(input: Tensor, p: int) -> Tensor:
+    """In-place form of :func:`antorcha.mvlgamma`; gives the changed tensor."""
+
 def nan_to_num(input: Tensor, nan: Number | None = ..., posinf: Number | None = ..., neginf: Number | None = ..., *, out: Any = ...) -> Tensor:
     """Replaces nan (by 0), inf and -inf (by the dtype's greatest and least), or as given."""
 
@@ -1540,8 +1763,17 @@ def nansum(input: Tensor, dim: Sequence[int] | int | None = ..., keepdim: bool =
 def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     """``length`` elements from ``start`` (a number or a 0-dim tensor) along ``dim``: a view."""
 
+def narrow_copy(input: Tensor, dim: int, start: Any, length: int, *, out: Any = ...) -> Tensor:
+    """The elements that ``narrow`` takes, as a copy."""
+
 def native_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, training: bool, momentum: Number, eps: float) -> Any:
     """batch_norm as (result, mean, 1 / deviation); when training it updates the running statistics."""
+
+def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:
+    """Deals the channels of ``(N, C, *)``, which lie in ``groups`` groups, one of each in turn."""
+
+def native_dropout(input: Tensor, p: float, train: Any) -> Any:
+    """Dropout, and which elements it has kept."""
 
 def native_group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, N: int, C: int, HxW: int, group: int, eps: float) -> Any:
     """group_norm as (result, mean, 1 / deviation)."""
@@ -1576,6 +1808,9 @@ def nextafter_(input: Tensor, other: Tensor) -> Tensor:
 def nonzero(input: Tensor, *, as_tuple: bool = ..., out: Any = ...) -> Any:
     """The position of every nonzero element, one a row; ``as_tuple`` gives a tensor per dim."""
 
+def nonzero_static(input: Tensor, *, size: int, fill_value: int = ..., out: Any = ...) -> Tensor:
+    """The positions of the first ``size`` nonzero elements, one a row; where there are fewer, rows of ``fill_value`` follow."""
+
 def norm(input: Tensor, p: Any = ..., dim: Sequence[int] | int | None = ..., keepdim: bool = ..., *, dtype: DType | None = ...) -> Tensor:
     """The ``p``-norm of the elements, of all or along ``dim``; see ``linalg.vector_norm``."""
 
@@ -1591,11 +1826,20 @@ def not_equal(input: Tensor, other: Tensor | Number, *, out: Any = ...) -> Tenso
 def not_equal_(input: Tensor, other: Tensor | Number) -> Tensor:
     """In-place form of :func:`antorcha.ne`; gives the changed tensor."""
 
+def nuclear_norm(input: Tensor, dim: Any = ..., keepdim: bool = ..., *, out: Any = ...) -> Tensor:
+    """The sum of singular values: ``linalg.matrix_norm(input, "nuc")``."""
+
 def ones(*size: Any, dtype: DType | None = ..., layout: Any = ..., device: Device | str | int | None = ..., requires_grad: bool = ..., pin_memory: bool = ..., out: Any = ...) -> Tensor:
     """A tensor of ones of shape ``size``."""
 
 def ones_like(input: Tensor, *, dtype: DType | None = ..., layout: Any = ..., device: Device | str | int | None = ..., requires_grad: bool = ..., memory_format: str = ..., pin_memory: bool = ...) -> Any:
     """Ones with the shape, dtype and device of ``input``."""
+
+def orgqr(input: Tensor, tau: Tensor, *, out: Any = ...) -> Any:
+    """``linalg.householder_product`` under LAPACK's name."""
+
+def ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool = ..., transpose: bool = ..., *, out: Any = ...) -> Tensor:
+    """``Q @ other`` (``other @ Q`` with ``left=False``) for the whole product Q of reflectors, or, with ``transpose``, its conjugate transpose. Q is never made."""
 
 def outer(input: Tensor, vec2: Tensor, *, out: Any = ...) -> Tensor:
     """Every element of one vector times every element of the other: (n, m)."""
@@ -1603,11 +1847,17 @@ def outer(input: Tensor, vec2: Tensor, *, out: Any = ...) -> Tensor:
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = ..., eps: float = ..., keepdim: bool = ...) -> Tensor:
     """The p-norm of ``x1 - x2 + eps`` along the last dim."""
 
+def pca_lowrank(A: Tensor, q: int | None = ..., center: bool = ..., niter: int = ...) -> Any:
+    """The ``q`` principal components of the rows of A, as (U, S, V): V's columns are the directions in which the rows, less their mean if ``center``, differ most. See ``svd_lowrank``."""
+
 def pdist(input: Tensor, p: float = ...) -> Tensor:
     """The ``p`` norm of the difference of every two rows: (0, 1), (0, 2), .."""
 
 def permute(input: Tensor, *dims: Any) -> Tensor:
     """A view with its dims in another order."""
+
+def permute_copy(input: Tensor, *dims: Any, out: Any = ...) -> Tensor:
+    """The elements that ``permute`` takes, as a copy."""
 
 def pinverse(input: Tensor, rcond: float = ..., *, out: Any = ...) -> Any:
     """The pseudo-inverse: ``torch.linalg.pinv``."""
@@ -1620,6 +1870,9 @@ def polar(abs: Tensor, angle: Tensor, *, out: Any = ...) -> Tensor:
 
 def polygamma(n: int, input: Tensor, *, out: Any = ...) -> Tensor:
     """The ``n``-th derivative of the digamma function."""
+
+def polygamma_(n: int, input: Tensor) -> Tensor:
+    """In-place form of :func:`antorcha.polygamma_of`; gives the changed tensor."""
 
 def positive(input: Tensor) -> Any:
     """The tensor itself; refuses bool tensors."""
@@ -1675,6 +1928,9 @@ def randn_like(input: Tensor, *, generator: Any = ..., dtype: DType | None = ...
 def randperm(n: int, *, generator: Any = ..., out: Any = ..., dtype: DType | None = ..., layout: Any = ..., device: Device | str | int | None = ..., requires_grad: bool = ..., pin_memory: bool = ...) -> Any:
     """The numbers 0 to ``n - 1`` in random order."""
 
+def range(start: Number, end: Number, step: Number = ..., *, dtype: DType | None = ..., layout: Any = ..., device: Device | str | int | None = ..., requires_grad: bool = ..., pin_memory: bool = ..., out: Any = ...) -> Tensor:
+    """The numbers from ``start`` to ``end`` itself, ``step`` apart. Deprecated: use ``arange``."""
+
 def ravel(input: Tensor) -> Tensor:
     """The elements in one dim, in order; a view of a contiguous tensor."""
 
@@ -1698,6 +1954,9 @@ def remainder(input: Tensor | Number, other: Tensor | Number, *, out: Any = ...)
 
 def remainder_(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """In-place form of :func:`antorcha.remainder`; gives the changed tensor."""
+
+def renorm(input: Tensor, p: Number, dim: int, maxnorm: Number, *, out: Any = ...) -> Tensor:
+    """``input`` whose slices along ``dim`` are scaled down to the ``p``-norm ``maxnorm`` where it is greater."""
 
 def repeat_interleave(input: Tensor, repeats: Any = ..., dim: Any = ..., *, output_size: Any = ...) -> Tensor:
     """Each element repeated in place, along a dim or (without one) of the flattened tensor."""
@@ -1777,8 +2036,17 @@ def scatter_reduce_(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce:
 def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: bool = ..., right: bool = ..., side: str | None = ..., sorter: Tensor | None = ..., out: Any = ...) -> Tensor:
     """Where values would have to be put into a sorted sequence (along its last dim)."""
 
+def segment_reduce(data: Tensor, reduce: str, *, lengths: Tensor | None = ..., indices: Tensor | None = ..., offsets: Tensor | None = ..., axis: int = ..., unsafe: bool = ..., initial: Number | None = ..., out: Any = ...) -> Tensor:
+    """The segments of ``data`` along ``axis``, each folded by ``"sum"``, ``"mean"``, ``"prod"``, ``"max"`` or ``"min"``."""
+
 def select(input: Tensor, dim: int, index: int) -> Tensor:
     """The slice at ``index`` along ``dim``: a view with one dim less."""
+
+def select_copy(input: Tensor, dim: int, index: int, *, out: Any = ...) -> Tensor:
+    """The elements that ``select`` takes, as a copy."""
+
+def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
+    """A copy of ``input`` with the elements of ``src`` where ``select`` looks."""
 
 def selu(input: Tensor, *, out: Any = ...) -> Tensor:
     """The scaled exponential linear unit (self-normalizing networks)."""
@@ -1825,11 +2093,23 @@ def sinh(input: Tensor, *, out: Any = ...) -> Tensor:
 def sinh_(input: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.sinh`; gives the changed tensor."""
 
+def slice_copy(input: Tensor, dim: int = ..., start: int | None = ..., end: int | None = ..., step: int = ..., *, out: Any = ...) -> Tensor:
+    """The elements that ``slice`` takes, as a copy."""
+
+def slice_inverse(input: Tensor, src: Tensor, dim: int = ..., start: int | None = ..., end: int | None = ..., step: int = ...) -> Any:
+    """The tensor ``src`` of which ``input`` is a slice: a view of the storage of ``input``."""
+
+def slice_scatter(input: Tensor, src: Tensor, dim: int = ..., start: int | None = ..., end: int | None = ..., step: int = ..., *, out: Any = ...) -> Tensor:
+    """A copy of ``input`` with the elements of ``src`` where ``slice`` looks."""
+
 def slogdet(input: Tensor) -> Any:
     """The determinant's sign and logarithm: ``torch.linalg.slogdet``."""
 
 def softmax(input: Tensor, dim: int, dtype: DType | None = ..., *, out: Any = ...) -> Tensor:
     """``exp(input) / exp(input).sum(dim)``, without overflow: the elements along ``dim`` sum to 1."""
+
+def solve(input: Tensor, A: Tensor, *, out: Any = ...) -> Any:
+    """Removed: ``linalg.solve`` has its operands the other way round."""
 
 def sort(input: Tensor, dim: int = ..., descending: bool = ..., *, stable: bool = ..., out: Any = ...) -> Any:
     """The elements along ``dim`` in order, and where each was, as (values, indices)."""
@@ -1837,8 +2117,14 @@ def sort(input: Tensor, dim: int = ..., descending: bool = ..., *, stable: bool 
 def split(input: Tensor, split_size: Any, dim: int = ...) -> tuple[Tensor, ...]:
     """Parts along a dim, views, as a tuple: of ``split_size`` elements, or of the sizes in a list."""
 
+def split_copy(input: Tensor, split_size: int, dim: int = ..., *, out: Any = ...) -> tuple[Tensor, ...]:
+    """The elements that ``split`` takes, as a copy."""
+
 def split_with_sizes(input: Tensor, split_sizes: Sequence[int] | int, dim: int = ...) -> tuple[Tensor, ...]:
     """Parts of the given sizes along a dim, views, as a tuple."""
+
+def split_with_sizes_copy(input: Tensor, split_sizes: Sequence[int] | int, dim: int = ..., *, out: Any = ...) -> tuple[Tensor, ...]:
+    """The elements that ``split_with_sizes`` takes, as a copy."""
 
 def sqrt(input: Tensor, *, out: Any = ...) -> Tensor:
     """The square root: nan below 0."""
@@ -1855,6 +2141,9 @@ def square_(input: Tensor) -> Tensor:
 def squeeze(input: Tensor, dim: Sequence[int] | int | None = ...) -> Tensor:
     """A view without the dims of size 1: all of them, or those named in ``dim``."""
 
+def squeeze_copy(input: Tensor, dim: Sequence[int] | int | None = ..., *, out: Any = ...) -> Tensor:
+    """The elements that ``squeeze`` takes, as a copy."""
+
 def stack(tensors: Sequence[Tensor], dim: int = ..., *, out: Any = ...) -> Tensor:
     """Tensors of one shape, joined along a new dim at ``dim``."""
 
@@ -1863,6 +2152,9 @@ def std(input: Tensor, dim: Sequence[int] | int | None = ..., unbiased: bool | N
 
 def std_mean(input: Tensor, dim: Sequence[int] | int | None = ..., unbiased: bool | None = ..., keepdim: bool = ..., *, correction: Number | None = ...) -> tuple[Tensor, ...]:
     """The standard deviation and the mean, as (std, mean)."""
+
+def stft(input: Tensor, n_fft: int, hop_length: int | None = ..., win_length: int | None = ..., window: Tensor | None = ..., center: Any = ..., pad_mode: str = ..., normalized: bool = ..., onesided: Any = ..., return_complex: Any = ..., align_to_window: Any = ...) -> Tensor:
+    """The Fourier transforms of windows along signals: ``(batch, frequencies, frames)``."""
 
 def sub(input: Tensor | Number, other: Tensor | Number, *, alpha: Number = ..., out: Any = ...) -> Tensor:
     """Subtracts ``other``, scaled by ``alpha``, from ``input``: ``input - alpha * other``."""
@@ -1885,14 +2177,23 @@ def sum_to_size(input: Tensor, *size: Any) -> Tensor:
 def svd(input: Tensor, some: bool = ..., compute_uv: bool = ..., *, out: Any = ...) -> Any:
     """The singular value decomposition as (U, S, V): ``linalg.svd`` gives V transposed."""
 
+def svd_lowrank(A: Tensor, q: int | None = ..., niter: int | None = ..., M: Tensor | None = ...) -> Any:
+    """The ``q`` greatest singular values of ``A - M`` and their vectors, as (U, S, V), near those of ``svd`` where the others are small. ``niter`` more rounds bring them nearer."""
+
 def swapaxes(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """A view with two dims exchanged."""
 
 def swapdims(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """A view with two dims exchanged."""
 
+def symeig(input: Tensor, eigenvectors: bool = ..., upper: bool = ..., *, out: Any = ...) -> Any:
+    """Removed: ``linalg.eigh`` gives the eigenvalues and eigenvectors of symmetric matrices."""
+
 def t(input: Tensor) -> Tensor:
     """The transpose of a matrix (a view); tensors of less than two dims are given back."""
+
+def t_copy(input: Tensor, *, out: Any = ...) -> Tensor:
+    """The elements that ``t`` takes, as a copy."""
 
 def take(input: Tensor, index: Tensor, *, out: Any = ...) -> Tensor:
     """The elements at positions in the flattened tensor; the result has the index's shape."""
@@ -1936,11 +2237,17 @@ def trace(input: Tensor) -> Tensor:
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """A view with two dims exchanged."""
 
+def transpose_copy(input: Tensor, dim0: int, dim1: int, *, out: Any = ...) -> Tensor:
+    """The elements that ``transpose`` takes, as a copy."""
+
 def trapezoid(y: Tensor, x: Tensor | None = ..., *, dx: Number | None = ..., dim: int = ...) -> Tensor:
     """The area under ``y`` along ``dim`` by the trapezoidal rule, at ``x`` or with spacing ``dx``."""
 
 def trapz(y: Tensor, x: Tensor | None = ..., *, dx: Number | None = ..., dim: int = ...) -> Tensor:
     """The area under ``y`` along ``dim`` by the trapezoidal rule, at ``x`` or with spacing ``dx``."""
+
+def triangular_solve(input: Tensor, A: Tensor, upper: bool = ..., transpose: bool = ..., unitriangular: bool = ..., *, out: Any = ...) -> Any:
+    """``linalg.solve_triangular`` under its old name, the right side first; it gives A, too."""
 
 def tril(input: Tensor, diagonal: int = ..., *, out: Any = ...) -> Tensor:
     """The lower triangle of the last two dims, up to the ``diagonal``-th diagonal; zeros above."""
@@ -1975,8 +2282,14 @@ def trunc_(input: Tensor) -> Tensor:
 def unbind(input: Tensor, dim: int = ...) -> tuple[Tensor, ...]:
     """The slices along a dim, each a view without it, as a tuple."""
 
+def unbind_copy(input: Tensor, dim: int = ..., *, out: Any = ...) -> tuple[Tensor, ...]:
+    """The elements that ``unbind`` takes, as a copy."""
+
 def unflatten(input: Tensor, dim: int, sizes: Sequence[int] | int) -> Tensor:
     """Dim ``dim`` spread over dims of the given sizes, one of which may be -1."""
+
+def unfold_copy(input: Tensor, dimension: int, size: int, step: int, *, out: Any = ...) -> Tensor:
+    """The elements that ``unfold`` takes, as a copy."""
 
 def unique(input: Tensor, sorted: bool = ..., return_inverse: bool = ..., return_counts: bool = ..., dim: Any = ...) -> Any:
     """The distinct elements (or slices along ``dim``), in order."""
@@ -1984,8 +2297,26 @@ def unique(input: Tensor, sorted: bool = ..., return_inverse: bool = ..., return
 def unique_consecutive(input: Tensor, return_inverse: bool = ..., return_counts: bool = ..., dim: Any = ...) -> Any:
     """The elements (or slices along ``dim``) without those equal to the one before."""
 
+def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
+    """Where elements counted row by row lie in a tensor of a shape: a tensor of positions for each dim."""
+
+def unsafe_chunk(input: Tensor, chunks: int, dim: int = ...) -> tuple[Tensor, ...]:
+    """``chunk`` whose parts may be written to if nothing reads the whole again."""
+
+def unsafe_split(input: Tensor, split_size: int, dim: int = ..., *, out: Any = ...) -> tuple[Tensor, ...]:
+    """``split`` whose parts may be written to if nothing reads the whole again."""
+
+def unsafe_split_with_sizes(input: Tensor, split_sizes: Sequence[int] | int, dim: int = ..., *, out: Any = ...) -> tuple[Tensor, ...]:
+    """``split_with_sizes`` whose parts may be written to if nothing reads the whole again."""
+
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
     """A view with a dim of size 1 put in at ``dim``."""
+
+def unsqueeze_copy(input: Tensor, dim: int, *, out: Any = ...) -> Tensor:
+    """The elements that ``unsqueeze`` takes, as a copy."""
+
+def vander(x: Tensor, N: int | None = ..., increasing: bool = ...) -> Tensor:
+    """The Vandermonde matrix of a vector, as NumPy lays it out: powers descend unless they are ``increasing``. See ``linalg.vander``."""
 
 def var(input: Tensor, dim: Sequence[int] | int | None = ..., unbiased: bool | None = ..., keepdim: bool = ..., *, correction: Number | None = ..., out: Any = ...) -> Tensor:
     """The variance of all elements, or along ``dim``."""
@@ -1999,8 +2330,17 @@ def vdot(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
 def view_as_complex(input: Tensor) -> Any:
     """A view of real numbers whose last dim, of size 2, holds real and imaginary parts."""
 
+def view_as_complex_copy(input: Tensor, *, out: Any = ...) -> Any:
+    """The elements that ``view_as_complex`` takes, as a copy."""
+
 def view_as_real(input: Tensor) -> Any:
     """A view of complex numbers as real ones, with a last dim of size 2."""
+
+def view_as_real_copy(input: Tensor, *, out: Any = ...) -> Any:
+    """The elements that ``view_as_real`` takes, as a copy."""
+
+def view_copy(input: Tensor, *size: Any, out: Any = ...) -> Tensor:
+    """The elements with another shape, or as numbers of another dtype, as a copy."""
 
 def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """Parts one above the other: ``tensor_split`` along the first dim."""

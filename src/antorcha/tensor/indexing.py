@@ -9,83 +9,35 @@ from __future__ import annotations
 
 from typing import Any
 
-from antorcha import dtypes, modes
+from antorcha.core import dtypes, modes
+from antorcha.core.hooks import hooks
+from antorcha.core.indexing import as_integer, plan_index
+from antorcha.core.lazy import lazy, np
 from antorcha.errors import ArgumentError
-from antorcha.indexing import as_integer, plan_index
-from antorcha.lazy import np
 from antorcha.ops.advanced import mask_indices
-from antorcha.ops.record import T
-from antorcha.runtime.call import path, short
-from antorcha.runtime.call.plan import Plan, remember, table
-from antorcha.runtime.call.short import quick_view
+from antorcha.ops.kinds.record import T
+from antorcha.runtime.call.plan import Plan
 from antorcha.runtime.tensor import Tensor
+from antorcha.tensor.subclass import asking
 
-plans = table()  # (layout, index) -> the plan of the view
+tensor_create = lazy("antorcha.tensor.create")
+arrays = lazy("antorcha.runtime.memory.arrays")
 _SIMPLE = {int, type(None), type(Ellipsis)}
 
 
 # ------------------------------------------------------------------------------------- reading
 def getitem(self: Tensor, index: Any) -> Any:
     """The elements at ``index``: a view for ints, slices, None and ``...``, else a copy."""
-    kind = type(index)
-    if kind is int:
-        key: Any = index
-    elif kind is tuple:
-        if len(index) == 2:  # the commonest, without a loop
-            a, b = index
-            key = (
-                (slice, a.start, a.stop, a.step) if type(a) is slice
-                else a if type(a) is int or a is None or a is Ellipsis else _OTHER,
-                (slice, b.start, b.stop, b.step) if type(b) is slice
-                else b if type(b) is int or b is None or b is Ellipsis else _OTHER,
-            )  # fmt: skip
-        else:
-            key = tuple(
-                [i if type(i) is int else (slice, i.start, i.stop, i.step) if type(i) is slice
-                 else i if i is None or i is Ellipsis else _OTHER for i in index]
-            )  # fmt: skip
-    elif kind is slice:
-        key = (slice, index.start, index.stop, index.step)
-    else:
-        key = index if index is None or index is Ellipsis else _OTHER
-    try:
-        plan = plans[self._layout, key]
-    except (KeyError, TypeError):
-        plan = None  # (an error in ``read`` shall not seem to come from this one)
-    if plan is None or modes.busy:
-        return read(self, index)
-    return quick_view(self, plan)
+    if type(index) is Tensor and index._layout.ndim:
+        return gather_all(self, index)
+    basic = basic_key(index)
+    return gather_all(self, index) if basic is None else T.index_view(self, basic)
 
 
 def plan_of_view(self: Tensor, index: Any) -> Plan | None:
     """The plan of a view that ``self[index]`` has made."""
     basic = basic_key(index)
-    if basic is None:
-        return None
-    return plans.get((self._layout, basic if type(index) is tuple else basic[0]))
-
-
-_OTHER = object()  # in no key
-
-
-def read(self: Tensor, index: Any) -> Any:
-    """The general way to read; lets ``getitem`` find the plan of a view next time."""
-    if modes.subclasses:
-        done = path.override(getitem, (self, index), {})
-        if done is not NotImplemented:
-            return done
-    if type(index) is Tensor and index._layout.ndim:
-        return gather_all(self, index)
-    basic = basic_key(index)
-    if basic is None:
-        return gather_all(self, index)
-    result = T.index_view(self, basic)
-    if not modes.subclasses:
-        plan = T.index_view.plans.get((self._layout, basic))
-        if plan is not None:
-            key = basic if type(index) is tuple else basic[0]
-            remember(plans, (self._layout, key), plan)
-    return result
+    return None if basic is None else T.index_view.plans.get((self._layout, basic))
 
 
 def basic_key(index: Any) -> tuple[Any, ...] | None:
@@ -120,14 +72,22 @@ def _bound(value: Any) -> int | None:
 def gather_all(self: Tensor, index: Any) -> Tensor:
     """``self[index]`` with index tensors, lists or masks among the items."""
     if isinstance(index, Tensor):
-        lay = index._layout
-        if lay.dtype is dtypes.int64 and self._layout.ndim and lay.device is self._layout.device:
+        layout = index._layout
+        if (
+            layout.dtype is dtypes.int64
+            and self._layout.ndim
+            and layout.device is self._layout.device
+        ):
             rows: Tensor = T.index_at(self, [index], (0,))
             return rows
         if selects(self, index):
             found: Tensor = T.selected(self, index)
             return found
+    if type(index) is list and index and type(index[0]) is int and arrays.kind_of(index):
+        return gather_all(self, as_index(index, self))
     view, indices, dims = apart(self, index)
+    if not indices:  # a list that stands for a tuple of ints, slices, None and ...
+        return view
     found = T.index_at(view, indices, dims)
     return found
 
@@ -135,17 +95,17 @@ def gather_all(self: Tensor, index: Any) -> Tensor:
 def selects(self: Tensor, mask: Tensor) -> bool:
     """Is this a mask over the whole tensor, and nothing to be recorded (by another node's name)?
     Then its elements are taken at once, without a list of their places."""
-    lay = mask._layout
-    if lay.dtype is not dtypes.bool_ or lay.shape != self._layout.shape or not lay.ndim:
+    layout = mask._layout
+    if layout.dtype is not dtypes.bool_ or layout.shape != self._layout.shape or not layout.ndim:
         return False
     recorded = self._rg or (self._base is not None and self._base._rg)
-    return lay.device is self._layout.device and not recorded
+    return layout.device is self._layout.device and not recorded
 
 
 def apart(self: Tensor, index: Any) -> tuple[Tensor, list[Tensor], tuple[int, ...]]:
     """The view that the basic part of the index makes, and the index tensors with their dims."""
-    lay = self._layout
-    plan = plan_index(lay.shape, lay.strides, 0, index)
+    layout = self._layout
+    plan = plan_index(layout.shape, layout.strides, 0, index)
     view = self
     for name, *args in plan.steps:
         view = getattr(T, name)(view, *args)
@@ -164,11 +124,11 @@ def apart(self: Tensor, index: Any) -> tuple[Tensor, list[Tensor], tuple[int, ..
 
 def as_index(item: Any, like: Tensor) -> Tensor:
     """An index as a tensor beside the one that it indexes."""
-    if not isinstance(item, Tensor):
-        from antorcha.tensor.create import tensor
-
+    if type(item) is list and arrays.kind_of(item) == arrays.INTS:
+        item = tensor_create.tensor(item)
+    elif not isinstance(item, Tensor):
         array = np.asarray(item)
-        item = tensor(array.astype(np.int64) if array.dtype.kind in "iu" else array)
+        item = tensor_create.tensor(array.astype(np.int64) if array.dtype.kind in "iu" else array)
     moved: Tensor = item
     if item._layout.device is not like._layout.device:
         moved = item.to(like._layout.device)
@@ -178,17 +138,15 @@ def as_index(item: Any, like: Tensor) -> Tensor:
 # ------------------------------------------------------------------------------------- writing
 def setitem(self: Tensor, index: Any, value: Any) -> None:
     """Writes a number, tensor or array, broadcast, to the elements at ``index``."""
-    if modes.subclasses:
-        done = path.override(setitem, (self, index, value), {})
-        if done is not NotImplemented:
-            return
     if not isinstance(value, Tensor):
         value = assignable(value, self)
     basic = basic_key(index)
     if basic is None:
         put_all(self, index, value)
         return
-    target = self if index is Ellipsis else T.index_view(self, basic)
+    target = self
+    if index is not Ellipsis:  # (machine code makes such views at any size)
+        target = T.index_view(self, basic) if modes.subclasses else self[index]
     if isinstance(value, Tensor):
         T.copy_(target, trimmed(value, target._layout.ndim))
     else:
@@ -201,9 +159,7 @@ def assignable(value: Any, like: Tensor) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, np.ndarray):
-        from antorcha.tensor.create import tensor
-
-        return tensor(value).to(like._layout.dtype)
+        return tensor_create.tensor(value).to(like._layout.dtype)
     raise ArgumentError(
         f"can't assign a {type(value).__name__} to a {like._layout.dtype} tensor of shape "
         f"{tuple(like._layout.shape)}: assign a number or a tensor, e.g. torch.tensor(value)"
@@ -221,24 +177,27 @@ def trimmed(value: Tensor, ndim: int) -> Tensor:
 
 def put_all(self: Tensor, index: Any, value: Any) -> None:
     """``self[index] = value`` with index tensors, lists or masks among the items."""
-    lay = self._layout
+    layout = self._layout
     if type(value) in (bool, int, float) and whole_mask(self, index):
         shape = index._layout.shape
-        wide = T.reshape(index, (*shape, *[1] * (lay.ndim - len(shape))))
+        wide = T.reshape(index, (*shape, *[1] * (layout.ndim - len(shape))))
         T.masked_fill_(self, wide, value)
         return
     view, indices, dims = apart(self, index)
+    if not indices:
+        view[...] = value
+        return
     if not isinstance(value, Tensor):
-        check_number(value, lay)
-        value = T.full_layout((), value, lay.dtype, lay.device)
+        check_number(value, layout)
+        value = T.full_layout((), value, layout.dtype, layout.device)
     T.index_put_at_(view, value, indices, dims)
 
 
-def check_number(value: Any, lay: Any) -> None:
-    if isinstance(value, complex) and lay.dtype.kind != "c":
+def check_number(value: Any, layout: Any) -> None:
+    if isinstance(value, complex) and layout.dtype.kind != "c":
         raise ArgumentError(
-            f"can't assign a complex number to a {lay.dtype} tensor without losing its imaginary "
-            "part"
+            f"can't assign a complex number to a {layout.dtype} tensor without losing its "
+            "imaginary part"
         )
 
 
@@ -252,6 +211,6 @@ def whole_mask(self: Tensor, index: Any) -> bool:
 
 def bind() -> None:
     getitem.__name__, setitem.__name__ = "__getitem__", "__setitem__"
-    short.reading = getitem, plan_of_view
-    setattr(Tensor, "__getitem__", getitem)  # noqa: B010
-    setattr(Tensor, "__setitem__", setitem)  # noqa: B010
+    hooks.plan_of_view = plan_of_view
+    setattr(Tensor, "__getitem__", asking(getitem, "__getitem__"))  # noqa: B010
+    setattr(Tensor, "__setitem__", asking(setitem, "__setitem__"))  # noqa: B010

@@ -10,26 +10,31 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from antorcha import dtypes
-from antorcha.device import CPU
+from antorcha.core import dtypes
+from antorcha.core.device import CPU
+from antorcha.core.hooks import hooks
+from antorcha.core.lazy import Array, lazy, np
+from antorcha.core.memo import keep
 from antorcha.errors import ArgumentError, GraphError, ValueRangeError, warn
-from antorcha.lazy import Array, lazy, np
-from antorcha.memo import keep
-from antorcha.ops.params import to_device, to_dtype, to_int
-from antorcha.ops.record import T
-from antorcha.runtime import layout as L
+from antorcha.ops.kinds.params import to_device, to_dtype, to_int
+from antorcha.ops.kinds.record import T
 from antorcha.runtime.call import plan as plans
+from antorcha.runtime.memory import layout as L
 from antorcha.runtime.tensor import Tensor, bare
 from antorcha.tensor.methods import set_methods
 from antorcha.tensor.storages import UntypedStorage
 from antorcha.tensor.typed_storage import TypedStorage
 
 if TYPE_CHECKING:
-    from antorcha.runtime import arrays
-    from antorcha.runtime import storage as S
+    from antorcha.runtime.memory import arrays
+    from antorcha.runtime.memory import storage as S
 else:
-    S = lazy("antorcha.runtime.storage")
-    arrays = lazy("antorcha.runtime.arrays")
+    S = lazy("antorcha.runtime.memory.storage")
+    arrays = lazy("antorcha.runtime.memory.arrays")
+
+array_api = lazy("antorcha.array_api")
+tensor_create = lazy("antorcha.tensor.create")
+tensor_dlpack = lazy("antorcha.tensor.dlpack")
 
 _READ_ONLY = (
     "The given {} is not writable. A tensor over it can be read, and raises when something would "
@@ -105,19 +110,22 @@ def from_numpy(ndarray: Array) -> Tensor:
             f"from_numpy: expected np.ndarray (got {type(ndarray).__module__.partition('.')[0]}."
             f"{type(ndarray).__name__}); torch.tensor(...) takes lists and numbers"
         )
-    made = share(ndarray)
-    if not ndarray.flags.writeable and made._layout.numel:
+    result = share(ndarray)
+    if not ndarray.flags.writeable and result._layout.numel:
         advice = "Copy the array first if the tensor is to be written: torch.tensor(array)."
         warn(_READ_ONLY.format("NumPy array", advice), UserWarning)
-    return made
+    return result
 
 
 def share(array: Array) -> Tensor:
     """A tensor over the array's memory, without a warning."""
+    result = None if hooks.share_array is None else hooks.share_array(array)
+    if result is not None:
+        return result
     key = array.dtype, array.shape, array.strides
-    lay = _layouts.get(key) or keep(_layouts, key, _layout_of(array), MOST_ARRAYS)
-    address = arrays.address_of(array) if lay.numel else 0
-    return bare(lay, S.wrap(address, lay.nbytes, array, readonly=not array.flags.writeable))
+    layout = _layouts.get(key) or keep(_layouts, key, _layout_of(array), MOST_ARRAYS)
+    address = arrays.address_of(array) if layout.numel else 0
+    return bare(layout, S.wrap(address, layout.nbytes, array, readonly=not array.flags.writeable))
 
 
 def _layout_of(array: Array) -> L.Layout:
@@ -125,8 +133,8 @@ def _layout_of(array: Array) -> L.Layout:
     dtype = check_array(array)
     strides = tuple([s // dtype.itemsize if n > 1 else 1
                      for s, n in zip(array.strides, array.shape, strict=True)])  # fmt: skip
-    lay = L.layout(tuple(array.shape), strides, dtype, CPU)
-    return L.contiguous(tuple(array.shape), dtype, CPU) if lay.contiguous else lay
+    layout = L.layout(tuple(array.shape), strides, dtype, CPU)
+    return L.contiguous(tuple(array.shape), dtype, CPU) if layout.contiguous else layout
 
 
 def address_of(view: memoryview) -> int:
@@ -187,9 +195,11 @@ def frombuffer(
     if view.readonly:
         advice = "Pass a bytearray if the tensor is to be written."
         warn(_READ_ONLY.format("buffer", advice), UserWarning)
-    lay = L.contiguous((count,), kind, CPU)
-    made = bare(lay, S.wrap(address_of(view) + offset, lay.nbytes, view, readonly=view.readonly))
-    return made.requires_grad_() if requires_grad else made
+    layout = L.contiguous((count,), kind, CPU)
+    result = bare(
+        layout, S.wrap(address_of(view) + offset, layout.nbytes, view, readonly=view.readonly)
+    )
+    return result.requires_grad_() if requires_grad else result
 
 
 def asarray(
@@ -215,9 +225,10 @@ def asarray(
     if shared is None:
         if copy is False:
             raise ValueRangeError("can't alias arbitrary sequence into a tensor.")
-        from antorcha.tensor.create import tensor
-
-        return tensor(obj, dtype=want, device=where, requires_grad=requires_grad)
+        found: Tensor = tensor_create.tensor(
+            obj, dtype=want, device=where, requires_grad=requires_grad
+        )
+        return found
     return _as_wanted(shared, want, where, copy, requires_grad)
 
 
@@ -227,8 +238,8 @@ def _shared(obj: Any, want: dtypes.dtype | None, copy: bool | None) -> Tensor | 
         return obj
     if isinstance(obj, (UntypedStorage, TypedStorage)):
         kind = obj.dtype if isinstance(obj, TypedStorage) else want or dtypes.get_default_dtype()
-        lay = L.contiguous((obj.nbytes() // kind.itemsize,), kind, obj.device)
-        return bare(lay, obj._storage)
+        layout = L.contiguous((obj.nbytes() // kind.itemsize,), kind, obj.device)
+        return bare(layout, obj._storage)
     if isinstance(obj, np.ndarray):
         return share(obj) if copy else from_numpy(obj)
     if isinstance(obj, np.generic):
@@ -238,9 +249,8 @@ def _shared(obj: Any, want: dtypes.dtype | None, copy: bool | None) -> Tensor | 
             )
         return share(np.array(obj))
     if type(obj).__name__ == "PyCapsule" or hasattr(obj, "__dlpack__"):
-        from antorcha.tensor.dlpack import from_dlpack
-
-        return from_dlpack(obj)
+        found: Tensor | None = tensor_dlpack.from_dlpack(obj)
+        return found
     try:
         memoryview(obj)
     except TypeError:
@@ -256,24 +266,24 @@ def _as_wanted(
     shared: Tensor, want: Any, where: Any, copy: bool | None, requires_grad: bool
 ) -> Tensor:
     """The tensor of the object's memory, converted as asked."""
-    lay = shared._layout
+    layout = shared._layout
     if copy is False:
-        if where is not None and where is not lay.device:
-            raise ValueRangeError(f"can't alias tensor from device '{lay.device}' to '{where}'.")
-        if want is not None and want is not lay.dtype:
+        if where is not None and where is not layout.device:
+            raise ValueRangeError(f"can't alias tensor from device '{layout.device}' to '{where}'.")
+        if want is not None and want is not layout.dtype:
             raise ValueRangeError(
-                f"can't alias tensor with dtype '{lay.dtype}' into dtype '{want}'."
+                f"can't alias tensor with dtype '{layout.dtype}' into dtype '{want}'."
             )
-    made = shared
-    if where is not None and where is not lay.device:
-        made = T.to_device(made, where)
-    if want is not None and want is not made._layout.dtype:
-        made = T.to_dtype(made, want)
-    if made is shared and copy:
-        made = T.clone(shared)
-    if requires_grad and not made.requires_grad:
-        made.requires_grad_()
-    return made
+    result = shared
+    if where is not None and where is not layout.device:
+        result = T.to_device(result, where)
+    if want is not None and want is not result._layout.dtype:
+        result = T.to_dtype(result, want)
+    if result is shared and copy:
+        result = T.clone(shared)
+    if requires_grad and not result.requires_grad:
+        result.requires_grad_()
+    return result
 
 
 # ------------------------------------------------------------------------- tensors to arrays
@@ -301,21 +311,37 @@ def array_wrap(
     return share(array.astype(np.uint8) if array.dtype == np.bool_ else array)
 
 
-def _dlpack(self: Tensor, **kwargs: Any) -> Any:
-    from antorcha.tensor.dlpack import dlpack
-
-    return dlpack(self, **kwargs)
+def _dlpack(
+    self: Tensor, *, stream: Any = -1, max_version: Any = None, dl_device: Any = None,
+    copy: bool | None = None,
+) -> Any:  # fmt: skip
+    return tensor_dlpack.dlpack(
+        self, stream=stream, max_version=max_version, dl_device=dl_device, copy=copy
+    )
 
 
 def _dlpack_device(self: Tensor) -> Any:
-    from antorcha.tensor.dlpack import dlpack_device
+    return tensor_dlpack.dlpack_device(self)
 
-    return dlpack_device(self)
+
+def array_namespace(self: Tensor, *, api_version: str | None = None) -> Any:
+    """The functions of the array API standard for this tensor: ``antorcha.array_api``.
+
+    >>> torch.ones(2).__array_namespace__().__name__
+    'antorcha.array_api'
+    """
+    known = array_api.VERSIONS
+    if api_version is not None and api_version not in known:
+        raise ValueRangeError(
+            f"__array_namespace__: there is no api_version {api_version!r}; there are "
+            f"{', '.join(known)}"
+        )
+    return array_api.itself()
 
 
 def bind() -> None:
     """Sets the protocols of this file on Tensor."""
     set_methods({
         "__array__": array_protocol, "__array_wrap__": array_wrap, "__dlpack__": _dlpack,
-        "__dlpack_device__": _dlpack_device,
+        "__dlpack_device__": _dlpack_device, "__array_namespace__": array_namespace,
     })  # fmt: skip

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from antorcha import dtypes
-from antorcha.device import CPU, as_device
+from antorcha.core import dtypes
+from antorcha.core.device import CPU, as_device
+from antorcha.core.shapes import Size
 from antorcha.errors import ArgumentError, DeviceError, MissingFeature, ShapeError
-from antorcha.ops.params import to_int
-from antorcha.ops.record import T
-from antorcha.runtime import layout as L
+from antorcha.ops.kinds.params import to_int
+from antorcha.ops.kinds.record import T
+from antorcha.runtime.memory import layout as L
 from antorcha.runtime.tensor import Tensor, bare
-from antorcha.shapes import Size
+from antorcha.tensor.create import tensor
 from antorcha.tensor.storages import UntypedStorage
 from antorcha.tensor.subclass import as_subclass, check_class
 from antorcha.tensor.typed_storage import TypedStorage
@@ -66,8 +67,8 @@ def _one_size(value: Any, position: int) -> int:
 def _sized(shape: tuple[int, ...], dtype: dtypes.dtype) -> Tensor:
     if any(n < 0 for n in shape):
         raise ShapeError(f"Trying to create tensor with negative dimension: {list(shape)}")
-    made: Tensor = T.empty(shape, dtype=dtype)
-    return made
+    result: Tensor = T.empty(shape, dtype=dtype)
+    return result
 
 
 def _share(tensor: Tensor, dtype: dtypes.dtype) -> Tensor:
@@ -85,8 +86,6 @@ def _over(storage: UntypedStorage | TypedStorage, dtype: dtypes.dtype) -> Tensor
 
 
 def _from(data: Any, dtype: dtypes.dtype) -> Tensor:
-    from antorcha.tensor.create import tensor
-
     if isinstance(data, (str, bytes)):
         raise ArgumentError(f"new(): invalid data type '{type(data).__name__}'")
     if not hasattr(data, "__len__") or not hasattr(data, "__getitem__"):
@@ -112,8 +111,8 @@ def _new(cls: type, *args: Any, device: Any = None, size: Any = None, **kwargs: 
         dtype = only._layout.dtype
     elif isinstance(only, TypedStorage):
         dtype = only.dtype
-    made = construct(args, dtype, device, size)
-    return made if cls is Tensor else as_subclass(made, cls)
+    result = construct(args, dtype, device, size)
+    return result if cls is Tensor else as_subclass(result, cls)
 
 
 def new(self: Tensor, *args: Any, device: Any = None, size: Any = None) -> Tensor:
@@ -161,12 +160,12 @@ class _storagetype(type):
 
 
 def _classes(names: dict[str, str], kind: Any) -> dict[str, Any]:
-    made = {}
+    result = {}
     for name, dtype in names.items():
         body = {"__module__": "torch", "dtype": dtypes.by_name(dtype), "__slots__": ()}
         body["__doc__"] = f"The older name for {body['dtype']}: a constructor, and a class."
-        made[name] = kind(name, (), body)
-    return made
+        result[name] = kind(name, (), body)
+    return result
 
 
 TENSOR_TYPES: dict[str, Any] = _classes(TYPE_NAMES, tensortype)
@@ -181,10 +180,10 @@ def make_subclass(cls: type, data: Any, require_grad: bool = False, **_: Any) ->
             "_make_subclass(): argument '{name}' (position 2) must be Tensor, not {kind}",
             reason="tensor wanted", op="_make_subclass", name="data", kind=type(data).__name__,
         )  # fmt: skip
-    made = as_subclass(bare(data._layout, data._storage, data._offset), cls)
+    result = as_subclass(bare(data._layout, data._storage, data._offset), cls)
     if require_grad:
-        made.requires_grad_(True)
-    return made
+        result.requires_grad_(True)
+    return result
 
 
 def make_wrapper_subclass(cls: type, *args: Any, **kwargs: Any) -> Any:

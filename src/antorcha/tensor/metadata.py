@@ -9,15 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from antorcha import modes
+from antorcha.core import modes
+from antorcha.core.device import backend
+from antorcha.core.lazy import lazy
 from antorcha.errors import ArgumentError, GraphError
+from antorcha.ops.kinds.params import to_ints
+from antorcha.ops.kinds.record import REGISTRY
 from antorcha.ops.memory import resize, strides_of_format
-from antorcha.ops.params import to_ints
-from antorcha.ops.record import REGISTRY
 from antorcha.ops.slices import check_inside
-from antorcha.runtime import layout as L
 from antorcha.runtime.call.path import check_inplace
+from antorcha.runtime.memory import layout as L
 from antorcha.runtime.tensor import Tensor
+
+runtime_storage = lazy("antorcha.runtime.memory.storage")
 
 VIEWS = ("unsqueeze", "squeeze", "transpose", "swapaxes", "swapdims", "t", "as_strided")
 
@@ -109,10 +113,8 @@ def set_(
     if self._rg and modes.grad_enabled():
         check_inplace("set_", self)
     if source is None:
-        from antorcha.device import backend
-
-        lay = L.contiguous((0,), self._layout.dtype, self._layout.device)
-        self._layout, self._storage, self._offset = lay, backend(lay.device).allocate(0), 0
+        layout = L.contiguous((0,), self._layout.dtype, self._layout.device)
+        self._layout, self._storage, self._offset = layout, backend(layout.device).allocate(0), 0
         return self
     if isinstance(source, Tensor):
         if source._layout.dtype is not self._layout.dtype:
@@ -126,9 +128,7 @@ def set_(
         storage = source._storage
     else:
         storage = getattr(source, "_storage", source)
-        from antorcha.runtime.storage import Storage
-
-        if type(storage) is not Storage:
+        if type(storage) is not runtime_storage.Storage:
             raise ArgumentError(
                 f"set_: the source must be a tensor or a storage, not {type(source).__name__}"
             )

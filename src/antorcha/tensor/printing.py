@@ -16,7 +16,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from antorcha import dtypes, float8
+from antorcha.core import dtypes, float8
+from antorcha.core.lazy import np
 from antorcha.errors import ArgumentError, ValueRangeError, did_you_mean
 
 if TYPE_CHECKING:
@@ -241,8 +242,6 @@ def format_contents(
 
 
 def _read(source: np.ndarray[Any, Any] | Readable, edgeitems: int | None) -> np.ndarray[Any, Any]:
-    import numpy as np
-
     if not isinstance(source, np.ndarray):
         return np.asarray(source.read_edges(edgeitems))
     if edgeitems is None:
@@ -346,8 +345,6 @@ class _Floats:
     """
 
     def __init__(self, values: np.ndarray[Any, Any], options: PrintOptions) -> None:
-        import numpy as np
-
         self.values = values.astype(np.float64)  # exact, also from bfloat16
         self.width = 1
         self.spec = ".0f"

@@ -7,16 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from antorcha.core.lazy import lazy
 from antorcha.errors import GraphError, MissingFeature
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 from antorcha.runtime.tensor import Tensor
+from antorcha.tensor import layouts
 from antorcha.tensor.methods import set_methods
 
-
-def _maker() -> Any:
-    from antorcha.tensor.sparse import create
-
-    return create
+sparse_create = lazy("antorcha.tensor.sparse.create")
 
 
 def to_sparse(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -31,19 +29,17 @@ def to_sparse(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
            values=tensor([1., 1.]),
            size=(2, 2), nnz=2, layout=torch.sparse_coo)
     """
-    return _maker().to_sparse(self, *args, **kwargs)  # type: ignore[no-any-return]
+    return sparse_create.to_sparse(self, *args, **kwargs)  # type: ignore[no-any-return]
 
 
 def _to_format(format: str) -> Any:
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        from antorcha.tensor import layouts
-
         blocksize = kwargs.pop("blocksize", args[0] if args else None)
         dense = kwargs.pop("dense_dim", args[1] if len(args) > 1 else None)
-        made = _maker().to_sparse(
+        result = sparse_create.to_sparse(
             self, layout=layouts.by_name(f"sparse_{format}"), blocksize=blocksize, dense_dim=dense
         )
-        return made  # type: ignore[no-any-return]
+        return result  # type: ignore[no-any-return]
 
     method.__doc__ = f"The tensor in layout ``torch.sparse_{format}``; see ``to_sparse``."
     return method
@@ -61,7 +57,7 @@ def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool | None = None
 
 def sparse_mask(self: Tensor, mask: Tensor) -> Tensor:
     """The elements of the tensor where the sparse tensor ``mask`` has elements, sparse."""
-    return _maker().masked(self, mask)  # type: ignore[no-any-return]
+    return sparse_create.masked(self, mask)  # type: ignore[no-any-return]
 
 
 def _only_sparse(name: str, kind: str) -> Any:

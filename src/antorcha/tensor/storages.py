@@ -11,21 +11,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from antorcha import dtypes
-from antorcha.device import Device, as_device, backend
+from antorcha.core import dtypes
+from antorcha.core.device import Device, as_device, backend
+from antorcha.core.lazy import Array, lazy, np
 from antorcha.errors import ArgumentError, GraphError, MissingFeature, OutOfRange
-from antorcha.lazy import Array, lazy, np
-from antorcha.ops.params import to_int
-from antorcha.ops.record import T
-from antorcha.runtime import layout as L
+from antorcha.ops.kinds.params import to_int
+from antorcha.ops.kinds.record import T
+from antorcha.runtime.memory import layout as L
 from antorcha.runtime.tensor import Tensor, bare
 from antorcha.tensor.methods import set_methods
 
 if TYPE_CHECKING:
-    from antorcha.runtime import shared as H
-    from antorcha.runtime import storage as S
+    from antorcha.runtime.memory import shared as H
+    from antorcha.runtime.memory import storage as S
 else:
-    H, S = lazy("antorcha.runtime.shared"), lazy("antorcha.runtime.storage")
+    H, S = lazy("antorcha.runtime.memory.shared"), lazy("antorcha.runtime.memory.storage")
 
 
 def elements(storage: S.Storage, dtype: dtypes.dtype, op: str) -> Array:
@@ -85,9 +85,9 @@ class UntypedStorage:
 
     @classmethod
     def _of(cls, storage: S.Storage, device: Device) -> UntypedStorage:
-        made = object.__new__(cls)
-        made._storage, made._device = storage, device
-        return made
+        result = object.__new__(cls)
+        result._storage, result._device = storage, device
+        return result
 
     # ---- what it says of itself
     @property
@@ -248,7 +248,7 @@ class UntypedStorage:
         return UntypedStorage._of(found[id(self._storage)], self._device)
 
     def __reduce__(self) -> Any:
-        return _untyped_of, (bytes(memoryview(self._storage)),)  # type: ignore[arg-type]
+        return _untyped_of, (bytes(memoryview(self._storage)),)
 
     def byteswap(self, dtype: dtypes.dtype) -> None:
         """Reverses the bytes of each number of that dtype, in place."""
@@ -307,10 +307,10 @@ class UntypedStorage:
 
 def _untyped_of(content: bytes) -> UntypedStorage:
     """A storage that was pickled."""
-    made = UntypedStorage(len(content))
+    result = UntypedStorage(len(content))
     if content:
-        elements(made._storage, dtypes.uint8, "pickle")[:] = np.frombuffer(content, np.uint8)
-    return made
+        elements(result._storage, dtypes.uint8, "pickle")[:] = np.frombuffer(content, np.uint8)
+    return result
 
 
 def place_of(index: Any, count: int) -> int:

@@ -4,11 +4,15 @@ A class with ``__torch_function__(cls, func, types, args, kwargs)`` is asked whe
 instances is an argument of a torch function. A subclass of Tensor inherits one that computes as
 usual and gives the results its own class. Modes (``TorchFunctionMode``) are asked before all.
 
-Until the first instance of such a class or the first mode, nothing here costs anything: then the
-methods and properties of Tensor, of which the class must hear too, are replaced by ones that look
-(`_watch_methods`). While there are instances or modes, and no longer, the call path looks at its
-arguments (`path.override`). A class that is no Tensor may come with any call: it makes them look
-for good.
+The native path serves Tensors and Parameters alone, and leaves calls with other arguments to
+Python. There the methods and properties of Tensor that it serves ask by themselves (`asking`). The
+others do so from the first instance of such a class, or the first mode, on (`_watch_methods`):
+machine code looks at their arguments, and runs them at once where nobody is to be asked. So plain
+tensors are served alike, whatever classes there are.
+
+While there are instances or modes, and no longer, calls in Python look at their arguments
+(`hooks.override`). A class that is no Tensor may come with any call: it makes them look for good.
+While there are modes, which hear of all, Python serves all calls.
 """
 
 from __future__ import annotations
@@ -20,13 +24,15 @@ import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from antorcha import modes
+from antorcha.core import modes
+from antorcha.core.hooks import hooks
+from antorcha.core.lazy import lazy
 from antorcha.errors import ArgumentError, MissingFeature
-from antorcha.ops.record import InPlace, Op, T
-from antorcha.runtime.call import path
-from antorcha.runtime.tensor import Parameter, Tensor
+from antorcha.ops.kinds.record import InPlace, Op, T
+from antorcha.runtime.call import bound
+from antorcha.runtime.tensor import Parameter, Tensor, take_fields
 
-overload_of: Any = None  # set by utils._python_dispatch: PyTorch's operator for a call
+native = lazy("antorcha.runtime.call.native")
 
 
 class _State(threading.local):
@@ -128,12 +134,14 @@ def dispatch(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     made of others."""
     if not isinstance(func, (Op, InPlace)) or getattr(func, "is_composite", False):
         return NotImplemented
-    assert overload_of is not None
+    assert hooks.overload_of is not None
     stack = _state.dispatch
     types = tuple({type(value): None for value in _flat(args) if isinstance(value, Tensor)})
     _state.dispatch = stack[:-1]
     try:
-        return stack[-1].__torch_dispatch__(overload_of(func, args, kwargs), types, args, kwargs)
+        return stack[-1].__torch_dispatch__(
+            hooks.overload_of(func, args, kwargs), types, args, kwargs
+        )
     finally:
         _state.dispatch = stack
 
@@ -145,36 +153,29 @@ def foreign(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if not asked:
         return NotImplemented
     if any(not getattr(type(value), "__torch_function_symbolic__", False) for value in asked):
-        note()
+        _watch_methods()
+        modes.look_at_arguments(1)  # for good
     return ask(func, asked, args, kwargs)
-
-
-_noted = False
-
-
-def note() -> None:
-    """From now on everybody looks."""
-    _watch_methods()
-    modes.note_subclass()
 
 
 _instances: dict[int, weakref.ref[Any]] = {}
 
 
-def note_instance(made: Any) -> None:
+def note_instance(result: Any) -> None:
     """Calls look at their arguments while this tensor lives, if its class wants to be asked."""
-    found = getattr(type(made), "__torch_function__", None)
-    if getattr(found, "__func__", found) is disabled_torch_function or id(made) in _instances:
+    found = getattr(type(result), "__torch_function__", None)
+    if getattr(found, "__func__", found) is disabled_torch_function or id(result) in _instances:
         return
     _watch_methods()
+    native.serve_operators(type(result))
     modes.look_at_arguments(1)
-    key = id(made)
+    key = id(result)
 
     def gone(ref: Any) -> None:
         del _instances[key]
         modes.look_at_arguments(-1)
 
-    _instances[key] = weakref.ref(made, gone)
+    _instances[key] = weakref.ref(result, gone)
 
 
 # ------------------------------------------------------------------------- the Tensor's own answer
@@ -256,42 +257,16 @@ class TorchFunctionMode:
 
     def __enter__(self) -> Any:
         _watch_methods()
-        modes.look_at_arguments(1)
+        modes.hear_every_call(1)
         _state.stack = (*_state.stack, self)
         return self
 
     def __exit__(self, *_: object) -> None:
         _state.stack = _state.stack[:-1]
-        modes.look_at_arguments(-1)
+        modes.hear_every_call(-1)
 
 
-# ------------------------------------------------------------------------------ methods that look
-_UNWATCHED = {
-    "__new__", "__init__", "__init_subclass__", "__torch_function__", "__class__", "__dict__",
-    "__hash__", "__getattribute__", "__setattr__", "__doc__", "__module__", "__slots__",
-    "__weakref__", "__annotations__", "__array_priority__", "as_subclass", "_make_subclass",
-    "_make_wrapper_subclass", "_is_view", "_repr_html_", "__iter__", "__class_getitem__",
-    "__subclasshook__",
-}  # fmt: skip
-
-
-def _watch_methods() -> None:
-    """Replaces Tensor's methods and properties, once, by ones that ask the arguments' classes
-    first."""
-    global _noted
-    if _noted:
-        return
-    _noted = True
-    for name, value in list(Tensor.__dict__.items()):
-        if name in _UNWATCHED:
-            continue
-        served_natively = type(value).__name__ == "Method"  # of runtime.call.native
-        if isinstance(value, python_types.FunctionType) or served_natively:
-            setattr(Tensor, name, _WatchedMethod(value, name))
-        elif isinstance(value, property):
-            setattr(Tensor, name, _watched_property(value))
-
-
+# ------------------------------------------------------------------------------- methods that ask
 # What an operator is called towards the classes: the method that it is short for.
 _CALLED = {
     "__add__": "add", "__radd__": "add", "__iadd__": "add_", "__sub__": "sub", "__isub__": "sub_",
@@ -306,21 +281,100 @@ _BINARY = {f"__{prefix}{name}__" for prefix in ("", "r", "i") for name in (
     "lshift", "rshift", "eq", "ne", "lt", "le", "gt", "ge")}  # fmt: skip
 
 
+def asking(method: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """A method for Tensor, which asks the arguments' classes first."""
+    bound.methods[name] = result = _asked(method, name)
+    return result
+
+
+def asking_property(
+    name: str, get: Callable[..., Any], put: Callable[..., Any] | None = None
+) -> property:
+    """A property for Tensor, which asks the tensor's class first."""
+    bound.methods[name] = read = _asked(get, name, "__get__")
+    return property(read, put and _asked(put, name, "__set__"), doc=get.__doc__)
+
+
+def _asked(method: Callable[..., Any], name: str, descend: str = "") -> Callable[..., Any]:
+    """descend: which method of what Tensor has by that name the classes are told of."""
+
+    @functools.wraps(method)
+    def asked(*args: Any, **kwargs: Any) -> Any:
+        if not modes.subclasses:
+            return method(*args, **kwargs)
+        func = Tensor.__dict__[_CALLED.get(name, name)]
+        try:
+            done = override(getattr(func, descend) if descend else func, args, kwargs)
+        except ArgumentError:
+            if name not in _BINARY or _is_plain(args[-1]):
+                raise
+            return NotImplemented  # of an operator: the other side may have an answer
+        return method(*args, **kwargs) if done is NotImplemented else done
+
+    return asked
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, (Tensor, bool, int, float, complex)) and not overrides(value)
+
+
+_UNWATCHED = {
+    "__new__", "__init__", "__init_subclass__", "__torch_function__", "__class__", "__dict__",
+    "__hash__", "__getattribute__", "__setattr__", "__doc__", "__module__", "__slots__",
+    "__weakref__", "__annotations__", "__array_priority__", "as_subclass", "_make_subclass",
+    "_make_wrapper_subclass", "_is_view", "_repr_html_", "__iter__", "__class_getitem__",
+    "__subclasshook__",
+}  # fmt: skip
+_watched: dict[str, Any] = {}
+"""What Tensor had before it was watched, by name."""
+
+
+def _watch_methods() -> None:
+    """Has the methods and properties ask that do not by themselves; once."""
+    if _watched:
+        return
+    for name, value in Tensor.__dict__.items():
+        served_natively = type(value).__name__ == "Method"  # of runtime.call.native
+        if name in _UNWATCHED or bound.is_bound(name):
+            continue
+        if served_natively or isinstance(value, (python_types.FunctionType, property)):
+            _watched[name] = value
+    _put_watched()
+
+
+def _put_watched() -> None:
+    """Puts what looks at the arguments in the place of what has been there."""
+    for name, value in _watched.items():
+        if isinstance(value, property):
+            assert value.fget is not None
+            asked = _asked(value.fget, name, "__get__")
+            read = native.watched_method(value.fget, asked) or asked
+            put = value.fset and _asked(value.fset, name, "__set__")
+            setattr(Tensor, name, property(read, put, value.fdel, value.__doc__))
+        else:
+            asked = _asked(value, name)
+            asked.__name__, asked.__qualname__ = name, f"Tensor.{name}"
+            result = native.watched_method(value, asked) or _WatchedMethod(value, asked)
+            setattr(Tensor, name, result)
+
+
 class _WatchedMethod:
-    """A method that asks first. It equals the method that it replaces: a class may keep methods in
-    a set, ``{torch.Tensor.clone, ..}``, before they are replaced, and look there for its ``func``.
+    """A method that asks first, where Python does all. It equals the method that it replaces: a
+    class may keep methods in a set, ``{torch.Tensor.clone, ..}``, before they are replaced, and
+    look there for its ``func``. (So do those of the native path, ``native.method``.)
     """
 
-    def __init__(self, method: Callable[..., Any], name: str) -> None:
-        functools.update_wrapper(self, method)
-        self.__name__, self.__qualname__ = name, f"Tensor.{name}"
-        self._method, self._run = method, _watched(self, method, name)
+    __name__: str
+
+    def __init__(self, method: Callable[..., Any], asked: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, asked)
+        self._method, self._asked = method, asked
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else python_types.MethodType(self._run, instance)
+        return self if instance is None else python_types.MethodType(self._asked, instance)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        return self._run(*args, **kwargs)
+        return self._asked(*args, **kwargs)
 
     def __eq__(self, other: object) -> bool:
         return other is self or other is self._method
@@ -333,56 +387,6 @@ class _WatchedMethod:
 
     def __reduce__(self) -> Any:
         return getattr, (Tensor, self.__name__)
-
-
-def _watched(made: Any, method: Callable[..., Any], name: str) -> Callable[..., Any]:
-    @functools.wraps(method)
-    def watched(*args: Any, **kwargs: Any) -> Any:
-        for value in args:
-            if type(value) is not Tensor and type(value) is not int:
-                break
-        else:
-            if not kwargs and not _state.stack:
-                return method(*args)
-        func = Tensor.__dict__.get(_CALLED.get(name, name), made)
-        done = override(func, args, kwargs)
-        if done is not NotImplemented:
-            return done
-        return method(*args, **kwargs)
-
-    watched.__name__, watched.__qualname__ = name, f"Tensor.{name}"
-    if name not in _BINARY:
-        return watched
-
-    def operator(self: Tensor, other: Any) -> Any:
-        try:
-            return watched(self, other)
-        except ArgumentError:
-            if isinstance(other, (Tensor, bool, int, float, complex)) and not overrides(other):
-                raise
-            return NotImplemented
-
-    return functools.wraps(watched)(operator)
-
-
-def _watched_property(found: property) -> property:
-    get, put = found.fget, found.fset
-    assert get is not None
-
-    def watched_get(self: Tensor) -> Any:
-        if type(self) is Tensor and not _state.stack:
-            return get(self)
-        done = override(made.__get__, (self,), {})
-        return get(self) if done is NotImplemented else done
-
-    def watched_put(self: Tensor, value: Any) -> Any:
-        assert put is not None
-        done = override(made.__set__, (self, value), {})
-        if done is NotImplemented:
-            put(self, value)
-
-    made = property(watched_get, None if put is None else watched_put, found.fdel, found.__doc__)
-    return made
 
 
 # ------------------------------------------------------------------------------- making subclasses
@@ -400,22 +404,16 @@ def check_class(cls: Any) -> None:
         )
 
 
-_FIELDS = ("_layout", "_storage", "_offset", "_rg", "_fn", "_nr", "_grad", "_base", "_extra")
-
-
 def as_subclass(self: Tensor, cls: type) -> Any:
     """The same tensor (sharing memory and history) as an instance of a subclass of Tensor."""
     check_class(cls)
     if self._rg and self._fn is None:
         with DisableTorchFunction():
             self = T.view_as(self, self)  # the history of what is done to it leads to this leaf
-    made: Any = object.__new__(cls)
-    for name in _FIELDS:
-        setattr(made, name, getattr(self, name))
-    if self._base is not None:
-        made._seen = self._seen
-    note_instance(made)
-    return made
+    result: Any = object.__new__(cls)
+    take_fields(result, self)
+    note_instance(result)
+    return result
 
 
 def bind() -> None:
@@ -423,5 +421,6 @@ def bind() -> None:
     Tensor.as_subclass = as_subclass  # type: ignore[assignment,method-assign]
     Tensor.__torch_function__ = classmethod(torch_function)  # type: ignore[attr-defined]
     Parameter.__torch_function__ = classmethod(disabled_torch_function)  # type: ignore[attr-defined]
-    path.override = override
-    path.foreign = foreign
+    hooks.override = override
+    hooks.foreign = foreign
+    hooks.native_runs = _put_watched

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from antorcha.device import Device
-from antorcha.dtypes import dtype as DType
+from antorcha.core.device import Device
+from antorcha.core.dtypes import dtype as DType
 from antorcha.runtime.tensor import Tensor
-from antorcha.shapes import Size
+from antorcha.core.shapes import Size
 
 
 _int = int
@@ -34,14 +34,17 @@ class Methods:
     def __abs__(self, *args: Any, **kwargs: Any) -> Tensor:
         """The absolute value of each element; of a complex number its magnitude, a real number."""
 
-    def __add__(self, b: Any) -> Tensor:
+    def __add__(self, other: Any) -> Tensor:
         """Adds ``other``, scaled by ``alpha``, to ``input``, with broadcasting and type promotion."""
 
-    def __and__(self, b: Any) -> Tensor:
+    def __and__(self, other: Any) -> Tensor:
         """Bitwise and of integers; logical and of bools."""
 
     def __array__(self, dtype: Any = ..., copy: Any = ...) -> Any:
         """``np.asarray(tensor)``: shares memory unless another dtype, or a copy, is asked for."""
+
+    def __array_namespace__(self, *, api_version: Any = ...) -> Tensor:
+        """The functions of the array API standard for this tensor: ``antorcha.array_api``."""
 
     def __array_wrap__(self, array: Any, context: Any = ..., return_scalar: Any = ...) -> Tensor:
         """The result of a NumPy function of tensors as a tensor again: ``np.sin(tensor)``."""
@@ -58,7 +61,7 @@ class Methods:
     def __deepcopy__(self, memo: Any) -> Tensor:
         """..."""
 
-    def __dlpack__(self, **kwargs: Any) -> Any:
+    def __dlpack__(self, *, stream: Any = ..., max_version: Any = ..., dl_device: Any = ..., copy: Any = ...) -> Any:
         """..."""
 
     def __dlpack_device__(self) -> Any:
@@ -70,38 +73,38 @@ class Methods:
     def __float__(self) -> _float:
         """..."""
 
-    def __floordiv__(self, b: Any) -> Tensor:
+    def __floordiv__(self, other: Any) -> Tensor:
         """Divides and rounds towards minus infinity; integers stay integers. No gradient."""
 
     def __format__(self, spec: Any) -> str:
         """..."""
 
-    def __ge__(self, b: Any) -> Tensor:
+    def __ge__(self, other: Any) -> Tensor:
         """Whether ``input`` is greater than or equal to ``other``."""
 
     def __getitem__(self, index: Any) -> Tensor:
         """The elements at ``index``: a view for ints, slices, None and ``...``, else a copy."""
 
-    def __gt__(self, b: Any) -> Tensor:
+    def __gt__(self, other: Any) -> Tensor:
         """Whether ``input`` is greater than ``other``."""
 
     def __iadd__(self, other: Any) -> Tensor:
-        """Adds ``other``, scaled by ``alpha``, to ``input``, with broadcasting and type promotion."""
+        """In-place form of :func:`antorcha.add`; gives the changed tensor."""
 
     def __iand__(self, other: Any) -> Tensor:
-        """Bitwise and of integers; logical and of bools."""
+        """In-place form of :func:`antorcha.bitwise_and`; gives the changed tensor."""
 
     def __ifloordiv__(self, other: Any) -> Tensor:
-        """Divides and rounds towards minus infinity; integers stay integers. No gradient."""
+        """In-place form of :func:`antorcha.floor_divide`; gives the changed tensor."""
 
     def __ilshift__(self, other: Any) -> Tensor:
-        """``input * 2**other`` of integers; 0 where the distance is out of range."""
+        """In-place form of :func:`antorcha.bitwise_left_shift`; gives the changed tensor."""
 
     def __imod__(self, other: Any) -> Tensor:
-        """Python's modulus, element by element: the result has the divisor's sign."""
+        """In-place form of :func:`antorcha.remainder`; gives the changed tensor."""
 
     def __imul__(self, other: Any) -> Tensor:
-        """Multiplies ``input`` by ``other``, element by element, with broadcasting and promotion."""
+        """In-place form of :func:`antorcha.mul`; gives the changed tensor."""
 
     def __index__(self) -> _int:
         """..."""
@@ -113,45 +116,45 @@ class Methods:
         """Every bit of integers turned; logical not of bools."""
 
     def __ior__(self, other: Any) -> Tensor:
-        """Bitwise or of integers; logical or of bools."""
+        """In-place form of :func:`antorcha.bitwise_or`; gives the changed tensor."""
 
     def __ipow__(self, other: Any) -> Tensor:
-        """Raises each element of ``input`` to the power ``exponent``."""
+        """In-place form of :func:`antorcha.pow`; gives the changed tensor."""
 
     def __irshift__(self, other: Any) -> Tensor:
-        """``input / 2**other`` of integers, rounded down (the sign stays)."""
+        """In-place form of :func:`antorcha.bitwise_right_shift`; gives the changed tensor."""
 
     def __isub__(self, other: Any) -> Tensor:
-        """Subtracts ``other``, scaled by ``alpha``, from ``input``: ``input - alpha * other``."""
+        """In-place form of :func:`antorcha.sub`; gives the changed tensor."""
 
     def __iter__(self) -> Iterator[Tensor]:
         """..."""
 
     def __itruediv__(self, other: Any) -> Tensor:
-        """Divides ``input`` by ``other``, element by element."""
+        """In-place form of :func:`antorcha.div`; gives the changed tensor."""
 
     def __ixor__(self, other: Any) -> Tensor:
-        """Bitwise exclusive or of integers; logical of bools."""
+        """In-place form of :func:`antorcha.bitwise_xor`; gives the changed tensor."""
 
-    def __le__(self, b: Any) -> Tensor:
+    def __le__(self, other: Any) -> Tensor:
         """Whether ``input`` is less than or equal to ``other``."""
 
     def __len__(self) -> _int:
         """..."""
 
-    def __lshift__(self, b: Any) -> Tensor:
+    def __lshift__(self, other: Any) -> Tensor:
         """``input * 2**other`` of integers; 0 where the distance is out of range."""
 
-    def __lt__(self, b: Any) -> Tensor:
+    def __lt__(self, other: Any) -> Tensor:
         """Whether ``input`` is less than ``other``."""
 
-    def __matmul__(self, b: Any) -> Tensor:
+    def __matmul__(self, other: Any) -> Tensor:
         """The matrix product ``input @ other``; leading dims are batches and broadcast."""
 
-    def __mod__(self, b: Any) -> Tensor:
+    def __mod__(self, other: Any) -> Tensor:
         """Python's modulus, element by element: the result has the divisor's sign."""
 
-    def __mul__(self, b: Any) -> Tensor:
+    def __mul__(self, other: Any) -> Tensor:
         """Multiplies ``input`` by ``other``, element by element, with broadcasting and promotion."""
 
     def __ne__(self, other: Any, /) -> Tensor:  # type: ignore[override]
@@ -160,20 +163,23 @@ class Methods:
     def __neg__(self, *args: Any, **kwargs: Any) -> Tensor:
         """The negative of each element."""
 
-    def __or__(self, b: Any) -> Tensor:
+    def __or__(self, other: Any) -> Tensor:
         """Bitwise or of integers; logical or of bools."""
 
     def __pos__(self) -> Tensor:
         """..."""
 
-    def __pow__(self, b: Any) -> Tensor:
+    def __pow__(self, other: Any) -> Tensor:
         """Raises each element of ``input`` to the power ``exponent``."""
 
-    def __radd__(self, b: Any) -> Tensor:
+    def __radd__(self, other: Any) -> Tensor:
         """Adds ``other``, scaled by ``alpha``, to ``input``, with broadcasting and type promotion."""
 
-    def __rand__(self, b: Any) -> Tensor:
+    def __rand__(self, other: Any) -> Tensor:
         """Bitwise and of integers; logical and of bools."""
+
+    def __rdiv__(self, other: Any) -> Tensor:
+        """``other / self`` by its name of Python 2's days."""
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """..."""
@@ -196,10 +202,10 @@ class Methods:
     def __rmod__(self, other: Any) -> Tensor:
         """Python's modulus, element by element: the result has the divisor's sign."""
 
-    def __rmul__(self, b: Any) -> Tensor:
+    def __rmul__(self, other: Any) -> Tensor:
         """Multiplies ``input`` by ``other``, element by element, with broadcasting and promotion."""
 
-    def __ror__(self, b: Any) -> Tensor:
+    def __ror__(self, other: Any) -> Tensor:
         """Bitwise or of integers; logical or of bools."""
 
     def __rpow__(self, other: Any) -> Tensor:
@@ -208,7 +214,7 @@ class Methods:
     def __rrshift__(self, other: Any) -> Tensor:
         """``input / 2**other`` of integers, rounded down (the sign stays)."""
 
-    def __rshift__(self, b: Any) -> Tensor:
+    def __rshift__(self, other: Any) -> Tensor:
         """``input / 2**other`` of integers, rounded down (the sign stays)."""
 
     def __rsub__(self, other: Any) -> Tensor:
@@ -217,19 +223,19 @@ class Methods:
     def __rtruediv__(self, other: Any) -> Tensor:
         """Divides ``input`` by ``other``, element by element."""
 
-    def __rxor__(self, b: Any) -> Tensor:
+    def __rxor__(self, other: Any) -> Tensor:
         """Bitwise exclusive or of integers; logical of bools."""
 
     def __setitem__(self, index: Any, value: Any) -> None:
         """Writes a number, tensor or array, broadcast, to the elements at ``index``."""
 
-    def __sub__(self, b: Any) -> Tensor:
+    def __sub__(self, other: Any) -> Tensor:
         """Subtracts ``other``, scaled by ``alpha``, from ``input``: ``input - alpha * other``."""
 
-    def __truediv__(self, b: Any) -> Tensor:
+    def __truediv__(self, other: Any) -> Tensor:
         """Divides ``input`` by ``other``, element by element."""
 
-    def __xor__(self, b: Any) -> Tensor:
+    def __xor__(self, other: Any) -> Tensor:
         """Bitwise exclusive or of integers; logical of bools."""
 
     @property
@@ -294,6 +300,9 @@ class Methods:
     def addbmm(self, batch1: Tensor, batch2: Tensor, *, beta: Number = ..., alpha: Number = ..., out: Any = ...) -> Tensor:
         """``beta * input + alpha * sum_b (batch1[b] @ batch2[b])``."""
 
+    def addbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: Number = ..., alpha: Number = ...) -> Any:
+        """In-place form of :func:`antorcha.addbmm`; gives the changed tensor."""
+
     def addcdiv(self, tensor1: Tensor, tensor2: Tensor, *, value: Number = ..., out: Any = ...) -> Tensor:
         """``input + value * tensor1 / tensor2``, element by element. Floats only."""
 
@@ -320,6 +329,12 @@ class Methods:
 
     def addr(self, vec1: Tensor, vec2: Tensor, *, beta: Number = ..., alpha: Number = ..., out: Any = ...) -> Tensor:
         """``beta * input + alpha * outer(vec1, vec2)``."""
+
+    def addr_(self, vec1: Tensor, vec2: Tensor, *, beta: Number = ..., alpha: Number = ...) -> Any:
+        """In-place form of :func:`antorcha.addr`; gives the changed tensor."""
+
+    def adjoint(self) -> Tensor:
+        """The conjugate transpose of a matrix or a stack of them; of real ones a view."""
 
     def all(self, dim: Sequence[_int] | _int | None = ..., keepdim: _bool = ..., *, out: Any = ...) -> Tensor:
         """Whether all elements are not zero, or all along ``dim``; over no elements it holds."""
@@ -404,6 +419,9 @@ class Methods:
 
     def as_strided_(self, *args: Any, **kwargs: Any) -> Tensor:
         """In-place form of ``Tensor.as_strided``; gives the tensor."""
+
+    def as_strided_scatter(self, src: Tensor, size: Sequence[_int] | _int, stride: Sequence[_int] | _int, storage_offset: _int | None = ...) -> Tensor:
+        """A copy of ``input`` with the elements of ``src`` where ``as_strided`` looks."""
 
     def as_subclass(self, cls: Any) -> Any:
         """The same tensor (sharing memory and history) as an instance of a subclass of Tensor."""
@@ -531,6 +549,9 @@ class Methods:
     def cfloat(self, memory_format: Any = ...) -> Tensor:
         """The tensor as torch.complex64; itself if it is so already."""
 
+    def chalf(self, memory_format: Any = ...) -> Any:
+        """``self.to(torch.complex32)``: there are no complex numbers of halves, so it raises NotImplementedError."""
+
     def char(self, memory_format: Any = ...) -> Tensor:
         """The tensor as torch.int8; itself if it is so already."""
 
@@ -582,8 +603,11 @@ class Methods:
     def conj(self) -> Any:
         """The complex conjugate of each element; a real tensor itself. (Computed, not a lazy view.)"""
 
-    def conj_physical_(self) -> Tensor:
-        """In-place form of :func:`antorcha.conj_physical`; gives the changed tensor."""
+    def conj_physical(self, *, out: Any = ...) -> Any:
+        """The complex conjugate of each element; a real tensor itself."""
+
+    def conj_physical_(self) -> Any:
+        """Conjugates each element of a tensor, and gives the tensor."""
 
     def const_data_ptr(self) -> Any:
         """..."""
@@ -670,6 +694,9 @@ class Methods:
     def dense_dim(self) -> Any:
         """..."""
 
+    def dequantize(self) -> Any:
+        """The numbers as float32. (No tensor is quantized.)"""
+
     def det(self, *, out: Any = ...) -> Tensor:
         """The determinant: ``torch.linalg.det``."""
 
@@ -689,8 +716,14 @@ class Methods:
     def diag_embed(self, offset: _int = ..., dim1: _int = ..., dim2: _int = ...) -> Tensor:
         """Zeros with the last dim of ``input`` on the diagonal of dims ``dim1`` and ``dim2``."""
 
+    def diagflat(self, offset: _int = ...) -> Tensor:
+        """A matrix with the elements of ``input``, in order, on a diagonal."""
+
     def diagonal(self, offset: _int = ..., dim1: _int = ..., dim2: _int = ...) -> Tensor:
         """The diagonal of dims ``dim1`` and ``dim2`` as a last dim, a view; ``offset`` > 0 is above."""
+
+    def diagonal_scatter(self, src: Tensor, offset: _int = ..., dim1: _int = ..., dim2: _int = ...) -> Tensor:
+        """A copy of ``input`` with the elements of ``src`` where ``diagonal`` looks."""
 
     def diff(self, n: _int = ..., dim: _int = ..., prepend: Tensor | None = ..., append: Tensor | None = ..., *, out: Any = ...) -> Tensor:
         """The ``n``-th differences of neighbours along ``dim``: ``x[i + 1] - x[i]``."""
@@ -734,6 +767,9 @@ class Methods:
     @property
     def dtype(self) -> DType:
         """..."""
+
+    def eig(self, eigenvectors: _bool = ..., *, out: Any = ...) -> Any:
+        """Removed: ``linalg.eig`` gives complex eigenvalues and eigenvectors."""
 
     def element_size(self) -> _int:
         """..."""
@@ -798,6 +834,9 @@ class Methods:
     def fill_(self, value: Number) -> Tensor:
         """In-place form of :func:`antorcha.fill`; gives the changed tensor."""
 
+    def fill_diagonal_(self, fill_value: Number, wrap: _bool = ...) -> Any:
+        """Writes ``fill_value`` to the main diagonal, and gives the tensor. ``wrap``: in a matrix with more rows than columns the diagonal begins anew, one row after it has ended."""
+
     def fix(self, *, out: Any = ...) -> Tensor:
         """A number without its fraction; integers stay as they are."""
 
@@ -821,6 +860,9 @@ class Methods:
 
     def float_power(self, exponent: Tensor | Number, *, out: Any = ...) -> Tensor:
         """``pow`` computed in float64 (complex128 for complex operands)."""
+
+    def float_power_(self, exponent: Tensor | Number) -> Any:
+        """In-place form of :func:`antorcha.float_power`; gives the changed tensor."""
 
     def floor(self, *, out: Any = ...) -> Tensor:
         """The greatest integer not above a number; integers stay as they are."""
@@ -852,8 +894,17 @@ class Methods:
     def frac_(self) -> Tensor:
         """In-place form of :func:`antorcha.frac`; gives the changed tensor."""
 
+    def frexp(self, *, out: Any = ...) -> Any:
+        """``(mantissa, exponent)`` with ``input = mantissa * 2**exponent``, the mantissa's magnitude between 0.5 and 1; the exponent of 0, infinities and nan is 0. Floats only."""
+
     def gather(self, dim: _int, index: Tensor, *, sparse_grad: _bool = ..., out: Any = ...) -> Tensor:
         """Elements of ``input``, each at its own place but in ``dim``, where ``index`` says where."""
+
+    def gcd(self, other: Tensor, *, out: Any = ...) -> Tensor:
+        """The greatest common divisor of integers, never negative; of zeros 0."""
+
+    def gcd_(self, other: Tensor) -> Tensor:
+        """In-place form of :func:`antorcha.gcd`; gives the changed tensor."""
 
     def ge(self, other: Tensor | Number, *, out: Any = ...) -> Tensor:
         """Whether ``input`` is greater than or equal to ``other``."""
@@ -863,6 +914,9 @@ class Methods:
 
     def geometric_(self, p: _float, *, generator: Any = ...) -> Tensor:
         """In-place form of :func:`antorcha.geometric`; gives the changed tensor."""
+
+    def geqrf(self, *, out: Any = ...) -> Any:
+        """The QR factorisation as LAPACK gives it, as (a, tau): R is the upper triangle of a, below it are the vectors of the reflectors whose product is Q."""
 
     def ger(self, vec2: Tensor, *, out: Any = ...) -> Tensor:
         """Every element of one vector times every element of the other: (n, m)."""
@@ -876,6 +930,13 @@ class Methods:
 
     @grad.setter
     def grad(self, value: Any) -> None: ...
+
+    @property
+    def grad_dtype(self) -> Any:
+        """The dtype of the gradient that a leaf accumulates: its own."""
+
+    @grad_dtype.setter
+    def grad_dtype(self, value: Any) -> None: ...
 
     @property
     def grad_fn(self) -> Any:
@@ -908,6 +969,9 @@ class Methods:
     def has_names(self) -> Any:
         """..."""
 
+    def hash_tensor(self, dim: Sequence[_int] | _int | None = ..., *, keepdim: _bool = ..., mode: _int = ..., out: Any = ...) -> Tensor:
+        """A number that tells tensors apart: the exclusive or of the elements' bits, floats taken as float64, over all elements or along ``dim``."""
+
     def heaviside(self, values: Tensor, *, out: Any = ...) -> Tensor:
         """0 below zero, 1 above, and ``values`` at zero. No gradient."""
 
@@ -916,6 +980,9 @@ class Methods:
 
     def histc(self, bins: _int = ..., min: Number = ..., max: Number = ..., *, out: Any = ...) -> Tensor:
         """How many elements fall into each of ``bins`` equal parts of ``min``..``max`` (by default the extremes of the data); what lies outside is not counted."""
+
+    def histogram(self, bins: Any = ..., *, range: Any = ..., weight: Tensor | None = ..., density: _bool = ..., out: Any = ...) -> Any:
+        """How many elements (or how much of their ``weight``) fall into each bin, and the bins' edges."""
 
     def hsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
         """Parts side by side: ``tensor_split`` along the second dim (the first of a 1-dim tensor)."""
@@ -926,11 +993,23 @@ class Methods:
     def hypot_(self, other: Tensor) -> Tensor:
         """In-place form of :func:`antorcha.hypot`; gives the changed tensor."""
 
+    def i0(self, *, out: Any = ...) -> Tensor:
+        """The modified Bessel function of the first kind of order 0."""
+
+    def i0_(self) -> Tensor:
+        """In-place form of :func:`antorcha.i0`; gives the changed tensor."""
+
     def igamma(self, other: Tensor, *, out: Any = ...) -> Any:
         """The lower incomplete gamma function, scaled: the share of gamma(``input``) below ``other``."""
 
+    def igamma_(self, other: Tensor) -> Tensor:
+        """In-place form of :func:`antorcha.igamma`; gives the changed tensor."""
+
     def igammac(self, other: Tensor, *, out: Any = ...) -> Any:
         """The upper incomplete gamma function, scaled: ``1 - igamma(input, other)``."""
+
+    def igammac_(self, other: Tensor) -> Tensor:
+        """In-place form of :func:`antorcha.igammac`; gives the changed tensor."""
 
     @property
     def imag(self) -> Tensor:
@@ -966,6 +1045,12 @@ class Methods:
     def index_put_at_(self, values: Tensor, indices: Sequence[Tensor], dims: Sequence[_int] | _int, accumulate: _bool = ...) -> Tensor:
         """In-place form of :func:`antorcha.index_put_at`; gives the changed tensor."""
 
+    def index_reduce(self, dim: _int, index: Tensor, source: Tensor, reduce: str, *, include_self: _bool = ..., out: Any = ...) -> Tensor:
+        """``input`` with the slices of ``source`` folded into those that ``index`` names, along ``dim``: by ``"prod"``, ``"mean"``, ``"amax"`` or ``"amin"``."""
+
+    def index_reduce_(self, dim: _int, index: Tensor, source: Tensor, reduce: str, *, include_self: _bool = ...) -> Any:
+        """In-place form of :func:`antorcha.index_reduce`; gives the changed tensor."""
+
     def index_select(self, dim: _int, index: Tensor, *, out: Any = ...) -> Tensor:
         """The slices of ``input`` at the indices along ``dim``, in their order."""
 
@@ -977,6 +1062,9 @@ class Methods:
 
     def int(self, memory_format: Any = ...) -> Tensor:
         """The tensor as torch.int32; itself if it is so already."""
+
+    def int_repr(self, *args: Any) -> Any:
+        """Only quantized tensors have it, of which there are none here."""
 
     def inverse(self, *, out: Any = ...) -> Any:
         """The inverse: ``torch.linalg.inv``."""
@@ -1115,6 +1203,9 @@ class Methods:
     def isreal(self, *, out: Any = ...) -> Tensor:
         """Whether each element is real: its imaginary part is 0."""
 
+    def istft(self, n_fft: _int, hop_length: _int | None = ..., win_length: _int | None = ..., window: Tensor | None = ..., center: _bool = ..., normalized: _bool = ..., onesided: Any = ..., length: _int | None = ..., return_complex: _bool = ...) -> Tensor:
+        """The inverse of ``stft``: frames overlapped and added, divided by what the windows add up to."""
+
     def item(self) -> Any:
         """The only element as a Python number."""
 
@@ -1131,6 +1222,12 @@ class Methods:
     @property
     def layout(self) -> Any:
         """How the elements are kept."""
+
+    def lcm(self, other: Tensor, *, out: Any = ...) -> Tensor:
+        """The least common multiple of integers, never negative; 0 where one is 0."""
+
+    def lcm_(self, other: Tensor) -> Tensor:
+        """In-place form of :func:`antorcha.lcm`; gives the changed tensor."""
 
     def ldexp(self, other: Tensor, *, out: Any = ...) -> Tensor:
         """``input * 2**other``."""
@@ -1199,7 +1296,7 @@ class Methods:
         """``log(softmax(input))``, computed without losing accuracy."""
 
     def logaddexp(self, other: Tensor, *, out: Any = ...) -> Tensor:
-        """``log(exp(input) + exp(other))`` without overflow. Floats only."""
+        """``log(exp(input) + exp(other))`` without overflow. Floats and complex numbers."""
 
     def logaddexp2(self, other: Tensor, *, out: Any = ...) -> Tensor:
         """``log2(2**input + 2**other)`` without overflow. Floats only."""
@@ -1246,11 +1343,20 @@ class Methods:
     def long(self, memory_format: Any = ...) -> Tensor:
         """The tensor as torch.int64; itself if it is so already."""
 
+    def lstsq(self, A: Tensor, *, out: Any = ...) -> Any:
+        """Removed: ``linalg.lstsq`` has its operands the other way round."""
+
     def lt(self, other: Tensor | Number, *, out: Any = ...) -> Tensor:
         """Whether ``input`` is less than ``other``."""
 
     def lt_(self, other: Tensor | Number) -> Tensor:
         """In-place form of :func:`antorcha.lt`; gives the changed tensor."""
+
+    def lu(self, pivot: _bool = ..., get_infos: _bool = ..., *, out: Any = ...) -> Any:
+        """``linalg.lu_factor_ex`` under its old name: (LU, pivots), and ``info`` if it is asked for."""
+
+    def lu_solve(self, LU_data: Tensor, LU_pivots: Tensor, *, out: Any = ...) -> Any:
+        """``linalg.lu_solve`` under its old name, the right side first."""
 
     @property
     def mH(self) -> Tensor:
@@ -1284,6 +1390,9 @@ class Methods:
     def matmul(self, other: Tensor, *, out: Any = ...) -> Tensor:
         """The matrix product ``input @ other``; leading dims are batches and broadcast."""
 
+    def matrix_exp(self) -> Any:
+        """The exponential of a square matrix: ``torch.linalg.matrix_exp``."""
+
     def matrix_power(self, n: _int, *, out: Any = ...) -> Tensor:
         """A square matrix (or a stack) times itself ``n`` times; a negative ``n`` inverts it first."""
 
@@ -1310,6 +1419,9 @@ class Methods:
 
     def mode(self, dim: _int = ..., keepdim: _bool = ..., *, out: Any = ...) -> Any:
         """The commonest value along ``dim`` (the least of them), and its last index."""
+
+    def module_load(self, other: Any, assign: Any = ...) -> Any:
+        """What ``load_state_dict`` puts in this tensor's place: `other` itself with ``assign``, else this tensor with the elements of `other`."""
 
     def moveaxis(self, source: Any, destination: Any) -> Tensor:
         """A view with dims ``source`` at the places ``destination``; the others keep their order."""
@@ -1344,6 +1456,9 @@ class Methods:
     def mvlgamma(self, p: _int, *, out: Any = ...) -> Tensor:
         """The logarithm of the multivariate gamma function of dimension ``p``."""
 
+    def mvlgamma_(self, p: _int) -> Tensor:
+        """In-place form of :func:`antorcha.mvlgamma`; gives the changed tensor."""
+
     @property
     def name(self) -> str | None:
         """None."""
@@ -1373,8 +1488,8 @@ class Methods:
     def narrow(self, dim: _int, start: Any, length: _int) -> Tensor:
         """``length`` elements from ``start`` (a number or a 0-dim tensor) along ``dim``: a view."""
 
-    def narrow_copy(self, dim: Any, start: Any, length: Any) -> Any:
-        """``narrow``, copied."""
+    def narrow_copy(self, dim: _int, start: Any, length: _int, *, out: Any = ...) -> Tensor:
+        """The elements that ``narrow`` takes, as a copy."""
 
     @property
     def nbytes(self) -> _int:
@@ -1438,6 +1553,9 @@ class Methods:
     def nonzero(self, *, as_tuple: _bool = ..., out: Any = ...) -> Any:
         """The position of every nonzero element, one a row; ``as_tuple`` gives a tensor per dim."""
 
+    def nonzero_static(self, *, size: _int, fill_value: _int = ..., out: Any = ...) -> Tensor:
+        """The positions of the first ``size`` nonzero elements, one a row; where there are fewer, rows of ``fill_value`` follow."""
+
     def norm(self, p: Any = ..., dim: Sequence[_int] | _int | None = ..., keepdim: _bool = ..., *, dtype: DType | None = ...) -> Tensor:
         """The ``p``-norm of the elements, of all or along ``dim``; see ``linalg.vector_norm``."""
 
@@ -1455,6 +1573,12 @@ class Methods:
 
     def numpy(self, *, force: Any = ...) -> Any:
         """The tensor as a NumPy array that shares its memory."""
+
+    def orgqr(self, tau: Tensor, *, out: Any = ...) -> Any:
+        """``linalg.householder_product`` under LAPACK's name."""
+
+    def ormqr(self, tau: Tensor, other: Tensor, left: _bool = ..., transpose: _bool = ..., *, out: Any = ...) -> Tensor:
+        """``Q @ other`` (``other @ Q`` with ``left=False``) for the whole product Q of reflectors, or, with ``transpose``, its conjugate transpose. Q is never made."""
 
     def outer(self, vec2: Tensor, *, out: Any = ...) -> Tensor:
         """Every element of one vector times every element of the other: (n, m)."""
@@ -1475,8 +1599,11 @@ class Methods:
     def pinverse(self, rcond: _float = ..., *, out: Any = ...) -> Any:
         """The pseudo-inverse: ``torch.linalg.pinv``."""
 
-    def polygamma(self, n: Any) -> Any:
+    def polygamma(self, n: Any) -> Tensor:
         """..."""
+
+    def polygamma_(self, input: Tensor) -> Tensor:
+        """In-place form of :func:`antorcha.polygamma_of`; gives the changed tensor."""
 
     def polygamma_of_(self, n: _int) -> Tensor:
         """In-place form of :func:`antorcha.polygamma_of`; gives the changed tensor."""
@@ -1502,8 +1629,26 @@ class Methods:
     def put_(self, index: Tensor, source: Tensor, accumulate: _bool = ...) -> Tensor:
         """In-place form of :func:`antorcha.put`; gives the changed tensor."""
 
+    def q_per_channel_axis(self, *args: Any) -> Any:
+        """Only quantized tensors have it, of which there are none here."""
+
+    def q_per_channel_scales(self, *args: Any) -> Any:
+        """Only quantized tensors have it, of which there are none here."""
+
+    def q_per_channel_zero_points(self, *args: Any) -> Any:
+        """Only quantized tensors have it, of which there are none here."""
+
+    def q_scale(self, *args: Any) -> Any:
+        """Only quantized tensors have it, of which there are none here."""
+
+    def q_zero_point(self, *args: Any) -> Any:
+        """Only quantized tensors have it, of which there are none here."""
+
     def qr(self, some: _bool = ..., *, out: Any = ...) -> Any:
         """``linalg.qr`` under its old name."""
+
+    def qscheme(self, *args: Any) -> Any:
+        """Only quantized tensors have it, of which there are none here."""
 
     def quantile(self, q: Any, dim: _int | None = ..., keepdim: _bool = ..., *, interpolation: str = ..., out: Any = ...) -> Tensor:
         """The value below which a fraction ``q`` of the elements lies, of all or along ``dim``."""
@@ -1542,6 +1687,9 @@ class Methods:
     def register_post_accumulate_grad_hook(self, hook: Any) -> Any:
         """Calls ``hook(tensor)`` after a gradient was added to this leaf's ``grad``."""
 
+    def reinforce(self, reward: Any) -> Any:
+        """Removed from PyTorch: raises RuntimeError, and says what to write instead."""
+
     def relu(self, *, out: Any = ...) -> Tensor:
         """``max(0, input)``, element by element; nan stays nan."""
 
@@ -1553,6 +1701,12 @@ class Methods:
 
     def remainder_(self, other: Tensor | Number) -> Tensor:
         """In-place form of :func:`antorcha.remainder`; gives the changed tensor."""
+
+    def renorm(self, p: Number, dim: _int, maxnorm: Number, *, out: Any = ...) -> Tensor:
+        """``input`` whose slices along ``dim`` are scaled down to the ``p``-norm ``maxnorm`` where it is greater."""
+
+    def renorm_(self, p: Number, dim: _int, maxnorm: Number) -> Any:
+        """In-place form of :func:`antorcha.renorm`; gives the changed tensor."""
 
     def repeat(self, *repeats: Any) -> Tensor:
         """Copies of the tensor side by side, so many along each dim."""
@@ -1576,8 +1730,14 @@ class Methods:
     def reshape_as(self, other: Tensor) -> Tensor:
         """``input.reshape(other.size())``."""
 
+    def resize(self, *sizes: Any) -> Any:
+        """``reshape`` by its oldest name: deprecated."""
+
     def resize_(self, *sizes: Any, memory_format: Any = ...) -> Tensor:
         """Another shape over the same storage, which grows if it must; new elements are arbitrary."""
+
+    def resize_as(self, tensor: Any) -> Any:
+        """``reshape_as`` by its oldest name: deprecated."""
 
     def resize_as_(self, the_template: Any, *, memory_format: Any = ...) -> Tensor:
         """``resize_`` to the shape of another tensor."""
@@ -1649,6 +1809,9 @@ class Methods:
     def select(self, dim: _int, index: _int) -> Tensor:
         """The slice at ``index`` along ``dim``: a view with one dim less."""
 
+    def select_scatter(self, src: Tensor, dim: _int, index: _int) -> Tensor:
+        """A copy of ``input`` with the elements of ``src`` where ``select`` looks."""
+
     def selu_(self) -> Tensor:
         """In-place form of :func:`antorcha.selu`; gives the changed tensor."""
 
@@ -1707,11 +1870,20 @@ class Methods:
     def size(self, dim: Any = ...) -> Any:
         """The shape, or the size of one dim."""
 
+    def slice_inverse(self, src: Tensor, dim: _int = ..., start: _int | None = ..., end: _int | None = ..., step: _int = ...) -> Any:
+        """The tensor ``src`` of which ``input`` is a slice: a view of the storage of ``input``."""
+
+    def slice_scatter(self, src: Tensor, dim: _int = ..., start: _int | None = ..., end: _int | None = ..., step: _int = ..., *, out: Any = ...) -> Tensor:
+        """A copy of ``input`` with the elements of ``src`` where ``slice`` looks."""
+
     def slogdet(self) -> Any:
         """The determinant's sign and logarithm: ``torch.linalg.slogdet``."""
 
     def softmax(self, dim: _int, dtype: DType | None = ..., *, out: Any = ...) -> Tensor:
         """``exp(input) / exp(input).sum(dim)``, without overflow: the elements along ``dim`` sum to 1."""
+
+    def solve(self, A: Tensor, *, out: Any = ...) -> Any:
+        """Removed: ``linalg.solve`` has its operands the other way round."""
 
     def sort(self, dim: _int = ..., descending: _bool = ..., *, stable: _bool = ..., out: Any = ...) -> Any:
         """The elements along ``dim`` in order, and where each was, as (values, indices)."""
@@ -1748,6 +1920,9 @@ class Methods:
 
     def std(self, dim: Sequence[_int] | _int | None = ..., unbiased: _bool | None = ..., keepdim: _bool = ..., *, correction: Number | None = ..., out: Any = ...) -> Tensor:
         """The standard deviation of all elements, or along ``dim``: the root of ``var``."""
+
+    def stft(self, n_fft: _int, hop_length: _int | None = ..., win_length: _int | None = ..., window: Tensor | None = ..., center: Any = ..., pad_mode: str = ..., normalized: _bool = ..., onesided: Any = ..., return_complex: Any = ..., align_to_window: Any = ...) -> Tensor:
+        """The Fourier transforms of windows along signals: ``(batch, frequencies, frames)``."""
 
     def storage(self) -> Any:
         """The memory as elements of the tensor's dtype; ``untyped_storage`` is the newer face."""
@@ -1793,6 +1968,9 @@ class Methods:
 
     def swapdims_(self, *args: Any, **kwargs: Any) -> Tensor:
         """In-place form of ``Tensor.swapdims``; gives the tensor."""
+
+    def symeig(self, eigenvectors: _bool = ..., upper: _bool = ..., *, out: Any = ...) -> Any:
+        """Removed: ``linalg.eigh`` gives the eigenvalues and eigenvectors of symmetric matrices."""
 
     def t(self) -> Tensor:
         """The transpose of a matrix (a view); tensors of less than two dims are given back."""
@@ -1866,6 +2044,9 @@ class Methods:
     def transpose_(self, *args: Any, **kwargs: Any) -> Tensor:
         """In-place form of ``Tensor.transpose``; gives the tensor."""
 
+    def triangular_solve(self, A: Tensor, upper: _bool = ..., transpose: _bool = ..., unitriangular: _bool = ..., *, out: Any = ...) -> Any:
+        """``linalg.solve_triangular`` under its old name, the right side first; it gives A, too."""
+
     def tril(self, diagonal: _int = ..., *, out: Any = ...) -> Tensor:
         """The lower triangle of the last two dims, up to the ``diagonal``-th diagonal; zeros above."""
 
@@ -1914,6 +2095,15 @@ class Methods:
     def unique_consecutive(self, return_inverse: _bool = ..., return_counts: _bool = ..., dim: Any = ...) -> Any:
         """The elements (or slices along ``dim``) without those equal to the one before."""
 
+    def unsafe_chunk(self, chunks: _int, dim: _int = ...) -> tuple[Tensor, ...]:
+        """``chunk`` whose parts may be written to if nothing reads the whole again."""
+
+    def unsafe_split(self, split_size: _int, dim: _int = ..., *, out: Any = ...) -> tuple[Tensor, ...]:
+        """``split`` whose parts may be written to if nothing reads the whole again."""
+
+    def unsafe_split_with_sizes(self, split_sizes: Sequence[_int] | _int, dim: _int = ..., *, out: Any = ...) -> tuple[Tensor, ...]:
+        """``split_with_sizes`` whose parts may be written to if nothing reads the whole again."""
+
     def unsqueeze(self, dim: _int) -> Tensor:
         """A view with a dim of size 1 put in at ``dim``."""
 
@@ -1938,10 +2128,14 @@ class Methods:
     def view_as(self, other: Tensor) -> Tensor:
         """``input.view(other.size())``."""
 
+    @property
+    def volatile(self) -> Any:
+        """False: use torch.no_grad() instead."""
+
     def vsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
         """Parts one above the other: ``tensor_split`` along the first dim."""
 
-    def where(self, condition: Any, other: Any) -> Any:
+    def where(self, condition: Any, other: Any) -> Tensor:
         """..."""
 
     def xlogy(self, other: Tensor | Number, *, out: Any = ...) -> Tensor:

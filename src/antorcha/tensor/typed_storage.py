@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from antorcha import dtypes, float8
-from antorcha.device import Device
+from antorcha.core import dtypes, float8
+from antorcha.core.device import Device
+from antorcha.core.lazy import lazy, np
 from antorcha.errors import GraphError, warn
-from antorcha.lazy import np
-from antorcha.ops.params import to_int
-from antorcha.ops.record import T
-from antorcha.runtime import layout as L
+from antorcha.ops.kinds.params import to_int
+from antorcha.ops.kinds.record import T
+from antorcha.runtime.memory import layout as L
 from antorcha.runtime.tensor import Tensor, bare
 from antorcha.tensor.storages import UntypedStorage, elements, place_of, untyped_storage, writable
 
 if TYPE_CHECKING:
-    from antorcha.runtime import storage as S
+    from antorcha.runtime.memory import storage as S
+
+tensor_create = lazy("antorcha.tensor.create")
+tensor_legacy = lazy("antorcha.tensor.legacy")
 
 
 class TypedStorage:
@@ -46,10 +49,8 @@ class TypedStorage:
                 to_int("TypedStorage", "size", data) * size, device=device
             )
             return
-        from antorcha.tensor.create import tensor
-
-        made = tensor(data, dtype=self.dtype)
-        self._untyped = UntypedStorage._of(made._storage, made._layout.device)
+        result = tensor_create.tensor(data, dtype=self.dtype)
+        self._untyped = UntypedStorage._of(result._storage, result._layout.device)
 
     @property
     def device(self) -> Device:
@@ -164,12 +165,10 @@ class TypedStorage:
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
         """The type's name, as ``'torch.FloatStorage'``; with a class, the elements converted."""
-        from antorcha.tensor.legacy import STORAGE_NAMES
-
         if dtype is None:
-            names = {kind: name for name, kind in STORAGE_NAMES.items()}
+            names = {kind: name for name, kind in tensor_legacy.STORAGE_NAMES.items()}
             return f"torch.{names.get(self.dtype.name, 'storage.TypedStorage')}"
-        return self._cast(dtypes.by_name(STORAGE_NAMES[dtype.rsplit(".", 1)[-1]])
+        return self._cast(dtypes.by_name(tensor_legacy.STORAGE_NAMES[dtype.rsplit(".", 1)[-1]])
                           if isinstance(dtype, str) else dtype.dtype)  # fmt: skip
 
     def _cast(self, dtype: dtypes.dtype) -> TypedStorage:
@@ -177,8 +176,8 @@ class TypedStorage:
         if dtype is self.dtype:
             return self
         flat = bare(L.contiguous((len(self),), self.dtype, self.device), self._storage)
-        made = T.to_dtype(flat, dtype)
-        return TypedStorage(wrap_storage=untyped_storage(made), dtype=dtype)
+        result = T.to_dtype(flat, dtype)
+        return TypedStorage(wrap_storage=untyped_storage(result), dtype=dtype)
 
     def resizable(self) -> bool:
         """Can the memory be given another size (is it not another object's)?"""

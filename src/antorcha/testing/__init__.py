@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from antorcha.errors import explain_missing
-from antorcha.lazy import np
+from antorcha.core.lazy import np
+from antorcha.errors import explain_missing, warn
 from antorcha.runtime.tensor import Tensor
+from antorcha.tensor.create import tensor
+from antorcha.testing.creation import make_tensor
 
-__all__ = ["assert_close"]
+__all__ = ["assert_allclose", "assert_close", "make_tensor"]
 
 _TOLERANCES = {
     "float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5),
@@ -41,6 +43,29 @@ def assert_close(
     options = {"rtol": rtol, "atol": atol, "equal_nan": equal_nan, "check_dtype": check_dtype,
                "check_device": check_device, "check_stride": check_stride, "msg": msg}  # fmt: skip
     _compare_items(actual, expected, options, "")
+
+
+_OLD_TOLERANCES = {"float16": (1e-3, 1e-3), "float32": (1e-4, 1e-5), "float64": (1e-5, 1e-8)}
+
+
+def assert_allclose(
+    actual: Any, expected: Any, rtol: float | None = None, atol: float | None = None,
+    equal_nan: bool = True, msg: str = "",
+) -> None:  # fmt: skip
+    """`assert_close` as it once was, deprecated: other tolerances, and any dtypes."""
+    warn(
+        "`torch.testing.assert_allclose()` is deprecated since 1.12 and will be removed in a "
+        "future release. Please use `torch.testing.assert_close()` instead.",
+        FutureWarning,
+    )
+    one = actual if isinstance(actual, Tensor) else tensor(actual)
+    other = expected if isinstance(expected, Tensor) else tensor(expected, dtype=one.dtype)
+    if rtol is None and atol is None:
+        known = [_OLD_TOLERANCES.get(each.dtype.name, (0.0, 0.0)) for each in (one, other)]
+        rtol, atol = [max(pair) for pair in zip(*known, strict=True)]
+    assert_close(
+        one, other, rtol=rtol, atol=atol, equal_nan=equal_nan, check_dtype=False, msg=msg or None
+    )
 
 
 def _compare_items(actual: Any, expected: Any, options: dict[str, Any], item: str) -> None:

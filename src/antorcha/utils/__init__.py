@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from antorcha.errors import no_such_name
+from antorcha.errors import ArgumentError, no_such_name
 
 _LAZY = (
     "_python_dispatch",
@@ -27,9 +27,16 @@ _LAZY = (
 )
 
 
+def set_module(obj: Any, mod: str) -> None:
+    """Says of a class or function that it is of the module ``mod``, for how it is printed."""
+    if not isinstance(mod, str):
+        raise ArgumentError("The mod argument should be a string")
+    obj.__module__ = mod
+
+
 def __getattr__(name: str) -> Any:
     if name == "swap_tensors":
         return importlib.import_module("antorcha.utils.swap").swap_tensors
     if name in _LAZY:
         return importlib.import_module(f"antorcha.utils.{name}")
-    raise no_such_name("torch.utils", name, (*_LAZY, "swap_tensors"))
+    raise no_such_name("torch.utils", name, (*_LAZY, "set_module", "swap_tensors"))

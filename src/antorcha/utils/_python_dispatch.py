@@ -6,10 +6,10 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from antorcha import modes
 from antorcha._ops import overload_of
+from antorcha.core import modes
+from antorcha.core.hooks import hooks
 from antorcha.errors import explain_missing
-from antorcha.tensor import subclass
 from antorcha.tensor.subclass import _state
 
 __all__ = [
@@ -46,14 +46,14 @@ class TorchDispatchMode:
         raise NotImplementedError("a TorchDispatchMode needs a __torch_dispatch__")
 
     def __enter__(self) -> Any:
-        subclass.overload_of = overload_of
-        modes.look_at_arguments(1)
+        hooks.overload_of = overload_of
+        modes.hear_every_call(1)
         _state.dispatch = (*_state.dispatch, self)
         return self
 
     def __exit__(self, *_: object) -> None:
         _state.dispatch = _state.dispatch[:-1]
-        modes.look_at_arguments(-1)
+        modes.hear_every_call(-1)
 
     @classmethod
     def push(cls, *args: Any, **kwargs: Any) -> Any:

@@ -16,12 +16,12 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from antorcha import modes
 from antorcha.amp import autocast_mode as amp
 from antorcha.autograd import backward as run_backward
 from antorcha.autograd import enable_grad, engine, no_grad, saved
 from antorcha.autograd.function import Function
 from antorcha.autograd.saved import saved_tensors_hooks
+from antorcha.core import modes
 from antorcha.errors import GraphError, ShapeError, ValueRangeError, explain_missing, warn
 from antorcha.nn.containers import Sequential
 from antorcha.random import fork_rng, get_rng_state, set_rng_state
@@ -127,7 +127,7 @@ def checkpoint(
         use_reentrant = True
     preserve = kwargs.pop("preserve_rng_state", True)
     if not use_reentrant:
-        part = _Part(function, args, kwargs, preserve, context_fn, determinism_check, debug,
+        part = _Checkpoint(function, args, kwargs, preserve, context_fn, determinism_check, debug,
                      early_stop)  # fmt: skip
         return part.forward()
     if kwargs:
@@ -220,7 +220,7 @@ class _Holder:
         self.value: Tensor | None = None
 
 
-class _Part:
+class _Checkpoint:
     """A call that is checkpointed: what it needs to run again, and what it would have saved."""
 
     def __init__(
@@ -306,7 +306,7 @@ class _Part:
 class _Recomputation(saved_tensors_hooks):
     """A run of a part again: what it saves goes to the holders, one after the other."""
 
-    def __init__(self, part: _Part) -> None:
+    def __init__(self, part: _Checkpoint) -> None:
         self.part, self.count, self.inner = part, 0, False
         self.meta: dict[int, Any] = {}
         super().__init__(self._hand_over, lambda tensor: tensor)
@@ -364,8 +364,8 @@ _TIP = (
 
 
 def _meta(tensor: Tensor) -> dict[str, Any]:
-    lay = tensor._layout
-    return {"shape": lay.shape, "dtype": lay.dtype, "device": lay.device}
+    layout = tensor._layout
+    return {"shape": layout.shape, "dtype": layout.dtype, "device": layout.device}
 
 
 class _Argument:
@@ -401,9 +401,9 @@ def _linked(tensor: Tensor, edge: Any) -> Tensor:
     if edge is None or isinstance(edge, Tensor):
         return tensor if edge is None else edge
     node, number = edge if type(edge) is tuple else (edge, 0)
-    made = tensor.detach()
-    made._rg, made._fn, made._nr = True, node, number
-    return made
+    result = tensor.detach()
+    result._rg, result._fn, result._nr = True, node, number
+    return result
 
 
 # ------------------------------------------------------------------------------ with a second graph

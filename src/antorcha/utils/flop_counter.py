@@ -18,7 +18,7 @@ from antorcha.autograd import engine
 from antorcha.errors import ArgumentError, GraphError, explain_missing, warn
 from antorcha.runtime.call.intercepting import Interceptor, Results, Run, aten_name
 from antorcha.runtime.call.plan import Plan
-from antorcha.runtime.layout import Layout
+from antorcha.runtime.memory.layout import Layout
 from antorcha.utils.module_tracker import ModuleTracker
 
 __all__ = ["FlopCounterMode", "register_flop_formula"]

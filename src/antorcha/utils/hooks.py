@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from antorcha.autograd.hooks import RemovableHandle
 from antorcha.errors import explain_missing
-from antorcha.nn.hooks import RemovableHandle
 
 __all__ = ["RemovableHandle"]
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from antorcha.errors import ArgumentError, GraphError
-from antorcha.ops.record import REGISTRY
+from antorcha.ops.kinds.record import REGISTRY
 from antorcha.runtime.call.intercepting import Interceptor, Results, Run, aten_name
 from antorcha.runtime.call.plan import VIEW, VIEWS, Plan
 from antorcha.runtime.tensor import Tensor, bare

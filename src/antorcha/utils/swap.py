@@ -7,9 +7,7 @@ import weakref
 from typing import Any
 
 from antorcha.errors import GraphError
-from antorcha.runtime.tensor import Tensor
-
-_FIELDS = ("_layout", "_storage", "_offset", "_rg", "_fn", "_nr", "_grad", "_base", "_extra")
+from antorcha.runtime.tensor import FIELDS, Tensor
 
 
 def swap_tensors(t1: Tensor, t2: Tensor) -> None:
@@ -31,7 +29,7 @@ def swap_tensors(t1: Tensor, t2: Tensor) -> None:
         raise GraphError("Cannot swap t1 and t2 if they have different slots")
     kinds = type(t1), type(t2)
     t1.__class__, t2.__class__ = kinds[1], kinds[0]
-    for name in (*_FIELDS, "_seen", "__dict__"):
+    for name in (*FIELDS, "_seen", "__dict__"):
         _swap(t1, t2, name)
 
 

@@ -96,17 +96,17 @@ class WeakIdKeyDictionary(MutableMapping[Any, Any]):
     __copy__ = copy
 
     def __deepcopy__(self, memo: Any) -> WeakIdKeyDictionary:
-        made = type(self)(ref_type=self.ref_type)
+        result = type(self)(ref_type=self.ref_type)
         for key, value in self.items():
-            made[key] = deepcopy(value, memo)
-        return made
+            result[key] = deepcopy(value, memo)
+        return result
 
     def __or__(self, other: Any) -> WeakIdKeyDictionary:
         if not isinstance(other, Mapping):
             return NotImplemented
-        made = self.copy()
-        made.update(other)
-        return made
+        result = self.copy()
+        result.update(other)
+        return result
 
     def __ior__(self, other: Any) -> WeakIdKeyDictionary:
         self.update(other)

@@ -115,6 +115,14 @@ def stratified(count: int, dtype: type, seed: int = 0) -> Array:
 def pairs(name: str, count: int, dtype: type, seed: int = 0) -> tuple[Array, Array]:
     """Arguments for a function of two."""
     random = np.random.default_rng(seed)
+    if "polynomial" in name:
+        x, degree = random.standard_normal(count) * 2, random.integers(0, 13, count)
+        return x.astype(dtype), degree.astype(dtype)
+    if name == "zeta":
+        x, q = 1 + np.exp(random.uniform(-5, 5, (2, count)))
+        q[::4], x[1::4] = q[::4] / 8, np.ceil(x[1::4])
+        q[1::4] = (2 * np.ceil(q[1::4]) + 1) / 8 - 4  # below 0, too, where x is an integer
+        return x.astype(dtype), q.astype(dtype)
     grid = np.meshgrid(special_floats(dtype), special_floats(dtype))
     top = 80.0 if dtype == np.float32 else 650.0
     wide = np.exp(random.uniform(-top, top, (2, count)))

@@ -27,6 +27,8 @@ def test_float32(name: str) -> None:
     x = K.stratified(1 << 20, np.float32)
     if name in ("lgamma", "digamma"):  # SciPy's own errors show beside the poles
         x = np.concatenate([np.abs(x), K.special_floats(np.float32)[:30]])
+    if name == "airy_ai":  # SciPy loses the angle of others
+        x = x[np.abs(x) < 100]
     errors = K.float32_errors(K.run(name, x), K.reference(name, x))
     worst = int(np.argmax(errors))
     assert errors[worst] <= K.accuracy(name).float32, (name, x[worst])
@@ -47,11 +49,13 @@ def worst_float64(name: str, *inputs: K.Array) -> tuple[float, Any]:
     worst, place = 0.0, None
     with mp.workprec(220):
         for result, *point in zip(K.run(name, *inputs), *inputs):
-            exact = eval(formula, vars(mp), dict(zip(arguments, [mp.mpf(float(v)) for v in point])))
+            values = dict(zip(arguments, [mp.mpf(float(v)) for v in point]))
+            exact = eval(formula, vars(mp), values)
             if not mp.isfinite(exact) or abs(exact) >= mp.mpf(2) ** 1024:
                 assert not np.isfinite(result), (name, point)
                 continue
-            exponent = mp.frexp(exact)[1] - 53 if exact else -1074
+            size = eval(K.accuracy(name).size, vars(mp), values) if K.accuracy(name).size else exact
+            exponent = mp.frexp(size)[1] - 53 if size else -1074
             error = float(abs(mp.mpf(float(result)) - exact) / mp.mpf(2) ** max(exponent, -1074))
             if error > worst:
                 worst, place = error, point

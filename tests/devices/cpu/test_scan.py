@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from antorcha import dtypes
-from antorcha.device import as_device, backend
+from antorcha.core import dtypes
+from antorcha.core.device import as_device, backend
 from antorcha.devices.cpu import scan as template
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Scan
 from antorcha.ops.scan import scan, wide_dtype
-from antorcha.runtime import layout as L
+from antorcha.runtime.memory import layout as L
 
 CPU, REFERENCE = backend(as_device("cpu")), backend(as_device("reference"))
 DTYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32",

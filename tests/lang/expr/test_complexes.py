@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import antorcha.lang.expr as E
-from antorcha import dtypes as D
+from antorcha.core import dtypes as D
 from antorcha.errors import MissingFeature
 
 C, DBL = D.complex128, D.float64

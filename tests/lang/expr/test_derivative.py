@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import antorcha.lang.expr as E
-from antorcha import dtypes as D
+from antorcha.core import dtypes as D
 from antorcha.errors import GraphError
 
 F, DBL, C = D.float32, D.float64, D.complex128
@@ -27,6 +27,7 @@ SKIP = {
     "complex",
     "sgn",
     "angle",
+    "zeta",
 }
 NAMES = sorted(
     n for n, r in E.OPS.items()
@@ -83,6 +84,16 @@ def test_polygamma():
     found = E.evaluate(E.derivative(graph, 0), [POSITIVE])
     expected = central(lambda v: E.evaluate(graph, [v]), [POSITIVE], 0)
     np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+
+def test_zeta():
+    """In its second operand; the first has no derivative, as in PyTorch."""
+    graph = E.trace(lambda q: E.zeta(2.5, q), [DBL])
+    found = E.evaluate(E.derivative(graph, 0), [POSITIVE])
+    expected = central(lambda v: E.evaluate(graph, [v]), [POSITIVE], 0)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    with pytest.raises(NotImplementedError, match="zeta"):
+        E.derivative(E.trace(lambda x: E.zeta(x, 1.5), [DBL]), 0)
 
 
 def test_shared_subexpressions_stay_shared():
@@ -238,7 +249,7 @@ def run_on_torch(name, args):
     if name == "trunc_divide":
         return torch.div(*args, rounding_mode="trunc")
     args = [torch.tensor(a) if name in ("copysign",) and isinstance(a, float) else a for a in args]
-    return getattr(torch, name)(*args)
+    return getattr(torch if hasattr(torch, name) else torch.special, name)(*args)
 
 
 @oracle

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import antorcha.lang.expr as E
-from antorcha import dtypes as D
+from antorcha.core import dtypes as D
 from antorcha.errors import ArgumentError, DtypeError, GraphError
 
 F, H, B16, DBL, I, L, U8, B, C = (
@@ -205,7 +205,7 @@ def test_nodes_die():
 
 _KEYED = """
 import antorcha.lang.expr as E
-from antorcha import dtypes as D
+from antorcha.core import dtypes as D
 e = E.trace(lambda x, y: E.where(x > y, E.exp(x) * 0.1, y - 3), [D.float32, D.float32])
 print(E.key(e))
 p = E.trace_rows(lambda x: E.exp(x - x.max()) / E.exp(x - x.max()).sum(), [D.float16])
@@ -215,7 +215,7 @@ print(p.__native_key__())
 
 def fresh_process(code, hash_seed="0"):
     """What `code` prints in a process of its own, without the face, which may import anything."""
-    folder = str(Path(D.__file__).parent)
+    folder = str(Path(D.__file__).parent.parent)
     bare = "import sys, types; face = types.ModuleType('antorcha'); sys.modules['antorcha'] = face"
     code = f"{bare}; face.__path__ = [{folder!r}]\n{code}"
     env = {**os.environ, "PYTHONHASHSEED": hash_seed}

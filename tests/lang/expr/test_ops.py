@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import antorcha.lang.expr as E
-from antorcha import dtypes as D
+from antorcha.core import dtypes as D
 from antorcha.errors import DtypeError
 
 torch = pytest.importorskip("torch")
@@ -63,6 +63,10 @@ def operands(record, t):
         a, b = a[keep], b[keep]
     if t.kind in "ui" and record.name == "pow":
         b = b.clamp(max=7)
+    if record.name == "gcd":  # PyTorch's of the least integer is negative
+        least = torch.iinfo(a.dtype).min if t.kind == "i" else -1
+        keep = (a != least) & (b != least)
+        a, b = a[keep], b[keep]
     if t.kind == "c" and record.name == "pow":
         a, b = a[a != 0], b[a != 0]  # PyTorch's 0j ** 0j is NaN
     return [a, b]

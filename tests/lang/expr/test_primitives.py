@@ -8,12 +8,15 @@ import numpy as np
 import pytest
 
 import antorcha.lang.expr as E
-from antorcha import dtypes as D
+from antorcha.core import dtypes as D
 from antorcha.devices.cpu.emit import available
 from antorcha.devices.cpu.math import FUNCTIONS
 from antorcha.errors import DtypeError
+from antorcha.lang.expr.primitives import bessel, orthogonal
 
 NAMES = sorted(n for n, op in E.OPS.items() if not op.reduction)
+FURTHER = {"erfcx", "ndtr", "ndtri", "zeta", *bessel.__all__, *orthogonal.__all__}
+"""The special functions that are not computed to the last place of float64."""
 WITHOUT_ARITHMETIC = ("cast", "real", "imag", "complex")  # `split_complex` writes and keeps them
 
 
@@ -71,7 +74,7 @@ def test_accuracy_of_what_a_device_computes_by_a_function():
     for name in asked:
         accuracy = E.OPS[name].accuracy
         assert 0.5 <= accuracy.float32 <= 1
-        assert 0.5 <= accuracy.float64 <= 1
+        assert 0.5 <= accuracy.float64 <= (16 if name in FURTHER else 1)
 
 
 @pytest.mark.parametrize("name", NAMES)

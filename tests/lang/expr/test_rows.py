@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import antorcha.lang.expr as E
-from antorcha import dtypes as D
+from antorcha.core import dtypes as D
 from antorcha.errors import ArgumentError
 
 F, H, DBL, L, B = D.float32, D.float16, D.float64, D.int64, D.bool_

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import antorcha.lang.expr as E
-from antorcha import dtypes as D
+from antorcha.core import dtypes as D
 from antorcha.errors import MissingFeature
 
 F, H, DBL, I, L, U8, B = (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from antorcha import dtypes
 from antorcha.amp import autocast_mode
 from antorcha.amp.old_names import warn_old_name
+from antorcha.core import dtypes
 from antorcha.errors import explain_missing
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from antorcha.core.lazy import lazy
 from antorcha.devices.cpu.convolution import compile_conv
 from antorcha.devices.cpu.emit import Unsupported
 from antorcha.devices.cpu.matmul import compile_matmul
@@ -16,7 +17,7 @@ from antorcha.devices.cpu.pointwise import compile_pointwise
 from antorcha.devices.cpu.reduce import compile_reduce
 from antorcha.devices.cpu.rows import compile_rows
 from antorcha.devices.cpu.scan import compile_scan
-from antorcha.devices.host import HostBackend, compile_host
+from antorcha.devices.numpy_semantics.host import HostBackend, compile_host
 from antorcha.lang.kernels import (
     Arrange,
     Bins,
@@ -40,8 +41,7 @@ from antorcha.lang.kernels import (
     Select,
     Sort,
 )
-from antorcha.lazy import lazy
-from antorcha.runtime.layout import Layout
+from antorcha.runtime.memory.layout import Layout
 
 Template = Callable[[Any, Sequence[Layout], Sequence[Any]], Launch]
 

@@ -4,13 +4,12 @@ A row of the result is copied from a row of the operand, whose steps may be nega
 triangle goes; the rest of it is zero. Elements are moved by their size alone.
 """
 
-# The kernels below are in the kernel language, whose types are values: mypy cannot read them.
-# mypy: ignore-errors
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+from antorcha.core.loops import collapse
 from antorcha.devices.cpu.emit import WORDS, Unsupported
 from antorcha.devices.cpu.native import NativeKernel, compile_native
 from antorcha.devices.cpu.template import Work, work_of
@@ -32,8 +31,7 @@ from antorcha.lang.native import (
     vstore,
 )
 from antorcha.lang.native.machine import target
-from antorcha.loops import collapse
-from antorcha.runtime.layout import Layout
+from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.pool import pool_run
 
 PIECE = 8192  # elements of a row that are a unit of work
@@ -41,7 +39,7 @@ PIECE = 8192  # elements of a row that are a unit of work
 
 # Description words; then the outer dims, innermost first: size, the result's stride, the operand's
 @struct
-class Shape:
+class ArrangedShape:
     n: i64  # elements of a row
     rows: i64
     dims: i64  # outer dims
@@ -83,7 +81,7 @@ def clear_row(T, W, forward, out, out_step, lo, hi):
 def arrange_job(u0: i64, u1: i64, args: raw, *, T, W, SHAPE, FORWARD, BACKWARD, DENSE) -> void:
     """Units u0..u1."""
     work = ptr[Work](args)
-    shape = ptr[Shape](work.desc)
+    shape = ptr[ArrangedShape](work.desc)
     outer = work.desc + 9
     for u in range(u0, u1):
         r = u // shape.pieces
@@ -114,7 +112,7 @@ def arrange_job(u0: i64, u1: i64, args: raw, *, T, W, SHAPE, FORWARD, BACKWARD, 
 @native
 def arrange_kernel(bufs: ptr[raw], desc: ptr[i64], *, T, W, SHAPE, FORWARD, BACKWARD, DENSE) -> i64:
     work = work_of(bufs, desc)
-    shape = ptr[Shape](desc)
+    shape = ptr[ArrangedShape](desc)
     few = max(32768 // max(min(shape.n, 8192), 1), 1)
     job = address(
         arrange_job, T=T, W=W, SHAPE=SHAPE, FORWARD=FORWARD, BACKWARD=BACKWARD, DENSE=DENSE
@@ -136,7 +134,9 @@ def compile_arrange(what: Arrange, outs: Sequence[Layout], ins: Sequence[Any]) -
 
 def arranged(what: Arrange, out: Layout, read: Sequence[int], start: int) -> NativeKernel:
     """The kernel that fills ``out`` from an input's strides and start."""
-    sizes, (to, of) = list(out.shape), (list(out.strides), list(read))
+    sizes: Sequence[int] = out.shape
+    to: Sequence[int] = out.strides
+    of = read
     itemsize = out.itemsize
     if itemsize == 16:  # as pairs of halves
         sizes, to, of = [*sizes, 2], [2 * s for s in to], [2 * s for s in of]

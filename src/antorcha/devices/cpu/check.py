@@ -1,18 +1,16 @@
 """The template of Check."""
 
-# The kernel below is in the kernel language, whose types are values: mypy cannot read it.
-# mypy: ignore-errors
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from antorcha.core.structs import struct
 from antorcha.devices.cpu.emit import TYPES, Unsupported
 from antorcha.devices.cpu.native import NativeKernel, compile_native
 from antorcha.lang.kernels import Check, Launch
 from antorcha.lang.native import i64, native, ptr, raw, select
-from antorcha.runtime.layout import Layout
-from antorcha.structs import struct
+from antorcha.runtime.memory.layout import Layout
 
 NOUGHT = -(1 << 62)
 """The status for an element that is 0."""
@@ -44,13 +42,13 @@ class BadElement:
 
 
 def compile_check(what: Check, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
-    (lay,) = ins
-    if not lay.contiguous or lay.dtype.kind not in "iu":
+    (layout,) = ins
+    if not layout.contiguous or layout.dtype.kind not in "iu":
         raise Unsupported
     besides = what.low if what.besides is None else what.besides
-    desc = (lay.numel, what.low, what.high, besides)
+    desc = (layout.numel, what.low, what.high, besides)
     kernel = NativeKernel(
-        check_kernel, {"T": TYPES[lay.dtype.name]}, desc, BadElement(what.refuse),
-        max(lay.numel, 1),
+        check_kernel, {"T": TYPES[layout.dtype.name]}, desc, BadElement(what.refuse),
+        max(layout.numel, 1),
     )  # fmt: skip
     return compile_native(what, kernel, outs, ins)

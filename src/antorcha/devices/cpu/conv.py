@@ -13,13 +13,11 @@ A unit of work is some images of a group (forward, data) or a part of the images
 (weight).
 """
 
-# Native functions are in the kernel language, whose types are values: mypy cannot read them.
-# mypy: ignore-errors
 from __future__ import annotations
 
 from antorcha.devices.cpu.conv_pack import (
-    Task,
-    Work,
+    ConvTask,
+    ConvWork,
     pack_pixels,
     pad_image,
     plain_runs,
@@ -45,7 +43,7 @@ from antorcha.lang.native import (
     void,
     vstore,
 )
-from antorcha.runtime.alloc import allocate, release
+from antorcha.runtime.memory.alloc import allocate, release
 from antorcha.runtime.pool import pool_run
 
 KC = 384  # depth of a packed panel
@@ -55,7 +53,7 @@ PB = 256  # pixels of a block in the weight gradient
 
 # -------------------------------------------------------------------------------------- forward
 @native
-def turn_weights(t: ptr[Task], w: raw, m: i64, few: i64, to: raw, *, S) -> void:
+def turn_weights(t: ptr[ConvTask], w: raw, m: i64, few: i64, to: raw, *, S) -> void:
     """A panel of the weights seen from the images: channels m.. by (k, tap from the last on)."""
     T = static(S.T)
     d = ptr[T](to)
@@ -71,7 +69,7 @@ def turn_weights(t: ptr[Task], w: raw, m: i64, few: i64, to: raw, *, S) -> void:
 @native
 def pack_weights(lo: i64, hi: i64, args: raw, *, S, HAS, FLIP) -> void:
     """Panels lo..hi of the weights, [k][S.MR] each, and the bias as one more k."""
-    work = ptr[Work](args)
+    work = ptr[ConvWork](args)
     t = work.task
     size = static(S.T.size)
     T = static(S.T)
@@ -96,7 +94,7 @@ def pack_weights(lo: i64, hi: i64, args: raw, *, S, HAS, FLIP) -> void:
 
 @native
 def spread_tile(
-    t: ptr[Task], tile: raw, rows: i64, n: i64, q: i64, out: raw, add: bool_, *, S
+    t: ptr[ConvTask], tile: raw, rows: i64, n: i64, q: i64, out: raw, add: bool_, *, S
 ) -> void:
     """A tile whose pixels belong to several images."""
     T = static(S.T)
@@ -114,7 +112,7 @@ def spread_tile(
 @native(export=True)
 def forward_job(u0: i64, u1: i64, args: raw, *, S, HAS) -> void:
     """Units u0..u1: the results of some images of a group, or a part of one's pixels."""
-    work = ptr[Work](args)
+    work = ptr[ConvWork](args)
     t = work.task
     size = static(S.T.size)
     T = static(S.T)
@@ -214,7 +212,7 @@ def forward_kernel(bufs: ptr[raw], desc: ptr[i64], *, S, HAS, FLIP) -> i64:
 @native
 def pack_taps(lo: i64, hi: i64, args: raw, *, S) -> void:
     """Panels lo..hi of the weights seen from x: for each group and tap, S.MR channels by all k."""
-    work = ptr[Work](args)
+    work = ptr[ConvWork](args)
     t = work.task
     size = static(S.T.size)
     per = (t.cg + S.MR - 1) // S.MR
@@ -247,7 +245,7 @@ def add_runs(tile: raw, rows: i64, seg: ptr[i64], count: i64, to: raw, plane: i6
 @native
 def data_job(u0: i64, u1: i64, args: raw, *, S, HAS) -> void:
     """Units u0..u1: the gradient of some channels of some images of a group."""
-    work = ptr[Work](args)
+    work = ptr[ConvWork](args)
     t = work.task
     size = static(S.T.size)
     T = static(S.T)
@@ -336,7 +334,7 @@ def data_kernel(bufs: ptr[raw], desc: ptr[i64], *, S, HAS) -> i64:
 @native
 def weight_job(u0: i64, u1: i64, args: raw, *, S) -> void:
     """Units u0..u1: a part of the images' share of a block of columns of a group's weights."""
-    work = ptr[Work](args)
+    work = ptr[ConvWork](args)
     t = work.task
     size = static(S.T.size)
     NR = static(S.NR)
@@ -404,7 +402,7 @@ def weight_job(u0: i64, u1: i64, args: raw, *, S) -> void:
 @native
 def sum_job(lo: i64, hi: i64, args: raw, *, S) -> void:
     """Elements lo..hi of the parts' sums, in order."""
-    work = ptr[Work](args)
+    work = ptr[ConvWork](args)
     t = work.task
     T = static(S.T)
     L = static(S.L)

@@ -5,11 +5,9 @@ at a time so that a tap's weight is read once for all of them. With stride 1 the
 images is a convolution too, of the padded gradient with the taps in reverse.
 """
 
-# Native functions are in the kernel language, whose types are values: mypy cannot read them.
-# mypy: ignore-errors
 from __future__ import annotations
 
-from antorcha.devices.cpu.conv_pack import Task, Work, pad_image, table, work_of
+from antorcha.devices.cpu.conv_pack import ConvTask, ConvWork, pad_image, table, work_of
 from antorcha.lang.native import (
     address,
     first,
@@ -26,13 +24,13 @@ from antorcha.lang.native import (
     void,
     vstore,
 )
-from antorcha.runtime.alloc import allocate, release
+from antorcha.runtime.memory.alloc import allocate, release
 from antorcha.runtime.pool import pool_run
 
 
 @native
 def sum_taps(
-    t: ptr[Task], x: raw, w: raw, start: raw, y: raw, row: i64, *, S, R, FLIP, HAS
+    t: ptr[ConvTask], x: raw, w: raw, start: raw, y: raw, row: i64, *, S, R, FLIP, HAS
 ) -> void:
     """R rows of results from ``row`` on, of one channel."""
     T = static(S.T)
@@ -58,7 +56,7 @@ def sum_taps(
 @native
 def forward_job(u0: i64, u1: i64, args: raw, *, S, FLIP, HAS) -> void:
     """Planes u0..u1 of the images, and the results that they give."""
-    work = ptr[Work](args)
+    work = ptr[ConvWork](args)
     t = work.task
     size = static(S.T.size)
     scratch = i64(0) if t.direct != 0 else (t.plane + 64) * size
@@ -98,7 +96,7 @@ def depthwise_kernel(bufs: ptr[raw], desc: ptr[i64], *, S, FLIP, HAS) -> i64:
 
 
 @native
-def dot_taps(t: ptr[Task], x: raw, y: raw, row: i64, sums: raw, *, S, R) -> void:
+def dot_taps(t: ptr[ConvTask], x: raw, y: raw, row: i64, sums: raw, *, S, R) -> void:
     """Adds R rows' products to a vector for each tap."""
     T = static(S.T)
     L = static(S.L)
@@ -121,7 +119,7 @@ def dot_taps(t: ptr[Task], x: raw, y: raw, row: i64, sums: raw, *, S, R) -> void
 @native
 def weight_job(u0: i64, u1: i64, args: raw, *, S) -> void:
     """The weights of groups u0..u1, over all images in order."""
-    work = ptr[Work](args)
+    work = ptr[ConvWork](args)
     t = work.task
     size = static(S.T.size)
     T = static(S.T)

@@ -4,8 +4,6 @@ An image is padded into scratch memory whose columns are sorted by their remaind
 stride: what one tap of the kernel sees of a row of results is contiguous there.
 """
 
-# Native functions are in the kernel language, whose types are values: mypy cannot read them.
-# mypy: ignore-errors
 from __future__ import annotations
 
 from antorcha.lang.native import (
@@ -30,7 +28,7 @@ from antorcha.lang.native import (
 
 
 @struct
-class Task:
+class ConvTask:
     """The description words; the tables of taps and rows follow."""
 
     n: i64
@@ -68,26 +66,26 @@ class Task:
 
 
 @struct
-class Work:
+class ConvWork:
     out: raw
     a: raw  # x (forward, weight) or y (data)
     b: raw  # w (forward, data) or y (weight)
     bias: raw
     space: raw  # packed weights, or the parts' sums
-    task: ptr[Task]
+    task: ptr[ConvTask]
     failed: i64
 
 
 @inline
 def work_of(bufs, desc, HAS):
     """A kernel's operands as its jobs see them. HAS: is the last one a bias? None if it cannot."""
-    work = local(Work)
+    work = local(ConvWork)
     work.out = bufs[0]
     work.a = bufs[1]
     work.b = bufs[2]
     if HAS is not None:
         work.bias = bufs[3] if HAS else raw(0)
-    work.task = ptr[Task](raw(desc))
+    work.task = ptr[ConvTask](raw(desc))
     work.failed = 0
     return work
 
@@ -98,7 +96,7 @@ def table(t, at):
 
 
 @native
-def runs(t: ptr[Task], q: i64, n: i64, seg: ptr[i64], piece: i64) -> i64:
+def runs(t: ptr[ConvTask], q: i64, n: i64, seg: ptr[i64], piece: i64) -> i64:
     """Pixels q..q+n of a unit as runs of at most ``piece``: place in the padded image, place in the
     tile, length."""
     rows = table(t, t.row_at)
@@ -220,7 +218,7 @@ def pack_many(
 
 
 @native(export=True)
-def pad_image(t: ptr[Task], x: raw, c0: i64, c1: i64, to: raw, *, S) -> void:
+def pad_image(t: ptr[ConvTask], x: raw, c0: i64, c1: i64, to: raw, *, S) -> void:
     """Channels c0..c1 of an image into scratch whose borders are zero already."""
     L = static(S.L)
     T = static(S.T)
@@ -254,7 +252,7 @@ def pad_image(t: ptr[Task], x: raw, c0: i64, c1: i64, to: raw, *, S) -> void:
 
 
 @native(export=True)
-def unpad_image(t: ptr[Task], src: raw, c0: i64, c1: i64, x: raw, bias: raw, *, S, HAS) -> void:
+def unpad_image(t: ptr[ConvTask], src: raw, c0: i64, c1: i64, x: raw, bias: raw, *, S, HAS) -> void:
     """The inside of a padded image (its channels from c0 on) to channels c0..c1 of x."""
     L = static(S.L)
     T = static(S.T)

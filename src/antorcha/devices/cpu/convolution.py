@@ -15,18 +15,18 @@ from typing import Any
 
 from antorcha.devices.cpu.conv import data_kernel, forward_kernel, weight_kernel
 from antorcha.devices.cpu.conv_depthwise import depthwise_kernel, depthwise_weight_kernel
-from antorcha.devices.cpu.conv_pack import Task
+from antorcha.devices.cpu.conv_pack import ConvTask
 from antorcha.devices.cpu.emit import Unsupported
-from antorcha.devices.cpu.matmul import Shape, shape_of
+from antorcha.devices.cpu.matmul import ProductShape, shape_of
 from antorcha.devices.cpu.pointwise import compile_pointwise
 from antorcha.devices.cpu.template import launch
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Conv, Launch, Pointwise
 from antorcha.lang.native import f32, f64
-from antorcha.runtime import layout as L
-from antorcha.runtime.layout import Layout
+from antorcha.runtime.memory import layout as L
+from antorcha.runtime.memory.layout import Layout
+from antorcha.runtime.memory.storage import new_storage
 from antorcha.runtime.pool import get_num_threads
-from antorcha.runtime.storage import new_storage
 
 UNIT = 1 << 18  # multiply-adds of a unit of work, at least
 GROUP = 3 << 19  # bytes of padded images that a unit holds, about
@@ -45,11 +45,11 @@ def compile_conv(what: Conv, outs: Sequence[Layout], ins: Sequence[Any]) -> Laun
     kernel, words = choose(what, S, len(ins) == 3)
     dense_out = L.contiguous(tuple(outs[0].shape), dtype, outs[0].device)
     dense_ins = [L.contiguous(tuple(i.shape), dtype, i.device) for i in ins]
-    made = launch(kernel, words, [dense_out], dense_ins, work_of(what) // 64, what, no_memory)
-    return staged(made, outs[0], dense_out, ins, dense_ins)
+    result = launch(kernel, words, [dense_out], dense_ins, work_of(what) // 64, what, no_memory)
+    return staged(result, outs[0], dense_out, ins, dense_ins)
 
 
-def choose(what: Conv, S: Shape, has_bias: bool) -> tuple[Any, list[int]]:
+def choose(what: Conv, S: ProductShape, has_bias: bool) -> tuple[Any, list[int]]:
     """The kernel and its description words."""
     depthwise = what.groups > 1 and what.w[1] == 1
     turned = as_forward(what) if what.kind == "data" else None
@@ -130,7 +130,7 @@ def three(values: Sequence[int], fill: int) -> list[int]:
 class Geometry:
     """The sizes of a convolution, seen with three spatial dims; see ``conv.Task``."""
 
-    def __init__(self, what: Conv, itemsize: int, S: Shape) -> None:
+    def __init__(self, what: Conv, itemsize: int, S: ProductShape) -> None:
         self.kind, self.S, self.itemsize = what.kind, S, itemsize
         self.n, channels = what.x[:2]
         self.groups = what.groups
@@ -238,7 +238,7 @@ class Geometry:
 
     def words(self) -> list[int]:
         taps, rows = self.tap_table(), self.row_table()
-        head = Task.size // 8
+        head = ConvTask.size // 8
         return [
             self.n, self.groups, self.cg, self.kg, *self.size, *self.pad, self.step, self.wq,
             self.pitch, self.full[1], self.plane, self.image, int(self.direct), self.out[2],

@@ -1,13 +1,11 @@
 """The template of Distinct: equal elements grouped by one kernel, written out by another."""
 
-# The kernels below are in the kernel language, whose types are values: mypy cannot read them.
-# mypy: ignore-errors
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from antorcha import dtypes
+from antorcha.core import dtypes
 from antorcha.devices.cpu.emit import WORDS, Unsupported
 from antorcha.devices.cpu.native import NativeKernel
 from antorcha.devices.cpu.passes import NO_MEMORY, Passes, compile_passes, failed
@@ -15,8 +13,9 @@ from antorcha.devices.cpu.sort import TABLES, read_line, sort_words
 from antorcha.devices.cpu.sort_keys import SORT, Keys, has_order, place
 from antorcha.lang.kernels import Distinct, Launch
 from antorcha.lang.native import i64, native, ptr, raw, static, u64
-from antorcha.runtime.alloc import allocate, release
-from antorcha.runtime.layout import Layout
+from antorcha.runtime.counted import Count
+from antorcha.runtime.memory.alloc import allocate, release
+from antorcha.runtime.memory.layout import Layout
 
 
 @native
@@ -82,6 +81,6 @@ def compile_distinct(what: Distinct, outs: Sequence[Layout], ins: Sequence[Any])
     group = NativeKernel(groups_kernel, options, (n,), fail, 8 * n)
     write = NativeKernel(unique_kernel, {"T": WORDS[input.itemsize]}, (), None, 2 * n)
     scratch = [((n + 1,), dtypes.int64), ((n + 1,), dtypes.int64)]
-    shape = tuple(input.shape)
-    passes = Passes(group, scratch, lambda groups: [(groups[0],), shape, (groups[0],)], write)
+    groups = Count(0)
+    passes = Passes(group, scratch, [(groups,), tuple(input.shape), (groups,)], write)
     return compile_passes(what, passes, outs, ins)

@@ -5,9 +5,6 @@ setting the state (it may have let go of the interpreter lock), the kernel says 
 which waits for the generator's lock, serves the call.
 """
 
-# The kernel below is in the kernel language, whose types are values: mypy cannot read them.
-# mypy: disable-error-code="valid-type,attr-defined,index"
-# mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
 from __future__ import annotations
 
 import struct as packing
@@ -18,7 +15,7 @@ from antorcha.devices.cpu.template import launch
 from antorcha.errors import RandomError
 from antorcha.lang.kernels import Draw, Launch
 from antorcha.lang.native import f64, i64, native, ptr, raw, u64
-from antorcha.runtime.layout import Layout
+from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.mt19937 import Twister
 from antorcha.runtime.random import sampler_t
 

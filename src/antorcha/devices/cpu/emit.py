@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from antorcha.dtypes import FLOAT8
-from antorcha.dtypes import dtype as DType
+from antorcha.core.dtypes import FLOAT8
+from antorcha.core.dtypes import dtype as DType
+from antorcha.core.memo import kept
 from antorcha.lang import expr as E
 from antorcha.lang.expr import Expr
 from antorcha.lang.native import (
@@ -47,8 +48,10 @@ from antorcha.lang.native import (
 )
 from antorcha.lang.native.types import Ty
 from antorcha.lang.native.values import V
-from antorcha.memo import kept
-from antorcha.runtime.layout import Layout
+from antorcha.runtime.memory.layout import Layout
+
+if TYPE_CHECKING:
+    from antorcha.lang.native.lower.emitter import Value
 
 TYPES: dict[str, Ty] = {
     "bool": bool_, "uint8": u8, "uint16": u16, "uint32": u32, "uint64": u64, "int8": i8,
@@ -66,9 +69,9 @@ _INTRINSICS: dict[str, Any] = {
     "sqrt": sqrt, "floor": floor, "ceil": ceil, "trunc": trunc, "round": roundeven, "fma": fma,
     "copysign": copysign, "truncdiv": trunc_div,
 }  # fmt: skip
-_INTEGER = ("pow", "fmod", "mod", "floordiv")
+_INTEGER = ("pow", "fmod", "mod", "floordiv", "gcd")
 _PLAIN = {*_BINARY, *_COMPARE, "neg", "abs", "not", "where", "cast", "minimum", "maximum", "shl",
-          "shr", "isnan", *_INTRINSICS}  # fmt: skip
+          "shr", "isnan", "signbit", "gcd", *_INTRINSICS}  # fmt: skip
 # instructions of the functions that are expanded, about, where they are few; see `Body.cost`
 _COSTS = {"reciprocal": 3, "rsqrt": 4, "exp": 20, "exp2": 20, "log": 20, "log2": 20, "log10": 20,
           "tanh": 36, "sigmoid": 36, "sin": 36, "cos": 36}  # fmt: skip
@@ -128,18 +131,18 @@ def prepare(exprs: tuple[Expr, ...]) -> tuple[Expr, ...]:
             raise Unsupported("complex")
         if e.dtype.name in FLOAT8:
             raise Unsupported(e.dtype.name)
-    made = E.opmath_all(exprs)
+    result = E.opmath_all(exprs)
     try:
-        made = E.expand_all(made, available())
+        result = E.expand_all(result, available())
     except NotImplementedError as error:
         raise Unsupported(str(error)) from None
-    made = E.simplify_all(made)
-    for e in E.walk(*made):
+    result = E.simplify_all(result)
+    for e in E.walk(*result):
         if e.op not in E.LEAVES and e.op not in available():
             raise Unsupported(e.op)
         if e.dtype.kind in "iub" and e.op in functions() and e.op not in _INTEGER:
             raise Unsupported(f"{e.op} of {e.dtype}")
-    return tuple(made)
+    return tuple(result)
 
 
 def type_of(what: Any) -> Ty:
@@ -191,6 +194,8 @@ def _emit(g: Any, node: Any, e: Expr, known: dict[Expr, Any], values: Any, n: in
         return g.invert(args[0], node)
     if op == "isnan":
         return g.compare("ne", args[0], args[0], node)
+    if op == "signbit":
+        return _signbit(g, node, args[0])
     if op in ("minimum", "maximum"):
         return _extremum(g, node, op, ty, *args)
     if op in ("shl", "shr"):
@@ -206,44 +211,55 @@ def _emit(g: Any, node: Any, e: Expr, known: dict[Expr, Any], values: Any, n: in
     return g.call_inline(functions()[op], args, {}, node)
 
 
-def _integer(g: Any, node: Any, op: str, a: V, b: V) -> V:
+def _integer(g: Any, node: Any, op: str, a: V, b: V) -> Value:
     """The functions that integers have too. A divisor of 0 gives 0: the op refuses it before."""
     if op == "pow":
         from antorcha.devices.cpu.integers import power
 
         return g.call_inline(power, [a, b], {"signed": a.ty.elem.kind == "i"}, node)
+    if op == "gcd":
+        from antorcha.devices.cpu.integers import gcd
+
+        return g.call_inline(gcd, [a, b], {}, node)
     if op == "fmod":
         return trunc_mod.emit(g, node, a, b)
     return g.binary(op, a, b, node)
 
 
-def _arithmetic(g: Any, node: Any, op: str, ty: Ty, a: V, b: V) -> V:
+def _arithmetic(g: Any, node: Any, op: str, ty: Ty, a: V, b: V) -> Value:
     if ty.elem.kind == "b":
         op = {"add": "or", "mul": "and"}.get(op, op)
     return g.binary(op, a, b, node)
 
 
-def _extremum(g: Any, node: Any, op: str, ty: Ty, a: V, b: V) -> V:
+def _signbit(g: Any, node: Any, a: V) -> Value:
+    """Of a number; of NaN, too, which a comparison would not see."""
+    if a.ty.elem.kind == "f":
+        a = copysign.emit(g, node, g.const(1.0, a.ty, node), a)
+    return g.compare("lt", a, g.const(0, a.ty, node), node)
+
+
+def _extremum(g: Any, node: Any, op: str, ty: Ty, a: V, b: V) -> Value:
     """NaN wins; compare and select is two instructions where the IEEE operation is several."""
     if ty.elem.kind == "b":
         return g.binary("or" if op == "maximum" else "and", a, b, node)
     if ty.elem.kind != "f":
-        made = maximum if op == "maximum" else minimum
-        return made.emit(g, node, a, b)
+        result = maximum if op == "maximum" else minimum
+        return result.emit(g, node, a, b)
     better = g.compare("gt" if op == "maximum" else "lt", a, b, node)
     nan = g.compare("ne", a, a, node)
     return select.emit(g, node, g.binary("or", better, nan, node), a, b)
 
 
-def _shift(g: Any, node: Any, op: str, e: Expr, a: V, b: V) -> V:
+def _shift(g: Any, node: Any, op: str, e: Expr, a: V, b: V) -> Value:
     """A shift by at least the width gives 0 (or the sign), as in PyTorch."""
     bits = e.dtype.itemsize * 8
     far = g.compare("ge", g.cast(vec[i64, a.ty.n], b, node), bits, node)
     low = g.compare("lt", g.cast(vec[i64, a.ty.n], b, node), 0, node)
     out = g.binary("or", far, low, node)
     inside = select.emit(g, node, out, g.const(0, b.ty, node), b)
-    made = g.binary(op, a, inside, node)
+    result = g.binary(op, a, inside, node)
     over = g.const(0, a.ty, node)
     if op == "shr" and e.dtype.kind == "i":
         over = g.binary("shr", a, g.const(bits - 1, a.ty, node), node)
-    return select.emit(g, node, out, over, made)
+    return select.emit(g, node, out, over, result)

@@ -8,14 +8,14 @@ Every index is checked before anything is written. A bad one is returned as the 
 together with which index tensor it is in; ``bad_index`` takes it apart again.
 """
 
-# The kernels below are in the kernel language, whose types are values: mypy cannot read them.
-# mypy: ignore-errors
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from antorcha.core.loops import collapse
+from antorcha.core.structs import replace, struct
 from antorcha.devices.cpu.emit import NUMBERS, WORDS, Unsupported
 from antorcha.devices.cpu.native import NativeKernel, compile_native
 from antorcha.lang.kernels import Gather, Launch, Scatter
@@ -24,15 +24,14 @@ from antorcha.lang.native import (
     i32,
     i64,
     inline,
+    memcpy,
     native,
     ptr,
     raw,
     static,
 )
-from antorcha.loops import collapse
-from antorcha.runtime import layout as L
-from antorcha.runtime.layout import Layout
-from antorcha.structs import replace, struct
+from antorcha.runtime.memory import layout as L
+from antorcha.runtime.memory.layout import Layout
 
 GET, SET, ADD, FILL = "get", "set", "add", "fill"
 NOTHING = -(1 << 62)  # no index: none is skipped
@@ -70,9 +69,12 @@ def put(a, v, MODE, LOGICAL):
 
 
 @inline
-def line(a, v, n, step_a, step_v, MODE, LOGICAL):
-    """n elements, at steps of their own; the common case of both 1 is a loop of its own."""
-    if step_a == 1 and step_v == 1:
+def line(a, v, n, step_a, step_v, T, MODE, LOGICAL):
+    """n elements, at steps of their own; the common case of both 1 is a copy, or a loop of its
+    own."""
+    if step_a == 1 and step_v == 1 and MODE == "get":
+        memcpy(raw(v), raw(a), n * T.size)
+    elif step_a == 1 and step_v == 1:
         for j in range(n):
             put(a + j, v + j, MODE, LOGICAL)
     else:
@@ -138,6 +140,7 @@ def blocks(
                     n,
                     step_a,
                     step_v,
+                    T,
                     MODE,
                     LOGICAL,
                 )
@@ -249,21 +252,21 @@ def scatter_kernel(what: Scatter, outs: Sequence[Layout], ins: Sequence[Any]) ->
     return block_kernel(what.fold, what, outs[0], indices, source, buffers)
 
 
-def flattened(lays: Sequence[Layout]) -> list[Layout]:
+def flattened(layouts: Sequence[Layout]) -> list[Layout]:
     """Layouts seen as one dim."""
-    if not all([lay.contiguous for lay in lays]):
+    if not all([layout.contiguous for layout in layouts]):
         raise Unsupported
-    return [L.contiguous((lay.numel,), lay.dtype, lay.device) for lay in lays]
+    return [L.contiguous((layout.numel,), layout.dtype, layout.device) for layout in layouts]
 
 
 def options_of(mode: str, big: Layout, index: Layout, buffers: dict[str, int]) -> dict[str, Any]:
     """What fixes either kernel: moving needs no more than an element's size."""
     add = mode in (ADD, FILL)
-    made = NUMBERS.get(big.dtype.name) if add else WORDS.get(big.itemsize)
-    if made is None:
+    result = NUMBERS.get(big.dtype.name) if add else WORDS.get(big.itemsize)
+    if result is None:
         raise Unsupported
     return {
-        "T": made, "I": i32 if index.dtype.name == "int32" else i64, "MODE": mode,
+        "T": result, "I": i32 if index.dtype.name == "int32" else i64, "MODE": mode,
         "LOGICAL": big.dtype.kind == "b", **buffers,
     }  # fmt: skip
 
@@ -282,7 +285,7 @@ def block_kernel(
     alike = all([i.contiguous and i.shape == index.shape and i.dtype is index.dtype
                  for i in indices])  # fmt: skip
     spanned = values.ndim - (max(big.ndim, 1) - len(what.dims))  # dims of the index in the values
-    if not alike or spanned < 0 or len(indices) > 15:
+    if not alike or what.at is None or spanned < 0 or len(indices) > 15:
         raise Unsupported
     options = options_of(mode, big, index, buffers)
     first, end = what.at, what.at + spanned

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from antorcha.lang.native import inline, reduce_any, select
+from antorcha.lang.native import inline, reduce_any, select, trunc_mod
 
 
 @inline
@@ -23,3 +23,12 @@ def power(x, n, *, signed):
     if signed:
         result = select(n < 0, unit, result)
     return result
+
+
+@inline
+def gcd(a, b):
+    """The greatest common divisor by Euclid's algorithm, never negative; of zeros 0."""
+    while reduce_any(b != 0):
+        rest = trunc_mod(a, select(b == 0, b - b + 1, b))
+        a, b = select(b == 0, a, b), select(b == 0, b, rest)
+    return abs(a)

@@ -8,9 +8,6 @@ look alike, so transposed views cost nothing; ``pack`` transposes in registers w
 Threads each take a part of the rows, the columns or the batch, and pack for themselves.
 """
 
-# Native functions are in the kernel language, whose types are values: a pointer may be None.
-# mypy: disable-error-code="unreachable"
-
 from __future__ import annotations
 
 import functools
@@ -44,8 +41,8 @@ from antorcha.lang.native import (
     vstore,
 )
 from antorcha.lang.native.machine import target
-from antorcha.runtime.alloc import allocate, release
-from antorcha.runtime.layout import Layout
+from antorcha.runtime.memory.alloc import allocate, release
+from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.pool import get_num_threads, pool_run
 
 KC, MC, NC = 384, 16, 1024  # depth of a block; its rows (in tiles) and columns
@@ -53,7 +50,7 @@ DIRECT, DEEPEST = 1 << 18, 1024  # multiply-adds, and depth, up to which A is no
 SMALL = 1 << 17  # multiply-adds below which one thread does all
 
 
-class Shape:
+class ProductShape:
     """The register tile of a dtype on this machine: a compile-time value."""
 
     __slots__ = ("L", "MR", "NR", "NV", "T", "WIDE", "parts")
@@ -72,7 +69,7 @@ class Shape:
 
 
 @struct
-class Task:
+class ProductTask:
     """The description words of a product."""
 
     batch: i64
@@ -102,7 +99,7 @@ class Task:
 @struct
 class Job:
     bufs: ptr[raw]
-    task: ptr[Task]
+    task: ptr[ProductTask]
 
 
 @inline
@@ -112,11 +109,11 @@ def transposed(S, rows):
     for d in static([1 << s for s in range(S.L.bit_length() - 1)]):
         low = static(tuple([c if not c & d else S.L + (c ^ d) for c in range(S.L)]))
         high = static(tuple([c | d if not c & d else S.L + c for c in range(S.L)]))
-        made = [rows[0] for i in static(range(L))]
+        result = [rows[0] for i in static(range(L))]
         for i in static([i for i in range(S.L) if not i & d]):
-            made[i] = shuffle(rows[i], rows[i | d], low)
-            made[i | d] = shuffle(rows[i], rows[i | d], high)
-        rows = made
+            result[i] = shuffle(rows[i], rows[i | d], low)
+            result[i | d] = shuffle(rows[i], rows[i | d], high)
+        rows = result
     return rows
 
 
@@ -198,10 +195,10 @@ def tile(
     for i in static(range(MR)):
         for j in static(range(S.NV)):
             few = first(L, n - L * j) if masked else None
-            made = acc[i * NV + j] * scale
+            result = acc[i * NV + j] * scale
             if D is not None:
-                made = made + vload(d + i * d_row + L * j, L, few)
-            vstore(c + i * c_row + L * j, made, few)
+                result = result + vload(d + i * d_row + L * j, L, few)
+            vstore(c + i * c_row + L * j, result, few)
 
 
 @native(export=True)
@@ -325,10 +322,10 @@ def strip(m, k, A, a_row, a_col, b, b_row, C, c_row, few, alpha, add, S, rows, w
     for q in static(range(rows)):
         if q < m:
             for w in static(range(wide)):
-                made = acc[q * wide + w] * S.T(alpha)
+                result = acc[q * wide + w] * S.T(alpha)
                 if add:
-                    made = made + vload(C + q * c_row + L * w, L, few)
-                vstore(C + q * c_row + L * w, made, few)
+                    result = result + vload(C + q * c_row + L * w, L, few)
+                vstore(C + q * c_row + L * w, result, few)
 
 
 @inline
@@ -464,7 +461,7 @@ def matmul_kernel(bufs: ptr[raw], desc: ptr[i64], *, S) -> i64:
     """The whole, through the pool where it is large."""
     work = local(Job)
     work.bufs = bufs
-    work.task = ptr[Task](desc)
+    work.task = ptr[ProductTask](desc)
     t = work.task
     parts = t.batch * t.row_parts * t.col_parts
     each = max(t.m * t.n * t.k // max(t.row_parts * t.col_parts, 1), 1)
@@ -472,7 +469,7 @@ def matmul_kernel(bufs: ptr[raw], desc: ptr[i64], *, S) -> i64:
     return 0
 
 
-def split(m: int, n: int, k: int, batch: int, S: Shape) -> tuple[int, int, int, int]:
+def split(m: int, n: int, k: int, batch: int, S: ProductShape) -> tuple[int, int, int, int]:
     """Into how many blocks of rows and columns a product is cut, and their sizes."""
     threads = get_num_threads()
     if m * n * k < SMALL or threads == 1 or batch >= 2 * threads:
@@ -499,8 +496,8 @@ def block(count: int, tile: int, most: int, threads: int) -> int:
 
 
 @functools.cache
-def shape_of(T: Any) -> Shape:
-    return Shape(T)
+def shape_of(T: Any) -> ProductShape:
+    return ProductShape(T)
 
 
 @functools.cache
@@ -534,7 +531,7 @@ def compile_matmul(what: MatMul, outs: Sequence[Layout], ins: Sequence[Any]) -> 
 
     words = [
         b, m, n, k, *a, *c, o[0], o[1], int(bias is not None), *(bias or (0, 0, 0)),
-        bits(what.alpha), bits(what.beta), row_parts, col_parts, row_size, col_size,
+        bits(what.alpha.real), bits(what.beta.real), row_parts, col_parts, row_size, col_size,
     ]  # fmt: skip
     kernel = kernel_for(T, order == [1, 0])
     return launch(kernel, words, outs, ins, b * m * n * k // 64, what)
@@ -547,7 +544,7 @@ def matmul_swapped(bufs: ptr[raw], desc: ptr[i64], *, S) -> i64:
     order[0] = bufs[0]
     order[1] = bufs[2]
     order[2] = bufs[1]
-    task = ptr[Task](desc)
+    task = ptr[ProductTask](desc)
     if task.bias != 0:
         order[3] = bufs[3]
     return matmul_kernel(order, desc, S=S)

@@ -53,9 +53,9 @@ def dots(m, n, k, A, a_row, B, b_col, C, c_row, alpha, add, S, rows, cols):
     for q in static(range(rows)):
         for w in static(range(cols)):
             if q < m and w < n:
-                made = reduce_add(acc[q * cols + w]) * S.T(alpha)
+                result = reduce_add(acc[q * cols + w]) * S.T(alpha)
                 to = C + q * c_row + w
-                to[0] = to[0] + made if add else made
+                to[0] = to[0] + result if add else result
 
 
 @inline

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from antorcha.core.structs import struct
 from antorcha.devices.cpu.pointwise import compile_pointwise
 from antorcha.devices.cpu.template import launch
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Description, Launch, Pointwise
 from antorcha.runtime.buffers import CHECKED, check_buffers
-from antorcha.runtime.layout import Layout
+from antorcha.runtime.memory.layout import Layout
+from antorcha.runtime.memory.storage import new_storage
 from antorcha.runtime.sequence import Sequence as Steps
-from antorcha.runtime.storage import new_storage
-from antorcha.structs import struct
 
 
 @struct
@@ -46,11 +46,11 @@ def compile_native(
     if CHECKED:
         check_buffers(spec, len(outs) + len(ins))
     work = kernel.work or outs[0].numel
-    made = launch(spec, kernel.desc, outs, ins, work, what, kernel.fail)
-    return _preloaded(made, outs, ins) if kernel.preload else made
+    result = launch(spec, kernel.desc, outs, ins, work, what, kernel.fail)
+    return _preloaded(result, outs, ins) if kernel.preload else result
 
 
-def _preloaded(made: Launch, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
+def _preloaded(result: Launch, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
     """A launch after a copy of the first input into the first output."""
     out, source = outs[0], ins[0]
     copy = compile_pointwise(Pointwise((E.input_(0, source.dtype),)), (out,), (source,))
@@ -59,9 +59,9 @@ def _preloaded(made: Launch, outs: Sequence[Layout], ins: Sequence[Any]) -> Laun
     if out.shape == source.shape and out.strides == source.strides:
         into.unless_same(0, 1, first, first + 1)
     into.into(copy.into, 0, 1, first, first + 1)
-    into.into(made.into, *range(first + count))
+    into.into(result.into, *range(first + count))
     fresh = Steps(count)
     room = fresh.allocate(out.nbytes, new_storage), fresh.constant(0)
     fresh.into(copy.into, *room, 0, 1)
-    fresh.into(made.into, *room, *range(count))
+    fresh.into(result.into, *room, *range(count))
     return Launch(fresh.bound(room[0]), into.bound())

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from antorcha.core.structs import struct
 from antorcha.devices.cpu.native import NativeKernel, compile_native
 from antorcha.errors import AntorchaError
 from antorcha.lang.kernels import Description, Launch
 from antorcha.lang.native import i64, inline, local, ptr, raw
 from antorcha.lang.native import struct as native_struct
-from antorcha.runtime import layout as L
-from antorcha.runtime.layout import Layout
-from antorcha.runtime.storage import Storage, new_storage
-from antorcha.structs import struct
+from antorcha.runtime.counted import CountedLaunch, Shape
+from antorcha.runtime.memory import layout as L
+from antorcha.runtime.memory.layout import Layout
 
 CHANGED = 1
 """A kernel's status: the operands are not what they were when they were counted."""
@@ -26,7 +26,7 @@ NO_MEMORY = 2
 
 
 @native_struct
-class Work:
+class PassWork:
     """What a kernel's jobs work on."""
 
     bufs: ptr[raw]
@@ -38,7 +38,7 @@ class Work:
 @inline
 def work_of(bufs, desc):
     """What the jobs of a kernel are told, which may fail."""
-    work = local(Work)
+    work = local(PassWork)
     work.bufs = bufs
     work.desc = desc
     work.failed = 0
@@ -54,7 +54,7 @@ def failed(op: str) -> Callable[[int], BaseException]:
 
     def fail(code: int) -> BaseException:
         if code == NO_MEMORY:
-            from antorcha.runtime.alloc import OutOfMemory
+            from antorcha.runtime.memory.alloc import OutOfMemory
 
             return OutOfMemory("{op}: there is no memory to work in", reason="memory", op=op)
         return Changed(f"{op}: an operand was changed by another thread meanwhile")
@@ -64,15 +64,17 @@ def failed(op: str) -> Callable[[int], BaseException]:
 
 @struct
 class Passes:
-    """``count``: inputs -> scratch, of the shapes and dtypes ``scratch``. ``shapes``: the numbers
-    ``words`` of the first scratch -> the outputs' shapes. ``write``: scratch and inputs -> outputs.
+    """``count``: inputs -> scratch, of the shapes and dtypes ``scratch``. ``shapes``: the outputs',
+    with Counts among their sizes: of the numbers in the first scratch from the one at ``first`` on.
+    ``write``: scratch and inputs -> outputs. ``refuse``: see ``CountedLaunch``.
     """
 
     count: NativeKernel
     scratch: Sequence[tuple[tuple[int, ...], Any]]
-    shapes: Callable[[Sequence[int]], Sequence[tuple[int, ...]]]
+    shapes: Sequence[Shape]
     write: NativeKernel
-    words: slice = slice(0, 1)
+    first: int = 0
+    refuse: Callable[[], BaseException] | None = None
 
 
 def compile_passes(
@@ -80,29 +82,14 @@ def compile_passes(
 ) -> Launch:
     """A launch whose ``fresh`` gives each output's layout and storage."""
     device = outs[0].device
-    dtypes = [lay.dtype for lay in outs]
     scratch = [L.contiguous(shape, dtype, device) for shape, dtype in found.scratch]
-    unsized = [L.contiguous((0,), dtype, device) for dtype in dtypes]
+    unsized = [L.contiguous((0,), layout.dtype, device) for layout in outs]
     count = compile_native(what, found.count, scratch, ins)
     write = compile_native(what, found.write, unsized, [*scratch, *ins])
-    sizes, shapes, words = [lay.nbytes for lay in scratch], found.shapes, found.words
-
-    def fresh(*flat: Any) -> list[tuple[Layout, Storage]]:
-        room: list[Any] = []
-        for nbytes in sizes:
-            room += (new_storage(nbytes), 0)
-        count.into(*room, *flat)
-        numbers = memoryview(room[0]).cast("q")[words].tolist()
-        made: list[tuple[Layout, Storage]] = []
-        results: list[Any] = []
-        for shape, dtype in zip(shapes(numbers), dtypes):
-            lay = L.contiguous(shape, dtype, device)
-            storage = new_storage(lay.nbytes)
-            made.append((lay, storage))
-            results += (storage, 0)
-        write.into(*results, *room, *flat)
-        return made
-
+    fresh = CountedLaunch(
+        count.into, write.into, [layout.nbytes for layout in scratch], found.first, found.shapes,
+        unsized, found.refuse,
+    )  # fmt: skip
     return Launch(fresh, _no_into)
 
 

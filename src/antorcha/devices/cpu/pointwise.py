@@ -14,6 +14,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from antorcha.core.loops import collapse
+from antorcha.core.memo import kept
 from antorcha.devices.cpu.emit import MOST_KEPT, Body, body_of, evaluate, type_of
 from antorcha.devices.cpu.memory import asks_ahead, streams_from
 from antorcha.devices.cpu.template import (
@@ -54,9 +56,7 @@ from antorcha.lang.native import (
 )
 from antorcha.lang.native.machine import target
 from antorcha.lang.native.types import Ty
-from antorcha.loops import collapse
-from antorcha.memo import kept
-from antorcha.runtime.layout import Layout
+from antorcha.runtime.memory.layout import Layout
 
 UNIT = 8192  # elements of a unit of work
 WORTH = 2048  # elements that are worth another thread, whatever the body
@@ -116,11 +116,11 @@ def block(P, outs, ins, fixed, steps, at, mask, stream):
     values = load_inputs(P, P.used, ins, fixed, of_inputs(P, steps), at, mask)
     results = evaluate(P.body, values, P.width)
     for k in static(range(P.nout)):
-        made = vec[P.out_types[k], P.width](results[k])
+        result = vec[P.out_types[k], P.width](results[k])
         if stream and P.out_kinds[k] == "c":
-            vstore(outs[k] + at, made, None, stream=True)
+            vstore(outs[k] + at, result, None, stream=True)
         else:
-            store(outs[k], P.out_kinds[k], at, steps[k], made, P.width, mask)
+            store(outs[k], P.out_kinds[k], at, steps[k], result, P.width, mask)
 
 
 @inline
@@ -132,8 +132,8 @@ def single(P, outs, ins, steps, at):
     ]
     results = evaluate(P.body, values, 1)
     for k in static(range(P.nout)):
-        made = vec[P.out_types[k], 1](results[k])
-        (outs[k] + at * steps[k])[0] = made[0]
+        result = vec[P.out_types[k], 1](results[k])
+        (outs[k] + at * steps[k])[0] = result[0]
 
 
 @inline

@@ -5,8 +5,6 @@ their starts and counts only (``lang.windows``). Small planes are *flat*: a vect
 of a plane; others go by rows.
 """
 
-# This file is partly in the kernel language, whose types are values: mypy cannot read it.
-# mypy: ignore-errors
 from __future__ import annotations
 
 import math
@@ -15,8 +13,8 @@ from typing import Any
 
 from antorcha.devices.cpu.emit import Unsupported
 from antorcha.devices.cpu.native import NativeKernel, compile_native
-from antorcha.devices.cpu.passes import Work, work_of
-from antorcha.devices.host_pooling import outside_of_plane
+from antorcha.devices.cpu.passes import PassWork, work_of
+from antorcha.devices.numpy_semantics.pooling import outside_of_plane
 from antorcha.lang.kernels import Launch, Pooling
 from antorcha.lang.native import (
     address,
@@ -41,7 +39,7 @@ from antorcha.lang.native import (
     vstore,
 )
 from antorcha.lang.windows import Windows
-from antorcha.runtime.layout import Layout
+from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.pool import pool_run
 
 TYPES = {"float32": f32, "float64": f64}
@@ -49,7 +47,7 @@ FLAT = 4096  # results of a plane up to which every one has its own table entry
 
 
 # ------------------------------------------------------------------------------- what is compiled
-class Program:
+class PoolingProgram:
     """The compile-time choices of a pooling kernel."""
 
     def __init__(self, dtype: str, mode: str, windows: Windows, indices: bool) -> None:
@@ -70,7 +68,7 @@ class Program:
 
 
 @struct
-class Task:
+class PoolingTask:
     planes: i64
     rows: i64  # of results, in a plane
     length: i64  # of a row
@@ -109,7 +107,7 @@ def words(planes: int, windows: Windows, flat: bool) -> list[int]:
         sizes = [over] * w.out if over else windows.sizes(w)
         tables = [*w.starts, *w.counts, *sizes]
     taps = max(math.prod(windows.most), 1)
-    head = Task.size // 8
+    head = PoolingTask.size // 8
     grain = max(16384 // max(length * taps, 1), 1)
     return [
         planes, rows, length, windows.inside, windows.results, *windows.most, *windows.steps(),
@@ -125,8 +123,8 @@ def integers(P, p, few):
 @native
 def forward_job(u0: i64, u1: i64, args: raw, *, P) -> void:
     """Rows u0..u1 of results of all planes."""
-    work = ptr[Work](args)
-    t = ptr[Task](raw(work.desc))
+    work = ptr[PassWork](args)
+    t = ptr[PoolingTask](raw(work.desc))
     L = static(P.L)
     T = static(P.T)
     cols = work.desc + t.col_at
@@ -182,7 +180,7 @@ def forward_job(u0: i64, u1: i64, args: raw, *, P) -> void:
 def forward_kernel(bufs: ptr[raw], desc: ptr[i64], *, P) -> i64:
     """Values (and indices within the plane) of the windows."""
     work = work_of(bufs, desc)
-    t = ptr[Task](raw(desc))
+    t = ptr[PoolingTask](raw(desc))
     pool_run(address(forward_job, P=P), t.planes * t.rows, t.grain, raw(work))
     return 0
 
@@ -190,7 +188,7 @@ def forward_kernel(bufs: ptr[raw], desc: ptr[i64], *, P) -> i64:
 @native
 def scatter_job(p0: i64, p1: i64, args: raw, *, P) -> void:
     """Planes p0..p1: each result's gradient goes to the element that it was."""
-    work = ptr[Work](args)
+    work = ptr[PassWork](args)
     inside = work.desc[1]
     results = work.desc[2]
     T = static(P)
@@ -218,8 +216,8 @@ def scatter_kernel(bufs: ptr[raw], desc: ptr[i64], *, P) -> i64:
 @native
 def spread_job(p0: i64, p1: i64, args: raw, *, P) -> void:
     """Planes p0..p1: each result's gradient is shared out among its window."""
-    work = ptr[Work](args)
-    t = ptr[Task](raw(work.desc))
+    work = ptr[PassWork](args)
+    t = ptr[PoolingTask](raw(work.desc))
     T = static(P)
     rows = work.desc + t.row_at
     cols = work.desc + t.col_at
@@ -243,7 +241,7 @@ def spread_job(p0: i64, p1: i64, args: raw, *, P) -> void:
 @native
 def spread_kernel(bufs: ptr[raw], desc: ptr[i64], *, P) -> i64:
     work = work_of(bufs, desc)
-    t = ptr[Task](raw(desc))
+    t = ptr[PoolingTask](raw(desc))
     grain = max(t.grain // max(t.rows, 1), 1)
     pool_run(address(spread_job, P=P), t.planes, grain, raw(work))
     return 0
@@ -257,12 +255,12 @@ def compile_pooling(what: Pooling, outs: Sequence[Layout], ins: Sequence[Any]) -
 def pooling_kernel(what: Pooling, outs: Sequence[Layout], ins: Sequence[Any]) -> NativeKernel:
     """The kernel of a description, of contiguous planes."""
     T = TYPES.get(ins[0].dtype.name)
-    dense = all([lay.contiguous and lay.numel for lay in (*outs, *ins)])
+    dense = all([layout.contiguous and layout.numel for layout in (*outs, *ins)])
     if T is None or not dense:
         raise Unsupported
-    if what.kind == "max gradient":
-        return _scattered(T, what, outs[0], ins[0])
     windows = what.windows
+    if what.kind == "max gradient" or windows is None:
+        return _scattered(T, what, outs[0], ins[0])
     if windows.inside >= 1 << 31:
         raise Unsupported
     planes = ins[0].numel // (windows.results if "gradient" in what.kind else windows.inside)
@@ -271,13 +269,13 @@ def pooling_kernel(what: Pooling, outs: Sequence[Layout], ins: Sequence[Any]) ->
         desc = words(planes, windows, False)
         return NativeKernel(spread_kernel, {"P": T}, tuple(desc), None, work)
     mode = "max" if what.kind == "max" else "avg"
-    P = Program(ins[0].dtype.name, mode, windows, len(outs) == 2)
+    P = PoolingProgram(ins[0].dtype.name, mode, windows, len(outs) == 2)
     desc = words(planes, windows, P.flat)
     return NativeKernel(forward_kernel, {"P": P}, tuple(desc), None, work)
 
 
 def _scattered(T: Any, what: Pooling, out: Layout, grad: Layout) -> NativeKernel:
-    inside, results = [math.prod(lay.shape[lay.ndim - what.dims :]) for lay in (out, grad)]
+    inside, results = [math.prod(layout.shape[layout.ndim - what.dims :]) for layout in (out, grad)]
     planes = grad.numel // results
     desc = (planes, inside, results, max(16384 // inside, 1))
     return NativeKernel(

@@ -1,7 +1,5 @@
 """The template of Range: evenly spaced numbers."""
 
-# The kernels below are in the kernel language, whose types are values: mypy cannot read them.
-# mypy: ignore-errors
 from __future__ import annotations
 
 import struct as packing
@@ -26,7 +24,7 @@ from antorcha.lang.native import (
     u8,
     void,
 )
-from antorcha.runtime.layout import Layout
+from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.pool import pool_run
 
 PIECE = 8192  # elements that are a unit of work
@@ -60,7 +58,8 @@ def range_kernel(bufs: ptr[raw], desc: ptr[i64], *, T, WIDE, END) -> i64:
 
 
 def compile_range(what: Range, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
-    (out,), numbers = outs, [what.start, what.step]
+    (out,) = outs
+    numbers: list[Any] = [what.start, what.step]  # in words, at the end
     whole = what.end is None and all([isinstance(n, int) for n in numbers])
     fits = not whole or all([-(1 << 63) <= n < 1 << 63 for n in numbers])
     if out.dtype.name not in TYPES or not fits:

@@ -17,6 +17,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from antorcha.core.loops import collapse
+from antorcha.core.memo import kept
 from antorcha.devices.cpu.emit import MOST_KEPT, TYPES, Unsupported, body_of, evaluate, type_of
 from antorcha.devices.cpu.template import (
     PARTS,
@@ -37,7 +39,7 @@ from antorcha.devices.cpu.template import (
     words_of,
     work_of,
 )
-from antorcha.devices.host import results_of
+from antorcha.devices.numpy_semantics.host import results_of
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Launch, Reduce
 from antorcha.lang.native import (
@@ -59,9 +61,7 @@ from antorcha.lang.native import (
     vstore,
 )
 from antorcha.lang.native.types import Ty
-from antorcha.loops import collapse
-from antorcha.memo import kept
-from antorcha.runtime.layout import Layout
+from antorcha.runtime.memory.layout import Layout
 
 BLOCK = 16384  # elements folded into one set of accumulators
 STRIP = 1024  # results accumulated side by side
@@ -93,7 +93,7 @@ class ReduceTemplate(Template):
 
 # Description words: see ``describe``.
 @struct
-class Shape:
+class FoldShape:
     rows: i64  # results
     dims: i64  # kept dims
     n: i64  # elements along the inner reduced dim (rows) or results along the inner kept one
@@ -111,7 +111,7 @@ SHAPE = 8  # words of a Shape
 def described(P, desc):
     """The words of the rows form: Shape, the inputs' inner steps, where the kept and the reduced
     dims begin."""
-    shape = ptr[Shape](desc)
+    shape = ptr[FoldShape](desc)
     kept = desc + (SHAPE + P.nin)
     return shape, words_at(desc, SHAPE, P.nin), kept, kept + shape.dims * (1 + P.nops)
 
@@ -128,10 +128,10 @@ def merged(P, a, b):
 
 
 @inline
-def keep(P, state, made):
+def keep(P, state, result):
     """state[:] = made (a list that lives through a loop stays the same list)."""
     for k in static(range(P.nstate)):
-        state[k] = made[k]
+        state[k] = result[k]
 
 
 @inline
@@ -226,8 +226,8 @@ def finish_row(P, bufs, offset, state, shape):
     results = evaluate(P.finish, [*state, count], P.width)
     outs = outputs_at(P, bufs, offset)
     for k in static(range(P.nout)):
-        made = vec[P.out_types[k], P.width](results[k])
-        outs[k][0] = made[0]
+        result = vec[P.out_types[k], P.width](results[k])
+        outs[k][0] = result[0]
 
 
 @inline
@@ -272,7 +272,7 @@ def parts_job(u0: i64, u1: i64, args: raw, *, P) -> void:
 def reduce_rows(bufs: ptr[raw], desc: ptr[i64], *, P) -> i64:
     """The rows form: see the module's docstring."""
     work = work_of(bufs, desc)
-    shape = ptr[Shape](desc)
+    shape = ptr[FoldShape](desc)
     elements = max(shape.n * shape.folds, 1)
     if shape.parts <= 1:
         run_job(P, rows_job, work, shape.rows, max(THREAD // elements, 1))
@@ -349,7 +349,7 @@ def clear(P, acc, m):
 def columns_job(u0: i64, u1: i64, args: raw, *, P) -> void:
     """Units u0..u1: a strip of results each."""
     work = ptr[Work](args)
-    shape = ptr[Shape](work.desc)
+    shape = ptr[FoldShape](work.desc)
     steps = words_at(work.desc, SHAPE, P.nin)
     out_steps = work.desc + (SHAPE + P.nin)
     kept = out_steps + P.nout
@@ -373,17 +373,17 @@ def columns_job(u0: i64, u1: i64, args: raw, *, P) -> void:
             state = loaded(P, total, i)
             results = evaluate(P.finish, [*state, count], P.width)
             for k in static(range(P.nout)):
-                made = vec[P.out_types[k], P.width](results[k])
+                result = vec[P.out_types[k], P.width](results[k])
                 for j in static(range(P.width)):
                     if i + j < m:
-                        outs[k][(lo + i + j) * out_steps[k]] = made[j]
+                        outs[k][(lo + i + j) * out_steps[k]] = result[j]
 
 
 @native
 def reduce_columns(bufs: ptr[raw], desc: ptr[i64], *, P) -> i64:
     """The columns form: see the module's docstring."""
     work = work_of(bufs, desc)
-    shape = ptr[Shape](desc)
+    shape = ptr[FoldShape](desc)
     each = max(shape.folds * min(shape.n, STRIP), 1)
     run_job(P, columns_job, work, shape.rows * shape.strips, max(THREAD // each, 1))
     return 0
@@ -399,27 +399,27 @@ def nested(dims: list[int], ops: list[Any], shape: Sequence[int]) -> tuple[list[
 def compile_reduce(what: Reduce, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
     if any(not isinstance(i, Layout) for i in ins):
         raise Unsupported("a reduction of numbers")
-    lay: Layout = ins[0]
-    shape = lay.shape
+    layout: Layout = ins[0]
+    shape = layout.shape
     ops = [*outs, *ins]
-    by_stride = sorted(range(lay.ndim), key=lambda d: (-abs(lay.strides[d]), d))
+    by_stride = sorted(range(layout.ndim), key=lambda d: (-abs(layout.strides[d]), d))
     real = [d for d in by_stride if shape[d] != 1]
     folded = [d for d in real if d in what.dims]
     kept_dims = [d for d in real if d not in what.dims]
     count = math.prod([shape[d] for d in what.dims])
     columns_form = bool(
-        kept_dims and lay.numel and lay.strides[kept_dims[-1]] == 1
-        and (not folded or abs(lay.strides[kept_dims[-1]]) < abs(lay.strides[folded[-1]]))
+        kept_dims and layout.numel and layout.strides[kept_dims[-1]] == 1
+        and (not folded or abs(layout.strides[kept_dims[-1]]) < abs(layout.strides[folded[-1]]))
     )  # fmt: skip
     plan = _columns if columns_form else _rows
-    words, kinds, kernel = plan(what, lay, ops, kept_dims, folded, count, len(outs))
+    words, kinds, kernel = plan(what, layout, ops, kept_dims, folded, count, len(outs))
     exprs = (what.start, what.lift, what.merge, what.finish)
     outs_of, ins_of = tuple([type_of(o) for o in outs]), tuple([type_of(i) for i in ins])
     starts = tuple([(type(s), float(s).hex()) for s in what.start])  # 0.0 and -0.0 are not one
     key = (kernel, starts, exprs, outs_of, ins_of, kinds)
     spec = kept(_kernels, key, _kernel_for, MOST_KEPT)
-    sizes = (N, COUNT) if len(what.dims) == lay.ndim and len(words) == SHAPE + len(ins) else ()
-    return launch(spec, words, results_of(what, outs), ins, lay.numel, what, sizes=sizes)
+    sizes = (N, COUNT) if len(what.dims) == layout.ndim and len(words) == SHAPE + len(ins) else ()
+    return launch(spec, words, results_of(what, outs), ins, layout.numel, what, sizes=sizes)
 
 
 N, COUNT = 2, 5
@@ -439,24 +439,24 @@ def _uses_position(lift: tuple[Any, ...], operands: int) -> bool:
 
 
 def _rows(
-    what: Reduce, lay: Layout, ops: list[Any], kept_dims: list[int], folded: list[int], count: int,
-    nout: int,
+    what: Reduce, layout: Layout, ops: list[Any], kept_dims: list[int], folded: list[int],
+    count: int, nout: int,
 ) -> tuple[list[int], str, Any]:  # fmt: skip
     """Words: Shape (8), inner steps of the inputs, kept dims (size, strides of all), reduced dims
     (size, strides of the inputs)."""
-    shape = lay.shape
+    shape = layout.shape
     # positions count along the reduced dims in their own order, so that order is kept when asked
     if _uses_position(what.lift, len(ops) - nout):
         folded = sorted(folded)
     kept_sizes, kept_columns = nested(sorted(kept_dims), ops, shape)
     ins = ops[nout:]
     sizes, columns = nested(folded, ins, shape)
-    if lay.numel == 0 and count == 0:
+    if layout.numel == 0 and count == 0:
         sizes, columns = [0], [[1] for _ in ins]
     if not sizes:
         sizes, columns = [1], [[1] for _ in ins]
     rows = math.prod(kept_sizes)
-    if lay.numel == 0 and count:
+    if layout.numel == 0 and count:
         rows = 0
     folds = math.prod(sizes[:-1])
     steps = [c[-1] for c in columns]
@@ -471,12 +471,12 @@ def _rows(
 
 
 def _columns(
-    what: Reduce, lay: Layout, ops: list[Any], kept_dims: list[int], folded: list[int], count: int,
-    nout: int,
+    what: Reduce, layout: Layout, ops: list[Any], kept_dims: list[int], folded: list[int],
+    count: int, nout: int,
 ) -> tuple[list[int], str, Any]:  # fmt: skip
     """Words: Shape, inner steps of the inputs and of the outputs, kept dims but the inner one,
     reduced dims."""
-    shape = lay.shape
+    shape = layout.shape
     inner = kept_dims[-1]
     outer = sorted([d for d in kept_dims if d != inner])
     ins = ops[nout:]

@@ -16,6 +16,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from antorcha.core.dtypes import int64
+from antorcha.core.loops import collapse
+from antorcha.core.memo import kept
 from antorcha.devices.cpu.emit import (
     MOST_KEPT,
     TYPES,
@@ -47,7 +50,6 @@ from antorcha.devices.cpu.template import (
     words_of,
     work_of,
 )
-from antorcha.dtypes import int64
 from antorcha.lang import expr as E
 from antorcha.lang.expr import Expr
 from antorcha.lang.kernels import Launch, Rows
@@ -65,9 +67,7 @@ from antorcha.lang.native import (
     vec,
     void,
 )
-from antorcha.loops import collapse
-from antorcha.memo import kept
-from antorcha.runtime.layout import Layout
+from antorcha.runtime.memory.layout import Layout
 
 WORTH = 16384  # elements worth waking a thread for
 REDUCTIONS = ("reduce_sum", "reduce_prod", "reduce_max", "reduce_min", "reduce_any", "reduce_all")
@@ -85,7 +85,7 @@ def start_of(e: Expr) -> Any:
     low = e.op == "reduce_max"
     if e.dtype.kind == "f":
         return float("-inf") if low else float("inf")
-    from antorcha.dtypes import iinfo
+    from antorcha.core.dtypes import iinfo
 
     return iinfo(e.dtype).min if low else iinfo(e.dtype).max
 
@@ -280,8 +280,8 @@ def elements(P, S, outs, ins, fixed, steps, seams, at, mask):
 @inline
 def write(P, outs, steps, k, at, value, mask):
     """A vector of an output row."""
-    made = vec[P.out_types[k], P.width](value)
-    store(outs[k], P.out_kinds[k], at, steps[k], made, P.width, mask)
+    result = vec[P.out_types[k], P.width](value)
+    store(outs[k], P.out_kinds[k], at, steps[k], result, P.width, mask)
 
 
 @inline
@@ -297,23 +297,23 @@ def run_pass(P, S, outs, ins, fixed, steps, seams, n):
     whole = n // (W * U) * (W * U)
     for i in range(0, whole, W * U):
         for u in static(range(U)):
-            made = elements(P, S, outs, ins, fixed, steps, seams, i + u * W, None)
+            result = elements(P, S, outs, ins, fixed, steps, seams, i + u * W, None)
             for j in static(range(nred)):
-                acc[u][j] = evaluate(S.joins[j], [acc[u][j], made[j]], W)[0]
+                acc[u][j] = evaluate(S.joins[j], [acc[u][j], result[j]], W)[0]
             for j in static(range(len(S.outs))):
-                write(P, outs, steps, S.outs[j], i + u * W, made[nred + j], None)
+                write(P, outs, steps, S.outs[j], i + u * W, result[nred + j], None)
             if S.parks:
-                write(P, outs, steps, S.park, i + u * W, made[len(made) - 1], None)
+                write(P, outs, steps, S.park, i + u * W, result[len(result) - 1], None)
     for i in range(whole, n, W):
         mask = first(W, n - i)
-        made = elements(P, S, outs, ins, fixed, steps, seams, i, mask)
+        result = elements(P, S, outs, ins, fixed, steps, seams, i, mask)
         for j in static(range(nred)):
-            both = evaluate(S.joins[j], [acc[0][j], made[j]], W)[0]
+            both = evaluate(S.joins[j], [acc[0][j], result[j]], W)[0]
             acc[0][j] = select(mask, both, acc[0][j])
         for j in static(range(len(S.outs))):
-            write(P, outs, steps, S.outs[j], i, made[nred + j], mask)
+            write(P, outs, steps, S.outs[j], i, result[nred + j], mask)
         if S.parks:
-            write(P, outs, steps, S.park, i, made[len(made) - 1], mask)
+            write(P, outs, steps, S.park, i, result[len(result) - 1], mask)
     for j in static(range(nred)):
         total = acc[0][j]
         for u in static(range(1, U)):
@@ -337,15 +337,15 @@ def rows_job(r0: i64, r1: i64, args: raw, *, P) -> void:
         for S in static(P.stages):
             if S.hoist is not None:
                 rest = [None, vec[i64, P.width](n), None]
-                made = evaluate(S.hoist, fixed + seams + rest, P.width)
-                for k in static(range(len(made))):
-                    seams[S.hoist_at + k] = made[k]
+                result = evaluate(S.hoist, fixed + seams + rest, P.width)
+                for k in static(range(len(result))):
+                    seams[S.hoist_at + k] = result[k]
             run_pass(P, S, outs, ins, fixed, steps, seams, n)
         if P.final is not None:
             rest = [None, vec[i64, P.width](n), None]
-            made = evaluate(P.final, fixed + seams + rest, P.width)
+            result = evaluate(P.final, fixed + seams + rest, P.width)
             for k in static(range(len(P.finals))):
-                value = vec[P.out_types[P.finals[k]], P.width](made[k])
+                value = vec[P.out_types[P.finals[k]], P.width](result[k])
                 outs[P.finals[k]][0] = value[0]
         advance(P.nops, outer, dims, index, offset)
 

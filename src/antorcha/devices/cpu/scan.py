@@ -19,6 +19,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from antorcha.core.loops import collapse
 from antorcha.devices.cpu.emit import TYPES, Unsupported, body_of, evaluate, type_of
 from antorcha.devices.cpu.reduce import fresh_state, halves, keep, merged, part_of, slots_of
 from antorcha.devices.cpu.template import (
@@ -63,8 +64,7 @@ from antorcha.lang.native import (
     vstore,
 )
 from antorcha.lang.native.types import Ty
-from antorcha.loops import collapse
-from antorcha.runtime.layout import Layout
+from antorcha.runtime.memory.layout import Layout
 
 STRIP = 1024  # lines side by side: narrower strips would touch a new page too often
 WORTH = 16384  # elements worth waking a thread for
@@ -126,7 +126,7 @@ def in_order(what: Scan, nin: int) -> tuple[list[Expr], list[int]]:
 # Description words; then each operand's step along the line, its first element's offset, its step
 # from line to line (strips, single), and the outer dims (size, strides of all).
 @struct
-class Shape:
+class ScanShape:
     outer: i64  # lines, or groups of neighbouring lines
     dims: i64  # outer dims
     n: i64  # elements of a line
@@ -188,13 +188,13 @@ def states(P, ins, fixed, steps, shape, at, count):
 def write(P, outs, steps, state, at, count):
     results = evaluate(P.finish, state, P.width)
     for k in static(range(P.nout)):
-        made = vec[P.out_types[k], P.width](results[k])
+        result = vec[P.out_types[k], P.width](results[k])
         if P.out_kinds[k] == "r":
             mask = None if count is None else last_of(P, count)
-            vstore(outs[k] + (1 - P.width - at), backwards(P, made), mask)
+            vstore(outs[k] + (1 - P.width - at), backwards(P, result), mask)
         else:
             mask = None if count is None else first(P.width, count)
-            store(outs[k], P.out_kinds[k], at, steps[k], made, P.width, mask)
+            store(outs[k], P.out_kinds[k], at, steps[k], result, P.width, mask)
 
 
 @inline
@@ -268,7 +268,7 @@ def pointers(P, work, shape, group):
 def totals_job(u0: i64, u1: i64, args: raw, *, P) -> void:
     """Pieces u0..u1 of all lines: each leaves its folded state in ``partial``."""
     work = ptr[Work](args)
-    shape = ptr[Shape](work.desc)
+    shape = ptr[ScanShape](work.desc)
     steps = words_at(work.desc, SHAPE, P.nops)
     for u in range(u0, u1):
         line = u // shape.parts
@@ -286,7 +286,7 @@ def totals_job(u0: i64, u1: i64, args: raw, *, P) -> void:
 def rows_job(u0: i64, u1: i64, args: raw, *, P) -> void:
     """Pieces u0..u1 of all lines, each after the state in ``partial`` where lines are cut."""
     work = ptr[Work](args)
-    shape = ptr[Shape](work.desc)
+    shape = ptr[ScanShape](work.desc)
     steps = words_at(work.desc, SHAPE, P.nops)
     for u in range(u0, u1):
         line = u // shape.parts
@@ -303,7 +303,7 @@ def rows_job(u0: i64, u1: i64, args: raw, *, P) -> void:
 def scan_rows(bufs: ptr[raw], desc: ptr[i64], *, P) -> i64:
     """The rows form: see the module's docstring."""
     work = work_of(bufs, desc)
-    shape = ptr[Shape](desc)
+    shape = ptr[ScanShape](desc)
     if shape.parts <= 1:
         run_job(P, rows_job, work, shape.outer, max(WORTH // max(shape.n, 1), 1))
         return 0
@@ -334,14 +334,14 @@ def advanced(P, outs, ins, fixed, across, shape, q, state, at, mask):
     for k in static(range(len(P.live))):
         so_far[P.live[k]] = state[k]
     found = evaluate(P.step, [*values, here, *so_far], P.width)
-    made = [vec[P.state_types[P.live[k]], P.width](found[k]) for k in static(range(len(P.live)))]
+    result = [vec[P.state_types[P.live[k]], P.width](found[k]) for k in static(range(len(P.live)))]
     for k in static(range(len(P.live))):
-        so_far[P.live[k]] = made[k]
+        so_far[P.live[k]] = result[k]
     results = evaluate(P.finish, so_far, P.width)
     for k in static(range(P.nout)):
         value = vec[P.out_types[k], P.width](results[k])
         store(outs[k], P.out_kinds[k], at, across[k], value, P.width, mask)
-    return made
+    return result
 
 
 @inline
@@ -357,7 +357,7 @@ def at_row(P, outs, ins, steps, q):
 def strips_job(u0: i64, u1: i64, args: raw, *, P) -> void:
     """Units u0..u1: a strip of neighbouring lines each, row by row."""
     work = ptr[Work](args)
-    shape = ptr[Shape](work.desc)
+    shape = ptr[ScanShape](work.desc)
     steps = words_at(work.desc, SHAPE, P.nops)
     across = words_at(work.desc, SHAPE + 2 * P.nops, P.nops)
     W = static(P.width)
@@ -377,15 +377,15 @@ def strips_job(u0: i64, u1: i64, args: raw, *, P) -> void:
             fixed = repeated(P, at)
             for i in range(0, whole, W):
                 state = [vload(carried[k] + i, W) for k in static(range(len(P.live)))]
-                made = advanced(P, to, at, fixed, across, shape, q, state, lo + i, None)
+                result = advanced(P, to, at, fixed, across, shape, q, state, lo + i, None)
                 for k in static(range(len(P.live))):
-                    vstore(carried[k] + i, made[k])
+                    vstore(carried[k] + i, result[k])
             if whole < m:
                 state = [vload(carried[k] + whole, W) for k in static(range(len(P.live)))]
                 mask = first(W, m - whole)
-                made = advanced(P, to, at, fixed, across, shape, q, state, lo + whole, mask)
+                result = advanced(P, to, at, fixed, across, shape, q, state, lo + whole, mask)
                 for k in static(range(len(P.live))):
-                    vstore(carried[k] + whole, made[k])
+                    vstore(carried[k] + whole, result[k])
 
 
 @inline
@@ -401,16 +401,16 @@ def scan_some(P, work, shape, group, lo, count):
         to, at = at_row(P, outs, ins, steps, q)
         fixed = repeated(P, at)
         for j in static(range(count)):
-            made = advanced(P, to, at, fixed, across, shape, q, carried[j], lo + j, None)
+            result = advanced(P, to, at, fixed, across, shape, q, carried[j], lo + j, None)
             for k in static(range(len(P.live))):
-                carried[j][k] = made[k]
+                carried[j][k] = result[k]
 
 
 @native
 def single_job(u0: i64, u1: i64, args: raw, *, P) -> void:
     """Units u0..u1: four lines each."""
     work = ptr[Work](args)
-    shape = ptr[Shape](work.desc)
+    shape = ptr[ScanShape](work.desc)
     for u in range(u0, u1):
         group = u // shape.strips
         lo = (u - group * shape.strips) * 4
@@ -425,7 +425,7 @@ def single_job(u0: i64, u1: i64, args: raw, *, P) -> void:
 def scan_strips(bufs: ptr[raw], desc: ptr[i64], *, P) -> i64:
     """The strips and single forms: see the module's docstring."""
     work = work_of(bufs, desc)
-    shape = ptr[Shape](desc)
+    shape = ptr[ScanShape](desc)
     few = max(WORTH // max(shape.n * shape.strip, 1), 1)
     units = shape.outer * shape.strips
     if P.form == "strips":
@@ -440,8 +440,8 @@ def compile_scan(what: Scan, outs: Sequence[Layout], ins: Sequence[Any]) -> Laun
     if any(not isinstance(i, Layout) for i in ins):
         raise Unsupported("a scan of numbers")
     ops = [*outs, *ins]
-    lay: Layout = outs[0]
-    shape = lay.shape or (1,)
+    layout: Layout = outs[0]
+    shape = layout.shape or (1,)
     strides = [list(o.strides) or [1] for o in ops]
     n = shape[what.dim]
     steps = [s[what.dim] if n > 1 else 1 for s in strides]
@@ -456,7 +456,7 @@ def compile_scan(what: Scan, outs: Sequence[Layout], ins: Sequence[Any]) -> Laun
     across = sizes[-1] if sizes else 1
     types = [type_of(o) for o in outs], [type_of(i) for i in ins]
     form = "rows"
-    if lay.numel and abs(across_steps[0]) < abs(steps[0]) and across >= 4:
+    if layout.numel and abs(across_steps[0]) < abs(steps[0]) and across >= 4:
         form = "strips"
     along = across_steps if form == "strips" else steps
     program = ScanTemplate(what, *types, "".join([_kind(s, form) for s in along]), form)
@@ -467,7 +467,7 @@ def compile_scan(what: Scan, outs: Sequence[Layout], ins: Sequence[Any]) -> Laun
     if form != "rows":
         sizes, columns = sizes[:-1], [c[:-1] for c in columns]
     outer = math.prod(sizes)
-    if not lay.numel:
+    if not layout.numel:
         outer = 0
     words = [outer, len(sizes), n]
     if form == "rows":
@@ -480,7 +480,7 @@ def compile_scan(what: Scan, outs: Sequence[Layout], ins: Sequence[Any]) -> Laun
         words += [across, strip, -(-across // strip), 1, n, *steps, *starts, *across_steps]
     words += words_of(list(sizes), [list(c) for c in columns])
     spec = (scan_rows if form == "rows" else scan_strips).spec(P=program)
-    return launch(spec, words, outs, ins, lay.numel, what)
+    return launch(spec, words, outs, ins, layout.numel, what)
 
 
 def _kind(step: int, form: str) -> str:

@@ -1,16 +1,14 @@
 """The templates of Search and Bins: places in sorted lines, and counts of integers."""
 
-# The kernels below are in the kernel language, whose types are values: mypy cannot read them.
-# mypy: ignore-errors
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from antorcha import dtypes
+from antorcha.core import dtypes
 from antorcha.devices.cpu.emit import NUMBERS, Unsupported
 from antorcha.devices.cpu.native import NativeKernel, compile_native
-from antorcha.devices.cpu.passes import CHANGED, Passes, Work, compile_passes, failed, work_of
+from antorcha.devices.cpu.passes import CHANGED, Passes, PassWork, compile_passes, failed, work_of
 from antorcha.lang.kernels import Bins, Launch, Search
 from antorcha.lang.native import (
     address,
@@ -22,7 +20,8 @@ from antorcha.lang.native import (
     struct,
     void,
 )
-from antorcha.runtime.layout import Layout
+from antorcha.runtime.counted import Count
+from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.pool import pool_run
 
 
@@ -39,7 +38,7 @@ class Lines:
 @native
 def search_job(v0: i64, v1: i64, args: raw, *, T, I, RIGHT, SORTER) -> void:
     """bufs: the places, the sorted lines, the values, the lines' order if there is one."""
-    work = ptr[Work](args)
+    work = ptr[PassWork](args)
     t = ptr[Lines](raw(work.desc))
     out = ptr[I](work.bufs[0])
     edges = ptr[T](work.bufs[1])
@@ -120,7 +119,7 @@ def bincount_kernel(bufs: ptr[raw], desc: ptr[i64], *, T, WEIGHT, TOTAL) -> i64:
 def compile_search(what: Search, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
     edges, values, *sorter = ins
     T = NUMBERS.get(edges.dtype.name)
-    dense = all([lay.contiguous for lay in ins])
+    dense = all([layout.contiguous for layout in ins])
     if sorter and sorter[0].dtype.name != "int64":
         raise Unsupported
     if T is None or not dense or not values.numel or edges.ndim == 0:
@@ -145,15 +144,11 @@ def compile_bins(what: Bins, outs: Sequence[Layout], ins: Sequence[Any]) -> Laun
         weight = NUMBERS.get(weights[0].dtype.name)
         if weight is None or not weights[0].contiguous:
             raise Unsupported
-    fail, desc, least = failed(what.name), (x.numel, what.least), what.least
+    fail, desc = failed(what.name), (x.numel, what.least)
     options = {"T": T, "WEIGHT": weight, "TOTAL": NUMBERS[outs[0].dtype.name]}
     ends = NativeKernel(range_kernel, {"T": T}, desc, fail, x.numel)
     count = NativeKernel(bincount_kernel, options, desc, fail, x.numel)
 
-    def shapes(found: Sequence[int]) -> list[tuple[int, ...]]:
-        if found[0] < 0:
-            raise what.refuse()
-        return [(max(found[1] + 1, least),)]
-
-    passes = Passes(ends, [((2,), dtypes.int64)], shapes, count, slice(0, 2))
+    bins = Count(1, 1, what.least)  # as many as the greatest of them says
+    passes = Passes(ends, [((2,), dtypes.int64)], [(bins,)], count, refuse=what.refuse)
     return compile_passes(what, passes, outs, ins)

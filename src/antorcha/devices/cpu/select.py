@@ -7,21 +7,21 @@ A part writes no more than was counted, whatever another thread does to the mask
 A mask is read in blocks of 64 elements, whose bits are one word.
 """
 
-# The kernels below are in the kernel language, whose types are values: mypy cannot read them.
-# mypy: ignore-errors
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from antorcha import dtypes
+from antorcha.core import dtypes
+from antorcha.core.loops import collapse
+from antorcha.core.structs import struct as record
 from antorcha.devices.cpu.emit import WORDS, Unsupported
 from antorcha.devices.cpu.native import NativeKernel, compile_native
 from antorcha.devices.cpu.passes import (
     CHANGED,
     NO_MEMORY,
     Passes,
-    Work,
+    PassWork,
     compile_passes,
     failed,
     work_of,
@@ -45,11 +45,10 @@ from antorcha.lang.native import (
     vload,
     void,
 )
-from antorcha.loops import collapse
-from antorcha.runtime.alloc import allocate, release
-from antorcha.runtime.layout import Layout
+from antorcha.runtime.counted import Count, Shape
+from antorcha.runtime.memory.alloc import allocate, release
+from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.pool import pool_run
-from antorcha.structs import struct as record
 
 PART = 1 << 14
 """Elements of the mask that are counted together, at least; a multiple of 64."""
@@ -67,20 +66,20 @@ def parts_of(n: int) -> int:
     return -(-n // part_size(n))
 
 
-def significant(lay: Layout) -> tuple[Any, int] | None:
+def significant(layout: Layout) -> tuple[Any, int] | None:
     """The word that an element is, and its bits that make it differ from zero; None if no word."""
-    bits = 8 * lay.itemsize
-    if lay.itemsize not in WORDS:
+    bits = 8 * layout.itemsize
+    if layout.itemsize not in WORDS:
         return None
-    if lay.dtype.kind == "f":
-        return WORDS[lay.itemsize], (1 << (bits - 1)) - 1
-    if lay.dtype.kind == "c":
+    if layout.dtype.kind == "f":
+        return WORDS[layout.itemsize], (1 << (bits - 1)) - 1
+    if layout.dtype.kind == "c":
         return (u64, 0x7FFFFFFF_7FFFFFFF) if bits == 64 else None
-    return WORDS[lay.itemsize], (1 << bits) - 1
+    return WORDS[layout.itemsize], (1 << bits) - 1
 
 
 @struct
-class Task:
+class SelectTask:
     n: i64  # elements of the mask
     part: i64
     parts: i64
@@ -120,8 +119,8 @@ def chosen_at(work, T, KEEP, p, n, k, end):
 @native
 def count_job(c0: i64, c1: i64, args: raw, *, T, KEEP, MASK) -> void:
     """The number of elements of parts c0..c1 that are not zero."""
-    work = ptr[Work](args)
-    t = ptr[Task](raw(work.desc))
+    work = ptr[PassWork](args)
+    t = ptr[SelectTask](raw(work.desc))
     mask = ptr[T](work.bufs[MASK])
     for c in range(c0, c1):
         lo = c * t.part
@@ -149,7 +148,7 @@ def count_kernel(bufs: ptr[raw], desc: ptr[i64], *, T, KEEP, MASK) -> i64:
     """bufs: the offsets, the operands, of which the mask is one."""
     work = work_of(bufs, desc)
     work.offsets = ptr[i64](bufs[0])
-    count_all(work, ptr[Task](raw(desc)), T, KEEP, MASK)
+    count_all(work, ptr[SelectTask](raw(desc)), T, KEEP, MASK)
     return 0
 
 
@@ -157,8 +156,8 @@ def count_kernel(bufs: ptr[raw], desc: ptr[i64], *, T, KEEP, MASK) -> i64:
 @native
 def positions_job(c0: i64, c1: i64, args: raw, *, T, KEEP) -> void:
     """bufs: the positions (a row per dim), the offsets, the mask; desc: Task, then sizes."""
-    work = ptr[Work](args)
-    t = ptr[Task](raw(work.desc))
+    work = ptr[PassWork](args)
+    t = ptr[SelectTask](raw(work.desc))
     sizes = ptr[i64](t + 1)
     mask = ptr[T](work.bufs[2])
     count = work.offsets[t.parts]
@@ -197,7 +196,7 @@ def positions_job(c0: i64, c1: i64, args: raw, *, T, KEEP) -> void:
 def positions_kernel(bufs: ptr[raw], desc: ptr[i64], *, T, KEEP) -> i64:
     work = work_of(bufs, desc)
     work.offsets = ptr[i64](bufs[1])
-    t = ptr[Task](raw(desc))
+    t = ptr[SelectTask](raw(desc))
     pool_run(address(positions_job, T=T, KEEP=KEEP), t.parts, 2, raw(work))
     return work.failed
 
@@ -225,8 +224,8 @@ def offset_of(row, pairs, dims):
 @native
 def take_job(c0: i64, c1: i64, args: raw, *, T, W) -> void:
     """bufs: the chosen elements, the offsets, the input, the mask. Elements are W words each."""
-    work = ptr[Work](args)
-    t = ptr[Task](raw(work.desc))
+    work = ptr[PassWork](args)
+    t = ptr[SelectTask](raw(work.desc))
     pairs = ptr[i64](t + 1)
     n = pairs[2 * t.dims - 2]
     step = pairs[2 * t.dims - 1]
@@ -257,15 +256,15 @@ def take_job(c0: i64, c1: i64, args: raw, *, T, W) -> void:
 def take_kernel(bufs: ptr[raw], desc: ptr[i64], *, T, W) -> i64:
     work = work_of(bufs, desc)
     work.offsets = ptr[i64](bufs[1])
-    pool_run(address(take_job, T=T, W=W), ptr[Task](raw(desc)).parts, 2, raw(work))
+    pool_run(address(take_job, T=T, W=W), ptr[SelectTask](raw(desc)).parts, 2, raw(work))
     return work.failed
 
 
 @native
 def put_job(c0: i64, c1: i64, args: raw, *, T, W) -> void:
     """bufs: the output, the input that it is a copy of, the mask, the source."""
-    work = ptr[Work](args)
-    t = ptr[Task](raw(work.desc))
+    work = ptr[PassWork](args)
+    t = ptr[SelectTask](raw(work.desc))
     out = ptr[T](work.bufs[0])
     mask = ptr[u8](work.bufs[2])
     source = ptr[T](work.bufs[3])
@@ -286,7 +285,7 @@ def put_job(c0: i64, c1: i64, args: raw, *, T, W) -> void:
 def put_kernel(bufs: ptr[raw], desc: ptr[i64], *, T, W) -> i64:
     """desc: Task, then the number of elements of the source."""
     work = work_of(bufs, desc)
-    t = ptr[Task](raw(desc))
+    t = ptr[SelectTask](raw(desc))
     space = allocate((t.parts + 1) * 8)
     if space is None:
         return NO_MEMORY
@@ -305,9 +304,9 @@ def mask_task(n: int) -> list[int]:
     return [n, part_size(n), parts_of(n)]
 
 
-def element_words(lay: Layout) -> tuple[Any, int]:
+def element_words(layout: Layout) -> tuple[Any, int]:
     """An element as a number of machine words."""
-    return (u64, 2) if lay.itemsize == 16 else (WORDS[lay.itemsize], 1)
+    return (u64, 2) if layout.itemsize == 16 else (WORDS[layout.itemsize], 1)
 
 
 def counting(mask: Layout, fail: Any, before: int = 0) -> NativeKernel | None:
@@ -323,6 +322,8 @@ def counting(mask: Layout, fail: Any, before: int = 0) -> NativeKernel | None:
 def positions(mask: Layout, fail: Any) -> NativeKernel:
     """(offsets, mask) -> positions."""
     kept = significant(mask)
+    if kept is None:
+        raise Unsupported
     sizes = tuple(mask.shape) or (1,)
     desc = (*mask_task(mask.numel), len(sizes), *sizes)
     options = {"T": kept[0], "KEEP": kept[1]}
@@ -352,14 +353,13 @@ def compile_select(what: Select, outs: Sequence[Layout], ins: Sequence[Any]) -> 
     count = counting(mask, fail, len(ins) - 1)
     if count is None or not mask.ndim or ins[0].shape != mask.shape:
         raise Unsupported
-    parts, rows = parts_of(mask.numel), mask.ndim
-    shapes: Callable[[Sequence[int]], Sequence[tuple[int, ...]]]
+    parts = parts_of(mask.numel)
+    shape: Shape = (Count(0),)  # the number behind the parts' beginnings: of all
     if what.positions:
-        shapes, write = lambda total: [(rows, total[0])], positions(mask, fail)
+        shape, write = (mask.ndim, *shape), positions(mask, fail)
     else:
-        shapes, write = lambda total: [(total[0],)], taking(ins[0], mask, fail)
-    scratch, last = [((parts + 1,), dtypes.int64)], slice(parts, parts + 1)
-    passes = Passes(count, scratch, shapes, write, last)
+        write = taking(ins[0], mask, fail)
+    passes = Passes(count, [((parts + 1,), dtypes.int64)], [shape], write, first=parts)
     return compile_passes(what, passes, outs, ins)
 
 

@@ -8,16 +8,15 @@ Positions come from the kernel's own scratch memory only: an operand that anothe
 meanwhile gives a wrong order, and nothing worse.
 """
 
-# The kernels below are in the kernel language, whose types are values: mypy cannot read them.
-# mypy: ignore-errors
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+from antorcha.core.loops import collapse
 from antorcha.devices.cpu.emit import Unsupported
 from antorcha.devices.cpu.native import NativeKernel, compile_native
-from antorcha.devices.cpu.passes import NO_MEMORY, Work, failed, work_of
+from antorcha.devices.cpu.passes import NO_MEMORY, PassWork, failed, work_of
 from antorcha.devices.cpu.sort_keys import (
     Keys,
     has_order,
@@ -41,10 +40,9 @@ from antorcha.lang.native import (
     u64,
     void,
 )
-from antorcha.loops import collapse
-from antorcha.runtime import layout as L
-from antorcha.runtime.alloc import allocate, release
-from antorcha.runtime.layout import Layout
+from antorcha.runtime.memory import layout as L
+from antorcha.runtime.memory.alloc import allocate, release
+from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.pool import pool_run
 
 RUN = 16
@@ -60,7 +58,7 @@ TABLES = 6 * 2048 * 8
 
 
 @struct
-class Task:
+class SortTask:
     lines: i64
     n: i64  # of a line
     out: i64  # elements of a line that are wanted
@@ -279,8 +277,8 @@ def keep_top(K, a, p, b, q, count, n, wanted):
 @native
 def line_job(r0: i64, r1: i64, args: raw, *, K) -> void:
     """Lines r0..r1; bufs: the values, the indices if they are wanted, the input."""
-    work = ptr[Work](args)
-    t = ptr[Task](raw(work.desc))
+    work = ptr[PassWork](args)
+    t = ptr[SortTask](raw(work.desc))
     n = t.n
     space = allocate(n * (32 if K.wide else 16) + TABLES)
     if space is None:
@@ -332,7 +330,7 @@ def line_job(r0: i64, r1: i64, args: raw, *, K) -> void:
 @native
 def line_kernel(bufs: ptr[raw], desc: ptr[i64], *, K) -> i64:
     work = work_of(bufs, desc)
-    t = ptr[Task](raw(desc))
+    t = ptr[SortTask](raw(desc))
     pool_run(address(line_job, K=K), t.lines, t.grain, raw(work))
     return work.failed
 
@@ -350,7 +348,7 @@ def sort_kernel(what: Sort, outs: Sequence[Layout], ins: Sequence[Any]) -> Nativ
     if d is None or what.kind == "mode" or not outs[0].numel or not has_order(input):
         raise Unsupported
     shape = tuple(input.shape) or (1,)
-    steps = [_steps_of(lay, shape, d) for lay in (input, *outs)]
+    steps = [_steps_of(layout, shape, d) for layout in (input, *outs)]
     n = shape[d]
     K = Keys(input, what.descending, what.kind, n, len(outs) == 2)
     if what.kind == "sort" and n == input.numel and n >= LONGEST:
@@ -367,7 +365,7 @@ def sort_kernel(what: Sort, outs: Sequence[Layout], ins: Sequence[Any]) -> Nativ
     return NativeKernel(line_kernel, {"K": K}, tuple(desc), failed(what.name), 4 * input.numel)
 
 
-def _steps_of(lay: Layout, shape: tuple[int, ...], d: int) -> tuple[int, ...]:
+def _steps_of(layout: Layout, shape: tuple[int, ...], d: int) -> tuple[int, ...]:
     """The strides along the sorted tensor's dims; an output may lack the dim of one element."""
-    steps = tuple(lay.strides)
-    return steps if lay.ndim == len(shape) else (*steps[:d], 1, *steps[d:])
+    steps = tuple(layout.strides)
+    return steps if layout.ndim == len(shape) else (*steps[:d], 1, *steps[d:])

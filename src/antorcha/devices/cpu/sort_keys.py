@@ -6,13 +6,11 @@ turned, floats by their bits, NaN greatest, -0 as 0; to descend, every bit is tu
 stable; wider keys (and lines of 2**32 elements) have their positions beside them.
 """
 
-# The kernels below are in the kernel language, whose types are values: mypy cannot read them.
-# mypy: ignore-errors
 from __future__ import annotations
 
 from antorcha.devices.cpu.emit import WORDS
 from antorcha.lang.native import i64, inline, select, static, u64
-from antorcha.runtime.layout import Layout
+from antorcha.runtime.memory.layout import Layout
 
 INFINITY = {"float16": 0x7C00, "bfloat16": 0x7F80, "float32": 0x7F80_0000,
             "float64": 0x7FF0_0000_0000_0000}  # fmt: skip
@@ -22,13 +20,13 @@ SORT, TOP, KTH, MEDIAN, NANMEDIAN = "sort", "top", "kth", "median", "nanmedian"
 class Keys:
     """The compile-time choices of a kernel: how an element becomes a key, and what is wanted."""
 
-    def __init__(self, lay: Layout, down: bool, mode: str, n: int, indices: bool = True) -> None:
-        self.U = WORDS[lay.itemsize]
-        self.bits = 8 * lay.itemsize
-        self.kind = lay.dtype.kind if lay.dtype.kind in "if" else "u"
+    def __init__(self, layout: Layout, down: bool, mode: str, n: int, indices: bool = True) -> None:
+        self.U = WORDS[layout.itemsize]
+        self.bits = 8 * layout.itemsize
+        self.kind = layout.dtype.kind if layout.dtype.kind in "if" else "u"
         self.sign = 1 << (self.bits - 1)
         self.ones = (1 << self.bits) - 1
-        self.infinity = INFINITY.get(lay.dtype.name, 0)
+        self.infinity = INFINITY.get(layout.dtype.name, 0)
         self.down, self.mode, self.indices = down, mode, indices
         self.wide = self.bits > 32 or n >= 1 << 32
         self.base = 0 if self.wide else 32  # where the key begins in its word
@@ -78,6 +76,6 @@ def place(K, a, p, i):
     return p[i] if K.wide else i64(a[i] & 0xFFFFFFFF)
 
 
-def has_order(lay: Layout) -> bool:
+def has_order(layout: Layout) -> bool:
     """Are there keys for a layout's elements, and elements?"""
-    return lay.itemsize in WORDS and lay.dtype.kind != "c" and bool(lay.numel)
+    return layout.itemsize in WORDS and layout.dtype.kind != "c" and bool(layout.numel)

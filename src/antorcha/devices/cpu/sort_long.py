@@ -5,8 +5,6 @@ those of smaller digits, and of the parts before it), and moves them, part by pa
 equal elements stays. See ``sort_keys`` for the words.
 """
 
-# The kernels below are in the kernel language, whose types are values: mypy cannot read them.
-# mypy: ignore-errors
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -29,7 +27,7 @@ from antorcha.lang.native import (
     u64,
     void,
 )
-from antorcha.runtime.alloc import allocate, release
+from antorcha.runtime.memory.alloc import allocate, release
 from antorcha.runtime.pool import pool_run
 
 LONGEST = 1 << 16

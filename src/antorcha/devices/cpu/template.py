@@ -35,7 +35,7 @@ from antorcha.lang.native import (
 from antorcha.lang.native.machine import target
 from antorcha.lang.native.types import Ty
 from antorcha.runtime.launch import make_launch
-from antorcha.runtime.layout import Layout
+from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.pool import pool_run
 
 MAX_DIMS = 12  # that an odometer has
@@ -236,5 +236,5 @@ def launch(
 ) -> Launch:  # fmt: skip
     """The launch of a compiled kernel; the arguments are those of `make_launch`."""
     slots = [slot(o) for o in outs], [slot(i) for i in ins]
-    made = make_launch(kernel.addr, words, *slots, work, fail, what, sizes)
-    return Launch(made.fresh, made.into, (made, kernel))
+    result = make_launch(kernel.addr, words, *slots, work, fail, what, sizes)
+    return Launch(result.fresh, result.into, (result, kernel))

@@ -7,8 +7,8 @@ from typing import Any
 
 from antorcha.errors import MissingFeature
 from antorcha.lang.kernels import Description, Launch, is_dynamic
-from antorcha.runtime.layout import Layout
-from antorcha.runtime.storage import Storage, null_storage
+from antorcha.runtime.memory.layout import Layout
+from antorcha.runtime.memory.storage import Storage, null_storage
 
 
 class MetaBackend:

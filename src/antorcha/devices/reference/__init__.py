@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from antorcha.devices.host import HostBackend
+from antorcha.devices.numpy_semantics.host import HostBackend
 
 backend = HostBackend("reference")

@@ -10,7 +10,7 @@ import functools
 import operator
 from typing import Any
 
-from antorcha import absent
+from antorcha.core import absent
 from antorcha.errors import warn
 from antorcha.sym import SymBool, SymFloat, SymInt
 

@@ -124,20 +124,20 @@ def _item(graph: Graph, node: Node, k: int) -> Node:
 def _part_module(
     root: Module, part: _Partition, qualname_map: dict[str, str] | None
 ) -> GraphModule:
-    graph, made = Graph(), {}
+    graph, result = Graph(), {}
     for node in part.inputs:
-        made[node] = graph.placeholder(node.name, type_expr=node.type)
+        result[node] = graph.placeholder(node.name, type_expr=node.type)
 
     def inside(node: Node) -> Any:
-        if node not in made:  # an attribute
-            made[node] = graph.node_copy(node)
-        return made[node]
+        if node not in result:  # an attribute
+            result[node] = graph.node_copy(node)
+        return result[node]
 
     for node in part.nodes:
-        made[node] = graph.node_copy(node, inside)
+        result[node] = graph.node_copy(node, inside)
         if qualname_map is not None and node.op == "call_module":
             qualname_map[f"{part.name}.{node.target}"] = node.target
-    outputs = tuple([made[node] for node in part.outputs])
+    outputs = tuple([result[node] for node in part.outputs])
     graph.output(outputs[0] if len(outputs) == 1 else outputs)
     return GraphModule(root, graph)
 

@@ -9,7 +9,7 @@ from nicegui import background_tasks, ui
 
 from antorcha.lab.lesson import Lesson
 from antorcha.lab.session import Session
-from antorcha.lab.words import Words
+from antorcha.lab.words import LabWords
 from antorcha.lab.workplace import Workplace
 
 ANSWER = 60.0  # seconds that a browser may take to answer, on a machine with other work
@@ -21,7 +21,7 @@ class View:
 
     workplace: Workplace
     session: Session
-    words: Words
+    words: LabWords
     lesson: Lesson | None = None
     dark: bool = False
     show: Callable[[str], None] = field(default=lambda name: None)  # brings a part to the front

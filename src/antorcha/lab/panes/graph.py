@@ -14,7 +14,7 @@ from antorcha.lab.panes.base import Pane, press, trusted
 from antorcha.lab.panes.inspector import told
 
 
-class Graph(Pane):
+class GraphPane(Pane):
     """A choice of tensors, and the graph of the chosen one."""
 
     watches = ("result", "state")

@@ -103,10 +103,10 @@ class Inspector(Pane):
         """Show the rows: up to the opened one, and, below what is inside of it, the others."""
         rows = self.session.rows
         self._names = [row["name"] for row in rows]
-        made = [self._row(number, row) for number, row in enumerate(rows)]
-        upper = self._names.index(self._open) + 1 if self._open in self._names else len(made)
-        self._upper.set_content("".join(made[:upper]))
-        self._lower.set_content("".join(made[upper:]))
+        result = [self._row(number, row) for number, row in enumerate(rows)]
+        upper = self._names.index(self._open) + 1 if self._open in self._names else len(result)
+        self._upper.set_content("".join(result[:upper]))
+        self._lower.set_content("".join(result[upper:]))
         self._table.classes(
             add="lab-inspect-open" if self._open else "",
             remove="" if self._open else "lab-inspect-open",

@@ -12,7 +12,7 @@ from nicegui import background_tasks, ui
 from antorcha.lab.lesson import Cell, Challenge, Inspect, Lesson, Quiz, Text
 from antorcha.lab.panes import quiz
 from antorcha.lab.panes.base import Pane, View, trusted
-from antorcha.lab.words import Words
+from antorcha.lab.words import LabWords
 
 
 class LessonText(Pane):
@@ -82,10 +82,10 @@ class LessonText(Pane):
         elif isinstance(part, Inspect):
             self._drawings.append(trusted(classes="lab-drawing"))
         elif isinstance(part, Quiz):
-            number = sum(isinstance(each, quiz.Quiz) for each in self._parts) + 1
-            self._add(quiz.Quiz(self.view, self.lesson, part, number))
+            number = sum(isinstance(each, quiz.QuizPane) for each in self._parts) + 1
+            self._add(quiz.QuizPane(self.view, self.lesson, part, number))
         elif isinstance(part, Challenge):
-            self._add(quiz.Challenge(self.view, self.lesson, part))
+            self._add(quiz.ChallengePane(self.view, self.lesson, part))
 
     def _add(self, pane: Pane) -> None:
         self._parts.append(pane)
@@ -127,7 +127,7 @@ class LessonText(Pane):
             element.set_content(picture)
 
 
-def _contents(lesson: Lesson, words: Words) -> Iterator[tuple[int, str, tuple[str, int]]]:
+def _contents(lesson: Lesson, words: LabWords) -> Iterator[tuple[int, str, tuple[str, int]]]:
     """What can be gone to: level, title, and where it is on the page."""
     headings = quizzes = 0
     for part in lesson.parts:

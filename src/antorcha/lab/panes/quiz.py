@@ -7,16 +7,14 @@ import re
 from nicegui import ui
 
 from antorcha.inspector.forms import escaped
-from antorcha.lab.lesson import Challenge as ChallengePart
-from antorcha.lab.lesson import Lesson
-from antorcha.lab.lesson import Quiz as QuizPart
+from antorcha.lab.lesson import Challenge, Lesson, Quiz
 from antorcha.lab.panes.base import Pane, View, press, trusted
 
 
-class Quiz(Pane):
+class QuizPane(Pane):
     """One question of a lesson."""
 
-    def __init__(self, view: View, lesson: Lesson, part: QuizPart, number: int) -> None:
+    def __init__(self, view: View, lesson: Lesson, part: Quiz, number: int) -> None:
         super().__init__(view)
         self.lesson = lesson
         self.part = part
@@ -58,12 +56,12 @@ class Quiz(Pane):
                 ui.markdown(f"**{word}** {option.why}")
 
 
-class Challenge(Pane):
+class ChallengePane(Pane):
     """The lesson's challenge: its steps, checked in the child after the learner's code ran."""
 
     watches = ("verdicts", "state")
 
-    def __init__(self, view: View, lesson: Lesson, part: ChallengePart) -> None:
+    def __init__(self, view: View, lesson: Lesson, part: Challenge) -> None:
         super().__init__(view)
         self.lesson = lesson
         self.part = part

@@ -1,6 +1,6 @@
 """Expressions: a Python function over scalars as a graph to simplify, derive, evaluate and render.
 
->>> from antorcha import dtypes
+>>> from antorcha.core import dtypes
 >>> silu = trace(lambda x: x * sigmoid(x), [dtypes.float32])
 >>> silu
 x0 * sigmoid(x0)
@@ -23,11 +23,13 @@ from antorcha.lang.expr.graph import (
     substitute, substitute_all, walk,
 )  # fmt: skip
 from antorcha.lang.expr.interpret import evaluate
-from antorcha.lang.expr.op import Op, set_dispatch
+from antorcha.lang.expr.op import ScalarOp, set_dispatch
 from antorcha.lang.expr.primitives.arithmetic import *
+from antorcha.lang.expr.primitives.bessel import *
 from antorcha.lang.expr.primitives.exponential import *
 from antorcha.lang.expr.primitives.floats import *
 from antorcha.lang.expr.primitives.logic import *
+from antorcha.lang.expr.primitives.orthogonal import *
 from antorcha.lang.expr.primitives.parts import *
 from antorcha.lang.expr.primitives.special import *
 from antorcha.lang.expr.primitives.trigonometric import *
@@ -41,16 +43,16 @@ from antorcha.lang.expr.reductions import (
 )  # fmt: skip
 from antorcha.lang.expr.rewrite import expand, expand_all, opmath, opmath_all
 from antorcha.lang.expr.rows import Pass, RowInput, RowProgram, per_row, trace_rows
-from antorcha.lang.expr.shorts import clamp, relu, square
+from antorcha.lang.expr.sugar import clamp, relu, square
 from antorcha.lang.expr.simplify import simplify, simplify_all
 from antorcha.lang.expr.trace import trace
 
 __all__ = [  # noqa: RUF022  # by name, whatever the case; and the primitives
-    "Expr", "LEAVES", "OPS", "Op", "Pass", "RowInput", "RowProgram", "abs", "all", "amax", "amin",
-    "any", "argmax", "argmin", "clamp", "complex", "const", "count_ops", "derivative", "evaluate",
-    "expand", "expand_all", "gradient", "input_", "inputs_used", "key", "length", "logsumexp",
-    "mean", "node", "opmath", "opmath_all", "per_row", "position", "pow", "prod", "pullback",
-    "real", "relu", "round", "scalar", "scalars_used", "set_dispatch", "simplify", "simplify_all",
-    "split_complex", "square", "std", "substitute", "substitute_all", "sum", "trace", "trace_rows",
-    "var", "vjp", "walk",
+    "Expr", "LEAVES", "OPS", "Pass", "RowInput", "RowProgram", "ScalarOp", "abs", "all", "amax",
+    "amin", "any", "argmax", "argmin", "clamp", "complex", "const", "count_ops", "derivative",
+    "evaluate", "expand", "expand_all", "gradient", "input_", "inputs_used", "key", "length",
+    "logsumexp", "mean", "node", "opmath", "opmath_all", "per_row", "position", "pow", "prod",
+    "pullback", "real", "relu", "round", "scalar", "scalars_used", "set_dispatch", "simplify",
+    "simplify_all", "split_complex", "square", "std", "substitute", "substitute_all", "sum",
+    "trace", "trace_rows", "var", "vjp", "walk",
 ]  # fmt: skip

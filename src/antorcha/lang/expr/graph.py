@@ -24,13 +24,17 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
-from antorcha import dtypes
-from antorcha.dtypes import dtype
-from antorcha.errors import DtypeError, GraphError
-from antorcha.forks import held_over_forks
+from antorcha.core import dtypes
+from antorcha.core.dtypes import dtype
+from antorcha.core.float8 import cast
+from antorcha.core.forks import held_over_forks
+from antorcha.core.lazy import lazy, np
+from antorcha.errors import DtypeError, GraphError, did_you_mean
 
 if TYPE_CHECKING:
-    from antorcha.lang.expr.op import Op
+    from antorcha.lang.expr.op import ScalarOp
+
+expr_printing = lazy("antorcha.lang.expr.printing")
 
 Number: TypeAlias = bool | int | float | complex
 Payload: TypeAlias = Number | str | None
@@ -38,7 +42,7 @@ Payload: TypeAlias = Number | str | None
 LEAVES = frozenset({"input", "scalar", "const", "position", "length"})
 HALVES = frozenset({"float16", "bfloat16"}) | dtypes.FLOAT8
 
-OPS: dict[str, Op] = {}
+OPS: dict[str, ScalarOp] = {}
 """Every op by its node name; filled by the records in primitives and reductions.py."""
 
 METHODS: dict[str, Callable[..., Any]] = {}
@@ -68,9 +72,8 @@ class Expr:
         raise GraphError("an Expr cannot be pickled or copied; trace its function again")
 
     def __repr__(self) -> str:
-        from antorcha.lang.expr.printing import show
-
-        return show(self)
+        text: str = expr_printing.show(self)
+        return text
 
     def __native_key__(self) -> str:
         return key(self)
@@ -78,8 +81,6 @@ class Expr:
     def __getattr__(self, name: str) -> Any:
         record = METHODS.get(name)
         if record is None:
-            from antorcha.errors import did_you_mean
-
             hint = "" if name.startswith("__") else did_you_mean(name, METHODS)
             raise AttributeError(f"an expression has no attribute '{name}'.{hint}")
         return lambda *args, **kwargs: record(self, *args, **kwargs)
@@ -325,10 +326,6 @@ def _round(value: float, dtype: dtype) -> float:
         bits += 0x7FFF + ((bits >> 16) & 1)  # to nearest, ties to even
         return float(struct.unpack("<f", struct.pack("<I", bits & 0xFFFF0000))[0])
     if dtype.name in dtypes.FLOAT8:
-        import numpy as np
-
-        from antorcha.float8 import cast
-
         return float(cast(np.asarray(value), dtype.np))
     code = "<e" if dtype.name == "float16" else "<f"
     try:

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from antorcha.dtypes import FLOAT8
+from antorcha.core import float8
+from antorcha.core.dtypes import FLOAT8
+from antorcha.core.lazy import np
 from antorcha.errors import ArgumentError
 from antorcha.lang.expr.graph import HALVES, OPS, Expr, walk
 
@@ -28,8 +30,6 @@ def evaluate(
     `values[k]` stands for input k and is converted to its dtype. `length`, for row programs, is the
     size of the last axis, over which reductions run.
     """
-    import numpy as np
-
     roots = (exprs,) if isinstance(exprs, Expr) else tuple(exprs)
     done: dict[Expr, Array] = {}
     with np.errstate(all="ignore"):
@@ -44,8 +44,6 @@ def evaluate(
 
 def compute(expr: Expr, args: Sequence[Array], length: int | None = None) -> Array:
     """One node's value from its arguments' values."""
-    import numpy as np
-
     record = OPS[expr.op]
     if expr.op not in ("cast", "nextafter"):
         args = [
@@ -66,8 +64,6 @@ def convert(value: Array, to: Any) -> Array:
     if value.dtype.kind == "c" and to.kind not in "cb":
         value = value.real
     if to.name in FLOAT8 or value.dtype.name in FLOAT8:
-        from antorcha import float8
-
         return float8.cast(value, to)
     return value.astype(to, copy=False)
 
@@ -75,8 +71,6 @@ def convert(value: Array, to: Any) -> Array:
 def _leaf(
     expr: Expr, values: Sequence[Any], scalars: Mapping[str, Any], length: int | None
 ) -> Array:
-    import numpy as np
-
     if expr.op == "const":
         return np.asarray(expr.payload).astype(expr.dtype.np)
     if expr.op == "input":

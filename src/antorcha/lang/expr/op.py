@@ -18,12 +18,13 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any, TypeAlias
 
-from antorcha import dtypes
-from antorcha.dtypes import dtype, promote_types
+from antorcha.core import dtypes
+from antorcha.core.dtypes import dtype, promote_types
+from antorcha.core.lazy import np
+from antorcha.core.structs import struct
 from antorcha.errors import ArgumentError, DtypeError, GraphError
 from antorcha.lang.expr.graph import METHODS, OPS, Expr, Number, as_number, const, node, wrap
-from antorcha.lazy import np
-from antorcha.structs import struct
+from antorcha.lang.expr.interpret import evaluate
 
 TypeRule: TypeAlias = Callable[[str, dtype], tuple[dtype, dtype]]
 """(op's name, the operands' common dtype) -> (dtype it computes in, dtype of the result)."""
@@ -49,6 +50,9 @@ class Accuracy:
     exact: str = ""
     """The value as a formula of x (and y) in mpmath's functions; empty: the function of the op's
     name."""
+    size: str = ""
+    """Beside roots, where waves cancel: the size, as such a formula, in whose last place errors are
+    measured; empty: the value's own."""
 
 
 EXACT = Accuracy(0.5, 0.5)
@@ -56,7 +60,7 @@ EXACT = Accuracy(0.5, 0.5)
 
 
 @struct
-class Op:
+class ScalarOp:
     """One scalar op: everything that antorcha knows about it. Call it as the function it is."""
 
     name: str
@@ -138,8 +142,6 @@ class Op:
 
     def compute(self, *args: Number) -> Any:
         """The value for plain Python numbers, with PyTorch's meaning (no Python exceptions)."""
-        from antorcha.lang.expr.interpret import evaluate
-
         plain = [as_number(a) for a in args]
         nodes = [const(a, _number_dtype(a)) for a in plain if a is not None]
         return evaluate(self.build(*nodes), ()).item()
@@ -160,7 +162,7 @@ def _condition(name: str, value: Expr | Number) -> Expr:
     return value
 
 
-def _promote(op: Op, args: Sequence[Expr | Number]) -> list[Expr]:
+def _promote(op: ScalarOp, args: Sequence[Expr | Number]) -> list[Expr]:
     """The operands as expressions of one dtype."""
     exprs = [a for a in args if isinstance(a, Expr)]
     if len(exprs) == len(args) and all(a.dtype is exprs[0].dtype for a in exprs):

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from antorcha import dtypes
-from antorcha.dtypes import dtype
+from antorcha.core import dtypes
+from antorcha.core.dtypes import dtype
+from antorcha.core.lazy import np
 from antorcha.errors import DtypeError
 from antorcha.lang import expr as E
 from antorcha.lang.expr.graph import METHODS, Expr, node
-from antorcha.lang.expr.op import Op, real
-from antorcha.lazy import np
+from antorcha.lang.expr.op import ScalarOp, real
 
 
 def _total(name: str, t: dtype) -> tuple[dtype, dtype]:
@@ -50,35 +50,35 @@ def _numpy(name: str) -> Any:
     return lambda x: getattr(np, name)(x, axis=-1, keepdims=True)
 
 
-sum_: Op = Op(
+sum_: ScalarOp = ScalarOp(
     "reduce_sum", 1, _total, _numpy("sum"), (lambda g, x, y: g,), "The sum; integers in int64.",
     public="sum", complex_rule=lambda z: (sum_(z[0]), sum_(z[1])), reduction=True,
 )  # fmt: skip
-prod: Op = Op(
+prod: ScalarOp = ScalarOp(
     "reduce_prod", 1, _total, _numpy("prod"), (_prod_grad,), "The product; integers in int64.",
     public="prod", reduction=True,
 )  # fmt: skip
-amax: Op = Op(
+amax: ScalarOp = ScalarOp(
     "reduce_max", 1, real, _numpy("max"), (_tied,), "The greatest; NaN if any is.",
     public="amax", reduction=True,
 )  # fmt: skip
-amin: Op = Op(
+amin: ScalarOp = ScalarOp(
     "reduce_min", 1, real, _numpy("min"), (_tied,), "The least; NaN if any is.",
     public="amin", reduction=True,
 )  # fmt: skip
-argmax: Op = Op(
+argmax: ScalarOp = ScalarOp(
     "argmax", 1, _index, _numpy("argmax"), (None,), "The first position of the greatest (or NaN).",
     reduction=True,
 )  # fmt: skip
-argmin: Op = Op(
+argmin: ScalarOp = ScalarOp(
     "argmin", 1, _index, _numpy("argmin"), (None,), "The first position of the least (or NaN).",
     reduction=True,
 )  # fmt: skip
-any_: Op = Op(
+any_: ScalarOp = ScalarOp(
     "reduce_any", 1, _truth, _numpy("any"), (None,), "Whether any holds.",
     public="any", reduction=True,
 )  # fmt: skip
-all_: Op = Op(
+all_: ScalarOp = ScalarOp(
     "reduce_all", 1, _truth, _numpy("all"), (None,), "Whether all hold.",
     public="all", reduction=True,
 )  # fmt: skip

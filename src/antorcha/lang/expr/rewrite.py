@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from antorcha import dtypes
-from antorcha.dtypes import dtype
+from antorcha.core import dtypes
+from antorcha.core.dtypes import dtype
 from antorcha.errors import MissingFeature
 from antorcha.lang.expr.graph import HALVES, LEAVES, OPS, Expr, const, node, walk, with_args
 from antorcha.lang.expr.op import as_expr, cast_node
@@ -71,7 +71,8 @@ def expand_all(roots: Sequence[Expr], have: Collection[str]) -> tuple[Expr, ...]
 
 def _expansion(expr: Expr) -> Expr:
     rule = OPS[expr.op].expand
-    found = rule(*expr.args) if rule is not None else None
+    head = () if expr.payload is None else (expr.payload,)
+    found = rule(*head, *expr.args) if rule is not None else None
     if found is None:
         raise MissingFeature(f"expand: this device has no '{expr.op}' for {expr.dtype}")
     return cast_node(as_expr(found, expr.dtype), expr.dtype)

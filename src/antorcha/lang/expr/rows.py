@@ -18,7 +18,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from antorcha.dtypes import dtype
+from antorcha.core.dtypes import dtype
+from antorcha.core.lazy import np
+from antorcha.core.structs import replace, struct
 from antorcha.errors import ArgumentError
 from antorcha.lang import expr as E
 from antorcha.lang.expr.derivative import vjp
@@ -34,12 +36,12 @@ from antorcha.lang.expr.graph import (
     substitute_all,
     walk,
 )
+from antorcha.lang.expr.interpret import evaluate
 from antorcha.lang.expr.printing import show
 from antorcha.lang.expr.reductions import length, sum_
 from antorcha.lang.expr.rewrite import expand_all, opmath_all
 from antorcha.lang.expr.simplify import simplify_all
 from antorcha.lang.expr.trace import as_outputs, call
-from antorcha.structs import replace, struct
 
 
 @struct
@@ -140,10 +142,6 @@ class RowProgram:
         Rows have shape (..., n) and broadcast; operands and results per row have shape (...).
         ``length`` gives n where no operand is a row.
         """
-        import numpy as np
-
-        from antorcha.lang.expr.interpret import evaluate
-
         arrays = [
             np.asarray(v) if i.is_row else np.asarray(v)[..., None]
             for v, i in zip(values, self.inputs, strict=True)

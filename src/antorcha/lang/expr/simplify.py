@@ -11,10 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from antorcha import dtypes
-from antorcha.dtypes import dtype
+from antorcha.core import dtypes
+from antorcha.core.dtypes import dtype
 from antorcha.lang import expr as E
 from antorcha.lang.expr.graph import HALVES, LEAVES, OPS, Expr, const, node, walk, with_args
+from antorcha.lang.expr.interpret import evaluate
 from antorcha.lang.expr.op import cast_node
 
 Rule = Callable[[Expr], Expr | None]
@@ -79,7 +80,6 @@ def _fold(expr: Expr) -> Expr | None:
         return None
     if expr.dtype.kind in "ui" and not _foldable_integer(expr):
         return None
-    from antorcha.lang.expr.interpret import evaluate
 
     return const(evaluate(expr, ()).item(), expr.dtype)
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from antorcha import dtypes
-from antorcha.dtypes import dtype
+from antorcha.core import dtypes
+from antorcha.core.dtypes import dtype
 from antorcha.errors import ArgumentError, GraphError
 from antorcha.lang.expr.graph import OPS, Expr, Number, as_number, const, input_, scalar, walk
 from antorcha.lang.expr.simplify import simplify_all

@@ -84,11 +84,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from antorcha.core.lazy import lazy
 from antorcha.errors import NativeError
-from antorcha.lang.native.digest import NoDescription
-from antorcha.lang.native.forever import keep_forever
-from antorcha.lang.native.function import Native, Options, Spec, inline, native
-from antorcha.lang.native.glue import (
+from antorcha.lang.native.builtin_function import (
     METH_FASTCALL,
     METH_KEYWORDS,
     METH_NOARGS,
@@ -99,6 +97,9 @@ from antorcha.lang.native.glue import (
     builtin,
     method_def,
 )
+from antorcha.lang.native.digest import NoDescription
+from antorcha.lang.native.function import Native, Options, Spec, inline, native
+from antorcha.lang.native.immortal import make_immortal
 from antorcha.lang.native.interpret import interpreted, interpreting
 from antorcha.lang.native.intrinsics import (
     address,
@@ -151,7 +152,7 @@ from antorcha.lang.native.types import (
     vec,
     void,
 )
-from antorcha.lang.native.values import Extern, ExternData, Global, Intrinsic, Place, V, intrinsic
+from antorcha.lang.native.values import Extern, ExternData, Global, Intrinsic, Lvalue, V, intrinsic
 from antorcha.lang.native.vectors import (
     bswap,
     ceil,
@@ -191,31 +192,30 @@ from antorcha.lang.native.vectors import (
 if TYPE_CHECKING:
     from antorcha.lang.native.machine import Target
 
+native_machine = lazy("antorcha.lang.native.machine")
+
 
 def target() -> Target:
     """The machine that code is generated for (imports llvmlite)."""
-    from antorcha.lang.native.machine import target as found
-
-    return found()
+    found: Target = native_machine.target()
+    return found
 
 
 def __getattr__(name: str) -> Any:
     if name == "Target":
-        from antorcha.lang.native.machine import Target
-
-        return Target
+        return native_machine.Target
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 __all__ = [
     "METH_FASTCALL", "METH_KEYWORDS", "METH_NOARGS", "METH_O", "METH_VARARGS", "Extern",
-    "ExternData", "Global", "Intrinsic", "Native", "NativeError", "NoDescription", "Options",
-    "Place", "Ptr", "PyMethodDef", "Spec", "Target", "Ty", "V", "address", "array", "atomic_add",
+    "ExternData", "Global", "Intrinsic", "Lvalue", "Native", "NativeError", "NoDescription",
+    "Options", "Ptr", "PyMethodDef", "Spec", "Target", "Ty", "V", "address", "array", "atomic_add",
     "atomic_and", "atomic_load", "atomic_max", "atomic_min", "atomic_or", "atomic_store",
     "atomic_sub", "atomic_xchg", "atomic_xor", "bf16", "bind", "bitcast", "bool_", "bswap",
     "builtin", "cas", "ceil", "clz", "copysign", "cstr", "ctpop", "ctz", "cycles", "f16", "f32",
     "f64", "fabs", "fence", "first", "floor", "fma", "func", "i8", "i16", "i32", "i64", "inline",
-    "insert", "interpreted", "interpreting", "intrinsic", "keep_forever", "lanes", "local",
+    "insert", "interpreted", "interpreting", "intrinsic", "lanes", "local", "make_immortal",
     "mask_bits", "maximum", "memcpy", "memmove", "memset", "method_def", "minimum", "mulhi",
     "native", "pause", "prefetch", "ptr", "raw", "reduce_add", "reduce_all", "reduce_any",
     "reduce_max", "reduce_min", "reduce_mul", "ref", "roundeven", "select", "shuffle", "sizeof",

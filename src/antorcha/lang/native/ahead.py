@@ -20,7 +20,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from antorcha.forks import held_over_forks, rests_over_forks
+from antorcha.core.forks import held_over_forks, rests_over_forks
 from antorcha.lang.native import progress
 from antorcha.lang.native.engine import compile_ahead
 

@@ -20,10 +20,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from antorcha.core.lazy import lazy
 from antorcha.errors import NativeError
 
 if TYPE_CHECKING:
     from antorcha.lang.native.function import Native
+
+native_function = lazy("antorcha.lang.native.function")
 
 PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _LOADS_GLOBAL = {opmap[n] for n in ("LOAD_GLOBAL", "LOAD_NAME") if n in opmap}
@@ -96,14 +99,12 @@ def describe(value: Any, used: dict[Native, None]) -> str:
 
 
 def _describe_object(value: Any, used: dict[Native, None]) -> str:
-    from antorcha.lang.native.function import Native
-
-    if isinstance(value, Native):
+    if isinstance(value, native_function.Native):
         return _mention("native", value, used)
     if isinstance(value, types.FunctionType):
         if value.__name__ == "<lambda>":
             raise NoDescription("a lambda; write it as a function with def, marked @inline")
-        return _mention("function", Native.helper(value), used)
+        return _mention("function", native_function.Native.helper(value), used)
     if isinstance(value, np.generic):
         return f"{value.dtype.str}:{value.tobytes().hex()}"
     if isinstance(value, np.dtype):
@@ -193,7 +194,7 @@ class FunctionDigest:
         for name, value in self._defaults():
             self.fixed.append(f"{name}={self._described(name, value, used)}")
         self.fixed_uses = used
-        self.watched: list[tuple[dict[str, Any], str, Any]] | None = None
+        self.profiled: list[tuple[dict[str, Any], str, Any]] | None = None
         self.key = ""
         self.uses: dict[Native, None] = {}
 
@@ -239,15 +240,15 @@ class FunctionDigest:
             text = "?" if value is NotImplemented else self._described(name, value, uses)
             parts.append(f"{name}={text}")
         self.key, self.uses = digest_of("\n".join(parts)), uses
-        self.watched = self._watch()
+        self.profiled = self._watch()
         return self.key, uses
 
     def current(self) -> bool:
         """Do all its names still mean what they meant? This is asked whenever a kernel is."""
-        watched = self.watched
-        if watched is None:
+        profiled = self.profiled
+        if profiled is None:
             return False
-        return all([names.get(name, NotImplemented) is value for names, name, value in watched])
+        return all([names.get(name, NotImplemented) is value for names, name, value in profiled])
 
     def _watch(self) -> list[tuple[dict[str, Any], str, Any]] | None:
         """Every dictionary entry that the description came from (NotImplemented: none must be
@@ -291,8 +292,8 @@ def closure_key(roots: Iterable[Native]) -> str:
                 seen[each] = len(order)
                 order.append(each)
         parts.append(f"{key}{[seen[each] for each in uses]}")
-    made = digest_of("".join(parts))
+    result = digest_of("".join(parts))
     if len(_closures) > 4096:
         _closures.clear()
-    _closures[asked] = [each.digest for each in order], made
-    return made
+    _closures[asked] = [each.digest for each in order], result
+    return result

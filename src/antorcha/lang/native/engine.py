@@ -15,16 +15,19 @@ import time
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from antorcha.core.forks import held_over_forks
+from antorcha.core.lazy import lazy
 from antorcha.errors import NativeError
-from antorcha.forks import held_over_forks
 from antorcha.lang.native import cache as disk
 from antorcha.lang.native import progress
-from antorcha.lang.native.forever import keep_forever
+from antorcha.lang.native.immortal import make_immortal
 from antorcha.lang.native.machine import Target, binding, machine, optimise, target
 from antorcha.lang.native.values import defined_globals
 
 if TYPE_CHECKING:
     from antorcha.lang.native.function import Spec
+
+native_lower = lazy("antorcha.lang.native.lower")
 
 __all__ = ["LOCK", "Target", "address_of", "define", "load", "lowered", "target"]
 
@@ -49,10 +52,10 @@ class Lowered(NamedTuple):
 def _engine() -> Any:
     llvm = binding()
     empty = llvm.parse_assembly(f'target triple = "{target().triple}"')
-    made = llvm.create_mcjit_compiler(empty, machine())
+    result = llvm.create_mcjit_compiler(empty, machine())
     for each in defined_globals():
         define(each.name, each.addr)
-    return made
+    return result
 
 
 def define(name: str, addr: int) -> None:
@@ -185,7 +188,7 @@ def _link_stored(symbol: str) -> int:
 
 def _link(symbol: str, code: bytes) -> int:
     engine = _engine()
-    item = keep_forever(binding().ObjectFileRef.from_data(code))  # the engine does not own it
+    item = make_immortal(binding().ObjectFileRef.from_data(code))  # the engine does not own it
     engine.add_object_file(item)
     engine.finalize_object()
     addr = int(engine.get_function_address(symbol))
@@ -204,11 +207,10 @@ def _require(spec: Spec, needs: list[str]) -> None:
 
 
 def lowered(spec: Spec) -> Lowered:
-    from antorcha.lang.native.lower import lower
-
     with LOCK:
         try:
-            return lower(spec)
+            found: Lowered = native_lower.lower(spec)
+            return found
         except NativeError as err:
             # it says where the program is wrong; the compiler's own frames would only hide it
             raise err.with_traceback(None) from err.__cause__

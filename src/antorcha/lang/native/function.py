@@ -14,6 +14,7 @@ import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, overload
 
+from antorcha.core.lazy import imported, lazy
 from antorcha.errors import NativeError
 from antorcha.lang.native.digest import FunctionDigest, closure_key, describe, digest_of
 from antorcha.lang.native.types import Ty, as_type
@@ -23,6 +24,12 @@ if TYPE_CHECKING:
     import ast
 
     from antorcha.lang.native.types import Ty as NativeType
+
+native_interpret = lazy("antorcha.lang.native.interpret")
+ast = lazy("ast")
+textwrap = lazy("textwrap")
+native_engine = lazy("antorcha.lang.native.engine")
+native_entry = lazy("antorcha.lang.native.entry")
 
 _PLAIN = (int, str, bool, type(None), Ty)
 _file_stamps: dict[str, tuple[int, int]] = {}
@@ -74,10 +81,10 @@ class Native:
     @staticmethod
     def helper(fn: types.FunctionType) -> Native:
         """A plain function called at compile time, as far as its description goes."""
-        made = Native._helpers.get(fn)
-        if made is None:
-            made = Native._helpers[fn] = Native(fn, Options(inline=True))
-        return made
+        result = Native._helpers.get(fn)
+        if result is None:
+            result = Native._helpers[fn] = Native(fn, Options(inline=True))
+        return result
 
     @property
     def inline(self) -> bool:
@@ -131,10 +138,8 @@ class Native:
         return self.spec(**dict(zip(self.statics, values, strict=False)))
 
     def __call__(self, *args: Any, **static: Any) -> Any:
-        from antorcha.lang.native.interpret import current, interpreting
-
-        if interpreting():
-            return current().call_native(self, args, static, entry=True)
+        if native_interpret.interpreting():
+            return native_interpret.current().call_native(self, args, static, entry=True)
         if self.inline:
             raise NativeError(
                 f"{self.__name__} is @inline: it is called from native code only, or inside "
@@ -202,13 +207,10 @@ def _stamp(path: str) -> None:
 
 
 def read_source(fn: types.FunctionType) -> Source:
-    import ast
-    import linecache
-    import textwrap
-
     code = fn.__code__
     first = code.co_firstlineno
-    lines = linecache.getlines(code.co_filename, fn.__globals__)[first - 1 :]
+    source = imported("linecache")  # (whose functions doctest replaces)
+    lines = source.getlines(code.co_filename, fn.__globals__)[first - 1 :]
     if not lines:
         raise NativeError(f"{fn.__qualname__}: its source is not in a file ({code.co_filename})")
     end = _last_line(code) - first + 1
@@ -229,8 +231,6 @@ def read_source(fn: types.FunctionType) -> Source:
 
 def _check_unchanged(fn: types.FunctionType, tree: ast.FunctionDef) -> None:
     """The file may have been edited since Python read it: then tree and bytecode disagree."""
-    import ast
-
     code = fn.__code__
     before = _file_stamps.get(code.co_filename)
     try:
@@ -277,11 +277,9 @@ class Spec:
     @property
     def key(self) -> str:
         """The hash of everything its machine code depends on."""
-        from antorcha.lang.native.engine import target
-
         used: dict[Native, None] = {self.native: None}
         static = describe(self.static, used)
-        return digest_of(f"{target().key}\0{closure_key(used)}\0{static}", 12)
+        return digest_of(f"{native_engine.target().key}\0{closure_key(used)}\0{static}", 12)
 
     @property
     def symbol(self) -> str:
@@ -293,31 +291,26 @@ class Spec:
     def addr(self) -> int:
         """The machine address; compiles, or loads from disk, when first asked."""
         if not self._addr:
-            from antorcha.lang.native.engine import load
-
-            self._addr = load(self)
+            self._addr = native_engine.load(self)
         return self._addr
 
     @property
     def ir(self) -> str:
         """Its LLVM IR as lowered, before any optimisation."""
-        from antorcha.lang.native.engine import lowered
-
-        return lowered(self).ir
+        text: str = native_engine.lowered(self).ir
+        return text
 
     @property
     def optimized(self) -> str:
         """Its LLVM IR after the passes of its level."""
-        from antorcha.lang.native.engine import optimised_ir
-
-        return optimised_ir(self)
+        text: str = native_engine.optimised_ir(self)
+        return text
 
     @property
     def asm(self) -> str:
         """Its assembly text."""
-        from antorcha.lang.native.engine import assembly
-
-        return assembly(self)
+        text: str = native_engine.assembly(self)
+        return text
 
     def signature(self) -> tuple[Ty, list[tuple[str, Ty]]]:
         return self.native.signature(self.static)
@@ -326,9 +319,7 @@ class Spec:
         """Runs it; arguments are checked against the parameters' types, ints against their
         range."""
         if self._enter is None:
-            from antorcha.lang.native.entry import entry
-
-            self._enter = entry(self)
+            self._enter = native_entry.entry(self)
         return self._enter(*args)
 
     @property
@@ -357,10 +348,10 @@ def inline(fn: Callable[..., Any]) -> Native:
 
 
 def _checked(fn: Callable[..., Any], options: Options) -> Native:
-    made = Native(fn, options)
-    if made.fn.__code__.co_flags & 0x0C:
+    result = Native(fn, options)
+    if result.fn.__code__.co_flags & 0x0C:
         raise NativeError(f"{fn.__qualname__}: *args and **kwargs are not part of the language")
-    return made
+    return result
 
 
 __all__ = ["Extern", "ExternData", "Global", "Intrinsic", "Native", "Options", "Spec", "inline",

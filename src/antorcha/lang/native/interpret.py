@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from antorcha.core.lazy import lazy
 from antorcha.errors import NativeError
 from antorcha.lang.native import semantics
-from antorcha.lang.native.memory import Function, Ptr, pointer, to_pointer
+from antorcha.lang.native.memory import FunctionPointer, Ptr, pointer, to_pointer
 from antorcha.lang.native.semantics import own, type_of
 from antorcha.lang.native.types import Ty, bool_
 from antorcha.lang.native.values import Extern, ExternData, Global, Intrinsic, c_type
@@ -27,12 +28,16 @@ from antorcha.lang.native.values import Extern, ExternData, Global, Intrinsic, c
 if TYPE_CHECKING:
     from antorcha.lang.native.function import Native
 
+native_function = lazy("antorcha.lang.native.function")
+native_entry = lazy("antorcha.lang.native.entry")
+native_rewrite = lazy("antorcha.lang.native.rewrite")
 
-class _State(threading.local):
+
+class _InterpreterState(threading.local):
     on = False
 
 
-_state = _State()
+_state = _InterpreterState()
 
 
 class _Unset:
@@ -57,7 +62,7 @@ def interpreting() -> bool:
     return _state.on
 
 
-class Interpreter:
+class NativeInterpreter:
     """What rewritten code calls. Its methods mirror those of the lowering, on values."""
 
     UNSET = UNSET
@@ -176,14 +181,12 @@ class Interpreter:
         return self.call(f, self.attr(base, key) if is_field else self.item(base, key))
 
     def call(self, f: Any, *args: Any, **kw: Any) -> Any:
-        from antorcha.lang.native.function import Native, Spec
-
         f = _plain(f)
-        if isinstance(f, Native):
+        if isinstance(f, native_function.Native):
             return self.call_native(f, args, kw)
-        if isinstance(f, Spec):
+        if isinstance(f, native_function.Spec):
             return self.call_native(f.native, args, {**f.static, **kw})
-        if isinstance(f, Function):
+        if isinstance(f, FunctionPointer):
             return self._call_pointer(f, args)
         if isinstance(f, Extern):
             return f(*map(_plain, args))
@@ -214,7 +217,7 @@ class Interpreter:
             return semantics.absolute(args[0])
         return f(*args, **kw)
 
-    def _call_pointer(self, f: Function, args: tuple[Any, ...]) -> Any:
+    def _call_pointer(self, f: FunctionPointer, args: tuple[Any, ...]) -> Any:
         if f.spec is not None:
             return self.call_native(f.spec.native, args, f.spec.static)
         kinds = [c_type(t) for t in (f.ty.ret, *f.ty.args)]
@@ -272,15 +275,11 @@ class Interpreter:
             return own(x, ty)
         if ty.kind == "p":
             if isinstance(x, np.ndarray):
-                from antorcha.lang.native.entry import array_address
-
-                array_address(f"{f.__name__}: {name}", ty, x)
+                native_entry.array_address(f"{f.__name__}: {name}", ty, x)
                 return to_pointer(ty, x)
             if isinstance(x, Ptr):
                 return own(x, ty) if x.ty is not ty else x
-        from antorcha.lang.native.entry import _check
-
-        checked = _check(f.__name__, name, ty)(x)
+        checked = native_entry._check(f.__name__, name, ty)(x)
         if ty.kind == "p":
             return to_pointer(ty, checked)
         return own(x, ty) if ty.half else self.convert(ty, checked)
@@ -323,12 +322,10 @@ def _bind(f: Native, args: tuple[Any, ...], kw: dict[str, Any]) -> tuple[list[An
 def python_form(f: Native) -> Any:
     """The function rewritten to run on the interpreter's values; made once."""
     if f.python is None:
-        from antorcha.lang.native.rewrite import rewrite
-
-        f.python = rewrite(f, current())
+        f.python = native_rewrite.rewrite(f, current())
     return f.python
 
 
 @cache
-def current() -> Interpreter:
-    return Interpreter()
+def current() -> NativeInterpreter:
+    return NativeInterpreter()

@@ -9,9 +9,12 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from antorcha.core.lazy import lazy
 from antorcha.lang.native import memory as py
 from antorcha.lang.native.types import Ty, bool_, func, i32, i64, ptr, raw, u8, void
-from antorcha.lang.native.values import Intrinsic, Place, V, intrinsic
+from antorcha.lang.native.values import Intrinsic, Lvalue, V, intrinsic
+
+native_function = lazy("antorcha.lang.native.function")
 
 
 @intrinsic(lambda x: x)
@@ -34,9 +37,9 @@ def local(g: Any, node: Any, ty: Any, n: Any = 1, align: int = 0) -> V:
 def ref(g: Any, node: Any, place: Any) -> V:
     """``ref(p.field)``, ``ref(p[i])``: the address of a field or an element."""
     struct_like = isinstance(place, V) and place.ty.kind == "p" and place.ty.elem.kind in "sa"
-    if struct_like and not isinstance(place, Place):
+    if struct_like and not isinstance(place, Lvalue):
         return place  # type: ignore[no-any-return]  # such an element is its own address
-    if not isinstance(place, Place):
+    if not isinstance(place, Lvalue):
         g.fail(node, "ref takes a field or an element")
     ty = place.ty
     return V(ptr[ty.elem] if ty.kind == "a" else ptr[ty], place.ref)
@@ -45,11 +48,9 @@ def ref(g: Any, node: Any, place: Any) -> V:
 @intrinsic(py.address)
 def address(g: Any, node: Any, function: Any, **static_args: Any) -> V:
     """``address(f, T=f32)``: a pointer to a native function."""
-    from antorcha.lang.native.function import Native, Spec
-
-    if isinstance(function, Spec):
+    if isinstance(function, native_function.Spec):
         return g.function_pointer(function.native, {**function.static, **static_args}, node)  # type: ignore[no-any-return]
-    if not isinstance(function, Native):
+    if not isinstance(function, native_function.Native):
         g.fail(node, "address takes a native function")
     return g.function_pointer(function, static_args, node)  # type: ignore[no-any-return]
 
@@ -170,9 +171,9 @@ def _rmw(name: str) -> Intrinsic:
         return g.from_bytes(ty, found.ref) if ty.kind == "b" else found  # type: ignore[no-any-return]
 
     emit.__doc__ = f"Atomic {name}: changes what p points to and gives what was there before."
-    made = Intrinsic(emit, py.atomic_rmw(name), name=f"atomic_{name}")
-    made.__doc__ = emit.__doc__
-    return made
+    result = Intrinsic(emit, py.atomic_rmw(name), name=f"atomic_{name}")
+    result.__doc__ = emit.__doc__
+    return result
 
 
 atomic_add, atomic_sub, atomic_and, atomic_or, atomic_xor, atomic_xchg, atomic_max, atomic_min = (

@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any
 
 from antorcha import config
+from antorcha.core.lazy import imported
 from antorcha.errors import NativeError
 from antorcha.lang.native.digest import compiler_hash
 
@@ -58,8 +59,7 @@ class Target:
 @cache
 def binding() -> Any:
     """llvmlite's binding, its targets set up."""
-    import llvmlite.binding as llvm
-
+    llvm = imported("llvmlite.binding")
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     llvm.initialize_native_asmparser()  # without it inline assembly aborts the process

@@ -15,10 +15,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from antorcha.core.lazy import lazy
 from antorcha.errors import NativeError
 from antorcha.lang.native.semantics import binary, minmax, own, scalar_type, type_of
 from antorcha.lang.native.types import Ty, i64, ptr, raw, u8
 from antorcha.lang.native.values import ExternData, Global
+
+native_types = lazy("antorcha.lang.native.types")
+native_function = lazy("antorcha.lang.native.function")
+native_values = lazy("antorcha.lang.native.values")
 
 
 class Memory:
@@ -104,7 +109,7 @@ class Ptr:
     def as_type(self, ty: Ty) -> Any:
         """The same address as another pointer type."""
         if ty.is_function:
-            return Function.at(ty, self._address)
+            return FunctionPointer.at(ty, self._address)
         return Ptr(self._memory, self._address, ty.elem)
 
     def moved(self, size: int) -> Ptr:
@@ -207,7 +212,7 @@ class Ptr:
         self.set_field(name, value)
 
 
-class Function(Ptr):
+class FunctionPointer(Ptr):
     """A function pointer in interpreted code: of a native function, or of anything by address."""
 
     __slots__ = ("_native_spec",)
@@ -228,23 +233,21 @@ class Function(Ptr):
         """The real address; of a native function it is compiled for that."""
         if self._native_spec is not None:
             object.__setattr__(self, "_address", self._native_spec.addr)
-            Function._known[self._address] = self._native_spec
+            FunctionPointer._known[self._address] = self._native_spec
         return self._address  # type: ignore[no-any-return]
 
     @classmethod
-    def of(cls, spec: Any) -> Function:
-        from antorcha.lang.native.types import func
-
+    def of(cls, spec: Any) -> FunctionPointer:
         ret, params = spec.signature()
-        return cls(func[(ret, *(t for _, t in params))], 0, spec)
+        return cls(native_types.func[(ret, *(t for _, t in params))], 0, spec)
 
     @classmethod
-    def at(cls, ty: Ty, address: int) -> Function:
+    def at(cls, ty: Ty, address: int) -> FunctionPointer:
         return cls(ty, address, cls._known.get(address))
 
     def as_type(self, ty: Ty) -> Any:
         if ty.is_function:
-            return Function(ty, self._address, self._native_spec)
+            return FunctionPointer(ty, self._address, self._native_spec)
         return Ptr(None, self.address, ty.elem)
 
     def __repr__(self) -> str:
@@ -259,17 +262,16 @@ def _index(x: Any) -> int:
 
 def to_pointer(ty: Ty, x: Any) -> Any:
     """Anything that can be a pointer as one of this type."""
-    from antorcha.lang.native.function import Native, Spec
-    from antorcha.lang.native.values import Extern
-
     if isinstance(x, Ptr):
         return x.as_type(ty)
     if isinstance(x, Global):
         return x.pointer().as_type(ty)
-    if isinstance(x, (ExternData, Extern)):
+    if isinstance(x, (ExternData, native_values.Extern)):
         return Ptr(None, x.addr, u8).as_type(ty)
-    if isinstance(x, (Native, Spec)):
-        return Function.of(x if isinstance(x, Spec) else x.spec()).as_type(ty)
+    if isinstance(x, (native_function.Native, native_function.Spec)):
+        return FunctionPointer.of(x if isinstance(x, native_function.Spec) else x.spec()).as_type(
+            ty
+        )
     if isinstance(x, np.ndarray):
         return Ptr(x).as_type(ty)
     if x is None:
@@ -277,23 +279,19 @@ def to_pointer(ty: Ty, x: Any) -> Any:
     if isinstance(x, (int, np.integer)):
         address = int(x) % (1 << 64)
         if ty.is_function:
-            return Function.at(ty, address)
+            return FunctionPointer.at(ty, address)
         return Ptr(Memory.at(address) if address else None, address, ty.elem)
     raise NativeError(f"{x!r} does not become a {ty}")
 
 
 def symbol(x: Any) -> Any:
     """What stands for a symbol of the process as a typed pointer; anything else as it is."""
-    from antorcha.lang.native.function import Native, Spec
-    from antorcha.lang.native.types import func
-    from antorcha.lang.native.values import Extern
-
     if isinstance(x, (Global, ExternData)):
         return to_pointer(x.ty, x)
-    if isinstance(x, (Native, Spec)):
-        return Function.of(x if isinstance(x, Spec) else x.spec())
-    if isinstance(x, Extern):
-        return to_pointer(func[(x.ret, *x.args)], x)
+    if isinstance(x, (native_function.Native, native_function.Spec)):
+        return FunctionPointer.of(x if isinstance(x, native_function.Spec) else x.spec())
+    if isinstance(x, native_values.Extern):
+        return to_pointer(native_types.func[(x.ret, *x.args)], x)
     return x
 
 
@@ -318,7 +316,7 @@ def ref(place: Any) -> Any:
 
 
 def address(function: Any, **static: Any) -> Any:
-    return Function.of(function.spec(**static) if hasattr(function, "spec") else function)
+    return FunctionPointer.of(function.spec(**static) if hasattr(function, "spec") else function)
 
 
 def bitcast(ty: Ty, x: Any) -> Any:
@@ -377,4 +375,4 @@ def cas(p: Any, old: Any, new: Any, order: str = "", fail: str = "") -> Any:
     return np.bool_(True)
 
 
-__all__ = ["Function", "Memory", "Ptr", "i64", "pointer", "raw", "to_pointer"]
+__all__ = ["FunctionPointer", "Memory", "Ptr", "i64", "pointer", "raw", "to_pointer"]

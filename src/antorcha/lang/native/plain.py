@@ -87,8 +87,8 @@ def _bitwise(f: Callable[[int, int], int]) -> Callable[[Any], Any]:
         ty: Any = type_of(x)
         bits = ty.scalar.size * 8
         found = [ty.scalar.wrap(f(int(v) % (1 << bits), bits)) for v in np.atleast_1d(x)]
-        made = np.array(found, ty.scalar.np)
-        return made if ty.kind == "v" else made[0]
+        result = np.array(found, ty.scalar.np)
+        return result if ty.kind == "v" else result[0]
 
     return run
 
@@ -134,8 +134,8 @@ def truncating(op: str) -> Callable[[Any, Any], Any]:
             whole = 0 if q == 0 else abs(p) // abs(q) * (1 if (p < 0) == (q < 0) else -1)
             rest = 0 if q == 0 else p - whole * q
             found.append(ty.scalar.wrap(whole if op == "div" else rest))
-        made = np.array(found, ty.scalar.np)
-        return made if ty.kind == "v" else made[0]
+        result = np.array(found, ty.scalar.np)
+        return result if ty.kind == "v" else result[0]
 
     return run
 
@@ -147,8 +147,8 @@ def mulhi(a: Any, b: Any) -> Any:
         ty.scalar.wrap(int(x) * int(y) >> bits)
         for x, y in zip(np.atleast_1d(a), np.atleast_1d(b), strict=True)
     ]
-    made = np.array(found, ty.scalar.np)
-    return made if ty.kind == "v" else made[0]
+    result = np.array(found, ty.scalar.np)
+    return result if ty.kind == "v" else result[0]
 
 
 # ---- making and taking apart
@@ -161,9 +161,9 @@ def first(n: int, count: Any) -> Any:
 
 
 def insert(v: Any, i: Any, x: Any) -> Any:
-    made = np.array(v)
-    made[int(i)] = own(x, type_of(v).elem)  # type: ignore[union-attr]
-    return made
+    result = np.array(v)
+    result[int(i)] = own(x, type_of(v).elem)  # type: ignore[union-attr]
+    return result
 
 
 def shuffle(a: Any, b: Any, ix: Any) -> Any:

@@ -16,7 +16,7 @@ from antorcha.lang.native.lower.expressions import BINARY, COMPARE
 
 if TYPE_CHECKING:
     from antorcha.lang.native.function import Native
-    from antorcha.lang.native.interpret import Interpreter
+    from antorcha.lang.native.interpret import NativeInterpreter
 
 RT = "_native_rt"
 _OTHER: dict[type, str] = {
@@ -25,7 +25,7 @@ _OTHER: dict[type, str] = {
 _UNARY = {ast.USub: "neg", ast.Invert: "invert", ast.Not: "not", ast.UAdd: "pos"}
 
 
-def rewrite(f: Native, interpreter: Interpreter) -> Any:
+def rewrite(f: Native, interpreter: NativeInterpreter) -> Any:
     """A Python function that does what `f` does."""
     tree = copy.deepcopy(f.source.tree)
     tree.decorator_list, tree.returns = [], None
@@ -143,30 +143,30 @@ class _Rewriter(ast.NodeTransformer):
     def _set(self, target: ast.expr, value: ast.expr, keep: bool, weak: bool) -> list[ast.stmt]:
         """Statements that give a target a value."""
         at = target
-        made: ast.stmt
+        result: ast.stmt
         if isinstance(target, ast.Name):
             self.names[target.id] = None
             held = self._rt(at, "hold", value, ast.Name(target.id, ast.Load()), self._const(keep),
                             self._const(weak))  # fmt: skip
-            made = ast.Assign([ast.Name(target.id, ast.Store())], held)
+            result = ast.Assign([ast.Name(target.id, ast.Store())], held)
         elif isinstance(target, (ast.Tuple, ast.List)):
             self.count += 1
             items = f"_native_items{self.count}"
             unpacked = self._rt(at, "unpack", value, self._const(len(target.elts)))
-            made = ast.copy_location(ast.Assign([ast.Name(items, ast.Store())], unpacked), at)
-            found: list[ast.stmt] = [made]
+            result = ast.copy_location(ast.Assign([ast.Name(items, ast.Store())], unpacked), at)
+            found: list[ast.stmt] = [result]
             for k, each in enumerate(target.elts):
                 part = ast.Subscript(ast.Name(items, ast.Load()), self._const(k), ast.Load())
                 found += self._set(each, part, keep, weak)
             return found
         elif isinstance(target, ast.Attribute):
-            made = ast.Expr(self._rt(at, "set_attr", self.visit(target.value),
+            result = ast.Expr(self._rt(at, "set_attr", self.visit(target.value),
                                      self._const(target.attr), value))  # fmt: skip
         else:
             assert isinstance(target, ast.Subscript)
-            made = ast.Expr(self._rt(at, "set_item", self.visit(target.value),
+            result = ast.Expr(self._rt(at, "set_item", self.visit(target.value),
                                      self._index(target.slice), value))  # fmt: skip
-        return [ast.copy_location(made, at)]
+        return [ast.copy_location(result, at)]
 
     def visit_Assign(self, node: ast.Assign) -> Any:
         keep = self._is_static(node.value)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from antorcha.core.lazy import lazy
 from antorcha.errors import NativeError
 from antorcha.lang.native.types import (
     SCALARS,
@@ -28,6 +29,9 @@ from antorcha.lang.native.types import (
     u32,
     vec,
 )
+
+native_types = lazy("antorcha.lang.native.types")
+native_memory = lazy("antorcha.lang.native.memory")
 
 PYTHON: dict[str, Callable[[Any, Any], Any]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv,
@@ -55,9 +59,7 @@ def scalar_type(dtype: Any) -> Ty | None:
     """The native type of a numpy dtype, or None."""
     found = _BY_DTYPE.get(dtype)
     if found is None and dtype.name == "bfloat16":
-        from antorcha.lang.native.types import bf16
-
-        found = _BY_DTYPE[dtype] = bf16
+        found = _BY_DTYPE[dtype] = native_types.bf16
     return found
 
 
@@ -74,11 +76,9 @@ def type_of(x: Any) -> Ty | None:
 # ---- conversions
 def convert(ty: Ty, x: Any) -> Any:
     """``ty(x)`` as the program asks for it; see lower.convert for the rules."""
-    from antorcha.lang.native import memory
-
     if ty.kind == "p":
-        return memory.to_pointer(ty, x)
-    if isinstance(x, memory.Ptr):
+        return native_memory.to_pointer(ty, x)
+    if isinstance(x, native_memory.Ptr):
         x = np.int64(i64.wrap(x.address))
         return convert(ty, x)
     if ty.kind not in "iufbv":
@@ -179,9 +179,7 @@ def own(x: Any, ty: Ty | None = None) -> Any:
     """Any value as a typed one, of this type if one is given; nothing converts but literals."""
     have = type_of(x)
     if have is None and not isinstance(x, (int, float, type(None))):
-        from antorcha.lang.native.memory import symbol
-
-        x = symbol(x)
+        x = native_memory.symbol(x)
         have = type_of(x)
     if have is None:
         if ty is None:
@@ -220,10 +218,8 @@ def same(a: Any, b: Any) -> tuple[Any, Any, Ty]:
 
 # ---- operators
 def binary(op: str, a: Any, b: Any) -> Any:
-    from antorcha.lang.native.memory import Ptr
-
-    if isinstance(a, Ptr) or (op == "add" and isinstance(b, Ptr)):
-        return a.math(op, b) if isinstance(a, Ptr) else b.math(op, a)
+    if isinstance(a, native_memory.Ptr) or (op == "add" and isinstance(b, native_memory.Ptr)):
+        return a.math(op, b) if isinstance(a, native_memory.Ptr) else b.math(op, a)
     if type_of(a) is None and type_of(b) is None:
         return PYTHON[op](a, b)
     a, b, ty = same(a, b)
@@ -239,9 +235,7 @@ def binary(op: str, a: Any, b: Any) -> Any:
 
 
 def compare(op: str, a: Any, b: Any) -> Any:
-    from antorcha.lang.native.memory import Ptr
-
-    if isinstance(a, Ptr) or isinstance(b, Ptr):
+    if isinstance(a, native_memory.Ptr) or isinstance(b, native_memory.Ptr):
         a, b, _ = same(a, b)
         return np.bool_(PYTHON[op](a.address, b.address))
     if type_of(a) is None and type_of(b) is None:

@@ -18,7 +18,11 @@ from typing import Any
 
 import numpy as np
 
+from antorcha.core.lazy import lazy
 from antorcha.errors import NativeError
+
+ml_dtypes = lazy("ml_dtypes")  # only programs that run bf16 in plain Python pay for it
+native_interpret = lazy("antorcha.lang.native.interpret")
 
 
 class Ty:
@@ -60,8 +64,6 @@ class Ty:
     def np(self) -> Any:
         """The numpy scalar class, or None (pointers, structs, void)."""
         if self._np is None and self is bf16:
-            import ml_dtypes  # only programs that run bf16 in plain Python pay for it
-
             self._np = ml_dtypes.bfloat16
         return self._np
 
@@ -112,9 +114,7 @@ class Ty:
 
     def __call__(self, x: Any = 0) -> Any:
         """A conversion, in plain Python, that gives what the machine would."""
-        from antorcha.lang.native.interpret import current
-
-        return current().convert(self, x)
+        return native_interpret.current().convert(self, x)
 
 
 def _type_key(ty: Ty, outer: list[Ty]) -> str:
@@ -228,7 +228,7 @@ func = _Maker("func", _func)
 raw = ptr[u8]
 
 
-def struct(cls: type) -> Ty:
+def struct(cls: Any) -> Ty:
     """A class of annotations becomes a struct type with C's layout.
 
     A field may point to the struct itself: ``next: ptr[Self]``, or its own name (as a string or

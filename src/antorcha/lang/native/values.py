@@ -1,6 +1,6 @@
 """What a name in native code may hold besides Python's own values.
 
-``V`` is a run-time value: a type and the text that names it in LLVM IR. ``Place`` is a spot in
+``V`` is a run-time value: a type and the text that names it in LLVM IR. ``Lvalue`` is a spot in
 memory (a field or an element) that is loaded when its value is wanted. ``Extern``, ``ExternData``
 and ``Global`` are symbols of the process. ``Intrinsic`` is a compile-time hook: a name whose call
 is lowered by a Python function.
@@ -11,13 +11,20 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from antorcha.core.lazy import lazy
 from antorcha.errors import NativeError
-from antorcha.lang.native.forever import keep_forever
+from antorcha.lang.native.immortal import make_immortal
 from antorcha.lang.native.types import Ty, ptr
+
+native_types = lazy("antorcha.lang.native.types")
+native_engine = lazy("antorcha.lang.native.engine")
+native_interpret = lazy("antorcha.lang.native.interpret")
+native_memory = lazy("antorcha.lang.native.memory")
+native_digest = lazy("antorcha.lang.native.digest")
 
 
 class V:
@@ -42,7 +49,7 @@ class V:
         return int(text) if text.lstrip("-").isdigit() else None
 
 
-class Place(V):
+class Lvalue(V):
     """A spot in memory: ``ref`` names its address, ``ty`` is the type of what lies there."""
 
     __slots__ = ()
@@ -70,11 +77,9 @@ class Extern:
     """
 
     def __init__(self, name: str, ret: Ty | None, *args: Ty, attrs: str = "") -> None:
-        from antorcha.lang.native.types import as_type
-
         self.name, self.attrs = name, attrs
-        self.ret: Ty = as_type(ret)
-        self.args: tuple[Ty, ...] = tuple(map(as_type, args))
+        self.ret: Ty = native_types.as_type(ret)
+        self.args: tuple[Ty, ...] = tuple(map(native_types.as_type, args))
         self._call: Any = None
 
     def __repr__(self) -> str:
@@ -86,18 +91,15 @@ class Extern:
 
     @property
     def addr(self) -> int:
-        from antorcha.lang.native.engine import address_of
-
-        return address_of(self.name)
+        address: int = native_engine.address_of(self.name)
+        return address
 
     def __call__(self, *args: Any) -> Any:
         """Calls the C function from Python (also what interpreted code does)."""
-        from antorcha.lang.native.interpret import current
-
         if self._call is None:
             kinds = (c_type(t) for t in (self.ret, *self.args))
             self._call = ctypes.PYFUNCTYPE(*kinds)(self.addr)
-        return current().call_c(self._call, self.name, self.ret, self.args, args)
+        return native_interpret.current().call_c(self._call, self.name, self.ret, self.args, args)
 
     def declare(self) -> str:
         args = ", ".join(f"{t.ll} {t.attr}" if t.attr else t.ll for t in self.args)
@@ -118,9 +120,8 @@ class ExternData:
 
     @property
     def addr(self) -> int:
-        from antorcha.lang.native.engine import address_of
-
-        return address_of(self.name)
+        address: int = native_engine.address_of(self.name)
+        return address
 
     def declare(self) -> str:
         return f"@{self.name} = external global i8"
@@ -143,7 +144,7 @@ class Global:
     ) -> None:
         self.name, self.ty, self.count = name, ptr[ty], count
         size = ty.size * count
-        self.buf = keep_forever(ctypes.create_string_buffer(size + align))
+        self.buf = make_immortal(ctypes.create_string_buffer(size + align))
         start = ctypes.addressof(self.buf)
         self.addr = start + -start % align
         whole: Any = self.buf
@@ -171,9 +172,7 @@ class Global:
 
     def pointer(self) -> Any:
         """The interpreter's bounds-checked pointer to it."""
-        from antorcha.lang.native.memory import Memory, Ptr
-
-        return Ptr(Memory.of(self.bytes, self), self.addr, self.ty.elem)
+        return native_memory.Ptr(native_memory.Memory.of(self.bytes, self), self.addr, self.ty.elem)
 
     def __getitem__(self, i: int) -> Any:
         return self.pointer()[i]
@@ -186,9 +185,14 @@ class Global:
             raise AttributeError(name)
         return getattr(self.pointer(), name)
 
+    if TYPE_CHECKING:  # native code moves it as a pointer, and sets the fields of its struct
+
+        def __add__(self, count: int) -> Any: ...
+        def __setattr__(self, name: str, value: Any) -> None: ...
+
     def refer_to(self, thing: object) -> None:
         """Makes it the address of a Python object, which from now on is never freed."""
-        ctypes.c_void_p.from_address(self.addr).value = id(keep_forever(thing))
+        ctypes.c_void_p.from_address(self.addr).value = id(make_immortal(thing))
 
     def store(self, **fields: Any) -> None:
         """Sets fields of a struct from Python: ``P.store(threads=4, spin=100)``."""
@@ -207,7 +211,7 @@ class Intrinsic:
 
     ``g`` is the function being lowered (see the package's docstring for what it offers), ``node``
     the call in the syntax tree, for ``g.fail(node, message)``. An argument is a ``V`` (run time) or
-    any Python value (compile time); with ``places=True`` fields and elements come as ``Place``. The
+    any Python value (compile time); with ``places=True`` fields and elements are an ``Lvalue``. The
     result is a ``V``, a compile-time value, a tuple or list of these, or None. A list that it is
     given must not be changed.
 
@@ -231,12 +235,14 @@ class Intrinsic:
 
     def __native_key__(self) -> str:
         if not self._key:
-            from antorcha.lang.native.digest import PACKAGE, file_hash, module_file
-
             home = self.emit.__code__.co_filename
-            files = [] if home.startswith(PACKAGE) else [home]
-            files += [s if isinstance(s, str) else module_file(s) for s in self.sources]
-            self._key = "intrinsic " + self.name + "".join(file_hash(f) for f in files)
+            files = [] if home.startswith(native_digest.PACKAGE) else [home]
+            files += [
+                s if isinstance(s, str) else native_digest.module_file(s) for s in self.sources
+            ]
+            self._key = (
+                "intrinsic " + self.name + "".join(native_digest.file_hash(f) for f in files)
+            )
         return self._key
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

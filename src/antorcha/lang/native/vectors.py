@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from antorcha.lang.native import plain as py
-from antorcha.lang.native.types import Ty, bool_, i32, i64, ptr, u32, u64, vec, void
+from antorcha.lang.native.types import Ty, bool_, i32, i64, ptr, u8, u32, u64, vec, void
 from antorcha.lang.native.values import Intrinsic, V, intrinsic
 
 
@@ -51,13 +51,13 @@ def _unary(name: str, kinds: str, python: Any, doc: str) -> Intrinsic:
     def emit(g: Any, node: Any, x: Any) -> V:
         x = g.rt(x, node)
         if x.ty.scalar.kind not in kinds:
-            g.fail(node, f"{made.name} does not take {x.ty}")
+            g.fail(node, f"{result.name} does not take {x.ty}")
         found = g.overloaded(name, x.ty.wide, g.widen(x))
         return g.narrow(x.ty, found) if x.ty.half else found  # type: ignore[no-any-return]
 
-    made = Intrinsic(emit, python, name=name)
-    made.__doc__ = doc
-    return made
+    result = Intrinsic(emit, python, name=name)
+    result.__doc__ = doc
+    return result
 
 
 sqrt = _unary("sqrt", "f", py.unary("sqrt"), "The square root, correctly rounded.")
@@ -94,12 +94,12 @@ def _zeros(name: str, python: Any, doc: str) -> Intrinsic:
     def emit(g: Any, node: Any, x: Any) -> V:
         x = g.rt(x, node)
         if x.ty.scalar.kind not in "iu":
-            g.fail(node, f"{made.name} takes integers, not {x.ty}")
+            g.fail(node, f"{result.name} takes integers, not {x.ty}")
         return g.overloaded(name, x.ty, x, "i1 false")  # type: ignore[no-any-return]
 
-    made = Intrinsic(emit, python, name={"ctlz": "clz", "cttz": "ctz"}[name])
-    made.__doc__ = doc
-    return made
+    result = Intrinsic(emit, python, name={"ctlz": "clz", "cttz": "ctz"}[name])
+    result.__doc__ = doc
+    return result
 
 
 clz = _zeros("ctlz", py.clz, "Zero bits above the highest set one; all bits of 0.")
@@ -114,9 +114,9 @@ def _nan_minmax(name: str) -> Intrinsic:
         found = g.overloaded(name, a.ty.wide, g.widen(a), g.widen(b))
         return g.narrow(a.ty, found) if a.ty.half else found  # type: ignore[no-any-return]
 
-    made = Intrinsic(emit, py.nan_minmax(name), name=name)
-    made.__doc__ = f"The {name} of two values; a NaN wins, and -0 is below +0."
-    return made
+    result = Intrinsic(emit, py.nan_minmax(name), name=name)
+    result.__doc__ = f"The {name} of two values; a NaN wins, and -0 is below +0."
+    return result
 
 
 minimum, maximum = _nan_minmax("minimum"), _nan_minmax("maximum")
@@ -126,9 +126,9 @@ def _truncating(op: str, doc: str) -> Intrinsic:
     def emit(g: Any, node: Any, a: Any, b: Any) -> V:
         return g.truncating(op, a, b, node)  # type: ignore[no-any-return]
 
-    made = Intrinsic(emit, py.truncating(op), name=f"trunc_{op}")
-    made.__doc__ = doc
-    return made
+    result = Intrinsic(emit, py.truncating(op), name=f"trunc_{op}")
+    result.__doc__ = doc
+    return result
 
 
 trunc_div = _truncating("div", "C's integer a / b, towards zero; a / 0 is 0, MIN / -1 is MIN.")
@@ -204,8 +204,6 @@ def _masked(g: Any, node: Any, mask: Any, n: int) -> V:
 
 def _stored(ty: Ty) -> Ty:
     """The vector type as it lies in memory: bools are bytes."""
-    from antorcha.lang.native.types import u8
-
     return vec[u8, ty.n] if ty.elem.kind == "b" else ty
 
 
@@ -301,7 +299,7 @@ def _reduction(name: str, doc: str) -> Intrinsic:
     def emit(g: Any, node: Any, v: Any) -> V:
         v = g.rt(v, node)
         if v.ty.kind != "v" or v.ty.elem.kind not in "iuf":
-            g.fail(node, f"{made.name} takes a vector of numbers, not {v.ty}")
+            g.fail(node, f"{result.name} takes a vector of numbers, not {v.ty}")
         if name == "add" and v.ty.elem.kind in "iu":
             return g.intr(f"llvm.vector.reduce.add.v{v.ty.n}{v.ty.elem.ll}", v.ty.elem, [v])  # type: ignore[no-any-return]
 
@@ -313,9 +311,9 @@ def _reduction(name: str, doc: str) -> Intrinsic:
         found = _halves(g, g.widen(v), join)
         return g.narrow(v.ty.elem, found) if v.ty.half else found
 
-    made = Intrinsic(emit, py.reduction(name), name=f"reduce_{name}")
-    made.__doc__ = doc
-    return made
+    result = Intrinsic(emit, py.reduction(name), name=f"reduce_{name}")
+    result.__doc__ = doc
+    return result
 
 
 reduce_add = _reduction("add", "The sum of a vector's lanes (floats: by halves).")
@@ -328,14 +326,14 @@ def _mask_reduction(name: str) -> Intrinsic:
     def emit(g: Any, node: Any, mask: Any) -> V:
         mask = g.rt(mask, node)
         if mask.ty.kind != "v" or mask.ty.elem is not bool_:
-            g.fail(node, f"{made.name} takes a mask, not {mask.ty}")
+            g.fail(node, f"{result.name} takes a mask, not {mask.ty}")
         return g.intr(  # type: ignore[no-any-return]
             f"llvm.vector.reduce.{'or' if name == 'any' else 'and'}.v{mask.ty.n}i1", bool_, [mask]
         )
 
-    made = Intrinsic(emit, py.mask_reduction(name), name=f"reduce_{name}")
-    made.__doc__ = f"Is {name} lane of a mask set? (A bool.)"
-    return made
+    result = Intrinsic(emit, py.mask_reduction(name), name=f"reduce_{name}")
+    result.__doc__ = f"Is {name} lane of a mask set? (A bool.)"
+    return result
 
 
 reduce_any, reduce_all = _mask_reduction("any"), _mask_reduction("all")

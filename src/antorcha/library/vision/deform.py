@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from antorcha.core.lazy import Array, np
 from antorcha.errors import ShapeError, operand
-from antorcha.lazy import Array, np
 from antorcha.library.custom import register_autograd
 from antorcha.library.vision import deform_kernels
 from antorcha.library.vision.kernels import TYPES
@@ -68,10 +68,10 @@ class _Windows:
 
     def columns(self) -> Tensor:
         """The windows' values, (groups, rows, places)."""
-        made = np.empty((self.groups, self.rows, self.places), self.x.dtype)
-        if made.size:
-            self._run(made, None, None, None, False)
-        return from_numpy(made)
+        result = np.empty((self.groups, self.rows, self.places), self.x.dtype)
+        if result.size:
+            self._run(result, None, None, None, False)
+        return from_numpy(result)
 
     def gradients(self, columns: Array) -> tuple[Array, Array, Array | None]:
         """Of the input, the offset and the mask, from that of the columns."""
@@ -94,8 +94,8 @@ def deform_conv2d(input: Tensor, weight: Tensor, *rest: Any) -> Tensor:
     call = _Windows(input, weight, *rest)
     matrix = weight.detach().reshape(call.groups, -1, call.rows)
     product = (matrix @ call.columns()).reshape(call.result)
-    made: Tensor = product.transpose(0, 1).contiguous()
-    return made.add_(from_numpy(call.bias).reshape(1, -1, 1, 1))
+    result: Tensor = product.transpose(0, 1).contiguous()
+    return result.add_(from_numpy(call.bias).reshape(1, -1, 1, 1))
 
 
 def _backward(grad: Tensor, input: Tensor, weight: Tensor, *rest: Any) -> tuple[Tensor, ...]:

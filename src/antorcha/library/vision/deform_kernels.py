@@ -1,7 +1,5 @@
 """The native functions behind ``torch.ops.torchvision.deform_conv2d``: windows at any places."""
 
-# This file is in the kernel language, whose types are values: mypy cannot read it.
-# mypy: ignore-errors
 from __future__ import annotations
 
 from antorcha.lang.native import (

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from antorcha._ops import OpOverloadPacket, ops
+from antorcha.core.lazy import np
 from antorcha.errors import MissingFeature
-from antorcha.lazy import np
 from antorcha.runtime.tensor import Tensor
 from antorcha.tensor.interop import from_numpy
 

@@ -5,8 +5,6 @@ share their results out among the threads; backward kernels add into planes that
 share out the channels instead.
 """
 
-# This file is in the kernel language, whose types are values: mypy cannot read it.
-# mypy: ignore-errors
 from __future__ import annotations
 
 from antorcha.lang.native import (

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from antorcha.core.lazy import Array, np
 from antorcha.errors import GraphError, MissingFeature, ShapeError, operand
-from antorcha.lazy import Array, np
 from antorcha.library.custom import register_autograd
 from antorcha.library.vision import kernels
 from antorcha.library.vision.schemas import OPERATORS
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 from antorcha.runtime.tensor import Tensor
 from antorcha.tensor.interop import from_numpy
 

@@ -38,6 +38,7 @@ SCHEMAS: Final = (
 )
 
 OPERATORS: Final[dict[str, PythonOverload]] = {
-    made._opname: made for made in [define("torchvision", parse_schema(text)) for text in SCHEMAS]
+    result._opname: result
+    for result in [define("torchvision", parse_schema(text)) for text in SCHEMAS]
 }
 OPERATORS["_cuda_version"].kernels["default"] = lambda: -1

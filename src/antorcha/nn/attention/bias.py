@@ -27,8 +27,8 @@ class CausalVariant(enum.IntEnum):
 def _bias(variant: CausalVariant, size: tuple[int, ...]) -> CausalBias:
     if len(size) != 2:
         raise AssertionError(f"causal_{variant.name.lower()} only supports 2D tensors")
-    made: CausalBias = __getattr__("CausalBias")(variant, *size)
-    return made
+    result: CausalBias = __getattr__("CausalBias")(variant, *size)
+    return result
 
 
 def causal_upper_left(*size: int) -> CausalBias:

@@ -7,9 +7,9 @@ import math
 from collections.abc import Callable
 from typing import Any, Final
 
-from antorcha import dtypes
+from antorcha.core import dtypes
 from antorcha.errors import GraphError, MissingFeature, ShapeError
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 from antorcha.runtime.tensor import Tensor
 
 Mod = Callable[..., Any]
@@ -226,15 +226,15 @@ class BlockMask:
     def _with(self, part: Callable[[Any], Any], mask_mod: Mod) -> BlockMask:
         """The same lengths, and of each tensor of keys a part."""
         full = self.full_kv_num_blocks is not None
-        made = BlockMask.from_kv_blocks(
+        result = BlockMask.from_kv_blocks(
             part(self.kv_num_blocks), part(self.kv_indices),
             part(self.full_kv_num_blocks) if full else None,
             part(self.full_kv_indices) if full else None,
             BLOCK_SIZE=self.BLOCK_SIZE, mask_mod=mask_mod, seq_lengths=self.seq_lengths,
             compute_q_blocks=self.q_indices is not None,
         )  # fmt: skip
-        made.dq_kv_order_spt = self.dq_kv_order_spt
-        return made
+        result.dq_kv_order_spt = self.dq_kv_order_spt
+        return result
 
     def _adjust(self, new_q_len: int, new_kv_len: int) -> BlockMask:
         """The upper left corner of the mask, for fewer queries and keys."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from antorcha import dtypes
+from antorcha.core import dtypes
 from antorcha.errors import ValueRangeError, warn
 from antorcha.nn import functional as F
 from antorcha.nn.attention.bias import CausalVariant
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 from antorcha.runtime.tensor import Tensor
 
 
@@ -40,8 +40,8 @@ class CausalBias(Tensor):
     def __new__(cls, variant: CausalVariant, seq_len_q: int, seq_len_kv: int) -> CausalBias:
         if not isinstance(variant, CausalVariant):
             raise AssertionError(f"variant must be a CausalVariant, got {type(variant).__name__}")
-        made: CausalBias = T.empty(variant, seq_len_q, seq_len_kv).as_subclass(cls)
-        return made
+        result: CausalBias = T.empty(variant, seq_len_q, seq_len_kv).as_subclass(cls)
+        return result
 
     def __init__(self, variant: CausalVariant, seq_len_q: int, seq_len_kv: int) -> None:
         self.variant = variant

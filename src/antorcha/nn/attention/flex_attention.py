@@ -14,8 +14,8 @@ from __future__ import annotations
 import inspect
 from typing import Any, NamedTuple, TypedDict
 
-from antorcha import dtypes
 from antorcha.autograd import no_grad
+from antorcha.core import dtypes
 from antorcha.errors import (
     DeviceError,
     GraphError,
@@ -34,7 +34,7 @@ from antorcha.nn.attention.block_mask import (
     noop_mask,
     sliced_mask_mod_error,
 )
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 
 __all__ = [
     "AuxOutput", "AuxRequest", "BlockMask", "FlexKernelOptions", "and_masks", "create_block_mask",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from antorcha.errors import MissingFeature, ShapeError, ValueRangeError, explain_missing
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 
 __all__ = ["AuxRequest", "varlen_attn", "varlen_attn_out"]
 

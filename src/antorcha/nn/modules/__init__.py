@@ -7,6 +7,7 @@ import sys
 from types import ModuleType
 
 from antorcha import nn
+from antorcha.core.shapes import Size
 from antorcha.errors import explain_missing
 from antorcha.nn import *  # noqa: F403
 from antorcha.nn import (
@@ -40,7 +41,6 @@ from antorcha.nn import (
 )  # fmt: skip
 from antorcha.nn.module import Module
 from antorcha.runtime.tensor import Tensor
-from antorcha.shapes import Size
 
 utils = importlib.import_module(f"{__name__}.utils")  # not nn.utils, which the star brought
 _FILES: dict[str, ModuleType] = {

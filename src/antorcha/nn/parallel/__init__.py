@@ -8,7 +8,7 @@ from typing import Any
 
 from antorcha.errors import MissingFeature, ValueRangeError, no_such_name, warn
 from antorcha.nn.module import Module
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 from antorcha.runtime.tensor import Tensor
 
 __all__ = [

@@ -8,7 +8,7 @@ from antorcha.errors import GraphError
 from antorcha.nn import functional as F
 from antorcha.nn.linear import Identity
 from antorcha.nn.module import Module
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 
 
 class FloatFunctional(Module):

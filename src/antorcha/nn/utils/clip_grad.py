@@ -7,7 +7,7 @@ from typing import Any
 
 from antorcha.autograd import no_grad
 from antorcha.errors import ShapeError, warn
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 from antorcha.runtime.tensor import Tensor
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from antorcha.errors import ArgumentError, ShapeError
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 from antorcha.runtime.tensor import Tensor
 
 

@@ -6,7 +6,7 @@ import copy
 from typing import Any
 
 from antorcha.nn.parameter import Parameter
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 
 __all__ = [
     "fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights",
@@ -21,10 +21,10 @@ def _fused(weight: Any, bias: Any, mean: Any, var: Any, eps: float, scale: Any, 
     scale = T.ones_like(mean) if scale is None else scale
     shift = T.zeros_like(mean) if shift is None else shift
     factor = T.rsqrt(var + eps) * scale
-    made = weight * factor.reshape(shape).to(weight.dtype)
+    result = weight * factor.reshape(shape).to(weight.dtype)
     moved = ((bias - mean) * factor + shift).to(bias_dtype)
     return (
-        Parameter(made.detach(), weight.requires_grad),  # type: ignore[call-arg]
+        Parameter(result.detach(), weight.requires_grad),  # type: ignore[call-arg]
         Parameter(moved.detach(), bias.requires_grad),  # type: ignore[call-arg]
     )
 
@@ -61,12 +61,12 @@ def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
     Conv2d(1, 2, kernel_size=(3, 3), stride=(1, 1))
     """
     _check(conv, bn)
-    made = copy.deepcopy(conv)
-    made.weight, made.bias = fuse_conv_bn_weights(
-        made.weight, made.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias,
+    result = copy.deepcopy(conv)
+    result.weight, result.bias = fuse_conv_bn_weights(
+        result.weight, result.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias,
         transpose,
     )  # fmt: skip
-    return made
+    return result
 
 
 def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
@@ -77,8 +77,8 @@ def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
             "To fuse, linear.out_features == bn.num_features or bn.num_features == 1, got "
             f"linear.out_features={linear.out_features} and bn.num_features={bn.num_features}"
         )
-    made = copy.deepcopy(linear)
-    made.weight, made.bias = fuse_linear_bn_weights(
-        made.weight, made.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias
+    result = copy.deepcopy(linear)
+    result.weight, result.bias = fuse_linear_bn_weights(
+        result.weight, result.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias
     )
-    return made
+    return result

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from antorcha import dtypes
+from antorcha.core import dtypes
+from antorcha.core.lazy import lazy
 from antorcha.errors import ShapeError, ValueRangeError
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 from antorcha.runtime.tensor import Tensor
+from antorcha.tensor.create import tensor
+
+utils_rnn = lazy("antorcha.nn.utils.rnn")
 
 
 class _Parts(NamedTuple):
@@ -63,8 +67,8 @@ class PackedSequence(_Parts):
 
     def cuda(self, *args: Any, **kwargs: Any) -> PackedSequence:
         """The same on a GPU."""
-        made = T.empty((), dtype=self.data.dtype, device=self.data.device).to(*args, **kwargs)
-        if made.is_cuda:
+        result = T.empty((), dtype=self.data.dtype, device=self.data.device).to(*args, **kwargs)
+        if result.is_cuda:
             return self.to(*args, **kwargs)
         kwargs["device"] = "cuda"
         return self.to(*args, **kwargs)
@@ -131,8 +135,6 @@ def _rows(counts: list[int], batch: int) -> list[int]:
 
 
 def _as_tensor(values: list[int], device: Any = None) -> Any:
-    from antorcha.tensor.create import tensor
-
     return tensor(values, dtype=dtypes.int64, device=device)
 
 
@@ -249,10 +251,10 @@ def pack_sequence(sequences: Any, enforce_sorted: bool = True) -> PackedSequence
     >>> torch.nn.utils.rnn.pack_sequence([torch.ones(2), torch.zeros(1)]).batch_sizes
     tensor([2, 1])
     """
-    from antorcha.nn.utils.rnn import pad_sequence
-
     lengths = [s.size(0) for s in sequences]
-    return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
+    return pack_padded_sequence(
+        utils_rnn.pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted
+    )
 
 
 def unpack_sequence(packed_sequences: Any) -> list[Any]:
@@ -262,7 +264,6 @@ def unpack_sequence(packed_sequences: Any) -> list[Any]:
     >>> torch.nn.utils.rnn.unpack_sequence(packed)
     [tensor([1, 2]), tensor([3])]
     """
-    from antorcha.nn.utils.rnn import unpad_sequence
-
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
-    return unpad_sequence(padded, lengths, batch_first=True)
+    found: list[Any] = utils_rnn.unpad_sequence(padded, lengths, batch_first=True)
+    return found

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from antorcha.autograd import no_grad
+from antorcha.core.dtypes import finfo
 from antorcha.errors import MissingFeature, OutOfRange, ValueRangeError
 from antorcha.nn import functional as F
 from antorcha.nn.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from antorcha.nn.module import Module
 from antorcha.nn.utils import parametrize
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 from antorcha.runtime.tensor import Tensor
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
@@ -58,12 +59,12 @@ class _Orthogonal(Module):
         if wide:
             x, n, k = x.mT, k, n
         if self.orthogonal_map == "householder":
-            made = _reflections(x) * x.diagonal(dim1=-2, dim2=-1).int().unsqueeze(-2)
+            result = _reflections(x) * x.diagonal(dim1=-2, dim2=-1).int().unsqueeze(-2)
         else:
-            made = self._of_skew(x.tril(), n, k)
+            result = self._of_skew(x.tril(), n, k)
         if hasattr(self, "base"):
-            made = self.base @ made
-        return made.mT if wide else made
+            result = self.base @ result
+        return result.mT if wide else result
 
     def _of_skew(self, x: Any, n: int, k: int) -> Any:
         if n != k:
@@ -71,11 +72,11 @@ class _Orthogonal(Module):
             x = T.cat([x, none], -1)
         a = x - x.mH
         if self.orthogonal_map == "matrix_exp":
-            made = T.linalg_matrix_exp(a)
+            result = T.linalg_matrix_exp(a)
         else:
             eye = T.eye(n, dtype=a.dtype, device=a.device)
-            made = T.linalg_solve(eye - a * 0.5, eye + a * 0.5)
-        return made[..., :k] if n != k else made
+            result = T.linalg_solve(eye - a * 0.5, eye + a * 0.5)
+        return result[..., :k] if n != k else result
 
     def right_inverse(self, q: Any) -> Any:
         if q.shape != self.shape:
@@ -110,8 +111,6 @@ class _Orthogonal(Module):
 
 
 def _is_orthogonal(q: Any) -> bool:
-    from antorcha.dtypes import finfo
-
     n, k = q.shape[-2:]
     eye = T.eye(k, dtype=q.dtype, device=q.device)
     return bool(
@@ -153,8 +152,8 @@ def orthogonal(
             'orthogonal_map has to be one of "matrix_exp", "cayley", "householder". '
             f"Got: {orthogonal_map}"
         )
-    made = _Orthogonal(weight, orthogonal_map, use_trivialization=use_trivialization)
-    parametrize.register_parametrization(module, name, made, unsafe=True)
+    result = _Orthogonal(weight, orthogonal_map, use_trivialization=use_trivialization)
+    parametrize.register_parametrization(module, name, result, unsafe=True)
     return module
 
 
@@ -306,6 +305,6 @@ def spectral_norm(
     tensor(True)
     """
     weight = _tensor_of(module, name)
-    made = _SpectralNorm(weight, n_power_iterations, output_dim(module, dim), eps)
-    parametrize.register_parametrization(module, name, made)
+    result = _SpectralNorm(weight, n_power_iterations, output_dim(module, dim), eps)
+    parametrize.register_parametrization(module, name, result)
     return module

@@ -82,12 +82,12 @@ class ParametrizationList(ModuleList):
         else:
             self._take_several(original, new)
         if not unsafe:
-            made = self()
-            if not isinstance(made, Tensor):
+            result = self()
+            if not isinstance(result, Tensor):
                 raise ValueRangeError(
-                    f"A parametrization must return a tensor. Got {type(made).__name__}."
+                    f"A parametrization must return a tensor. Got {type(result).__name__}."
                 )
-            _unchanged("Registering a parametrization", dtype, shape, made)
+            _unchanged("Registering a parametrization", dtype, shape, result)
 
     def _take_one(self, original: Any, new: Any) -> None:
         for what in ("dtype", "device"):
@@ -159,9 +159,9 @@ class ParametrizationList(ModuleList):
         return value
 
 
-def _unchanged(what: str, dtype: Any, shape: Any, made: Any) -> None:
+def _unchanged(what: str, dtype: Any, shape: Any, result: Any) -> None:
     """Raises where a parametrization changes the tensor's dtype or shape."""
-    for name, old, new in (("dtype", dtype, made.dtype), ("shape", shape, made.shape)):
+    for name, old, new in (("dtype", dtype, result.dtype), ("shape", shape, result.shape)):
         if old != new:
             raise ValueRangeError(
                 f"{what} may not change the {name} of the tensor, unless `unsafe` flag is "
@@ -182,8 +182,8 @@ def _own_class(module: Module) -> None:
 
     def copied(self: Any, memo: dict[int, Any]) -> Any:
         if id(self) not in memo:
-            made = memo[id(self)] = object.__new__(type(self))
-            made.__dict__.update(copy.deepcopy(self.__dict__, memo))
+            result = memo[id(self)] = object.__new__(type(self))
+            result.__dict__.update(copy.deepcopy(self.__dict__, memo))
         return memo[id(self)]
 
     members: dict[str, Any] = {"__getstate__": no_state}
@@ -238,13 +238,13 @@ def register_parametrization(
         module.parametrizations[tensor_name].unsafe |= unsafe
     elif tensor_name in module._buffers or tensor_name in module._parameters:
         original = getattr(module, tensor_name)
-        made = ParametrizationList([parametrization], original, unsafe)
+        result = ParametrizationList([parametrization], original, unsafe)
         delattr(module, tensor_name)
         if not is_parametrized(module):
             _own_class(module)
             module.parametrizations = ModuleDict()
         _property(module, tensor_name)
-        module.parametrizations[tensor_name] = made
+        module.parametrizations[tensor_name] = result
     else:
         raise ValueRangeError(
             f"Module '{module}' does not have a parameter, a buffer, or a parametrized element "
@@ -256,13 +256,15 @@ def register_parametrization(
 def _check_another(module: Any, name: str, parametrization: Any) -> None:
     """One more parametrization keeps dtype and shape, and so does its inverse."""
     old = getattr(module, name)
-    made = parametrization(old)
-    if not isinstance(made, Tensor):
-        raise ValueRangeError(f"A parametrization must return a tensor. Got {type(made).__name__}.")
-    _unchanged("Registering a parametrization", old.dtype, old.shape, made)
+    result = parametrization(old)
+    if not isinstance(result, Tensor):
+        raise ValueRangeError(
+            f"A parametrization must return a tensor. Got {type(result).__name__}."
+        )
+    _unchanged("Registering a parametrization", old.dtype, old.shape, result)
     if hasattr(parametrization, "right_inverse"):
         try:
-            back = parametrization.right_inverse(made)
+            back = parametrization.right_inverse(result)
         except NotImplementedError:
             return
         if not isinstance(back, Tensor):
@@ -331,9 +333,9 @@ def transfer_parametrizations_and_params(
             setattr(to_module, name, Parameter(value))  # type: ignore[call-arg]
         for each in held:
             register_parametrization(to_module, name, each)
-        made = to_module.parametrizations[name]
+        result = to_module.parametrizations[name]
         for own in ["original"] if held.is_tensor else [
             f"original{k}" for k in range(held.ntensors)
         ]:  # fmt: skip
-            setattr(made, own, getattr(held, own))
+            setattr(result, own, getattr(held, own))
     return to_module

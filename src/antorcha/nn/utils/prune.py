@@ -13,7 +13,7 @@ from typing import Any
 
 from antorcha.errors import ArgumentError, OutOfRange, ValueRangeError
 from antorcha.nn.utils.convert_parameters import parameters_to_vector
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 
 
 class BasePruningMethod(ABC):

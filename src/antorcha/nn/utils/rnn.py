@@ -14,7 +14,7 @@ from antorcha.nn.utils.packed import (
     pad_packed_sequence,
     unpack_sequence,
 )
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 from antorcha.runtime.tensor import Tensor
 
 __all__ = [

@@ -9,7 +9,7 @@ from antorcha.errors import ShapeError, ValueRangeError, explain_missing
 from antorcha.nn import functional as F
 from antorcha.nn.parameter import Parameter, is_lazy
 from antorcha.nn.utils.parametrizations import as_matrix, output_dim, unit_noise
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 
 
 class SpectralNorm:
@@ -51,7 +51,7 @@ class SpectralNorm:
                 raise ShapeError(
                     f"Cannot register two spectral_norm hooks on the same parameter {name}"
                 )
-        made = SpectralNorm(name, n_power_iterations, dim, eps)
+        result = SpectralNorm(name, n_power_iterations, dim, eps)
         weight = module._parameters[name]
         if weight is None:
             raise ValueRangeError(f"`SpectralNorm` cannot be applied as parameter `{name}` is None")
@@ -68,9 +68,9 @@ class SpectralNorm:
         setattr(module, name, weight.data)
         module.register_buffer(name + "_u", u)
         module.register_buffer(name + "_v", v)
-        module.register_forward_pre_hook(made)
-        module._register_state_dict_hook(SpectralNormStateDictHook(made))
-        return made
+        module.register_forward_pre_hook(result)
+        module._register_state_dict_hook(SpectralNormStateDictHook(result))
+        return result
 
     def remove(self, module: Any) -> None:
         """Makes the weight a parameter again."""

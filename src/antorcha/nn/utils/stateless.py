@@ -51,7 +51,7 @@ def _tied(own: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
     names: dict[int, list[str]] = {}
     for name, tensor in own.items():
         names.setdefault(id(tensor), []).append(name)
-    made = dict(given)
+    result = dict(given)
     for group in names.values():
         values = {id(given[n]): given[n] for n in group if n in given}
         if len(values) > 1:
@@ -60,8 +60,8 @@ def _tied(own: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
                 "Consider using tie_weights=False"
             )
         for value in values.values():
-            made.update(dict.fromkeys(group, value))
-    return made
+            result.update(dict.fromkeys(group, value))
+    return result
 
 
 @contextmanager

@@ -29,7 +29,7 @@ class WeightNorm:
                 raise ShapeError(
                     f"Cannot register two weight_norm hooks on the same parameter {name}"
                 )
-        made = WeightNorm(name, dim)
+        result = WeightNorm(name, dim)
         weight = getattr(module, name)
         if is_lazy(weight):
             raise ValueRangeError(
@@ -37,12 +37,12 @@ class WeightNorm:
                 "to run the dummy forward before applying weight normalization"
             )
         del module._parameters[name]
-        length = Parameter(norm_except(weight, made.dim).detach())  # type: ignore[call-arg]
+        length = Parameter(norm_except(weight, result.dim).detach())  # type: ignore[call-arg]
         module.register_parameter(name + "_g", length)
         module.register_parameter(name + "_v", Parameter(weight.detach()))  # type: ignore[call-arg]
-        setattr(module, name, made.compute_weight(module))
-        module.register_forward_pre_hook(made)
-        return made
+        setattr(module, name, result.compute_weight(module))
+        module.register_forward_pre_hook(result)
+        return result
 
     def remove(self, module: Any) -> None:
         """Makes the weight a parameter again."""

@@ -11,8 +11,8 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from antorcha import modes
-from antorcha.runtime.call import path
+from antorcha.core import modes
+from antorcha.core.hooks import hooks
 from antorcha.runtime.call.plan import Plan
 from antorcha.runtime.tensor import Tensor
 
@@ -20,11 +20,11 @@ Results: TypeAlias = tuple[Tensor, ...]
 Run: TypeAlias = Callable[[], Results]
 
 
-class _State(threading.local):
+class _Intercepting(threading.local):
     stack: tuple[Interceptor, ...] = ()
 
 
-_state = _State()
+_state = _Intercepting()
 
 
 class Interceptor:
@@ -71,4 +71,4 @@ def aten_name(plan: Plan) -> str:
     return re.sub(r"(?<=.)([A-Z])", r"_\1", name).lower()
 
 
-path.intercept = _intercept
+hooks.intercept = _intercept

@@ -17,15 +17,19 @@ import itertools
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from antorcha import modes
+from antorcha.core import modes
+from antorcha.core.hooks import hooks
 from antorcha.errors import GraphError
 from antorcha.runtime.call.plan import VIEW
 from antorcha.runtime.tensor import Tensor
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from antorcha.runtime.call.plan import Plan
-    from antorcha.runtime.layout import Layout
-    from antorcha.runtime.storage import Storage
+    from antorcha.runtime.call.protocols import NodeSource
+    from antorcha.runtime.memory.layout import Layout
+    from antorcha.runtime.memory.storage import Storage
 
 Edge = Any  # None | Tensor | Node | tuple[Node, int]
 next_seq = itertools.count(1).__next__  # (the native path puts another in its place)
@@ -47,7 +51,7 @@ class Node:
     __slots__ = (
         "__weakref__", "edges", "hooks", "mask", "op", "plan", "saved", "seq", "stack", "values",
     )  # fmt: skip
-    op: Any  # the op's record; its ``rule`` computes the gradients
+    op: NodeSource  # the op's record; its ``rule`` computes the gradients
     plan: Plan | None
     edges: tuple[Edge, ...]
     mask: int  # bit k: operand k wants a gradient
@@ -75,8 +79,8 @@ def recorder(plan: Plan) -> Any:
     """What makes a plan's nodes: a builtin that takes FIELDS."""
     from antorcha.runtime.objects import maker
 
-    made = plan.record = maker(Node, FIELDS, {"op": plan.op, "hooks": None, "stack": None})
-    return made
+    result = plan.record = maker(Node, FIELDS, {"op": plan.op, "hooks": None, "stack": None})
+    return result
 
 
 FIELDS = ("plan", "edges", "mask", "saved", "values", "seq")
@@ -91,17 +95,14 @@ class PackedItems(list[Any]):
 
 
 RELEASED: Any = Released()
-regenerate: Any = None  # set by autograd.inplace: makes a stale view's grad_fn afresh
 CONSTANT = -(1 << 62)  # ``_seen`` of a view made in no_grad mode of what required a gradient
-pack_hook: Any = None  # set by autograd.saved: packs what is saved, under saved_tensors_hooks
-stack_of_caller: Any = None  # set by autograd.origin
 
 
 def edge_of(tensor: Tensor) -> Edge:
     """Where the gradient of ``tensor`` goes; None when it wants none."""
     base = tensor._base
     if base is not None and (tensor._rg or base._rg) and tensor._seen != tensor._storage.version:
-        regenerate(tensor)
+        hooks.regenerate(tensor)
     if not tensor._rg:
         return None
     fn = tensor._fn
@@ -151,35 +152,39 @@ def check_view(view: Tensor, happened: str) -> None:
 
 def attach(
     plan: Plan, operands: tuple[Tensor | None, ...], values: Any, outs: tuple[Tensor, ...]
-) -> Node | None:
+) -> None:
     """Records the call on its results, if an operand wants a gradient."""
+    edges = tuple([None if each is None else edge_of(each) for each in operands])
+    node = node_of(plan, operands, edges, values, outs)
+    if node is None:
+        return
+    for k, out in enumerate(outs):  # a plan with a rule has at least one differentiable result
+        if len(outs) == 1 or out._layout.dtype.kind in "fc":
+            out._rg = True
+            out._fn = node
+            out._nr = k
+
+
+def node_of(
+    plan: Plan, operands: Sequence[Tensor | None], edges: tuple[Edge, ...], values: Any,
+    outs: tuple[Tensor, ...],
+) -> Node | None:  # fmt: skip
+    """The node of a call with these edges; None: no gradient is wanted."""
+    if plan.rule is None:
+        return None
     mask = 0
-    edges = []
-    for k, operand in enumerate(operands):
-        edge = None if operand is None else edge_of(operand)
+    for k, edge in enumerate(edges):
         if edge is not None:
             mask |= 1 << k
-        edges.append(edge)
     mask &= plan.rule.mask
     if not mask:
         return None
     kept = saved_by(plan, mask)
     saved = [save(operands[k] if k >= 0 else outs[-1 - k]) for k in kept] if kept else kept
     record = plan.record or recorder(plan)
-    node: Node = record(plan, tuple(edges), mask, saved, values, next_seq())
+    node: Node = record(plan, edges, mask, saved, values, next_seq())
     if modes.busy:
         in_other_modes(node, kept, operands, outs)
-    if len(outs) == 1:  # a plan with a rule has at least one differentiable result
-        out = outs[0]
-        out._rg = True
-        out._fn = node
-        out._nr = 0
-        return node
-    for k, out in enumerate(outs):
-        if out._layout.dtype.kind in "fc":
-            out._rg = True
-            out._fn = node
-            out._nr = k
     return node
 
 
@@ -187,64 +192,8 @@ def saved_by(plan: Plan, mask: int) -> tuple[int, ...]:
     """What the plan's rule saves for gradients of the operands in ``mask``."""
     kept: tuple[int, ...] | None = plan.keeps.get(mask)
     if kept is None:
-        kept = plan.keeps[mask] = plan.rule.saves(plan, mask)
+        kept = plan.keeps[mask] = plan.rule.saves(plan, mask)  # type: ignore[union-attr]  # as above
     return kept
-
-
-def attach_to(plan: Plan, a: Tensor, b: Tensor | None, values: Any, out: Tensor) -> None:
-    """``attach`` for the short cuts: one or two operands (or a number), a fresh result, the default
-    mode. The same steps in line."""
-    mask = plan.rule.mask
-    edge: Edge = None
-    if a._base is not None:
-        edge = edge_of(a)
-    elif a._rg:
-        edge = a._fn
-        if edge is None:
-            edge = a
-        elif a._nr:
-            edge = (edge, a._nr)
-    edges: tuple[Edge, ...] = (edge,)
-    if edge is None:
-        mask &= -2
-    count = len(plan.tensors)
-    if count > 1:
-        other: Edge = None
-        if b is None:
-            pass
-        elif b._base is not None:
-            other = edge_of(b)
-        elif b._rg:
-            other = b._fn
-            if other is None:
-                other = b
-            elif b._nr:
-                other = (other, b._nr)
-        edges = (edge, other) if count == 2 else (edge, other) + (None,) * (count - 2)
-        mask &= 3 if other is not None else 1
-    else:
-        mask &= 1
-    if not mask:
-        return
-    saved: Any = plan.keeps.get(mask)
-    if saved is None:
-        saved = saved_by(plan, mask)
-    if saved:
-        items: list[Any] = []
-        for k in saved:
-            tensor = out if k < 0 else b if k else a
-            if tensor is None:
-                items.append(None)
-                continue
-            storage = tensor._storage
-            version = storage.version
-            if version < 0:
-                save(tensor)  # refuses
-            items.append((tensor._layout, storage, tensor._offset, version))
-        saved = items
-    record = plan.record or recorder(plan)
-    out._fn = record(plan, edges, mask, saved, values, next_seq())
-    out._rg = True
 
 
 def in_other_modes(node: Node, kept: Any, operands: Any, outs: Any) -> None:
@@ -253,12 +202,12 @@ def in_other_modes(node: Node, kept: Any, operands: Any, outs: Any) -> None:
     if word & modes.SAVED_HOOKS:
         node.saved = PackedItems(
             [
-                pack_hook(item, operands[k] if k >= 0 else outs[-1 - k])
+                hooks.pack(item, operands[k] if k >= 0 else outs[-1 - k])
                 for k, item in zip(kept, node.saved, strict=True)
             ]
         )
     if word & _NOTED:
-        node.stack = stack_of_caller()
+        node.stack = hooks.origin()
 
 
 _NOTED = modes.ANOMALY | modes.ORIGINS
@@ -266,4 +215,4 @@ _NOTED = modes.ANOMALY | modes.ORIGINS
 
 def where() -> Any:
     """Where the program is, for a node's ``stack``: None where that is not noted."""
-    return stack_of_caller() if modes.busy and modes.state.word & _NOTED else None
+    return hooks.origin() if modes.busy and modes.state.word & _NOTED else None

@@ -12,20 +12,20 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from antorcha.device import Device
-from antorcha.dtypes import dtype
+from antorcha.core.device import Device
+from antorcha.core.dtypes import dtype
+from antorcha.core.structs import replace
+from antorcha.core.symbols import Symbol, Trace, Untold, filled, hold_no_sizes, symbols_in
 from antorcha.lang.expr import Expr
 from antorcha.lang.expr.rows import RowProgram
 from antorcha.lang.native.function import Native, Spec
 from antorcha.lang.native.types import Ty
 from antorcha.runtime import launch as launches
-from antorcha.runtime import layout as layouts
 from antorcha.runtime import sequence as sequences
 from antorcha.runtime.call.plan import HOST, Plan, make
-from antorcha.runtime.launched import Draft, Pending
-from antorcha.runtime.layout import Layout
-from antorcha.structs import replace
-from antorcha.symbols import Symbol, Trace, Untold, filled, hold_no_sizes, symbols_in
+from antorcha.runtime.launched import LaunchDraft, LaunchWithOwner, PendingLaunch
+from antorcha.runtime.memory import layout as layouts
+from antorcha.runtime.memory.layout import Layout
 
 hold_no_sizes(dtype, Device, Expr, RowProgram, Native, Spec, Ty)
 Made = list[Any]
@@ -41,7 +41,7 @@ class Outline:
         """given: the operands' layouts, in order, as the plan was made for. call: the call that it
         is of (`sizes.SymbolicCall`), to plan it again with other symbols."""
         self.plan, self.call = plan, call
-        self.gradients: dict[Any, Any] = {}  # of its plans' nodes: see ops.replay_sizes
+        self.gradients: dict[Any, Any] = {}  # of its plans' nodes: see ops.kinds.replay_sizes
         plan.outline = self
         self.keeps = plan.keeps  # of all its plans: what a rule saves does not depend on sizes
         self.groups: list[Sequence[Any]] = []  # of words
@@ -51,14 +51,14 @@ class Outline:
         self.operands = len(given)
         self.packed = False  # is what it runs a sequence that gives places of results?
         self.calls: dict[int, list[tuple[int, Any]]] = {}  # of sequences: words that are pending
-        for k, lay in enumerate(given):
-            self.places.setdefault(id(lay), k)
+        for k, layout in enumerate(given):
+            self.places.setdefault(id(layout), k)
         if plan.kind == HOST:
             raise Untold("what runs on the host is not outlined")
         if symbols_in((plan.op, plan.rule)):
             raise Untold("a size is part of the op")
-        self.outs = [self._layout(lay) for lay in plan.outs]
-        self.tensors = [None if lay is None else self._layout(lay) for lay in plan.tensors]
+        self.outs = [self._layout(layout) for layout in plan.outs]
+        self.tensors = [None if layout is None else self._layout(layout) for layout in plan.tensors]
         self.fresh = self._filler(getattr(plan, "fresh", None))
         self.into = self._filler(getattr(plan, "into", None))
         self.rest = self._filler((plan.delta, plan.statics, plan.post, plan.post_names))
@@ -74,29 +74,29 @@ class Outline:
         self.builds.append(build)
         return place
 
-    def _layout(self, lay: Layout) -> int:
+    def _layout(self, layout: Layout) -> int:
         """Which of what is made a layout is."""
-        place = self.places.get(id(lay))
+        place = self.places.get(id(layout))
         if place is not None:
             return place
-        if not symbols_in((lay.shape, lay.strides)):
-            return self._add(lay, lambda made, words: lay)
+        if not symbols_in((layout.shape, layout.strides)):
+            return self._add(layout, lambda result, words: layout)
         group = len(self.groups)
-        self.groups += [lay.shape, lay.strides, (lay.numel, lay.low, lay.high)]
-        dtype, device, contiguous = lay.dtype, lay.device, lay.contiguous
+        self.groups += [layout.shape, layout.strides, (layout.numel, layout.low, layout.high)]
+        dtype, device, contiguous = layout.dtype, layout.device, layout.contiguous
 
-        def build(made: Made, words: Any) -> Layout:
+        def build(result: Made, words: Any) -> Layout:
             count, low, high = words[group + 2]
             return layouts.from_parts(
                 words[group], words[group + 1], dtype, device, count, contiguous, low, high
             )
 
-        return self._add(lay, build)
+        return self._add(layout, build)
 
     def _filler(self, thing: Any) -> Build:
         """How to make something again with numbers in it."""
         if not symbols_in(thing):
-            return lambda made, words: thing
+            return lambda result, words: thing
         symbols: list[Symbol] = []
 
         def note(symbol: Symbol) -> int:
@@ -108,7 +108,7 @@ class Outline:
             if isinstance(part, Layout):
                 self._layout(part)
                 return part
-            if isinstance(part, Pending):
+            if isinstance(part, PendingLaunch):
                 self._draft(part.source)
                 return part
             return None
@@ -118,47 +118,49 @@ class Outline:
         self.groups.append(symbols)
         places = self.places
 
-        def build(made: Made, words: Any) -> Any:
+        def build(result: Made, words: Any) -> Any:
             numbers = iter(words[group])
 
             def part_of(part: Any) -> Any:
                 if isinstance(part, Layout):
-                    return made[places[id(part)]]
-                if isinstance(part, Pending):
-                    return getattr(made[places[id(part.source)]], part.form)
+                    return result[places[id(part)]]
+                if isinstance(part, PendingLaunch):
+                    return getattr(result[places[id(part.source)]], part.form)
                 return None
 
             return filled(thing, lambda _: next(numbers), part_of)
 
-        if isinstance(thing, Pending):
+        if isinstance(thing, PendingLaunch):
             place, form = places[id(thing.source)], thing.form
-            return lambda made, words: getattr(made[place], form)
+            return lambda result, words: getattr(result[place], form)
         return build
 
     def _draft(self, draft: Any) -> int:
         place = self.places.get(id(draft))
         if place is not None:
             return place
-        if isinstance(draft, Draft):
+        if isinstance(draft, LaunchDraft):
             return self._add(draft, self._launch(draft))
         return self._add(draft, self._sequence(draft))
 
-    def _launch(self, draft: Draft) -> Build:
+    def _launch(self, draft: LaunchDraft) -> Build:
         group = len(self.groups)
         self.groups.append(draft.words)
         start, outs, sizes = draft.start, draft.outs, draft.sizes
         fail, about = self._filler(draft.fail), _shown(draft.what)
         tell, tells = self._filler(about), symbols_in(about)
 
-        def build(made: Made, words: Any) -> launches.Launch:
-            # (a copy: `made` will have the launch itself)
-            told = functools.partial(tell, [*made], words) if tells else about
-            return launches.launch_of(words[group], start, outs, fail(made, words), told, sizes)
+        def build(result: Made, words: Any) -> LaunchWithOwner:
+            # (a copy: `result` will have the launch itself)
+            told = functools.partial(tell, [*result], words) if tells else about
+            return launches.launch_of(words[group], start, outs, fail(result, words), told, sizes)
 
         return build
 
-    def _sequence(self, draft: sequences.Draft) -> Build:
-        pending = [(k, word) for k, word in enumerate(draft.words) if isinstance(word, Pending)]
+    def _sequence(self, draft: sequences.SequenceDraft) -> Build:
+        pending = [
+            (k, word) for k, word in enumerate(draft.words) if isinstance(word, PendingLaunch)
+        ]
         boxed = [(k, w) for k, w in enumerate(draft.words) if isinstance(w, sequences.Boxed)]
         self.calls[id(draft)] = pending
         calls = [(k, self._filler(word), word.form != "play") for k, word in pending]
@@ -167,14 +169,14 @@ class Outline:
         numbers = [
             word.symbol if isinstance(word, sequences.Boxed) else word for word in draft.words
         ]
-        self.groups.append([0 if isinstance(word, Pending) else word for word in numbers])
+        self.groups.append([0 if isinstance(word, PendingLaunch) else word for word in numbers])
 
-        def build(made: Made, words: Any) -> Any:
+        def build(result: Made, words: Any) -> Any:
             code = list(words[group])
             for at, find, launched in calls:
-                called = find(made, words)
+                called = find(result, words)
                 code[at] = id(called.__self__ if launched else called)
-            held = [find(made, words) for find in owners]
+            held = [find(result, words) for find in owners]
             for at, box in boxed:
                 held.append(box.made(code[at]))
                 code[at] = id(held[-1])
@@ -189,15 +191,15 @@ class Outline:
         words = self.program(*numbers)
         if words is None:
             return None
-        made: Made = list(given)
+        result: Made = list(given)
         for build in self.builds:
-            made.append(build(made, words))
+            result.append(build(result, words))
         plan = self.plan
-        delta, statics, post, names = self.rest(made, words)
+        delta, statics, post, names = self.rest(result, words)
         found = make(
-            plan.op, plan.kind, tuple([made[k] for k in self.outs]),
-            fresh=self.fresh(made, words), into=self.into(made, words), delta=delta,
-            tensors=tuple([None if k is None else made[k] for k in self.tensors]),
+            plan.op, plan.kind, tuple([result[k] for k in self.outs]),
+            fresh=self.fresh(result, words), into=self.into(result, words), delta=delta,
+            tensors=tuple([None if k is None else result[k] for k in self.tensors]),
             rule=plan.rule, statics=statics, post=post, post_names=names,
         )  # fmt: skip
         found.outline, found.numbers = self, tuple(numbers)

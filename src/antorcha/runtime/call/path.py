@@ -1,84 +1,86 @@
-"""The call path: from ``op(args)`` to the result. One way for every op, and short cuts to it.
+"""The call path: from ``op(args)`` to the result, one way for every op.
 
 The life of a call: the arguments are bound to the op's parameters and become a *key*; the key finds
 a *plan* (a miss asks the op to make one); the plan's kernel runs over the operands' storages; the
 result gets its node if an operand wants a gradient.
 
-This is the general way, for any op and any arguments, and the reference for the native path;
-``short`` has the short cuts behind operators and methods.
+This is the general way, for any op and any arguments, and the reference for the native path.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from antorcha import modes
+from antorcha.core import modes
+from antorcha.core.float8 import check_known
+from antorcha.core.hooks import hooks
+from antorcha.core.shapes import is_dense, may_overlap
 from antorcha.errors import ArgumentError, GraphError, MissingFeature, ShapeError
-from antorcha.float8 import check_known
 from antorcha.runtime.call import tape as tapes
-from antorcha.runtime.call.node import CONSTANT, attach, check_view, edge_of
+from antorcha.runtime.call.node import CONSTANT, attach, check_view, edge_of, node_of
 from antorcha.runtime.call.plan import FRESH, HOST, MANY, VIEW, VIEWS, Plan, remember
 from antorcha.runtime.tensor import Tensor, bare
-from antorcha.shapes import is_dense, may_overlap
 
 if TYPE_CHECKING:
-    from antorcha.runtime.storage import Storage
+    from antorcha.runtime.call.protocols import OpRecord, Planner
+    from antorcha.runtime.memory.storage import Storage
 
-override: Any = None  # set by tensor.subclass: runs __torch_function__ of subclasses
-foreign: Any = None  # set by tensor.subclass: the same for other classes, when a call has failed
-sparse: Any = None  # set by tensor.sparse: runs an op that has a sparse tensor among its arguments
-observe: Any = None  # set by autograd.profiler: runs a call, and writes it down
-retain: Any = None  # set by autograd.hooks: a tensor that retains its gradient has another node
-autocast: Any = None  # set by amp: runs a call with its arguments cast
-intercept: Any = None  # set by call.intercepting: runs a plan, or does without
-rebase: Any = None  # set by autograd.inplace: a write to a view changes its base's history
-upgrade_write: Any = None  # set by the native path: an in-place form may get a builtin
-mark_inference: Any = None  # set by autograd.modes
 
 _NUMBERS = (int, float, bool, complex)
 _UNRECORDED = modes.NO_GRAD | modes.INFERENCE
 _CAREFUL = modes.INFERENCE | modes.ANOMALY | modes.SAVED_HOOKS
 
 
-def call(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def call(op: Planner, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Runs an op on any arguments."""
     word = 0
-    if modes.sparse:
-        done = sparse(op, args, kwargs)
+    if modes.others_asked():
+        done = asked(op, args, kwargs)
         if done is not NotImplemented:
             return done
     if modes.busy:
-        if modes.subclasses:
-            done = override(op, args, kwargs)
-            if done is not NotImplemented:
-                return done
         word = modes.state.word
     try:
         if word & modes.AUTOCAST:
-            return autocast(op, args, kwargs, lambda args, kwargs: _careful(op, args, kwargs, word))
-        if word & _CAREFUL or modes.watched:
+            return hooks.autocast(
+                op, args, kwargs, lambda args, kwargs: _careful(op, args, kwargs, word)
+            )
+        if word & _CAREFUL or modes.profiled:
             return _careful(op, args, kwargs, word)
         return run(op, args, kwargs, not word & _UNRECORDED)
     except ArgumentError:
-        done = foreign(op, args, kwargs)
+        done = hooks.foreign(op, args, kwargs)
         if done is NotImplemented:
             raise
         return done
 
 
-def _careful(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], word: int) -> Any:
+def asked(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What a call gives whose arguments are of classes that have a say in it, examples of a batch,
+    dual tensors, or sparse; NotImplemented where they are not."""
+    done = NotImplemented
+    for name, wanted in (
+        ("override", modes.subclasses), ("batch", modes.batched), ("dual", modes.duals),
+        ("sparse", modes.sparse),
+    ):  # fmt: skip
+        if wanted and done is NotImplemented:
+            done = getattr(hooks, name)(op, args, kwargs)
+    return done
+
+
+def _careful(op: Planner, args: tuple[Any, ...], kwargs: dict[str, Any], word: int) -> Any:
     """The call in a mode where somebody else has a say."""
     record = not word & _UNRECORDED
-    if modes.watched:
-        result = observe(op, args, kwargs, run, op, args, kwargs, record)
+    if modes.profiled:
+        result = hooks.observe_call(op, args, kwargs, run, op, args, kwargs, record)
     else:
         result = run(op, args, kwargs, record)
     if word & modes.INFERENCE:
-        mark_inference(result)
+        hooks.mark_inference(result)
     return result
 
 
-def run(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool) -> Any:
+def run(op: Planner, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool) -> Any:
     """Binds, plans and executes; ``record`` says whether gradients may be recorded."""
     if modes.busy and modes.state.word & modes.SYMBOLS:
         return plan_alone(op, args, kwargs)
@@ -125,7 +127,7 @@ def plan_alone(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], write: bo
     plan = op.plans.get(key) if tape.finds_plans else None
     if plan is None:
         plan = op.make_plan(values, None)
-    outs = tuple([bare(lay, None) for lay in plan.outs])
+    outs = tuple([bare(layout, None) for layout in plan.outs])
     if _wants(plan, operands):
         for out in outs:  # who is asked whether gradients are wanted says it
             out._rg = out._layout.dtype.kind in "fc"
@@ -143,7 +145,7 @@ def _wants(plan: Plan, operands: Any) -> bool:
 def execute(plan: Plan, operands: Any, flat: list[Any], numbers: Any, record: bool) -> Any:
     """Runs a plan on operands that fit its key."""
     if modes.busy and modes.state.word & modes.INTERCEPT:
-        outs = intercept(plan, operands, lambda: results_of(plan, operands, flat, record))
+        outs = hooks.intercept(plan, operands, lambda: results_of(plan, operands, flat, record))
     else:
         outs = results_of(plan, operands, flat, record)
     result = outs[0] if plan.kind == FRESH or plan.kind == VIEW else plan.op.pack(outs)
@@ -178,10 +180,10 @@ def results_of(plan: Plan, operands: Any, flat: list[Any], record: bool) -> tupl
         return outs
     if kind == VIEWS:
         return views_of(operands[0], plan, record)
-    return tuple([bare(lay, storage) for lay, storage in plan.fresh(*flat)])
+    return tuple([bare(layout, storage) for layout, storage in plan.fresh(*flat)])
 
 
-def planned(op: Any, key: Any, operands: Any, values: list[Any], write: bool) -> Plan:
+def planned(op: Planner, key: Any, operands: Any, values: list[Any], write: bool) -> Plan:
     """The plan of a call, found by its sizes or made; see ``sizes``."""
     from antorcha.runtime.call import sizes  # (runs kernels: importing antorcha is not to)
 
@@ -205,7 +207,7 @@ def views_of(source: Tensor, plan: Plan, record: bool) -> tuple[Tensor, ...]:
     """The parts of a tensor, by plan: several views; ``plan.post`` has what each adds to the
     offset."""
     storage, offset = source._storage, source._offset
-    outs = tuple([bare(lay, storage, offset + d) for lay, d in zip(plan.outs, plan.post)])
+    outs = tuple([bare(layout, storage, offset + d) for layout, d in zip(plan.outs, plan.post)])
     for out in outs:
         join(out, source, record)
     return outs
@@ -235,28 +237,24 @@ def was_viewed(base: Tensor) -> bool:
 
 
 # ------------------------------------------------------------------------------- in place and out=
-def call_inplace(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def call_inplace(op: OpRecord, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``op_`` : the result is written over the first operand."""
-    if upgrade_write is not None and op.inplace is not None and op.inplace.native is None:
-        upgrade_write(op)
     word = 0
-    if modes.sparse:
-        done = sparse(op.inplace, args, kwargs)
+    if modes.others_asked():
+        done = asked(op.inplace, args, kwargs)
         if done is not NotImplemented:
             return done
     if modes.busy:
-        if modes.subclasses:
-            done = override(op.inplace, args, kwargs)
-            if done is not NotImplemented:
-                return done
         word = modes.state.word
-        if modes.watched:
+        if modes.profiled:
             record = not word & _UNRECORDED
-            return observe(op.inplace, args, kwargs, run_inplace, op, args, kwargs, record)
+            return hooks.observe_call(
+                op.inplace, args, kwargs, run_inplace, op, args, kwargs, record
+            )
     return run_inplace(op, args, kwargs, not word & _UNRECORDED)
 
 
-def run_inplace(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool) -> Any:
+def run_inplace(op: OpRecord, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool) -> Any:
     if modes.busy and modes.state.word & modes.SYMBOLS:
         return plan_alone(op, args, kwargs, write=True)
     name = op.name + "_"
@@ -339,27 +337,31 @@ _ONE_VALUE = ("fill_", "zero_")  # what they write does not depend on the order 
 def check_overlap(name: str, target: Tensor, operands: Any) -> list[Tensor]:
     """Refuses writes whose result would depend on the order of the elements. Gives the operands
     that must be copied first: they reach into the target's memory in a way of their own."""
-    lay = target._layout
-    if not lay.contiguous and name not in _ONE_VALUE and may_overlap(lay.shape, lay.strides):
+    layout = target._layout
+    if (
+        not layout.contiguous
+        and name not in _ONE_VALUE
+        and may_overlap(layout.shape, layout.strides)
+    ):
         raise ShapeError(
             f"{name}: unsupported operation: more than one element of the written-to tensor "
-            f"(shape {tuple(lay.shape)}, strides {lay.strides}) refers to a single memory location."
-            " Please clone() the tensor before performing the operation."
+            f"(shape {tuple(layout.shape)}, strides {layout.strides}) refers to a single memory "
+            "location. Please clone() the tensor before performing the operation."
         )
     spoilt = []
-    storage, low, high = target._storage, target._offset, target._offset + lay.high
+    storage, low, high = target._storage, target._offset, target._offset + layout.high
     for other in operands[1:]:
         if other is None or not shared(other._storage, storage):
             continue
         theirs = other._layout
         if other._offset == low and (
-            (theirs.shape == lay.shape and theirs.strides == lay.strides)
-            or theirs.numel == lay.numel == 1
+            (theirs.shape == layout.shape and theirs.strides == layout.strides)
+            or theirs.numel == layout.numel == 1
         ):
             continue
         if other._offset >= high or low >= other._offset + theirs.high:
             continue
-        if is_dense(lay.shape, lay.strides) and is_dense(theirs.shape, theirs.strides):
+        if is_dense(layout.shape, layout.strides) and is_dense(theirs.shape, theirs.strides):
             raise ShapeError(
                 f"{name}: unsupported operation: some elements of the input tensor and the "
                 "written-to tensor refer to a single memory location. Please clone() the tensor "
@@ -370,7 +372,7 @@ def check_overlap(name: str, target: Tensor, operands: Any) -> list[Tensor]:
 
 
 def with_copies(
-    op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], spoilt: list[Tensor]
+    op: OpRecord, args: tuple[Any, ...], kwargs: dict[str, Any], spoilt: list[Tensor]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The arguments of a write with copies of those that it would change while it reads them."""
     copies = {id(each): op.copy_of(each) for each in spoilt}
@@ -394,39 +396,23 @@ def before_write(plan: Plan, target: Tensor, operands: Any, edges: Any) -> list[
                 mask |= 1 << k
         for k in rule.saves(plan, mask & rule.mask):
             if k >= 0 and kept[k] is not None and shared(kept[k]._storage, target._storage):
-                kept[k] = plan.op.copy_of(kept[k])
+                kept[k] = plan.op.copy_of(kept[k])  # type: ignore[attr-defined]  # an op's plan
     return kept
 
 
 def record_write(plan: Plan, target: Tensor, operands: Any, numbers: Any, edges: Any) -> None:
     """Gives a tensor that was just overwritten its new history."""
-    node = attach_with(plan, operands, numbers, edges, target)
+    node = node_of(plan, operands, edges, numbers, (target,))
     if target._base is not None:
-        rebase(target, node)
+        hooks.rebase(target, node)
     elif node is not None:
         if not target._rg and was_viewed(target):
             modes.note_stale_views(target)
         target._fn, target._nr, target._rg = node, 0, True
         if target._extra is not None and target._extra.retains is not None:
-            retain(target)
+            hooks.retain(target)
     else:
         target._fn, target._nr, target._rg = None, 0, False
-
-
-def attach_with(plan: Plan, operands: Any, numbers: Any, edges: Any, out: Tensor) -> Any:
-    """``attach`` for a write: the edges were taken before it, the result is the target itself."""
-    if plan.rule is None:
-        return None
-    shadow = [None if o is None else bare(o._layout, o._storage, o._offset) for o in operands]
-    for each, edge in zip(shadow, edges, strict=True):
-        if each is not None and edge is not None:
-            each._rg = True
-            if isinstance(edge, tuple):
-                each._fn, each._nr = edge
-            else:
-                each._fn = edge  # a leaf stands for itself: edge_of gives _fn back unchanged
-    result = bare(out._layout, out._storage, out._offset)
-    return attach(plan, tuple(shadow), numbers, (result,))
 
 
 def check_outs(name: str, outs: Any) -> None:
@@ -439,11 +425,11 @@ def check_outs(name: str, outs: Any) -> None:
             )  # fmt: skip
 
 
-def call_out(op: Any, out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def call_out(op: OpRecord, out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``op(..., out=t)``: the result is written to ``t``, which is resized if it does not fit."""
     outs = out if isinstance(out, (tuple, list)) else (out,)
     check_outs(op.name, outs)
-    if modes.sparse and sparse(op, (*args, *outs), kwargs) is not NotImplemented:
+    if modes.sparse and hooks.sparse(op, (*args, *outs), kwargs) is not NotImplemented:
         raise ArgumentError(f"{op.name}(): out= is not supported with sparse tensors")
     if modes.busy:
         tapes.spoil(f"{op.name} writes to out=")

@@ -10,16 +10,20 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from antorcha import dtypes
-from antorcha.device import backend
-from antorcha.lazy import without_collecting
-from antorcha.runtime import layout as layouts
+from antorcha.core import dtypes
+from antorcha.core.device import backend
+from antorcha.core.lazy import without_collecting
+from antorcha.runtime.memory import layout as layouts
 from antorcha.runtime.tensor import PLAIN, Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from antorcha.runtime.layout import Layout
+    from antorcha.runtime.call.node import Node
+    from antorcha.runtime.call.outline import Outline
+    from antorcha.runtime.call.protocols import GradientRule, Planner
+    from antorcha.runtime.call.sizes import Family
+    from antorcha.runtime.memory.layout import Layout
 
 LIMIT = 20_000  # plans kept before all are dropped
 _tables: list[dict[Any, Plan]] = []
@@ -38,7 +42,7 @@ class Plan:
         "out", "outline", "outs", "post", "post_names", "record", "replays", "rule", "run",
         "sequence", "statics", "tensors", "vjp",
     )  # fmt: skip
-    op: Any
+    op: Planner
     kind: int  # FRESH, MANY, VIEW, HOST or VIEWS
     outs: tuple[Layout, ...]  # of the results
     out: Layout  # of the first
@@ -49,15 +53,15 @@ class Plan:
     allocate: Callable[[int], Any]  # of several results: a storage of so many bytes
     delta: int  # of a view: what to add to the offset
     tensors: tuple[Layout | None, ...]  # the tensor operands' layouts
-    rule: Any  # how to record it; None when it has no derivative
+    rule: GradientRule | None  # how to record it; None when it has no derivative
     run: Callable[..., Tensor]  # the one result: fresh, and a tensor around it
     makers: tuple[Callable[..., Tensor], ...]  # of several results: of its storage, each
-    record: Any  # makes the nodes that record it; found when the first is made
+    record: Callable[..., Node] | None  # makes the nodes that record it; None: not found yet
     statics: dict[str, Any]  # the arguments that are in the key by value
     replays: Any  # of its gradients, as the native engine reads them
     keeps: dict[int, tuple[int, ...]]  # operands that want gradients -> what their rule saves
-    family: Any  # of calls that differ in sizes only (`sizes.Family`); None: it has none
-    outline: Any  # that it was made by (`outline.Outline`), from its `numbers`; None: by none
+    family: Family | None  # of calls that differ in sizes only
+    outline: Outline | None  # that it was made by, from its `numbers`
     numbers: tuple[int, ...]
     vjp: dict[Any, Any]  # cache: plans of this plan's gradient kernels
     post: Any  # family's own
@@ -68,7 +72,7 @@ FRESH, MANY, VIEW, HOST, VIEWS = range(5)
 
 
 def make(
-    op: Any,
+    op: Planner,
     kind: int,
     outs: tuple[Layout, ...],
     *,
@@ -76,7 +80,7 @@ def make(
     into: Callable[..., None] | None = None,
     delta: int = 0,
     tensors: tuple[Layout | None, ...] = (),
-    rule: Any = None,
+    rule: GradientRule | None = None,
     statics: dict[str, Any] | None = None,
     post: Any = None,
     post_names: tuple[str, ...] = (),
@@ -98,7 +102,7 @@ def make(
     if kind == FRESH and fresh is not None:
         plan.run = _running()(fresh, plan.out)
     elif kind == VIEW:
-        plan.run = functools.partial(_view_maker(), plan.out)
+        _running()  # so that a program that begins with views goes natively, too
     elif kind == MANY:
         plan.makers = tuple([tensor_maker(out) for out in outs])
         plan.allocate = backend(plan.out.device).allocate
@@ -114,34 +118,24 @@ def _running() -> Callable[..., Any]:
     return native.running
 
 
-def tensor_maker(lay: Layout) -> Callable[..., Tensor]:
+def tensor_maker(layout: Layout) -> Callable[..., Tensor]:
     """What makes tensors of that layout, in no graph, of a storage."""
-    return functools.partial(_fresh_maker(), lay)
+    return functools.partial(_fresh_maker(), layout)
 
 
 @functools.cache
 def _fresh_maker() -> Callable[..., Tensor]:
-    return _maker("_layout", "_storage")
-
-
-@functools.cache
-def _view_maker() -> Callable[..., Tensor]:
-    _running()  # so that a program that begins with views goes natively, too
-    return _maker("_layout", "_storage", "_offset", "_base", "_seen")
-
-
-def _maker(*given: str) -> Callable[..., Tensor]:
-    """What makes tensors in no graph of these fields."""
     from antorcha.runtime.objects import maker  # (compiled: importing antorcha is not to)
 
+    given = ("_layout", "_storage")
     return maker(Tensor, given, {k: value for k, value in PLAIN.items() if k not in given})
 
 
 def table() -> dict[Any, Plan]:
     """A new table of plans, flushed with all others."""
-    made: dict[Any, Plan] = {}
-    _tables.append(made)
-    return made
+    result: dict[Any, Plan] = {}
+    _tables.append(result)
+    return result
 
 
 def remember(where: dict[Any, Plan], key: Any, plan: Plan) -> Plan:

@@ -13,16 +13,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from antorcha.core.memo import keep
+from antorcha.core.symbols import Trace, Untold, hold_no_sizes
 from antorcha.errors import NativeError
-from antorcha.memo import keep
 from antorcha.runtime.call import plan as plans
 from antorcha.runtime.call.outline import Outline
 from antorcha.runtime.call.plan import Plan
-from antorcha.runtime.layout import Layout, form_of
+from antorcha.runtime.memory.layout import Layout, form_of
 from antorcha.runtime.tensor import Tensor, bare
-from antorcha.symbols import Trace, Untold, hold_no_sizes
+
+if TYPE_CHECKING:
+    from antorcha.runtime.call.protocols import Planner
 
 SINGLY = 2  # sizes of a family that are planned one by one
 MOST_OUTLINES = 4  # of a family; the first goes when there are more
@@ -53,7 +56,7 @@ _families: dict[Any, Family] = {}
 plans.on_flush(_families.clear)
 
 
-def planned(op: Any, key: Any, operands: Sequence[Any], values: list[Any], write: bool) -> Plan:
+def planned(op: Planner, key: Any, operands: Sequence[Any], values: list[Any], write: bool) -> Plan:
     """The plan of a call with these bound values, found or made. key: as ``op.bind`` gives it, the
     operands' layouts in it. write: it writes over its first operand."""
     given = [o._layout for o in operands if o is not None]
@@ -74,12 +77,12 @@ def planned(op: Any, key: Any, operands: Sequence[Any], values: list[Any], write
     plan: Plan = op.make_plan(values, outs)  # (refuses what it refuses)
     family.misses += 1
     if SINGLY < family.misses <= MOST_MISSES:
-        made = outlined(op, values, operands, numbers, write)
-        if made is None:
+        result = outlined(op, values, operands, numbers, write)
+        if result is None:
             family.misses = MOST_MISSES
         else:
-            made.plan.family = family
-            family.outlines = [*family.outlines, made][-MOST_OUTLINES:]
+            result.plan.family = family
+            family.outlines = [*family.outlines, result][-MOST_OUTLINES:]
     plan.family = family
     return plan
 
@@ -87,22 +90,22 @@ def planned(op: Any, key: Any, operands: Sequence[Any], values: list[Any], write
 def numbers_of(given: Sequence[Layout], shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     """What a family's members differ in."""
     numbers: tuple[int, ...] = ()
-    for lay in given:
-        form_of(lay)
-        numbers += lay.numbers
+    for layout in given:
+        form_of(layout)
+        numbers += layout.numbers
     for shape in shapes:
         numbers += tuple([n for n in shape if n > 1])
     return numbers
 
 
-def family_of(op: Any, key: Any, given: Sequence[Layout], write: bool) -> Family:
+def family_of(op: Planner, key: Any, given: Sequence[Layout], write: bool) -> Family:
     """The family of a call, a new one if need be."""
-    whole = (op, write, key, *[lay.form for lay in given])
+    whole = (op, write, key, *[layout.form for layout in given])
     family = _families.get(whole)
     return keep(_families, whole, Family(), MOST_FAMILIES) if family is None else family
 
 
-def shapes_in(op: Any, values: list[Any]) -> list[int]:
+def shapes_in(op: Planner, values: list[Any]) -> list[int]:
     """Which of an op's bound values are shapes, whose sizes may be any numbers as those of operands
     are: what is one tuple with another argument is left as it is."""
     found = []
@@ -123,7 +126,7 @@ def without_sizes(key: Any, shapes: Sequence[Any]) -> Any:
 
 
 def outlined(
-    op: Any, values: list[Any], operands: Sequence[Any], numbers: Sequence[int], write: bool
+    op: Planner, values: list[Any], operands: Sequence[Any], numbers: Sequence[int], write: bool
 ) -> Outline | None:
     """The outline of a call; None: it cannot be planned with symbols."""
     for part in (op, op.rule):
@@ -147,7 +150,9 @@ class SymbolicCall:
 
     __slots__ = ("forms", "op", "shapes", "stand_ins", "values", "write")
 
-    def __init__(self, op: Any, values: list[Any], operands: Sequence[Any], write: bool) -> None:
+    def __init__(
+        self, op: Planner, values: list[Any], operands: Sequence[Any], write: bool
+    ) -> None:
         self.op, self.write = op, write
         found = [o for o in operands if o is not None]
         self.forms = [form_of(o._layout) for o in found]
@@ -162,7 +167,7 @@ class SymbolicCall:
         """The plan with these symbols in the place of the call's numbers, and the operands' layouts
         that it is for."""
         given = [form.layout(symbols) for form in self.forms]
-        others = iter([bare(lay, None) for lay in given])
+        others = iter([bare(layout, None) for layout in given])
         bound = replaced(self.values, iter(self.stand_ins), others)
         for k in self.shapes:
             bound[k] = tuple([next(symbols) if n > 1 else n for n in bound[k]])
@@ -171,31 +176,31 @@ class SymbolicCall:
 
 def replaced(values: Sequence[Any], found: Iterator[Any], others: Iterator[Any]) -> list[Any]:
     """Bound values with the stand-ins in the place of their tensors."""
-    made: list[Any] = []
+    result: list[Any] = []
     for value in values:
         if isinstance(value, Tensor):
             if next(found, None) is not value:
                 raise Untold("its operands are not its arguments, in order")
-            made.append(next(others))
+            result.append(next(others))
         elif isinstance(value, (tuple, list)) and any([isinstance(v, Tensor) for v in value]):
             items = replaced(value, found, others)
-            made.append(tuple(items) if type(value) is tuple else items)
+            result.append(tuple(items) if type(value) is tuple else items)
         else:
-            made.append(value)
-    return made
+            result.append(value)
+    return result
 
 
 # ---- checking
-def compare(op: Any, found: Plan, made: Plan) -> None:
+def compare(op: Planner, found: Plan, result: Plan) -> None:
     """Refuses a plan by outline that is not what planning gives."""
     for name in ("kind", "outs", "delta", "tensors", "rule", "post_names"):
-        if getattr(found, name) != getattr(made, name):
+        if getattr(found, name) != getattr(result, name):
             raise NativeError(
                 f"{op.name}: an outline's plan has {name} {getattr(found, name)}, where planning "
-                f"gives {getattr(made, name)}"
+                f"gives {getattr(result, name)}"
             )
     for name in ("fresh", "into"):
-        one, other = getattr(found, name, None), getattr(made, name, None)
+        one, other = getattr(found, name, None), getattr(result, name, None)
         texts = [described(each) for each in (one, other)]
         if texts[0] != texts[1]:
             raise NativeError(

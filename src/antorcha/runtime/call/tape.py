@@ -14,12 +14,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from antorcha import modes
-from antorcha.device import backend
+from antorcha.core import modes
+from antorcha.core.device import backend
+from antorcha.core.shapes import is_symbol
 from antorcha.errors import GraphError
 from antorcha.runtime.call.plan import FRESH, HOST, MANY, VIEW, Plan
 from antorcha.runtime.tensor import Tensor
-from antorcha.shapes import is_symbol
 
 _NUMBERS = (int, float, bool, complex)
 
@@ -90,7 +90,7 @@ class Tape:
             if plan.kind == FRESH:
                 self.put_fresh(outs[0], self.steps.run(plan.fresh, *ins))
                 return
-            rooms = [self.steps.allocate(lay.nbytes, plan.allocate) for lay in plan.outs]
+            rooms = [self.steps.allocate(layout.nbytes, plan.allocate) for layout in plan.outs]
             self.steps.into(plan.into, *[at for room in rooms for at in (room, self.start)], *ins)
             for out, room in zip(outs, rooms, strict=True):
                 self.put_fresh(out, room)
@@ -129,10 +129,10 @@ class Tape:
         if found is not None:
             self.steps.forget_writes(found[0])
 
-    def note_memory(self, made: Tensor) -> None:
+    def note_memory(self, result: Tensor) -> None:
         """Memory has been allocated for a tensor, to which ops are going to write."""
-        lay = made._layout
-        self.put_fresh(made, self.steps.allocate(lay.nbytes, backend(lay.device).allocate))
+        layout = result._layout
+        self.put_fresh(result, self.steps.allocate(layout.nbytes, backend(layout.device).allocate))
 
     def note_into(self, plan: Plan, outs: Sequence[Tensor], operands: Sequence[Tensor]) -> None:
         """A plan has written over tensors that the noted Python made for it."""

@@ -7,16 +7,17 @@ made; a program without one pays nothing.
 
 from __future__ import annotations
 
-from antorcha import modes
 from antorcha.autograd import accumulate
+from antorcha.core import modes
+from antorcha.core.hooks import hooks
 from antorcha.runtime.call import path
 from antorcha.tensor.sparse import gradients, methods, products, rules
 from antorcha.tensor.sparse.dispatch import dispatch
 from antorcha.tensor.sparse.tensor import SparseTensor
 
 methods.bind()
-path.sparse = dispatch
-accumulate.sparse = gradients
+hooks.sparse = dispatch
+hooks.sparse_gradients = gradients
 modes.sparse = True
 
 __all__ = ["SparseTensor", "products", "rules"]

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from antorcha.core.lazy import np
 from antorcha.errors import GraphError, MissingFeature, ShapeError
-from antorcha.lazy import np
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 from antorcha.runtime.tensor import Tensor
+from antorcha.tensor.create import as_tensor
 from antorcha.tensor.interop import from_numpy
 from antorcha.tensor.sparse.parts import coalesce, from_values, named, values_of
 from antorcha.tensor.sparse.tensor import SparseTensor, new_sparse, sparse_dims
@@ -62,10 +63,10 @@ def _to_coo(x: SparseTensor) -> SparseTensor:
         inner = np.indices((rows, columns)).reshape(2, 1, -1)
         spread = at[:, :, None] * np.array([rows, columns]).reshape(2, 1, 1) + inner
         indices = from_numpy(np.ascontiguousarray(spread.reshape(2, -1)))
-        made = from_values(T.reshape(values, (-1,)), (indices,), x._layout.shape)
-        return coalesce(made)
-    made = from_values(values, (indices,), x._layout.shape, "coo", x._format == "csr")
-    return made if x._format == "csr" else coalesce(made)
+        result = from_values(T.reshape(values, (-1,)), (indices,), x._layout.shape)
+        return coalesce(result)
+    result = from_values(values, (indices,), x._layout.shape, "coo", x._format == "csr")
+    return result if x._format == "csr" else coalesce(result)
 
 
 def _compressed(x: SparseTensor, format: str) -> SparseTensor:
@@ -184,8 +185,6 @@ def make_compressed(
     requires_grad: bool,
 ) -> SparseTensor:  # fmt: skip
     """What ``torch.sparse_csr_tensor`` and its like make."""
-    from antorcha.tensor.create import as_tensor
-
     starts, plain = as_tensor(starts, device=device), as_tensor(plain, device=device)
     for each in (starts, plain):
         if each._layout.dtype.name not in ("int32", "int64"):
@@ -200,8 +199,8 @@ def make_compressed(
         grid = (lines, width) if format in BY_ROWS else (width, lines)
         size = (grid[0] * block[0], grid[1] * block[1])
     check_compressed(starts, plain, given, tuple(size), format)
-    made = from_values(given, (starts.detach(), plain.detach()), tuple(size), format)
+    result = from_values(given, (starts.detach(), plain.detach()), tuple(size), format)
     if requires_grad:
-        made = new_sparse(made._parts, tuple(size), format)
-        made._rg = True
-    return named(made, "SparseCompressedTensorBackward0")  # type: ignore[no-any-return]
+        result = new_sparse(result._parts, tuple(size), format)
+        result._rg = True
+    return named(result, "SparseCompressedTensorBackward0")  # type: ignore[no-any-return]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from antorcha.core.lazy import np
 from antorcha.errors import GraphError, MissingFeature, ShapeError
-from antorcha.lazy import np
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 from antorcha.runtime.tensor import Tensor
 from antorcha.tensor.create import as_tensor
 from antorcha.tensor.interop import from_numpy
 from antorcha.tensor.sparse.compressed import in_format
-from antorcha.tensor.sparse.parts import from_values, named
+from antorcha.tensor.sparse.parts import from_values, named, values_at
 from antorcha.tensor.sparse.tensor import FORMATS, SparseTensor, keys_of, new_sparse
 
 check_invariants = False
@@ -59,22 +59,22 @@ def make_coo(
         )
     if check_invariants if checked is None else checked:
         check_bounds(at, shape)
-    made = named(
+    result = named(
         from_values(given, (at,), shape, "coo", bool(coalesced)),
         "SparseCooTensorWithDimsAndTensorsBackward0",
     )
     if requires_grad:
-        made = new_sparse(made._parts, shape, "coo", bool(coalesced))
-        made.requires_grad_()
-    return made  # type: ignore[no-any-return]
+        result = new_sparse(result._parts, shape, "coo", bool(coalesced))
+        result.requires_grad_()
+    return result  # type: ignore[no-any-return]
 
 
 def _empty(size: Any, dtype: Any, device: Any, requires_grad: bool) -> SparseTensor:
     shape = (size,) if isinstance(size, int) else tuple(size)
     indices = T.zeros((len(shape), 0), dtype=as_tensor(0)._layout.dtype, device=device)
-    made = new_sparse((indices, T.zeros((0,), dtype=dtype, device=device)), shape, "coo", True)
-    made._rg = bool(requires_grad)
-    return made
+    result = new_sparse((indices, T.zeros((0,), dtype=dtype, device=device)), shape, "coo", True)
+    result._rg = bool(requires_grad)
+    return result
 
 
 def without_elements(
@@ -82,10 +82,10 @@ def without_elements(
 ) -> SparseTensor:
     """``torch.zeros(size, layout=torch.sparse_coo)``."""
     format = next(f for f, each in FORMATS.items() if str(each) == str(layout))
-    made = in_format(_empty(size, dtype, device, False), format)
+    result = in_format(_empty(size, dtype, device, False), format)
     if requires_grad:
-        made.requires_grad_()
-    return made
+        result.requires_grad_()
+    return result
 
 
 def _inferred(indices: Tensor, inner: Sequence[int]) -> tuple[int, ...]:
@@ -125,21 +125,21 @@ def check_coalesced(x: SparseTensor) -> None:
 
 def from_dense(x: Tensor, dims: int | None = None) -> SparseTensor:
     """The elements of a dense tensor that are not zero, as COO with so many sparse dims."""
-    lay = x._layout
-    sparse = lay.ndim if dims is None else dims
-    if not 0 <= sparse <= lay.ndim or (sparse == 0 and lay.ndim):
-        raise GraphError(f"to_sparse: sparse_dim must be 1 to {lay.ndim}, not {sparse}")
-    array = x.detach().numpy() if lay.dtype.name != "bfloat16" else x.detach().float().numpy()
+    layout = x._layout
+    sparse = layout.ndim if dims is None else dims
+    if not 0 <= sparse <= layout.ndim or (sparse == 0 and layout.ndim):
+        raise GraphError(f"to_sparse: sparse_dim must be 1 to {layout.ndim}, not {sparse}")
+    array = x.detach().numpy() if layout.dtype.name != "bfloat16" else x.detach().float().numpy()
     some = array != 0
-    if sparse < lay.ndim:
-        some = some.any(axis=tuple(range(sparse, lay.ndim)))
+    if sparse < layout.ndim:
+        some = some.any(axis=tuple(range(sparse, layout.ndim)))
     at = from_numpy(np.array(np.nonzero(np.atleast_1d(some)), np.int64))
-    if not lay.ndim:
+    if not layout.ndim:
         at = at[:0]
         values = T.reshape(x, (1,)) if at._layout.shape[1] else T.reshape(x, (1,))[:0]
     else:
         values = T.index_at(x, tuple(T.unbind(at, 0)), tuple(range(sparse)))
-    return from_values(values, (at,), lay.shape, "coo", True)
+    return from_values(values, (at,), layout.shape, "coo", True)
 
 
 def to_sparse(
@@ -158,16 +158,14 @@ def to_sparse(
         raise GraphError(f"to_sparse: conversion to {layout} is not supported")
     if isinstance(self, SparseTensor):
         return named(in_format(self, format or "coo", blocksize), "ToSparseBackward0")  # type: ignore[no-any-return]
-    made = from_dense(self, sparse_dim)
+    result = from_dense(self, sparse_dim)
     if format not in (None, "coo"):
-        made = in_format(made, format, blocksize)
-    return named(made, "ToSparseBackward0")  # type: ignore[no-any-return]
+        result = in_format(result, format, blocksize)
+    return named(result, "ToSparseBackward0")  # type: ignore[no-any-return]
 
 
 def masked(self: Tensor, mask: SparseTensor) -> SparseTensor:
     """The elements of a tensor, dense or sparse, where ``mask`` has elements."""
-    from antorcha.tensor.sparse.parts import values_at
-
     if not isinstance(mask, SparseTensor):
         raise GraphError("sparse_mask: mask must be a sparse tensor")
     if self._layout.shape != mask._layout.shape:
@@ -176,5 +174,7 @@ def masked(self: Tensor, mask: SparseTensor) -> SparseTensor:
             f"{list(self._layout.shape)} but mask has size {list(mask._layout.shape)}"
         )
     values = values_at(self, mask._parts[:-1], tuple(mask._layout.shape), mask._format)
-    made = from_values(values, mask._parts[:-1], mask._layout.shape, mask._format, mask._coalesced)
-    return named(made, "SparseMaskBackward0")  # type: ignore[no-any-return]
+    result = from_values(
+        values, mask._parts[:-1], mask._layout.shape, mask._format, mask._coalesced
+    )
+    return named(result, "SparseMaskBackward0")  # type: ignore[no-any-return]

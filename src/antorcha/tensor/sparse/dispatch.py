@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
-from antorcha import modes
+from antorcha.core import modes
 from antorcha.errors import ArgumentError, GraphError, MissingFeature
-from antorcha.ops.record import node_name
+from antorcha.ops.kinds.record import node_name
 from antorcha.runtime.call import tape
 from antorcha.tensor.sparse.parts import named
 from antorcha.tensor.sparse.tensor import FORMATS, SparseTensor, replace
@@ -73,12 +73,12 @@ def in_place(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             "it inside `with torch.no_grad():`, or on a copy: {fix}.",
             reason="leaf", op=name, fix="x.clone()",
         )  # fmt: skip
-    made = fn(*args, **kwargs)
-    if not isinstance(made, SparseTensor):
+    result = fn(*args, **kwargs)
+    if not isinstance(result, SparseTensor):
         raise ArgumentError(f"{name}: the result is not sparse, and cannot be written to one")
-    replace(target, made)
+    replace(target, result)
     if recorded:
-        target._fn, target._nr, target._rg = made._fn, made._nr, made._rg
+        target._fn, target._nr, target._rg = result._fn, result._nr, result._rg
     return target
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from antorcha import modes
+from antorcha.core import modes
+from antorcha.core.dtypes import int64
 from antorcha.errors import GraphError
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 from antorcha.runtime.tensor import Tensor
 from antorcha.tensor.sparse import rules
 from antorcha.tensor.sparse.parts import from_values
@@ -45,7 +44,7 @@ def of_embedding(
         raise GraphError(
             "embedding_backward: scale_grad_by_freq not supported with sparse gradients"
         )
-    at = T.to_dtype(T.reshape(indices, (-1,)), _int64())
+    at = T.to_dtype(T.reshape(indices, (-1,)), int64)
     values = T.reshape(g, (-1, shape[1]))
     if padding_idx != -1:
         kept = T.ne(at, padding_idx)
@@ -58,15 +57,9 @@ def of_gather(g: Tensor, index: Tensor, shape: tuple[int, ...], dim: int) -> Spa
     sizes = tuple(index._layout.shape)
     values = T.reshape(g, (-1,))
     if not shape:
-        return from_values(values, (T.zeros((0, 1), dtype=_int64()),), shape)
+        return from_values(values, (T.zeros((0, 1), dtype=int64),), shape)
     rows = []
     for d, n in enumerate(sizes):
         own = T.arange(n).view(*[n if k == d else 1 for k in range(len(sizes))])
         rows.append(T.reshape(index if d == dim % len(shape) else T.expand(own, sizes), (-1,)))
-    return from_values(values, (T.to_dtype(T.stack(rows), _int64()),), shape)
-
-
-def _int64() -> Any:
-    from antorcha.dtypes import int64
-
-    return int64
+    return from_values(values, (T.to_dtype(T.stack(rows), int64),), shape)

@@ -10,12 +10,13 @@ import copy
 from collections.abc import Iterator
 from typing import Any
 
-from antorcha import modes
+from antorcha.core import modes
+from antorcha.core.shapes import normalize_dim
 from antorcha.errors import ArgumentError, GraphError, MissingFeature
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 from antorcha.runtime.tensor import Tensor
-from antorcha.shapes import normalize_dim
-from antorcha.tensor.convert import deepcopy_of
+from antorcha.tensor.convert import deepcopy_of, type_name
+from antorcha.tensor.convert import to as dense_to
 from antorcha.tensor.create import as_tensor
 from antorcha.tensor.sparse import parts, printing, rules
 from antorcha.tensor.sparse import tensor as sparse
@@ -86,10 +87,10 @@ def _line_indices(name: str, formats: tuple[str, str], part: int) -> Any:
 def to_dense(self: SparseTensor, dtype: Any = None, *, masked_grad: bool | None = None) -> Tensor:
     """The same elements in a dense tensor."""
     if self._format in ("bsr", "bsc") and not self._rg:
-        made = _blocks_to_dense(self)
+        result = _blocks_to_dense(self)
     else:
-        made = parts.to_dense(self)
-    return made if dtype is None else T.to_dtype(made, dtype)
+        result = parts.to_dense(self)
+    return result if dtype is None else T.to_dtype(result, dtype)
 
 
 def _blocks_to_dense(x: SparseTensor) -> Tensor:
@@ -104,11 +105,9 @@ def _blocks_to_dense(x: SparseTensor) -> Tensor:
 # ------------------------------------------------------------------------------ what others do, too
 def to(self: SparseTensor, *args: Any, **kwargs: Any) -> Any:
     """Another dtype or device, as for dense tensors."""
-    from antorcha.tensor.convert import to as dense_to
-
     kwargs.pop("memory_format", None)
-    made = dense_to(self, *args, **kwargs)
-    return named(made, "ToCopyBackward0")
+    result = dense_to(self, *args, **kwargs)
+    return named(result, "ToCopyBackward0")
 
 
 def detach(self: SparseTensor) -> SparseTensor:
@@ -117,11 +116,11 @@ def detach(self: SparseTensor) -> SparseTensor:
 
 
 def _item(self: SparseTensor) -> Any:
-    lay = self._layout
-    if lay.numel != 1:
+    layout = self._layout
+    if layout.numel != 1:
         raise GraphError(
             "a Tensor with {count} elements cannot be converted to Scalar", reason="item",
-            count=lay.numel,
+            count=layout.numel,
         )  # fmt: skip
     return parts.to_dense(detach(self)).item()
 
@@ -141,19 +140,19 @@ def _iter(self: SparseTensor) -> Iterator[Any]:
 
 def _getitem(self: SparseTensor, index: Any) -> Any:
     """An integer, several of them, or an index tensor."""
-    made: Any = self
+    result: Any = self
     for each in index if isinstance(index, tuple) else (index,):
-        if isinstance(each, Tensor) and each._layout.ndim == 1 and made is self:
+        if isinstance(each, Tensor) and each._layout.ndim == 1 and result is self:
             at = each.nonzero().flatten() if each._layout.dtype.kind == "b" else each
-            made = rules._index_select(made, 0, at)
+            result = rules._index_select(result, 0, at)
         elif isinstance(each, (int, Tensor)) and not isinstance(each, bool):
-            made = T.select(made, 0, int(each))
+            result = T.select(result, 0, int(each))
         else:
             raise MissingFeature(
                 "indexing: a sparse tensor takes integers, or one tensor of indices; "
                 "x.to_dense() takes slices"
             )
-    return named(made, "SelectBackward0")
+    return named(result, "SelectBackward0")
 
 
 def _copied(self: SparseTensor, memo: dict[int, Any]) -> SparseTensor:
@@ -167,9 +166,9 @@ def _deepcopy(self: SparseTensor, memo: dict[int, Any]) -> Tensor:
 
 def rebuild(parts: Any, shape: Any, format: str, coalesced: bool, rg: bool) -> SparseTensor:
     """Unpickles a sparse tensor."""
-    made = new_sparse(parts, shape, format, coalesced)
-    made._rg = rg
-    return made
+    result = new_sparse(parts, shape, format, coalesced)
+    result._rg = rg
+    return result
 
 
 def _reduce_ex(self: SparseTensor, protocol: Any) -> Any:
@@ -184,7 +183,6 @@ def _reduce_ex(self: SparseTensor, protocol: Any) -> Any:
 def _type(self: SparseTensor, dtype: Any = None, *args: Any, **kwargs: Any) -> Any:
     if dtype is not None:
         return to(self, dtype)
-    from antorcha.tensor.convert import type_name
 
     return type_name(self).replace("torch.", "torch.sparse.")
 
@@ -207,14 +205,14 @@ def _zero_(self: SparseTensor) -> SparseTensor:
 
 def _sparse_resize(self: SparseTensor, size: Any, sparse_dim: int, dense_dim: int) -> Any:
     if not stored(self):
-        made = _no_elements(self, size, sparse_dim)
+        result = _no_elements(self, size, sparse_dim)
     elif sparse_dim != sparse_dims(self) or any(
         n < m for n, m in zip(size, self._layout.shape, strict=True)
     ):
         raise GraphError("sparse_resize_: a tensor with elements keeps its dims, and may only grow")
     else:
-        made = new_sparse(self._parts, size, "coo", self._coalesced)
-    sparse.replace(self, made)
+        result = new_sparse(self._parts, size, "coo", self._coalesced)
+    sparse.replace(self, result)
     return self
 
 

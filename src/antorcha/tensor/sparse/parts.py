@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from antorcha.autograd.function import Function, FunctionOp
-from antorcha.lazy import np
-from antorcha.ops.record import T
+from antorcha.core.dtypes import int64
+from antorcha.core.lazy import lazy, np
+from antorcha.ops.kinds.record import T
 from antorcha.runtime.tensor import Tensor
 from antorcha.tensor.interop import from_numpy
 from antorcha.tensor.sparse.tensor import (
@@ -24,6 +25,8 @@ from antorcha.tensor.sparse.tensor import (
     same_parts,
     sparse_dims,
 )
+
+sparse_compressed = lazy("antorcha.tensor.sparse.compressed")
 
 
 class _Values(Function):
@@ -69,8 +72,8 @@ class _Coalesce(Function):
 
 def values_of(x: SparseTensor) -> Tensor:
     """The values as a dense tensor, in the graph of the sparse one."""
-    made: Tensor = _Values.apply(x)
-    return made
+    result: Tensor = _Values.apply(x)
+    return result
 
 
 def from_values(
@@ -81,16 +84,18 @@ def from_values(
     coalesced: bool = False,
 ) -> SparseTensor:
     """A sparse tensor in the graph of its values."""
-    made: SparseTensor = _FromValues.apply(values, tuple(indices), tuple(shape), format, coalesced)
-    return made
+    result: SparseTensor = _FromValues.apply(
+        values, tuple(indices), tuple(shape), format, coalesced
+    )
+    return result
 
 
 def coalesce(x: SparseTensor) -> SparseTensor:
     """Each index once, in order; values at the same index are added."""
     if x._coalesced:
         return x
-    made: SparseTensor = _Coalesce.apply(x)
-    return made
+    result: SparseTensor = _Coalesce.apply(x)
+    return result
 
 
 def terms(x: SparseTensor) -> tuple[Tensor, Tensor]:
@@ -111,38 +116,32 @@ def merged(indices: Tensor, values: Tensor, shape: Sequence[int]) -> tuple[Tenso
     if len(unique) == len(keys):
         return at, T.index_select(values, 0, order)
     into = from_numpy(places.reshape(-1).astype(np.int64))
-    lay = values._layout
-    if lay.dtype.kind == "b":
-        counts = merged(indices, T.to_dtype(values, _int64()), shape)[1]
+    layout = values._layout
+    if layout.dtype.kind == "b":
+        counts = merged(indices, T.to_dtype(values, int64), shape)[1]
         return at, T.ne(counts, 0)
-    zeros = dense_zeros(values, (len(unique), *lay.shape[1:]))
+    zeros = dense_zeros(values, (len(unique), *layout.shape[1:]))
     return at, T.index_add(zeros, 0, into, values)
-
-
-def _int64() -> Any:
-    from antorcha.dtypes import int64
-
-    return int64
 
 
 def values_at(g: Tensor, indices: Sequence[Tensor], shape: Sequence[int], format: str) -> Tensor:
     """The elements of a gradient, dense or sparse, at a sparse tensor's indices."""
-    from antorcha.tensor.sparse.compressed import coo_indices, in_format, to_blocks
-
     if isinstance(g, SparseTensor):
         if g._format == format and all(
             a is b or a._storage is b._storage for a, b in zip(g._parts[:-1], indices, strict=True)
         ):
             return values_of(g)
         if format in ("csr", "csc"):
-            return values_at(in_format(g, "coo"), (coo_indices(indices, shape, format),), shape,
+            places = (sparse_compressed.coo_indices(indices, shape, format),)
+            return values_at(sparse_compressed.in_format(g, "coo"), places, shape,
                              "coo")  # fmt: skip
         if format == "coo":
-            return _found_in(coalesce(in_format(g, "coo")), indices[0])
+            return _found_in(coalesce(sparse_compressed.in_format(g, "coo")), indices[0])
         g = to_dense(g)
     if format in ("bsr", "bsc"):
-        return to_blocks(g, indices, shape, format)
-    at = indices[0] if format == "coo" else coo_indices(indices, shape, format)
+        found: Tensor = sparse_compressed.to_blocks(g, indices, shape, format)
+        return found
+    at = indices[0] if format == "coo" else sparse_compressed.coo_indices(indices, shape, format)
     return T.index_at(g, tuple(T.unbind(at, 0)), tuple(range(at._layout.shape[0])))  # type: ignore[no-any-return]
 
 
@@ -155,32 +154,30 @@ def _found_in(g: SparseTensor, wanted: Tensor) -> Tensor:
     place = np.where(there, place, 0)
     there &= (have[place] == want) if len(have) else False
     values = values_of(g)
-    lay = values._layout
+    layout = values._layout
     # One row of zeros after the others stands for what is not there.
-    padded = T.cat((values, dense_zeros(values, (1, *lay.shape[1:]))), 0)
+    padded = T.cat((values, dense_zeros(values, (1, *layout.shape[1:]))), 0)
     at = from_numpy(np.where(there, place, len(have)).astype(np.int64))
     return T.index_select(padded, 0, at)  # type: ignore[no-any-return]
 
 
 def to_dense(x: SparseTensor) -> Tensor:
     """The same elements in a dense tensor."""
-    from antorcha.tensor.sparse.compressed import in_format
-
-    x = in_format(x, "coo")
+    x = sparse_compressed.in_format(x, "coo")
     indices, values = terms(x)
     shape = x._layout.shape
-    made: Tensor
+    result: Tensor
     if values._layout.dtype.kind == "b":
-        flags = T.index_put(T.full_layout(tuple(shape), 0, _int64(), shape_device(x)),
-                            tuple(T.unbind(indices, 0)), T.to_dtype(values, _int64()),
+        flags = T.index_put(T.full_layout(tuple(shape), 0, int64, shape_device(x)),
+                            tuple(T.unbind(indices, 0)), T.to_dtype(values, int64),
                             accumulate=True)  # fmt: skip
-        made = T.ne(flags, 0)
+        result = T.ne(flags, 0)
     elif not indices._layout.shape[0]:
-        made = T.add(dense_zeros(x, shape), T.sum(values, 0))
+        result = T.add(dense_zeros(x, shape), T.sum(values, 0))
     else:
-        made = T.index_put(dense_zeros(x, shape), tuple(T.unbind(indices, 0)), values,
+        result = T.index_put(dense_zeros(x, shape), tuple(T.unbind(indices, 0)), values,
                            accumulate=True)  # fmt: skip
-    return made
+    return result
 
 
 def shape_device(x: Tensor) -> Any:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from antorcha import dtypes
-from antorcha.device import as_device
+from antorcha.core import dtypes
+from antorcha.core.device import as_device
 from antorcha.runtime.tensor import Parameter, Tensor
 from antorcha.tensor import printing
 from antorcha.tensor.convert import to_array
@@ -20,12 +20,12 @@ _INDENT = len("tensor(")
 
 def text(x: SparseTensor) -> str:
     """``repr`` of a sparse tensor."""
-    lay = x._layout
+    layout = x._layout
     parts = [_part(name, part) for name, part in zip(_NAMES[x._format], x._parts, strict=True)]
-    suffixes = [] if lay.device is as_device(None) else [f"device='{lay.device}'"]
-    suffixes += [f"size={tuple(lay.shape)}", f"nnz={stored(x)}"]
-    if lay.dtype not in _known_by_sight():
-        suffixes.append(f"dtype={lay.dtype}")
+    suffixes = [] if layout.device is as_device(None) else [f"device='{layout.device}'"]
+    suffixes += [f"size={tuple(layout.shape)}", f"nnz={stored(x)}"]
+    if layout.dtype not in _known_by_sight():
+        suffixes.append(f"dtype={layout.dtype}")
     suffixes.append(f"layout={FORMATS[x._format]}")
     if x._fn is not None:
         suffixes.append(f"grad_fn=<{x._fn.op.node_name}>")
@@ -35,17 +35,17 @@ def text(x: SparseTensor) -> str:
     if x._format == "coo":  # the suffixes begin on a line of their own
         body += f",\n{' ' * _INDENT}{suffixes.pop(0)}"
     options = printing.PrintOptions(**printing.get_printoptions())
-    made = printing.with_suffixes(body, suffixes, _INDENT, options)
-    return printing.parameter_repr(made) if isinstance(x, Parameter) else made
+    result = printing.with_suffixes(body, suffixes, _INDENT, options)
+    return printing.parameter_repr(result) if isinstance(x, Parameter) else result
 
 
 def _part(name: str, part: Tensor) -> str:
-    lay = part._layout
+    layout = part._layout
     options = printing.PrintOptions(**printing.get_printoptions())
     contents = printing.format_contents(
-        to_array(part), dtype=lay.dtype, indent=_INDENT + len(f"{name}=tensor("), options=options
+        to_array(part), dtype=layout.dtype, indent=_INDENT + len(f"{name}=tensor("), options=options
     )
-    size = "" if lay.numel else f", size={tuple(lay.shape)}"
+    size = "" if layout.numel else f", size={tuple(layout.shape)}"
     return f"{name}=tensor({contents}{size})"
 
 

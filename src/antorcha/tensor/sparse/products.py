@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from antorcha.core.lazy import np
 from antorcha.errors import GraphError, ShapeError
-from antorcha.lazy import np
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
+from antorcha.ops.lobpcg import lobpcg
+from antorcha.ops.lowrank import checked_rank, svd_lowrank
 from antorcha.runtime.tensor import Tensor
 from antorcha.tensor.interop import from_numpy
 from antorcha.tensor.sparse.compressed import in_format
@@ -54,8 +56,8 @@ def sparse_by_dense(x: SparseTensor, dense: Tensor) -> Tensor:
     rows, columns = T.select(indices, 0, 0), T.select(indices, 0, 1)
     picked = T.mul(T.index_select(dense, 0, columns), T.unsqueeze(values, 1))
     shape = (x._layout.shape[0], dense._layout.shape[1])
-    made: Tensor = T.index_add(dense_zeros(dense, shape), 0, rows, picked)
-    return made
+    result: Tensor = T.index_add(dense_zeros(dense, shape), 0, rows, picked)
+    return result
 
 
 def sparse_by_sparse(a: SparseTensor, b: SparseTensor) -> SparseTensor:
@@ -102,6 +104,19 @@ def mv(input: Any, vec: Any) -> Any:
     return T.squeeze(sparse_by_dense(input, T.unsqueeze(vec, 1)), 1)
 
 
+rule("svd_lowrank")(svd_lowrank.fn)  # these two compute products only
+rule("lobpcg")(lobpcg.fn)
+
+
+@rule("pca_lowrank")
+def principal_components(A: Any, q: Any = None, center: bool = True, niter: int = 2) -> Any:
+    """``pca_lowrank`` without a dense matrix of A's size: the mean is taken off the products."""
+    q = checked_rank(A, q, niter)
+    m, n = A._layout.shape
+    mean = T.matmul(T.full((1, m), 1 / m, dtype=A._layout.dtype, device=A._layout.device), A)
+    return T.svd_lowrank(A, q, niter, M=T.expand(mean, (m, n)) if center else None)
+
+
 @rule("matmul")
 def matmul(input: Any, other: Any) -> Any:
     """``input @ other``."""
@@ -145,9 +160,9 @@ def bmm(input: Any, mat2: Any) -> Tensor:
 @rule("linear")
 def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
     """``input @ weight.T + bias``, for matrices of which one is sparse."""
-    made = matmul(input, permuted("linear", weight, [1, 0]) if is_sparse(weight)
+    result = matmul(input, permuted("linear", weight, [1, 0]) if is_sparse(weight)
                   else T.transpose(weight, 0, 1))  # fmt: skip
-    return made if bias is None else T.add(made, bias)  # type: ignore[no-any-return]
+    return result if bias is None else T.add(result, bias)  # type: ignore[no-any-return]
 
 
 def sampled(input: SparseTensor, mat1: Tensor, mat2: Tensor, beta: Any, alpha: Any) -> Tensor:
@@ -158,5 +173,5 @@ def sampled(input: SparseTensor, mat1: Tensor, mat2: Tensor, beta: Any, alpha: A
     columns = T.index_select(T.transpose(mat2, 0, 1), 0, T.select(at, 0, 1))
     found = T.mul(T.sum(T.mul(rows, columns), -1), alpha)
     values = T.add(found, T.mul(values_of(coo), beta))
-    made = from_values(values, coo._parts[:1], coo._layout.shape, "coo", coo._coalesced)
-    return in_format(made, input._format)
+    result = from_values(values, coo._parts[:1], coo._layout.shape, "coo", coo._coalesced)
+    return in_format(result, input._format)

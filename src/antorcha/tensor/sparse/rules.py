@@ -9,15 +9,16 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from antorcha.dtypes import dtype as DType
+from antorcha.core.dtypes import dtype as DType
+from antorcha.core.dtypes import int64
+from antorcha.core.lazy import np
+from antorcha.core.shapes import normalize_dim
 from antorcha.errors import ArgumentError, GraphError, MissingFeature, OutOfRange, ShapeError
-from antorcha.lazy import np
-from antorcha.ops.record import REGISTRY, T
+from antorcha.ops.kinds.record import REGISTRY, T
 from antorcha.runtime.tensor import Tensor
-from antorcha.shapes import normalize_dim
 from antorcha.tensor.interop import from_numpy
 from antorcha.tensor.sparse.compressed import in_format
-from antorcha.tensor.sparse.dispatch import refuse, rule
+from antorcha.tensor.sparse.dispatch import in_place, refuse, rule
 from antorcha.tensor.sparse.parts import (
     coalesce,
     from_values,
@@ -88,7 +89,7 @@ def _mul(input: Any, other: Any) -> Any:
         return with_values(input, T.mul(values_of(input), other))
     x = coalesce(in_format(input, "coo"))
     if is_sparse(other):
-        made = _product(x, coalesce(in_format(other, "coo")))
+        result = _product(x, coalesce(in_format(other, "coo")))
     else:
         shape = tuple(x._layout.shape)
         if not _same_or_broadcast(shape, tuple(other._layout.shape)):
@@ -97,8 +98,8 @@ def _mul(input: Any, other: Any) -> Any:
                 f"{tuple(other._layout.shape)}"
             )
         wide = T.expand(other, shape)
-        made = with_values(x, T.mul(values_of(x), values_at(wide, x._parts[:1], shape, "coo")))
-    return in_format(made, input._format)
+        result = with_values(x, T.mul(values_of(x), values_at(wide, x._parts[:1], shape, "coo")))
+    return in_format(result, input._format)
 
 
 def _same_or_broadcast(shape: Sequence[int], other: Sequence[int]) -> bool:
@@ -178,11 +179,11 @@ def _add_to_dense(input: Any, other: SparseTensor, alpha: Any) -> Tensor:
     if type(alpha) is bool or alpha != 1:
         values = T.mul(values, alpha)
     common = T.add(input.new_zeros(()), other._parts[-1].new_zeros(()))._layout.dtype
-    made: Tensor = T.index_put(
+    result: Tensor = T.index_put(
         T.to_dtype(input, common), tuple(T.unbind(indices, 0)), T.to_dtype(values, common),
         accumulate=True,
     )  # fmt: skip
-    return made
+    return result
 
 
 def add_into(target: Tensor, x: SparseTensor, alpha: Any = 1) -> None:
@@ -207,7 +208,6 @@ def _add_in_place(input: Any, other: Any, *, alpha: Any = 1) -> Any:
         else:
             add_into(input, other, alpha)
         return input
-    from antorcha.tensor.sparse.dispatch import in_place
 
     return in_place("add_", (input, other), {"alpha": alpha})
 
@@ -221,7 +221,6 @@ def _sub_in_place(input: Any, other: Any, *, alpha: Any = 1) -> Any:
 def _mul_in_place(input: Any, other: Any) -> Any:
     if not is_sparse(input):
         return input.copy_(T.mul(input, to_dense(other)))
-    from antorcha.tensor.sparse.dispatch import in_place
 
     return in_place("mul_", (input, other), {})
 
@@ -269,17 +268,11 @@ def _copy(input: Any, src: Any, non_blocking: bool = False) -> Any:
 def _zeros_like(input: SparseTensor, *args: Any, dtype: Any = None, **_: Any) -> SparseTensor:
     dims, shape = sparse_dims(input), input._layout.shape
     values = T.zeros((0, *shape[dims:]), dtype=dtype or input._layout.dtype)
-    made = new_sparse((T.zeros((dims, 0), dtype=_int64()), values), shape, "coo", True)
-    return in_format(made, input._format)
+    result = new_sparse((T.zeros((dims, 0), dtype=int64), values), shape, "coo", True)
+    return in_format(result, input._format)
 
 
-def _int64() -> Any:
-    from antorcha.dtypes import int64
-
-    return int64
-
-
-@rule("conj", "conj_physical")
+@rule("conj", "conj_physical", "conjugate")
 def _conj(input: SparseTensor) -> SparseTensor:
     return with_values(input, T.conj(values_of(input)))
 
@@ -350,7 +343,7 @@ def _unsqueeze(input: SparseTensor, dim: int) -> SparseTensor:
         values = T.unsqueeze(values_of(x), dim - sparse + 1)
         return from_values(values, x._parts[:1], shape, "coo", x._coalesced)
     rows = list(T.unbind(x._parts[0], 0))
-    rows.insert(dim, T.zeros_like(rows[0]) if rows else T.zeros((1,), dtype=_int64()))
+    rows.insert(dim, T.zeros_like(rows[0]) if rows else T.zeros((1,), dtype=int64))
     return from_values(values_of(x), (T.stack(rows),), shape, "coo", x._coalesced)
 
 
@@ -448,13 +441,13 @@ def _stack(tensors: Any, dim: int = 0) -> SparseTensor:
 def _sum(input: SparseTensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     if dim is None or dim == ():
         return T.sum(terms(in_format(input, "coo"))[1], dtype=dtype)
-    made = sparse_sum(input, dim, dtype)
+    result = sparse_sum(input, dim, dtype)
     if keepdim:
         ndim = input._layout.ndim
         dims = [dim] if isinstance(dim, int) else dim
         for d in sorted(normalize_dim(d, ndim, op="sum") for d in dims):
-            made = _unsqueeze(made, d) if is_sparse(made) else T.unsqueeze(made, d)
-    return made
+            result = _unsqueeze(result, d) if is_sparse(result) else T.unsqueeze(result, d)
+    return result
 
 
 def sparse_sum(input: SparseTensor, dim: Any = None, dtype: Any = None) -> Any:
@@ -478,9 +471,9 @@ def sparse_sum(input: SparseTensor, dim: Any = None, dtype: Any = None) -> Any:
     if not kept:
         return T.sum(values, 0)
     at = T.index_select(indices, 0, from_numpy(np.array(kept, np.int64)))
-    made = from_values(values, (at,), rest)
+    result = from_values(values, (at,), rest)
     return (
-        coalesce(made)
+        coalesce(result)
         if len(kept) < sparse
         else from_values(values, (indices,), rest, "coo", x._coalesced)
     )

@@ -13,12 +13,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from antorcha.ops.record import T
-from antorcha.runtime.layout import Layout
-from antorcha.runtime.storage import Storage, new_storage
+from antorcha.core.lazy import np
+from antorcha.core.shapes import Size, contiguous_strides
+from antorcha.core.shapes import numel as count_of
+from antorcha.ops.kinds.record import T
+from antorcha.runtime.memory.layout import Layout, contiguous
+from antorcha.runtime.memory.storage import Storage, new_storage
 from antorcha.runtime.tensor import Tensor
-from antorcha.shapes import Size, contiguous_strides
-from antorcha.shapes import numel as count_of
 from antorcha.tensor import layouts
 from antorcha.tensor.subclass import disabled_torch_function
 
@@ -44,8 +45,6 @@ class SparseLayout(Layout):
 
     def like(self, *args: Any, **kwargs: Any) -> Layout:
         """As a dense layout."""
-        from antorcha.runtime.layout import contiguous
-
         return contiguous(self.shape, self.dtype, self.device).like(*args, **kwargs)
 
 
@@ -64,16 +63,16 @@ def new_sparse(
     parts: Sequence[Tensor], shape: Sequence[int], format: str = "coo", coalesced: bool = False
 ) -> SparseTensor:
     """A sparse tensor over dense parts, outside of any graph."""
-    made: SparseTensor = object.__new__(SparseTensor)
+    result: SparseTensor = object.__new__(SparseTensor)
     values = parts[-1]._layout
-    made._layout = SparseLayout(shape, values.dtype, values.device)
-    made._storage = _empty()
-    made._offset, made._nr = 0, 0
-    made._rg = False
-    made._fn = made._grad = made._base = made._extra = None
-    made._parts = tuple([part.detach() for part in parts])
-    made._format, made._coalesced = format, coalesced
-    return made
+    result._layout = SparseLayout(shape, values.dtype, values.device)
+    result._storage = _empty()
+    result._offset, result._nr = 0, 0
+    result._rg = False
+    result._fn = result._grad = result._base = result._extra = None
+    result._parts = tuple([part.detach() for part in parts])
+    result._format, result._coalesced = format, coalesced
+    return result
 
 
 def _empty() -> Storage:
@@ -97,11 +96,6 @@ def replace(target: SparseTensor, source: SparseTensor) -> None:
     target._storage.version += 1
 
 
-def values_shape(x: SparseTensor) -> Size:
-    """The shape of the values."""
-    return x._parts[-1]._layout.shape
-
-
 def sparse_dims(x: SparseTensor) -> int:
     """How many dims the indices name."""
     return int(x._parts[0]._layout.shape[0]) if x._format == "coo" else 2
@@ -117,8 +111,6 @@ def stored(x: SparseTensor) -> int:
 
 def keys_of(indices: Tensor, shape: Sequence[int]) -> Any:
     """The place of each index in row-major order, as a NumPy array."""
-    from antorcha.lazy import np
-
     array = indices.numpy()
     keys = np.zeros(array.shape[1], np.int64)
     for row, n in zip(array, shape, strict=True):
@@ -128,5 +120,5 @@ def keys_of(indices: Tensor, shape: Sequence[int]) -> Any:
 
 def dense_zeros(x: Tensor, shape: Sequence[int]) -> Tensor:
     """Dense zeros of a tensor's dtype and device."""
-    made: Tensor = T.full_layout(tuple(shape), 0, x._layout.dtype, x._layout.device)
-    return made
+    result: Tensor = T.full_layout(tuple(shape), 0, x._layout.dtype, x._layout.device)
+    return result

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeAlias
 
 from antorcha.errors import ArgumentError, ValueRangeError, explain_missing
-from antorcha.ops.return_types import ALL as _RETURN_TYPES
+from antorcha.ops.kinds.return_types import ALL as _RETURN_TYPES
 from antorcha.utils._pytree import registry as _registry
 from antorcha.utils._pytree import spec as _spec
 from antorcha.utils._pytree.registry import (

@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import ceil
 from typing import Any
 
-from antorcha import dtypes
+from antorcha.core import dtypes
+from antorcha.core.lazy import Array, np
 from antorcha.errors import MissingFeature
-from antorcha.lazy import Array, np
 from antorcha.runtime.tensor import Tensor
 
 

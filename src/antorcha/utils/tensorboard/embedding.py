@@ -12,7 +12,7 @@ from google.protobuf import text_format
 from tensorboard.compat import tf
 from tensorboard.plugins.projector.projector_config_pb2 import EmbeddingInfo
 
-from antorcha.lazy import Array, np
+from antorcha.core.lazy import Array, np
 from antorcha.utils.tensorboard.arrays import make_grid, make_np
 
 

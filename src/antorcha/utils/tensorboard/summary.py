@@ -21,9 +21,9 @@ from tensorboard.plugins.mesh.plugin_data_pb2 import MeshPluginData
 from tensorboard.plugins.pr_curve.plugin_data_pb2 import PrCurvePluginData
 from tensorboard.plugins.text.plugin_data_pb2 import TextPluginData
 
+from antorcha.core.lazy import Array, np
 from antorcha.errors import ArgumentError, ValueRangeError
-from antorcha.lazy import Array, np
-from antorcha.ops.record import T
+from antorcha.ops.kinds.record import T
 from antorcha.runtime.tensor import Tensor
 from antorcha.utils.tensorboard.arrays import convert_to_HWC, frames_of, make_np
 
@@ -78,18 +78,18 @@ _FIELDS = {
 
 def tensor_proto(tag: str, tensor: Tensor) -> Any:
     """A whole tensor."""
-    lay = tensor._layout
-    if lay.numel * lay.dtype.itemsize >= 1 << 31:
+    layout = tensor._layout
+    if layout.numel * layout.dtype.itemsize >= 1 << 31:
         raise ValueRangeError("tensor is bigger than protocol buffer's hard limit of 2GB in size")
-    if lay.dtype.name not in _FIELDS:
-        raise ValueRangeError(f"{tag} has unsupported tensor dtype {lay.dtype}")
-    dtype, field = _FIELDS[lay.dtype.name]
-    if lay.dtype.kind == "c":
+    if layout.dtype.name not in _FIELDS:
+        raise ValueRangeError(f"{tag} has unsupported tensor dtype {layout.dtype}")
+    dtype, field = _FIELDS[layout.dtype.name]
+    if layout.dtype.kind == "c":
         tensor = T.view_as_real(tensor)
     values = tensor.flatten().tolist()
     if field == "half_val":  # the bits of the float32
         values = [struct.unpack("i", struct.pack("f", value))[0] for value in values]
-    proto = TensorProto(dtype=dtype, tensor_shape=_shape(*lay.shape), **{field: values})
+    proto = TensorProto(dtype=dtype, tensor_shape=_shape(*layout.shape), **{field: values})
     return _value(tag, metadata=_metadata("tensor"), tensor=proto)
 
 
@@ -255,10 +255,10 @@ def video(tag: str, tensor: Any, fps: float = 4) -> Any:
         )
         file.seek(0)
         encoded = file.read()
-    made = Summary.Image(
+    result = Summary.Image(
         height=height, width=width, colorspace=channels, encoded_image_string=encoded
     )
-    return _value(tag, image=made)
+    return _value(tag, image=result)
 
 
 def audio(tag: str, tensor: Any, sample_rate: int = 44100) -> Any:
@@ -276,11 +276,11 @@ def audio(tag: str, tensor: Any, sample_rate: int = 44100) -> Any:
         writing.setsampwidth(2)
         writing.setframerate(sample_rate)
         writing.writeframes(samples.data)
-    made = Summary.Audio(
+    result = Summary.Audio(
         sample_rate=sample_rate, num_channels=1, length_frames=len(samples),
         encoded_audio_string=file.getvalue(), content_type="audio/wav",
     )  # fmt: skip
-    return _value(tag, audio=made)
+    return _value(tag, audio=result)
 
 
 def text(tag: str, text: str) -> Any:

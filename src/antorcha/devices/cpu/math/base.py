@@ -8,8 +8,6 @@ Comparisons with NaN are false, and `select` then takes its last value: the orde
 `lesser` and `greater` matters, the last one passes NaN on.
 """
 
-# Native functions take their types from their arguments: mypy sees them untyped.
-# mypy: allow-untyped-defs, allow-untyped-calls, allow-any-generics, no-warn-return-any
 from __future__ import annotations
 
 from typing import Any, NamedTuple

@@ -7,8 +7,6 @@ cancels exactly, the second leaves r and what rounding took from it. Then exp(r)
 ends of the range, denormal ones too, are rounded once, by the last multiplication.
 """
 
-# Native functions take their types from their arguments: mypy sees them untyped.
-# mypy: allow-untyped-defs, allow-untyped-calls, allow-any-generics, no-warn-return-any
 from __future__ import annotations
 
 import math
@@ -42,7 +40,7 @@ from antorcha.devices.cpu.math.coefficients import (
 from antorcha.lang.native import bitcast, copysign, fma, inline, select
 
 
-class Range(NamedTuple):
+class ExponentialRange(NamedTuple):
     """Where exp is neither 0 nor infinite, and ln(2) in two parts."""
 
     low: float
@@ -54,8 +52,10 @@ class Range(NamedTuple):
     all_one: float  # beyond this, exp(-x) is nothing beside 1
 
 
-RANGE_32 = Range(-104.0, 89.0, -151.0, 129.0, 0.693147182464599609375, -1.904654323148236e-09, 20.0)
-RANGE_64 = Range(
+RANGE_32 = ExponentialRange(
+    -104.0, 89.0, -151.0, 129.0, 0.693147182464599609375, -1.904654323148236e-09, 20.0
+)
+RANGE_64 = ExponentialRange(
     -746.0, 710.0, -1076.0, 1025.0, 0.6931471805599453094, 2.3190468138462996e-17, 42.0
 )
 LOG2_E = 1 / math.log(2)

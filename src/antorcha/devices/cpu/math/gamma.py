@@ -5,8 +5,6 @@ Where a float64 result is small beside its terms, at the roots between the poles
 their Taylor series will do: `LGAMMA_ROOTS` and `PSI_ROOTS` hold them.
 """
 
-# Native functions take their types from their arguments: mypy sees them untyped.
-# mypy: allow-untyped-defs, allow-untyped-calls, allow-any-generics, no-warn-return-any
 from __future__ import annotations
 
 import numpy as np

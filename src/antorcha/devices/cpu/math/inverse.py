@@ -1,7 +1,5 @@
 """asin, acos, atan and atan2."""
 
-# Native functions take their types from their arguments: mypy sees them untyped.
-# mypy: allow-untyped-defs, allow-untyped-calls, allow-any-generics, no-warn-return-any
 from __future__ import annotations
 
 from typing import NamedTuple

@@ -4,8 +4,6 @@ All write x = 2**k m with m in 2/3..4/3, exactly, f = m - 1, and log(m) = f + f*
 added to k ln(2) is kept as a pair, so that only the last sum rounds.
 """
 
-# Native functions take their types from their arguments: mypy sees them untyped.
-# mypy: allow-untyped-defs, allow-untyped-calls, allow-any-generics, no-warn-return-any
 from __future__ import annotations
 
 from typing import NamedTuple

@@ -4,8 +4,6 @@ Each is good to some 2**-100 of its result, `pair_polynomial` to what its single
 Results are not brought to |low| <= ulp(high) / 2 unless said: whoever needs that calls `quick_sum`.
 """
 
-# Native functions take their types from their arguments: mypy sees them untyped.
-# mypy: allow-untyped-defs, allow-untyped-calls, allow-any-generics, no-warn-return-any
 from __future__ import annotations
 
 from antorcha.devices.cpu.math.base import (

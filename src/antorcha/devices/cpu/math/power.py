@@ -1,7 +1,5 @@
 """pow: exp(y log(x)) with the logarithm a pair, and its special values (C11, annex F.10.4.4)."""
 
-# Native functions take their types from their arguments: mypy sees them untyped.
-# mypy: allow-untyped-defs, allow-untyped-calls, allow-any-generics, no-warn-return-any
 from __future__ import annotations
 
 from antorcha.devices.cpu.math.base import (

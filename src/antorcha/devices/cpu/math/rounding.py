@@ -1,20 +1,21 @@
-"""Remainders, and the functions made of one square root or division."""
+"""Remainders, exponents, and the functions made of one square root or division."""
 
-# Native functions take their types from their arguments: mypy sees them untyped.
-# mypy: allow-untyped-defs, allow-untyped-calls, allow-any-generics, no-warn-return-any
 from __future__ import annotations
 
 from typing import NamedTuple
 
 from antorcha.devices.cpu.math.base import (
+    DOUBLE,
     INF,
     NAN,
+    SINGLE,
     any_lane,
     exact_product,
+    ints,
     kind,
     pick,
 )
-from antorcha.lang.native import copysign, fma, inline, roundeven, select, sqrt, static
+from antorcha.lang.native import bitcast, copysign, fma, inline, roundeven, select, sqrt, static
 
 
 class Hypot(NamedTuple):
@@ -36,6 +37,17 @@ HYPOT_64 = Hypot(2.0**-256, 2.0**740, 2.0**510, 2.0**-520)
 def reciprocal(x):
     """1 / x, correctly rounded."""
     return 1.0 / x
+
+
+@inline
+def logb(x):
+    """The exponent of x: the integer n with 2**n <= |x| < 2**(n + 1)."""
+    f = pick(x, SINGLE, DOUBLE)
+    a = abs(x)
+    small = a < f.tiny
+    bits = bitcast(ints(x), select(small, a * f.widen, a))
+    n = kind(x)((bits >> f.fraction) - f.bias) - select(small, kind(x)(float(f.fraction + 1)), 0.0)
+    return select(a == 0.0, -INF, select(a < INF, n, a))
 
 
 @inline

@@ -6,8 +6,6 @@ bits of 2/pi that matter (M. Payne, R. Hanek), in float64 for both types, and th
 its result.
 """
 
-# Native functions take their types from their arguments: mypy sees them untyped.
-# mypy: allow-untyped-defs, allow-untyped-calls, allow-any-generics, no-warn-return-any
 from __future__ import annotations
 
 from typing import NamedTuple

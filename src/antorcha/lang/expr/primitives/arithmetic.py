@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from antorcha.dtypes import dtype
+from antorcha.core.dtypes import dtype
+from antorcha.core.lazy import np
 from antorcha.lang import expr as E
 from antorcha.lang.expr import pairs
 from antorcha.lang.expr.graph import METHODS, Expr, as_number, const
@@ -12,7 +13,7 @@ from antorcha.lang.expr.op import (
     EXACT,
     FLAT,
     FLAT2,
-    Op,
+    ScalarOp,
     anything,
     arithmetic,
     cast_node,
@@ -22,12 +23,12 @@ from antorcha.lang.expr.op import (
     magnitude,
     ordered,
     real,
+    shifted,
 )
 from antorcha.lang.expr.pairs import Pair
-from antorcha.lazy import np
 
 __all__ = [
-    "abs_", "add", "cast", "detach", "div", "floor_divide", "fma", "fmax", "fmin", "fmod",
+    "abs_", "add", "cast", "detach", "div", "floor_divide", "fma", "fmax", "fmin", "fmod", "gcd",
     "maximum", "minimum", "mul", "neg", "remainder", "sgn", "sign", "sub", "trunc_divide",
 ]  # fmt: skip
 
@@ -38,7 +39,9 @@ def _same(x: Any) -> Any:
 
 # Conversion
 
-_cast: Op = Op("cast", 1, anything, _same, (lambda g, x, y: g,), "x converted to a dtype.")
+_cast: ScalarOp = ScalarOp(
+    "cast", 1, anything, _same, (lambda g, x, y: g,), "x converted to a dtype."
+)
 
 
 def cast(x: Any, to: dtype) -> Any:
@@ -54,27 +57,27 @@ def cast(x: Any, to: dtype) -> Any:
 
 METHODS["cast"] = METHODS["to"] = cast
 
-detach: Op = Op(
+detach: ScalarOp = ScalarOp(
     "detach", 1, anything, _same, FLAT, "x, through which no gradient flows.",
     complex_rule=lambda z: (E.detach(z[0]), E.detach(z[1])), expand=_same,
 )  # fmt: skip
 
 # The four operations
 
-add: Op = Op(
+add: ScalarOp = ScalarOp(
     "add", 2, anything, "add", (lambda g, a, b, y: g, lambda g, a, b, y: g), "a + b; or for bool.",
     complex_rule=pairs.add,
 )  # fmt: skip
-sub: Op = Op(
+sub: ScalarOp = ScalarOp(
     "sub", 2, arithmetic, "subtract", (lambda g, a, b, y: g, lambda g, a, b, y: -g), "a - b.",
     complex_rule=pairs.sub,
 )  # fmt: skip
-mul: Op = Op(
+mul: ScalarOp = ScalarOp(
     "mul", 2, anything, "multiply",
     (lambda g, a, b, y: g * E.conj(b), lambda g, a, b, y: g * E.conj(a)),
     "a * b; and for bool.", complex_rule=pairs.mul,
 )  # fmt: skip
-div: Op = Op(
+div: ScalarOp = ScalarOp(
     "div", 2, floating, "true_divide",
     (lambda g, a, b, y: g / E.conj(b), lambda g, a, b, y: -g * E.conj((a / b) / b)),
     "a / b; integers divide in the default dtype.", complex_rule=pairs.div,
@@ -88,7 +91,7 @@ def _fma(a: Any, b: Any, c: Any) -> Any:
     return a * b + c
 
 
-fma: Op = Op(
+fma: ScalarOp = ScalarOp(
     "fma", 3, arithmetic, _fma,
     (
         lambda g, a, b, c, y: g * E.conj(b),
@@ -98,7 +101,7 @@ fma: Op = Op(
     "a * b + c, rounded once where the device can.",
     complex_rule=lambda a, b, c: pairs.add(pairs.mul(a, b), c), expand=lambda a, b, c: a * b + c,
 )  # fmt: skip
-neg: Op = Op(
+neg: ScalarOp = ScalarOp(
     "neg", 1, arithmetic, "negative", (lambda g, x, y: -g,), "-x.",
     complex_rule=pairs.neg, expand=lambda x: (-0.0 if x.dtype.kind == "f" else 0) - x,
 )  # fmt: skip
@@ -140,7 +143,7 @@ def _expand_floordiv(a: Any, b: Any) -> Any:
     return E.where(b == 0, a / b, E.where(q != 0, low, E.copysign(0.0, a / b)))
 
 
-floor_divide: Op = Op(
+floor_divide: ScalarOp = ScalarOp(
     "floordiv", 2, ordered, _floordiv, FLAT2, "a / b rounded down; consistent with remainder.",
     public="floor_divide", expand=_expand_floordiv,
 )  # fmt: skip
@@ -153,7 +156,7 @@ def _truncdiv(a: Any, b: Any) -> Any:
     return np.where((np.remainder(a, b) != 0) & ((a < 0) != (b < 0)), q + 1, q).astype(a.dtype)
 
 
-trunc_divide: Op = Op(
+trunc_divide: ScalarOp = ScalarOp(
     "truncdiv", 2, ordered, _truncdiv, FLAT2,
     "a / b rounded toward zero (div with rounding_mode='trunc').", public="trunc_divide",
     expand=lambda a, b: E.trunc(a / b) if a.dtype.kind == "f" else None,
@@ -172,17 +175,21 @@ def _expand_mod(a: Any, b: Any) -> Any:
     return E.where(off, r + b, r)
 
 
-remainder: Op = Op(
+remainder: ScalarOp = ScalarOp(
     "mod", 2, ordered, _mod, (lambda g, a, b, y: g, lambda g, a, b, y: -g * E.floor_divide(a, b)),
     "The remainder of a / b with b's sign.",
     public="remainder", accuracy=EXACT, expand=_expand_mod,
 )  # fmt: skip
-fmod: Op = Op(
+fmod: ScalarOp = ScalarOp(
     "fmod", 2, ordered, "fmod",
     (lambda g, a, b, y: g, lambda g, a, b, y: -g * E.trunc_divide(a, b)),
     "The remainder of a / b with a's sign, exact.", accuracy=EXACT,
     expand=lambda a, b: a - E.trunc_divide(a, b) * b if a.dtype.kind != "f" else None,
 )  # fmt: skip
+
+gcd: ScalarOp = ScalarOp(
+    "gcd", 2, shifted, "gcd", FLAT2, "The greatest common divisor of integers; of zeros 0."
+)
 
 # Magnitude and sign
 
@@ -203,17 +210,17 @@ def _complex_sgn(z: Pair) -> Pair:
     return E.where(size == 0, 0, z[0] / size), E.where(size == 0, 0, z[1] / size)
 
 
-abs_: Op = Op(
+abs_: ScalarOp = ScalarOp(
     "abs", 1, magnitude, "absolute", (lambda g, x, y: g * E.sgn(x),),
     "The absolute value; of a complex number its magnitude.",
     complex_rule=lambda z: E.hypot(*z), expand=lambda x: E.where(x <= 0, 0 - x, x),
     shortcut=itself("bu"),
 )  # fmt: skip
-sign: Op = Op(
+sign: ScalarOp = ScalarOp(
     "sign", 1, real, _sign, FLAT, "-1, 0 or 1 with the sign of a number; 0 for nan.",
     expand=lambda x: E.cast(x > 0, x.dtype) - E.cast(x < 0, x.dtype), shortcut=itself("b"),
 )  # fmt: skip
-sgn: Op = Op(
+sgn: ScalarOp = ScalarOp(
     "sgn", 1, anything, _sgn,
     (lambda g, x, y: (g - y * E.cast(E.real(g * E.conj(y)), g.dtype)) / E.abs(x),),
     "``sign``; for a complex number the unit with its direction, 0 for 0.",
@@ -227,17 +234,17 @@ def _tie(g: Any, a: Any, b: Any, loses: Any) -> Any:
     return E.where(a == b, g / 2, E.where(loses, 0, g))
 
 
-minimum: Op = Op(
+minimum: ScalarOp = ScalarOp(
     "minimum", 2, real, "minimum",
     (lambda g, a, b, y: _tie(g, a, b, a > b), lambda g, a, b, y: _tie(g, a, b, a < b)),
     "The lesser; NaN if either is.", expand=lambda a, b: E.where((a < b) | E.isnan(a), a, b),
 )  # fmt: skip
-maximum: Op = Op(
+maximum: ScalarOp = ScalarOp(
     "maximum", 2, real, "maximum",
     (lambda g, a, b, y: _tie(g, a, b, a < b), lambda g, a, b, y: _tie(g, a, b, a > b)),
     "The greater; NaN if either is.", expand=lambda a, b: E.where((a > b) | E.isnan(a), a, b),
 )  # fmt: skip
-fmin: Op = Op(
+fmin: ScalarOp = ScalarOp(
     "fmin", 2, real, "fmin",
     (
         lambda g, a, b, y: E.where((a <= b) | E.isnan(b), g, 0),
@@ -246,7 +253,7 @@ fmin: Op = Op(
     "The lesser; the other one if one is NaN.",
     expand=lambda a, b: E.where((a <= b) | E.isnan(b), a, b),
 )  # fmt: skip
-fmax: Op = Op(
+fmax: ScalarOp = ScalarOp(
     "fmax", 2, real, "fmax",
     (
         lambda g, a, b, y: E.where((a >= b) | E.isnan(b), g, 0),

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from antorcha.core.lazy import np
 from antorcha.lang import expr as E
 from antorcha.lang.expr import pairs
-from antorcha.lang.expr.op import Accuracy, Op, arithmetic, floating, only_floating
+from antorcha.lang.expr.op import Accuracy, ScalarOp, arithmetic, floating, only_floating
 from antorcha.lang.expr.pairs import Pair
-from antorcha.lazy import np
 
 __all__ = [
     "exp", "exp2", "expm1", "hypot", "log", "log1p", "log2", "log10", "pow_", "reciprocal", "rsqrt",
@@ -45,24 +45,24 @@ def _complex_pow(a: Pair, b: Pair) -> Pair:
     return E.where(at_zero, at_exponent_zero, re), E.where(at_zero, 0, im)
 
 
-pow_: Op = Op(
+pow_: ScalarOp = ScalarOp(
     "pow", 2, arithmetic, _power, (_pow_base, _pow_exponent),
     "a ** b; for integers, 0 where b is negative unless a is 1 or -1.",
     complex_rule=_complex_pow, domain=_POSITIVE, accuracy=Accuracy(0.51, 0.8, exact="x ** y"),
 )  # fmt: skip
-sqrt: Op = Op(
+sqrt: ScalarOp = ScalarOp(
     "sqrt", 1, floating, "sqrt", (lambda g, x, y: g / (2 * E.conj(y)),),
     "The square root: nan below 0.",
     complex_rule=pairs.sqrt, domain=_POSITIVE, accuracy=Accuracy(0.5, 0.5),
 )  # fmt: skip
-rsqrt: Op = Op(
+rsqrt: ScalarOp = ScalarOp(
     "rsqrt", 1, floating, lambda x: 1 / np.sqrt(x),
     (lambda g, x, y: -0.5 * g * E.conj(y * y * y),),
     "One divided by the square root: inf at 0, nan below.",
     complex_rule=lambda z: pairs.reciprocal(pairs.sqrt(z)), domain=_POSITIVE,
     accuracy=Accuracy(0.51, 0.51, exact="1 / sqrt(x)"), expand=lambda x: 1 / E.sqrt(x),
 )  # fmt: skip
-reciprocal: Op = Op(
+reciprocal: ScalarOp = ScalarOp(
     "reciprocal", 1, floating, lambda x: 1 / x, (lambda g, x, y: -g * E.conj(y * y),),
     "One divided by a number.",
     complex_rule=pairs.reciprocal, domain=_POSITIVE,
@@ -78,7 +78,7 @@ def _expand_hypot(a: Any, b: Any) -> Any:
     return E.where((a == math.inf) | (b == math.inf), math.inf, finite)
 
 
-hypot: Op = Op(
+hypot: ScalarOp = ScalarOp(
     "hypot", 2, only_floating, "hypot",
     (lambda g, a, b, y: g * (a / y), lambda g, a, b, y: g * (b / y)),
     "``sqrt(input**2 + other**2)`` without overflow. Floats only.",
@@ -99,11 +99,11 @@ def _complex_expm1(a: Pair) -> Pair:
     return E.expm1(a[0]) * E.cos(a[1]) - 2 * half * half, E.exp(a[0]) * E.sin(a[1])
 
 
-exp: Op = Op(
+exp: ScalarOp = ScalarOp(
     "exp", 1, floating, "exp", (lambda g, x, y: g * E.conj(y),), "``e`` to the power of a number.",
     complex_rule=pairs.exp, accuracy=Accuracy(0.95, 0.85, within=(-745, 709)),
 )  # fmt: skip
-exp2: Op = Op(
+exp2: ScalarOp = ScalarOp(
     "exp2", 1, floating,
     lambda x: np.exp(x * np.log(2)) if x.dtype.kind == "c" else np.exp2(x),  # which has no complex
     (lambda g, x, y: g * E.conj(y) * _LN2,), "2 to the power of a number.",
@@ -111,13 +111,13 @@ exp2: Op = Op(
     accuracy=Accuracy(0.95, 0.85, within=(-1074, 1023), exact="2 ** x"),
     expand=lambda x: E.exp(x * _LN2),
 )  # fmt: skip
-expm1: Op = Op(
+expm1: ScalarOp = ScalarOp(
     "expm1", 1, floating, "expm1", (lambda g, x, y: g * E.conj(y + 1),),
     "``exp(input) - 1``, accurate near 0.",
     complex_rule=_complex_expm1, accuracy=Accuracy(1.0, 0.9, within=(-40, 709)),
     expand=_expand_expm1,
 )  # fmt: skip
-sigmoid: Op = Op(
+sigmoid: ScalarOp = ScalarOp(
     "sigmoid", 1, floating, lambda x: 1 / (1 + np.exp(-x)),
     (lambda g, x, y: g * E.conj((1 - y) * y),), "``1 / (1 + exp(-input))``.",
     complex_rule=lambda z: pairs.reciprocal(pairs.shift(pairs.exp(pairs.neg(z)), 1)),
@@ -133,24 +133,24 @@ def _expand_log1p(x: Any) -> Any:
     return E.where(u == 1, x, E.where(u == math.inf, u, E.log(u) * (x / (u - 1))))
 
 
-log: Op = Op(
+log: ScalarOp = ScalarOp(
     "log", 1, floating, "log", (lambda g, x, y: g / E.conj(x),),
     "The natural logarithm: nan below 0, -inf at 0.",
     complex_rule=pairs.log, domain=_POSITIVE, accuracy=Accuracy(0.95, 0.8),
 )  # fmt: skip
-log2: Op = Op(
+log2: ScalarOp = ScalarOp(
     "log2", 1, floating, "log2", (lambda g, x, y: g / E.conj(x * _LN2),),
     "The logarithm to base 2: nan below 0, -inf at 0.",
     complex_rule=lambda z: pairs.scale(pairs.log(z), 1 / _LN2), domain=_POSITIVE,
     accuracy=Accuracy(0.75, 0.6, exact="log(x, 2)"), expand=lambda x: E.log(x) / _LN2,
 )  # fmt: skip
-log10: Op = Op(
+log10: ScalarOp = ScalarOp(
     "log10", 1, floating, "log10", (lambda g, x, y: g / E.conj(x * _LN10),),
     "The logarithm to base 10: nan below 0, -inf at 0.",
     complex_rule=lambda z: pairs.scale(pairs.log(z), 1 / _LN10), domain=_POSITIVE,
     accuracy=Accuracy(0.75, 0.6, exact="log(x, 10)"), expand=lambda x: E.log(x) / _LN10,
 )  # fmt: skip
-log1p: Op = Op(
+log1p: ScalarOp = ScalarOp(
     "log1p", 1, floating, "log1p", (lambda g, x, y: g / E.conj(x + 1),),
     "``log(1 + input)``, accurate near 0: nan below -1, -inf at -1.",
     complex_rule=lambda z: pairs.log(pairs.shift(z, 1)), domain=(-1, math.inf),

@@ -1,15 +1,16 @@
-"""Rounding, and what depends on a float's bits: its class, its sign, its neighbours."""
+"""Rounding, and what depends on a float's bits: its class, sign, exponent and neighbours."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
+from antorcha.core.lazy import np
 from antorcha.lang import expr as E
 from antorcha.lang.expr.op import (
     EXACT,
     FLAT,
-    Op,
+    ScalarOp,
     always,
     comparison,
     itself,
@@ -18,11 +19,10 @@ from antorcha.lang.expr.op import (
     ordered,
     real_floating,
 )
-from antorcha.lazy import np
 
 __all__ = [
-    "ceil", "copysign", "floor", "isfinite", "isinf", "isnan", "nextafter", "round_", "signbit",
-    "trunc",
+    "ceil", "copysign", "floor", "isfinite", "isinf", "isnan", "logb", "nextafter", "round_",
+    "signbit", "trunc",
 ]  # fmt: skip
 
 # Rounding
@@ -36,39 +36,39 @@ def _expand_round(x: Any) -> Any:
     return E.copysign(E.where(up, low + 1, low), x)
 
 
-floor: Op = Op(
+floor: ScalarOp = ScalarOp(
     "floor", 1, ordered, "floor", FLAT,
     "The greatest integer not above a number; integers stay as they are.",
     accuracy=EXACT, shortcut=itself("ui"),
 )  # fmt: skip
-ceil: Op = Op(
+ceil: ScalarOp = ScalarOp(
     "ceil", 1, ordered, "ceil", FLAT,
     "The least integer not below a number; integers stay as they are.",
     accuracy=EXACT, expand=lambda x: -E.floor(-x), shortcut=itself("ui"),
 )  # fmt: skip
-trunc: Op = Op(
+trunc: ScalarOp = ScalarOp(
     "trunc", 1, ordered, "trunc", FLAT, "A number without its fraction; integers stay as they are.",
     accuracy=EXACT, expand=lambda x: E.where(x < 0, E.ceil(x), E.floor(x)),
     shortcut=itself("ui"),
 )  # fmt: skip
-round_: Op = Op(
+round_: ScalarOp = ScalarOp(
     "round", 1, ordered, "rint", FLAT, "The nearest integer, ties to even.",
     accuracy=EXACT, expand=_expand_round, shortcut=itself("ui"),
 )  # fmt: skip
 
 # Class
 
-isnan: Op = Op(
+isnan: ScalarOp = ScalarOp(
     "isnan", 1, comparison, "isnan", FLAT, "Whether NaN.",
     complex_rule=lambda z: E.isnan(z[0]) | E.isnan(z[1]),
     expand=lambda x: x != x, shortcut=always(False, "bui"),
 )  # fmt: skip
-isinf: Op = Op(
+isinf: ScalarOp = ScalarOp(
     "isinf", 1, comparison, "isinf", FLAT, "Whether infinite.",
     complex_rule=lambda z: E.isinf(z[0]) | E.isinf(z[1]),
     expand=lambda x: E.abs(x) == math.inf, shortcut=always(False, "bui"),
 )  # fmt: skip
-isfinite: Op = Op(
+isfinite: ScalarOp = ScalarOp(
     "isfinite", 1, comparison, "isfinite", FLAT, "Whether neither infinite nor NaN.",
     complex_rule=lambda z: E.isfinite(z[0]) & E.isfinite(z[1]),
     expand=lambda x: E.abs(x) < math.inf, shortcut=always(True, "bui"),
@@ -81,16 +81,30 @@ def _signbit(x: Any) -> Any:
     return x < 0 if x.dtype.kind in "bui" else np.signbit(x)
 
 
-signbit: Op = Op(
+signbit: ScalarOp = ScalarOp(
     "signbit", 1, order, _signbit, FLAT, "Whether the sign is negative, -0.0 and NaN included.",
     expand=lambda x: (x < 0) | ((x == 0) & (1 / x < 0)) if x.dtype.kind == "f" else x < 0,
     shortcut=always(False, "bu"),
 )  # fmt: skip
-copysign: Op = Op(
+copysign: ScalarOp = ScalarOp(
     "copysign", 2, real_floating, "copysign",
     (lambda g, a, b, y: g * E.where(a == 0, 0, y / a), None),
     "a with the sign of b.", accuracy=EXACT,
     expand=lambda a, b: E.where(E.signbit(a) ^ E.signbit(b), -a, a),
+)  # fmt: skip
+
+# Exponent
+
+
+def _logb(x: Any) -> Any:
+    exponent = (np.frexp(x)[1] - 1).astype(x.dtype)
+    return np.where(x == 0, -np.inf, np.where(np.isfinite(x), exponent, abs(x)))
+
+
+logb: ScalarOp = ScalarOp(
+    "logb", 1, real_floating, _logb, FLAT,
+    "The whole part of log2 of the magnitude, rounded down: -inf at 0, inf at infinities.",
+    domain=(0, math.inf), accuracy=EXACT,
 )  # fmt: skip
 
 # Neighbours
@@ -113,6 +127,6 @@ def _nextafter_bfloat16(a: Any, b: Any) -> Any:
     return np.where(np.isnan(a) | np.isnan(b), a + b, np.where(a == b, b, out))
 
 
-nextafter: Op = Op(
+nextafter: ScalarOp = ScalarOp(
     "nextafter", 2, only_floating, _nextafter, None, "The next number of the dtype from a to b."
 )

@@ -1,4 +1,5 @@
-"""The error function and the gamma function, their inverses and derivatives, of real numbers.
+"""The error function, the normal distribution, and the gamma function with those near it, of real
+numbers.
 
 They have no expansion: a device brings its own, or the op runs on NumPy.
 """
@@ -8,53 +9,98 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from antorcha import dtypes
+from antorcha.core import dtypes
+from antorcha.core.lazy import lazy, np
 from antorcha.errors import ArgumentError
 from antorcha.lang import expr as E
 from antorcha.lang.expr.graph import METHODS, Expr, as_number, const, node
-from antorcha.lang.expr.op import Accuracy, Op, cast_node, dispatch, real_floating
-from antorcha.lazy import lazy, np
+from antorcha.lang.expr.op import Accuracy, ScalarOp, cast_node, dispatch, real_floating
 
-__all__ = ["digamma", "erf", "erfc", "erfinv", "lgamma", "polygamma"]
+__all__ = [
+    "digamma", "erf", "erfc", "erfcx", "erfinv", "lgamma", "ndtr", "ndtri", "polygamma", "zeta",
+]  # fmt: skip
 
 special = lazy("scipy.special")
 
-erf: Op = Op(
+erf: ScalarOp = ScalarOp(
     "erf", 1, real_floating, lambda x: special.erf(x),
     (lambda g, x, y: g * (2 / math.sqrt(math.pi)) * E.exp(-(x * x)),),
     "The error function.", accuracy=Accuracy(0.95, 0.95, within=(-6, 6)),
 )  # fmt: skip
-erfc: Op = Op(
+erfc: ScalarOp = ScalarOp(
     "erfc", 1, real_floating, lambda x: special.erfc(x),
     (lambda g, x, y: g * (-2 / math.sqrt(math.pi)) * E.exp(-(x * x)),),
     "``1 - erf(input)``, accurate where erf is near 1.",
     accuracy=Accuracy(0.51, 0.8, within=(-6, 26.5)),
 )  # fmt: skip
-erfinv: Op = Op(
+erfinv: ScalarOp = ScalarOp(
     "erfinv", 1, real_floating,
     lambda x: np.copysign(special.erfinv(x), x),  # SciPy loses the sign of -0.0
     (lambda g, x, y: g * (math.sqrt(math.pi) / 2) * E.exp(y * y),),
     "The inverse of ``erf``: nan outside of -1..1.",
     domain=(-1, 1), accuracy=Accuracy(0.51, 0.8),
 )  # fmt: skip
-lgamma: Op = Op(
+erfcx: ScalarOp = ScalarOp(
+    "erfcx", 1, real_floating, lambda x: special.erfcx(x),
+    (lambda g, x, y: g * (2 * x * y - 2 / math.sqrt(math.pi)),),
+    "``exp(input**2) erfc(input)``, which stays where erfc vanishes.",
+    accuracy=Accuracy(0.51, 5, within=(-26, math.inf), exact="exp(x * x) * erfc(x)"),
+)  # fmt: skip
+ndtr: ScalarOp = ScalarOp(
+    "ndtr", 1, real_floating, lambda x: special.ndtr(x),
+    (lambda g, x, y: g * (1 / math.sqrt(2 * math.pi)) * E.exp(-0.5 * (x * x)),),
+    "The share of the standard normal distribution below a number.",
+    accuracy=Accuracy(0.51, 5, within=(-37.5, 40), exact="erfc(-x / sqrt(2)) / 2"),
+)  # fmt: skip
+ndtri: ScalarOp = ScalarOp(
+    "ndtri", 1, real_floating, lambda x: special.ndtri(x),
+    (lambda g, x, y: g * math.sqrt(2 * math.pi) * E.exp(0.5 * (y * y)),),
+    "The inverse of ``ndtr``: nan outside of 0..1.", domain=(0, 1), accuracy=Accuracy(
+        0.51, 4, exact="sqrt(2) * erfinv(2 * x - 1)"
+    ),
+)  # fmt: skip
+lgamma: ScalarOp = ScalarOp(
     "lgamma", 1, real_floating, lambda x: np.where(np.isinf(x), np.inf, special.gammaln(x)),
     (lambda g, x, y: g * E.digamma(x),),
     "The logarithm of the absolute value of the gamma function: inf at 0, -1, -2, ...",
     domain=(0, math.inf),
     accuracy=Accuracy(0.51, 0.65, within=(-30, 30), exact="re(loggamma(x))"),
 )  # fmt: skip
-digamma: Op = Op(
+digamma: ScalarOp = ScalarOp(
     "digamma", 1, real_floating, lambda x: special.psi(x),
     (lambda g, x, y: g * E.polygamma(1, x),),
     "The derivative of ``lgamma``: nan at -1, -2, ...", domain=(0, math.inf),
     accuracy=Accuracy(0.51, 0.6, within=(-60, 60), exact="psi(0, x)"),
 )  # fmt: skip
-_polygamma: Op = Op(
+
+
+def _polygamma_by_zeta(n: int, x: Any) -> Any:
+    if n == 0:
+        return E.digamma(x)
+    if n > 170:  # n! overflows
+        return None
+    return math.copysign(math.gamma(n + 1), (n % 2) - 0.5) * E.zeta(float(n + 1), x)
+
+
+_polygamma: ScalarOp = ScalarOp(
     "polygamma", 1, real_floating,
     lambda n, x: special.psi(x) if n == 0 else special.polygamma(n, x),
     (lambda g, n, x, y: g * E.polygamma(n + 1, x),),
     "The n-th derivative of digamma; the payload is n.", domain=(0, math.inf),
+    expand=_polygamma_by_zeta,
+)  # fmt: skip
+
+
+def _no_slope_in_exponent(g: Any, x: Any, q: Any, y: Any) -> Any:
+    raise NotImplementedError("the derivative for 'zeta' is not implemented.")
+
+
+zeta: ScalarOp = ScalarOp(
+    "zeta", 2, real_floating, lambda x, q: special.zeta(x, q),
+    (_no_slope_in_exponent, lambda g, x, q, y: g * (-x * E.zeta(x + 1, q))),
+    "The Hurwitz zeta function, the sum of ``(k + other)**-input`` for k = 0, 1, 2, ...: inf where "
+    "``input`` is 1, nan below.",
+    domain=(1, math.inf), accuracy=Accuracy(0.51, 8, exact="zeta(x, y)"),
 )  # fmt: skip
 
 

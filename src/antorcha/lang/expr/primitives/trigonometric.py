@@ -7,7 +7,7 @@ from typing import Any
 
 from antorcha.lang import expr as E
 from antorcha.lang.expr import pairs
-from antorcha.lang.expr.op import Accuracy, Op, floating, real_floating
+from antorcha.lang.expr.op import Accuracy, ScalarOp, floating, real_floating
 from antorcha.lang.expr.pairs import Pair
 
 __all__ = [
@@ -27,37 +27,37 @@ def _complex_acos(z: Pair) -> Pair:
     return math.pi / 2 - re, -im
 
 
-sin: Op = Op(
+sin: ScalarOp = ScalarOp(
     "sin", 1, floating, "sin", (lambda g, x, y: g * E.conj(E.cos(x)),),
     "The sine of an angle in radians.",
     complex_rule=lambda z: pairs.over_i(_complex_sinh(pairs.times_i(z))),
     accuracy=Accuracy(0.95, 0.8),
 )  # fmt: skip
-cos: Op = Op(
+cos: ScalarOp = ScalarOp(
     "cos", 1, floating, "cos", (lambda g, x, y: -g * E.conj(E.sin(x)),),
     "The cosine of an angle in radians.",
     complex_rule=lambda z: _complex_cosh(pairs.times_i(z)), accuracy=Accuracy(0.95, 0.8),
 )  # fmt: skip
-tan: Op = Op(
+tan: ScalarOp = ScalarOp(
     "tan", 1, floating, "tan", (lambda g, x, y: g * E.conj(1 + y * y),),
     "The tangent of an angle in radians.",
     complex_rule=lambda z: pairs.over_i(_complex_tanh(pairs.times_i(z))),
     domain=(-math.pi / 2, math.pi / 2), accuracy=Accuracy(0.95, 0.85, within=(-50, 50)),
     expand=lambda x: E.sin(x) / E.cos(x),
 )  # fmt: skip
-asin: Op = Op(
+asin: ScalarOp = ScalarOp(
     "asin", 1, floating, "arcsin", (lambda g, x, y: g * E.conj(E.rsqrt(1 - x * x)),),
     "The inverse sine: nan outside of -1..1.",
     complex_rule=_complex_asin, domain=(-1, 1), accuracy=Accuracy(0.8, 0.75),
     expand=lambda x: E.atan(x / E.sqrt((1 - x) * (1 + x))),
 )  # fmt: skip
-acos: Op = Op(
+acos: ScalarOp = ScalarOp(
     "acos", 1, floating, "arccos", (lambda g, x, y: -g * E.conj(E.rsqrt(1 - x * x)),),
     "The inverse cosine: nan outside of -1..1.",
     complex_rule=_complex_acos, domain=(-1, 1), accuracy=Accuracy(0.8, 0.75),
     expand=lambda x: 2 * E.atan2(E.sqrt(1 - x), E.sqrt(1 + x)),
 )  # fmt: skip
-atan: Op = Op(
+atan: ScalarOp = ScalarOp(
     "atan", 1, floating, "arctan", (lambda g, x, y: g / E.conj(x * x + 1),), "The inverse tangent.",
     complex_rule=lambda z: pairs.over_i(_complex_atanh(pairs.times_i(z))),
     accuracy=Accuracy(1.0, 0.9),
@@ -81,7 +81,7 @@ def _expand_atan2(a: Any, b: Any) -> Any:
     return E.where(E.isnan(a) | E.isnan(b), a + b, turned)
 
 
-atan2: Op = Op(
+atan2: ScalarOp = ScalarOp(
     "atan2", 2, real_floating, "arctan2",
     (lambda g, a, b, y: over_square(g, b, a), lambda g, a, b, y: -over_square(g, a, b)),
     "The angle of the point (b, a).", accuracy=Accuracy(1.0, 0.95), expand=_expand_atan2,
@@ -127,17 +127,17 @@ def _complex_tanh(z: Pair) -> Pair:
     )
 
 
-sinh: Op = Op(
+sinh: ScalarOp = ScalarOp(
     "sinh", 1, floating, "sinh", (lambda g, x, y: g * E.conj(E.cosh(x)),), "The hyperbolic sine.",
     complex_rule=_complex_sinh, accuracy=Accuracy(0.9, 0.8, within=(-710, 710)),
     expand=_expand_sinh,
 )  # fmt: skip
-cosh: Op = Op(
+cosh: ScalarOp = ScalarOp(
     "cosh", 1, floating, "cosh", (lambda g, x, y: g * E.conj(E.sinh(x)),), "The hyperbolic cosine.",
     complex_rule=_complex_cosh, accuracy=Accuracy(0.95, 0.85, within=(-710, 710)),
     expand=_expand_cosh,
 )  # fmt: skip
-tanh: Op = Op(
+tanh: ScalarOp = ScalarOp(
     "tanh", 1, floating, "tanh", (lambda g, x, y: g * E.conj(1 - y * y),),
     "The hyperbolic tangent.",
     complex_rule=_complex_tanh, accuracy=Accuracy(0.95, 0.9, within=(-20, 20)),
@@ -185,18 +185,18 @@ def _complex_atanh(z: Pair) -> Pair:
     return pairs.scale(pairs.sub(pairs.log(above), pairs.log(below)), 0.5)
 
 
-asinh: Op = Op(
+asinh: ScalarOp = ScalarOp(
     "asinh", 1, floating, "arcsinh", (lambda g, x, y: g * E.conj(E.rsqrt(x * x + 1)),),
     "The inverse hyperbolic sine.",
     complex_rule=_complex_asinh, accuracy=Accuracy(0.85, 0.7), expand=_expand_asinh,
 )  # fmt: skip
-acosh: Op = Op(
+acosh: ScalarOp = ScalarOp(
     "acosh", 1, floating, "arccosh", (lambda g, x, y: g * _acosh_slope(x),),
     "The inverse hyperbolic cosine: nan below 1.",
     complex_rule=_complex_acosh, domain=(1, math.inf), accuracy=Accuracy(1.0, 0.85),
     expand=_expand_acosh,
 )  # fmt: skip
-atanh: Op = Op(
+atanh: ScalarOp = ScalarOp(
     "atanh", 1, floating, "arctanh", (lambda g, x, y: g / E.conj(1 - x * x),),
     "The inverse hyperbolic tangent: nan outside of -1..1.",
     complex_rule=_complex_atanh, domain=(-1, 1), accuracy=Accuracy(0.8, 0.7),

@@ -13,7 +13,7 @@ from antorcha.lang.native.lower.convert import Conversions
 from antorcha.lang.native.lower.emitter import Value
 from antorcha.lang.native.semantics import PYTHON, SIGN
 from antorcha.lang.native.types import Ty, bool_, i64, u16
-from antorcha.lang.native.values import ExternData, Global, Place, V
+from antorcha.lang.native.values import ExternData, Global, Lvalue, V
 
 # operator: LLVM predicate for signed, unsigned, float
 _PREDICATES = {
@@ -45,14 +45,14 @@ class Arithmetic(Conversions):
             return self._divide(op, a, b)
         if op in ("shl", "shr"):
             return self._shift(op, a, b, node)
-        made = self.v(a.ty, f"{op} {a.ty.ll} {a.ref}, {b.ref}")
+        result = self.v(a.ty, f"{op} {a.ty.ll} {a.ref}, {b.ref}")
         if op in ("and", "or", "xor") and a.ty.kind == "v":
-            self.logic.add(made.ref)
-        return made
+            self.logic.add(result.ref)
+        return result
 
     def loaded(self, x: Value, node: Any) -> Value:
         """Loads a place; makes a symbol a pointer."""
-        if isinstance(x, Place):
+        if isinstance(x, Lvalue):
             return self.load_place(x)
         if isinstance(x, (Global, ExternData)):
             return self.symbol(x, node)

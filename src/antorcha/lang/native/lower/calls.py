@@ -14,7 +14,7 @@ from antorcha.lang.native.function import Native, Spec
 from antorcha.lang.native.lower.emitter import Tile, Value
 from antorcha.lang.native.lower.flow import DIFFER, Arm, Env, Flow
 from antorcha.lang.native.types import Ty
-from antorcha.lang.native.values import Extern, ExternData, Global, Intrinsic, Place, V
+from antorcha.lang.native.values import Extern, ExternData, Global, Intrinsic, Lvalue, V
 
 # Python's own functions that may be called at compile time
 _PURE: tuple[Any, ...] = (
@@ -294,4 +294,4 @@ def type_of(x: Value) -> str:
     return str(x.ty) if isinstance(x, V) else type(x).__name__
 
 
-__all__ = ["Calls", "Place"]
+__all__ = ["Calls", "Lvalue"]

@@ -15,13 +15,13 @@ from typing import Any
 
 from antorcha.lang.native.lower.emitter import Emitter, Value
 from antorcha.lang.native.types import Ty, bool_, f16, f32, f64, i32, i64, u8, u16, u32, vec
-from antorcha.lang.native.values import Place, V
+from antorcha.lang.native.values import Lvalue, V
 
 
 class Conversions(Emitter):
     def cast(self, ty: Ty, x: Value, node: Any = None) -> V:
         """``ty(x)``: the conversion that a program asks for."""
-        if isinstance(x, Place):
+        if isinstance(x, Lvalue):
             x = self.load_place(x)
         if not isinstance(x, V):
             named = self.symbol(x, node)
@@ -166,8 +166,8 @@ class Conversions(Emitter):
         if x.ref not in self.logic or x.ty.scalar.size < 4 or self.target.vector_bits != 512:
             return x
         floats = x.ty.with_scalar(f64 if x.ty.scalar.size == 8 else f32)
-        made = self.overloaded("arithmetic.fence", floats, self.bitcast(floats, x))
-        return self.bitcast(x.ty, made)
+        result = self.overloaded("arithmetic.fence", floats, self.bitcast(floats, x))
+        return self.bitcast(x.ty, result)
 
     def _narrow_bf16(self, ty: Ty, x: V, word: Ty) -> V:
         bits = self._bits(word, x)
@@ -227,10 +227,10 @@ class Conversions(Emitter):
             self.fail(node, f"the bits of a {have} are not those of a {ty}")
         if have.ll == ty.ll:
             return V(ty, x.ref)
-        made = self.v(ty, f"bitcast {have.ll} {x.ref} to {ty.ll}")
+        result = self.v(ty, f"bitcast {have.ll} {x.ref} to {ty.ll}")
         if x.ref in self.logic:
-            self.logic.add(made.ref)
-        return made
+            self.logic.add(result.ref)
+        return result
 
 
 __all__ = ["Conversions", "i32", "u8", "u16", "vec"]

@@ -21,12 +21,12 @@ from antorcha.lang.native.types import (
     mangle,
     ptr,
     raw,
-    vec,
+    u8,
 )
-from antorcha.lang.native.values import Extern, ExternData, Global, Place, V
+from antorcha.lang.native.values import Extern, ExternData, Global, Lvalue, V
 
 if TYPE_CHECKING:
-    from antorcha.lang.native.lower.module import Module
+    from antorcha.lang.native.lower.module import LoweredModule
 
 Value = Any  # a V, or any Python object known at compile time
 
@@ -44,15 +44,15 @@ class Tile(list[Any]):
         super().__init__(Tile(x) if type(x) is list else x for x in items)
         self.ident = ident if ident is not None else object()
 
-    def branch(self, made: dict[object, Tile]) -> Tile:
-        """The same list, for one arm of a branch to write to. ``made`` holds the copies made so
-        far: two names of one list stay two names of one."""
-        copy = made.get(self.ident)
+    def branch(self, result: dict[object, Tile]) -> Tile:
+        """The same list, for one arm of a branch to write to. ``result`` holds the copies made
+        so far: two names of one list stay two names of one."""
+        copy = result.get(self.ident)
         if copy is None:
-            copy = made[self.ident] = Tile(self, self.ident)
+            copy = result[self.ident] = Tile(self, self.ident)
             for k, x in enumerate(copy):
                 if isinstance(x, Tile):
-                    copy[k] = x.branch(made)
+                    copy[k] = x.branch(result)
         return copy
 
     def fresh(self) -> Tile:
@@ -63,7 +63,7 @@ class Tile(list[Any]):
 class Emitter:
     """The lowest layer of lowering; see the module's docstring."""
 
-    def __init__(self, module: Module, native: Native, ret: Ty) -> None:
+    def __init__(self, module: LoweredModule, native: Native, ret: Ty) -> None:
         self.module, self.native, self.ret = module, native, ret
         self.target = module.target
         self.lines: list[str | None] = []
@@ -207,7 +207,7 @@ class Emitter:
     def rt(self, x: Value, node: Any, ty: Ty | None = None) -> V:
         """A value at run time, of this type if one is given. Numbers adapt; nothing else converts,
         but any pointer is a raw one, and a scalar fills a vector."""
-        if isinstance(x, Place):
+        if isinstance(x, Lvalue):
             x = self.load_place(x)
         if not isinstance(x, V):
             named = self.symbol(x, node)
@@ -239,7 +239,7 @@ class Emitter:
         return self.v(ty, f"shufflevector {ty.ll} {one}, {ty.ll} poison, {mask}")
 
     # ---- memory
-    def load_place(self, place: Place) -> V:
+    def load_place(self, place: Lvalue) -> V:
         ty = place.ty
         if ty.kind == "a":
             return V(ptr[ty.elem], place.ref)
@@ -262,9 +262,4 @@ class Emitter:
         return self.v(ty, f"icmp ne {ty.mem} {ref}, {'zeroinitializer' if ty.kind == 'v' else '0'}")
 
     def to_bytes(self, value: V) -> V:
-        from antorcha.lang.native.types import u8
-
         return self.v(value.ty.with_scalar(u8), f"zext {value.ty.ll} {value.ref} to {value.ty.mem}")
-
-    def same_vector(self, ty: Ty, like: Ty) -> Ty:
-        return vec[ty, like.n] if like.kind == "v" else ty

@@ -1,6 +1,6 @@
 """Expressions: names, constants, fields, elements, operators, comparisons, conditions.
 
-``expr`` may give a Place (a field or an element, not yet loaded); ``value`` never does.
+``expr`` may give an Lvalue (a field or an element, not yet loaded); ``value`` never does.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ import ast
 import operator
 from typing import Any
 
+from antorcha.errors import did_you_mean
 from antorcha.lang.native.lower.arithmetic import Arithmetic
 from antorcha.lang.native.lower.emitter import Tile, Value
 from antorcha.lang.native.types import bool_, i64, ptr
-from antorcha.lang.native.values import ExternData, Global, Place, V
+from antorcha.lang.native.values import ExternData, Global, Lvalue, V
 
 BINARY: dict[type, str] = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.FloorDiv: "floordiv",
@@ -37,7 +38,7 @@ class Expressions(Arithmetic):
 
     def value(self, node: ast.expr) -> Value:
         found = self.expr(node)
-        return self.load_place(found) if isinstance(found, Place) else found
+        return self.load_place(found) if isinstance(found, Lvalue) else found
 
     def condition(self, node: ast.expr) -> Value:
         """A bool at run time, or anything at compile time."""
@@ -88,8 +89,6 @@ class Expressions(Arithmetic):
         try:
             found = self.native.lookup(name)
         except KeyError:
-            from antorcha.errors import did_you_mean
-
             near = did_you_mean(name, [*self.env, *self.native.fn.__globals__])
             self.fail(
                 node, f"{name!r} is not defined.{near}" if near else f"{name!r} is not defined"
@@ -147,7 +146,7 @@ class Expressions(Arithmetic):
         except AttributeError as err:
             self.fail(node, str(err))
 
-    def field(self, base: Value, node: ast.Attribute) -> Place:
+    def field(self, base: Value, node: ast.Attribute) -> Lvalue:
         """The field of a struct, given a pointer to it."""
         base = self.rt(base, node)
         struct = base.ty.elem if base.ty.kind == "p" else None
@@ -156,8 +155,8 @@ class Expressions(Arithmetic):
             self.fail(node, f"{base.ty} has no field {node.attr!r} (its fields: {known})")
         offset, ty = struct.fields[node.attr]
         if offset == 0:
-            return Place(ty, base.ref)
-        return Place(ty, self.op(f"getelementptr inbounds i8, ptr {base.ref}, i64 {offset}"))
+            return Lvalue(ty, base.ref)
+        return Lvalue(ty, self.op(f"getelementptr inbounds i8, ptr {base.ref}, i64 {offset}"))
 
     def e_Subscript(self, node: ast.Subscript) -> Value:
         base = self.value(node.value)
@@ -205,9 +204,9 @@ class Expressions(Arithmetic):
         elem = base.ty.elem
         if elem.kind in "sa":
             return V(ptr[elem] if elem.kind == "s" else ptr[elem.elem], at.ref)
-        return Place(elem, at.ref)
+        return Lvalue(elem, at.ref)
 
-    def place(self, node: ast.Attribute | ast.Subscript) -> Place | tuple[Tile, Any]:
+    def place(self, node: ast.Attribute | ast.Subscript) -> Lvalue | tuple[Tile, Any]:
         """What is assigned to: a spot in memory, or a compile-time list and an index in it."""
         base = self.value(node.value)
         if isinstance(node, ast.Attribute):
@@ -229,8 +228,8 @@ class Expressions(Arithmetic):
         at = self.element(self.rt(base, node), self.index(node.slice), node)
         return self._settable(at, node)
 
-    def _settable(self, at: V, node: Any) -> Place:
-        if not isinstance(at, Place) or at.ty.kind in "sa":
+    def _settable(self, at: V, node: Any) -> Lvalue:
+        if not isinstance(at, Lvalue) or at.ty.kind in "sa":
             self.fail(node, f"a whole {at.ty} cannot be assigned; set its parts, or memcpy")
         return at
 

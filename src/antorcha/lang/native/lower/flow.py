@@ -30,15 +30,15 @@ DIFFER: Any = _Differ()
 
 def copy_env(env: Env) -> Env:
     """The same names, for one path to change: lists are copied, they can be written to."""
-    made: dict[object, Tile] = {}
-    return {k: _copy(x, made) for k, x in env.items()}
+    result: dict[object, Tile] = {}
+    return {k: _copy(x, result) for k, x in env.items()}
 
 
-def _copy(x: Value, made: dict[object, Tile]) -> Value:
+def _copy(x: Value, result: dict[object, Tile]) -> Value:
     if isinstance(x, Tile):
-        return x.branch(made)
+        return x.branch(result)
     if isinstance(x, tuple) and any(isinstance(y, (Tile, tuple)) for y in x):
-        return tuple(_copy(y, made) for y in x)
+        return tuple(_copy(y, result) for y in x)
     return x
 
 
@@ -59,13 +59,13 @@ class Flow(Expressions):
             return
         env: Env = {}
         blocks = [block for block, _ in arms]
-        made: dict[object, Value] = {}  # lists joined so far: two names of one list stay that
+        result: dict[object, Value] = {}  # lists joined so far: two names of one list stay that
         for name, first in arms[0][1].items():
             values = [e.get(name, DIFFER) for _, e in arms]
             if any(x is DIFFER for x in values):
                 self.unset[name] = "is not set on every path to here"
                 continue
-            joined = first if all(x is first for x in values) else self.join(blocks, values, made)
+            joined = first if all(x is first for x in values) else self.join(blocks, values, result)
             if joined is DIFFER:
                 kinds = " or ".join(dict.fromkeys(map(type_name, values)))
                 self.unset[name] = f"is {kinds}, depending on the path to here"
@@ -78,7 +78,7 @@ class Flow(Expressions):
         self.env = env
 
     def join(
-        self, blocks: list[str], values: list[Value], made: dict[object, Value] | None = None
+        self, blocks: list[str], values: list[Value], result: dict[object, Value] | None = None
     ) -> Value:
         """One value for what several paths bring, or DIFFER."""
         first = values[0]
@@ -90,19 +90,19 @@ class Flow(Expressions):
             if not all(type(x) is type(first) and len(x) == len(first) for x in values):
                 return DIFFER
             if isinstance(first, Tile) and all(x.ident is first.ident for x in values):
-                if made is not None and first.ident in made:
-                    return made[first.ident]
+                if result is not None and first.ident in result:
+                    return result[first.ident]
                 ident: object | None = first.ident
             else:
                 ident = None
-            items = [self.join(blocks, list(c), made) for c in zip(*values, strict=True)]
+            items = [self.join(blocks, list(c), result) for c in zip(*values, strict=True)]
             if any(x is DIFFER for x in items):
                 return DIFFER
             if not isinstance(first, Tile):
                 return tuple(items)
             joined = Tile(items, ident)
-            if made is not None and ident is not None:
-                made[ident] = joined
+            if result is not None and ident is not None:
+                result[ident] = joined
             return joined
         try:
             equal = all(type(x) is type(first) and bool(x == first) for x in values)

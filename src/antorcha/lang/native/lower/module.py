@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     import ast
 
     from antorcha.lang.native.function import Spec
-    from antorcha.lang.native.lower.changes import Changes
+    from antorcha.lang.native.lower.assigned_names import Changes
 
 
-class Module:
+class LoweredModule:
     """Declarations and functions as text, and the exported functions that are linked to."""
 
     def __init__(self) -> None:
@@ -81,10 +81,10 @@ class Module:
 
 def lower(spec: Spec) -> Lowered:
     """The IR of a spec, and the exported functions it links to."""
-    module = Module()
+    module = LoweredModule()
     module.root = spec
     module.add(spec, spec.symbol)
     return Lowered(module.ir(), module.exports)
 
 
-__all__ = ["Module", "Ty", "lower"]
+__all__ = ["LoweredModule", "Ty", "lower"]

@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any
 from antorcha.errors import NativeError
 from antorcha.lang.native.function import Native
 from antorcha.lang.native.intrinsics import static
+from antorcha.lang.native.lower.assigned_names import changes, may_write
 from antorcha.lang.native.lower.calls import Calls
-from antorcha.lang.native.lower.changes import changes, may_write
 from antorcha.lang.native.lower.emitter import Tile, Value
 from antorcha.lang.native.lower.expressions import BINARY
 from antorcha.lang.native.lower.flow import Arm, copy_env
 from antorcha.lang.native.types import Ty, bool_, i64
-from antorcha.lang.native.values import ExternData, Global, Place, V
+from antorcha.lang.native.values import ExternData, Global, Lvalue, V
 
 if TYPE_CHECKING:
-    from antorcha.lang.native.lower.module import Module
+    from antorcha.lang.native.lower.module import LoweredModule
 
 
 class Statements(Calls):
-    def __init__(self, module: Module, native: Native, ret: Ty) -> None:
+    def __init__(self, module: LoweredModule, native: Native, ret: Ty) -> None:
         super().__init__(module, native, ret)
         self.loops = []
         self.inlined = []
@@ -230,7 +230,7 @@ class Statements(Calls):
     # ---- assignment
     def s_Assign(self, node: ast.Assign) -> None:
         x = self.expr(node.value)
-        if isinstance(x, Place):
+        if isinstance(x, Lvalue):
             x = self.load_place(x)
         keep = self.is_static(node.value)
         if keep and isinstance(x, V):
@@ -246,7 +246,7 @@ class Statements(Calls):
             found = self.binary(op, self.value(load), self.value(node.value), node)
             return self.assign(target, found, node)
         place = self.place(target)
-        if isinstance(place, Place):
+        if isinstance(place, Lvalue):
             found = self.binary(op, self.load_place(place), self.value(node.value), node)
             return self.store(self.rt(found, node, place.ty), place.ref)
         tile, index = place
@@ -266,7 +266,7 @@ class Statements(Calls):
                 self.assign(each, item, node, keep)
         elif isinstance(target, (ast.Attribute, ast.Subscript)):
             place = self.place(target)
-            if isinstance(place, Place):
+            if isinstance(place, Lvalue):
                 self.store(self.rt(x, node, place.ty), place.ref)
             else:
                 tile, index = place

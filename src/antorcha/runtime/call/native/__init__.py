@@ -20,13 +20,15 @@ from functools import cache
 from typing import Any
 
 from antorcha import config
+from antorcha.core.forks import held_over_forks
+from antorcha.core.hooks import hooks
 from antorcha.errors import warn
-from antorcha.forks import held_over_forks
 from antorcha.lang.native import Spec
 from antorcha.lang.native import engine as compiler
 from antorcha.lang.native.ahead import Ahead
 from antorcha.runtime import launch, objects
-from antorcha.runtime.layout import Layout
+from antorcha.runtime.call import path
+from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.tensor import PLAIN, Tensor
 
 ACTIVE = False
@@ -110,6 +112,7 @@ def _install() -> None:
         parts.install()
         mode.off.np[0] = offs
         ACTIVE = True
+        hooks.native_runs()
 
 
 def _failed(error: Exception) -> None:
@@ -158,10 +161,31 @@ def running(fresh: Callable[..., Any], out: Layout) -> Callable[..., Tensor]:
     if ACTIVE:
         from antorcha.runtime.call.native import tensors
 
-        made = tensors.running(fresh, out)
-        if made is not None:
-            return made
+        result = tensors.running(fresh, out)
+        if result is not None:
+            return result
     return launch.running(fresh, Tensor, "_storage", {"_layout": out, **PLAIN})
+
+
+def serve_operators(cls: type[Tensor]) -> None:
+    """Makes the operators of a subclass of Tensor, if they are its own, go before those of Tensor
+    where CPython has them do so; its methods are Python's."""
+    if ACTIVE:
+        from antorcha.runtime.call.native import operators
+
+        operators.serve(cls)
+
+
+def watched_method(
+    method: Callable[..., Any], asked: Callable[..., Any]
+) -> Callable[..., Any] | None:
+    """A method that runs `method` for plain arguments, `asked` for others; None where machine code
+    does not run."""
+    if not ACTIVE:
+        return None
+    from antorcha.runtime.call.native import method as methods
+
+    return methods.watched_method_of(method, asked)
 
 
 def watch() -> Callable[..., Any] | None:
@@ -169,9 +193,9 @@ def watch() -> Callable[..., Any] | None:
     finish()
     if not ACTIVE:
         return None
-    from antorcha.runtime.call.native import watched
+    from antorcha.runtime.call.native import profiled
 
-    return watched.install()
+    return profiled.install()
 
 
 _ahead = Ahead(_wanted, _install, _failed)

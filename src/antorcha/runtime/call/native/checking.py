@@ -5,10 +5,6 @@ the first thing that is not as the files of this folder say raises ``Broken``, w
 In the other modes the machine code is compiled without any of it.
 """
 
-# Native functions are in the kernel language, whose types are values: mypy cannot read them.
-# mypy: disable-error-code="valid-type,arg-type,attr-defined,index,misc"
-# mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
-# mypy: no-warn-unreachable
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -23,18 +19,18 @@ checker = Global("antorcha_checker", raw)  # a function of the result
 
 
 @native(noinline=True)
-def checked(made: raw) -> raw:
+def checked(result: raw) -> raw:
     """A call's result, which is passed on; null with an exception where something is not right."""
-    if made is None:
-        return made
+    if result is None:
+        return result
     args = local(raw)
-    args[0] = made
+    args[0] = result
     done = PyObject_Vectorcall(checker[0], args, 1, None)
     if done is None:
-        Py_DecRef(made)
+        Py_DecRef(result)
         return done
     Py_DecRef(done)
-    return made
+    return result
 
 
 def install(check: Callable[[Any], None]) -> None:

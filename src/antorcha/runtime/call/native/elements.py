@@ -1,52 +1,66 @@
-"""One element as a Python number: ``x.item()``, ``float(x)``, ``bool(x)``, without the interpreter.
+"""Elements as Python numbers: ``x.item()``, ``float(x)``, ``x.tolist()``, without the interpreter.
 
-Owns nothing. What is not a tensor of one element in the host's memory, of a dtype that C has, too,
-and any mode in which somebody wants to know that contents are looked at, is for Python.
+Owns nothing. What is not a tensor of one element (for a list, of one or two dims) in the host's
+memory, of a dtype that C has, too, and any mode in which somebody wants to know that contents are
+looked at, is for Python.
 """
 
-# Native functions are in the kernel language, whose types are values: mypy cannot read them.
-# mypy: disable-error-code="valid-type,arg-type,attr-defined,index,misc"
-# mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
-# mypy: no-warn-unreachable
 from __future__ import annotations
 
-from antorcha import dtypes
-from antorcha.device import CPU
+from antorcha.core import dtypes
+from antorcha.core.device import CPU
 from antorcha.lang.native import (
     Extern,
     Global,
+    atomic_add,
+    atomic_sub,
     f32,
     f64,
     i8,
     i16,
     i32,
     i64,
+    local,
     native,
     ptr,
     raw,
+    ref,
     u8,
 )
-from antorcha.runtime.call.native.layouts import LayoutObject, layout_type
+from antorcha.runtime.call.native.layouts import (
+    LayoutObject,
+    Sizes,
+    count_of,
+    has_dims,
+    highest,
+    layout_type,
+    read_sizes,
+)
 from antorcha.runtime.call.native.mode import mode_word
 from antorcha.runtime.call.native.slots import WORD, word
-from antorcha.runtime.call.native.tensors import TensorObject, is_whole
+from antorcha.runtime.call.native.tensors import TensorObject, is_whole, offset_of
 from antorcha.runtime.cpython import (
     FALSE,
     TRUE,
+    Py_DecRef,
     PyFloat_FromDouble,
+    PyList_New,
+    PyList_SetItem,
     int_object,
     int_type,
     int_value,
     new_reference,
     type_of,
 )
-from antorcha.runtime.storage import StorageObject
+from antorcha.runtime.memory.storage import StorageObject
 
 PyLong_FromDouble = Extern("PyLong_FromDouble", raw, f64)
-ITEM, FLOAT, INT, INDEX, TRUTH = range(5)
-"""What is wanted: ``item()``, ``float()``, ``int()``, ``operator.index()``, ``bool()``."""
+ITEM, FLOAT, INT, INDEX, TRUTH, LIST = range(6)
+"""What is wanted: ``item()``, ``float()``, ``int()``, ``operator.index()``, ``bool()``, and
+``tolist()``."""
 METHODS = {
     "item": ITEM, "__float__": FLOAT, "__int__": INT, "__index__": INDEX, "__bool__": TRUTH,
+    "tolist": LIST,
 }  # fmt: skip
 READ = (
     dtypes.float32, dtypes.float64, dtypes.int64, dtypes.bool_, dtypes.int32, dtypes.uint8,
@@ -68,7 +82,7 @@ def place_of_element(o: raw, layout: ptr[LayoutObject]) -> raw:
         return None
     memory = ptr[StorageObject](t.storage)
     size = int_value(layout.itemsize)
-    at = int_value(t.offset)  # (-1 where it is too large)
+    at = offset_of(o)
     if memory.ptr is None or at < 0 or at >= memory.nbytes // size:
         return None
     return memory.ptr + at * size
@@ -95,18 +109,9 @@ def real_number(value: f64, *, KIND) -> raw:
     return PyFloat_FromDouble(value)
 
 
-@native(export=True, level="O2")
-def element(o: raw, *, KIND) -> raw:
-    """The only element; null with an exception, or without one where it is for Python."""
-    if not is_whole(o) or mode_word() < 0:
-        return None
-    if type_of(ptr[TensorObject](o).layout) != layout_type[0]:
-        return None
-    layout = ptr[LayoutObject](ptr[TensorObject](o).layout)
-    at = place_of_element(o, layout)
-    if at is None:
-        return None
-    dtype = layout.dtype
+@native
+def number_of(at: raw, dtype: raw, *, KIND) -> raw:
+    """The element there; null with an exception, or without one where it is for Python."""
     if dtype == dtype_objects[F32]:
         return real_number(f64(ptr[f32](at)[0]), KIND=KIND)
     if dtype == dtype_objects[F64]:
@@ -126,6 +131,77 @@ def element(o: raw, *, KIND) -> raw:
     if dtype == dtype_objects[I8]:
         return whole_number(i64(ptr[i8](at)[0]), KIND=KIND)
     return None
+
+
+@native
+def row_of_numbers(at: raw, count: i64, step: i64, dtype: raw) -> raw:
+    """A list of elements that are `step` bytes apart; null as `number_of` says it."""
+    result = PyList_New(count)
+    if result is None:
+        return result
+    for k in range(count):
+        number = number_of(at + k * step, dtype, KIND=ITEM)
+        if number is None:
+            Py_DecRef(result)
+            return number
+        PyList_SetItem(result, k, number)
+    return result
+
+
+@native
+def rows_of_numbers(at: raw, sizes: ptr[Sizes], size: i64, dtype: raw) -> raw:
+    """The same of one or two dims; `size`: an element's bytes."""
+    last = sizes.ndim - 1
+    count, step = sizes.shape[last], sizes.strides[last] * size
+    if last == 0:
+        return row_of_numbers(at, count, step, dtype)
+    result = PyList_New(sizes.shape[0])
+    if result is None:
+        return result
+    for k in range(sizes.shape[0]):
+        row = row_of_numbers(at + k * sizes.strides[0] * size, count, step, dtype)
+        if row is None:
+            Py_DecRef(result)
+            return row
+        PyList_SetItem(result, k, row)
+    return result
+
+
+@native
+def list_of(o: raw, layout: ptr[LayoutObject]) -> raw:
+    """All elements; null with an exception, or without one where it is for Python."""
+    t = ptr[TensorObject](o)
+    sizes = local(Sizes)
+    if layout.device != host[0] or not has_dims(t.layout) or not read_sizes(t.layout, sizes):
+        return None
+    memory = ptr[StorageObject](t.storage)
+    size, at, count = int_value(layout.itemsize), offset_of(o), count_of(sizes)
+    if memory.ptr is None or sizes.ndim < 1 or sizes.ndim > 2 or at < 0 or count < 1:
+        return None
+    if at + highest(sizes, count) > memory.nbytes // size:
+        return None
+    storage, dtype = new_reference(t.storage), layout.dtype  # making lists may run any code
+    atomic_add(ref(memory.pins), 1)
+    result = rows_of_numbers(memory.ptr + at * size, sizes, size, dtype)
+    atomic_sub(ref(memory.pins), 1)
+    Py_DecRef(storage)
+    return result
+
+
+@native(export=True, level="O2")
+def element(o: raw, *, KIND) -> raw:
+    """The only element, or all; null with an exception, or without one where it is for Python."""
+    if not is_whole(o) or mode_word() < 0:
+        return None
+    if type_of(ptr[TensorObject](o).layout) != layout_type[0]:
+        return None
+    layout = ptr[LayoutObject](ptr[TensorObject](o).layout)
+    if KIND == LIST:
+        return list_of(o, layout)
+    at = place_of_element(o, layout)
+    if at is None:
+        return None
+    return number_of(at, layout.dtype, KIND=KIND)
 
 
 def install() -> None:

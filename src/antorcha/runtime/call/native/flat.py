@@ -10,10 +10,6 @@ A layout's *family* is what a key has in its place: shared by all layouts of a d
 number of dims whose elements lie in row-major order without gaps (``layout.Layout.family``).
 """
 
-# Native functions are in the kernel language, whose types are values: mypy cannot read them.
-# mypy: disable-error-code="valid-type,arg-type,attr-defined,index,misc"
-# mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
-# mypy: no-warn-unreachable
 from __future__ import annotations
 
 from antorcha.lang.native import (
@@ -29,7 +25,6 @@ from antorcha.lang.native import (
     struct,
 )
 from antorcha.runtime import trace
-from antorcha.runtime.alloc import LARGEST
 from antorcha.runtime.call.native.keys import FAMILY, GRAD, Key, add_word, begin_key, size_type
 from antorcha.runtime.call.native.keys import TENSOR as TENSOR_WORD
 from antorcha.runtime.call.native.layouts import LayoutObject, layout_type
@@ -45,9 +40,10 @@ from antorcha.runtime.cpython import (
     type_of,
 )
 from antorcha.runtime.launch import KINDS, TENSOR, kernel_t, storage_of, take_number, threshold
-from antorcha.runtime.layout import Layout
+from antorcha.runtime.memory.alloc import LARGEST
+from antorcha.runtime.memory.layout import Layout
+from antorcha.runtime.memory.storage import Storage, StorageObject, make_storage, storage_type
 from antorcha.runtime.objects import padded, words_in_memory
-from antorcha.runtime.storage import Storage, StorageObject, make_storage, storage_type
 
 PyObject_RichCompareBool = Extern("PyObject_RichCompareBool", i32, raw, raw, i32)
 EQUAL = 2  # C's Py_EQ
@@ -80,10 +76,10 @@ def family_of(layout: raw) -> raw:
     nothing = raw(0)
     if type_of(layout) != layout_type[0]:
         return nothing
-    lay = ptr[LayoutObject](layout)
-    if lay.numel is None or lay.shape is None or lay.family == raw(NONE):
+    fields = ptr[LayoutObject](layout)
+    if fields.numel is None or fields.shape is None or fields.family == raw(NONE):
         return nothing
-    return lay.family
+    return fields.family
 
 
 @native
@@ -214,14 +210,16 @@ def _words(plan: Plan, given: list[Layout]) -> list[int] | None:
         return None
     owner = launch.owner
     slots, desc, places = owner.slots[1:], owner.desc(), owner.sizes
-    inputs = [lay for lay in plan.tensors if lay is not None]
-    full = next((lay for lay in inputs if lay.family is not None), None)
+    inputs = [layout for layout in plan.tensors if layout is not None]
+    full = next((layout for layout in inputs if layout.family is not None), None)
     if full is None or not places or max(len(desc) - MOST_WORDS, len(slots) - MOST_INPUTS) > 0:
         return None
-    if any([lay.ndim and (lay.family is None or lay.shape != full.shape) for lay in inputs]):
+    if any(
+        [layout.ndim and (layout.family is None or layout.shape != full.shape) for layout in inputs]
+    ):
         return None
     if out.shape == full.shape:
-        like = next((k for k, lay in enumerate(given) if lay is out), -1)
+        like = next((k for k, layout in enumerate(given) if layout is out), -1)
         if like < 0:
             return None
     elif out.numel == 1:
@@ -231,7 +229,7 @@ def _words(plan: Plan, given: list[Layout]) -> list[int] | None:
     kinds = [KINDS[slot] if isinstance(slot, str) else TENSOR for slot in slots]
     if len(inputs) != kinds.count(TENSOR):
         return None
-    each = iter([int(lay.ndim > 0) for lay in inputs])
+    each = iter([int(layout.ndim > 0) for layout in inputs])
     whole = [next(each) if kind == TENSOR else 0 for kind in kinds]
     sizes = [0 if isinstance(slot, str) else slot[0] for slot in slots]
     arrays = [padded(words, MOST_INPUTS) for words in (kinds, sizes, whole)]

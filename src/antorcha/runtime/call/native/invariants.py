@@ -12,19 +12,17 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from antorcha import modes
+from antorcha.core import modes
+from antorcha.core.forks import held_over_forks
+from antorcha.core.shapes import contiguous_strides, extent, is_contiguous
 from antorcha.errors import AntorchaError
-from antorcha.forks import held_over_forks
-from antorcha.runtime.call.native import keys, life, methods, mode, operators, places
-from antorcha.runtime.call.native.flat import Flat
+from antorcha.runtime.call.native import dealloc, keys, methods, mode, places
 from antorcha.runtime.call.native.slots import word
-from antorcha.runtime.call.native.tensors import Making
 from antorcha.runtime.call.node import RELEASED, Node
 from antorcha.runtime.cpython import HEADER
-from antorcha.runtime.layout import Layout
-from antorcha.runtime.storage import Storage
+from antorcha.runtime.memory.layout import Layout
+from antorcha.runtime.memory.storage import Storage
 from antorcha.runtime.tensor import Tensor
-from antorcha.shapes import contiguous_strides, extent, is_contiguous
 
 TABLES_EVERY = 64
 """Tables and lists are gone through once in so many calls."""
@@ -41,17 +39,25 @@ def need(holds: Any, what: str) -> None:
 
 
 # ---- tensors and graphs
-def check_layout(lay: Any) -> None:
-    need(type(lay) is Layout, f"a layout is {lay!r:.80}")
-    count = math.prod(lay.shape)
-    need(len(lay.shape) == len(lay.strides) == lay.ndim, f"{lay}: ndim is {lay.ndim}")
-    need(lay.numel == count, f"{lay}: numel is {lay.numel}")
-    need(lay.contiguous == is_contiguous(lay.shape, lay.strides), f"{lay}: contiguous is wrong")
-    low, high = extent(lay.shape, lay.strides)
-    need((lay.low, lay.high) == ((low, high + 1) if count else (0, 0)), f"{lay}: extent is wrong")
-    whole = count > 1 and tuple(lay.strides) == contiguous_strides(lay.shape)
-    family = (lay.dtype, lay.device, lay.ndim) if whole else None
-    need(lay.family == family, f"{lay}: family is {lay.family}")
+def check_layout(layout: Any) -> None:
+    need(type(layout) is Layout, f"a layout is {layout!r:.80}")
+    count = math.prod(layout.shape)
+    need(
+        len(layout.shape) == len(layout.strides) == layout.ndim, f"{layout}: ndim is {layout.ndim}"
+    )
+    need(layout.numel == count, f"{layout}: numel is {layout.numel}")
+    need(
+        layout.contiguous == is_contiguous(layout.shape, layout.strides),
+        f"{layout}: contiguous is wrong",
+    )
+    low, high = extent(layout.shape, layout.strides)
+    need(
+        (layout.low, layout.high) == ((low, high + 1) if count else (0, 0)),
+        f"{layout}: extent is wrong",
+    )
+    whole = count > 1 and tuple(layout.strides) == contiguous_strides(layout.shape)
+    family = (layout.dtype, layout.device, layout.ndim) if whole else None
+    need(layout.family == family, f"{layout}: family is {layout.family}")
 
 
 def check_storage(storage: Any) -> None:
@@ -61,16 +67,19 @@ def check_storage(storage: Any) -> None:
 
 
 def check_tensor(tensor: Tensor) -> None:
-    lay, storage, offset = tensor._layout, tensor._storage, tensor._offset
-    check_layout(lay)
+    layout, storage, offset = tensor._layout, tensor._storage, tensor._offset
+    check_layout(layout)
     check_storage(storage)
     need(type(offset) is int and type(tensor._nr) is int, f"offset {offset!r}, nr {tensor._nr!r}")
     need(type(tensor._rg) is bool, f"_rg is {tensor._rg!r}")
-    if lay.numel and storage.ptr:
-        first, last = (offset + lay.low) * lay.itemsize, (offset + lay.high) * lay.itemsize
+    if layout.numel and storage.ptr:
+        first, last = (
+            (offset + layout.low) * layout.itemsize,
+            (offset + layout.high) * layout.itemsize,
+        )
         need(
-            (first >= 0 and last <= storage.nbytes) or storage.nbytes < lay.nbytes,
-            f"{lay} at {offset} lies outside of a storage of {storage.nbytes} bytes",
+            (first >= 0 and last <= storage.nbytes) or storage.nbytes < layout.nbytes,
+            f"{layout} at {offset} lies outside of a storage of {storage.nbytes} bytes",
         )
     base = tensor._base
     need(base is None or isinstance(base, Tensor), f"_base is {base!r:.80}")
@@ -130,27 +139,6 @@ def _object(address: int) -> Any:
     return ctypes.cast(address, ctypes.py_object).value
 
 
-def check_operators() -> None:
-    """Every entry is empty, or whole and where it belongs."""
-    size, ways = operators.Entry.size, operators.WAYS
-    for at in range(len(operators.NAMES) * operators.ENTRIES):
-        a, b, run, record, _ = [
-            word(operators.tables.addr + at * size + 8 * k).value for k in range(5)
-        ]
-        if not (a or b or run or record):
-            continue
-        need(a and b and run, f"operator entry {at} is half empty")
-        mixed = (a >> 4) * 0x9E3779B97F4A7C15 ^ (b >> 4) * 0xC2B2AE3D27D4EB4F
-        first = (mixed & (1 << 64) - 1) >> 40 & (operators.ENTRIES - ways)
-        need(0 <= at % operators.ENTRIES - first < ways, f"operator entry {at} is misplaced")
-        kind, held = type(_object(a)), _object(run)
-        need(kind in (Layout, tuple), f"operator entry {at} is of {kind}")
-        need(type(held) is Storage, f"operator entry {at} runs {held!r:.80}")
-        expected = Making.size if kind is Layout else Flat.size
-        need(held.nbytes == expected, f"operator entry {at} runs {held.nbytes} bytes")
-        need(not record or type(_object(record)) is Storage, f"operator entry {at}'s record")
-
-
 def check_quick(name: str, memory: Any) -> None:
     """The places of a builtin's table are found by their keys, and half of the table is empty."""
     at = {field: offset // 8 for field, (offset, _) in places.Quick.fields.items()}
@@ -188,13 +176,13 @@ def mix(kinds: Any, values: Any) -> int:
 def check_lives() -> None:
     """Dead tensors and nodes: as many as are counted, without fields; none waits."""
     for what, cls in enumerate((Tensor, Node)):
-        start = life.lives.addr + what * life.Life.size
+        start = dealloc.lives.addr + what * dealloc.Life.size
         kind, first, count = [word(start + 8 * k).value for k in range(3)]
-        need(kind == id(cls) and 0 <= count <= life.KEEP, f"{count} spare objects of {cls}")
+        need(kind == id(cls) and 0 <= count <= dealloc.KEEP, f"{count} spare objects of {cls}")
         address = first
         for _ in range(count):
             need(address, f"fewer spare objects of {cls.__name__} than {count}")
-            rest = [word(address + HEADER + 8 * k).value for k in range(1, life.FIELDS[what])]
+            rest = [word(address + HEADER + 8 * k).value for k in range(1, dealloc.FIELDS[what])]
             need(not any(rest), f"a spare {cls.__name__} has fields")
             address = word(address + HEADER).value
         need(not address, f"more spare objects of {cls.__name__} than {count}")
@@ -211,10 +199,10 @@ _lock = held_over_forks(threading.Lock())
 _count = 0
 
 
-def check_result(made: Any) -> None:
+def check_result(result: Any) -> None:
     """All that can be told after a call: of its results, and now and then of everything."""
     global _count
-    for each in made if isinstance(made, (tuple, list)) else (made,):
+    for each in result if isinstance(result, (tuple, list)) else (result,):
         if isinstance(each, Tensor):
             check_tensor(each)
     _count += 1
@@ -227,7 +215,6 @@ def check_result(made: Any) -> None:
 
 def check_everything() -> None:
     """Every table, list and mode."""
-    check_operators()
     for name, memory in list(methods.quicks):
         check_quick(name, memory)
     check_lives()

@@ -1,23 +1,18 @@
 """Keys: a call's arguments as words, by which its plan is found.
 
 A tensor's word is its layout, a number's is its value, that of a string, a dtype or a device is the
-object itself; a tuple or a list is its length and then its items; the last word is the mode, for a
-function may do other things where nothing is recorded. Each word has a kind, so that 1,
+object itself; a tuple or a list is its length and then its items; the last word is the mode, where
+that makes a difference. Each word has a kind, so that 1,
 1.0 and True differ. Keyword arguments follow, each after its name. What is none of these (a
 subclass, an array, a tensor whose fields were tampered with) has no key: the call is for Python.
 
 Owns nothing; the tensors and objects in a key are the caller's.
 """
 
-# Native functions are in the kernel language, whose types are values: mypy cannot read them.
-# mypy: disable-error-code="valid-type,arg-type,attr-defined,index,misc,redundant-expr"
-# mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
-# mypy: no-warn-unreachable
-
 from __future__ import annotations
 
-from antorcha import dtypes
-from antorcha.device import Device
+from antorcha.core import dtypes
+from antorcha.core.device import Device
 from antorcha.lang.native import (
     ExternData,
     Global,
@@ -57,6 +52,7 @@ from antorcha.runtime.cpython import (
     list_type,
     tuple_type,
     type_of,
+    zero,
 )
 
 MOST = 24  # words of a key
@@ -64,6 +60,8 @@ MOST_TENSORS = 8
 MOST_NUMBERS = 3
 INT, BOOL, NOTHING, DOTS, SLICE, FLOAT, TENSOR, GRAD, OBJECT, ITEMS, NAME, TUPLE_END = range(1, 13)
 LOOSE_INT, LOOSE_FLOAT, MODE, FAMILY, FORM, GRAD_FORM, SIZE, ANY_SIZE = range(13, 21)
+FUNCTION, INDEX = range(2)
+"""How arguments are read: those of an operator, function or method, of ``x[i]``."""
 slice_type = ExternData("PySlice_Type", u8)
 str_type = ExternData("PyUnicode_Type", u8)
 DOTS_OBJECT = ExternData("_Py_EllipsisObject", u8)
@@ -81,6 +79,7 @@ class Key:
     kinds: array[i64, MOST]
     values: array[i64, MOST]
     tensors: i64
+    graph: i64  # does one of them want a gradient?
     given: array[raw, MOST_TENSORS]  # the tensors, in order; no part of what is compared
     numbers: i64
     loose: array[raw, MOST_NUMBERS]  # numbers that the kernel gets, whatever their value
@@ -100,10 +99,18 @@ class SliceObject:
 def begin_key(key: ptr[Key]) -> void:
     key.count = 0
     key.tensors = 0
+    key.graph = 0
     key.numbers = 0
     key.listed = 0
     key.shape = 0
     key.mixed = 0
+
+
+@native
+def mixed_with(mixed: i64, kind: i64, value: i64) -> i64:
+    """The hash of one more word."""
+    product = (u64(mixed) ^ u64(value * 32 + kind)) * 0x9E3779B97F4A7C15
+    return i64(product ^ product >> 29)
 
 
 @native
@@ -114,8 +121,7 @@ def add_word(key: ptr[Key], kind: i64, value: i64) -> bool:
     key.kinds[key.count] = kind
     key.values[key.count] = value
     key.count += 1
-    key.mixed = i64((u64(key.mixed) ^ u64(value * 32 + kind)) * 0x9E3779B97F4A7C15)
-    key.mixed = i64(u64(key.mixed) ^ u64(key.mixed) >> 29)
+    key.mixed = mixed_with(key.mixed, kind, value)
     return True
 
 
@@ -129,6 +135,7 @@ def add_tensor(key: ptr[Key], o: raw) -> bool:
     kind = i64(TENSOR)
     if ptr[TensorObject](o).rg != raw(FALSE):
         kind = GRAD
+        key.graph = 1
     return add_word(key, kind, i64(ptr[TensorObject](o).layout))
 
 
@@ -223,7 +230,8 @@ def read_index(key: ptr[Key], args: ptr[raw], nargs: i64, names: raw) -> bool:
 
 @native
 def add_loose(key: ptr[Key], o: raw) -> bool:
-    """Adds an argument of which, if it is a number, only the type matters."""
+    """Adds an argument of which, if it is a number, only the type matters, and that it is the int
+    0, by which not all ops divide."""
     kind = i64(0)
     if type_of(o) == raw(float_type):
         kind = LOOSE_FLOAT
@@ -233,7 +241,7 @@ def add_loose(key: ptr[Key], o: raw) -> bool:
         return add_any(key, o)
     key.loose[key.numbers] = o
     key.numbers += 1
-    return add_word(key, kind, 0)
+    return add_word(key, kind, i64(o == zero[0]))
 
 
 @native
@@ -281,7 +289,7 @@ def is_key(have: ptr[Key], key: ptr[Key]) -> bool:
 
 def install() -> None:
     """Tells the machine code which objects are compared as such."""
-    from antorcha.shapes import Size
+    from antorcha.core.shapes import Size
 
     dtype_type.refer_to(dtypes.dtype)
     device_type.refer_to(Device)

@@ -1,18 +1,14 @@
 """Layouts made by machine code: the one layout of a shape and strides, new or known.
 
-``layout_of`` is ``runtime.layout.layout`` for sizes that were worked out natively. It looks into a
-small cache, then into Python's own table, and only then makes a layout, which that table has from
-then on: a shape is one layout, whoever asked for it first.
+``layout_of`` is ``runtime.memory.layout.layout`` for sizes that were worked out natively. It looks
+into a small cache, then into Python's own table, and only then makes a layout, which that table has
+from then on: a shape is one layout, whoever asked for it first.
 
 Invariants: the cache owns what it names, and is emptied with the plans (``plan.flush``). Layouts
 that were made here are counted; when there are as many as plans may be, all are forgotten. Making
 one may run any code (a collection): who asks holds the layout that it is to be like.
 """
 
-# Native functions are in the kernel language, whose types are values: mypy cannot read them.
-# mypy: disable-error-code="valid-type,arg-type,attr-defined,index,misc"
-# mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
-# mypy: no-warn-unreachable
 from __future__ import annotations
 
 from typing import Any
@@ -34,7 +30,6 @@ from antorcha.lang.native import (
     u64,
     void,
 )
-from antorcha.runtime import layout as layouts
 from antorcha.runtime.call import plan as plans
 from antorcha.runtime.call.native.keys import size_type
 from antorcha.runtime.cpython import (
@@ -63,7 +58,8 @@ from antorcha.runtime.cpython import (
     type_of,
     zero,
 )
-from antorcha.runtime.layout import Layout
+from antorcha.runtime.memory import layout as layouts
+from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.objects import PyType_GenericAlloc, field_offset
 
 PyDict_GetItemWithError = Extern("PyDict_GetItemWithError", raw, raw, raw)
@@ -135,11 +131,11 @@ def has_dims(layout: raw) -> bool:
     """Is it a layout whose sizes and strides may be read? (A tensor's fields may be anything.)"""
     if type_of(layout) != layout_type[0]:
         return False
-    lay = ptr[LayoutObject](layout)
-    if lay.shape is None or lay.strides is None or lay.form is None:
+    fields = ptr[LayoutObject](layout)
+    if fields.shape is None or fields.strides is None or fields.form is None:
         return False
-    known = type_of(lay.shape) == size_type[0] and type_of(lay.strides) == raw(tuple_type)
-    return known and PyTuple_Size(lay.shape) == PyTuple_Size(lay.strides)
+    known = type_of(fields.shape) == size_type[0] and type_of(fields.strides) == raw(tuple_type)
+    return known and PyTuple_Size(fields.shape) == PyTuple_Size(fields.strides)
 
 
 @native
@@ -151,14 +147,14 @@ def number_at(numbers: raw, k: i64) -> i64:
 @native
 def read_sizes(layout: raw, sizes: ptr[Sizes]) -> bool:
     """A layout as numbers; False: there are too many."""
-    lay = ptr[LayoutObject](layout)
+    fields = ptr[LayoutObject](layout)
     sizes.like = layout
-    sizes.ndim = PyTuple_Size(lay.shape)
+    sizes.ndim = PyTuple_Size(fields.shape)
     if sizes.ndim > MOST_DIMS:
         return False
     for k in range(sizes.ndim):
-        sizes.shape[k] = number_at(lay.shape, k)
-        sizes.strides[k] = number_at(lay.strides, k)
+        sizes.shape[k] = number_at(fields.shape, k)
+        sizes.strides[k] = number_at(fields.strides, k)
     if failed():  # more than 64 bits
         PyErr_Clear()
         return False
@@ -168,16 +164,16 @@ def read_sizes(layout: raw, sizes: ptr[Sizes]) -> bool:
 @native
 def is_that(layout: raw, sizes: ptr[Sizes]) -> bool:
     """Does a layout say just this?"""
-    lay = ptr[LayoutObject](layout)
+    fields = ptr[LayoutObject](layout)
     like = ptr[LayoutObject](sizes.like)
-    if lay.dtype != like.dtype or lay.device != like.device:
+    if fields.dtype != like.dtype or fields.device != like.device:
         return False
-    if PyTuple_Size(lay.shape) != sizes.ndim:
+    if PyTuple_Size(fields.shape) != sizes.ndim:
         return False
     for k in range(sizes.ndim):
-        if number_at(lay.shape, k) != sizes.shape[k]:
+        if number_at(fields.shape, k) != sizes.shape[k]:
             return False
-        if number_at(lay.strides, k) != sizes.strides[k]:
+        if number_at(fields.strides, k) != sizes.strides[k]:
             return False
     return True
 
@@ -206,6 +202,16 @@ def highest(sizes: ptr[Sizes], count: i64) -> i64:
         for k in range(sizes.ndim):
             high += (sizes.shape[k] - 1) * sizes.strides[k]
     return high
+
+
+@native
+def lie_row_major(sizes: ptr[Sizes]) -> void:
+    """Gives them the strides of ``shapes.contiguous_strides``."""
+    step = i64(1)
+    for back in range(sizes.ndim):
+        k = sizes.ndim - 1 - back
+        sizes.strides[k] = step
+        step *= max(sizes.shape[k], i64(1))
 
 
 @native
@@ -249,17 +255,17 @@ def kind_of(sizes: ptr[Sizes]) -> i64:
 @native
 def seat_of(kins: ptr[Kin], layout: raw, kind: i64) -> ptr[Kin]:
     """Where a family or a form of that kind is, or would be."""
-    lay = ptr[LayoutObject](layout)
-    mixed = (u64(kind) ^ u64(lay.dtype) >> 4) * 0x9E3779B97F4A7C15
+    fields = ptr[LayoutObject](layout)
+    mixed = (u64(kind) ^ u64(fields.dtype) >> 4) * 0x9E3779B97F4A7C15
     return kins + i64(mixed >> 40 & (KINDS - 1))
 
 
 @native
 def kin_of(kins: ptr[Kin], layout: raw, kind: i64) -> raw:
     """The family or the form that is known here (borrowed), or null."""
-    lay = ptr[LayoutObject](layout)
+    fields = ptr[LayoutObject](layout)
     seat = seat_of(kins, layout, kind)
-    if seat.kind != kind or seat.dtype != lay.dtype or seat.device != lay.device:
+    if seat.kind != kind or seat.dtype != fields.dtype or seat.device != fields.device:
         return None
     return seat.found
 
@@ -267,11 +273,11 @@ def kin_of(kins: ptr[Kin], layout: raw, kind: i64) -> raw:
 @native
 def keep_kin(kins: ptr[Kin], layout: raw, kind: i64, found: raw) -> void:
     """Puts one where it is found from now on. (What it is of outlives all plans.)"""
-    lay = ptr[LayoutObject](layout)
+    fields = ptr[LayoutObject](layout)
     seat = seat_of(kins, layout, kind)
     old = seat.found
-    seat.dtype = lay.dtype
-    seat.device = lay.device
+    seat.dtype = fields.dtype
+    seat.device = fields.device
     seat.kind = kind
     seat.found = new_reference(found)
     drop_one(old)
@@ -294,44 +300,46 @@ def shape_of(sizes: ptr[Sizes]) -> raw:
     args[1] = tuple_of(ref(sizes.shape[0]), sizes.ndim)
     if args[1] is None:
         return args[1]
-    made = PyObject_Vectorcall(tuple_new[0], args, 2, None)
+    result = PyObject_Vectorcall(tuple_new[0], args, 2, None)
     Py_DecRef(args[1])
-    return made
+    return result
 
 
 @native
-def fill(lay: ptr[LayoutObject], sizes: ptr[Sizes], count: i64, shape: raw, strides: raw) -> bool:
+def fill(
+    layout: ptr[LayoutObject], sizes: ptr[Sizes], count: i64, shape: raw, strides: raw
+) -> bool:
     """The fields of a new layout, but for its family; False with an exception."""
     like = ptr[LayoutObject](sizes.like)
     high = highest(sizes, count)
-    lay.shape = new_reference(shape)
-    lay.strides = new_reference(strides)
-    lay.dtype = new_reference(like.dtype)
-    lay.device = new_reference(like.device)
-    lay.itemsize = new_reference(like.itemsize)
-    lay.contiguous = new_reference(raw(TRUE) if is_contiguous(sizes, count) else raw(FALSE))
-    lay.low = new_reference(zero[0])
-    lay.form = new_reference(raw(NONE))
-    lay.ndim = int_object(sizes.ndim)
-    lay.numel = int_object(count)
-    lay.high = int_object(high)
-    lay.nbytes = int_object(high * int_value(like.itemsize))
-    one = lay.ndim is not None and lay.numel is not None
-    return one and lay.high is not None and lay.nbytes is not None
+    layout.shape = new_reference(shape)
+    layout.strides = new_reference(strides)
+    layout.dtype = new_reference(like.dtype)
+    layout.device = new_reference(like.device)
+    layout.itemsize = new_reference(like.itemsize)
+    layout.contiguous = new_reference(raw(TRUE) if is_contiguous(sizes, count) else raw(FALSE))
+    layout.low = new_reference(zero[0])
+    layout.form = new_reference(raw(NONE))
+    layout.ndim = int_object(sizes.ndim)
+    layout.numel = int_object(count)
+    layout.high = int_object(high)
+    layout.nbytes = int_object(high * int_value(like.itemsize))
+    one = layout.ndim is not None and layout.numel is not None
+    return one and layout.high is not None and layout.nbytes is not None
 
 
 @native
-def find_family(lay: ptr[LayoutObject], sizes: ptr[Sizes], count: i64) -> bool:
+def find_family(layout: ptr[LayoutObject], sizes: ptr[Sizes], count: i64) -> bool:
     """Gives a new layout its family; False with an exception."""
     found = raw(NONE)
     if count > 1 and is_row_major(sizes):
-        found = kin_of(families, raw(lay), sizes.ndim)
+        found = kin_of(families, raw(layout), sizes.ndim)
         if found is None:
-            lay.family = asked(family_in_python[0], raw(lay))
-            if lay.family is not None:
-                keep_kin(families, raw(lay), sizes.ndim, lay.family)
-            return lay.family is not None
-    lay.family = new_reference(found)
+            layout.family = asked(family_in_python[0], raw(layout))
+            if layout.family is not None:
+                keep_kin(families, raw(layout), sizes.ndim, layout.family)
+            return layout.family is not None
+    layout.family = new_reference(found)
     return True
 
 
@@ -340,8 +348,8 @@ def make(sizes: ptr[Sizes], count: i64, shape: raw, strides: raw) -> raw:
     """A new layout of so many elements; null with an exception."""
     o = PyType_GenericAlloc(layout_type[0], 0)
     if o is not None:
-        lay = ptr[LayoutObject](o)
-        if fill(lay, sizes, count, shape, strides) and find_family(lay, sizes, count):
+        layout = ptr[LayoutObject](o)
+        if fill(layout, sizes, count, shape, strides) and find_family(layout, sizes, count):
             # Nothing leads back to a layout, and thousands of them live long: the collector need
             # not look at them, nor begin to look at everything because of them.
             PyObject_GC_UnTrack(o)
@@ -357,30 +365,30 @@ def find_or_make(sizes: ptr[Sizes], count: i64, key: raw, shape: raw, strides: r
     found = PyDict_GetItemWithError(table[0], key)
     if found is not None:
         return new_reference(found)
-    made = raw(0)
+    result = raw(0)
     if not failed():
-        made = make(sizes, count, shape, strides)
-    if made is not None and i64(PyDict_SetItem(table[0], key, made)) != 0:
-        Py_DecRef(made)
-        made = None
+        result = make(sizes, count, shape, strides)
+    if result is not None and i64(PyDict_SetItem(table[0], key, result)) != 0:
+        Py_DecRef(result)
+        result = None
     created[0] += 1
-    return made
+    return result
 
 
 @native
 def with_key(sizes: ptr[Sizes], count: i64, shape: raw, strides: raw) -> raw:
     """The layout, by its key."""
     like = ptr[LayoutObject](sizes.like)
-    made = raw(0)
+    result = raw(0)
     key = PyTuple_New(4)
     if key is not None:
         PyTuple_SetItem(key, 0, new_reference(shape))
         PyTuple_SetItem(key, 1, new_reference(strides))
         PyTuple_SetItem(key, 2, new_reference(like.dtype))
         PyTuple_SetItem(key, 3, new_reference(like.device))
-        made = find_or_make(sizes, count, key, shape, strides)
+        result = find_or_make(sizes, count, key, shape, strides)
         Py_DecRef(key)
-    return made
+    return result
 
 
 @native
@@ -402,10 +410,10 @@ def layout_of(sizes: ptr[Sizes]) -> raw:
     found = at[0]
     if found is not None and is_that(found, sizes):
         return new_reference(found)
-    made = raw(0)
+    result = raw(0)
     count = count_of(sizes)
     if count < 0:
-        return made
+        return result
     if created[0] >= MOST_CREATED:
         created[0] = 0
         drop_one(PyObject_Vectorcall(flush_plans[0], ptr[raw](0), 0, None))
@@ -414,23 +422,23 @@ def layout_of(sizes: ptr[Sizes]) -> raw:
     if shape is not None:
         strides = tuple_of(ref(sizes.strides[0]), sizes.ndim)
     if strides is not None and not failed():
-        made = with_key(sizes, count, shape, strides)
+        result = with_key(sizes, count, shape, strides)
     drop_one(shape)
     drop_one(strides)
-    if made is not None:
+    if result is not None:
         old = at[0]
-        at[0] = new_reference(made)
+        at[0] = new_reference(result)
         drop_one(old)
-    return made
+    return result
 
 
 # ---- forms
 @native(export=True, level="O2")
 def form_of(layout: raw) -> raw:
     """``layout.form_of`` of what `has_dims` (borrowed); null: there is none, or none for here."""
-    lay = ptr[LayoutObject](layout)
-    if lay.form != raw(NONE):
-        return lay.form
+    fields = ptr[LayoutObject](layout)
+    if fields.form != raw(NONE):
+        return fields.form
     nothing = raw(0)
     sizes = local(Sizes)
     if not read_sizes(layout, sizes) or count_of(sizes) < 0:
@@ -444,16 +452,16 @@ def form_of(layout: raw) -> raw:
             return nothing
         keep_kin(forms, layout, kind, known)
         Py_DecRef(known)
-        return lay.form
+        return fields.form
     Py_IncRef(known)  # making objects may run any code, which may forget it
     numbers = numbers_in(sizes, kind >= 0)
     if numbers is None:
         PyErr_Clear()
         Py_DecRef(known)
         return nothing
-    old_numbers, old_form = lay.numbers, lay.form  # (who else may have found it meanwhile)
-    lay.numbers = numbers
-    lay.form = known
+    old_numbers, old_form = fields.numbers, fields.form  # (who else may have found it meanwhile)
+    fields.numbers = numbers
+    fields.form = known
     drop_one(old_numbers)
     Py_DecRef(old_form)
     return known

@@ -2,27 +2,27 @@
 
 A ``Method`` stands in a class's dictionary as a function would. It is called with the instance as
 first argument, without a bound method in between (Py_TPFLAGS_METHOD_DESCRIPTOR), and passes the
-call on to ``calls.py_quick``, or reads one element (``elements``). It owns the builtin that it
+call on to ``calls.py_quick``, or reads one element (``elements``), what the layout says
+(``facts``), or all elements as an array (``arrays``). It owns the builtin that it
 calls, and the Python function that it looks like.
 
 An op is an object that can be called. Once it has a builtin, the slot ``tp_call`` of its class
 holds ``op_call``, which passes calls without keywords on, and leaves the others to the interpreter.
 """
 
-# Native functions are in the kernel language, whose types are values: mypy cannot read them.
-# mypy: disable-error-code="valid-type,arg-type,attr-defined,index,misc"
-# mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
-# mypy: no-warn-unreachable
 from __future__ import annotations
 
 import copyreg
 import ctypes
 import sys
 from collections.abc import Callable
+from types import BuiltinMethodType
 from typing import Any
 
+from antorcha.core.shapes import Size
 from antorcha.lang.native import (
     Extern,
+    ExternData,
     Global,
     Spec,
     array,
@@ -37,10 +37,17 @@ from antorcha.lang.native import (
     u8,
     void,
 )
-from antorcha.runtime.call.native.calls import py_quick
+from antorcha.runtime.call.native import arrays, facts
+from antorcha.runtime.call.native.arrays import array_of
+from antorcha.runtime.call.native.calls import py_quick, serve_or
 from antorcha.runtime.call.native.elements import METHODS, element
+from antorcha.runtime.call.native.facts import fact, size_item
+from antorcha.runtime.call.native.keys import FUNCTION, INDEX, device_type, dtype_type, str_type
+from antorcha.runtime.call.native.mode import reasons
 from antorcha.runtime.call.native.slots import CALL, ITEMS, word
+from antorcha.runtime.call.native.tensors import parameter_type, tensor_type
 from antorcha.runtime.cpython import (
+    FALSE,
     HEADER,
     METHOD_DESCRIPTOR,
     NONE,
@@ -51,7 +58,10 @@ from antorcha.runtime.cpython import (
     TP_CLEAR,
     TP_DEALLOC,
     TP_DESCR_GET,
+    TP_HASH,
+    TP_RICHCOMPARE,
     TP_TRAVERSE,
+    TRUE,
     VECTORCALL,
     Py_DecRef,
     PyObject_GC_Del,
@@ -64,18 +74,23 @@ from antorcha.runtime.cpython import (
     drop_all,
     failed,
     fast_def,
+    float_type,
+    int_type,
     int_value,
     make_type,
     new_reference,
     type_of,
     visit_t,
 )
-from antorcha.runtime.storage import storage_type
+from antorcha.runtime.memory.storage import storage_type
 from antorcha.runtime.tensor import Tensor
 
 PyCFunction_GetSelf = Extern("PyCFunction_GetSelf", raw, raw)
 PyMethod_New = Extern("PyMethod_New", raw, raw, raw)
-FIELDS = ("quick", "wrapped", "name", "qualname", "doc")
+PyObject_Hash = Extern("PyObject_Hash", i64, raw)
+NOT_IMPLEMENTED = ExternData("_Py_NotImplementedStruct", u8)
+EQ, NE = 2, 3  # CPython's numbers for comparisons
+FIELDS = ("quick", "wrapped", "asked", "name", "qualname", "doc")
 
 
 @struct
@@ -83,7 +98,8 @@ class MethodObject:
     head: array[u8, HEADER]
     vectorcall: raw
     quick: raw  # the storage that the builtin is bound to
-    wrapped: raw
+    wrapped: raw  # the function that it looks like
+    asked: raw  # of a method that is watched: what asks the arguments' classes first
     name: raw
     qualname: raw
     doc: raw
@@ -93,18 +109,88 @@ method_type = Global("antorcha_method_type", raw)
 
 
 @native
-def method_vectorcall(self: raw, args: ptr[raw], nargsf: i64, names: raw, *, INDEX) -> raw:
+def method_vectorcall(self: raw, args: ptr[raw], nargsf: i64, names: raw, *, FORM) -> raw:
     nargs = nargsf & 0x7FFFFFFFFFFFFFFF  # without PY_VECTORCALL_ARGUMENTS_OFFSET
-    return py_quick(ptr[MethodObject](self).quick, args, nargs, names, INDEX=INDEX)
+    m = ptr[MethodObject](self)
+    return serve_or(m.quick, args, nargs, names, m.wrapped, FORM=FORM)
 
 
 @native
 def element_vectorcall(self: raw, args: ptr[raw], nargsf: i64, names: raw, *, KIND) -> raw:
     if nargsf & 0x7FFFFFFFFFFFFFFF == 1 and names is None:
-        made = element(args[0], KIND=KIND)
-        if made is not None or failed():
-            return made
+        result = element(args[0], KIND=KIND)
+        if result is not None or failed():
+            return result
     return PyObject_Vectorcall(ptr[MethodObject](self).wrapped, args, nargsf, names)
+
+
+@native
+def fact_vectorcall(self: raw, args: ptr[raw], nargsf: i64, names: raw, *, KIND) -> raw:
+    if names is None:
+        nargs = nargsf & 0x7FFFFFFFFFFFFFFF
+        result = size_item(args, nargs) if KIND == facts.ITEM else fact(args, nargs, KIND=KIND)
+        if result is not None or failed():
+            return result
+    return PyObject_Vectorcall(ptr[MethodObject](self).wrapped, args, nargsf, names)
+
+
+@native
+def array_vectorcall(self: raw, args: ptr[raw], nargsf: i64, names: raw) -> raw:
+    if nargsf & 0x7FFFFFFFFFFFFFFF == 1 and names is None:
+        result = array_of(args[0])
+        if result is not None or failed():
+            return result
+    return PyObject_Vectorcall(ptr[MethodObject](self).wrapped, args, nargsf, names)
+
+
+@native
+def is_plain(o: raw) -> bool:
+    """Is it of a class that is not to be asked, and holds no others?"""
+    kind = type_of(o)
+    if kind == tensor_type[0] or kind == parameter_type[0] or o == raw(NONE):
+        return True
+    if kind == raw(int_type) or kind == raw(float_type) or kind == raw(str_type):
+        return True
+    return kind == type_of(raw(TRUE)) or kind == dtype_type[0] or kind == device_type[0]
+
+
+@native
+def watched_vectorcall(self: raw, args: ptr[raw], nargsf: i64, names: raw) -> raw:
+    """Runs a method of Python's where nobody is to be asked."""
+    nargs = nargsf & 0x7FFFFFFFFFFFFFFF
+    count = nargs
+    if names is not None:
+        count += PyTuple_Size(names)
+    plain = reasons.special == 0
+    for k in range(count):
+        plain = plain and is_plain(args[k])
+    m = ptr[MethodObject](self)
+    return PyObject_Vectorcall(m.wrapped if plain else m.asked, args, nargsf, names)
+
+
+@native
+def method_hash(self: raw) -> i64:
+    """That of the function: see `method_compare`."""
+    return PyObject_Hash(ptr[MethodObject](self).wrapped)
+
+
+@native
+def function_of(o: raw) -> raw:
+    """The function that is looked like; null: it is that of no method."""
+    found = o
+    while type_of(found) == method_type[0]:
+        found = ptr[MethodObject](found).wrapped
+    return found
+
+
+@native
+def method_compare(self: raw, other: raw, op: i32) -> raw:
+    """It equals the function in whose place it is: a class may keep methods in a set,
+    ``{torch.Tensor.clone, ..}``, before they are replaced, and look there for its ``func``."""
+    if op != EQ and op != NE:
+        return new_reference(raw(NOT_IMPLEMENTED))
+    same = function_of(self) == function_of(other)
+    return new_reference(raw(TRUE) if same == (op == EQ) else raw(FALSE))
 
 
 @native
@@ -116,8 +202,7 @@ def method_get(self: raw, instance: raw, _owner: raw) -> raw:
 
 @native
 def py_new_method(_self: raw, args: ptr[raw], _nargs: i64) -> raw:
-    """(storage of a Quick or None, function, name, qualified name, documentation, the address of
-    what is called)."""
+    """(what FIELDS says, or None; the address of what is called)."""
     o = PyObject_GC_New(method_type[0])
     if o is None:
         return o
@@ -174,6 +259,8 @@ def _make_type() -> type:
         (TP_CLEAR, method_clear.spec().addr),
         (TP_DESCR_GET, method_get.spec().addr),
         (TP_CALL, address),
+        (TP_HASH, method_hash.spec().addr),
+        (TP_RICHCOMPARE, method_compare.spec().addr),
     ]
     flags = METHOD_DESCRIPTOR | VECTORCALL
     return make_type("antorcha.Method", MethodObject.size, members, slots, None, flags)
@@ -183,11 +270,13 @@ def placed() -> list[Spec]:
     """The functions behind methods and ops that have a builtin."""
     natives = (
         method_dealloc, method_traverse, method_clear, method_get, py_new_method, op_call,
+        array_vectorcall, watched_vectorcall, method_hash, method_compare,
     )  # fmt: skip
     return [
         *[each.spec() for each in natives],
-        *[method_vectorcall.spec(INDEX=index) for index in (False, True)],
+        *[method_vectorcall.spec(FORM=form) for form in (FUNCTION, INDEX)],
         *[element_vectorcall.spec(KIND=kind) for kind in METHODS.values()],
+        *[fact_vectorcall.spec(KIND=kind) for kind in (facts.ITEM, *facts.METHODS.values())],
     ]
 
 
@@ -196,13 +285,14 @@ _made: list[Callable[..., Any]] = []
 
 def _reduced(method: Any) -> tuple[Any, ...]:
     """Pickled by name, as functions are."""
-    return getattr, (Tensor, method.__name__)
+    owner = Size if method.__qualname__.startswith("Size.") else Tensor
+    return getattr, (owner, method.__name__)
 
 
-def method_of(quick: Callable[..., Any], python: Any, index: bool = False) -> Any:
-    """A method that calls the builtin `quick`, and looks like the function `python`. index: as in
+def method_of(quick: BuiltinMethodType, python: Any, form: int = FUNCTION) -> Any:
+    """A method that calls the builtin `quick`, and looks like the function `python`. form: as in
     ``methods.quick_of``."""
-    return _method(quick.__self__, python, method_vectorcall.spec(INDEX=index).addr)
+    return _method(quick.__self__, python, method_vectorcall.spec(FORM=form).addr)
 
 
 def element_method_of(python: Any, kind: int) -> Any:
@@ -211,14 +301,35 @@ def element_method_of(python: Any, kind: int) -> Any:
     return _method(None, python, element_vectorcall.spec(KIND=kind).addr)
 
 
-def _method(storage: Any, python: Any, address: int) -> Any:
+def fact_method_of(python: Any, kind: int) -> Any:
+    """A method that says what the layout says (``facts``), and looks like the function `python`,
+    which serves all other calls."""
+    return _method(None, python, fact_vectorcall.spec(KIND=kind).addr)
+
+
+def array_method_of(python: Any, _kind: int) -> Any:
+    """A method that gives an array over a tensor's memory (``arrays``), and looks like the function
+    `python`, which serves all other calls."""
+    if not arrays.install():
+        return python
+    return _method(None, python, array_vectorcall.spec().addr)
+
+
+def watched_method_of(python: Any, asked: Any) -> Any:
+    """A method that calls `python` where all arguments are plain, else `asked`, whose name it
+    has."""
+    return _method(None, python, watched_vectorcall.spec().addr, asked)
+
+
+def _method(storage: Any, python: Any, address: int, asked: Any = None) -> Any:
     if not _made:
         cls = _make_type()
         method_type.refer_to(cls)
         copyreg.pickle(cls, _reduced)
         _made.append(bind(fast_def("new_method", py_new_method.spec().addr)))
-    names = python.__name__, python.__qualname__, python.__doc__
-    return _made[0](storage, python, *names, address)
+    like = asked or python
+    names = like.__name__, like.__qualname__, like.__doc__
+    return _made[0](storage, python, asked, *names, address)
 
 
 # ---- calls of ops
@@ -236,14 +347,14 @@ def op_call(self: raw, args: raw, names: raw) -> raw:
             return builtin
         if builtin != raw(NONE):
             quick = PyCFunction_GetSelf(builtin)
-            made = raw(0)
+            result = raw(0)
             if quick is not None and type_of(quick) == storage_type[0]:
                 items = ptr[raw](args + ITEMS)
-                made = py_quick(quick, items, PyTuple_Size(args), None, INDEX=False)
+                result = py_quick(quick, items, PyTuple_Size(args), None, FORM=FUNCTION)
             elif not failed():
-                made = called_by_python[0](self, args, names)
+                result = called_by_python[0](self, args, names)
             Py_DecRef(builtin)
-            return made
+            return result
         Py_DecRef(builtin)
     return called_by_python[0](self, args, names)
 

@@ -11,9 +11,6 @@ Invariants: a thread's word is `answer` if that is the thread's, else what `word
 what it had before this was set up, else 0; `reasons.busy` counts the threads whose word is not 0.
 """
 
-# Native functions are in the kernel language, whose types are values: mypy cannot read them.
-# mypy: disable-error-code="valid-type,arg-type,attr-defined,index,misc"
-# mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
 from __future__ import annotations
 
 import ctypes
@@ -23,7 +20,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from antorcha import modes
+from antorcha.core import modes
 from antorcha.lang.native import (
     Extern,
     Global,
@@ -31,7 +28,7 @@ from antorcha.lang.native import (
     bind,
     i32,
     i64,
-    keep_forever,
+    make_immortal,
     native,
     ptr,
     raw,
@@ -83,7 +80,7 @@ class Reasons:
 WATCHED = -2
 answer = Global("antorcha_mode_answer", Answer)
 reasons = Global("antorcha_mode_reasons", Reasons)
-modes_names = Global("antorcha_modes_names", raw)  # the names of the module antorcha.modes
+modes_names = Global("antorcha_modes_names", raw)  # the names of the module antorcha.core.modes
 special_name = Global("antorcha_special_name", raw)  # "special"
 word_name = Global("antorcha_word_name", raw)
 before = Global("antorcha_modes_before", raw)  # what `modes.state` was: threads' words until then
@@ -300,7 +297,7 @@ def _serve(number: int, cls: Any, sets: int, clears: int) -> None:
     for name, address in (("__enter__", enter), ("__exit__", py_leave.spec().addr)):
         doc = base.__dict__[name].__doc__ or ""
         setattr(cls, name, _descriptor(cls, ctypes.addressof(fast_def(name, address, doc))))
-    by_python = keep_forever(functools.partial(type.__call__, cls))
+    by_python = make_immortal(functools.partial(type.__call__, cls))
     word(made_by_python.addr + WORD * number).value = id(by_python)
     word(id(cls) + MAKE).value = make.spec(CLASS=number).addr
 
@@ -316,13 +313,13 @@ def py_current(_self: raw, _args: ptr[raw], _nargs: i64) -> raw:
 
 
 @functools.cache
-def current() -> Callable[[], int]:
+def current() -> Callable[..., int]:
     """What gives the thread's word."""
-    made: Callable[[], int] = bind(fast_def("current", py_current.spec().addr))
-    return made
+    result: Callable[..., int] = bind(fast_def("current", py_current.spec().addr))
+    return result
 
 
-class _State:
+class _NativeState:
     """In place of ``modes.state``."""
 
     __slots__ = ()
@@ -348,13 +345,15 @@ def install() -> None:
     word_name.refer_to(sys.intern("word"))
     before.refer_to(modes.state)
     words.refer_to({})
-    _State.word = property(current(), _State._put, doc="The thread's mode.")
+    _NativeState.word = property(current(), _NativeState._put, doc="The thread's mode.")
     _Modes.busy = property(bind(fast_def("busy", py_busy.spec().addr)))
     counted = reasons.pointer()
     counted.busy, counted.special = modes.busy, modes.special
     modes.__class__ = _Modes
-    modes.state = _State()  # type: ignore[assignment]
+    modes.state = _NativeState()  # type: ignore[assignment]
     modes.count = bind(fast_def("count", py_count.spec().addr, modes.count.__doc__ or ""))
-    modes.set_word = bind(fast_def("set_word", py_set_word.spec().addr, modes.set_word.__doc__))
+    modes.set_word = bind(
+        fast_def("set_word", py_set_word.spec().addr, modes.set_word.__doc__ or "")
+    )
     for number, (cls, sets, clears) in enumerate(modes.blocks[:MOST_CLASSES]):
         _serve(number, cls, sets, clears)

@@ -1,15 +1,10 @@
 """Nodes in the native backward pass: the gradients of one, by replay or by the Python rule.
 
-A plan's ``replays`` is a table of its ``ops.replay.Replay``s in words (``teach``), which owns what
-it names. A replay is used only where all that arrives and all that was saved lies as it was noted
-for, and nothing saved was written to since; else ``gradients_of`` does the work, and raises what
-there is to raise.
+A plan's ``replays`` is a table of its ``ops.kinds.replay.Replay``s in words (``promote``), which
+owns what it names. A replay is used only where all that arrives and all that was saved lies as it
+was noted for, and nothing saved was written to since; else ``gradients_of`` does the work, and
+raises what there is to raise.
 """
-
-# Native functions are in the kernel language, whose types are values: mypy cannot read them.
-# mypy: disable-error-code="valid-type,arg-type,attr-defined,index,misc"
-# mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
-# mypy: no-warn-unreachable
 
 from __future__ import annotations
 
@@ -29,20 +24,20 @@ from antorcha.lang.native import (
     ref,
     struct,
 )
+from antorcha.runtime.call.native.dealloc import NodeObject
 from antorcha.runtime.call.native.layouts import LayoutObject, form_of, has_dims
-from antorcha.runtime.call.native.learn_sizes import sized_of
-from antorcha.runtime.call.native.life import NodeObject
 from antorcha.runtime.call.native.plans import PlanObject, plan_type
+from antorcha.runtime.call.native.promote_sizes import sized_of
 from antorcha.runtime.call.native.record import MOST_SAVED
 from antorcha.runtime.call.native.sized import (
+    OutlineWork,
     Sized,
-    Work,
     add_sizes,
     drop_parts,
     evaluate,
     prepare,
 )
-from antorcha.runtime.call.native.tables import MOST, Pending
+from antorcha.runtime.call.native.tables import MOST, PendingNode
 from antorcha.runtime.call.native.tensors import TensorObject, is_whole, tensor_at
 from antorcha.runtime.call.node import RELEASED, Node
 from antorcha.runtime.call.plan import Plan
@@ -65,10 +60,11 @@ from antorcha.runtime.cpython import (
     tuple_type,
     type_of,
 )
+from antorcha.runtime.memory.storage import Storage, StorageObject, storage_type
 from antorcha.runtime.objects import padded, words_in_memory
 from antorcha.runtime.sequence import (
     SMALL,
-    Program,
+    SequenceProgram,
     begin,
     end,
     let_go_of,
@@ -76,11 +72,10 @@ from antorcha.runtime.sequence import (
     places_for,
     result_places,
 )
-from antorcha.runtime.storage import Storage, StorageObject, storage_type
 
 if TYPE_CHECKING:
-    from antorcha.ops.replay import Replay
-    from antorcha.ops.replay_sizes import GradientOutline
+    from antorcha.ops.kinds.replay import Replay
+    from antorcha.ops.kinds.replay_sizes import GradientOutline
     from antorcha.runtime.call.outline import Outline
 
 PySequence_GetItem = Extern("PySequence_GetItem", raw, raw, i64)
@@ -162,7 +157,7 @@ def is_plain_node(node: ptr[NodeObject]) -> bool:
 
 
 @native
-def replay_for(node: ptr[NodeObject], p: ptr[Pending]) -> raw:
+def replay_for(node: ptr[NodeObject], p: ptr[PendingNode]) -> raw:
     """The replay for what has arrived (borrowed), or null."""
     table = ptr[PlanObject](node.plan).replays
     if table is None or type_of(table) != storage_type[0]:
@@ -209,7 +204,7 @@ def put_saved(item: raw, layout: raw, places: ptr[raw], at: i64) -> i64:
 
 
 @native
-def wanted_places(p: ptr[Pending], layouts: ptr[raw], saved: i64, values: i64) -> i64:
+def wanted_places(p: ptr[PendingNode], layouts: ptr[raw], saved: i64, values: i64) -> i64:
     count = values
     for k in range(MOST):
         if p.grads[k] is not None:
@@ -222,7 +217,7 @@ def wanted_places(p: ptr[Pending], layouts: ptr[raw], saved: i64, values: i64) -
 
 @native
 def fill_places(
-    node: ptr[NodeObject], p: ptr[Pending], layouts: ptr[raw], saved: i64, places: ptr[raw],
+    node: ptr[NodeObject], p: ptr[PendingNode], layouts: ptr[raw], saved: i64, places: ptr[raw],
     given: i64,
 ) -> bool:  # fmt: skip
     """Puts the arguments of the sequence into its places, of which there are `given`; False: they
@@ -254,7 +249,7 @@ def fill_places(
 
 @native
 def take_gradients(
-    at: ptr[i64], gradients: ptr[Gradient], count: i64, p: ptr[Pending], places: ptr[raw],
+    at: ptr[i64], gradients: ptr[Gradient], count: i64, p: ptr[PendingNode], places: ptr[raw],
     found: ptr[raw],
 ) -> bool:  # fmt: skip
     """The gradients of so many operands, as tensors, where a sequence has run whose results begin
@@ -275,8 +270,8 @@ def take_gradients(
 
 @native
 def run_program(
-    node: ptr[NodeObject], p: ptr[Pending], program: ptr[Program], layouts: ptr[raw], saved: i64,
-    gradients: ptr[Gradient], count: i64, found: ptr[raw],
+    node: ptr[NodeObject], p: ptr[PendingNode], program: ptr[SequenceProgram], layouts: ptr[raw],
+    saved: i64, gradients: ptr[Gradient], count: i64, found: ptr[raw],
 ) -> i64:  # fmt: skip
     """The gradients of the node's operands, in `found`, by a sequence, for what was saved with
     these layouts."""
@@ -297,10 +292,10 @@ def run_program(
 
 
 @native
-def run_replay(node: ptr[NodeObject], p: ptr[Pending], replay: raw, found: ptr[raw]) -> i64:
+def run_replay(node: ptr[NodeObject], p: ptr[PendingNode], replay: raw, found: ptr[raw]) -> i64:
     """The gradients of the node's operands, in `found`, by a replay."""
     words = ptr[ReplayWords](ptr[StorageObject](replay).ptr)
-    program = ptr[Program](ptr[StorageObject](words.program).ptr)
+    program = ptr[SequenceProgram](ptr[StorageObject](words.program).ptr)
     if words.operands != PyTuple_Size(node.edges):
         return NOT_HERE
     layouts = ptr[raw](words + 1)
@@ -311,7 +306,7 @@ def run_replay(node: ptr[NodeObject], p: ptr[Pending], replay: raw, found: ptr[r
 # ---- at sizes never met
 @native
 def forms_and_sizes(
-    node: ptr[NodeObject], p: ptr[Pending], forms: ptr[raw], work: ptr[Work]
+    node: ptr[NodeObject], p: ptr[PendingNode], forms: ptr[raw], work: ptr[OutlineWork]
 ) -> i64:
     """The forms of what arrives, and how many numbers there are, in `work`: the call's, then what
     arrives has. 0: it is not for here."""
@@ -343,13 +338,13 @@ def is_for(known: ptr[KnownForms], node: ptr[NodeObject], forms: ptr[raw]) -> bo
 
 @native
 def run_sized(
-    node: ptr[NodeObject], p: ptr[Pending], known: ptr[KnownForms], work: ptr[Work],
+    node: ptr[NodeObject], p: ptr[PendingNode], known: ptr[KnownForms], work: ptr[OutlineWork],
     found: ptr[raw],
 ) -> i64:  # fmt: skip
     """The gradients of the node's operands, in `found`, by the words in `work`."""
     sized = ptr[Sized](ptr[StorageObject](known.sized).ptr)
-    made = local(raw, MOST)
-    if not prepare(sized, work, made):
+    result = local(raw, MOST)
+    if not prepare(sized, work, result):
         return NOT_HERE
     plan = ptr[PlanObject](node.plan)
     layouts = local(raw, MOST_SAVED)
@@ -365,22 +360,22 @@ def run_sized(
     for k in range(known.operands):
         gradients[k].what = known.gradients[k]
         if known.gradients[k] == MADE:
-            gradients[k].layout = made[next_made]
+            gradients[k].layout = result[next_made]
             next_made += 1
     if sized.parts == 0:
         what = ERROR
-        if take_gradients(ptr[i64](raw(0)), gradients, known.operands, p, made, found):
+        if take_gradients(ptr[i64](raw(0)), gradients, known.operands, p, result, found):
             what = DONE
     else:
-        program = ptr[Program](ptr[StorageObject](work.parts[sized.parts - 1]).ptr)
+        program = ptr[SequenceProgram](ptr[StorageObject](work.parts[sized.parts - 1]).ptr)
         what = run_program(node, p, program, layouts, known.saved, gradients, known.operands, found)
     drop_parts(work)
-    drop_all(made, sized.results)
+    drop_all(result, sized.results)
     return what
 
 
 @native(export=True, level="O2")
-def gradients_by_sizes(node: ptr[NodeObject], p: ptr[Pending], found: ptr[raw]) -> i64:
+def gradients_by_sizes(node: ptr[NodeObject], p: ptr[PendingNode], found: ptr[raw]) -> i64:
     """The gradients of the node's operands, in `found`, where its plan knows how to find them from
     its sizes."""
     table = ptr[PlanObject](node.plan).replays
@@ -389,7 +384,7 @@ def gradients_by_sizes(node: ptr[NodeObject], p: ptr[Pending], found: ptr[raw]) 
     words = ptr[i64](ptr[StorageObject](table).ptr)
     if words[1] == 0:
         return NOT_HERE
-    work = local(Work)
+    work = local(OutlineWork)
     forms = local(raw, MOST)
     what = i64(NOT_HERE)
     Py_IncRef(table)  # finding a form may run any code
@@ -405,7 +400,7 @@ def gradients_by_sizes(node: ptr[NodeObject], p: ptr[Pending], found: ptr[raw]) 
 
 
 @native(export=True)
-def run_python(node: raw, edges: raw, p: ptr[Pending], outs: i64, found: ptr[raw]) -> i64:
+def run_python(node: raw, edges: raw, p: ptr[PendingNode], outs: i64, found: ptr[raw]) -> i64:
     """The same by ``gradients_of(node, [gradient, ..], False)``."""
     given = PyList_New(outs)
     if given is None:
@@ -439,7 +434,7 @@ def run_python(node: raw, edges: raw, p: ptr[Pending], outs: i64, found: ptr[raw
 
 
 @native
-def are_whole(p: ptr[Pending]) -> bool:
+def are_whole(p: ptr[PendingNode]) -> bool:
     whole = True
     for k in range(MOST):
         whole = whole and (p.grads[k] is None or is_whole(p.grads[k]))
@@ -447,7 +442,7 @@ def are_whole(p: ptr[Pending]) -> bool:
 
 
 @native
-def gradients(o: raw, edges: raw, p: ptr[Pending], found: ptr[raw]) -> i64:
+def gradients(o: raw, edges: raw, p: ptr[PendingNode], found: ptr[raw]) -> i64:
     """The gradients of a node's operands, in `found`."""
     node = ptr[NodeObject](o)
     outs = outs_of(node)
@@ -486,7 +481,7 @@ def release_saved(o: raw) -> bool:
 # ---- setting up
 def words_of(replay: Replay) -> Storage:
     """A replay as this engine reads it."""
-    saved = [0 if lay is None else id(lay) for lay in replay.layouts]
+    saved = [0 if layout is None else id(layout) for layout in replay.layouts]
     words = [id(replay.sequence), len(saved), len(replay.gradients), *saved]
     for what in replay.gradients:
         if what is None:
@@ -498,12 +493,12 @@ def words_of(replay: Replay) -> Storage:
     return words_in_memory(words, replay.sequence, replay.layouts, replay.gradients)
 
 
-def teach(plan: Plan) -> None:
+def promote(plan: Plan) -> None:
     """Tells the plan's nodes of its replays, as many as are worth looking through."""
     plan.replays = _table(list(plan.vjp.items()), plan.outline)  # (other threads may add to it)
 
 
-def teach_sizes(outline: Outline) -> None:
+def promote_kind(outline: Outline) -> None:
     """Tells the nodes of plans by outline, from now on, how gradients follow from sizes."""
     outline.plan.replays = _table([], outline)
 
@@ -520,7 +515,7 @@ def _table(replays: list[tuple[Any, Any]], outline: Outline | None) -> Storage:
             continue
         owners += (words_of(replay), *layouts)
         words[0] += 1
-        words += [mask, *padded([0 if lay is None else id(lay) for lay in layouts], MOST)]
+        words += [mask, *padded([0 if layout is None else id(layout) for layout in layouts], MOST)]
         words.append(id(owners[-1 - len(layouts)]))
     for key, kind in [] if outline is None else list(outline.gradients.items()):
         for each in kind.found:

@@ -15,8 +15,10 @@ from antorcha.runtime.call import plan
 from antorcha.runtime.call.native import (
     calls,
     checking,
+    dealloc,
+    freelist,
+    keys,
     layouts,
-    life,
     method,
     methods,
     mode,
@@ -24,7 +26,6 @@ from antorcha.runtime.call.native import (
     places,
     plans,
     slots,
-    spares,
     tensors,
     walk,
 )
@@ -34,8 +35,8 @@ SWITCH = 0.2  # seconds
 
 def why_not() -> str:
     """What does not hold here of what the parts rely on; empty when all does."""
-    for part in (slots, tensors, layouts, plans, spares, life):
-        found = part.why_not()
+    for part in (slots, tensors, layouts, plans, freelist, dealloc):
+        found: str = part.why_not()
         if found:
             return found
     return ""
@@ -44,8 +45,8 @@ def why_not() -> str:
 def placed() -> list[Spec]:
     """The functions that `install` puts in place."""
     return [
-        *[life.dealloc.spec(WHAT=what) for what in (life.TENSOR, life.NODE)],
-        spares.py_next.spec(), layouts.py_forget.spec(),
+        *[dealloc.dealloc.spec(WHAT=what) for what in (dealloc.TENSOR, dealloc.NODE)],
+        freelist.py_next.spec(), layouts.py_forget.spec(),
         *mode.placed(), *operators.placed(),
     ]  # fmt: skip
 
@@ -55,12 +56,12 @@ def called() -> list[Spec]:
     differentiated."""
     return [
         tensors.py_result.spec(), calls.py_flush.spec(), calls.py_put.spec(),
-        *[calls.py_quick.spec(INDEX=index) for index in (False, True)],
+        *[calls.py_quick.spec(FORM=form) for form in (keys.FUNCTION, keys.INDEX)],
         *[
-            calls.py_words.spec(INDEX=False, WITHOUT=what)
+            calls.py_words.spec(FORM=keys.FUNCTION, WITHOUT=what)
             for what in (places.NOTHING_LEFT_OUT, places.THE_SIZE, places.ALL_SIZES)
         ],
-        calls.py_words.spec(INDEX=True, WITHOUT=places.NOTHING_LEFT_OUT),
+        calls.py_words.spec(FORM=keys.INDEX, WITHOUT=places.NOTHING_LEFT_OUT),
         *method.placed(), walk.py_walk.spec(),
     ]  # fmt: skip
 
@@ -68,8 +69,8 @@ def called() -> list[Spec]:
 def install() -> None:
     """Puts the native path in the place of the Python one, which may have run until now."""
     with _uninterrupted():
-        spares.install()
-        life.install()
+        freelist.install()
+        dealloc.install()
         tensors.install()
         layouts.install()
         plans.install()

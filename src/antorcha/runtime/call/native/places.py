@@ -8,11 +8,6 @@ from the moment when they are found to the end of the call, whatever other threa
 of a table is empty; it is emptied whole, by ``flush`` or when it would have more than MOST_PLACES.
 """
 
-# Native functions are in the kernel language, whose types are values: mypy cannot read them.
-# mypy: disable-error-code="valid-type,arg-type,attr-defined,index,misc"
-# mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
-# mypy: no-warn-unreachable
-
 from __future__ import annotations
 
 from antorcha.lang.native import (
@@ -27,7 +22,6 @@ from antorcha.lang.native import (
     u64,
     void,
 )
-from antorcha.runtime.alloc import aligned_alloc, system_free
 from antorcha.runtime.call.native.keys import MOST as WORDS
 from antorcha.runtime.call.native.keys import (
     Key,
@@ -46,13 +40,18 @@ from antorcha.runtime.cpython import (
     drop_all,
     new_reference,
 )
-from antorcha.runtime.storage import NO_MEMORY, StorageObject
+from antorcha.runtime.memory.alloc import aligned_alloc, system_free
+from antorcha.runtime.memory.storage import NO_MEMORY, StorageObject
 
-NEVER, FRESH, MANY, VIEWS, WRITE, FLAT, SIZED, PACKED, SAME = range(9)
+NEVER, FRESH, MANY, VIEWS, WRITE, FLAT, SIZED, PACKED, SAME, OUT, SIZES_COUNTED = range(11)
 """What a place says: leave it to Python; a kernel's one result; several results; views; a result
-that is written over the first tensor; a kernel's one result, whatever the size (`flat`); anything
+that is written over an operand; a kernel's one result, whatever the size (`flat`); anything
 that is made anew, or a view, for sizes that give the same answers (`sized`); results of a sequence
-that gives a storage and an offset for each; one of the call's tensors itself."""
+that gives a storage and an offset for each; one of the call's tensors itself; a result that is
+written to the tensor given for it, which must share no memory with the others; results whose sizes
+are counted first (`counted`)."""
+SERVED, NOT_KNOWN, NOT_HERE = range(3)
+"""What becomes of a call: it has a result, or an exception; it is to be learnt; it is Python's."""
 MOST_ARGUMENTS = 12
 SMALLEST = 16  # places of a table
 MOST_PLACES = 2048
@@ -84,7 +83,7 @@ class Place:
     several: i64  # is that a sequence?
     record: raw  # the storage of a Recording; null: it is not recorded
     operands: i64
-    operand_at: array[i64, MOST_OPERANDS]  # which of the call's tensors; -1: none
+    operand_at: array[i64, MOST_OPERANDS]  # which of the call's tensors; -1: none; OUT: the one
     arguments: i64
     argument_at: array[i64, MOST_ARGUMENTS]  # see CONSTANT
     constants: array[raw, MOST_ARGUMENTS]
@@ -94,6 +93,7 @@ class Place:
     sizes: array[i64, MOST_RESULTS]  # bytes; of views, what to add to the offset
     packing: i64
     pack: raw  # makes what the caller gets of the results; null: see ALL
+    straight: i64  # is it FRESH, and takes an operand and another, or a number, in order?
 
 
 @struct
@@ -101,22 +101,22 @@ class Quick:
     """The builtin's own memory."""
 
     python: raw
-    teach: raw  # as `python`, and then teaches
+    promote: raw  # as `python`, and then makes a place
     loose: i64  # see `keys.read_call`
     shapes: i64  # the same
     any_size: i64  # may there be places for any size of what lies in a row?
     sized: i64  # and for others?
+    modes: i64  # the bits of the mode that make a difference
     table: ptr[raw]  # storages of places, or null
     room: i64
     used: i64
     missed: array[i64, MISSES]  # hashes of keys that were looked for in vain
-    missed_forms: array[i64, MISSES]  # the same of keys without sizes
     counts: array[i64, len(COUNTED)]
     label: raw  # the op's name in a profile
 
 
 call_t = func[i64, ptr[Quick], ptr[raw], i64, raw, ptr[raw]]
-watched_calls = Global("antorcha_watched_calls", call_t, 2)  # ``watched.try_quick``, of x[i], too
+profiled_calls = Global("antorcha_profiled_calls", call_t, 2)  # ``watched.try_quick``, by FORM
 
 
 @native

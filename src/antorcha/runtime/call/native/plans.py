@@ -8,10 +8,6 @@ are not set.
 Invariants: a History never changes, and lives as long as the Sized that names it.
 """
 
-# Native functions are in the kernel language, whose types are values: mypy cannot read them.
-# mypy: disable-error-code="valid-type,arg-type,attr-defined,index,misc,redundant-expr"
-# mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
-# mypy: no-warn-unreachable
 from __future__ import annotations
 
 from typing import Any
@@ -106,24 +102,24 @@ plan_type = Global("antorcha_plan_class", raw)
 @native
 def objects_of(items: ptr[raw], count: i64) -> raw:
     """A tuple of objects, None in the place of null; null with an exception."""
-    made = PyTuple_New(count)
-    if made is not None:
+    result = PyTuple_New(count)
+    if result is not None:
         for k in range(count):
             o = items[k]
-            PyTuple_SetItem(made, k, new_reference(raw(NONE) if o is None else o))
-    return made
+            PyTuple_SetItem(result, k, new_reference(raw(NONE) if o is None else o))
+    return result
 
 
 @native
 def layouts_of(operands: ptr[raw], count: i64) -> raw:
     """A tuple of tensors' layouts, None in the place of null; null with an exception."""
-    made = PyTuple_New(count)
-    if made is not None:
+    result = PyTuple_New(count)
+    if result is not None:
         for k in range(count):
             o = operands[k]
-            lay = raw(NONE) if o is None else ptr[TensorObject](o).layout
-            PyTuple_SetItem(made, k, new_reference(lay))
-    return made
+            layout = raw(NONE) if o is None else ptr[TensorObject](o).layout
+            PyTuple_SetItem(result, k, new_reference(layout))
+    return result
 
 
 @native
@@ -146,14 +142,14 @@ def statics_of(history: ptr[History], words: ptr[i64]) -> raw:
     like = ptr[PlanObject](history.plan).statics
     if history.statics == 0:
         return new_reference(like)
-    made = PyDict_Copy(like)
-    ok = made is not None
+    result = PyDict_Copy(like)
+    ok = result is not None
     for k in range(history.statics):
-        ok = ok and put_static(made, history.static + k, words)
+        ok = ok and put_static(result, history.static + k, words)
     if not ok:
-        drop_one(made)
+        drop_one(result)
         return None
-    return made
+    return result
 
 
 @native

@@ -2,14 +2,10 @@
 
 Owns nothing between calls. A Recording says, for a plan, what the Python path has found out: which
 tensors a node saves for each set of operands that want gradients (``plan.keeps``). What it does not
-know, the Python path serves, and teaches. The node has the fields that ``attach_to`` gives it: the
+know, the Python path serves, and promotes. The node has the fields that ``attach`` gives it: the
 same words, tuples and list; its memory comes from ``life``.
 """
 
-# Native functions are in the kernel language, whose types are values: mypy cannot read them.
-# mypy: disable-error-code="valid-type,arg-type,attr-defined,index,misc"
-# mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
-# mypy: no-warn-unreachable
 from __future__ import annotations
 
 from antorcha.lang.native import (
@@ -22,9 +18,9 @@ from antorcha.lang.native import (
     ref,
     struct,
 )
-from antorcha.runtime.call.native.life import NODE, NodeObject, new_object
+from antorcha.runtime.call.native.dealloc import NODE, NodeObject, new_object
+from antorcha.runtime.call.native.freelist import new_number, new_tuple
 from antorcha.runtime.call.native.slots import ITEMS
-from antorcha.runtime.call.native.spares import new_number, new_tuple
 from antorcha.runtime.call.native.tensors import TensorObject, is_whole
 from antorcha.runtime.call.plan import Plan
 from antorcha.runtime.cpython import (
@@ -48,8 +44,8 @@ from antorcha.runtime.cpython import (
     type_of,
     zero,
 )
+from antorcha.runtime.memory.storage import Storage, StorageObject
 from antorcha.runtime.objects import words_in_memory
-from antorcha.runtime.storage import Storage, StorageObject
 
 MOST_OPERANDS = 5
 MASKS = (1 << MOST_OPERANDS) - 1
@@ -148,22 +144,22 @@ def edge_to(o: raw) -> raw:
 
 
 @inline
-def put_item(made, k, o):
+def put_item(result, k, o):
     """The k-th item of a new tuple, whose reference it takes over."""
-    ptr[raw](made + ITEMS)[k] = o
+    ptr[raw](result + ITEMS)[k] = o
 
 
 @native
 def edges_of(how: ptr[Recording], operands: ptr[raw]) -> raw:
-    made = new_tuple(how.operands)
-    if made is not None:
+    result = new_tuple(how.operands)
+    if result is not None:
         for k in range(how.operands):
             e = edge_to(operands[k])
             if e is None:
-                Py_DecRef(made)
+                Py_DecRef(result)
                 return e
-            put_item(made, k, e)
-    return made
+            put_item(result, k, e)
+    return result
 
 
 @native
@@ -173,17 +169,17 @@ def saved_item(o: raw) -> raw:
         Py_IncRef(raw(NONE))
         return raw(NONE)
     x = ptr[TensorObject](o)
-    made = PyTuple_New(4)  # which may run any code
+    result = PyTuple_New(4)  # which may run any code
     version = int_object(ptr[StorageObject](x.storage).version)
-    if version is None or made is None:
+    if version is None or result is None:
         drop_one(version)
-        drop_one(made)
+        drop_one(result)
         return None
-    put_item(made, 0, new_reference(x.layout))
-    put_item(made, 1, new_reference(x.storage))
-    put_item(made, 2, new_reference(x.offset))
-    put_item(made, 3, version)
-    return made
+    put_item(result, 0, new_reference(x.layout))
+    put_item(result, 1, new_reference(x.storage))
+    put_item(result, 2, new_reference(x.offset))
+    put_item(result, 3, version)
+    return result
 
 
 @native
@@ -191,18 +187,18 @@ def saved_of(kept: ptr[Kept], operands: ptr[raw], outs: ptr[raw]) -> raw:
     """The list of what the node saves; where that is nothing, an empty tuple."""
     if kept.count == 0:
         return new_reference(empty_tuple[0])
-    made = PyList_New(kept.count)
-    if made is None:
-        return made
+    result = PyList_New(kept.count)
+    if result is None:
+        return result
     for k in range(kept.count):
         which = kept.which[k]
         tensor = operands[which] if which >= 0 else outs[-1 - which]
         item = saved_item(tensor)
         if item is None:
-            Py_DecRef(made)
+            Py_DecRef(result)
             return None
-        PyList_SetItem(made, k, item)
-    return made
+        PyList_SetItem(result, k, item)
+    return result
 
 
 @native
@@ -242,16 +238,16 @@ def attach(
     edges = edges_of(how, operands)
     saved = saved_of(kept, operands, outs)
     seq = new_number()
-    made = raw(0)
+    result = raw(0)
     if edges is not None and saved is not None and seq is not None:
-        made = new_object(NODE)
-    if made is None:
+        result = new_object(NODE)
+    if result is None:
         drop_one(edges)
         drop_one(saved)
         drop_one(seq)
         Py_DecRef(values)
         return False
-    node = ptr[NodeObject](made)
+    node = ptr[NodeObject](result)
     node.edges = edges
     node.saved = saved
     node.seq = seq
@@ -262,8 +258,8 @@ def attach(
     hold(raw(NONE), 2)
     node.hooks = raw(NONE)
     node.stack = raw(NONE)
-    ok = put_history(how, made, outs, count)
-    Py_DecRef(made)
+    ok = put_history(how, result, outs, count)
+    Py_DecRef(result)
     return ok
 
 
@@ -273,7 +269,7 @@ def storage_of(plan: Plan) -> Storage | None:
         return None
     results = 1
     if len(plan.outs) > 1:
-        kinds = [lay.dtype.kind in "fc" for lay in plan.outs]
+        kinds = [layout.dtype.kind in "fc" for layout in plan.outs]
         results = sum([1 << k for k, real in enumerate(kinds) if real])
     words = [id(plan.op), id(plan), len(plan.tensors), plan.rule.mask & MASKS, results]
     owners: list[object] = [plan.op, plan]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from antorcha.runtime.call.native import methods, operators, places
+from antorcha.runtime.call.native import methods, places
 
 WHY = {
     "arguments": "arguments that have no key",
@@ -25,9 +25,6 @@ class Served(NamedTuple):
 def served() -> list[Served]:
     """The ops that were called, those that Python served most often first."""
     found: dict[str, list[int]] = {}
-    for k, name in enumerate(operators.NAMES):
-        at = k * operators.COUNTS
-        _add(found, f"__{name}__", [int(n) for n in operators.counts.np[at:][: operators.COUNTS]])
     first = places.Quick.fields["counts"][0] // 8
     for name, memory in methods.quicks:
         _add(found, name, list(memory[first : first + len(places.COUNTED)]))

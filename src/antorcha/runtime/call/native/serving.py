@@ -4,11 +4,6 @@ Nothing here looks anything up, and nothing is kept: whoever calls holds the pla
 (``calls``). Where a call is not for here nothing has been done, and Python serves it.
 """
 
-# Native functions are in the kernel language, whose types are values: mypy cannot read them.
-# mypy: disable-error-code="valid-type,arg-type,attr-defined,index,misc,redundant-expr"
-# mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
-# mypy: no-warn-unreachable
-
 from __future__ import annotations
 
 from antorcha.lang.native import (
@@ -20,22 +15,34 @@ from antorcha.lang.native import (
     ref,
     void,
 )
+from antorcha.runtime.call.native.counted import (
+    MOST_SCRATCH,
+    Counting,
+    drop_scratch,
+    launched,
+    make_results,
+    scratch_of,
+    tensors_around,
+)
 from antorcha.runtime.call.native.flat import Flat, run_flat
 from antorcha.runtime.call.native.keys import (
     Key,
 )
-from antorcha.runtime.call.native.operators import NOT_HERE, NOT_KNOWN, SERVED
 from antorcha.runtime.call.native.places import (
     CONSTANT,
     FIRST,
     FLAT,
-    FRESH,
     LOOSE,
     MOST_ARGUMENTS,
     NEVER,
+    NOT_HERE,
+    NOT_KNOWN,
     ONE,
+    OUT,
     PACKED,
     SAME,
+    SERVED,
+    SIZES_COUNTED,
     VIEWS,
     WRITE,
     Place,
@@ -47,9 +54,9 @@ from antorcha.runtime.call.native.record import (
     is_constant,
     recording,
 )
-from antorcha.runtime.call.native.sized import MOST_RESULTS, Sized, Work, run_parts
+from antorcha.runtime.call.native.sized import MOST_RESULTS, OutlineWork, Sized, run_parts
 from antorcha.runtime.call.native.tensors import (
-    Making,
+    TensorMaking,
     TensorObject,
     make_result,
     new_tensor,
@@ -57,7 +64,6 @@ from antorcha.runtime.call.native.tensors import (
 )
 from antorcha.runtime.call.native.views import has_counts, new_views
 from antorcha.runtime.cpython import (
-    FALSE,
     Py_DecRef,
     Py_IncRef,
     PyErr_Clear,
@@ -72,8 +78,8 @@ from antorcha.runtime.cpython import (
     zero,
 )
 from antorcha.runtime.launch import py_launch, refused
+from antorcha.runtime.memory.storage import StorageObject, make_storage
 from antorcha.runtime.sequence import play
-from antorcha.runtime.storage import StorageObject, make_storage
 
 
 @native
@@ -150,6 +156,42 @@ def run_packed(
 
 
 @native
+def write_counted(
+    place: ptr[Place], key: ptr[Key], c: ptr[Counting], args: ptr[raw], outs: ptr[raw]
+) -> bool:  # fmt: skip
+    """The results, whose sizes are in the first scratch memory; as `run_counted`."""
+    layouts = local(raw, MOST_RESULTS)
+    results, scratch = 2 * place.results, 2 * c.scratch
+    room = args + results
+    numbers = ptr[i64](ptr[StorageObject](room[0]).ptr) + c.first
+    ok = make_results(place, c, numbers, layouts, args)
+    if not ok:
+        refused[0] = 1
+    ok = ok and launched(c.write, args, results + scratch + gather(place, key, room + scratch))
+    return tensors_around(layouts, args, place.results, ok, outs)
+
+
+@native
+def run_counted(place: ptr[Place], key: ptr[Key], outs: ptr[raw]) -> bool:
+    """Results whose sizes are counted first; False with an exception, or where it is for Python,
+    which says why."""
+    c = ptr[Counting](ptr[StorageObject](place.run).ptr)
+    args = local(raw, 2 * (MOST_RESULTS + MOST_SCRATCH + MOST_ARGUMENTS))
+    room, scratch = args + 2 * place.results, 2 * c.scratch
+    for k in range(place.results):
+        outs[k] = None
+    ok = scratch_of(c, room)
+    ok = ok and launched(c.count, room, scratch + gather(place, key, room + scratch))
+    if ok and c.refuses != 0:
+        ok = (ptr[i64](ptr[StorageObject](room[0]).ptr) + c.first)[0] >= 0
+        if not ok:
+            refused[0] = 1
+    ok = ok and write_counted(place, key, c, args, outs)
+    drop_scratch(c, room)
+    return ok
+
+
+@native
 def run(place: ptr[Place], key: ptr[Key], recorded: bool, outs: ptr[raw]) -> bool:
     """The results; False with an exception."""
     if place.what == VIEWS:
@@ -159,11 +201,9 @@ def run(place: ptr[Place], key: ptr[Key], recorded: bool, outs: ptr[raw]) -> boo
         )  # fmt: skip
     if place.what == PACKED:
         return run_packed(place.run, place, key, ref(place.layouts[0]), place.results, outs)
+    if place.what == SIZES_COUNTED:
+        return run_counted(place, key, outs)
     args = local(raw, 2 * (MOST_RESULTS + MOST_ARGUMENTS))
-    if place.what == FRESH:
-        count = gather(place, key, args)
-        outs[0] = make_result(ptr[Making](ptr[StorageObject](place.run).ptr), args, count)
-        return outs[0] is not None
     count = gather(place, key, args + 2 * place.results)
     return run_many(place, args, count + 2 * place.results, outs)
 
@@ -177,10 +217,10 @@ def is_same(a: ptr[TensorObject], b: ptr[TensorObject]) -> bool:
 
 
 @native
-def may_write(key: ptr[Key], recorded: bool) -> bool:
-    """Is it a write to memory that no other argument shares, but whole and alike (``x.mul_(x)``),
-    and nothing to be recorded?"""
-    target = ptr[TensorObject](key.given[0])
+def may_write(key: ptr[Key], at: i64, recorded: bool, *, ALIKE) -> bool:
+    """Is it a write to memory that no other argument shares, and nothing to be recorded? at: which
+    tensor is written. ALIKE: it may be shared as a whole (``x.mul_(x)``)."""
+    target = ptr[TensorObject](key.given[at])
     memory = ptr[StorageObject](target.storage).ptr
     for k in range(key.tensors):
         t = ptr[TensorObject](key.given[k])
@@ -188,17 +228,20 @@ def may_write(key: ptr[Key], recorded: bool) -> bool:
             return False
         if recorded and not is_constant(key.given[k]):
             return False
-        if k > 0 and ptr[StorageObject](t.storage).ptr == memory and not is_same(t, target):
+        shared = k != at and ptr[StorageObject](t.storage).ptr == memory
+        if shared and not (ALIKE and is_same(t, target)):
             return False
     return True
 
 
 @native
-def write(place: ptr[Place], key: ptr[Key], sized: ptr[Sized], work: ptr[Work], *, SIZES) -> raw:
-    """Writes over the first tensor and gives it; null with an exception. SIZES: by what was worked
-    out for sizes never met."""
+def write(
+    place: ptr[Place], key: ptr[Key], sized: ptr[Sized], work: ptr[OutlineWork], *, SIZES
+) -> raw:
+    """Writes over a tensor and gives it; null with an exception. SIZES: by what was worked out for
+    sizes never met."""
     args = local(raw, 2 * (1 + MOST_ARGUMENTS))
-    target = key.given[0]
+    target = key.given[place.operand_at[0]]
     t = ptr[TensorObject](target)
     memory = new_reference(t.storage)  # other threads may give the tensor another meanwhile
     args[0] = memory
@@ -221,18 +264,18 @@ def packed(place: ptr[Place], outs: ptr[raw], count: i64) -> raw:
     """What the caller gets, of so many results, whose references it takes over."""
     if place.packing == ONE:
         return outs[0]
-    made = raw(0)
+    result = raw(0)
     if place.pack is not None:
-        made = PyObject_Vectorcall(place.pack, outs, count, None)
+        result = PyObject_Vectorcall(place.pack, outs, count, None)
     elif place.packing == FIRST:
-        made = new_reference(outs[0])
+        result = new_reference(outs[0])
     else:
-        made = PyTuple_New(count)
-        if made is not None:
+        result = PyTuple_New(count)
+        if result is not None:
             for k in range(count):
-                PyTuple_SetItem(made, k, new_reference(outs[k]))
+                PyTuple_SetItem(result, k, new_reference(outs[k]))
     drop_all(outs, count)
-    return made
+    return result
 
 
 @native
@@ -242,19 +285,11 @@ def numbers_of(place: ptr[Place], key: ptr[Key]) -> raw:
         return new_reference(place.numbers)
     if key.numbers == 0:
         return new_reference(empty_tuple[0])
-    made = PyTuple_New(key.numbers)
-    if made is not None:
+    result = PyTuple_New(key.numbers)
+    if result is not None:
         for k in range(key.numbers):
-            PyTuple_SetItem(made, k, new_reference(key.loose[k]))
-    return made
-
-
-@native
-def wants_gradient(key: ptr[Key]) -> bool:
-    wanted = False
-    for k in range(key.tensors):
-        wanted = wanted or ptr[TensorObject](key.given[k]).rg != raw(FALSE)
-    return wanted
+            PyTuple_SetItem(result, k, new_reference(key.loose[k]))
+    return result
 
 
 @native
@@ -273,17 +308,17 @@ def drop_listed(key: ptr[Key]) -> void:
 
 
 @native
-def is_refused(made: raw) -> bool:
+def is_refused(result: raw) -> bool:
     """Has a kernel refused, with an exception that is cleared here? Python does the call again, and
     raises it from where the operands can be seen, or waits for what was in use."""
-    if made is None and refused[0] != 0:
+    if result is None and refused[0] != 0:
         PyErr_Clear()
         return True
     return False
 
 
 @native(noinline=True)
-def serve_any(storage: raw, key: ptr[Key], number: i64, made: ptr[raw], *, PROFILED) -> bool:
+def serve_any(storage: raw, key: ptr[Key], number: i64, result: ptr[raw], *, PROFILED) -> bool:
     """Runs what a place says that is for any size, of which `number` is this one; False: nothing is
     done."""
     place = ptr[Place](ptr[StorageObject](storage).ptr)
@@ -296,40 +331,89 @@ def serve_any(storage: raw, key: ptr[Key], number: i64, made: ptr[raw], *, PROFI
         gather(place, key, args)
         layout = ptr[TensorObject](key.given[max(flat.like, 0)]).layout
         refused[0] = 0
-        done = run_flat(flat, args, number, layout, made, PROFILED=PROFILED)
-        done = done and not is_refused(made[0])
+        done = run_flat(flat, args, number, layout, result, PROFILED=PROFILED)
+        done = done and not is_refused(result[0])
     drop_listed(key)
     Py_DecRef(storage)
     return done
 
 
+@native
+def mask_at(place: ptr[Place], record: raw, key: ptr[Key], operands: ptr[raw]) -> i64:
+    """Puts the operands there; the mask of those that want gradients, as ``recording``. record: the
+    storage of a Recording."""
+    for k in range(place.operands):
+        operands[k] = None
+        if place.operand_at[k] >= 0:
+            operands[k] = key.given[place.operand_at[k]]
+    return recording(ptr[Recording](ptr[StorageObject](record).ptr), operands)
+
+
+@native
+def record_at(
+    place: ptr[Place], key: ptr[Key], operands: ptr[raw], mask: i64, outs: ptr[raw]
+) -> bool:
+    """Records the call on its results; False with an exception."""
+    numbers = numbers_of(place, key)
+    if numbers is None:
+        return False
+    how = ptr[Recording](ptr[StorageObject](place.record).ptr)
+    return attach(how, how.plan, operands, numbers, mask, outs, place.results)
+
+
+@native
+def make_fresh(place: ptr[Place], args: ptr[raw], count: i64, result: ptr[raw]) -> i64:
+    """The one new result, as `serve` says it."""
+    refused[0] = 0
+    result[0] = make_result(ptr[TensorMaking](ptr[StorageObject](place.run).ptr), args, count)
+    return NOT_HERE if is_refused(result[0]) else SERVED
+
+
+@native
+def serve_fresh(place: ptr[Place], key: ptr[Key], recorded: bool, result: ptr[raw]) -> i64:
+    """Runs a place with one new result, as most have, and as `serve` says it."""
+    args = local(raw, 2 * MOST_ARGUMENTS)
+    operands = local(raw, MOST_OPERANDS)
+    mask = i64(0)
+    if recorded and key.graph != 0 and place.record is not None:
+        mask = mask_at(place, place.record, key, operands)
+        if mask < 0:
+            return NOT_KNOWN if mask == -1 else NOT_HERE
+    what = make_fresh(place, args, gather(place, key, args), result)
+    if result[0] is None:
+        return what
+    if mask != 0 and not record_at(place, key, operands, mask, result):
+        Py_DecRef(result[0])
+        result[0] = None
+    return SERVED
+
+
 @native(export=True, level="O2")
-def serve(place: ptr[Place], key: ptr[Key], recorded: bool, made: ptr[raw]) -> i64:
-    """Runs a place, which somebody holds: the result in `made`, or null with an exception, where it
-    says SERVED."""
+def serve(place: ptr[Place], key: ptr[Key], recorded: bool, result: ptr[raw]) -> i64:
+    """Runs a place, which somebody holds and which is not FRESH: the result in `result`, or null
+    with an exception, where it says SERVED."""
     if place.what == NEVER:
         return NOT_HERE
     if place.what == SAME:
-        made[0] = new_reference(key.given[place.operand_at[0]])
+        result[0] = new_reference(key.given[place.operand_at[0]])
         return SERVED
-    if place.what == WRITE:
-        if not may_write(key, recorded):
+    if place.what == WRITE or place.what == OUT:
+        at = place.operand_at[0]
+        if place.what == WRITE:
+            writes = may_write(key, at, recorded, ALIKE=True)
+        else:
+            writes = may_write(key, at, recorded, ALIKE=False)
+        if not writes:
             return NOT_HERE
         refused[0] = 0
-        made[0] = write(place, key, None, None, SIZES=False)
-        return NOT_HERE if is_refused(made[0]) else SERVED
+        result[0] = write(place, key, None, None, SIZES=False)
+        return NOT_HERE if is_refused(result[0]) else SERVED
     if place.what == VIEWS and not has_counts(key.given[place.operand_at[0]]):
         return NOT_HERE
     operands = local(raw, MOST_OPERANDS)
     mask = i64(0)
-    how = ptr[Recording](raw(0))
-    if recorded and place.record is not None and wants_gradient(key):
-        how = ptr[Recording](ptr[StorageObject](place.record).ptr)
-        for k in range(place.operands):
-            operands[k] = None
-            if place.operand_at[k] >= 0:
-                operands[k] = key.given[place.operand_at[k]]
-        mask = recording(how, operands)
+    if recorded and key.graph != 0 and place.record is not None:
+        mask = mask_at(place, place.record, key, operands)
         if mask < 0:
             return NOT_KNOWN if mask == -1 else NOT_HERE
     outs = local(raw, MOST_RESULTS)
@@ -338,14 +422,10 @@ def serve(place: ptr[Place], key: ptr[Key], recorded: bool, made: ptr[raw]) -> i
     if not ok and is_refused(None):
         drop_all(outs, place.results)
         return NOT_HERE
-    if ok and mask != 0:
-        numbers = numbers_of(place, key)
-        ok = numbers is not None and attach(
-            how, how.plan, operands, numbers, mask, outs, place.results
-        )
+    ok = ok and (mask == 0 or record_at(place, key, operands, mask, outs))
+    result[0] = None
     if ok:
-        made[0] = packed(place, outs, place.results)
+        result[0] = packed(place, outs, place.results)
     else:
         drop_all(outs, place.results)
-        made[0] = None
     return SERVED

@@ -1,10 +1,5 @@
 """Serving a call at sizes never met, by the words that were worked out from them (``sized``)."""
 
-# Native functions are in the kernel language, whose types are values: mypy cannot read them.
-# mypy: disable-error-code="valid-type,arg-type,attr-defined,index,misc"
-# mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
-# mypy: no-warn-unreachable
-
 from __future__ import annotations
 
 from antorcha.lang.native import (
@@ -19,9 +14,11 @@ from antorcha.runtime.call.native.keys import (
     Key,
 )
 from antorcha.runtime.call.native.layouts import Sizes, has_dims, read_sizes
-from antorcha.runtime.call.native.operators import NOT_HERE, NOT_KNOWN, SERVED
 from antorcha.runtime.call.native.places import (
     MOST_ARGUMENTS,
+    NOT_HERE,
+    NOT_KNOWN,
+    SERVED,
     Place,
 )
 from antorcha.runtime.call.native.plans import new_plan
@@ -29,22 +26,21 @@ from antorcha.runtime.call.native.record import (
     MOST_OPERANDS,
     Recording,
     attach,
-    recording,
 )
 from antorcha.runtime.call.native.serving import (
     gather,
+    mask_at,
     may_write,
     numbers_of,
     packed,
     run_packed,
-    wants_gradient,
     write,
 )
 from antorcha.runtime.call.native.sized import FRESH as SIZED_FRESH
 from antorcha.runtime.call.native.sized import (
     MOST_RESULTS,
+    OutlineWork,
     Sized,
-    Work,
     drop_parts,
     fill_results,
     prepare,
@@ -65,7 +61,7 @@ from antorcha.runtime.cpython import (
     drop_all,
     tuple_of,
 )
-from antorcha.runtime.storage import StorageObject
+from antorcha.runtime.memory.storage import StorageObject
 
 
 @native
@@ -86,20 +82,8 @@ def may_overlap(layout: raw) -> bool:
 
 
 @native
-def recording_at(place: ptr[Place], sized: ptr[Sized], key: ptr[Key], operands: ptr[raw]) -> i64:
-    """Puts the operands there; the mask of those that want gradients, as ``recording``."""
-    if sized.recorded < 0:
-        return -2
-    for k in range(place.operands):
-        operands[k] = None
-        if place.operand_at[k] >= 0:
-            operands[k] = key.given[place.operand_at[k]]
-    return recording(ptr[Recording](ptr[StorageObject](sized.history.how).ptr), operands)
-
-
-@native
 def attach_at(
-    place: ptr[Place], sized: ptr[Sized], key: ptr[Key], work: ptr[Work], layouts: ptr[raw],
+    place: ptr[Place], sized: ptr[Sized], key: ptr[Key], work: ptr[OutlineWork], layouts: ptr[raw],
     operands: ptr[raw], mask: i64, outs: ptr[raw],
 ) -> bool:  # fmt: skip
     """Records a call on its results, by a plan made for its sizes; False with an exception."""
@@ -120,7 +104,7 @@ def attach_at(
 
 @native
 def run_sizes(
-    place: ptr[Place], sized: ptr[Sized], key: ptr[Key], work: ptr[Work], layouts: ptr[raw],
+    place: ptr[Place], sized: ptr[Sized], key: ptr[Key], work: ptr[OutlineWork], layouts: ptr[raw],
     recorded: bool, outs: ptr[raw],
 ) -> bool:  # fmt: skip
     """The results; False with an exception, or where it is not for here."""
@@ -153,25 +137,28 @@ def run_sizes(
 
 @native(export=True, level="O2")
 def serve_sizes(
-    place: ptr[Place], sized: ptr[Sized], key: ptr[Key], work: ptr[Work], recorded: bool,
-    made: ptr[raw],
+    place: ptr[Place], sized: ptr[Sized], key: ptr[Key], work: ptr[OutlineWork], recorded: bool,
+    result: ptr[raw],
 ) -> i64:  # fmt: skip
     """Runs what a place says for sizes whose words are in `work`, as `try_call` says it."""
     operands = local(raw, MOST_OPERANDS)
     mask = i64(0)
     if sized.kind == SIZED_WRITTEN:
-        if not may_write(key, recorded) or may_overlap(ptr[TensorObject](key.given[0]).layout):
+        target = ptr[TensorObject](key.given[0])
+        if not may_write(key, 0, recorded, ALIKE=True) or may_overlap(target.layout):
             return NOT_HERE
         if not prepare(sized, work, local(raw)):
             return NOT_HERE
-        made[0] = write(place, key, sized, work, SIZES=True)
+        result[0] = write(place, key, sized, work, SIZES=True)
         drop_parts(work)
-        if made[0] is None:
+        if result[0] is None:
             PyErr_Clear()
             return NOT_HERE
         return SERVED
-    if recorded and sized.recorded != 0 and wants_gradient(key):
-        mask = recording_at(place, sized, key, operands)
+    if recorded and sized.recorded != 0 and key.graph != 0:
+        mask = i64(-2)
+        if sized.recorded > 0:
+            mask = mask_at(place, sized.history.how, key, operands)
         if mask < 0:
             return NOT_KNOWN if mask == -1 else NOT_HERE
     layouts = local(raw, MOST_RESULTS)
@@ -187,5 +174,5 @@ def serve_sizes(
         drop_all(outs, sized.results)
         PyErr_Clear()  # Python does it again, and says what is wrong
         return NOT_HERE
-    made[0] = packed(place, outs, sized.results)
+    result[0] = packed(place, outs, sized.results)
     return SERVED

@@ -11,10 +11,6 @@ which the caller holds. What is filled is the call's own: other threads may run 
 it. All that may run code (making layouts and blocks) comes before the operands' addresses are read.
 """
 
-# Native functions are in the kernel language, whose types are values: mypy cannot read them.
-# mypy: disable-error-code="valid-type,arg-type,attr-defined,index,misc"
-# mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
-# mypy: no-warn-unreachable
 from __future__ import annotations
 
 from antorcha.lang.native import array, bind, f64, i64, local, native, ptr, raw, ref, struct, void
@@ -36,7 +32,6 @@ from antorcha.runtime.call.native.layouts import (
     has_dims,
     layout_of,
     number_at,
-    tuple_of,
 )
 from antorcha.runtime.call.native.plans import History
 from antorcha.runtime.call.sizes import MOST_OUTLINES
@@ -53,11 +48,12 @@ from antorcha.runtime.cpython import (
     int_object,
     int_value,
     new_reference,
+    tuple_of,
     zero,
 )
 from antorcha.runtime.launch import py_launch
+from antorcha.runtime.memory.storage import Storage, StorageObject, make_storage
 from antorcha.runtime.sequence import play
-from antorcha.runtime.storage import Storage, StorageObject, make_storage
 
 MOST_NUMBERS = 24  # sizes and strides of a call's operands
 MOST_VALUES = 96  # those, and what the steps add to them
@@ -136,7 +132,7 @@ class Kind:
 
 
 @struct
-class Work:
+class OutlineWork:
     """A call's own: all words, and what was made of them."""
 
     words: array[i64, MOST_WORDS]
@@ -218,7 +214,7 @@ def total(code: ptr[i64], at: ptr[i64], values: ptr[i64], largest: ptr[f64]) -> 
 
 
 @native
-def fitting(kind: ptr[Kind], work: ptr[Work], count: i64) -> ptr[Sized]:
+def fitting(kind: ptr[Kind], work: ptr[OutlineWork], count: i64) -> ptr[Sized]:
     """The one whose questions have these answers, with the words filled; null: there is none."""
     for k in range(kind.count):
         sized = kind.sized[k]
@@ -228,7 +224,7 @@ def fitting(kind: ptr[Kind], work: ptr[Work], count: i64) -> ptr[Sized]:
 
 
 @native(export=True, level="O2")
-def evaluate(sized: ptr[Sized], work: ptr[Work]) -> bool:
+def evaluate(sized: ptr[Sized], work: ptr[OutlineWork]) -> bool:
     """Fills the words from the values that are given; False: a question has another answer, or a
     number is too large."""
     at = local(i64)
@@ -264,12 +260,12 @@ def evaluate(sized: ptr[Sized], work: ptr[Work]) -> bool:
 
 # ---- what is made of the words
 @native
-def make_part(work: ptr[Work], part: ptr[Part]) -> raw:
+def make_part(work: ptr[OutlineWork], part: ptr[Part]) -> raw:
     """A launch or a sequence, in memory of its own; null with an exception."""
-    made = make_storage(8 * part.count)
-    if made is None:
-        return made
-    memory = ptr[StorageObject](made).ptr
+    result = make_storage(8 * part.count)
+    if result is None:
+        return result
+    memory = ptr[StorageObject](result).ptr
     words = ptr[i64](memory)
     for k in range(part.count):
         words[k] = work.words[part.first + k]
@@ -285,22 +281,22 @@ def make_part(work: ptr[Work], part: ptr[Part]) -> raw:
         else:
             number = PyFloat_FromDouble(box.over / f64(size))
         if number is None:
-            Py_DecRef(made)
+            Py_DecRef(result)
             return number
         work.boxes += 1
         work.parts[MOST_PARTS - work.boxes] = number
         words[box.at] = i64(number)
-    return made
+    return result
 
 
 @native
-def drop_parts(work: ptr[Work]) -> void:
+def drop_parts(work: ptr[OutlineWork]) -> void:
     """Lets go of all that `prepare` has made but layouts."""
     drop_all(ref(work.parts[0]), MOST_PARTS)
 
 
 @native
-def make_parts(sized: ptr[Sized], work: ptr[Work]) -> bool:
+def make_parts(sized: ptr[Sized], work: ptr[OutlineWork]) -> bool:
     ok = True
     for k in range(sized.parts):
         if ok:
@@ -310,7 +306,7 @@ def make_parts(sized: ptr[Sized], work: ptr[Work]) -> bool:
 
 
 @native
-def find_layout(sized: ptr[Sized], work: ptr[Work], k: i64) -> raw:
+def find_layout(sized: ptr[Sized], work: ptr[OutlineWork], k: i64) -> raw:
     """The layout of a result; null with or without an exception."""
     result = sized.result + k
     sizes = local(Sizes)
@@ -323,7 +319,7 @@ def find_layout(sized: ptr[Sized], work: ptr[Work], k: i64) -> raw:
 
 
 @native(export=True, level="O2")
-def prepare(sized: ptr[Sized], work: ptr[Work], layouts: ptr[raw]) -> bool:
+def prepare(sized: ptr[Sized], work: ptr[OutlineWork], layouts: ptr[raw]) -> bool:
     """Makes all that a call needs but its results, of words that are filled: `work.parts`, and a
     layout for each result, all of them held. False: nothing is made, and no exception set."""
     work.boxes = 0
@@ -347,7 +343,9 @@ def prepare(sized: ptr[Sized], work: ptr[Work], layouts: ptr[raw]) -> bool:
 
 # ---- running it
 @native
-def run_parts(sized: ptr[Sized], work: ptr[Work], args: ptr[raw], count: i64, *, FRESH) -> raw:
+def run_parts(
+    sized: ptr[Sized], work: ptr[OutlineWork], args: ptr[raw], count: i64, *, FRESH
+) -> raw:
     """Runs the last part on the arguments; what it gives, or null with an exception."""
     last = sized.parts - 1
     storage = work.parts[last]
@@ -358,7 +356,7 @@ def run_parts(sized: ptr[Sized], work: ptr[Work], args: ptr[raw], count: i64, *,
 
 @native
 def fill_results(
-    sized: ptr[Sized], work: ptr[Work], layouts: ptr[raw], args: ptr[raw], outs: ptr[raw]
+    sized: ptr[Sized], work: ptr[OutlineWork], layouts: ptr[raw], args: ptr[raw], outs: ptr[raw]
 ) -> bool:
     """Makes room for several results: in `outs`, and as the first arguments of what fills them."""
     ok = True
@@ -372,7 +370,7 @@ def fill_results(
 
 
 @native
-def run_filled(sized: ptr[Sized], work: ptr[Work], args: ptr[raw], count: i64) -> bool:
+def run_filled(sized: ptr[Sized], work: ptr[OutlineWork], args: ptr[raw], count: i64) -> bool:
     """Fills the results, where `count` arguments follow them; False with an exception."""
     done = run_parts(sized, work, args, count + 2 * sized.results, FRESH=False)
     drop_one(done)  # None
@@ -383,7 +381,7 @@ def run_filled(sized: ptr[Sized], work: ptr[Work], args: ptr[raw], count: i64) -
 def py_evaluate(self: raw, args: ptr[raw], nargs: i64) -> raw:
     """The words for these numbers, or None."""
     sized = ptr[Sized](ptr[StorageObject](self).ptr)
-    work = local(Work)
+    work = local(OutlineWork)
     for k in range(min(nargs, i64(MOST_NUMBERS))):
         work.values[k] = int_value(args[k])
     if failed():

@@ -26,6 +26,8 @@ ITEMS = HEADER + WORD
 """Bytes from the beginning of a tuple to its items."""
 NUMBER = {
     "add": 0, "sub": 1, "mul": 2, "and": 13, "xor": 14, "or": 15, "truediv": 30, "matmul": 34,
+    "mod": 3, "floordiv": 29, "iadd": 19, "isub": 20, "imul": 21, "imod": 22, "iand": 26,
+    "ixor": 27, "ior": 28, "ifloordiv": 31, "itruediv": 32,
 }  # fmt: skip
 """Words from the beginning of a number table (PyNumberMethods) to these operators."""
 

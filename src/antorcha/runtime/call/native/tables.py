@@ -10,10 +10,6 @@ only where the pool, or the list, still has its object at that place; entries of
 been taken out are left, and go when the table is built anew. At least half of the table is empty.
 """
 
-# Native functions are in the kernel language, whose types are values: mypy cannot read them.
-# mypy: disable-error-code="valid-type,arg-type,attr-defined,index,misc"
-# mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
-# mypy: no-warn-unreachable
 from __future__ import annotations
 
 from antorcha.lang.native import (
@@ -29,16 +25,16 @@ from antorcha.lang.native import (
     u64,
     void,
 )
-from antorcha.runtime.alloc import allocate, release
 from antorcha.runtime.cpython import NONE, Py_DecRef, Py_IncRef, complain, drop_all, drop_one
-from antorcha.runtime.storage import NO_MEMORY
+from antorcha.runtime.memory.alloc import allocate, release
+from antorcha.runtime.memory.storage import NO_MEMORY
 
 MOST = 8  # results of a node
 NODES, LEAVES, ENTRIES = 16, 24, 64  # that fit on the machine's stack
 
 
 @struct
-class Pending:
+class PendingNode:
     """A node to come and what has arrived for its results. In a free place of the pool `node` is
     null and `seq` the next free place."""
 
@@ -54,7 +50,7 @@ class Leaf:
 
 
 @struct
-class Entry:
+class ObjectEntry:
     """Where an object is: a place in the pool, or -1 less a place among the leaves."""
 
     key: raw  # null in an empty entry
@@ -65,15 +61,15 @@ class Entry:
 class Room:
     """What a walk begins with."""
 
-    pool: array[Pending, NODES]
+    pool: array[PendingNode, NODES]
     heap: array[i64, NODES]
     leaves: array[Leaf, LEAVES]
-    table: array[Entry, ENTRIES]
+    table: array[ObjectEntry, ENTRIES]
 
 
 @struct
-class Walk:
-    pool: ptr[Pending]
+class WalkState:
+    pool: ptr[PendingNode]
     pool_room: i64
     pool_used: i64  # places that have ever been taken
     pool_free: i64  # the first free one below; -1: none
@@ -83,7 +79,7 @@ class Walk:
     leaves: ptr[Leaf]
     leaves_room: i64
     leaves_count: i64
-    table: ptr[Entry]
+    table: ptr[ObjectEntry]
     table_room: i64  # a power of two
     table_used: i64  # entries that are not empty
     more: raw  # a list of (edge, gradient) for the Python engine, or null
@@ -91,7 +87,7 @@ class Walk:
 
 
 @native
-def begin_walk(w: ptr[Walk], room: ptr[Room], keep: i64) -> void:
+def begin_walk(w: ptr[WalkState], room: ptr[Room], keep: i64) -> void:
     w.pool = ref(room.pool[0])
     w.heap = ref(room.heap[0])
     w.leaves = ref(room.leaves[0])
@@ -112,7 +108,7 @@ def begin_walk(w: ptr[Walk], room: ptr[Room], keep: i64) -> void:
 
 
 @native(export=True, level="O2")
-def end_walk(w: ptr[Walk]) -> void:
+def end_walk(w: ptr[WalkState]) -> void:
     """Drops all that is left."""
     for k in range(w.pool_used):
         p = w.pool + k
@@ -134,7 +130,7 @@ def end_walk(w: ptr[Walk]) -> void:
 
 
 @native
-def drop_pending(p: ptr[Pending]) -> void:
+def drop_pending(p: ptr[PendingNode]) -> void:
     drop_all(p.grads, MOST)
     node = p.node
     p.node = None
@@ -162,7 +158,7 @@ def home(w, key):
 
 
 @native
-def entry_of(w: ptr[Walk], key: raw) -> ptr[Entry]:
+def entry_of(w: ptr[WalkState], key: raw) -> ptr[ObjectEntry]:
     """The object's entry, or the empty one where it belongs."""
     at = home(w, key)
     while (w.table + at).key is not None and (w.table + at).key != key:
@@ -171,7 +167,7 @@ def entry_of(w: ptr[Walk], key: raw) -> ptr[Entry]:
 
 
 @native
-def is_true(w: ptr[Walk], e: ptr[Entry]) -> bool:
+def is_true(w: ptr[WalkState], e: ptr[ObjectEntry]) -> bool:
     if e.key is None:
         return False
     if e.where < 0:
@@ -180,7 +176,7 @@ def is_true(w: ptr[Walk], e: ptr[Entry]) -> bool:
 
 
 @native
-def enter(w: ptr[Walk], key: raw, where: i64) -> bool:
+def enter(w: ptr[WalkState], key: raw, where: i64) -> bool:
     """Says where an object is; False with an exception."""
     if 2 * (w.table_used + 1) > w.table_room and not rebuild(w):
         return False
@@ -193,7 +189,7 @@ def enter(w: ptr[Walk], key: raw, where: i64) -> bool:
 
 
 @native(export=True)
-def rebuild(w: ptr[Walk]) -> bool:
+def rebuild(w: ptr[WalkState]) -> bool:
     """Leaves out what is no longer true, in a table at least a quarter of which is to be used."""
     old, count = w.table, w.table_room
     live = i64(0)
@@ -202,11 +198,11 @@ def rebuild(w: ptr[Walk]) -> bool:
     room = i64(2 * ENTRIES)
     while room < 4 * (live + 1):
         room = 2 * room
-    block = allocate(room * Entry.size)
+    block = allocate(room * ObjectEntry.size)
     if block is None:
-        complain(NO_MEMORY, NONE, NONE, room * Entry.size)
+        complain(NO_MEMORY, NONE, NONE, room * ObjectEntry.size)
         return False
-    w.table = ptr[Entry](block)
+    w.table = ptr[ObjectEntry](block)
     w.table_room = room
     w.table_used = 0
     for k in range(room):
@@ -224,25 +220,25 @@ def rebuild(w: ptr[Walk]) -> bool:
 
 # ---- nodes
 @native
-def pending_of(w: ptr[Walk], node: raw) -> ptr[Pending]:
+def pending_of(w: ptr[WalkState], node: raw) -> ptr[PendingNode]:
     """A node that is to come, or null."""
     e = entry_of(w, node)
     if not is_true(w, e):
-        return ptr[Pending](raw(0))
+        return ptr[PendingNode](raw(0))
     return w.pool + e.where
 
 
 @native
-def new_pending(w: ptr[Walk], node: raw, seq: i64) -> ptr[Pending]:
+def new_pending(w: ptr[WalkState], node: raw, seq: i64) -> ptr[PendingNode]:
     """A node, with that number, is to come; null with an exception."""
-    none = ptr[Pending](raw(0))
+    none = ptr[PendingNode](raw(0))
     slot = w.pool_free
     if slot < 0:
         if w.pool_used == w.pool_room:
-            block = grown(raw(w.pool), w.pool_room, Pending.size, NODES)
+            block = grown(raw(w.pool), w.pool_room, PendingNode.size, NODES)
             if block is None:
                 return none
-            w.pool = ptr[Pending](block)
+            w.pool = ptr[PendingNode](block)
             w.pool_room = 2 * w.pool_room
         slot = w.pool_used
         (w.pool + slot).node = None
@@ -269,7 +265,7 @@ def new_pending(w: ptr[Walk], node: raw, seq: i64) -> ptr[Pending]:
 
 
 @native
-def rise(w: ptr[Walk], slot: i64, seq: i64) -> void:
+def rise(w: ptr[WalkState], slot: i64, seq: i64) -> void:
     """Puts a place into the heap."""
     at = w.heap_count
     w.heap_count += 1
@@ -280,13 +276,13 @@ def rise(w: ptr[Walk], slot: i64, seq: i64) -> void:
 
 
 @native
-def first_slot(w: ptr[Walk]) -> ptr[Pending]:
+def first_slot(w: ptr[WalkState]) -> ptr[PendingNode]:
     """The newest node (there is one)."""
     return w.pool + w.heap[0]
 
 
 @native
-def pop_first(w: ptr[Walk], taken: ptr[Pending]) -> void:
+def pop_first(w: ptr[WalkState], taken: ptr[PendingNode]) -> void:
     """Takes out the newest node, with all references."""
     slot = w.heap[0]
     p = w.pool + slot
@@ -318,7 +314,7 @@ def pop_first(w: ptr[Walk], taken: ptr[Pending]) -> void:
 
 # ---- leaves
 @native
-def leaf_of(w: ptr[Walk], leaf: raw) -> ptr[Leaf]:
+def leaf_of(w: ptr[WalkState], leaf: raw) -> ptr[Leaf]:
     """A leaf that has had a gradient, or null."""
     e = entry_of(w, leaf)
     if e.key is None or e.where >= 0:
@@ -327,7 +323,7 @@ def leaf_of(w: ptr[Walk], leaf: raw) -> ptr[Leaf]:
 
 
 @native
-def add_leaf(w: ptr[Walk], leaf: raw) -> ptr[Leaf]:
+def add_leaf(w: ptr[WalkState], leaf: raw) -> ptr[Leaf]:
     """A leaf that has its first gradient; null with an exception."""
     none = ptr[Leaf](raw(0))
     if w.leaves_count == w.leaves_room:

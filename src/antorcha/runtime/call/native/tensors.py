@@ -4,9 +4,6 @@ Owns nothing. A tensor is made as ``plan.tensor_maker`` makes it, with every fie
 class and fields are known here, not read from a recipe, and its memory comes from ``life``.
 """
 
-# Native functions are in the kernel language, whose types are values: mypy cannot read them.
-# mypy: disable-error-code="valid-type,arg-type,attr-defined,index,misc"
-# mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
 from __future__ import annotations
 
 import functools
@@ -14,25 +11,27 @@ from collections.abc import Callable
 from typing import Any
 
 from antorcha.lang.native import Global, array, bind, i64, native, ptr, raw, struct, u8
-from antorcha.runtime.call.native.life import TENSOR, new_object
+from antorcha.runtime.call.native.dealloc import TENSOR, new_object
 from antorcha.runtime.cpython import (
     FALSE,
     HEADER,
     NONE,
     Py_DecRef,
     Py_IncRef,
+    PyErr_Clear,
     fast_def,
     hold,
     int_type,
+    int_value,
     new_reference,
     type_of,
     zero,
 )
 from antorcha.runtime.launch import py_launch, storage_of
-from antorcha.runtime.layout import Layout
+from antorcha.runtime.memory.layout import Layout
+from antorcha.runtime.memory.storage import Storage, StorageObject, storage_type
 from antorcha.runtime.objects import field_offset, words_in_memory
 from antorcha.runtime.sequence import play, sequence_of
-from antorcha.runtime.storage import Storage, StorageObject, storage_type
 from antorcha.runtime.tensor import Parameter, Tensor
 
 
@@ -54,12 +53,22 @@ class TensorObject:
 
 
 @struct
-class Making:
+class TensorMaking:
     """What makes a plan's result: a launch or a sequence (its Storage), and the tensor's layout."""
 
     plan: raw
     layout: raw
     several: i64  # is it a sequence?
+
+
+@native
+def offset_of(o: raw) -> i64:
+    """A tensor's offset; -1, without an exception, where it is below 0 or too large."""
+    at = int_value(ptr[TensorObject](o).offset)
+    if at < 0:
+        PyErr_Clear()
+        return -1
+    return at
 
 
 tensor_type = Global("antorcha_tensor_type", raw)
@@ -95,13 +104,13 @@ def new_tensor(layout: raw, storage: raw) -> raw:
 @native(export=True)
 def tensor_at(layout: raw, storage: raw, offset: raw) -> raw:
     """A tensor outside of any graph, somewhere in a storage; null with an exception."""
-    made = new_tensor(layout, new_reference(storage))
-    if made is not None and offset != zero[0]:
-        t = ptr[TensorObject](made)
+    result = new_tensor(layout, new_reference(storage))
+    if result is not None and offset != zero[0]:
+        t = ptr[TensorObject](result)
         old = t.offset
         t.offset = new_reference(offset)
         Py_DecRef(old)
-    return made
+    return result
 
 
 @native
@@ -119,7 +128,7 @@ def is_whole(o: raw) -> bool:
 
 # ---- results of plans
 @native
-def make_result(making: ptr[Making], args: ptr[raw], nargs: i64) -> raw:
+def make_result(making: ptr[TensorMaking], args: ptr[raw], nargs: i64) -> raw:
     """Runs a plan; its result as a tensor, or null with an exception."""
     if making.several != 0:
         out = play(making.plan, args, nargs)
@@ -132,7 +141,7 @@ def make_result(making: ptr[Making], args: ptr[raw], nargs: i64) -> raw:
 
 @native
 def py_result(self: raw, args: ptr[raw], nargs: i64) -> raw:
-    return make_result(ptr[Making](ptr[StorageObject](self).ptr), args, nargs)
+    return make_result(ptr[TensorMaking](ptr[StorageObject](self).ptr), args, nargs)
 
 
 @functools.cache
@@ -152,8 +161,8 @@ def running(fresh: Callable[..., Any], out: Layout) -> Callable[..., Tensor] | N
     if plan is None:
         return None
     words = [id(plan), id(out), int(launch is None)]
-    made: Callable[..., Tensor] = bind(_result(), words_in_memory(words, plan, out))
-    return made
+    result: Callable[..., Tensor] = bind(_result(), words_in_memory(words, plan, out))
+    return result
 
 
 def making_of(run: Any) -> Storage | None:

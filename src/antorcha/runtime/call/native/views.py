@@ -1,13 +1,9 @@
 """Views: tensors that share another's storage, and what base and version they note.
 
-Owns nothing. A view's tensor is made as ``path.join`` and ``short.quick_view`` make it: `base` is
+Owns nothing. A view's tensor is made as ``path.view_of`` makes it: `base` is
 never itself a view, `seen` the storage's version (of a base: how many views there have been).
 """
 
-# Native functions are in the kernel language, whose types are values: mypy cannot read them.
-# mypy: disable-error-code="valid-type,arg-type,attr-defined,index,misc"
-# mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
-# mypy: no-warn-unreachable
 from __future__ import annotations
 
 from antorcha.lang.native import i64, local, native, ptr, raw, ref
@@ -25,7 +21,7 @@ from antorcha.runtime.cpython import (
     new_reference,
     type_of,
 )
-from antorcha.runtime.storage import StorageObject
+from antorcha.runtime.memory.storage import StorageObject
 
 MANY = 2  # views of a base are not counted further: nobody asks
 
@@ -125,14 +121,14 @@ def view_of(a: raw, x: ptr[TensorObject], layout: raw, delta: i64, recorded: boo
         return None
     Py_IncRef(base)  # before anything is allocated, which may run any code
     Py_IncRef(x.storage)
-    made = new_tensor(layout, x.storage)
-    if made is None:
+    result = new_tensor(layout, x.storage)
+    if result is None:
         Py_DecRef(base)
-        return made
-    t = ptr[TensorObject](made)
+        return result
+    t = ptr[TensorObject](result)
     Py_DecRef(t.base)
     t.base = base
     if not put_number(ref(t.offset), offset) or not put_number(ref(t.seen), seen):
-        Py_DecRef(made)
+        Py_DecRef(result)
         return None
-    return made
+    return result

@@ -1,21 +1,16 @@
 """The backward pass: ``autograd.engine.Walk`` in machine code, for the common case.
 
 It walks nodes as that does, newest first, in the default mode and without ``create_graph``. Where
-a node's gradients can be replayed (``ops.replay``), it runs the replay's sequence on what the node
-saved; otherwise it calls ``gradients_of``. When it meets what only the Python engine does (a node
-with hooks, a leaf with hooks, many results), it hands over all that it has so far, and the Python
-engine goes on from there.
+a node's gradients can be replayed (``ops.kinds.replay``), it runs the replay's sequence on what the
+node saved; otherwise it calls ``gradients_of``. When it meets what only the Python engine does (a
+node with hooks, a leaf with hooks, many results), it hands over all that it has so far, and the
+Python engine goes on from there.
 
 Owns, for the time of one pass (a ``Walk``, see ``walk``): references to every node that is to come
 and every gradient on its way. Invariants: a node is in the heap once, and in the pool at the place
 that the table says; what a table entry says holds only while the pool (or the list of leaves) has
 that object there; leaves are written to at the very end, or, after an error, not at all.
 """
-
-# Native functions are in the kernel language, whose types are values: mypy cannot read them.
-# mypy: disable-error-code="valid-type,arg-type,attr-defined,index,misc"
-# mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
-# mypy: no-warn-unreachable
 
 from __future__ import annotations
 
@@ -37,10 +32,9 @@ from antorcha.lang.native import (
     u32,
 )
 from antorcha.runtime import trace
-from antorcha.runtime.alloc import allocate, release
 from antorcha.runtime.call.native import nodes
 from antorcha.runtime.call.native.checking import CHECKED, checked
-from antorcha.runtime.call.native.life import NodeObject
+from antorcha.runtime.call.native.dealloc import NodeObject
 from antorcha.runtime.call.native.nodes import (
     DONE,
     ERROR,
@@ -52,9 +46,9 @@ from antorcha.runtime.call.native.nodes import (
 )
 from antorcha.runtime.call.native.tables import (
     MOST,
-    Pending,
+    PendingNode,
     Room,
-    Walk,
+    WalkState,
     add_leaf,
     begin_walk,
     end_walk,
@@ -90,7 +84,8 @@ from antorcha.runtime.cpython import (
     tuple_type,
     type_of,
 )
-from antorcha.runtime.storage import NO_MEMORY
+from antorcha.runtime.memory.alloc import allocate, release
+from antorcha.runtime.memory.storage import NO_MEMORY
 
 PyList_Append = Extern("PyList_Append", i32, raw, raw)
 PyErr_CheckSignals = Extern("PyErr_CheckSignals", i32)
@@ -141,7 +136,7 @@ def sum_up(have: ptr[raw], g: raw) -> bool:
 
 
 @native
-def set_aside(w: ptr[Walk], edge: raw, g: raw) -> bool:
+def set_aside(w: ptr[WalkState], edge: raw, g: raw) -> bool:
     """Leaves a gradient, whose reference it takes over, to the Python engine; False with an
     exception."""
     if w.more is None:
@@ -153,7 +148,7 @@ def set_aside(w: ptr[Walk], edge: raw, g: raw) -> bool:
 
 
 @native
-def add(w: ptr[Walk], edge: raw, g: raw) -> bool:
+def add(w: ptr[WalkState], edge: raw, g: raw) -> bool:
     """Brings a gradient, whose reference it takes over, to where an edge leads; False with an
     exception."""
     to = edge
@@ -182,7 +177,7 @@ def add(w: ptr[Walk], edge: raw, g: raw) -> bool:
 
 
 @native
-def distribute(w: ptr[Walk], edges: raw, found: ptr[raw], operands: i64) -> i64:
+def distribute(w: ptr[WalkState], edges: raw, found: ptr[raw], operands: i64) -> i64:
     """Brings gradients, whose references it takes over, to where the edges lead."""
     ok = True
     for k in range(operands):
@@ -197,7 +192,7 @@ def distribute(w: ptr[Walk], edges: raw, found: ptr[raw], operands: i64) -> i64:
 
 
 @native
-def gradients_noted(o: raw, edges: raw, p: ptr[Pending], found: ptr[raw]) -> i64:
+def gradients_noted(o: raw, edges: raw, p: ptr[PendingNode], found: ptr[raw]) -> i64:
     """``nodes.gradients``, with a record of the profile around it."""
     op = ptr[NodeObject](o).op
     if op is None:
@@ -210,9 +205,9 @@ def gradients_noted(o: raw, edges: raw, p: ptr[Pending], found: ptr[raw]) -> i64
 
 
 @native(export=True, level="O2")
-def step(w: ptr[Walk], *, PROFILED) -> i64:
+def step(w: ptr[WalkState], *, PROFILED) -> i64:
     """Runs the newest node."""
-    p = local(Pending)
+    p = local(PendingNode)
     pop_first(w, p)
     o = p.node
     edges = ptr[NodeObject](o).edges
@@ -273,7 +268,7 @@ def put_grad(o: raw, g: raw) -> bool:
 
 
 @native(export=True, level="O2")
-def deliver(w: ptr[Walk], *, PROFILED) -> i64:
+def deliver(w: ptr[WalkState], *, PROFILED) -> i64:
     """Adds the sums to the leaves."""
     args = local(raw, 3)
     args[2] = raw(FALSE)
@@ -302,7 +297,7 @@ def deliver(w: ptr[Walk], *, PROFILED) -> i64:
 
 
 @native
-def have_hooks(w: ptr[Walk]) -> bool:
+def have_hooks(w: ptr[WalkState]) -> bool:
     """Has a leaf more to it than to add up?"""
     for k in range(w.leaves_count):
         leaf = (w.leaves + k).leaf
@@ -312,7 +307,7 @@ def have_hooks(w: ptr[Walk]) -> bool:
 
 
 @native(export=True)
-def handed_over(w: ptr[Walk]) -> raw:
+def handed_over(w: ptr[WalkState]) -> raw:
     """([(node, [gradient or None, ..]), ..], [(leaf, gradient), ..], [(edge, gradient), ..]); null
     with an exception."""
     nodes = PyList_New(0)
@@ -337,22 +332,22 @@ def handed_over(w: ptr[Walk]) -> raw:
     w.more = None
     if more is None and ok:
         more = PyList_New(0)
-    made = raw(0)
+    result = raw(0)
     if ok and more is not None:
-        made = PyTuple_New(3)
-    if made is None:
+        result = PyTuple_New(3)
+    if result is None:
         drop_one(nodes)
         drop_one(leaves)
         drop_one(more)
-        return made
-    PyTuple_SetItem(made, 0, nodes)
-    PyTuple_SetItem(made, 1, leaves)
-    PyTuple_SetItem(made, 2, more)
-    return made
+        return result
+    PyTuple_SetItem(result, 0, nodes)
+    PyTuple_SetItem(result, 1, leaves)
+    PyTuple_SetItem(result, 2, more)
+    return result
 
 
 @native
-def go(w: ptr[Walk], *, PROFILED) -> i64:
+def go(w: ptr[WalkState], *, PROFILED) -> i64:
     """Runs nodes until there are none, or one is not for here (NOT_HERE; it is still to come)."""
     what = i64(DONE)
     count = i64(0)
@@ -371,7 +366,7 @@ def go(w: ptr[Walk], *, PROFILED) -> i64:
 def py_walk(_self: raw, args: ptr[raw], nargs: i64, *, PROFILED=False) -> raw:
     """(keep the graph?, edge, gradient, edge, gradient, ..), checked by ``backward``: None when all
     is done, else what is `handed_over`."""
-    w = local(Walk)
+    w = local(WalkState)
     room = local(Room)
     begin_walk(w, room, i64(args[0] == raw(TRUE)))
     what = i64(DONE)
@@ -400,8 +395,8 @@ def py_walk(_self: raw, args: ptr[raw], nargs: i64, *, PROFILED=False) -> raw:
 def profiled() -> Callable[..., Any]:
     """``walk`` while a profile is on."""
     accumulate_label.refer_to(ACCUMULATE)
-    made: Callable[..., Any] = bind(fast_def("walk", py_walk.spec(PROFILED=True).addr))
-    return made
+    result: Callable[..., Any] = bind(fast_def("walk", py_walk.spec(PROFILED=True).addr))
+    return result
 
 
 # ---- setting up
@@ -413,5 +408,5 @@ def install(
     python_accumulate.refer_to(accumulate)
     python_sum.refer_to(sum_of)
     doc = "walk(keep, edge, gradient, ..): see ``py_walk``."
-    made: Callable[..., Any] = bind(fast_def("walk", py_walk.spec().addr, doc))
-    return made
+    result: Callable[..., Any] = bind(fast_def("walk", py_walk.spec().addr, doc))
+    return result

@@ -5,10 +5,6 @@ and its layout is found or made natively (``layouts``). An index outside, and ev
 integers, slices and ``...``, is left to Python.
 """
 
-# Native functions are in the kernel language, whose types are values: mypy cannot read them.
-# mypy: disable-error-code="valid-type,arg-type,attr-defined,index,misc"
-# mypy: allow-untyped-defs, allow-incomplete-defs, no-warn-return-any, no-warn-no-return
-# mypy: no-warn-unreachable
 from __future__ import annotations
 
 from antorcha.lang.native import i64, local, native, ptr, raw
@@ -118,8 +114,8 @@ def index_sizes(key: ptr[Key], sizes: ptr[Sizes]) -> i64:
 
 
 @native(export=True, level="O2")
-def view_by_index(key: ptr[Key], recorded: bool, made: ptr[raw]) -> bool:
-    """``x[i]`` for any i, in `made` (null with an exception); False: it is not for here."""
+def view_by_index(key: ptr[Key], recorded: bool, result: ptr[raw]) -> bool:
+    """``x[i]`` for any i, in `result` (null with an exception); False: it is not for here."""
     source = key.given[0]
     layout = ptr[TensorObject](source).layout
     if not has_counts(source) or not has_dims(layout):
@@ -138,6 +134,6 @@ def view_by_index(key: ptr[Key], recorded: bool, made: ptr[raw]) -> bool:
         return False
     same = ptr[TensorObject](source).layout == layout and has_counts(source)  # code may have run
     if same:
-        made[0] = new_view(source, found, delta, recorded)
+        result[0] = new_view(source, found, delta, recorded)
     Py_DecRef(found)
     return same

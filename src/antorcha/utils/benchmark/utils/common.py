@@ -11,8 +11,8 @@ from functools import cached_property
 from typing import Any
 
 from antorcha import basics
+from antorcha.core.lazy import np
 from antorcha.errors import explain_missing
-from antorcha.lazy import np
 
 __all__ = ["Measurement", "TaskSpec", "ordered_unique", "select_unit", "set_torch_threads",
            "trim_sigfig", "unit_to_english"]  # fmt: skip

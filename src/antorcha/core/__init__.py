@@ -1,0 +1,1 @@
+"""What every floor stands on: dtypes, shapes, devices, modes, and how modules are deferred."""

@@ -1,0 +1,1 @@
+"""What each description of a kernel means, computed with NumPy."""

@@ -1,0 +1,1 @@
+"""``antorcha.explain``: errors explained in the program's own words."""

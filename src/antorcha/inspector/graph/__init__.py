@@ -1,0 +1,1 @@
+"""``antorcha.graph``: the autograd graph, as a picture and as text."""

@@ -1,0 +1,1 @@
+"""``antorcha.summary``: the layers of a model, as a table."""

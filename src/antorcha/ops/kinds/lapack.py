@@ -1,0 +1,293 @@
+"""What the decompositions share: checks of their operands, and running LAPACK.
+
+NumPy runs LAPACK over whole stacks of matrices; what it has no function for, or does not tell about
+matrices that LAPACK gives up on, SciPy's functions of one matrix do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from antorcha.core import dtypes
+from antorcha.core.device import Device
+from antorcha.core.lazy import lazy, np
+from antorcha.core.shapes import contiguous_strides
+from antorcha.errors import AntorchaError, DtypeError, MissingFeature, ShapeError
+from antorcha.lang.kernels import Host
+from antorcha.ops.kinds.kernel import Planned
+from antorcha.ops.kinds.record import T
+from antorcha.runtime.memory import layout as L
+
+if TYPE_CHECKING:
+    from antorcha.runtime.memory.layout import Layout
+    from antorcha.runtime.tensor import Tensor
+
+scipy_linalg = lazy("scipy.linalg")
+
+Array: TypeAlias = "np.ndarray[Any, Any]"
+
+
+class LinAlgError(AntorchaError, RuntimeError):
+    """A matrix that the algorithm cannot work on: singular, or not positive definite.
+
+    Example: ``torch.linalg.inv(torch.zeros(2, 2))``.
+    """
+
+
+def check_float(op: str, layout: Layout, half: bool = False) -> None:
+    """Floats or complex numbers; of two bytes only for an op that widens them itself."""
+    if layout.dtype.kind not in "fc":
+        raise DtypeError(
+            "{op}: Expected a floating point or complex tensor as input. Got {0.dtype}; cast "
+            "first, e.g. {fix}",
+            reason="needs float", op=op, operands=(layout,), fix="A.float()",
+        )  # fmt: skip
+    if layout.dtype.itemsize == 2 and not half:
+        raise MissingFeature(f"{op}: not implemented for {layout.dtype}; use A.float()")
+
+
+def check_matrix(op: str, layout: Layout, name: str = "A", half: bool = False) -> None:
+    """At least two dims, of floats."""
+    if layout.ndim < 2:
+        raise ShapeError(
+            f"{op}: The input tensor {name} must have at least 2 dimensions, but its shape is "
+            f"{tuple(layout.shape)}"
+        )
+    check_float(op, layout, half)
+
+
+def check_square(op: str, layout: Layout, name: str = "A", half: bool = False) -> None:
+    """A square matrix or a stack of them, of floats."""
+    check_matrix(op, layout, name, half)
+    m, n = layout.shape[-2:]
+    if m != n:
+        raise ShapeError(
+            "{op}: {name} must be batches of square matrices, but they are {m} by {n} matrices",
+            reason="square", op=op, operands=(layout,), name=name, m=m, n=n,
+        )  # fmt: skip
+
+
+def check_same(op: str, a: Layout, b: Layout) -> None:
+    if a.dtype is not b.dtype:
+        raise DtypeError(f"{op}: Expected A and B to have the same dtype, got {a.dtype}, {b.dtype}")
+
+
+def check_fitting(op: str, A: Layout, B: Layout, left: bool) -> None:
+    """Right sides of as many rows as A (columns, where X is on the left)."""
+    if B.shape[-2 if left else -1] != A.shape[-1]:
+        raise ShapeError(
+            f"{op}: Incompatible shapes of A and B for the equation "
+            f"{'AX = B' if left else 'XA = B'}: {tuple(A.shape)} and {tuple(B.shape)}"
+        )
+
+
+def by_columns(shape: tuple[int, ...], dtype: dtypes.dtype, device: Device) -> Layout:
+    """Matrices that lie column by column, as LAPACK leaves them."""
+    strides = list(contiguous_strides((*shape[:-2], shape[-1], shape[-2])))
+    strides[-2:] = strides[-1], strides[-2]
+    return L.layout(tuple(shape), tuple(strides), dtype, device)
+
+
+def planned(op: str, run: Callable[..., Any], outs: list[Any], why: str = "") -> Planned:
+    """A plan that runs NumPy's LAPACK; ``why`` is what it means when that gives up."""
+
+    def guarded(*arrays: Any) -> Any:
+        try:
+            return run(*arrays)
+        except np.linalg.LinAlgError as error:
+            raise LinAlgError(f"{op}: {why or error}") from None
+
+    return Planned(Host(guarded), outs)
+
+
+# ----------------------------------------------------------------------------------------- LAPACK
+NO_INVERSE = (
+    "The diagonal element {info} is zero, the inversion could not be completed because the input "
+    "matrix is singular. linalg.pinv gives the pseudo-inverse."
+)
+NO_SOLUTION = (
+    "The solver failed because the input matrix is singular. linalg.lstsq gives the solution of "
+    "least squares."
+)
+NOT_POSITIVE = (
+    "The factorization could not be completed because the input is not positive-definite (the "
+    "leading minor of order {info} is not positive-definite)."
+)
+
+
+@cache
+def routine(name: str, dtype: Any) -> Callable[..., Any]:
+    """LAPACK's function (or BLAS's) of that name for numbers of a NumPy dtype."""
+    get = scipy_linalg.get_blas_funcs if name == "trsm" else scipy_linalg.get_lapack_funcs
+    (found,) = get((name,), dtype=dtype)
+    return found  # type: ignore[no-any-return]
+
+
+def with_workspace(name: str, *args: Any, of: Array) -> Any:
+    """A LAPACK function's results, given the workspace that it says is best for these arguments."""
+    run = routine(name, of.dtype)
+    work = run(*args, lwork=-1)[-2]
+    return run(*args, lwork=int(work[0].real))
+
+
+def over_stacks(
+    run: Callable[..., tuple[Any, ...]], stacks: Sequence[Array], dims: Sequence[int],
+    outs: Sequence[tuple[Sequence[int], Any]],
+) -> tuple[Array, ...]:  # fmt: skip
+    """Stacks of what ``run`` gives for one matrix or vector of each operand; batches broadcast.
+
+    ``dims`` says how many dims the part of each operand has that ``run`` takes; ``outs`` are the
+    shapes and dtypes of the parts that it gives.
+    """
+    cuts = [x.ndim - n for x, n in zip(stacks, dims, strict=True)]
+    if not any(cuts):  # a matrix, not a stack: no time for what follows
+        parts = zip(run(*stacks), outs, strict=True)
+        return tuple([np.asarray(part, dtype) for part, (_, dtype) in parts])
+    batch = np.broadcast_shapes(*[x.shape[:cut] for x, cut in zip(stacks, cuts, strict=True)])
+    wide = [np.broadcast_to(x, (*batch, *x.shape[n:])) for x, n in zip(stacks, cuts, strict=True)]
+    results = tuple([np.empty((*batch, *shape), dtype) for shape, dtype in outs])
+    for at in np.ndindex(*batch):
+        for result, part in zip(results, run(*[x[at] for x in wide]), strict=True):
+            result[at] = part
+    return results
+
+
+def raise_first(op: str, info: Array, why: str) -> None:
+    """An error for the first matrix whose ``info`` is not 0; ``why`` has a place for it."""
+    if info.any():
+        at = int(np.flatnonzero(info)[0])
+        where = f"(Batch element {at}): " if info.ndim else ""
+        raise LinAlgError(f"{op}: {where}{why.format(info=info.flat[at])}")
+
+
+def check_pivots(op: str, pivots: Array, rows: int) -> None:
+    """Rows to exchange, counted from 1: LAPACK itself would write anywhere."""
+    if pivots.size and not (pivots.min() >= 1 and pivots.max() <= rows):
+        raise ShapeError(
+            f"{op}: pivots passed to {op} must be between 1 and LU.size(-2) inclusive. Did you "
+            "properly pass the result of lu_factor?"
+        )
+
+
+def lu_factors(a: Array) -> tuple[Array, ...]:
+    """The LU factors of a stack of matrices: (LU, pivots from 1, info)."""
+
+    def run(a: Array) -> tuple[Any, ...]:
+        if not a.size:
+            return a, (), 0
+        lu, pivots, info = routine("getrf", a.dtype)(a)
+        return lu, pivots + 1, info
+
+    m, n = a.shape[-2:]
+    outs = [((m, n), a.dtype), ((min(m, n),), np.int32), ((), np.int32)]
+    return over_stacks(run, [a], [2], outs)
+
+
+def solved_with_lu(lu: Array, pivots: Array, b: Array, adjoint: bool = False) -> Array:
+    """The X of ``A @ X = B``, or of ``A^H @ X = B``, from the LU factors of A."""
+
+    def run(lu: Array, pivots: Array, b: Array) -> tuple[Array]:
+        if not b.size:
+            return (b,)
+        return (routine("getrs", b.dtype)(lu, pivots - 1, b, trans=2 * adjoint)[0],)
+
+    return over_stacks(run, [lu, pivots, b], [2, 1, 2], [(b.shape[-2:], b.dtype)])[0]
+
+
+def solved_triangular(
+    a: Array, b: Array, upper: bool, left: bool = True, unit: bool = False
+) -> Array:
+    """The X of ``a @ X = b`` (``X @ a = b`` unless ``left``) for triangular matrices."""
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    if math.prod(batch) > 2 * a.shape[-1]:  # the calls of a small matrix each cost more than rows
+        if left:
+            return _substituted(a, b, upper, unit)
+        turned = _substituted(np.swapaxes(a, -1, -2), np.swapaxes(b, -1, -2), not upper, unit)
+        return np.swapaxes(turned, -1, -2)
+    trsm = routine("trsm", b.dtype)
+
+    def run(a: Array, b: Array) -> tuple[Array]:
+        return (trsm(1, a, b, side=not left, lower=not upper, diag=unit) if b.size else b,)
+
+    return over_stacks(run, [a, b], [2, 2], [(b.shape[-2:], b.dtype)])[0]
+
+
+def _substituted(a: Array, b: Array, upper: bool, unit: bool) -> Array:
+    """`solved_triangular` row by row, for all matrices of a stack at once."""
+    n = a.shape[-1]
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    x = np.broadcast_to(b, (*batch, *b.shape[-2:])).copy()
+    for i in reversed(range(n)) if upper else range(n):
+        known = slice(i + 1, n) if upper else slice(0, i)
+        x[..., i, :] -= np.matmul(a[..., i : i + 1, known], x[..., known, :])[..., 0, :]
+        if not unit:
+            x[..., i, :] /= a[..., i, i, None]
+    return x
+
+
+def solution_and_info(
+    op: str, a: Array, b: Array | None, check_errors: bool
+) -> tuple[Array, Array]:
+    """The X of ``a @ X = b`` for stacks, or the inverses where there is no b; and ``info``: 0, or
+    the first pivot that is zero."""
+    try:
+        found = np.linalg.inv(a) if b is None else np.linalg.solve(a, b)
+        return found, np.zeros(a.shape[:-2], np.int32)
+    except np.linalg.LinAlgError:
+        lu, pivots, info = lu_factors(a)
+        if check_errors:
+            raise_first(op, info, NO_INVERSE if b is None else NO_SOLUTION)
+        right = np.eye(a.shape[-1], dtype=a.dtype) if b is None else b
+        return solved_with_lu(lu, pivots, right), info
+
+
+def cholesky_and_info(op: str, a: Array, upper: bool, check_errors: bool) -> tuple[Array, Array]:
+    """The Cholesky factors of a stack, and ``info``: 0, or the first minor that is not positive."""
+    if upper:
+        L, info = cholesky_and_info(op, np.conj(np.swapaxes(a, -1, -2)), False, check_errors)
+        return np.conj(np.swapaxes(L, -1, -2)), info
+    try:
+        L, info = np.linalg.cholesky(a), np.zeros(a.shape[:-2], np.int32)
+    except np.linalg.LinAlgError:
+        outs = [(a.shape[-2:], a.dtype), ((), np.int32)]
+        L, info = over_stacks(lambda a: routine("potrf", a.dtype)(a, lower=1), [a], [2], outs)
+    nan = np.isnan(np.diagonal(L, axis1=-2, axis2=-1))
+    if nan.any():  # LAPACK says that it is not positive, OpenBLAS does not
+        info = np.where(nan.any(-1) & (info == 0), nan.argmax(-1) + 1, info)
+    if check_errors:
+        raise_first(op, info, NOT_POSITIVE)
+    return L, info
+
+
+# -------------------------------------------------------------------------- what derivatives share
+def adjoint(x: Tensor) -> Tensor:
+    """The conjugate transpose of a stack of matrices (a view when real)."""
+    found = T.transpose(x, -2, -1)
+    return T.conj(found) if x._layout.dtype.kind == "c" else found  # type: ignore[no-any-return]
+
+
+def eye_like(x: Tensor) -> Tensor:
+    """The identity matrix of the last dim's size."""
+    layout = x._layout
+    return T.eye(layout.shape[-1], dtype=layout.dtype, device=layout.device)  # type: ignore[no-any-return]
+
+
+def unit_lower(x: Tensor) -> Tensor:
+    """What a matrix has below its diagonal, and ones on it: (m, min(m, n))."""
+    layout = x._layout
+    m, k = layout.shape[-2], min(layout.shape[-2:])
+    ones = T.eye(m, k, dtype=layout.dtype, device=layout.device)
+    return T.tril(T.narrow(x, -1, 0, k), -1) + ones  # type: ignore[no-any-return]
+
+
+def as_column(x: Tensor) -> Tensor:
+    """Each element of the last dim as a row's factor: (..., n, 1)."""
+    return T.unsqueeze(x, -1)  # type: ignore[no-any-return]
+
+
+def as_row(x: Tensor) -> Tensor:
+    """Each element of the last dim as a column's factor: (..., 1, n)."""
+    return T.unsqueeze(x, -2)  # type: ignore[no-any-return]

@@ -1,0 +1,1 @@
+"""Memory: the allocator, storages, how tensors lie in them, and what processes share."""

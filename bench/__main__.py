@@ -1,7 +1,7 @@
 """``python -m bench [NAMES]``: measure, print a table, write ``bench/results/NAME.json``.
 
-NAMES are groups (eager, everyday, sizes, kernels, train, programs, start) or parts of row names;
-without any, everything runs.
+NAMES are groups (eager, everyday, sizes, kernels, operators, train, programs, start) or parts of
+row names; without any, everything runs.
 A group's file is written only when the whole group was measured.
 """
 
@@ -26,7 +26,7 @@ from antorcha.cli import info
 from bench import harness, start
 from bench.rows import ROWS
 
-GROUPS = ("eager", "everyday", "sizes", "kernels", "train", "programs", "start")
+GROUPS = ("eager", "everyday", "sizes", "kernels", "operators", "train", "programs", "start")
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -69,7 +69,7 @@ def _measure_rows(rows: Sequence[harness.Row]) -> list[dict[str, Any]]:
     if not rows:
         return []
     libraries = harness.libraries()
-    table = _table("group", "row", "antorcha", "PyTorch", "ratio", "target", "")
+    table = _table("group", "row", "antorcha", "PyTorch", "floor", "ratio", "target", "")
     records = []
     with Live(table, auto_refresh=False, vertical_overflow="visible") as live:
         for row in rows:
@@ -80,6 +80,7 @@ def _measure_rows(rows: Sequence[harness.Row]) -> list[dict[str, Any]]:
                 row.name,
                 _seconds(done.antorcha),
                 _seconds(done.pytorch),
+                "" if done.floor is None else _seconds(done.floor),
                 "" if done.ratio is None else f"{done.ratio:.2f}",
                 "" if row.target is None else f"{row.target:g}",
                 _verdict(done.reached) or escape(done.problem),
@@ -91,7 +92,7 @@ def _measure_rows(rows: Sequence[harness.Row]) -> list[dict[str, Any]]:
 def _table(*columns: str) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in columns:
-        number = column in ("antorcha", "PyTorch", "ratio", "target", "at most")
+        number = column in ("antorcha", "PyTorch", "floor", "ratio", "target", "at most")
         table.add_column(column, justify="right" if number else "left", no_wrap=column != "")
     return table
 
@@ -103,6 +104,7 @@ def _row_record(done: harness.Measured) -> dict[str, Any]:
         "statement": done.row.statement,
         "antorcha_s": done.antorcha,
         "pytorch_s": done.pytorch,
+        "floor_s": done.floor,
         "ratio": None if done.ratio is None else round(done.ratio, 3),
         "target": done.row.target,
         "reached": done.reached,

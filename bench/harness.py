@@ -9,14 +9,18 @@ after its last kernel, and would take the other one's cores.
 
 from __future__ import annotations
 
+import functools
 import gc
 import statistics
 import time
 import timeit
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
+
+import numpy as np
 
 THREADS = 2
 TURN_SECONDS = 0.1  # one turn's loop is made at least this long
@@ -26,7 +30,8 @@ REST_SECONDS = 0.03
 @dataclass(frozen=True)
 class Row:
     """One thing to measure. `target` is PyTorch's time over antorcha's, and what we must reach.
-    `calls`: how often the statement runs in a turn; None: as often as it takes to time it."""
+    `calls`: how often the statement runs in a turn; None: as often as it takes to time it.
+    `moved`, `operations`: bytes that must be read and written, arithmetic that must be done."""
 
     group: str
     name: str
@@ -35,6 +40,8 @@ class Row:
     target: float | None = None
     turns: int = 9
     calls: int | None = None
+    moved: float | None = None
+    operations: float | None = None
 
 
 @dataclass
@@ -50,6 +57,14 @@ class Measured:
     def ratio(self) -> float | None:
         """PyTorch's time over antorcha's; above 1, antorcha is faster."""
         return self.pytorch / self.antorcha if self.pytorch and self.antorcha else None
+
+    @property
+    def floor(self) -> float | None:
+        """Seconds that the row's bytes and operations take this machine at its best."""
+        row = self.row
+        if row.moved is None and row.operations is None:
+            return None
+        return max((row.moved or 0) / bandwidth(), (row.operations or 0) / peak())
 
     @property
     def reached(self) -> bool | None:
@@ -99,6 +114,30 @@ def _number_of_calls(timer: timeit.Timer) -> int:
     while (took := timer.timeit(number)) < TURN_SECONDS / 4 and number < 10**7:
         number *= 4
     return max(1, round(number * TURN_SECONDS / took)) if took < TURN_SECONDS else number
+
+
+@functools.cache
+def bandwidth() -> float:
+    """Bytes a second that `THREADS` threads read and write, copying more than caches hold."""
+    source = np.ones(2**25)
+    halves = np.array_split(np.empty_like(source), THREADS), np.array_split(source, THREADS)
+
+    def copy() -> None:
+        list(threads.map(np.copyto, *halves))
+
+    with ThreadPoolExecutor(THREADS) as threads:
+        return 2 * source.nbytes / _best(copy)
+
+
+@functools.cache
+def peak() -> float:
+    """float32 operations a second of a large product, by NumPy's BLAS."""
+    a = np.ones((2048, 2048), np.float32)
+    return 2 * 2048**3 / _best(lambda: a @ a)
+
+
+def _best(work: Callable[[], object]) -> float:
+    return min(timeit.repeat(work, number=1, repeat=7))
 
 
 def libraries() -> dict[str, ModuleType]:

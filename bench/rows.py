@@ -1,7 +1,8 @@
 """What is measured: the rows, by group, with the ratio that the project has promised for each.
 
 ``eager``: what one small call costs. ``everyday`` and ``sizes``: the calls that programs are made
-of, and the same at sizes never met. ``kernels``: how fast the work is. ``train`` and ``programs``:
+of, and the same at sizes never met. ``kernels``: how fast the work is. ``operators``:
+single operators at the sizes where they cost most. ``train`` and ``programs``:
 whole steps and programs.
 A statement that only makes a result drops it at once, as a program's temporaries are.
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 from bench.everyday import EVERYDAY
 from bench.harness import Row
+from bench.operators import OPERATORS
 from bench.programs import PROGRAMS
 from bench.sizes import SIZES
 
@@ -190,4 +192,4 @@ TRAIN = [
     ),
 ]
 
-ROWS = [*EAGER, *EVERYDAY, *SIZES, *KERNELS, *TRAIN, *PROGRAMS]
+ROWS = [*EAGER, *EVERYDAY, *SIZES, *KERNELS, *OPERATORS, *TRAIN, *PROGRAMS]

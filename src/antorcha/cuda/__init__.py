@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from antorcha.absent_device import queries
+from antorcha.basics import OutOfMemoryError as OutOfMemoryError
 from antorcha.core.device import Device, backend
 from antorcha.errors import no_such_name
 from antorcha.tensor.legacy import STORAGE_NAMES, TYPE_NAMES

@@ -19,6 +19,7 @@ from antorcha.distributions.transform import (
     IndependentTransform,
     ReshapeTransform,
     Transform,
+    _InverseTransform,  # noqa: F401  (libraries ask for it here)
     identity_transform,
     with_event_dim,
 )

@@ -67,6 +67,7 @@ for _each in dtypes.ALL + dtypes.NAMES_ONLY:
 globals().update(dtypes.ALIASES)
 globals().update(_TENSORS)
 globals().update(_STORAGES)
+Storage = _STORAGES["FloatStorage"]
 for _name, _op in _REGISTRY.items():
     if _op.is_function and _name not in globals():
         globals()[_name] = _op
@@ -105,7 +106,8 @@ _FROM = {
     "_ops": ("ops",),
     "basics": ("_assert",),
     "sparse": ("sparse_coo_tensor", "sparse_csr_tensor", "sparse_csc_tensor", "sparse_bsr_tensor",
-               "sparse_bsc_tensor", "sparse_compressed_tensor", "spmm", "smm", "hspmm"),
+               "sparse_bsc_tensor", "sparse_compressed_tensor", "spmm", "smm", "hspmm",
+               "dsmm", "hsmm"),
     "compiler.eager": ("compile",),
     "accelerator": ("Stream", "Event"),
     "jit.modules": ("ScriptModule", "ScriptFunction"),

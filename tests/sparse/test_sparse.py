@@ -181,3 +181,28 @@ def test_deep_lists_are_looked_through_to_a_depth() -> None:
         deep = [deep]
     with pytest.raises(TypeError):
         torch.stack(deep)
+
+
+def test_older_constructors_and_names() -> None:
+    indices, values = torch.tensor([[0, 1], [1, 0]]), torch.tensor([1.0, 2.0])
+    kind = torch.sparse.FloatTensor
+    made = kind(indices, values, torch.Size([2, 3]))
+    assert made.to_dense().tolist() == [[0, 1, 0], [2, 0, 0]]
+    assert kind(indices, values).shape == (2, 2)
+    assert kind(2, 3).shape == kind(torch.Size([2, 3])).shape == (2, 3)
+    assert kind().shape == (0,)
+    assert isinstance(made, kind)
+    assert not isinstance(made, torch.sparse.DoubleTensor)
+    assert not isinstance(values, kind)
+    dense = torch.ones(3, 2)
+    assert torch.dsmm(made, dense).tolist() == [[1, 1], [2, 2]]
+    assert torch.hsmm(made, dense).to_dense().tolist() == made.smm(dense).to_dense().tolist()
+
+
+def test_what_has_a_history_is_pickled_without_it() -> None:
+    x = torch.tensor([0.0, 3.0], requires_grad=True)
+    for result in (x * 2, (x * 2).to_sparse()):
+        found = pickle.loads(pickle.dumps(result))
+        assert found.is_leaf
+        assert found.requires_grad
+        assert found.to_dense().tolist() == [0.0, 6.0]

@@ -21,6 +21,7 @@ from antorcha.tensor.sparse import compressed as _compressed
 from antorcha.tensor.sparse import create as _create
 from antorcha.tensor.sparse import products as _products
 from antorcha.tensor.sparse import rules as _rules
+from antorcha.tensor.sparse.legacy import SPARSE_TYPES
 from antorcha.tensor.sparse.parts import named as _named
 from antorcha.tensor.sparse.tensor import is_sparse as _is_sparse
 
@@ -140,6 +141,9 @@ def hspmm(mat1: Tensor, mat2: Tensor) -> Tensor:
     result = mm(mat1, mat2)
     rows = _compressed.in_format(mat1, "coo").coalesce().indices()[0].unique()  # type: ignore[arg-type]
     return sparse_coo_tensor(rows[None], result[rows], result.shape, is_coalesced=True)
+
+
+dsmm, hsmm = spmm, hspmm  # older names
 
 
 # -------------------------------------------------------------------------------- ``torch.sparse``
@@ -369,5 +373,6 @@ def spsolve(input: Tensor, other: Tensor, *, left: bool = True) -> Tensor:
 
 
 solve = spsolve
+globals().update(SPARSE_TYPES)
 
 explain_missing("torch.sparse", globals())

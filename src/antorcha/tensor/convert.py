@@ -322,15 +322,11 @@ def rebuild(cls: type, array: Array, dtype: DType, strides: Any, rg: bool, rest:
 
 
 def _reduce_ex(self: Tensor, protocol: Any) -> Any:
-    if self._fn is not None:
-        raise GraphError(
-            "cannot pickle a tensor that is not a leaf of its graph: detach() it first"
-        )
     layout = self._layout
     array = to_array(self)
     strides = None if layout.contiguous else tuple(T.clone(self.detach())._layout.strides)
     whole = np.ascontiguousarray(array).reshape(layout.shape)
-    state = (type(self), whole, layout.dtype, strides, self._rg, dict(self.__dict__))
+    state = (type(self), whole, layout.dtype, strides, self.requires_grad, dict(self.__dict__))
     return rebuild, state
 
 

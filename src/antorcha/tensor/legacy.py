@@ -159,17 +159,18 @@ class _storagetype(type):
         return isinstance(instance, TypedStorage) and instance.dtype is cls.dtype
 
 
-def _classes(names: dict[str, str], kind: Any) -> dict[str, Any]:
+def classes(names: dict[str, str], kind: Any, module: str = "torch") -> dict[str, Any]:
+    """A class of that kind for each name and dtype, as `module` shows them."""
     result = {}
     for name, dtype in names.items():
-        body = {"__module__": "torch", "dtype": dtypes.by_name(dtype), "__slots__": ()}
+        body = {"__module__": module, "dtype": dtypes.by_name(dtype), "__slots__": ()}
         body["__doc__"] = f"The older name for {body['dtype']}: a constructor, and a class."
         result[name] = kind(name, (), body)
     return result
 
 
-TENSOR_TYPES: dict[str, Any] = _classes(TYPE_NAMES, tensortype)
-STORAGE_TYPES: dict[str, Any] = _classes(STORAGE_NAMES, _storagetype)
+TENSOR_TYPES: dict[str, Any] = classes(TYPE_NAMES, tensortype)
+STORAGE_TYPES: dict[str, Any] = classes(STORAGE_NAMES, _storagetype)
 
 
 def make_subclass(cls: type, data: Any, require_grad: bool = False, **_: Any) -> Any:

@@ -21,6 +21,7 @@ from antorcha.tensor.create import as_tensor
 from antorcha.tensor.sparse import parts, printing, rules
 from antorcha.tensor.sparse import tensor as sparse
 from antorcha.tensor.sparse.compressed import block_of, coo_indices
+from antorcha.tensor.sparse.create import to_sparse
 from antorcha.tensor.sparse.parts import named
 from antorcha.tensor.sparse.tensor import FORMATS, SparseTensor, new_sparse, sparse_dims, stored
 
@@ -172,12 +173,9 @@ def rebuild(parts: Any, shape: Any, format: str, coalesced: bool, rg: bool) -> S
 
 
 def _reduce_ex(self: SparseTensor, protocol: Any) -> Any:
-    if self._fn is not None:
-        raise GraphError(
-            "cannot pickle a tensor that is not a leaf of its graph: detach() it first"
-        )
-    return rebuild, (self._parts, tuple(self._layout.shape), self._format, self._coalesced,
-                     self._rg)  # fmt: skip
+    held = tuple(part.detach() for part in self._parts)
+    return rebuild, (held, tuple(self._layout.shape), self._format, self._coalesced,
+                     self.requires_grad)  # fmt: skip
 
 
 def _type(self: SparseTensor, dtype: Any = None, *args: Any, **kwargs: Any) -> Any:
@@ -302,6 +300,7 @@ def bind() -> None:
         "_dimI": sparse_dims, "_dimV": lambda self: self._layout.ndim - sparse_dims(self),
         "_coalesced_": _coalesced_, "sparse_resize_": _sparse_resize,
         "sparse_resize_and_clear_": _sparse_resize_and_clear, "to_dense": to_dense,
+        "smm": lambda self, mat: to_sparse(T.mm(self, mat)),
         "to": to, "detach": detach, "item": _item, "tolist": _no_pointer, "numpy": _numpy,
         "__array__": _numpy, "__bool__": _bool, "__int__": lambda self: int(_item(self)),
         "__float__": lambda self: float(_item(self)),

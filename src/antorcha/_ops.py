@@ -11,18 +11,20 @@ import os
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from antorcha.core import modes
+from antorcha.core import dtypes, modes
 from antorcha.core.hooks import hooks
 from antorcha.core.lazy import lazy
 from antorcha.errors import MissingFeature
-from antorcha.ops.kinds.record import NAMESPACES, REGISTRY, Op
+from antorcha.ops.kinds.record import NAMESPACES, REGISTRY, Op, T
 from antorcha.runtime.tensor import Tensor
 
 if TYPE_CHECKING:
+    from antorcha import sparse
     from antorcha.library.schema import FunctionSchema
     from antorcha.profiler import autograd_profiler
     from antorcha.profiler.autograd_profiler import record_function
 else:
+    sparse = lazy("antorcha.sparse")
     autograd_profiler = lazy("antorcha.profiler.autograd_profiler")
 
 asserts = lazy("antorcha.library.asserts")
@@ -36,11 +38,18 @@ the libraries that do in the package itself."""
 
 # The overloads that PyTorch gives names; which of them an op has is not told apart here.
 _OVERLOADS = frozenset(
-    "default Tensor Scalar Tensor_Scalar Tensor_Tensor Scalar_Tensor Tensor_mode Scalar_mode out "
-    "dim dim_IntList int self ScalarOther ScalarSelf correction dim_max dim_min dim_DimnameList "
-    "memory_format dtype device dtype_layout start start_step Tensor_out Scalar_out grad_input "
-    "ScalarOpt_dim p sizes split vec input dimname names low_generator generator from to "
-    "this msg".split()
+    "List Scalar ScalarList ScalarList_out ScalarOpt_dim ScalarOpt_dim_dtype ScalarOther "
+    "ScalarSelf Scalar_Scalar Scalar_Tensor Scalar_Tensor_out Scalar_mode Scalar_out Tensor "
+    "Tensor_Scalar Tensor_Scalar_out Tensor_Tensor Tensor_Tensor_out Tensor_float Tensor_mode "
+    "Tensor_mode_out Tensor_out array bool complex correction correction_out decimals default "
+    "device dim dim_DimnameList dim_IntList dim_dtype dim_dtype_out dim_max dim_min dim_out "
+    "dim_values dimname dims dims_out dtype dtype_layout dtype_out enum float float_Tensor "
+    "from generator generator_out grad_input hacked_twin indices input int low_generator "
+    "memory_format msg n_scalar n_scalar_out names other other_scalar other_scalar_out out "
+    "out_mode output p padding periodic reduce result scalar scalar_out self self_out "
+    "self_scalar sizes source_Storage source_Storage_storage_offset source_Tensor sparse_dim "
+    "split src stable start start_step tensors tensors_out this to two unary_out value "
+    "value_reduce values values_stable vec vec_out x x_scalar".split()
 )
 
 
@@ -219,7 +228,61 @@ def _own(name: str) -> Any:
         short = name.removeprefix(f"{namespace}_")
         if short in NAMESPACES[namespace]:
             return NAMESPACES[namespace][short]
-    return Tensor.__dict__.get(name) or asserts.OPERATORS.get(name)
+    return Tensor.__dict__.get(name) or _ATEN_ALONE.get(name) or asserts.OPERATORS.get(name)
+
+
+def _to_copy(
+    self: Tensor,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool | None = None,
+    non_blocking: bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """A copy with another dtype, device or memory format."""
+    if layout is not None and layout != self.layout:
+        raise MissingFeature(f"aten::_to_copy: from {self.layout} to {layout} is not supported")
+    found: Tensor = self.to(
+        device or self.device,
+        dtype or self.dtype,
+        non_blocking,
+        copy=True,
+        memory_format=memory_format or "preserve",
+    )
+    return found
+
+
+def _index(self: Tensor, indices: list[Tensor | None]) -> Tensor:
+    """``self[i, j]`` by tensors; None stands for all of a dim."""
+    found: Tensor = self[tuple(slice(None) if each is None else each for each in indices)]
+    return found
+
+
+def _sparse_addmm(
+    self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1
+) -> Tensor:
+    """``beta * self + alpha * (mat1 @ mat2)`` for a sparse ``mat1``."""
+    return sparse.addmm(self, mat1, mat2, beta=beta, alpha=alpha)
+
+
+def _sparse_mm_reduce_impl(self: Tensor, other: Tensor, reduce: str) -> tuple[Tensor, Tensor]:
+    """The product, and where each extreme came from; what needs no such index gets none."""
+    if reduce in ("amax", "amin") and (self.requires_grad or other.requires_grad):
+        raise MissingFeature("aten::_sparse_mm_reduce_impl: argument indices; use torch.sparse.mm")
+    return sparse.mm(self, other, reduce), T.empty(0, dtype=dtypes.int64)
+
+
+# What PyTorch has as an operator alone, and we as a method or an index.
+_ATEN_ALONE: dict[str, Any] = {
+    "_to_copy": _to_copy,
+    "index": _index,
+    "_sparse_addmm": _sparse_addmm,
+    "_sparse_mm_reduce_impl": _sparse_mm_reduce_impl,
+    "_pin_memory": lambda self, device=None: self.pin_memory(),
+    "_local_scalar_dense": lambda self: self.item(),
+}
 
 
 class _Ops(ModuleType):

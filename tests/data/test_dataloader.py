@@ -259,3 +259,10 @@ def test_both_ways_to_a_batch_are_equal() -> None:
         assert fast[0].dtype == slow[0].dtype
         assert fast[0].stride() == slow[0].stride()
         assert torch.equal(fast[0], slow[0])
+
+
+def test_the_iterator_with_workers_has_pytorchs_name() -> None:
+    from antorcha.data.dataloader import _MultiProcessingDataLoaderIter
+
+    loader = DataLoader(TensorDataset(torch.arange(4)), batch_size=2)
+    assert not isinstance(iter(loader), _MultiProcessingDataLoaderIter)

@@ -213,3 +213,17 @@ def test_schemas_are_inferred_as_pytorch_infers_them() -> None:
                 except ValueError:
                     texts.append("ValueError")
             assert texts[0] == texts[1], source
+
+
+def test_operators_that_are_no_functions_of_torch() -> None:
+    aten = torch.ops.aten
+    x = torch.arange(6.0).reshape(2, 3).t()
+    copy = aten._to_copy.default(x, dtype=torch.float64)
+    assert (copy.dtype, copy.stride()) == (torch.float64, x.stride())
+    assert aten._to_copy(x).data_ptr() != x.data_ptr()
+    assert aten.index.Tensor(x, [None, torch.tensor([1])]).tolist() == [[3], [4], [5]]
+    assert aten._local_scalar_dense(x[1, 1]) == 4.0
+    a = torch.eye(3).to_sparse_csr()
+    assert aten._sparse_addmm(x, a, x, beta=2).tolist() == (3 * x).tolist()
+    assert aten._sparse_mm_reduce_impl(a, x, "amax")[0].tolist() == x.tolist()
+    assert aten.sort.stable(x, stable=True, dim=0)[0].tolist() == x.tolist()

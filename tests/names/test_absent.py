@@ -100,3 +100,14 @@ def test_exports_and_quantization_say_that_they_are_not_there() -> None:
         torch.ao.quantization.convert(torch.nn.Linear(1, 1))
     with pytest.raises(NotImplementedError, match="there is no quantization"):
         torch.backends.quantized.engine = "fbgemm"
+
+
+def test_a_function_with_an_absent_decorator_is_absent() -> None:
+    from antorcha.distributed.rpc import api
+
+    def gather() -> int:
+        return 1
+
+    absent_one = api._require_initialized(gather)
+    with pytest.raises(NotImplementedError, match=r"rpc\.api\._require_initialized\.gather"):
+        absent_one()

@@ -206,3 +206,22 @@ def test_what_has_a_history_is_pickled_without_it() -> None:
         assert found.is_leaf
         assert found.requires_grad
         assert found.to_dense().tolist() == [0.0, 6.0]
+
+
+def test_products_reduced_otherwise() -> None:
+    dense = [[0.0, 2.0, -1.0], [0.0, 0.0, 0.0], [1.0, 0.0, 0.0]]
+    a = torch.tensor(dense, dtype=torch.float64).to_sparse_csr()
+    b = torch.tensor([[1.0, 2.0], [3.0, -4.0], [5.0, 6.0]], dtype=torch.float64)
+    wanted = {
+        "mean": [[0.5, -7.0], [0.0, 0.0], [1.0, 2.0]],
+        "amax": [[6.0, -6.0], [0.0, 0.0], [1.0, 2.0]],
+        "amin": [[-5.0, -8.0], [0.0, 0.0], [1.0, 2.0]],
+    }
+    for reduce, result in wanted.items():
+        assert torch.sparse.mm(a, b, reduce).tolist() == result
+        check = torch.autograd.gradcheck
+        assert check(lambda y, how=reduce: torch.sparse.mm(a, y, how), b.clone().requires_grad_())
+    with pytest.raises(RuntimeError, match="reduce must be sum, mean, amax or amin, not 'prod'"):
+        torch.sparse.mm(a, b, "prod")
+    with pytest.raises(NotImplementedError, match=r"use mat1\.to_sparse_csr"):
+        torch.sparse.mm(a.to_sparse_coo(), b, "mean")

@@ -160,6 +160,10 @@ PRIVATE: Final = {
 }  # fmt: skip
 """Private modules and names of those parts that libraries import."""
 
+DECORATORS: Final = frozenset({"torch.distributed.rpc.api._require_initialized"})
+"""Absent names that libraries decorate functions with while they are imported: such a function is
+absent, too."""
+
 
 class Placeholder(type):
     """The type of what stands for an absent name. Its attributes, such as the members of an
@@ -168,6 +172,8 @@ class Placeholder(type):
     _name: str
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        if cls._name in DECORATORS:
+            return placeholder(f"{cls._name}.{args[0].__name__}")
         raise MissingFeature(
             f"{cls._name}: PyTorch 2.13 has it, antorcha does not: {reason(cls._name)}."
         )

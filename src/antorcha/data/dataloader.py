@@ -19,7 +19,7 @@ from antorcha.data.fetch import _DatasetKind
 from antorcha.data.iterator import _BaseDataLoaderIter, _SingleProcessDataLoaderIter
 from antorcha.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 from antorcha.data.worker import get_worker_info
-from antorcha.errors import ArgumentError, ValueRangeError, warn
+from antorcha.errors import ArgumentError, ValueRangeError, no_such_name, warn
 from antorcha.runtime.random import Generator
 
 contexts = lazy("multiprocessing.context")
@@ -294,3 +294,9 @@ def _check_batches(
         raise ValueRangeError(
             "batch_size=None option disables auto-batching and is mutually exclusive with drop_last"
         )
+
+
+def __getattr__(name: str) -> Any:
+    if name == "_MultiProcessingDataLoaderIter":  # libraries ask for it; what it needs loads late
+        return prefetch._MultiProcessingDataLoaderIter
+    raise no_such_name("torch.utils.data.dataloader", name, globals())

@@ -12,8 +12,10 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from typing import Any
+from collections.abc import Callable
+from typing import IO, Any, TypeAlias
 
+from antorcha.core.device import Device
 from antorcha.core.files import replacing
 from antorcha.core.lazy import lazy
 from antorcha.errors import (
@@ -58,6 +60,8 @@ __all__ = [
     "set_default_mmap_options", "skip_data",
 ]  # fmt: skip
 DEFAULT_PROTOCOL = 2
+FILE_LIKE: TypeAlias = str | os.PathLike[str] | IO[bytes]
+MAP_LOCATION: TypeAlias = Callable[[Any, str], Any] | Device | str | dict[str, str] | None
 
 
 def save(

@@ -150,6 +150,8 @@ dsmm, hsmm = spmm, hspmm  # older names
 def mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
     """The product of two matrices, at least one of them sparse; sparse if both are.
 
+    With `reduce` (``"mean"``, ``"amax"``, ``"amin"``) a compressed sparse ``mat1`` and a dense
+    ``mat2`` give, instead of the sum, the mean or an extreme of the products of each row.
     Gradients reach both factors; that of a sparse one is sparse, with the same elements.
     See https://docs.pytorch.org/docs/stable/generated/torch.sparse.mm.html.
 
@@ -159,10 +161,22 @@ def mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
             [ 1.]])
     """
     if reduce not in (None, "sum"):
-        raise MissingFeature(f"sparse.mm: reduce={reduce!r} is not supported; 'sum' is")
+        return _named(_reduced(mat1, mat2, reduce), "SparseMmReduceImplBackward0")  # type: ignore[no-any-return]
     if not _is_sparse(mat1) and not _is_sparse(mat2):
         return _T.mm(mat1, mat2)  # type: ignore[no-any-return]
     return _named(_products.mm(mat1, mat2), "SparseMmBackward0")  # type: ignore[no-any-return]
+
+
+def _reduced(mat1: Tensor, mat2: Tensor, reduce: str) -> Tensor:
+    if reduce not in ("mean", "amax", "amin"):
+        raise GraphError(f"sparse.mm: reduce must be sum, mean, amax or amin, not {reduce!r}")
+    if not _is_sparse(mat1) or mat1._format != "csr" or _is_sparse(mat2):  # type: ignore[attr-defined]
+        raise MissingFeature(
+            f"sparse.mm: reduce={reduce!r} takes a sparse_csr mat1 and a dense mat2; use "
+            "mat1.to_sparse_csr()"
+        )
+    _products.check_product("sparse.mm", mat1, mat2)
+    return _products.sparse_by_dense(mat1, mat2, reduce)  # type: ignore[arg-type]
 
 
 def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1.0, alpha: Any = 1.0) -> Tensor:

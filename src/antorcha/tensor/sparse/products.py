@@ -49,15 +49,18 @@ def check_product(name: str, a: Tensor, b: Tensor) -> None:
         )
 
 
-def sparse_by_dense(x: SparseTensor, dense: Tensor) -> Tensor:
-    """``x @ dense`` for a matrix (n, m) and a dense matrix (m, p)."""
+def sparse_by_dense(x: SparseTensor, dense: Tensor, reduce: str = "sum") -> Tensor:
+    """``x @ dense`` for a matrix (n, m) and a dense matrix (m, p); `reduce` (sum, mean, amax, amin)
+    makes one of the products of each row, 0 where the row is empty."""
     coo = in_format(x, "coo")
     indices, values = terms(coo)
     rows, columns = T.select(indices, 0, 0), T.select(indices, 0, 1)
     picked = T.mul(T.index_select(dense, 0, columns), T.unsqueeze(values, 1))
-    shape = (x._layout.shape[0], dense._layout.shape[1])
-    result: Tensor = T.index_add(dense_zeros(dense, shape), 0, rows, picked)
-    return result
+    result: Tensor = dense_zeros(dense, (x._layout.shape[0], dense._layout.shape[1]))
+    if reduce == "sum":
+        return T.index_add(result, 0, rows, picked)  # type: ignore[no-any-return]
+    rows = T.expand(T.unsqueeze(rows, 1), picked._layout.shape)
+    return T.scatter_reduce(result, 0, rows, picked, reduce, include_self=False)  # type: ignore[no-any-return]
 
 
 def sparse_by_sparse(a: SparseTensor, b: SparseTensor) -> SparseTensor:

@@ -264,5 +264,6 @@ def test_both_ways_to_a_batch_are_equal() -> None:
 def test_the_iterator_with_workers_has_pytorchs_name() -> None:
     from antorcha.data.dataloader import _MultiProcessingDataLoaderIter
 
-    loader = DataLoader(TensorDataset(torch.arange(4)), batch_size=2)
+    utils = antorcha.utils.data
+    loader = utils.DataLoader(utils.TensorDataset(antorcha.arange(4)), batch_size=2)
     assert not isinstance(iter(loader), _MultiProcessingDataLoaderIter)

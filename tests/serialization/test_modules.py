@@ -395,3 +395,16 @@ def test_pytorchs_python_pickles_under_its_name() -> None:
         "tensor([1., 1.], requires_grad=True)",
         "0.1 antorcha.nn.linear",
     ]
+
+
+def test_random_number_generators_of_numpy() -> None:
+    kinds = (np.random.MT19937, np.random.PCG64, np.random.PCG64DXSM, np.random.Philox,
+             np.random.SFC64)  # fmt: skip
+    for each in (*[np.random.Generator(kind(3)) for kind in kinds], np.random.RandomState(4)):
+        file = io.BytesIO()
+        antorcha.save({"generator": each}, file)
+        found = antorcha.load(io.BytesIO(file.getvalue()), weights_only=False)["generator"]
+        assert type(found) is type(each)
+        assert found.random(5).tolist() == each.random(5).tolist()
+        with pytest.raises(antorcha.serialization.UnpicklingError):
+            antorcha.load(io.BytesIO(file.getvalue()))

@@ -43,6 +43,21 @@ def _numpy() -> dict[str, Any]:
     return found
 
 
+def _numpy_generators() -> tuple[dict[str, Any], dict[str, Any]]:
+    """(classes, functions) that NumPy's random number generators are pickled with."""
+    classes = {
+        f"{kind.__module__}.{kind.__name__}": kind
+        for kind in (np.random.MT19937, np.random.PCG64, np.random.PCG64DXSM, np.random.Philox,
+                     np.random.SFC64, np.random.SeedSequence, np.random.Generator,
+                     np.random.RandomState)
+    }  # fmt: skip
+    makers: list[Any] = [each.__reduce__()[0] for each in (np.random.default_rng(0), np.random.PCG64(0),
+                                                np.random.RandomState(0))]  # fmt: skip
+    functions = {f"{maker.__module__}.{maker.__name__}": maker for maker in makers}
+    seeds: Any = np.random.SeedSequence(0).__reduce__()[0]
+    return classes, {**functions, f"numpy.random.bit_generator.{seeds.__name__}": seeds}
+
+
 def _frombuffer(buffer: Any, dtype: Any, shape: Any, order: Any) -> Any:
     """An array that NumPy pickled with protocol 5."""
     return np.frombuffer(buffer, dtype=dtype).reshape(shape, order=order)
@@ -68,7 +83,8 @@ def known() -> tuple[dict[str, Any], dict[str, Any]]:
     for each in vars(np.dtypes).values():
         if isinstance(each, type):
             classes[f"numpy.dtypes.{each.__name__}"] = each
-    return classes, functions
+    of_generators, makers = _numpy_generators()
+    return classes | of_generators, functions | makers
 
 
 def find(module: str, name: str) -> Any:

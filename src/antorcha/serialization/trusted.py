@@ -51,8 +51,8 @@ def _numpy_generators() -> tuple[dict[str, Any], dict[str, Any]]:
                      np.random.SFC64, np.random.SeedSequence, np.random.Generator,
                      np.random.RandomState)
     }  # fmt: skip
-    makers: list[Any] = [each.__reduce__()[0] for each in (np.random.default_rng(0), np.random.PCG64(0),
-                                                np.random.RandomState(0))]  # fmt: skip
+    seeded = (np.random.default_rng(0), np.random.PCG64(0), np.random.RandomState(0))
+    makers: list[Any] = [each.__reduce__()[0] for each in seeded]
     functions = {f"{maker.__module__}.{maker.__name__}": maker for maker in makers}
     seeds: Any = np.random.SeedSequence(0).__reduce__()[0]
     return classes, {**functions, f"numpy.random.bit_generator.{seeds.__name__}": seeds}

@@ -133,7 +133,8 @@ def flatten(
 def _number(k: int, item: Any, kinds: set[Any], want: dtypes.dtype | None) -> Any:
     """The item at `k` as a number; its kind is added to the kinds."""
     if isinstance(item, Tensor) and item._layout.numel != 1:
-        raise ValueRangeError(
+        whole = (want or item._layout.dtype).kind in "iu" and item._layout.numel
+        raise (ArgumentError if whole else ValueRangeError)(  # the classes are PyTorch's
             "tensor: only one element tensors can be converted to Python scalars, not one of "
             f"shape {tuple(item.shape)}; torch.stack makes one tensor of several"
         )

@@ -165,7 +165,12 @@ def to_number(op: str, name: str, value: Any) -> Any:
         return value
     item = getattr(value, "item", None)
     if item is not None and getattr(value, "ndim", 1) == 0:
-        return item()
+        if not getattr(value, "requires_grad", False):
+            return item()
+        raise ArgumentError(
+            f"{op}: {name} must be a number, not a tensor that requires grad: no gradient would "
+            "reach it; use .item()"
+        )
     raise ArgumentError(f"{op}: {name} must be a number, not {_text(value)}")
 
 
@@ -202,8 +207,10 @@ KINDS: dict[str, tuple[int, Callable[[str, str, Any], Any] | None]] = {
     "StaticNumber": (STATIC, to_number),
 }  # fmt: skip
 
-NEVER_TENSORS = frozenset((to_bool, to_str, to_dtype, to_device))
-"""Checks of what not even a composite may be given as a tensor."""
+NEVER_TENSORS = frozenset(
+    ("Bool", "Str", "Dtype", "DeviceArg", "StaticNumber", "Int", "OptInt", "Dim")
+)
+"""Kinds of what not even a composite gets as a tensor; a 0-dim one may stand for a number."""
 NONE_IS_A_VALUE = ("Any", "OptInt")  # kinds
 NONE_IS_DEFAULT = frozenset(
     (
@@ -243,11 +250,15 @@ def is_default(param: Param, value: Any) -> bool:
 class Param:
     """One parameter: its name, kind, default and check."""
 
-    __slots__ = ("check", "code", "default", "keyword_only", "kind", "name", "optional", "static")
+    __slots__ = (
+        "check", "code", "default", "keyword_only", "kind", "name", "never_tensor", "optional",
+        "static",
+    )  # fmt: skip
 
     def __init__(self, name: str, kind: str, default: Any, keyword_only: bool) -> None:
         self.name, self.kind, self.default, self.keyword_only = name, kind, default, keyword_only
         self.code, self.check = KINDS[kind]
+        self.never_tensor = kind in NEVER_TENSORS
         self.static = kind == "Power"  # a number here is part of the plan: x ** 2 is x * x
         self.optional = (  # may it be None?
             default is None

@@ -40,7 +40,6 @@ from antorcha.ops.kinds.arguments import sort
 from antorcha.ops.kinds.outs import check_apart, check_exact
 from antorcha.ops.kinds.pages import address_of, naming_page
 from antorcha.ops.kinds.params import (
-    NEVER_TENSORS,
     OPERAND,
     OPTIONAL,
     TENSOR,
@@ -557,7 +556,7 @@ class Composite(Op):
                     signature.bind(args, kwargs)
                 elif type(value) is list:
                     values[k] = tuple(value)  # which stays as it is, whatever code runs meanwhile
-            elif param.check in NEVER_TENSORS or not isinstance(value, Tensor):
+            elif param.never_tensor or not isinstance(value, Tensor):
                 values[k] = param.checked(self.name, value)
         return self.apply_fn(values)
 

@@ -408,3 +408,31 @@ def test_random_number_generators_of_numpy() -> None:
         assert found.random(5).tolist() == each.random(5).tolist()
         with pytest.raises(antorcha.serialization.UnpicklingError):
             antorcha.load(io.BytesIO(file.getvalue()))
+
+
+class Maker:
+    """Makes counters; a pickle holds one, and calls it."""
+
+    def __call__(self, start: int) -> Counter:
+        found = Counter()
+        found.start = start
+        return found
+
+
+class Counter:
+    start = 0
+
+    def __reduce__(self) -> Any:
+        return Maker(), (self.start,)
+
+
+def test_an_object_of_the_programs_may_make_others() -> None:
+    counter = Counter()
+    counter.start = 5
+    file = io.BytesIO()
+    antorcha.save([counter, inspect.Parameter.empty], file)
+    found, empty = antorcha.load(io.BytesIO(file.getvalue()), weights_only=False)
+    assert (type(found), found.start) == (Counter, 5)
+    assert empty is inspect.Parameter.empty
+    with pytest.raises(antorcha.serialization.UnpicklingError):
+        antorcha.load(io.BytesIO(file.getvalue()))

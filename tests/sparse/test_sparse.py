@@ -225,3 +225,13 @@ def test_products_reduced_otherwise() -> None:
         torch.sparse.mm(a, b, "prod")
     with pytest.raises(NotImplementedError, match=r"use mat1\.to_sparse_csr"):
         torch.sparse.mm(a.to_sparse_coo(), b, "mean")
+
+
+def test_indices_compressed_and_back() -> None:
+    rows, columns = torch.tensor([0, 0, 2]), torch.tensor([1, 2, 0])
+    starts = torch._convert_indices_from_coo_to_csr(rows, 4, out_int32=True)
+    assert (starts.tolist(), starts.dtype) == ([0, 2, 2, 3, 3], torch.int32)
+    back = torch._convert_indices_from_csr_to_coo(starts, columns)
+    assert back.tolist() == [rows.tolist(), columns.tolist()]
+    turned = torch._convert_indices_from_csr_to_coo(starts, columns, transpose=True)
+    assert turned.tolist() == [columns.tolist(), rows.tolist()]

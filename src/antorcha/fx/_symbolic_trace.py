@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from antorcha.basics import _assert
 from antorcha.core import modes
 from antorcha.errors import MissingFeature, explain_missing, warn
+from antorcha.fx._compatibility import compatibility  # noqa: F401  (libraries take it from here)
 from antorcha.fx.functions import FUNCTIONAL, as_pytorch_calls, is_ours
 from antorcha.fx.graph import Graph
 from antorcha.fx.graph_module import GraphModule

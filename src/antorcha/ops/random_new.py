@@ -47,7 +47,7 @@ def randn(size: Shape, *, generator: Any, out: Any, dtype: Any, device: Any):
 
 def _range(name: str, low: Any, high: Any, size: Any) -> tuple[int, int, tuple[int, ...] | None]:
     """The arguments of randint's forms: (high, size) and (low, high, size)."""
-    if size is None and (isinstance(high, (tuple, list)) or getattr(high, "ndim", 0)):
+    if size is None and (isinstance(high, (tuple, list)) or getattr(high, "ndim", 0) > 0):
         high, size = None, high
     if high is None:
         low, high = 0, low

@@ -16,6 +16,7 @@ import decimal
 import enum
 import fractions
 import functools
+import inspect
 import pathlib
 import sys
 import types
@@ -24,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from antorcha.errors import MissingFeature
+from antorcha.errors import PACKAGE, MissingFeature
 from antorcha.serialization import homes
 from antorcha.serialization.rebuild import VariableFunctions
 
@@ -78,7 +79,8 @@ def known() -> tuple[dict[str, Any], dict[str, Any]]:
     classes: dict[str, Any] = {
         "torch._C._VariableFunctionsClass": VariableFunctions, "numpy.ndarray": np.ndarray,
         "argparse.Namespace": argparse.Namespace, "types.SimpleNamespace": types.SimpleNamespace,
-        "uuid.UUID": uuid.UUID, "builtins.object": object, "__builtin__.object": object,
+        "inspect._empty": inspect._empty, "uuid.UUID": uuid.UUID, "builtins.object": object,
+        "__builtin__.object": object,
     }  # fmt: skip
     for each in vars(np.dtypes).values():
         if isinstance(each, type):
@@ -115,16 +117,21 @@ def may_call(fn: Any, arguments: Any) -> bool:
         return len(arguments) == 3 and arguments[1] is object and arguments[2] is None
     if any(fn is each for each in known()[1].values()):
         return True
-    if not isinstance(fn, type):
-        return False
+    if not isinstance(fn, type):  # an object of the program's that makes others when it is called
+        home = type(fn).__module__.split(".")[0]
+        return callable(fn) and _is_programs(type(fn)) and home not in (PACKAGE, "numpy")
     if issubclass(fn, enum.Enum):
         return True
     # A class of the program's that says itself how it is pickled; Generators and parameters.
     return any(
         "__reduce__" in vars(each) or "__reduce_ex__" in vars(each)
         for each in fn.__mro__
-        if each.__module__.split(".")[0] not in sys.stdlib_module_names - {"__main__"}
+        if _is_programs(each)
     )
+
+
+def _is_programs(kind: type) -> bool:
+    return kind.__module__.split(".")[0] not in sys.stdlib_module_names - {"__main__"}
 
 
 def refuse(what: str) -> Any:

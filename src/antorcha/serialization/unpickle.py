@@ -177,7 +177,7 @@ class Unpickler:
     def _may_call(self, fn: Any, args: Any) -> bool:
         if any(fn is each for each in self.functions.values()):
             return True
-        if not any(fn is each for each in self.trusted):
+        if not any(each is fn or each is type(fn) for each in self.trusted):
             return False
         found: bool = serialization_trusted.may_call(fn, args)
         return found

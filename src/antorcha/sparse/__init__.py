@@ -146,6 +146,25 @@ def hspmm(mat1: Tensor, mat2: Tensor) -> Tensor:
 dsmm, hsmm = spmm, hspmm  # older names
 
 
+def _convert_indices_from_coo_to_csr(
+    input: Tensor, size: int, *, out_int32: bool = False
+) -> Tensor:
+    """Where each of `size` rows begins among sorted row indices, and the end."""
+    rows = _T.arange(0, size + 1, device=input.device)
+    return _T.searchsorted(input, rows, out_int32=out_int32)  # type: ignore[no-any-return]
+
+
+def _convert_indices_from_csr_to_coo(
+    crow_indices: Tensor, col_indices: Tensor, *, out_int32: bool = False, transpose: bool = False
+) -> Tensor:
+    """The indices in coordinates (rows first, but with `transpose`), of shape (2, elements)."""
+    rows = _T.arange(0, crow_indices.shape[0] - 1, device=crow_indices.device)
+    counts = crow_indices[1:] - crow_indices[:-1]
+    indices = _T.stack([_T.repeat_interleave(rows, counts), _T.to_dtype(col_indices, rows.dtype)])
+    found: Tensor = indices.flip(0) if transpose else indices
+    return found.int() if out_int32 else found
+
+
 # -------------------------------------------------------------------------------- ``torch.sparse``
 def mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
     """The product of two matrices, at least one of them sparse; sparse if both are.
@@ -168,6 +187,7 @@ def mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
 
 
 def _reduced(mat1: Tensor, mat2: Tensor, reduce: str) -> Tensor:
+    reduce = {"max": "amax", "min": "amin"}.get(reduce, reduce)
     if reduce not in ("mean", "amax", "amin"):
         raise GraphError(f"sparse.mm: reduce must be sum, mean, amax or amin, not {reduce!r}")
     if not _is_sparse(mat1) or mat1._format != "csr" or _is_sparse(mat2):  # type: ignore[attr-defined]

@@ -214,3 +214,18 @@ def test_one_long_line_is_sorted_in_parts(dtype: str) -> None:
             np.testing.assert_array_equal(x.argsort(descending=True).numpy(), down)
     finally:
         antorcha.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_top_of_long_lines_is_the_head_of_the_sort(dtype: str) -> None:
+    """In lines that are read against the last of the top so far: of few values, in order, ..."""
+    for n, k in ((1024, 1), (1025, 128), (1091, 17), (5001, 64), (5001, 600), (9000, 50)):
+        mixed = values(dtype, (n,), repeated=False)
+        lines = np.stack([mixed, values(dtype, (n,), repeated=True), np.sort(mixed),
+                          np.sort(mixed)[::-1], np.full(n, mixed[3])])  # fmt: skip
+        given = antorcha.tensor(lines.copy()).to(getattr(antorcha, dtype))
+        for largest in (True, False):
+            top, where = given.topk(k, largest=largest)
+            whole, order = given.sort(-1, descending=largest, stable=True)
+            same(where, order[:, :k])
+            same(top, whole[:, :k])

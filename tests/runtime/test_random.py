@@ -373,6 +373,16 @@ def test_a_probability_for_each(name, p_name):
         pair.check_state()
 
 
+@pytest.mark.parametrize("rate", [1.0, 0.3, 7.7, 1e-38, 1e-40, 1e40, 1e300])
+def test_a_quick_exponential_is_the_rounded_double(rate):
+    """To the last bit; doubles are computed by the C library, one by one."""
+    for n in (1, 7, 8, 257, 300_003):
+        quick = drawn(Generator(n), random.fill_exponential, n, "float32", rate)
+        double = drawn(Generator(n), random.fill_exponential, n, "float64", rate)
+        with np.errstate(over="ignore", under="ignore"):
+            np.testing.assert_array_equal(bits(quick), bits(double.astype(np.float32)))
+
+
 @oracle
 @pytest.mark.parametrize("name", ["float32", "float64"])
 @pytest.mark.parametrize("shape", [(5,), (1, 3), (3, 7), (2, 300)])

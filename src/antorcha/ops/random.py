@@ -345,12 +345,14 @@ def multinomial(input: Tensor, num_samples: Int, replacement: Bool = False, *,
 
     def draw(out: DrawTarget) -> None:
         rows = np.atleast_2d(np.asarray(input))
-        wide = rows.astype(np.float64)
-        if not (np.isfinite(wide) & (wide >= 0)).all():
+        with np.errstate(invalid="ignore"):
+            most = rows.max(-1, initial=0)  # NaN where there is one
+            good = rows.min(initial=0) >= 0 and (most < np.inf).all()
+        if not good:
             raise RandomError(
                 "multinomial: probability tensor contains either `inf`, `nan` or element < 0"
             )
-        if not (wide.sum(-1) > 0).all():
+        if not (most > 0).all():
             raise RandomError(
                 "multinomial: invalid multinomial distribution (sum of probabilities <= 0)"
             )

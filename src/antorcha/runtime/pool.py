@@ -231,6 +231,12 @@ def pool_run(job: job_t, n: i64, grain: i64, args: raw) -> void:
     atomic_store(ref(P.busy), 0, "release")
 
 
+@inline
+def pool_threads():
+    """How many threads a job may have, for kernels whose results do not depend on it."""
+    return atomic_load(ref(P.threads), "monotonic")
+
+
 @native
 def resize_pool(threads: i64, spin: i64) -> void:
     """Waits for the running job; ends the workers that are too many, and waits for their end."""

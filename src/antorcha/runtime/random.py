@@ -413,7 +413,10 @@ def fill_exponential(
 ) -> None:
     """Exponential with a rate."""
     _need("exponential", dtype_name)
-    _fill(gen, address, n, dtype_name, "fill_formula", rate, 0.0, FORMULA=samplers.exponential)
+    if dtype_name == "float64":
+        _fill(gen, address, n, dtype_name, "fill_formula", rate, 0.0, FORMULA=samplers.exponential)
+    else:
+        _fill(gen, address, n, dtype_name, "fill_exponential32", rate, 0.0)
 
 
 def fill_geometric(gen: Generator, address: int, n: int, dtype_name: str, p: float) -> None:
@@ -553,7 +556,8 @@ def multinomial(
     p = np.ascontiguousarray(np.atleast_2d(probabilities))
     rows, categories = p.shape
     wide = p if p.dtype in (np.float32, np.float64) else p.astype(np.float32)
-    if not np.isfinite(wide).all() or (wide < 0).any() or not (wide.sum(-1) > 0).all():
+    most = wide.max(-1, initial=0)
+    if not (wide.min(initial=0) >= 0 and ((most > 0) & (most < np.inf)).all()):
         raise RandomError(
             "multinomial: probabilities must be finite, not negative, and not all zero in a row"
         )
@@ -569,7 +573,7 @@ def multinomial(
         race = np.empty_like(p)
         fill_exponential(gen, race.ctypes.data, race.size, p.dtype.name)
         with np.errstate(divide="ignore", invalid="ignore"):
-            score = p / race
+            score = np.divide(p, race, out=race)
         if samples == 1:
             out[:, 0] = score.argmax(-1)
         else:

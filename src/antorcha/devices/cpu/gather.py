@@ -1,42 +1,67 @@
-"""The templates of Gather and Scatter.
+"""The templates of Gather and Scatter: one walk over the elements that are read or written.
 
-``blocks``: index tensors choose positions along some dims of a big tensor; the block of its other
-dims at each position is read, written or added to. ``elements``: an index as large as the result
-says, element by element, where along one dim.
+The walk goes over the dims of the values in row-major order and keeps, beside the offset in the
+values, that in the big tensor, without what the indices add to it, and those in the index tensors.
+A *line* is the innermost dim. Where no index changes along it, it is a row, moved in vectors.
 
-Every index is checked before anything is written. A bad one is returned as the kernel's status,
-together with which index tensor it is in; ``bad_index`` takes it apart again.
+A Scatter's order decides what is left where two of its elements meet. They can only do so along
+the dims of the index tensors, so threads share the others: as lines that belong together, or as
+columns of them.
+
+Every index is checked before anything is written; a fresh result, which nobody sees if an index is
+bad, is checked as it is filled. A bad index is returned as the kernel's status, together with which
+index tensor it is in; ``bad_index`` takes it apart again.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from antorcha.core.loops import collapse
+from antorcha.core.shapes import broadcast_strides
 from antorcha.core.structs import replace, struct
 from antorcha.devices.cpu.emit import NUMBERS, WORDS, Unsupported
 from antorcha.devices.cpu.native import NativeKernel, compile_native
+from antorcha.devices.cpu.template import advance, odometer, words_of
 from antorcha.lang.kernels import Gather, Launch, Scatter
 from antorcha.lang.native import (
+    address,
+    bool_,
     f64,
+    first,
     i32,
     i64,
     inline,
-    memcpy,
+    local,
     native,
+    prefetch,
     ptr,
     raw,
+    reduce_max,
     static,
+    u64,
+    vec,
+    vload,
+    void,
+    vstore,
 )
+from antorcha.lang.native import struct as native_struct
+from antorcha.lang.native.machine import target
 from antorcha.runtime.memory import layout as L
 from antorcha.runtime.memory.layout import Layout
+from antorcha.runtime.pool import pool_run, pool_threads
 
-GET, SET, ADD, FILL = "get", "set", "add", "fill"
+GET, SET, ADD, FILL, CHECK = "get", "set", "add", "fill", "check"
 NOTHING = -(1 << 62)  # no index: none is skipped
 BIAS = 1 << 51
 MOST = 1 << 50
+PIECE = 2048  # elements whose indices are checked together, before they are read
+COLUMNS = 128  # bytes of a row that are worth a thread of their own
+ASKED = 16  # elements of a line, for one of which one of the next is asked for
+THREAD = 16384  # elements worth waking a thread for
 
 
 @inline
@@ -55,155 +80,356 @@ def bad_index(code: int) -> tuple[int, int]:
     return code // 16 - BIAS, code % 16
 
 
-@inline
-def put(a, v, MODE, LOGICAL):
-    """One element: a is the big tensor's, v the other's."""
-    if MODE == "get":
-        v[0] = a[0]
-    elif MODE == "set":
-        a[0] = v[0]
-    elif LOGICAL:
-        a[0] = a[0] | v[0]
-    else:
-        a[0] = a[0] + v[0]
+class Walk:
+    """What the kernel is compiled for. ``at``, ``values`` and ``first`` are the buffers of the big
+    tensor, the values and the first of the index tensors. ``row``: no index changes along a line;
+    ``cut``: its elements never meet in the big tensor."""
+
+    def __init__(
+        self, mode: str, big: Layout, index: Layout, count: int, *, at: int, values: int,
+        first: int, row: bool, cut: bool,
+        negative: bool = False, skips: bool = False, number: Any = None,
+    ) -> None:  # fmt: skip
+        folds = mode in (ADD, FILL)  # moving needs no more than an element's size
+        element = NUMBERS.get(big.dtype.name) if folds else WORDS.get(big.itemsize)
+        if element is None:
+            raise Unsupported
+        self.T, self.I = element, i32 if index.dtype.name == "int32" else i64
+        self.mode, self.K, self.N = mode, count, number
+        self.at, self.values, self.index = at, values, first
+        self.logical = big.dtype.kind == "b"
+        self.negative, self.skips = negative, skips
+        self.row, self.cut = row, cut
+        self.W = max(target().vector_bits // 8 // self.T.size, 4)
+        self.per = 2 + count  # offsets: of the big tensor, the values, the index tensors
+
+    def __native_key__(self) -> str:
+        number = None if self.N is None else self.N.name
+        return (
+            f"{self.T.name} {self.I.name} {self.mode} {self.K} {number} {self.at} {self.values} "
+            f"{self.index} {self.logical} {self.negative} {self.skips} {self.row} {self.cut} "
+            f"{self.W}"
+        )
+
+
+# Description words. Then the steps along a line (of the big tensor, the values, each index tensor);
+# for each index tensor (size, step in the big tensor); the outer dims, for an odometer.
+@native_struct
+class WalkShape:
+    early: i64  # are all indices checked before anything is written?
+    dims: i64  # outer ones
+    n: i64  # elements of a line
+    together: i64  # lines after one another that may meet in the big tensor
+    skipped: i64  # an index
+
+
+WORDS_OF_SHAPE = 5
+
+
+@native_struct
+class WalkWork:
+    bufs: ptr[raw]
+    big: raw
+    values: raw
+    desc: ptr[i64]
+    failed: i64  # is an index bad?
+    lines: i64
+    together: i64  # lines of a unit
+    piece: i64  # elements of a line that are a unit's
+    pieces: i64  # of a line
 
 
 @inline
-def line(a, v, n, step_a, step_v, T, MODE, LOGICAL):
-    """n elements, at steps of their own; the common case of both 1 is a copy, or a loop of its
-    own."""
-    if step_a == 1 and step_v == 1 and MODE == "get":
-        memcpy(raw(v), raw(a), n * T.size)
-    elif step_a == 1 and step_v == 1:
-        for j in range(n):
-            put(a + j, v + j, MODE, LOGICAL)
-    else:
-        for j in range(n):
-            put(a + j * step_a, v + j * step_v, MODE, LOGICAL)
+def parts_of(P, desc):
+    """The description: the shape, steps along a line, the index tensors' sizes and steps, dims."""
+    steps = desc + WORDS_OF_SHAPE
+    sizes = steps + P.per
+    return ptr[WalkShape](raw(desc)), steps, sizes, sizes + 2 * P.K
 
 
 @inline
-def outer_offset(row, desc, dims, at):
-    """The offset of the row-th line: dims (size, step..) triples at ``at`` but the last."""
-    rest = row + 0
-    offset = i64(0)
-    for back in range(dims - 1):
-        d = dims - 2 - back
-        size = desc[3 * d]
-        offset += rest % size * desc[3 * d + at]
-        rest = rest // size
-    return offset
+def indices_at(P, bufs, offset):
+    """Where a line begins in each of the index tensors."""
+    return [ptr[P.I](bufs[P.index + k]) + offset[2 + k] for k in static(range(P.K))]
+
+
+# ------------------------------------------------------------------------------------- checking
+@inline
+def from_low(P, index, size):
+    """Of an index that is a position less than ``reach``, and no other."""
+    return u64(index + size) if P.negative else u64(index)
+
+
+@inline
+def reach(P, size):
+    return u64(2 * size) if P.negative else u64(size)
+
+
+@inline
+def all_fit(P, p, lo, hi, step, size):
+    """Are the indices lo..hi of a line positions in a dim of that size?"""
+    W = static(8)
+    most = u64(0)
+    at = lo + 0
+    if step == 1:
+        wide = vec[u64, W](0)
+        least = vec[i64, W](size if P.negative else i64(0))
+        at = lo + (hi - lo) // W * W
+        for j in range(lo, at, W):
+            wide = max(wide, vec[u64, W](vec[i64, W](vload(p + j, W)) + least))
+        most = reduce_max(wide)
+    for j in range(at, hi):
+        most = max(most, from_low(P, i64(p[j * step]), size))
+    return most < reach(P, size)
 
 
 @native
-def blocks(
-    bufs: ptr[raw], desc: ptr[i64], *, T, I, K, AT, VALUES, INDEX, MODE, LOGICAL, NEGATIVE
-) -> i64:
-    """desc: positions, step of the values per position, lines a block, dims of a block, skipped
-    index (or -1), then (size, step) per index tensor, then (size, step in the big tensor, step in
-    the values) per dim."""
-    count = desc[0]
-    step = desc[1]
-    lines = desc[2]
-    dims = desc[3]
-    skipped = desc[4]
-    where = desc + 5
-    block = desc + 5 + 2 * K
-    for k in static(range(K)):
-        index = ptr[I](bufs[INDEX + k])
-        size = where[2 * k]
-        for b in range(count):
-            i = i64(index[b])
-            if i < (-size if NEGATIVE else 0) or i >= size:
-                return status(i, k)
-    big = ptr[T](bufs[AT])
-    values = ptr[T](bufs[VALUES])
-    n = block[3 * dims - 3]
-    step_a = block[3 * dims - 2]
-    step_v = block[3 * dims - 1]
-    for b in range(count):
-        a = big + 0
-        keep = True
-        for k in static(range(K)):
-            i = i64(ptr[I](bufs[INDEX + k])[b])
-            if i == skipped:
-                keep = False
-            if i < 0:
-                i += where[2 * k]
-            a = a + i * where[2 * k + 1]
-        if keep:
-            v = values + b * step
-            for row in range(lines):
-                line(
-                    a + outer_offset(row, block, dims, 1),
-                    v + outer_offset(row, block, dims, 2),
-                    n,
-                    step_a,
-                    step_v,
-                    T,
-                    MODE,
-                    LOGICAL,
-                )
-    return 0
+def check_job(u0: i64, u1: i64, args: raw, *, P) -> void:
+    """The indices of lines u0..u1."""
+    work = ptr[WalkWork](args)
+    shape, steps, sizes, outer = parts_of(P, work.desc)
+    index, offset = odometer(P.per, outer, shape.dims, u0)
+    n = static(1) if P.row else shape.n
+    for _r in range(u0, u1):
+        indices = indices_at(P, work.bufs, offset)
+        for k in static(range(P.K)):
+            if not all_fit(P, indices[k], i64(0), i64(n), steps[2 + k], sizes[2 * k]):
+                work.failed = 1
+        advance(P.per, outer, shape.dims, index, offset)
 
 
+@native
+def first_bad(bufs: ptr[raw], desc: ptr[i64], lines: i64, *, P) -> i64:
+    """The status for the first bad index of the first index tensor that has one."""
+    shape, steps, sizes, outer = parts_of(P, desc)
+    for k in static(range(P.K)):
+        index, offset = odometer(P.per, outer, shape.dims, i64(0))
+        for _r in range(lines):
+            p = ptr[P.I](bufs[P.index + k]) + offset[2 + k]
+            for j in range(shape.n):
+                i = i64(p[j * steps[2 + k]])
+                if from_low(P, i, sizes[2 * k]) >= reach(P, sizes[2 * k]):
+                    return status(i, k)
+            advance(P.per, outer, shape.dims, index, offset)
+    return status(i64(NOTHING), 0)  # another thread has changed it meanwhile
+
+
+# --------------------------------------------------------------------------------------- moving
 @inline
-def number(at, T, N, LOGICAL):
+def number(P, at):
     """The Python number at an address as an element."""
-    value = ptr[N](at)[0]
-    if LOGICAL:
-        return T(1) if value != N(0) else T(0)
-    return T(value)
+    value = ptr[P.N](at)[0]
+    if P.logical:
+        return P.T(1) if value != P.N(0) else P.T(0)
+    return P.T(value)
+
+
+@inline
+def folded(P, old, new):
+    """What an element, or a vector of them, becomes."""
+    if P.mode != "add":
+        return new
+    return old | new if P.logical else old + new
+
+
+@inline
+def put(P, a, v, filling):
+    """One element: a is the big tensor's, v the other's."""
+    if P.mode == "get":
+        v[0] = a[0]
+    elif P.mode == "fill":
+        a[0] = filling
+    else:
+        a[0] = folded(P, a[0], v[0])
+
+
+@inline
+def put_vector(P, a, v, filling, mask):
+    if P.mode == "get":
+        vstore(v, vload(a, P.W, mask), mask)
+    elif P.mode == "fill":
+        vstore(a, vec[P.T, P.W](filling), mask)
+    elif P.mode == "set":
+        vstore(a, vload(v, P.W, mask), mask)
+    else:
+        vstore(a, folded(P, vload(a, P.W, mask), vload(v, P.W, mask)), mask)
+
+
+@inline
+def move_row(P, a, v, lo, hi, step_a, step_v, filling):
+    """Elements lo..hi of a row whose place in the big tensor is a."""
+    if step_a == 1 and (P.mode == "fill" or step_v == 1):
+        at = lo + 0
+        for j in range(lo, lo + (hi - lo) // (4 * P.W) * (4 * P.W), 4 * P.W):
+            for u in static(range(4)):
+                put_vector(P, a + j + u * P.W, v + j + u * P.W, filling, None)
+            at = j + 4 * P.W
+        for j in range(at, hi, P.W):
+            put_vector(P, a + j, v + j, filling, first(P.W, hi - j))
+    else:
+        for j in range(lo, hi):
+            put(P, a + j * step_a, v + j * step_v, filling)
+
+
+@inline
+def position(P, i, size):
+    """An index that fits as a position."""
+    if P.negative and i < 0:
+        i += size
+    return i
+
+
+@inline
+def get_dense(P, a, v, p, lo, hi, size, step, coming):
+    """Elements lo..hi of a line, of what lies in order but for the big tensor's, whose next line at
+    ``coming`` is asked for meanwhile: processors foresee no jumps to and fro."""
+    at = lo + 0
+    for j in range(lo, lo + (hi - lo) // ASKED * ASKED, ASKED):
+        if j < size:
+            prefetch(coming + j * step)
+        for u in static(range(ASKED)):
+            v[j + u] = a[position(P, i64(p[j + u]), size) * step]
+        at = j + ASKED
+    for j in range(at, hi):
+        v[j] = a[position(P, i64(p[j]), size) * step]
+
+
+@inline
+def move_each(P, a, v, indices, lo, hi, steps, sizes, skipped, filling):
+    """Elements lo..hi of a line whose indices change along it."""
+    step_a, step_v = steps[0], steps[1]
+    step_i = [steps[2 + k] for k in static(range(P.K))]
+    size = [sizes[2 * k] for k in static(range(P.K))]
+    step_at = [sizes[2 * k + 1] for k in static(range(P.K))]
+    for j in range(lo, hi):
+        to = a + j * step_a
+        keep = bool_(True)
+        for k in static(range(P.K)):
+            i = i64(indices[k][j * step_i[k]])
+            if P.skips:
+                keep = keep and i != skipped
+            to = to + position(P, i, size[k]) * step_at[k]
+        if P.skips:
+            if keep:
+                put(P, to, v + j * step_v, filling)
+        else:
+            put(P, to, v + j * step_v, filling)
+
+
+@inline
+def row_at(P, shape, big, indices, sizes):
+    """Where the row that the indices choose is in the big tensor, and whether it is moved."""
+    keep = bool_(True)
+    for k in static(range(P.K)):
+        i = i64(indices[k][0])
+        if P.mode == "get":
+            keep = keep and from_low(P, i, sizes[2 * k]) < reach(P, sizes[2 * k])
+        if P.skips:
+            keep = keep and i != shape.skipped
+        big = big + position(P, i, sizes[2 * k]) * sizes[2 * k + 1]
+    return big, keep
+
+
+@inline
+def ask_for_row(P, big, indices, sizes, lo, hi):
+    """Asks for the first lines of the cache of the row that the indices choose, if they fit."""
+    for k in static(range(P.K)):
+        at = position(P, i64(indices[k][0]), sizes[2 * k])
+        big = big + at * sizes[2 * k + 1]
+    line = static(64 // P.T.size)
+    for j in range(lo, min(hi, lo + 4 * line), line):
+        prefetch(big + j)
+
+
+@inline
+def move_line(P, shape, steps, sizes, big, v, indices, lo, hi, coming, filling):
+    """Elements lo..hi of a line; ``coming``: where the next line is in the big tensor. False, and
+    nothing done, where an index is bad that was not checked before."""
+    fit = bool_(True)
+    if P.row:
+        a, keep = row_at(P, shape, big, indices, sizes)
+        if keep:
+            move_row(P, a, v, lo, hi, steps[0], steps[1], filling)
+        elif P.mode == "get":
+            fit = bool_(False)
+    else:
+        if P.mode == "get":
+            for k in static(range(P.K)):
+                fit = fit and all_fit(P, indices[k], lo, hi, steps[2 + k], sizes[2 * k])
+        dense = steps[0] == 0 and steps[1] == 1 and steps[2] == 1
+        if fit and P.mode == "get" and P.K == 1 and dense:
+            get_dense(P, big, v, indices[0], lo, hi, sizes[0], sizes[1], coming)
+        elif fit:
+            move_each(P, big, v, indices, lo, hi, steps, sizes, shape.skipped, filling)
+    return fit
 
 
 @native
-def elements(
-    bufs: ptr[raw], desc: ptr[i64], *, T, I, AT, VALUES, INDEX, MODE, LOGICAL, N=i64
-) -> i64:
-    """Mode "fill" writes one number of type N. desc: lines, dims, size and step along the dim, then
-    (size, step in the big tensor, step in the values, step in the index) per dim of the index."""
-    lines = desc[0]
-    dims = desc[1]
-    size = desc[2]
-    step = desc[3]
-    walk = desc + 4
-    last = walk + 4 * (dims - 1)
-    n = last[0]
-    step_a = last[1]
-    step_v = last[2]
-    step_i = last[3]
-    index = ptr[I](bufs[INDEX])
-    for row in range(lines):
-        rest = row + 0
-        p = index + 0
-        for back in range(dims - 1):
-            d = 4 * (dims - 2 - back)
-            p = p + rest % walk[d] * walk[d + 3]
-            rest = rest // walk[d]
-        for j in range(n):
-            i = i64(p[j * step_i])
-            if i < 0 or i >= size:
-                return status(i, 0)
-    big = ptr[T](bufs[AT])
-    values = ptr[T](bufs[VALUES])
-    for row in range(lines):
-        rest = row + 0
-        p = index + 0
-        a = big + 0
-        v = values + 0
-        for back in range(dims - 1):
-            d = 4 * (dims - 2 - back)
-            place = rest % walk[d]
-            p = p + place * walk[d + 3]
-            a = a + place * walk[d + 1]
-            v = v + place * walk[d + 2]
-            rest = rest // walk[d]
-        for j in range(n):
-            i = i64(p[j * step_i])
-            if MODE == "fill":
-                a[i * step + j * step_a] = number(bufs[VALUES], T, N, LOGICAL)
-            else:
-                put(a + i * step + j * step_a, v + j * step_v, MODE, LOGICAL)
+def move_job(u0: i64, u1: i64, args: raw, *, P) -> void:
+    """Units u0..u1. A unit is a piece of each of some lines."""
+    work = ptr[WalkWork](args)
+    shape, steps, sizes, outer = parts_of(P, work.desc)
+    big = ptr[P.T](work.big)
+    filling = number(P, work.values) if P.mode == "fill" else P.T(0)
+    for u in range(u0, u1):
+        group = u // work.pieces
+        lo = (u - group * work.pieces) * work.piece
+        hi = min(lo + work.piece, shape.n)
+        begin = group * work.together
+        index, offset = odometer(P.per, outer, shape.dims, begin)
+        for _r in range(begin, min(begin + work.together, work.lines)):
+            a = big + offset[0]
+            v = ptr[P.T](work.values) + offset[1]
+            indices = indices_at(P, work.bufs, offset)
+            advance(P.per, outer, shape.dims, index, offset)
+            coming = big + offset[0]
+            if P.row:
+                ask_for_row(P, coming, indices_at(P, work.bufs, offset), sizes, lo, hi)
+            if not move_line(P, shape, steps, sizes, a, v, indices, lo, hi, coming, filling):
+                work.failed = 1
+
+
+@inline
+def divide(P, work, shape):
+    """Says what a unit is; gives the number of units."""
+    n = shape.n
+    if P.mode == "get":
+        work.together = max(PIECE // n, 1)
+        work.piece = min(n, i64(PIECE))
+    else:
+        work.together = shape.together
+        work.piece = n
+        shares = min(pool_threads(), n * P.T.size // COLUMNS)
+        if P.cut and work.lines // work.together < shares:
+            line = static(64 // P.T.size)  # of the cache
+            work.piece = ((n + shares - 1) // shares + line - 1) // line * line
+    work.pieces = (n + work.piece - 1) // work.piece
+    return (work.lines + work.together - 1) // work.together * work.pieces
+
+
+@native
+def walk_kernel(bufs: ptr[raw], desc: ptr[i64], *, P) -> i64:
+    """See the module's docstring."""
+    shape, _steps, _sizes, outer = parts_of(P, desc)
+    work = local(WalkWork)
+    work.bufs = bufs
+    work.big = bufs[P.at]
+    work.values = bufs[P.values]
+    work.desc = desc
+    work.failed = 0
+    work.lines = 1
+    for d in range(shape.dims):
+        work.lines *= outer[d * (1 + P.per)]
+    n = shape.n
+    if shape.early != 0:
+        lines_of_share = max(THREAD // (1 if P.row else n), 1)
+        pool_run(address(check_job, P=P), work.lines, lines_of_share, raw(work))
+    if work.failed == 0:
+        units = divide(P, work, shape)
+        of_share = max(THREAD // (work.together * work.piece), 1)
+        pool_run(address(move_job, P=P), units, of_share, raw(work))
+    if work.failed != 0:
+        return first_bad(bufs, desc, work.lines, P=P)
     return 0
 
 
@@ -219,7 +445,10 @@ class BadIndex:
 
 
 def compile_gather(what: Gather, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
-    return compile_native(what, gather_kernel(what, outs, ins), outs, ins)
+    kernel = gather_kernel(what, outs, ins)
+    over = compile_native(what, kernel, outs, ins)
+    fresh = compile_native(what, replace(kernel, desc=(0, *kernel.desc[1:])), outs, ins)
+    return Launch(fresh.fresh, over.into, (fresh, over))
 
 
 def compile_scatter(what: Scatter, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
@@ -230,7 +459,7 @@ def gather_kernel(what: Gather, outs: Sequence[Layout], ins: Sequence[Any]) -> N
     if not what.dims:
         return gather_kernel(replace(what, dims=(0,)), flattened(outs), flattened(ins))
     x, *indices = ins
-    buffers = {"AT": 1, "VALUES": 0, "INDEX": 2}
+    buffers: dict[str, Any] = {"at": 1, "values": 0, "first": 2}
     if what.at is None:
         return element_kernel(GET, what, x, indices[0], outs[0], buffers)
     return block_kernel(GET, what, x, indices, outs[0], buffers)
@@ -243,7 +472,11 @@ def scatter_kernel(what: Scatter, outs: Sequence[Layout], ins: Sequence[Any]) ->
         return scatter_kernel(replace(what, dims=(0,)), flattened(outs), flattened(ins))
     indices = [*ins[1:]]
     source = indices.pop(what.source - 1)
-    buffers = {"AT": 0, "VALUES": 1 + what.source, "INDEX": 2 if what.source > 1 else 3}
+    buffers: dict[str, Any] = {
+        "at": 0,
+        "values": 1 + what.source,
+        "first": 2 if what.source > 1 else 3,
+    }
     if what.at is None:
         mode = FILL if isinstance(source, type) else what.fold
         return element_kernel(mode, what, outs[0], indices[0], source, buffers)
@@ -259,87 +492,82 @@ def flattened(layouts: Sequence[Layout]) -> list[Layout]:
     return [L.contiguous((layout.numel,), layout.dtype, layout.device) for layout in layouts]
 
 
-def options_of(mode: str, big: Layout, index: Layout, buffers: dict[str, int]) -> dict[str, Any]:
-    """What fixes either kernel: moving needs no more than an element's size."""
-    add = mode in (ADD, FILL)
-    result = NUMBERS.get(big.dtype.name) if add else WORDS.get(big.itemsize)
-    if result is None:
-        raise Unsupported
-    return {
-        "T": result, "I": i32 if index.dtype.name == "int32" else i64, "MODE": mode,
-        "LOGICAL": big.dtype.kind == "b", **buffers,
-    }  # fmt: skip
-
-
-def lines_of(sizes: tuple[int, ...]) -> int:
-    """All dims but the last."""
-    return 0 if 0 in sizes else math.prod(sizes[:-1])
-
-
 def block_kernel(
     mode: str, what: Gather | Scatter, big: Layout, indices: Sequence[Layout], values: Layout,
-    buffers: dict[str, int],
+    buffers: dict[str, Any],
 ) -> NativeKernel:  # fmt: skip
-    """The kernel ``blocks``, for index tensors that lie alike."""
-    index = indices[0]
-    alike = all([i.contiguous and i.shape == index.shape and i.dtype is index.dtype
-                 for i in indices])  # fmt: skip
+    """The kernel for blocks of the big tensor at positions that index tensors say together."""
+    dtype = indices[0].dtype
     spanned = values.ndim - (max(big.ndim, 1) - len(what.dims))  # dims of the index in the values
+    alike = all([i.dtype is dtype and i.ndim <= max(spanned, 0) for i in indices])
     if not alike or what.at is None or spanned < 0 or len(indices) > 15:
         raise Unsupported
-    options = options_of(mode, big, index, buffers)
-    first, end = what.at, what.at + spanned
-    merged, (steps,) = collapse(values.shape[first:end], [values.strides[first:end]])
-    if len(merged) > 1:
-        raise Unsupported
-    kept = [d for d in range(big.ndim) if d not in what.dims]
-    rest = [d for d in range(values.ndim) if not first <= d < end]
-    sizes, (big_steps, value_steps) = collapse(
-        [big.shape[d] for d in kept],
-        [[big.strides[d] for d in kept], [values.strides[d] for d in rest]],
-    )
-    if not sizes:
-        sizes, big_steps, value_steps = (1,), (0,), (0,)
+    at, end = what.at, what.at + spanned
+    common = tuple(values.shape[at:end])
+    kept = [s for d, s in enumerate(big.strides) if d not in what.dims]
+    columns = [[*kept[:at], *[0] * spanned, *kept[at:]], values.strides]
+    for index in indices:
+        steps = broadcast_strides(index.shape, index.strides, common)
+        columns.append([*[0] * at, *steps, *[0] * (values.ndim - end)])
     skipped = getattr(what, "skipped", None)
-    desc = [index.numel, steps[0] if steps else 0, lines_of(sizes), len(sizes),
-            NOTHING if skipped is None else skipped]  # fmt: skip
-    for d in what.dims:
-        desc += (big.shape[d], big.strides[d]) if big.ndim else (1, 0)
-    for each in zip(sizes, big_steps, value_steps, strict=True):
-        desc += each
-    options |= {"K": len(indices), "NEGATIVE": what.negative}
-    return NativeKernel(
-        blocks, options, tuple(desc), BadIndex(what.refuse), max(values.numel, index.numel),
-        preload=mode != GET,
-    )  # fmt: skip
+    template = partial(Walk, mode, big, indices[0], len(indices), negative=what.negative,
+                       skips=skipped is not None, **buffers)  # fmt: skip
+    places = [(big.shape[d], big.strides[d]) if big.ndim else (1, 0) for d in what.dims]
+    work = max(values.numel, *[index.numel for index in indices])
+    return walk(template, what, values.shape, columns, (at, end), places, work)
 
 
 def element_kernel(
     mode: str, what: Gather | Scatter, big: Layout, index: Layout, values: Layout | type,
-    buffers: dict[str, int],
+    buffers: dict[str, Any],
 ) -> NativeKernel:  # fmt: skip
-    """The kernel ``elements``; ``values`` is the type of a number in mode "fill"."""
+    """The kernel for an index that says for each element where it is; ``values`` is the type of a
+    number in mode "fill"."""
     if big.ndim == 0 or index.ndim == 0 or not index.numel:
         raise Unsupported
-    options = options_of(mode, big, index, buffers)
+    kind = None
     if isinstance(values, type):
         if values is complex:
             raise Unsupported
-        options["N"] = f64 if values is float else i64
-        value_steps: Any = (0,) * index.ndim
+        kind = f64 if values is float else i64
+        steps: Any = (0,) * index.ndim
     elif values.ndim == 0:
         raise Unsupported
     else:
-        value_steps = values.strides
+        steps = values.strides
     dim = what.dims[0]
-    steps = tuple([0 if d == dim else s for d, s in enumerate(big.strides)])
-    sizes, (a, v, i) = collapse(index.shape, [steps, value_steps, index.strides])
+    across = [0 if d == dim else s for d, s in enumerate(big.strides)]
+    template = partial(Walk, mode, big, index, 1, number=kind, **buffers)
+    places = [(big.shape[dim], big.strides[dim])]
+    columns = [across, steps, index.strides]
+    return walk(template, what, index.shape, columns, (dim, dim + 1), places, index.numel)
+
+
+def walk(
+    template: Callable[..., Walk], what: Gather | Scatter, shape: Sequence[int],
+    columns: Sequence[Any], indexed: tuple[int, int], places: Sequence[tuple[int, int]], work: int,
+) -> NativeKernel:  # fmt: skip
+    """The kernel that walks over a shape. ``columns``: the steps of the big tensor, the values and
+    the index tensors; ``indexed``: which dims are those of the index tensors; ``places``: the sizes
+    and steps of the dims that these stand for."""
+    if 0 in shape:  # there may be indices to check all the same
+        raise Unsupported
+    at, end = indexed
+    groups = [
+        collapse(shape[a:b], [column[a:b] for column in columns])
+        for a, b in ((0, at), (at, end), (end, len(shape)))
+    ]
+    sizes = [size for each, _ in groups for size in each]
+    steps = [[s for _, merged in groups for s in merged[k]] for k in range(len(columns))]
+    together = math.prod(sizes[len(groups[0][0]) : -1])
     if not sizes:
-        sizes, a, v, i = (1,), (0,), (0,), (0,)
-    desc = [lines_of(sizes), len(sizes), big.shape[dim], big.strides[dim]]
-    for each in zip(sizes, a, v, i, strict=True):
-        desc += each
-    return NativeKernel(
-        elements, options, tuple(desc), BadIndex(what.refuse), index.numel,
-        preload=mode != GET,
-    )  # fmt: skip
+        sizes, steps = [1], [[0] for _ in columns]
+    inner = [each[-1] for each in steps]
+    P = template(row=not any(inner[2:]), cut=bool(groups[2][0]) or not groups[1][0])
+    skipped = getattr(what, "skipped", None)
+    desc = [1, len(sizes) - 1, sizes[-1], together, NOTHING if skipped is None else skipped, *inner]
+    for place in places:
+        desc += place
+    desc += words_of(sizes[:-1], [each[:-1] for each in steps])
+    return NativeKernel(walk_kernel, {"P": P}, tuple(desc), BadIndex(what.refuse), work,
+                        preload=P.mode != GET)  # fmt: skip

@@ -29,8 +29,10 @@ from antorcha.devices.cpu.sort_long import LONGEST, one_line
 from antorcha.lang.kernels import Launch, Sort
 from antorcha.lang.native import (
     address,
+    ctz,
     i64,
     inline,
+    mask_bits,
     memset,
     native,
     ptr,
@@ -38,6 +40,8 @@ from antorcha.lang.native import (
     static,
     struct,
     u64,
+    vec,
+    vload,
     void,
 )
 from antorcha.runtime.memory import layout as L
@@ -51,6 +55,8 @@ MERGED = 128
 """The longest line that is merged."""
 FEW = 16
 """So many greatest elements are kept in order while a line is read."""
+SIFTED = 256
+"""Elements, at least, that are read before others are compared with the last of the least."""
 LONG = 1 << 14
 """From here a line is sorted by digits of 11 bits, not 8."""
 TABLES = 6 * 2048 * 8
@@ -256,8 +262,9 @@ def keep_few(K, a, p, b, q, n, wanted):
 
 
 @inline
-def keep_top(K, a, p, b, q, count, n, wanted):
-    """The least ``wanted`` of n words, in order; gives where they are: 0 for a, 1 for b."""
+def keep_least(K, a, p, b, q, count, n, wanted):
+    """The least ``wanted`` of n words, in the order in which they stand in a, in b; gives the
+    greatest key among them."""
     rank = narrow_down(a, p, b, q, count, n, wanted - 1, K=K)
     edge = b[0] >> K.base
     k = i64(0)
@@ -270,8 +277,68 @@ def keep_top(K, a, p, b, q, count, n, wanted):
         if keep:
             move_word(K, b, q, k, a, p, i)
             k += 1
+    return edge
+
+
+@inline
+def keep_top(K, a, p, b, q, count, n, wanted):
+    """The least ``wanted`` of n words, in order; gives where they are: 0 for a, 1 for b."""
+    keep_least(K, a, p, b, q, count, n, wanted)
     # b is whole: a serves as its other side
-    return 1 - sort_words(K, b, q, a, p, count, k)
+    return 1 - sort_words(K, b, q, a, p, count, wanted)
+
+
+@inline
+def less_than(K, x, edge):
+    """Which of 64 elements have a lesser key, element 0 lowest."""
+    U = static(K.U)
+    W = static(64 // K.U.size)
+    word = u64(0)
+    for k in static(range(K.U.size)):
+        less = key_of(K, vload(x + k * W, W)) < vec[U, W](U(edge))
+        word = word | mask_bits(less) << (k * W)
+    return word
+
+
+@inline
+def sift(K, a, p, b, q, count, x, n, wanted):
+    """The least ``wanted`` elements of a line of n that lie in order, in their order; gives where
+    they are: 0 for a, 1 for b.
+
+    Of what is read, only elements are kept that are less than the last of the least so far (an
+    equal one comes too late). When there are many, the least of these are kept.
+    """
+    room = max(4 * wanted, i64(SIFTED))
+    for i in range(room):
+        put_word(K, a, p, i, key_of(K, x[i]), i)
+    edge = keep_least(K, a, p, b, q, count, room, wanted)
+    side = i64(1)
+    kept = wanted + 0
+    at = room + 0
+    while at < n:
+        a, b = b, a
+        p, q = q, p
+        side = 1 - side
+        while at + 64 <= n and kept + 64 <= room:
+            word = less_than(K, x + at, edge)
+            while word != 0:
+                i = at + i64(ctz(word))
+                put_word(K, a, p, kept, key_of(K, x[i]), i)
+                kept += 1
+                word = word & (word - 1)
+            at += 64
+        if at + 64 > n and kept + 64 <= room:
+            for i in range(at, n):
+                key = key_of(K, x[i])
+                if u64(key) < edge:
+                    put_word(K, a, p, kept, key, i)
+                    kept += 1
+            at = n + 0
+        edge = keep_least(K, a, p, b, q, count, kept, wanted)
+        kept = wanted + 0
+    # the least are in b, which is a where the two were changed
+    found = 1 - sort_words(K, b, q, a, p, count, wanted)
+    return found if side == 1 else 1 - found
 
 
 @native
@@ -294,10 +361,15 @@ def line_job(r0: i64, r1: i64, args: raw, *, K) -> void:
         x = ptr[static(K.U)](work.bufs[2 if K.indices else 1]) + at_x
         values = ptr[static(K.U)](work.bufs[0]) + at_v
         indices = ptr[i64](work.bufs[1]) + at_i
-        nan = read_line(K, a, p, x, n, t.step_x)
+        sifted = t.step_x == 1 and n >= 4 * SIFTED and 8 * t.out <= n
+        nan = i64(0)
+        if K.mode != "top" or not sifted:
+            nan = read_line(K, a, p, x, n, t.step_x)
         if K.mode == "sort" or K.mode == "top":
             side = i64(1)
-            if K.mode == "top" and t.out <= FEW and n > RUN:
+            if K.mode == "top" and sifted:
+                side = sift(K, a, p, b, q, count, x, n, t.out)
+            elif K.mode == "top" and t.out <= FEW and n > RUN:
                 keep_few(K, a, p, b, q, n, t.out)
             elif K.mode == "top" and n > MERGED and t.out <= n // 4:
                 side = keep_top(K, a, p, b, q, count, n, t.out)

@@ -186,20 +186,8 @@ def numbered(batch: Batch, run: Any, values: Values) -> Any:
     return call(run, whole) if _ndim(values[0]) else batch.one_by_one(run, values)
 
 
-def indexed(batch: Batch, run: Any, values: Values) -> Any:
-    """The same of ``index_select`` and its like: one vector of indices for all examples."""
-    op = record_of(run)
-    dim, index, *others = values[1:]
-    ndim = _ndim(values[0])
-    if batch.has(index) or not ndim:
-        return batch.one_by_one(run, values)
-    if others and isinstance(others[0], Tensor) and _ndim(others[0]):
-        others[0] = beside(batch.whole(others[0]), ndim)
-    return call(run, [batch.whole(values[0]), _shifted(dim, ndim, op.name), index, *others])
-
-
 def listed(batch: Batch, run: Any, values: Values) -> Any:
-    """The same of a list of tensors, such as ``cat``'s."""
+    """An op along a dim of each of a list of tensors, such as ``cat``."""
     tensors, dim = values
     ndim = max(map(_ndim, tensors))
     if run.name == "stack":
@@ -254,7 +242,7 @@ def sums_of_losses(batch: Batch, run: Any, values: Values) -> Any:
 
 
 _RULES: dict[str, Callable[..., Any]] = {
-    "along": along, "copies": copies, "images": images, "indexed": indexed, "leading": leading,
+    "along": along, "copies": copies, "images": images, "leading": leading,
     "listed": listed, "losses": sums_of_losses, "matrices": matrices, "medians": medians,
     "numbered": numbered, "pointwise": pointwise, "reduction": reduction,
 }  # fmt: skip

@@ -15,8 +15,8 @@ What has none is run example by example.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from antorcha.core.shapes import normalize_dim, normalize_dims
 from antorcha.ops.kinds.operands import common_dtype
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from antorcha.tensor.batched import Batch
 
 Values = Sequence[Any]
+Kind = TypeVar("Kind")
 _OWN_DTYPES = ("predicate", "own", "copy", "masked")
 
 
@@ -72,6 +73,17 @@ def call(op: Any, values: Values) -> Any:
         *values[:n],
         **{k: v for (k, v), d in zip(named.items(), defaults, strict=True) if v is not d},
     )
+
+
+def instances_in(values: Iterable[Any], kind: type[Kind]) -> list[Kind]:
+    """What there is of exactly this class among a call's arguments, in tuples and lists, too."""
+    found: list[Kind] = []
+    for value in values:
+        if type(value) is kind:
+            found.append(value)
+        elif type(value) in (tuple, list):
+            found += instances_in(value, kind)
+    return found
 
 
 def _ndim(value: Any) -> int:

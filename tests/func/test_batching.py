@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -210,8 +210,17 @@ def others() -> dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
     return found
 
 
+@pytest.fixture
+def doubles() -> Iterator[None]:
+    """The numbers of this test are float64, and the same in each run."""
+    torch.manual_seed(0)
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
 @pytest.mark.parametrize("name", [*own_indices(), *others()])
-def test_arguments_of_their_own(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_arguments_of_their_own(name: str, doubles: None, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(batch: Any, run: Any, values: Any) -> Any:
         raise AssertionError(f"{run.name} ran one by one")
 
@@ -239,7 +248,7 @@ def test_indices_of_examples_are_checked() -> None:
         torch.vmap(lambda x, s: x.masked_scatter(x >= 0, s))(x, x[:, :2])
 
 
-def test_statistics_of_all_examples() -> None:
+def test_statistics_of_all_examples(doubles: None) -> None:
     """Running statistics that the examples share move once for each of them."""
     images = torch.rand(3, 6, 4)
     ours, theirs = torch.zeros(4), torch.zeros(4)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -19,10 +19,8 @@ SIZE = 3
 WAYS = ("all", "the first", "all but the first")
 CHUNKS = 4
 ONE_BY_ONE = {
-    "batch_norm_node", "block_diag_list", "counts_of", "embedding", "gru_sequence", "histc",
-    "index_add", "index_copy", "index_fill", "index_select", "lstm_sequence", "masked_scatter",
-    "member", "nonzero_columns", "places_in", "put", "rnn_relu_sequence", "rnn_tanh_sequence",
-    "selected", "take", "unique_parts",
+    "batch_norm_node", "counts_of", "gru_sequence", "histc", "lstm_sequence", "nonzero_columns",
+    "rnn_relu_sequence", "rnn_tanh_sequence", "selected", "unique_parts",
 }  # fmt: skip
 """The ops of some of whose calls the examples are run one by one."""
 LOOKED_AT = {
@@ -161,6 +159,107 @@ def test_records(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not failures, "\n".join(failures)
     assert not alone - ONE_BY_ONE
     assert not looked - LOOKED_AT
+
+
+def own_indices() -> dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
+    """Calls with another index for each example, in place and with what samples do not have."""
+    x, index = torch.rand(3, 4, 5), torch.tensor([[0, 1], [3, 1], [3, 0]])
+    source, scalars, one = torch.rand(3, 2, 5), torch.rand(3), torch.zeros(3, 1, dtype=torch.int64)
+    mask = x > 0.5
+    return {
+        "add": (lambda x, i, s: x.index_add_(0, i, s, alpha=2), (x, index, source)),
+        "add at -1": (lambda x, i, s: x.index_add(-1, i, s), (x.mT, index, source.mT)),
+        "add to a scalar": (lambda x, i, s: x.index_add(0, i, s), (scalars, one, torch.rand(3, 1))),
+        "add, int32": (lambda i, s: x[0].index_add(0, i, s), (index.int(), source)),
+        "copy": (lambda x, i, s: x.index_copy_(0, i, s), (x, index, source)),
+        "fill": (lambda x, i: x.index_fill_(0, i - 4, 2.5), (x, index)),
+        "fill by a tensor": (lambda x, i, v: x.index_fill_(0, i, v), (x, index, scalars)),
+        "fill at the same": (lambda x, v: x.index_fill(0, index[0], v), (x, scalars)),
+        "select of a scalar": (lambda x, i: x.index_select(0, i), (scalars, one)),
+        "put": (lambda x, i, s: x.put_(i - 5, s), (x, index, source[..., 0])),
+        "put, transposed": (lambda x, i, s: x.t().put_(i, s, True), (x, index, source[..., 0])),
+        "take": (lambda i: x.take(i - 5), (index,)),
+        "masks": (lambda x, m, s: x.masked_scatter_(m, s), (x, mask, torch.rand(3, 21))),
+        "a mask that broadcasts": (lambda m: x[0].masked_scatter(m, x[1]), (mask[:, :1],)),
+    }
+
+
+def others() -> dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
+    """Calls in which some arguments are the same for all examples, and ops of state."""
+    x, values = torch.rand(3, 6).sort(1)[0], torch.rand(3, 2, 2)
+    images, mean = torch.rand(3, 6, 4, 2), torch.zeros(3, 4)
+    sequences, ints = torch.rand(3, 5, 2, 4), torch.tensor([[1, 2], [3, 4], [0, 1]])
+
+    def norm(x: Tensor, mean: Tensor, var: Tensor) -> Any:
+        y = torch.nn.functional.batch_norm(x, mean, var, training=True)
+        return y, mean, var
+
+    found: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+        "sorted by the example": (torch.searchsorted, (x, values)),
+        "one sorted": (lambda v: torch.searchsorted(x[0], v, right=True), (values,)),
+        "one value": (lambda x: torch.searchsorted(x, values[0]), (x,)),
+        "sorter": (lambda x, v, s: torch.searchsorted(x, v, sorter=s), (x, values, x.argsort(1))),
+        "is in": (torch.isin, (ints, ints + 1)),
+        "is not in one": (lambda i: torch.isin(i, ints[0], invert=True), (ints,)),
+        "statistics": (norm, (images, mean, mean + 1)),
+        "no statistics": (lambda x: norm(x, None, None)[0], (images,)),
+    }
+    for cell in (torch.nn.LSTM, torch.nn.GRU, torch.nn.RNN):
+        net = cell(4, 3, 2, bidirectional=True)
+        found[cell.__name__] = (lambda s, net=net: net(s)[0], (sequences,))
+    return found
+
+
+@pytest.fixture
+def doubles() -> Iterator[None]:
+    """The numbers of this test are float64, and the same in each run."""
+    torch.manual_seed(0)
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.parametrize("name", [*own_indices(), *others()])
+def test_arguments_of_their_own(name: str, doubles: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(batch: Any, run: Any, values: Any) -> Any:
+        raise AssertionError(f"{run.name} ran one by one")
+
+    call, given = {**own_indices(), **others()}[name]
+    each = [results(call(*[t[k].clone() for t in given])) for k in range(3)]
+    monkeypatch.setattr(batched.Batch, "one_by_one", refused)
+    monkeypatch.setattr(MappedCall, "_one_by_one", refused)
+    found = results(torch.vmap(call)(*[t.clone() for t in given]))
+    assert not different(found, [torch.stack(c, 0) for c in zip(*each, strict=True)], [])
+
+
+def test_indices_of_examples_are_checked() -> None:
+    x, index = torch.rand(3, 4), torch.tensor([[0, 1], [3, 1], [3, 0]])
+    select = torch.vmap(lambda x, i: x.index_select(0, i))
+    for wrong in (index + 1, index - 1):
+        with pytest.raises(IndexError, match="out of bounds"):
+            select(x, wrong)
+    with pytest.raises(RuntimeError, match="supposed to be a vector"):
+        select(x, index.unsqueeze(1))
+    with pytest.raises(RuntimeError, match="Expected dtype"):
+        select(x, index.float())
+    with pytest.raises(RuntimeError, match="Number of indices"):
+        torch.vmap(lambda x, i: x.index_add(0, i, x))(x, index)
+    with pytest.raises(RuntimeError, match="out of bounds"):
+        torch.vmap(lambda x, s: x.masked_scatter(x >= 0, s))(x, x[:, :2])
+
+
+def test_statistics_of_all_examples(doubles: None) -> None:
+    """Running statistics that the examples share move once for each of them."""
+    images = torch.rand(3, 6, 4)
+    ours, theirs = torch.zeros(4), torch.zeros(4)
+
+    def call(x: Tensor, mean: Tensor) -> Tensor:
+        return torch.nn.functional.batch_norm(x, mean, torch.ones(4), training=True)
+
+    torch.vmap(call, in_dims=(0, None))(images, ours)
+    for each in images:
+        call(each, theirs)
+    assert ours.tolist() == theirs.tolist()
 
 
 def test_what_is_listed_is_there() -> None:

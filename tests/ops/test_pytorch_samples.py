@@ -129,7 +129,7 @@ def check_chunk(dtype: str, chunk: int, grad: bool, most: int) -> None:
 
 
 def test_most_of_pytorchs_entries_are_here() -> None:
-    assert len(held()) >= 600
+    assert len(held()) >= 680
     assert not set(PARTLY) & set(lacking())
 
 
@@ -148,13 +148,13 @@ def test_samples_and_their_gradients(dtype: str, chunk: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("chunk", range(CHUNKS))
-@pytest.mark.parametrize("dtype", ["bfloat16"])
-def test_samples_and_their_gradients_in_halves(dtype: str, chunk: int) -> None:
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32", "complex64"])
+def test_samples_and_their_gradients_in_narrower_dtypes(dtype: str, chunk: int) -> None:
     check_chunk(dtype, chunk, True, QUICK)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("chunk", range(CHUNKS))
-@pytest.mark.parametrize("dtype", ["float16", "complex64", "int64", "uint8", "bool"])
+@pytest.mark.parametrize("dtype", ["int64", "uint8", "bool"])
 def test_samples_in_other_dtypes(dtype: str, chunk: int) -> None:
     check_chunk(dtype, chunk, False, QUICK)

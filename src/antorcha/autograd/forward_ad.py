@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import antorcha.autograd as autograd
@@ -26,7 +26,7 @@ from antorcha.autograd.modes import enable_grad
 from antorcha.core import modes
 from antorcha.core.hooks import hooks
 from antorcha.errors import DtypeError, GraphError, ValueRangeError, explain_missing
-from antorcha.ops.kinds.batching import call, record_of
+from antorcha.ops.kinds.batching import call, instances_in, record_of
 from antorcha.ops.kinds.record import InPlace, Op, T
 from antorcha.runtime.tensor import Tensor, take_fields
 from antorcha.tensor.subclass import disabled_torch_function
@@ -172,21 +172,12 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
 
 
 # ----------------------------------------------------------------------------------------- calls
-def _duals_in(values: Iterable[Any]) -> list[Dual]:
-    found: list[Dual] = []
-    for value in values:
-        if type(value) is Dual:
-            found.append(value)
-        elif type(value) in (tuple, list):
-            found += _duals_in(value)
-    return found
-
-
 def run_dual(op: Op | InPlace, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A call with dual tensors among its arguments; NotImplemented where there are none, or the op
     is made of others."""
     record = record_of(op)
-    duals = list({id(each): each for each in _duals_in((*args, *kwargs.values()))}.values())
+    given = instances_in((*args, *kwargs.values()), Dual)
+    duals = list({id(each): each for each in given}.values())
     if not duals or record.is_composite:
         return NotImplemented
     values = record.bind(args, kwargs)[4]

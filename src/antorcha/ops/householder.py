@@ -57,18 +57,27 @@ geqrf.has_no_derivative()
 def check_reflectors(op: str, input: Layout, tau: Layout) -> None:
     """A stack of matrices of vectors, and the factors that belong to them."""
     check_matrix(op, input, "input")
-    if tau.ndim != input.ndim - 1:
+    _check_beside(op, input, "tau", tau, 1)
+
+
+def _check_beside(op: str, input: Layout, name: str, other: Layout, dims: int) -> None:
+    """Another operand, whose last dims belong to one matrix of the input: of the same stack."""
+    if other.ndim - dims != input.ndim - 2:
+        fewer = "one dimension less than" if dims == 1 else "the same number of dimensions as"
         raise ShapeError(
-            f"{op}: Expected tau to have one dimension less than input, but got tau.ndim equal to "
-            f"{tau.ndim} and input.ndim is equal to {input.ndim}"
+            f"{op}: Expected {name} to have {fewer} input, but got {name}.ndim equal to "
+            f"{other.ndim} and input.ndim is equal to {input.ndim}"
         )
-    if tuple(tau.shape[:-1]) != tuple(input.shape[:-2]):
+    batch = tuple(other.shape[: other.ndim - dims])
+    if batch != tuple(input.shape[:-2]):
         raise ShapeError(
-            f"{op}: Expected batch dimensions of tau to be equal to input.shape[:-2], but got "
-            f"{tuple(tau.shape[:-1])}"
+            f"{op}: Expected batch dimensions of {name} to be equal to input.shape[:-2], but got "
+            f"{batch}"
         )
-    if tau.dtype is not input.dtype:
-        raise DtypeError(f"{op}: tau dtype {tau.dtype} does not match input dtype {input.dtype}")
+    if other.dtype is not input.dtype:
+        raise DtypeError(
+            f"{op}: {name} dtype {other.dtype} does not match input dtype {input.dtype}"
+        )
 
 
 @kernel(name="linalg_householder_product", namespace=LINALG, batching="leading")
@@ -170,21 +179,7 @@ def ormqr(
     op = "ormqr"
     check_reflectors(op, input, tau)
     check_matrix(op, other, "other")
-    if other.ndim != input.ndim:
-        raise ShapeError(
-            f"{op}: Expected other to have the same number of dimensions as input, but got "
-            f"other.ndim equal to {other.ndim} and input.ndim is equal to {input.ndim}"
-        )
-    if tuple(other.shape[:-2]) != tuple(input.shape[:-2]):
-        raise ShapeError(
-            f"{op}: Expected batch dimensions of other to be equal to input.shape[:-2], but got "
-            f"{tuple(other.shape[:-2])}"
-        )
-    if other.dtype is not input.dtype:
-        raise DtypeError(
-            f"{op}: Expected input and other to have the same dtype, but input has dtype "
-            f"{input.dtype} and other has dtype {other.dtype}"
-        )
+    _check_beside(op, input, "other", other, 2)
     side, k = -2 if left else -1, tau.shape[-1]
     if other.shape[side] != input.shape[-2]:
         raise ShapeError(f"{op}: other.shape[{side}] must be equal to input.shape[-2]")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any as _Any
 
+from antorcha.core import dtypes
 from antorcha.core.lazy import Array, np
 from antorcha.core.loops import dense_strides
 from antorcha.core.shapes import (
@@ -17,6 +18,7 @@ from antorcha.core.shapes import (
 from antorcha.core.structs import struct
 from antorcha.errors import DtypeError, NumberOverflow, OutOfRange, ShapeError
 from antorcha.lang.kernels import Gather, Host, Scatter
+from antorcha.ops.kinds.batching import call, record_of
 from antorcha.ops.kinds.kernel import Planned, kernel
 from antorcha.ops.kinds.operands import held
 from antorcha.ops.kinds.record import Call, Op, T, composite, sparse_gradients
@@ -113,7 +115,7 @@ def zeros_like_layout(layout: Layout) -> TensorType:
 
 
 # -------------------------------------------------------------------------- whole rows at a time
-@kernel(batching="indexed")
+@kernel()
 def index_select(input: Tensor, dim: Dim, index: Tensor):
     """The slices of ``input`` at the indices along ``dim``, in their order.
 
@@ -188,7 +190,7 @@ def scaled(op: Op, args: tuple[_Any, ...], kwargs: dict[str, _Any]) -> Call:
     return (*values[:3], product), {}
 
 
-@kernel(inplace=True, rewrite=scaled, batching="indexed")
+@kernel(inplace=True, rewrite=scaled)
 def index_add(input: Tensor, dim: Dim, index: Tensor, source: Tensor, *, alpha: Number = 1):
     """``input`` with the slices of ``alpha * source`` added at the indices along ``dim``.
 
@@ -223,7 +225,7 @@ def _(make):
     yield (make(3), 0, make.ints((2,), 3), make(3)), {}, RuntimeError, "Number of indices"
 
 
-@kernel(inplace=True, batching="indexed")
+@kernel(inplace=True)
 def index_copy(input: Tensor, dim: Dim, index: Tensor, source: Tensor):
     """``input`` with its slices at the indices along ``dim`` replaced by those of ``source``.
 
@@ -252,7 +254,7 @@ def _(make):
     yield make(4, 3), 0, make.ints((1,), 4), make(1, 3)
 
 
-@kernel(inplace=True, batching="indexed")
+@kernel(inplace=True)
 def index_fill(input: Tensor, dim: Dim, index: Tensor, value: Operand):
     """``input`` with its slices at the indices along ``dim`` filled with a number or 0-dim tensor.
 
@@ -300,6 +302,52 @@ def _(g, dim, index, needs):
 def _(make):
     yield make(3, 4), 0, make.ints((2,), 3), 2.5
     yield make(3, 4), 1, make.ints((2,), 4), make()
+
+
+def _along_batch(batch: _Any, run: _Any, input: _Any, dim: int, index: _Any, *rest: _Any) -> _Any:
+    """One vector of indices for all examples: their dims move by one."""
+    ndim = input._layout.ndim
+    source: _Any = rest[0] if rest else None
+    own = batch.has(index) or (batch.has(source) and not source._layout.ndim)
+    if own or not ndim:
+        result = _by_elements(record_of(run), input, dim, index, *rest)
+        return T.copy_(input, result) if run.is_inplace else result
+    if isinstance(source, TensorType) and source._layout.ndim:
+        rest = (batch.beside(source, ndim), *rest[1:])
+    return call(run, [batch.whole(input), normalize_dim(dim, ndim, op=run.name) + 1, index, *rest])
+
+
+def _by_elements(op: Op, input: _Any, dim: int, index: _Any, *rest: _Any) -> _Any:
+    """What an op with a vector of indices does, by an op with an index for each element: it can be
+    another one for each example."""
+    layout, name = input._layout, op.name
+    d = along(layout.ndim, dim, name)
+    check_vector(name, index._layout)
+    check_index_dtype(name, index._layout, wide_only=name in ("index_copy", "index_fill"))
+    x = input if layout.ndim else T.reshape(input, (1,))
+    shape = [*x._layout.shape]
+    n, shape[d] = shape[d], index._layout.numel
+    at = T.expand(T.reshape(index, (-1, *[1] * (len(shape) - d - 1))), tuple(shape))
+    if name == "index_select":
+        if not layout.ndim and shape[d] != 1:
+            raise ShapeError("index_select(): Index to scalar can have only 1 value")
+        result = T.gather(x, d, at)
+    elif name == "index_fill":
+        at = T.where(T.lt(at, 0), T.add(at, n), at)
+        filled = T.scatter_value(T.zeros_like(x, dtype=dtypes.bool_), d, at, True)
+        result = T.masked_fill(x, filled, rest[0])
+    else:
+        check_source(name, layout, d, index._layout, rest[0]._layout)
+        source, put_in = rest[0], T.scatter_src
+        if name == "index_add":
+            put_in = T.scatter_add
+            source = scaled(op, (input, d, index, source), {"alpha": rest[1]})[0][3]
+        result = put_in(x, d, at, T.reshape(source, tuple(shape)))
+    return result if layout.ndim else T.reshape(result, ())
+
+
+for _each in (index_select, index_add, index_copy, index_fill):
+    _each.batches(_along_batch)
 
 
 # ----------------------------------------------------------------------------- element by element
@@ -422,6 +470,13 @@ def _(g, input_layout, index):
     return T.put(zeros_like_layout(input_layout), index, g, True), None
 
 
+@take.batches
+def _(batch, run, input, index):
+    if not batch.has(input):
+        return run(input, batch.whole(index))
+    return T.index_at(T.reshape(input, (-1,)), (index,), (0,))
+
+
 @take.samples
 def _(make):
     yield make(3, 4), make.ints((2, 2), 12)
@@ -456,6 +511,15 @@ def _(g, source_layout, index, accumulate, needs):
         mine = g if accumulate else T.put(g, index, zero)
     source = T.reshape(T.take(g, index), tuple(source_layout.shape)) if needs[2] else None
     return mine, None, source
+
+
+@put.batches
+def _(batch, run, input, index, source, accumulate):
+    shape = input._layout.shape
+    values = T.reshape(source, index._layout.shape)
+    flat = T.index_put_at(T.reshape(input, (-1,)), values, (index,), (0,), accumulate)
+    result = T.reshape(flat, shape)
+    return T.copy_(input, result) if run.is_inplace else result
 
 
 @put.samples

@@ -439,6 +439,17 @@ def _(g, layouts):
     return result
 
 
+@block_diag_list.batches
+def _(batch, run, tensors):
+    columns, beside = sum([t._layout.shape[1] for t in tensors]), 0
+    rows = []
+    for t in tensors:
+        wide = t._layout.shape[1]
+        rows.append(T.constant_pad_nd(t, (beside, columns - beside - wide), 0))
+        beside += wide
+    return T.cat(rows, 0)
+
+
 @several(samples=of_shapes((2, 3), (2,), ()))
 def block_diag(tensors: Tensors):
     """A matrix with the given matrices along its diagonal and zeros elsewhere.

@@ -178,9 +178,13 @@ def embedding(
 def _(batch, run, weight, indices, padding_idx, scale_grad_by_freq, sparse):
     if not batch.has(weight):
         return run(weight, batch.whole(indices), padding_idx, scale_grad_by_freq, sparse)
-    if padding_idx >= 0 or scale_grad_by_freq or sparse:
+    if scale_grad_by_freq or sparse:
         return batch.one_by_one(run, (weight, indices, padding_idx, scale_grad_by_freq, sparse))
-    return T.index_at(weight, (indices,), (0,))
+    rows = T.index_at(weight, (indices,), (0,))
+    if padding_idx < 0:
+        return rows
+    pads = T.unsqueeze(T.eq(indices, padding_idx), -1)
+    return T.where(pads, rows.detach(), rows)
 
 
 @embedding.derivative
@@ -397,6 +401,21 @@ def places_in(sequence: Tensor, values: Tensor, out_int32: Bool, right: Bool, so
     return Planned(Search(right, bad_sorter), [(tuple(values.shape), result)])
 
 
+@places_in.batches
+def _(batch, run, sequence, values, out_int32, right, sorter):
+    alone = not batch.has(sequence) and not batch.has(sorter)
+    if sequence._layout.ndim == 1 and alone:
+        return run(sequence, T.contiguous(batch.whole(values)), out_int32, right, sorter)
+    whole = batch.whole(values)
+    if sequence._layout.ndim == 1:  # of which each example has one, for all its values
+        whole = T.reshape(whole, (batch.size, -1))
+    places = run(
+        T.contiguous(batch.whole(sequence)), T.contiguous(whole), out_int32, right,
+        None if sorter is None else T.contiguous(batch.whole(sorter)),
+    )  # fmt: skip
+    return T.reshape(places, (batch.size, *values._layout.shape))
+
+
 def bad_sorter() -> ShapeError:
     return ShapeError("torch.searchsorted(): sorter index out of range")
 
@@ -472,6 +491,14 @@ def member(elements: Tensor, tests: Tensor, invert: Bool):
         return np.isin(x, y, invert=invert)
 
     return Planned(Host(run), [(tuple(elements.shape), dtypes.bool_)])
+
+
+@member.batches
+def _(batch, run, elements, tests, invert):
+    if not batch.has(tests):
+        return run(batch.whole(elements), tests, invert)
+    found = T.any(T.eq(T.unsqueeze(elements, -1), T.reshape(tests, (-1,))), -1)
+    return T.logical_not(found) if invert else found
 
 
 @composite(method=False)

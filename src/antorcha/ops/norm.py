@@ -146,6 +146,21 @@ def _move_average(running: _Any, value: _Any, momentum: float, factor: float) ->
     running._storage.version = version
 
 
+@batch_norm_node.batches
+def _(batch, run, input, weight, bias, mean, var, training, momentum, eps):
+    values = (input, weight, bias, mean, var, training, momentum, eps)
+    moved = [t for t in (mean, var) if t is not None] if training else []
+    if not all([batch.has(t) and batch.whole(t)._layout.contiguous for t in moved]):
+        return batch.one_by_one(run, values)  # they are moved by one example after another
+    # the examples' channels beside one another
+    n, c, *rest = input._layout.shape
+    x = T.reshape(T.movedim(batch.whole(input), 0, 1), (n, batch.size * c, *rest))
+    params = [None if t is None else T.reshape(batch.whole(t), (-1,)) for t in values[1:5]]
+    result, *saved = run(x, *params, training, momentum, eps)
+    result = T.movedim(T.reshape(result, (n, batch.size, c, *rest)), 1, 0)
+    return result, *[T.reshape(t, (batch.size, c)) for t in saved]
+
+
 @batch_norm_node.derivative
 def _(g, input, weight, bias_layout, running_mean, running_var, training, eps, out1, out2,
       needs, create):  # fmt: skip

@@ -255,6 +255,24 @@ def _add(a: _Any, step: StepRows, more: _Any) -> _Any:
     return a if more is None else a + step.of(more)
 
 
+def _of_examples(batch: _Any, run: _Any, *values: _Any) -> _Any:
+    """All examples' sequences at once, where they have the weights in common: a step has the rows
+    of each sequence's examples one after another."""
+    *tensors, sizes, reverse = values
+    first = run.signature.names.index("w_hh")
+    if any([batch.has(each) for each in tensors[first:]]):
+        return batch.one_by_one(run, values)
+    together = [T.flatten(T.movedim(batch.whole(t), 0, 1), 0, 1) for t in tensors[:first]]
+    rows = tuple([n * batch.size for n in sizes])
+    result = run(*together, *tensors[first:], rows, reverse)
+
+    def apart(t: _Any) -> _Any:
+        count, *rest = t._layout.shape
+        return T.movedim(T.reshape(t, (count // batch.size, batch.size, *rest)), 1, 0)
+
+    return batch.each(result, apart)
+
+
 # ------------------------------------------------------------------------------------------- LSTM
 @custom_vjp(method=False)
 def lstm_sequence(
@@ -390,6 +408,10 @@ def _elman(nonlinearity: str, backward: PointwiseOp) -> _Any:
 
 rnn_tanh_sequence = _elman("tanh", rnn_tanh_step_backward)
 rnn_relu_sequence = _elman("relu", rnn_relu_step_backward)
+
+
+for _each in (lstm_sequence, gru_sequence, rnn_tanh_sequence, rnn_relu_sequence):
+    _each.batches(_of_examples)
 
 
 @lstm_sequence.samples

@@ -390,6 +390,21 @@ def _(g, source_layout, mask, needs):
     return mine, None, T.reshape(part, tuple(source_layout.shape))
 
 
+@masked_scatter.batches
+def _(batch, run, input, mask, source):
+    count = source._layout.numel
+    if not count:
+        return batch.one_by_one(run, (input, mask, source))
+    shape = broadcast_shapes(input._layout.shape, mask._layout.shape, op="masked_scatter")
+    chosen = T.expand(mask, tuple(shape))
+    # the number of the element of the source that comes to each place
+    number = T.sub(T.cumsum(T.reshape(chosen, (-1,)), 0), 1)
+    number = T.where(T.reshape(chosen, (-1,)), number, 0)
+    taken = T.reshape(T.gather(T.reshape(source, (-1,)), 0, number), tuple(shape))
+    result = T.where(chosen, taken, input)
+    return T.copy_(input, result) if run.is_inplace else result
+
+
 @masked_scatter.samples
 def _(make):
     yield make(3, 4), make.bools((3, 4)), make(12)

@@ -21,7 +21,7 @@ from antorcha.core import modes
 from antorcha.core.hooks import hooks
 from antorcha.core.lazy import lazy
 from antorcha.errors import GraphError
-from antorcha.ops.kinds.batching import beside, call, record_of, rule_of
+from antorcha.ops.kinds.batching import beside, call, instances_in, record_of, rule_of
 from antorcha.ops.kinds.record import InPlace, Op, T
 from antorcha.runtime.memory import layout as L
 from antorcha.runtime.tensor import Tensor, bare, take_fields
@@ -219,18 +219,10 @@ def _become(example: Example, whole: Tensor) -> None:
     take_fields(example, whole)
 
 
-def _examples_in(values: Iterable[Any]) -> Iterable[Example]:
-    for value in values:
-        if type(value) is Example:
-            yield value
-        elif type(value) in (tuple, list):
-            yield from _examples_in(value)
-
-
 def innermost(values: Iterable[Any]) -> Batch | None:
     """The innermost of the batches that the values are examples of."""
     found = None
-    for each in _examples_in(values):
+    for each in instances_in(values, Example):
         if found is None or each._batch.level > found.level:
             found = each._batch
     return found

@@ -1,7 +1,8 @@
 """Planning a convolution: the geometry in description words, and how the work is cut.
 
 Results and images are cut for the number of threads: each element is summed in the same order
-however it is cut. The parts of a weight's gradient depend on the shapes alone.
+however it is cut. The parts of a weight's gradient, and how many images go together where tiles of
+pixels are added up, depend on the shapes alone.
 
 What ``conv`` wants to lie in order and does not (channels_last operands, results of other
 layouts) is copied first, or last.
@@ -32,6 +33,7 @@ UNIT = 1 << 18  # multiply-adds of a unit of work, at least
 GROUP = 3 << 19  # bytes of padded images that a unit holds, about
 SUMS = 32 << 20  # bytes of partial sums of a weight gradient, at most
 PARTS = 8  # parts that the images of a weight gradient are cut into, at most
+SHARES = 4  # of the images, at least, where which of them go together decides the sums' order
 
 
 def compile_conv(what: Conv, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
@@ -183,7 +185,9 @@ class Geometry:
         else:
             held = max(self.image * self.itemsize, 1)
             wanted = 2 * get_num_threads()
-            most = max(min(GROUP // held, -(-1024 // self.pixels), -(-self.n // wanted)), 1)
+            # (tiles of pixels are added up in an order that depends on which images go together)
+            shares = SHARES if self.kind == "data" else wanted
+            most = max(min(GROUP // held, -(-1024 // self.pixels), -(-self.n // shares)), 1)
             self.batch = self.best_batch(min(most, 8))
             units = -(-self.n // self.batch) * self.groups
             whole = self.batch * self.pixels if self.kind == "forward" else self.cg

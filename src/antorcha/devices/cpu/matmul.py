@@ -373,19 +373,23 @@ def direct(
         j += S.L
 
 
+# How a product is computed says in what order its terms are added. The choice is made so that the
+# order is that of the whole product, into however many parts threads cut it.
 @inline
-def is_direct(t, m, n):
-    return m * n * t.k <= DIRECT and t.k <= DEEPEST
+def is_direct(t):
+    """Of depths up to KC both ways add in one order: there each part may choose."""
+    part = min(t.m, t.row_size) * min(t.n, t.col_size) * t.k <= DIRECT
+    return part and (t.k <= KC or (t.k <= DEEPEST and t.m * t.n * t.k <= DIRECT))
 
 
 @inline
-def has_dots(t, m):
-    return m <= THIN and t.b_row == 1 and t.a_col == 1
+def has_dots(t):
+    return t.m <= THIN and t.b_row == 1 and t.a_col == 1
 
 
 @inline
-def has_rows(t, m):
-    return m <= THIN and t.b_col == 1
+def has_rows(t):
+    return t.m <= THIN and t.b_col == 1
 
 
 @native
@@ -394,8 +398,8 @@ def job(u0: i64, u1: i64, args: raw, *, S) -> void:
     work = ptr[Job](args)
     t = work.task
     size = static(S.T.size)
-    small = is_direct(t, t.row_size, t.col_size)
-    thin = has_rows(t, t.row_size) or has_dots(t, t.row_size)
+    small = is_direct(t)
+    thin = has_rows(t) or has_dots(t)
     wide = not (small or thin)
     words = t.k * S.L
     if thin or (small and t.b_col == 1):
@@ -433,12 +437,12 @@ def job(u0: i64, u1: i64, args: raw, *, S) -> void:
                         start(C, t.o_row, bias, t.c_row, t.c_col, m, n, t.beta, T=S.T)
                 elif t.k == 0:
                     fill_zero(C, t.o_row, m, n, T=S.T)
-                if has_rows(t, t.row_size):
+                if has_rows(t):
                     by_rows(
                         m, n, t.k, A, t.a_row, t.a_col, B, t.b_row, C, t.o_row, t.alpha,
                         t.bias != 0, S=S,
                     )  # fmt: skip
-                elif has_dots(t, t.row_size):
+                elif has_dots(t):
                     by_dots(
                         m, n, t.k, A, t.a_row, B, t.b_col, C, t.o_row, t.alpha, t.bias != 0, S=S
                     )

@@ -15,8 +15,8 @@ What has none is run example by example.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from antorcha.core.shapes import normalize_dim, normalize_dims
 from antorcha.ops.kinds.operands import common_dtype
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from antorcha.tensor.batched import Batch
 
 Values = Sequence[Any]
+Kind = TypeVar("Kind")
 _OWN_DTYPES = ("predicate", "own", "copy", "masked")
 
 
@@ -72,6 +73,17 @@ def call(op: Any, values: Values) -> Any:
         *values[:n],
         **{k: v for (k, v), d in zip(named.items(), defaults, strict=True) if v is not d},
     )
+
+
+def instances_in(values: Iterable[Any], kind: type[Kind]) -> list[Kind]:
+    """What there is of exactly this class among a call's arguments, in tuples and lists, too."""
+    found: list[Kind] = []
+    for value in values:
+        if type(value) is kind:
+            found.append(value)
+        elif type(value) in (tuple, list):
+            found += instances_in(value, kind)
+    return found
 
 
 def _ndim(value: Any) -> int:
@@ -186,20 +198,8 @@ def numbered(batch: Batch, run: Any, values: Values) -> Any:
     return call(run, whole) if _ndim(values[0]) else batch.one_by_one(run, values)
 
 
-def indexed(batch: Batch, run: Any, values: Values) -> Any:
-    """The same of ``index_select`` and its like: one vector of indices for all examples."""
-    op = record_of(run)
-    dim, index, *others = values[1:]
-    ndim = _ndim(values[0])
-    if batch.has(index) or not ndim:
-        return batch.one_by_one(run, values)
-    if others and isinstance(others[0], Tensor) and _ndim(others[0]):
-        others[0] = beside(batch.whole(others[0]), ndim)
-    return call(run, [batch.whole(values[0]), _shifted(dim, ndim, op.name), index, *others])
-
-
 def listed(batch: Batch, run: Any, values: Values) -> Any:
-    """The same of a list of tensors, such as ``cat``'s."""
+    """An op along a dim of each of a list of tensors, such as ``cat``."""
     tensors, dim = values
     ndim = max(map(_ndim, tensors))
     if run.name == "stack":
@@ -254,7 +254,7 @@ def sums_of_losses(batch: Batch, run: Any, values: Values) -> Any:
 
 
 _RULES: dict[str, Callable[..., Any]] = {
-    "along": along, "copies": copies, "images": images, "indexed": indexed, "leading": leading,
+    "along": along, "copies": copies, "images": images, "leading": leading,
     "listed": listed, "losses": sums_of_losses, "matrices": matrices, "medians": medians,
     "numbered": numbered, "pointwise": pointwise, "reduction": reduction,
 }  # fmt: skip

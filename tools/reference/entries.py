@@ -189,19 +189,18 @@ def _formulas(op: Op, formula: Formula) -> str:
         for name, slope in zip(formula.names, formula.gradients, strict=True)
         if slope is not None
     ]
-    lines = ['<p class="ref-head">Formula</p>', *shown]
-    if slopes:
-        how = "written in the record" if formula.written else "derived from the formula"
-        lines += [f'<p class="ref-head">Gradient <span class="ref-kind">{how}; '
-                  "g is the gradient of out</span></p>", *slopes]  # fmt: skip
+    head = f'<div class="ref-math"><p class="ref-head">Formula</p>{"".join(shown)}</div>'
     picture = plots.plot(op, formula)
-    math_part = f'<div class="ref-math">{"".join(lines)}</div>'
-    if not picture:
-        return math_part
-    legend = '<span class="value">value</span>'
-    legend += ' <span class="slope">derivative</span>' if 'class="slope"' in picture else ""
-    figure = f"<figure>{picture}<figcaption>{legend}</figcaption></figure>"
-    return f'<div class="ref-pair">{math_part}{figure}</div>'
+    if picture:
+        legend = '<span class="value">value</span>'
+        legend += '<span class="slope">derivative</span>' if 'class="slope"' in picture else ""
+        figure = f"<figure>{picture}<figcaption>{legend}</figcaption></figure>"
+        head = f'<div class="ref-pair">{head}{figure}</div>'
+    if not slopes:
+        return head
+    how = "written in the record" if formula.written else "derived from the formula"
+    told = f'Gradient <span class="ref-kind">{how}; g is the gradient of out</span>'
+    return f'{head}<div class="ref-math"><p class="ref-head">{told}</p>{"".join(slopes)}</div>'
 
 
 def _gradient_of(name: str) -> str:

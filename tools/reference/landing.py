@@ -27,7 +27,7 @@ WORDS: dict[str, dict[str, str]] = {
         "lead": "PyTorch's programming model in Python that you can read, compiled to machine code "
         "while it runs.",
         "guides": "Guides", "course": "Course", "reference": "Reference", "examples": "Examples",
-        "inside": "Inside", "about": "About", "all_guides": "All guides",
+        "inside": "Inside", "about": "About", "readme": "Read me", "all_guides": "All guides",
         "course_text": "Each lesson with its cells, what they print, three questions and a "
         "challenge. `antorcha lab` shows the same lessons as a page on which the code runs.",
     },
@@ -37,7 +37,8 @@ WORDS: dict[str, dict[str, str]] = {
         "lead": "El modelo de programación de PyTorch en Python que se puede leer, compilado a "
         "código máquina mientras se ejecuta.",
         "guides": "Guías", "course": "Curso", "reference": "Referencia", "examples": "Ejemplos",
-        "inside": "Por dentro", "about": "Acerca de", "all_guides": "Todas las guías",
+        "inside": "Por dentro", "about": "Acerca de", "readme": "Presentación",
+        "all_guides": "Todas las guías",
         "course_text": "Cada lección con sus celdas, lo que imprimen, tres preguntas y un reto. "
         "`antorcha lab` muestra las mismas lecciones en una página en la que el código se ejecuta.",
     },
@@ -53,7 +54,7 @@ CARDS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("guides/architecture.html", "How it works", "From a line of Python to machine code."),
     ),
     "es": (
-        ("guides/tensors.html", "Qué es un tensor", "Almacenamiento, strides y vistas."),
+        ("guides/tensors.html", "Qué es un tensor", "Almacenamiento, pasos y vistas."),
         ("guides/from_pytorch.html", "Desde PyTorch", "Tu programa, tal cual; qué cambia."),
         (
             "course/index.html",
@@ -92,9 +93,11 @@ def write(lang: str, folder: Path, lessons: Sequence[Lesson]) -> None:
         parts.append(_tree(words["reference"], ["reference/index"]))
         inside = [f"guides/{name}" for name in INSIDE]
         parts.append(_tree(words["inside"], [*inside, "about/contributing"]))
-        parts.append(_tree(words["about"], ["about/readme", "about/changelog"]))
+        parts.append(
+            _tree(words["about"], [f"{words['readme']} <about/readme>", "about/changelog"])
+        )
     else:
-        parts.append(_tree(words["about"], ["about/readme"]))
+        parts.append(_tree(words["about"], [f"{words['readme']} <about/readme>"]))
     (folder / "index.rst").write_text("\n".join(parts), encoding="utf-8")
     listed = "\n".join([f"{lesson.path.stem}" for lesson in lessons])
     rows = "\n".join([f"1. [{lesson.title}]({lesson.path.stem}.md)" for lesson in lessons])

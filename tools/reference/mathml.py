@@ -63,7 +63,7 @@ def letter(name: str) -> str:
 
 
 def _line(left: str, right: str, is_named: bool) -> str:
-    before = "<mtext>with </mtext>" if is_named else ""
+    before = "<mtext>with&#xA0;</mtext>" if is_named else ""
     return f"<mtr><mtd>{before}{left}</mtd><mtd><mo>=</mo>{right}</mtd></mtr>"
 
 
@@ -143,7 +143,7 @@ class _Writer:
         return f"<mrow><mo>¬</mo>{_within(a, _ATOM)}</mrow>", 8
 
     def _where(self, condition: Piece, yes: Piece, no: Piece) -> Piece:
-        first = f"<mtr><mtd>{yes[0]}</mtd><mtd><mtext>if </mtext>{condition[0]}</mtd></mtr>"
+        first = f"<mtr><mtd>{yes[0]}</mtd><mtd><mtext>if&#xA0;</mtext>{condition[0]}</mtd></mtr>"
         rows = f"{first}<mtr><mtd>{no[0]}</mtd><mtd><mtext>otherwise</mtext></mtd></mtr>"
         table = f'<mtable class="cases" columnalign="left left">{rows}</mtable>'
         return f'<mrow><mo stretchy="true">{{</mo>{table}</mrow>', _LOOSE
@@ -167,13 +167,23 @@ def _number(value: object) -> Piece:
 
 def _joined(op: str, a: Piece, b: Piece) -> Piece:
     sign, level = _INFIX[op]
-    left = _within(a, level + (level == 4))
-    right = _within(b, level + (op not in ("add", "mul")))
     if op == "mul":
-        digits = right.startswith(("<mn", "<mfrac><mn"))
-        between = "<mo>·</mo>" if digits else '<mo>&#x2062;</mo><mspace width="0.12em"/>'
-        return f"<mrow>{left}{between}{right}</mrow>", level
+        return _product(a, b)
+    left = _within(a, level + (level == 4))
+    right = _within(b, level + (op != "add"))
     return f"<mrow>{left}<mo>{escape(sign)}</mo>{right}</mrow>", level
+
+
+def _product(a: Piece, b: Piece) -> Piece:
+    """Two factors: a dot before a digit, a square for two equal ones, a minus sign in front."""
+    if a[0] == b[0]:
+        return f"<msup>{_row(_within(a, _ATOM))}<mn>2</mn></msup>", 9
+    minus = a[0].startswith("<mrow><mo>−</mo>")
+    left = a[0] if minus else _within(a, _PRODUCT)
+    right = _within(b, _PRODUCT)
+    digits = right.replace("<mrow>", "").startswith(("<mn", "<mfrac"))
+    between = "<mo>·</mo>" if digits else '<mo>&#x2062;</mo><mspace width="0.12em"/>'
+    return f"<mrow>{left}{between}{right}</mrow>", _SUM if minus else _PRODUCT
 
 
 def _call(expr: Expr, args: list[Piece]) -> Piece:

@@ -58,14 +58,15 @@ class Reference:
         (self.folder / f"{slug}.rst").write_text(text, encoding="utf-8")
 
     def _page(self, page: Page) -> Iterator[str]:
-        yield heading(page.title, "=")
-        parts = [p for p in self.pages if p.space == page.space and p is not page]
         is_first = page.slug == page.space.replace(".", "-")
+        title = page.title if is_first else f"{page.space}: {page.title[0].lower()}{page.title[1:]}"
+        yield heading(title, "=")
+        parts = [p for p in self.pages if p.space == page.space and p is not page]
         if is_first:
             yield families.SPACES[page.space] + "\n"
             yield from self._introduction(page.space)
         if is_first and parts:
-            yield toctree([part.slug for part in parts])
+            yield toctree([f"{part.title} <{part.slug}>" for part in parts])
             for part in parts:
                 yield heading(part.title, "-")
                 yield self._table(part.sections[0].entries)
@@ -184,7 +185,10 @@ class Reference:
                 found[name] = f"{entry.page}.html#{entry.name}", said
         for name in self.methods:
             found[f"torch.Tensor.{name}"] = f"torch-Tensor.html#torch.Tensor.{name}", ""
-        rows = sorted([(name, *told) for name, told in found.items()], key=lambda r: r[0].lower())
+        rows = sorted(
+            [(name, *told) for name, told in found.items()],
+            key=lambda row: (not row[0].startswith("torch."), row[0].lower()),
+        )
         listed = "".join([
             f'<tr><td><a href="{href}"><code>{name}</code></a></td>'
             f"<td>{docstrings.inline(said, lambda _: None)}</td></tr>"

@@ -81,6 +81,7 @@ def settings(lang: str) -> dict[str, Any]:
         "extensions": ["myst_parser", "sphinx_copybutton"],
         "html_theme": "furo",
         "html_title": "antorcha",
+        "highlight_language": "text",
         "html_static_path": [str(HERE / "static")],
         "html_css_files": ["reference.css"],
         "templates_path": [str(HERE / "templates")],

@@ -71,7 +71,7 @@ def arange(
     """Numbers from ``start`` on, by ``step``, before ``stop``.
 
     >>> xp.arange(3)
-    tensor([0, 1, 2])
+    Array([0, 1, 2])
     """
     first, last = (0, start) if stop is None else (start, stop)
     if dtype is None:
@@ -89,7 +89,7 @@ def linspace(
     """``num`` numbers at equal distances, from ``start`` to ``stop``.
 
     >>> xp.linspace(0, 1, 5, endpoint=False)
-    tensor([0.0000, 0.2000, 0.4000, 0.6000, 0.8000])
+    Array([0.0000, 0.2000, 0.4000, 0.6000, 0.8000])
     """
     if endpoint:
         return wrapped(T.linspace(start, stop, num, dtype=dtype, device=device))
@@ -102,8 +102,8 @@ def eye(
     """A matrix of zeros with ones on the ``k``-th diagonal.
 
     >>> xp.eye(2, 3, k=1)
-    tensor([[0., 1., 0.],
-            [0., 0., 1.]])
+    Array([[0., 1., 0.],
+           [0., 0., 1.]])
     """
     columns = n_rows if n_cols is None else n_cols
     result = T.zeros((n_rows, columns), dtype=dtype, device=device)

@@ -69,7 +69,7 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
     """The elements, none below ``min`` nor above ``max``, in the dtype of ``x``.
 
     >>> xp.clip(xp.asarray([1, 5, 9]), 2, 8)
-    tensor([2, 5, 8])
+    Array([2, 5, 8])
     """
     result, dtype = plain(x), x._layout.dtype
     for bound, op in ((min, T.maximum), (max, T.minimum)):
@@ -83,7 +83,7 @@ def sign(x: Any, /) -> Any:
     """-1, 0 or 1, and NaN for NaN; of a complex number, the number over its absolute value.
 
     >>> xp.sign(xp.asarray([-2., 0., 3.]))
-    tensor([-1.,  0.,  1.])
+    Array([-1.,  0.,  1.])
     """
     given = plain(x)
     result = T.sgn(given)
@@ -96,7 +96,7 @@ def expm1(x: Any, /) -> Any:
     """``exp(x) - 1``, accurate near 0; of infinite complex numbers as C's ``cexp`` has it.
 
     >>> xp.expm1(xp.asarray([0., 1.]))
-    tensor([0.0000, 1.7183])
+    Array([0.0000, 1.7183])
     """
     given = plain(x)
     result = T.expm1(given)
@@ -110,7 +110,7 @@ def round(x: Any, /) -> Any:
     """The nearest integers, of two the even one; of complex numbers each part.
 
     >>> xp.round(xp.asarray([0.5, 1.5, 2.6]))
-    tensor([0., 2., 3.])
+    Array([0., 2., 3.])
     """
     given = plain(x)
     if x._layout.dtype.kind == "c":
@@ -123,7 +123,7 @@ def tanh(x: Any, /) -> Any:
     its imaginary part.
 
     >>> xp.tanh(xp.asarray([0., 1.]))
-    tensor([0.0000, 0.7616])
+    Array([0.0000, 0.7616])
     """
     given = plain(x)
     result = T.tanh(given)
@@ -139,7 +139,7 @@ def floor_divide(x1: Any, x2: Any, /) -> Any:
     """The quotient, rounded down.
 
     >>> xp.floor_divide(xp.asarray([7, -7]), 2)
-    tensor([ 3, -4])
+    Array([ 3, -4])
     """
     a, b = _pair("floor_divide", x1, x2)
     result = T.floor_divide(a, b)
@@ -153,7 +153,7 @@ def remainder(x1: Any, x2: Any, /) -> Any:
     """What is left of dividing, with the sign of ``x2``.
 
     >>> xp.remainder(xp.asarray([7, -7]), 3)
-    tensor([1, 2])
+    Array([1, 2])
     """
     a, b = _pair("remainder", x1, x2)
     result = T.remainder(a, b)

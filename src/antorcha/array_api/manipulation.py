@@ -22,7 +22,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
     """The array in another dtype; ``copy=False`` gives the array itself where it has it.
 
     >>> xp.astype(xp.asarray([1.5]), xp.int32)
-    tensor([1], dtype=torch.int32)
+    Array([1], dtype=torch.int32)
     """
     if x._layout.dtype.kind == "c" and dtype.kind != "c":
         raise ArgumentError("astype: a complex array has no real dtype; take xp.real or xp.abs")
@@ -126,7 +126,7 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
     """Each element, or slice along an axis, several times.
 
     >>> xp.repeat(xp.asarray([1, 2]), 2)
-    tensor([1, 1, 2, 2])
+    Array([1, 1, 2, 2])
     """
     counts = repeats
     if isinstance(repeats, Tensor):
@@ -169,7 +169,7 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
     """The slices at a vector of indices along an axis.
 
     >>> xp.take(xp.asarray([5, 6, 7]), xp.asarray([2, 0]))
-    tensor([7, 5])
+    Array([7, 5])
     """
     if axis is None:
         if x._layout.ndim != 1:

@@ -29,7 +29,7 @@ def nonzero(x: Any, /) -> Any:
     """The indices of what is not zero, an array for each dim.
 
     >>> xp.nonzero(xp.asarray([0, 3, 4]))
-    (tensor([1, 2]),)
+    (Array([1, 2]),)
     """
     if not x._layout.ndim:
         raise ShapeError("nonzero: an array of one dim and more is wanted, not one of none")
@@ -40,7 +40,7 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
     """Where elements of ``x2`` would go in the sorted vector ``x1``.
 
     >>> xp.searchsorted(xp.asarray([1, 3, 5]), xp.asarray([3, 4]), side="right")
-    tensor([2, 2])
+    Array([2, 2])
     """
     if side not in ("left", "right"):
         raise ArgumentError(f"searchsorted: side is 'left' or 'right', not {side!r}")
@@ -54,7 +54,7 @@ def where(condition: Any, x1: Any, x2: Any, /) -> Any:
     """``x1`` where the condition holds, else ``x2``.
 
     >>> xp.where(xp.asarray([True, False]), xp.asarray([1, 2]), 0)
-    tensor([1, 0])
+    Array([1, 0])
     """
     if not isinstance(x1, Tensor) and not isinstance(x2, Tensor):
         where_ = condition._layout.device
@@ -81,7 +81,7 @@ def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool
     """The indices that would put the elements in order, along an axis.
 
     >>> xp.argsort(xp.asarray([3, 1, 2]))
-    tensor([1, 2, 0])
+    Array([1, 2, 0])
     """
     return like(T.sort(plain(x), axis, descending, stable=stable)[1], x)
 
@@ -115,7 +115,7 @@ def unique_all(x: Any, /) -> UniqueAllResult:
     how often each comes. (Each NaN is one of its own.)
 
     >>> xp.unique_all(xp.asarray([3, 1, 3])).counts
-    tensor([1, 2])
+    Array([1, 2])
     """
     flat = T.flatten(plain(x))
     ordered, at = _in_order(flat)
@@ -167,7 +167,7 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Any:
     """Which elements of ``x1`` are among those of ``x2``?
 
     >>> xp.isin(xp.asarray([1, 2, 3]), xp.asarray([2, 4]))
-    tensor([False,  True, False])
+    Array([False,  True, False])
     """
     a, b = operands("isin", x1, x2)
     a = a if isinstance(a, Tensor) else number(a, b)

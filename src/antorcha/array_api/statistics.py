@@ -30,7 +30,7 @@ def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = Fals
     """The sum of the elements, along axes.
 
     >>> xp.sum(xp.asarray([[1, 2], [3, 4]]), axis=0)
-    tensor([4, 6])
+    Array([4, 6])
     """
     chosen = _sum_dtype(x, dtype)
     if axis == ():
@@ -42,7 +42,7 @@ def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = Fal
     """The product of the elements, along axes.
 
     >>> xp.prod(xp.asarray([[1, 2], [3, 4]]))
-    tensor(24)
+    Array(24)
     """
     chosen = _sum_dtype(x, dtype)
     result = T.to_dtype(plain(x), chosen)
@@ -62,7 +62,7 @@ def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool 
     """The variance of the elements, along axes: over the count less ``correction``.
 
     >>> xp.var(xp.asarray([1., 2., 3.]), correction=1)
-    tensor(1.)
+    Array(1.)
     """
     if axis == ():
         return like(T.zeros_like(plain(x)), x)
@@ -113,7 +113,7 @@ def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any
     """How many elements, along axes, are not zero.
 
     >>> xp.count_nonzero(xp.asarray([0, 3, 4]))
-    tensor(2)
+    Array(2)
     """
     return sum(like(T.ne(plain(x), 0), x), axis=axis, keepdims=keepdims)
 
@@ -140,7 +140,7 @@ def cumulative_sum(
     """The sums of the elements up to each, along an axis.
 
     >>> xp.cumulative_sum(xp.asarray([1, 2, 3]), include_initial=True)
-    tensor([0, 1, 3, 6])
+    Array([0, 1, 3, 6])
     """
     return _running(T.cumsum, 0, x, axis, dtype, include_initial)
 

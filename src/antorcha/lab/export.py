@@ -94,12 +94,13 @@ def _cells(lesson: Lesson, words: NotebookWords) -> Iterator[Notebook]:
                 yield _code(words("picture", part.expression))
             case Quiz():
                 questions += 1
-                yield _markdown(_quiz(part, questions, words))
+                yield _markdown(quiz_text(part, questions, words))
             case Challenge():
                 yield from _challenge(part, words)
 
 
-def _quiz(quiz: Quiz, number: int, words: NotebookWords) -> str:
+def quiz_text(quiz: Quiz, number: int, words: NotebookWords) -> str:
+    """A question as Markdown, its answers folded away."""
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
     asked, answers = [], []
     for letter, option in zip(letters, quiz.options):
@@ -116,13 +117,14 @@ def _challenge(challenge: Challenge, words: NotebookWords) -> Iterator[Notebook]
     yield _markdown(f"## {title}\n\n{challenge.intro}")
     yield _code(challenge.start)
     for number, step in enumerate(challenge.steps, 1):
-        yield _markdown(_ask(step, number, words))
+        yield _markdown(step_text(step, number, words))
         yield _code(words("here", number))
         passed = words("passed", number)
         yield _code(f"{step.check}\nprint({passed!r})")
 
 
-def _ask(step: Step, number: int, words: NotebookWords) -> str:
+def step_text(step: Step, number: int, words: NotebookWords) -> str:
+    """A step of a challenge as Markdown, its hints and its solution folded away."""
     folds = [_folded(words("hint"), hint) for hint in step.hints]
     folds.append(_folded(words("solution"), f"```python\n{step.solution.rstrip()}\n```"))
     title = words("step", number)

@@ -108,6 +108,37 @@ class Host:
 
 
 @struct
+class Matrices:
+    """Linear algebra on each matrix A of a stack.
+
+    ``kind`` says what is computed of A, the first input; info (int32) comes with it where the kind
+    ends with "info", and is 0, or the first pivot that is zero, or minor that is not positive:
+
+    "lu": the LU factors with partial pivoting, in one matrix, the pivots, from 1 (int32), info.
+    "solve", "solve info": the X of ``A X = B``, B being the second input, whose stack broadcasts
+    to A's. With ``vectors``, B and X have vectors in the place of matrices.
+    "inverse", "inverse info".
+    "cholesky", "cholesky info": the lower factor, from A's lower triangle.
+    "determinant"; "logarithm": the determinant's sign, and the logarithm of its magnitude.
+    "qr": Q, of any number of columns that there is, and R; "r": R alone, the second output.
+    "eigh", "eigh upper": the eigenvalues, ascending, and eigenvectors, from A's lower triangle, or
+    from its upper one.
+    "svd": U, the singular values, descending, and V^H.
+
+    With ``transposed``, rows are columns, of all matrices. ``refuse(k, info)`` makes the exception
+    for the first matrix whose info is not 0, number k of the stack; without it none is raised.
+    ``run(*arrays)`` computes the same with NumPy, and raises the same.
+    """
+
+    name: str  # what errors call it
+    kind: str
+    run: Callable[..., Any]
+    refuse: Callable[[int, int], BaseException] | None = None
+    transposed: bool = False
+    vectors: bool = False
+
+
+@struct
 class Fourier:
     """Discrete Fourier transforms along ``dims``: sums over x[n] exp(-+ 2 pi i k n / length).
 
@@ -400,7 +431,7 @@ class Unfold:
 
 
 Description = (
-    Draw | Pointwise | Reduce | Rows | Scan | Host | Fourier | MatMul | Conv | Pooling
+    Draw | Pointwise | Reduce | Rows | Scan | Host | Matrices | Fourier | MatMul | Conv | Pooling
     | Gather | Scatter | Sort | Search | Select | Replace | Distinct | Bins | Arrange | Range
     | Check | Unfold
 )  # fmt: skip

@@ -1,7 +1,8 @@
 """Factorisations by elimination, and what is solved with them: Cholesky, LU, LDL.
 
-LAPACK does the work, one matrix of a stack at a time where NumPy has no function for it. The ops
-whose names end with ``ex`` give ``info``, LAPACK's word on each matrix, where the others raise.
+Devices have kernels for small matrices; LAPACK does the rest of the work, one matrix of a stack at
+a time where NumPy has no function for it. The ops whose names end with ``ex`` give ``info``,
+LAPACK's word on each matrix, where the others raise.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from antorcha.errors import DtypeError, MissingFeature, ShapeError
 from antorcha.ops.kinds import return_types
 from antorcha.ops.kinds.kernel import kernel
 from antorcha.ops.kinds.lapack import (
+    NOT_POSITIVE,
     adjoint,
     by_columns,
     check_fitting,
@@ -24,7 +26,9 @@ from antorcha.ops.kinds.lapack import (
     lu_factors,
     over_stacks,
     planned,
+    planned_matrices,
     raise_first,
+    refusal,
     routine,
     solved_triangular,
     solved_with_lu,
@@ -51,7 +55,10 @@ def cholesky(A: Tensor, *, upper: Bool = False):
     op = "linalg.cholesky"
     check_square(op, A)
     out = by_columns(A.shape, A.dtype, A.device)
-    return planned(op, lambda a: cholesky_and_info(op, a, upper, True)[0], [out])
+    return planned_matrices(
+        op, "cholesky", lambda a: cholesky_and_info(op, a, upper, True)[0], [out],
+        refuse=refusal(op, NOT_POSITIVE, A.ndim > 2), transposed=upper,
+    )  # fmt: skip
 
 
 def of_cholesky(g: TensorType, out: TensorType, upper: bool) -> TensorType:
@@ -95,7 +102,10 @@ def cholesky_ex(A: Tensor, *, upper: Bool = False, check_errors: Bool = False):
     op = "linalg.cholesky_ex"
     check_square(op, A)
     outs = [by_columns(A.shape, A.dtype, A.device), (A.shape[:-2], dtypes.int32)]
-    return planned(op, lambda a: cholesky_and_info(op, a, upper, check_errors), outs)
+    return planned_matrices(
+        op, "cholesky info", lambda a: cholesky_and_info(op, a, upper, check_errors), outs,
+        refuse=refusal(op, NOT_POSITIVE, A.ndim > 2) if check_errors else None, transposed=upper,
+    )  # fmt: skip
 
 
 @cholesky_ex.derivative
@@ -186,9 +196,10 @@ def lu_factor_ex(A: Tensor, *, pivot: Bool = True, check_errors: Bool = False):
         return found
 
     batch, k = A.shape[:-2], min(A.shape[-2:])
-    return planned(op, run, [
-        by_columns(A.shape, A.dtype, A.device), ((*batch, k), dtypes.int32), (batch, dtypes.int32)
-    ])  # fmt: skip
+    outs = [by_columns(A.shape, A.dtype, A.device), ((*batch, k), dtypes.int32),
+            (batch, dtypes.int32)]  # fmt: skip
+    refuse = refusal(op, SINGULAR_U, A.ndim > 2) if check_errors else None
+    return planned_matrices(op, "lu", run, outs, refuse=refuse)
 
 
 @lu_factor_ex.derivative

@@ -1,6 +1,7 @@
 """Inverses, solutions of linear systems, and the matrix exponential. One record per op.
 
-LAPACK does the work, through NumPy; the gradients are the textbook ones, written in ops.
+Devices have kernels for small matrices; LAPACK does the rest of the work, through NumPy. The
+gradients are the textbook ones, written in ops.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from antorcha.errors import ShapeError
 from antorcha.ops.kinds import return_types
 from antorcha.ops.kinds.kernel import kernel
 from antorcha.ops.kinds.lapack import (
+    NO_INVERSE,
+    NO_SOLUTION,
     LinAlgError,
     adjoint,
     by_columns,
@@ -23,6 +26,8 @@ from antorcha.ops.kinds.lapack import (
     check_same,
     check_square,
     planned,
+    planned_matrices,
+    refusal,
     solution_and_info,
     solved_triangular,
 )
@@ -49,7 +54,10 @@ def inv(A: Tensor):
     op = "linalg.inv"
     check_square(op, A)
     out = by_columns(A.shape, A.dtype, A.device)
-    return planned(op, lambda a: solution_and_info(op, a, None, True)[0], [out])
+    return planned_matrices(
+        op, "inverse", lambda a: solution_and_info(op, a, None, True)[0], [out],
+        refuse=refusal(op, NO_INVERSE, A.ndim > 2),
+    )  # fmt: skip
 
 
 def of_inverse(g: TensorType, out: TensorType) -> TensorType:
@@ -83,7 +91,10 @@ def inv_ex(A: Tensor, *, check_errors: Bool = False):
     op = "linalg.inv_ex"
     check_square(op, A)
     outs = [by_columns(A.shape, A.dtype, A.device), (A.shape[:-2], dtypes.int32)]
-    return planned(op, lambda a: solution_and_info(op, a, None, check_errors), outs)
+    return planned_matrices(
+        op, "inverse info", lambda a: solution_and_info(op, a, None, check_errors), outs,
+        refuse=refusal(op, NO_INVERSE, A.ndim > 2) if check_errors else None,
+    )  # fmt: skip
 
 
 @inv_ex.derivative
@@ -227,7 +238,12 @@ def solve(A: Tensor, B: Tensor, *, left: Bool = True):
     """
     op = "torch.linalg.solve"
     run, out = solution(op, A, B, left, True)
-    return planned(op, lambda a, b: run(a, b)[0], [out])
+    vectors = is_vector(A, B)
+    return planned_matrices(
+        op, "solve", lambda a, b: run(a, b)[0], [out],
+        refuse=refusal(op, NO_SOLUTION, A.ndim > 2), transposed=not (left or vectors),
+        vectors=vectors,
+    )  # fmt: skip
 
 
 def of_system(
@@ -275,7 +291,12 @@ def solve_ex(A: Tensor, B: Tensor, *, left: Bool = True, check_errors: Bool = Fa
     """
     op = "torch.linalg.solve_ex"
     run, out = solution(op, A, B, left, check_errors)
-    return planned(op, run, [out, (A.shape[:-2], dtypes.int32)])
+    vectors = is_vector(A, B)
+    return planned_matrices(
+        op, "solve info", run, [out, (A.shape[:-2], dtypes.int32)],
+        refuse=refusal(op, NO_SOLUTION, A.ndim > 2) if check_errors else None,
+        transposed=not (left or vectors), vectors=vectors,
+    )  # fmt: skip
 
 
 @solve_ex.batches

@@ -1,7 +1,8 @@
 """Factorisations of matrices: qr, svd, eigh, eig. One record per op.
 
-LAPACK does the work, through NumPy; the gradients are the textbook ones, written in ops. Where they
-divide by differences of eigenvalues or singular values, equal ones give inf, as in PyTorch.
+Devices have kernels for small matrices; LAPACK does the rest of the work, through NumPy. The
+gradients are the textbook ones, written in ops. Where they divide by differences of eigenvalues or
+singular values, equal ones give inf, as in PyTorch.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from antorcha.ops.kinds.lapack import (
     check_square,
     eye_like,
     planned,
+    planned_matrices,
+    refusal,
 )
 from antorcha.ops.kinds.record import T, composite
 from antorcha.ops.kinds.samples import of_shapes
@@ -54,7 +57,8 @@ def qr(A: Tensor, mode: Str = "reduced"):
         return tuple(np.linalg.qr(a, mode))
 
     q = ((0,), A.dtype) if mode == "r" else by_columns((*batch, m, k), A.dtype, A.device)
-    return planned("linalg.qr", run, [q, by_columns((*batch, k, n), A.dtype, A.device)])
+    outs = [q, by_columns((*batch, k, n), A.dtype, A.device)]
+    return planned_matrices("linalg.qr", "r" if mode == "r" else "qr", run, outs)
 
 
 @qr.derivative
@@ -111,6 +115,11 @@ def qr_alias(input: Tensor, some: Bool = True):
 
 
 # ------------------------------------------------------------------------------------------- svd
+NOT_FINITE = (
+    "The algorithm failed to converge because the input matrix contained non-finite values."
+)
+
+
 @kernel(name="linalg_svd", namespace=LINALG, returns=return_types.linalg_svd)
 def svd(A: Tensor, full_matrices: Bool = True, *, driver: Str = None):
     """``A = U @ diag(S) @ Vh``: the singular value decomposition, as (U, S, Vh); S descends.
@@ -122,11 +131,11 @@ def svd(A: Tensor, full_matrices: Bool = True, *, driver: Str = None):
     batch, (m, n) = A.shape[:-2], A.shape[-2:]
     k = min(m, n)
     u, v = (m, n) if full_matrices else (k, k)
-    return planned(
-        "linalg.svd", lambda a: tuple(np.linalg.svd(a, full_matrices=full_matrices)),
+    return planned_matrices(
+        "linalg.svd", "svd", lambda a: tuple(np.linalg.svd(a, full_matrices=full_matrices)),
         [by_columns((*batch, m, u), A.dtype, A.device), ((*batch, k), A.dtype.to_real()),
          by_columns((*batch, v, n), A.dtype, A.device)],
-        "The algorithm failed to converge because the input matrix contained non-finite values.",
+        NOT_FINITE, refuse=refusal("linalg.svd", NOT_FINITE, False),
     )  # fmt: skip
 
 
@@ -214,9 +223,12 @@ def eigh(A: Tensor, UPLO: Str = "L"):
     check_square("linalg.eigh", A)
     if UPLO.upper() not in ("L", "U"):
         raise ShapeError(f"linalg.eigh: Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
-    return planned(
-        "linalg.eigh", lambda a: tuple(np.linalg.eigh(a, UPLO.upper())),
+    upper = UPLO.upper() == "U"
+    return planned_matrices(
+        "linalg.eigh", "eigh upper" if upper else "eigh",
+        lambda a: tuple(np.linalg.eigh(a, "U" if upper else "L")),
         [(A.shape[:-1], A.dtype.to_real()), by_columns(A.shape, A.dtype, A.device)],
+        refuse=refusal("linalg.eigh", "Eigenvalues did not converge", False),
     )  # fmt: skip
 
 

@@ -33,6 +33,7 @@ from antorcha.lang.kernels import (
     Host,
     Launch,
     MatMul,
+    Matrices,
     Pointwise,
     Pooling,
     Range,
@@ -251,10 +252,12 @@ def _scan(what: Scan, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
     return compute
 
 
-def _host(what: Host, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
+def _host(what: Host | Matrices, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
+    run = what.run if isinstance(what, Matrices) else what.fn
+
     def compute(values: list[Any]) -> list[Any]:
         with np.errstate(all="ignore"):
-            results = what.fn(*values)
+            results = run(*values)
         return list(results) if isinstance(results, tuple) else [results]
 
     return compute
@@ -328,7 +331,7 @@ def _of_outs(compute: Callable[[Any, Sequence[Layout]], Compute]) -> Callable[..
 
 _COMPUTE: dict[type, Callable[..., Compute]] = {
     Pointwise: _pointwise, Reduce: _reduce, Rows: _rows, Scan: _scan,
-    Host: _host, Fourier: _of_outs(compute_fourier), MatMul: _matmul, Conv: _conv,
+    Host: _host, Matrices: _host, Fourier: _of_outs(compute_fourier), MatMul: _matmul, Conv: _conv,
     Pooling: _of_outs(compute_pooling), Gather: _of_outs(compute_gather),
     Scatter: _of_outs(compute_scatter), Sort: _of_outs(compute_sort),
     Search: _of_outs(compute_search), Select: _of_outs(compute_select),

@@ -16,7 +16,7 @@ from antorcha.core.device import Device
 from antorcha.core.lazy import lazy, np
 from antorcha.core.shapes import contiguous_strides
 from antorcha.errors import AntorchaError, DtypeError, MissingFeature, ShapeError
-from antorcha.lang.kernels import Host
+from antorcha.lang.kernels import Host, Matrices
 from antorcha.ops.kinds.kernel import Planned
 from antorcha.ops.kinds.record import T
 from antorcha.runtime.memory import layout as L
@@ -91,8 +91,21 @@ def by_columns(shape: tuple[int, ...], dtype: dtypes.dtype, device: Device) -> L
     return L.layout(tuple(shape), tuple(strides), dtype, device)
 
 
-def planned(op: str, run: Callable[..., Any], outs: list[Any], why: str = "") -> Planned:
-    """A plan that runs NumPy's LAPACK; ``why`` is what it means when that gives up."""
+def planned(op: str, run: Callable[..., Any], outs: list[Any]) -> Planned:
+    """A plan that runs NumPy's LAPACK."""
+    return Planned(Host(_guarded(op, run)), outs)
+
+
+def planned_matrices(
+    op: str, kind: str, run: Callable[..., Any], outs: list[Any], why: str = "", **how: Any
+) -> Planned:
+    """A plan of a kind of ``Matrices``, with ``how`` as its other fields, for which NumPy's LAPACK
+    stands in; ``why`` is what it means when that gives up."""
+    return Planned(Matrices(op, kind, _guarded(op, run, why), **how), outs)
+
+
+def _guarded(op: str, run: Callable[..., Any], why: str = "") -> Callable[..., Any]:
+    """A function whose errors of NumPy's are the op's."""
 
     def guarded(*arrays: Any) -> Any:
         try:
@@ -100,7 +113,7 @@ def planned(op: str, run: Callable[..., Any], outs: list[Any], why: str = "") ->
         except np.linalg.LinAlgError as error:
             raise LinAlgError(f"{op}: {why or error}") from None
 
-    return Planned(Host(guarded), outs)
+    return guarded
 
 
 # ----------------------------------------------------------------------------------------- LAPACK
@@ -159,8 +172,17 @@ def raise_first(op: str, info: Array, why: str) -> None:
     """An error for the first matrix whose ``info`` is not 0; ``why`` has a place for it."""
     if info.any():
         at = int(np.flatnonzero(info)[0])
-        where = f"(Batch element {at}): " if info.ndim else ""
-        raise LinAlgError(f"{op}: {where}{why.format(info=info.flat[at])}")
+        raise refusal(op, why, info.ndim > 0)(at, info.flat[at])
+
+
+def refusal(op: str, why: str, stacked: bool) -> Callable[[int, int], LinAlgError]:
+    """What makes the error of a matrix from its number in the stack and its ``info``."""
+
+    def refuse(at: int, info: int) -> LinAlgError:
+        where = f"(Batch element {at}): " if stacked else ""
+        return LinAlgError(f"{op}: {where}{why.format(info=info)}")
+
+    return refuse
 
 
 def check_pivots(op: str, pivots: Array, rows: int) -> None:

@@ -1,0 +1,111 @@
+"""QR factors of small matrices by Householder's reflectors, with LAPACK's signs.
+
+Matrices lie column by column: element (i, j) of an m by n matrix is vector ``j * m + i``.
+"""
+
+from __future__ import annotations
+
+from antorcha.devices.cpu.math.base import words
+from antorcha.devices.cpu.small_linalg.tiles import (
+    get,
+    identity,
+    put,
+    read_columns,
+    write_columns,
+)
+from antorcha.lang.native import bitcast, copysign, fabs, inline, ptr, select, sqrt, vec
+
+EXPONENT = {4: 0x7F80_0000, 8: 0x7FF0_0000_0000_0000}
+"""The exponent's bits of a float of so many bytes."""
+LEAST = {4: 0x0080_0000, 8: 0x0010_0000_0000_0000}
+"""The bits of the least normal number."""
+
+
+@inline
+def power_below(T, W, size):
+    """The greatest power of two up to a size (which is not negative), or the least normal one:
+    multiplying and dividing by it is exact."""
+    U = words(size)
+    bits = bitcast(U, size) & U(EXPONENT[T.size])
+    least = U(LEAST[T.size])
+    return bitcast(vec[T, W], select(bits > least, bits, least))
+
+
+@inline
+def reflect_column(T, W, a, k, m):
+    """Makes the reflector that clears column k below the diagonal, in its place; gives tau."""
+    x = a + k * m * W
+    alpha = get(T, W, x, k)
+    below = vec[T, W](0)
+    for i in range(k + 1, m):
+        below = max(below, fabs(get(T, W, x, i)))
+    scale = power_below(T, W, max(below, fabs(alpha)))
+    inverse = vec[T, W](1) / scale
+    total = vec[T, W](0)
+    for i in range(k + 1, m):
+        part = get(T, W, x, i) * inverse
+        total += part * part
+    head = alpha * inverse
+    beta = copysign(sqrt(head * head + total) * scale, -alpha)
+    # a column that is clear already is left as it is; one with a NaN is not
+    clear = (below == vec[T, W](0)) & (total == vec[T, W](0))
+    tau = select(clear, vec[T, W](0), (beta - alpha) / beta)
+    rest = select(clear, vec[T, W](1), alpha - beta)
+    for i in range(k + 1, m):
+        put(W, x, i, get(T, W, x, i) / rest)
+    put(W, x, k, select(clear, alpha, beta))
+    return tau
+
+
+@inline
+def reflect(T, W, a, k, m, tau, x, cols, start):
+    """Applies reflector k of a to the columns of x from ``start`` on."""
+    v = a + k * m * W
+    for j in range(start, cols):
+        y = x + j * m * W
+        total = get(T, W, y, k)
+        for i in range(k + 1, m):
+            total += get(T, W, v, i) * get(T, W, y, i)
+        total = total * tau
+        put(W, y, k, get(T, W, y, k) - total)
+        for i in range(k + 1, m):
+            put(W, y, i, get(T, W, y, i) - total * get(T, W, v, i))
+
+
+@inline
+def factor_qr(T, W, a, m, n, taus):
+    """R in the upper triangle of a, the reflectors below it."""
+    for k in range(min(m, n)):
+        tau = reflect_column(T, W, a, k, m)
+        put(W, taus, k, tau)
+        reflect(T, W, a, k, m, tau, a, n, k + 1)
+
+
+@inline
+def form_q(T, W, a, m, n, taus, q, cols):
+    """The first columns of the reflectors' product."""
+    identity(T, W, q, cols, m)
+    count = min(m, n)
+    for back in range(count):
+        k = count - 1 - back
+        reflect(T, W, a, k, m, get(T, W, taus, k), q, cols, k)
+
+
+@inline
+def qr_tile(T, W, FLAGS, tile):
+    """Operands: Q, R, then A. Q may be unwanted (no "q"); it has as many columns as R has rows."""
+    t = tile.task
+    m = t.m
+    n = t.n
+    a = ptr[T](tile.space)
+    taus = a + m * n * W
+    read_columns(T, W, tile, 2, a, m, n)
+    factor_qr(T, W, a, m, n, taus)
+    if "q" in FLAGS:
+        q = taus + min(m, n) * W
+        form_q(T, W, a, m, n, taus, q, t.right)
+        write_columns(T, W, tile, 0, q, m, m, t.right)
+    for j in range(n):
+        for i in range(j + 1, t.right):
+            put(W, a, j * m + i, vec[T, W](0))
+    write_columns(T, W, tile, 1, a, m, t.right, n)

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from antorcha.core.lazy import Array
 from antorcha.core.structs import struct
 
 if TYPE_CHECKING:
@@ -203,6 +204,20 @@ class Pooling:
     kind: str
     dims: int
     windows: Windows | None = None  # the gradient of a maximum needs none
+
+
+@struct
+class Resample:
+    """Weighted sums of elements along a dim: out[a, i, b] is the sum over t, in this order, of
+    weights[t, i] * x[a, p, b], p being places[t, i]; where p is -1 there is no such element.
+
+    ``places`` (int64) and ``weights`` (of the type that the sums are worked out in) are arrays of
+    NumPy. Without weights there is one place for each i, and its element is copied.
+    """
+
+    dim: int
+    places: Array
+    weights: Array | None
 
 
 @struct
@@ -402,9 +417,9 @@ class Unfold:
 Description = (
     Draw | Pointwise | Reduce | Rows | Scan | Host | Fourier | MatMul | Conv | Pooling
     | Gather | Scatter | Sort | Search | Select | Replace | Distinct | Bins | Arrange | Range
-    | Check | Unfold
+    | Check | Unfold | Resample
 )  # fmt: skip
-Placed = (Pooling, Gather, Scatter, Sort, Search, Replace, Arrange, Range)
+Placed = (Pooling, Resample, Gather, Scatter, Sort, Search, Replace, Arrange, Range)
 """Descriptions whose results lie as the op wants that plans them; others write to any layout."""
 
 

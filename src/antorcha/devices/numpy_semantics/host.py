@@ -18,6 +18,7 @@ from antorcha.devices.numpy_semantics.conv import compute_conv, compute_unfold
 from antorcha.devices.numpy_semantics.fourier import compute_fourier
 from antorcha.devices.numpy_semantics.gather import compute_gather, compute_scatter
 from antorcha.devices.numpy_semantics.pooling import compute_pooling
+from antorcha.devices.numpy_semantics.resample import compute_resample
 from antorcha.devices.numpy_semantics.select import compute_bins, compute_replace, compute_select
 from antorcha.devices.numpy_semantics.sort import compute_distinct, compute_search, compute_sort
 from antorcha.lang import expr as E
@@ -38,6 +39,7 @@ from antorcha.lang.kernels import (
     Range,
     Reduce,
     Replace,
+    Resample,
     Rows,
     Scan,
     Scatter,
@@ -335,6 +337,7 @@ _COMPUTE: dict[type, Callable[..., Compute]] = {
     Replace: _of_outs(compute_replace), Distinct: _of_outs(compute_distinct),
     Bins: _of_outs(compute_bins), Arrange: _arrange, Range: _range,
     Check: _check, Unfold: _of_outs(compute_unfold),
+    Resample: _of_outs(compute_resample),
 }  # fmt: skip
 
 

@@ -22,6 +22,7 @@ from antorcha.core.structs import struct
 if TYPE_CHECKING:
     import numpy as np
 
+    from antorcha.core.dtypes import dtype
     from antorcha.lang.expr import Expr
     from antorcha.lang.windows import Windows
     from antorcha.runtime.memory.layout import Layout
@@ -444,6 +445,10 @@ class Backend(Protocol):
     host_memory: bool  # are its storages' addresses readable by this process?
 
     def compile(self, what: Description, outs: Sequence[Layout], ins: Sequence[In]) -> Launch: ...
+
+    def multiplies(self, what: MatMul, dtype: dtype) -> bool:
+        """Is there a kernel for that product of halves? Else they are widened first."""
+        ...
 
     def allocate(self, nbytes: int) -> Storage: ...
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from antorcha.core import dtypes
 from antorcha.core.lazy import lazy
 from antorcha.devices.cpu.convolution import compile_conv
 from antorcha.devices.cpu.emit import Unsupported
@@ -96,5 +97,9 @@ class CpuBackend(HostBackend):
                 pass
         return compile_host(what, outs, ins)
 
+    def multiplies(self, what: MatMul, dtype: dtypes.dtype) -> bool:
+        return bool(_pairs.has_pairs(what, dtype))
 
+
+_pairs = lazy("antorcha.devices.cpu.matmul_pairs")
 backend = CpuBackend("cpu")

@@ -354,6 +354,9 @@ class HostBackend:
 
     allocate = staticmethod(new_storage)
 
+    def multiplies(self, what: MatMul, dtype: dtypes.dtype) -> bool:
+        return False
+
     def from_host(self, array: Array, out: Layout) -> Storage:
         storage = new_storage(out.nbytes)
         view(out, storage, 0)[...] = array

@@ -150,6 +150,16 @@ class MatMul:
 
 
 @struct
+class Attention:
+    """``softmax(scale * query @ key.T) @ value`` over the last two dims; the dims before them are
+    the same in all. ``causal``: query i looks at the keys up to number i, and finds zeros where all
+    scores are -inf."""
+
+    scale: float
+    causal: bool
+
+
+@struct
 class Conv:
     """A convolution (cross-correlation), or one of its gradients, over 1 to 3 spatial dims.
 
@@ -418,7 +428,7 @@ class Unfold:
 Description = (
     Draw | Pointwise | Reduce | Rows | Scan | Host | Fourier | MatMul | Conv | Pooling
     | Gather | Scatter | Sort | Search | Select | Replace | Distinct | Bins | Arrange | Range
-    | Check | Unfold | Resample
+    | Check | Unfold | Resample | Attention
 )  # fmt: skip
 Placed = (Pooling, Resample, Gather, Scatter, Sort, Search, Replace, Arrange, Range)
 """Descriptions whose results lie as the op wants that plans them; others write to any layout."""

@@ -21,6 +21,7 @@ from antorcha.devices.cpu.scan import compile_scan
 from antorcha.devices.numpy_semantics.host import HostBackend, compile_host
 from antorcha.lang.kernels import (
     Arrange,
+    Attention,
     Bins,
     Check,
     Conv,
@@ -68,6 +69,7 @@ TEMPLATES: dict[type, Template] = {
     Draw: _deferred("draw", "compile_draw"),
     MatMul: compile_matmul,
     Conv: compile_conv,
+    Attention: _deferred("attention", "compile_attention"),
     Pooling: _deferred("pooling", "compile_pooling"),
     Resample: _deferred("resample", "compile_resample"),
     Fourier: _deferred("fourier", "compile_fourier"),

@@ -14,6 +14,7 @@ import numpy as np
 
 from antorcha.core import dtypes, float8
 from antorcha.core.memo import keep
+from antorcha.devices.numpy_semantics.attention import compute_attention
 from antorcha.devices.numpy_semantics.conv import compute_conv, compute_unfold
 from antorcha.devices.numpy_semantics.fourier import compute_fourier
 from antorcha.devices.numpy_semantics.gather import compute_gather, compute_scatter
@@ -24,6 +25,7 @@ from antorcha.devices.numpy_semantics.sort import compute_distinct, compute_sear
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import (
     Arrange,
+    Attention,
     Bins,
     Check,
     Conv,
@@ -337,7 +339,7 @@ _COMPUTE: dict[type, Callable[..., Compute]] = {
     Replace: _of_outs(compute_replace), Distinct: _of_outs(compute_distinct),
     Bins: _of_outs(compute_bins), Arrange: _arrange, Range: _range,
     Check: _check, Unfold: _of_outs(compute_unfold),
-    Resample: _of_outs(compute_resample),
+    Resample: _of_outs(compute_resample), Attention: _of_outs(compute_attention),
 }  # fmt: skip
 
 

@@ -109,3 +109,13 @@ def test_formulas() -> None:
         register_flop_formula(antorcha.erfinv)(formula)
     with pytest.warns(UserWarning, match="not needed"):
         FlopCounterMode(antorcha.nn.Linear(1, 1))
+
+
+def test_attention_counts_the_same_with_and_without_a_graph() -> None:
+    found = []
+    for wanted in (False, True):
+        q = antorcha.randn(2, 3, 20, 8, requires_grad=wanted)
+        with FlopCounterMode(display=False) as counter:
+            antorcha.nn.functional.scaled_dot_product_attention(q, q, q)
+        found.append(counter.get_total_flops())
+    assert found == [2 * 2 * 2 * 3 * 20 * 20 * 8] * 2

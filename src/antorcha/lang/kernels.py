@@ -16,11 +16,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from antorcha.core.lazy import Array
 from antorcha.core.structs import struct
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from antorcha.core.dtypes import dtype
     from antorcha.lang.expr import Expr
     from antorcha.lang.windows import Windows
     from antorcha.runtime.memory.layout import Layout
@@ -179,6 +181,16 @@ class MatMul:
 
 
 @struct
+class Attention:
+    """``softmax(scale * query @ key.T) @ value`` over the last two dims; the dims before them are
+    the same in all. ``causal``: query i looks at the keys up to number i, and finds zeros where all
+    scores are -inf."""
+
+    scale: float
+    causal: bool
+
+
+@struct
 class Conv:
     """A convolution (cross-correlation), or one of its gradients, over 1 to 3 spatial dims.
 
@@ -234,6 +246,20 @@ class Pooling:
     kind: str
     dims: int
     windows: Windows | None = None  # the gradient of a maximum needs none
+
+
+@struct
+class Resample:
+    """Weighted sums of elements along a dim: out[a, i, b] is the sum over t, in this order, of
+    weights[t, i] * x[a, p, b], p being places[t, i]; where p is -1 there is no such element.
+
+    ``places`` (int64) and ``weights`` (of the type that the sums are worked out in) are arrays of
+    NumPy. Without weights there is one place for each i, and its element is copied.
+    """
+
+    dim: int
+    places: Array
+    weights: Array | None
 
 
 @struct
@@ -433,9 +459,9 @@ class Unfold:
 Description = (
     Draw | Pointwise | Reduce | Rows | Scan | Host | Matrices | Fourier | MatMul | Conv | Pooling
     | Gather | Scatter | Sort | Search | Select | Replace | Distinct | Bins | Arrange | Range
-    | Check | Unfold
+    | Check | Unfold | Resample | Attention
 )  # fmt: skip
-Placed = (Pooling, Gather, Scatter, Sort, Search, Replace, Arrange, Range)
+Placed = (Pooling, Resample, Gather, Scatter, Sort, Search, Replace, Arrange, Range)
 """Descriptions whose results lie as the op wants that plans them; others write to any layout."""
 
 
@@ -460,6 +486,10 @@ class Backend(Protocol):
     host_memory: bool  # are its storages' addresses readable by this process?
 
     def compile(self, what: Description, outs: Sequence[Layout], ins: Sequence[In]) -> Launch: ...
+
+    def multiplies(self, what: MatMul, dtype: dtype) -> bool:
+        """Is there a kernel for that product of halves? Else they are widened first."""
+        ...
 
     def allocate(self, nbytes: int) -> Storage: ...
 

@@ -5,13 +5,20 @@ from __future__ import annotations
 import math
 from typing import Any as _Any
 
-from antorcha.core import dtypes
+from antorcha.core import dtypes, modes
+from antorcha.core.shapes import broadcast_shapes
 from antorcha.errors import DtypeError, ShapeError, ValueRangeError
 from antorcha.lang import expr as E
+from antorcha.lang.kernels import Attention
+from antorcha.ops.kinds.kernel import Planned, kernel
+from antorcha.ops.kinds.operands import expanded
 from antorcha.ops.kinds.record import T, composite
 from antorcha.ops.kinds.rows import rows
 from antorcha.ops.kinds.types import Bool, Dim, Dtype, Float, OptTensor, Tensor
 from antorcha.ops.softmax import _plan
+
+FEW = 12
+"""Queries below which the keys are better read once, as a product of few rows does."""
 
 
 @rows(method=False)
@@ -34,6 +41,25 @@ _safe_softmax.derivative(lambda g, out, dim: T.softmax_backward(g, out, dim))
 def _(make):
     yield make(3, 4), 1
     yield make(2, 3, 4), 0
+
+
+@kernel(function=False, method=False, out=False, batching="matrices")
+def attention(query: Tensor, key: Tensor, value: Tensor, scale: Float, causal: Bool):
+    """The mean of values by the softmax of ``scale * query @ key.T``, for no gradient."""
+    lead = tuple(broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2]))
+    ins = [expanded(each, (*lead, *each.shape[-2:])) for each in (query, key, value)]
+    out = (*lead, query.shape[-2], value.shape[-1])
+    return Planned(Attention(float(scale), causal), [(out, query.dtype)], ins=ins)
+
+
+@attention.samples
+def _(make):
+    yield make(2, 3, 4), make(2, 5, 4), make(2, 5, 6), 0.5, False
+    yield make(2, 40, 4), make(40, 4), make(40, 3), 1.0, True
+
+
+def _wants_gradient(*tensors: _Any) -> bool:
+    return bool(modes.duals) or (modes.grad_enabled() and any([t.requires_grad for t in tensors]))
 
 
 def _check(query: _Any, key: _Any, value: _Any, mask: _Any, is_causal: bool) -> None:
@@ -105,6 +131,10 @@ def scaled_dot_product_attention(
     length, features = query._layout.shape[-2:]
     if scale is None:
         scale = 1.0 / math.sqrt(features) if features else 1.0
+    bare = attn_mask is None and not dropout_p and dtype.kind == "f"
+    if bare and _fits(query, key, value) and not _wants_gradient(query, key, value):
+        found = T.attention(query, key, value, scale, is_causal)
+        return found if found._layout.dtype is dtype else T.to_dtype(found, dtype)
     scores = T.matmul(query * scale, T.transpose(key, -2, -1))
     if is_causal:
         device = query._layout.device
@@ -121,6 +151,18 @@ def scaled_dot_product_attention(
         weights = T.dropout(weights, dropout_p, True)
     found = T.matmul(weights, value)
     return found if found._layout.dtype is dtype else T.to_dtype(found, dtype)
+
+
+def _fits(query: _Any, key: _Any, value: _Any) -> bool:
+    """Have all the same heads, and elements; and is it worth it to pack the keys?"""
+    shapes = [t._layout.shape for t in (query, key, value)]
+    q, k, v = (tuple(shape) for shape in shapes)
+    same = q[:-2] == k[:-2] == v[:-2] and q[-1] == k[-1] and k[-2] == v[-2]
+    return (
+        same
+        and q[-2] >= FEW
+        and bool(query._layout.numel and key._layout.numel and value._layout.numel)
+    )
 
 
 def _for_all_heads(query: _Any, t: _Any) -> _Any:

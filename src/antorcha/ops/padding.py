@@ -68,9 +68,35 @@ def mirrored_pad(input: Tensor, pad: Ints, mode: Str):
     for k in range(len(pad) // 2):
         before, after = pad[2 * k : 2 * k + 2]
         if before or after:
-            dim = input._layout.ndim - 1 - k
-            input = T.index_select(input, dim, _source(input, dim, before, after, mode))
+            input = _padded(input, input._layout.ndim - 1 - k, before, after, mode)
     return input
+
+
+def _padded(input: TensorType, dim: int, before: int, after: int, mode: str) -> TensorType:
+    """One dim with what stands on its sides."""
+    _check_sides(input, dim, before, after, mode)
+    if min(before, after) < 0 or not input._layout.contiguous or not input._layout.numel:
+        source = _source(input, dim, before, after, mode)
+        return T.index_select(input, dim, source)  # type: ignore[no-any-return]
+    n = input._layout.shape[dim]
+    if mode == "reflect":
+        starts = 1, n - 1 - after
+    elif mode == "replicate":
+        starts = 0, n - 1
+    else:
+        starts = n - before, 0
+    parts = [_side(input, dim, *side, mode) for side in zip(starts, (before, after), strict=True)]
+    return T.cat([parts[0], input, parts[1]], dim)  # type: ignore[no-any-return]
+
+
+def _side(input: TensorType, dim: int, start: int, count: int, mode: str) -> TensorType:
+    """What stands on one side."""
+    if mode != "replicate":
+        found = T.narrow(input, dim, start, count)
+        return T.flip(found, dim) if mode == "reflect" else found  # type: ignore[no-any-return]
+    shape = list(input._layout.shape)
+    shape[dim] = count
+    return T.expand(T.narrow(input, dim, start, 1), tuple(shape))  # type: ignore[no-any-return]
 
 
 def _wrapped(input: TensorType, pad: tuple[int, ...]) -> TensorType:
@@ -83,7 +109,7 @@ def _wrapped(input: TensorType, pad: tuple[int, ...]) -> TensorType:
             input = T.narrow(input, dim, max(-before, 0), kept)
         before, after = max(before, 0), max(after, 0)
         if before or after:
-            input = T.index_select(input, dim, _source(input, dim, before, after, "circular"))
+            input = _padded(input, dim, before, after, "circular")
     return input
 
 
@@ -93,8 +119,7 @@ def _(make):
     yield make(2, 3, 4), (1, 2, 2, 0), "replicate"
 
 
-def _source(input: TensorType, dim: int, before: int, after: int, mode: str) -> TensorType:
-    """Which element stands at each place of the padded dim."""
+def _check_sides(input: TensorType, dim: int, before: int, after: int, mode: str) -> None:
     n = input._layout.shape[dim]
     if mode == "reflect" and not (before < n and after < n):
         raise ShapeError(
@@ -103,6 +128,11 @@ def _source(input: TensorType, dim: int, before: int, after: int, mode: str) -> 
         )
     if mode == "circular" and not (before <= n and after <= n):
         raise ShapeError("pad: Padding value causes wrapping around more than once.")
+
+
+def _source(input: TensorType, dim: int, before: int, after: int, mode: str) -> TensorType:
+    """Which element stands at each place of the padded dim."""
+    n = input._layout.shape[dim]
     k = T.arange(-before, n + after, device=input.device)
     if mode == "circular":
         return T.remainder(k, n)  # type: ignore[no-any-return]

@@ -2,20 +2,28 @@
 
 Every mode works one dim at a time: each result is a weighted sum of a few elements of the dim (its
 *taps*). Which taps and what weights follow from the two sizes alone and are worked out on the host,
-in float32 as PyTorch does, where rounding decides which element is the nearest.
+in float32 as PyTorch does, where rounding decides which element is the nearest. The gradient is the
+same with each weight turned round: each element has the results for taps that it went into.
 """
 
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any as _Any
 
 from antorcha.core import dtypes
-from antorcha.core.lazy import np
+from antorcha.core.lazy import Array, np
+from antorcha.core.loops import dense_strides
+from antorcha.core.shapes import contiguous_strides, suggests_channels_last
+from antorcha.core.structs import struct
 from antorcha.errors import ArgumentError, MissingFeature, ShapeError, ValueRangeError
+from antorcha.lang.kernels import Resample
+from antorcha.ops.kinds.kernel import Planned, kernel
 from antorcha.ops.kinds.record import T, composite
-from antorcha.ops.kinds.types import Any, Bool, Str, Tensor
-from antorcha.ops.memory import constant, in_format_of
+from antorcha.ops.kinds.types import Any, Bool, Int, OptFloat, Str, Tensor
+from antorcha.ops.memory import in_format_of
+from antorcha.runtime.memory import layout as L
 from antorcha.runtime.memory.layout import Layout
 
 MOST_PLACES = 1 << 24
@@ -80,7 +88,7 @@ def interpolate(
         ]
         return pool(input, tuple(sizes))
     if mode in NEAREST:
-        return in_format_of(_nearest(input, sizes, scales, mode == "nearest-exact"), input._layout)
+        return in_format_of(_resampled(input, sizes, scales, mode, False, False), layout)
     return _filtered(input, sizes, scales, mode, bool(align_corners), antialias)
 
 
@@ -130,61 +138,156 @@ def _check_mode(mode: str, ndim: int, align_corners: bool | None, antialias: boo
         )
 
 
-def _nearest(input: _Any, sizes: list[int], scales: list[_Any], exact: bool) -> _Any:
-    for k, wanted in enumerate(sizes):
-        n = input._layout.shape[k + 2]
-        if wanted != n:
-            f = _real(input._layout.dtype)
-            at = np.arange(wanted)
-            step = _step(f, n, wanted, scales[k], False)
-            if exact:
-                at = ((at + 0.5) * np.float64(step) - 0.5).astype(f)  # one rounding, as fma's
-                at = np.maximum(at, f(0)) + f(0.5)
-            else:
-                at = at.astype(f) * step
-            at = np.minimum(np.floor(at.astype(np.float32)).astype(np.int64), n - 1)
-            input = T.index_select(input, k + 2, constant(at, input._layout.device))
+@kernel(function=False, method=False, out=False, outlined=False, batching="images")
+def resample(input: Tensor, dim: Int, size: Int, mode: Str, align: Bool, antialias: Bool,
+             back: Bool, scale: OptFloat = None):  # fmt: skip
+    """One dim (counted from the end) of images resampled to ``size`` elements; with ``back``
+    what the results' gradient says of the elements: ``size`` of them."""
+    n, dtype = input.shape[dim], input.dtype
+    sizes = (size, n) if back else (n, size)
+    filter = _filter(*sizes, mode, align, scale, antialias, _kind_of(dtype))
+    places, weights = filter.places, filter.weights
+    if back:
+        places, weights = _transposed(places, weights, size)
+    shape = list(input.shape)
+    shape[dim] = size
+    whole = contiguous_strides(shape) if input.contiguous else dense_strides(shape, input.strides)
+    what = Resample(dim + input.ndim, places, weights)
+    return Planned(what, [L.layout(tuple(shape), tuple(whole), dtype, input.device)])
+
+
+@resample.derivative
+def _(g, input_layout, dim, mode, align, antialias, back, scale):
+    dtype, n = input_layout.dtype, input_layout.shape[dim]
+    wide = dtypes.float32 if dtype.itemsize < 4 else dtype  # in which sums are worked out
+    found = T.resample(
+        _dense(T.to_dtype(g, wide) if wide is not dtype else g),
+        dim, n, mode, align, antialias, not back, scale,
+    )  # fmt: skip
+    return T.to_dtype(found, dtype) if wide is not dtype else found
+
+
+@resample.samples
+def _(make):
+    yield make(2, 3, 5), -1, 7, "linear", False, False, False
+    yield make(2, 3, 7), -1, 5, "linear", False, False, True
+    yield make(2, 5, 3), -2, 9, "bicubic", True, False, False
+    yield make(2, 5, 3), -2, 2, "nearest", False, False, False
+    yield make(2, 2, 3), -2, 5, "nearest", False, False, True, 2.4
+    yield make(2, 3, 9), -1, 4, "bilinear", False, True, False
+
+
+def _resampled(
+    input: _Any, sizes: list[int], scales: list[_Any], mode: str, align: bool, antialias: bool
+) -> _Any:
+    """One dim after the other, the last one first."""
+    layout = input._layout
+    of_bytes = layout.dtype is dtypes.int32 and mode not in NEAREST
+    input = _dense(input)
+    for k in reversed(range(len(sizes))):
+        n, wanted, scale = layout.shape[k + 2], sizes[k], scales[k]
+        if wanted == n and not antialias and (scale in (None, 1.0) or mode in NEAREST):
+            continue
+        input = T.resample(input, k - len(sizes), wanted, mode, align, antialias, False, scale)
+        if of_bytes:
+            filter = _filter(n, wanted, mode, align, scale, antialias, "bytes")
+            rounded = T.add(input, 1 << (filter.precision - 1))
+            input = T.clamp(T.bitwise_right_shift(rounded, filter.precision), 0, 255)
     return input
 
 
-def _real(dtype: _Any) -> _Any:
-    """The type in which places and weights are worked out."""
-    return np.float64 if dtype.name == "float64" else np.float32
+def _dense(x: _Any) -> _Any:
+    """The images in one piece, in channels_last if that is how they lie."""
+    layout = x._layout
+    if layout.contiguous:
+        return x
+    last = suggests_channels_last(layout.shape, layout.strides)
+    form = ("channels_last" if layout.ndim == 4 else "channels_last_3d") if last else "contiguous"
+    return T.contiguous(x, form)
 
 
 def _filtered(
     input: _Any, sizes: list[int], scales: list[_Any], mode: str, align: bool, antialias: bool
 ) -> _Any:
-    """One dim after the other: the sum of each result's taps times their weights."""
-    layout = input._layout
-    if layout.dtype.kind not in "fc" and not (layout.dtype is dtypes.uint8 and layout.ndim == 4):
+    """Resampled in a type that holds the sums, by modes that add and multiply."""
+    dtype = input._layout.dtype
+    if dtype.kind not in "fc" and not (dtype is dtypes.uint8 and input._layout.ndim == 4):
         raise MissingFeature(
             "interpolate: mode {mode!r} is not implemented for {0.dtype}; cast the input to float",
-            reason="needs float", op="interpolate", operands=(layout,), mode=mode,
+            reason="needs float", op="interpolate", operands=(input._layout,), mode=mode,
         )  # fmt: skip
-    of_bytes = layout.dtype is dtypes.uint8
-    if of_bytes:
-        wide, f = dtypes.int32, np.float64
+    if dtype is dtypes.uint8:
+        wide = dtypes.int32
     else:
-        wide = dtypes.float32 if layout.dtype.itemsize < 4 else layout.dtype
-        f = _real(wide)
-    x = T.to_dtype(input, wide) if wide is not layout.dtype else input
-    for k in reversed(range(len(sizes))):
-        n = layout.shape[k + 2]
-        if sizes[k] == n and not antialias and scales[k] in (None, 1.0):
-            continue
-        step = _step(f, n, sizes[k], scales[k], align)
-        if antialias:
-            places, weights = _wide_taps(f, n, sizes[k], step, mode)
-        else:
-            places, weights = _taps(f, n, sizes[k], step, mode, align)
-        if of_bytes:
-            weights, precision = _fixed_point(places, weights)
-            x = T.add(_weighted(x, k + 2, places, weights), 1 << (precision - 1))
-            x = T.clamp(T.bitwise_right_shift(x, precision), 0, 255)
-        else:
-            x = _weighted(x, k + 2, places, weights)
-    return x if wide is layout.dtype else T.to_dtype(x, layout.dtype)
+        wide = dtypes.float32 if dtype.itemsize < 4 else dtype
+    x = input if wide is dtype else T.to_dtype(input, wide)
+    x = _resampled(x, sizes, scales, mode, align, antialias)
+    return x if wide is dtype else T.to_dtype(x, dtype)
+
+
+@struct
+class Filter:
+    """The taps of each result: their places and weights, (taps, results); no weights where the one
+    tap is copied. ``precision``: bits of the fraction, where the weights are integers."""
+
+    places: Array
+    weights: Array | None
+    precision: int = 0
+
+
+def _kind_of(dtype: _Any) -> str:
+    """In what places and weights are worked out: float64, float32, or integers for bytes."""
+    return "bytes" if dtype is dtypes.int32 else "double" if dtype.name == "float64" else "single"
+
+
+@lru_cache(maxsize=64)
+def _filter(
+    n: int, wanted: int, mode: str, align: bool, scale: float | None, antialias: bool, kind: str
+) -> Filter:
+    """Where ``wanted`` results of ``n`` elements come from."""
+    if mode in NEAREST:
+        f = np.float64 if kind == "double" else np.float32
+        return Filter(_nearest(f, n, wanted, scale, mode == "nearest-exact"), None)
+    f = np.float32 if kind == "single" else np.float64
+    step = _step(f, n, wanted, scale, align)
+    if antialias:
+        places, weights = _wide_taps(f, n, wanted, step, mode)
+    else:
+        places, weights = _taps(f, n, wanted, step, mode, align)
+    if kind != "bytes":
+        return Filter(places, weights)
+    return Filter(places, *_fixed_point(places, weights))
+
+
+def _transposed(places: Array, weights: Array | None, n: int) -> tuple[Array, Array]:
+    """The filter that gives each of n elements the results that it went into: -1 is none."""
+    taps, results = places.shape
+    if weights is None:
+        weights = np.ones_like(places, np.float64)
+    there = places.T.ravel() >= 0
+    at, weight = places.T.ravel()[there], weights.T.ravel()[there]  # in the order of the results
+    result = np.repeat(np.arange(results), taps)[there]
+    order = np.argsort(at, kind="stable")
+    at = at[order]
+    starts = np.searchsorted(at, np.arange(n))
+    rank = np.arange(len(at)) - starts[at]  # among what its element went into
+    most = int(rank.max(initial=0)) + 1
+    back = np.full((most, n), -1, np.int64)
+    shares = np.zeros((most, n), weights.dtype)
+    back[rank, at], shares[rank, at] = result[order], weight[order]
+    return back, shares
+
+
+def _nearest(f: _Any, n: int, wanted: int, scale: float | None, exact: bool) -> Array:
+    at: _Any = np.arange(wanted)
+    step = _step(f, n, wanted, scale, False)
+    if exact:
+        at = ((at + 0.5) * np.float64(step) - 0.5).astype(f)  # one rounding, as fma's
+        at = np.maximum(at, f(0)) + f(0.5)
+    else:
+        at = at.astype(f) * step
+    places: Array = np.minimum(np.floor(at.astype(np.float32)).astype(np.int64), n - 1)
+    return places[None]
 
 
 def _step(f: _Any, n: int, wanted: int, scale: float | None, align: bool) -> _Any:
@@ -244,7 +347,7 @@ def _wide_taps(f: _Any, n: int, wanted: int, step: _Any, mode: str) -> _Any:
     weights = np.where(places < last, weights, 0)
     total = weights.sum(0)
     weights = weights / np.where(total == 0, 1, total)
-    return np.clip(places, 0, n - 1), weights.astype(f)
+    return np.where(places < last, places, -1), weights.astype(f)
 
 
 def _fixed_point(places: _Any, weights: _Any) -> tuple[_Any, int]:
@@ -264,19 +367,6 @@ def _fixed_point(places: _Any, weights: _Any) -> tuple[_Any, int]:
         precision += 1
     scaled = weights * (1 << precision)
     return np.trunc(scaled + np.copysign(0.5, scaled)).astype(np.int32), precision
-
-
-def _weighted(x: _Any, dim: int, places: _Any, weights: _Any) -> _Any:
-    device, shape = x._layout.device, [1] * x._layout.ndim
-    shape[dim] = -1
-    total = None
-    for at, weight in zip(places, weights, strict=True):
-        part = T.mul(
-            T.index_select(x, dim, constant(np.ascontiguousarray(at), device)),
-            constant(np.ascontiguousarray(weight).reshape(shape), device),
-        )
-        total = part if total is None else T.add(total, part)
-    return total
 
 
 @interpolate.samples

@@ -36,6 +36,8 @@ def _counted(plan: Plan, given: list[Layout | None]) -> tuple[str, int]:
     name, out = plan.op.name, plan.outs[0]
     if name in ("conv_forward", "conv_data", "conv_weight"):
         return _convolution(name, given, out)
+    if name == "attention":
+        return _attention(given, out)
     if name not in _PRODUCTS:
         return aten_name(plan), 0
     first, second = given[1:3] if name in ("addmm", "baddbmm") else given[:2]
@@ -49,6 +51,15 @@ def _counted(plan: Plan, given: list[Layout | None]) -> tuple[str, int]:
             return "mv" if most > 1 else "dot", 0
         name = "mm" if least == 2 else "bmm"  # (a matrix meets the rows of all at once)
     return name, 2 * out.numel * first.shape[-1]
+
+
+def _attention(given: list[Layout | None], out: Layout) -> tuple[str, int]:
+    """Both products, as they count where a graph records them."""
+    query, key = given[:2]
+    assert query is not None
+    assert key is not None
+    scores = prod(out.shape[:-1]) * key.shape[-2]
+    return "mm" if out.ndim == 2 else "bmm", 2 * scores * (query.shape[-1] + out.shape[-1])
 
 
 def _convolution(name: str, given: list[Layout | None], out: Layout) -> tuple[str, int]:

@@ -1,7 +1,7 @@
 """The CPU device: descriptions compiled to machine code with explicit vectors.
 
 Each kind of description has a template, a native function in this folder. What no template covers
-(complex numbers, rare functions) is computed by NumPy over the same memory.
+(rare functions, most of those of complex numbers) is computed by NumPy over the same memory.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from antorcha.core import dtypes
 from antorcha.core.lazy import lazy
 from antorcha.devices.cpu.convolution import compile_conv
 from antorcha.devices.cpu.emit import Unsupported
@@ -20,12 +21,14 @@ from antorcha.devices.cpu.scan import compile_scan
 from antorcha.devices.numpy_semantics.host import HostBackend, compile_host
 from antorcha.lang.kernels import (
     Arrange,
+    Attention,
     Bins,
     Check,
     Conv,
     Description,
     Distinct,
     Draw,
+    Fourier,
     Gather,
     Launch,
     MatMul,
@@ -35,6 +38,7 @@ from antorcha.lang.kernels import (
     Range,
     Reduce,
     Replace,
+    Resample,
     Rows,
     Scan,
     Scatter,
@@ -67,7 +71,10 @@ TEMPLATES: dict[type, Template] = {
     MatMul: compile_matmul,
     Matrices: _deferred("small_linalg", "compile_matrices"),
     Conv: compile_conv,
+    Attention: _deferred("attention", "compile_attention"),
     Pooling: _deferred("pooling", "compile_pooling"),
+    Resample: _deferred("resample", "compile_resample"),
+    Fourier: _deferred("fourier", "compile_fourier"),
     Gather: _deferred("gather", "compile_gather"),
     Scatter: _deferred("gather", "compile_scatter"),
     Sort: _deferred("sort", "compile_sort"),
@@ -94,5 +101,9 @@ class CpuBackend(HostBackend):
                 pass
         return compile_host(what, outs, ins)
 
+    def multiplies(self, what: MatMul, dtype: dtypes.dtype) -> bool:
+        return bool(_pairs.has_pairs(what, dtype))
 
+
+_pairs = lazy("antorcha.devices.cpu.matmul_pairs")
 backend = CpuBackend("cpu")

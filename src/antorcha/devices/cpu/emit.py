@@ -3,7 +3,7 @@
 It is a compile-time hook of the kernel language: the templates (pointwise, reduce, rows) are native
 functions, and where they say ``evaluate`` this file walks the expression graph and asks the
 compiler for an instruction, or an inlined math function, per node. Values are vectors of ``n``
-lanes.
+lanes; a complex value is a list of two, its real and its imaginary part.
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ TYPES: dict[str, Ty] = {
     "int16": i16, "int32": i32, "int64": i64, "float16": f16, "bfloat16": bf16, "float32": f32,
     "float64": f64,
 }  # fmt: skip
+
 NUMBERS = {**TYPES, "bool": u8}
 """The types in which elements are added and compared in memory: a bool is a byte."""
 WORDS = {1: u8, 2: u16, 4: u32, 8: u64}
@@ -69,9 +70,13 @@ _INTRINSICS: dict[str, Any] = {
     "sqrt": sqrt, "floor": floor, "ceil": ceil, "trunc": trunc, "round": roundeven, "fma": fma,
     "copysign": copysign, "truncdiv": trunc_div,
 }  # fmt: skip
+_COMPLEX = ("abs", "add", "angle", "cast", "complex", "conj", "detach", "div", "eq", "exp", "fma",
+            "imag", "isfinite", "isinf", "isnan", "mul", "ne", "neg", "real", "reciprocal", "sgn",
+            "sub", "where")  # fmt: skip
+"""The ops whose complex rule is right everywhere; the rules of the others lose digits somewhere."""
 _INTEGER = ("pow", "fmod", "mod", "floordiv", "gcd")
 _PLAIN = {*_BINARY, *_COMPARE, "neg", "abs", "not", "where", "cast", "minimum", "maximum", "shl",
-          "shr", "isnan", "signbit", "gcd", *_INTRINSICS}  # fmt: skip
+          "shr", "isnan", "signbit", "gcd", "real", "imag", "complex", *_INTRINSICS}  # fmt: skip
 # instructions of the functions that are expanded, about, where they are few; see `Body.cost`
 _COSTS = {"reciprocal": 3, "rsqrt": 4, "exp": 20, "exp2": 20, "log": 20, "log2": 20, "log10": 20,
           "tanh": 36, "sigmoid": 36, "sin": 36, "cos": 36}  # fmt: skip
@@ -103,7 +108,8 @@ class Body:
     def __init__(self, exprs: Sequence[Expr]) -> None:
         self.exprs = prepare(tuple(exprs))
         self.key = E.key(*self.exprs)
-        sizes = [max(n.dtype.itemsize, 1) for n in E.walk(*self.exprs)]
+        types = [n.dtype.to_real() if n.dtype.kind == "c" else n.dtype for n in E.walk(*self.exprs)]
+        sizes = [max(t.itemsize, 1) for t in types]
         self.lanes = max(sizes)
         self.weight = E.count_ops(*self.exprs)
         self.cost = self.weight + sum([
@@ -127,11 +133,9 @@ def body_of(exprs: Sequence[Expr]) -> Body:
 def prepare(exprs: tuple[Expr, ...]) -> tuple[Expr, ...]:
     """Lowers graphs to what this device has: half arithmetic in float32, no op that it lacks."""
     for e in E.walk(*exprs):
-        if e.dtype.kind == "c":
-            raise Unsupported("complex")
-        if e.dtype.name in FLOAT8:
+        if e.dtype.name in FLOAT8 or e.dtype.name == "complex32":
             raise Unsupported(e.dtype.name)
-    result = E.opmath_all(exprs)
+    result = E.opmath_all(_in_real_numbers(exprs))
     try:
         result = E.expand_all(result, available())
     except NotImplementedError as error:
@@ -143,6 +147,19 @@ def prepare(exprs: tuple[Expr, ...]) -> tuple[Expr, ...]:
         if e.dtype.kind in "iub" and e.op in functions() and e.op not in _INTEGER:
             raise Unsupported(f"{e.op} of {e.dtype}")
     return tuple(result)
+
+
+def _in_real_numbers(exprs: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """Complex arithmetic as real arithmetic on parts; graphs without it as they are."""
+    of_complex = [
+        e for e in E.walk(*exprs) if "c" in (e.dtype.kind, *[a.dtype.kind for a in e.args])
+    ]
+    if not of_complex:
+        return exprs
+    for e in of_complex:
+        if e.op not in E.LEAVES and e.op not in _COMPLEX:
+            raise Unsupported(f"{e.op} of complex numbers")
+    return E.split_complex(exprs)
 
 
 def type_of(what: Any) -> Ty:
@@ -172,6 +189,10 @@ def evaluate(g: Any, node: Any, body: Any, values: Any, n: int) -> list[V]:
 
 def _emit(g: Any, node: Any, e: Expr, known: dict[Expr, Any], values: Any, n: int) -> Any:
     op = e.op
+    if e.dtype.kind == "c":
+        return _parts(g, node, e, known, values, n)
+    if op in ("real", "imag"):
+        return known[e.args[0]][("real", "imag").index(op)]
     ty = vector_type(e.dtype, n)
     if op == "input":
         return g.cast(ty, values[e.payload], node)  # a list may hold None where nothing is read
@@ -209,6 +230,16 @@ def _emit(g: Any, node: Any, e: Expr, known: dict[Expr, Any], values: Any, n: in
     if found is not None and (kind == "f" or op == "truncdiv"):
         return found.emit(g, node, *args)
     return g.call_inline(functions()[op], args, {}, node)
+
+
+def _parts(g: Any, node: Any, e: Expr, known: dict[Expr, Any], values: Any, n: int) -> Any:
+    """The two parts of a complex number that is loaded, stored, or constant."""
+    if e.op == "input":
+        return values[e.payload]
+    if e.op == "const":
+        number, ty = complex(e.payload), vector_type(e.dtype.to_real(), n)  # type: ignore[arg-type]
+        return [g.const(number.real, ty, node), g.const(number.imag, ty, node)]
+    return [known[a] for a in e.args]
 
 
 def _integer(g: Any, node: Any, op: str, a: V, b: V) -> Value:

@@ -15,6 +15,8 @@ import struct as _struct
 from collections.abc import Sequence
 from typing import Any
 
+from antorcha.core.lazy import lazy
+from antorcha.core.structs import replace
 from antorcha.devices.cpu.emit import Unsupported
 from antorcha.devices.cpu.matmul_thin import THIN, by_dots, by_rows
 from antorcha.devices.cpu.template import launch
@@ -44,6 +46,8 @@ from antorcha.lang.native.machine import target
 from antorcha.runtime.memory.alloc import allocate, release
 from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.pool import get_num_threads, pool_run
+
+_pairs = lazy("antorcha.devices.cpu.matmul_pairs")
 
 KC, MC, NC = 384, 16, 1024  # depth of a block; its rows (in tiles) and columns
 DIRECT, DEEPEST = 1 << 18, 1024  # multiply-adds, and depth, up to which A is not packed
@@ -514,31 +518,40 @@ def bits(x: float) -> int:
     return int(_struct.unpack("<q", _struct.pack("<d", x))[0])
 
 
+def rows_in_order(what: MatMul) -> tuple[MatMul, bool]:
+    """The product whose result lies by rows, and whether its factors are exchanged for that:
+    o' = b' a'."""
+    o, bias = what.out, what.bias
+    if o[2] == 1 or what.n <= 1:
+        return what, False
+    if o[1] != 1 and what.m > 1:
+        raise Unsupported("a result whose rows and columns both stride")
+    a, b = what.a, what.b
+    return replace(
+        what, m=what.n, n=what.m, a=(b[0], b[2], b[1]), b=(a[0], a[2], a[1]),
+        out=(o[0], o[2], o[1]), bias=None if bias is None else (bias[0], bias[2], bias[1]),
+    ), True  # fmt: skip
+
+
+def block_words(what: MatMul, parts: tuple[int, int, int, int]) -> list[int]:
+    """A ProductTask."""
+    return [
+        what.batch, what.m, what.n, what.k, *what.a, *what.b, *what.out[:2],
+        int(what.bias is not None), *(what.bias or (0, 0, 0)),
+        bits(what.alpha.real), bits(what.beta.real), *parts,
+    ]  # fmt: skip
+
+
 def compile_matmul(what: MatMul, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
     T = {"float32": f32, "float64": f64}.get(outs[0].dtype.name)
-    if T is None or any(i.dtype is not outs[0].dtype for i in ins):
-        raise Unsupported("a matrix product of other dtypes than float32 and float64")
-    S = shape_of(T)
+    if any(i.dtype is not outs[0].dtype for i in ins):
+        raise Unsupported("a matrix product of several dtypes")
+    if T is None:
+        return _pairs.compile_pairs(what, outs, ins)
+    what, swapped = rows_in_order(what)
     b, m, n, k = what.batch, what.m, what.n, what.k
-    a, c, o, bias = what.a, what.b, what.out, what.bias
-    order = [0, 1]
-    if o[2] != 1 and n > 1:
-        if o[1] != 1 and m > 1:
-            raise Unsupported("a result whose rows and columns both stride")
-        # the transposed product: o' = b' a'
-        m, n = n, m
-        a, c = (c[0], c[2], c[1]), (a[0], a[2], a[1])
-        o = (o[0], o[2], o[1])
-        bias = None if bias is None else (bias[0], bias[2], bias[1])
-        order = [1, 0]
-    row_parts, col_parts, row_size, col_size = split(m, n, k, b, S)
-
-    words = [
-        b, m, n, k, *a, *c, o[0], o[1], int(bias is not None), *(bias or (0, 0, 0)),
-        bits(what.alpha.real), bits(what.beta.real), row_parts, col_parts, row_size, col_size,
-    ]  # fmt: skip
-    kernel = kernel_for(T, order == [1, 0])
-    return launch(kernel, words, outs, ins, b * m * n * k // 64, what)
+    words = block_words(what, split(m, n, k, b, shape_of(T)))
+    return launch(kernel_for(T, swapped), words, outs, ins, b * m * n * k // 64, what)
 
 
 @native

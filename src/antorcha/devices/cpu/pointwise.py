@@ -14,15 +14,18 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from antorcha.core import dtypes
 from antorcha.core.loops import collapse
 from antorcha.core.memo import kept
-from antorcha.devices.cpu.emit import MOST_KEPT, Body, body_of, evaluate, type_of
+from antorcha.devices.cpu.complexes import part_of, type_or_pair
+from antorcha.devices.cpu.emit import MOST_KEPT, Body, body_of, evaluate
 from antorcha.devices.cpu.memory import asks_ahead, streams_from
 from antorcha.devices.cpu.template import (
     THREAD,
     Template,
     Work,
     advance,
+    fill,
     inputs_at,
     kinds_of,
     lanes_of,
@@ -34,11 +37,13 @@ from antorcha.devices.cpu.template import (
     repeated,
     run_job,
     seek,
-    store,
+    store_output,
     words_at,
     words_of,
     work_of,
 )
+from antorcha.lang import expr as E
+from antorcha.lang.expr import Expr
 from antorcha.lang.kernels import Launch, Pointwise
 from antorcha.lang.native import (
     first,
@@ -52,7 +57,6 @@ from antorcha.lang.native import (
     u8,
     vec,
     void,
-    vstore,
 )
 from antorcha.lang.native.machine import target
 from antorcha.lang.native.types import Ty
@@ -81,7 +85,7 @@ class PointwiseTemplate(Template):
         self.body = body
         self.flat, self.stream, self.asks = flat, stream, asks_ahead()
         self.strided = "g" in kinds
-        self.width = lanes_of(max([body.lanes, *[t.size for t in out_types]]))
+        self.width = lanes_of(max([body.lanes, *[(part_of(t) or t).size for t in out_types]]))
         self.unroll = self.vectors_at_once()
         if self.unroll == 2 and target().vector_bits == 512:
             self.width, self.unroll = 2 * self.width, 1  # (two registers: their steps in turns)
@@ -116,24 +120,29 @@ def block(P, outs, ins, fixed, steps, at, mask, stream):
     values = load_inputs(P, P.used, ins, fixed, of_inputs(P, steps), at, mask)
     results = evaluate(P.body, values, P.width)
     for k in static(range(P.nout)):
-        result = vec[P.out_types[k], P.width](results[k])
-        if stream and P.out_kinds[k] == "c":
-            vstore(outs[k] + at, result, None, stream=True)
-        else:
-            store(outs[k], P.out_kinds[k], at, steps[k], result, P.width, mask)
+        store_output(P, k, outs[k], at, steps[k], results[k], mask, stream)
 
 
 @inline
 def single(P, outs, ins, steps, at):
     """One element of the row."""
     values = [
-        vec[P.in_types[k], 1]((ins[k] + at * steps[P.nout + k])[0]) if P.used[k] else None
+        fill(P, k, ins[k] + at * steps[P.nout + k], 1) if P.used[k] else None
         for k in static(range(P.nin))
     ]
     results = evaluate(P.body, values, 1)
     for k in static(range(P.nout)):
-        result = vec[P.out_types[k], 1](results[k])
-        (outs[k] + at * steps[k])[0] = result[0]
+        put_single(P, k, outs[k] + at * steps[k], results[k])
+
+
+@inline
+def put_single(P, k, p, result):
+    if P.out_parts[k] is None:
+        one = vec[P.out_types[k], 1](result)
+        p[0] = one[0]
+    else:
+        parts = ptr[P.out_parts[k]](p)
+        parts[0], parts[1] = result[0][0], result[1][0]
 
 
 @inline
@@ -313,12 +322,30 @@ def _streams(body: Body, out: Layout, ins: Sequence[Any]) -> bool:
     return bool(out.numel * out.itemsize + sum(read) >= streams_from())
 
 
+def _as_in_memory(
+    exprs: Sequence[Expr], outs: Sequence[Layout], ins: Sequence[Any]
+) -> Sequence[Expr]:
+    """The expressions from what is loaded to what is stored, where that has complex numbers."""
+    types = [i.dtype if isinstance(i, Layout) else _NUMBERS.get(i, dtypes.int64) for i in ins]
+    if "c" not in [t.kind for t in (*types, *[o.dtype for o in outs])]:
+        return exprs
+    own = {
+        e: E.cast(E.input_(k, types[k]), e.dtype)
+        for e in E.walk(*exprs) if e.op == "input" and isinstance(k := e.payload, int)
+    }  # fmt: skip
+    found = E.substitute_all(exprs, own)
+    return tuple([E.cast(e, o.dtype) for e, o in zip(found, outs, strict=True)])
+
+
+_NUMBERS = {float: dtypes.float64, complex: dtypes.complex128}
+
+
 def compile_pointwise(what: Pointwise, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
-    body = body_of(what.exprs)
+    in_types = [type_or_pair(i) for i in ins]
+    out_types = [type_or_pair(o) for o in outs]
+    body = body_of(_as_in_memory(what.exprs, outs, ins))
     words, kinds, flat = describe(outs, ins)
     nout = len(outs)
-    in_types = [type_of(i) for i in ins]
-    out_types = [type_of(o) for o in outs]
     stream = kinds[0] == "c" and nout == 1 and _streams(body, outs[0], ins)
     key = (body, tuple(out_types), tuple(in_types), kinds, flat, stream)
     kernel = kept(_kernels, key, _kernel_for, MOST_KEPT)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from antorcha.devices.cpu.complexes import fill_pair, load_pair, part_of, store_pair
 from antorcha.devices.cpu.emit import Body, Unsupported
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Launch
@@ -53,6 +54,8 @@ class Template:
         self.out_kinds, self.in_kinds = out_kinds, in_kinds
         self.nout, self.nin = len(out_types), len(in_types)
         self.nops = self.nout + self.nin
+        self.in_parts = [part_of(t) for t in in_types]
+        self.out_parts = [part_of(t) for t in out_types]
         self.used = [True] * self.nin
         self.width = 1
 
@@ -85,11 +88,30 @@ def load(p, kind, fixed, at, step, width, mask):
 
 @inline
 def load_inputs(P, used, ins, fixed, steps, at, mask):
-    """One vector of each input that is used; ``steps`` are those of the inputs."""
+    """One vector of each input that is used (complex numbers: two); ``steps`` are the inputs'."""
     return [
-        load(ins[k], P.in_kinds[k], fixed[k], at, steps[k], P.width, mask) if used[k] else None
+        load_input(P, k, ins[k], fixed[k], steps[k], at, mask) if used[k] else None
         for k in static(range(P.nin))
     ]
+
+
+@inline
+def load_input(P, k, p, fixed, step, at, mask):
+    if P.in_parts[k] is None:
+        return load(p, P.in_kinds[k], fixed, at, step, P.width, mask)
+    return load_pair(P.in_parts[k], p, P.in_kinds[k], fixed, at, step, P.width, mask)
+
+
+@inline
+def store_output(P, k, p, at, step, value, mask, stream):
+    """What an expression gave to position ``at`` of output k's row; ``stream``: past the caches."""
+    if P.out_parts[k] is not None:
+        store_pair(P.out_parts[k], p, P.out_kinds[k], at, step, value, P.width, mask, stream)
+    elif stream and P.out_kinds[k] == "c":
+        vstore(p + at, vec[P.out_types[k], P.width](value), None, stream=True)
+    else:
+        result = vec[P.out_types[k], P.width](value)
+        store(p, P.out_kinds[k], at, step, result, P.width, mask)
 
 
 @inline
@@ -105,9 +127,17 @@ def store(p, kind, at, step, value, width, mask):
 def repeated(P, ins):
     """The inputs that stay the same along the row, as vectors."""
     return [
-        vec[P.in_types[k], P.width](ins[k][0]) if P.in_kinds[k] == "s" and P.used[k] else None
+        fill(P, k, ins[k], P.width) if P.in_kinds[k] == "s" and P.used[k] else None
         for k in static(range(P.nin))
     ]
+
+
+@inline
+def fill(P, k, p, width):
+    """Input k's element at p in every lane."""
+    if P.in_parts[k] is None:
+        return vec[P.in_types[k], width](p[0])
+    return fill_pair(P.in_parts[k], p, width)
 
 
 @inline

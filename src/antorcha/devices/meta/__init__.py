@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from antorcha.core import dtypes
 from antorcha.errors import MissingFeature
-from antorcha.lang.kernels import Description, Launch, is_dynamic
+from antorcha.lang.kernels import Description, Launch, MatMul, is_dynamic
 from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.memory.storage import Storage, null_storage
 
@@ -30,6 +31,9 @@ class MetaBackend:
             return None
 
         return Launch(fresh, into)
+
+    def multiplies(self, what: MatMul, dtype: dtypes.dtype) -> bool:
+        return True
 
     def allocate(self, nbytes: int) -> Storage:
         return null_storage(nbytes)

@@ -14,15 +14,18 @@ import numpy as np
 
 from antorcha.core import dtypes, float8
 from antorcha.core.memo import keep
+from antorcha.devices.numpy_semantics.attention import compute_attention
 from antorcha.devices.numpy_semantics.conv import compute_conv, compute_unfold
 from antorcha.devices.numpy_semantics.fourier import compute_fourier
 from antorcha.devices.numpy_semantics.gather import compute_gather, compute_scatter
 from antorcha.devices.numpy_semantics.pooling import compute_pooling
+from antorcha.devices.numpy_semantics.resample import compute_resample
 from antorcha.devices.numpy_semantics.select import compute_bins, compute_replace, compute_select
 from antorcha.devices.numpy_semantics.sort import compute_distinct, compute_search, compute_sort
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import (
     Arrange,
+    Attention,
     Bins,
     Check,
     Conv,
@@ -39,6 +42,7 @@ from antorcha.lang.kernels import (
     Range,
     Reduce,
     Replace,
+    Resample,
     Rows,
     Scan,
     Scatter,
@@ -338,6 +342,7 @@ _COMPUTE: dict[type, Callable[..., Compute]] = {
     Replace: _of_outs(compute_replace), Distinct: _of_outs(compute_distinct),
     Bins: _of_outs(compute_bins), Arrange: _arrange, Range: _range,
     Check: _check, Unfold: _of_outs(compute_unfold),
+    Resample: _of_outs(compute_resample), Attention: _of_outs(compute_attention),
 }  # fmt: skip
 
 
@@ -353,6 +358,9 @@ class HostBackend:
         return compile_host(what, outs, ins)
 
     allocate = staticmethod(new_storage)
+
+    def multiplies(self, what: MatMul, dtype: dtypes.dtype) -> bool:
+        return False
 
     def from_host(self, array: Array, out: Layout) -> Storage:
         storage = new_storage(out.nbytes)

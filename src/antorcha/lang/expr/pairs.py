@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, TypeAlias
 
 from antorcha.lang import expr as E
@@ -26,10 +27,18 @@ def mul(a: Pair, b: Pair) -> Pair:
 
 
 def div(a: Pair, b: Pair) -> Pair:
-    scale = E.maximum(E.abs(b[0]), E.abs(b[1]))  # so that the squares do not overflow
-    c, d = b[0] / scale, b[1] / scale
-    size = (c * c + d * d) * scale
-    return (a[0] * c + a[1] * d) / size, (a[1] * c - a[0] * d) / size
+    """By R. L. Smith (1962), as PyTorch and NumPy do: the divisor's lesser part over its greater.
+
+    Over zero each part of ``a`` is divided by zero.
+    """
+    wide = E.abs(b[0]) >= E.abs(b[1])
+    high, low = E.where(wide, b[0], b[1]), E.where(wide, b[1], b[0])
+    zero = (high == 0) & (low == 0)
+    ratio = low / high
+    scale = E.where(zero, math.inf, 1 / (high + low * ratio))
+    re = E.where(wide, a[0] + a[1] * ratio, a[0] * ratio + a[1])
+    im = E.where(wide, a[1] - a[0] * ratio, a[1] * ratio - a[0])
+    return E.where(zero, a[0], re) * scale, E.where(zero, a[1], im) * scale
 
 
 def reciprocal(a: Pair) -> Pair:
@@ -55,8 +64,16 @@ def over_i(a: Pair) -> Pair:
 
 
 def exp(a: Pair) -> Pair:
+    half = E.exp(a[0] * 0.5)
     size = E.exp(a[0])
-    return size * E.cos(a[1]), E.where(a[1] == 0, a[1], size * E.sin(a[1]))
+    cos, sin = E.cos(a[1]), E.sin(a[1])
+    over = (size == math.inf) & (a[0] < math.inf)  # its product with a small cosine may be finite
+    re = E.where(over, half * cos * half, size * cos)
+    im = E.where(over, half * sin * half, size * sin)
+    vague = E.isinf(a[0]) & ~E.isfinite(a[1])  # an infinite size without a direction, or a zero
+    re = E.where(vague, size, re)
+    im = E.where(vague, E.where(a[0] > 0, a[1] - a[1], 0), im)
+    return re, E.where(a[1] == 0, a[1], im)
 
 
 def log(a: Pair) -> Pair:

@@ -151,6 +151,15 @@ def mulhi(a: Any, b: Any) -> Any:
     return result if ty.kind == "v" else result[0]
 
 
+def dot_pairs(total: Any, a: Any, b: Any) -> Any:
+    for shift in (16, 0):  # the upper halves are added first
+        x, y = ((v >> np.uint32(shift) << np.uint32(16)).view(np.float32) for v in (a, b))
+        with np.errstate(all="ignore"):
+            exact = x.astype(np.float64) * y + total
+        total = exact.astype(np.float32)
+    return total
+
+
 # ---- making and taking apart
 def lanes(ty: Ty, n: int) -> Any:
     return np.array([literal(k, ty) for k in range(n)], ty.np)

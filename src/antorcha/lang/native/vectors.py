@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from antorcha.lang.native import plain as py
-from antorcha.lang.native.types import Ty, bool_, i32, i64, ptr, u8, u32, u64, vec, void
+from antorcha.lang.native.types import Ty, bool_, f32, i32, i64, ptr, u8, u32, u64, vec, void
 from antorcha.lang.native.values import Intrinsic, V, intrinsic
 
 
@@ -149,6 +149,19 @@ def mulhi(g: Any, node: Any, a: Any, b: Any) -> V:
     x, y = (g.op(f"{word} {ty.ll} {v.ref} to {wide}") for v in (a, b))
     high = g.op(f"lshr {wide} {g.op(f'mul {wide} {x}, {y}')}, {shift}")
     return g.v(ty, f"trunc {wide} {high} to {ty.ll}")  # type: ignore[no-any-return]
+
+
+@intrinsic(py.dot_pairs)
+def dot_pairs(g: Any, node: Any, total: Any, a: Any, b: Any) -> V:
+    """total + a.high * b.high + a.low * b.low for the bf16 numbers in the halves of 16 u32.
+
+    Only for x86 with avx512bf16 (`Target.has`); what is less than the least normal number is 0."""
+    total, a, b = (g.rt(v, node) for v in (total, a, b))
+    if total.ty is not vec[f32, 16] or any(v.ty is not vec[u32, 16] for v in (a, b)):
+        g.fail(node, f"dot_pairs takes 16 f32 and twice 16 u32, not {total.ty}, {a.ty}, {b.ty}")
+    pairs = [g.op(f"bitcast {v.ty.ll} {v.ref} to <32 x bfloat>") for v in (a, b)]
+    args = [total, *[f"<32 x bfloat> {each}" for each in pairs]]
+    return g.intr("llvm.x86.avx512bf16.dpbf16ps.512", total.ty, args)  # type: ignore[no-any-return]
 
 
 # ---- making and taking apart
@@ -352,8 +365,9 @@ def mask_bits(g: Any, node: Any, mask: Any) -> V:
 
 
 __all__ = [
-    "bswap", "ceil", "clz", "copysign", "ctpop", "ctz", "fabs", "first", "floor", "fma", "insert",
-    "lanes", "mask_bits", "maximum", "minimum", "mulhi", "reduce_add", "reduce_all", "reduce_any",
-    "reduce_max", "reduce_min", "reduce_mul", "roundeven", "select", "shuffle", "sqrt", "trunc",
-    "trunc_div", "trunc_mod", "u32", "vgather", "vload", "vscatter", "vstore",
+    "bswap", "ceil", "clz", "copysign", "ctpop", "ctz", "dot_pairs", "fabs", "first", "floor",
+    "fma", "insert", "lanes", "mask_bits", "maximum", "minimum", "mulhi", "reduce_add",
+    "reduce_all", "reduce_any", "reduce_max", "reduce_min", "reduce_mul", "roundeven", "select",
+    "shuffle", "sqrt", "trunc", "trunc_div", "trunc_mod", "u32", "vgather", "vload", "vscatter",
+    "vstore",
 ]  # fmt: skip

@@ -151,8 +151,6 @@ def plan_product(
         return out, Launch(lambda *flat: device.allocate(0), lambda *flat: None)
     if k == 0:
         return out, no_terms(p, out, device)
-    if p.a.dtype.kind == "f" and p.a.dtype.itemsize == 2:
-        return out, in_float32(op, p, out, device)
     bias = None if p.bias is None else expanded(p.bias, shown)
     operands = [expanded(p.a, (*batch, m, k)), expanded(p.b, (*batch, k, n))]
     if bias is not None:
@@ -164,6 +162,9 @@ def plan_product(
         scratch = L.contiguous(full, out.dtype, out.device)
         what, copied = walkable(p, operands, scratch)
     assert what is not None
+    half = p.a.dtype.kind == "f" and p.a.dtype.itemsize == 2
+    if half and not device.multiplies(what, p.a.dtype):
+        return out, in_float32(op, p, out, device)
     launch = device.compile(what, (fresh if scratch else out,), [
         p.a if not copied[0] else copied[0], p.b if not copied[1] else copied[1],
         *([] if bias is None else [copied[2] or p.bias]),

@@ -1,0 +1,119 @@
+"""Complex numbers in the CPU's kernels: in memory two parts side by side, in registers two vectors.
+
+The parts are taken apart as they are loaded and joined as they are stored; what is computed between
+is real arithmetic (`lang/expr/complexes.py`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from antorcha.devices.cpu.emit import type_of
+from antorcha.lang.native import (
+    f32,
+    f64,
+    i64,
+    inline,
+    lanes,
+    ptr,
+    shuffle,
+    struct,
+    vec,
+    vgather,
+    vload,
+    vscatter,
+    vstore,
+)
+from antorcha.lang.native.types import Ty
+from antorcha.runtime.memory.layout import Layout
+
+
+@struct
+class ComplexFloat:
+    re: f32
+    im: f32
+
+
+@struct
+class ComplexDouble:
+    re: f64
+    im: f64
+
+
+PAIRS: dict[str, Ty] = {"complex64": ComplexFloat, "complex128": ComplexDouble}
+"""The types of complex numbers in memory."""
+
+
+def type_or_pair(what: Any) -> Ty:
+    """`type_of`, with complex numbers as pairs, for the templates that load them as such."""
+    if what is complex:
+        return ComplexDouble
+    pair = PAIRS.get(what.dtype.name) if isinstance(what, Layout) else None
+    return type_of(what) if pair is None else pair
+
+
+def part_of(ty: Ty) -> Ty | None:
+    """The type of a complex number's parts; None for a real type."""
+    return ty.fields["re"][1] if ty.kind == "s" else None
+
+
+@inline
+def load_pair(T, p, kind, fixed, at, step, width, mask):
+    """`load` of complex numbers with parts of type T: the real parts, the imaginary parts."""
+    if kind == "s":
+        return fixed
+    first = ptr[T](p + at * step)
+    if kind == "c":
+        both = vload(ptr[T](p + at), 2 * width, of_both(mask, width))
+        return [shuffle(both, None, evens(width)), shuffle(both, None, odds(width))]
+    places = lanes(i64, width) * (2 * step)
+    return [vgather(first, places, mask), vgather(first + 1, places, mask)]
+
+
+@inline
+def of_both(mask, width):
+    """A mask of complex numbers as one of their parts, which lie side by side."""
+    return None if mask is None else shuffle(mask, None, twice(width))
+
+
+@inline
+def store_pair(T, p, kind, at, step, value, width, mask, stream):
+    """`store` of complex numbers with parts of type T."""
+    re, im = value
+    if kind == "c":
+        both = shuffle(re, im, in_turns(width))
+        vstore(ptr[T](p + at), both, of_both(mask, width), stream=stream)
+    else:
+        first = ptr[T](p + at * step)
+        places = lanes(i64, width) * (2 * step)
+        vscatter(first, places, re, mask)
+        vscatter(first + 1, places, im, mask)
+
+
+@inline
+def fill_pair(T, p, width):
+    """The complex number at p in every lane."""
+    parts = ptr[T](p)
+    return [vec[T, width](parts[0]), vec[T, width](parts[1])]
+
+
+# The lanes of pairs
+
+
+def evens(n: int) -> tuple[int, ...]:
+    """Which lanes of n pairs are the first ones."""
+    return tuple(range(0, 2 * n, 2))
+
+
+def odds(n: int) -> tuple[int, ...]:
+    return tuple(range(1, 2 * n, 2))
+
+
+def twice(n: int) -> tuple[int, ...]:
+    """Each of n lanes two times."""
+    return tuple([k // 2 for k in range(2 * n)])
+
+
+def in_turns(n: int) -> tuple[int, ...]:
+    """A lane of one vector of n, a lane of another one, and so on."""
+    return tuple([k // 2 + k % 2 * n for k in range(2 * n)])

@@ -47,6 +47,7 @@ from antorcha.runtime.memory.alloc import allocate, release
 from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.pool import get_num_threads, pool_run
 
+_complex = lazy("antorcha.devices.cpu.matmul_complex")
 _pairs = lazy("antorcha.devices.cpu.matmul_pairs")
 
 KC, MC, NC = 384, 16, 1024  # depth of a block; its rows (in tiles) and columns
@@ -547,7 +548,9 @@ def compile_matmul(what: MatMul, outs: Sequence[Layout], ins: Sequence[Any]) -> 
     if any(i.dtype is not outs[0].dtype for i in ins):
         raise Unsupported("a matrix product of several dtypes")
     if T is None:
-        return _pairs.compile_pairs(what, outs, ins)
+        other = _complex.compile_complex if outs[0].dtype.kind == "c" else _pairs.compile_pairs
+        launch_of_other: Launch = other(what, outs, ins)
+        return launch_of_other
     what, swapped = rows_in_order(what)
     b, m, n, k = what.batch, what.m, what.n, what.k
     words = block_words(what, split(m, n, k, b, shape_of(T)))

@@ -42,7 +42,7 @@ def _laid(input: _Any, dims: _Any, shape: _Any, dtype: _Any, last: bool = False)
     return L.layout(tuple(shape), strides, dtype, input.device)
 
 
-@kernel(function=False, method=False, out=False, outlined=False, batching="numbered")
+@kernel(function=False, method=False, out=False, batching="numbered")
 def fourier_complex(input: Tensor, dims: Ints, forward: Bool, scale: Str):
     """Complex numbers to complex numbers, along ``dims``; ``scale`` as ``kernels.Fourier.norm``."""
     out = _laid(input, dims, input.shape, input.dtype) if dims else kept(input)
@@ -61,7 +61,7 @@ def _(make):
     yield z, (0, 1), False, "root"
 
 
-@kernel(function=False, method=False, out=False, outlined=False, batching="numbered")
+@kernel(function=False, method=False, out=False, batching="numbered")
 def fourier_real(input: Tensor, dims: Ints, forward: Bool, scale: Str, onesided: Bool):
     """Real numbers to complex ones; ``onesided``: those along the last dim that say the rest."""
     shape = [*input.shape]
@@ -85,7 +85,7 @@ def _(make):
     yield make(3, 4), (0,), False, "all", False
 
 
-@kernel(function=False, method=False, out=False, outlined=False, batching="numbered")
+@kernel(function=False, method=False, out=False, batching="numbered")
 def fourier_to_real(input: Tensor, dims: Ints, length: Int, scale: Str):
     """Half of the numbers that real ones were transformed to, back to ``length`` real ones."""
     shape = [*input.shape]

@@ -1,7 +1,7 @@
 """The CPU device: descriptions compiled to machine code with explicit vectors.
 
 Each kind of description has a template, a native function in this folder. What no template covers
-(rare functions, most of those of complex numbers) is computed by NumPy over the same memory.
+(complex numbers, rare functions) is computed by NumPy over the same memory.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from antorcha.lang.kernels import (
     Description,
     Distinct,
     Draw,
-    Fourier,
     Gather,
     Launch,
     MatMul,
@@ -74,7 +73,6 @@ TEMPLATES: dict[type, Template] = {
     Attention: _deferred("attention", "compile_attention"),
     Pooling: _deferred("pooling", "compile_pooling"),
     Resample: _deferred("resample", "compile_resample"),
-    Fourier: _deferred("fourier", "compile_fourier"),
     Gather: _deferred("gather", "compile_gather"),
     Scatter: _deferred("gather", "compile_scatter"),
     Sort: _deferred("sort", "compile_sort"),

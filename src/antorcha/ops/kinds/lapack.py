@@ -151,7 +151,7 @@ def with_workspace(name: str, *args: Any, of: Array) -> Any:
 SMALL = 1024
 """A matrix of so many elements costs less than calling SciPy for it."""
 BLOCK = 32
-"""The columns that LAPACK's QR factorisation works on at a time."""
+"""The columns that LAPACK works on at a time, for which it wants a workspace."""
 
 
 def one_by_one(a: Array) -> bool:
@@ -268,13 +268,15 @@ def solution_and_info(
 ) -> tuple[Array, Array]:
     """The X of ``a @ X = b`` for stacks, or the inverses where there is no b; and ``info``: 0, or
     the first pivot that is zero."""
-    if not one_by_one(a):
+    if not one_by_one(a) or (b is not None and a.ndim > 2):
         with suppress(np.linalg.LinAlgError):
             found = np.linalg.inv(a) if b is None else np.linalg.solve(a, b)
             return found, np.zeros(a.shape[:-2], np.int32)
     lu, pivots, info = lu_factors(a)
     if check_errors:
         raise_first(op, info, NO_INVERSE if b is None else NO_SOLUTION)
+    if b is None and one_by_one(a) and not info.any():
+        return _inverted_with_lu(lu, pivots), info
     right = np.eye(a.shape[-1], dtype=a.dtype, order="F") if b is None else b
     return solved_with_lu(lu, pivots, right), info
 
@@ -291,6 +293,16 @@ def cholesky_and_info(op: str, a: Array, upper: bool, check_errors: bool) -> tup
     if check_errors:
         raise_first(op, info, NOT_POSITIVE)
     return L, info
+
+
+def _inverted_with_lu(lu: Array, pivots: Array) -> Array:
+    """The inverses of matrices from their LU factors, which have no zero pivot."""
+    n = lu.shape[-1]
+
+    def run(lu: Array, pivots: Array) -> tuple[Array]:
+        return (routine("getri", lu.dtype)(lu, pivots - 1, lwork=BLOCK * n)[0],)
+
+    return over_stacks(run, [lu, pivots], [2, 1], [((n, n), lu.dtype)])[0]
 
 
 def _lower_factors(a: Array) -> tuple[Array, Array]:

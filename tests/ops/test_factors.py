@@ -240,3 +240,43 @@ def test_sparse_matrices_of_low_rank() -> None:
     for q, niter in ((9, 2), (-1, 2), (2, -1)):
         with pytest.raises(ValueError, match="must be non-negative"):
             antorcha.pca_lowrank(antorcha.ones(4, 4), q, niter=niter)
+
+
+@needs_torch
+@pytest.mark.parametrize("dtype", NUMBERS)
+def test_large_matrices(dtype: str) -> None:
+    """What LAPACK does in the precision of the matrix: one, and a stack; square, tall and wide."""
+    for shape in ((40, 40), (2, 40, 40), (60, 20), (2, 20, 60)):
+        a = data(*shape, dtype=dtype)
+        for mode in ("reduced", "complete", "r"):
+            compare(lambda t, a, m=mode: t.linalg.qr(a, m).R, a, strides=True, scale=300)
+            compare(lambda t, a, m=mode: t.linalg.qr(a, m).Q, a, strides=True, scale=300)
+        for full in (False, True):
+            compare(lambda t, a, f=full: t.linalg.svd(a, f).S, a, strides=True, scale=30)
+            compare(lambda t, a, f=full: rebuilt(t, *t.linalg.svd(a, f)), a, scale=300)
+    for shape in ((40, 40), (2, 40, 40)):
+        a = data(*shape, dtype=dtype)
+        b = data(*shape[:-1], 3, dtype=dtype)
+        for call in (
+            lambda t, a, b: t.linalg.eigvalsh(a), lambda t, a, b: t.linalg.eigvalsh(a, "U"),
+            lambda t, a, b: (lambda w, v: (v * w[..., None, :]) @ v.mH)(*t.linalg.eigh(a, "U")),
+            lambda t, a, b: t.linalg.det(a / 4), lambda t, a, b: t.linalg.slogdet(a),
+            lambda t, a, b: t.linalg.cholesky(a @ a.mH + 40 * t.eye(40)),
+            lambda t, a, b: t.linalg.solve(a + 40 * t.eye(40), b),
+            lambda t, a, b: t.linalg.inv(a + 40 * t.eye(40)),
+        ):  # fmt: skip
+            compare(call, a, b, scale=1000)
+        compare(lambda t, a: t.linalg.inv_ex(a * 0).info, a)
+        compare(lambda t, a: t.linalg.slogdet(a * 0), a)
+
+
+def rebuilt(t: Any, U: Any, S: Any, Vh: Any) -> Any:
+    """The matrix from its singular values and vectors."""
+    k = S.shape[-1]
+    return (U[..., :k] * S[..., None, :]) @ Vh[..., :k, :]
+
+
+def test_determinants_beyond_single_precision() -> None:
+    """The product of the pivots leaves the range of float32 on its way; the whole is in it."""
+    a = antorcha.diag(antorcha.tensor([1e10] * 20 + [1e-10] * 20))
+    np.testing.assert_allclose(antorcha.linalg.det(a).item(), 1.0, rtol=1e-4)

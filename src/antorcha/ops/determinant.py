@@ -5,7 +5,14 @@ from __future__ import annotations
 from antorcha.core.lazy import np
 from antorcha.ops.kinds import return_types
 from antorcha.ops.kinds.kernel import kernel
-from antorcha.ops.kinds.lapack import adjoint, check_square, planned, planned_matrices
+from antorcha.ops.kinds.lapack import (
+    adjoint,
+    check_square,
+    determinant,
+    determinants,
+    planned,
+    planned_matrices,
+)
 from antorcha.ops.kinds.record import T, composite
 from antorcha.ops.kinds.samples import of_shapes, positive_definite
 from antorcha.ops.kinds.types import Tensor
@@ -21,7 +28,7 @@ def det(A: Tensor):
     tensor(6.)
     """
     check_square("linalg.det", A)
-    return planned_matrices("linalg.det", "determinant", np.linalg.det, [(A.shape[:-2], A.dtype)])
+    return planned_matrices("linalg.det", "determinant", determinant, [(A.shape[:-2], A.dtype)])
 
 
 @det.derivative
@@ -77,7 +84,7 @@ def slogdet(A: Tensor):
     check_square("linalg.slogdet", A)
     batch = A.shape[:-2]
     return planned_matrices(
-        "linalg.slogdet", "logarithm", lambda a: tuple(np.linalg.slogdet(a)),
+        "linalg.slogdet", "logarithm", determinants,
         [(batch, A.dtype), (batch, A.dtype.to_real())],
     )  # fmt: skip
 

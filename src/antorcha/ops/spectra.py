@@ -18,10 +18,13 @@ from antorcha.ops.kinds.lapack import (
     by_columns,
     check_matrix,
     check_square,
+    eigen,
     eye_like,
     planned,
     planned_matrices,
+    qr_factors,
     refusal,
+    singular,
 )
 from antorcha.ops.kinds.record import T, composite
 from antorcha.ops.kinds.samples import of_shapes
@@ -50,15 +53,11 @@ def qr(A: Tensor, mode: Str = "reduced"):
         )
     batch, (m, n) = A.shape[:-2], A.shape[-2:]
     k = m if mode == "complete" else min(m, n)
-
-    def run(a):
-        if mode == "r":
-            return np.zeros((0,), a.dtype), np.linalg.qr(a, "r")
-        return tuple(np.linalg.qr(a, mode))
-
     q = ((0,), A.dtype) if mode == "r" else by_columns((*batch, m, k), A.dtype, A.device)
     outs = [q, by_columns((*batch, k, n), A.dtype, A.device)]
-    return planned_matrices("linalg.qr", "r" if mode == "r" else "qr", run, outs)
+    return planned_matrices(
+        "linalg.qr", "r" if mode == "r" else "qr", lambda a: qr_factors(a, mode), outs
+    )
 
 
 @qr.derivative
@@ -132,7 +131,7 @@ def svd(A: Tensor, full_matrices: Bool = True, *, driver: Str = None):
     k = min(m, n)
     u, v = (m, n) if full_matrices else (k, k)
     return planned_matrices(
-        "linalg.svd", "svd", lambda a: tuple(np.linalg.svd(a, full_matrices=full_matrices)),
+        "linalg.svd", "svd", lambda a: singular(a, full_matrices),
         [by_columns((*batch, m, u), A.dtype, A.device), ((*batch, k), A.dtype.to_real()),
          by_columns((*batch, v, n), A.dtype, A.device)],
         NOT_FINITE, refuse=refusal("linalg.svd", NOT_FINITE, False),
@@ -226,7 +225,7 @@ def eigh(A: Tensor, UPLO: Str = "L"):
     upper = UPLO.upper() == "U"
     return planned_matrices(
         "linalg.eigh", "eigh upper" if upper else "eigh",
-        lambda a: tuple(np.linalg.eigh(a, "U" if upper else "L")),
+        lambda a: eigen(a, not upper),
         [(A.shape[:-1], A.dtype.to_real()), by_columns(A.shape, A.dtype, A.device)],
         refuse=refusal("linalg.eigh", "Eigenvalues did not converge", False),
     )  # fmt: skip

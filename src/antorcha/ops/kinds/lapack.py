@@ -1,14 +1,16 @@
 """What the decompositions share: checks of their operands, and running LAPACK.
 
-NumPy runs LAPACK over whole stacks of matrices; what it has no function for, or does not tell about
-matrices that LAPACK gives up on, SciPy's functions of one matrix do.
+NumPy runs LAPACK over whole stacks of matrices, in double precision. SciPy's functions, of one
+matrix, do what NumPy has no function for, what it does not tell about matrices that LAPACK gives up
+on, and what takes long: they work in the precision of the matrix.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cache
+from contextlib import suppress
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from antorcha.core import dtypes
@@ -146,6 +148,17 @@ def with_workspace(name: str, *args: Any, of: Array) -> Any:
     return run(*args, lwork=int(work[0].real))
 
 
+SMALL = 1024
+"""A matrix of so many elements costs less than calling SciPy for it."""
+BLOCK = 32
+"""The columns that LAPACK works on at a time, for which it wants a workspace."""
+
+
+def one_by_one(a: Array) -> bool:
+    """Are matrices left to SciPy's functions of one?"""
+    return a.size > 0 and a.shape[-2] * a.shape[-1] > SMALL
+
+
 def over_stacks(
     run: Callable[..., tuple[Any, ...]], stacks: Sequence[Array], dims: Sequence[int],
     outs: Sequence[tuple[Sequence[int], Any]],
@@ -255,15 +268,17 @@ def solution_and_info(
 ) -> tuple[Array, Array]:
     """The X of ``a @ X = b`` for stacks, or the inverses where there is no b; and ``info``: 0, or
     the first pivot that is zero."""
-    try:
-        found = np.linalg.inv(a) if b is None else np.linalg.solve(a, b)
-        return found, np.zeros(a.shape[:-2], np.int32)
-    except np.linalg.LinAlgError:
-        lu, pivots, info = lu_factors(a)
-        if check_errors:
-            raise_first(op, info, NO_INVERSE if b is None else NO_SOLUTION)
-        right = np.eye(a.shape[-1], dtype=a.dtype) if b is None else b
-        return solved_with_lu(lu, pivots, right), info
+    if not one_by_one(a) or (b is not None and a.ndim > 2):
+        with suppress(np.linalg.LinAlgError):
+            found = np.linalg.inv(a) if b is None else np.linalg.solve(a, b)
+            return found, np.zeros(a.shape[:-2], np.int32)
+    lu, pivots, info = lu_factors(a)
+    if check_errors:
+        raise_first(op, info, NO_INVERSE if b is None else NO_SOLUTION)
+    if b is None and one_by_one(a) and not info.any():
+        return _inverted_with_lu(lu, pivots), info
+    right = np.eye(a.shape[-1], dtype=a.dtype, order="F") if b is None else b
+    return solved_with_lu(lu, pivots, right), info
 
 
 def cholesky_and_info(op: str, a: Array, upper: bool, check_errors: bool) -> tuple[Array, Array]:
@@ -271,17 +286,139 @@ def cholesky_and_info(op: str, a: Array, upper: bool, check_errors: bool) -> tup
     if upper:
         L, info = cholesky_and_info(op, np.conj(np.swapaxes(a, -1, -2)), False, check_errors)
         return np.conj(np.swapaxes(L, -1, -2)), info
-    try:
-        L, info = np.linalg.cholesky(a), np.zeros(a.shape[:-2], np.int32)
-    except np.linalg.LinAlgError:
-        outs = [(a.shape[-2:], a.dtype), ((), np.int32)]
-        L, info = over_stacks(lambda a: routine("potrf", a.dtype)(a, lower=1), [a], [2], outs)
+    L, info = _lower_factors(a)
     nan = np.isnan(np.diagonal(L, axis1=-2, axis2=-1))
     if nan.any():  # LAPACK says that it is not positive, OpenBLAS does not
         info = np.where(nan.any(-1) & (info == 0), nan.argmax(-1) + 1, info)
     if check_errors:
         raise_first(op, info, NOT_POSITIVE)
     return L, info
+
+
+def _inverted_with_lu(lu: Array, pivots: Array) -> Array:
+    """The inverses of matrices from their LU factors, which have no zero pivot."""
+    n = lu.shape[-1]
+
+    def run(lu: Array, pivots: Array) -> tuple[Array]:
+        return (routine("getri", lu.dtype)(lu, pivots - 1, lwork=BLOCK * n)[0],)
+
+    return over_stacks(run, [lu, pivots], [2, 1], [((n, n), lu.dtype)])[0]
+
+
+def _lower_factors(a: Array) -> tuple[Array, Array]:
+    """The lower Cholesky factors of a stack, and what LAPACK says of each."""
+    if not one_by_one(a):
+        with suppress(np.linalg.LinAlgError):
+            return np.linalg.cholesky(a), np.zeros(a.shape[:-2], np.int32)
+    outs = [(a.shape[-2:], a.dtype), ((), np.int32)]
+    L, info = over_stacks(lambda a: routine("potrf", a.dtype)(a, lower=1), [a], [2], outs)
+    return L, info
+
+
+def determinants(a: Array) -> tuple[Array, ...]:
+    """The determinants' signs, and the logarithms of their magnitudes."""
+    if not one_by_one(a):
+        return tuple(np.linalg.slogdet(a))
+    sign, diagonal = _lu_diagonal(a)
+    sizes = np.abs(diagonal)
+    sign = sign * np.prod(np.where(sizes > 0, diagonal / sizes, diagonal), -1)
+    return sign, np.log(sizes).sum(-1)
+
+
+def determinant(a: Array) -> Array:
+    """The determinants."""
+    if not one_by_one(a):
+        return np.asarray(np.linalg.det(a))
+    sign, diagonal = _lu_diagonal(a)
+    return np.asarray(sign * np.prod(diagonal, -1))
+
+
+def _lu_diagonal(a: Array) -> tuple[Array, Array]:
+    """The sign of the rows' permutation, and U's diagonal, in double precision: products of many
+    numbers leave the range of single precision."""
+    lu, pivots, _ = lu_factors(a)
+    moved = (pivots != np.arange(1, pivots.shape[-1] + 1)).sum(-1)
+    wide = np.result_type(a.dtype, np.float64)
+    return 1.0 - 2.0 * (moved % 2), np.diagonal(lu, axis1=-2, axis2=-1).astype(wide)
+
+
+def qr_factors(a: Array, mode: Any) -> tuple[Array, ...]:
+    """Q and R; Q is empty where ``mode`` is "r"."""
+    if not one_by_one(a):
+        found: Any = np.linalg.qr(a, mode)
+        return (np.zeros((0,), a.dtype), found) if mode == "r" else tuple(found)
+    m, n = a.shape[-2:]
+    k = m if mode == "complete" else min(m, n)
+    factor = routine("geqrf", a.dtype)
+    product = routine("ungqr" if a.dtype.kind == "c" else "orgqr", a.dtype)
+
+    def run(a: Array) -> tuple[Array, ...]:
+        found, tau = factor(a, lwork=BLOCK * n)[:2]
+        R = found[:k].copy("F")
+        np.copyto(R, 0, where=_below_diagonal(k, n))
+        if mode == "r":
+            return (R,)
+        vectors = found[:, :k]
+        if k > n:
+            vectors = np.zeros((m, k), a.dtype, order="F")
+            vectors[:, :n] = found
+        return product(vectors, tau, lwork=BLOCK * k)[0], R
+
+    if mode == "r":
+        return np.zeros((0,), a.dtype), *over_stacks(run, [a], [2], [((k, n), a.dtype)])
+    return over_stacks(run, [a], [2], [((m, k), a.dtype), ((k, n), a.dtype)])
+
+
+@lru_cache(maxsize=16)
+def _below_diagonal(rows: int, columns: int) -> Array:
+    """Where a matrix that lies column by column is below its diagonal."""
+    return np.asfortranarray(np.tri(rows, columns, -1, dtype=bool))
+
+
+@cache
+def _best_workspace(name: str, dtype: Any, *sizes: int, **options: Any) -> Sequence[int]:
+    """What LAPACK says is the best workspace of a function for matrices of these sizes."""
+    *best, _ = routine(f"{name}_lwork", dtype)(*sizes, **options)
+    return [int(np.real(each)) for each in best]
+
+
+def eigen(a: Array, lower: bool) -> tuple[Array, ...]:
+    """The eigenvalues, ascending, and eigenvectors of symmetric or Hermitian matrices."""
+    if not one_by_one(a):
+        return tuple(np.linalg.eigh(a, "L" if lower else "U"))
+    n = a.shape[-1]
+    name = "heevd" if a.dtype.kind == "c" else "syevd"
+    sizes = _best_workspace(name, a.dtype, n, lower=lower)
+    room = dict(zip(("lwork", "liwork", "lrwork"), sizes, strict=False))
+
+    def run(a: Array) -> tuple[Array, Array]:
+        values, vectors, info = routine(name, a.dtype)(a, lower=lower, **room)
+        if info:
+            raise np.linalg.LinAlgError("Eigenvalues did not converge")
+        return values, vectors
+
+    real = np.real(a[..., :0]).dtype
+    return over_stacks(run, [a], [2], [((n,), real), ((n, n), a.dtype)])
+
+
+def singular(a: Array, full_matrices: bool) -> tuple[Array, ...]:
+    """U, the singular values, descending, and V^H."""
+    if not one_by_one(a):
+        return tuple(np.linalg.svd(a, full_matrices=full_matrices))
+    m, n = a.shape[-2:]
+    k = min(m, n)
+    (room,) = _best_workspace("gesdd", a.dtype, m, n, full_matrices=full_matrices)
+
+    def run(a: Array) -> tuple[Array, Array, Array]:
+        U, S, Vh, info = routine("gesdd", a.dtype)(a, full_matrices=full_matrices, lwork=room)
+        if info:
+            raise np.linalg.LinAlgError("SVD did not converge")
+        return U, S, Vh
+
+    u, v = (m, n) if full_matrices else (k, k)
+    real = np.real(a[..., :0]).dtype
+    outs = [((m, u), a.dtype), ((k,), real), ((v, n), a.dtype)]
+    return over_stacks(run, [a], [2], outs)
 
 
 # -------------------------------------------------------------------------- what derivatives share

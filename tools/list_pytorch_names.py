@@ -157,8 +157,8 @@ def page() -> str:
     from antorcha import torch_alias
 
     torch_alias.install(hide=True)
-    owners = _read_list()
-    there = {owner: _there(owner, names) for owner, names in owners.items()}
+    owners = listed_names()
+    there = {owner: names_there(owner, names) for owner, names in owners.items()}
     known = {owner: have for owner, have in there.items() if have is not None}
     total = sum([len(owners[owner]) for owner in known])
     have = sum([len(names) for names in known.values()])
@@ -184,12 +184,12 @@ def _paragraph(head: str, names: Sequence[str]) -> str:
     return textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False) + "\n"
 
 
-def _read_list() -> dict[str, list[str]]:
+def listed_names() -> dict[str, list[str]]:
     lines = LIST.read_text(encoding="utf-8").splitlines()
     return {line.partition(":")[0]: line.partition(":")[2].split() for line in lines}
 
 
-def _there(owner: str, names: list[str]) -> list[str] | None:
+def names_there(owner: str, names: list[str]) -> list[str] | None:
     """Those of the names that antorcha has; None where it lacks the module itself. (Names that
     raise when they are used are not there.)"""
     from antorcha.core import absent

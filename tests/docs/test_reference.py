@@ -16,9 +16,9 @@ pytest.importorskip("myst_parser", reason="needs antorcha[docs]")
 
 from tools.reference import check
 from tools.reference.guides import USER_GUIDES
-from tools.reference.names import Names
+from tools.reference.names import PublicNames
 from tools.reference.pages import tensor_methods
-from tools.reference.site import LANGUAGES, Site
+from tools.reference.site import LANGUAGES, ReferenceSite
 
 pytestmark = pytest.mark.slow
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, built with warnings as errors; every example in it has run."""
     folder = tmp_path_factory.mktemp("site")
-    Site(folder / "site", folder / "work").build()
+    ReferenceSite(folder / "site", folder / "work").build()
     return folder / "site"
 
 
@@ -51,7 +51,7 @@ def public_names(op: Op) -> list[str]:
 
 def test_every_public_op_has_an_entry(site: Path) -> None:
     ops = {id(op): op for op in REGISTRY.values()}.values()
-    known, listed = anchors(site), Names()
+    known, listed = anchors(site), PublicNames()
     names = [name for op in ops for name in public_names(op)]
     assert len(names) > 800
     homes = {name: listed.entries[name].name for name in names if name in listed.entries}
@@ -59,7 +59,7 @@ def test_every_public_op_has_an_entry(site: Path) -> None:
 
 
 def test_every_public_name_has_an_entry(site: Path) -> None:
-    known, names = anchors(site), Names()
+    known, names = anchors(site), PublicNames()
     names.pages()
     assert not [entry.name for entry in names.entries.values() if entry.name not in known]
     assert not [name for name in tensor_methods() if f"torch.Tensor.{name}" not in known]

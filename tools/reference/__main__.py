@@ -8,14 +8,14 @@ from pathlib import Path
 
 from tools.reference import check
 from tools.reference.names import ROOT
-from tools.reference.site import Site
+from tools.reference.site import ReferenceSite
 
 
 def main(words: list[str]) -> int:
     """Builds into the folder that is named, else into ``build/docs``; gives the exit code."""
     out = Path(words[0]).resolve() if words else ROOT / "build" / "docs"
     started = time.perf_counter()
-    Site(out, ROOT / "build" / "docs-work").build()
+    ReferenceSite(out, ROOT / "build" / "docs-work").build()
     wrong = [*check.lost_links(out), *check.machine_paths(out), *check.outside(out)]
     for line in wrong:
         print(line, file=sys.stderr)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 
 from antorcha.core import dtypes
@@ -55,6 +56,8 @@ def _traced(op: PointwiseOp, kind: dtype) -> Formula | None:
         if param.code < NUMBER:
             is_mask = param.name in ("mask", "condition")
             args[param.name] = E.input_(len(args), dtypes.bool_ if is_mask else kind)
+        elif repr(param.default) == "<no default>":
+            return None
         elif param.code == STATIC or param.default is None:
             rest[param.name] = param.default
         else:
@@ -65,7 +68,8 @@ def _traced(op: PointwiseOp, kind: dtype) -> Formula | None:
         return None
     gradients: list[Expr | None] = [None] * len(args)
     if isinstance(op.rule, PointwiseRule) and kind is dtypes.float64:
-        slopes = op.rule.expressions(args, rest, len(args), 1)
-        gradients = [E.simplify(s) if isinstance(s, Expr) else None for s in slopes]
+        with contextlib.suppress(NotImplementedError):  # a derivative that is refused by name
+            slopes = op.rule.expressions(args, rest, len(args), 1)
+            gradients = [E.simplify(s) if isinstance(s, Expr) else None for s in slopes]
     results = tuple([E.simplify(e) for e in several])
     return Formula(tuple(args), results, tuple(gradients), op.derive_fn is not None)

@@ -58,7 +58,7 @@ def guides(lang: str) -> list[Guide]:
     return [*found, Guide(ROOT / f"README{suffix}.md", "about/readme"), *rest]
 
 
-class Stage:
+class GuideStage:
     """Writes the pages of one language below a folder; `files` are the sources linked to."""
 
     def __init__(self, lang: str, folder: Path) -> None:

@@ -48,7 +48,7 @@ Piece = tuple[str, int]
 
 def shown(left: str, expr: Expr, names: Sequence[str]) -> str:
     """``left = expr`` as a ``<math>`` block; input k is called ``names[k]``."""
-    writer = _Writer([letter(name) for name in names])
+    writer = _MathWriter([letter(name) for name in names])
     body = writer.write(expr)
     rows = [(left, body), *writer.named]
     lines = "".join([_line(a, b, k > 0) for k, (a, b) in enumerate(rows)])
@@ -67,7 +67,7 @@ def _line(left: str, right: str, is_named: bool) -> str:
     return f"<mtr><mtd>{before}{left}</mtd><mtd><mo>=</mo>{right}</mtd></mtr>"
 
 
-class _Writer:
+class _MathWriter:
     """Writes one expression, and notes the names that it gave to parts."""
 
     def __init__(self, names: Sequence[str]) -> None:

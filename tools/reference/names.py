@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import antorcha
-from antorcha import torch_alias
+from antorcha import array_api, torch_alias
 from antorcha.core.dtypes import dtype
 from antorcha.ops.kinds.pages import address_of
 from antorcha.ops.kinds.record import NAMESPACES, REGISTRY, InPlace, Op
@@ -51,7 +51,7 @@ class Section:
 
 
 @dataclass
-class Page:
+class ReferencePage:
     """A page of the reference: `slug` is its file's name."""
 
     slug: str
@@ -60,7 +60,7 @@ class Page:
     sections: list[Section]
 
 
-class Names:
+class PublicNames:
     """Every public name: ``entries`` by each of their names, and for each namespace its names."""
 
     def __init__(self) -> None:
@@ -101,7 +101,7 @@ class Names:
         self.entries[full] = found
         return found
 
-    def pages(self) -> list[Page]:
+    def pages(self) -> list[ReferencePage]:
         """The pages, in order; every entry is on one of them."""
         homes: dict[str, dict[str, list[Entry]]] = {}
         for entry in self._by_identity.values():
@@ -120,7 +120,7 @@ class Names:
 
 def _pages_of(
     space: str, homes: dict[str, list[Entry]], constants: dict[str, dict[str, Any]]
-) -> Iterator[Page]:
+) -> Iterator[ReferencePage]:
     """The page of a namespace, or one for each family of a large one."""
     own = homes.pop(space, [])
     rest = [Section(name, entries) for name, entries in sorted(homes.items())]
@@ -128,16 +128,18 @@ def _pages_of(
     families_of = families.FAMILIES.get(space)
     if families_of is None:
         if own or rest or space in constants:
-            yield Page(slug, space, space, [Section("", sorted(own, key=_order)), *rest])
+            yield ReferencePage(slug, space, space, [Section("", sorted(own, key=_order)), *rest])
         return
     grouped: dict[str, list[Entry]] = {title: [] for title in families_of}
     for entry in own:
         grouped[families.family(space, entry.op, entry.value)].append(entry)
-    yield Page(slug, space, space, rest)
+    yield ReferencePage(slug, space, space, rest)
     for title, entries in grouped.items():
         if entries:
             at = families.slug(title)
-            yield Page(f"{slug}-{at}", title, space, [Section("", sorted(entries, key=_order))])
+            yield ReferencePage(
+                f"{slug}-{at}", title, space, [Section("", sorted(entries, key=_order))]
+            )
 
 
 def _order(entry: Entry) -> tuple[str, str]:
@@ -171,15 +173,15 @@ def _op_paths() -> dict[str, Op]:
 def _public_names() -> dict[str, list[str]]:
     """The names of each namespace: PyTorch's that are there, then antorcha's own."""
     found = {}
-    for owner, names in list_pytorch_names._read_list().items():
-        have = list_pytorch_names._there(owner, names)
+    for owner, names in list_pytorch_names.listed_names().items():
+        have = list_pytorch_names.names_there(owner, names)
         if have and owner not in list_pytorch_names.CLASSES:
             found[owner] = [name for name in have if _has_entry(owner, name)]
     for space, shown in NAMESPACES.items():
         names = found.setdefault(f"torch.{space}", [])
         new = set(shown).difference(names)
         names += sorted([n for n in new if n[0] != "_" and not isinstance(shown[n], InPlace)])
-    listed = set(list_pytorch_names._read_list()["torch"])
+    listed = set(list_pytorch_names.listed_names()["torch"])
     own = {name: getattr(antorcha, name) for name in dir(antorcha)}
     found[families.OWN] = [
         name
@@ -190,8 +192,6 @@ def _public_names() -> dict[str, list[str]]:
         and not isinstance(value, (types.ModuleType, dtype, InPlace))
         and str(getattr(value, "__module__", "")).startswith("antorcha")
     ]
-    from antorcha import array_api
-
     found["antorcha.array_api"] = sorted(array_api.__all__)
     return found
 

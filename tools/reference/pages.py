@@ -14,7 +14,7 @@ from antorcha.ops.kinds.record import REGISTRY, Op
 from antorcha.runtime.tensor import Tensor
 from tools.reference import docstrings, families
 from tools.reference.entries import Entries, directive, raw, signature
-from tools.reference.names import Entry, Names, Page
+from tools.reference.names import Entry, PublicNames, ReferencePage
 
 
 class Reference:
@@ -22,7 +22,7 @@ class Reference:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.names = Names()
+        self.names = PublicNames()
         self.pages = self.names.pages()
         self.entries = Entries(self.address)
         self.methods = tensor_methods()
@@ -57,7 +57,7 @@ class Reference:
         text = "\n".join(lines) + "\n"
         (self.folder / f"{slug}.rst").write_text(text, encoding="utf-8")
 
-    def _page(self, page: Page) -> Iterator[str]:
+    def _page(self, page: ReferencePage) -> Iterator[str]:
         is_first = page.slug == page.space.replace(".", "-")
         title = page.title if is_first else f"{page.space}: {page.title[0].lower()}{page.title[1:]}"
         yield heading(title, "=")
@@ -97,7 +97,7 @@ class Reference:
         ]
         return names_table(rows, self.address)
 
-    def _elsewhere(self, page: Page) -> Iterator[str]:
+    def _elsewhere(self, page: ReferencePage) -> Iterator[str]:
         """The names of the namespace that are described under another name."""
         shown = self.names.spaces.get(page.space, {})
         rows = [

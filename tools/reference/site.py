@@ -19,7 +19,7 @@ import antorcha
 from antorcha.inspector import theme
 from antorcha.lab.lesson import lessons
 from tools.reference import landing, sources
-from tools.reference.guides import Stage
+from tools.reference.guides import GuideStage
 from tools.reference.names import ROOT
 from tools.reference.pages import Reference
 
@@ -29,7 +29,7 @@ PROMPTS = r">>> |\.\.\. |\$ "
 
 
 @dataclass(frozen=True)
-class Site:
+class ReferenceSite:
     """The folders of a build: the finished site, and what Sphinx reads and keeps."""
 
     out: Path
@@ -44,7 +44,7 @@ class Site:
         reference.write()
         files = set(reference.files)
         for lang in LANGUAGES:
-            stage = Stage(lang, self.work / lang)
+            stage = GuideStage(lang, self.work / lang)
             stage.write()
             files |= stage.files
             landing.write(lang, self.work / lang, lessons(lang))

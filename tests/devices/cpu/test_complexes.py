@@ -113,6 +113,18 @@ def test_layouts(name: str, dtype: str) -> None:
         same(BINARY[name](*move(a, c)), BINARY[name](*move(b, d)), tight)
 
 
+def test_constants() -> None:
+    """What is the same everywhere, as an operand and as a result."""
+    z = antorcha.tensor(GRID[:20])
+    ones = antorcha.ones(20, dtype=antorcha.complex64)
+    assert ones.tolist() == [1 + 0j] * 20
+    assert antorcha.full((3, 5), 1 - 2j).tolist() == [[1 - 2j] * 5] * 3
+    assert (ones * 2j).tolist() == [2j] * 20
+    assert antorcha.zeros_like(z).tolist() == [0j] * 20
+    padded = antorcha.nn.functional.pad(ones, (1, 2), value=3)
+    assert padded.tolist() == [3, *[1] * 20, 3, 3]
+
+
 def test_in_place_and_out() -> None:
     z = antorcha.tensor(GRID[GRID == GRID][:30])
     wanted = (z * z).numpy()

@@ -189,8 +189,8 @@ def evaluate(g: Any, node: Any, body: Any, values: Any, n: int) -> list[V]:
 
 def _emit(g: Any, node: Any, e: Expr, known: dict[Expr, Any], values: Any, n: int) -> Any:
     op = e.op
-    if e.dtype.kind == "c":  # an input, or what is stored: its two parts
-        return values[e.payload] if op == "input" else [known[a] for a in e.args]
+    if e.dtype.kind == "c":
+        return _parts(g, node, e, known, values, n)
     if op in ("real", "imag"):
         return known[e.args[0]][("real", "imag").index(op)]
     ty = vector_type(e.dtype, n)
@@ -230,6 +230,16 @@ def _emit(g: Any, node: Any, e: Expr, known: dict[Expr, Any], values: Any, n: in
     if found is not None and (kind == "f" or op == "truncdiv"):
         return found.emit(g, node, *args)
     return g.call_inline(functions()[op], args, {}, node)
+
+
+def _parts(g: Any, node: Any, e: Expr, known: dict[Expr, Any], values: Any, n: int) -> Any:
+    """The two parts of a complex number that is loaded, stored, or constant."""
+    if e.op == "input":
+        return values[e.payload]
+    if e.op == "const":
+        number, ty = complex(e.payload), vector_type(e.dtype.to_real(), n)  # type: ignore[arg-type]
+        return [g.const(number.real, ty, node), g.const(number.imag, ty, node)]
+    return [known[a] for a in e.args]
 
 
 def _integer(g: Any, node: Any, op: str, a: V, b: V) -> Value:

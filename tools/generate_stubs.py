@@ -61,8 +61,8 @@ Number = int | float | _complex
 TYPES = {
     "Tensor": "Tensor", "OptTensor": "Tensor | None", "Tensors": "Sequence[Tensor]",
     "Operand": "Tensor | Number", "Power": "Tensor | Number", "Number": "Number",
-    "StaticNumber": "Number", "Int": "int", "OptInt": "int | None", "OptFloat": "float | None",
-    "Float": "float", "Bool": "bool", "Str": "str",
+    "StaticNumber": "Number", "EndNumber": "Number | Tensor", "Int": "int", "OptInt": "int | None",
+    "OptFloat": "float | None", "Float": "float", "Bool": "bool", "Str": "str",
     "Ints": "Sequence[int] | int", "Floats": "Sequence[float] | float",
     "Shape": "Sequence[int] | int", "Dim": "int", "Dims": "Sequence[int] | int",
     "Dtype": "DType", "DeviceArg": "Device | str | int", "Any": "Any",

@@ -76,8 +76,9 @@ class SobolEngine:
         if total & (total - 1):
             raise ValueRangeError(
                 "SobolEngine.draw_base2: {drawn} points were drawn, and {count} more make {total}, "
-                "no power of 2; use draw({count})",
+                "no power of 2; use {fix}",
                 reason="not a power of 2",
+                fix=f"draw({count})",
                 drawn=self.num_generated,
                 count=count,
                 total=total,

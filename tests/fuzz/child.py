@@ -203,7 +203,8 @@ class Fuzzer:
         return {
             "Tensor": self.tensor, "OptTensor": lambda: self.pick(None, self.tensor()),
             "Operand": lambda: self.pick(self.tensor, self.number)(), "Power": self.number,
-            "Number": self.number, "StaticNumber": self.number, "Int": self.int, "Dim": self.small,
+            "Number": self.number, "StaticNumber": self.number, "Int": self.int,
+            "EndNumber": self.number, "Dim": self.small,
             "OptInt": lambda: self.pick(None, self.int()), "OptFloat": self.number,
             "Dims": lambda: self.pick(self.small(), self.ints(), None), "Ints": self.ints,
             "Shape": self.ints, "Float": self.number, "Floats": lambda: [self.number()],

@@ -61,7 +61,7 @@ def by_kind(param: Any) -> Any:
         "Number": 2.0, "Tensors": [torch.ones(3, 3)], "Int": 1, "Float": 0.5, "Bool": False,
         "Str": "sum", "OptInt": None, "OptFloat": 0.5, "Ints": (2, 3), "Shape": (2, 3), "Dim": 0,
         "Floats": (0.5,), "Dims": (0,),
-        "Dtype": torch.float32, "DeviceArg": torch.device("cpu"), "StaticNumber": 2,
+        "Dtype": torch.float32, "DeviceArg": torch.device("cpu"), "StaticNumber": 2, "EndNumber": 2,
         "Any": torch.ones(3, 3),
     }[param.kind]  # fmt: skip
 

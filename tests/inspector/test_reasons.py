@@ -53,6 +53,12 @@ def twice() -> None:
     y.backward()
 
 
+def sobol_in_odd_numbers() -> Any:
+    engine = torch.quasirandom.SobolEngine(2)
+    engine.draw(3)
+    return engine.draw_base2(1)
+
+
 def assign(owner: Any, name: str, value: Any) -> None:
     setattr(owner, name, value)
 
@@ -134,6 +140,8 @@ CALLS: dict[str, Callable[[], Any]] = {
     "ragged": lambda: torch.tensor([[1, 2], [3]]),
     "no array": lambda: V.bfloat16().numpy(),
     "memory": lambda: torch.empty(1 << 50),
+    "dimension out of range": lambda: torch.quasirandom.SobolEngine(0),
+    "not a power of 2": sobol_in_odd_numbers,
     # ---- autograd
     "scalar": lambda: (LEAF * 2).backward(),
     "second": twice,

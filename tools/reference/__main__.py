@@ -1,4 +1,4 @@
-"""Builds the site and checks it: ``python -m tools.reference [FOLDER]``."""
+"""Builds the site and checks it: ``python -m tools.reference [FOLDER [WORK]]``."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from tools.reference.site import ReferenceSite
 
 
 def main(words: list[str]) -> int:
-    """Builds into the folder that is named, else into ``build/docs``; gives the exit code."""
-    out = Path(words[0]).resolve() if words else ROOT / "build" / "docs"
+    """Builds into the folder that is named, else into ``build/docs``, by what is kept in the second
+    one; gives the exit code."""
+    folders = [ROOT / "build" / "docs", ROOT / "build" / "docs-work"]
+    out, work = [*map(Path.resolve, map(Path, words)), *folders[len(words) :]]
     started = time.perf_counter()
-    ReferenceSite(out, ROOT / "build" / "docs-work").build()
+    ReferenceSite(out, work).build()
     wrong = [*check.lost_links(out), *check.machine_paths(out), *check.outside(out)]
     for line in wrong:
         print(line, file=sys.stderr)

@@ -23,6 +23,7 @@ from antorcha.ops.kinds.record import Composite, T, sparse_create
 from antorcha.ops.kinds.types import (
     DeviceArg,
     Dtype,
+    EndNumber,
     Float,
     Int,
     Ints,
@@ -406,18 +407,12 @@ def linspace_kernel(start: StaticNumber, end: StaticNumber, steps: Int, dtype: D
 
 
 @creating()
-def linspace(start: StaticNumber, end: StaticNumber, steps: Int, *, dtype: _Any, device: _Any):
+def linspace(start: EndNumber, end: EndNumber, steps: Int, *, dtype: _Any, device: _Any):
     """``steps`` numbers evenly spaced from ``start`` to ``end``, both included.
 
     >>> torch.linspace(0, 1, 5)
     tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
     """
-    for each in (start, end):
-        if isinstance(each, TensorType) and each._layout.ndim:
-            raise ShapeError(
-                "linspace only supports 0-dimensional start and end tensors, but got one of shape "
-                f"{tuple(each._layout.shape)}"
-            )
     if steps < 0:
         raise ShapeError("linspace: number of steps must be non-negative")
     chosen = dtype or dtypes.get_default_dtype()
@@ -434,8 +429,7 @@ def _(make):
 
 @creating()
 def logspace(
-    start: StaticNumber, end: StaticNumber, steps: Int, base: Float = 10.0, *, dtype: _Any,
-    device: _Any,
+    start: EndNumber, end: EndNumber, steps: Int, base: Float = 10.0, *, dtype: _Any, device: _Any
 ):  # fmt: skip
     """``base`` to the power of ``steps`` numbers evenly spaced from ``start`` to ``end``.
 

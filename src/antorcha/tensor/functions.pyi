@@ -1538,7 +1538,7 @@ def lgamma(input: Tensor, *, out: Any = ...) -> Tensor:
 def lgamma_(input: Tensor) -> Tensor:
     """In-place form of :func:`antorcha.lgamma`; gives the changed tensor."""
 
-def linspace(start: Number, end: Number, steps: int, *, dtype: DType | None = ..., layout: Any = ..., device: Device | str | int | None = ..., requires_grad: bool = ..., pin_memory: bool = ..., out: Any = ...) -> Tensor:
+def linspace(start: Number | Tensor, end: Number | Tensor, steps: int, *, dtype: DType | None = ..., layout: Any = ..., device: Device | str | int | None = ..., requires_grad: bool = ..., pin_memory: bool = ..., out: Any = ...) -> Tensor:
     """``steps`` numbers evenly spaced from ``start`` to ``end``, both included."""
 
 def lobpcg(A: Tensor, k: int | None = ..., B: Tensor | None = ..., X: Tensor | None = ..., n: int | None = ..., iK: Tensor | None = ..., niter: int | None = ..., tol: Any = ..., largest: Any = ..., method: Any = ..., tracker: Any = ..., ortho_iparams: Any = ..., ortho_fparams: Any = ..., ortho_bparams: Any = ...) -> Any:
@@ -1613,7 +1613,7 @@ def logit(input: Tensor, eps: float | None = ..., *, out: Any = ...) -> Tensor:
 def logit_(input: Tensor, eps: float | None = ...) -> Tensor:
     """In-place form of :func:`antorcha.logit`; gives the changed tensor."""
 
-def logspace(start: Number, end: Number, steps: int, base: float = ..., *, dtype: DType | None = ..., layout: Any = ..., device: Device | str | int | None = ..., requires_grad: bool = ..., pin_memory: bool = ..., out: Any = ...) -> Tensor:
+def logspace(start: Number | Tensor, end: Number | Tensor, steps: int, base: float = ..., *, dtype: DType | None = ..., layout: Any = ..., device: Device | str | int | None = ..., requires_grad: bool = ..., pin_memory: bool = ..., out: Any = ...) -> Tensor:
     """``base`` to the power of ``steps`` numbers evenly spaced from ``start`` to ``end``."""
 
 def logsumexp(input: Tensor, dim: Sequence[int] | int, keepdim: bool = ..., *, out: Any = ...) -> Tensor:

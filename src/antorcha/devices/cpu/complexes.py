@@ -6,9 +6,12 @@ is real arithmetic (`lang/expr/complexes.py`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from antorcha.core import dtypes
 from antorcha.devices.cpu.emit import type_of
+from antorcha.lang import expr as E
 from antorcha.lang.native import (
     f32,
     f64,
@@ -55,6 +58,70 @@ def type_or_pair(what: Any) -> Ty:
 def part_of(ty: Ty) -> Ty | None:
     """The type of a complex number's parts; None for a real type."""
     return ty.fields["re"][1] if ty.kind == "s" else None
+
+
+_NUMBERS = {float: dtypes.float64, complex: dtypes.complex128}
+
+
+def dtype_in_memory(what: Any) -> dtypes.dtype:
+    """The dtype of what an operand of a kernel is: a layout, or a Python number type."""
+    return what.dtype if isinstance(what, Layout) else _NUMBERS.get(what, dtypes.int64)
+
+
+def loaded_as(exprs: Sequence[E.Expr], ins: Sequence[Any]) -> tuple[E.Expr, ...]:
+    """The expressions over inputs as they lie in memory: real ones may stand for complex numbers.
+    Further inputs (a position) stay."""
+    own = {
+        e: E.cast(E.input_(k, dtype_in_memory(ins[k])), e.dtype)
+        for e in E.walk(*exprs)
+        if e.op == "input" and isinstance(k := e.payload, int) and k < len(ins)
+    }
+    return E.substitute_all(exprs, own)
+
+
+def stored_as(exprs: Sequence[E.Expr], outs: Sequence[Layout]) -> tuple[E.Expr, ...]:
+    """The expressions cast to what is stored."""
+    return tuple([E.cast(e, o.dtype) for e, o in zip(exprs, outs, strict=True)])
+
+
+def fold_in_parts(
+    start: Any, lift: Any, merge: Any, finish: Any, outs: Sequence[Layout], ins: Sequence[Layout]
+) -> Any:
+    """A fold (`Reduce`'s start, lift, merge, finish) whose states are real: a complex state is two
+    of them, its parts. It goes from what is loaded to what is stored."""
+    if not any(e.dtype.kind == "c" for e in (*lift, *ins, *outs)):
+        return start, lift, merge, finish
+    lift, finish = loaded_as(lift, ins), stored_as(finish, outs)
+    states = [e.dtype for e in lift]
+
+    def over_parts(exprs: Sequence[E.Expr], times: int) -> Any:
+        """The expressions over so many states, which are given in parts."""
+        given, at = {}, 0
+        for k, kind in enumerate(states * times):
+            part = kind.to_real()
+            if kind.kind == "c":
+                two = (E.input_(at, part), E.input_(at + 1, part))
+                given[E.input_(k, kind)] = E.node("complex", two, kind)
+            else:
+                given[E.input_(k, kind)] = E.input_(at, kind)
+            at += 2 if kind.kind == "c" else 1
+        count = len(states) * times
+        for e in E.walk(*exprs):  # what comes after the states
+            if e.op == "input" and e not in given:
+                given[e] = E.input_(at + int(e.payload) - count, e.dtype)  # type: ignore[arg-type]
+        return E.substitute_all(exprs, given)
+
+    def parts(exprs: Sequence[E.Expr]) -> Any:
+        pairs = [(E.real(e), E.imag(e)) if e.dtype.kind == "c" else (e,) for e in exprs]
+        return tuple(part for pair in pairs for part in pair)
+
+    zeros = [
+        (s.real, s.imag) if k.kind == "c" else (s,) for s, k in zip(start, states, strict=True)
+    ]
+    return (
+        tuple(part for pair in zeros for part in pair), parts(lift),
+        parts(over_parts(merge, 2)), over_parts(finish, 1),
+    )  # fmt: skip
 
 
 @inline

@@ -80,7 +80,7 @@ def bad_index(code: int) -> tuple[int, int]:
     return code // 16 - BIAS, code % 16
 
 
-class Walk:
+class GatherWalk:
     """What the kernel is compiled for. ``at``, ``values`` and ``first`` are the buffers of the big
     tensor, the values and the first of the index tensors. ``row``: no index changes along a line;
     ``cut``: its elements never meet in the big tensor."""
@@ -510,7 +510,7 @@ def block_kernel(
         steps = broadcast_strides(index.shape, index.strides, common)
         columns.append([*[0] * at, *steps, *[0] * (values.ndim - end)])
     skipped = getattr(what, "skipped", None)
-    template = partial(Walk, mode, big, indices[0], len(indices), negative=what.negative,
+    template = partial(GatherWalk, mode, big, indices[0], len(indices), negative=what.negative,
                        skips=skipped is not None, **buffers)  # fmt: skip
     places = [(big.shape[d], big.strides[d]) if big.ndim else (1, 0) for d in what.dims]
     work = max(values.numel, *[index.numel for index in indices])
@@ -537,14 +537,14 @@ def element_kernel(
         steps = values.strides
     dim = what.dims[0]
     across = [0 if d == dim else s for d, s in enumerate(big.strides)]
-    template = partial(Walk, mode, big, index, 1, number=kind, **buffers)
+    template = partial(GatherWalk, mode, big, index, 1, number=kind, **buffers)
     places = [(big.shape[dim], big.strides[dim])]
     columns = [across, steps, index.strides]
     return walk(template, what, index.shape, columns, (dim, dim + 1), places, index.numel)
 
 
 def walk(
-    template: Callable[..., Walk], what: Gather | Scatter, shape: Sequence[int],
+    template: Callable[..., GatherWalk], what: Gather | Scatter, shape: Sequence[int],
     columns: Sequence[Any], indexed: tuple[int, int], places: Sequence[tuple[int, int]], work: int,
 ) -> NativeKernel:  # fmt: skip
     """The kernel that walks over a shape. ``columns``: the steps of the big tensor, the values and

@@ -14,10 +14,15 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from antorcha.core import dtypes
 from antorcha.core.loops import collapse
 from antorcha.core.memo import kept
-from antorcha.devices.cpu.complexes import part_of, type_or_pair
+from antorcha.devices.cpu.complexes import (
+    dtype_in_memory,
+    loaded_as,
+    part_of,
+    stored_as,
+    type_or_pair,
+)
 from antorcha.devices.cpu.emit import MOST_KEPT, Body, body_of, evaluate
 from antorcha.devices.cpu.memory import asks_ahead, streams_from
 from antorcha.devices.cpu.template import (
@@ -43,7 +48,6 @@ from antorcha.devices.cpu.template import (
     work_of,
 )
 from antorcha.lang import expr as E
-from antorcha.lang.expr import Expr
 from antorcha.lang.kernels import Launch, Pointwise
 from antorcha.lang.native import (
     first,
@@ -323,21 +327,12 @@ def _streams(body: Body, out: Layout, ins: Sequence[Any]) -> bool:
 
 
 def _as_in_memory(
-    exprs: Sequence[Expr], outs: Sequence[Layout], ins: Sequence[Any]
-) -> Sequence[Expr]:
+    exprs: Sequence[E.Expr], outs: Sequence[Layout], ins: Sequence[Any]
+) -> Sequence[E.Expr]:
     """The expressions from what is loaded to what is stored, where that has complex numbers."""
-    types = [i.dtype if isinstance(i, Layout) else _NUMBERS.get(i, dtypes.int64) for i in ins]
-    if "c" not in [t.kind for t in (*types, *[o.dtype for o in outs])]:
+    if "c" not in [dtype_in_memory(t).kind for t in (*ins, *outs)]:
         return exprs
-    own = {
-        e: E.cast(E.input_(k, types[k]), e.dtype)
-        for e in E.walk(*exprs) if e.op == "input" and isinstance(k := e.payload, int)
-    }  # fmt: skip
-    found = E.substitute_all(exprs, own)
-    return tuple([E.cast(e, o.dtype) for e, o in zip(found, outs, strict=True)])
-
-
-_NUMBERS = {float: dtypes.float64, complex: dtypes.complex128}
+    return stored_as(loaded_as(exprs, ins), outs)
 
 
 def compile_pointwise(what: Pointwise, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:

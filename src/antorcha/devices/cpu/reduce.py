@@ -19,7 +19,8 @@ from typing import Any
 
 from antorcha.core.loops import collapse
 from antorcha.core.memo import kept
-from antorcha.devices.cpu.emit import MOST_KEPT, TYPES, Unsupported, body_of, evaluate, type_of
+from antorcha.devices.cpu.complexes import fold_in_parts, type_or_pair
+from antorcha.devices.cpu.emit import MOST_KEPT, TYPES, Unsupported, body_of, evaluate
 from antorcha.devices.cpu.template import (
     PARTS,
     THREAD,
@@ -226,8 +227,19 @@ def finish_row(P, bufs, offset, state, shape):
     results = evaluate(P.finish, [*state, count], P.width)
     outs = outputs_at(P, bufs, offset)
     for k in static(range(P.nout)):
-        result = vec[P.out_types[k], P.width](results[k])
-        outs[k][0] = result[0]
+        put_result(P, k, outs[k], results[k], 0)
+
+
+@inline
+def put_result(P, k, place, results, lane):
+    """Writes a lane of what output k is."""
+    T = static(P.out_parts[k])
+    if T is None:
+        place[0] = vec[P.out_types[k], P.width](results)[lane]
+    else:
+        parts = ptr[T](place)
+        parts[0] = vec[T, P.width](results[0])[lane]
+        parts[1] = vec[T, P.width](results[1])[lane]
 
 
 @inline
@@ -373,10 +385,10 @@ def columns_job(u0: i64, u1: i64, args: raw, *, P) -> void:
             state = loaded(P, total, i)
             results = evaluate(P.finish, [*state, count], P.width)
             for k in static(range(P.nout)):
-                result = vec[P.out_types[k], P.width](results[k])
                 for j in static(range(P.width)):
                     if i + j < m:
-                        outs[k][(lo + i + j) * out_steps[k]] = result[j]
+                        place = outs[k] + (lo + i + j) * out_steps[k]
+                        put_result(P, k, place, results[k], j)
 
 
 @native
@@ -413,9 +425,10 @@ def compile_reduce(what: Reduce, outs: Sequence[Layout], ins: Sequence[Any]) -> 
     )  # fmt: skip
     plan = _columns if columns_form else _rows
     words, kinds, kernel = plan(what, layout, ops, kept_dims, folded, count, len(outs))
-    exprs = (what.start, what.lift, what.merge, what.finish)
-    outs_of, ins_of = tuple([type_of(o) for o in outs]), tuple([type_of(i) for i in ins])
-    starts = tuple([(type(s), float(s).hex()) for s in what.start])  # 0.0 and -0.0 are not one
+    exprs = fold_in_parts(what.start, what.lift, what.merge, what.finish, outs, ins)
+    outs_of = tuple([type_or_pair(o) for o in outs])
+    ins_of = tuple([type_or_pair(i) for i in ins])
+    starts = tuple([(type(s), float(s).hex()) for s in exprs[0]])  # 0.0 and -0.0 are not one
     key = (kernel, starts, exprs, outs_of, ins_of, kinds)
     spec = kept(_kernels, key, _kernel_for, MOST_KEPT)
     sizes = (N, COUNT) if len(what.dims) == layout.ndim and len(words) == SHAPE + len(ins) else ()

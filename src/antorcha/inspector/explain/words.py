@@ -218,6 +218,16 @@ WORDS: dict[str, tuple[str, str]] = {
         "A tensor cannot run backwards through memory; a copy lies in order.",
         "Un tensor no puede recorrer la memoria hacia atrás; una copia queda en orden.",
     ),
+    "dimension out of range": (
+        "A Sobol sequence has direction numbers for 1 to {most} coordinates.",
+        "Una sucesión de Sobol tiene números de dirección para 1 a {most} coordenadas.",
+    ),
+    "not a power of 2": (
+        "The points of a Sobol sequence are balanced when their number is a power of 2, counted "
+        "from the first.",
+        "Los puntos de una sucesión de Sobol están equilibrados cuando su número es una potencia "
+        "de 2, contados desde el primero.",
+    ),
     "no length": (
         "A tensor without dims is one number: it has no length, and nothing to loop over.",
         "Un tensor sin dimensiones es un solo número: no tiene longitud ni nada que recorrer.",

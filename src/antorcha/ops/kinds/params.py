@@ -22,6 +22,7 @@ from antorcha.core.shapes import is_symbol
 from antorcha.errors import (
     ArgumentError,
     NumberOverflow,
+    ShapeError,
     ValueRangeError,
     did_you_mean,
     nearest,
@@ -174,6 +175,15 @@ def to_number(op: str, name: str, value: Any) -> Any:
     raise ArgumentError(f"{op}: {name} must be a number, not {_text(value)}")
 
 
+def to_end(op: str, name: str, value: Any) -> Any:
+    if isinstance(value, Tensor) and value._layout.ndim:
+        raise ShapeError(
+            f"{op} only supports 0-dimensional start and end tensors, but got {name} with "
+            f"{value._layout.ndim} dimension(s)"
+        )
+    return to_number(op, name, value)
+
+
 def _beyond(op: str, name: str, value: int, operands: list[Tensor | None]) -> float:
     """An int that is none of 64 bits: a parameter such as ``alpha`` is a float beside these floats,
     else it is refused."""
@@ -204,11 +214,11 @@ KINDS: dict[str, tuple[int, Callable[[str, str, Any], Any] | None]] = {
     "Ints": (STATIC, to_ints), "Shape": (STATIC, to_ints), "Dim": (STATIC, to_long),
     "Dims": (STATIC, to_dims), "Dtype": (STATIC, to_dtype), "DeviceArg": (STATIC, to_device),
     "OptFloat": (STATIC, to_float), "Floats": (STATIC, to_scalars), "Any": (STATIC, anything),
-    "StaticNumber": (STATIC, to_number),
+    "StaticNumber": (STATIC, to_number), "EndNumber": (STATIC, to_end),
 }  # fmt: skip
 
 NEVER_TENSORS = frozenset(
-    ("Bool", "Str", "Dtype", "DeviceArg", "StaticNumber", "Int", "OptInt", "Dim")
+    ("Bool", "Str", "Dtype", "DeviceArg", "StaticNumber", "EndNumber", "Int", "OptInt", "Dim")
 )
 """Kinds of what not even a composite gets as a tensor; a 0-dim one may stand for a number."""
 NONE_IS_A_VALUE = ("Any", "OptInt")  # kinds

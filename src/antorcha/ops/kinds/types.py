@@ -15,6 +15,7 @@ Operand: TypeAlias = Any  # a tensor or a Python number, given at run time
 Power: TypeAlias = Any  # a tensor, or a Python number that is part of the plan
 Number: TypeAlias = Any  # a Python number given at run time
 StaticNumber: TypeAlias = Any  # a Python number that is part of the plan
+EndNumber: TypeAlias = Any  # the same, or any tensor of no dims: the end of a range
 Int: TypeAlias = Any  # values that are part of the plan
 OptInt: TypeAlias = Any  # an int or None
 Float: TypeAlias = Any

@@ -46,6 +46,7 @@ from antorcha.runtime.cpython import (
     NONE,
     Py_DecRef,
     Py_IncRef,
+    PyErr_Clear,
     PyList_GetItem,
     PyList_New,
     PyList_SetItem,
@@ -369,6 +370,12 @@ def run_sized(
     else:
         program = ptr[SequenceProgram](ptr[StorageObject](work.parts[sized.parts - 1]).ptr)
         what = run_program(node, p, program, layouts, known.saved, gradients, known.operands, found)
+        if what == ERROR:  # Python does it again, and says what is wrong
+            drop_all(found, known.operands)
+            for k in range(known.operands):
+                found[k] = None
+            PyErr_Clear()
+            what = NOT_HERE
     drop_parts(work)
     drop_all(result, sized.results)
     return what

@@ -1,6 +1,6 @@
-"""Fits the tables of `antorcha.devices.cpu.math.pair_coefficients`: needs mpmath.
+"""Fits the tables of `antorcha.devices.math.pair_coefficients`: needs mpmath.
 
-    python tools/fit_pairs.py > src/antorcha/devices/cpu/math/pair_coefficients.py
+    python tools/fit_pairs.py > src/antorcha/devices/math/pair_coefficients.py
 
 A table is the interpolating polynomial at Chebyshev nodes, in 60 digits, which is within a small
 factor of minimax. Its first coefficients, which the result feels most, are written as pairs of
@@ -145,7 +145,7 @@ LGAMMA_TERMS, PSI_TERMS, PSI_ROOTS = 7, 10, 32
 
 HEADER = '''"""Tables for float64 whose first terms are pairs. Written by a tool: edit that.
 
-    python tools/fit_pairs.py > src/antorcha/devices/cpu/math/pair_coefficients.py
+    python tools/fit_pairs.py > src/antorcha/devices/math/pair_coefficients.py
 
 The error above each table is that of the rounded polynomial in exact arithmetic, relative to the
 function that it serves.

@@ -1,6 +1,6 @@
-"""Fits the polynomials of `antorcha.devices.cpu.math`: a developer's tool, needs mpmath.
+"""Fits the polynomials of `antorcha.devices.math`: a developer's tool, needs mpmath.
 
-    python tools/fit_polynomials.py > src/antorcha/devices/cpu/math/coefficients.py
+    python tools/fit_polynomials.py > src/antorcha/devices/math/coefficients.py
 
 Each fit is a weighted least-squares polynomial over Chebyshev nodes, in 80 digits, which is within
 a small factor of minimax. The coefficients are rounded to the type one after the other, lowest
@@ -204,7 +204,7 @@ FITS = [
 
 HEADER = '''"""Polynomial coefficients, lowest power first. Written by a tool: edit that.
 
-    python tools/{tool}.py > src/antorcha/devices/cpu/math/{file}.py
+    python tools/{tool}.py > src/antorcha/devices/math/{file}.py
 
 The error above each table is that of the rounded polynomial in exact arithmetic, relative to the
 function that it serves.

@@ -1,6 +1,6 @@
-"""Fits the polynomials of the special functions in `antorcha.devices.cpu.math`; needs mpmath.
+"""Fits the polynomials of the special functions in `antorcha.devices.math`; needs mpmath.
 
-    python tools/fit_special.py > src/antorcha/devices/cpu/math/special_coefficients.py
+    python tools/fit_special.py > src/antorcha/devices/math/special_coefficients.py
 
 They are for float64 alone, which float32 is computed in. See `fit_polynomials` for how.
 """

@@ -15,7 +15,7 @@ from antorcha.errors import ArgumentError, DeviceError, Facts, did_you_mean, wit
 if TYPE_CHECKING:
     from antorcha.lang.kernels import Backend
 
-KNOWN = ("cpu", "reference", "meta", "cuda", "mps")
+KNOWN = ("cpu", "reference", "meta", "sim", "cuda", "mps")
 _TORCH_ONLY = (
     "xpu mkldnn opengl opencl ideep hip ve fpga maia xla lazy vulkan mtia privateuseone hpu".split()
 )
@@ -55,7 +55,7 @@ class Device:
                 "device: there is no device {device!r}; there are cpu, cuda, mps, meta.{hint}",
                 reason="no device", device=name, hint=did_you_mean(name, KNOWN),
             )  # fmt: skip
-        if name in ("cpu", "reference", "meta") and index in (0, None):
+        if name in ("cpu", "reference", "meta", "sim") and index in (0, None):
             key: tuple[str, int | None] = (name, None if name != "cpu" else index)
         else:
             key = (name, index)

@@ -23,7 +23,7 @@ WITHIN: Final = (
     "antorcha.autograd", "antorcha.autograd.anomaly", "antorcha.profiler.session",
     "antorcha.lang.native.entry", "antorcha.lang.native.interpret", "antorcha.lang.native.lower",
     "antorcha.lang.native.rewrite", "antorcha.lang.expr.interpret", "antorcha.lang.expr.printing",
-    "antorcha.devices.cpu.integers", "antorcha.devices.cpu.math",
+    "antorcha.devices.math.integers", "antorcha.devices.math",
     "antorcha.runtime.call.native", "antorcha.runtime.call.native.invariants",
     "antorcha.runtime.call.native.mode", "antorcha.runtime.call.native.parts",
     "antorcha.runtime.call.native.tensors",

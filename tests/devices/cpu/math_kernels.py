@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from antorcha.devices.cpu.math import FUNCTIONS
+from antorcha.devices.math import FUNCTIONS
 from antorcha.lang.expr import OPS
 from antorcha.lang.expr.op import EXACT, Accuracy
 from antorcha.lang.native import f32, f64, i64, native, ptr, vload, vstore

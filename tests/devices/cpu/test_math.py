@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from antorcha.devices.cpu.math import FUNCTIONS
-from antorcha.devices.cpu.math.pair_coefficients import LGAMMA_ROOTS, PSI_ROOTS
+from antorcha.devices.math import FUNCTIONS
+from antorcha.devices.math.pair_coefficients import LGAMMA_ROOTS, PSI_ROOTS
 from antorcha.lang.expr import OPS
 from antorcha.lang.native import interpreted
 from tests.devices.cpu import math_kernels as K

@@ -9,8 +9,8 @@ import pytest
 
 import antorcha.lang.expr as E
 from antorcha.core import dtypes as D
-from antorcha.devices.cpu.emit import available
-from antorcha.devices.cpu.math import FUNCTIONS
+from antorcha.devices.emit import available
+from antorcha.devices.math import FUNCTIONS
 from antorcha.errors import DtypeError
 from antorcha.lang.expr.primitives import bessel, orthogonal
 

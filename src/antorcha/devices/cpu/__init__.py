@@ -12,12 +12,12 @@ from typing import Any
 from antorcha.core import dtypes
 from antorcha.core.lazy import lazy
 from antorcha.devices.cpu.convolution import compile_conv
-from antorcha.devices.cpu.emit import Unsupported
 from antorcha.devices.cpu.matmul import compile_matmul
 from antorcha.devices.cpu.pointwise import compile_pointwise
 from antorcha.devices.cpu.reduce import compile_reduce
 from antorcha.devices.cpu.rows import compile_rows
 from antorcha.devices.cpu.scan import compile_scan
+from antorcha.devices.emit import Unsupported
 from antorcha.devices.numpy_semantics.host import HostBackend, compile_host
 from antorcha.lang.kernels import (
     Arrange,

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from antorcha.core.loops import collapse
-from antorcha.devices.cpu.emit import WORDS, Unsupported
 from antorcha.devices.cpu.native import NativeKernel, compile_native
 from antorcha.devices.cpu.template import Work, work_of
+from antorcha.devices.emit import WORDS, Unsupported
 from antorcha.lang.kernels import Arrange, Launch
 from antorcha.lang.native import (
     address,

@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from antorcha.core.loops import collapse
-from antorcha.devices.cpu.emit import Unsupported
-from antorcha.devices.cpu.math.exponential import exp
 from antorcha.devices.cpu.matmul import ProductShape, bits, pack, shape_of, tiles
 from antorcha.devices.cpu.passes import NO_MEMORY, failed
 from antorcha.devices.cpu.template import advance, launch, odometer, words_of
+from antorcha.devices.emit import Unsupported
+from antorcha.devices.math.exponential import exp
 from antorcha.lang.kernels import Attention, Launch
 from antorcha.lang.native import (
     address,

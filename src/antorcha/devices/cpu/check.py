@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from antorcha.core.structs import struct
-from antorcha.devices.cpu.emit import TYPES, Unsupported
 from antorcha.devices.cpu.native import NativeKernel, compile_native
+from antorcha.devices.emit import TYPES, Unsupported
 from antorcha.lang.kernels import Check, Launch
 from antorcha.lang.native import i64, native, ptr, raw, select
 from antorcha.runtime.memory.layout import Layout

@@ -17,10 +17,10 @@ from typing import Any
 from antorcha.devices.cpu.conv import data_kernel, forward_kernel, weight_kernel
 from antorcha.devices.cpu.conv_depthwise import depthwise_kernel, depthwise_weight_kernel
 from antorcha.devices.cpu.conv_pack import ConvTask
-from antorcha.devices.cpu.emit import Unsupported
 from antorcha.devices.cpu.matmul import ProductShape, shape_of
 from antorcha.devices.cpu.pointwise import compile_pointwise
 from antorcha.devices.cpu.template import launch
+from antorcha.devices.emit import Unsupported
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Conv, Launch, Pointwise
 from antorcha.lang.native import f32, f64

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from antorcha.core import dtypes
-from antorcha.devices.cpu.emit import WORDS, Unsupported
 from antorcha.devices.cpu.native import NativeKernel
 from antorcha.devices.cpu.passes import NO_MEMORY, Passes, compile_passes, failed
 from antorcha.devices.cpu.sort import TABLES, read_line, sort_words
 from antorcha.devices.cpu.sort_keys import SORT, Keys, has_order, place
+from antorcha.devices.emit import WORDS, Unsupported
 from antorcha.lang.kernels import Distinct, Launch
 from antorcha.lang.native import i64, native, ptr, raw, static, u64
 from antorcha.runtime.counted import Count

@@ -23,9 +23,9 @@ from typing import Any
 from antorcha.core.loops import collapse
 from antorcha.core.shapes import broadcast_strides
 from antorcha.core.structs import replace, struct
-from antorcha.devices.cpu.emit import NUMBERS, WORDS, Unsupported
 from antorcha.devices.cpu.native import NativeKernel, compile_native
 from antorcha.devices.cpu.template import advance, odometer, words_of
+from antorcha.devices.emit import NUMBERS, WORDS, Unsupported
 from antorcha.lang.kernels import Gather, Launch, Scatter
 from antorcha.lang.native import (
     address,

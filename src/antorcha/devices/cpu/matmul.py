@@ -17,9 +17,9 @@ from typing import Any
 
 from antorcha.core.lazy import lazy
 from antorcha.core.structs import replace
-from antorcha.devices.cpu.emit import Unsupported
 from antorcha.devices.cpu.matmul_thin import THIN, by_dots, by_rows
 from antorcha.devices.cpu.template import launch
+from antorcha.devices.emit import Unsupported
 from antorcha.lang.kernels import Launch, MatMul
 from antorcha.lang.native import (
     address,

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from antorcha.core.structs import replace
-from antorcha.devices.cpu.emit import Unsupported
 from antorcha.devices.cpu.matmul import block_words, kernel_for, rows_in_order, shape_of, split
 from antorcha.devices.cpu.pointwise import compile_pointwise
 from antorcha.devices.cpu.template import launch
+from antorcha.devices.emit import Unsupported
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Launch, MatMul, Pointwise
 from antorcha.lang.native import f32, f64

@@ -11,7 +11,6 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from antorcha.devices.cpu.emit import Unsupported
 from antorcha.devices.cpu.matmul import (
     DIRECT,
     ProductShape,
@@ -24,6 +23,7 @@ from antorcha.devices.cpu.matmul import (
 )
 from antorcha.devices.cpu.passes import NO_MEMORY, failed
 from antorcha.devices.cpu.template import launch
+from antorcha.devices.emit import Unsupported
 from antorcha.lang.kernels import Launch, MatMul
 from antorcha.lang.native import (
     address,

@@ -16,14 +16,7 @@ from typing import Any
 
 from antorcha.core.loops import collapse
 from antorcha.core.memo import kept
-from antorcha.devices.cpu.complexes import (
-    dtype_in_memory,
-    loaded_as,
-    part_of,
-    stored_as,
-    type_or_pair,
-)
-from antorcha.devices.cpu.emit import MOST_KEPT, Body, body_of, evaluate
+from antorcha.devices.complexes import in_memory, part_of, type_or_pair
 from antorcha.devices.cpu.memory import asks_ahead, streams_from
 from antorcha.devices.cpu.template import (
     THREAD,
@@ -47,7 +40,7 @@ from antorcha.devices.cpu.template import (
     words_of,
     work_of,
 )
-from antorcha.lang import expr as E
+from antorcha.devices.emit import MOST_KEPT, Body, body_of, evaluate
 from antorcha.lang.kernels import Launch, Pointwise
 from antorcha.lang.native import (
     first,
@@ -326,19 +319,10 @@ def _streams(body: Body, out: Layout, ins: Sequence[Any]) -> bool:
     return bool(out.numel * out.itemsize + sum(read) >= streams_from())
 
 
-def _as_in_memory(
-    exprs: Sequence[E.Expr], outs: Sequence[Layout], ins: Sequence[Any]
-) -> Sequence[E.Expr]:
-    """The expressions from what is loaded to what is stored, where that has complex numbers."""
-    if "c" not in [dtype_in_memory(t).kind for t in (*ins, *outs)]:
-        return exprs
-    return stored_as(loaded_as(exprs, ins), outs)
-
-
 def compile_pointwise(what: Pointwise, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
     in_types = [type_or_pair(i) for i in ins]
     out_types = [type_or_pair(o) for o in outs]
-    body = body_of(_as_in_memory(what.exprs, outs, ins))
+    body = body_of(in_memory(what.exprs, outs, ins))
     words, kinds, flat = describe(outs, ins)
     nout = len(outs)
     stream = kinds[0] == "c" and nout == 1 and _streams(body, outs[0], ins)

@@ -11,9 +11,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from antorcha.devices.cpu.emit import Unsupported
 from antorcha.devices.cpu.native import NativeKernel, compile_native
 from antorcha.devices.cpu.passes import PassWork, work_of
+from antorcha.devices.emit import Unsupported
 from antorcha.devices.numpy_semantics.pooling import outside_of_plane
 from antorcha.lang.kernels import Launch, Pooling
 from antorcha.lang.native import (

@@ -6,9 +6,9 @@ import struct as packing
 from collections.abc import Sequence
 from typing import Any
 
-from antorcha.devices.cpu.emit import Unsupported
 from antorcha.devices.cpu.native import NativeKernel, compile_native
 from antorcha.devices.cpu.template import Work, work_of
+from antorcha.devices.emit import Unsupported
 from antorcha.lang.kernels import Launch, Range
 from antorcha.lang.native import (
     address,

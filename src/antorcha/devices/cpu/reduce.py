@@ -19,8 +19,7 @@ from typing import Any
 
 from antorcha.core.loops import collapse
 from antorcha.core.memo import kept
-from antorcha.devices.cpu.complexes import fold_in_parts, type_or_pair
-from antorcha.devices.cpu.emit import MOST_KEPT, TYPES, Unsupported, body_of, evaluate
+from antorcha.devices.complexes import fold_in_parts, type_or_pair
 from antorcha.devices.cpu.template import (
     PARTS,
     THREAD,
@@ -40,6 +39,7 @@ from antorcha.devices.cpu.template import (
     words_of,
     work_of,
 )
+from antorcha.devices.emit import MOST_KEPT, TYPES, Unsupported, body_of, evaluate
 from antorcha.devices.numpy_semantics.host import results_of
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Launch, Reduce

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from antorcha.devices.cpu.emit import WORDS, Unsupported
 from antorcha.devices.cpu.native import NativeKernel, compile_native
 from antorcha.devices.cpu.passes import PassWork, work_of
+from antorcha.devices.emit import WORDS, Unsupported
 from antorcha.lang.kernels import Launch, Resample
 from antorcha.lang.native import (
     address,

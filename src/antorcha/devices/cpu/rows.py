@@ -19,16 +19,6 @@ from typing import Any
 from antorcha.core.dtypes import int64
 from antorcha.core.loops import collapse
 from antorcha.core.memo import kept
-from antorcha.devices.cpu.emit import (
-    MOST_KEPT,
-    TYPES,
-    Body,
-    Unsupported,
-    available,
-    body_of,
-    evaluate,
-    type_of,
-)
 from antorcha.devices.cpu.reduce import halves
 from antorcha.devices.cpu.template import (
     Template,
@@ -49,6 +39,16 @@ from antorcha.devices.cpu.template import (
     words_at,
     words_of,
     work_of,
+)
+from antorcha.devices.emit import (
+    MOST_KEPT,
+    TYPES,
+    Body,
+    Unsupported,
+    available,
+    body_of,
+    evaluate,
+    type_of,
 )
 from antorcha.lang import expr as E
 from antorcha.lang.expr import Expr

@@ -20,7 +20,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from antorcha.core.loops import collapse
-from antorcha.devices.cpu.emit import TYPES, Unsupported, body_of, evaluate, type_of
 from antorcha.devices.cpu.reduce import fresh_state, halves, keep, merged, part_of, slots_of
 from antorcha.devices.cpu.template import (
     PARTS,
@@ -43,6 +42,7 @@ from antorcha.devices.cpu.template import (
     words_of,
     work_of,
 )
+from antorcha.devices.emit import TYPES, Unsupported, body_of, evaluate, type_of
 from antorcha.lang import expr as E
 from antorcha.lang.expr import Expr
 from antorcha.lang.kernels import Launch, Scan

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from antorcha.core import dtypes
-from antorcha.devices.cpu.emit import NUMBERS, Unsupported
 from antorcha.devices.cpu.native import NativeKernel, compile_native
 from antorcha.devices.cpu.passes import CHANGED, Passes, PassWork, compile_passes, failed, work_of
+from antorcha.devices.emit import NUMBERS, Unsupported
 from antorcha.lang.kernels import Bins, Launch, Search
 from antorcha.lang.native import (
     address,

@@ -15,7 +15,6 @@ from typing import Any
 from antorcha.core import dtypes
 from antorcha.core.loops import collapse
 from antorcha.core.structs import struct as record
-from antorcha.devices.cpu.emit import WORDS, Unsupported
 from antorcha.devices.cpu.native import NativeKernel, compile_native
 from antorcha.devices.cpu.passes import (
     CHANGED,
@@ -26,6 +25,7 @@ from antorcha.devices.cpu.passes import (
     failed,
     work_of,
 )
+from antorcha.devices.emit import WORDS, Unsupported
 from antorcha.lang.kernels import Launch, Replace, Select
 from antorcha.lang.native import (
     address,

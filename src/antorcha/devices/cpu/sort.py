@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from antorcha.core.loops import collapse
-from antorcha.devices.cpu.emit import Unsupported
 from antorcha.devices.cpu.native import NativeKernel, compile_native
 from antorcha.devices.cpu.passes import NO_MEMORY, PassWork, failed, work_of
 from antorcha.devices.cpu.sort_keys import (
@@ -26,6 +25,7 @@ from antorcha.devices.cpu.sort_keys import (
     put_word,
 )
 from antorcha.devices.cpu.sort_long import LONGEST, one_line
+from antorcha.devices.emit import Unsupported
 from antorcha.lang.kernels import Launch, Sort
 from antorcha.lang.native import (
     address,

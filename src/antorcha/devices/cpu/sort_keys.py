@@ -8,7 +8,7 @@ stable; wider keys (and lines of 2**32 elements) have their positions beside the
 
 from __future__ import annotations
 
-from antorcha.devices.cpu.emit import WORDS
+from antorcha.devices.emit import WORDS
 from antorcha.lang.native import i64, inline, select, static, u64
 from antorcha.runtime.memory.layout import Layout
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from antorcha.devices.cpu.complexes import fill_pair, load_pair, part_of, store_pair
-from antorcha.devices.cpu.emit import Body, Unsupported
+from antorcha.devices.complexes import fill_pair, load_pair, part_of, store_pair
+from antorcha.devices.emit import Body, Unsupported
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Launch
 from antorcha.lang.native import (

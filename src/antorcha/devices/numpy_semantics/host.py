@@ -81,7 +81,7 @@ MOST_KNOWN = 4096
 
 def compile_host(what: Description, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
     """A launch that computes ``what`` with NumPy."""
-    compute = _COMPUTE[type(what)](what, outs, ins)
+    compute = computes(what, outs, ins)
     if isinstance(what, Reduce):
         outs = results_of(what, outs)
     tensor = [isinstance(i, L.Layout) for i in ins]
@@ -119,6 +119,12 @@ def compile_host(what: Description, outs: Sequence[Layout], ins: Sequence[Any]) 
         return storage
 
     return Launch(fresh, into)
+
+
+def computes(what: Description, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
+    """The function of the inputs (arrays, numbers) that gives the outputs as arrays."""
+    compute: Compute = _COMPUTE[type(what)](what, outs, ins)
+    return compute
 
 
 def results_of(what: Reduce, outs: Sequence[Layout]) -> list[Layout]:

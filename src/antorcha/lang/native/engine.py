@@ -25,9 +25,10 @@ from antorcha.lang.native.machine import Target, binding, machine, optimise, tar
 from antorcha.lang.native.values import defined_globals
 
 if TYPE_CHECKING:
-    from antorcha.lang.native.function import Spec
+    from antorcha.lang.native.function import GridSpec, Spec
 
 native_lower = lazy("antorcha.lang.native.lower")
+native_backend = lazy("antorcha.lang.native.backend")
 
 __all__ = ["LOCK", "Target", "address_of", "define", "load", "lowered", "target"]
 
@@ -42,10 +43,11 @@ _ahead: dict[str, tuple[list[str], bytes]] = {}  # compiled (`compile_ahead`), t
 
 
 class Lowered(NamedTuple):
-    """IR text, and the exported functions it links to."""
+    """IR text, the exported functions it links to, and the level that it needs, if any."""
 
     ir: str
     exports: dict[str, Spec]
+    level: str = ""
 
 
 @cache
@@ -224,7 +226,7 @@ def compile_spec(spec: Spec) -> tuple[list[str], bytes]:
         begin = time.perf_counter()
         form = lowered(spec)
         _exports.update(form.exports)
-        module, generator = _optimised(spec, form.ir)
+        module, generator = _optimised(spec, form)
         code = bytes(generator.emit_object(module))
         needs = disk.undefined_symbols(code)
         if needs is None:  # not ELF: believe the IR
@@ -234,25 +236,40 @@ def compile_spec(spec: Spec) -> tuple[list[str], bytes]:
         return needs, code
 
 
-def _optimised(spec: Spec, ir: str) -> tuple[Any, Any]:
+def _optimised(spec: Spec, form: Lowered) -> tuple[Any, Any]:
     llvm = binding()
     try:
-        module = llvm.parse_assembly(ir)
+        module = llvm.parse_assembly(form.ir)
         module.triple = target().triple
         module.verify()
     except RuntimeError as err:
         raise NativeError(
             f"{spec.native.__name__}: the compiler made bad LLVM IR; this is a bug in it: {err}"
         ) from err
-    return module, optimise(module, spec.native.options.level or LEVEL)
+    return module, optimise(module, spec.native.options.level or form.level or LEVEL)
+
+
+def image(spec: GridSpec) -> str:
+    """The text that a GPU's driver compiles, from the disk or by LLVM's back end."""
+    with LOCK:
+        if spec.target.grid != "ptx":
+            raise NativeError(f"{spec.native.__name__}: only PTX is an image, not {spec.target}")
+        stored = disk.read(spec.symbol)
+        if stored is not None:
+            return stored[1].decode()
+        text: str = native_backend.process.compile(
+            spec.native.__name__, lowered(spec).ir, spec.target
+        )
+        disk.write(spec.symbol, [], text.encode())
+        return text
 
 
 def optimised_ir(spec: Spec) -> str:
     with LOCK:
-        return str(_optimised(spec, lowered(spec).ir)[0])
+        return str(_optimised(spec, lowered(spec))[0])
 
 
 def assembly(spec: Spec) -> str:
     with LOCK:
-        module, generator = _optimised(spec, lowered(spec).ir)
+        module, generator = _optimised(spec, lowered(spec))
         return str(generator.emit_assembly(module))

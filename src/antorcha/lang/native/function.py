@@ -23,6 +23,7 @@ from antorcha.lang.native.values import Extern, ExternData, Global, Intrinsic, c
 if TYPE_CHECKING:
     import ast
 
+    from antorcha.lang.native.machine import Target
     from antorcha.lang.native.types import Ty as NativeType
 
 native_interpret = lazy("antorcha.lang.native.interpret")
@@ -131,6 +132,15 @@ class Native:
             raise NativeError(f"{self.__name__}: {what} (its compile-time parameters: {want})")
         static = {name: static[name] for name in self.statics}
         return self.specs.setdefault(_static_key(static), Spec(self, static))
+
+    def on_grid(self, to: Target, threads: int, **static: Any) -> GridSpec:
+        """The instance with these compile-time parameters as a kernel for a GPU."""
+        host = self.spec(**static)
+        key = (to.key, threads, _static_key(host.static))
+        found = self.specs.get(key)
+        if found is None:
+            found = self.specs.setdefault(key, GridSpec(self, host.static, to, threads))
+        return found  # type: ignore[return-value]
 
     def __getitem__(self, key: Any) -> Spec:
         """``fn[f32, 4]``: the instance with these compile-time parameters, in their order."""
@@ -271,6 +281,11 @@ class Spec:
         static = ", ".join(f"{k}={v}" for k, v in self.static.items())
         return f"<native {self.native.__qualname__}[{static}]>"
 
+    @property
+    def target(self) -> Target:
+        """The machine that it is compiled for."""
+        return native_engine.target()  # type: ignore[no-any-return]
+
     def __native_key__(self) -> str:
         return f"spec {self.symbol}"
 
@@ -279,7 +294,7 @@ class Spec:
         """The hash of everything its machine code depends on."""
         used: dict[Native, None] = {self.native: None}
         static = describe(self.static, used)
-        return digest_of(f"{native_engine.target().key}\0{closure_key(used)}\0{static}", 12)
+        return digest_of(f"{self.target.key}\0{closure_key(used)}\0{static}", 12)
 
     @property
     def symbol(self) -> str:
@@ -329,6 +344,31 @@ class Spec:
         return ctypes.CFUNCTYPE(c_type(ret), *(c_type(t) for _, t in params))(self.addr)
 
 
+class GridSpec(Spec):
+    """A native function as the kernel of a GPU, run by each thread of a grid of blocks.
+
+    Its one parameter, ``ptr[i64]``, points to the launch's words. ``threads``: of a block, at most.
+    """
+
+    def __init__(self, native: Native, static: dict[str, Any], to: Target, threads: int) -> None:
+        super().__init__(native, static)
+        self.to, self.threads = to, threads
+
+    @property
+    def target(self) -> Target:
+        return self.to
+
+    @property
+    def key(self) -> str:
+        return digest_of(f"{super().key}\0{self.threads}", 12)
+
+    @property
+    def image(self) -> str:
+        """What a GPU's driver takes (PTX); compiled, or found on disk, when first asked."""
+        text: str = native_engine.image(self)
+        return text
+
+
 @overload
 def native(fn: Callable[..., Any]) -> Native: ...
 @overload
@@ -354,5 +394,5 @@ def _checked(fn: Callable[..., Any], options: Options) -> Native:
     return result
 
 
-__all__ = ["Extern", "ExternData", "Global", "Intrinsic", "Native", "Options", "Spec", "inline",
-           "native"]  # fmt: skip
+__all__ = ["Extern", "ExternData", "Global", "GridSpec", "Intrinsic", "Native", "Options", "Spec",
+           "inline", "native"]  # fmt: skip

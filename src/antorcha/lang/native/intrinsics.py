@@ -11,6 +11,7 @@ from typing import Any
 
 from antorcha.core.lazy import lazy
 from antorcha.lang.native import memory as py
+from antorcha.lang.native.digest import digest_of
 from antorcha.lang.native.types import Ty, bool_, func, i32, i64, ptr, raw, u8, void
 from antorcha.lang.native.values import Intrinsic, Lvalue, V, intrinsic
 
@@ -31,6 +32,23 @@ def local(g: Any, node: Any, ty: Any, n: Any = 1, align: int = 0) -> V:
         g.fail(node, "local(T, n) takes a type and a compile-time count")
     wide = 64 if ty.size * n >= 64 else 16
     return V(ptr[ty], g.alloca(ty, n, align or max(ty.align, wide)))
+
+
+@intrinsic(py.constant)
+def constant(g: Any, node: Any, ty: Any, values: Any) -> V:
+    """``constant(T, values)``: a table that is part of the code, as ptr[T]. Never write to it."""
+    if not isinstance(ty, Ty) or ty.kind not in "iuf" or not isinstance(values, (tuple, list)):
+        g.fail(node, "constant(T, values) takes a type of numbers and a compile-time tuple")
+    texts = [f"{ty.ll} {g.const(x, ty, node).ref}" for x in values]
+    body = ", ".join(texts)
+    # (in its own address space a GPU reads a table through a cache made for it)
+    space = "addrspace(4) " if g.target.grid == "ptx" else ""
+    name = f"table.{digest_of(body, 8)}"
+    kind = f"[{len(texts)} x {ty.ll}]"
+    g.declare(name, f"@{name} = private unnamed_addr {space}constant {kind} [{body}], align 16")
+    if space:
+        return V(ptr[ty], f"addrspacecast (ptr addrspace(4) @{name} to ptr)")
+    return V(ptr[ty], f"@{name}")
 
 
 @intrinsic(py.ref, places=True)
@@ -142,7 +160,7 @@ def _memory_form(g: Any, x: V) -> V:
 def atomic_load(g: Any, node: Any, p: Any, order: str = "seq_cst") -> V:
     """Reads; orders: monotonic, acquire, seq_cst."""
     p, ty = _atomic(g, node, p, order, _LOADS)
-    found = g.v(ty, f"load atomic {ty.mem}, ptr {p.ref} {order}, align {ty.align}")
+    found = g.v(ty, f"load atomic {ty.mem}, ptr {g.at(p.ref, ty.size)} {order}, align {ty.align}")
     return g.from_bytes(ty, found.ref) if ty.kind == "b" else found  # type: ignore[no-any-return]
 
 
@@ -151,7 +169,7 @@ def atomic_store(g: Any, node: Any, p: Any, value: Any, order: str = "seq_cst") 
     """Writes; orders: monotonic, release, seq_cst."""
     p, ty = _atomic(g, node, p, order, _STORES)
     x = _memory_form(g, g.rt(value, node, ty))
-    g.do(f"store atomic {ty.mem} {x.ref}, ptr {p.ref} {order}, align {ty.align}")
+    g.do(f"store atomic {ty.mem} {x.ref}, ptr {g.at(p.ref, ty.size)} {order}, align {ty.align}")
 
 
 def _rmw(name: str) -> Intrinsic:
@@ -167,7 +185,7 @@ def _rmw(name: str) -> Intrinsic:
         elif ty.kind == "u" and name in ("max", "min"):
             word = "u" + name
         x = _memory_form(g, g.rt(value, node, ty))
-        found = g.v(ty, f"atomicrmw {word} ptr {p.ref}, {ty.mem} {x.ref} {order}")
+        found = g.v(ty, f"atomicrmw {word} ptr {g.at(p.ref, ty.size)}, {ty.mem} {x.ref} {order}")
         return g.from_bytes(ty, found.ref) if ty.kind == "b" else found  # type: ignore[no-any-return]
 
     emit.__doc__ = f"Atomic {name}: changes what p points to and gives what was there before."
@@ -192,7 +210,8 @@ def cas(
     if fail not in _LOADS:
         g.fail(node, f"{fail!r} is not one of the orders {', '.join(_LOADS)}")
     a, b = g.rt(old, node, ty), g.rt(new, node, ty)
-    pair = g.op(f"cmpxchg ptr {p.ref}, {ty.ll} {a.ref}, {ty.ll} {b.ref} {order} {fail}")
+    where = g.at(p.ref, ty.size)
+    pair = g.op(f"cmpxchg ptr {where}, {ty.ll} {a.ref}, {ty.ll} {b.ref} {order} {fail}")
     return g.v(bool_, f"extractvalue {{ {ty.ll}, i1 }} {pair}, 1")  # type: ignore[no-any-return]
 
 
@@ -221,7 +240,7 @@ def pause(g: Any, node: Any) -> None:
 
 __all__ = [
     "address", "atomic_add", "atomic_and", "atomic_load", "atomic_max", "atomic_min", "atomic_or",
-    "atomic_store", "atomic_sub", "atomic_xchg", "atomic_xor", "bitcast", "cas", "cstr", "cycles",
-    "fence", "func", "i32", "local", "memcpy", "memmove", "memset", "pause", "prefetch", "ref",
-    "sizeof", "static",
+    "atomic_store", "atomic_sub", "atomic_xchg", "atomic_xor", "bitcast", "cas", "constant", "cstr",
+    "cycles", "fence", "func", "i32", "local", "memcpy", "memmove", "memset", "pause", "prefetch",
+    "ref", "sizeof", "static",
 ]  # fmt: skip

@@ -8,7 +8,7 @@ name. llvmlite is imported when a target is first wanted, not before.
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -42,6 +42,8 @@ class Target:
     feature_text: str = field(repr=False)  # as LLVM wants it
     vector_bits: int  # 512, 256 or 128: the width that kernels should use
     key: str = field(repr=False)  # hash text: compiler, LLVM, CPU and its whole feature string
+    grid: str = ""  # what runs a kernel's threads: "" nothing (a CPU), "sim" the simulator, "ptx"
+    access: Any = field(default=None, repr=False)  # sim: the Spec that finds what a pointer names
 
     def has(self, feature: str) -> bool:
         return feature in self.features
@@ -53,7 +55,7 @@ class Target:
     @property
     def converts_f16(self) -> bool:
         """Are there instructions between f16 and f32?"""
-        return "f16c" in self.features or self.arch == "aarch64"
+        return "f16c" in self.features or self.arch in ("aarch64", "nvptx64")
 
 
 @cache
@@ -88,6 +90,27 @@ def target() -> Target:
         features = frozenset(_NAMED.get(cpu, ()))
     key = f"{compiler_hash()}|{llvm.llvm_version_info}|{triple}|{cpu}|{text}|{sys.version_info[:2]}"
     return Target(arch, triple, cpu, features, text, _vector_bits(arch, features), key)
+
+
+def simulated(access: Any) -> Target:
+    """This CPU as a GPU: a kernel's threads are run by ``devices/sim``, and what a pointer names is
+    found, and checked, by ``access``."""
+    host = target()
+    return replace(host, key=f"{host.key}|sim|{access.symbol}", grid="sim", access=access)
+
+
+@cache
+def nvptx(sm: int) -> Target:
+    """An NVIDIA GPU of compute capability ``sm`` (80, 90, ...)."""
+    features = f"+ptx{PTX_VERSIONS.get(sm, 83)}"
+    key = f"{compiler_hash()}|{binding().llvm_version_info}|nvptx64|sm_{sm}|{features}"
+    return Target(
+        "nvptx64", "nvptx64-nvidia-cuda", f"sm_{sm}", frozenset(), features, 128, key, grid="ptx"
+    )
+
+
+PTX_VERSIONS = {75: 63, 80: 70, 86: 71, 89: 78, 90: 78, 100: 86, 120: 87}
+"""The first PTX version that knows a compute capability: a driver of that time takes it."""
 
 
 def _vector_bits(arch: str, features: frozenset[str]) -> int:

@@ -309,6 +309,18 @@ def local(ty: Ty, n: int = 1, align: int = 0) -> Ptr:
     return Ptr(memory, memory.start, ty)
 
 
+def constant(ty: Ty, values: Any) -> Ptr:
+    """A read-only table; one for the same numbers."""
+    key = ty, tuple(values)
+    if key not in _tables:
+        table = _tables[key] = np.array(values, ty.np)
+        table.flags.writeable = False
+    return Ptr(_tables[key])
+
+
+_tables: dict[Any, np.ndarray[Any, Any]] = {}
+
+
 def ref(place: Any) -> Any:
     if isinstance(place, Ptr):  # the interpreter gives places as pointers
         return place.load() if place.ty.elem.kind == "a" else place

@@ -111,8 +111,9 @@ class FreeObjects:
     count: i64
 
 
-OWNED, LOCKED = 1, 2
-"""Flags: the memory is the allocator's; it must not be written."""
+OWNED, LOCKED, ELSEWHERE = 1, 2, 4
+"""Flags: the memory is the allocator's; it must not be written; it is a device's, and its address
+is nothing to this process."""
 KEEP_OBJECTS = 256
 SHELVED_LARGEST = 64 << 10  # bytes of a storage
 MOST_SHELVED = 4 << 20  # bytes of all
@@ -132,6 +133,11 @@ def _no_memory(_first: Any, _second: Any, number: int) -> BaseException:
 
 
 def _no_data(first: Any, _second: Any, _number: int) -> BaseException:
+    if first.flags & ELSEWHERE:
+        return BufferError(
+            f"a storage of {first.nbytes} bytes in a device's memory cannot be read by this "
+            "process; copy the tensor first: .cpu()"
+        )
     return BufferError(f"a meta storage ({first.nbytes} bytes) has no data to share")
 
 
@@ -320,7 +326,7 @@ def storage_clear(o: raw) -> i32:
 @native
 def storage_getbuffer(o: raw, view: raw, flags: i32) -> i32:
     s = ptr[StorageObject](o)
-    if s.ptr is None and s.nbytes > 0:
+    if (s.ptr is None and s.nbytes > 0) or s.flags & ELSEWHERE != 0:
         ptr[raw](view)[1] = None
         complain(NO_DATA, o, NONE, 0)
         return i32(-1)
@@ -524,6 +530,12 @@ def wrap(address: int, nbytes: int, owner: object, readonly: bool = False) -> St
     return result
 
 
+def wrap_elsewhere(address: int, nbytes: int, owner: object) -> Storage:
+    """A storage over memory of a device, which `owner` keeps; no host code can look at it."""
+    result: Storage = _wrap(address, _size("wrap", nbytes), owner, ELSEWHERE)
+    return result
+
+
 def null_storage(nbytes: int) -> Storage:
     """A storage with a size and no memory, for meta tensors."""
     result: Storage = _wrap(0, _size("null_storage", nbytes), None, 0)
@@ -537,6 +549,8 @@ def alias(storage: Storage) -> Storage:
     """
     if not storage.ptr:
         return null_storage(storage.nbytes)
+    if storage.flags & ELSEWHERE:
+        return wrap_elsewhere(storage.ptr, storage.nbytes, storage)
     pinned = memoryview(storage)  # before the address is read
     result: Storage = _wrap(storage.ptr, storage.nbytes, pinned, storage.flags & LOCKED)
     return result
@@ -591,6 +605,8 @@ def as_numpy(
 
 def part(storage: Storage, start: int, nbytes: int) -> Storage:
     """A storage over some bytes of another, whose memory stays where it is meanwhile."""
+    if storage.flags & ELSEWHERE:
+        return wrap_elsewhere(storage.ptr + start, nbytes, storage)
     pinned = memoryview(storage)  # before the address is read
     address = storage.ptr + start if nbytes else 0
     return wrap(address, nbytes, pinned, is_readonly(storage))

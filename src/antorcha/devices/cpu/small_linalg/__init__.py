@@ -11,7 +11,6 @@ from typing import Any
 from antorcha.core import structs
 from antorcha.core.loops import collapse
 from antorcha.core.shapes import broadcast_strides
-from antorcha.devices.cpu.emit import TYPES, Unsupported
 from antorcha.devices.cpu.native import NativeKernel, compile_native
 from antorcha.devices.cpu.passes import NO_MEMORY, PassWork, failed, work_of
 from antorcha.devices.cpu.small_linalg.cholesky import cholesky_tile
@@ -19,6 +18,7 @@ from antorcha.devices.cpu.small_linalg.jacobi import eigen_tile, singular_tile
 from antorcha.devices.cpu.small_linalg.lu import determinant_tile, lu_tile, solve_tile
 from antorcha.devices.cpu.small_linalg.reflectors import qr_tile
 from antorcha.devices.cpu.small_linalg.tiles import LATEST, MatrixTask, MatrixTile, place_lanes
+from antorcha.devices.emit import TYPES, Unsupported
 from antorcha.lang.kernels import Launch, Matrices
 from antorcha.lang.native import address, i64, local, native, ptr, raw, ref, static, void
 from antorcha.lang.native.machine import target

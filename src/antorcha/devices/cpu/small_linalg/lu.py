@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from antorcha.devices.cpu.math.logarithm import log
 from antorcha.devices.cpu.small_linalg.tiles import (
     get,
     identity,
@@ -12,6 +11,7 @@ from antorcha.devices.cpu.small_linalg.tiles import (
     write,
     write_vector,
 )
+from antorcha.devices.math.logarithm import log
 from antorcha.lang.native import fabs, i32, i64, inline, ptr, reduce_any, select, vec
 
 

@@ -5,7 +5,6 @@ Matrices lie column by column: element (i, j) of an m by n matrix is vector ``j 
 
 from __future__ import annotations
 
-from antorcha.devices.cpu.math.base import words
 from antorcha.devices.cpu.small_linalg.tiles import (
     get,
     identity,
@@ -13,6 +12,7 @@ from antorcha.devices.cpu.small_linalg.tiles import (
     read_columns,
     write_columns,
 )
+from antorcha.devices.math.base import words
 from antorcha.lang.native import bitcast, copysign, fabs, inline, ptr, select, sqrt, vec
 
 EXPONENT = {4: 0x7F80_0000, 8: 0x7FF0_0000_0000_0000}

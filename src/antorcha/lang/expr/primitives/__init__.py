@@ -9,5 +9,5 @@ A derivative rule gets the cotangent, the arguments and the result, and gives th
 one argument, in ops. Conventions are PyTorch's: subgradients (abs'(0) = 0, ties of maximum split in
 halves), and for complex numbers the conjugate (`g * conj(dy/dx)`); `conj` of a real is itself.
 An expansion gives the same value of real numbers in simpler ops, to a few ulp; devices prefer their
-own (the CPU's: `devices/cpu/math`).
+own (the CPU's: `devices/math`).
 """

@@ -74,6 +74,7 @@ class Emitter:
         self.count = 0
         self.block = "entry"
         self.dead = False
+        self.on_grid = False  # is it the body of a GPU's kernel?
 
     # ---- text
     def op(self, text: str) -> str:
@@ -239,6 +240,13 @@ class Emitter:
         return self.v(ty, f"shufflevector {ty.ll} {one}, {ty.ll} poison, {mask}")
 
     # ---- memory
+    def at(self, address: str, size: int) -> str:
+        """Where the bytes lie that a pointer names: there, but in the simulator of a GPU."""
+        access = self.target.access
+        if access is None:
+            return address
+        return self.op(f"call ptr @{self.module.symbol_of(access)}(ptr {address}, i64 {size})")
+
     def load_place(self, place: Lvalue) -> V:
         ty = place.ty
         if ty.kind == "a":
@@ -249,12 +257,14 @@ class Emitter:
 
     def load(self, ty: Ty, address: str, align: int = 0) -> V:
         align = align or ty.align
+        address = self.at(address, ty.size)
         found = self.v(ty, f"load {ty.mem}, ptr {address}, align {align}")
         return self.from_bytes(ty, found.ref) if ty.scalar.kind == "b" else found
 
     def store(self, value: V, address: str, align: int = 0, extra: str = "") -> None:
         ty = value.ty
         ref = self.to_bytes(value).ref if ty.scalar.kind == "b" else value.ref
+        address = self.at(address, ty.size)
         self.do(f"store {ty.mem} {ref}, ptr {address}, align {align or ty.align}{extra}")
 
     def from_bytes(self, ty: Ty, ref: str) -> V:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from antorcha.devices.cpu.math.base import (
+from antorcha.devices.math.base import (
     DOUBLE,
     INF,
     SINGLE,
@@ -24,7 +24,7 @@ from antorcha.devices.cpu.math.base import (
     shaped,
     words,
 )
-from antorcha.devices.cpu.math.coefficients import COS_32, COS_64, SIN_32, SIN_64, TAN_32, TAN_64
+from antorcha.devices.math.coefficients import COS_32, COS_64, SIN_32, SIN_64, TAN_32, TAN_64
 from antorcha.lang.native import (
     bitcast,
     f64,

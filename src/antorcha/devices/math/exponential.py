@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from antorcha.devices.cpu.math.base import (
+from antorcha.devices.math.base import (
     DOUBLE,
     SINGLE,
     any_lane,
@@ -26,7 +26,7 @@ from antorcha.devices.cpu.math.base import (
     scaled,
     scales,
 )
-from antorcha.devices.cpu.math.coefficients import (
+from antorcha.devices.math.coefficients import (
     EXP2_32,
     EXP2_64,
     EXP_32,

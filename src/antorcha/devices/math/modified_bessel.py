@@ -7,11 +7,11 @@ polynomial of 1 / x. All are computed in float64.
 
 from __future__ import annotations
 
-from antorcha.devices.cpu.math.base import DOUBLE, INF, kind, lesser, polynomial, shaped
-from antorcha.devices.cpu.math.error import decay_pair
-from antorcha.devices.cpu.math.exponential import SPARE, exp, half_exp
-from antorcha.devices.cpu.math.logarithm import log
-from antorcha.devices.cpu.math.special_coefficients import (
+from antorcha.devices.math.base import DOUBLE, INF, kind, lesser, polynomial, shaped
+from antorcha.devices.math.error import decay_pair
+from antorcha.devices.math.exponential import SPARE, exp, half_exp
+from antorcha.devices.math.logarithm import log
+from antorcha.devices.math.special_coefficients import (
     I0_FAR_64,
     I0_NEAR_64,
     I1_FAR_64,

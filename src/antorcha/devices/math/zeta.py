@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from antorcha.devices.cpu.math.base import INF, NAN, any_lane, kind, shaped
-from antorcha.devices.cpu.math.power import pow_
+from antorcha.devices.math.base import INF, NAN, any_lane, kind, shaped
+from antorcha.devices.math.power import pow_
 from antorcha.lang.native import f64, floor, fma, inline, select, static
 
 TERMS = 10

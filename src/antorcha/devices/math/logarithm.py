@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from antorcha.devices.cpu.math.base import (
+from antorcha.devices.math.base import (
     DOUBLE,
     INF,
     NAN,
@@ -25,7 +25,7 @@ from antorcha.devices.cpu.math.base import (
     quick_sum,
     words,
 )
-from antorcha.devices.cpu.math.coefficients import (
+from antorcha.devices.math.coefficients import (
     ASINH_32,
     ASINH_64,
     ATANH_32,
@@ -35,7 +35,7 @@ from antorcha.devices.cpu.math.coefficients import (
     LOG_CUBE_32,
     LOG_CUBE_64,
 )
-from antorcha.devices.cpu.math.exponential import RANGE_32, RANGE_64
+from antorcha.devices.math.exponential import RANGE_32, RANGE_64
 from antorcha.lang.native import bitcast, copysign, fma, inline, select, sqrt, static
 
 

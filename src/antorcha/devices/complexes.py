@@ -1,4 +1,4 @@
-"""Complex numbers in the CPU's kernels: in memory two parts side by side, in registers two vectors.
+"""Complex numbers in kernels: in memory two parts side by side, in registers two vectors.
 
 The parts are taken apart as they are loaded and joined as they are stored; what is computed between
 is real arithmetic (`lang/expr/complexes.py`).
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from antorcha.core import dtypes
-from antorcha.devices.cpu.emit import type_of
+from antorcha.devices.emit import type_of
 from antorcha.lang import expr as E
 from antorcha.lang.native import (
     f32,
@@ -82,6 +82,15 @@ def loaded_as(exprs: Sequence[E.Expr], ins: Sequence[Any]) -> tuple[E.Expr, ...]
 def stored_as(exprs: Sequence[E.Expr], outs: Sequence[Layout]) -> tuple[E.Expr, ...]:
     """The expressions cast to what is stored."""
     return tuple([E.cast(e, o.dtype) for e, o in zip(exprs, outs, strict=True)])
+
+
+def in_memory(
+    exprs: Sequence[E.Expr], outs: Sequence[Layout], ins: Sequence[Any]
+) -> Sequence[E.Expr]:
+    """Expressions from what is loaded to what is stored, where that has complex numbers."""
+    if "c" not in [dtype_in_memory(t).kind for t in (*ins, *outs)]:
+        return exprs
+    return stored_as(loaded_as(exprs, ins), outs)
 
 
 def fold_in_parts(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from antorcha.devices.cpu.math.base import (
+from antorcha.devices.math.base import (
     DOUBLE,
     INF,
     NAN,
@@ -18,9 +18,9 @@ from antorcha.devices.cpu.math.base import (
     quick_sum,
     shaped,
 )
-from antorcha.devices.cpu.math.coefficients import EXP_SHORT_64, LOG_PAIR_64, LOG_SHORT_64
-from antorcha.devices.cpu.math.exponential import LOG2_E, RANGE_64, grown
-from antorcha.devices.cpu.math.logarithm import split, split_normal
+from antorcha.devices.math.coefficients import EXP_SHORT_64, LOG_PAIR_64, LOG_SHORT_64
+from antorcha.devices.math.exponential import LOG2_E, RANGE_64, grown
+from antorcha.devices.math.logarithm import split, split_normal
 from antorcha.lang.native import bitcast, f64, fma, inline, select, trunc
 
 TWO_THIRDS, TWO_THIRDS_LOW = 0.6666666666666666, 3.700743415417188e-17

@@ -6,14 +6,14 @@ Results are not brought to |low| <= ulp(high) / 2 unless said: whoever needs tha
 
 from __future__ import annotations
 
-from antorcha.devices.cpu.math.base import (
+from antorcha.devices.math.base import (
     exact_product,
     exact_sum,
     kind,
     polynomial,
     quick_sum,
 )
-from antorcha.devices.cpu.math.power import log_pair
+from antorcha.devices.math.power import log_pair
 from antorcha.lang.native import fma, inline, select, static
 
 

@@ -1,8 +1,9 @@
-"""Integer arithmetic that no single instruction gives, over vectors."""
+"""Integer arithmetic that no single instruction gives, over vectors or scalars."""
 
 from __future__ import annotations
 
-from antorcha.lang.native import inline, reduce_any, select, trunc_mod
+from antorcha.devices.math.base import any_lane
+from antorcha.lang.native import inline, select, trunc_mod
 
 
 @inline
@@ -16,7 +17,7 @@ def power(x, n, *, signed):
         odd = (n & 1) != 0
         unit = select((x == 1) | ((x == -1) & ~odd), one, select(x == -1, x, one - one))
         left = select(n < 0, one - one, n)
-    while reduce_any(left != 0):
+    while any_lane(left != 0):
         result = select((left & 1) != 0, result * base, result)
         base = base * base
         left = left >> 1
@@ -28,7 +29,7 @@ def power(x, n, *, signed):
 @inline
 def gcd(a, b):
     """The greatest common divisor by Euclid's algorithm, never negative; of zeros 0."""
-    while reduce_any(b != 0):
+    while any_lane(b != 0):
         rest = trunc_mod(a, select(b == 0, b - b + 1, b))
         a, b = select(b == 0, a, b), select(b == 0, b, rest)
     return abs(a)

@@ -3,7 +3,8 @@
 It is a compile-time hook of the kernel language: the templates (pointwise, reduce, rows) are native
 functions, and where they say ``evaluate`` this file walks the expression graph and asks the
 compiler for an instruction, or an inlined math function, per node. Values are vectors of ``n``
-lanes; a complex value is a list of two, its real and its imaginary part.
+lanes, or scalars where n is 0 (a GPU's thread computes one element, and some GPUs' back ends
+stumble over vectors of one lane); a complex value is a list of two, its real and imaginary part.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ _COSTS = {"reciprocal": 3, "rsqrt": 4, "exp": 20, "exp2": 20, "log": 20, "log2":
 @lru_cache(maxsize=1)
 def functions() -> dict[str, Any]:
     """The math functions that are inlined, by node name."""
-    from antorcha.devices.cpu.math import FUNCTIONS
+    from antorcha.devices.math import FUNCTIONS
 
     return FUNCTIONS
 
@@ -175,12 +176,14 @@ def type_of(what: Any) -> Ty:
 
 
 def vector_type(dtype: DType, n: int) -> Ty:
-    return vec[TYPES[dtype.name], n]
+    ty = TYPES[dtype.name]
+    return vec[ty, n] if n else ty
 
 
 @intrinsic(None)
 def evaluate(g: Any, node: Any, body: Any, values: Any, n: int) -> list[V]:
-    """The expressions of ``body`` on vectors of n lanes (inputs in order; None where unused)."""
+    """The expressions of ``body`` on vectors of n lanes, or scalars where n is 0 (inputs in order;
+    None where unused)."""
     known: dict[Expr, Any] = {}
     for e in E.walk(*body.exprs):
         known[e] = _emit(g, node, e, known, values, n)
@@ -245,11 +248,11 @@ def _parts(g: Any, node: Any, e: Expr, known: dict[Expr, Any], values: Any, n: i
 def _integer(g: Any, node: Any, op: str, a: V, b: V) -> Value:
     """The functions that integers have too. A divisor of 0 gives 0: the op refuses it before."""
     if op == "pow":
-        from antorcha.devices.cpu.integers import power
+        from antorcha.devices.math.integers import power
 
-        return g.call_inline(power, [a, b], {"signed": a.ty.elem.kind == "i"}, node)
+        return g.call_inline(power, [a, b], {"signed": a.ty.scalar.kind == "i"}, node)
     if op == "gcd":
-        from antorcha.devices.cpu.integers import gcd
+        from antorcha.devices.math.integers import gcd
 
         return g.call_inline(gcd, [a, b], {}, node)
     if op == "fmod":
@@ -258,23 +261,23 @@ def _integer(g: Any, node: Any, op: str, a: V, b: V) -> Value:
 
 
 def _arithmetic(g: Any, node: Any, op: str, ty: Ty, a: V, b: V) -> Value:
-    if ty.elem.kind == "b":
+    if ty.scalar.kind == "b":
         op = {"add": "or", "mul": "and"}.get(op, op)
     return g.binary(op, a, b, node)
 
 
 def _signbit(g: Any, node: Any, a: V) -> Value:
     """Of a number; of NaN, too, which a comparison would not see."""
-    if a.ty.elem.kind == "f":
+    if a.ty.scalar.kind == "f":
         a = copysign.emit(g, node, g.const(1.0, a.ty, node), a)
     return g.compare("lt", a, g.const(0, a.ty, node), node)
 
 
 def _extremum(g: Any, node: Any, op: str, ty: Ty, a: V, b: V) -> Value:
     """NaN wins; compare and select is two instructions where the IEEE operation is several."""
-    if ty.elem.kind == "b":
+    if ty.scalar.kind == "b":
         return g.binary("or" if op == "maximum" else "and", a, b, node)
-    if ty.elem.kind != "f":
+    if ty.scalar.kind != "f":
         result = maximum if op == "maximum" else minimum
         return result.emit(g, node, a, b)
     better = g.compare("gt" if op == "maximum" else "lt", a, b, node)
@@ -285,8 +288,8 @@ def _extremum(g: Any, node: Any, op: str, ty: Ty, a: V, b: V) -> Value:
 def _shift(g: Any, node: Any, op: str, e: Expr, a: V, b: V) -> Value:
     """A shift by at least the width gives 0 (or the sign), as in PyTorch."""
     bits = e.dtype.itemsize * 8
-    far = g.compare("ge", g.cast(vec[i64, a.ty.n], b, node), bits, node)
-    low = g.compare("lt", g.cast(vec[i64, a.ty.n], b, node), 0, node)
+    far = g.compare("ge", g.cast(a.ty.with_scalar(i64), b, node), bits, node)
+    low = g.compare("lt", g.cast(a.ty.with_scalar(i64), b, node), 0, node)
     out = g.binary("or", far, low, node)
     inside = select.emit(g, node, out, g.const(0, b.ty, node), b)
     result = g.binary(op, a, inside, node)

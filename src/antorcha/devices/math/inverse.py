@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from antorcha.devices.cpu.math.base import (
+from antorcha.devices.math.base import (
     DOUBLE,
     INF,
     SINGLE,
@@ -15,7 +15,7 @@ from antorcha.devices.cpu.math.base import (
     polynomial,
     quick_sum,
 )
-from antorcha.devices.cpu.math.coefficients import ASIN_32, ASIN_64, ATAN_32, ATAN_64
+from antorcha.devices.math.coefficients import ASIN_32, ASIN_64, ATAN_32, ATAN_64
 from antorcha.lang.native import bitcast, copysign, fma, inline, select, sqrt
 
 

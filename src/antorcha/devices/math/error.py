@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from antorcha.devices.cpu.math.base import (
+from antorcha.devices.math.base import (
     DOUBLE,
     INF,
     NAN,
@@ -20,7 +20,7 @@ from antorcha.devices.cpu.math.base import (
     quick_sum,
     shaped,
 )
-from antorcha.devices.cpu.math.coefficients import (
+from antorcha.devices.math.coefficients import (
     ERF_32,
     ERF_64,
     ERF_SHORT_64,
@@ -37,10 +37,10 @@ from antorcha.devices.cpu.math.coefficients import (
     EXP_SHORT_64,
     LOG_SHORT_64,
 )
-from antorcha.devices.cpu.math.exponential import LOG2_E, RANGE_32, RANGE_64, exp, grown
-from antorcha.devices.cpu.math.logarithm import log_of_pair, split_normal
-from antorcha.devices.cpu.math.pair_coefficients import ERFCX, ERFCX_SLOPE, ERFINV
-from antorcha.devices.cpu.math.pairs import pair_polynomial, pair_product
+from antorcha.devices.math.exponential import LOG2_E, RANGE_32, RANGE_64, exp, grown
+from antorcha.devices.math.logarithm import log_of_pair, split_normal
+from antorcha.devices.math.pair_coefficients import ERFCX, ERFCX_SLOPE, ERFINV
+from antorcha.devices.math.pairs import pair_polynomial, pair_product
 from antorcha.lang.native import bitcast, copysign, f64, fma, inline, select, sqrt, static
 
 TWO_OVER_ROOT_PI = 1.1283791670955126

@@ -1,6 +1,6 @@
 """Polynomial coefficients, lowest power first. Written by a tool: edit that.
 
-    python tools/fit_special.py > src/antorcha/devices/cpu/math/special_coefficients.py
+    python tools/fit_special.py > src/antorcha/devices/math/special_coefficients.py
 
 The error above each table is that of the rounded polynomial in exact arithmetic, relative to the
 function that it serves.

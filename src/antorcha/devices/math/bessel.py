@@ -10,7 +10,7 @@ Beside a root errors are some ulp of the size of the waves, not of the small res
 
 from __future__ import annotations
 
-from antorcha.devices.cpu.math.base import (
+from antorcha.devices.math.base import (
     DOUBLE,
     INF,
     NAN,
@@ -23,10 +23,10 @@ from antorcha.devices.cpu.math.base import (
     quick_sum,
     shaped,
 )
-from antorcha.devices.cpu.math.error import decay_pair
-from antorcha.devices.cpu.math.logarithm import log
-from antorcha.devices.cpu.math.pairs import pair_product
-from antorcha.devices.cpu.math.special_coefficients import (
+from antorcha.devices.math.error import decay_pair
+from antorcha.devices.math.logarithm import log
+from antorcha.devices.math.pairs import pair_product
+from antorcha.devices.math.special_coefficients import (
     AIRY_DECAY_64,
     AIRY_LEFT_64,
     AIRY_P_64,
@@ -41,7 +41,7 @@ from antorcha.devices.cpu.math.special_coefficients import (
     Y0_NEAR_64,
     Y1_NEAR_64,
 )
-from antorcha.devices.cpu.math.trigonometric import HALF_PI, HALF_PI_LOW, reduced, sine_of
+from antorcha.devices.math.trigonometric import HALF_PI, HALF_PI_LOW, reduced, sine_of
 from antorcha.lang.native import f64, fma, inline, select, sqrt
 
 NEAR = 4.0

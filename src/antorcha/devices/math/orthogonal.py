@@ -6,7 +6,7 @@ of the greatest of the polynomials on the way.
 
 from __future__ import annotations
 
-from antorcha.devices.cpu.math.base import NAN, any_lane, kind, lesser, pick, shaped
+from antorcha.devices.math.base import NAN, any_lane, kind, lesser, pick, shaped
 from antorcha.lang.native import f64, fma, inline, select, trunc
 
 MOST_32, MOST_64 = 128.0, 512.0  # degrees of Hermite's polynomials; NaN beyond, as in PyTorch

@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from antorcha.devices.cpu.math import (
+from antorcha.devices.math import (
     bessel,
     error,
     exponential,

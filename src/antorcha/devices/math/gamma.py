@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from antorcha.devices.cpu.math.base import (
+from antorcha.devices.math.base import (
     INF,
     NAN,
     any_lane,
@@ -23,15 +23,15 @@ from antorcha.devices.cpu.math.base import (
     quick_sum,
     shaped,
 )
-from antorcha.devices.cpu.math.coefficients import (
+from antorcha.devices.math.coefficients import (
     DIGAMMA_64,
     LGAMMA_ONE_64,
     LGAMMA_TWO_64,
     PSI_TAIL_64,
     STIRLING_64,
 )
-from antorcha.devices.cpu.math.logarithm import log, split_normal
-from antorcha.devices.cpu.math.pair_coefficients import (
+from antorcha.devices.math.logarithm import log, split_normal
+from antorcha.devices.math.pair_coefficients import (
     COTANGENT,
     COTANGENT_LONG,
     LGAMMA_ONE,
@@ -41,8 +41,8 @@ from antorcha.devices.cpu.math.pair_coefficients import (
     PSI_NEAR,
     PSI_ROOTS,
 )
-from antorcha.devices.cpu.math.pairs import log_of, pair_polynomial, pair_product, pair_sum
-from antorcha.devices.cpu.math.trigonometric import HALF_PI, HALF_PI_LOW, sine_of, word_at
+from antorcha.devices.math.pairs import log_of, pair_polynomial, pair_product, pair_sum
+from antorcha.devices.math.trigonometric import HALF_PI, HALF_PI_LOW, sine_of, word_at
 from antorcha.lang.native import Global, f64, floor, fma, inline, roundeven, select, static
 
 PI = 3.141592653589793

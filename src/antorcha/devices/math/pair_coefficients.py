@@ -1,6 +1,6 @@
 """Tables for float64 whose first terms are pairs. Written by a tool: edit that.
 
-    python tools/fit_pairs.py > src/antorcha/devices/cpu/math/pair_coefficients.py
+    python tools/fit_pairs.py > src/antorcha/devices/math/pair_coefficients.py
 
 The error above each table is that of the rounded polynomial in exact arithmetic, relative to the
 function that it serves.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from antorcha.devices.cpu.math.base import (
+from antorcha.devices.math.base import (
     DOUBLE,
     INF,
     NAN,
@@ -14,10 +14,10 @@ from antorcha.devices.cpu.math.base import (
     polynomial,
     shaped,
 )
-from antorcha.devices.cpu.math.coefficients import ERFCX_64
-from antorcha.devices.cpu.math.error import decay_pair, erfinv, scaled_erfc
-from antorcha.devices.cpu.math.logarithm import log
-from antorcha.devices.cpu.math.special_coefficients import (
+from antorcha.devices.math.coefficients import ERFCX_64
+from antorcha.devices.math.error import decay_pair, erfinv, scaled_erfc
+from antorcha.devices.math.logarithm import log
+from antorcha.devices.math.special_coefficients import (
     NDTRI_END_64,
     NDTRI_FAR_64,
     NDTRI_NEAR_64,

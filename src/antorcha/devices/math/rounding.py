@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from antorcha.devices.cpu.math.base import (
+from antorcha.devices.math.base import (
     DOUBLE,
     INF,
     NAN,

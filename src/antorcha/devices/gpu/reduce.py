@@ -1,0 +1,276 @@
+"""Reductions on a GPU.
+
+A result is folded by 1, 32 or 256 threads: by one where there are many results and few elements of
+each, or where neighbours are other results' elements (columns); by a warp or a block where a row's
+elements lie together. The threads of a warp exchange their states, the warps of a block meet in
+shared memory. Where results are few and long, or a thread would add too many numbers one after the
+other, their elements are cut into parts, whose states a second kernel folds. The order of additions
+depends on the shapes alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from antorcha.core.loops import collapse
+from antorcha.core.memo import kept
+from antorcha.devices.complexes import fold_in_parts
+from antorcha.devices.emit import MOST_KEPT, TYPES, Unsupported, body_of, evaluate
+from antorcha.devices.gpu.frame import (
+    THREADS,
+    GridPlan,
+    GridStep,
+    GridTemplate,
+    blocks_for,
+    dim_words,
+    index_type,
+    load_element,
+    offsets_of,
+    operand_place,
+    store_element,
+)
+from antorcha.lang import expr as E
+from antorcha.lang.kernels import Reduce
+from antorcha.lang.native import i64, inline, native, ptr, static, void
+from antorcha.lang.native.grid import (
+    WARP,
+    barrier,
+    block,
+    device_pointer,
+    shared,
+    swap_lanes,
+    thread,
+)
+from antorcha.runtime.memory.layout import Layout
+
+ALONE = 512  # elements that one thread folds, one after the other
+ENOUGH = 512  # blocks that keep a GPU busy
+
+
+class ReduceGrid(GridTemplate):
+    """What a fold is compiled for. ``team``: threads of a result; ``stage``: "whole" from elements
+    to results, "parts" to states, "join" from these to results."""
+
+    def __init__(
+        self, exprs: Any, outs: Sequence[Layout], ins: Sequence[Layout], index: Any, team: int,
+        stage: str, kept_dims: int, fold_dims: int,
+    ) -> None:  # fmt: skip
+        super().__init__(outs, ins, index)
+        self.start, lift, merge, finish = exprs
+        self.lift, self.merge, self.finish = body_of(lift), body_of(merge), body_of(finish)
+        self.state_types = [TYPES[e.dtype.name] for e in self.lift.exprs]
+        self.nstate = len(self.state_types)
+        used = E.inputs_used(*self.lift.exprs)
+        self.used = [k in used for k in range(self.nin)]
+        self.team, self.stage = team, stage
+        self.threads = THREADS
+        self.kept_dims, self.fold_dims = kept_dims, fold_dims
+
+    @property
+    def own_words(self) -> int:
+        """Where the step's own words begin: after the operands' and the states' addresses."""
+        return self.head + (0 if self.stage == "whole" else self.nstate)
+
+    def __native_key__(self) -> str:
+        start = ",".join([float(s).hex() for s in self.start])
+        shape = f"{self.team}{self.stage}{self.kept_dims},{self.fold_dims}"
+        bodies = f"{self.lift.key}|{self.merge.key}|{self.finish.key}"
+        return f"{bodies}|{start}|{self.operands_key()}|{shape}"
+
+
+@inline
+def fresh_state(P):
+    """The state of no elements."""
+    return [P.state_types[k](P.start[k]) for k in static(range(P.nstate))]
+
+
+@inline
+def merged(P, a, b):
+    return evaluate(P.merge, a + b, 0)
+
+
+@inline
+def state_places(P, words):
+    """Where the parts' states lie, an array for each of a state's values."""
+    return [device_pointer(P.state_types[k], words[P.head + k]) for k in static(range(P.nstate))]
+
+
+@inline
+def fold_elements(P, words, places, at, fold_words, lo, hi, step):
+    """The state of a row's elements lo, lo + step, ... below hi."""
+    state = fresh_state(P)
+    i = lo
+    while i < hi:
+        off = offsets_of(P, words, fold_words, P.fold_dims, P.nin, i)
+        values = [
+            load_element(P, words, P.nout + k, places[P.nout + k], at[P.nout + k] + off[k])
+            if P.used[k] else None
+            for k in static(range(P.nin))
+        ]  # fmt: skip
+        one = evaluate(P.lift, [*values, i64(i)], 0)
+        both = merged(P, state, one)
+        for k in static(range(P.nstate)):
+            state[k] = both[k]
+        i += step
+    return state
+
+
+@inline
+def fold_states(P, stored, lo, hi, step):
+    """The state of the parts lo, lo + step, ... below hi."""
+    state = fresh_state(P)
+    i = lo
+    while i < hi:
+        both = merged(P, state, [stored[k][i] for k in static(range(P.nstate))])
+        for k in static(range(P.nstate)):
+            state[k] = both[k]
+        i += step
+    return state
+
+
+@inline
+def fold_team(P, state):
+    """The states of a result's threads folded; the whole is in the first of them."""
+    if P.team > 1:
+        for mask in static((16, 8, 4, 2, 1)):
+            other = [swap_lanes(state[k], mask) for k in static(range(P.nstate))]
+            both = merged(P, state, other)
+            for k in static(range(P.nstate)):
+                state[k] = both[k]
+    if P.team > WARP:
+        warps = static(P.team // WARP)
+        room = [shared(P.state_types[k], warps) for k in static(range(P.nstate))]
+        t = thread()
+        if t % WARP == 0:
+            for k in static(range(P.nstate)):
+                room[k][t // WARP] = state[k]
+        barrier()
+        if t == 0:
+            for w in static(range(1, warps)):
+                both = merged(P, state, [room[k][w] for k in static(range(P.nstate))])
+                for k in static(range(P.nstate)):
+                    state[k] = both[k]
+    return state
+
+
+@native
+def reduce_grid(words: ptr[i64], *, P) -> void:
+    """Words: results, elements of each, parts, elements of a part; the kept dims (size, strides of
+    all operands), the reduced dims (size, strides of the inputs)."""
+    own = static(P.own_words)
+    kept_words = static(own + 4)
+    fold_words = static(kept_words + P.kept_dims * (1 + P.nops))
+    rows, count = P.I(words[own]), P.I(words[own + 1])
+    parts, each = P.I(words[own + 2]), P.I(words[own + 3])
+    teams = static(P.threads // P.team)
+    me = P.I(thread())
+    lane = me % P.team
+    item = P.I(block()) * teams + me // P.team
+    total = rows * parts if P.stage == "parts" else rows
+    inside = item < total
+    item = min(item, total - 1)
+    row, lo, hi = item, P.I(0), count
+    if P.stage == "parts":
+        row = item // parts
+        lo = (item - row * parts) * each
+        hi = min(lo + each, count)
+    places = [operand_place(P, words, k) for k in static(range(P.nops))]
+    at = offsets_of(P, words, kept_words, P.kept_dims, P.nops, row)
+    if P.stage == "join":
+        stored = state_places(P, words)
+        state = fold_states(P, stored, row * parts + lane, row * parts + parts, P.team)
+    else:
+        state = fold_elements(P, words, places, at, fold_words, lo + lane, hi, P.team)
+    state = fold_team(P, state)
+    if inside and lane == 0:
+        if P.stage == "parts":
+            stored = state_places(P, words)
+            for k in static(range(P.nstate)):
+                stored[k][item] = state[k]
+        else:
+            results = evaluate(P.finish, [*state, i64(count)], 0)
+            for k in static(range(P.nout)):
+                store_element(P, k, places[k], at[k], results[k])
+
+
+# ------------------------------------------------------------------------------------ planning
+def plan_reduce(what: Reduce, outs: Sequence[Layout], ins: Sequence[Any]) -> GridPlan:
+    if any(not isinstance(i, Layout) for i in ins):
+        raise Unsupported("a reduction of numbers")
+    exprs = fold_in_parts(what.start, what.lift, what.merge, what.finish, outs, ins)
+    shape = ins[0].shape
+    operands = [*outs, *ins]
+    real = [d for d in range(len(shape)) if shape[d] != 1]
+    folded = [d for d in real if d in what.dims]
+    kept_dims = [d for d in real if d not in what.dims]
+    if len(ins) not in E.inputs_used(*what.lift):  # no position is asked: the order is ours
+        folded.sort(key=lambda d: -abs(ins[0].strides[d]))
+    rows = math.prod([shape[d] for d in kept_dims])
+    count = math.prod([shape[d] for d in what.dims])
+    if not rows:
+        return GridPlan(())
+    kept_sizes, kept_columns = _nested(kept_dims, operands, shape)
+    fold_sizes, fold_columns = _nested(folded, ins, shape)
+    index = index_type(operands, rows * max(count, 1))
+    team = _team_of(ins[0], folded, kept_dims, rows, count)
+    own = (*dim_words(kept_sizes, kept_columns), *dim_words(fold_sizes, fold_columns))
+    parts = _parts_of(rows, count, team)
+    sizes = (len(kept_sizes), len(fold_sizes))
+
+    def step(stage: str, team: int, items: int, states: tuple[int, ...]) -> GridStep:
+        starts = tuple([(type(s), float(s).hex()) for s in exprs[0]])  # 0.0 and -0.0 are not one
+        types = tuple([o.dtype for o in operands])
+        key = starts, exprs, types, len(outs), index, team, stage, sizes
+        template = kept(
+            _templates, key, lambda _: ReduceGrid(exprs, outs, ins, index, team, stage, *sizes),
+            MOST_KEPT,
+        )  # fmt: skip
+        each = -(-count // parts)
+        return GridStep(
+            reduce_grid, {"P": template}, blocks_for(items, THREADS // team), THREADS,
+            (*range(len(operands)), *states), (rows, count, parts, each, *own),
+        )  # fmt: skip
+
+    if parts == 1:
+        return GridPlan((step("whole", team, rows, ()),))
+    parted = step("parts", team, rows * parts, ())
+    states = parted.static["P"].state_types
+    places = tuple(range(len(operands), len(operands) + len(states)))
+    room = tuple([rows * parts * t.size for t in states])
+    after = 1 if parts <= 8 else WARP if parts <= ALONE else THREADS
+    return GridPlan(
+        (step("parts", team, rows * parts, places), step("join", after, rows, places)), room
+    )
+
+
+def _team_of(layout: Layout, folded: list[int], kept_dims: list[int], rows: int, count: int) -> int:
+    """How many threads fold a result."""
+    nearest = min([abs(layout.strides[d]) for d in folded], default=0)
+    columns = kept_dims and min([abs(layout.strides[d]) for d in kept_dims]) < nearest
+    if count <= 8 or (columns and rows >= WARP):
+        return 1
+    return WARP if count <= 1024 and rows > 1 else THREADS
+
+
+def _parts_of(rows: int, count: int, team: int) -> int:
+    """Into how many parts a result's elements are cut."""
+    longest = ALONE * team
+    blocks = -(-rows * team // THREADS)
+    wanted = -(-count // longest)
+    if blocks < ENOUGH:  # more parts keep more of a GPU busy
+        wanted = max(wanted, min(ENOUGH // blocks, count // (16 * team)))
+    return max(wanted, 1)
+
+
+def _nested(
+    dims: list[int], operands: Sequence[Layout], shape: Sequence[int]
+) -> tuple[list[int], list[list[int]]]:
+    """Dims collapsed over operands: sizes, and each operand's strides."""
+    sizes, columns = collapse([shape[d] for d in dims], [[o.strides[d] for d in dims]
+                                                         for o in operands])  # fmt: skip
+    return list(sizes), [list(c) for c in columns]
+
+
+_templates: dict[Any, ReduceGrid] = {}

@@ -1,0 +1,165 @@
+"""The simulator's memory: addresses that mean nothing to the host, and checks of every access.
+
+An address is ``TAG`` plus an offset in an arena; the tag makes it one that no process has, so that
+host code which takes it for its own stops at once, and device code cannot leave the arena by
+accident. ``reach`` turns an address into where the bytes lie. For each 16 bytes of the arena a
+byte says how many of them, from the first, belong to an allocation.
+
+Addresses without the tag are the kernel's own: its frame, shared memory, tables, a launch's words.
+"""
+
+from __future__ import annotations
+
+import mmap
+import threading
+from typing import Any
+
+import numpy as np
+
+from antorcha.lang.native import Global, array, i64, native, ptr, raw, struct, u8
+from antorcha.runtime.memory.alloc import OutOfMemory
+
+TAG = 1 << 62
+ARENA = 1 << 34  # bytes of address space; pages are taken when they are written
+GRAIN = 16
+ALIGNED = 256  # as a GPU's allocator gives it
+GAP = 64  # bytes between allocations that belong to none
+POISON = 0xFF  # NaN as a float, -1 as an integer
+NOWHERE_BYTES = 4096
+FAULT_WORDS = 5  # of `ArenaState`, before `nowhere`
+
+
+@struct
+class ArenaState:
+    """Where the arena is, and the first access that was outside of every allocation."""
+
+    base: raw
+    shadow: ptr[u8]
+    fault_address: i64
+    fault_bytes: i64
+    faults: i64
+    nowhere: array[u8, NOWHERE_BYTES]  # what such an access gets
+
+
+arena = Global("antorcha_sim_arena", ArenaState)
+
+
+@native(export=True)
+def reach(p: raw, nbytes: i64) -> raw:
+    """Where ``nbytes`` bytes lie that p names."""
+    address = i64(p)
+    if address < TAG:
+        return p
+    offset = address - TAG
+    ok = offset + nbytes <= ARENA
+    if ok:
+        grain = offset >> 4
+        start = offset & 15
+        end = start + nbytes
+        while ok and end > 0:
+            ok = i64(arena.shadow[grain]) >= min(end, i64(GRAIN)) and start < GRAIN
+            grain += 1
+            end -= GRAIN
+            start = i64(0)
+    if ok:
+        return arena.base + offset
+    if arena.faults == 0:
+        arena.fault_address = address
+        arena.fault_bytes = nbytes
+    arena.faults += 1
+    return raw(arena.nowhere)
+
+
+class SimulatedMemory:
+    """The arena's allocator: freed blocks are kept by size and given again, poisoned."""
+
+    def __init__(self) -> None:
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
+        self._room = mmap.mmap(-1, ARENA, flags=flags)
+        self._marks = mmap.mmap(-1, ARENA // GRAIN, flags=flags)
+        self.data = np.frombuffer(self._room, np.uint8)
+        self.shadow = np.frombuffer(self._marks, np.uint8)
+        self.state = arena.bytes[: FAULT_WORDS * 8].view(np.int64)
+        self.state[:2] = self.data.ctypes.data, self.shadow.ctypes.data
+        self.top = ALIGNED
+        self.live: dict[int, int] = {}  # address -> bytes
+        self.free: dict[int, list[int]] = {}  # room in bytes -> offsets
+        self.used = self.peak = 0
+        self.lock = threading.RLock()
+
+    def allocate(self, nbytes: int) -> int:
+        """The address of fresh memory, poisoned."""
+        room = -(-(nbytes + GAP) // ALIGNED) * ALIGNED
+        with self.lock:
+            kept = self.free.get(room)
+            if kept:
+                offset = kept.pop()
+            else:
+                offset = self.top
+                if offset + room > ARENA:
+                    raise OutOfMemory(
+                        f"sim: {nbytes} bytes do not fit; {self.used} of {ARENA} are in use"
+                    )
+                self.top += room
+            self.data[offset : offset + nbytes] = POISON
+            whole, rest = divmod(nbytes, GRAIN)
+            first = offset // GRAIN
+            self.shadow[first : first + whole] = GRAIN
+            if rest:
+                self.shadow[first + whole] = rest
+            self.live[TAG + offset] = nbytes
+            self.used += nbytes
+            self.peak = max(self.peak, self.used)
+            return TAG + offset
+
+    def release(self, address: int) -> None:
+        """Takes memory back."""
+        with self.lock:
+            nbytes = self.live.pop(address)
+            offset = address - TAG
+            first = offset // GRAIN
+            self.shadow[first : first + -(-nbytes // GRAIN)] = 0
+            self.used -= nbytes
+            self.free.setdefault(-(-(nbytes + GAP) // ALIGNED) * ALIGNED, []).append(offset)
+
+    def bytes_at(self, address: int, nbytes: int) -> np.ndarray[Any, Any]:
+        """The memory itself, for copies from and to the host."""
+        offset = address - TAG
+        if offset < 0 or offset + nbytes > ARENA:
+            raise MemoryError(f"sim: {address:#x} is no address of the simulator's")
+        return self.data[offset : offset + nbytes]
+
+    def take_fault(self) -> tuple[int, int, int] | None:
+        """How many accesses were outside of all allocations since last asked: their number, the
+        first one's address and bytes."""
+        address, nbytes, count = map(int, self.state[2:])
+        if not count:
+            return None
+        self.state[4] = 0
+        return count, address, nbytes
+
+    def around(self, address: int) -> str:
+        """What lies at an address, in words."""
+        with self.lock:
+            below = [a for a in self.live if a <= address]
+            if not below:
+                return "before all allocations"
+            start = max(below)
+            past = address - start - self.live[start]
+            where = "after" if past >= 0 else "inside"
+            return f"{abs(past)} bytes {where} the end of an allocation of {self.live[start]} bytes"
+
+
+memory = SimulatedMemory()
+
+
+class DeviceBlock:
+    """Owns an allocation: it is given back when the last storage over it goes."""
+
+    __slots__ = ("__weakref__", "address")
+
+    def __init__(self, nbytes: int) -> None:
+        self.address = memory.allocate(nbytes)
+
+    def __del__(self) -> None:
+        memory.release(self.address)

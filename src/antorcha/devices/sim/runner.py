@@ -1,0 +1,165 @@
+"""Runs the threads of a grid on the CPU, block after block.
+
+A kernel's threads suspend where they wait (``lang/native/lower/grid.py``). The threads of a block
+are started, and later resumed, in an order that changes with every block and every barrier, so that
+a kernel which counts on an order is found out. Shared memory is poisoned before each block.
+"""
+
+from __future__ import annotations
+
+from antorcha.devices.sim.memory import POISON
+from antorcha.lang.native import (
+    Extern,
+    bool_,
+    func,
+    i64,
+    memset,
+    native,
+    ptr,
+    raw,
+    u8,
+    void,
+)
+from antorcha.lang.native.grid import ENDED, FOR_BLOCK, FOR_WARP, WARP, GridThread
+
+SHARED_BYTES = 227 << 10  # of a block at most, as on an H100
+MOST_THREADS = 1024  # of a block
+
+resume = Extern("llvm.coro.resume", void, raw)
+destroy = Extern("llvm.coro.destroy", void, raw)
+finished = Extern("llvm.coro.done", bool_, raw)
+STEPS = (1, 7, 31, 61, 127, 251, 509, 911)  # what numbers of threads are multiples of none
+
+
+@native
+def advance(t: ptr[GridThread]) -> void:
+    """Runs a thread on to where it waits next, or ends."""
+    resume(t.frame)
+    if finished(t.frame):
+        t.waits = ENDED
+
+
+@native
+def place_thread(
+    t: ptr[GridThread], k: i64, b: i64, grid: ptr[i64], shared: raw
+) -> void:  # fmt: skip
+    """Fills in a thread's record. ``grid``: threads of a block (3), blocks (3)."""
+    x, y = grid[0], grid[1]
+    t.index[0], t.index[1], t.index[2] = k % x, k // x % y, k // (x * y)
+    x, y = grid[3], grid[4]
+    t.block[0], t.block[1], t.block[2] = b % x, b // x % y, b // (x * y)
+    for d in range(3):
+        t.threads[d] = grid[d]
+        t.blocks[d] = grid[3 + d]
+    t.shared = shared
+    t.shared_bytes = 0
+    t.waits = ENDED
+    t.frame = None
+
+
+@native
+def stride_of(n: i64, turn: i64) -> i64:
+    """A step through n threads that visits each once."""
+    k = turn % 8
+    step = i64(1)
+    if k == 1:
+        step = i64(7)
+    elif k == 2:
+        step = i64(31)
+    elif k == 3:
+        step = i64(61)
+    elif k == 4:
+        step = i64(127)
+    elif k == 5:
+        step = i64(251)
+    elif k == 6:
+        step = i64(509)
+    elif k == 7:
+        step = i64(911)
+    if n % step == 0:
+        step = i64(1)
+    return step
+
+
+@native
+def run_block(
+    kernel: func[raw, raw, raw], words: raw, b: i64, grid: ptr[i64], records: ptr[GridThread],
+    shared: raw, turn: i64,
+) -> i64:  # fmt: skip
+    """0, or 1 where threads wait for one another in vain."""
+    n = grid[0] * grid[1] * grid[2]
+    step = stride_of(n, turn)
+    at = turn % n
+    waiting = i64(0)
+    for _k in range(n):
+        t = records + at
+        place_thread(t, at, b, grid, shared)
+        t.frame = kernel(words, raw(t))
+        if t.frame is not None:
+            waiting += 1
+            if finished(t.frame):
+                t.waits = ENDED
+        at = (at + step) % n
+    if waiting == 0:
+        return 0
+    stuck = run_waiting(records, n, turn)
+    for k in range(n):
+        if (records + k).frame is not None:
+            destroy((records + k).frame)
+    return stuck
+
+
+@native
+def run_waiting(records: ptr[GridThread], n: i64, turn: i64) -> i64:
+    """Resumes the threads of a block until all have ended: a warp when all its lanes wait for one
+    another, the block when all its threads do."""
+    ended = i64(0)
+    rounds = turn
+    while ended < n:
+        moved = i64(0)
+        for_block = i64(0)
+        ended = i64(0)
+        for w in range(0, n, WARP):
+            last = min(w + WARP, n)
+            together = i64(0)
+            for k in range(w, last):
+                waits = (records + k).waits
+                ended += 1 if waits == ENDED else 0
+                for_block += 1 if waits == FOR_BLOCK else 0
+                together += 1 if waits == FOR_WARP else 0
+            if together == last - w:
+                moved += 1
+                resume_all(records + w, last - w, rounds)
+        if for_block == n:
+            moved += 1
+            resume_all(records, n, rounds)
+        if moved == 0 and ended < n:
+            return 1
+        rounds += 1
+    return 0
+
+
+@native
+def resume_all(records: ptr[GridThread], n: i64, turn: i64) -> void:
+    step = stride_of(n, turn)
+    at = turn % n
+    for _k in range(n):
+        advance(records + at)
+        at = (at + step) % n
+
+
+@native(level="O1")
+def run_blocks(
+    kernel: func[raw, raw, raw], words: raw, grid: ptr[i64], records: ptr[GridThread],
+    shared: raw, turn: i64,
+) -> i64:  # fmt: skip
+    """0; or 1 + the number of the block whose threads wait for one another in vain."""
+    count = grid[3] * grid[4] * grid[5]
+    for b in range(count):
+        stuck = run_block(kernel, words, b, grid, records, shared, turn + b)
+        used = records.shared_bytes
+        if used > 0:
+            memset(shared, u8(POISON), used)
+        if stuck != 0:
+            return b + 1
+    return 0

@@ -1,0 +1,89 @@
+"""LLVM's back ends of GPUs, in a process that may end: an abort of LLVM is an error here."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from antorcha.errors import NativeError
+
+if TYPE_CHECKING:
+    from antorcha.lang.native.machine import Target
+
+LEVEL = 2
+_CHILD = Path(__file__).with_name("backend_child.py")
+
+
+class BackendProcess:
+    """The child; started at the first job, and again after one that has ended it."""
+
+    def __init__(self) -> None:
+        self.child: subprocess.Popen[bytes] | None = None
+        self.complaints: Any = None
+
+    def compile(self, name: str, ir: str, to: Target) -> str:
+        """The target's text of a module; NativeError where LLVM refuses, or ends."""
+        data = ir.encode()
+        job = {"cpu": to.cpu, "features": to.feature_text, "level": LEVEL, "size": len(data)}
+        child = self._started()
+        jobs, answers = _pipes(child)
+        try:
+            jobs.write(json.dumps(job).encode() + b"\n" + data)
+            jobs.flush()
+            line = answers.readline()
+        except BrokenPipeError:
+            line = b""
+        if not line:
+            raise NativeError(f"{name}: LLVM's back end for {to.cpu} ended: {self._last_words()}")
+        answer = json.loads(line)
+        text = answers.read(answer["size"]).decode()
+        if answer["error"]:
+            raise NativeError(f"{name}: LLVM's back end for {to.cpu}: {answer['error']}")
+        return text
+
+    def close(self) -> None:
+        """Ends the child."""
+        child, self.child = self.child, None
+        if child is None:
+            return
+        for pipe in _pipes(child):
+            pipe.close()
+        try:
+            child.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+        self.complaints.close()
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self.child is None or self.child.poll() is not None:
+            self.close()
+            self.complaints = tempfile.TemporaryFile()  # noqa: SIM115  (as long as the child)
+            self.child = subprocess.Popen(
+                [sys.executable, "-P", str(_CHILD)],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.complaints,
+            )  # fmt: skip
+        return self.child
+
+    def _last_words(self) -> str:
+        assert self.child is not None
+        code = self.child.wait()
+        self.complaints.seek(0)
+        lines = self.complaints.read().decode(errors="replace").strip().splitlines()
+        self.close()
+        return next((line for line in reversed(lines) if line), f"exit status {code}")
+
+
+def _pipes(child: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
+    assert child.stdin is not None
+    assert child.stdout is not None
+    return child.stdin, child.stdout
+
+
+process = BackendProcess()
+atexit.register(process.close)

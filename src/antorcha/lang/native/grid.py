@@ -1,0 +1,321 @@
+"""What a kernel of a GPU says beyond other native code: a thread's place, barriers, shared memory.
+
+A kernel is run by every thread of a grid: the grid has blocks, a block has threads, and 32 threads
+of a block that follow one another are a warp, which exchanges values without memory. Each name here
+has three forms: PTX's instruction, the simulator's (a CPU runs the threads of a block in turn,
+``lower/grid.py``), and one in plain Python (``run_grid``, where each thread of a block is one of
+Python's).
+
+Barriers and exchanges must be reached by all threads of the block, or of the warp. They stand in a
+kernel or in what it expands (``@inline``), never in a native function that it calls.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from antorcha.core.lazy import lazy
+from antorcha.lang.native.memory import Memory, Ptr, to_pointer
+from antorcha.lang.native.types import Ty, array, i32, i64, ptr, raw, struct, u32, u64, vec
+from antorcha.lang.native.values import V, intrinsic
+
+native_interpret = lazy("antorcha.lang.native.interpret")
+
+WARP = 32
+PARAMETER_WORDS = 128
+"""Words of a launch, at most: buffers' addresses, numbers, sizes and strides."""
+FOR_BLOCK, FOR_WARP, ENDED = 1, 2, 3
+
+
+@struct
+class GridThread:
+    """A simulated thread. Those of a block lie side by side, in their order."""
+
+    index: array[i64, 3]
+    block: array[i64, 3]
+    threads: array[i64, 3]
+    blocks: array[i64, 3]
+    shared: raw
+    shared_bytes: i64
+    waits: i64  # FOR_BLOCK, FOR_WARP, or ENDED
+    frame: raw
+    shown: u64  # to its warp
+
+
+SIMULATED_THREAD: Ty = GridThread
+_AXES = "xyz"
+
+
+# ---- plain Python
+class PythonBlock:
+    """A block of threads of Python."""
+
+    def __init__(self, threads: Sequence[int]) -> None:
+        self.count = int(np.prod(threads))
+        self.whole = threading.Barrier(self.count)
+        self.warps = [
+            threading.Barrier(min(WARP, self.count - k)) for k in range(0, self.count, WARP)
+        ]
+        self.shown: list[Any] = [None] * self.count
+        self.shared: list[Memory] = []
+        self.lock = threading.Lock()
+
+
+class PythonThread(threading.local):
+    """Where the thread of Python that asks stands in the grid."""
+
+    place: tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int]] | None = None
+    around: PythonBlock
+    number = 0
+    shared_seen = 0
+
+
+_here = PythonThread()
+
+
+def _outside(name: str) -> NoReturn:
+    raise RuntimeError(f"{name}() is for kernels of GPUs; run_grid runs one in plain Python")
+
+
+def _python_place(which: int, name: str) -> Any:
+    def run(axis: int = 0) -> Any:
+        if _here.place is None:
+            _outside(name)
+        return np.int32(_here.place[which][axis])
+
+    return run
+
+
+def _python_barrier() -> None:
+    if _here.place is None:
+        _outside("barrier")
+    _here.around.whole.wait()
+
+
+def _python_shared(ty: Ty, n: int, align: int = 16) -> Ptr:
+    if _here.place is None:
+        _outside("shared")
+    around = _here.around
+    with around.lock:
+        if _here.shared_seen == len(around.shared):
+            around.shared.append(Memory.new(ty.size * n))
+        memory = around.shared[_here.shared_seen]
+    _here.shared_seen += 1
+    return Ptr(memory, memory.start, ty)
+
+
+def _python_swap(x: Any, mask: int) -> Any:
+    if _here.place is None:
+        _outside("swap_lanes")
+    around, warp = _here.around, _here.around.warps[_here.number // WARP]
+    around.shown[_here.number] = x
+    warp.wait()
+    found = around.shown[_here.number ^ mask]
+    warp.wait()
+    return found
+
+
+def run_grid(
+    kernel: Any, words: np.ndarray[Any, Any], blocks: Sequence[int], threads: Sequence[int],
+    **static: Any,
+) -> None:  # fmt: skip
+    """Runs a kernel as plain Python, block after block, with bounds checks; the first error of a
+    thread is raised."""
+    errors: list[BaseException] = []
+
+    def run(around: PythonBlock, number: int, place: Any) -> None:
+        _here.place, _here.around, _here.number, _here.shared_seen = place, around, number, 0
+        try:
+            with native_interpret.interpreted():
+                kernel(Ptr(words), **static)
+        except BaseException as error:
+            errors.append(error)
+            around.whole.abort()
+            for warp in around.warps:
+                warp.abort()
+
+    blocks, threads = (*blocks, 1, 1)[:3], (*threads, 1, 1)[:3]
+    for block_at in np.ndindex(*reversed(blocks)):
+        around = PythonBlock(threads)
+        workers = []
+        for number, at in enumerate(np.ndindex(*reversed(threads))):
+            place = (at[::-1], block_at[::-1], threads, blocks)
+            workers.append(threading.Thread(target=run, args=(around, number, place)))
+            workers[-1].start()
+        for worker in workers:
+            worker.join()
+        broken = (threading.BrokenBarrierError,)
+        for error in sorted(errors, key=lambda e: isinstance(e, broken)):
+            raise error
+
+
+# ---- where a thread stands
+def _in_kernel(g: Any, node: Any, name: str) -> None:
+    if not g.target.grid:
+        g.fail(node, f"{name}() is for kernels of GPUs")
+    if not g.on_grid:
+        g.fail(node, f"{name}() stands in the kernel itself, or in an @inline function of it")
+
+
+def _field(g: Any, name: str, word: int = 0) -> str:
+    offset = GridThread.fields[name][0] + 8 * word
+    return str(g.op(f"getelementptr i8, ptr %thread, i64 {offset}"))
+
+
+def _place(which: int, name: str, field: str, register: str, doc: str) -> Any:
+    def emit(g: Any, node: Any, axis: int = 0) -> V:
+        _in_kernel(g, node, name)
+        if g.target.grid == "ptx":
+            return g.intr(f"llvm.nvvm.read.ptx.sreg.{register}.{_AXES[axis]}", i32, [])  # type: ignore[no-any-return]
+        found = g.v(i64, f"load i64, ptr {_field(g, field, axis)}")
+        return g.cast(i32, found, node)  # type: ignore[no-any-return]
+
+    emit.__doc__ = doc
+    return intrinsic(_python_place(which, name))(emit)
+
+
+thread = _place(0, "thread", "index", "tid", "The thread's number in its block, along an axis.")
+block = _place(1, "block", "block", "ctaid", "The block's number in the grid, along an axis.")
+threads = _place(2, "threads", "threads", "ntid", "How many threads a block has, along an axis.")
+blocks = _place(3, "blocks", "blocks", "nctaid", "How many blocks the grid has, along an axis.")
+
+
+# ---- waiting
+def _suspend(g: Any, what: int) -> None:
+    """The simulator's way to wait: back to who runs the block."""
+    g.module.suspends = True
+    g.declare("llvm.coro.suspend", "declare i8 @llvm.coro.suspend(token, i1)")
+    g.do(f"store i64 {what}, ptr {_field(g, 'waits')}")
+    state, on = g.op("call i8 @llvm.coro.suspend(token none, i1 false)"), g.label()
+    g.do(f"switch i8 {state}, label %co.leave [i8 0, label %{on} i8 1, label %co.free]")
+    g.start(on)
+
+
+@intrinsic(_python_barrier)
+def barrier(g: Any, node: Any) -> None:
+    """Every thread of the block arrives before one goes on, and sees what the others wrote."""
+    _in_kernel(g, node, "barrier")
+    if g.target.grid == "ptx":
+        g.declare("bar", "declare void @llvm.nvvm.barrier.cta.sync.aligned.all(i32) convergent")
+        g.do("call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0) convergent")
+    else:
+        _suspend(g, FOR_BLOCK)
+
+
+@intrinsic(_python_shared)
+def shared(g: Any, node: Any, ty: Any, n: Any, align: int = 16) -> V:
+    """``shared(T, n)``: memory for n values that the block's threads share, as ptr[T]; contents
+    undefined."""
+    _in_kernel(g, node, "shared")
+    if not isinstance(ty, Ty) or not isinstance(n, int):
+        g.fail(node, "shared(T, n) takes a type and a compile-time count")
+    at = g.module.reserve(n * ty.size, align)
+    if g.target.grid == "sim":
+        base = g.op(f"load ptr, ptr {_field(g, 'shared')}")
+        return V(ptr[ty], g.op(f"getelementptr i8, ptr {base}, i64 {at}"))
+    name = f"shared.{at}"
+    kind = f"[{n * ty.size} x i8]"
+    g.declare(name, f"@{name} = internal addrspace(3) global {kind} undef, align {align}")
+    return V(ptr[ty], f"addrspacecast (ptr addrspace(3) @{name} to ptr)")
+
+
+# ---- what the lanes of a warp show one another
+@intrinsic(_python_swap)
+def swap_lanes(g: Any, node: Any, x: Any, mask: int) -> V:
+    """x of the lane whose number differs from this one's in the bits of ``mask`` (compile time)."""
+    _in_kernel(g, node, "swap_lanes")
+    x = g.rt(x, node)
+    if x.ty.kind not in "iufb" or not isinstance(mask, int):
+        g.fail(node, "swap_lanes(x, mask) takes a scalar and a compile-time mask")
+    word = u64 if x.ty.size == 8 else u32
+    bits = _as_word(g, x, word)
+    found = _swap_shown(g, bits, mask) if g.target.grid == "sim" else _shuffle(g, bits, mask)
+    return _from_word(g, found, x.ty)
+
+
+def _as_word(g: Any, x: V, word: Ty) -> V:
+    ty = x.ty
+    if ty.kind == "f" and not ty.half:
+        return g.v(word, f"bitcast {ty.ll} {x.ref} to {word.ll}")  # type: ignore[no-any-return]
+    if ty.kind != "b" and ty.size == word.size:
+        return V(word, x.ref)
+    return g.v(word, f"zext {ty.ll} {x.ref} to {word.ll}")  # type: ignore[no-any-return]
+
+
+def _from_word(g: Any, x: V, ty: Ty) -> V:
+    if ty.kind == "f" and not ty.half:
+        return g.v(ty, f"bitcast {x.ty.ll} {x.ref} to {ty.ll}")  # type: ignore[no-any-return]
+    if ty.kind != "b" and ty.size == x.ty.size:
+        return V(ty, x.ref)
+    return g.v(ty, f"trunc {x.ty.ll} {x.ref} to {ty.ll}")  # type: ignore[no-any-return]
+
+
+def _swap_shown(g: Any, bits: V, mask: int) -> V:
+    """The simulator: each lane writes its word, and reads that of the other's record."""
+    wide = bits.ref if bits.ty is u64 else g.op(f"zext i32 {bits.ref} to i64")
+    mine = _field(g, "shown")
+    g.do(f"store i64 {wide}, ptr {mine}")
+    _suspend(g, FOR_WARP)
+    lane = g.op(f"load i64, ptr {_field(g, 'index')}")
+    away = g.op(f"sub i64 {g.op(f'xor i64 {lane}, {mask}')}, {lane}")
+    offset = g.op(f"mul i64 {away}, {GridThread.size}")
+    found = g.op(f"load i64, ptr {g.op(f'getelementptr i8, ptr {mine}, i64 {offset}')}")
+    _suspend(g, FOR_WARP)
+    return V(u64, found) if bits.ty is u64 else g.v(u32, f"trunc i64 {found} to i32")
+
+
+def _shuffle(g: Any, bits: V, mask: int) -> V:
+    name = "llvm.nvvm.shfl.sync.bfly.i32"
+    g.declare(name, f"declare i32 @{name}(i32, i32, i32, i32) convergent")
+
+    def swapped(half: str) -> str:
+        return str(g.op(f"call i32 @{name}(i32 -1, i32 {half}, i32 {mask}, i32 31) convergent"))
+
+    if bits.ty is u32:
+        return V(u32, swapped(bits.ref))
+    low = swapped(g.op(f"trunc i64 {bits.ref} to i32"))
+    high = swapped(g.op(f"trunc i64 {g.op(f'lshr i64 {bits.ref}, 32')} to i32"))
+    low, high = g.op(f"zext i32 {low} to i64"), g.op(f"zext i32 {high} to i64")
+    return g.v(u64, f"or i64 {low}, {g.op(f'shl i64 {high}, 32')}")  # type: ignore[no-any-return]
+
+
+# ---- memory of the device
+@intrinsic(lambda ty, word: to_pointer(ptr[ty], word))
+def device_pointer(g: Any, node: Any, ty: Ty, word: Any) -> V:
+    """``device_pointer(T, word)``: a word of the launch as ptr[T] to the device's memory."""
+    word = g.rt(word, node, i64)
+    if g.target.grid != "ptx":
+        return g.cast(ptr[ty], word, node)  # type: ignore[no-any-return]
+    # (so LLVM knows that it is neither shared memory nor the thread's own)
+    known = g.op(f"inttoptr i64 {word.ref} to ptr addrspace(1)")
+    return g.v(ptr[ty], f"addrspacecast ptr addrspace(1) {known} to ptr")  # type: ignore[no-any-return]
+
+
+@intrinsic(lambda p, n: np.array([p[k] for k in range(n)]))
+def load_whole(g: Any, node: Any, p: Any, n: int) -> V:
+    """n values from an address that is a multiple of their size together: one wide load."""
+    p = g.rt(p, node)
+    ty = vec[p.ty.elem, n]
+    return g.load(ty, p.ref, ty.size)  # type: ignore[no-any-return]
+
+
+def _python_store(p: Any, v: Any) -> None:
+    for k, x in enumerate(v):
+        p[k] = x
+
+
+@intrinsic(_python_store)
+def store_whole(g: Any, node: Any, p: Any, v: Any) -> None:
+    """The lanes of a vector to an address that is a multiple of its size: one wide store."""
+    p, v = g.rt(p, node), g.rt(v, node)
+    g.store(v, p.ref, v.ty.size)
+
+
+__all__ = [
+    "PARAMETER_WORDS", "WARP", "GridThread", "barrier", "block", "blocks", "device_pointer",
+    "load_whole", "run_grid", "shared", "store_whole", "swap_lanes", "thread", "threads",
+]  # fmt: skip

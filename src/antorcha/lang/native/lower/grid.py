@@ -1,0 +1,117 @@
+"""Kernels of GPUs: a function that every thread of a grid of blocks runs.
+
+For PTX the function gets another entry, with the launch's words as its parameter. For the
+simulator it becomes an LLVM coroutine, if its threads wait for one another: LLVM splits it where it
+suspends and keeps what lives across, and ``devices/sim`` resumes the threads of a block in turn.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from antorcha.lang.native.grid import PARAMETER_WORDS, SIMULATED_THREAD
+from antorcha.lang.native.lower.module import LoweredModule
+
+if TYPE_CHECKING:
+    from antorcha.lang.native.function import GridSpec, Spec
+    from antorcha.lang.native.lower.statements import Statements
+    from antorcha.lang.native.machine import Target
+
+_BEGIN = """
+  %co.id = call token @llvm.coro.id(i32 16, ptr null, ptr null, ptr null)
+  %co.size = call i64 @llvm.coro.size.i64()
+  %co.memory = call ptr @malloc(i64 %co.size)
+  %co.handle = call ptr @llvm.coro.begin(token %co.id, ptr %co.memory)"""
+_END = """
+co.end:
+  %co.last = call i8 @llvm.coro.suspend(token none, i1 true)
+  switch i8 %co.last, label %co.leave [i8 0, label %co.free i8 1, label %co.free]
+co.free:
+  %co.old = call ptr @llvm.coro.free(token %co.id, ptr %co.handle)
+  call void @free(ptr %co.old)
+  br label %co.leave
+co.leave:
+  call void @llvm.coro.end(ptr %co.handle, i1 false, token none)
+  ret ptr %co.handle"""
+_COROUTINES = {
+    "llvm.coro.id": "declare token @llvm.coro.id(i32, ptr, ptr, ptr)",
+    "llvm.coro.size": "declare i64 @llvm.coro.size.i64()",
+    "llvm.coro.begin": "declare ptr @llvm.coro.begin(token, ptr)",
+    "llvm.coro.suspend": "declare i8 @llvm.coro.suspend(token, i1)",
+    "llvm.coro.free": "declare ptr @llvm.coro.free(token, ptr)",
+    "llvm.coro.end": "declare void @llvm.coro.end(ptr, i1, token)",
+    "malloc": "declare ptr @malloc(i64)",
+    "free": "declare void @free(ptr)",
+}
+
+
+class GridModule(LoweredModule):
+    """A kernel, and copies of the native functions that it calls.
+
+    ``shared_bytes``: what the threads of a block share; ``suspends``: do they wait for others?
+    """
+
+    root: GridSpec
+
+    def __init__(self, to: Target) -> None:
+        super().__init__(to)
+        self.shared_bytes = 0
+        self.suspends = False
+
+    def reserve(self, nbytes: int, align: int) -> int:
+        """Where memory begins that a block's threads share."""
+        start = -(-self.shared_bytes // align) * align
+        self.shared_bytes = start + nbytes
+        return start
+
+
+class SimulatedModule(GridModule):
+    """Gives ``frame = kernel(words, thread)``: a coroutine's handle, or null where it has ended."""
+
+    def definition(self, spec: Spec, name: str, params: list[str], body: Statements) -> str:
+        if spec is not self.root:
+            return super().definition(spec, name, params, body)
+        lines = [*body.allocas]
+        if self.shared_bytes:
+            offset = SIMULATED_THREAD.fields["shared_bytes"][0]
+            lines += [
+                f"  %shared.size = getelementptr i8, ptr %thread, i64 {offset}",
+                f"  store i64 {self.shared_bytes}, ptr %shared.size",
+            ]
+        attributes, end = "#0", ""
+        leave = "  ret ptr null"
+        if self.suspends:
+            for declared, text in _COROUTINES.items():
+                self.declare(declared, text)
+            lines.append(_BEGIN)
+            self.level = "O1"  # which has the passes for coroutines
+            attributes, end, leave = "presplitcoroutine #0", _END, "  br label %co.end"
+        lines += [leave if line == "  ret void" else line for line in body.text()]
+        head = f"define ptr @{name}({', '.join(params)}, ptr %thread) {attributes} {{"
+        return "\n".join([head, "entry:", *lines, end, "}"])
+
+
+class PtxModule(GridModule):
+    """A kernel as NVIDIA's driver calls it; the launch's words are in its parameter space."""
+
+    def definition(self, spec: Spec, name: str, params: list[str], body: Statements) -> str:
+        if spec is not self.root:
+            return super().definition(spec, name, params, body)
+        (words,) = params
+        words = f"ptr byval([{PARAMETER_WORDS} x i64]) align 8 %{words.rpartition('%')[2]}"
+        head = f"define ptx_kernel void @{name}({words}) #2 {{"
+        return "\n".join([head, "entry:", *body.allocas, *body.text(), "}"])
+
+    def ir(self) -> str:
+        threads = f'"nvvm.maxntid"="{self.root.threads}"'
+        return "\n".join([
+            f'target triple = "{self.target.triple}"',
+            *self.declarations.values(), *self.functions,
+            "attributes #0 = { nounwind convergent }",
+            "attributes #1 = { nounwind convergent noinline }",
+            f"attributes #2 = {{ nounwind convergent {threads} }}",
+            "!0 = !{i32 1}", "",
+        ])  # fmt: skip
+
+
+MODULES: dict[str, type[GridModule]] = {"sim": SimulatedModule, "ptx": PtxModule}

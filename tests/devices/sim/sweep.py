@@ -1,0 +1,155 @@
+"""Every record's samples on the simulator beside the CPU, and what was left to the host.
+
+python -m tests.devices.sim.sweep [NAMES]     only these ops, or those whose names they begin
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+
+import antorcha
+from antorcha.devices.gpu import fallback
+from antorcha.ops.kinds.record import Op
+from antorcha.runtime.tensor import Tensor
+from tests.ops.records import all_samples, differentiable, map_tensors, records, results, tensors_in
+
+RANDOM = (
+    "rand",
+    "normal",
+    "bernoulli",
+    "dropout",
+    "multinomial",
+    "poisson",
+    "empty",
+    "exponential",
+)
+DTYPES = ("float32", "float64", "float16", "bfloat16", "int64", "int32", "uint8", "bool",
+          "complex64", "complex128")  # fmt: skip
+TOLERANCE = {"float32": 1e-4, "complex64": 1e-4, "float16": 2e-2, "bfloat16": 8e-2}
+
+
+def is_random(op: Op) -> bool:
+    return any(word in op.name for word in RANDOM)
+
+
+def differs(a: Tensor, b: Tensor, rtol: float) -> str:
+    """How the simulator's result b differs from the CPU's; empty if it does not."""
+    if b.device.type != "sim":
+        return f"is on {b.device}"
+    if (a.shape, a.stride(), a.dtype) != (b.shape, b.stride(), b.dtype):
+        return f"{a.dtype} {tuple(a.shape)} {a.stride()} is {b.dtype} {tuple(b.shape)} {b.stride()}"
+    x, y = np.asarray(a.detach().tolist()), np.asarray(b.detach().cpu().tolist())
+    if x.dtype.kind in "fc":
+        if not np.allclose(x, y, rtol=rtol, atol=rtol, equal_nan=True):
+            return f"{y.ravel()[:4]} is not {x.ravel()[:4]}"
+    elif not np.array_equal(x, y):
+        return f"{y.ravel()[:4]} is not {x.ravel()[:4]}"
+    return ""
+
+
+def spread(t: Tensor) -> Tensor:
+    """The same values, every second element of something larger, dims in another order."""
+    if t.ndim == 0:
+        return t
+    wide = antorcha.zeros(*[2 * n for n in reversed(t.shape)], dtype=t.dtype)
+    view = wide[tuple([slice(None, None, 2)] * t.ndim)].permute(*reversed(range(t.ndim)))
+    view.copy_(t)
+    return view
+
+
+def call(op: Op, args: Any, kwargs: Any, grad: bool) -> list[Tensor]:
+    """The results, and the gradients of their sum where asked."""
+    args, kwargs = map_tensors((args, kwargs), lambda t: t.detach().clone() if grad else t)
+    leaves = [t for t in tensors_in((args, kwargs)) if t.dtype.is_floating_point]
+    if grad:
+        for leaf in leaves:
+            leaf.requires_grad_()
+    found = [t for t in results(op(*args, **kwargs)) if isinstance(t, Tensor)]
+    ends = [t for t in found if t.requires_grad] if grad else []
+    if ends:
+        sum([t.abs().sum() for t in ends]).backward()
+    return [*found, *[leaf.grad for leaf in leaves if grad and leaf.grad is not None]]
+
+
+def check(op: Op, dtype: str, args: Any, kwargs: Any, grad: bool) -> str:
+    """What is wrong with a sample on the simulator; empty if nothing is."""
+    if kwargs.get("device") is not None or not tensors_in((args, kwargs)):
+        return ""
+    there = map_tensors((args, kwargs), lambda t: t.to("sim"))
+    try:
+        ours = call(op, args, kwargs, grad)
+    except Exception as error:
+        try:
+            call(op, *there, grad)
+        except type(error):
+            return ""
+        except Exception as other:
+            return f"raises {type(other).__name__}: {other}, not {type(error).__name__}"
+        return f"does not raise {type(error).__name__}: {error}"
+    try:
+        theirs = call(op, *there, grad)
+        if len(ours) != len(theirs):
+            return f"gives {len(theirs)} tensors, not {len(ours)}"
+        found = [
+            differs(a, b, TOLERANCE.get(dtype, 1e-8)) for a, b in zip(ours, theirs, strict=True)
+        ]
+    except Exception as error:
+        return f"{type(error).__name__}: {str(error)[:200]}"
+    return "; ".join([f"result {k} {text}" for k, text in enumerate(found) if text])
+
+
+def sweep(
+    ops: list[Op], dtypes: Any = ("float32",), strided: bool = False, grad: bool = False
+) -> list[str]:
+    """Everything that differs."""
+    wrong = []
+    for op in ops:
+        if is_random(op):
+            continue
+        for dtype in dtypes:
+            try:
+                given = list(all_samples(op, getattr(antorcha, dtype)))
+            except Exception:  # a sample that this dtype has not
+                continue
+            for k, (args, kwargs) in enumerate(given):
+                if strided:
+                    args, kwargs = map_tensors((args, kwargs), spread)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    text = check(op, dtype, args, kwargs, grad and differentiable(op, args, kwargs))
+                if text:
+                    wrong.append(f"{op.name} {dtype} sample {k}: {text}")
+    return wrong
+
+
+def left_to_host(ops: list[Op]) -> dict[str, str]:
+    """Which ops asked for NumPy, and of what."""
+    found = {}
+    for op in ops:
+        fallback.noted.clear()
+        sweep([op])
+        if fallback.noted:
+            found[op.name] = ", ".join(sorted(fallback.noted))
+    return found
+
+
+def main(names: list[str]) -> None:
+    ops = [op for op in records() if not names or any(op.name.startswith(n) for n in names)]
+    start = time.perf_counter()
+    for line in left_to_host(ops).items():
+        print("host:", *line)
+    for line in sweep(ops, DTYPES if names else ("float32",), grad=bool(names)):
+        print(line)
+    if names:
+        for line in sweep(ops, strided=True):
+            print("strided:", line)
+    print(f"{len(ops)} records, {time.perf_counter() - start:.1f} s")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -107,11 +107,14 @@ def demo(
     ),
     seed: Annotated[int, typer.Option(help="Seed of the weights and of the shuffling.")] = 0,
     batch_size: Annotated[int, typer.Option(min=1, help="Images per step.")] = 32,
+    device: Annotated[str, typer.Option(help="Where it trains: cpu, cuda, or sim.")] = "cpu",
 ) -> None:
     """Train a convolutional network on scikit-learn's handwritten digits."""
     import antorcha.cli.demo as demo_command
 
-    raise typer.Exit(demo_command.main(epochs=epochs, out=out, seed=seed, batch_size=batch_size))
+    raise typer.Exit(
+        demo_command.main(epochs=epochs, out=out, seed=seed, batch_size=batch_size, device=device)
+    )
 
 
 @app.command()

@@ -40,7 +40,7 @@ class TrainingHistory:
     accuracies: list[float] = field(default_factory=list)
 
 
-def main(*, epochs: int, out: Path, seed: int, batch_size: int) -> int:
+def main(*, epochs: int, out: Path, seed: int, batch_size: int, device: str = "cpu") -> int:
     """Train, test, draw and save; return the exit code."""
     packages = {"sklearn": "scikit-learn", "matplotlib": "matplotlib"}
     missing = [package for name, package in packages.items() if find_spec(name) is None]
@@ -52,13 +52,13 @@ def main(*, epochs: int, out: Path, seed: int, batch_size: int) -> int:
     out.mkdir(parents=True, exist_ok=True)
     digits = load_digits(seed)
     torch.manual_seed(seed)
-    model = build_model(torch)
+    model = build_model(torch).to(device)
     history = _train_with_progress(torch, model, digits, epochs, batch_size)
 
     model_path = out / "digits.pt"
     torch.save(model.state_dict(), model_path)
     reloaded = build_model(torch)  # what is reported is what the file holds
-    reloaded.load_state_dict(torch.load(model_path))
+    reloaded.load_state_dict(torch.load(model_path, map_location="cpu"))
     predicted = predict(torch, reloaded, digits.test_images)
     picture_path = out / "digits.png"
     draw(picture_path, history, digits, predicted)
@@ -110,9 +110,10 @@ def make_loader(torch: Any, digits: Digits, batch_size: int) -> Any:
 def train_epoch(torch: Any, model: Any, loader: Any, optimizer: Any) -> Iterator[float]:
     """One pass over the training images; yields the loss of every step."""
     loss_of = torch.nn.CrossEntropyLoss()
+    device = next(model.parameters()).device
     model.train()
     for images, labels in loader:
-        loss = loss_of(model(images), labels)
+        loss = loss_of(model(images.to(device)), labels.to(device))
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -121,10 +122,11 @@ def train_epoch(torch: Any, model: Any, loader: Any, optimizer: Any) -> Iterator
 
 def predict(torch: Any, model: Any, images: Images) -> Images:
     """The digit that the model reads in each image."""
+    device = next(model.parameters()).device
     model.eval()
     with torch.no_grad():
-        scores: Tensor = model(torch.from_numpy(images))  # (N, 10)
-    answers: Images = scores.argmax(dim=1).numpy()
+        scores: Tensor = model(torch.from_numpy(images).to(device))  # (N, 10)
+    answers: Images = scores.argmax(dim=1).cpu().numpy()
     return answers
 
 

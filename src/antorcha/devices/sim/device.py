@@ -20,6 +20,7 @@ from antorcha.devices.gpu.fallback import compile_on_host
 from antorcha.devices.gpu.frame import GridPlan, GridStep
 from antorcha.devices.gpu.templates import plan_for
 from antorcha.devices.numpy_semantics.host import results_of
+from antorcha.devices.sim import recording
 from antorcha.devices.sim.memory import DeviceBlock, memory, reach
 from antorcha.errors import NativeError, OutOfRange
 from antorcha.lang.kernels import Description, Launch, MatMul, Reduce
@@ -58,7 +59,7 @@ class GridRunner:
         """Runs one step; raises what its threads did wrong."""
         blocks = (*step.blocks, 1, 1)[:3]
         grid = np.array((step.threads, 1, 1, *blocks), np.int64)
-        with self.lock:
+        with self.lock, recording.noting(name, step, words, self.records):
             self.turn += 1
             stuck = self.run(
                 kernel, words.ctypes.data, grid.ctypes.data, self.records.ctypes.data,

@@ -10,13 +10,15 @@ Addresses without the tag are the kernel's own: its frame, shared memory, tables
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from antorcha.lang.native import Global, array, i64, native, ptr, raw, struct, u8
+from antorcha.lang.native import Global, array, i64, native, ptr, raw, struct, u8, void
 from antorcha.runtime.memory.alloc import OutOfMemory
 
 TAG = 1 << 62
@@ -26,36 +28,68 @@ ALIGNED = 256  # as a GPU's allocator gives it
 GAP = 64  # bytes between allocations that belong to none
 POISON = 0xFF  # NaN as a float, -1 as an integer
 NOWHERE_BYTES = 4096
-FAULT_WORDS = 5  # of `ArenaState`, before `nowhere`
+STATE_WORDS = 10  # of `ArenaState`, before `nowhere`
+
+
+@struct
+class Access:
+    """A thread's access to memory; ``nbytes`` is negative where it wrote."""
+
+    address: i64
+    nbytes: i64
+    block: i64
+    thread: i64
 
 
 @struct
 class ArenaState:
-    """Where the arena is, and the first access that was outside of every allocation."""
+    """Where the arena is; the first access that was outside of every allocation; and, while
+    somebody looks, all accesses (``room``: as many as there is room for)."""
 
     base: raw
     shadow: ptr[u8]
     fault_address: i64
     fault_bytes: i64
     faults: i64
+    accesses: ptr[Access]
+    room: i64
+    count: i64
+    block: i64  # who runs now
+    thread: i64
     nowhere: array[u8, NOWHERE_BYTES]  # what such an access gets
 
 
 arena = Global("antorcha_sim_arena", ArenaState)
 
 
+@native(noinline=True)
+def note(address: i64, nbytes: i64) -> void:
+    """Notes an access; what there is no room for is counted."""
+    k = arena.count
+    if k < arena.room:
+        each = arena.accesses + k
+        each.address = address
+        each.nbytes = nbytes
+        each.block = arena.block
+        each.thread = arena.thread
+    arena.count = k + 1
+
+
 @native(export=True)
 def reach(p: raw, nbytes: i64) -> raw:
-    """Where ``nbytes`` bytes lie that p names."""
+    """Where the bytes lie that p names: so many are read, or, below 0, written."""
     address = i64(p)
     if address < TAG:
         return p
+    if arena.room > 0:
+        note(address, nbytes)
     offset = address - TAG
-    ok = offset + nbytes <= ARENA
+    size = abs(nbytes)
+    ok = offset + size <= ARENA
     if ok:
         grain = offset >> 4
         start = offset & 15
-        end = start + nbytes
+        end = start + size
         while ok and end > 0:
             ok = i64(arena.shadow[grain]) >= min(end, i64(GRAIN)) and start < GRAIN
             grain += 1
@@ -65,7 +99,7 @@ def reach(p: raw, nbytes: i64) -> raw:
         return arena.base + offset
     if arena.faults == 0:
         arena.fault_address = address
-        arena.fault_bytes = nbytes
+        arena.fault_bytes = size
     arena.faults += 1
     return raw(arena.nowhere)
 
@@ -79,7 +113,7 @@ class SimulatedMemory:
         self._marks = mmap.mmap(-1, ARENA // GRAIN, flags=flags)
         self.data = np.frombuffer(self._room, np.uint8)
         self.shadow = np.frombuffer(self._marks, np.uint8)
-        self.state = arena.bytes[: FAULT_WORDS * 8].view(np.int64)
+        self.state = arena.bytes[: STATE_WORDS * 8].view(np.int64)
         self.state[:2] = self.data.ctypes.data, self.shadow.ctypes.data
         self.top = ALIGNED
         self.live: dict[int, int] = {}  # address -> bytes
@@ -132,11 +166,26 @@ class SimulatedMemory:
     def take_fault(self) -> tuple[int, int, int] | None:
         """How many accesses were outside of all allocations since last asked: their number, the
         first one's address and bytes."""
-        address, nbytes, count = map(int, self.state[2:])
+        address, nbytes, count = map(int, self.state[2:5])
         if not count:
             return None
         self.state[4] = 0
         return count, address, nbytes
+
+    @contextlib.contextmanager
+    def noting(self, room: np.ndarray[Any, Any]) -> Iterator[None]:
+        """Notes accesses in an array of `Access` meanwhile; ``state[7]`` counts them."""
+        self.state[5:8] = room.ctypes.data, len(room), 0
+        try:
+            yield
+        finally:
+            self.state[6] = 0
+
+    def allocation_of(self, address: int) -> tuple[int, int]:
+        """Where the allocation that an address lies in begins, and its bytes; (0, 0) for none."""
+        with self.lock:
+            starts = [a for a, nbytes in self.live.items() if a <= address < a + max(nbytes, 1)]
+            return (starts[0], self.live[starts[0]]) if starts else (0, 0)
 
     def around(self, address: int) -> str:
         """What lies at an address, in words."""

@@ -7,7 +7,7 @@ a kernel which counts on an order is found out. Shared memory is poisoned before
 
 from __future__ import annotations
 
-from antorcha.devices.sim.memory import POISON
+from antorcha.devices.sim.memory import POISON, arena
 from antorcha.lang.native import (
     Extern,
     bool_,
@@ -34,6 +34,7 @@ STEPS = (1, 7, 31, 61, 127, 251, 509, 911)  # what numbers of threads are multip
 @native
 def advance(t: ptr[GridThread]) -> void:
     """Runs a thread on to where it waits next, or ends."""
+    arena.thread = t.number
     resume(t.frame)
     if finished(t.frame):
         t.waits = ENDED
@@ -55,6 +56,7 @@ def place_thread(
     t.shared_bytes = 0
     t.waits = ENDED
     t.frame = None
+    t.number = k
 
 
 @native
@@ -94,6 +96,8 @@ def run_block(
     for _k in range(n):
         t = records + at
         place_thread(t, at, b, grid, shared)
+        arena.block = b
+        arena.thread = at
         t.frame = kernel(words, raw(t))
         if t.frame is not None:
             waiting += 1

@@ -44,6 +44,7 @@ class GridThread:
     waits: i64  # FOR_BLOCK, FOR_WARP, or ENDED
     frame: raw
     shown: u64  # to its warp
+    number: i64  # in its block
 
 
 SIMULATED_THREAD: Ty = GridThread

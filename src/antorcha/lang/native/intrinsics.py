@@ -169,7 +169,8 @@ def atomic_store(g: Any, node: Any, p: Any, value: Any, order: str = "seq_cst") 
     """Writes; orders: monotonic, release, seq_cst."""
     p, ty = _atomic(g, node, p, order, _STORES)
     x = _memory_form(g, g.rt(value, node, ty))
-    g.do(f"store atomic {ty.mem} {x.ref}, ptr {g.at(p.ref, ty.size)} {order}, align {ty.align}")
+    where = g.at(p.ref, ty.size, write=True)
+    g.do(f"store atomic {ty.mem} {x.ref}, ptr {where} {order}, align {ty.align}")
 
 
 def _rmw(name: str) -> Intrinsic:
@@ -185,7 +186,9 @@ def _rmw(name: str) -> Intrinsic:
         elif ty.kind == "u" and name in ("max", "min"):
             word = "u" + name
         x = _memory_form(g, g.rt(value, node, ty))
-        found = g.v(ty, f"atomicrmw {word} ptr {g.at(p.ref, ty.size)}, {ty.mem} {x.ref} {order}")
+        found = g.v(
+            ty, f"atomicrmw {word} ptr {g.at(p.ref, ty.size, write=True)}, {ty.mem} {x.ref} {order}"
+        )
         return g.from_bytes(ty, found.ref) if ty.kind == "b" else found  # type: ignore[no-any-return]
 
     emit.__doc__ = f"Atomic {name}: changes what p points to and gives what was there before."
@@ -210,7 +213,7 @@ def cas(
     if fail not in _LOADS:
         g.fail(node, f"{fail!r} is not one of the orders {', '.join(_LOADS)}")
     a, b = g.rt(old, node, ty), g.rt(new, node, ty)
-    where = g.at(p.ref, ty.size)
+    where = g.at(p.ref, ty.size, write=True)
     pair = g.op(f"cmpxchg ptr {where}, {ty.ll} {a.ref}, {ty.ll} {b.ref} {order} {fail}")
     return g.v(bool_, f"extractvalue {{ {ty.ll}, i1 }} {pair}, 1")  # type: ignore[no-any-return]
 

@@ -240,12 +240,14 @@ class Emitter:
         return self.v(ty, f"shufflevector {ty.ll} {one}, {ty.ll} poison, {mask}")
 
     # ---- memory
-    def at(self, address: str, size: int) -> str:
-        """Where the bytes lie that a pointer names: there, but in the simulator of a GPU."""
+    def at(self, address: str, size: int, write: bool = False) -> str:
+        """Where the bytes lie that a pointer names: there, but in the simulator of a GPU, which is
+        told how many are read, or (below 0) written."""
         access = self.target.access
         if access is None:
             return address
-        return self.op(f"call ptr @{self.module.symbol_of(access)}(ptr {address}, i64 {size})")
+        nbytes = -size if write else size
+        return self.op(f"call ptr @{self.module.symbol_of(access)}(ptr {address}, i64 {nbytes})")
 
     def load_place(self, place: Lvalue) -> V:
         ty = place.ty
@@ -264,7 +266,7 @@ class Emitter:
     def store(self, value: V, address: str, align: int = 0, extra: str = "") -> None:
         ty = value.ty
         ref = self.to_bytes(value).ref if ty.scalar.kind == "b" else value.ref
-        address = self.at(address, ty.size)
+        address = self.at(address, ty.size, write=True)
         self.do(f"store {ty.mem} {ref}, ptr {address}, align {align or ty.align}{extra}")
 
     def from_bytes(self, ty: Ty, ref: str) -> V:

@@ -1,0 +1,41 @@
+"""``antorcha.sim.recording``: what simulated threads read and wrote."""
+
+from __future__ import annotations
+
+import doctest
+
+import antorcha as torch
+from antorcha.devices.sim import recording
+
+
+def test_the_example_shows_what_is_printed() -> None:
+    found = doctest.DocTestFinder().find(recording.recording, "recording", module=recording)
+    results = [doctest.DocTestRunner().run(test) for test in found]
+    assert sum(result.attempted for result in results) == 5
+    assert not any(result.failed for result in results)
+
+
+def test_every_access_is_noted() -> None:
+    x = torch.arange(600.0).to("sim")
+    with torch.sim.recording() as launches:
+        total = x.sum()
+        turned = x.reshape(20, 30).t() * 2
+    total.cpu(), turned.cpu()
+    fold, scale = launches
+    assert (fold.description, fold.kernel, fold.blocks) == ("Reduce", "reduce_grid", (1,))
+    assert fold.count == len(fold.accesses) == 601
+    assert fold.shared_bytes >= 8 * 4
+    read = sorted(a.element for a in fold.accesses if a.operand == "in0")
+    assert read == list(range(600))
+    assert [a.thread for a in fold.accesses if a.write] == [0]
+    written = sorted(a.element for a in scale.accesses if a.write)
+    assert written == list(range(600))
+    assert scale.source.startswith("devices/gpu/pointwise.py:")
+
+
+def test_nothing_is_noted_otherwise() -> None:
+    x = torch.ones(4).to("sim")
+    with torch.sim.recording() as launches:
+        pass
+    (x + 1).cpu()
+    assert launches == []

@@ -33,7 +33,6 @@ REASONS: Final = {
     "torch.quantization": "there is no quantization; run the module itself",
     "torch.package": "models are kept by torch.save(model.state_dict(), file)",
     "torch.futures": "nothing runs asynchronously here; call the function itself",
-    "torch.nested": "tensors have one size per dim; pad them (torch.nn.utils.rnn.pad_sequence)",
     "torch.utils.cpp_extension": "nothing is built from C++ here; write the op in Python, with "
                                  "antorcha.kernel",
     "torch.utils.data.datapipes": "use torch.utils.data.Dataset and DataLoader",

@@ -7,8 +7,6 @@ their Taylor series will do: `LGAMMA_ROOTS` and `PSI_ROOTS` hold them.
 
 from __future__ import annotations
 
-import numpy as np
-
 from antorcha.devices.math.base import (
     INF,
     NAN,
@@ -43,7 +41,7 @@ from antorcha.devices.math.pair_coefficients import (
 )
 from antorcha.devices.math.pairs import log_of, pair_polynomial, pair_product, pair_sum
 from antorcha.devices.math.trigonometric import HALF_PI, HALF_PI_LOW, sine_of, word_at
-from antorcha.lang.native import Global, f64, floor, fma, inline, roundeven, select, static
+from antorcha.lang.native import constant, f64, floor, fma, inline, roundeven, select, static
 
 PI = 3.141592653589793
 HALF_LOG_TWO_PI = 0.9189385332046727
@@ -52,10 +50,8 @@ PSI_ROOT_PART, PSI_ROOT_PART_LOW = 0.46163214496836236, -1.5522348162858677e-17 
 LN2 = (0.6931471805599453, 2.3190468138462996e-17, 5.707708438416212e-34)
 LOG_PI, LOG_PI_LOW = 1.1447298858494002, 1.0265951162707826e-17
 PI_SQUARE, PI_SQUARE_LOW = 9.869604401089358, 6.265295508739711e-16
-LGAMMA_TABLE = Global(
-    "antorcha_lgamma_roots", f64, np.size(LGAMMA_ROOTS), np.ravel(np.array(LGAMMA_ROOTS))
-)
-PSI_TABLE = Global("antorcha_psi_roots", f64, np.size(PSI_ROOTS), np.ravel(np.array(PSI_ROOTS)))
+LGAMMA_TABLE = tuple([x for row in LGAMMA_ROOTS for x in row])
+PSI_TABLE = tuple([x for row in PSI_ROOTS for x in row])
 
 
 @inline
@@ -175,7 +171,7 @@ def lgamma_at_root(a, y):
     """lgamma(-a), 2 < a < 16.5, from the Taylor series of the root nearby; y where that is far."""
     width = static(len(LGAMMA_ROOTS[0]))
     at = (ints(a)(a + a) - 4) * width
-    row = [word_at(LGAMMA_TABLE, at + k) for k in range(width)]
+    row = [word_at(constant(f64, LGAMMA_TABLE), at + k) for k in range(width)]
     z, z_low = from_root(a, row)
     rest = row[width - 1]
     for k in static(range(width - 2, 5, -1)):
@@ -329,7 +325,7 @@ def digamma_at_root(a):
     """digamma(-a) from the Taylor series of the root between the poles around it."""
     width = static(len(PSI_ROOTS[0]))
     at = ints(a)(a) * width
-    row = [word_at(PSI_TABLE, at + k) for k in range(width)]
+    row = [word_at(constant(f64, PSI_TABLE), at + k) for k in range(width)]
     z, z_low = from_root(a, row)
     rest = row[width - 1]
     for k in static(range(width - 2, 4, -1)):

@@ -27,13 +27,12 @@ from antorcha.devices.math.base import (
 from antorcha.devices.math.coefficients import COS_32, COS_64, SIN_32, SIN_64, TAN_32, TAN_64
 from antorcha.lang.native import (
     bitcast,
+    constant,
     f64,
     fma,
     inline,
-    local,
     mulhi,
     select,
-    static,
     u64,
     vgather,
 )
@@ -79,9 +78,7 @@ def small_float(word):
 @inline
 def reduce_large(x):
     """float64 x, 2**-9 or greater in magnitude: j (its low two bits count), r, r_low."""
-    table = local(u64, len(DIGITS))
-    for k in static(range(len(DIGITS))):
-        table[k] = u64(DIGITS[k])
+    table = constant(u64, DIGITS)
     bits = bitcast(words(x), x)
     # x = m * 2**(e - 1075). Digits whose product with m is a multiple of 4 are left out.
     e = (bits >> 52) & 0x7FF

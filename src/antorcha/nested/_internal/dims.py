@@ -115,10 +115,8 @@ def whole(name: str, func: Any, first: Any, args: Any, kwargs: Any, kind: type) 
         if all(isinstance(a, kind) or a.dim() == 0 for a in others):
             _alike(given)
             with DisableTorchFunctionSubclass():
-                found = func(
-                    *mapped(args, kind, nested.NestedTensor._packed),
-                    **mapped(kwargs, kind, nested.NestedTensor._packed),
-                )
+                packed = mapped([args, kwargs], kind, nested.NestedTensor._packed)
+                found = func(*packed[0], **packed[1])
             return nested.like(found, first)
         return NotImplemented
     if name in OF_ALL and len(args) == 1 and "dim" not in kwargs and len(given) == 1:

@@ -156,15 +156,15 @@ def _gather_step(
 ) -> GridStep:  # fmt: skip
     kept_sizes, kept_strides = where.kept
     none = (0,) * len(kept_sizes)
-    sizes = where.spread(kept_sizes, where.shape)
-    strides = [*out.strides] or [0] * len(sizes)
-    columns = [
+    shape = where.spread(kept_sizes, where.shape)
+    strides = [*out.strides] or [0] * len(shape)
+    spread = [
         strides, where.spread(kept_strides, where.away),
         where.spread(none, contiguous_strides(where.shape)),
         *[where.spread(none, column) for column in where.columns],
     ]  # fmt: skip
-    order = sorted(range(len(sizes)), key=lambda d: -abs(strides[d]))
-    sizes, columns = collapse([sizes[d] for d in order], [[c[d] for d in order] for c in columns])
+    order = sorted(range(len(shape)), key=lambda d: -abs(strides[d]))
+    sizes, columns = collapse([shape[d] for d in order], [[c[d] for d in order] for c in spread])
     flat = where.target if not what.dims and len(where.target[0]) > 1 else ((), ())
     steps = where.steps if not flat[0] else (1,)
     wide = elements_of_unit(out.itemsize, sizes, columns[:2], columns[2:], steps)

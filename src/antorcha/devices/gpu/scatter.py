@@ -126,13 +126,13 @@ def _writing(
     what: Scatter, where: Positions, out: Layout, source: Any, index: Ty, status: int, keys: int
 ) -> Writing:
     """How the source lies over positions and slices."""
-    shape = where.shape
+    shape, slices = where.shape, tuple[int, ...]()
     if not isinstance(source, Layout):
-        strides, slices = (0,) * len(shape), ()
+        strides: tuple[int, ...] = (0,) * len(shape)
     elif what.at is None:
-        strides, slices = (tuple(source.strides) or (0,)), ()
+        strides = tuple(source.strides) or (0,)
     elif not what.dims:
-        shape, strides, slices = tuple(source.shape), tuple(source.strides), ()
+        shape, strides = tuple(source.shape), tuple(source.strides)
     else:
         full = tuple(where.spread(where.kept[0], shape))
         more = max(source.ndim - len(full), 0)

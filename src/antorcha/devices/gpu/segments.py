@@ -84,9 +84,11 @@ def scan_block(T, values):
     barrier()
     for k in static(range(count)):
         total[k] = T(0)
-        for w in static(range(WARPS)):
-            before[k] = before[k] + select(warp > w, rooms[k][w], T(0))
-            total[k] = total[k] + rooms[k][w]
+    for w in range(i32(WARPS)):
+        for k in static(range(count)):
+            part = rooms[k][w]
+            before[k] = before[k] + select(warp > w, part, T(0))
+            total[k] = total[k] + part
     barrier()
     return before, total
 
@@ -261,8 +263,8 @@ def sort_steps(
     bits, nbytes = max(most.bit_length(), 1), count * index.size
     to_keys, to_numbers = work.room(nbytes), work.room(nbytes)
     if count <= TILE:
-        words = (count, bits)
-        step = _step(sort_tile, index, True, 1, (keys, to_keys, to_numbers), words)
+        operands = (keys, to_keys, to_numbers)
+        step = _step(sort_tile, index, True, 1, operands, (count, bits))
         return [step], to_keys, to_numbers
     tiles = -(-count // TILE)
     table, totals = work.room(DIGITS * tiles * index.size), work.room(DIGITS * index.size)

@@ -194,7 +194,7 @@ def test_folds() -> None:
 
 def long_ones() -> Iterator[Case]:
     """Several tiles of the sort, several passes, and segments in many chunks."""
-    for n, count in ((40, 9000), (300, 5000), (100_000, 5000), (17_000_000, 2100)):
+    for n, count in ((40, 9000), (300, 5000), (200, 530_000), (100_000, 5000), (17_000_000, 2100)):
         x = t.zeros(n)
         at = places((count,), n) if n < 1e6 else places((count,), 20) * 849_999
         yield f"add {count} to {n}", t.scatter_add, (x, 0, at, fractions("float32", count))
@@ -268,6 +268,12 @@ def test_first_bad_index_is_named_and_nothing_written() -> None:
             fn(there, at)
         assert str(found.value) == str(wanted.value), name
         assert not there.any(), name
+    given = t.zeros(3000, 3).to("sim")
+    with pytest.raises(IndexError):
+        t.index_select(t.ones(50, 3).to("sim"), 0, big.to("sim"), out=given)
+    assert not given.any()
+    t.index_select(t.ones(50, 3).to("sim"), 0, big.to("sim").clamp(0, 49), out=given)
+    assert given.all()
 
 
 def test_wide_numbers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,8 @@
 
 Where the output's elements lie beside one another in the big tensor, too (the rows of a table), a
 unit is up to 16 bytes of them. The indices are checked as they are used; what one that is no
-position would have given is an element at position 0, which nobody sees.
+position would have given is an element at position 0, which nobody sees. An output that is
+somebody's already is written after a kernel has checked all of them.
 """
 
 from __future__ import annotations
@@ -54,17 +55,19 @@ from antorcha.runtime.memory.layout import Layout
 
 class GatherGrid(IndexGrid):
     """What a gather is compiled for. ``flat``: how many dims of the big tensor one index counts
-    through, where it is more than one."""
+    through, where it is more than one; ``guarded``: nothing is done if the status is set."""
 
     def __init__(
         self, out: Layout, ins: Sequence[Layout], index: Ty, dims: int, negative: bool,
-        wide: int, flat: int,
+        wide: int, flat: int, guarded: bool,
     ) -> None:  # fmt: skip
         super().__init__((out,), ins, index, 2, dims, negative)
         self.unit, self.flat = MoveUnit(out.itemsize, wide), flat
+        self.guarded = guarded
 
     def __native_key__(self) -> str:
-        return f"{super().__native_key__()}|{self.unit.__native_key__()}|{self.flat}"
+        own = f"{self.unit.__native_key__()}|{self.flat}|{self.guarded}"
+        return f"{super().__native_key__()}|{own}"
 
 
 @native
@@ -101,6 +104,9 @@ def gather_grid(words: ptr[i64], *, P) -> void:
                 source_at[u] = source_at[u] + at * step
     to_at = [offsets[u][0] for u in static(range(EACH))]
     valid = [first + u * P.threads < n for u in static(range(EACH))]
+    if P.guarded:
+        fine = status[0] == 0
+        valid = [valid[u] and fine for u in static(range(EACH))]
     move_units(P.unit, to, to_at, source, source_at, valid)
 
 
@@ -112,21 +118,28 @@ def plan_gather(what: Gather, outs: Sequence[Layout], ins: Sequence[Any]) -> Gri
     work = Workspace(1 + len(ins))
     status = work.room(8)
     tensors = tuple(range(2, 1 + len(ins)))
+    fail = RefusedIndex(what.refuse)
     if not out.numel or not x.numel:
-        steps = check_steps(what, x, indices, tensors, out.shape, work, status)
-    else:
-        where = positions_of(what, x, indices, out.shape)
-        index = index_type((out, x, *indices), max(out.numel, x.numel))
-        steps = [
-            _gather_step(what, where, out, x, indices, (0, 1, *tensors, status), index),
-            explain_step(where, indices, tensors, index, status),
-        ]
-    return GridPlan(tuple(steps), tuple(work.sizes), 0, RefusedIndex(what.refuse))
+        steps = check_steps(what, x, indices, tensors, work, status)
+        return GridPlan(tuple(steps), tuple(work.sizes), 0, fail)
+    where = positions_of(what, x, indices, out.shape)
+    index = index_type((out, x, *indices), max(out.numel, x.numel))
+    operands = (0, 1, *tensors, status)
+    move = [
+        _gather_step(what, where, out, x, indices, operands, index, over) for over in (False, True)
+    ]
+    explain = explain_step(where, indices, tensors, index, status)
+    sizes = tuple(work.sizes)
+    check = key_step(
+        what, where, indices, tensors, index, work.room(where.count * index.size), status
+    )  # fmt: skip
+    over = GridPlan((check, move[1], explain), tuple(work.sizes), 0, fail)
+    return GridPlan((move[0], explain), sizes, 0, fail, over)
 
 
 def check_steps(
     what: Gather | Scatter, x: Layout, indices: Sequence[Layout], operands: Sequence[int],
-    shape: Sequence[int], work: Workspace, status: int,
+    work: Workspace, status: int,
 ) -> list[GridStep]:  # fmt: skip
     """Kernels that only check the indices, where there is nothing to read or write: each tensor by
     itself, for their common shape may have no element; the first one last, for it is named."""
@@ -152,19 +165,9 @@ def check_steps(
 
 def _gather_step(
     what: Gather, where: Positions, out: Layout, x: Layout, indices: Sequence[Layout],
-    operands: tuple[int, ...], index: Ty,
+    operands: tuple[int, ...], index: Ty, guarded: bool,
 ) -> GridStep:  # fmt: skip
-    kept_sizes, kept_strides = where.kept
-    none = (0,) * len(kept_sizes)
-    shape = where.spread(kept_sizes, where.shape)
-    strides = [*out.strides] or [0] * len(shape)
-    spread = [
-        strides, where.spread(kept_strides, where.away),
-        where.spread(none, contiguous_strides(where.shape)),
-        *[where.spread(none, column) for column in where.columns],
-    ]  # fmt: skip
-    order = sorted(range(len(shape)), key=lambda d: -abs(strides[d]))
-    sizes, columns = collapse([shape[d] for d in order], [[c[d] for d in order] for c in spread])
+    sizes, columns = _loops(where, out)
     flat = where.target if not what.dims and len(where.target[0]) > 1 else ((), ())
     steps = where.steps if not flat[0] else (1,)
     wide = elements_of_unit(out.itemsize, sizes, columns[:2], columns[2:], steps)
@@ -172,21 +175,32 @@ def _gather_step(
     if len(sizes) > MOST_DIMS:
         raise Unsupported(f"{len(sizes)} dims")
     types = tuple([o.dtype for o in (out, x, *indices)])
-    key = types, index, len(sizes), what.negative, wide, len(flat[0])
+    fixed = index, len(sizes), what.negative, wide, len(flat[0]), guarded
     template = kept(
-        _templates, key,
-        lambda _: GatherGrid(
-            out, (x, *indices), index, len(sizes), what.negative, wide, len(flat[0])
-        ),
-        MOST_KEPT,
-    )  # fmt: skip
+        _templates, (types, fixed), lambda _: GatherGrid(out, (x, *indices), *fixed), MOST_KEPT
+    )
     count = out.numel // wide
     pairs = [w for pair in zip(where.sizes, where.steps, strict=True) for w in pair]
-    words = (
-        count, where.count, *pairs, *dim_words(flat[0], [flat[1]]), *dim_words(sizes, columns)
-    )  # fmt: skip
+    dims = (*dim_words(flat[0], [flat[1]]), *dim_words(sizes, columns))
+    words = (count, where.count, *pairs, *dims)
     blocks = blocks_for(count, THREADS * EACH)
     return GridStep(gather_grid, {"P": template}, blocks, THREADS, operands, words)
+
+
+def _loops(where: Positions, out: Layout) -> tuple[Sequence[int], Sequence[Sequence[int]]]:
+    """Sizes, the output's nearest elements last, and strides of the output, the big tensor, the
+    positions' numbers and the index tensors."""
+    kept_sizes, kept_strides = where.kept
+    none = (0,) * len(kept_sizes)
+    shape = where.spread(kept_sizes, where.shape)
+    strides = [*out.strides] or [0] * len(shape)
+    columns = [
+        strides, where.spread(kept_strides, where.away),
+        where.spread(none, contiguous_strides(where.shape)),
+        *[where.spread(none, column) for column in where.columns],
+    ]  # fmt: skip
+    order = sorted(range(len(shape)), key=lambda d: -abs(strides[d]))
+    return collapse([shape[d] for d in order], [[c[d] for d in order] for c in columns])
 
 
 _templates: dict[Any, GatherGrid] = {}

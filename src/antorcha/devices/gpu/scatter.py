@@ -71,9 +71,9 @@ LEAST_CHUNK = 256
 
 @struct
 class Writing:
-    """A Scatter's operands as its kernels see them. ``positions``: the source's strides over the
-    positions, ``shape`` and ``slices``: sizes and the source's strides of the kept dims;
-    ``position_shape``: the positions' shape, which is the source's own where x is flat."""
+    """A Scatter's operands as its kernels see them. ``shape`` and ``strides``: the positions, and
+    the source's strides over them (where x is flat, the source has a shape of its own);
+    ``slices``: the source's strides over the kept dims. ``status`` and ``keys`` are operands."""
 
     fold: str
     own: bool
@@ -104,8 +104,7 @@ def plan_scatter(what: Scatter, outs: Sequence[Layout], ins: Sequence[Any]) -> G
     if not indices[0].numel or not out.numel:
         steps = [copy_step(out, x, (0, 1, status))] if out.numel else []
         if indices[0].numel:
-            shape = (0,)
-            steps = check_steps(what, out, indices, tensors, shape, work, status)
+            steps = check_steps(what, out, indices, tensors, work, status)
         return GridPlan(tuple(steps), tuple(work.sizes), 0, RefusedIndex(what.refuse))
     values = source.shape if isinstance(source, Layout) else indices[0].shape
     where = positions_of(what, out, indices, values)
@@ -150,7 +149,6 @@ def _writing(
 
 
 def _write_steps(of: Writing, what: Scatter, work: Workspace) -> list[GridStep]:
-    where, count, size = of.where, of.where.count, of.slice_size
     template = _each_template(of, "")
     if of.fold == SET and not any(of.strides):
         return [_each_step(of, "all", of.status)]
@@ -161,25 +159,33 @@ def _write_steps(of: Writing, what: Scatter, work: Workspace) -> list[GridStep]:
         return [_line_step(of, what, lines, along)]
     if of.fold in (ADD, MAX, MIN) and of.own and template.T.kind in "iu" and template.T.size >= 4:
         return [_each_step(of, "atomic", of.status)]
-    if of.fold == SET and where.targets <= TARGETS_OF_POSITION * count:
-        winners = work.room(where.targets * of.index.size)
-        vote = {"P": kept(_voters, of.index, VoteGrid, MOST_KEPT)}
-        clear = (where.targets,)
-        return [
-            GridStep(clear_winners, vote, blocks_for(where.targets), THREADS,
-                     (winners, of.status), clear),
-            GridStep(elect_winners, vote, blocks_for(count), THREADS, (of.keys, winners),
-                     (count, where.targets)),
-            _each_step(of, "winner", winners),
-        ]  # fmt: skip
-    steps, keys, numbers = sort_steps(work, of.keys, count, where.targets, of.index)
+    if of.fold == SET and of.where.targets <= TARGETS_OF_POSITION * of.where.count:
+        return _election_steps(of, work)
+    return _segment_steps(of, work, template)
+
+
+def _election_steps(of: Writing, work: Workspace) -> list[GridStep]:
+    count, targets = of.where.count, of.where.targets
+    winners = work.room(targets * of.index.size)
+    vote = {"P": kept(_voters, of.index, VoteGrid, MOST_KEPT)}
+    cleared, elected = (winners, of.status), (of.keys, winners)
+    return [
+        GridStep(clear_winners, vote, blocks_for(targets), THREADS, cleared, (targets,)),
+        GridStep(elect_winners, vote, blocks_for(count), THREADS, elected, (count, targets)),
+        _each_step(of, "winner", winners),
+    ]
+
+
+def _segment_steps(of: Writing, work: Workspace, template: FoldGrid) -> list[GridStep]:
+    count = of.where.count
+    steps, keys, numbers = sort_steps(work, of.keys, count, of.where.targets, of.index)
     if of.fold == SET:
         return [*steps, _fold_step(of, last_grid, count, (keys, numbers, of.status), ())]
     chunk = LEAST_CHUNK
-    while chunk * chunk < count:
+    while chunk * chunk < count:  # so that neither a chunk nor their number is long
         chunk *= 2
     chunks = -(-count // chunk)
-    states = 2 * chunks * size * template.nstate if chunks > 1 else 1
+    states = 2 * chunks * of.slice_size * template.nstate if chunks > 1 else 1
     operands = (keys, numbers, of.status, work.room(states * template.A.size))
     steps.append(_fold_step(of, segment_grid, count, operands, (chunk,)))
     if chunks > 1:

@@ -44,12 +44,16 @@ class GridPlan:
     ``fail(code)`` makes the exception for what kernels leave in temporary number ``status`` (one
     int64, set to 0 before the first): it is read when they are done, and 0 is success. A plan
     with it is waited for at once.
+
+    ``over``: the plan where the outputs are somebody's already, who must not find them half
+    written after an error; None where it is the same.
     """
 
     steps: tuple[GridStep, ...]
     temporaries: tuple[int, ...] = ()
     status: int | None = None
     fail: Callable[[int], BaseException] | None = None
+    over: GridPlan | None = None
 
 
 def blocks_for(count: int, each: int = THREADS) -> tuple[int, ...]:

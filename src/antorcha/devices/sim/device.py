@@ -7,7 +7,7 @@ is computed on copies in the host's memory, as on any GPU.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -150,7 +150,21 @@ def number_words(kind: type, value: Any) -> list[int]:
 
 def launch_of(name: str, plan: GridPlan, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
     """A plan bound to operands: kernels are compiled at the first launch."""
-    operands = [*outs, *ins]
+    run = _bound(name, plan, [*outs, *ins])
+    over = run if plan.over is None else _bound(name, plan.over, [*outs, *ins])
+
+    def fresh(*flat: Any) -> Storage:
+        storage = new_storage(outs[0].nbytes)
+        run((storage, 0, *flat))
+        return storage
+
+    def into(*flat: Any) -> None:
+        over(flat)
+
+    return Launch(fresh, into)
+
+
+def _bound(name: str, plan: GridPlan, operands: Sequence[Any]) -> Callable[[Sequence[Any]], None]:
     kernels: list[int] = []
 
     def run(flat: Sequence[Any]) -> None:
@@ -184,12 +198,4 @@ def launch_of(name: str, plan: GridPlan, outs: Sequence[Layout], ins: Sequence[A
             if code:
                 raise plan.fail(code)
 
-    def fresh(*flat: Any) -> Storage:
-        storage = new_storage(outs[0].nbytes)
-        run((storage, 0, *flat))
-        return storage
-
-    def into(*flat: Any) -> None:
-        run(flat)
-
-    return Launch(fresh, into)
+    return run

@@ -56,7 +56,8 @@ def spread(t: Tensor) -> Tensor:
     """The same values, every second element of something larger, dims in another order."""
     if t.ndim == 0:
         return t
-    wide = antorcha.zeros(*[2 * n for n in reversed(t.shape)], dtype=t.dtype)
+    sizes = [2 * n for n in reversed(t.shape)]
+    wide = antorcha.zeros(sizes, dtype=t.dtype, device=t.device)
     view = wide[tuple([slice(None, None, 2)] * t.ndim)].permute(*reversed(range(t.ndim)))
     view.copy_(t)
     return view
@@ -76,11 +77,13 @@ def call(op: Op, args: Any, kwargs: Any, grad: bool) -> list[Tensor]:
     return [*found, *[leaf.grad for leaf in leaves if grad and leaf.grad is not None]]
 
 
-def check(op: Op, dtype: str, args: Any, kwargs: Any, grad: bool) -> str:
+def check(op: Op, dtype: str, args: Any, kwargs: Any, grad: bool, strided: bool = False) -> str:
     """What is wrong with a sample on the simulator; empty if nothing is."""
     if kwargs.get("device") is not None or not tensors_in((args, kwargs)):
         return ""
     there = map_tensors((args, kwargs), lambda t: t.to("sim"))
+    if strided:
+        (args, kwargs), there = map_tensors((args, kwargs), spread), map_tensors(there, spread)
     try:
         ours = call(op, args, kwargs, grad)
     except Exception as error:
@@ -117,11 +120,11 @@ def sweep(
             except Exception:  # a sample that this dtype has not
                 continue
             for k, (args, kwargs) in enumerate(given):
-                if strided:
-                    args, kwargs = map_tensors((args, kwargs), spread)
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
-                    text = check(op, dtype, args, kwargs, grad and differentiable(op, args, kwargs))
+                    text = check(
+                        op, dtype, args, kwargs, grad and differentiable(op, args, kwargs), strided
+                    )
                 if text:
                     wrong.append(f"{op.name} {dtype} sample {k}: {text}")
     return wrong

@@ -34,7 +34,8 @@ _HEAD = """# What GPU kernels become
 
 Registers of a thread, bytes of spilled registers, of a thread's stack and of shared memory, as
 NVIDIA's assembler counts them, and bytes of PTX: the first {each} kernels of each template
-that the records' samples make in float32. Written by `python -m tools.gpu_kernels`; a test notices what grows.
+that the records' samples make in float32. Written by `python -m tools.gpu_kernels`; a test notices
+what grows.
 
 | kernel | made by | sm_80: registers, spilled, stack, shared, PTX | sm_90 |
 |---|---|---|---|

@@ -9,7 +9,17 @@ from antorcha.core.lazy import lazy
 from antorcha.devices.emit import Unsupported
 from antorcha.devices.gpu.frame import GridPlan
 from antorcha.devices.gpu.pointwise import plan_pointwise
-from antorcha.lang.kernels import Description, Pointwise, Reduce
+from antorcha.lang.kernels import (
+    Arrange,
+    Check,
+    Description,
+    Pointwise,
+    Pooling,
+    Range,
+    Reduce,
+    Resample,
+    Unfold,
+)
 from antorcha.runtime.memory.layout import Layout
 
 Planner = Callable[[Any, Sequence[Layout], Sequence[Any]], GridPlan]
@@ -29,6 +39,12 @@ def _deferred(module: str, name: str) -> Planner:
 PLANNERS: dict[type, Planner] = {
     Pointwise: plan_pointwise,
     Reduce: _deferred("reduce", "plan_reduce"),
+    Arrange: _deferred("arrange", "plan_arrange"),
+    Range: _deferred("ranges", "plan_range"),
+    Check: _deferred("check", "plan_check"),
+    Pooling: _deferred("pooling", "plan_pooling"),
+    Resample: _deferred("resample", "plan_resample"),
+    Unfold: _deferred("unfold", "plan_unfold"),
 }
 
 
